@@ -1,0 +1,78 @@
+package commands
+
+import "math"
+
+// parseInt reads a decimal int64 as Redis' string2ll does: an optional minus, no
+// plus, no leading zeros, no spaces, no overflow.
+func parseInt(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	if len(b) == 1 && b[0] == '0' {
+		return 0, true
+	}
+	neg := b[0] == '-'
+	if neg {
+		b = b[1:]
+		if len(b) == 0 {
+			return 0, false
+		}
+	}
+	if b[0] < '1' || b[0] > '9' {
+		return 0, false
+	}
+	return parseDigits(b, neg)
+}
+
+// parseCellInt reads an int64 as Rust's i64::from_str does, which is what
+// redis-cell uses: an optional sign of either kind and any number of leading
+// zeros.
+func parseCellInt(b []byte) (int64, bool) {
+	if len(b) == 0 {
+		return 0, false
+	}
+	neg := b[0] == '-'
+	if neg || b[0] == '+' {
+		b = b[1:]
+	}
+	if len(b) == 0 {
+		return 0, false
+	}
+	return parseDigits(b, neg)
+}
+
+// parseDigits reads decimal digits with a sign that is already known.
+func parseDigits(b []byte, neg bool) (int64, bool) {
+	var u uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || u > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		u = u*10 + d
+	}
+	switch {
+	case neg && u <= 1<<63:
+		return -int64(u), true
+	case !neg && u <= math.MaxInt64:
+		return int64(u), true
+	}
+	return 0, false
+}
+
+// isWord reports whether b is the upper-case ASCII word w, whatever b's case.
+func isWord(b []byte, w string) bool {
+	if len(b) != len(w) {
+		return false
+	}
+	for i := range len(w) {
+		c := b[i]
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != w[i] {
+			return false
+		}
+	}
+	return true
+}

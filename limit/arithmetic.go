@@ -1,0 +1,92 @@
+package limit
+
+import (
+	"math"
+	"math/bits"
+)
+
+// SatAdd returns a+b, held at the ends of int64.
+func SatAdd(a, b int64) int64 {
+	c := a + b
+	if (a^c)&(b^c) < 0 {
+		return end(a)
+	}
+	return c
+}
+
+// SatSub returns a-b, held at the ends of int64.
+func SatSub(a, b int64) int64 {
+	c := a - b
+	if (a^b)&(a^c) < 0 {
+		return end(a)
+	}
+	return c
+}
+
+// SatMul returns a*b, held at the ends of int64.
+func SatMul(a, b int64) int64 {
+	hi, lo := bits.Mul64(abs(a), abs(b))
+	if (a < 0) != (b < 0) {
+		if hi != 0 || lo > 1<<63 {
+			return math.MinInt64
+		}
+		return -int64(lo)
+	}
+	if hi != 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+// MulDivFloor returns floor(a*b/c) through a 128-bit product, held at the end of
+// int64. a and b must not be negative and c must be positive.
+func MulDivFloor(a, b, c int64) int64 {
+	q, _ := mulDiv(a, b, c)
+	return q
+}
+
+// MulDivCeil returns ceil(a*b/c) through a 128-bit product, held at the end of
+// int64. a and b must not be negative and c must be positive.
+func MulDivCeil(a, b, c int64) int64 {
+	q, rem := mulDiv(a, b, c)
+	if rem != 0 && q < math.MaxInt64 {
+		q++
+	}
+	return q
+}
+
+// CeilDiv returns ceil(a/b) for a >= 0 and b > 0, without overflow.
+func CeilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 {
+		q++
+	}
+	return q
+}
+
+func mulDiv(a, b, c int64) (q int64, rem uint64) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return math.MaxInt64, 0
+	}
+	quo, rem := bits.Div64(hi, lo, uint64(c))
+	if quo > math.MaxInt64 {
+		return math.MaxInt64, 0
+	}
+	return int64(quo), rem
+}
+
+func abs(a int64) uint64 {
+	if a < 0 {
+		return -uint64(a)
+	}
+	return uint64(a)
+}
+
+// end returns the end of int64 on the side of a's sign.
+func end(a int64) int64 {
+	if a < 0 {
+		return math.MinInt64
+	}
+	return math.MaxInt64
+}

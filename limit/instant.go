@@ -1,0 +1,37 @@
+// Package limit is the vocabulary that every limiter family shares: the
+// [Instant], the [Decision], saturating arithmetic, the interval of one unit and
+// the rounding of durations to the whole numbers of a reply.
+//
+// It is a leaf: it reads no clock, does no I/O and imports nothing of this
+// module. Deciding is the business of gcra, slidingwindow, tokenbucket and
+// concurrency; storing is the business of keyspace.
+package limit
+
+import (
+	"math"
+	"time"
+)
+
+// Instant is a point in time in nanoseconds since the Unix epoch. It is a type
+// of its own so that two instants cannot be added by mistake. The zero value is
+// the epoch, which every live clock has passed: as the TAT of a key that does
+// not exist it means "nothing used".
+type Instant int64
+
+// The ends of the time line, years 1677 and 2262. Arithmetic stops there.
+const (
+	MinInstant Instant = math.MinInt64
+	MaxInstant Instant = math.MaxInt64
+)
+
+// Add returns the instant d later (earlier for a negative d), saturating at
+// [MinInstant] and [MaxInstant].
+func (i Instant) Add(d time.Duration) Instant {
+	return Instant(SatAdd(int64(i), int64(d)))
+}
+
+// Sub returns the duration from j to i, saturating at the ends of
+// time.Duration (292 years).
+func (i Instant) Sub(j Instant) time.Duration {
+	return time.Duration(SatSub(int64(i), int64(j)))
+}

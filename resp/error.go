@@ -1,0 +1,74 @@
+package resp
+
+// Error is the text of an error reply without the leading '-', code word first
+// ("ERR syntax error"). The empty Error means success, so that parsing and
+// deciding can hand one around without allocating.
+type Error string
+
+// Error returns the text, which makes Error an error.
+func (e Error) Error() string { return string(e) }
+
+// The error texts of Redis 7 that clients compare, byte for byte.
+const (
+	ErrSyntax          Error = "ERR syntax error"
+	ErrNotInteger      Error = "ERR value is not an integer or out of range"
+	ErrNotFloat        Error = "ERR value is not a valid float"
+	ErrNotPositive     Error = "ERR value is out of range, must be positive"
+	ErrWrongType       Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	ErrNoSuchKey       Error = "ERR no such key"
+	ErrDBIndex         Error = "ERR DB index is out of range"
+	ErrOOM             Error = "OOM command not allowed when used memory > 'maxmemory'."
+	ErrNoAuth          Error = "NOAUTH Authentication required."
+	ErrNoAuthHello     Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	ErrWrongPass       Error = "WRONGPASS invalid username-password pair or user is disabled."
+	ErrNoPassword      Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+	ErrNoProto         Error = "NOPROTO unsupported protocol version"
+	ErrProtoNotInteger Error = "ERR Protocol version is not an integer or out of range"
+	ErrMaxClients      Error = "ERR max number of clients reached"
+	ErrTimeoutNegative Error = "ERR timeout is negative"
+	ErrTimeoutNotFloat Error = "ERR timeout is not a float or out of range"
+	ErrClusterDisabled Error = "ERR This instance has cluster support disabled"
+	ErrInvalidCursor   Error = "ERR invalid cursor"
+	ErrInternal        Error = "ERR internal error"
+)
+
+// The protocol errors after which Redis closes the connection.
+const (
+	ErrMultibulkLength Error = "ERR Protocol error: invalid multibulk length"
+	ErrBulkLength      Error = "ERR Protocol error: invalid bulk length"
+	ErrInlineTooBig    Error = "ERR Protocol error: too big inline request"
+	ErrMbulkCountBig   Error = "ERR Protocol error: too big mbulk count string"
+	ErrBulkCountBig    Error = "ERR Protocol error: too big bulk count string"
+	ErrUnbalanced      Error = "ERR Protocol error: unbalanced quotes in request"
+	ErrUnauthMultibulk Error = "ERR Protocol error: unauthenticated multibulk length"
+	ErrUnauthBulk      Error = "ERR Protocol error: unauthenticated bulk length"
+	ErrCommandTooBig   Error = "ERR Protocol error: too big request"
+)
+
+// The texts of the limiter commands (spec 4.8).
+const (
+	ErrNumkeys       Error = "ERR numkeys should be greater than 0"
+	ErrNumkeysArgs   Error = "ERR Number of keys can't be greater than number of args"
+	ErrClauseCount   Error = "ERR number of clauses must match the number of keys"
+	ErrDuplicateKey  Error = "ERR duplicate key in 'rl.multi' command"
+	ErrLogTooLong    Error = "ERR limit exceeds sw-log-max-entries"
+	ErrRateTooHigh   Error = "ERR rate is too high, one token must take at least 1 ns"
+	ErrOverflow      Error = "ERR capacity, count and period would overflow"
+	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"
+	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"
+	ErrLeaseTooLong  Error = "ERR lease is too long"
+)
+
+// The texts of redis-cell, which carry no ERR.
+const (
+	ErrCellUsage Error = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+	ErrCellRate  Error = "Cell error: Store error: Zero rates are not supported"
+	// CellNotIntegerPrefix is followed by the argument itself.
+	CellNotIntegerPrefix = "Cell error: Store error: Couldn't parse as integer: "
+)
+
+// WrongArity is the reply to a call of the lower-case command name with the
+// wrong number of arguments.
+func WrongArity(name string) Error {
+	return Error("ERR wrong number of arguments for '" + name + "' command")
+}
