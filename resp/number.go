@@ -1,0 +1,119 @@
+package resp
+
+import (
+	"math"
+	"strconv"
+)
+
+// maxDoubleText is room for every double: a sign, seventeen digits, a point or
+// leading zeros, and an exponent.
+const maxDoubleText = 40
+
+// maxExactInteger bounds the doubles that are written as integers, Redis'
+// double2ll: half the range of an int64, so that the conversion is exact.
+const maxExactInteger = float64(math.MaxInt64 / 2)
+
+// appendDouble spells f as Redis 7.2 does (d2string in its src/util.c).
+func appendDouble(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
+	case math.IsInf(f, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-inf"...)
+	case f == 0 && math.Signbit(f):
+		return append(dst, "-0"...)
+	case math.Abs(f) <= maxExactInteger && f == math.Trunc(f):
+		return strconv.AppendInt(dst, int64(f), 10)
+	}
+	return appendShortest(dst, f)
+}
+
+// appendShortest spells a finite f other than zero with the fewest digits that
+// read back as f. Where the point goes follows Redis' fpconv_dtoa, which is not
+// Go's 'g': up to seven zeros may trail an integer, a fraction is written out
+// when its last digit is within six places of the point or f lies between
+// 0.0001 and 10,000, and the exponent has no leading zero.
+func appendShortest(dst []byte, f float64) []byte {
+	var scratch [maxDoubleText]byte
+	text := strconv.AppendFloat(scratch[:0], f, 'e', -1, 64) // -d.ddde±dd
+	if text[0] == '-' {
+		dst = append(dst, '-')
+		text = text[1:]
+	}
+	mark := len(text) - 1
+	for text[mark] != 'e' {
+		mark--
+	}
+	exponent := 0
+	for _, c := range text[mark+2:] {
+		exponent = exponent*10 + int(c-'0')
+	}
+	magnitude := exponent
+	if text[mark+1] == '-' {
+		exponent = -exponent
+	}
+	digits := text[:mark]
+	if len(digits) > 1 {
+		digits[1] = digits[0] // over the point, so that the digits are adjacent
+		digits = digits[1:]
+	}
+	last := exponent - len(digits) + 1 // power of ten of the last digit
+
+	switch {
+	case last >= 0 && last < 8:
+		dst = append(dst, digits...)
+		return appendZeros(dst, last)
+	case last < 0 && (last > -7 || magnitude < 4):
+		if exponent < 0 {
+			dst = append(dst, '0', '.')
+			dst = appendZeros(dst, magnitude-1)
+			return append(dst, digits...)
+		}
+		dst = append(dst, digits[:exponent+1]...)
+		dst = append(dst, '.')
+		return append(dst, digits[exponent+1:]...)
+	}
+	dst = append(dst, digits[0])
+	if len(digits) > 1 {
+		dst = append(dst, '.')
+		dst = append(dst, digits[1:]...)
+	}
+	dst = append(dst, 'e', text[mark+1])
+	return strconv.AppendInt(dst, int64(magnitude), 10)
+}
+
+func appendZeros(dst []byte, n int) []byte {
+	for range n {
+		dst = append(dst, '0')
+	}
+	return dst
+}
+
+// putInt writes ":n\r\n" at the start of b, which must have room for 24 bytes,
+// and returns the bytes written. Most integers of a limiter's reply have one or
+// two digits, so those take no loop; the rest goes through strconv.
+func putInt(b []byte, n int64) int {
+	_ = b[23]
+	b[0] = ':'
+	switch u := uint64(n); {
+	case u < 10:
+		b[1] = byte('0' + u)
+		b[2] = '\r'
+		b[3] = '\n'
+		return 4
+	case u < 100:
+		b[1] = byte('0' + u/10)
+		b[2] = byte('0' + u%10)
+		b[3] = '\r'
+		b[4] = '\n'
+		return 5
+	case n == -1:
+		return copy(b, ":-1\r\n")
+	}
+	end := len(strconv.AppendInt(b[:1], n, 10))
+	b[end] = '\r'
+	b[end+1] = '\n'
+	return end + 2
+}

@@ -1,0 +1,181 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/redcon"
+)
+
+// Writer encodes replies in the protocol that the client has chosen. It only
+// appends to Buf: the owner hands Buf to the transport, truncates it and keeps
+// the memory, so that a reply allocates nothing once Buf has grown.
+//
+// Proto is 3 after HELLO 3; every other value, the zero value included, means
+// RESP2. It may change between two replies, never inside one. Aggregates are
+// written head first: the caller owes exactly the announced number of replies.
+type Writer struct {
+	// Buf holds the encoded replies.
+	Buf []byte
+	// Proto is the protocol version, 2 or 3.
+	Proto int
+}
+
+func (w *Writer) resp3() bool { return w.Proto == 3 }
+
+// OK writes the status OK.
+func (w *Writer) OK() { w.Buf = redcon.AppendOK(w.Buf) }
+
+// Status writes a simple string. A CR or LF in it becomes a space: the line end
+// is all that closes it.
+func (w *Writer) Status(s string) { w.Buf = redcon.AppendString(w.Buf, s) }
+
+// Error writes an error reply. Line ends at its end are dropped and those inside
+// become spaces, as Redis does, so that text taken from a client cannot forge a
+// reply (the class of CVE-2025-67733).
+func (w *Writer) Error(e Error) {
+	w.Buf = redcon.AppendError(w.Buf, strings.TrimRight(string(e), "\r\n"))
+}
+
+// Int writes an integer.
+func (w *Writer) Int(n int64) { w.Buf = redcon.AppendInt(w.Buf, n) }
+
+// Bulk writes a bulk string; nil is the empty string, not null.
+func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
+
+// BulkString is Bulk for a string.
+func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
+
+// Array announces n replies.
+func (w *Writer) Array(n int) { w.Buf = redcon.AppendArray(w.Buf, n) }
+
+// Map announces pairs keys, each followed by its value. On RESP2 it is the flat
+// array of both.
+func (w *Writer) Map(pairs int) {
+	if w.resp3() {
+		w.aggregate('%', pairs)
+		return
+	}
+	w.Array(2 * pairs)
+}
+
+// Set announces n distinct replies in no order; on RESP2 it is an array.
+func (w *Writer) Set(n int) {
+	if w.resp3() {
+		w.aggregate('~', n)
+		return
+	}
+	w.Array(n)
+}
+
+// Push announces a message of n replies that answers no command. RESP2 has no
+// such type: there it is an array, which only a client in subscribe mode
+// expects, so nothing else may push to a RESP2 client.
+func (w *Writer) Push(n int) {
+	if w.resp3() {
+		w.aggregate('>', n)
+		return
+	}
+	w.Array(n)
+}
+
+// aggregate writes the head of one of the types that redcon does not know.
+func (w *Writer) aggregate(kind byte, n int) {
+	at := len(w.Buf)
+	w.Buf = redcon.AppendArray(w.Buf, n)
+	w.Buf[at] = kind
+}
+
+// Null writes the absent value, which RESP2 spells as a bulk string.
+func (w *Writer) Null() {
+	if w.resp3() {
+		w.Buf = append(w.Buf, "_\r\n"...)
+		return
+	}
+	w.Buf = redcon.AppendNull(w.Buf)
+}
+
+// NullArray writes the absent array, as EXEC does for a failed WATCH. RESP3
+// knows one null only.
+func (w *Writer) NullArray() {
+	if w.resp3() {
+		w.Buf = append(w.Buf, "_\r\n"...)
+		return
+	}
+	w.Buf = append(w.Buf, "*-1\r\n"...)
+}
+
+// Bool writes a boolean, on RESP2 the integer 1 or 0.
+func (w *Writer) Bool(b bool) {
+	if w.resp3() {
+		value := byte('f')
+		if b {
+			value = 't'
+		}
+		w.Buf = append(w.Buf, '#', value, '\r', '\n')
+		return
+	}
+	n := int64(0)
+	if b {
+		n = 1
+	}
+	w.Int(n)
+}
+
+// Verbatim writes text meant for people, with its format: "txt" or "mkd". A
+// format of another length is cut or filled with spaces to the three bytes that
+// RESP3 demands. On RESP2 the text is a bulk string.
+func (w *Writer) Verbatim(format, text string) {
+	if !w.resp3() {
+		w.BulkString(text)
+		return
+	}
+	w.aggregate('=', len(text)+4)
+	for i := range 3 {
+		c := byte(' ')
+		if i < len(format) {
+			c = format[i]
+		}
+		w.Buf = append(w.Buf, c)
+	}
+	w.Buf = append(w.Buf, ':')
+	w.Buf = append(w.Buf, text...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Double writes a number with a fraction, spelled as Redis 7.2 does: the
+// shortest digits that read back as the same number, integers without a point,
+// "inf", "-inf" and "nan". On RESP2 it is a bulk string.
+func (w *Writer) Double(f float64) {
+	var scratch [maxDoubleText]byte
+	text := appendDouble(scratch[:0], f)
+	if !w.resp3() {
+		w.Bulk(text)
+		return
+	}
+	w.Buf = append(w.Buf, ',')
+	w.Buf = append(w.Buf, text...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Raw appends bytes that are already encoded.
+func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
+
+// maxFiveInts is room for every reply of FiveInts: a four-byte head and five
+// lines, each of a colon, twenty characters and a line end, plus one spare byte.
+const maxFiveInts = 4 + 5*(1+20+2) + 1
+
+// FiveInts writes the array of five integers with which every limiter command
+// answers, the same bytes in both protocols. It is Array and five times Int,
+// with one check for room and short numbers spelled without a loop.
+func (w *Writer) FiveInts(a, b, c, d, e int64) {
+	buf := slices.Grow(w.Buf, maxFiveInts)
+	room := buf[len(buf) : len(buf)+maxFiveInts]
+	n := copy(room, "*5\r\n")
+	n += putInt(room[n:], a)
+	n += putInt(room[n:], b)
+	n += putInt(room[n:], c)
+	n += putInt(room[n:], d)
+	n += putInt(room[n:], e)
+	w.Buf = buf[:len(buf)+n]
+}
