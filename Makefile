@@ -1,0 +1,93 @@
+# Everything the project can be told to do. `make help` prints the lines that
+# carry a double hash, so a target without one is a step of another target.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Lint tools live in modules of their own, so that their several hundred
+# dependencies never reach ours. They come from the Go module proxy alone.
+TOOL := $(GO) tool -modfile=tools/go.mod
+GOFILES = $$(git ls-files --cached --others --exclude-standard '*.go')
+
+# ARGS is passed on to the server: make run ARGS='--port 6390'.
+ARGS ?=
+# FUZZTIME is how long each fuzz target runs under make fuzz.
+FUZZTIME ?= 10s
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the server into bin/
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+.PHONY: run
+run: build ## Build and start the server (ARGS='--port 6390' passes options on)
+	exec bin/cellserver $(ARGS)
+
+.PHONY: setup
+setup: ## Install what the tests need and this machine lacks
+	bash scripts/ci-setup.sh
+
+.PHONY: test
+test: setup ## Run every test: units, recorded oracles, compat scripts, real clients
+	$(GO) test -timeout 30m ./...
+
+.PHONY: race
+race: ## Run the tests that need no foreign client under the race detector
+	$(GO) test -race -short -timeout 25m ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME each (default 10s)
+	bash scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: fmt
+fmt: ## Format every Go file in place
+	$(TOOL) gofumpt -w $(GOFILES)
+
+.PHONY: fmt-check
+fmt-check:
+	@unformatted=$$($(TOOL) gofumpt -l $(GOFILES)); \
+	if [ -n "$$unformatted" ]; then \
+		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; \
+	fi
+
+.PHONY: vet
+vet: ## Run go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yml
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: vuln
+vuln: ## Look up known vulnerabilities (says SKIP when the database is out of reach)
+	bash scripts/vulncheck.sh
+
+.PHONY: generate
+generate: ## Write the generated documentation again
+	$(GO) generate ./...
+
+.PHONY: generate-check
+generate-check:
+	bash scripts/generated-fresh.sh
+
+.PHONY: cross
+cross: ## Compile program and tests for every platform we promise
+	@for platform in $(PLATFORMS); do \
+		echo "$$platform"; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) vet ./...; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./...; \
+	done
+
+.PHONY: check
+check: fmt-check vet lint generate-check test race cross vuln ## Run everything that CI runs
+
+.PHONY: clean
+clean: ## Remove what make built
+	rm -rf bin coverage.out
+	$(GO) clean -testcache

@@ -1,0 +1,187 @@
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Violation is one broken rule.
+type Violation struct {
+	// Where is the file and line, as editors understand it.
+	Where string
+	// What was found there.
+	What string
+	// Why it is not wanted.
+	Why string
+}
+
+// String returns the violation on one line.
+func (v Violation) String() string { return v.Where + ": " + v.What + ": " + v.Why }
+
+// Check reads every Go file under root, the folder of go.mod, and returns what
+// breaks the rules. Folders with a go.mod of their own, hidden ones, testdata
+// and what package managers install are left out.
+func Check(root fs.FS) ([]Violation, error) {
+	var found []Violation
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return skip(root, name)
+		case path.Ext(name) != ".go":
+			return nil
+		}
+		violations, err := checkFile(root, name)
+		found = append(found, violations...)
+		return err
+	})
+	return found, err
+}
+
+func skip(root fs.FS, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	base := path.Base(dir)
+	if strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || base == "vendor" {
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(root, path.Join(dir, "go.mod")); err == nil {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func checkFile(root fs.FS, name string) ([]Violation, error) {
+	source, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading source: %w", err)
+	}
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("parsing source: %w", err)
+	}
+	c := checker{file: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), files: files}
+	for _, spec := range tree.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, fmt.Errorf("reading import path: %w", err)
+		}
+		c.checkImport(imported, spec.Pos())
+	}
+	if !c.test && !hasAnyPrefix(name, clockFiles) {
+		c.checkClock(tree)
+	}
+	return c.found, nil
+}
+
+// checker gathers the violations of one file.
+type checker struct {
+	file  string
+	pkg   string // the folder, relative to the module
+	test  bool
+	files *token.FileSet
+	found []Violation
+}
+
+func (c *checker) report(pos token.Pos, what, why string) {
+	c.found = append(c.found, Violation{
+		Where: fmt.Sprintf("%s:%d", c.file, c.files.Position(pos).Line),
+		What:  what,
+		Why:   why,
+	})
+}
+
+func (c *checker) checkImport(imported string, pos token.Pos) {
+	if own, ok := strings.CutPrefix(imported, module+"/"); ok {
+		c.checkOwn(own, pos)
+		return
+	}
+	for _, e := range externals {
+		if !within(imported, e.path) {
+			continue
+		}
+		allowed := e.inTests && c.test || slices.ContainsFunc(e.in, func(dir string) bool { return within(c.pkg, dir) })
+		if !allowed {
+			c.report(pos, c.pkg+" imports "+imported, e.why)
+		}
+	}
+	if l := layers[c.pkg]; l.pure && !c.test && slices.ContainsFunc(impure, func(p string) bool { return within(imported, p) }) {
+		c.report(pos, c.pkg+" imports "+imported, l.why)
+	}
+}
+
+// checkOwn checks an import of the package of this module in folder own.
+func (c *checker) checkOwn(own string, pos token.Pos) {
+	what := c.pkg + " imports " + own
+	switch {
+	case c.test || within(c.pkg, "cmd") || within(c.pkg, "internal") || within(c.pkg, "compat_test"):
+		return
+	case within(own, "internal"):
+		c.report(pos, what, "internal/ holds what tests share; production code has its packages at the top")
+	default:
+		l, known := layers[c.pkg]
+		if !known {
+			c.report(pos, what, c.pkg+" has no place in the import direction yet: give it one, with its reason, in internal/architecture and ARCHITECTURE.md")
+		} else if !slices.Contains(l.imports, own) {
+			c.report(pos, what, l.why)
+		}
+	}
+}
+
+// checkClock reports every use of a function of package time that reads the
+// clock, under whatever name the file imports the package.
+func (c *checker) checkClock(tree *ast.File) {
+	name := timeName(tree)
+	if name == "" {
+		return
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := selector.X.(*ast.Ident); !ok || x.Name != name {
+			return true
+		}
+		forbidden := []string{"Now", "Since", "Until"}
+		if layers[c.pkg].pure {
+			forbidden = append(forbidden, "After", "AfterFunc", "NewTicker", "NewTimer", "Sleep", "Tick")
+		}
+		if slices.Contains(forbidden, selector.Sel.Name) {
+			c.report(n.Pos(), c.pkg+" calls time."+selector.Sel.Name, clockWhy)
+		}
+		return true
+	})
+}
+
+// timeName returns what the file calls package time, or "" if it does not
+// import it.
+func timeName(tree *ast.File) string {
+	for _, spec := range tree.Imports {
+		if spec.Path.Value != `"time"` {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return "time"
+	}
+	return ""
+}
+
+// within reports whether p is the path dir or lies below it.
+func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}

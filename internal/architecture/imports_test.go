@@ -1,0 +1,109 @@
+package architecture_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/architecture"
+)
+
+// TestTheTree holds the module itself to the rules.
+func TestTheTree(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(root, "go.mod"))
+
+	violations, err := architecture.Check(os.DirFS(root))
+	require.NoError(t, err)
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+// TestRules shows for each rule a file that breaks it and one beside it that
+// does not, so that a rule that has stopped seeing anything is noticed.
+func TestRules(t *testing.T) {
+	const own = "github.com/cellserver/cellserver/"
+	tests := map[string]struct {
+		file, source string
+		want         string // a part of the violation; empty means none
+	}{
+		"algorithm with a lock":         {"gcra/a.go", `package gcra; import "sync/atomic"`, "no lock"},
+		"algorithm with a context":      {"tokenbucket/a.go", `package tokenbucket; import "context"`, "nobody to wait for"},
+		"algorithm with a socket":       {"slidingwindow/a.go", `package slidingwindow; import "net/netip"`, "no I/O"},
+		"algorithm with a file":         {"concurrency/a.go", `package concurrency; import "os"`, "no I/O"},
+		"algorithm with a log":          {"limit/a.go", `package limit; import "log/slog"`, "limit imports log/slog"},
+		"algorithm in a test":           {"gcra/a_test.go", `package gcra_test; import "os"`, ""},
+		"algorithm with the vocabulary": {"gcra/a.go", `package gcra; import "` + own + `limit"`, ""},
+		"algorithm that knows another":  {"gcra/a.go", `package gcra; import "` + own + `tokenbucket"`, "gcra imports tokenbucket"},
+		"algorithm with a timer":        {"gcra/a.go", `package gcra; import "time"; var t = time.NewTimer`, "gcra calls time.NewTimer"},
+		"algorithm with a duration":     {"gcra/a.go", `package gcra; import "time"; var d = time.Second`, ""},
+		"leaf that builds on another":   {"limit/a.go", `package limit; import "` + own + `gcra"`, "builds on none"},
+
+		"store that knows its files":    {"keyspace/a.go", `package keyspace; import "` + own + `persistence"`, "it declares Journal"},
+		"store that knows commands":     {"keyspace/a.go", `package keyspace; import "` + own + `commands"`, "keyspace imports commands"},
+		"commands that know the store":  {"commands/a.go", `package commands; import "` + own + `keyspace"`, "backend.go"},
+		"commands with their test's":    {"commands/a_test.go", `package commands_test; import "` + own + `keyspace"`, ""},
+		"commands with their protocol":  {"commands/a.go", `package commands; import "` + own + `resp"`, ""},
+		"transport that knows RESP":     {"transport/a.go", `package transport; import "` + own + `resp"`, "moves bytes"},
+		"the assembly":                  {"server/a.go", `package server; import "` + own + `keyspace"`, ""},
+		"part that imports the whole":   {"metrics/a.go", `package metrics; import "` + own + `server"`, "call nobody"},
+		"package nobody has placed":     {"novelty/a.go", `package novelty; import "` + own + `limit"`, "no place in the import direction"},
+		"production with a test's tool": {"server/a.go", `package server; import "` + own + `internal/clocktest"`, "what tests share"},
+		"program":                       {"cmd/cellserver/main.go", `package main; import "` + own + `server"`, ""},
+
+		"redcon at its place":       {"resp/a.go", `package resp; import "github.com/tidwall/redcon"`, ""},
+		"redcon elsewhere":          {"server/a.go", `package server; import "github.com/tidwall/redcon"`, "frame guard"},
+		"redcon in a test":          {"server/a_test.go", `package server_test; import "github.com/tidwall/redcon"`, "frame guard"},
+		"client in the migration":   {"cmd/cellserver/import.go", `package main; import "github.com/redis/go-redis/v9"`, ""},
+		"client in the server":      {"commands/a.go", `package commands; import "github.com/redis/go-redis/v9"`, "we are the server"},
+		"assertions in a test":      {"gcra/a_test.go", `package gcra_test; import "github.com/stretchr/testify/require"`, ""},
+		"assertions in production":  {"gcra/a.go", `package gcra; import "github.com/stretchr/testify/require"`, "no place in the binary"},
+		"assertions in test double": {"internal/faultfs/a.go", `package faultfs; import "github.com/stretchr/testify/require"`, ""},
+
+		"clock in the store's clock":     {"keyspace/clock_linux.go", `package keyspace; import "time"; var t = time.Now()`, ""},
+		"clock in the store":             {"keyspace/shard.go", `package keyspace; import "time"; var t = time.Now()`, "keyspace calls time.Now"},
+		"clock under another name":       {"server/a.go", `package server; import clock "time"; var t = clock.Since`, "server calls time.Since"},
+		"clock as a value":               {"commands/a.go", `package commands; import "time"; var now = time.Now`, "commands calls time.Now"},
+		"clock in a test":                {"server/a_test.go", `package server_test; import "time"; var t = time.Now()`, ""},
+		"clock at the edge":              {"transport/a.go", `package transport; import "time"; var t = time.Now()`, ""},
+		"clock on another platform":      {"commands/a_windows.go", `package commands; import "time"; var t = time.Now()`, "commands calls time.Now"},
+		"somebody else's Now":            {"server/a.go", `package server; import "time"; var _ = time.Second; var t = clock.Now()`, ""},
+		"what a package manager brought": {"compat_test/node_modules/a.go", `package gcra; import "github.com/tidwall/redcon"`, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			violations, err := architecture.Check(fstest.MapFS{tt.file: {Data: []byte(tt.source)}})
+			require.NoError(t, err)
+			if tt.want == "" {
+				require.Empty(t, violations)
+				return
+			}
+			require.Len(t, violations, 1)
+			require.Contains(t, violations[0].String(), tt.want)
+			require.Contains(t, violations[0].String(), tt.file+":1")
+		})
+	}
+}
+
+// TestOtherModulesAreLeftOut: a folder with a go.mod of its own has its own
+// rules.
+func TestOtherModulesAreLeftOut(t *testing.T) {
+	tree := fstest.MapFS{
+		"bench/go.mod": {Data: []byte("module bench")},
+		"bench/a.go":   {Data: []byte(`package bench; import "github.com/tidwall/redcon"`)},
+	}
+	violations, err := architecture.Check(tree)
+	require.NoError(t, err)
+	require.Empty(t, violations)
+}
+
+// TestUnreadableSource: what cannot be parsed is an error, never a pass.
+func TestUnreadableSource(t *testing.T) {
+	_, err := architecture.Check(fstest.MapFS{"gcra/a.go": {Data: []byte("not Go")}})
+	require.ErrorContains(t, err, "gcra/a.go")
+}

@@ -1,0 +1,96 @@
+// Package architecture holds the house rules that a machine can check: which
+// package may import which, and who may read the clock. The rules are data with
+// a reason each ([layers], [externals], [clockFiles]); [Check] reads the source
+// of a module and returns every violation together with the reason.
+//
+// It reads the files of all platforms, test files included, whatever the
+// platform it runs on. The picture of the same rules is in ARCHITECTURE.md.
+package architecture
+
+// module is the import path of this module, without a final slash.
+const module = "github.com/cellserver/cellserver"
+
+// layer says what a package may import of this module and of the standard
+// library. Only production files are bound by it: a test may look anywhere.
+type layer struct {
+	// imports are the packages of this module that may be imported.
+	imports []string
+	// pure forbids everything of the standard library in impure.
+	pure bool
+	// why is the sentence shown with a violation.
+	why string
+}
+
+var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concurrency"}
+
+// layers is the import direction. A package that is not in it must be added
+// with its reason, here and in ARCHITECTURE.md; those below cmd/ may import
+// everything and those below internal/ are held by [Check] itself.
+var layers = map[string]layer{
+	"limit":         {pure: true, why: "limit is the vocabulary that all share, so it builds on none of them"},
+	"gcra":          {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+
+	"keyspace": {
+		imports: families,
+		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
+	},
+	"persistence": {
+		imports: append([]string{"keyspace"}, families...),
+		why:     "files know what is stored, not who asked for it",
+	},
+	"cluster": {
+		imports: families,
+		why:     "the cluster stands in for the local store, so it knows as little as the store does",
+	},
+
+	"resp":      {why: "resp is the protocol's edge; what a command means is above it"},
+	"transport": {why: "transport moves bytes; it knows neither RESP nor commands"},
+	"commands": {
+		imports: append([]string{"resp", "transport"}, families...),
+		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
+	},
+	"metrics": {why: "metrics are counted into and read out, they call nobody"},
+	"server": {
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics"}, families...),
+		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
+	},
+}
+
+const pureWhy = "an algorithm turns a state and an instant into a decision: no clock, no I/O, no lock, no log, nobody to wait for"
+
+// impure lists what pure packages may not import, by path or path prefix.
+var impure = []string{"net", "os", "log", "sync", "context"}
+
+// external says where a module that is not ours may be imported.
+type external struct {
+	path string
+	// in lists the folders whose production files may import it.
+	in []string
+	// inTests lets every test file import it.
+	inTests bool
+	why     string
+}
+
+var externals = []external{
+	{
+		path: "github.com/tidwall/redcon", in: []string{"resp"},
+		why: "redcon's reader is not safe on raw input (docs/adr/0001): only resp, behind the frame guard, may use it",
+	},
+	{
+		path: "github.com/redis/go-redis", in: []string{"cluster", "cmd", "compat_test"}, inTests: true,
+		why: "we are the server; only the cluster, the migration commands and tests talk to one",
+	},
+	{
+		path: "github.com/stretchr/testify", in: []string{"internal", "compat_test"}, inTests: true,
+		why: "an assertion library has no place in the binary",
+	},
+}
+
+// clockFiles are the folders and files, by prefix of the path, whose production
+// code may read the wall clock.
+var clockFiles = []string{"cmd/", "transport/", "compat_test/", "internal/", "keyspace/clock"}
+
+const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"
