@@ -1,0 +1,56 @@
+package commands
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// throttleCall is a parsed CL.THROTTLE: what the key may use, and how much of it
+// this call asks for.
+type throttleCall struct {
+	quota    gcra.Quota
+	quantity int64
+}
+
+// parseThrottle reads `key max_burst count period [quantity]` into c. The checks
+// and their order are redis-cell's: the number of arguments, then each integer
+// from left to right, then the rate; all of them before the key is looked at.
+func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
+	if len(args) != 4 && len(args) != 5 {
+		return resp.ErrCellUsage
+	}
+	var n [4]int64
+	n[3] = 1
+	for i, arg := range args[1:] {
+		v, ok := parseCellInt(arg)
+		if !ok {
+			return cellNotInteger(arg)
+		}
+		n[i] = v
+	}
+	quota, err := gcra.NewQuota(n[0], n[1], n[2])
+	if err != nil {
+		return resp.ErrCellRate
+	}
+	*c = throttleCall{quota: quota, quantity: n[3]}
+	return ""
+}
+
+// cellNotInteger is redis-cell's answer to an argument that is no integer. The
+// argument passes through a C string and an error reply on its way: it ends at
+// its first NUL, loses the line breaks at its end, and the others become spaces.
+func cellNotInteger(arg []byte) resp.Error {
+	if i := bytes.IndexByte(arg, 0); i >= 0 {
+		arg = arg[:i]
+	}
+	arg = bytes.TrimRight(arg, "\r\n")
+	text := append([]byte(resp.CellNotIntegerPrefix), arg...)
+	for i, c := range text {
+		if c == '\r' || c == '\n' {
+			text[i] = ' '
+		}
+	}
+	return resp.Error(text)
+}

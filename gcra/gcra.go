@@ -1,0 +1,122 @@
+package gcra
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Decide reports whether quantity cells may arrive at now, against the stored
+// TAT. A key that does not exist has a TAT of 0; that, and every TAT that has
+// passed, means that nothing is used. now is expected to lie after 1970.
+//
+// It is total: no argument makes it panic, wrap or allocate.
+//
+// When write is true the caller stores next, which is then the expiry of the key
+// too, since a key exists while its TAT lies after now: if next is not after now
+// there is nothing left to remember and the caller deletes the key instead. When
+// write is false next is tat and the caller touches nothing: a denied call never
+// pays for asking, and a quantity of zero only looks.
+//
+// A negative quantity gives cells back, at most until nothing is used. It is
+// denied, as in redis-cell, while more than the limit stays used even so.
+//
+// [limit.Decision.RetryAfter] of a denied call is the time until the same call
+// would pass, or [limit.NoRetry] if it never will: the quantity is above the
+// limit, the new TAT would lie past the last instant that exists (in 2262), or the
+// rate runs backwards. It is [limit.NoRetry] for an allowed call as well.
+func Decide(tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, d limit.Decision, write bool) {
+	debt := int64(0)
+	if tat > now {
+		debt = int64(tat.Sub(now))
+	}
+	used := limit.CeilDiv(debt, q.interval)
+
+	if q.denies || !fits(used, quantity, q.limit) {
+		return tat, denied(q, debt, used, quantity), false
+	}
+	after := charged(debt, q.interval, quantity)
+	if after > uint64(limit.MaxInstant.Sub(now)) {
+		d = denied(q, debt, used, quantity)
+		d.RetryAfter = limit.NoRetry
+		return tat, d, false
+	}
+	d = limit.Decision{
+		Limit:      q.limit,
+		Remaining:  remaining(q.limit, limit.CeilDiv(int64(after), q.interval)),
+		RetryAfter: limit.NoRetry,
+		ResetAfter: time.Duration(after),
+	}
+	if quantity == 0 {
+		return tat, d, false
+	}
+	return now + limit.Instant(after), d, true
+}
+
+// fits reports whether used + quantity <= most without the sum wrapping; used is
+// never negative.
+func fits(used, quantity, most int64) bool {
+	if quantity > math.MaxInt64-used {
+		return false
+	}
+	return used+quantity <= most
+}
+
+// charged returns max(0, debt + interval*quantity), held at the end of uint64.
+func charged(debt, interval, quantity int64) uint64 {
+	if quantity < 0 {
+		hi, lo := bits.Mul64(uint64(interval), -uint64(quantity))
+		if hi != 0 || lo >= uint64(debt) {
+			return 0
+		}
+		return uint64(debt) - lo
+	}
+	hi, lo := bits.Mul64(uint64(interval), uint64(quantity))
+	sum, carry := bits.Add64(lo, uint64(debt), 0)
+	if hi != 0 || carry != 0 {
+		return math.MaxUint64
+	}
+	return sum
+}
+
+// denied is the decision of a call that changes nothing.
+func denied(q *Quota, debt, used, quantity int64) limit.Decision {
+	d := limit.Decision{
+		Refused:    1,
+		Limit:      q.limit,
+		RetryAfter: limit.NoRetry,
+		ResetAfter: time.Duration(debt),
+	}
+	if q.denies {
+		return d
+	}
+	d.Remaining = remaining(q.limit, used)
+	if quantity <= q.limit {
+		// The call passes once the debt has come down to T*(limit-quantity), which
+		// is below the debt that denied it and so cannot wrap.
+		d.RetryAfter = time.Duration(debt - limit.SatMul(q.interval, limit.SatSub(q.limit, quantity)))
+	}
+	return d
+}
+
+// remaining is limit - used, from 0 to limit; nothing remains of a negative one.
+func remaining(most, used int64) int64 {
+	if used >= most {
+		return 0
+	}
+	return most - used
+}
+
+// RetrySeconds returns the whole seconds of RetryAfter that CL.THROTTLE replies:
+// redis-cell's rounding, which drops less than a millisecond, but at least 1 when
+// a call was denied that may come again. A client told 0 would come back at once,
+// be denied again, and spin.
+func RetrySeconds(d *limit.Decision) int64 {
+	s := limit.CellSeconds(d.RetryAfter)
+	if s == 0 && !d.Allowed() {
+		return 1
+	}
+	return s
+}
