@@ -276,6 +276,6 @@ func (s cellStore) throttle(now limit.Instant, args [][]byte) any {
 	}
 	return []any{
 		d.Refused, d.Limit, d.Remaining,
-		gcra.RetrySeconds(&d), limit.CellSeconds(d.ResetAfter),
+		gcra.RetrySeconds(d), limit.CellSeconds(d.ResetAfter),
 	}
 }

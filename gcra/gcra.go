@@ -113,7 +113,7 @@ func remaining(most, used int64) int64 {
 // redis-cell's rounding, which drops less than a millisecond, but at least 1 when
 // a call was denied that may come again. A client told 0 would come back at once,
 // be denied again, and spin.
-func RetrySeconds(d *limit.Decision) int64 {
+func RetrySeconds(d limit.Decision) int64 {
 	s := limit.CellSeconds(d.RetryAfter)
 	if s == 0 && !d.Allowed() {
 		return 1

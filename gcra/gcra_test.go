@@ -33,7 +33,7 @@ func play(t *testing.T, tat limit.Instant, rows []row) limit.Instant {
 		q, err := gcra.NewQuota(r.args[0], r.args[1], r.args[2])
 		require.NoError(t, err)
 		next, d, write := gcra.Decide(tat, now, &q, quantity)
-		require.Equal(t, r.want, reply(&d), "row %d: %v at %v", i, r.args, r.at)
+		require.Equal(t, r.want, reply(d), "row %d: %v at %v", i, r.args, r.at)
 		require.Equal(t, d.Allowed() && quantity != 0, write, "row %d writes", i)
 		if !write {
 			require.Equal(t, tat, next, "row %d leaves the state", i)
@@ -43,7 +43,7 @@ func play(t *testing.T, tat limit.Instant, rows []row) limit.Instant {
 	return tat
 }
 
-func reply(d *limit.Decision) [5]int64 {
+func reply(d limit.Decision) [5]int64 {
 	return [5]int64{d.Refused, d.Limit, d.Remaining, gcra.RetrySeconds(d), limit.CellSeconds(d.ResetAfter)}
 }
 
@@ -238,7 +238,7 @@ func TestRetrySeconds(t *testing.T) {
 		{1, math.MaxInt64, 9223372037},
 	} {
 		d := limit.Decision{Refused: c.refused, RetryAfter: c.retry}
-		require.Equal(t, c.want, gcra.RetrySeconds(&d), "%d %d", c.refused, c.retry)
+		require.Equal(t, c.want, gcra.RetrySeconds(d), "%d %d", c.refused, c.retry)
 	}
 }
 
