@@ -1,0 +1,132 @@
+// Package clocktest is a clock that moves only when a test says so.
+package clocktest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Clock is a keyspace.Clock that stands still. Its methods may be called from any
+// goroutine.
+type Clock struct {
+	mu     sync.Mutex
+	now    limit.Instant
+	civil  time.Duration
+	timers []*timer // not sorted: tests have few
+	serial int
+}
+
+type timer struct {
+	clock  *Clock
+	at     limit.Instant
+	serial int // earlier timers of the same instant fire first
+	f      func()
+}
+
+// New returns a clock that shows start.
+func New(start limit.Instant) *Clock { return &Clock{now: start} }
+
+// Now returns the instant that the clock was last set to.
+func (c *Clock) Now() limit.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Civil turns an instant into a civil one.
+func (c *Clock) Civil(i limit.Instant) limit.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return i.Add(c.civil)
+}
+
+// Derived is the inverse of Civil.
+func (c *Clock) Derived(i limit.Instant) limit.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return i.Add(-c.civil)
+}
+
+// SetCivil sets how far civil time is ahead.
+func (c *Clock) SetCivil(offset time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.civil = offset
+}
+
+// Advance moves the clock by d.
+func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
+
+// Set moves the clock to i and calls, in this goroutine, the functions of all
+// timers that are due by then, in order, each with the clock at its own instant.
+// Setting the clock back does no more than that: a test may want to see that
+// nothing believes it.
+func (c *Clock) Set(i limit.Instant) {
+	for {
+		t := c.take(i)
+		if t == nil {
+			break
+		}
+		t.f()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = i
+}
+
+// take removes the first timer that is due at i and moves the clock to it.
+func (c *Clock) take(i limit.Instant) *timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := -1
+	for k, t := range c.timers {
+		if t.at <= i && (first < 0 || t.before(c.timers[first])) {
+			first = k
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	t := c.timers[first]
+	c.timers = append(c.timers[:first], c.timers[first+1:]...)
+	c.now = max(c.now, t.at)
+	return t
+}
+
+func (t *timer) before(u *timer) bool {
+	return t.at < u.at || t.at == u.at && t.serial < u.serial
+}
+
+// AfterFunc has f called once the clock has moved by d.
+func (c *Clock) AfterFunc(d time.Duration, f func()) keyspace.Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serial++
+	t := &timer{clock: c, at: c.now.Add(max(0, d)), serial: c.serial, f: f}
+	c.timers = append(c.timers, t)
+	return t
+}
+
+// Timers is how many timers are waiting.
+func (c *Clock) Timers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.timers)
+}
+
+// Stop prevents the call and reports whether it did.
+func (t *timer) Stop() bool {
+	c := t.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.timers {
+		if c.timers[k] == t {
+			c.timers = append(c.timers[:k], c.timers[k+1:]...)
+			return true
+		}
+	}
+	return false
+}

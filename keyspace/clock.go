@@ -1,0 +1,167 @@
+package keyspace
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Clock is where instants come from. Those of [Clock.Now] never step back; they
+// are wall time at the start plus the time the machine has been up since, suspended
+// or not, so that no step of the wall clock moves a decision. What people mean by a
+// time of day is the civil instant, a constant away unless the wall clock was
+// stepped.
+type Clock interface {
+	Now() limit.Instant
+	// Civil turns an instant into the civil one, Derived is its inverse.
+	Civil(limit.Instant) limit.Instant
+	Derived(limit.Instant) limit.Instant
+	// AfterFunc calls f in a goroutine of its own once d has passed.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is a call that is to come.
+type Timer interface {
+	// Stop prevents the call, if it has not begun, and reports whether it did.
+	Stop() bool
+}
+
+// ClockOptions are what a [SystemClock] is made of. The zero value is fine.
+type ClockOptions struct {
+	// Start is the first instant, for a server that goes on from an earlier life; 0
+	// is the wall clock's.
+	Start limit.Instant
+	// OnStep is called, from Sample, once for every step of the wall clock that is
+	// noticed, with its size. A step of a second or less is none.
+	OnStep func(step time.Duration)
+
+	sources *clockSources // a test's own
+}
+
+// clockSources are the three clocks of the system, in nanoseconds: the wall clock,
+// which may be stepped; the monotonic one, which is cheap and stands still while
+// the machine is suspended; and the boot-time one, which does not.
+type clockSources struct {
+	wall func() int64
+	mono func() int64
+	boot func() int64
+}
+
+// SystemClock is the clock of a real server. Somebody has to call Sample at least
+// every 100 ms; [Keyspace.Run] does.
+type SystemClock struct {
+	src    clockSources
+	onStep func(time.Duration)
+	start  int64 // instant at which mono was 0
+	// boot0 is boot minus mono at the start. suspended is how much further apart
+	// they are now: how long the machine was suspended since.
+	boot0     int64
+	suspended atomic.Int64
+	// civil is what is added to an instant to make it civil.
+	civil atomic.Int64
+	// step is how far the wall clock is from the instants now, when that is more
+	// than a second; the gauge clock_step_seconds.
+	step atomic.Int64
+
+	mu sync.Mutex // guards what follows
+	// pending is a difference from civil that began at since and goes on.
+	pending int64
+	since   limit.Instant
+}
+
+const (
+	// stepSize is how far the wall clock may be off without being called stepped.
+	stepSize = int64(time.Second)
+	// stepLasts is how long a step has to last before civil time follows it.
+	stepLasts = 60 * time.Second
+)
+
+// NewSystemClock starts a clock.
+func NewSystemClock(o ClockOptions) *SystemClock {
+	c := &SystemClock{src: systemSources(), onStep: o.OnStep}
+	if o.sources != nil {
+		c.src = *o.sources
+	}
+	wall := c.src.wall()
+	begin := int64(o.Start)
+	if begin == 0 {
+		begin = wall
+	}
+	mono := c.src.mono()
+	c.boot0 = c.src.boot() - mono
+	c.start = begin - mono
+	c.civil.Store(wall - begin)
+	return c
+}
+
+// Now returns the instant.
+func (c *SystemClock) Now() limit.Instant {
+	return limit.Instant(c.start + c.src.mono() + c.suspended.Load())
+}
+
+// Civil turns an instant into what the wall clock shows then.
+func (c *SystemClock) Civil(i limit.Instant) limit.Instant {
+	return i.Add(time.Duration(c.civil.Load()))
+}
+
+// Derived turns what the wall clock shows into the instant.
+func (c *SystemClock) Derived(i limit.Instant) limit.Instant {
+	return i.Add(time.Duration(-c.civil.Load()))
+}
+
+// AfterFunc is [time.AfterFunc].
+func (c *SystemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+
+// Step is how far the wall clock is from the instants, if that is more than a
+// second, else 0.
+func (c *SystemClock) Step() time.Duration { return time.Duration(c.step.Load()) }
+
+// Sample notices that the machine was suspended and that the wall clock was
+// stepped.
+func (c *SystemClock) Sample() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sampleBoot()
+	c.sampleWall()
+}
+
+// sampleBoot reads how long the machine has been suspended. Boot time is read
+// before the monotonic clock, so that whatever comes in between makes the result
+// too small, never too large, and keeping the largest never runs ahead.
+func (c *SystemClock) sampleBoot() {
+	boot := c.src.boot()
+	apart := boot - c.src.mono() - c.boot0
+	if apart > c.suspended.Load() {
+		c.suspended.Store(apart)
+	}
+}
+
+// sampleWall compares the wall clock with civil time. A step is reported when it
+// is seen, and followed by civil time once it has lasted a minute.
+func (c *SystemClock) sampleWall() {
+	now := c.Now()
+	apart := c.src.wall() - int64(now)
+	if beyond(apart, stepSize) {
+		c.step.Store(apart)
+	} else {
+		c.step.Store(0)
+	}
+	off := apart - c.civil.Load()
+	switch {
+	case !beyond(off, stepSize):
+		c.pending = 0
+	case c.pending == 0 || beyond(off-c.pending, stepSize):
+		c.pending, c.since = off, now
+		if c.onStep != nil {
+			c.onStep(time.Duration(off))
+		}
+	case now.Sub(c.since) >= stepLasts:
+		c.civil.Store(apart)
+		c.pending = 0
+	}
+}
+
+// beyond reports whether d is further from 0 than most.
+func beyond(d, most int64) bool { return d > most || d < -most }

@@ -1,0 +1,73 @@
+package keyspace
+
+import (
+	"strconv"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Encoding is what OBJECT ENCODING replies: a string's as Redis would store it, a
+// limiter's mode.
+func (v *View) Encoding(db int, key []byte) (string, bool) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	e := s.find(db, h, key).e
+	switch e.Kind {
+	case None:
+		return "", false
+	case String:
+		return stringEncoding(e.Value), true
+	}
+	return e.Kind.Encoding(), true
+}
+
+// embedded is the longest string that Redis keeps together with its object.
+const embedded = 44
+
+func stringEncoding(value []byte) string {
+	if len(value) <= 20 {
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if err == nil && strconv.FormatInt(n, 10) == string(value) {
+			return "int"
+		}
+	}
+	if len(value) <= embedded {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// Describe calls f with what RL.INFO shows of key, field by field, as a text or as
+// a number, and reports whether the key exists.
+func (v *View) Describe(db int, key []byte, f func(field, text string, number int64, isText bool)) bool {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	e := p.e
+	if e.Kind == None {
+		return false
+	}
+	text := func(field, t string) { f(field, t, 0, true) }
+	number := func(field string, n int64) { f(field, "", n, false) }
+	text("type", e.Kind.Type())
+	switch e.Kind {
+	case String:
+		text("mode", stringEncoding(e.Value))
+		number("length", int64(len(e.Value)))
+	case Cell:
+		tat := cellTAT(&e)
+		text("mode", "gcra")
+		number("tat", int64(tat))
+		number("debt-ns", int64(max(0, tat.Sub(s.last))))
+		number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
+	}
+	at := int64(-1)
+	if e.Expiry != NoExpiry {
+		at = int64(v.ks.clock.Civil(e.Expiry)) / 1e6
+	}
+	number("expire-at", at)
+	number("bytes", s.dbs[db].t.cost(p.r))
+	return true
+}

@@ -1,0 +1,102 @@
+package keyspace
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Gate stops all views but one. A view that runs a batch is inside; closing the
+// gate keeps everybody from entering and waits until all others have left, which
+// takes as long as the longest batch.
+type Gate struct {
+	closed atomic.Bool
+
+	mu       sync.Mutex
+	stations []*station // guarded by mu
+	waiters  []func()   // guarded by mu
+}
+
+// station is where a view says whether it is inside. It fills a cache line, since
+// its owner writes it twice per batch.
+type station struct {
+	busy atomic.Bool
+	_    [60]byte
+}
+
+func (g *Gate) join(st *station) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stations = append(g.stations, st)
+}
+
+func (g *Gate) part(st *station) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.stations, st); i >= 0 {
+		g.stations = slices.Delete(g.stations, i, i+1)
+	}
+}
+
+// enter and Close are each other's mirror: one writes busy and then reads closed,
+// the other writes closed and then reads busy, so that at least one of them sees
+// the other.
+func (g *Gate) enter(st *station) bool {
+	st.busy.Store(true)
+	if g.closed.Load() {
+		st.busy.Store(false)
+		return false
+	}
+	return true
+}
+
+func (st *station) leave() { st.busy.Store(false) }
+
+// Close closes the gate for everybody but own, the caller's view, which may be nil,
+// and returns once all other views have left. If somebody else has closed it, it
+// returns false at once and nothing has changed: the caller has to leave its view
+// and Wait, for the other one waits for it.
+func (g *Gate) Close(own *View) bool {
+	if !g.closed.CompareAndSwap(false, true) {
+		return false
+	}
+	g.mu.Lock()
+	stations := slices.Clone(g.stations)
+	g.mu.Unlock()
+	for _, st := range stations {
+		if own != nil && st == &own.gate {
+			continue
+		}
+		for st.busy.Load() {
+			runtime.Gosched()
+		}
+	}
+	return true
+}
+
+// Open lets everybody in again and wakes those who wait, in the order in which
+// they came.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	g.closed.Store(false)
+	waiters := g.waiters
+	g.waiters = nil
+	g.mu.Unlock()
+	for _, wake := range waiters {
+		wake()
+	}
+}
+
+// Wait has wake called once the gate opens; at once if it is open. wake must not
+// block.
+func (g *Gate) Wait(wake func()) {
+	g.mu.Lock()
+	if g.closed.Load() {
+		g.waiters = append(g.waiters, wake)
+		g.mu.Unlock()
+		return
+	}
+	g.mu.Unlock()
+	wake()
+}

@@ -1,0 +1,83 @@
+package keyspace
+
+import "math/bits"
+
+// Ref names a key of a database.
+type Ref struct {
+	DB  int
+	Key []byte
+}
+
+// shardSet is a set of shard indices.
+type shardSet [maxShards / 64]uint64
+
+func (b *shardSet) add(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b *shardSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+// each calls f with the indices in ascending order.
+func (b *shardSet) each(f func(i int)) {
+	for w, word := range b {
+		for ; word != 0; word &= word - 1 {
+			f(w*64 + bits.TrailingZeros64(word))
+		}
+	}
+}
+
+// Hold locks the shards of refs until Release. Everything the view does in between
+// happens at one instant, the latest of the batch's and those of the shards, and
+// no other view sees a state in between. Only keys of refs may be touched; methods
+// that concern a whole database need [View.HoldAll]. The view must not hold
+// anything yet.
+func (v *View) Hold(refs []Ref) {
+	var set shardSet
+	for i := range refs {
+		set.add(int(v.ks.hash(refs[i].Key) >> v.ks.shift))
+	}
+	v.hold(&set)
+}
+
+// HoldAll is [View.Hold] for all keys of all databases.
+func (v *View) HoldAll() {
+	var set shardSet
+	for i := range v.ks.shards {
+		set.add(i)
+	}
+	v.hold(&set)
+}
+
+// hold locks in ascending order, as everybody does who locks more than one shard,
+// which is why nobody waits for ever.
+func (v *View) hold(set *shardSet) {
+	if v.holding {
+		panic("keyspace: the view holds keys already")
+	}
+	set.each(func(i int) {
+		s := &v.ks.shards[i]
+		s.mu.Lock()
+		if s.last > v.now {
+			v.now = s.last
+		}
+	})
+	set.each(func(i int) { v.ks.shards[i].last = v.now })
+	v.held, v.holding = *set, true
+}
+
+// Release ends a Hold. It does nothing if there is none.
+func (v *View) Release() {
+	if !v.holding {
+		return
+	}
+	v.holding = false
+	v.held.each(func(i int) { v.ks.shards[i].mu.Unlock() })
+	v.held = shardSet{}
+}
+
+// holdHere holds the shards of set, unless the view holds them already, and
+// returns how to undo that.
+func (v *View) holdHere(set *shardSet) (release func()) {
+	if v.holding {
+		return func() {}
+	}
+	v.hold(set)
+	return v.Release
+}

@@ -1,0 +1,80 @@
+package keyspace
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Kind returns what key holds; None if it does not exist.
+func (v *View) Kind(db int, key []byte) Kind {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	return s.find(db, h, key).e.Kind
+}
+
+// Exists reports whether key exists.
+func (v *View) Exists(db int, key []byte) bool { return v.Kind(db, key) != None }
+
+// Delete removes key and reports whether it existed.
+func (v *View) Delete(db int, key []byte) bool {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	if p.e.Kind == None {
+		return false
+	}
+	s.remove(&p, key)
+	return true
+}
+
+// Load returns a copy of what key holds.
+func (v *View) Load(db int, key []byte) (Entry, bool) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	p.e.Value = bytes.Clone(p.e.Value)
+	return p.e, p.e.Kind != None
+}
+
+// Put makes key hold value, which is copied, until expiry; an expiry that has
+// passed deletes the key. The only error is limit.ErrFull, for a new key.
+func (v *View) Put(db int, key []byte, k Kind, value []byte, expiry limit.Instant) error {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	if expiry <= s.last {
+		if p.e.Kind != None {
+			s.remove(&p, key)
+		}
+		return nil
+	}
+	if p.e.Kind != None && p.e.Kind != k {
+		// Whoever waits for the limiter that was here has to look again.
+		s.freed(db, key)
+	}
+	return s.put(&p, key, Entry{Kind: k, Expiry: expiry, Value: value})
+}
+
+// AppendString appends what GET replies: the bytes of a string, a cell's TAT in
+// decimal nanoseconds. Other kinds are limit.ErrWrongType.
+func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	e := s.find(db, h, key).e
+	switch e.Kind {
+	case None:
+		return dst, false, nil
+	case String:
+		return append(dst, e.Value...), true, nil
+	case Cell:
+		return gcra.AppendDecimal(dst, cellTAT(&e)), true, nil
+	}
+	return dst, true, limit.ErrWrongType
+}

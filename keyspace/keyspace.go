@@ -1,0 +1,117 @@
+package keyspace
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// Options are what a [Keyspace] is made of. The zero value of each field but Clock
+// means its default.
+type Options struct {
+	// Databases is how many databases there are; 16 by default.
+	Databases int
+	// Shards is how many locks the keys are divided over: a power of two of at most
+	// 256, 64 by default.
+	Shards int
+	// Clock is where all instants come from. It must be set.
+	Clock Clock
+	// MaxMemory is the number of bytes from which on new keys are refused; 0 means
+	// no bound. [Keyspace.SetMaxMemory] changes it.
+	MaxMemory int64
+	// Housekeeping is how often Run samples the clock and sweeps; 100 ms by default,
+	// which is also the longest that a suspended machine may stay unnoticed.
+	Housekeeping time.Duration
+
+	newTable newTable // a test's own
+}
+
+// Keyspace is all keys of a server. Its methods may be called from any goroutine.
+type Keyspace struct {
+	shards   []shard
+	shift    int // 64 - log2(len(shards))
+	seed     maphash.Seed
+	clock    Clock
+	every    time.Duration
+	newTable newTable
+	mem      memory
+	gate     Gate
+
+	sweepMu sync.Mutex
+	sweeper sweeper // guarded by sweepMu
+}
+
+const (
+	defaultDatabases = 16
+	defaultShards    = 64
+	maxShards        = 256
+)
+
+// New makes an empty keyspace. It panics on a number of shards that is no power of
+// two up to 256.
+func New(o Options) *Keyspace {
+	ks := &Keyspace{
+		seed:     maphash.MakeSeed(),
+		clock:    o.Clock,
+		every:    orDefault(o.Housekeeping, 100*time.Millisecond),
+		newTable: o.newTable,
+	}
+	if ks.newTable == nil {
+		ks.newTable = newMapTable
+	}
+	n := orDefault(o.Shards, defaultShards)
+	if bits.OnesCount(uint(n)) != 1 || n > maxShards {
+		panic("keyspace: the number of shards is a power of two up to 256")
+	}
+	ks.shift = 64 - bits.TrailingZeros(uint(n))
+	ks.shards = make([]shard, n)
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.ks, s.last = ks, ks.clock.Now()
+		s.dbs = make([]database, orDefault(o.Databases, defaultDatabases))
+	}
+	ks.mem.max.Store(o.MaxMemory)
+	ks.sweeper.view = ks.NewView()
+	return ks
+}
+
+// Databases is how many databases there are.
+func (ks *Keyspace) Databases() int { return len(ks.shards[0].dbs) }
+
+// Clock is the clock that the keyspace was made with.
+func (ks *Keyspace) Clock() Clock { return ks.clock }
+
+// Gate is what stops all views but one.
+func (ks *Keyspace) Gate() *Gate { return &ks.gate }
+
+// SetMaxMemory changes [Options.MaxMemory].
+func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
+
+// Close gives the memory of all tables back. No view may be used afterwards.
+func (ks *Keyspace) Close() {
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		for db := range s.dbs {
+			if t := s.clear(db); t != nil {
+				t.free()
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// hash is seeded per process, so that no client can know which keys collide. The
+// upper bits choose the shard, the lower 32 the place in a table.
+func (ks *Keyspace) hash(key []byte) uint64 { return maphash.Bytes(ks.seed, key) }
+
+func (ks *Keyspace) tableHash(key []byte) uint32 { return uint32(ks.hash(key)) }
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,60 @@
+package keyspace
+
+// Kind says what a key holds. Its values go to disk and never change meaning. A
+// limiter's kind includes its mode, since the same bytes mean different things
+// under different modes.
+type Kind uint8
+
+// The kinds that have no modes. 3 to 6 are reserved for collections, which no
+// command makes yet.
+const (
+	None   Kind = 0 // no such key
+	String Kind = 1 // bytes
+	Cell   Kind = 2 // CL.THROTTLE's TAT; a string to everything else
+
+	Hash      Kind = 3
+	SortedSet Kind = 4
+	List      Kind = 5
+	Set       Kind = 6
+)
+
+// Where the modes of the limiter families begin; the mode is added.
+const (
+	windowKinds Kind = 16
+	bucketKinds Kind = 32
+	leaseKinds  Kind = 48
+	kindsEnd    Kind = 64
+)
+
+// Type is what TYPE replies: "none", "string", a collection's name, or "ratelimit".
+func (k Kind) Type() string {
+	switch k {
+	case None:
+		return "none"
+	case String, Cell:
+		return "string"
+	case Hash:
+		return "hash"
+	case SortedSet:
+		return "zset"
+	case List:
+		return "list"
+	case Set:
+		return "set"
+	}
+	return "ratelimit"
+}
+
+func (k Kind) isWindow() bool { return k >= windowKinds && k < bucketKinds }
+func (k Kind) isBucket() bool { return k >= bucketKinds && k < leaseKinds }
+func (k Kind) isLease() bool  { return k >= leaseKinds && k < kindsEnd }
+
+// Encoding is what OBJECT ENCODING replies for a limiter: "embstr" for a cell, the
+// mode for the others. A string's depends on its value; see [View.Encoding].
+func (k Kind) Encoding() string {
+	switch {
+	case k == String || k == Cell:
+		return "embstr"
+	}
+	return k.Type()
+}

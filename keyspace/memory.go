@@ -1,0 +1,18 @@
+package keyspace
+
+import "sync/atomic"
+
+// memory counts the bytes that all tables of a keyspace take, and what they may.
+type memory struct {
+	used atomic.Int64
+	max  atomic.Int64 // 0: no bound
+}
+
+func (m *memory) add(n int64) { m.used.Add(n) }
+
+// full reports whether a new key has to be refused. Keys that exist are updated
+// all the same: it takes no memory, or little.
+func (m *memory) full() bool {
+	most := m.max.Load()
+	return most != 0 && m.used.Load() >= most
+}

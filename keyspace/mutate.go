@@ -1,0 +1,140 @@
+package keyspace
+
+import "github.com/cellserver/cellserver/limit"
+
+// This file is the only one that changes tables. Each function is one effect on
+// one key (or on a database), happens under the lock of the shard, and tells those
+// who watch the key or wait for it. A log of effects belongs exactly here.
+
+// put makes e what key holds. Only a new key can be refused, with limit.ErrFull.
+func (s *shard) put(p *place, key []byte, e Entry) error {
+	if p.old == None {
+		return s.add(p, key, e)
+	}
+	if p.stale() {
+		s.expired++
+	}
+	d := &s.dbs[p.db]
+	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
+		d.count.add(p.old, p.oldExpiry, -1)
+		d.count.add(e.Kind, e.Expiry, 1)
+	}
+	d.t.store(p.r, e)
+	s.touched(p.db, key)
+	return nil
+}
+
+// move is put for an entry that was removed elsewhere, which therefore is not
+// refused when memory is full. It reports whether there was room all the same.
+func (s *shard) move(p *place, key []byte, e Entry) bool {
+	if p.old == None {
+		return s.insert(p, key, e) == nil
+	}
+	return s.put(p, key, e) == nil
+}
+
+// add is put for a key that has no place yet.
+func (s *shard) add(p *place, key []byte, e Entry) error {
+	if s.ks.mem.full() {
+		return limit.ErrFull
+	}
+	return s.insert(p, key, e)
+}
+
+func (s *shard) insert(p *place, key []byte, e Entry) error {
+	d := &s.dbs[p.db]
+	if d.t == nil {
+		d.t, d.count = s.ks.newTable(&s.ks.mem, s.ks.tableHash), new(tally)
+	}
+	if !d.t.insert(p.hash, key, e) {
+		return limit.ErrFull
+	}
+	d.count.add(e.Kind, e.Expiry, 1)
+	s.touched(p.db, key)
+	return nil
+}
+
+// setExpiry changes when a live key expires, and nothing else.
+func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
+	e := p.e
+	if e.Kind == Cell {
+		e.Value = cellValue(s.scratch[:0], cellTAT(&e), at)
+	}
+	e.Expiry = at
+	d := &s.dbs[p.db]
+	d.count.add(p.old, p.oldExpiry, -1)
+	d.count.add(e.Kind, e.Expiry, 1)
+	d.t.store(p.r, e)
+	s.touched(p.db, key)
+}
+
+// remove deletes a live key.
+func (s *shard) remove(p *place, key []byte) {
+	s.touched(p.db, key)
+	s.freed(p.db, key)
+	s.drop(p)
+}
+
+// expire removes an entry that is past its expiry. To everybody it was gone
+// already, but for those who watched it while it lived.
+func (s *shard) expire(p *place, key []byte) {
+	s.touchedByTime(p.db, key)
+	s.freed(p.db, key)
+	s.drop(p)
+	s.expired++
+}
+
+func (s *shard) drop(p *place) {
+	d := &s.dbs[p.db]
+	d.count.add(p.old, p.oldExpiry, -1)
+	d.t.remove(p.r)
+}
+
+// clear empties a database and returns its table, if it had one, whose memory the
+// caller gives back once the lock is released.
+func (s *shard) clear(db int) table {
+	d := &s.dbs[db]
+	if d.t == nil {
+		return nil
+	}
+	s.touchedAll(db)
+	s.freedAll(db)
+	old := d.t
+	*d = database{}
+	return old
+}
+
+// touched marks those who watch key, after a write.
+func (s *shard) touched(db int, key []byte) {
+	if s.watched != nil {
+		s.mark(db, key, false)
+	}
+}
+
+// touchedByTime marks those who watched key while it lived.
+func (s *shard) touchedByTime(db int, key []byte) {
+	if s.watched != nil {
+		s.mark(db, key, true)
+	}
+}
+
+// touchedAll marks those who watch a key that a flush of db takes away.
+func (s *shard) touchedAll(db int) {
+	if s.watched != nil {
+		s.markAll(db)
+	}
+}
+
+// freed wakes whoever is first in the queue for key, since there may be room now.
+func (s *shard) freed(db int, key []byte) {
+	if s.queues != nil {
+		s.wakeHead(db, key)
+	}
+}
+
+// freedAll wakes the first of every queue in db.
+func (s *shard) freedAll(db int) {
+	if s.queues != nil {
+		s.wakeHeads(db)
+	}
+}

@@ -1,0 +1,34 @@
+package keyspace
+
+import "bytes"
+
+// Rename gives what from holds, and its expiry, to to. With nx it leaves an
+// existing to alone, and renamed is false. found reports whether from exists.
+func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
+	hf, ht := v.ks.hash(from), v.ks.hash(to)
+	var set shardSet
+	set.add(int(hf >> v.ks.shift))
+	set.add(int(ht >> v.ks.shift))
+	defer v.holdHere(&set)()
+
+	src := v.lock(hf)
+	p := src.find(db, hf, from)
+	if p.e.Kind == None {
+		return false, false
+	}
+	dst := v.lock(ht)
+	if bytes.Equal(from, to) {
+		return !nx, true
+	}
+	target := dst.find(db, ht, to)
+	if nx && target.e.Kind != None {
+		return false, true
+	}
+	e := p.e
+	e.Value = bytes.Clone(e.Value)
+	src.remove(&p, from)
+	// Found again, since removing may have moved it.
+	target = dst.find(db, ht, to)
+	dst.freed(db, to)
+	return dst.move(&target, to, e), true
+}

@@ -1,0 +1,135 @@
+package keyspace
+
+import (
+	"math/rand/v2"
+)
+
+// shardCursor is where the index of the shard begins in a SCAN cursor, above the
+// cursor of the table. With at most 256 shards a cursor stays below 2^48, which
+// every client can hold, JavaScript's numbers included.
+const shardCursor = 40
+
+// Scan calls f for the keys of one step of an iteration over db, about count of
+// them, and returns the cursor to go on from, 0 at the end; an iteration begins at
+// 0. Every key that exists from its beginning to its end is seen at least once,
+// whatever else comes, goes and moves. A cursor that no Scan returned is harmless.
+//
+// f is called with a shard locked: it must not use the keyspace, and key is only
+// valid during the call.
+func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k Kind)) (next uint64) {
+	return v.ScanEntries(db, cursor, count, func(key []byte, e Entry) { f(key, e.Kind) })
+}
+
+// ScanEntries is [View.Scan] with all that the keys hold, values included, which
+// are only valid during the call: with the effects of what happens meanwhile it is
+// a snapshot that stops nobody.
+func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64) {
+	i := int(cursor >> shardCursor)
+	within := cursor & (1<<shardCursor - 1)
+	seen := 0
+	for i < len(v.ks.shards) {
+		within = v.scanShard(i, db, within, count-seen, func(key []byte, e Entry) {
+			seen++
+			f(key, e)
+		})
+		if within == 0 {
+			i++
+		}
+		if seen >= count || within != 0 {
+			break
+		}
+	}
+	if i >= len(v.ks.shards) {
+		return 0
+	}
+	return uint64(i)<<shardCursor | within
+}
+
+func (v *View) scanShard(i, db int, cursor uint64, count int, f func(key []byte, e Entry)) uint64 {
+	s := v.lockAt(i)
+	defer v.unlock(s)
+	t := s.dbs[db].t
+	if t == nil {
+		return 0
+	}
+	return t.scan(cursor, max(count, 1), func(key []byte, e Entry) {
+		if e.Expiry > s.last {
+			f(key, e)
+		}
+	})
+}
+
+// Len returns the number of keys in db, with those that have expired and were not
+// found yet, as DBSIZE counts.
+func (v *View) Len(db int) int {
+	n := 0
+	for i := range v.ks.shards {
+		n += v.shardLen(i, db)
+	}
+	return n
+}
+
+func (v *View) shardLen(i, db int) int {
+	s := v.lockAt(i)
+	defer v.unlock(s)
+	if t := s.dbs[db].t; t != nil {
+		return t.len()
+	}
+	return 0
+}
+
+// randomTries is how often RandomKey draws before it takes what it can find: a
+// database may consist of nearly nothing but keys that have expired.
+const randomTries = 100
+
+// RandomKey appends a key of db to dst, any of them about as likely as any other.
+func (v *View) RandomKey(dst []byte, db int) ([]byte, bool) {
+	for range randomTries {
+		n := v.Len(db)
+		if n == 0 {
+			return dst, false
+		}
+		if out, ok := v.drawn(dst, db, rand.IntN(n)); ok {
+			return out, true
+		}
+	}
+	found := false
+	for cursor := uint64(0); !found; {
+		cursor = v.Scan(db, cursor, 1, func(key []byte, _ Kind) {
+			if !found {
+				dst, found = append(dst, key...), true
+			}
+		})
+		if cursor == 0 {
+			break
+		}
+	}
+	return dst, found
+}
+
+// drawn appends a random key of the shard that the n-th key of db lies in, if it
+// is alive.
+func (v *View) drawn(dst []byte, db, n int) ([]byte, bool) {
+	for i := range v.ks.shards {
+		if l := v.shardLen(i, db); n >= l {
+			n -= l
+			continue
+		}
+		return v.drawnFrom(dst, db, i)
+	}
+	return dst, false
+}
+
+func (v *View) drawnFrom(dst []byte, db, i int) ([]byte, bool) {
+	s := v.lockAt(i)
+	defer v.unlock(s)
+	t := s.dbs[db].t
+	if t == nil || t.len() == 0 {
+		return dst, false
+	}
+	key, e := t.at(t.random(rand.Uint64()))
+	if e.Expiry <= s.last {
+		return dst, false
+	}
+	return append(dst, key...), true
+}

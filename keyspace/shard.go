@@ -1,0 +1,85 @@
+package keyspace
+
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// shard is a part of the keyspace under one lock. Everything in it is guarded by
+// mu. A padding of a cache line keeps neighbours from slowing each other down.
+type shard struct {
+	mu sync.Mutex
+	// last is the latest instant anything happened at here. Nothing ever happens
+	// at an earlier one.
+	last limit.Instant
+	dbs  []database
+	// watched and queues are nil while nothing is watched or waited for, which is
+	// the only test that a command pays for them.
+	watched map[keyName][]watchMark
+	queues  map[keyName]*queue
+	expired int64 // keys found past their expiry since the start
+	sweepDB int   // the database that the next sweep goes on with
+	scratch [8]byte
+	ks      *Keyspace
+
+	_ [64]byte
+}
+
+// database is one shard's part of one database.
+type database struct {
+	t        table // nil until the first key
+	count    *tally
+	sweepPos uint64
+}
+
+// tally counts the keys of a table.
+type tally struct {
+	kinds   [kindsEnd]int
+	forever int // keys with NoExpiry
+}
+
+func (c *tally) add(k Kind, expiry limit.Instant, n int) {
+	c.kinds[k] += n
+	if expiry == NoExpiry {
+		c.forever += n
+	}
+}
+
+// keyName names a key in maps.
+type keyName struct {
+	db  int
+	key string
+}
+
+// place is where a key is or would be.
+type place struct {
+	db   int
+	hash uint32
+	r    ref
+	// e is what a live key holds, or of kind None.
+	e Entry
+	// old is the kind of what the table holds, which is not None for an entry that
+	// has expired but still takes its place: store overwrites it.
+	old Kind
+	// oldExpiry belongs to old.
+	oldExpiry limit.Instant
+}
+
+// find returns where key is at the shard's latest instant.
+func (s *shard) find(db int, h uint64, key []byte) place {
+	p := place{db: db, hash: uint32(h)}
+	t := s.dbs[db].t
+	if t == nil {
+		return p
+	}
+	p.r, p.e = t.find(p.hash, key)
+	p.old, p.oldExpiry = p.e.Kind, p.e.Expiry
+	if p.old != None && p.oldExpiry <= s.last {
+		p.e = Entry{}
+	}
+	return p
+}
+
+// stale reports whether the place is taken by an entry that has expired.
+func (p *place) stale() bool { return p.e.Kind == None && p.old != None }

@@ -1,0 +1,98 @@
+package keyspace
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// DatabaseStats are counts of one database.
+type DatabaseStats struct {
+	Keys    int
+	Expires int // keys that will expire
+	// AvgTTL is the mean time to live of the keys that expire, from a sample.
+	AvgTTL time.Duration
+}
+
+// Stats are counts of a keyspace. The keys of different shards are counted one
+// after another, so that under load they belong to slightly different instants.
+type Stats struct {
+	Databases []DatabaseStats
+	// Kinds is the number of keys of each kind, indexed by it.
+	Kinds [kindsEnd]int
+	// Expired is how many keys were found past their expiry since the start.
+	Expired int64
+	// Memory is the bytes that keys take, MaxMemory what they may; 0 is no bound.
+	Memory    int64
+	MaxMemory int64
+}
+
+// ttlSamples is how many keys of each shard and database AvgTTL is drawn from.
+const ttlSamples = 4
+
+// Stats counts.
+func (ks *Keyspace) Stats() Stats {
+	st := Stats{
+		Databases: make([]DatabaseStats, ks.Databases()),
+		Memory:    ks.mem.used.Load(),
+		MaxMemory: ks.mem.max.Load(),
+	}
+	means := make([]mean, ks.Databases())
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		st.Expired += s.expired
+		for db := range s.dbs {
+			if d := &s.dbs[db]; d.t != nil && d.t.len() > 0 {
+				st.Databases[db].Keys += d.t.len()
+				st.Databases[db].Expires += d.t.len() - d.count.forever
+				for k, n := range d.count.kinds {
+					st.Kinds[k] += n
+				}
+				means[db].sample(d.t, s.last)
+			}
+		}
+		s.mu.Unlock()
+	}
+	for db := range means {
+		st.Databases[db].AvgTTL = means[db].value()
+	}
+	return st
+}
+
+// mean is a mean of times to live.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) sample(t table, now limit.Instant) {
+	for range min(ttlSamples, t.len()) {
+		_, e := t.at(t.random(rand.Uint64()))
+		if e.Expiry != NoExpiry && e.Expiry > now {
+			m.sum += float64(e.Expiry.Sub(now))
+			m.n++
+		}
+	}
+}
+
+func (m *mean) value() time.Duration {
+	if m.n == 0 {
+		return 0
+	}
+	return time.Duration(m.sum / float64(m.n))
+}
+
+// MemoryUsage is how many bytes key takes, its share of the table's structure
+// included.
+func (v *View) MemoryUsage(db int, key []byte) (int64, bool) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	if p.e.Kind == None {
+		return 0, false
+	}
+	return s.dbs[db].t.cost(p.r), true
+}

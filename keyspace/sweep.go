@@ -1,0 +1,79 @@
+package keyspace
+
+// sweeper is where active expiry has got to.
+type sweeper struct {
+	view  *View
+	shard int
+}
+
+// sweepSlice is how many entries are looked at under one lock, a few tens of
+// microseconds at worst.
+const sweepSlice = 64
+
+// Swept is what a Sweep did.
+type Swept struct {
+	Looked  int
+	Removed int
+}
+
+// Sweep looks at up to budget entries, where the last Sweep stopped, and removes
+// those that have expired. It takes a slice of each shard in turn and never holds
+// one for long: draining one shard after another would starve the commands that
+// need it. It does nothing while the gate is closed.
+func (ks *Keyspace) Sweep(budget int) Swept {
+	ks.sweepMu.Lock()
+	defer ks.sweepMu.Unlock()
+	w := &ks.sweeper
+	w.view.Refresh()
+	var sum Swept
+	for short := 0; sum.Looked < budget && short < 2*len(ks.shards); {
+		if !w.view.Enter() {
+			break
+		}
+		n := w.slice(min(sweepSlice, budget-sum.Looked))
+		w.view.Leave()
+		sum.Looked += n.Looked
+		sum.Removed += n.Removed
+		if n.Looked < sweepSlice {
+			short++ // that shard has been seen to its end
+		} else {
+			short = 0
+		}
+	}
+	return sum
+}
+
+// slice sweeps a part of the next shard: of its databases one after another, each
+// from where it was left.
+func (w *sweeper) slice(budget int) Swept {
+	v := w.view
+	s := v.lockAt(w.shard)
+	defer v.unlock(s)
+	w.shard = (w.shard + 1) % len(v.ks.shards)
+	left, removed := budget, 0
+	for range s.dbs {
+		if s.dbs[s.sweepDB].t != nil {
+			removed += s.sweep(s.sweepDB, &left)
+		}
+		if left == 0 {
+			break
+		}
+		s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
+	}
+	return Swept{Looked: budget - left, Removed: removed}
+}
+
+// sweep removes what has expired of one database, until its end or the budget's.
+func (s *shard) sweep(db int, budget *int) (removed int) {
+	d := &s.dbs[db]
+	for *budget > 0 {
+		r, ok := d.t.due(&d.sweepPos, budget, s.last)
+		if !ok {
+			break
+		}
+		key, e := d.t.at(r)
+		s.expire(&place{db: db, r: r, old: e.Kind, oldExpiry: e.Expiry}, key)
+		removed++
+	}
+	return removed
+}

@@ -1,0 +1,76 @@
+package keyspace
+
+import "github.com/cellserver/cellserver/limit"
+
+// View is the keyspace as one goroutine sees it: the instant of its batch, the
+// shards it holds, its scratch. A view is used by one goroutine at a time.
+//
+// Every method that takes a key locks the key's shard for its own duration. What
+// it does happens at the later of the batch's instant and the latest instant of
+// the shard, and the view's own instant moves up to that.
+type View struct {
+	ks   *Keyspace
+	now  limit.Instant
+	gate station
+
+	holding bool
+	held    shardSet
+}
+
+// NewView makes a view. A view that is not needed any more must be closed.
+func (ks *Keyspace) NewView() *View {
+	v := &View{ks: ks, now: ks.clock.Now()}
+	ks.gate.join(&v.gate)
+	return v
+}
+
+// Close takes the view out of the keyspace. It must not hold anything.
+func (v *View) Close() { v.ks.gate.part(&v.gate) }
+
+// Refresh reads the clock and returns the instant of all that follows until the
+// next Refresh. While keys are held there is only one instant, which it returns.
+func (v *View) Refresh() limit.Instant {
+	if !v.holding {
+		if now := v.ks.clock.Now(); now > v.now {
+			v.now = now
+		}
+	}
+	return v.now
+}
+
+// Now is the instant of the last Refresh, or of what this view did last in a shard
+// where another view had been later.
+func (v *View) Now() limit.Instant { return v.now }
+
+// Enter begins a batch. It returns false, and nothing is begun, when the gate is
+// closed: the caller parks and has [Gate.Wait] wake it. It costs one atomic store
+// and one load.
+func (v *View) Enter() bool { return v.ks.gate.enter(&v.gate) }
+
+// Leave ends a batch.
+func (v *View) Leave() { v.gate.leave() }
+
+// lock returns the shard of hash h, locked, with the instants of view and shard
+// made equal. A held shard is locked already.
+func (v *View) lock(h uint64) *shard { return v.lockAt(int(h >> v.ks.shift)) }
+
+func (v *View) lockAt(i int) *shard {
+	s := &v.ks.shards[i]
+	if !v.holding {
+		s.mu.Lock()
+	} else if !v.held.has(i) {
+		panic("keyspace: a key outside of what is held")
+	}
+	if v.now > s.last {
+		s.last = v.now
+	} else {
+		v.now = s.last
+	}
+	return s
+}
+
+func (v *View) unlock(s *shard) {
+	if !v.holding {
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,126 @@
+package keyspace
+
+import "sync/atomic"
+
+// Watcher is what WATCH remembers for one session: the keys it watches, and
+// whether any of them has changed. The zero value watches nothing. Its methods are
+// those of [View]; a watcher is used by one session at a time.
+type Watcher struct {
+	dirty atomic.Bool // set under the shard's lock, by whoever changes a key
+	keys  []watchedKey
+}
+
+type watchedKey struct {
+	name keyName
+	hash uint64
+	// alive says that the key existed at WATCH: then its expiry is a change.
+	alive bool
+}
+
+// watchMark is a watcher in the list of a key.
+type watchMark struct {
+	w     *Watcher
+	alive bool
+}
+
+// Watch makes w watch key from now on.
+func (v *View) Watch(w *Watcher, db int, key []byte) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	if s.watched == nil {
+		s.watched = make(map[keyName][]watchMark)
+	}
+	for _, m := range s.watched[keyName{db, string(key)}] {
+		if m.w == w {
+			return
+		}
+	}
+	name := keyName{db, string(key)}
+	alive := s.find(db, h, key).e.Kind != None
+	s.watched[name] = append(s.watched[name], watchMark{w, alive})
+	w.keys = append(w.keys, watchedKey{name, h, alive})
+}
+
+// Unwatch makes w watch nothing and forgets what has changed.
+func (v *View) Unwatch(w *Watcher) {
+	for i := range w.keys {
+		v.unwatchKey(w, &w.keys[i])
+	}
+	w.keys = nil
+	w.dirty.Store(false)
+}
+
+func (v *View) unwatchKey(w *Watcher, k *watchedKey) {
+	i := int(k.hash >> v.ks.shift)
+	s := &v.ks.shards[i]
+	if !v.holding || !v.held.has(i) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	marks := s.watched[k.name]
+	for j := range marks {
+		if marks[j].w == w {
+			marks = append(marks[:j], marks[j+1:]...)
+			break
+		}
+	}
+	if len(marks) > 0 {
+		s.watched[k.name] = marks
+		return
+	}
+	delete(s.watched, k.name)
+	if len(s.watched) == 0 {
+		s.watched = nil
+	}
+}
+
+// WatchedRefs appends the keys that w watches, for [View.Hold].
+func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
+	for i := range w.keys {
+		dst = append(dst, Ref{DB: w.keys[i].name.db, Key: []byte(w.keys[i].name.key)})
+	}
+	return dst
+}
+
+// Dirty reports whether a key that w watches was written, deleted, renamed or
+// flushed since, in whatever database, or has expired after it was alive at WATCH.
+// To act on the answer the caller holds the watched keys.
+func (v *View) Dirty(w *Watcher) bool {
+	for i := range w.keys {
+		k := &w.keys[i]
+		if k.alive && !w.dirty.Load() && v.hasExpired(k) {
+			w.dirty.Store(true)
+		}
+	}
+	return w.dirty.Load()
+}
+
+// hasExpired reports whether a key that was alive at WATCH is past its expiry now.
+// Whatever else may have happened to it has set dirty.
+func (v *View) hasExpired(k *watchedKey) bool {
+	s := v.lock(k.hash)
+	defer v.unlock(s)
+	return s.find(k.name.db, k.hash, []byte(k.name.key)).e.Kind == None
+}
+
+// mark sets dirty for those who watch key; with byTime only for those who saw it
+// alive.
+func (s *shard) mark(db int, key []byte, byTime bool) {
+	for _, m := range s.watched[keyName{db, string(key)}] {
+		if m.alive || !byTime {
+			m.w.dirty.Store(true)
+		}
+	}
+}
+
+// markAll sets dirty for those who watch a key that is in db, and for those who
+// saw it alive there.
+func (s *shard) markAll(db int) {
+	for name := range s.watched {
+		if name.db == db {
+			key := []byte(name.key)
+			s.mark(db, key, s.find(db, s.ks.hash(key), key).e.Kind == None)
+		}
+	}
+}
