@@ -76,3 +76,9 @@ func isWord(b []byte, w string) bool {
 	}
 	return true
 }
+
+// startsNumber reports whether b begins like a number, which is how the optional
+// quantity of a limiter command is told from its option words.
+func startsNumber(b []byte) bool {
+	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
+}

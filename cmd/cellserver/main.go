@@ -1,0 +1,83 @@
+// Command cellserver is a rate limiting server that every Redis client can call.
+//
+// Usage: cellserver [file.conf] [--name value ...]
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/server"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// run is the whole program with everything it depends on as a parameter. It
+// returns the exit status.
+func run(args, environ []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 {
+		if print := answers[args[0]]; print != nil {
+			if err := print(stdout); err != nil {
+				return fail(stderr, err)
+			}
+			return 0
+		}
+	}
+	config, err := server.Load(args, environ)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	s, err := server.New(config, server.Options{})
+	if err != nil {
+		return fail(stderr, err)
+	}
+	ctx, stop := untilSignal()
+	defer stop()
+	if err := s.Run(ctx); err != nil {
+		return fail(stderr, err)
+	}
+	return 0
+}
+
+// answers are the flags that print something and do not start a server.
+var answers = map[string]func(io.Writer) error{
+	"--help":          server.WriteHelp,
+	"-h":              server.WriteHelp,
+	"--version":       writeVersion,
+	"-v":              writeVersion,
+	"--sample-config": server.WriteSample,
+}
+
+func writeVersion(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "cellserver %s (answers as Redis %s with redis-cell), %s %s/%s\n",
+		server.Version, commands.RedisVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+func fail(stderr io.Writer, err error) int {
+	_, _ = fmt.Fprintln(stderr, "cellserver:", err) // nowhere left to report to
+	return 1
+}
+
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The
+// second one ends the process at once.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(130)
+	}()
+	return ctx, cancel
+}

@@ -1,0 +1,125 @@
+package commands
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// defaultUser is the one user there is.
+const defaultUser = "default"
+
+// authGuard slows down guessing: failed attempts of one address pass under our own
+// GCRA, ten at once and then one a second; what exceeds that is answered a second
+// later, without the store or any loop waiting for it.
+type authGuard struct {
+	mu     sync.Mutex
+	tats   map[string]limit.Instant // guarded by mu: TAT by address
+	failed int64                    // guarded by mu
+}
+
+// authPenalty is how long an attempt beyond the limit waits for its answer.
+const authPenalty = time.Second
+
+// maxAuthAddresses bounds the table of the guard. When it is full, addresses whose
+// failures are forgiven make room; if there are none the oldest debt goes.
+const maxAuthAddresses = 10000
+
+var authQuota = func() gcra.Quota {
+	q, err := gcra.NewQuota(9, 1, 1)
+	if err != nil {
+		panic(err)
+	}
+	return q
+}()
+
+// exceeded reports whether the address has used up its failures.
+func (g *authGuard) exceeded(addr string, now limit.Instant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, d, _ := gcra.Decide(g.tats[addr], now, &authQuota, 0)
+	return d.Remaining == 0
+}
+
+// note charges a failed attempt to the address.
+func (g *authGuard) note(addr string, now limit.Instant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed++
+	if len(g.tats) >= maxAuthAddresses {
+		g.forget(now)
+	}
+	if next, _, write := gcra.Decide(g.tats[addr], now, &authQuota, 1); write {
+		g.tats[addr] = next
+	}
+}
+
+// forget drops the addresses that are forgiven by now, and the least indebted one
+// if none is.
+func (g *authGuard) forget(now limit.Instant) {
+	least, owner := limit.MaxInstant, ""
+	for addr, tat := range g.tats {
+		if tat <= now {
+			delete(g.tats, addr)
+		} else if tat < least {
+			least, owner = tat, addr
+		}
+	}
+	if len(g.tats) >= maxAuthAddresses {
+		delete(g.tats, owner)
+	}
+}
+
+// failures is how many attempts have failed since the start.
+func (g *authGuard) failures() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed
+}
+
+// host is the address that failed attempts are charged to: without the port, so
+// that a new connection is no new chance.
+func host(p transport.Peer) string {
+	if tcp, ok := p.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.IP.String()
+	}
+	return "unix"
+}
+
+// login checks a user and password. An unknown user costs the same work as a
+// wrong password.
+func (e *Engine) login(user string, password []byte) bool {
+	l := e.Limits()
+	sum := sha256.Sum256(password)
+	match := subtle.ConstantTimeCompare(sum[:], l.passwordHash[:]) == 1
+	known := subtle.ConstantTimeCompare([]byte(user), []byte(defaultUser)) == 1
+	return known && (match || l.Password == "")
+}
+
+// tryLogin checks the credentials and then runs done with the outcome: at once,
+// or, for an address that keeps failing, after a second, with the session parked.
+func (c *Ctx) tryLogin(user string, password []byte, done func(w *resp.Writer, ok bool)) {
+	e, s, now := c.engine, c.S, c.Store.Now()
+	addr := host(s.peer)
+	late := e.auth.exceeded(addr, now)
+	ok := e.login(user, password)
+	if !ok {
+		e.auth.note(addr, now)
+	}
+	if !late || s.exclusive {
+		done(c.W, ok)
+		return
+	}
+	p := c.Park(nil)
+	stop := c.Store.AfterFunc(authPenalty, func() {
+		p.Finish(func(w *resp.Writer) { done(w, ok) })
+	})
+	p.cancel = func() { stop() }
+}

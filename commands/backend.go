@@ -1,0 +1,121 @@
+package commands
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Store is the state that commands act on, as one lane sees it. It is used by one
+// goroutine at a time. The store owns the clock: no method takes an instant that
+// is "now".
+type Store interface {
+	Limiter
+	Keys
+	Locker
+
+	// Refresh reads the clock: the instant of all that follows, until the next
+	// Refresh. While keys are held it only returns their instant.
+	Refresh() limit.Instant
+	// Now is the instant of the last Refresh.
+	Now() limit.Instant
+	// Civil turns an instant of the store into one of the civil clock, which
+	// EXPIREAT, EXPIRETIME and TIME speak; FromCivil is the way back. They differ
+	// after the wall clock was stepped while the server ran.
+	Civil(limit.Instant) limit.Instant
+	FromCivil(limit.Instant) limit.Instant
+	// AfterFunc runs f on its own goroutine after d; the result stops it.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// Limiter is the local/cluster seam: decisions, not state. Each call is atomic
+// for its key, happens at the store's instant and stores its effect.
+type Limiter interface {
+	Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error)
+	Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error)
+	Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error)
+	// Multi decides clauses[i] for each key at one instant and applies all of them
+	// or none; details receives every clause's own answer. It reports whether any
+	// clause was refused.
+	Multi(db int, clauses []Clause, details []limit.Decision) (refused bool, err error)
+}
+
+// Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.
+type Clause struct {
+	Key      []byte
+	Quota    *gcra.Quota // with Quantity
+	Quantity int64
+	Window   *slidingwindow.Call
+	Bucket   *tokenbucket.Call
+	Peek     bool
+}
+
+// Keys is the administrative half of the store.
+type Keys interface {
+	Delete(db int, key []byte) bool
+	Exists(db int, key []byte) bool
+	// TypeName is what TYPE replies, "none" for a missing key; Encoding is what
+	// OBJECT ENCODING replies.
+	TypeName(db int, key []byte) string
+	Encoding(db int, key []byte) (string, bool)
+	// Expiry returns the instant a key expires at; has is false for a key that
+	// never does.
+	Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
+	// Expire changes it if cond allows and reports whether it did; an instant that
+	// has passed deletes the key.
+	Expire(db int, key []byte, at limit.Instant, cond ExpireCondition) bool
+	Persist(db int, key []byte) bool
+	// Rename moves from to to. With nx an existing to is left alone and renamed is
+	// false.
+	Rename(db int, from, to []byte, nx bool) (renamed, found bool)
+	// AppendString appends what GET replies.
+	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
+	RandomKey(dst []byte, db int) ([]byte, bool)
+	// Scan calls f for the keys of one step and returns the next cursor, 0 at the
+	// end. Every key that exists throughout a full iteration is seen at least once.
+	Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) (next uint64)
+	Len(db int) int
+	Flush(db int)
+	FlushAll()
+	MemoryUsage(db int, key []byte) (int64, bool)
+	// Describe reports what RL.INFO shows, as fields with an integer or a text.
+	Describe(db int, key []byte, f func(field, text string, number int64, isText bool)) bool
+}
+
+// ExpireCondition is an option of EXPIRE and its kin: a set of the flags below.
+type ExpireCondition uint8
+
+const (
+	// ExpireIfNone (NX): only a key that never expires.
+	ExpireIfNone ExpireCondition = 1 << iota
+	// ExpireIfAny (XX): only a key that expires.
+	ExpireIfAny
+	// ExpireIfLater (GT): only to a later instant; never counts as latest.
+	ExpireIfLater
+	// ExpireIfEarlier (LT): only to an earlier instant.
+	ExpireIfEarlier
+)
+
+// Locker lets several commands happen at one instant, and everything else wait.
+type Locker interface {
+	// Enter brackets a batch; false means that the gate is closed and nothing may
+	// run: park, and be woken through WaitOpen.
+	Enter() bool
+	Leave()
+	// WaitOpen calls wake once the gate is open; at once if it is open already.
+	WaitOpen(wake func())
+	// Hold locks the shards of refs until Release: everything in between happens at
+	// one instant. HoldAll locks every shard.
+	Hold(refs []KeyRef)
+	HoldAll()
+	Release()
+}
+
+// KeyRef names a key and its database.
+type KeyRef struct {
+	DB  int
+	Key []byte
+}

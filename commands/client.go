@@ -1,0 +1,380 @@
+package commands
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func clientCommands() []*Command {
+	sub := func(name string, arity int, syntax, summary, reply string, flags Flag, run func(*Ctx)) *Command {
+		return &Command{
+			Name: "client|" + name, Arity: arity, Flags: flags | FlagNoScript | FlagLoading | FlagStale,
+			Categories: CatConnection, Group: "connection", Summary: summary, Syntax: syntax,
+			Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
+		}
+	}
+	const ok = "OK"
+	client := &Command{
+		Name: "client", Arity: -2, Categories: CatSlow, Group: "connection",
+		Summary: "A container for client connection commands.", Since: "1.0.0", Complexity: "Depends on subcommand.",
+		Sub: []*Command{
+			sub("caching", 3, "<YES | NO>", "Tells the server whether to track the keys of the next command.", ok, 0, clientCaching),
+			sub("capa", -3, "capability [capability ...]", "Tells the server what the client can do; nothing is asked of it yet.", ok, 0, (*Ctx).OK),
+			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
+			sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", 0, clientGetRedir),
+			sub("help", 2, "", "Returns helpful text about the subcommands.", "lines of text", 0, clientHelp),
+			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *Ctx) { c.W.Int(c.S.id) }),
+			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
+			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL] [SKIPME YES|NO]>",
+				"Closes connections.", "OK, or the number of connections closed", FlagAdmin, clientKill),
+			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", FlagAdmin, clientList),
+			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when client memory is reclaimed.", ok, FlagAdmin, clientNoEvict),
+			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use; keys have no age here.", ok, 0, clientOnOff),
+			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
+			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
+			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, 0, clientSetName),
+			sub("tracking", -3, "<ON | OFF> [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, 0, clientTracking),
+			sub("trackinginfo", 2, "", "Returns the state of tracking of the connection.", "a map", 0, clientTrackingInfo),
+			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", FlagAdmin, clientUnblock),
+		},
+	}
+	return []*Command{client}
+}
+
+func clientGetName(c *Ctx) {
+	if name := c.S.Name(); name != "" {
+		c.W.BulkString(name)
+		return
+	}
+	c.W.Null()
+}
+
+func clientSetName(c *Ctx) {
+	if !validName(c.Args[2]) {
+		c.Fail(errClientName)
+		return
+	}
+	c.S.setName(c.Args[2])
+	c.OK()
+}
+
+func clientSetInfo(c *Ctx) {
+	value := c.Args[3]
+	s := c.S
+	target, label := &s.libName, "lib-name"
+	switch {
+	case isWord(c.Args[2], "LIB-NAME"):
+	case isWord(c.Args[2], "LIB-VER"):
+		target, label = &s.libVer, "lib-ver"
+	default:
+		c.Fail(resp.Error("ERR Unrecognized option '" + string(echo(c.Args[2], maxEcho)) + "'"))
+		return
+	}
+	if !validName(value) {
+		c.Fail(resp.Error("ERR " + label + " cannot contain spaces, newlines or special characters."))
+		return
+	}
+	s.mu.Lock()
+	*target = string(value)
+	s.mu.Unlock()
+	c.OK()
+}
+
+func clientNoEvict(c *Ctx) {
+	on, ok := onOff(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrSyntax)
+		return
+	}
+	c.S.shielded.Store(on)
+	c.OK()
+}
+
+func clientOnOff(c *Ctx) {
+	if _, ok := onOff(c.Args[2]); !ok {
+		c.Fail(resp.ErrSyntax)
+		return
+	}
+	c.OK()
+}
+
+func onOff(b []byte) (on, ok bool) {
+	on = isWord(b, "ON")
+	return on, on || isWord(b, "OFF")
+}
+
+// clientReply answers OK only when replies are on: the other modes begin with
+// their own silence.
+func clientReply(c *Ctx) {
+	switch {
+	case isWord(c.Args[2], "ON"):
+		c.S.reply = replyOn
+		c.OK()
+	case isWord(c.Args[2], "OFF"):
+		c.S.reply = replyOff
+	case isWord(c.Args[2], "SKIP"):
+		if c.S.reply != replyOff {
+			c.S.reply = replySkipNext
+		}
+	default:
+		c.Fail(resp.ErrSyntax)
+	}
+}
+
+func clientInfo(c *Ctx) {
+	line := c.engine.describe(nil, c.S)
+	c.W.Verbatim("txt", string(append(line, '\n')))
+}
+
+func clientList(c *Ctx) {
+	wanted, err := parseClientList(c.Args[2:])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	var text []byte
+	for _, s := range c.engine.clients.list() {
+		if wanted(s) {
+			text = append(c.engine.describe(text, s), '\n')
+		}
+	}
+	c.W.Verbatim("txt", string(text))
+}
+
+func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error) {
+	switch {
+	case len(args) == 0:
+		return func(*Session) bool { return true }, ""
+	case len(args) == 2 && isWord(args[0], "TYPE"):
+		normal, err := clientType(args[1])
+		return func(*Session) bool { return normal }, err
+	case len(args) >= 2 && isWord(args[0], "ID"):
+		ids := make(map[int64]bool)
+		for _, a := range args[1:] {
+			id, ok := parseInt(a)
+			if !ok || id < 1 {
+				return nil, "ERR Invalid client ID"
+			}
+			ids[id] = true
+		}
+		return func(s *Session) bool { return ids[s.id] }, ""
+	}
+	return nil, resp.ErrSyntax
+}
+
+// clientType reports whether the type names normal clients, the only ones there
+// are; the others that Redis knows are accepted and match nobody.
+func clientType(b []byte) (normal bool, err resp.Error) {
+	switch {
+	case isWord(b, "NORMAL"):
+		return true, ""
+	case isWord(b, "MASTER"), isWord(b, "REPLICA"), isWord(b, "SLAVE"), isWord(b, "PUBSUB"):
+		return false, ""
+	}
+	return false, resp.Error("ERR Unknown client type '" + string(echo(b, maxEcho)) + "'")
+}
+
+// describe appends the line of CLIENT LIST about s. Everything it reads may be
+// read from any goroutine.
+func (e *Engine) describe(b []byte, s *Session) []byte {
+	now := e.opts.Now()
+	s.mu.Lock()
+	name, libName, libVer := s.name, s.libName, s.libVer
+	s.mu.Unlock()
+	flags, cmd := "N", "NULL"
+	if s.parked.Load() != nil {
+		flags = "b"
+	}
+	if id := s.lastCmd.Load(); id >= 0 {
+		cmd = e.table.all[id].Name
+	}
+	num := func(key string, n int64) {
+		b = append(append(append(b, ' '), key...), '=')
+		b = strconv.AppendInt(b, n, 10)
+	}
+	word := func(key, value string) {
+		b = append(append(append(append(b, ' '), key...), '='), value...)
+	}
+	b = strconv.AppendInt(append(b, "id="...), s.id, 10)
+	word("addr", s.addr)
+	word("laddr", s.laddr)
+	num("fd", s.id) // connections have no number that would mean anything outside
+	word("name", name)
+	num("age", int64(now.Sub(s.created).Seconds()))
+	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
+	word("flags", flags)
+	num("db", int64(s.selected()))
+	num("sub", 0)
+	num("psub", 0)
+	num("ssub", 0)
+	num("multi", -1)
+	num("qbuf", 0)
+	num("qbuf-free", 0)
+	num("argv-mem", 0)
+	num("multi-mem", 0)
+	num("rbs", 0)
+	num("rbp", 0)
+	num("obl", 0)
+	num("oll", 0)
+	num("omem", 0)
+	num("tot-mem", 0)
+	word("events", "r")
+	word("cmd", cmd)
+	word("user", defaultUser)
+	num("redir", -1)
+	num("resp", int64(s.protocol.Load()))
+	word("lib-name", libName)
+	word("lib-ver", libVer)
+	return b
+}
+
+var clientHelpLines = []string{
+	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"CACHING, CAPA, GETNAME, GETREDIR, HELP, ID, INFO, KILL, LIST, NO-EVICT, NO-TOUCH,",
+	"REPLY, SETINFO, SETNAME, TRACKING, TRACKINGINFO, UNBLOCK",
+}
+
+func clientHelp(c *Ctx) { writeLines(c.W, clientHelpLines) }
+
+// writeLines replies an array of status lines, the shape of every HELP.
+func writeLines(w *resp.Writer, lines []string) {
+	w.Array(len(lines))
+	for _, line := range lines {
+		w.Status(line)
+	}
+}
+
+// clientUnblock ends a wait: with the answer that its timeout would have given,
+// or, with ERROR, with an error.
+func clientUnblock(c *Ctx) {
+	id, ok := parseInt(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	withError := false
+	if len(c.Args) > 3 {
+		withError = isWord(c.Args[3], "ERROR")
+		if len(c.Args) > 4 || !withError && !isWord(c.Args[3], "TIMEOUT") {
+			c.Fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+			return
+		}
+	}
+	if s := c.engine.clients.get(id); s != nil && s.interrupt(withError) {
+		c.W.Int(1)
+		return
+	}
+	c.W.Int(0)
+}
+
+// interrupt ends the wait of s; it reports whether there was one that can be
+// ended. Any goroutine may call it.
+func (s *Session) interrupt(withError bool) bool {
+	p := s.parked.Load()
+	if p == nil || p.interrupt == nil {
+		return false
+	}
+	fill := p.interrupt
+	if withError {
+		fill = func(w *resp.Writer) { w.Error(errUnblocked) }
+	}
+	if !p.Finish(fill) {
+		return false
+	}
+	if p.cancel != nil {
+		p.cancel()
+	}
+	return true
+}
+
+const errUnblocked resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+
+// clientKill closes connections by address (the old form) or by filters.
+func clientKill(c *Ctx) {
+	if len(c.Args) == 3 {
+		addr := string(c.Args[2])
+		if c.kill(func(s *Session) bool { return s.addr == addr }) == 0 {
+			c.Fail("ERR No such client")
+			return
+		}
+		c.OK()
+		return
+	}
+	f, err := parseKill(c.Args[2:])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	self := c.S
+	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s != self || !f.skipMe) })))
+}
+
+// kill closes the sessions that match; the caller's own goes after its reply.
+func (c *Ctx) kill(match func(*Session) bool) int {
+	n := 0
+	for _, s := range c.engine.clients.list() {
+		if !match(s) {
+			continue
+		}
+		n++
+		if s == c.S {
+			s.closing = true
+		} else {
+			s.Kill()
+		}
+	}
+	return n
+}
+
+// killFilter is the conjunction of the filters of CLIENT KILL.
+type killFilter struct {
+	id             int64
+	addr, laddr    []byte
+	nobody, skipMe bool
+}
+
+func parseKill(args [][]byte) (killFilter, resp.Error) {
+	f := killFilter{skipMe: true}
+	if len(args)%2 != 0 {
+		return f, resp.ErrSyntax
+	}
+	for ; len(args) > 0; args = args[2:] {
+		value := args[1]
+		switch {
+		case isWord(args[0], "ID"):
+			id, ok := parseInt(value)
+			if !ok || id < 1 {
+				return f, "ERR client-id should be greater than 0"
+			}
+			f.id = id
+		case isWord(args[0], "TYPE"):
+			normal, err := clientType(value)
+			if err != "" {
+				return f, err
+			}
+			f.nobody = f.nobody || !normal
+		case isWord(args[0], "ADDR"):
+			f.addr = value
+		case isWord(args[0], "LADDR"):
+			f.laddr = value
+		case isWord(args[0], "USER"):
+			if string(value) != defaultUser {
+				return f, resp.Error("ERR No such user '" + string(echo(value, maxEcho)) + "'")
+			}
+		case isWord(args[0], "SKIPME") && (isWord(value, "YES") || isWord(value, "NO")):
+			f.skipMe = isWord(value, "YES")
+		default:
+			return f, resp.ErrSyntax
+		}
+	}
+	return f, ""
+}
+
+func (f *killFilter) matches(s *Session) bool {
+	return !f.nobody &&
+		(f.id == 0 || f.id == s.id) &&
+		(f.addr == nil || bytes.Equal(f.addr, []byte(s.addr))) &&
+		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.laddr)))
+}

@@ -1,0 +1,75 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func configCommands() []*Command {
+	const flags = FlagAdmin | FlagNoScript | FlagLoading | FlagStale
+	return []*Command{{
+		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
+		Sub: []*Command{
+			subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet),
+			subcommand("config", "help", 2, flags, "", "Returns helpful text about the subcommands.", "lines of text", configHelp),
+			subcommand("config", "resetstat", 2, flags, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
+			subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
+				func(c *Ctx) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
+			subcommand("config", "set", -4, flags, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet),
+		},
+	}}
+}
+
+func configGet(c *Ctx) {
+	patterns := make([][]byte, 0, len(c.Args)-2)
+	for _, p := range c.Args[2:] {
+		if len(p) > maxPattern {
+			c.Fail(errPatternTooLong)
+			return
+		}
+		patterns = append(patterns, []byte(strings.ToLower(string(p))))
+	}
+	pairs := c.engine.opts.Settings.Get(func(name string) bool {
+		for _, p := range patterns {
+			if globMatch(p, []byte(name)) {
+				return true
+			}
+		}
+		return false
+	})
+	c.W.Map(len(pairs))
+	for _, p := range pairs {
+		c.W.BulkString(p[0])
+		c.W.BulkString(p[1])
+	}
+}
+
+func configSet(c *Ctx) {
+	args := c.Args[2:]
+	if len(args)%2 != 0 {
+		c.Fail(resp.WrongArity("config|set"))
+		return
+	}
+	pairs := make([][2]string, 0, len(args)/2)
+	for ; len(args) > 0; args = args[2:] {
+		pairs = append(pairs, [2]string{strings.ToLower(string(args[0])), string(args[1])})
+	}
+	if err := c.engine.opts.Settings.Set(pairs); err != "" {
+		c.Fail(err)
+		return
+	}
+	c.OK()
+}
+
+func configResetStat(c *Ctx) {
+	c.engine.resetStats()
+	c.OK()
+}
+
+func configHelp(c *Ctx) {
+	writeLines(c.W, []string{
+		"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"GET, HELP, RESETSTAT, REWRITE, SET",
+	})
+}

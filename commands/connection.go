@@ -1,0 +1,228 @@
+package commands
+
+import (
+	"github.com/cellserver/cellserver/resp"
+)
+
+func connectionCommands() []*Command {
+	const always = FlagNoScript | FlagLoading | FlagStale | FlagFast | FlagAllowBusy
+	return []*Command{
+		{
+			Name: "ping", Arity: -1, Flags: FlagFast, Categories: CatConnection, Group: "connection",
+			Summary: "Returns the server's liveliness response.", Syntax: "[message]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "PONG, or the message", Run: ping,
+		},
+		{
+			Name: "echo", Arity: 2, Flags: FlagLoading | FlagStale | FlagFast, Categories: CatConnection, Group: "connection",
+			Summary: "Returns the given string.", Syntax: "message",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "the message", Run: echoCommand,
+		},
+		{
+			Name: "hello", Arity: -1, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Summary: "Handshakes with the server.", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "a map of server properties", Run: hello,
+		},
+		{
+			Name: "auth", Arity: -2, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Summary: "Authenticates the connection.", Syntax: "[username] password",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: auth,
+		},
+		{
+			Name: "select", Arity: 2, Flags: FlagLoading | FlagStale | FlagFast, Categories: CatConnection, Group: "connection",
+			Summary: "Changes the selected database.", Syntax: "index",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: selectDB,
+		},
+		{
+			Name: "quit", Arity: -1, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Summary: "Closes the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: quit,
+		},
+		{
+			Name: "reset", Arity: 1, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Summary: "Resets the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "RESET", Run: reset,
+		},
+	}
+}
+
+func ping(c *Ctx) {
+	switch len(c.Args) {
+	case 1:
+		c.W.Status("PONG")
+	case 2:
+		c.W.Bulk(c.Args[1])
+	default:
+		c.Fail(resp.WrongArity("ping"))
+	}
+}
+
+func echoCommand(c *Ctx) { c.W.Bulk(c.Args[1]) }
+
+func quit(c *Ctx) {
+	c.S.closing = true
+	c.OK()
+}
+
+func reset(c *Ctx) {
+	c.S.reset()
+	c.W.Proto = 2
+	c.W.Status("RESET")
+}
+
+func selectDB(c *Ctx) {
+	n, ok := parseInt(c.Args[1])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	if n < 0 || n >= int64(c.engine.Limits().Databases) {
+		c.Fail(resp.ErrDBIndex)
+		return
+	}
+	c.S.db.Store(int32(n))
+	c.OK()
+}
+
+func auth(c *Ctx) {
+	user, password := defaultUser, c.Args[len(c.Args)-1]
+	switch {
+	case len(c.Args) > 3:
+		c.Fail(resp.ErrSyntax)
+		return
+	case len(c.Args) == 3:
+		user = string(c.Args[1])
+	case !c.engine.passwordSet():
+		c.Fail(resp.ErrNoPassword)
+		return
+	}
+	s := c.S
+	c.tryLogin(user, password, func(w *resp.Writer, ok bool) {
+		if !ok {
+			w.Error(resp.ErrWrongPass)
+			return
+		}
+		s.authenticate(true)
+		w.Status("OK")
+	})
+}
+
+// helloCall is a parsed HELLO.
+type helloCall struct {
+	proto    int
+	user     string
+	password []byte
+	login    bool
+	name     []byte
+	setName  bool
+}
+
+func hello(c *Ctx) {
+	h := helloCall{proto: c.S.proto}
+	if err := parseHello(c.Args[1:], &h); err != "" {
+		c.Fail(err)
+		return
+	}
+	s := c.S
+	if !h.login {
+		if !s.authed {
+			c.Fail(resp.ErrNoAuthHello)
+			return
+		}
+		s.greet(c.W, &h)
+		return
+	}
+	h.name = append([]byte(nil), h.name...) // the answer may come after the input is gone
+	c.tryLogin(h.user, h.password, func(w *resp.Writer, ok bool) {
+		if !ok {
+			w.Error(resp.ErrWrongPass)
+			return
+		}
+		s.authenticate(true)
+		s.greet(w, &h)
+	})
+}
+
+func parseHello(args [][]byte, h *helloCall) resp.Error {
+	if len(args) == 0 {
+		return ""
+	}
+	proto, ok := parseInt(args[0])
+	if !ok {
+		return resp.ErrProtoNotInteger
+	}
+	if proto != 2 && proto != 3 {
+		return resp.ErrNoProto
+	}
+	h.proto = int(proto)
+	for i := 1; i < len(args); i++ {
+		left := len(args) - 1 - i
+		switch {
+		case isWord(args[i], "AUTH") && left >= 2:
+			h.user, h.password, h.login = string(args[i+1]), args[i+2], true
+			i += 2
+		case isWord(args[i], "SETNAME") && left >= 1:
+			if !validName(args[i+1]) {
+				return errClientName
+			}
+			h.name, h.setName = args[i+1], true
+			i++
+		default:
+			return resp.Error("ERR Syntax error in HELLO option '" + string(echo(args[i], maxEcho)) + "'")
+		}
+	}
+	return ""
+}
+
+// greet switches the protocol and describes the server. The order of the fields
+// and every type matter: some clients read them by position.
+func (s *Session) greet(w *resp.Writer, h *helloCall) {
+	if h.setName {
+		s.setName(h.name)
+	}
+	s.setProtocol(h.proto)
+	w.Proto = h.proto
+	w.Map(7)
+	w.BulkString("server")
+	w.BulkString("redis")
+	w.BulkString("version")
+	w.BulkString(RedisVersion)
+	w.BulkString("proto")
+	w.Int(int64(h.proto))
+	w.BulkString("id")
+	w.Int(s.id)
+	w.BulkString("mode")
+	w.BulkString("standalone")
+	w.BulkString("role")
+	w.BulkString("master")
+	w.BulkString("modules")
+	writeModules(w)
+}
+
+// RedisVersion is the version that clients are told. Several decide by it what
+// they may send: below 7.2 no CLIENT SETINFO, from 7.4 on client-side caching
+// whose invalidations we do not send.
+const RedisVersion = "7.2.7"
+
+// writeModules lists redis-cell, by which applications detect CL.THROTTLE.
+func writeModules(w *resp.Writer) {
+	w.Array(1)
+	w.Map(4)
+	w.BulkString("name")
+	w.BulkString("redis-cell")
+	w.BulkString("ver")
+	w.Int(1)
+	w.BulkString("path")
+	w.BulkString("")
+	w.BulkString("args")
+	w.Array(0)
+}
+
+const errClientName resp.Error = "ERR Client names cannot contain spaces, newlines or special characters."
+
+// validName reports whether a client may be called so: printable, no spaces.
+func validName(b []byte) bool {
+	for _, c := range b {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,168 @@
+package commands
+
+import (
+	"runtime/debug"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// dispatch runs one command of size bytes: find it, check that this client may run
+// it and that it has the right number of words, run it, count it.
+func (l *Lane) dispatch(s *Session, args [][]byte, size int) {
+	c := &l.ctx
+	c.S, c.Args, c.fail = s, args, false
+	cmd := l.engine.table.Lookup(args[0])
+	if cmd == nil {
+		l.unknown(c)
+		return
+	}
+	if cmd.Sub != nil && len(args) > 1 {
+		sub := cmd.Subcommand(args[1])
+		if sub == nil {
+			l.engine.errors.Add(1)
+			c.Fail(unknownSubcommand(cmd.Name, args[1]))
+			return
+		}
+		cmd = sub
+	}
+	c.Cmd = cmd
+	switch {
+	case !cmd.arityOK(len(args)):
+		l.reject(c, resp.WrongArity(cmd.Name))
+		return
+	case cmd.Run == nil: // a container without its subcommand
+		l.reject(c, resp.WrongArity(cmd.Name))
+		return
+	case !s.authed && cmd.Flags&FlagNoAuth == 0:
+		l.reject(c, resp.ErrNoAuth)
+		return
+	}
+	if size > maxKey && cmd.hasLongKey(args) {
+		l.reject(c, errKeyTooLong)
+		return
+	}
+	l.run(c)
+}
+
+const errKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
+
+// hasLongKey reports whether a key among args is longer than a key may be.
+func (c *Command) hasLongKey(args [][]byte) bool {
+	for _, i := range c.Keys.positions(args) {
+		if len(args[i]) > maxKey {
+			return true
+		}
+	}
+	return false
+}
+
+// run calls the handler and keeps the books. A panic in a handler is answered,
+// counted and closes that client; the state it saw was not half-changed, because
+// stores change state only when all is decided.
+func (l *Lane) run(c *Ctx) {
+	cmd := c.Cmd
+	l.count(cmd)
+	if l.sample--; l.sample > 0 {
+		cmd.Run(c)
+	} else {
+		l.sample = sampleEvery
+		began := l.engine.opts.Stopwatch()
+		cmd.Run(c)
+		l.counts[cmd.id].nanos.Add(sampleEvery * int64(l.engine.opts.Stopwatch()-began))
+	}
+	if c.S.tracking.on {
+		c.invalidate()
+		c.S.tracking.age()
+	}
+	if c.fail {
+		l.counts[cmd.id].failed.Add(1)
+		l.engine.errors.Add(1)
+	}
+}
+
+// reject answers a command that never ran.
+func (l *Lane) reject(c *Ctx, e resp.Error) {
+	l.counts[c.Cmd.id].rejected.Add(1)
+	l.engine.errors.Add(1)
+	c.Fail(e)
+}
+
+// unknown answers a command that does not exist. A browser that was tricked into
+// talking to us sends POST and Host:, and is cut off as in Redis, before the body
+// that it carries can be taken for commands.
+func (l *Lane) unknown(c *Ctx) {
+	if resp.IsCrossProtocol(c.Args[0]) {
+		c.S.closing = true
+		l.engine.log.Warn("closed a connection that speaks HTTP", "client", c.S.addr)
+		return
+	}
+	l.engine.errors.Add(1)
+	c.Fail(unknownCommand(c.Args))
+}
+
+// maxEcho is how much of an unknown name, and of the arguments together, is
+// repeated in the error (Redis: 128).
+const maxEcho = 128
+
+func unknownCommand(args [][]byte) resp.Error {
+	b := append([]byte("ERR unknown command '"), echo(args[0], maxEcho)...)
+	b = append(b, "', with args beginning with: "...)
+	shown := 0
+	for _, a := range args[1:] {
+		if shown >= maxEcho {
+			break
+		}
+		a = echo(a, maxEcho-shown)
+		b = append(append(append(b, '\''), a...), "' "...)
+		shown += len(a) + len("'' ")
+	}
+	return resp.Error(b)
+}
+
+func unknownSubcommand(container string, name []byte) resp.Error {
+	return resp.Error("ERR unknown subcommand '" + string(echo(name, maxEcho)) + "'. Try " + upper(container) + " HELP.")
+}
+
+// echo returns at most n bytes of b, up to its first NUL, as C prints strings.
+func echo(b []byte, n int) []byte {
+	if len(b) > n {
+		b = b[:n]
+	}
+	for i, c := range b {
+		if c == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+func upper(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'a' <= c && c <= 'z' {
+			b[i] = c - ('a' - 'A')
+		}
+	}
+	return string(b)
+}
+
+// guarded runs f and turns a panic into an error reply. It reports whether f came
+// to its end.
+func (e *Engine) guarded(w *resp.Writer, f func()) (ok bool) {
+	mark := len(w.Buf)
+	defer func() {
+		if r := recover(); r != nil {
+			e.recovered(r)
+			w.Buf = w.Buf[:mark]
+			w.Error(resp.ErrInternal)
+		}
+	}()
+	f()
+	return true
+}
+
+// recovered logs a panic without the values it carried, which may hold a key.
+func (e *Engine) recovered(any) {
+	e.panics.Add(1)
+	e.log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
+}

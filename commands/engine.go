@@ -1,0 +1,139 @@
+package commands
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Options are what an Engine needs of the world around it. All but
+// Process, Stop and Log must be set.
+type Options struct {
+	// NewStore returns a view of the store for one lane.
+	NewStore func() Store
+	// Stopwatch is a monotonic reading, for measuring how long a command took. It
+	// decides nothing.
+	Stopwatch func() time.Duration
+	// Now reads the store's clock, for the ages of clients.
+	Now func() limit.Instant
+	// Settings is the configuration that CONFIG shows and changes.
+	Settings Settings
+	// Process is what INFO says of the process; nil leaves those fields out.
+	Process Process
+	// Databases describes the databases, in order; UsedMemory what they take.
+	Databases  func() []DatabaseStats
+	UsedMemory func() MemoryStats
+	// Stop ends the server; SHUTDOWN calls it.
+	Stop func()
+	// Log receives what an operator should know; nil discards it.
+	Log *slog.Logger
+}
+
+// Engine is everything above the sockets: it opens sessions and feeds them.
+// It implements transport.Handler.
+type Engine struct {
+	opts  Options
+	table *Table
+	log   *slog.Logger
+
+	limits  atomic.Pointer[Limits]
+	auth    authGuard
+	clients registry
+	rate    rate
+
+	lanesMu sync.Mutex
+	lanes   []*Lane // guarded by lanesMu; never shrinks
+	idle    []*Lane // guarded by lanesMu: lanes of Offload that are free
+
+	slow      sync.WaitGroup
+	slowSlots chan struct{}
+
+	received atomic.Int64 // connections since the start
+	refused  atomic.Int64
+	errors   atomic.Int64 // error replies since the start
+	panics   atomic.Int64
+}
+
+// maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
+const maxSlow = 2
+
+// NewEngine builds the command table and an engine around it.
+func NewEngine(o Options) *Engine {
+	e := &Engine{opts: o, table: NewTable(), log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	e.clients.sessions = make(map[int64]*Session)
+	e.auth.tats = make(map[string]limit.Instant)
+	e.SetLimits(DefaultLimits())
+	return e
+}
+
+// Table is the command table, from which documentation is generated.
+func (e *Engine) Table() *Table { return e.table }
+
+// NewLane returns scratch for a feeding goroutine.
+func (e *Engine) NewLane() transport.Lane { return e.newLane() }
+
+// Durable reports that nothing has to be waited for: this store keeps no log.
+func (e *Engine) Durable(uint64, transport.Peer) bool { return true }
+
+// Open admits a connection or refuses it with a farewell.
+func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
+	e.received.Add(1)
+	if why := e.refuse(p); why != "" {
+		e.refused.Add(1)
+		w := resp.Writer{}
+		w.Error(why)
+		return nil, w.Buf
+	}
+	s := &Session{engine: e, peer: p, created: e.opts.Now()}
+	s.addr, s.laddr = endpoints(p)
+	s.setProtocol(2)
+	s.authenticate(!e.passwordSet())
+	s.lastCmd.Store(-1)
+	if !e.clients.add(s, e.Limits().MaxClients) {
+		e.refused.Add(1)
+		w := resp.Writer{}
+		w.Error(resp.ErrMaxClients)
+		return nil, w.Buf
+	}
+	return s, nil
+}
+
+// refuse says why a connection may not even try to authenticate, or "".
+func (e *Engine) refuse(p transport.Peer) resp.Error {
+	l := e.Limits()
+	if l.ProtectedMode && l.Password == "" && !l.BindGiven && !isLocal(p.RemoteAddr()) {
+		return errProtected
+	}
+	return ""
+}
+
+// Close waits for the slow commands that still run. The transports must have been
+// shut down.
+func (e *Engine) Close() { e.slow.Wait() }
+
+// slowLane lends a lane to a goroutine of Offload.
+func (e *Engine) slowLane() *Lane {
+	e.lanesMu.Lock()
+	if n := len(e.idle); n > 0 {
+		l := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		e.lanesMu.Unlock()
+		return l
+	}
+	e.lanesMu.Unlock()
+	return e.newLane()
+}
+
+func (e *Engine) returnSlowLane(l *Lane) {
+	e.lanesMu.Lock()
+	e.idle = append(e.idle, l)
+	e.lanesMu.Unlock()
+}

@@ -1,0 +1,153 @@
+package commands
+
+import (
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Feed runs the commands in in and appends their replies to out: the seam of
+// package transport. It never blocks.
+func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
+	l := lane.(*Lane)
+	l.w = resp.Writer{Buf: out, Proto: s.proto}
+	l.ctx.Cmd = nil
+	next, consumed := s.turn(l, in)
+	t := transport.Turn{Out: l.w.Buf, Consumed: consumed, Next: next}
+	l.w.Buf = nil
+	return t
+}
+
+// turn brings the session up to date, then runs a batch.
+func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
+	if s.killed.Load() {
+		return transport.Close, 0
+	}
+	s.takeMail(&l.w)
+	if p := s.parked.Load(); p != nil && !s.unpark(p, &l.w) {
+		return transport.Park, 0
+	}
+	if s.closing {
+		return transport.Close, 0
+	}
+	if !l.Store.Enter() {
+		l.Store.WaitOpen(s.peer.Wake)
+		return transport.Park, 0
+	}
+	now := l.Store.Refresh()
+	if len(in) > 0 {
+		s.active.Store(int64(now))
+	}
+	next, consumed := s.batch(l, in)
+	l.flushRun()
+	s.noteCommand(l.ctx.Cmd)
+	l.Store.Leave()
+	s.notePartial(int64(now), next == transport.Read && consumed < len(in))
+	if !s.authed && s.overUnauthenticated(consumed, len(l.w.Buf)) {
+		return transport.Close, consumed
+	}
+	return next, consumed
+}
+
+// unpark writes the reply of a parked command if it has come.
+func (s *Session) unpark(p *Parked, w *resp.Writer) bool {
+	if p.state.Load() != parkedDone {
+		return false
+	}
+	mark := len(w.Buf)
+	w.Raw(p.reply)
+	s.parked.Store(nil)
+	s.hush(w, mark)
+	return true
+}
+
+// batch runs commands until the input, the turn or the client's right to go on is
+// used up. Anything that goes wrong inside a handler ends this client only.
+func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.engine.recovered(r)
+			l.Store.Release()
+			l.w.Error(resp.ErrInternal)
+			next = transport.Close
+		}
+	}()
+	limits := s.frameLimits()
+	for n := 1; ; n++ {
+		args, used, err := s.guard.Next(in[consumed:], l.args[:0], limits)
+		consumed += used
+		if err != "" {
+			l.w.Error(err)
+			s.engine.errors.Add(1)
+			return transport.Close, consumed
+		}
+		if len(args) == 0 {
+			return transport.Read, consumed
+		}
+		l.args = args
+		mark := len(l.w.Buf)
+		l.dispatch(s, args, used)
+		s.hush(&l.w, mark)
+		switch {
+		case s.parked.Load() != nil:
+			return transport.Park, consumed
+		case s.closing, len(l.w.Buf)-mark > maxReply:
+			return transport.Close, consumed
+		case len(l.w.Buf) >= turnBytes, n == turnCommands:
+			return transport.Again, consumed
+		}
+		limits = s.frameLimits()
+	}
+}
+
+// hush takes back what was written since mark when CLIENT REPLY says so.
+func (s *Session) hush(w *resp.Writer, mark int) {
+	switch s.reply {
+	case replyOn:
+		return
+	case replySkipNext:
+		s.reply = replySkip
+	case replySkip:
+		s.reply = replyOn
+	}
+	w.Buf = w.Buf[:mark]
+}
+
+func (s *Session) frameLimits() *resp.Limits {
+	if s.authed {
+		return &s.engine.Limits().Frame
+	}
+	return &s.engine.Limits().FrameUnauth
+}
+
+// notePartial remembers since when a command has been unfinished, for the
+// janitor. Bytes that only continue it do not move the instant.
+func (s *Session) notePartial(now int64, unfinished bool) {
+	since := s.partial.Load()
+	switch {
+	case unfinished && since == 0:
+		s.partial.Store(now)
+	case !unfinished && since != 0:
+		s.partial.Store(0)
+	}
+}
+
+// noteCommand remembers the last command for CLIENT LIST.
+func (s *Session) noteCommand(cmd *Command) {
+	if cmd != nil && s.lastCmd.Load() != int32(cmd.id) {
+		s.lastCmd.Store(int32(cmd.id))
+	}
+}
+
+// overUnauthenticated adds up what a client has moved without authenticating.
+func (s *Session) overUnauthenticated(in, out int) bool {
+	s.spent += in + out
+	return s.spent > unauthBytes
+}
+
+// Closed forgets the session and stops what it was waiting for.
+func (s *Session) Closed() {
+	if p := s.parked.Load(); p != nil && p.cancel != nil {
+		p.cancel()
+	}
+	s.engine.clients.remove(s)
+}

@@ -1,0 +1,88 @@
+package commands
+
+// maxPattern is the longest glob pattern accepted, in bytes: the matcher costs at
+// most the product of both lengths.
+const maxPattern = 1 << 10
+
+// globMatch reports whether s matches the glob pattern as Redis reads it: `*`,
+// `?`, `[a-z]`, `[^a]` and a backslash before a character that stands for itself.
+//
+// It is a loop that goes back to the last star only, so that a pattern of many
+// stars costs a product of lengths and no stack (the class of CVE-2022-36021 and
+// CVE-2024-31228).
+func globMatch(pattern, s []byte) bool {
+	p, i := 0, 0
+	star, mark := -1, 0
+	for i < len(s) {
+		if p < len(pattern) && pattern[p] == '*' {
+			star, mark = p, i
+			p++
+			continue
+		}
+		if width, ok := matchOne(pattern[p:], s[i]); ok {
+			p += width
+			i++
+			continue
+		}
+		if star < 0 {
+			return false
+		}
+		mark++
+		p, i = star+1, mark
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// matchOne matches c against the first element of pattern, which is no star, and
+// returns how long that element is.
+func matchOne(pattern []byte, c byte) (width int, ok bool) {
+	if len(pattern) == 0 {
+		return 0, false
+	}
+	switch pattern[0] {
+	case '?':
+		return 1, true
+	case '[':
+		return matchClass(pattern, c)
+	case '\\':
+		if len(pattern) > 1 {
+			return 2, pattern[1] == c
+		}
+	}
+	return 1, pattern[0] == c
+}
+
+// matchClass matches c against the bracket expression that pattern begins with. As
+// in Redis one that is never closed ends with the pattern, and a range may be
+// written backwards.
+func matchClass(pattern []byte, c byte) (width int, ok bool) {
+	i := 1
+	not := i < len(pattern) && pattern[i] == '^'
+	if not {
+		i++
+	}
+	match := false
+	for ; i < len(pattern) && pattern[i] != ']'; i++ {
+		switch {
+		case pattern[i] == '\\' && i+1 < len(pattern):
+			i++
+			match = match || pattern[i] == c
+		case i+2 < len(pattern) && pattern[i+1] == '-':
+			from, to := pattern[i], pattern[i+2]
+			if from > to {
+				from, to = to, from
+			}
+			match = match || (from <= c && c <= to)
+			i += 2
+		default:
+			match = match || pattern[i] == c
+		}
+	}
+	if i < len(pattern) {
+		i++ // the closing bracket
+	}
+	return i, match != not
+}

@@ -1,0 +1,269 @@
+package commands
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+)
+
+func infoCommands() []*Command {
+	return []*Command{{
+		Name: "info", Arity: -1, Flags: FlagLoading | FlagStale, Categories: CatDangerous, Group: "server",
+		Summary: "Returns information and statistics about the server.", Syntax: "[section [section ...]]",
+		Since: "1.0.0", Complexity: "O(1)", Reply: "text, a field on every line", Run: info,
+	}}
+}
+
+// infoSection is one part of INFO. The default reply has all but those marked.
+type infoSection struct {
+	name  string
+	extra bool // only when named, or with all or everything
+	write func(*infoWriter)
+}
+
+func infoSections() []infoSection {
+	return []infoSection{
+		{"Server", false, infoServer},
+		{"Clients", false, infoClients},
+		{"Memory", false, infoMemory},
+		{"Persistence", false, infoPersistence},
+		{"Stats", false, infoStats},
+		{"Replication", false, infoReplication},
+		{"CPU", false, infoCPU},
+		{"Modules", false, infoModules},
+		{"Commandstats", true, infoCommandstats},
+		{"Errorstats", false, infoErrorstats},
+		{"Cluster", false, func(w *infoWriter) { w.int("cluster_enabled", 0) }},
+		{"Keyspace", false, infoKeyspace},
+		{"Ratelimit", false, infoRatelimit},
+	}
+}
+
+// infoWriter gathers the text of INFO.
+type infoWriter struct {
+	strings.Builder
+	c      *Ctx
+	e      *Engine
+	p      Process
+	counts []totals
+	hits   int64
+	misses int64
+}
+
+func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
+func (w *infoWriter) int(name string, value int64) {
+	fmt.Fprintf(w, "%s:%d\r\n", name, value)
+}
+
+func info(c *Ctx) {
+	w := &infoWriter{c: c, e: c.engine, p: c.engine.opts.Process}
+	if w.p == nil {
+		w.p = noProcess{}
+	}
+	w.counts, w.hits, w.misses = c.engine.sum()
+	for _, s := range infoSections() {
+		if !infoWants(c.Args[1:], s) {
+			continue
+		}
+		if w.Len() > 0 {
+			w.WriteString("\r\n")
+		}
+		fmt.Fprintf(w, "# %s\r\n", s.name)
+		s.write(w)
+	}
+	c.W.Verbatim("txt", w.String())
+}
+
+func infoWants(args [][]byte, s infoSection) bool {
+	if len(args) == 0 {
+		return !s.extra
+	}
+	for _, a := range args {
+		switch {
+		case isWord(a, "ALL"), isWord(a, "EVERYTHING"), isWord(a, strings.ToUpper(s.name)):
+			return true
+		case isWord(a, "DEFAULT") && !s.extra:
+			return true
+		}
+	}
+	return false
+}
+
+func infoServer(w *infoWriter) {
+	up := int64(w.p.Uptime() / time.Second)
+	w.str("redis_version", RedisVersion)
+	w.str("redis_git_sha1", "00000000")
+	w.int("redis_git_dirty", 0)
+	w.str("redis_mode", "standalone")
+	w.str("os", runtime.GOOS+" "+runtime.GOARCH)
+	w.int("arch_bits", 64)
+	w.str("multiplexing_api", w.p.Transport())
+	w.int("process_id", int64(w.p.PID()))
+	w.str("run_id", w.p.RunID())
+	w.int("tcp_port", int64(w.p.TCPPort()))
+	w.int("server_time_usec", int64(w.c.Store.Civil(w.c.Store.Now()))/int64(time.Microsecond))
+	w.int("uptime_in_seconds", up)
+	w.int("uptime_in_days", up/86400)
+	w.int("hz", 10)
+	w.int("configured_hz", 10)
+	w.str("executable", w.p.Executable())
+	w.str("config_file", w.p.ConfigFile())
+	w.str("server_name", "cellserver")
+	w.str("cellserver_version", w.p.Version())
+	w.int("clock_step_seconds", int64(w.p.ClockStep()/time.Second))
+}
+
+func infoClients(w *infoWriter) {
+	clients := w.e.clients.list()
+	blocked := int64(0)
+	for _, s := range clients {
+		if s.parked.Load() != nil {
+			blocked++
+		}
+	}
+	w.int("connected_clients", int64(len(clients)))
+	w.int("cluster_connections", 0)
+	w.int("maxclients", int64(w.e.Limits().MaxClients))
+	w.int("client_recent_max_input_buffer", 0)
+	w.int("client_recent_max_output_buffer", 0)
+	w.int("blocked_clients", blocked)
+	w.int("tracking_clients", 0)
+	w.int("clients_in_timeout_table", 0)
+}
+
+func infoMemory(w *infoWriter) {
+	rss, heap := w.p.Memory()
+	used := w.e.opts.UsedMemory()
+	_, _, pending := w.p.Network()
+	w.int("used_memory", used.Dataset+heap)
+	w.str("used_memory_human", human(used.Dataset+heap))
+	w.int("used_memory_rss", rss)
+	w.str("used_memory_rss_human", human(rss))
+	w.int("used_memory_dataset", used.Dataset)
+	w.int("used_memory_lua", 0)
+	w.int("mem_clients_normal", pending)
+	w.int("maxmemory", used.Max)
+	w.str("maxmemory_human", human(used.Max))
+	w.str("maxmemory_policy", "noeviction")
+	w.str("mem_allocator", "go")
+	w.int("active_defrag_running", 0)
+}
+
+// human formats bytes as Redis does: 1.00K.
+func human(n int64) string {
+	f, units := float64(n), "BKMGTPE"
+	i := 0
+	for f >= 1024 && i < len(units)-1 {
+		f /= 1024
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%dB", n)
+	}
+	return fmt.Sprintf("%.2f%c", f, units[i])
+}
+
+func infoPersistence(w *infoWriter) {
+	w.int("loading", 0)
+	w.int("async_loading", 0)
+	w.int("rdb_changes_since_last_save", 0)
+	w.int("rdb_bgsave_in_progress", 0)
+	w.int("rdb_last_save_time", 0)
+	w.str("rdb_last_bgsave_status", "ok")
+	w.int("aof_enabled", 0)
+	w.int("aof_rewrite_in_progress", 0)
+	w.str("aof_last_write_status", "ok")
+}
+
+func infoStats(w *infoWriter) {
+	in, out, _ := w.p.Network()
+	processed := int64(0)
+	for _, t := range w.counts {
+		processed += t.calls
+	}
+	w.int("total_connections_received", w.e.received.Load())
+	w.int("total_commands_processed", processed)
+	w.int("instantaneous_ops_per_sec", w.e.rate.ops.Load())
+	w.int("total_net_input_bytes", in)
+	w.int("total_net_output_bytes", out)
+	w.int("rejected_connections", w.e.refused.Load())
+	w.int("expired_keys", w.e.opts.UsedMemory().Expired)
+	w.int("evicted_keys", 0)
+	w.int("keyspace_hits", w.hits)
+	w.int("keyspace_misses", w.misses)
+	w.int("pubsub_channels", 0)
+	w.int("pubsub_patterns", 0)
+	w.int("latest_fork_usec", 0)
+	w.int("total_error_replies", w.e.errors.Load())
+	w.int("acl_access_denied_auth", w.e.auth.failures())
+	w.int("internal_errors", w.e.panics.Load())
+}
+
+func infoReplication(w *infoWriter) {
+	w.str("role", "master")
+	w.int("connected_slaves", 0)
+	w.str("master_failover_state", "no-failover")
+	w.str("master_replid", w.p.RunID())
+	w.str("master_replid2", strings.Repeat("0", 40))
+	w.int("master_repl_offset", 0)
+	w.int("second_repl_offset", -1)
+	w.int("repl_backlog_active", 0)
+}
+
+func infoCPU(w *infoWriter) {
+	sys, user := w.p.CPU()
+	fmt.Fprintf(w, "used_cpu_sys:%.6f\r\n", sys.Seconds())
+	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
+	w.str("used_cpu_sys_children", "0.000000")
+	w.str("used_cpu_user_children", "0.000000")
+}
+
+// infoModules names redis-cell in the seven fields that exporters split.
+func infoModules(w *infoWriter) {
+	w.str("module", "name=redis-cell,ver=1,api=1,filters=0,usedby=[],using=[],options=[]")
+}
+
+func infoCommandstats(w *infoWriter) {
+	for id, t := range w.counts {
+		if t.calls == 0 && t.rejected == 0 {
+			continue
+		}
+		usec := t.nanos / 1000
+		per := 0.0
+		if t.calls > 0 {
+			per = float64(t.nanos) / 1000 / float64(t.calls)
+		}
+		fmt.Fprintf(w, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
+			w.e.table.all[id].Name, t.calls, usec, per, t.rejected, t.failed)
+	}
+}
+
+func infoErrorstats(w *infoWriter) {
+	if n := w.e.errors.Load(); n > 0 {
+		fmt.Fprintf(w, "errorstat_ERR:count=%d\r\n", n)
+	}
+}
+
+func infoKeyspace(w *infoWriter) {
+	for db, s := range w.e.opts.Databases() {
+		if s.Keys > 0 {
+			fmt.Fprintf(w, "db%d:keys=%d,expires=%d,avg_ttl=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL.Milliseconds())
+		}
+	}
+}
+
+// infoRatelimit shows what each limiter command has allowed and denied.
+func infoRatelimit(w *infoWriter) {
+	for id, t := range w.counts {
+		cmd := w.e.table.all[id]
+		if cmd.limiter() {
+			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.calls-t.denied-t.failed, t.denied, t.failed)
+		}
+	}
+}
+
+// limiter reports whether the command answers with a decision.
+func (c *Command) limiter() bool {
+	return c.Flags&FlagModule != 0 || c.Categories&CatRateLimit != 0 && c.Flags&FlagWrite != 0
+}

@@ -1,0 +1,200 @@
+package commands
+
+import "github.com/cellserver/cellserver/resp"
+
+func keyCommands() []*Command {
+	many := KeySpec{First: 1, Last: -1, Step: 1}
+	return []*Command{
+		{
+			Name: "del", Arity: -2, Flags: FlagWrite, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Summary: "Deletes one or more keys, which resets their limiters.", Syntax: "key [key ...]",
+			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
+		},
+		{
+			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Summary: "Deletes one or more keys.", Syntax: "key [key ...]",
+			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
+		},
+		{
+			Name: "exists", Arity: -2, Flags: FlagReadonly | FlagFast, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
+			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
+		},
+		{
+			Name: "touch", Arity: -2, Flags: FlagReadonly | FlagFast, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
+			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
+		},
+		{
+			Name: "type", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatKeyspace, Group: "generic",
+			Summary: "Returns the type of the value at a key.", Syntax: "key",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", Run: typeOf,
+		},
+		{
+			Name: "rename", Arity: 3, Flags: FlagWrite, Keys: KeySpec{First: 1, Last: 2, Step: 1}, Categories: CatKeyspace, Group: "generic",
+			Summary: "Renames a key, overwriting the destination.", Syntax: "key newkey",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: rename,
+		},
+		{
+			Name: "renamenx", Arity: 3, Flags: FlagWrite | FlagFast, Keys: KeySpec{First: 1, Last: 2, Step: 1}, Categories: CatKeyspace, Group: "generic",
+			Summary: "Renames a key if the destination does not exist.", Syntax: "key newkey",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the key was renamed, 0 if the destination existed", Run: rename,
+		},
+		{
+			Name: "randomkey", Arity: 1, Flags: FlagReadonly, Categories: CatKeyspace, Group: "generic",
+			Summary: "Returns a random key of the database.",
+			Since:   "1.0.0", Complexity: "O(1)", Reply: "a key, or null in an empty database", Run: randomKey,
+		},
+		{
+			Name: "get", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatString, Group: "string",
+			Summary: "Returns the value of a key; of a CL.THROTTLE key its TAT in nanoseconds.", Syntax: "key",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "the value, or null", Run: get,
+		},
+		{
+			Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatString, Group: "string",
+			Summary: "Returns the length of what GET returns.", Syntax: "key",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "the length in bytes, 0 without the key", Run: strlen,
+		},
+		{
+			Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast, Categories: CatKeyspace, Group: "server",
+			Summary: "Returns the number of keys in the database.",
+			Since:   "1.0.0", Complexity: "O(1)", Reply: "the number of keys", Run: dbsize,
+		},
+		{
+			Name: "flushdb", Arity: -1, Flags: FlagWrite, Categories: CatKeyspace | CatDangerous, Group: "server",
+			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
+		},
+		{
+			Name: "flushall", Arity: -1, Flags: FlagWrite, Categories: CatKeyspace | CatDangerous, Group: "server",
+			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushAll,
+		},
+	}
+}
+
+// countKeys replies how many of the keys in the call f is true for.
+func (c *Ctx) countKeys(f func(db int, key []byte) bool) {
+	n := int64(0)
+	for _, key := range c.Args[1:] {
+		if f(c.S.selected(), key) {
+			n++
+		}
+	}
+	c.W.Int(n)
+}
+
+func del(c *Ctx) { c.countKeys(c.Store.Delete) }
+
+func exists(c *Ctx) {
+	c.countKeys(c.Store.Exists)
+}
+
+func typeOf(c *Ctx) { c.W.Status(c.Store.TypeName(c.S.selected(), c.Args[1])) }
+
+// rename is RENAME and RENAMENX.
+func rename(c *Ctx) {
+	nx := c.Cmd.Name == "renamenx"
+	renamed, found := c.Store.Rename(c.S.selected(), c.Args[1], c.Args[2], nx)
+	switch {
+	case !found:
+		c.Fail(resp.ErrNoSuchKey)
+	case !nx:
+		c.OK()
+	case renamed:
+		c.W.Int(1)
+	default:
+		c.W.Int(0)
+	}
+}
+
+func randomKey(c *Ctx) {
+	key, ok := c.Store.RandomKey(c.text[:0], c.S.selected())
+	if !ok {
+		c.W.Null()
+		return
+	}
+	c.text = key
+	c.W.Bulk(key)
+}
+
+// get replies a plain string, or the TAT of a CL.THROTTLE key.
+func get(c *Ctx) {
+	value, found, err := c.readString()
+	switch {
+	case err != nil:
+		c.Fail(storeError(err))
+	case !found:
+		c.W.Null()
+	default:
+		c.W.Bulk(value)
+	}
+}
+
+func strlen(c *Ctx) {
+	value, found, err := c.readString()
+	switch {
+	case err != nil:
+		c.Fail(storeError(err))
+	case !found:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(len(value)))
+	}
+}
+
+// readString reads the string at the first argument into the lane's scratch.
+func (c *Ctx) readString() (value []byte, found bool, err error) {
+	value, found, err = c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1])
+	if value != nil {
+		c.text = value
+	}
+	c.noteLookup(found)
+	return value, found, err
+}
+
+// noteLookup counts keyspace hits and misses.
+func (c *Ctx) noteLookup(found bool) {
+	if found {
+		c.hits.Add(1)
+	} else {
+		c.misses.Add(1)
+	}
+}
+
+func dbsize(c *Ctx) { c.W.Int(int64(c.Store.Len(c.S.selected()))) }
+
+// flushMode checks the only option of FLUSHDB and FLUSHALL. Both modes drop the
+// tables at once and return their memory beside the loops.
+func flushMode(args [][]byte) resp.Error {
+	switch {
+	case len(args) == 1:
+		return ""
+	case len(args) == 2 && (isWord(args[1], "ASYNC") || isWord(args[1], "SYNC")):
+		return ""
+	}
+	return resp.ErrSyntax
+}
+
+func flushDB(c *Ctx) {
+	if err := flushMode(c.Args); err != "" {
+		c.Fail(err)
+		return
+	}
+	db := c.S.selected()
+	c.Offload(func(st Store, w *resp.Writer) {
+		st.Flush(db)
+		w.Status("OK")
+	})
+}
+
+func flushAll(c *Ctx) {
+	if err := flushMode(c.Args); err != "" {
+		c.Fail(err)
+		return
+	}
+	c.Offload(func(st Store, w *resp.Writer) {
+		st.FlushAll()
+		w.Status("OK")
+	})
+}

@@ -1,0 +1,64 @@
+package commands
+
+import (
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Lane is the scratch of one feeding goroutine: its view of the store, its
+// buffers and its share of the statistics. It is used by one goroutine at a time.
+type Lane struct {
+	Store    Store
+	engine   *Engine
+	ctx      Ctx
+	w        resp.Writer
+	args     [][]byte
+	text     []byte // scratch for a key or value being read
+	throttle throttleCall
+
+	// The run of equal commands that is not yet in counts, so that a pipeline of
+	// one command costs one atomic addition.
+	runCmd    *Command
+	runLen    int64
+	runDenied int64
+	sample    int // commands until the next timed one
+
+	counts []counter // by command id
+	hits   atomic.Int64
+	misses atomic.Int64
+}
+
+func (e *Engine) newLane() *Lane {
+	l := &Lane{
+		Store:  e.opts.NewStore(),
+		engine: e,
+		counts: make([]counter, len(e.table.all)),
+		args:   make([][]byte, 0, 64),
+		sample: sampleEvery,
+	}
+	l.ctx = Ctx{Lane: l, W: &l.w}
+	e.lanesMu.Lock()
+	e.lanes = append(e.lanes, l)
+	e.lanesMu.Unlock()
+	return l
+}
+
+// Ctx is one command being run: who calls, with what, and where the reply goes.
+type Ctx struct {
+	*Lane
+	S    *Session
+	Cmd  *Command
+	Args [][]byte // Args[0] is the name as it was sent
+	W    *resp.Writer
+	fail bool
+}
+
+// Fail replies with an error and counts the call as failed.
+func (c *Ctx) Fail(e resp.Error) {
+	c.fail = true
+	c.W.Error(e)
+}
+
+// OK replies +OK.
+func (c *Ctx) OK() { c.W.Status("OK") }

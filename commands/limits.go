@@ -1,0 +1,69 @@
+package commands
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Limits are the settings that sessions consult. They are replaced as a whole by
+// CONFIG SET, so that a batch sees one state of them.
+type Limits struct {
+	MaxClients    int
+	Databases     int
+	ProtectedMode bool
+	// BindGiven says that the operator chose the addresses to listen on, which
+	// turns the protection of an open server off, as in Redis.
+	BindGiven bool
+	// Password is requirepass; "" lets everybody in.
+	Password string
+	// Idle closes a client that has sent nothing for so long; 0 never does.
+	Idle time.Duration
+	// Partial closes a client whose unfinished command is older than this.
+	Partial time.Duration
+	// PreAuth closes a client that has not authenticated so long after it came.
+	PreAuth time.Duration
+	// Frame and FrameUnauth bound commands, with and without authentication.
+	Frame, FrameUnauth resp.Limits
+	// LogMaxEntries and MaxMembers are the caps of SW LOG and CC.
+	LogMaxEntries, MaxMembers int64
+
+	passwordHash [sha256.Size]byte
+}
+
+// DefaultLimits returns the limits of a server without a configuration.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxClients:    10000,
+		Databases:     16,
+		ProtectedMode: true,
+		Partial:       30 * time.Second,
+		PreAuth:       10 * time.Second,
+		Frame:         resp.DefaultLimits(),
+		FrameUnauth:   resp.DefaultLimits().PreAuth(),
+		LogMaxEntries: 100000,
+		MaxMembers:    100000,
+	}
+}
+
+// What a turn and a client may use. These are not options: a larger turn would
+// let one client delay another, a smaller one would cost throughput.
+const (
+	turnBytes    = 64 << 10 // of replies, after which others have their turn
+	turnCommands = 1024
+	maxReply     = 64 << 20 // the longest single reply, e.g. of KEYS
+	unauthBytes  = 16 << 10 // in and out before authentication
+	maxKey       = 16 << 10 // the longest key
+)
+
+// Limits returns the limits in force.
+func (e *Engine) Limits() *Limits { return e.limits.Load() }
+
+// SetLimits puts new limits in force, for live clients too.
+func (e *Engine) SetLimits(l Limits) {
+	l.passwordHash = sha256.Sum256([]byte(l.Password))
+	e.limits.Store(&l)
+}
+
+func (e *Engine) passwordSet() bool { return e.Limits().Password != "" }

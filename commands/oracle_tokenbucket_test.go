@@ -1,0 +1,255 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/tokenbucket"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAcquireRecorded plays the recorded calls of TB.ACQUIRE through parse, decide,
+// apply and a map, with natural expiry. Of RL.MULTI it plays the TB clauses and
+// takes from the recorded answer only whether the clauses of other families let the
+// call pass. Keys of other families are known by name alone.
+func TestAcquireRecorded(t *testing.T) {
+	for _, file := range []struct {
+		name                       string
+		acquired, clauses, details int
+	}{
+		{"limiters/tb.jsonl.gz", 15138, 0, 0},
+		{"limiters/changes.jsonl.gz", 4929, 1161, -1},
+		{"limiters/changes-decided.jsonl.gz", 2181, 0, 0},
+		{"limiters/multi.jsonl.gz", 900, 0, 0},
+		{"limiters/multi-decided.jsonl.gz", 189, 0, 0},
+	} {
+		t.Run(file.name, func(t *testing.T) {
+			var played bucketStore
+			for _, scenario := range readRecorded(t, file.name) {
+				store := bucketStore{keys: map[string]*bucketEntry{}}
+				for i, step := range scenario.steps {
+					got, judged := store.run(t, &step)
+					if judged && !step.matches(got) {
+						t.Errorf("%s step %d at %d: %q\n got %v\nwant %v", scenario.name, i, step.at, step.args, got, step.want)
+					}
+				}
+				played.acquired += store.acquired
+				played.clauses += store.clauses
+				played.details += store.details
+			}
+			require.Equal(t, file.acquired, played.acquired)
+			require.Equal(t, file.clauses, played.clauses)
+			require.Equal(t, file.details, played.details)
+		})
+	}
+}
+
+// bucketStore is the least store that the recorded scenarios of buckets need.
+type bucketStore struct {
+	keys map[string]*bucketEntry
+	// How many calls, clauses of RL.MULTI and detailed answers of clauses were
+	// compared.
+	acquired, clauses, details int
+}
+
+// bucketEntry is a key. A foreign one belongs to another family: all that is known
+// of it is that a recorded call has created it.
+type bucketEntry struct {
+	foreign bool
+	mode    tokenbucket.Mode
+	value   []byte
+	expiry  limit.Instant
+}
+
+// run plays a step; judged is false where only another family could answer.
+func (s *bucketStore) run(t *testing.T, step *recordedStep) (got any, judged bool) {
+	for key, e := range s.keys {
+		if !e.foreign && e.expiry <= step.at {
+			delete(s.keys, key)
+		}
+	}
+	name, args := strings.ToUpper(string(step.args[0])), step.args[1:]
+	refused, failed := step.want[0].(resp.Error)
+	if name == "RL.MULTI" {
+		if !failed {
+			s.multi(t, step, args)
+		}
+		return nil, false
+	}
+	if len(args) == 0 {
+		return nil, false
+	}
+	key := string(args[0])
+	e := s.keys[key]
+	if e != nil && e.foreign && name == "TB.ACQUIRE" && refused != resp.ErrWrongType {
+		delete(s.keys, key) // it must have expired
+		e = nil
+	}
+	switch name {
+	case "TB.ACQUIRE":
+		s.acquired++
+		return s.acquire(step.at, args), true
+	case "DEL":
+		delete(s.keys, key)
+	case "EXISTS", "PTTL", "TYPE", "GET":
+	case "CC.RELEASE", "CC.RENEW":
+		return resp.ErrWrongType, e != nil && !e.foreign
+	default:
+		if !failed {
+			s.keys[key] = &bucketEntry{foreign: true}
+		}
+		return resp.ErrWrongType, e != nil && !e.foreign && (!failed || refused == resp.ErrWrongType)
+	}
+	return e.read(step.at, name), e == nil && name != "GET" || e != nil && !e.foreign
+}
+
+// read answers the commands that do not know families.
+func (e *bucketEntry) read(now limit.Instant, name string) any {
+	switch {
+	case name == "TYPE" && e == nil:
+		return "none"
+	case name == "TYPE":
+		return "ratelimit"
+	case name == "PTTL" && e == nil:
+		return int64(-2)
+	case name == "PTTL":
+		return limit.MillisUp(e.expiry.Sub(now))
+	case name == "GET":
+		return resp.ErrWrongType
+	case e == nil:
+		return int64(0)
+	}
+	return int64(1)
+}
+
+func (s *bucketStore) acquire(now limit.Instant, args [][]byte) any {
+	var c tokenbucket.Call
+	if err := parseAcquire(args, &c); err != "" {
+		return err
+	}
+	key := string(args[0])
+	if e := s.keys[key]; e != nil && e.foreign {
+		return resp.ErrWrongType
+	}
+	p, err := s.decide(now, key, &c)
+	if err != nil {
+		return resp.ErrOverflow
+	}
+	s.apply(key, p)
+	return bucketReply(&p.Decision, c.Millis)
+}
+
+func (s *bucketStore) decide(now limit.Instant, key string, c *tokenbucket.Call) (*tokenbucket.Plan, error) {
+	e := s.keys[key]
+	if e == nil {
+		e = &bucketEntry{}
+	}
+	p := new(tokenbucket.Plan)
+	return p, tokenbucket.Decide(e.mode, e.value, e.expiry, now, c, p)
+}
+
+func (s *bucketStore) apply(key string, p *tokenbucket.Plan) {
+	switch p.Action {
+	case tokenbucket.Delete:
+		delete(s.keys, key)
+	case tokenbucket.Store:
+		var value []byte
+		if e := s.keys[key]; e != nil {
+			value = e.value
+		}
+		s.keys[key] = &bucketEntry{mode: p.Mode, value: p.Apply(value, nil), expiry: p.Expiry}
+	}
+}
+
+// bucketReply is a decision as TB.ACQUIRE replies it.
+func bucketReply(d *limit.Decision, millis bool) []any {
+	round := limit.SecondsUp
+	if millis {
+		round = limit.MillisUp
+	}
+	return []any{d.Refused, d.Limit, d.Remaining, round(d.RetryAfter), round(d.ResetAfter)}
+}
+
+// multi plays the TB clauses of an RL.MULTI that did not fail.
+func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
+	t.Helper()
+	m := splitMulti(args)
+	five, ok := step.want[0].([]any)
+	require.True(t, ok)
+	var details []any
+	if m.details {
+		five, details = five[0].([]any), five[1].([]any)
+	}
+	denied := five[0] != int64(0)
+	for i, clause := range m.clauses {
+		key := string(m.keys[i])
+		if !isWord(clause[0], "TB") {
+			if e := s.keys[key]; !m.peek && !denied && e == nil {
+				s.keys[key] = &bucketEntry{foreign: true}
+			}
+			continue
+		}
+		if e := s.keys[key]; e != nil && e.foreign {
+			delete(s.keys, key) // it must have expired, or the call had failed
+		}
+		var c tokenbucket.Call
+		require.Equal(t, resp.Error(""), parseBucketClause(clause[1:], m.unit, &c))
+		if m.peek {
+			c.Charge = tokenbucket.Peek
+		}
+		c.Denied = denied
+		p, err := s.decide(step.at, key, &c)
+		require.NoError(t, err)
+		s.apply(key, p)
+		s.clauses++
+		if !denied {
+			require.True(t, p.Decision.Allowed(), "%q at %d", step.args, step.at)
+		}
+		if m.details {
+			s.details++
+			require.Equal(t, details[i], bucketReply(&p.Decision, m.unit == time.Millisecond), "%q at %d", step.args, step.at)
+		}
+	}
+}
+
+// multiCall is an RL.MULTI, cut into its parts.
+type multiCall struct {
+	keys    [][]byte
+	clauses [][][]byte // each with its family word
+	unit    time.Duration
+	peek    bool
+	details bool
+}
+
+func splitMulti(args [][]byte) (m multiCall) {
+	n, _ := parseInt(args[0])
+	m.keys, args, m.unit = args[1:n+1], args[n+1:], time.Second
+	for {
+		last := args[len(args)-1]
+		switch {
+		case isWord(last, "MS"):
+			m.unit = time.Millisecond
+		case isWord(last, "PEEK"):
+			m.peek = true
+		case isWord(last, "WITHDETAILS"):
+			m.details = true
+		default:
+			m.cut(args)
+			return m
+		}
+		args = args[:len(args)-1]
+	}
+}
+
+func (m *multiCall) cut(args [][]byte) {
+	for i, arg := range args {
+		if isWord(arg, "CL") || isWord(arg, "SW") || isWord(arg, "TB") {
+			m.clauses = append(m.clauses, args[i:i:i])
+		}
+		last := &m.clauses[len(m.clauses)-1]
+		*last = append(*last, arg)
+	}
+}

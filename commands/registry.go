@@ -1,0 +1,113 @@
+package commands
+
+import (
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// registry knows every open session.
+type registry struct {
+	mu       sync.Mutex
+	sessions map[int64]*Session // guarded by mu
+	last     int64              // guarded by mu: the newest id
+}
+
+// add gives s its id, unless most sessions are open already.
+func (r *registry) add(s *Session, most int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.sessions) >= most {
+		return false
+	}
+	r.last++
+	s.id = r.last
+	r.sessions[s.id] = s
+	return true
+}
+
+func (r *registry) remove(s *Session) {
+	r.mu.Lock()
+	delete(r.sessions, s.id)
+	r.mu.Unlock()
+}
+
+// get returns the session of that id, or nil.
+func (r *registry) get(id int64) *Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sessions[id]
+}
+
+func (r *registry) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.sessions)
+}
+
+// list returns the sessions in the order they came.
+func (r *registry) list() []*Session {
+	r.mu.Lock()
+	all := make([]*Session, 0, len(r.sessions))
+	for _, s := range r.sessions {
+		all = append(all, s)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(all, func(a, b *Session) int { return int(a.id - b.id) })
+	return all
+}
+
+// Police closes the clients that have outstayed a limit: idle, too long over one
+// command, or too long without authenticating. The server calls it once a second,
+// which is cheaper than a deadline for every read.
+func (e *Engine) Police(now limit.Instant) {
+	l := e.Limits()
+	for _, s := range e.clients.list() {
+		partial := limit.Instant(s.partial.Load())
+		idle := now.Sub(max(s.created, s.lastActive()))
+		switch {
+		case !s.open.Load() && now.Sub(s.created) >= l.PreAuth,
+			partial != 0 && now.Sub(partial) >= l.Partial,
+			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil:
+			s.peer.Abort()
+		}
+	}
+}
+
+// Drain wakes every waiting command with the reply of an interrupted wait, so
+// that a server that stops owes nobody an answer.
+func (e *Engine) Drain() {
+	for _, s := range e.clients.list() {
+		s.interrupt(false)
+	}
+}
+
+// endpoints returns both ends of a connection as CLIENT LIST shows them.
+func endpoints(p transport.Peer) (remote, local string) {
+	return endpoint(p.RemoteAddr(), p.LocalAddr()), endpoint(p.LocalAddr(), nil)
+}
+
+// endpoint formats an address; that of a unix socket is its path and port 0, and
+// a nameless one borrows the path of the other end.
+func endpoint(a, other net.Addr) string {
+	if a == nil {
+		return "?:0"
+	}
+	if a.Network() != "unix" {
+		return a.String()
+	}
+	path := a.String()
+	if (path == "" || path == "@") && other != nil {
+		path = other.String()
+	}
+	return path + ":0"
+}
+
+// isLocal reports whether the peer is this machine: a unix socket or loopback.
+func isLocal(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}

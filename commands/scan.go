@@ -1,0 +1,141 @@
+package commands
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func scanCommands() []*Command {
+	return []*Command{
+		{
+			Name: "scan", Arity: -2, Flags: FlagReadonly, Categories: CatKeyspace, Group: "generic",
+			Summary: "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+			Since: "1.0.0", Complexity: "O(1) for every call, O(N) for a full iteration",
+			Reply: "the next cursor and an array of keys", Run: scan,
+		},
+		{
+			Name: "keys", Arity: 2, Flags: FlagReadonly, Categories: CatKeyspace | CatDangerous, Group: "generic",
+			Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
+			Since: "1.0.0", Complexity: "O(N)", Reply: "an array of keys", Run: keys,
+		},
+	}
+}
+
+const errPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
+
+// scanCall is a parsed SCAN. It owns its pattern and type, because a large scan
+// runs after the input is gone.
+type scanCall struct {
+	cursor  uint64
+	count   int
+	pattern []byte // nil matches everything
+	typ     string // "" matches everything
+}
+
+const (
+	scanDefaultCount = 10
+	// scanInline is the largest COUNT that is served on the loop itself.
+	scanInline = 1000
+	scanMost   = 1 << 20 // keys a step looks at, whatever COUNT says
+)
+
+func scan(c *Ctx) {
+	var call scanCall
+	if err := parseScan(c.Args[1:], &call); err != "" {
+		c.Fail(err)
+		return
+	}
+	db := c.S.selected()
+	if call.count <= scanInline {
+		scanStep(c.Store, c.W, db, &call)
+		return
+	}
+	c.Offload(func(st Store, w *resp.Writer) { scanStep(st, w, db, &call) })
+}
+
+func parseScan(args [][]byte, call *scanCall) resp.Error {
+	cursor, err := strconv.ParseUint(string(args[0]), 10, 64)
+	if err != nil {
+		return resp.ErrInvalidCursor
+	}
+	call.cursor, call.count = cursor, scanDefaultCount
+	for args = args[1:]; len(args) > 0; args = args[2:] {
+		if len(args) < 2 {
+			return resp.ErrSyntax
+		}
+		switch {
+		case isWord(args[0], "COUNT"):
+			n, ok := parseInt(args[1])
+			if !ok {
+				return resp.ErrNotInteger
+			}
+			if n < 1 {
+				return resp.ErrSyntax
+			}
+			call.count = int(min(n, scanMost))
+		case isWord(args[0], "MATCH"):
+			if len(args[1]) > maxPattern {
+				return errPatternTooLong
+			}
+			call.pattern = bytes.Clone(args[1])
+		case isWord(args[0], "TYPE"):
+			call.typ = string(bytes.ToLower(args[1]))
+		default:
+			return resp.ErrSyntax
+		}
+	}
+	return ""
+}
+
+// matches reports whether a key of that type is asked for.
+func (s *scanCall) matches(key []byte, typ string) bool {
+	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || globMatch(s.pattern, key))
+}
+
+func scanStep(st Store, w *resp.Writer, db int, call *scanCall) {
+	var found resp.Writer
+	n := 0
+	next := st.Scan(db, call.cursor, call.count, func(key []byte, typ string) {
+		if call.matches(key, typ) {
+			found.Bulk(key)
+			n++
+		}
+	})
+	w.Array(2)
+	w.BulkString(strconv.FormatUint(next, 10))
+	w.Array(n)
+	w.Raw(found.Buf)
+}
+
+func keys(c *Ctx) {
+	if len(c.Args[1]) > maxPattern {
+		c.Fail(errPatternTooLong)
+		return
+	}
+	call := scanCall{pattern: bytes.Clone(c.Args[1])}
+	db := c.S.selected()
+	c.Offload(func(st Store, w *resp.Writer) { allKeys(st, w, db, &call) })
+}
+
+// allKeys writes every matching key once: a scan may show a key twice when the
+// table grows meanwhile, which KEYS may not.
+func allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
+	var found resp.Writer
+	seen := make(map[string]struct{})
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		cursor = st.Scan(db, cursor, scanInline, func(key []byte, typ string) {
+			if _, twice := seen[string(key)]; !twice && call.matches(key, typ) {
+				seen[string(key)] = struct{}{}
+				found.Bulk(key)
+			}
+		})
+		if len(found.Buf) > maxReply {
+			w.Error("ERR the reply is too long, use SCAN")
+			return
+		}
+	}
+	w.Array(len(seen))
+	w.Raw(found.Buf)
+}

@@ -1,0 +1,139 @@
+package commands
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Session is what the server remembers of one connection. Fields without a note
+// belong to the goroutine that feeds it; the others say who may touch them.
+type Session struct {
+	engine *Engine
+	peer   transport.Peer
+	guard  resp.Guard
+
+	id      int64
+	addr    string // fixed at Open, as CLIENT LIST shows it
+	laddr   string
+	created limit.Instant
+
+	proto     int // 2 or 3
+	authed    bool
+	reply     replyMode
+	tracking  tracking
+	spent     int // bytes in and out before authentication
+	closing   bool
+	exclusive bool                   // a transaction is running: nothing may park
+	parked    atomic.Pointer[Parked] // set by the feeding goroutine only
+
+	// Read by other goroutines: CLIENT LIST, the janitor.
+	db       atomic.Int32
+	active   atomic.Int64 // instant of the last Feed that got bytes
+	partial  atomic.Int64 // instant the unfinished command began, 0 if none
+	protocol atomic.Int32 // proto, for the others
+	lastCmd  atomic.Int32 // id of the last command, -1 before the first
+	open     atomic.Bool  // authenticated, or no password is needed
+	killed   atomic.Bool
+	shielded atomic.Bool // CLIENT NO-EVICT
+
+	mu      sync.Mutex
+	name    string // guarded by mu, as are all below
+	libName string
+	libVer  string
+	outbox  []byte // pushes of other goroutines, sent between replies
+	mail    atomic.Bool
+}
+
+// replyMode is the state of CLIENT REPLY.
+type replyMode uint8
+
+const (
+	replyOn replyMode = iota
+	replyOff
+	replySkipNext // CLIENT REPLY SKIP itself is being answered with silence
+	replySkip     // the command after it is
+)
+
+// ID is the number that CLIENT ID answers; it is never used twice.
+func (s *Session) ID() int64 { return s.id }
+
+// Push adds bytes to what the client is sent between replies and wakes its
+// transport. Any goroutine may call it. A client that leaves more than the output
+// limit unread is cut off.
+func (s *Session) Push(frame []byte) {
+	s.mu.Lock()
+	s.outbox = append(s.outbox, frame...)
+	over := len(s.outbox) > maxReply
+	s.mu.Unlock()
+	if over {
+		s.peer.Abort()
+		return
+	}
+	s.mail.Store(true)
+	s.peer.Wake()
+}
+
+// Kill ends the session: at its next Feed if it can be fed, at once if its peer
+// does not read what it was sent. Any goroutine may call it.
+func (s *Session) Kill() {
+	s.killed.Store(true)
+	s.peer.Abort()
+}
+
+// takeMail moves what other goroutines left into the writer.
+func (s *Session) takeMail(w *resp.Writer) {
+	if !s.mail.Load() {
+		return
+	}
+	s.mail.Store(false)
+	s.mu.Lock()
+	w.Buf = append(w.Buf, s.outbox...)
+	s.outbox = nil
+	s.mu.Unlock()
+}
+
+// Name returns the name that CLIENT SETNAME gave. Any goroutine may call it.
+func (s *Session) Name() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.name
+}
+
+// setName is CLIENT SETNAME.
+func (s *Session) setName(name []byte) {
+	s.mu.Lock()
+	s.name = string(name)
+	s.mu.Unlock()
+}
+
+// selected is the database of the session.
+func (s *Session) selected() int { return int(s.db.Load()) }
+
+// reset returns the session to the state of a new connection (RESET).
+func (s *Session) reset() {
+	s.setProtocol(2)
+	s.reply = replyOn
+	s.tracking = tracking{}
+	s.db.Store(0)
+	s.setName(nil)
+	s.authenticate(!s.engine.passwordSet())
+}
+
+// authenticate sets whether the session may run commands.
+func (s *Session) authenticate(ok bool) {
+	s.authed = ok
+	s.open.Store(ok)
+}
+
+// setProtocol switches between RESP2 and RESP3.
+func (s *Session) setProtocol(proto int) {
+	s.proto = proto
+	s.protocol.Store(int32(proto))
+}
+
+// lastActive is the instant of the last Feed that got bytes.
+func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }

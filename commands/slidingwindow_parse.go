@@ -1,0 +1,273 @@
+package commands
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// windowArgs are the arguments of SW.ALLOW as they are written: times are numbers
+// still, because the MS that gives them their unit may stand anywhere behind.
+type windowArgs struct {
+	call   slidingwindow.Call
+	window int64
+	anchor windowAnchor
+	// anchorAt is the unix time of anchorTime.
+	anchorAt int64
+	// timeout is the text of BLOCK's timeout.
+	timeout []byte
+}
+
+// windowAnchor is what the windows of a call are aligned to.
+type windowAnchor uint8
+
+const (
+	anchorEpoch windowAnchor = iota
+	anchorFirst
+	anchorKey
+	anchorTime
+)
+
+// parseSlidingWindow reads the arguments of
+//
+//	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
+//	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
+//	  [BLOCK timeout]
+//
+// into call. logMax is sw-log-max-entries. The arguments are judged from left to
+// right; then what they exclude, then how long the window and the limit may be.
+func parseSlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
+	if len(args) < 3 {
+		return resp.WrongArity("sw.allow")
+	}
+	var a windowArgs
+	rest, err := a.numbers(args[1:])
+	if err != "" {
+		return err
+	}
+	for len(rest) > 0 {
+		if rest, err = a.option(rest); err != "" {
+			return err
+		}
+	}
+	unit := time.Second
+	if a.call.Millis {
+		unit = time.Millisecond
+	}
+	return a.build(args[0], unit, logMax, call)
+}
+
+// parseWindowClause reads what stands behind the word SW in a clause of RL.MULTI,
+//
+//	limit window [quantity] [mode] [ANCHOR ..]
+//
+// into call. unit is that of the whole command, which MS decides.
+func parseWindowClause(key []byte, args [][]byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
+	if len(args) < 2 {
+		return resp.ErrSyntax
+	}
+	var a windowArgs
+	rest, err := a.numbers(args)
+	if err != "" {
+		return err
+	}
+	for len(rest) > 0 {
+		var ok bool
+		if rest, ok, err = a.modeOption(rest); err != "" {
+			return err
+		}
+		if !ok {
+			return resp.ErrSyntax
+		}
+	}
+	a.call.Millis = unit == time.Millisecond
+	return a.build(key, unit, logMax, call)
+}
+
+// numbers reads limit, window and, if it is a number, the quantity. It returns the
+// options that follow.
+func (a *windowArgs) numbers(args [][]byte) ([][]byte, resp.Error) {
+	if err := parsePositive(args[0], &a.call.Limit); err != "" {
+		return nil, err
+	}
+	if err := parsePositive(args[1], &a.window); err != "" {
+		return nil, err
+	}
+	a.call.Quantity = 1
+	args = args[2:]
+	if len(args) > 0 && startsNumber(args[0]) {
+		var ok bool
+		if a.call.Quantity, ok = parseInt(args[0]); !ok {
+			return nil, resp.ErrNotInteger
+		}
+		args = args[1:]
+	}
+	return args, ""
+}
+
+// option reads the first option of args, which must not be empty, and returns the
+// others.
+func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
+	rest, ok, err := a.modeOption(args)
+	if ok || err != "" {
+		return rest, err
+	}
+	word, rest := args[0], args[1:]
+	switch {
+	case isWord(word, "MS"):
+		return rest, once(&a.call.Millis)
+	case isWord(word, "PENALIZE"):
+		return rest, once(&a.call.Penalize)
+	case isWord(word, "PEEK"):
+		return rest, a.charge(slidingwindow.Peek)
+	case isWord(word, "PARTIAL"):
+		return rest, a.charge(slidingwindow.Partial)
+	case isWord(word, "FORCE"):
+		return rest, a.charge(slidingwindow.Force)
+	case isWord(word, "BLOCK") && len(rest) > 0:
+		a.timeout = rest[0]
+		return rest[1:], once(&a.call.Block)
+	}
+	return nil, resp.ErrSyntax
+}
+
+// modeOption reads the first option of args if it is one that says which windows
+// there are, and reports whether it was.
+func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
+	word, rest := args[0], args[1:]
+	switch {
+	case isWord(word, "COUNTER"):
+		return rest, true, a.mode(slidingwindow.Counter)
+	case isWord(word, "FIXED"):
+		return rest, true, a.mode(slidingwindow.Fixed)
+	case isWord(word, "LOG"):
+		return rest, true, a.mode(slidingwindow.Log)
+	case isWord(word, "EVEN"):
+		return rest, true, once(&a.call.Even)
+	case isWord(word, "BUCKETS") && len(rest) > 0:
+		return rest[1:], true, a.buckets(rest[0])
+	case isWord(word, "ANCHOR") && len(rest) > 0:
+		return rest[1:], true, a.anchoring(rest[0])
+	}
+	return rest, false, ""
+}
+
+func (a *windowArgs) anchoring(b []byte) resp.Error {
+	if a.anchor != anchorEpoch {
+		return resp.ErrSyntax
+	}
+	switch {
+	case isWord(b, "FIRST"):
+		a.anchor = anchorFirst
+	case isWord(b, "KEY"):
+		a.anchor = anchorKey
+	default:
+		at, ok := parseInt(b)
+		if !ok {
+			return resp.ErrNotInteger
+		}
+		a.anchor, a.anchorAt = anchorTime, at
+	}
+	return ""
+}
+
+func (a *windowArgs) mode(m slidingwindow.Mode) resp.Error {
+	if a.call.Mode != slidingwindow.None {
+		return resp.ErrSyntax
+	}
+	a.call.Mode = m
+	return ""
+}
+
+func (a *windowArgs) buckets(b []byte) resp.Error {
+	slots, ok := parseInt(b)
+	switch {
+	case !ok:
+		return resp.ErrNotInteger
+	case slots < slidingwindow.MinSlots || slots > slidingwindow.MaxSlots:
+		return resp.ErrNotPositive
+	}
+	a.call.Slots = int(slots)
+	return a.mode(slidingwindow.Buckets)
+}
+
+func (a *windowArgs) charge(c slidingwindow.Charge) resp.Error {
+	if a.call.Charge != slidingwindow.Whole {
+		return resp.ErrSyntax
+	}
+	a.call.Charge = c
+	return ""
+}
+
+// once sets an option that must not be given twice.
+func once(option *bool) resp.Error {
+	if *option {
+		return resp.ErrSyntax
+	}
+	*option = true
+	return ""
+}
+
+// build turns the arguments into a sound call.
+func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
+	c := &a.call
+	if c.Mode == slidingwindow.None {
+		c.Mode = slidingwindow.Counter
+	}
+	if c.Mode == slidingwindow.Log && a.anchor != anchorEpoch {
+		return resp.ErrSyntax
+	}
+	c.LogMaxEntries = logMax
+	c.Window = time.Duration(limit.SatMul(a.window, int64(unit)))
+	if err := a.setPhase(key, unit); err != "" {
+		return err
+	}
+	if c.Block {
+		var err resp.Error
+		if c.Timeout, err = parseTimeout(a.timeout, unit); err != "" {
+			return err
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return windowError(err)
+	}
+	*call = *c
+	return ""
+}
+
+func (a *windowArgs) setPhase(key []byte, unit time.Duration) resp.Error {
+	c := &a.call
+	switch a.anchor {
+	case anchorFirst:
+		c.First = true
+	case anchorKey:
+		c.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(key), c.Window)
+	case anchorTime:
+		if a.anchorAt > math.MaxInt64/int64(unit) || a.anchorAt < math.MinInt64/int64(unit) {
+			return resp.ErrNotInteger
+		}
+		c.Phase = slidingwindow.PhaseAt(limit.Instant(a.anchorAt*int64(unit)), c.Window)
+	}
+	return ""
+}
+
+// windowError returns the text for an error of package slidingwindow.
+func windowError(err error) resp.Error {
+	switch {
+	case errors.Is(err, slidingwindow.ErrExclusive):
+		return resp.ErrSyntax
+	case errors.Is(err, slidingwindow.ErrRange):
+		return resp.ErrNotPositive
+	case errors.Is(err, slidingwindow.ErrLogTooLong):
+		return resp.ErrLogTooLong
+	case errors.Is(err, limit.ErrOverflow):
+		return resp.ErrOverflow
+	case errors.Is(err, limit.ErrWrongType):
+		return resp.ErrWrongType
+	}
+	return resp.ErrInternal
+}

@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// counter is what one lane knows of one command. Only its lane adds; INFO reads.
+type counter struct {
+	calls    atomic.Int64
+	nanos    atomic.Int64 // estimated from every sampleEvery-th call
+	rejected atomic.Int64 // refused before they ran: arity, authentication
+	failed   atomic.Int64 // answered with an error
+	denied   atomic.Int64 // of a limiter: answered with "limited"
+}
+
+// sampleEvery is how many commands share one reading of the stopwatch: two
+// readings for each would cost a tenth of a pipelined command.
+const sampleEvery = 64
+
+// count notes one call of cmd. A run of equal commands is added to the counters in
+// one go, so that a pipeline of one command costs one atomic addition.
+func (l *Lane) count(cmd *Command) {
+	if cmd != l.runCmd {
+		l.flushRun()
+		l.runCmd = cmd
+	}
+	l.runLen++
+}
+
+// decided notes the outcome of a limiter command.
+func (c *Ctx) decided(d limit.Decision) {
+	if d.Refused != 0 {
+		c.runDenied++
+	}
+}
+
+// flushRun adds the current run to the counters, at the end of a batch or when
+// another command begins.
+func (l *Lane) flushRun() {
+	if l.runCmd == nil {
+		return
+	}
+	n := &l.counts[l.runCmd.id]
+	n.calls.Add(l.runLen)
+	if l.runDenied > 0 {
+		n.denied.Add(l.runDenied)
+	}
+	l.runCmd, l.runLen, l.runDenied = nil, 0, 0
+}
+
+// totals is the sum of a counter over all lanes.
+type totals struct {
+	calls, nanos, rejected, failed, denied int64
+}
+
+// sum adds up the counters of all lanes, by command id, and the keyspace lookups.
+func (e *Engine) sum() (byCommand []totals, hits, misses int64) {
+	byCommand = make([]totals, len(e.table.all))
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		for id := range l.counts {
+			n, t := &l.counts[id], &byCommand[id]
+			t.calls += n.calls.Load()
+			t.nanos += n.nanos.Load()
+			t.rejected += n.rejected.Load()
+			t.failed += n.failed.Load()
+			t.denied += n.denied.Load()
+		}
+		hits += l.hits.Load()
+		misses += l.misses.Load()
+	}
+	return byCommand, hits, misses
+}
+
+// commandsProcessed is the number of commands that have run since the start.
+func (e *Engine) commandsProcessed() int64 {
+	byCommand, _, _ := e.sum()
+	n := int64(0)
+	for _, t := range byCommand {
+		n += t.calls
+	}
+	return n
+}
+
+// resetStats is CONFIG RESETSTAT. Lanes that run meanwhile may add to either side
+// of it.
+func (e *Engine) resetStats() {
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		for id := range l.counts {
+			n := &l.counts[id]
+			for _, field := range []*atomic.Int64{&n.calls, &n.nanos, &n.rejected, &n.failed, &n.denied} {
+				field.Store(0)
+			}
+		}
+		l.hits.Store(0)
+		l.misses.Store(0)
+	}
+	for _, field := range []*atomic.Int64{&e.received, &e.refused, &e.errors} {
+		field.Store(0)
+	}
+	e.rate.reset()
+}
+
+// rate estimates commands per second over the last tick of the janitor.
+type rate struct {
+	ops  atomic.Int64 // per second
+	last atomic.Int64 // commands at the last tick
+}
+
+// tick notes how many commands had run when a period of d ended.
+func (r *rate) tick(commands int64, d time.Duration) {
+	before := r.last.Swap(commands)
+	if d > 0 {
+		r.ops.Store(max(0, int64(float64(commands-before)/d.Seconds())))
+	}
+}
+
+func (r *rate) reset() {
+	r.ops.Store(0)
+	r.last.Store(0)
+}
+
+// Tick is called once in every period d, for figures that need a rhythm.
+func (e *Engine) Tick(d time.Duration) { e.rate.tick(e.commandsProcessed(), d) }

@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Table finds commands by name. It never changes after NewTable.
+type Table struct {
+	all   []*Command // by id: containers, commands and subcommands
+	top   []*Command // without subcommands, sorted by name
+	slots []*Command // open addressing over nameHash, a power of two long
+}
+
+// families lists the whole surface of the server, one slice for each file.
+func families() [][]*Command {
+	return [][]*Command{
+		throttleCommands(),
+		keyCommands(),
+		expireCommands(),
+		scanCommands(),
+		connectionCommands(),
+		clientCommands(),
+		introspectCommands(),
+		infoCommands(),
+		configCommands(),
+		adminCommands(),
+	}
+}
+
+// NewTable builds the table of every command. It panics when two entries share a
+// name or an entry is incomplete: that is a mistake of ours, found at start-up.
+func NewTable() *Table {
+	t := &Table{}
+	for _, f := range families() {
+		t.top = append(t.top, f...)
+	}
+	slices.SortFunc(t.top, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+	for _, c := range t.top {
+		t.add(c)
+		for _, sub := range c.Sub {
+			sub.parent = c
+			t.add(sub)
+		}
+	}
+	t.index()
+	return t
+}
+
+func (t *Table) add(c *Command) {
+	c.check()
+	c.id = len(t.all)
+	t.all = append(t.all, c)
+}
+
+func (t *Table) index() {
+	size := 64
+	for size < 4*len(t.top) {
+		size *= 2
+	}
+	t.slots = make([]*Command, size)
+	for _, c := range t.top {
+		i := int(nameHash([]byte(c.Name))) & (size - 1)
+		for t.slots[i] != nil {
+			if t.slots[i].Name == c.Name {
+				panic(fmt.Sprintf("commands: %q is listed twice", c.Name))
+			}
+			i = (i + 1) & (size - 1)
+		}
+		t.slots[i] = c
+	}
+}
+
+// Lookup returns the command of that name in any case, or nil.
+func (t *Table) Lookup(name []byte) *Command {
+	mask := len(t.slots) - 1
+	for i := int(nameHash(name)) & mask; ; i = (i + 1) & mask {
+		c := t.slots[i]
+		if c == nil || equalFold(name, c.Name) {
+			return c
+		}
+	}
+}
+
+// Subcommand returns the subcommand of c of that name in any case, or nil.
+func (c *Command) Subcommand(name []byte) *Command {
+	for _, sub := range c.Sub {
+		if equalFold(name, sub.Name[len(c.Name)+1:]) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// All returns every entry, subcommands after their containers.
+func (t *Table) All() []*Command { return t.all }
+
+// Top returns the entries without subcommands, sorted by name.
+func (t *Table) Top() []*Command { return t.top }
+
+// nameHash is FNV-1a over the lower-cased name. The table is ours and small, so
+// nobody can flood it with collisions.
+func nameHash(name []byte) uint32 {
+	h := uint32(2166136261)
+	for _, b := range name {
+		h = (h ^ uint32(lower(b))) * 16777619
+	}
+	return h
+}
+
+// equalFold reports whether name is the lower-case word, in any ASCII case.
+func equalFold(name []byte, word string) bool {
+	if len(name) != len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if lower(name[i]) != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		return b + ('a' - 'A')
+	}
+	return b
+}

@@ -1,0 +1,298 @@
+package commands
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// defaultCold is the cold factor of WARMUP without COLD, as in Guava.
+const defaultCold = 3
+
+// parseAcquire reads the arguments of TB.ACQUIRE, the key first, into call. What
+// does not depend on the stored bucket is refused here: a number that is none, in
+// the order of the arguments, then options that exclude each other, then what
+// cannot be calculated with.
+func parseAcquire(args [][]byte, call *tokenbucket.Call) resp.Error {
+	if len(args) < 4 {
+		return resp.WrongArity("tb.acquire")
+	}
+	w := bucketWords{cold: defaultCold}
+	if err := w.read(args[1:]); err != "" {
+		return err
+	}
+	if w.contradicts() {
+		return resp.ErrSyntax
+	}
+	unit := time.Second
+	if w.has&wordMillis != 0 {
+		unit = time.Millisecond
+	}
+	return w.build(unit, call)
+}
+
+// parseBucketClause reads a clause of RL.MULTI without its TB: three numbers, a
+// quantity, GREEDY, INTERVAL, DEBT and INIT. unit is that of the whole command.
+func parseBucketClause(args [][]byte, unit time.Duration, call *tokenbucket.Call) resp.Error {
+	w := bucketWords{cold: defaultCold}
+	if len(args) < 3 {
+		return resp.ErrSyntax
+	}
+	if err := w.read(args); err != "" {
+		return err
+	}
+	if w.contradicts() || w.has&^(wordGreedy|wordInterval|wordDebt|wordInit) != 0 {
+		return resp.ErrSyntax
+	}
+	return w.build(unit, call)
+}
+
+// bucketWord is an option of TB.ACQUIRE; a set of them has a bit for each.
+type bucketWord uint16
+
+const (
+	wordGreedy bucketWord = 1 << iota
+	wordInterval
+	wordLeaky
+	wordWarmup
+	wordCold
+	wordInit
+	wordDebt
+	wordWait
+	wordBlock
+	wordMillis
+	wordPeek
+	wordPartial
+	wordForce
+
+	anyMode   = wordGreedy | wordInterval | wordLeaky | wordWarmup
+	anyWait   = wordWait | wordBlock
+	anyCharge = wordPeek | wordPartial | wordForce
+)
+
+// bucketOptions lists the words and whether a value follows.
+var bucketOptions = []struct {
+	text   string
+	word   bucketWord
+	valued bool
+}{
+	{"GREEDY", wordGreedy, false},
+	{"INTERVAL", wordInterval, false},
+	{"LEAKY", wordLeaky, false},
+	{"WARMUP", wordWarmup, true},
+	{"COLD", wordCold, true},
+	{"INIT", wordInit, true},
+	{"DEBT", wordDebt, false},
+	{"WAIT", wordWait, true},
+	{"BLOCK", wordBlock, true},
+	{"MS", wordMillis, false},
+	{"PEEK", wordPeek, false},
+	{"PARTIAL", wordPartial, false},
+	{"FORCE", wordForce, false},
+}
+
+// bucketWords is a TB.ACQUIRE before its unit is known.
+type bucketWords struct {
+	capacity, count, period, quantity int64
+	has                               bucketWord
+	warmup, cold, init, wait          int64
+	block                             float64
+}
+
+// read reads everything from the capacity on.
+func (w *bucketWords) read(args [][]byte) resp.Error {
+	for i, n := range [...]*int64{&w.capacity, &w.count, &w.period} {
+		if err := parsePositive(args[i], n); err != "" {
+			return err
+		}
+	}
+	args, w.quantity = args[3:], 1
+	if len(args) > 0 && startsNumber(args[0]) {
+		n, ok := parseInt(args[0])
+		if !ok {
+			return resp.ErrNotInteger
+		}
+		args, w.quantity = args[1:], n
+	}
+	for len(args) > 0 {
+		option := -1
+		for i := range bucketOptions {
+			if isWord(args[0], bucketOptions[i].text) {
+				option = i
+			}
+		}
+		if option < 0 || w.has&bucketOptions[option].word != 0 {
+			return resp.ErrSyntax
+		}
+		w.has |= bucketOptions[option].word
+		args = args[1:]
+		if !bucketOptions[option].valued {
+			continue
+		}
+		if len(args) == 0 {
+			return resp.ErrSyntax
+		}
+		if err := w.value(bucketOptions[option].word, args[0]); err != "" {
+			return err
+		}
+		args = args[1:]
+	}
+	return ""
+}
+
+// value reads what follows a word.
+func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
+	switch word {
+	case wordWarmup:
+		return parsePositive(arg, &w.warmup)
+	case wordCold:
+		return parsePositive(arg, &w.cold)
+	case wordBlock:
+		w.block, err = parseWait(arg)
+		return err
+	}
+	n, ok := parseInt(arg)
+	switch {
+	case !ok:
+		return resp.ErrNotInteger
+	case word == wordInit && (n < 0 || n > w.capacity):
+		return resp.ErrNotPositive
+	case word == wordWait && n < 0:
+		return resp.ErrTimeoutNegative
+	}
+	if word == wordInit {
+		w.init = n
+	} else {
+		w.wait = n
+	}
+	return ""
+}
+
+// contradicts reports whether the options exclude each other.
+func (w *bucketWords) contradicts() bool {
+	several := func(of bucketWord) bool { return w.has&of&(w.has&of-1) != 0 }
+	with := func(a, b bucketWord) bool { return w.has&a != 0 && w.has&b != 0 }
+	return several(anyMode) || several(anyWait) || several(anyCharge) ||
+		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek) ||
+		with(wordPartial, wordDebt|wordWarmup) ||
+		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
+		with(wordInit, wordLeaky|wordWarmup) ||
+		w.has&(wordCold|wordWarmup) == wordCold
+}
+
+// build fills call from the words, durations being in unit, and has it checked.
+func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Error {
+	*call = tokenbucket.Call{
+		Mode:     w.mode(),
+		Charge:   w.charge(),
+		Capacity: w.capacity,
+		Count:    w.count,
+		Period:   inUnit(w.period, unit),
+		Interval: limit.Interval(w.period, unit, w.count),
+		Quantity: w.quantity,
+		Init:     w.capacity,
+		Waits:    w.has&anyWait != 0,
+		MaxWait:  inUnit(w.wait, unit),
+		Block:    w.has&wordBlock != 0,
+		Millis:   unit == time.Millisecond,
+	}
+	if w.has&wordInit != 0 {
+		call.Init = w.init
+	}
+	if call.Block {
+		call.MaxWait = waitLimit(w.block, unit)
+	}
+	if call.Mode == tokenbucket.Warmup {
+		call.Warmup, call.Cold = inUnit(w.warmup, unit), w.cold
+	}
+	switch err := call.Validate(); {
+	case err == nil:
+		return ""
+	case errors.Is(err, limit.ErrRateTooHigh):
+		return resp.ErrRateTooHigh
+	}
+	return resp.ErrOverflow
+}
+
+func (w *bucketWords) mode() tokenbucket.Mode {
+	switch {
+	case w.has&wordInterval != 0:
+		return tokenbucket.Interval
+	case w.has&wordLeaky != 0:
+		return tokenbucket.Leaky
+	case w.has&wordWarmup != 0:
+		return tokenbucket.Warmup
+	case w.has&wordDebt != 0:
+		return tokenbucket.Debt
+	}
+	return tokenbucket.Greedy
+}
+
+func (w *bucketWords) charge() tokenbucket.Charge {
+	switch {
+	case w.has&wordPeek != 0:
+		return tokenbucket.Peek
+	case w.has&wordPartial != 0:
+		return tokenbucket.Partial
+	case w.has&wordForce != 0:
+		return tokenbucket.Force
+	}
+	return tokenbucket.Whole
+}
+
+// inUnit returns n units of time, held at the end of int64 nanoseconds.
+func inUnit(n int64, unit time.Duration) time.Duration {
+	return time.Duration(limit.SatMul(n, int64(unit)))
+}
+
+// parsePositive reads an integer of at least 1 into n.
+func parsePositive(b []byte, n *int64) resp.Error {
+	v, ok := parseInt(b)
+	switch {
+	case !ok:
+		return resp.ErrNotInteger
+	case v < 1:
+		return resp.ErrNotPositive
+	}
+	*n = v
+	return ""
+}
+
+// parseWait reads the timeout of BLOCK, a decimal number of at least 0 that may
+// have a fraction and an exponent, as BLPOP reads its own.
+func parseWait(b []byte) (float64, resp.Error) {
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9', c == '.', c == '+', c == '-', c == 'e', c == 'E':
+		default:
+			return 0, resp.ErrTimeoutNotFloat
+		}
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	switch {
+	case err != nil:
+		return 0, resp.ErrTimeoutNotFloat
+	case f < 0:
+		return 0, resp.ErrTimeoutNegative
+	}
+	return f, ""
+}
+
+// waitLimit turns a timeout of BLOCK into the longest wait that the caller
+// accepts: 0 stands for any. It is the nearest nanosecond, at least one, which is
+// exact for up to nine decimals and 104 days; the end of int64 holds the rest.
+func waitLimit(timeout float64, unit time.Duration) time.Duration {
+	ns := math.Round(timeout * float64(unit))
+	switch {
+	case timeout == 0 || ns >= math.MaxInt64:
+		return tokenbucket.NoLimit
+	case ns < 1:
+		return 1
+	}
+	return time.Duration(ns)
+}

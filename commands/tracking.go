@@ -1,0 +1,157 @@
+package commands
+
+import "github.com/cellserver/cellserver/resp"
+
+// tracking is the state of CLIENT TRACKING. We hold no table of what a client
+// has read: under tracking every read is answered and invalidated in one go, so
+// that nothing is ever cached and nothing can be stale.
+type tracking struct {
+	on     bool
+	optIn  bool
+	optOut bool
+	noLoop bool
+	// said is 2 right after CLIENT CACHING and 1 while the command after it runs.
+	said int8
+	// caching is what it said.
+	caching bool
+}
+
+// follows reports whether the running command's keys are tracked.
+func (t *tracking) follows() bool {
+	switch {
+	case !t.on:
+		return false
+	case t.optIn:
+		return t.said == 1 && t.caching
+	case t.optOut:
+		return t.said != 1 || t.caching
+	}
+	return true
+}
+
+// age ends what CLIENT CACHING said one command after it.
+func (t *tracking) age() {
+	if t.said > 0 {
+		t.said--
+	}
+}
+
+// invalidate tells a tracking client to forget the keys of the read it has just
+// been answered. Only RESP3 can carry that beside replies.
+func (c *Ctx) invalidate() {
+	s := c.S
+	if s.proto != 3 || c.fail || c.Cmd.Flags&FlagReadonly == 0 || !s.tracking.follows() {
+		return
+	}
+	for _, i := range c.Cmd.Keys.positions(c.Args) {
+		c.W.Push(2)
+		c.W.BulkString("invalidate")
+		c.W.Array(1)
+		c.W.Bulk(c.Args[i])
+	}
+}
+
+const (
+	errNoBroadcast resp.Error = "ERR BCAST and PREFIX are not supported: nothing can be cached, every read is invalidated at once"
+	errNoRedirect  resp.Error = "ERR REDIRECT is not supported: invalidations are sent to the RESP3 connection that read"
+	errCachingMode resp.Error = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+)
+
+func clientTracking(c *Ctx) {
+	on, ok := onOff(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrSyntax)
+		return
+	}
+	t := tracking{on: on}
+	for _, a := range c.Args[3:] {
+		switch {
+		case isWord(a, "OPTIN"):
+			t.optIn = true
+		case isWord(a, "OPTOUT"):
+			t.optOut = true
+		case isWord(a, "NOLOOP"):
+			t.noLoop = true
+		case isWord(a, "BCAST"), isWord(a, "PREFIX"):
+			c.Fail(errNoBroadcast)
+			return
+		case isWord(a, "REDIRECT"):
+			c.Fail(errNoRedirect)
+			return
+		default:
+			c.Fail(resp.ErrSyntax)
+			return
+		}
+	}
+	if t.optIn && t.optOut {
+		c.Fail("ERR You can't use both OPTIN and OPTOUT")
+		return
+	}
+	if !on {
+		t = tracking{}
+	}
+	c.S.tracking = t
+	c.OK()
+}
+
+func clientCaching(c *Ctx) {
+	t := &c.S.tracking
+	if !t.on || !t.optIn && !t.optOut {
+		c.Fail(errCachingMode)
+		return
+	}
+	yes := isWord(c.Args[2], "YES")
+	switch {
+	case !yes && !isWord(c.Args[2], "NO"):
+		c.Fail(resp.ErrSyntax)
+		return
+	case yes && !t.optIn:
+		c.Fail("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+		return
+	case !yes && !t.optOut:
+		c.Fail("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+		return
+	}
+	t.said, t.caching = 2, yes
+	c.OK()
+}
+
+func clientGetRedir(c *Ctx) {
+	if c.S.tracking.on {
+		c.W.Int(0)
+		return
+	}
+	c.W.Int(-1)
+}
+
+func clientTrackingInfo(c *Ctx) {
+	t := &c.S.tracking
+	flags := []string{"off"}
+	if t.on {
+		flags = []string{"on"}
+		for _, f := range []struct {
+			set  bool
+			name string
+		}{
+			{t.optIn, "optin"},
+			{t.optOut, "optout"},
+			{t.said > 0 && t.caching, "caching-yes"},
+			{t.said > 0 && !t.caching, "caching-no"},
+			{t.noLoop, "noloop"},
+		} {
+			if f.set {
+				flags = append(flags, f.name)
+			}
+		}
+	}
+	c.W.Map(3)
+	c.W.BulkString("flags")
+	c.W.Set(len(flags))
+	for _, f := range flags {
+		c.W.BulkString(f)
+	}
+	c.W.BulkString("redirect")
+	clientGetRedir(c)
+	c.W.BulkString("prefixes")
+	c.W.Array(0)
+}

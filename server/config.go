@@ -1,0 +1,226 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Config is the settings of a server. Its methods may be called from any
+// goroutine.
+type Config struct {
+	table  []option
+	byName map[string]int
+
+	mu     sync.Mutex
+	values []string // guarded by mu; in the order of table, each accepted by its kind
+	given  []bool   // guarded by mu: not just the default
+	apply  func()   // guarded by mu: puts changed values in force
+	file   string   // the configuration file, fixed after Load
+}
+
+// DefaultConfig returns the settings of a server that is told nothing.
+func DefaultConfig() *Config {
+	c := &Config{table: options(), byName: make(map[string]int)}
+	for i, o := range c.table {
+		value, err := o.kind.parse(o.def)
+		if err != nil {
+			panic(fmt.Sprintf("server: default of %s: %v", o.name, err))
+		}
+		c.byName[o.name] = i
+		c.values = append(c.values, value)
+		c.given = append(c.given, false)
+	}
+	return c
+}
+
+// Load returns the settings from, in rising precedence, the defaults, the file
+// that args may begin with, the environment (CELLSERVER_<NAME>) and the flags in
+// args (`--name value ...`). The error names every fault there is, one on a line.
+func Load(args, environ []string) (*Config, error) {
+	c := DefaultConfig()
+	var faults []error
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		c.file = args[0]
+		args = args[1:]
+		content, err := os.ReadFile(c.file)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("reading the configuration: %w", err))
+		}
+		faults = append(faults, c.parseFile(c.file, string(content))...)
+	}
+	faults = append(faults, c.parseEnvironment(environ)...)
+	faults = append(faults, c.parseFlags(args)...)
+	return c, errors.Join(faults...)
+}
+
+// assign sets one option from where, which begins the text of a fault.
+func (c *Config) assign(where, name, value string) error {
+	i, ok := c.byName[strings.ToLower(name)]
+	if !ok {
+		return fmt.Errorf("%s: unknown option %q", where, name)
+	}
+	parsed, err := c.table[i].kind.parse(value)
+	if err != nil {
+		return fmt.Errorf("%s: option %q: %w", where, name, err)
+	}
+	c.values[i], c.given[i] = parsed, true
+	return nil
+}
+
+// environmentPrefix begins the names of our environment variables.
+const environmentPrefix = "CELLSERVER_"
+
+func (c *Config) parseEnvironment(environ []string) (faults []error) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, environmentPrefix)
+		if !ours {
+			continue
+		}
+		option := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
+		if err := c.assign("environment variable "+name, option, value); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
+}
+
+// parseFlags reads `--name value ...`: everything up to the next flag is the
+// value, so that `--bind a b` needs no quotes. A value may not begin with "--".
+func (c *Config) parseFlags(args []string) (faults []error) {
+	for len(args) > 0 {
+		name, isFlag := strings.CutPrefix(args[0], "--")
+		if !isFlag || name == "" {
+			faults = append(faults, fmt.Errorf("command line: %q is not a flag", args[0]))
+			args = args[1:]
+			continue
+		}
+		name, value, joined := strings.Cut(name, "=")
+		args = args[1:]
+		var parts []string
+		for len(args) > 0 && !strings.HasPrefix(args[0], "--") {
+			parts = append(parts, args[0])
+			args = args[1:]
+		}
+		switch {
+		case joined && len(parts) > 0:
+			faults = append(faults, fmt.Errorf("command line: option %q has a value too many", name))
+			continue
+		case !joined && len(parts) == 0:
+			faults = append(faults, fmt.Errorf("command line: option %q lacks its value", name))
+			continue
+		case !joined:
+			value = strings.Join(parts, " ")
+		}
+		if err := c.assign("command line", name, value); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
+}
+
+// value returns an option of ours; asking for one that does not exist is a
+// mistake in the source.
+func (c *Config) value(name string) string {
+	i, ok := c.byName[name]
+	if !ok {
+		panic("server: no option " + name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.values[i]
+}
+
+// isGiven reports whether anybody set the option.
+func (c *Config) isGiven(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.given[c.byName[name]]
+}
+
+// Get implements commands.Settings.
+func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, o := range c.table {
+		if match(o.name) {
+			pairs = append(pairs, [2]string{o.name, c.values[i]})
+		}
+	}
+	return pairs
+}
+
+// Set implements commands.Settings: all pairs take effect, or none.
+func (c *Config) Set(pairs [][2]string) resp.Error {
+	c.mu.Lock()
+	parsed := make(map[int]string, len(pairs))
+	for _, p := range pairs {
+		i, ok := c.byName[p[0]]
+		if !ok {
+			c.mu.Unlock()
+			return resp.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
+		}
+		value, why := c.change(i, p[1])
+		if _, twice := parsed[i]; twice {
+			why = "duplicate parameter"
+		}
+		if why != "" {
+			c.mu.Unlock()
+			return resp.Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + why)
+		}
+		parsed[i] = value
+	}
+	for i, value := range parsed {
+		c.values[i], c.given[i] = value, true
+	}
+	apply := c.apply
+	c.mu.Unlock()
+	if apply != nil {
+		apply()
+	}
+	return ""
+}
+
+// change checks a new value of option i.
+func (c *Config) change(i int, value string) (parsed, why string) {
+	if !c.table[i].mutable {
+		return "", "can't set immutable config"
+	}
+	parsed, err := c.table[i].kind.parse(value)
+	if err != nil {
+		return "", err.Error()
+	}
+	return parsed, ""
+}
+
+// onChange has f called after every successful Set.
+func (c *Config) onChange(f func()) {
+	c.mu.Lock()
+	c.apply = f
+	c.mu.Unlock()
+}
+
+// limits derives what sessions consult.
+func (c *Config) limits() commands.Limits {
+	l := commands.DefaultLimits()
+	l.MaxClients = int(number(c.value("maxclients")))
+	l.Databases = int(number(c.value("databases")))
+	l.ProtectedMode = c.value("protected-mode") == "yes"
+	l.BindGiven = c.isGiven("bind")
+	l.Password = c.value("requirepass")
+	l.Idle = seconds(c.value("timeout"))
+	l.Partial = seconds(c.value("partial-timeout"))
+	l.PreAuth = seconds(c.value("auth-timeout"))
+	l.Frame.MaxBulk = int(number(c.value("proto-max-bulk-len")))
+	l.Frame.MaxCommand = int(number(c.value("client-query-buffer-limit")))
+	l.FrameUnauth = l.Frame.PreAuth()
+	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
+	l.MaxMembers = number(c.value("cc-max-members"))
+	return l
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// listen opens the listeners of the configuration, or takes those it is given.
+func (s *Server) listen(given []net.Listener) (err error) {
+	if given != nil {
+		s.listeners = given
+		s.notePort()
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range s.listeners {
+				err = errors.Join(err, l.Close())
+			}
+		}
+	}()
+	port := s.config.value("port")
+	if port != "0" {
+		if err := s.listenTCP(strings.Fields(s.config.value("bind")), port); err != nil {
+			return err
+		}
+	}
+	if path := s.config.value("unixsocket"); path != "" {
+		if err := s.listenUnix(path); err != nil {
+			return err
+		}
+	}
+	if len(s.listeners) == 0 {
+		return errors.New("nothing to listen on: port is 0 and there is no unixsocket")
+	}
+	s.notePort()
+	return nil
+}
+
+// listenTCP opens an address each. Redis' signs: "*" is every address, "-" before
+// one forgives that this machine does not have it.
+func (s *Server) listenTCP(addresses []string, port string) error {
+	if len(addresses) == 0 {
+		addresses = []string{"*"}
+	}
+	open := 0
+	for _, a := range addresses {
+		host, optional := strings.CutPrefix(a, "-")
+		if host == "*" {
+			host = ""
+		}
+		if open > 0 && port == "0" {
+			break
+		}
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
+		if err != nil {
+			if optional && missingAddress(err) {
+				continue
+			}
+			return fmt.Errorf("listening on %s: %w", a, err)
+		}
+		open++
+		s.listeners = append(s.listeners, l)
+	}
+	if open == 0 {
+		return fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
+	}
+	return nil
+}
+
+// missingAddress reports whether the machine lacks the address or its family.
+func missingAddress(err error) bool {
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+}
+
+// listenUnix opens the socket. It is created for nobody and opened up to
+// unixsocketperm afterwards, so that there is no moment in which anybody may
+// connect (the class of CVE-2023-45145). A socket that nobody answers on is left
+// over from a server that died, and is replaced.
+func (s *Server) listenUnix(path string) error {
+	if conn, err := net.Dial("unix", path); err == nil {
+		return errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("removing the socket of a dead server: %w", err)
+		}
+	}
+	var l net.Listener
+	err := withUmask(func() (err error) {
+		l, err = (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", path, err)
+	}
+	s.listeners = append(s.listeners, l)
+	perm, err := strconv.ParseUint(s.config.value("unixsocketperm"), 8, 32)
+	if err != nil {
+		return fmt.Errorf("unixsocketperm: %w", err)
+	}
+	if err := os.Chmod(path, os.FileMode(perm)); err != nil {
+		return fmt.Errorf("setting the permissions of %s: %w", path, err)
+	}
+	return nil
+}
+
+// notePort remembers the port that INFO shows.
+func (s *Server) notePort() {
+	for _, l := range s.listeners {
+		if a, ok := l.Addr().(*net.TCPAddr); ok {
+			s.port.Store(int64(a.Port))
+			return
+		}
+	}
+}
+
+func (s *Server) tcpPort() int { return int(s.port.Load()) }
+
+// Addr is the first address that is listened on.
+func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
+
+func (s *Server) addresses() []string {
+	all := make([]string, len(s.listeners))
+	for i, l := range s.listeners {
+		all[i] = l.Addr().String()
+	}
+	return all
+}

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// option is one setting: the single place from which flags, environment, file,
+// CONFIG GET and SET, --help and the sample file derive.
+type option struct {
+	name string
+	// def is the value of a server that is told nothing, as it is written in a file.
+	def string
+	// kind checks and normalises a value.
+	kind kind
+	// mutable options can be changed by CONFIG SET.
+	mutable bool
+	// secret values are shown by CONFIG GET but never logged.
+	secret bool
+	doc    string
+}
+
+// kind is what values an option takes.
+type kind interface {
+	// parse returns the value in the form that CONFIG GET shows, or what is wrong
+	// with it in Redis' words.
+	parse(value string) (string, error)
+	// hint is what --help shows in place of a value.
+	hint() string
+}
+
+// options lists every setting. The names are Redis' own where the thing is the
+// same. The order is that of the sample file.
+func options() []option {
+	return []option{
+		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. One that begins with '-' may be missing on this machine."},
+		{name: "port", def: "6379", kind: integer{0, 65535, ""}, doc: "TCP port; 0 listens on no port."},
+		{name: "tcp-backlog", def: "511", kind: integer{1, 65535, ""}, doc: "Connections the kernel holds before they are accepted."},
+		{name: "transport", def: "goroutine", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: an event loop per core (Linux) or a goroutine for each."},
+		{name: "io-threads", def: "0", kind: integer{0, 64, ""}, doc: "Event loops; 0 is one for each core, at most 8."},
+		{name: "unixsocket", def: "", kind: text{}, doc: "Path of a Unix socket to listen on."},
+		{name: "unixsocketperm", def: "700", kind: octal{}, doc: "Permissions of the Unix socket, in octal."},
+		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Without a password and a chosen bind, serve only this machine."},
+		{name: "requirepass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the user default; empty lets everybody in."},
+		{name: "databases", def: "16", kind: integer{1, 16, ""}, doc: "Number of databases that SELECT reaches."},
+		{name: "maxclients", def: "10000", kind: integer{1, 1 << 20, ""}, mutable: true, doc: "Most clients at once; lowered at start to what file descriptors allow."},
+		{name: "timeout", def: "0", kind: integer{0, 1 << 31, "s"}, mutable: true, doc: "Close a client that is idle for so many seconds; 0 never does."},
+		{name: "partial-timeout", def: "30", kind: integer{1, 1 << 31, "s"}, mutable: true, doc: "Close a client whose unfinished command is older."},
+		{name: "auth-timeout", def: "10", kind: integer{1, 1 << 31, "s"}, mutable: true, doc: "Close a client that has not authenticated by then."},
+		{name: "write-timeout", def: "5", kind: integer{1, 3600, "s"}, doc: "Close a client that takes none of its replies for so long."},
+		{name: "tcp-keepalive", def: "300", kind: integer{0, 1 << 31, "s"}, doc: "Period of TCP keep-alive probes; 0 sends none."},
+		{name: "proto-max-bulk-len", def: "1mb", kind: size{1 << 10, 512 << 20}, mutable: true, doc: "Longest argument of a command."},
+		{name: "client-query-buffer-limit", def: "1mb", kind: size{16 << 10, 1 << 30}, mutable: true, doc: "Longest command as a whole."},
+		{name: "client-output-backlog", def: "256kb", kind: size{16 << 10, 64 << 20}, doc: "Unread replies above which no more input of a client is read."},
+		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused; 0 is no bound."},
+		{name: "maxmemory-policy", def: "noeviction", kind: choice{"noeviction"}, doc: "What happens then: existing limiters go on, new ones are refused."},
+		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
+		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
+		{name: "save", def: "", kind: choice{""}, doc: "Snapshot points; this version keeps everything in memory only."},
+		{name: "appendonly", def: "no", kind: choice{"no"}, doc: "Log of effects; this version keeps everything in memory only."},
+		{name: "dir", def: ".", kind: text{}, doc: "Working directory."},
+		{name: "loglevel", def: "notice", kind: choice{"debug", "verbose", "notice", "warning"}, mutable: true, doc: "Least severity that is logged."},
+		{name: "logfile", def: "", kind: text{}, doc: "File to append logs to; empty is the standard error."},
+		{name: "shutdown-timeout", def: "10", kind: integer{1, 3600, "s"}, mutable: true, doc: "Time for clients to be served before the server stops."},
+		{name: "replica-read-only", def: "yes", kind: choice{"yes"}, doc: "Shown for clients that ask; there are no replicas."},
+		{name: "slave-read-only", def: "yes", kind: choice{"yes"}, doc: "Older name of replica-read-only."},
+		{name: "hz", def: "10", kind: choice{"10"}, doc: "Shown for tools that ask; expiry needs no tuning."},
+	}
+}
+
+// integer is a whole number between two bounds, with its unit for --help.
+type integer struct {
+	least, most int64
+	unit        string
+}
+
+func (k integer) parse(v string) (string, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("argument couldn't be parsed into an integer")
+	}
+	if n < k.least || n > k.most {
+		return "", fmt.Errorf("argument must be between %d and %d inclusive", k.least, k.most)
+	}
+	return strconv.FormatInt(n, 10), nil
+}
+
+func (k integer) hint() string {
+	if k.unit == "s" {
+		return "seconds"
+	}
+	return "number"
+}
+
+// octal is a file mode.
+type octal struct{}
+
+func (octal) parse(v string) (string, error) {
+	if n, err := strconv.ParseUint(v, 8, 32); err != nil || n > 0o777 {
+		return "", fmt.Errorf("argument couldn't be parsed into an octal value between 0 and 777")
+	}
+	return v, nil
+}
+
+func (octal) hint() string { return "octal" }
+
+// boolean is yes or no.
+type boolean struct{}
+
+func (boolean) parse(v string) (string, error) {
+	switch strings.ToLower(v) {
+	case "yes", "no":
+		return strings.ToLower(v), nil
+	}
+	return "", fmt.Errorf("argument must be 'yes' or 'no'")
+}
+
+func (boolean) hint() string { return "yes|no" }
+
+// size is a number of bytes with an optional unit: 1k is 1000, 1kb is 1024.
+type size struct {
+	least, most int64
+}
+
+var sizeUnits = []struct {
+	suffix string
+	factor int64
+}{
+	{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30},
+	{"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1},
+}
+
+func (k size) parse(v string) (string, error) {
+	number, factor := strings.ToLower(v), int64(1)
+	for _, u := range sizeUnits {
+		if cut, ok := strings.CutSuffix(number, u.suffix); ok {
+			number, factor = cut, u.factor
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 {
+		return "", fmt.Errorf("argument must be a memory value")
+	}
+	if n > k.most/factor || n*factor < k.least {
+		return "", fmt.Errorf("argument must be between %d and %d inclusive", k.least, k.most)
+	}
+	return strconv.FormatInt(n*factor, 10), nil
+}
+
+func (size) hint() string { return "bytes" }
+
+// choice is one of a few words.
+type choice []string
+
+func (k choice) parse(v string) (string, error) {
+	for _, w := range k {
+		if strings.EqualFold(v, w) {
+			return w, nil
+		}
+	}
+	return "", fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(k, ", "))
+}
+
+func (k choice) hint() string { return strings.Join(k, "|") }
+
+// text is anything without a NUL or a line end.
+type text struct{}
+
+func (text) parse(v string) (string, error) {
+	if strings.ContainsAny(v, "\x00\r\n") {
+		return "", fmt.Errorf("argument must be a single line of text")
+	}
+	return v, nil
+}
+
+func (text) hint() string { return "text" }
+
+// words is a list of words.
+type words struct{}
+
+func (words) parse(v string) (string, error) {
+	if _, err := (text{}).parse(v); err != nil {
+		return "", err
+	}
+	return strings.Join(strings.Fields(v), " "), nil
+}
+
+func (words) hint() string { return "words" }
+
+// seconds reads a value that integer has accepted.
+func seconds(v string) time.Duration {
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return time.Duration(n) * time.Second
+}
+
+// number reads a value that integer or size has accepted.
+func number(v string) int64 {
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return n
+}

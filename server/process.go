@@ -1,0 +1,71 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"runtime/metrics"
+	"time"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// process implements commands.Process for the running binary.
+type process struct {
+	s          *Server
+	runID      string
+	executable string
+}
+
+func newProcess(s *Server) *process {
+	id := make([]byte, 20)
+	_, _ = rand.Read(id) // never fails, by its contract
+	exe, err := os.Executable()
+	if err != nil {
+		exe = os.Args[0]
+	}
+	return &process{s: s, runID: hex.EncodeToString(id), executable: exe}
+}
+
+func (p *process) Version() string       { return Version }
+func (p *process) Uptime() time.Duration { return p.s.stopwatch() }
+func (p *process) RunID() string         { return p.runID }
+func (p *process) PID() int              { return os.Getpid() }
+func (p *process) Transport() string     { return string(p.s.kind) }
+func (p *process) ConfigFile() string    { return p.s.config.file }
+func (p *process) Executable() string    { return p.executable }
+func (p *process) TCPPort() int          { return p.s.tcpPort() }
+
+// Memory reads the Go heap from the runtime and the resident set from the system,
+// where that is known.
+func (p *process) Memory() (rss, heap int64) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() == metrics.KindUint64 {
+		heap = int64(sample[0].Value.Uint64())
+	}
+	if rss = residentSet(); rss == 0 {
+		rss = heap
+	}
+	return rss, heap
+}
+
+// CPU is what the process has used.
+func (p *process) CPU() (sys, user time.Duration) { return cpuTime() }
+
+// Network adds up the transports' counters.
+func (p *process) Network() (in, out, pending int64) {
+	var t transport.Stats
+	if p.s.transport != nil {
+		t = p.s.transport.Stats()
+	}
+	return t.BytesIn, t.BytesOut, t.Pending
+}
+
+// ClockStep is how far the wall clock is off the server's instants.
+func (p *process) ClockStep() time.Duration {
+	if c, ok := p.s.clock.(interface{ Step() time.Duration }); ok {
+		return c.Step()
+	}
+	return 0
+}

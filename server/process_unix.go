@@ -1,0 +1,60 @@
+//go:build unix
+
+package server
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// residentSet reads the resident pages from /proc, in bytes; 0 where there is none.
+func residentSet() int64 {
+	content, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(content)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+func cpuTime() (sys, user time.Duration) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, 0
+	}
+	return time.Duration(u.Stime.Nano()), time.Duration(u.Utime.Nano())
+}
+
+// raiseFiles lifts the limit of open files towards want and returns what it is
+// afterwards.
+func raiseFiles(want uint64) uint64 {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return want
+	}
+	if r.Cur >= want {
+		return r.Cur
+	}
+	r.Cur = min(want, r.Max)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r)
+	}
+	return r.Cur
+}
+
+// withUmask runs f so that files it creates are for nobody else.
+func withUmask(f func() error) error {
+	old := syscall.Umask(0o177)
+	defer syscall.Umask(old)
+	return f()
+}

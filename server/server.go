@@ -1,0 +1,234 @@
+// Package server puts the parts together: configuration, keyspace, commands and
+// transports become one program, which tests run in process with a clock of their
+// own. Package main only hands it arguments and signals.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Version is this server's own version. Clients are told commands.RedisVersion.
+const Version = "0.1.0"
+
+// Options are what a caller may replace: tests do.
+type Options struct {
+	// Clock decides; nil is the system's.
+	Clock keyspace.Clock
+	// Log receives what an operator should know; nil is built from the configuration.
+	Log *slog.Logger
+	// Listeners are served instead of opening those of the configuration.
+	Listeners []net.Listener
+}
+
+// Server is one cellserver in this process.
+type Server struct {
+	config    *Config
+	log       *slog.Logger
+	logFile   *os.File
+	level     slog.LevelVar
+	clock     keyspace.Clock
+	keyspace  *keyspace.Keyspace
+	engine    *commands.Engine
+	transport transport.Transport
+	kind      transport.Kind
+	listeners []net.Listener
+	began     time.Time
+
+	stopOnce sync.Once
+	stop     chan struct{}
+	port     atomic.Int64
+}
+
+// New assembles a server and opens its listeners; nothing is accepted before Run.
+func New(c *Config, o Options) (*Server, error) {
+	s := &Server{config: c, stop: make(chan struct{}), began: time.Now()}
+	if err := s.openLog(o.Log); err != nil {
+		return nil, err
+	}
+	s.clock = o.Clock
+	if s.clock == nil {
+		s.clock = keyspace.NewSystemClock(keyspace.ClockOptions{OnStep: s.clockStepped})
+	}
+	s.keyspace = keyspace.New(keyspace.Options{
+		Databases: int(number(c.value("databases"))),
+		Clock:     s.clock,
+		MaxMemory: number(c.value("maxmemory")),
+	})
+	s.engine = commands.NewEngine(commands.Options{
+		NewStore:   func() commands.Store { return newStore(s.keyspace) },
+		Stopwatch:  s.stopwatch,
+		Now:        s.clock.Now,
+		Settings:   c,
+		Process:    newProcess(s),
+		Databases:  s.databases,
+		UsedMemory: s.memory,
+		Stop:       s.Stop,
+		Log:        s.log,
+	})
+	if err := s.openTransport(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(o.Listeners); err != nil {
+		return nil, err
+	}
+	s.putInForce()
+	c.onChange(s.putInForce)
+	return s, nil
+}
+
+// openTransport makes the transport that the configuration asks for.
+func (s *Server) openTransport() error {
+	kind := transport.Kind(s.config.value("transport"))
+	loops := int(number(s.config.value("io-threads")))
+	if loops == 0 {
+		loops = min(runtime.GOMAXPROCS(0), maxLoops)
+	}
+	t, err := transport.New(kind, s.engine, s.transportLimits(), loops, s.log)
+	if err != nil {
+		return err
+	}
+	s.transport, s.kind = t, kind
+	return nil
+}
+
+// maxLoops is how many event loops there are at most unless io-threads asks for
+// more: beyond that the kernel's network path is the bound.
+const maxLoops = 8
+
+func (s *Server) transportLimits() transport.Limits {
+	l := transport.DefaultLimits()
+	l.Backlog = int(number(s.config.value("client-output-backlog")))
+	l.WriteTimeout = seconds(s.config.value("write-timeout"))
+	l.KeepAlive = seconds(s.config.value("tcp-keepalive"))
+	l.MaxInput = max(l.MaxInput, 2*int(number(s.config.value("client-query-buffer-limit"))))
+	return l
+}
+
+// putInForce hands the current settings to those who consult them.
+func (s *Server) putInForce() {
+	limits := s.config.limits()
+	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
+	s.engine.SetLimits(limits)
+	s.keyspace.SetMaxMemory(number(s.config.value("maxmemory")))
+	s.transport.SetLimits(s.transportLimits())
+	s.level.Set(logLevels[s.config.value("loglevel")])
+}
+
+// reservedFiles are kept for listeners, logs and whatever else is not a client
+// (Redis: CONFIG_MIN_RESERVED_FDS).
+const reservedFiles = 32
+
+// clientsForFiles is how many clients the open files allow.
+func (s *Server) clientsForFiles(want int) int {
+	files := raiseFiles(uint64(want) + reservedFiles)
+	if files >= uint64(want)+reservedFiles {
+		return want
+	}
+	allowed := max(1, int(files)-reservedFiles)
+	s.log.Warn("fewer clients than maxclients fit the limit of open files", "maxclients", want, "allowed", allowed)
+	return allowed
+}
+
+// Run serves until Stop is called or ctx ends, then lets every client be served
+// what it has sent and returns. It owns every goroutine it starts.
+func (s *Server) Run(ctx context.Context) error {
+	housekeeping, endHousekeeping := context.WithCancel(context.Background())
+	var background sync.WaitGroup
+	background.Go(func() { s.keyspace.Run(housekeeping) })
+	background.Go(func() { s.janitor(housekeeping) })
+
+	failed := make(chan error, len(s.listeners))
+	for _, l := range s.listeners {
+		background.Go(func() { failed <- s.transport.Serve(l) })
+	}
+	s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses())
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-s.stop:
+	case err = <-failed:
+	}
+	err = errors.Join(err, s.drain(ctx))
+	endHousekeeping()
+	background.Wait()
+	s.engine.Close()
+	s.keyspace.Close()
+	s.log.Info("stopped")
+	if s.logFile != nil {
+		err = errors.Join(err, s.logFile.Close())
+	}
+	return err
+}
+
+// drain stops accepting, ends the waits and lets the transports finish.
+func (s *Server) drain(context.Context) error {
+	limit := seconds(s.config.value("shutdown-timeout"))
+	s.log.Info("stopping", "clients_may_take", limit.String())
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	s.engine.Drain()
+	if err := s.transport.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("closing connections: %w", err)
+	}
+	return nil
+}
+
+// Stop ends Run. It may be called from any goroutine, any number of times.
+func (s *Server) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
+
+// janitor polices the clients and beats the rhythm of the statistics.
+func (s *Server) janitor(ctx context.Context) {
+	const period = time.Second
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.engine.Police(s.clock.Now())
+			s.engine.Tick(period)
+		}
+	}
+}
+
+// Engine is the command layer, for tests and for generators of documentation.
+func (s *Server) Engine() *commands.Engine { return s.engine }
+
+// Keyspace is the state, for tests.
+func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
+
+// stopwatch is the time since New.
+func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
+
+func (s *Server) clockStepped(step time.Duration) {
+	s.log.Warn("the wall clock was stepped; decisions go on from the server's own clock", "step", step.String())
+}
+
+func (s *Server) databases() []commands.DatabaseStats {
+	st := s.keyspace.Stats()
+	out := make([]commands.DatabaseStats, len(st.Databases))
+	for i, d := range st.Databases {
+		out[i] = commands.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
+	}
+	return out
+}
+
+func (s *Server) memory() commands.MemoryStats {
+	st := s.keyspace.Stats()
+	return commands.MemoryStats{Dataset: st.Memory, Max: st.MaxMemory, Expired: st.Expired}
+}
