@@ -117,7 +117,7 @@ func (c *Ctx) tryLogin(user string, password []byte, done func(w *resp.Writer, o
 		done(c.W, ok)
 		return
 	}
-	p := c.Park(nil)
+	p := c.Park()
 	stop := c.Store.AfterFunc(authPenalty, func() {
 		p.Finish(func(w *resp.Writer) { done(w, ok) })
 	})

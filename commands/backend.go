@@ -3,6 +3,7 @@ package commands
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -37,6 +38,10 @@ type Limiter interface {
 	Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error)
 	Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error)
 	Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error)
+	// CancelAcquire gives back what an Acquire of c took for a caller that stopped
+	// waiting; reservations behind it stay where they are.
+	CancelAcquire(db int, key []byte, c *tokenbucket.Call)
+	Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, error)
 	// Multi decides clauses[i] for each key at one instant and applies all of them
 	// or none; details receives every clause's own answer. It reports whether any
 	// clause was refused.
@@ -107,11 +112,26 @@ type Locker interface {
 	Leave()
 	// WaitOpen calls wake once the gate is open; at once if it is open already.
 	WaitOpen(wake func())
-	// Hold locks the shards of refs until Release: everything in between happens at
-	// one instant. HoldAll locks every shard.
-	Hold(refs []KeyRef)
+	// Hold locks the shards of refs, and of what is watched unless that is nil,
+	// until Release: everything in between happens at one instant. HoldAll locks
+	// every shard. Release does nothing when nothing is held.
+	Hold(refs []KeyRef, watched any)
 	HoldAll()
 	Release()
+
+	// Watch adds a key to a token, which is made when it is nil. Changed reports
+	// whether a key has been written, deleted or has expired since; Unwatch ends it.
+	Watch(token any, db int, key []byte) any
+	Changed(token any) bool
+	Unwatch(token any)
+
+	// Enqueue puts a waiter at the end of the queue of a key and reports whether it
+	// is the first. wake is called with locks held, when the waiter has become the
+	// first or there may be room: it may only start something. First reports whether
+	// it is the first now, Dequeue takes it out, once.
+	Enqueue(db int, key []byte, wake func()) (ticket any, first bool)
+	First(ticket any) bool
+	Dequeue(ticket any)
 }
 
 // KeyRef names a key and its database.

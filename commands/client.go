@@ -269,28 +269,6 @@ func clientUnblock(c *Ctx) {
 	c.W.Int(0)
 }
 
-// interrupt ends the wait of s; it reports whether there was one that can be
-// ended. Any goroutine may call it.
-func (s *Session) interrupt(withError bool) bool {
-	p := s.parked.Load()
-	if p == nil || p.interrupt == nil {
-		return false
-	}
-	fill := p.interrupt
-	if withError {
-		fill = func(w *resp.Writer) { w.Error(errUnblocked) }
-	}
-	if !p.Finish(fill) {
-		return false
-	}
-	if p.cancel != nil {
-		p.cancel()
-	}
-	return true
-}
-
-const errUnblocked resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
-
 // clientKill closes connections by address (the old form) or by filters.
 func clientKill(c *Ctx) {
 	if len(c.Args) == 3 {

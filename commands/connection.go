@@ -62,6 +62,7 @@ func quit(c *Ctx) {
 }
 
 func reset(c *Ctx) {
+	c.S.discardQueue(c.Store)
 	c.S.reset()
 	c.W.Proto = 2
 	c.W.Status("RESET")

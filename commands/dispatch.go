@@ -14,12 +14,14 @@ func (l *Lane) dispatch(s *Session, args [][]byte, size int) {
 	cmd := l.engine.table.Lookup(args[0])
 	if cmd == nil {
 		l.unknown(c)
+		s.failTransaction()
 		return
 	}
 	if cmd.Sub != nil && len(args) > 1 {
 		sub := cmd.Subcommand(args[1])
 		if sub == nil {
 			l.engine.errors.Add(1)
+			s.failTransaction()
 			c.Fail(unknownSubcommand(cmd.Name, args[1]))
 			return
 		}
@@ -41,7 +43,9 @@ func (l *Lane) dispatch(s *Session, args [][]byte, size int) {
 		l.reject(c, errKeyTooLong)
 		return
 	}
-	l.run(c)
+	if !c.enqueue(size) {
+		l.run(c)
+	}
 }
 
 const errKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
@@ -84,6 +88,7 @@ func (l *Lane) run(c *Ctx) {
 func (l *Lane) reject(c *Ctx, e resp.Error) {
 	l.counts[c.Cmd.id].rejected.Add(1)
 	l.engine.errors.Add(1)
+	c.S.failTransaction()
 	c.Fail(e)
 }
 

@@ -50,7 +50,9 @@ type Engine struct {
 	lanes   []*Lane // guarded by lanesMu; never shrinks
 	idle    []*Lane // guarded by lanesMu: lanes of Offload that are free
 
-	slow      sync.WaitGroup
+	slowMu    sync.Mutex
+	slow      sync.WaitGroup // goroutines of spawn
+	closed    bool           // guarded by slowMu
 	slowSlots chan struct{}
 
 	received atomic.Int64 // connections since the start
@@ -117,7 +119,12 @@ func (e *Engine) refuse(p transport.Peer) resp.Error {
 
 // Close waits for the slow commands that still run. The transports must have been
 // shut down.
-func (e *Engine) Close() { e.slow.Wait() }
+func (e *Engine) Close() {
+	e.slowMu.Lock()
+	e.closed = true
+	e.slowMu.Unlock()
+	e.slow.Wait()
+}
 
 // slowLane lends a lane to a goroutine of Offload.
 func (e *Engine) slowLane() *Lane {

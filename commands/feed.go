@@ -149,5 +149,8 @@ func (s *Session) Closed() {
 	if p := s.parked.Load(); p != nil && p.cancel != nil {
 		p.cancel()
 	}
+	if s.watched != nil {
+		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(s.watched) }) })
+	}
 	s.engine.clients.remove(s)
 }

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Lane is the scratch of one feeding goroutine: its view of the store, its
@@ -16,6 +18,8 @@ type Lane struct {
 	args     [][]byte
 	text     []byte // scratch for a key or value being read
 	throttle throttleCall
+	window   slidingwindow.Call
+	bucket   tokenbucket.Call
 
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.

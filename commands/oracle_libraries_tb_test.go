@@ -2,7 +2,9 @@ package commands
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,6 +66,24 @@ func TestAcquireAsLibraries(t *testing.T) {
 	}
 }
 
+// unlabelled lists the recorded values that differ from ours without a class to say
+// so, with ours.
+//
+// Bucket4j: the recording has a refund with INIT on a missing key create it; the
+// rule, and the recorded calls of TB.ACQUIRE, have it create nothing and
+// answer from the INIT tokens. x/time: 1 ns before the token is there the library
+// cuts the wait to 0, which is its class xtime-double.
+var unlabelled = map[string]int64{
+	"bucket4j-greedy-random-310023 269688474821086 available":  1,
+	"bucket4j-greedy-random-310023 269688474821086 remaining":  1,
+	"bucket4j-greedy-random-310023 625336172948758 available":  1,
+	"bucket4j-greedy-random-310023 1749411035416242 available": 1,
+	"bucket4j-greedy-random-310023 5340163745925626 available": 1,
+	"bucket4j-greedy-random-310023 5855032706515429 available": 1,
+	"bucket4j-greedy-random-310023 7416208251212581 available": 1,
+	"xtime-cancel-random-1310019 82515205959 wait_ns":          1,
+}
+
 // libraryLine is a line of the recorded decisions: the head of a scenario or one of
 // its steps.
 type libraryLine struct {
@@ -97,29 +117,32 @@ func (play *libraryPlay) step(t *testing.T, line *libraryLine) {
 			return
 		}
 	}
-	five, ok := play.store.acquire(limit.Instant(play.head.Epoch+line.At), play.arguments(line)).([]any)
-	require.True(t, ok, "%s at %d", play.head.Scenario, line.At)
-	differs := false
+	now := limit.Instant(play.head.Epoch + line.At)
+	play.store.expire(now)
+	five, ok := play.store.acquire(now, play.arguments(line)).([]any)
+	require.True(t, ok, "%s at %d: an error", play.head.Scenario, line.At)
 	for field, theirs := range line.Result {
-		want, special := theirs, false
-		if ours := line.Ours[field]; ours != nil {
-			want, special = ours, true
-		}
-		got, comparable := play.field(field, line, five)
-		if !comparable {
+		if line.Ours[field] != nil || !play.comparable(field, line, five) {
 			continue
 		}
-		require.True(t, play.same(field, want, got), "%s at %d: %s n %d, %s is %v, want %v (class %q): %v",
-			play.head.Scenario, line.At, line.Op, line.N, field, got, want, line.Class, five)
-		differs = differs || special && theirs != want
-	}
-	if line.Class != "" {
-		for field, want := range line.Ours {
-			got, _ := play.field(field, line, five)
-			require.True(t, play.same(field, want, got), "%s at %d: %s is %v, want %v", play.head.Scenario, line.At, field, got, want)
+		if ours, ok := unlabelled[fmt.Sprintf("%s %d %s", play.head.Scenario, line.At, field)]; ok {
+			require.False(t, play.same(field, theirs, ours), "no longer different: strike it off the list")
+			require.Equal(t, ours, libraryField(field, line, five))
+			continue
 		}
-		require.True(t, differs, "%s at %d: class %s, but nothing differs", play.head.Scenario, line.At, line.Class)
+		play.check(t, line, five, field, theirs)
 	}
+	for field, ours := range line.Ours {
+		play.check(t, line, five, field, ours)
+	}
+	require.Equal(t, line.Class != "", line.Ours != nil)
+}
+
+func (play *libraryPlay) check(t *testing.T, line *libraryLine, five []any, field string, want any) {
+	t.Helper()
+	got := libraryField(field, line, five)
+	require.True(t, play.same(field, want, got), "%s at %d: %s n %d, %s is %v, want %v (class %q): %v",
+		play.head.Scenario, line.At, line.Op, line.N, field, got, want, line.Class, five)
 }
 
 // arguments returns those of our call, the key first.
@@ -147,33 +170,44 @@ func (play *libraryPlay) arguments(line *libraryLine) [][]byte {
 	return args
 }
 
-// field returns ours of a field of the library's result; comparable is false where
-// the command has no such thing or says something else with it.
-func (play *libraryPlay) field(field string, line *libraryLine, five []any) (got any, comparable bool) {
+// comparable reports whether the command can be judged by a field of the library's
+// result.
+func (play *libraryPlay) comparable(field string, line *libraryLine, five []any) bool {
 	granted := five[0] == int64(0)
-	compared := false
-	for _, name := range play.head.Compare {
-		compared = compared || name == field
+	switch field {
+	case "granted", "taken", "violation_ns":
+		return true
+	case "available":
+		if line.Op != "acquire" && line.Op != "partial" {
+			return true
+		}
+	case "wait_ns":
+		if !granted {
+			return false
+		}
+	case "retry_ns":
+		if granted {
+			return false
+		}
 	}
+	return slices.Contains(play.head.Compare, field)
+}
+
+// libraryField returns our value of a field of the library's result.
+func libraryField(field string, line *libraryLine, five []any) any {
 	switch field {
 	case "granted":
-		return granted, true
+		return five[0] == int64(0)
 	case "taken":
-		return line.N - five[0].(int64), true
-	case "remaining":
-		return five[2], compared
-	case "available":
-		return five[2], line.Op == "status" || line.Op == "set_command" || compared
-	case "wait_ns":
-		return max(0, five[3].(int64)), compared && granted
+		return line.N - five[0].(int64)
+	case "remaining", "available":
+		return five[2]
+	case "wait_ns", "violation_ns":
+		return max(0, five[3].(int64))
 	case "retry_ns":
-		return five[3], compared && !granted
-	case "reset_ns":
-		return five[4], compared
-	case "violation_ns":
-		return max(0, five[3].(int64)), true
+		return five[3]
 	}
-	return nil, false
+	return five[4]
 }
 
 // same compares a value of the library with ours: durations rounded up to our unit,

@@ -27,7 +27,9 @@ type Session struct {
 	tracking  tracking
 	spent     int // bytes in and out before authentication
 	closing   bool
-	exclusive bool                   // a transaction is running: nothing may park
+	exclusive bool // a transaction is running: nothing may park
+	tx        *transaction
+	watched   any                    // the store's token for the keys of WATCH, nil if there are none
 	parked    atomic.Pointer[Parked] // set by the feeding goroutine only
 
 	// Read by other goroutines: CLIENT LIST, the janitor.

@@ -17,6 +17,9 @@ type Table struct {
 func families() [][]*Command {
 	return [][]*Command{
 		throttleCommands(),
+		slidingWindowCommands(),
+		tokenBucketCommands(),
+		transactionCommands(),
 		keyCommands(),
 		expireCommands(),
 		scanCommands(),

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strconv"
@@ -100,8 +101,8 @@ var bucketOptions = []struct {
 type bucketWords struct {
 	capacity, count, period, quantity int64
 	has                               bucketWord
-	warmup, cold, init, wait          int64
-	block                             float64
+	warmup, init, wait                int64
+	cold, block                       float64
 }
 
 // read reads everything from the capacity on.
@@ -151,7 +152,8 @@ func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 	case wordWarmup:
 		return parsePositive(arg, &w.warmup)
 	case wordCold:
-		return parsePositive(arg, &w.cold)
+		w.cold, err = parseFactor(arg)
+		return err
 	case wordBlock:
 		w.block, err = parseWait(arg)
 		return err
@@ -261,6 +263,29 @@ func parsePositive(b []byte, n *int64) resp.Error {
 	}
 	*n = v
 	return ""
+}
+
+// parseFactor reads the factor of COLD: an integer of at least 1, which may be
+// followed by a point and more digits.
+func parseFactor(b []byte) (float64, resp.Error) {
+	whole, fraction, decimal := bytes.Cut(b, []byte{'.'})
+	n, ok := parseInt(whole)
+	if !ok || decimal && len(fraction) == 0 {
+		return 0, resp.ErrNotInteger
+	}
+	for _, c := range fraction {
+		if c < '0' || c > '9' {
+			return 0, resp.ErrNotInteger
+		}
+	}
+	if n < 1 {
+		return 0, resp.ErrNotPositive
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil {
+		return 0, resp.ErrNotInteger
+	}
+	return f, ""
 }
 
 // parseWait reads the timeout of BLOCK, a decimal number of at least 0 that may

@@ -12,8 +12,9 @@ import (
 // spell alike passes through by embedding; the methods here translate the rest.
 type store struct {
 	*keyspace.View
-	ks   *keyspace.Keyspace
-	refs []keyspace.Ref // scratch of Hold
+	ks      *keyspace.Keyspace
+	refs    []keyspace.Ref    // scratch of Hold
+	clauses []keyspace.Clause // scratch of Multi
 }
 
 var _ commands.Store = (*store)(nil)
@@ -24,13 +25,43 @@ func newStore(ks *keyspace.Keyspace) *store { return &store{View: ks.NewView(), 
 func (s *store) WaitOpen(wake func()) { s.ks.Gate().Wait(wake) }
 
 // Hold implements commands.Store.
-func (s *store) Hold(refs []commands.KeyRef) {
+func (s *store) Hold(refs []commands.KeyRef, watched any) {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
 	}
+	if watched != nil {
+		s.refs = watched.(*keyspace.Watcher).WatchedRefs(s.refs)
+	}
 	s.View.Hold(s.refs)
 }
+
+// Watch implements commands.Store.
+func (s *store) Watch(token any, db int, key []byte) any {
+	if token == nil {
+		token = &keyspace.Watcher{}
+	}
+	s.View.Watch(token.(*keyspace.Watcher), db, key)
+	return token
+}
+
+// Changed implements commands.Store.
+func (s *store) Changed(token any) bool { return s.Dirty(token.(*keyspace.Watcher)) }
+
+// Unwatch implements commands.Store.
+func (s *store) Unwatch(token any) { s.View.Unwatch(token.(*keyspace.Watcher)) }
+
+// Enqueue implements commands.Store.
+func (s *store) Enqueue(db int, key []byte, wake func()) (ticket any, first bool) {
+	w := &keyspace.Waiter{Wake: wake}
+	return w, s.View.Enqueue(db, key, w)
+}
+
+// First implements commands.Store.
+func (s *store) First(ticket any) bool { return s.View.First(ticket.(*keyspace.Waiter)) }
+
+// Dequeue implements commands.Store.
+func (s *store) Dequeue(ticket any) { s.View.Dequeue(ticket.(*keyspace.Waiter)) }
 
 // Civil implements commands.Store.
 func (s *store) Civil(i limit.Instant) limit.Instant { return s.ks.Clock().Civil(i) }
@@ -46,23 +77,20 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // TypeName implements commands.Store.
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
 
-// Expire implements commands.Store.
+// Expire implements commands.Store. The flags of both packages are the same bits,
+// which a test holds them to.
 func (s *store) Expire(db int, key []byte, at limit.Instant, cond commands.ExpireCondition) bool {
-	var c keyspace.ExpireCond
-	for _, pair := range []struct {
-		ask commands.ExpireCondition
-		set keyspace.ExpireCond
-	}{
-		{commands.ExpireIfNone, keyspace.ExpireNX},
-		{commands.ExpireIfAny, keyspace.ExpireXX},
-		{commands.ExpireIfLater, keyspace.ExpireGT},
-		{commands.ExpireIfEarlier, keyspace.ExpireLT},
-	} {
-		if cond&pair.ask != 0 {
-			c |= pair.set
-		}
+	return s.View.Expire(db, key, at, keyspace.ExpireCond(cond))
+}
+
+// Multi implements commands.Store.
+func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decision) (bool, error) {
+	s.clauses = s.clauses[:0]
+	for _, c := range clauses {
+		s.clauses = append(s.clauses, keyspace.Clause(c))
 	}
-	return s.View.Expire(db, key, at, c)
+	defer clear(s.clauses) // no key of a client is kept
+	return s.View.Multi(db, s.clauses, details)
 }
 
 // Scan implements commands.Store.

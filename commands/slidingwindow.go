@@ -1,0 +1,48 @@
+package commands
+
+import (
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+func slidingWindowCommands() []*Command {
+	return []*Command{{
+		Name: "sw.allow", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagFast, Keys: oneKey,
+		Categories: CatRateLimit, Group: "ratelimit",
+		Summary: "Asks whether quantity units may pass within a window, and charges them.",
+		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
+			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout]",
+		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
+		Reply: fiveReply, Run: allow,
+	}}
+}
+
+// fiveReply describes the answer of the limiters with rounded-up times.
+const fiveReply = "five integers: limited, limit, remaining, retry after, reset after (seconds, milliseconds with MS)"
+
+// allow is SW.ALLOW.
+func allow(c *Ctx) {
+	call := &c.window
+	if err := parseSlidingWindow(c.Args[1:], c.engine.Limits().LogMaxEntries, call); err != "" {
+		c.Fail(err)
+		return
+	}
+	if call.Block && call.Quantity > 0 && !c.S.exclusive {
+		c.waitFor(c.Args[1], call.Timeout, windowWait(*call, c.S.selected(), c.Args[1]))
+		return
+	}
+	d, err := c.Store.Allow(c.S.selected(), c.Args[1], call)
+	c.replyDecision(d, err, call.Millis)
+}
+
+// windowWait is a waiting SW.ALLOW, with copies of what it needs.
+func windowWait(call slidingwindow.Call, db int, key []byte) *wait {
+	key = append([]byte(nil), key...)
+	peek := call
+	peek.Charge, peek.Block = slidingwindow.Peek, false
+	return &wait{
+		millis: call.Millis,
+		try:    func(st Store) (limit.Decision, error) { return st.Allow(db, key, &call) },
+		look:   func(st Store) (limit.Decision, error) { return st.Allow(db, key, &peek) },
+	}
+}

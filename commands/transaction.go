@@ -1,0 +1,226 @@
+package commands
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func transactionCommands() []*Command {
+	const flags = FlagNoScript | FlagLoading | FlagStale | FlagFast | FlagAllowBusy
+	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: f, Categories: CatTransaction, Group: "transactions", Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
+	watch.Keys = KeySpec{First: 1, Last: -1, Step: 1}
+	return []*Command{
+		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
+		entry("exec", 1, flags&^FlagFast, "", "Runs the queued commands at one instant.", "Depends on the commands.",
+			"an array of their replies, or null when a watched key has changed", exec),
+		entry("discard", 1, flags, "", "Drops the queued commands.", "O(N)", "OK", discard),
+		watch,
+		entry("unwatch", 1, flags, "", "Forgets the watched keys.", "O(N)", "OK", unwatch),
+	}
+}
+
+const (
+	errNestedMulti    resp.Error = "ERR MULTI calls can not be nested"
+	errExecAlone      resp.Error = "ERR EXEC without MULTI"
+	errDiscardAlone   resp.Error = "ERR DISCARD without MULTI"
+	errWatchInside    resp.Error = "ERR WATCH inside MULTI is not allowed"
+	errNotInside      resp.Error = "ERR Command not allowed inside a transaction"
+	errExecAbort      resp.Error = "EXECABORT Transaction discarded because of previous errors."
+	errTransactionBig resp.Error = "ERR the transaction is too large"
+)
+
+// What one transaction may queue. Redis has no bound here; without one a client
+// could fill the memory with commands that never run.
+const (
+	maxQueued      = 1 << 16
+	maxQueuedBytes = 16 << 20
+)
+
+// transaction is what a session has queued since MULTI.
+type transaction struct {
+	active bool
+	failed bool // a command was refused: EXEC must abort
+	queue  []queued
+	bytes  int
+	refs   []KeyRef // scratch of EXEC
+}
+
+// queued is a command that waits for EXEC; its arguments are copies.
+type queued struct {
+	cmd  *Command
+	args [][]byte
+}
+
+// jumpsQueue lists the commands that act at once inside a transaction.
+func (c *Command) jumpsQueue() bool {
+	switch c.Name {
+	case "exec", "discard", "multi", "watch", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+// enqueue keeps the command for EXEC. It reports whether it did, or refused to:
+// either way nothing runs now.
+func (c *Ctx) enqueue(size int) bool {
+	t := c.S.tx
+	if t == nil || !t.active || c.Cmd.jumpsQueue() {
+		return false
+	}
+	switch {
+	case c.Cmd.Flags&FlagNoMulti != 0:
+		c.reject(c, errNotInside)
+	case len(t.queue) >= maxQueued || t.bytes+size > maxQueuedBytes:
+		c.reject(c, errTransactionBig)
+	default:
+		q := queued{cmd: c.Cmd, args: make([][]byte, len(c.Args))}
+		for i, a := range c.Args {
+			q.args[i] = bytes.Clone(a)
+		}
+		t.queue = append(t.queue, q)
+		t.bytes += size
+		c.W.Status("QUEUED")
+	}
+	return true
+}
+
+// transaction returns the session's, made at first use: most sessions never have
+// one, and idle ones should be small.
+func (s *Session) transaction() *transaction {
+	if s.tx == nil {
+		s.tx = &transaction{}
+	}
+	return s.tx
+}
+
+func multi(c *Ctx) {
+	t := c.S.transaction()
+	if t.active {
+		c.Fail(errNestedMulti)
+		return
+	}
+	t.active = true
+	c.OK()
+}
+
+// failTransaction makes the EXEC to come abort, after a command that could not be
+// queued.
+func (s *Session) failTransaction() {
+	if s.tx != nil && s.tx.active {
+		s.tx.failed = true
+	}
+}
+
+// discardQueue ends the transaction and forgets the watched keys.
+func (s *Session) discardQueue(st Store) {
+	if s.watched != nil {
+		st.Unwatch(s.watched)
+		s.watched = nil
+	}
+	s.tx = nil
+}
+
+func discard(c *Ctx) {
+	if c.S.tx == nil || !c.S.tx.active {
+		c.Fail(errDiscardAlone)
+		return
+	}
+	c.S.discardQueue(c.Store)
+	c.OK()
+}
+
+func watch(c *Ctx) {
+	if c.S.tx != nil && c.S.tx.active {
+		c.Fail(errWatchInside)
+		return
+	}
+	for _, key := range c.Args[1:] {
+		c.S.watched = c.Store.Watch(c.S.watched, c.S.selected(), key)
+	}
+	c.OK()
+}
+
+func unwatch(c *Ctx) {
+	if c.S.watched != nil {
+		c.Store.Unwatch(c.S.watched)
+		c.S.watched = nil
+	}
+	c.OK()
+}
+
+// exec runs the queue with every shard that it touches locked, at one instant.
+func exec(c *Ctx) {
+	s := c.S
+	t := s.tx
+	switch {
+	case t == nil || !t.active:
+		c.Fail(errExecAlone)
+		return
+	case t.failed:
+		s.discardQueue(c.Store)
+		c.Fail(errExecAbort)
+		return
+	}
+	t.active = false
+	if t.collect(s.selected()) {
+		c.Store.Hold(t.refs, s.watched)
+	} else {
+		c.Store.HoldAll()
+	}
+	if s.watched != nil && c.Store.Changed(s.watched) {
+		c.Store.Release()
+		s.discardQueue(c.Store)
+		c.W.NullArray()
+		return
+	}
+	c.runQueue(t)
+	c.Store.Release()
+	s.discardQueue(c.Store)
+}
+
+// runQueue replies an array with the outcome of every queued command.
+func (c *Ctx) runQueue(t *transaction) {
+	l, s, cmd, args := c.Lane, c.S, c.Cmd, c.Args
+	s.exclusive = true
+	c.W.Array(len(t.queue))
+	for _, q := range t.queue {
+		c.Cmd, c.Args, c.fail = q.cmd, q.args, false
+		l.run(c)
+	}
+	s.exclusive = false
+	c.Cmd, c.Args, c.fail = cmd, args, false
+}
+
+// collect gathers the keys of the queued commands with their databases, following
+// SELECT. It returns false when a command is not confined to the keys it names.
+func (t *transaction) collect(db int) bool {
+	t.refs = t.refs[:0]
+	for _, q := range t.queue {
+		if q.cmd.spansKeyspace() {
+			return false
+		}
+		if q.cmd.Name == "select" {
+			if n, ok := parseInt(q.args[1]); ok {
+				db = int(n)
+			}
+			continue
+		}
+		for _, i := range q.cmd.Keys.positions(q.args) {
+			t.refs = append(t.refs, KeyRef{DB: db, Key: q.args[i]})
+		}
+	}
+	return true
+}
+
+// spansKeyspace reports whether the command reads or writes keys that it does not
+// name.
+func (c *Command) spansKeyspace() bool {
+	return c.Categories&CatKeyspace != 0 && c.Keys.First == 0 && c.Keys.Find == nil || c.Name == "info"
+}
