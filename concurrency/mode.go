@@ -1,0 +1,23 @@
+package concurrency
+
+import "fmt"
+
+// Mode is the kind of a stored value. The numbers are part of the file formats.
+type Mode uint8
+
+// The modes. There is one beside None, which means that there is no key.
+const (
+	None   Mode = 0
+	Leases Mode = 1
+)
+
+// String returns the mode's word in lower case, as OBJECT ENCODING shows it.
+func (m Mode) String() string {
+	switch m {
+	case None:
+		return "none"
+	case Leases:
+		return "leases"
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}

@@ -1,0 +1,181 @@
+package concurrency_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/stretchr/testify/require"
+)
+
+// model is the definition of the family: who holds a lease until when. It is
+// written to be read.
+type model map[string]limit.Instant
+
+// expire forgets the leases that are no longer live at now.
+func (m model) expire(now limit.Instant) {
+	maps.DeleteFunc(m, func(_ string, until limit.Instant) bool { return until <= now })
+}
+
+// latest is how long the last lease lasts after now.
+func (m model) latest(now limit.Instant) (last time.Duration) {
+	for _, until := range m {
+		last = max(last, until.Sub(now))
+	}
+	return last
+}
+
+// nth is how long the n-th lease to expire lasts after now.
+func (m model) nth(n int64, now limit.Instant) time.Duration {
+	return slices.Sorted(maps.Values(m))[n-1].Sub(now)
+}
+
+func (m model) call(now limit.Instant, c *concurrency.Call) limit.Decision {
+	m.expire(now)
+	d := limit.Decision{RetryAfter: limit.NoRetry}
+	_, held := m[string(c.Member)]
+	switch live := int64(len(m)); {
+	case c.Op == concurrency.Acquire && !held && live >= c.Limit:
+		d.Refused = 1
+		d.RetryAfter = m.nth(live-c.Limit+1, now)
+	case c.Op == concurrency.Acquire && c.Peek:
+	case c.Op != concurrency.Acquire && !held:
+		d.Refused = 1
+	case c.Op == concurrency.Release:
+		delete(m, string(c.Member))
+	default:
+		m[string(c.Member)] = now.Add(c.Lease)
+	}
+	if c.Op == concurrency.Acquire {
+		d.Limit = c.Limit
+		d.Remaining = max(0, c.Limit-int64(len(m)))
+	}
+	d.ResetAfter = m.latest(now)
+	return d
+}
+
+// traffic is one kind of random calls on one key.
+type traffic struct {
+	steps int
+	// names to choose from, and the limit that most calls have.
+	names, most int
+	// longest is the longest name.
+	longest int
+	// lease that most calls ask for.
+	lease time.Duration
+	// One call in release is a Release, one in varied has another limit or lease.
+	release, varied int
+	// pause is the longest pause between two calls; now and then one is longer.
+	pause time.Duration
+}
+
+// TestModel compares every decision of a million random calls and more with the
+// model, and now and then everything that is stored.
+func TestModel(t *testing.T) {
+	second := time.Second
+	kinds := map[string]traffic{
+		"one place":     {steps: 200_000, names: 4, most: 1, longest: 8, lease: second, release: 4, varied: 8, pause: second / 2},
+		"a few":         {steps: 550_000, names: 12, most: 6, longest: 40, lease: 5 * second, release: 4, varied: 8, pause: second},
+		"list or index": {steps: 150_000, names: 130, most: 100, longest: 30, lease: 90 * second, release: 3, varied: 9, pause: second / 2},
+		"index":         {steps: 100_000, names: 500, most: 300, longest: 20, lease: 300 * second, release: 4, varied: 20, pause: second},
+		"long names":    {steps: 30_000, names: 150, most: 120, longest: 1024, lease: 100 * second, release: 3, varied: 20, pause: second},
+		"bursts":        {steps: 20_000, names: 3000, most: 900, longest: 16, lease: second, release: 50, varied: 1000, pause: second / 1000},
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() {
+				kind.steps /= 20
+			}
+			kind.play(t, rand.New(rand.NewPCG(uint64(kind.steps), uint64(kind.names))))
+		})
+	}
+}
+
+func (k traffic) play(t *testing.T, r *rand.Rand) {
+	names := make([]string, k.names)
+	for i := range names {
+		names[i] = fmt.Sprint(i) + strings.Repeat("x", r.IntN(max(1, k.longest-len(fmt.Sprint(i)))))
+	}
+	var (
+		stored key
+		m      = model{}
+		now    = t0
+		large  = 0
+	)
+	for step := range k.steps {
+		now += k.advance(r, m, now)
+		c := k.random(r, names)
+		if want, got := m.call(now, c), stored.call(t, now, c); want != got {
+			require.Equal(t, want, got, "step %d at %d: %+v", step, now, c)
+		}
+		if len(stored.value) > 0 && stored.value[0] == 2 {
+			large++
+		}
+		if step%500 == 0 {
+			sameAsModel(t, m, &stored, now, names)
+		}
+	}
+	t.Logf("%d of %d steps left a large set", large, k.steps)
+	require.Equal(t, k.most > 64, large > 0, "the form that this traffic is about")
+}
+
+// advance returns a pause: often none, often to the instant of an expiry.
+func (k traffic) advance(r *rand.Rand, m model, now limit.Instant) limit.Instant {
+	if r.IntN(40*k.names) == 0 {
+		return limit.Instant(r.Int64N(int64(k.lease) * 2))
+	}
+	switch n := r.IntN(100); {
+	case n < 30:
+		return 0
+	case n < 35:
+		return 1
+	case n < 40:
+		if m.expire(now); len(m) > 0 {
+			return max(0, limit.Instant(m.nth(1, now))+limit.Instant(r.IntN(3)-1))
+		}
+	}
+	return limit.Instant(r.Int64N(int64(k.pause)))
+}
+
+func (k traffic) random(r *rand.Rand, names []string) *concurrency.Call {
+	member := names[r.IntN(len(names))]
+	lease, most := k.lease, int64(k.most)
+	if r.IntN(k.varied) == 0 {
+		lease = time.Duration(1 + r.Int64N(2*int64(k.lease)))
+	}
+	if r.IntN(k.varied) == 0 {
+		most = 1 + r.Int64N(2*most)
+	}
+	switch {
+	case r.IntN(k.release) == 0:
+		return release(member)
+	case r.IntN(8) == 0:
+		return renew(member, lease)
+	case r.IntN(8) == 0:
+		return peek(member, most, lease)
+	}
+	return acquire(member, most, lease)
+}
+
+// sameAsModel compares what is stored member by member.
+func sameAsModel(t *testing.T, m model, k *key, now limit.Instant, names []string) {
+	t.Helper()
+	if m.expire(now); len(m) == 0 {
+		return
+	}
+	require.NoError(t, concurrency.Check(k.mode, k.value))
+	require.Equal(t, now.Add(m.latest(now)), k.expiry)
+	for _, name := range names {
+		// A member passes a limit of 1 iff it holds a lease or nobody does.
+		d := k.call(t, now, peek(name, 1, 1))
+		_, held := m[name]
+		require.Equal(t, held, d.Allowed(), name)
+	}
+}

@@ -1,0 +1,186 @@
+package concurrency
+
+import "bytes"
+
+// tree is one of the two trees over the nodes of an index: a weight-balanced tree,
+// whose subtrees know their sizes. They balance it, and by expiry they also count
+// what has expired and find the i-th expiry.
+//
+// A node is balanced while neither side, its size plus one, is more than three
+// times the other's; a rotation is double where the inner grandchild is at least
+// twice the outer one. These are the integer parameters <3, 2> that Hirai and
+// Yamamoto proved to be right ("Balancing weight-balanced trees", 2011).
+type tree int
+
+const (
+	byExpiry tree = 0
+	byName   tree = 1
+)
+
+const (
+	weightDelta = 3
+	weightGamma = 2
+)
+
+func (t tree) link(x index, r ref) int { return x.node(r) + nodeLinks + int(t)*12 }
+
+func (t tree) root(x index) ref         { return x.u32(headRoots + int(t)*4) }
+func (t tree) setRoot(x index, r ref)   { x.setU32(headRoots+int(t)*4, r) }
+func (t tree) left(x index, r ref) ref  { return x.u32(t.link(x, r)) }
+func (t tree) right(x index, r ref) ref { return x.u32(t.link(x, r) + 4) }
+
+// child returns the right child or the left one.
+func (t tree) child(x index, r ref, right bool) ref {
+	if right {
+		return t.right(x, r)
+	}
+	return t.left(x, r)
+}
+
+func (t tree) size(x index, r ref) uint32 {
+	if r == none {
+		return 0
+	}
+	return x.u32(t.link(x, r) + 8)
+}
+
+// set gives r its children, and with them its size.
+func (t tree) set(x index, r, left, right ref) {
+	at := t.link(x, r)
+	x.setU32(at, left)
+	x.setU32(at+4, right)
+	x.setU32(at+8, t.size(x, left)+t.size(x, right)+1)
+}
+
+// compare orders two members: by expiry, then by name, or by name alone. Names
+// differ, so no two members are equal.
+func (t tree) compare(x index, a, b ref) int {
+	if t == byExpiry {
+		if ua, ub := x.until(a), x.until(b); ua != ub {
+			if ua < ub {
+				return -1
+			}
+			return 1
+		}
+	}
+	return bytes.Compare(x.name(a), x.name(b))
+}
+
+func (t tree) insert(x index, r ref) {
+	t.setRoot(x, t.inserted(x, t.root(x), r))
+}
+
+// inserted returns the subtree at top with r in it.
+func (t tree) inserted(x index, top, r ref) ref {
+	if top == none {
+		t.set(x, r, none, none)
+		return r
+	}
+	if t.compare(x, r, top) < 0 {
+		return t.balanced(x, top, t.inserted(x, t.left(x, top), r), t.right(x, top))
+	}
+	return t.balanced(x, top, t.left(x, top), t.inserted(x, t.right(x, top), r))
+}
+
+func (t tree) remove(x index, r ref) {
+	t.setRoot(x, t.removed(x, t.root(x), r))
+}
+
+// removed returns the subtree at top without r, which is in it.
+func (t tree) removed(x index, top, r ref) ref {
+	left, right := t.left(x, top), t.right(x, top)
+	switch {
+	case top == r:
+		return t.joined(x, left, right)
+	case t.compare(x, r, top) < 0:
+		return t.balanced(x, top, t.removed(x, left, r), right)
+	}
+	return t.balanced(x, top, left, t.removed(x, right, r))
+}
+
+// joined returns one tree of two siblings, under a member of the larger one.
+func (t tree) joined(x index, left, right ref) ref {
+	switch {
+	case left == none:
+		return right
+	case right == none:
+		return left
+	case t.size(x, left) > t.size(x, right):
+		top := t.edge(x, left, true)
+		return t.balanced(x, top, t.removed(x, left, top), right)
+	}
+	top := t.edge(x, right, false)
+	return t.balanced(x, top, left, t.removed(x, right, top))
+}
+
+// edge returns the last member of the subtree at top, or the first.
+func (t tree) edge(x index, top ref, last bool) ref {
+	for {
+		next := t.child(x, top, last)
+		if next == none {
+			return top
+		}
+		top = next
+	}
+}
+
+// balanced returns the tree of top over two subtrees that were balanced before
+// one of them changed by one member.
+func (t tree) balanced(x index, top, left, right ref) ref {
+	l, r := t.size(x, left)+1, t.size(x, right)+1
+	switch {
+	case r > weightDelta*l:
+		return t.rotated(x, top, left, right, true)
+	case l > weightDelta*r:
+		return t.rotated(x, top, right, left, false)
+	}
+	t.set(x, top, left, right)
+	return top
+}
+
+// rotated moves weight over to the light side; heavyRight says which the other is.
+func (t tree) rotated(x index, top, light, heavy ref, heavyRight bool) ref {
+	inner, outer := t.child(x, heavy, !heavyRight), t.child(x, heavy, heavyRight)
+	if t.size(x, inner)+1 < weightGamma*(t.size(x, outer)+1) {
+		t.arrange(x, top, light, inner, heavyRight)
+		t.arrange(x, heavy, top, outer, heavyRight)
+		return heavy
+	}
+	near, far := t.child(x, inner, !heavyRight), t.child(x, inner, heavyRight)
+	t.arrange(x, top, light, near, heavyRight)
+	t.arrange(x, heavy, far, outer, heavyRight)
+	t.arrange(x, inner, top, heavy, heavyRight)
+	return inner
+}
+
+// arrange gives r two children, from left to right or mirrored.
+func (t tree) arrange(x index, r, first, second ref, leftToRight bool) {
+	if leftToRight {
+		t.set(x, r, first, second)
+	} else {
+		t.set(x, r, second, first)
+	}
+}
+
+// redirect lets whatever refers to node from refer to node to, which is not in the
+// tree, as the node itself is about to move there.
+func (t tree) redirect(x index, from, to ref) {
+	r := t.root(x)
+	if r == from {
+		t.setRoot(x, to)
+		return
+	}
+	for {
+		right := t.compare(x, from, r) > 0
+		next := t.child(x, r, right)
+		if next == from {
+			at := t.link(x, r)
+			if right {
+				at += 4
+			}
+			x.setU32(at, to)
+			return
+		}
+		r = next
+	}
+}
