@@ -1,0 +1,68 @@
+package slidingwindow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/stretchr/testify/require"
+)
+
+// steady are calls whose values stay as long as they are: the window moves on and
+// every tenth call or so is refused.
+var steady = map[string]slidingwindow.Call{
+	"counter":      {Mode: slidingwindow.Counter, Limit: 90, Window: 100 * ms, Quantity: 1},
+	"fixed":        {Mode: slidingwindow.Fixed, Limit: 90, Window: 100 * ms, Quantity: 1},
+	"log":          {Mode: slidingwindow.Log, Limit: 90, Window: 100 * ms, Quantity: 1},
+	"log 90000":    {Mode: slidingwindow.Log, Limit: 90_000, Window: 100_000 * ms, Quantity: 1},
+	"buckets 10":   {Mode: slidingwindow.Buckets, Slots: 10, Limit: 90, Window: 100 * ms, Quantity: 1},
+	"buckets 1000": {Mode: slidingwindow.Buckets, Slots: 1000, Limit: 90, Window: 100 * ms, Quantity: 1},
+}
+
+// stepper decides and applies one call per millisecond.
+type stepper struct {
+	now   limit.Instant
+	call  slidingwindow.Call
+	plan  slidingwindow.Plan
+	mode  slidingwindow.Mode
+	value []byte
+}
+
+func (s *stepper) step() {
+	s.now = s.now.Add(time.Millisecond)
+	if slidingwindow.Decide(s.mode, s.value, 0, s.now, &s.call, &s.plan) == nil && s.plan.Action == slidingwindow.Store {
+		s.mode, s.value = s.plan.Mode, s.plan.Apply(s.value, nil)
+	}
+}
+
+// warm runs until the value has its final size.
+func warm(c slidingwindow.Call) *stepper {
+	s := &stepper{now: 1.7e18, call: c}
+	for range 2 * c.Window / time.Millisecond {
+		s.step()
+	}
+	return s
+}
+
+func TestNoAllocations(t *testing.T) {
+	for name, c := range steady {
+		s := warm(c)
+		require.Zero(t, testing.AllocsPerRun(1000, s.step), name)
+		s.call.Charge = slidingwindow.Force
+		s.call.Quantity = -1
+		require.Zero(t, testing.AllocsPerRun(100, s.step), name)
+	}
+}
+
+func BenchmarkDecideApply(b *testing.B) {
+	for name, c := range steady {
+		b.Run(name, func(b *testing.B) {
+			s := warm(c)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.step()
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package slidingwindow
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Decide judges c at now against what is stored under the key (mode [None] for no
+// key) and fills p. It reads value and never writes it. The value's own expiry is
+// not looked at: an expired key is no key.
+//
+// Where c's mode, window or phase is not that of the stored value, a call that
+// changes the state carries the estimate over to the new windows, as usage of
+// this instant, and every other call is answered from the stored windows with c's
+// limit, so that its times stay exact.
+//
+// The error is [limit.ErrOverflow] where a count would pass int64 and
+// [limit.ErrWrongType] for a mode that does not exist; p then keeps the key, and
+// its decision means nothing. c must be sound ([Call.Validate]) and value one that
+// passes [Check].
+func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) error {
+	p.Action = Keep
+	p.found = mode != None
+	w := p.open(mode, value, now, c)
+	if w == nil {
+		return limit.ErrWrongType
+	}
+	p.Decision = limit.Decision{Limit: c.Limit, RetryAfter: limit.NoRetry}
+	p.slot = 0
+	if c.Even && !p.replace {
+		p.slot = p.buckets.current()
+	}
+	err := p.decide(w, now, c)
+	p.buckets.ring, p.log.ring = nil, nil
+	if err != nil {
+		p.Action = Keep
+	}
+	return err
+}
+
+// open returns what is stored as it stands at now, or an unused limiter of c's
+// kind where nothing is, and nil for an unknown mode.
+func (p *Plan) open(mode Mode, value []byte, now limit.Instant, c *Call) window {
+	p.replace = true
+	switch mode {
+	case None:
+		return p.place(now, c, 0)
+	case Counter:
+		s := &p.counter
+		s.decode(value)
+		s.roll(now)
+		p.replace = c.Mode != Counter || c.otherWindows(s.start, s.window)
+		return s
+	case Fixed:
+		s := &p.fixed
+		s.decode(value)
+		s.roll(now)
+		p.replace = c.Mode != Fixed || s.over() || c.otherWindows(s.start, s.window)
+		return s
+	case Buckets:
+		s := &p.buckets
+		s.decode(value)
+		s.roll(now)
+		p.replace = c.Mode != Buckets || s.slots != c.Slots || c.otherWindows(s.start, s.window)
+		return s
+	case Log:
+		s := &p.log
+		s.decode(value)
+		s.roll(now)
+		s.max = c.logMax()
+		p.replace = c.Mode != Log || s.window != int64(c.Window)
+		return s
+	}
+	return nil
+}
+
+// otherWindows reports whether c asks for windows other than those of the given
+// length of which one starts at start. First takes any phase.
+func (c *Call) otherWindows(start limit.Instant, window int64) bool {
+	return window != int64(c.Window) ||
+		!c.First && floorMod(int64(start), window) != int64(c.Phase)
+}
+
+// place makes the new state of c's kind that holds just the given units, at now.
+func (p *Plan) place(now limit.Instant, c *Call, units int64) window {
+	switch c.Mode {
+	case Fixed:
+		p.fixed.place(c, now, units)
+		return &p.fixed
+	case Buckets:
+		p.buckets.place(c, now, units)
+		return &p.buckets
+	case Log:
+		p.log.place(c, now, units)
+		return &p.log
+	}
+	p.counter.place(c, now, units)
+	return &p.counter
+}
+
+func (p *Plan) decide(w window, now limit.Instant, c *Call) error {
+	used := w.used()
+	switch {
+	case c.Quantity < 0:
+		return p.refund(w, now, c, used)
+	case c.Quantity == 0:
+		if used > uint64(c.Limit) {
+			p.refuse(w, c, used, 1, 0)
+		}
+		p.describe(w)
+		return nil
+	}
+	granted := c.Quantity
+	if c.Charge != Force {
+		granted = min(granted, p.free(c, used))
+		if granted < c.Quantity && c.Charge != Partial {
+			granted = 0
+		}
+	}
+	switch {
+	case granted == 0 && c.Penalize && c.Charge != Peek:
+		return p.penalize(w, now, c, used)
+	case granted == 0 && c.Charge == Partial:
+		p.refuse(w, c, used, c.Quantity, 1)
+	case granted == 0:
+		p.refuse(w, c, used, 1, c.Quantity)
+	case c.Charge != Peek:
+		return p.admit(w, now, c, used, granted)
+	}
+	p.describe(w)
+	return nil
+}
+
+// free returns how many units c may take.
+func (p *Plan) free(c *Call, used uint64) int64 {
+	if used >= uint64(c.Limit) {
+		return 0
+	}
+	free := c.Limit - int64(used)
+	if c.Even {
+		free = min(free, max(0, c.share()-p.slot))
+	}
+	return free
+}
+
+// refuse says that so many units are refused, and when quantity units would pass.
+func (p *Plan) refuse(w window, c *Call, used uint64, refused, quantity int64) {
+	p.Decision.Refused = refused
+	if quantity > c.Limit || c.Even && quantity > c.share() {
+		return
+	}
+	var wait time.Duration
+	if used > uint64(c.Limit-quantity) {
+		wait = w.retry(c.Limit, quantity)
+	}
+	if c.Even && quantity > 0 && p.slot > c.share()-quantity {
+		wait = max(wait, p.buckets.nextSlot())
+	}
+	p.Decision.RetryAfter = wait
+}
+
+func (p *Plan) admit(w window, now limit.Instant, c *Call, used uint64, granted int64) error {
+	w, err := p.charge(w, now, c, used, uint64(granted))
+	if err != nil {
+		return err
+	}
+	if after := w.used(); c.Charge == Force && after > uint64(c.Limit) {
+		p.refuse(w, c, after, 0, 1)
+	}
+	p.Decision.Refused = c.Quantity - granted
+	p.conclude(w, now, c)
+	return nil
+}
+
+// penalize refuses c and charges it all the same, up to one unit beyond the limit.
+func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error {
+	before := used
+	if !p.replace {
+		before = w.charged()
+	}
+	beyond := uint64(limit.SatAdd(c.Limit, 1))
+	penalty := uint64(0)
+	if before < beyond {
+		penalty = min(uint64(c.Quantity), beyond-before)
+	}
+	if penalty > 0 || p.replace {
+		var err error
+		if w, err = p.charge(w, now, c, used, penalty); err != nil {
+			return err
+		}
+		p.conclude(w, now, c)
+	} else {
+		p.describe(w)
+	}
+	p.refuse(w, c, w.used(), 1, c.Quantity)
+	return nil
+}
+
+// charge adds n units to w, which becomes a limiter of c's kind if it is not. It
+// returns the limiter that was charged.
+func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (window, error) {
+	if p.replace {
+		total, carry := bits.Add64(used, n, 0)
+		if carry != 0 || total > math.MaxInt64 {
+			return nil, limit.ErrOverflow
+		}
+		w = p.place(now, c, int64(total))
+	} else if !w.add(int64(n)) {
+		return nil, limit.ErrOverflow
+	}
+	if c.Even {
+		p.slot = p.buckets.current()
+	}
+	return w, nil
+}
+
+// refund gives units back. It never creates a key, and is never refused.
+func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
+	n := -uint64(c.Quantity) // also right for the least int64
+	switch {
+	case !p.found || c.Charge == Peek:
+		p.describe(w)
+		return nil
+	case !p.replace:
+		w.take(n)
+	default:
+		rest := used - min(n, used)
+		if rest > math.MaxInt64 {
+			return limit.ErrOverflow
+		}
+		w = p.place(now, c, int64(rest))
+	}
+	p.conclude(w, now, c)
+	return nil
+}
+
+// describe fills in what a decision says of the state.
+func (p *Plan) describe(w window) {
+	if used := w.used(); used < uint64(p.Decision.Limit) {
+		p.Decision.Remaining = p.Decision.Limit - int64(used)
+	}
+	p.Decision.ResetAfter = w.reset()
+}
+
+// conclude describes w and has it stored, or its key deleted if nothing is used.
+func (p *Plan) conclude(w window, now limit.Instant, c *Call) {
+	p.describe(w)
+	switch {
+	case p.Decision.ResetAfter > 0:
+		p.Action = Store
+		p.Mode = c.Mode
+		p.Expiry = now.Add(p.Decision.ResetAfter)
+	case p.found:
+		p.Action = Delete
+	}
+}

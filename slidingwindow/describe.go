@@ -1,0 +1,55 @@
+package slidingwindow
+
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Describe calls emit with each field of a stored value, as RL.INFO shows them:
+// its windows, in nanoseconds (start-ns since the Unix epoch), its counts as they
+// stand at now, used (the estimate, at most int64) and reset-ms. value must pass
+// [Check].
+func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) {
+	var w window
+	switch mode {
+	case Counter:
+		s := new(counter)
+		s.decode(value)
+		s.roll(now)
+		emit("window-ns", s.window)
+		emit("start-ns", int64(s.start))
+		emit("current", s.curr)
+		emit("previous", s.prev)
+		w = s
+	case Fixed:
+		s := new(fixed)
+		s.decode(value)
+		s.roll(now)
+		emit("window-ns", s.window)
+		emit("start-ns", int64(s.start))
+		w = s
+	case Buckets:
+		s := new(buckets)
+		s.decode(value)
+		s.roll(now)
+		emit("window-ns", s.window)
+		emit("start-ns", int64(s.start))
+		emit("slots", int64(s.slots))
+		emit("slot", int64(s.slot))
+		emit("slot-used", s.current())
+		w = s
+	case Log:
+		s := new(log)
+		s.decode(value)
+		s.roll(now)
+		emit("window-ns", s.window)
+		emit("entries", int64(s.size()))
+		emit("capacity", int64(entries(s.ring)))
+		w = s
+	default:
+		return
+	}
+	emit("used", int64(min(w.used(), math.MaxInt64)))
+	emit("reset-ms", limit.MillisUp(w.reset()))
+}

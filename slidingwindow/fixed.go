@@ -1,0 +1,60 @@
+package slidingwindow
+
+import (
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// fixed is a FIXED window as it stands at one instant.
+type fixed struct {
+	start  limit.Instant
+	window int64
+	count  int64
+	// left is the time to the window's end: more than the window where the clock
+	// was set back, not positive once the window is over.
+	left time.Duration
+}
+
+func (s *fixed) place(c *Call, now limit.Instant, units int64) {
+	*s = fixed{start: now, window: int64(c.Window), count: units, left: c.Window}
+	if !c.First {
+		elapsed := time.Duration(elapsedAt(now, int64(c.Phase), s.window))
+		s.start = now.Add(-elapsed)
+		s.left -= elapsed
+	}
+}
+
+// roll finds out what is left of the window at now; a window that is over counts
+// nothing.
+func (s *fixed) roll(now limit.Instant) {
+	s.left = time.Duration(limit.SatSub(s.window, int64(now.Sub(s.start))))
+	if s.over() {
+		s.count = 0
+	}
+}
+
+func (s *fixed) over() bool { return s.left <= 0 }
+
+func (s *fixed) used() uint64    { return uint64(s.count) }
+func (s *fixed) charged() uint64 { return uint64(s.count) }
+
+func (s *fixed) retry(_, _ int64) time.Duration { return s.left }
+
+func (s *fixed) reset() time.Duration {
+	if s.count == 0 {
+		return 0
+	}
+	return s.left
+}
+
+func (s *fixed) add(n int64) bool {
+	if n > math.MaxInt64-s.count {
+		return false
+	}
+	s.count += n
+	return true
+}
+
+func (s *fixed) take(n uint64) { s.count -= int64(min(n, uint64(s.count))) }

@@ -1,0 +1,147 @@
+package slidingwindow
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// log is a LOG as it stands at one instant. The stored ring holds, for each
+// distinct instant at which units passed, that instant and the total of all units
+// up to and with it; a count is the difference of two totals, so totals may wrap.
+type log struct {
+	window int64
+	now    limit.Instant
+	// max is the most entries that a call may leave behind.
+	max int64
+
+	// ring holds the entries as they were stored, the oldest at position head.
+	ring []byte
+	head int
+	// base is the total before the first entry that counts.
+	base uint64
+	// kept is how many entries of the ring count, from head on, with the change
+	// of this call: the expired are no longer among them, nor is the newest if
+	// the call replaces or drops it.
+	kept int
+	// last is the entry that the call puts after the kept ones, if it puts one.
+	last   entry
+	placed bool
+}
+
+// entry is an instant and the total of units up to and with it.
+type entry struct {
+	at    limit.Instant
+	total uint64
+}
+
+func (s *log) place(c *Call, now limit.Instant, units int64) {
+	*s = log{window: int64(c.Window), now: now, max: c.logMax()}
+	if units > 0 {
+		s.last = entry{at: now, total: uint64(units)}
+		s.placed = true
+	}
+}
+
+// roll drops what has expired at now. It looks at the first entries in doubling
+// steps, so that it costs the logarithm of what it drops.
+func (s *log) roll(now limit.Instant) {
+	s.now = now
+	bound := 1
+	for bound <= s.kept && s.expired(bound-1) {
+		bound *= 2
+	}
+	low := bound / 2
+	expired := low + sort.Search(min(bound, s.kept)-low, func(i int) bool { return !s.expired(low + i) })
+	if expired > 0 {
+		s.base = s.at(expired - 1).total
+		s.head = (s.head + expired) & (entries(s.ring) - 1)
+		s.kept -= expired
+	}
+}
+
+func (s *log) expired(i int) bool { return int64(s.now.Sub(s.at(i).at)) >= s.window }
+
+// at returns the i-th entry that counts; the last one may not be stored yet.
+func (s *log) at(i int) entry {
+	if i >= s.kept {
+		return s.last
+	}
+	return logEntry(s.ring, (s.head+i)&(entries(s.ring)-1))
+}
+
+// size returns the number of entries that count.
+func (s *log) size() int {
+	if s.placed {
+		return s.kept + 1
+	}
+	return s.kept
+}
+
+func (s *log) used() uint64 {
+	if n := s.size(); n > 0 {
+		return s.at(n-1).total - s.base
+	}
+	return 0
+}
+
+func (s *log) charged() uint64 { return s.used() }
+
+// reaching returns the first entry up to and with which at least n units are
+// counted, 1 <= n <= used.
+func (s *log) reaching(n uint64) int {
+	return sort.Search(s.size()-1, func(i int) bool { return s.at(i).total-s.base >= n })
+}
+
+func (s *log) expires(i int) time.Duration {
+	return time.Duration(limit.SatAdd(int64(s.at(i).at.Sub(s.now)), s.window))
+}
+
+func (s *log) retry(most, quantity int64) time.Duration {
+	return s.expires(s.reaching(s.used() - uint64(most-quantity)))
+}
+
+func (s *log) reset() time.Duration {
+	if n := s.size(); n > 0 {
+		return s.expires(n - 1)
+	}
+	return 0
+}
+
+// add puts n units at now, in an entry of their own unless the newest is as young
+// or the log is full, in which case the newest moves to now. It must not follow
+// a take.
+func (s *log) add(n int64) bool {
+	used := s.used()
+	if used > math.MaxInt64-uint64(n) {
+		return false
+	}
+	at := s.now
+	if s.kept > 0 {
+		newest := s.at(s.kept - 1).at
+		// A clock that was set back must not put entries out of order.
+		at = max(at, newest)
+		if newest == at || int64(s.kept) >= s.max {
+			s.kept--
+		}
+	}
+	s.last = entry{at: at, total: s.base + used + uint64(n)}
+	s.placed = true
+	return true
+}
+
+func (s *log) take(n uint64) {
+	used := s.used()
+	if n >= used {
+		s.kept = 0
+		s.placed = false
+		return
+	}
+	rest := used - n
+	i := s.reaching(rest)
+	s.last = entry{at: s.at(i).at, total: s.base + rest}
+	s.kept = i
+	s.placed = true
+}

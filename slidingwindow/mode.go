@@ -1,0 +1,33 @@
+package slidingwindow
+
+import "fmt"
+
+// Mode is what a stored value remembers of the past. The numbers are part of the
+// file formats.
+type Mode uint8
+
+// The modes. The zero Mode means that there is no key.
+const (
+	None    Mode = 0
+	Counter Mode = 1
+	Fixed   Mode = 2
+	Log     Mode = 3
+	Buckets Mode = 4
+)
+
+// String returns the mode's word in lower case, as OBJECT ENCODING shows it.
+func (m Mode) String() string {
+	switch m {
+	case None:
+		return "none"
+	case Counter:
+		return "counter"
+	case Fixed:
+		return "fixed"
+	case Log:
+		return "log"
+	case Buckets:
+		return "buckets"
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
