@@ -1,0 +1,84 @@
+package transport
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// After an accept that failed, for want of file descriptors most of all, the next
+// one waits: trying again at once would burn a core for as long as the want lasts.
+const (
+	minAcceptDelay = 5 * time.Millisecond
+	maxAcceptDelay = time.Second
+)
+
+// A refused connection may take so long to pick up its farewell; more than
+// maxLingering of them at once are cut without waiting.
+const (
+	lingerTime   = time.Second
+	lingerBytes  = 4 << 20
+	maxLingering = 512
+)
+
+// stopLinger is how long a connection that a graceful stop closes is drained, so
+// that unread input does not turn the close into a reset that eats replies.
+const stopLinger = 10 * time.Millisecond
+
+// acceptLoop calls accept until stop is closed (nil) or the listener is (its
+// error). Every other error is waited out, doubling from 5 ms to 1 s.
+func acceptLoop(accept func() error, stop <-chan struct{}, failed *atomic.Int64, log *slog.Logger) error {
+	delay := time.Duration(0)
+	for {
+		err := accept()
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		if err == nil {
+			delay = 0
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		failed.Add(1)
+		if delay == 0 {
+			log.Warn("accepting connections fails, backing off", "error", err)
+		}
+		delay = nextDelay(delay)
+		pause := time.NewTimer(delay)
+		select {
+		case <-stop:
+			pause.Stop()
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+func nextDelay(d time.Duration) time.Duration {
+	if d == 0 {
+		return minAcceptDelay
+	}
+	return min(2*d, maxAcceptDelay)
+}
+
+// keepAlive sets the keep-alive of a TCP connection the way Redis does: the first
+// probe after period, the next two a third of it apart.
+func keepAlive(nc net.Conn, period time.Duration) {
+	tc, ok := nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	// A socket that is already gone refuses the option; its first read will say so.
+	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable:   period > 0,
+		Idle:     period,
+		Interval: max(period/3, time.Second),
+		Count:    3,
+	})
+}

@@ -1,0 +1,52 @@
+package transport
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Buffers of 1, 2, 4 … 64 KiB are lent from pools; larger ones are made for the
+// occasion and left to the garbage collector, so that one huge command or reply
+// does not stay paid for.
+const (
+	minBuffer   = 1 << 10
+	maxBuffer   = 64 << 10
+	bufferSizes = 7
+)
+
+// buffer is a box for a slice: putting a pointer into a pool allocates nothing.
+type buffer struct{ b []byte }
+
+var bufferPools [bufferSizes]sync.Pool
+
+// sizeClass returns the smallest class of at least n bytes.
+func sizeClass(n int) int {
+	if n <= minBuffer {
+		return 0
+	}
+	return bits.Len(uint(n-1)) - bits.Len(uint(minBuffer)) + 1
+}
+
+// getBuffer lends a buffer whose slice is n bytes or more long.
+func getBuffer(n int) *buffer {
+	class := sizeClass(n)
+	if class >= bufferSizes {
+		return &buffer{b: make([]byte, n)}
+	}
+	if x := bufferPools[class].Get(); x != nil {
+		return x.(*buffer)
+	}
+	return &buffer{b: make([]byte, minBuffer<<class)}
+}
+
+// putBuffer takes a buffer back. Its slice may have been replaced by a grown one.
+func putBuffer(x *buffer) {
+	n := cap(x.b)
+	if n < minBuffer || n > maxBuffer {
+		return
+	}
+	// A grown slice need not be a power of two: it goes where it surely suffices.
+	class := bits.Len(uint(n)) - bits.Len(uint(minBuffer))
+	x.b = x.b[:n]
+	bufferPools[class].Put(x)
+}

@@ -1,0 +1,12 @@
+package transport
+
+import (
+	"errors"
+	"log/slog"
+)
+
+const haveEpoll = false
+
+func newEpoll(Handler, Limits, int, *slog.Logger) (Transport, error) {
+	return nil, errors.New("transport: no event loop yet")
+}

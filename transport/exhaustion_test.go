@@ -1,0 +1,3 @@
+package transport_test
+
+func exhausted() bool { return false }

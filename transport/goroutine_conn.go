@@ -1,0 +1,307 @@
+package transport
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What the goroutine of a connection is doing, as far as a nudge is concerned.
+const (
+	phaseBusy     uint32 = iota // it will look at the flags before it blocks
+	phaseReading                // blocked in Read
+	phaseSleeping               // blocked on cond
+	phaseNudged                 // being pulled out of Read
+)
+
+// errNudged stands for a read that did not happen because there is something else to do.
+var errNudged = errors.New("transport: nudged")
+
+// writeChunk is how much one Write hands over: progress is seen chunk by chunk.
+const writeChunk = 16 << 10
+
+// goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
+type goConn struct {
+	g       *Goroutine
+	nc      net.Conn
+	session Session
+	in      input
+
+	index int   // guarded by g.mu
+	watch watch // guarded by g.mu
+
+	phase  atomic.Uint32
+	woken  atomic.Bool // a Wake that no Feed has followed yet
+	dead   atomic.Bool // aborted: whatever is under way fails
+	shrink atomic.Bool // the reaper wants the large buffer back
+	large  atomic.Bool // there is a large buffer
+	mu     sync.Mutex  // serialises nudges with their end
+	cond   sync.Cond
+
+	writes   atomic.Uint64 // odd while a write is under way; grows with every chunk
+	bytesIn  atomic.Int64
+	produced atomic.Int64
+	sent     atomic.Int64
+
+	stopSeen bool // the stop has been taken into account: it does not interrupt again
+	eof      bool // the peer has stopped sending
+	lastCall bool // the Feed for a Wake that came with the end has been had
+	closing  bool // the session is gone: nobody is to be fed
+}
+
+func newGoConn(g *Goroutine, nc net.Conn) *goConn {
+	c := &goConn{g: g, nc: nc}
+	c.cond.L = &c.mu
+	return c
+}
+
+// Wake implements [Peer].
+func (c *goConn) Wake() {
+	if !c.woken.Swap(true) {
+		c.nudge()
+	}
+}
+
+// Abort implements [Peer].
+func (c *goConn) Abort() {
+	if c.dead.Swap(true) {
+		return
+	}
+	nc := c.nc
+	// The Close of a TLS connection writes an alert and may wait seconds for that.
+	if wrapped, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		nc = wrapped.NetConn()
+	}
+	_ = nc.Close() // it fails only where there is nothing left to close
+	c.nudge()
+}
+
+// RemoteAddr implements [Peer]. The far end of a unix socket has no name of its own.
+func (c *goConn) RemoteAddr() net.Addr {
+	if _, ok := c.nc.(*net.UnixConn); ok {
+		return c.nc.LocalAddr()
+	}
+	return c.nc.RemoteAddr()
+}
+
+// LocalAddr implements [Peer].
+func (c *goConn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
+
+// cut aborts and drops what the kernel still holds for the peer: it would stay
+// there, megabytes of it, for as long as the peer keeps its window shut.
+func (c *goConn) cut() {
+	if tc, ok := c.nc.(*net.TCPConn); ok {
+		_ = tc.SetLinger(0) // a socket that refuses is as good as closed
+	}
+	c.Abort()
+}
+
+// nudge pulls the goroutine out of a read or of sleep, so that it looks at the flags.
+func (c *goConn) nudge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.phase.CompareAndSwap(phaseReading, phaseNudged):
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
+	case c.phase.Load() == phaseSleeping:
+		c.cond.Signal()
+	}
+}
+
+// urgent reports whether there is a reason not to block.
+func (c *goConn) urgent() bool {
+	if c.dead.Load() || (!c.stopSeen && c.g.stopping()) {
+		return true
+	}
+	return !c.closing && (c.woken.Load() || c.shrink.Load())
+}
+
+// sleep waits for a nudge.
+func (c *goConn) sleep() {
+	c.mu.Lock()
+	c.phase.Store(phaseSleeping)
+	for !c.urgent() {
+		c.cond.Wait()
+	}
+	c.phase.Store(phaseBusy)
+	c.mu.Unlock()
+}
+
+// read blocks for bytes and appends them to the input.
+func (c *goConn) read(limit int) error {
+	buf := c.in.room(limit, c.g.lim.Load().Chunk)
+	n, err := c.readInto(buf)
+	c.large.Store(c.in.large())
+	if n > 0 {
+		c.in.added(n)
+		c.bytesIn.Store(c.bytesIn.Load() + int64(n))
+	}
+	return err
+}
+
+// readInto is a Read that a nudge ends.
+func (c *goConn) readInto(buf []byte) (n int, err error) {
+	c.phase.Store(phaseReading)
+	if c.urgent() {
+		err = errNudged
+	} else {
+		n, err = c.nc.Read(buf)
+	}
+	if !c.phase.CompareAndSwap(phaseReading, phaseBusy) {
+		c.mu.Lock()
+		_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports what is wrong
+		c.phase.Store(phaseBusy)
+		c.mu.Unlock()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errNudged
+	}
+	return n, err
+}
+
+// serve is the life of a connection.
+func (c *goConn) serve() {
+	defer c.g.unregister(c)
+	next := Read
+	for c.ready(next) {
+		var ok bool
+		if next, ok = c.feed(); !ok {
+			break
+		}
+	}
+	// Closed comes before the peer can see the end, so that a client that connects
+	// again finds its place free.
+	c.session.Closed()
+	c.in.release()
+	c.large.Store(false)
+	c.hangUp(next == Close)
+}
+
+// ready blocks until there is something to feed; false means that it is over.
+func (c *goConn) ready(next Next) bool {
+	for {
+		if c.dead.Load() || next == Close {
+			return false
+		}
+		if next == Again {
+			runtime.Gosched()
+			return true
+		}
+		c.stopSeen = c.g.stopping()
+		ending := (c.eof || c.stopSeen) && next != Park
+		if c.woken.Load() && (!ending || !c.lastCall) {
+			c.lastCall = ending
+			return true
+		}
+		if ending {
+			return false
+		}
+		if c.shrink.Swap(false) {
+			c.in.shrink()
+			c.large.Store(c.in.large())
+		}
+		fed, ok := c.await(next)
+		if fed || !ok {
+			return ok
+		}
+	}
+}
+
+// await reads or, where nothing more may be kept or comes, sleeps.
+func (c *goConn) await(next Next) (fed, ok bool) {
+	limit := c.g.lim.Load().MaxInput
+	if next != Read {
+		limit = c.g.lim.Load().Backlog
+	}
+	if c.eof || c.in.len() >= limit {
+		if next == Read {
+			return false, false // limits were lowered below what is there
+		}
+		c.sleep()
+		return false, true
+	}
+	had := c.in.len()
+	err := c.read(limit)
+	switch {
+	case err == nil || errors.Is(err, errNudged):
+	case errors.Is(err, io.EOF):
+		c.eof = true
+	default:
+		return false, false
+	}
+	return next == Read && c.in.len() > had, true
+}
+
+// feed gives the session its turn and sends what comes of it; not ok means that
+// the connection is beyond use.
+func (c *goConn) feed() (next Next, ok bool) {
+	out := getBuffer(minBuffer)
+	lane := c.g.lanes.borrow(c.g.h)
+	c.woken.Store(false)
+	t := c.session.Feed(lane, c.in.bytes(), out.b[:0])
+	c.g.lanes.giveBack(lane)
+	c.in.consumed(t.Consumed)
+	ok = true
+	if len(t.Out) > 0 {
+		out.b = t.Out
+		c.produced.Store(c.produced.Load() + int64(len(t.Out)))
+		ok = c.hold(t.Barrier) && c.write(out)
+	}
+	putBuffer(out)
+	if t.Next == Read && c.in.len() >= c.g.lim.Load().MaxInput {
+		ok = false
+	}
+	return t.Next, ok
+}
+
+// hold waits until the log has reached barrier; false means that the connection
+// was aborted before. A Wake may be meant for either, so the session gets it too.
+func (c *goConn) hold(barrier uint64) bool {
+	if barrier == 0 {
+		return true
+	}
+	due := false
+	for {
+		due = c.woken.Swap(false) || due
+		c.shrink.Store(false)
+		c.stopSeen = c.g.stopping()
+		if c.dead.Load() {
+			return false
+		}
+		if c.g.h.Durable(barrier, c) {
+			break
+		}
+		c.sleep()
+	}
+	if due {
+		c.woken.Store(true)
+	}
+	return true
+}
+
+// write sends all of out, as slowly as the peer likes: the reaper watches. A large
+// reply gives back memory while it goes.
+func (c *goConn) write(out *buffer) bool {
+	c.writes.Add(1)
+	defer c.writes.Add(1)
+	for rest := out.b; ; {
+		n, err := c.nc.Write(rest[:min(len(rest), writeChunk)])
+		c.sent.Store(c.sent.Load() + int64(n))
+		if err != nil {
+			return false
+		}
+		if rest = rest[n:]; len(rest) == 0 {
+			return true
+		}
+		if cap(out.b) > maxBuffer && len(rest) <= cap(out.b)/2 {
+			out.b = append(make([]byte, 0, len(rest)), rest...)
+			rest = out.b
+		}
+		c.writes.Add(2)
+	}
+}

@@ -1,0 +1,54 @@
+package transport
+
+import "time"
+
+// refuse says farewell to a connection that got no session.
+func (c *goConn) refuse(farewell []byte) {
+	defer c.g.unregister(c)
+	_ = c.nc.SetDeadline(time.Now().Add(lingerTime)) // a closed connection fails below
+	if len(farewell) > 0 {
+		_, _ = c.nc.Write(farewell) // whoever does not take it goes without
+	}
+	c.hangUp(true)
+}
+
+// hangUp closes the connection. Closing a socket that has unread input resets it,
+// and a reset can overtake the last reply: so the sending side goes first and the
+// input is thrown away, for a moment, until the peer has closed too.
+func (c *goConn) hangUp(linger bool) {
+	defer c.Abort()
+	stopping := c.g.stopping()
+	if c.eof || c.dead.Load() || (!linger && !stopping) {
+		return
+	}
+	side, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || side.CloseWrite() != nil {
+		return
+	}
+	defer c.g.lingering.Add(-1)
+	if c.g.lingering.Add(1) > maxLingering {
+		return
+	}
+	patience := lingerTime
+	if stopping {
+		patience = stopLinger
+	}
+	c.discard(patience)
+}
+
+// discard reads until the peer closes, patience ends or it sends too much.
+func (c *goConn) discard(patience time.Duration) {
+	_ = c.nc.SetReadDeadline(time.Now().Add(patience)) // a closed connection fails below
+	c.stopSeen = c.g.stopping()
+	c.closing = true
+	c.woken.Store(true) // so that a late Wake does not cut this short
+	waste := getBuffer(minBuffer)
+	defer putBuffer(waste)
+	for total := 0; total < lingerBytes; {
+		n, err := c.readInto(waste.b)
+		if err != nil {
+			return
+		}
+		total += n
+	}
+}

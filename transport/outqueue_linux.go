@@ -1,0 +1,36 @@
+package transport
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// unsent returns how many bytes the kernel still holds for the peer, or -1 when it
+// does not say. The kernel lets a writer go on only after a third of its buffer,
+// up to a megabyte, is free again: without asking, a peer that reads slowly but
+// steadily looks as if it took nothing.
+func unsent(conn any) int {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return -1
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	n := -1
+	err = raw.Control(func(fd uintptr) { n = unsentOf(int(fd)) })
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func unsentOf(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return -1
+	}
+	return n
+}

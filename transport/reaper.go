@@ -1,0 +1,84 @@
+package transport
+
+import "time"
+
+// A connection whose read buffer has not been needed for so long gives it back.
+const shrinkAfter = 2 * time.Second
+
+// sweepEvery returns how often write progress is looked at: a peer is cut at most
+// an eighth later than the limit says.
+func sweepEvery(writeTimeout time.Duration) time.Duration {
+	return min(max(writeTimeout/8, 10*time.Millisecond), time.Second)
+}
+
+// reap looks at all connections now and then: a deadline set at every read and
+// write would cost more than all else that a transport does for a small command.
+func (g *Goroutine) reap() {
+	last := time.Now()
+	timer := time.NewTimer(sweepEvery(g.lim.Load().WriteTimeout))
+	defer timer.Stop()
+	for {
+		select {
+		case <-g.idle:
+			return
+		case now := <-timer.C:
+			g.sweep(now.Sub(last))
+			last = now
+			timer.Reset(sweepEvery(g.lim.Load().WriteTimeout))
+		}
+	}
+}
+
+func (g *Goroutine) sweep(elapsed time.Duration) {
+	limit := g.lim.Load().WriteTimeout
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.conns {
+		c.watch.idleFor(c, elapsed)
+		if limit > 0 && c.watch.stuckFor(c, elapsed) >= limit {
+			g.slowClosed.Add(1)
+			c.cut()
+		}
+	}
+}
+
+// watch is what the reaper remembers of a connection between two looks.
+type watch struct {
+	writes uint64
+	unsent int
+	stuck  time.Duration
+	in     int64
+	idle   time.Duration
+}
+
+// stuckFor returns for how long a write has been under way of which the peer has
+// taken nothing.
+func (w *watch) stuckFor(c *goConn, elapsed time.Duration) time.Duration {
+	writes := c.writes.Load()
+	if writes != w.writes || writes%2 == 0 {
+		w.writes, w.unsent, w.stuck = writes, -2, 0
+		return 0
+	}
+	unsent := unsent(c.nc)
+	if unsent != w.unsent {
+		w.unsent, w.stuck = unsent, 0
+		return 0
+	}
+	w.stuck += elapsed
+	return w.stuck
+}
+
+// idleFor has a connection that keeps a large buffer for nothing give it back.
+func (w *watch) idleFor(c *goConn, elapsed time.Duration) {
+	in := c.bytesIn.Load()
+	if in != w.in || !c.large.Load() {
+		w.in, w.idle = in, 0
+		return
+	}
+	w.idle += elapsed
+	if w.idle >= shrinkAfter {
+		w.idle = 0
+		c.shrink.Store(true)
+		c.nudge()
+	}
+}

@@ -1,0 +1,125 @@
+package transport_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// stop begins a Shutdown and returns what it will say.
+func (r *rig) stop(ctx context.Context) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- r.tr.Shutdown(ctx) }()
+	return done
+}
+
+func testShutdown(t *testing.T, f factory) {
+	h := newLineHandler()
+	// The first Feed is held until the stop has begun: its whole batch, several
+	// turns of it, is in flight then.
+	entered, stopping := make(chan bool), make(chan bool)
+	var once atomic.Bool
+	h.onFeed = func(s *lineSession) {
+		if s.left == nil && !once.Swap(true) {
+			entered <- true
+			<-stopping
+		}
+	}
+	r := start(t, f, h, transport.DefaultLimits())
+	idle := r.dial()
+	r.session(0)
+	busy := r.dial()
+	batch := strings.Repeat("echo abc\n", 6000)
+	_, err := io.WriteString(busy, batch)
+	require.NoError(t, err)
+	<-entered
+	done := r.stop(context.Background())
+	r.eventually(func() bool {
+		nc, err := net.Dial(r.addr.Network(), r.addr.String())
+		if err == nil {
+			nc.Close()
+		}
+		return err != nil // nobody listens any more
+	})
+	close(stopping)
+	got, err := io.ReadAll(busy.r)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("abc\n", int(r.tr.Stats().BytesIn)/len("echo abc\n")), string(got))
+	require.NotEmpty(t, got)
+	idle.expectEnd()
+	require.NoError(t, <-done)
+	require.NoError(t, r.tr.Shutdown(context.Background()))
+}
+
+func testShutdownParked(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	parked, waiting, held := r.dial(), r.dial(), r.dial()
+	parked.send("park a", "echo behind")
+	waiting.send("wait b")
+	held.send("sync 3")
+	r.eventually(func() bool { return r.h.isParked("a") && r.h.isParked("b") && r.h.syncing() > 0 })
+	done := r.stop(context.Background())
+	waiting.expectEnd()
+	r.h.finish("a", "A")
+	parked.expect("A", "behind")
+	parked.expectEnd()
+	r.h.synced(3)
+	held.expect("synced 3")
+	held.expectEnd()
+	require.NoError(t, <-done)
+}
+
+func testShutdownCut(t *testing.T, f factory) {
+	lim := transport.DefaultLimits()
+	lim.WriteTimeout = patience
+	r := start(t, f, newLineHandler(), lim)
+	parked, slow := r.dial(), r.dial()
+	parked.send("park a")
+	slow.send("big 50000000")
+	r.eventually(func() bool { return r.h.isParked("a") && r.tr.Stats().Pending > 0 })
+	ctx, cancel := context.WithCancel(context.Background())
+	first := r.stop(context.Background())
+	second := r.stop(ctx)
+	select {
+	case <-first:
+		require.Fail(t, "a parked command and an unsent reply were dropped")
+	case <-time.After(50 * time.Millisecond):
+	}
+	cancel()
+	require.ErrorIs(t, <-second, context.Canceled)
+	require.NoError(t, <-first)
+	parked.expectEnd()
+	r.h.finish("a", "A")
+}
+
+func testServeAfterShutdown(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	c := r.dial()
+	r.session(0)
+	require.NoError(t, r.tr.Shutdown(context.Background()))
+	c.expectEnd()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.ErrorIs(t, r.tr.Serve(l), transport.ErrClosed)
+	_, err = l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func testListenerClosed(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, r.tr.Serve(l), net.ErrClosed)
+	c := r.dial() // the other listener goes on
+	c.send("echo 1")
+	c.expect("1")
+}

@@ -1,0 +1,142 @@
+package transport_test
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func testSlowReaders(t *testing.T, f factory) {
+	lim := transport.DefaultLimits()
+	lim.WriteTimeout = time.Second
+	r := start(t, f, newLineHandler(), lim)
+	const readers = 50
+	before := heap()
+	for range readers {
+		c := r.dial()
+		c.send(strings.Repeat("big 1000000\n", 40))
+	}
+	other := r.dial()
+	peak, pending := int64(0), int64(0)
+	r.eventually(func() bool {
+		other.send("echo 1")
+		other.expect("1") // one bad client never holds up another
+		out := r.tr.Stats().BytesOut
+		if held := heap() - before; out == r.tr.Stats().BytesOut {
+			peak = max(peak, held) // nobody has moved, so there was no garbage to count
+		}
+		pending = max(pending, r.tr.Stats().Pending)
+		return r.tr.Stats().SlowClosed == readers
+	})
+	t.Logf("%.1f MiB of heap, %.1f MiB pending", float64(peak)/(1<<20), float64(pending)/(1<<20))
+	require.LessOrEqual(t, peak, int64(50<<20))
+	require.LessOrEqual(t, pending, int64(50<<20))
+	r.eventually(func() bool { return r.tr.Stats().Connections == 1 })
+}
+
+func testSteadyReader(t *testing.T, f factory) {
+	lim := transport.DefaultLimits()
+	lim.WriteTimeout = 400 * time.Millisecond
+	r := start(t, f, newLineHandler(), lim)
+	c := r.dial()
+	require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(256<<10))
+	const size = 12 << 20
+	c.send("big 12582912")
+	// Some 1.3 MB/s for several times the limit, then the rest at full speed.
+	pace := time.NewTicker(25 * time.Millisecond)
+	defer pace.Stop()
+	part := make([]byte, 32<<10)
+	for range 60 {
+		<-pace.C
+		_, err := io.ReadFull(c.r, part)
+		require.NoError(t, err)
+	}
+	rest, err := io.CopyN(io.Discard, c.r, size+1-60*int64(len(part)))
+	require.NoError(t, err)
+	require.Positive(t, rest)
+	require.Zero(t, r.tr.Stats().SlowClosed)
+}
+
+func testFlood(t *testing.T, f factory) {
+	lim := transport.DefaultLimits()
+	lim.WriteTimeout = patience
+	r := start(t, f, newLineHandler(), lim)
+	c := r.dial()
+	go func() {
+		flood := []byte(strings.Repeat("big 1000\n", 10_000))
+		for {
+			if _, err := c.Write(flood); err != nil {
+				return // the test is over
+			}
+		}
+	}()
+	most := int64(0)
+	r.eventually(func() bool {
+		s := r.tr.Stats()
+		most = max(most, s.Pending)
+		return s.Pending > 0 && s.BytesOut > 1<<20
+	})
+	// One turn may begin just below the backlog.
+	for range 200 {
+		most = max(most, r.tr.Stats().Pending)
+		runtime.Gosched()
+	}
+	require.LessOrEqual(t, most, int64(lim.Backlog+turnBytes+1001))
+	r.session(0).peer.Abort()
+}
+
+func testFairness(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	var group sync.WaitGroup
+	var floods []*client
+	for range 8 {
+		c := r.dial()
+		floods = append(floods, c)
+		group.Go(func() {
+			flood := []byte(strings.Repeat("echo 0123456789\n", 10_000))
+			for {
+				if _, err := c.Write(flood); err != nil {
+					return // the test is over
+				}
+			}
+		})
+		group.Go(func() { io.Copy(io.Discard, c.r) })
+	}
+	c := r.dial()
+	for range 300 {
+		c.send("echo 1")
+		c.expect("1")
+	}
+	for _, f := range floods {
+		f.Close()
+	}
+	group.Wait()
+}
+
+func testSetLimits(t *testing.T, f factory) {
+	lim := transport.DefaultLimits()
+	lim.WriteTimeout = patience
+	r := start(t, f, newLineHandler(), lim)
+	c := r.dial()
+	c.send("big 50000000")
+	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
+	lim.WriteTimeout = 100 * time.Millisecond
+	r.tr.SetLimits(lim)
+	r.eventually(func() bool { return r.tr.Stats().SlowClosed == 1 })
+	r.eventually(r.session(0).closed.Load)
+}

@@ -1,0 +1,134 @@
+// Package transport moves bytes between sockets and sessions. It knows nothing
+// of RESP or of commands: everything above it is behind [Handler] and [Session],
+// and nothing above it may assume a goroutine per connection.
+//
+// The seam is one function, [Session.Feed]: bytes that have arrived go in, reply
+// bytes come out, and it never blocks. Whatever has to wait parks its session
+// and wakes it later through [Peer.Wake]; whatever another goroutine wants to
+// say to a client is left with the session, which is then woken.
+//
+// Guarantees that every transport gives, and that conformance_test.go holds it to:
+//   - Feed and Closed of one session are never called at the same time, and Closed
+//     is called exactly once, last.
+//   - Input that Feed did not consume is handed in again, from its first byte.
+//   - Reply bytes leave in the order Feed returned them, and no later Feed runs
+//     while more than [Limits.Backlog] of them wait to be sent.
+//   - A Wake that comes after Feed was entered leads to another Feed.
+package transport
+
+import (
+	"net"
+	"time"
+)
+
+// Handler makes the sessions. All methods may be called from any goroutine.
+type Handler interface {
+	// NewLane returns scratch for one goroutine that feeds sessions. An event
+	// loop keeps one for life; other transports lend one for the length of a Feed.
+	NewLane() Lane
+	// Open is called once for every accepted connection, before its first byte is
+	// read. It must not block. A nil session refuses the connection: farewell is
+	// written to it if that is possible at once, and it is closed.
+	Open(p Peer) (s Session, farewell []byte)
+	// Durable reports whether everything up to barrier is on disk. When it is not,
+	// p is woken once it is. Only called with a barrier that a Turn carried.
+	Durable(barrier uint64, p Peer) bool
+}
+
+// Lane is the handler's scratch for one feeding goroutine, opaque to transports.
+type Lane any
+
+// Session is what the bytes of one connection mean.
+type Session interface {
+	// Feed processes in, appends replies to out and says how to go on. in and out
+	// belong to the transport again as soon as Feed returns.
+	Feed(l Lane, in, out []byte) Turn
+	// Closed is told that the connection is gone.
+	Closed()
+}
+
+// Peer is the transport's end of a connection. Its methods may be called from any
+// goroutine, at any time, never block, and do nothing once the connection is gone.
+type Peer interface {
+	// Wake asks for a Feed soon, even if no byte arrives.
+	Wake()
+	// Abort closes the connection at once; unsent replies are lost.
+	Abort()
+	// RemoteAddr and LocalAddr are the ends of the connection; of a unix socket
+	// both name its path.
+	RemoteAddr() net.Addr
+	LocalAddr() net.Addr
+}
+
+// Next says what a transport is to do after a Feed.
+type Next uint8
+
+const (
+	// Read: everything that was complete has been consumed; feed again when more
+	// bytes arrive or on Wake.
+	Read Next = iota
+	// Again: the turn ended because it was long enough, not because the input was
+	// used up; let others go first, then feed again without waiting for bytes.
+	Again
+	// Park: a command is waiting; do not feed before Wake. Bytes that arrive
+	// meanwhile are kept, up to Limits.Backlog, so that a reset is noticed. A client
+	// that only stopped sending is still answered: Park is for work that ends by
+	// itself, and a graceful stop waits for it.
+	Park
+	// Close: send what there is to send, then close.
+	Close
+	// Wait: as Park, but for something that may never come. A client that stops
+	// sending is taken to have hung up, and a graceful stop does not wait.
+	Wait
+)
+
+// Turn is the outcome of one Feed.
+type Turn struct {
+	// Out is the out argument with replies appended.
+	Out []byte
+	// Consumed is how many bytes of in are done with.
+	Consumed int
+	// Barrier, when not 0, is the log position before which Out may not leave:
+	// see [Handler.Durable].
+	Barrier uint64
+	// Next is how to go on.
+	Next Next
+}
+
+// Limits bound what a transport holds for one connection.
+type Limits struct {
+	// Backlog is how many bytes may wait to be sent before input is no longer read,
+	// and how many unread bytes are kept for a parked session.
+	Backlog int
+	// WriteTimeout closes a connection whose peer has taken no byte for so long.
+	WriteTimeout time.Duration
+	// MaxInput is the most unconsumed input a connection may pile up; a session
+	// that consumes nothing of so much is closed.
+	MaxInput int
+	// Chunk is the most that is read from a socket before its session is fed.
+	Chunk int
+	// KeepAlive is the TCP keep-alive period; 0 turns it off.
+	KeepAlive time.Duration
+}
+
+// DefaultLimits returns the limits a server starts with.
+func DefaultLimits() Limits {
+	return Limits{
+		Backlog:      256 << 10,
+		WriteTimeout: 5 * time.Second,
+		MaxInput:     2 << 20,
+		Chunk:        64 << 10,
+		KeepAlive:    300 * time.Second,
+	}
+}
+
+// Stats are counters of a transport since its start.
+type Stats struct {
+	Connections int64 // open now
+	Accepted    int64
+	AcceptErrs  int64
+	BytesIn     int64
+	BytesOut    int64
+	Pending     int64 // reply bytes waiting to be sent, all connections together
+	SlowClosed  int64 // connections closed because their peer did not read
+}
