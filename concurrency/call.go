@@ -50,7 +50,7 @@ type Call struct {
 	Peek bool
 	// MaxMembers caps the members of the set, whatever the limit; 0 means
 	// [DefaultMaxMembers].
-	MaxMembers int
+	MaxMembers int64
 
 	// Millis, Block and Timeout do not touch the decision; they are here for the
 	// command that has to act on them. Millis replies in milliseconds. Block
@@ -92,7 +92,7 @@ func (c *Call) Validate() error {
 	return nil
 }
 
-func (c *Call) maxMembers() int {
+func (c *Call) maxMembers() int64 {
 	if c.MaxMembers <= 0 {
 		return DefaultMaxMembers
 	}

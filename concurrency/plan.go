@@ -126,7 +126,7 @@ func (p *Plan) acquire(s set, h *holdings, c *Call) error {
 		d.Refused = 1
 		d.RetryAfter = s.expiry(h.stored - int(c.Limit)).Sub(p.Now)
 		return nil
-	case !h.held && h.live >= c.maxMembers():
+	case !h.held && live >= c.maxMembers():
 		return limit.ErrTooManyMembers
 	case c.Peek:
 		return nil

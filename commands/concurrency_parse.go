@@ -1,0 +1,116 @@
+package commands
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// parseLeaseAcquire reads the arguments of
+//
+//	CC.ACQUIRE key limit lease member [MS] [PEEK] [BLOCK timeout]
+//
+// into call, whose member refers to them. maxMembers is cc-max-members. The
+// arguments are judged from left to right, then the bounds of lease and member,
+// which depend on MS.
+func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.Error {
+	if len(args) < 4 {
+		return resp.WrongArity("cc.acquire")
+	}
+	c := concurrency.Call{Op: concurrency.Acquire, Member: args[3], MaxMembers: maxMembers}
+	var lease int64
+	if err := parsePositive(args[1], &c.Limit); err != "" {
+		return err
+	}
+	if err := parsePositive(args[2], &lease); err != "" {
+		return err
+	}
+	var timeout []byte
+	for rest := args[4:]; len(rest) > 0; {
+		word, err := rest[0], resp.ErrSyntax
+		rest = rest[1:]
+		switch {
+		case isWord(word, "MS"):
+			err = once(&c.Millis)
+		case isWord(word, "PEEK"):
+			err = once(&c.Peek)
+		case isWord(word, "BLOCK") && len(rest) > 0:
+			timeout, rest, err = rest[0], rest[1:], once(&c.Block)
+		}
+		if err != "" {
+			return err
+		}
+	}
+	if c.Block {
+		var err resp.Error
+		if c.Timeout, err = parseTimeout(timeout, leaseUnit(&c)); err != "" {
+			return err
+		}
+	}
+	return buildLease(&c, lease, call)
+}
+
+// parseLeaseRelease reads `CC.RELEASE key member` into call.
+func parseLeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
+	if len(args) != 2 {
+		return resp.WrongArity("cc.release")
+	}
+	return buildLease(&concurrency.Call{Op: concurrency.Release, Member: args[1]}, 0, call)
+}
+
+// parseLeaseRenew reads `CC.RENEW key member lease [MS]` into call.
+func parseLeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
+	if len(args) < 3 {
+		return resp.WrongArity("cc.renew")
+	}
+	c := concurrency.Call{Op: concurrency.Renew, Member: args[1]}
+	var lease int64
+	if err := parsePositive(args[2], &lease); err != "" {
+		return err
+	}
+	for _, word := range args[3:] {
+		if !isWord(word, "MS") {
+			return resp.ErrSyntax
+		}
+		if err := once(&c.Millis); err != "" {
+			return err
+		}
+	}
+	return buildLease(&c, lease, call)
+}
+
+// leaseUnit is the unit of c's times.
+func leaseUnit(c *concurrency.Call) time.Duration {
+	if c.Millis {
+		return time.Millisecond
+	}
+	return time.Second
+}
+
+// buildLease copies c with its lease to call if that makes a sound call.
+func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.Error {
+	c.Lease = time.Duration(limit.SatMul(lease, int64(leaseUnit(c))))
+	if err := c.Validate(); err != nil {
+		return leaseError(err)
+	}
+	*call = *c
+	return ""
+}
+
+// leaseError returns the text for what makes a call unsound.
+func leaseError(err error) resp.Error {
+	switch {
+	case errors.Is(err, concurrency.ErrExclusive):
+		return resp.ErrSyntax
+	case errors.Is(err, concurrency.ErrRange):
+		return resp.ErrNotPositive
+	case errors.Is(err, concurrency.ErrLeaseTooLong):
+		return resp.ErrLeaseTooLong
+	case errors.Is(err, concurrency.ErrMemberTooLong):
+		return resp.ErrMemberTooLong
+	}
+	return resp.ErrInternal
+}
