@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/resp"
@@ -35,6 +36,41 @@ func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
 		return resp.ErrCellRate
 	}
 	*c = throttleCall{quota: quota, quantity: n[3]}
+	return ""
+}
+
+// parseThrottleClause reads what stands behind the word CL in a clause of RL.MULTI,
+//
+//	max_burst count period [quantity]
+//
+// into c. Unlike the command it reads integers as Redis does and has no use for a
+// rate that is not positive. unit is that of the whole command, which MS decides.
+func parseThrottleClause(args [][]byte, unit time.Duration, c *throttleCall) resp.Error {
+	if len(args) < 3 || len(args) > 4 {
+		return resp.ErrSyntax
+	}
+	burst, ok := parseInt(args[0])
+	if !ok {
+		return resp.ErrNotInteger
+	}
+	var count, period int64
+	if err := parsePositive(args[1], &count); err != "" {
+		return err
+	}
+	if err := parsePositive(args[2], &period); err != "" {
+		return err
+	}
+	quantity := int64(1)
+	if len(args) > 3 {
+		if quantity, ok = parseInt(args[3]); !ok {
+			return resp.ErrNotInteger
+		}
+	}
+	quota, err := gcra.NewQuotaPer(burst, count, period, unit)
+	if err != nil {
+		return resp.ErrRateTooHigh
+	}
+	*c = throttleCall{quota: quota, quantity: quantity}
 	return ""
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/resp"
@@ -92,6 +93,45 @@ func TestParseThrottleTexts(t *testing.T) {
 			require.Equal(t, want, parseThrottle(args, &c), "%q", arg)
 		}
 	}
+}
+
+func TestParseThrottleClause(t *testing.T) {
+	for line, want := range map[string]throttleCall{
+		"15 30 60":    {quantity: 1},
+		"15 30 60 1":  {quantity: 1},
+		"15 30 60 0":  {quantity: 0},
+		"15 30 60 -3": {quantity: -3},
+	} {
+		for _, unit := range []time.Duration{time.Second, time.Millisecond} {
+			var err error
+			want.quota, err = gcra.NewQuotaPer(15, 30, 60, unit)
+			require.NoError(t, err)
+			var got throttleCall
+			require.Empty(t, parseThrottleClause(throttleArgs(strings.Fields(line)...), unit, &got), line)
+			require.Equal(t, want, got, line)
+		}
+	}
+	for line, want := range map[string]resp.Error{
+		"":                  resp.ErrSyntax,
+		"15 30":             resp.ErrSyntax,
+		"15 30 60 1 1":      resp.ErrSyntax,
+		"+15 30 60":         resp.ErrNotInteger,
+		"15 030 60":         resp.ErrNotInteger,
+		"15 30 1e3":         resp.ErrNotInteger,
+		"15 30 60 x":        resp.ErrNotInteger,
+		"15 0 60":           resp.ErrNotPositive,
+		"15 30 -60":         resp.ErrNotPositive,
+		"15 -30 -60":        resp.ErrNotPositive,
+		"15 1000000001 1":   resp.ErrRateTooHigh,
+		"15 1000000001 1 x": resp.ErrNotInteger,
+	} {
+		var got throttleCall
+		require.Equal(t, want, parseThrottleClause(throttleArgs(strings.Fields(line)...), time.Second, &got), line)
+		require.Zero(t, got, line)
+	}
+	var c throttleCall
+	require.Empty(t, parseThrottleClause(throttleArgs("-1", "30", "60"), time.Second, &c), "a negative max burst limits everything")
+	require.Zero(t, c.quota.Limit())
 }
 
 func TestParseThrottleAllocatesNothing(t *testing.T) {
