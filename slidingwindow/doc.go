@@ -23,11 +23,12 @@
 //
 // COUNTER takes 32 bytes and FIXED 24, and both decide in constant time.
 // BUCKETS takes 24 + 8m bytes, at most 8,024, and looks at each slot once per
-// call. LOG takes 24 bytes and 16 for each distinct instant that is still live,
-// in a ring whose capacity is a power of two: at most twice what is live while it
-// grows and at most eight times while it drains, and 2 MiB at the default cap of
-// 100,000 entries. An entry holds the running total of units, not its own, so
-// that the entry at which a call would pass is found by bisection: an admitted
-// call does amortised constant work (every entry is added once and dropped once)
-// and no call does more than a logarithmic search.
+// call. LOG takes 24 bytes and 16 for each distinct instant that counts, in a ring
+// whose capacity is a power of two: at most twice what counts while it grows, at
+// most eight times while it drains, and 2 MiB at the default cap of 100,000
+// entries. What has expired is dropped by the next call that stores. An entry
+// holds the running total of units, not its own, so that the entry at which a
+// call would pass is found by bisection: an admitted call does amortised constant
+// work (every entry is added once and dropped once) and no call does more than a
+// logarithmic search.
 package slidingwindow

@@ -161,9 +161,9 @@ func (m *logModel) live(at *big.Int) []event {
 }
 
 func (m *logModel) used(at *big.Int) *big.Int {
-	sum := zero
+	sum := new(big.Int)
 	for _, e := range m.live(at) {
-		sum = plus(sum, e.n)
+		sum.Add(sum, e.n)
 	}
 	return sum
 }
@@ -209,10 +209,10 @@ func (m *bucketsModel) slot(at *big.Int) *big.Int {
 func (m *bucketsModel) used(at *big.Int) *big.Int {
 	newest := m.slot(at)
 	oldest := minus(newest, m.slots).Int64()
-	sum := zero
+	sum := new(big.Int)
 	for s, n := range m.bySlot {
 		if s > oldest && s <= newest.Int64() {
-			sum = plus(sum, n)
+			sum.Add(sum, n)
 		}
 	}
 	return sum

@@ -1,0 +1,255 @@
+package commands
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseSlidingWindow(t *testing.T) {
+	base := slidingwindow.Call{
+		Mode: slidingwindow.Counter, Limit: 5, Window: 10 * time.Second, Quantity: 1, LogMaxEntries: 100_000,
+	}
+	for options, change := range map[string]func(*slidingwindow.Call){
+		"":          func(*slidingwindow.Call) {},
+		"7":         func(c *slidingwindow.Call) { c.Quantity = 7 },
+		"0":         func(c *slidingwindow.Call) { c.Quantity = 0 },
+		"-3":        func(c *slidingwindow.Call) { c.Quantity = -3 },
+		"COUNTER":   func(*slidingwindow.Call) {},
+		"fixed":     func(c *slidingwindow.Call) { c.Mode = slidingwindow.Fixed },
+		"2 Log":     func(c *slidingwindow.Call) { c.Quantity, c.Mode = 2, slidingwindow.Log },
+		"BUCKETS 6": func(c *slidingwindow.Call) { c.Mode, c.Slots = slidingwindow.Buckets, 6 },
+		"EVEN PEEK BUCKETS 1000": func(c *slidingwindow.Call) {
+			c.Mode, c.Slots, c.Even, c.Charge = slidingwindow.Buckets, 1000, true, slidingwindow.Peek
+		},
+		"ANCHOR FIRST": func(c *slidingwindow.Call) { c.First = true },
+		"anchor key": func(c *slidingwindow.Call) {
+			c.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey([]byte("k")), 10*time.Second)
+		},
+		"ANCHOR 13":     func(c *slidingwindow.Call) { c.Phase = 3 * time.Second },
+		"ANCHOR -1":     func(c *slidingwindow.Call) { c.Phase = 9 * time.Second },
+		"PENALIZE":      func(c *slidingwindow.Call) { c.Penalize = true },
+		"PENALIZE PEEK": func(c *slidingwindow.Call) { c.Penalize, c.Charge = true, slidingwindow.Peek },
+		"PARTIAL":       func(c *slidingwindow.Call) { c.Charge = slidingwindow.Partial },
+		"FORCE":         func(c *slidingwindow.Call) { c.Charge = slidingwindow.Force },
+		"MS":            func(c *slidingwindow.Call) { c.Millis, c.Window = true, 10*time.Millisecond },
+		"BLOCK 0":       func(c *slidingwindow.Call) { c.Block = true },
+		"BLOCK 1.5":     func(c *slidingwindow.Call) { c.Block, c.Timeout = true, 1500*time.Millisecond },
+		"ANCHOR 13 MS": func(c *slidingwindow.Call) {
+			c.Millis, c.Window, c.Phase = true, 10*time.Millisecond, 3*time.Millisecond
+		},
+		"MS BLOCK 1.5": func(c *slidingwindow.Call) { c.Millis, c.Window, c.Block, c.Timeout = true, 10e6, true, 1500e3 },
+		"-1 MS FORCE": func(c *slidingwindow.Call) {
+			c.Quantity, c.Millis, c.Window, c.Charge = -1, true, 10e6, slidingwindow.Force
+		},
+		"FIXED BLOCK 1e-1": func(c *slidingwindow.Call) {
+			c.Mode, c.Block, c.Timeout = slidingwindow.Fixed, true, 100*time.Millisecond
+		},
+	} {
+		want := base
+		change(&want)
+		got := slidingwindow.Call{Even: true, Penalize: true, Quantity: 99} // what was there before is gone
+		require.Empty(t, parseSlidingWindow(words("k 5 10 "+options), 100_000, &got), options)
+		require.Equal(t, want, got, options)
+	}
+}
+
+func TestParseSlidingWindowErrors(t *testing.T) {
+	for line, want := range map[string]resp.Error{
+		"":                                   resp.WrongArity("sw.allow"),
+		"k":                                  resp.WrongArity("sw.allow"),
+		"k 5":                                resp.WrongArity("sw.allow"),
+		"k 5 10 LIFO":                        resp.ErrSyntax,
+		"k 5 10 1 2":                         resp.ErrSyntax,
+		"k 5 10 FIXED 2":                     resp.ErrSyntax,
+		"k 5 10 FIXED LOG":                   resp.ErrSyntax,
+		"k 5 10 COUNTER COUNTER":             resp.ErrSyntax,
+		"k 5 10 EVEN":                        resp.ErrSyntax,
+		"k 5 10 FIXED EVEN":                  resp.ErrSyntax,
+		"k 5 10 BUCKETS 5 EVEN EVEN":         resp.ErrSyntax,
+		"k 5 10 BUCKETS":                     resp.ErrSyntax,
+		"k 5 10 BUCKETS EVEN":                resp.ErrNotInteger,
+		"k 5 10 BUCKETS 05":                  resp.ErrNotInteger,
+		"k 5 10 BUCKETS 1":                   resp.ErrNotPositive,
+		"k 5 10 BUCKETS 0":                   resp.ErrNotPositive,
+		"k 5 10 BUCKETS -5":                  resp.ErrNotPositive,
+		"k 5 10 BUCKETS 1001":                resp.ErrNotPositive,
+		"k 5 10 BUCKETS 9223372036854775807": resp.ErrNotPositive,
+		"k 5 10 ANCHOR":                      resp.ErrSyntax,
+		"k 5 10 ANCHOR LAST":                 resp.ErrNotInteger,
+		"k 5 10 ANCHOR FIRST ANCHOR 5":       resp.ErrSyntax,
+		"k 5 10 LOG ANCHOR FIRST":            resp.ErrSyntax,
+		"k 5 10 ANCHOR KEY LOG":              resp.ErrSyntax,
+		"k 5 10 ANCHOR 0 LOG":                resp.ErrSyntax,
+		"k 5 10 ANCHOR 9223372037":           resp.ErrNotInteger,
+		"k 5 10 ANCHOR -9223372037":          resp.ErrNotInteger,
+		"k 5 10 ANCHOR 9223372036855 MS":     resp.ErrNotInteger,
+		"k 5 10 MS MS":                       resp.ErrSyntax,
+		"k 5 10 PENALIZE PENALIZE":           resp.ErrSyntax,
+		"k 5 10 PENALIZE FORCE":              resp.ErrSyntax,
+		"k 5 10 PARTIAL PENALIZE":            resp.ErrSyntax,
+		"k 5 10 PEEK FORCE":                  resp.ErrSyntax,
+		"k 5 10 PARTIAL PEEK":                resp.ErrSyntax,
+		"k 5 10 FORCE FORCE":                 resp.ErrSyntax,
+		"k 5 10 BLOCK":                       resp.ErrSyntax,
+		"k 5 10 BLOCK 1 BLOCK 1":             resp.ErrSyntax,
+		"k 5 10 BLOCK 1 PEEK":                resp.ErrSyntax,
+		"k 5 10 BLOCK 1 PARTIAL":             resp.ErrSyntax,
+		"k 5 10 FORCE BLOCK 1":               resp.ErrSyntax,
+		"k 5 10 BLOCK 1 PENALIZE":            resp.ErrSyntax,
+		"k 5 10 BLOCK -1":                    resp.ErrTimeoutNegative,
+		"k 5 10 BLOCK x":                     resp.ErrTimeoutNotFloat,
+		"k 5 2305843009":                     "",
+		"k 5 2305843010":                     resp.ErrOverflow,
+		"k 5 2305843009213 MS":               "",
+		"k 5 2305843009214 MS":               resp.ErrOverflow,
+		"k 100000 10 LOG":                    "",
+		"k 100001 10 LOG":                    resp.ErrLogTooLong,
+		"k 100001 10 LOG PEEK":               resp.ErrLogTooLong,
+		"k 100001 10":                        "",
+	} {
+		var c slidingwindow.Call
+		require.Equal(t, want, parseSlidingWindow(words(line), 100_000, &c), line)
+		require.Equal(t, want != "", c == slidingwindow.Call{}, "a call that fails is left alone: %s", line)
+	}
+}
+
+// integerEdges are the numbers and texts that every argument has to stand.
+var integerEdges = []string{
+	"-9223372036854775808", "-9223372036854775807", "-1", "-0", "0", "1", "01", "9007199254740991", "9007199254740993",
+	"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775809", "12345678901234567890",
+	"1e3", "+1", " 1", "1 ", "", "1.0", "-", "+", "0x1", "١",
+}
+
+func TestSlidingWindowArgumentEdges(t *testing.T) {
+	for _, edge := range integerEdges {
+		n, err := strconv.ParseInt(edge, 10, 64)
+		isInt := err == nil && strconv.FormatInt(n, 10) == edge
+		call := func(args ...string) (slidingwindow.Call, resp.Error) {
+			var c slidingwindow.Call
+			var b [][]byte
+			for _, arg := range args {
+				b = append(b, []byte(arg))
+			}
+			err := parseSlidingWindow(b, 0, &c)
+			return c, err
+		}
+		positive := func(most int64, beyond resp.Error) resp.Error {
+			switch {
+			case !isInt:
+				return resp.ErrNotInteger
+			case n < 1:
+				return resp.ErrNotPositive
+			case n > most:
+				return beyond
+			}
+			return ""
+		}
+
+		_, got := call("k", edge, "10")
+		require.Equal(t, positive(math.MaxInt64, ""), got, "limit %q", edge)
+		_, got = call("k", edge, "10", "LOG")
+		require.Equal(t, positive(100_000, resp.ErrLogTooLong), got, "limit %q of a log", edge)
+		_, got = call("k", "5", edge)
+		require.Equal(t, positive(1<<61/1_000_000_000, resp.ErrOverflow), got, "window %q", edge)
+		_, got = call("k", "5", edge, "MS")
+		require.Equal(t, positive(1<<61/1_000_000, resp.ErrOverflow), got, "window %q ms", edge)
+
+		c, got := call("k", "5", "10", edge)
+		switch {
+		case isInt:
+			require.Empty(t, got, "quantity %q", edge)
+			require.Equal(t, n, c.Quantity)
+		case edge != "" && strings.ContainsAny(edge[:1], "0123456789+-"):
+			require.Equal(t, resp.ErrNotInteger, got, "quantity %q", edge)
+		default:
+			require.Equal(t, resp.ErrSyntax, got, "quantity %q", edge)
+		}
+
+		_, got = call("k", "5", "10", "ANCHOR", edge)
+		if isInt && n <= math.MaxInt64/1_000_000_000 && n >= math.MinInt64/1_000_000_000 {
+			require.Empty(t, got, "anchor %q", edge)
+		} else {
+			require.Equal(t, resp.ErrNotInteger, got, "anchor %q", edge)
+		}
+		_, got = call("k", "5", "10", "BUCKETS", edge)
+		if isInt {
+			require.Equal(t, resp.ErrNotPositive, got, "slots %q", edge)
+		} else {
+			require.Equal(t, resp.ErrNotInteger, got, "slots %q", edge)
+		}
+	}
+}
+
+func TestParseWindowClause(t *testing.T) {
+	var got, want slidingwindow.Call
+	for clause, line := range map[string]string{
+		"5 10":                              "k 5 10 MS",
+		"5 10 3":                            "k 5 10 3 MS",
+		"5 10 -3 FIXED ANCHOR 7":            "k 5 10 -3 FIXED ANCHOR 7 MS",
+		"5 10 BUCKETS 4 EVEN":               "k 5 10 BUCKETS 4 EVEN MS",
+		"5 10 ANCHOR KEY BUCKETS 4":         "k 5 10 ANCHOR KEY BUCKETS 4 MS",
+		"9223372036854775807 2305843009213": "k 9223372036854775807 2305843009213 MS",
+	} {
+		require.Empty(t, parseSlidingWindow(words(line), 0, &want), line)
+		require.Empty(t, parseWindowClause([]byte("k"), words(clause), time.Millisecond, 0, &got), clause)
+		require.Equal(t, want, got, clause)
+	}
+	require.Empty(t, parseWindowClause([]byte("k"), words("5 10"), time.Second, 0, &got))
+	require.Equal(t, 10*time.Second, got.Window)
+	for clause, err := range map[string]resp.Error{
+		"":              resp.ErrSyntax,
+		"5":             resp.ErrSyntax,
+		"5 10 MS":       resp.ErrSyntax,
+		"5 10 PEEK":     resp.ErrSyntax,
+		"5 10 PENALIZE": resp.ErrSyntax,
+		"5 10 PARTIAL":  resp.ErrSyntax,
+		"5 10 FORCE":    resp.ErrSyntax,
+		"5 10 BLOCK 1":  resp.ErrSyntax,
+		"5 10 LOG LOG":  resp.ErrSyntax,
+		"0 10":          resp.ErrNotPositive,
+		"5 x":           resp.ErrNotInteger,
+		"5 10 +1":       resp.ErrNotInteger,
+		"5 2305843010":  resp.ErrOverflow,
+		"100001 10 LOG": resp.ErrLogTooLong,
+	} {
+		require.Equal(t, err, parseWindowClause([]byte("k"), words(clause), time.Second, 0, &got), clause)
+	}
+}
+
+func TestParseSlidingWindowAllocatesNothing(t *testing.T) {
+	var c slidingwindow.Call
+	args := words("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if parseSlidingWindow(args, 0, &c) != "" {
+			t.Error("a sound call")
+		}
+	}))
+}
+
+// FuzzParseSlidingWindow: whatever the arguments, the result is an error or a
+// sound call.
+func FuzzParseSlidingWindow(f *testing.F) {
+	f.Add("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
+	f.Add("k 5 10 -3 LOG BLOCK 1.5 MS")
+	f.Add("k 9223372036854775807 2305843009 ANCHOR -9223372036 FIXED FORCE")
+	f.Fuzz(func(t *testing.T, line string) {
+		var args [][]byte
+		for _, arg := range strings.Split(line, " ") {
+			args = append(args, []byte(arg))
+		}
+		var c slidingwindow.Call
+		if err := parseSlidingWindow(args, 0, &c); err != "" {
+			require.Equal(t, slidingwindow.Call{}, c)
+			return
+		}
+		require.NoError(t, c.Validate())
+		require.GreaterOrEqual(t, c.Timeout, time.Duration(0))
+	})
+}
