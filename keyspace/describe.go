@@ -3,7 +3,10 @@ package keyspace
 import (
 	"strconv"
 
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Encoding is what OBJECT ENCODING replies: a string's as Redis would store it, a
@@ -59,9 +62,12 @@ func (v *View) Describe(db int, key []byte, f func(field, text string, number in
 	case Cell:
 		tat := cellTAT(&e)
 		text("mode", "gcra")
-		number("tat", int64(tat))
+		number("tat-ns", int64(tat))
 		number("debt-ns", int64(max(0, tat.Sub(s.last))))
 		number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
+	default:
+		text("mode", e.Kind.Encoding())
+		describeLimiter(&e, s.last, number)
 	}
 	at := int64(-1)
 	if e.Expiry != NoExpiry {
@@ -70,4 +76,15 @@ func (v *View) Describe(db int, key []byte, f func(field, text string, number in
 	number("expire-at", at)
 	number("bytes", s.dbs[db].t.cost(p.r))
 	return true
+}
+
+func describeLimiter(e *Entry, now limit.Instant, emit func(field string, n int64)) {
+	switch {
+	case e.Kind.isWindow():
+		slidingwindow.Describe(windowMode(e.Kind), e.Value, now, emit)
+	case e.Kind.isLease():
+		concurrency.Describe(leaseMode(e.Kind), e.Value, now, emit)
+	case e.Kind.isBucket():
+		tokenbucket.Describe(bucketMode(e.Kind), e.Value, now, emit)
+	}
 }

@@ -1,5 +1,11 @@
 package keyspace
 
+import (
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
 // Kind says what a key holds. Its values go to disk and never change meaning. A
 // limiter's kind includes its mode, since the same bytes mean different things
 // under different modes.
@@ -55,6 +61,36 @@ func (k Kind) Encoding() string {
 	switch {
 	case k == String || k == Cell:
 		return "embstr"
+	case k.isWindow():
+		return windowMode(k).String()
+	case k.isBucket():
+		return bucketMode(k).String()
+	case k.isLease():
+		return leaseMode(k).String()
 	}
 	return k.Type()
+}
+
+// windowMode is the mode of a window's kind, and slidingwindow.None of None.
+func windowMode(k Kind) slidingwindow.Mode {
+	if k == None {
+		return slidingwindow.None
+	}
+	return slidingwindow.Mode(k - windowKinds)
+}
+
+// bucketMode is the mode of a bucket's kind, and tokenbucket.None of None.
+func bucketMode(k Kind) tokenbucket.Mode {
+	if k == None {
+		return tokenbucket.None
+	}
+	return tokenbucket.Mode(k - bucketKinds)
+}
+
+// leaseMode is the mode of a lease set's kind, and concurrency.None of None.
+func leaseMode(k Kind) concurrency.Mode {
+	if k == None {
+		return concurrency.None
+	}
+	return concurrency.Mode(k - leaseKinds)
 }

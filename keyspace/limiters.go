@@ -1,8 +1,11 @@
 package keyspace
 
 import (
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Throttle decides quantity cells against q, as CL.THROTTLE, and stores the effect.
@@ -21,8 +24,137 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limi
 	if !write {
 		return d, nil
 	}
-	if err := s.putCell(&p, key, next); err != nil {
+	return d, s.putCell(&p, key, next)
+}
+
+// Allow decides c, as SW.ALLOW, and stores the effect. The errors are
+// limit.ErrWrongType, limit.ErrFull and those of slidingwindow.Decide; nothing is
+// stored then.
+func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	plan := &v.window
+	if err := decideWindow(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
 	}
-	return d, nil
+	return plan.Decision, v.applyWindow(s, &p, key, plan, c.Quantity < 0)
 }
+
+// Acquire decides c, as TB.ACQUIRE, and stores the effect. The errors are
+// limit.ErrWrongType, limit.ErrFull and those of tokenbucket.Decide; nothing is
+// stored then.
+func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	plan := &v.bucket
+	if err := decideBucket(&p.e, v.now, c, plan); err != nil {
+		return limit.Decision{}, err
+	}
+	return plan.Decision, v.applyBucket(s, &p, key, plan)
+}
+
+// Lease decides c, as CC.ACQUIRE, CC.RELEASE and CC.RENEW, and stores the effect.
+// The errors are limit.ErrWrongType, limit.ErrFull and those of concurrency.Decide;
+// nothing is stored then.
+func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, error) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	if p.e.Kind != None && !p.e.Kind.isLease() {
+		return limit.Decision{}, limit.ErrWrongType
+	}
+	plan := &v.lease
+	err := concurrency.Decide(leaseMode(p.e.Kind), p.e.Value, p.e.Expiry, v.now, c, plan)
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	switch plan.Action {
+	case concurrency.Store:
+		// Even an acquired lease may be one that now ends earlier than it did.
+		err = v.store(s, &p, key, leaseKinds+Kind(plan.Mode), plan.Expiry, plan, true)
+	case concurrency.Delete:
+		s.remove(&p, key)
+	}
+	plan.Member = nil
+	return plan.Decision, err
+}
+
+// CancelAcquire gives back what c took earlier, for a caller that has gone away
+// before the instant it was told to wait for. A key that is no bucket any more is
+// left alone.
+func (v *View) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	p := s.find(db, h, key)
+	if !p.e.Kind.isBucket() {
+		return
+	}
+	plan := &v.bucket
+	tokenbucket.Cancel(bucketMode(p.e.Kind), p.e.Value, v.now, c, plan)
+	_ = v.applyBucket(s, &p, key, plan) // only a new key could be refused
+}
+
+func decideWindow(e *Entry, now limit.Instant, c *slidingwindow.Call, plan *slidingwindow.Plan) error {
+	if e.Kind != None && !e.Kind.isWindow() {
+		return limit.ErrWrongType
+	}
+	return slidingwindow.Decide(windowMode(e.Kind), e.Value, e.Expiry, now, c, plan)
+}
+
+func decideBucket(e *Entry, now limit.Instant, c *tokenbucket.Call, plan *tokenbucket.Plan) error {
+	if e.Kind != None && !e.Kind.isBucket() {
+		return limit.ErrWrongType
+	}
+	return tokenbucket.Decide(bucketMode(e.Kind), e.Value, e.Expiry, now, c, plan)
+}
+
+func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.Plan, refund bool) error {
+	switch plan.Action {
+	case slidingwindow.Store:
+		return v.store(s, p, key, windowKinds+Kind(plan.Mode), plan.Expiry, plan, refund)
+	case slidingwindow.Delete:
+		s.remove(p, key)
+	}
+	return nil
+}
+
+func (v *View) applyBucket(s *shard, p *place, key []byte, plan *tokenbucket.Plan) error {
+	switch plan.Action {
+	case tokenbucket.Store:
+		return v.store(s, p, key, bucketKinds+Kind(plan.Mode), plan.Expiry, plan, false)
+	case tokenbucket.Delete:
+		s.remove(p, key)
+	}
+	return nil
+}
+
+// applier is the plan of a family, which turns the stored bytes into the next ones,
+// in place or in the capacity of dst.
+type applier interface {
+	Apply(value, dst []byte) []byte
+}
+
+// store stores what plan makes of the value at p. frees says that those who wait
+// should look again; they should as well if the limiter has become another or will
+// be unused earlier than before.
+func (v *View) store(s *shard, p *place, key []byte, k Kind, expiry limit.Instant, plan applier, frees bool) error {
+	value := plan.Apply(p.e.Value, v.scratch[:0])
+	if cap(value) > cap(v.scratch) && cap(value) <= maxScratch && !sameMemory(value, p.e.Value) {
+		v.scratch = value[:0]
+	}
+	if frees || k != p.e.Kind || expiry < p.e.Expiry {
+		s.freed(p.db, key)
+	}
+	return s.put(p, key, Entry{Kind: k, Expiry: min(expiry, NoExpiry-1), Value: value})
+}
+
+// maxScratch is the largest buffer for new values that a view keeps.
+const maxScratch = 64 << 10
+
+func sameMemory(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

@@ -61,6 +61,9 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 		e.Value = cellValue(s.scratch[:0], cellTAT(&e), at)
 	}
 	e.Expiry = at
+	if at < p.oldExpiry {
+		s.freed(p.db, key)
+	}
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
 	d.count.add(e.Kind, e.Expiry, 1)

@@ -38,9 +38,9 @@ func (ks *Keyspace) Run(ctx context.Context) {
 
 // housekeep sweeps for one tick.
 func (ks *Keyspace) housekeep() {
-	begun := time.Now()
+	begun := ks.clock.Now()
 	budget := max(sweepRound, ks.keys()/sweepPerKey)
-	for time.Since(begun) < ks.every/2 {
+	for ks.clock.Now().Sub(begun) < ks.every/2 {
 		n := ks.Sweep(budget)
 		if n.Removed*sweepKeenness <= n.Looked || n.Looked == 0 {
 			return

@@ -1,6 +1,11 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
 
 // View is the keyspace as one goroutine sees it: the instant of its batch, the
 // shards it holds, its scratch. A view is used by one goroutine at a time.
@@ -15,6 +20,12 @@ type View struct {
 
 	holding bool
 	held    shardSet
+
+	window  slidingwindow.Plan
+	bucket  tokenbucket.Plan
+	lease   concurrency.Plan
+	plans   []clausePlan
+	scratch []byte // where a family makes a value that has no memory yet
 }
 
 // NewView makes a view. A view that is not needed any more must be closed.
@@ -74,3 +85,6 @@ func (v *View) unlock(s *shard) {
 		s.mu.Unlock()
 	}
 }
+
+// Keyspace is what the view looks at.
+func (v *View) Keyspace() *Keyspace { return v.ks }

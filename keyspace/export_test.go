@@ -1,0 +1,15 @@
+package keyspace
+
+// Storages are the names of all kinds of storage there are.
+func Storages() (names []string) {
+	for name := range storages {
+		names = append(names, name)
+	}
+	return names
+}
+
+// With returns o with that kind of storage.
+func (o Options) With(storage string) Options {
+	o.newTable = storages[storage]
+	return o
+}

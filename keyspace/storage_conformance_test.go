@@ -1,0 +1,525 @@
+package keyspace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// storages are the tables that have to pass this suite, and that the tests of the
+// whole keyspace run over.
+var storages = map[string]newTable{
+	"map": newMapTable,
+}
+
+// fixture is a table under test with what it was given besides.
+type fixture struct {
+	table
+	mem  *memory
+	hash func(key []byte) uint32
+}
+
+func newFixture(t testing.TB, make newTable, hash func(key []byte) uint32) *fixture {
+	f := &fixture{mem: new(memory), hash: hash}
+	f.table = make(f.mem, hash)
+	t.Cleanup(func() {
+		f.free()
+		require.Zero(t, f.mem.used.Load(), "free gives all memory back")
+	})
+	return f
+}
+
+// add inserts a key that must be new and takes its place.
+func (f *fixture) add(t testing.TB, key string, e Entry) {
+	require.True(t, f.insert(f.hash([]byte(key)), []byte(key), e), key)
+}
+
+func (f *fixture) get(key string) (ref, Entry) { return f.find(f.hash([]byte(key)), []byte(key)) }
+
+// keys returns what a whole scan sees, and fails on a key that is seen twice
+// although nothing changed.
+func (f *fixture) keys(t testing.TB, count int) map[string]Entry {
+	seen := make(map[string]Entry)
+	for c := uint64(0); ; {
+		require.Less(t, c, uint64(1)<<shardCursor)
+		c = f.scan(c, count, func(key []byte, e Entry) {
+			if _, twice := seen[string(key)]; twice {
+				require.Fail(t, "seen twice", key)
+			}
+			e.Value = bytes.Clone(e.Value)
+			seen[string(key)] = e
+		})
+		if c == 0 {
+			return seen
+		}
+	}
+}
+
+var testSeed = maphash.MakeSeed()
+
+func goodHash(key []byte) uint32 { return uint32(maphash.Bytes(testSeed, key)) }
+
+// poorHash has many keys share all 32 bits.
+func poorHash(key []byte) uint32 { return goodHash(key) & 0xff0000ff }
+
+func TestStorageConformance(t *testing.T) {
+	checks := []struct {
+		name string
+		run  func(t *testing.T, f *fixture)
+	}{
+		{"finds what was inserted", findsWhatWasInserted},
+		{"keeps values of any length", keepsAnyLength},
+		{"keeps keys of any length", keepsAnyKey},
+		{"changes values in place", changesInPlace},
+		{"keeps the expiry apart from the value", keepsExpiryApart},
+		{"finds what is due", findsDue},
+		{"draws evenly", drawsEvenly},
+		{"counts memory", countsMemory},
+		{"scans all while it changes", scansWhileChanging},
+		{"goes on from a cursor it never gave", takesAnyCursor},
+	}
+	for name, make := range storages {
+		for hashName, hash := range map[string]func([]byte) uint32{"good": goodHash, "poor": poorHash} {
+			for _, c := range checks {
+				t.Run(name+"/"+hashName+" hash/"+c.name, func(t *testing.T) { c.run(t, newFixture(t, make, hash)) })
+			}
+		}
+	}
+}
+
+func findsWhatWasInserted(t *testing.T, f *fixture) {
+	const n = 20_000
+	for i := range n {
+		_, e := f.get(fmt.Sprint("k", i))
+		require.Equal(t, None, e.Kind)
+		f.add(t, fmt.Sprint("k", i), Entry{String, limit.Instant(i), fmt.Append(nil, "v", i)})
+	}
+	require.Equal(t, n, f.len())
+	for i := range n {
+		r, e := f.get(fmt.Sprint("k", i))
+		require.Equal(t, Entry{String, limit.Instant(i), fmt.Append(nil, "v", i)}, e)
+		if i%3 == 0 {
+			f.remove(r)
+		}
+	}
+	for i := range n {
+		r, e := f.get(fmt.Sprint("k", i))
+		require.Equal(t, i%3 == 0, e.Kind == None)
+		if e.Kind != None {
+			key, same := f.at(r)
+			require.Equal(t, fmt.Sprint("k", i), string(key))
+			require.Equal(t, e, same)
+		}
+	}
+	require.Len(t, f.keys(t, 10), f.len())
+}
+
+func value(n int) []byte {
+	v := make([]byte, n)
+	for i := range v {
+		v[i] = byte(i*7 + n)
+	}
+	return v
+}
+
+// lengths are those around every boundary that storage is likely to have.
+func lengths() (l []int) {
+	for n := range 100 {
+		l = append(l, n)
+	}
+	for _, n := range []int{127, 128, 129, 255, 256, 500, 512, 1000, 1024, 2000, 2047, 2048, 4000, 4095, 4096, 4097, 8192, 16384, 65535, 65536, 100_000, 1 << 20} {
+		l = append(l, n)
+	}
+	return l
+}
+
+func keepsAnyLength(t *testing.T, f *fixture) {
+	for _, n := range lengths() {
+		f.add(t, fmt.Sprint("k", n), Entry{List, 5, value(n)})
+	}
+	for _, n := range lengths() {
+		_, e := f.get(fmt.Sprint("k", n))
+		require.True(t, bytes.Equal(value(n), e.Value), n)
+	}
+	// Every value becomes another one's length and goes back.
+	l := lengths()
+	for i, n := range l {
+		m := l[len(l)-1-i]
+		for _, to := range []int{m, 0, n} {
+			r, e := f.get(fmt.Sprint("k", n))
+			e.Value = value(to)
+			f.store(r, e)
+			_, e = f.get(fmt.Sprint("k", n))
+			require.True(t, bytes.Equal(value(to), e.Value), "%d to %d", n, to)
+		}
+	}
+	for _, n := range l {
+		_, e := f.get(fmt.Sprint("k", n))
+		require.True(t, bytes.Equal(value(n), e.Value), n)
+	}
+}
+
+func keepsAnyKey(t *testing.T, f *fixture) {
+	long := bytes.Repeat([]byte{0, 255, '\n'}, 16<<10/3)
+	for n := range 200 {
+		f.add(t, string(long[:n]), Entry{Cell, limit.Instant(n), nil})
+	}
+	f.add(t, string(long), Entry{Cell, 7, value(8)})
+	for n := range 200 {
+		_, e := f.get(string(long[:n]))
+		require.Equal(t, limit.Instant(n), e.Expiry)
+		require.Empty(t, e.Value)
+	}
+	_, e := f.get(string(long))
+	require.Equal(t, value(8), e.Value)
+}
+
+func changesInPlace(t *testing.T, f *fixture) {
+	f.add(t, "k", Entry{String, 1, value(40)})
+	for i := range 200 {
+		r, e := f.get("k")
+		e.Value[3]++
+		f.store(r, e)
+		_, e = f.get("k")
+		require.Equal(t, value(40)[3]+byte(i+1), e.Value[3])
+	}
+	// Extended within its capacity, and cut.
+	want := value(10)
+	r, e := f.get("k")
+	e.Value = append(e.Value[:0], want...)
+	f.store(r, e)
+	for len(want) < 9000 {
+		r, e = f.get("k")
+		require.True(t, bytes.Equal(want, e.Value))
+		if free := cap(e.Value) - len(e.Value); free > 0 {
+			want = append(want, value(free)...)
+			e.Value = append(e.Value, value(free)...)
+		} else {
+			want = append(want, 1, 2, 3)
+			e.Value = append(bytes.Clone(e.Value), 1, 2, 3)
+		}
+		f.store(r, e)
+	}
+	for len(want) > 0 {
+		r, e = f.get("k")
+		require.True(t, bytes.Equal(want, e.Value))
+		want = want[:len(want)*7/8]
+		e.Value = e.Value[:len(want)]
+		f.store(r, e)
+	}
+	_, e = f.get("k")
+	require.Empty(t, e.Value)
+}
+
+func keepsExpiryApart(t *testing.T, f *fixture) {
+	for i := range 1000 {
+		f.add(t, fmt.Sprint(i), Entry{Cell, limit.Instant(i), binary.LittleEndian.AppendUint64(nil, uint64(i))})
+	}
+	for i := range 1000 {
+		r, e := f.get(fmt.Sprint(i))
+		e.Expiry = NoExpiry - limit.Instant(i)
+		f.store(r, e)
+	}
+	for i := range 1000 {
+		_, e := f.get(fmt.Sprint(i))
+		require.Equal(t, NoExpiry-limit.Instant(i), e.Expiry)
+		require.Equal(t, uint64(i), binary.LittleEndian.Uint64(e.Value))
+	}
+}
+
+func findsDue(t *testing.T, f *fixture) {
+	const n = 10_000
+	for i := range n {
+		f.add(t, fmt.Sprint(i), Entry{String, limit.Instant(i), value(i % 300)})
+	}
+	removed, looked := 0, 0
+	for pos, passes := uint64(0), 0; passes < 2; {
+		budget := 10
+		for budget > 0 {
+			r, ok := f.due(&pos, &budget, n/2)
+			if !ok {
+				break
+			}
+			_, e := f.at(r)
+			require.LessOrEqual(t, e.Expiry, limit.Instant(n/2))
+			f.remove(r)
+			removed++
+		}
+		require.GreaterOrEqual(t, budget, 0)
+		looked += 10 - budget
+		if pos == 0 && budget > 0 {
+			passes++
+		}
+	}
+	require.Equal(t, n/2+1, removed)
+	require.Equal(t, n/2-1, f.len())
+	require.LessOrEqual(t, looked, 3*n, "nothing is looked at again and again")
+}
+
+func drawsEvenly(t *testing.T, f *fixture) {
+	const n, draws = 300, 30_000
+	for i := range n {
+		f.add(t, fmt.Sprint(i), Entry{String, 1, value(i % 60)})
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	hits := make(map[string]int)
+	for range draws {
+		key, _ := f.at(f.random(rng.Uint64()))
+		hits[string(key)]++
+	}
+	require.Len(t, hits, n)
+	for _, h := range hits {
+		require.InDelta(t, draws/n, h, 80)
+	}
+}
+
+func countsMemory(t *testing.T, f *fixture) {
+	empty := f.mem.used.Load()
+	sum, cost := 0, int64(0)
+	for i := range 30_000 {
+		key := fmt.Sprint("key:", i)
+		v := value(i % 200)
+		f.add(t, key, Entry{String, 1, v})
+		sum += len(key) + len(v)
+	}
+	for key := range f.keys(t, 100) {
+		r, _ := f.get(key)
+		c := f.cost(r)
+		require.Positive(t, c)
+		cost += c
+	}
+	full := f.mem.used.Load()
+	require.Greater(t, full, int64(sum), "no less than what is stored")
+	require.InEpsilon(t, full-empty, cost, 0.5, "the costs of the keys make up the memory")
+	for i := range 30_000 {
+		r, _ := f.get(fmt.Sprint("key:", i))
+		f.remove(r)
+	}
+	require.Zero(t, f.len())
+	require.Less(t, f.mem.used.Load(), full/5, "memory comes back as keys go")
+}
+
+func scansWhileChanging(t *testing.T, f *fixture) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for round := range 6 {
+		steady := map[string]bool{}
+		for i := range 3000 {
+			key := fmt.Sprint("steady", round, i)
+			f.add(t, key, Entry{String, 1, value(rng.IntN(50))})
+			steady[key] = true
+		}
+		var others []string
+		for i, c := 0, uint64(0); ; {
+			c = f.scan(c, 1+rng.IntN(300), func(key []byte, _ Entry) { delete(steady, string(key)) })
+			if c == 0 {
+				break
+			}
+			// Grow in even rounds, shrink in odd ones.
+			for range rng.IntN(2000) {
+				if round%2 == 0 || len(others) == 0 {
+					key := fmt.Sprint("other", round, i)
+					i++
+					f.add(t, key, Entry{String, 1, value(rng.IntN(50))})
+					others = append(others, key)
+					continue
+				}
+				k := rng.IntN(len(others))
+				r, _ := f.get(others[k])
+				f.remove(r)
+				others[k] = others[len(others)-1]
+				others = others[:len(others)-1]
+			}
+			require.Less(t, f.len(), 400_000, "a scan ends")
+		}
+		require.Empty(t, steady, "seen at least once")
+	}
+}
+
+func takesAnyCursor(t *testing.T, f *fixture) {
+	for i := range 2000 {
+		f.add(t, fmt.Sprint(i), Entry{String, 1, nil})
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		c := rng.Uint64N(1 << shardCursor)
+		for steps := 0; c != 0; steps++ {
+			require.Less(t, steps, 2000)
+			c = f.scan(c, 10, func([]byte, Entry) {})
+		}
+	}
+}
+
+// TestStorageAgainstModel plays random operations on a table and on a Go map, and
+// compares them all along.
+func TestStorageAgainstModel(t *testing.T) {
+	for name, make := range storages {
+		for hashName, hash := range map[string]func([]byte) uint32{"good": goodHash, "poor": poorHash} {
+			t.Run(name+"/"+hashName+" hash", func(t *testing.T) {
+				steps := modelSteps
+				if testing.Short() {
+					steps /= 10
+				}
+				playModel(t, newFixture(t, make, hash), steps)
+			})
+		}
+	}
+}
+
+const modelSteps = 300_000
+
+// model is a table's contents, with the keys in a slice to draw from.
+type model struct {
+	entries map[string]Entry
+	keys    []string
+}
+
+func (m *model) remove(key string) {
+	delete(m.entries, key)
+	for i, k := range m.keys {
+		if k == key {
+			m.keys[i] = m.keys[len(m.keys)-1]
+			m.keys = m.keys[:len(m.keys)-1]
+			return
+		}
+	}
+}
+
+func playModel(t *testing.T, f *fixture, steps int) {
+	m := &model{entries: map[string]Entry{}}
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	bias := 6 // of 10 changes of the number of keys are insertions
+	pos := uint64(0)
+	for step := range steps {
+		if step%20_000 == 0 {
+			bias = 3 + rng.IntN(6)
+		}
+		switch op := rng.IntN(20); {
+		case op < 8:
+			m.insertOrRemove(t, f, rng, rng.IntN(10) < bias)
+		case op < 16 && len(m.keys) > 0:
+			m.change(t, f, rng)
+		case op < 18 && len(m.keys) > 0:
+			m.compare(t, f, m.keys[rng.IntN(len(m.keys))])
+		case op < 19:
+			_, e := f.get(fmt.Sprint("absent", rng.IntN(1000)))
+			require.Equal(t, None, e.Kind)
+		default:
+			m.sweep(t, f, rng, &pos)
+		}
+		if len(m.entries) != f.len() {
+			require.Equal(t, len(m.entries), f.len(), "step %d", step)
+		}
+	}
+	seen := f.keys(t, 100)
+	require.Len(t, seen, len(m.entries))
+	for key := range seen {
+		m.compare(t, f, key)
+	}
+}
+
+func (m *model) compare(t testing.TB, f *fixture, key string) {
+	want := m.entries[key]
+	r, got := f.get(key)
+	if want.Kind != got.Kind || want.Expiry != got.Expiry || !bytes.Equal(want.Value, got.Value) {
+		require.Equal(t, want, got)
+	}
+	k, _ := f.at(r)
+	if string(k) != key {
+		require.Equal(t, key, string(k))
+	}
+}
+
+func (m *model) insertOrRemove(t testing.TB, f *fixture, rng *rand.Rand, insert bool) {
+	if !insert && len(m.keys) > 0 {
+		i := rng.IntN(len(m.keys))
+		key := m.keys[i]
+		r, _ := f.get(key)
+		f.remove(r)
+		delete(m.entries, key)
+		m.keys[i] = m.keys[len(m.keys)-1]
+		m.keys = m.keys[:len(m.keys)-1]
+		return
+	}
+	key := fmt.Sprintf("%0*d", 1+rng.IntN(40), rng.IntN(1<<30))
+	if _, ok := m.entries[key]; ok {
+		return
+	}
+	e := randomEntry(rng)
+	f.add(t, key, e)
+	m.entries[key] = e
+	m.keys = append(m.keys, key)
+}
+
+func randomEntry(rng *rand.Rand) Entry {
+	n := rng.IntN(60)
+	switch rng.IntN(100) {
+	case 0:
+		n = rng.IntN(20_000)
+	case 1, 2, 3:
+		n = rng.IntN(3000)
+	}
+	v := value(n)
+	if n > 8 {
+		binary.LittleEndian.PutUint64(v, rng.Uint64())
+	}
+	return Entry{Kind(1 + rng.IntN(int(kindsEnd)-1)), limit.Instant(rng.Int64N(1 << 40)), v}
+}
+
+// change stores something else under a key that exists: another entry, another
+// expiry, the value changed in place, cut or extended.
+func (m *model) change(t testing.TB, f *fixture, rng *rand.Rand) {
+	key := m.keys[rng.IntN(len(m.keys))]
+	r, e := f.get(key)
+	want := m.entries[key]
+	switch rng.IntN(5) {
+	case 0:
+		want = randomEntry(rng)
+		e = want
+	case 1:
+		want.Expiry = limit.Instant(rng.Int64N(1 << 40))
+		e.Expiry = want.Expiry
+	case 2:
+		want.Value = bytes.Clone(want.Value)
+		for range min(3, len(want.Value)) {
+			i := rng.IntN(len(want.Value))
+			want.Value[i]++
+			e.Value[i]++
+		}
+	case 3:
+		n := rng.IntN(len(want.Value) + 1)
+		want.Value, e.Value = want.Value[:n:n], e.Value[:n]
+	default:
+		more := value(rng.IntN(20))
+		want.Value = append(bytes.Clone(want.Value), more...)
+		e.Value = append(e.Value, more...)
+	}
+	f.store(r, e)
+	m.entries[key] = want
+	m.compare(t, f, key)
+}
+
+// sweep removes a few of those that are due by a random instant.
+func (m *model) sweep(t testing.TB, f *fixture, rng *rand.Rand, pos *uint64) {
+	now := limit.Instant(rng.Int64N(1 << 36))
+	for budget := rng.IntN(20); budget > 0; {
+		r, ok := f.due(pos, &budget, now)
+		if !ok {
+			return
+		}
+		k, e := f.at(r)
+		key := string(k)
+		require.LessOrEqual(t, e.Expiry, now)
+		require.Equal(t, m.entries[key].Expiry, e.Expiry)
+		f.remove(r)
+		m.remove(key)
+	}
+}
