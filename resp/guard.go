@@ -1,0 +1,281 @@
+package resp
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tidwall/redcon"
+)
+
+// Guard splits the bytes of one connection into commands exactly as Redis 7
+// does, with every length judged before anything is done with it. redcon's own
+// reader can be crashed, frozen or blown up by a few bytes from anyone; it never
+// sees a byte that the guard has not proven.
+//
+// A Guard remembers how far it has understood an unfinished command, so a
+// client that sends single bytes costs as much as one that sends them at once.
+// The zero Guard is ready; it belongs to one connection and is not safe for use
+// by several goroutines.
+//
+// Two oddities of Redis are kept, because a proxy in front may rely on them.
+// A line of a frame ends at its CR, whatever byte follows, and the two bytes
+// after an argument are skipped unseen. And Redis looks for line ends with
+// strchr: a NUL byte hides the end of its line, which then never comes.
+type Guard struct {
+	pos  int // bytes of the unfinished frame already understood
+	seen int // bytes of it searched for a line end, in vain
+	left int // arguments of the frame that are not complete yet
+	bulk int // 1 + length of the argument at pos, 0 while its head is due
+}
+
+// Next takes the first command off in. It returns the arguments, which replace
+// the contents of args, and the number of bytes consumed.
+//
+//   - No arguments mean that no command is complete. The caller drops the n bytes
+//     consumed (n is positive when Redis swallows a request: "*0", a blank line)
+//     and calls again with the rest, extended by what has arrived since.
+//   - The arguments point into in and are valid as long as its bytes; those of a
+//     quoted inline command have memory of their own.
+//   - An error is the reply after which the connection is closed. Commands before
+//     the bad one have been returned by earlier calls.
+//
+// lim may change from one command to the next, as AUTH does.
+func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
+	if args, n = g.shortFrame(in, args, lim); n > 0 {
+		return args, n, ""
+	}
+	for n < len(in) {
+		var used int
+		// The first byte of a request decides on its kind, and Redis decides
+		// again after an empty one (CVE-2026-27623 is what happens otherwise).
+		if in[n] == '*' {
+			out, used, err = g.frame(in[n:], args[:0], lim)
+		} else {
+			out, used, err = g.inline(in[n:], args[:0], lim)
+		}
+		n += used
+		if len(out) > 0 || used == 0 {
+			return out, n, err
+		}
+		args = out
+	}
+	return args[:0], n, ""
+}
+
+// shortFrame splits a fresh and whole frame of nine short arguments at most, the
+// only kind that a limiter's client sends. It takes all of it or nothing.
+func (g *Guard) shortFrame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int) {
+	if len(in) > 4 && in[0] == '*' && in[2] == '\r' && *g == (Guard{}) {
+		count := int(in[1] - '0')
+		if count < 10 && count <= cap(args) && lim.checkArgs(int64(count)) == "" {
+			if k, end := shortArgs(in, args[:count], 4, lim); k == count && k > 0 {
+				return args[:count], end
+			}
+		}
+	}
+	return args[:0], 0
+}
+
+// frame continues with the frame that starts at in[0]. A frame that is whole at
+// its first sight is split in this one pass.
+func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
+	pos, left, bulk := g.pos, g.left, g.bulk
+	resumed := pos > 0
+	if !resumed {
+		pos, left, err = g.count(in, lim)
+		if pos == 0 {
+			return args[:0], 0, err
+		}
+	}
+	for {
+		if bulk == 0 {
+			args = roomFor(left, args)
+			var k int
+			k, pos = shortArgs(in, args[len(args):min(cap(args), len(args)+left)], pos, lim)
+			args = args[:len(args)+k]
+			left -= k
+		}
+		if left == 0 {
+			break
+		}
+		size := bulk - 1
+		if bulk == 0 {
+			var next int
+			size, next, err = g.bulkHead(in, pos, lim)
+			if next == 0 {
+				g.pos, g.left, g.bulk = pos, left, 0
+				return args[:0], 0, err
+			}
+			pos = next
+		}
+		if len(in)-pos-2 < size {
+			g.pos, g.left, g.bulk = pos, left, size+1
+			return args[:0], 0, ""
+		}
+		args = append(args, in[pos:pos+size:pos+size])
+		pos += size + 2
+		left--
+		bulk = 0
+	}
+	if *g != (Guard{}) {
+		*g = Guard{}
+	}
+	if resumed {
+		args = whole(in[:pos], args)
+	}
+	return args, pos, ""
+}
+
+// count reads the head of a frame. It returns where the first argument begins,
+// or 0 when the head is unfinished or bad. Frames of no arguments, which Redis
+// swallows, have left 0.
+func (g *Guard) count(in []byte, lim *Limits) (next, left int, err Error) {
+	cr, err := g.lineEnd(in, 0, lim, ErrMbulkCountBig)
+	if cr == 0 {
+		return 0, 0, err
+	}
+	n, ok := parseLength(in[1:cr])
+	if !ok {
+		return 0, 0, ErrMultibulkLength
+	}
+	if err = lim.checkArgs(n); err != "" {
+		return 0, 0, err
+	}
+	return cr + 2, int(max(n, 0)), ""
+}
+
+// shortArgs fills args for as long as arguments are complete, within every limit
+// and shorter than 100 bytes, which is nearly all of them. It returns how many it
+// filled and the offset behind them. It decides nothing: whatever it leaves is
+// judged by bulkHead.
+func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
+	longest := lim.MaxBulk
+	if lim.PreAuthBulk > 0 {
+		longest = min(longest, lim.PreAuthBulk)
+	}
+	in = in[:min(len(in), lim.MaxCommand)]
+	for k < len(args) {
+		if len(in)-pos < 5 || in[pos] != '$' {
+			break
+		}
+		// Indexed from in, not from a slice at pos: the offset of an argument hangs
+		// on the length of the one before, and slicing makes that chain longer.
+		tens, units := in[pos+1]-'0', in[pos+2]-'0'
+		size, start := int(tens), pos+4
+		if in[pos+2] != '\r' {
+			size, start = size*10+int(units), pos+5
+			if in[pos+3] != '\r' || tens == 0 || units > 9 {
+				break
+			}
+		}
+		end := start + size
+		if tens > 9 || size > longest || len(in)-2 < end {
+			break
+		}
+		args[k] = in[start:end:end]
+		k++
+		pos = end + 2
+	}
+	return k, pos
+}
+
+// roomFor returns args with room for one argument at least, of the left that are
+// due. Room is made as arguments come, not as they are announced.
+func roomFor(left int, args [][]byte) [][]byte {
+	if len(args) < cap(args) || left == 0 {
+		return args
+	}
+	return slices.Grow(args, min(left, 8+len(args)))
+}
+
+// bulkHead reads the length of the argument whose head is at pos. It returns
+// where the bytes of the argument begin, or 0 when the head is unfinished or bad.
+func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err Error) {
+	cr, err := g.lineEnd(in, pos, lim, ErrBulkCountBig)
+	if cr == 0 {
+		return 0, 0, err
+	}
+	if in[pos] != '$' {
+		return 0, 0, Error("ERR Protocol error: expected '$', got '" + string(in[pos:pos+1]) + "'")
+	}
+	n, ok := parseLength(in[pos+1 : cr])
+	if !ok {
+		return 0, 0, ErrBulkLength
+	}
+	if err = lim.checkBulk(n, cr+2); err != "" {
+		return 0, 0, err
+	}
+	return int(n), cr + 2, ""
+}
+
+// lineEnd returns the index of the CR that ends the line at pos, once the byte
+// after it has arrived too, else 0. tooBig is the error for a line that goes on
+// past its limit.
+func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, err Error) {
+	last := min(pos+lim.MaxInline, lim.MaxCommand)
+	i := max(pos, g.seen)
+	for ; i < len(in) && i <= last && in[i] != 0; i++ {
+		if in[i] != '\r' {
+			continue
+		}
+		if i+1 < len(in) {
+			return i, ""
+		}
+		break
+	}
+	g.seen = i
+	switch {
+	case len(in) <= last || i <= last && in[i] == '\r':
+		return 0, ""
+	case last == pos+lim.MaxInline:
+		return 0, tooBig
+	}
+	return 0, ErrCommandTooBig
+}
+
+// whole splits a complete frame that arrived in pieces, all of whose lengths the
+// guard has proven. redcon refuses only the line ends other than CR LF that
+// Redis takes; where it accepts, each of its lengths is the text that the guard
+// has read, so its arguments are the guard's.
+func whole(frame []byte, args [][]byte) [][]byte {
+	complete, out, _, rest, err := redcon.ReadNextCommand(frame, args[:0])
+	if complete && err == nil && len(rest) == 0 {
+		return out
+	}
+	var fresh Guard
+	proven := Limits{
+		MaxArgs:    math.MaxInt32,
+		MaxBulk:    math.MaxInt32,
+		MaxCommand: math.MaxInt32,
+		MaxInline:  math.MaxInt32 / 2,
+	}
+	out, _, _ = fresh.frame(frame, args[:0], &proven)
+	return out
+}
+
+// parseLength reads a count or length as Redis' string2ll does: decimal digits
+// and perhaps a minus, nothing around them, no leading zero, no overflow, and
+// not nothing.
+func parseLength(b []byte) (n int64, ok bool) {
+	if len(b) == 1 && b[0] == '0' {
+		return 0, true
+	}
+	negative := len(b) > 0 && b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	if len(b) == 0 || len(b) > 19 || b[0] == '0' {
+		return 0, false
+	}
+	var u uint64 // nineteen digits fit
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if negative {
+		return -int64(u), u <= 1<<63
+	}
+	return int64(u), u <= math.MaxInt64
+}

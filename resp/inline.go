@@ -1,0 +1,194 @@
+package resp
+
+import "bytes"
+
+// inline continues with the line of words that starts at in[0], the protocol of
+// a person at a terminal.
+func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
+	reach := min(len(in), lim.MaxInline+1)
+	from := min(g.seen, reach)
+	lf, searched := findLineFeed(in[from:reach])
+	if lf < 0 {
+		g.seen = from + searched
+		if len(in) > lim.MaxInline {
+			return args[:0], 0, ErrInlineTooBig
+		}
+		return args[:0], 0, ""
+	}
+	*g = Guard{}
+	line := in[:from+lf]
+	n = len(line) + 1
+	if last := len(line) - 1; last >= 0 && line[last] == '\r' {
+		line = line[:last]
+	}
+	out, ok := splitWords(line, args)
+	if !ok {
+		return args[:0], 0, ErrUnbalanced
+	}
+	return out, n, ""
+}
+
+// findLineFeed returns the index of the line feed that Redis would find in b, or
+// -1, and how many bytes need no second look. Behind a NUL nothing is found.
+func findLineFeed(b []byte) (lf, searched int) {
+	if len(b) > 0 && b[0] == 0 {
+		return -1, 0
+	}
+	lf = bytes.IndexByte(b, '\n')
+	if lf >= 0 {
+		b = b[:lf]
+	}
+	if nul := bytes.IndexByte(b, 0); nul >= 0 {
+		return -1, nul
+	}
+	return lf, len(b)
+}
+
+// splitWords splits line as Redis' sdssplitargs does, into args; false means
+// unbalanced quotes. Words without quotes point into line, the others
+// share one new buffer, since a word is never longer than its spelling: the work
+// and the memory are linear in the line.
+func splitWords(line []byte, args [][]byte) (out [][]byte, ok bool) {
+	args = args[:0]
+	if words := countRuns(line); words > cap(args) {
+		args = make([][]byte, 0, words)
+	}
+	var unquoted []byte
+	for i := 0; i < len(line); {
+		if isSpace(line[i]) {
+			i++
+			continue
+		}
+		start := i
+		for i < len(line) && !endsWord(line[i]) && line[i] != '"' && line[i] != '\'' {
+			i++
+		}
+		if i == len(line) || endsWord(line[i]) {
+			args = append(args, line[start:i:i])
+			continue
+		}
+		if unquoted == nil {
+			unquoted = make([]byte, 0, len(line))
+		}
+		from := len(unquoted)
+		unquoted = append(unquoted, line[start:i]...)
+		if line[i] == '"' {
+			unquoted, i, ok = appendDoubleQuoted(unquoted, line, i+1)
+		} else {
+			unquoted, i, ok = appendSingleQuoted(unquoted, line, i+1)
+		}
+		if !ok {
+			return args, false
+		}
+		args = append(args, unquoted[from:len(unquoted):len(unquoted)])
+	}
+	return args, true
+}
+
+// countRuns returns the number of runs without blanks, no less than the words.
+func countRuns(line []byte) int {
+	runs := 0
+	blank := true
+	for _, c := range line {
+		next := isSpace(c)
+		if blank && !next {
+			runs++
+		}
+		blank = next
+	}
+	return runs
+}
+
+// appendDoubleQuoted appends what stands at line[i] up to the closing quote and
+// returns the index behind that. A quote may open anywhere in a word, but the one
+// that closes it also ends the word.
+func appendDoubleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {
+	for ; i < len(line); i++ {
+		switch {
+		case line[i] == '"':
+			return dst, i + 1, closesWord(line, i)
+		case line[i] != '\\' || i+1 == len(line):
+			dst = append(dst, line[i])
+		case i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
+			dst = append(dst, hexValue(line[i+2])<<4|hexValue(line[i+3]))
+			i += 3
+		default:
+			i++
+			dst = append(dst, escaped(line[i]))
+		}
+	}
+	return dst, i, false
+}
+
+// appendSingleQuoted is appendDoubleQuoted for single quotes, inside which only
+// the quote itself can be escaped.
+func appendSingleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {
+	for ; i < len(line); i++ {
+		switch {
+		case line[i] == '\'':
+			return dst, i + 1, closesWord(line, i)
+		case line[i] == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			i++
+		}
+		dst = append(dst, line[i])
+	}
+	return dst, i, false
+}
+
+// closesWord reports whether the quote at line[i] may close: a blank or the end
+// of the line must follow.
+func closesWord(line []byte, i int) bool {
+	return i+1 == len(line) || isSpace(line[i+1])
+}
+
+// escaped returns what a backslash and c stand for.
+func escaped(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	}
+	return c
+}
+
+// isSpace is C's isspace: the blanks that Redis skips before a word.
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// endsWord reports whether c ends a word outside quotes. Redis lets a vertical
+// tab and a form feed, which it skips before a word, be part of one.
+func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func hexValue(c byte) byte {
+	switch {
+	case c <= '9':
+		return c - '0'
+	case c <= 'F':
+		return c - 'A' + 10
+	}
+	return c - 'a' + 10
+}
+
+// IsCrossProtocol reports whether a command name is the first word of a line of
+// HTTP, sent by a browser that somebody has pointed at our port. Redis closes
+// such a connection before it looks at authentication, without a reply, and so
+// must the caller: a later line of the request may be a command.
+func IsCrossProtocol(name []byte) bool {
+	switch len(name) { // also keeps out longer words that are equal under Unicode folding
+	case len("post"):
+		return bytes.EqualFold(name, []byte("post"))
+	case len("host:"):
+		return bytes.EqualFold(name, []byte("host:"))
+	}
+	return false
+}
