@@ -122,7 +122,7 @@ func TestRetryCountsLeases(t *testing.T) {
 				early := k.call(t, t0.Add(due-1), peek("x", most, time.Second))
 				require.Equal(t, int64(1), early.Refused)
 				require.Equal(t, time.Duration(1), early.RetryAfter)
-				require.True(t, k.call(t, t0.Add(due-1), peek("0", most, time.Second)).Allowed() == (due == time.Second), "a member that holds a lease passes")
+				require.Equal(t, due == time.Second, k.call(t, t0.Add(due-1), peek("0", most, time.Second)).Allowed(), "a member that holds a lease passes")
 				if due < time.Duration(members)*time.Second {
 					require.True(t, k.call(t, t0.Add(due), peek("x", most, time.Second)).Allowed())
 				}

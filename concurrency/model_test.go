@@ -123,7 +123,9 @@ func (k traffic) play(t *testing.T, r *rand.Rand) {
 		}
 	}
 	t.Logf("%d of %d steps left a large set", large, k.steps)
-	require.Equal(t, k.most > 64, large > 0, "the form that this traffic is about")
+	if !testing.Short() {
+		require.Equal(t, k.most > 64, large > 0, "the form that this traffic is about")
+	}
 }
 
 // advance returns a pause: often none, often to the instant of an expiry.

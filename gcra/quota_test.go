@@ -50,8 +50,16 @@ func TestNewQuotaPer(t *testing.T) {
 
 func TestZeroRates(t *testing.T) {
 	for _, c := range [][2]int64{
-		{0, 60}, {30, 0}, {0, 0}, {1_000_000_001, 1}, {2_000_000_001, 2}, {math.MaxInt64, 1},
-		{math.MinInt64, 1}, {math.MinInt64, -1}, {-1_000_000_001, 1}, {math.MaxInt64, 60},
+		{0, 60},
+		{30, 0},
+		{0, 0},
+		{1_000_000_001, 1},
+		{2_000_000_001, 2},
+		{math.MaxInt64, 1},
+		{math.MinInt64, 1},
+		{math.MinInt64, -1},
+		{-1_000_000_001, 1},
+		{math.MaxInt64, 60},
 	} {
 		_, err := gcra.NewQuota(15, c[0], c[1])
 		require.ErrorIs(t, err, gcra.ErrZeroRate, "count %d, period %d", c[0], c[1])
