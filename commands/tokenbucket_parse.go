@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"errors"
-	"math"
 	"strconv"
 	"time"
 
@@ -102,7 +101,8 @@ type bucketWords struct {
 	capacity, count, period, quantity int64
 	has                               bucketWord
 	warmup, init, wait                int64
-	cold, block                       float64
+	cold                              float64
+	block                             []byte // as it was given
 }
 
 // read reads everything from the capacity on.
@@ -155,8 +155,8 @@ func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 		w.cold, err = parseFactor(arg)
 		return err
 	case wordBlock:
-		w.block, err = parseWait(arg)
-		return err
+		w.block = arg
+		return ""
 	}
 	n, ok := parseInt(arg)
 	switch {
@@ -207,7 +207,14 @@ func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Err
 		call.Init = w.init
 	}
 	if call.Block {
-		call.MaxWait = waitLimit(w.block, unit)
+		timeout, err := parseTimeout(w.block, unit)
+		if err != "" {
+			return err
+		}
+		call.MaxWait = timeout
+		if timeout == 0 {
+			call.MaxWait = tokenbucket.NoLimit
+		}
 	}
 	if call.Mode == tokenbucket.Warmup {
 		call.Warmup, call.Cold = inUnit(w.warmup, unit), w.cold
@@ -286,38 +293,4 @@ func parseFactor(b []byte) (float64, resp.Error) {
 		return 0, resp.ErrNotInteger
 	}
 	return f, ""
-}
-
-// parseWait reads the timeout of BLOCK, a decimal number of at least 0 that may
-// have a fraction and an exponent, as BLPOP reads its own.
-func parseWait(b []byte) (float64, resp.Error) {
-	for _, c := range b {
-		switch {
-		case c >= '0' && c <= '9', c == '.', c == '+', c == '-', c == 'e', c == 'E':
-		default:
-			return 0, resp.ErrTimeoutNotFloat
-		}
-	}
-	f, err := strconv.ParseFloat(string(b), 64)
-	switch {
-	case err != nil:
-		return 0, resp.ErrTimeoutNotFloat
-	case f < 0:
-		return 0, resp.ErrTimeoutNegative
-	}
-	return f, ""
-}
-
-// waitLimit turns a timeout of BLOCK into the longest wait that the caller
-// accepts: 0 stands for any. It is the nearest nanosecond, at least one, which is
-// exact for up to nine decimals and 104 days; the end of int64 holds the rest.
-func waitLimit(timeout float64, unit time.Duration) time.Duration {
-	ns := math.Round(timeout * float64(unit))
-	switch {
-	case timeout == 0 || ns >= math.MaxInt64:
-		return tokenbucket.NoLimit
-	case ns < 1:
-		return 1
-	}
-	return time.Duration(ns)
 }

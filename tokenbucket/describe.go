@@ -1,0 +1,54 @@
+package tokenbucket
+
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Describe calls emit with each field of a stored value, as RL.INFO shows them: what
+// is stored (instants in nanoseconds since the Unix epoch, durations in nanoseconds,
+// counts as they stand at now), what is in use of it, and reset-ms. Limits that the
+// mode does not store are left out, and the permits of a Warmup bucket are in
+// millionths. value must pass [Check].
+func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) {
+	if mode.size() == 0 {
+		return
+	}
+	s := decode(mode, value)
+	s.settle(now)
+	switch mode {
+	case Greedy, Debt:
+		emit("tat-ns", int64(s.at))
+		emit("interval-ns", int64(s.interval))
+		if mode == Debt {
+			emit("capacity", s.capacity)
+		}
+		emit("debt-ns", int64(until(s.at, now)))
+	case Interval:
+		emit("last-ns", int64(s.at))
+		emit("count", s.count)
+		emit("period-ns", int64(s.period))
+		emit("used", s.used)
+	case Leaky:
+		emit("next-ns", int64(s.at))
+		emit("interval-ns", int64(s.interval))
+		emit("debt-ns", int64(until(s.at, now)))
+	case Warmup:
+		emit("next-ns", int64(s.at))
+		emit("warmup-ns", int64(s.warmup))
+		emit("stored-millionths", millionths(s.stored))
+		emit("capacity-millionths", millionths(s.most))
+		emit("debt-ns", int64(until(s.at, now)))
+	}
+	emit("reset-ms", limit.MillisUp(s.reset(now)))
+}
+
+// millionths returns permits in millionths, held at the end of int64.
+func millionths(permits float64) int64 {
+	const most = 1 << 63
+	if n := permits * 1e6; n < most {
+		return int64(n)
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,35 @@
+package tokenbucket
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// credit returns the batches that have come since the bucket was stored. A full
+// bucket has no phase: the call that takes from it next starts one.
+func (s *state) credit(now limit.Instant) {
+	if now > s.at {
+		batches := int64(now.Sub(s.at) / s.period)
+		s.used = max(0, limit.SatSub(s.used, limit.SatMul(batches, s.count)))
+		s.at = s.at.Add(times(s.period, batches))
+	}
+	if s.used == 0 {
+		s.at = now
+	}
+}
+
+// batchWait is how long it takes until at most spare tokens are in use: the start
+// of the batch that brings the last of the others.
+func (s *state) batchWait(now limit.Instant, spare int64) time.Duration {
+	if s.used <= spare {
+		return 0
+	}
+	batches := limit.CeilDiv(s.used-spare, s.count)
+	return max(0, plus(s.at.Sub(now), times(s.period, batches)))
+}
+
+// samePair reports whether the bucket refills as the call wants it.
+func (s *state) samePair(c *Call) bool {
+	return s.count == c.Count && s.period == c.Period
+}

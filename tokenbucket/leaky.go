@@ -1,0 +1,30 @@
+package tokenbucket
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// queue judges a call to a Leaky bucket. The units ahead are those whose slot has
+// not begun to pass; a call is refused when there is no room behind them for its
+// quantity, or when it would wait for longer than it said.
+func (s *state) queue(now limit.Instant, c *Call) (granted int64, after time.Duration) {
+	slot := until(s.at, now)
+	granted = c.Quantity
+	if c.Charge == Partial {
+		granted = min(granted, s.balance(now, c.Capacity))
+		if granted <= 0 {
+			return 0, s.wait(now, c.Capacity, 1)
+		}
+		return granted, orNoRetry(slot)
+	}
+	room := s.wait(now, c.Capacity, c.Quantity)
+	if c.Waits {
+		room = max(room, slot-c.MaxWait)
+	}
+	if room > 0 {
+		return 0, room
+	}
+	return granted, orNoRetry(slot)
+}
