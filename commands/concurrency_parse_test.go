@@ -132,7 +132,7 @@ func TestParseLeaseIntegers(t *testing.T) {
 func TestParseLeaseAllocatesNothing(t *testing.T) {
 	args := throttleArgs("k", "2", "10", "m", "MS", "BLOCK", "1.5")
 	var c concurrency.Call
-	require.Zero(t, testing.AllocsPerRun(100, func() { parseLeaseAcquire(args, 0, &c) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseLeaseAcquire(args, 0, &c) }))
 }
 
 // FuzzParseLeaseAcquire: whatever the arguments are, what comes out is a sound call

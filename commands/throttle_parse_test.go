@@ -137,7 +137,7 @@ func TestParseThrottleClause(t *testing.T) {
 func TestParseThrottleAllocatesNothing(t *testing.T) {
 	args := throttleArgs("k", "15", "30", "60", "1")
 	var c throttleCall
-	require.Zero(t, testing.AllocsPerRun(100, func() { parseThrottle(args, &c) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseThrottle(args, &c) }))
 }
 
 // FuzzParseThrottle: integers are what strconv takes for them, an error names the
