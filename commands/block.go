@@ -127,7 +127,7 @@ func (w *wait) end(st Store) {
 func (c *Ctx) replyDecision(d limit.Decision, err error, millis bool) {
 	c.fail = err != nil
 	if err == nil {
-		c.decided(d)
+		c.decided(c.Args[1], &d)
 	}
 	writeDecision(c.W, d, err, millis)
 }

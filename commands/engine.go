@@ -41,10 +41,11 @@ type Engine struct {
 	table *Table
 	log   *slog.Logger
 
-	limits  atomic.Pointer[Limits]
-	auth    authGuard
-	clients registry
-	rate    rate
+	limits      atomic.Pointer[Limits]
+	auth        authGuard
+	clients     registry
+	rate        rate
+	sinceHalved time.Duration // touched by Tick only
 
 	lanesMu sync.Mutex
 	lanes   []*Lane // guarded by lanesMu; never shrinks

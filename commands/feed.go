@@ -39,6 +39,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	}
 	next, consumed := s.batch(l, in)
 	l.flushRun()
+	l.flushTop()
 	s.noteCommand(l.ctx.Cmd)
 	l.Store.Leave()
 	s.notePartial(int64(now), next == transport.Read && consumed < len(in))

@@ -3,6 +3,7 @@ package commands
 import (
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -20,6 +21,8 @@ type Lane struct {
 	throttle throttleCall
 	window   slidingwindow.Call
 	bucket   tokenbucket.Call
+	lease    concurrency.Call
+	multi    multiArgs
 
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.
@@ -27,6 +30,11 @@ type Lane struct {
 	runLen    int64
 	runDenied int64
 	sample    int // commands until the next timed one
+
+	// What RL.TOP shows: the tables, and the keys of this batch on their way there.
+	denied, calls topTable
+	noted, called [][]byte
+	untilCall     int
 
 	counts []counter // by command id
 	hits   atomic.Int64

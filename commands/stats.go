@@ -30,11 +30,12 @@ func (l *Lane) count(cmd *Command) {
 	l.runLen++
 }
 
-// decided notes the outcome of a limiter command.
-func (c *Ctx) decided(d limit.Decision) {
+// decided notes the outcome of a limiter command for key.
+func (c *Ctx) decided(key []byte, d *limit.Decision) {
 	if d.Refused != 0 {
 		c.runDenied++
 	}
+	c.note(key, d.Refused != 0)
 }
 
 // flushRun adds the current run to the counters, at the end of a batch or when
@@ -127,4 +128,19 @@ func (r *rate) reset() {
 }
 
 // Tick is called once in every period d, for figures that need a rhythm.
-func (e *Engine) Tick(d time.Duration) { e.rate.tick(e.commandsProcessed(), d) }
+func (e *Engine) Tick(d time.Duration) {
+	e.rate.tick(e.commandsProcessed(), d)
+	if e.sinceHalved += d; e.sinceHalved < topHalfLife {
+		return
+	}
+	e.sinceHalved = 0
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		l.denied.halve()
+		l.calls.halve()
+	}
+}
+
+// topHalfLife is after how long RL.TOP has forgotten half of what it saw.
+const topHalfLife = time.Minute

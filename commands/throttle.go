@@ -40,7 +40,7 @@ func throttle(c *Ctx) {
 		c.Fail(storeError(err))
 		return
 	}
-	c.decided(d)
+	c.decided(c.Args[1], &d)
 	c.W.FiveInts(d.Refused, d.Limit, d.Remaining, gcra.RetrySeconds(d), limit.CellSeconds(d.ResetAfter))
 }
 

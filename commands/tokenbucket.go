@@ -29,7 +29,7 @@ func acquire(c *Ctx) {
 	}
 	d, err := c.Store.Acquire(c.S.selected(), c.Args[1], call)
 	if call.Block && !c.S.exclusive && err == nil && d.Refused == 0 && d.RetryAfter > 0 {
-		c.decided(d)
+		c.decided(c.Args[1], &d)
 		c.serveOut(d, *call)
 		return
 	}

@@ -1,0 +1,247 @@
+package commands
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+func multiCommands() []*Command {
+	return []*Command{{
+		Name: "rl.multi", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagMovableKeys,
+		Keys: KeySpec{Find: multiKeys}, Categories: CatRateLimit, Group: "ratelimit",
+		Summary: "Charges several limits at one instant, all of them or none.",
+		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
+			"TB capacity count period [quantity] [mode]> [MS] [PEEK] [WITHDETAILS]",
+		Since: "1.0.0", Complexity: "O(N) of the clauses",
+		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: rlMulti,
+	}}
+}
+
+// multiArgs is a parsed RL.MULTI. Its slices are a lane's scratch.
+type multiArgs struct {
+	clauses []Clause
+	details []limit.Decision
+	calls   []clauseCalls
+	millis  bool
+	peek    bool
+	detail  bool
+}
+
+// clauseCalls is where the calls live that a clause points to.
+type clauseCalls struct {
+	throttle throttleCall
+	window   slidingwindow.Call
+	bucket   tokenbucket.Call
+}
+
+// multiKeys finds the keys of RL.MULTI for COMMAND GETKEYS and for transactions.
+func multiKeys(args [][]byte) ([]int, bool) {
+	if len(args) < 2 {
+		return nil, false
+	}
+	n, ok := parseInt(args[1])
+	if !ok || n < 1 || n > int64(len(args)-2) {
+		return nil, false
+	}
+	at := make([]int, n)
+	for i := range at {
+		at[i] = i + 2
+	}
+	return at, true
+}
+
+func rlMulti(c *Ctx) {
+	m := &c.multi
+	if err := m.parse(c.Args[1:], c.engine.Limits().LogMaxEntries); err != "" {
+		c.Fail(err)
+		return
+	}
+	refused, err := c.Store.Multi(c.S.selected(), m.clauses, m.details)
+	if err != nil {
+		c.Fail(storeError(err))
+		return
+	}
+	d := m.binding(refused)
+	c.runDenied += d.Refused
+	for i := range m.details {
+		c.note(m.clauses[i].Key, m.details[i].Refused != 0)
+	}
+	if !m.detail {
+		writeDecision(c.W, d, nil, m.millis)
+		return
+	}
+	c.W.Array(2)
+	writeDecision(c.W, d, nil, m.millis)
+	c.W.Array(len(m.details))
+	for _, d := range m.details {
+		writeDecision(c.W, d, nil, m.millis)
+	}
+}
+
+// parse reads `numkeys key [key ...] clause [clause ...] [MS] [PEEK] [WITHDETAILS]`.
+func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
+	n, ok := parseInt(args[0])
+	switch {
+	case !ok:
+		return resp.ErrNotInteger
+	case n < 1:
+		return resp.ErrNumkeys
+	case n > int64(len(args)-1):
+		return resp.ErrNumkeysArgs
+	}
+	keys, rest := args[1:1+n], args[1+n:]
+	rest, err := m.options(rest)
+	if err != "" {
+		return err
+	}
+	if countClauses(rest) != len(keys) {
+		return resp.ErrClauseCount
+	}
+	if hasDuplicate(keys) {
+		return resp.ErrDuplicateKey
+	}
+	m.grow(len(keys))
+	for i, key := range keys {
+		end := 1
+		for end < len(rest) && clauseWord(rest[end]) == 0 {
+			end++
+		}
+		if err := m.clause(i, key, rest[:end], logMax); err != "" {
+			return err
+		}
+		rest = rest[end:]
+	}
+	return ""
+}
+
+// options cuts the options of the whole command off the end of args.
+func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
+	m.millis, m.peek, m.detail = false, false, false
+	for len(args) > 0 {
+		var option *bool
+		switch last := args[len(args)-1]; {
+		case isWord(last, "MS"):
+			option = &m.millis
+		case isWord(last, "PEEK"):
+			option = &m.peek
+		case isWord(last, "WITHDETAILS"):
+			option = &m.detail
+		default:
+			return args, ""
+		}
+		if *option {
+			return nil, resp.ErrSyntax
+		}
+		*option = true
+		args = args[:len(args)-1]
+	}
+	return args, ""
+}
+
+// clauseWord returns the first letter of the word that begins a clause, else 0.
+func clauseWord(b []byte) byte {
+	for _, w := range []string{"CL", "SW", "TB"} {
+		if isWord(b, w) {
+			return w[0]
+		}
+	}
+	return 0
+}
+
+// countClauses is the number of clauses, or -1 if something comes before them.
+func countClauses(args [][]byte) int {
+	if len(args) > 0 && clauseWord(args[0]) == 0 {
+		return -1
+	}
+	n := 0
+	for _, a := range args {
+		if clauseWord(a) != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// hasDuplicate reports whether two keys are equal. Beyond a few keys it is worth a
+// map: with thousands, comparing all pairs would hold up the loop.
+func hasDuplicate(keys [][]byte) bool {
+	if len(keys) > 16 {
+		seen := make(map[string]struct{}, len(keys))
+		for _, k := range keys {
+			seen[string(k)] = struct{}{}
+		}
+		return len(seen) < len(keys)
+	}
+	for i, k := range keys {
+		for _, other := range keys[:i] {
+			if bytes.Equal(k, other) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (m *multiArgs) grow(n int) {
+	if n > cap(m.clauses) {
+		m.clauses = make([]Clause, n)
+		m.details = make([]limit.Decision, n)
+		m.calls = make([]clauseCalls, n)
+	}
+	m.clauses, m.details, m.calls = m.clauses[:n], m.details[:n], m.calls[:n]
+}
+
+// clause parses the i-th clause, its word included.
+func (m *multiArgs) clause(i int, key []byte, args [][]byte, logMax int64) resp.Error {
+	unit := time.Second
+	if m.millis {
+		unit = time.Millisecond
+	}
+	calls := &m.calls[i]
+	m.clauses[i] = Clause{Key: key, Peek: m.peek}
+	switch clause := &m.clauses[i]; clauseWord(args[0]) {
+	case 'C':
+		clause.Quota = &calls.throttle.quota
+		err := parseThrottleClause(args[1:], unit, &calls.throttle)
+		clause.Quantity = calls.throttle.quantity
+		return err
+	case 'S':
+		clause.Window = &calls.window
+		return parseWindowClause(key, args[1:], unit, logMax, &calls.window)
+	default:
+		clause.Bucket = &calls.bucket
+		return parseBucketClause(args[1:], unit, &calls.bucket)
+	}
+}
+
+// binding is the answer as a whole: the limit that leaves least, among the refused
+// ones if there are any, with the longest times.
+func (m *multiArgs) binding(refused bool) limit.Decision {
+	d := limit.Decision{RetryAfter: limit.NoRetry}
+	chosen, never := false, false
+	for _, detail := range m.details {
+		d.ResetAfter = max(d.ResetAfter, detail.ResetAfter)
+		if refused && detail.Refused == 0 {
+			continue
+		}
+		if !chosen || detail.Remaining < d.Remaining {
+			d.Limit, d.Remaining, chosen = detail.Limit, detail.Remaining, true
+		}
+		never = never || detail.RetryAfter == limit.NoRetry
+		d.RetryAfter = max(d.RetryAfter, detail.RetryAfter)
+	}
+	if refused {
+		d.Refused = 1
+		if never {
+			d.RetryAfter = limit.NoRetry
+		}
+	} else {
+		d.RetryAfter = limit.NoRetry
+	}
+	return d
+}
