@@ -180,7 +180,7 @@ func bucketReply(d *limit.Decision, millis bool) []any {
 // multi plays the TB clauses of an RL.MULTI that did not fail.
 func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 	t.Helper()
-	m := splitMulti(args)
+	m := cutMulti(args)
 	five, ok := step.want[0].([]any)
 	require.True(t, ok)
 	var details []any
@@ -219,8 +219,8 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 	}
 }
 
-// multiCall is an RL.MULTI, cut into its parts.
-type multiCall struct {
+// recordedMulti is an RL.MULTI, cut into its parts.
+type recordedMulti struct {
 	keys    [][]byte
 	clauses [][][]byte // each with its family word
 	unit    time.Duration
@@ -228,7 +228,7 @@ type multiCall struct {
 	details bool
 }
 
-func splitMulti(args [][]byte) (m multiCall) {
+func cutMulti(args [][]byte) (m recordedMulti) {
 	n, _ := parseInt(args[0])
 	m.keys, args, m.unit = args[1:n+1], args[n+1:], time.Second
 	for {
@@ -248,7 +248,7 @@ func splitMulti(args [][]byte) (m multiCall) {
 	}
 }
 
-func (m *multiCall) cut(args [][]byte) {
+func (m *recordedMulti) cut(args [][]byte) {
 	for i, arg := range args {
 		if isWord(arg, "CL") || isWord(arg, "SW") || isWord(arg, "TB") {
 			m.clauses = append(m.clauses, args[i:i:i])

@@ -261,5 +261,5 @@ func TestParseBucketClause(t *testing.T) {
 func TestParseAcquireAllocatesNothing(t *testing.T) {
 	args := acquireArgs("k 100 10 1 3 INTERVAL WAIT 5 MS")
 	var call tokenbucket.Call
-	require.Zero(t, testing.AllocsPerRun(100, func() { parseAcquire(args, &call) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseAcquire(args, &call) }))
 }

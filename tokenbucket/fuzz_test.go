@@ -20,7 +20,8 @@ func FuzzDecide(f *testing.F) {
 	f.Add(uint8(4), encode(int64(math.MaxInt64), int64(1)), int64(0), uint16(0x1d), int64(math.MaxInt64), int64(1), int64(1), int64(math.MinInt64), int64(1), int64(0), int64(1), 3.0)
 	f.Add(uint8(5), encode(int64(math.MinInt64), 1.5, 2.5, int64(1<<61)), int64(epoch), uint16(0x05), int64(3), int64(1), int64(1e6), int64(3), int64(3), int64(math.MaxInt64), int64(1<<61), 1e18)
 	f.Fuzz(func(t *testing.T, mode uint8, value []byte, now int64, choice uint16,
-		capacity, count, period, quantity, initial, maxWait, warmup int64, cold float64) {
+		capacity, count, period, quantity, initial, maxWait, warmup int64, cold float64,
+	) {
 		decideAnything(t, tokenbucket.Mode(mode), value, limit.Instant(now), &tokenbucket.Call{
 			Mode: tokenbucket.Mode(choice % 8), Charge: tokenbucket.Charge(choice >> 3 & 3),
 			Waits: choice>>5&1 != 0, Denied: choice>>6&1 != 0,

@@ -3,7 +3,6 @@ package tokenbucket_test
 import (
 	"testing"
 
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/tokenbucket"
 	"github.com/stretchr/testify/require"
 )
@@ -47,7 +46,7 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(mode.String(), func(b *testing.B) {
 			c := busy(mode)
 			var p tokenbucket.Plan
-			value, current, now := make([]byte, 0, 32), tokenbucket.None, limit.Instant(epoch)
+			value, current, now := make([]byte, 0, 32), tokenbucket.None, epoch
 			b.ReportAllocs()
 			for b.Loop() {
 				now += 1e7 / 2 * 3 / 2

@@ -92,9 +92,14 @@ func TestGreedyReserves(t *testing.T) {
 	for i, r := range []struct {
 		at, wait, retry time.Duration
 	}{
-		{at: 0}, {at: 0}, {at: 0, wait: 100 * ms}, {at: 0, wait: 200 * ms},
-		{at: 0, retry: 50 * ms}, {at: 0, retry: 50 * ms},
-		{at: 50 * ms, wait: 250 * ms}, {at: 100 * ms, retry: 50 * ms},
+		{at: 0},
+		{at: 0},
+		{at: 0, wait: 100 * ms},
+		{at: 0, wait: 200 * ms},
+		{at: 0, retry: 50 * ms},
+		{at: 0, retry: 50 * ms},
+		{at: 50 * ms, wait: 250 * ms},
+		{at: 100 * ms, retry: 50 * ms},
 	} {
 		d := k.do(t, epoch.Add(r.at), c)
 		require.Equal(t, r.retry > 0, !d.Allowed(), "row %d", i)
