@@ -13,3 +13,9 @@ func (o Options) With(storage string) Options {
 	o.newTable = storages[storage]
 	return o
 }
+
+// WithSources returns o with these in place of the system's clocks, in nanoseconds.
+func (o ClockOptions) WithSources(wall, mono, boot func() int64) ClockOptions {
+	o.sources = &clockSources{wall: wall, mono: mono, boot: boot}
+	return o
+}

@@ -1,0 +1,185 @@
+package keyspace_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// asked is a call as porcupine sees it: the instant it was decided at belongs to
+// the input, because the stepped clock and the shard fix it, and the model is then
+// deterministic.
+type asked struct {
+	key      int
+	quantity int64
+	at       limit.Instant
+}
+
+// throttleModel is one key: its TAT. A call must be answered as a fresh decision
+// on the TAT that the calls before it left.
+func throttleModel(q *gcra.Quota) porcupine.Model {
+	return porcupine.Model{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			byKey := map[int][]porcupine.Operation{}
+			for _, op := range history {
+				k := op.Input.(asked).key
+				byKey[k] = append(byKey[k], op)
+			}
+			var parts [][]porcupine.Operation
+			for _, part := range byKey {
+				parts = append(parts, part)
+			}
+			return parts
+		},
+		Init: func() any { return limit.Instant(0) },
+		Step: func(state, input, output any) (bool, any) {
+			in, tat := input.(asked), state.(limit.Instant)
+			next, d, write := gcra.Decide(tat, in.at, q, in.quantity)
+			if !write {
+				next = tat
+			}
+			return d == output.(limit.Decision), next
+		},
+	}
+}
+
+// TestThrottleIsLinearizable has 32 goroutines call the same few keys while the
+// clock is stepped and the sweeper runs, and lets porcupine look for an order of
+// the calls that explains every answer.
+func TestThrottleIsLinearizable(t *testing.T) {
+	overStorages(t, func(t *testing.T, o keyspace.Options) {
+		seeds := 4
+		if testing.Short() {
+			seeds = 1
+		}
+		for seed := range seeds {
+			history, q := throttleHistory(t, o, uint64(seed))
+			require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(throttleModel(q), history, 60*time.Second), "seed %d", seed)
+		}
+	})
+}
+
+func throttleHistory(t *testing.T, o keyspace.Options, seed uint64) ([]porcupine.Operation, *gcra.Quota) {
+	const clients, calls, keys = 32, 400, 40
+	ks, _, clock := open(t, o)
+	q, err := gcra.NewQuota(4, 10, 1)
+	require.NoError(t, err)
+	var ticks atomic.Int64
+	histories := make([][]porcupine.Operation, clients)
+	var wg sync.WaitGroup
+	for c := range clients {
+		wg.Go(func() {
+			v, rng := ks.NewView(), rand.New(rand.NewPCG(seed, uint64(c)))
+			for i := range calls {
+				if i%8 == 0 {
+					clock.Advance(time.Duration(rng.Int64N(int64(5 * time.Millisecond))))
+				}
+				if i%100 == 0 {
+					ks.Sweep(64)
+				}
+				k, n := rng.IntN(keys), rng.Int64N(4)-1
+				v.Refresh()
+				call := ticks.Add(1)
+				d, err := v.Throttle(0, key(k), &q, n)
+				at := v.Now() // the shard may have been later than the batch
+				if err != nil {
+					t.Error(err)
+				}
+				histories[c] = append(histories[c], porcupine.Operation{
+					ClientId: c, Input: asked{k, n, at}, Call: call, Output: d, Return: ticks.Add(1),
+				})
+			}
+		})
+	}
+	wg.Wait()
+	var all []porcupine.Operation
+	for _, h := range histories {
+		all = append(all, h...)
+	}
+	return all, &q
+}
+
+// TestNeverOverAdmits calls with the real clock from 32 goroutines and checks each
+// pair of admitted calls of a key: between them no more may have been admitted than
+// the limit and what the time allowed in addition.
+func TestNeverOverAdmits(t *testing.T) {
+	const clients, calls, keys = 32, 3000, 4
+	overStorages(t, func(t *testing.T, o keyspace.Options) {
+		o.Clock = keyspace.NewSystemClock(keyspace.ClockOptions{})
+		ks := keyspace.New(o)
+		t.Cleanup(ks.Close)
+		q, err := gcra.NewQuotaPer(9, 1, 1, 50*time.Microsecond)
+		require.NoError(t, err)
+		begun := time.Now()
+		histories := make([][]admission, clients)
+		var wg sync.WaitGroup
+		for c := range clients {
+			wg.Go(func() {
+				v, rng := ks.NewView(), rand.New(rand.NewPCG(uint64(c), 9))
+				for range calls {
+					k := rng.IntN(keys)
+					call := time.Since(begun)
+					v.Refresh()
+					d, err := v.Throttle(0, key(k), &q, 1)
+					back := time.Since(begun)
+					if err != nil {
+						t.Error(err)
+					}
+					if d.Allowed() {
+						histories[c] = append(histories[c], admission{k, call, back})
+					}
+				}
+			})
+		}
+		wg.Wait()
+		byKey := make([][]admission, keys)
+		for _, h := range histories {
+			for _, a := range h {
+				byKey[a.key] = append(byKey[a.key], a)
+			}
+		}
+		for k, admitted := range byKey {
+			require.NoError(t, overAdmission(admitted, 10, 50*time.Microsecond), "key %d", k)
+			require.Greater(t, len(admitted), 10)
+		}
+	})
+}
+
+type admission struct {
+	key       int
+	call, end time.Duration
+}
+
+// overAdmission returns an error if in some span more was admitted than most at
+// once and one per interval in addition. A call was decided between its call and
+// its end, so of the span from the call of one to the end of another the calls
+// count that lie in it wholly.
+func overAdmission(a []admission, most int, interval time.Duration) error {
+	slices.SortFunc(a, func(x, y admission) int { return cmp.Compare(x.end, y.end) })
+	for i := range a {
+		within := 0
+		for j := range a {
+			if a[j].call < a[i].call {
+				continue
+			}
+			within++
+			span := a[j].end - a[i].call
+			if allowed := most + int(span/interval); within > allowed {
+				return fmt.Errorf("%d admitted within %v, %d allowed", within, span, allowed)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package keyspace_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// clauses are one limit of each kind: 16 cells, 10 units per minute, 10 tokens.
+func clauses(t testing.TB, cells, units, tokens int64) []keyspace.Clause {
+	return []keyspace.Clause{
+		{Key: []byte("cl"), Quota: quota(t), Quantity: cells},
+		{Key: []byte("sw"), Window: windowIn(slidingwindow.Fixed, units)},
+		{Key: []byte("tb"), Bucket: bucket(tokenbucket.Greedy, tokens)},
+	}
+}
+
+func multi(t testing.TB, v *keyspace.View, c []keyspace.Clause) (bool, []limit.Decision) {
+	details := make([]limit.Decision, len(c))
+	refused, err := v.Multi(0, c, details)
+	require.NoError(t, err)
+	return refused, details
+}
+
+func TestMultiIsAllOrNothing(t *testing.T) {
+	overStorages(t, func(t *testing.T, o keyspace.Options) {
+		_, v, _ := open(t, o)
+		refused, details := multi(t, v, clauses(t, 1, 2, 3))
+		require.False(t, refused)
+		require.Equal(t, int64(15), details[0].Remaining)
+		require.Equal(t, int64(8), details[1].Remaining)
+		require.Equal(t, int64(7), details[2].Remaining)
+
+		for _, c := range [][]keyspace.Clause{clauses(t, 16, 1, 1), clauses(t, 1, 9, 1), clauses(t, 1, 1, 8)} {
+			refused, details = multi(t, v, c)
+			require.True(t, refused)
+			n := 0
+			for i := range details {
+				n += int(details[i].Refused)
+			}
+			require.Equal(t, 1, n, "the others would have passed")
+			require.Equal(t, int64(15), details[0].Remaining, "as a peek answers")
+			require.Equal(t, int64(8), details[1].Remaining)
+			require.Equal(t, int64(7), details[2].Remaining)
+			require.Equal(t, 2*time.Second, details[0].ResetAfter)
+		}
+		refused, _ = multi(t, v, clauses(t, 15, 8, 7))
+		require.False(t, refused, "nothing was consumed meanwhile")
+	})
+}
+
+func TestMultiPeeks(t *testing.T) {
+	_, v, _ := open(t, keyspace.Options{})
+	c := clauses(t, 1, 2, 3)
+	for i := range c {
+		c[i].Peek = true
+	}
+	refused, details := multi(t, v, c)
+	require.False(t, refused)
+	require.Equal(t, int64(16), details[0].Remaining)
+	require.Equal(t, int64(10), details[1].Remaining)
+	require.Equal(t, int64(10), details[2].Remaining)
+	require.Zero(t, v.Len(0))
+	require.Equal(t, slidingwindow.Whole, c[1].Window.Charge, "the caller's calls are as they were")
+	require.Equal(t, tokenbucket.Whole, c[2].Bucket.Charge)
+}
+
+func TestMultiDeniedStoresWhatADenialStores(t *testing.T) {
+	_, v, _ := open(t, keyspace.Options{})
+	c := clauses(t, 17, 1, 1)
+	c[2].Bucket.Init = 4
+	refused, details := multi(t, v, c)
+	require.True(t, refused)
+	require.Equal(t, int64(4), details[2].Remaining)
+	require.Equal(t, 1, v.Len(0), "the key with INIT")
+	require.True(t, v.Exists(0, []byte("tb")))
+	require.False(t, c[2].Bucket.Denied)
+
+	_, err := v.Acquire(0, []byte("tb"), bucket(tokenbucket.Greedy, 4))
+	require.NoError(t, err)
+	c[2].Bucket.Interval, c[2].Bucket.Count = time.Second/2, 2
+	refused, _ = multi(t, v, c)
+	require.True(t, refused)
+	at, _, _ := v.Expiry(0, []byte("tb"))
+	require.Equal(t, t0.Add(5*time.Second).Add(time.Hour), at, "ten tokens of debt at the new rate, and what INIT adds")
+}
+
+func TestMultiErrorsStoreNothing(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{})
+	details := make([]limit.Decision, 3)
+	require.NoError(t, v.Put(0, []byte("tb"), keyspace.String, []byte("x"), keyspace.NoExpiry))
+	_, err := v.Multi(0, clauses(t, 1, 1, 1), details)
+	require.ErrorIs(t, err, limit.ErrWrongType)
+	require.Equal(t, 1, v.Len(0))
+	v.FlushAll()
+
+	require.NoError(t, v.Put(0, []byte("cl"), keyspace.String, []byte("x"), keyspace.NoExpiry))
+	_, err = v.Multi(0, clauses(t, 1, 1, 1), details)
+	require.ErrorIs(t, err, limit.ErrNotInteger)
+	require.Equal(t, 1, v.Len(0))
+	require.NoError(t, v.Put(0, []byte("cl"), keyspace.String, []byte("1"), keyspace.NoExpiry))
+
+	ks.SetMaxMemory(1)
+	_, err = v.Multi(0, clauses(t, 1, 1, 1), details)
+	require.ErrorIs(t, err, limit.ErrFull)
+	require.Equal(t, keyspace.String, v.Kind(0, []byte("cl")))
+	ks.SetMaxMemory(0)
+	refused, _ := multi(t, v, clauses(t, 1, 1, 1))
+	require.False(t, refused)
+	ks.SetMaxMemory(1)
+	refused, _ = multi(t, v, clauses(t, 1, 1, 1))
+	require.False(t, refused, "keys that exist go on")
+}
+
+func TestMultiInsideHold(t *testing.T) {
+	_, v, c := open(t, keyspace.Options{})
+	v.Hold(refs("cl", "sw", "tb"))
+	c.Advance(time.Hour)
+	refused, _ := multi(t, v, clauses(t, 1, 1, 1))
+	require.False(t, refused)
+	at, _, _ := v.Expiry(0, []byte("cl"))
+	require.Equal(t, t0.Add(2*time.Second), at, "at the instant of the Hold")
+	v.Release()
+	refused, _ = multi(t, v, clauses(t, 1, 1, 1))
+	require.False(t, refused)
+}

@@ -1,0 +1,89 @@
+package keyspace_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+func TestSweep(t *testing.T) {
+	overStorages(t, func(t *testing.T, o keyspace.Options) {
+		ks, v, c := open(t, o)
+		const n = 20_000
+		for i := range n {
+			at := t0.Add(time.Duration(1+i%4) * time.Second)
+			require.NoError(t, v.Put(i%3, key(i), keyspace.String, make([]byte, i%50), at))
+		}
+		require.Zero(t, ks.Sweep(n).Removed)
+		for round := range 4 {
+			c.Advance(time.Second)
+			removed, looked := 0, 0
+			for removed < n/4 {
+				s := ks.Sweep(500)
+				require.LessOrEqual(t, s.Looked, 500)
+				require.Positive(t, s.Looked)
+				removed += s.Removed
+				looked += s.Looked
+				require.LessOrEqual(t, looked, 10*n, "every part has its turn")
+			}
+			require.Equal(t, n/4*(3-round), v.Len(0)+v.Len(1)+v.Len(2))
+		}
+		require.Equal(t, int64(n), ks.Stats().Expired)
+		require.Zero(t, ks.Sweep(1000).Looked)
+	})
+}
+
+func TestSweepReachesEveryDatabase(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{Shards: 1})
+	for i := range 1000 {
+		require.NoError(t, v.Put(0, key(i), keyspace.String, nil, keyspace.NoExpiry))
+	}
+	for db := 1; db < 16; db++ {
+		for i := range 100 {
+			require.NoError(t, v.Put(db, key(i), keyspace.String, nil, t0.Add(1)))
+		}
+	}
+	c.Advance(1)
+	removed, looked := 0, 0
+	for removed < 1500 {
+		s := ks.Sweep(64)
+		removed += s.Removed
+		looked += s.Looked
+		require.Less(t, looked, 10_000)
+	}
+}
+
+// TestRun lets housekeeping run in bubble time with a real clock's shape: what has
+// expired goes without anybody asking for it, and Run ends with its context.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ks := keyspace.New(keyspace.Options{Clock: keyspace.NewSystemClock(keyspace.ClockOptions{}.WithSources(
+			func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }))})
+		defer ks.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			ks.Run(ctx)
+			close(ended)
+		}()
+		v := ks.NewView()
+		for i := range 1000 {
+			_, err := v.Throttle(0, fmt.Append(nil, i), quota(t), 1)
+			require.NoError(t, err)
+		}
+		time.Sleep(1900 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, 1000, v.Len(0))
+		time.Sleep(300 * time.Millisecond)
+		synctest.Wait()
+		require.Zero(t, v.Len(0))
+		cancel()
+		<-ended
+	})
+}
