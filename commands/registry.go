@@ -42,12 +42,6 @@ func (r *registry) get(id int64) *Session {
 	return r.sessions[id]
 }
 
-func (r *registry) len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.sessions)
-}
-
 // list returns the sessions in the order they came.
 func (r *registry) list() []*Session {
 	r.mu.Lock()

@@ -128,8 +128,13 @@ var sizeUnits = []struct {
 	suffix string
 	factor int64
 }{
-	{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30},
-	{"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1},
+	{"kb", 1 << 10},
+	{"mb", 1 << 20},
+	{"gb", 1 << 30},
+	{"k", 1e3},
+	{"m", 1e6},
+	{"g", 1e9},
+	{"b", 1},
 }
 
 func (k size) parse(v string) (string, error) {

@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// quietPeer is the transport's end of a connection that nobody listens to.
+type quietPeer struct{}
+
+func (quietPeer) Wake()                {}
+func (quietPeer) Abort()               {}
+func (quietPeer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (quietPeer) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// bench is a session of an in-process server without sockets.
+type bench struct {
+	session transport.Session
+	lane    transport.Lane
+	out     []byte
+}
+
+func newBench(tb testing.TB) *bench {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, l.Close()) })
+	s, err := server.New(server.DefaultConfig(), server.Options{Listeners: []net.Listener{l}})
+	require.NoError(tb, err)
+	session, farewell := s.Engine().Open(quietPeer{})
+	require.Empty(tb, farewell)
+	return &bench{session: session, lane: s.Engine().NewLane(), out: make([]byte, 0, 1<<16)}
+}
+
+// feed runs a packet and returns the replies.
+func (b *bench) feed(packet []byte) []byte {
+	turn := b.session.Feed(b.lane, packet, b.out[:0])
+	b.out = turn.Out
+	return turn.Out
+}
+
+// frame encodes a command as clients send it.
+func frame(args ...string) []byte {
+	f := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		f = fmt.Appendf(f, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return f
+}
+
+var hotCommands = map[string][]string{
+	"PING":       {"PING"},
+	"GET":        {"GET", "cell"},
+	"CLThrottle": {"CL.THROTTLE", "cell", "15", "30", "60", "1"},
+	"SWCounter":  {"SW.ALLOW", "counter", "1000000", "60", "1"},
+	"SWFixed":    {"SW.ALLOW", "fixed", "1000000", "60", "1", "FIXED"},
+	"TBGreedy":   {"TB.ACQUIRE", "greedy", "100", "1000000", "1", "1"},
+	"TBInterval": {"TB.ACQUIRE", "interval", "100", "1000", "1", "1", "INTERVAL"},
+	"TBLeaky":    {"TB.ACQUIRE", "leaky", "100", "1000000", "1", "1", "LEAKY"},
+}
+
+// TestHotPathsAllocateNothing holds every fast command to 0 allocations from bytes
+// in to bytes out.
+func TestHotPathsAllocateNothing(t *testing.T) {
+	b := newBench(t)
+	b.feed(frame("CL.THROTTLE", "cell", "15", "30", "60", "1"))
+	for name, args := range hotCommands {
+		packet := frame(args...)
+		require.NotEqual(t, byte('-'), b.feed(packet)[0], "%s: %s", name, b.out)
+		require.Zero(t, testing.AllocsPerRun(1000, func() { b.feed(packet) }), name)
+	}
+}
+
+// BenchmarkFeed measures a pipeline of 32 equal commands over 100,000 keys from
+// bytes in to bytes out; one operation is one command.
+func BenchmarkFeed(b *testing.B) {
+	for name, args := range hotCommands {
+		b.Run(name, func(b *testing.B) {
+			const depth = 32
+			s := newBench(b)
+			packets := make([][]byte, 3125)
+			for i := range packets {
+				for j := range depth {
+					a := append([]string(nil), args...)
+					if len(a) > 1 {
+						a[1] = fmt.Sprintf("user:%012d", i*depth+j)
+					}
+					packets[i] = append(packets[i], frame(a...)...)
+				}
+				s.feed(packets[i])
+			}
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n%depth == 0 {
+					s.feed(packets[n/depth%len(packets)])
+				}
+				n++
+			}
+		})
+	}
+}
