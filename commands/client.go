@@ -30,7 +30,7 @@ func clientCommands() []*Command {
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL] [SKIPME YES|NO]>",
 				"Closes connections.", "OK, or the number of connections closed", FlagAdmin, clientKill),
 			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", FlagAdmin, clientList),
-			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when client memory is reclaimed.", ok, FlagAdmin, clientNoEvict),
+			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when client memory is reclaimed, which never happens here.", ok, FlagAdmin, clientOnOff),
 			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use; keys have no age here.", ok, 0, clientOnOff),
 			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
 			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
@@ -79,16 +79,6 @@ func clientSetInfo(c *Ctx) {
 	s.mu.Lock()
 	*target = string(value)
 	s.mu.Unlock()
-	c.OK()
-}
-
-func clientNoEvict(c *Ctx) {
-	on, ok := onOff(c.Args[2])
-	if !ok {
-		c.Fail(resp.ErrSyntax)
-		return
-	}
-	c.S.shielded.Store(on)
 	c.OK()
 }
 
@@ -177,7 +167,8 @@ func clientType(b []byte) (normal bool, err resp.Error) {
 }
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
-// read from any goroutine.
+// read from any goroutine; what Redis says of its own buffers has no meaning here
+// and is left out.
 func (e *Engine) describe(b []byte, s *Session) []byte {
 	now := e.opts.Now()
 	s.mu.Lock()
@@ -200,27 +191,11 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	b = strconv.AppendInt(append(b, "id="...), s.id, 10)
 	word("addr", s.addr)
 	word("laddr", s.laddr)
-	num("fd", s.id) // connections have no number that would mean anything outside
 	word("name", name)
 	num("age", int64(now.Sub(s.created).Seconds()))
 	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
 	word("flags", flags)
 	num("db", int64(s.selected()))
-	num("sub", 0)
-	num("psub", 0)
-	num("ssub", 0)
-	num("multi", -1)
-	num("qbuf", 0)
-	num("qbuf-free", 0)
-	num("argv-mem", 0)
-	num("multi-mem", 0)
-	num("rbs", 0)
-	num("rbp", 0)
-	num("obl", 0)
-	num("oll", 0)
-	num("omem", 0)
-	num("tot-mem", 0)
-	word("events", "r")
 	word("cmd", cmd)
 	word("user", defaultUser)
 	num("redir", -1)

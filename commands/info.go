@@ -125,11 +125,7 @@ func infoClients(w *infoWriter) {
 	w.int("connected_clients", int64(len(clients)))
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
-	w.int("client_recent_max_input_buffer", 0)
-	w.int("client_recent_max_output_buffer", 0)
 	w.int("blocked_clients", blocked)
-	w.int("tracking_clients", 0)
-	w.int("clients_in_timeout_table", 0)
 }
 
 func infoMemory(w *infoWriter) {

@@ -40,7 +40,6 @@ type Session struct {
 	lastCmd  atomic.Int32 // id of the last command, -1 before the first
 	open     atomic.Bool  // authenticated, or no password is needed
 	killed   atomic.Bool
-	shielded atomic.Bool // CLIENT NO-EVICT
 
 	mu      sync.Mutex
 	name    string // guarded by mu, as are all below
