@@ -105,14 +105,18 @@ func (t *Table) All() []*Command { return t.all }
 // Top returns the entries without subcommands, sorted by name.
 func (t *Table) Top() []*Command { return t.top }
 
-// nameHash is FNV-1a over the lower-cased name. The table is ours and small, so
+// nameHash mixes the length with three lower-cased letters, which tells nearly all
+// of our names apart; equalFold has the last word. The table is ours and small, so
 // nobody can flood it with collisions.
 func nameHash(name []byte) uint32 {
-	h := uint32(2166136261)
-	for _, b := range name {
-		h = (h ^ uint32(lower(b))) * 16777619
+	n := len(name)
+	if n == 0 {
+		return 0
 	}
-	return h
+	h := uint32(n)
+	h = h*37 + uint32(lower(name[0]))
+	h = h*37 + uint32(lower(name[n/2]))
+	return h*37 + uint32(lower(name[n-1]))
 }
 
 // equalFold reports whether name is the lower-case word, in any ASCII case.
@@ -120,8 +124,8 @@ func equalFold(name []byte, word string) bool {
 	if len(name) != len(word) {
 		return false
 	}
-	for i := range len(word) {
-		if lower(name[i]) != word[i] {
+	for i, w := range []byte(word) {
+		if c := name[i]; c != w && (c != w-('a'-'A') || w < 'a') {
 			return false
 		}
 	}
