@@ -35,6 +35,7 @@ type Keyspace struct {
 	clock    Clock
 	every    time.Duration
 	newTable newTable
+	arena    *arena // nil if newTable is a test's
 	mem      memory
 	gate     Gate
 
@@ -58,7 +59,8 @@ func New(o Options) *Keyspace {
 		newTable: o.newTable,
 	}
 	if ks.newTable == nil {
-		ks.newTable = newMapTable
+		ks.arena = newArena()
+		ks.newTable = func(m *memory, hash func(key []byte) uint32) table { return newDenseTable(ks.arena, m, hash) }
 	}
 	n := orDefault(o.Shards, defaultShards)
 	if bits.OnesCount(uint(n)) != 1 || n > maxShards {
@@ -99,6 +101,9 @@ func (ks *Keyspace) Close() {
 			}
 		}
 		s.mu.Unlock()
+	}
+	if ks.arena != nil {
+		ks.arena.close()
 	}
 }
 

@@ -233,24 +233,3 @@ func TestMaxMemoryRefusesNewKeysOnly(t *testing.T) {
 	_, err = v.Throttle(0, []byte("new"), quota(t), 1)
 	require.NoError(t, err)
 }
-
-func BenchmarkThrottle(b *testing.B) {
-	for _, n := range []int{1, 1000, 100_000} {
-		b.Run(fmt.Sprint("keys=", n), func(b *testing.B) {
-			_, v, _ := open(b, keyspace.Options{})
-			keys := make([][]byte, n)
-			for i := range keys {
-				keys[i] = key(i)
-			}
-			q := quota(b)
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				if i++; i >= n {
-					i = 0
-				}
-				_, _ = v.Throttle(0, keys[i*7919%n], q, 1)
-			}
-		})
-	}
-}

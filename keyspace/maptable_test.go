@@ -2,7 +2,7 @@ package keyspace
 
 import "github.com/cellserver/cellserver/limit"
 
-// mapTable keeps entries in a fixed number of Go maps by the upper bits of the
+// mapTable is the storage that the other is compared with. It keeps entries in a fixed number of Go maps by the upper bits of the
 // hash, which is what a scan walks over: a key never moves from one map to
 // another.
 type mapTable struct {

@@ -1,0 +1,101 @@
+package keyspace
+
+import "sync"
+
+// segment is one page of an index: slots of a hash in the upper half and a record
+// number, which is never 0, in the lower.
+type segment [segmentSlots]uint64
+
+const segmentSlots = 512
+
+// chunk is a piece of memory that records lie in side by side.
+type chunk [chunkSize]byte
+
+const (
+	chunkSize = 64 << 10
+	pageSize  = 4 << 10
+)
+
+// arena is where the segments and chunks of all tables of a keyspace come from.
+// Where the system allows it they are mapped rather than taken from Go's heap: the
+// collector does not see them, and what is given back is the system's at once.
+type arena struct {
+	mu       sync.Mutex // guards what follows
+	segments []*segment // free and zero
+	chunks   []*chunk   // free
+	source   source
+}
+
+// source makes memory in lots and takes single pieces back, of which it may keep
+// the address but not the contents.
+type source interface {
+	moreSegments() []*segment
+	moreChunks() []*chunk
+	// discard returns whether the piece may be used again, and is zero then.
+	discardSegment(*segment) bool
+	discardChunk(*chunk) bool
+	close()
+}
+
+func newArena() *arena { return &arena{source: newSource()} }
+
+// segment returns a segment whose slots are all 0. Like Go's own allocator it does
+// not return when there is no memory.
+func (a *arena) segment() *segment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.segments) == 0 {
+		a.segments = a.source.moreSegments()
+	}
+	s := a.segments[len(a.segments)-1]
+	a.segments = a.segments[:len(a.segments)-1]
+	return s
+}
+
+// chunk returns a chunk.
+func (a *arena) chunk() *chunk {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.chunks) == 0 {
+		a.chunks = a.source.moreChunks()
+	}
+	c := a.chunks[len(a.chunks)-1]
+	a.chunks = a.chunks[:len(a.chunks)-1]
+	return c
+}
+
+func (a *arena) freeSegment(s *segment) {
+	if !a.source.discardSegment(s) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.segments = append(a.segments, s)
+}
+
+func (a *arena) freeChunk(c *chunk) {
+	if !a.source.discardChunk(c) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.chunks = append(a.chunks, c)
+}
+
+// close gives everything back. No table of the arena may be used afterwards.
+func (a *arena) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.segments, a.chunks = nil, nil
+	a.source.close()
+}
+
+// heapSource takes memory from Go's heap, one piece at a time, and leaves it to the
+// collector.
+type heapSource struct{}
+
+func (heapSource) moreSegments() []*segment     { return []*segment{new(segment)} }
+func (heapSource) moreChunks() []*chunk         { return []*chunk{new(chunk)} }
+func (heapSource) discardSegment(*segment) bool { return false }
+func (heapSource) discardChunk(*chunk) bool     { return false }
+func (heapSource) close()                       {}

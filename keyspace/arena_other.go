@@ -1,0 +1,5 @@
+//go:build !linux
+
+package keyspace
+
+func newSource() source { return heapSource{} }

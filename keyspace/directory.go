@@ -1,0 +1,189 @@
+package keyspace
+
+import "unsafe"
+
+// directory finds the segment of a hash by its upper bits: extendible hashing. A
+// segment that is full is divided by the next bit, which touches nothing but its
+// own slots; only when it is deeper than the directory does that double.
+type directory struct {
+	leaves []leaf // 1<<depth of them
+	depth  uint8
+	shift  uint8 // 32 - depth
+	// deepest is how many segments are as deep as the directory.
+	deepest int
+	// segments is how many segments there are.
+	segments int
+	arena    *arena
+	mem      *memory
+}
+
+// leaf is an entry of the directory. A segment that is less deep than the directory
+// has several neighbouring entries, of which only the first knows the count.
+type leaf struct {
+	slots *segment
+	count uint16
+	depth uint8 // bits that all hashes of the segment share
+}
+
+const (
+	// splitAt is how many slots of a segment are used before it is divided: with
+	// 13/16 a probe looks at three slots or so.
+	splitAt = segmentSlots * 13 / 16
+	// mergeAt is how many two neighbours have together when they become one: half of
+	// splitAt, so that nothing goes back and forth.
+	mergeAt = splitAt / 2
+	// maxDepth bounds the directory. To be deeper, hundreds of keys would have to
+	// share 20 bits of a seeded hash.
+	maxDepth = 20
+)
+
+const leafBytes = int64(unsafe.Sizeof(leaf{}))
+
+func newDirectory(a *arena, m *memory) directory {
+	d := directory{arena: a, mem: m, shift: 32, deepest: 1, segments: 1}
+	d.leaves = []leaf{{slots: a.segment()}}
+	m.add(leafBytes + pageSize)
+	return d
+}
+
+// segment returns the segment of hash.
+func (d *directory) segment(hash uint32) *segment { return d.leaves[hash>>d.shift].slots }
+
+// first returns the index of the first leaf of the segment that leaf i leads to.
+func (d *directory) first(i uint32) uint32 {
+	span := d.depth - d.leaves[i].depth
+	return i >> span << span
+}
+
+// room makes sure that a slot for hash can be added, and reports whether it can.
+func (d *directory) room(hash uint32) bool {
+	for {
+		i := d.first(hash >> d.shift)
+		switch n := d.leaves[i].count; {
+		case n < splitAt:
+			return true
+		case d.leaves[i].depth == maxDepth:
+			return n < segmentSlots-1
+		}
+		d.split(i)
+	}
+}
+
+// add adds a slot, for which there is room.
+func (d *directory) add(hash, number uint32) {
+	l := &d.leaves[d.first(hash>>d.shift)]
+	l.slots.put(slotOf(hash, number))
+	l.count++
+}
+
+// replace makes the slot of an old record number lead to another.
+func (d *directory) replace(hash, old, number uint32) {
+	g := d.segment(hash)
+	g[g.index(slotOf(hash, old))] = slotOf(hash, number)
+}
+
+// remove deletes the slot of a record.
+func (d *directory) remove(hash, number uint32) {
+	i := d.first(hash >> d.shift)
+	l := &d.leaves[i]
+	l.slots.delete(l.slots.index(slotOf(hash, number)))
+	l.count--
+	if l.count <= mergeAt/2 {
+		d.merge(i)
+	}
+}
+
+// split divides the segment whose first leaf is i.
+func (d *directory) split(i uint32) {
+	if d.leaves[i].depth == d.depth {
+		d.double()
+		i *= 2
+	}
+	other := d.arena.segment()
+	d.mem.add(pageSize)
+	d.segments++
+	l := d.leaves[i]
+	l.depth++
+	right := leaf{slots: other, depth: l.depth}
+	l.count, right.count = l.slots.divide(1<<(32-l.depth), other)
+	half := uint32(1) << (d.depth - l.depth)
+	d.fill(i, half, l)
+	d.fill(i+half, half, right)
+	if l.depth == d.depth {
+		d.deepest += 2
+	}
+}
+
+// merge makes one segment of the one whose first leaf is i and its neighbour, if
+// together they are small enough, and halves the directory if it can.
+func (d *directory) merge(i uint32) {
+	l := d.leaves[i]
+	if l.depth == 0 {
+		return
+	}
+	span := uint32(1) << (d.depth - l.depth)
+	j := i ^ span
+	other := d.leaves[j]
+	if other.depth != l.depth || l.count+other.count > mergeAt {
+		return
+	}
+	l.slots.absorb(other.slots)
+	d.arena.freeSegment(other.slots)
+	d.mem.add(-pageSize)
+	d.segments--
+	if l.depth == d.depth {
+		d.deepest -= 2
+	}
+	l.count += other.count
+	l.depth--
+	d.fill(min(i, j), 2*span, l)
+	if d.depth > 0 && d.deepest == 0 {
+		d.halve()
+	}
+}
+
+// fill makes n leaves from i on lead to the same segment.
+func (d *directory) fill(i, n uint32, l leaf) {
+	for k := i; k < i+n; k++ {
+		d.leaves[k] = l
+	}
+}
+
+func (d *directory) double() {
+	leaves := make([]leaf, 2*len(d.leaves))
+	for i, l := range d.leaves {
+		leaves[2*i], leaves[2*i+1] = l, l
+	}
+	d.resize(leaves, d.depth+1)
+	d.deepest = 0
+}
+
+// halve drops every second leaf, as long as no segment needs them.
+func (d *directory) halve() {
+	for d.depth > 0 && d.deepest == 0 {
+		leaves := make([]leaf, len(d.leaves)/2)
+		for i := range leaves {
+			leaves[i] = d.leaves[2*i]
+			if leaves[i].depth == d.depth-1 {
+				d.deepest++
+			}
+		}
+		d.resize(leaves, d.depth-1)
+	}
+}
+
+func (d *directory) resize(leaves []leaf, depth uint8) {
+	d.mem.add(leafBytes * int64(len(leaves)-len(d.leaves)))
+	d.leaves, d.depth, d.shift = leaves, depth, 32-depth
+}
+
+// free gives all segments back.
+func (d *directory) free() {
+	for i := uint32(0); i < uint32(len(d.leaves)); {
+		l := d.leaves[i]
+		d.arena.freeSegment(l.slots)
+		i += 1 << (d.depth - l.depth)
+	}
+	d.mem.add(-int64(d.segments)*pageSize - leafBytes*int64(len(d.leaves)))
+	d.leaves = nil
+}
