@@ -1,0 +1,199 @@
+// Package process runs the server under test as a process of its own, the only
+// form in which a client of another language can meet it and in which it can
+// be restarted under that client.
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// readyWithin is how long a server may take from its start to its first
+	// PONG, and stopWithin from SIGTERM to its end.
+	readyWithin = 20 * time.Second
+	stopWithin  = 10 * time.Second
+	// Ports are taken from below the range from which systems choose the
+	// client side of connections, so that none is lost during a restart.
+	firstPort, lastPort = 18000, 32000
+)
+
+// Command returns the command line of the server under test, to which Start
+// adds port and address: the words of CELL_SERVER_CMD if that is set, else
+// ./cmd/cellserver of the module at root, built into the folder out.
+func Command(root, out string) ([]string, error) {
+	if words := strings.Fields(os.Getenv("CELL_SERVER_CMD")); len(words) > 0 {
+		return words, nil
+	}
+	binary := filepath.Join(out, "cellserver")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/cellserver")
+	build.Dir = root
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building ./cmd/cellserver: %w\n%s", err, text)
+	}
+	return []string{binary}, nil
+}
+
+// Server is a running server. Its methods must not be called concurrently,
+// except Output.
+type Server struct {
+	// Addr is host:port, the same through all restarts.
+	Addr string
+
+	command []string
+	dir     string
+	running *exec.Cmd
+	ended   chan struct{} // closed when running has ended
+	log     lockedBuffer
+}
+
+// Start starts command in the folder dir on a free port and waits until it
+// answers PING.
+func Start(command []string, dir string) (*Server, error) {
+	var err error
+	for range 5 {
+		// Another process may take the port between the look and the start.
+		port := freePort()
+		s := &Server{
+			Addr:    net.JoinHostPort("127.0.0.1", port),
+			command: append(command[:len(command):len(command)], "--port", port, "--bind", "127.0.0.1"),
+			dir:     dir,
+		}
+		if err = s.start(); err == nil {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+// Restart stops the server as an operator would, with SIGTERM, and starts it
+// again on the same address. All clients have lost their connections by then.
+func (s *Server) Restart() error {
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	return s.start()
+}
+
+// Stop asks the server to end. One that does not end in time is killed, which
+// is an error, as is an end before it was asked.
+func (s *Server) Stop() error {
+	select {
+	case <-s.ended:
+		return fmt.Errorf("the server had ended by itself: %s", s.running.ProcessState)
+	default:
+	}
+	if err := s.running.Process.Signal(syscall.SIGTERM); err != nil {
+		return errors.Join(err, s.running.Process.Kill())
+	}
+	select {
+	case <-s.ended:
+		return nil
+	case <-time.After(stopWithin):
+		err := fmt.Errorf("the server had to be killed %s after SIGTERM", stopWithin)
+		return errors.Join(err, s.running.Process.Kill())
+	}
+}
+
+// Output returns what the server has written to its standard streams so far.
+func (s *Server) Output() string { return s.log.String() }
+
+func (s *Server) start() error {
+	s.running = exec.Command(s.command[0], s.command[1:]...)
+	s.running.Dir = s.dir
+	s.running.Stdout, s.running.Stderr = &s.log, &s.log
+	if err := s.running.Start(); err != nil {
+		return err
+	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its ProcessState
+	}(s.running, s.ended)
+	return s.awaitReady()
+}
+
+// awaitReady returns once the server answers PING, which it may do only after
+// it has loaded what it stores.
+func (s *Server) awaitReady() error {
+	deadline := time.After(readyWithin)
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := ping(s.Addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("the server ended at once: %s\n%s", s.running.ProcessState, s.Output())
+		case <-deadline:
+			kill := s.running.Process.Kill()
+			return errors.Join(fmt.Errorf("no PONG within %s: %w\n%s", readyWithin, err, s.Output()), kill)
+		case <-retry.C:
+		}
+	}
+}
+
+func ping(addr string) error {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(conn, "*1\r\n$4\r\nPING\r\n"); err != nil {
+		return err
+	}
+	answer := make([]byte, len("+PONG\r\n"))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		return err
+	}
+	if string(answer) != "+PONG\r\n" {
+		return fmt.Errorf("PING was answered with %q", answer)
+	}
+	return nil
+}
+
+func freePort() string {
+	for {
+		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			listener.Close()
+			return port
+		}
+	}
+}
+
+// lockedBuffer is written by a process and read by a test.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
