@@ -167,8 +167,7 @@ func clientType(b []byte) (normal bool, err resp.Error) {
 }
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
-// read from any goroutine; what Redis says of its own buffers has no meaning here
-// and is left out.
+// read from any goroutine.
 func (e *Engine) describe(b []byte, s *Session) []byte {
 	now := e.opts.Now()
 	s.mu.Lock()
@@ -196,6 +195,11 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
 	word("flags", flags)
 	num("db", int64(s.selected()))
+	for _, field := range absentFields {
+		num(field, 0)
+	}
+	num("multi", -1)
+	word("events", "r")
 	word("cmd", cmd)
 	word("user", defaultUser)
 	num("redir", -1)
@@ -204,6 +208,10 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	word("lib-ver", libVer)
 	return b
 }
+
+// absentFields are numbers of Redis that have no counterpart here. redis-py 5 reads
+// each of them as an integer and fails without it.
+var absentFields = []string{"sub", "psub", "ssub", "qbuf", "qbuf-free", "argv-mem", "multi-mem", "obl", "oll", "omem", "tot-mem"}
 
 var clientHelpLines = []string{
 	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
