@@ -248,8 +248,8 @@ func (c *goConn) feed() (next Next, ok bool) {
 	c.in.consumed(t.Consumed)
 	ok = true
 	if len(t.Out) > 0 {
-		out.b = t.Out
-		c.produced.Store(c.produced.Load() + int64(len(t.Out)))
+		out.b, t.Out = t.Out, nil // write may have to give the memory back
+		c.produced.Store(c.produced.Load() + int64(len(out.b)))
 		ok = c.hold(t.Barrier) && c.write(out)
 	}
 	putBuffer(out)

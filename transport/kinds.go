@@ -14,9 +14,9 @@ var ErrClosed = errors.New("transport: closed")
 // Transport accepts connections and moves their bytes. Its methods may be called
 // from any goroutine.
 type Transport interface {
-	// Serve accepts from l until Shutdown, which makes it return nil, or until l is
-	// closed by somebody else. Several listeners may be served at once. Serve owns l
-	// from then on and closes it.
+	// Serve accepts from l until Shutdown, which makes it return nil. It owns l from
+	// the start and closes it, whatever it returns; a closed l is an error. Several
+	// listeners may be served at once.
 	Serve(l net.Listener) error
 	// Shutdown stops accepting, lets every connection finish its Feed, what its
 	// session still has to do with bytes already received, and its write, closes it

@@ -1,0 +1,119 @@
+package transport
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// noSlot stands for no place in a list.
+const noSlot = -1
+
+// epollConn is one connection and its [Peer]. What is not atomic or constant
+// belongs to the loop that has the connection.
+type epollConn struct {
+	loop    atomic.Pointer[loop]
+	woken   atomic.Bool // a Wake that no Feed has followed yet
+	aborted atomic.Bool
+	posted  atomic.Bool // in the inbox of a loop
+
+	next     Next
+	readable bool // there may be something to read
+	hup      bool // the peer will send no more than what is to be read
+	eof      bool // and that has been read
+	wantOut  bool // the kernel tells when there is room to write
+	queued   bool // in the loop's ready list
+	due      bool // a Wake came while a barrier held
+	lastCall bool // the Feed for a Wake that came with the end has been had
+
+	fd      int32 // -1 once closed
+	slot    int32
+	watched int32  // place in the loop's watch list
+	turns   uint32 // turns in the current balancing interval
+
+	session Session // nil: only lingering
+	in      rest    // received and not consumed
+	out     reply   // not sent yet
+	watch   slow
+
+	unix          *net.UnixAddr // of the listener; nil for TCP
+	remote, local netip.AddrPort
+}
+
+// slow is what the sweep remembers of a connection.
+type slow struct {
+	sent    bool // the peer took something since the last look
+	unsent  int32
+	stuck   time.Duration // how long the peer has taken nothing
+	linger  time.Duration // how long it may still linger; 0: it does not
+	dropped int32         // bytes thrown away while lingering
+}
+
+// Wake implements [Peer].
+func (c *epollConn) Wake() {
+	if !c.woken.Swap(true) {
+		c.post()
+	}
+}
+
+// Abort implements [Peer].
+func (c *epollConn) Abort() {
+	if !c.aborted.Swap(true) {
+		c.post()
+	}
+}
+
+// post has the loop look at c. Before the connection has a loop there is no need:
+// a new one is looked at anyway.
+func (c *epollConn) post() {
+	for !c.posted.Swap(true) {
+		if l := c.loop.Load(); l != nil {
+			l.post(c)
+			return
+		}
+		// Somebody else may have relied on this post, and a loop come in between.
+		c.posted.Store(false)
+		if c.loop.Load() == nil {
+			return
+		}
+	}
+}
+
+// RemoteAddr implements [Peer].
+func (c *epollConn) RemoteAddr() net.Addr {
+	if c.unix != nil {
+		return c.unix
+	}
+	return net.TCPAddrFromAddrPort(c.remote)
+}
+
+// LocalAddr implements [Peer].
+func (c *epollConn) LocalAddr() net.Addr {
+	if c.unix != nil {
+		return c.unix
+	}
+	return net.TCPAddrFromAddrPort(c.local)
+}
+
+// end tells the session, if there is one, that its connection is gone.
+func (c *epollConn) end() {
+	if c.session != nil {
+		c.session.Closed()
+		c.session = nil
+	}
+}
+
+// parked reports whether bytes are only kept, not fed.
+func (c *epollConn) parked() bool { return c.next == Park || c.next == Wait }
+
+// beginLinger makes c a connection that is only waited for to close; false means
+// that there are too many already.
+func (c *epollConn) beginLinger(e *Epoll, patience time.Duration) bool {
+	if e.lingering.Add(1) > maxLingering {
+		e.lingering.Add(-1)
+		return false
+	}
+	c.watch.linger = patience
+	return true
+}

@@ -1,3 +1,0 @@
-package transport_test
-
-func exhausted() bool { return false }

@@ -1,0 +1,144 @@
+package transport
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hangUp closes c once everything is sent. Closing a socket that has unread input
+// resets it, and a reset can overtake the last reply: so the sending side goes first
+// and the input is thrown away, for a moment, until the peer has closed too.
+func (l *loop) hangUp(c *epollConn) {
+	patience := lingerTime
+	if l.draining {
+		patience = stopLinger
+	}
+	// Closed comes before the peer can see the end, so that a client that connects
+	// again finds its place free.
+	c.end()
+	c.in.drop()
+	if c.eof || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(l.e, patience) {
+		l.close(c)
+		return
+	}
+	l.keepWatch(c)
+	c.readable = true
+	l.discard(c)
+}
+
+// discard throws away what a lingering connection sends.
+func (l *loop) discard(c *epollConn) {
+	for range 4 {
+		n, errno := recv(c.fd, l.in)
+		if errno == unix.EAGAIN {
+			return
+		}
+		c.watch.dropped += int32(n)
+		if errno != 0 || n == 0 || c.watch.dropped > lingerBytes {
+			l.close(c)
+			return
+		}
+	}
+	l.enqueue(c)
+}
+
+// close ends c, whatever it was doing.
+func (l *loop) close(c *epollConn) {
+	if c.fd < 0 {
+		return
+	}
+	c.end()
+	if c.watch.linger > 0 {
+		l.e.lingering.Add(-1)
+	}
+	if c.watched != noSlot {
+		l.unwatch(c)
+	}
+	l.tally.pending -= int64(c.out.len())
+	c.out = reply{}
+	c.in.drop()
+	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
+	c.fd = -1
+	l.slots[c.slot] = nil
+	l.free = append(l.free, c.slot)
+	l.conns.Add(-1)
+}
+
+func (l *loop) keepWatch(c *epollConn) {
+	if c.watched == noSlot {
+		c.watched = int32(len(l.watch))
+		l.watch = append(l.watch, c)
+		c.watch.sent, c.watch.stuck = true, 0
+	}
+}
+
+func (l *loop) unwatch(c *epollConn) {
+	last := len(l.watch) - 1
+	l.watch[c.watched] = l.watch[last]
+	l.watch[c.watched].watched = c.watched
+	l.watch[last] = nil
+	l.watch = l.watch[:last]
+	c.watched = noSlot
+}
+
+// sweepEvery is how often the watched are looked at.
+func (l *loop) sweepEvery() time.Duration {
+	if l.draining {
+		return stopLinger
+	}
+	return min(sweepEvery(l.e.lim.Load().WriteTimeout), lingerTime/8)
+}
+
+// sweep looks now and then at those who are watched. The clock is not read while
+// there is nobody.
+func (l *loop) sweep() {
+	if len(l.watch) == 0 {
+		l.swept = time.Time{}
+		return
+	}
+	now := time.Now()
+	if l.swept.IsZero() {
+		l.swept = now
+	}
+	limit := l.e.lim.Load().WriteTimeout
+	elapsed := now.Sub(l.swept)
+	if elapsed < l.sweepEvery() {
+		return
+	}
+	l.swept = now
+	for i := len(l.watch) - 1; i >= 0; i-- {
+		if c := l.watch[i]; c.watch.linger > 0 {
+			l.lingered(c, elapsed)
+		} else if limit > 0 && c.stuckFor(elapsed) >= limit {
+			l.tally.slowClosed++
+			l.reset(c)
+		}
+	}
+}
+
+// lingered closes a connection whose peer has had its time.
+func (l *loop) lingered(c *epollConn, elapsed time.Duration) {
+	if c.watch.stuck += elapsed; c.watch.stuck >= c.watch.linger {
+		l.close(c)
+	}
+}
+
+// stuckFor returns for how long the peer has taken nothing.
+func (c *epollConn) stuckFor(elapsed time.Duration) time.Duration {
+	unsent := int32(unsentOf(int(c.fd)))
+	if c.watch.sent || unsent != c.watch.unsent {
+		c.watch.sent, c.watch.unsent, c.watch.stuck = false, unsent, 0
+		return 0
+	}
+	c.watch.stuck += elapsed
+	return c.watch.stuck
+}
+
+// reset closes c and drops what the kernel still holds for the peer: it would stay
+// there, megabytes of it, for as long as the peer keeps its window shut.
+func (l *loop) reset(c *epollConn) {
+	// A socket that refuses is as good as closed.
+	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	l.close(c)
+}

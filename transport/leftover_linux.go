@@ -1,0 +1,99 @@
+package transport
+
+// smallRest is up to how many unconsumed bytes are copied in front of the next read,
+// which then has a whole chunk of room, instead of being read after.
+const smallRest = minBuffer
+
+// rest is input that is kept between two turns. An idle connection keeps none.
+type rest struct {
+	lent *buffer
+	r, w int // the bytes are [r:w] of the buffer
+}
+
+func (in *rest) len() int { return in.w - in.r }
+
+func (in *rest) bytes() []byte {
+	if in.lent == nil {
+		return nil
+	}
+	return in.lent.b[in.r:in.w]
+}
+
+// keep stores a copy of p, which is not empty, in place of what was there.
+func (in *rest) keep(p []byte) {
+	in.drop()
+	in.lent = getBuffer(len(p))
+	in.r, in.w = 0, copy(in.lent.b, p)
+}
+
+// consumed drops n bytes from the front.
+func (in *rest) consumed(n int) {
+	in.r += n
+	if in.r >= in.w {
+		in.drop()
+	}
+}
+
+func (in *rest) drop() {
+	if in.lent != nil {
+		putBuffer(in.lent)
+		in.lent, in.r, in.w = nil, 0, 0
+	}
+}
+
+// room returns where to append up to chunk bytes without exceeding limit, which
+// must not have been reached yet.
+func (in *rest) room(limit, chunk int) []byte {
+	held := in.len()
+	if in.lent == nil || len(in.lent.b)-held < len(in.lent.b)/4 {
+		larger := getBuffer(max(2*held, 4*minBuffer))
+		in.w = copy(larger.b, in.bytes())
+		in.r = 0
+		if in.lent != nil {
+			putBuffer(in.lent)
+		}
+		in.lent = larger
+	} else if in.r > 0 {
+		in.w = copy(in.lent.b, in.bytes())
+		in.r = 0
+	}
+	b := in.lent.b
+	return b[in.w:min(len(b), in.w+chunk, in.w+limit-held)]
+}
+
+// reply is output that could not leave at once. A connection that reads has none.
+type reply struct {
+	b       []byte
+	at      int    // b[:at] has been sent
+	held    int    // so many bytes at the end wait for barrier
+	barrier uint64 // 0: nothing is held
+}
+
+func (o *reply) len() int { return len(o.b) - o.at }
+
+// ready returns what may be sent.
+func (o *reply) ready() []byte { return o.b[o.at : len(o.b)-o.held] }
+
+// add appends p. The buffer is cut to size: it may be waiting for minutes.
+func (o *reply) add(p []byte) {
+	if o.at > 0 {
+		o.b = append(make([]byte, 0, o.len()+len(p)), o.b[o.at:]...)
+		o.at = 0
+	}
+	if o.b == nil {
+		o.b = make([]byte, 0, len(p))
+	}
+	o.b = append(o.b, p...)
+}
+
+// sent drops n bytes from the front, and the buffer's front half when that is past.
+func (o *reply) sent(n int) {
+	o.at += n
+	switch {
+	case o.at == len(o.b):
+		o.b, o.at = nil, 0
+	case o.at >= maxBuffer && o.at >= len(o.b)/2:
+		o.b = append(make([]byte, 0, o.len()), o.b[o.at:]...)
+		o.at = 0
+	}
+}

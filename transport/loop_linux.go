@@ -1,0 +1,258 @@
+package transport
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The events of one wait. A connection is told of input and of its end, at the edge:
+// its loop remembers what it has not read yet.
+const (
+	maxEvents  = 256
+	readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+)
+
+// doorbell is the slot number under which the eventfd of a loop reports.
+const doorbell = -1
+
+// loop is one event loop. Except for the mailbox and the counters it is the
+// business of its own goroutine alone.
+type loop struct {
+	e    *Epoll
+	ep   int // epoll descriptor
+	bell int // eventfd, rung by other threads when the loop is asleep
+	lane Lane
+
+	in     []byte // read into by all connections
+	out    []byte // replied from by all connections
+	slots  []*epollConn
+	free   []int32
+	ready  []*epollConn // to be looked at in the next round, without an event
+	round  []*epollConn
+	watch  []*epollConn // slow to read, or lingering
+	swept  time.Time    // the last sweep; zero while nobody is watched
+	events [maxEvents]unix.EpollEvent
+
+	draining bool
+	tally    tally
+	told     published
+	conns    atomic.Int64
+	mail     mailbox
+}
+
+// tally are the counters of a loop, and published what others may see of them: the
+// loop copies them once a round.
+type tally struct{ turns, bytesIn, bytesOut, pending, slowClosed int64 }
+
+type published struct {
+	_                                             [64]byte // others' lines stay theirs
+	turns, bytesIn, bytesOut, pending, slowClosed atomic.Int64
+	_                                             [64]byte
+}
+
+func newLoop(e *Epoll) (*loop, error) {
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	bell, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		_ = unix.Close(ep) // the first error tells more
+		return nil, err
+	}
+	l := &loop{e: e, ep: ep, bell: bell}
+	// Edge-triggered, a ring is an event even if the last one was never read.
+	ring := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: doorbell}
+	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &ring); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// release closes the descriptors of a loop that does not run (any more).
+func (l *loop) release() {
+	l.mail.close()
+	_ = unix.Close(l.ep)   // nothing was written to it
+	_ = unix.Close(l.bell) // nor to it
+}
+
+// loop runs until the transport drains and the last connection is gone. The thread
+// is its own: sharing it costs 0.2 µs for every wake-up.
+func (l *loop) loop() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l.lane = l.e.h.NewLane()
+	for {
+		n := l.wait()
+		l.resize()
+		ending := l.collect()
+		for i := range l.events[:n] {
+			l.event(&l.events[i])
+		}
+		l.round, l.ready = l.ready, l.round[:0]
+		for i, c := range l.round {
+			l.round[i] = nil
+			c.queued = false
+			l.run(c)
+		}
+		l.sweep()
+		l.publish()
+		if ending && l.finished() {
+			return
+		}
+	}
+}
+
+// wait returns the number of events. It sleeps only if there is nothing else to do,
+// and only then tells Go's scheduler, which takes a microsecond.
+func (l *loop) wait() int {
+	if len(l.ready) > 0 {
+		return poll(l.ep, l.events[:])
+	}
+	timeout := -1
+	if len(l.watch) > 0 {
+		timeout = int(l.sweepEvery().Milliseconds())
+	}
+	if !l.mail.lieDown() {
+		return poll(l.ep, l.events[:])
+	}
+	n, err := unix.EpollWait(l.ep, l.events[:], timeout)
+	l.mail.getUp()
+	if err != nil { // EINTR: nothing else can happen to descriptors of our own
+		return 0
+	}
+	return n
+}
+
+// resize keeps the read buffer as large as the limits ask for.
+func (l *loop) resize() {
+	if want := l.e.lim.Load().Chunk + smallRest; len(l.in) != want {
+		l.in = make([]byte, want)
+	}
+}
+
+// event looks at the connection that e is about, unless that is gone.
+func (l *loop) event(e *unix.EpollEvent) {
+	if e.Fd == doorbell {
+		return
+	}
+	c := l.slots[e.Fd]
+	if c == nil || c.fd != e.Pad {
+		return // closed in this very round
+	}
+	if e.Events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.readable = true
+	}
+	if e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0 {
+		c.hup = true
+	}
+	if e.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && c.parked() {
+		l.close(c) // gone in both directions: there is nobody to answer
+		return
+	}
+	l.run(c)
+}
+
+// collect takes in what other threads have left: connections that arrive, wakes and
+// aborts, the stop. It reports whether the loop is to end when it is empty.
+func (l *loop) collect() (ending bool) {
+	if !l.mail.any.Load() {
+		return l.draining
+	}
+	arrivals, posts := l.mail.take()
+	for i, c := range arrivals {
+		arrivals[i] = nil
+		l.admit(c)
+	}
+	for i, c := range posts {
+		posts[i] = nil
+		c.posted.Store(false)
+		l.run(c)
+	}
+	if l.e.draining.Load() && !l.draining {
+		l.draining = true
+		l.all(func(l *loop, c *epollConn) {
+			c.watch.linger = min(c.watch.linger, stopLinger)
+			l.run(c)
+		})
+	}
+	if l.e.cut.Load() {
+		l.all((*loop).close)
+	}
+	return l.draining
+}
+
+// all calls do for every connection.
+func (l *loop) all(do func(*loop, *epollConn)) {
+	for i := range l.slots {
+		if c := l.slots[i]; c != nil {
+			do(l, c)
+		}
+	}
+}
+
+// finished ends the loop if it has no connections; nothing arrives any more.
+func (l *loop) finished() bool {
+	return len(l.free) == len(l.slots)
+}
+
+// admit gives a connection its slot and has the kernel report on it.
+func (l *loop) admit(c *epollConn) {
+	if n := len(l.free); n > 0 {
+		c.slot = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		c.slot = int32(len(l.slots))
+		l.slots = append(l.slots, nil)
+	}
+	l.slots[c.slot] = c
+	if c.watch.linger > 0 {
+		l.keepWatch(c)
+	}
+	if !l.subscribe(c, unix.EPOLL_CTL_ADD) {
+		l.close(c)
+		return
+	}
+	l.run(c)
+}
+
+// subscribe sets which events c is told of; false: the kernel has no memory for it.
+func (l *loop) subscribe(c *epollConn, op int) bool {
+	e := unix.EpollEvent{Events: readEvents, Fd: c.slot, Pad: c.fd}
+	if c.wantOut {
+		e.Events |= unix.EPOLLOUT
+	}
+	return unix.EpollCtl(l.ep, op, int(c.fd), &e) == nil
+}
+
+// enqueue has c looked at again after the others.
+func (l *loop) enqueue(c *epollConn) {
+	if !c.queued {
+		c.queued = true
+		l.ready = append(l.ready, c)
+	}
+}
+
+func (l *loop) publish() {
+	l.told.turns.Store(l.tally.turns)
+	l.told.bytesIn.Store(l.tally.bytesIn)
+	l.told.bytesOut.Store(l.tally.bytesOut)
+	l.told.pending.Store(l.tally.pending)
+	l.told.slowClosed.Store(l.tally.slowClosed)
+}
+
+// knock has the loop look at the flags of its transport.
+func (l *loop) knock() { l.mail.knock(l.bell) }
+
+func (l *loop) post(c *epollConn) { l.mail.post(c, l.bell) }
+
+// arrive hands a connection over, which a loop that may have ended must not be.
+func (l *loop) arrive(c *epollConn) {
+	l.conns.Add(1)
+	c.loop.Store(l)
+	l.mail.arrive(c, l.bell)
+}

@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// mailbox is how other threads reach a loop.
+type mailbox struct {
+	any    atomic.Bool // there is something in it, or a flag to look at
+	asleep atomic.Bool // the loop waits in the kernel: ring the bell
+
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	arrivals []*epollConn
+	posts    []*epollConn
+	spare    [2][]*epollConn
+}
+
+func (m *mailbox) post(c *epollConn, bell int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	m.posts = append(m.posts, c)
+	m.ring(bell)
+}
+
+func (m *mailbox) arrive(c *epollConn, bell int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arrivals = append(m.arrivals, c)
+	m.ring(bell)
+}
+
+func (m *mailbox) knock(bell int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.ring(bell)
+	}
+}
+
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+// ring is called with mu held, so that the bell cannot be closed meanwhile.
+func (m *mailbox) ring(bell int) {
+	m.any.Store(true)
+	if m.asleep.Load() && m.asleep.Swap(false) {
+		ring(bell)
+	}
+}
+
+// lieDown announces that the loop is about to sleep; false: there is mail. Either
+// this sees the mail or the sender sees that the loop sleeps.
+func (m *mailbox) lieDown() bool {
+	m.asleep.Store(true)
+	if m.any.Load() {
+		m.asleep.Store(false)
+		return false
+	}
+	return true
+}
+
+func (m *mailbox) getUp() { m.asleep.Store(false) }
+
+// take empties the mailbox. What it returns is valid until the next call.
+func (m *mailbox) take() (arrivals, posts []*epollConn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.any.Store(false)
+	arrivals, posts = m.arrivals, m.posts
+	m.arrivals, m.posts = m.spare[0][:0], m.spare[1][:0]
+	m.spare[0], m.spare[1] = arrivals, posts
+	return arrivals, posts
+}
