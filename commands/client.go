@@ -114,6 +114,7 @@ func clientReply(c *Ctx) {
 }
 
 func clientInfo(c *Ctx) {
+	c.S.noteCommand(c.Cmd)
 	line := c.engine.describe(nil, c.S)
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
@@ -124,6 +125,7 @@ func clientList(c *Ctx) {
 		c.Fail(err)
 		return
 	}
+	c.S.noteCommand(c.Cmd)
 	var text []byte
 	for _, s := range c.engine.clients.list() {
 		if wanted(s) {
@@ -144,7 +146,7 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 		ids := make(map[int64]bool)
 		for _, a := range args[1:] {
 			id, ok := parseInt(a)
-			if !ok || id < 1 {
+			if !ok {
 				return nil, "ERR Invalid client ID"
 			}
 			ids[id] = true
