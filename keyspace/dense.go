@@ -82,19 +82,19 @@ func entryOf(rec, value []byte) Entry {
 	return Entry{Kind: Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
 }
 
-func (t *denseTable) find(hash uint32, key []byte) (ref, Entry) {
+func (t *denseTable) find(hash uint32, key []byte) (r ref, kind Kind, at limit.Instant, value []byte) {
 	g := t.index.segment(hash)
 	for i := hash & slotMask; ; i = (i + 1) & slotMask {
 		s := g[i]
 		if s == 0 {
-			return 0, Entry{}
+			return 0, None, 0, nil
 		}
 		if slotHash(s) != hash {
 			continue
 		}
 		rec := t.record(slotNumber(s))
 		if k, value := t.parts(rec); bytes.Equal(k, key) {
-			return ref(slotNumber(s)), entryOf(rec, value)
+			return ref(slotNumber(s)), Kind(header(rec) & headKind), expiry(rec), value
 		}
 	}
 }

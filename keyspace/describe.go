@@ -15,7 +15,7 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	e := s.find(db, h, key).e
+	e := s.get(db, h, key)
 	switch e.Kind {
 	case None:
 		return "", false
@@ -47,7 +47,8 @@ func (v *View) Describe(db int, key []byte, f func(field, text string, number in
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	e := p.e
 	if e.Kind == None {
 		return false

@@ -34,7 +34,7 @@ func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	e := s.find(db, h, key).e
+	e := s.get(db, h, key)
 	if e.Kind == None {
 		return 0, false, false
 	}
@@ -52,7 +52,8 @@ func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) boo
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	at = min(at, NoExpiry-1)
 	switch {
 	case p.e.Kind == None || !cond.allows(p.e.Expiry, at):
@@ -71,7 +72,8 @@ func (v *View) Persist(db int, key []byte) bool {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	if p.e.Kind == None || p.e.Expiry == NoExpiry {
 		return false
 	}

@@ -12,7 +12,7 @@ func (v *View) Kind(db int, key []byte) Kind {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	return s.find(db, h, key).e.Kind
+	return s.get(db, h, key).Kind
 }
 
 // Exists reports whether key exists.
@@ -23,7 +23,8 @@ func (v *View) Delete(db int, key []byte) bool {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	if p.e.Kind == None {
 		return false
 	}
@@ -36,7 +37,8 @@ func (v *View) Load(db int, key []byte) (Entry, bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	p.e.Value = bytes.Clone(p.e.Value)
 	return p.e, p.e.Kind != None
 }
@@ -47,7 +49,8 @@ func (v *View) Put(db int, key []byte, k Kind, value []byte, expiry limit.Instan
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	if expiry <= s.last {
 		if p.e.Kind != None {
 			s.remove(&p, key)
@@ -67,7 +70,7 @@ func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	e := s.find(db, h, key).e
+	e := s.get(db, h, key)
 	switch e.Kind {
 	case None:
 		return dst, false, nil

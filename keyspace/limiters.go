@@ -15,7 +15,8 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limi
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	tat, err := storedTAT(&p.e)
 	if err != nil {
 		return limit.Decision{}, err
@@ -34,7 +35,8 @@ func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision,
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	plan := &v.window
 	if err := decideWindow(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
@@ -49,7 +51,8 @@ func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision,
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	plan := &v.bucket
 	if err := decideBucket(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
@@ -64,7 +67,8 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	if p.e.Kind != None && !p.e.Kind.isLease() {
 		return limit.Decision{}, limit.ErrWrongType
 	}
@@ -91,7 +95,8 @@ func (v *View) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	if !p.e.Kind.isBucket() {
 		return
 	}

@@ -30,12 +30,13 @@ func newMapTable(m *memory, hash func(key []byte) uint32) table {
 	return &mapTable{mem: m, hash: hash}
 }
 
-func (t *mapTable) find(hash uint32, key []byte) (ref, Entry) {
+func (t *mapTable) find(hash uint32, key []byte) (ref, Kind, limit.Instant, []byte) {
 	i, ok := t.maps[hash>>subShift][string(key)]
 	if !ok {
-		return 0, Entry{}
+		return 0, None, 0, nil
 	}
-	return ref(i), t.slots[i].e
+	e := &t.slots[i].e
+	return ref(i), e.Kind, e.Expiry, e.Value
 }
 
 func (t *mapTable) insert(hash uint32, key []byte, e Entry) bool {

@@ -85,10 +85,11 @@ func (v *View) forgetPlans() {
 
 // findClause returns the place of a clause's key, whose shard is held. It is void
 // after the next change, so it is looked up for every step.
-func (v *View) findClause(db int, i int, c *Clause) (*shard, place) {
+func (v *View) findClause(db int, i int, c *Clause) (s *shard, p place) {
 	h := v.plans[i].hash
-	s := v.lock(h)
-	return s, s.find(db, h, c.Key)
+	s = v.lock(h)
+	s.find(&p, db, h, c.Key)
+	return s, p
 }
 
 func (v *View) checkKinds(db int, clauses []Clause) error {

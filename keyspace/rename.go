@@ -12,7 +12,8 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	defer v.holdHere(&set)()
 
 	src := v.lock(hf)
-	p := src.find(db, hf, from)
+	var p, target place
+	src.find(&p, db, hf, from)
 	if p.e.Kind == None {
 		return false, false
 	}
@@ -20,7 +21,7 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	if bytes.Equal(from, to) {
 		return !nx, true
 	}
-	target := dst.find(db, ht, to)
+	dst.find(&target, db, ht, to)
 	if nx && target.e.Kind != None {
 		return false, true
 	}
@@ -28,7 +29,8 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	e.Value = bytes.Clone(e.Value)
 	src.remove(&p, from)
 	// Found again, since removing may have moved it.
-	target = dst.find(db, ht, to)
+	target = place{}
+	dst.find(&target, db, ht, to)
 	dst.freed(db, to)
 	return dst.move(&target, to, e), true
 }

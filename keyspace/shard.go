@@ -66,19 +66,25 @@ type place struct {
 	oldExpiry limit.Instant
 }
 
-// find returns where key is at the shard's latest instant.
-func (s *shard) find(db int, h uint64, key []byte) place {
-	p := place{db: db, hash: uint32(h)}
+// find fills in where key is at the shard's latest instant.
+func (s *shard) find(p *place, db int, h uint64, key []byte) {
+	p.db, p.hash = db, uint32(h)
 	t := s.dbs[db].t
 	if t == nil {
-		return p
+		return
 	}
-	p.r, p.e = t.find(p.hash, key)
-	p.old, p.oldExpiry = p.e.Kind, p.e.Expiry
-	if p.old != None && p.oldExpiry <= s.last {
-		p.e = Entry{}
+	r, k, expiry, value := t.find(uint32(h), key)
+	p.r, p.old, p.oldExpiry = r, k, expiry
+	if expiry > s.last {
+		p.e.Kind, p.e.Expiry, p.e.Value = k, expiry, value
 	}
-	return p
+}
+
+// get returns what a live key holds, or an entry of kind None.
+func (s *shard) get(db int, h uint64, key []byte) Entry {
+	var p place
+	s.find(&p, db, h, key)
+	return p.e
 }
 
 // stale reports whether the place is taken by an entry that has expired.

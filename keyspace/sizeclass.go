@@ -78,9 +78,3 @@ func classOf(size int) uint32 { return uint32(classTable[(size+3)/4]) }
 func (c *sizeClass) number(class, i uint32) uint32 {
 	return class<<placeBits | i/c.per<<c.bits | i%c.per
 }
-
-// index is the inverse of number.
-func (c *sizeClass) index(number uint32) uint32 {
-	place := number & placeMask
-	return place>>c.bits*c.per + place&c.mask
-}

@@ -90,7 +90,8 @@ func (v *View) MemoryUsage(db int, key []byte) (int64, bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	p := s.find(db, h, key)
+	var p place
+	s.find(&p, db, h, key)
 	if p.e.Kind == None {
 		return 0, false
 	}

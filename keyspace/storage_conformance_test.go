@@ -49,7 +49,10 @@ func (f *fixture) add(t testing.TB, key string, e Entry) {
 	require.True(t, f.insert(f.hash([]byte(key)), []byte(key), e), key)
 }
 
-func (f *fixture) get(key string) (ref, Entry) { return f.find(f.hash([]byte(key)), []byte(key)) }
+func (f *fixture) get(key string) (ref, Entry) {
+	r, k, at, value := f.find(f.hash([]byte(key)), []byte(key))
+	return r, Entry{k, at, value}
+}
 
 // keys returns what a whole scan sees, and fails on a key that is seen twice
 // although nothing changed.
@@ -364,22 +367,29 @@ func takesAnyCursor(t *testing.T, f *fixture) {
 }
 
 // TestStorageAgainstModel plays random operations on a table and on a Go map, and
-// compares them all along.
+// compares them all along: ten million in all.
 func TestStorageAgainstModel(t *testing.T) {
-	for name, make := range storages {
-		for hashName, hash := range map[string]func([]byte) uint32{"good": goodHash, "poor": poorHash} {
-			t.Run(name+"/"+hashName+" hash", func(t *testing.T) {
-				steps := modelSteps
-				if testing.Short() {
-					steps /= 10
-				}
-				playModel(t, newFixture(t, make, hash), steps)
-			})
-		}
+	for _, c := range []struct {
+		storage string
+		hash    func([]byte) uint32
+		steps   int
+	}{
+		{"map", goodHash, 300_000},
+		{"map", poorHash, 300_000},
+		{"dense", goodHash, 6_000_000},
+		{"dense", poorHash, 2_000_000},
+		{"dense on the heap", goodHash, 2_000_000},
+		{"dense on the heap", poorHash, 500_000},
+	} {
+		t.Run(fmt.Sprint(c.storage, "/", c.steps), func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() {
+				c.steps /= 20
+			}
+			playModel(t, newFixture(t, storages[c.storage], c.hash), c.steps)
+		})
 	}
 }
-
-const modelSteps = 300_000
 
 // model is a table's contents, with the keys in a slice to draw from.
 type model struct {

@@ -55,10 +55,12 @@ func (w *sweeper) slice(budget int) Swept {
 		if s.dbs[s.sweepDB].t != nil {
 			removed += s.sweep(s.sweepDB, &left)
 		}
+		if s.dbs[s.sweepDB].sweepPos == 0 { // the end, even if the budget's as well
+			s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
+		}
 		if left == 0 {
 			break
 		}
-		s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
 	}
 	return Swept{Looked: budget - left, Removed: removed}
 }

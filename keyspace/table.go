@@ -20,11 +20,12 @@ type Entry struct {
 // hash is the lower half of the key's 64-bit hash; the shard was chosen by the
 // upper bits.
 type table interface {
-	// find returns where key is and what it holds, or an entry of kind None. The
-	// value is the stored bytes themselves: it may be changed in place, extended
-	// within its capacity and handed to store; it is void after the next insert,
-	// store or remove.
-	find(hash uint32, key []byte) (ref, Entry)
+	// find returns where key is and what it holds, or kind None. The value is the
+	// stored bytes themselves: it may be changed in place, extended within its
+	// capacity and handed to store; it is void after the next insert, store or
+	// remove. The parts of the entry are results of their own because they stay in
+	// registers then.
+	find(hash uint32, key []byte) (r ref, k Kind, expiry limit.Instant, value []byte)
 	// insert adds key, which must be absent, copying key and value. It reports
 	// whether there was room.
 	insert(hash uint32, key []byte, e Entry) bool

@@ -37,7 +37,7 @@ func (v *View) Watch(w *Watcher, db int, key []byte) {
 		}
 	}
 	name := keyName{db, string(key)}
-	alive := s.find(db, h, key).e.Kind != None
+	alive := s.get(db, h, key).Kind != None
 	s.watched[name] = append(s.watched[name], watchMark{w, alive})
 	w.keys = append(w.keys, watchedKey{name, h, alive})
 }
@@ -101,7 +101,7 @@ func (v *View) Dirty(w *Watcher) bool {
 func (v *View) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)
-	return s.find(k.name.db, k.hash, []byte(k.name.key)).e.Kind == None
+	return s.get(k.name.db, k.hash, []byte(k.name.key)).Kind == None
 }
 
 // mark sets dirty for those who watch key; with byTime only for those who saw it
@@ -120,7 +120,7 @@ func (s *shard) markAll(db int) {
 	for name := range s.watched {
 		if name.db == db {
 			key := []byte(name.key)
-			s.mark(db, key, s.find(db, s.ks.hash(key), key).e.Kind == None)
+			s.mark(db, key, s.get(db, s.ks.hash(key), key).Kind == None)
 		}
 	}
 }
