@@ -83,12 +83,16 @@ func clientTracking(c *Ctx) {
 			return
 		}
 	}
-	if t.optIn && t.optOut {
-		c.Fail("ERR You can't use both OPTIN and OPTOUT")
-		return
-	}
-	if !on {
+	old := &c.S.tracking
+	switch {
+	case !on:
 		t = tracking{}
+	case t.optIn && t.optOut:
+		c.Fail("ERR You can't specify both OPTIN mode and OPTOUT mode")
+		return
+	case t.optIn && old.optOut, t.optOut && old.optIn:
+		c.Fail("ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
+		return
 	}
 	c.S.tracking = t
 	c.OK()
@@ -96,7 +100,7 @@ func clientTracking(c *Ctx) {
 
 func clientCaching(c *Ctx) {
 	t := &c.S.tracking
-	if !t.on || !t.optIn && !t.optOut {
+	if !t.on {
 		c.Fail(errCachingMode)
 		return
 	}
