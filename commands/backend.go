@@ -86,6 +86,8 @@ type Keys interface {
 	Flush(db int)
 	FlushAll()
 	MemoryUsage(db int, key []byte) (int64, bool)
+	// Stats counts what INFO shows; the caller holds nothing or everything.
+	Stats() StoreStats
 	// Describe reports what RL.INFO shows, as fields with an integer or a text.
 	Describe(db int, key []byte, f func(field, text string, number int64, isText bool)) bool
 }

@@ -25,9 +25,6 @@ type Options struct {
 	Settings Settings
 	// Process is what INFO says of the process; nil leaves those fields out.
 	Process Process
-	// Databases describes the databases, in order; UsedMemory what they take.
-	Databases  func() []DatabaseStats
-	UsedMemory func() MemoryStats
 	// Stop ends the server; SHUTDOWN calls it.
 	Stop func()
 	// Log receives what an operator should know; nil discards it.

@@ -46,6 +46,7 @@ type infoWriter struct {
 	c      *Ctx
 	e      *Engine
 	p      Process
+	store  StoreStats
 	counts []totals
 	hits   int64
 	misses int64
@@ -62,6 +63,7 @@ func info(c *Ctx) {
 		w.p = noProcess{}
 	}
 	w.counts, w.hits, w.misses = c.engine.sum()
+	w.store = c.Store.Stats()
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) {
 			continue
@@ -130,7 +132,7 @@ func infoClients(w *infoWriter) {
 
 func infoMemory(w *infoWriter) {
 	rss, heap := w.p.Memory()
-	used := w.e.opts.UsedMemory()
+	used := w.store.Memory
 	_, _, pending := w.p.Network()
 	w.int("used_memory", used.Dataset+heap)
 	w.str("used_memory_human", human(used.Dataset+heap))
@@ -184,7 +186,7 @@ func infoStats(w *infoWriter) {
 	w.int("total_net_input_bytes", in)
 	w.int("total_net_output_bytes", out)
 	w.int("rejected_connections", w.e.refused.Load())
-	w.int("expired_keys", w.e.opts.UsedMemory().Expired)
+	w.int("expired_keys", w.store.Memory.Expired)
 	w.int("evicted_keys", 0)
 	w.int("keyspace_hits", w.hits)
 	w.int("keyspace_misses", w.misses)
@@ -242,7 +244,7 @@ func infoErrorstats(w *infoWriter) {
 }
 
 func infoKeyspace(w *infoWriter) {
-	for db, s := range w.e.opts.Databases() {
+	for db, s := range w.store.Databases {
 		if s.Keys > 0 {
 			fmt.Fprintf(w, "db%d:keys=%d,expires=%d,avg_ttl=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL.Milliseconds())
 		}

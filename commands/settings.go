@@ -40,6 +40,13 @@ type Process interface {
 
 const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, bind the server to chosen addresses, or turn protected mode off."
 
+// StoreStats is what INFO says of the store: its databases, in order, and what they
+// take.
+type StoreStats struct {
+	Databases []DatabaseStats
+	Memory    MemoryStats
+}
+
 // DatabaseStats is a line of INFO keyspace.
 type DatabaseStats struct {
 	Keys, Expires int64

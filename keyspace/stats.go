@@ -31,8 +31,20 @@ type Stats struct {
 // ttlSamples is how many keys of each shard and database AvgTTL is drawn from.
 const ttlSamples = 4
 
-// Stats counts.
+// Stats counts. A view that holds keys asks its own [View.Stats].
 func (ks *Keyspace) Stats() Stats {
+	return ks.stats(func(s *shard) { s.mu.Lock() }, func(s *shard) { s.mu.Unlock() })
+}
+
+// Stats is [Keyspace.Stats] for a view, which may hold all keys, or none.
+func (v *View) Stats() Stats {
+	if v.holding {
+		return v.ks.stats(func(*shard) {}, func(*shard) {})
+	}
+	return v.ks.Stats()
+}
+
+func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 	st := Stats{
 		Databases: make([]DatabaseStats, ks.Databases()),
 		Memory:    ks.mem.used.Load(),
@@ -41,7 +53,7 @@ func (ks *Keyspace) Stats() Stats {
 	means := make([]mean, ks.Databases())
 	for i := range ks.shards {
 		s := &ks.shards[i]
-		s.mu.Lock()
+		lock(s)
 		st.Expired += s.expired
 		for db := range s.dbs {
 			if d := &s.dbs[db]; d.t != nil && d.t.len() > 0 {
@@ -53,7 +65,7 @@ func (ks *Keyspace) Stats() Stats {
 				means[db].sample(d.t, s.last)
 			}
 		}
-		s.mu.Unlock()
+		unlock(s)
 	}
 	for db := range means {
 		st.Databases[db].AvgTTL = means[db].value()

@@ -68,15 +68,13 @@ func New(c *Config, o Options) (*Server, error) {
 		MaxMemory: number(c.value("maxmemory")),
 	})
 	s.engine = commands.NewEngine(commands.Options{
-		NewStore:   func() commands.Store { return newStore(s.keyspace) },
-		Stopwatch:  s.stopwatch,
-		Now:        s.clock.Now,
-		Settings:   c,
-		Process:    newProcess(s),
-		Databases:  s.databases,
-		UsedMemory: s.memory,
-		Stop:       s.Stop,
-		Log:        s.log,
+		NewStore:  func() commands.Store { return newStore(s.keyspace) },
+		Stopwatch: s.stopwatch,
+		Now:       s.clock.Now,
+		Settings:  c,
+		Process:   newProcess(s),
+		Stop:      s.Stop,
+		Log:       s.log,
 	})
 	if err := s.openTransport(); err != nil {
 		return nil, err
@@ -217,18 +215,4 @@ func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
 
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions go on from the server's own clock", "step", step.String())
-}
-
-func (s *Server) databases() []commands.DatabaseStats {
-	st := s.keyspace.Stats()
-	out := make([]commands.DatabaseStats, len(st.Databases))
-	for i, d := range st.Databases {
-		out[i] = commands.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
-	}
-	return out
-}
-
-func (s *Server) memory() commands.MemoryStats {
-	st := s.keyspace.Stats()
-	return commands.MemoryStats{Dataset: st.Memory, Max: st.MaxMemory, Expired: st.Expired}
 }

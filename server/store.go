@@ -93,6 +93,19 @@ func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decisio
 	return s.View.Multi(db, s.clauses, details)
 }
 
+// Stats implements commands.Store.
+func (s *store) Stats() commands.StoreStats {
+	st := s.View.Stats()
+	out := commands.StoreStats{
+		Databases: make([]commands.DatabaseStats, len(st.Databases)),
+		Memory:    commands.MemoryStats{Dataset: st.Memory, Max: st.MaxMemory, Expired: st.Expired},
+	}
+	for i, d := range st.Databases {
+		out.Databases[i] = commands.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
+	}
+	return out
+}
+
 // Scan implements commands.Store.
 func (s *store) Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) uint64 {
 	return s.View.Scan(db, cursor, count, func(key []byte, k keyspace.Kind) { f(key, k.Type()) })
