@@ -133,8 +133,13 @@ func memoryUsage(c *Ctx) {
 			c.Fail(resp.ErrSyntax)
 			return
 		}
-		if n, ok := parseInt(c.Args[4]); !ok || n < 0 {
+		n, ok := parseInt(c.Args[4])
+		if !ok {
 			c.Fail(resp.ErrNotInteger)
+			return
+		}
+		if n < 0 {
+			c.Fail(resp.ErrSyntax)
 			return
 		}
 	}

@@ -24,7 +24,6 @@ func clientCommands() []*Command {
 			sub("capa", -3, "capability [capability ...]", "Tells the server what the client can do; nothing is asked of it yet.", ok, 0, (*Ctx).OK),
 			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
 			sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", 0, clientGetRedir),
-			sub("help", 2, "", "Returns helpful text about the subcommands.", "lines of text", 0, clientHelp),
 			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *Ctx) { c.W.Int(c.S.id) }),
 			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL] [SKIPME YES|NO]>",
@@ -214,22 +213,6 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 // absentFields are numbers of Redis that have no counterpart here. redis-py 5 reads
 // each of them as an integer and fails without it.
 var absentFields = []string{"sub", "psub", "ssub", "qbuf", "qbuf-free", "argv-mem", "multi-mem", "obl", "oll", "omem", "tot-mem"}
-
-var clientHelpLines = []string{
-	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-	"CACHING, CAPA, GETNAME, GETREDIR, HELP, ID, INFO, KILL, LIST, NO-EVICT, NO-TOUCH,",
-	"REPLY, SETINFO, SETNAME, TRACKING, TRACKINGINFO, UNBLOCK",
-}
-
-func clientHelp(c *Ctx) { writeLines(c.W, clientHelpLines) }
-
-// writeLines replies an array of status lines, the shape of every HELP.
-func writeLines(w *resp.Writer, lines []string) {
-	w.Array(len(lines))
-	for _, line := range lines {
-		w.Status(line)
-	}
-}
 
 // clientUnblock ends a wait: with the answer that its timeout would have given,
 // or, with ERROR, with an error.

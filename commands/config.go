@@ -12,7 +12,6 @@ func configCommands() []*Command {
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
 		Sub: []*Command{
 			subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet),
-			subcommand("config", "help", 2, flags, "", "Returns helpful text about the subcommands.", "lines of text", configHelp),
 			subcommand("config", "resetstat", 2, flags, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
 			subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
 				func(c *Ctx) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
@@ -65,11 +64,4 @@ func configSet(c *Ctx) {
 func configResetStat(c *Ctx) {
 	c.engine.resetStats()
 	c.OK()
-}
-
-func configHelp(c *Ctx) {
-	writeLines(c.W, []string{
-		"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"GET, HELP, RESETSTAT, REWRITE, SET",
-	})
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"runtime/debug"
+	"strings"
 
 	"github.com/cellserver/cellserver/resp"
 )
@@ -84,11 +85,16 @@ func (l *Lane) run(c *Ctx) {
 	}
 }
 
-// reject answers a command that never ran.
+// reject answers a command that never ran. An EXEC that did not ends its
+// transaction all the same.
 func (l *Lane) reject(c *Ctx, e resp.Error) {
 	l.counts[c.Cmd.id].rejected.Add(1)
 	l.engine.errors.Add(1)
 	c.S.failTransaction()
+	if c.Cmd.Name == "exec" {
+		c.S.discardQueue(c.Store)
+		e = resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
+	}
 	c.Fail(e)
 }
 

@@ -47,14 +47,14 @@ func expireCommands() []*Command {
 
 // expire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func expire(c *Ctx, unit time.Duration, absolute bool) {
-	n, ok := parseInt(c.Args[2])
-	if !ok {
-		c.Fail(resp.ErrNotInteger)
-		return
-	}
 	cond, err := parseExpireOptions(c.Args[3:])
 	if err != "" {
 		c.Fail(err)
+		return
+	}
+	n, ok := parseInt(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
 		return
 	}
 	at, ok := expiryInstant(c.Store, n, unit, absolute)

@@ -23,7 +23,6 @@ func introspectCommands() []*Command {
 			sub("docs", -2, "[command-name ...]", "Returns the documentation of commands.", "a map by command name", commandDocs),
 			sub("getkeys", -3, "command [arg ...]", "Returns the keys of a full command.", "an array of keys", commandGetKeys),
 			sub("getkeysandflags", -3, "command [arg ...]", "Returns the keys of a full command and how they are used.", "an array of pairs", commandGetKeys),
-			sub("help", 2, "", "Returns helpful text about the subcommands.", "lines of text", commandHelp),
 			sub("info", -2, "[command-name ...]", "Returns information about the named commands.", "ten fields or null for each", commandInfo),
 			sub("list", -2, "[FILTERBY <MODULE name | ACLCAT category | PATTERN pattern>]", "Returns the names of commands.", "an array of names", commandList),
 		},
@@ -286,11 +285,4 @@ func (c Category) has(name string) bool {
 		}
 	}
 	return false
-}
-
-func commandHelp(c *Ctx) {
-	writeLines(c.W, []string{
-		"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"(no subcommand), COUNT, DOCS, GETKEYS, GETKEYSANDFLAGS, HELP, INFO, LIST",
-	})
 }

@@ -44,6 +44,10 @@ func NewTable() *Table {
 	}
 	slices.SortFunc(t.top, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range t.top {
+		if c.Sub != nil {
+			c.Sub = append(c.Sub, helpOf(c))
+			slices.SortFunc(c.Sub, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+		}
 		t.add(c)
 		for _, sub := range c.Sub {
 			sub.parent = c

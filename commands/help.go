@@ -1,0 +1,27 @@
+package commands
+
+// helpOf returns the HELP subcommand of a container. Its text is made of the
+// entries beside it, so that it cannot leave one out.
+func helpOf(container *Command) *Command {
+	first := container.Sub[0]
+	return &Command{
+		Name: container.Name + "|help", Arity: 2, Flags: FlagLoading | FlagStale, Categories: first.Categories,
+		Group: first.Group, Summary: "Returns helpful text about the subcommands.",
+		Since: "1.0.0", Complexity: "O(1)", Reply: "lines of text",
+		Run: func(c *Ctx) { writeHelp(c, container) },
+	}
+}
+
+// writeHelp replies an array of status lines, which is the shape of every HELP.
+func writeHelp(c *Ctx, container *Command) {
+	c.W.Array(1 + 2*len(container.Sub))
+	c.W.Status(upper(container.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, sub := range container.Sub {
+		usage := upper(sub.Name[len(container.Name)+1:])
+		if sub.Syntax != "" {
+			usage += " " + sub.Syntax
+		}
+		c.W.Status(usage)
+		c.W.Status("    " + sub.Summary)
+	}
+}
