@@ -23,7 +23,7 @@ func adminCommands() []*Command {
 		{
 			Name: "wait", Arity: 3, Flags: FlagBlocking, Categories: CatConnection, Group: "generic",
 			Summary: "Waits for replicas; there are none, so it answers at once.", Syntax: "numreplicas timeout",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: func(c *Ctx) { c.W.Int(0) },
+			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
 		},
 		{
 			Name: "lolwut", Arity: -1, Flags: FlagReadonly | FlagFast, Group: "server",
@@ -32,7 +32,7 @@ func adminCommands() []*Command {
 		},
 		{
 			Name: "shutdown", Arity: -1, Flags: FlagAdmin | FlagNoMulti | calm | FlagAllowBusy, Group: "server",
-			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
+			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
 		},
 		moduleCommand(), clusterCommand(), objectCommand(), memoryCommand(),
@@ -156,12 +156,22 @@ func slowlogCommand() *Command {
 		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands; no slow log is kept.", Since: "1.0.0",
 		Sub: []*Command{
 			subcommand("slowlog", "get", -2, FlagAdmin|FlagLoading|FlagStale, "[count]", "Returns the slow log, which is empty.", "an empty array",
-				func(c *Ctx) { c.W.Array(0) }),
+				slowlogGet),
 			subcommand("slowlog", "len", 2, FlagAdmin|FlagLoading|FlagStale, "", "Returns the length of the slow log.", "0",
 				func(c *Ctx) { c.W.Int(0) }),
 			subcommand("slowlog", "reset", 2, FlagAdmin|FlagLoading|FlagStale, "", "Clears the slow log.", "OK", (*Ctx).OK),
 		},
 	}
+}
+
+func slowlogGet(c *Ctx) {
+	if len(c.Args) > 2 {
+		if n, ok := parseInt(c.Args[2]); !ok || n < -1 || len(c.Args) > 3 {
+			c.Fail("ERR count should be greater than or equal to -1")
+			return
+		}
+	}
+	c.W.Array(0)
 }
 
 func latencyCommand() *Command {
@@ -239,6 +249,22 @@ func timeCommand(c *Ctx) {
 	c.W.BulkString(strconv.FormatInt(us%1e6, 10))
 }
 
+// waitCommand answers at once: no replica could ever acknowledge anything.
+func waitCommand(c *Ctx) {
+	if _, ok := parseInt(c.Args[1]); !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	switch timeout, ok := parseInt(c.Args[2]); {
+	case !ok:
+		c.Fail("ERR timeout is not an integer or out of range")
+	case timeout < 0:
+		c.Fail(resp.ErrTimeoutNegative)
+	default:
+		c.W.Int(0)
+	}
+}
+
 func role(c *Ctx) {
 	c.W.Array(3)
 	c.W.BulkString("master")
@@ -256,11 +282,27 @@ func lolwut(c *Ctx) {
 
 // shutdown stops the server. Nothing is on disk, so every mode is the same one.
 func shutdown(c *Ctx) {
+	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {
-		if !isWord(a, "NOSAVE") && !isWord(a, "SAVE") && !isWord(a, "NOW") && !isWord(a, "FORCE") {
+		switch {
+		case isWord(a, "SAVE"):
+			save = true
+		case isWord(a, "NOSAVE"):
+			noSave = true
+		case isWord(a, "ABORT"):
+			abort = true
+		case !isWord(a, "NOW") && !isWord(a, "FORCE"):
 			c.Fail(resp.ErrSyntax)
 			return
 		}
+	}
+	switch {
+	case save && noSave, abort && len(c.Args) > 2:
+		c.Fail(resp.ErrSyntax)
+		return
+	case abort:
+		c.Fail("ERR No shutdown in progress.")
+		return
 	}
 	c.S.closing = true
 	if c.engine.opts.Stop != nil {

@@ -82,6 +82,7 @@ const (
 	FlagMovableKeys
 	FlagNoMulti
 	FlagAllowBusy
+	FlagSkipSlowlog
 )
 
 var flagNames = []struct {
@@ -103,6 +104,7 @@ var flagNames = []struct {
 	{FlagMovableKeys, "movablekeys"},
 	{FlagNoMulti, "no_multi"},
 	{FlagAllowBusy, "allow_busy"},
+	{FlagSkipSlowlog, "skip_slowlog"},
 }
 
 // Names returns the flags as COMMAND INFO spells them, in a fixed order.

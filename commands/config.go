@@ -22,12 +22,14 @@ func configCommands() []*Command {
 
 func configGet(c *Ctx) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
+	asked := make(map[string][]byte) // names as they were written, which Redis repeats
 	for _, p := range c.Args[2:] {
 		if len(p) > maxPattern {
 			c.Fail(errPatternTooLong)
 			return
 		}
-		patterns = append(patterns, []byte(strings.ToLower(string(p))))
+		lower := strings.ToLower(string(p))
+		patterns, asked[lower] = append(patterns, []byte(lower)), p
 	}
 	pairs := c.engine.opts.Settings.Get(func(name string) bool {
 		for _, p := range patterns {
@@ -39,7 +41,11 @@ func configGet(c *Ctx) {
 	})
 	c.W.Map(len(pairs))
 	for _, p := range pairs {
-		c.W.BulkString(p[0])
+		if name, named := asked[p[0]]; named {
+			c.W.Bulk(name)
+		} else {
+			c.W.BulkString(p[0])
+		}
 		c.W.BulkString(p[1])
 	}
 }
@@ -47,7 +53,7 @@ func configGet(c *Ctx) {
 func configSet(c *Ctx) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {
-		c.Fail(resp.WrongArity("config|set"))
+		c.Fail(resp.ErrSyntax)
 		return
 	}
 	pairs := make([][2]string, 0, len(args)/2)

@@ -49,7 +49,7 @@ func commandInfo(c *Ctx) {
 		if cmd := c.engine.table.find(name); cmd != nil {
 			cmd.writeInfo(c.W)
 		} else {
-			c.W.NullArray()
+			c.W.Null()
 		}
 	}
 }
@@ -83,8 +83,12 @@ func (c *Command) writeInfo(w *resp.Writer) {
 	for _, name := range categories {
 		w.Status("@" + name)
 	}
-	w.Array(0) // tips
+	w.Set(0) // tips
 	c.writeKeySpecs(w)
+	if len(c.Sub) == 0 {
+		w.Set(0) // so Redis has it: a set when empty, an array otherwise
+		return
+	}
 	w.Array(len(c.Sub))
 	for _, sub := range c.Sub {
 		sub.writeInfo(w)
@@ -94,10 +98,10 @@ func (c *Command) writeInfo(w *resp.Writer) {
 // writeKeySpecs writes where the keys are in the form that Redis 7 introduced.
 func (c *Command) writeKeySpecs(w *resp.Writer) {
 	if c.Keys.First == 0 {
-		w.Array(0)
+		w.Set(0)
 		return
 	}
-	w.Array(1)
+	w.Set(1)
 	w.Map(3)
 	w.BulkString("flags")
 	flags := c.keyFlags()

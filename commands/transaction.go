@@ -18,7 +18,7 @@ func transactionCommands() []*Command {
 	watch.Keys = KeySpec{First: 1, Last: -1, Step: 1}
 	return []*Command{
 		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
-		entry("exec", 1, flags&^FlagFast, "", "Runs the queued commands at one instant.", "Depends on the commands.",
+		entry("exec", 1, flags&^(FlagFast|FlagAllowBusy)|FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
 			"an array of their replies, or null when a watched key has changed", exec),
 		entry("discard", 1, flags, "", "Drops the queued commands.", "O(N)", "OK", discard),
 		watch,
