@@ -25,6 +25,18 @@ func newKeyBlock(n int) keyBlock {
 
 func (b keyBlock) at(i int) []byte { return b[16*i : 16*i+16] }
 
+// fill makes n cells whose keys have the given length.
+func fill(t testing.TB, v *keyspace.View, n, length int) {
+	q := quota(t)
+	k := make([]byte, 0, length)
+	for i := range n {
+		k = fmt.Appendf(k[:0], "user:%0*d", length-5, i)
+		if _, err := v.Throttle(0, k, q, 1); err != nil {
+			require.NoError(t, err)
+		}
+	}
+}
+
 // BenchmarkThrottle calls random keys that exist.
 func BenchmarkThrottle(b *testing.B) {
 	for _, name := range []string{"dense", "map"} {
@@ -66,4 +78,24 @@ func BenchmarkInsert(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
 		})
 	}
+}
+
+// BenchmarkSweep removes a million keys that have all expired and reports the time
+// for one.
+func BenchmarkSweep(b *testing.B) {
+	const n = 1_000_000
+	for b.Loop() {
+		b.StopTimer()
+		clock := clocktest.New(t0)
+		ks := keyspace.New(keyspace.Options{Clock: clock})
+		fill(b, ks.NewView(), n, 16)
+		clock.Advance(1e12)
+		b.StartTimer()
+		for ks.Sweep(1<<16).Removed > 0 {
+		}
+		b.StopTimer()
+		ks.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
 }

@@ -234,24 +234,31 @@ func (t *denseTable) scan(cursor uint64, count int, f func(key []byte, e Entry))
 	return cursor
 }
 
-// due goes through the records as they lie in memory: *pos is the class in the
-// upper and the place in the vector in the lower half.
+// due goes through the records as they lie in memory, from the last to the first:
+// then what moves into the place of a removed record has been looked at already,
+// and where all expire nothing moves at all. *pos is the class in the upper half
+// and the number of its records that are still to be looked at in the lower.
 func (t *denseTable) due(pos *uint64, budget *int, now limit.Instant) (ref, bool) {
-	class, i := max(1, uint32(*pos>>32)), uint32(*pos)
-	for ; class < numClasses; class, i = class+1, 0 {
+	class, left := uint32(*pos>>32), uint32(*pos)
+	if *pos == 0 {
+		class, left = numClasses-1, t.vectors[numClasses-1].n
+	}
+	for class > 0 {
 		c, v := &classes[class], &t.vectors[class]
-		for ; i < v.n; i++ {
+		for left = min(left, v.n); left > 0; left-- {
 			if *budget == 0 {
-				*pos = uint64(class)<<32 | uint64(i)
+				*pos = uint64(class)<<32 | uint64(left)
 				return 0, false
 			}
 			*budget--
-			number := c.number(class, i)
+			number := c.number(class, left-1)
 			if expiry(v.record(c, number)) <= now {
-				*pos = uint64(class)<<32 | uint64(i)
+				*pos = uint64(class)<<32 | uint64(left-1)
 				return ref(number), true
 			}
 		}
+		class--
+		left = t.vectors[class].n
 	}
 	*pos = 0
 	return 0, false

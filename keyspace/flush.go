@@ -19,7 +19,7 @@ func (v *View) detach(from, to int) (tables []table) {
 	for i := range v.ks.shards {
 		all.add(i)
 	}
-	defer v.holdHere(&all)()
+	defer v.releaseHere(v.holdHere(&all))
 	for i := range v.ks.shards {
 		s := v.lockAt(i)
 		for db := from; db < to; db++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // resident returns how many bytes of memory this process has.
@@ -21,18 +22,6 @@ func resident(t testing.TB) int64 {
 	_, err = fmt.Sscan(string(b), &size, &pages)
 	require.NoError(t, err)
 	return pages * int64(os.Getpagesize())
-}
-
-// fill makes n cells whose keys have the given length.
-func fill(t testing.TB, v *keyspace.View, n, length int) {
-	q := quota(t)
-	k := make([]byte, 0, length)
-	for i := range n {
-		k = fmt.Appendf(k[:0], "user:%0*d", length-5, i)
-		if _, err := v.Throttle(0, k, q, 1); err != nil {
-			require.NoError(t, err)
-		}
-	}
 }
 
 // TestMemoryIsToldTruly compares what Stats says of a hundred thousand keys with
@@ -77,4 +66,32 @@ func BenchmarkBytesPerKey(b *testing.B) {
 			})
 		}
 	}
+}
+
+// TestFloodStaysWithinMaxMemory calls two million different keys with room for far
+// fewer: the process does not grow beyond the bound, and those who were there first
+// go on being limited.
+func TestFloodStaysWithinMaxMemory(t *testing.T) {
+	const most, keys = 16 << 20, 2_000_000
+	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0), MaxMemory: most})
+	defer ks.Close()
+	v, q := ks.NewView(), quota(t)
+	before := resident(t)
+	refused := 0
+	for i := range keys {
+		_, err := v.Throttle(0, fmt.Appendf(nil, "flood:%d", i), q, 1)
+		if err != nil {
+			require.ErrorIs(t, err, limit.ErrFull)
+			refused++
+		}
+		if i%1000 == 0 {
+			d, err := v.Throttle(0, []byte("flood:0"), q, 1)
+			require.NoError(t, err)
+			require.Equal(t, i/1000 < 15, d.Allowed())
+		}
+	}
+	require.Greater(t, refused, keys/2)
+	require.Greater(t, v.Len(0), 300_000)
+	require.Less(t, resident(t)-before, int64(most*11/10+8<<20))
+	require.Less(t, ks.Stats().Memory, int64(most*11/10))
 }

@@ -72,12 +72,19 @@ func (v *View) Release() {
 	v.held = shardSet{}
 }
 
-// holdHere holds the shards of set, unless the view holds them already, and
-// returns how to undo that.
-func (v *View) holdHere(set *shardSet) (release func()) {
+// holdHere holds the shards of set unless the view holds its own already, for a
+// method that needs several. It reports whether the method has to undo that.
+func (v *View) holdHere(set *shardSet) (mine bool) {
 	if v.holding {
-		return func() {}
+		return false
 	}
 	v.hold(set)
-	return v.Release
+	return true
+}
+
+// releaseHere undoes holdHere.
+func (v *View) releaseHere(mine bool) {
+	if mine {
+		v.Release()
+	}
 }

@@ -209,6 +209,16 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 			_, _ = v.Throttle(0, k, q, 1)
 			v.Leave()
 		}))
+		all, details := clauses(t, 1, 1, 1), make([]limit.Decision, 3)
+		held := refs("cl", "sw", "tb")
+		require.Zero(t, testing.AllocsPerRun(1000, func() {
+			c.Advance(time.Second)
+			v.Refresh()
+			_, _ = v.Multi(0, all, details) // now passed, now refused
+			v.Hold(held)
+			_, _ = v.Multi(0, all, details)
+			v.Release()
+		}), "several keys")
 		buf := make([]byte, 0, 64)
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
 			_, _, _ = v.AppendString(buf, 0, k)

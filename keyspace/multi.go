@@ -47,7 +47,7 @@ func (v *View) Multi(db int, clauses []Clause, details []limit.Decision) (refuse
 		set.add(int(v.plans[i].hash >> v.ks.shift))
 		peek = peek || clauses[i].Peek
 	}
-	defer v.holdHere(&set)()
+	defer v.releaseHere(v.holdHere(&set))
 	defer v.forgetPlans()
 
 	if err := v.checkKinds(db, clauses); err != nil {

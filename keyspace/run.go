@@ -7,7 +7,7 @@ import (
 
 // How hard Run sweeps. A round looks at a part of all keys, so that a key which
 // nobody asks for is found within half a minute or so; while much of what it looks
-// at has expired it goes on at once, for at most half of the time, so that a
+// at has expired it goes on at once, for at most three quarters of the time, so that a
 // million keys that expire together are gone in half a second.
 const (
 	sweepRound    = 16 << 10
@@ -40,7 +40,7 @@ func (ks *Keyspace) Run(ctx context.Context) {
 func (ks *Keyspace) housekeep() {
 	begun := ks.clock.Now()
 	budget := max(sweepRound, ks.keys()/sweepPerKey)
-	for ks.clock.Now().Sub(begun) < ks.every/2 {
+	for ks.clock.Now().Sub(begun) < ks.every*3/4 {
 		n := ks.Sweep(budget)
 		if n.Removed*sweepKeenness <= n.Looked || n.Looked == 0 {
 			return

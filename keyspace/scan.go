@@ -24,19 +24,15 @@ func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k Kind)
 // are only valid during the call: with the effects of what happens meanwhile it is
 // a snapshot that stops nobody.
 func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64) {
+	count = max(count, 1)
 	i := int(cursor >> shardCursor)
 	within := cursor & (1<<shardCursor - 1)
-	seen := 0
-	for i < len(v.ks.shards) {
-		within = v.scanShard(i, db, within, count-seen, func(key []byte, e Entry) {
-			seen++
-			f(key, e)
-		})
+	for looked := 0; i < len(v.ks.shards) && looked < count; {
+		n := 0
+		within, n = v.scanShard(i, db, within, min(count-looked, scanSlice), f)
+		looked += n
 		if within == 0 {
 			i++
-		}
-		if seen >= count || within != 0 {
-			break
 		}
 	}
 	if i >= len(v.ks.shards) {
@@ -45,18 +41,25 @@ func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, 
 	return uint64(i)<<shardCursor | within
 }
 
-func (v *View) scanShard(i, db int, cursor uint64, count int, f func(key []byte, e Entry)) uint64 {
+// scanSlice is how many entries are looked at under one lock.
+const scanSlice = 256
+
+// scanShard returns how many entries it has looked at, those included that have
+// expired and are not shown: they have to count, or a step could last for ever.
+func (v *View) scanShard(i, db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	t := s.dbs[db].t
 	if t == nil {
-		return 0
+		return 0, 0
 	}
-	return t.scan(cursor, max(count, 1), func(key []byte, e Entry) {
+	next = t.scan(cursor, count, func(key []byte, e Entry) {
+		looked++
 		if e.Expiry > s.last {
 			f(key, e)
 		}
 	})
+	return next, looked
 }
 
 // Len returns the number of keys in db, with those that have expired and were not

@@ -43,9 +43,10 @@ type table interface {
 	// below 2^40.
 	scan(cursor uint64, count int, f func(key []byte, e Entry)) (next uint64)
 	// due looks at entries from position *pos on for one that expires at or before
-	// now, and takes each that it looks at from *budget. It leaves *pos at the entry
-	// it found, so that the search goes on with whatever remove moves there, and
-	// moves *pos back to 0 at the end of the table, where it stops.
+	// now, and takes each that it looks at from *budget. It leaves *pos where the
+	// search goes on once that entry has been removed: an entry that is there for a
+	// whole round is looked at. At the end of a round *pos is 0 again, where a new
+	// one begins.
 	due(pos *uint64, budget *int, now limit.Instant) (ref, bool)
 	// random returns one of the entries, chosen by x as evenly as the table can.
 	// The table must not be empty.

@@ -1,0 +1,112 @@
+package keyspace_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// BenchmarkGrowth makes ten million keys one by one and reports how many of a
+// million insertions took over 100 µs, and the longest.
+func BenchmarkGrowth(b *testing.B) {
+	const n = 10_000_000
+	for b.Loop() {
+		ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)})
+		v, q := ks.NewView(), quota(b)
+		var k [16]byte
+		var worst time.Duration
+		over := 0
+		for i := range n {
+			key := fmt.Appendf(k[:0], "user:%011d", i)
+			begun := time.Now()
+			_, err := v.Throttle(0, key, q, 1)
+			took := time.Since(begun)
+			if err != nil {
+				require.NoError(b, err)
+			}
+			worst = max(worst, took)
+			if took > 100*time.Microsecond {
+				over++
+			}
+		}
+		b.ReportMetric(float64(over)*1e6/n, "over-100µs/million")
+		b.ReportMetric(float64(worst.Microseconds()), "worst-µs")
+		ks.Close()
+	}
+}
+
+// BenchmarkMassExpiry has a million keys expire at one instant while three
+// goroutines go on calling others. It reports how long it takes until all are
+// gone, and how many of a million foreground calls took over 1 ms: meanwhile, and
+// in the second before, when nothing expired.
+func BenchmarkMassExpiry(b *testing.B) {
+	const n, lasts = 1_000_000, 4 * time.Second
+	for b.Loop() {
+		ks := keyspace.New(keyspace.Options{Clock: keyspace.NewSystemClock(keyspace.ClockOptions{})})
+		v := ks.NewView()
+		v.Refresh()
+		expiry := v.Now().Add(lasts)
+		keys := newKeyBlock(n)
+		for i := range n {
+			require.NoError(b, v.Put(0, keys.at(i), keyspace.String, nil, expiry))
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { ks.Run(ctx) })
+		var calm, busy [3]load
+		time.Sleep(expiry.Sub(ks.Clock().Now()) - time.Second)
+		for g := range calm {
+			wg.Go(func() { calm[g], busy[g] = foreground(ctx, ks, quota(b), expiry) })
+		}
+		time.Sleep(expiry.Sub(ks.Clock().Now()))
+		for v.Len(0) > 0 {
+			time.Sleep(time.Millisecond)
+			v.Refresh()
+		}
+		gone := ks.Clock().Now().Sub(expiry)
+		cancel()
+		wg.Wait()
+		b.ReportMetric(float64(gone.Milliseconds()), "ms-until-gone")
+		b.ReportMetric(slowest(calm), "calm-over-1ms/million")
+		b.ReportMetric(slowest(busy), "busy-over-1ms/million")
+		b.ReportMetric(float64(busy[0].calls+busy[1].calls+busy[2].calls), "busy-calls")
+		ks.Close()
+	}
+}
+
+// load is a number of calls, and how many of them took over 1 ms.
+type load struct{ calls, over int }
+
+func slowest(l [3]load) float64 {
+	return float64(l[0].over+l[1].over+l[2].over) * 1e6 / float64(l[0].calls+l[1].calls+l[2].calls)
+}
+
+// foreground calls keys of its own and counts the slow calls before and after an
+// instant.
+func foreground(ctx context.Context, ks *keyspace.Keyspace, q *gcra.Quota, instant limit.Instant) (before, after load) {
+	v := ks.NewView()
+	var k [16]byte
+	for i := 0; ctx.Err() == nil; i++ {
+		key := fmt.Appendf(k[:0], "busy:%d", i%1000)
+		begun := time.Now()
+		l := &before
+		if v.Refresh() >= instant {
+			l = &after
+		}
+		_, _ = v.Throttle(1, key, q, 1)
+		l.calls++
+		if time.Since(begun) > time.Millisecond {
+			l.over++
+		}
+	}
+	return before, after
+}
