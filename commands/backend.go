@@ -23,6 +23,9 @@ type Store interface {
 	Refresh() limit.Instant
 	// Now is the instant of the last Refresh.
 	Now() limit.Instant
+	// Prefetch may bring what these keys hold closer, since they are about to be
+	// used; it changes nothing.
+	Prefetch(db int, keys [][]byte)
 	// Civil turns an instant of the store into one of the civil clock, which
 	// EXPIREAT, EXPIRETIME and TIME speak; FromCivil is the way back. They differ
 	// after the wall clock was stepped while the server ran.

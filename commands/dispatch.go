@@ -7,12 +7,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dispatch runs one command of size bytes: find it, check that this client may run
-// it and that it has the right number of words, run it, count it.
-func (l *Lane) dispatch(s *Session, args [][]byte, size int) {
+// dispatch runs one command: check that it exists, that this client may run it and
+// that it has the right number of words, run it, count it.
+func (l *Lane) dispatch(s *Session, a *ahead) {
 	c := &l.ctx
+	cmd, args := a.cmd, a.args
 	c.S, c.Args, c.fail = s, args, false
-	cmd := l.engine.table.Lookup(args[0])
 	if cmd == nil {
 		l.unknown(c)
 		s.failTransaction()
@@ -40,11 +40,11 @@ func (l *Lane) dispatch(s *Session, args [][]byte, size int) {
 		l.reject(c, resp.ErrNoAuth)
 		return
 	}
-	if size > maxKey && cmd.hasLongKey(args) {
+	if a.size > maxKey && cmd.hasLongKey(args) {
 		l.reject(c, errKeyTooLong)
 		return
 	}
-	if !c.enqueue(size) {
+	if !c.enqueue(a.size) {
 		l.run(c)
 	}
 }

@@ -72,32 +72,51 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 			next = transport.Close
 		}
 	}()
-	limits := s.frameLimits()
-	for n := 1; ; n++ {
-		args, used, err := s.guard.Next(in[consumed:], l.args[:0], limits)
-		consumed += used
+	for ran := 0; ; {
+		swallowed, err := s.split(l, in[consumed:])
+		if len(l.ahead) > 1 {
+			l.prefetch(s.selected())
+		}
+		base := consumed
+		for i := range l.ahead {
+			ran++
+			consumed = base + l.ahead[i].end
+			if next = s.step(l, &l.ahead[i], ran); next == transport.Read {
+				continue
+			}
+			if i+1 == len(l.ahead) && err == "" {
+				return next, base + swallowed
+			}
+			s.guard = resp.Guard{} // what was split beyond will be split again
+			return next, consumed
+		}
+		consumed = base + swallowed
 		if err != "" {
 			l.w.Error(err)
 			s.engine.errors.Add(1)
 			return transport.Close, consumed
 		}
-		if len(args) == 0 {
+		if len(l.ahead) == 0 {
 			return transport.Read, consumed
 		}
-		l.args = args
-		mark := len(l.w.Buf)
-		l.dispatch(s, args, used)
-		s.hush(&l.w, mark)
-		switch {
-		case s.parked.Load() != nil:
-			return transport.Park, consumed
-		case s.closing, len(l.w.Buf)-mark > maxReply:
-			return transport.Close, consumed
-		case len(l.w.Buf) >= turnBytes, n == turnCommands:
-			return transport.Again, consumed
-		}
-		limits = s.frameLimits()
 	}
+}
+
+// step runs one command, the ran-th of its batch, and says whether the batch may
+// go on.
+func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
+	mark := len(l.w.Buf)
+	l.dispatch(s, a)
+	s.hush(&l.w, mark)
+	switch {
+	case s.parked.Load() != nil:
+		return transport.Park
+	case s.closing, len(l.w.Buf)-mark > maxReply:
+		return transport.Close
+	case len(l.w.Buf) >= turnBytes, ran >= turnCommands:
+		return transport.Again
+	}
+	return transport.Read
 }
 
 // hush takes back what was written since mark when CLIENT REPLY says so.
@@ -111,13 +130,6 @@ func (s *Session) hush(w *resp.Writer, mark int) {
 		s.reply = replyOn
 	}
 	w.Buf = w.Buf[:mark]
-}
-
-func (s *Session) frameLimits() *resp.Limits {
-	if s.authed {
-		return &s.engine.Limits().Frame
-	}
-	return &s.engine.Limits().FrameUnauth
 }
 
 // notePartial remembers since when a command has been unfinished, for the

@@ -16,8 +16,10 @@ type Lane struct {
 	engine   *Engine
 	ctx      Ctx
 	w        resp.Writer
-	args     [][]byte
-	text     []byte // scratch for a key or value being read
+	args     [][]byte // room for the arguments of ahead
+	ahead    []ahead
+	keys     [][]byte // scratch of prefetch
+	text     []byte   // scratch for a key or value being read
 	throttle throttleCall
 	window   slidingwindow.Call
 	bucket   tokenbucket.Call
@@ -46,7 +48,7 @@ func (e *Engine) newLane() *Lane {
 		Store:  e.opts.NewStore(),
 		engine: e,
 		counts: make([]counter, len(e.table.all)),
-		args:   make([][]byte, 0, 64),
+		args:   make([][]byte, 0, aheadArgs),
 		sample: sampleEvery,
 	}
 	l.ctx = Ctx{Lane: l, W: &l.w}

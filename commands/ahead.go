@@ -1,0 +1,79 @@
+package commands
+
+import (
+	"github.com/cellserver/cellserver/resp"
+)
+
+// ahead is a command that has been split off the input and looked up, but has not
+// run yet. Splitting a few at a time lets the store bring the memory of all their
+// keys closer at once, instead of waiting for each in turn.
+type ahead struct {
+	cmd  *Command // nil if there is no such command
+	args [][]byte
+	size int // bytes of the command
+	end  int // bytes of the input that are done with once it has run
+}
+
+const (
+	// aheadMost is how many commands are split before the first of them runs.
+	aheadMost = 32
+	// aheadArgs is how many arguments a lane has room for without allocating, and
+	// aheadKeep how many it may keep room for after a wider command.
+	aheadArgs = 256
+	aheadKeep = 4096
+)
+
+// split fills l.ahead from in. It stops at the end of the complete commands, at a
+// protocol error, which it returns, and at what a lane has room for. swallowed is
+// how far the guard has come beyond the last command.
+func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
+	l.ahead = l.ahead[:0]
+	limits, most := s.frameLimits()
+	room := l.args
+	if cap(room) > aheadKeep {
+		room = make([][]byte, 0, aheadArgs)
+	}
+	l.args = room
+	for at := 0; len(l.ahead) < most; {
+		args, used, err := s.guard.Next(in[at:], room[len(room):], limits)
+		at += used
+		if err != "" || len(args) == 0 {
+			return at, err
+		}
+		l.ahead = append(l.ahead, ahead{cmd: s.engine.table.Lookup(args[0]), args: args, size: used, end: at})
+		swallowed = at
+		if len(room)+len(args) > cap(room) {
+			l.args = args[:0] // it has outgrown the lane's room, whose place it takes
+			break
+		}
+		room = room[:len(room)+len(args)]
+		if cap(room)-len(room) < aheadArgs/8 {
+			break
+		}
+	}
+	return swallowed, ""
+}
+
+// frameLimits returns what the client may send, and how many commands may be split
+// before the first of them runs: only one while the client has yet to authenticate,
+// since that changes the limits for what follows.
+func (s *Session) frameLimits() (limits *resp.Limits, most int) {
+	if s.authed {
+		return &s.engine.Limits().Frame, aheadMost
+	}
+	return &s.engine.Limits().FrameUnauth, 1
+}
+
+// prefetch tells the store which keys are about to be used.
+func (l *Lane) prefetch(db int) {
+	l.keys = l.keys[:0]
+	for i := range l.ahead {
+		a := &l.ahead[i]
+		if a.cmd != nil && a.cmd.Keys.First == 1 && len(a.args) > 1 {
+			l.keys = append(l.keys, a.args[1])
+		}
+	}
+	if len(l.keys) > 1 {
+		l.Store.Prefetch(db, l.keys)
+	}
+}

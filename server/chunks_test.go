@@ -1,0 +1,68 @@
+package server_test
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// chunkable are requests that answer the same whenever they come, among them what
+// is swallowed, what changes the session and what is refused.
+var chunkable = []string{
+	"PING\r\n", "\r\n", "*0\r\n", "*-1\r\n", "  \r\n", "ECHO \"a b\"\r\n",
+	"*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$3\r\nabc\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
+	"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n", "*1\r\n$5\r\nRESET\r\n", "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n",
+	"*1\r\n$5\r\nMULTI\r\n", "*1\r\n$4\r\nEXEC\r\n", "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n", "*1\r\n$4\r\nNOPE\r\n",
+	"*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n", "*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$2\r\n15\r\n$2\r\n30\r\n$1\r\nx\r\n",
+	"*1\r\n$4\r\nQUIT\r\n", "*1\r\n+oops\r\n", "*1\r\n$-1\r\n",
+}
+
+// play feeds the stream as it is cut and returns all replies up to the close.
+// The ids of connections, which differ, are left out.
+func (b *bench) play(cuts [][]byte) string {
+	var pending, replies []byte
+	for _, cut := range cuts {
+		pending = append(pending, cut...)
+		for {
+			turn := b.session.Feed(b.lane, pending, nil)
+			replies = append(replies, turn.Out...)
+			pending = pending[turn.Consumed:]
+			if turn.Next == transport.Close {
+				return withoutID(replies)
+			}
+			if turn.Next != transport.Again {
+				break
+			}
+		}
+	}
+	return withoutID(replies)
+}
+
+var connectionID = regexp.MustCompile(`id\r\n:\d+`)
+
+func withoutID(replies []byte) string { return string(connectionID.ReplaceAll(replies, []byte("id"))) }
+
+// TestChunksDoNotMatter cuts random streams at random places: the replies are those
+// of the whole stream, whatever is split ahead of what runs.
+func TestChunksDoNotMatter(t *testing.T) {
+	server := newBench(t)
+	rapid.Check(t, func(t *rapid.T) {
+		stream := []byte{}
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(chunkable)-1), 1, 120).Draw(t, "requests") {
+			stream = append(stream, chunkable[i]...)
+		}
+		want := server.another().play([][]byte{stream})
+		var cuts [][]byte
+		for rest := stream; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			cuts, rest = append(cuts, rest[:n]), rest[n:]
+		}
+		require.Equal(t, want, server.another().play(cuts))
+		require.Equal(t, want, server.another().play(bytes.SplitAfter(stream, nil)), "byte by byte")
+	})
+}
