@@ -43,6 +43,20 @@ func parseCellInt(b []byte) (int64, bool) {
 
 // parseDigits reads decimal digits with a sign that is already known.
 func parseDigits(b []byte, neg bool) (int64, bool) {
+	if len(b) < 19 { // cannot overflow
+		var n int64
+		for _, c := range b {
+			d := c - '0'
+			if d > 9 {
+				return 0, false
+			}
+			n = n*10 + int64(d)
+		}
+		if neg {
+			n = -n
+		}
+		return n, true
+	}
 	var u uint64
 	for _, c := range b {
 		d := uint64(c - '0')

@@ -34,9 +34,10 @@ type Lane struct {
 	sample    int // commands until the next timed one
 
 	// What RL.TOP shows: the tables, and the keys of this batch on their way there.
-	denied, calls topTable
-	noted, called [][]byte
-	untilCall     int
+	denied, calls            topTable
+	noted, notedMany, called [][]byte
+	refusals                 int // of this batch
+	untilCall                int
 
 	counts []counter // by command id
 	hits   atomic.Int64

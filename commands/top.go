@@ -96,14 +96,24 @@ func (e *Engine) topKeys(table func(*Lane) *topTable, n int) []keyCount {
 	return all[:min(n, len(all))]
 }
 
-// callsSample is how many calls share one entry in the table of calls.
-const callsSample = 16
+const (
+	// callsSample is how many calls share one entry in the table of calls.
+	callsSample = 16
+	// deniedExact is how many refusals of a batch are counted one by one. Of a
+	// longer run every deniedSample-th stands for so many.
+	deniedExact  = 8
+	deniedSample = 8
+)
 
 // note remembers the key of a decision for RL.TOP until the batch ends: the keys
 // lie in the input, which stays until then.
 func (c *Ctx) note(key []byte, refused bool) {
 	if refused {
-		c.noted = append(c.noted, key)
+		if c.refusals++; c.refusals <= deniedExact {
+			c.noted = append(c.noted, key)
+		} else if c.refusals%deniedSample == 0 {
+			c.notedMany = append(c.notedMany, key)
+		}
 	}
 	if c.untilCall--; c.untilCall < 0 {
 		c.untilCall = callsSample - 1
@@ -113,7 +123,9 @@ func (c *Ctx) note(key []byte, refused bool) {
 
 // flushTop moves what a batch has noted into the tables.
 func (l *Lane) flushTop() {
+	l.refusals = 0
 	flushInto(&l.denied, &l.noted, 1)
+	flushInto(&l.denied, &l.notedMany, deniedSample)
 	flushInto(&l.calls, &l.called, callsSample)
 }
 
