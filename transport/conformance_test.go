@@ -74,7 +74,7 @@ func run(t *testing.T, f factory) {
 }
 
 func TestMain(m *testing.M) {
-	if exhausted() {
+	if child() {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -126,7 +126,7 @@ func startOn(t *testing.T, f factory, h *lineHandler, lim transport.Limits, l ne
 
 // client is the far end of a connection.
 type client struct {
-	t *testing.T
+	t testing.TB
 	net.Conn
 	r *bufio.Reader
 }

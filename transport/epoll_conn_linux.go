@@ -30,7 +30,8 @@ type epollConn struct {
 	fd      int32 // -1 once closed
 	slot    int32
 	watched int32  // place in the loop's watch list
-	turns   uint32 // turns in the current balancing interval
+	work    uint32 // work in the balancing interval epoch
+	epoch   uint16
 
 	session Session // nil: only lingering
 	in      rest    // received and not consumed

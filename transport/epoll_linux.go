@@ -21,7 +21,7 @@ type Epoll struct {
 	log   *slog.Logger
 	lim   atomic.Pointer[Limits]
 	loops []*loop
-	place placement
+	place *placement
 
 	stop      chan struct{} // closed when Shutdown begins
 	fin       chan struct{} // closed when the last loop has ended
@@ -60,10 +60,9 @@ func NewEpoll(h Handler, lim Limits, loops int, log *slog.Logger) (*Epoll, error
 		}
 		e.loops = append(e.loops, l)
 	}
-	e.place.sampled = make([]int64, len(e.loops))
-	e.place.rate = make([]int64, len(e.loops))
-	e.place.fresh = make([]int64, len(e.loops))
+	e.place = newPlacement(len(e.loops))
 	for _, l := range e.loops {
+		l.bal.seen = make([]int64, len(e.loops))
 		e.running.Go(l.loop)
 	}
 	return e, nil
@@ -173,7 +172,7 @@ func (e *Epoll) drain() {
 }
 
 // adopt hands c, which may have a session or only a farewell to linger over, to a
-// loop.
+// loop. No loop ends before the last accept.
 func (e *Epoll) adopt(c *epollConn) {
 	e.loops[e.place.pick(e.loops)].arrive(c)
 }

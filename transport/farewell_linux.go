@@ -60,9 +60,7 @@ func (l *loop) close(c *epollConn) {
 	c.in.drop()
 	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
 	c.fd = -1
-	l.slots[c.slot] = nil
-	l.free = append(l.free, c.slot)
-	l.conns.Add(-1)
+	l.vacate(c)
 }
 
 func (l *loop) keepWatch(c *epollConn) {

@@ -37,6 +37,7 @@ type loop struct {
 	events [maxEvents]unix.EpollEvent
 
 	draining bool
+	bal      balance
 	tally    tally
 	told     published
 	conns    atomic.Int64
@@ -45,12 +46,14 @@ type loop struct {
 
 // tally are the counters of a loop, and published what others may see of them: the
 // loop copies them once a round.
-type tally struct{ turns, bytesIn, bytesOut, pending, slowClosed int64 }
+type tally struct{ work, moved, bytesIn, bytesOut, pending, slowClosed int64 }
 
 type published struct {
-	_                                             [64]byte // others' lines stay theirs
-	turns, bytesIn, bytesOut, pending, slowClosed atomic.Int64
-	_                                             [64]byte
+	_ [64]byte // others' cache lines stay theirs
+
+	work, moved, bytesIn, bytesOut, pending, slowClosed atomic.Int64
+
+	_ [64]byte
 }
 
 func newLoop(e *Epoll) (*loop, error) {
@@ -101,6 +104,7 @@ func (l *loop) loop() {
 		}
 		l.sweep()
 		l.publish()
+		l.balance(n)
 		if ending && l.finished() {
 			return
 		}
@@ -195,9 +199,9 @@ func (l *loop) all(do func(*loop, *epollConn)) {
 	}
 }
 
-// finished ends the loop if it has no connections; nothing arrives any more.
+// finished reports whether there are no connections, and sees to it that none arrive.
 func (l *loop) finished() bool {
-	return len(l.free) == len(l.slots)
+	return len(l.free) == len(l.slots) && l.mail.shut()
 }
 
 // admit gives a connection its slot and has the kernel report on it.
@@ -238,7 +242,8 @@ func (l *loop) enqueue(c *epollConn) {
 }
 
 func (l *loop) publish() {
-	l.told.turns.Store(l.tally.turns)
+	l.told.work.Store(l.tally.work)
+	l.told.moved.Store(l.tally.moved)
 	l.told.bytesIn.Store(l.tally.bytesIn)
 	l.told.bytesOut.Store(l.tally.bytesOut)
 	l.told.pending.Store(l.tally.pending)
@@ -250,9 +255,20 @@ func (l *loop) knock() { l.mail.knock(l.bell) }
 
 func (l *loop) post(c *epollConn) { l.mail.post(c, l.bell) }
 
-// arrive hands a connection over, which a loop that may have ended must not be.
-func (l *loop) arrive(c *epollConn) {
-	l.conns.Add(1)
+// arrive hands a connection over; false: this loop has ended and does not take it.
+func (l *loop) arrive(c *epollConn) bool {
 	c.loop.Store(l)
-	l.mail.arrive(c, l.bell)
+	l.conns.Add(1)
+	if l.mail.arrive(c, l.bell) {
+		return true
+	}
+	l.conns.Add(-1)
+	return false
+}
+
+// vacate gives up the slot of c.
+func (l *loop) vacate(c *epollConn) {
+	l.slots[c.slot] = nil
+	l.free = append(l.free, c.slot)
+	l.conns.Add(-1)
 }

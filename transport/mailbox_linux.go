@@ -27,11 +27,15 @@ func (m *mailbox) post(c *epollConn, bell int) {
 	m.ring(bell)
 }
 
-func (m *mailbox) arrive(c *epollConn, bell int) {
+func (m *mailbox) arrive(c *epollConn, bell int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
 	m.arrivals = append(m.arrivals, c)
 	m.ring(bell)
+	return true
 }
 
 func (m *mailbox) knock(bell int) {
@@ -46,6 +50,14 @@ func (m *mailbox) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
+}
+
+// shut closes the mailbox unless a connection has arrived.
+func (m *mailbox) shut() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = m.closed || len(m.arrivals) == 0
+	return m.closed
 }
 
 // ring is called with mu held, so that the bell cannot be closed meanwhile.

@@ -3,6 +3,15 @@ package transport
 import (
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Load is counted in work: a turn costs about as much as 1.5 KiB of input, and a
+// unit is 64 bytes.
+const (
+	workPerTurn  = 24
+	workPerBytes = 64
 )
 
 // sampleEvery is how old a loop's measured load may become while connections arrive.
@@ -13,9 +22,17 @@ const sampleEvery = 100 * time.Millisecond
 type placement struct {
 	mu      sync.Mutex
 	last    time.Time
-	sampled []int64 // turns of each loop at the last sample
-	rate    []int64 // turns per second of each loop up to then
+	sampled []int64 // work of each loop at the last sample
+	rate    []int64 // work per second of each loop up to then
 	fresh   []int64 // connections given to each loop since
+}
+
+func newPlacement(loops int) *placement {
+	return &placement{
+		sampled: make([]int64, loops),
+		rate:    make([]int64, loops),
+		fresh:   make([]int64, loops),
+	}
 }
 
 // pick returns the index of the least loaded loop. Connections placed since the last
@@ -54,9 +71,105 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 	}
 	p.last = now
 	for i, l := range loops {
-		turns := l.told.turns.Load()
-		p.rate[i] = (turns - p.sampled[i]) * int64(time.Second) / max(int64(elapsed), 1)
-		p.sampled[i] = turns
+		work := l.told.work.Load()
+		p.rate[i] = (work - p.sampled[i]) * int64(time.Second) / int64(elapsed)
+		p.sampled[i] = work
 		p.fresh[i] = 0
 	}
+}
+
+const (
+	// balanceAfter is how much work, a few thousand turns, a loop does before it
+	// compares itself with the others; whoever does less has nothing to hand over.
+	balanceAfter = 4096 * workPerTurn
+	// balanceEvery is how long it watches before it does.
+	balanceEvery = 100 * time.Millisecond
+	// maxMoves is how many connections one comparison hands over.
+	maxMoves = 4
+)
+
+// balance is what a loop knows of the others' load.
+type balance struct {
+	at    time.Time
+	next  int64   // own work at which to compare again
+	seen  []int64 // work of each loop at the last comparison
+	epoch uint16  // number of the interval; connections count their work in it
+}
+
+// balance hands busy connections to the loop that has had the least to do, if that
+// is much less: where connections are busy only later, or unevenly, placing new
+// ones well is not enough. events is the number of this round's events: a
+// connection worth moving is among them sooner or later.
+func (l *loop) balance(events int) {
+	b := &l.bal
+	if l.tally.work < b.next || len(l.e.loops) == 1 || l.draining {
+		return
+	}
+	b.next = l.tally.work + balanceAfter
+	now := time.Now()
+	elapsed := now.Sub(b.at)
+	if elapsed < balanceEvery {
+		return
+	}
+	b.at = now
+	mine, least, to := int64(0), int64(0), (*loop)(nil)
+	for i, other := range l.e.loops {
+		work := other.told.work.Load()
+		done := work - b.seen[i]
+		b.seen[i] = work
+		switch {
+		case other == l:
+			mine = done
+		case to == nil || done < least:
+			least, to = done, other
+		}
+	}
+	// A long interval means little work, and a quarter more is not worth a move.
+	if elapsed < 10*balanceEvery && mine-least > mine/4 {
+		l.shed(events, (mine-least)/2, to)
+	}
+	b.epoch++
+}
+
+// shed moves connections that did up to surplus work in this interval.
+func (l *loop) shed(events int, surplus int64, to *loop) {
+	for moves := 0; moves < maxMoves; moves++ {
+		var best *epollConn
+		for i := range l.events[:events] {
+			e := &l.events[i]
+			if e.Fd == doorbell {
+				continue
+			}
+			c := l.slots[e.Fd]
+			if c == nil || c.fd != e.Pad || c.epoch != l.bal.epoch || !c.movable() {
+				continue
+			}
+			if int64(c.work) <= surplus && (best == nil || c.work > best.work) {
+				best = c
+			}
+		}
+		if best == nil {
+			return
+		}
+		surplus -= int64(best.work)
+		l.move(best, to)
+	}
+}
+
+// movable reports whether c is in none of its loop's lists but its slot.
+func (c *epollConn) movable() bool {
+	return c.session != nil && !c.queued && c.watched == noSlot && c.out.len() == 0
+}
+
+// move hands c over. Mail that still comes here is sent after it.
+func (l *loop) move(c *epollConn, to *loop) {
+	if unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, int(c.fd), nil) != nil {
+		return // it stays
+	}
+	l.vacate(c)
+	if !to.arrive(c) {
+		l.arrive(c) // that one has ended meanwhile
+		return
+	}
+	l.tally.moved++
 }

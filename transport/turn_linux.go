@@ -8,11 +8,11 @@ const maxOut = 256 << 10
 // run does for c what can be done now: sends what waits, feeds its session once, and
 // sees whether it is over. Whoever changes what run looks at has to call it.
 func (l *loop) run(c *epollConn) {
-	if c.fd < 0 {
-		return
-	}
 	if c.loop.Load() != l {
 		c.post() // it has moved on, and the mail follows it
+		return
+	}
+	if c.fd < 0 {
 		return
 	}
 	if c.aborted.Load() {
@@ -130,8 +130,12 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 		c.woken.Store(false)
 	}
 	t := c.session.Feed(l.lane, data, l.out[:0])
-	l.tally.turns++
-	c.turns++
+	work := uint32(workPerTurn + len(data)/workPerBytes)
+	l.tally.work += int64(work)
+	if c.epoch != l.bal.epoch {
+		c.epoch, c.work = l.bal.epoch, 0
+	}
+	c.work += work
 	c.next = t.Next
 	switch {
 	case kept:

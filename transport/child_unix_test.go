@@ -1,0 +1,154 @@
+//go:build unix
+
+package transport_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Some figures only mean something if the server has a process of its own. These
+// variables make this program that server: a ponger on a transport of a kind, with so
+// many loops, on a port, and with so many file descriptors (0: as many as there are).
+const (
+	childKind  = "TRANSPORT_CHILD_KIND"
+	childLoops = "TRANSPORT_CHILD_LOOPS"
+	childPort  = "TRANSPORT_CHILD_PORT"
+	childFiles = "TRANSPORT_CHILD_FILES"
+)
+
+// figures is what a child says of itself.
+type figures struct {
+	connections, acceptErrs int64
+	cpu                     time.Duration
+	memory                  int64 // heap and stacks in use, without garbage
+}
+
+// child runs the server if this process is to be one. For every line on its input
+// it prints its figures.
+func child() bool {
+	kind := os.Getenv(childKind)
+	if kind == "" {
+		return false
+	}
+	var loops, files int
+	fmt.Sscan(os.Getenv(childLoops)+" "+os.Getenv(childFiles), &loops, &files)
+	runtime.GOMAXPROCS(loops + 1)
+	tr, err := transport.New(transport.Kind(kind), ponger{}, transport.DefaultLimits(), loops, quiet)
+	must(err)
+	l, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv(childPort))
+	must(err)
+	go tr.Serve(l)
+	if files > 0 {
+		must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(files), Max: uint64(files)}))
+	}
+	fmt.Println(l.Addr())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var u unix.Rusage
+		must(unix.Getrusage(unix.RUSAGE_SELF, &u))
+		var m runtime.MemStats
+		if in.Text() == "memory" {
+			runtime.GC()
+			runtime.GC() // pools are emptied by the second
+			runtime.ReadMemStats(&m)
+		}
+		s := tr.Stats()
+		fmt.Println(s.Connections, s.AcceptErrs, u.Utime.Nano()+u.Stime.Nano(), m.HeapAlloc+m.StackInuse)
+	}
+	return true
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// ponger answers every line with +PONG: what is left is the transport. It is enough
+// of Redis for redis-benchmark -t ping_inline.
+type ponger struct{}
+
+type pongSession struct{}
+
+func (ponger) NewLane() transport.Lane                         { return nil }
+func (ponger) Open(transport.Peer) (transport.Session, []byte) { return pongSession{}, nil }
+func (ponger) Durable(uint64, transport.Peer) bool             { return true }
+func (pongSession) Closed()                                    {}
+func (pongSession) Feed(_ transport.Lane, in, out []byte) transport.Turn {
+	t := transport.Turn{Out: out}
+	for {
+		end := bytes.IndexByte(in[t.Consumed:], '\n')
+		if end < 0 {
+			return t
+		}
+		t.Consumed += end + 1
+		t.Out = append(t.Out, "+PONG\r\n"...)
+	}
+}
+
+// server is a child seen from its parent.
+type server struct {
+	t       testing.TB
+	in      io.Writer
+	out     *bufio.Reader
+	address string
+}
+
+// spawn starts a child, which ends with the test.
+func spawn(t testing.TB, kind transport.Kind, loops, files int) *server {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childKind+"="+string(kind),
+		fmt.Sprint(childLoops, "=", loops), fmt.Sprint(childFiles, "=", files))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		stdin.Close()
+		require.NoError(t, cmd.Wait())
+	})
+	s := &server{t: t, in: stdin, out: bufio.NewReader(stdout)}
+	line, err := s.out.ReadString('\n')
+	require.NoError(t, err)
+	s.address = strings.TrimSpace(line)
+	return s
+}
+
+// ask returns the figures of the child; its memory only when asked for.
+func (s *server) ask(what string) (f figures) {
+	s.t.Helper()
+	_, err := fmt.Fprintln(s.in, what)
+	require.NoError(s.t, err)
+	_, err = fmt.Fscanln(s.out, &f.connections, &f.acceptErrs, &f.cpu, &f.memory)
+	require.NoError(s.t, err)
+	return f
+}
+
+func (s *server) dial() *client {
+	s.t.Helper()
+	nc, err := net.Dial("tcp", s.address)
+	require.NoError(s.t, err)
+	require.NoError(s.t, nc.SetDeadline(time.Now().Add(patience)))
+	s.t.Cleanup(func() { nc.Close() })
+	return &client{t: s.t, Conn: nc, r: bufio.NewReader(nc)}
+}

@@ -1,0 +1,150 @@
+//go:build unix
+
+package transport_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+var ownProcess = []struct {
+	kind transport.Kind
+	idle int64 // bytes that an idle connection may cost
+}{
+	{transport.KindGoroutine, 6 << 10},
+	{transport.KindAuto, 512},
+}
+
+func TestDescriptorsExhausted(t *testing.T) {
+	for _, c := range ownProcess {
+		t.Run(string(c.kind), func(t *testing.T) { testExhausted(t, spawn(t, c.kind, 2, 40)) })
+	}
+}
+
+func testExhausted(t *testing.T, s *server) {
+	old := s.dial()
+	old.send("PING")
+	old.expect("+PONG\r")
+	var crowd []*client
+	for range 60 { // the kernel takes them all, the server cannot
+		crowd = append(crowd, s.dial())
+	}
+	require.Eventually(t, func() bool { return s.ask("").acceptErrs > 0 }, patience, time.Millisecond)
+	before := s.ask("").cpu
+	over := time.NewTimer(time.Second)
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	for done := false; !done; {
+		select {
+		case <-over.C:
+			done = true
+		case <-pace.C:
+			old.send("PING")
+			old.expect("+PONG\r")
+		}
+	}
+	after := s.ask("")
+	require.LessOrEqual(t, after.acceptErrs, int64(20)) // 5, 10, 20 … 1,000 ms apart
+	require.LessOrEqual(t, after.cpu-before, 100*time.Millisecond)
+
+	last := crowd[len(crowd)-1]
+	for _, c := range crowd[:50] {
+		require.NoError(t, c.Close())
+	}
+	last.send("PING")
+	last.expect("+PONG\r")
+}
+
+func TestIdleConnectionsAreCheap(t *testing.T) {
+	for _, c := range ownProcess {
+		idle := c.idle
+		if c.kind == transport.KindAuto && runtime.GOOS != "linux" {
+			idle = ownProcess[0].idle
+		}
+		t.Run(string(c.kind), func(t *testing.T) { testIdle(t, spawn(t, c.kind, 2, 0), idle) })
+	}
+}
+
+func testIdle(t *testing.T, s *server, limit int64) {
+	const conns = 2000
+	s.dial() // the first one pays for what all share
+	before := s.ask("memory").memory
+	batch := string(bytes.Repeat([]byte("PING\n"), 1000))
+	for i := range conns {
+		c := s.dial()
+		if i%10 == 0 { // those who have been busy once, too
+			c.send(batch + "PING\nPI") // and one with half a command
+			for range 1001 {
+				c.expect("+PONG\r")
+			}
+		}
+	}
+	require.Eventually(t, func() bool { return s.ask("").connections == conns+1 }, patience, time.Millisecond)
+	each := int64(0)
+	require.Eventually(t, func() bool {
+		each = (s.ask("memory").memory - before) / conns
+		return each <= limit
+	}, patience, 100*time.Millisecond, "%d bytes for an idle connection", &each)
+	t.Logf("%d bytes for an idle connection", each)
+}
+
+// BenchmarkRequest measures the CPU time that a server process spends on a request
+// that costs nothing by itself, side by side for the kinds of transport.
+func BenchmarkRequest(b *testing.B) {
+	for _, depth := range []int{1, 32} {
+		for _, c := range ownProcess {
+			b.Run(fmt.Sprintf("P=%d/%s", depth, c.kind), func(b *testing.B) {
+				benchRequest(b, spawn(b, c.kind, 1, 0), depth)
+			})
+		}
+	}
+}
+
+func benchRequest(b *testing.B, s *server, depth int) {
+	var conns []*client
+	for range 50 {
+		c := s.dial()
+		require.NoError(b, c.SetDeadline(time.Time{}))
+		conns = append(conns, c)
+	}
+	ask(b, conns, depth, 2_000)
+	before := s.ask("").cpu
+	b.ResetTimer()
+	ask(b, conns, depth, b.N)
+	b.ReportMetric(float64(s.ask("").cpu-before)/float64(b.N), "server-ns/op")
+}
+
+// ask has all connections send batches and wait for the replies, n requests in all,
+// rounded up to whole batches.
+func ask(b *testing.B, conns []*client, depth, n int) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var group sync.WaitGroup
+	for _, c := range conns {
+		group.Go(func() {
+			batch := bytes.Repeat([]byte("PING\r\n"), depth)
+			reply := make([]byte, depth*len("+PONG\r\n"))
+			for left.Add(-int64(depth)) > -int64(depth) {
+				if _, err := c.Conn.Write(batch); err != nil {
+					b.Error(err)
+					return
+				}
+				if _, err := io.ReadFull(c.Conn, reply); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
