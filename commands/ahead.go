@@ -58,7 +58,7 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 // before the first of them runs: only one while the client has yet to authenticate,
 // since that changes the limits for what follows.
 func (s *Session) frameLimits() (limits *resp.Limits, most int) {
-	if s.authed {
+	if s.admitted() {
 		return &s.engine.Limits().Frame, aheadMost
 	}
 	return &s.engine.Limits().FrameUnauth, 1

@@ -114,12 +114,12 @@ func (c *Ctx) tryLogin(user string, password []byte, done func(w *resp.Writer, o
 		e.auth.note(addr, now)
 	}
 	if !late || s.exclusive {
-		done(c.W, ok)
+		done(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying
 		return
 	}
-	p := c.Park()
-	stop := c.Store.AfterFunc(authPenalty, func() {
-		p.Finish(func(w *resp.Writer) { done(w, ok) })
-	})
+	p := c.parking()
+	p.resume = func(w *resp.Writer) { done(w, ok) }
+	stop := c.Store.AfterFunc(authPenalty, func() { p.Finish(nil) })
 	p.cancel = func() { stop() }
+	c.Park(p)
 }

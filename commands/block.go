@@ -2,6 +2,7 @@ package commands
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
@@ -12,7 +13,6 @@ import (
 // the first of a key has a timer for the instant at which it may pass; the others
 // are woken when they become the first. There is no polling.
 type wait struct {
-	engine *Engine
 	parked *Parked
 	ref    []KeyRef // the one key, as Hold takes it
 	ticket any      // the place in the queue
@@ -22,103 +22,140 @@ type wait struct {
 	try, look func(st Store) (limit.Decision, error)
 	millis    bool
 
-	mu    sync.Mutex
-	stops []func() bool // guarded by mu: running timers
-	over  bool          // guarded by mu: no further timer may start
+	due atomic.Bool // an attempt has been started and has not looked yet
+
+	mu        sync.Mutex
+	bound     func() bool // guarded by mu: stops the timer of the timeout
+	nextTry   func() bool // guarded by mu: stops the timer of the next attempt
+	concluded bool        // guarded by mu: no further timer may start
 }
 
 // waitFor answers w at once if that is possible, and otherwise parks the session
 // until there is room or timeout (0: no bound) has passed. A call that can never
 // pass is answered at once.
 func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
-	w.engine = c.engine
+	w.parked = c.parking()
 	w.ref = []KeyRef{{c.S.selected(), append([]byte(nil), key...)}}
 	st := c.Store
 	st.Hold(w.ref, nil)
 	defer st.Release()
 	var first bool
-	w.ticket, first = st.Enqueue(w.ref[0].DB, w.ref[0].Key, func() { w.engine.spawn(w.attempt) })
+	w.ticket, first = st.Enqueue(w.ref[0].DB, w.ref[0].Key, w.wake)
+	waits := false
+	defer func() {
+		if !waits {
+			st.Dequeue(w.ticket)
+		}
+	}()
 	decide := w.look
 	if first {
 		decide = w.try
 	}
 	d, err := decide(st)
 	if err != nil || first && d.Refused == 0 || d.Refused != 0 && d.RetryAfter == limit.NoRetry {
-		st.Dequeue(w.ticket)
 		c.replyDecision(d, err, w.millis)
 		return
 	}
-	w.parked = c.Park()
-	w.parked.cancel = func() { w.engine.spawn(w.leave) }
+	waits = true
+	w.parked.cancel = func() { w.parked.work(w.leave) }
 	w.parked.giveUp = w.giveUp
 	if timeout > 0 {
-		w.after(st, timeout, func() { w.parked.Finish(w.giveUp) })
+		w.endAfter(st, timeout)
 	}
 	if first {
-		w.after(st, d.RetryAfter, w.attempt)
+		w.tryAfter(st, d.RetryAfter)
+	}
+	c.Park(w.parked)
+}
+
+// wake starts an attempt, unless one is about to look anyway.
+func (w *wait) wake() {
+	if !w.due.Swap(true) {
+		w.parked.work(w.attempt)
 	}
 }
 
-// after starts a timer that runs f, unless the wait is over.
-func (w *wait) after(st Store, d time.Duration, f func()) {
+// endAfter starts the timer of the timeout.
+func (w *wait) endAfter(st Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.over {
-		w.stops = append(w.stops, st.AfterFunc(d, func() { w.engine.spawn(f) }))
+	w.bound = st.AfterFunc(d, func() { w.parked.interrupt(false) })
+}
+
+// tryAfter replaces the timer of the next attempt.
+func (w *wait) tryAfter(st Store, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.concluded {
+		return
 	}
+	if w.nextTry != nil {
+		w.nextTry()
+	}
+	w.nextTry = st.AfterFunc(d, w.wake)
 }
 
 // attempt decides for the first in the queue. Whether there is room is looked at
 // before the answer is claimed, so that whoever ends the wait meanwhile finds it
 // unclaimed, and nothing is charged that nobody is told of.
-func (w *wait) attempt() {
-	w.engine.withStore(func(st Store) {
-		st.Hold(w.ref, nil)
-		defer st.Release()
-		if !st.First(w.ticket) {
-			return
+func (w *wait) attempt(st Store) {
+	w.due.Store(false)
+	st.Hold(w.ref, nil)
+	defer st.Release()
+	goesOn := false
+	defer func() {
+		if !goesOn { // be it that deciding panics
+			w.end(st)
 		}
-		d, err := w.look(st)
-		if err == nil && d.Refused != 0 && d.RetryAfter != limit.NoRetry {
-			w.after(st, d.RetryAfter, w.attempt)
-			return
-		}
-		if !w.parked.claim() {
-			return
-		}
-		d, err = w.try(st)
-		w.end(st)
-		w.parked.answer(func(out *resp.Writer) { writeDecision(out, d, err, w.millis) })
-	})
+	}()
+	if !st.First(w.ticket) {
+		goesOn = true
+		return
+	}
+	d, err := w.look(st)
+	if err == nil && d.Refused != 0 && d.RetryAfter != limit.NoRetry {
+		goesOn = true
+		w.tryAfter(st, d.RetryAfter)
+		return
+	}
+	if !w.parked.claim() {
+		goesOn = true // for whoever was faster
+		return
+	}
+	if d, err = w.try(st); err == nil && d.Refused != 0 {
+		w.parked.refused = w.ref[0].Key
+	}
+	w.parked.answer(func(out *resp.Writer) { writeDecision(out, d, err, w.millis) })
 }
 
 // giveUp ends the wait with the refusal as it is now.
-func (w *wait) giveUp(out *resp.Writer) {
-	w.engine.withStore(func(st Store) {
-		w.end(st)
-		d, err := w.look(st)
-		if d.Refused == 0 {
-			d.Refused = 1 // there may be room this very moment, but none was taken
-		}
-		writeDecision(out, d, err, w.millis)
-	})
+func (w *wait) giveUp(st Store, out *resp.Writer) {
+	w.end(st)
+	d, err := w.look(st)
+	if d.Refused == 0 {
+		d.Refused = 1 // there may be room this very moment, but none was taken
+	}
+	w.parked.refused = w.ref[0].Key
+	writeDecision(out, d, err, w.millis)
 }
 
 // leave ends the wait of a client that is gone.
-func (w *wait) leave() {
+func (w *wait) leave(st Store) {
 	if w.parked.claim() {
-		w.engine.withStore(w.end)
+		w.end(st)
 	}
 }
 
 // end stops the timers and gives up the place in the queue.
 func (w *wait) end(st Store) {
 	w.mu.Lock()
-	w.over = true
-	for _, stop := range w.stops {
-		stop()
+	w.concluded = true
+	for _, stop := range []func() bool{w.bound, w.nextTry} {
+		if stop != nil {
+			stop()
+		}
 	}
-	w.stops = nil
+	w.bound, w.nextTry = nil, nil
 	w.mu.Unlock()
 	st.Dequeue(w.ticket)
 }

@@ -38,7 +38,7 @@ func leaseAcquire(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	if call.Block && !c.S.exclusive {
+	if call.Block && c.mayWait() {
 		c.waitFor(c.Args[1], call.Timeout, leaseWait(*call, c.S.selected(), c.Args[1]))
 		return
 	}

@@ -63,7 +63,7 @@ func quit(c *Ctx) {
 
 func reset(c *Ctx) {
 	c.S.discardQueue(c.Store)
-	c.S.reset()
+	c.S.reset(c.Store.Now())
 	c.W.Proto = 2
 	c.W.Status("RESET")
 }
@@ -100,7 +100,7 @@ func auth(c *Ctx) {
 			w.Error(resp.ErrWrongPass)
 			return
 		}
-		s.authenticate(true)
+		s.unlock()
 		w.Status("OK")
 	})
 }
@@ -123,7 +123,7 @@ func hello(c *Ctx) {
 	}
 	s := c.S
 	if !h.login {
-		if !s.authed {
+		if !s.admitted() {
 			c.Fail(resp.ErrNoAuthHello)
 			return
 		}
@@ -136,7 +136,7 @@ func hello(c *Ctx) {
 			w.Error(resp.ErrWrongPass)
 			return
 		}
-		s.authenticate(true)
+		s.unlock()
 		s.greet(w, &h)
 	})
 }

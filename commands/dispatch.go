@@ -36,7 +36,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	case cmd.Run == nil: // a container without its subcommand
 		l.reject(c, resp.WrongArity(cmd.Name))
 		return
-	case !s.authed && cmd.Flags&FlagNoAuth == 0:
+	case !s.admitted() && cmd.Flags&FlagNoAuth == 0:
 		l.reject(c, resp.ErrNoAuth)
 		return
 	}
@@ -155,21 +155,6 @@ func upper(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// guarded runs f and turns a panic into an error reply. It reports whether f came
-// to its end.
-func (e *Engine) guarded(w *resp.Writer, f func()) (ok bool) {
-	mark := len(w.Buf)
-	defer func() {
-		if r := recover(); r != nil {
-			e.recovered(r)
-			w.Buf = w.Buf[:mark]
-			w.Error(resp.ErrInternal)
-		}
-	}()
-	f()
-	return true
 }
 
 // recovered logs a panic without the values it carried, which may hold a key.

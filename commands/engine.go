@@ -51,6 +51,7 @@ type Engine struct {
 	slowMu    sync.Mutex
 	slow      sync.WaitGroup // goroutines of spawn
 	closed    bool           // guarded by slowMu
+	draining  atomic.Bool    // set by Drain
 	slowSlots chan struct{}
 
 	received atomic.Int64 // connections since the start
@@ -95,7 +96,11 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	s := &Session{engine: e, peer: p, created: e.opts.Now()}
 	s.addr, s.laddr = endpoints(p)
 	s.setProtocol(2)
-	s.authenticate(!e.passwordSet())
+	if e.passwordSet() {
+		s.lock(s.created)
+	} else {
+		s.unlock()
+	}
 	s.lastCmd.Store(-1)
 	if !e.clients.add(s, e.Limits().MaxClients) {
 		e.refused.Add(1)

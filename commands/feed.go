@@ -23,8 +23,8 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		return transport.Close, 0
 	}
 	s.takeMail(&l.w)
-	if p := s.parked.Load(); p != nil && !s.unpark(p, &l.w) {
-		return transport.Park, 0
+	if p := s.parked.Load(); p != nil && !s.unpark(p, l) {
+		return s.rest(p), 0
 	}
 	if s.closing {
 		return transport.Close, 0
@@ -42,32 +42,49 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	l.flushTop()
 	s.noteCommand(l.ctx.Cmd)
 	l.Store.Leave()
-	s.notePartial(int64(now), next == transport.Read && consumed < len(in))
-	if !s.authed && s.overUnauthenticated(consumed, len(l.w.Buf)) {
-		return transport.Close, consumed
-	}
+	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
 	return next, consumed
 }
 
+// rest is how the transport is to treat a session whose command is parked: a wait
+// that may never end is over when the client hangs up or the server stops.
+func (s *Session) rest(p *Parked) transport.Next {
+	if p.giveUp != nil && !s.engine.draining.Load() {
+		return transport.Wait
+	}
+	return transport.Park
+}
+
 // unpark writes the reply of a parked command if it has come.
-func (s *Session) unpark(p *Parked, w *resp.Writer) bool {
+func (s *Session) unpark(p *Parked, l *Lane) bool {
 	if p.state.Load() != parkedDone {
 		return false
 	}
-	mark := len(w.Buf)
-	w.Raw(p.reply)
+	mark := len(l.w.Buf)
+	l.w.Raw(p.reply)
+	if p.resume != nil {
+		p.resume(&l.w)
+	}
+	if p.refused != nil {
+		l.denied.mu.Lock()
+		l.denied.add(p.refused, 1)
+		l.denied.mu.Unlock()
+	}
+	s.closing = s.closing || p.broken
 	s.parked.Store(nil)
-	s.hush(w, mark)
+	s.hush(&l.w, mark)
 	return true
 }
 
 // batch runs commands until the input, the turn or the client's right to go on is
 // used up. Anything that goes wrong inside a handler ends this client only.
 func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) {
+	mark := 0 // where the reply of the running command begins
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.recovered(r)
 			l.Store.Release()
+			l.w.Buf = l.w.Buf[:mark]
 			l.w.Error(resp.ErrInternal)
 			next = transport.Close
 		}
@@ -81,6 +98,7 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 		for i := range l.ahead {
 			ran++
 			consumed = base + l.ahead[i].end
+			mark = len(l.w.Buf)
 			if next = s.step(l, &l.ahead[i], ran); next == transport.Read {
 				continue
 			}
@@ -92,11 +110,16 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 		}
 		consumed = base + swallowed
 		if err != "" {
+			mark = len(l.w.Buf)
 			l.w.Error(err)
+			s.hush(&l.w, mark)
 			s.engine.errors.Add(1)
 			return transport.Close, consumed
 		}
 		if len(l.ahead) == 0 {
+			if s.overUnauthenticated(swallowed) {
+				return transport.Close, consumed
+			}
 			return transport.Read, consumed
 		}
 	}
@@ -107,11 +130,12 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	mark := len(l.w.Buf)
 	l.dispatch(s, a)
+	if p := s.parked.Load(); p != nil {
+		return s.rest(p)
+	}
 	s.hush(&l.w, mark)
 	switch {
-	case s.parked.Load() != nil:
-		return transport.Park
-	case s.closing, len(l.w.Buf)-mark > maxReply:
+	case s.closing, len(l.w.Buf)-mark > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close
 	case len(l.w.Buf) >= turnBytes, ran >= turnCommands:
 		return transport.Again
@@ -133,11 +157,12 @@ func (s *Session) hush(w *resp.Writer, mark int) {
 }
 
 // notePartial remembers since when a command has been unfinished, for the
-// janitor. Bytes that only continue it do not move the instant.
-func (s *Session) notePartial(now int64, unfinished bool) {
+// janitor. Bytes that only continue it do not move the instant; with progress the
+// unfinished command is another one than last time.
+func (s *Session) notePartial(now int64, unfinished, progress bool) {
 	since := s.partial.Load()
 	switch {
-	case unfinished && since == 0:
+	case unfinished && (since == 0 || progress):
 		s.partial.Store(now)
 	case !unfinished && since != 0:
 		s.partial.Store(0)
@@ -151,9 +176,13 @@ func (s *Session) noteCommand(cmd *Command) {
 	}
 }
 
-// overUnauthenticated adds up what a client has moved without authenticating.
-func (s *Session) overUnauthenticated(in, out int) bool {
-	s.spent += in + out
+// overUnauthenticated adds up what a client that has yet to authenticate moves in
+// and out, and reports whether it is too much.
+func (s *Session) overUnauthenticated(moved int) bool {
+	if s.admitted() {
+		return false
+	}
+	s.spent += moved
 	return s.spent > unauthBytes
 }
 

@@ -10,46 +10,66 @@ import (
 // beside the loops, for room under a limit. Its session is not fed until it is
 // finished, and what its client sent behind it waits too.
 //
-// Whoever wants to answer claims it first; only one can. Any goroutine may.
+// Whoever wants to answer claims it first; only one can. Any goroutine may. All
+// fields but state are set before the command is parked or by the one who answers.
 type Parked struct {
 	session *Session
 	proto   int
 	state   atomic.Int32
-	reply   []byte // valid once state is parkedDone
 
+	// What the answer consists of, valid once state is parkedDone: the reply, then
+	// what resume writes. refused is the key of a limit that the wait was for and did
+	// not get; broken says that the client is to be closed.
+	reply   []byte
+	refused []byte
+	broken  bool
+
+	// resume runs when the session is fed again, on the goroutine that feeds it: for
+	// an answer that changes the session. nil if there is nothing to do.
+	resume func(w *resp.Writer)
 	// cancel stops what was being waited for, without an answer, when the client
 	// has gone away. nil if there is nothing to stop. It must not block.
 	cancel func()
 	// giveUp writes the answer of a wait that is ended early (CLIENT UNBLOCK,
-	// shutdown). nil for a wait that cannot be. It may use the store and block.
-	giveUp func(w *resp.Writer)
+	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
+	giveUp func(st Store, w *resp.Writer)
 }
 
 const (
 	parkedWaiting int32 = iota
 	parkedClaimed
+	parkedWriting
 	parkedDone
 )
 
+// parking begins to park the running command: the caller fills in what may end the
+// wait and hands the result to Park.
+func (c *Ctx) parking() *Parked { return &Parked{session: c.S, proto: c.S.proto} }
+
 // Park makes the running command wait. The handler must return soon, without
 // having written anything.
-func (c *Ctx) Park() *Parked {
-	p := &Parked{session: c.S, proto: c.S.proto}
+func (c *Ctx) Park(p *Parked) {
 	c.S.parked.Store(p)
-	return p
+	if p.giveUp != nil && c.engine.draining.Load() {
+		p.interrupt(false) // Drain may have looked before this wait began
+	}
 }
 
 // claim reserves the right to answer.
 func (p *Parked) claim() bool { return p.state.CompareAndSwap(parkedWaiting, parkedClaimed) }
 
-// answer writes the reply of a command that the caller has claimed and wakes its
-// session.
+// answer gives the reply of a command that the caller has claimed and wakes its
+// session. fill may be nil.
 func (p *Parked) answer(fill func(w *resp.Writer)) {
 	w := resp.Writer{Proto: p.proto}
-	fill(&w)
-	p.reply = w.Buf
-	p.state.Store(parkedDone)
-	p.session.peer.Wake()
+	if fill != nil {
+		fill(&w)
+	}
+	if p.state.CompareAndSwap(parkedClaimed, parkedWriting) {
+		p.reply = w.Buf
+		p.state.Store(parkedDone)
+		p.session.peer.Wake()
+	}
 }
 
 // Finish answers the command unless somebody else has, and reports whether it did.
@@ -61,26 +81,75 @@ func (p *Parked) Finish(fill func(w *resp.Writer)) bool {
 	return true
 }
 
+// work runs f, which may answer p, beside the loops.
+func (p *Parked) work(f func(st Store)) {
+	p.session.engine.spawn(func() { p.do(f) })
+}
+
+// do runs f on a store of its own. If f panics, p is answered with an error and its
+// client closed, and nobody else is harmed.
+func (p *Parked) do(f func(st Store)) {
+	e := p.session.engine
+	e.withStore(func(st Store) {
+		defer func() {
+			if r := recover(); r != nil {
+				e.recovered(r)
+				st.Release()
+				p.claim()
+				p.answer(func(w *resp.Writer) {
+					w.Error(resp.ErrInternal)
+					p.broken = true
+				})
+			}
+		}()
+		f(st)
+	})
+}
+
 // interrupt ends the wait of s early; it reports whether there was one that can be
 // ended. The answer is found beside the caller, who may be on a loop.
 func (s *Session) interrupt(withError bool) bool {
 	p := s.parked.Load()
-	if p == nil || p.giveUp == nil || !p.claim() {
+	return p != nil && p.interrupt(withError)
+}
+
+func (p *Parked) interrupt(withError bool) bool {
+	if p.giveUp == nil || !p.claim() {
 		return false
 	}
-	s.engine.spawn(func() {
+	p.session.engine.spawn(func() { p.end(withError) })
+	return true
+}
+
+// end answers a claimed command as if its time were over, or with an error.
+func (p *Parked) end(withError bool) {
+	p.do(func(st Store) {
 		p.answer(func(w *resp.Writer) {
-			p.giveUp(w)
+			p.giveUp(st, w)
 			if withError {
 				w.Buf = w.Buf[:0]
 				w.Error(errUnblocked)
 			}
 		})
 	})
-	return true
 }
 
 const errUnblocked resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+
+// Drain answers every waiting command as if its time were over, so that a server
+// that stops owes nobody an answer. No command waits from then on.
+func (e *Engine) Drain() {
+	e.draining.Store(true)
+	for _, s := range e.clients.list() {
+		if p := s.parked.Load(); p != nil && p.giveUp != nil && p.claim() {
+			p.end(false)
+		}
+	}
+}
+
+// mayWait reports whether the running command may wait for room: not inside a
+// transaction, and not once the server stops.
+func (c *Ctx) mayWait() bool { return !c.S.exclusive && !c.engine.draining.Load() }
 
 // Offload runs f beside the loops, with the session parked until it returns. f
 // must not touch the Ctx: what it needs of the arguments has to be copied before.
@@ -90,12 +159,13 @@ func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) {
 		f(c.Store, c.W)
 		return
 	}
-	p, e := c.Park(), c.engine
+	p, e := c.parking(), c.engine
+	c.Park(p)
 	e.spawn(func() {
 		e.slowSlots <- struct{}{}
 		defer func() { <-e.slowSlots }()
-		e.withStore(func(st Store) {
-			p.Finish(func(w *resp.Writer) { e.guarded(w, func() { f(st, w) }) })
+		p.do(func(st Store) {
+			p.Finish(func(w *resp.Writer) { f(st, w) })
 		})
 	})
 }

@@ -60,22 +60,14 @@ func (r *registry) list() []*Session {
 func (e *Engine) Police(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {
-		partial := limit.Instant(s.partial.Load())
+		locked, partial := limit.Instant(s.locked.Load()), limit.Instant(s.partial.Load())
 		idle := now.Sub(max(s.created, s.lastActive()))
 		switch {
-		case !s.open.Load() && now.Sub(s.created) >= l.PreAuth,
+		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth,
 			partial != 0 && now.Sub(partial) >= l.Partial,
 			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil:
 			s.peer.Abort()
 		}
-	}
-}
-
-// Drain wakes every waiting command with the reply of an interrupted wait, so
-// that a server that stops owes nobody an answer.
-func (e *Engine) Drain() {
-	for _, s := range e.clients.list() {
-		s.interrupt(false)
 	}
 }
 

@@ -21,8 +21,8 @@ type Session struct {
 	laddr   string
 	created limit.Instant
 
-	proto     int // 2 or 3
-	authed    bool
+	proto     int  // 2 or 3
+	authed    bool // has authenticated, or came when that was not needed
 	reply     replyMode
 	tracking  tracking
 	spent     int // bytes in and out before authentication
@@ -38,7 +38,7 @@ type Session struct {
 	partial  atomic.Int64 // instant the unfinished command began, 0 if none
 	protocol atomic.Int32 // proto, for the others
 	lastCmd  atomic.Int32 // id of the last command, -1 before the first
-	open     atomic.Bool  // authenticated, or no password is needed
+	locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
 	killed   atomic.Bool
 
 	mu      sync.Mutex
@@ -115,20 +115,34 @@ func (s *Session) setName(name []byte) {
 func (s *Session) selected() int { return int(s.db.Load()) }
 
 // reset returns the session to the state of a new connection (RESET).
-func (s *Session) reset() {
+func (s *Session) reset(now limit.Instant) {
 	s.setProtocol(2)
 	s.reply = replyOn
 	s.tracking = tracking{}
 	s.db.Store(0)
 	s.setName(nil)
-	s.authenticate(!s.engine.passwordSet())
+	switch {
+	case !s.engine.passwordSet():
+		s.unlock()
+	case s.authed:
+		s.lock(now)
+	}
 }
 
-// authenticate sets whether the session may run commands.
-func (s *Session) authenticate(ok bool) {
-	s.authed = ok
-	s.open.Store(ok)
+// lock makes the session authenticate again before it may go on.
+func (s *Session) lock(now limit.Instant) {
+	s.authed, s.spent = false, 0
+	s.locked.Store(int64(now))
 }
+
+// unlock admits the session, whatever becomes of the password.
+func (s *Session) unlock() {
+	s.authed = true
+	s.locked.Store(0)
+}
+
+// admitted reports whether the session may run commands.
+func (s *Session) admitted() bool { return s.authed || !s.engine.passwordSet() }
 
 // setProtocol switches between RESP2 and RESP3.
 func (s *Session) setProtocol(proto int) {

@@ -27,7 +27,7 @@ func allow(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	if call.Block && call.Quantity > 0 && !c.S.exclusive {
+	if call.Block && call.Quantity > 0 && c.mayWait() {
 		c.waitFor(c.Args[1], call.Timeout, windowWait(*call, c.S.selected(), c.Args[1]))
 		return
 	}
