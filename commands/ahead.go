@@ -27,21 +27,22 @@ const (
 // protocol error, which it returns, and at what a lane has room for. swallowed is
 // how far the guard has come beyond the last command.
 func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
-	l.ahead = l.ahead[:0]
 	limits, most := s.frameLimits()
-	room := l.args
-	if cap(room) > aheadKeep {
-		room = make([][]byte, 0, aheadArgs)
+	if cap(l.args) > aheadKeep {
+		l.args = make([][]byte, 0, aheadArgs)
 	}
-	l.args = room
-	for at := 0; len(l.ahead) < most; {
-		args, used, err := s.guard.Next(in[at:], room[len(room):], limits)
+	room, n, at := l.args, 0, 0
+	for n < most {
+		args, used, fault := s.guard.Next(in[at:], room[len(room):], limits)
 		at += used
-		if err != "" || len(args) == 0 {
-			return at, err
-		}
-		l.ahead = append(l.ahead, ahead{cmd: s.engine.table.Lookup(args[0]), args: args, size: used, end: at})
 		swallowed = at
+		if fault != "" || len(args) == 0 {
+			err = fault
+			break
+		}
+		a := &l.slots[n]
+		n++
+		a.cmd, a.args, a.size, a.end = s.engine.table.Lookup(args[0]), args, used, at
 		if len(room)+len(args) > cap(room) {
 			l.args = args[:0] // it has outgrown the lane's room, whose place it takes
 			break
@@ -51,7 +52,8 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 			break
 		}
 	}
-	return swallowed, ""
+	l.ahead = l.slots[:n]
+	return swallowed, err
 }
 
 // frameLimits returns what the client may send, and how many commands may be split

@@ -17,7 +17,8 @@ type Lane struct {
 	ctx      Ctx
 	w        resp.Writer
 	args     [][]byte // room for the arguments of ahead
-	ahead    []ahead
+	slots    [aheadMost]ahead
+	ahead    []ahead  // those of slots that are in use
 	keys     [][]byte // scratch of prefetch
 	text     []byte   // scratch for a key or value being read
 	throttle throttleCall

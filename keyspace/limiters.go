@@ -11,7 +11,7 @@ import (
 // Throttle decides quantity cells against q, as CL.THROTTLE, and stores the effect.
 // A plain string that is an int64 is taken for a TAT. The errors are
 // limit.ErrWrongType, limit.ErrNotInteger and limit.ErrFull; nothing is stored then.
-func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error) {
+func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d limit.Decision, err error) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -21,11 +21,10 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limi
 	if err != nil {
 		return limit.Decision{}, err
 	}
-	next, d, write := gcra.Decide(tat, v.now, q, quantity)
-	if !write {
-		return d, nil
+	if next, write := gcra.DecideInto(&d, tat, v.now, q, quantity); write {
+		err = s.putCell(&p, key, next)
 	}
-	return d, s.putCell(&p, key, next)
+	return d, err
 }
 
 // Allow decides c, as SW.ALLOW, and stores the effect. The errors are
