@@ -52,6 +52,7 @@ type Engine struct {
 	slow      sync.WaitGroup // goroutines of spawn
 	closed    bool           // guarded by slowMu
 	draining  atomic.Bool    // set by Drain
+	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
 
 	received atomic.Int64 // connections since the start
@@ -120,9 +121,10 @@ func (e *Engine) refuse(p transport.Peer) resp.Error {
 	return ""
 }
 
-// Close waits for the slow commands that still run. The transports must have been
-// shut down.
+// Close waits for the slow commands that still run, which are told to give up. The
+// transports must have been shut down.
 func (e *Engine) Close() {
+	e.ended.Store(true)
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()

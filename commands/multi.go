@@ -61,6 +61,7 @@ func rlMulti(c *Ctx) {
 		c.Fail(err)
 		return
 	}
+	defer m.trim()
 	refused, err := c.Store.Multi(c.S.selected(), m.clauses, m.details)
 	if err != nil {
 		c.Fail(storeError(err))
@@ -194,6 +195,14 @@ func (m *multiArgs) grow(n int) {
 		m.calls = make([]clauseCalls, n)
 	}
 	m.clauses, m.details, m.calls = m.clauses[:n], m.details[:n], m.calls[:n]
+}
+
+// trim lets go of the memory that a very wide call needed.
+func (m *multiArgs) trim() {
+	const keep = 64
+	if cap(m.clauses) > keep {
+		m.clauses, m.details, m.calls = nil, nil, nil
+	}
 }
 
 // clause parses the i-th clause, its word included.

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 
 	"github.com/cellserver/cellserver/resp"
@@ -39,7 +40,13 @@ const (
 	// scanInline is the largest COUNT that is served on the loop itself.
 	scanInline = 1000
 	scanMost   = 1 << 20 // keys a step looks at, whatever COUNT says
+	scanPage   = 256     // keys that are copied while a shard is locked
+	// scanWork is how much matching is done on the loop itself, as the product of the
+	// lengths of pattern and keys: a few milliseconds at worst.
+	scanWork = 1 << 21
 )
+
+const errReplyTooLong resp.Error = "ERR the reply is too long, use SCAN with a smaller COUNT"
 
 func scan(c *Ctx) {
 	var call scanCall
@@ -48,11 +55,10 @@ func scan(c *Ctx) {
 		return
 	}
 	db := c.S.selected()
-	if call.count <= scanInline {
-		scanStep(c.Store, c.W, db, &call)
+	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
 	}
-	c.Offload(func(st Store, w *resp.Writer) { scanStep(st, w, db, &call) })
+	c.Offload(func(st Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
 func parseScan(args [][]byte, call *scanCall) resp.Error {
@@ -94,19 +100,62 @@ func (s *scanCall) matches(key []byte, typ string) bool {
 	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || globMatch(s.pattern, key))
 }
 
-func scanStep(st Store, w *resp.Writer, db int, call *scanCall) {
+// scanStep replies one step of an iteration. It returns false, with nothing written,
+// when matching would take more than work.
+func scanStep(st Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	var found resp.Writer
 	n := 0
-	next := st.Scan(db, call.cursor, call.count, func(key []byte, typ string) {
-		if call.matches(key, typ) {
+	next := walk(st, db, call.cursor, call.count, func(key []byte, typ string) bool {
+		work -= len(call.pattern) * len(key)
+		if work >= 0 && call.matches(key, typ) {
 			found.Bulk(key)
 			n++
 		}
+		return work >= 0 && len(found.Buf) <= maxReply
 	})
+	switch {
+	case work < 0:
+		return false
+	case len(found.Buf) > maxReply:
+		w.Error(errReplyTooLong)
+		return true
+	}
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
 	w.Array(n)
 	w.Raw(found.Buf)
+	return true
+}
+
+// walk calls f for about count keys from cursor on, until f returns false, and
+// returns the next cursor. f may take its time: the keys are copied a page at a
+// time, so that no shard is locked while f looks at them.
+func walk(st Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
+	type entry struct {
+		end int // of the key in text
+		typ string
+	}
+	var text []byte
+	var page []entry
+	for count > 0 {
+		text, page = text[:0], page[:0]
+		cursor = st.Scan(db, cursor, min(count, scanPage), func(key []byte, typ string) {
+			text = append(text, key...)
+			page = append(page, entry{len(text), typ})
+		})
+		begin := 0
+		for _, e := range page {
+			if !f(text[begin:e.end], e.typ) {
+				return cursor
+			}
+			begin = e.end
+		}
+		if cursor == 0 {
+			break
+		}
+		count -= max(1, len(page))
+	}
+	return cursor
 }
 
 func keys(c *Ctx) {
@@ -116,25 +165,27 @@ func keys(c *Ctx) {
 	}
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.S.selected()
-	c.Offload(func(st Store, w *resp.Writer) { allKeys(st, w, db, &call) })
+	e := c.engine
+	c.Offload(func(st Store, w *resp.Writer) { e.allKeys(st, w, db, &call) })
 }
 
 // allKeys writes every matching key once: a scan may show a key twice when the
-// table grows meanwhile, which KEYS may not.
-func allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
+// table grows meanwhile, which KEYS may not. When the server
+// has ended, nobody waits for it.
+func (e *Engine) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
 	var found resp.Writer
 	seen := make(map[string]struct{})
-	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		cursor = st.Scan(db, cursor, scanInline, func(key []byte, typ string) {
-			if _, twice := seen[string(key)]; !twice && call.matches(key, typ) {
-				seen[string(key)] = struct{}{}
-				found.Bulk(key)
-			}
-		})
-		if len(found.Buf) > maxReply {
-			w.Error("ERR the reply is too long, use SCAN")
-			return
+	more := func() bool { return len(found.Buf) <= maxReply && !e.ended.Load() }
+	walk(st, db, 0, math.MaxInt, func(key []byte, typ string) bool {
+		if _, twice := seen[string(key)]; !twice && call.matches(key, typ) {
+			seen[string(key)] = struct{}{}
+			found.Bulk(key)
 		}
+		return more()
+	})
+	if !more() {
+		w.Error(errReplyTooLong)
+		return
 	}
 	w.Array(len(seen))
 	w.Raw(found.Buf)

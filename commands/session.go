@@ -30,6 +30,7 @@ type Session struct {
 	exclusive bool // a transaction is running: nothing may park
 	tx        *transaction
 	watched   any                    // the store's token for the keys of WATCH, nil if there are none
+	watching  int                    // bytes that these take
 	parked    atomic.Pointer[Parked] // set by the feeding goroutine only
 
 	// Read by other goroutines: CLIENT LIST, the janitor.

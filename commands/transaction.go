@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"bytes"
-
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -34,13 +32,18 @@ const (
 	errNotInside      resp.Error = "ERR Command not allowed inside a transaction"
 	errExecAbort      resp.Error = "EXECABORT Transaction discarded because of previous errors."
 	errTransactionBig resp.Error = "ERR the transaction is too large"
+	errWatchMany      resp.Error = "ERR too many watched keys"
 )
 
-// What one transaction may queue. Redis has no bound here; without one a client
-// could fill the memory with commands that never run.
+// What one transaction may queue and watch, in commands and in bytes of memory.
+// Redis has no bound here; without one a client could fill the memory with commands
+// that never run.
 const (
 	maxQueued      = 1 << 16
 	maxQueuedBytes = 16 << 20
+	argCost        = 24  // of an argument, beside its bytes
+	queuedCost     = 48  // of a command, beside its arguments
+	watchCost      = 256 // of a watched key, beside its bytes
 )
 
 // transaction is what a session has queued since MULTI.
@@ -77,18 +80,30 @@ func (c *Ctx) enqueue(size int) bool {
 	switch {
 	case c.Cmd.Flags&FlagNoMulti != 0:
 		c.reject(c, errNotInside)
-	case len(t.queue) >= maxQueued || t.bytes+size > maxQueuedBytes:
+	case len(t.queue) >= maxQueued || t.bytes+size+argCost*len(c.Args)+queuedCost > maxQueuedBytes:
 		c.reject(c, errTransactionBig)
 	default:
-		q := queued{cmd: c.Cmd, args: make([][]byte, len(c.Args))}
-		for i, a := range c.Args {
-			q.args[i] = bytes.Clone(a)
-		}
-		t.queue = append(t.queue, q)
-		t.bytes += size
+		t.queue = append(t.queue, queued{cmd: c.Cmd, args: cloneArgs(c.Args)})
+		t.bytes += size + argCost*len(c.Args) + queuedCost
 		c.W.Status("QUEUED")
 	}
 	return true
+}
+
+// cloneArgs copies arguments into one piece of memory.
+func cloneArgs(args [][]byte) [][]byte {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	own := make([]byte, 0, size)
+	out := make([][]byte, len(args))
+	for i, a := range args {
+		from := len(own)
+		own = append(own, a...)
+		out[i] = own[from:len(own):len(own)]
+	}
+	return out
 }
 
 // transaction returns the session's, made at first use: most sessions never have
@@ -120,10 +135,7 @@ func (s *Session) failTransaction() {
 
 // discardQueue ends the transaction and forgets the watched keys.
 func (s *Session) discardQueue(st Store) {
-	if s.watched != nil {
-		st.Unwatch(s.watched)
-		s.watched = nil
-	}
+	s.unwatch(st)
 	s.tx = nil
 }
 
@@ -142,17 +154,26 @@ func watch(c *Ctx) {
 		return
 	}
 	for _, key := range c.Args[1:] {
+		if c.S.watching+len(key)+watchCost > maxQueuedBytes {
+			c.Fail(errWatchMany)
+			return
+		}
+		c.S.watching += len(key) + watchCost
 		c.S.watched = c.Store.Watch(c.S.watched, c.S.selected(), key)
 	}
 	c.OK()
 }
 
 func unwatch(c *Ctx) {
-	if c.S.watched != nil {
-		c.Store.Unwatch(c.S.watched)
-		c.S.watched = nil
-	}
+	c.S.unwatch(c.Store)
 	c.OK()
+}
+
+func (s *Session) unwatch(st Store) {
+	if s.watched != nil {
+		st.Unwatch(s.watched)
+		s.watched, s.watching = nil, 0
+	}
 }
 
 // exec runs the queue with every shard that it touches locked, at one instant.
@@ -185,15 +206,22 @@ func exec(c *Ctx) {
 	s.discardQueue(c.Store)
 }
 
-// runQueue replies an array with the outcome of every queued command.
+// runQueue replies an array with the outcome of every queued command. When that
+// grows too large all commands run nonetheless, and the client, which cannot be told
+// what became of them, is closed.
 func (c *Ctx) runQueue(t *transaction) {
 	l, s, cmd, args := c.Lane, c.S, c.Cmd, c.Args
 	s.exclusive = true
+	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for _, q := range t.queue {
 		c.Cmd, c.Args, c.fail = q.cmd, q.args, false
 		l.run(c)
+		if tooLong = tooLong || len(c.W.Buf)-mark > maxReply; tooLong {
+			c.W.Buf = c.W.Buf[:mark]
+		}
 	}
+	s.closing = s.closing || tooLong
 	s.exclusive = false
 	c.Cmd, c.Args, c.fail = cmd, args, false
 }
