@@ -46,7 +46,9 @@ const tableBytes = int64(unsafe.Sizeof(denseTable{}))
 
 func newDenseTable(a *arena, m *memory, hash func(key []byte) uint32) table {
 	m.add(tableBytes)
-	return &denseTable{index: newDirectory(a, m), hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
+	t := &denseTable{hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
+	t.index.init(a, m)
+	return t
 }
 
 func (t *denseTable) record(number uint32) []byte {

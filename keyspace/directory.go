@@ -1,6 +1,9 @@
 package keyspace
 
-import "unsafe"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // directory finds the segment of a hash by its upper bits: extendible hashing. A
 // segment that is full is divided by the next bit, which touches nothing but its
@@ -15,6 +18,8 @@ type directory struct {
 	segments int
 	arena    *arena
 	mem      *memory
+	// seen is leaves for [View.Prefetch], which reads without the lock.
+	seen atomic.Pointer[[]leaf]
 }
 
 // leaf is an entry of the directory. A segment that is less deep than the directory
@@ -39,11 +44,11 @@ const (
 
 const leafBytes = int64(unsafe.Sizeof(leaf{}))
 
-func newDirectory(a *arena, m *memory) directory {
-	d := directory{arena: a, mem: m, shift: 32, deepest: 1, segments: 1}
-	d.leaves = []leaf{{slots: a.segment()}}
-	m.add(leafBytes + pageSize)
-	return d
+// init makes a directory with one segment.
+func (d *directory) init(a *arena, m *memory) {
+	d.arena, d.mem, d.deepest, d.segments = a, m, 1, 1
+	d.resize([]leaf{{slots: a.segment()}}, 0)
+	m.add(pageSize)
 }
 
 // segment returns the segment of hash.
@@ -175,6 +180,7 @@ func (d *directory) halve() {
 func (d *directory) resize(leaves []leaf, depth uint8) {
 	d.mem.add(leafBytes * int64(len(leaves)-len(d.leaves)))
 	d.leaves, d.depth, d.shift = leaves, depth, 32-depth
+	d.seen.Store(&leaves)
 }
 
 // free gives all segments back.

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -72,6 +73,7 @@ func New(o Options) *Keyspace {
 		s := &ks.shards[i]
 		s.ks, s.last = ks, ks.clock.Now()
 		s.dbs = make([]database, orDefault(o.Databases, defaultDatabases))
+		s.seen = make([]atomic.Pointer[denseTable], len(s.dbs))
 	}
 	ks.mem.max.Store(o.MaxMemory)
 	ks.sweeper.view = ks.NewView()

@@ -45,6 +45,8 @@ func (s *shard) insert(p *place, key []byte, e Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
 		d.t, d.count = s.ks.newTable(&s.ks.mem, s.ks.tableHash), new(tally)
+		t, _ := d.t.(*denseTable) // nil for a test's own table
+		s.seen[p.db].Store(t)
 	}
 	if !d.t.insert(p.hash, key, e) {
 		return limit.ErrFull
@@ -104,6 +106,7 @@ func (s *shard) clear(db int) table {
 	s.freedAll(db)
 	old := d.t
 	*d = database{}
+	s.seen[db].Store(nil)
 	return old
 }
 

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/limit"
 )
@@ -14,6 +15,8 @@ type shard struct {
 	// at an earlier one.
 	last limit.Instant
 	dbs  []database
+	// seen are the tables of dbs for [View.Prefetch], which reads without the lock.
+	seen []atomic.Pointer[denseTable]
 	// watched and queues are nil while nothing is watched or waited for, which is
 	// the only test that a command pays for them.
 	watched map[keyName][]watchMark

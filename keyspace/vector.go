@@ -1,5 +1,7 @@
 package keyspace
 
+import "sync/atomic"
+
 // vector holds the records of one class side by side: a new record goes to the end
 // and the last one fills the place of one that is removed, so that there is never
 // a hole.
@@ -10,6 +12,9 @@ type vector struct {
 	// has given us, as far as it was not given back; pages is that in pages.
 	high  uint32
 	pages uint32
+	// seen is chunks for [View.Prefetch], which reads without the lock: never
+	// shorter than what it may look for, with nil for a chunk that is gone.
+	seen atomic.Pointer[[]*chunk]
 }
 
 // record returns the bytes of a record.
@@ -27,6 +32,8 @@ func (v *vector) push(class uint32, a *arena, m *memory) uint32 {
 	c := &classes[class]
 	if int(v.n/c.per) == len(v.chunks) {
 		v.chunks = append(v.chunks, a.chunk())
+		seen := v.chunks
+		v.seen.Store(&seen)
 	}
 	number := c.number(class, v.n)
 	v.n++

@@ -18,6 +18,8 @@ type View struct {
 	now  limit.Instant
 	gate station
 
+	touched uint64 // keeps the loads of Prefetch from being optimised away
+
 	holding bool
 	held    shardSet
 

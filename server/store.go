@@ -63,9 +63,6 @@ func (s *store) First(ticket any) bool { return s.View.First(ticket.(*keyspace.W
 // Dequeue implements commands.Store.
 func (s *store) Dequeue(ticket any) { s.View.Dequeue(ticket.(*keyspace.Waiter)) }
 
-// Prefetch implements commands.Store.
-func (s *store) Prefetch(int, [][]byte) {}
-
 // Civil implements commands.Store.
 func (s *store) Civil(i limit.Instant) limit.Instant { return s.ks.Clock().Civil(i) }
 
