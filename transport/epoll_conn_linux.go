@@ -24,7 +24,6 @@ type epollConn struct {
 	eof      bool // and that has been read
 	wantOut  bool // the kernel tells when there is room to write
 	queued   bool // in the loop's ready list
-	due      bool // a Wake came while a barrier held
 	lastCall bool // the Feed for a Wake that came with the end has been had
 
 	fd      int32 // -1 once closed

@@ -49,7 +49,7 @@ func NewEpoll(h Handler, lim Limits, loops int, log *slog.Logger) (*Epoll, error
 		fin:       make(chan struct{}),
 		acceptors: make(map[*acceptor]struct{}),
 	}
-	e.lim.Store(&lim)
+	e.lim.Store(lim.sane())
 	for range max(loops, 1) {
 		l, err := newLoop(e)
 		if err != nil {
@@ -106,7 +106,7 @@ func (e *Epoll) end(a *acceptor) {
 
 // SetLimits implements [Transport].
 func (e *Epoll) SetLimits(lim Limits) {
-	e.lim.Store(&lim)
+	e.lim.Store(lim.sane())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for a := range e.acceptors {

@@ -46,7 +46,7 @@ func NewGoroutine(h Handler, lim Limits, log *slog.Logger) *Goroutine {
 		fin:       make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),
 	}
-	g.lim.Store(&lim)
+	g.lim.Store(lim.sane())
 	return g
 }
 
@@ -137,7 +137,7 @@ func (g *Goroutine) unregister(c *goConn) {
 }
 
 // SetLimits implements [Transport].
-func (g *Goroutine) SetLimits(lim Limits) { g.lim.Store(&lim) }
+func (g *Goroutine) SetLimits(lim Limits) { g.lim.Store(lim.sane()) }
 
 // Stats implements [Transport].
 func (g *Goroutine) Stats() Stats {

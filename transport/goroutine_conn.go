@@ -246,6 +246,9 @@ func (c *goConn) feed() (next Next, ok bool) {
 	t := c.session.Feed(lane, c.in.bytes(), out.b[:0])
 	c.g.lanes.giveBack(lane)
 	c.in.consumed(t.Consumed)
+	if t.Next == Read && c.in.len() >= c.g.lim.Load().MaxInput {
+		t.Next = Close
+	}
 	ok = true
 	if len(t.Out) > 0 {
 		out.b, t.Out = t.Out, nil // write may have to give the memory back
@@ -253,9 +256,6 @@ func (c *goConn) feed() (next Next, ok bool) {
 		ok = c.hold(t.Barrier) && c.write(out)
 	}
 	putBuffer(out)
-	if t.Next == Read && c.in.len() >= c.g.lim.Load().MaxInput {
-		ok = false
-	}
 	return t.Next, ok
 }
 

@@ -245,6 +245,16 @@ func testBarrier(t *testing.T, f factory) {
 		c.send("sync 5") // long since on disk
 		c.expect("synced 5")
 	}
+	// Neither Close nor the end of input lets a reply out early.
+	all[0].send("sync 9", "bye")
+	all[1].send("sync 9")
+	require.NoError(t, all[1].Conn.(*net.TCPConn).CloseWrite())
+	r.eventually(func() bool { return h.syncing() >= 2 })
+	h.synced(9)
+	all[0].expect("synced 9", "bye")
+	all[0].expectEnd()
+	all[1].expect("synced 9")
+	all[1].expectEnd()
 }
 
 func testBarrierAbort(t *testing.T, f factory) {

@@ -31,7 +31,8 @@ type Handler interface {
 	// written to it if that is possible at once, and it is closed.
 	Open(p Peer) (s Session, farewell []byte)
 	// Durable reports whether everything up to barrier is on disk. When it is not,
-	// p is woken once it is. Only called with a barrier that a Turn carried.
+	// p is woken once it is. Only called with a barrier that a Turn carried, first
+	// right after it and then after every Wake of p until the answer is yes.
 	Durable(barrier uint64, p Peer) bool
 }
 
@@ -95,15 +96,17 @@ type Turn struct {
 	Next Next
 }
 
-// Limits bound what a transport holds for one connection.
+// Limits bound what a transport holds for one connection. A size that is not
+// positive stands for its default.
 type Limits struct {
 	// Backlog is how many bytes may wait to be sent before input is no longer read,
 	// and how many unread bytes are kept for a parked session.
 	Backlog int
-	// WriteTimeout closes a connection whose peer has taken no byte for so long.
+	// WriteTimeout closes a connection whose peer has taken no byte for so long; it
+	// may take an eighth longer. 0 waits for ever.
 	WriteTimeout time.Duration
 	// MaxInput is the most unconsumed input a connection may pile up; a session
-	// that consumes nothing of so much is closed.
+	// that leaves so much and asks for more is closed.
 	MaxInput int
 	// Chunk is the most that is read from a socket before its session is fed.
 	Chunk int
@@ -120,6 +123,20 @@ func DefaultLimits() Limits {
 		Chunk:        64 << 10,
 		KeepAlive:    300 * time.Second,
 	}
+}
+
+// sane returns l with sizes that a transport can work with.
+func (l Limits) sane() *Limits {
+	d := DefaultLimits()
+	for _, size := range []struct {
+		value *int
+		or    int
+	}{{&l.Backlog, d.Backlog}, {&l.MaxInput, d.MaxInput}, {&l.Chunk, d.Chunk}} {
+		if *size.value <= 0 {
+			*size.value = size.or
+		}
+	}
+	return &l
 }
 
 // Stats are counters of a transport since its start.

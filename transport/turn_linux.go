@@ -136,21 +136,20 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 		c.epoch, c.work = l.bal.epoch, 0
 	}
 	c.work += work
-	c.next = t.Next
 	switch {
 	case kept:
 		c.in.consumed(t.Consumed)
 	case t.Consumed < len(data):
 		c.in.keep(data[t.Consumed:])
 	}
+	if c.next = t.Next; c.next == Read && c.in.len() >= l.e.lim.Load().MaxInput {
+		c.next = Close
+	}
 	if len(t.Out) > 0 {
 		if cap(t.Out) <= maxOut {
 			l.out = t.Out
 		}
 		l.reply(c, t.Out, t.Barrier)
-	}
-	if c.fd >= 0 && c.next == Read && c.in.len() >= l.e.lim.Load().MaxInput {
-		l.close(c)
 	}
 }
 
@@ -179,18 +178,18 @@ func (l *loop) reply(c *epollConn, out []byte, barrier uint64) {
 	l.flush(c)
 }
 
-// durable lets held replies go once the log has reached their barrier. A Wake may be
-// meant for that or for the session, so the session gets it too, afterwards.
+// durable lets held replies go once the log has reached their barrier. Only a Wake is
+// a reason to ask. It may be meant for that or for the session, so the session gets
+// it too, afterwards.
 func (l *loop) durable(c *epollConn) bool {
-	c.due = c.woken.Swap(false) || c.due
+	if !c.woken.Swap(false) {
+		return false
+	}
 	if !l.e.h.Durable(c.out.barrier, c) {
 		return false
 	}
 	c.out.barrier, c.out.held = 0, 0
-	if c.due {
-		c.due = false
-		c.woken.Store(true)
-	}
+	c.woken.Store(true)
 	return true
 }
 
