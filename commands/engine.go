@@ -115,7 +115,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 // refuse says why a connection may not even try to authenticate, or "".
 func (e *Engine) refuse(p transport.Peer) resp.Error {
 	l := e.Limits()
-	if l.ProtectedMode && l.Password == "" && !l.BindGiven && !isLocal(p.RemoteAddr()) {
+	if l.ProtectedMode && l.Password == "" && !isLocal(p.RemoteAddr()) {
 		return errProtected
 	}
 	return ""

@@ -13,9 +13,6 @@ type Limits struct {
 	MaxClients    int
 	Databases     int
 	ProtectedMode bool
-	// BindGiven says that the operator chose the addresses to listen on, which
-	// turns the protection of an open server off, as in Redis.
-	BindGiven bool
 	// Password is requirepass; "" lets everybody in.
 	Password string
 	// Idle closes a client that has sent nothing for so long; 0 never does.

@@ -92,8 +92,14 @@ func endpoint(a, other net.Addr) string {
 	return path + ":0"
 }
 
-// isLocal reports whether the peer is this machine: a unix socket or loopback.
+// isLocal reports whether the peer is this machine: a unix socket or loopback. What
+// it does not know is not.
 func isLocal(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return !ok || tcp.IP.IsLoopback()
+	switch a := a.(type) {
+	case *net.UnixAddr:
+		return true
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	}
+	return false
 }

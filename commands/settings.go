@@ -38,7 +38,7 @@ type Process interface {
 	ClockStep() time.Duration
 }
 
-const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, bind the server to chosen addresses, or turn protected mode off."
+const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, or turn protected mode off."
 
 // StoreStats is what INFO says of the store: its databases, in order, and what they
 // take.

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -17,9 +18,10 @@ type Config struct {
 	table  []option
 	byName map[string]int
 
+	setting sync.Mutex // held from the change of a value until it is in force
+
 	mu     sync.Mutex
 	values []string // guarded by mu; in the order of table, each accepted by its kind
-	given  []bool   // guarded by mu: not just the default
 	apply  func()   // guarded by mu: puts changed values in force
 	file   string   // the configuration file, fixed after Load
 }
@@ -34,7 +36,6 @@ func DefaultConfig() *Config {
 		}
 		c.byName[o.name] = i
 		c.values = append(c.values, value)
-		c.given = append(c.given, false)
 	}
 	return c
 }
@@ -56,7 +57,35 @@ func Load(args, environ []string) (*Config, error) {
 	}
 	faults = append(faults, c.parseEnvironment(environ)...)
 	faults = append(faults, c.parseFlags(args)...)
+	if len(faults) == 0 {
+		faults = append(faults, c.checkExposure())
+	}
 	return c, errors.Join(faults...)
+}
+
+// checkExposure refuses addresses that others can reach without a password, unless
+// somebody has said in so many words that everybody may come in.
+func (c *Config) checkExposure() error {
+	if c.value("requirepass") != "" || c.value("protected-mode") == "no" || c.value("port") == "0" {
+		return nil
+	}
+	for _, a := range bindAddresses(c.value("bind")) {
+		host := strings.TrimPrefix(a, "-")
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("bind %s lets others in without a password: set requirepass, or protected-mode no", a)
+		}
+	}
+	return nil
+}
+
+// assignWords is assign for a value that may have been given in several words.
+func (c *Config) assignWords(where, name string, value []string) error {
+	if i, ok := c.byName[strings.ToLower(name)]; ok && len(value) > 1 {
+		if _, several := c.table[i].kind.(words); !several {
+			return fmt.Errorf("%s: option %q takes one value", where, name)
+		}
+	}
+	return c.assign(where, name, strings.Join(value, " "))
 }
 
 // assign sets one option from where, which begins the text of a fault.
@@ -69,7 +98,7 @@ func (c *Config) assign(where, name, value string) error {
 	if err != nil {
 		return fmt.Errorf("%s: option %q: %w", where, name, err)
 	}
-	c.values[i], c.given[i] = parsed, true
+	c.values[i] = parsed
 	return nil
 }
 
@@ -101,7 +130,7 @@ func (c *Config) parseFlags(args []string) (faults []error) {
 			args = args[1:]
 			continue
 		}
-		name, value, joined := strings.Cut(name, "=")
+		name, first, joined := strings.Cut(name, "=")
 		args = args[1:]
 		var parts []string
 		for len(args) > 0 && !strings.HasPrefix(args[0], "--") {
@@ -115,10 +144,10 @@ func (c *Config) parseFlags(args []string) (faults []error) {
 		case !joined && len(parts) == 0:
 			faults = append(faults, fmt.Errorf("command line: option %q lacks its value", name))
 			continue
-		case !joined:
-			value = strings.Join(parts, " ")
+		case joined:
+			parts = []string{first}
 		}
-		if err := c.assign("command line", name, value); err != nil {
+		if err := c.assignWords("command line", name, parts); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -137,13 +166,6 @@ func (c *Config) value(name string) string {
 	return c.values[i]
 }
 
-// isGiven reports whether anybody set the option.
-func (c *Config) isGiven(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.given[c.byName[name]]
-}
-
 // Get implements commands.Settings.
 func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	c.mu.Lock()
@@ -158,6 +180,8 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 
 // Set implements commands.Settings: all pairs take effect, or none.
 func (c *Config) Set(pairs [][2]string) resp.Error {
+	c.setting.Lock()
+	defer c.setting.Unlock()
 	c.mu.Lock()
 	parsed := make(map[int]string, len(pairs))
 	for _, p := range pairs {
@@ -177,7 +201,7 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 		parsed[i] = value
 	}
 	for i, value := range parsed {
-		c.values[i], c.given[i] = value, true
+		c.values[i] = value
 	}
 	apply := c.apply
 	c.mu.Unlock()
@@ -212,7 +236,6 @@ func (c *Config) limits() commands.Limits {
 	l.MaxClients = int(number(c.value("maxclients")))
 	l.Databases = int(number(c.value("databases")))
 	l.ProtectedMode = c.value("protected-mode") == "yes"
-	l.BindGiven = c.isGiven("bind")
 	l.Password = c.value("requirepass")
 	l.Idle = seconds(c.value("timeout"))
 	l.Partial = seconds(c.value("partial-timeout"))

@@ -30,7 +30,7 @@ func (c *Config) parseFile(path, content string) (faults []error) {
 		for _, f := range fields[1:] {
 			values = append(values, string(f))
 		}
-		if err := c.assign(where, string(fields[0]), strings.Join(values, " ")); err != nil {
+		if err := c.assignWords(where, string(fields[0]), values); err != nil {
 			faults = append(faults, err)
 		}
 	}

@@ -12,22 +12,15 @@ import (
 )
 
 // listen opens the listeners of the configuration, or takes those it is given.
-func (s *Server) listen(given []net.Listener) (err error) {
+func (s *Server) listen(given []net.Listener) error {
 	if given != nil {
 		s.listeners = given
 		s.notePort()
 		return nil
 	}
-	defer func() {
-		if err != nil {
-			for _, l := range s.listeners {
-				err = errors.Join(err, l.Close())
-			}
-		}
-	}()
 	port := s.config.value("port")
 	if port != "0" {
-		if err := s.listenTCP(strings.Fields(s.config.value("bind")), port); err != nil {
+		if err := s.listenTCP(bindAddresses(s.config.value("bind")), port); err != nil {
 			return err
 		}
 	}
@@ -43,12 +36,17 @@ func (s *Server) listen(given []net.Listener) (err error) {
 	return nil
 }
 
+// bindAddresses are the addresses that the option bind names: none means all.
+func bindAddresses(bind string) []string {
+	if bind == "" {
+		return []string{"*"}
+	}
+	return strings.Fields(bind)
+}
+
 // listenTCP opens an address each. Redis' signs: "*" is every address, "-" before
 // one forgives that this machine does not have it.
 func (s *Server) listenTCP(addresses []string, port string) error {
-	if len(addresses) == 0 {
-		addresses = []string{"*"}
-	}
 	open := 0
 	for _, a := range addresses {
 		host, optional := strings.CutPrefix(a, "-")
@@ -64,6 +62,9 @@ func (s *Server) listenTCP(addresses []string, port string) error {
 				continue
 			}
 			return fmt.Errorf("listening on %s: %w", a, err)
+		}
+		if err := setBacklog(l.(*net.TCPListener), int(number(s.config.value("tcp-backlog")))); err != nil {
+			return errors.Join(fmt.Errorf("setting the backlog of %s: %w", a, err), l.Close())
 		}
 		open++
 		s.listeners = append(s.listeners, l)

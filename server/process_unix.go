@@ -4,6 +4,8 @@ package server
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -50,6 +52,18 @@ func raiseFiles(want uint64) uint64 {
 		_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r)
 	}
 	return r.Cur
+}
+
+// setBacklog changes how many connections the kernel holds before they are
+// accepted; Go asks for as many as the system allows.
+func setBacklog(l *net.TCPListener, n int) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = raw.Control(func(fd uintptr) { refused = syscall.Listen(int(fd), n) })
+	return errors.Join(err, refused)
 }
 
 // withUmask runs f so that files it creates are for nobody else.

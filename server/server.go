@@ -76,15 +76,27 @@ func New(c *Config, o Options) (*Server, error) {
 		Stop:      s.Stop,
 		Log:       s.log,
 	})
-	if err := s.openTransport(); err != nil {
-		return nil, err
-	}
 	if err := s.listen(o.Listeners); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.openTransport(); err != nil {
+		return nil, errors.Join(err, s.abandon())
 	}
 	s.putInForce()
 	c.onChange(s.putInForce)
 	return s, nil
+}
+
+// abandon gives back what New has taken when it fails.
+func (s *Server) abandon() (err error) {
+	for _, l := range s.listeners {
+		err = errors.Join(err, l.Close())
+	}
+	s.keyspace.Close()
+	if s.logFile != nil {
+		err = errors.Join(err, s.logFile.Close())
+	}
+	return err
 }
 
 // openTransport makes the transport that the configuration asks for.
@@ -160,7 +172,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-s.stop:
 	case err = <-failed:
 	}
-	err = errors.Join(err, s.drain(ctx))
+	err = errors.Join(err, s.drain())
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
@@ -173,7 +185,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // drain stops accepting, ends the waits and lets the transports finish.
-func (s *Server) drain(context.Context) error {
+func (s *Server) drain() error {
 	limit := seconds(s.config.value("shutdown-timeout"))
 	s.log.Info("stopping", "clients_may_take", limit.String())
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -67,10 +67,15 @@ func fail(stderr io.Writer, err error) int {
 	return 1
 }
 
+// ignored are the signals that must not end a server: the terminal or the reader of
+// its log going away.
+var ignored = []os.Signal{syscall.SIGHUP, syscall.SIGPIPE}
+
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. The
 // second one ends the process at once.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
+	signal.Ignore(ignored...)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
