@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
 )
 
 // Config is the settings of a server. Its methods may be called from any
@@ -24,11 +26,12 @@ type Config struct {
 	values []string // guarded by mu; in the order of table, each accepted by its kind
 	apply  func()   // guarded by mu: puts changed values in force
 	file   string   // the configuration file, fixed after Load
+	cores  int      // what the runtime was given at the start, a container's share included
 }
 
 // DefaultConfig returns the settings of a server that is told nothing.
 func DefaultConfig() *Config {
-	c := &Config{table: options(), byName: make(map[string]int)}
+	c := &Config{table: options(), byName: make(map[string]int), cores: runtime.GOMAXPROCS(0)}
 	for i, o := range c.table {
 		value, err := o.kind.parse(o.def)
 		if err != nil {
@@ -228,6 +231,24 @@ func (c *Config) onChange(f func()) {
 	c.mu.Lock()
 	c.apply = f
 	c.mu.Unlock()
+}
+
+// loops is the number of event loops: io-threads, or one for each core.
+func (c *Config) loops() int {
+	if n := int(number(c.value("io-threads"))); n > 0 {
+		return n
+	}
+	return min(c.cores, maxLoops)
+}
+
+// Processors is how many threads should run Go code at once: one for each event
+// loop, which is never interrupted, and one for everything beside them, so that
+// active expiry never waits for traffic. 0 means as many as there are cores.
+func (c *Config) Processors() int {
+	if transport.Kind(c.value("transport")).Resolve() != transport.KindEpoll {
+		return 0
+	}
+	return c.loops() + 1
 }
 
 // limits derives what sessions consult.

@@ -38,7 +38,7 @@ func options() []option {
 		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. One that begins with '-' may be missing on this machine."},
 		{name: "port", def: "6379", kind: integer{0, 65535, ""}, doc: "TCP port; 0 listens on no port."},
 		{name: "tcp-backlog", def: "511", kind: integer{1, 65535, ""}, doc: "Connections the kernel holds before they are accepted."},
-		{name: "transport", def: "goroutine", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: an event loop per core (Linux) or a goroutine for each."},
+		{name: "transport", def: "auto", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: an event loop per core (Linux) or a goroutine for each."},
 		{name: "io-threads", def: "0", kind: integer{0, 64, ""}, doc: "Event loops; 0 is one for each core, at most 8."},
 		{name: "unixsocket", def: "", kind: text{}, doc: "Path of a Unix socket to listen on."},
 		{name: "unixsocketperm", def: "700", kind: octal{}, doc: "Permissions of the Unix socket, in octal."},

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,16 +100,12 @@ func (s *Server) abandon() (err error) {
 
 // openTransport makes the transport that the configuration asks for.
 func (s *Server) openTransport() error {
-	kind := transport.Kind(s.config.value("transport"))
-	loops := int(number(s.config.value("io-threads")))
-	if loops == 0 {
-		loops = min(runtime.GOMAXPROCS(0), maxLoops)
-	}
-	t, err := transport.New(kind, s.engine, s.transportLimits(), loops, s.log)
+	s.kind = transport.Kind(s.config.value("transport")).Resolve()
+	t, err := transport.New(s.kind, s.engine, s.transportLimits(), s.config.loops(), s.log)
 	if err != nil {
 		return err
 	}
-	s.transport, s.kind = t, kind
+	s.transport = t
 	return nil
 }
 

@@ -40,17 +40,23 @@ const (
 	KindGoroutine Kind = "goroutine"
 )
 
+// Resolve returns the kind that New makes of k on this system: only Auto changes.
+func (k Kind) Resolve() Kind {
+	switch {
+	case k != KindAuto:
+		return k
+	case haveEpoll:
+		return KindEpoll
+	}
+	return KindGoroutine
+}
+
 // New makes the transport that kind names. loops is the number of event loops and
 // means nothing to goroutines. It fails where the system lacks the kind.
 func New(kind Kind, h Handler, lim Limits, loops int, log *slog.Logger) (Transport, error) {
-	switch kind {
+	switch kind.Resolve() {
 	case KindGoroutine:
 		return NewGoroutine(h, lim, log), nil
-	case KindAuto:
-		if !haveEpoll {
-			return NewGoroutine(h, lim, log), nil
-		}
-		return newEpoll(h, lim, loops, log)
 	case KindEpoll:
 		return newEpoll(h, lim, loops, log)
 	default:

@@ -35,6 +35,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
+	if n := config.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(n)
+	}
 	s, err := server.New(config, server.Options{})
 	if err != nil {
 		return fail(stderr, err)
