@@ -277,9 +277,13 @@ func (t *denseTable) random(x uint64) ref {
 	}
 }
 
+// slotShare is what a key takes of the index: its slot, and about as much again that
+// is free. What a nearly empty table costs beyond that is not the key's.
+const slotShare = 16
+
 func (t *denseTable) cost(r ref) int64 {
 	rec := t.record(uint32(r))
-	n := int64(len(rec)) + int64(t.index.segments)*pageSize/int64(t.count)
+	n := int64(len(rec)) + slotShare
 	if header(rec)&headBeside != 0 {
 		n += int64(cap(t.blobs.list[blobNumber(rec)])) + blobOverhead
 	}
