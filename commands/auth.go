@@ -28,8 +28,7 @@ type authGuard struct {
 // authPenalty is how long an attempt beyond the limit waits for its answer.
 const authPenalty = time.Second
 
-// maxAuthAddresses bounds the table of the guard. When it is full, addresses whose
-// failures are forgiven make room; if there are none the oldest debt goes.
+// maxAuthAddresses bounds the table of the guard.
 const maxAuthAddresses = 10000
 
 var authQuota = func() gcra.Quota {
@@ -61,11 +60,16 @@ func (g *authGuard) note(addr string, now limit.Instant) {
 	}
 }
 
-// forget drops the addresses that are forgiven by now, and the least indebted one
-// if none is.
+// forget makes room: of a few addresses it drops those that are forgiven by now, or
+// the least indebted one if none is. Looking at all of them for every attempt would be
+// a way to keep the server busy.
 func (g *authGuard) forget(now limit.Instant) {
-	least, owner := limit.MaxInstant, ""
+	const few = 64
+	looked, least, owner := 0, limit.MaxInstant, ""
 	for addr, tat := range g.tats {
+		if looked++; looked > few {
+			break
+		}
 		if tat <= now {
 			delete(g.tats, addr)
 		} else if tat < least {

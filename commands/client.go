@@ -62,17 +62,17 @@ func clientSetName(c *Ctx) {
 func clientSetInfo(c *Ctx) {
 	value := c.Args[3]
 	s := c.S
-	target, label := &s.libName, "lib-name"
+	target := &s.libName
 	switch {
 	case isWord(c.Args[2], "LIB-NAME"):
 	case isWord(c.Args[2], "LIB-VER"):
-		target, label = &s.libVer, "lib-ver"
+		target = &s.libVer
 	default:
 		c.Fail(resp.Error("ERR Unrecognized option '" + string(echo(c.Args[2], maxEcho)) + "'"))
 		return
 	}
 	if !validName(value) {
-		c.Fail(resp.Error("ERR " + label + " cannot contain spaces, newlines or special characters."))
+		c.Fail(resp.Error("ERR " + string(c.Args[2]) + " cannot contain spaces, newlines or special characters."))
 		return
 	}
 	s.mu.Lock()

@@ -1,0 +1,135 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func TestTableLookup(t *testing.T) {
+	table := NewTable()
+	for _, c := range table.Top() {
+		require.Same(t, c, table.Lookup([]byte(c.Name)))
+		require.Same(t, c, table.Lookup([]byte(strings.ToUpper(c.Name))))
+		require.Nil(t, table.Lookup([]byte(c.Name+"x")), c.Name)
+		require.Nil(t, table.Lookup([]byte("x"+c.Name)), c.Name)
+		for _, sub := range c.Sub {
+			word := sub.Name[len(c.Name)+1:]
+			require.Same(t, sub, c.Subcommand([]byte(strings.ToUpper(word))))
+			require.Same(t, sub, table.find([]byte(sub.Name)))
+			require.Nil(t, c.Subcommand([]byte(word+"\x00")))
+		}
+	}
+	for _, name := range []string{"", "\x00", "cl.throttle\x00", strings.Repeat("x", 1<<20), "get\r", "ｇｅｔ", "client|list|x"} {
+		require.Nil(t, table.Lookup([]byte(name)), "%.20q", name)
+	}
+}
+
+// TestTableSlots: a lookup stays short, as long as a table has enough free slots.
+func TestTableSlots(t *testing.T) {
+	table := NewTable()
+	require.GreaterOrEqual(t, len(table.slots), 4*len(table.top))
+	run, longest := 0, 0
+	for range 2 {
+		for _, c := range table.slots {
+			if run++; c == nil {
+				run = 0
+			}
+			longest = max(longest, run)
+		}
+	}
+	require.LessOrEqual(t, longest, 12)
+}
+
+// TestEntriesArePublishable: what an entry says of itself agrees with itself.
+func TestEntriesArePublishable(t *testing.T) {
+	for _, c := range NewTable().All() {
+		require.Equal(t, strings.ToLower(c.Name), c.Name)
+		require.True(t, strings.HasSuffix(c.Summary, "."), c.Name)
+		require.False(t, c.Flags&FlagWrite != 0 && c.Flags&FlagReadonly != 0, "%s writes and does not", c.Name)
+		if c.Keys.Find != nil {
+			require.NotZero(t, c.Flags&FlagMovableKeys, c.Name)
+		}
+		if c.Categories&CatRateLimit != 0 && c.Flags&FlagWrite != 0 {
+			require.True(t, c.Keys.First == 1 || c.Keys.Find != nil, "%s has no key", c.Name)
+		}
+		if c.Name != "rl.multi" && strings.HasPrefix(c.Syntax, "key") {
+			require.NotZero(t, c.Keys.First, "%s has a key that it does not declare", c.Name)
+		}
+		for _, sub := range c.Sub {
+			require.Same(t, c, sub.parent)
+			require.True(t, strings.HasPrefix(sub.Name, c.Name+"|"), sub.Name)
+			require.Empty(t, sub.Sub)
+		}
+	}
+}
+
+// TestKeyPositions: where each command's keys are, for transactions (which lock by
+// them), for the length check and for COMMAND GETKEYS.
+func TestKeyPositions(t *testing.T) {
+	table := NewTable()
+	for call, want := range map[string]string{
+		"cl.throttle k 1 2 3":              "k",
+		"cl.throttle":                      "",
+		"del a b c":                        "a b c",
+		"rename a b":                       "a b",
+		"rename a":                         "a",
+		"rl.multi 2 a b CL 1 1 1 CL 1 1 1": "a b",
+		"rl.multi 3 a b":                   "",
+		"rl.multi 0 a":                     "",
+		"rl.multi -1 a":                    "",
+		"rl.multi x a":                     "",
+		"rl.multi":                         "",
+		"rl.multi 9223372036854775807 a CL 1 1 1": "",
+		"watch a b":                      "a b",
+		"expire k 1":                     "k",
+		"sw.allow k 1 1 BLOCK 0":         "k",
+		"cc.release k m":                 "k",
+		"object|encoding encoding k":     "k",
+		"memory|usage usage k samples 5": "k",
+		"keys *":                         "",
+		"client|kill kill 127.0.0.1:1":   "",
+	} {
+		words := strings.Fields(call)
+		cmd := table.find([]byte(words[0]))
+		require.NotNil(t, cmd, call)
+		args := make([][]byte, len(words))
+		for i, w := range words {
+			args[i] = []byte(w)
+		}
+		var keys []string
+		for _, i := range cmd.Keys.positions(args) {
+			keys = append(keys, words[i])
+		}
+		require.Equal(t, want, strings.Join(keys, " "), call)
+	}
+}
+
+// TestEveryKeyCommandIsConfinedOrSpans: inside a transaction only the keys that a
+// command names are locked, so one that touches others has to say so.
+func TestEveryKeyCommandIsConfinedOrSpans(t *testing.T) {
+	spans := map[string]bool{}
+	for _, c := range NewTable().All() {
+		if c.spansKeyspace() && !strings.HasSuffix(c.Name, "|help") {
+			spans[c.Name] = true
+		}
+	}
+	want := map[string]bool{"randomkey": true, "dbsize": true, "flushdb": true, "flushall": true, "scan": true, "keys": true, "info": true}
+	require.Equal(t, want, spans)
+}
+
+func TestEchoedNamesAreCut(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	got := string(unknownCommand([][]byte{[]byte(long), []byte("a\x00b"), []byte(long), []byte("never")}))
+	require.Equal(t, "ERR unknown command '"+long[:128]+"', with args beginning with: 'a' '"+long[:124]+"' ", got)
+	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), unknownSubcommand("client", []byte("nope")))
+}
+
+func TestHashIgnoresCaseOnly(t *testing.T) {
+	require.Equal(t, nameHash([]byte("GeT")), nameHash([]byte("get")))
+	require.False(t, equalFold([]byte("g\x05t"), "get"))
+	require.False(t, equalFold([]byte("@"), "`"), "only letters have a case")
+}
