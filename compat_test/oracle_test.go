@@ -1,0 +1,294 @@
+package compat_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/script"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// recorded is a step of a recorded scenario, or the line that begins one.
+type recorded struct {
+	Scenario string
+	Line     int `json:"-"`
+
+	At    string
+	Cmd   []string
+	Reply any
+	Error *string
+	// Ours replaces reply and error where this server means to differ; any of
+	// OursAny is right where the recording leaves a choice.
+	Ours    any
+	OursAny []any `json:"ours_any"`
+}
+
+// scenario is a recording that stands for itself.
+type scenario struct {
+	name  string
+	steps []recorded
+}
+
+// oracleFiles are the recordings with the number of steps that each must have, so
+// that a truncated file does not pass: redis-cell's own replies, and the replies of
+// an exact model of the other commands.
+var oracleFiles = map[string]int{
+	"edges.jsonl":                       910,
+	"sane.jsonl.gz":                     40022,
+	"deviations.jsonl.gz":               16256,
+	"limiters/sw.jsonl.gz":              16534,
+	"limiters/tb.jsonl.gz":              16474,
+	"limiters/cc.jsonl.gz":              16527,
+	"limiters/multi.jsonl.gz":           16544,
+	"limiters/changes.jsonl.gz":         12117,
+	"limiters/sw-decided.jsonl.gz":      4184,
+	"limiters/cc-decided.jsonl.gz":      4156,
+	"limiters/multi-decided.jsonl.gz":   4178,
+	"limiters/changes-decided.jsonl.gz": 3062,
+}
+
+// TestOracle replays every recorded call through the whole server, bytes in and
+// bytes out, with the clock set to each step. Scenarios that need a command that
+// does not exist yet are expected to fail, by name.
+func TestOracle(t *testing.T) {
+	missing := readMissing(t)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	t.Run("files", func(t *testing.T) {
+		for file, steps := range oracleFiles {
+			t.Run(file, func(t *testing.T) {
+				t.Parallel()
+				total := 0
+				for i, sc := range readOracle(t, file) {
+					total += len(sc.steps)
+					failed, err := replay(sc, 2+i%2, putList)
+					require.NoError(t, err)
+					if missing[sc.name] != "" {
+						mu.Lock()
+						seen[sc.name] = true
+						mu.Unlock()
+						require.NotEmpty(t, failed, "%s is expected to fail, since %s does not exist", sc.name, missing[sc.name])
+						continue
+					}
+					for _, f := range failed {
+						t.Errorf("%s, %s", file, f)
+					}
+				}
+				require.Equal(t, steps, total, "steps of %s", file)
+			})
+		}
+	})
+	for name := range missing {
+		require.True(t, seen[name], "no recorded scenario is called %s", name)
+	}
+}
+
+// TestOracleWithStrings replays the scenarios that need SET with the strings put
+// into the store directly, so that everything around them is compared all the same.
+func TestOracleWithStrings(t *testing.T) {
+	missing := readMissing(t)
+	played := 0
+	for _, file := range []string{"edges.jsonl", "deviations.jsonl.gz"} {
+		for _, sc := range readOracle(t, file) {
+			if missing[sc.name] != "SET" {
+				continue
+			}
+			played++
+			failed, err := replay(sc, 2, putString)
+			require.NoError(t, err)
+			require.Empty(t, failed, "%s, %s", file, sc.name)
+		}
+	}
+	require.Positive(t, played)
+}
+
+// standIn plays a step in place of a command that does not exist, if it can.
+type standIn func(*inproc.Server, *recorded) (done bool, err error)
+
+// putList plays LPUSH, which the recordings use to make a wrong type, or to be
+// refused because there is one.
+func putList(s *inproc.Server, step *recorded) (done bool, err error) {
+	if step.Cmd[0] != "LPUSH" {
+		return false, nil
+	}
+	if step.Error != nil {
+		return true, nil
+	}
+	return true, s.Put(step.Cmd[1], keyspace.List, step.Cmd[2], 0)
+}
+
+// putString also plays SET.
+func putString(s *inproc.Server, step *recorded) (done bool, err error) {
+	if step.Cmd[0] != "SET" || len(step.Cmd) != 3 {
+		return putList(s, step)
+	}
+	return true, s.Put(step.Cmd[1], keyspace.String, step.Cmd[2], 0)
+}
+
+// readMissing returns the command that each scenario needs and does not find.
+func readMissing(tb testing.TB) map[string]string {
+	tb.Helper()
+	missing := map[string]string{}
+	for _, row := range readTable(tb, "Recorded scenarios") {
+		require.Len(tb, row, 3, "scenario, command and reason: %q", row)
+		missing[row[0]] = row[1]
+	}
+	return missing
+}
+
+// readOracle reads a file of recorded scenarios.
+func readOracle(tb testing.TB, file string) (all []scenario) {
+	tb.Helper()
+	f, err := os.Open(filepath.Join("testdata", "oracle", file))
+	require.NoError(tb, err)
+	defer func() { require.NoError(tb, f.Close()) }()
+	var in io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		in, err = gzip.NewReader(f)
+		require.NoError(tb, err)
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		r := recorded{Line: n}
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.UseNumber() // int64 does not fit a float64
+		require.NoError(tb, d.Decode(&r), "%s:%d", file, n)
+		if r.Scenario != "" {
+			all = append(all, scenario{name: r.Scenario})
+			continue
+		}
+		last := &all[len(all)-1]
+		last.steps = append(last.steps, r)
+	}
+	require.NoError(tb, lines.Err())
+	return all
+}
+
+// replay plays a scenario on a server of its own, in the given protocol, and
+// describes every difference.
+func replay(sc scenario, proto int, stand standIn) (failed []string, err error) {
+	first, err := strconv.ParseInt(sc.steps[0].At, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("reading an instant: %w", err)
+	}
+	s, err := inproc.Feed(limit.Instant(first))
+	if err != nil {
+		return nil, fmt.Errorf("starting a server: %w", err)
+	}
+	defer s.Close()
+	if _, err := s.Do("HELLO", strconv.Itoa(proto)); err != nil {
+		return nil, fmt.Errorf("saying hello: %w", err)
+	}
+	for i := range sc.steps {
+		step := &sc.steps[i]
+		at, err := strconv.ParseInt(step.At, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading an instant: %w", err)
+		}
+		s.Server().Clock.Set(limit.Instant(at))
+		done, err := stand(s.Server(), step)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			continue
+		}
+		got, err := call(s, step.Cmd)
+		if err != nil {
+			return nil, err
+		}
+		if !step.accepts(got) {
+			failed = append(failed, fmt.Sprintf("%s, line %d, at %s: %q answered %s, not %s", sc.name, step.Line, step.At, step.Cmd, got, step.wanted()))
+		}
+	}
+	return failed, nil
+}
+
+// call runs a command and reads its one reply.
+func call(s *inproc.Session, cmd []string) (script.Value, error) {
+	out, err := s.Do(cmd...)
+	if err != nil {
+		return script.Value{}, fmt.Errorf("%q: %w", cmd, err)
+	}
+	in := bufio.NewReader(bytes.NewReader(out))
+	v, err := script.ReadValue(in)
+	if err != nil {
+		return v, fmt.Errorf("%q answered %q: %w", cmd, out, err)
+	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		return v, fmt.Errorf("%q answered more than one reply: %q", cmd, out)
+	}
+	return v, nil
+}
+
+// accepts reports whether v is a reply that the step allows.
+func (r *recorded) accepts(v script.Value) bool {
+	switch {
+	case r.OursAny != nil:
+		for _, one := range r.OursAny {
+			if equals(one, v) {
+				return true
+			}
+		}
+		return false
+	case r.Ours != nil:
+		return equals(r.Ours, v)
+	case r.Error != nil:
+		return v.Type == '-' && v.Text == *r.Error
+	}
+	return equals(r.Reply, v)
+}
+
+func (r *recorded) wanted() string {
+	var want any = r.Reply
+	switch {
+	case r.OursAny != nil:
+		want = r.OursAny
+	case r.Ours != nil:
+		want = r.Ours
+	case r.Error != nil:
+		return "-" + *r.Error
+	}
+	return fmt.Sprint(want)
+}
+
+// equals compares a reply with a recorded one, where a status is like a string.
+func equals(want any, v script.Value) bool {
+	switch want := want.(type) {
+	case nil:
+		return v.Null
+	case json.Number:
+		return v.Type == ':' && strconv.FormatInt(v.Int, 10) == want.String()
+	case string:
+		return !v.Null && (v.Type == '$' || v.Type == '+') && v.Text == want
+	case map[string]any:
+		return v.Type == '-' && v.Text == want["error"]
+	case []any:
+		if v.Type != '*' || v.Null || len(v.Elems) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !equals(want[i], v.Elems[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

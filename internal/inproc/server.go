@@ -1,0 +1,74 @@
+// Package inproc runs whole servers inside a test, under a clock that stands still
+// until the test moves it. [Start] serves sockets; [Feed] makes a server without
+// any, whose [Session] hands bytes straight to the command layer.
+package inproc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
+)
+
+// Server is a server in this process.
+type Server struct {
+	*server.Server
+	Clock *clocktest.Clock
+}
+
+// New assembles a server whose clock shows start, with options as on the command
+// line ("--requirepass", "secret"), that serves the listeners. Nothing runs yet.
+func New(start limit.Instant, listeners []net.Listener, options ...string) (*Server, error) {
+	config, err := server.Load(options, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading options: %w", err)
+	}
+	clock := clocktest.New(start)
+	s, err := server.New(config, server.Options{
+		Clock: clock, Listeners: listeners, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("assembling a server: %w", err)
+	}
+	return &Server{Server: s, Clock: clock}, nil
+}
+
+// Start serves a port of this machine until the test ends.
+func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	s, err := New(start, []net.Listener{l}, options...)
+	require.NoError(tb, err)
+	var running sync.WaitGroup
+	var failed error
+	running.Go(func() { failed = s.Run(context.Background()) })
+	tb.Cleanup(func() {
+		s.Stop()
+		running.Wait()
+		require.NoError(tb, failed)
+	})
+	return s
+}
+
+// Put makes a key of database 0 hold a value of that kind, which no command of ours
+// can; without a ttl it never expires.
+func (s *Server) Put(key string, kind keyspace.Kind, value string, ttl time.Duration) error {
+	v := s.Keyspace().NewView()
+	defer v.Close()
+	expiry := keyspace.NoExpiry
+	if ttl != 0 {
+		expiry = v.Refresh().Add(ttl)
+	}
+	return v.Put(0, []byte(key), kind, []byte(value), expiry)
+}

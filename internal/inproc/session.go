@@ -1,0 +1,94 @@
+package inproc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Session is one connection without a socket: bytes in, bytes out.
+type Session struct {
+	server  *Server
+	session transport.Session
+	lane    transport.Lane
+	peer    *peer
+	out     []byte
+}
+
+// Feed makes a server without sockets and a session on it. Close ends both.
+func Feed(start limit.Instant, options ...string) (*Session, error) {
+	// This transport costs nothing while nobody connects.
+	s, err := New(start, []net.Listener{}, append([]string{"--transport", "goroutine"}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{wake: make(chan struct{}, 1)}
+	session, farewell := s.Engine().Open(p)
+	if session == nil {
+		return nil, fmt.Errorf("the server refused the session: %q", farewell)
+	}
+	return &Session{server: s, session: session, lane: s.Engine().NewLane(), peer: p}, nil
+}
+
+// Server is what the session talks to.
+func (s *Session) Server() *Server { return s.server }
+
+// errClosed is returned for input that the server has closed the session over.
+var errClosed = errors.New("the server closed the session")
+
+// Do hands in a command and returns the reply, which is valid until the next call.
+// A command that runs beside the loop is waited for.
+func (s *Session) Do(args ...string) ([]byte, error) {
+	in := Encode(nil, args...)
+	s.out = s.out[:0]
+	for {
+		turn := s.session.Feed(s.lane, in, s.out)
+		in, s.out = in[turn.Consumed:], turn.Out
+		switch turn.Next {
+		case transport.Again:
+		case transport.Park, transport.Wait:
+			<-s.peer.wake
+		case transport.Close:
+			return s.out, errClosed
+		default:
+			return s.out, nil
+		}
+	}
+}
+
+// Close ends the session and its server.
+func (s *Session) Close() {
+	s.session.Closed()
+	s.server.Engine().Close()
+	s.server.Keyspace().Close()
+}
+
+// Encode appends a command as clients send it.
+func Encode(b []byte, args ...string) []byte {
+	b = fmt.Appendf(b, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b
+}
+
+// peer is the transport's end of a session that has no transport.
+type peer struct {
+	wake chan struct{} // holds one: a second wake before a Feed says nothing new
+}
+
+func (p *peer) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (*peer) Abort() {}
+
+func (*peer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (*peer) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }

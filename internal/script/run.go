@@ -1,0 +1,350 @@
+package script
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Target is a server to talk to.
+type Target struct {
+	Dial func() (net.Conn, error)
+	// Clock is the server's; nil for a server that lives in real time.
+	Clock Clock
+	// Put makes a key of a kind ("string" or "list") that a script asks for; nil
+	// where that is not possible. Without a ttl the key never expires.
+	Put func(kind, key, value string, ttl time.Duration) error
+}
+
+// Clock is a clock that moves only when it is told to.
+type Clock interface {
+	Advance(d time.Duration)
+	Set(i limit.Instant)
+	Timers() int
+}
+
+// Difference is a reply that is not the expected one.
+type Difference struct {
+	Line int
+	// Command is the text of the last command on the connection.
+	Command string
+	What    string
+}
+
+// Result is what became of a section.
+type Result struct {
+	Differences []Difference
+	// Answered are the commands whose reply was compared.
+	Answered []string
+	// LeftOut says why the steps from some line on were not played; "" if all were.
+	LeftOut string
+}
+
+const (
+	// replyTimeout bounds the wait for a reply: long enough for a busy machine.
+	replyTimeout = 10 * time.Second
+	// longestWait is how long a step may really take against a server in real time.
+	longestWait = 1100 * time.Millisecond
+)
+
+// Run plays a section in one protocol. A difference in a reply does not end it; the
+// error is one that does.
+func Run(s *Section, proto int, t Target) (Result, error) {
+	r := runner{target: t, proto: proto, conns: map[string]*conn{}, bound: map[string]string{}}
+	defer r.close()
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if err := r.step(step); err != nil {
+			var left leftOut
+			if errors.As(err, &left) {
+				r.result.LeftOut = fmt.Sprintf("line %d: %s", step.Line, left)
+				return r.result, nil
+			}
+			return r.result, fmt.Errorf("line %d: %w", step.Line, err)
+		}
+	}
+	return r.result, r.finish()
+}
+
+// leftOut is why the rest of a section cannot be played against this target.
+type leftOut string
+
+func (l leftOut) Error() string { return string(l) }
+
+type runner struct {
+	target Target
+	proto  int
+	conns  map[string]*conn
+	bound  map[string]string
+	result Result
+}
+
+// conn is one connection of a section.
+type conn struct {
+	net.Conn
+	in     *bufio.Reader
+	proto  int
+	last   string // the text of the last command
+	hello  int    // the protocol that the command under way asks for, 0 if none
+	closed bool
+}
+
+func (r *runner) close() {
+	for _, c := range r.conns {
+		_ = c.Close() // it may be closed by the server already
+	}
+}
+
+func (r *runner) step(s *Step) error {
+	text, err := expand(s.Text, func(name string) (string, bool) {
+		v, ok := r.bound[name]
+		return v, ok
+	})
+	if err != nil {
+		return err
+	}
+	if s.Kind == Directive {
+		return r.direct(text)
+	}
+	c, err := r.conn(s.Conn)
+	if err != nil {
+		return err
+	}
+	if s.Proto != 0 && s.Proto != c.proto {
+		return nil
+	}
+	switch s.Kind {
+	case Send:
+		words, err := splitWords(text)
+		if err != nil {
+			return err
+		}
+		c.last, c.hello = s.Text, protocolOf(words, c.proto)
+		return c.send(encode(words))
+	case SendRaw:
+		words, err := splitWords(text)
+		if err != nil {
+			return err
+		}
+		c.last = s.Text
+		return c.send([]byte(words[0]))
+	default:
+		return r.expect(c, s, text)
+	}
+}
+
+// conn returns the connection of that name, opened in the section's protocol.
+func (r *runner) conn(name string) (*conn, error) {
+	if c := r.conns[name]; c != nil {
+		return c, nil
+	}
+	nc, err := r.target.Dial()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: nc, in: bufio.NewReader(nc), proto: 2}
+	r.conns[name] = c
+	if r.proto == 3 {
+		if err := c.send(encode([]string{"HELLO", "3"})); err != nil {
+			return nil, err
+		}
+		v, err := c.read()
+		if err != nil {
+			return nil, fmt.Errorf("reading the reply to HELLO 3: %w", err)
+		}
+		if v.Type != '%' {
+			return nil, fmt.Errorf("HELLO 3 was answered with %v", v)
+		}
+		c.proto = 3
+	}
+	return c, nil
+}
+
+// protocolOf returns the protocol that a connection speaks if the command succeeds.
+func protocolOf(words []string, now int) int {
+	switch name := strings.ToLower(words[0]); {
+	case name == "reset" && len(words) == 1:
+		return 2
+	case name == "hello" && len(words) > 1 && (words[1] == "2" || words[1] == "3"):
+		return int(words[1][0] - '0')
+	}
+	return now
+}
+
+func encode(words []string) []byte {
+	b := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, w := range words {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b
+}
+
+func (c *conn) send(b []byte) error {
+	if err := c.SetDeadline(deadline()); err != nil {
+		return err
+	}
+	_, err := c.Write(b)
+	if err != nil {
+		return fmt.Errorf("sending: %w", err)
+	}
+	return nil
+}
+
+func (c *conn) read() (Value, error) {
+	if err := c.SetDeadline(deadline()); err != nil {
+		return Value{}, err
+	}
+	return ReadValue(c.in)
+}
+
+func deadline() time.Time { return time.Now().Add(replyTimeout) }
+
+// expect reads one reply and compares it.
+func (r *runner) expect(c *conn, s *Step, text string) error {
+	want, err := parsePattern(text)
+	if err != nil {
+		return err
+	}
+	v, err := c.read()
+	if want.kind == wantClosed {
+		if err == nil {
+			r.differ(c, s, "got "+v.String())
+		} else if isTimeout(err) {
+			r.differ(c, s, "the connection stays open")
+		}
+		c.closed = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the reply to %s: %w", c.last, err)
+	}
+	if c.hello != 0 && v.Type != '-' {
+		c.proto = c.hello
+	}
+	c.hello = 0
+	r.result.Answered = append(r.result.Answered, c.last)
+	m := matcher{proto: c.proto, bound: r.bound}
+	if !m.matches(&want, v) {
+		r.differ(c, s, fmt.Sprintf("want %s\n got %s", s.Text, v))
+	}
+	return nil
+}
+
+func (r *runner) differ(c *conn, s *Step, what string) {
+	r.result.Differences = append(r.result.Differences, Difference{s.Line, c.last, what})
+}
+
+// finish makes sure that nothing was sent that no step has asked for.
+func (r *runner) finish() error {
+	for name, c := range r.conns {
+		if c.closed {
+			continue
+		}
+		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+			if err := half.CloseWrite(); err != nil {
+				return fmt.Errorf("closing connection %q: %w", name, err)
+			}
+		}
+		switch v, err := c.read(); {
+		case err == nil:
+			r.result.Differences = append(r.result.Differences, Difference{
+				Command: c.last, What: fmt.Sprintf("connection %q: a reply too many: %s", name, v),
+			})
+		case isTimeout(err):
+			return fmt.Errorf("connection %q: the server does not close what its client has closed", name)
+		}
+	}
+	return nil
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// direct carries out a directive.
+func (r *runner) direct(text string) error {
+	words, err := splitWords(text)
+	if err != nil {
+		return err
+	}
+	d, err := parseDirective(words)
+	if err != nil {
+		return err
+	}
+	switch d.word {
+	case "string", "list":
+		if r.target.Put == nil {
+			return leftOut("keys of other types cannot be made there")
+		}
+		return r.target.Put(d.word, d.key, d.value, d.ttl)
+	case "blocked":
+		return r.untilBlocked(d.count)
+	case "timers":
+		return r.untilTimers(d.count)
+	case "advance":
+		return r.advance(d.ttl)
+	}
+	if r.target.Clock == nil {
+		return leftOut("it needs a clock that can be set")
+	}
+	r.target.Clock.Set(limit.Instant(d.instant))
+	return nil
+}
+
+func (r *runner) advance(d time.Duration) error {
+	switch {
+	case r.target.Clock != nil:
+		r.target.Clock.Advance(d)
+	case d <= longestWait:
+		time.Sleep(d) // the server lives in real time, and so does this step
+	default:
+		return leftOut("it would have to wait " + d.String())
+	}
+	return nil
+}
+
+// untilBlocked waits for n clients to be blocked. A server says so itself.
+func (r *runner) untilBlocked(n int) error {
+	control, err := r.target.Dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = control.Close() }()
+	c := &conn{Conn: control, in: bufio.NewReader(control)}
+	wanted := "\nblocked_clients:" + strconv.Itoa(n) + "\r"
+	return until(fmt.Sprintf("%d clients blocked", n), func() (bool, error) {
+		if err := c.send(encode([]string{"INFO", "clients"})); err != nil {
+			return false, err
+		}
+		v, err := c.read()
+		return strings.Contains(v.Text, wanted), err
+	})
+}
+
+// untilTimers waits for n timers, since a clock that is moved before a command has
+// set its timer would leave it waiting for ever.
+func (r *runner) untilTimers(n int) error {
+	if r.target.Clock == nil {
+		return nil
+	}
+	return until(fmt.Sprintf("%d timers set", n), func() (bool, error) {
+		return r.target.Clock.Timers() == n, nil
+	})
+}
+
+// until waits for a condition that comes about on its own.
+func until(what string, condition func() (bool, error)) error {
+	for began := time.Now(); time.Since(began) < replyTimeout; time.Sleep(time.Millisecond) {
+		if ok, err := condition(); ok || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("there were not %s within %s", what, replyTimeout)
+}
