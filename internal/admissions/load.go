@@ -1,0 +1,80 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Every limiter is set to 10 units per 10 seconds, and bursts of 10.
+const (
+	most   = 10
+	window = 10 * time.Second
+	length = 60 * time.Second // of the load, and of the pictures
+)
+
+// call is a number of units that are asked for together, so long after the start.
+type call struct {
+	at    time.Duration
+	units int64
+}
+
+// load is what every limiter is offered. Its parts are what limiters differ in: a
+// burst across the edge of a window, twice the rate for a while, one call for more
+// than the limit, a burst after a rest, and half of the rate.
+func load() []call {
+	var calls []call
+	every := func(from, to, step time.Duration) {
+		for at := from; at < to; at += step {
+			calls = append(calls, call{at, 1})
+		}
+	}
+	every(8*time.Second, 12*time.Second, 200*time.Millisecond)
+	every(16*time.Second, 32*time.Second, 500*time.Millisecond)
+	calls = append(calls, call{36 * time.Second, 15})
+	every(45*time.Second, 46*time.Second, 50*time.Millisecond)
+	every(48*time.Second, length, 2*time.Second)
+	return calls
+}
+
+// passage is a number of units that go ahead together.
+type passage = call
+
+// decider tells whether units may go ahead at an instant, and after what wait.
+type decider func(now limit.Instant, units int64) (allowed bool, wait time.Duration)
+
+// start is a multiple of the window since 1970, so that windows begin with it.
+const start = limit.Instant(1_767_225_600_000_000_000)
+
+// run offers the load and returns what goes ahead, in the order of going ahead.
+func run(decide decider) []passage {
+	var through []passage
+	for _, c := range load() {
+		if allowed, wait := decide(start.Add(c.at), c.units); allowed {
+			through = append(through, passage{c.at + max(0, wait), c.units})
+		}
+	}
+	slices.SortStableFunc(through, func(a, b passage) int { return int(a.at - b.at) })
+	return through
+}
+
+// units returns the sum of units that lie in the half-open span.
+func units(calls []call, from, to time.Duration) int64 {
+	sum := int64(0)
+	for _, c := range calls {
+		if from <= c.at && c.at < to {
+			sum += c.units
+		}
+	}
+	return sum
+}
+
+// busiest returns the most units in any half-open span as long as the window.
+func busiest(calls []call) int64 {
+	peak := int64(0)
+	for _, c := range calls {
+		peak = max(peak, units(calls, c.at, c.at+window))
+	}
+	return peak
+}
