@@ -1,0 +1,214 @@
+// Package docs_test holds the pages of this folder to the server: every reply and
+// every size that they quote is asked for again.
+package docs_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/transport"
+)
+
+var update = flag.Bool("update", false, "write the server's replies into the pages")
+
+// midnight is when every block begins: 2026-01-01 00:00 UTC, where windows of
+// seconds, minutes, hours and days begin too.
+var midnight = limit.Instant(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+
+// exampleLine is a line of a ```replies block: an instant, perhaps a client, a
+// command ("..." for the reply of one that waits), and what is answered, with a
+// remark behind a '#'.
+var exampleLine = regexp.MustCompile(`^(\S+)( +)(?:(\w+): )?(.*?)( +)-> (.*?)( +#.*)?$`)
+
+// TestReplies runs every line of every ```replies block of the pages, each block on
+// an empty server.
+func TestReplies(t *testing.T) {
+	for page, least := range map[string]int{"limiters.md": 100, "differences.md": 10, "recipes.md": 5, "../README.md": 4} {
+		t.Run(page, func(t *testing.T) {
+			content, err := os.ReadFile(page)
+			require.NoError(t, err)
+			lines := strings.Split(string(content), "\n")
+			var run *exampleRun
+			played := 0
+			for i, line := range lines {
+				switch {
+				case run == nil && line == "```replies":
+					run = newExampleRun(t)
+				case run != nil && line == "```":
+					run = nil
+				case run != nil && line != "" && !strings.HasPrefix(line, "#"):
+					lines[i] = run.play(t, fmt.Sprintf("%s:%d", page, i+1), line)
+					played++
+				}
+			}
+			require.GreaterOrEqual(t, played, least, "the page lost its examples")
+			if *update {
+				require.NoError(t, os.WriteFile(page, []byte(strings.Join(lines, "\n")), 0o644))
+			}
+		})
+	}
+}
+
+// exampleRun is a server with a clock of its own, and its clients by name.
+type exampleRun struct {
+	clock   *clocktest.Clock
+	server  *server.Server
+	clients map[string]*exampleClient
+}
+
+func newExampleRun(t *testing.T) *exampleRun {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	clock := clocktest.New(midnight)
+	s, err := server.New(server.DefaultConfig(), server.Options{
+		Clock: clock, Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	return &exampleRun{clock: clock, server: s, clients: map[string]*exampleClient{}}
+}
+
+// play runs a line and returns it with the reply that came.
+func (r *exampleRun) play(t *testing.T, where, line string) string {
+	t.Helper()
+	part := exampleLine.FindStringSubmatch(line)
+	require.NotNil(t, part, "%s: not `instant command -> reply`: %s", where, line)
+	at, err := time.ParseDuration(part[1])
+	require.NoError(t, err, where)
+	require.GreaterOrEqual(t, midnight.Add(at), r.clock.Now(), "%s: time goes back", where)
+	r.clock.Set(midnight.Add(at))
+	got := r.client(t, part[3]).do(t, where, part[4])
+	if !*update {
+		require.Equal(t, part[6], got, "%s: %s", where, part[4])
+	}
+	client := ""
+	if part[3] != "" {
+		client = part[3] + ": "
+	}
+	return part[1] + part[2] + client + part[4] + part[5] + "-> " + got + part[7]
+}
+
+func (r *exampleRun) client(t *testing.T, name string) *exampleClient {
+	t.Helper()
+	if c := r.clients[name]; c != nil {
+		return c
+	}
+	c := &exampleClient{lane: r.server.Engine().NewLane(), wakes: make(chan struct{}, 1)}
+	var farewell []byte
+	c.session, farewell = r.server.Engine().Open(c)
+	require.Empty(t, farewell)
+	r.clients[name] = c
+	return c
+}
+
+// exampleClient is a connection without a socket. It is its own transport.Peer.
+type exampleClient struct {
+	session transport.Session
+	lane    transport.Lane
+	wakes   chan struct{}
+	waiting bool
+}
+
+// Wake implements transport.Peer.
+func (c *exampleClient) Wake() {
+	select {
+	case c.wakes <- struct{}{}:
+	default:
+	}
+}
+
+// Abort implements transport.Peer.
+func (*exampleClient) Abort() {}
+
+// RemoteAddr implements transport.Peer.
+func (*exampleClient) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// LocalAddr implements transport.Peer.
+func (*exampleClient) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// do sends a command, or goes on waiting for the reply of the last one, and returns
+// the reply as the pages write it.
+func (c *exampleClient) do(t *testing.T, where, command string) string {
+	t.Helper()
+	if command == "..." {
+		require.True(t, c.waiting, "%s: nothing is waited for", where)
+		return c.await(t, where)
+	}
+	require.False(t, c.waiting, "%s: this client waits for a reply", where)
+	words := strings.Fields(command)
+	frame := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, w := range words {
+		frame = fmt.Appendf(frame, "$%d\r\n%s\r\n", len(w), w)
+	}
+	turn := c.session.Feed(c.lane, frame, nil)
+	if len(turn.Out) == 0 {
+		c.waiting = true
+		return "waits"
+	}
+	return c.show(t, where, turn.Out)
+}
+
+// await feeds the session whenever it is woken, until the reply is there.
+func (c *exampleClient) await(t *testing.T, where string) string {
+	t.Helper()
+	for {
+		select {
+		case <-c.wakes:
+			if turn := c.session.Feed(c.lane, nil, nil); len(turn.Out) > 0 {
+				c.waiting = false
+				return c.show(t, where, turn.Out)
+			}
+		case <-time.After(20 * time.Second):
+			require.Fail(t, "no reply came", where)
+		}
+	}
+}
+
+func (c *exampleClient) show(t *testing.T, where string, reply []byte) string {
+	t.Helper()
+	text, rest := showReply(string(reply), true)
+	require.Empty(t, rest, where)
+	return text
+}
+
+// showReply writes the first reply in s, of RESP2, as the pages do: numbers and
+// texts as they are, arrays in brackets but for the outermost.
+func showReply(s string, outermost bool) (text, rest string) {
+	head, rest, _ := strings.Cut(s[1:], "\r\n")
+	var n int
+	switch s[0] {
+	case '-':
+		return "(error) " + head, rest
+	case '$', '*':
+		_, _ = fmt.Sscan(head, &n) // the server's own lengths
+	default:
+		return head, rest
+	}
+	switch {
+	case n < 0:
+		return "(nil)", rest
+	case s[0] == '$':
+		return rest[:n], rest[n+2:]
+	}
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i], rest = showReply(rest, false)
+	}
+	if text = strings.Join(parts, " "); !outermost {
+		text = "[" + text + "]"
+	}
+	return text, rest
+}

@@ -1,0 +1,146 @@
+package docs_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/server"
+)
+
+// programTime is how long one program may take. The Java ones need two seconds on an
+// idle machine.
+const programTime = time.Minute
+
+// program is an example with what recipes.md says about it.
+type program struct {
+	file     string
+	excerpts []string
+	prints   string
+}
+
+var programLink = regexp.MustCompile(`^\[examples/\S+\]\(\.\./(examples/\S+)\)$`)
+
+// recipePrograms reads recipes.md: a link to a program stands before its excerpt, and
+// what a section's programs print, in a ```text block, behind them.
+func recipePrograms(t *testing.T) (programs []*program) {
+	t.Helper()
+	page, err := os.ReadFile("recipes.md")
+	require.NoError(t, err)
+	block, section, language := "", 0, ""
+	for _, line := range strings.SplitAfter(string(page), "\n") {
+		bare := strings.TrimSpace(line)
+		link := programLink.FindStringSubmatch(bare)
+		switch {
+		case language != "" && bare != "```":
+			block += line
+		case language == "text":
+			for _, p := range programs[section:] {
+				p.prints = block
+			}
+			section, block, language = len(programs), "", ""
+		case language != "":
+			if language != "replies" {
+				p := programs[len(programs)-1]
+				p.excerpts = append(p.excerpts, block)
+			}
+			block, language = "", ""
+		case strings.HasPrefix(bare, "```"):
+			language = bare[3:]
+		case link != nil:
+			programs = append(programs, &program{file: link[1]})
+		}
+	}
+	return programs
+}
+
+// TestRecipesShowThePrograms holds what is shown to what is run.
+func TestRecipesShowThePrograms(t *testing.T) {
+	programs := recipePrograms(t)
+	require.Len(t, programs, 6)
+	for _, p := range programs {
+		source, err := os.ReadFile(filepath.Join("..", p.file))
+		require.NoError(t, err)
+		require.NotEmpty(t, p.excerpts, p.file)
+		for _, excerpt := range p.excerpts {
+			require.Contains(t, string(source), excerpt, p.file)
+		}
+	}
+}
+
+// TestPrograms runs every example against a server whose clock stands still at
+// midnight.
+func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("programs in other languages are left to the full test run")
+	}
+	for _, p := range recipePrograms(t) {
+		t.Run(filepath.Base(p.file), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), programTime)
+			defer cancel()
+			command := interpreter(t, p.file)
+			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+serve(t), "PYTHONDONTWRITEBYTECODE=1")
+			var errors strings.Builder
+			cmd.Stderr = &errors
+			got, err := cmd.Output()
+			require.NoError(t, err, errors.String())
+			require.Equal(t, p.prints, string(got))
+		})
+	}
+}
+
+// interpreter returns the command that runs a program with its client library, which
+// scripts/ci-setup.sh installs for the tests of real clients.
+func interpreter(t *testing.T, file string) []string {
+	t.Helper()
+	clients := filepath.Join("..", "compat_test", "clients")
+	source := filepath.Join("..", file)
+	if filepath.Ext(file) == ".py" {
+		python := filepath.Join(clients, "python", ".venv", "8", "bin", "python")
+		installed(t, python)
+		return []string{python, source}
+	}
+	jars := filepath.Join(clients, "java", "target")
+	installed(t, filepath.Join(jars, ".installed"))
+	classpath := filepath.Join(jars, "jedis-7", "*") + string(os.PathListSeparator) + filepath.Join(jars, "lib", "*")
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classpath, source}
+}
+
+func installed(t *testing.T, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	require.NotEqual(t, "true", os.Getenv("CI"), "%s is missing", file)
+	t.Skipf("SKIP: %s is missing: run `make setup`", file)
+}
+
+// serve runs a server until the test ends and returns its address.
+func serve(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := server.New(server.DefaultConfig(), server.Options{
+		Clock: clocktest.New(midnight), Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(context.Background()) }) // a fault shows in the program's output
+	t.Cleanup(func() {
+		s.Stop()
+		running.Wait()
+	})
+	return l.Addr().String()
+}
