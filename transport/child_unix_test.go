@@ -46,13 +46,14 @@ func child() bool {
 		return false
 	}
 	var loops, files int
-	fmt.Sscan(os.Getenv(childLoops)+" "+os.Getenv(childFiles), &loops, &files)
+	_, err := fmt.Sscan(os.Getenv(childLoops)+" "+os.Getenv(childFiles), &loops, &files)
+	must(err)
 	runtime.GOMAXPROCS(loops + 1)
 	tr, err := transport.New(transport.Kind(kind), ponger{}, transport.DefaultLimits(), loops, quiet)
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv(childPort))
 	must(err)
-	go tr.Serve(l)
+	go func() { must(tr.Serve(l)) }()
 	if files > 0 {
 		must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(files), Max: uint64(files)}))
 	}

@@ -1,10 +1,13 @@
 package transport_test
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,22 +38,22 @@ func TestEpollServesOnlyWhatItCan(t *testing.T) {
 }
 
 // Connections alternate between two loops; then every other one becomes busy. The
-// busy ones must not stay on one loop, and lose nothing when they move.
+// busy ones must not stay on one loop, and neither replies nor wakes may get lost
+// when they move.
 func TestEpollBalancesLoad(t *testing.T) {
 	r := start(t, epollOf(t, 2), newLineHandler(), transport.DefaultLimits())
 	e := r.tr.(*transport.Epoll)
-	var busy []*client
+	var done atomic.Bool
+	var group sync.WaitGroup
+	busy := make(map[*client]*lineSession)
 	for i := range 16 {
 		c := r.dial()
-		r.session(i)
-		if i%2 == 0 {
-			busy = append(busy, c)
+		if s := r.session(i); i%2 == 0 {
+			busy[c] = s
 		}
 	}
-	done := make(chan bool)
-	var group sync.WaitGroup
-	for _, c := range busy {
-		group.Go(func() { keepAsking(t, c, done) })
+	for c, s := range busy {
+		group.Go(func() { converse(t, c, s, &done) })
 	}
 	last := transport.Work(e)
 	r.eventually(func() bool {
@@ -63,27 +66,34 @@ func TestEpollBalancesLoad(t *testing.T) {
 		return min(a, b) > (a+b)/4
 	})
 	require.Positive(t, transport.Moved(e))
-	close(done)
+	done.Store(true)
 	group.Wait()
 }
 
-// keepAsking sends batches, and checks the replies, until done.
-func keepAsking(t *testing.T, c *client, done <-chan bool) {
-	batch := strings.Repeat("echo 0123456789\n", 8)
-	want := strings.Repeat("0123456789\n", 8)
-	got := make([]byte, len(want))
-	for {
-		select {
-		case <-done:
-			return
-		default:
-		}
-		if _, err := io.WriteString(c, batch); err != nil {
+// converse sends a batch, has a line pushed, and checks what comes, until done.
+func converse(t *testing.T, c *client, s *lineSession, done *atomic.Bool) {
+	for n := 0; !done.Load(); n++ {
+		if _, err := io.WriteString(c, "echo 1\necho 2\necho 3\n"); err != nil {
 			t.Error(err)
 			return
 		}
-		if _, err := io.ReadFull(c.r, got); err != nil || string(got) != want {
-			t.Errorf("got %q, %v", got, err)
+		pushed := fmt.Sprint("push ", n)
+		s.push(pushed)
+		var replies, pushes []string
+		for range 4 {
+			line, err := c.r.ReadString('\n')
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if line = strings.TrimSuffix(line, "\n"); line == pushed {
+				pushes = append(pushes, line)
+			} else {
+				replies = append(replies, line)
+			}
+		}
+		if len(pushes) != 1 || !slices.Equal(replies, []string{"1", "2", "3"}) {
+			t.Errorf("got %v and %v", replies, pushes)
 			return
 		}
 	}

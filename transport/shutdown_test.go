@@ -89,8 +89,8 @@ func testShutdownCut(t *testing.T, f factory) {
 	first := r.stop(context.Background())
 	second := r.stop(ctx)
 	select {
-	case <-first:
-		require.Fail(t, "a parked command and an unsent reply were dropped")
+	case err := <-first:
+		require.Fail(t, "a parked command and an unsent reply were dropped", "%v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	cancel()
