@@ -182,7 +182,7 @@ func TestSeveralBandwidths(t *testing.T) {
 		steps++
 		at, err := strconv.ParseInt(string(line.At), 10, 64)
 		require.NoError(t, err)
-		run.clock.Set(midnight.Add(time.Duration(at)))
+		run.server.Clock.Set(midnight.Add(time.Duration(at)))
 		command := strings.ReplaceAll(head.Command, "{q}", strconv.FormatInt(line.N, 10))
 		if line.Op == "peek" {
 			command += " PEEK"

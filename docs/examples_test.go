@@ -5,7 +5,6 @@ package docs_test
 import (
 	"flag"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"regexp"
@@ -15,9 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -63,22 +61,19 @@ func TestReplies(t *testing.T) {
 
 // exampleRun is a server with a clock of its own, and its clients by name.
 type exampleRun struct {
-	clock   *clocktest.Clock
-	server  *server.Server
+	server  *inproc.Server
 	clients map[string]*exampleClient
 }
 
 func newExampleRun(t *testing.T) *exampleRun {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s, err := inproc.New(midnight, []net.Listener{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	clock := clocktest.New(midnight)
-	s, err := server.New(server.DefaultConfig(), server.Options{
-		Clock: clock, Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
+	t.Cleanup(func() {
+		s.Engine().Close()
+		s.Keyspace().Close()
 	})
-	require.NoError(t, err)
-	return &exampleRun{clock: clock, server: s, clients: map[string]*exampleClient{}}
+	return &exampleRun{server: s, clients: map[string]*exampleClient{}}
 }
 
 // play runs a line and returns it with the reply that came.
@@ -88,8 +83,8 @@ func (r *exampleRun) play(t *testing.T, where, line string) string {
 	require.NotNil(t, part, "%s: not `instant command -> reply`: %s", where, line)
 	at, err := time.ParseDuration(part[1])
 	require.NoError(t, err, where)
-	require.GreaterOrEqual(t, midnight.Add(at), r.clock.Now(), "%s: time goes back", where)
-	r.clock.Set(midnight.Add(at))
+	require.GreaterOrEqual(t, midnight.Add(at), r.server.Clock.Now(), "%s: time goes back", where)
+	r.server.Clock.Set(midnight.Add(at))
 	got := r.client(t, part[3]).do(t, where, part[4])
 	if !*update {
 		require.Equal(t, part[6], got, "%s: %s", where, part[4])

@@ -2,21 +2,17 @@ package docs_test
 
 import (
 	"context"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/clocktest"
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // programTime is how long one program may take. The Java ones need two seconds on an
@@ -91,7 +87,7 @@ func TestPrograms(t *testing.T) {
 			defer cancel()
 			command := interpreter(t, p.file)
 			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+serve(t), "PYTHONDONTWRITEBYTECODE=1")
+			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+inproc.Start(t, midnight).Addr().String(), "PYTHONDONTWRITEBYTECODE=1")
 			var errors strings.Builder
 			cmd.Stderr = &errors
 			got, err := cmd.Output()
@@ -125,22 +121,4 @@ func installed(t *testing.T, file string) {
 	}
 	require.NotEqual(t, "true", os.Getenv("CI"), "%s is missing", file)
 	t.Skipf("SKIP: %s is missing: run `make setup`", file)
-}
-
-// serve runs a server until the test ends and returns its address.
-func serve(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s, err := server.New(server.DefaultConfig(), server.Options{
-		Clock: clocktest.New(midnight), Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
-	})
-	require.NoError(t, err)
-	var running sync.WaitGroup
-	running.Go(func() { _ = s.Run(context.Background()) }) // a fault shows in the program's output
-	t.Cleanup(func() {
-		s.Stop()
-		running.Wait()
-	})
-	return l.Addr().String()
 }
