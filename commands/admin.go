@@ -122,8 +122,39 @@ func memoryCommand() *Command {
 					c.W.Verbatim("txt", "Nothing to report: limiter states are small and expire by themselves.\n")
 				}),
 			subcommand("memory", "purge", 2, 0, "", "Asks for unused memory to be returned; this happens by itself.", "OK", (*Ctx).OK),
+			subcommand("memory", "stats", 2, 0, "", "Returns where memory goes.", "a map of fields", memoryStats),
 			usage,
 		},
+	}
+}
+
+// memoryStats names what can be told apart: the keys, the Go heap beside them and
+// what waits to be sent to clients.
+func memoryStats(c *Ctx) {
+	p := c.engine.process()
+	rss, heap := p.Memory()
+	_, _, pending := p.Network()
+	store := c.Store.Stats()
+	used, keys := store.Memory, int64(0)
+	for _, db := range store.Databases {
+		keys += db.Keys
+	}
+	fields := []struct {
+		name  string
+		value int64
+	}{
+		{"total.allocated", used.Dataset + heap},
+		{"dataset.bytes", used.Dataset},
+		{"keys.count", keys},
+		{"keys.bytes-per-key", used.Dataset / max(1, keys)},
+		{"overhead.total", heap},
+		{"clients.normal", pending},
+		{"allocator.resident", rss},
+	}
+	c.W.Map(len(fields))
+	for _, f := range fields {
+		c.W.BulkString(f.name)
+		c.W.Int(f.value)
 	}
 }
 
@@ -273,11 +304,7 @@ func role(c *Ctx) {
 }
 
 func lolwut(c *Ctx) {
-	version := "dev"
-	if p := c.engine.opts.Process; p != nil {
-		version = p.Version()
-	}
-	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+version+"\n")
+	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.engine.process().Version()+"\n")
 }
 
 // shutdown stops the server. Nothing is on disk, so every mode is the same one.

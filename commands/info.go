@@ -58,10 +58,7 @@ func (w *infoWriter) int(name string, value int64) {
 }
 
 func info(c *Ctx) {
-	w := &infoWriter{c: c, e: c.engine, p: c.engine.opts.Process}
-	if w.p == nil {
-		w.p = noProcess{}
-	}
+	w := &infoWriter{c: c, e: c.engine, p: c.engine.process()}
 	w.counts, w.hits, w.misses = c.engine.sum()
 	w.store = c.Store.Stats()
 	for _, s := range infoSections() {

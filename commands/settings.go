@@ -61,6 +61,14 @@ type MemoryStats struct {
 	Expired int64
 }
 
+// process returns what INFO asks.
+func (e *Engine) process() Process {
+	if e.opts.Process == nil {
+		return noProcess{}
+	}
+	return e.opts.Process
+}
+
 // noProcess stands in where an engine runs without a server around it.
 type noProcess struct{}
 

@@ -250,5 +250,5 @@ func (t *transaction) collect(db int) bool {
 // spansKeyspace reports whether the command reads or writes keys that it does not
 // name.
 func (c *Command) spansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.First == 0 && c.Keys.Find == nil || c.Name == "info"
+	return c.Categories&CatKeyspace != 0 && c.Keys.First == 0 && c.Keys.Find == nil || c.Name == "info" || c.Name == "memory|stats"
 }

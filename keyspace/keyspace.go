@@ -92,6 +92,10 @@ func (ks *Keyspace) Gate() *Gate { return &ks.gate }
 // SetMaxMemory changes [Options.MaxMemory].
 func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
 
+// SetBeside says how many bytes are taken beside the keys, by what waits to be sent
+// to clients. They count against the bound.
+func (ks *Keyspace) SetBeside(n int64) { ks.mem.beside.Store(n) }
+
 // Close gives the memory of all tables back. No view may be used afterwards.
 func (ks *Keyspace) Close() {
 	for i := range ks.shards {

@@ -4,8 +4,9 @@ import "sync/atomic"
 
 // memory counts the bytes that all tables of a keyspace take, and what they may.
 type memory struct {
-	used atomic.Int64
-	max  atomic.Int64 // 0: no bound
+	used   atomic.Int64
+	beside atomic.Int64 // of the clients, by [Keyspace.SetBeside]
+	max    atomic.Int64 // 0: no bound
 }
 
 func (m *memory) add(n int64) { m.used.Add(n) }
@@ -14,5 +15,5 @@ func (m *memory) add(n int64) { m.used.Add(n) }
 // all the same: it takes no memory, or little.
 func (m *memory) full() bool {
 	most := m.max.Load()
-	return most != 0 && m.used.Load() >= most
+	return most != 0 && m.used.Load()+m.beside.Load() >= most
 }
