@@ -1,0 +1,38 @@
+package docgen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/server"
+)
+
+// Pages returns what every generated file below root, the folder of the project,
+// should hold, by its path relative to root.
+func Pages(root string) (map[string]string, error) {
+	table := commands.NewTable()
+	page, err := CommandsPage(table)
+	if err != nil {
+		return nil, fmt.Errorf("writing the commands: %w", err)
+	}
+	current, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the README: %w", err)
+	}
+	readme, err := Readme(string(current), table)
+	if err != nil {
+		return nil, err
+	}
+	var sample strings.Builder
+	if err := server.WriteSample(&sample); err != nil {
+		return nil, fmt.Errorf("writing the sample configuration: %w", err)
+	}
+	return map[string]string{
+		"README.md":            readme,
+		"docs/commands.md":     page,
+		"docs/cellserver.conf": sample.String(),
+	}, nil
+}
