@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -85,14 +86,42 @@ func (e *expectedDifference) note(answered, differed int) {
 // expectedDifferences are those of one server.
 type expectedDifferences []*expectedDifference
 
-func readDifferences(tb testing.TB, heading string) (all expectedDifferences) {
+// readDifferences returns the entries below a heading that hold for a Redis of that
+// version.
+func readDifferences(tb testing.TB, heading, version string) (all expectedDifferences) {
 	tb.Helper()
 	for _, row := range readTable(tb, heading) {
-		require.Len(tb, row, 5, "%s: script, section, command, RESP and reason: %q", heading, row)
-		require.NotEmpty(tb, row[4], "%s: a difference needs its reason: %q", heading, row)
-		all = append(all, &expectedDifference{script: row[0], section: row[1], command: row[2], protocols: row[3], reason: row[4]})
+		require.Len(tb, row, 6, "%s: script, section, command, RESP, before and reason: %q", heading, row)
+		require.NotEmpty(tb, row[5], "%s: a difference needs its reason: %q", heading, row)
+		if row[4] == "" || isBefore(version, row[4]) {
+			all = append(all, &expectedDifference{script: row[0], section: row[1], command: row[2], protocols: row[3], reason: row[5]})
+		}
 	}
 	return all
+}
+
+// isBefore compares versions number by number.
+func isBefore(version, than string) bool {
+	numbers := strings.Split(version, ".")
+	for i, t := range strings.Split(than, ".") {
+		want, err := strconv.Atoi(t)
+		if err != nil || i >= len(numbers) {
+			return err == nil
+		}
+		if n, err := strconv.Atoi(numbers[i]); err != nil || n != want {
+			return err == nil && n < want
+		}
+	}
+	return false
+}
+
+func TestIsBefore(t *testing.T) {
+	for _, v := range []string{"7.0.15", "7", "6.2", "7.1.99"} {
+		require.True(t, isBefore(v, "7.2"), v)
+	}
+	for _, v := range []string{"7.2", "7.2.0", "7.4.1", "8.0", "10.0"} {
+		require.False(t, isBefore(v, "7.2"), v)
+	}
 }
 
 // find returns the entry about a command, or about the section as a whole.

@@ -256,7 +256,7 @@ func (r *recorded) accepts(v script.Value) bool {
 }
 
 func (r *recorded) wanted() string {
-	var want any = r.Reply
+	want := r.Reply
 	switch {
 	case r.OursAny != nil:
 		want = r.OursAny

@@ -79,6 +79,16 @@ func (c *control) serverKind(tb testing.TB) string {
 	return "Redis"
 }
 
+var infoVersion = regexp.MustCompile(`redis_version:([0-9.]+)`)
+
+// version is the one that clients are told.
+func (c *control) version(tb testing.TB) string {
+	tb.Helper()
+	found := infoVersion.FindStringSubmatch(c.must(tb, "INFO", "server").Text)
+	require.NotNil(tb, found)
+	return found[1]
+}
+
 // playAgainst plays the scripts against a server that somebody else has started.
 // It must be empty: every section begins with FLUSHALL.
 func playAgainst(t *testing.T, addr string) {
@@ -100,7 +110,7 @@ func playAgainst(t *testing.T, addr string) {
 func playInRealTime(t *testing.T, kind string, c *control, target script.Target, configure func(t *testing.T, name, value string)) {
 	var known expectedDifferences
 	for _, heading := range map[string][]string{"Redis": {"Redis"}, "redis-cell": {"Redis", "redis-cell"}}[kind] {
-		known = append(known, readDifferences(t, heading)...)
+		known = append(known, readDifferences(t, heading, c.version(t))...)
 	}
 	for _, s := range loadScripts(t, kind) {
 		for _, section := range s.Sections {

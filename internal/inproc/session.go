@@ -25,12 +25,22 @@ func Feed(start limit.Instant, options ...string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{wake: make(chan struct{}, 1)}
-	session, farewell := s.Engine().Open(p)
+	session, farewell := s.Open(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})
 	if session == nil {
 		return nil, fmt.Errorf("the server refused the session: %q", farewell)
 	}
-	return &Session{server: s, session: session, lane: s.Engine().NewLane(), peer: p}, nil
+	return session, nil
+}
+
+// Open opens a session as if somebody connected from that address, or returns what
+// the server tells those whom it refuses.
+func (s *Server) Open(from net.Addr) (session *Session, farewell []byte) {
+	p := &peer{from: from, wake: make(chan struct{}, 1)}
+	opened, farewell := s.Engine().Open(p)
+	if opened == nil {
+		return nil, farewell
+	}
+	return &Session{server: s, session: opened, lane: s.Engine().NewLane(), peer: p}, nil
 }
 
 // Server is what the session talks to.
@@ -77,6 +87,7 @@ func Encode(b []byte, args ...string) []byte {
 
 // peer is the transport's end of a session that has no transport.
 type peer struct {
+	from net.Addr
 	wake chan struct{} // holds one: a second wake before a Feed says nothing new
 }
 
@@ -89,6 +100,6 @@ func (p *peer) Wake() {
 
 func (*peer) Abort() {}
 
-func (*peer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (p *peer) RemoteAddr() net.Addr { return p.from }
 
 func (*peer) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
