@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/cellserver/cellserver/internal/loadgen"
+	"github.com/cellserver/cellserver/internal/loadgen/report"
+)
+
+func runIdle(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+	o := newOptions("idle", "Opens connections, sends one PING on each, waits, and looks at the memory of the server's process.", stderr)
+	connections := o.set.Int("c", 10_000, "connections")
+	settle := o.set.Duration("settle", 15*time.Second, "how long the server may take to give buffers back")
+	o.set.BoolVar(&o.markdown, "markdown", false, "print a Markdown table")
+	if err := o.parse(args); err != nil {
+		return 0, err
+	}
+	var all []*loadgen.IdleResult
+	for _, text := range o.targets {
+		target, _, err := o.target(text)
+		if err != nil {
+			return 0, usageError{err}
+		}
+		r, err := loadgen.Idle(ctx, target, *connections, *settle)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, r)
+	}
+	return exitOK, report.Idle(stdout, all, o.markdown)
+}

@@ -1,0 +1,103 @@
+package loadgen
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	readSize = 16 << 10
+	// shortWait is the least time that an open loop waits for replies, so that it
+	// reads even when it lags behind its schedule, and longWait the most, so that
+	// it notices the end of the run.
+	shortWait = 50 * time.Microsecond
+	longWait  = 50 * time.Millisecond
+	// maxWaiting bounds the requests in flight of a connection in an open loop. The
+	// schedule goes on meanwhile, and the requests that are late count as late.
+	maxWaiting = 1 << 16
+)
+
+// driveGoroutines gives every connection a goroutine of its own. It runs wherever
+// Go does; its pace is as fine as the timers of the system.
+func driveGoroutines(l *lane) error {
+	errs := make([]error, len(l.flows))
+	var wait sync.WaitGroup
+	for i := range l.flows {
+		wait.Go(func() {
+			c := blockingFlow{lane: l, flow: l.flows[i], conn: l.sessions[i].conn, started: time.Now().Add(-time.Duration(l.clock()))}
+			if l.pace != nil {
+				c.pace = l.paces[i]
+			}
+			errs[i] = c.loop()
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// blockingFlow is a flow and a connection whose reads and writes block.
+type blockingFlow struct {
+	*lane
+	flow    *flow
+	conn    net.Conn
+	pace    *pace
+	started time.Time
+}
+
+func (c *blockingFlow) loop() error {
+	for {
+		now := c.clock()
+		if c.pace == nil {
+			c.flow.batch(now)
+		} else if err := c.schedule(now); err != nil {
+			return err
+		}
+		if c.abandoned.Load() || c.flow.finished(c.over(c.pace, now)) {
+			return nil
+		}
+		if err := c.exchange(); err != nil {
+			if c.abandoned.Load() {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// schedule encodes what is due and limits the next exchange to the time until more
+// is.
+func (c *blockingFlow) schedule(now int64) error {
+	for c.pace.next() <= now && !c.over(c.pace, now) && c.flow.left > 0 && c.flow.waiting.len() < maxWaiting {
+		c.flow.enqueue(c.pace.next())
+		c.pace.take()
+	}
+	until := min(max(c.pace.next(), now+int64(shortWait)), now+int64(longWait))
+	return c.conn.SetDeadline(c.started.Add(time.Duration(until)))
+}
+
+// exchange writes what is encoded and reads what has come, as far as the deadline
+// permits.
+func (c *blockingFlow) exchange() error {
+	if len(c.flow.out) > 0 {
+		n, err := c.conn.Write(c.flow.out)
+		c.flow.wrote(n)
+		if err != nil && !isTimeout(err) {
+			return err
+		}
+	}
+	in := c.flow.room()
+	n, err := c.conn.Read(in)
+	c.flow.got(n)
+	switch {
+	case n > 0:
+		return c.flow.receive(c.clock())
+	case isTimeout(err) && c.pace != nil:
+		return nil
+	}
+	return err
+}
+
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -1,0 +1,201 @@
+package loadgen
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// never is an instant that does not come.
+const never = math.MaxInt64
+
+// plan is what the flows of a run have in common.
+type plan struct {
+	mix     *Mix
+	ledgers []*ledger
+	// firstKey is added to the numbers that a keySource draws.
+	firstKey uint64
+	// pipeline is the size of a batch in a closed loop.
+	pipeline int
+	// Requests that leave from the instant from on count, and none leave from until
+	// on.
+	from, until int64
+	// stopped is set to end the sending early.
+	stopped atomic.Bool
+}
+
+// over reports whether nothing is to be sent any more at now. An open loop asks
+// about the instant at which a request should leave: what was due in time is sent
+// even when it is late, or a stall at the end would hide what it held up.
+func (p *plan) over(now int64) bool { return now >= p.until || p.stopped.Load() }
+
+// request is one that was sent and not answered yet.
+type request struct {
+	// at is the instant at which it should have left.
+	at  int64
+	key uint64
+	// command and pick say what it was.
+	command, pick uint16
+}
+
+// flow is the traffic of one connection. It belongs to one goroutine.
+type flow struct {
+	plan *plan
+	rec  *recorder
+	r    *rand.Rand
+	keys keySource
+	// seq is the next number for {seq}; flows count in steps.
+	seq, seqStep uint64
+	// left is how many requests that count may still be sent.
+	left int64
+
+	// out are encoded requests that the connection has not taken yet, in are bytes
+	// that came back and are not understood yet.
+	out, in []byte
+	waiting queue
+	reply   reply
+}
+
+// newFlow returns flow number index of flows.
+func newFlow(p *plan, rec *recorder, seed uint64, keys KeySpec, index, flows int, left int64) *flow {
+	r := rand.New(rand.NewPCG(seed, uint64(index)))
+	return &flow{
+		plan: p, rec: rec, r: r, keys: keys.source(r, index, flows),
+		seq: uint64(index), seqStep: uint64(flows), left: left,
+	}
+}
+
+// batch encodes the next batch of a closed loop if the last one is answered.
+func (f *flow) batch(now int64) {
+	if f.waiting.len() > 0 || f.plan.over(now) {
+		return
+	}
+	for range f.plan.pipeline {
+		if f.left <= 0 {
+			return
+		}
+		f.enqueue(now)
+	}
+}
+
+// enqueue encodes one request that should leave at the instant at.
+func (f *flow) enqueue(at int64) {
+	if at >= f.plan.from {
+		f.left--
+	}
+	command, pick := f.plan.mix.draw(f.r)
+	key := f.keys.next()
+	f.out = f.plan.mix.templates[command].append(f.out, key+f.plan.firstKey, f.seq, pick)
+	f.seq += f.seqStep
+	f.waiting.push(request{at: at, key: key, command: uint16(command), pick: uint16(pick)})
+}
+
+// finished reports whether the flow has sent all and has all answers, where over
+// tells that nothing is to be sent any more.
+func (f *flow) finished(over bool) bool {
+	return f.waiting.len() == 0 && (over || f.left <= 0)
+}
+
+// wrote notes that the connection took the first n bytes of out.
+func (f *flow) wrote(n int) {
+	f.out = f.out[:copy(f.out, f.out[n:])]
+}
+
+// receive judges the replies that stand complete in f.in and arrived at now.
+func (f *flow) receive(now int64) error {
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	at, replies := 0, int64(0)
+	for at < len(f.in) {
+		n, err := scanReply(f.in[at:], &f.reply)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		at += n
+		if f.reply.isPush() {
+			continue
+		}
+		if f.waiting.len() == 0 {
+			return fmt.Errorf("%w: a reply came that nothing was sent for", errProtocol)
+		}
+		f.judge(f.waiting.pop(), now)
+		replies++
+	}
+	f.in = f.in[:copy(f.in, f.in[at:])]
+	f.rec.completed.Add(replies)
+	return nil
+}
+
+// judge takes f.reply as the answer to q.
+func (f *flow) judge(q request, now int64) {
+	counts := q.at >= f.plan.from
+	t := &f.rec.tallies[q.command]
+	if counts {
+		f.rec.record(int(q.command), now-q.at, now)
+	}
+	template := f.plan.mix.templates[q.command]
+	switch {
+	case f.reply.isError():
+		if counts {
+			t.errors++
+		}
+		if t.firstError == "" {
+			t.firstError = string(f.reply.text)
+		}
+	case template.limit != nil:
+		f.judgeDecision(q, template, t, counts)
+	}
+}
+
+// judgeDecision reads limited, limit, remaining, retry after and reset after.
+func (f *flow) judgeDecision(q request, template *Template, t *tally, counts bool) {
+	limit := template.limit
+	if f.reply.kind != '*' || f.reply.length != 5 || f.reply.n != 5 || f.reply.ints[1] != limit.Most {
+		t.malformed++
+		if t.firstMalformed == "" {
+			t.firstMalformed = fmt.Sprintf("%q replied %v of type %q, not five integers with the limit %d",
+				template.text, f.reply.ints[:f.reply.n], f.reply.kind, limit.Most)
+		}
+		return
+	}
+	asked, refused := limit.asks, f.reply.ints[0]
+	if asked == drawn {
+		asked = max(template.quantity(int(q.pick)), 0)
+	}
+	granted := asked
+	switch {
+	case limit.partial:
+		granted = asked - min(refused, asked)
+	case refused != 0:
+		granted = 0
+	}
+	if counts {
+		if refused == 0 {
+			t.allowed++
+		} else {
+			t.denied++
+		}
+		t.granted += granted
+	}
+	if l := f.plan.ledgers[q.command]; l != nil && granted > 0 && !limit.free {
+		l.add(q.key, granted)
+	}
+}
+
+// room returns where the next bytes that arrive are to be put.
+func (f *flow) room() []byte {
+	const least = 4 << 10
+	if cap(f.in)-len(f.in) < least {
+		grown := make([]byte, len(f.in), max(2*cap(f.in), readSize))
+		copy(grown, f.in)
+		f.in = grown
+	}
+	return f.in[len(f.in):cap(f.in)]
+}
+
+// got notes that n bytes were put there.
+func (f *flow) got(n int) { f.in = f.in[:len(f.in)+n] }

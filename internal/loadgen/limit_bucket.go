@@ -1,0 +1,126 @@
+package loadgen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// bucketCall is a TB.ACQUIRE whose durations wait for their unit.
+type bucketCall struct {
+	tokenbucket.Call
+	period, warmup int64
+	wait           float64
+	unit           time.Duration
+}
+
+// bucketLimit reads the arguments of TB.ACQUIRE behind the key.
+func bucketLimit(r *callReader) (*Limit, error) {
+	c := bucketCall{Call: tokenbucket.Call{Mode: tokenbucket.Greedy, Cold: 3}, unit: time.Second}
+	if err := r.numbers(&c.Capacity, &c.Count, &c.period); err != nil {
+		return nil, err
+	}
+	if err := r.takeQuantity(); err != nil {
+		return nil, err
+	}
+	if c.Capacity < 1 || c.Count < 1 || c.period < 1 {
+		return nil, errNotALimit
+	}
+	l := &Limit{Most: c.Capacity}
+	for word := r.word(); word != ""; word = r.word() {
+		if err := c.option(r, word, l); err != nil {
+			return nil, err
+		}
+	}
+	c.Period, c.Warmup = units(c.period, c.unit), units(c.warmup, c.unit)
+	c.Interval = limit.Interval(c.period, c.unit, c.Count)
+	c.Quantity = r.quantity[1]
+	c.MaxWait = time.Duration(c.wait * float64(c.unit))
+	if c.Validate() != nil {
+		return nil, errNotALimit
+	}
+	l.Name = fmt.Sprintf("token bucket %s, %d and %d per %v", strings.ToUpper(c.Mode.String()), c.Capacity, c.Count, c.Period)
+	if l.unbounded == "" {
+		l.bound = bucketBound(c.Call)
+	}
+	return l, nil
+}
+
+// option takes one option, and its value where it has one.
+func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
+	switch word {
+	case "GREEDY":
+	case "INTERVAL":
+		c.Mode = tokenbucket.Interval
+	case "LEAKY":
+		c.Mode = tokenbucket.Leaky
+	case "DEBT":
+		c.Mode = tokenbucket.Debt
+	case "WARMUP":
+		c.Mode = tokenbucket.Warmup
+		c.warmup, err = r.number()
+	case "COLD":
+		c.Cold, err = strconv.ParseFloat(r.word(), 64)
+	case "WAIT", "BLOCK":
+		c.wait, err = strconv.ParseFloat(r.word(), 64)
+		if word == "BLOCK" && c.wait == 0 {
+			l.unbounded = "BLOCK 0 grants at any time to come"
+		}
+	case "INIT":
+		_, err = r.number() // fewer tokens at the start only lower what is granted
+	case "MS":
+		c.unit = time.Millisecond
+	case "PEEK":
+		l.free = true
+	case "PARTIAL":
+		l.partial = true
+	case "FORCE":
+		l.unbounded = "FORCE grants beyond the limit"
+	default:
+		return errNotALimit
+	}
+	if err != nil {
+		return errNotALimit
+	}
+	return nil
+}
+
+// bucketBound returns the bound of a sound call: what the bucket may hold, what
+// comes in during the span, and what is handed out ahead of time.
+func bucketBound(c tokenbucket.Call) func(time.Duration) int64 {
+	refill := func(span time.Duration) int64 {
+		return limit.SatAdd(int64(span), int64(c.MaxWait)) / int64(c.Interval)
+	}
+	switch c.Mode {
+	case tokenbucket.Interval:
+		// Batches lie a period apart, so a span has one more than periods fit in it.
+		return func(span time.Duration) int64 {
+			batches := limit.SatAdd(int64(span), int64(c.MaxWait))/int64(c.Period) + 1
+			return limit.SatAdd(c.Capacity, limit.SatMul(c.Count, batches))
+		}
+	case tokenbucket.Leaky:
+		// The queue may lack less than one interval to its capacity when a unit
+		// joins it. WAIT only shortens it.
+		return func(span time.Duration) int64 {
+			return limit.SatAdd(limit.SatAdd(c.Capacity, 1), int64(span)/int64(c.Interval))
+		}
+	case tokenbucket.Debt:
+		// The last call may take the balance from 0 to minus its quantity.
+		return func(span time.Duration) int64 {
+			return limit.SatAdd(limit.SatAdd(c.Capacity, refill(span)), max(c.Quantity, 0))
+		}
+	case tokenbucket.Warmup:
+		// Every permit costs an interval or more, rounded down to a nanosecond per
+		// call, and the last call pays afterwards.
+		return func(span time.Duration) int64 {
+			interval := max(int64(c.Interval)-1, 1)
+			paid := limit.SatAdd(int64(span), int64(c.MaxWait)) / interval
+			return limit.SatAdd(paid, max(c.Quantity, 1))
+		}
+	}
+	return func(span time.Duration) int64 { return limit.SatAdd(c.Capacity, refill(span)) }
+}

@@ -1,0 +1,111 @@
+package loadgen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// windowLimit reads the arguments of SW.ALLOW behind the key.
+func windowLimit(r *callReader) (*Limit, error) {
+	call := slidingwindow.Call{Mode: slidingwindow.Counter}
+	var window int64
+	if err := r.numbers(&call.Limit, &window); err != nil {
+		return nil, err
+	}
+	if err := r.takeQuantity(); err != nil {
+		return nil, err
+	}
+	unit := time.Second
+	l := &Limit{Most: call.Limit}
+	for word := r.word(); word != ""; word = r.word() {
+		if err := windowOption(r, word, &call, &unit, l); err != nil {
+			return nil, err
+		}
+	}
+	call.Window = units(window, unit)
+	call.LogMaxEntries = call.Limit // what the server's cap is, only the server knows
+	if call.Validate() != nil {
+		return nil, errNotALimit
+	}
+	l.Name = fmt.Sprintf("sliding window %s, %d per %v", strings.ToUpper(call.Mode.String()), call.Limit, call.Window)
+	if l.unbounded == "" {
+		l.bound = windowBound(call)
+	}
+	return l, nil
+}
+
+// windowOption takes one option, and its value where it has one.
+func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *time.Duration, l *Limit) error {
+	switch word {
+	case "COUNTER":
+		call.Mode = slidingwindow.Counter
+	case "FIXED":
+		call.Mode = slidingwindow.Fixed
+	case "LOG":
+		call.Mode = slidingwindow.Log
+	case "BUCKETS":
+		call.Mode = slidingwindow.Buckets
+		slots, err := strconv.Atoi(r.word())
+		if err != nil {
+			return errNotALimit
+		}
+		call.Slots = slots
+	case "EVEN":
+		call.Even = true
+	case "MS":
+		*unit = time.Millisecond
+	case "PEEK":
+		l.free = true
+	case "PARTIAL":
+		l.partial = true
+	case "FORCE":
+		l.unbounded = "FORCE grants beyond the limit"
+	case "PENALIZE":
+	case "ANCHOR", "BLOCK":
+		r.word()
+	default:
+		return errNotALimit
+	}
+	return nil
+}
+
+// windowBound returns the bound of a sound call. A span of n windows' length may
+// begin in the middle of one, and the server's windows are not ours to know.
+func windowBound(c slidingwindow.Call) func(time.Duration) int64 {
+	most, window := c.Limit, c.Window
+	windows := func(span time.Duration) int64 { return int64(span / window) }
+	switch c.Mode {
+	case slidingwindow.Fixed:
+		// The first and the last window of the span are cut off by it.
+		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+2) }
+	case slidingwindow.Log:
+		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+1) }
+	case slidingwindow.Buckets:
+		return bucketsBound(c)
+	}
+	// COUNTER: of window k at most the limit passes, and by its instant e at most
+	// limit - floor(prev*(W-e)/W). Summed up that is the limit, the limit's share of
+	// the span, and one more for the rounding.
+	return func(span time.Duration) int64 {
+		return limit.SatAdd(limit.SatAdd(most, share(most, span, window)), 1)
+	}
+}
+
+// bucketsBound: m neighbouring slots pass at most the limit together, and under
+// EVEN a slot passes its own share. A span touches two slots more than fit in it.
+func bucketsBound(c slidingwindow.Call) func(time.Duration) int64 {
+	most, slots := c.Limit, int64(c.Slots)
+	return func(span time.Duration) int64 {
+		touched := limit.SatAdd(share(slots, span, c.Window), 2)
+		bound := limit.SatMul(most, limit.CeilDiv(touched, slots))
+		if c.Even {
+			bound = min(bound, limit.SatMul(limit.CeilDiv(most, slots), touched))
+		}
+		return bound
+	}
+}

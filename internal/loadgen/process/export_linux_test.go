@@ -1,0 +1,4 @@
+package process
+
+// ParseStat reads /proc/PID/stat.
+var ParseStat = parseStat

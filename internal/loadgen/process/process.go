@@ -1,0 +1,21 @@
+// Package process looks at a server's process from outside: which one listens at
+// an address, how much processor time it has used, and how much memory it holds.
+// It knows how on Linux; elsewhere every function returns [ErrUnknown].
+package process
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrUnknown says that there is no such process on this machine, or no way to ask.
+var ErrUnknown = errors.New("the server's process is not known")
+
+// Usage is what a process has used.
+type Usage struct {
+	// CPU is its processor time in user and kernel mode, of all its threads, in
+	// steps of a clock tick (10 ms).
+	CPU time.Duration
+	// RSS is its resident memory in bytes.
+	RSS int64
+}

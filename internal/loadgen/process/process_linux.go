@@ -1,0 +1,154 @@
+package process
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of the times in /proc: USER_HZ is 100 on every architecture
+// that Go runs on.
+const tick = 10 * time.Millisecond
+
+// Of returns what the process has used so far.
+func Of(pid int) (Usage, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return parseStat(stat, int64(os.Getpagesize()))
+}
+
+// parseStat reads /proc/PID/stat. The second field is the program's name in
+// parentheses and may hold anything, so fields count from its end.
+func parseStat(stat []byte, pageSize int64) (Usage, error) {
+	const user, system, resident = 14 - 3, 15 - 3, 24 - 3
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= resident {
+		return Usage{}, fmt.Errorf("%w: its state has %d fields", ErrUnknown, len(fields))
+	}
+	var n [3]int64
+	for i, field := range []int{user, system, resident} {
+		var err error
+		if n[i], err = strconv.ParseInt(string(fields[field]), 10, 64); err != nil {
+			return Usage{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+	}
+	return Usage{CPU: time.Duration(n[0]+n[1]) * tick, RSS: n[2] * pageSize}, nil
+}
+
+// Find returns the process that listens at an address of this machine. It can
+// only see the processes of other users as root.
+func Find(addr net.Addr) (int, error) {
+	inode, err := listener(addr)
+	if err != nil {
+		return 0, err
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return 0, err
+	}
+	want := "socket:[" + inode + "]"
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && to == want {
+			return strconv.Atoi(strings.Split(link, "/")[2])
+		}
+	}
+	return 0, ErrUnknown
+}
+
+// listener returns the inode of the socket that listens at addr.
+func listener(addr net.Addr) (string, error) {
+	switch a := addr.(type) {
+	case *net.TCPAddr:
+		if !isLocal(a.IP) {
+			return "", ErrUnknown
+		}
+		for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+			text, err := os.ReadFile(table)
+			if err != nil {
+				continue // a kernel without IPv6
+			}
+			if inode := tcpListener(text, a.AddrPort()); inode != "" {
+				return inode, nil
+			}
+		}
+	case *net.UnixAddr:
+		text, err := os.ReadFile("/proc/net/unix")
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+		return unixListener(text, a.Name)
+	}
+	return "", ErrUnknown
+}
+
+// isLocal reports whether ip is an address of this machine.
+func isLocal(ip net.IP) bool {
+	if ip.IsLoopback() {
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// tcpListener searches /proc/net/tcp or tcp6 for the listening socket that answers
+// at addr: one bound to it, or to every address.
+func tcpListener(table []byte, addr netip.AddrPort) string {
+	const localField, stateField, inodeField, listening = 1, 3, 9, "0A"
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) <= inodeField || fields[stateField] != listening {
+			continue
+		}
+		local, ok := parseProcAddr(fields[localField])
+		if ok && local.Port() == addr.Port() && (local.Addr().IsUnspecified() || local.Addr().Unmap() == addr.Addr().Unmap()) {
+			return fields[inodeField]
+		}
+	}
+	return ""
+}
+
+// parseProcAddr reads an address as /proc/net/tcp has it: the words of the address
+// in hexadecimal of the machine's byte order, a colon and the port.
+func parseProcAddr(text string) (netip.AddrPort, bool) {
+	host, port, _ := strings.Cut(text, ":")
+	raw, err := hex.DecodeString(host)
+	n, err2 := strconv.ParseUint(port, 16, 16)
+	if err != nil || err2 != nil {
+		return netip.AddrPort{}, false
+	}
+	for i := 0; i+4 <= len(raw); i += 4 {
+		binary.BigEndian.PutUint32(raw[i:], binary.NativeEndian.Uint32(raw[i:]))
+	}
+	ip, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(ip, uint16(n)), ok
+}
+
+// unixListener searches /proc/net/unix for the listening socket at path.
+func unixListener(table []byte, path string) (string, error) {
+	const flagsField, inodeField, pathField, acceptsConnections = 3, 6, 7, "00010000"
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) > pathField && fields[flagsField] == acceptsConnections && fields[pathField] == path {
+			return fields[inodeField], nil
+		}
+	}
+	return "", ErrUnknown
+}

@@ -1,0 +1,75 @@
+package process_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/internal/loadgen/process"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFindsItself(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems do not tell")
+	}
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "tcp6": "[::]:0", "unix": filepath.Join(t.TempDir(), "s")} {
+		l, err := net.Listen(network, address)
+		if network == "tcp6" && err != nil {
+			continue // a machine without IPv6
+		}
+		require.NoError(t, err)
+		defer l.Close()
+		conn, err := net.Dial(l.Addr().Network(), l.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		pid, err := process.Find(conn.RemoteAddr())
+		require.NoError(t, err, network)
+		require.Equal(t, os.Getpid(), pid, network)
+	}
+}
+
+func TestFindsNobody(t *testing.T) {
+	for _, addr := range []net.Addr{
+		&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, // reserved for documents: never ours
+		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1},
+		&net.UnixAddr{Name: filepath.Join(t.TempDir(), "nobody"), Net: "unix"},
+		&net.IPAddr{},
+	} {
+		_, err := process.Find(addr)
+		require.ErrorIs(t, err, process.ErrUnknown, "%v", addr)
+	}
+}
+
+func TestUsageGrows(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems do not tell")
+	}
+	before, err := process.Of(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, before.RSS, int64(1<<20))
+	for started := time.Now(); time.Since(started) < 10*time.Second; {
+		after, err := process.Of(os.Getpid())
+		require.NoError(t, err)
+		if after.CPU > before.CPU {
+			return
+		}
+	}
+	t.Fatal("ten seconds of work cost nothing")
+}
+
+func TestUsageOfNobody(t *testing.T) {
+	_, err := process.Of(1 << 30)
+	require.ErrorIs(t, err, process.ErrUnknown)
+}
+
+func TestMachine(t *testing.T) {
+	m := process.This()
+	require.NotEmpty(t, m.Processor)
+	require.Positive(t, m.Cores)
+	require.Contains(t, m.System, runtime.GOOS)
+	require.Equal(t, runtime.Version(), m.Go)
+}

@@ -1,0 +1,97 @@
+package loadgen
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// longest is the longest latency that is told apart from longer ones.
+const longest = 60 * time.Second
+
+// newHistogram returns a histogram of nanoseconds with three digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(longest), 3)
+}
+
+// recorder gathers what came back to the flows of one thread. A flow locks it for
+// each batch of replies, which nobody else wants but the live display.
+type recorder struct {
+	// completed counts every reply, warm-up included.
+	completed atomic.Int64
+
+	mu sync.Mutex
+	// tallies has one for each template; guarded by mu.
+	tallies []tally
+	// last is the instant of the last reply that counts; guarded by mu.
+	last int64
+}
+
+// tally is what came back to one template.
+type tally struct {
+	hist *hdrhistogram.Histogram
+	// errors counts error replies and malformed replies that do not look like the
+	// limiter's or show another limit. The first of each is kept.
+	errors, malformed          int64
+	firstError, firstMalformed string
+	allowed, denied, granted   int64
+}
+
+func newRecorder(templates int) *recorder {
+	r := &recorder{tallies: make([]tally, templates)}
+	for i := range r.tallies {
+		r.tallies[i].hist = newHistogram()
+	}
+	return r
+}
+
+// record notes a latency; the caller holds mu.
+func (r *recorder) record(command int, latency, now int64) {
+	_ = r.tallies[command].hist.RecordValue(min(max(latency, 1), int64(longest))) // within its range by construction
+	r.last = max(r.last, now)
+}
+
+// merge adds what from has gathered.
+func (t *tally) merge(from *tally) {
+	t.hist.Merge(from.hist)
+	t.errors += from.errors
+	t.malformed += from.malformed
+	t.allowed += from.allowed
+	t.denied += from.denied
+	t.granted += from.granted
+	if t.firstError == "" {
+		t.firstError = from.firstError
+	}
+	if t.firstMalformed == "" {
+		t.firstMalformed = from.firstMalformed
+	}
+}
+
+// Live is a glance at a run that is under way.
+type Live struct {
+	// Elapsed is the time since the measuring began: negative during warm-up.
+	Elapsed time.Duration
+	// Completed counts the replies so far, warm-up included, Measured those that
+	// the result is made of.
+	Completed, Measured int64
+	Denied, Errors      int64
+}
+
+// glance adds up the recorders.
+func glance(recorders []*recorder, elapsed time.Duration) Live {
+	live := Live{Elapsed: elapsed}
+	for _, r := range recorders {
+		live.Completed += r.completed.Load()
+		r.mu.Lock()
+		for i := range r.tallies {
+			t := &r.tallies[i]
+			live.Measured += t.hist.TotalCount()
+			live.Denied += t.denied
+			live.Errors += t.errors + t.malformed
+		}
+		r.mu.Unlock()
+	}
+	return live
+}

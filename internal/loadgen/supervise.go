@@ -1,0 +1,68 @@
+package loadgen
+
+import (
+	"context"
+	"time"
+)
+
+// supervise watches the run to its end.
+func (r *run) supervise(ctx context.Context, done <-chan error) error {
+	ticker := time.NewTicker(glanceEvery)
+	defer ticker.Stop()
+	cancelled := ctx.Done()
+	watch := watchdog{plan: r.plan, grace: int64(r.options.Grace), deadline: never, busy: !r.options.open()}
+	for {
+		select {
+		case err := <-done:
+			r.span = time.Since(r.started)
+			r.sampleAt(never)
+			r.after = r.usage()
+			return err
+		case <-cancelled:
+			cancelled = nil
+			r.plan.stopped.Store(true)
+		case <-ticker.C:
+		}
+		now := int64(time.Since(r.started))
+		r.sampleAt(now)
+		live := glance(r.recorders, time.Duration(now-r.plan.from))
+		if r.options.Progress != nil {
+			r.options.Progress(live)
+		}
+		if watch.giveUp(now, live.Completed) {
+			r.abandon()
+		}
+	}
+}
+
+// sampleAt takes the samples that are due at now.
+func (r *run) sampleAt(now int64) {
+	if !r.samples[0].taken && now >= r.plan.from {
+		r.samples[0] = r.sample()
+	}
+	if !r.samples[1].taken && r.plan.over(now) {
+		r.samples[1] = r.sample()
+	}
+}
+
+// watchdog decides when waiting for replies has no more sense.
+type watchdog struct {
+	plan  *plan
+	grace int64
+	// deadline is when it ends, from the instant on at which sending ended.
+	deadline int64
+	// busy says that something is in flight all the time.
+	busy bool
+	// completed is how many replies there were at the instant since.
+	completed, since int64
+}
+
+func (w *watchdog) giveUp(now, completed int64) bool {
+	if w.deadline == never && w.plan.over(now) {
+		w.deadline = now + w.grace
+	}
+	if completed != w.completed {
+		w.completed, w.since = completed, now
+	}
+	return now >= w.deadline || w.busy && now-w.since >= w.grace
+}

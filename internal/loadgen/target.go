@@ -1,0 +1,113 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Target is a server to drive.
+type Target struct {
+	// Name is how reports call it.
+	Name string
+	// Network is "tcp" or "unix", Address what to dial.
+	Network, Address string
+	// User and Password authenticate every connection, if there is a password.
+	User, Password string
+	// Database is selected where it is not 0.
+	Database int
+	// RESP3 switches connections to RESP3.
+	RESP3 bool
+	// PID is the server's process, 0 to look for it.
+	PID int
+}
+
+// ParseAddress reads host:port, a port alone, the path of a Unix socket, or a URL
+// (redis://[[user]:password@]host:port[/db], unix:path) into t.
+func (t *Target) ParseAddress(text string) error {
+	switch {
+	case strings.HasPrefix(text, "redis://"):
+		return t.parseURL(text)
+	case strings.HasPrefix(text, "unix:"):
+		t.Network, t.Address = "unix", strings.TrimPrefix(strings.TrimPrefix(text, "unix:"), "//")
+	case strings.ContainsRune(text, '/'):
+		t.Network, t.Address = "unix", text
+	case isDigits(text):
+		t.Network, t.Address = "tcp", net.JoinHostPort("127.0.0.1", text)
+	default:
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			return fmt.Errorf("reading the address %q: %w", text, err)
+		}
+		t.Network, t.Address = "tcp", text
+	}
+	return nil
+}
+
+func (t *Target) parseURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return errors.New("reading the address: it is not a URL") // its text may hold a password
+	}
+	t.Network, t.Address = "tcp", u.Host
+	if u.Port() == "" {
+		t.Address = net.JoinHostPort(u.Hostname(), "6379")
+	}
+	if u.User != nil {
+		t.User = u.User.Username()
+		t.Password, _ = u.User.Password()
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		if t.Database, err = strconv.Atoi(db); err != nil {
+			return errors.New("reading the address: the database is not a number")
+		}
+	}
+	return nil
+}
+
+// Dial opens a connection that is ready for commands.
+func (t *Target) Dial(ctx context.Context) (*Session, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, t.Network, t.Address)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", t.Name, err)
+	}
+	s := &Session{conn: conn}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // a socket that refuses it will fail below
+	}
+	if err := t.greet(s); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("opening a session with %s: %w", t.Name, err)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return s, nil
+}
+
+// greet authenticates, selects and switches the protocol as the target asks.
+func (t *Target) greet(s *Session) error {
+	var greetings [][]string
+	if t.Password != "" {
+		auth := []string{"AUTH"}
+		if t.User != "" {
+			auth = append(auth, t.User)
+		}
+		greetings = append(greetings, append(auth, t.Password))
+	}
+	if t.RESP3 {
+		greetings = append(greetings, []string{"HELLO", "3"})
+	}
+	if t.Database != 0 {
+		greetings = append(greetings, []string{"SELECT", strconv.Itoa(t.Database)})
+	}
+	for _, words := range greetings {
+		if _, err := s.Do(words...); err != nil {
+			return fmt.Errorf("%s: %w", words[0], err)
+		}
+	}
+	return nil
+}

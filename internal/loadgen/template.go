@@ -1,0 +1,233 @@
+package loadgen
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The widths of the fields that are written into an encoded command, in digits.
+const (
+	// DefaultKeyWidth is the width of {key} unless [Shape] says another.
+	DefaultKeyWidth = 12
+	// MaxKeyWidth is far above the digits of a number: the rest is zeros, which
+	// make keys of any length.
+	MaxKeyWidth = 1024
+	// seqWidth is the width of {seq}.
+	seqWidth = 16
+	// maxQuantities bounds how many values {q} can take: each is an encoded form.
+	maxQuantities = 1000
+	maxDataSize   = 1 << 20
+)
+
+// Shape says how the places of a template are filled.
+type Shape struct {
+	// KeyWidth is how many digits {key} has; 0 means [DefaultKeyWidth].
+	KeyWidth int
+	// MinQuantity and MaxQuantity bound {q}, which is drawn uniformly.
+	MinQuantity, MaxQuantity int64
+	// DataSize is the number of bytes of {data}.
+	DataSize int
+}
+
+func (s Shape) check() error {
+	switch {
+	case s.KeyWidth < 1 || s.KeyWidth > MaxKeyWidth:
+		return fmt.Errorf("the key's width must be between 1 and %d digits", MaxKeyWidth)
+	case s.MinQuantity > s.MaxQuantity || s.MaxQuantity-s.MinQuantity >= maxQuantities || s.MaxQuantity-s.MinQuantity < 0:
+		return fmt.Errorf("quantities must be a range of at most %d values", maxQuantities)
+	case s.DataSize < 0 || s.DataSize > maxDataSize:
+		return fmt.Errorf("the size of the data must be between 0 and %d bytes", maxDataSize)
+	}
+	return nil
+}
+
+// Template is a command line whose places are filled anew for every request:
+//
+//	{key}   the number of the key, of fixed width
+//	{q}     a quantity
+//	{seq}   a number that no other request of the run has
+//	{data}  filler bytes
+//
+// Words are separated by blanks; single and double quotes hold a word together,
+// and within double quotes the backslash escapes are Redis' own. Other braces are
+// left alone: they are hash tags.
+type Template struct {
+	text   string
+	weight int
+	words  []string
+	// forms are the encoded command, one for each quantity from Shape.MinQuantity
+	// on; a template without {q} has one.
+	forms []form
+	shape Shape
+	// quantities tells whether {q} occurs.
+	quantities bool
+	// limit is the limit that the command asks for, nil where it has none or none
+	// that can be checked.
+	limit *Limit
+}
+
+// form is an encoded command with zeros in the places of its numbers.
+type form struct {
+	bytes []byte
+	// keys and seqs are the offsets behind the last digit of each place.
+	keys, seqs []int
+}
+
+// ParseTemplate reads a command line, which may begin with a weight and a colon:
+// `3:GET user:{key}` is sent three times as often as one of weight 1.
+func ParseTemplate(text string, shape Shape) (*Template, error) {
+	if shape.KeyWidth == 0 {
+		shape.KeyWidth = DefaultKeyWidth
+	}
+	if err := shape.check(); err != nil {
+		return nil, err
+	}
+	t := &Template{text: strings.TrimSpace(text), weight: 1, shape: shape}
+	if digits, rest, ok := strings.Cut(t.text, ":"); ok && isDigits(digits) {
+		weight, err := strconv.Atoi(digits)
+		if err != nil || weight < 1 || weight > 1e6 {
+			return nil, fmt.Errorf("the weight in %q must be between 1 and 1000000", text)
+		}
+		t.weight, t.text = weight, strings.TrimSpace(rest)
+	}
+	var err error
+	if t.words, err = splitWords(t.text); err != nil {
+		return nil, fmt.Errorf("reading the command %q: %w", t.text, err)
+	}
+	if len(t.words) == 0 {
+		return nil, errors.New("a command line is empty")
+	}
+	t.quantities = slices.ContainsFunc(t.words, func(w string) bool { return strings.Contains(w, "{q}") })
+	last := shape.MinQuantity
+	if t.quantities {
+		last = shape.MaxQuantity
+	}
+	for q := shape.MinQuantity; q <= last; q++ {
+		t.forms = append(t.forms, t.encode(q))
+	}
+	t.limit, err = t.parseLimit()
+	if err != nil {
+		return nil, fmt.Errorf("the limit of %q: %w", t.text, err)
+	}
+	return t, nil
+}
+
+// String returns the command line without its weight.
+func (t *Template) String() string { return t.text }
+
+// Name returns the name of the command in upper case.
+func (t *Template) Name() string { return strings.ToUpper(t.words[0]) }
+
+// Limit returns the limit that the command asks for, nil where it has none that
+// can be checked.
+func (t *Template) Limit() *Limit { return t.limit }
+
+// encode returns the form of one quantity.
+func (t *Template) encode(quantity int64) form {
+	var f form
+	b := fmt.Appendf(nil, "*%d\r\n", len(t.words))
+	for _, word := range t.words {
+		pieces := splitPlaces(word)
+		size := 0
+		for i, p := range pieces {
+			switch p.text {
+			case "{key}":
+				pieces[i].fill = strings.Repeat("0", t.shape.KeyWidth)
+			case "{seq}":
+				pieces[i].fill = strings.Repeat("0", seqWidth)
+			case "{q}":
+				pieces[i].fill = strconv.FormatInt(quantity, 10)
+			case "{data}":
+				pieces[i].fill = strings.Repeat("x", t.shape.DataSize)
+			default:
+				pieces[i].fill = p.text
+			}
+			size += len(pieces[i].fill)
+		}
+		b = fmt.Appendf(b, "$%d\r\n", size)
+		for _, p := range pieces {
+			b = append(b, p.fill...)
+			switch p.text {
+			case "{key}":
+				f.keys = append(f.keys, len(b))
+			case "{seq}":
+				f.seqs = append(f.seqs, len(b))
+			}
+		}
+		b = append(b, "\r\n"...)
+	}
+	f.bytes = b
+	return f
+}
+
+// append adds the request for one key to dst. pick chooses among the quantities:
+// 0 is the smallest.
+func (t *Template) append(dst []byte, key, seq uint64, pick int) []byte {
+	f := &t.forms[pick]
+	start := len(dst)
+	dst = append(dst, f.bytes...)
+	for _, end := range f.keys {
+		putDigits(dst[start+end-t.shape.KeyWidth:start+end], key)
+	}
+	for _, end := range f.seqs {
+		putDigits(dst[start+end-seqWidth:start+end], seq)
+	}
+	return dst
+}
+
+// quantity returns what a pick stands for.
+func (t *Template) quantity(pick int) int64 { return t.shape.MinQuantity + int64(pick) }
+
+// putDigits writes n over the zeros at the end of place, and as many of its low
+// digits as there is room for.
+func putDigits(place []byte, n uint64) {
+	for i := len(place) - 1; n > 0 && i >= 0; i-- {
+		place[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// piece is a part of a word: a place or the text between places.
+type piece struct{ text, fill string }
+
+var places = []string{"{key}", "{q}", "{seq}", "{data}"}
+
+func splitPlaces(word string) []piece {
+	var pieces []piece
+	literal := 0
+	for i := 0; i < len(word); {
+		n := placeAt(word[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		if literal < i {
+			pieces = append(pieces, piece{text: word[literal:i]})
+		}
+		pieces = append(pieces, piece{text: word[i : i+n]})
+		i += n
+		literal = i
+	}
+	if literal < len(word) {
+		pieces = append(pieces, piece{text: word[literal:]})
+	}
+	return pieces
+}
+
+// placeAt returns the length of the place that s begins with, 0 if it begins
+// with none.
+func placeAt(s string) int {
+	for _, p := range places {
+		if strings.HasPrefix(s, p) {
+			return len(p)
+		}
+	}
+	return 0
+}

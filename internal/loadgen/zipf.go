@@ -1,0 +1,65 @@
+package loadgen
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// zipfKeys draws k from 0 to count-1 with a probability proportional to
+// (k+1)^-exponent, in constant time and memory, by rejection-inversion (Hörmann
+// and Derflinger, "Rejection-inversion to generate variates from monotone
+// discrete distributions", 1996). Unlike rand.Zipf it takes exponents of 1 and
+// below, where most measured traffic lies.
+//
+// The histogram of x^-exponent lies below the area between high and low under the
+// curve's integral; a point of that area is drawn and turned back into an x, which
+// is refused in the rare case that it lies outside the histogram.
+type zipfKeys struct {
+	r         *rand.Rand
+	exponent  float64
+	count     float64
+	high, low float64
+	// near is the distance from a whole number within which x needs no check.
+	near float64
+}
+
+func newZipf(r *rand.Rand, exponent float64, count uint64) *zipfKeys {
+	z := &zipfKeys{r: r, exponent: exponent, count: float64(count)}
+	z.high = z.integral(1.5) - 1
+	z.low = z.integral(z.count + 0.5)
+	z.near = 2 - z.inverse(z.integral(2.5)-z.density(2))
+	return z
+}
+
+func (z *zipfKeys) next() uint64 {
+	for {
+		area := z.low + z.r.Float64()*(z.high-z.low)
+		x := z.inverse(area)
+		k := min(max(math.Floor(x+0.5), 1), z.count)
+		if k-x <= z.near || area >= z.integral(k+0.5)-z.density(k) {
+			return uint64(k) - 1
+		}
+	}
+}
+
+func (z *zipfKeys) density(x float64) float64 { return math.Exp(-z.exponent * math.Log(x)) }
+
+// integral is that of density from 1 to x: (x^(1-s)-1)/(1-s), and log x at s = 1.
+func (z *zipfKeys) integral(x float64) float64 {
+	log := math.Log(x)
+	return log * ratio(math.Expm1, (1-z.exponent)*log)
+}
+
+// inverse is the x whose integral is area.
+func (z *zipfKeys) inverse(area float64) float64 {
+	t := max((1-z.exponent)*area, -1) // rounding must not lead out of the logarithm's domain
+	return math.Exp(area * ratio(math.Log1p, t))
+}
+
+// ratio returns f(t)/t for an f that is t near 0.
+func ratio(f func(float64) float64, t float64) float64 {
+	if math.Abs(t) < 1e-8 {
+		return 1 // off by t/2, far below what a draw can show
+	}
+	return f(t) / t
+}
