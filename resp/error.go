@@ -45,7 +45,7 @@ const (
 	ErrCommandTooBig   Error = "ERR Protocol error: too big request"
 )
 
-// The texts of the limiter commands (spec 4.8).
+// The texts of the limiter commands.
 const (
 	ErrNumkeys       Error = "ERR numkeys should be greater than 0"
 	ErrNumkeysArgs   Error = "ERR Number of keys can't be greater than number of args"
