@@ -1,0 +1,13 @@
+package server
+
+import (
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Stats is what the transport counts.
+func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
+
+// NewStore is what the server gives its engine, for engines that a test assembles.
+func NewStore(ks *keyspace.Keyspace) commands.Store { return newStore(ks) }

@@ -1,0 +1,351 @@
+package server_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// weaknesses lists what redcon's own server gets wrong, by number, with the test that
+// holds this server to better. The last column says why a row needs no more.
+var weaknesses = []struct {
+	id, fault string
+	test      func(*testing.T)
+	closed    string
+}{
+	{"R1", "a length that overflows ends the process", TestR01Lengths, ""},
+	{"R2", "a count that is never sent pins a core", TestR02Counts, ""},
+	{"R3", "lengths wrap around, have signs and zeros", TestR03Framing, ""},
+	{"R4", "a dripped command grows the stack", TestR04Drip, "no code recurses per read"},
+	{"R5", "inline words cost the square of their line", TestR05InlineWords, ""},
+	{"R6", "an inline line has no bound", TestR06InlineWithoutEnd, ""},
+	{"R7", "a pipeline out of step grows the buffer", TestR07MisalignedPipeline, ""},
+	{"R8", "one large command keeps its memory", TestR08LargeCommand, ""},
+	{"R9", "all replies of a batch pile up", TestR09LargeReplies, ""},
+	{"R10", "readers that never read are kept", TestR10NeverReading, ""},
+	{"R11", "one deadline for everything, fixed at accept", TestR11Deadlines, ""},
+	{"R12", "accept spins when descriptors run out", TestR12DescriptorsExhausted, ""},
+	{"R13", "a TLS handshake on the accepting goroutine", nil, "there is no TLS yet; plain connections are refused beside the accept loop, which TestO1TooManyClients covers"},
+	{"R14", "a TLS handshake without a deadline", nil, "there is no TLS yet"},
+	{"R15", "commands after QUIT run", TestR15AfterQuit, ""},
+	{"R16", "good commands before a bad one are lost", TestR16GoodBeforeBad, ""},
+	{"R17", "empty requests are errors", TestR17EmptyRequests, ""},
+	{"R18", "closing runs under a lock of the server", TestR18ClosingWaitsForNothing, "transports call Closed without a lock, and it never blocks"},
+	{"R19", "stopping cuts live connections", TestR19Drain, ""},
+	{"R20", "unknown names are repeated whole, HTTP is read on", TestR20CrossProtocol, ""},
+	{"R21", "the parser of single frames panics", TestR21OnlyProvenFrames, "package resp gives redcon only frames that its guard has proven, and tests that"},
+	{"R22", "three buffers for every connection", TestR22IdleConnection, ""},
+	{"R23", "RESP2 only, errors may forge replies", TestR23Replies, ""},
+}
+
+// TestWeaknesses keeps the list whole: every number is there once, in order, with a
+// test of that number or the reason why there is none.
+func TestWeaknesses(t *testing.T) {
+	require.Len(t, weaknesses, 23)
+	for i, w := range weaknesses {
+		require.Equal(t, fmt.Sprintf("R%d", i+1), w.id)
+		if w.test == nil {
+			require.NotEmpty(t, w.closed, w.id)
+			continue
+		}
+		name := runtime.FuncForPC(reflect.ValueOf(w.test).Pointer()).Name()
+		require.Contains(t, name, fmt.Sprintf(".TestR%02d", i+1))
+	}
+}
+
+const (
+	badMultibulk = "-ERR Protocol error: invalid multibulk length\r\n"
+	badBulk      = "-ERR Protocol error: invalid bulk length\r\n"
+)
+
+// edgeLengths are the numbers at which parsers break.
+var edgeLengths = []string{
+	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
+	"18446744073709551615", "18446744073709551617", "18446744073709551620", "99999999999999999999",
+	"2147483647", "2147483648", "4294967296", "3000000000", "1048577", "536870913",
+	"", "-", "+1", " 1", "1 ", "01", "-0", "00", "0x1", "1e3", "-2", "\x00", "1\x00", "١",
+}
+
+// TestR01Lengths: no length, of an argument or of a command, does more than end its
+// own connection.
+func TestR01Lengths(t *testing.T) {
+	for _, length := range edgeLengths {
+		for _, packet := range []string{"*1\r\n$" + length + "\r\n", "*" + length + "\r\n", "*" + length + "\r\n$" + length + "\r\nx\r\n"} {
+			feedAnything(t, packet)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 10_000 {
+		length := strconv.FormatInt(r.Int64()>>r.IntN(63)*int64(1-2*r.IntN(2)), 10) + strings.Repeat("9", r.IntN(3))
+		feedAnything(t, "*"+strconv.Itoa(1+r.IntN(3))+"\r\n$"+length+"\r\n"+strings.Repeat("x", r.IntN(8))+"\r\n$1\r\n")
+	}
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		witness := f.dial()
+		for _, packet := range []string{"*1\r\n$9223372036854775807\r\n", "*1\r\n$18446744073709551620\r\n", "*1\r\n$-2\r\n", "*1\r\n$1048577\r\n"} {
+			c := f.dial()
+			c.send(packet)
+			c.expect(badBulk)
+			c.expectEnd()
+			require.Equal(t, "+PONG\r\n", witness.do("PING"))
+		}
+	})
+}
+
+// feedAnything gives a fresh session a packet: whatever it makes of it, it does not
+// panic, and it answers with at most one error.
+func feedAnything(t *testing.T, packet string) {
+	t.Helper()
+	b := sharedBench(t)
+	session, farewell := b.server.Engine().Open(quietPeer{})
+	require.Empty(t, farewell)
+	turn := session.Feed(b.lane, []byte(packet), b.out[:0])
+	if turn.Next == transport.Close {
+		require.Contains(t, string(turn.Out), "-ERR Protocol error: ", "%q", packet)
+	}
+	require.NotContains(t, string(turn.Out), "internal error", "%q", packet)
+	session.Closed()
+}
+
+// TestR02Counts: a count that is too high is refused at sight, and one that is allowed
+// costs nothing before its arguments come.
+func TestR02Counts(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		for _, count := range []string{"9223372036854775807", "3000000000", "2147483648", "65537"} {
+			c := f.dial()
+			c.send("*" + count + "\r\n")
+			c.expect(badMultibulk)
+			c.expectEnd()
+		}
+		c := f.dial()
+		c.send("*65536\r\n$4\r\nECHO\r\n$1")
+		require.Equal(t, "+PONG\r\n", f.dial().do("PING"))
+	})
+	b := sharedBench(t)
+	session, _ := b.server.Engine().Open(quietPeer{})
+	head := []byte("*65536\r\n$4\r\nECHO\r\n$1")
+	allocated := allocatedBy(func() {
+		for range 1000 {
+			session.Feed(b.lane, head, b.out[:0])
+		}
+	})
+	require.Less(t, allocated, uint64(1<<20), "memory is taken as arguments come, not as they are announced")
+}
+
+// TestR03Framing: lengths are read as Redis reads them.
+func TestR03Framing(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		for _, count := range []string{"18446744073709551617", "+1", "01", "", " 1", "-", "1 ", "0x1", "4294967297"} {
+			c := f.dial()
+			c.send("*" + count + "\r\n$4\r\nPING\r\n")
+			c.expect(badMultibulk)
+			c.expectEnd()
+		}
+		for _, length := range []string{"18446744073709551620", "+4", "04", "", "-1", "-0", " 4"} {
+			c := f.dial()
+			c.send("*1\r\n$" + length + "\r\nPING\r\n")
+			c.expect(badBulk)
+			c.expectEnd()
+		}
+		c := f.dial()
+		c.send("*1\r\n:4\r\nPING\r\n")
+		c.expect("-ERR Protocol error: expected '$', got ':'\r\n")
+		c.expectEnd()
+	})
+}
+
+// TestR04Drip: a command that comes in 60,000 pieces costs no more than one that comes
+// at once.
+func TestR04Drip(t *testing.T) {
+	if testing.Short() {
+		t.Skip("60,000 packets take seconds under the race detector")
+	}
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		const size = 1_000_000
+		raw := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size))
+		stacks := stackBytes()
+		for i := 0; i < len(raw); i += 16 {
+			c.send(raw[i:min(i+16, len(raw))])
+		}
+		require.Len(t, c.reply(), size+len("$1000000\r\n\r\n"))
+		require.Less(t, stackBytes(), stacks+1<<20)
+		for _, b := range []byte("*1\r\n$4\r\nPING\r\nPING\r\n") {
+			c.send(string(b))
+		}
+		c.expect("+PONG\r\n", "+PONG\r\n")
+	})
+}
+
+// TestR05InlineWords: a line of 64 KiB with as many words as fit costs its words' heads
+// and no more.
+func TestR05InlineWords(t *testing.T) {
+	b := newBench(t)
+	line := []byte(strings.Repeat("a ", 32<<10-1) + "\r\n")
+	require.Contains(t, string(b.feed(line)), "-ERR unknown command 'a'")
+	allocated := allocatedBy(func() { b.feed(line) })
+	require.Less(t, allocated, uint64(1<<20))
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		c.send(strings.Repeat("a ", 32<<10-1) + "\r\nPING\r\n")
+		require.Contains(t, c.reply(), "-ERR unknown command 'a'")
+		c.expect("+PONG\r\n")
+	})
+}
+
+// TestR06InlineWithoutEnd: a line that does not end is cut where Redis cuts it.
+func TestR06InlineWithoutEnd(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		for _, size := range []int{64<<10 + 1, 512 << 10} {
+			c := f.dial()
+			go func() { _, _ = c.Write([]byte(strings.Repeat("x", size))) }() // cut short, as it should be
+			c.expect("-ERR Protocol error: too big inline request\r\n")
+			c.expectEnd()
+		}
+	})
+}
+
+// TestR07MisalignedPipeline: 32 MiB of commands, of which none begins where a read
+// does, pass through without the server holding more than at the start.
+func TestR07MisalignedPipeline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves 32 MiB")
+	}
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		packet := strings.Repeat("*1\r\n$4\r\nPING\r\n", 1<<10)
+		packet = packet[5:] + packet[:5] // every write ends five bytes into a command
+		const packets = 32 << 20 / (14 << 10)
+		c.send("*1\r\n$")
+		before := heapBytes()
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for range packets {
+				if _, err := c.Write([]byte(packet)); err != nil {
+					return
+				}
+			}
+		}()
+		for range packets << 10 {
+			c.expect("+PONG\r\n")
+		}
+		<-sent
+		require.Less(t, heapBytes(), before+2<<20)
+	})
+}
+
+// TestR08LargeCommand: the memory of large commands is given back although their
+// clients stay.
+func TestR08LargeCommand(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		before := heapBytes()
+		large := strings.Repeat("x", 1<<20-64)
+		for range 20 {
+			conn := dial(t, "tcp", f.addr)
+			conn.command("ECHO", large)
+			require.Len(t, conn.reply(), len(bulk(large)))
+			conn.r = nil
+		}
+		eventually(t, "the memory is back", func() bool { return heapBytes() < before+4<<20 })
+		c := f.dial()
+		c.send("*2\r\n$4\r\nECHO\r\n$1048577\r\n")
+		c.expect(badBulk)
+		c.expectEnd()
+	})
+}
+
+// TestR09LargeReplies: replies that nobody takes stop the commands behind them, so that
+// a small pipeline cannot fill the memory.
+func TestR09LargeReplies(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--write-timeout", "3600")
+		c := f.dial()
+		require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
+		want := len(c.do("COMMAND", "DOCS"))
+		before := heapBytes()
+		const n = 200
+		c.send(strings.Repeat("COMMAND DOCS\r\n", n))
+		witness := f.dial()
+		for range 200 {
+			require.Equal(t, "+PONG\r\n", witness.do("PING"))
+			require.LessOrEqual(t, f.Stats().Pending, int64(256<<10+64<<10+want))
+		}
+		eventually(t, "the kernel takes no more, and nothing piles up", func() bool {
+			out := f.Stats().BytesOut
+			return heapBytes() < before+2<<20 && f.Stats().BytesOut == out && f.Stats().Pending > 0
+		})
+		require.Less(t, f.Stats().BytesOut, int64(n*want), "all fitted into the kernel: the test shows nothing")
+		for range n {
+			require.Len(t, c.reply(), want)
+		}
+	})
+}
+
+// TestR10NeverReading: whoever takes nothing of its replies for a while is closed, and
+// what waited for it is dropped.
+func TestR10NeverReading(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--write-timeout", "1")
+		witness := f.dial()
+		before := heapBytes()
+		conns := make([]net.Conn, 50)
+		for i := range conns {
+			c := f.dial()
+			require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
+			c.send(strings.Repeat("COMMAND DOCS\r\n", 400))
+			conns[i] = c
+		}
+		eventually(t, "all are closed", func() bool { return witness.info("connected_clients") == "1" })
+		eventually(t, "the memory is back", func() bool { return heapBytes() < before+4<<20 })
+		runtime.KeepAlive(conns)
+	})
+}
+
+// TestR11Deadlines: idle, an unfinished command and missing authentication have
+// deadlines of their own, which reach connections that are open already.
+func TestR11Deadlines(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		admin, idle, partial := f.dial(), f.dial(), f.dial()
+		require.Equal(t, "+PONG\r\n", idle.do("PING"))
+		partial.send("PING\r\n*2\r\n$4\r\nECHO\r\n$5\r\nhe")
+		partial.expect("+PONG\r\n")
+
+		f.police(29 * time.Second)
+		partial.send("llo\r\n*1\r\n$4\r\nPI")
+		partial.expect(bulk("hello"))
+		f.police(29 * time.Second) // another command is unfinished now, since 29 s
+		require.Equal(t, "+PONG\r\n", admin.do("PING"))
+		f.police(time.Second)
+		partial.expectEnd()
+
+		require.Equal(t, "+OK\r\n", admin.do("CONFIG", "SET", "timeout", "60"))
+		require.Equal(t, "+PONG\r\n", idle.do("PING"))
+		f.police(59 * time.Second)
+		require.Equal(t, "+PONG\r\n", admin.do("PING"))
+		f.police(time.Second)
+		idle.expectEnd()
+		require.Equal(t, "+PONG\r\n", admin.do("PING"))
+	})
+}
+
+// police moves the clock and has the server look at its clients.
+func (f *fixture) police(d time.Duration) {
+	f.clock.Advance(d)
+	f.Engine().Police(f.clock.Now())
+}
