@@ -19,3 +19,6 @@ func (o ClockOptions) WithSources(wall, mono, boot func() int64) ClockOptions {
 	o.sources = &clockSources{wall: wall, mono: mono, boot: boot}
 	return o
 }
+
+// RaceDetector says whether the tests run under it.
+const RaceDetector = raceDetector
