@@ -91,3 +91,7 @@ check: fmt-check vet lint generate-check test race cross vuln ## Run everything 
 clean: ## Remove what make built
 	rm -rf bin coverage.out
 	$(GO) clean -testcache
+
+.PHONY: bench
+bench: ## Measure beside Redis and write docs/performance.md (BENCH_QUICK=1: a short look)
+	bash scripts/bench.sh

@@ -136,6 +136,15 @@ func (e *Entry) Latency() *hdrhistogram.Histogram {
 	return all
 }
 
+// Lag returns by how much the requests of all rounds missed their instants.
+func (e *Entry) Lag() *hdrhistogram.Histogram {
+	all := newHistogram()
+	for _, r := range e.Rounds {
+		all.Merge(r.Lag)
+	}
+	return all
+}
+
 // Faults returns what went wrong in any round, each sentence once.
 func (e *Entry) Faults() []string {
 	var faults []string

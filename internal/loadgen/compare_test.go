@@ -134,6 +134,20 @@ func TestSkippedChecks(t *testing.T) {
 	}
 }
 
+func TestKeysUsedOnce(t *testing.T) {
+	for line, held := range map[string]bool{"CL.THROTTLE k{seq} 4 1 60": true, "CL.THROTTLE k 4 1 60": false} {
+		o := load(t, line)
+		b := loadgen.NewBench(o)
+		for now := time.Duration(0); now < o.Duration; now += 100 * time.Millisecond {
+			b.Send(now)
+			require.NoError(t, b.Reply(now, fakeresp.Five(0, 5, 4, -1, 1)))
+		}
+		r := b.Result(o, o.Duration)
+		require.Equal(t, held, !r.Violated(), line)
+		require.Equal(t, held, strings.Contains(r.Checks[0].String(), "held by every call"), line)
+	}
+}
+
 func TestIdle(t *testing.T) {
 	target := targetAt(t, fakeresp.Start(t, func([]string) string { return "+OK\r\n" }))
 	target.PID = os.Getpid()

@@ -164,8 +164,7 @@ func (e *epollLane) send(now int64) error {
 		if !ok {
 			break
 		}
-		e.flows[i].enqueue(e.pace.next())
-		e.pace.take()
+		e.flows[i].follow(e.pace, now)
 		e.due = append(e.due, i)
 	}
 	for _, i := range e.due {

@@ -71,8 +71,7 @@ func (c *blockingFlow) loop() error {
 // is.
 func (c *blockingFlow) schedule(now int64) error {
 	for c.pace.next() <= now && !c.over(c.pace, now) && c.flow.left > 0 && c.flow.waiting.len() < maxWaiting {
-		c.flow.enqueue(c.pace.next())
-		c.pace.take()
+		c.flow.follow(c.pace, now)
 	}
 	until := min(max(c.pace.next(), now+int64(shortWait)), now+int64(longWait))
 	return c.conn.SetDeadline(c.started.Add(time.Duration(until)))

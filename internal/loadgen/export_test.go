@@ -83,8 +83,7 @@ func (b *Bench) Send(now time.Duration) {
 		return
 	}
 	for b.pace.next() <= int64(now) && !b.plan.over(b.pace.next()) {
-		b.flow.enqueue(b.pace.next())
-		b.pace.take()
+		b.flow.follow(b.pace, int64(now))
 	}
 }
 

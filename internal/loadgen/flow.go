@@ -79,6 +79,16 @@ func (f *flow) batch(now int64) {
 	}
 }
 
+// follow encodes the next request of an open loop.
+func (f *flow) follow(p *pace, now int64) {
+	at := p.next()
+	p.take()
+	if at >= f.plan.from {
+		f.rec.left(now - at)
+	}
+	f.enqueue(at)
+}
+
 // enqueue encodes one request that should leave at the instant at.
 func (f *flow) enqueue(at int64) {
 	if at >= f.plan.from {

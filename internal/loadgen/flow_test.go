@@ -48,6 +48,8 @@ func TestOpenLoopChargesAStallForEveryCommandItHeldUp(t *testing.T) {
 	o.Rate = 1000
 	r := stalling(t, o)
 	require.EqualValues(t, 2000, r.Count(), "the schedule goes on during the stall")
+	require.EqualValues(t, 2000, r.Lag.TotalCount())
+	require.LessOrEqual(t, r.Lag.Max(), int64(time.Millisecond), "the server's stall is not the generator's")
 	for percentile, want := range map[float64]time.Duration{
 		49: time.Millisecond, 75: 500 * time.Millisecond, 90: 800 * time.Millisecond, 99: 980 * time.Millisecond, 100: 1001 * time.Millisecond,
 	} {

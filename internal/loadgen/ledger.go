@@ -30,8 +30,8 @@ type ledger struct {
 	first   uint64
 	// granted holds the units of each key, counted from first.
 	granted []atomic.Int64
-	// most is the largest single grant, which is all that matters where no key is
-	// used twice.
+	// single tells that no key is used twice, so that largest, the largest single
+	// grant, is all that matters.
 	single  bool
 	largest atomic.Int64
 	// skipped says why nothing can be checked.
@@ -79,8 +79,8 @@ func newLedgers(m *Mix, keys KeySpec) []*ledger {
 
 func newLedger(t *Template, keys KeySpec) *ledger {
 	l := &ledger{limit: t.limit, text: t.text, pattern: t.keyPattern(), first: keys.First}
-	l.fixed = !strings.Contains(l.pattern, "{key}")
-	l.single = keys.Kind == KeyFlood && !l.fixed
+	l.single = strings.Contains(l.pattern, "{seq}") || keys.Kind == KeyFlood && strings.Contains(l.pattern, "{key}")
+	l.fixed = !l.single && !strings.Contains(l.pattern, "{key}")
 	return l
 }
 
@@ -133,7 +133,7 @@ type Check struct {
 	// Bound is the most that a key may have been granted within Span.
 	Bound int64         `json:"bound"`
 	Span  time.Duration `json:"span_ns"`
-	// Keys is how many keys were held against it, Most what the key had that was
+	// Keys is how many keys were held against it, 0 if no key was used twice; Most what the key had that was
 	// granted most, and Violations how many keys had more than the bound.
 	Keys       int   `json:"keys"`
 	Most       int64 `json:"most_granted"`
@@ -153,9 +153,14 @@ func (c Check) String() string {
 	switch {
 	case c.Skipped != "":
 		return fmt.Sprintf("%s: not checked: %s", c.Limit, c.Skipped)
+	case c.Violations > 0 && c.Keys == 0:
+		return fmt.Sprintf("%s: VIOLATED: a call was granted %d at once, at most %d may pass", c.Limit, c.Most, c.Bound)
 	case c.Violations > 0:
 		return fmt.Sprintf("%s: VIOLATED by %d of %d keys: key %d was granted %d in %v, at most %d may pass",
 			c.Limit, c.Violations, c.Keys, c.Worst[0].Key, c.Worst[0].Granted, c.Span.Round(time.Millisecond), c.Bound)
+	}
+	if c.Keys == 0 {
+		return fmt.Sprintf("%s: held by every call on a key of its own: at most %d granted, bound %d", c.Limit, c.Most, c.Bound)
 	}
 	return fmt.Sprintf("%s: held by %d keys: at most %d granted in %v, bound %d",
 		c.Limit, c.Keys, c.Most, c.Span.Round(time.Millisecond), c.Bound)
@@ -172,7 +177,7 @@ func (l *ledger) check(span time.Duration) Check {
 	if l.single {
 		// A key used once is a span of no length.
 		c.Bound, _ = l.limit.Bound(0)
-		c.Keys, c.Most = 1, l.largest.Load()
+		c.Most = l.largest.Load()
 		if c.Most > c.Bound {
 			c.Violations, c.Worst = 1, []Excess{{Granted: c.Most}}
 		}

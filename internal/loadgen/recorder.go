@@ -27,6 +27,9 @@ type recorder struct {
 	tallies []tally
 	// last is the instant of the last reply that counts; guarded by mu.
 	last int64
+	// lag is how much later than they should the requests of an open loop left;
+	// guarded by mu.
+	lag *hdrhistogram.Histogram
 }
 
 // tally is what came back to one template.
@@ -40,7 +43,7 @@ type tally struct {
 }
 
 func newRecorder(templates int) *recorder {
-	r := &recorder{tallies: make([]tally, templates)}
+	r := &recorder{tallies: make([]tally, templates), lag: newHistogram()}
 	for i := range r.tallies {
 		r.tallies[i].hist = newHistogram()
 	}
@@ -49,8 +52,20 @@ func newRecorder(templates int) *recorder {
 
 // record notes a latency; the caller holds mu.
 func (r *recorder) record(command int, latency, now int64) {
-	_ = r.tallies[command].hist.RecordValue(min(max(latency, 1), int64(longest))) // within its range by construction
+	add(r.tallies[command].hist, latency)
 	r.last = max(r.last, now)
+}
+
+// left notes by how much a request missed its instant.
+func (r *recorder) left(lag int64) {
+	r.mu.Lock()
+	add(r.lag, lag)
+	r.mu.Unlock()
+}
+
+// add records a time, which is held at the ends of the histogram's range.
+func add(h *hdrhistogram.Histogram, nanoseconds int64) {
+	_ = h.RecordValue(min(max(nanoseconds, 1), int64(longest))) // in range by construction
 }
 
 // merge adds what from has gathered.

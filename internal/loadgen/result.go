@@ -21,6 +21,10 @@ type Result struct {
 	Commands []CommandResult
 	// Latency holds those of all commands, in nanoseconds.
 	Latency *hdrhistogram.Histogram
+	// Lag is by how much the requests of an open loop missed their instants, in
+	// nanoseconds: what the generator itself adds to the latencies. It is empty for
+	// a closed loop.
+	Lag *hdrhistogram.Histogram
 	// NextKey is the first key number that a flood did not use.
 	NextKey uint64
 	// Unanswered counts the requests that were still waiting when it was given up,
@@ -117,7 +121,7 @@ func (r *run) result() *Result {
 	o := r.options
 	res := &Result{
 		Target: r.target.Name, Address: r.target.Address, Server: r.version, Options: *o, Started: r.started,
-		Latency: newHistogram(), MemoryBefore: r.before.RSS, MemoryAfter: r.after.RSS,
+		Latency: newHistogram(), Lag: newHistogram(), MemoryBefore: r.before.RSS, MemoryAfter: r.after.RSS,
 	}
 	last := r.plan.from
 	for i, t := range o.Mix.templates {
@@ -132,6 +136,9 @@ func (r *run) result() *Result {
 			Errors: all.errors, Malformed: all.malformed, FirstError: all.firstError, FirstMalformed: all.firstMalformed,
 			Limiter: t.limit != nil, Allowed: all.allowed, Denied: all.denied, Granted: all.granted,
 		})
+	}
+	for _, rec := range r.recorders {
+		res.Lag.Merge(rec.lag)
 	}
 	res.Elapsed = time.Duration(last - r.plan.from)
 	if n := r.samples[1].completed - r.samples[0].completed; n > 0 && r.pid != 0 && r.samples[0].taken {

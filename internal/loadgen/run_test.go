@@ -138,6 +138,7 @@ func TestFloodCatchesOverAdmission(t *testing.T) {
 	r, err := loadgen.Run(t.Context(), targetAt(t, fakeresp.Start(t, generous)), o)
 	require.NoError(t, err)
 	require.True(t, r.Violated(), "no key may have 6 at once")
+	require.Contains(t, r.Checks[0].String(), "granted 6 at once, at most 5 may pass")
 	require.EqualValues(t, 1012, r.NextKey, "each connection has used its own")
 }
 
@@ -266,7 +267,7 @@ func TestParseAddress(t *testing.T) {
 		require.NoError(t, got.ParseAddress(text), text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "host", "redis://:s3cret@h:x/", "redis://h/a:s3cret"} {
+	for _, text := range []string{"", "host", "host:", "host:http", "redis://:s3cret@h:x/", "redis://h/a:s3cret"} {
 		var got loadgen.Target
 		err := got.ParseAddress(text)
 		require.Error(t, err, text)

@@ -40,8 +40,12 @@ func (t *Target) ParseAddress(text string) error {
 	case isDigits(text):
 		t.Network, t.Address = "tcp", net.JoinHostPort("127.0.0.1", text)
 	default:
-		if _, _, err := net.SplitHostPort(text); err != nil {
+		_, port, err := net.SplitHostPort(text)
+		if err != nil {
 			return fmt.Errorf("reading the address %q: %w", text, err)
+		}
+		if !isDigits(port) {
+			return fmt.Errorf("reading the address %q: the port is not a number", text)
 		}
 		t.Network, t.Address = "tcp", text
 	}

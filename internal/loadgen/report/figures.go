@@ -8,7 +8,7 @@ import (
 
 // grids returns the tables of a report, without those that have nothing to say.
 func (r *Report) grids() []grid {
-	all := []grid{r.figures(), r.latencies(), r.ratios(), r.mixes(), r.decisions(), r.memory()}
+	all := []grid{r.figures(), r.latencies(), r.lags(), r.ratios(), r.mixes(), r.decisions(), r.memory()}
 	kept := all[:0]
 	for _, g := range all {
 		if len(g.rows) > 0 {
@@ -49,6 +49,26 @@ func (r *Report) latencies() grid {
 			row = append(row, figure(micros(h.ValueAtPercentile(p.value))))
 		}
 		g.rows = append(g.rows, append(row, count(float64(above(e, thresholds[0]))), count(float64(above(e, thresholds[1])))))
+	}
+	return g
+}
+
+// lags says how well the generator kept the schedule of an open loop.
+func (r *Report) lags() grid {
+	g := grid{title: "How late commands left, in µs: the generator's own share of the latency", head: []string{"target"}}
+	for _, p := range percentiles {
+		g.head = append(g.head, p.name)
+	}
+	for _, e := range r.Entries {
+		h := e.Lag()
+		if h.TotalCount() == 0 {
+			continue
+		}
+		row := []string{e.Name}
+		for _, p := range percentiles {
+			row = append(row, figure(micros(h.ValueAtPercentile(p.value))))
+		}
+		g.rows = append(g.rows, row)
 	}
 	return g
 }

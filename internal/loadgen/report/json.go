@@ -41,6 +41,7 @@ type jsonTarget struct {
 	CPU         *loadgen.Spread    `json:"cpu_us_per_command,omitempty"`
 	LatencyUS   map[string]float64 `json:"latency_us"`
 	MeanUS      float64            `json:"latency_mean_us"`
+	LagUS       map[string]float64 `json:"lag_us,omitempty"`
 	Over        map[string]int64   `json:"over"`
 	Curve       []point            `json:"curve"`
 	Checks      []loadgen.Check    `json:"checks,omitempty"`
@@ -110,6 +111,9 @@ func target(e *loadgen.Entry) jsonTarget {
 		Name: e.Name, Loop: "closed", PerSecond: e.Of(loadgen.PerSecond), CPU: known(e.Of(loadgen.CPU)),
 		LatencyUS: quantiles(h), MeanUS: thousandths(h.Mean() / 1e3), Over: make(map[string]int64), Curve: curve(h),
 		Checks: e.Checks(), Faults: e.Faults(),
+	}
+	if lag := e.Lag(); lag.TotalCount() > 0 {
+		t.LagUS = quantiles(lag)
 	}
 	for _, d := range thresholds {
 		t.Over[d.String()] = above(e, d)

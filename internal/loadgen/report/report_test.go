@@ -36,7 +36,7 @@ func result(t *testing.T, target, command string, n int, slowest, cpu time.Durat
 	require.NoError(t, h.RecordValue(int64(slowest)*50))
 	return &loadgen.Result{
 		Target: target, Address: "127.0.0.1:6379", Server: "redis 7.0.15", Started: started, Elapsed: time.Second, CPU: cpu,
-		Latency: h, MemoryBefore: 10e6, MemoryAfter: 66e6,
+		Latency: h, Lag: hdrhistogram.New(1, int64(time.Minute), 3), MemoryBefore: 10e6, MemoryAfter: 66e6,
 		Options: loadgen.Options{
 			Mix: mix, Keys: loadgen.KeySpec{Kind: loadgen.KeyUniform, Count: 1000}, Connections: 50, Threads: 2, Pipeline: 32,
 			Duration: time.Second, Warmup: 100 * time.Millisecond, Seed: 1,
@@ -68,6 +68,7 @@ func sample(t *testing.T) *report.Report {
 	flood := &loadgen.Entry{Name: "flood", Rounds: []*loadgen.Result{result(t, "flood", "SET {key} x", 1_000_000, time.Millisecond, 0)}}
 	o := &flood.Rounds[0].Options
 	o.Keys, o.Warmup, o.Count, o.Rate = loadgen.KeySpec{Kind: loadgen.KeyFlood}, 0, 1_000_000, 60_000
+	require.NoError(t, flood.Rounds[0].Lag.RecordValues(700, 1_000_000))
 	second := flood.Rounds[0].Commands[0]
 	second.Command, second.Weight = "GET {key}", 2
 	flood.Rounds[0].Commands = append(flood.Rounds[0].Commands, second)
