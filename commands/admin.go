@@ -159,12 +159,12 @@ func memoryStats(c *Ctx) {
 }
 
 func memoryUsage(c *Ctx) {
-	if len(c.Args) > 3 {
-		if len(c.Args) != 5 || !isWord(c.Args[3], "SAMPLES") {
+	for rest := c.Args[3:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) < 2 || !isWord(rest[0], "SAMPLES") {
 			c.Fail(resp.ErrSyntax)
 			return
 		}
-		n, ok := parseInt(c.Args[4])
+		n, ok := parseInt(rest[1])
 		if !ok {
 			c.Fail(resp.ErrNotInteger)
 			return
@@ -196,8 +196,12 @@ func slowlogCommand() *Command {
 }
 
 func slowlogGet(c *Ctx) {
-	if len(c.Args) > 2 {
-		if n, ok := parseInt(c.Args[2]); !ok || n < -1 || len(c.Args) > 3 {
+	if len(c.Args) > 3 {
+		c.Fail(subcommandSyntax(c))
+		return
+	}
+	if len(c.Args) == 3 {
+		if n, ok := parseInt(c.Args[2]); !ok || n < -1 {
 			c.Fail("ERR count should be greater than or equal to -1")
 			return
 		}
@@ -238,6 +242,10 @@ func aclCommand() *Command {
 }
 
 func aclCat(c *Ctx) {
+	if len(c.Args) > 3 {
+		c.Fail(subcommandSyntax(c))
+		return
+	}
 	if len(c.Args) == 2 {
 		c.W.Array(len(categoryNames))
 		for _, n := range categoryNames {

@@ -217,18 +217,22 @@ var absentFields = []string{"sub", "psub", "ssub", "qbuf", "qbuf-free", "argv-me
 // clientUnblock ends a wait: with the answer that its timeout would have given,
 // or, with ERROR, with an error.
 func clientUnblock(c *Ctx) {
-	id, ok := parseInt(c.Args[2])
-	if !ok {
-		c.Fail(resp.ErrNotInteger)
+	if len(c.Args) > 4 {
+		c.Fail(subcommandSyntax(c))
 		return
 	}
 	withError := false
 	if len(c.Args) > 3 {
 		withError = isWord(c.Args[3], "ERROR")
-		if len(c.Args) > 4 || !withError && !isWord(c.Args[3], "TIMEOUT") {
+		if !withError && !isWord(c.Args[3], "TIMEOUT") {
 			c.Fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 			return
 		}
+	}
+	id, ok := parseInt(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
 	}
 	if s := c.engine.clients.get(id); s != nil && s.interrupt(withError) {
 		c.W.Int(1)

@@ -58,7 +58,7 @@ func configSet(c *Ctx) {
 	}
 	pairs := make([][2]string, 0, len(args)/2)
 	for ; len(args) > 0; args = args[2:] {
-		pairs = append(pairs, [2]string{strings.ToLower(string(args[0])), string(args[1])})
+		pairs = append(pairs, [2]string{string(args[0]), string(args[1])})
 	}
 	if err := c.engine.opts.Settings.Set(pairs); err != "" {
 		c.Fail(err)

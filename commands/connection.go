@@ -74,7 +74,11 @@ func selectDB(c *Ctx) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	if n < 0 || n >= int64(c.engine.Limits().Databases) {
+	switch {
+	case n != int64(int32(n)):
+		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
+		return
+	case n < 0 || n >= int64(c.engine.Limits().Databases):
 		c.Fail(resp.ErrDBIndex)
 		return
 	}

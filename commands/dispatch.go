@@ -134,6 +134,13 @@ func unknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(echo(name, maxEcho)) + "'. Try " + upper(container) + " HELP.")
 }
 
+// subcommandSyntax is what Redis says of a subcommand with words too many, where it
+// counts them itself.
+func subcommandSyntax(c *Ctx) resp.Error {
+	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(echo(c.Args[1], maxEcho)) +
+		"'. Try " + upper(c.Cmd.parent.Name) + " HELP.")
+}
+
 // echo returns at most n bytes of b, up to its first NUL, as C prints strings.
 func echo(b []byte, n int) []byte {
 	if len(b) > n {

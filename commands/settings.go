@@ -11,7 +11,7 @@ type Settings interface {
 	// Get returns the names, in lower case, and current values of every parameter
 	// that match accepts, in the order of their table.
 	Get(match func(name string) bool) (pairs [][2]string)
-	// Set changes all of the given parameters or none.
+	// Set changes all of the given parameters, in any case, or none.
 	Set(pairs [][2]string) resp.Error
 }
 

@@ -188,7 +188,7 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 	c.mu.Lock()
 	parsed := make(map[int]string, len(pairs))
 	for _, p := range pairs {
-		i, ok := c.byName[p[0]]
+		i, ok := c.byName[strings.ToLower(p[0])]
 		if !ok {
 			c.mu.Unlock()
 			return resp.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
