@@ -63,7 +63,7 @@ func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
 		w.endAfter(st, timeout)
 	}
 	if first {
-		w.tryAfter(st, d.RetryAfter)
+		w.tryAfter(st, w.retryAfter(st, d))
 	}
 	c.Park(w.parked)
 }
@@ -95,6 +95,16 @@ func (w *wait) tryAfter(st Store, d time.Duration) {
 	w.nextTry = st.AfterFunc(d, w.wake)
 }
 
+// retryAfter is when there may be room: when the decision says, or when the key
+// expires, which EXPIRE may have made earlier than the limiter itself knows.
+func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
+	at, has, _ := st.Expiry(w.ref[0].DB, w.ref[0].Key)
+	if !has {
+		return d.RetryAfter
+	}
+	return min(d.RetryAfter, at.Sub(st.Now()))
+}
+
 // attempt decides for the first in the queue. Whether there is room is looked at
 // before the answer is claimed, so that whoever ends the wait meanwhile finds it
 // unclaimed, and nothing is charged that nobody is told of.
@@ -115,7 +125,7 @@ func (w *wait) attempt(st Store) {
 	d, err := w.look(st)
 	if err == nil && d.Refused != 0 && d.RetryAfter != limit.NoRetry {
 		goesOn = true
-		w.tryAfter(st, d.RetryAfter)
+		w.tryAfter(st, w.retryAfter(st, d))
 		return
 	}
 	if !w.parked.claim() {

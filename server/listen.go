@@ -56,7 +56,7 @@ func (s *Server) listenTCP(addresses []string, port string) error {
 		if open > 0 && port == "0" {
 			break
 		}
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
+		l, err := listenConfig().Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 		if err != nil {
 			if optional && missingAddress(err) {
 				continue
@@ -73,6 +73,14 @@ func (s *Server) listenTCP(addresses []string, port string) error {
 		return fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
 	}
 	return nil
+}
+
+// listenConfig is plain TCP: the multipath form that Go prefers does not pass the
+// options of a listener on to what it accepts.
+func listenConfig() *net.ListenConfig {
+	c := &net.ListenConfig{}
+	c.SetMultipathTCP(false)
+	return c
 }
 
 // missingAddress reports whether the machine lacks the address or its family.
