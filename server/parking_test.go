@@ -1,21 +1,214 @@
 package server_test
 
 import (
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestSkippedReplyOfSlowCommand: the silence that CLIENT REPLY SKIP asks for covers
-// the reply of a command that parks, too.
-func TestSkippedReplyOfSlowCommand(t *testing.T) {
+// TestSlowCommandsKeepOrder: commands that run beside the loops do not let those behind
+// them in the pipeline overtake.
+func TestSlowCommandsKeepOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		c.send("CLIENT REPLY SKIP\r\nFLUSHALL\r\nPING a\r\n")
+		f := start(t, kind)
+		var all sync.WaitGroup
+		for i := range 8 {
+			c := f.dial()
+			all.Go(func() {
+				key := fmt.Sprintf("own:%d", i)
+				one := "CL.THROTTLE " + key + " 9 1 3600\r\nKEYS " + key + "\r\nPING a\r\nSCAN 0 COUNT 100000 MATCH " + key + "\r\nDBSIZE\r\nSELECT 5\r\nFLUSHDB\r\nSELECT 0\r\nPING b\r\n"
+				c.send(strings.Repeat(one, 20))
+				for n := range int64(20) {
+					first := c.reply()
+					if n < 10 {
+						require.Contains(t, first, fmt.Sprintf("*5\r\n:0\r\n:10\r\n:%d\r\n", 9-n))
+					}
+					c.expect(array(bulk(key)), bulk("a"), array(bulk("0"), array(bulk(key))))
+					require.Regexp(t, `^:\d+\r\n$`, c.reply())
+					c.expect("+OK\r\n", "+OK\r\n", "+OK\r\n", bulk("b"))
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestClosedGateParksEverybody: nothing runs while the gate is closed, and all that came
+// meanwhile runs in order when it opens.
+func TestClosedGateParksEverybody(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		conns := make([]*client, 16)
+		for i := range conns {
+			conns[i] = f.dial()
+			require.Equal(t, "+PONG\r\n", conns[i].do("PING"))
+		}
+		gate := f.Keyspace().Gate()
+		in := f.Stats().BytesIn
+		for round := range 20 {
+			require.True(t, gate.Close(nil))
+			sent := 0
+			for i, c := range conns {
+				packet := fmt.Sprintf("PING %d\r\nKEYS none\r\nPING %d\r\n", i, round)
+				sent += len(packet)
+				c.send(packet)
+			}
+			in += int64(sent)
+			eventually(t, "all is received", func() bool { return f.Stats().BytesIn == in })
+			out := f.Stats().BytesOut
+			f.Engine().Police(f.clock.Now())
+			require.Equal(t, out, f.Stats().BytesOut, "somebody was answered behind a closed gate")
+			gate.Open()
+			for i, c := range conns {
+				c.expect(bulk(fmt.Sprint(i)), "*0\r\n", bulk(fmt.Sprint(round)))
+			}
+		}
+	})
+}
+
+// TestGateUnderLoad: a gate that keeps closing loses nobody's wake-up.
+func TestGateUnderLoad(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		gate := f.Keyspace().Gate()
+		stop, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if gate.Close(nil) {
+						gate.Open()
+					}
+				}
+			}
+		}()
+		var all sync.WaitGroup
+		for range 8 {
+			c := f.dial()
+			all.Go(func() {
+				for range 200 {
+					c.send("PING\r\nFLUSHALL\r\nPING\r\n")
+					c.expect("+PONG\r\n", "+OK\r\n", "+PONG\r\n")
+				}
+			})
+		}
+		all.Wait()
+		close(stop)
+		<-ended
+	})
+}
+
+// TestKillWhateverItDoes: CLIENT KILL ends idle, waiting, slow-reading and gated clients,
+// and what they were doing.
+func TestKillWhateverItDoes(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--write-timeout", "3600")
+		admin := f.dial()
+		idle, blocked, slow, partial, watching := f.dial(), f.dial(), f.dial(), f.dial(), f.dial()
+		require.Equal(t, "+PONG\r\n", idle.do("PING"))
+		require.Equal(t, five(0, 1, 0, -1, 60), admin.do("SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
+		blocked.send("SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n")
+		slow.send(strings.Repeat("COMMAND DOCS\r\n", 1000))
+		partial.send("PING\r\n*2\r\n$4\r\nECHO\r\n$10\r\nhal")
+		partial.expect("+PONG\r\n")
+		require.Equal(t, "+OK\r\n", watching.do("WATCH", "k"))
+		eventually(t, "the blocked one waits", func() bool { return f.Keyspace().Waiting() == 1 })
+		eventually(t, "the slow one is stuck", func() bool { return f.Stats().Pending > 0 })
+		require.Equal(t, "6", admin.info("connected_clients"))
+		require.Equal(t, "1", admin.info("blocked_clients"))
+
+		require.Equal(t, ":5\r\n", admin.do("CLIENT", "KILL", "TYPE", "normal"))
+		for _, c := range []*client{idle, blocked, partial, watching} {
+			c.expectEnd()
+		}
+		eventually(t, "all are gone", func() bool { return admin.info("connected_clients") == "1" })
+		require.Zero(t, f.Keyspace().Waiting())
+		require.Zero(t, f.clock.Timers())
+
+		again := f.dial()
+		addr := again.LocalAddr().String()
+		require.Equal(t, "+PONG\r\n", again.do("PING"))
+		require.Equal(t, "+OK\r\n", admin.do("CLIENT", "KILL", addr))
+		again.expectEnd()
+		require.Equal(t, "-ERR No such client\r\n", admin.do("CLIENT", "KILL", addr))
+		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "ID", "4711"))
+		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "TYPE", "pubsub"))
+		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "ADDR", admin.LocalAddr().String()))
+		require.Equal(t, ":1\r\n", admin.do("CLIENT", "KILL", "LADDR", f.addr, "SKIPME", "no"))
+		admin.expectEnd()
+	})
+}
+
+// TestKillArguments: what CLIENT KILL makes of bad arguments, in Redis' words.
+func TestKillArguments(t *testing.T) {
+	c := start(t, "goroutine").dial()
+	for args, want := range map[string]string{
+		"KILL":                   "-ERR wrong number of arguments for 'client|kill' command\r\n",
+		"KILL ID":                "-ERR No such client\r\n",
+		"KILL ID 0":              "-ERR client-id should be greater than 0\r\n",
+		"KILL ID x":              "-ERR client-id should be greater than 0\r\n",
+		"KILL ID 1 ADDR":         "-ERR syntax error\r\n",
+		"KILL TYPE bogus":        "-ERR Unknown client type 'bogus'\r\n",
+		"KILL USER bogus":        "-ERR No such user 'bogus'\r\n",
+		"KILL SKIPME bogus":      "-ERR syntax error\r\n",
+		"KILL BOGUS x":           "-ERR syntax error\r\n",
+		"UNBLOCK x":              "-ERR value is not an integer or out of range\r\n",
+		"UNBLOCK 1 MAYBE":        "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n",
+		"UNBLOCK 99":             ":0\r\n",
+		"UNBLOCK 1":              ":0\r\n",
+		"SETNAME a\x01b":         "-ERR Client names cannot contain spaces, newlines or special characters.\r\n",
+		"SETINFO LIB-NAME \x01":  "-ERR LIB-NAME cannot contain spaces, newlines or special characters.\r\n",
+		"SETINFO lib-x y":        "-ERR Unrecognized option 'lib-x'\r\n",
+		"REPLY maybe":            "-ERR syntax error\r\n",
+		"MAINT_NOTIFICATIONS ON": "-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n",
+		"CACHING YES":            "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled\r\n",
+		"LIST TYPE bogus":        "-ERR Unknown client type 'bogus'\r\n",
+		"LIST ID x":              "-ERR Invalid client ID\r\n",
+		"LIST BOGUS":             "-ERR syntax error\r\n",
+		"LIST ID 4711":           "$0\r\n\r\n",
+		"NO-EVICT maybe":         "-ERR syntax error\r\n",
+	} {
+		require.Equal(t, want, c.do(append([]string{"CLIENT"}, strings.Split(args, " ")...)...), args)
+	}
+}
+
+// TestClientReply: ON, OFF and SKIP, with commands that answer at once, fail, park or
+// are queued.
+func TestClientReply(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		c := f.dial()
+		for packet, want := range map[string][]string{
+			"CLIENT REPLY SKIP\r\nPING\r\nPING a\r\n":                                                                    {bulk("a")},
+			"CLIENT REPLY SKIP\r\nCLIENT REPLY SKIP\r\nPING\r\nPING a\r\n":                                               {bulk("a")},
+			"CLIENT REPLY SKIP\r\nNOSUCH\r\nPING a\r\n":                                                                  {bulk("a")},
+			"CLIENT REPLY SKIP\r\nGET\r\nPING a\r\n":                                                                     {bulk("a")},
+			"CLIENT REPLY SKIP\r\nFLUSHALL\r\nPING a\r\n":                                                                {bulk("a")},
+			"CLIENT REPLY SKIP\r\nCLIENT REPLY ON\r\nPING a\r\n":                                                         {"+OK\r\n", bulk("a")},
+			"CLIENT REPLY OFF\r\nPING\r\nKEYS *\r\nNOSUCH\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\nPING a\r\n": {"+OK\r\n", bulk("a")},
+			"CLIENT REPLY OFF\r\nSW.ALLOW x 1 60 1 BLOCK 0\r\nMULTI\r\nPING\r\nEXEC\r\nCLIENT REPLY ON\r\n":              {"+OK\r\n"},
+			"CLIENT REPLY SKIP\r\nMULTI\r\nPING\r\nEXEC\r\n":                                                             {"+QUEUED\r\n", array("+PONG\r\n")},
+			"CLIENT REPLY OFF\r\nRESET\r\nPING\r\n":                                                                      {"+RESET\r\n", "+PONG\r\n"},
+		} {
+			c.send(packet)
+			c.expect(want...)
+		}
+		// A wait that is answered, skipped.
+		require.Equal(t, five(0, 1, 0, -1, 1), c.do("TB.ACQUIRE", "b", "1", "1", "1"))
+		c.send("CLIENT REPLY SKIP\r\nTB.ACQUIRE b 1 1 1 1 BLOCK 0\r\nPING a\r\n")
+		eventually(t, "it waits", func() bool { return f.clock.Timers() == 1 })
+		f.clock.Advance(time.Second)
 		c.expect(bulk("a"))
-		c.send("CLIENT REPLY OFF\r\nKEYS *\r\nSW.ALLOW k 1 60 1 BLOCK 0\r\nNOSUCH\r\nPING\r\nCLIENT REPLY ON\r\nFLUSHDB\r\nPING b\r\n")
-		c.expect("+OK\r\n", "+OK\r\n", bulk("b"))
+		// Even what ends the connection is silent.
+		c.send("CLIENT REPLY OFF\r\nPING\r\n*x\r\n")
+		c.expectEnd()
 	})
 }
 
@@ -28,10 +221,10 @@ func TestLateHelloSwitchesProtocol(t *testing.T) {
 		for range 10 {
 			require.Contains(t, c.do("AUTH", "wrong"), "-WRONGPASS")
 		}
-		c.send("HELLO 3 AUTH default sesame\r\nGET nothing\r\n")
+		c.send("HELLO 3 AUTH default sesame SETNAME me\r\nGET nothing\r\nCLIENT GETNAME\r\n")
 		eventually(t, "the attempt waits", func() bool { return f.clock.Timers() == 1 })
 		f.clock.Advance(time.Second)
 		require.Contains(t, c.reply(), "%7\r\n")
-		c.expect("_\r\n")
+		c.expect("_\r\n", bulk("me"))
 	})
 }

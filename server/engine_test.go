@@ -1,0 +1,292 @@
+package server_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// engine is a command layer that a test has put together itself, behind sockets: it
+// knows its sessions, and its store may misbehave.
+type engine struct {
+	*commands.Engine
+	clock *clocktest.Clock
+	ks    *keyspace.Keyspace
+	log   *logBuffer
+	addr  string
+	t     testing.TB
+
+	mu       sync.Mutex
+	sessions []*commands.Session // in the order they came
+}
+
+// startEngine serves an engine whose stores are passed through wrap.
+func startEngine(t testing.TB, kind string, wrap func(commands.Store) commands.Store) *engine {
+	t.Helper()
+	e := &engine{clock: clocktest.New(epoch), log: &logBuffer{}, t: t}
+	e.ks = keyspace.New(keyspace.Options{Clock: e.clock})
+	began := time.Now()
+	log := slog.New(slog.NewTextHandler(e.log, nil))
+	e.Engine = commands.NewEngine(commands.Options{
+		NewStore:  func() commands.Store { return wrap(server.NewStore(e.ks)) },
+		Stopwatch: func() time.Duration { return time.Since(began) },
+		Now:       e.clock.Now,
+		Settings:  server.DefaultConfig(),
+		Log:       log,
+	})
+	tr, err := transport.New(transport.Kind(kind), e, transport.DefaultLimits(), 2, log)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	e.addr = l.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- tr.Serve(l) }()
+	t.Cleanup(func() {
+		e.Drain()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, tr.Shutdown(ctx))
+		require.NoError(t, <-served)
+		e.Close()
+	})
+	return e
+}
+
+// Open implements transport.Handler: it remembers the session.
+func (e *engine) Open(p transport.Peer) (transport.Session, []byte) {
+	session, farewell := e.Engine.Open(p)
+	if s, ok := session.(*commands.Session); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.sessions = append(e.sessions, s)
+	}
+	return session, farewell
+}
+
+func (e *engine) session(i int) *commands.Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sessions[i]
+}
+
+func (e *engine) dial() *client { return dial(e.t, "tcp", e.addr) }
+
+// TestPushesComeBetweenReplies: what other goroutines say to a client arrives whole and
+// between replies, also while it is parked.
+func TestPushesComeBetweenReplies(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
+		c := e.dial()
+		require.Equal(t, five(0, 1, 0, -1, 60), c.do("SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
+		session := e.session(0)
+		const push = ">2\r\n+news\r\n:1\r\n"
+		c.send("SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\nPING\r\n")
+		eventually(t, "it waits", func() bool { return e.ks.Waiting() == 1 })
+		session.Push([]byte(push))
+		c.expect(push)
+		e.clock.Advance(time.Minute)
+		c.expect(five(0, 1, 0, -1, 60), "+PONG\r\n")
+
+		const pushes = 500
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range pushes {
+					session.Push([]byte(push))
+				}
+			})
+		}
+		all.Go(func() { c.send(strings.Repeat("ECHO 0123456789\r\n", 2000)) })
+		seen, echoes := 0, 0
+		for seen < 4*pushes || echoes < 2000 {
+			switch got := c.reply(); got {
+			case push:
+				seen++
+			case bulk("0123456789"):
+				echoes++
+			default:
+				require.Fail(t, "neither a push nor a reply", "%q", got)
+			}
+		}
+		all.Wait()
+		require.Equal(t, "+PONG\r\n", c.do("PING"))
+	})
+}
+
+// TestPushesBeyondAllBounds: a client that takes nothing is cut off before what others
+// want to tell it fills the memory.
+func TestPushesBeyondAllBounds(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
+		c := e.dial()
+		require.Equal(t, "+PONG\r\n", c.do("PING"))
+		gate := e.ks.Gate()
+		require.True(t, gate.Close(nil))
+		defer gate.Open()
+		push := []byte("+" + strings.Repeat("x", 1<<20) + "\r\n")
+		for range 200 {
+			e.session(0).Push(push)
+		}
+		_, err := c.r.ReadString('\x00') // nothing has one: this reads to the end
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "timeout")
+	})
+}
+
+// faulty panics for keys that begin with "panic" once it is armed, the way a store with
+// a bug would: inside deciding.
+type faulty struct {
+	commands.Store
+	// fuse is how many calls pass before one does not; all do with never, none with
+	// always.
+	fuse *atomic.Int64
+}
+
+const (
+	never  = -1
+	always = -2
+)
+
+func (f *faulty) fail(key []byte) {
+	if !strings.HasPrefix(string(key), "panic") {
+		return
+	}
+	if n := f.fuse.Load(); n == always || n >= 0 && f.fuse.Add(-1) < 0 {
+		panic("canary: a bug in the store")
+	}
+}
+
+func (f *faulty) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error) {
+	f.fail(key)
+	return f.Store.Throttle(db, key, q, quantity)
+}
+
+func (f *faulty) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
+	f.fail(key)
+	return f.Store.Allow(db, key, c)
+}
+
+func (f *faulty) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
+	f.fail(key)
+	return f.Store.Acquire(db, key, c)
+}
+
+func (f *faulty) Flush(int) { f.fail([]byte("panic")) }
+
+const internalError = "-ERR internal error\r\n"
+
+// TestPanicEndsOneClient: a bug that panics is answered with an error and costs one
+// connection. Nobody else is harmed, no lock is left held, no key's waiters are stuck.
+func TestPanicEndsOneClient(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		var fuse atomic.Int64
+		e := startEngine(t, kind, func(st commands.Store) commands.Store { return &faulty{st, &fuse} })
+		witness := e.dial()
+		packets := map[string][]string{
+			"CL.THROTTLE panic 1 1 1\r\n":           nil,
+			"SW.ALLOW panic 1 60 1 BLOCK 0\r\n":     nil,
+			"TB.ACQUIRE panic 1 60 1 1 BLOCK 0\r\n": nil,
+			"FLUSHDB\r\n":                           nil,
+			"MULTI\r\nCL.THROTTLE a 1 1 1\r\nCL.THROTTLE panic 1 1 1\r\nEXEC\r\n": {"+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n"},
+			"MULTI\r\nKEYS *\r\nFLUSHDB\r\nEXEC\r\n":                              {"+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n"},
+			"WATCH a\r\nMULTI\r\nTB.ACQUIRE panic 1 1 1\r\nEXEC\r\n":              {"+OK\r\n", "+OK\r\n", "+QUEUED\r\n"},
+		}
+		for packet, before := range packets {
+			fuse.Store(always)
+			c := e.dial()
+			c.send("PING\r\n" + packet + "PING\r\n")
+			c.expect("+PONG\r\n")
+			c.expect(before...)
+			c.expect(internalError)
+			c.expectEnd()
+			e.requireSound(witness)
+		}
+		require.Equal(t, strconv.Itoa(len(packets)), witness.info("internal_errors"))
+		require.NotContains(t, e.log.String(), "canary")
+	})
+}
+
+// requireSound wants every lock to be free, as a transaction over all keys needs them,
+// and nobody to wait.
+func (e *engine) requireSound(witness *client) {
+	e.t.Helper()
+	witness.send("MULTI\r\nDBSIZE\r\nCL.THROTTLE other 9 1 1 0\r\nEXEC\r\n")
+	witness.expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n")
+	require.Contains(e.t, witness.reply(), "*2\r\n:")
+	eventually(e.t, "nobody waits", func() bool { return e.ks.Waiting() == 0 })
+}
+
+// TestPanicBesideTheLoops: the same for what runs when a wait ends.
+func TestPanicBesideTheLoops(t *testing.T) {
+	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
+	endings := map[string]func(e *engine, admin *client, id string){
+		"its time comes": func(e *engine, _ *client, _ string) { e.clock.Advance(time.Minute) },
+		"it is unblocked": func(_ *engine, admin *client, id string) {
+			require.Equal(t, ":1\r\n", admin.do("CLIENT", "UNBLOCK", id))
+		},
+		"the server stops": func(e *engine, _ *client, _ string) { e.Drain() },
+	}
+	eachTransport(t, func(t *testing.T, kind string) {
+		for name, end := range endings {
+			var fuse atomic.Int64
+			fuse.Store(never)
+			e := startEngine(t, kind, func(st commands.Store) commands.Store { return &faulty{st, &fuse} })
+			admin, window, bucket := e.dial(), e.dial(), e.dial()
+			admin.send("SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST\r\nTB.ACQUIRE panic:b 1 1 60\r\n")
+			admin.expect(five(0, 1, 0, -1, 60), five(0, 1, 0, -1, 60))
+			ids := []string{window.id(), bucket.id()}
+			window.send(block + "PING\r\n")
+			bucket.send("TB.ACQUIRE panic:b 1 1 60 1 BLOCK 0\r\nPING\r\n")
+			eventually(t, "both wait", func() bool { return e.clock.Timers() == 2 })
+			fuse.Store(always)
+			for i, c := range []*client{window, bucket} {
+				end(e, admin, ids[i])
+				c.expect(internalError)
+				c.expectEnd()
+			}
+			e.requireSound(admin)
+			require.Zero(t, e.clock.Timers(), name)
+		}
+	})
+}
+
+// TestPanicOfTheFirstLetsTheNextIn: whoever comes behind a client that was lost that way
+// becomes the first.
+func TestPanicOfTheFirstLetsTheNextIn(t *testing.T) {
+	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
+	eachTransport(t, func(t *testing.T, kind string) {
+		var fuse atomic.Int64
+		fuse.Store(never)
+		e := startEngine(t, kind, func(st commands.Store) commands.Store { return &faulty{st, &fuse} })
+		admin, first, second := e.dial(), e.dial(), e.dial()
+		require.Equal(t, five(0, 1, 0, -1, 60), admin.do("SW.ALLOW", "panic", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
+		first.send(block)
+		eventually(t, "one waits", func() bool { return e.ks.Waiting() == 1 })
+		second.send(block)
+		eventually(t, "both wait", func() bool { return e.ks.Waiting() == 2 })
+		fuse.Store(1) // looking passes, charging does not
+		e.clock.Advance(time.Minute)
+		first.expect(internalError)
+		first.expectEnd()
+		second.expect(five(0, 1, 0, -1, 60))
+		e.requireSound(admin)
+	})
+}
