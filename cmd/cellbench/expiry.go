@@ -18,6 +18,7 @@ func runExpiry(ctx context.Context, args []string, stdout, stderr io.Writer) (in
 	o.set.StringVar(&e.Foreground, "foreground", "CL.THROTTLE foreground:{key} 15 30 60", "`command` that is sent meanwhile")
 	o.set.Float64Var(&e.Rate, "rate", 20_000, "commands per second of the foreground")
 	o.set.IntVar(&e.Connections, "c", 50, "connections of the foreground")
+	o.set.DurationVar(&e.Before, "before", time.Second, "how long before the instant to start it")
 	o.set.DurationVar(&e.Tail, "tail", 4*time.Second, "how long to watch after the instant")
 	o.set.BoolVar(&o.markdown, "markdown", false, "print a Markdown table")
 	if err := o.parse(args); err != nil {

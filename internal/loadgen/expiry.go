@@ -18,11 +18,11 @@ type ExpiryOptions struct {
 	Command string
 	Lead    time.Duration
 	// Foreground is sent at Rate over Connections meanwhile, to keys of its own,
-	// from a second before the instant until Tail after it.
+	// from the time Before the instant until Tail after it.
 	Foreground           string
 	Rate                 float64
 	Connections, Threads int
-	Tail                 time.Duration
+	Before, Tail         time.Duration
 	// Shape is that of both commands.
 	Shape Shape
 }
@@ -113,7 +113,7 @@ func (e *expiry) fill(ctx context.Context) error {
 	if err := e.each(ctx, expire); err != nil {
 		return fmt.Errorf("setting the expiry: %w", err)
 	}
-	if time.Until(e.instant) < time.Second {
+	if time.Until(e.instant) < e.options.Before {
 		return fmt.Errorf("the keys expire before the foreground can start: a lead of %v is too short", e.options.Lead)
 	}
 	e.result.Full = e.memory()
@@ -153,7 +153,7 @@ func (e *expiry) foreground(ctx context.Context, d time.Duration) (*Result, erro
 
 // watch runs the foreground around the instant and asks how many keys are left.
 func (e *expiry) watch(ctx context.Context) error {
-	if err := pause(ctx, time.Until(e.instant)-time.Second); err != nil {
+	if err := pause(ctx, time.Until(e.instant)-e.options.Before); err != nil {
 		return err
 	}
 	type outcome struct {
@@ -162,7 +162,7 @@ func (e *expiry) watch(ctx context.Context) error {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		r, err := e.foreground(ctx, time.Second+e.options.Tail)
+		r, err := e.foreground(ctx, e.options.Before+e.options.Tail)
 		done <- outcome{r, err}
 	}()
 	counted := e.count(ctx)

@@ -14,6 +14,22 @@ type Machine struct {
 	Go        string `json:"go"`
 }
 
+// describe reads /proc/cpuinfo, which lists the cores that a pinned program cannot
+// use, too.
+func (m *Machine) describe(cpuinfo string) {
+	cores := 0
+	for line := range strings.Lines(cpuinfo) {
+		name, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(name) {
+		case "processor":
+			cores++
+		case "model name":
+			m.Processor = strings.TrimSpace(value)
+		}
+	}
+	m.Cores = max(m.Cores, cores)
+}
+
 // This returns the machine that the program runs on.
 func This() Machine {
 	m := Machine{
@@ -21,12 +37,7 @@ func This() Machine {
 		System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
 	}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				m.Processor = strings.TrimSpace(value)
-				break
-			}
-		}
+		m.describe(string(text))
 	}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.System += " " + strings.TrimSpace(string(release))

@@ -73,3 +73,11 @@ func TestMachine(t *testing.T) {
 	require.Contains(t, m.System, runtime.GOOS)
 	require.Equal(t, runtime.Version(), m.Go)
 }
+
+func TestMachineCountsCoresItMayNotUse(t *testing.T) {
+	m := process.Machine{Processor: "amd64", Cores: 1}
+	m.Describe("processor\t: 0\nmodel name\t: Some CPU\n\nprocessor\t: 1\nmodel name\t: Some CPU\n")
+	require.Equal(t, process.Machine{Processor: "Some CPU", Cores: 2}, m)
+	m.Describe("")
+	require.Equal(t, 2, m.Cores)
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -82,15 +83,18 @@ func latencyChart(entries []*loadgen.Entry) (string, error) {
 	return svg(p, chartHeight)
 }
 
-// newPlot returns a plot whose labels leave room for a reader's font, which may be
-// wider than the one that the plot is laid out for.
+// newPlot returns a plot that is laid out for a font as wide as Arial, which the
+// page asks for: the charts do not bring their own.
 func newPlot() *plot.Plot {
 	p := plot.New()
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Tick.Label.Font.Size = vg.Points(9)
-		axis.Label.TextStyle.Font.Size = vg.Points(10)
+	sans := func(f *font.Font, size float64) {
+		f.Variant, f.Size = "Sans", vg.Points(size)
 	}
-	p.Legend.TextStyle.Font.Size = vg.Points(10)
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		sans(&axis.Tick.Label.Font, 9)
+		sans(&axis.Label.TextStyle.Font, 10)
+	}
+	sans(&p.Legend.TextStyle.Font, 10)
 	return p
 }
 
@@ -176,7 +180,7 @@ func cpuChart(entries []*loadgen.Entry) (string, error) {
 		return "", nil
 	}
 	p.NominalY(names...)
-	return svg(p, vg.Inch+barHeight*vg.Length(len(entries)))
+	return svg(p, 0.7*vg.Inch+barHeight*vg.Length(len(entries)))
 }
 
 // errorBar is the spread of one bar.
