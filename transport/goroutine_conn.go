@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -164,11 +165,28 @@ func (c *goConn) readInto(buf []byte) (n int, err error) {
 	return n, err
 }
 
+// handshakeTimeout is how long a client may take over the TLS handshake.
+const handshakeTimeout = 5 * time.Second
+
+// handshake completes that of a TLS connection before anything can interrupt a
+// read: an interrupted handshake is the end of its connection.
+func (c *goConn) handshake() bool {
+	secure, ok := c.nc.(interface {
+		HandshakeContext(ctx context.Context) error
+	})
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	return secure.HandshakeContext(ctx) == nil
+}
+
 // serve is the life of a connection.
 func (c *goConn) serve() {
 	defer c.g.unregister(c)
-	next := Read
-	for c.ready(next) {
+	next, shaken := Read, c.handshake()
+	for shaken && c.ready(next) {
 		var ok bool
 		if next, ok = c.feed(); !ok {
 			break
