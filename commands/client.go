@@ -189,8 +189,8 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 		b = append(append(append(append(b, ' '), key...), '='), value...)
 	}
 	b = strconv.AppendInt(append(b, "id="...), s.id, 10)
-	word("addr", s.addr)
-	word("laddr", s.laddr)
+	word("addr", s.addr())
+	word("laddr", s.laddr())
 	word("name", name)
 	num("age", int64(now.Sub(s.created).Seconds()))
 	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
@@ -245,7 +245,7 @@ func clientUnblock(c *Ctx) {
 func clientKill(c *Ctx) {
 	if len(c.Args) == 3 {
 		addr := string(c.Args[2])
-		if c.kill(func(s *Session) bool { return s.addr == addr }) == 0 {
+		if c.kill(func(s *Session) bool { return s.addr() == addr }) == 0 {
 			c.Fail("ERR No such client")
 			return
 		}
@@ -325,6 +325,6 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 func (f *killFilter) matches(s *Session) bool {
 	return !f.nobody &&
 		(f.id == 0 || f.id == s.id) &&
-		(f.addr == nil || bytes.Equal(f.addr, []byte(s.addr))) &&
-		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.laddr)))
+		(f.addr == nil || bytes.Equal(f.addr, []byte(s.addr()))) &&
+		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.laddr())))
 }

@@ -104,7 +104,7 @@ func (l *Lane) reject(c *Ctx, e resp.Error) {
 func (l *Lane) unknown(c *Ctx) {
 	if resp.IsCrossProtocol(c.Args[0]) {
 		c.S.closing = true
-		l.engine.log.Warn("closed a connection that speaks HTTP", "client", c.S.addr)
+		l.engine.log.Warn("closed a connection that speaks HTTP", "client", c.S.addr())
 		return
 	}
 	l.engine.errors.Add(1)

@@ -95,7 +95,6 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		return nil, w.Buf
 	}
 	s := &Session{engine: e, peer: p, created: e.opts.Now()}
-	s.addr, s.laddr = endpoints(p)
 	s.setProtocol(2)
 	if e.passwordSet() {
 		s.lock(s.created)

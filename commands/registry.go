@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/transport"
 )
 
 // registry knows every open session.
@@ -71,10 +70,11 @@ func (e *Engine) Police(now limit.Instant) {
 	}
 }
 
-// endpoints returns both ends of a connection as CLIENT LIST shows them.
-func endpoints(p transport.Peer) (remote, local string) {
-	return endpoint(p.RemoteAddr(), p.LocalAddr()), endpoint(p.LocalAddr(), nil)
-}
+// addr is the client's end of the connection as CLIENT LIST shows it. It is asked
+// for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.
+func (s *Session) addr() string { return endpoint(s.peer.RemoteAddr(), s.peer.LocalAddr()) }
+
+func (s *Session) laddr() string { return endpoint(s.peer.LocalAddr(), nil) }
 
 // endpoint formats an address; that of a unix socket is its path and port 0, and
 // a nameless one borrows the path of the other end.

@@ -17,8 +17,6 @@ type Session struct {
 	guard  resp.Guard
 
 	id      int64
-	addr    string // fixed at Open, as CLIENT LIST shows it
-	laddr   string
 	created limit.Instant
 
 	proto     int  // 2 or 3
