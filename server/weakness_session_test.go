@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -169,8 +170,8 @@ func TestR18ClosingWaitsForNothing(t *testing.T) {
 			fresh.send("PING\r\n")
 			require.NoError(t, fresh.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 			_, err := fresh.r.ReadByte()
-			timeout, isTimeout := err.(net.Error)
-			return isTimeout && timeout.Timeout() // parked, not refused
+			var timeout net.Error
+			return errors.As(err, &timeout) && timeout.Timeout() // parked, not refused
 		})
 		gate.Open()
 		require.NoError(t, fresh.SetReadDeadline(time.Now().Add(patience)))
