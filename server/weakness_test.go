@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"reflect"
@@ -195,7 +196,10 @@ func TestR05InlineWords(t *testing.T) {
 	b := newBench(t)
 	line := []byte(strings.Repeat("a ", 32<<10-1) + "\r\n")
 	require.Contains(t, string(b.feed(line)), "-ERR unknown command 'a'")
-	allocated := allocatedBy(func() { b.feed(line) })
+	allocated := uint64(math.MaxUint64)
+	for range 5 { // others in this process allocate too: the least is the line's own
+		allocated = min(allocated, allocatedBy(func() { b.feed(line) }))
+	}
 	require.Less(t, allocated, uint64(1<<20))
 	eachTransport(t, func(t *testing.T, kind string) {
 		c := start(t, kind).dial()
