@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,6 +176,9 @@ func (c *Ctx) replyDecision(d limit.Decision, err error, millis bool) {
 	c.fail = err != nil
 	if err == nil {
 		c.decided(c.Args[1], &d)
+	} else if errors.Is(err, limit.ErrNotKept) {
+		c.Fail(errNotKept)
+		return
 	}
 	writeDecision(c.W, d, err, millis)
 }

@@ -66,6 +66,9 @@ func (c *Command) hasLongKey(args [][]byte) bool {
 // stores change state only when all is decided.
 func (l *Lane) run(c *Ctx) {
 	cmd := c.Cmd
+	if l.journal != nil && l.refused(c) {
+		return
+	}
 	l.count(cmd)
 	if l.sample--; l.sample > 0 {
 		cmd.Run(c)

@@ -25,6 +25,8 @@ type Options struct {
 	Settings Settings
 	// Process is what INFO says of the process; nil leaves those fields out.
 	Process Process
+	// Persistence keeps effects; nil keeps nothing.
+	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.
 	Stop func()
 	// Log receives what an operator should know; nil discards it.
@@ -81,9 +83,6 @@ func (e *Engine) Table() *Table { return e.table }
 
 // NewLane returns scratch for a feeding goroutine.
 func (e *Engine) NewLane() transport.Lane { return e.newLane() }
-
-// Durable reports that nothing has to be waited for: this store keeps no log.
-func (e *Engine) Durable(uint64, transport.Peer) bool { return true }
 
 // Open admits a connection or refuses it with a farewell.
 func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {

@@ -12,7 +12,11 @@ func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	l.w = resp.Writer{Buf: out, Proto: s.proto}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
-	t := transport.Turn{Out: l.w.Buf, Consumed: consumed, Next: next}
+	barrier := uint64(0)
+	if l.journal != nil {
+		barrier = l.keep()
+	}
+	t := transport.Turn{Out: l.w.Buf, Consumed: consumed, Barrier: barrier, Next: next}
 	l.w.Buf = nil
 	return t
 }
@@ -73,6 +77,10 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 	s.closing = s.closing || p.broken
 	s.parked.Store(nil)
 	s.hush(&l.w, mark)
+	if l.journal != nil {
+		l.answered = s.engine.opts.Persistence.Position()
+		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
+	}
 	return true
 }
 
@@ -134,6 +142,9 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 		return s.rest(p)
 	}
 	s.hush(&l.w, mark)
+	if l.journal != nil {
+		l.noteEffect(mark)
+	}
 	switch {
 	case s.closing, len(l.w.Buf)-mark > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close

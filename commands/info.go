@@ -160,6 +160,12 @@ func human(n int64) string {
 }
 
 func infoPersistence(w *infoWriter) {
+	if p := w.e.opts.Persistence; p != nil {
+		for _, f := range p.Info() {
+			w.str(f.Name, f.Value)
+		}
+		return
+	}
 	w.int("loading", 0)
 	w.int("async_loading", 0)
 	w.int("rdb_changes_since_last_save", 0)

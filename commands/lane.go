@@ -40,6 +40,12 @@ type Lane struct {
 	refusals                 int // of this batch
 	untilCall                int
 
+	// What is written down of effects; journal is nil where nothing is.
+	journal  recording
+	effects  uint64        // records seen so far
+	owed     []effectReply // of this batch
+	answered uint64        // the position that a parked command's reply waits for
+
 	counts []counter // by command id
 	hits   atomic.Int64
 	misses atomic.Int64
@@ -52,6 +58,9 @@ func (e *Engine) newLane() *Lane {
 		counts: make([]counter, len(e.table.all)),
 		args:   make([][]byte, 0, aheadArgs),
 		sample: sampleEvery,
+	}
+	if e.opts.Persistence != nil {
+		l.journal, _ = l.Store.(recording)
 	}
 	l.ctx = Ctx{Lane: l, W: &l.w}
 	e.lanesMu.Lock()
@@ -73,6 +82,9 @@ type Ctx struct {
 // Fail replies with an error and counts the call as failed.
 func (c *Ctx) Fail(e resp.Error) {
 	c.fail = true
+	if e == errNotKept {
+		e = misconf(c.engine.opts.Persistence.Fault())
+	}
 	c.W.Error(e)
 }
 

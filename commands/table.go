@@ -30,6 +30,7 @@ func families() [][]*Command {
 		clientCommands(),
 		introspectCommands(),
 		infoCommands(),
+		saveCommands(),
 		configCommands(),
 		adminCommands(),
 	}

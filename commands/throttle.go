@@ -63,5 +63,6 @@ var storeErrors = []struct {
 	{limit.ErrOverflow, resp.ErrOverflow},
 	{limit.ErrRateTooHigh, resp.ErrRateTooHigh},
 	{limit.ErrFull, resp.ErrOOM},
+	{limit.ErrNotKept, errNotKept},
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 }

@@ -20,6 +20,11 @@ func (v *View) detach(from, to int) (tables []table) {
 		all.add(i)
 	}
 	defer v.releaseHere(v.holdHere(&all))
+	if v.ks.journal != nil {
+		for db := from; db < to; db++ {
+			v.recorder.flush(db)
+		}
+	}
 	for i := range v.ks.shards {
 		s := v.lockAt(i)
 		for db := from; db < to; db++ {

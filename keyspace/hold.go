@@ -68,6 +68,9 @@ func (v *View) Release() {
 		return
 	}
 	v.holding = false
+	if len(v.recorder.buf) > 0 {
+		v.commit()
+	}
 	v.held.each(func(i int) { v.ks.shards[i].mu.Unlock() })
 	v.held = shardSet{}
 }

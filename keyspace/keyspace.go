@@ -39,6 +39,7 @@ type Keyspace struct {
 	arena    *arena // nil if newTable is a test's
 	mem      memory
 	gate     Gate
+	journal  Journal // nil keeps nothing
 
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu

@@ -22,6 +22,9 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d li
 		return limit.Decision{}, err
 	}
 	if next, write := gcra.DecideInto(&d, tat, v.now, q, quantity); write {
+		if v.refuses() {
+			return limit.Decision{}, limit.ErrNotKept
+		}
 		err = s.putCell(&p, key, next)
 	}
 	return d, err
@@ -40,6 +43,9 @@ func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision,
 	if err := decideWindow(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
 	}
+	if plan.Action != slidingwindow.Keep && v.refuses() {
+		return limit.Decision{}, limit.ErrNotKept
+	}
 	return plan.Decision, v.applyWindow(s, &p, key, plan, c.Quantity < 0)
 }
 
@@ -55,6 +61,9 @@ func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision,
 	plan := &v.bucket
 	if err := decideBucket(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
+	}
+	if plan.Action != tokenbucket.Keep && v.refuses() {
+		return limit.Decision{}, limit.ErrNotKept
 	}
 	return plan.Decision, v.applyBucket(s, &p, key, plan)
 }
@@ -75,6 +84,10 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 	err := concurrency.Decide(leaseMode(p.e.Kind), p.e.Value, p.e.Expiry, v.now, c, plan)
 	if err != nil {
 		return limit.Decision{}, err
+	}
+	if plan.Action != concurrency.Keep && v.refuses() {
+		plan.Member = nil
+		return limit.Decision{}, limit.ErrNotKept
 	}
 	switch plan.Action {
 	case concurrency.Store:

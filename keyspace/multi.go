@@ -171,6 +171,9 @@ func (v *View) decideCell(e *Entry, c *Clause, plan *clausePlan, as manner) (d l
 // applyAll stores what was planned, or nothing if memory is full and one of the
 // keys would be new.
 func (v *View) applyAll(db int, clauses []Clause) error {
+	if v.refuses() && v.changesAny(clauses) {
+		return limit.ErrNotKept
+	}
 	if v.ks.mem.full() {
 		for i := range clauses {
 			if _, p := v.findClause(db, i, &clauses[i]); p.old == None && v.plans[i].stores(&clauses[i], v.now) {
@@ -185,6 +188,20 @@ func (v *View) applyAll(db int, clauses []Clause) error {
 		}
 	}
 	return nil
+}
+
+// changesAny reports whether the plans have any effect.
+func (v *View) changesAny(clauses []Clause) bool {
+	for i := range clauses {
+		plan := &v.plans[i]
+		switch c := &clauses[i]; {
+		case c.Window != nil && plan.window.Action != slidingwindow.Keep,
+			c.Bucket != nil && plan.bucket.Action != tokenbucket.Keep,
+			c.Quota != nil && plan.write:
+			return true
+		}
+	}
+	return false
 }
 
 // stores reports whether the plan would make a key that does not exist.

@@ -4,7 +4,8 @@ import "github.com/cellserver/cellserver/limit"
 
 // This file is the only one that changes tables. Each function is one effect on
 // one key (or on a database), happens under the lock of the shard, and tells those
-// who watch the key or wait for it. A log of effects belongs exactly here.
+// who watch the key or wait for it, and the journal. What time does is not recorded:
+// an effect carries its expiry.
 
 // put makes e what key holds. Only a new key can be refused, with limit.ErrFull.
 func (s *shard) put(p *place, key []byte, e Entry) error {
@@ -18,6 +19,9 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
 		d.count.add(p.old, p.oldExpiry, -1)
 		d.count.add(e.Kind, e.Expiry, 1)
+	}
+	if s.recorder != nil {
+		s.recorder.put(p.db, key, &e)
 	}
 	d.t.store(p.r, e)
 	s.touched(p.db, key)
@@ -52,6 +56,9 @@ func (s *shard) insert(p *place, key []byte, e Entry) error {
 		return limit.ErrFull
 	}
 	d.count.add(e.Kind, e.Expiry, 1)
+	if s.recorder != nil {
+		s.recorder.put(p.db, key, &e)
+	}
 	s.touched(p.db, key)
 	return nil
 }
@@ -69,12 +76,18 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
 	d.count.add(e.Kind, e.Expiry, 1)
+	if s.recorder != nil {
+		s.recorder.put(p.db, key, &e)
+	}
 	d.t.store(p.r, e)
 	s.touched(p.db, key)
 }
 
 // remove deletes a live key.
 func (s *shard) remove(p *place, key []byte) {
+	if s.recorder != nil {
+		s.recorder.remove(p.db, key)
+	}
 	s.touched(p.db, key)
 	s.freed(p.db, key)
 	s.drop(p)

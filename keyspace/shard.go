@@ -25,6 +25,8 @@ type shard struct {
 	sweepDB int   // the database that the next sweep goes on with
 	scratch [8]byte
 	ks      *Keyspace
+	// recorder is that of the view which has the lock; nil without a journal.
+	recorder *recorder
 
 	_ [64]byte
 }

@@ -28,6 +28,10 @@ type View struct {
 	lease   concurrency.Plan
 	plans   []clausePlan
 	scratch []byte // where a family makes a value that has no memory yet
+
+	recorder recorder // what was done under the present locks
+	position uint64   // see TakePosition
+	effects  uint64
 }
 
 // NewView makes a view. A view that is not needed any more must be closed.
@@ -79,11 +83,17 @@ func (v *View) lockAt(i int) *shard {
 	} else {
 		v.now = s.last
 	}
+	if v.ks.journal != nil {
+		s.recorder = &v.recorder
+	}
 	return s
 }
 
 func (v *View) unlock(s *shard) {
 	if !v.holding {
+		if len(v.recorder.buf) > 0 {
+			v.commit()
+		}
 		s.mu.Unlock()
 	}
 }

@@ -45,6 +45,8 @@ var (
 	ErrRateTooHigh = errors.New("one unit takes less than 1 ns")
 	// ErrFull: memory is at its maximum and the call needs a new key.
 	ErrFull = errors.New("memory is full")
+	// ErrNotKept: the journal cannot keep effects, so nothing may have one.
+	ErrNotKept = errors.New("the journal cannot keep effects")
 	// ErrTooManyMembers: a lease set has reached its cap.
 	ErrTooManyMembers = errors.New("too many members")
 )

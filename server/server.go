@@ -45,6 +45,7 @@ type Server struct {
 	kind      transport.Kind
 	listeners []net.Listener
 	began     time.Time
+	keeper    *keeper
 
 	stopOnce sync.Once
 	stop     chan struct{}
@@ -58,22 +59,29 @@ func New(c *Config, o Options) (*Server, error) {
 		return nil, err
 	}
 	s.clock = o.Clock
+	if err := s.openKeeper(); err != nil {
+		return nil, err
+	}
 	if s.clock == nil {
-		s.clock = keyspace.NewSystemClock(keyspace.ClockOptions{OnStep: s.clockStepped})
+		s.clock = keyspace.NewSystemClock(keyspace.ClockOptions{Start: s.keeper.start, OnStep: s.clockStepped})
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
 		Databases: int(number(c.value("databases"))),
 		Clock:     s.clock,
 		MaxMemory: number(c.value("maxmemory")),
 	})
+	if err := s.keeper.load(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
 	s.engine = commands.NewEngine(commands.Options{
-		NewStore:  func() commands.Store { return newStore(s.keyspace) },
-		Stopwatch: s.stopwatch,
-		Now:       s.clock.Now,
-		Settings:  c,
-		Process:   newProcess(s),
-		Stop:      s.Stop,
-		Log:       s.log,
+		NewStore:    func() commands.Store { return newStore(s.keyspace) },
+		Stopwatch:   s.stopwatch,
+		Now:         s.clock.Now,
+		Settings:    c,
+		Process:     newProcess(s),
+		Persistence: s.keeper,
+		Stop:        s.Stop,
+		Log:         s.log,
 	})
 	if err := s.listen(o.Listeners); err != nil {
 		return nil, errors.Join(err, s.abandon())
@@ -91,6 +99,7 @@ func (s *Server) abandon() (err error) {
 	for _, l := range s.listeners {
 		err = errors.Join(err, l.Close())
 	}
+	err = errors.Join(err, s.keeper.close())
 	s.keyspace.Close()
 	if s.logFile != nil {
 		err = errors.Join(err, s.logFile.Close())
@@ -129,6 +138,7 @@ func (s *Server) putInForce() {
 	s.engine.SetLimits(limits)
 	s.keyspace.SetMaxMemory(number(s.config.value("maxmemory")))
 	s.transport.SetLimits(s.transportLimits())
+	s.keeper.putInForce()
 	s.level.Set(logLevels[s.config.value("loglevel")])
 }
 
@@ -154,6 +164,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { s.keyspace.Run(housekeeping) })
 	background.Go(func() { s.janitor(housekeeping) })
+	background.Go(func() { s.keeper.run(housekeeping) })
 
 	failed := make(chan error, len(s.listeners))
 	for _, l := range s.listeners {
@@ -171,6 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
+	err = errors.Join(err, s.keeper.close())
 	s.keyspace.Close()
 	s.log.Info("stopped")
 	if s.logFile != nil {

@@ -1,0 +1,69 @@
+package faultfs
+
+import "math/rand/v2"
+
+// sector is what a disk writes whole or not at all.
+const sector = 512
+
+// Crash returns what is on the disk if the power fails now: all that was synced;
+// of everything else, file by file, sector by sector and name by name, what a toss
+// of rng decides. Names change in any order, a rename as a whole. Sectors inside of
+// a file that were not written are zero; its length is any that it has had.
+func (m *FS) Crash(rng *rand.Rand) *FS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.crash(rng)
+}
+
+func (m *FS) crash(rng *rand.Rand) *FS {
+	out := New()
+	names := make(map[string]*inode, len(m.durable))
+	for name, node := range m.durable {
+		names[name] = node
+	}
+	for _, e := range m.pending {
+		if rng.IntN(2) == 0 {
+			apply(names, e)
+		}
+	}
+	copies := make(map[*inode]*inode)
+	for name, node := range names {
+		if copies[node] == nil {
+			left := node.survivor(rng)
+			copies[node] = &inode{data: left, synced: append([]byte(nil), left...)}
+		}
+		out.names[name], out.durable[name] = copies[node], copies[node]
+	}
+	return out
+}
+
+// Kill returns what is there after the process died: everything it has written.
+func (m *FS) Kill() *FS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := New()
+	for name, node := range m.names {
+		out.names[name] = &inode{data: append([]byte(nil), node.data...), synced: append([]byte(nil), node.data...)}
+		out.durable[name] = out.names[name]
+	}
+	return out
+}
+
+// survivor is what is left of a file.
+func (n *inode) survivor(rng *rand.Rand) []byte {
+	length := len(n.synced)
+	if d := len(n.data) - len(n.synced); d > 0 {
+		length += rng.IntN(d + 1)
+	} else if d < 0 && rng.IntN(2) == 0 {
+		length = len(n.data)
+	}
+	out := make([]byte, length)
+	copy(out, n.synced)
+	for at := 0; at < length; at += sector {
+		end := min(at+sector, length)
+		if rng.IntN(2) == 0 && end <= len(n.data) {
+			copy(out[at:end], n.data[at:end])
+		}
+	}
+	return out
+}

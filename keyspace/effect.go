@@ -1,0 +1,123 @@
+package keyspace
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// An effect is what one change left behind, so that replaying needs neither a
+// clock nor an algorithm, and replaying it over a state that is newer already does
+// no harm once all that follows has been replayed too:
+//
+//	put     kind (1 to 63), database, key, expiry (8 bytes), value
+//	delete  64, database, key
+//	flush   65, database
+//
+// Kind and database take a byte, key and value follow their length as an unsigned
+// varint, the expiry is little-endian nanoseconds. 66 to 127 are reserved for
+// parts of large values.
+const (
+	opDelete = 64
+	opFlush  = 65
+)
+
+// Effect is a decoded effect: a put with its entry; a delete, where Entry is of
+// kind [None]; or a flush of the whole database.
+type Effect struct {
+	DB    int
+	Key   []byte
+	Entry Entry
+	Flush bool
+}
+
+var errEffect = errors.New("bytes are not an effect")
+
+// maxKeyLength is the longest key there can be, which tables rely on.
+const maxKeyLength = keyMask
+
+// recorder gathers the effects of one command, or of all that a view does while it
+// holds keys.
+type recorder struct{ buf []byte }
+
+func (r *recorder) put(db int, key []byte, e *Entry) {
+	r.buf = append(r.buf, byte(e.Kind), byte(db))
+	r.buf = appendBytes(r.buf, key)
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
+	r.buf = appendBytes(r.buf, e.Value)
+}
+
+func (r *recorder) remove(db int, key []byte) {
+	r.buf = appendBytes(append(r.buf, opDelete, byte(db)), key)
+}
+
+func (r *recorder) flush(db int) { r.buf = append(r.buf, opFlush, byte(db)) }
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// NextEffect decodes the first effect of record, which may be any bytes. What it
+// returns lies in record.
+func NextEffect(record []byte) (e Effect, rest []byte, err error) {
+	if len(record) < 2 {
+		return e, nil, errEffect
+	}
+	op := record[0]
+	e.DB, rest = int(record[1]), record[2:]
+	if op == opFlush {
+		e.Flush = true
+		return e, rest, nil
+	}
+	var ok bool
+	if e.Key, rest, ok = cutBytes(rest); !ok || len(e.Key) > maxKeyLength {
+		return e, nil, errEffect
+	}
+	if op == opDelete {
+		return e, rest, nil
+	}
+	if op == 0 || Kind(op) >= kindsEnd || len(rest) < 8 {
+		return e, nil, errEffect
+	}
+	e.Entry.Kind = Kind(op)
+	e.Entry.Expiry = limit.Instant(binary.LittleEndian.Uint64(rest))
+	if e.Entry.Value, rest, ok = cutBytes(rest[8:]); !ok {
+		return e, nil, errEffect
+	}
+	return e, rest, nil
+}
+
+func cutBytes(b []byte) (out, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	end := size + int(n)
+	return b[size:end:end], b[end:], true
+}
+
+// CheckEntry reports whether e, which may come from a file, is something that a
+// key can hold.
+func CheckEntry(e Entry) error {
+	switch {
+	case e.Kind == String:
+		return nil
+	case e.Kind == Cell:
+		if len(e.Value) == 0 {
+			return nil
+		}
+		return gcra.Check(e.Value)
+	case e.Kind.isWindow():
+		return slidingwindow.Check(windowMode(e.Kind), e.Value)
+	case e.Kind.isBucket():
+		return tokenbucket.Check(bucketMode(e.Kind), e.Value)
+	case e.Kind.isLease():
+		return concurrency.Check(leaseMode(e.Kind), e.Value)
+	}
+	return errEffect
+}

@@ -1,0 +1,49 @@
+package keyspace
+
+// Journal is where effects go, in the order in which they happen to each key. Its
+// methods are called with shards locked: they must be quick and must not use the
+// keyspace.
+type Journal interface {
+	// Append adds a record, all effects of one command together, and returns the
+	// position behind it, which is never 0. It copies what it keeps.
+	Append(record []byte) (position uint64)
+	// Refuses reports whether what would be appended now could not be kept. Then
+	// decisions that would have an effect are limit.ErrNotKept, and nothing changes.
+	Refuses() bool
+}
+
+// SetJournal makes j receive all effects from now on. It must be called before
+// other goroutines use the keyspace.
+func (ks *Keyspace) SetJournal(j Journal) { ks.journal = j }
+
+// refuses reports whether nothing may be changed now. Methods that cannot fail do
+// not ask: their callers do, through [View.Refuses].
+func (v *View) refuses() bool { return v.ks.journal != nil && v.ks.journal.Refuses() }
+
+// commit hands over what has been recorded. It is called before the shards are
+// unlocked, so that the order in the journal is the order in which it happened.
+func (v *View) commit() {
+	v.position = v.ks.journal.Append(v.recorder.buf)
+	v.effects++
+	if cap(v.recorder.buf) > maxScratch {
+		v.recorder.buf = nil
+		return
+	}
+	v.recorder.buf = v.recorder.buf[:0]
+}
+
+// TakePosition returns the journal's position behind what this view did since the
+// last call, or 0 if that had no effects: before the journal has got there nobody
+// may be told.
+func (v *View) TakePosition() uint64 {
+	p := v.position
+	v.position = 0
+	return p
+}
+
+// Effects is how many records this view has ever handed to the journal.
+func (v *View) Effects() uint64 { return v.effects }
+
+// Refuses reports whether the journal cannot keep effects now. Commands whose
+// methods here cannot fail, such as a deletion, must not be run then.
+func (v *View) Refuses() bool { return v.refuses() }

@@ -1,0 +1,197 @@
+package keyspace_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// tape is a journal in memory.
+type tape struct {
+	records [][]byte
+	refuses bool
+	blind   bool // keeps nothing, for counting allocations
+}
+
+// Append implements keyspace.Journal.
+func (j *tape) Append(record []byte) uint64 {
+	if !j.blind {
+		j.records = append(j.records, append([]byte(nil), record...))
+	}
+	return uint64(len(j.records)) + 1
+}
+
+// Refuses implements keyspace.Journal.
+func (j *tape) Refuses() bool { return j.refuses }
+
+func (j *tape) replay(t *testing.T, ks *keyspace.Keyspace, from int) {
+	for _, r := range j.records[from:] {
+		for len(r) > 0 {
+			e, rest, err := keyspace.NextEffect(r)
+			require.NoError(t, err)
+			require.NoError(t, ks.Apply(e))
+			r = rest
+		}
+	}
+}
+
+type entries map[string]keyspace.Entry
+
+func all(ks *keyspace.Keyspace) entries {
+	m := entries{}
+	_ = ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+		e.Value = append([]byte{}, e.Value...)
+		m[string(rune('0'+db))+string(key)] = e
+	}, func() error { return nil })
+	return m
+}
+
+func journalled(t *testing.T) (*keyspace.Keyspace, *keyspace.View, *tape, *clocktest.Clock) {
+	clock := clocktest.New(1_700_000_000_000_000_000)
+	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 2})
+	t.Cleanup(ks.Close)
+	j := &tape{}
+	ks.SetJournal(j)
+	return ks, ks.NewView(), j, clock
+}
+
+// deed does one thing of any kind to one of few keys.
+func deed(v *keyspace.View, rng *rand.Rand) {
+	key := []byte{byte('a' + rng.IntN(6))}
+	db := rng.IntN(2)
+	quota, _ := gcra.NewQuota(3, 5, 60)
+	n := int64(rng.IntN(3))
+	switch rng.IntN(12) {
+	case 0, 1:
+		_, _ = v.Throttle(db, key, &quota, n)
+	case 2, 3:
+		modes := []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets}
+		_, _ = v.Allow(db, append(key, 'w'), &slidingwindow.Call{Mode: modes[rng.IntN(4)], Limit: 20, Window: time.Minute, Quantity: n - 1, Slots: 6})
+	case 4, 5:
+		_, _ = v.Lease(db, append(key, 'l'), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte{byte(rng.IntN(30))}})
+	case 6:
+		v.Delete(db, key)
+	case 7:
+		v.Rename(db, key, []byte{byte('a' + rng.IntN(6))}, false)
+	case 8:
+		v.Expire(db, key, v.Now().Add(time.Minute), 0)
+	case 9:
+		_ = v.Put(db, key, keyspace.String, []byte("12345"), keyspace.NoExpiry)
+	case 10:
+		v.Persist(db, key)
+	case 11:
+		if rng.IntN(20) == 0 {
+			v.Flush(db)
+		}
+	}
+}
+
+// Replaying all effects gives the same state, and so does replaying those since a
+// snapshot began over what the snapshot saw, however the two interleave.
+func TestEffectsReplay(t *testing.T) {
+	for seed := range uint64(30) {
+		ks, v, j, clock := journalled(t)
+		rng := rand.New(rand.NewPCG(seed, 9))
+		for range 200 {
+			clock.Advance(time.Duration(rng.IntN(1e9)))
+			v.Refresh()
+			deed(v, rng)
+		}
+		copied := keyspace.New(keyspace.Options{Clock: clock, Shards: 8, Databases: 2})
+		since := len(j.records)
+		err := ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+			require.NoError(t, copied.Restore(db, key, e))
+		}, func() error {
+			for range rng.IntN(8) {
+				deed(v, rng)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		j.replay(t, copied, since)
+		require.Equal(t, all(ks), all(copied), "seed %d", seed)
+		fresh := keyspace.New(keyspace.Options{Clock: clock, Shards: 8, Databases: 2})
+		j.replay(t, fresh, 0)
+		require.Equal(t, all(ks), all(fresh), "seed %d", seed)
+		copied.Close()
+		fresh.Close()
+	}
+}
+
+// One command is one record, and so is all that happens between Hold and Release.
+func TestOneRecordForOneCommand(t *testing.T) {
+	_, v, j, _ := journalled(t)
+	quota, err := gcra.NewQuota(3, 5, 60)
+	require.NoError(t, err)
+	require.Zero(t, v.TakePosition())
+	_, err = v.Throttle(0, []byte("a"), &quota, 0)
+	require.NoError(t, err)
+	require.Empty(t, j.records, "a peek has no effect")
+	v.Hold([]keyspace.Ref{{Key: []byte("a")}, {Key: []byte("b")}})
+	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	require.NoError(t, err)
+	_, err = v.Throttle(0, []byte("b"), &quota, 1)
+	require.NoError(t, err)
+	require.Empty(t, j.records)
+	v.Release()
+	require.Len(t, j.records, 1)
+	require.NotZero(t, v.TakePosition())
+	require.Zero(t, v.TakePosition())
+	v.Rename(0, []byte("a"), []byte("c"), false)
+	require.Len(t, j.records, 2)
+	v.FlushAll()
+	require.Len(t, j.records, 3)
+}
+
+// While the journal refuses, what would have an effect is an error and changes
+// nothing; what only looks is answered.
+func TestRefusedEffects(t *testing.T) {
+	ks, v, j, _ := journalled(t)
+	quota, err := gcra.NewQuota(3, 5, 60)
+	require.NoError(t, err)
+	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	require.NoError(t, err)
+	before := all(ks)
+	j.refuses = true
+	require.True(t, v.Refuses())
+	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	d, err := v.Throttle(0, []byte("a"), &quota, 0)
+	require.NoError(t, err)
+	require.Equal(t, int64(3), d.Remaining)
+	_, err = v.Allow(0, []byte("w"), &slidingwindow.Call{Mode: slidingwindow.Counter, Limit: 5, Window: time.Minute, Quantity: 1})
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	_, err = v.Lease(0, []byte("l"), &concurrency.Call{Op: concurrency.Acquire, Limit: 5, Lease: time.Minute, Member: []byte("m")})
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	_, err = v.Acquire(0, []byte("t"), &tokenbucket.Call{Mode: tokenbucket.Greedy, Capacity: 5, Init: 5, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1})
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	_, err = v.Multi(0, []keyspace.Clause{{Key: []byte("a"), Quota: &quota, Quantity: 1}}, make([]limit.Decision, 1))
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	require.Equal(t, before, all(ks))
+	j.refuses = false
+	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	require.NoError(t, err)
+}
+
+// Recording allocates nothing.
+func TestRecordingAllocatesNothing(t *testing.T) {
+	_, v, j, _ := journalled(t)
+	j.blind = true
+	quota, err := gcra.NewQuota(1<<40, 1000, 1)
+	require.NoError(t, err)
+	key := []byte("user:1234567890")
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		_, _ = v.Throttle(0, key, &quota, 1)
+		_ = v.TakePosition()
+	}))
+}

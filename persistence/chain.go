@@ -1,0 +1,164 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// increment is an increment as it was found on disk.
+type increment struct {
+	part
+	path  string
+	size  int64
+	valid int64 // where its records stop being valid
+	seq   uint64
+	// ended says that it ends with an end record, so that nothing is missing.
+	ended    bool
+	records  int
+	promises bool // it holds a promise, so all before it was durable
+	damage   *damage
+	clock    keyspace.ClockRecord
+}
+
+// inspect reads an increment from beginning to end. The error is a failed read or
+// a header that is not as it must be.
+func inspect(fsys FS, dir string, p part) (*increment, error) {
+	in := &increment{part: p, path: filepath.Join(dir, p.name)}
+	f, err := fsys.Open(in.path)
+	if err != nil {
+		return nil, fmt.Errorf("opening what the manifest names: %w", err)
+	}
+	defer f.Close()
+	if in.size, err = f.Size(); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", in.path, err)
+	}
+	h, err := readHeader(f, in.path, incrementMagic, p.id)
+	if err != nil {
+		return nil, err
+	}
+	in.clock = h.clock
+	return in, in.scan(f)
+}
+
+func (in *increment) scan(f File) error {
+	s := newScanner(f, in.size, in.id)
+	for {
+		payload, err := s.next()
+		var d *damage
+		switch {
+		case errors.Is(err, io.EOF):
+		case errors.As(err, &d) && d.err != nil:
+			return fmt.Errorf("reading %s: %w", in.path, d.err)
+		case errors.As(err, &d):
+			in.damage = d
+		case in.ended:
+			in.damage = &damage{offset: in.valid, record: in.seq, what: "there is something behind the end record"}
+			in.ended = false
+		default:
+			if why := in.note(payload); why != "" {
+				// The checksum holds, so this was written so: no crash does that.
+				return corrupt(in.path, in.valid, in.seq, why)
+			}
+			in.valid, in.seq = s.off, s.f.seq
+			continue
+		}
+		in.valid, in.seq = max(in.valid, headerSize), max(in.seq, 1)
+		return nil
+	}
+}
+
+// note takes in what a record says, or why it cannot be.
+func (in *increment) note(payload []byte) string {
+	switch recordType(payload[0]) {
+	case typeEffects:
+		in.records++
+	case typeClock:
+		if len(payload) != 1+clockSize {
+			return "a clock record of another length"
+		}
+		in.clock = parseClock(payload[1:])
+	case typePromise, typeEnd:
+		if _, ok := promised(payload, in.id); !ok {
+			return "a promise that belongs to another file"
+		}
+		in.promises = true
+		in.ended = recordType(payload[0]) == typeEnd
+	default:
+		return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
+	}
+	return ""
+}
+
+// Torn says what a crash left at the end of the log, and that it was cut off.
+type Torn struct {
+	File   string
+	Offset int64
+	Record uint64
+	// Dropped is how many bytes were cut, in later files too.
+	Dropped int64
+	What    string
+}
+
+// String says it on one line.
+func (t *Torn) String() string {
+	return fmt.Sprintf("%s: offset %d, record %d: %s; %d bytes that were never promised to be durable are cut off", t.File, t.Offset, t.Record, t.What, t.Dropped)
+}
+
+// judge decides whether the increments, in order, are whole, or torn in a way that
+// a crash explains: nothing at or behind the tear was ever promised to be durable.
+// Otherwise it returns a *[CorruptError].
+func judge(fsys FS, ins []*increment) (*Torn, error) {
+	for i, in := range ins {
+		if in.ended || in.damage == nil && !anyRecords(ins[i+1:]) {
+			continue
+		}
+		d := in.damage
+		if d == nil {
+			d = &damage{offset: in.valid, record: in.seq, what: "the file stops without an end record although a later one goes on"}
+		}
+		if err := contradicted(fsys, in, d, ins[i+1:]); err != nil {
+			return nil, err
+		}
+		t := &Torn{File: in.path, Offset: d.offset, Record: d.record, What: d.what, Dropped: in.size - in.valid}
+		for _, later := range ins[i+1:] {
+			t.Dropped += later.size
+		}
+		return t, nil
+	}
+	return nil, nil
+}
+
+func anyRecords(ins []*increment) bool {
+	for _, in := range ins {
+		if in.size > headerSize {
+			return true
+		}
+	}
+	return false
+}
+
+// contradicted looks for a promise that covers the damage.
+func contradicted(fsys FS, in *increment, d *damage, later []*increment) error {
+	for _, l := range later {
+		if l.promises {
+			return corrupt(in.path, d.offset, d.record, d.what+", and "+l.name+" says that all of this file was durable")
+		}
+	}
+	f, err := fsys.Open(in.path)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", in.path, err)
+	}
+	defer f.Close()
+	offset, found, err := promiseAfter(f, in.size, in.id, d.offset)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", in.path, err)
+	}
+	if found {
+		return corrupt(in.path, d.offset, d.record, fmt.Sprintf("%s, although everything before offset %d was durable", d.what, offset))
+	}
+	return nil
+}

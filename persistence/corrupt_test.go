@@ -1,0 +1,216 @@
+package persistence_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// closed returns the disk of a server that had a base and a log and was stopped,
+// and the states that it went through since the base.
+func closed(t testing.TB) (*faultfs.FS, []string, *clocktest.Clock) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncEverySecond)
+	rng := rand.New(rand.NewPCG(11, 11))
+	for range 60 {
+		s.act(rng)
+	}
+	_, err := s.dir.Rewrite(s.ks)
+	require.NoError(t, err)
+	states := []string{s.state()}
+	for range 60 {
+		s.act(rng)
+		states = append(states, s.state())
+	}
+	s.close()
+	return fsys, states, s.clock
+}
+
+func with(fsys *faultfs.FS, name string, content []byte) *faultfs.FS {
+	broken := fsys.Kill()
+	broken.SetContent(name, content)
+	return broken
+}
+
+// The bar P1: one flipped bit, wherever it is, is noticed. A log that was closed
+// loses nothing: its end is flipped at most, which is no state.
+func TestNoFlippedBitLoadsWrongState(t *testing.T) {
+	t.Parallel()
+	fsys, states, clock := closed(t)
+	want := withoutExpired(states[len(states)-1], clock.Now())
+	refused, loaded := 0, 0
+	for _, name := range fsys.Names() {
+		content := fsys.Content(name)
+		for bit := range 8 * len(content) {
+			flipped := bytes.Clone(content)
+			flipped[bit/8] ^= 1 << (bit % 8)
+			s, err := open(t, with(fsys, name, flipped), clock, persistence.SyncNo)
+			if err != nil {
+				refused++
+				continue
+			}
+			require.Equal(t, want, s.state(), "%s, bit %d", name, bit)
+			loaded++
+			s.ks.Close()
+		}
+	}
+	require.Greater(t, refused+loaded, 1000)
+	t.Logf("%d flips: %d refused, %d right, 0 silently wrong", refused+loaded, refused, loaded)
+}
+
+// logFile is the increment with the most in it.
+func logFile(fsys *faultfs.FS) string {
+	best := ""
+	for _, n := range fsys.Names() {
+		if strings.HasSuffix(n, ".log") && len(fsys.Content(n)) > len(fsys.Content(best)) {
+			best = n
+		}
+	}
+	return best
+}
+
+// The bar P2: a length that was made larger in the middle is refused, by name,
+// offset and record number.
+func TestAGrownLengthIsRefused(t *testing.T) {
+	fsys, _, clock := closed(t)
+	name := logFile(fsys)
+	content := fsys.Content(name)
+	offset := persistence.HeaderSize
+	for range 4 {
+		offset += 8 + int(binary.LittleEndian.Uint32(content[offset:]))
+	}
+	binary.LittleEndian.PutUint32(content[offset:], 99999999)
+	_, err := open(t, with(fsys, name, content), clock, persistence.SyncNo)
+	require.ErrorContains(t, err, fmt.Sprintf("%s: offset %d, record 5: ", name, offset))
+	require.ErrorContains(t, err, "check-aof")
+}
+
+// The bar P3: cut anywhere, a log is an exact prefix of what was done; so it is
+// with zeros behind the cut, and with a sector of the unsynced part missing.
+func TestALogCutAnywhereIsAPrefix(t *testing.T) {
+	t.Parallel()
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncNo)
+	states, ends := []string{s.state()}, []int{persistence.HeaderSize}
+	rng := rand.New(rand.NewPCG(5, 5))
+	name := logFile(fsys)
+	for len(states) <= 1000 {
+		key := fmt.Appendf(nil, "key:%d", rng.IntN(20))
+		require.NoError(t, s.view.Put(0, key, keyspace.String, fmt.Appendf(nil, "%d", len(states)), keyspace.NoExpiry))
+		require.Equal(t, persistence.Kept, s.settled())
+		states, ends = append(states, s.state()), append(ends, len(fsys.Content(name)))
+	}
+	content := fsys.Content(name)
+	step := 1
+	if testing.Short() {
+		step = 17
+	}
+	for cut := persistence.HeaderSize; cut <= len(content); cut += step {
+		last := 0
+		for last+1 < len(ends) && ends[last+1] <= cut {
+			last++
+		}
+		tail := []byte(nil)
+		if cut%3 == 0 {
+			tail = make([]byte, 1+cut%4096)
+		}
+		got, dir := looked(t, with(fsys, name, append(bytes.Clone(content[:cut]), tail...)), s.clock)
+		require.Equal(t, states[last], got, "cut at %d", cut)
+		if cut != ends[last] || len(tail) > 0 {
+			require.NotNil(t, dir.Torn())
+			require.Positive(t, dir.Torn().Dropped)
+			require.Equal(t, int64(ends[last]), dir.Torn().Offset)
+		}
+	}
+	for at := persistence.HeaderSize; at < len(content); at += 512 {
+		holed := bytes.Clone(content)
+		clear(holed[at:min(at+512, len(holed))])
+		got, err := open(t, with(fsys.Kill(), name, holed), s.clock, persistence.SyncNo)
+		require.NoError(t, err)
+		require.Contains(t, states, got.state())
+	}
+}
+
+// looked loads a directory and changes nothing.
+func looked(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock) (string, *persistence.Dir) {
+	dir, err := persistence.Open(options(fsys, clock))
+	require.NoError(t, err)
+	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 1, Databases: 1})
+	defer ks.Close()
+	require.NoError(t, dir.Load(ks, &persistence.Progress{}))
+	return stateOf(ks), dir
+}
+
+// A sector of what was promised to be durable is no torn end.
+func TestAHoleInTheDurablePartIsRefused(t *testing.T) {
+	fsys, _, clock := closed(t)
+	name := logFile(fsys)
+	content := fsys.Content(name)
+	clear(content[512:1024])
+	_, err := open(t, with(fsys, name, content), clock, persistence.SyncNo)
+	require.ErrorContains(t, err, "was durable")
+}
+
+func TestAnUnknownVersionIsRefusedByName(t *testing.T) {
+	fsys, _, clock := closed(t)
+	for _, name := range fsys.Names() {
+		if !strings.HasSuffix(name, ".log") && !strings.HasSuffix(name, ".snap") {
+			continue
+		}
+		content := fsys.Content(name)
+		content[8] = 7
+		_, err := open(t, with(fsys, name, content), clock, persistence.SyncNo)
+		require.ErrorContains(t, err, name+": format version 7 is not known")
+	}
+}
+
+// check-aof agrees with the server about what is whole, and --fix makes a server
+// start again with a prefix.
+func TestCheckAndFix(t *testing.T) {
+	fsys, states, clock := closed(t)
+	var out bytes.Buffer
+	require.NoError(t, persistence.Check(fsys, "data", false, &out))
+	require.Contains(t, out.String(), "the log is whole")
+	name := logFile(fsys)
+	content := fsys.Content(name)
+	content[len(content)/2] ^= 1
+	broken := with(fsys, name, content)
+	require.ErrorIs(t, persistence.Check(broken, "data", false, &out), persistence.ErrDamaged)
+	_, err := open(t, broken.Kill(), clock, persistence.SyncNo)
+	require.Error(t, err)
+	require.NoError(t, persistence.Check(broken, "data", true, &out))
+	require.NoError(t, persistence.Check(broken, "data", false, &out))
+	s, err := open(t, broken, clock, persistence.SyncNo)
+	require.NoError(t, err)
+	require.Contains(t, alive(states, clock), s.state())
+}
+
+func TestDump(t *testing.T) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncNo)
+	require.NoError(t, s.view.Put(1, []byte("in base"), keyspace.String, []byte("one"), keyspace.NoExpiry))
+	_, err := s.dir.Rewrite(s.ks)
+	require.NoError(t, err)
+	_, err = s.view.Throttle(0, []byte{0xff}, &s.quota, 1)
+	require.NoError(t, err)
+	s.view.Delete(1, []byte("in base"))
+	s.view.Flush(2)
+	s.close()
+	var out bytes.Buffer
+	require.NoError(t, persistence.Dump(fsys, "data", &out))
+	require.Equal(t, `{"file":"base.3.snap","op":"put","db":1,"key":"in base","kind":1,"type":"string","encoding":"embstr","value":"one"}
+{"file":"incr.2.log","op":"put","db":0,"key_base64":"/w==","kind":2,"type":"string","encoding":"embstr","expiry_ns":1700000006000000000}
+{"file":"incr.2.log","op":"delete","db":1,"key":"in base"}
+{"file":"incr.2.log","op":"flush","db":2}
+`, out.String())
+}

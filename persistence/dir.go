@@ -1,0 +1,321 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// Source is what a base is written from.
+type Source interface {
+	// Snapshot is [keyspace.Keyspace.Snapshot].
+	Snapshot(add func(db int, key []byte, e keyspace.Entry), pause func() error) error
+}
+
+// Options are what a [Dir] is made of. All must be set.
+type Options struct {
+	FS   FS
+	Path string
+	// Clock says what time it is, in all forms.
+	Clock func() keyspace.ClockRecord
+	// Stopwatch is a monotonic reading; it only measures.
+	Stopwatch func() time.Duration
+	Log       *slog.Logger
+}
+
+// Dir is a directory of persistent state, which one process owns at a time.
+type Dir struct {
+	o    Options
+	lock io.Closer
+
+	mu       sync.Mutex // held while the manifest is changed, and a base written
+	manifest *manifest  // guarded by mu; never nil
+	found    []*increment
+	torn     *Torn
+	log      *Log // guarded by mu; nil without one
+
+	stopping atomic.Bool // a base that is being written is to be left
+
+	base atomic.Int64 // size of the base in bytes
+	rest atomic.Int64 // size of the increments but the last
+}
+
+const lockName = "cellserver.lock"
+
+// Open takes the directory, which is made if need be, reads its manifest and all
+// increments, and decides whether they are what was written. Nothing is changed
+// yet. The error names file, place and what to do.
+func Open(o Options) (d *Dir, err error) {
+	d = &Dir{o: o}
+	if err := o.FS.Mkdir(o.Path); err != nil {
+		return nil, fmt.Errorf("making the directory: %w", err)
+	}
+	if err := o.FS.SyncDir(filepath.Dir(o.Path)); err != nil {
+		return nil, fmt.Errorf("syncing %s: %w", filepath.Dir(o.Path), err)
+	}
+	if d.lock, err = o.FS.Lock(d.path(lockName)); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.path(lockName), err)
+	}
+	if err := d.read(); err != nil {
+		_ = d.lock.Close() // nothing was changed
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
+
+func (d *Dir) read() error {
+	m, err := readManifest(d.o.FS, d.o.Path)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		d.manifest = &manifest{nextSeq: 1}
+		return nil
+	}
+	d.manifest = m
+	d.found, d.torn, err = inspectAll(d.o.FS, d.o.Path, m)
+	return err
+}
+
+func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Torn, err error) {
+	for _, p := range m.increments {
+		in, err := inspect(fsys, dir, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, in)
+	}
+	torn, err = judge(fsys, found)
+	return found, torn, err
+}
+
+// Empty reports whether there is nothing to load.
+func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 }
+
+// Torn says what was found to be cut off at the end, or nil.
+func (d *Dir) Torn() *Torn { return d.torn }
+
+// Clock is the last clock record there is; zero if there is none.
+func (d *Dir) Clock() (c keyspace.ClockRecord, err error) {
+	if p := d.manifest.base; p != nil {
+		if c, err = d.baseClock(p); err != nil {
+			return c, err
+		}
+	}
+	for _, in := range d.kept() {
+		if in.clock.Derived >= c.Derived {
+			c = in.clock
+		}
+	}
+	return c, nil
+}
+
+func (d *Dir) baseClock(p *part) (c keyspace.ClockRecord, err error) {
+	f, err := d.o.FS.Open(d.path(p.name))
+	if err != nil {
+		return c, fmt.Errorf("opening what the manifest names: %w", err)
+	}
+	defer f.Close()
+	h, err := readHeader(f, d.path(p.name), snapshotMagic, p.id)
+	return h.clock, err
+}
+
+// kept are the increments up to the tear, if there is one.
+func (d *Dir) kept() []*increment {
+	if d.torn != nil {
+		for i, in := range d.found {
+			if in.path == d.torn.File {
+				return d.found[:i+1]
+			}
+		}
+	}
+	return d.found
+}
+
+// Load hands everything to sink.
+func (d *Dir) Load(sink Sink, progress *Progress) error {
+	total := int64(0)
+	for _, in := range d.kept() {
+		total += in.valid
+	}
+	if p := d.manifest.base; p != nil {
+		size, err := d.sizeOf(p.name)
+		if err != nil {
+			return err
+		}
+		d.base.Store(size)
+		progress.Total.Store(total + size)
+		if err := readSnapshot(d.o.FS, d.o.Path, *p, progress, sink.Restore); err != nil {
+			return err
+		}
+	}
+	progress.Total.Store(total + d.base.Load())
+	d.rest.Store(total)
+	return replay(d.o.FS, d.kept(), sink, progress)
+}
+
+func (d *Dir) sizeOf(name string) (int64, error) {
+	f, err := d.o.FS.Open(d.path(name))
+	if err != nil {
+		return 0, fmt.Errorf("opening what the manifest names: %w", err)
+	}
+	defer f.Close()
+	return f.Size()
+}
+
+// Start repairs what is torn, begins a new increment and returns the log that
+// appends to it. What no manifest names is removed.
+func (d *Dir) Start(o LogOptions) (*Log, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.repair(); err != nil {
+		return nil, err
+	}
+	m := *d.manifest
+	for _, in := range d.kept() {
+		if in.valid > headerSize {
+			continue
+		}
+		m.increments = without(m.increments, in.part)
+	}
+	seg, err := d.newSegment(&m)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
+		return nil, errors.Join(err, seg.f.Close())
+	}
+	d.manifest = &m
+	d.clean()
+	o.Stopwatch, o.Clock, o.Log = d.o.Stopwatch, d.o.Clock, d.o.Log
+	d.log = newLog(seg, o)
+	return d.log, nil
+}
+
+func without(ps []part, p part) []part {
+	var rest []part
+	for _, q := range ps {
+		if q != p {
+			rest = append(rest, q)
+		}
+	}
+	return rest
+}
+
+// newSegment makes a durable, empty increment and adds it to m.
+func (d *Dir) newSegment(m *manifest) (*segment, error) {
+	p := part{id: newID(), seq: m.nextSeq}
+	p.name = fmt.Sprintf("incr.%d.log", p.seq)
+	path := d.path(p.name)
+	f, err := d.o.FS.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("creating %s: %w", path, err)
+	}
+	h := header{id: p.id, clock: d.o.Clock()}
+	if err = writeAll(f, h.append(nil, incrementMagic)); err == nil {
+		if err = f.Sync(); err == nil {
+			err = d.o.FS.SyncDir(d.o.Path)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("writing %s: %w", path, err), f.Close())
+	}
+	m.increments = append(m.increments[:len(m.increments):len(m.increments)], p)
+	m.nextSeq = p.seq + 1
+	return &segment{part: p, path: path, f: f, framer: newFramer(p.id)}, nil
+}
+
+// repair cuts what is torn and ends what is not ended, so that whoever reads it
+// later knows that it is whole. That may be more than the last one, if a crash came
+// when the next was named and not used yet.
+func (d *Dir) repair() error {
+	kept := d.kept()
+	for _, in := range kept {
+		if in.ended && in.valid == in.size || in.size == headerSize {
+			continue
+		}
+		if err := in.seal(d.o.FS); err != nil {
+			return err
+		}
+	}
+	m := *d.manifest
+	m.increments = m.increments[:len(kept):len(kept)]
+	d.manifest = &m
+	return nil
+}
+
+// seal cuts an increment to what is valid and appends an end record.
+func (in *increment) seal(fsys FS) error {
+	f, err := fsys.Append(in.path)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", in.path, err)
+	}
+	defer f.Close()
+	if err = f.Truncate(in.valid); err == nil {
+		err = f.Sync()
+	}
+	if err == nil && !in.ended {
+		framer := newFramer(in.id)
+		framer.seq = in.seq
+		if err = writeAll(f, framer.promise(nil, typeEnd, in.valid)); err == nil {
+			err = f.Sync()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("repairing %s: %w", in.path, err)
+	}
+	return nil
+}
+
+// clean removes our files that the manifest does not name.
+func (d *Dir) clean() {
+	names, err := d.o.FS.List(d.o.Path)
+	if err != nil {
+		return // they are in nobody's way
+	}
+	named := map[string]bool{manifestName: true, lockName: true}
+	for _, p := range d.manifest.parts() {
+		named[p.name] = true
+	}
+	for _, n := range names {
+		if !named[n] && isOurs(n) {
+			if err := d.o.FS.Remove(d.path(n)); err != nil {
+				d.o.Log.Warn("a file that is not needed any more cannot be removed", "file", n, "error", err)
+			}
+		}
+	}
+}
+
+// isOurs reports whether a name is one that this package gives.
+func isOurs(name string) bool {
+	for _, pattern := range []string{"incr.*.log", "base.*.snap", "*" + tmpSuffix} {
+		if ok, _ := filepath.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Interrupt has a base that is being written left unfinished: the server stops.
+func (d *Dir) Interrupt() { d.stopping.Store(true) }
+
+// Close closes the log, if there is one, and lets the directory go.
+func (d *Dir) Close() error {
+	d.Interrupt()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var err error
+	if d.log != nil {
+		err = d.log.Close()
+	}
+	return errors.Join(err, d.lock.Close())
+}

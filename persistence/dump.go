@@ -1,0 +1,145 @@
+package persistence
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// line is a line of a dump: an entry of the base, or an effect. Keys and strings
+// that are not UTF-8 are in base64, and so are the values of limiters.
+type line struct {
+	File     string  `json:"file"`
+	Op       string  `json:"op"`
+	DB       int     `json:"db"`
+	Key      *string `json:"key,omitempty"`
+	Key64    string  `json:"key_base64,omitempty"`
+	Kind     int     `json:"kind,omitempty"`
+	Type     string  `json:"type,omitempty"`
+	Encoding string  `json:"encoding,omitempty"`
+	// Expiry is in Unix nanoseconds of the server's clock.
+	Expiry  int64   `json:"expiry_ns,omitempty"`
+	Value   *string `json:"value,omitempty"`
+	Value64 string  `json:"value_base64,omitempty"`
+}
+
+// Dump writes what a directory holds as JSON, a line for each entry of the base and
+// each effect of the log in order: reading the lines in order, each in place of what
+// was known of its key, gives the state. Its server must not be running.
+func Dump(fsys FS, dir string, w io.Writer) error {
+	lock, err := fsys.Lock(filepath.Join(dir, lockName))
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	defer lock.Close()
+	m, err := readManifest(fsys, dir)
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return fmt.Errorf("%s holds no %s", dir, manifestName)
+	}
+	d := &dumper{w: bufio.NewWriter(w)}
+	d.enc = json.NewEncoder(d.w)
+	d.enc.SetEscapeHTML(false)
+	if m.base != nil {
+		d.file = m.base.name
+		if err := readSnapshot(fsys, dir, *m.base, &Progress{}, d.Restore); err != nil {
+			return err
+		}
+	}
+	found, torn, err := inspectAll(fsys, dir, m)
+	if err != nil {
+		return err
+	}
+	rest := &Dir{found: found, torn: torn}
+	for _, in := range rest.kept() {
+		d.file = in.name
+		if err := d.increment(fsys, in); err != nil {
+			return err
+		}
+	}
+	return d.w.Flush()
+}
+
+// dumper is a [Sink] that writes lines.
+type dumper struct {
+	mu   sync.Mutex // a base is read by several goroutines
+	w    *bufio.Writer
+	enc  *json.Encoder
+	file string
+}
+
+func (d *dumper) increment(fsys FS, in *increment) error {
+	f, err := fsys.Open(in.path)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", in.path, err)
+	}
+	defer f.Close()
+	s := newScanner(f, in.valid, in.id)
+	for s.off < in.valid {
+		payload, err := s.next()
+		if err != nil {
+			return fmt.Errorf("reading %s again: %w", in.path, err)
+		}
+		if recordType(payload[0]) != typeEffects {
+			continue
+		}
+		if err := eachEffect(payload[1:], d.Apply); err != nil {
+			return fmt.Errorf("%s: offset before %d: %w", in.path, s.off, err)
+		}
+	}
+	return nil
+}
+
+// Restore implements [Sink].
+func (d *dumper) Restore(db int, key []byte, e keyspace.Entry) error {
+	return d.write("put", db, key, e)
+}
+
+// Apply implements [Sink].
+func (d *dumper) Apply(e keyspace.Effect) error {
+	switch {
+	case e.Flush:
+		return d.write("flush", e.DB, nil, keyspace.Entry{})
+	case e.Entry.Kind == keyspace.None:
+		return d.write("delete", e.DB, e.Key, keyspace.Entry{})
+	}
+	return d.write("put", e.DB, e.Key, e.Entry)
+}
+
+func (d *dumper) write(op string, db int, key []byte, e keyspace.Entry) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := line{File: d.file, Op: op, DB: db}
+	if op != "flush" {
+		l.Key, l.Key64 = textOr64(key)
+	}
+	if e.Kind != keyspace.None {
+		l.Kind, l.Type, l.Encoding = int(e.Kind), e.Kind.Type(), e.Kind.Encoding()
+		if e.Expiry != keyspace.NoExpiry {
+			l.Expiry = int64(e.Expiry)
+		}
+		if e.Kind == keyspace.String {
+			l.Value, l.Value64 = textOr64(e.Value)
+		} else {
+			l.Value64 = base64.StdEncoding.EncodeToString(e.Value)
+		}
+	}
+	return d.enc.Encode(l)
+}
+
+func textOr64(b []byte) (text *string, b64 string) {
+	if utf8.Valid(b) {
+		s := string(b)
+		return &s, ""
+	}
+	return nil, base64.StdEncoding.EncodeToString(b)
+}

@@ -1,0 +1,16 @@
+package persistence
+
+// Tick does what the log does every second.
+func (l *Log) Tick() { l.tick() }
+
+// ParseManifest checks a manifest.
+func ParseManifest(file string, content []byte) error {
+	_, err := parseManifest(file, content)
+	return err
+}
+
+// ManifestName is the name of the manifest.
+const ManifestName = manifestName
+
+// HeaderSize is the length of the header of every file.
+const HeaderSize = headerSize

@@ -1,0 +1,103 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// A record in an increment:
+//
+//	length    uint32  of the payload
+//	checksum  uint32  CRC32C of file id, sequence, length, payload
+//	payload           a type byte and what belongs to the type
+//
+// Numbers are little-endian. The sequence counts the records of a file from 1 and
+// is not stored: a record that is missing, doubled or moved fails its checksum.
+const frameHead = 8
+
+// recordType is the first byte of a payload. Its values never change meaning.
+type recordType byte
+
+const (
+	// typeEffects is all effects of one command, in the encoding of the keyspace.
+	typeEffects recordType = 1
+	// typeClock is a clock record.
+	typeClock recordType = 2
+	// typePromise says that everything before an offset in this file, and all of the
+	// increments before it, was durable when the promise was written.
+	typePromise recordType = 3
+	// typeEnd is a promise of all before itself with which a file ends.
+	typeEnd recordType = 4
+)
+
+// promiseMarker begins the body of promises and ends, so that one can be found
+// behind damage without knowing where records begin:
+//
+//	type, marker (8 bytes), file id, offset, sequence of the record itself
+var promiseMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
+
+const promiseSize = 1 + 8 + 8 + 8 + 8
+
+// maxRecord bounds a record; a transaction of the largest size stays far below.
+const maxRecord = 1 << 30
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// framer checksums the records of one file.
+type framer struct {
+	id   uint64
+	seq  uint64 // of the next record
+	seed uint32 // checksum of id
+	head [12]byte
+}
+
+func newFramer(id uint64) framer {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], id)
+	return framer{id: id, seq: 1, seed: crc32.Checksum(b[:], castagnoli)}
+}
+
+func (f *framer) checksum(payload []byte) uint32 {
+	binary.LittleEndian.PutUint64(f.head[:], f.seq)
+	binary.LittleEndian.PutUint32(f.head[8:], uint32(len(payload)))
+	return crc32.Update(crc32.Update(f.seed, castagnoli, f.head[:]), castagnoli, payload)
+}
+
+// append adds a record of type t to dst and steps on.
+func (f *framer) append(dst []byte, t recordType, body []byte) []byte {
+	dst, at := f.begin(dst, t)
+	return f.end(append(dst, body...), at)
+}
+
+// begin opens a record in dst: its body is appended, then end closes it.
+func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
+	at = len(dst)
+	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0, byte(t)), at
+}
+
+func (f *framer) end(dst []byte, at int) []byte {
+	payload := dst[at+frameHead:]
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(dst[at+4:], f.checksum(payload))
+	f.seq++
+	return dst
+}
+
+// promise appends a promise, or an end, that everything before offset is durable.
+func (f *framer) promise(dst []byte, t recordType, offset int64) []byte {
+	dst, at := f.begin(dst, t)
+	dst = append(dst, promiseMarker[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, f.id)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(offset))
+	dst = binary.LittleEndian.AppendUint64(dst, f.seq)
+	return f.end(dst, at)
+}
+
+// promised returns the offset of a promise or an end whose checksum held.
+func promised(payload []byte, id uint64) (offset int64, ok bool) {
+	if len(payload) != promiseSize || [8]byte(payload[1:9]) != promiseMarker ||
+		binary.LittleEndian.Uint64(payload[9:]) != id {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(payload[17:])), true
+}

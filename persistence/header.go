@@ -1,0 +1,125 @@
+package persistence
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Every file begins with a header of 68 bytes:
+//
+//	magic     8 bytes, the kind of file
+//	version   uint32, 1
+//	reserved  uint32, 0
+//	id        uint64, random
+//	clock     40 bytes, a clock record
+//	checksum  uint32, CRC32C of all before
+const (
+	headerSize    = 68
+	formatVersion = 1
+)
+
+// magic is what files of a kind begin with.
+type magic [8]byte
+
+var (
+	incrementMagic = magic{'C', 'E', 'L', 'L', 'L', 'O', 'G', '\n'}
+	snapshotMagic  = magic{'C', 'E', 'L', 'L', 'S', 'N', 'A', 'P'}
+)
+
+func (m magic) String() string {
+	if m == incrementMagic {
+		return "increment"
+	}
+	return "snapshot"
+}
+
+// A clock record is boot (16 bytes), boot time, derived instant, wall clock.
+const clockSize = 40
+
+func appendClock(dst []byte, c *keyspace.ClockRecord) []byte {
+	dst = append(dst, c.Boot[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.BootTime))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Derived))
+	return binary.LittleEndian.AppendUint64(dst, uint64(c.Wall))
+}
+
+func parseClock(b []byte) (c keyspace.ClockRecord) {
+	copy(c.Boot[:], b)
+	c.BootTime = int64(binary.LittleEndian.Uint64(b[16:]))
+	c.Derived = limit.Instant(binary.LittleEndian.Uint64(b[24:]))
+	c.Wall = int64(binary.LittleEndian.Uint64(b[32:]))
+	return c
+}
+
+// header is what a file begins with, after its magic and version.
+type header struct {
+	id    uint64
+	clock keyspace.ClockRecord
+}
+
+func (h *header) append(dst []byte, m magic) []byte {
+	from := len(dst)
+	dst = append(dst, m[:]...)
+	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, h.id)
+	dst = appendClock(dst, &h.clock)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
+}
+
+// readHeader reads the header of the file called name, which must have the id that
+// the manifest says unless that is 0.
+func readHeader(f File, name string, m magic, id uint64) (header, error) {
+	var b [headerSize]byte
+	if n, err := f.ReadAt(b[:], 0); n < headerSize {
+		return header{}, corrupt(name, 0, 0, fmt.Sprintf("the header of this %s is cut off (%v)", m, err))
+	}
+	if magic(b[:8]) != m {
+		return header{}, corrupt(name, 0, 0, fmt.Sprintf("this is no %s of cellserver", m))
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
+		return header{}, fmt.Errorf("%s: format version %d is not known to this program, which knows version %d: use the cellserver that wrote it, or its dump", name, v, formatVersion)
+	}
+	if crc32.Checksum(b[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headerSize-4:]) {
+		return header{}, corrupt(name, 0, 0, "the checksum of the header is wrong")
+	}
+	h := header{id: binary.LittleEndian.Uint64(b[16:]), clock: parseClock(b[24:])}
+	if id != 0 && h.id != id {
+		return header{}, corrupt(name, 0, 0, "this is another file than the manifest means")
+	}
+	return h, nil
+}
+
+// newID returns the id of a new file, which no client can guess.
+func newID() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it ends the process where it cannot
+	return max(1, binary.LittleEndian.Uint64(b[:]))
+}
+
+// CorruptError says that a file is not what was written, and not merely cut short
+// by a crash.
+type CorruptError struct {
+	File   string
+	Offset int64
+	Record uint64 // counted from 1; 0 where records do not matter
+	What   string
+}
+
+// Error says where, what, and what to do about it.
+func (e *CorruptError) Error() string {
+	where := fmt.Sprintf("%s: offset %d", e.File, e.Offset)
+	if e.Record > 0 {
+		where += fmt.Sprintf(", record %d", e.Record)
+	}
+	return where + ": " + e.What + ". Nothing was loaded and nothing changed. Restore the directory from a backup, or look at it with `cellserver check-aof` (with --fix everything from this place on is given up)"
+}
+
+func corrupt(file string, offset int64, record uint64, what string) error {
+	return &CorruptError{File: file, Offset: offset, Record: record, What: what}
+}

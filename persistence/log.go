@@ -1,0 +1,279 @@
+package persistence
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// Policy says when effects are durable before anybody is told of them.
+type Policy uint8
+
+// The policies, named as appendfsync names them. Under each of them effects are
+// with the kernel before a reply leaves, so the death of the process loses nothing.
+const (
+	// SyncNo leaves it to the kernel when to write to the disk.
+	SyncNo Policy = iota
+	// SyncEverySecond loses at most the last second with the machine.
+	SyncEverySecond
+	// SyncAlways loses nothing.
+	SyncAlways
+)
+
+// ParsePolicy reads a value of appendfsync.
+func ParsePolicy(s string) (Policy, error) {
+	switch s {
+	case "no":
+		return SyncNo, nil
+	case "everysec":
+		return SyncEverySecond, nil
+	case "always":
+		return SyncAlways, nil
+	}
+	return 0, fmt.Errorf("%q is no policy of appendfsync", s)
+}
+
+// Waker is told that there may be news. It must not block.
+type Waker interface{ Wake() }
+
+// Outcome is what has become of a position.
+type Outcome uint8
+
+// The outcomes of [Log.Await].
+const (
+	// Kept: everything up to the position is as safe as the policy asks for.
+	Kept Outcome = iota
+	// Pending: the waker is going to be woken.
+	Pending
+	// Lost: it cannot be kept; nobody may be told that it was.
+	Lost
+)
+
+// slowDisk is how long a write or an fsync may take before callers stop waiting
+// for the next one themselves.
+const slowDisk = 5 * time.Millisecond
+
+// Log appends records to the newest increment. It implements keyspace.Journal. Its
+// methods may be called from any goroutine; Append and Refuses never wait for a
+// disk.
+type Log struct {
+	o LogOptions
+
+	// ioMu is held by whoever writes; it is taken before mu.
+	ioMu  sync.Mutex
+	spare []byte // guarded by ioMu: the buffer that is not being filled
+	// unowned is up to where it has been written since replace; guarded by ioMu.
+	unowned uint64
+
+	syncMu sync.Mutex // held by whoever syncs; taken before ioMu
+
+	mu      sync.Mutex // guards what follows
+	seg     *segment
+	retired []*segment // segments that are written and not yet durable
+	buf     []byte     // framed and not written
+	pos     uint64     // behind the last record in buf
+	drops   bool       // nothing is kept until another segment takes over
+	waiters []waiter
+	woken   []Waker // scratch
+
+	written, synced atomic.Uint64
+	policy          atomic.Uint32
+	refusing        atomic.Bool
+	fault           atomic.Pointer[error]
+	slow            atomic.Bool
+	syncBegan       atomic.Int64 // stopwatch reading, 0 while none is in flight
+	counts          counts
+
+	kick chan struct{}
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// LogOptions are what a log is made of.
+type LogOptions struct {
+	Policy Policy
+	// Stopwatch is a monotonic reading; it only measures.
+	Stopwatch func() time.Duration
+	// Clock is asked once a second, while there is something to record, for what a
+	// restart goes on from.
+	Clock func() keyspace.ClockRecord
+	// OnFault is called, in a goroutine that must not be held up, when the log
+	// begins to refuse.
+	OnFault func(error)
+	Log     *slog.Logger
+	// Tick is how often to sync and promise: a second.
+	Tick time.Duration
+}
+
+// counts are for INFO.
+type counts struct {
+	writes, syncs, slowSyncs, faults atomic.Int64
+	lastSync                         atomic.Int64 // nanoseconds it took
+}
+
+// segment is the increment that a log appends to.
+type segment struct {
+	part
+	path   string
+	f      File
+	framer framer
+	start  uint64 // the log's position of its offset headerSize
+	// data is the position behind the last effects; promisable the offset up to
+	// which all is durable, promised the one that was last written down.
+	data                 uint64
+	promisable, promised int64
+	clock                uint64 // the position at which the last clock record was
+}
+
+func (s *segment) offset(pos uint64) int64 { return headerSize + int64(pos-s.start) }
+
+type waiter struct {
+	pos uint64
+	w   Waker
+}
+
+// newLog begins a log with seg, which is empty and durable.
+func newLog(seg *segment, o LogOptions) *Log {
+	l := &Log{o: o, seg: seg, pos: 1, kick: make(chan struct{}, 1), stop: make(chan struct{})}
+	if l.o.Tick == 0 {
+		l.o.Tick = time.Second
+	}
+	seg.start, seg.data, seg.clock = l.pos, l.pos, l.pos
+	l.policy.Store(uint32(o.Policy))
+	l.written.Store(l.pos)
+	l.synced.Store(l.pos)
+	l.done.Go(l.runWriter)
+	l.done.Go(l.runTicker)
+	return l
+}
+
+// Append implements keyspace.Journal.
+func (l *Log) Append(record []byte) (position uint64) {
+	l.mu.Lock()
+	if l.drops {
+		l.pos += uint64(len(record))
+	} else {
+		before := len(l.buf)
+		buf, at := l.seg.framer.begin(l.buf, typeEffects)
+		l.buf = l.seg.framer.end(append(buf, record...), at)
+		l.pos += uint64(len(l.buf) - before)
+		l.seg.data = l.pos
+	}
+	position = l.pos
+	l.mu.Unlock()
+	return position
+}
+
+// Position is behind the last record that was appended.
+func (l *Log) Position() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pos
+}
+
+// Refuses implements keyspace.Journal.
+func (l *Log) Refuses() bool { return l.refusing.Load() }
+
+// Fault is why the log refuses, or nil.
+func (l *Log) Fault() error {
+	if err := l.fault.Load(); err != nil && l.refusing.Load() {
+		return *err
+	}
+	return nil
+}
+
+// SetPolicy changes the policy.
+func (l *Log) SetPolicy(p Policy) {
+	l.policy.Store(uint32(p))
+	l.wakeAll()
+	l.nudge()
+}
+
+func (l *Log) always() bool { return Policy(l.policy.Load()) == SyncAlways }
+
+// kept is the position up to which everything is as safe as the policy asks for.
+func (l *Log) kept() uint64 {
+	if l.always() {
+		return l.synced.Load()
+	}
+	return l.written.Load()
+}
+
+// Await returns what has become of everything up to pos. Where that takes no
+// longer than handing it to the kernel it does so; otherwise it has w, unless that
+// is nil, woken when there is news, upon which it is to be called again.
+func (l *Log) Await(pos uint64, w Waker) Outcome {
+	if l.kept() >= pos {
+		return Kept
+	}
+	if !l.always() && !l.isSlow() {
+		l.ioMu.Lock()
+		if l.written.Load() < pos {
+			l.write()
+		}
+		l.ioMu.Unlock()
+		if l.kept() >= pos {
+			return Kept
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept() >= pos {
+		return Kept
+	}
+	if l.refusing.Load() {
+		return Lost
+	}
+	if w != nil {
+		l.waiters = append(l.waiters, waiter{pos, w})
+		l.nudge()
+	}
+	return Pending
+}
+
+// isSlow reports whether the disk is slow, so that only the writer may wait for it.
+func (l *Log) isSlow() bool {
+	if l.slow.Load() {
+		return true
+	}
+	began := l.syncBegan.Load()
+	return began != 0 && l.o.Stopwatch()-time.Duration(began) > slowDisk
+}
+
+func (l *Log) nudge() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// wake wakes those who wait for what is kept now, or everybody.
+func (l *Log) wake(everybody bool) {
+	l.mu.Lock()
+	kept := l.kept()
+	rest := l.waiters[:0]
+	woken := l.woken[:0]
+	for _, w := range l.waiters {
+		if everybody || w.pos <= kept {
+			woken = append(woken, w.w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	clear(l.waiters[len(rest):])
+	l.waiters, l.woken = rest, nil
+	l.mu.Unlock()
+	for _, w := range woken {
+		w.Wake()
+	}
+	clear(woken)
+	l.mu.Lock()
+	l.woken = woken[:0]
+	l.mu.Unlock()
+}
+
+func (l *Log) wakeAll() { l.wake(true) }

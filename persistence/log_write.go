@@ -1,0 +1,221 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// promiseEvery is after how many durable bytes a promise is written at the latest;
+// the ticker writes one for what is less.
+const promiseEvery = 64 << 10
+
+// keepBuffer is the largest buffer that is kept for the next write.
+const keepBuffer = 4 << 20
+
+// write hands what is in the buffer to the kernel. ioMu must be held.
+func (l *Log) write() {
+	l.mu.Lock()
+	seg := l.seg
+	if seg.promisable-seg.promised >= promiseEvery {
+		l.promise()
+	}
+	buf, pos := l.buf, l.pos
+	l.buf = l.spare[:0]
+	dropped := l.drops
+	l.mu.Unlock()
+	l.spare = buf[:0]
+	if cap(buf) > keepBuffer {
+		l.spare = nil
+	}
+	if dropped || len(buf) == 0 {
+		return
+	}
+	began := l.o.Stopwatch()
+	err := writeAll(seg.f, buf)
+	l.slow.Store(l.o.Stopwatch()-began > slowDisk)
+	l.counts.writes.Add(1)
+	if err != nil {
+		l.fail(seg, fmt.Errorf("writing %s: %w", seg.path, err))
+		return
+	}
+	if l.refusing.Load() {
+		l.unowned = pos // it counts once a base does
+		return
+	}
+	l.written.Store(pos)
+}
+
+// promise appends a promise of what is durable. mu must be held.
+func (l *Log) promise() {
+	seg := l.seg
+	before := len(l.buf)
+	l.buf = seg.framer.promise(l.buf, typePromise, seg.promisable)
+	seg.promised = seg.promisable
+	l.pos += uint64(len(l.buf) - before)
+}
+
+// sync makes durable what has been written when it is called. An fsync is never
+// repeated: after a failure the file is given up.
+func (l *Log) sync() error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if l.refusing.Load() {
+		return l.Fault()
+	}
+	target := l.written.Load()
+	if l.synced.Load() >= target {
+		return l.Fault()
+	}
+	l.mu.Lock()
+	segs := append(append([]*segment(nil), l.retired...), l.seg)
+	l.mu.Unlock()
+	began := max(1, l.o.Stopwatch())
+	l.syncBegan.Store(int64(began))
+	var err error
+	for i, s := range segs {
+		if err = s.f.Sync(); err != nil {
+			l.syncBegan.Store(0)
+			err = fmt.Errorf("fsync of %s: %w", s.path, err)
+			l.fail(s, err)
+			return err
+		}
+		if i < len(segs)-1 {
+			l.forget(s)
+		}
+	}
+	l.syncBegan.Store(0)
+	l.measured(l.o.Stopwatch() - began)
+	l.mu.Lock()
+	if s := segs[len(segs)-1]; target >= s.start && !l.drops {
+		s.promisable = max(s.promisable, s.offset(target))
+		l.synced.Store(max(target, l.synced.Load()))
+	}
+	l.mu.Unlock()
+	return l.Fault()
+}
+
+func (l *Log) measured(d time.Duration) {
+	l.counts.syncs.Add(1)
+	l.counts.lastSync.Store(int64(d))
+	if d >= time.Second {
+		l.counts.slowSyncs.Add(1)
+		l.o.Log.Warn("an fsync of the log took long", "took", d.String())
+	}
+}
+
+// forget closes a retired segment, which is durable now.
+func (l *Log) forget(s *segment) {
+	_ = s.f.Close() // it is durable: nothing is left to go wrong
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, r := range l.retired {
+		if r == s {
+			l.retired = append(l.retired[:i:i], l.retired[i+1:]...)
+			return
+		}
+	}
+}
+
+// fail gives the log's files up: nothing more is written to them, and effects are
+// refused until a fresh base has taken their place.
+func (l *Log) fail(s *segment, err error) {
+	l.mu.Lock()
+	current := l.seg == s
+	for _, r := range l.retired {
+		current = current || r == s
+	}
+	if !current || l.drops {
+		l.mu.Unlock()
+		return
+	}
+	l.drops = true
+	l.buf = l.buf[:0]
+	l.fault.Store(&err)
+	l.refusing.Store(true)
+	l.mu.Unlock()
+	l.counts.faults.Add(1)
+	l.o.Log.Error("the log cannot be written; effects are refused until a fresh base has taken over", "error", err)
+	l.wakeAll()
+	if l.o.OnFault != nil {
+		l.o.OnFault(err)
+	}
+}
+
+// runWriter writes, and under SyncAlways syncs, for all who wait.
+func (l *Log) runWriter() {
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-l.kick:
+		}
+		l.ioMu.Lock()
+		l.write()
+		l.ioMu.Unlock()
+		if l.always() {
+			_ = l.sync() // a failure has been dealt with
+		}
+		l.wake(false)
+	}
+}
+
+// runTicker syncs every second, and writes down what is durable and what time it is.
+func (l *Log) runTicker() {
+	tick := time.NewTicker(l.o.Tick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+		}
+		l.tick()
+	}
+}
+
+// tick is what is done every second.
+func (l *Log) tick() {
+	l.note()
+	if Policy(l.policy.Load()) != SyncNo {
+		_ = l.sync() // a failure has been dealt with
+	}
+	l.wake(false)
+}
+
+// note appends a clock record and a promise if there is something to be said.
+func (l *Log) note() {
+	if l.refusing.Load() {
+		return
+	}
+	clock := l.o.Clock()
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.mu.Lock()
+	s := l.seg
+	if s.data > s.clock && !l.drops {
+		before := len(l.buf)
+		buf, at := s.framer.begin(l.buf, typeClock)
+		l.buf = s.framer.end(appendClock(buf, &clock), at)
+		l.pos += uint64(len(l.buf) - before)
+		s.clock = l.pos
+	}
+	if s.promisable > s.promised && s.promised < s.offset(s.data) && !l.drops {
+		l.promise()
+	}
+	l.mu.Unlock()
+	l.write()
+}
+
+// Sync writes and syncs everything that was appended before, whatever the policy.
+func (l *Log) Sync() error {
+	l.ioMu.Lock()
+	l.write()
+	l.ioMu.Unlock()
+	err := l.sync()
+	l.wake(false)
+	return err
+}
+
+// errClosed is why a log that was closed refuses.
+var errClosed = errors.New("the log is closed")

@@ -1,0 +1,273 @@
+package persistence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// manifestName is the file that says which files count.
+const manifestName = "cellserver.manifest"
+
+// part is a file that the manifest names.
+type part struct {
+	name string // without directory
+	id   uint64
+	seq  uint64
+	base bool
+}
+
+// manifest is at most one base and the increments since, in order.
+type manifest struct {
+	base       *part
+	increments []part
+	// nextSeq is above all sequence numbers that were ever used.
+	nextSeq uint64
+}
+
+func (m *manifest) parts() []part {
+	var all []part
+	if m.base != nil {
+		all = append(all, *m.base)
+	}
+	return append(all, m.increments...)
+}
+
+// encode writes a line for each file and one with the checksum of those before:
+//
+//	version 1
+//	file base.3.snap seq 3 type b id 00f1e2d3c4b5a697
+//	file incr.4.log seq 4 type i id 8899aabbccddeeff
+//	checksum 1a2b3c4d
+func (m *manifest) encode() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "version %d\n", formatVersion)
+	for _, p := range m.parts() {
+		kind := "i"
+		if p.base {
+			kind = "b"
+		}
+		fmt.Fprintf(&b, "file %s seq %d type %s id %016x\n", p.name, p.seq, kind, p.id)
+	}
+	fmt.Fprintf(&b, "checksum %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
+	return b.Bytes()
+}
+
+// maxManifest bounds the file; a thousand increments take a tenth of it.
+const maxManifest = 1 << 20
+
+// maxLine bounds a line (Redis: MANIFEST_MAX_LINE).
+const maxLine = 1024
+
+// parseManifest reads the content of the manifest called file. The error begins
+// with the file and the line.
+func parseManifest(file string, content []byte) (*manifest, error) {
+	bad := func(line int, format string, args ...any) error {
+		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the manifest from a backup", file, line, fmt.Sprintf(format, args...))
+	}
+	if len(content) == 0 {
+		return nil, bad(1, "the manifest is empty")
+	}
+	if content[len(content)-1] != '\n' {
+		return nil, bad(bytes.Count(content, []byte("\n"))+1, "the last line does not end")
+	}
+	lines := strings.Split(string(content[:len(content)-1]), "\n")
+	m, sum := &manifest{nextSeq: 1}, 0
+	for i, line := range lines {
+		n := i + 1
+		var err error
+		switch {
+		case line == "":
+			err = errors.New("a blank line")
+		case len(line) > maxLine:
+			err = fmt.Errorf("a line of %d bytes, which is longer than %d", len(line), maxLine)
+		case i == 0:
+			err = checkVersion(line)
+		case i == len(lines)-1:
+			err = checkSum(line, content[:sum])
+		default:
+			err = m.addLine(line)
+		}
+		if err != nil {
+			return nil, bad(n, "%v", err)
+		}
+		sum += len(line) + 1
+	}
+	if len(lines) < 3 {
+		return nil, bad(len(lines), "the manifest names no file")
+	}
+	return m, nil
+}
+
+func checkVersion(line string) error {
+	v, ok := strings.CutPrefix(line, "version ")
+	if !ok {
+		return errors.New("the first line must give the version")
+	}
+	if v != strconv.Itoa(formatVersion) {
+		return fmt.Errorf("format version %q is not known to this program, which knows version %d", v, formatVersion)
+	}
+	return nil
+}
+
+func checkSum(line string, before []byte) error {
+	want := fmt.Sprintf("checksum %08x", crc32.Checksum(before, castagnoli))
+	if line != want {
+		return errors.New("the last line must be the checksum of those before, and is not: the manifest was changed or is cut off")
+	}
+	return nil
+}
+
+// addLine adds the file of one line. Keys that are not known are passed over.
+func (m *manifest) addLine(line string) error {
+	fields := strings.Split(line, " ")
+	if len(fields)%2 != 0 {
+		return errors.New("a line must be pairs of a key and a value")
+	}
+	values := make(map[string]string)
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i] == "" || fields[i+1] == "" {
+			return errors.New("a line must be pairs of a key and a value with single spaces between")
+		}
+		if _, twice := values[fields[i]]; twice {
+			return fmt.Errorf("the key %q comes twice", fields[i])
+		}
+		values[fields[i]] = fields[i+1]
+	}
+	p := part{name: values["file"]}
+	if p.name == "" {
+		return errors.New("a line without a file")
+	}
+	if p.name != filepath.Base(p.name) || p.name == "." || p.name == ".." || strings.ContainsAny(p.name, `/\`) {
+		return fmt.Errorf("the file name %q is a path", p.name)
+	}
+	var err error
+	if p.seq, err = strconv.ParseUint(values["seq"], 10, 63); err != nil || p.seq == 0 {
+		return fmt.Errorf("the sequence number %q is none", values["seq"])
+	}
+	if p.id, err = strconv.ParseUint(values["id"], 16, 64); err != nil || p.id == 0 {
+		return fmt.Errorf("the id %q is none", values["id"])
+	}
+	switch values["type"] {
+	case "b":
+		p.base = true
+	case "i":
+	default:
+		return fmt.Errorf("the type %q is none", values["type"])
+	}
+	return m.add(p)
+}
+
+func (m *manifest) add(p part) error {
+	for _, q := range m.parts() {
+		if q.name == p.name || q.id == p.id {
+			return fmt.Errorf("the file %q comes twice", p.name)
+		}
+	}
+	if p.base {
+		if m.base != nil {
+			return errors.New("a second base")
+		}
+		if len(m.increments) > 0 {
+			return errors.New("a base behind an increment")
+		}
+		m.base = &p
+	} else {
+		if n := len(m.increments); n > 0 && p.seq <= m.increments[n-1].seq {
+			return fmt.Errorf("sequence number %d does not come after %d", p.seq, m.increments[n-1].seq)
+		}
+		m.increments = append(m.increments, p)
+	}
+	m.nextSeq = max(m.nextSeq, p.seq+1)
+	return nil
+}
+
+// Exists reports whether dir holds a manifest of ours.
+func Exists(fsys FS, dir string) bool {
+	f, err := fsys.Open(filepath.Join(dir, manifestName))
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was written
+	return true
+}
+
+// readManifest returns nil without an error if there is none.
+func readManifest(fsys FS, dir string) (*manifest, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", dir, err)
+	}
+	found := false
+	for _, n := range names {
+		found = found || n == manifestName
+	}
+	if !found {
+		return nil, nil
+	}
+	path := filepath.Join(dir, manifestName)
+	content, err := readSmall(fsys, path, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	return parseManifest(path, content)
+}
+
+// writeManifest makes m the manifest of dir: once it returns nil, m is it whatever
+// happens. After an error either may be.
+func writeManifest(fsys FS, dir string, m *manifest) error {
+	path := filepath.Join(dir, manifestName)
+	tmp := path + tmpSuffix
+	if err := writeDurable(fsys, tmp, m.encode()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(tmp, path); err != nil {
+		return fmt.Errorf("switching the manifest: %w", err)
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return fmt.Errorf("syncing %s: %w", dir, err)
+	}
+	return nil
+}
+
+// tmpSuffix marks files that do not count yet.
+const tmpSuffix = ".tmp"
+
+// writeDurable makes a file with that content and syncs it.
+func writeDurable(fsys FS, path string, content []byte) error {
+	f, err := fsys.Create(path)
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", path, err)
+	}
+	if err = writeAll(f, content); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+func readSmall(fsys FS, path string, most int64) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if size > most {
+		return nil, fmt.Errorf("%s:1: %d bytes are more than a file of this kind has", path, size)
+	}
+	content := make([]byte, size)
+	if n, err := f.ReadAt(content, 0); int64(n) < size {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return content, nil
+}

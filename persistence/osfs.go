@@ -1,0 +1,76 @@
+package persistence
+
+import (
+	"io"
+	"os"
+)
+
+// OS is the file system of the machine. Files are for their owner alone.
+type OS struct{}
+
+// Create implements [FS].
+func (OS) Create(name string) (File, error) {
+	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600))
+}
+
+// Open implements [FS].
+func (OS) Open(name string) (File, error) { return opened(os.Open(name)) }
+
+// Append implements [FS].
+func (OS) Append(name string) (File, error) {
+	return opened(os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0o600))
+}
+
+// Rename implements [FS].
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove implements [FS].
+func (OS) Remove(name string) error { return os.Remove(name) }
+
+// List implements [FS].
+func (OS) List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+// Mkdir implements [FS].
+func (OS) Mkdir(dir string) error { return os.MkdirAll(dir, 0o700) }
+
+// Lock implements [FS].
+func (OS) Lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
+}
+
+func opened(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// osFile is a file of the machine.
+type osFile struct{ *os.File }
+
+// Size implements [File].
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Sync implements [File].
+func (f osFile) Sync() error { return syncData(f.File) }

@@ -1,0 +1,167 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// replay hands the effects of increments to sink: those of one key in order, and
+// those of different keys by as many goroutines as there are processors.
+func replay(fsys FS, ins []*increment, sink Sink, progress *Progress) error {
+	r := newReplayer(sink, progress)
+	var err error
+	for _, in := range ins {
+		if err = r.file(fsys, in); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, r.close())
+}
+
+// replayBatch is how many bytes of effects go to a worker at once.
+const replayBatch = 64 << 10
+
+// replayer deals effects out to workers by their key.
+type replayer struct {
+	sink     Sink
+	progress *Progress
+	seed     maphash.Seed
+	batches  [][]byte
+	work     []chan []byte
+	free     chan []byte
+	busy     sync.WaitGroup // batches that are with workers
+	ended    sync.WaitGroup
+	failed   atomic.Pointer[error]
+}
+
+func newReplayer(sink Sink, progress *Progress) *replayer {
+	n := runtime.GOMAXPROCS(0)
+	r := &replayer{sink: sink, progress: progress, seed: maphash.MakeSeed(), free: make(chan []byte, 4*n)}
+	for range n {
+		work := make(chan []byte, 2)
+		r.batches = append(r.batches, nil)
+		r.work = append(r.work, work)
+		r.ended.Go(func() {
+			for batch := range work {
+				r.apply(batch)
+			}
+		})
+	}
+	return r
+}
+
+func (r *replayer) apply(batch []byte) {
+	defer r.busy.Done()
+	for rest := batch; len(rest) > 0 && r.failed.Load() == nil; {
+		e, after, err := keyspace.NextEffect(rest)
+		if err == nil {
+			err = r.sink.Apply(e)
+		}
+		if err != nil {
+			r.failed.CompareAndSwap(nil, &err)
+			return
+		}
+		rest = after
+	}
+	select {
+	case r.free <- batch[:0]:
+	default:
+	}
+}
+
+// file replays what is valid of one increment.
+func (r *replayer) file(fsys FS, in *increment) error {
+	f, err := fsys.Open(in.path)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", in.path, err)
+	}
+	defer f.Close()
+	s := newScanner(f, in.valid, in.id)
+	for {
+		at, record := s.off, s.f.seq
+		payload, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s again: %w", in.path, err)
+		}
+		r.progress.Done.Add(s.off - at)
+		if recordType(payload[0]) != typeEffects {
+			continue
+		}
+		r.progress.Records.Add(1)
+		if err := r.deal(payload[1:]); err != nil {
+			return corrupt(in.path, at, record, err.Error())
+		}
+		if why := r.failed.Load(); why != nil {
+			// It is some record up to this one; finding out which takes a second look,
+			// which check-aof takes.
+			return corrupt(in.path, at, record, "at or before this record: "+(*why).Error())
+		}
+	}
+}
+
+// deal gives the effects of one record to the workers of their keys. A flush waits
+// for all of them.
+func (r *replayer) deal(record []byte) error {
+	for len(record) > 0 {
+		e, rest, err := keyspace.NextEffect(record)
+		if err != nil {
+			return err
+		}
+		if e.Flush {
+			r.drain()
+			if err := r.sink.Apply(e); err != nil {
+				return err
+			}
+		} else {
+			i := int(maphash.Bytes(r.seed, e.Key) % uint64(len(r.work)))
+			r.batches[i] = append(r.batches[i], record[:len(record)-len(rest)]...)
+			if len(r.batches[i]) >= replayBatch {
+				r.send(i)
+			}
+		}
+		record = rest
+	}
+	return nil
+}
+
+func (r *replayer) send(i int) {
+	r.busy.Add(1)
+	r.work[i] <- r.batches[i]
+	select {
+	case r.batches[i] = <-r.free:
+	default:
+		r.batches[i] = make([]byte, 0, replayBatch+replayBatch/16)
+	}
+}
+
+// drain waits until everything dealt out has been applied.
+func (r *replayer) drain() {
+	for i := range r.batches {
+		if len(r.batches[i]) > 0 {
+			r.send(i)
+		}
+	}
+	r.busy.Wait()
+}
+
+func (r *replayer) close() error {
+	r.drain()
+	for _, w := range r.work {
+		close(w)
+	}
+	r.ended.Wait()
+	if why := r.failed.Load(); why != nil {
+		return *why
+	}
+	return nil
+}

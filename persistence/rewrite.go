@@ -1,0 +1,150 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Rewritten says what a base holds.
+type Rewritten struct {
+	Keys  uint64
+	Bytes int64
+}
+
+// Rewrite writes a fresh base from src and makes it, with the increments since it
+// began, take the place of all files before. Without a log the base is all. Where
+// the log was given up it is healed.
+func (d *Dir) Rewrite(src Source) (Rewritten, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.log != nil && d.log.Refuses() {
+		return d.heal(src)
+	}
+	next := *d.manifest
+	if d.log != nil {
+		if err := d.rotate(&next); err != nil {
+			return Rewritten{}, err
+		}
+		d.manifest = &next
+	}
+	m := manifest{nextSeq: next.nextSeq}
+	if d.log != nil {
+		m.increments = next.increments[len(next.increments)-1:]
+	}
+	done, err := d.writeBase(&m, src)
+	if err != nil {
+		return done, err
+	}
+	// A key's entry in the base may be newer than the end of a torn log would be:
+	// what happened while the base was written has to be durable before it counts.
+	if d.log != nil {
+		if err := d.log.Sync(); err != nil {
+			return done, err
+		}
+	}
+	return done, d.switchTo(&m, done)
+}
+
+// rotate makes the log go on in a new increment, which m gains.
+func (d *Dir) rotate(m *manifest) error {
+	seg, err := d.newSegment(m)
+	if err != nil {
+		return err
+	}
+	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
+		// Either manifest may be in force, and both are right: the new increment is
+		// empty. But its name must not be used again.
+		d.manifest.nextSeq = m.nextSeq
+		return errors.Join(err, seg.f.Close())
+	}
+	if err := d.log.rotate(seg); err != nil {
+		return errors.Join(err, seg.f.Close())
+	}
+	d.rest.Store(0)
+	return nil
+}
+
+// writeBase writes a durable base and adds it to m.
+func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
+	p := &part{id: newID(), seq: m.nextSeq, base: true}
+	p.name = fmt.Sprintf("base.%d.snap", p.seq)
+	m.nextSeq++
+	d.manifest.nextSeq = max(d.manifest.nextSeq, m.nextSeq)
+	path := d.path(p.name)
+	f, err := d.o.FS.Create(path)
+	if err != nil {
+		return done, fmt.Errorf("creating %s: %w", path, err)
+	}
+	w, err := newBlockWriter(f, &header{id: p.id, clock: d.o.Clock()})
+	if err == nil {
+		err = src.Snapshot(w.add, func() error { return d.goOn(w) })
+	}
+	if err == nil {
+		err = w.finish()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.o.FS.SyncDir(d.o.Path)
+	}
+	if err != nil {
+		_ = d.o.FS.Remove(path) // it gives room back, and no manifest names it
+		return done, fmt.Errorf("writing %s: %w", path, err)
+	}
+	m.base = p
+	return Rewritten{Keys: w.keys, Bytes: w.bytes}, nil
+}
+
+// errStopping ends a base that is being written while the server stops.
+var errStopping = errors.New("the server stops")
+
+func (d *Dir) goOn(w *blockWriter) error {
+	if d.stopping.Load() {
+		return errStopping
+	}
+	return w.pause(blockSize)
+}
+
+// switchTo makes m the manifest and removes what it does not name.
+func (d *Dir) switchTo(m *manifest, done Rewritten) error {
+	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
+		// Either manifest may be in force now, so the files of both have to stay; the
+		// next rewrite tidies up.
+		return err
+	}
+	d.manifest = m
+	d.base.Store(done.Bytes)
+	d.clean()
+	return nil
+}
+
+// heal replaces a log that was given up: memory has all there is.
+func (d *Dir) heal(src Source) (done Rewritten, err error) {
+	m := manifest{nextSeq: d.manifest.nextSeq}
+	seg, err := d.newSegment(&m)
+	d.manifest.nextSeq = max(d.manifest.nextSeq, m.nextSeq+1)
+	if err != nil {
+		return done, err
+	}
+	d.log.replace(seg)
+	if done, err = d.writeBase(&m, src); err == nil {
+		if err = d.log.settle(); err == nil {
+			err = d.switchTo(&m, done)
+		}
+	}
+	if err != nil {
+		d.log.giveUp()
+		return done, err
+	}
+	d.rest.Store(0)
+	d.log.resume()
+	return done, nil
+}
+
+// Sizes returns the bytes of the base and of all increments, for deciding when to
+// rewrite.
+func (d *Dir) Sizes() (base, increments int64) {
+	increments = d.rest.Load()
+	if l := d.log; l != nil {
+		increments += l.Stats().Size
+	}
+	return d.base.Load(), increments
+}

@@ -1,0 +1,174 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// Sink receives what is loaded. Its methods may be called from several goroutines,
+// in order for each key.
+type Sink interface {
+	Restore(db int, key []byte, e keyspace.Entry) error
+	Apply(e keyspace.Effect) error
+}
+
+// Progress counts what has been read, for whoever wants to show it.
+type Progress struct {
+	Total, Done atomic.Int64 // bytes
+	Keys        atomic.Int64 // entries of the base
+	Records     atomic.Int64 // of the increments
+}
+
+// foundBlock is a block that was read and not looked at yet.
+type foundBlock struct {
+	payload []byte
+	sum     uint32
+	seq     uint64
+	offset  int64
+}
+
+// readSnapshot calls use, from as many goroutines as there are processors, for
+// every entry of a snapshot. A snapshot is whole or it is corrupt: it was durable
+// before any manifest named it.
+func readSnapshot(fsys FS, dir string, p part, progress *Progress, use func(db int, key []byte, e keyspace.Entry) error) error {
+	path := filepath.Join(dir, p.name)
+	f, err := fsys.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening what the manifest names: %w", err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	h, err := readHeader(f, path, snapshotMagic, p.id)
+	if err != nil {
+		return err
+	}
+	l := &snapshotLoader{path: path, f: f, size: size, id: h.id, progress: progress, use: use}
+	return l.run()
+}
+
+// snapshotLoader reads blocks in one goroutine and decodes them in others.
+type snapshotLoader struct {
+	path     string
+	f        File
+	size     int64
+	id       uint64
+	progress *Progress
+	use      func(db int, key []byte, e keyspace.Entry) error
+
+	failed  atomic.Pointer[error]
+	keys    atomic.Uint64
+	buffers sync.Pool
+}
+
+func (l *snapshotLoader) run() error {
+	work := make(chan foundBlock, 2*runtime.GOMAXPROCS(0))
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for b := range work {
+				l.decode(b)
+			}
+		})
+	}
+	footer, err := l.read(work)
+	close(work)
+	workers.Wait()
+	if err == nil {
+		if why := l.failed.Load(); why != nil {
+			return *why
+		}
+		if footer != l.keys.Load() {
+			return corrupt(l.path, l.size, 0, fmt.Sprintf("the footer counts %d keys and there are %d", footer, l.keys.Load()))
+		}
+	}
+	return err
+}
+
+// read hands out the blocks up to the footer, whose number of keys it returns.
+func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
+	offset := int64(headerSize)
+	for seq := uint64(1); l.failed.Load() == nil; seq++ {
+		b, err := l.block(offset, seq)
+		if err != nil {
+			return 0, err
+		}
+		if b.payload[0] != blockFooter {
+			work <- b
+			offset += frameHead + int64(len(b.payload))
+			l.progress.Done.Add(frameHead + int64(len(b.payload)))
+			continue
+		}
+		end := offset + frameHead + int64(len(b.payload))
+		switch {
+		case blockSum(l.id, seq, b.payload) != b.sum:
+			return 0, corrupt(l.path, offset, seq, "the checksum of the block is wrong")
+		case len(b.payload) != 17 || binary.LittleEndian.Uint64(b.payload[9:]) != seq-1:
+			return 0, corrupt(l.path, offset, seq, "the footer counts other blocks than there are")
+		case end != l.size:
+			return 0, corrupt(l.path, end, seq, "there is something behind the footer")
+		}
+		return binary.LittleEndian.Uint64(b.payload[1:]), nil
+	}
+	return 0, nil
+}
+
+// block reads a block without looking into it.
+func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err error) {
+	var head [frameHead]byte
+	if l.size-offset < frameHead+1 {
+		return b, corrupt(l.path, offset, seq, "the snapshot ends without its footer")
+	}
+	if n, err := l.f.ReadAt(head[:], offset); n < frameHead {
+		return b, fmt.Errorf("reading %s: %w", l.path, err)
+	}
+	n := int64(binary.LittleEndian.Uint32(head[:]))
+	if n == 0 || n > l.size-offset-frameHead {
+		return b, corrupt(l.path, offset, seq, fmt.Sprintf("a block of %d bytes, which cannot be", n))
+	}
+	payload, _ := l.buffers.Get().([]byte)
+	if int64(cap(payload)) < n {
+		payload = make([]byte, n)
+	}
+	payload = payload[:n]
+	if got, err := l.f.ReadAt(payload, offset+frameHead); int64(got) < n {
+		return b, fmt.Errorf("reading %s: %w", l.path, err)
+	}
+	return foundBlock{payload: payload, sum: binary.LittleEndian.Uint32(head[4:]), seq: seq, offset: offset}, nil
+}
+
+// decode checks a block and uses its entries.
+func (l *snapshotLoader) decode(b foundBlock) {
+	if l.failed.Load() != nil {
+		return
+	}
+	var err error
+	switch {
+	case blockSum(l.id, b.seq, b.payload) != b.sum:
+		err = errors.New("the checksum of the block is wrong")
+	case b.payload[0] != blockEntries:
+		err = fmt.Errorf("a block of type %d is not known to this program", b.payload[0])
+	default:
+		keys := int64(0)
+		err = decodeBlock(b.payload[1:], func(db int, key []byte, e keyspace.Entry) error {
+			keys++
+			return l.use(db, key, e)
+		})
+		l.keys.Add(uint64(keys))
+		l.progress.Keys.Add(keys)
+	}
+	if err != nil {
+		err = corrupt(l.path, b.offset, b.seq, err.Error())
+		l.failed.CompareAndSwap(nil, &err)
+	}
+	l.buffers.Put(b.payload) //nolint:staticcheck // a slice header for each 64 KiB is fine
+}

@@ -1,0 +1,152 @@
+package persistence_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+const begin = limit.Instant(1_700_000_000_000_000_000)
+
+// stage is a keyspace with a directory below it, on a disk that tests can break.
+type stage struct {
+	t     testing.TB
+	fs    *faultfs.FS
+	clock *clocktest.Clock
+	ks    *keyspace.Keyspace
+	dir   *persistence.Dir
+	log   *persistence.Log
+	view  *keyspace.View
+	quota gcra.Quota
+}
+
+func options(fsys persistence.FS, clock *clocktest.Clock) persistence.Options {
+	return persistence.Options{
+		FS: fsys, Path: "data",
+		Clock:     func() keyspace.ClockRecord { return keyspace.ClockRecord{Derived: clock.Now()} },
+		Stopwatch: func() time.Duration { return time.Millisecond },
+		Log:       slog.New(slog.DiscardHandler),
+	}
+}
+
+// open loads what is on fsys; it returns the error of any step.
+func open(t testing.TB, fsys *faultfs.FS, clock *clocktest.Clock, p persistence.Policy) (*stage, error) {
+	s := &stage{t: t, fs: fsys, clock: clock}
+	s.ks = keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 3})
+	var err error
+	if s.dir, err = persistence.Open(options(fsys, clock)); err != nil {
+		return nil, err
+	}
+	if err = s.dir.Load(s.ks, &persistence.Progress{}); err != nil {
+		return nil, err
+	}
+	if s.log, err = s.dir.Start(persistence.LogOptions{Policy: p, Tick: time.Hour}); err != nil {
+		return nil, err
+	}
+	s.ks.SetJournal(s.log)
+	s.view = s.ks.NewView()
+	q, err := gcra.NewQuota(5, 10, 60)
+	require.NoError(t, err)
+	s.quota = q
+	return s, nil
+}
+
+func mustOpen(t testing.TB, fsys *faultfs.FS, p persistence.Policy) *stage {
+	s, err := open(t, fsys, clocktest.New(begin), p)
+	require.NoError(t, err)
+	return s
+}
+
+// state is everything that is alive, in words.
+func (s *stage) state() string { return stateOf(s.ks) }
+
+func stateOf(ks *keyspace.Keyspace) string {
+	var lines []string
+	_ = ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+		lines = append(lines, fmt.Sprintf("%d %q %d %d %x", db, key, e.Kind, e.Expiry, e.Value))
+	}, func() error { return nil })
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}
+
+// act does something, with an effect most of the time, at an instant of its own.
+func (s *stage) act(rng *rand.Rand) {
+	s.clock.Advance(time.Duration(1 + rng.IntN(1e9)))
+	s.view.Refresh()
+	key := fmt.Appendf(nil, "key:%d", rng.IntN(40))
+	db := rng.IntN(3)
+	var err error
+	switch n := rng.IntN(100); {
+	case n < 45:
+		_, err = s.view.Throttle(db, key, &s.quota, int64(rng.IntN(3)))
+	case n < 60:
+		err = s.view.Put(db, key, keyspace.String, fmt.Appendf(nil, "%d", rng.Int()), keyspace.NoExpiry)
+	case n < 70:
+		s.view.Delete(db, key)
+	case n < 78:
+		s.view.Expire(db, key, s.clock.Now().Add(time.Hour), 0)
+	case n < 86:
+		s.view.Rename(db, key, fmt.Appendf(nil, "key:%d", rng.IntN(40)), false)
+	case n < 88:
+		s.view.Flush(db)
+	case n < 94:
+		c := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: time.Minute, Quantity: 1}
+		_, err = s.view.Allow(db, fmt.Appendf(nil, "log:%d", rng.IntN(5)), &c)
+	default:
+		s.view.Hold([]keyspace.Ref{{DB: db, Key: key}, {DB: db, Key: []byte("other")}})
+		_, err = s.view.Throttle(db, key, &s.quota, 1)
+		if err == nil || err == limit.ErrNotInteger {
+			err = s.view.Put(db, []byte("other"), keyspace.String, key, keyspace.NoExpiry)
+		}
+		s.view.Release()
+	}
+	if err != nil && err != limit.ErrNotInteger && err != limit.ErrWrongType && err != limit.ErrNotKept {
+		require.NoError(s.t, err)
+	}
+}
+
+// nobody is a waker of nobody.
+type nobody struct{}
+
+func (nobody) Wake() {}
+
+// settled reports whether what the view did since the last call is kept.
+func (s *stage) settled() persistence.Outcome {
+	p := s.view.TakePosition()
+	if p == 0 {
+		return persistence.Kept
+	}
+	return s.log.Await(p, nobody{})
+}
+
+func (s *stage) close() { require.NoError(s.t, s.dir.Close()) }
+
+// withoutExpired returns a state without the lines of what is past its expiry.
+func withoutExpired(state string, now limit.Instant) string {
+	var kept []string
+	for _, line := range strings.Split(state, "\n") {
+		var (
+			db, kind int
+			key      string
+			expiry   limit.Instant
+		)
+		if _, err := fmt.Sscanf(line, "%d %q %d %d", &db, &key, &kind, &expiry); err == nil && expiry > now {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}

@@ -1,0 +1,356 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// keeper puts persistence to work: it loads, journals, saves when it is time, and
+// heals the log after a fault. It implements commands.Persistence and, around the
+// log, keyspace.Journal. Without appendonly it only counts changes, and saves.
+type keeper struct {
+	s *Server
+	// start is the instant that the clock goes on from; 0 where nothing was loaded.
+	start limit.Instant
+	log   *persistence.Log // nil without appendonly
+
+	mu  sync.Mutex
+	dir *persistence.Dir // guarded by mu; nil until something is kept
+
+	changes   atomic.Int64 // records of effects since the start
+	saving    atomic.Bool
+	heal      chan struct{}
+	work      sync.WaitGroup
+	closeOnce sync.Once
+
+	lastSave   atomic.Int64 // civil Unix seconds
+	savedAt    atomic.Int64 // stopwatch reading
+	savedTo    atomic.Int64 // changes that the last snapshot has
+	saveFailed atomic.Bool
+	failures   atomic.Int64 // automatic rewrites that failed in a row
+	retryAt    atomic.Int64 // stopwatch reading before which none is tried
+	loaded     loaded
+}
+
+// loaded is what loading found, for INFO.
+type loaded struct {
+	keys, records, torn int64
+	took                time.Duration
+}
+
+// openKeeper opens the directory if there is something in it or something is going
+// to be.
+func (s *Server) openKeeper() error {
+	k := &keeper{s: s, heal: make(chan struct{}, 1)}
+	s.keeper = k
+	k.lastSave.Store(s.began.Unix())
+	if s.config.value("appendonly") != "yes" && s.config.value("save") == "" && !persistence.Exists(persistence.OS{}, k.path()) {
+		return nil
+	}
+	dir, err := k.open()
+	if err != nil {
+		return err
+	}
+	last, err := dir.Clock()
+	if err != nil {
+		return errors.Join(err, k.close())
+	}
+	if last != (keyspace.ClockRecord{}) {
+		k.start = keyspace.StartAfter(last)
+	}
+	return nil
+}
+
+func (k *keeper) path() string {
+	return filepath.Join(k.s.config.value("dir"), k.s.config.value("appenddirname"))
+}
+
+// open returns the directory, which is taken at the first need.
+func (k *keeper) open() (*persistence.Dir, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dir != nil {
+		return k.dir, nil
+	}
+	path, err := filepath.Abs(k.path())
+	if err != nil {
+		return nil, fmt.Errorf("the directory of persistence: %w", err)
+	}
+	k.dir, err = persistence.Open(persistence.Options{
+		FS: persistence.OS{}, Path: path, Clock: k.record, Stopwatch: k.s.stopwatch, Log: k.s.log,
+	})
+	return k.dir, err
+}
+
+// record reads the clock in all its forms.
+func (k *keeper) record() keyspace.ClockRecord {
+	if c, ok := k.s.clock.(interface{ Record() keyspace.ClockRecord }); ok {
+		return c.Record()
+	}
+	return keyspace.ClockRecord{Derived: k.s.clock.Now(), Wall: int64(k.s.clock.Now())}
+}
+
+// load fills the keyspace and starts the log.
+func (k *keeper) load() error {
+	if k.dir == nil {
+		k.s.keyspace.SetJournal(k)
+		return nil
+	}
+	began := k.s.stopwatch()
+	var progress persistence.Progress
+	stop := k.report(&progress)
+	err := k.dir.Load(k.s.keyspace, &progress)
+	stop()
+	if err != nil {
+		return err
+	}
+	k.loaded = loaded{keys: progress.Keys.Load(), records: progress.Records.Load(), took: k.s.stopwatch() - began}
+	if t := k.dir.Torn(); t != nil {
+		k.loaded.torn = t.Dropped
+		k.s.log.Warn("the end of the log was torn, as a crash leaves it", "what", t.String())
+	}
+	k.s.log.Info("state loaded", "keys_of_snapshot", k.loaded.keys, "records_of_log", k.loaded.records, "took", k.loaded.took.String())
+	if k.s.config.value("appendonly") == "yes" {
+		policy, err := persistence.ParsePolicy(k.s.config.value("appendfsync"))
+		if err != nil {
+			return err
+		}
+		k.log, err = k.dir.Start(persistence.LogOptions{Policy: policy, OnFault: k.faulted})
+		if err != nil {
+			return fmt.Errorf("starting the log: %w", err)
+		}
+	}
+	k.s.keyspace.SetJournal(k)
+	return nil
+}
+
+// report logs how far loading is, every few seconds, until stop is called.
+func (k *keeper) report(p *persistence.Progress) (stop func()) {
+	done := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		began := k.s.stopwatch()
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			total, read := p.Total.Load(), p.Done.Load()
+			if read > 0 && total > 0 {
+				eta := time.Duration(float64(k.s.stopwatch()-began) * float64(total-read) / float64(read))
+				k.s.log.Info("loading", "percent", 100*read/total, "keys", p.Keys.Load(), "records", p.Records.Load(), "eta", eta.Round(time.Second).String())
+			}
+		}
+	})
+	return func() {
+		close(done)
+		reporting.Wait()
+	}
+}
+
+func (k *keeper) putInForce() {
+	if k.log != nil {
+		if p, err := persistence.ParsePolicy(k.s.config.value("appendfsync")); err == nil {
+			k.log.SetPolicy(p)
+		}
+	}
+}
+
+// Append implements keyspace.Journal.
+func (k *keeper) Append(record []byte) uint64 {
+	k.changes.Add(1)
+	if k.log == nil {
+		return 0
+	}
+	return k.log.Append(record)
+}
+
+// Refuses implements keyspace.Journal.
+func (k *keeper) Refuses() bool { return k.log != nil && k.log.Refuses() }
+
+// Keep implements commands.Persistence.
+func (k *keeper) Keep(position uint64) commands.Kept { return k.outcome(position, nil) }
+
+// Await implements commands.Persistence.
+func (k *keeper) Await(position uint64, p transport.Peer) commands.Kept {
+	return k.outcome(position, p)
+}
+
+func (k *keeper) outcome(position uint64, w persistence.Waker) commands.Kept {
+	if k.log == nil {
+		return commands.KeptNow
+	}
+	switch k.log.Await(position, w) {
+	case persistence.Kept:
+		return commands.KeptNow
+	case persistence.Pending:
+		return commands.KeptLater
+	}
+	return commands.KeptNever
+}
+
+// Position implements commands.Persistence.
+func (k *keeper) Position() uint64 {
+	if k.log == nil {
+		return 0
+	}
+	return k.log.Position()
+}
+
+// Fault implements commands.Persistence.
+func (k *keeper) Fault() string {
+	if k.log == nil {
+		return ""
+	}
+	err := k.log.Fault()
+	if err == nil {
+		return ""
+	}
+	for u := err; u != nil; u = errors.Unwrap(u) {
+		err = u // the system's own words, without paths
+	}
+	return err.Error()
+}
+
+// faulted has the log healed.
+func (k *keeper) faulted(error) {
+	select {
+	case k.heal <- struct{}{}:
+	default:
+	}
+}
+
+// run heals and saves until ctx ends.
+func (k *keeper) run(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			k.interrupt()
+			k.work.Wait()
+			return
+		case <-k.heal:
+		case <-tick.C:
+		}
+		if k.Refuses() || k.due() {
+			k.begin()
+		}
+	}
+}
+
+// interrupt ends a snapshot that is being written.
+func (k *keeper) interrupt() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dir != nil {
+		k.dir.Interrupt()
+	}
+}
+
+// due reports whether the log has grown, or a save point been reached.
+func (k *keeper) due() bool {
+	if int64(k.s.stopwatch()) < k.retryAt.Load() {
+		return false
+	}
+	changed := k.changes.Load() - k.savedTo.Load()
+	if (savePoints{}).due(k.s.config.value("save"), k.s.stopwatch()-time.Duration(k.savedAt.Load()), changed) {
+		return true
+	}
+	percent := number(k.s.config.value("auto-aof-rewrite-percentage"))
+	if k.log == nil || percent == 0 {
+		return false
+	}
+	base, grown := k.dir.Sizes()
+	return grown >= number(k.s.config.value("auto-aof-rewrite-min-size")) && grown >= base/100*percent
+}
+
+// begin starts a snapshot beside everything else, unless one is being written.
+func (k *keeper) begin() bool {
+	if !k.saving.CompareAndSwap(false, true) {
+		return false
+	}
+	k.work.Go(func() {
+		defer k.saving.Store(false)
+		_ = k.write() // it has been logged
+	})
+	return true
+}
+
+// Start implements commands.Persistence.
+func (k *keeper) Start() bool { return k.begin() }
+
+// Save implements commands.Persistence.
+func (k *keeper) Save() error {
+	if !k.saving.CompareAndSwap(false, true) {
+		return errors.New("Background save already in progress") //nolint:staticcheck // it goes to a client, in Redis' words
+	}
+	defer k.saving.Store(false)
+	return k.write()
+}
+
+// Backing off after failures (Redis: AOF_REWRITE_LIMITE_THRESHOLD and its delays).
+const (
+	failuresAllowed = 3
+	maxRetryDelay   = time.Hour
+)
+
+// write writes a snapshot.
+func (k *keeper) write() error {
+	dir, err := k.open()
+	if err != nil {
+		return err
+	}
+	healing := k.Refuses()
+	began, upTo := k.s.stopwatch(), k.changes.Load()
+	done, err := dir.Rewrite(k.s.keyspace)
+	took := k.s.stopwatch() - began
+	if err != nil {
+		k.saveFailed.Store(true)
+		if n := k.failures.Add(1); n >= failuresAllowed {
+			delay := min(time.Minute<<min(n-failuresAllowed, 10), maxRetryDelay)
+			k.retryAt.Store(int64(k.s.stopwatch() + delay))
+		}
+		if !healing {
+			k.s.log.Error("a snapshot could not be written", "error", err)
+		}
+		return err
+	}
+	k.failures.Store(0)
+	k.saveFailed.Store(false)
+	k.lastSave.Store(int64(k.s.clock.Civil(k.s.clock.Now())) / int64(time.Second))
+	k.savedAt.Store(int64(k.s.stopwatch()))
+	k.savedTo.Store(upTo)
+	k.s.log.Info("snapshot written", "keys", done.Keys, "bytes", done.Bytes, "took", took.String(), "healed", healing)
+	return nil
+}
+
+// LastSave implements commands.Persistence.
+func (k *keeper) LastSave() int64 { return k.lastSave.Load() }
+
+// close ends the log. Everything that was acknowledged is durable then.
+func (k *keeper) close() (err error) {
+	k.closeOnce.Do(func() {
+		k.work.Wait()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.dir != nil {
+			err = k.dir.Close()
+		}
+	})
+	return err
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"strconv"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// Info implements commands.Persistence.
+func (k *keeper) Info() []commands.InfoField {
+	var st persistence.LogStats
+	var base, increments int64
+	if k.log != nil {
+		st = k.log.Stats()
+		base, increments = k.dir.Sizes()
+	}
+	saving := k.saving.Load()
+	fields := []commands.InfoField{
+		{Name: "loading", Value: "0"},
+		{Name: "async_loading", Value: "0"},
+		field("rdb_changes_since_last_save", k.changes.Load()-k.savedTo.Load()),
+		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
+		field("rdb_last_save_time", k.lastSave.Load()),
+		{Name: "rdb_last_bgsave_status", Value: status(!k.saveFailed.Load())},
+		field("rdb_last_load_keys_loaded", k.loaded.keys),
+		{Name: "aof_enabled", Value: digit(k.log != nil)},
+		{Name: "aof_rewrite_in_progress", Value: digit(saving && k.log != nil)},
+		{Name: "aof_rewrite_scheduled", Value: "0"},
+		{Name: "aof_last_bgrewrite_status", Value: status(!k.saveFailed.Load())},
+		{Name: "aof_last_write_status", Value: status(!k.Refuses())},
+	}
+	fields = append(fields,
+		field("load_duration_ms", k.loaded.took.Milliseconds()),
+		field("load_records_replayed", k.loaded.records),
+		field("load_truncated_bytes", k.loaded.torn))
+	if k.log == nil {
+		return fields
+	}
+	return append(fields,
+		field("aof_current_size", base+increments),
+		field("aof_base_size", base),
+		field("aof_buffer_length", int64(st.Buffered)),
+		field("aof_delayed_fsync", st.SlowSyncs),
+		field("aof_fsyncs", st.Syncs),
+		field("aof_writes", st.Writes),
+		field("aof_last_fsync_usec", st.LastSyncMicros),
+		field("aof_fsync_stalled_ms", st.StalledMillis),
+		field("aof_faults", st.Faults))
+}
+
+func field(name string, n int64) commands.InfoField {
+	return commands.InfoField{Name: name, Value: strconv.FormatInt(n, 10)}
+}
+
+func digit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+func status(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "err"
+}
