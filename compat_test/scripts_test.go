@@ -80,7 +80,7 @@ var transports = map[int]string{2: "auto", 3: "goroutine"}
 // inProcess starts a server for one section.
 func inProcess(t *testing.T, s *script.Section, transport string) script.Target {
 	t.Helper()
-	options := []string{"--transport", transport}
+	options := []string{"--transport", transport, "--dir", t.TempDir()}
 	for _, option := range s.Config {
 		options = append(options, "--"+option[0], option[1])
 	}
