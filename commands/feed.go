@@ -14,7 +14,7 @@ func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
 	if l.journal != nil {
-		barrier = l.keep()
+		barrier = s.owe(l)
 	}
 	t := transport.Turn{Out: l.w.Buf, Consumed: consumed, Barrier: barrier, Next: next}
 	l.w.Buf = nil

@@ -63,40 +63,48 @@ func (l *Lane) noteEffect(mark int) {
 	}
 }
 
-// keep returns the position that the replies of this batch have to wait for, 0 if
-// they may leave. Replies whose effects cannot be kept become errors.
-func (l *Lane) keep() (barrier uint64) {
-	position := max(l.journal.TakePosition(), l.answered)
+// owe returns the position that the replies of this batch have to wait for, 0 if
+// they may leave, and remembers which of them it is for.
+func (s *Session) owe(l *Lane) (barrier uint64) {
+	barrier = max(l.journal.TakePosition(), l.answered)
 	l.answered, l.effects = 0, l.journal.Effects()
-	if position == 0 {
-		l.owed = l.owed[:0]
-		return 0
-	}
-	p := l.engine.opts.Persistence
-	switch p.Keep(position) {
-	case KeptLater:
-		barrier = position
-	case KeptNever:
-		l.retract(misconf(p.Fault()))
+	s.owed = s.owed[:0]
+	if barrier != 0 {
+		s.owed = append(s.owed, l.owed...)
 	}
 	l.owed = l.owed[:0]
 	return barrier
 }
 
-// retract puts an error in the place of every reply that is owed an effect.
-func (l *Lane) retract(e resp.Error) {
-	out := resp.Writer{Proto: l.w.Proto}
+// keptOwed is how many places a session keeps for what it owes.
+const keptOwed = 4
+
+// Settle implements transport.Settler: replies whose effects cannot be kept become
+// errors.
+func (s *Session) Settle(barrier uint64, out []byte) []byte {
+	if p := s.engine.opts.Persistence; p.Keep(barrier) == KeptNever {
+		out = s.retract(out, misconf(p.Fault()))
+	}
+	if s.owed = s.owed[:0]; cap(s.owed) > keptOwed {
+		s.owed = nil
+	}
+	return out
+}
+
+// retract puts an error in the place of every reply in out that is owed an effect.
+func (s *Session) retract(out []byte, e resp.Error) []byte {
+	w := resp.Writer{Proto: s.proto}
 	from := 0
-	for _, r := range l.owed {
-		out.Raw(l.w.Buf[from:r.from])
+	for _, r := range s.owed {
+		w.Raw(out[from:r.from])
 		if r.to > r.from { // else the client wants no reply
-			out.Error(e)
+			w.Error(e)
 		}
 		from = r.to
-		l.engine.errors.Add(1)
+		s.engine.errors.Add(1)
 	}
-	out.Raw(l.w.Buf[from:])
-	l.w.Buf = append(l.w.Buf[:0], out.Buf...)
+	w.Raw(out[from:])
+	return w.Buf
 }
 
 // refused answers a command that may not run because its effect could not be kept.
@@ -116,17 +124,8 @@ func misconf(fault string) resp.Error {
 	return resp.Error("MISCONF Errors writing to the AOF file: " + fault)
 }
 
-// Durable implements transport.Handler. A client whose effects turn out to be lost
-// while it waited is not told anything: its connection is cut.
+// Durable implements transport.Handler. What cannot be kept is settled too:
+// [Session.Settle] says so.
 func (e *Engine) Durable(position uint64, p transport.Peer) bool {
-	if e.opts.Persistence == nil {
-		return true
-	}
-	switch e.opts.Persistence.Await(position, p) {
-	case KeptNow:
-		return true
-	case KeptNever:
-		p.Abort()
-	}
-	return false
+	return e.opts.Persistence == nil || e.opts.Persistence.Await(position, p) != KeptLater
 }

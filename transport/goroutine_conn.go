@@ -271,7 +271,12 @@ func (c *goConn) feed() (next Next, ok bool) {
 	if len(t.Out) > 0 {
 		out.b, t.Out = t.Out, nil // write may have to give the memory back
 		c.produced.Store(c.produced.Load() + int64(len(out.b)))
-		ok = c.hold(t.Barrier) && c.write(out)
+		if ok = c.hold(t.Barrier); ok {
+			if t.Barrier != 0 {
+				out.b = settled(c.session, t.Barrier, out.b)
+			}
+			ok = c.write(out)
+		}
 	}
 	putBuffer(out)
 	return t.Next, ok

@@ -69,6 +69,14 @@ type reply struct {
 	barrier uint64 // 0: nothing is held
 }
 
+// settle ends what is held: s may change it before it leaves.
+func (o *reply) settle(s Session) {
+	from := len(o.b) - o.held
+	out := settled(s, o.barrier, o.b[from:len(o.b):len(o.b)])
+	o.b = append(o.b[:from], out...)
+	o.barrier, o.held = 0, 0
+}
+
 func (o *reply) len() int { return len(o.b) - o.at }
 
 // ready returns what may be sent.

@@ -32,6 +32,8 @@ type loop struct {
 	free   []int32
 	ready  []*epollConn // to be looked at in the next round, without an event
 	round  []*epollConn
+	held   []heldReply  // of this round, until the log has been asked
+	heldBy []byte       // what they consist of
 	watch  []*epollConn // slow to read, or lingering
 	swept  time.Time    // the last sweep; zero while nobody is watched
 	events [maxEvents]unix.EpollEvent
@@ -102,6 +104,7 @@ func (l *loop) loop() {
 			c.queued = false
 			l.run(c)
 		}
+		l.commit()
 		l.sweep()
 		l.publish()
 		l.balance(n)

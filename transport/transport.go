@@ -30,9 +30,12 @@ type Handler interface {
 	// read. It must not block. A nil session refuses the connection: farewell is
 	// written to it if that is possible at once, and it is closed.
 	Open(p Peer) (s Session, farewell []byte)
-	// Durable reports whether everything up to barrier is on disk. When it is not,
-	// p is woken once it is. Only called with a barrier that a Turn carried, first
-	// right after it and then after every Wake of p until the answer is yes.
+	// Durable reports whether it is settled what becomes of everything up to barrier:
+	// on disk, or never to be (see [Settler]). When it is not, p is woken once it is.
+	// Only called with a barrier that a Turn carried, first soon after it and then
+	// after every Wake of p until the answer is yes. A transport that feeds several
+	// sessions one after another asks after the last of them, so that one write to
+	// the disk serves all.
 	Durable(barrier uint64, p Peer) bool
 }
 
@@ -46,6 +49,21 @@ type Session interface {
 	Feed(l Lane, in, out []byte) Turn
 	// Closed is told that the connection is gone.
 	Closed()
+}
+
+// Settler is a [Session] that may have to change replies that a barrier held back,
+// since what they promise cannot be kept. It is asked once the barrier is settled,
+// before they leave, and may use out's memory.
+type Settler interface {
+	Settle(barrier uint64, out []byte) []byte
+}
+
+// settled returns what is to be sent of out.
+func settled(s Session, barrier uint64, out []byte) []byte {
+	if st, ok := s.(Settler); ok {
+		return st.Settle(barrier, out)
+	}
+	return out
 }
 
 // Peer is the transport's end of a connection. Its methods may be called from any

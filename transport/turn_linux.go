@@ -155,10 +155,8 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 
 // reply sends out, or keeps what cannot leave yet.
 func (l *loop) reply(c *epollConn, out []byte, barrier uint64) {
-	if barrier != 0 && !l.e.h.Durable(barrier, c) {
-		c.out.add(out)
-		c.out.held, c.out.barrier = len(out), barrier
-		l.tally.pending += int64(len(out))
+	if barrier != 0 {
+		l.hold(c, out, barrier)
 		return
 	}
 	if c.out.len() == 0 {
@@ -182,13 +180,13 @@ func (l *loop) reply(c *epollConn, out []byte, barrier uint64) {
 // a reason to ask. It may be meant for that or for the session, so the session gets
 // it too, afterwards.
 func (l *loop) durable(c *epollConn) bool {
-	if !c.woken.Swap(false) {
-		return false
+	if c.out.held == 0 || !c.woken.Swap(false) {
+		return false // the end of the round comes first
 	}
 	if !l.e.h.Durable(c.out.barrier, c) {
 		return false
 	}
-	c.out.barrier, c.out.held = 0, 0
+	c.out.settle(c.session)
 	c.woken.Store(true)
 	return true
 }
@@ -232,7 +230,7 @@ func (l *loop) settle(c *epollConn) {
 	if c.next == Wait && c.hup {
 		c.eof = true // there may be more to read, but nobody to wait for
 	}
-	if c.out.len() > 0 {
+	if c.out.len() > 0 || c.out.barrier != 0 {
 		return // whatever makes room, or the barrier, or the sweep comes back
 	}
 	ending := (c.eof || l.draining) && (c.next == Read || c.next == Wait)

@@ -1,6 +1,9 @@
 // Command cellserver is a rate limiting server that every Redis client can call.
 //
 // Usage: cellserver [file.conf] [--name value ...]
+//
+//	cellserver check-aof DIR [--fix]
+//	cellserver dump DIR
 package main
 
 import (
@@ -27,6 +30,14 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) == 1 {
 		if print := answers[args[0]]; print != nil {
 			if err := print(stdout); err != nil {
+				return fail(stderr, err)
+			}
+			return 0
+		}
+	}
+	if len(args) > 0 {
+		if tool := tools[args[0]]; tool != nil {
+			if err := tool(args[1:], stdout); err != nil {
 				return fail(stderr, err)
 			}
 			return 0

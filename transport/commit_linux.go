@@ -1,0 +1,54 @@
+package transport
+
+// heldReply is a reply of this round that waits for the log: a part of heldBy.
+type heldReply struct {
+	c        *epollConn
+	from, to int
+}
+
+// maxHeld is the largest buffer of held replies that is kept for the next round.
+const maxHeld = 1 << 20
+
+// hold keeps a reply until the end of the round. Its connection does nothing before.
+func (l *loop) hold(c *epollConn, out []byte, barrier uint64) {
+	c.out.barrier = barrier
+	from := len(l.heldBy)
+	l.heldBy = append(l.heldBy, out...)
+	l.held = append(l.held, heldReply{c, from, len(l.heldBy)})
+}
+
+// commit asks the log about the replies of this round: the first question has it
+// write what all of them wait for. What is settled leaves.
+func (l *loop) commit() {
+	for i := range l.held {
+		h := &l.held[i]
+		c, out := h.c, l.heldBy[h.from:h.to:h.to]
+		h.c = nil
+		if c.fd < 0 || c.loop.Load() != l {
+			continue // closed meanwhile
+		}
+		l.dismiss(c, out)
+		if c.fd >= 0 && c.woken.Load() {
+			l.enqueue(c)
+		}
+	}
+	l.held = l.held[:0]
+	if l.heldBy = l.heldBy[:0]; cap(l.heldBy) > maxHeld {
+		l.heldBy = nil
+	}
+}
+
+// dismiss sends out, which waits for the barrier of c, or has it wait for longer.
+func (l *loop) dismiss(c *epollConn, out []byte) {
+	barrier := c.out.barrier
+	if !l.e.h.Durable(barrier, c) {
+		c.out.add(out)
+		c.out.held = len(out)
+		l.tally.pending += int64(len(out))
+		return
+	}
+	c.out.barrier = 0
+	if l.reply(c, settled(c.session, barrier, out), 0); c.fd >= 0 {
+		l.settle(c)
+	}
+}
