@@ -1,5 +1,7 @@
 package keyspace
 
+import "github.com/cellserver/cellserver/limit"
+
 // Storages are the names of all kinds of storage there are.
 func Storages() (names []string) {
 	for name := range storages {
@@ -22,3 +24,6 @@ func (o ClockOptions) WithSources(wall, mono, boot func() int64) ClockOptions {
 
 // RaceDetector says whether the tests run under it.
 const RaceDetector = raceDetector
+
+// StartAfterAt is StartAfter where the machine's clocks show now.
+func StartAfterAt(last, now ClockRecord) limit.Instant { return startAfter(last, now) }
