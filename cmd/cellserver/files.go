@@ -11,6 +11,8 @@ import (
 var tools = map[string]func(args []string, w io.Writer) error{
 	"check-aof": checkAOF,
 	"dump":      dump,
+	"import":    importKeys,
+	"export":    exportKeys,
 }
 
 // checkAOF reads a directory whose server is stopped and says whether it is whole.

@@ -4,6 +4,8 @@
 //
 //	cellserver check-aof DIR [--fix]
 //	cellserver dump DIR
+//	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
+//	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 package main
 
 import (

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// migration is what import and export share: a Redis on one side, the directory of
+// a cellserver that is stopped on the other.
+type migration struct {
+	options *redis.Options
+	dir     string
+	match   string
+	db      int // -1 is all
+	dryRun  bool
+	w       io.Writer
+
+	copied  int
+	skipped map[string]int
+	seen    int
+	total   int64
+	shown   time.Time
+}
+
+func parseMigration(name string, args []string, w io.Writer) (*migration, error) {
+	m := &migration{w: w, skipped: map[string]int{}}
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(w)
+	flags.StringVar(&m.match, "match", "*", "only keys of this pattern")
+	flags.IntVar(&m.db, "db", -1, "only this database; -1 is all")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what would be done")
+	usage := fmt.Errorf("usage: cellserver %s redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]", name)
+	if len(args) < 2 {
+		return nil, usage
+	}
+	if err := flags.Parse(args[2:]); err != nil || flags.NArg() > 0 {
+		return nil, usage
+	}
+	var err error
+	if m.options, err = redis.ParseURL(args[0]); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	m.dir, err = filepath.Abs(args[1])
+	return m, err
+}
+
+// open loads the directory into a keyspace.
+func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
+	var clock *keyspace.SystemClock
+	began := time.Now()
+	dir, err := persistence.Open(persistence.Options{
+		FS: persistence.OS{}, Path: m.dir,
+		Clock:     func() keyspace.ClockRecord { return clock.Record() },
+		Stopwatch: func() time.Duration { return time.Since(began) },
+		Log:       slog.New(slog.NewTextHandler(m.w, nil)),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	last, err := dir.Clock()
+	if err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	o := keyspace.ClockOptions{}
+	if last != (keyspace.ClockRecord{}) {
+		o.Start = keyspace.StartAfter(last)
+	}
+	clock = keyspace.NewSystemClock(o)
+	ks := keyspace.New(keyspace.Options{Clock: clock})
+	if err := dir.Load(ks, &persistence.Progress{}); err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	return dir, ks, nil
+}
+
+// importKeys copies the live keys of redis-cell, decimal TATs with a TTL, from a
+// running Redis or Valkey.
+func importKeys(args []string, w io.Writer) error {
+	m, err := parseMigration("import", args, w)
+	if err != nil {
+		return err
+	}
+	dir, ks, err := m.open()
+	if err != nil {
+		return err
+	}
+	defer ks.Close()
+	err = m.eachDatabase(ks.Databases(), func(ctx context.Context, c *redis.Client, db int) error {
+		return m.importDatabase(ctx, c, ks, db)
+	})
+	if err == nil && !m.dryRun {
+		_, err = dir.Rewrite(ks)
+	}
+	m.report("imported")
+	return errors.Join(err, dir.Close())
+}
+
+// eachDatabase calls f for every database that there is on both sides.
+func (m *migration) eachDatabase(most int, f func(ctx context.Context, c *redis.Client, db int) error) error {
+	ctx := context.Background()
+	for db := range most {
+		if m.db >= 0 && db != m.db {
+			continue
+		}
+		o := *m.options
+		o.DB = db
+		c := redis.NewClient(&o)
+		err := c.Ping(ctx).Err()
+		if err != nil && m.db < 0 && strings.Contains(err.Error(), "out of range") {
+			return c.Close()
+		}
+		if err == nil {
+			err = f(ctx, c, db)
+		}
+		if err = errors.Join(err, c.Close()); err != nil {
+			return fmt.Errorf("database %d: %w", db, err)
+		}
+	}
+	return nil
+}
+
+// importStep is how many keys are asked about at once.
+const importStep = 1000
+
+func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int) error {
+	size, err := c.DBSize(ctx).Result()
+	if err != nil {
+		return err
+	}
+	m.total += size
+	for cursor := uint64(0); ; {
+		var keys []string
+		if keys, cursor, err = c.Scan(ctx, cursor, m.match, importStep).Result(); err != nil {
+			return err
+		}
+		if err := m.importStep(ctx, c, ks, db, keys); err != nil {
+			return err
+		}
+		if cursor == 0 {
+			return nil
+		}
+	}
+}
+
+func (m *migration) importStep(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int, keys []string) error {
+	pipe := c.Pipeline()
+	values, ttls := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
+	for i, k := range keys {
+		values[i], ttls[i] = pipe.Get(ctx, k), pipe.PTTL(ctx, k)
+	}
+	// A key of another type is an error of its own, which is looked at below.
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return err
+	}
+	for i, k := range keys {
+		m.seen++
+		if why := m.importKey(ks, db, k, values[i], ttls[i]); why != "" {
+			m.skipped[why]++
+		} else {
+			m.copied++
+		}
+	}
+	m.progress()
+	return nil
+}
+
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// importKey stores a key, or says why not.
+func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *redis.StringCmd, ttl *redis.DurationCmd) string {
+	text, err := value.Bytes()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "gone meanwhile"
+	case err != nil:
+		return "not a string"
+	case ttl.Err() != nil || ttl.Val() < 0:
+		return "without a TTL, so not redis-cell's"
+	}
+	tat, err := gcra.ParseDecimal(text)
+	if err != nil {
+		return "not a number"
+	}
+	// The TAT is a civil instant; ours may be apart after a step of the wall clock.
+	tat = ks.Clock().Derived(tat)
+	if tat <= ks.Clock().Now() {
+		return "over: its TAT has passed"
+	}
+	if m.dryRun {
+		return ""
+	}
+	e := keyspace.Entry{Kind: keyspace.Cell, Expiry: min(tat, keyspace.NoExpiry-1)}
+	if err := ks.Restore(db, []byte(key), e); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// exportKeys writes the CL.THROTTLE keys of a directory to a running Redis, as
+// redis-cell stores them.
+func exportKeys(args []string, w io.Writer) error {
+	m, err := parseMigration("export", args, w)
+	if err != nil {
+		return err
+	}
+	dir, ks, err := m.open()
+	if err != nil {
+		return err
+	}
+	defer ks.Close()
+	err = m.eachDatabase(ks.Databases(), func(ctx context.Context, c *redis.Client, db int) error {
+		return m.exportDatabase(ctx, c, ks, db)
+	})
+	m.report("exported")
+	return errors.Join(err, dir.Close())
+}
+
+func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int) error {
+	v := ks.NewView()
+	defer v.Close()
+	m.total += int64(v.Len(db))
+	for cursor := uint64(0); ; {
+		pipe := c.Pipeline()
+		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e keyspace.Entry) {
+			m.seen++
+			if ok, err := filepath.Match(m.match, string(key)); m.match != "*" && (err != nil || !ok) {
+				m.skipped["not of the pattern"]++
+				return
+			}
+			if e.Kind != keyspace.Cell {
+				m.skipped["not CL.THROTTLE's: "+e.Kind.Encoding()]++
+				return
+			}
+			m.copied++
+			tat := e.Expiry
+			if len(e.Value) > 0 {
+				tat = gcra.State(e.Value)
+			}
+			clock := ks.Clock()
+			if !m.dryRun {
+				pipe.Do(ctx, "SET", string(key), strconv.FormatInt(int64(clock.Civil(tat)), 10), "PXAT", millisUp(clock.Civil(e.Expiry)))
+			}
+		})
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
+		m.progress()
+		if cursor == 0 {
+			return nil
+		}
+	}
+}
+
+func millisUp(i limit.Instant) int64 { return int64(i/1e6) + 1 }
+
+// progress draws how far it is, a few times a second.
+func (m *migration) progress() {
+	if now := time.Now(); now.Sub(m.shown) > 200*time.Millisecond && m.total > 0 {
+		m.shown = now
+		done := min(40, 40*int64(m.seen)/m.total)
+		fmt.Fprintf(m.w, "\r[%-40s] %d of about %d", strings.Repeat("#", int(done)), m.seen, m.total)
+	}
+}
+
+func (m *migration) report(verb string) {
+	if m.dryRun {
+		verb = "would be " + verb
+	}
+	fmt.Fprintf(m.w, "\r%d keys looked at, %d %s\n", m.seen, m.copied, verb)
+	var reasons []string
+	for why := range m.skipped {
+		reasons = append(reasons, why)
+	}
+	slices.Sort(reasons)
+	for _, why := range reasons {
+		fmt.Fprintf(m.w, "%d skipped: %s\n", m.skipped[why], why)
+	}
+}
