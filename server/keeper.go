@@ -104,7 +104,6 @@ func (k *keeper) record() keyspace.ClockRecord {
 // load fills the keyspace and starts the log.
 func (k *keeper) load() error {
 	if k.dir == nil {
-		k.s.keyspace.SetJournal(k)
 		return nil
 	}
 	began := k.s.stopwatch()
@@ -131,7 +130,9 @@ func (k *keeper) load() error {
 			return fmt.Errorf("starting the log: %w", err)
 		}
 	}
-	k.s.keyspace.SetJournal(k)
+	if k.log != nil || k.s.config.value("save") != "" {
+		k.s.keyspace.SetJournal(k) // else nobody needs to know of changes
+	}
 	return nil
 }
 

@@ -58,7 +58,7 @@ func options() []option {
 		{name: "maxmemory-policy", def: "noeviction", kind: choice{"noeviction"}, doc: "What happens then: existing limiters go on, new ones are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
-		{name: "save", def: "", kind: savePoints{}, mutable: true, doc: "Write a snapshot after so many seconds with so many changes: pairs of numbers; empty never does."},
+		{name: "save", def: "", kind: savePoints{}, doc: "Write a snapshot after so many seconds with so many changes: pairs of numbers; empty never does."},
 		{name: "appendonly", def: "no", kind: boolean{}, doc: "Keep a log of effects, from which a restart loses nothing."},
 		{name: "appendfsync", def: "everysec", kind: choice{"always", "everysec", "no"}, mutable: true, doc: "When the log is forced to disk: before every reply, every second, or when the system likes."},
 		{name: "appenddirname", def: "appendonlydir", kind: dirName{}, doc: "Directory, inside of dir, for snapshots and the log."},

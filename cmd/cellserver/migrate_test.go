@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// patience bounds every wait for something that must happen.
+const patience = 20 * time.Second
+
 // Live keys of redis-cell come over with their TATs, others are counted by reason,
 // and the way back stores them as redis-cell does.
 func TestImportAndExport(t *testing.T) {

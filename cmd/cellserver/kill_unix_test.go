@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -30,9 +32,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// patience bounds every wait for something that must happen.
-const patience = 20 * time.Second
 
 // process is the program in a process of its own, serving a Unix socket.
 type process struct {
