@@ -208,9 +208,10 @@ func TestDump(t *testing.T) {
 	s.close()
 	var out bytes.Buffer
 	require.NoError(t, persistence.Dump(fsys, "data", &out))
-	require.Equal(t, `{"file":"base.3.snap","op":"put","db":1,"key":"in base","kind":1,"type":"string","encoding":"embstr","value":"one"}
+	want := strings.Split(`{"file":"base.3.snap","op":"put","db":1,"key":"in base","kind":1,"type":"string","encoding":"embstr","value":"one"}
 {"file":"incr.2.log","op":"put","db":0,"key_base64":"/w==","kind":2,"type":"string","encoding":"embstr","expiry_ns":1700000006000000000}
 {"file":"incr.2.log","op":"delete","db":1,"key":"in base"}
 {"file":"incr.2.log","op":"flush","db":2}
-`, out.String())
+`, "\n")
+	require.Equal(t, want, strings.Split(out.String(), "\n"))
 }

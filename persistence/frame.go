@@ -63,12 +63,6 @@ func (f *framer) checksum(payload []byte) uint32 {
 	return crc32.Update(crc32.Update(f.seed, castagnoli, f.head[:]), castagnoli, payload)
 }
 
-// append adds a record of type t to dst and steps on.
-func (f *framer) append(dst []byte, t recordType, body []byte) []byte {
-	dst, at := f.begin(dst, t)
-	return f.end(append(dst, body...), at)
-}
-
 // begin opens a record in dst: its body is appended, then end closes it.
 func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 	at = len(dst)

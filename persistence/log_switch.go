@@ -98,7 +98,7 @@ func (l *Log) Close() error {
 	}
 	l.mu.Lock()
 	l.drops = true
-	why := error(errClosed)
+	why := errClosed
 	l.fault.Store(&why)
 	l.refusing.Store(true)
 	segs := append(l.retired, l.seg)

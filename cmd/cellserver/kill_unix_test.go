@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -275,6 +274,6 @@ func TestTwoServersOnOneDirectory(t *testing.T) {
 	second.Env = append(os.Environ(), asServer+"=1")
 	out, err := second.CombinedOutput()
 	var exit *exec.ExitError
-	require.True(t, errors.As(err, &exit), "%v: %s", err, out)
+	require.ErrorAs(t, err, &exit, string(out))
 	require.Contains(t, string(out), "another process uses this directory")
 }

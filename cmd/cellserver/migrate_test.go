@@ -32,7 +32,7 @@ func TestImportAndExport(t *testing.T) {
 	})
 	ctx := context.Background()
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: 3})
-	defer c.Close()
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	require.Eventually(t, func() bool { return c.Ping(ctx).Err() == nil }, patience, 10*time.Millisecond)
 	tat := strconv.FormatInt(time.Now().Add(time.Hour).UnixNano(), 10)
 	for key, value := range map[string]string{"user:1": tat, "user:2": tat, "other:1": tat, "user:word": "word", "user:past": "17"} {
