@@ -1,0 +1,258 @@
+package server_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/server"
+)
+
+// values returns every option of c.
+func values(c *server.Config) map[string]string {
+	all := make(map[string]string)
+	for _, p := range c.Get(func(string) bool { return true }) {
+		all[p[0]] = p[1]
+	}
+	return all
+}
+
+// value returns one option of c.
+func value(t *testing.T, c *server.Config, name string) string {
+	t.Helper()
+	v, ok := values(c)[name]
+	require.True(t, ok, name)
+	return v
+}
+
+// writeConfig writes a configuration file and returns its path.
+func writeConfig(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cellserver.conf")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// TestOptionEdges: what each kind of option takes, what it makes of it, and what it
+// refuses.
+func TestOptionEdges(t *testing.T) {
+	const refused = "\x00"
+	for name, edges := range map[string][][2]string{
+		"port":               {{"0", "0"}, {"1", "1"}, {"65535", "65535"}, {"65536", refused}, {"-1", refused}, {"", refused}, {"x", refused}, {"6379.5", refused}, {"0x10", refused}, {"9223372036854775808", refused}},
+		"tcp-backlog":        {{"0", refused}, {"511", "511"}, {"65536", refused}},
+		"databases":          {{"1", "1"}, {"16", "16"}, {"0", refused}, {"17", refused}},
+		"maxclients":         {{"1", "1"}, {"0", refused}, {"1048576", "1048576"}, {"1048577", refused}},
+		"timeout":            {{"0", "0"}, {"2147483647", "2147483647"}, {"2147483648", refused}, {"-1", refused}, {"1.5", refused}},
+		"partial-timeout":    {{"0", refused}, {"1", "1"}},
+		"auth-timeout":       {{"0", refused}, {"1", "1"}},
+		"write-timeout":      {{"0", refused}, {"3600", "3600"}, {"3601", refused}},
+		"shutdown-timeout":   {{"0", refused}, {"1", "1"}},
+		"io-threads":         {{"0", "0"}, {"64", "64"}, {"65", refused}},
+		"unixsocketperm":     {{"700", "700"}, {"0", "0"}, {"777", "777"}, {"778", refused}, {"1000", refused}, {"", refused}, {"rwx", refused}, {"-7", refused}},
+		"protected-mode":     {{"yes", "yes"}, {"NO", "no"}, {"true", refused}, {"1", refused}, {"", refused}},
+		"proto-max-bulk-len": {{"1024", "1024"}, {"1kb", "1024"}, {"1KB", "1024"}, {"2k", "2000"}, {"1mb", "1048576"}, {"512mb", "536870912"}, {"513mb", refused}, {"1023", refused}, {"1023b", refused}, {"-1", refused}, {"", refused}, {"mb", refused}, {"1 mb", refused}, {"9223372036854775807gb", refused}},
+		"maxmemory":          {{"0", "0"}, {"1gb", "1073741824"}, {"1g", "1000000000"}, {"1125899906842625", refused}},
+		"transport":          {{"goroutine", "goroutine"}, {"EPOLL", "epoll"}, {"auto", "auto"}, {"kqueue", refused}, {"", refused}},
+		"loglevel":           {{"debug", "debug"}, {"WARNING", "warning"}, {"error", refused}},
+		"requirepass":        {{"", ""}, {"a b", "a b"}, {"ü\xff", "ü\xff"}, {"a\nb", refused}, {"a\x00", refused}},
+		"bind":               {{"127.0.0.1", "127.0.0.1"}, {" 127.0.0.1   -::1 ", "127.0.0.1 -::1"}, {"127.0.0.1\n", refused}},
+		"maxmemory-policy":   {{"noeviction", "noeviction"}, {"allkeys-lru", refused}},
+		"save":               {{"", ""}, {"3600 1", refused}},
+		"appendonly":         {{"no", "no"}, {"yes", refused}},
+		"sw-log-max-entries": {{"1", "1"}, {"0", refused}, {"16777217", refused}},
+		"cc-max-members":     {{"1", "1"}, {"0", refused}},
+	} {
+		for _, edge := range edges {
+			c, err := server.Load([]string{"--" + name + "=" + edge[0]}, nil)
+			if edge[1] == refused {
+				require.ErrorContains(t, err, `command line: option "`+name+`": argument`, "%s %q", name, edge[0])
+				continue
+			}
+			require.NoError(t, err, "%s %q", name, edge[0])
+			require.Equal(t, edge[1], value(t, c, name), "%q", edge[0])
+		}
+	}
+}
+
+// TestPrecedence: a flag wins over the environment, that over the file, that over the
+// default.
+func TestPrecedence(t *testing.T) {
+	path := writeConfig(t, "port 1001\ntimeout 11\nmaxclients 101\nTIMEOUT 12\n")
+	env := []string{"PATH=/bin", "CELLSERVER_PORT=1002", "CELLSERVER_TIMEOUT=22", "CELLSERVER_PROTO_MAX_BULK_LEN=2mb", "cellserver_port=9"}
+	c, err := server.Load([]string{path, "--port", "1003", "--Bind", "127.0.0.1", "-::1", "--requirepass="}, env)
+	require.NoError(t, err)
+	got := values(c)
+	require.Equal(t, "1003", got["port"])
+	require.Equal(t, "22", got["timeout"])
+	require.Equal(t, "101", got["maxclients"])
+	require.Equal(t, "2097152", got["proto-max-bulk-len"])
+	require.Equal(t, "127.0.0.1 -::1", got["bind"])
+	require.Equal(t, "5", got["write-timeout"])
+	require.Equal(t, values(server.DefaultConfig())["io-threads"], got["io-threads"])
+}
+
+// TestFileSyntax is that of redis.conf.
+func TestFileSyntax(t *testing.T) {
+	c, err := server.Load([]string{writeConfig(t, "# a comment\r\n\r\n   port   7000   \r\nrequirepass \"a \\\"b\\\" \\x41\"\n\tdir '/tmp/a b'\n#port 1\nlogfile \"\"\nbind 127.0.0.1 -::1")}, nil)
+	require.NoError(t, err)
+	got := values(c)
+	require.Equal(t, "7000", got["port"])
+	require.Equal(t, `a "b" A`, got["requirepass"])
+	require.Equal(t, "/tmp/a b", got["dir"])
+	require.Equal(t, "127.0.0.1 -::1", got["bind"])
+}
+
+// TestEveryFaultAtOnce: one message names all that is wrong, with the place, and never a
+// value that may be a secret.
+func TestEveryFaultAtOnce(t *testing.T) {
+	path := writeConfig(t, "port x\nnosuch 1\nport\nrequirepass \"unbalanced\ntimeout 1 2\nrequirepass canary canary\n")
+	_, err := server.Load(
+		[]string{path, "stray", "--port", "70000", "--nosuch", "1", "--timeout", "--maxclients=1", "2", "--", "--save", "a", "b"},
+		[]string{"CELLSERVER_LOGLEVEL=loud", "CELLSERVER_NO_SUCH=1", "CELLSERVER_=1"})
+	require.Error(t, err)
+	want := []string{
+		path + `:1: option "port": argument couldn't be parsed into an integer`,
+		path + `:2: unknown option "nosuch"`,
+		path + `:3: option "port" lacks its value`,
+		path + `:4: unbalanced quotes`,
+		path + `:5: option "timeout" takes one value`,
+		path + `:6: option "requirepass" takes one value`,
+		`environment variable CELLSERVER_LOGLEVEL: option "loglevel": argument(s) must be one of the following: debug, verbose, notice, warning`,
+		`environment variable CELLSERVER_NO_SUCH: unknown option "no-such"`,
+		`environment variable CELLSERVER_: unknown option ""`,
+		`command line: "stray" is not a flag`,
+		`command line: option "port": argument must be between 0 and 65535 inclusive`,
+		`command line: unknown option "nosuch"`,
+		`command line: option "timeout" lacks its value`,
+		`command line: option "maxclients" has a value too many`,
+		`command line: "--" is not a flag`,
+		`command line: option "save" takes one value`,
+	}
+	require.Equal(t, strings.Join(want, "\n"), err.Error())
+	require.NotContains(t, err.Error(), "canary")
+
+	_, err = server.Load([]string{filepath.Join(t.TempDir(), "missing.conf"), "--port", "x"}, nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, `option "port"`)
+}
+
+// TestExposureIsDeliberate: an address that others reach needs a password, or an explicit
+// protected-mode no.
+func TestExposureIsDeliberate(t *testing.T) {
+	for _, bind := range []string{"0.0.0.0", "*", "-*", "::", "192.0.2.1", "127.0.0.1 192.0.2.1", "example.com", "-2001:db8::1", ""} {
+		_, err := server.Load([]string{"--bind=" + bind}, nil)
+		require.ErrorContains(t, err, "lets others in without a password", "%q", bind)
+		for _, said := range []string{"--requirepass=x", "--protected-mode=no", "--port=0"} {
+			_, err = server.Load([]string{"--bind=" + bind, said}, nil)
+			require.NoError(t, err, "%q %s", bind, said)
+		}
+	}
+	for _, bind := range []string{"127.0.0.1", "127.0.0.1 -::1", "127.1.2.3", "localhost", "-::1"} {
+		_, err := server.Load([]string{"--bind=" + bind}, nil)
+		require.NoError(t, err, bind)
+	}
+}
+
+// TestSampleIsTheDefaults: the documented sample parses back to the defaults, and names
+// every option, as --help does.
+func TestSampleIsTheDefaults(t *testing.T) {
+	var sample, help bytes.Buffer
+	require.NoError(t, server.WriteSample(&sample))
+	require.NoError(t, server.WriteHelp(&help))
+	c, err := server.Load([]string{writeConfig(t, sample.String())}, nil)
+	require.NoError(t, err)
+	want := values(server.DefaultConfig())
+	require.Equal(t, want, values(c))
+	for name := range want {
+		require.Contains(t, sample.String(), "\n"+name+" ")
+		require.Contains(t, help.String(), "  --"+name+" <")
+	}
+}
+
+// TestConfigSet: what can be changed while the server runs, all or nothing, and what it
+// changes.
+func TestConfigSet(t *testing.T) {
+	immutable := []string{"port", "bind", "unixsocket", "unixsocketperm", "dir", "logfile", "databases", "transport", "io-threads", "tcp-backlog", "save", "appendonly"}
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		for _, name := range immutable {
+			want := "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - can't set immutable config\r\n"
+			require.Equal(t, want, c.do("CONFIG", "SET", name, "1"))
+			require.Equal(t, want, c.do("CONFIG", "SET", "timeout", "77", name, "1"))
+		}
+		for args, want := range map[string]string{
+			"timeout 77 nosuch 1":     "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n",
+			"timeout 77 maxclients 0": "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n",
+			"timeout 77 timeout 78":   "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n",
+			"timeout 77 TIMEOUT 78":   "-ERR CONFIG SET failed (possibly related to argument 'TIMEOUT') - duplicate parameter\r\n",
+			"timeout 77 maxclients":   "-ERR syntax error\r\n",
+			"timeout":                 "-ERR wrong number of arguments for 'config|set' command\r\n",
+		} {
+			require.Equal(t, want, c.do(append([]string{"CONFIG", "SET"}, strings.Fields(args)...)...), args)
+			require.Equal(t, array(bulk("timeout"), bulk("0")), c.do("CONFIG", "GET", "timeout"), args)
+		}
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "Timeout", "5", "sw-log-max-entries", "10", "maxmemory", "1mb"))
+		require.Equal(t, array(bulk("TIMEOUT"), bulk("5")), c.do("CONFIG", "GET", "TIMEOUT"))
+		require.Equal(t, "1048576", c.info("maxmemory"))
+		require.Equal(t, "-ERR limit exceeds sw-log-max-entries\r\n", c.do("SW.ALLOW", "k", "11", "60", "1", "LOG"))
+		require.Equal(t, "*0\r\n", c.do("CONFIG", "GET", "nosuch"))
+		require.Equal(t, array(bulk("databases"), bulk("16"), bulk("timeout"), bulk("5")), c.do("CONFIG", "GET", "d*s", "timeout", "t?meout"))
+		require.Equal(t, "-ERR pattern is too long, at most 1024 bytes\r\n", c.do("CONFIG", "GET", strings.Repeat("*", 1025)))
+	})
+}
+
+// TestConfigSetRace: of many changes at once the last one is in force.
+func TestConfigSetRace(t *testing.T) {
+	f := start(t, "goroutine")
+	var all sync.WaitGroup
+	for i := range 8 {
+		c := f.dial()
+		all.Go(func() {
+			for n := range 50 {
+				c.command("CONFIG", "SET", []string{"timeout", "maxclients"}[i%2], []string{"100", "200"}[n%2])
+				c.expect("+OK\r\n")
+			}
+		})
+	}
+	all.Wait()
+	c := f.dial()
+	limits := f.Engine().Limits()
+	require.Equal(t, array(bulk("timeout"), bulk("200")), c.do("CONFIG", "GET", "timeout"))
+	require.Equal(t, 200.0, limits.Idle.Seconds())
+	require.Equal(t, 200, limits.MaxClients)
+}
+
+// FuzzConfigFile: no file makes the parser panic, and what it accepts is stable: the
+// accepted values, written down again, are accepted as the same.
+func FuzzConfigFile(f *testing.F) {
+	var sample bytes.Buffer
+	require.NoError(f, server.WriteSample(&sample))
+	for _, seed := range []string{
+		sample.String(), "", "port 1\n", "port\n", "# x", "bind 127.0.0.1 -::1\r\nrequirepass \"a\\x00b\"\n", "requirepass 'it''s'\n", "maxmemory 1gb\nMAXMEMORY 2GB",
+		"unixsocketperm 0777\nport 00080\n", "requirepass \"\\\\\\\"\\n\"", "\x00\n\xff 1\n", "save \"\"\nsave\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(dir, "fuzz.conf")
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		c, err := server.Load([]string{path}, nil)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		var again []string
+		for name, v := range values(c) {
+			again = append(again, "--"+name+"="+v)
+		}
+		twice, err := server.Load(again, nil)
+		require.NoError(t, err)
+		require.Equal(t, values(c), values(twice))
+	})
+}
