@@ -95,7 +95,7 @@ func missingAddress(err error) bool {
 func (s *Server) listenUnix(path string) error {
 	if conn, err := net.Dial("unix", path); err == nil {
 		return errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
+	} else if errors.Is(err, syscall.ECONNREFUSED) && isSocket(path) {
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("removing the socket of a dead server: %w", err)
 		}
@@ -117,6 +117,13 @@ func (s *Server) listenUnix(path string) error {
 		return fmt.Errorf("setting the permissions of %s: %w", path, err)
 	}
 	return nil
+}
+
+// isSocket tells a socket from a file that somebody named by mistake: both refuse
+// connections, but only one may be removed.
+func isSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
 // notePort remembers the port that INFO shows.
