@@ -5,6 +5,8 @@
 #   BENCH_QUICK=1       a look within three minutes, in bin/performance-quick.md
 #   BENCH_LARGE=1       the memory of 10 million keys too
 #   BENCH_OUT=FILE      write there instead
+#   BENCH_SPAN=3s       how long a run of the main table lasts, BENCH_OPEN=10s of an
+#                       open loop
 #   BENCH_PORT=17100    the first of a dozen ports to use
 #   CELL_BENCH_TARGETS  other servers that know CL.THROTTLE, to be put beside ours:
 #                       "name=host:port name=host:port"
@@ -24,7 +26,7 @@ if [ -n "$quick" ]; then
   rounds=2 span=200ms warmup=100ms kind_span=200ms open_span=1s keys=100000 idle=1000 settle=2s lead=3s tail=2s growth=100000
 else
   out=${BENCH_OUT:-docs/performance.md}
-  rounds=5 span=3s warmup=500ms kind_span=1s open_span=10s keys=1000000 idle=10000 settle=15s lead=10s tail=4s growth=1000000
+  rounds=5 span=${BENCH_SPAN:-3s} warmup=500ms kind_span=1s open_span=${BENCH_OPEN:-10s} keys=1000000 idle=10000 settle=15s lead=10s tail=4s growth=1000000
 fi
 cores=$(nproc)
 throttle='CL.THROTTLE user:{key} 15 30 60'
