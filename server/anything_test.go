@@ -109,9 +109,7 @@ func words(table *commands.Table) []string {
 	}
 	for _, cmd := range table.All() {
 		all = append(all, strings.Split(cmd.Name, "|")...)
-		for _, w := range strings.FieldsFunc(cmd.Syntax, func(r rune) bool { return strings.ContainsRune("[]<>| .", r) }) {
-			all = append(all, w)
-		}
+		all = append(all, strings.FieldsFunc(cmd.Syntax, func(r rune) bool { return strings.ContainsRune("[]<>| .", r) })...)
 	}
 	return all
 }

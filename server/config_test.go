@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -223,7 +224,7 @@ func TestConfigSetRace(t *testing.T) {
 	c := f.dial()
 	limits := f.Engine().Limits()
 	require.Equal(t, array(bulk("timeout"), bulk("200")), c.do("CONFIG", "GET", "timeout"))
-	require.Equal(t, 200.0, limits.Idle.Seconds())
+	require.Equal(t, 200*time.Second, limits.Idle)
 	require.Equal(t, 200, limits.MaxClients)
 }
 

@@ -57,12 +57,12 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
+	ctx, stop := untilSignal() // before anybody can know that there is a server
+	defer stop()
 	s, err := server.New(config, server.Options{})
 	if err != nil {
 		return fail(stderr, err)
 	}
-	ctx, stop := untilSignal()
-	defer stop()
 	if err := s.Run(ctx); err != nil {
 		return fail(stderr, err)
 	}

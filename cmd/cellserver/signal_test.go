@@ -1,0 +1,256 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// daemon is the program as an operator runs it, on a port.
+type daemon struct {
+	*exec.Cmd
+	t     testing.TB
+	addr  string
+	log   *syncBuffer
+	ended chan struct{}
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// startDaemon starts the program on a free port and waits until it listens.
+func startDaemon(t *testing.T, flags ...string) *daemon {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &daemon{t: t, addr: l.Addr().String(), log: &syncBuffer{}, ended: make(chan struct{})}
+	require.NoError(t, l.Close())
+	_, port, err := net.SplitHostPort(p.addr)
+	require.NoError(t, err)
+	p.Cmd = exec.Command(os.Args[0], append([]string{"--port", port, "--bind", "127.0.0.1"}, flags...)...)
+	p.Env = append(os.Environ(), asServer+"=1")
+	p.Stderr = p.log
+	p.start()
+	return p
+}
+
+func (p *daemon) start() {
+	p.t.Helper()
+	require.NoError(p.t, p.Start())
+	go func() {
+		defer close(p.ended)
+		_ = p.Wait() // the status tells
+	}()
+	p.t.Cleanup(func() { _ = p.Process.Kill() }) // most have ended by then
+	require.Eventually(p.t, func() bool {
+		c, err := net.Dial("tcp", p.addr)
+		return err == nil && c.Close() == nil
+	}, patience, time.Millisecond)
+}
+
+// status waits for the end and returns the exit status, -1 after a signal.
+func (p *daemon) status() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+		return p.ProcessState.ExitCode()
+	case <-time.After(patience):
+		require.Fail(p.t, "it does not end", "%s", p.log)
+		return 0
+	}
+}
+
+func (p *daemon) dial() (net.Conn, *bufio.Reader) {
+	p.t.Helper()
+	c, err := net.Dial("tcp", p.addr)
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { _ = c.Close() })
+	require.NoError(p.t, c.SetDeadline(time.Now().Add(patience)))
+	return c, bufio.NewReader(c)
+}
+
+func say(t *testing.T, c net.Conn, r *bufio.Reader, command, want string) {
+	t.Helper()
+	_, err := io.WriteString(c, command+"\r\n")
+	require.NoError(t, err)
+	line, err := r.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, want+"\r\n", line)
+}
+
+// kinds are the transports of this system.
+func kinds() []string {
+	if _, err := os.Stat("/proc/self/statm"); err == nil {
+		return []string{"goroutine", "epoll"}
+	}
+	return []string{"goroutine"}
+}
+
+// TestSignalStopsGracefully: SIGTERM and SIGINT let everybody be answered who has sent
+// something, wake those who wait, and end with status 0.
+func TestSignalStopsGracefully(t *testing.T) {
+	for _, kind := range kinds() {
+		for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+			p := startDaemon(t, "--transport", kind)
+			busy, busyIn := p.dial()
+			blocked, blockedIn := p.dial()
+			say(t, busy, busyIn, "SW.ALLOW k 1 3600 1 FIXED ANCHOR FIRST", "*5")
+			_, err := io.WriteString(blocked, "SW.ALLOW k 1 3600 1 FIXED ANCHOR FIRST BLOCK 0\r\n")
+			require.NoError(t, err)
+			// Batches are under way all the time: whatever is answered is answered whole.
+			stop := make(chan struct{})
+			var writer sync.WaitGroup
+			writer.Go(func() {
+				for batch := strings.Repeat("ECHO 0123456789\r\n", 100); ; {
+					select {
+					case <-stop:
+						return
+					default:
+						if _, err := io.WriteString(busy, batch); err != nil {
+							return
+						}
+					}
+				}
+			})
+			_, err = busyIn.Discard(5*5 + 10_000*17) // the rest of the first reply, more or less, and a good many
+			require.NoError(t, err)
+			require.NoError(t, p.Process.Signal(sig))
+			rest, _ := io.ReadAll(busyIn) // ends with the connection
+			close(stop)
+			writer.Wait()
+			require.True(t, bytes.HasSuffix(rest, []byte("0123456789\r\n")), "cut inside a reply: %q", rest[max(0, len(rest)-40):])
+			answer, _ := io.ReadAll(blockedIn)
+			require.True(t, bytes.HasPrefix(answer, []byte("*5\r\n:1\r\n:1\r\n:0\r\n")), "%q", answer)
+			require.Zero(t, p.status(), "%s", p.log)
+			require.Contains(t, p.log.String(), "msg=stopped")
+		}
+	}
+}
+
+// TestShutdownCommand ends the program as a signal does.
+func TestShutdownCommand(t *testing.T) {
+	for _, kind := range kinds() {
+		p := startDaemon(t, "--transport", kind)
+		c, r := p.dial()
+		say(t, c, r, "SHUTDOWN NOSUCH", "-ERR syntax error")
+		_, err := io.WriteString(c, "PING\r\nSHUTDOWN NOSAVE\r\nPING\r\n")
+		require.NoError(t, err)
+		rest, _ := io.ReadAll(r)
+		require.Equal(t, "+PONG\r\n", string(rest))
+		require.Zero(t, p.status(), "%s", p.log)
+	}
+}
+
+// TestSecondSignalForces: a client that takes nothing of its replies holds up a graceful
+// stop for as long as it is allowed to; a second signal does not wait.
+func TestSecondSignalForces(t *testing.T) {
+	for _, kind := range kinds() {
+		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "3600", "--write-timeout", "3600")
+		slow, _ := p.dial()
+		go func() {
+			_, _ = io.WriteString(slow, strings.Repeat("COMMAND DOCS\r\n", 5000)) // never read
+		}()
+		c, r := p.dial()
+		require.Eventually(t, func() bool {
+			_, err := io.WriteString(c, "INFO memory\r\n")
+			require.NoError(t, err)
+			head, err := r.ReadString('\n')
+			require.NoError(t, err)
+			text := make([]byte, infoLength(t, head))
+			_, err = io.ReadFull(r, text)
+			require.NoError(t, err)
+			return !strings.Contains(string(text), "mem_clients_normal:0\r\n")
+		}, patience, 10*time.Millisecond)
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		require.Eventually(t, func() bool { return strings.Contains(p.log.String(), "msg=stopping") }, patience, time.Millisecond)
+		select {
+		case <-p.ended:
+			require.Fail(t, "it did not wait for a client that still may read")
+		case <-time.After(50 * time.Millisecond): // long enough for a stop that does not wait
+		}
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		require.NotZero(t, p.status())
+	}
+}
+
+// TestStopIsBounded: without a second signal the stop ends when its time is up.
+func TestStopIsBounded(t *testing.T) {
+	for _, kind := range kinds() {
+		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "1", "--write-timeout", "3600")
+		slow, _ := p.dial()
+		go func() {
+			_, _ = io.WriteString(slow, strings.Repeat("COMMAND DOCS\r\n", 5000)) // never read
+		}()
+		idle, r := p.dial()
+		say(t, idle, r, "PING", "+PONG")
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		require.Zero(t, p.status(), "%s", p.log)
+	}
+}
+
+// TestTerminalGoesAway: neither SIGHUP nor a log that nobody reads any more ends it.
+func TestTerminalGoesAway(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &daemon{t: t, addr: l.Addr().String(), log: &syncBuffer{}, ended: make(chan struct{})}
+	require.NoError(t, l.Close())
+	_, port, err := net.SplitHostPort(p.addr)
+	require.NoError(t, err)
+	p.Cmd = exec.Command(os.Args[0], "--port", port, "--bind", "127.0.0.1")
+	p.Env = append(os.Environ(), asServer+"=1")
+	p.Stderr = writer
+	p.start()
+	require.NoError(t, writer.Close())
+	require.NoError(t, reader.Close())
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	for range 3 {
+		web, r := p.dial()
+		_, err = io.WriteString(web, "POST / HTTP/1.1\r\n") // which is logged
+		require.NoError(t, err)
+		_, err = r.ReadByte()
+		require.Error(t, err)
+	}
+	c, r := p.dial()
+	say(t, c, r, "PING", "+PONG")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, p.status())
+}
+
+// infoLength reads the length of a bulk string from its head.
+func infoLength(t *testing.T, head string) int {
+	t.Helper()
+	n := 0
+	for _, c := range strings.TrimSuffix(head[1:], "\r\n") {
+		require.True(t, c >= '0' && c <= '9', "%q", head)
+		n = n*10 + int(c-'0')
+	}
+	return n + 2
+}
