@@ -150,6 +150,8 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 		return transport.Close
 	case len(l.w.Buf) >= turnBytes, ran >= turnCommands:
 		return transport.Again
+	case l.journal != nil && l.journal.Unsettled() >= turnEffects:
+		return transport.Again
 	}
 	return transport.Read
 }

@@ -48,6 +48,8 @@ type recording interface {
 	// 0 if there were none. Effects counts records of effects, ever.
 	TakePosition() uint64
 	Effects() uint64
+	// Unsettled is how many bytes of effects that makes.
+	Unsettled() int
 	Refuses() bool
 }
 
@@ -113,12 +115,29 @@ func (l *Lane) refused(c *Ctx) bool {
 	if c.Cmd.Flags&FlagWrite == 0 || c.Cmd.Group != "generic" && c.Cmd.Group != "server" || !l.journal.Refuses() {
 		return false
 	}
-	l.reject(c, misconf(l.engine.opts.Persistence.Fault()))
+	l.reject(c, c.refusal())
 	return true
 }
 
 // errNotKept stands for the fault of the journal until it is known which.
 const errNotKept resp.Error = "MISCONF"
+
+// errManyEffects refuses what would make the record of a transaction too large.
+const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
+
+// turnEffects is after how many bytes of effects a turn ends, so that few of them
+// wait in memory for the disk even if values are large.
+const turnEffects = 1 << 20
+
+// refusal says why c may not have effects: while the journal has no fault it is the
+// transaction that has had too many.
+func (c *Ctx) refusal() resp.Error {
+	fault := c.engine.opts.Persistence.Fault()
+	if fault == "" && c.S.exclusive {
+		return errManyEffects
+	}
+	return misconf(fault)
+}
 
 func misconf(fault string) resp.Error {
 	return resp.Error("MISCONF Errors writing to the AOF file: " + fault)

@@ -83,7 +83,7 @@ type Ctx struct {
 func (c *Ctx) Fail(e resp.Error) {
 	c.fail = true
 	if e == errNotKept {
-		e = misconf(c.engine.opts.Persistence.Fault())
+		e = c.refusal()
 	}
 	c.W.Error(e)
 }

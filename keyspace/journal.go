@@ -18,13 +18,24 @@ func (ks *Keyspace) SetJournal(j Journal) { ks.journal = j }
 
 // refuses reports whether nothing may be changed now. Methods that cannot fail do
 // not ask: their callers do, through [View.Refuses].
-func (v *View) refuses() bool { return v.ks.journal != nil && v.ks.journal.Refuses() }
+func (v *View) refuses() bool {
+	return v.ks.journal != nil && (v.overfull() || v.ks.journal.Refuses())
+}
+
+// maxHeldRecord is how large the effects of one Hold may grow before further ones
+// are refused: a transaction that touches a large value time and again records it
+// as often, and a record is kept whole or not at all.
+const maxHeldRecord = 64 << 20
+
+// overfull reports whether what is held has had as many effects as a record takes.
+func (v *View) overfull() bool { return len(v.recorder.buf) >= maxHeldRecord }
 
 // commit hands over what has been recorded. It is called before the shards are
 // unlocked, so that the order in the journal is the order in which it happened.
 func (v *View) commit() {
 	v.position = v.ks.journal.Append(v.recorder.buf)
 	v.effects++
+	v.unsettled += len(v.recorder.buf)
 	if cap(v.recorder.buf) > maxScratch {
 		v.recorder.buf = nil
 		return
@@ -37,13 +48,17 @@ func (v *View) commit() {
 // may be told.
 func (v *View) TakePosition() uint64 {
 	p := v.position
-	v.position = 0
+	v.position, v.unsettled = 0, 0
 	return p
 }
+
+// Unsettled is how many bytes of effects there were since the last TakePosition.
+func (v *View) Unsettled() int { return v.unsettled }
 
 // Effects is how many records this view has ever handed to the journal.
 func (v *View) Effects() uint64 { return v.effects }
 
-// Refuses reports whether the journal cannot keep effects now. Commands whose
+// Refuses reports whether the journal cannot keep effects now, or no more of them in
+// what is held. Commands whose
 // methods here cannot fail, such as a deletion, must not be run then.
 func (v *View) Refuses() bool { return v.refuses() }

@@ -195,3 +195,33 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 		_ = v.TakePosition()
 	}))
 }
+
+// A transaction that records a large value time and again is refused further effects
+// long before its record is more than a file can hold.
+func TestHeldEffectsAreBounded(t *testing.T) {
+	ks, v, j, _ := journalled(t)
+	key, value := []byte("k"), make([]byte, 1<<20)
+	require.NoError(t, v.Put(0, key, keyspace.String, value, keyspace.NoExpiry))
+	v.TakePosition()
+	v.Hold([]keyspace.Ref{{Key: key}})
+	puts := 0
+	for ; !v.Refuses(); puts++ {
+		require.Less(t, puts, 1000)
+		require.NoError(t, v.Put(0, key, keyspace.String, value, keyspace.NoExpiry))
+	}
+	_, err := v.Lease(0, []byte("k"), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
+	require.ErrorIs(t, err, limit.ErrWrongType)
+	v.Delete(0, key)
+	_, err = v.Lease(0, key, &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	v.Release()
+	require.Len(t, j.records, 2)
+	require.Greater(t, v.Unsettled(), 64<<20)
+	require.Less(t, v.Unsettled(), 66<<20)
+	require.False(t, v.Refuses(), "the next may begin")
+	v.TakePosition()
+	require.Zero(t, v.Unsettled())
+	again := keyspace.New(keyspace.Options{Clock: ks.Clock(), Shards: 4})
+	j.replay(t, again, 0)
+	require.Equal(t, all(ks), all(again))
+}

@@ -29,9 +29,10 @@ type View struct {
 	plans   []clausePlan
 	scratch []byte // where a family makes a value that has no memory yet
 
-	recorder recorder // what was done under the present locks
-	position uint64   // see TakePosition
-	effects  uint64
+	recorder  recorder // what was done under the present locks
+	position  uint64   // see TakePosition
+	unsettled int      // see Unsettled
+	effects   uint64
 }
 
 // NewView makes a view. A view that is not needed any more must be closed.

@@ -189,3 +189,17 @@ func TestTheOrderOfASwitch(t *testing.T) {
 		"list data", "remove data/incr.1.log",
 	}, got)
 }
+
+// A record that no file can hold is not written: the log is given up and healed.
+func TestRecordTooLarge(t *testing.T) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncNo)
+	require.Equal(t, persistence.Lost, s.log.Await(s.log.Append(make([]byte, 1<<30)), nil))
+	require.True(t, s.log.Refuses())
+	require.ErrorContains(t, s.log.Fault(), "more than")
+	_, err := s.dir.Rewrite(s.ks)
+	require.NoError(t, err)
+	require.False(t, s.log.Refuses())
+	s.close()
+	mustOpen(t, fsys, persistence.SyncNo).close()
+}

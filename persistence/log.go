@@ -154,6 +154,12 @@ func newLog(seg *segment, o LogOptions) *Log {
 // Append implements keyspace.Journal.
 func (l *Log) Append(record []byte) (position uint64) {
 	l.mu.Lock()
+	for !l.drops && len(record) >= maxRecord {
+		seg := l.seg
+		l.mu.Unlock()
+		l.fail(seg, fmt.Errorf("a record of %d bytes is more than %s can hold", len(record), seg.path))
+		l.mu.Lock()
+	}
 	if l.drops {
 		l.pos += uint64(len(record))
 	} else {
