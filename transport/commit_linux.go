@@ -6,7 +6,8 @@ type heldReply struct {
 	from, to int
 }
 
-// maxHeld is the largest buffer of held replies that is kept for the next round.
+// maxHeld is how large held replies may grow before the round commits early, and the
+// largest buffer that is kept for the next.
 const maxHeld = 1 << 20
 
 // hold keeps a reply until the end of the round. Its connection does nothing before.

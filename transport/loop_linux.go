@@ -97,12 +97,18 @@ func (l *loop) loop() {
 		ending := l.collect()
 		for i := range l.events[:n] {
 			l.event(&l.events[i])
+			if len(l.heldBy) > maxHeld {
+				l.commit()
+			}
 		}
 		l.round, l.ready = l.ready, l.round[:0]
 		for i, c := range l.round {
 			l.round[i] = nil
 			c.queued = false
 			l.run(c)
+			if len(l.heldBy) > maxHeld {
+				l.commit()
+			}
 		}
 		l.commit()
 		l.sweep()

@@ -186,7 +186,9 @@ func (l *loop) durable(c *epollConn) bool {
 	if !l.e.h.Durable(c.out.barrier, c) {
 		return false
 	}
+	before := c.out.len()
 	c.out.settle(c.session)
+	l.tally.pending += int64(c.out.len() - before) // it may have changed them
 	c.woken.Store(true)
 	return true
 }
