@@ -84,7 +84,9 @@ func (c *Config) checkExposure() error {
 // assignWords is assign for a value that may have been given in several words.
 func (c *Config) assignWords(where, name string, value []string) error {
 	if i, ok := c.byName[strings.ToLower(name)]; ok && len(value) > 1 {
-		if _, several := c.table[i].kind.(words); !several {
+		switch c.table[i].kind.(type) {
+		case words, savePoints:
+		default:
 			return fmt.Errorf("%s: option %q takes one value", where, name)
 		}
 	}

@@ -63,8 +63,8 @@ func TestOptionEdges(t *testing.T) {
 		"requirepass":        {{"", ""}, {"a b", "a b"}, {"ü\xff", "ü\xff"}, {"a\nb", refused}, {"a\x00", refused}},
 		"bind":               {{"127.0.0.1", "127.0.0.1"}, {" 127.0.0.1   -::1 ", "127.0.0.1 -::1"}, {"127.0.0.1\n", refused}},
 		"maxmemory-policy":   {{"noeviction", "noeviction"}, {"allkeys-lru", refused}},
-		"save":               {{"", ""}, {"3600 1", refused}},
-		"appendonly":         {{"no", "no"}, {"yes", refused}},
+		"save":               {{"", ""}, {"3600 1", "3600 1"}, {"3600", refused}, {"0 1", refused}, {"1 x", refused}},
+		"appendonly":         {{"no", "no"}, {"yes", "yes"}, {"maybe", refused}},
 		"sw-log-max-entries": {{"1", "1"}, {"0", refused}, {"16777217", refused}},
 		"cc-max-members":     {{"1", "1"}, {"0", refused}},
 	} {
@@ -99,13 +99,14 @@ func TestPrecedence(t *testing.T) {
 
 // TestFileSyntax is that of redis.conf.
 func TestFileSyntax(t *testing.T) {
-	c, err := server.Load([]string{writeConfig(t, "# a comment\r\n\r\n   port   7000   \r\nrequirepass \"a \\\"b\\\" \\x41\"\n\tdir '/tmp/a b'\n#port 1\nlogfile \"\"\nbind 127.0.0.1 -::1")}, nil)
+	c, err := server.Load([]string{writeConfig(t, "# a comment\r\n\r\n   port   7000   \r\nrequirepass \"a \\\"b\\\" \\x41\"\n\tdir '/tmp/a b'\n#port 1\nlogfile \"\"\nbind 127.0.0.1 -::1\nsave 3600 1 60 100")}, nil)
 	require.NoError(t, err)
 	got := values(c)
 	require.Equal(t, "7000", got["port"])
 	require.Equal(t, `a "b" A`, got["requirepass"])
 	require.Equal(t, "/tmp/a b", got["dir"])
 	require.Equal(t, "127.0.0.1 -::1", got["bind"])
+	require.Equal(t, "3600 1 60 100", got["save"])
 }
 
 // TestEveryFaultAtOnce: one message names all that is wrong, with the place, and never a
@@ -113,7 +114,7 @@ func TestFileSyntax(t *testing.T) {
 func TestEveryFaultAtOnce(t *testing.T) {
 	path := writeConfig(t, "port x\nnosuch 1\nport\nrequirepass \"unbalanced\ntimeout 1 2\nrequirepass canary canary\n")
 	_, err := server.Load(
-		[]string{path, "stray", "--port", "70000", "--nosuch", "1", "--timeout", "--maxclients=1", "2", "--", "--save", "a", "b"},
+		[]string{path, "stray", "--port", "70000", "--nosuch", "1", "--timeout", "--maxclients=1", "2", "--", "--loglevel", "a", "b"},
 		[]string{"CELLSERVER_LOGLEVEL=loud", "CELLSERVER_NO_SUCH=1", "CELLSERVER_=1"})
 	require.Error(t, err)
 	want := []string{
@@ -132,7 +133,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		`command line: option "timeout" lacks its value`,
 		`command line: option "maxclients" has a value too many`,
 		`command line: "--" is not a flag`,
-		`command line: option "save" takes one value`,
+		`command line: option "loglevel" takes one value`,
 	}
 	require.Equal(t, strings.Join(want, "\n"), err.Error())
 	require.NotContains(t, err.Error(), "canary")

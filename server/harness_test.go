@@ -62,7 +62,7 @@ type fixture struct {
 // test ends.
 func start(t testing.TB, kind string, flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2"}, flags...), nil)
+	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir()}, flags...), nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
