@@ -107,7 +107,11 @@ func importKeys(args []string, w io.Writer) error {
 	if err == nil && !m.dryRun {
 		_, err = dir.Rewrite(ks)
 	}
-	m.report("imported")
+	verb := "imported"
+	if err != nil {
+		verb = "read and not kept"
+	}
+	m.report(verb)
 	return errors.Join(err, dir.Close())
 }
 
@@ -138,6 +142,10 @@ func (m *migration) eachDatabase(most int, f func(ctx context.Context, c *redis.
 // importStep is how many keys are asked about at once.
 const importStep = 1000
 
+// longestTAT is how much of a value is asked for: more than a number has, since
+// other keys may hold megabytes.
+const longestTAT = 64
+
 func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int) error {
 	size, err := c.DBSize(ctx).Result()
 	if err != nil {
@@ -162,7 +170,7 @@ func (m *migration) importStep(ctx context.Context, c *redis.Client, ks *keyspac
 	pipe := c.Pipeline()
 	values, ttls := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	for i, k := range keys {
-		values[i], ttls[i] = pipe.Get(ctx, k), pipe.PTTL(ctx, k)
+		values[i], ttls[i] = pipe.GetRange(ctx, k, 0, longestTAT-1), pipe.PTTL(ctx, k)
 	}
 	// A key of another type is an error of its own, which is looked at below.
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
@@ -185,19 +193,22 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
+// noSuchKey is what PTTL answers for a key that does not exist.
+const noSuchKey = -2
+
 // importKey stores a key, or says why not.
 func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *redis.StringCmd, ttl *redis.DurationCmd) string {
 	text, err := value.Bytes()
 	switch {
-	case errors.Is(err, redis.Nil):
-		return "gone meanwhile"
 	case err != nil:
 		return "not a string"
+	case ttl.Err() == nil && ttl.Val() == noSuchKey:
+		return "gone meanwhile"
 	case ttl.Err() != nil || ttl.Val() < 0:
 		return "without a TTL, so not redis-cell's"
 	}
 	tat, err := gcra.ParseDecimal(text)
-	if err != nil {
+	if err != nil || len(text) == longestTAT {
 		return "not a number"
 	}
 	// The TAT is a civil instant; ours may be apart after a step of the wall clock.
@@ -209,8 +220,10 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 		return ""
 	}
 	e := keyspace.Entry{Kind: keyspace.Cell, Expiry: min(tat, keyspace.NoExpiry-1)}
-	if err := ks.Restore(db, []byte(key), e); err != nil {
+	if err := ks.Restore(db, []byte(key), e); errors.Is(err, limit.ErrFull) {
 		return err.Error()
+	} else if err != nil {
+		return "its key is too long"
 	}
 	return ""
 }
