@@ -315,7 +315,7 @@ func lolwut(c *Ctx) {
 	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.engine.process().Version()+"\n")
 }
 
-// shutdown stops the server. Nothing is on disk, so every mode is the same one.
+// shutdown stops the server once the clients are served.
 func shutdown(c *Ctx) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {
@@ -340,7 +340,13 @@ func shutdown(c *Ctx) {
 		return
 	}
 	c.S.closing = true
+	mode := StopAsConfigured
+	if save {
+		mode = StopSaving
+	} else if noSave {
+		mode = StopWithoutSaving
+	}
 	if c.engine.opts.Stop != nil {
-		c.engine.opts.Stop()
+		c.engine.opts.Stop(mode)
 	}
 }

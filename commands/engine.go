@@ -28,7 +28,7 @@ type Options struct {
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.
-	Stop func()
+	Stop func(StopMode)
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 }

@@ -24,6 +24,17 @@ const (
 	errRewriting     resp.Error = "ERR Background append only file rewriting already in progress"
 )
 
+// StopMode says whether a server that stops writes a snapshot first.
+type StopMode uint8
+
+const (
+	// StopAsConfigured writes one if there are save points and no log.
+	StopAsConfigured StopMode = iota
+	// StopSaving writes one, StopWithoutSaving does not.
+	StopSaving
+	StopWithoutSaving
+)
+
 // persistence returns what keeps the state, or answers that there is nothing.
 func (c *Ctx) persistence() Persistence {
 	p := c.engine.opts.Persistence

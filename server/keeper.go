@@ -120,6 +120,9 @@ func (k *keeper) load() error {
 		k.s.log.Warn("the end of the log was torn, as a crash leaves it", "what", t.String())
 	}
 	k.s.log.Info("state loaded", "keys_of_snapshot", k.loaded.keys, "records_of_log", k.loaded.records, "took", k.loaded.took.String())
+	if k.s.config.value("appendonly") != "yes" && k.s.config.value("save") == "" {
+		k.s.log.Warn("state was loaded, but nothing is kept from now on: appendonly is no and there are no save points")
+	}
 	if k.s.config.value("appendonly") == "yes" {
 		policy, err := persistence.ParsePolicy(k.s.config.value("appendfsync"))
 		if err != nil {
@@ -337,6 +340,24 @@ func (k *keeper) write() error {
 	k.savedAt.Store(int64(k.s.stopwatch()))
 	k.savedTo.Store(upTo)
 	k.s.log.Info("snapshot written", "keys", done.Keys, "bytes", done.Bytes, "took", took.String(), "healed", healing)
+	return nil
+}
+
+// saveAtStop writes the last snapshot. Where there is a log nothing is missing from
+// it, so that a snapshot is only written on demand.
+func (k *keeper) saveAtStop(mode commands.StopMode) error {
+	wanted := mode == commands.StopSaving ||
+		mode == commands.StopAsConfigured && k.log == nil && k.s.config.value("save") != ""
+	if !wanted {
+		return nil
+	}
+	for !k.saving.CompareAndSwap(false, true) {
+		k.work.Wait() // for a snapshot that is older than the last change
+	}
+	defer k.saving.Store(false)
+	if err := k.write(); err != nil {
+		return fmt.Errorf("saving at the end: %w", err)
+	}
 	return nil
 }
 

@@ -48,6 +48,7 @@ type Server struct {
 	keeper    *keeper
 
 	stopOnce sync.Once
+	stopMode atomic.Uint32 // a commands.StopMode
 	stop     chan struct{}
 	port     atomic.Int64
 }
@@ -80,7 +81,7 @@ func New(c *Config, o Options) (*Server, error) {
 		Settings:    c,
 		Process:     newProcess(s),
 		Persistence: s.keeper,
-		Stop:        s.Stop,
+		Stop:        s.stopAs,
 		Log:         s.log,
 	})
 	if err := s.listen(o.Listeners); err != nil {
@@ -178,7 +179,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-s.stop:
 	case err = <-failed:
 	}
-	err = errors.Join(err, s.drain())
+	err = errors.Join(err, s.drain(), s.keeper.saveAtStop(commands.StopMode(s.stopMode.Load())))
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
@@ -202,6 +203,12 @@ func (s *Server) drain() error {
 		return fmt.Errorf("closing connections: %w", err)
 	}
 	return nil
+}
+
+// stopAs is Stop for a client, who may say whether a snapshot is written first.
+func (s *Server) stopAs(mode commands.StopMode) {
+	s.stopMode.Store(uint32(mode))
+	s.Stop()
 }
 
 // Stop ends Run. It may be called from any goroutine, any number of times.
