@@ -38,7 +38,7 @@ var promiseMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
 
 const promiseSize = 1 + 8 + 8 + 8 + 8
 
-// maxRecord bounds a record. A transaction stays far below, for the keyspace refuses
+// maxRecord bounds a record, and a block of a snapshot. A transaction stays far below, for the keyspace refuses
 // what would make it larger; whatever does not takes the log for broken, and a base
 // has it.
 const maxRecord = 1 << 30

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -59,6 +60,9 @@ func (m *manifest) encode() []byte {
 
 // maxManifest bounds the file; a thousand increments take a tenth of it.
 const maxManifest = 1 << 20
+
+// maxSeq bounds sequence numbers, so that there are always more.
+const maxSeq = 1 << 62
 
 // maxLine bounds a line (Redis: MANIFEST_MAX_LINE).
 const maxLine = 1024
@@ -146,7 +150,7 @@ func (m *manifest) addLine(line string) error {
 		return fmt.Errorf("the file name %q is a path", p.name)
 	}
 	var err error
-	if p.seq, err = strconv.ParseUint(values["seq"], 10, 63); err != nil || p.seq == 0 {
+	if p.seq, err = strconv.ParseUint(values["seq"], 10, 64); err != nil || p.seq == 0 || p.seq > maxSeq {
 		return fmt.Errorf("the sequence number %q is none", values["seq"])
 	}
 	if p.id, err = strconv.ParseUint(values["id"], 16, 64); err != nil || p.id == 0 {
@@ -190,7 +194,8 @@ func (m *manifest) add(p part) error {
 func Exists(fsys FS, dir string) bool {
 	f, err := fsys.Open(filepath.Join(dir, manifestName))
 	if err != nil {
-		return false
+		// One that cannot be read is there: whoever opens it is told why.
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	_ = f.Close() // nothing was written
 	return true

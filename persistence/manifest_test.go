@@ -3,6 +3,9 @@ package persistence_test
 import (
 	"fmt"
 	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,6 +52,7 @@ func TestManifestFaults(t *testing.T) {
 		{"a windows path", sealed(version, `file a\x seq 1 type b id 1`), 2, "is a path"},
 		{"no sequence", sealed(version, "file a type b id 1"), 2, "sequence number"},
 		{"bad sequence", sealed(version, "file a seq -1 type b id 1"), 2, "sequence number"},
+		{"last sequence", sealed(version, "file a seq 9223372036854775807 type b id 1"), 2, "sequence number"},
 		{"no id", sealed(version, "file a seq 1 type b"), 2, "id"},
 		{"bad type", sealed(version, "file a seq 1 type h id 1"), 2, "type"},
 		{"file twice", sealed(version, second, strings.Replace(second, "seq 2", "seq 3", 1)), 3, "twice"},
@@ -95,4 +99,13 @@ func TestManifestAndFiles(t *testing.T) {
 	require.NotContains(t, left.Names(), "data/base.98.snap")
 	require.NotContains(t, left.Names(), "data/cellserver.manifest.tmp")
 	require.Contains(t, left.Names(), "data/notes.txt")
+}
+
+// A manifest that is there and cannot be read is not taken for none.
+func TestManifestThatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	require.False(t, persistence.Exists(persistence.OS{}, dir))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, persistence.ManifestName), 0o700))
+	require.True(t, persistence.Exists(persistence.OS{}, dir))
+	require.ErrorContains(t, persistence.Check(persistence.OS{}, dir, false, io.Discard), "not a regular file")
 }

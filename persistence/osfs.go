@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"io"
 	"os"
 )
@@ -13,8 +14,20 @@ func (OS) Create(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600))
 }
 
-// Open implements [FS].
-func (OS) Open(name string) (File, error) { return opened(os.Open(name)) }
+// Open implements [FS]. Whatever is no file is refused: opening a pipe would wait for
+// its other end.
+func (OS) Open(name string) (File, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "open", Path: name, Err: errNotRegular}
+	}
+	return opened(os.Open(name))
+}
+
+var errNotRegular = errors.New("not a regular file")
 
 // Append implements [FS].
 func (OS) Append(name string) (File, error) {

@@ -1,6 +1,7 @@
 package persistence_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -91,5 +92,23 @@ func TestRestartsDecideTheSame(t *testing.T) {
 		require.Positive(t, allowed[kind], "kind %d", kind)
 		require.Positive(t, denied[kind], "kind %d", kind)
 	}
+	s.close()
+}
+
+// Large values make blocks of their own, of which each is as good as a small one.
+func TestLargeValuesInASnapshot(t *testing.T) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncNo)
+	for i := range 200 {
+		value := bytes.Repeat([]byte{byte(i)}, 1+i*i*7%200_000)
+		require.NoError(t, s.view.Put(i%2, fmt.Appendf(nil, "key:%d", i), keyspace.String, value, keyspace.NoExpiry))
+	}
+	done, err := s.dir.Rewrite(s.ks)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, done.Keys)
+	want := s.state()
+	s.close()
+	s = mustOpen(t, fsys, persistence.SyncNo)
+	require.Equal(t, want, s.state())
 	s.close()
 }

@@ -86,32 +86,45 @@ func (w *blockWriter) add(db int, key []byte, e keyspace.Entry) {
 func (w *blockWriter) pause(least int) error {
 	for db, b := range w.blocks {
 		if b != nil && b.size > least && len(b.entries) > 0 {
-			w.encode(db, b)
+			if err := w.encode(db, b); err != nil {
+				return err
+			}
 		}
 	}
 	return w.flush(min(least, 4*blockSize))
 }
 
-func (w *blockWriter) encode(db int, b *block) {
+// encode makes blocks of b: one, unless values are large.
+func (w *blockWriter) encode(db int, b *block) error {
 	earliest := limit.Instant(math.MaxInt64)
 	for i := range b.entries {
 		earliest = min(earliest, b.entries[i].expiry)
 	}
-	out, at := w.framer.begin(w.ready, blockEntries)
-	out = append(out, byte(db))
-	out = binary.LittleEndian.AppendUint64(out, uint64(earliest))
+	begin := func(ready []byte) (out []byte, at int) {
+		out, at = w.framer.begin(ready, blockEntries)
+		return binary.LittleEndian.AppendUint64(append(out, byte(db)), uint64(earliest)), at
+	}
+	out, at := begin(w.ready)
 	var before []byte
 	rest := b.keys
 	for i := range b.entries {
 		e := &b.entries[i]
 		key, value := rest[:e.key], rest[e.key:e.key+e.value]
 		rest = rest[e.key+e.value:]
+		if len(out)-at > 4*blockSize {
+			out, at = begin(w.framer.end(out, at))
+			before = nil
+		}
 		out = appendEntry(out, e, key, value, before, earliest)
 		before = key
+		if len(out)-at > maxRecord {
+			return fmt.Errorf("the value of a key is %d bytes, more than a snapshot can hold", len(value))
+		}
 	}
 	w.keys += uint64(len(b.entries))
 	w.ready = w.framer.end(out, at)
 	*b = block{keys: b.keys[:0], entries: b.entries[:0]}
+	return nil
 }
 
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {

@@ -132,7 +132,7 @@ func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err erro
 		return b, fmt.Errorf("reading %s: %w", l.path, err)
 	}
 	n := int64(binary.LittleEndian.Uint32(head[:]))
-	if n == 0 || n > l.size-offset-frameHead {
+	if n == 0 || n > maxRecord || n > l.size-offset-frameHead {
 		return b, corrupt(l.path, offset, seq, fmt.Sprintf("a block of %d bytes, which cannot be", n))
 	}
 	payload, _ := l.buffers.Get().([]byte)
