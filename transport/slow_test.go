@@ -36,7 +36,9 @@ func testSlowReaders(t *testing.T, f factory) {
 	r.eventually(func() bool {
 		other.send("echo 1")
 		other.expect("1") // one bad client never holds up another
-		if held := heap() - before; moved == r.tr.Stats().BytesOut {
+		// A loop tells what it has sent once a round, and what it throws away meanwhile
+		// may be counted; what is held is there at every look.
+		if held := min(heap(), heap(), heap()) - before; moved == r.tr.Stats().BytesOut {
 			peak = max(peak, held) // nobody has moved, so there was no garbage to count
 		}
 		moved = r.tr.Stats().BytesOut + int64(len("1\n"))
