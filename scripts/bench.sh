@@ -26,7 +26,7 @@ if [ -n "$quick" ]; then
   rounds=2 span=200ms warmup=100ms kind_span=200ms open_span=1s keys=100000 idle=1000 settle=2s lead=3s tail=2s growth=100000
 else
   out=${BENCH_OUT:-docs/performance.md}
-  rounds=5 span=${BENCH_SPAN:-3s} warmup=500ms kind_span=1s open_span=${BENCH_OPEN:-10s} keys=1000000 idle=10000 settle=15s lead=10s tail=4s growth=1000000
+  rounds=5 span=${BENCH_SPAN:-3s} warmup=500ms kind_span=1s open_span=${BENCH_OPEN:-10s} keys=1000000 idle=9900 settle=15s lead=10s tail=4s growth=1000000
 fi
 cores=$(nproc)
 throttle='CL.THROTTLE user:{key} 15 30 60'
