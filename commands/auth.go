@@ -94,8 +94,11 @@ func host(p transport.Peer) string {
 	if tcp, ok := p.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.IP.String()
 	}
-	return "unix"
+	return unixHost
 }
+
+// unixHost stands for all who come by a unix socket.
+const unixHost = "unix"
 
 // login checks a user and password. An unknown user costs the same work as a
 // wrong password.

@@ -125,14 +125,25 @@ func clientList(c *Ctx) {
 		return
 	}
 	c.S.noteCommand(c.Cmd)
-	var text []byte
-	for _, s := range c.engine.clients.list() {
-		if wanted(s) {
-			text = append(c.engine.describe(text, s), '\n')
+	e := c.engine
+	list := func(_ Store, w *resp.Writer) {
+		var text []byte
+		for _, s := range e.clients.list() {
+			if wanted(s) {
+				text = append(e.describe(text, s), '\n')
+			}
 		}
+		w.Verbatim("txt", string(text))
 	}
-	c.W.Verbatim("txt", string(text))
+	if open, _ := e.clients.count(); open > listInline {
+		c.Offload(list)
+		return
+	}
+	list(c.Store, c.W)
 }
+
+// listInline is how many clients are listed on the loop itself.
+const listInline = 200
 
 func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error) {
 	switch {

@@ -222,8 +222,15 @@ func writeModules(w *resp.Writer) {
 
 const errClientName resp.Error = "ERR Client names cannot contain spaces, newlines or special characters."
 
+// maxName is the longest name of a client or its library. Redis has no bound here;
+// CLIENT LIST shows the names of everybody.
+const maxName = 1 << 10
+
 // validName reports whether a client may be called so: printable, no spaces.
 func validName(b []byte) bool {
+	if len(b) > maxName {
+		return false
+	}
 	for _, c := range b {
 		if c < '!' || c > '~' {
 			return false

@@ -72,7 +72,7 @@ func NewEngine(o Options) *Engine {
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
-	e.clients.sessions = make(map[int64]*Session)
+	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
 	e.auth.tats = make(map[string]limit.Instant)
 	e.SetLimits(DefaultLimits())
 	return e
@@ -101,7 +101,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		s.unlock()
 	}
 	s.lastCmd.Store(-1)
-	if !e.clients.add(s, e.Limits().MaxClients) {
+	if !e.clients.add(s, e.Limits()) {
 		e.refused.Add(1)
 		w := resp.Writer{}
 		w.Error(resp.ErrMaxClients)

@@ -88,6 +88,7 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 // used up. Anything that goes wrong inside a handler ends this client only.
 func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) {
 	mark := 0 // where the reply of the running command begins
+	l.work = 0
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.recovered(r)
@@ -148,7 +149,7 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	switch {
 	case s.closing, len(l.w.Buf)-mark > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close
-	case len(l.w.Buf) >= turnBytes, ran >= turnCommands:
+	case len(l.w.Buf) >= turnBytes, ran >= turnCommands, l.work >= turnWork:
 		return transport.Again
 	case l.journal != nil && l.journal.Unsettled() >= turnEffects:
 		return transport.Again

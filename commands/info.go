@@ -114,14 +114,8 @@ func infoServer(w *infoWriter) {
 }
 
 func infoClients(w *infoWriter) {
-	clients := w.e.clients.list()
-	blocked := int64(0)
-	for _, s := range clients {
-		if s.parked.Load() != nil {
-			blocked++
-		}
-	}
-	w.int("connected_clients", int64(len(clients)))
+	open, blocked := w.e.clients.count()
+	w.int("connected_clients", open)
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
 	w.int("blocked_clients", blocked)

@@ -20,6 +20,7 @@ type Lane struct {
 	slots    [aheadMost]ahead
 	ahead    []ahead  // those of slots that are in use
 	keys     [][]byte // scratch of prefetch
+	work     int      // done in this batch, in the unit of turnWork
 	text     []byte   // scratch for a key or value being read
 	throttle throttleCall
 	window   slidingwindow.Call

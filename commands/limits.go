@@ -10,7 +10,9 @@ import (
 // Limits are the settings that sessions consult. They are replaced as a whole by
 // CONFIG SET, so that a batch sees one state of them.
 type Limits struct {
-	MaxClients    int
+	MaxClients int
+	// MaxPerAddress is how many of them may come from one address; 0 is no bound.
+	MaxPerAddress int
 	Databases     int
 	ProtectedMode bool
 	// Password is requirepass; "" lets everybody in.
@@ -49,6 +51,7 @@ func DefaultLimits() Limits {
 const (
 	turnBytes    = 64 << 10 // of replies, after which others have their turn
 	turnCommands = 1024
+	turnWork     = 8 << 10  // words of commands, and keys that they looked at
 	maxReply     = 64 << 20 // the longest single reply, e.g. of KEYS
 	unauthBytes  = 16 << 10 // in and out before authentication
 	maxKey       = 16 << 10 // the longest key

@@ -12,26 +12,36 @@ import (
 type registry struct {
 	mu       sync.Mutex
 	sessions map[int64]*Session // guarded by mu
+	byHost   map[string]int     // guarded by mu: how many sessions each address has
 	last     int64              // guarded by mu: the newest id
 }
 
-// add gives s its id, unless most sessions are open already.
-func (r *registry) add(s *Session, most int) bool {
+// add gives s its id, unless there are too many sessions, of all or of its address.
+func (r *registry) add(s *Session, l *Limits) bool {
+	from := host(s.peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.sessions) >= most {
+	if len(r.sessions) >= l.MaxClients {
+		return false
+	}
+	if l.MaxPerAddress > 0 && r.byHost[from] >= l.MaxPerAddress && from != unixHost {
 		return false
 	}
 	r.last++
 	s.id = r.last
 	r.sessions[s.id] = s
+	r.byHost[from]++
 	return true
 }
 
 func (r *registry) remove(s *Session) {
+	from := host(s.peer)
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.sessions, s.id)
-	r.mu.Unlock()
+	if r.byHost[from]--; r.byHost[from] <= 0 {
+		delete(r.byHost, from)
+	}
 }
 
 // get returns the session of that id, or nil.
@@ -39,6 +49,18 @@ func (r *registry) get(id int64) *Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sessions[id]
+}
+
+// count returns how many sessions are open, and how many of them are parked.
+func (r *registry) count() (open, parked int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sessions {
+		if s.parked.Load() != nil {
+			parked++
+		}
+	}
+	return int64(len(r.sessions)), parked
 }
 
 // list returns the sessions in the order they came.

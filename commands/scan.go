@@ -55,6 +55,7 @@ func scan(c *Ctx) {
 		return
 	}
 	db := c.S.selected()
+	c.work += call.count
 	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
 	}

@@ -257,6 +257,7 @@ func (c *Config) Processors() int {
 func (c *Config) limits() commands.Limits {
 	l := commands.DefaultLimits()
 	l.MaxClients = int(number(c.value("maxclients")))
+	l.MaxPerAddress = int(number(c.value("max-clients-per-ip")))
 	l.Databases = int(number(c.value("databases")))
 	l.ProtectedMode = c.value("protected-mode") == "yes"
 	l.Password = c.value("requirepass")

@@ -46,6 +46,7 @@ func options() []option {
 		{name: "requirepass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the user default; empty lets everybody in."},
 		{name: "databases", def: "16", kind: integer{1, 16, ""}, doc: "Number of databases that SELECT reaches."},
 		{name: "maxclients", def: "10000", kind: integer{1, 1 << 20, ""}, mutable: true, doc: "Most clients at once; lowered at start to what file descriptors allow."},
+		{name: "max-clients-per-ip", def: "0", kind: integer{0, 1 << 20, ""}, mutable: true, doc: "Most clients of one address at once; 0 is no bound."},
 		{name: "timeout", def: "0", kind: integer{0, 1<<31 - 1, "s"}, mutable: true, doc: "Close a client that is idle for so many seconds; 0 never does."},
 		{name: "partial-timeout", def: "30", kind: integer{1, 1<<31 - 1, "s"}, mutable: true, doc: "Close a client whose unfinished command is older."},
 		{name: "auth-timeout", def: "10", kind: integer{1, 1<<31 - 1, "s"}, mutable: true, doc: "Close a client that has not authenticated by then."},

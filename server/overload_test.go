@@ -331,3 +331,62 @@ func TestO4PipelineDelaysNobody(t *testing.T) {
 		require.Equal(t, sent*10_000*len("+PONG\r\n"), answered)
 	})
 }
+
+// TestO4TurnsCountWork: commands that look at many keys and say little do not make a turn
+// longer than those that say much.
+func TestO4TurnsCountWork(t *testing.T) {
+	b := newBench(t)
+	scan := frame("SCAN", "0", "COUNT", "1000", "MATCH", "nothing")
+	turn := b.session.Feed(b.lane, []byte(strings.Repeat(string(scan), 100)), nil)
+	require.Equal(t, transport.Again, turn.Next)
+	require.Equal(t, 9*len(scan), turn.Consumed)
+
+	wide := frame(append([]string{"EXISTS"}, replicate("k", 4999)...)...)
+	turn = b.another().session.Feed(b.lane, []byte(strings.Repeat(string(wide), 10)), nil)
+	require.Equal(t, transport.Again, turn.Next)
+	require.Equal(t, 2*len(wide), turn.Consumed)
+}
+
+// TestO1ListsOfManyClients: what a list of all clients costs is not paid by the loop, and
+// no name makes it grow without bounds.
+func TestO1ListsOfManyClients(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		c := f.dial()
+		name := strings.Repeat("n", 1<<10)
+		require.Equal(t, "+OK\r\n", c.do("CLIENT", "SETNAME", name))
+		require.Contains(t, c.do("CLIENT", "SETNAME", name+"n"), "-ERR Client names cannot contain")
+		for range 300 {
+			session, _ := f.Engine().Open(quietPeer{})
+			require.NotNil(t, session)
+		}
+		c.send("CLIENT LIST\r\nPING\r\n")
+		list := bulkText(t, c.reply())
+		require.Equal(t, 301, strings.Count(list, "\n"))
+		require.Contains(t, list, " name="+name+" ")
+		c.expect("+PONG\r\n")
+		require.Equal(t, "301", c.info("connected_clients"))
+	})
+}
+
+// TestO1PerAddress: the clients of one address can be bound, too; those of others, and of
+// unix sockets, do not count.
+func TestO1PerAddress(t *testing.T) {
+	f := start(t, "goroutine", "--max-clients-per-ip", "2", "--requirepass", "x")
+	from := func(ip string) fakePeer { return fakePeer{remote: &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}} }
+	first, _ := f.Engine().Open(from("192.0.2.1"))
+	second, _ := f.Engine().Open(from("192.0.2.1"))
+	require.NotNil(t, second)
+	refused, farewell := f.Engine().Open(from("192.0.2.1"))
+	require.Nil(t, refused)
+	require.Equal(t, maxClientsText, string(farewell))
+	for range 3 {
+		socket, _ := f.Engine().Open(fakePeer{remote: &net.UnixAddr{Name: "s", Net: "unix"}})
+		require.NotNil(t, socket)
+	}
+	other, _ := f.Engine().Open(from("192.0.2.2"))
+	require.NotNil(t, other)
+	first.Closed()
+	again, _ := f.Engine().Open(from("192.0.2.1"))
+	require.NotNil(t, again)
+}

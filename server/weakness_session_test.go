@@ -282,7 +282,7 @@ func TestR22IdleConnection(t *testing.T) {
 			conns[i] = c
 		}
 		require.Equal(t, strconv.Itoa(n+1), witness.info("connected_clients"))
-		most := map[string]uint64{"goroutine": 8 << 10, "epoll": 3 << 10}
+		most := map[string]uint64{"goroutine": 12 << 10, "epoll": 3 << 10}
 		var each uint64
 		eventually(t, "stacks have shrunk", func() bool {
 			each = (heapBytes() + stackBytes() - before) / n
