@@ -30,8 +30,9 @@ type StopMode uint8
 const (
 	// StopAsConfigured writes one if there are save points and no log.
 	StopAsConfigured StopMode = iota
-	// StopSaving writes one, StopWithoutSaving does not.
+	// StopSaving writes one.
 	StopSaving
+	// StopWithoutSaving writes none.
 	StopWithoutSaving
 )
 
