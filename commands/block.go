@@ -136,7 +136,14 @@ func (w *wait) attempt(st Store) {
 	if d, err = w.try(st); err == nil && d.Refused != 0 {
 		w.parked.refused = w.ref[0].Key
 	}
-	w.parked.answer(func(out *resp.Writer) { writeDecision(out, d, err, w.millis) })
+	w.end(st) // before the client can know
+	w.parked.answer(func(out *resp.Writer) {
+		if errors.Is(err, limit.ErrNotKept) {
+			out.Error(misconf(w.parked.session.engine.opts.Persistence.Fault()))
+			return
+		}
+		writeDecision(out, d, err, w.millis)
+	})
 }
 
 // giveUp ends the wait with the refusal as it is now.
