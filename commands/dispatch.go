@@ -81,7 +81,7 @@ func (l *Lane) run(c *Ctx) {
 	}
 	if c.S.tracking.on {
 		c.invalidate()
-		c.S.tracking.age()
+		c.S.age()
 	}
 	if c.fail {
 		l.counts[cmd.id].failed.Add(1)

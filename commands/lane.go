@@ -16,7 +16,8 @@ type Lane struct {
 	engine   *Engine
 	ctx      Ctx
 	w        resp.Writer
-	args     [][]byte // room for the arguments of ahead
+	pushes   resp.Writer // what a transaction has to say behind its reply
+	args     [][]byte    // room for the arguments of ahead
 	slots    [aheadMost]ahead
 	ahead    []ahead  // those of slots that are in use
 	keys     [][]byte // scratch of prefetch

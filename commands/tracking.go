@@ -10,7 +10,8 @@ type tracking struct {
 	optIn  bool
 	optOut bool
 	noLoop bool
-	// said is 2 right after CLIENT CACHING and 1 while the command after it runs.
+	// said is 2 while CLIENT CACHING runs and 1 while the command or the transaction
+	// after it does.
 	said int8
 	// caching is what it said.
 	caching bool
@@ -22,32 +23,39 @@ func (t *tracking) follows() bool {
 	case !t.on:
 		return false
 	case t.optIn:
-		return t.said == 1 && t.caching
+		return t.said > 0 && t.caching
 	case t.optOut:
-		return t.said != 1 || t.caching
+		return t.said == 0 || t.caching
 	}
 	return true
 }
 
-// age ends what CLIENT CACHING said one command after it.
-func (t *tracking) age() {
-	if t.said > 0 {
-		t.said--
+// age ends what CLIENT CACHING said, one command after it or, if that is MULTI, with
+// the transaction.
+func (s *Session) age() {
+	inside := s.exclusive || s.tx != nil && s.tx.active
+	if s.tracking.said > 0 && !inside {
+		s.tracking.said--
 	}
 }
 
 // invalidate tells a tracking client to forget the keys of the read it has just
-// been answered. Only RESP3 can carry that beside replies.
+// been answered. Only RESP3 can carry that beside replies, and not inside one: what a
+// transaction reads is invalidated behind its reply.
 func (c *Ctx) invalidate() {
 	s := c.S
 	if s.proto != 3 || c.fail || c.Cmd.Flags&FlagReadonly == 0 || !s.tracking.follows() {
 		return
 	}
+	w := c.W
+	if s.exclusive {
+		w = &c.pushes
+	}
 	for _, i := range c.Cmd.Keys.positions(c.Args) {
-		c.W.Push(2)
-		c.W.BulkString("invalidate")
-		c.W.Array(1)
-		c.W.Bulk(c.Args[i])
+		w.Push(2)
+		w.BulkString("invalidate")
+		w.Array(1)
+		w.Bulk(c.Args[i])
 	}
 }
 

@@ -201,8 +201,12 @@ func exec(c *Ctx) {
 		c.W.NullArray()
 		return
 	}
+	c.pushes = resp.Writer{Proto: 3}
 	c.runQueue(t)
 	c.Store.Release()
+	c.W.Raw(c.pushes.Buf)
+	c.pushes.Buf = nil
+	s.tracking.said = min(s.tracking.said, 1)
 	s.discardQueue(c.Store)
 }
 
