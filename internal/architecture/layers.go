@@ -32,13 +32,14 @@ var layers = map[string]layer{
 	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"collection":    {pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: families,
+		imports: append([]string{"collection"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"persistence": {
-		imports: append([]string{"keyspace"}, families...),
+		imports: append([]string{"keyspace", "collection"}, families...),
 		why:     "files know what is stored, not who asked for it",
 	},
 	"cluster": {
@@ -46,15 +47,20 @@ var layers = map[string]layer{
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
 	},
 
+	"lua": {
+		imports: []string{"resp"},
+		why:     "a script reaches the server through the Host it is run with, and nothing else",
+	},
+
 	"resp":      {why: "resp is the protocol's edge; what a command means is above it"},
 	"transport": {why: "transport moves bytes; it knows neither RESP nor commands"},
 	"commands": {
-		imports: append([]string{"resp", "transport"}, families...),
+		imports: append([]string{"resp", "transport", "lua", "collection"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }
@@ -78,6 +84,18 @@ var externals = []external{
 	{
 		path: "github.com/tidwall/redcon", in: []string{"resp"},
 		why: "redcon's reader is not safe on raw input (docs/adr/0001): only resp, behind the frame guard, may use it",
+	},
+	{
+		path: "github.com/yuin/gopher-lua", in: []string{"lua"},
+		why: "the interpreter is safe only inside the guard that lua puts around it",
+	},
+	{
+		path: "github.com/arnodel/golua", in: []string{"lua"},
+		why: "only its pattern matcher is used, under lua's budget of steps",
+	},
+	{
+		path: "github.com/tidwall/btree", in: []string{"collection"},
+		why: "ordered elements are what collection is for",
 	},
 	{
 		path: "github.com/redis/go-redis", in: []string{"cluster", "cmd", "compat_test"}, inTests: true,
