@@ -37,6 +37,10 @@ setup: ## Install what the tests need and this machine lacks
 test: setup ## Run every test: units, recorded oracles, compat scripts, real clients
 	$(GO) test -timeout 30m ./...
 
+.PHONY: compatibility
+compatibility: setup ## Run the limiter libraries and write docs/compatibility.md
+	CELL_WRITE_COMPATIBILITY=1 $(GO) test -count=1 -timeout 30m -run TestLibraries ./compat_test
+
 .PHONY: race
 race: ## Run the tests that need no foreign client under the race detector
 	$(GO) test -race -short -timeout 25m ./...

@@ -253,37 +253,43 @@ func (r *report) judge(t *testing.T, c client, protocol string, exit error) {
 	}
 }
 
-// needs skips the test when what the client runs on is missing; on CI that is
-// a failure, since there the setup script has to have installed it.
+// needs skips the test when what the client runs on is missing.
 func (c client) needs(t *testing.T) {
-	dir := filepath.Join("clients", c.dir)
-	wanted := c.command[:1]
+	programs := c.command[:1]
 	if c.dir == "cli" {
-		wanted = []string{"bash", "redis-cli", "redis-benchmark", "script"}
+		programs = []string{"bash", "redis-cli", "redis-benchmark", "script"}
 	}
-	for _, program := range wanted {
+	needs(t, c.name, filepath.Join("clients", c.dir), programs, c.installed, c.inputs)
+}
+
+// needs skips the test when a program that name runs on is missing, or when what is
+// installed in dir, whose stamp is the file installed, is older than an input. On CI
+// that is a failure, since there the setup script has to have installed it.
+func needs(t *testing.T, name, dir string, programs []string, installed string, inputs []string) {
+	t.Helper()
+	for _, program := range programs {
 		if strings.HasPrefix(program, ".") {
 			continue // part of what is installed, below
 		}
 		if _, err := exec.LookPath(program); err != nil {
-			missing(t, "%s needs %s: run `make setup`", c.name, filepath.Base(program))
+			missing(t, "%s needs %s: run `make setup`", name, filepath.Base(program))
 		}
 	}
-	if c.installed == "" {
+	if installed == "" {
 		return
 	}
-	stamp, err := os.Stat(filepath.Join(dir, c.installed))
+	stamp, err := os.Stat(filepath.Join(dir, installed))
 	if err != nil {
-		missing(t, "%s is not installed: run `make setup`", c.name)
+		missing(t, "%s is not installed: run `make setup`", name)
 	}
-	for _, input := range c.inputs {
+	for _, input := range inputs {
 		require.NoError(t, filepath.WalkDir(filepath.Join(dir, input), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
 			}
 			info, err := entry.Info()
 			if err == nil && info.ModTime().After(stamp.ModTime()) {
-				missing(t, "%s is installed from an older %s: run `make setup`", c.name, path)
+				missing(t, "%s is installed from an older %s: run `make setup`", name, path)
 			}
 			return err
 		}))

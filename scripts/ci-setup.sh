@@ -3,7 +3,8 @@
 #
 # As root on Debian it installs missing programs with apt. The libraries of the
 # client programs go below compat_test/clients, at the versions pinned there:
-# python/.venv, node/node_modules and java/target. What is there already and
+# python/.venv, node/node_modules and java/target; the limiter libraries likewise
+# below compat_test/libraries. What is there already and
 # newer than its pins is left alone, so a second run takes no time.
 #
 # Without CI=true a thing that cannot be had is one SKIP line, and the tests
@@ -126,4 +127,11 @@ within python python_client 5
 within node node_clients
 within java java_clients
 within go go_clients
+
+# Each language of compat_test/libraries installs itself, with the functions above.
+cd ../libraries || exit 1
+for language in */; do
+  # shellcheck disable=SC1091
+  [ ! -e "$language/install.sh" ] || within "$language" source ./install.sh
+done
 exit $failed

@@ -1,0 +1,5 @@
+package compat_test
+
+func goLibraries() []library { return nil }
+
+var goOmissions []omission

@@ -1,0 +1,5 @@
+package compat_test
+
+func javaLibraries() []library { return nil }
+
+var javaOmissions []omission

@@ -1,0 +1,5 @@
+package compat_test
+
+func nodeLibraries() []library { return nil }
+
+var nodeOmissions []omission

@@ -1,0 +1,5 @@
+package compat_test
+
+func otherLibraries() []library { return nil }
+
+var otherOmissions []omission

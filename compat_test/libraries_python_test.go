@@ -1,0 +1,5 @@
+package compat_test
+
+func pythonLibraries() []library { return nil }
+
+var pythonOmissions []omission

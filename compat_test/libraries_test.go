@@ -1,0 +1,191 @@
+package compat_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/compat_test/clients/process"
+)
+
+// libraryTimeout is how long the program of one library may take; the windows and
+// buckets that it waits for are a second or two long.
+const libraryTimeout = 150 * time.Second
+
+// compatibilityPage is written from what the programs report when
+// CELL_WRITE_COMPATIBILITY is set, and compared with it otherwise.
+const compatibilityPage = "../docs/compatibility.md"
+
+// library is one limiter library, or one way of using a client, that works on Redis.
+type library struct {
+	name     string
+	version  string // what its program has to report
+	language string
+	dir      string   // below libraries/
+	command  []string // run in dir
+	programs []string // what has to be on the PATH beside command's own
+	// checks is how many checks the program reports, so that one which falls silent
+	// does not pass.
+	checks int
+	// known maps a check that fails to the reason.
+	known     map[string]string
+	installed string
+	inputs    []string
+	// what says what was run, for the table.
+	what string
+}
+
+// TestLibraries runs the program of every library against a server process of its
+// own, and holds docs/compatibility.md to what they report.
+func TestLibraries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real libraries are left to the full test run")
+	}
+	noticeChanges(t)
+	server, err := process.Command("..", t.TempDir())
+	require.NoError(t, err)
+	all := libraries()
+	var mu sync.Mutex
+	rows := make(map[string]string)
+	slots := make(chan struct{}, 4) // a JVM or two at a time is enough
+	t.Run("programs", func(t *testing.T) {
+		for _, l := range all {
+			t.Run(l.dir+"/"+l.name, func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				needs(t, l.name, filepath.Join("libraries", l.dir), append(l.programs, l.command[0]), l.installed, l.inputs)
+				row := runLibrary(t, &l, startServer(t, server))
+				mu.Lock()
+				defer mu.Unlock()
+				rows[l.dir+"/"+l.name] = row
+			})
+		}
+	})
+	if len(rows) < len(all) || t.Failed() || os.Getenv("CELL_SERVER_CMD") != "" {
+		return // a runtime was missing, or the page is about another server
+	}
+	page := compatibilityText(all, rows)
+	if os.Getenv("CELL_WRITE_COMPATIBILITY") != "" {
+		require.NoError(t, os.WriteFile(compatibilityPage, []byte(page), 0o600))
+		return
+	}
+	want, err := os.ReadFile(compatibilityPage)
+	require.NoError(t, err)
+	require.Equal(t, string(want), page, "docs/compatibility.md is out of date: run `make compatibility`")
+}
+
+// runLibrary runs one program to its end, turns its report into subtests and returns
+// its row of the table.
+func runLibrary(t *testing.T, l *library, server *process.Server) string {
+	ctx, cancel := context.WithTimeout(t.Context(), libraryTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.command[0], l.command[1:]...)
+	cmd.Dir = filepath.Join("libraries", l.dir)
+	cmd.Env = append(os.Environ(), "CELL_ADDR="+server.Addr, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.WaitDelay = 5 * time.Second
+	r := report{info: map[string]string{}, failed: map[string]string{}}
+	cmd.Stdout = &lineWriter{each: r.add}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("stopped after %s", libraryTimeout)
+	}
+	passed := r.judgeLibrary(t, l, err)
+	if t.Failed() {
+		t.Logf("%s wrote to standard error:\n%s\nthe server wrote:\n%s", l.name, stderr.String(), server.Output())
+	}
+	return fmt.Sprintf("%d of %d", passed, len(r.checks))
+}
+
+// judgeLibrary reports every check as a subtest and returns how many passed. A check
+// that is known to fail has to fail.
+func (r *report) judgeLibrary(t *testing.T, l *library, exit error) (passed int) {
+	for _, name := range r.checks {
+		why, failed := r.failed[name]
+		_, expected := l.known[name]
+		if !failed {
+			passed++
+		}
+		t.Run(name, func(t *testing.T) {
+			switch {
+			case failed && !expected:
+				t.Error(why)
+			case expected && !failed:
+				t.Error("it passes now: take it out of the list of known failures")
+			}
+		})
+	}
+	for name := range l.known {
+		if !slices.Contains(r.checks, name) {
+			t.Errorf("check %s, which is known to fail, was not reported", name)
+		}
+	}
+	if len(r.checks) != l.checks {
+		t.Errorf("%d checks were reported, want %d: %q", len(r.checks), l.checks, r.checks)
+	}
+	for _, why := range r.broken {
+		t.Error(why)
+	}
+	if exit != nil && len(r.failed) == 0 {
+		t.Errorf("the program failed: %v", exit)
+	}
+	if r.info["version"] != l.version {
+		t.Errorf("it is version %q, want %q", r.info["version"], l.version)
+	}
+	return passed
+}
+
+// compatibilityText is the page that says how each library fared.
+func compatibilityText(all []library, rows map[string]string) string {
+	var b strings.Builder
+	b.WriteString(compatibilityHead)
+	language := ""
+	for _, l := range all {
+		if l.language != language {
+			language = l.language
+			fmt.Fprintf(&b, "\n## %s\n\n| Library | Version | Checks | What was run |\n|---|---|---|---|\n", language)
+		}
+		what := l.what
+		for _, name := range slices.Sorted(maps.Keys(l.known)) {
+			what += fmt.Sprintf(" **%s** fails: %s.", name, l.known[name])
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.name, l.version, rows[l.dir+"/"+l.name], what)
+	}
+	b.WriteString(compatibilityTail)
+	for _, o := range omissions() {
+		fmt.Fprintf(&b, "| %s | %s |\n", o.name, o.why)
+	}
+	return b.String()
+}
+
+const compatibilityHead = `<!-- Written by "make compatibility" from what the programs report; do not edit. -->
+
+# Libraries that run on cellserver
+
+Each line is a library at a pinned version that was installed from its registry,
+pointed at cellserver and used. "Own tests" are those that the package or its module
+ships; the rest are programs of ours in the library's language, below
+[compat_test/libraries](../compat_test/libraries/README.md), which check what
+each call admits, refuses and says, and pass against Redis 7.0 as well. The test run
+plays all of it again and fails when a line of this page is not true any more.
+`
+
+const compatibilityTail = `
+## What was not run, and why
+
+| Library | Reason |
+|---|---|
+`
