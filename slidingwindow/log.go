@@ -55,10 +55,15 @@ func (s *log) roll(now limit.Instant) {
 	}
 	low := bound / 2
 	expired := low + sort.Search(min(bound, s.kept)-low, func(i int) bool { return !s.expired(low + i) })
-	if expired > 0 {
-		s.base = s.at(expired - 1).total
-		s.head = (s.head + expired) & (entries(s.ring) - 1)
-		s.kept -= expired
+	s.drop(expired)
+}
+
+// drop forgets the first n of the kept entries.
+func (s *log) drop(n int) {
+	if n > 0 {
+		s.base = s.at(n - 1).total
+		s.head = (s.head + n) & (entries(s.ring) - 1)
+		s.kept -= n
 	}
 }
 

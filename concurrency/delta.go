@@ -1,0 +1,86 @@
+package concurrency
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// A delta is what a plan does to one member of a set, so that a large set need not
+// be recorded whole:
+//
+//	effect  a byte: 1 the member holds a lease, 2 it holds none
+//	now     8 bytes, the instant of the call, little-endian
+//	lease   if it holds one: unsigned varint, how long after now it ends
+//	member  the rest
+const (
+	deltaHolds = byte(Holds)
+	deltaGone  = byte(Gone)
+)
+
+// mostStored bounds what deltas can add to a set: all members of two sets of the
+// largest size, since a delta may be applied to a set that is newer.
+const mostStored = 2 * LargestMaxMembers
+
+// AppendDelta appends to dst what p, whose Action is Store, changes in value, which
+// is what was decided on: it must be called before Apply. It returns false where the
+// whole value is to be recorded, because there was none.
+func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
+	if len(value) == 0 || p.Action != Store || p.Effect == Nothing {
+		return dst, false
+	}
+	dst = append(dst, byte(p.Effect))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Now))
+	if p.Effect == Holds {
+		dst = binary.AppendUvarint(dst, uint64(p.Until)-uint64(p.Now))
+	}
+	return append(dst, p.Member...), true
+}
+
+// ApplyDelta returns value with the change that delta says, and treats value and
+// dst as [Plan.Apply] does. value must pass [Check] under mode, and so does the
+// result. delta may be any bytes: what is none is [ErrCorrupt], and value is as it
+// was.
+//
+// A value may be newer than the delta already: once all deltas have been applied
+// that were made until it was, the same members hold leases again. A set never
+// becomes empty, since that would be no set: in the place of its last member's lease
+// one stays that has expired.
+func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
+	p, ok := planOf(delta)
+	if !ok || mode != Leases {
+		return value, ErrCorrupt
+	}
+	s := set(value)
+	until, found := s.find(p.Member)
+	switch {
+	case p.Effect == Holds:
+		if !found && s.size() >= mostStored {
+			return value, ErrCorrupt
+		}
+	case !found || until <= p.Now:
+		return value, nil
+	case s.size()-s.expired(p.Now) == 1:
+		p.Effect, p.Until = Holds, p.Now
+	}
+	return p.Apply(value, dst), nil
+}
+
+// planOf takes a delta apart, which may be any bytes.
+func planOf(delta []byte) (p Plan, ok bool) {
+	if len(delta) < 9 {
+		return p, false
+	}
+	p.Effect, p.Now, p.Member = Effect(delta[0]), getInstant(delta[1:]), delta[9:]
+	switch delta[0] {
+	case deltaHolds:
+		lease, n := binary.Uvarint(p.Member)
+		if n <= 0 || lease > uint64(MaxLease) {
+			return p, false
+		}
+		p.Until, p.Member = p.Now.Add(time.Duration(lease)), p.Member[n:]
+	case deltaGone:
+	default:
+		return p, false
+	}
+	return p, len(p.Member) <= MaxMemberSize
+}

@@ -1,0 +1,207 @@
+package slidingwindow
+
+import (
+	"encoding/binary"
+	"math"
+	"sort"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// A delta is what a plan changes in a LOG or in BUCKETS, in absolute terms, so that
+// a long value need not be recorded whole. LOG:
+//
+//	flags    a byte: 1 some entries were dropped, 2 some were cut off
+//	at       8 bytes, the instant of the entry that is now the newest
+//	dropped  if flag 1: varint at - D, entries up to and with D are gone
+//	cut      if flag 2: varint at - F, entries from F on were gone before
+//	units    varint, what the newest entry counts
+//
+// Entries from at on are gone before it is put in any case. BUCKETS:
+//
+//	slots    varint
+//	start    8 bytes
+//	slot     varint, the current one
+//	emptied  varint, so many slots count nothing: the current one and those before
+//	depth    varint, so many slots before the current one is the one that
+//	         counts something else now; slots if there is none
+//	units    varint, what it counts, if there is one
+//
+// Numbers of 8 bytes are little-endian, varints unsigned; differences wrap.
+const (
+	flagDropped = 1
+	flagCut     = 2
+)
+
+// AppendDelta appends to dst what p, whose Action is Store, changes in value, which
+// is what was decided on: it must be called before Apply. It returns false where
+// there is no such thing, and the whole value is to be recorded: under other modes,
+// and where the windows changed or there was no key.
+func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
+	switch {
+	case p.replace || p.Action != Store:
+		return dst, false
+	case p.Mode == Log:
+		return p.log.appendDelta(dst, value), true
+	case p.Mode == Buckets:
+		return p.buckets.appendDelta(dst), true
+	}
+	return dst, false
+}
+
+func (s *log) appendDelta(dst, value []byte) []byte {
+	var before log
+	size := before.decode(value)
+	dropped := (s.head - before.head) & (size - 1)
+	if dropped == 0 && s.base != before.base {
+		dropped = size // a full ring that was dropped as a whole
+	}
+	at, flags := s.last.at, byte(0)
+	total := s.base
+	if s.kept > 0 {
+		total = before.at(dropped + s.kept - 1).total
+	}
+	from := len(dst)
+	dst = binary.LittleEndian.AppendUint64(append(dst, 0), uint64(at))
+	if dropped > 0 {
+		flags |= flagDropped
+		dst = binary.AppendUvarint(dst, uint64(at)-uint64(before.at(dropped-1).at))
+	}
+	if dropped+s.kept < before.kept {
+		if first := before.at(dropped + s.kept).at; first < at {
+			flags |= flagCut
+			dst = binary.AppendUvarint(dst, uint64(at)-uint64(first))
+		}
+	}
+	dst[from] = flags
+	return binary.AppendUvarint(dst, s.last.total-total)
+}
+
+func (s *buckets) appendDelta(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(s.slots))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.start))
+	dst = binary.AppendUvarint(dst, uint64(s.slot))
+	dst = binary.AppendUvarint(dst, uint64(min(max(s.shift, s.top), s.slots)))
+	dst = binary.AppendUvarint(dst, uint64(s.top))
+	if s.top < s.slots {
+		dst = binary.AppendUvarint(dst, uint64(s.head))
+	}
+	return dst
+}
+
+// ApplyDelta returns value with the change that delta says, and treats value and
+// dst as [Plan.Apply] does. value must pass [Check] under mode, and so does the
+// result. delta may be any bytes: what is none is [ErrCorrupt], and value is as it
+// was.
+//
+// A value may be newer than the delta already: once all deltas have been applied
+// that were made until it was, it is again what it was. In between it may count
+// less than it should, where more would not fit. A delta for another number of
+// slots leaves value alone, since somebody must have replaced it later.
+func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
+	d := deltaReader{rest: delta}
+	switch mode {
+	case Log:
+		return d.applyLog(value, dst)
+	case Buckets:
+		return d.applyBuckets(value)
+	}
+	return value, ErrCorrupt
+}
+
+// deltaReader takes a delta apart; broken says that it is none.
+type deltaReader struct {
+	rest   []byte
+	broken bool
+}
+
+func (d *deltaReader) varint() uint64 {
+	n, size := binary.Uvarint(d.rest)
+	if size <= 0 {
+		d.broken = true
+		return 0
+	}
+	d.rest = d.rest[size:]
+	return n
+}
+
+// upTo reads a number from 0 to most.
+func (d *deltaReader) upTo(most uint64) int64 {
+	n := d.varint()
+	if n > most {
+		d.broken = true
+		return 0
+	}
+	return int64(n)
+}
+
+func (d *deltaReader) instant() limit.Instant {
+	if len(d.rest) < word {
+		d.broken = true
+		return 0
+	}
+	t := limit.Instant(getInt(d.rest, 0))
+	d.rest = d.rest[word:]
+	return t
+}
+
+func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
+	if len(d.rest) == 0 || d.rest[0] > flagDropped|flagCut {
+		return value, ErrCorrupt
+	}
+	flags := d.rest[0]
+	d.rest = d.rest[1:]
+	at := d.instant()
+	dropped, cut := limit.MinInstant, at
+	if flags&flagDropped != 0 {
+		dropped = limit.Instant(uint64(at) - d.varint())
+	}
+	if flags&flagCut != 0 {
+		cut = limit.Instant(uint64(at) - d.varint())
+	}
+	units := d.upTo(math.MaxInt64)
+	if d.broken || len(d.rest) > 0 || units == 0 || cut > at || flags&flagDropped != 0 && dropped >= cut {
+		return value, ErrCorrupt
+	}
+	p := Plan{Mode: Log}
+	s := &p.log
+	size := s.decode(value)
+	if flags&flagDropped != 0 {
+		s.drop(sort.Search(s.kept, func(i int) bool { return s.at(i).at > dropped }))
+	}
+	s.kept = sort.Search(s.kept, func(i int) bool { return s.at(i).at >= cut })
+	used := s.used()
+	if units = min(units, math.MaxInt64-int64(used)); units > 0 {
+		s.last, s.placed = entry{at: at, total: s.base + used + uint64(units)}, true
+	}
+	if s.size() > size && size == largestRing {
+		return value, ErrCorrupt
+	}
+	return p.applyLog(value, dst), nil
+}
+
+func (d *deltaReader) applyBuckets(value []byte) ([]byte, error) {
+	slots := d.upTo(MaxSlots)
+	start := d.instant()
+	slot := d.upTo(uint64(max(slots-1, 0)))
+	emptied := d.upTo(uint64(slots))
+	top := d.upTo(uint64(slots))
+	units := int64(0)
+	if top < slots {
+		units = d.upTo(math.MaxInt64)
+	}
+	if d.broken || len(d.rest) > 0 || slots < MinSlots {
+		return value, ErrCorrupt
+	}
+	var s buckets
+	s.decode(value)
+	if int64(s.slots) != slots {
+		return value, nil
+	}
+	s.start, s.slot, s.shift, s.top, s.head = start, int(slot), int(emptied), int(top), 0
+	s.encode(value)
+	if room := math.MaxInt64 - s.total(0, s.slots); top < slots {
+		putInt(s.ring, s.position(s.top), min(units, room))
+	}
+	return value, nil
+}
