@@ -1,0 +1,135 @@
+package lua
+
+import (
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Host is the world of one execution. Its methods are called on the goroutine
+// that executes, never two at once.
+type Host interface {
+	// Call runs a command and returns its whole reply in RESP2 or RESP3, as proto
+	// says (2 unless the script called redis.setresp(3)). An error is an error
+	// reply. The arguments and the reply are valid until the next Call. args has
+	// at least one element; none of its elements may be kept.
+	Call(args [][]byte, proto int) []byte
+	// Log takes a message of redis.log. Level is 0 (debug) to 3 (warning).
+	Log(level int, msg []byte)
+}
+
+// Allower is a [Host] that answers redis.acl_check_cmd. With any other Host
+// every command that is asked for counts as known and allowed.
+type Allower interface {
+	// Allowed says whether the command exists, and whether it might be called.
+	Allowed(args [][]byte) (known, allowed bool)
+}
+
+// Limits bounds one execution. All of them end the script with an error that it
+// cannot catch, except Strings, Coroutines and PatternSteps, whose first error it
+// can catch as any other.
+type Limits struct {
+	// Memory is how many bytes the process's heap may grow by while a script runs.
+	Memory int64
+	// Strings is the longest string that a script may build, in bytes.
+	Strings int
+	// PatternSteps is how many steps all pattern matching of a script may take.
+	PatternSteps int64
+	// Coroutines is how many of them a script may create.
+	Coroutines int
+}
+
+// DefaultLimits returns 256 MiB of memory, strings of 16 MiB, 20 million steps of
+// pattern matching and 1,000 coroutines.
+func DefaultLimits() Limits {
+	return Limits{Memory: 256 << 20, Strings: 16 << 20, PatternSteps: 20_000_000, Coroutines: 1000}
+}
+
+// MaxSource is the longest source that Compile takes, in bytes: the time to
+// compile grows with its square in the worst case, and is 0.2 s at this length.
+const MaxSource = 64 << 10
+
+// Call is one redis.call or redis.pcall of a confined script.
+type Call struct {
+	// Name is the name of the command as it is written in the script.
+	Name string
+	// Keys says for each argument after the name which element of KEYS it is,
+	// counted from 1. 0 is anything else.
+	Keys []int
+}
+
+// Script is a compiled script. It does not change and may be used by any number
+// of runs at once.
+type Script struct {
+	sha    string
+	source []byte
+	chunk  chunk
+	facts  facts
+}
+
+// SHA returns the SHA-1 of the source in 40 lower-case hexadecimal digits.
+func (s *Script) SHA() string { return s.sha }
+
+// Source returns the text. It must not be changed.
+func (s *Script) Source() []byte { return s.source }
+
+// Straight says that the script ends quickly by construction, whatever its
+// arguments: it has no loop and no function, and calls nothing but redis.* and
+// library functions of small cost. How long its commands take is another matter.
+func (s *Script) Straight() bool { return s.facts.straight }
+
+// Confined says that each command the script may call is known from its text,
+// and that [Script.Calls] lists them all. It implies Straight. If in every one of
+// them each position that the command takes for a key is an element of KEYS, the
+// script can touch nothing but its KEYS.
+func (s *Script) Confined() bool { return s.facts.confined }
+
+// Calls lists the calls of a confined script in the order of the text. It is nil
+// for any other.
+func (s *Script) Calls() []Call { return s.facts.calls }
+
+// Compile reads a script. An error is a complete error reply. Time and memory are
+// bounded by [MaxSource]; it is still milliseconds for the worst of sources, so
+// long ones are better compiled beside an event loop.
+func Compile(source []byte) (*Script, error) {
+	return compileScript(source)
+}
+
+// Pool keeps states for executions, which take 30 us and 60 KB to make. It may be
+// used by several goroutines.
+type Pool struct {
+	limits Limits
+	idle   idleRuns
+}
+
+// NewPool returns a pool whose runs keep to limits.
+func NewPool(limits Limits) *Pool {
+	return &Pool{limits: limits}
+}
+
+// Get returns a run that is clean, not killed, and the caller's own until Put.
+func (p *Pool) Get() *Run {
+	if r := p.idle.pop(); r != nil {
+		return r
+	}
+	return newRun(p.limits)
+}
+
+// Put gives back a run that is not executing. One that was killed, overflowed or
+// panicked is closed instead of kept.
+func (p *Pool) Put(r *Run) {
+	if !r.reusable() || !p.idle.push(r) {
+		r.close()
+	}
+}
+
+// Execute runs s with its KEYS and ARGV, and appends its one reply, which may be
+// an error, to w in the protocol of w. keys and args are not kept.
+func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
+	r.execute(s, keys, args, host, w)
+}
+
+// Kill stops what the run executes, or would execute next, with the error reason
+// ("Script killed by user with SCRIPT KILL."), to which the place in the script
+// is added. The script cannot catch it. Any goroutine may call it; the first
+// reason counts. It returns at once: the execution ends at its next instruction,
+// or when the command that it waits for is done.
+func (r *Run) Kill(reason string) { r.guard.killWith(reason) }
