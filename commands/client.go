@@ -26,7 +26,7 @@ func clientCommands() []*Command {
 			sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", 0, clientGetRedir),
 			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *Ctx) { c.W.Int(c.S.id) }),
 			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
-			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL] [SKIPME YES|NO]>",
+			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
 				"Closes connections.", "OK, or the number of connections closed", FlagAdmin, clientKill),
 			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", FlagAdmin, clientList),
 			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when client memory is reclaimed, which never happens here.", ok, FlagAdmin, clientOnOff),
@@ -150,8 +150,8 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 	case len(args) == 0:
 		return func(*Session) bool { return true }, ""
 	case len(args) == 2 && isWord(args[0], "TYPE"):
-		normal, err := clientType(args[1])
-		return func(*Session) bool { return normal }, err
+		wanted, err := clientType(args[1])
+		return wanted, err
 	case len(args) >= 2 && isWord(args[0], "ID"):
 		ids := make(map[int64]bool)
 		for _, a := range args[1:] {
@@ -166,16 +166,19 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 	return nil, resp.ErrSyntax
 }
 
-// clientType reports whether the type names normal clients, the only ones there
-// are; the others that Redis knows are accepted and match nobody.
-func clientType(b []byte) (normal bool, err resp.Error) {
+// clientType returns what makes a client one of the type: those that have subscribed
+// to something are pubsub, all others normal. The types of replicas are accepted and
+// match nobody.
+func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
 	switch {
 	case isWord(b, "NORMAL"):
-		return true, ""
-	case isWord(b, "MASTER"), isWord(b, "REPLICA"), isWord(b, "SLAVE"), isWord(b, "PUBSUB"):
-		return false, ""
+		return func(s *Session) bool { return !s.subscriber() }, ""
+	case isWord(b, "PUBSUB"):
+		return (*Session).subscriber, ""
+	case isWord(b, "MASTER"), isWord(b, "REPLICA"), isWord(b, "SLAVE"):
+		return func(*Session) bool { return false }, ""
 	}
-	return false, resp.Error("ERR Unknown client type '" + string(echo(b, maxEcho)) + "'")
+	return nil, resp.Error("ERR Unknown client type '" + string(echo(b, maxEcho)) + "'")
 }
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
@@ -186,7 +189,10 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	name, libName, libVer := s.name, s.libName, s.libVer
 	s.mu.Unlock()
 	flags, cmd := "N", "NULL"
-	if s.parked.Load() != nil {
+	switch {
+	case s.subscriber():
+		flags = "P"
+	case s.parked.Load() != nil:
 		flags = "b"
 	}
 	if id := s.lastCmd.Load(); id >= 0 {
@@ -207,9 +213,11 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
 	word("flags", flags)
 	num("db", int64(s.selected()))
+	b = s.describeSubscriptions(b)
 	for _, field := range absentFields {
 		num(field, 0)
 	}
+	num("omem", int64(s.unread()))
 	num("multi", -1)
 	word("events", "r")
 	word("cmd", cmd)
@@ -223,7 +231,7 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 
 // absentFields are numbers of Redis that have no counterpart here. redis-py 5 reads
 // each of them as an integer and fails without it.
-var absentFields = []string{"sub", "psub", "ssub", "qbuf", "qbuf-free", "argv-mem", "multi-mem", "obl", "oll", "omem", "tot-mem"}
+var absentFields = []string{"qbuf", "qbuf-free", "argv-mem", "multi-mem", "obl", "oll", "tot-mem"}
 
 // clientUnblock ends a wait: with the answer that its timeout would have given,
 // or, with ERROR, with an error.
@@ -269,7 +277,7 @@ func clientKill(c *Ctx) {
 		return
 	}
 	self := c.S
-	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s != self || !f.skipMe) })))
+	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s.id != self.id || !f.skipMe) })))
 }
 
 // kill closes the sessions that match; the caller's own goes after its reply.
@@ -280,8 +288,8 @@ func (c *Ctx) kill(match func(*Session) bool) int {
 			continue
 		}
 		n++
-		if s == c.S {
-			s.closing = true
+		if s.id == c.S.id {
+			c.S.closing = true
 		} else {
 			s.Kill()
 		}
@@ -291,9 +299,10 @@ func (c *Ctx) kill(match func(*Session) bool) int {
 
 // killFilter is the conjunction of the filters of CLIENT KILL.
 type killFilter struct {
-	id             int64
-	addr, laddr    []byte
-	nobody, skipMe bool
+	id          int64
+	addr, laddr []byte
+	typed       func(*Session) bool // nil: of any type
+	skipMe      bool
 }
 
 func parseKill(args [][]byte) (killFilter, resp.Error) {
@@ -311,11 +320,11 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 			}
 			f.id = id
 		case isWord(args[0], "TYPE"):
-			normal, err := clientType(value)
+			typed, err := clientType(value)
 			if err != "" {
 				return f, err
 			}
-			f.nobody = f.nobody || !normal
+			f.typed = typed
 		case isWord(args[0], "ADDR"):
 			f.addr = value
 		case isWord(args[0], "LADDR"):
@@ -334,7 +343,7 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 }
 
 func (f *killFilter) matches(s *Session) bool {
-	return !f.nobody &&
+	return (f.typed == nil || f.typed(s)) &&
 		(f.id == 0 || f.id == s.id) &&
 		(f.addr == nil || bytes.Equal(f.addr, []byte(s.addr()))) &&
 		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.laddr())))

@@ -44,13 +44,15 @@ func connectionCommands() []*Command {
 }
 
 func ping(c *Ctx) {
-	switch len(c.Args) {
-	case 1:
-		c.W.Status("PONG")
-	case 2:
+	switch {
+	case len(c.Args) > 2:
+		c.Fail(resp.WrongArity("ping"))
+	case c.S.listensOnly():
+		c.pong()
+	case len(c.Args) == 2:
 		c.W.Bulk(c.Args[1])
 	default:
-		c.Fail(resp.WrongArity("ping"))
+		c.W.Status("PONG")
 	}
 }
 

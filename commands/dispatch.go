@@ -40,6 +40,9 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	case !s.admitted() && cmd.Flags&FlagNoAuth == 0:
 		l.reject(c, resp.ErrNoAuth)
 		return
+	case s.listensOnly() && !cmd.listenersMay():
+		l.reject(c, errListening(cmd))
+		return
 	}
 	if a.size > maxKey && cmd.hasLongKey(args) {
 		l.reject(c, errKeyTooLong)

@@ -44,6 +44,9 @@ type Engine struct {
 	auth        authGuard
 	clients     registry
 	rate        rate
+	hub         hub
+	outbound    atomic.Int64  // bytes that wait in outboxes
+	slowReaders atomic.Int64  // clients that were cut off for what they left unread
 	sinceHalved time.Duration // touched by Tick only
 
 	lanesMu sync.Mutex

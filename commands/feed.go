@@ -26,7 +26,9 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if s.killed.Load() {
 		return transport.Close, 0
 	}
-	s.takeMail(&l.w)
+	if s.takeMail(l, &l.w, turnBytes) {
+		return transport.Again, 0
+	}
 	if p := s.parked.Load(); p != nil && !s.unpark(p, l) {
 		return s.rest(p), 0
 	}
@@ -146,10 +148,14 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	if l.journal != nil {
 		l.noteEffect(mark)
 	}
+	if len(l.posting.held) > 0 {
+		l.publishHeld()
+	}
+	more := !s.closing && s.takeMail(l, &l.w, turnBytes)
 	switch {
 	case s.closing, len(l.w.Buf)-mark > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close
-	case len(l.w.Buf) >= turnBytes, ran >= turnCommands, l.work >= turnWork:
+	case more, len(l.w.Buf) >= turnBytes, ran >= turnCommands, l.work >= turnWork:
 		return transport.Again
 	case l.journal != nil && l.journal.Unsettled() >= turnEffects:
 		return transport.Again
@@ -200,6 +206,17 @@ func (s *Session) overUnauthenticated(moved int) bool {
 	return s.spent > unauthBytes
 }
 
+// goSilent ends the subscriptions of a client that is gone; beside the loops if they
+// are many.
+func (s *Session) goSilent() {
+	const few = 256
+	if s.subscribed(toChannel)+s.subscribed(toPattern)+s.subscribed(toShard) <= few {
+		s.unsubscribeAll()
+		return
+	}
+	s.engine.spawn(s.unsubscribeAll)
+}
+
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
 	if p := s.parked.Load(); p != nil && p.cancel != nil {
@@ -208,5 +225,7 @@ func (s *Session) Closed() {
 	if s.watched != nil {
 		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(s.watched) }) })
 	}
+	s.closeOutbox()
+	s.goSilent()
 	s.engine.clients.remove(s)
 }

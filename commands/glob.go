@@ -11,9 +11,19 @@ const maxPattern = 1 << 10
 // stars costs a product of lengths and no stack (the class of CVE-2022-36021 and
 // CVE-2024-31228).
 func globMatch(pattern, s []byte) bool {
+	steps := unlimitedSteps
+	return globMatchWithin(pattern, s, &steps)
+}
+
+// globMatchWithin is globMatch with a budget, in comparisons of one character. The
+// result means nothing once that is used up.
+func globMatchWithin(pattern, s []byte, steps *int) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
 	for i < len(s) {
+		if *steps--; *steps <= 0 {
+			return false
+		}
 		if p < len(pattern) && pattern[p] == '*' {
 			star, mark = p, i
 			p++

@@ -119,6 +119,7 @@ func infoClients(w *infoWriter) {
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
 	w.int("blocked_clients", blocked)
+	w.int("pubsub_clients", w.e.clients.subscribers())
 }
 
 func infoMemory(w *infoWriter) {
@@ -131,7 +132,7 @@ func infoMemory(w *infoWriter) {
 	w.str("used_memory_rss_human", human(rss))
 	w.int("used_memory_dataset", used.Dataset)
 	w.int("used_memory_lua", 0)
-	w.int("mem_clients_normal", pending)
+	w.int("mem_clients_normal", pending+w.e.Beside())
 	w.int("maxmemory", used.Max)
 	w.str("maxmemory_human", human(used.Max))
 	w.str("maxmemory_policy", "noeviction")
@@ -187,8 +188,10 @@ func infoStats(w *infoWriter) {
 	w.int("evicted_keys", 0)
 	w.int("keyspace_hits", w.hits)
 	w.int("keyspace_misses", w.misses)
-	w.int("pubsub_channels", 0)
-	w.int("pubsub_patterns", 0)
+	w.int("pubsub_channels", int64(w.e.hub.spaces[toChannel].len()))
+	w.int("pubsub_patterns", int64(w.e.hub.spaces[toPattern].len()))
+	w.int("pubsubshard_channels", int64(w.e.hub.spaces[toShard].len()))
+	w.int("client_output_buffer_limit_disconnections", w.e.slowReaders.Load())
 	w.int("latest_fork_usec", 0)
 	w.int("total_error_replies", w.e.errors.Load())
 	w.int("acl_access_denied_auth", w.e.auth.failures())

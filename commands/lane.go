@@ -42,6 +42,8 @@ type Lane struct {
 	refusals                 int // of this batch
 	untilCall                int
 
+	posting posting // scratch of PUBLISH, and what is still to be published
+
 	// What is written down of effects; journal is nil where nothing is.
 	journal  recording
 	effects  uint64        // records seen so far

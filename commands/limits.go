@@ -27,6 +27,8 @@ type Limits struct {
 	Frame, FrameUnauth resp.Limits
 	// LogMaxEntries and MaxMembers are the caps of SW LOG and CC.
 	LogMaxEntries, MaxMembers int64
+	// Output bounds what others leave for a client: messages to a subscriber.
+	Output OutputLimit
 
 	passwordHash [sha256.Size]byte
 }
@@ -43,6 +45,7 @@ func DefaultLimits() Limits {
 		FrameUnauth:   resp.DefaultLimits().PreAuth(),
 		LogMaxEntries: 100000,
 		MaxMembers:    100000,
+		Output:        OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
 	}
 }
 

@@ -86,11 +86,29 @@ func (e *Engine) Police(now limit.Instant) {
 		switch {
 		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth,
 			partial != 0 && now.Sub(partial) >= l.Partial,
-			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil:
+			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.subscriber():
 			s.peer.Abort()
+		case s.outstays(now):
+			s.cutOff()
 		}
 	}
 }
+
+// subscribers returns how many sessions have subscribed to something.
+func (r *registry) subscribers() (n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sessions {
+		if s.subscriber() {
+			n++
+		}
+	}
+	return n
+}
+
+// Beside is how many bytes subscriptions take, and messages that wait for clients in
+// their sessions.
+func (e *Engine) Beside() int64 { return e.hub.memory.Load() + e.outbound.Load() }
 
 // addr is the client's end of the connection as CLIENT LIST shows it. It is asked
 // for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.

@@ -40,12 +40,13 @@ type Session struct {
 	lastCmd  atomic.Int32  // id of the last command, -1 before the first
 	locked   atomic.Int64  // instant since which authentication is due, 0 if it is not
 	killed   atomic.Bool
+	subs     atomic.Pointer[subscriptions] // set by the feeding goroutine only
 
 	mu      sync.Mutex
 	name    string // guarded by mu, as are all below
 	libName string
 	libVer  string
-	outbox  []byte // pushes of other goroutines, sent between replies
+	outbox  outbox // what others have to say to the client, between replies
 	mail    atomic.Bool
 }
 
@@ -62,39 +63,11 @@ const (
 // ID is the number that CLIENT ID answers; it is never used twice.
 func (s *Session) ID() int64 { return s.id }
 
-// Push adds bytes to what the client is sent between replies and wakes its
-// transport. Any goroutine may call it. A client that leaves more than the output
-// limit unread is cut off.
-func (s *Session) Push(frame []byte) {
-	s.mu.Lock()
-	s.outbox = append(s.outbox, frame...)
-	over := len(s.outbox) > maxReply
-	s.mu.Unlock()
-	if over {
-		s.peer.Abort()
-		return
-	}
-	s.mail.Store(true)
-	s.peer.Wake()
-}
-
 // Kill ends the session: at its next Feed if it can be fed, at once if its peer
 // does not read what it was sent. Any goroutine may call it.
 func (s *Session) Kill() {
 	s.killed.Store(true)
 	s.peer.Abort()
-}
-
-// takeMail moves what other goroutines left into the writer.
-func (s *Session) takeMail(w *resp.Writer) {
-	if !s.mail.Load() {
-		return
-	}
-	s.mail.Store(false)
-	s.mu.Lock()
-	w.Buf = append(w.Buf, s.outbox...)
-	s.outbox = nil
-	s.mu.Unlock()
 }
 
 // Name returns the name that CLIENT SETNAME gave. Any goroutine may call it.
@@ -119,6 +92,7 @@ func (s *Session) reset(now limit.Instant) {
 	s.setProtocol(2)
 	s.reply = replyOn
 	s.tracking = tracking{}
+	s.unsubscribeAll()
 	s.db.Store(0)
 	s.setName(nil)
 	switch {

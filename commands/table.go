@@ -26,6 +26,7 @@ func families() [][]*Command {
 		keyCommands(),
 		expireCommands(),
 		scanCommands(),
+		pubsubCommands(),
 		connectionCommands(),
 		clientCommands(),
 		introspectCommands(),

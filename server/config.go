@@ -85,7 +85,7 @@ func (c *Config) checkExposure() error {
 func (c *Config) assignWords(where, name string, value []string) error {
 	if i, ok := c.byName[strings.ToLower(name)]; ok && len(value) > 1 {
 		switch c.table[i].kind.(type) {
-		case words, savePoints:
+		case words, savePoints, outputLimits:
 		default:
 			return fmt.Errorf("%s: option %q takes one value", where, name)
 		}
@@ -99,7 +99,7 @@ func (c *Config) assign(where, name, value string) error {
 	if !ok {
 		return fmt.Errorf("%s: unknown option %q", where, name)
 	}
-	parsed, err := c.table[i].kind.parse(value)
+	parsed, err := c.parse(i, value)
 	if err != nil {
 		return fmt.Errorf("%s: option %q: %w", where, name, err)
 	}
@@ -216,12 +216,20 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 	return ""
 }
 
+// parse returns value as option i would have it, what it leaves as it is included.
+func (c *Config) parse(i int, value string) (string, error) {
+	if k, ok := c.table[i].kind.(outputLimits); ok {
+		return k.change(c.values[i], value)
+	}
+	return c.table[i].kind.parse(value)
+}
+
 // change checks a new value of option i.
 func (c *Config) change(i int, value string) (parsed, why string) {
 	if !c.table[i].mutable {
 		return "", "can't set immutable config"
 	}
-	parsed, err := c.table[i].kind.parse(value)
+	parsed, err := c.parse(i, value)
 	if err != nil {
 		return "", err.Error()
 	}
@@ -267,6 +275,7 @@ func (c *Config) limits() commands.Limits {
 	l.Frame.MaxBulk = int(number(c.value("proto-max-bulk-len")))
 	l.Frame.MaxCommand = int(number(c.value("client-query-buffer-limit")))
 	l.FrameUnauth = l.Frame.PreAuth()
+	l.Output = outputLimits{}.ofSubscribers(c.value("client-output-buffer-limit"))
 	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
 	l.MaxMembers = number(c.value("cc-max-members"))
 	return l

@@ -55,6 +55,7 @@ func options() []option {
 		{name: "proto-max-bulk-len", def: "1mb", kind: size{1 << 10, 512 << 20}, mutable: true, doc: "Longest argument of a command."},
 		{name: "client-query-buffer-limit", def: "1mb", kind: size{16 << 10, 1 << 30}, mutable: true, doc: "Longest command as a whole."},
 		{name: "client-output-backlog", def: "256kb", kind: size{16 << 10, 64 << 20}, doc: "Unread replies above which no more input of a client is read."},
+		{name: "client-output-buffer-limit", def: defaultOutputLimits, kind: outputLimits{}, mutable: true, doc: "For a class of clients, unread bytes at once and for how long: only that of pubsub is in force."},
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused; 0 is no bound."},
 		{name: "maxmemory-policy", def: "noeviction", kind: choice{"noeviction"}, doc: "What happens then: existing limiters go on, new ones are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},

@@ -226,7 +226,7 @@ func (s *Server) janitor(ctx context.Context) {
 		case <-tick.C:
 			s.engine.Police(s.clock.Now())
 			s.engine.Tick(period)
-			s.keyspace.SetBeside(s.transport.Stats().Pending)
+			s.keyspace.SetBeside(s.transport.Stats().Pending + s.engine.Beside())
 		}
 	}
 }

@@ -21,6 +21,7 @@ var groups = []struct {
 	{"Rate limiting", []string{"module", "ratelimit"}},
 	{"Keys", []string{"generic", "string"}},
 	{"Transactions", []string{"transactions"}},
+	{"Publish and subscribe", []string{"pubsub"}},
 	{"Connection", []string{"connection"}},
 	{"Server", []string{"server", "cluster"}},
 }

@@ -1,0 +1,222 @@
+package commands
+
+import (
+	"github.com/cellserver/cellserver/resp"
+)
+
+// message is one PUBLISH.
+type message struct {
+	kind          topicKind
+	channel, body []byte
+}
+
+// posting is a lane's scratch for handing out messages.
+type posting struct {
+	matched []*topic
+	wake    []*Session
+	cutOff  []*Session
+	frames  [2]resp.Writer // the message in RESP2 and RESP3, empty until it is needed
+	shared  [2]*sharedFrame
+	// held are messages of a transaction or script that has not ended yet; bytes is
+	// their size.
+	held  []message
+	bytes int
+}
+
+const (
+	// publishSteps is how much matching with patterns is done on the loop itself, in
+	// comparisons of one character: well below a millisecond.
+	publishSteps = 1 << 18
+	// maxHeld is how many bytes of messages wait for the end of a transaction. Beyond
+	// that they leave at once.
+	maxHeld = 16 << 20
+	// keptPosting is for how many sessions or topics a lane keeps room.
+	keptPosting = 1 << 14
+	// stepsPerWork is how much matching counts as one unit of turnWork.
+	stepsPerWork = 64
+)
+
+// publish is the handler of PUBLISH and SPUBLISH.
+func publish(kind topicKind) func(*Ctx) {
+	return func(c *Ctx) {
+		m := message{kind: kind, channel: c.Args[1], body: c.Args[2]}
+		if len(m.channel) > maxChannel {
+			c.Fail(errChannelTooLong)
+			return
+		}
+		e := c.engine
+		steps := publishSteps
+		if c.S.exclusive {
+			steps = unlimitedSteps
+		}
+		if !e.hub.match(&c.posting, &m, &steps) {
+			own := cloneArgs([][]byte{m.channel, m.body})
+			m.channel, m.body = own[0], own[1]
+			c.Offload(func(_ Store, w *resp.Writer) {
+				steps := unlimitedSteps
+				p := posting{}
+				e.hub.match(&p, &m, &steps)
+				w.Int(int64(e.post(&p, &m)))
+			})
+			return
+		}
+		if c.S.exclusive && c.posting.bytes < maxHeld {
+			c.W.Int(int64(c.posting.hold(&m)))
+			return
+		}
+		n := e.post(&c.posting, &m)
+		c.work += n + (publishSteps-steps)/stepsPerWork
+		c.W.Int(int64(n))
+	}
+}
+
+// hold keeps a message until the transaction or script is over, and returns how many
+// clients are to get it.
+func (p *posting) hold(m *message) (receivers int) {
+	for _, t := range p.matched {
+		receivers += t.count()
+	}
+	p.rest()
+	if receivers > 0 {
+		own := cloneArgs([][]byte{m.channel, m.body})
+		p.held = append(p.held, message{m.kind, own[0], own[1]})
+		p.bytes += len(m.channel) + len(m.body) + queuedCost
+	}
+	return receivers
+}
+
+// publishHeld hands out what was published by a transaction or script, which must
+// have ended, locks and all.
+func (l *Lane) publishHeld() {
+	p := &l.posting
+	for i := range p.held {
+		steps := unlimitedSteps
+		l.engine.hub.match(p, &p.held[i], &steps)
+		l.engine.post(p, &p.held[i])
+	}
+	p.held, p.bytes = nil, 0
+}
+
+// match finds the topics that a message goes to, unless that takes more steps than
+// there are.
+func (h *hub) match(p *posting, m *message, steps *int) bool {
+	p.matched = p.matched[:0]
+	if t := h.spaces[m.kind].get(m.channel); t != nil {
+		p.matched = append(p.matched, t)
+	}
+	if m.kind != toChannel {
+		return true
+	}
+	for _, t := range h.spaces[toPattern].list() {
+		if globMatchWithin(t.name, m.channel, steps) {
+			p.matched = append(p.matched, t)
+		}
+		if *steps <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// post hands a message to the subscribers of the matched topics and returns how many
+// these are. They are woken behind the locks.
+func (e *Engine) post(p *posting, m *message) (receivers int) {
+	memory := 0
+	for _, t := range p.matched {
+		n, taken := p.postTo(t, m)
+		receivers, memory = receivers+n, memory+taken
+	}
+	if memory != 0 {
+		e.outbound.Add(int64(memory))
+	}
+	for _, s := range p.wake {
+		s.peer.Wake()
+	}
+	for _, s := range p.cutOff {
+		s.cutOff()
+	}
+	p.rest()
+	return receivers
+}
+
+// postTo hands a message to the subscribers of one topic, in one order for all.
+func (p *posting) postTo(t *topic, m *message) (receivers, memory int) {
+	t.mu.Lock()
+	for _, member := range t.members {
+		s := member.session
+		i := 0
+		if s.protocol.Load() == 3 {
+			i = 1
+		}
+		if len(p.frames[i].Buf) == 0 {
+			memory += p.encode(i, t, m)
+		}
+		next, taken := s.post(p.frames[i].Buf, p.shared[i])
+		memory += taken
+		switch next {
+		case postedFirst:
+			p.wake = append(p.wake, s)
+		case postedTooMuch:
+			p.cutOff = append(p.cutOff, s)
+		}
+	}
+	receivers = len(t.members)
+	t.mu.Unlock()
+	return receivers, memory + p.forgetFrames()
+}
+
+// messageWords are how messages begin.
+var messageWords = [topicKinds]string{"message", "pmessage", "smessage"}
+
+// encode writes the message as the subscribers of t get it, once for each protocol. It
+// returns what a long one, which they share, takes.
+func (p *posting) encode(i int, t *topic, m *message) (memory int) {
+	w := &p.frames[i]
+	w.Proto = 2 + i
+	if t.kind == toPattern {
+		w.Push(4)
+	} else {
+		w.Push(3)
+	}
+	w.BulkString(messageWords[t.kind])
+	if t.kind == toPattern {
+		w.Bulk(t.name)
+	}
+	w.Bulk(m.channel)
+	w.Bulk(m.body)
+	if len(w.Buf) < sharedFrom {
+		return 0
+	}
+	p.shared[i] = &sharedFrame{bytes: w.Buf}
+	p.shared[i].refs.Store(1)
+	return len(w.Buf)
+}
+
+// forgetFrames makes room for the next message, and returns by how much the memory
+// changes if nobody took a long one.
+func (p *posting) forgetFrames() (memory int) {
+	for i := range p.frames {
+		if f := p.shared[i]; f != nil {
+			if f.refs.Add(-1) == 0 {
+				memory -= len(f.bytes)
+			}
+			p.shared[i], p.frames[i].Buf = nil, nil
+		}
+		p.frames[i].Buf = p.frames[i].Buf[:0]
+	}
+	return memory
+}
+
+// rest forgets the sessions and topics of the last message.
+func (p *posting) rest() {
+	clear(p.matched)
+	clear(p.wake)
+	clear(p.cutOff)
+	p.matched, p.wake, p.cutOff = p.matched[:0], p.wake[:0], p.cutOff[:0]
+	if cap(p.matched) > keptPosting {
+		p.matched = nil
+	}
+	if cap(p.wake) > keptPosting {
+		p.wake = nil
+	}
+}

@@ -1,0 +1,172 @@
+package commands
+
+import (
+	"strconv"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func pubsubCommands() []*Command {
+	const flags = FlagPubSub | FlagLoading | FlagStale
+	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: f | flags, Group: "pubsub", Summary: summary, Syntax: syntax,
+			Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	const (
+		each   = "for each, a message with the number of subscriptions"
+		linear = "O(N)"
+	)
+	return []*Command{
+		entry("subscribe", -2, FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
+		entry("unsubscribe", -1, FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, to all without a name.", linear, each, unsubscribe(toChannel)),
+		entry("psubscribe", -2, FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
+		entry("punsubscribe", -1, FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, to all without a name.", linear, each, unsubscribe(toPattern)),
+		entry("ssubscribe", -2, FlagNoScript, "shardchannel [shardchannel ...]", "Listens for messages published to shard channels.", linear, each, subscribe(toShard)),
+		entry("sunsubscribe", -1, FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, to all without a name.", linear, each, unsubscribe(toShard)),
+		entry("publish", 3, FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "how many clients got it", publish(toChannel)),
+		entry("spublish", 3, FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "how many clients got it", publish(toShard)),
+		pubsubCommand(),
+	}
+}
+
+const (
+	// maxSubscribed is how much memory the subscriptions of a client may take, and
+	// maxPatterns how many of them may be patterns, since each of those is looked at for
+	// every message of anybody. Redis has no bound here.
+	maxSubscribed = 16 << 20
+	maxPatterns   = 4096
+	// maxChannel is the longest name of a channel.
+	maxChannel = 16 << 10
+)
+
+const (
+	errManySubscriptions resp.Error = "ERR too many subscriptions"
+	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 16384 bytes"
+)
+
+// subscribeWords and unsubscribeWords are how the answers begin.
+var (
+	subscribeWords   = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
+	unsubscribeWords = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
+)
+
+// subscribe is the handler of SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
+func subscribe(kind topicKind) func(*Ctx) {
+	return func(c *Ctx) {
+		if err := c.maySubscribe(kind); err != "" {
+			c.Fail(err)
+			return
+		}
+		for _, name := range c.Args[1:] {
+			c.S.subscribe(kind, name)
+			c.confirm(subscribeWords[kind], kind, name)
+		}
+	}
+}
+
+// maySubscribe checks the arguments before anything is done about them.
+func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
+	cost := 0
+	for _, name := range c.Args[1:] {
+		switch {
+		case kind == toPattern && len(name) > maxPattern:
+			return errPatternTooLong
+		case len(name) > maxChannel:
+			return errChannelTooLong
+		}
+		cost += subscriptionCost(name)
+	}
+	if subs := c.S.subs.Load(); subs != nil {
+		cost += subs.cost
+	}
+	if cost > maxSubscribed || kind == toPattern && c.S.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
+		return errManySubscriptions
+	}
+	return ""
+}
+
+// unsubscribe is the handler of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
+func unsubscribe(kind topicKind) func(*Ctx) {
+	return func(c *Ctx) {
+		names := c.Args[1:]
+		if len(names) == 0 {
+			names = c.S.names(kind)
+		}
+		if len(names) == 0 {
+			c.confirm(unsubscribeWords[kind], kind, nil)
+		}
+		for _, name := range names {
+			c.S.unsubscribe(kind, name)
+			if c.S.reply == replyOn && !c.S.exclusive {
+				c.S.takeMail(c.Lane, c.W, maxReply) // what came before comes before
+			}
+			c.confirm(unsubscribeWords[kind], kind, name)
+		}
+	}
+}
+
+// confirm says what a subscription has become, and how many there are. No name is the
+// answer to leaving everything without having been anywhere. As in Redis the client is
+// told even if it does not want replies.
+func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
+	own := resp.Writer{Proto: c.S.proto}
+	w := c.W
+	if c.S.reply != replyOn {
+		w = &own
+	}
+	count := c.S.subscribed(kind)
+	if kind != toShard {
+		count = c.S.subscribed(toChannel) + c.S.subscribed(toPattern)
+	}
+	w.Push(3)
+	w.BulkString(word)
+	if name == nil {
+		w.Null()
+	} else {
+		w.Bulk(name)
+	}
+	w.Int(int64(count))
+	if len(own.Buf) > 0 {
+		c.S.Push(own.Buf)
+	}
+}
+
+// listensOnly reports whether s may run only what listenersMay allows: on RESP2 a
+// client cannot tell a reply from a message, so one that listens asks for nothing.
+func (s *Session) listensOnly() bool { return s.proto == 2 && s.subscriber() }
+
+// listenersMay reports whether a client that only listens may run the command.
+func (c *Command) listenersMay() bool {
+	switch c.Name {
+	case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+// errListening refuses a command to a client that only listens.
+func errListening(cmd *Command) resp.Error {
+	return resp.Error("ERR Can't execute '" + cmd.Name +
+		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}
+
+// pong is what PING answers a client that only listens: the shape of a message.
+func (c *Ctx) pong() {
+	c.W.Array(2)
+	c.W.BulkString("pong")
+	if len(c.Args) > 1 {
+		c.W.Bulk(c.Args[1])
+		return
+	}
+	c.W.BulkString("")
+}
+
+// describeSubscriptions appends the fields of CLIENT LIST on subscriptions.
+func (s *Session) describeSubscriptions(b []byte) []byte {
+	for kind, field := range [topicKinds]string{" sub=", " psub=", " ssub="} {
+		b = strconv.AppendInt(append(b, field...), int64(s.subscribed(topicKind(kind))), 10)
+	}
+	return b
+}

@@ -1,0 +1,95 @@
+package commands
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func pubsubCommand() *Command {
+	sub := func(name string, arity int, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: "pubsub|" + name, Arity: arity, Flags: FlagPubSub | FlagLoading | FlagStale, Group: "pubsub",
+			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	return &Command{
+		Name: "pubsub", Arity: -2, Group: "pubsub",
+		Summary: "A container for publish and subscribe commands.", Since: "1.0.0",
+		Sub: []*Command{
+			sub("channels", -2, "[pattern]", "Returns the channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toChannel)),
+			sub("numpat", 2, "", "Returns how many patterns have subscribers.", "O(1)", "an integer", pubsubNumPat),
+			sub("numsub", -2, "[channel [channel ...]]", "Returns how many subscribers channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toChannel)),
+			sub("shardchannels", -2, "[pattern]", "Returns the shard channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toShard)),
+			sub("shardnumsub", -2, "[shardchannel [shardchannel ...]]", "Returns how many subscribers shard channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toShard)),
+		},
+	}
+}
+
+// channelsInline is how many channels are listed on the loop itself.
+const channelsInline = 1000
+
+// pubsubChannels is the handler of PUBSUB CHANNELS and SHARDCHANNELS.
+func pubsubChannels(kind topicKind) func(*Ctx) {
+	return func(c *Ctx) {
+		var pattern []byte
+		switch {
+		case len(c.Args) > 3:
+			c.Fail(subcommandSyntax(c))
+			return
+		case len(c.Args) == 3 && len(c.Args[2]) > maxPattern:
+			c.Fail(errPatternTooLong)
+			return
+		case len(c.Args) == 3:
+			pattern = bytes.Clone(c.Args[2])
+		}
+		sp := &c.engine.hub.spaces[kind]
+		list := func(_ Store, w *resp.Writer) { sp.write(w, pattern) }
+		if sp.len()*(1+len(pattern)/16) > channelsInline {
+			c.Offload(list)
+			return
+		}
+		list(c.Store, c.W)
+	}
+}
+
+// write replies the names of the topics that match pattern, all if it is nil.
+func (sp *space) write(w *resp.Writer, pattern []byte) {
+	var names [][]byte
+	size := 0
+	for _, t := range sp.list() {
+		if pattern != nil && !globMatch(pattern, t.name) || t.count() == 0 {
+			continue
+		}
+		names, size = append(names, t.name), size+len(t.name)+16
+		if size > maxReply {
+			w.Error("ERR the reply is too long, use a narrower pattern")
+			return
+		}
+	}
+	w.Array(len(names))
+	for _, name := range names {
+		w.Bulk(name)
+	}
+}
+
+// pubsubNumSub is the handler of PUBSUB NUMSUB and SHARDNUMSUB.
+func pubsubNumSub(kind topicKind) func(*Ctx) {
+	return func(c *Ctx) {
+		c.W.Array(2 * (len(c.Args) - 2))
+		for _, name := range c.Args[2:] {
+			n := 0
+			if t := c.engine.hub.spaces[kind].get(name); t != nil {
+				n = t.count()
+			}
+			c.W.Bulk(name)
+			c.W.Int(int64(n))
+		}
+	}
+}
+
+func pubsubNumPat(c *Ctx) { c.W.Int(int64(c.engine.hub.spaces[toPattern].len())) }
+
+// unlimitedSteps is a budget of matching that is never used up.
+const unlimitedSteps = math.MaxInt
