@@ -42,6 +42,8 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		return
 	case s.listensOnly() && !cmd.listenersMay():
 		l.reject(c, errListening(cmd))
+	case cmd.Flags&FlagLoading == 0 && l.engine.loading.Load():
+		l.reject(c, errLoading)
 		return
 	}
 	if a.size > maxKey && cmd.hasLongKey(args) {
@@ -52,6 +54,9 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		l.run(c)
 	}
 }
+
+// errLoading is said in Redis' words.
+const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
 
 const errKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 

@@ -57,6 +57,7 @@ type Engine struct {
 	slow      sync.WaitGroup // goroutines of spawn
 	closed    bool           // guarded by slowMu
 	draining  atomic.Bool    // set by Drain
+	loading   atomic.Bool    // see SetLoading
 	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
 
@@ -112,6 +113,13 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	}
 	return s, nil
 }
+
+// SetLoading says that the state is not there yet, or that it is from now on.
+// Meanwhile only commands are run that are flagged so.
+func (e *Engine) SetLoading(loading bool) { e.loading.Store(loading) }
+
+// Loading reports whether the state is yet to come.
+func (e *Engine) Loading() bool { return e.loading.Load() }
 
 // refuse says why a connection may not even try to authenticate, or "".
 func (e *Engine) refuse(p transport.Peer) resp.Error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/keyspace"
 )
@@ -30,7 +31,7 @@ func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	}
 	if m.base != nil {
 		var p Progress
-		if err := readSnapshot(fsys, dir, *m.base, &p, nothing{}.Restore); err != nil {
+		if err := readSnapshot(fsys, dir, *m.base, &p, new(atomic.Bool), nothing{}.Restore); err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "%s: ok, %d keys\n", m.base.name, p.Keys.Load())

@@ -41,7 +41,7 @@ type Dir struct {
 	torn     *Torn
 	log      *Log // guarded by mu; nil without one
 
-	stopping atomic.Bool // a base that is being written is to be left
+	stopping atomic.Bool // what is being written or loaded is to be left
 
 	base atomic.Int64 // size of the base in bytes
 	rest atomic.Int64 // size of the increments but the last
@@ -49,11 +49,22 @@ type Dir struct {
 
 const lockName = "cellserver.lock"
 
-// Open takes the directory, which is made if need be, reads its manifest and all
-// increments, and decides whether they are what was written. Nothing is changed
-// yet. The error names file, place and what to do.
-func Open(o Options) (d *Dir, err error) {
-	d = &Dir{o: o}
+// Open takes the directory and reads it: see [Take] and [Dir.Read].
+func Open(o Options) (*Dir, error) {
+	d, err := Take(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Read(); err != nil {
+		_ = d.lock.Close() // nothing was changed
+		return nil, err
+	}
+	return d, nil
+}
+
+// Take takes the directory, which is made if need be, before anybody else does.
+func Take(o Options) (d *Dir, err error) {
+	d = &Dir{o: o, manifest: &manifest{nextSeq: 1}}
 	if err := o.FS.Mkdir(o.Path); err != nil {
 		return nil, fmt.Errorf("making the directory: %w", err)
 	}
@@ -63,23 +74,17 @@ func Open(o Options) (d *Dir, err error) {
 	if d.lock, err = o.FS.Lock(d.path(lockName)); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(lockName), err)
 	}
-	if err := d.read(); err != nil {
-		_ = d.lock.Close() // nothing was changed
-		return nil, err
-	}
 	return d, nil
 }
 
 func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
 
-func (d *Dir) read() error {
+// Read reads the manifest and all increments, and decides whether they are what was
+// written. Nothing is changed yet. The error names file, place and what to do.
+func (d *Dir) Read() error {
 	m, err := readManifest(d.o.FS, d.o.Path)
-	if err != nil {
+	if err != nil || m == nil {
 		return err
-	}
-	if m == nil {
-		d.manifest = &manifest{nextSeq: 1}
-		return nil
 	}
 	d.manifest = m
 	d.found, d.torn, err = inspectAll(d.o.FS, d.o.Path, m)
@@ -141,7 +146,7 @@ func (d *Dir) kept() []*increment {
 	return d.found
 }
 
-// Load hands everything to sink.
+// Load hands everything to sink. [Dir.Interrupt] ends it early, with an error.
 func (d *Dir) Load(sink Sink, progress *Progress) error {
 	total := int64(0)
 	for _, in := range d.kept() {
@@ -154,13 +159,13 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 		}
 		d.base.Store(size)
 		progress.Total.Store(total + size)
-		if err := readSnapshot(d.o.FS, d.o.Path, *p, progress, sink.Restore); err != nil {
+		if err := readSnapshot(d.o.FS, d.o.Path, *p, progress, &d.stopping, sink.Restore); err != nil {
 			return err
 		}
 	}
 	progress.Total.Store(total + d.base.Load())
 	d.rest.Store(total)
-	return replay(d.o.FS, d.kept(), sink, progress)
+	return replay(d.o.FS, d.kept(), sink, progress, &d.stopping)
 }
 
 func (d *Dir) sizeOf(name string) (int64, error) {
@@ -305,7 +310,8 @@ func isOurs(name string) bool {
 	return false
 }
 
-// Interrupt has a base that is being written left unfinished: the server stops.
+// Interrupt has a base that is being written, or what is being loaded, left
+// unfinished: the server stops.
 func (d *Dir) Interrupt() { d.stopping.Store(true) }
 
 // Close closes the log, if there is one, and lets the directory go.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/keyspace"
@@ -51,7 +52,7 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 	d.enc.SetEscapeHTML(false)
 	if m.base != nil {
 		d.file = m.base.name
-		if err := readSnapshot(fsys, dir, *m.base, &Progress{}, d.Restore); err != nil {
+		if err := readSnapshot(fsys, dir, *m.base, &Progress{}, new(atomic.Bool), d.Restore); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,9 @@ import (
 
 // replay hands the effects of increments to sink: those of one key in order, and
 // those of different keys by as many goroutines as there are processors.
-func replay(fsys FS, ins []*increment, sink Sink, progress *Progress) error {
+func replay(fsys FS, ins []*increment, sink Sink, progress *Progress, stop *atomic.Bool) error {
 	r := newReplayer(sink, progress)
+	r.stop = stop
 	var err error
 	for _, in := range ins {
 		if err = r.file(fsys, in); err != nil {
@@ -32,6 +33,7 @@ const replayBatch = 64 << 10
 type replayer struct {
 	sink     Sink
 	progress *Progress
+	stop     *atomic.Bool // ends it early
 	seed     maphash.Seed
 	batches  [][]byte
 	work     []chan []byte
@@ -85,6 +87,9 @@ func (r *replayer) file(fsys FS, in *increment) error {
 	defer f.Close()
 	s := newScanner(f, in.valid, in.id)
 	for {
+		if r.stop.Load() {
+			return errStopping
+		}
 		at, record := s.off, s.f.seq
 		payload, err := s.next()
 		if errors.Is(err, io.EOF) {

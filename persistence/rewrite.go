@@ -93,7 +93,7 @@ func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
 	return Rewritten{Keys: w.keys, Bytes: w.bytes}, nil
 }
 
-// errStopping ends a base that is being written while the server stops.
+// errStopping ends what is being written or loaded while the server stops.
 var errStopping = errors.New("the server stops")
 
 func (d *Dir) goOn(w *blockWriter) error {

@@ -35,9 +35,9 @@ type foundBlock struct {
 }
 
 // readSnapshot calls use, from as many goroutines as there are processors, for
-// every entry of a snapshot. A snapshot is whole or it is corrupt: it was durable
+// every entry of a snapshot, until it ends or stop is set. A snapshot is whole or it is corrupt: it was durable
 // before any manifest named it.
-func readSnapshot(fsys FS, dir string, p part, progress *Progress, use func(db int, key []byte, e keyspace.Entry) error) error {
+func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.Bool, use func(db int, key []byte, e keyspace.Entry) error) error {
 	path := filepath.Join(dir, p.name)
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, use func(db i
 	if err != nil {
 		return err
 	}
-	l := &snapshotLoader{path: path, f: f, size: size, id: h.id, progress: progress, use: use}
+	l := &snapshotLoader{path: path, f: f, size: size, id: h.id, progress: progress, stop: stop, use: use}
 	return l.run()
 }
 
@@ -63,6 +63,7 @@ type snapshotLoader struct {
 	size     int64
 	id       uint64
 	progress *Progress
+	stop     *atomic.Bool // ends it early
 	use      func(db int, key []byte, e keyspace.Entry) error
 
 	failed  atomic.Pointer[error]
@@ -98,6 +99,9 @@ func (l *snapshotLoader) run() error {
 func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	offset := int64(headerSize)
 	for seq := uint64(1); l.failed.Load() == nil; seq++ {
+		if l.stop.Load() {
+			return 0, errStopping
+		}
 		b, err := l.block(offset, seq)
 		if err != nil {
 			return 0, err

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -69,8 +70,18 @@ func start(t testing.TB, kind string, flags ...string) *fixture {
 	return startOn(t, c, l)
 }
 
-// startOn is start with a configuration and a listener of the caller's.
+// startOn is start with a configuration and a listener of the caller's. What there
+// is to be loaded has been when it returns.
 func startOn(t testing.TB, c *server.Config, l net.Listener) *fixture {
+	t.Helper()
+	f := launch(t, c, l, nil, func() {})
+	eventually(t, "loaded", func() bool { return !f.Engine().Loading() })
+	return f
+}
+
+// launch is startOn on a disk of the caller's, and does not wait; made is called once
+// the server is there and before it runs.
+func launch(t testing.TB, c *server.Config, l net.Listener, disk persistence.FS, made func()) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: clocktest.New(epoch), log: &logBuffer{}, addr: l.Addr().String(), done: make(chan error, 1)}
 	var err error
@@ -78,8 +89,10 @@ func startOn(t testing.TB, c *server.Config, l net.Listener) *fixture {
 		Clock:     f.clock,
 		Log:       slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listeners: []net.Listener{l},
+		FS:        disk,
 	})
 	require.NoError(t, err)
+	made()
 	go func() { f.done <- f.Run(context.Background()) }()
 	t.Cleanup(f.end)
 	return f

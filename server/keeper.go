@@ -20,10 +20,11 @@ import (
 // heals the log after a fault. It implements commands.Persistence and, around the
 // log, keyspace.Journal. Without appendonly it only counts changes, and saves.
 type keeper struct {
-	s *Server
+	s  *Server
+	fs persistence.FS
 	// start is the instant that the clock goes on from; 0 where nothing was loaded.
 	start limit.Instant
-	log   *persistence.Log // nil without appendonly
+	log   atomic.Pointer[persistence.Log] // nil without appendonly, and while loading
 
 	mu  sync.Mutex
 	dir *persistence.Dir // guarded by mu; nil until something is kept
@@ -40,57 +41,45 @@ type keeper struct {
 	saveFailed atomic.Bool
 	failures   atomic.Int64 // automatic rewrites that failed in a row
 	retryAt    atomic.Int64 // stopwatch reading before which none is tried
-	loaded     loaded
-}
 
-// loaded is what loading found, for INFO.
-type loaded struct {
-	keys, records, torn int64
-	took                time.Duration
-}
-
-// openKeeper opens the directory if there is something in it or something is going
-// to be.
-func (s *Server) openKeeper() error {
-	k := &keeper{s: s, heal: make(chan struct{}, 1)}
-	s.keeper = k
-	k.lastSave.Store(s.began.Unix())
-	if s.config.value("appendonly") != "yes" && s.config.value("save") == "" && !persistence.Exists(persistence.OS{}, k.path()) {
-		return nil
-	}
-	dir, err := k.open()
-	if err != nil {
-		return err
-	}
-	last, err := dir.Clock()
-	if err != nil {
-		return errors.Join(err, k.close())
-	}
-	if last != (keyspace.ClockRecord{}) {
-		k.start = keyspace.StartAfter(last)
-	}
-	return nil
+	progress persistence.Progress
+	began    atomic.Int64           // stopwatch reading at which loading began
+	loaded   atomic.Pointer[loaded] // nil until it is done
+	left     atomic.Bool            // the server stops before it is done
 }
 
 func (k *keeper) path() string {
 	return filepath.Join(k.s.config.value("dir"), k.s.config.value("appenddirname"))
 }
 
-// open returns the directory, which is taken at the first need.
+// take takes the directory. mu must be held, or nobody else be there yet.
+func (k *keeper) take() (err error) {
+	path, err := filepath.Abs(k.path())
+	if err != nil {
+		return fmt.Errorf("the directory of persistence: %w", err)
+	}
+	k.dir, err = persistence.Take(persistence.Options{
+		FS: k.fs, Path: path, Clock: k.record, Stopwatch: k.s.stopwatch, Log: k.s.log,
+	})
+	return err
+}
+
+// open returns the directory, which is taken at the first need if nothing was kept
+// so far.
 func (k *keeper) open() (*persistence.Dir, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.dir != nil {
-		return k.dir, nil
+	if k.dir == nil {
+		if err := k.take(); err != nil {
+			return nil, err
+		}
+		if err := k.dir.Read(); err != nil {
+			err = errors.Join(err, k.dir.Close())
+			k.dir = nil
+			return nil, err
+		}
 	}
-	path, err := filepath.Abs(k.path())
-	if err != nil {
-		return nil, fmt.Errorf("the directory of persistence: %w", err)
-	}
-	k.dir, err = persistence.Open(persistence.Options{
-		FS: persistence.OS{}, Path: path, Clock: k.record, Stopwatch: k.s.stopwatch, Log: k.s.log,
-	})
-	return k.dir, err
+	return k.dir, nil
 }
 
 // record reads the clock in all its forms.
@@ -101,75 +90,10 @@ func (k *keeper) record() keyspace.ClockRecord {
 	return keyspace.ClockRecord{Derived: k.s.clock.Now(), Wall: int64(k.s.clock.Now())}
 }
 
-// load fills the keyspace and starts the log.
-func (k *keeper) load() error {
-	if k.dir == nil {
-		return nil
-	}
-	began := k.s.stopwatch()
-	var progress persistence.Progress
-	stop := k.report(&progress)
-	err := k.dir.Load(k.s.keyspace, &progress)
-	stop()
-	if err != nil {
-		return err
-	}
-	k.loaded = loaded{keys: progress.Keys.Load(), records: progress.Records.Load(), took: k.s.stopwatch() - began}
-	if t := k.dir.Torn(); t != nil {
-		k.loaded.torn = t.Dropped
-		k.s.log.Warn("the end of the log was torn, as a crash leaves it", "what", t.String())
-	}
-	k.s.log.Info("state loaded", "keys_of_snapshot", k.loaded.keys, "records_of_log", k.loaded.records, "took", k.loaded.took.String())
-	if k.s.config.value("appendonly") != "yes" && k.s.config.value("save") == "" {
-		k.s.log.Warn("state was loaded, but nothing is kept from now on: appendonly is no and there are no save points")
-	}
-	if k.s.config.value("appendonly") == "yes" {
-		policy, err := persistence.ParsePolicy(k.s.config.value("appendfsync"))
-		if err != nil {
-			return err
-		}
-		k.log, err = k.dir.Start(persistence.LogOptions{Policy: policy, OnFault: k.faulted})
-		if err != nil {
-			return fmt.Errorf("starting the log: %w", err)
-		}
-	}
-	if k.log != nil || k.s.config.value("save") != "" {
-		k.s.keyspace.SetJournal(k) // else nobody needs to know of changes
-	}
-	return nil
-}
-
-// report logs how far loading is, every few seconds, until stop is called.
-func (k *keeper) report(p *persistence.Progress) (stop func()) {
-	done := make(chan struct{})
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
-		began := k.s.stopwatch()
-		tick := time.NewTicker(2 * time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			total, read := p.Total.Load(), p.Done.Load()
-			if read > 0 && total > 0 {
-				eta := time.Duration(float64(k.s.stopwatch()-began) * float64(total-read) / float64(read))
-				k.s.log.Info("loading", "percent", 100*read/total, "keys", p.Keys.Load(), "records", p.Records.Load(), "eta", eta.Round(time.Second).String())
-			}
-		}
-	})
-	return func() {
-		close(done)
-		reporting.Wait()
-	}
-}
-
 func (k *keeper) putInForce() {
-	if k.log != nil {
+	if l := k.log.Load(); l != nil {
 		if p, err := persistence.ParsePolicy(k.s.config.value("appendfsync")); err == nil {
-			k.log.SetPolicy(p)
+			l.SetPolicy(p)
 		}
 	}
 }
@@ -177,14 +101,18 @@ func (k *keeper) putInForce() {
 // Append implements keyspace.Journal.
 func (k *keeper) Append(record []byte) uint64 {
 	k.changes.Add(1)
-	if k.log == nil {
+	l := k.log.Load()
+	if l == nil {
 		return 0
 	}
-	return k.log.Append(record)
+	return l.Append(record)
 }
 
 // Refuses implements keyspace.Journal.
-func (k *keeper) Refuses() bool { return k.log != nil && k.log.Refuses() }
+func (k *keeper) Refuses() bool {
+	l := k.log.Load()
+	return l != nil && l.Refuses()
+}
 
 // Keep implements commands.Persistence.
 func (k *keeper) Keep(position uint64) commands.Kept { return k.outcome(position, nil) }
@@ -195,10 +123,11 @@ func (k *keeper) Await(position uint64, p transport.Peer) commands.Kept {
 }
 
 func (k *keeper) outcome(position uint64, w persistence.Waker) commands.Kept {
-	if k.log == nil {
+	l := k.log.Load()
+	if l == nil {
 		return commands.KeptNow
 	}
-	switch k.log.Await(position, w) {
+	switch l.Await(position, w) {
 	case persistence.Kept:
 		return commands.KeptNow
 	case persistence.Pending:
@@ -209,18 +138,20 @@ func (k *keeper) outcome(position uint64, w persistence.Waker) commands.Kept {
 
 // Position implements commands.Persistence.
 func (k *keeper) Position() uint64 {
-	if k.log == nil {
+	l := k.log.Load()
+	if l == nil {
 		return 0
 	}
-	return k.log.Position()
+	return l.Position()
 }
 
 // Fault implements commands.Persistence.
 func (k *keeper) Fault() string {
-	if k.log == nil {
+	l := k.log.Load()
+	if l == nil {
 		return ""
 	}
-	err := k.log.Fault()
+	err := l.Fault()
 	if err == nil {
 		return ""
 	}
@@ -276,7 +207,7 @@ func (k *keeper) due() bool {
 		return true
 	}
 	percent := number(k.s.config.value("auto-aof-rewrite-percentage"))
-	if k.log == nil || percent == 0 {
+	if k.log.Load() == nil || percent == 0 {
 		return false
 	}
 	base, grown := k.dir.Sizes()
@@ -285,7 +216,7 @@ func (k *keeper) due() bool {
 
 // begin starts a snapshot beside everything else, unless one is being written.
 func (k *keeper) begin() bool {
-	if !k.saving.CompareAndSwap(false, true) {
+	if !k.isLoaded() || !k.saving.CompareAndSwap(false, true) {
 		return false
 	}
 	k.work.Go(func() {
@@ -300,6 +231,9 @@ func (k *keeper) Start() bool { return k.begin() }
 
 // Save implements commands.Persistence.
 func (k *keeper) Save() error {
+	if !k.isLoaded() {
+		return errLoading
+	}
 	if !k.saving.CompareAndSwap(false, true) {
 		return errors.New("Background save already in progress") //nolint:staticcheck // it goes to a client, in Redis' words
 	}
@@ -346,8 +280,11 @@ func (k *keeper) write() error {
 // saveAtStop writes the last snapshot. Where there is a log nothing is missing from
 // it, so that a snapshot is only written on demand.
 func (k *keeper) saveAtStop(mode commands.StopMode) error {
+	if k.left.Load() || !k.isLoaded() {
+		return nil // memory has no more than the files
+	}
 	wanted := mode == commands.StopSaving ||
-		mode == commands.StopAsConfigured && k.log == nil && k.s.config.value("save") != ""
+		mode == commands.StopAsConfigured && k.log.Load() == nil && k.s.config.value("save") != ""
 	if !wanted {
 		return nil
 	}

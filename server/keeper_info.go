@@ -11,30 +11,32 @@ import (
 func (k *keeper) Info() []commands.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
-	if k.log != nil {
-		st = k.log.Stats()
+	log, found := k.log.Load(), k.loaded.Load()
+	if log != nil {
+		st = log.Stats()
 		base, increments = k.dir.Sizes()
 	}
+	if found == nil {
+		found = &loaded{}
+	}
 	saving := k.saving.Load()
-	fields := []commands.InfoField{
-		{Name: "loading", Value: "0"},
-		{Name: "async_loading", Value: "0"},
+	fields := append(k.loadingInfo(), []commands.InfoField{
 		field("rdb_changes_since_last_save", k.changes.Load()-k.savedTo.Load()),
 		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
 		field("rdb_last_save_time", k.lastSave.Load()),
 		{Name: "rdb_last_bgsave_status", Value: status(!k.saveFailed.Load())},
-		field("rdb_last_load_keys_loaded", k.loaded.keys),
-		{Name: "aof_enabled", Value: digit(k.log != nil)},
-		{Name: "aof_rewrite_in_progress", Value: digit(saving && k.log != nil)},
+		field("rdb_last_load_keys_loaded", found.keys),
+		{Name: "aof_enabled", Value: digit(log != nil)},
+		{Name: "aof_rewrite_in_progress", Value: digit(saving && log != nil)},
 		{Name: "aof_rewrite_scheduled", Value: "0"},
 		{Name: "aof_last_bgrewrite_status", Value: status(!k.saveFailed.Load())},
 		{Name: "aof_last_write_status", Value: status(!k.Refuses())},
-	}
+	}...)
 	fields = append(fields,
-		field("load_duration_ms", k.loaded.took.Milliseconds()),
-		field("load_records_replayed", k.loaded.records),
-		field("load_truncated_bytes", k.loaded.torn))
-	if k.log == nil {
+		field("load_duration_ms", found.took.Milliseconds()),
+		field("load_records_replayed", found.records),
+		field("load_truncated_bytes", found.torn))
+	if log == nil {
 		return fields
 	}
 	return append(fields,

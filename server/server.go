@@ -16,6 +16,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -30,6 +31,8 @@ type Options struct {
 	Log *slog.Logger
 	// Listeners are served instead of opening those of the configuration.
 	Listeners []net.Listener
+	// FS is where state is kept; nil is the system's.
+	FS persistence.FS
 }
 
 // Server is one cellserver in this process.
@@ -53,17 +56,39 @@ type Server struct {
 	port     atomic.Int64
 }
 
-// New assembles a server and opens its listeners; nothing is accepted before Run.
+// New assembles a server and opens its listeners; nothing is accepted before Run,
+// which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
 	s := &Server{config: c, stop: make(chan struct{}), began: time.Now()}
 	if err := s.openLog(o.Log); err != nil {
 		return nil, err
 	}
-	s.clock = o.Clock
-	if err := s.openKeeper(); err != nil {
-		return nil, err
+	if err := s.openKeeper(o.FS); err != nil {
+		return nil, errors.Join(err, s.abandon())
 	}
-	if s.clock == nil {
+	if err := s.listen(o.Listeners); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.keeper.read(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	s.assemble(o.Clock)
+	if err := s.keeper.prepare(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.openTransport(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	s.engine.SetLoading(!s.keeper.isLoaded())
+	s.putInForce()
+	c.onChange(s.putInForce)
+	return s, nil
+}
+
+// assemble makes clock, keyspace and engine.
+func (s *Server) assemble(clock keyspace.Clock) {
+	c := s.config
+	if s.clock = clock; s.clock == nil {
 		s.clock = keyspace.NewSystemClock(keyspace.ClockOptions{Start: s.keeper.start, OnStep: s.clockStepped})
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
@@ -71,9 +96,6 @@ func New(c *Config, o Options) (*Server, error) {
 		Clock:     s.clock,
 		MaxMemory: number(c.value("maxmemory")),
 	})
-	if err := s.keeper.load(); err != nil {
-		return nil, errors.Join(err, s.abandon())
-	}
 	s.engine = commands.NewEngine(commands.Options{
 		NewStore:    func() commands.Store { return newStore(s.keyspace) },
 		Stopwatch:   s.stopwatch,
@@ -84,15 +106,6 @@ func New(c *Config, o Options) (*Server, error) {
 		Stop:        s.stopAs,
 		Log:         s.log,
 	})
-	if err := s.listen(o.Listeners); err != nil {
-		return nil, errors.Join(err, s.abandon())
-	}
-	if err := s.openTransport(); err != nil {
-		return nil, errors.Join(err, s.abandon())
-	}
-	s.putInForce()
-	c.onChange(s.putInForce)
-	return s, nil
 }
 
 // abandon gives back what New has taken when it fails.
@@ -101,7 +114,9 @@ func (s *Server) abandon() (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	err = errors.Join(err, s.keeper.close())
-	s.keyspace.Close()
+	if s.keyspace != nil {
+		s.keyspace.Close()
+	}
 	if s.logFile != nil {
 		err = errors.Join(err, s.logFile.Close())
 	}
@@ -163,23 +178,30 @@ func (s *Server) clientsForFiles(want int) int {
 func (s *Server) Run(ctx context.Context) error {
 	housekeeping, endHousekeeping := context.WithCancel(context.Background())
 	var background sync.WaitGroup
-	background.Go(func() { s.keyspace.Run(housekeeping) })
-	background.Go(func() { s.janitor(housekeeping) })
-	background.Go(func() { s.keeper.run(housekeeping) })
-
-	failed := make(chan error, len(s.listeners))
+	failed := make(chan error, len(s.listeners)+1)
+	var loading sync.WaitGroup
+	loading.Go(func() {
+		if err := s.load(); err != nil {
+			failed <- err
+			return
+		}
+		background.Go(func() { s.keyspace.Run(housekeeping) })
+		background.Go(func() { s.janitor(housekeeping) })
+		background.Go(func() { s.keeper.run(housekeeping) })
+	})
 	for _, l := range s.listeners {
 		background.Go(func() { failed <- s.transport.Serve(l) })
 	}
-	s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses())
-
 	var err error
 	select {
 	case <-ctx.Done():
 	case <-s.stop:
 	case err = <-failed:
 	}
-	err = errors.Join(err, s.drain(), s.keeper.saveAtStop(commands.StopMode(s.stopMode.Load())))
+	s.keeper.leaveLoading()
+	err = errors.Join(err, s.drain())
+	loading.Wait()
+	err = errors.Join(err, s.keeper.saveAtStop(commands.StopMode(s.stopMode.Load())))
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
@@ -190,6 +212,23 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.logFile.Close())
 	}
 	return err
+}
+
+// load loads what there is to be loaded, while clients are told to wait.
+func (s *Server) load() error {
+	if !s.keeper.isLoaded() {
+		s.log.Info("loading; clients are told to wait", "addresses", s.addresses())
+		err := s.keeper.load()
+		switch {
+		case s.keeper.left.Load():
+			return nil // the server stops; what was loaded is of no use
+		case err != nil:
+			return err
+		}
+		s.engine.SetLoading(false)
+	}
+	s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses())
+	return nil
 }
 
 // drain stops accepting, ends the waits and lets the transports finish.

@@ -57,8 +57,8 @@ func launch(t *testing.T, dir string, prefix []string, flags ...string) *process
 			return false
 		}
 		defer c.Close()
-		line, err := ask(bufio.NewReader(c), c, "INFO server")
-		if err != nil {
+		line, err := ask(bufio.NewReader(c), c, "INFO")
+		if err != nil || !strings.Contains(line, "\nloading:0") {
 			return false
 		}
 		_, after, _ := strings.Cut(line, "process_id:")

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// loaded is what loading found, for INFO.
+type loaded struct {
+	keys, records, torn int64
+	took                time.Duration
+}
+
+// openKeeper takes the directory if there is something in it or something is going
+// to be.
+func (s *Server) openKeeper(fsys persistence.FS) error {
+	if fsys == nil {
+		fsys = persistence.OS{}
+	}
+	k := &keeper{s: s, fs: fsys, heal: make(chan struct{}, 1)}
+	s.keeper = k
+	k.lastSave.Store(s.began.Unix())
+	if !k.keeps() && !persistence.Exists(fsys, k.path()) {
+		return nil
+	}
+	return k.take()
+}
+
+// keeps reports whether anything is going to be kept.
+func (k *keeper) keeps() bool {
+	return k.s.config.value("appendonly") == "yes" || k.s.config.value("save") != ""
+}
+
+// read judges what is in the directory, and finds out what time it was.
+func (k *keeper) read() error {
+	if k.dir == nil {
+		return nil
+	}
+	if err := k.dir.Read(); err != nil {
+		return err
+	}
+	last, err := k.dir.Clock()
+	if err == nil && last != (keyspace.ClockRecord{}) {
+		k.start = keyspace.StartAfter(last)
+	}
+	return err
+}
+
+// prepare has the keyspace tell of changes, and loads if there is nothing to load,
+// so that a server without a past is whole at once.
+func (k *keeper) prepare() error {
+	if k.keeps() {
+		k.s.keyspace.SetJournal(k) // else nobody needs to know of changes
+	}
+	if k.dir == nil {
+		k.loaded.Store(&loaded{})
+		return nil
+	}
+	if k.dir.Empty() {
+		return k.load()
+	}
+	return nil
+}
+
+// load fills the keyspace and starts the log.
+func (k *keeper) load() error {
+	k.began.Store(int64(k.s.stopwatch()))
+	stop := k.report()
+	err := k.dir.Load(k.s.keyspace, &k.progress)
+	stop()
+	if err != nil {
+		return err
+	}
+	if err := k.startLog(); err != nil {
+		return err
+	}
+	done := &loaded{
+		keys: k.progress.Keys.Load(), records: k.progress.Records.Load(),
+		took: k.s.stopwatch() - time.Duration(k.began.Load()),
+	}
+	if t := k.dir.Torn(); t != nil {
+		done.torn = t.Dropped
+		k.s.log.Warn("the end of the log was torn, as a crash leaves it", "what", t.String())
+	}
+	k.s.log.Info("state loaded", "keys_of_snapshot", done.keys, "records_of_log", done.records, "took", done.took.String())
+	if !k.keeps() {
+		k.s.log.Warn("state was loaded, but nothing is kept from now on: appendonly is no and there are no save points")
+	}
+	k.loaded.Store(done)
+	return nil
+}
+
+// isLoaded reports whether memory has what the files have.
+func (k *keeper) isLoaded() bool { return k.loaded.Load() != nil }
+
+// leaveLoading has loading end early if it has not ended: the server stops.
+func (k *keeper) leaveLoading() {
+	if !k.isLoaded() {
+		k.left.Store(true)
+		k.interrupt()
+	}
+}
+
+func (k *keeper) startLog() error {
+	if k.s.config.value("appendonly") != "yes" {
+		return nil
+	}
+	policy, err := persistence.ParsePolicy(k.s.config.value("appendfsync"))
+	if err != nil {
+		return err
+	}
+	log, err := k.dir.Start(persistence.LogOptions{Policy: policy, OnFault: k.faulted})
+	if err != nil {
+		return fmt.Errorf("starting the log: %w", err)
+	}
+	k.log.Store(log)
+	return nil
+}
+
+// report logs how far loading is, every few seconds, until stop is called.
+func (k *keeper) report() (stop func()) {
+	done := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			total, read, eta := k.far()
+			k.s.log.Info("loading", "percent", 100*read/max(total, 1), "keys", k.progress.Keys.Load(), "records", k.progress.Records.Load(), "eta", eta.Round(time.Second).String())
+		}
+	})
+	return func() {
+		close(done)
+		reporting.Wait()
+	}
+}
+
+// far is how much there is to load, how much of it has been, in bytes, and how long
+// the rest takes at that pace.
+func (k *keeper) far() (total, read int64, eta time.Duration) {
+	total, read = k.progress.Total.Load(), k.progress.Done.Load()
+	if read > 0 && total > read {
+		spent := k.s.stopwatch() - time.Duration(k.began.Load())
+		eta = time.Duration(float64(spent) * float64(total-read) / float64(read))
+	}
+	return total, read, eta
+}
+
+// loadingInfo is what INFO shows of loading.
+func (k *keeper) loadingInfo() []commands.InfoField {
+	if k.isLoaded() {
+		return []commands.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
+	}
+	total, read, eta := k.far()
+	percent := 100 * float64(read) / float64(max(total, 1))
+	return []commands.InfoField{
+		{Name: "loading", Value: "1"},
+		{Name: "async_loading", Value: "0"},
+		field("loading_start_time", k.s.began.Add(time.Duration(k.began.Load())).Unix()),
+		field("loading_total_bytes", total),
+		field("loading_loaded_bytes", read),
+		{Name: "loading_loaded_perc", Value: strconv.FormatFloat(percent, 'f', 2, 64)},
+		field("loading_eta_seconds", int64(eta/time.Second)),
+	}
+}
+
+// errLoading is what a snapshot is refused with meanwhile.
+var errLoading = errors.New("the dataset is still being loaded")

@@ -1,0 +1,172 @@
+package server_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/server"
+)
+
+// gatedFS is a disk whose files cannot be read, once it has been shut, until the
+// gate opens.
+type gatedFS struct {
+	persistence.OS
+	shut atomic.Bool
+	gate chan struct{}
+	once sync.Once
+}
+
+func (g *gatedFS) open() { g.once.Do(func() { close(g.gate) }) }
+
+type gatedFile struct {
+	persistence.File
+	fs *gatedFS
+}
+
+// Open implements persistence.FS.
+func (g *gatedFS) Open(name string) (persistence.File, error) {
+	f, err := g.OS.Open(name)
+	return gatedFile{f, g}, err
+}
+
+// ReadAt implements persistence.File.
+func (f gatedFile) ReadAt(b []byte, off int64) (int, error) {
+	if f.fs.shut.Load() {
+		<-f.fs.gate
+	}
+	return f.File.ReadAt(b, off)
+}
+
+// filled makes a directory that holds 100 keys in a base and 50 more in a log.
+func filledDir(t *testing.T, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	f := start(t, "goroutine", append([]string{"--dir", dir, "--appendonly", "yes"}, flags...)...)
+	c := f.dial()
+	for i := range 150 {
+		require.Equal(t, five(0, 16, 15, -1, 20), c.do("CL.THROTTLE", fmt.Sprint("key", i), "15", "30", "600"))
+		if i == 99 {
+			require.Equal(t, "+OK\r\n", c.do("SAVE"))
+		}
+	}
+	f.end()
+	return dir
+}
+
+// gated starts a server that cannot read what it is to load.
+func gated(t *testing.T, kind, dir string, flags ...string) (*fixture, *gatedFS) {
+	t.Helper()
+	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", dir}, flags...), nil)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	disk := &gatedFS{gate: make(chan struct{})}
+	// What is there has been judged by then, and is yet to be loaded.
+	f := launch(t, c, l, disk, func() { disk.shut.Store(true) })
+	t.Cleanup(disk.open)
+	return f, disk
+}
+
+const loadingError = "-LOADING Redis is loading the dataset in memory\r\n"
+
+// TestLoading: a server that loads answers, commands that need the state with an
+// error, and says how far it is.
+func TestLoading(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		dir := filledDir(t)
+		f, disk := gated(t, kind, dir, "--appendonly", "yes")
+		c := f.dial()
+		require.Equal(t, bulk("hello"), c.do("ECHO", "hello"))
+		for _, refused := range [][]string{
+			{"CL.THROTTLE", "key1", "15", "30", "600"},
+			{"SW.ALLOW", "other", "15", "60"},
+			{"EXISTS", "key1"},
+			{"PING"}, // as Redis
+			{"DBSIZE"},
+			{"FLUSHALL"},
+			{"SAVE"},
+			{"BGREWRITEAOF"},
+		} {
+			require.Equal(t, loadingError, c.do(refused...), "%v", refused)
+		}
+		require.Equal(t, "+OK\r\n", c.do("MULTI"))
+		require.Equal(t, loadingError, c.do("EXISTS", "key1"))
+		require.Equal(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", c.do("EXEC"))
+		require.Equal(t, "1", c.info("loading"))
+		require.Equal(t, "0", c.info("async_loading"))
+		require.NotEqual(t, "0", c.info("loading_total_bytes"))
+		require.Equal(t, "0", c.info("loading_loaded_bytes"))
+		require.Equal(t, "0.00", c.info("loading_loaded_perc"))
+		require.Equal(t, "0", c.info("loading_eta_seconds"))
+		require.NotEqual(t, "0", c.info("loading_start_time"))
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "appendfsync", "always"))
+
+		disk.open()
+		eventually(t, "loaded", func() bool { return c.info("loading") == "0" })
+		require.Equal(t, ":150\r\n", c.do("DBSIZE"))
+		require.Equal(t, five(0, 16, 14, -1, 40), c.do("CL.THROTTLE", "key1", "15", "30", "600"))
+		require.Equal(t, "50", c.info("load_records_replayed"))
+		require.Equal(t, "100", c.info("rdb_last_load_keys_loaded"))
+	})
+}
+
+// TestStopWhileLoading: SHUTDOWN, with a snapshot or without, and a signal end a
+// server that loads, and leave its files as they are.
+func TestStopWhileLoading(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		dir := filledDir(t, "--save", "900 1")
+		for _, how := range []string{"SHUTDOWN\r\n", "SHUTDOWN SAVE\r\n", ""} {
+			f, disk := gated(t, kind, dir, "--appendonly", "yes", "--save", "900 1")
+			c := f.dial()
+			if c.send(how); how == "" {
+				f.Stop()
+			}
+			c.expectEnd()
+			disk.open()
+			f.end()
+			require.NotContains(t, f.log.String(), "snapshot written")
+		}
+		f := start(t, kind, "--dir", dir, "--appendonly", "yes")
+		require.Equal(t, ":150\r\n", f.dial().do("DBSIZE"))
+	})
+}
+
+// TestDamageFoundWhileLoading: a server that finds out only while it loads that a
+// base is damaged ends with an error that says where.
+func TestDamageFoundWhileLoading(t *testing.T) {
+	dir := filledDir(t)
+	bases, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "base.*.snap"))
+	require.NoError(t, err)
+	require.Len(t, bases, 1)
+	content, err := os.ReadFile(bases[0])
+	require.NoError(t, err)
+	content[len(content)/2] ^= 1
+	require.NoError(t, os.WriteFile(bases[0], content, 0o600))
+
+	f, disk := gated(t, "goroutine", dir, "--appendonly", "yes")
+	require.Equal(t, loadingError, f.dial().do("DBSIZE"))
+	disk.open()
+	f.ended.Do(func() {
+		select {
+		case err = <-f.done:
+		case <-time.After(patience):
+			t.Fatal("the server does not end")
+		}
+	})
+	var corrupt *persistence.CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	require.True(t, strings.HasPrefix(corrupt.Error(), bases[0]+": offset 68, record 1: the checksum of the block is wrong"), corrupt.Error())
+	after, err := os.ReadFile(bases[0])
+	require.NoError(t, err)
+	require.Equal(t, content, after)
+}
