@@ -42,6 +42,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		return
 	case s.listensOnly() && !cmd.listenersMay():
 		l.reject(c, errListening(cmd))
+		return
 	case cmd.Flags&FlagLoading == 0 && l.engine.loading.Load():
 		l.reject(c, errLoading)
 		return
