@@ -117,12 +117,21 @@ type Locker interface {
 	Leave()
 	// WaitOpen calls wake once the gate is open; at once if it is open already.
 	WaitOpen(wake func())
+	// CloseGate keeps everybody else from entering and returns once all others have
+	// left; false if somebody else has closed it, who has to be waited for outside.
+	// WakeWaiting wakes those who wait all the same; any goroutine may call it.
+	CloseGate() bool
+	OpenGate()
+	WakeWaiting()
 	// Hold locks the shards of refs, and of what is watched unless that is nil,
 	// until Release: everything in between happens at one instant. HoldAll locks
 	// every shard. Release does nothing when nothing is held.
 	Hold(refs []KeyRef, watched any)
 	HoldAll()
 	Release()
+	// Abandon is Release for what must never have happened: nothing of it, nor of
+	// anything later, is recorded. The store is not to be used any more.
+	Abandon()
 
 	// Watch adds a key to a token, which is made when it is nil. Changed reports
 	// whether a key has been written, deleted or has expired since; Unwatch ends it.

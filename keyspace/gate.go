@@ -88,6 +88,18 @@ func (g *Gate) Open() {
 	}
 }
 
+// WakeWaiting wakes those who wait although the gate is closed. They have to Wait
+// again if they still want to.
+func (g *Gate) WakeWaiting() {
+	g.mu.Lock()
+	waiters := g.waiters
+	g.waiters = nil
+	g.mu.Unlock()
+	for _, wake := range waiters {
+		wake()
+	}
+}
+
 // Wait has wake called once the gate opens; at once if it is open. wake must not
 // block.
 func (g *Gate) Wait(wake func()) {

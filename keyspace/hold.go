@@ -1,6 +1,9 @@
 package keyspace
 
-import "math/bits"
+import (
+	"errors"
+	"math/bits"
+)
 
 // Ref names a key of a database.
 type Ref struct {
@@ -73,6 +76,18 @@ func (v *View) Release() {
 	}
 	v.held.each(func(i int) { v.ks.shards[i].mu.Unlock() })
 	v.held = shardSet{}
+}
+
+// errAbandoned ends a snapshot that could hold what must never have happened.
+var errAbandoned = errors.New("keyspace: what was done last is being abandoned")
+
+// Abandon is [View.Release] for what must never have happened although it cannot be
+// undone: from now on the journal is told of nothing and no snapshot ends well, so
+// that what is kept remains as it was before the Hold. The keyspace is good for
+// nothing but to be closed.
+func (v *View) Abandon() {
+	v.ks.abandoned.Store(true)
+	v.Release()
 }
 
 // holdHere holds the shards of set unless the view holds its own already, for a

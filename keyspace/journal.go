@@ -33,6 +33,10 @@ func (v *View) overfull() bool { return len(v.recorder.buf) >= maxHeldRecord }
 // commit hands over what has been recorded. It is called before the shards are
 // unlocked, so that the order in the journal is the order in which it happened.
 func (v *View) commit() {
+	if v.ks.abandoned.Load() {
+		v.recorder.buf = nil
+		return
+	}
 	v.position = v.ks.journal.Append(v.recorder.buf)
 	v.effects++
 	v.unsettled += len(v.recorder.buf)

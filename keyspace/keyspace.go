@@ -41,6 +41,8 @@ type Keyspace struct {
 	gate     Gate
 	journal  Journal // nil keeps nothing
 
+	abandoned atomic.Bool // see Abandon
+
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu
 }

@@ -97,6 +97,9 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e Entry), pause func()
 			if p.db == ks.Databases() {
 				left--
 			}
+			if ks.abandoned.Load() {
+				return errAbandoned
+			}
 			if err := pause(); err != nil {
 				return err
 			}

@@ -24,6 +24,15 @@ func newStore(ks *keyspace.Keyspace) *store { return &store{View: ks.NewView(), 
 // WaitOpen implements commands.Store.
 func (s *store) WaitOpen(wake func()) { s.ks.Gate().Wait(wake) }
 
+// CloseGate implements commands.Store.
+func (s *store) CloseGate() bool { return s.ks.Gate().Close(s.View) }
+
+// OpenGate implements commands.Store.
+func (s *store) OpenGate() { s.ks.Gate().Open() }
+
+// WakeWaiting implements commands.Store.
+func (s *store) WakeWaiting() { s.ks.Gate().WakeWaiting() }
+
 // Hold implements commands.Store.
 func (s *store) Hold(refs []commands.KeyRef, watched any) {
 	s.refs = s.refs[:0]
