@@ -41,6 +41,22 @@ func parseCellInt(b []byte) (int64, bool) {
 	return parseDigits(b, neg)
 }
 
+// parseShort reads up to four digits and nothing else, which is most of what there
+// is to read, where it is called. What it refuses may be a number all the same.
+func parseShort(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || len(b) > 4 {
+		return 0, false
+	}
+	for _, c := range b {
+		d := c - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	return n, true
+}
+
 // parseDigits reads decimal digits with a sign that is already known.
 func parseDigits(b []byte, neg bool) (int64, bool) {
 	if len(b) < 19 { // cannot overflow

@@ -10,7 +10,7 @@ import (
 type Table struct {
 	all   []*Command // by id: containers, commands and subcommands
 	top   []*Command // without subcommands, sorted by name
-	slots []*Command // open addressing over nameHash, a power of two long
+	slots []nameSlot // open addressing over endsHash, a power of two long
 }
 
 // families lists the whole surface of the server, one slice for each file.
@@ -71,26 +71,32 @@ func (t *Table) index() {
 	for size < 4*len(t.top) {
 		size *= 2
 	}
-	t.slots = make([]*Command, size)
+	t.slots = make([]nameSlot, size)
 	for _, c := range t.top {
-		i := int(nameHash([]byte(c.Name))) & (size - 1)
-		for t.slots[i] != nil {
-			if t.slots[i].Name == c.Name {
-				panic(fmt.Sprintf("commands: %q is listed twice", c.Name))
-			}
+		if t.Lookup([]byte(c.Name)) != nil {
+			panic(fmt.Sprintf("commands: %q is listed twice", c.Name))
+		}
+		first, last := ends([]byte(c.Name))
+		i := int(endsHash(first, last)) & (size - 1)
+		for t.slots[i].cmd != nil {
 			i = (i + 1) & (size - 1)
 		}
-		t.slots[i] = c
+		t.slots[i] = nameSlot{first: folded(first), last: folded(last), cmd: c}
 	}
 }
 
 // Lookup returns the command of that name in any case, or nil.
 func (t *Table) Lookup(name []byte) *Command {
+	first, last := ends(name)
 	mask := len(t.slots) - 1
-	for i := int(nameHash(name)) & mask; ; i = (i + 1) & mask {
-		c := t.slots[i]
-		if c == nil || equalFold(name, c.Name) {
-			return c
+	for i := int(endsHash(first, last)) & mask; ; i = (i + 1) & mask {
+		s := &t.slots[i]
+		if s.cmd == nil {
+			return nil
+		}
+		if first|s.first.fold == s.first.word && last|s.last.fold == s.last.word &&
+			len(name) == len(s.cmd.Name) && (len(name) <= 16 || equalFold(name, s.cmd.Name)) {
+			return s.cmd
 		}
 	}
 }
@@ -111,20 +117,6 @@ func (t *Table) All() []*Command { return t.all }
 // Top returns the entries without subcommands, sorted by name.
 func (t *Table) Top() []*Command { return t.top }
 
-// nameHash mixes the length with three lower-cased letters, which tells nearly all
-// of our names apart; equalFold has the last word. The table is ours and small, so
-// nobody can flood it with collisions.
-func nameHash(name []byte) uint32 {
-	n := len(name)
-	if n == 0 {
-		return 0
-	}
-	h := uint32(n)
-	h = h*37 + uint32(lower(name[0]))
-	h = h*37 + uint32(lower(name[n/2]))
-	return h*37 + uint32(lower(name[n-1]))
-}
-
 // equalFold reports whether name is the lower-case word, in any ASCII case.
 func equalFold(name []byte, word string) bool {
 	if len(name) != len(word) {
@@ -136,11 +128,4 @@ func equalFold(name []byte, word string) bool {
 		}
 	}
 	return true
-}
-
-func lower(b byte) byte {
-	if 'A' <= b && b <= 'Z' {
-		return b + ('a' - 'A')
-	}
-	return b
 }

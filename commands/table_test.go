@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -35,7 +37,7 @@ func TestTableSlots(t *testing.T) {
 	run, longest := 0, 0
 	for range 2 {
 		for _, c := range table.slots {
-			if run++; c == nil {
+			if run++; c.cmd == nil {
 				run = 0
 			}
 			longest = max(longest, run)
@@ -128,8 +130,35 @@ func TestEchoedNamesAreCut(t *testing.T) {
 	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), unknownSubcommand("client", []byte("nope")))
 }
 
-func TestHashIgnoresCaseOnly(t *testing.T) {
-	require.Equal(t, nameHash([]byte("GeT")), nameHash([]byte("get")))
+// TestLookupIgnoresCaseOnly asks for every name in random cases, and for every name
+// with one bit of it changed, for which equalFold has the last word.
+func TestLookupIgnoresCaseOnly(t *testing.T) {
+	table := NewTable()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range table.Top() {
+		for range 20 {
+			name := []byte(c.Name)
+			for i := range name {
+				if 'a' <= name[i] && name[i] <= 'z' && rng.IntN(2) == 0 {
+					name[i] -= 'a' - 'A'
+				}
+			}
+			require.Same(t, c, table.Lookup(name), "%s", name)
+		}
+		for i := range len(c.Name) {
+			for bit := range 8 {
+				name := []byte(c.Name)
+				name[i] ^= 1 << bit
+				if got := table.Lookup(name); got != nil {
+					require.True(t, equalFold(name, got.Name), "%q is taken for %s", name, got.Name)
+				}
+			}
+		}
+		require.NotSame(t, c, table.Lookup([]byte(c.Name+"\x00")))
+		require.NotSame(t, c, table.Lookup([]byte(c.Name[1:])))
+	}
+	require.Nil(t, table.Lookup(nil))
+	require.Nil(t, table.Lookup(bytes.Repeat([]byte("x"), 1<<10)))
 	require.False(t, equalFold([]byte("g\x05t"), "get"))
 	require.False(t, equalFold([]byte("@"), "`"), "only letters have a case")
 }

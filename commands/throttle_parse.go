@@ -25,17 +25,19 @@ func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
 	var n [4]int64
 	n[3] = 1
 	for i, arg := range args[1:] {
-		v, ok := parseCellInt(arg)
+		v, ok := parseShort(arg)
 		if !ok {
-			return cellNotInteger(arg)
+			if v, ok = parseCellInt(arg); !ok {
+				return cellNotInteger(arg)
+			}
 		}
 		n[i] = v
 	}
-	quota, err := gcra.NewQuota(n[0], n[1], n[2])
-	if err != nil {
+	var err error
+	if c.quota, err = gcra.NewQuota(n[0], n[1], n[2]); err != nil {
 		return resp.ErrCellRate
 	}
-	*c = throttleCall{quota: quota, quantity: n[3]}
+	c.quantity = n[3]
 	return ""
 }
 

@@ -12,7 +12,7 @@ import (
 // Encoding is what OBJECT ENCODING replies: a string's as Redis would store it, a
 // limiter's mode.
 func (v *View) Encoding(db int, key []byte) (string, bool) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	e := s.get(db, h, key)
@@ -44,7 +44,7 @@ func stringEncoding(value []byte) string {
 // Describe calls f with what RL.INFO shows of key, field by field, as a text or as
 // a number, and reports whether the key exists.
 func (v *View) Describe(db int, key []byte, f func(field, text string, number int64, isText bool)) bool {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place

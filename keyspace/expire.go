@@ -31,7 +31,7 @@ func (c ExpireCond) allows(old, at limit.Instant) bool {
 // Expiry returns the instant at which key expires; has is false for a key that
 // never does.
 func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	e := s.get(db, h, key)
@@ -49,7 +49,7 @@ func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 // does not change: it is forgotten earlier or kept longer, until the next call that
 // consumes something sets the expiry that follows from its state again.
 func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) bool {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
@@ -69,7 +69,7 @@ func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) boo
 // Persist makes key live until it is deleted and reports whether it would have
 // expired.
 func (v *View) Persist(db int, key []byte) bool {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place

@@ -9,7 +9,7 @@ import (
 
 // Kind returns what key holds; None if it does not exist.
 func (v *View) Kind(db int, key []byte) Kind {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	return s.get(db, h, key).Kind
@@ -20,7 +20,7 @@ func (v *View) Exists(db int, key []byte) bool { return v.Kind(db, key) != None 
 
 // Delete removes key and reports whether it existed.
 func (v *View) Delete(db int, key []byte) bool {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
@@ -34,7 +34,7 @@ func (v *View) Delete(db int, key []byte) bool {
 
 // Load returns a copy of what key holds.
 func (v *View) Load(db int, key []byte) (Entry, bool) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
@@ -46,7 +46,7 @@ func (v *View) Load(db int, key []byte) (Entry, bool) {
 // Put makes key hold value, which is copied, until expiry; an expiry that has
 // passed deletes the key. The only error is limit.ErrFull, for a new key.
 func (v *View) Put(db int, key []byte, k Kind, value []byte, expiry limit.Instant) error {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
@@ -67,7 +67,7 @@ func (v *View) Put(db int, key []byte, k Kind, value []byte, expiry limit.Instan
 // AppendString appends what GET replies: the bytes of a string, a cell's TAT in
 // decimal nanoseconds. Other kinds are limit.ErrWrongType.
 func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	e := s.get(db, h, key)

@@ -12,11 +12,11 @@ import (
 // A plain string that is an int64 is taken for a TAT. The errors are
 // limit.ErrWrongType, limit.ErrNotInteger and limit.ErrFull; nothing is stored then.
 func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d limit.Decision, err error) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	tat, err := storedTAT(&p.e)
 	if err != nil {
 		return limit.Decision{}, err
@@ -34,11 +34,11 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d li
 // limit.ErrWrongType, limit.ErrFull and those of slidingwindow.Decide; nothing is
 // stored then.
 func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	plan := &v.window
 	if err := decideWindow(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
@@ -53,11 +53,11 @@ func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision,
 // limit.ErrWrongType, limit.ErrFull and those of tokenbucket.Decide; nothing is
 // stored then.
 func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	plan := &v.bucket
 	if err := decideBucket(&p.e, v.now, c, plan); err != nil {
 		return limit.Decision{}, err
@@ -72,11 +72,11 @@ func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision,
 // The errors are limit.ErrWrongType, limit.ErrFull and those of concurrency.Decide;
 // nothing is stored then.
 func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, error) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	if p.e.Kind != None && !p.e.Kind.isLease() {
 		return limit.Decision{}, limit.ErrWrongType
 	}
@@ -104,11 +104,11 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 // before the instant it was told to wait for. A key that is no bucket any more is
 // left alone.
 func (v *View) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	if !p.e.Kind.isBucket() {
 		return
 	}

@@ -2,9 +2,11 @@ package keyspace_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,4 +53,63 @@ func TestPrefetchBesideChanges(t *testing.T) {
 	}
 	done.Store(true)
 	readers.Wait()
+}
+
+// TestPrefetchKeepsNothingOld does the same in two keyspaces, in one of which every
+// key has been prefetched and then perhaps moved, removed, renamed or flushed by what
+// came between.
+func TestPrefetchKeepsNothingOld(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	clock := clocktest.New(t0)
+	with := keyspace.New(keyspace.Options{Clock: clock, Databases: 2, Shards: 2})
+	defer with.Close()
+	without := keyspace.New(keyspace.Options{Clock: clock, Databases: 2, Shards: 2})
+	defer without.Close()
+	v, w, other := with.NewView(), without.NewView(), with.NewView()
+	q := quota(t)
+	draw := func() []byte { return fmt.Appendf(nil, "key:%d", rng.IntN(300)) }
+	for range 3000 {
+		clock.Advance(time.Duration(rng.IntN(100)) * time.Millisecond)
+		keys := make([][]byte, rng.IntN(40))
+		for i := range keys {
+			keys[i] = draw()
+		}
+		require.True(t, v.Enter())
+		v.Refresh()
+		w.Refresh()
+		other.Refresh()
+		db := rng.IntN(2)
+		v.Prefetch(rng.IntN(2), keys)
+		for _, key := range keys {
+			switch rng.IntN(12) {
+			case 0:
+				key = draw()
+			case 1: // what another view does in between
+				gone := draw()
+				require.Equal(t, w.Delete(db, gone), other.Delete(db, gone))
+			case 2:
+				large := draw()
+				value := make([]byte, rng.IntN(100))
+				require.NoError(t, other.Put(db, large, keyspace.String, value, keyspace.NoExpiry))
+				require.NoError(t, w.Put(db, large, keyspace.String, value, keyspace.NoExpiry))
+			case 3:
+				if rng.IntN(100) == 0 {
+					other.FlushAll()
+					w.FlushAll()
+				}
+			case 4:
+				to := draw()
+				moved, found := v.Rename(db, key, to, false)
+				movedToo, foundToo := w.Rename(db, key, to, false)
+				require.Equal(t, []bool{movedToo, foundToo}, []bool{moved, found})
+			}
+			got, err := v.Throttle(db, key, q, 1)
+			want, wantErr := w.Throttle(db, key, q, 1)
+			require.Equal(t, wantErr, err)
+			require.Equal(t, want, got)
+		}
+		v.Leave()
+	}
+	require.Equal(t, w.Len(0), v.Len(0))
+	require.Equal(t, w.Len(1), v.Len(1))
 }

@@ -79,6 +79,11 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 		return
 	}
 	r, k, expiry, value := t.find(uint32(h), key)
+	p.fill(s, r, k, expiry, value)
+}
+
+// fill puts down what the table of s holds.
+func (p *place) fill(s *shard, r ref, k Kind, expiry limit.Instant, value []byte) {
 	p.r, p.old, p.oldExpiry = r, k, expiry
 	if expiry > s.last {
 		p.e.Kind, p.e.Expiry, p.e.Value = k, expiry, value

@@ -18,7 +18,7 @@ type View struct {
 	now  limit.Instant
 	gate station
 
-	touched uint64 // keeps the loads of Prefetch from being optimised away
+	known known // what Prefetch has hashed
 
 	holding bool
 	held    shardSet
@@ -66,7 +66,10 @@ func (v *View) Now() limit.Instant { return v.now }
 func (v *View) Enter() bool { return v.ks.gate.enter(&v.gate) }
 
 // Leave ends a batch.
-func (v *View) Leave() { v.gate.leave() }
+func (v *View) Leave() {
+	v.known.n = 0 // their memory is about to hold something else
+	v.gate.leave()
+}
 
 // lock returns the shard of hash h, locked, with the instants of view and shard
 // made equal. A held shard is locked already.
