@@ -346,6 +346,9 @@ func shutdown(c *Ctx) {
 	} else if noSave {
 		mode = StopWithoutSaving
 	}
+	if c.busy {
+		c.engine.killAlone(c.S)
+	}
 	if c.engine.opts.Stop != nil {
 		c.engine.opts.Stop(mode)
 	}

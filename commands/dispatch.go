@@ -47,6 +47,9 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		l.reject(c, errLoading)
 		return
 	}
+	if l.busy && c.refuseBusy() {
+		return
+	}
 	if a.size > maxKey && cmd.hasLongKey(args) {
 		l.reject(c, errKeyTooLong)
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -61,6 +62,10 @@ type Engine struct {
 	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
 
+	scripts scriptCache
+	runs    *lua.Pool
+	alone   solitude
+
 	received atomic.Int64 // connections since the start
 	refused  atomic.Int64
 	errors   atomic.Int64 // error replies since the start
@@ -77,6 +82,7 @@ func NewEngine(o Options) *Engine {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
+	e.runs, e.alone.idle = lua.NewPool(lua.DefaultLimits()), sync.NewCond(&e.alone.mu)
 	e.auth.tats = make(map[string]limit.Instant)
 	e.SetLimits(DefaultLimits())
 	return e
@@ -137,6 +143,9 @@ func (e *Engine) Close() {
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()
+	if e.EndScripts() {
+		e.slowLane().Store.OpenGate() // nobody is left to look
+	}
 	e.slow.Wait()
 }
 

@@ -35,9 +35,10 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if s.closing {
 		return transport.Close, 0
 	}
-	if !l.Store.Enter() {
-		l.Store.WaitOpen(s.peer.Wake)
-		return transport.Park, 0
+	if l.busy = !l.Store.Enter(); l.busy {
+		if next, goesOn := s.closedGate(l); !goesOn {
+			return next, 0
+		}
 	}
 	now := l.Store.Refresh()
 	if len(in) > 0 {
@@ -47,7 +48,9 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	l.flushRun()
 	l.flushTop()
 	s.noteCommand(l.ctx.Cmd)
-	l.Store.Leave()
+	if !l.busy {
+		l.Store.Leave()
+	}
 	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
 	return next, consumed
 }
@@ -102,11 +105,14 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 	}()
 	for ran := 0; ; {
 		swallowed, err := s.split(l, in[consumed:])
-		if len(l.ahead) > 1 {
+		if len(l.ahead) > 1 && !l.busy {
 			l.prefetch(s.selected())
 		}
 		base := consumed
 		for i := range l.ahead {
+			if l.busy && s.waitsOutBusy(l, &l.ahead[i]) {
+				return transport.Park, consumed
+			}
 			ran++
 			consumed = base + l.ahead[i].end
 			mark = len(l.w.Buf)

@@ -21,6 +21,7 @@ type Lane struct {
 	slots    [aheadMost]ahead
 	ahead    []ahead  // those of slots that are in use
 	keys     [][]byte // scratch of prefetch
+	busy     bool     // a script keeps the gate closed for long: few commands may run
 	work     int      // done in this batch, in the unit of turnWork
 	text     []byte   // scratch for a key or value being read
 	throttle throttleCall
@@ -28,6 +29,10 @@ type Lane struct {
 	bucket   tokenbucket.Call
 	lease    concurrency.Call
 	multi    multiArgs
+	refs     []KeyRef // scratch of a script's Hold
+
+	host       scriptHost
+	lastScript scriptMemo
 
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.

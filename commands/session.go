@@ -25,7 +25,8 @@ type Session struct {
 	tracking  tracking
 	spent     int // bytes in and out before authentication
 	closing   bool
-	exclusive bool // a transaction is running: nothing may park
+	exclusive bool // a transaction or script is running: nothing may park
+	isStandIn bool // acts for a session whose command runs alone
 	tx        *transaction
 	watched   any                    // the store's token for the keys of WATCH, nil if there are none
 	watching  int                    // bytes that these take

@@ -23,6 +23,7 @@ func families() [][]*Command {
 		multiCommands(),
 		ratelimitCommands(),
 		transactionCommands(),
+		scriptingCommands(),
 		keyCommands(),
 		expireCommands(),
 		scanCommands(),

@@ -32,6 +32,7 @@ const (
 	errNotInside      resp.Error = "ERR Command not allowed inside a transaction"
 	errExecAbort      resp.Error = "EXECABORT Transaction discarded because of previous errors."
 	errTransactionBig resp.Error = "ERR the transaction is too large"
+	errSubscribeAlone resp.Error = "ERR not in a transaction with a script that may take long"
 	errWatchMany      resp.Error = "ERR too many watched keys"
 )
 
@@ -190,7 +191,24 @@ func exec(c *Ctx) {
 		return
 	}
 	t.active = false
-	if t.collect(s.selected()) {
+	if !c.runsLong(t) {
+		c.runTransaction(t)
+		return
+	}
+	cmd := c.Cmd
+	a := c.parkAlone(func(c *Ctx) {
+		c.Cmd = cmd
+		c.runTransaction(c.S.tx)
+		c.S.age()
+	})
+	a.stand.takeTransaction(s)
+	c.engine.enqueueAlone(a)
+}
+
+// runTransaction runs the queue of t, which is its session's, and ends it.
+func (c *Ctx) runTransaction(t *transaction) {
+	s := c.S
+	if c.collect(t) {
 		c.Store.Hold(t.refs, s.watched)
 	} else {
 		c.Store.HoldAll()
@@ -201,11 +219,7 @@ func exec(c *Ctx) {
 		c.W.NullArray()
 		return
 	}
-	c.pushes = resp.Writer{Proto: 3}
-	c.runQueue(t)
-	c.Store.Release()
-	c.W.Raw(c.pushes.Buf)
-	c.pushes.Buf = nil
+	c.exclusively(func() { c.runQueue(t) })
 	s.tracking.said = min(s.tracking.said, 1)
 	s.discardQueue(c.Store)
 }
@@ -215,28 +229,36 @@ func exec(c *Ctx) {
 // what became of them, is closed.
 func (c *Ctx) runQueue(t *transaction) {
 	l, s, cmd, args := c.Lane, c.S, c.Cmd, c.Args
-	s.exclusive = true
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for _, q := range t.queue {
 		c.Cmd, c.Args, c.fail = q.cmd, q.args, false
-		l.run(c)
+		if s.isStandIn && q.cmd.Flags&(FlagPubSub|FlagNoScript) == FlagPubSub|FlagNoScript {
+			c.Fail(errSubscribeAlone)
+		} else {
+			l.run(c)
+		}
 		if tooLong = tooLong || len(c.W.Buf)-mark > maxReply; tooLong {
 			c.W.Buf = c.W.Buf[:mark]
 		}
 	}
 	s.closing = s.closing || tooLong
-	s.exclusive = false
 	c.Cmd, c.Args, c.fail = cmd, args, false
 }
 
 // collect gathers the keys of the queued commands with their databases, following
 // SELECT. It returns false when a command is not confined to the keys it names.
-func (t *transaction) collect(db int) bool {
+func (c *Ctx) collect(t *transaction) bool {
 	t.refs = t.refs[:0]
+	db := c.S.selected()
 	for _, q := range t.queue {
 		if q.cmd.spansKeyspace() {
 			return false
+		}
+		if q.cmd.runsScript() {
+			if s := c.queuedScript(&q); s == nil || !s.confined {
+				return false
+			}
 		}
 		if q.cmd.Name == "select" {
 			if n, ok := parseInt(q.args[1]); ok {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/resp"
@@ -38,6 +39,9 @@ func DefaultConfig() *Config {
 			panic(fmt.Sprintf("server: default of %s: %v", o.name, err))
 		}
 		c.byName[o.name] = i
+		if o.alias != "" {
+			c.byName[o.alias] = i
+		}
 		c.values = append(c.values, value)
 	}
 	return c
@@ -179,6 +183,9 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 		if match(o.name) {
 			pairs = append(pairs, [2]string{o.name, c.values[i]})
 		}
+		if o.alias != "" && match(o.alias) {
+			pairs = append(pairs, [2]string{o.alias, c.values[i]})
+		}
 	}
 	return pairs
 }
@@ -278,5 +285,6 @@ func (c *Config) limits() commands.Limits {
 	l.Output = outputLimits{}.ofSubscribers(c.value("client-output-buffer-limit"))
 	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
 	l.MaxMembers = number(c.value("cc-max-members"))
+	l.Busy = time.Duration(number(c.value("busy-reply-threshold"))) * time.Millisecond
 	return l
 }

@@ -11,6 +11,8 @@ import (
 // CONFIG GET and SET, --help and the sample file derive.
 type option struct {
 	name string
+	// alias is an older name of the same option, or "".
+	alias string
 	// def is the value of a server that is told nothing, as it is written in a file.
 	def string
 	// kind checks and normalises a value.
@@ -60,6 +62,7 @@ func options() []option {
 		{name: "maxmemory-policy", def: "noeviction", kind: choice{"noeviction"}, doc: "What happens then: existing limiters go on, new ones are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
+		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which those who wait for a script are told so and may kill it; 0 lets them wait."},
 		{name: "save", def: "", kind: savePoints{}, doc: "Write a snapshot after so many seconds with so many changes: pairs of numbers; empty never does."},
 		{name: "appendonly", def: "no", kind: boolean{}, doc: "Keep a log of effects, from which a restart loses nothing."},
 		{name: "appendfsync", def: "everysec", kind: choice{"always", "everysec", "no"}, mutable: true, doc: "When the log is forced to disk: before every reply, every second, or when the system likes."},
@@ -94,8 +97,11 @@ func (k integer) parse(v string) (string, error) {
 }
 
 func (k integer) hint() string {
-	if k.unit == "s" {
+	switch k.unit {
+	case "s":
 		return "seconds"
+	case "ms":
+		return "milliseconds"
 	}
 	return "number"
 }

@@ -201,7 +201,11 @@ func (s *Server) Run(ctx context.Context) error {
 	s.keeper.leaveLoading()
 	err = errors.Join(err, s.drain())
 	loading.Wait()
-	err = errors.Join(err, s.keeper.saveAtStop(commands.StopMode(s.stopMode.Load())))
+	if s.engine.EndScripts() {
+		s.log.Warn("a script was ended half way; what it did is not kept, nor is a last snapshot")
+	} else {
+		err = errors.Join(err, s.keeper.saveAtStop(commands.StopMode(s.stopMode.Load())))
+	}
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()

@@ -1,0 +1,282 @@
+package commands
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+
+	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func scriptingCommands() []*Command {
+	const flags = FlagNoScript | FlagStale | FlagMovableKeys
+	run := func(name string, f Flag, syntax, summary string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: -3, Flags: flags | f, Keys: KeySpec{Find: scriptKeys}, Categories: CatScripting, Group: "scripting",
+			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
+			Reply: "what the script returns", Run: run,
+		}
+	}
+	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"
+	none := func(name string, arity int, syntax, summary string) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: FlagNoScript, Categories: CatScripting, Group: "scripting",
+			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: "an error",
+			Run: func(c *Ctx) { c.Fail(errNoFunctions) },
+		}
+	}
+	const called = "function numkeys [key [key ...]] [arg [arg ...]]"
+	return []*Command{
+		run("eval", 0, bySource, "Runs a Lua script at one instant.", eval),
+		run("eval_ro", FlagReadonly, bySource, "Runs a Lua script that may not write.", eval),
+		run("evalsha", 0, bySHA, "Runs a Lua script that the server has.", evalSHA),
+		run("evalsha_ro", FlagReadonly, bySHA, "Runs a Lua script that the server has and that may not write.", evalSHA),
+		scriptContainer(),
+		none("function", -2, "subcommand [arg ...]", "Says that there are no functions, only scripts."),
+		none("fcall", -3, called, "Says that there are no functions, only scripts."),
+		none("fcall_ro", -3, called, "Says that there are no functions, only scripts."),
+	}
+}
+
+// scriptContainer is SCRIPT with its subcommands.
+func scriptContainer() *Command {
+	sub := func(name string, arity int, f Flag, syntax, summary, reply string, run func(*Ctx)) *Command {
+		cmd := subcommand("script", name, arity, FlagNoScript|f, syntax, summary, reply, run)
+		cmd.Categories, cmd.Group = CatScripting, "scripting"
+		return cmd
+	}
+	return &Command{
+		Name: "script", Arity: -2, Group: "scripting", Summary: "A container for Lua scripts management commands.", Since: "1.0.0",
+		Sub: []*Command{
+			sub("load", 3, FlagStale, "script", "Compiles a script and keeps it until SCRIPT FLUSH.", "the name of the script, its SHA-1", scriptLoad),
+			sub("exists", -3, 0, "sha1 [sha1 ...]", "Says which scripts the server has.", "an array of 1 and 0", scriptExists),
+			sub("flush", -2, 0, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
+			sub("kill", 2, FlagAllowBusy, "", "Ends the running script, unless it has written.", "OK, or an error", scriptKill),
+			sub("debug", 3, 0, "<YES | SYNC | NO>", "Says that scripts cannot be debugged here.", "an error",
+				func(c *Ctx) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
+		},
+	}
+}
+
+const (
+	errNoScript     resp.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errNegativeKeys resp.Error = "ERR Number of keys can't be negative"
+	errNoFunctions  resp.Error = "ERR functions are not supported, only scripts with EVAL and EVALSHA are"
+	errFlushMode    resp.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+	errReadonlyCall resp.Error = "ERR Can not execute a script with write flag using *_ro command."
+	errSourceLong   resp.Error = "ERR Error compiling script (new function): user_script: the script is too long, at most 65536 bytes"
+)
+
+// scriptKeys finds the keys of EVAL and its kin for COMMAND GETKEYS and for
+// transactions.
+func scriptKeys(args [][]byte) ([]int, bool) {
+	n, err := countScriptKeys(args)
+	if err != "" || n == 0 {
+		return nil, false
+	}
+	at := make([]int, n)
+	for i := range at {
+		at[i] = i + 3
+	}
+	return at, true
+}
+
+// countScriptKeys reads numkeys.
+func countScriptKeys(args [][]byte) (int, resp.Error) {
+	if len(args) < 3 {
+		return 0, resp.ErrSyntax
+	}
+	n, ok := parseInt(args[2])
+	switch {
+	case !ok:
+		return 0, resp.ErrNotInteger
+	case n > int64(len(args)-3):
+		return 0, resp.ErrNumkeysArgs
+	case n < 0:
+		return 0, errNegativeKeys
+	}
+	return int(n), ""
+}
+
+// scriptCall is one call of a script.
+type scriptCall struct {
+	script     *script
+	keys, args [][]byte
+	readonly   bool
+}
+
+// eval is EVAL and EVAL_RO.
+func eval(c *Ctx) {
+	n, err := countScriptKeys(c.Args)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	source := c.Args[1]
+	s := c.scriptOf(source)
+	if s == nil && len(source) > compileInline && !c.S.exclusive {
+		c.evalBeside(n)
+		return
+	}
+	if s == nil {
+		if s, err = c.engine.compile(source, false); err != "" {
+			c.Fail(err)
+			return
+		}
+	}
+	c.callScript(s, n)
+}
+
+// evalSHA is EVALSHA and EVALSHA_RO.
+func evalSHA(c *Ctx) {
+	sha, ok := parseSHA(c.Args[1])
+	if !ok {
+		c.Fail(errNoScript)
+		return
+	}
+	n, err := countScriptKeys(c.Args)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	s := c.script(sha)
+	if s == nil {
+		c.Fail(errNoScript)
+		return
+	}
+	c.callScript(s, n)
+}
+
+// callScript runs s with the first n arguments as keys, here or where it delays
+// nobody.
+func (c *Ctx) callScript(s *script, n int) {
+	call := scriptCall{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&FlagReadonly != 0}
+	if err := call.refused(); err != "" {
+		c.Fail(err)
+		return
+	}
+	switch {
+	case s.Straight(), c.S.exclusive && c.host.alone != nil:
+		c.runScript(&call)
+		return
+	case c.S.exclusive: // it has come since EXEC looked for it
+		c.Fail(errNoScript)
+		return
+	}
+	own := cloneArgs(c.Args)
+	call.keys, call.args = own[3:3+n], own[3+n:]
+	cmd := c.Cmd
+	c.runAlone(func(c *Ctx) {
+		c.Cmd, c.Args = cmd, own
+		c.runScript(&call)
+	})
+}
+
+// refused says why a call may not even begin.
+func (call *scriptCall) refused() resp.Error {
+	f := call.script.flags
+	if call.readonly && f&scriptDeclared != 0 && f&scriptNoWrites == 0 {
+		return errReadonlyCall
+	}
+	call.readonly = call.readonly || f&scriptNoWrites != 0
+	return ""
+}
+
+// compileInline is how much source is compiled where the command is run; more would
+// delay others. Compiling a kilobyte takes some 20 µs.
+const compileInline = 2 << 10
+
+// scriptOf returns the script of that source if the cache has it.
+func (l *Lane) scriptOf(source []byte) *script {
+	if len(source) > lua.MaxSource {
+		return nil
+	}
+	return l.script(shaOf(source))
+}
+
+// shaOf is the name of a script.
+func shaOf(source []byte) (sha scriptSHA) {
+	sum := sha1.Sum(source)
+	hex.Encode(sha[:], sum[:])
+	return sha
+}
+
+// compile makes a script of source, which it copies, and puts it in the cache.
+func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
+	if len(source) > lua.MaxSource {
+		return nil, errSourceLong
+	}
+	flags, code, fault := parseShebang(source)
+	if fault != "" {
+		return nil, fault
+	}
+	sha := shaOf(source)
+	compiled, err := lua.Compile(code)
+	if err != nil {
+		return nil, resp.Error(err.Error())
+	}
+	s := &script{Script: compiled, sha: sha, flags: flags, cost: scriptCost + scriptFactor*int64(len(source))}
+	s.confined = e.table.confines(compiled)
+	return e.scripts.add(s, loaded)
+}
+
+// evalBeside compiles beside the loops, and then runs the script where it is alone,
+// since its session waits anyway.
+func (c *Ctx) evalBeside(n int) {
+	e, cmd, own := c.engine, c.Cmd, cloneArgs(c.Args)
+	a := c.parkAlone(nil)
+	a.parked.work(func(Store) {
+		s, err := e.compile(own[1], false)
+		call := scriptCall{script: s, keys: own[3 : 3+n], args: own[3+n:], readonly: cmd.Flags&FlagReadonly != 0}
+		if err == "" {
+			err = call.refused()
+		}
+		a.do = func(c *Ctx) {
+			c.Cmd, c.Args = cmd, own
+			if err != "" {
+				c.Fail(err)
+				return
+			}
+			c.runScript(&call)
+		}
+		e.enqueueAlone(a)
+	})
+}
+
+func scriptLoad(c *Ctx) {
+	e, source := c.engine, c.Args[2]
+	load := func(w *resp.Writer, source []byte) {
+		s, err := e.compile(source, true)
+		if err != "" {
+			w.Error(err)
+			return
+		}
+		w.Bulk(s.sha[:])
+	}
+	if len(source) <= compileInline {
+		load(c.W, source)
+		return
+	}
+	source = append([]byte(nil), source...)
+	c.Offload(func(_ Store, w *resp.Writer) { load(w, source) })
+}
+
+func scriptExists(c *Ctx) {
+	c.W.Array(len(c.Args) - 2)
+	for _, name := range c.Args[2:] {
+		found := int64(0)
+		if sha, ok := parseSHA(name); ok && c.engine.scripts.get(sha) != nil {
+			found = 1
+		}
+		c.W.Int(found)
+	}
+}
+
+func scriptFlush(c *Ctx) {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !isWord(c.Args[2], "SYNC") && !isWord(c.Args[2], "ASYNC") {
+		c.Fail(errFlushMode)
+		return
+	}
+	c.engine.scripts.flush()
+	c.OK()
+}

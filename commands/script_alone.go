@@ -1,0 +1,194 @@
+package commands
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// alone is a command that runs while everything else stands still, because nobody
+// knows how long it takes: a script with a loop, or a transaction with such a
+// script. It runs on a goroutine beside the loops; its session is parked, and
+// acts in it through a stand-in.
+type alone struct {
+	parked *Parked
+	stand  *Session
+	do     func(c *Ctx)
+
+	mu      sync.Mutex
+	run     *lua.Run // guarded by mu: the script that runs, nil between scripts
+	written bool     // guarded by mu: by that script
+	killed  bool     // guarded by mu: by SCRIPT KILL
+	doomed  bool     // guarded by mu: ended with the server
+}
+
+// solitude runs commands that have to be alone, one after another.
+type solitude struct {
+	busy atomic.Bool // the one that runs has been running for long
+
+	mu      sync.Mutex
+	idle    *sync.Cond // on mu: current has become nil
+	queue   []*alone   // guarded by mu
+	running bool       // guarded by mu: a goroutine serves the queue
+	current *alone     // guarded by mu
+	over    bool       // guarded by mu: the server ends, nothing may run for long
+	torn    bool       // guarded by mu: a script was ended half way for that
+}
+
+// runAlone runs do where it is alone, and has the session wait for it.
+func (c *Ctx) runAlone(do func(c *Ctx)) {
+	c.engine.enqueueAlone(c.parkAlone(do))
+}
+
+// parkAlone parks the session for a command that is to run alone.
+func (c *Ctx) parkAlone(do func(c *Ctx)) *alone {
+	p, s := c.parking(), c.S
+	a := &alone{parked: p, stand: s.standIn(), do: do}
+	p.resume = func(w *resp.Writer) {
+		s.adopt(a.stand)
+		w.Proto = s.proto
+	}
+	c.Park(p)
+	return a
+}
+
+func (e *Engine) enqueueAlone(a *alone) {
+	so := &e.alone
+	so.mu.Lock()
+	defer so.mu.Unlock()
+	so.queue = append(so.queue, a)
+	if !so.running {
+		so.running = true
+		e.spawn(e.serveAlone)
+	}
+}
+
+// aloneBatch is how many commands run before others are let in again.
+const aloneBatch = 16
+
+// serveAlone runs what is in the queue until that is empty. The gate is closed
+// for several of them, since to stop and wake everybody costs more than most of
+// them take.
+func (e *Engine) serveAlone() {
+	for more := true; more; {
+		e.secluded(func(l *Lane) {
+			for range aloneBatch {
+				a := e.nextAlone()
+				if a == nil {
+					more = false
+					return
+				}
+				l.runOne(a)
+				if e.doneAlone() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// nextAlone takes the next command out of the queue, or ends the service.
+func (e *Engine) nextAlone() *alone {
+	so := &e.alone
+	so.mu.Lock()
+	defer so.mu.Unlock()
+	if len(so.queue) == 0 || so.over {
+		so.running, so.queue = false, nil
+		return nil
+	}
+	a := so.queue[0]
+	so.queue[0] = nil
+	so.queue = so.queue[1:]
+	so.current = a
+	return a
+}
+
+// doneAlone notes that the command has ended, and reports whether it took so long
+// that others have to be let in.
+func (e *Engine) doneAlone() (long bool) {
+	so := &e.alone
+	so.mu.Lock()
+	defer so.mu.Unlock()
+	so.current = nil
+	so.idle.Broadcast()
+	return so.busy.Swap(false)
+}
+
+// secluded runs f on a lane of its own while nobody else is in the store.
+func (e *Engine) secluded(f func(l *Lane)) {
+	l := e.slowLane()
+	defer e.returnSlowLane(l)
+	for {
+		for !l.Store.Enter() {
+			open := make(chan struct{}, 1)
+			l.Store.WaitOpen(func() { open <- struct{}{} })
+			<-open
+		}
+		if l.Store.CloseGate() {
+			break
+		}
+		l.Store.Leave()
+	}
+	defer func() {
+		l.Store.Leave()
+		if !e.isTorn() { // else Close opens it, once nobody is left to look
+			l.Store.OpenGate()
+		}
+	}()
+	f(l)
+}
+
+// runOne runs a with all keys held, at one instant of its own, and answers it.
+func (l *Lane) runOne(a *alone) {
+	e, st := l.engine, l.Store
+	st.Refresh()
+	if d := e.Limits().Busy; d > 0 {
+		defer st.AfterFunc(d, func() { e.nowBusy(a, st) })()
+	}
+	l.w = resp.Writer{Proto: a.stand.proto}
+	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
+	l.host.alone = a
+	defer func() {
+		if r := recover(); r != nil {
+			e.recovered(r)
+			st.Release()
+			l.w.Buf = l.w.Buf[:0]
+			l.w.Error(resp.ErrInternal)
+			a.parked.broken = true
+		}
+		l.host.alone = nil
+		l.flushRun()
+		l.flushTop()
+		reply := l.w.Buf
+		l.w.Buf, l.ctx.S = nil, nil
+		a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
+	}()
+	began := e.opts.Stopwatch()
+	a.do(&l.ctx)
+	n := &l.counts[l.ctx.Cmd.id]
+	n.nanos.Add(int64(e.opts.Stopwatch() - began))
+	if l.ctx.fail {
+		n.failed.Add(1)
+		e.errors.Add(1)
+	}
+}
+
+// isTorn reports whether what ran alone was ended half way.
+func (e *Engine) isTorn() bool {
+	e.alone.mu.Lock()
+	defer e.alone.mu.Unlock()
+	return e.alone.torn
+}
+
+// nowBusy tells everybody who waits at the gate that it will take longer.
+func (e *Engine) nowBusy(a *alone, st Store) {
+	so := &e.alone
+	so.mu.Lock()
+	defer so.mu.Unlock()
+	if so.current == a {
+		so.busy.Store(true)
+		st.WakeWaiting()
+	}
+}

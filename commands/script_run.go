@@ -1,0 +1,194 @@
+package commands
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// scriptHost is what a running script sees of the server: the lane it runs on.
+type scriptHost struct {
+	c        *Ctx
+	w        resp.Writer // the reply of the last command
+	readonly bool
+	alone    *alone // nil for a script that runs on a loop
+}
+
+const (
+	errScriptUnknown  resp.Error = "ERR Unknown Redis command called from script"
+	errScriptArity    resp.Error = "ERR Wrong number of args calling Redis command from script"
+	errScriptDenied   resp.Error = "ERR This Redis command is not allowed from script"
+	errScriptReadonly resp.Error = "ERR Write commands are not allowed from read-only scripts."
+	errScriptReply    resp.Error = "ERR the reply is too large for a script"
+)
+
+const (
+	// maxScriptReply is the longest reply that a script may be given.
+	maxScriptReply = 16 << 20
+	// keptScriptReply is how much room for replies a lane keeps.
+	keptScriptReply = 64 << 10
+)
+
+// confines reports whether the script can only touch its KEYS: it calls commands
+// that are known from its text, which stay with the keys they are given, and gives
+// them nothing else for keys.
+func (t *Table) confines(s *lua.Script) bool {
+	if !s.Confined() {
+		return false
+	}
+	for _, call := range s.Calls() {
+		cmd := t.Lookup([]byte(call.Name))
+		switch {
+		case cmd == nil: // an error, whatever it is given
+			continue
+		case cmd.Sub != nil, cmd.spansKeyspace(), cmd.Keys.Find != nil:
+			return false
+		}
+		for _, i := range cmd.Keys.positions(make([][]byte, 1+len(call.Keys))) {
+			if call.Keys[i-1] == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// runScript runs a script at one instant, with all that it can touch locked, unless
+// that is so already because a transaction runs.
+func (c *Ctx) runScript(call *scriptCall) {
+	s := c.S
+	if s.exclusive {
+		c.execute(call)
+		return
+	}
+	if call.script.confined {
+		c.Store.Hold(c.scriptRefs(call.keys), nil)
+	} else {
+		c.Store.HoldAll()
+	}
+	c.exclusively(func() { c.execute(call) })
+}
+
+// exclusively runs f for a command that has locked what it needs: nothing may park
+// meanwhile, and what clients are to forget is said behind its reply.
+func (c *Ctx) exclusively(f func()) {
+	c.S.exclusive = true
+	c.pushes = resp.Writer{Proto: 3}
+	f()
+	c.S.exclusive = false
+	if a := c.host.alone; a != nil && a.isDoomed() {
+		c.Store.Abandon()
+	} else {
+		c.Store.Release()
+	}
+	c.W.Raw(c.pushes.Buf)
+	c.pushes.Buf = nil
+}
+
+// scriptRefs names the keys of a script as Hold takes them.
+func (c *Ctx) scriptRefs(keys [][]byte) []KeyRef {
+	c.refs = c.refs[:0]
+	for _, key := range keys {
+		c.refs = append(c.refs, KeyRef{DB: c.S.selected(), Key: key})
+	}
+	return c.refs
+}
+
+// execute runs the script and writes its reply. The command's own place in the
+// lane is given back as it was.
+func (c *Ctx) execute(call *scriptCall) {
+	l, cmd, args, w, db := c.Lane, c.Cmd, c.Args, c.W, c.S.selected()
+	h := &l.host
+	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
+	run := l.engine.runs.Get()
+	if h.alone != nil {
+		h.alone.begin(run)
+	}
+	mark := len(w.Buf)
+	defer func() { // be it that a command panics
+		if h.alone != nil {
+			h.alone.end()
+		}
+		c.Cmd, c.Args, c.W = cmd, args, w
+		c.S.db.Store(int32(db))
+		if cap(h.w.Buf) > keptScriptReply {
+			h.w.Buf = nil
+		}
+	}()
+	run.Execute(call.script.Script, call.keys, call.args, h, w)
+	l.engine.runs.Put(run)
+	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
+}
+
+// Call implements [lua.Host]: redis.call and redis.pcall.
+func (h *scriptHost) Call(args [][]byte, proto int) []byte {
+	c := h.c
+	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
+	cmd, err := h.find(args)
+	if err != "" {
+		c.engine.errors.Add(1)
+		h.w.Error(err)
+		return h.w.Buf
+	}
+	denied, called := len(c.noted), len(c.called)
+	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
+	c.Lane.run(c)
+	own(c.noted[denied:])
+	own(c.called[called:])
+	if len(h.w.Buf) > maxScriptReply {
+		h.w.Buf = nil
+		h.w.Error(errScriptReply)
+	}
+	return h.w.Buf
+}
+
+// own copies keys that RL.TOP has noted: those that a script names do not last.
+func own(keys [][]byte) {
+	for i := range keys {
+		keys[i] = bytes.Clone(keys[i])
+	}
+}
+
+// find returns the command that a script calls, or why it may not.
+func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
+	cmd := h.c.engine.table.Lookup(args[0])
+	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
+		cmd = cmd.Subcommand(args[1])
+	}
+	switch {
+	case cmd == nil:
+		return nil, errScriptUnknown
+	case !cmd.arityOK(len(args)), cmd.Run == nil:
+		return nil, errScriptArity
+	case cmd.Flags&FlagNoScript != 0:
+		return nil, errScriptDenied
+	case h.readonly && (cmd.Flags&FlagWrite != 0 || cmd.Name == "publish"):
+		return nil, errScriptReadonly
+	}
+	for _, i := range cmd.Keys.positions(args) {
+		if len(args[i]) > maxKey {
+			return nil, errKeyTooLong
+		}
+	}
+	if cmd.Flags&FlagWrite != 0 && h.alone != nil && !h.alone.write() {
+		return nil, errScriptDenied // it has been killed, and will never see this
+	}
+	return cmd, ""
+}
+
+// Allowed implements [lua.Allower]: redis.acl_check_cmd. There is one user, who may
+// do everything.
+func (h *scriptHost) Allowed(args [][]byte) (known, allowed bool) {
+	cmd := h.c.engine.table.Lookup(args[0])
+	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
+		cmd = cmd.Subcommand(args[1])
+	}
+	return cmd != nil, cmd != nil
+}
+
+// Log implements [lua.Host]: redis.log. What a script says may hold keys, which our
+// log never shows, so that only its length and severity are noted.
+func (h *scriptHost) Log(level int, msg []byte) {
+	h.c.engine.log.Debug("a script logged a message", "level", level, "bytes", len(msg))
+}

@@ -1,0 +1,38 @@
+package commands
+
+// standIn returns a session in whose place a command may act that runs on another
+// goroutine: s itself belongs to those who feed it, who look at it whenever its
+// client says something or goes away.
+func (s *Session) standIn() *Session {
+	in := &Session{
+		engine: s.engine, peer: s.peer, id: s.id, created: s.created,
+		authed: s.authed, reply: s.reply, tracking: s.tracking, isStandIn: true,
+	}
+	in.setProtocol(s.proto)
+	in.db.Store(s.db.Load())
+	in.active.Store(s.active.Load())
+	in.lastCmd.Store(s.lastCmd.Load())
+	in.locked.Store(s.locked.Load())
+	s.mu.Lock()
+	in.name, in.libName, in.libVer = s.name, s.libName, s.libVer
+	s.mu.Unlock()
+	return in
+}
+
+// takeTransaction moves the transaction of s, and what it watches, to in.
+func (in *Session) takeTransaction(s *Session) {
+	in.tx, in.watched, in.watching = s.tx, s.watched, s.watching
+	s.tx, s.watched, s.watching = nil, nil, 0
+}
+
+// adopt makes s what its stand-in has become.
+func (s *Session) adopt(in *Session) {
+	s.authed, s.reply, s.tracking = in.authed, in.reply, in.tracking
+	s.closing = s.closing || in.closing
+	s.setProtocol(in.proto)
+	s.db.Store(in.db.Load())
+	s.locked.Store(in.locked.Load())
+	s.mu.Lock()
+	s.name, s.libName, s.libVer = in.name, in.libName, in.libVer
+	s.mu.Unlock()
+}
