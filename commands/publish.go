@@ -50,14 +50,8 @@ func publish(kind topicKind) func(*Ctx) {
 			steps = unlimitedSteps
 		}
 		if !e.hub.match(&c.posting, &m, &steps) {
-			own := cloneArgs([][]byte{m.channel, m.body})
-			m.channel, m.body = own[0], own[1]
-			c.Offload(func(_ Store, w *resp.Writer) {
-				steps := unlimitedSteps
-				p := posting{}
-				e.hub.match(&p, &m, &steps)
-				w.Int(int64(e.post(&p, &m)))
-			})
+			c.posting.rest()
+			c.publishBeside(m.clone())
 			return
 		}
 		if c.S.exclusive && c.posting.bytes < maxHeld {
@@ -70,6 +64,22 @@ func publish(kind topicKind) func(*Ctx) {
 	}
 }
 
+// clone returns a message that owns its bytes.
+func (m *message) clone() message {
+	own := cloneArgs([][]byte{m.channel, m.body})
+	return message{m.kind, own[0], own[1]}
+}
+
+// publishBeside publishes what takes long to match, beside the loops.
+func (c *Ctx) publishBeside(m message) {
+	e := c.engine
+	c.Offload(func(_ Store, w *resp.Writer) {
+		steps, p := unlimitedSteps, posting{}
+		e.hub.match(&p, &m, &steps)
+		w.Int(int64(e.post(&p, &m)))
+	})
+}
+
 // hold keeps a message until the transaction or script is over, and returns how many
 // clients are to get it.
 func (p *posting) hold(m *message) (receivers int) {
@@ -78,8 +88,7 @@ func (p *posting) hold(m *message) (receivers int) {
 	}
 	p.rest()
 	if receivers > 0 {
-		own := cloneArgs([][]byte{m.channel, m.body})
-		p.held = append(p.held, message{m.kind, own[0], own[1]})
+		p.held = append(p.held, m.clone())
 		p.bytes += len(m.channel) + len(m.body) + queuedCost
 	}
 	return receivers
