@@ -34,7 +34,10 @@ func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 		return sha, false
 	}
 	for i, c := range b {
-		sha[i] = lower(c)
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		sha[i] = c
 	}
 	return sha, true
 }

@@ -81,6 +81,7 @@ func (c *Ctx) exclusively(f func()) {
 		c.Store.Abandon()
 	} else {
 		c.Store.Release()
+		c.publishHeld()
 	}
 	c.W.Raw(c.pushes.Buf)
 	c.pushes.Buf = nil
