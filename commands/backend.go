@@ -16,6 +16,8 @@ import (
 type Store interface {
 	Limiter
 	Keys
+	Strings
+	Collections
 	Locker
 
 	// Refresh reads the clock: the instant of all that follows, until the next

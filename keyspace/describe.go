@@ -1,8 +1,6 @@
 package keyspace
 
 import (
-	"strconv"
-
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -22,6 +20,9 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 	case String:
 		return stringEncoding(e.Value), true
 	}
+	if e.Kind.isCollection() {
+		return collectionEncoding(v.object(s, db, &e)), true
+	}
 	return e.Kind.Encoding(), true
 }
 
@@ -29,11 +30,8 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 const embedded = 44
 
 func stringEncoding(value []byte) string {
-	if len(value) <= 20 {
-		n, err := strconv.ParseInt(string(value), 10, 64)
-		if err == nil && strconv.FormatInt(n, 10) == string(value) {
-			return "int"
-		}
+	if isInteger(value) {
+		return "int"
 	}
 	if len(value) <= embedded {
 		return "embstr"
@@ -55,7 +53,7 @@ func (v *View) Describe(db int, key []byte, f func(field, text string, number in
 	}
 	text := func(field, t string) { f(field, t, 0, true) }
 	number := func(field string, n int64) { f(field, "", n, false) }
-	text("type", e.Kind.Type())
+	text("type", e.Kind.base().Type())
 	switch e.Kind {
 	case String:
 		text("mode", stringEncoding(e.Value))
@@ -66,6 +64,10 @@ func (v *View) Describe(db int, key []byte, f func(field, text string, number in
 		number("tat-ns", int64(tat))
 		number("debt-ns", int64(max(0, tat.Sub(s.last))))
 		number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
+	case Hash, SortedSet, List, Set, Hash | treeBit, SortedSet | treeBit, List | treeBit, Set | treeBit:
+		o := v.object(s, db, &e)
+		text("mode", collectionEncoding(o))
+		number("length", int64(o.Len()))
 	default:
 		text("mode", e.Kind.Encoding())
 		describeLimiter(&e, s.last, number)
@@ -75,7 +77,7 @@ func (v *View) Describe(db int, key []byte, f func(field, text string, number in
 		at = int64(v.ks.clock.Civil(e.Expiry)) / 1e6
 	}
 	number("expire-at", at)
-	number("bytes", s.dbs[db].t.cost(p.r))
+	number("bytes", s.costAt(db, p.r))
 	return true
 }
 

@@ -18,22 +18,28 @@ import (
 //	put     kind (1 to 63), database, key, expiry (8 bytes), value
 //	delete  64, database, key
 //	flush   65, database
+//	patch   66, database, key, kind, expiry (8 bytes), delta
 //
-// Kind and database take a byte, key and value follow their length as an unsigned
-// varint, the expiry is little-endian nanoseconds. 66 to 127 are reserved for
-// parts of large values.
+// Kind and database take a byte, key, value and delta follow their length as an
+// unsigned varint, the expiry is little-endian nanoseconds. 67 to 127 are reserved.
+//
+// A patch says what became of the elements of a large value that were touched; with
+// no delta it only changes the expiry. What it belongs to has been put before.
 const (
 	opDelete = 64
 	opFlush  = 65
+	opPatch  = 66
 )
 
 // Effect is a decoded effect: a put with its entry; a delete, where Entry is of
-// kind [None]; or a flush of the whole database.
+// kind [None]; a patch, where the entry's value is a delta; or a flush of the whole
+// database.
 type Effect struct {
 	DB    int
 	Key   []byte
 	Entry Entry
 	Flush bool
+	Patch bool
 }
 
 var errEffect = errors.New("bytes are not an effect")
@@ -43,7 +49,10 @@ const maxKeyLength = keyMask
 
 // recorder gathers the effects of one command, or of all that a view does while it
 // holds keys.
-type recorder struct{ buf []byte }
+type recorder struct {
+	buf  []byte
+	flat []byte // scratch for the bytes of a tree
+}
 
 func (r *recorder) put(db int, key []byte, e *Entry) {
 	r.buf = append(r.buf, byte(e.Kind), byte(db))
@@ -54,6 +63,12 @@ func (r *recorder) put(db int, key []byte, e *Entry) {
 
 func (r *recorder) remove(db int, key []byte) {
 	r.buf = appendBytes(append(r.buf, opDelete, byte(db)), key)
+}
+
+func (r *recorder) patch(db int, key []byte, k Kind, expiry limit.Instant, delta []byte) {
+	r.buf = appendBytes(append(r.buf, opPatch, byte(db)), key)
+	r.buf = binary.LittleEndian.AppendUint64(append(r.buf, byte(k)), uint64(expiry))
+	r.buf = appendBytes(r.buf, delta)
 }
 
 func (r *recorder) flush(db int) { r.buf = append(r.buf, opFlush, byte(db)) }
@@ -81,7 +96,10 @@ func NextEffect(record []byte) (e Effect, rest []byte, err error) {
 	if op == opDelete {
 		return e, rest, nil
 	}
-	if op == 0 || Kind(op) >= kindsEnd || len(rest) < 8 {
+	if e.Patch = op == opPatch; e.Patch && len(rest) > 0 {
+		op, rest = rest[0], rest[1:]
+	}
+	if op == 0 || Kind(op) >= kindsEnd || len(rest) < 8 || e.Patch && !Kind(op).patchable() {
 		return e, nil, errEffect
 	}
 	e.Entry.Kind = Kind(op)
@@ -107,6 +125,8 @@ func CheckEntry(e Entry) error {
 	switch {
 	case e.Kind == String:
 		return nil
+	case e.Kind.isCollection() && !e.Kind.isTree():
+		return checkFlat(e.Kind, e.Value)
 	case e.Kind == Cell:
 		if len(e.Value) == 0 {
 			return nil

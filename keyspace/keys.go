@@ -3,7 +3,6 @@ package keyspace
 import (
 	"bytes"
 
-	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -12,7 +11,7 @@ func (v *View) Kind(db int, key []byte) Kind {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	return s.get(db, h, key).Kind
+	return s.get(db, h, key).Kind.base()
 }
 
 // Exists reports whether key exists.
@@ -39,6 +38,9 @@ func (v *View) Load(db int, key []byte) (Entry, bool) {
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
+	if p.e.Kind.isTree() {
+		return s.whole(db, p.e, nil), true
+	}
 	p.e.Value = bytes.Clone(p.e.Value)
 	return p.e, p.e.Kind != None
 }
@@ -61,7 +63,11 @@ func (v *View) Put(db int, key []byte, k Kind, value []byte, expiry limit.Instan
 		// Whoever waits for the limiter that was here has to look again.
 		s.freed(db, key)
 	}
-	return s.put(&p, key, Entry{Kind: k, Expiry: expiry, Value: value})
+	e := Entry{Kind: k, Expiry: expiry, Value: value}
+	if o := large(k, value); o != nil {
+		return s.putTree(&p, key, e, o)
+	}
+	return s.put(&p, key, e)
 }
 
 // AppendString appends what GET replies: the bytes of a string, a cell's TAT in
@@ -71,13 +77,5 @@ func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found
 	s := v.lock(h)
 	defer v.unlock(s)
 	e := s.get(db, h, key)
-	switch e.Kind {
-	case None:
-		return dst, false, nil
-	case String:
-		return append(dst, e.Value...), true, nil
-	case Cell:
-		return gcra.AppendDecimal(dst, cellTAT(&e)), true, nil
-	}
-	return dst, true, limit.ErrWrongType
+	return appendString(dst, &e)
 }

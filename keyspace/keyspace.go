@@ -21,6 +21,9 @@ type Options struct {
 	// MaxMemory is the number of bytes from which on new keys are refused; 0 means
 	// no bound. [Keyspace.SetMaxMemory] changes it.
 	MaxMemory int64
+	// MaxElements is the most elements of a collection; [DefaultMaxElements] by
+	// default. [Keyspace.SetMaxElements] changes it.
+	MaxElements int
 	// Housekeeping is how often Run samples the clock and sweeps; 100 ms by default,
 	// which is also the longest that a suspended machine may stay unnoticed.
 	Housekeeping time.Duration
@@ -40,6 +43,9 @@ type Keyspace struct {
 	mem      memory
 	gate     Gate
 	journal  Journal // nil keeps nothing
+
+	most    atomic.Int64 // elements of a collection
+	objects [collections]sync.Pool
 
 	abandoned atomic.Bool // see Abandon
 
@@ -79,6 +85,7 @@ func New(o Options) *Keyspace {
 		s.seen = make([]atomic.Pointer[denseTable], len(s.dbs))
 	}
 	ks.mem.max.Store(o.MaxMemory)
+	ks.SetMaxElements(orDefault(o.MaxElements, DefaultMaxElements))
 	ks.sweeper.view = ks.NewView()
 	return ks
 }

@@ -11,8 +11,8 @@ import (
 // under different modes.
 type Kind uint8
 
-// The kinds that have no modes. 3 to 6 are reserved for collections, which no
-// command makes yet.
+// The kinds that have no modes. 3 to 6 are collections, whose value is the flat bytes
+// of package collection.
 const (
 	None   Kind = 0 // no such key
 	String Kind = 1 // bytes
@@ -23,6 +23,11 @@ const (
 	List      Kind = 5
 	Set       Kind = 6
 )
+
+// treeBit is in the kind of a collection that is too large for a value: the table
+// has its number in the place of that. It is never seen outside of this package, nor
+// in a file.
+const treeBit Kind = 64
 
 // Where the modes of the limiter families begin; the mode is added.
 const (
@@ -50,6 +55,13 @@ func (k Kind) Type() string {
 	}
 	return "ratelimit"
 }
+
+func (k Kind) isTree() bool       { return k&treeBit != 0 }
+func (k Kind) base() Kind         { return k &^ treeBit }
+func (k Kind) isCollection() bool { return k.base() >= Hash && k.base() <= Set }
+
+// ordinal numbers the kinds of collection from 0.
+func (k Kind) ordinal() int { return int(k.base() - Hash) }
 
 func (k Kind) isWindow() bool { return k >= windowKinds && k < bucketKinds }
 func (k Kind) isBucket() bool { return k >= bucketKinds && k < leaseKinds }

@@ -15,22 +15,43 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 	if p.stale() {
 		s.expired++
 	}
+	if s.recorder != nil {
+		s.recorder.put(p.db, key, &e)
+	}
+	s.replace(p, key, e)
+	return nil
+}
+
+// replace is put over an old entry, without a record. A tree never replaces a tree.
+func (s *shard) replace(p *place, key []byte, e Entry) {
 	d := &s.dbs[p.db]
 	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
 		d.count.add(p.old, p.oldExpiry, -1)
 		d.count.add(e.Kind, e.Expiry, 1)
-	}
-	if s.recorder != nil {
-		s.recorder.put(p.db, key, &e)
+		if p.old.isTree() && p.old != e.Kind {
+			s.fellAt(p)
+		}
 	}
 	d.t.store(p.r, e)
 	s.touched(p.db, key)
-	return nil
+}
+
+// vacate frees the place of something that has expired, if that was a tree.
+func (s *shard) vacate(p *place) {
+	if p.old.isTree() {
+		s.drop(p)
+		s.expired++
+		*p = place{db: p.db, hash: p.hash}
+	}
 }
 
 // move is put for an entry that was removed elsewhere, which therefore is not
 // refused when memory is full. It reports whether there was room all the same.
 func (s *shard) move(p *place, key []byte, e Entry) bool {
+	if p.old.isTree() {
+		s.drop(p)
+		*p = place{db: p.db, hash: p.hash}
+	}
 	if p.old == None {
 		return s.insert(p, key, e) == nil
 	}
@@ -57,7 +78,7 @@ func (s *shard) insert(p *place, key []byte, e Entry) error {
 	}
 	d.count.add(e.Kind, e.Expiry, 1)
 	if s.recorder != nil {
-		s.recorder.put(p.db, key, &e)
+		s.recordNew(p.db, key, &e)
 	}
 	s.touched(p.db, key)
 	return nil
@@ -77,7 +98,7 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	d.count.add(p.old, p.oldExpiry, -1)
 	d.count.add(e.Kind, e.Expiry, 1)
 	if s.recorder != nil {
-		s.recorder.put(p.db, key, &e)
+		s.recordExpiry(p.db, key, &e)
 	}
 	d.t.store(p.r, e)
 	s.touched(p.db, key)
@@ -105,6 +126,9 @@ func (s *shard) expire(p *place, key []byte) {
 func (s *shard) drop(p *place) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
+	if p.old.isTree() {
+		s.fellAt(p)
+	}
 	d.t.remove(p.r)
 }
 
@@ -117,6 +141,7 @@ func (s *shard) clear(db int) table {
 	}
 	s.touchedAll(db)
 	s.freedAll(db)
+	s.fellAll(db)
 	old := d.t
 	*d = database{}
 	s.seen[db].Store(nil)

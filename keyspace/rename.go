@@ -27,7 +27,14 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	}
 	e := p.e
 	e.Value = bytes.Clone(e.Value)
+	var o object
+	if e.Kind.isTree() {
+		o = src.tree(db, e.Value).o
+	}
 	src.remove(&p, from)
+	if o != nil {
+		e.Value = dst.plant(e.Value[:0], db, o)
+	}
 	// Found again, since removing may have moved it.
 	target = place{}
 	dst.find(&target, db, ht, to)

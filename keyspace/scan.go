@@ -17,13 +17,24 @@ const shardCursor = 40
 // f is called with a shard locked: it must not use the keyspace, and key is only
 // valid during the call.
 func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k Kind)) (next uint64) {
-	return v.ScanEntries(db, cursor, count, func(key []byte, e Entry) { f(key, e.Kind) })
+	return v.scan(db, cursor, count, func(_ *shard, key []byte, e Entry) { f(key, e.Kind.base()) })
 }
 
 // ScanEntries is [View.Scan] with all that the keys hold, values included, which
 // are only valid during the call: with the effects of what happens meanwhile it is
 // a snapshot that stops nobody.
 func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64) {
+	var flat []byte
+	return v.scan(db, cursor, count, func(s *shard, key []byte, e Entry) {
+		if e.Kind.isTree() {
+			e = s.whole(db, e, flat)
+			flat = e.Value
+		}
+		f(key, e)
+	})
+}
+
+func (v *View) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e Entry)) (next uint64) {
 	count = max(count, 1)
 	i := int(cursor >> shardCursor)
 	within := cursor & (1<<shardCursor - 1)
@@ -46,7 +57,7 @@ const scanSlice = 256
 
 // scanShard returns how many entries it has looked at, those included that have
 // expired and are not shown: they have to count, or a step could last for ever.
-func (v *View) scanShard(i, db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64, looked int) {
+func (v *View) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	t := s.dbs[db].t
@@ -56,7 +67,7 @@ func (v *View) scanShard(i, db int, cursor uint64, count int, f func(key []byte,
 	next = t.scan(cursor, count, func(key []byte, e Entry) {
 		looked++
 		if e.Expiry > s.last {
-			f(key, e)
+			f(s, key, e)
 		}
 	})
 	return next, looked

@@ -24,7 +24,9 @@ type shard struct {
 	expired int64 // keys found past their expiry since the start
 	sweepDB int   // the database that the next sweep goes on with
 	scratch [8]byte
-	ks      *Keyspace
+	// trees are the large collections by database; nil while there has been none.
+	trees []trees
+	ks    *Keyspace
 	// recorder is that of the view which has the lock; nil without a journal.
 	recorder *recorder
 
@@ -45,7 +47,7 @@ type tally struct {
 }
 
 func (c *tally) add(k Kind, expiry limit.Instant, n int) {
-	c.kinds[k] += n
+	c.kinds[k&(kindsEnd-1)] += n // without treeBit
 	if expiry == NoExpiry {
 		c.forever += n
 	}

@@ -107,5 +107,5 @@ func (v *View) MemoryUsage(db int, key []byte) (int64, bool) {
 	if p.e.Kind == None {
 		return 0, false
 	}
-	return s.dbs[db].t.cost(p.r), true
+	return s.costAt(db, p.r), true
 }

@@ -27,7 +27,8 @@ type View struct {
 	bucket  tokenbucket.Plan
 	lease   concurrency.Plan
 	plans   []clausePlan
-	scratch []byte // where a family makes a value that has no memory yet
+	scratch []byte              // where a family makes a value that has no memory yet
+	objects [collections]object // what small collections are read and changed in
 
 	recorder  recorder // what was done under the present locks
 	position  uint64   // see TakePosition

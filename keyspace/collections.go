@@ -1,0 +1,215 @@
+package keyspace
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// DefaultMaxElements is the most elements of a collection where nobody says more.
+const DefaultMaxElements = 100_000
+
+// SetMaxElements changes [Options.MaxElements]. Larger collections stay what they
+// are, but get no further element.
+func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
+
+// Full reports whether memory is at its maximum, so that nothing may grow.
+func (v *View) Full() bool { return v.ks.mem.full() }
+
+// ReadHash calls f with what key holds, if it exists, and returns limit.ErrWrongType
+// if that is no hash. f is called with a shard locked: it must be quick, use nothing
+// of the keyspace, change nothing, and keep nothing.
+func (v *View) ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error) {
+	return read(v, db, key, Hash, f)
+}
+
+// ReadSortedSet is [View.ReadHash] for a sorted set.
+func (v *View) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error) {
+	return read(v, db, key, SortedSet, f)
+}
+
+// ReadList is [View.ReadHash] for a list.
+func (v *View) ReadList(db int, key []byte, f func(l *collection.List)) (found bool, err error) {
+	return read(v, db, key, List, f)
+}
+
+// ReadSet is [View.ReadHash] for a set.
+func (v *View) ReadSet(db int, key []byte, f func(s *collection.Set)) (found bool, err error) {
+	return read(v, db, key, Set, f)
+}
+
+// WriteHash calls f with what key holds, an empty hash if it does not exist, and
+// stores what f makes of it. An empty one is no key. The expiry of a key stays what
+// it is, and a new key has none. If f changes nothing, nothing has happened.
+//
+// f is called with a shard locked: it must be quick, use nothing of the keyspace and
+// keep nothing. It should look before it changes anything: its error is returned, and
+// if it has changed something before, that may be stored or not.
+//
+// Other errors are limit.ErrWrongType; limit.ErrFull, when memory is full and the
+// hash would grow; limit.ErrNotKept, without calling f. f itself gets
+// collection.ErrFull from a hash of as many fields as there may be.
+func (v *View) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
+	return write(v, db, key, Hash, f)
+}
+
+// WriteSortedSet is [View.WriteHash] for a sorted set.
+func (v *View) WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error {
+	return write(v, db, key, SortedSet, f)
+}
+
+// WriteList is [View.WriteHash] for a list.
+func (v *View) WriteList(db int, key []byte, f func(l *collection.List) error) error {
+	return write(v, db, key, List, f)
+}
+
+// WriteSet is [View.WriteHash] for a set.
+func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) error {
+	return write(v, db, key, Set, f)
+}
+
+func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bool, err error) {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	s.find(&p, db, h, key)
+	switch {
+	case p.e.Kind == None:
+		return false, nil
+	case p.e.Kind.base() != kind:
+		return false, limit.ErrWrongType
+	}
+	f(v.object(s, db, &p.e).(C))
+	return true, nil
+}
+
+func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) error {
+	h := v.ks.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	s.find(&p, db, h, key)
+	switch {
+	case p.e.Kind != None && p.e.Kind.base() != kind:
+		return limit.ErrWrongType
+	case v.refuses():
+		return limit.ErrNotKept
+	}
+	e := p.e
+	e.Kind |= kind // an absent key becomes one
+	o, full := v.object(s, db, &e), v.ks.mem.full()
+	most := int(v.ks.most.Load())
+	if full {
+		most = min(most, max(1, o.Len()))
+	}
+	setMost(o, most)
+	err := f(o.(C))
+	if full && errors.Is(err, collection.ErrFull) {
+		err = limit.ErrFull
+	}
+	return v.keep(s, &p, key, kind, o, err)
+}
+
+// object returns e as a collection: the key's own if it is a tree, else one of the
+// view's.
+func (v *View) object(s *shard, db int, e *Entry) object {
+	if e.Kind.isTree() {
+		return s.tree(db, e.Value).o
+	}
+	o := v.objects[e.Kind.ordinal()]
+	if o == nil {
+		o = newObject(e.Kind)
+		v.objects[e.Kind.ordinal()] = o
+	}
+	o.Load(e.Value)
+	return o
+}
+
+// large returns value as a tree for [shard.plant] if it is one of kind k that is too
+// large for a value, else nil.
+func large(k Kind, value []byte) object {
+	// The smallest element takes two bytes.
+	if !k.isCollection() || len(value) <= 2*wholeBound {
+		return nil
+	}
+	o := newObject(k)
+	o.Load(value)
+	if _, small := o.Flat(); small {
+		return nil
+	}
+	return o
+}
+
+// keep stores what a write that ended with why has made of o.
+func (v *View) keep(s *shard, p *place, key []byte, kind Kind, o object, why error) error {
+	delta := o.Delta()
+	switch {
+	case len(delta) == 0:
+		return why
+	case p.e.Kind.isTree():
+		s.keepTree(p, key, kind, o, delta)
+		o.ResetDelta()
+		return why
+	case why != nil:
+		return why // o is forgotten
+	case o.Len() == 0:
+		if p.e.Kind != None {
+			s.remove(p, key)
+		}
+		return nil
+	}
+	flat, small := o.Flat()
+	if v.ks.mem.full() && (p.e.Kind == None || !small || len(flat) > len(p.e.Value)) {
+		return limit.ErrFull
+	}
+	if small {
+		return s.keepFlat(p, key, Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat}, delta)
+	}
+	v.objects[kind.ordinal()] = nil // it is the key's from now on
+	var number [treeValue]byte
+	e := Entry{Kind: kind | treeBit, Expiry: p.e.Expiry, Value: s.plant(number[:0], p.db, o)}
+	err := s.keepFlat(p, key, e, delta)
+	if err != nil {
+		s.fell(p.db, e.Value)
+	}
+	o.ResetDelta()
+	return err
+}
+
+// keepTree stores a tree that was changed in place, and may have become small.
+func (s *shard) keepTree(p *place, key []byte, kind Kind, o object, delta []byte) {
+	if o.Len() == 0 {
+		s.remove(p, key)
+		return
+	}
+	if s.recorder != nil {
+		s.recorder.patch(p.db, key, kind, p.e.Expiry, delta)
+	}
+	if flat, small := o.Flat(); small {
+		s.replace(p, key, Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat})
+		return
+	}
+	s.weighAt(p)
+	s.touched(p.db, key)
+}
+
+// keepFlat stores a collection that was a value or nothing before, and has become e
+// by delta.
+func (s *shard) keepFlat(p *place, key []byte, e Entry, delta []byte) error {
+	if p.e.Kind == None {
+		e.Expiry = NoExpiry
+		s.vacate(p)
+		return s.put(p, key, e)
+	}
+	if s.recorder != nil {
+		if e.Kind.isTree() || len(delta) < len(e.Value) {
+			s.recorder.patch(p.db, key, e.Kind.base(), e.Expiry, delta)
+		} else {
+			s.recorder.put(p.db, key, &e)
+		}
+	}
+	s.replace(p, key, e)
+	return nil
+}

@@ -1,0 +1,190 @@
+package keyspace
+
+import (
+	"fmt"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// wholeBound is the size up to which a value is recorded whole and not by patches.
+const wholeBound = 64
+
+// patchable reports whether keys of kind k may be recorded by patches. An entry of
+// such a kind is kept while loading even if it has expired: a patch that follows may
+// say that it was to live longer.
+func (k Kind) patchable() bool {
+	switch {
+	case k.isTree():
+		return false
+	case k.isWindow():
+		m := windowMode(k)
+		return m == slidingwindow.Log || m == slidingwindow.Buckets
+	}
+	return k.isCollection() || k.isLease()
+}
+
+// recordNew records what a key holds that was not there before.
+func (s *shard) recordNew(db int, key []byte, e *Entry) {
+	if !e.Kind.isTree() {
+		s.recorder.put(db, key, e)
+		return
+	}
+	whole := s.whole(db, *e, s.recorder.flat)
+	s.recorder.put(db, key, &whole)
+	if s.recorder.flat = whole.Value[:0]; cap(whole.Value) > maxScratch {
+		s.recorder.flat = nil
+	}
+}
+
+// recordExpiry records that e is to expire at another instant.
+func (s *shard) recordExpiry(db int, key []byte, e *Entry) {
+	if k := e.Kind.base(); e.Kind.isTree() || len(e.Value) > wholeBound && k.patchable() {
+		s.recorder.patch(db, key, k, e.Expiry, nil)
+		return
+	}
+	s.recorder.put(db, key, e)
+}
+
+// patch replays a patch. What it belongs to may be absent or newer by now: then what
+// the patch leaves is made right by effects that follow.
+func (ks *Keyspace) patch(e *Effect) error {
+	if e.DB >= ks.Databases() || len(e.Key) > maxKeyLength || !e.Entry.Kind.patchable() {
+		return fmt.Errorf("database %d, a key of %d bytes or kind %d is out of range", e.DB, len(e.Key), e.Entry.Kind)
+	}
+	h := ks.hash(e.Key)
+	s := &ks.shards[int(h>>ks.shift)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var p place
+	s.find(&p, e.DB, h, e.Key)
+	if p.old.base() == e.Entry.Kind {
+		_, p.e = s.dbs[e.DB].t.at(p.r) // alive or not
+	}
+	if e.Entry.Kind.isCollection() {
+		return s.patchCollection(&p, e)
+	}
+	return s.patchLimiter(&p, e)
+}
+
+// patchLimiter patches a window or a lease set. One that is absent, or of another
+// kind, has been removed or made anew since.
+func (s *shard) patchLimiter(p *place, e *Effect) (err error) {
+	if p.old != e.Entry.Kind {
+		return nil
+	}
+	p.e.Expiry = e.Entry.Expiry
+	if delta := e.Entry.Value; len(delta) > 0 {
+		if p.e.Value, err = applyDelta(p.old, p.e.Value, delta); err != nil {
+			return fmt.Errorf("applying a delta of %d bytes: %w", len(delta), err)
+		}
+	}
+	s.reload(p, p.e)
+	return nil
+}
+
+func applyDelta(k Kind, value, delta []byte) ([]byte, error) {
+	if k.isWindow() {
+		return slidingwindow.ApplyDelta(windowMode(k), value, nil, delta)
+	}
+	return concurrency.ApplyDelta(leaseMode(k), value, nil, delta)
+}
+
+// patchCollection patches a collection, an empty one if there is none.
+func (s *shard) patchCollection(p *place, e *Effect) error {
+	o, done := s.borrow(p, e.Entry.Kind)
+	defer done()
+	if err := o.Apply(e.Entry.Value); err != nil {
+		return fmt.Errorf("applying a delta of %d bytes: %w", len(e.Entry.Value), err)
+	}
+	flat, small := o.Flat()
+	expiry := e.Entry.Expiry
+	switch {
+	case o.Len() == 0 && p.old != None:
+		s.drop(p)
+	case o.Len() == 0:
+	case small:
+		return s.restoreValue(p, e.Key, Entry{Kind: e.Entry.Kind, Expiry: expiry, Value: flat})
+	case p.e.Kind.isTree():
+		p.e.Expiry = expiry
+		s.reload(p, p.e)
+		s.weighAt(p)
+	default:
+		return s.restoreTree(p, e.Key, Entry{Kind: e.Entry.Kind, Expiry: expiry}, o)
+	}
+	return nil
+}
+
+// borrow returns what p holds as a collection: the key's own if it is a tree, else
+// one that is given back by done.
+func (s *shard) borrow(p *place, k Kind) (o object, done func()) {
+	if p.e.Kind.isTree() {
+		return s.tree(p.db, p.e.Value).o, func() {}
+	}
+	pool := &s.ks.objects[k.ordinal()]
+	o, ok := pool.Get().(object)
+	if !ok {
+		o = newObject(k)
+	}
+	o.Load(p.e.Value)
+	return o, func() {
+		if _, small := o.Flat(); small {
+			pool.Put(o)
+		}
+	}
+}
+
+// restore makes e, which is checked, what is at p, without recording it.
+func (s *shard) restore(p *place, key []byte, e Entry) error {
+	if o := large(e.Kind, e.Value); o != nil {
+		return s.restoreTree(p, key, e, o)
+	}
+	return s.restoreValue(p, key, e)
+}
+
+// restoreValue is restore for what is no large collection.
+func (s *shard) restoreValue(p *place, key []byte, e Entry) error {
+	if p.old != None {
+		s.reload(p, e)
+		return nil
+	}
+	return s.insert(p, key, e)
+}
+
+// restoreTree is restore for e whose value is o.
+func (s *shard) restoreTree(p *place, key []byte, e Entry, o object) error {
+	if p.old.isTree() {
+		s.drop(p)
+		*p = place{db: p.db, hash: p.hash}
+	}
+	var number [treeValue]byte
+	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
+	return s.restoreValue(p, key, e)
+}
+
+// reload is replace without telling anybody, for loading.
+func (s *shard) reload(p *place, e Entry) {
+	d := &s.dbs[p.db]
+	d.count.add(p.old, p.oldExpiry, -1)
+	d.count.add(e.Kind, e.Expiry, 1)
+	if p.old.isTree() && !e.Kind.isTree() {
+		s.fellAt(p)
+	}
+	d.t.store(p.r, e)
+}
+
+// CheckEffect reports whether e, which may come from a file, is something that can
+// have happened, as far as e alone can tell.
+func CheckEffect(e Effect) error {
+	switch {
+	case e.Flush, !e.Patch && e.Entry.Kind == None:
+		return nil
+	case !e.Patch:
+		return CheckEntry(e.Entry)
+	case !e.Entry.Kind.patchable():
+		return errEffect
+	case e.Entry.Kind.isCollection():
+		return newObject(e.Entry.Kind).Apply(e.Entry.Value)
+	}
+	return nil
+}

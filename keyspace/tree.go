@@ -1,0 +1,183 @@
+package keyspace
+
+import (
+	"encoding/binary"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// object is a collection as the keyspace needs it; see package collection.
+type object interface {
+	Load(flat []byte)
+	Len() int
+	Flat() (flat []byte, ok bool)
+	AppendFlat(dst []byte) []byte
+	Cost() int64
+	Delta() []byte
+	ResetDelta()
+	Apply(delta []byte) error
+}
+
+// collections is how many kinds of collection there are; see [Kind.ordinal].
+const collections = 4
+
+// newObject makes an empty collection of that kind.
+func newObject(k Kind) object {
+	switch k {
+	case Hash:
+		return new(collection.Hash)
+	case SortedSet:
+		return new(collection.SortedSet)
+	case List:
+		return new(collection.List)
+	case Set:
+		return new(collection.Set)
+	}
+	panic("keyspace: not a collection")
+}
+
+// setMost bounds the elements of o.
+func setMost(o object, n int) {
+	switch o := o.(type) {
+	case *collection.Hash:
+		o.Max = n
+	case *collection.SortedSet:
+		o.Max = n
+	case *collection.List:
+		o.Max = n
+	case *collection.Set:
+		o.Max = n
+	}
+}
+
+// checkFlat reports whether flat, which may come from a file, is what a key of that
+// kind can hold.
+func checkFlat(k Kind, flat []byte) error {
+	if len(flat) == 0 {
+		return errEffect // an empty collection is no key
+	}
+	switch k {
+	case Hash:
+		return collection.CheckHash(flat)
+	case SortedSet:
+		return collection.CheckSortedSet(flat)
+	case List:
+		return collection.CheckList(flat)
+	}
+	return collection.CheckSet(flat)
+}
+
+// trees are the large collections of one shard in one database. They are objects of
+// Go's own beside the table, whose entries have their number as value and treeBit in
+// their kind. Outside of this package nobody sees that.
+type trees struct {
+	list []tree
+	free []uint32
+	cost int64 // of all
+}
+
+// tree is a large collection and the memory that it was last seen to take.
+type tree struct {
+	o    object
+	cost int64
+}
+
+// treeOverhead is about what a tree takes beside its cost: the object itself and its
+// place in the list.
+const treeOverhead = 224
+
+const treeValue = 4 // bytes of a number
+
+// plant keeps a large collection and appends its value to dst.
+func (s *shard) plant(dst []byte, db int, o object) []byte {
+	if s.trees == nil {
+		s.trees = make([]trees, len(s.dbs))
+	}
+	l, number := &s.trees[db], uint32(0)
+	if n := len(l.free); n > 0 {
+		number = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		number = uint32(len(l.list))
+		l.list = append(l.list, tree{})
+	}
+	l.list[number] = tree{o: o}
+	s.weigh(db, number)
+	return binary.LittleEndian.AppendUint32(dst, number)
+}
+
+// putTree is put for e whose value is o.
+func (s *shard) putTree(p *place, key []byte, e Entry, o object) error {
+	if p.old == None && s.ks.mem.full() {
+		return limit.ErrFull
+	}
+	var number [treeValue]byte
+	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
+	if !s.move(p, key, e) {
+		s.fell(p.db, e.Value)
+		return limit.ErrFull
+	}
+	return nil
+}
+
+// weigh counts the memory that a tree takes now.
+func (s *shard) weigh(db int, number uint32) {
+	l := &s.trees[db]
+	t := &l.list[number]
+	cost := t.o.Cost() + treeOverhead
+	l.cost += cost - t.cost
+	s.ks.mem.add(cost - t.cost)
+	t.cost = cost
+}
+
+// fell forgets a tree, since its key holds something else or has moved.
+func (s *shard) fell(db int, value []byte) {
+	l, number := &s.trees[db], binary.LittleEndian.Uint32(value)
+	s.ks.mem.add(-l.list[number].cost)
+	l.cost -= l.list[number].cost
+	l.list[number] = tree{}
+	l.free = append(l.free, number)
+}
+
+// fellAt forgets the tree that the table has at p, alive or not.
+func (s *shard) fellAt(p *place) {
+	_, e := s.dbs[p.db].t.at(p.r)
+	s.fell(p.db, e.Value)
+}
+
+// weighAt is weigh for the tree at p.
+func (s *shard) weighAt(p *place) { s.weigh(p.db, binary.LittleEndian.Uint32(p.e.Value)) }
+
+// fellAll forgets the trees of a database.
+func (s *shard) fellAll(db int) {
+	if s.trees != nil {
+		s.ks.mem.add(-s.trees[db].cost)
+		s.trees[db] = trees{}
+	}
+}
+
+// tree returns the collection of a value that plant made.
+func (s *shard) tree(db int, value []byte) *tree {
+	return &s.trees[db].list[binary.LittleEndian.Uint32(value)]
+}
+
+// whole returns e as it is outside of this package: in the place of a tree's number
+// the bytes of all its elements, in the capacity of dst.
+func (s *shard) whole(db int, e Entry, dst []byte) Entry {
+	if e.Kind.isTree() {
+		e.Value = s.tree(db, e.Value).o.AppendFlat(dst[:0])
+		e.Kind = e.Kind.base()
+	}
+	return e
+}
+
+// costAt is how many bytes the entry at r takes.
+func (s *shard) costAt(db int, r ref) int64 {
+	t := s.dbs[db].t
+	n := t.cost(r)
+	if _, e := t.at(r); e.Kind.isTree() {
+		n += s.tree(db, e.Value).cost
+	}
+	return n
+}
