@@ -25,6 +25,8 @@ func families() [][]*Command {
 		transactionCommands(),
 		scriptingCommands(),
 		keyCommands(),
+		stringCommands(),
+		counterCommands(),
 		expireCommands(),
 		scanCommands(),
 		pubsubCommands(),

@@ -63,6 +63,8 @@ var storeErrors = []struct {
 	{limit.ErrOverflow, resp.ErrOverflow},
 	{limit.ErrRateTooHigh, resp.ErrRateTooHigh},
 	{limit.ErrFull, resp.ErrOOM},
+	{limit.ErrSumOverflow, resp.ErrSumOverflow},
+	{limit.ErrTooLong, resp.ErrStringTooLong},
 	{limit.ErrNotKept, errNotKept},
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 }

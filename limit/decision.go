@@ -47,6 +47,10 @@ var (
 	ErrFull = errors.New("memory is full")
 	// ErrNotKept: the journal cannot keep effects, so nothing may have one.
 	ErrNotKept = errors.New("the journal cannot keep effects")
+	// ErrSumOverflow: a counter would leave the range of int64.
+	ErrSumOverflow = errors.New("sum would overflow")
+	// ErrTooLong: a string would be longer than it may be.
+	ErrTooLong = errors.New("string is too long")
 	// ErrTooManyMembers: a lease set has reached its cap.
 	ErrTooManyMembers = errors.New("too many members")
 )

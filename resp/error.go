@@ -13,6 +13,8 @@ const (
 	ErrSyntax          Error = "ERR syntax error"
 	ErrNotInteger      Error = "ERR value is not an integer or out of range"
 	ErrNotFloat        Error = "ERR value is not a valid float"
+	ErrSumOverflow     Error = "ERR increment or decrement would overflow"
+	ErrStringTooLong   Error = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 	ErrNotPositive     Error = "ERR value is out of range, must be positive"
 	ErrWrongType       Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	ErrNoSuchKey       Error = "ERR no such key"

@@ -1,0 +1,112 @@
+package commands
+
+import (
+	"errors"
+	"math"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func counterCommands() []*Command {
+	entry := func(name string, arity int, syntax, summary, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: FlagWrite | FlagDenyOOM | FlagFast, Keys: oneKey, Categories: CatString, Group: "string",
+			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
+		}
+	}
+	const sum = "the number that the key holds now"
+	return []*Command{
+		entry("incr", 2, "key", "Adds one to the number at a key.", sum, func(c *Ctx) { add(c, 1) }),
+		entry("decr", 2, "key", "Subtracts one from the number at a key.", sum, func(c *Ctx) { add(c, -1) }),
+		entry("incrby", 3, "key increment", "Adds to the number at a key.", sum, incrby),
+		entry("decrby", 3, "key decrement", "Subtracts from the number at a key.", sum, decrby),
+		entry("incrbyfloat", 3, "key increment", "Adds a number with a fraction to the one at a key.",
+			"the number that the key holds now, as a string", incrbyfloat),
+		entry("increx", -2, "key [BYFLOAT increment | BYINT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "+
+			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
+			"Adds to the number at a key within bounds and sets its expiry.",
+			"the number that the key holds now, and what was added", increx),
+	}
+}
+
+func add(c *Ctx, by int64) {
+	c.replyCount(c.Store.AddInt(c.S.selected(), c.Args[1], by))
+}
+
+func incrby(c *Ctx) {
+	by, ok := parseInt(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	add(c, by)
+}
+
+func decrby(c *Ctx) {
+	by, ok := parseInt(c.Args[2])
+	switch {
+	case !ok:
+		c.Fail(resp.ErrNotInteger)
+	case by == math.MinInt64:
+		c.Fail("ERR decrement would overflow")
+	default:
+		add(c, -by)
+	}
+}
+
+var (
+	errNotFloat  = errors.New("not a number")
+	errNotFinite = errors.New("sum is not finite")
+)
+
+const errNoSum resp.Error = "ERR increment would produce NaN or Infinity"
+
+// floatError is the reply to an error of a sum of floats.
+func floatError(err error) resp.Error {
+	switch {
+	case errors.Is(err, errNotFloat):
+		return resp.ErrNotFloat
+	case errors.Is(err, errNotFinite):
+		return errNoSum
+	}
+	return storeError(err)
+}
+
+// incrbyfloat is INCRBYFLOAT. The type of the key is looked at before the increment
+// is, as in Redis.
+func incrbyfloat(c *Ctx) {
+	var text []byte
+	err := c.Store.UpdateString(c.S.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+		if !found {
+			old = zeroText
+		}
+		var err error
+		text, err = addFloats(old, c.Args[2])
+		return text, expiry, err
+	})
+	if err != nil {
+		c.Fail(floatError(err))
+		return
+	}
+	c.W.Bulk(text)
+}
+
+var zeroText = []byte("0")
+
+// addFloats adds two numbers in decimal as Redis does, in the 80-bit numbers of x86.
+func addFloats(a, b []byte) (sum []byte, err error) {
+	x, ok := parseLongDouble(a)
+	if !ok {
+		return nil, errNotFloat
+	}
+	y, ok := parseLongDouble(b)
+	if !ok {
+		return nil, errNotFloat
+	}
+	z, ok := addLongDoubles(x, y)
+	if !ok {
+		return nil, errNotFinite
+	}
+	return appendLongDouble(nil, z), nil
+}

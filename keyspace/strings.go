@@ -1,0 +1,347 @@
+package keyspace
+
+import (
+	"strconv"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// A string is a key of kind [String], or a cell, which reads as its TAT in decimal
+// and becomes a plain string as soon as one of the methods here changes it. Keys of
+// other kinds are limit.ErrWrongType to all of them but to what overwrites.
+
+// SetOptions say how a string is set.
+type SetOptions struct {
+	// Expiry is when it is to end; an instant that has passed deletes the key.
+	Expiry limit.Instant
+	// KeepTTL leaves the expiry of a key that exists as it is.
+	KeepTTL bool
+	// IfExists and IfAbsent change nothing where the key does not, or does, exist.
+	IfExists, IfAbsent bool
+}
+
+// maxNumber is the longest decimal int64.
+const maxNumber = 20
+
+// SetString makes key hold value, whatever it held, and reports whether o let it.
+// The errors are limit.ErrFull and limit.ErrNotKept; nothing is changed then.
+func (v *View) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	return v.setString(s, &p, key, value, o)
+}
+
+// SwapString is SetString that also appends to dst what key held, which has to be a
+// string: the error is limit.ErrWrongType otherwise.
+func (v *View) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	if old, found, err = appendString(dst, &p.e); err != nil {
+		return dst, found, false, err
+	}
+	done, err = v.setString(s, &p, key, value, o)
+	return old, found, done, err
+}
+
+func (v *View) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
+	exists := p.e.Kind != None
+	if exists && o.IfAbsent || !exists && o.IfExists {
+		return false, nil
+	}
+	expiry := o.Expiry
+	if o.KeepTTL {
+		expiry = NoExpiry
+		if exists {
+			expiry = p.e.Expiry
+		}
+	}
+	return true, v.putString(s, p, key, value, expiry)
+}
+
+// putString stores value until expiry.
+func (v *View) putString(s *shard, p *place, key, value []byte, expiry limit.Instant) error {
+	if v.refuses() {
+		return limit.ErrNotKept
+	}
+	if expiry <= s.last {
+		if p.e.Kind != None {
+			s.remove(p, key)
+		}
+		return nil
+	}
+	if v.ks.mem.full() && grows(p, value) {
+		return limit.ErrFull
+	}
+	if k := p.e.Kind; k != None && k != String {
+		// Whoever waits for the limiter that was here has to look again.
+		s.freed(p.db, key)
+	}
+	return s.put(p, key, Entry{Kind: String, Expiry: expiry, Value: value})
+}
+
+// grows reports whether value takes more memory than there was in its place. A
+// number does not: counters go on when memory is full, as limiters do.
+func grows(p *place, value []byte) bool {
+	return p.old == None || len(value) > max(len(p.e.Value), maxNumber)
+}
+
+// appendString appends what a live string reads as.
+func appendString(dst []byte, e *Entry) (value []byte, found bool, err error) {
+	switch e.Kind {
+	case None:
+		return dst, false, nil
+	case String:
+		return append(dst, e.Value...), true, nil
+	case Cell:
+		return gcra.AppendDecimal(dst, cellTAT(e)), true, nil
+	}
+	return dst, true, limit.ErrWrongType
+}
+
+// expiryOrNever is when the live key at p ends; an absent key would never.
+func (p *place) expiryOrNever() limit.Instant {
+	if p.e.Kind == None {
+		return NoExpiry
+	}
+	return p.e.Expiry
+}
+
+// AddInt adds by to the number that key holds, 0 if it does not exist, and returns
+// the sum. The errors are limit.ErrWrongType, limit.ErrNotInteger,
+// limit.ErrSumOverflow, limit.ErrFull and limit.ErrNotKept; nothing is changed then.
+func (v *View) AddInt(db int, key []byte, by int64) (sum int64, err error) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	was, err := storedInt(&p.e)
+	if err != nil {
+		return 0, err
+	}
+	sum, ok := addInt(was, by)
+	if !ok {
+		return 0, limit.ErrSumOverflow
+	}
+	v.scratch = strconv.AppendInt(v.scratch[:0], sum, 10)
+	return sum, v.putString(s, &p, key, v.scratch, p.expiryOrNever())
+}
+
+// addInt is a sum that says when it does not fit.
+func addInt(a, b int64) (sum int64, ok bool) {
+	sum = a + b
+	return sum, (sum > a) == (b > 0)
+}
+
+// storedInt is the number that a string holds, as Redis reads it: only what it would
+// write itself, without a plus or leading zeros.
+func storedInt(e *Entry) (int64, error) {
+	switch e.Kind {
+	case None:
+		return 0, nil
+	case Cell:
+		return int64(cellTAT(e)), nil
+	case String:
+		if n, ok := canonicalInt(e.Value); ok {
+			return n, nil
+		}
+		return 0, limit.ErrNotInteger
+	}
+	return 0, limit.ErrWrongType
+}
+
+func canonicalInt(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || len(b) > maxNumber {
+		return 0, false
+	}
+	digits := b
+	if b[0] == '-' {
+		digits = b[1:]
+	}
+	if len(digits) == 0 || digits[0] == '0' && len(b) > 1 {
+		return 0, false
+	}
+	if len(digits) > 18 { // may not fit
+		for _, c := range digits {
+			if c-'0' > 9 {
+				return 0, false
+			}
+		}
+		n, err := strconv.ParseInt(string(b), 10, 64)
+		return n, err == nil
+	}
+	for _, c := range digits {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+	}
+	if len(digits) < len(b) {
+		n = -n
+	}
+	return n, true
+}
+
+// ExtendString puts more behind the string that key holds and returns how long it is
+// now. One that would be longer than most is limit.ErrTooLong; the other errors are
+// limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept; nothing is changed then.
+func (v *View) ExtendString(db int, key, more []byte, most int) (length int, err error) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	value := p.e.Value
+	if p.e.Kind != String {
+		if value, _, err = appendString(v.scratch[:0], &p.e); err != nil {
+			return 0, err
+		}
+	}
+	if p.e.Kind != None && len(value)+len(more) > most {
+		return 0, limit.ErrTooLong
+	}
+	value = append(value, more...) // where it lies, if there is room
+	return len(value), v.putString(s, &p, key, value, p.expiryOrNever())
+}
+
+// TakeString appends what key holds to dst and deletes it.
+func (v *View) TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	if value, found, err = appendString(dst, &p.e); err != nil || !found {
+		return dst, found, err
+	}
+	if v.refuses() {
+		return dst, true, limit.ErrNotKept
+	}
+	s.remove(&p, key)
+	return value, true, nil
+}
+
+// ReadUntil appends what key holds to dst and makes it end at at, never with
+// [NoExpiry], at once if that has passed.
+func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	if value, found, err = appendString(dst, &p.e); err != nil || !found || at == p.e.Expiry {
+		return value, found, err
+	}
+	if v.refuses() {
+		return dst, true, limit.ErrNotKept
+	}
+	if at <= s.last {
+		s.remove(&p, key)
+	} else {
+		s.setExpiry(&p, key, at)
+	}
+	return value, true, nil
+}
+
+// UpdateString makes key hold what f makes of it. f gets what it holds, which must
+// not be changed, whether it exists, and when it ends; a nil value leaves all as it
+// is, and an error of f's is returned. f runs under the lock of the shard. The other
+// errors are limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept.
+func (v *View) UpdateString(
+	db int, key []byte, f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error),
+) error {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	old := p.e.Value
+	if p.e.Kind != String {
+		var err error
+		if old, _, err = appendString(v.scratch[:0], &p.e); err != nil {
+			return err
+		}
+	}
+	value, until, err := f(old, p.e.Kind != None, p.expiryOrNever())
+	if err != nil || value == nil {
+		return err
+	}
+	return v.putString(s, &p, key, value, until)
+}
+
+// EachString calls f for what each of keys holds, at one instant; a key that holds
+// no string counts as absent. f must not keep or change the value, and ends it all by
+// returning false.
+func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
+	var set shardSet
+	for _, key := range keys {
+		set.add(int(v.ks.hash(key) >> v.ks.shift))
+	}
+	defer v.releaseHere(v.holdHere(&set))
+	for _, key := range keys {
+		h := v.ks.hash(key)
+		e := v.lock(h).get(db, h, key)
+		value := e.Value
+		if e.Kind == Cell {
+			v.scratch, _, _ = appendString(v.scratch[:0], &e)
+			value = v.scratch
+		}
+		if !f(value, e.Kind == String || e.Kind == Cell) {
+			return
+		}
+	}
+}
+
+// SetStrings makes every even of pairs, a key, hold the value behind it for ever, all
+// at one instant. With ifAbsent it changes nothing if one of the keys exists, and
+// reports that. The errors are limit.ErrFull and limit.ErrNotKept, and nothing is
+// changed then either.
+func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
+	var set shardSet
+	for i := 0; i < len(pairs); i += 2 {
+		set.add(int(v.ks.hash(pairs[i]) >> v.ks.shift))
+	}
+	defer v.releaseHere(v.holdHere(&set))
+	full := v.ks.mem.full()
+	for i := 0; i < len(pairs); i += 2 {
+		_, p := v.findHeld(db, pairs[i])
+		switch {
+		case ifAbsent && p.e.Kind != None:
+			return false, nil
+		case full && grows(&p, pairs[i+1]):
+			err = limit.ErrFull
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if v.refuses() {
+		return false, limit.ErrNotKept
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		s, p := v.findHeld(db, pairs[i])
+		if k := p.e.Kind; k != None && k != String {
+			s.freed(db, pairs[i])
+		}
+		e := Entry{Kind: String, Expiry: NoExpiry, Value: pairs[i+1]}
+		if !s.move(&p, pairs[i], e) { // was asked above whether memory is full
+			return false, limit.ErrFull
+		}
+	}
+	return true, nil
+}
+
+// findHeld returns the place of a key whose shard is held.
+func (v *View) findHeld(db int, key []byte) (s *shard, p place) {
+	h := v.ks.hash(key)
+	s = v.lock(h)
+	s.find(&p, db, h, key)
+	return s, p
+}
