@@ -1,0 +1,193 @@
+package collection
+
+import "encoding/binary"
+
+// dict is what a hash and a set have in common: fields with values, in the order in
+// which they came. The values of a set are empty.
+type dict struct {
+	flatForm flat
+	count    int
+
+	// A large one is a map of nodes that are linked in order; nodes is nil while it is
+	// flat. bytes is how large its elements would be in the flat form.
+	nodes       map[string]*node
+	first, last *node
+	bytes       int
+	cost        int64
+
+	delta []byte
+}
+
+// node is a field of a large dict.
+type node struct {
+	field      string
+	value      []byte
+	prev, next *node
+}
+
+// nodeCost is about the memory of a node beside field and value: itself, its entry
+// in the map, and the room that a map keeps free.
+const nodeCost = 64 + 56
+
+func (d *dict) load(b []byte) {
+	d.nodes, d.first, d.last, d.bytes, d.cost, d.count = nil, nil, nil, 0, 0, 0
+	d.delta = resetDelta(d.delta)
+	d.flatForm.load(b)
+	if len(b) == 0 {
+		return
+	}
+	n, rest, _ := cutUvarint(b)
+	d.count = int(n)
+	if n > flatElements || len(b) > flatBytes {
+		d.grow(rest)
+	}
+}
+
+// flat returns the flat bytes, if there are any.
+func (d *dict) flat() ([]byte, bool) {
+	if d.nodes != nil {
+		return nil, false
+	}
+	if d.count == 0 {
+		return nil, true
+	}
+	return d.flatForm.b, true
+}
+
+func (d *dict) appendFlat(dst []byte) []byte {
+	if b, ok := d.flat(); ok {
+		return append(dst, b...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(d.count))
+	for n := d.first; n != nil; n = n.next {
+		dst = appendElement(dst, bytesOf(n.field))
+		dst = appendElement(dst, n.value)
+	}
+	return dst
+}
+
+// each yields fields and values in order.
+func (d *dict) each(yield func(field, value []byte) bool) {
+	if d.nodes != nil {
+		for n := d.first; n != nil; n = n.next {
+			if !yield(bytesOf(n.field), n.value) {
+				return
+			}
+		}
+		return
+	}
+	if d.count == 0 {
+		return
+	}
+	for b := d.flatForm.b[1:]; len(b) > 0; {
+		var field, value []byte
+		field, b, _ = cut(b)
+		value, b, _ = cut(b)
+		if !yield(field, value) {
+			return
+		}
+	}
+}
+
+// find returns where a field is in the flat bytes: its beginning, the beginning of
+// its value's length, and its end.
+func (d *dict) find(field []byte) (begin, middle, end int, ok bool) {
+	if d.count == 0 {
+		return 0, 0, 0, false
+	}
+	all := d.flatForm.b
+	for b := all[1:]; len(b) > 0; {
+		begin = len(all) - len(b)
+		var f []byte
+		f, b, _ = cut(b)
+		middle = len(all) - len(b)
+		_, b, _ = cut(b)
+		if string(f) == string(field) {
+			return begin, middle, len(all) - len(b), true
+		}
+	}
+	return 0, 0, 0, false
+}
+
+func (d *dict) get(field []byte) ([]byte, bool) {
+	if d.nodes != nil {
+		if n := d.nodes[string(field)]; n != nil {
+			return n.value, true
+		}
+		return nil, false
+	}
+	_, middle, end, ok := d.find(field)
+	if !ok {
+		return nil, false
+	}
+	value, _, _ := cut(d.flatForm.b[middle:end])
+	return value, true
+}
+
+// set is put with a delta, within the limit.
+func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
+	if limit > 0 && d.count >= limit {
+		if _, ok := d.get(field); !ok {
+			return false, ErrFull
+		}
+	}
+	added = d.put(field, value)
+	op := byte(opUpdate)
+	if added {
+		op = opNew
+	}
+	d.delta = appendElement(append(d.delta, op), field)
+	d.delta = appendElement(d.delta, value)
+	return added, nil
+}
+
+// remove is del with a delta.
+func (d *dict) remove(field []byte) bool {
+	if !d.del(field) {
+		return false
+	}
+	d.delta = appendElement(append(d.delta, opGone), field)
+	return true
+}
+
+// put sets a field where it is, or adds it at the end.
+func (d *dict) put(field, value []byte) (added bool) {
+	if d.nodes != nil {
+		return d.putNode(field, value)
+	}
+	size := elementSize(len(field)) + elementSize(len(value))
+	_, middle, end, ok := d.find(field)
+	switch {
+	case ok && len(d.flatForm.b)-(end-middle)+elementSize(len(value)) <= flatBytes:
+		putElement(d.flatForm.gap(middle, end-middle, elementSize(len(value))), value)
+		return false
+	case !ok && d.count < flatElements && max(len(d.flatForm.b), 1)+size <= flatBytes:
+		if d.count == 0 {
+			d.flatForm.gap(0, len(d.flatForm.b), 1)
+		}
+		putElement(putElement(d.flatForm.gap(len(d.flatForm.b), 0, size), field), value)
+		d.count++
+		d.flatForm.b[0] = byte(d.count)
+		return true
+	}
+	var elements []byte
+	if d.count > 0 {
+		elements = d.flatForm.b[1:]
+	}
+	d.grow(elements)
+	return d.putNode(field, value)
+}
+
+func (d *dict) del(field []byte) bool {
+	if d.nodes != nil {
+		return d.delNode(field)
+	}
+	begin, _, end, ok := d.find(field)
+	if !ok {
+		return false
+	}
+	d.flatForm.gap(begin, end-begin, 0)
+	d.count--
+	d.flatForm.b[0] = byte(d.count)
+	return true
+}

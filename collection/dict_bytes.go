@@ -1,0 +1,80 @@
+package collection
+
+// The effects in a delta of a hash or a set.
+const (
+	// opNew: the field, which is new, is at the end and has the value.
+	opNew = iota + 1
+	// opUpdate: the field has the value, where it is.
+	opUpdate
+	// opGone: the field is gone.
+	opGone
+)
+
+// apply replays a delta.
+func (d *dict) apply(delta []byte, values bool) error {
+	for b := delta; len(b) > 0; {
+		_, _, value, rest, ok := cutEffect(b)
+		if !ok || !values && len(value) > 0 {
+			return ErrCorrupt
+		}
+		b = rest
+	}
+	for b := delta; len(b) > 0; {
+		op, field, value, rest, _ := cutEffect(b)
+		b = rest
+		switch op {
+		case opNew:
+			// A newer state may have the field already, in another place.
+			d.del(field)
+			d.put(field, value)
+		case opUpdate:
+			d.put(field, value)
+		case opGone:
+			d.del(field)
+		}
+	}
+	return nil
+}
+
+// cutEffect takes one effect off a delta.
+func cutEffect(b []byte) (op byte, field, value, rest []byte, ok bool) {
+	op = b[0]
+	if op < opNew || op > opGone {
+		return 0, nil, nil, nil, false
+	}
+	field, rest, ok = cut(b[1:])
+	if ok && op != opGone {
+		value, rest, ok = cut(rest)
+	}
+	return op, field, value, rest, ok
+}
+
+// checkDict says whether b is what appendFlat would write.
+func checkDict(b []byte, values bool) error {
+	if len(b) == 0 {
+		return nil
+	}
+	n, b, ok := cutUvarint(b)
+	// An element has two bytes at least, so a count beyond that is none.
+	if !ok || n == 0 || n > uint64(len(b)/2) {
+		return ErrCorrupt
+	}
+	seen := make(map[string]struct{}, n)
+	for range n {
+		var field, value []byte
+		if field, b, ok = cut(b); !ok {
+			return ErrCorrupt
+		}
+		if value, b, ok = cut(b); !ok || !values && len(value) > 0 {
+			return ErrCorrupt
+		}
+		if _, twice := seen[bytesAsString(field)]; twice {
+			return ErrCorrupt
+		}
+		seen[bytesAsString(field)] = struct{}{}
+	}
+	if len(b) > 0 {
+		return ErrCorrupt
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package collection
+
+// grow makes the dict a large one with the elements given, which are count without
+// their number.
+func (d *dict) grow(elements []byte) {
+	d.nodes = make(map[string]*node, d.count+1)
+	d.count = 0
+	for b := elements; len(b) > 0; {
+		var field, value []byte
+		var ok bool
+		if field, b, ok = cut(b); !ok {
+			break
+		}
+		if value, b, ok = cut(b); !ok {
+			break
+		}
+		d.putNode(field, value)
+	}
+	d.flatForm.drop()
+}
+
+// shrink makes it a small one if it has become one.
+func (d *dict) shrink() {
+	if d.count > backElements || d.bytes > backBytes {
+		return
+	}
+	b := d.appendFlat(make([]byte, 0, 2*d.bytes+1))
+	d.nodes, d.first, d.last, d.bytes, d.cost = nil, nil, nil, 0, 0
+	d.flatForm.take(b)
+}
+
+func (d *dict) putNode(field, value []byte) (added bool) {
+	if n := d.nodes[string(field)]; n != nil {
+		d.account(n, -1)
+		if cap(n.value) > 2*len(value)+backBytes {
+			n.value = nil
+		}
+		n.value = append(n.value[:0], value...)
+		d.account(n, 1)
+		d.shrink()
+		return false
+	}
+	n := &node{field: string(field), value: append([]byte(nil), value...)}
+	d.nodes[n.field] = n
+	d.link(n)
+	d.count++
+	d.account(n, 1)
+	return true
+}
+
+func (d *dict) delNode(field []byte) bool {
+	n := d.nodes[string(field)]
+	if n == nil {
+		return false
+	}
+	delete(d.nodes, n.field)
+	d.unlink(n)
+	d.count--
+	d.account(n, -1)
+	d.shrink()
+	return true
+}
+
+// account adds what a node takes to the sums, or takes it off.
+func (d *dict) account(n *node, sign int) {
+	d.bytes += sign * (elementSize(len(n.field)) + elementSize(len(n.value)))
+	d.cost += int64(sign) * (nodeCost + allocated(len(n.field)) + allocated(cap(n.value)))
+}
+
+// link puts a node at the end.
+func (d *dict) link(n *node) {
+	n.prev, n.next = d.last, nil
+	if d.last == nil {
+		d.first = n
+	} else {
+		d.last.next = n
+	}
+	d.last = n
+}
+
+func (d *dict) unlink(n *node) {
+	if n.prev == nil {
+		d.first = n.next
+	} else {
+		n.prev.next = n.next
+	}
+	if n.next == nil {
+		d.last = n.prev
+	} else {
+		n.next.prev = n.prev
+	}
+}

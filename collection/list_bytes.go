@@ -1,0 +1,180 @@
+package collection
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// A delta of a list is what it replaces, its bounds, and rows of a position and a
+// value. A value outside of the bounds has come and gone.
+const (
+	// keepsInside: elements within the bounds that are not named stay.
+	keepsInside = 1
+	// replacesAll: nothing stays.
+	replacesAll = 2
+
+	listDeltaHeader = 1 + 8 + 8
+)
+
+// beginDelta makes room for what Delta fills in.
+func (l *List) beginDelta() {
+	if len(l.delta) > 0 {
+		return
+	}
+	var header [listDeltaHeader]byte
+	header[0] = keepsInside
+	if l.replaces {
+		header[0] = replacesAll
+	}
+	l.delta = append(l.delta, header[:]...)
+}
+
+// record notes that a position has a value.
+func (l *List) record(position int64, value []byte) {
+	l.changed = true
+	l.beginDelta()
+	l.delta = binary.AppendVarint(l.delta, position)
+	l.delta = appendElement(l.delta, value)
+}
+
+// Apply replays a delta of a list; see [Hash.Apply].
+func (l *List) Apply(delta []byte) error {
+	if len(delta) == 0 {
+		return nil
+	}
+	start, end, err := checkListDelta(delta)
+	if err != nil {
+		return err
+	}
+	if l.tree == nil && end-start <= flatElements {
+		if l.applyFlat(delta, start, end) {
+			return nil
+		}
+	}
+	if l.tree == nil {
+		l.growFlat()
+	}
+	if delta[0] == replacesAll {
+		l.tree.Clear()
+		l.bytes, l.cost = 0, 0
+	}
+	for b := delta[listDeltaHeader:]; len(b) > 0; {
+		position, value, rest, _ := cutPlaced(b)
+		b = rest
+		if position < start || position >= end {
+			continue
+		}
+		old, known := l.tree.Set(position, append(make([]byte, 0, len(value)), value...))
+		if known {
+			l.account(len(old), -1)
+		}
+		l.account(len(value), 1)
+	}
+	l.boundTree(start, end)
+	return nil
+}
+
+// applyFlat is Apply for a small list that stays one, or false.
+func (l *List) applyFlat(delta []byte, start, end int64) bool {
+	var values [flatElements][]byte
+	if delta[0] == keepsInside && l.Len() > 0 {
+		position := l.start
+		l.flatRange(0, l.Len(), func(value []byte) bool {
+			if position >= start && position < end {
+				values[position-start] = value
+			}
+			position++
+			return true
+		})
+	}
+	for b := delta[listDeltaHeader:]; len(b) > 0; {
+		position, value, rest, _ := cutPlaced(b)
+		b = rest
+		if position >= start && position < end {
+			values[position-start] = value
+		}
+	}
+	if start == end {
+		l.start, l.end = start, end
+		l.flatForm.load(nil)
+		return true
+	}
+	b := make([]byte, 0, flatBytes)
+	b = binary.LittleEndian.AppendUint64(b, uint64(start))
+	b = append(b, byte(end-start))
+	holes := int64(0)
+	for _, value := range values[:end-start] {
+		if value == nil {
+			holes++
+			continue
+		}
+		b = appendValue(appendHoles(b, holes), value)
+		holes = 0
+		if len(b) > flatBytes {
+			return false
+		}
+	}
+	b = appendHoles(b, holes)
+	if len(b) > flatBytes {
+		return false
+	}
+	l.start, l.end = start, end
+	l.flatForm.take(b)
+	return true
+}
+
+// checkListDelta says whether a delta is one, and returns its bounds.
+func checkListDelta(delta []byte) (start, end int64, err error) {
+	if len(delta) < listDeltaHeader || delta[0] != keepsInside && delta[0] != replacesAll {
+		return 0, 0, ErrCorrupt
+	}
+	start = int64(binary.LittleEndian.Uint64(delta[1:]))
+	end = int64(binary.LittleEndian.Uint64(delta[9:]))
+	if start < -farthest || end > farthest || start > end || end-start > math.MaxInt32 {
+		return 0, 0, ErrCorrupt
+	}
+	for b := delta[listDeltaHeader:]; len(b) > 0; {
+		_, _, rest, ok := cutPlaced(b)
+		if !ok {
+			return 0, 0, ErrCorrupt
+		}
+		b = rest
+	}
+	return start, end, nil
+}
+
+// cutPlaced takes a position and a value off a delta.
+func cutPlaced(b []byte) (position int64, value, rest []byte, ok bool) {
+	position, n := binary.Varint(b)
+	if n <= 0 {
+		return 0, nil, nil, false
+	}
+	value, rest, ok = cut(b[n:])
+	return position, value, rest, ok
+}
+
+// CheckList says whether bytes that may be anything are those of a list without
+// holes. The error is [ErrCorrupt].
+func CheckList(flat []byte) error {
+	if len(flat) == 0 {
+		return nil
+	}
+	if len(flat) <= 8 {
+		return ErrCorrupt
+	}
+	start := int64(binary.LittleEndian.Uint64(flat))
+	n, b, ok := cutUvarint(flat[8:])
+	if !ok || n == 0 || n > uint64(len(b)) || start < -farthest || start > farthest {
+		return ErrCorrupt
+	}
+	for range n {
+		var holes uint64
+		if _, holes, b, ok = cutValue(b); !ok || holes > 0 {
+			return ErrCorrupt
+		}
+	}
+	if len(b) > 0 {
+		return ErrCorrupt
+	}
+	return nil
+}

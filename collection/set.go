@@ -1,0 +1,69 @@
+package collection
+
+import "iter"
+
+// Set is a set of members, any bytes. It is iterated in the order in which they were
+// added.
+//
+// Arguments are copied. They must not be slices that the same set has returned. What
+// it returns is valid until its next change.
+type Set struct {
+	// Max is the most members it may have; 0 is no limit.
+	Max int
+	d   dict
+}
+
+// Load makes s what flat says; see [Hash.Load].
+func (s *Set) Load(flat []byte) { s.d.load(flat) }
+
+// Len returns the number of members.
+func (s *Set) Len() int { return s.d.count }
+
+// Has says whether member is in the set.
+func (s *Set) Has(member []byte) bool {
+	_, ok := s.d.get(member)
+	return ok
+}
+
+// Add adds a member, and says whether it is a new one; if not, nothing changes. The
+// error is [ErrFull].
+func (s *Set) Add(member []byte) (added bool, err error) {
+	if s.Has(member) {
+		return false, nil
+	}
+	return s.d.set(member, nil, s.Max)
+}
+
+// Remove removes a member, and says whether it was there.
+func (s *Set) Remove(member []byte) bool { return s.d.remove(member) }
+
+// All iterates the members in the order of the set, which must not be changed
+// meanwhile.
+func (s *Set) All() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		s.d.each(func(member, _ []byte) bool { return yield(member) })
+	}
+}
+
+// Flat returns the bytes of a small set; see [Hash.Flat].
+func (s *Set) Flat() (flat []byte, ok bool) { return s.d.flat() }
+
+// AppendFlat appends the bytes of a set of any size.
+func (s *Set) AppendFlat(dst []byte) []byte { return s.d.appendFlat(dst) }
+
+// Cost returns roughly the bytes of memory that a large set takes; 0 while it is
+// flat.
+func (s *Set) Cost() int64 { return s.d.cost }
+
+// Delta returns the effects of all changes; see [Hash.Delta].
+func (s *Set) Delta() []byte { return s.d.delta }
+
+// ResetDelta forgets the delta.
+func (s *Set) ResetDelta() { s.d.delta = resetDelta(s.d.delta) }
+
+// Apply replays a delta of a set; see [Hash.Apply].
+func (s *Set) Apply(delta []byte) error { return s.d.apply(delta, false) }
+
+// CheckSet says whether bytes that may be anything are those of a set. The error is
+// [ErrCorrupt].
+func CheckSet(flat []byte) error { return checkDict(flat, false) }

@@ -1,0 +1,149 @@
+package collection
+
+import (
+	"math"
+
+	"github.com/tidwall/btree"
+)
+
+// ranked is an element of a large sorted set.
+type ranked struct {
+	score  float64
+	member string
+}
+
+// rankedCost is about the memory of an element beside its member: 24 bytes in the
+// tree, 24 in the map, and the room that both keep free.
+const rankedCost = 48 + 40
+
+func rankedLess(a, b ranked) bool {
+	if a.score != b.score {
+		return a.score < b.score
+	}
+	return a.member < b.member
+}
+
+// grow makes the set a large one with the elements given, which are count without
+// their number.
+func (s *SortedSet) grow(elements []byte) {
+	s.tree = btree.NewBTreeGOptions(rankedLess, btree.Options{NoLocks: true})
+	s.scores = make(map[string]float64, s.count+1)
+	s.count = 0
+	for b := elements; len(b) > scoreSize; {
+		var score float64
+		var member []byte
+		score, member, b = cutScored(b)
+		e := ranked{score, string(member)}
+		// They are in order already.
+		s.tree.Load(e)
+		s.scores[e.member] = score
+		s.account(len(e.member), 1)
+	}
+	s.flatForm.drop()
+}
+
+// shrink makes it a small one if it has become one.
+func (s *SortedSet) shrink() {
+	if s.count > backElements || s.bytes > backBytes {
+		return
+	}
+	b := s.appendFlat(make([]byte, 0, 2*s.bytes+1))
+	s.tree, s.scores, s.bytes, s.cost = nil, nil, 0, 0
+	s.flatForm.take(b)
+}
+
+// account adds an element to the sums, or takes it off.
+func (s *SortedSet) account(member, sign int) {
+	s.count += sign
+	s.bytes += sign * (scoreSize + elementSize(member))
+	s.cost += int64(sign) * (rankedCost + allocated(member))
+}
+
+func (s *SortedSet) putTree(member []byte, score float64) {
+	old, known := s.scores[string(member)]
+	if !known {
+		e := ranked{score, string(member)}
+		s.tree.Set(e)
+		s.scores[e.member] = score
+		s.account(len(member), 1)
+		return
+	}
+	if math.Float64bits(old) == math.Float64bits(score) {
+		return
+	}
+	// The tree returns the string that it and the map share, so that a new score
+	// allocates nothing.
+	e, _ := s.tree.Delete(ranked{old, bytesAsString(member)})
+	e.score = score
+	s.tree.Set(e)
+	s.scores[e.member] = score
+}
+
+func (s *SortedSet) delTree(member []byte) bool {
+	score, ok := s.scores[string(member)]
+	if !ok {
+		return false
+	}
+	e, _ := s.tree.Delete(ranked{score, bytesAsString(member)})
+	s.forget(e)
+	return true
+}
+
+func (s *SortedSet) delTreeAt(rank int) {
+	e, _ := s.tree.DeleteAt(rank)
+	s.forget(e)
+}
+
+// forget finishes the removal of an element that the tree has given up.
+func (s *SortedSet) forget(e ranked) {
+	delete(s.scores, e.member)
+	s.account(len(e.member), -1)
+	s.shrink()
+}
+
+func (s *SortedSet) searchTree(beyond func([]byte, float64) bool) int {
+	at := func(rank int) bool {
+		e, _ := s.tree.GetAt(rank)
+		return beyond(bytesOf(e.member), e.score)
+	}
+	if !at(s.count - 1) {
+		return s.count
+	}
+	// All below from are not beyond, and to is. Steps from the front double.
+	from, to := 0, s.count-1
+	for step := 1; from < to; step *= 2 {
+		probe := min(from+step-1, to-1)
+		if at(probe) {
+			to = probe
+			break
+		}
+		from = probe + 1
+	}
+	for from < to {
+		middle := int(uint(from+to) / 2)
+		if at(middle) {
+			to = middle
+		} else {
+			from = middle + 1
+		}
+	}
+	return from
+}
+
+// ascend yields n elements from a rank on.
+func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
+	first, _ := s.tree.GetAt(rank)
+	s.tree.Ascend(first, func(e ranked) bool {
+		n--
+		return yield(bytesOf(e.member), e.score) && n > 0
+	})
+}
+
+// descend yields n elements from a rank down.
+func (s *SortedSet) descend(rank, n int, yield func([]byte, float64) bool) {
+	last, _ := s.tree.GetAt(rank)
+	s.tree.Descend(last, func(e ranked) bool {
+		n--
+		return yield(bytesOf(e.member), e.score) && n > 0
+	})
+}
