@@ -9,7 +9,7 @@ const maxPattern = 1 << 10
 //
 // It is a loop that goes back to the last star only, so that a pattern of many
 // stars costs a product of lengths and no stack (the class of CVE-2022-36021 and
-// CVE-2024-31228).
+// CVE-2024-31228). What is behind the last star is looked for at the end only.
 func globMatch(pattern, s []byte) bool {
 	steps := unlimitedSteps
 	return globMatchWithin(pattern, s, &steps)
@@ -20,12 +20,22 @@ func globMatch(pattern, s []byte) bool {
 func globMatchWithin(pattern, s []byte, steps *int) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
+	last, tail := -1, 0
 	for i < len(s) {
 		if *steps--; *steps <= 0 {
 			return false
 		}
 		if p < len(pattern) && pattern[p] == '*' {
+			if star < 0 {
+				last, tail = lastStar(pattern, p)
+			}
 			star, mark = p, i
+			if p == last { // what is behind it can only be at the end
+				if mark = len(s) - tail; mark < i {
+					return false
+				}
+				i = mark
+			}
 			p++
 			continue
 		}
@@ -34,7 +44,7 @@ func globMatchWithin(pattern, s []byte, steps *int) bool {
 			i++
 			continue
 		}
-		if star < 0 {
+		if star < 0 || star == last {
 			return false
 		}
 		mark++
@@ -44,6 +54,43 @@ func globMatchWithin(pattern, s []byte, steps *int) bool {
 		p++
 	}
 	return p == len(pattern)
+}
+
+// lastStar returns where the last star of pattern is, of which there is one at p, and
+// how many characters what is behind it stands for.
+func lastStar(pattern []byte, p int) (last, tail int) {
+	for p < len(pattern) {
+		if pattern[p] == '*' {
+			last, tail = p, 0
+			p++
+			continue
+		}
+		width, _ := matchOne(pattern[p:], 0)
+		p += width
+		tail++
+	}
+	return last, tail
+}
+
+// innerLength returns how many characters what is between two stars of pattern stands
+// for. Matching costs at most that many comparisons for each character of a name, and
+// a few more.
+func innerLength(pattern []byte) (inner int) {
+	since, open := 0, false
+	for p := 0; p < len(pattern); {
+		if pattern[p] == '*' {
+			if open {
+				inner += since
+			}
+			since, open = 0, true
+			p++
+			continue
+		}
+		width, _ := matchOne(pattern[p:], 0)
+		p += width
+		since++
+	}
+	return inner
 }
 
 // matchOne matches c against the first element of pattern, which is no star, and

@@ -164,6 +164,7 @@ func subscriptionCost(name []byte) int { return 2*len(name) + 256 }
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
 	cost   int                                // of them, as subscriptionCost
+	inner  int                                // of the patterns, as innerLength
 	counts [topicKinds]atomic.Int32           // how many there are, for the others
 }
 
@@ -198,6 +199,9 @@ func (s *Session) subscribe(kind topicKind, name []byte) {
 	m := s.engine.hub.join(kind, name, s)
 	subs.topics[kind][string(name)] = m
 	subs.cost += subscriptionCost(name)
+	if kind == toPattern {
+		subs.inner += innerLength(name)
+	}
 	subs.counts[kind].Add(1)
 }
 
@@ -214,6 +218,9 @@ func (s *Session) unsubscribe(kind topicKind, name []byte) {
 	s.engine.hub.leave(m)
 	delete(subs.topics[kind], string(name))
 	subs.cost -= subscriptionCost(name)
+	if kind == toPattern {
+		subs.inner -= innerLength(name)
+	}
 	subs.counts[kind].Add(-1)
 }
 

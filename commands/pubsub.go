@@ -34,16 +34,19 @@ func pubsubCommands() []*Command {
 const (
 	// maxSubscribed is how much memory the subscriptions of a client may take, and
 	// maxPatterns how many of them may be patterns, since each of those is looked at for
-	// every message of anybody. Redis has no bound here.
+	// every message of anybody. maxInner is what these may have between two stars
+	// altogether, in characters, since only that is looked for in many places. Redis has
+	// no bound here.
 	maxSubscribed = 16 << 20
 	maxPatterns   = 4096
+	maxInner      = 1024
 	// maxChannel is the longest name of a channel.
-	maxChannel = 16 << 10
+	maxChannel = 4 << 10
 )
 
 const (
 	errManySubscriptions resp.Error = "ERR too many subscriptions"
-	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 16384 bytes"
+	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 4096 bytes"
 )
 
 // subscribeWords and unsubscribeWords are how the answers begin.
@@ -68,7 +71,7 @@ func subscribe(kind topicKind) func(*Ctx) {
 
 // maySubscribe checks the arguments before anything is done about them.
 func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
-	cost := 0
+	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
 		switch {
 		case kind == toPattern && len(name) > maxPattern:
@@ -77,11 +80,14 @@ func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
 			return errChannelTooLong
 		}
 		cost += subscriptionCost(name)
+		if kind == toPattern {
+			inner += innerLength(name)
+		}
 	}
 	if subs := c.S.subs.Load(); subs != nil {
-		cost += subs.cost
+		cost, inner = cost+subs.cost, inner+subs.inner
 	}
-	if cost > maxSubscribed || kind == toPattern && c.S.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
+	if cost > maxSubscribed || inner > maxInner || kind == toPattern && c.S.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
 		return errManySubscriptions
 	}
 	return ""
