@@ -1,6 +1,9 @@
 package keyspace
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // segment is one page of an index: slots of a hash in the upper half and a record
 // number, which is never 0, in the lower.
@@ -24,6 +27,7 @@ type arena struct {
 	segments []*segment // free and zero
 	chunks   []*chunk   // free
 	source   source
+	outside  atomic.Int64 // bytes that are in use and not in Go's heap
 }
 
 // source makes memory in lots and takes single pieces back, of which it may keep
@@ -34,6 +38,8 @@ type source interface {
 	// discard returns whether the piece may be used again, and is zero then.
 	discardSegment(*segment) bool
 	discardChunk(*chunk) bool
+	// outside reports whether all this is outside of Go's heap.
+	outside() bool
 	close()
 }
 
@@ -49,6 +55,7 @@ func (a *arena) segment() *segment {
 	}
 	s := a.segments[len(a.segments)-1]
 	a.segments = a.segments[:len(a.segments)-1]
+	a.count(pageSize)
 	return s
 }
 
@@ -61,10 +68,12 @@ func (a *arena) chunk() *chunk {
 	}
 	c := a.chunks[len(a.chunks)-1]
 	a.chunks = a.chunks[:len(a.chunks)-1]
+	a.count(chunkSize)
 	return c
 }
 
 func (a *arena) freeSegment(s *segment) {
+	a.count(-pageSize)
 	if !a.source.discardSegment(s) {
 		return
 	}
@@ -74,12 +83,19 @@ func (a *arena) freeSegment(s *segment) {
 }
 
 func (a *arena) freeChunk(c *chunk) {
+	a.count(-chunkSize)
 	if !a.source.discardChunk(c) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.chunks = append(a.chunks, c)
+}
+
+func (a *arena) count(n int64) {
+	if a.source.outside() {
+		a.outside.Add(n)
+	}
 }
 
 // close gives everything back. No table of the arena may be used afterwards.
@@ -98,4 +114,5 @@ func (heapSource) moreSegments() []*segment     { return []*segment{new(segment)
 func (heapSource) moreChunks() []*chunk         { return []*chunk{new(chunk)} }
 func (heapSource) discardSegment(*segment) bool { return false }
 func (heapSource) discardChunk(*chunk) bool     { return false }
+func (heapSource) outside() bool                { return false }
 func (heapSource) close()                       {}

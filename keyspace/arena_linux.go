@@ -57,6 +57,8 @@ func (m *mapSource) discardChunk(c *chunk) bool { return discard(c[:]) }
 // could not be given back is not used again, because a segment has to be zero.
 func discard(b []byte) bool { return unix.Madvise(b, unix.MADV_DONTNEED) == nil }
 
+func (m *mapSource) outside() bool { return true }
+
 func (m *mapSource) close() {
 	for _, b := range m.regions {
 		_ = unix.Munmap(b) // nothing could be done about it

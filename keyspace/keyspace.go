@@ -106,6 +106,15 @@ func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
 // to clients. They count against the bound.
 func (ks *Keyspace) SetBeside(n int64) { ks.mem.beside.Store(n) }
 
+// Outside is how many bytes tables have taken outside of Go's heap; a little of that
+// may not have been touched yet.
+func (ks *Keyspace) Outside() int64 {
+	if ks.arena == nil {
+		return 0
+	}
+	return ks.arena.outside.Load()
+}
+
 // Close gives the memory of all tables back. No view may be used afterwards.
 func (ks *Keyspace) Close() {
 	for i := range ks.shards {

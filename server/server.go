@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -33,6 +34,9 @@ type Options struct {
 	Listeners []net.Listener
 	// FS is where state is kept; nil is the system's.
 	FS persistence.FS
+	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
+	// called with what maxmemory leaves Go's heap, whenever that changes.
+	LimitHeap func(bytes int64) int64
 }
 
 // Server is one cellserver in this process.
@@ -50,6 +54,10 @@ type Server struct {
 	began     time.Time
 	keeper    *keeper
 
+	limitHeap func(int64) int64
+	heapMu    sync.Mutex
+	heapBound int64 // what limitHeap was told last; guarded by heapMu
+
 	stopOnce sync.Once
 	stopMode atomic.Uint32 // a commands.StopMode
 	stop     chan struct{}
@@ -59,7 +67,7 @@ type Server struct {
 // New assembles a server and opens its listeners; nothing is accepted before Run,
 // which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
-	s := &Server{config: c, stop: make(chan struct{}), began: time.Now()}
+	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), limitHeap: o.LimitHeap, heapBound: math.MaxInt64}
 	if err := s.openLog(o.Log); err != nil {
 		return nil, err
 	}
@@ -153,6 +161,7 @@ func (s *Server) putInForce() {
 	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
 	s.engine.SetLimits(limits)
 	s.keyspace.SetMaxMemory(number(s.config.value("maxmemory")))
+	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
 	s.keeper.putInForce()
 	s.level.Set(logLevels[s.config.value("loglevel")])
@@ -270,6 +279,7 @@ func (s *Server) janitor(ctx context.Context) {
 			s.engine.Police(s.clock.Now())
 			s.engine.Tick(period)
 			s.keyspace.SetBeside(s.transport.Stats().Pending + s.engine.Beside())
+			s.boundHeap()
 		}
 	}
 }

@@ -59,7 +59,11 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := untilSignal() // before anybody can know that there is a server
 	defer stop()
-	s, err := server.New(config, server.Options{})
+	var o server.Options
+	if os.Getenv("GOMEMLIMIT") == "" {
+		o.LimitHeap = debug.SetMemoryLimit
+	}
+	s, err := server.New(config, o)
 	if err != nil {
 		return fail(stderr, err)
 	}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// resident is what a process keeps in memory, and the most that it ever did, in bytes.
+func resident(t *testing.T, pid int) (now, most int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	field := func(name string) int64 {
+		_, after, found := strings.Cut(string(status), "\n"+name+":")
+		require.True(t, found, name)
+		kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+		require.NoError(t, err)
+		return kib << 10
+	}
+	return field("VmRSS"), field("VmHWM")
+}
+
+// flood calls CL.THROTTLE once for each of n keys that nobody has used, 500 in flight,
+// and returns how many were allowed and how many refused for want of memory.
+func flood(socket, name string, n int, period string) (allowed, refused int, err error) {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.Close()
+	const batch = 500
+	r := bufio.NewReaderSize(c, 64<<10)
+	var out []byte
+	for at := 0; at < n; at += batch {
+		out = out[:0]
+		for i := at; i < at+batch; i++ {
+			out = fmt.Appendf(out, "*5\r\n$11\r\nCL.THROTTLE\r\n$16\r\n%s%015d\r\n$2\r\n15\r\n$1\r\n1\r\n$%d\r\n%s\r\n", name, i, len(period), period)
+		}
+		if _, err := c.Write(out); err != nil {
+			return allowed, refused, err
+		}
+		for range batch {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return allowed, refused, err
+			}
+			switch {
+			case strings.HasPrefix(line, "-OOM command not allowed"):
+				refused++
+				continue
+			case line != "*5\r\n":
+				return allowed, refused, fmt.Errorf("an unexpected reply: %q", line)
+			}
+			allowed++
+			for range 5 {
+				if _, err := r.ReadSlice('\n'); err != nil {
+					return allowed, refused, err
+				}
+			}
+		}
+	}
+	return allowed, refused, nil
+}
+
+// TestO5Flood has clients call ten million keys that nobody has used, of which
+// maxmemory has room for about half. The process stays within what it promises, keys
+// that are in use go on deciding as they should, new ones are refused in Redis' words,
+// and once the flood has expired there is room again, and the memory is back.
+func TestO5Flood(t *testing.T) {
+	keys, maxMemory, period := 10_000_000, int64(256<<20), "20"
+	if testing.Short() {
+		keys, maxMemory, period = 500_000, 16<<20, "5"
+	}
+	p := launch(t, t.TempDir(), nil, "--appendonly", "no", "--save", "", "--maxmemory", strconv.FormatInt(maxMemory, 10))
+	c, err := net.Dial("unix", p.socket)
+	require.NoError(t, err)
+	defer c.Close()
+	r := bufio.NewReader(c)
+	hot := func(want string) {
+		got, err := ask(r, c, "CL.THROTTLE hot 9 1 86400 1")
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(got, want), "%q does not begin with %q", got, want)
+	}
+	hot("0 10 9 ")
+
+	var allowed, refused int
+	done := make(chan error)
+	go func() {
+		var err error
+		allowed, refused, err = flood(p.socket, "k", keys, period)
+		done <- err
+	}()
+	for left := 8; left >= 0; left-- { // ten are admitted, however much else goes on
+		time.Sleep(20 * time.Millisecond) // spreads them over the flood; nothing hangs on it
+		hot(fmt.Sprintf("0 10 %d ", left))
+	}
+	require.NoError(t, <-done)
+	hot("1 10 0 ")
+
+	promised := maxMemory + maxMemory/10 + 64<<20
+	_, most := resident(t, p.pid)
+	t.Logf("%d keys made, %d refused; at most %.1f MiB of %.1f", allowed, refused, float64(most)/(1<<20), float64(promised)/(1<<20))
+	require.LessOrEqual(t, most, promised)
+	require.Equal(t, keys, allowed+refused)
+	require.Positive(t, refused)
+	require.Greater(t, int64(allowed), maxMemory/80, "refused while there was room")
+
+	require.Eventually(t, func() bool {
+		got, err := ask(r, c, "CL.THROTTLE new 9 1 60 1")
+		return err == nil && strings.HasPrefix(got, "0 ")
+	}, 3*time.Minute, 100*time.Millisecond, "there is room once the flood has expired")
+	require.Eventually(t, func() bool {
+		now, _ := resident(t, p.pid)
+		return now < maxMemory/4+64<<20
+	}, 3*time.Minute, 100*time.Millisecond, "the memory is given back")
+	hot("1 10 0 ")
+	_, again, err := flood(p.socket, "j", 50_000, "10")
+	require.NoError(t, err)
+	require.Zero(t, again)
+}
