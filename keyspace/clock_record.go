@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
@@ -26,24 +27,43 @@ func (c *SystemClock) Record() ClockRecord {
 	return ClockRecord{Boot: bootID(), BootTime: c.src.boot(), Derived: c.Now(), Wall: c.src.wall()}
 }
 
-// StartAfter is the [ClockOptions.Start] of a server that goes on from what last
-// was recorded. On the same boot the time since is known exactly, whatever was
-// done to the wall clock; on another the wall clock is believed, unless that would
-// lead back.
-func StartAfter(last ClockRecord) limit.Instant {
+// Resumption is what a server knows of its past that goes on from it.
+type Resumption struct {
+	// Last is the last clock record.
+	Last ClockRecord
+	// Latest is an instant that nothing which happened is later than.
+	Latest limit.Instant
+	// MaxForward is how far from Latest the wall clock is believed at most; 0 is no
+	// bound.
+	MaxForward time.Duration
+}
+
+// Start is the [ClockOptions.Start] of that server. On the same boot the time since
+// is known exactly, whatever was done to the wall clock; on another the wall clock
+// is believed, unless that would lead back or, which doubted says by how much, too
+// far.
+func (r Resumption) Start() (start limit.Instant, doubted time.Duration) {
 	src := systemSources()
-	return startAfter(last, ClockRecord{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
+	return r.start(ClockRecord{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
 }
 
-func startAfter(last, now ClockRecord) limit.Instant {
+func (r Resumption) start(now ClockRecord) (start limit.Instant, doubted time.Duration) {
+	last := &r.Last
 	if last.Boot != ([16]byte{}) && last.Boot == now.Boot && now.BootTime >= last.BootTime {
-		return last.Derived.Add(time.Duration(now.BootTime - last.BootTime))
+		return last.Derived.Add(time.Duration(now.BootTime - last.BootTime)), 0
 	}
-	return max(limit.Instant(now.Wall), last.Derived)
+	start = max(limit.Instant(now.Wall), r.Latest)
+	if farthest := r.Latest.Add(r.MaxForward); r.MaxForward > 0 && start > farthest {
+		return farthest, start.Sub(farthest)
+	}
+	return start, 0
 }
 
-// bootID is random and changes with every boot (Linux; zero elsewhere).
-func bootID() (id [16]byte) {
+// bootID is random and changes with every boot (Linux; zero elsewhere). It is read
+// once.
+var bootID = sync.OnceValue(readBootID)
+
+func readBootID() (id [16]byte) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return id

@@ -1,6 +1,10 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
 
 // Storages are the names of all kinds of storage there are.
 func Storages() (names []string) {
@@ -25,5 +29,7 @@ func (o ClockOptions) WithSources(wall, mono, boot func() int64) ClockOptions {
 // RaceDetector says whether the tests run under it.
 const RaceDetector = raceDetector
 
-// StartAfterAt is StartAfter where the machine's clocks show now.
-func StartAfterAt(last, now ClockRecord) limit.Instant { return startAfter(last, now) }
+// StartAt is Start where the machine's clocks show now.
+func (r Resumption) StartAt(now ClockRecord) (start limit.Instant, doubted time.Duration) {
+	return r.start(now)
+}

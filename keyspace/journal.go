@@ -1,12 +1,15 @@
 package keyspace
 
+import "github.com/cellserver/cellserver/limit"
+
 // Journal is where effects go, in the order in which they happen to each key. Its
 // methods are called with shards locked: they must be quick and must not use the
 // keyspace.
 type Journal interface {
 	// Append adds a record, all effects of one command together, and returns the
-	// position behind it, which is never 0. It copies what it keeps.
-	Append(record []byte) (position uint64)
+	// position behind it, which is never 0. It copies what it keeps. Nothing in the
+	// record happened later than at.
+	Append(record []byte, at limit.Instant) (position uint64)
 	// Refuses reports whether what would be appended now could not be kept. Then
 	// decisions that would have an effect are limit.ErrNotKept, and nothing changes.
 	Refuses() bool
@@ -37,7 +40,7 @@ func (v *View) commit() {
 		v.recorder.buf = nil
 		return
 	}
-	v.position = v.ks.journal.Append(v.recorder.buf)
+	v.position = v.ks.journal.Append(v.recorder.buf, v.now)
 	v.effects++
 	v.unsettled += len(v.recorder.buf)
 	if cap(v.recorder.buf) > maxScratch {

@@ -19,12 +19,14 @@ import (
 // tape is a journal in memory.
 type tape struct {
 	records [][]byte
+	latest  limit.Instant
 	refuses bool
 	blind   bool // keeps nothing, for counting allocations
 }
 
 // Append implements keyspace.Journal.
-func (j *tape) Append(record []byte) uint64 {
+func (j *tape) Append(record []byte, at limit.Instant) uint64 {
+	j.latest = max(j.latest, at)
 	if !j.blind {
 		j.records = append(j.records, append([]byte(nil), record...))
 	}

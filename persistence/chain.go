@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // increment is an increment as it was found on disk.
@@ -22,6 +23,7 @@ type increment struct {
 	promises bool // it holds a promise, so all before it was durable
 	damage   *damage
 	clock    keyspace.ClockRecord
+	latest   limit.Instant // no effect so far was later
 }
 
 // inspect reads an increment from beginning to end. The error is a failed read or
@@ -40,7 +42,7 @@ func inspect(fsys FS, dir string, p part) (*increment, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.clock = h.clock
+	in.clock, in.latest = h.clock, h.clock.Derived
 	return in, in.scan(f)
 }
 
@@ -76,11 +78,13 @@ func (in *increment) note(payload []byte) string {
 	switch recordType(payload[0]) {
 	case typeEffects:
 		in.records++
+		in.latest = max(in.latest, in.clock.Derived.Add(clockReach))
 	case typeClock:
 		if len(payload) != 1+clockSize {
 			return "a clock record of another length"
 		}
 		in.clock = parseClock(payload[1:])
+		in.latest = max(in.latest, in.clock.Derived)
 	case typePromise, typeEnd:
 		if _, ok := promised(payload, in.id); !ok {
 			return "a promise that belongs to another file"

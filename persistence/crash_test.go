@@ -2,12 +2,14 @@ package persistence_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -21,8 +23,18 @@ type crashed struct {
 // history is what a run looked like after each action.
 type history struct {
 	states []string
+	at     []limit.Instant // of the last effect before each
 	// durable is the last state that was acknowledged as durable.
 	durable int
+}
+
+// add adds the state after an action, which had an effect or none.
+func (h *history) add(s *stage, effect bool) {
+	at := h.at[len(h.at)-1]
+	if effect {
+		at = s.clock.Now()
+	}
+	h.states, h.at = append(h.states, s.state()), append(h.at, at)
 }
 
 // run acts for a while and gathers crashed disks, at any call, with a chance of
@@ -37,7 +49,7 @@ func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clock
 		acting  bool
 	)
 	s := mustOpen(t, fsys, persistence.SyncEverySecond)
-	h.states = append(h.states, s.state())
+	h.states, h.at = append(h.states, s.state()), append(h.at, begin)
 	fsys.Watch(func(_ int, crash func(*rand.Rand) *faultfs.FS) {
 		if toss.IntN(rarity) == 0 {
 			to := len(h.states) - 1
@@ -49,9 +61,11 @@ func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clock
 	})
 	for range 150 {
 		acting = true
+		effects := s.view.Effects()
 		s.act(rng)
+		effect := s.view.Effects() > effects
 		require.Equal(t, persistence.Kept, s.settled())
-		h.states = append(h.states, s.state())
+		h.add(s, effect)
 		acting = false
 		switch n := rng.IntN(60); {
 		case n < 8:
@@ -89,14 +103,27 @@ func TestEveryCrashRecoversAPrefix(t *testing.T) {
 		total += len(crashes)
 		for i, c := range crashes {
 			before := c.fs.Kill()
+			resumed := latest(t, c.fs.Kill(), clock)
 			got := recovered(t, c.fs, clock, seed, i)
-			require.Contains(t, alive(h.states[c.from:min(c.to+1, len(h.states))], clock), got, "seed %d, crash %d of states %d to %d", seed, i, c.from, c.to)
+			past := alive(h.states[c.from:min(c.to+1, len(h.states))], clock)
+			require.Contains(t, past, got, "seed %d, crash %d of states %d to %d", seed, i, c.from, c.to)
+			require.GreaterOrEqual(t, resumed, h.at[c.from+slices.Index(past, got)], "time would go back")
 			require.Equal(t, got, recovered(t, c.fs, clock, seed, i), "loading again")
 			require.Equal(t, got, recovered(t, before, clock, seed, i), "loading elsewhere")
 		}
 	}
 	require.GreaterOrEqual(t, total, 500)
 	t.Logf("%d crash states", total)
+}
+
+// latest is the instant from which a machine that was started anew goes on.
+func latest(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock) limit.Instant {
+	d, err := persistence.Open(options(fsys, clock))
+	require.NoError(t, err)
+	_, at, err := d.Clock()
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	return at
 }
 
 func recovered(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock, seed uint64, i int) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // Source is what a base is written from.
@@ -109,29 +110,21 @@ func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 
 // Torn says what was found to be cut off at the end, or nil.
 func (d *Dir) Torn() *Torn { return d.torn }
 
-// Clock is the last clock record there is; zero if there is none.
-func (d *Dir) Clock() (c keyspace.ClockRecord, err error) {
+// Clock is the last clock record there is, zero if there is none, and an instant
+// that no effect is later than.
+func (d *Dir) Clock() (c keyspace.ClockRecord, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
-		if c, err = d.baseClock(p); err != nil {
-			return c, err
+		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {
+			return c, latest, err
 		}
 	}
 	for _, in := range d.kept() {
 		if in.clock.Derived >= c.Derived {
 			c = in.clock
 		}
+		latest = max(latest, in.latest)
 	}
-	return c, nil
-}
-
-func (d *Dir) baseClock(p *part) (c keyspace.ClockRecord, err error) {
-	f, err := d.o.FS.Open(d.path(p.name))
-	if err != nil {
-		return c, fmt.Errorf("opening what the manifest names: %w", err)
-	}
-	defer f.Close()
-	h, err := readHeader(f, d.path(p.name), snapshotMagic, p.id)
-	return h.clock, err
+	return c, max(latest, c.Derived), nil
 }
 
 // kept are the increments up to the tear, if there is one.
@@ -236,7 +229,7 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 	}
 	m.increments = append(m.increments[:len(m.increments):len(m.increments)], p)
 	m.nextSeq = p.seq + 1
-	return &segment{part: p, path: path, f: f, framer: newFramer(p.id)}, nil
+	return &segment{part: p, path: path, f: f, framer: newFramer(p.id), horizon: h.clock.Derived.Add(clockReach)}, nil
 }
 
 // repair cuts what is torn and ends what is not ended, so that whoever reads it

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // Policy says when effects are durable before anybody is told of them.
@@ -16,7 +17,7 @@ type Policy uint8
 // The policies, named as appendfsync names them. Under each of them effects are
 // with the kernel before a reply leaves, so the death of the process loses nothing.
 const (
-	// SyncNo leaves it to the kernel when to write to the disk.
+	// SyncNo leaves it to the kernel when to write to the disk, for a minute at most.
 	SyncNo Policy = iota
 	// SyncEverySecond loses at most the last second with the machine.
 	SyncEverySecond
@@ -70,6 +71,7 @@ type Log struct {
 	unowned uint64
 
 	syncMu sync.Mutex // held by whoever syncs; taken before ioMu
+	ticks  int        // of the ticker's goroutine
 
 	mu      sync.Mutex // guards what follows
 	seg     *segment
@@ -98,8 +100,8 @@ type LogOptions struct {
 	Policy Policy
 	// Stopwatch is a monotonic reading; it only measures.
 	Stopwatch func() time.Duration
-	// Clock is asked once a second, while there is something to record, for what a
-	// restart goes on from.
+	// Clock is asked about once a second, while there is something to record, for
+	// what a restart goes on from. It must be quick.
 	Clock func() keyspace.ClockRecord
 	// OnFault is called, in a goroutine that must not be held up, when the log
 	// begins to refuse.
@@ -127,7 +129,14 @@ type segment struct {
 	data                 uint64
 	promisable, promised int64
 	clock                uint64 // the position at which the last clock record was
+	// horizon is the latest instant that effects may have behind that record.
+	horizon limit.Instant
 }
+
+// clockReach is how much later than a clock record the effects behind it may be, so
+// that a restart knows an instant that nothing is later than. It is part of the
+// format.
+const clockReach = time.Second
 
 func (s *segment) offset(pos uint64) int64 { return headerSize + int64(pos-s.start) }
 
@@ -152,7 +161,7 @@ func newLog(seg *segment, o LogOptions) *Log {
 }
 
 // Append implements keyspace.Journal.
-func (l *Log) Append(record []byte) (position uint64) {
+func (l *Log) Append(record []byte, at limit.Instant) (position uint64) {
 	l.mu.Lock()
 	for !l.drops && len(record) >= maxRecord {
 		seg := l.seg
@@ -163,9 +172,12 @@ func (l *Log) Append(record []byte) (position uint64) {
 	if l.drops {
 		l.pos += uint64(len(record))
 	} else {
+		if at > l.seg.horizon {
+			l.noteClock(l.o.Clock())
+		}
 		before := len(l.buf)
-		buf, at := l.seg.framer.begin(l.buf, typeEffects)
-		l.buf = l.seg.framer.end(append(buf, record...), at)
+		buf, from := l.seg.framer.begin(l.buf, typeEffects)
+		l.buf = l.seg.framer.end(append(buf, record...), from)
 		l.pos += uint64(len(l.buf) - before)
 		l.seg.data = l.pos
 	}

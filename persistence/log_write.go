@@ -4,11 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/cellserver/cellserver/keyspace"
 )
 
 // promiseEvery is after how many durable bytes a promise is written at the latest;
 // the ticker writes one for what is less.
-const promiseEvery = 64 << 10
+const promiseEvery = 16 << 10
+
+// lazyTicks is after how many seconds a log is synced under SyncNo: the system has
+// written nearly all of it by then, and damage to what is promised to be durable is
+// told from what a crash leaves.
+const lazyTicks = 60
 
 // keepBuffer is the largest buffer that is kept for the next write.
 const keepBuffer = 4 << 20
@@ -174,11 +181,14 @@ func (l *Log) runTicker() {
 	}
 }
 
-// tick is what is done every second.
+// tick is what is done every second. What is durable is written down at once.
 func (l *Log) tick() {
 	l.note()
-	if Policy(l.policy.Load()) != SyncNo {
-		_ = l.sync() // a failure has been dealt with
+	l.ticks++
+	if Policy(l.policy.Load()) != SyncNo || l.ticks%lazyTicks == 0 {
+		if l.sync() == nil { // a failure has been dealt with
+			l.note()
+		}
 	}
 	l.wake(false)
 }
@@ -194,17 +204,23 @@ func (l *Log) note() {
 	l.mu.Lock()
 	s := l.seg
 	if s.data > s.clock && !l.drops {
-		before := len(l.buf)
-		buf, at := s.framer.begin(l.buf, typeClock)
-		l.buf = s.framer.end(appendClock(buf, &clock), at)
-		l.pos += uint64(len(l.buf) - before)
-		s.clock = l.pos
+		l.noteClock(clock)
 	}
 	if s.promisable > s.promised && s.promised < s.offset(s.data) && !l.drops {
 		l.promise()
 	}
 	l.mu.Unlock()
 	l.write()
+}
+
+// noteClock appends a clock record. mu must be held.
+func (l *Log) noteClock(clock keyspace.ClockRecord) {
+	s := l.seg
+	before := len(l.buf)
+	buf, at := s.framer.begin(l.buf, typeClock)
+	l.buf = s.framer.end(appendClock(buf, &clock), at)
+	l.pos += uint64(len(l.buf) - before)
+	s.clock, s.horizon = l.pos, clock.Derived.Add(clockReach)
 }
 
 // Sync writes and syncs everything that was appended before, whatever the policy.

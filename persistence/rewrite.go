@@ -80,7 +80,7 @@ func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
 		err = src.Snapshot(w.add, func() error { return d.goOn(w) })
 	}
 	if err == nil {
-		err = w.finish()
+		err = w.finish(d.o.Clock().Derived)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = d.o.FS.SyncDir(d.o.Path)

@@ -23,11 +23,15 @@ import (
 //	expiry after the earliest      unless 64
 //	length of the value, value     unless 128
 //
-// Lengths and expiries are unsigned varints. The footer is the number of entries
-// and of blocks before it, and nothing follows.
+// Lengths and expiries are unsigned varints. The footer is the number of entries, of
+// blocks before it, and an instant that nothing in it was later than; nothing
+// follows.
 const (
 	blockEntries = 1
 	blockFooter  = 2
+
+	// footerSize is the length of the footer's payload.
+	footerSize = 1 + 8 + 8 + 8
 
 	flagForever = 64
 	flagNoValue = 128
@@ -161,14 +165,16 @@ func (w *blockWriter) flush(least int) error {
 	return err
 }
 
-// finish writes the rest and the footer, and syncs.
-func (w *blockWriter) finish() error {
+// finish writes the rest and the footer, and syncs. Nothing in it was later than
+// latest.
+func (w *blockWriter) finish(latest limit.Instant) error {
 	if err := w.pause(0); err != nil {
 		return err
 	}
 	out, at := w.framer.begin(w.ready, blockFooter)
 	out = binary.LittleEndian.AppendUint64(out, w.keys)
 	out = binary.LittleEndian.AppendUint64(out, w.framer.seq-1)
+	out = binary.LittleEndian.AppendUint64(out, uint64(latest))
 	w.ready = w.framer.end(out, at)
 	if err := w.flush(0); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // Sink receives what is loaded. Its methods may be called from several goroutines,
@@ -54,6 +55,37 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 	}
 	l := &snapshotLoader{path: path, f: f, size: size, id: h.id, progress: progress, stop: stop, use: use}
 	return l.run()
+}
+
+// snapshotClock returns the clock record of a snapshot and an instant that nothing in
+// it was later than.
+func snapshotClock(fsys FS, path string, id uint64) (c keyspace.ClockRecord, latest limit.Instant, err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return c, 0, fmt.Errorf("opening what the manifest names: %w", err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return c, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	h, err := readHeader(f, path, snapshotMagic, id)
+	if err != nil {
+		return c, 0, err
+	}
+	at := size - frameHead - footerSize
+	if at < headerSize {
+		return c, 0, corrupt(path, size, 0, "the snapshot ends without its footer")
+	}
+	var b [frameHead + footerSize]byte
+	if n, err := f.ReadAt(b[:], at); n < len(b) {
+		return c, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	blocks := binary.LittleEndian.Uint64(b[frameHead+9:])
+	if b[frameHead] != blockFooter || blockSum(h.id, blocks+1, b[frameHead:]) != binary.LittleEndian.Uint32(b[4:]) {
+		return c, 0, corrupt(path, at, 0, "there is no footer where it should be")
+	}
+	return h.clock, limit.Instant(binary.LittleEndian.Uint64(b[frameHead+17:])), nil
 }
 
 // snapshotLoader reads blocks in one goroutine and decodes them in others.
@@ -116,7 +148,7 @@ func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 		switch {
 		case blockSum(l.id, seq, b.payload) != b.sum:
 			return 0, corrupt(l.path, offset, seq, "the checksum of the block is wrong")
-		case len(b.payload) != 17 || binary.LittleEndian.Uint64(b.payload[9:]) != seq-1:
+		case len(b.payload) != footerSize || binary.LittleEndian.Uint64(b.payload[9:]) != seq-1:
 			return 0, corrupt(l.path, offset, seq, "the footer counts other blocks than there are")
 		case end != l.size:
 			return 0, corrupt(l.path, end, seq, "there is something behind the footer")

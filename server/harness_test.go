@@ -83,14 +83,23 @@ func startOn(t testing.TB, c *server.Config, l net.Listener) *fixture {
 // the server is there and before it runs.
 func launch(t testing.TB, c *server.Config, l net.Listener, disk persistence.FS, made func()) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: clocktest.New(epoch), log: &logBuffer{}, addr: l.Addr().String(), done: make(chan error, 1)}
-	var err error
-	f.Server, err = server.New(c, server.Options{
-		Clock:     f.clock,
+	return launchAt(t, c, l, disk, clocktest.New(epoch), made)
+}
+
+// launchAt is launch with a clock of the caller's; nil is the system's.
+func launchAt(t testing.TB, c *server.Config, l net.Listener, disk persistence.FS, clock *clocktest.Clock, made func()) *fixture {
+	t.Helper()
+	f := &fixture{t: t, clock: clock, log: &logBuffer{}, addr: l.Addr().String(), done: make(chan error, 1)}
+	o := server.Options{
 		Log:       slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listeners: []net.Listener{l},
 		FS:        disk,
-	})
+	}
+	if clock != nil {
+		o.Clock = clock
+	}
+	var err error
+	f.Server, err = server.New(c, o)
 	require.NoError(t, err)
 	made()
 	go func() { f.done <- f.Run(context.Background()) }()

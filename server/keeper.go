@@ -99,13 +99,13 @@ func (k *keeper) putInForce() {
 }
 
 // Append implements keyspace.Journal.
-func (k *keeper) Append(record []byte) uint64 {
+func (k *keeper) Append(record []byte, at limit.Instant) uint64 {
 	k.changes.Add(1)
 	l := k.log.Load()
 	if l == nil {
 		return 0
 	}
-	return l.Append(record)
+	return l.Append(record, at)
 }
 
 // Refuses implements keyspace.Journal.

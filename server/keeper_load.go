@@ -46,11 +46,18 @@ func (k *keeper) read() error {
 	if err := k.dir.Read(); err != nil {
 		return err
 	}
-	last, err := k.dir.Clock()
-	if err == nil && last != (keyspace.ClockRecord{}) {
-		k.start = keyspace.StartAfter(last)
+	last, latest, err := k.dir.Clock()
+	if err != nil || last == (keyspace.ClockRecord{}) {
+		return err
 	}
-	return err
+	var doubted time.Duration
+	k.start, doubted = keyspace.Resumption{
+		Last: last, Latest: latest, MaxForward: seconds(k.s.config.value("clock-max-forward-jump")),
+	}.Start()
+	if doubted > 0 {
+		k.s.log.Warn("the wall clock is further ahead of what was last recorded than clock-max-forward-jump believes", "not_believed", doubted.String())
+	}
+	return nil
 }
 
 // prepare has the keyspace tell of changes, and loads if there is nothing to load,

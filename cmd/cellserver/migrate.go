@@ -73,13 +73,13 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	last, err := dir.Clock()
+	last, latest, err := dir.Clock()
 	if err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
 	o := keyspace.ClockOptions{}
 	if last != (keyspace.ClockRecord{}) {
-		o.Start = keyspace.StartAfter(last)
+		o.Start, _ = keyspace.Resumption{Last: last, Latest: latest}.Start()
 	}
 	clock = keyspace.NewSystemClock(o)
 	ks := keyspace.New(keyspace.Options{Clock: clock})
