@@ -137,6 +137,8 @@ const (
 	CatTransaction
 	CatScripting
 	CatRateLimit
+	CatList
+	CatSet
 )
 
 var categoryNames = []struct {
@@ -146,6 +148,8 @@ var categoryNames = []struct {
 	{CatKeyspace, "keyspace"},
 	{CatRead, "read"},
 	{CatWrite, "write"},
+	{CatSet, "set"},
+	{CatList, "list"},
 	{CatString, "string"},
 	{CatPubSub, "pubsub"},
 	{CatAdmin, "admin"},

@@ -27,6 +27,9 @@ type Limits struct {
 	Frame, FrameUnauth resp.Limits
 	// LogMaxEntries and MaxMembers are the caps of SW LOG and CC.
 	LogMaxEntries, MaxMembers int64
+	// MaxElements is the most elements of a hash, sorted set, list or set. The store
+	// keeps to it; here it is for what is said.
+	MaxElements int64
 	// Busy is how long a script may keep others waiting before they are told; 0 is
 	// for ever.
 	Busy time.Duration
@@ -48,6 +51,7 @@ func DefaultLimits() Limits {
 		FrameUnauth:   resp.DefaultLimits().PreAuth(),
 		LogMaxEntries: 100000,
 		MaxMembers:    100000,
+		MaxElements:   100000,
 		Busy:          5 * time.Second,
 		Output:        OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
 	}

@@ -285,6 +285,7 @@ func (c *Config) limits() commands.Limits {
 	l.Output = outputLimits{}.ofSubscribers(c.value("client-output-buffer-limit"))
 	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
 	l.MaxMembers = number(c.value("cc-max-members"))
+	l.MaxElements = number(c.value("collection-max-elements"))
 	l.Busy = time.Duration(number(c.value("busy-reply-threshold"))) * time.Millisecond
 	return l
 }

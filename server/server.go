@@ -161,6 +161,7 @@ func (s *Server) putInForce() {
 	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
 	s.engine.SetLimits(limits)
 	s.keyspace.SetMaxMemory(number(s.config.value("maxmemory")))
+	s.keyspace.SetMaxElements(int(number(s.config.value("collection-max-elements"))))
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
 	s.keeper.putInForce()

@@ -1,0 +1,26 @@
+package commands
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// elementsError is what a client is told of an error of [Collections].
+func (c *Ctx) elementsError(err error) resp.Error {
+	if errors.Is(err, collection.ErrFull) {
+		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.engine.Limits().MaxElements, 10) + " elements")
+	}
+	return storeError(err)
+}
+
+// wroteElements replies what f writes, or why a write did not happen.
+func (c *Ctx) wroteElements(err error, f func(w *resp.Writer)) {
+	if err != nil {
+		c.Fail(c.elementsError(err))
+		return
+	}
+	f(c.W)
+}
