@@ -98,25 +98,6 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestOracleWithStrings replays the scenarios that need SET with the strings put
-// into the store directly, so that everything around them is compared all the same.
-func TestOracleWithStrings(t *testing.T) {
-	missing := readMissing(t)
-	played := 0
-	for _, file := range []string{"edges.jsonl", "deviations.jsonl.gz"} {
-		for _, sc := range readOracle(t, file) {
-			if missing[sc.name] != "SET" {
-				continue
-			}
-			played++
-			failed, err := replay(sc, 2, putString)
-			require.NoError(t, err)
-			require.Empty(t, failed, "%s, %s", file, sc.name)
-		}
-	}
-	require.Positive(t, played)
-}
-
 // standIn plays a step in place of a command that does not exist, if it can.
 type standIn func(*inproc.Server, *recorded) (done bool, err error)
 
@@ -130,14 +111,6 @@ func putList(s *inproc.Server, step *recorded) (done bool, err error) {
 		return true, nil
 	}
 	return true, s.Put(step.Cmd[1], keyspace.List, step.Cmd[2], 0)
-}
-
-// putString also plays SET.
-func putString(s *inproc.Server, step *recorded) (done bool, err error) {
-	if step.Cmd[0] != "SET" || len(step.Cmd) != 3 {
-		return putList(s, step)
-	}
-	return true, s.Put(step.Cmd[1], keyspace.String, step.Cmd[2], 0)
 }
 
 // readMissing returns the command that each scenario needs and does not find.

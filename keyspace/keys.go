@@ -76,6 +76,7 @@ func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	e := s.get(db, h, key)
-	return appendString(dst, &e)
+	var p place
+	v.find(s, &p, db, h, key)
+	return appendString(dst, &p.e)
 }

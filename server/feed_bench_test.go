@@ -63,6 +63,10 @@ func frame(args ...string) []byte {
 var hotCommands = map[string][]string{
 	"PING":       {"PING"},
 	"GET":        {"GET", "cell"},
+	"GETString":  {"GET", "string"},
+	"SET":        {"SET", "string", "a value of some length"},
+	"SETEX":      {"SET", "ending", "value", "EX", "60"},
+	"INCR":       {"INCR", "count"},
 	"CLThrottle": {"CL.THROTTLE", "cell", "15", "30", "60", "1"},
 	"SWCounter":  {"SW.ALLOW", "counter", "1000000", "60", "1"},
 	"SWFixed":    {"SW.ALLOW", "fixed", "1000000", "60", "1", "FIXED"},
@@ -76,6 +80,7 @@ var hotCommands = map[string][]string{
 func TestHotPathsAllocateNothing(t *testing.T) {
 	b := newBench(t)
 	b.feed(frame("CL.THROTTLE", "cell", "15", "30", "60", "1"))
+	b.feed(frame("SET", "string", "a value of some length"))
 	for name, args := range hotCommands {
 		packet := frame(args...)
 		require.NotEqual(t, byte('-'), b.feed(packet)[0], "%s: %s", name, b.out)
