@@ -226,7 +226,7 @@ func commandGetKeys(c *Ctx) {
 		return
 	}
 	at := cmd.Keys.positions(args)
-	if len(at) == 0 {
+	if len(at) == 0 && !cmd.runsScript() { // those may do without
 		c.Fail("ERR Invalid arguments specified for command")
 		return
 	}

@@ -206,12 +206,12 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
 	}
-	flags, code, fault := parseShebang(source)
+	flags, fault := parseShebang(source)
 	if fault != "" {
 		return nil, fault
 	}
 	sha := shaOf(source)
-	compiled, err := lua.Compile(code)
+	compiled, err := lua.Compile(source)
 	if err != nil {
 		return nil, resp.Error(err.Error())
 	}

@@ -20,6 +20,7 @@ type alone struct {
 	mu      sync.Mutex
 	run     *lua.Run // guarded by mu: the script that runs, nil between scripts
 	written bool     // guarded by mu: by that script
+	begun   bool     // guarded by mu: a script has
 	killed  bool     // guarded by mu: by SCRIPT KILL
 	doomed  bool     // guarded by mu: ended with the server
 }

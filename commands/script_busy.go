@@ -12,17 +12,21 @@ const (
 	errNotBusy    resp.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable resp.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 
-	killedByUser   = "Script killed by user with SCRIPT KILL."
-	killedByServer = "Script killed because the server stops."
+	killedByUser   = "Script killed by user with SCRIPT KILL..."
+	killedByServer = "Script killed because the server stops..."
 )
 
 // begin notes the script that runs, so that it can be killed.
 func (a *alone) begin(run *lua.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.run, a.written = run, false
-	if a.doomed {
+	a.killed = a.killed && !a.begun // before it began, or else the one before it
+	a.run, a.written, a.begun = run, false, true
+	switch {
+	case a.doomed:
 		run.Kill(killedByServer)
+	case a.killed:
+		run.Kill(killedByUser)
 	}
 }
 
@@ -50,13 +54,15 @@ func (a *alone) kill() resp.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.run == nil:
+	case a.run == nil && a.begun:
 		return errNotBusy
 	case a.written:
 		return errUnkillable
 	}
 	a.killed = true
-	a.run.Kill(killedByUser)
+	if a.run != nil {
+		a.run.Kill(killedByUser)
+	}
 	return ""
 }
 
@@ -94,6 +100,11 @@ func scriptKill(c *Ctx) {
 		return
 	}
 	c.OK()
+	// It ends at its next instruction, so that from now on others can wait. Another
+	// script of the same transaction may keep them waiting again.
+	e, st := c.engine, c.Store
+	so.busy.Store(false)
+	st.AfterFunc(e.Limits().Busy, func() { e.nowBusy(a, st) })
 }
 
 // refuseBusy answers a command that may not run while a script keeps everybody
@@ -106,24 +117,31 @@ func (c *Ctx) refuseBusy() bool {
 	return true
 }
 
-// waitsOutBusy reports whether a command that may run while a script is busy
-// needs the store nonetheless. Then its session is parked until the script is done.
+// waitsOutBusy reports whether a command waits for a script that is busy instead of
+// being refused: if it may run meanwhile but needs the store nonetheless, and if the
+// script is about to end. Then its session is parked.
 func (s *Session) waitsOutBusy(l *Lane, a *ahead) bool {
-	if a.cmd == nil {
-		return false
-	}
-	switch a.cmd.Name {
-	case "watch":
-	case "unwatch", "discard", "reset", "exec":
-		if s.watched == nil {
-			return false
-		}
-	default:
+	if s.engine.alone.busy.Load() && !s.needsStore(a.cmd) {
 		return false
 	}
 	s.guard = resp.Guard{} // it will be split off again
 	l.Store.WaitOpen(s.peer.Wake)
 	return true
+}
+
+// needsStore reports whether cmd, which may run while a script is busy, would wait
+// for what the script holds.
+func (s *Session) needsStore(cmd *Command) bool {
+	if cmd == nil {
+		return false
+	}
+	switch cmd.Name {
+	case "watch":
+		return true
+	case "unwatch", "discard", "reset", "exec":
+		return s.watched != nil
+	}
+	return false
 }
 
 // closedGate says how a session goes on whose lane was not let into the store: it

@@ -118,6 +118,9 @@ func (c *Ctx) execute(call *scriptCall) {
 		}
 	}()
 	run.Execute(call.script.Script, call.keys, call.args, h, w)
+	if h.alone != nil {
+		h.alone.end() // before anybody else has this run
+	}
 	l.engine.runs.Put(run)
 	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
 }

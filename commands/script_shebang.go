@@ -33,28 +33,27 @@ var scriptFlagNames = map[string]scriptFlags{
 // maxShebang is the longest first line that is read.
 const maxShebang = 1 << 10
 
-// parseShebang reads the first line of a script, and returns what is to be compiled:
-// the rest, with the line end, so that lines keep their numbers.
-func parseShebang(source []byte) (flags scriptFlags, code []byte, err resp.Error) {
+// parseShebang reads the first line of a script.
+func parseShebang(source []byte) (flags scriptFlags, err resp.Error) {
 	if !bytes.HasPrefix(source, []byte("#!")) {
-		return 0, source, ""
+		return 0, ""
 	}
 	end := bytes.IndexByte(source, '\n')
 	if end < 0 || end > maxShebang {
-		return 0, nil, "ERR Invalid script shebang"
+		return 0, "ERR Invalid script shebang"
 	}
 	words, ok := splitWords(string(source[:end]))
 	if !ok || len(words) == 0 {
-		return 0, nil, "ERR Invalid engine in script shebang"
+		return 0, "ERR Invalid engine in script shebang"
 	}
 	if words[0] != "#!lua" {
-		return 0, nil, resp.Error("ERR Unexpected engine in script shebang: " + words[0])
+		return 0, resp.Error("ERR Unexpected engine in script shebang: " + words[0])
 	}
 	flags = scriptDeclared
 	for _, word := range words[1:] {
 		list, ok := strings.CutPrefix(word, "flags=")
 		if !ok {
-			return 0, nil, resp.Error("ERR Unknown lua shebang option: " + word)
+			return 0, resp.Error("ERR Unknown lua shebang option: " + word)
 		}
 		if list == "" {
 			continue
@@ -62,12 +61,12 @@ func parseShebang(source []byte) (flags scriptFlags, code []byte, err resp.Error
 		for _, name := range strings.Split(list, ",") {
 			f, ok := scriptFlagNames[name]
 			if !ok {
-				return 0, nil, resp.Error("ERR Unexpected flag in script shebang: " + name)
+				return 0, resp.Error("ERR Unexpected flag in script shebang: " + name)
 			}
 			flags |= f
 		}
 	}
-	return flags, source[end:], ""
+	return flags, ""
 }
 
 // splitWords splits a line at spaces; a word may be in quotes. It returns false for

@@ -1,0 +1,276 @@
+package server_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	busyReply   = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
+	unkillable  = "-UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.\r\n"
+	endless     = "while true do end"
+	killedReply = "-ERR Script killed by user with SCRIPT KILL..."
+)
+
+// scriptModes are three spellings of one script, each of which runs in its own way:
+// with its keys held, with all keys held, and with everybody else stopped.
+func scriptModes(body string) []string {
+	straight := strings.NewReplacer("KEYS[1]", "ARGV[1]", "KEYS[2]", "ARGV[2]", "KEYS[3]", "ARGV[3]").Replace(body)
+	return []string{body, straight, "for _ = 1, 1 do " + body + " end"}
+}
+
+// evalFrame is an EVAL that gives its words both as keys and as arguments.
+func evalFrame(script string, keys ...string) string {
+	words := append([]string{"EVAL", script, fmt.Sprint(len(keys))}, keys...)
+	return string(frame(append(words, keys...)...))
+}
+
+// TestScriptsAreAtomic: clients that charge two keys in one go, in a script of either
+// kind, a transaction or an RL.MULTI, and others that look at both. Nobody ever sees one
+// key charged and not the other.
+func TestScriptsAreAtomic(t *testing.T) {
+	const limit = 1_000_000
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		call := func(quantity int) string {
+			return fmt.Sprintf("local a = redis.call('sw.allow', KEYS[1], %d, 60, %d) local b = redis.call('tb.acquire', KEYS[2], %d, 1, 1000, %d) return {a[3], b[3]}",
+				limit, quantity, limit, quantity)
+		}
+		var packets []string
+		for _, s := range append(scriptModes(call(1)), scriptModes(call(0))...) {
+			packets = append(packets, evalFrame(s, "x", "y"))
+		}
+		packets = append(packets,
+			fmt.Sprintf("MULTI\r\nSW.ALLOW x %d 60\r\nTB.ACQUIRE y %d 1 1000\r\nEXEC\r\n", limit, limit),
+			fmt.Sprintf("MULTI\r\n%s%sEXEC\r\n", evalFrame(scriptModes(call(1))[2], "x", "y"), evalFrame(scriptModes(call(0))[0], "x", "y")),
+			fmt.Sprintf("RL.MULTI 2 x y SW %d 60 TB %d 1 1000 WITHDETAILS\r\n", limit, limit))
+		var all sync.WaitGroup
+		for i := range 12 {
+			c := f.dial()
+			all.Go(func() {
+				for n := range 100 {
+					c.send(packets[(i*7+n)%len(packets)])
+					reply := c.reply()
+					for strings.HasPrefix(reply, "+") { // OK and QUEUED
+						reply = c.reply()
+					}
+					switch n := numbers(t, reply); len(n) {
+					case 2:
+						require.Equal(t, n[0], n[1], "%q", reply)
+					case 4:
+						require.Equal(t, n[0], n[1], "%q", reply)
+						require.Equal(t, n[2:], n[:2], "%q", reply)
+					case 10:
+						require.Equal(t, n[2], n[7], "%q", reply)
+					case 15:
+						require.Equal(t, n[7], n[12], "%q", reply)
+					default:
+						t.Errorf("%q", reply)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// change is what one script or transaction of TestScriptsAndTransactionsAreSequential
+// did: its place in the order of all, what it took of each key, and what it saw left.
+type change struct {
+	place      int64
+	took, left [3]int64
+}
+
+// TestScriptsAndTransactionsAreSequential: many clients change three keys at once by
+// scripts and transactions, each of which also takes a number. Played in the order of the
+// numbers against a model of three sums, every one of them saw what it had to see.
+func TestScriptsAndTransactionsAreSequential(t *testing.T) {
+	const limit, keys = 1_000_000, 3
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		body := fmt.Sprintf("local n = redis.call('sw.allow', 'number', %[1]d, 60)[3] "+
+			"local a = redis.call('sw.allow', KEYS[1], %[1]d, 60, ARGV[4])[3] local b = redis.call('sw.allow', KEYS[2], %[1]d, 60, ARGV[5])[3] "+
+			"local c = redis.call('sw.allow', KEYS[3], %[1]d, 60, ARGV[6])[3] return {n, a, b, c}", limit)
+		modes := scriptModes(body)
+		var mu sync.Mutex
+		var changes []change
+		var all sync.WaitGroup
+		for i := range 10 {
+			c := f.dial()
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(7, uint64(i)))
+				for range 60 {
+					var one change
+					words := []string{"k0", "k1", "k2"}
+					tx := fmt.Sprintf("MULTI\r\nSW.ALLOW number %d 60\r\n", limit)
+					for k := range keys {
+						one.took[k] = r.Int64N(3)
+						words = append(words, fmt.Sprint(one.took[k]))
+						tx += fmt.Sprintf("SW.ALLOW k%d %d 60 %d\r\n", k, limit, one.took[k])
+					}
+					if mode := r.IntN(4); mode < 3 {
+						c.command(append([]string{"EVAL", modes[mode], "3", "k0", "k1", "k2"}, words...)...)
+					} else {
+						c.send(tx + "EXEC\r\n")
+					}
+					reply := c.reply()
+					for strings.HasPrefix(reply, "+") {
+						reply = c.reply()
+					}
+					n := numbers(t, reply)
+					if len(n) == 20 {
+						n = []int64{n[2], n[7], n[12], n[17]}
+					}
+					require.Len(t, n, 4, "%q", reply)
+					one.place = limit - n[0]
+					copy(one.left[:], n[1:])
+					mu.Lock()
+					changes = append(changes, one)
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		slices.SortFunc(changes, func(a, b change) int { return int(a.place - b.place) })
+		left := [keys]int64{limit, limit, limit}
+		for i, c := range changes {
+			require.EqualValues(t, i+1, c.place)
+			for k := range left {
+				left[k] -= c.took[k]
+			}
+			require.Equal(t, left, c.left, "change %d", i)
+		}
+	})
+}
+
+// TestBusyScript: a script that does not end keeps everybody waiting; after
+// busy-reply-threshold they are told so, and may kill it.
+func TestBusyScript(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		c, other, third := f.dial(), f.dial(), f.dial()
+		require.Equal(t, okReply, third.do("WATCH", "w"))
+		require.Equal(t, "-NOTBUSY No scripts in execution right now.\r\n", other.do("SCRIPT", "KILL"))
+		c.command("EVAL", "redis.pcall('get', 'k') "+endless, "0")
+		f.runsAlone()
+		other.command("PING")
+		f.clock.Advance(5 * time.Second)
+		require.Equal(t, busyReply, other.reply())
+		require.Equal(t, busyReply, other.do("SHUTDOWN"))
+		require.Equal(t, busyReply, other.do("GET", "k"))
+		require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.do("GET"))
+		dialogue(t, other, [2]string{"MULTI", okReply}, [2]string{"PING", busyReply},
+			[2]string{"EXEC", "-EXECABORT Transaction discarded because of: " + busyReply[1:]})
+		fresh := f.dial() // who comes now is told as well
+		require.Equal(t, busyReply, fresh.do("PING"))
+		third.send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
+		require.Equal(t, okReply, other.do("SCRIPT", "KILL"))
+		require.True(t, strings.HasPrefix(c.reply(), killedReply))
+		third.expect(okReply, "+PONG\r\n")
+		require.Equal(t, "+PONG\r\n", other.do("PING"))
+		require.Equal(t, "+PONG\r\n", c.do("PING"))
+		require.Equal(t, ":1\r\n", c.do("EVAL", "for i = 1, 3 do end return 1", "0"), "after a kill")
+	})
+}
+
+// runsAlone waits until a script has everything to itself.
+func (f *fixture) runsAlone() {
+	f.t.Helper()
+	eventually(f.t, "a script to run", func() bool { return f.clock.Timers() == 1 })
+}
+
+// TestUnkillable: what has written is not killed by a client, but by the end of the
+// server; then nothing of it is kept.
+func TestUnkillable(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		dir := t.TempDir()
+		flags := []string{"--dir", dir, "--appendonly", "yes"}
+		f := start(t, kind, flags...)
+		c, other, waiting := f.dial(), f.dial(), f.dial()
+		require.Equal(t, five(0, 5, 4, -1, 1), c.do("CL.THROTTLE", "before", "4", "1", "1"))
+		c.command("EVAL", "redis.call('cl.throttle', 'half', 4, 1, 1) "+endless, "0")
+		f.runsAlone()
+		waiting.command("PING")
+		f.clock.Advance(5 * time.Second)
+		require.Equal(t, busyReply, waiting.reply())
+		require.Equal(t, unkillable, other.do("SCRIPT", "KILL"))
+		other.command("SHUTDOWN", "NOSAVE")
+		other.expectEnd()
+		f.end()
+		f = start(t, kind, flags...)
+		require.Equal(t, ":1\r\n", f.dial().do("EXISTS", "before", "half"))
+	})
+}
+
+// TestStopWhileAScriptRuns: a server that is asked to stop waits for a script as long
+// as for any client, and then ends it; nothing of it is kept.
+func TestStopWhileAScriptRuns(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		for _, script := range []string{endless, "redis.call('cl.throttle', 'half', 4, 1, 1) " + endless} {
+			dir := t.TempDir()
+			flags := []string{"--dir", dir, "--save", "3600 1", "--shutdown-timeout", "1"}
+			f := start(t, kind, flags...)
+			c, waiting := f.dial(), f.dial()
+			require.Equal(t, five(0, 5, 4, -1, 1), c.do("CL.THROTTLE", "before", "4", "1", "1"))
+			require.Equal(t, okReply, c.do("SAVE"))
+			c.command("EVAL", script, "0")
+			f.runsAlone()
+			waiting.command("PING")
+			f.end()
+			f = start(t, kind, flags...)
+			require.Equal(t, ":1\r\n", f.dial().do("EXISTS", "before", "half"))
+			f.end()
+		}
+	})
+}
+
+// TestScriptOfAClientThatLeaves: it runs to its end, and does what it does.
+func TestScriptOfAClientThatLeaves(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		for _, leave := range []func(c *client){
+			func(c *client) { _ = c.Close() },
+			func(c *client) {
+				f.clock.Advance(5 * time.Second)
+				require.Equal(t, busyReply, f.dial().do("PING"))
+			},
+		} {
+			c, other := f.dial(), f.dial()
+			require.Equal(t, okReply, c.do("WATCH", "w"))
+			c.send("MULTI\r\n" + string(frame("EVAL", endless, "0")) + "CL.THROTTLE left 4 1 1000\r\nEXEC\r\n")
+			c.expect(okReply, queuedReply, queuedReply)
+			f.runsAlone()
+			leave(c)
+			f.clock.Advance(5 * time.Second)
+			require.Equal(t, okReply, other.do("SCRIPT", "KILL"))
+			require.Equal(t, ":1\r\n", other.do("EXISTS", "left"))
+			require.Equal(t, okReply, other.do("FLUSHALL"))
+		}
+	})
+}
+
+// TestScriptIsOneRecord: what a script does is kept as one record, whatever way it ran,
+// and comes back.
+func TestScriptIsOneRecord(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		flags := []string{"--dir", t.TempDir(), "--appendonly", "yes"}
+		f := start(t, kind, flags...)
+		c := f.dial()
+		for i, script := range scriptModes("redis.call('cl.throttle', KEYS[1], 4, 1, 1) redis.call('sw.allow', KEYS[2], 5, 60) return redis.call('expire', KEYS[1], 100)") {
+			c.send(evalFrame(script, fmt.Sprint("a", i), fmt.Sprint("b", i)))
+			c.expect(":1\r\n")
+			require.Equal(t, fmt.Sprint(i+1), c.info("rdb_changes_since_last_save"))
+		}
+		f.end()
+		f = start(t, kind, flags...)
+		require.Equal(t, ":6\r\n", f.dial().do("EXISTS", "a0", "b0", "a1", "b1", "a2", "b2"))
+		require.Equal(t, ":100\r\n", f.dial().do("TTL", "a2"))
+	})
+}
