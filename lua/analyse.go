@@ -1,0 +1,359 @@
+package lua
+
+import (
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// facts is what the text of a script proves.
+type facts struct {
+	straight bool
+	confined bool
+	calls    []Call
+}
+
+const (
+	// maxStraightNodes bounds the work of a straight script; each node of its
+	// syntax is evaluated at most once.
+	maxStraightNodes = 2000
+	// maxStraightParts is how many operands of ".." a straight script may have:
+	// each can double a string.
+	maxStraightParts = 24
+)
+
+// quickGlobals are the functions of small cost that a straight script may call.
+var quickGlobals = map[string]bool{
+	"tonumber": true, "tostring": true, "type": true, "error": true, "assert": true,
+}
+
+// quickMembers are those in tables. What allocates in proportion to a number
+// (string.rep), matches patterns, sorts or calls back is not among them.
+var quickMembers = map[string]map[string]bool{
+	"redis": {
+		"call": true, "pcall": true, "error_reply": true, "status_reply": true,
+		"setresp": true, "replicate_commands": true, "set_repl": true,
+	},
+	"math": {
+		"floor": true, "ceil": true, "max": true, "min": true, "abs": true, "fmod": true,
+	},
+	"string": {"len": true},
+}
+
+// analyser decides facts. It knows nothing of scopes: a name that is declared
+// twice, assigned to, or that hides a global it relies on makes it give up.
+type analyser struct {
+	facts    facts
+	nodes    int
+	parts    int
+	declared map[string]int
+	assigned map[string]bool
+	// keyLocals are the locals whose one value is KEYS[n].
+	keyLocals map[string]int
+	// calls in the order of the text, before it is known whether they count.
+	calls []*ast.FuncCallExpr
+	// confined, plain: no counter-example yet.
+	confined bool
+	plain    bool
+}
+
+// analyse returns what stmts prove, and whether KEYS and ARGV are only read at
+// constant places. It sees the chunk as it was written.
+func analyse(stmts []ast.Stmt) (facts, bool) {
+	a := &analyser{
+		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
+		confined: true, plain: true,
+	}
+	a.facts.straight = true
+	a.block(stmts)
+	if !a.facts.straight || a.hidesGlobals() {
+		return facts{}, false
+	}
+	a.decideCalls()
+	return a.facts, a.plain
+}
+
+func (a *analyser) giveUp() { a.facts.straight = false }
+
+// hidesGlobals says that a name the analysis relies on means something else
+// somewhere.
+func (a *analyser) hidesGlobals() bool {
+	for _, name := range []string{"redis", "KEYS", "ARGV", "math", "string", "_G"} {
+		if a.declared[name] > 0 || a.assigned[name] {
+			return true
+		}
+	}
+	for name := range quickGlobals {
+		if a.declared[name] > 0 || a.assigned[name] {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analyser) block(stmts []ast.Stmt) {
+	for _, s := range stmts {
+		if a.facts.straight {
+			a.statement(s)
+		}
+	}
+}
+
+func (a *analyser) statement(s ast.Stmt) {
+	a.count()
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		a.list(s.Rhs)
+		for _, target := range s.Lhs {
+			a.target(target)
+		}
+	case *ast.LocalAssignStmt:
+		a.list(s.Exprs)
+		for i, name := range s.Names {
+			a.declared[name]++
+			if len(s.Exprs) == len(s.Names) {
+				if n := keyIndex(s.Exprs[i]); n > 0 {
+					a.keyLocals[name] = n
+				}
+			}
+		}
+	case *ast.FuncCallStmt:
+		a.expression(s.Expr)
+	case *ast.DoBlockStmt:
+		a.block(s.Stmts)
+	case *ast.IfStmt:
+		a.expression(s.Condition)
+		a.block(s.Then)
+		a.block(s.Else)
+	case *ast.ReturnStmt:
+		a.list(s.Exprs)
+	default:
+		// Loops, functions, goto.
+		a.giveUp()
+	}
+}
+
+func (a *analyser) count() {
+	a.nodes++
+	if a.nodes > maxStraightNodes {
+		a.giveUp()
+	}
+}
+
+func (a *analyser) target(e ast.Expr) {
+	switch e := e.(type) {
+	case *ast.IdentExpr:
+		a.assigned[e.Value] = true
+	case *ast.AttrGetExpr:
+		// A table that a local names. KEYS could be one of these only if it had
+		// been taken as a value, which has ended plain and confined.
+		if name, ok := e.Object.(*ast.IdentExpr); ok && (name.Value == "KEYS" || name.Value == "ARGV") {
+			a.plain, a.confined = false, false
+		}
+		a.expression(e.Object)
+		a.expression(e.Key)
+	default:
+		a.giveUp()
+	}
+}
+
+func (a *analyser) list(exprs []ast.Expr) {
+	for _, e := range exprs {
+		a.expression(e)
+	}
+}
+
+func (a *analyser) expression(e ast.Expr) {
+	a.count()
+	if !a.facts.straight {
+		return
+	}
+	switch e := e.(type) {
+	case *ast.TrueExpr, *ast.FalseExpr, *ast.NilExpr, *ast.NumberExpr, *ast.StringExpr:
+	case *ast.IdentExpr:
+		a.name(e)
+	case *ast.AttrGetExpr:
+		a.get(e)
+	case *ast.TableExpr:
+		a.table(e)
+	case *ast.FuncCallExpr:
+		a.call(e)
+	case *ast.LogicalOpExpr:
+		a.list([]ast.Expr{e.Lhs, e.Rhs})
+	case *ast.RelationalOpExpr:
+		a.list([]ast.Expr{e.Lhs, e.Rhs})
+	case *ast.ArithmeticOpExpr:
+		a.list([]ast.Expr{e.Lhs, e.Rhs})
+	case *ast.StringConcatOpExpr:
+		a.parts += 2
+		if a.parts > 2*maxStraightParts {
+			a.giveUp()
+		}
+		a.list([]ast.Expr{e.Lhs, e.Rhs})
+	case *ast.UnaryMinusOpExpr:
+		a.expression(e.Expr)
+	case *ast.UnaryNotOpExpr:
+		a.expression(e.Expr)
+	case *ast.UnaryLenOpExpr:
+		if isName(e.Expr, "KEYS") || isName(e.Expr, "ARGV") {
+			return
+		}
+		a.expression(e.Expr)
+	default:
+		// Functions, "...".
+		a.giveUp()
+	}
+}
+
+// name sees a variable taken as a value.
+func (a *analyser) name(e *ast.IdentExpr) {
+	switch e.Value {
+	case "KEYS", "ARGV":
+		// Whoever has the table can change it.
+		a.plain, a.confined = false, false
+	case "redis", "_G", "math", "string", "table", "coroutine", "cjson", "struct", "bit", "cmsgpack":
+		// A library under another name could be called as anything.
+		a.giveUp()
+	}
+}
+
+func (a *analyser) get(e *ast.AttrGetExpr) {
+	if isName(e.Object, "KEYS") || isName(e.Object, "ARGV") {
+		if _, constant := e.Key.(*ast.NumberExpr); !constant {
+			a.expression(e.Key)
+		}
+		return
+	}
+	if name, ok := e.Object.(*ast.IdentExpr); ok && quickMembers[name.Value] != nil {
+		// A constant such as redis.LOG_NOTICE, or a function kept for later; the
+		// call of that is what is refused.
+		a.expression(e.Key)
+		return
+	}
+	a.expression(e.Object)
+	a.expression(e.Key)
+}
+
+func (a *analyser) table(e *ast.TableExpr) {
+	for _, field := range e.Fields {
+		if field.Key != nil {
+			a.expression(field.Key)
+		}
+		a.expression(field.Value)
+	}
+}
+
+func (a *analyser) call(e *ast.FuncCallExpr) {
+	if e.Receiver != nil || e.Func == nil {
+		a.giveUp()
+		return
+	}
+	switch f := e.Func.(type) {
+	case *ast.IdentExpr:
+		if f.Value == "unpack" {
+			a.unpack(e)
+			return
+		}
+		if !quickGlobals[f.Value] {
+			a.giveUp()
+		}
+	case *ast.AttrGetExpr:
+		table, ok1 := f.Object.(*ast.IdentExpr)
+		member, ok2 := f.Key.(*ast.StringExpr)
+		if !ok1 || !ok2 || !quickMembers[table.Value][member.Value] {
+			a.giveUp()
+			return
+		}
+		if table.Value == "redis" && (member.Value == "call" || member.Value == "pcall") {
+			a.calls = append(a.calls, e)
+		}
+	default:
+		a.giveUp()
+	}
+	a.list(e.Args)
+}
+
+// unpack lets unpack(KEYS) and unpack(ARGV) pass, whose cost is bounded, but
+// then what is called with the values is not known.
+func (a *analyser) unpack(e *ast.FuncCallExpr) {
+	if a.declared["unpack"] > 0 || a.assigned["unpack"] || len(e.Args) != 1 || !isName(e.Args[0], "KEYS") && !isName(e.Args[0], "ARGV") {
+		a.giveUp()
+		return
+	}
+	a.confined = false
+}
+
+// decideCalls looks at the calls once all declarations are known.
+func (a *analyser) decideCalls() {
+	if !a.confined {
+		return
+	}
+	calls := make([]Call, 0, len(a.calls))
+	for _, e := range a.calls {
+		if len(e.Args) == 0 {
+			continue // An error whenever it runs: it names no command.
+		}
+		call, ok := a.confinedCall(e)
+		if !ok {
+			return
+		}
+		calls = append(calls, call)
+	}
+	a.facts.confined, a.facts.calls = true, calls
+}
+
+func (a *analyser) confinedCall(e *ast.FuncCallExpr) (Call, bool) {
+	name, ok := e.Args[0].(*ast.StringExpr)
+	if !ok {
+		return Call{}, false
+	}
+	call := Call{Name: name.Value, Keys: make([]int, 0, len(e.Args)-1)}
+	for i, arg := range e.Args[1:] {
+		if f, ok := arg.(*ast.FuncCallExpr); ok && i == len(e.Args)-2 && !f.AdjustRet && !a.givesOne(f) {
+			return Call{}, false // Any number of arguments.
+		}
+		call.Keys = append(call.Keys, a.keyOf(arg))
+	}
+	return call, true
+}
+
+// givesOne says that a call has exactly one value, whatever it is called with.
+func (a *analyser) givesOne(e *ast.FuncCallExpr) bool {
+	if name, ok := e.Func.(*ast.IdentExpr); ok {
+		return name.Value == "tonumber" || name.Value == "tostring" || name.Value == "type"
+	}
+	if get, ok := e.Func.(*ast.AttrGetExpr); ok {
+		return isName(get.Object, "math") || isName(get.Object, "string")
+	}
+	return false
+}
+
+func (a *analyser) keyOf(e ast.Expr) int {
+	if n := keyIndex(e); n > 0 {
+		return n
+	}
+	if name, ok := e.(*ast.IdentExpr); ok && a.declared[name.Value] == 1 && !a.assigned[name.Value] {
+		return a.keyLocals[name.Value]
+	}
+	return 0
+}
+
+// keyIndex returns n for KEYS[n], else 0.
+func keyIndex(e ast.Expr) int {
+	get, ok := e.(*ast.AttrGetExpr)
+	if !ok || !isName(get.Object, "KEYS") {
+		return 0
+	}
+	numeral, ok := get.Key.(*ast.NumberExpr)
+	if !ok {
+		return 0
+	}
+	f, ok := parseNumber(numeral.Value)
+	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {
+		return 0
+	}
+	return int(f)
+}
+
+func isName(e ast.Expr, name string) bool {
+	ident, ok := e.(*ast.IdentExpr)
+	return ok && ident.Value == name
+}

@@ -1,0 +1,403 @@
+package lua
+
+import (
+	"math"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// openBase sets the functions that are globals themselves.
+func (r *Run) openBase() {
+	l := r.state
+	for name, f := range map[string]glua.LGFunction{
+		"assert": r.assert, "collectgarbage": collectGarbage, "error": r.raise, "gcinfo": gcInfo,
+		"getmetatable": r.getMetatable, "ipairs": r.ipairs, "load": r.loadFunction, "loadstring": r.loadString,
+		"next": r.next, "pairs": r.pairs, "pcall": r.pcall, "rawequal": rawEqual, "rawget": r.rawGet,
+		"rawset": r.rawSet, "select": selectValues, "setmetatable": r.setMetatable, "tonumber": luaToNumber,
+		"tostring": r.luaToString, "type": typeOf, "unpack": r.unpack, "xpcall": r.xpcall,
+		hiddenConcat: r.concat, hiddenNumber: forBound, hiddenLength: length,
+	} {
+		r.globals.RawSetString(name, l.NewFunction(f))
+	}
+	r.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
+}
+
+func (r *Run) assert(l *glua.LState) int {
+	l.CheckAny(1)
+	if l.ToBool(1) {
+		return l.GetTop()
+	}
+	message := "assertion failed!"
+	if l.GetTop() >= 2 && l.Get(2) != glua.LNil {
+		text, ok := toText(l.Get(2))
+		if !ok {
+			l.ArgError(2, "string expected, got "+l.Get(2).Type().String())
+		}
+		message = text
+	}
+	r.throw(l, glua.LString(message))
+	return 0
+}
+
+// collectGarbage does nothing: it would be a collection of the whole server.
+func collectGarbage(l *glua.LState) int {
+	switch option := l.OptString(1, "collect"); option {
+	case "collect", "stop", "restart", "count", "setpause", "setstepmul":
+		l.Push(boxed[1])
+	case "step":
+		l.Push(glua.LTrue)
+	default:
+		l.ArgError(1, "invalid option '"+option+"'")
+	}
+	return 1
+}
+
+func gcInfo(l *glua.LState) int {
+	l.Push(boxed[1])
+	l.Push(boxed[1])
+	return 2
+}
+
+func (r *Run) getMetatable(l *glua.LState) int {
+	switch v := l.CheckAny(1).(type) {
+	case *glua.LTable:
+		if _, ok := r.readonly[v]; ok {
+			l.Push(glua.LNil)
+			return 1
+		}
+		l.Push(publicMetatable(v.Metatable))
+	case glua.LString:
+		l.Push(r.stringMeta)
+	default:
+		l.Push(glua.LNil)
+	}
+	return 1
+}
+
+// publicMetatable respects __metatable.
+func publicMetatable(meta glua.LValue) glua.LValue {
+	if t, ok := meta.(*glua.LTable); ok {
+		if instead := t.RawGetString("__metatable"); instead != glua.LNil {
+			return instead
+		}
+	}
+	return meta
+}
+
+func (r *Run) setMetatable(l *glua.LState) int {
+	t := l.CheckTable(1)
+	meta := l.Get(2)
+	if l.GetTop() < 2 || meta.Type() != glua.LTNil && meta.Type() != glua.LTTable {
+		l.ArgError(2, "nil or table expected")
+	}
+	r.writable(l, t)
+	if old, ok := t.Metatable.(*glua.LTable); ok && old.RawGetString("__metatable") != glua.LNil {
+		l.RaiseError("cannot change a protected metatable")
+	}
+	t.Metatable = meta
+	l.SetTop(1)
+	return 1
+}
+
+func (r *Run) ipairs(l *glua.LState) int {
+	t := l.CheckTable(1)
+	l.Push(r.ipairsStep)
+	l.Push(t)
+	l.Push(boxed[1])
+	return 3
+}
+
+func (r *Run) ipairsNext(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	i := l.CheckNumber(2) + 1
+	v := t.RawGet(i)
+	if v == glua.LNil {
+		l.Push(glua.LNil)
+		return 1
+	}
+	l.Push(number(int64(i)))
+	l.Push(v)
+	return 2
+}
+
+func (r *Run) pairs(l *glua.LState) int {
+	t := l.CheckTable(1)
+	l.Push(r.nextFunction)
+	l.Push(t)
+	l.Push(glua.LNil)
+	return 3
+}
+
+func (r *Run) next(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	key := glua.LValue(glua.LNil)
+	if l.GetTop() >= 2 {
+		key = l.Get(2)
+	}
+	for {
+		k, v := t.Next(key)
+		if k == glua.LNil {
+			l.Push(glua.LNil)
+			return 1
+		}
+		if t != r.globals || !hidden(k) {
+			l.Push(k)
+			l.Push(v)
+			return 2
+		}
+		key = k
+	}
+}
+
+func rawEqual(l *glua.LState) int {
+	l.CheckAny(2)
+	l.Push(glua.LBool(l.RawEqual(l.Get(1), l.Get(2))))
+	return 1
+}
+
+func (r *Run) rawGet(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	l.CheckAny(2)
+	if key := l.Get(2); t == r.globals && hidden(key) {
+		l.Push(glua.LNil)
+	} else {
+		l.Push(t.RawGet(key))
+	}
+	return 1
+}
+
+func (r *Run) rawSet(l *glua.LState) int {
+	t := r.writable(l, l.CheckTable(1))
+	l.CheckAny(3)
+	key := l.Get(2)
+	if key == glua.LNil {
+		l.RaiseError("table index is nil")
+	}
+	if n, ok := key.(glua.LNumber); ok && math.IsNaN(float64(n)) {
+		l.RaiseError("table index is NaN")
+	}
+	t.RawSet(key, l.Get(3))
+	l.SetTop(1)
+	return 1
+}
+
+func selectValues(l *glua.LState) int {
+	count := l.GetTop() - 1
+	if s, ok := l.Get(1).(glua.LString); ok && len(s) > 0 && s[0] == '#' {
+		l.Push(number(int64(count)))
+		return 1
+	}
+	n := checkInt(l, 1)
+	switch {
+	case n < 0:
+		n += int64(count) + 1
+	case n > int64(count):
+		return 0
+	}
+	if n < 1 {
+		l.ArgError(1, "index out of range")
+	}
+	return count - int(n) + 1
+}
+
+// checkNumber is luaL_checknumber: strings that spell numbers pass.
+func checkNumber(l *glua.LState, i int) float64 {
+	if n, ok := l.Get(i).(glua.LNumber); ok {
+		return float64(n)
+	}
+	f, ok := toNumber(l.Get(i))
+	if !ok {
+		l.ArgError(i, "number expected, got "+typeName(l, i))
+	}
+	return f
+}
+
+func checkInt(l *glua.LState, i int) int64 { return truncate(checkNumber(l, i)) }
+
+func optInt(l *glua.LState, i int, otherwise int64) int64 {
+	if l.Get(i) == glua.LNil {
+		return otherwise
+	}
+	return checkInt(l, i)
+}
+
+// checkText is luaL_checklstring: numbers pass as they are spelled.
+func checkText(l *glua.LState, i int) string {
+	if s, ok := l.Get(i).(glua.LString); ok {
+		return string(s)
+	}
+	s, ok := toText(l.Get(i))
+	if !ok {
+		l.ArgError(i, "string expected, got "+typeName(l, i))
+	}
+	return s
+}
+
+func typeName(l *glua.LState, i int) string {
+	if i > l.GetTop() {
+		return "no value"
+	}
+	return nameOf(l.Get(i))
+}
+
+// nameOf is the type's name; a channel cannot occur.
+func nameOf(v glua.LValue) string { return v.Type().String() }
+
+func typeOf(l *glua.LState) int {
+	l.Push(glua.LString(nameOf(l.CheckAny(1))))
+	return 1
+}
+
+func luaToNumber(l *glua.LState) int {
+	base := optInt(l, 2, 10)
+	if base == 10 {
+		v := l.CheckAny(1)
+		if _, ok := v.(glua.LNumber); ok {
+			l.Push(v)
+			return 1
+		}
+		if f, ok := toNumber(v); ok {
+			l.Push(fromFloat(f))
+		} else {
+			l.Push(glua.LNil)
+		}
+		return 1
+	}
+	text := checkText(l, 1)
+	if base < 2 || base > 36 {
+		l.ArgError(2, "base out of range")
+	}
+	if f, ok := parseBase(text, int(base)); ok {
+		l.Push(glua.LNumber(f))
+	} else {
+		l.Push(glua.LNil)
+	}
+	return 1
+}
+
+// fromFloat boxes a number, without allocating if it is small and whole.
+func fromFloat(f float64) glua.LValue {
+	if n := int64(f); float64(n) == f && n >= -1 && n < 128 && (n != 0 || !math.Signbit(f)) {
+		return number(n)
+	}
+	return glua.LNumber(f)
+}
+
+func (r *Run) luaToString(l *glua.LState) int {
+	l.Push(r.text(l, l.CheckAny(1)))
+	return 1
+}
+
+// text is tostring.
+func (r *Run) text(l *glua.LState, v glua.LValue) glua.LValue {
+	switch v := v.(type) {
+	case glua.LString:
+		return v
+	case glua.LNumber:
+		return glua.LString(numberText(v))
+	case *glua.LTable:
+		if f := l.GetMetaField(v, "__tostring"); f != glua.LNil {
+			l.Push(f)
+			l.Push(v)
+			l.Call(1, 1)
+			result := l.Get(-1)
+			l.Pop(1)
+			return result
+		}
+	case *glua.LUserData:
+		// cjson.null is a null pointer.
+		return glua.LString("userdata: (nil)")
+	}
+	return glua.LString(v.String())
+}
+
+const maxUnpack = 8000
+
+func (r *Run) unpack(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	first := optInt(l, 2, 1)
+	last := optInt(l, 3, int64(lengthOf(t)))
+	if first > last {
+		return 0
+	}
+	count := last - first + 1
+	if count <= 0 || count >= maxUnpack {
+		l.RaiseError("too many results to unpack")
+	}
+	for i := range count {
+		l.Push(t.RawGet(glua.LNumber(first + i)))
+	}
+	return int(count)
+}
+
+// loadString compiles a text; what is wrong with it is returned, not raised.
+func (r *Run) loadString(l *glua.LState) int {
+	source := checkText(l, 1)
+	name := source
+	if l.Get(2) != glua.LNil {
+		name = checkText(l, 2)
+	}
+	return r.loadText(l, source, name)
+}
+
+// loadFunction is load: a function gives the text in pieces.
+func (r *Run) loadFunction(l *glua.LState) int {
+	reader := l.CheckFunction(1)
+	name := "=(load)"
+	if l.Get(2) != glua.LNil {
+		name = checkText(l, 2)
+	}
+	var source strings.Builder
+	for {
+		l.Push(reader)
+		l.Call(0, 1)
+		piece := l.Get(-1)
+		l.Pop(1)
+		if piece == glua.LNil {
+			break
+		}
+		text, ok := toText(piece)
+		if !ok {
+			l.RaiseError("reader function must return a string")
+		}
+		if text == "" {
+			break
+		}
+		r.guard.step(l, 1)
+		source.WriteString(text)
+		if source.Len() > MaxSource {
+			break
+		}
+	}
+	return r.loadText(l, source.String(), name)
+}
+
+func (r *Run) loadText(l *glua.LState, source, name string) int {
+	// Compiling takes about as long as 20 instructions for each byte.
+	r.guard.step(l, len(source))
+	proto, err := load([]byte(source), displayName(name))
+	if err != nil {
+		l.Push(glua.LNil)
+		l.Push(glua.LString(err.Error()))
+		return 2
+	}
+	l.Push(l.NewFunctionFromProto(proto))
+	return 1
+}
+
+// displayName is how Lua shows the name of a chunk: a text by its first line.
+func displayName(name string) string {
+	const room = 60 - len(`[string "..."]`) - 1
+	if strings.HasPrefix(name, "=") || strings.HasPrefix(name, "@") {
+		return name[1:min(len(name), 60)]
+	}
+	line, _, cut := strings.Cut(name, "\n")
+	if len(line) > room {
+		line, cut = line[:room], true
+	}
+	if cut {
+		return `[string "` + line + `..."]`
+	}
+	return `[string "` + line + `"]`
+}

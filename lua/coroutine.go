@@ -1,0 +1,147 @@
+package lua
+
+import (
+	glua "github.com/yuin/gopher-lua"
+)
+
+// coroutineRegistry is how many registers a coroutine starts with.
+const coroutineRegistry = 256
+
+func (r *Run) coroutineLibrary() map[string]glua.LGFunction {
+	return map[string]glua.LGFunction{
+		"create": r.create, "resume": r.resume, "running": running, "status": r.status,
+		"wrap": r.wrap, "yield": yield,
+	}
+}
+
+// spawn makes a coroutine under the same guard. The interpreter would wrap the
+// context into one that can be cancelled, which asks the guard nothing.
+func (r *Run) spawn(l *glua.LState) *glua.LState {
+	f := l.CheckFunction(1)
+	if f.IsG {
+		l.ArgError(1, "Lua function expected")
+	}
+	r.guard.coroutines++
+	if r.guard.coroutines > r.guard.limits.Coroutines {
+		l.RaiseError("too many coroutines, at most %d", r.guard.limits.Coroutines)
+	}
+	options := l.Options
+	l.Options.RegistrySize = coroutineRegistry
+	l.RemoveContext()
+	thread, _ := l.NewThread()
+	l.SetContext(&r.guard)
+	thread.SetContext(&r.guard)
+	l.Options = options
+	r.threads[thread] = f
+	// Its stacks are 30 KB of memory.
+	r.guard.step(l, checkEvery/8)
+	return thread
+}
+
+func (r *Run) create(l *glua.LState) int {
+	l.Push(r.spawn(l))
+	return 1
+}
+
+// proceed goes on with thread. What it yields or returns is pushed and counted;
+// what it fails with is returned.
+func (r *Run) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
+	if thread.Dead {
+		return 0, glua.LString("cannot resume dead coroutine")
+	}
+	if thread == l || thread.Parent != nil || thread == r.state {
+		return 0, glua.LString("cannot resume non-suspended coroutine")
+	}
+	args := make([]glua.LValue, 0, max(l.GetTop()-first+1, 0))
+	for i := first; i <= l.GetTop(); i++ {
+		args = append(args, l.Get(i))
+	}
+	state, err, values := l.Resume(thread, r.threads[thread], args...)
+	if state == glua.ResumeError {
+		thread.Dead = true
+		r.guard.stop(l)
+		r.inspect(err)
+		return 0, objectOf(err)
+	}
+	if len(values) == 1 && values[0] == glua.LNil {
+		// No value and nil are one to the interpreter.
+		values = values[:0]
+	}
+	for _, v := range values {
+		l.Push(v)
+	}
+	return len(values), nil
+}
+
+func (r *Run) resume(l *glua.LState) int {
+	thread := l.CheckThread(1)
+	n, failed := r.proceed(l, thread, 2)
+	if failed != nil {
+		l.Push(glua.LFalse)
+		l.Push(failed)
+		return 2
+	}
+	l.Insert(glua.LTrue, l.GetTop()-n+1)
+	return n + 1
+}
+
+func (r *Run) wrap(l *glua.LState) int {
+	thread := r.spawn(l)
+	l.Push(l.NewFunction(func(l *glua.LState) int {
+		n, failed := r.proceed(l, thread, 1)
+		if failed == nil {
+			return n
+		}
+		if text, ok := failed.(glua.LString); ok {
+			r.throw(l, text)
+		}
+		l.Error(failed, 0)
+		return 0
+	}))
+	return 1
+}
+
+func (r *Run) status(l *glua.LState) int {
+	thread := l.CheckThread(1)
+	status := "suspended"
+	switch {
+	case thread == l:
+		status = "running"
+	case thread.Dead:
+		status = "dead"
+	case thread.Parent != nil || thread == r.state:
+		status = "normal"
+	}
+	l.Push(glua.LString(status))
+	return 1
+}
+
+func running(l *glua.LState) int {
+	if l.G.MainThread == l || l.Parent == nil {
+		l.Push(glua.LNil)
+	} else {
+		l.Push(l)
+	}
+	return 1
+}
+
+// yield leaves the coroutine, unless a function of ours is on its stack, which
+// could not be returned to.
+func yield(l *glua.LState) int {
+	if l.Parent == nil {
+		l.RaiseError("attempt to yield across metamethod/C-call boundary")
+	}
+	for level := 1; ; level++ {
+		frame, ok := l.GetStack(level)
+		if !ok {
+			break
+		}
+		if _, err := l.GetInfo("l", frame, glua.LNil); err != nil {
+			break
+		}
+		if frame.CurrentLine == -1 {
+			l.RaiseError("attempt to yield across metamethod/C-call boundary")
+		}
+	}
+	return -1
+}

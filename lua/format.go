@@ -1,0 +1,277 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// spec is one conversion of string.format: %[flags][width][.precision]letter.
+type spec struct {
+	minus, plus, space, sharp, zero bool
+	width, precision                int // precision is -1 if there is none
+}
+
+// format is string.format with the conversions of C's printf that Lua 5.1 has.
+func (r *Run) format(l *glua.LState) int {
+	text := checkText(l, 1)
+	var b strings.Builder
+	arg := 1
+	for i := 0; i < len(text); {
+		c := text[i]
+		i++
+		if c != '%' {
+			b.WriteByte(c)
+			continue
+		}
+		if i < len(text) && text[i] == '%' {
+			b.WriteByte('%')
+			i++
+			continue
+		}
+		var s spec
+		i = s.read(l, text, i)
+		if i >= len(text) {
+			l.RaiseError("invalid option '%%' to 'format'")
+		}
+		arg++
+		if arg > l.GetTop() {
+			l.ArgError(arg, "no value")
+		}
+		convert(l, &b, s, text[i], arg)
+		i++
+		r.room(l, &b)
+	}
+	r.guard.announce(l, b.Len())
+	l.Push(glua.LString(b.String()))
+	return 1
+}
+
+// read parses what stands before the letter and returns the letter's place.
+func (s *spec) read(l *glua.LState, text string, i int) int {
+	start := i
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '-':
+			s.minus = true
+		case '+':
+			s.plus = true
+		case ' ':
+			s.space = true
+		case '#':
+			s.sharp = true
+		case '0':
+			s.zero = true
+		default:
+			if i-start > 5 {
+				l.RaiseError("invalid format (repeated flags)")
+			}
+			return s.sizes(l, text, i)
+		}
+	}
+	return i
+}
+
+func (s *spec) sizes(l *glua.LState, text string, i int) int {
+	s.precision = -1
+	s.width, i = twoDigits(text, i)
+	if i < len(text) && text[i] == '.' {
+		s.precision, i = twoDigits(text, i+1)
+	}
+	if i < len(text) && isDigit(text[i]) {
+		l.RaiseError("invalid format (width or precision too long)")
+	}
+	return i
+}
+
+func twoDigits(text string, i int) (int, int) {
+	n := 0
+	for end := i + 2; i < end && i < len(text) && isDigit(text[i]); i++ {
+		n = n*10 + int(text[i]-'0')
+	}
+	return n, i
+}
+
+func convert(l *glua.LState, b *strings.Builder, s spec, letter byte, arg int) {
+	switch letter {
+	case 'c':
+		b.WriteString(s.pad(string([]byte{byte(checkInt(l, arg))})))
+	case 'd', 'i':
+		n := checkInt(l, arg)
+		digits := strconv.FormatUint(magnitude(n), 10)
+		b.WriteString(s.integer(s.signOf(n < 0), "", digits))
+	case 'u', 'o', 'x', 'X':
+		b.WriteString(s.unsigned(letter, toUnsigned(checkNumber(l, arg))))
+	case 'e', 'E', 'f', 'g', 'G':
+		b.WriteString(s.float(letter, checkNumber(l, arg)))
+	case 'q':
+		quote(b, checkText(l, arg))
+	case 's':
+		text := checkText(l, arg)
+		if s.precision >= 0 && s.precision < len(text) {
+			text = text[:s.precision]
+		}
+		b.WriteString(s.pad(text))
+	default:
+		l.RaiseError("invalid option '%%%c' to 'format'", rune(letter))
+	}
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+// toUnsigned is the cast to unsigned long long that x86-64 compilers make.
+func toUnsigned(f float64) uint64 {
+	if f >= 9223372036854775808.0 {
+		if f >= 18446744073709551616.0 {
+			return 0
+		}
+		return uint64(f)
+	}
+	return uint64(truncate(f))
+}
+
+func (s spec) signOf(negative bool) string {
+	switch {
+	case negative:
+		return "-"
+	case s.plus:
+		return "+"
+	case s.space:
+		return " "
+	}
+	return ""
+}
+
+// integer puts sign, prefix and digits together.
+func (s spec) integer(sign, prefix, digits string) string {
+	if s.precision == 0 && digits == "0" {
+		digits = ""
+	}
+	if missing := s.precision - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	if s.zero && !s.minus && s.precision < 0 {
+		if missing := s.width - len(sign) - len(prefix) - len(digits); missing > 0 {
+			digits = strings.Repeat("0", missing) + digits
+		}
+	}
+	return s.pad(sign+prefix+digits)
+}
+
+func (s spec) unsigned(letter byte, n uint64) string {
+	switch letter {
+	case 'o':
+		digits := strconv.FormatUint(n, 8)
+		if s.sharp && digits[0] != '0' && s.precision <= len(digits) {
+			digits = "0" + digits
+		}
+		return s.integer("", "", digits)
+	case 'x', 'X':
+		prefix, digits := "", strconv.FormatUint(n, 16)
+		if s.sharp && n != 0 {
+			prefix = "0x"
+		}
+		if letter == 'X' {
+			prefix, digits = strings.ToUpper(prefix), strings.ToUpper(digits)
+		}
+		return s.integer("", prefix, digits)
+	}
+	return s.integer("", "", strconv.FormatUint(n, 10))
+}
+
+func (s spec) float(letter byte, f float64) string {
+	sign := s.signOf(math.Signbit(f))
+	upper := letter == 'E' || letter == 'G'
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		text := "inf"
+		if math.IsNaN(f) {
+			text = "nan"
+		}
+		if upper {
+			text = strings.ToUpper(text)
+		}
+		return s.pad(sign+text)
+	}
+	precision := s.precision
+	if precision < 0 {
+		precision = 6
+	}
+	f = math.Abs(f)
+	var digits string
+	switch letter | 0x20 {
+	case 'e':
+		digits = strconv.FormatFloat(f, 'e', precision, 64)
+	case 'f':
+		digits = strconv.FormatFloat(f, 'f', precision, 64)
+	default:
+		digits = s.general(f, max(precision, 1))
+	}
+	if s.sharp && !strings.Contains(digits, ".") {
+		mantissa, exponent, found := strings.Cut(digits, "e")
+		digits = mantissa + "."
+		if found {
+			digits += "e" + exponent
+		}
+	}
+	if upper {
+		digits = strings.ToUpper(digits)
+	}
+	if s.zero && !s.minus {
+		if missing := s.width - len(sign) - len(digits); missing > 0 {
+			digits = strings.Repeat("0", missing) + digits
+		}
+	}
+	return s.pad(sign+digits)
+}
+
+// general is %g: the shorter of %e and %f, without zeros at the end unless sharp.
+func (s spec) general(f float64, precision int) string {
+	if !s.sharp {
+		return strconv.FormatFloat(f, 'g', precision, 64)
+	}
+	scientific := strconv.FormatFloat(f, 'e', precision-1, 64)
+	_, text, _ := strings.Cut(scientific, "e")
+	exponent, _ := strconv.Atoi(text)
+	if exponent < -4 || exponent >= precision {
+		return scientific
+	}
+	return strconv.FormatFloat(f, 'f', precision-1-exponent, 64)
+}
+
+// pad fills up to the width with spaces.
+func (s spec) pad(text string) string {
+	missing := s.width - len(text)
+	if missing <= 0 {
+		return text
+	}
+	if s.minus {
+		return text + strings.Repeat(" ", missing)
+	}
+	return strings.Repeat(" ", missing) + text
+}
+
+// quote is %q: a string that Lua reads back.
+func quote(b *strings.Builder, s string) {
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\', '\n':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case '\r':
+			b.WriteString("\\r")
+		case 0:
+			b.WriteString("\\000")
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+}

@@ -1,0 +1,130 @@
+package lua
+
+import (
+	"math"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+const pi = math.Pi
+
+var infinity = math.Inf(1)
+
+func (r *Run) mathLibrary() map[string]glua.LGFunction {
+	functions := map[string]glua.LGFunction{
+		"atan2": mathBinary(math.Atan2), "fmod": mathBinary(math.Mod), "mod": mathBinary(math.Mod), "pow": mathBinary(math.Pow),
+		"frexp": frexp, "ldexp": ldexp, "max": extreme(func(a, b float64) bool { return a > b }),
+		"min": extreme(func(a, b float64) bool { return a < b }), "modf": modf,
+		"random": r.mathRandom, "randomseed": r.randomSeed,
+	}
+	for name, f := range map[string]func(float64) float64{
+		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil,
+		"cos": math.Cos, "cosh": math.Cosh, "deg": func(x float64) float64 { return x / (pi / 180) },
+		"exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": math.Log10,
+		"rad": func(x float64) float64 { return x * (pi / 180) }, "sin": math.Sin, "sinh": math.Sinh,
+		"sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
+	} {
+		functions[name] = mathUnary(f)
+	}
+	return functions
+}
+
+func mathUnary(f func(float64) float64) glua.LGFunction {
+	return func(l *glua.LState) int {
+		l.Push(fromFloat(f(checkNumber(l, 1))))
+		return 1
+	}
+}
+
+func mathBinary(f func(a, b float64) float64) glua.LGFunction {
+	return func(l *glua.LState) int {
+		l.Push(fromFloat(f(checkNumber(l, 1), checkNumber(l, 2))))
+		return 1
+	}
+}
+
+func extreme(better func(a, b float64) bool) glua.LGFunction {
+	return func(l *glua.LState) int {
+		best := checkNumber(l, 1)
+		for i := 2; i <= l.GetTop(); i++ {
+			if f := checkNumber(l, i); better(f, best) {
+				best = f
+			}
+		}
+		l.Push(fromFloat(best))
+		return 1
+	}
+}
+
+func frexp(l *glua.LState) int {
+	fraction, exponent := math.Frexp(checkNumber(l, 1))
+	l.Push(glua.LNumber(fraction))
+	l.Push(number(int64(exponent)))
+	return 2
+}
+
+func ldexp(l *glua.LState) int {
+	exponent := min(max(checkInt(l, 2), -1<<20), 1<<20)
+	l.Push(fromFloat(math.Ldexp(checkNumber(l, 1), int(exponent))))
+	return 1
+}
+
+func modf(l *glua.LState) int {
+	f := checkNumber(l, 1)
+	whole, fraction := math.Modf(f)
+	if math.IsInf(f, 0) {
+		fraction = 0
+	}
+	l.Push(fromFloat(whole))
+	l.Push(fromFloat(fraction))
+	return 2
+}
+
+// random is drand48's generator, as Redis uses it for math.random: X' = aX + c
+// modulo 2^48. Every run starts from seed 0, so that a script is a function of
+// its arguments and of what its commands answer.
+type random struct{ x uint64 }
+
+const (
+	randomA   = 0x5DEECE66D
+	randomC   = 0xB
+	randomLow = 0x330E
+	randomMax = 1<<31 - 1
+)
+
+func (r *random) seed(n int32) { r.x = uint64(uint32(n))<<16 | randomLow }
+
+func (r *random) next() int32 {
+	r.x = (r.x*randomA + randomC) & (1<<48 - 1)
+	return int32(r.x >> 17)
+}
+
+func (r *Run) randomSeed(l *glua.LState) int {
+	r.random.seed(int32(checkInt(l, 1)))
+	return 0
+}
+
+func (r *Run) mathRandom(l *glua.LState) int {
+	// A C int modulo its maximum, so that the fraction is below 1.
+	fraction := float64(r.random.next()%randomMax) / randomMax
+	low, high := int64(1), int64(0)
+	switch l.GetTop() {
+	case 0:
+		l.Push(glua.LNumber(fraction))
+		return 1
+	case 1:
+		high = checkInt(l, 1)
+		if high < 1 {
+			l.ArgError(1, "interval is empty")
+		}
+	case 2:
+		low, high = checkInt(l, 1), checkInt(l, 2)
+		if low > high {
+			l.ArgError(2, "interval is empty")
+		}
+	default:
+		l.RaiseError("wrong number of arguments")
+	}
+	l.Push(fromFloat(math.Floor(fraction*float64(high-low+1)) + float64(low)))
+	return 1
+}

@@ -1,0 +1,161 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// appendNumber spells a number as Lua 5.1 does, with "%.14g" of C.
+func appendNumber(b []byte, f float64) []byte {
+	if i := int64(f); float64(i) == f && i > -100_000_000_000_000 && i < 100_000_000_000_000 && (i != 0 || !math.Signbit(f)) {
+		return strconv.AppendInt(b, i, 10)
+	}
+	return appendG(b, f, 14)
+}
+
+// appendG is "%.<digits>g" of C.
+func appendG(b []byte, f float64, digits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		if math.Signbit(f) {
+			return append(b, "-nan"...)
+		}
+		return append(b, "nan"...)
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	}
+	return strconv.AppendFloat(b, f, 'g', digits, 64)
+}
+
+func numberText(n glua.LNumber) string {
+	var scratch [32]byte
+	return string(appendNumber(scratch[:0], float64(n)))
+}
+
+// isSpace is C's isspace.
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// parseNumber reads a number as Lua 5.1 does: strtod of C, hexadecimal integers,
+// and white space around it.
+func parseNumber(s string) (float64, bool) {
+	for len(s) > 0 && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for len(s) > 0 && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	if s == "" || strings.IndexByte(s, '_') >= 0 {
+		return 0, false
+	}
+	digits, negative := s, false
+	if s[0] == '-' || s[0] == '+' {
+		digits, negative = s[1:], s[0] == '-'
+	}
+	if digits == "" || digits[0] == '-' || digits[0] == '+' {
+		return 0, false
+	}
+	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') {
+		return parseHex(digits[2:], negative)
+	}
+	if name := strings.ToLower(digits); name == "nan" || strings.HasPrefix(name, "nan(") && strings.HasSuffix(name, ")") {
+		// strtod keeps the sign, and prints it.
+		return math.Copysign(math.NaN(), sign(negative)), true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !math.IsInf(f, 0) && f != 0 {
+		return 0, false
+	}
+	return f, err == nil || isRange(err)
+}
+
+func sign(negative bool) float64 {
+	if negative {
+		return -1
+	}
+	return 1
+}
+
+func isRange(err error) bool {
+	e, ok := err.(*strconv.NumError) //nolint:errorlint // strconv returns this very type
+	return ok && e.Err == strconv.ErrRange
+}
+
+// parseHex reads what follows 0x: strtod of glibc takes fractions and binary
+// exponents too.
+func parseHex(s string, negative bool) (float64, bool) {
+	text := "0x" + s
+	if !strings.ContainsAny(s, "pP") {
+		text += "p0"
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && !isRange(err) {
+		return 0, false
+	}
+	if negative {
+		f = -f
+	}
+	return f, true
+}
+
+// parseBase reads an integer in another base than 10, as strtoul does: it wraps
+// nothing, but saturates, and a minus sign negates modulo 2^64.
+func parseBase(s string, base int) (float64, bool) {
+	s = strings.TrimFunc(s, func(r rune) bool { return r < 128 && isSpace(byte(r)) })
+	negative := false
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		negative = s[0] == '-'
+		s = s[1:]
+	}
+	if base == 16 && len(s) > 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X') {
+		s = s[2:]
+	}
+	if s == "" || strings.IndexByte(s, '_') >= 0 || s[0] == '+' || s[0] == '-' {
+		return 0, false
+	}
+	u, err := strconv.ParseUint(s, base, 64)
+	if err != nil && !isRange(err) {
+		return 0, false
+	}
+	if negative && err == nil {
+		u = -u
+	}
+	return float64(u), true
+}
+
+// toNumber is lua_tonumber: a number, or a string that spells one.
+func toNumber(v glua.LValue) (float64, bool) {
+	switch v := v.(type) {
+	case glua.LNumber:
+		return float64(v), true
+	case glua.LString:
+		return parseNumber(string(v))
+	default:
+		return 0, false
+	}
+}
+
+// toText is lua_tostring: a string, or a number spelled.
+func toText(v glua.LValue) (string, bool) {
+	switch v := v.(type) {
+	case glua.LString:
+		return string(v), true
+	case glua.LNumber:
+		return numberText(v), true
+	default:
+		return "", false
+	}
+}
+
+// truncate is a C cast of a double to a 64-bit integer: towards zero, and the
+// lowest integer for what has none.
+func truncate(f float64) int64 {
+	if !(f > -9223372036854775808.0 && f < 9223372036854775808.0) {
+		return math.MinInt64
+	}
+	return int64(f)
+}

@@ -1,0 +1,233 @@
+package lua
+
+import (
+	"errors"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// start readies a matcher that pays from the script's budget.
+func (r *Run) start(subject, pattern string) *matcher {
+	return &matcher{subject: subject, pattern: pattern, steps: r.guard.patterns, poll: r.guard.killed.Load}
+}
+
+// try matches at one place. It raises what is wrong with the pattern.
+func (r *Run) try(l *glua.LState, m *matcher, s, p int) int {
+	m.level, m.depth = 0, 0
+	end := m.at(s, p)
+	r.guard.patterns = m.steps
+	if m.err != nil {
+		r.guard.stop(l)
+		if errors.Is(m.err, errPatternBudget) {
+			// The budget stays spent, so that catching it does not help.
+			r.guard.patterns = -1
+		}
+		l.RaiseError("%s", m.err.Error())
+	}
+	return end
+}
+
+// capturedAt pushes capture i of a match; without captures the first is all of it.
+func (r *Run) capturedAt(l *glua.LState, m *matcher, i, start, end int) glua.LValue {
+	if i >= m.level {
+		if i != 0 {
+			l.RaiseError("%s", errPatternIndex.Error())
+		}
+		return glua.LString(m.subject[start:end])
+	}
+	c := m.captures[i]
+	switch c.length {
+	case capturePosition:
+		return number(int64(c.start) + 1)
+	case captureOpen:
+		l.RaiseError("%s", errPatternOpen.Error())
+	}
+	return glua.LString(m.subject[c.start : c.start+c.length])
+}
+
+// pushCaptures pushes all, or the whole match if there are none and whole is set.
+func (r *Run) pushCaptures(l *glua.LState, m *matcher, start, end int, whole bool) int {
+	n := m.level
+	if n == 0 && whole {
+		n = 1
+	}
+	for i := range n {
+		l.Push(r.capturedAt(l, m, i, start, end))
+	}
+	return n
+}
+
+func (r *Run) find(l *glua.LState) int  { return r.search(l, true) }
+func (r *Run) match(l *glua.LState) int { return r.search(l, false) }
+
+func (r *Run) search(l *glua.LState, find bool) int {
+	subject, pattern := checkText(l, 1), checkText(l, 2)
+	begin := int(relative(optInt(l, 3, 1), len(subject))) - 1
+	begin = min(max(begin, 0), len(subject))
+	if find && (l.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
+		r.guard.step(l, (len(subject)-begin)/64)
+		at := strings.Index(subject[begin:], pattern)
+		if at < 0 {
+			l.Push(glua.LNil)
+			return 1
+		}
+		l.Push(number(int64(begin + at + 1)))
+		l.Push(number(int64(begin + at + len(pattern))))
+		return 2
+	}
+	m := r.start(subject, pattern)
+	p := 0
+	anchored := strings.HasPrefix(pattern, "^")
+	if anchored {
+		p = 1
+	}
+	for s := begin; s <= len(subject); s++ {
+		if end := r.try(l, m, s, p); end >= 0 {
+			if find {
+				l.Push(number(int64(s) + 1))
+				l.Push(number(int64(end)))
+				return 2 + r.pushCaptures(l, m, s, end, false)
+			}
+			return r.pushCaptures(l, m, s, end, true)
+		}
+		if anchored {
+			break
+		}
+	}
+	l.Push(glua.LNil)
+	return 1
+}
+
+// relative counts a negative place from the end, as luaL's posrelat.
+func relative(at int64, length int) int64 {
+	if at < 0 {
+		at += int64(length) + 1
+		if at < 0 {
+			return 0
+		}
+	}
+	return at
+}
+
+func (r *Run) gmatch(l *glua.LState) int {
+	subject, pattern := checkText(l, 1), checkText(l, 2)
+	next := 0
+	l.Push(l.NewFunction(func(l *glua.LState) int {
+		m := r.start(subject, pattern)
+		for s := next; s <= len(subject); s++ {
+			end := r.try(l, m, s, 0)
+			if end < 0 {
+				continue
+			}
+			next = end
+			if end == s {
+				next++
+			}
+			return r.pushCaptures(l, m, s, end, true)
+		}
+		next = len(subject) + 1
+		return 0
+	}))
+	return 1
+}
+
+func (r *Run) gsub(l *glua.LState) int {
+	subject, pattern := checkText(l, 1), checkText(l, 2)
+	replacement := l.Get(3)
+	switch replacement.Type() {
+	case glua.LTNumber, glua.LTString, glua.LTFunction, glua.LTTable:
+	default:
+		l.ArgError(3, "string/function/table expected")
+	}
+	most := optInt(l, 4, int64(len(subject))+1)
+	m := r.start(subject, pattern)
+	p := 0
+	anchored := strings.HasPrefix(pattern, "^")
+	if anchored {
+		p = 1
+	}
+	var b strings.Builder
+	s, count := 0, int64(0)
+	for count < most {
+		end := r.try(l, m, s, p)
+		if end >= 0 {
+			count++
+			r.replace(l, m, s, end, replacement, &b)
+		}
+		switch {
+		case end > s:
+			s = end
+		case s < len(subject):
+			b.WriteByte(subject[s])
+			s++
+		default:
+			s++
+		}
+		r.room(l, &b)
+		if s > len(subject) || anchored {
+			break
+		}
+	}
+	if s < len(subject) {
+		b.WriteString(subject[s:])
+	}
+	r.guard.announce(l, b.Len())
+	l.Push(glua.LString(b.String()))
+	l.Push(number(count))
+	return 2
+}
+
+// replace appends what stands for one match.
+func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LValue, b *strings.Builder) {
+	var value glua.LValue
+	switch with := with.(type) {
+	case *glua.LFunction:
+		// The function may match too: it pays from the same budget.
+		l.Push(with)
+		n := r.pushCaptures(l, m, start, end, true)
+		l.Call(n, 1)
+		value = l.Get(-1)
+		l.Pop(1)
+		m.steps = r.guard.patterns
+	case *glua.LTable:
+		value = l.GetTable(with, r.capturedAt(l, m, 0, start, end))
+	default:
+		text, _ := toText(with)
+		r.template(l, m, start, end, text, b)
+		return
+	}
+	if glua.LVIsFalse(value) {
+		b.WriteString(m.subject[start:end])
+		return
+	}
+	text, ok := toText(value)
+	if !ok {
+		l.RaiseError("invalid replacement value (a %s)", nameOf(value))
+	}
+	b.WriteString(text)
+}
+
+// template appends a replacement with its %0 to %9.
+func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, b *strings.Builder) {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		switch {
+		case i >= len(text):
+			// Lua 5.1 appends the NUL behind its string.
+			b.WriteByte(0)
+		case !isDigit(text[i]):
+			b.WriteByte(text[i])
+		case text[i] == '0':
+			b.WriteString(m.subject[start:end])
+		default:
+			captured, _ := toText(r.capturedAt(l, m, int(text[i]-'1'), start, end))
+			b.WriteString(captured)
+		}
+		r.room(l, b)
+	}
+}

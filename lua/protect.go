@@ -1,0 +1,207 @@
+package lua
+
+import (
+	"fmt"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// mark is one protected call that runs.
+type mark struct {
+	// last is the highest captured variable when it began.
+	last *glua.Upvalue
+	// handler is what a script gave to xpcall, or nil.
+	handler *glua.LFunction
+	// top is whether it is the script itself.
+	top  bool
+	done bool
+}
+
+// failure is an error that nobody caught, and where it was raised.
+type failure struct {
+	value  glua.LValue
+	source string
+	line   int
+}
+
+// protect calls the function below nargs arguments on the stack. Panics end here.
+func (r *Run) protect(l *glua.LState, nargs, nret int, m mark) (err error) {
+	m.last = highestUpvalue(l)
+	r.marks = append(r.marks, m)
+	depth := len(r.marks)
+	previous := *errorFunc(l)
+	defer func() {
+		if p := recover(); p != nil {
+			// Out of registers, so that PCall could not call its handler either.
+			r.overflow(fmt.Sprint(p))
+			err = fmt.Errorf("%v", p)
+		}
+		*errorFunc(l) = previous
+		if err != nil && !r.marks[depth-1].done {
+			closeUpvaluesAfter(l, m.last)
+		}
+		r.marks = r.marks[:depth-1]
+	}()
+	err = l.PCall(nargs, nret, r.onError)
+	if err != nil {
+		r.inspect(err)
+	}
+	return err
+}
+
+// inspect looks for errors after which a state is not trusted again.
+func (r *Run) inspect(err error) {
+	failed, ok := err.(*glua.ApiError) //nolint:errorlint // PCall returns this very type
+	if !ok {
+		return
+	}
+	text, _ := failed.Object.(glua.LString)
+	switch {
+	case failed.Type == glua.ApiErrorPanic:
+		r.overflow(string(text))
+	case strings.Contains(string(text), "stack overflow"), strings.Contains(string(text), "registry overflow"):
+		r.dirty = true
+	}
+}
+
+// overflow ends the script: what a panic left behind is not to be run on.
+func (r *Run) overflow(text string) {
+	r.dirty = true
+	if strings.Contains(text, "registry overflow") {
+		text = "stack overflow"
+	}
+	r.guard.killWith(text)
+}
+
+// caught is called where an error was raised, before the stack is unwound.
+func (r *Run) caught(l *glua.LState) int {
+	m := &r.marks[len(r.marks)-1]
+	value := l.Get(1)
+	switch {
+	case m.top:
+		r.failed(l, value)
+	case m.handler != nil && !r.guard.killed.Load():
+		l.Push(m.handler)
+		l.Push(value)
+		l.Call(1, 1)
+		value = l.Get(-1)
+	}
+	closeUpvaluesAfter(l, m.last)
+	m.done = true
+	l.Push(value)
+	return 1
+}
+
+// failed notes the error and its place: the function that raised it, or its
+// caller if that is one of ours.
+func (r *Run) failed(l *glua.LState, value glua.LValue) {
+	r.failure = failure{value: value}
+	for level := 1; level <= 2; level++ {
+		frame, ok := l.GetStack(level)
+		if !ok {
+			return
+		}
+		if _, err := l.GetInfo("Sl", frame, glua.LNil); err != nil {
+			return
+		}
+		if frame.What != "G" && frame.What != "C" && frame.CurrentLine > 0 {
+			r.failure.source, r.failure.line = frame.Source, frame.CurrentLine
+			return
+		}
+	}
+}
+
+// pcall is Redis' own: of an error that is a table with an err it returns that.
+func (r *Run) pcall(l *glua.LState) int {
+	l.CheckAny(1)
+	if !callable(l, l.Get(1)) {
+		l.Push(glua.LFalse)
+		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
+		return 2
+	}
+	if err := r.protect(l, l.GetTop()-1, glua.MultRet, mark{}); err != nil {
+		return r.pushFailure(l, err)
+	}
+	l.Insert(glua.LTrue, 1)
+	return l.GetTop()
+}
+
+// xpcall calls without arguments, as in Lua 5.1.
+func (r *Run) xpcall(l *glua.LState) int {
+	l.CheckAny(2)
+	handler, ok := l.Get(2).(*glua.LFunction)
+	if !ok || !callable(l, l.Get(1)) {
+		l.Push(glua.LFalse)
+		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
+		return 2
+	}
+	top := l.GetTop()
+	l.Push(l.Get(1))
+	if err := r.protect(l, 0, glua.MultRet, mark{handler: handler}); err != nil {
+		l.Push(glua.LFalse)
+		l.Push(objectOf(err))
+		r.guard.stop(l)
+		return 2
+	}
+	l.Insert(glua.LTrue, top+1)
+	return l.GetTop() - top
+}
+
+func callable(l *glua.LState, v glua.LValue) bool {
+	if v.Type() == glua.LTFunction {
+		return true
+	}
+	return l.GetMetaField(v, "__call").Type() == glua.LTFunction
+}
+
+func objectOf(err error) glua.LValue {
+	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
+		return failed.Object
+	}
+	return glua.LString(err.Error())
+}
+
+func (r *Run) pushFailure(l *glua.LState, err error) int {
+	r.guard.stop(l)
+	value := objectOf(err)
+	if table, ok := value.(*glua.LTable); ok {
+		if text := table.RawGetString("err"); text.Type() == glua.LTString || text.Type() == glua.LTNumber {
+			value = text
+		}
+	}
+	l.Push(glua.LFalse)
+	l.Push(value)
+	return 2
+}
+
+// raise is the function error.
+func (r *Run) raise(l *glua.LState) int {
+	level := l.OptInt(2, 1)
+	value := l.Get(1)
+	if text, ok := toText(value); ok && level > 0 {
+		r.guard.announce(l, len(text))
+		value = glua.LString(where(l, level) + text)
+	}
+	if text, ok := value.(glua.LString); ok {
+		r.throw(l, text)
+		return 0
+	}
+	l.Error(value, 0)
+	return 0
+}
+
+// throw raises a string as it is: not every string is a format.
+func (r *Run) throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
+
+// where is the place of a function on the stack, as it stands before messages.
+func where(l *glua.LState, level int) string {
+	frame, ok := l.GetStack(level)
+	if !ok {
+		return ""
+	}
+	if _, err := l.GetInfo("Sl", frame, glua.LNil); err != nil || frame.CurrentLine <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d: ", frame.Source, frame.CurrentLine)
+}

@@ -1,0 +1,201 @@
+package lua
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// maxDepth is how deep replies may nest, on both ways.
+const maxDepth = 128
+
+// reader turns a reply in RESP into a value of Lua, as Redis 7 does.
+type reader struct {
+	run   *Run
+	state *glua.LState
+	rest  []byte
+}
+
+// line returns b up to its line end.
+func line(b []byte) []byte {
+	if i := bytes.IndexByte(b, '\r'); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+func (in *reader) line() []byte {
+	text := line(in.rest)
+	in.rest = in.rest[min(len(text)+2, len(in.rest)):]
+	return text
+}
+
+// integer reads a decimal number to the end of a line.
+func (in *reader) integer() (int64, bool) {
+	text := in.line()
+	negative := len(text) > 0 && text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	if len(text) == 0 || len(text) > 19 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range text {
+		if !isDigit(c) {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	if negative {
+		return -int64(n), true
+	}
+	return int64(n), true
+}
+
+func (in *reader) bulk(n int64) (glua.LValue, bool) {
+	if n > int64(len(in.rest))-2 {
+		return nil, false
+	}
+	// A copy: the reply is gone with the next call.
+	s := glua.LString(in.rest[:n])
+	in.rest = in.rest[n+2:]
+	return s, true
+}
+
+// value reads one reply; not ok means that the bytes are none.
+func (in *reader) value(depth int) (glua.LValue, bool) {
+	if len(in.rest) < 3 || depth > maxDepth {
+		return nil, false
+	}
+	kind := in.rest[0]
+	in.rest = in.rest[1:]
+	switch kind {
+	case ':':
+		n, ok := in.integer()
+		return number(n), ok
+	case '$', '*', '%', '~', '>', '=':
+		n, ok := in.integer()
+		if !ok || n < -1 || n > int64(len(in.rest)) {
+			return nil, false
+		}
+		return in.sized(kind, n, depth)
+	case '+':
+		return in.tagged("ok", glua.LString(in.line())), true
+	case '-':
+		return errorTable(in.state, errorText(string(in.line()))), true
+	case '_':
+		in.line()
+		return glua.LNil, true
+	case '#':
+		return glua.LBool(string(in.line()) == "t"), true
+	case ',':
+		f, ok := double(string(in.line()))
+		return in.tagged("double", glua.LNumber(f)), ok
+	case '(':
+		return in.tagged("big_number", glua.LString(in.line())), true
+	}
+	return nil, false
+}
+
+// sized reads what is announced by a count.
+func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
+	if n < 0 {
+		return glua.LFalse, true
+	}
+	switch kind {
+	case '$':
+		return in.bulk(n)
+	case '=':
+		return in.verbatim(n)
+	case '%':
+		return in.mapping(n, depth)
+	case '~':
+		return in.set(n, depth)
+	}
+	in.run.guard.step(in.state, int(n)/4)
+	t := in.state.CreateTable(int(n), 0)
+	for i := range n {
+		v, ok := in.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		if i < arrayMax-1 {
+			t.RawSetInt(int(i)+1, v)
+		} else {
+			t.RawSet(glua.LNumber(i+1), v)
+		}
+	}
+	return t, true
+}
+
+func (in *reader) verbatim(n int64) (glua.LValue, bool) {
+	if n < 4 {
+		return nil, false
+	}
+	text, ok := in.bulk(n)
+	if !ok {
+		return nil, false
+	}
+	s := string(text.(glua.LString))
+	t := in.state.CreateTable(0, 2)
+	t.RawSetString("format", glua.LString(s[:3]))
+	t.RawSetString("string", glua.LString(s[4:]))
+	return in.tagged("verbatim_string", t), true
+}
+
+func (in *reader) mapping(n int64, depth int) (glua.LValue, bool) {
+	t := in.state.CreateTable(0, int(min(n, 1024)))
+	for range n {
+		k, ok1 := in.value(depth + 1)
+		v, ok2 := in.value(depth + 1)
+		if !ok1 || !ok2 {
+			return nil, false
+		}
+		in.put(t, k, v)
+	}
+	return in.tagged("map", t), true
+}
+
+func (in *reader) set(n int64, depth int) (glua.LValue, bool) {
+	t := in.state.CreateTable(0, int(min(n, 1024)))
+	for range n {
+		k, ok := in.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		in.put(t, k, glua.LTrue)
+	}
+	return in.tagged("set", t), true
+}
+
+// put sets what can be set: nil and NaN are no keys.
+func (in *reader) put(t *glua.LTable, k, v glua.LValue) {
+	if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) || k == glua.LNil {
+		return
+	}
+	in.run.guard.step(in.state, 1)
+	t.RawSet(k, v)
+}
+
+func (in *reader) tagged(name string, v glua.LValue) glua.LValue {
+	t := in.state.CreateTable(0, 1)
+	t.RawSetString(name, v)
+	return t
+}
+
+func double(text string) (float64, bool) {
+	switch strings.ToLower(text) {
+	case "inf":
+		return infinity, true
+	case "-inf":
+		return -infinity, true
+	case "nan", "-nan":
+		return math.NaN(), true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil
+}

@@ -1,0 +1,233 @@
+package lua
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// redisVersion is the version whose scripting this is.
+const redisVersion = "7.0.15"
+
+var redisConstants = map[string]int{
+	"LOG_DEBUG": 0, "LOG_VERBOSE": 1, "LOG_NOTICE": 2, "LOG_WARNING": 3,
+	"REPL_NONE": 0, "REPL_AOF": 1, "REPL_REPLICA": 2, "REPL_SLAVE": 2, "REPL_ALL": 3,
+	"REDIS_VERSION_NUM": 0x07000f,
+}
+
+const (
+	errNoCommand    = "ERR Please specify at least one argument for this redis lib call"
+	errArgumentType = "ERR Lua redis lib command arguments must be strings or integers"
+	errAllowed      = "ERR Invalid command passed to redis.acl_check_cmd()"
+)
+
+func (r *Run) redisLibrary() map[string]glua.LGFunction {
+	nothing := func(*glua.LState) int { return 0 }
+	return map[string]glua.LGFunction{
+		"call":               func(l *glua.LState) int { return r.command(l, true) },
+		"pcall":              func(l *glua.LState) int { return r.command(l, false) },
+		"error_reply":        r.errorReply,
+		"status_reply":       r.statusReply,
+		"sha1hex":            r.sha1hex,
+		"log":                r.log,
+		"setresp":            r.setresp,
+		"set_repl":           r.setRepl,
+		"replicate_commands": func(l *glua.LState) int { l.Push(glua.LTrue); return 1 },
+		"breakpoint":         func(l *glua.LState) int { l.Push(glua.LFalse); return 1 },
+		"debug":              nothing,
+		"acl_check_cmd":      r.aclCheck,
+	}
+}
+
+// callBuffers hold the arguments of a redis.call, used again for the next.
+type callBuffers struct {
+	args    [][]byte
+	numbers []byte
+}
+
+func (c *callBuffers) forget() {
+	clear(c.args)
+	c.args = c.args[:0]
+	if cap(c.numbers) > 1<<16 || cap(c.args) > 1<<12 {
+		*c = callBuffers{}
+	}
+}
+
+// commandArguments gathers the arguments of l as bytes. ok is false if one is neither
+// text nor a number.
+func (r *Run) commandArguments(l *glua.LState) ([][]byte, bool) {
+	c := &r.call
+	c.args, c.numbers = c.args[:0], c.numbers[:0]
+	for i := 1; i <= l.GetTop(); i++ {
+		switch v := l.Get(i).(type) {
+		case glua.LString:
+			c.args = append(c.args, bytesOf(string(v)))
+		case glua.LNumber:
+			start := len(c.numbers)
+			c.numbers = appendArgument(c.numbers, float64(v))
+			c.args = append(c.args, c.numbers[start:len(c.numbers):len(c.numbers)])
+		default:
+			return nil, false
+		}
+	}
+	return c.args, true
+}
+
+// appendArgument is "%.17g".
+func appendArgument(b []byte, f float64) []byte {
+	if i := int64(f); float64(i) == f && i != 0 && i > -1e17 && i < 1e17 {
+		return strconv.AppendInt(b, i, 10)
+	}
+	return appendG(b, f, 17)
+}
+
+// command is redis.call and redis.pcall.
+func (r *Run) command(l *glua.LState, raise bool) int {
+	if l.GetTop() == 0 {
+		return r.refuse(l, errNoCommand, raise)
+	}
+	args, ok := r.commandArguments(l)
+	if !ok {
+		return r.refuse(l, errArgumentType, raise)
+	}
+	r.guard.stop(l)
+	reply := r.host.Call(args, r.proto)
+	if len(reply) > 0 && reply[0] == '-' {
+		return r.refuse(l, errorText(string(line(reply[1:]))), raise)
+	}
+	in := reader{run: r, state: l, rest: reply}
+	value, ok := in.value(0)
+	if !ok {
+		return r.refuse(l, "ERR malformed reply of a command", raise)
+	}
+	l.Push(value)
+	return 1
+}
+
+// refuse returns or raises an error as a table.
+func (r *Run) refuse(l *glua.LState, text string, raise bool) int {
+	t := errorTable(l, text)
+	if raise {
+		l.Error(t, 0)
+		return 0
+	}
+	l.Push(t)
+	return 1
+}
+
+func errorTable(l *glua.LState, text string) *glua.LTable {
+	t := l.CreateTable(0, 2)
+	t.RawSetString("err", glua.LString(text))
+	return t
+}
+
+// errorText makes sure that an error begins with a code, as Redis does.
+func errorText(text string) string {
+	text = strings.TrimRight(text, "\r\n")
+	if !strings.Contains(text, " ") {
+		return "ERR " + text
+	}
+	return text
+}
+
+// errorReply gives a text that comes with no code the code ERR.
+func (r *Run) errorReply(l *glua.LState) int {
+	text, ok := l.Get(1).(glua.LString)
+	if !ok || l.GetTop() != 1 {
+		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
+		return 1
+	}
+	l.Push(errorTable(l, errorText(strings.TrimPrefix(string(text), "-"))))
+	return 1
+}
+
+func (r *Run) statusReply(l *glua.LState) int {
+	text, ok := l.Get(1).(glua.LString)
+	if !ok || l.GetTop() != 1 {
+		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
+		return 1
+	}
+	t := l.CreateTable(0, 1)
+	t.RawSetString("ok", text)
+	l.Push(t)
+	return 1
+}
+
+func (r *Run) sha1hex(l *glua.LState) int {
+	if l.GetTop() != 1 {
+		return r.refuse(l, "ERR wrong number of arguments", true)
+	}
+	text, _ := toText(l.Get(1))
+	r.guard.step(l, len(text)/32)
+	sum := sha1.Sum(bytesOf(text))
+	l.Push(glua.LString(hex.EncodeToString(sum[:])))
+	return 1
+}
+
+func (r *Run) log(l *glua.LState) int {
+	if l.GetTop() < 2 {
+		return r.refuse(l, "ERR redis.log() requires two arguments or more.", true)
+	}
+	level, ok := toNumber(l.Get(1))
+	if !ok {
+		return r.refuse(l, "ERR First argument must be a number (log level).", true)
+	}
+	if level < 0 || level > 3 {
+		return r.refuse(l, "ERR Invalid debug level.", true)
+	}
+	var words []string
+	for i := 2; i <= l.GetTop(); i++ {
+		if text, ok := toText(l.Get(i)); ok {
+			words = append(words, text)
+		}
+	}
+	message := strings.Join(words, " ")
+	// Redis cuts a line of its log here.
+	r.host.Log(int(level), bytesOf(message[:min(len(message), 1024)]))
+	return 0
+}
+
+func (r *Run) setresp(l *glua.LState) int {
+	if l.GetTop() != 1 {
+		return r.refuse(l, "ERR redis.setresp() requires one argument.", true)
+	}
+	proto, _ := toNumber(l.Get(1))
+	if proto != 2 && proto != 3 {
+		return r.refuse(l, "ERR RESP version must be 2 or 3.", true)
+	}
+	r.proto = int(proto)
+	return 0
+}
+
+// setRepl checks its argument; what is kept here are effects, all of them.
+func (r *Run) setRepl(l *glua.LState) int {
+	if l.GetTop() != 1 {
+		return r.refuse(l, "ERR redis.set_repl() requires one argument.", true)
+	}
+	if flags, _ := toNumber(l.Get(1)); int64(flags)&^3 != 0 {
+		return r.refuse(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.", true)
+	}
+	return 0
+}
+
+func (r *Run) aclCheck(l *glua.LState) int {
+	if l.GetTop() == 0 {
+		return r.refuse(l, errNoCommand, true)
+	}
+	args, ok := r.commandArguments(l)
+	if !ok {
+		return r.refuse(l, "ERR redis.acl_check_cmd() require all arguments to be strings or integers", true)
+	}
+	known, allowed := true, true
+	if host, ok := r.host.(Allower); ok {
+		known, allowed = host.Allowed(args)
+	}
+	if !known {
+		return r.refuse(l, errAllowed, true)
+	}
+	l.Push(glua.LBool(allowed))
+	return 1
+}

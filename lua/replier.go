@@ -1,0 +1,174 @@
+package lua
+
+import (
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// maxReply bounds the reply of a script in bytes. Tables that hold each other
+// have no end, or one that is 2^100 elements away.
+const maxReply = 64 << 20
+
+// replier writes what a script returned, as Redis 7 does. proto is what the
+// script speaks; the writer has the client's.
+type replier struct {
+	run    *Run
+	w      *resp.Writer
+	start  int
+	proto  int
+	failed string
+}
+
+func (out *replier) value(v glua.LValue, depth int) {
+	if out.failed != "" {
+		return
+	}
+	if out.run.guard.killed.Load() {
+		out.failed = out.run.guard.why()
+		return
+	}
+	switch v := v.(type) {
+	case glua.LString:
+		out.text(string(v))
+	case glua.LNumber:
+		out.w.Int(truncate(float64(v)))
+	case glua.LBool:
+		out.bool(bool(v))
+	case *glua.LTable:
+		out.table(v, depth)
+	default:
+		out.w.Null()
+	}
+}
+
+func (out *replier) text(s string) {
+	if !out.room(len(s)) {
+		return
+	}
+	out.w.BulkString(s)
+}
+
+// room checks that n more bytes may be written.
+func (out *replier) room(n int) bool {
+	if len(out.w.Buf)-out.start+n > maxReply {
+		out.failed = "reply of the script is too large"
+	}
+	return out.failed == ""
+}
+
+func (out *replier) bool(b bool) {
+	switch {
+	case out.proto == 3:
+		out.w.Bool(b)
+	case b:
+		out.w.Int(1)
+	default:
+		out.w.Null()
+	}
+}
+
+// get is a field as the script would see it, without metamethods.
+func get(t *glua.LTable, name string) glua.LValue { return t.RawGetString(name) }
+
+func (out *replier) table(t *glua.LTable, depth int) {
+	if depth >= maxDepth {
+		out.w.Error("ERR reached lua stack limit")
+		return
+	}
+	t = out.run.original(t)
+	if text, ok := toText(get(t, "err")); ok {
+		if out.room(len(text)) {
+			out.w.Error(resp.Error(text))
+		}
+		return
+	}
+	if text, ok := get(t, "ok").(glua.LString); ok {
+		if out.room(len(text)) {
+			out.w.Status(strings.TrimRight(string(text), "\r\n"))
+		}
+		return
+	}
+	if f, ok := get(t, "double").(glua.LNumber); ok {
+		out.w.Double(float64(f))
+		return
+	}
+	if m, ok := get(t, "map").(*glua.LTable); ok {
+		out.mapping(m, depth)
+		return
+	}
+	if s, ok := get(t, "set").(*glua.LTable); ok {
+		out.set(s, depth)
+		return
+	}
+	if text, ok := get(t, "big_number").(glua.LString); ok {
+		out.bigNumber(string(text))
+		return
+	}
+	if v, ok := get(t, "verbatim_string").(*glua.LTable); ok {
+		format, ok1 := get(v, "format").(glua.LString)
+		text, ok2 := get(v, "string").(glua.LString)
+		if ok1 && ok2 {
+			if out.room(len(text)) {
+				out.w.Verbatim(string(format), string(text))
+			}
+			return
+		}
+	}
+	out.array(t, depth)
+}
+
+// array writes the elements up to the first that is nil.
+func (out *replier) array(t *glua.LTable, depth int) {
+	n := 0
+	for t.RawGet(glua.LNumber(n+1)) != glua.LNil {
+		n++
+	}
+	out.w.Array(n)
+	for i := 1; i <= n && out.room(0); i++ {
+		out.value(t.RawGet(glua.LNumber(i)), depth+1)
+	}
+}
+
+func count(t *glua.LTable) int {
+	n := 0
+	t.ForEach(func(_, _ glua.LValue) { n++ })
+	return n
+}
+
+func (out *replier) mapping(t *glua.LTable, depth int) {
+	t = out.run.original(t)
+	out.w.Map(count(t))
+	for k, v := t.Next(glua.LNil); k != glua.LNil && out.room(0); k, v = t.Next(k) {
+		out.value(k, depth+1)
+		out.value(v, depth+1)
+	}
+}
+
+func (out *replier) set(t *glua.LTable, depth int) {
+	t = out.run.original(t)
+	out.w.Set(count(t))
+	for k, _ := t.Next(glua.LNil); k != glua.LNil && out.room(0); k, _ = t.Next(k) {
+		out.value(k, depth+1)
+	}
+}
+
+// bigNumber writes digits of any number, which are a string on RESP2.
+func (out *replier) bigNumber(digits string) {
+	digits = strings.Map(func(c rune) rune {
+		if c == '\r' || c == '\n' {
+			return ' '
+		}
+		return c
+	}, digits)
+	if !out.room(len(digits)) {
+		return
+	}
+	if out.w.Proto != 3 {
+		out.w.BulkString(digits)
+		return
+	}
+	out.w.Raw([]byte("(" + digits + "\r\n"))
+}

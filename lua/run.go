@@ -1,0 +1,207 @@
+package lua
+
+import (
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Run is a state that executes one script at a time. Only Kill may be called by
+// another goroutine than its owner's.
+type Run struct {
+	guard guard
+	state *glua.LState
+	// dirty says that the state is not to be used again.
+	dirty bool
+	// running catches a panic that went through execute.
+	running bool
+
+	// Of the state.
+	onError  *glua.LFunction
+	globals  *glua.LTable
+	// stringMeta is what getmetatable shows of the strings' metatable.
+	stringMeta   *glua.LTable
+	ipairsStep   *glua.LFunction
+	nextFunction *glua.LFunction
+	nullValue    *glua.LUserData
+	readonly map[*glua.LTable]*glua.LTable
+	keys     *glua.LTable
+	argv     *glua.LTable
+	filled   [2]int
+	// last is the script whose main function main is.
+	last *Script
+	main *glua.LFunction
+
+	// Of one execution.
+	host    Host
+	proto   int
+	marks   []mark
+	failure failure
+	threads map[*glua.LState]*glua.LFunction
+	random  random
+	json    jsonSettings
+	call    callBuffers
+}
+
+const (
+	callStackSize   = 200
+	registrySize    = 1024
+	registryMaxSize = 1 << 16
+	registryStep    = 4096
+	// arrayMax is the highest index that a table keeps in its array part: setting
+	// it in an empty table fills the array up, 1 MiB.
+	arrayMax = 1 << 16
+)
+
+// The interpreter has this for all states. It is set before there is one.
+var _ = func() bool {
+	glua.MaxArrayIndex = arrayMax
+	return true
+}()
+
+func newRun(limits Limits) *Run {
+	r := &Run{
+		guard: newGuard(limits),
+		state: glua.NewState(glua.Options{
+			CallStackSize: callStackSize, RegistrySize: registrySize,
+			RegistryMaxSize: registryMaxSize, RegistryGrowStep: registryStep,
+			SkipOpenLibs: true,
+		}),
+		readonly: map[*glua.LTable]*glua.LTable{},
+		threads:  map[*glua.LState]*glua.LFunction{},
+	}
+	r.onError = r.state.NewFunction(r.caught)
+	r.open()
+	r.state.SetContext(&r.guard)
+	return r
+}
+
+func (r *Run) reusable() bool {
+	return !r.dirty && !r.running && !r.guard.killed.Load()
+}
+
+func (r *Run) close() {
+	r.state.Close()
+}
+
+func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
+	r.begin(s, keys, args, host)
+	l := r.state
+	l.Push(r.main)
+	start := len(w.Buf)
+	if err := r.protect(l, 0, 1, mark{top: true}); err != nil {
+		r.writeFailure(s, err, w)
+	} else {
+		r.writeResult(l.Get(-1), s, w, start)
+	}
+	r.end(s)
+}
+
+// writeResult writes what the script returned. A value that is too large, or a
+// kill meanwhile, becomes an error in its place.
+func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
+	out := replier{run: r, w: w, start: start, proto: r.proto}
+	out.value(value, 0)
+	if out.failed != "" {
+		w.Buf = w.Buf[:start]
+		w.Error(resp.Error("ERR " + out.failed + " script: " + s.sha))
+	}
+}
+
+// begin readies everything that a script can see.
+func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
+	r.running = true
+	r.host, r.proto = host, 2
+	r.guard.begin()
+	r.random.seed(0)
+	r.failure = failure{}
+	if r.last != s {
+		r.last, r.main = s, r.state.NewFunctionFromProto(s.chunk.proto)
+	}
+	if !s.chunk.plainKeys {
+		// A script that can get hold of a table may leave anything in it.
+		r.keys, r.argv = nil, nil
+	}
+	r.keys = r.arguments("KEYS", 0, r.keys, keys)
+	r.argv = r.arguments("ARGV", 1, r.argv, args)
+}
+
+// arguments fills the table of a global. Its strings are the caller's bytes: no
+// value outlives the run, and the caller keeps them until then.
+func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]byte) *glua.LTable {
+	if table == nil {
+		table = r.state.CreateTable(len(values), 0)
+		r.globals.RawSetString(name, table)
+		r.filled[which] = 0
+	}
+	for i, b := range values {
+		table.RawSetInt(i+1, glua.LString(view(b)))
+	}
+	for i := len(values); i < r.filled[which]; i++ {
+		table.RawSetInt(i+1, glua.LNil)
+	}
+	r.filled[which] = len(values)
+	return table
+}
+
+// end forgets the execution. What a script may have changed is made anew, now or
+// at the next begin.
+func (r *Run) end(s *Script) {
+	r.state.SetTop(0)
+	r.host = nil
+	r.failure = failure{}
+	r.json = jsonSettings{}
+	r.call.forget()
+	if len(r.threads) > 0 {
+		clear(r.threads)
+	}
+	if !s.chunk.plainKeys {
+		r.keys, r.argv = nil, nil
+	}
+	r.running = false
+}
+
+// writeFailure writes an error that nobody caught, with its place.
+func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
+	f := r.failure
+	if f.value == nil {
+		f.value = objectOf(err)
+	}
+	text := r.failureText(f.value)
+	if r.guard.killed.Load() {
+		text = "ERR " + r.guard.why()
+	}
+	var b strings.Builder
+	b.WriteString(text)
+	b.WriteString(" script: ")
+	b.WriteString(s.sha)
+	source := f.source
+	if source == "" {
+		// The stack was full: there was no room to ask where.
+		source, f.line = chunkName, 1
+	}
+	if source == chunkName {
+		source = "@" + chunkName
+	}
+	b.WriteString(", on " + source + ":" + strconv.Itoa(f.line) + ".")
+	w.Error(resp.Error(b.String()))
+}
+
+func (r *Run) failureText(value glua.LValue) string {
+	table, ok := value.(*glua.LTable)
+	if !ok {
+		text, ok := toText(value)
+		if !ok {
+			text = value.String()
+		}
+		return "ERR " + text
+	}
+	if text, ok := toText(table.RawGetString("err")); ok && text != "" {
+		return text
+	}
+	// Redis 7.0 does not survive this.
+	return "ERR unknown error"
+}

@@ -1,0 +1,238 @@
+package lua
+
+import (
+	"math"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// openString makes the library and the metatable of all strings. Arithmetic on
+// strings goes through that too: the interpreter would read "010" as eight.
+func (r *Run) openString() {
+	l := r.state
+	library := r.table(map[string]glua.LGFunction{
+		"byte": r.stringByte, "char": r.stringChar, "dump": stringDump, "find": r.find, "format": r.format,
+		"gfind": r.gmatch, "gmatch": r.gmatch, "gsub": r.gsub, "len": stringLen, "lower": r.lower,
+		"match": r.match, "rep": r.rep, "reverse": r.reverse, "sub": stringSub, "upper": r.upper,
+	})
+	view := r.protected(library)
+	r.globals.RawSetString("string", view)
+	meta := r.table(map[string]glua.LGFunction{
+		"__add": arithmetic(func(a, b float64) float64 { return a + b }),
+		"__sub": arithmetic(func(a, b float64) float64 { return a - b }),
+		"__mul": arithmetic(func(a, b float64) float64 { return a * b }),
+		"__div": arithmetic(func(a, b float64) float64 { return a / b }),
+		"__mod": arithmetic(func(a, b float64) float64 { return a - math.Floor(a/b)*b }),
+		"__pow": arithmetic(math.Pow),
+		"__unm": arithmetic(func(a, _ float64) float64 { return -a }),
+	})
+	meta.RawSetString("__index", library)
+	l.SetMetatable(glua.LString(""), meta)
+	shown := l.CreateTable(0, 1)
+	shown.RawSetString("__index", view)
+	r.stringMeta = r.protected(shown)
+}
+
+// arithmetic is an operator of which one side is a string at least. The other
+// may have a metamethod of its own, which the interpreter has not found if the
+// string stood first.
+func arithmetic(f func(a, b float64) float64) glua.LGFunction {
+	return func(l *glua.LState) int {
+		a, ok1 := toNumber(l.Get(1))
+		b, ok2 := toNumber(l.Get(2))
+		if !ok1 || !ok2 {
+			wrong := l.Get(2)
+			if !ok1 && l.Get(1).Type() == glua.LTString || ok2 {
+				wrong = l.Get(1)
+			}
+			l.RaiseError("attempt to perform arithmetic on a %s value", nameOf(wrong))
+		}
+		l.Push(fromFloat(f(a, b)))
+		return 1
+	}
+}
+
+// forBound makes a number of a bound of a loop; what is none the loop refuses.
+func forBound(l *glua.LState) int {
+	v := l.Get(1)
+	if text, ok := v.(glua.LString); ok {
+		if f, ok := parseNumber(string(text)); ok {
+			v = glua.LNumber(f)
+		}
+	}
+	l.Push(v)
+	return 1
+}
+
+// concat joins the operands of a chain of "..", from the right as Lua does where
+// metamethods are involved.
+func (r *Run) concat(l *glua.LState) int {
+	n := l.GetTop()
+	total := 0
+	var scratch [32]byte
+	for i := 1; i <= n; i++ {
+		switch v := l.Get(i).(type) {
+		case glua.LString:
+			total += len(v)
+		case glua.LNumber:
+			total += len(appendNumber(scratch[:0], float64(v)))
+		default:
+			return r.concatPairs(l, n)
+		}
+	}
+	r.guard.announce(l, total)
+	out := make([]byte, 0, total)
+	for i := 1; i <= n; i++ {
+		switch v := l.Get(i).(type) {
+		case glua.LString:
+			out = append(out, v...)
+		case glua.LNumber:
+			out = appendNumber(out, float64(v))
+		}
+	}
+	l.Push(glua.LString(view(out)))
+	return 1
+}
+
+func (r *Run) concatPairs(l *glua.LState, n int) int {
+	right := l.Get(n)
+	for i := n - 1; i >= 1; i-- {
+		left := l.Get(i)
+		a, ok1 := toText(left)
+		b, ok2 := toText(right)
+		if ok1 && ok2 {
+			r.guard.announce(l, len(a)+len(b))
+			right = glua.LString(a + b)
+			continue
+		}
+		f := l.GetMetaField(left, "__concat")
+		if f == glua.LNil {
+			f = l.GetMetaField(right, "__concat")
+		}
+		if f == glua.LNil {
+			wrong := right
+			if !ok1 {
+				wrong = left
+			}
+			l.RaiseError("attempt to concatenate a %s value", nameOf(wrong))
+		}
+		l.Push(f)
+		l.Push(left)
+		l.Push(right)
+		l.Call(2, 1)
+		right = l.Get(-1)
+		l.Pop(1)
+	}
+	l.Push(right)
+	return 1
+}
+
+func stringDump(l *glua.LState) int {
+	l.CheckFunction(1)
+	l.RaiseError("unable to dump given function")
+	return 0
+}
+
+func stringLen(l *glua.LState) int {
+	l.Push(number(int64(len(checkText(l, 1)))))
+	return 1
+}
+
+// span turns the two places of sub and byte into a range of s.
+func span(l *glua.LState, s string, first, last int64) (int, int) {
+	from := relative(first, len(s))
+	to := relative(last, len(s))
+	from = max(from, 1)
+	to = min(to, int64(len(s)))
+	if from > to {
+		return 0, 0
+	}
+	return int(from) - 1, int(to)
+}
+
+func stringSub(l *glua.LState) int {
+	s := checkText(l, 1)
+	from, to := span(l, s, checkInt(l, 2), optInt(l, 3, -1))
+	l.Push(glua.LString(s[from:to]))
+	return 1
+}
+
+func (r *Run) stringByte(l *glua.LState) int {
+	s := checkText(l, 1)
+	first := optInt(l, 2, 1)
+	from, to := span(l, s, first, optInt(l, 3, relative(first, len(s))))
+	if to-from >= maxUnpack {
+		l.RaiseError("string slice too long")
+	}
+	for i := from; i < to; i++ {
+		l.Push(number(int64(s[i])))
+	}
+	return to - from
+}
+
+func (r *Run) stringChar(l *glua.LState) int {
+	b := make([]byte, l.GetTop())
+	for i := range b {
+		c := checkInt(l, i+1)
+		if c < 0 || c > 255 {
+			l.ArgError(i+1, "invalid value")
+		}
+		b[i] = byte(c)
+	}
+	l.Push(glua.LString(b))
+	return 1
+}
+
+// mapped announces a string as long as the first argument, and returns that.
+func (r *Run) mapped(l *glua.LState) string {
+	s := checkText(l, 1)
+	r.guard.announce(l, len(s))
+	r.guard.step(l, len(s)/64)
+	return s
+}
+
+func (r *Run) lower(l *glua.LState) int {
+	return changeCase(l, r.mapped(l), 'A', 'Z')
+}
+
+func (r *Run) upper(l *glua.LState) int {
+	return changeCase(l, r.mapped(l), 'a', 'z')
+}
+
+// changeCase swaps the case of the ASCII letters in a range.
+func changeCase(l *glua.LState, s string, from, to byte) int {
+	b := []byte(s)
+	for i, c := range b {
+		if from <= c && c <= to {
+			b[i] = c ^ 0x20
+		}
+	}
+	l.Push(glua.LString(view(b)))
+	return 1
+}
+
+func (r *Run) reverse(l *glua.LState) int {
+	s := r.mapped(l)
+	b := make([]byte, len(s))
+	for i := range b {
+		b[i] = s[len(s)-1-i]
+	}
+	l.Push(glua.LString(view(b)))
+	return 1
+}
+
+func (r *Run) rep(l *glua.LState) int {
+	s := checkText(l, 1)
+	n := checkInt(l, 2)
+	if n <= 0 || s == "" {
+		l.Push(glua.LString(""))
+		return 1
+	}
+	if n > int64(r.guard.limits.Strings) {
+		n = int64(r.guard.limits.Strings) + 1
+	}
+	r.guard.announce(l, int(min(n*int64(len(s)), math.MaxInt32)))
+	l.Push(glua.LString(strings.Repeat(s, int(n))))
+	return 1
+}

@@ -1,0 +1,295 @@
+package lua
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// structLibrary packs numbers and strings into bytes by a format, with the sizes
+// of C on x86-64.
+func (r *Run) structLibrary() map[string]glua.LGFunction {
+	return map[string]glua.LGFunction{"pack": r.structPack, "unpack": r.structUnpack, "size": structSize}
+}
+
+const (
+	maxIntegerSize = 32
+	maxAlignment   = 8
+)
+
+// layout walks over a format.
+type layout struct {
+	l      *glua.LState
+	format string
+	at     int
+	big    bool
+	align  int
+	// total is how many bytes came before.
+	total int
+}
+
+// item is one letter of a format with its size, and the padding before it.
+type item struct {
+	letter    byte
+	size, pad int
+}
+
+func newLayout(l *glua.LState) *layout { return &layout{l: l, format: checkText(l, 1), align: 1} }
+
+// digits reads a number in the format.
+func (f *layout) digits(otherwise int) int {
+	if f.at >= len(f.format) || !isDigit(f.format[f.at]) {
+		return otherwise
+	}
+	n := 0
+	for f.at < len(f.format) && isDigit(f.format[f.at]) {
+		if n > math.MaxInt32/10-10 {
+			f.l.RaiseError("integral size overflow")
+		}
+		n = n*10 + int(f.format[f.at]-'0')
+		f.at++
+	}
+	return n
+}
+
+// next returns the next letter that stands for bytes.
+func (f *layout) next() (item, bool) {
+	for f.at < len(f.format) {
+		letter := f.format[f.at]
+		f.at++
+		switch letter {
+		case ' ':
+		case '>':
+			f.big = true
+		case '<':
+			f.big = false
+		case '!':
+			f.align = f.digits(maxAlignment)
+			if f.align == 0 || f.align&(f.align-1) != 0 {
+				f.l.RaiseError("alignment is not a power of 2")
+			}
+		default:
+			it := item{letter: letter, size: f.size(letter)}
+			if it.size > 0 && letter != 'c' {
+				to := min(it.size, f.align)
+				it.pad = (to - f.total&(to-1)) & (to - 1)
+			}
+			return it, true
+		}
+	}
+	return item{}, false
+}
+
+func (f *layout) size(letter byte) int {
+	switch letter {
+	case 'b', 'B', 'x':
+		return 1
+	case 'h', 'H':
+		return 2
+	case 'f':
+		return 4
+	case 'l', 'L', 'T', 'd':
+		return 8
+	case 'c':
+		return f.digits(1)
+	case 's':
+		return 0
+	case 'i', 'I':
+		n := f.digits(4)
+		if n < 1 || n > maxIntegerSize {
+			f.l.RaiseError("integral size %d is larger than limit of %d", n, maxIntegerSize)
+		}
+		return n
+	}
+	f.l.RaiseError("invalid format option '%c'", rune(letter))
+	return 0
+}
+
+func (r *Run) structPack(l *glua.LState) int {
+	f := newLayout(l)
+	var b strings.Builder
+	arg := 1
+	for {
+		f.total = b.Len()
+		it, ok := f.next()
+		if !ok {
+			break
+		}
+		for range it.pad {
+			b.WriteByte(0)
+		}
+		if it.letter == 'x' {
+			b.WriteByte(0)
+			continue
+		}
+		arg++
+		r.packItem(f, &b, it, arg)
+		r.guard.step(l, 1)
+		r.room(l, &b)
+	}
+	r.guard.announce(l, b.Len())
+	l.Push(glua.LString(b.String()))
+	return 1
+}
+
+func (r *Run) packItem(f *layout, b *strings.Builder, it item, arg int) {
+	switch it.letter {
+	case 'f':
+		b.Write(f.order(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(checkNumber(f.l, arg))))))
+	case 'd':
+		b.Write(f.order(binary.LittleEndian.AppendUint64(nil, math.Float64bits(checkNumber(f.l, arg)))))
+	case 'c', 's':
+		text := checkText(f.l, arg)
+		size := it.size
+		if size == 0 {
+			size = len(text)
+		}
+		if len(text) < size {
+			f.l.ArgError(arg, "string too short")
+		}
+		b.WriteString(text[:size])
+		if it.letter == 's' {
+			b.WriteByte(0)
+		}
+	default:
+		b.Write(f.order(integerBytes(checkNumber(f.l, arg), it.size)))
+	}
+}
+
+// order turns little-endian bytes around if the format says big.
+func (f *layout) order(b []byte) []byte {
+	if f.big {
+		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+			b[i], b[j] = b[j], b[i]
+		}
+	}
+	return b
+}
+
+// integerBytes wraps a number at 64 bits; there is nothing above them.
+func integerBytes(n float64, size int) []byte {
+	var u uint64
+	if n < 0 {
+		u = uint64(truncate(n))
+	} else {
+		u = toUnsigned(n)
+	}
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(u)
+		u >>= 8
+	}
+	return b
+}
+
+func (r *Run) structUnpack(l *glua.LState) int {
+	f := newLayout(l)
+	data := checkText(l, 2)
+	at := int(optInt(l, 3, 1)) - 1
+	if at < 0 {
+		l.ArgError(3, "offset must be 1 or greater")
+	}
+	results := []glua.LValue{}
+	for {
+		f.total = at
+		it, ok := f.next()
+		if !ok {
+			break
+		}
+		at += it.pad
+		if it.size > len(data) || at > len(data)-it.size {
+			l.ArgError(2, "data string too short")
+		}
+		switch it.letter {
+		case 'x':
+			at++
+			continue
+		case 'c', 's':
+			var v string
+			v, at, results = f.text(data, at, it, results)
+			results = append(results, glua.LString(v))
+		default:
+			results = append(results, f.number(data[at:at+it.size], it))
+			at += it.size
+		}
+		r.guard.step(l, 1)
+		if len(results) >= maxUnpack {
+			l.RaiseError("too many results to unpack")
+		}
+	}
+	for _, v := range results {
+		l.Push(v)
+	}
+	l.Push(number(int64(at) + 1))
+	return len(results) + 1
+}
+
+// text reads a string: c0 takes its size from the number before it.
+func (f *layout) text(data string, at int, it item, results []glua.LValue) (string, int, []glua.LValue) {
+	if it.letter == 's' {
+		i := strings.IndexByte(data[at:], 0)
+		if i < 0 {
+			f.l.RaiseError("unfinished string in data")
+		}
+		return data[at : at+i], at + i + 1, results
+	}
+	size := it.size
+	if size == 0 {
+		n, ok := glua.LNumber(0), false
+		if len(results) > 0 {
+			n, ok = results[len(results)-1].(glua.LNumber)
+		}
+		if !ok {
+			f.l.RaiseError("format 'c0' needs a previous size")
+		}
+		results = results[:len(results)-1]
+		if n < 0 || float64(n) > float64(len(data)-at) {
+			f.l.ArgError(2, "data string too short")
+		}
+		size = int(n)
+	}
+	return data[at : at+size], at + size, results
+}
+
+func (f *layout) number(data string, it item) glua.LValue {
+	b := f.order([]byte(data))
+	switch it.letter {
+	case 'f':
+		return fromFloat(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
+	case 'd':
+		return fromFloat(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+	}
+	var u uint64
+	for i := min(len(b), 8) - 1; i >= 0; i-- {
+		u = u<<8 | uint64(b[i])
+	}
+	signed := it.letter >= 'a' // b, h, l, i
+	if !signed {
+		return fromFloat(float64(u))
+	}
+	if unused := 64 - 8*len(b); unused > 0 {
+		return fromFloat(float64(int64(u<<unused) >> unused))
+	}
+	return fromFloat(float64(int64(u)))
+}
+
+func structSize(l *glua.LState) int {
+	f := newLayout(l)
+	for {
+		it, ok := f.next()
+		if !ok {
+			break
+		}
+		switch {
+		case it.letter == 's':
+			l.ArgError(1, "variable-size format for size")
+		case it.letter == 'c' && it.size == 0:
+			l.ArgError(1, "variable-length format for size")
+		}
+		f.total += it.pad + it.size
+	}
+	l.Push(number(int64(f.total)))
+	return 1
+}

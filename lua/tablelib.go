@@ -1,0 +1,256 @@
+package lua
+
+import (
+	"slices"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+func (r *Run) tableLibrary() map[string]glua.LGFunction {
+	return map[string]glua.LGFunction{
+		"concat": r.tableConcat, "foreach": r.foreach, "foreachi": r.foreachi, "getn": length, "insert": r.insert,
+		"maxn": r.maxn, "remove": r.remove, "setn": setn, "sort": r.sort,
+	}
+}
+
+// lengthOf is the border of t: the interpreter's length ends at the last index of
+// the array part.
+func lengthOf(t *glua.LTable) int {
+	n := t.Len()
+	if n < arrayMax-1 {
+		return n
+	}
+	there := func(i int) bool { return t.RawGet(glua.LNumber(i)) != glua.LNil }
+	low, high := n, n+1
+	for there(high) {
+		low, high = high, high*2
+	}
+	for low+1 < high {
+		if middle := low + (high-low)/2; there(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// length is the operator "#" and table.getn.
+func length(l *glua.LState) int {
+	switch v := l.Get(1).(type) {
+	case *glua.LTable:
+		l.Push(number(int64(lengthOf(v))))
+	case glua.LString:
+		l.Push(number(int64(len(v))))
+	default:
+		l.RaiseError("attempt to get length of a %s value", nameOf(v))
+	}
+	return 1
+}
+
+func setn(l *glua.LState) int {
+	l.CheckTable(1)
+	l.RaiseError("'setn' is obsolete")
+	return 0
+}
+
+func (r *Run) insert(l *glua.LState) int {
+	t := r.writable(l, l.CheckTable(1))
+	end := lengthOf(t) + 1
+	switch l.GetTop() {
+	case 2:
+		t.RawSet(glua.LNumber(end), l.Get(2))
+	case 3:
+		at := int(checkInt(l, 2))
+		end = max(end, at)
+		if at > 0 && end < arrayMax && end <= t.Len()+1 {
+			r.guard.step(l, (end-at)/16)
+			t.Insert(at, l.Get(3))
+			return 0
+		}
+		for i := end; i > at; i-- {
+			r.guard.step(l, 1)
+			t.RawSet(glua.LNumber(i), t.RawGet(glua.LNumber(i-1)))
+		}
+		t.RawSet(glua.LNumber(at), l.Get(3))
+	default:
+		l.RaiseError("wrong number of arguments to 'insert'")
+	}
+	return 0
+}
+
+func (r *Run) remove(l *glua.LState) int {
+	t := r.writable(l, l.CheckTable(1))
+	size := lengthOf(t)
+	at := int(optInt(l, 2, int64(size)))
+	if at < 1 || at > size {
+		return 0
+	}
+	l.Push(t.RawGet(glua.LNumber(at)))
+	if size < arrayMax {
+		r.guard.step(l, (size-at)/16)
+	}
+	for i := at; i < size; i++ {
+		if i%64 == 0 {
+			r.guard.step(l, 8)
+		}
+		t.RawSet(glua.LNumber(i), t.RawGet(glua.LNumber(i+1)))
+	}
+	t.RawSet(glua.LNumber(size), glua.LNil)
+	return 1
+}
+
+func (r *Run) maxn(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	highest := glua.LNumber(0)
+	t.ForEach(func(k, _ glua.LValue) {
+		if n, ok := k.(glua.LNumber); ok && n > highest {
+			highest = n
+		}
+	})
+	l.Push(highest)
+	return 1
+}
+
+func (r *Run) tableConcat(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	separator := ""
+	if l.Get(2) != glua.LNil {
+		separator = checkText(l, 2)
+	}
+	first := optInt(l, 3, 1)
+	last := optInt(l, 4, 0)
+	if l.Get(4) == glua.LNil {
+		last = int64(lengthOf(t))
+	}
+	var b strings.Builder
+	for i := first; i <= last; i++ {
+		text, ok := toText(t.RawGet(glua.LNumber(i)))
+		if !ok {
+			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", nameOf(t.RawGet(glua.LNumber(i))), i)
+		}
+		b.WriteString(text)
+		if i < last {
+			b.WriteString(separator)
+		}
+		r.guard.step(l, 1)
+		r.room(l, &b)
+	}
+	r.guard.announce(l, b.Len())
+	l.Push(glua.LString(b.String()))
+	return 1
+}
+
+// room raises once a string in the making is too long.
+func (r *Run) room(l *glua.LState, b *strings.Builder) {
+	if b.Len() > r.guard.limits.Strings {
+		r.guard.announce(l, b.Len())
+	}
+}
+
+func (r *Run) foreachi(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	f := l.CheckFunction(2)
+	size := lengthOf(t)
+	for i := 1; i <= size; i++ {
+		if found := r.visit(l, f, number(int64(i)), t.RawGet(glua.LNumber(i))); found {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (r *Run) foreach(l *glua.LState) int {
+	t := r.original(l.CheckTable(1))
+	f := l.CheckFunction(2)
+	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
+		if t == r.globals && hidden(k) {
+			continue
+		}
+		if found := r.visit(l, f, k, v); found {
+			return 1
+		}
+	}
+	return 0
+}
+
+// visit leaves the result on the stack if it ends the walk.
+func (r *Run) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
+	r.guard.step(l, 1)
+	l.Push(f)
+	l.Push(k)
+	l.Push(v)
+	l.Call(2, 1)
+	if l.Get(-1) != glua.LNil {
+		return true
+	}
+	l.Pop(1)
+	return false
+}
+
+// sort copies the elements, sorts them, and puts them back, so that an order that
+// is none, or changes the table meanwhile, does no harm.
+func (r *Run) sort(l *glua.LState) int {
+	t := r.writable(l, l.CheckTable(1))
+	var order *glua.LFunction
+	if l.Get(2) != glua.LNil {
+		order = l.CheckFunction(2)
+	}
+	size := lengthOf(t)
+	values := make([]glua.LValue, size)
+	for i := range values {
+		values[i] = t.RawGet(glua.LNumber(i + 1))
+	}
+	slices.SortFunc(values, func(a, b glua.LValue) int {
+		switch {
+		case r.less(l, order, a, b):
+			return -1
+		case r.less(l, order, b, a):
+			return 1
+		}
+		return 0
+	})
+	for i, v := range values {
+		t.RawSet(glua.LNumber(i+1), v)
+	}
+	return 0
+}
+
+func (r *Run) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) bool {
+	if order != nil {
+		r.guard.step(l, 1)
+		l.Push(order)
+		l.Push(a)
+		l.Push(b)
+		l.Call(2, 1)
+		result := glua.LVAsBool(l.Get(-1))
+		l.Pop(1)
+		return result
+	}
+	switch x := a.(type) {
+	case glua.LNumber:
+		if y, ok := b.(glua.LNumber); ok {
+			r.guard.step(l, 1)
+			return x < y
+		}
+	case glua.LString:
+		if y, ok := b.(glua.LString); ok {
+			r.guard.step(l, 1+min(len(x), len(y))/256)
+			return x < y
+		}
+	}
+	return r.compare(l, a, b)
+}
+
+// compare orders what may have a metamethod.
+func (r *Run) compare(l *glua.LState, a, b glua.LValue) bool {
+	r.guard.step(l, 1)
+	if nameOf(a) != nameOf(b) {
+		l.RaiseError("attempt to compare %s with %s", nameOf(a), nameOf(b))
+	}
+	if _, ok := a.(*glua.LTable); !ok || l.GetMetaField(a, "__lt") == glua.LNil {
+		l.RaiseError("attempt to compare two %s values", nameOf(a))
+	}
+	return l.LessThan(a, b)
+}
