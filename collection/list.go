@@ -29,7 +29,7 @@ type List struct {
 	// changed says that there is a delta, and replaces that it replaces all.
 	changed  bool
 	replaces bool
-	delta   []byte
+	delta    []byte
 	// popped is the last value that was removed from a flat list.
 	popped []byte
 }
@@ -129,11 +129,11 @@ func (l *List) Range(from, to int) iter.Seq[[]byte] {
 // Trim removes all values but those whose index is at least from and less than to.
 func (l *List) Trim(from, to int) {
 	from, to = max(from, 0), min(to, l.Len())
-	if from == 0 && to == l.Len() {
-		return
-	}
 	if from >= to {
 		from, to = 0, 0
+	}
+	if to-from == l.Len() {
+		return
 	}
 	l.bound(l.start+int64(from), l.start+int64(to))
 	l.changed = true
