@@ -200,7 +200,7 @@ func (s *shard) keepTree(p *place, key []byte, kind Kind, o object, delta []byte
 func (s *shard) keepFlat(p *place, key []byte, e Entry, delta []byte) error {
 	if p.e.Kind == None {
 		e.Expiry = NoExpiry
-		s.vacate(p)
+		s.vacate(p, &e)
 		return s.put(p, key, e)
 	}
 	if s.recorder != nil {

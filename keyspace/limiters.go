@@ -161,6 +161,7 @@ type applier interface {
 // should look again; they should as well if the limiter has become another or will
 // be unused earlier than before.
 func (v *View) store(s *shard, p *place, key []byte, k Kind, expiry limit.Instant, plan applier, frees bool) error {
+	delta := v.deltaOf(s, p, k, plan)
 	value := plan.Apply(p.e.Value, v.scratch[:0])
 	if cap(value) > cap(v.scratch) && cap(value) <= maxScratch && !sameMemory(value, p.e.Value) {
 		v.scratch = value[:0]
@@ -168,7 +169,13 @@ func (v *View) store(s *shard, p *place, key []byte, k Kind, expiry limit.Instan
 	if frees || k != p.e.Kind || expiry < p.e.Expiry {
 		s.freed(p.db, key)
 	}
-	return s.put(p, key, Entry{Kind: k, Expiry: min(expiry, NoExpiry-1), Value: value})
+	e := Entry{Kind: k, Expiry: min(expiry, NoExpiry-1), Value: value}
+	if delta == nil {
+		return s.put(p, key, e)
+	}
+	s.recorder.patch(p.db, key, k, e.Expiry, delta)
+	s.replace(p, key, e)
+	return nil
 }
 
 // maxScratch is the largest buffer for new values that a view keeps.

@@ -7,7 +7,8 @@ import "github.com/cellserver/cellserver/limit"
 // who watch the key or wait for it, and the journal. What time does is not recorded:
 // an effect carries its expiry.
 
-// put makes e what key holds. Only a new key can be refused, with limit.ErrFull.
+// put makes e what key holds. Only a new key can be refused, with limit.ErrFull. A
+// tree is put only where there is nothing; see vacate.
 func (s *shard) put(p *place, key []byte, e Entry) error {
 	if p.old == None {
 		return s.add(p, key, e)
@@ -36,22 +37,23 @@ func (s *shard) replace(p *place, key []byte, e Entry) {
 	s.touched(p.db, key)
 }
 
-// vacate frees the place of something that has expired, if that was a tree.
-func (s *shard) vacate(p *place) {
-	if p.old.isTree() {
-		s.drop(p)
-		s.expired++
-		*p = place{db: p.db, hash: p.hash}
+// vacate frees the place that e is to have, if either is a tree: those come and go
+// with their entries.
+func (s *shard) vacate(p *place, e *Entry) {
+	if p.old == None || !p.old.isTree() && !e.Kind.isTree() {
+		return
 	}
+	if p.stale() {
+		s.expired++
+	}
+	s.drop(p)
+	*p = place{db: p.db, hash: p.hash}
 }
 
 // move is put for an entry that was removed elsewhere, which therefore is not
 // refused when memory is full. It reports whether there was room all the same.
 func (s *shard) move(p *place, key []byte, e Entry) bool {
-	if p.old.isTree() {
-		s.drop(p)
-		*p = place{db: p.db, hash: p.hash}
-	}
+	s.vacate(p, &e)
 	if p.old == None {
 		return s.insert(p, key, e) == nil
 	}

@@ -24,6 +24,26 @@ func (k Kind) patchable() bool {
 	return k.isCollection() || k.isLease()
 }
 
+// differ is a plan that can say what it changes in a large value; see AppendDelta of
+// the families.
+type differ interface {
+	AppendDelta(dst, value []byte) (delta []byte, ok bool)
+}
+
+// deltaOf returns what plan, which is about to be applied, changes in the value at p,
+// or nil if the whole is to be recorded, or nothing.
+func (v *View) deltaOf(s *shard, p *place, k Kind, plan applier) []byte {
+	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !k.patchable() {
+		return nil
+	}
+	delta, ok := plan.(differ).AppendDelta(v.delta[:0], p.e.Value)
+	v.delta = delta[:0]
+	if !ok {
+		return nil
+	}
+	return delta
+}
+
 // recordNew records what a key holds that was not there before.
 func (s *shard) recordNew(db int, key []byte, e *Entry) {
 	if !e.Kind.isTree() {
@@ -153,13 +173,13 @@ func (s *shard) restoreValue(p *place, key []byte, e Entry) error {
 
 // restoreTree is restore for e whose value is o.
 func (s *shard) restoreTree(p *place, key []byte, e Entry, o object) error {
-	if p.old.isTree() {
+	if p.old != None {
 		s.drop(p)
 		*p = place{db: p.db, hash: p.hash}
 	}
 	var number [treeValue]byte
 	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
-	return s.restoreValue(p, key, e)
+	return s.insert(p, key, e)
 }
 
 // reload is replace without telling anybody, for loading.

@@ -28,6 +28,7 @@ type View struct {
 	lease   concurrency.Plan
 	plans   []clausePlan
 	scratch []byte              // where a family makes a value that has no memory yet
+	delta   []byte              // what a plan changes
 	objects [collections]object // what small collections are read and changed in
 
 	recorder  recorder // what was done under the present locks

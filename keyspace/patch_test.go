@@ -1,0 +1,280 @@
+package keyspace_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// deedOnElements changes a collection or a limiter that is large enough for patches,
+// often enough by much that it grows into a tree and shrinks again.
+func deedOnElements(v *keyspace.View, rng *rand.Rand) error {
+	db, key := rng.IntN(2), []byte{byte('a' + rng.IntN(3))}
+	n := 1
+	if rng.IntN(4) == 0 {
+		n = rng.IntN(120)
+	}
+	away := rng.IntN(3) == 0
+	word := func() []byte { return fmt.Appendf(nil, "element:%d", rng.IntN(150)) }
+	switch rng.IntN(7) {
+	case 0:
+		return v.WriteHash(db, append(key, 'h'), func(h *collection.Hash) error {
+			for range n {
+				if away {
+					h.Delete(word())
+				} else if _, err := h.Set(word(), word()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	case 1:
+		return v.WriteSortedSet(db, append(key, 'z'), func(z *collection.SortedSet) error {
+			for range n {
+				if away {
+					z.Remove(word())
+				} else if _, err := z.Set(word(), float64(rng.IntN(50))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	case 2:
+		return v.WriteList(db, append(key, 'q'), func(l *collection.List) error { return deedOnList(l, rng, n, away, word) })
+	case 3:
+		return v.WriteSet(db, append(key, 's'), func(s *collection.Set) error {
+			for range n {
+				if away {
+					s.Remove(word())
+				} else if _, err := s.Add(word()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return deedOnLarge(v, rng, db, key)
+}
+
+func deedOnList(l *collection.List, rng *rand.Rand, n int, away bool, word func() []byte) error {
+	for range n {
+		var err error
+		switch rng.IntN(8) {
+		case 0, 1:
+			if away {
+				l.PopFront()
+			} else {
+				err = l.PushFront(word())
+			}
+		case 2:
+			if i := l.Len(); i > 0 {
+				l.Set(rng.IntN(i), word())
+			}
+		case 3:
+			if n == 1 {
+				l.Remove(word(), rng.IntN(5)-2)
+			}
+		case 4:
+			if n == 1 && away && l.Len() > 0 {
+				l.Trim(rng.IntN(20), 20+rng.IntN(100))
+			}
+		default:
+			if away {
+				l.PopBack()
+			} else {
+				err = l.PushBack(word())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deedOnLarge calls a limiter of many entries, slots or members.
+func deedOnLarge(v *keyspace.View, rng *rand.Rand, db int, key []byte) error {
+	quantity := int64(rng.IntN(6)) - 1
+	var err error
+	switch rng.IntN(3) {
+	case 0:
+		_, err = v.Allow(db, append(key, 'l'), &slidingwindow.Call{
+			Mode: slidingwindow.Log, Limit: 200, Window: 5 * time.Minute, Quantity: quantity, LogMaxEntries: 1000,
+		})
+	case 1:
+		_, err = v.Allow(db, append(key, 'b'), &slidingwindow.Call{
+			Mode: slidingwindow.Buckets, Limit: 200, Window: 2 * time.Minute, Quantity: quantity, Slots: 40 + 10*rng.IntN(2),
+		})
+	default:
+		c := &concurrency.Call{Op: concurrency.Op(rng.IntN(4) % 3), Member: fmt.Appendf(nil, "member:%d", rng.IntN(60))}
+		if c.Op != concurrency.Release {
+			c.Lease = time.Duration(1+rng.IntN(120)) * time.Second
+		}
+		if c.Op == concurrency.Acquire {
+			c.Limit = 50
+		}
+		_, err = v.Lease(db, append(key, 'm'), c)
+	}
+	return err
+}
+
+// deedOnKey does something to a key as a whole.
+func deedOnKey(v *keyspace.View, rng *rand.Rand) {
+	kinds := "hzqslbm"
+	name := func() []byte { return []byte{byte('a' + rng.IntN(3)), kinds[rng.IntN(len(kinds))]} }
+	db := rng.IntN(2)
+	switch rng.IntN(10) {
+	case 0:
+		v.Delete(db, name())
+	case 1:
+		from := name()
+		v.Rename(db, from, []byte{byte('a' + rng.IntN(3)), from[1]}, false)
+	case 2, 3, 4, 5:
+		v.Expire(db, name(), v.Now().Add(time.Duration(1+rng.IntN(40))*time.Second), 0)
+	case 6, 7:
+		v.Persist(db, name())
+	case 8:
+		_, _ = v.SetString(db, name(), []byte("a string"), keyspace.SetOptions{Expiry: v.Now().Add(5 * time.Second)})
+	default:
+		if rng.IntN(15) == 0 {
+			v.Flush(db)
+		}
+	}
+}
+
+func deedOfAnyKind(v *keyspace.View, rng *rand.Rand) error {
+	switch rng.IntN(12) {
+	case 0:
+		deedOnKey(v, rng)
+	case 1:
+		deed(v, rng)
+	default:
+		if err := deedOnElements(v, rng); err != limit.ErrWrongType {
+			return err
+		}
+	}
+	return nil
+}
+
+// meaning is all that ks holds, without what the bytes of a window or of a lease set
+// may differ in although they mean the same.
+func meaning(ks *keyspace.Keyspace, now limit.Instant) map[string]any {
+	m := map[string]any{}
+	for name, e := range all(ks) {
+		switch e.Kind {
+		case 16 + keyspace.Kind(slidingwindow.Log):
+			m[name] = []any{e.Kind, e.Expiry, logEntries(e.Value)}
+		case 48 + keyspace.Kind(concurrency.Leases):
+			m[name] = []any{e.Kind, e.Expiry, leases(e, now)}
+		default:
+			m[name] = e
+		}
+	}
+	return m
+}
+
+// logEntries is the window, and every entry with what it counts; see slidingwindow.
+func logEntries(value []byte) (entries []uint64) {
+	var w []uint64
+	for ; len(value) > 0; value = value[8:] {
+		w = append(w, binary.LittleEndian.Uint64(value))
+	}
+	size, head, kept := (len(w)-3)/2, int(uint32(w[2])), int(w[2]>>32)
+	entries = append(entries, w[0])
+	before := w[1]
+	for i := range kept {
+		at := 3 + 2*((head+i)%size)
+		entries = append(entries, w[at], w[at+1]-before)
+		before = w[at+1]
+	}
+	return entries
+}
+
+// leases is who holds a lease at now, and until when.
+func leases(e keyspace.Entry, now limit.Instant) map[string]limit.Instant {
+	held := map[string]limit.Instant{}
+	for i := range 90 {
+		member := fmt.Appendf(nil, "member:%d", i)
+		if i >= 60 {
+			member = []byte{byte(i - 60)}
+		}
+		holds := func(at limit.Instant) bool {
+			var p concurrency.Plan
+			err := concurrency.Decide(concurrency.Leases, e.Value, e.Expiry, at, &concurrency.Call{Op: concurrency.Renew, Member: member, Lease: 1}, &p)
+			return err == nil && p.Decision.Allowed()
+		}
+		from, to := now, e.Expiry+1
+		if !holds(from) {
+			continue
+		}
+		for to-from > 1 {
+			if mid := from + (to-from)/2; holds(mid) {
+				from = mid
+			} else {
+				to = mid
+			}
+		}
+		held[string(member)] = to
+	}
+	return held
+}
+
+// Whenever a snapshot is taken, what it saw and all effects since make the state of
+// the end, for every kind, while keys expire, come again, are renamed and flushed, and
+// time goes on between the end and the replay.
+func TestPatchesReplay(t *testing.T) {
+	rounds := uint64(60)
+	if testing.Short() {
+		rounds = 10
+	}
+	for seed := range rounds {
+		ks, v, j, clock := journalled(t)
+		rng := rand.New(rand.NewPCG(seed, 77))
+		live := func() {
+			clock.Advance(time.Duration(rng.IntN(400)) * time.Millisecond)
+			v.Refresh()
+			require.NoError(t, deedOfAnyKind(v, rng))
+			if rng.IntN(30) == 0 {
+				ks.Sweep(1000)
+			}
+		}
+		for range 1000 {
+			live()
+		}
+		copied := keyspace.New(keyspace.Options{Clock: clock, Shards: 8, Databases: 2})
+		since := len(j.records)
+		kinds := map[keyspace.Kind]bool{}
+		require.NoError(t, ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+			require.NoError(t, keyspace.CheckEntry(e))
+			require.NoError(t, copied.Restore(db, key, e))
+			kinds[e.Kind] = true
+		}, func() error {
+			for range rng.IntN(30) {
+				live()
+			}
+			return nil
+		}))
+		for range 100 {
+			live()
+		}
+		fresh := keyspace.New(keyspace.Options{Clock: clock, Shards: 1, Databases: 2})
+		j.replay(t, copied, since)
+		j.replay(t, fresh, 0)
+		j.replay(t, fresh, 0) // twice does no harm
+		want := meaning(ks, clock.Now())
+		require.Equal(t, want, meaning(copied, clock.Now()), "seed %d", seed)
+		require.Equal(t, want, meaning(fresh, clock.Now()), "seed %d", seed)
+		copied.Close()
+		fresh.Close()
+	}
+}
