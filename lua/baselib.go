@@ -24,7 +24,7 @@ func (r *Run) openBase() {
 }
 
 func (r *Run) assert(l *glua.LState) int {
-	l.CheckAny(1)
+	checkAny(l, 1)
 	if l.ToBool(1) {
 		return l.GetTop()
 	}
@@ -32,23 +32,23 @@ func (r *Run) assert(l *glua.LState) int {
 	if l.GetTop() >= 2 && l.Get(2) != glua.LNil {
 		text, ok := toText(l.Get(2))
 		if !ok {
-			l.ArgError(2, "string expected, got "+l.Get(2).Type().String())
+			argError(l, 2, "string expected, got "+l.Get(2).Type().String())
 		}
 		message = text
 	}
-	r.throw(l, glua.LString(message))
+	raisef(l, "%s", message)
 	return 0
 }
 
 // collectGarbage does nothing: it would be a collection of the whole server.
 func collectGarbage(l *glua.LState) int {
-	switch option := l.OptString(1, "collect"); option {
+	switch option := optText(l, 1, "collect"); option {
 	case "collect", "stop", "restart", "count", "setpause", "setstepmul":
 		l.Push(boxed[1])
 	case "step":
 		l.Push(glua.LTrue)
 	default:
-		l.ArgError(1, "invalid option '"+option+"'")
+		argError(l, 1, "invalid option '"+option+"'")
 	}
 	return 1
 }
@@ -60,7 +60,7 @@ func gcInfo(l *glua.LState) int {
 }
 
 func (r *Run) getMetatable(l *glua.LState) int {
-	switch v := l.CheckAny(1).(type) {
+	switch v := checkAny(l, 1).(type) {
 	case *glua.LTable:
 		if _, ok := r.readonly[v]; ok {
 			l.Push(glua.LNil)
@@ -86,14 +86,14 @@ func publicMetatable(meta glua.LValue) glua.LValue {
 }
 
 func (r *Run) setMetatable(l *glua.LState) int {
-	t := l.CheckTable(1)
+	t := checkTable(l, 1)
 	meta := l.Get(2)
 	if l.GetTop() < 2 || meta.Type() != glua.LTNil && meta.Type() != glua.LTTable {
-		l.ArgError(2, "nil or table expected")
+		argError(l, 2, "nil or table expected")
 	}
 	r.writable(l, t)
 	if old, ok := t.Metatable.(*glua.LTable); ok && old.RawGetString("__metatable") != glua.LNil {
-		l.RaiseError("cannot change a protected metatable")
+		raisef(l, "cannot change a protected metatable")
 	}
 	t.Metatable = meta
 	l.SetTop(1)
@@ -101,7 +101,7 @@ func (r *Run) setMetatable(l *glua.LState) int {
 }
 
 func (r *Run) ipairs(l *glua.LState) int {
-	t := l.CheckTable(1)
+	t := checkTable(l, 1)
 	l.Push(r.ipairsStep)
 	l.Push(t)
 	l.Push(boxed[1])
@@ -109,7 +109,7 @@ func (r *Run) ipairs(l *glua.LState) int {
 }
 
 func (r *Run) ipairsNext(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
+	t := r.original(checkTable(l, 1))
 	i := l.CheckNumber(2) + 1
 	v := t.RawGet(i)
 	if v == glua.LNil {
@@ -122,7 +122,7 @@ func (r *Run) ipairsNext(l *glua.LState) int {
 }
 
 func (r *Run) pairs(l *glua.LState) int {
-	t := l.CheckTable(1)
+	t := checkTable(l, 1)
 	l.Push(r.nextFunction)
 	l.Push(t)
 	l.Push(glua.LNil)
@@ -130,7 +130,7 @@ func (r *Run) pairs(l *glua.LState) int {
 }
 
 func (r *Run) next(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
+	t := r.original(checkTable(l, 1))
 	key := glua.LValue(glua.LNil)
 	if l.GetTop() >= 2 {
 		key = l.Get(2)
@@ -151,14 +151,14 @@ func (r *Run) next(l *glua.LState) int {
 }
 
 func rawEqual(l *glua.LState) int {
-	l.CheckAny(2)
+	checkAny(l, 2)
 	l.Push(glua.LBool(l.RawEqual(l.Get(1), l.Get(2))))
 	return 1
 }
 
 func (r *Run) rawGet(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
-	l.CheckAny(2)
+	t := r.original(checkTable(l, 1))
+	checkAny(l, 2)
 	if key := l.Get(2); t == r.globals && hidden(key) {
 		l.Push(glua.LNil)
 	} else {
@@ -168,14 +168,14 @@ func (r *Run) rawGet(l *glua.LState) int {
 }
 
 func (r *Run) rawSet(l *glua.LState) int {
-	t := r.writable(l, l.CheckTable(1))
-	l.CheckAny(3)
+	t := r.writable(l, checkTable(l, 1))
+	checkAny(l, 3)
 	key := l.Get(2)
 	if key == glua.LNil {
-		l.RaiseError("table index is nil")
+		raisef(l, "table index is nil")
 	}
 	if n, ok := key.(glua.LNumber); ok && math.IsNaN(float64(n)) {
-		l.RaiseError("table index is NaN")
+		raisef(l, "table index is NaN")
 	}
 	t.RawSet(key, l.Get(3))
 	l.SetTop(1)
@@ -196,63 +196,20 @@ func selectValues(l *glua.LState) int {
 		return 0
 	}
 	if n < 1 {
-		l.ArgError(1, "index out of range")
+		argError(l, 1, "index out of range")
 	}
 	return count - int(n) + 1
 }
 
-// checkNumber is luaL_checknumber: strings that spell numbers pass.
-func checkNumber(l *glua.LState, i int) float64 {
-	if n, ok := l.Get(i).(glua.LNumber); ok {
-		return float64(n)
-	}
-	f, ok := toNumber(l.Get(i))
-	if !ok {
-		l.ArgError(i, "number expected, got "+typeName(l, i))
-	}
-	return f
-}
-
-func checkInt(l *glua.LState, i int) int64 { return truncate(checkNumber(l, i)) }
-
-func optInt(l *glua.LState, i int, otherwise int64) int64 {
-	if l.Get(i) == glua.LNil {
-		return otherwise
-	}
-	return checkInt(l, i)
-}
-
-// checkText is luaL_checklstring: numbers pass as they are spelled.
-func checkText(l *glua.LState, i int) string {
-	if s, ok := l.Get(i).(glua.LString); ok {
-		return string(s)
-	}
-	s, ok := toText(l.Get(i))
-	if !ok {
-		l.ArgError(i, "string expected, got "+typeName(l, i))
-	}
-	return s
-}
-
-func typeName(l *glua.LState, i int) string {
-	if i > l.GetTop() {
-		return "no value"
-	}
-	return nameOf(l.Get(i))
-}
-
-// nameOf is the type's name; a channel cannot occur.
-func nameOf(v glua.LValue) string { return v.Type().String() }
-
 func typeOf(l *glua.LState) int {
-	l.Push(glua.LString(nameOf(l.CheckAny(1))))
+	l.Push(glua.LString(nameOf(checkAny(l, 1))))
 	return 1
 }
 
 func luaToNumber(l *glua.LState) int {
 	base := optInt(l, 2, 10)
 	if base == 10 {
-		v := l.CheckAny(1)
+		v := checkAny(l, 1)
 		if _, ok := v.(glua.LNumber); ok {
 			l.Push(v)
 			return 1
@@ -266,7 +223,7 @@ func luaToNumber(l *glua.LState) int {
 	}
 	text := checkText(l, 1)
 	if base < 2 || base > 36 {
-		l.ArgError(2, "base out of range")
+		argError(l, 2, "base out of range")
 	}
 	if f, ok := parseBase(text, int(base)); ok {
 		l.Push(glua.LNumber(f))
@@ -285,7 +242,7 @@ func fromFloat(f float64) glua.LValue {
 }
 
 func (r *Run) luaToString(l *glua.LState) int {
-	l.Push(r.text(l, l.CheckAny(1)))
+	l.Push(r.text(l, checkAny(l, 1)))
 	return 1
 }
 
@@ -315,7 +272,7 @@ func (r *Run) text(l *glua.LState, v glua.LValue) glua.LValue {
 const maxUnpack = 8000
 
 func (r *Run) unpack(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
+	t := r.original(checkTable(l, 1))
 	first := optInt(l, 2, 1)
 	last := optInt(l, 3, int64(lengthOf(t)))
 	if first > last {
@@ -323,7 +280,7 @@ func (r *Run) unpack(l *glua.LState) int {
 	}
 	count := last - first + 1
 	if count <= 0 || count >= maxUnpack {
-		l.RaiseError("too many results to unpack")
+		raisef(l, "too many results to unpack")
 	}
 	for i := range count {
 		l.Push(t.RawGet(glua.LNumber(first + i)))
@@ -343,7 +300,7 @@ func (r *Run) loadString(l *glua.LState) int {
 
 // loadFunction is load: a function gives the text in pieces.
 func (r *Run) loadFunction(l *glua.LState) int {
-	reader := l.CheckFunction(1)
+	reader := checkFunction(l, 1)
 	name := "=(load)"
 	if l.Get(2) != glua.LNil {
 		name = checkText(l, 2)
@@ -359,7 +316,7 @@ func (r *Run) loadFunction(l *glua.LState) int {
 		}
 		text, ok := toText(piece)
 		if !ok {
-			l.RaiseError("reader function must return a string")
+			raisef(l, "reader function must return a string")
 		}
 		if text == "" {
 			break

@@ -87,7 +87,7 @@ func bitHex(l *glua.LState) int {
 // msgpackLibrary is there to say that it is not.
 func (r *Run) msgpackLibrary() map[string]glua.LGFunction {
 	refuse := func(l *glua.LState) int {
-		l.RaiseError("cmsgpack is not supported by this server, use cjson or struct")
+		raisef(l, "cmsgpack is not supported by this server, use cjson or struct")
 		return 0
 	}
 	return map[string]glua.LGFunction{"pack": refuse, "unpack": refuse, "unpack_one": refuse, "unpack_limit": refuse}

@@ -52,7 +52,7 @@ func (r *Run) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) gl
 		if l.Get(1) != glua.LNil {
 			n := checkInt(l, 1)
 			if n < 1 || n > int64(most) {
-				l.ArgError(1, "expected integer between 1 and "+strconv.Itoa(most))
+				argError(l, 1, "expected integer between 1 and "+strconv.Itoa(most))
 			}
 			*at = int(n)
 		}
@@ -85,7 +85,7 @@ func (r *Run) jsonInvalid(l *glua.LState) int {
 		}
 	case glua.LString:
 		if v != "on" && v != "off" && v != "null" {
-			l.ArgError(1, "invalid option '"+string(v)+"'")
+			argError(l, 1, "invalid option '"+string(v)+"'")
 		}
 		r.json.invalidEncode = string(v)
 	}
@@ -112,7 +112,7 @@ func (r *Run) jsonSparse(l *glua.LState) int {
 		if l.Get(i+2) != glua.LNil {
 			n := checkInt(l, i+2)
 			if n < 0 || n > math.MaxInt32 {
-				l.ArgError(i+2, "expected integer between 0 and 2147483647")
+				argError(l, i+2, "expected integer between 0 and 2147483647")
 			}
 			*at = int(n)
 		}
@@ -132,7 +132,7 @@ type jsonEncoder struct {
 
 func (r *Run) jsonEncode(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		l.ArgError(1, "expected 1 argument")
+		argError(l, 1, "expected 1 argument")
 	}
 	e := jsonEncoder{run: r, l: l}
 	e.value(l.Get(1), 0)
@@ -162,7 +162,7 @@ func (e *jsonEncoder) value(v glua.LValue, depth int) {
 }
 
 func (e *jsonEncoder) fail(v glua.LValue, why string) {
-	e.l.RaiseError("Cannot serialise %s: %s", nameOf(v), why)
+	raisef(e.l, "Cannot serialise %s: %s", nameOf(v), why)
 }
 
 func (e *jsonEncoder) number(f float64) {
@@ -220,7 +220,7 @@ func (e *jsonEncoder) text(s string) {
 func (e *jsonEncoder) table(t *glua.LTable, depth int) {
 	limit := min(orDefault(e.run.json.encodeDepth, maxJSONDepth), maxJSONDepth)
 	if depth > limit {
-		e.l.RaiseError("Cannot serialise, excessive nesting (%d)", depth)
+		raisef(e.l, "Cannot serialise, excessive nesting (%d)", depth)
 	}
 	t = e.run.original(t)
 	if n := e.arrayLength(t); n > 0 {
@@ -256,7 +256,7 @@ func (e *jsonEncoder) object(t *glua.LTable, depth int) {
 			e.number(float64(k))
 			e.b.WriteByte('"')
 		default:
-			e.fail(t, "table key must be a number or string")
+			e.fail(k, "table key must be a number or string")
 		}
 		e.b.WriteByte(':')
 		e.value(v, depth)

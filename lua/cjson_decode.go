@@ -43,11 +43,11 @@ var punctuation = map[byte]string{
 
 func (r *Run) jsonDecode(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		l.ArgError(1, "expected 1 argument")
+		argError(l, 1, "expected 1 argument")
 	}
 	d := jsonDecoder{run: r, l: l, text: checkText(l, 1)}
 	if len(d.text) >= 2 && (d.text[0] == 0 || d.text[1] == 0) {
-		l.RaiseError("JSON parser does not support UTF-16 or UTF-32")
+		raisef(l, "JSON parser does not support UTF-16 or UTF-32")
 	}
 	d.next()
 	v := d.parse(0)
@@ -61,7 +61,7 @@ func (r *Run) jsonDecode(l *glua.LState) int {
 
 // expected raises for a token that does not fit, or is none.
 func (d *jsonDecoder) expected(what string) {
-	d.l.RaiseError("Expected %s but found %s at character %d", what, d.token, d.place+1)
+	raisef(d.l, "Expected %s but found %s at character %d", what, d.token, d.place+1)
 }
 
 func (d *jsonDecoder) parse(depth int) glua.LValue {
@@ -81,7 +81,7 @@ func (d *jsonDecoder) parse(depth int) glua.LValue {
 func (d *jsonDecoder) deeper(depth int) int {
 	depth++
 	if depth > min(orDefault(d.run.json.decodeDepth, maxJSONDepth), maxJSONDepth) {
-		d.l.RaiseError("Found too many nested data structures (%d)", depth)
+		raisef(d.l, "Found too many nested data structures (%d) at character %d", depth, d.place+1)
 	}
 	return depth
 }

@@ -132,7 +132,7 @@ func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			stmts, err = nil, errors.New(syntaxError(name, p))
+			stmts, err = nil, errors.New(syntaxError(name, p, source))
 		}
 	}()
 	if err := scan(source, name); err != nil {
@@ -140,13 +140,13 @@ func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	}
 	stmts, err = parse.Parse(bytes.NewReader(source), name)
 	if err != nil {
-		return nil, errors.New(syntaxError(name, err))
+		return nil, errors.New(syntaxError(name, err, source))
 	}
 	return stmts, nil
 }
 
 // syntaxError spells what the parser raised.
-func syntaxError(name string, raised any) string {
+func syntaxError(name string, raised any, source []byte) string {
 	cause, ok := raised.(error)
 	if !ok {
 		return fmt.Sprintf("%s: %v", name, raised)
@@ -159,10 +159,11 @@ func syntaxError(name string, raised any) string {
 	if syntax.Pos.Line == parse.EOF || syntax.Token == "" {
 		near = "'<eof>'"
 	}
-	if syntax.Pos.Line == parse.EOF {
-		return fmt.Sprintf("%s: %s near %s", name, syntax.Message, near)
+	at := syntax.Pos.Line
+	if at == parse.EOF {
+		at = 1 + bytes.Count(source, []byte("\n"))
 	}
-	return fmt.Sprintf("%s:%d: %s near %s", name, syntax.Pos.Line, syntax.Message, near)
+	return fmt.Sprintf("%s:%d: %s near %s", name, at, syntax.Message, near)
 }
 
 // generate rewrites a chunk for our libraries and compiles it. The statements are
@@ -227,7 +228,7 @@ func scan(source []byte, name string) error {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return errors.New(syntaxError(name, err))
+			return errors.New(syntaxError(name, err, source))
 		}
 		if token.Type == parse.EOF {
 			return nil

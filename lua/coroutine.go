@@ -7,23 +7,25 @@ import (
 // coroutineRegistry is how many registers a coroutine starts with.
 const coroutineRegistry = 256
 
+const errYield = "attempt to yield across metamethod/C-call boundary"
+
 func (r *Run) coroutineLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"create": r.create, "resume": r.resume, "running": running, "status": r.status,
-		"wrap": r.wrap, "yield": yield,
+		"wrap": r.wrap, "yield": r.yield,
 	}
 }
 
 // spawn makes a coroutine under the same guard. The interpreter would wrap the
 // context into one that can be cancelled, which asks the guard nothing.
 func (r *Run) spawn(l *glua.LState) *glua.LState {
-	f := l.CheckFunction(1)
+	f := checkFunction(l, 1)
 	if f.IsG {
-		l.ArgError(1, "Lua function expected")
+		argError(l, 1, "Lua function expected")
 	}
 	r.guard.coroutines++
 	if r.guard.coroutines > r.guard.limits.Coroutines {
-		l.RaiseError("too many coroutines, at most %d", r.guard.limits.Coroutines)
+		raisef(l, "too many coroutines, at most %d", r.guard.limits.Coroutines)
 	}
 	options := l.Options
 	l.Options.RegistrySize = coroutineRegistry
@@ -74,7 +76,7 @@ func (r *Run) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 }
 
 func (r *Run) resume(l *glua.LState) int {
-	thread := l.CheckThread(1)
+	thread := checkThread(l, 1)
 	n, failed := r.proceed(l, thread, 2)
 	if failed != nil {
 		l.Push(glua.LFalse)
@@ -93,7 +95,7 @@ func (r *Run) wrap(l *glua.LState) int {
 			return n
 		}
 		if text, ok := failed.(glua.LString); ok {
-			r.throw(l, text)
+			r.throw(l, glua.LString(where(l, 1))+text)
 		}
 		l.Error(failed, 0)
 		return 0
@@ -102,7 +104,7 @@ func (r *Run) wrap(l *glua.LState) int {
 }
 
 func (r *Run) status(l *glua.LState) int {
-	thread := l.CheckThread(1)
+	thread := checkThread(l, 1)
 	status := "suspended"
 	switch {
 	case thread == l:
@@ -127,9 +129,9 @@ func running(l *glua.LState) int {
 
 // yield leaves the coroutine, unless a function of ours is on its stack, which
 // could not be returned to.
-func yield(l *glua.LState) int {
+func (r *Run) yield(l *glua.LState) int {
 	if l.Parent == nil {
-		l.RaiseError("attempt to yield across metamethod/C-call boundary")
+		r.throw(l, errYield)
 	}
 	for level := 1; ; level++ {
 		frame, ok := l.GetStack(level)
@@ -140,7 +142,7 @@ func yield(l *glua.LState) int {
 			break
 		}
 		if frame.CurrentLine == -1 {
-			l.RaiseError("attempt to yield across metamethod/C-call boundary")
+			r.throw(l, errYield)
 		}
 	}
 	return -1

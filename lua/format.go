@@ -34,11 +34,11 @@ func (r *Run) format(l *glua.LState) int {
 		var s spec
 		i = s.read(l, text, i)
 		if i >= len(text) {
-			l.RaiseError("invalid option '%%' to 'format'")
+			raisef(l, "invalid option '%%' to 'format'")
 		}
 		arg++
 		if arg > l.GetTop() {
-			l.ArgError(arg, "no value")
+			argError(l, arg, "no value")
 		}
 		convert(l, &b, s, text[i], arg)
 		i++
@@ -66,7 +66,7 @@ func (s *spec) read(l *glua.LState, text string, i int) int {
 			s.zero = true
 		default:
 			if i-start > 5 {
-				l.RaiseError("invalid format (repeated flags)")
+				raisef(l, "invalid format (repeated flags)")
 			}
 			return s.sizes(l, text, i)
 		}
@@ -81,7 +81,7 @@ func (s *spec) sizes(l *glua.LState, text string, i int) int {
 		s.precision, i = twoDigits(text, i+1)
 	}
 	if i < len(text) && isDigit(text[i]) {
-		l.RaiseError("invalid format (width or precision too long)")
+		raisef(l, "invalid format (width or precision too long)")
 	}
 	return i
 }
@@ -115,7 +115,7 @@ func convert(l *glua.LState, b *strings.Builder, s spec, letter byte, arg int) {
 		}
 		b.WriteString(s.pad(text))
 	default:
-		l.RaiseError("invalid option '%%%c' to 'format'", rune(letter))
+		raisef(l, "invalid option '%%%c' to 'format'", rune(letter))
 	}
 }
 
@@ -162,7 +162,7 @@ func (s spec) integer(sign, prefix, digits string) string {
 			digits = strings.Repeat("0", missing) + digits
 		}
 	}
-	return s.pad(sign+prefix+digits)
+	return s.pad(sign + prefix + digits)
 }
 
 func (s spec) unsigned(letter byte, n uint64) string {
@@ -197,7 +197,7 @@ func (s spec) float(letter byte, f float64) string {
 		if upper {
 			text = strings.ToUpper(text)
 		}
-		return s.pad(sign+text)
+		return s.pad(sign + text)
 	}
 	precision := s.precision
 	if precision < 0 {
@@ -228,7 +228,7 @@ func (s spec) float(letter byte, f float64) string {
 			digits = strings.Repeat("0", missing) + digits
 		}
 	}
-	return s.pad(sign+digits)
+	return s.pad(sign + digits)
 }
 
 // general is %g: the shorter of %e and %f, without zeros at the end unless sharp.

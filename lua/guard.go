@@ -150,7 +150,7 @@ func (g *guard) step(l *glua.LState, n int) {
 // stop raises if the script is killed.
 func (g *guard) stop(l *glua.LState) {
 	if g.killed.Load() {
-		l.RaiseError("%s", g.why())
+		raisef(l, "%s", g.why())
 	}
 }
 
@@ -158,7 +158,7 @@ func (g *guard) stop(l *glua.LState) {
 // raises if that is too long, or too much.
 func (g *guard) announce(l *glua.LState, n int) {
 	if n < 0 || n > g.limits.Strings {
-		l.RaiseError("string is too long, at most %d bytes", g.limits.Strings)
+		raisef(l, "string is too long, at most %d bytes", g.limits.Strings)
 	}
 	g.announced += int64(n)
 	if g.announced > announceEvery {

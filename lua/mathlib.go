@@ -115,15 +115,15 @@ func (r *Run) mathRandom(l *glua.LState) int {
 	case 1:
 		high = checkInt(l, 1)
 		if high < 1 {
-			l.ArgError(1, "interval is empty")
+			argError(l, 1, "interval is empty")
 		}
 	case 2:
 		low, high = checkInt(l, 1), checkInt(l, 2)
 		if low > high {
-			l.ArgError(2, "interval is empty")
+			argError(l, 2, "interval is empty")
 		}
 	default:
-		l.RaiseError("wrong number of arguments")
+		raisef(l, "wrong number of arguments")
 	}
 	l.Push(fromFloat(math.Floor(fraction*float64(high-low+1)) + float64(low)))
 	return 1

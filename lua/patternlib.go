@@ -23,7 +23,7 @@ func (r *Run) try(l *glua.LState, m *matcher, s, p int) int {
 			// The budget stays spent, so that catching it does not help.
 			r.guard.patterns = -1
 		}
-		l.RaiseError("%s", m.err.Error())
+		raisef(l, "%s", m.err.Error())
 	}
 	return end
 }
@@ -32,7 +32,7 @@ func (r *Run) try(l *glua.LState, m *matcher, s, p int) int {
 func (r *Run) capturedAt(l *glua.LState, m *matcher, i, start, end int) glua.LValue {
 	if i >= m.level {
 		if i != 0 {
-			l.RaiseError("%s", errPatternIndex.Error())
+			raisef(l, "%s", errPatternIndex.Error())
 		}
 		return glua.LString(m.subject[start:end])
 	}
@@ -41,7 +41,7 @@ func (r *Run) capturedAt(l *glua.LState, m *matcher, i, start, end int) glua.LVa
 	case capturePosition:
 		return number(int64(c.start) + 1)
 	case captureOpen:
-		l.RaiseError("%s", errPatternOpen.Error())
+		raisef(l, "%s", errPatternOpen.Error())
 	}
 	return glua.LString(m.subject[c.start : c.start+c.length])
 }
@@ -138,7 +138,7 @@ func (r *Run) gsub(l *glua.LState) int {
 	switch replacement.Type() {
 	case glua.LTNumber, glua.LTString, glua.LTFunction, glua.LTTable:
 	default:
-		l.ArgError(3, "string/function/table expected")
+		argError(l, 3, "string/function/table expected")
 	}
 	most := optInt(l, 4, int64(len(subject))+1)
 	m := r.start(subject, pattern)
@@ -203,7 +203,7 @@ func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LVal
 	}
 	text, ok := toText(value)
 	if !ok {
-		l.RaiseError("invalid replacement value (a %s)", nameOf(value))
+		raisef(l, "invalid replacement value (a %s)", nameOf(value))
 	}
 	b.WriteString(text)
 }

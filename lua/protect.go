@@ -114,7 +114,7 @@ func (r *Run) failed(l *glua.LState, value glua.LValue) {
 
 // pcall is Redis' own: of an error that is a table with an err it returns that.
 func (r *Run) pcall(l *glua.LState) int {
-	l.CheckAny(1)
+	checkAny(l, 1)
 	if !callable(l, l.Get(1)) {
 		l.Push(glua.LFalse)
 		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
@@ -129,7 +129,7 @@ func (r *Run) pcall(l *glua.LState) int {
 
 // xpcall calls without arguments, as in Lua 5.1.
 func (r *Run) xpcall(l *glua.LState) int {
-	l.CheckAny(2)
+	checkAny(l, 2)
 	handler, ok := l.Get(2).(*glua.LFunction)
 	if !ok || !callable(l, l.Get(1)) {
 		l.Push(glua.LFalse)
@@ -177,7 +177,7 @@ func (r *Run) pushFailure(l *glua.LState, err error) int {
 
 // raise is the function error.
 func (r *Run) raise(l *glua.LState) int {
-	level := l.OptInt(2, 1)
+	level := int(optInt(l, 2, 1))
 	value := l.Get(1)
 	if text, ok := toText(value); ok && level > 0 {
 		r.guard.announce(l, len(text))
@@ -193,6 +193,12 @@ func (r *Run) raise(l *glua.LState) int {
 
 // throw raises a string as it is: not every string is a format.
 func (r *Run) throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
+
+// raisef raises a message with the place of the caller in front, which is none if
+// that is a function of ours.
+func raisef(l *glua.LState, format string, args ...any) {
+	l.Error(glua.LString(where(l, 1)+fmt.Sprintf(format, args...)), 0)
+}
 
 // where is the place of a function on the stack, as it stands before messages.
 func where(l *glua.LState, level int) string {

@@ -86,7 +86,7 @@ func (in *reader) value(depth int) (glua.LValue, bool) {
 	case '+':
 		return in.tagged("ok", glua.LString(in.line())), true
 	case '-':
-		return errorTable(in.state, errorText(string(in.line()))), true
+		return commandError(in.state, string(in.line())), true
 	case '_':
 		in.line()
 		return glua.LNil, true

@@ -96,7 +96,7 @@ func (r *Run) command(l *glua.LState, raise bool) int {
 	r.guard.stop(l)
 	reply := r.host.Call(args, r.proto)
 	if len(reply) > 0 && reply[0] == '-' {
-		return r.refuse(l, errorText(string(line(reply[1:]))), raise)
+		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	in := reader{run: r, state: l, rest: reply}
 	value, ok := in.value(0)
@@ -109,7 +109,17 @@ func (r *Run) command(l *glua.LState, raise bool) int {
 
 // refuse returns or raises an error as a table.
 func (r *Run) refuse(l *glua.LState, text string, raise bool) int {
-	t := errorTable(l, text)
+	return r.give(l, errorTable(l, text), raise)
+}
+
+// commandError is the error that a command answered; Redis marks it as counted.
+func commandError(l *glua.LState, text string) *glua.LTable {
+	t := errorTable(l, errorText(text))
+	t.RawSetString("ignore_error_stats_update", glua.LTrue)
+	return t
+}
+
+func (r *Run) give(l *glua.LState, t *glua.LTable, raise bool) int {
 	if raise {
 		l.Error(t, 0)
 		return 0
@@ -205,7 +215,7 @@ func (r *Run) setresp(l *glua.LState) int {
 // setRepl checks its argument; what is kept here are effects, all of them.
 func (r *Run) setRepl(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		return r.refuse(l, "ERR redis.set_repl() requires one argument.", true)
+		return r.refuse(l, "ERR redis.set_repl() requires two arguments.", true)
 	}
 	if flags, _ := toNumber(l.Get(1)); int64(flags)&^3 != 0 {
 		return r.refuse(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.", true)

@@ -79,7 +79,7 @@ func (out *replier) table(t *glua.LTable, depth int) {
 		return
 	}
 	t = out.run.original(t)
-	if text, ok := toText(get(t, "err")); ok {
+	if text, ok := get(t, "err").(glua.LString); ok {
 		if out.room(len(text)) {
 			out.w.Error(resp.Error(text))
 		}

@@ -20,17 +20,17 @@ type Run struct {
 	running bool
 
 	// Of the state.
-	onError  *glua.LFunction
-	globals  *glua.LTable
+	onError *glua.LFunction
+	globals *glua.LTable
 	// stringMeta is what getmetatable shows of the strings' metatable.
 	stringMeta   *glua.LTable
 	ipairsStep   *glua.LFunction
 	nextFunction *glua.LFunction
 	nullValue    *glua.LUserData
-	readonly map[*glua.LTable]*glua.LTable
-	keys     *glua.LTable
-	argv     *glua.LTable
-	filled   [2]int
+	readonly     map[*glua.LTable]*glua.LTable
+	keys         *glua.LTable
+	argv         *glua.LTable
+	filled       [2]int
 	// last is the script whose main function main is.
 	last *Script
 	main *glua.LFunction

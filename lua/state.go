@@ -33,7 +33,7 @@ func (r *Run) open() {
 	r.constants()
 	meta := l.NewTable()
 	meta.RawSetString("__index", l.NewFunction(func(l *glua.LState) int {
-		l.RaiseError("Script attempted to access nonexistent global variable '%s'", glua.LVAsString(l.Get(2)))
+		raisef(l, "Script attempted to access nonexistent global variable '%s'", glua.LVAsString(l.Get(2)))
 		return 0
 	}))
 	r.globals.Metatable = meta
@@ -60,7 +60,7 @@ func (r *Run) protected(t *glua.LTable) *glua.LTable {
 	meta := l.CreateTable(0, 2)
 	meta.RawSetString("__index", t)
 	meta.RawSetString("__newindex", l.NewFunction(func(l *glua.LState) int {
-		l.RaiseError(errReadonly)
+		raisef(l, errReadonly)
 		return 0
 	}))
 	view.Metatable = meta

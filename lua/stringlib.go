@@ -40,13 +40,16 @@ func (r *Run) openString() {
 func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
 		a, ok1 := toNumber(l.Get(1))
-		b, ok2 := toNumber(l.Get(2))
+		b, ok2 := 0.0, true
+		if l.GetTop() > 1 {
+			b, ok2 = toNumber(l.Get(2))
+		}
 		if !ok1 || !ok2 {
 			wrong := l.Get(2)
 			if !ok1 && l.Get(1).Type() == glua.LTString || ok2 {
 				wrong = l.Get(1)
 			}
-			l.RaiseError("attempt to perform arithmetic on a %s value", nameOf(wrong))
+			raisef(l, "attempt to perform arithmetic on a %s value", nameOf(wrong))
 		}
 		l.Push(fromFloat(f(a, b)))
 		return 1
@@ -115,7 +118,7 @@ func (r *Run) concatPairs(l *glua.LState, n int) int {
 			if !ok1 {
 				wrong = left
 			}
-			l.RaiseError("attempt to concatenate a %s value", nameOf(wrong))
+			raisef(l, "attempt to concatenate a %s value", nameOf(wrong))
 		}
 		l.Push(f)
 		l.Push(left)
@@ -129,8 +132,8 @@ func (r *Run) concatPairs(l *glua.LState, n int) int {
 }
 
 func stringDump(l *glua.LState) int {
-	l.CheckFunction(1)
-	l.RaiseError("unable to dump given function")
+	checkFunction(l, 1)
+	raisef(l, "unable to dump given function")
 	return 0
 }
 
@@ -163,7 +166,7 @@ func (r *Run) stringByte(l *glua.LState) int {
 	first := optInt(l, 2, 1)
 	from, to := span(l, s, first, optInt(l, 3, relative(first, len(s))))
 	if to-from >= maxUnpack {
-		l.RaiseError("string slice too long")
+		raisef(l, "string slice too long")
 	}
 	for i := from; i < to; i++ {
 		l.Push(number(int64(s[i])))
@@ -176,7 +179,7 @@ func (r *Run) stringChar(l *glua.LState) int {
 	for i := range b {
 		c := checkInt(l, i+1)
 		if c < 0 || c > 255 {
-			l.ArgError(i+1, "invalid value")
+			argError(l, i+1, "invalid value")
 		}
 		b[i] = byte(c)
 	}

@@ -46,7 +46,7 @@ func (f *layout) digits(otherwise int) int {
 	n := 0
 	for f.at < len(f.format) && isDigit(f.format[f.at]) {
 		if n > math.MaxInt32/10-10 {
-			f.l.RaiseError("integral size overflow")
+			raisef(f.l, "integral size overflow")
 		}
 		n = n*10 + int(f.format[f.at]-'0')
 		f.at++
@@ -68,7 +68,7 @@ func (f *layout) next() (item, bool) {
 		case '!':
 			f.align = f.digits(maxAlignment)
 			if f.align == 0 || f.align&(f.align-1) != 0 {
-				f.l.RaiseError("alignment is not a power of 2")
+				raisef(f.l, "alignment is not a power of 2")
 			}
 		default:
 			it := item{letter: letter, size: f.size(letter)}
@@ -99,11 +99,11 @@ func (f *layout) size(letter byte) int {
 	case 'i', 'I':
 		n := f.digits(4)
 		if n < 1 || n > maxIntegerSize {
-			f.l.RaiseError("integral size %d is larger than limit of %d", n, maxIntegerSize)
+			raisef(f.l, "integral size %d is larger than limit of %d", n, maxIntegerSize)
 		}
 		return n
 	}
-	f.l.RaiseError("invalid format option '%c'", rune(letter))
+	argError(f.l, 1, "invalid format option '"+string(rune(letter))+"'")
 	return 0
 }
 
@@ -147,7 +147,7 @@ func (r *Run) packItem(f *layout, b *strings.Builder, it item, arg int) {
 			size = len(text)
 		}
 		if len(text) < size {
-			f.l.ArgError(arg, "string too short")
+			argError(f.l, arg+1, "string too short")
 		}
 		b.WriteString(text[:size])
 		if it.letter == 's' {
@@ -189,7 +189,7 @@ func (r *Run) structUnpack(l *glua.LState) int {
 	data := checkText(l, 2)
 	at := int(optInt(l, 3, 1)) - 1
 	if at < 0 {
-		l.ArgError(3, "offset must be 1 or greater")
+		argError(l, 3, "offset must be 1 or greater")
 	}
 	results := []glua.LValue{}
 	for {
@@ -200,7 +200,7 @@ func (r *Run) structUnpack(l *glua.LState) int {
 		}
 		at += it.pad
 		if it.size > len(data) || at > len(data)-it.size {
-			l.ArgError(2, "data string too short")
+			argError(l, 2, "data string too short")
 		}
 		switch it.letter {
 		case 'x':
@@ -216,7 +216,7 @@ func (r *Run) structUnpack(l *glua.LState) int {
 		}
 		r.guard.step(l, 1)
 		if len(results) >= maxUnpack {
-			l.RaiseError("too many results to unpack")
+			raisef(l, "too many results to unpack")
 		}
 	}
 	for _, v := range results {
@@ -231,7 +231,7 @@ func (f *layout) text(data string, at int, it item, results []glua.LValue) (stri
 	if it.letter == 's' {
 		i := strings.IndexByte(data[at:], 0)
 		if i < 0 {
-			f.l.RaiseError("unfinished string in data")
+			raisef(f.l, "unfinished string in data")
 		}
 		return data[at : at+i], at + i + 1, results
 	}
@@ -242,11 +242,11 @@ func (f *layout) text(data string, at int, it item, results []glua.LValue) (stri
 			n, ok = results[len(results)-1].(glua.LNumber)
 		}
 		if !ok {
-			f.l.RaiseError("format 'c0' needs a previous size")
+			raisef(f.l, "format 'c0' needs a previous size")
 		}
 		results = results[:len(results)-1]
 		if n < 0 || float64(n) > float64(len(data)-at) {
-			f.l.ArgError(2, "data string too short")
+			argError(f.l, 2, "data string too short")
 		}
 		size = int(n)
 	}
@@ -284,9 +284,9 @@ func structSize(l *glua.LState) int {
 		}
 		switch {
 		case it.letter == 's':
-			l.ArgError(1, "variable-size format for size")
+			argError(l, 1, "option 's' has no fixed size")
 		case it.letter == 'c' && it.size == 0:
-			l.ArgError(1, "variable-length format for size")
+			argError(l, 1, "option 'c0' has no fixed size")
 		}
 		f.total += it.pad + it.size
 	}

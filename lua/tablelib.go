@@ -44,19 +44,19 @@ func length(l *glua.LState) int {
 	case glua.LString:
 		l.Push(number(int64(len(v))))
 	default:
-		l.RaiseError("attempt to get length of a %s value", nameOf(v))
+		raisef(l, "attempt to get length of a %s value", nameOf(v))
 	}
 	return 1
 }
 
 func setn(l *glua.LState) int {
-	l.CheckTable(1)
-	l.RaiseError("'setn' is obsolete")
+	checkTable(l, 1)
+	raisef(l, "'setn' is obsolete")
 	return 0
 }
 
 func (r *Run) insert(l *glua.LState) int {
-	t := r.writable(l, l.CheckTable(1))
+	t := r.writable(l, checkTable(l, 1))
 	end := lengthOf(t) + 1
 	switch l.GetTop() {
 	case 2:
@@ -75,13 +75,13 @@ func (r *Run) insert(l *glua.LState) int {
 		}
 		t.RawSet(glua.LNumber(at), l.Get(3))
 	default:
-		l.RaiseError("wrong number of arguments to 'insert'")
+		raisef(l, "wrong number of arguments to 'insert'")
 	}
 	return 0
 }
 
 func (r *Run) remove(l *glua.LState) int {
-	t := r.writable(l, l.CheckTable(1))
+	t := r.writable(l, checkTable(l, 1))
 	size := lengthOf(t)
 	at := int(optInt(l, 2, int64(size)))
 	if at < 1 || at > size {
@@ -102,7 +102,7 @@ func (r *Run) remove(l *glua.LState) int {
 }
 
 func (r *Run) maxn(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
+	t := r.original(checkTable(l, 1))
 	highest := glua.LNumber(0)
 	t.ForEach(func(k, _ glua.LValue) {
 		if n, ok := k.(glua.LNumber); ok && n > highest {
@@ -114,7 +114,7 @@ func (r *Run) maxn(l *glua.LState) int {
 }
 
 func (r *Run) tableConcat(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
+	t := r.original(checkTable(l, 1))
 	separator := ""
 	if l.Get(2) != glua.LNil {
 		separator = checkText(l, 2)
@@ -128,7 +128,7 @@ func (r *Run) tableConcat(l *glua.LState) int {
 	for i := first; i <= last; i++ {
 		text, ok := toText(t.RawGet(glua.LNumber(i)))
 		if !ok {
-			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", nameOf(t.RawGet(glua.LNumber(i))), i)
+			raisef(l, "invalid value (%s) at index %d in table for 'concat'", nameOf(t.RawGet(glua.LNumber(i))), i)
 		}
 		b.WriteString(text)
 		if i < last {
@@ -150,8 +150,8 @@ func (r *Run) room(l *glua.LState, b *strings.Builder) {
 }
 
 func (r *Run) foreachi(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
-	f := l.CheckFunction(2)
+	t := r.original(checkTable(l, 1))
+	f := checkFunction(l, 2)
 	size := lengthOf(t)
 	for i := 1; i <= size; i++ {
 		if found := r.visit(l, f, number(int64(i)), t.RawGet(glua.LNumber(i))); found {
@@ -162,8 +162,8 @@ func (r *Run) foreachi(l *glua.LState) int {
 }
 
 func (r *Run) foreach(l *glua.LState) int {
-	t := r.original(l.CheckTable(1))
-	f := l.CheckFunction(2)
+	t := r.original(checkTable(l, 1))
+	f := checkFunction(l, 2)
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
 		if t == r.globals && hidden(k) {
 			continue
@@ -192,10 +192,10 @@ func (r *Run) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
 // sort copies the elements, sorts them, and puts them back, so that an order that
 // is none, or changes the table meanwhile, does no harm.
 func (r *Run) sort(l *glua.LState) int {
-	t := r.writable(l, l.CheckTable(1))
+	t := r.writable(l, checkTable(l, 1))
 	var order *glua.LFunction
 	if l.Get(2) != glua.LNil {
-		order = l.CheckFunction(2)
+		order = checkFunction(l, 2)
 	}
 	size := lengthOf(t)
 	values := make([]glua.LValue, size)
@@ -247,10 +247,10 @@ func (r *Run) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) bool
 func (r *Run) compare(l *glua.LState, a, b glua.LValue) bool {
 	r.guard.step(l, 1)
 	if nameOf(a) != nameOf(b) {
-		l.RaiseError("attempt to compare %s with %s", nameOf(a), nameOf(b))
+		r.throw(l, glua.LString("attempt to compare "+nameOf(a)+" with "+nameOf(b)))
 	}
 	if _, ok := a.(*glua.LTable); !ok || l.GetMetaField(a, "__lt") == glua.LNil {
-		l.RaiseError("attempt to compare two %s values", nameOf(a))
+		r.throw(l, glua.LString("attempt to compare two "+nameOf(a)+" values"))
 	}
 	return l.LessThan(a, b)
 }
