@@ -133,9 +133,4 @@ type nothing struct{}
 func (nothing) Restore(_ int, _ []byte, e keyspace.Entry) error { return keyspace.CheckEntry(e) }
 
 // Apply implements [Sink].
-func (nothing) Apply(e keyspace.Effect) error {
-	if e.Flush || e.Entry.Kind == keyspace.None {
-		return nil
-	}
-	return keyspace.CheckEntry(e.Entry)
-}
+func (nothing) Apply(e keyspace.Effect) error { return keyspace.CheckEffect(e) }

@@ -29,11 +29,14 @@ type line struct {
 	Expiry  int64   `json:"expiry_ns,omitempty"`
 	Value   *string `json:"value,omitempty"`
 	Value64 string  `json:"value_base64,omitempty"`
+	// Delta64 is what a patch changes; without one it only changes the expiry.
+	Delta64 string `json:"delta_base64,omitempty"`
 }
 
 // Dump writes what a directory holds as JSON, a line for each entry of the base and
 // each effect of the log in order: reading the lines in order, each in place of what
-// was known of its key, gives the state. Its server must not be running.
+// was known of its key, or as a patch of that, gives the state. Its server must not
+// be running.
 func Dump(fsys FS, dir string, w io.Writer) error {
 	lock, err := fsys.Lock(filepath.Join(dir, lockName))
 	if err != nil {
@@ -113,7 +116,11 @@ func (d *dumper) Apply(e keyspace.Effect) error {
 	case e.Entry.Kind == keyspace.None:
 		return d.write("delete", e.DB, e.Key, keyspace.Entry{})
 	}
-	return d.write("put", e.DB, e.Key, e.Entry)
+	op := "put"
+	if e.Patch {
+		op = "patch"
+	}
+	return d.write(op, e.DB, e.Key, e.Entry)
 }
 
 func (d *dumper) write(op string, db int, key []byte, e keyspace.Entry) error {
@@ -128,9 +135,12 @@ func (d *dumper) write(op string, db int, key []byte, e keyspace.Entry) error {
 		if e.Expiry != keyspace.NoExpiry {
 			l.Expiry = int64(e.Expiry)
 		}
-		if e.Kind == keyspace.String {
+		switch {
+		case op == "patch":
+			l.Delta64 = base64.StdEncoding.EncodeToString(e.Value)
+		case e.Kind == keyspace.String:
 			l.Value, l.Value64 = textOr64(e.Value)
-		} else {
+		default:
 			l.Value64 = base64.StdEncoding.EncodeToString(e.Value)
 		}
 	}
