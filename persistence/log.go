@@ -81,6 +81,7 @@ type Log struct {
 	drops   bool       // nothing is kept until another segment takes over
 	waiters []waiter
 	woken   []Waker // scratch
+	crowd   int     // how many waited when the last fsync ended, for it or the next
 
 	written, synced atomic.Uint64
 	policy          atomic.Uint32
@@ -248,7 +249,9 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 	}
 	if w != nil {
 		l.waiters = append(l.waiters, waiter{pos, w})
-		l.nudge()
+		if len(l.waiters) == 1 {
+			l.nudge()
+		}
 	}
 	return Pending
 }
@@ -283,8 +286,12 @@ func (l *Log) wake(everybody bool) {
 		}
 	}
 	clear(l.waiters[len(rest):])
+	l.crowd = len(l.waiters)
 	l.waiters, l.woken = rest, nil
 	l.mu.Unlock()
+	if len(rest) > 0 {
+		l.nudge()
+	}
 	for _, w := range woken {
 		w.Wake()
 	}

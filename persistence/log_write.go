@@ -157,13 +157,38 @@ func (l *Log) runWriter() {
 			return
 		case <-l.kick:
 		}
+		always := l.always()
+		if always {
+			l.gather()
+		}
 		l.ioMu.Lock()
 		l.write()
 		l.ioMu.Unlock()
-		if l.always() {
+		if always {
 			_ = l.sync() // a failure has been dealt with
 		}
 		l.wake(false)
+	}
+}
+
+// gathering bounds how long an fsync is put off for those who are about to ask for
+// one as well.
+const gathering = time.Millisecond
+
+// gather waits for those who were answered by the last fsync to ask for the next: if
+// it began without them, each would wait for two, and there would be twice as many.
+// It goes on while more are coming, a moment at a time.
+func (l *Log) gather() {
+	began := l.o.Stopwatch()
+	for before := 0; ; {
+		l.mu.Lock()
+		n, most := len(l.waiters), l.crowd
+		l.mu.Unlock()
+		if n >= most || n == before || l.o.Stopwatch()-began > gathering {
+			return
+		}
+		before = n
+		moment()
 	}
 }
 
