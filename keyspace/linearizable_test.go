@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,16 +57,26 @@ func throttleModel(q *gcra.Quota) porcupine.Model {
 	}
 }
 
+// linearizableSeeds is how many histories are made and checked, 12,800 calls each:
+// CELL_LINEARIZABLE_SEEDS says so for a night.
+func linearizableSeeds(t *testing.T) int {
+	if text := os.Getenv("CELL_LINEARIZABLE_SEEDS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		return n
+	}
+	if testing.Short() {
+		return 1
+	}
+	return 4
+}
+
 // TestThrottleIsLinearizable has 32 goroutines call the same few keys while the
 // clock is stepped and the sweeper runs, and lets porcupine look for an order of
 // the calls that explains every answer.
 func TestThrottleIsLinearizable(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
-		seeds := 4
-		if testing.Short() {
-			seeds = 1
-		}
-		for seed := range seeds {
+		for seed := range linearizableSeeds(t) {
 			history, q := throttleHistory(t, o, uint64(seed))
 			require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(throttleModel(q), history, 60*time.Second), "seed %d", seed)
 		}

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Measures this server beside Redis and writes what it found: bash scripts/bench.sh
 #
-# A full run takes about half an hour and writes docs/performance.md. Environment:
+# A full run takes about 14 minutes and writes docs/performance.md. Environment:
 #   BENCH_QUICK=1       a look within three minutes, in bin/performance-quick.md
 #   BENCH_LARGE=1       the memory of 10 million keys too
 #   BENCH_OUT=FILE      write there instead
-#   BENCH_SPAN=3s       how long a run of the main table lasts, BENCH_OPEN=10s of an
+#   BENCH_SPAN=1s       how long a run of the main table lasts, BENCH_OPEN=5s of an
 #                       open loop
 #   BENCH_PORT=17100    the first of a dozen ports to use
 #   CELL_BENCH_TARGETS  other servers that know CL.THROTTLE, to be put beside ours:
@@ -23,10 +23,10 @@ work=bin/bench
 mkdir -p "$work"
 if [ -n "$quick" ]; then
   out=${BENCH_OUT:-bin/performance-quick.md}
-  rounds=2 span=200ms warmup=100ms kind_span=200ms open_span=1s keys=100000 idle=1000 settle=2s lead=3s tail=2s growth=100000
+  rounds=2 span=200ms warmup=100ms kind_span=200ms kind_warmup=100ms open_span=1s keys=100000 idle=1000 settle=2s lead=3s tail=2s growth=100000
 else
   out=${BENCH_OUT:-docs/performance.md}
-  rounds=5 span=${BENCH_SPAN:-3s} warmup=500ms kind_span=1s open_span=${BENCH_OPEN:-10s} keys=1000000 idle=9900 settle=15s lead=10s tail=4s growth=1000000
+  rounds=5 span=${BENCH_SPAN:-1s} warmup=500ms kind_span=1s kind_warmup=200ms open_span=${BENCH_OPEN:-5s} keys=1000000 idle=9900 settle=15s lead=10s tail=4s growth=1000000
 fi
 cores=$(nproc)
 throttle='CL.THROTTLE user:{key} 15 30 60'
@@ -190,7 +190,7 @@ latency() {
 kinds() {
   section 'Every limiter' 'Cost of each command of cellserver, 100,000 keys drawn uniformly.'
   local at=127.0.0.1:$port
-  measure sweep --pipelines 1,32 --rounds "$rounds" -d "$kind_span" --warmup "$warmup" \
+  measure sweep --pipelines 1,32 --rounds "$rounds" -d "$kind_span" --warmup "$kind_warmup" \
     --target "CL.THROTTLE=$at CL.THROTTLE cl:{key} 15 30 60" \
     --target "SW COUNTER=$at SW.ALLOW sc:{key} 30 60" \
     --target "SW FIXED=$at SW.ALLOW sf:{key} 30 60 FIXED" \
@@ -205,6 +205,45 @@ kinds() {
     --target "CC.ACQUIRE=$at CC.ACQUIRE cc:{key} 10 5 m{seq}" \
     --target "GET=$at GET cl:{key}" \
     --target "PING=$at PING"
+}
+
+# script_sha PORT SCRIPT loads a script and prints its name.
+script_sha() { redis-cli -p "$1" SCRIPT LOAD "$2" 2>/dev/null | tr -d '\r'; }
+
+# pair COMMAND LIMIT measures the command on this server and on Redis.
+pair() {
+  write "At most $2 times Redis' is what we aim at:" ''
+  measure sweep --pipelines 32 --rounds "$rounds" -d "$kind_span" --warmup "$kind_warmup" -q 1-10 --no-check \
+    --target "cellserver ${1%% *}=127.0.0.1:$port $1" --target "Redis ${1%% *}=127.0.0.1:$((port + 1)) $1"
+}
+
+programs() {
+  section 'What programs do beside limiting' \
+    'Plain strings, counters and small collections at a depth of 32, the same command on both servers.'
+  pair 'SET s:{key} x' 0.8
+  pair 'GET s:{key}' 0.8
+  pair 'INCR n:{key}' 0.8
+  pair 'ZADD z:{key} {seq} m{q}' 1.3
+  pair 'HSET h:{key} f{q} x' 1.3
+
+  section 'Scripts' \
+    'A script that passes CL.THROTTLE on, which is how many clients reach redis-cell, beside a script of one SET in' \
+    "both servers. At most 1.25 times Redis' is what we aim at."
+  local set="return redis.call('SET', KEYS[1], ARGV[1])" sha sha_set sha_redis
+  sha=$(script_sha "$port" "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
+  sha_set=$(script_sha "$port" "$set")
+  sha_redis=$(script_sha $((port + 1)) "$set")
+  measure sweep --pipelines 32 --rounds "$rounds" -d "$kind_span" --warmup "$kind_warmup" --no-check \
+    --target "cellserver CL.THROTTLE=127.0.0.1:$port EVALSHA $sha 1 e:{key} 15 30 60" \
+    --target "Redis SET=127.0.0.1:$((port + 1)) EVALSHA $sha_redis 1 e:{key} x" \
+    --target "cellserver SET=127.0.0.1:$port EVALSHA $sha_set 1 es:{key} x"
+
+  section 'Transactions' \
+    'Ten CL.THROTTLE between MULTI and EXEC in one packet, and ten plain ones, of which 1.3 times is what we aim at:' \
+    'from bytes in to bytes out, without the sockets.'
+  write '```' "go test ./server -run '^\$' -bench BenchmarkTransaction -benchtime $kind_span -count $rounds"
+  go test ./server -run '^$' -bench BenchmarkTransaction -benchtime "$kind_span" -count "$rounds" | grep '^Benchmark' >>"$out" || true
+  write '```' ''
 }
 
 scaling() {
@@ -306,6 +345,7 @@ beside
 cost
 latency
 kinds
+programs
 stop "${running[@]}"
 running=()
 scaling

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"testing"
@@ -113,6 +114,32 @@ func BenchmarkFeed(b *testing.B) {
 					s.feed(packets[n/depth%len(packets)])
 				}
 				n++
+			}
+		})
+	}
+}
+
+// BenchmarkTransaction measures ten CL.THROTTLE in one packet, with MULTI and EXEC
+// around them and without; one operation is the packet.
+func BenchmarkTransaction(b *testing.B) {
+	for _, kind := range []string{"MultiOfTen", "TenPlain"} {
+		b.Run(kind, func(b *testing.B) {
+			s := newBench(b)
+			packets := make([][]byte, 1000)
+			for i := range packets {
+				var p []byte
+				for j := range 10 {
+					p = append(p, frame("CL.THROTTLE", fmt.Sprintf("user:%06d", i*10+j), "15", "30", "60")...)
+				}
+				if kind == "MultiOfTen" {
+					p = append(append(frame("MULTI"), p...), frame("EXEC")...)
+				}
+				require.Equal(b, 0, bytes.Count(s.feed(p), []byte("-ERR")))
+				packets[i] = p
+			}
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				s.feed(packets[n%len(packets)])
 			}
 		})
 	}

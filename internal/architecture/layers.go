@@ -102,10 +102,24 @@ var externals = []external{
 		why: "we are the server; only the cluster, the migration commands and tests talk to one",
 	},
 	{
+		path: "gonum.org/v1/plot", in: []string{"internal/loadgen", "cmd"},
+		why: measuringWhy,
+	},
+	{
+		path: "github.com/HdrHistogram/hdrhistogram-go", in: []string{"internal/loadgen", "cmd"},
+		why: measuringWhy,
+	},
+	{
+		path: "github.com/schollz/progressbar", in: []string{"internal/loadgen", "cmd"},
+		why: measuringWhy,
+	},
+	{
 		path: "github.com/stretchr/testify", in: []string{"internal", "compat_test"}, inTests: true,
 		why: "an assertion library has no place in the binary",
 	},
 }
+
+const measuringWhy = "what draws and counts for the load generator has no place in the server"
 
 // clockFiles are the folders and files, by prefix of the path, whose production
 // code may read the wall clock: programs and tests, the edge where deadlines of
