@@ -17,6 +17,8 @@ type alone struct {
 	stand  *Session
 	do     func(c *Ctx)
 
+	busyTimer func() bool // guarded by solitude.mu: stops it
+
 	mu      sync.Mutex
 	run     *lua.Run // guarded by mu: the script that runs, nil between scripts
 	written bool     // guarded by mu: by that script
@@ -112,6 +114,9 @@ func (e *Engine) doneAlone() (long bool) {
 	so := &e.alone
 	so.mu.Lock()
 	defer so.mu.Unlock()
+	if so.current.busyTimer != nil {
+		so.current.busyTimer()
+	}
 	so.current = nil
 	so.idle.Broadcast()
 	return so.busy.Swap(false)
@@ -145,9 +150,7 @@ func (e *Engine) secluded(f func(l *Lane)) {
 func (l *Lane) runOne(a *alone) {
 	e, st := l.engine, l.Store
 	st.Refresh()
-	if d := e.Limits().Busy; d > 0 {
-		defer st.AfterFunc(d, func() { e.nowBusy(a, st) })()
-	}
+	e.startBusy(a, st)
 	l.w = resp.Writer{Proto: a.stand.proto}
 	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
 	l.host.alone = a
@@ -181,6 +184,22 @@ func (e *Engine) isTorn() bool {
 	e.alone.mu.Lock()
 	defer e.alone.mu.Unlock()
 	return e.alone.torn
+}
+
+// startBusy starts the time after which a keeps others waiting for long, or starts it
+// again.
+func (e *Engine) startBusy(a *alone, st Store) {
+	d := e.Limits().Busy
+	if d == 0 {
+		return
+	}
+	so := &e.alone
+	so.mu.Lock()
+	defer so.mu.Unlock()
+	if so.current == a {
+		so.busy.Store(false)
+		a.busyTimer = st.AfterFunc(d, func() { e.nowBusy(a, st) })
+	}
 }
 
 // nowBusy tells everybody who waits at the gate that it will take longer.

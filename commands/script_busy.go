@@ -102,9 +102,7 @@ func scriptKill(c *Ctx) {
 	c.OK()
 	// It ends at its next instruction, so that from now on others can wait. Another
 	// script of the same transaction may keep them waiting again.
-	e, st := c.engine, c.Store
-	so.busy.Store(false)
-	st.AfterFunc(e.Limits().Busy, func() { e.nowBusy(a, st) })
+	c.engine.startBusy(a, c.Store)
 }
 
 // refuseBusy answers a command that may not run while a script keeps everybody
