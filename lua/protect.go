@@ -68,10 +68,12 @@ func (r *Run) inspect(err error) {
 // overflow ends the script: what a panic left behind is not to be run on.
 func (r *Run) overflow(text string) {
 	r.dirty = true
-	if strings.Contains(text, "registry overflow") {
-		text = "stack overflow"
+	reason := "the interpreter failed"
+	if strings.Contains(text, "registry overflow") || strings.Contains(text, "index out of range") {
+		// The interpreter steps beyond its registers if a call brings in too many.
+		reason = "stack overflow"
 	}
-	r.guard.killWith(text)
+	r.guard.killWith(reason)
 }
 
 // caught is called where an error was raised, before the stack is unwound.
