@@ -139,6 +139,7 @@ const (
 	CatRateLimit
 	CatList
 	CatSet
+	CatHash
 )
 
 var categoryNames = []struct {
@@ -150,6 +151,7 @@ var categoryNames = []struct {
 	{CatWrite, "write"},
 	{CatSet, "set"},
 	{CatList, "list"},
+	{CatHash, "hash"},
 	{CatString, "string"},
 	{CatPubSub, "pubsub"},
 	{CatAdmin, "admin"},

@@ -28,6 +28,7 @@ type Lane struct {
 	window   slidingwindow.Call
 	bucket   tokenbucket.Call
 	lease    concurrency.Call
+	hash     hashCall
 	multi    multiArgs
 	refs     []KeyRef // scratch of a script's Hold
 

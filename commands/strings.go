@@ -188,7 +188,7 @@ func getex(c *Ctx) {
 	c.replyString(value, found, fault)
 }
 
-const errReplyLong resp.Error = "ERR the reply is too long"
+const errValuesTooLong resp.Error = "ERR the reply is too long"
 
 func mget(c *Ctx) {
 	mark, tooLong := len(c.W.Buf), false
@@ -205,7 +205,7 @@ func mget(c *Ctx) {
 	})
 	if tooLong {
 		c.W.Buf = c.W.Buf[:mark]
-		c.Fail(errReplyLong)
+		c.Fail(errValuesTooLong)
 	}
 }
 

@@ -27,6 +27,7 @@ func families() [][]*Command {
 		keyCommands(),
 		stringCommands(),
 		counterCommands(),
+		hashCommands(),
 		expireCommands(),
 		scanCommands(),
 		pubsubCommands(),

@@ -1,0 +1,378 @@
+package commands
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func hashCommands() []*Command {
+	entry := func(name string, arity int, f Flag, complexity, syntax, summary, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatHash, Group: "hash", Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	const (
+		set   = FlagWrite | FlagDenyOOM | FlagFast
+		fast  = FlagReadonly | FlagFast
+		pairs = "key field value [field value ...]"
+	)
+	return []*Command{
+		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", hset),
+		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", hset),
+		entry("hsetnx", 4, set, "O(1)", "key field value", "Sets a field of a hash that does not exist.", "1 if it was set, 0 if not", hsetnx),
+		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", hget),
+		entry("hmget", -3, fast, "O(N)", "key field [field ...]", "Returns the values of fields.", "an array of values or nulls", hmget),
+		entry("hgetall", 2, FlagReadonly, "O(N)", "key", "Returns all fields and values.", "a map",
+			func(c *Ctx) { hashAll(c, true, true) }),
+		entry("hkeys", 2, FlagReadonly, "O(N)", "key", "Returns all fields.", "an array",
+			func(c *Ctx) { hashAll(c, true, false) }),
+		entry("hvals", 2, FlagReadonly, "O(N)", "key", "Returns all values.", "an array",
+			func(c *Ctx) { hashAll(c, false, true) }),
+		entry("hdel", -3, FlagWrite|FlagFast, "O(N)", "key field [field ...]", "Deletes fields, and the hash with the last.",
+			"how many there were", hdel),
+		entry("hexists", 3, fast, "O(1)", "key field", "Says whether there is a field.", "1 or 0", hexists),
+		entry("hlen", 2, fast, "O(1)", "key", "Counts the fields.", "their number", hlen),
+		entry("hstrlen", 3, fast, "O(1)", "key field", "Returns the length of a value.", "the length in bytes, 0 without the field", hstrlen),
+		entry("hincrby", 4, set, "O(1)", "key field increment", "Adds to the number in a field.", "the number that it holds now", hincrby),
+		entry("hincrbyfloat", 4, set, "O(1)", "key field increment", "Adds a number with a fraction to the one in a field.",
+			"the number that it holds now, as a string", hincrbyfloat),
+		entry("hscan", -3, FlagReadonly, "O(N)", "key cursor [MATCH pattern] [COUNT count]", "Returns fields and values, all in one step.",
+			"the cursor 0, and an array of fields and values", hscan),
+	}
+}
+
+// hashCall is what HSET and HGET do with a hash: functions that are made once for a
+// lane, since a new one for each call would be an allocation.
+type hashCall struct {
+	args    [][]byte // of HSET the pairs, of HGET the field
+	added   int64
+	w       *resp.Writer
+	setFunc func(*collection.Hash) error
+	getFunc func(*collection.Hash)
+}
+
+func (call *hashCall) prepare(args [][]byte, w *resp.Writer) {
+	if call.setFunc == nil {
+		call.setFunc, call.getFunc = call.set, call.get
+	}
+	call.args, call.w, call.added = args, w, 0
+}
+
+// set sets all pairs, or none if there is no room for all.
+func (call *hashCall) set(h *collection.Hash) error {
+	if h.Max > 0 && h.Len()+len(call.args)/2 > h.Max && h.Len()+newFields(h, call.args) > h.Max {
+		return collection.ErrFull
+	}
+	for i := 0; i < len(call.args); i += 2 {
+		added, err := h.Set(call.args[i], call.args[i+1])
+		if err != nil {
+			return err
+		}
+		if added {
+			call.added++
+		}
+	}
+	return nil
+}
+
+// newFields counts the fields of pairs that h does not have.
+func newFields(h *collection.Hash, pairs [][]byte) int {
+	fresh := map[string]bool{}
+	for i := 0; i < len(pairs); i += 2 {
+		if _, ok := h.Get(pairs[i]); !ok {
+			fresh[string(pairs[i])] = true
+		}
+	}
+	return len(fresh)
+}
+
+func (call *hashCall) get(h *collection.Hash) { writeField(call.w, h, call.args[0]) }
+
+// writeField replies the value of a field, or null.
+func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
+	if value, ok := h.Get(field); ok {
+		w.Bulk(value)
+		return
+	}
+	w.Null()
+}
+
+// hset is HSET and HMSET.
+func hset(c *Ctx) {
+	if len(c.Args)%2 != 0 {
+		c.Fail(resp.WrongArity(c.Cmd.Name))
+		return
+	}
+	call := &c.hash
+	call.prepare(c.Args[2:], c.W)
+	err := c.Store.WriteHash(c.S.selected(), c.Args[1], call.setFunc)
+	switch {
+	case err != nil:
+		c.Fail(c.elementsError(err))
+	case c.Cmd.Name == "hset":
+		c.W.Int(call.added)
+	default:
+		c.OK()
+	}
+}
+
+func hsetnx(c *Ctx) {
+	added := false
+	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) (err error) {
+		if _, ok := h.Get(c.Args[2]); !ok {
+			added, err = h.Set(c.Args[2], c.Args[3])
+		}
+		return err
+	})
+	if err != nil {
+		c.Fail(c.elementsError(err))
+		return
+	}
+	c.replyWhether(added, nil)
+}
+
+// readHash calls f with the hash at the first argument. It reports whether there is
+// something to be replied still: absent where there is no such key.
+func (c *Ctx) readHash(f func(h *collection.Hash)) (absent bool) {
+	found, err := c.Store.ReadHash(c.S.selected(), c.Args[1], f)
+	c.noteLookup(found)
+	if err != nil {
+		c.Fail(storeError(err))
+		return false
+	}
+	return !found
+}
+
+func hget(c *Ctx) {
+	c.hash.prepare(c.Args[2:], c.W)
+	if c.readHash(c.hash.getFunc) {
+		c.W.Null()
+	}
+}
+
+func hmget(c *Ctx) {
+	mark := len(c.W.Buf)
+	absent := c.readHash(func(h *collection.Hash) {
+		c.W.Array(len(c.Args) - 2)
+		for _, field := range c.Args[2:] {
+			if len(c.W.Buf)-mark <= maxReply {
+				writeField(c.W, h, field)
+			}
+		}
+	})
+	if absent {
+		c.W.Array(len(c.Args) - 2)
+		for range c.Args[2:] {
+			c.W.Null()
+		}
+	}
+	c.bound(mark)
+}
+
+// bound makes an error of the reply since mark if it is too long, whatever is missing
+// of it.
+func (c *Ctx) bound(mark int) {
+	if len(c.W.Buf)-mark > maxReply {
+		c.W.Buf = c.W.Buf[:mark]
+		c.Fail(errValuesTooLong)
+	}
+}
+
+// hashAll is HGETALL, HKEYS and HVALS.
+func hashAll(c *Ctx, fields, values bool) {
+	mark := len(c.W.Buf)
+	head := c.W.Array
+	if fields && values {
+		head = c.W.Map
+	}
+	absent := c.readHash(func(h *collection.Hash) {
+		head(h.Len())
+		c.work += h.Len()
+		for field, value := range h.All() {
+			if fields {
+				c.W.Bulk(field)
+			}
+			if values {
+				c.W.Bulk(value)
+			}
+			if len(c.W.Buf)-mark > maxReply {
+				return
+			}
+		}
+	})
+	if absent {
+		head(0)
+	}
+	c.bound(mark)
+}
+
+func hdel(c *Ctx) {
+	n := int64(0)
+	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) error {
+		for _, field := range c.Args[2:] {
+			if h.Delete(field) {
+				n++
+			}
+		}
+		return nil
+	})
+	c.replyCount(n, err)
+}
+
+// readNumber replies what f finds in the hash, 0 where there is none.
+func (c *Ctx) readNumber(f func(h *collection.Hash) int) {
+	if c.readHash(func(h *collection.Hash) { c.W.Int(int64(f(h))) }) {
+		c.W.Int(0)
+	}
+}
+
+func hexists(c *Ctx) {
+	c.readNumber(func(h *collection.Hash) int {
+		if _, ok := h.Get(c.Args[2]); ok {
+			return 1
+		}
+		return 0
+	})
+}
+
+func hlen(c *Ctx) { c.readNumber((*collection.Hash).Len) }
+
+func hstrlen(c *Ctx) {
+	c.readNumber(func(h *collection.Hash) int {
+		value, _ := h.Get(c.Args[2])
+		return len(value)
+	})
+}
+
+const (
+	errHashNotInteger resp.Error = "ERR hash value is not an integer"
+	errHashNotFloat   resp.Error = "ERR hash value is not a float"
+	errNotFinitePlain resp.Error = "ERR value is NaN or Infinity"
+)
+
+func hincrby(c *Ctx) {
+	by, ok := parseInt(c.Args[3])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	sum := int64(0)
+	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) error {
+		was, ok := int64(0), true
+		if text, exists := h.Get(c.Args[2]); exists {
+			was, ok = parseInt(text)
+		}
+		if !ok {
+			return limit.ErrNotInteger
+		}
+		sum = was + by
+		if (sum > was) != (by > 0) {
+			return limit.ErrSumOverflow
+		}
+		_, err := h.Set(c.Args[2], strconv.AppendInt(nil, sum, 10))
+		return err
+	})
+	switch {
+	case errors.Is(err, limit.ErrNotInteger):
+		c.Fail(errHashNotInteger)
+	case err != nil:
+		c.Fail(c.elementsError(err))
+	default:
+		c.W.Int(sum)
+	}
+}
+
+func hincrbyfloat(c *Ctx) {
+	by, ok := parseLongDouble(c.Args[3])
+	switch {
+	case !ok:
+		c.Fail(resp.ErrNotFloat)
+		return
+	case by.IsInf():
+		c.Fail(errNotFinitePlain)
+		return
+	}
+	var text []byte
+	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) (err error) {
+		was, exists := h.Get(c.Args[2])
+		if !exists {
+			was = zeroText
+		}
+		if text, err = addFloats(was, c.Args[3]); err == nil {
+			_, err = h.Set(c.Args[2], text)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errNotFloat):
+		c.Fail(errHashNotFloat)
+	case errors.Is(err, errNotFinite):
+		c.Fail(errNoSum)
+	case err != nil:
+		c.Fail(c.elementsError(err))
+	default:
+		c.W.Bulk(text)
+	}
+}
+
+// hscan is HSCAN, which gives all fields at once: whatever cursor it is asked for,
+// the iteration is complete. Options are looked at only if there is a hash, as in
+// Redis.
+func hscan(c *Ctx) {
+	if _, err := strconv.ParseUint(string(c.Args[2]), 10, 64); err != nil {
+		c.Fail(resp.ErrInvalidCursor)
+		return
+	}
+	var call scanCall
+	var fault resp.Error
+	var found resp.Writer
+	n := 0
+	c.readHash(func(h *collection.Hash) {
+		if fault = parseScan(c.Args[2:], &call); fault == "" && call.typ != "" {
+			fault = resp.ErrSyntax // TYPE is SCAN's
+		}
+		if fault != "" {
+			return
+		}
+		c.work += h.Len()
+		steps := maxScanSteps
+		for field, value := range h.All() {
+			if call.pattern != nil && !globMatchWithin(call.pattern, field, &steps) {
+				continue
+			}
+			found.Bulk(field)
+			found.Bulk(value)
+			if n += 2; len(found.Buf) > maxReply {
+				return
+			}
+		}
+		if steps <= 0 {
+			fault = errScanLong
+		}
+	})
+	switch {
+	case c.fail:
+		return
+	case fault == "" && len(found.Buf) > maxReply:
+		fault = errValuesTooLong
+	}
+	if fault != "" {
+		c.Fail(fault)
+		return
+	}
+	c.W.Array(2)
+	c.W.BulkString("0")
+	c.W.Array(n)
+	c.W.Raw(found.Buf)
+}
+
+// maxScanSteps bounds what matching a pattern may cost while a shard is locked, in
+// comparisons of a character.
+const maxScanSteps = 4 << 20
+
+const errScanLong resp.Error = "ERR the pattern takes too long to match"
