@@ -11,7 +11,9 @@ import "iter"
 type Hash struct {
 	// Max is the most fields it may have; 0 is no limit.
 	Max int
-	d   dict
+	// Tight refuses a value that is longer than the one in its place, with [ErrFull].
+	Tight bool
+	d     dict
 }
 
 // Load makes h what flat says, which must have passed [CheckHash] or come from a
@@ -29,6 +31,11 @@ func (h *Hash) Get(field []byte) (value []byte, ok bool) { return h.d.get(field)
 // Set gives a field a value, and says whether it is a new one. Setting what is
 // there already is a change, too, as it is for Redis. The error is [ErrFull].
 func (h *Hash) Set(field, value []byte) (added bool, err error) {
+	if h.Tight {
+		if old, ok := h.d.get(field); ok && len(value) > len(old) {
+			return false, ErrFull
+		}
+	}
 	return h.d.set(field, value, h.Max)
 }
 

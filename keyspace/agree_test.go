@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
@@ -60,10 +61,10 @@ func TestStoragesAgree(t *testing.T) {
 // randomCommand draws a command; it returns its answer as text, and the expiry of
 // the key afterwards.
 func randomCommand(t testing.TB, rng *rand.Rand) func(v *keyspace.View) string {
-	kind := rng.IntN(10)
+	kind := rng.IntN(15)
 	k := fmt.Append(nil, "key:", kind, ":", rng.IntN(30))
 	if rng.IntN(50) == 0 { // now and then a command on a key of another family
-		k = fmt.Append(nil, "key:", rng.IntN(10), ":", rng.IntN(30))
+		k = fmt.Append(nil, "key:", rng.IntN(15), ":", rng.IntN(30))
 	}
 	var do func(v *keyspace.View) (any, error)
 	switch op := rng.IntN(40); {
@@ -87,6 +88,10 @@ func randomCommand(t testing.TB, rng *rand.Rand) func(v *keyspace.View) string {
 		}
 	case op == 5 && rng.IntN(500) == 0:
 		do = func(v *keyspace.View) (any, error) { v.Flush(0); return nil, nil }
+	case kind == 10:
+		do = randomString(rng, k)
+	case kind > 10:
+		do = randomCollection(rng, kind, k)
 	default:
 		do = randomLimiter(t, rng, kind, k)
 	}
@@ -127,6 +132,119 @@ func randomLimiter(t testing.TB, rng *rand.Rand, kind int, k []byte) func(v *key
 		c.Limit = 0
 	}
 	return func(v *keyspace.View) (any, error) { return answer(v.Lease(0, k, c)) }
+}
+
+// randomString changes a plain string, or a cell, in one of the ways there are.
+func randomString(rng *rand.Rand, k []byte) func(v *keyspace.View) (any, error) {
+	value := make([]byte, rng.IntN(70))
+	switch rng.IntN(4) {
+	case 0:
+		o := keyspace.SetOptions{Expiry: keyspace.NoExpiry, KeepTTL: rng.IntN(2) == 0, IfAbsent: rng.IntN(3) == 0}
+		return func(v *keyspace.View) (any, error) { return v.SetString(0, k, value, o) }
+	case 1:
+		by := rng.Int64N(2000) - 1000
+		return func(v *keyspace.View) (any, error) { return v.AddInt(0, k, by) }
+	case 2:
+		return func(v *keyspace.View) (any, error) { return nil, v.Put(0, k, keyspace.String, []byte("17"), keyspace.NoExpiry) }
+	}
+	return func(v *keyspace.View) (any, error) {
+		s, found, err := v.AppendString(nil, 0, k)
+		return fmt.Sprint(string(s), found), err
+	}
+}
+
+// randomCollection changes or reads a collection, which grows beyond what lies in a
+// table now and then.
+func randomCollection(rng *rand.Rand, kind int, k []byte) func(v *keyspace.View) (any, error) {
+	n, away := 1+rng.IntN(3)*rng.IntN(40), rng.IntN(5) < 2
+	seed := rng.Uint64()
+	words := func() func() []byte {
+		own := rand.New(rand.NewPCG(seed, 1))
+		return func() []byte { return fmt.Appendf(nil, "element:%d", own.IntN(200)) }
+	}
+	switch kind {
+	case 11:
+		return func(v *keyspace.View) (any, error) { return changeHash(v, k, n, away, words()) }
+	case 12:
+		return func(v *keyspace.View) (any, error) { return changeSortedSet(v, k, n, away, words()) }
+	case 13:
+		return func(v *keyspace.View) (any, error) { return changeList(v, k, n, away, words()) }
+	}
+	return func(v *keyspace.View) (any, error) { return changeSet(v, k, n, away, words()) }
+}
+
+func changeHash(v *keyspace.View, k []byte, n int, away bool, word func() []byte) (out any, err error) {
+	var all []string
+	err = v.WriteHash(0, k, func(h *collection.Hash) error {
+		for range n {
+			if away {
+				h.Delete(word())
+			} else if _, err := h.Set(word(), word()); err != nil {
+				return err
+			}
+		}
+		for f, value := range h.All() {
+			all = append(all, string(f), string(value))
+		}
+		return nil
+	})
+	return all, err
+}
+
+func changeSortedSet(v *keyspace.View, k []byte, n int, away bool, word func() []byte) (out any, err error) {
+	var all []string
+	err = v.WriteSortedSet(0, k, func(z *collection.SortedSet) error {
+		for i := range n {
+			if away {
+				z.Remove(word())
+			} else if _, err := z.Set(word(), float64(i)); err != nil {
+				return err
+			}
+		}
+		for m, score := range z.Range(0, z.Len()) {
+			all = append(all, fmt.Sprint(string(m), score))
+		}
+		return nil
+	})
+	return all, err
+}
+
+func changeList(v *keyspace.View, k []byte, n int, away bool, word func() []byte) (out any, err error) {
+	var all []string
+	err = v.WriteList(0, k, func(l *collection.List) error {
+		for i := range n {
+			if away {
+				l.PopFront()
+			} else if err := l.PushBack(word()); err != nil {
+				return err
+			} else if i%8 == 0 {
+				l.PopBack()
+			}
+		}
+		for value := range l.Range(0, l.Len()) {
+			all = append(all, string(value))
+		}
+		return nil
+	})
+	return all, err
+}
+
+func changeSet(v *keyspace.View, k []byte, n int, away bool, word func() []byte) (out any, err error) {
+	var all []string
+	err = v.WriteSet(0, k, func(s *collection.Set) error {
+		for range n {
+			if away {
+				s.Remove(word())
+			} else if _, err := s.Add(word()); err != nil {
+				return err
+			}
+		}
+		for m := range s.All() {
+			all = append(all, string(m))
+		}
+		return nil
+	})
+	return all, err
 }
 
 func answer(d limit.Decision, err error) (any, error) { return d, err }

@@ -69,6 +69,10 @@ func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) err
 	return write(v, db, key, Set, f)
 }
 
+// maxTree is the memory from which on a collection gets no larger, so that a record or
+// a snapshot always has room for it.
+const maxTree = 256 << 20
+
 func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bool, err error) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
@@ -99,12 +103,12 @@ func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) er
 	}
 	e := p.e
 	e.Kind |= kind // an absent key becomes one
-	o, full := v.object(s, db, &e), v.ks.mem.full()
-	most := int(v.ks.most.Load())
+	o, most := v.object(s, db, &e), int(v.ks.most.Load())
+	full := v.ks.mem.full() || o.Cost() >= maxTree
 	if full {
 		most = min(most, max(1, o.Len()))
 	}
-	setMost(o, most)
+	bound(o, most, full)
 	err := f(o.(C))
 	if full && errors.Is(err, collection.ErrFull) {
 		err = limit.ErrFull

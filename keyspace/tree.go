@@ -37,11 +37,12 @@ func newObject(k Kind) object {
 	panic("keyspace: not a collection")
 }
 
-// setMost bounds the elements of o.
-func setMost(o object, n int) {
+// bound makes n the most elements of o; if it is tight, no value may become longer
+// either.
+func bound(o object, n int, tight bool) {
 	switch o := o.(type) {
 	case *collection.Hash:
-		o.Max = n
+		o.Max, o.Tight = n, tight
 	case *collection.SortedSet:
 		o.Max = n
 	case *collection.List:
