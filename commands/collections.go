@@ -13,6 +13,10 @@ func (c *Ctx) elementsError(err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.engine.Limits().MaxElements, 10) + " elements")
 	}
+	var known elementError
+	if errors.As(err, &known) {
+		return resp.Error(known)
+	}
 	return storeError(err)
 }
 
@@ -24,3 +28,9 @@ func (c *Ctx) wroteElements(err error, f func(w *resp.Writer)) {
 	}
 	f(c.W)
 }
+
+// elementError carries a reply through a function of the store.
+type elementError resp.Error
+
+// Error implements error.
+func (e elementError) Error() string { return string(e) }

@@ -24,6 +24,8 @@ func families() [][]*Command {
 		ratelimitCommands(),
 		transactionCommands(),
 		scriptingCommands(),
+		listCommands(),
+		setCommands(),
 		keyCommands(),
 		stringCommands(),
 		counterCommands(),

@@ -19,7 +19,9 @@ var groups = []struct {
 	names []string
 }{
 	{"Rate limiting", []string{"module", "ratelimit"}},
-	{"Keys", []string{"generic", "string"}},
+	{"Keys and strings", []string{"generic", "string"}},
+	{"Collections", []string{"hash", "sorted-set", "list", "set"}},
+	{"Scripts", []string{"scripting"}},
 	{"Transactions", []string{"transactions"}},
 	{"Publish and subscribe", []string{"pubsub"}},
 	{"Connection", []string{"connection"}},

@@ -1,0 +1,268 @@
+package commands
+
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func listCommands() []*Command {
+	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatList, Group: "list", Summary: summary,
+			Syntax: "key" + syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	const (
+		grow   = FlagWrite | FlagDenyOOM | FlagFast
+		shrink = FlagWrite | FlagFast
+		length = "the length of the list"
+		each   = "O(N log M) for N elements of M"
+	)
+	move := func(name string, arity int, syntax, summary string, run func(*Ctx)) *Command {
+		c := entry(name, arity, FlagWrite|FlagDenyOOM, "", summary, "O(log N)", "the element, or null", run)
+		c.Keys, c.Syntax = KeySpec{First: 1, Last: 2, Step: 1}, syntax
+		return c
+	}
+	return []*Command{
+		entry("lpush", -3, grow, " element [element ...]", "Puts elements before all others of a list, which is made if need be.", each, length, push(true, false)),
+		entry("rpush", -3, grow, " element [element ...]", "Puts elements behind all others of a list, which is made if need be.", each, length, push(false, false)),
+		entry("lpushx", -3, grow, " element [element ...]", "Puts elements before all others of a list that exists.", each, length, push(true, true)),
+		entry("rpushx", -3, grow, " element [element ...]", "Puts elements behind all others of a list that exists.", each, length, push(false, true)),
+		entry("lpop", -2, shrink, " [count]", "Removes the first elements of a list and returns them.", each, "the element or, with a count, an array; null without the key", pop(true)),
+		entry("rpop", -2, shrink, " [count]", "Removes the last elements of a list, from the end on, and returns them.", each, "the element or, with a count, an array; null without the key", pop(false)),
+		entry("llen", 2, FlagReadonly|FlagFast, "", "Returns the length of a list.", "O(1)", length, llen),
+		entry("lindex", 3, FlagReadonly, " index", "Returns the element with an index; -1 is the last.", "O(log N)", "the element, or null", lindex),
+		entry("lrange", 4, FlagReadonly, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
+		entry("lset", 4, FlagWrite|FlagDenyOOM, " index element", "Replaces the element with an index.", "O(log N)", "OK", lset),
+		entry("lrem", 4, FlagWrite, " count element", "Removes elements that are equal to one.", "O(N)", "how many were removed", lrem),
+		entry("ltrim", 4, FlagWrite, " start stop", "Removes all elements but those from one index to another.", each, "OK", ltrim),
+		move("lmove", 5, "source destination <LEFT | RIGHT> <LEFT | RIGHT>", "Moves an element from an end of a list to an end of another.", lmove),
+		move("rpoplpush", 3, "source destination", "Moves the last element of a list before all others of another.", rpoplpush),
+	}
+}
+
+const errIndexRange resp.Error = "ERR index out of range"
+
+// push is the handler of LPUSH, RPUSH and, for lists that exist, LPUSHX and RPUSHX.
+func push(front, existing bool) func(*Ctx) {
+	return func(c *Ctx) {
+		values, length := c.Args[2:], 0
+		err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+			switch {
+			case existing && l.Len() == 0:
+				return nil
+			case l.Max > 0 && l.Len()+len(values) > l.Max:
+				return collection.ErrFull
+			}
+			for _, v := range values {
+				if err := pushOne(l, front, v); err != nil {
+					return err
+				}
+			}
+			length = l.Len()
+			return nil
+		})
+		c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(length)) })
+	}
+}
+
+func pushOne(l *collection.List, front bool, value []byte) error {
+	if front {
+		return l.PushFront(value)
+	}
+	return l.PushBack(value)
+}
+
+func popOne(l *collection.List, front bool) ([]byte, bool) {
+	if front {
+		return l.PopFront()
+	}
+	return l.PopBack()
+}
+
+// pop is the handler of LPOP and RPOP.
+func pop(front bool) func(*Ctx) {
+	return func(c *Ctx) {
+		count, many := int64(1), len(c.Args) == 3
+		switch {
+		case len(c.Args) > 3:
+			c.Fail(resp.WrongArity(c.Cmd.Name))
+			return
+		case many:
+			var err resp.Error
+			if count, err = parseNotNegative(c.Args[2]); err != "" {
+				c.Fail(err)
+				return
+			}
+		}
+		found, mark := false, len(c.W.Buf)
+		err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+			found = l.Len() > 0
+			n := int(min(count, int64(l.Len())))
+			if many && found {
+				c.W.Array(n)
+			}
+			for range n {
+				v, _ := popOne(l, front)
+				c.W.Bulk(v)
+			}
+			c.work += n
+			return nil
+		})
+		switch {
+		case err != nil:
+			c.W.Buf = c.W.Buf[:mark]
+			c.Fail(c.elementsError(err))
+		case !found && many:
+			c.W.NullArray()
+		case !found:
+			c.W.Null()
+		}
+	}
+}
+
+// parseNotNegative reads a count as Redis does where it must not be negative.
+func parseNotNegative(b []byte) (int64, resp.Error) {
+	n, ok := parseInt(b)
+	switch {
+	case !ok:
+		return 0, resp.ErrNotPositive
+	case n < 0:
+		return 0, resp.ErrNotPositive
+	}
+	return n, ""
+}
+
+func llen(c *Ctx) {
+	n := 0
+	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
+	c.noteLookup(found)
+	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(n)) })
+}
+
+// lindex looks for the key before it reads the index, as Redis does: without the key
+// any index will do.
+func lindex(c *Ctx) {
+	index, ok := parseInt(c.Args[2])
+	mark, some := len(c.W.Buf), false
+	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
+		var v []byte
+		if v, some = l.At(listIndex(index, l.Len())); some {
+			c.W.Bulk(v)
+		}
+	})
+	c.noteLookup(found)
+	switch {
+	case err != nil:
+		c.Fail(c.elementsError(err))
+	case found && !ok:
+		c.W.Buf = c.W.Buf[:mark]
+		c.Fail(resp.ErrNotInteger)
+	case !some:
+		c.W.Null()
+	}
+}
+
+// listIndex returns the index that a client's means in a list of that length, where
+// negative ones count from the end; -1 is before all, and length or more behind all.
+func listIndex(index int64, length int) int {
+	if index < 0 {
+		return int(max(index+int64(length), -1))
+	}
+	return int(min(index, math.MaxInt32))
+}
+
+// parseSpan reads the two indexes of LRANGE and LTRIM.
+func (c *Ctx) parseSpan() (from, to int64, ok bool) {
+	from, ok = parseInt(c.Args[2])
+	if ok {
+		to, ok = parseInt(c.Args[3])
+	}
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+	}
+	return from, to, ok
+}
+
+// listSpan returns the part of a list of that length that clients' indexes mean, the end
+// excluded; it is empty if they cross.
+func listSpan(from, to int64, length int) (start, end int) {
+	start, end = max(listIndex(from, length), 0), min(listIndex(to, length)+1, length)
+	return start, max(start, end)
+}
+
+func lrange(c *Ctx) {
+	from, to, ok := c.parseSpan()
+	if !ok {
+		return
+	}
+	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
+		start, end := listSpan(from, to, l.Len())
+		c.W.Array(end - start)
+		for v := range l.Range(start, end) {
+			c.W.Bulk(v)
+		}
+		c.work += end - start
+	})
+	c.noteLookup(found)
+	switch {
+	case err != nil:
+		c.Fail(c.elementsError(err))
+	case !found:
+		c.W.Array(0)
+	}
+}
+
+func ltrim(c *Ctx) {
+	from, to, ok := c.parseSpan()
+	if !ok {
+		return
+	}
+	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+		start, end := listSpan(from, to, l.Len())
+		c.work += l.Len() - (end - start)
+		l.Trim(start, end)
+		return nil
+	})
+	c.wroteElements(err, (*resp.Writer).OK)
+}
+
+// errNoList and errBadIndex are what LSET finds out with the list locked.
+var (
+	errNoList   = elementError(resp.ErrNoSuchKey)
+	errBadIndex = elementError(errIndexRange)
+	errNoIndex  = elementError(resp.ErrNotInteger)
+)
+
+func lset(c *Ctx) {
+	index, ok := parseInt(c.Args[2])
+	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+		switch {
+		case l.Len() == 0:
+			return errNoList
+		case !ok:
+			return errNoIndex
+		case !l.Set(listIndex(index, l.Len()), c.Args[3]):
+			return errBadIndex
+		}
+		return nil
+	})
+	c.wroteElements(err, (*resp.Writer).OK)
+}
+
+func lrem(c *Ctx) {
+	count, ok := parseInt(c.Args[2])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	removed := 0
+	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+		c.work += l.Len()
+		removed = l.Remove(c.Args[3], int(min(max(count, -math.MaxInt32), math.MaxInt32)))
+		return nil
+	})
+	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(removed)) })
+}

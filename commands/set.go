@@ -1,0 +1,304 @@
+package commands
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func setCommands() []*Command {
+	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatSet, Group: "set", Summary: summary,
+			Syntax: "key" + syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	const look = FlagReadonly | FlagFast
+	return []*Command{
+		entry("sadd", -3, FlagWrite|FlagDenyOOM|FlagFast, " member [member ...]", "Adds members to a set, which is made if need be.", "O(N)", "how many are new", sadd),
+		entry("srem", -3, FlagWrite|FlagFast, " member [member ...]", "Removes members from a set.", "O(N)", "how many were there", srem),
+		entry("sismember", 3, look, " member", "Tells whether a member is in a set.", "O(1)", "1 or 0", sismember),
+		entry("smismember", -3, look, " member [member ...]", "Tells for each member whether it is in a set.", "O(N)", "an array of 1 and 0", smismember),
+		entry("scard", 2, look, "", "Returns how many members a set has.", "O(1)", "an integer", scard),
+		entry("smembers", 2, FlagReadonly, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
+		entry("spop", -2, FlagWrite|FlagFast, " [count]", "Removes random members of a set and returns them.", "O(N)", "a member or null, with a count a set of members", spop),
+		entry("srandmember", -2, FlagReadonly, " [count]", "Returns random members of a set, with a negative count maybe some twice.", "O(N)", "a member or null, with a count an array", srandmember),
+		entry("sscan", -3, FlagReadonly, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
+	}
+}
+
+func sadd(c *Ctx) {
+	members, added := c.Args[2:], 0
+	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
+		if s.Max > 0 && s.Len()+len(members) > s.Max && s.Len()+countNew(s, members) > s.Max {
+			return collection.ErrFull
+		}
+		for _, m := range members {
+			isNew, err := s.Add(m)
+			if err != nil {
+				return err
+			}
+			if isNew {
+				added++
+			}
+		}
+		return nil
+	})
+	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(added)) })
+}
+
+// countNew returns how many different members are not in s.
+func countNew(s *collection.Set, members [][]byte) int {
+	fresh := make(map[string]struct{})
+	for _, m := range members {
+		if !s.Has(m) {
+			fresh[string(m)] = struct{}{}
+		}
+	}
+	return len(fresh)
+}
+
+func srem(c *Ctx) {
+	removed := 0
+	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
+		for _, m := range c.Args[2:] {
+			if s.Remove(m) {
+				removed++
+			}
+		}
+		return nil
+	})
+	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(removed)) })
+}
+
+// readSet calls f with the set at the first argument, an empty one if there is none,
+// and replies what f writes.
+func (c *Ctx) readSet(f func(s *collection.Set)) {
+	found, err := c.Store.ReadSet(c.S.selected(), c.Args[1], f)
+	c.noteLookup(found)
+	switch {
+	case err != nil:
+		c.Fail(c.elementsError(err))
+	case !found:
+		f(&collection.Set{})
+	}
+}
+
+func sismember(c *Ctx) {
+	c.readSet(func(s *collection.Set) { c.W.Int(oneIf(s.Has(c.Args[2]))) })
+}
+
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func smismember(c *Ctx) {
+	c.readSet(func(s *collection.Set) {
+		c.W.Array(len(c.Args) - 2)
+		for _, m := range c.Args[2:] {
+			c.W.Int(oneIf(s.Has(m)))
+		}
+	})
+}
+
+func scard(c *Ctx) {
+	c.readSet(func(s *collection.Set) { c.W.Int(int64(s.Len())) })
+}
+
+func smembers(c *Ctx) {
+	c.readSet(func(s *collection.Set) {
+		c.W.Set(s.Len())
+		for m := range s.All() {
+			c.W.Bulk(m)
+		}
+		c.work += s.Len()
+	})
+}
+
+func spop(c *Ctx) {
+	count, many := int64(1), len(c.Args) == 3
+	switch {
+	case len(c.Args) > 3:
+		c.Fail(resp.ErrSyntax)
+		return
+	case many:
+		var err resp.Error
+		if count, err = parseNotNegative(c.Args[2]); err != "" {
+			c.Fail(err)
+			return
+		}
+	}
+	var picked [][]byte
+	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
+		c.work += s.Len()
+		picked = pickDistinct(s, count)
+		for _, m := range picked {
+			s.Remove(m)
+		}
+		return nil
+	})
+	c.wroteElements(err, func(w *resp.Writer) { writePicked(w, picked, many, w.Set) })
+}
+
+// writePicked replies random members: with a count an aggregate that head announces,
+// else one or null.
+func writePicked(w *resp.Writer, picked [][]byte, many bool, head func(n int)) {
+	switch {
+	case many:
+		head(len(picked))
+	case len(picked) == 0:
+		w.Null()
+	}
+	for _, m := range picked {
+		w.Bulk(m)
+	}
+}
+
+// pickDistinct returns copies of up to count members of s, each as likely as any other.
+func pickDistinct(s *collection.Set, count int64) [][]byte {
+	n := int(min(count, int64(s.Len())))
+	if n == 0 {
+		return nil
+	}
+	picked := make([][]byte, 0, n)
+	left := s.Len()
+	for m := range s.All() { // take each with the chance that is left for it
+		if rand.IntN(left) < n-len(picked) {
+			picked = append(picked, bytes.Clone(m))
+			if len(picked) == n {
+				break
+			}
+		}
+		left--
+	}
+	return picked
+}
+
+// maxRepeats is how many members SRANDMEMBER with a negative count returns at most.
+// Redis has no bound here.
+const maxRepeats = 1 << 20
+
+func srandmember(c *Ctx) {
+	count, many := int64(1), len(c.Args) == 3
+	switch {
+	case len(c.Args) > 3:
+		c.Fail(resp.ErrSyntax)
+		return
+	case many:
+		var ok bool
+		if count, ok = parseInt(c.Args[2]); !ok {
+			c.Fail(resp.ErrNotInteger)
+			return
+		}
+		if count < -maxRepeats {
+			c.Fail("ERR value is out of range")
+			return
+		}
+	}
+	c.readSet(func(s *collection.Set) {
+		c.work += s.Len()
+		if count >= 0 {
+			picked := pickDistinct(s, count)
+			writePicked(c.W, picked, many, c.W.Array)
+			return
+		}
+		all := slices.Collect(s.All())
+		n := int(-count)
+		if len(all) == 0 {
+			n = 0
+		}
+		c.work += n
+		mark := len(c.W.Buf)
+		c.W.Array(n)
+		for range n {
+			if len(c.W.Buf)-mark > maxReply {
+				break // the session is closed for it
+			}
+			c.W.Bulk(all[rand.IntN(len(all))])
+		}
+	})
+}
+
+// sscan returns all members at once. So none is seen twice or missed, and nobody has
+// to remember where an iteration was.
+func sscan(c *Ctx) {
+	if _, err := strconv.ParseUint(string(c.Args[2]), 10, 64); err != nil {
+		c.Fail(resp.ErrInvalidCursor)
+		return
+	}
+	var call scanCall
+	var members [][]byte
+	size := 0
+	found, err := c.Store.ReadSet(c.S.selected(), c.Args[1], func(s *collection.Set) {
+		members = make([][]byte, 0, s.Len())
+		for m := range s.All() {
+			members = append(members, bytes.Clone(m))
+			size += len(m)
+		}
+	})
+	c.noteLookup(found)
+	if err != nil {
+		c.Fail(c.elementsError(err))
+		return
+	}
+	if found {
+		if err := parseElementScan(c.Args[3:], &call); err != "" {
+			c.Fail(err)
+			return
+		}
+	}
+	c.work += len(members)
+	write := func(_ Store, w *resp.Writer) { writeMembers(w, members, call.pattern) }
+	if call.pattern != nil && len(call.pattern)*(size+len(members)) > scanWork {
+		c.Offload(write)
+		return
+	}
+	write(c.Store, c.W)
+}
+
+// writeMembers replies those that match, all if pattern is nil, behind the cursor of
+// an iteration that is over.
+func writeMembers(w *resp.Writer, members [][]byte, pattern []byte) {
+	if pattern != nil {
+		members = slices.DeleteFunc(members, func(m []byte) bool { return !globMatch(pattern, m) })
+	}
+	w.Array(2)
+	w.BulkString("0")
+	w.Array(len(members))
+	for _, m := range members {
+		w.Bulk(m)
+	}
+}
+
+// parseElementScan reads the options of SSCAN and its kin.
+func parseElementScan(args [][]byte, call *scanCall) resp.Error {
+	for ; len(args) > 0; args = args[2:] {
+		switch {
+		case len(args) == 1:
+			return resp.ErrSyntax
+		case isWord(args[0], "COUNT"):
+			n, ok := parseInt(args[1])
+			switch {
+			case !ok:
+				return resp.ErrNotInteger
+			case n < 1:
+				return resp.ErrSyntax
+			}
+		case isWord(args[0], "MATCH"):
+			if len(args[1]) > maxPattern {
+				return errPatternTooLong
+			}
+			call.pattern = bytes.Clone(args[1])
+		default:
+			return resp.ErrSyntax
+		}
+	}
+	return ""
+}
