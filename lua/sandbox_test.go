@@ -1,0 +1,204 @@
+package lua_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// census describes everything that a script can see of its state.
+const census = `
+local seen, out = {}, {}
+local function walk(path, t)
+	if seen[t] then return end
+	seen[t] = true
+	local names = {}
+	for k, v in pairs(t) do names[#names + 1] = tostring(k) end
+	table.sort(names)
+	for _, k in ipairs(names) do
+		local v = rawget(t, k)
+		out[#out + 1] = path .. '.' .. k .. '=' .. (type(v) == 'table' and 'table' or tostring(v))
+		if type(v) == 'table' then walk(path .. '.' .. k, v) end
+	end
+	out[#out + 1] = tostring(getmetatable(t))
+end
+walk('_G', _G)
+out[#out + 1] = tostring(getmetatable('').__index == string) .. ('x'):upper() .. ('2' + 3) .. math.random(1000)
+out[#out + 1] = cjson.encode({1 / 3, {}}) .. cjson.encode_max_depth() .. tostring(cjson.encode_sparse_array()) .. tostring(redis.call('get', 'none'))
+return table.concat(out, '\n')`
+
+// sandbox is a pool of which one run is taken at a time.
+type sandbox struct {
+	pool   *lua.Pool
+	census *lua.Script
+}
+
+func newSandbox(t testing.TB) *sandbox {
+	limits := lua.DefaultLimits()
+	limits.Memory = 64 << 20
+	limits.PatternSteps = 200_000
+	limits.Strings = 1 << 20
+	script, err := lua.Compile([]byte(census))
+	require.NoError(t, err)
+	return &sandbox{pool: lua.NewPool(limits), census: script}
+}
+
+// execute runs s, killing it after a moment, and returns its reply.
+func (b *sandbox) execute(s *lua.Script, host lua.Host, keys ...string) (string, *lua.Run) {
+	r := b.pool.Get()
+	timer := time.AfterFunc(50*time.Millisecond, func() { r.Kill("killed by the test") })
+	var w resp.Writer
+	list := make([][]byte, len(keys))
+	for i, k := range keys {
+		list[i] = []byte(k)
+	}
+	r.Execute(s, list, [][]byte{[]byte("12"), []byte("y")}, host, &w)
+	timer.Stop()
+	b.pool.Put(r)
+	return string(w.Buf), r
+}
+
+// untouched runs the census until it is not cut short by a loaded machine.
+func (b *sandbox) untouched() (string, *lua.Run) {
+	for {
+		reply, r := b.execute(b.census, &echo{})
+		if !strings.Contains(reply, "killed by the test") {
+			return reply, r
+		}
+	}
+}
+
+// wellFormed reads one reply and returns what is behind it.
+func wellFormed(t testing.TB, b string, depth int) string {
+	require.Less(t, depth, 200)
+	head, rest, found := strings.Cut(b, "\r\n")
+	require.True(t, found, b)
+	require.NotEmpty(t, head)
+	n := 0
+	for _, c := range head[1:] {
+		if c >= '0' && c <= '9' && n < 1<<40 {
+			n = n*10 + int(c-'0')
+		}
+	}
+	switch head[0] {
+	case '$':
+		if head == "$-1" {
+			return rest
+		}
+		require.GreaterOrEqual(t, len(rest), n+2)
+		require.Equal(t, "\r\n", rest[n:n+2])
+		return rest[n+2:]
+	case '*':
+		for range n {
+			rest = wellFormed(t, rest, depth+1)
+		}
+		return rest
+	}
+	require.Contains(t, "+-:", head[:1])
+	return rest
+}
+
+// FuzzSandbox runs random scripts: none crashes, hangs, answers anything but one
+// reply, or leaves a trace for the next.
+func FuzzSandbox(f *testing.F) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 30 {
+		seed := make([]byte, 20+random.IntN(150))
+		for i := range seed {
+			seed[i] = byte(random.IntN(256))
+		}
+		f.Add(seed)
+	}
+	box := newSandbox(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		g := grammar{data: data[:min(len(data), 600)]}
+		source := g.script()
+		script, err := lua.Compile([]byte(source))
+		if err != nil {
+			require.Contains(t, err.Error(), "ERR Error compiling script")
+			return
+		}
+		before, old := box.untouched()
+		start := time.Now()
+		reply, _ := box.execute(script, &echo{}, "k1", "k2")
+		require.Less(t, time.Since(start), 5*time.Second, source)
+		require.Empty(t, wellFormed(t, reply, 0), source)
+		after, now := box.untouched()
+		if old == now {
+			require.Equal(t, before, after, source)
+		}
+	})
+}
+
+// witness notes the commands that a script calls.
+type witness struct {
+	echo
+	calls [][]string
+}
+
+func (w *witness) Call(args [][]byte, proto int) []byte {
+	call := make([]string, len(args))
+	for i, a := range args {
+		call[i] = string(a)
+	}
+	w.calls = append(w.calls, call)
+	return w.echo.Call(args, proto)
+}
+
+// FuzzAnalysis holds the promises of a script's text against what it does.
+func FuzzAnalysis(f *testing.F) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		seed := make([]byte, 10+random.IntN(100))
+		for i := range seed {
+			seed[i] = byte(random.IntN(256))
+		}
+		f.Add(seed)
+	}
+	box := newSandbox(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		g := grammar{data: data[:min(len(data), 400)], calm: true}
+		source := g.script()
+		script, err := lua.Compile([]byte(source))
+		if err != nil || !script.Straight() {
+			return
+		}
+		host := &witness{}
+		keys := []string{"key-one", "key-two"}
+		reply, _ := box.execute(script, host, keys...)
+		require.NotContains(t, reply, "killed", source)
+		require.LessOrEqual(t, len(host.calls), 500)
+		if !script.Confined() {
+			require.Nil(t, script.Calls())
+			return
+		}
+		for _, call := range host.calls {
+			require.True(t, promised(script.Calls(), keys, call), "%s\n%v", source, call)
+		}
+	})
+}
+
+// promised says that one of the calls in the text covers what was called.
+func promised(calls []lua.Call, keys, called []string) bool {
+	for _, c := range calls {
+		if c.Name != called[0] || len(c.Keys) != len(called)-1 {
+			continue
+		}
+		fits := true
+		for i, n := range c.Keys {
+			if n > 0 && (n > len(keys) || called[i+1] != keys[n-1]) {
+				fits = false
+			}
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
+}
