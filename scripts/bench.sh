@@ -336,6 +336,16 @@ pauses() {
   stop "${pids[@]}"
 }
 
+beside_others() {
+  section 'Others meanwhile' \
+    'Latency of CL.THROTTLE over one connection, one call after another, on its own; beside a thousand clients that' \
+    'read nothing of megabytes of replies; and while eight callers are refused 50,000 connections for maxclients.' \
+    'Nothing is pinned: callers, load and server share all cores.'
+  write '```' "go test ./cmd/cellserver -run '^\$' -bench BenchmarkBeside -benchtime 100000x"
+  go test ./cmd/cellserver -run '^$' -bench BenchmarkBeside -benchtime 100000x | grep '^Benchmark' >>"$out" || true
+  write '```' ''
+}
+
 prepare
 header
 serve_ours 0 "$port"
@@ -352,4 +362,5 @@ scaling
 memory
 connections
 pauses
+beside_others
 say "written to $out"

@@ -34,14 +34,14 @@ func TestMain(m *testing.M) {
 
 // process is the program in a process of its own, serving a Unix socket.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	pid    int
 	socket string
 }
 
 // launch starts the program on dir, behind a prefix such as strace.
-func launch(t *testing.T, dir string, prefix []string, flags ...string) *process {
+func launch(t testing.TB, dir string, prefix []string, flags ...string) *process {
 	p := &process{t: t, socket: filepath.Join(dir, "socket")}
 	_ = os.Remove(p.socket) // the last process may have been killed
 	args := append(prefix, os.Args[0], "--port", "0", "--unixsocket", p.socket, "--dir", dir, "--appendonly", "yes", "--logfile", filepath.Join(dir, "log"))
