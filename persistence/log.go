@@ -230,11 +230,12 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 		return Kept
 	}
 	if !l.always() && !l.isSlow() {
-		l.ioMu.Lock()
-		if l.written.Load() < pos {
-			l.write()
+		if l.lockToWrite(pos) {
+			if l.written.Load() < pos {
+				l.write()
+			}
+			l.ioMu.Unlock()
 		}
-		l.ioMu.Unlock()
 		if l.kept() >= pos {
 			return Kept
 		}
@@ -254,6 +255,25 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 		}
 	}
 	return Pending
+}
+
+// spins is for how many looks at the position, some microseconds, a caller waits for
+// another's write before it sleeps: writes are short, and putting a thread of an
+// event loop to sleep and waking it takes longer than most.
+const spins = 4000
+
+// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile.
+func (l *Log) lockToWrite(pos uint64) bool {
+	for i := range spins {
+		if l.written.Load() >= pos {
+			return false
+		}
+		if i%64 == 0 && l.ioMu.TryLock() {
+			return true
+		}
+	}
+	l.ioMu.Lock()
+	return true
 }
 
 // isSlow reports whether the disk is slow, so that only the writer may wait for it.
