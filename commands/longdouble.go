@@ -11,10 +11,8 @@ import (
 // zeros. A *big.Float of 64 bits is the same number and rounds in the same way.
 const (
 	longMantissa = 64
-	// Beyond these, in the sense of big.Float.MantExp, a number is infinite, or so
-	// small that strtold makes it 0 and says that it did.
+	// longMaxExponent is the largest, in the sense of big.Float.MantExp.
 	longMaxExponent = 16384
-	longMinExponent = -16445
 	// longMaxText is the longest number that Redis reads.
 	longMaxText = 5 * 1024
 )
@@ -133,9 +131,12 @@ func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
 	default:
 		x.Quo(exactly(mantissa), exactly(powerOfTen(-exponent)))
 	}
-	e := x.MantExp(nil)
-	return e <= longMaxExponent && e >= longMinExponent
+	return x.MantExp(nil) <= longMaxExponent && x.Cmp(longNothing) > 0
 }
+
+// longNothing is what strtold rounds to 0, as everything below, and says that it did:
+// half of the smallest number.
+var longNothing = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
 func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 

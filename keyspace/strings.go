@@ -282,7 +282,7 @@ func (v *View) UpdateString(
 func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
 	var set shardSet
 	for _, key := range keys {
-		set.add(int(v.ks.hash(key) >> v.ks.shift))
+		set.add(int(v.hash(key) >> v.ks.shift))
 	}
 	defer v.releaseHere(v.holdHere(&set))
 	for _, key := range keys {
@@ -306,7 +306,7 @@ func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool
 func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
 	var set shardSet
 	for i := 0; i < len(pairs); i += 2 {
-		set.add(int(v.ks.hash(pairs[i]) >> v.ks.shift))
+		set.add(int(v.hash(pairs[i]) >> v.ks.shift))
 	}
 	defer v.releaseHere(v.holdHere(&set))
 	full := v.ks.mem.full()

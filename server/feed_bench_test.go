@@ -68,6 +68,8 @@ var hotCommands = map[string][]string{
 	"SET":        {"SET", "string", "a value of some length"},
 	"SETEX":      {"SET", "ending", "value", "EX", "60"},
 	"INCR":       {"INCR", "count"},
+	"HSET":       {"HSET", "hash", "tokens", "17"},
+	"HGET":       {"HGET", "hash", "tokens"},
 	"CLThrottle": {"CL.THROTTLE", "cell", "15", "30", "60", "1"},
 	"SWCounter":  {"SW.ALLOW", "counter", "1000000", "60", "1"},
 	"SWFixed":    {"SW.ALLOW", "fixed", "1000000", "60", "1", "FIXED"},
