@@ -145,7 +145,9 @@ func randomString(rng *rand.Rand, k []byte) func(v *keyspace.View) (any, error) 
 		by := rng.Int64N(2000) - 1000
 		return func(v *keyspace.View) (any, error) { return v.AddInt(0, k, by) }
 	case 2:
-		return func(v *keyspace.View) (any, error) { return nil, v.Put(0, k, keyspace.String, []byte("17"), keyspace.NoExpiry) }
+		return func(v *keyspace.View) (any, error) {
+			return nil, v.Put(0, k, keyspace.String, []byte("17"), keyspace.NoExpiry)
+		}
 	}
 	return func(v *keyspace.View) (any, error) {
 		s, found, err := v.AppendString(nil, 0, k)

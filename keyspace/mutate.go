@@ -16,25 +16,28 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 	if p.stale() {
 		s.expired++
 	}
-	if s.recorder != nil {
-		s.recorder.put(p.db, key, &e)
-	}
-	s.replace(p, key, e)
-	return nil
-}
-
-// replace is put over an old entry, without a record. A tree never replaces a tree.
-func (s *shard) replace(p *place, key []byte, e Entry) {
 	d := &s.dbs[p.db]
 	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
 		d.count.add(p.old, p.oldExpiry, -1)
 		d.count.add(e.Kind, e.Expiry, 1)
-		if p.old.isTree() && p.old != e.Kind {
+		if p.old.isTree() {
 			s.fellAt(p)
 		}
 	}
+	if s.recorder != nil {
+		s.recorder.put(p.db, key, &e)
+	}
 	d.t.store(p.r, e)
 	s.touched(p.db, key)
+	return nil
+}
+
+// replace is put over a live key for what was recorded already.
+func (s *shard) replace(p *place, key []byte, e Entry) {
+	r := s.recorder
+	s.recorder = nil
+	_ = s.put(p, key, e) // only a new key can be refused
+	s.recorder = r
 }
 
 // vacate frees the place that e is to have, if either is a tree: those come and go
