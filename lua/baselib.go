@@ -131,7 +131,7 @@ func (r *Run) pairs(l *glua.LState) int {
 
 func (r *Run) next(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
-	key := glua.LValue(glua.LNil)
+	key := glua.LNil
 	if l.GetTop() >= 2 {
 		key = l.Get(2)
 	}

@@ -9,7 +9,6 @@ import (
 // none left the shortest is taken.
 type grammar struct {
 	data  []byte
-	out   strings.Builder
 	depth int
 	// calm leaves out what makes a script not straight.
 	calm bool
@@ -179,7 +178,12 @@ func (g *grammar) script() string {
 		b.WriteString("local c, d, e = {}, KEYS[1] ")
 	}
 	for range 2 + g.pick(6) {
-		b.WriteString(g.statement())
+		// An error ends most statements early; the next shall have its turn.
+		if statement := g.statement(); g.calm || g.pick(4) == 0 {
+			b.WriteString(statement)
+		} else {
+			b.WriteString("pcall(function(...) " + statement + " end)")
+		}
 		b.WriteString("\n")
 	}
 	b.WriteString("return " + g.expression())

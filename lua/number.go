@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -80,10 +81,7 @@ func sign(negative bool) float64 {
 	return 1
 }
 
-func isRange(err error) bool {
-	e, ok := err.(*strconv.NumError) //nolint:errorlint // strconv returns this very type
-	return ok && e.Err == strconv.ErrRange
-}
+func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
 
 // parseHex reads what follows 0x: strtod of glibc takes fractions and binary
 // exponents too.

@@ -76,12 +76,7 @@ func (e *echo) Call(args [][]byte, proto int) []byte {
 	return w.Buf
 }
 
-// run executes source in a fresh pool and returns the raw reply.
-func run(source string, args ...string) string {
-	pool := lua.NewPool(lua.DefaultLimits())
-	return runIn(pool, source, args...)
-}
-
+// runIn executes source and returns the raw reply.
 func runIn(pool *lua.Pool, source string, args ...string) string {
 	script, err := lua.Compile([]byte(source))
 	if err != nil {
