@@ -74,11 +74,11 @@ func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) err
 const maxTree = 256 << 20
 
 func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bool, err error) {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	switch {
 	case p.e.Kind == None:
 		return false, nil
@@ -90,11 +90,11 @@ func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bo
 }
 
 func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) error {
-	h := v.ks.hash(key)
+	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	switch {
 	case p.e.Kind != None && p.e.Kind.base() != kind:
 		return limit.ErrWrongType
