@@ -52,6 +52,8 @@ var conformance = []struct {
 	{"peers outlive their connection", testPeerAfterEnd},
 	{"a barrier holds replies back", testBarrier},
 	{"an abort reaches a held reply", testBarrierAbort},
+	{"more is held back than a round keeps", testHeldMuch},
+	{"what waited may be changed before it leaves", testSettle},
 	{"slow readers cost bounded memory and are cut", testSlowReaders},
 	{"a slow but steady reader is kept", testSteadyReader},
 	{"a flood that is never read stops at the backlog", testFlood},

@@ -29,6 +29,7 @@ const (
 type lineHandler struct {
 	refuse  func() []byte // not nil: asked at every Open, a non-nil answer refuses
 	onFeed  func(s *lineSession)
+	settle  func(barrier uint64, out []byte) []byte // not nil: may change what waited
 	durable atomic.Uint64
 
 	opened, closed, lanes atomic.Int64
@@ -161,6 +162,17 @@ func (s *lineSession) Closed() {
 		s.h.breach("Closed twice")
 	}
 	s.h.closed.Add(1)
+}
+
+// Settle implements transport.Settler.
+func (s *lineSession) Settle(barrier uint64, out []byte) []byte {
+	if s.h.durable.Load() < barrier {
+		s.h.breach("Settle before its barrier")
+	}
+	if s.h.settle == nil {
+		return out
+	}
+	return s.h.settle(barrier, out)
 }
 
 func (s *lineSession) Feed(l transport.Lane, in, out []byte) transport.Turn {

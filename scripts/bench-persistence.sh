@@ -1,0 +1,221 @@
+#!/usr/bin/env bash
+# Measures what keeping state costs, beside Redis: bash scripts/bench-persistence.sh
+#
+# A full run takes about ten minutes and writes docs/persistence-performance.md.
+# Environment:
+#   BENCH_QUICK=1     a look within two minutes, in bin/persistence-quick.md
+#   BENCH_OUT=FILE    write there instead
+#   BENCH_ONLY=NAMES  only these sections: cost fsyncs load rewrite fault
+#   BENCH_DIR=DIR     where the servers keep their files (a directory of mktemp)
+#   BENCH_PORT=17300  the first of a dozen ports to use
+#   BENCH_CELL=FILE   libredis_cell.so, to be put beside ours
+#
+# redis-server has to be installed, and strace for fsyncs and fault.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+quick=${BENCH_QUICK:-} port=${BENCH_PORT:-17300} only=${BENCH_ONLY:-cost fsyncs load rewrite fault}
+if [ -n "$quick" ]; then
+  out=${BENCH_OUT:-bin/persistence-quick.md} rounds=2 span=300ms keys=100000 calls=20000 open=3s
+else
+  out=${BENCH_OUT:-docs/persistence-performance.md} rounds=5 span=1s keys=1000000 calls=100000 open=8s
+fi
+files=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/persistence.XXXXXX")
+running=()
+# Every call is allowed, and so has an effect, as every SET has.
+throttle='CL.THROTTLE user:{key} 1000000 1 60'
+tat=$(($(date +%s) + 86400))
+set_tat="SET user:{key} ${tat}000000000 PXAT ${tat}000"
+
+say() { echo "$*" >&2; }
+write() { printf '%s\n' "$@" >>"$out"; }
+section() { say "== $1"; write "## $1" '' "${@:2}" ''; }
+
+# stop PID... ends servers as an operator would.
+stop() {
+  local pid
+  for pid; do kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; done
+}
+trap 'stop "${running[@]}"; rm -rf "$files"' EXIT
+
+# serve PORT COMMAND... starts a server and leaves its process in served.
+serve() {
+  local at=$1 try
+  shift
+  "$@" >"$files/log-$at" 2>&1 &
+  served=$!
+  running+=("$served")
+  for try in $(seq 600); do
+    [ "$(redis-cli -p "$at" ECHO up 2>/dev/null)" = up ] && return
+    kill -0 "$served" 2>/dev/null || break
+    sleep 0.1
+  done
+  say "the server on port $at does not start:"; tail -5 "$files/log-$at" >&2
+  exit 1
+}
+
+# ours PORT DIR OPTION..., and redis PORT DIR OPTION...
+ours() { mkdir -p "$files/$2"; serve "$1" "${wrap[@]}" "${pin[@]}" bin/cellserver --port "$1" --dir "$files/$2" --auto-aof-rewrite-percentage 0 "${@:3}"; }
+redis() { mkdir -p "$files/$2"; serve "$1" "${wrap[@]}" "${pin[@]}" redis-server --port "$1" --dir "$files/$2" --save '' --auto-aof-rewrite-percentage 0 "${@:3}"; }
+wrap=()
+# The server gets the first core and the load the others, if taskset is there.
+pin=() load=(bin/cellbench)
+if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then pin=(taskset -c 0) load=(taskset -c "1-$(($(nproc) - 1))" bin/cellbench); fi
+
+loaded() { until redis-cli -p "$1" INFO persistence | grep -q '^loading:0'; do sleep 0.05; done; }
+info() { redis-cli -p "$1" INFO | tr -d '\r' | sed -n "s/^$2://p"; }
+middle() { sort -n | awk '{a[NR] = $1} END {print a[int((NR + 1) / 2)] " (" a[1] ".." a[NR] ")"}'; }
+size() { find "$@" -type f -printf '%s\n' | awk '{n += $1} END {print n + 0}'; }
+
+header() {
+  : >"$out"
+  write '# What keeping state costs' '' \
+    'Written by scripts/bench-persistence.sh; do not edit. All figures are from one run on one machine that had' \
+    'other things to do as well: read them as ratios. Tables of several rounds, which alternate between the' \
+    'servers, show the median and from the least to the greatest. CPU is that of the whole server process.' '' \
+    '| | |' '|---|---|' "| measured | $(date -u '+%Y-%m-%d %H:%M UTC') |" \
+    "| machine | $(awk -F': *' '/^model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) cores, $(uname -sr) |" \
+    "| load of the machine before | $(cut -d' ' -f1-3 /proc/loadavg) |" \
+    "| files on | $(df --output=fstype "$files" | tail -1) |" \
+    "| cellserver | $(bin/cellserver --version) at $(git describe --always --dirty 2>/dev/null) |" \
+    "| pinned | ${pin:+server on core 0, load on the others, but for loading} |" \
+    "| Redis | $(redis-server --version | sed 's/.*v=\([^ ]*\).*/\1/') |" ''
+}
+
+cost() {
+  local at=$port policy targets=() pids=()
+  section 'CPU and throughput under each policy' 'Closed loop, 100,000 keys; every command has an effect.'
+  for policy in off everysec always; do
+    local log=(--appendonly yes --appendfsync "$policy")
+    [ $policy != off ] || log=(--appendonly no)
+    ours $at "ours-$policy" "${log[@]}"; pids+=("$served"); targets+=(--target "ours $policy=127.0.0.1:$at $throttle")
+    redis $((at + 1)) "redis-$policy" "${log[@]}"; pids+=("$served"); targets+=(--target "SET $policy=127.0.0.1:$((at + 1)) SET user:{key} x")
+    if [ -n "${BENCH_CELL:-}" ]; then
+      redis $((at + 2)) "cell-$policy" "${log[@]}" --loadmodule "$BENCH_CELL"; pids+=("$served")
+      targets+=(--target "redis-cell $policy=127.0.0.1:$((at + 2)) $throttle")
+    fi
+    at=$((at + 3))
+  done
+  local p
+  for p in 1 32; do
+    write '```' "cellbench sweep ... --pipelines $p --connections 50,500 --rounds $rounds -d $span" '```' ''
+    "${load[@]}" sweep "${targets[@]}" --pipelines "$p" --connections 50,500 --rounds "$rounds" -d "$span" --warmup 200ms --quiet --no-check --markdown >>"$out" || true
+  done
+  stop "${pids[@]}"
+}
+
+fsyncs() {
+  section 'fsyncs under always' "Counted by strace over $calls commands with P=1."
+  command -v strace >/dev/null || { write 'SKIP: no strace.' ''; return; }
+  write '| server | connections | fsyncs per 1,000 commands |' '|---|---:|---:|'
+  local c name
+  for c in 50 500; do
+    for name in ours redis; do
+      wrap=(strace -f --seccomp-bpf -qq -o "$files/trace" -e trace=fdatasync,fsync)
+      $name "$port" "fsync-$name-$c" --appendonly yes --appendfsync always
+      wrap=()
+      local before=$(grep -c sync "$files/trace" || true) command=$throttle
+      [ $name = ours ] || command='SET user:{key} x'
+      "${load[@]}" run --target "127.0.0.1:$port" --command "$command" -c $c -n "$calls" --warmup 0s --quiet --no-check >/dev/null
+      local after=$(grep -c 'sync(' "$files/trace")
+      redis-cli -p "$port" SHUTDOWN NOSAVE 2>/dev/null || true
+      wait "$served" 2>/dev/null || true
+      write "| $name | $c | $(awk "BEGIN {printf \"%.1f\", ($after - $before) * 1000 / $calls}") |"
+    done
+  done
+  write ''
+}
+
+# fill PORT COMMAND makes a key with each of so many commands.
+fill() { "${load[@]}" run --target "127.0.0.1:$1" --command "$2" --choose flood --key-width 11 -c 50 -P 32 -n "$keys" --warmup 0s --quiet --no-check >/dev/null; }
+
+load() {
+  section 'Loading' "$keys keys of 16 bytes: ours CL.THROTTLE, Redis SET key TAT PXAT. Times are from each server's own log."
+  write '| | bytes for each key | milliseconds | a second |' '|---|---:|---:|---:|'
+  local i name form
+  for name in ours redis; do
+    local command=$set_tat
+    [ $name = redis ] || command=$throttle
+    $name "$port" "log-$name" --appendonly yes --appendfsync no
+    fill "$port" "$command"
+    stop "$served"
+    cp -r "$files/log-$name" "$files/base-$name"
+    $name "$port" "base-$name" --appendonly yes; loaded "$port"
+    redis-cli -p "$port" BGREWRITEAOF >/dev/null
+    sleep 0.3; until [ "$(info "$port" aof_rewrite_in_progress)" = 0 ]; do sleep 0.1; done
+    stop "$served"
+  done
+  local pinned=("${pin[@]}")
+  pin=() # both may use what they can
+  for form in base log; do
+    for name in ours redis; do
+      for i in $(seq "$rounds"); do
+        $name "$port" "$form-$name" --appendonly yes; loaded "$port"
+        if [ $name = ours ]; then info "$port" load_duration_ms
+        else sed -n 's/.*DB loaded from .*: \([0-9.]*\) seconds.*/\1/p' "$files/log-$port" | tail -1 | awk '{print $1 * 1000}'; fi
+        stop "$served"
+      done >"$files/times"
+      local median=$(sort -n "$files/times" | sed -n "$(((rounds + 1) / 2))p")
+      write "| $name, $form | $(awk "BEGIN {printf \"%.1f\", $(size "$files/$form-$name") / $keys}") | $(middle <"$files/times") | $(awk "BEGIN {printf \"%.2f million\", $keys / $median / 1000}") |"
+    done
+  done
+  pin=("${pinned[@]}")
+  write ''
+}
+
+# resident PID... adds up private and shared memory of processes, in KiB.
+resident() { for pid; do awk '/^Pss:/ {print $2}' "/proc/$pid/smaps_rollup" 2>/dev/null || true; done | awk '{n += $1} END {print n + 0}'; }
+
+rewrite() {
+  section 'BGREWRITEAOF with clients' "$keys keys, 20,000 commands a second over 50 connections in an open loop, for $open; rewrites follow one another."
+  write '| server | rewrites | p99 | p99.9 | memory before, KiB | at most, KiB |' '|---|---|---:|---:|---:|---:|'
+  local name when
+  for name in ours redis; do
+    $name "$port" "rewrite-$name" --appendonly yes
+    local command=$throttle pid=$served
+    [ $name = ours ] || command=$set_tat
+    fill "$port" "$command"
+    for when in no yes no yes; do
+      local before=$(resident "$pid") most=0 now
+      "${load[@]}" run --target "127.0.0.1:$port" --command "$command" --keys "$keys" --key-width 11 -c 50 --rate 20000 --threads 1 -d "$open" --quiet --no-check --json "$files/result" >/dev/null &
+      local loader=$!
+      while kill -0 $loader 2>/dev/null; do
+        [ $when = no ] || redis-cli -p "$port" BGREWRITEAOF >/dev/null
+        now=$(resident "$pid" $(pgrep -P "$pid" || true)); [ "$now" -le "$most" ] || most=$now
+        sleep 0.05
+      done
+      wait $loader || true
+      write "| $name | $when | $(latency p99) | $(latency p99.9) | $before | $most |"
+    done
+    stop "$pid"
+  done
+  write ''
+}
+
+# latency NAME prints a percentile of the last result.
+latency() { tr -d ' \n' <"$files/result" | grep -o "\"$1\":[0-9.]*" | head -1 | cut -d: -f2; }
+
+fault() {
+  section 'Recovery from one failed fsync' "$keys keys, appendfsync everysec; strace lets one fdatasync fail with EIO."
+  command -v strace >/dev/null || { write 'SKIP: no strace.' ''; return; }
+  ours "$port" fault --appendonly yes
+  local pid=$served began=0 ended=0 reply
+  fill "$port" "$throttle"
+  strace -f -qq -p "$pid" -o /dev/null -e trace=fdatasync -e inject=fdatasync:error=EIO:when=1 & local tracer=$!
+  for _ in $(seq 3000); do
+    reply=$(redis-cli -p "$port" CL.THROTTLE probe 1000000 1 60 2>&1 | head -1)
+    case $reply in
+      *MISCONF*) if [ $began = 0 ]; then began=$(date +%s%N); kill $tracer 2>/dev/null || true; fi ;;
+      *) if [ $began != 0 ]; then ended=$(date +%s%N); break; fi ;;
+    esac
+  done
+  kill $tracer 2>/dev/null || true
+  write "Commands with an effect were refused for $(((ended - began) / 1000000)) ms; aof_faults:$(info "$port" aof_faults)." ''
+  stop "$pid"
+}
+
+go build -trimpath -o bin/ ./cmd/cellserver ./cmd/cellbench
+mkdir -p "$(dirname "$out")"
+header
+for part in $only; do "$part"; done
+say "written: $out"
