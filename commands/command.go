@@ -140,6 +140,7 @@ const (
 	CatList
 	CatSet
 	CatHash
+	CatSortedSet
 )
 
 var categoryNames = []struct {
@@ -150,6 +151,7 @@ var categoryNames = []struct {
 	{CatRead, "read"},
 	{CatWrite, "write"},
 	{CatSet, "set"},
+	{CatSortedSet, "sortedset"},
 	{CatList, "list"},
 	{CatHash, "hash"},
 	{CatString, "string"},

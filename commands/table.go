@@ -30,6 +30,7 @@ func families() [][]*Command {
 		stringCommands(),
 		counterCommands(),
 		hashCommands(),
+		sortedSetCommands(),
 		expireCommands(),
 		scanCommands(),
 		pubsubCommands(),

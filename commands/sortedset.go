@@ -1,0 +1,278 @@
+package commands
+
+import (
+	"errors"
+	"math"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func sortedSetCommands() []*Command {
+	entry := func(name string, arity int, f Flag, syntax, complexity, summary, reply string, run func(*Ctx)) *Command {
+		return &Command{
+			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatSortedSet, Group: "sorted-set", Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	const (
+		grow   = FlagWrite | FlagDenyOOM | FlagFast
+		take   = FlagWrite | FlagFast
+		look   = FlagReadonly | FlagFast
+		log    = "O(log(N))"
+		each   = "O(M*log(N)), M being the number of members named"
+		ranged = "O(log(N)+M), M being the number of elements in the range"
+		listed = "an array of members, with WITHSCORES of members and scores"
+	)
+	return append(sortedSetRanges(entry, ranged, listed),
+		entry("zadd", -4, grow, "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", each,
+			"Gives members of a sorted set their scores.",
+			"the number of members added, with CH also of those changed; with INCR the score, or null where an option forbade it", zadd),
+		entry("zincrby", 4, grow, "key increment member", log, "Adds to the score of a member.", "the score that it has now", zincrby),
+		entry("zrem", -3, take, "key member [member ...]", each, "Removes members.", "the number of members removed", zrem),
+		entry("zscore", 3, look, "key member", "O(1)", "Returns the score of a member.", "the score, or null", zscore),
+		entry("zmscore", -3, look, "key member [member ...]", "O(M), M being the number of members named",
+			"Returns the scores of members.", "an array of scores, null for what is no member", zmscore),
+		entry("zcard", 2, look, "key", "O(1)", "Returns how many elements a sorted set has.", "the number of elements, 0 without a key", zcard),
+		entry("zrank", 3, look, "key member", log, "Returns how many elements are before a member.", "the rank from 0, or null",
+			func(c *Ctx) { zrank(c, false) }),
+		entry("zrevrank", 3, look, "key member", log, "Returns how many elements are behind a member.", "the rank from the end, or null",
+			func(c *Ctx) { zrank(c, true) }),
+		entry("zpopmin", -2, take, "key [count]", each, "Removes the elements of the lowest scores.", "an array of members and scores",
+			func(c *Ctx) { zpop(c, false) }),
+		entry("zpopmax", -2, take, "key [count]", each, "Removes the elements of the highest scores.", "an array of members and scores",
+			func(c *Ctx) { zpop(c, true) }),
+	)
+}
+
+const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
+
+// errNaNSum is errNaN on its way through the store.
+var errNaNSum = errors.New("sum of opposite infinities")
+
+// score replies a score, in RESP3 as a double.
+func (c *Ctx) score(score float64) {
+	var scratch [32]byte
+	text := appendScore(scratch[:0], score)
+	if c.W.Proto != 3 {
+		c.W.Bulk(text)
+		return
+	}
+	c.W.Buf = append(append(append(c.W.Buf, ','), text...), '\r', '\n')
+}
+
+// readSortedSet calls f with the sorted set at the first argument, an empty one if
+// there is none, unless the key holds something else.
+func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
+	found, err := c.Store.ReadSortedSet(c.S.selected(), c.Args[1], f)
+	c.noteLookup(found)
+	switch {
+	case err != nil:
+		c.Fail(storeError(err))
+	case !found:
+		f(new(collection.SortedSet))
+	}
+}
+
+// writeSortedSet calls f likewise, to change the set. It reports whether all went
+// well; if not, it has replied.
+func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
+	mark := len(c.W.Buf)
+	err := c.Store.WriteSortedSet(c.S.selected(), c.Args[1], f)
+	if err == nil {
+		return true
+	}
+	c.W.Buf = c.W.Buf[:mark] // what f may have replied before it came out
+	switch {
+	case errors.Is(err, errNaNSum):
+		c.Fail(errNaN)
+	case errors.Is(err, errLongReply):
+		c.Fail(errValuesTooLong)
+	default:
+		c.Fail(c.elementsError(err))
+	}
+	return false
+}
+
+func zadd(c *Ctx) {
+	call, fault := parseZadd(c.Args[2:])
+	if fault != "" {
+		c.Fail(fault)
+		return
+	}
+	c.zadd(&call)
+}
+
+func zincrby(c *Ctx) {
+	call := zaddCall{incr: true, pairs: c.Args[2:]}
+	if _, ok := parseScore(c.Args[2]); !ok {
+		c.Fail(resp.ErrNotFloat)
+		return
+	}
+	c.zadd(&call)
+}
+
+func (c *Ctx) zadd(call *zaddCall) {
+	var added, updated int64
+	var score float64
+	processed := false
+	ok := c.writeSortedSet(func(z *collection.SortedSet) error {
+		if err := call.fits(z); err != nil {
+			return err
+		}
+		for i := 0; i < len(call.pairs); i += 2 {
+			by, _ := parseScore(call.pairs[i])
+			member := call.pairs[i+1]
+			old, known := z.Score(member)
+			if known && call.incr {
+				by += old
+			}
+			switch {
+			case math.IsNaN(by):
+				return errNaNSum // there is one pair only
+			case call.forbids(old, by, known):
+				continue
+			}
+			if _, err := z.Set(member, positiveZero(by)); err != nil {
+				return err
+			}
+			processed, score = true, by
+			if !known {
+				added++
+			} else if by != old {
+				updated++
+			}
+		}
+		return nil
+	})
+	switch {
+	case !ok:
+	case !call.incr && call.ch:
+		c.W.Int(added + updated)
+	case !call.incr:
+		c.W.Int(added)
+	case processed:
+		c.score(score)
+	default:
+		c.W.Null()
+	}
+}
+
+// forbids says whether an option keeps a member from its score.
+func (call *zaddCall) forbids(old, score float64, known bool) bool {
+	if !known {
+		return call.xx
+	}
+	return call.nx || call.gt && score <= old || call.lt && score >= old
+}
+
+// fits returns [collection.ErrFull] for a call that would have more elements than the
+// set may, so that it adds all of its members or none.
+func (call *zaddCall) fits(z *collection.SortedSet) error {
+	if call.xx || len(call.pairs) == 2 || z.Max == 0 || z.Len()+len(call.pairs)/2 <= z.Max {
+		return nil
+	}
+	added := make(map[string]struct{})
+	for i := 1; i < len(call.pairs); i += 2 {
+		if _, known := z.Score(call.pairs[i]); !known {
+			added[string(call.pairs[i])] = struct{}{}
+		}
+	}
+	if z.Len()+len(added) > z.Max && len(added) > 0 {
+		return collection.ErrFull
+	}
+	return nil
+}
+
+// positiveZero drops the sign of -0, as small sorted sets of Redis do.
+func positiveZero(score float64) float64 {
+	if score == 0 {
+		return 0
+	}
+	return score
+}
+
+func zrem(c *Ctx) {
+	removed := int64(0)
+	if c.writeSortedSet(func(z *collection.SortedSet) error {
+		for _, member := range c.Args[2:] {
+			if z.Remove(member) {
+				removed++
+			}
+		}
+		return nil
+	}) {
+		c.W.Int(removed)
+	}
+}
+
+// scoreOf replies the score of a member, or null.
+func (c *Ctx) scoreOf(z *collection.SortedSet, member []byte) {
+	if score, ok := z.Score(member); ok {
+		c.score(score)
+	} else {
+		c.W.Null()
+	}
+}
+
+func zscore(c *Ctx) {
+	c.readSortedSet(func(z *collection.SortedSet) { c.scoreOf(z, c.Args[2]) })
+}
+
+func zmscore(c *Ctx) {
+	c.readSortedSet(func(z *collection.SortedSet) {
+		c.W.Array(len(c.Args) - 2)
+		for _, member := range c.Args[2:] {
+			c.scoreOf(z, member)
+		}
+	})
+}
+
+func zcard(c *Ctx) {
+	c.readSortedSet(func(z *collection.SortedSet) { c.W.Int(int64(z.Len())) })
+}
+
+// zrank is ZRANK, and ZREVRANK if down.
+func zrank(c *Ctx, down bool) {
+	c.readSortedSet(func(z *collection.SortedSet) {
+		rank, _, ok := z.Rank(c.Args[2])
+		switch {
+		case !ok:
+			c.W.Null()
+		case down:
+			c.W.Int(int64(z.Len() - 1 - rank))
+		default:
+			c.W.Int(int64(rank))
+		}
+	})
+}
+
+// zpop is ZPOPMIN, and ZPOPMAX if down. In RESP3 the pairs are arrays of their own
+// where a count was asked for.
+func zpop(c *Ctx, down bool) {
+	count, nested := int64(1), false
+	if len(c.Args) > 3 {
+		c.Fail(resp.ErrSyntax)
+		return
+	}
+	if len(c.Args) == 3 {
+		var ok bool
+		if count, ok = parseInt(c.Args[2]); !ok || count < 0 {
+			c.Fail("ERR value is out of range, must be positive")
+			return
+		}
+		nested = c.W.Proto == 3
+	}
+	c.writeSortedSet(func(z *collection.SortedSet) error {
+		n := int(min(count, int64(z.Len())))
+		from := 0
+		if down {
+			from = z.Len() - n
+		}
+		if !c.elements(z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {
+			return errLongReply
+		}
+		z.RemoveRange(from, from+n)
+		return nil
+	})
+}

@@ -1,0 +1,271 @@
+package commands
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// sortedSetRanges are the commands on a part of a sorted set.
+func sortedSetRanges(entry func(name string, arity int, f Flag, syntax, complexity, summary, reply string, run func(*Ctx)) *Command,
+	ranged, listed string,
+) []*Command {
+	const removed = "the number of elements removed"
+	return []*Command{
+		entry("zrange", -4, FlagReadonly, "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", ranged,
+			"Returns the elements in a range of ranks, scores or members.", listed,
+			func(c *Ctx) { c.zrange(rangeCall{}) }),
+		entry("zrevrange", -4, FlagReadonly, "key start stop [WITHSCORES]", ranged,
+			"Returns the elements in a range of ranks that count from the end.", listed,
+			func(c *Ctx) { c.zrange(rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) }),
+		entry("zrangebyscore", -4, FlagReadonly, "key min max [WITHSCORES] [LIMIT offset count]", ranged,
+			"Returns the elements in a range of scores.", listed,
+			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, downFixed: true}) }),
+		entry("zrevrangebyscore", -4, FlagReadonly, "key max min [WITHSCORES] [LIMIT offset count]", ranged,
+			"Returns the elements in a range of scores, downwards.", listed,
+			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
+		entry("zcount", 4, FlagReadonly|FlagFast, "key min max", "O(log(N)*log(N))", "Counts the elements in a range of scores.",
+			"the number of elements", zcount),
+		entry("zremrangebyscore", 4, FlagWrite, "key min max", ranged, "Removes the elements in a range of scores.", removed,
+			func(c *Ctx) { c.zremrange(byScore) }),
+		entry("zremrangebyrank", 4, FlagWrite, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,
+			func(c *Ctx) { c.zremrange(byRank) }),
+	}
+}
+
+// rangeBy is what a range is one of.
+type rangeBy uint8
+
+const (
+	byRank rangeBy = iota
+	byScore
+	byLex
+)
+
+// rangeCall is ZRANGE or one of those that it has replaced.
+type rangeCall struct {
+	by      rangeBy
+	byFixed bool // by the command, so that no option may say it
+	down    bool
+	// downFixed says that the command fixes the direction.
+	downFixed     bool
+	scores        bool
+	offset, count int64 // count is negative for all
+	window        sortedWindow
+}
+
+// sortedWindow is the ends of a range, of which those of one kind are used.
+type sortedWindow struct {
+	start, stop     int64
+	low, high       scoreBound
+	lowLex, highLex lexBound
+}
+
+const (
+	errLimitByRank  resp.Error = "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
+	errScoresByLex  resp.Error = "ERR syntax error, WITHSCORES not supported in combination with BYLEX"
+	errNoScoreBound resp.Error = "ERR min or max is not a float"
+	errNoLexBound   resp.Error = "ERR min or max not valid string range item"
+)
+
+// errLongReply is errValuesTooLong on its way through the store.
+var errLongReply = errors.New("reply too long")
+
+// parse reads the ends and the options behind them, in Redis' order of complaints.
+func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
+	r.count = -1
+	for len(options) > 0 {
+		option := options[0]
+		switch {
+		case equalFold(option, "withscores"):
+			r.scores = true
+		case equalFold(option, "limit") && len(options) > 2:
+			var offsetOK, countOK bool
+			r.offset, offsetOK = parseInt(options[1])
+			r.count, countOK = parseInt(options[2])
+			if !offsetOK || !countOK {
+				return resp.ErrNotInteger
+			}
+			options = options[2:]
+		case !r.downFixed && equalFold(option, "rev"):
+			r.down, r.downFixed = true, true
+		case !r.byFixed && equalFold(option, "byscore"):
+			r.by, r.byFixed = byScore, true
+		case !r.byFixed && equalFold(option, "bylex"):
+			r.by, r.byFixed = byLex, true
+		default:
+			return resp.ErrSyntax
+		}
+		options = options[1:]
+	}
+	switch {
+	case r.count != -1 && r.by == byRank:
+		return errLimitByRank
+	case r.scores && r.by == byLex:
+		return errScoresByLex
+	}
+	first, last := ends[0], ends[1]
+	if r.down && r.by != byRank {
+		first, last = last, first
+	}
+	return r.window.parse(r.by, first, last)
+}
+
+func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
+	var ok, alsoOK bool
+	switch by {
+	case byScore:
+		w.low, ok = parseScoreBound(first)
+		w.high, alsoOK = parseScoreBound(last)
+		if !ok || !alsoOK {
+			return errNoScoreBound
+		}
+	case byLex:
+		w.lowLex, ok = parseLexBound(first)
+		w.highLex, alsoOK = parseLexBound(last)
+		if !ok || !alsoOK {
+			return errNoLexBound
+		}
+	default:
+		w.start, ok = parseInt(first)
+		w.stop, alsoOK = parseInt(last)
+		if !ok || !alsoOK {
+			return resp.ErrNotInteger
+		}
+	}
+	return ""
+}
+
+// ranks returns the ranks of what is in the window: from, and before to. In a window
+// by ranks those count from the end if down.
+func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool) (from, to int) {
+	switch by {
+	case byScore:
+		from = z.Search(func(_ []byte, score float64) bool { return !w.low.below(score) })
+		to = z.Search(func(_ []byte, score float64) bool { return w.high.above(score) })
+	case byLex:
+		from = z.Search(func(member []byte, _ float64) bool { return !w.lowLex.below(member) })
+		to = z.Search(func(member []byte, _ float64) bool { return w.highLex.above(member) })
+	default:
+		n := int64(z.Len())
+		start, stop := w.start, w.stop
+		if start < 0 {
+			start = max(start+n, 0)
+		}
+		if stop < 0 {
+			stop += n
+		}
+		if start > stop || start >= n {
+			return 0, 0
+		}
+		stop = min(stop, n-1)
+		from, to = int(start), int(stop)+1
+		if down {
+			from, to = int(n)-to, int(n)-from
+		}
+	}
+	return from, max(from, to)
+}
+
+// zrange replies the elements of a range.
+func (c *Ctx) zrange(call rangeCall) {
+	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
+		c.Fail(fault)
+		return
+	}
+	c.readSortedSet(func(z *collection.SortedSet) {
+		from, to := call.window.ranks(z, call.by, call.down)
+		if call.by != byRank {
+			from, to = call.limit(from, to)
+		}
+		reply := rangeReply{down: call.down, scores: call.scores, nested: call.scores && c.W.Proto == 3}
+		if !c.elements(z, from, to, reply) {
+			c.Fail(errValuesTooLong)
+		}
+	})
+}
+
+// limit applies LIMIT. A negative offset leaves nothing, as in Redis.
+func (r *rangeCall) limit(from, to int) (int, int) {
+	n := int64(to - from)
+	if r.offset < 0 || r.offset >= n {
+		return 0, 0
+	}
+	count := n - r.offset
+	if r.count >= 0 {
+		count = min(count, r.count)
+	}
+	if r.down {
+		to -= int(r.offset)
+		return to - int(count), to
+	}
+	from += int(r.offset)
+	return from, from + int(count)
+}
+
+// rangeReply says how elements are written.
+type rangeReply struct {
+	down, scores bool
+	// nested writes each member with its score as an array.
+	nested bool
+}
+
+// elements replies the elements from a rank to before another, or reports that the
+// reply would be too long, and then has written nothing.
+func (c *Ctx) elements(z *collection.SortedSet, from, to int, r rangeReply) bool {
+	mark := len(c.W.Buf)
+	if r.scores && !r.nested {
+		c.W.Array(2 * (to - from))
+	} else {
+		c.W.Array(to - from)
+	}
+	c.work += to - from
+	all := z.Range(from, to)
+	if r.down {
+		all = z.RangeDown(from, to)
+	}
+	for member, score := range all {
+		if r.nested {
+			c.W.Array(2)
+		}
+		c.W.Bulk(member)
+		if r.scores {
+			c.score(score)
+		}
+		if len(c.W.Buf)-mark > maxReply {
+			c.W.Buf = c.W.Buf[:mark]
+			return false
+		}
+	}
+	return true
+}
+
+func zcount(c *Ctx) {
+	var w sortedWindow
+	if fault := w.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
+		c.Fail(fault)
+		return
+	}
+	c.readSortedSet(func(z *collection.SortedSet) {
+		from, to := w.ranks(z, byScore, false)
+		c.W.Int(int64(to - from))
+	})
+}
+
+// zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
+func (c *Ctx) zremrange(by rangeBy) {
+	var w sortedWindow
+	if fault := w.parse(by, c.Args[2], c.Args[3]); fault != "" {
+		c.Fail(fault)
+		return
+	}
+	removed := 0
+	if c.writeSortedSet(func(z *collection.SortedSet) error {
+		removed = z.RemoveRange(w.ranks(z, by, false))
+		c.work += removed
+		return nil
+	}) {
+		c.W.Int(int64(removed))
+	}
+}
