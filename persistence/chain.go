@@ -17,7 +17,9 @@ type increment struct {
 	size  int64
 	valid int64 // where its records stop being valid
 	seq   uint64
-	// ended says that it ends with an end record, so that nothing is missing.
+	// sealed says that it has an end record, ended that nothing is behind that, so that
+	// nothing is missing.
+	sealed   bool
 	ended    bool
 	records  int
 	promises bool // it holds a promise, so all before it was durable
@@ -91,6 +93,7 @@ func (in *increment) note(payload []byte) string {
 		}
 		in.promises = true
 		in.ended = recordType(payload[0]) == typeEnd
+		in.sealed = in.ended
 	default:
 		return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
 	}

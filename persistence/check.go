@@ -105,7 +105,7 @@ func (in *increment) checkEffects(fsys FS) error {
 			continue
 		}
 		if err := eachEffect(payload[1:], nothing{}.Apply); err != nil {
-			in.valid, in.seq, in.ended = at, record, false
+			in.valid, in.seq, in.ended, in.sealed = at, record, false, false
 			in.damage = &damage{offset: at, record: record, what: err.Error()}
 			return nil
 		}

@@ -261,7 +261,7 @@ func (in *increment) seal(fsys FS) error {
 	if err = f.Truncate(in.valid); err == nil {
 		err = f.Sync()
 	}
-	if err == nil && !in.ended {
+	if err == nil && !in.sealed {
 		framer := newFramer(in.id)
 		framer.seq = in.seq
 		if err = writeAll(f, framer.promise(nil, typeEnd, in.valid)); err == nil {

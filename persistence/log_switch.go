@@ -121,6 +121,7 @@ func (l *Log) finish() error {
 	s := l.seg
 	before := len(l.buf)
 	l.buf = s.framer.promise(l.buf, typeEnd, s.offset(l.synced.Load()))
+	s.promised = s.promisable // by this: no promise may come behind the end
 	l.pos += uint64(len(l.buf) - before)
 	l.mu.Unlock()
 	return l.Sync()
