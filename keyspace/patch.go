@@ -78,7 +78,7 @@ func (ks *Keyspace) patch(e *Effect) error {
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, e.DB, h, e.Key)
-	if p.old.base() == e.Entry.Kind {
+	if p.e = (Entry{}); p.old.base() == e.Entry.Kind {
 		_, p.e = s.dbs[e.DB].t.at(p.r) // alive or not
 	}
 	if e.Entry.Kind.isCollection() {
