@@ -29,6 +29,7 @@ type Lane struct {
 	bucket   tokenbucket.Call
 	lease    concurrency.Call
 	hash     hashCall
+	sorted   sortedCall
 	multi    multiArgs
 	refs     []KeyRef // scratch of a script's Hold
 

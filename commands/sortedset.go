@@ -2,7 +2,6 @@ package commands
 
 import (
 	"errors"
-	"math"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
@@ -70,7 +69,7 @@ func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
 	case err != nil:
 		c.Fail(storeError(err))
 	case !found:
-		f(new(collection.SortedSet))
+		f(&c.sorted.none)
 	}
 }
 
@@ -92,104 +91,6 @@ func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
 		c.Fail(c.elementsError(err))
 	}
 	return false
-}
-
-func zadd(c *Ctx) {
-	call, fault := parseZadd(c.Args[2:])
-	if fault != "" {
-		c.Fail(fault)
-		return
-	}
-	c.zadd(&call)
-}
-
-func zincrby(c *Ctx) {
-	call := zaddCall{incr: true, pairs: c.Args[2:]}
-	if _, ok := parseScore(c.Args[2]); !ok {
-		c.Fail(resp.ErrNotFloat)
-		return
-	}
-	c.zadd(&call)
-}
-
-func (c *Ctx) zadd(call *zaddCall) {
-	var added, updated int64
-	var score float64
-	processed := false
-	ok := c.writeSortedSet(func(z *collection.SortedSet) error {
-		if err := call.fits(z); err != nil {
-			return err
-		}
-		for i := 0; i < len(call.pairs); i += 2 {
-			by, _ := parseScore(call.pairs[i])
-			member := call.pairs[i+1]
-			old, known := z.Score(member)
-			if known && call.incr {
-				by += old
-			}
-			switch {
-			case math.IsNaN(by):
-				return errNaNSum // there is one pair only
-			case call.forbids(old, by, known):
-				continue
-			}
-			if _, err := z.Set(member, positiveZero(by)); err != nil {
-				return err
-			}
-			processed, score = true, by
-			if !known {
-				added++
-			} else if by != old {
-				updated++
-			}
-		}
-		return nil
-	})
-	switch {
-	case !ok:
-	case !call.incr && call.ch:
-		c.W.Int(added + updated)
-	case !call.incr:
-		c.W.Int(added)
-	case processed:
-		c.score(score)
-	default:
-		c.W.Null()
-	}
-}
-
-// forbids says whether an option keeps a member from its score.
-func (call *zaddCall) forbids(old, score float64, known bool) bool {
-	if !known {
-		return call.xx
-	}
-	return call.nx || call.gt && score <= old || call.lt && score >= old
-}
-
-// fits returns [collection.ErrFull] for a call that would have more elements than the
-// set may, so that it adds all of its members or none.
-func (call *zaddCall) fits(z *collection.SortedSet) error {
-	if call.xx || len(call.pairs) == 2 || z.Max == 0 || z.Len()+len(call.pairs)/2 <= z.Max {
-		return nil
-	}
-	added := make(map[string]struct{})
-	for i := 1; i < len(call.pairs); i += 2 {
-		if _, known := z.Score(call.pairs[i]); !known {
-			added[string(call.pairs[i])] = struct{}{}
-		}
-	}
-	if z.Len()+len(added) > z.Max && len(added) > 0 {
-		return collection.ErrFull
-	}
-	return nil
-}
-
-// positiveZero drops the sign of -0, as small sorted sets of Redis do.
-func positiveZero(score float64) float64 {
-	if score == 0 {
-		return 0
-	}
-	return score
 }
 
 func zrem(c *Ctx) {
@@ -229,7 +130,12 @@ func zmscore(c *Ctx) {
 }
 
 func zcard(c *Ctx) {
-	c.readSortedSet(func(z *collection.SortedSet) { c.W.Int(int64(z.Len())) })
+	call := c.sorted.bind()
+	call.by = byRank
+	c.readSortedSet(call.countFunc)
+	if !c.fail {
+		c.W.Int(c.sorted.size)
+	}
 }
 
 // zrank is ZRANK, and ZREVRANK if down.

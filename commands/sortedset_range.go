@@ -242,30 +242,28 @@ func (c *Ctx) elements(z *collection.SortedSet, from, to int, r rangeReply) bool
 }
 
 func zcount(c *Ctx) {
-	var w sortedWindow
-	if fault := w.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
+	call := c.sorted.bind()
+	call.by = byScore
+	if fault := call.window.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
 		return
 	}
-	c.readSortedSet(func(z *collection.SortedSet) {
-		from, to := w.ranks(z, byScore, false)
-		c.W.Int(int64(to - from))
-	})
+	c.readSortedSet(call.countFunc)
+	if !c.fail {
+		c.W.Int(call.inside)
+	}
 }
 
 // zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
 func (c *Ctx) zremrange(by rangeBy) {
-	var w sortedWindow
-	if fault := w.parse(by, c.Args[2], c.Args[3]); fault != "" {
+	call := c.sorted.bind()
+	call.by = by
+	if fault := call.window.parse(by, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
 		return
 	}
-	removed := 0
-	if c.writeSortedSet(func(z *collection.SortedSet) error {
-		removed = z.RemoveRange(w.ranks(z, by, false))
-		c.work += removed
-		return nil
-	}) {
-		c.W.Int(int64(removed))
+	if c.writeSortedSet(call.removeFunc) {
+		c.work += call.removed
+		c.W.Int(int64(call.removed))
 	}
 }

@@ -1,0 +1,150 @@
+package commands
+
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// sortedCall is what a lane keeps for those commands on sorted sets that a log of
+// requests is made of, so that they allocate nothing: what a command wants, what came
+// of it, and the functions for the store, bound once.
+type sortedCall struct {
+	zadd   zaddCall
+	by     rangeBy
+	window sortedWindow
+
+	added, updated int64
+	score          float64
+	processed      bool
+	removed        int
+	// size is how many elements there are, and inside how many in the window.
+	size, inside int64
+
+	addFunc, removeFunc func(z *collection.SortedSet) error
+	countFunc           func(z *collection.SortedSet)
+	// none stands for a key that does not exist; nobody changes it.
+	none collection.SortedSet
+}
+
+func (call *sortedCall) bind() *sortedCall {
+	if call.addFunc == nil {
+		call.addFunc, call.removeFunc, call.countFunc = call.add, call.remove, call.count
+	}
+	return call
+}
+
+func zadd(c *Ctx) {
+	var fault resp.Error
+	if c.sorted.zadd, fault = parseZadd(c.Args[2:]); fault != "" {
+		c.Fail(fault)
+		return
+	}
+	c.addScores()
+}
+
+func zincrby(c *Ctx) {
+	if _, ok := parseScore(c.Args[2]); !ok {
+		c.Fail(resp.ErrNotFloat)
+		return
+	}
+	c.sorted.zadd = zaddCall{incr: true, pairs: c.Args[2:]}
+	c.addScores()
+}
+
+// addScores is ZADD with its arguments read.
+func (c *Ctx) addScores() {
+	call := c.sorted.bind()
+	call.added, call.updated, call.processed = 0, 0, false
+	if !c.writeSortedSet(call.addFunc) {
+		return
+	}
+	switch {
+	case !call.zadd.incr && call.zadd.ch:
+		c.W.Int(call.added + call.updated)
+	case !call.zadd.incr:
+		c.W.Int(call.added)
+	case call.processed:
+		c.score(call.score)
+	default:
+		c.W.Null()
+	}
+}
+
+func (call *sortedCall) add(z *collection.SortedSet) error {
+	if err := call.zadd.fits(z); err != nil {
+		return err
+	}
+	for i := 0; i < len(call.zadd.pairs); i += 2 {
+		score, _ := parseScore(call.zadd.pairs[i])
+		member := call.zadd.pairs[i+1]
+		old, known := z.Score(member)
+		if known && call.zadd.incr {
+			score += old
+		}
+		switch {
+		case math.IsNaN(score):
+			return errNaNSum // there is one pair only
+		case call.zadd.forbids(old, score, known):
+			continue
+		}
+		if _, err := z.Set(member, positiveZero(score)); err != nil {
+			return err
+		}
+		call.processed, call.score = true, score
+		if !known {
+			call.added++
+		} else if score != old {
+			call.updated++
+		}
+	}
+	return nil
+}
+
+func (call *sortedCall) remove(z *collection.SortedSet) error {
+	call.removed = z.RemoveRange(call.window.ranks(z, call.by, false))
+	return nil
+}
+
+func (call *sortedCall) count(z *collection.SortedSet) {
+	call.size = int64(z.Len())
+	if call.by == byScore {
+		from, to := call.window.ranks(z, byScore, false)
+		call.inside = int64(to - from)
+	}
+}
+
+// forbids says whether an option keeps a member from its score.
+func (call *zaddCall) forbids(old, score float64, known bool) bool {
+	if !known {
+		return call.xx
+	}
+	return call.nx || call.gt && score <= old || call.lt && score >= old
+}
+
+// fits returns [collection.ErrFull] for a call that would have more elements than the
+// set may, so that it adds all of its members or none.
+func (call *zaddCall) fits(z *collection.SortedSet) error {
+	if call.xx || len(call.pairs) == 2 || z.Max == 0 || z.Len()+len(call.pairs)/2 <= z.Max {
+		return nil
+	}
+	added := make(map[string]struct{})
+	for i := 1; i < len(call.pairs); i += 2 {
+		if _, known := z.Score(call.pairs[i]); !known {
+			added[string(call.pairs[i])] = struct{}{}
+		}
+	}
+	if z.Len()+len(added) > z.Max && len(added) > 0 {
+		return collection.ErrFull
+	}
+	return nil
+}
+
+// positiveZero drops the sign of -0, as small sorted sets of Redis do.
+func positiveZero(score float64) float64 {
+	if score == 0 {
+		return 0
+	}
+	return score
+}
