@@ -50,16 +50,19 @@ type analyser struct {
 	keyLocals map[string]int
 	// calls in the order of the text, before it is known whether they count.
 	calls []*ast.FuncCallExpr
+	// returned are those whose value the script returns as it is.
+	returned map[*ast.FuncCallExpr]bool
 	// confined, plain: no counter-example yet.
 	confined bool
 	plain    bool
 }
 
 // analyse returns what stmts prove, and whether KEYS and ARGV are only read at
-// constant places. It sees the chunk as it was written.
+// constant places. It sees the chunk as it was written, and may shorten it.
 func analyse(stmts []ast.Stmt) (facts, bool) {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
+		returned: map[*ast.FuncCallExpr]bool{},
 		confined: true, plain: true,
 	}
 	a.facts.straight = true
@@ -68,7 +71,25 @@ func analyse(stmts []ast.Stmt) (facts, bool) {
 		return facts{}, false
 	}
 	a.decideCalls()
+	a.shorten()
 	return a.facts, a.plain
+}
+
+// shorten lets the calls of a straight script find their function at once, since
+// redis can mean nothing else there, and those that are returned leave the reply
+// as it is.
+func (a *analyser) shorten() {
+	for _, e := range a.calls {
+		get, _ := e.Func.(*ast.AttrGetExpr)
+		member, _ := get.Key.(*ast.StringExpr)
+		name := hiddenCommand
+		if a.returned[e] {
+			name = hiddenForward
+		}
+		function := &ast.IdentExpr{Value: name + member.Value}
+		place(function, get)
+		e.Func = function
+	}
 }
 
 func (a *analyser) giveUp() { a.facts.straight = false }
@@ -124,6 +145,11 @@ func (a *analyser) statement(s ast.Stmt) {
 		a.block(s.Then)
 		a.block(s.Else)
 	case *ast.ReturnStmt:
+		if len(s.Exprs) == 1 {
+			if call, ok := s.Exprs[0].(*ast.FuncCallExpr); ok {
+				a.returned[call] = true
+			}
+		}
 		a.list(s.Exprs)
 	default:
 		// Loops, functions, goto.

@@ -16,7 +16,11 @@ func (r *Run) openBase() {
 		"next": r.next, "pairs": r.pairs, "pcall": r.pcall, "rawequal": rawEqual, "rawget": r.rawGet,
 		"rawset": r.rawSet, "select": selectValues, "setmetatable": r.setMetatable, "tonumber": luaToNumber,
 		"tostring": r.luaToString, "type": typeOf, "unpack": r.unpack, "xpcall": r.xpcall,
-		hiddenConcat: r.concat, hiddenNumber: forBound, hiddenLength: length,
+		hiddenCommand + "call":  func(l *glua.LState) int { return r.command(l, true, false) },
+		hiddenCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, false) },
+		hiddenForward + "call":  func(l *glua.LState) int { return r.command(l, true, true) },
+		hiddenForward + "pcall": func(l *glua.LState) int { return r.command(l, false, true) },
+		hiddenConcat:            r.concat, hiddenNumber: forBound, hiddenLength: length,
 	} {
 		r.globals.RawSetString(name, l.NewFunction(f))
 	}

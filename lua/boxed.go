@@ -28,3 +28,18 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytesOf is s as bytes that nobody changes.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// words are an interface value as the runtime lays it out.
+type words struct{ table, data unsafe.Pointer }
+
+var stringTable = func() unsafe.Pointer {
+	v := glua.LValue(glua.LString(""))
+	return (*words)(unsafe.Pointer(&v)).table
+}()
+
+// stringAt is the string in a slot as a value, without an allocation. It changes
+// with the slot.
+func stringAt(slot *glua.LString) glua.LValue {
+	v := words{stringTable, unsafe.Pointer(slot)}
+	return *(*glua.LValue)(unsafe.Pointer(&v))
+}

@@ -52,13 +52,17 @@ func (r *Run) protect(l *glua.LState, nargs, nret int, m mark) (err error) {
 
 // inspect looks for errors after which a state is not trusted again.
 func (r *Run) inspect(err error) {
-	failed, ok := err.(*glua.ApiError) //nolint:errorlint // PCall returns this very type
-	if !ok {
-		return
+	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
+		r.suspect(failed.Object)
 	}
-	text, _ := failed.Object.(glua.LString)
+}
+
+// suspect judges an error by its text, which is all that is left of a panic when
+// its handler is called. A script that raises such a text ends itself.
+func (r *Run) suspect(value glua.LValue) {
+	text, _ := value.(glua.LString)
 	switch {
-	case failed.Type == glua.ApiErrorPanic:
+	case strings.HasPrefix(string(text), "runtime error: "):
 		r.overflow(string(text))
 	case strings.Contains(string(text), "stack overflow"), strings.Contains(string(text), "registry overflow"):
 		r.dirty = true
@@ -80,6 +84,7 @@ func (r *Run) overflow(text string) {
 func (r *Run) caught(l *glua.LState) int {
 	m := &r.marks[len(r.marks)-1]
 	value := l.Get(1)
+	r.suspect(value)
 	switch {
 	case m.top:
 		r.failed(l, value)

@@ -27,8 +27,8 @@ const (
 func (r *Run) redisLibrary() map[string]glua.LGFunction {
 	nothing := func(*glua.LState) int { return 0 }
 	return map[string]glua.LGFunction{
-		"call":               func(l *glua.LState) int { return r.command(l, true) },
-		"pcall":              func(l *glua.LState) int { return r.command(l, false) },
+		"call":               func(l *glua.LState) int { return r.command(l, true, false) },
+		"pcall":              func(l *glua.LState) int { return r.command(l, false, false) },
 		"error_reply":        r.errorReply,
 		"status_reply":       r.statusReply,
 		"sha1hex":            r.sha1hex,
@@ -84,8 +84,10 @@ func appendArgument(b []byte, f float64) []byte {
 	return appendG(b, f, 17)
 }
 
-// command is redis.call and redis.pcall.
-func (r *Run) command(l *glua.LState, raise bool) int {
+// command is redis.call and redis.pcall. A reply to forward is what the script
+// returns next, so that it needs not become a value if it would end as the same
+// bytes.
+func (r *Run) command(l *glua.LState, raise, forward bool) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, raise)
 	}
@@ -97,6 +99,11 @@ func (r *Run) command(l *glua.LState, raise bool) int {
 	reply := r.host.Call(args, r.proto)
 	if len(reply) > 0 && reply[0] == '-' {
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
+	}
+	if forward && r.proto == 2 && plainReply(reply) {
+		r.forwarded = reply
+		l.Push(glua.LNil)
+		return 1
 	}
 	in := reader{run: r, state: l, rest: reply}
 	value, ok := in.value(0)

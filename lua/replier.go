@@ -172,3 +172,56 @@ func (out *replier) bigNumber(digits string) {
 	}
 	out.w.Raw([]byte("(" + digits + "\r\n"))
 }
+
+// plainReply says that a reply in RESP2 would come back from Lua as the same
+// bytes, whatever the client speaks: whole numbers that a double holds, strings,
+// and arrays of them.
+func plainReply(b []byte) bool {
+	rest, ok := skipPlain(b, 0)
+	return ok && len(rest) == 0 && len(b) < maxReply
+}
+
+// skipPlain returns what is behind the first reply in b.
+func skipPlain(b []byte, depth int) ([]byte, bool) {
+	if len(b) < 4 || depth > 4 {
+		return nil, false
+	}
+	kind := b[0]
+	n, i := 0, 1
+	negative := b[1] == '-'
+	if negative {
+		i++
+	}
+	start := i
+	for i < len(b) && isDigit(b[i]) {
+		n = n*10 + int(b[i]-'0')
+		if i++; i-start > 15 {
+			return nil, false
+		}
+	}
+	// "-0" and "07" are no numbers that a server writes.
+	if i == start || i+2 > len(b) || b[i] != '\r' || b[i+1] != '\n' || b[start] == '0' && (negative || i-start > 1) {
+		return nil, false
+	}
+	b = b[i+2:]
+	switch {
+	case kind == ':':
+		return b, true
+	case negative:
+		return nil, false
+	case kind == '$':
+		if n > len(b)-2 {
+			return nil, false
+		}
+		return b[n+2:], true
+	case kind != '*':
+		return nil, false
+	}
+	for range n {
+		var ok bool
+		if b, ok = skipPlain(b, depth+1); !ok {
+			return nil, false
+		}
+	}
+	return b, true
+}

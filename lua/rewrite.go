@@ -16,6 +16,8 @@ const (
 	hiddenNumber  = hiddenPrefix + "number"
 	hiddenLength  = hiddenPrefix + "length"
 	hiddenGlobals = hiddenPrefix + "globals"
+	hiddenCommand = hiddenPrefix + "command."
+	hiddenForward = hiddenPrefix + "forward."
 )
 
 // maxParts is how many operands of ".." one call takes; each needs a register, of

@@ -30,7 +30,8 @@ type Run struct {
 	readonly     map[*glua.LTable]*glua.LTable
 	keys         *glua.LTable
 	argv         *glua.LTable
-	filled       [2]int
+	// slots are the strings that the tables' values point to.
+	slots [2][]glua.LString
 	// last is the script whose main function main is.
 	last *Script
 	main *glua.LFunction
@@ -40,10 +41,12 @@ type Run struct {
 	proto   int
 	marks   []mark
 	failure failure
-	threads map[*glua.LState]*glua.LFunction
-	random  random
-	json    jsonSettings
-	call    callBuffers
+	// forwarded is the reply of a command that is the script's.
+	forwarded []byte
+	threads   map[*glua.LState]*glua.LFunction
+	random    random
+	json      jsonSettings
+	call      callBuffers
 }
 
 const (
@@ -92,9 +95,12 @@ func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 	l := r.state
 	l.Push(r.main)
 	start := len(w.Buf)
-	if err := r.protect(l, 0, 1, mark{top: true}); err != nil {
+	switch err := r.protect(l, 0, 1, mark{top: true}); {
+	case err != nil:
 		r.writeFailure(s, err, w)
-	} else {
+	case r.forwarded != nil:
+		w.Raw(r.forwarded)
+	default:
 		r.writeResult(l.Get(-1), s, w, start)
 	}
 	r.end(s)
@@ -117,7 +123,7 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	r.host, r.proto = host, 2
 	r.guard.begin()
 	r.random.seed(0)
-	r.failure = failure{}
+	r.failure, r.forwarded = failure{}, nil
 	if r.last != s {
 		r.last, r.main = s, r.state.NewFunctionFromProto(s.chunk.proto)
 	}
@@ -130,20 +136,30 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 }
 
 // arguments fills the table of a global. Its strings are the caller's bytes: no
-// value outlives the run, and the caller keeps them until then.
+// value outlives the run, and the caller keeps them until then. So a table that is
+// used again needs no new values: those that it has point to the slots.
 func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]byte) *glua.LTable {
+	slots := r.slots[which]
 	if table == nil {
 		table = r.state.CreateTable(len(values), 0)
 		r.globals.RawSetString(name, table)
-		r.filled[which] = 0
+		slots = nil
 	}
+	if len(values) > cap(slots) {
+		slots = make([]glua.LString, 0, max(len(values), 8))
+	}
+	known := len(slots)
+	slots = slots[:len(values)]
 	for i, b := range values {
-		table.RawSetInt(i+1, glua.LString(view(b)))
+		slots[i] = glua.LString(view(b))
+		if i >= known {
+			table.RawSetInt(i+1, stringAt(&slots[i]))
+		}
 	}
-	for i := len(values); i < r.filled[which]; i++ {
-		table.RawSetInt(i+1, glua.LNil)
+	for i := known; i > len(values); i-- {
+		table.RawSetInt(i, glua.LNil)
 	}
-	r.filled[which] = len(values)
+	r.slots[which] = slots
 	return table
 }
 
@@ -152,7 +168,7 @@ func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]b
 func (r *Run) end(s *Script) {
 	r.state.SetTop(0)
 	r.host = nil
-	r.failure = failure{}
+	r.failure, r.forwarded = failure{}, nil
 	r.json = jsonSettings{}
 	r.call.forget()
 	if len(r.threads) > 0 {

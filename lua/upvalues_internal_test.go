@@ -1,0 +1,29 @@
+package lua
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	glua "github.com/yuin/gopher-lua"
+)
+
+// TestInterpreterFields holds the fields that are reached past the interpreter's
+// interface to their types.
+func TestInterpreterFields(t *testing.T) {
+	for _, c := range []struct {
+		in   reflect.Type
+		name string
+		want reflect.Type
+	}{
+		{reflect.TypeFor[glua.LState](), "uvcache", reflect.TypeFor[*glua.Upvalue]()},
+		{reflect.TypeFor[glua.LState](), "hasErrorFunc", reflect.TypeFor[bool]()},
+		{reflect.TypeFor[glua.Upvalue](), "next", reflect.TypeFor[*glua.Upvalue]()},
+	} {
+		field, ok := c.in.FieldByName(c.name)
+		require.True(t, ok)
+		require.Equal(t, c.want, field.Type)
+	}
+	text := glua.LString("slot")
+	require.Equal(t, glua.LValue(text), stringAt(&text))
+}
