@@ -2,6 +2,7 @@ package persistence_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"testing"
 
@@ -84,19 +85,46 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// The blocks of a snapshot and the effects of a record are decoded from any bytes.
+// Effects are decoded from any bytes, and what was applied can be applied again: the
+// state is that of having done it once.
 func FuzzEffects(f *testing.F) {
 	f.Add([]byte{65, 0, 64, 1, 1, 'k'})
-	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(begin), Shards: 1})
+	fsys, _, _ := closed(f)
+	for _, record := range effectsOf(fsys.Content(logFile(fsys))) {
+		f.Add(record)
+	}
 	f.Fuzz(func(t *testing.T, record []byte) {
-		for len(record) > 0 {
-			e, rest, err := keyspace.NextEffect(record)
-			if err != nil {
-				return
-			}
-			_ = ks.Apply(e) // what it refuses it says
-			require.Less(t, len(rest), len(record))
-			record = rest
-		}
+		ks := keyspace.New(keyspace.Options{Clock: clocktest.New(begin), Shards: 1, Databases: 3})
+		defer ks.Close()
+		applied := apply(t, ks, record)
+		once := stateOf(ks)
+		require.Equal(t, applied, apply(t, ks, record))
+		require.Equal(t, once, stateOf(ks))
 	})
+}
+
+// apply applies effects up to the first that is none, and says how many there were.
+func apply(t *testing.T, ks *keyspace.Keyspace, record []byte) (n int) {
+	for len(record) > 0 {
+		e, rest, err := keyspace.NextEffect(record)
+		if err != nil || ks.Apply(e) != nil {
+			return n
+		}
+		require.Less(t, len(rest), len(record))
+		record = rest
+		n++
+	}
+	return n
+}
+
+// effectsOf returns the records of effects in a log that is whole.
+func effectsOf(log []byte) (records [][]byte) {
+	for rest := log[persistence.HeaderSize:]; len(rest) > 8; {
+		end := 8 + int(binary.LittleEndian.Uint32(rest))
+		if rest[8] == 1 {
+			records = append(records, bytes.Clone(rest[9:end]))
+		}
+		rest = rest[end:]
+	}
+	return records
 }
