@@ -1,5 +1,5 @@
 // Package keyspace keeps what is known of every key: limiter states, plain
-// strings, their expiry, and the order in which commands touched them.
+// strings, collections, their expiry, and the order in which commands touched them.
 //
 // A [Keyspace] is divided into shards by a seeded hash of the key; a shard is a
 // mutex, the latest instant it has decided at, and one table per database. Each
@@ -15,8 +15,9 @@
 //
 // Every change of a table goes through mutate.go, under the lock of its shard, so
 // that order per key is the order of truth. How entries are stored is behind the
-// table interface in table.go.
+// table interface in table.go. Large collections are objects beside it (tree.go), of
+// which nobody outside hears.
 //
 // What is not here: deciding (gcra, slidingwindow, tokenbucket, concurrency),
-// rounding, replies and files.
+// elements (collection), rounding, replies and files.
 package keyspace

@@ -2,6 +2,7 @@ package keyspace_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -159,7 +160,7 @@ func deedOfAnyKind(v *keyspace.View, rng *rand.Rand) error {
 	case 1:
 		deed(v, rng)
 	default:
-		if err := deedOnElements(v, rng); err != limit.ErrWrongType {
+		if err := deedOnElements(v, rng); !errors.Is(err, limit.ErrWrongType) {
 			return err
 		}
 	}

@@ -117,7 +117,10 @@ func TestRestartsKeepElements(t *testing.T) {
 			both(func(v *keyspace.View) any { return v.Persist(0, key) })
 		case 6:
 			to := fmt.Appendf(nil, "key:%d:%d", kind, rng.IntN(5))
-			both(func(v *keyspace.View) any { renamed, found := v.Rename(0, key, to, false); return [2]bool{renamed, found} })
+			both(func(v *keyspace.View) any {
+				renamed, found := v.Rename(0, key, to, false)
+				return [2]bool{renamed, found}
+			})
 		default:
 			both(func(v *keyspace.View) any { return element(v, kind, key, rand.New(rand.NewPCG(seed, 6))) })
 		}
