@@ -37,8 +37,14 @@ func (w *Writer) Error(e Error) {
 	w.Buf = redcon.AppendError(w.Buf, strings.TrimRight(string(e), "\r\n"))
 }
 
+// maxInt is room for an integer's line, as putInt wants it.
+const maxInt = 24
+
 // Int writes an integer.
-func (w *Writer) Int(n int64) { w.Buf = redcon.AppendInt(w.Buf, n) }
+func (w *Writer) Int(n int64) {
+	buf := slices.Grow(w.Buf, maxInt)
+	w.Buf = buf[:len(buf)+putInt(buf[len(buf):len(buf)+maxInt], n)]
+}
 
 // Bulk writes a bulk string; nil is the empty string, not null.
 func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
