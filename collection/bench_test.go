@@ -106,6 +106,16 @@ func BenchmarkSortedSetRank(b *testing.B) {
 	})
 }
 
+// BenchmarkSortedSetSearch asks for the rank of a member in the middle.
+func BenchmarkSortedSetSearch(b *testing.B) {
+	bySize(b, func(b *testing.B, n int) {
+		s, all := fillSorted(n), members(n)
+		for i := 0; b.Loop(); i++ {
+			_, _, _ = s.Rank(all[i*7919%n])
+		}
+	})
+}
+
 // BenchmarkListQueue pushes and pops.
 func BenchmarkListQueue(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {

@@ -113,20 +113,26 @@ func (s *SortedSet) Rank(member []byte) (rank int, score float64, ok bool) {
 }
 
 // Search returns the least rank whose element is beyond, or Len if none is. The
-// elements that are must be the last ones. It looks at both ends first, because that
-// is where a log of requests is asked.
+// elements that are must be the last ones.
 func (s *SortedSet) Search(beyond func(member []byte, score float64) bool) int {
-	if s.tree != nil {
-		return s.searchTree(beyond)
+	return s.SearchIn(0, s.count, beyond)
+}
+
+// SearchIn is Search among the elements whose rank is at least from and less than to,
+// and returns to if none is. It looks at both ends first, because that is where a log
+// of requests is asked.
+func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score float64) bool) int {
+	from, to = max(from, 0), min(to, s.count)
+	if s.tree != nil && from < to {
+		return s.searchTree(from, to, beyond)
 	}
-	rank := 0
-	for member, score := range s.Range(0, s.count) {
+	for member, score := range s.Range(from, to) {
 		if beyond(member, score) {
 			break
 		}
-		rank++
+		from++
 	}
-	return rank
+	return from
 }
 
 // Range iterates the elements whose rank is at least from and less than to, upwards.

@@ -126,6 +126,11 @@ func (m *sortedMachine) compare(t *rapid.T) {
 	bound := drawScore(t)
 	require.Equal(t, slices.IndexFunc(append(m.all, scored{"", math.NaN()}), func(e scored) bool { return !(e.score < bound) }),
 		m.s.Search(func(_ []byte, score float64) bool { return score >= bound }))
+	place := min(max(from, 0), len(m.all))
+	for place < min(to, len(m.all)) && m.all[place].score <= bound {
+		place++
+	}
+	require.Equal(t, place, min(m.s.SearchIn(from, to, func(_ []byte, score float64) bool { return score > bound }), len(m.all)))
 	_, _, ok := m.s.Rank([]byte("no member"))
 	require.False(t, ok)
 	_, _, ok = m.s.At(len(m.all))

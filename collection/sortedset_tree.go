@@ -101,23 +101,28 @@ func (s *SortedSet) forget(e ranked) {
 	s.shrink()
 }
 
-func (s *SortedSet) searchTree(beyond func([]byte, float64) bool) int {
+// nearFront is how many elements are looked through before the whole set is halved.
+const nearFront = 16
+
+func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) int {
 	at := func(rank int) bool {
 		e, _ := s.tree.GetAt(rank)
 		return beyond(bytesOf(e.member), e.score)
 	}
-	if !at(s.count - 1) {
-		return s.count
+	to--
+	if !at(to) {
+		return to + 1
 	}
-	// All below from are not beyond, and to is. Steps from the front double.
-	from, to := 0, s.count-1
-	for step := 1; from < to; step *= 2 {
-		probe := min(from+step-1, to-1)
-		if at(probe) {
-			to = probe
-			break
+	// All before from are not beyond, and to is.
+	if near := from + nearFront; near < to {
+		if at(near) {
+			to = near
+		} else {
+			from = near + 1
 		}
-		from = probe + 1
+	}
+	if from < to && at(from) {
+		return from
 	}
 	for from < to {
 		middle := int(uint(from+to) / 2)

@@ -103,14 +103,14 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 }
 
 func (call *sortedCall) remove(z *collection.SortedSet) error {
-	call.removed = z.RemoveRange(call.window.ranks(z, call.by, false))
+	call.removed = z.RemoveRange(call.window.ranks(z, call.by, false, z.Len()))
 	return nil
 }
 
 func (call *sortedCall) count(z *collection.SortedSet) {
 	call.size = int64(z.Len())
 	if call.by == byScore {
-		from, to := call.window.ranks(z, byScore, false)
+		from, to := call.window.ranks(z, byScore, false, z.Len())
 		call.inside = int64(to - from)
 	}
 }

@@ -137,16 +137,19 @@ func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
 	return ""
 }
 
-// ranks returns the ranks of what is in the window: from, and before to. In a window
-// by ranks those count from the end if down.
-func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool) (from, to int) {
+// ranks returns the ranks of what is in the window: from, and before to. If down, a
+// window by ranks counts from the end. Of the others it need not find more than most
+// elements, which are the first ones, or if down the last.
+func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, most int) (from, to int) {
 	switch by {
 	case byScore:
-		from = z.Search(func(_ []byte, score float64) bool { return !w.low.below(score) })
-		to = z.Search(func(_ []byte, score float64) bool { return w.high.above(score) })
+		return searchEnds(z, down, most,
+			func(_ []byte, score float64) bool { return !w.low.below(score) },
+			func(_ []byte, score float64) bool { return w.high.above(score) })
 	case byLex:
-		from = z.Search(func(member []byte, _ float64) bool { return !w.lowLex.below(member) })
-		to = z.Search(func(member []byte, _ float64) bool { return w.highLex.above(member) })
+		return searchEnds(z, down, most,
+			func(member []byte, _ float64) bool { return !w.lowLex.below(member) },
+			func(member []byte, _ float64) bool { return w.highLex.above(member) })
 	default:
 		n := int64(z.Len())
 		start, stop := w.start, w.stop
@@ -165,7 +168,17 @@ func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool) (fr
 			from, to = int(n)-to, int(n)-from
 		}
 	}
-	return from, max(from, to)
+	return from, to
+}
+
+// searchEnds returns the ranks of the elements that are entered and not left.
+func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func([]byte, float64) bool) (from, to int) {
+	if down {
+		to = z.Search(left)
+		return z.SearchIn(max(to-most, 0), to, entered), to
+	}
+	from = z.Search(entered)
+	return from, z.SearchIn(from, from+most, left)
 }
 
 // zrange replies the elements of a range.
@@ -175,7 +188,7 @@ func (c *Ctx) zrange(call rangeCall) {
 		return
 	}
 	c.readSortedSet(func(z *collection.SortedSet) {
-		from, to := call.window.ranks(z, call.by, call.down)
+		from, to := call.window.ranks(z, call.by, call.down, call.most(z.Len()))
 		if call.by != byRank {
 			from, to = call.limit(from, to)
 		}
@@ -184,6 +197,14 @@ func (c *Ctx) zrange(call rangeCall) {
 			c.Fail(errValuesTooLong)
 		}
 	})
+}
+
+// most is how many elements of n are needed for LIMIT.
+func (r *rangeCall) most(n int) int {
+	if r.count < 0 || r.offset < 0 || r.offset > int64(n) || r.count > int64(n) {
+		return n
+	}
+	return int(r.offset + r.count)
 }
 
 // limit applies LIMIT. A negative offset leaves nothing, as in Redis.
