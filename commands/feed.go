@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"bytes"
+
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -26,10 +28,18 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if s.killed.Load() {
 		return transport.Close, 0
 	}
+	p, mid := s.parked.Load(), s.midMail
+	if p != nil && !mid && s.unpark(p, l) {
+		p = nil
+	}
+	mark := len(l.w.Buf)
 	if s.takeMail(l, &l.w, turnBytes) {
 		return transport.Again, 0
 	}
-	if p := s.parked.Load(); p != nil && !s.unpark(p, l) {
+	if mid { // it began with the rest of a message
+		mark = len(l.w.Buf)
+	}
+	if p != nil && !s.unparkBefore(p, l, mark) {
 		return s.rest(p), 0
 	}
 	if s.closing {
@@ -86,6 +96,19 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 		l.answered = s.engine.opts.Persistence.Position()
 		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
 	}
+	return true
+}
+
+// unparkBefore is unpark, with the reply before the mail that has been written since
+// mark: what a command has told its own client comes behind its reply.
+func (s *Session) unparkBefore(p *Parked, l *Lane, mark int) bool {
+	if p.state.Load() != parkedDone {
+		return false
+	}
+	mail := bytes.Clone(l.w.Buf[mark:])
+	l.w.Buf = l.w.Buf[:mark]
+	s.unpark(p, l)
+	l.w.Raw(mail)
 	return true
 }
 

@@ -215,6 +215,7 @@ func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
 		s.outbox.since = 0
 	}
 	s.mail.Store(more)
+	s.midMail = more
 	s.mu.Unlock()
 	s.engine.outbound.Add(-int64(memory))
 	return more

@@ -168,6 +168,7 @@ func (l *Lane) runOne(a *alone) {
 		reply := l.w.Buf
 		l.w.Buf, l.ctx.S = nil, nil
 		a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
+		l.publishHeld()
 	}()
 	began := e.opts.Stopwatch()
 	a.do(&l.ctx)

@@ -81,7 +81,9 @@ func (c *Ctx) exclusively(f func()) {
 		c.Store.Abandon()
 	} else {
 		c.Store.Release()
-		c.publishHeld()
+		if c.host.alone == nil { // else it has to be answered first
+			c.publishHeld()
+		}
 	}
 	c.W.Raw(c.pushes.Buf)
 	c.pushes.Buf = nil

@@ -25,6 +25,7 @@ type Session struct {
 	tracking  tracking
 	spent     int // bytes in and out before authentication
 	closing   bool
+	midMail   bool // a message has been sent in part
 	exclusive bool // a transaction or script is running: nothing may park
 	isStandIn bool // acts for a session whose command runs alone
 	tx        *transaction
