@@ -18,11 +18,7 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 	}
 	d := &s.dbs[p.db]
 	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
-		d.count.add(p.old, p.oldExpiry, -1)
-		d.count.add(e.Kind, e.Expiry, 1)
-		if p.old.isTree() {
-			s.fellAt(p)
-		}
+		s.becomes(p, e.Kind, e.Expiry)
 	}
 	if s.recorder != nil {
 		s.recorder.put(p.db, key, &e)
@@ -30,6 +26,16 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 	d.t.store(p.r, e)
 	s.touched(p.db, key)
 	return nil
+}
+
+// becomes counts what p is to hold in the place of what it has.
+func (s *shard) becomes(p *place, k Kind, expiry limit.Instant) {
+	d := &s.dbs[p.db]
+	d.count.add(p.old, p.oldExpiry, -1)
+	d.count.add(k, expiry, 1)
+	if p.old.isTree() && p.old != k {
+		s.fellAt(p)
+	}
 }
 
 // replace is put over a live key for what was recorded already.
@@ -99,13 +105,11 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	if at < p.oldExpiry {
 		s.freed(p.db, key)
 	}
-	d := &s.dbs[p.db]
-	d.count.add(p.old, p.oldExpiry, -1)
-	d.count.add(e.Kind, e.Expiry, 1)
+	s.becomes(p, e.Kind, e.Expiry)
 	if s.recorder != nil {
 		s.recordExpiry(p.db, key, &e)
 	}
-	d.t.store(p.r, e)
+	s.dbs[p.db].t.store(p.r, e)
 	s.touched(p.db, key)
 }
 

@@ -184,13 +184,8 @@ func (s *shard) restoreTree(p *place, key []byte, e Entry, o object) error {
 
 // reload is replace without telling anybody, for loading.
 func (s *shard) reload(p *place, e Entry) {
-	d := &s.dbs[p.db]
-	d.count.add(p.old, p.oldExpiry, -1)
-	d.count.add(e.Kind, e.Expiry, 1)
-	if p.old.isTree() && !e.Kind.isTree() {
-		s.fellAt(p)
-	}
-	d.t.store(p.r, e)
+	s.becomes(p, e.Kind, e.Expiry)
+	s.dbs[p.db].t.store(p.r, e)
 }
 
 // CheckEffect reports whether e, which may come from a file, is something that can

@@ -24,11 +24,11 @@ type shard struct {
 	expired int64 // keys found past their expiry since the start
 	sweepDB int   // the database that the next sweep goes on with
 	scratch [8]byte
-	// trees are the large collections by database; nil while there has been none.
-	trees []trees
-	ks    *Keyspace
+	ks      *Keyspace
 	// recorder is that of the view which has the lock; nil without a journal.
 	recorder *recorder
+	// trees are the large collections by database; nil while there has been none.
+	trees []trees
 
 	_ [64]byte
 }

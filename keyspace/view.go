@@ -27,14 +27,15 @@ type View struct {
 	bucket  tokenbucket.Plan
 	lease   concurrency.Plan
 	plans   []clausePlan
-	scratch []byte              // where a family makes a value that has no memory yet
-	delta   []byte              // what a plan changes
-	objects [collections]object // what small collections are read and changed in
+	scratch []byte // where a family makes a value that has no memory yet
 
 	recorder  recorder // what was done under the present locks
 	position  uint64   // see TakePosition
 	unsettled int      // see Unsettled
 	effects   uint64
+
+	objects [collections]object // what small collections are read and changed in
+	delta   []byte              // what a plan changes
 }
 
 // NewView makes a view. A view that is not needed any more must be closed.
