@@ -66,6 +66,8 @@ type Engine struct {
 	runs    *lua.Pool
 	alone   solitude
 
+	transactions sync.Pool // of *transaction, which are empty
+
 	received atomic.Int64 // connections since the start
 	refused  atomic.Int64
 	errors   atomic.Int64 // error replies since the start

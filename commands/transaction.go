@@ -54,6 +54,45 @@ type transaction struct {
 	queue  []queued
 	bytes  int
 	refs   []KeyRef // scratch of EXEC
+
+	// Where the arguments are. What they outgrow stays where it is while it is needed.
+	text  []byte
+	words [][]byte
+}
+
+// keptTransaction is how much of each a transaction may have grown to that is used
+// again.
+const keptTransaction = 4 << 10
+
+// newTransaction returns an empty transaction.
+func (e *Engine) newTransaction() *transaction {
+	if t, ok := e.transactions.Get().(*transaction); ok {
+		return t
+	}
+	return &transaction{}
+}
+
+// recycle takes back a transaction that has ended.
+func (e *Engine) recycle(t *transaction) {
+	if cap(t.text) > keptTransaction || cap(t.words) > keptTransaction || cap(t.queue) > keptTransaction || cap(t.refs) > keptTransaction {
+		return
+	}
+	clear(t.queue)
+	clear(t.words)
+	clear(t.refs[:cap(t.refs)])
+	*t = transaction{queue: t.queue[:0], refs: t.refs[:0], text: t.text[:0], words: t.words[:0]}
+	e.transactions.Put(t)
+}
+
+// own copies arguments into the transaction.
+func (t *transaction) own(args [][]byte) [][]byte {
+	from := len(t.words)
+	for _, a := range args {
+		at := len(t.text)
+		t.text = append(t.text, a...)
+		t.words = append(t.words, t.text[at:len(t.text):len(t.text)])
+	}
+	return t.words[from:len(t.words):len(t.words)]
 }
 
 // queued is a command that waits for EXEC; its arguments are copies.
@@ -84,7 +123,7 @@ func (c *Ctx) enqueue(size int) bool {
 	case len(t.queue) >= maxQueued || t.bytes+size+argCost*len(c.Args)+queuedCost > maxQueuedBytes:
 		c.reject(c, errTransactionBig)
 	default:
-		t.queue = append(t.queue, queued{cmd: c.Cmd, args: cloneArgs(c.Args)})
+		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
 		t.bytes += size + argCost*len(c.Args) + queuedCost
 		c.W.Status("QUEUED")
 	}
@@ -111,7 +150,7 @@ func cloneArgs(args [][]byte) [][]byte {
 // one, and idle ones should be small.
 func (s *Session) transaction() *transaction {
 	if s.tx == nil {
-		s.tx = &transaction{}
+		s.tx = s.engine.newTransaction()
 	}
 	return s.tx
 }
@@ -137,7 +176,10 @@ func (s *Session) failTransaction() {
 // discardQueue ends the transaction and forgets the watched keys.
 func (s *Session) discardQueue(st Store) {
 	s.unwatch(st)
-	s.tx = nil
+	if s.tx != nil {
+		s.engine.recycle(s.tx)
+		s.tx = nil
+	}
 }
 
 func discard(c *Ctx) {
@@ -220,6 +262,7 @@ func (c *Ctx) runTransaction(t *transaction) {
 		return
 	}
 	c.exclusively(func() { c.runQueue(t) })
+	c.flushTop() // which has keys of the queue
 	s.tracking.said = min(s.tracking.said, 1)
 	s.discardQueue(c.Store)
 }
@@ -264,6 +307,10 @@ func (c *Ctx) collect(t *transaction) bool {
 			if n, ok := parseInt(q.args[1]); ok {
 				db = int(n)
 			}
+			continue
+		}
+		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list
+			t.refs = append(t.refs, KeyRef{DB: db, Key: q.args[k.First]})
 			continue
 		}
 		for _, i := range q.cmd.Keys.positions(q.args) {
