@@ -14,9 +14,6 @@ const DefaultMaxElements = 100_000
 // are, but get no further element.
 func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
 
-// Full reports whether memory is at its maximum, so that nothing may grow.
-func (v *View) Full() bool { return v.ks.mem.full() }
-
 // ReadHash calls f with what key holds, if it exists, and returns limit.ErrWrongType
 // if that is no hash. f is called with a shard locked: it must be quick, use nothing
 // of the keyspace, change nothing, and keep nothing.

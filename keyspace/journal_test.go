@@ -58,7 +58,7 @@ func all(ks *keyspace.Keyspace) entries {
 	return m
 }
 
-func journalled(t *testing.T) (*keyspace.Keyspace, *keyspace.View, *tape, *clocktest.Clock) {
+func journalled(t testing.TB) (*keyspace.Keyspace, *keyspace.View, *tape, *clocktest.Clock) {
 	clock := clocktest.New(1_700_000_000_000_000_000)
 	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 2})
 	t.Cleanup(ks.Close)
