@@ -8,7 +8,7 @@ import (
 func argError(l *glua.LState, i int, message string) {
 	name := "?"
 	if frame, ok := l.GetStack(0); ok {
-		if _, err := l.GetInfo("n", frame, glua.LNil); err == nil && frame.Name != "" {
+		if _, err := l.GetInfo("n", frame, glua.LNil); err == nil && frame.Name != "" && frame.Name[0] != '(' {
 			name = frame.Name
 		}
 	}

@@ -20,7 +20,7 @@ func (r *Run) openBase() {
 		hiddenCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, false) },
 		hiddenForward + "call":  func(l *glua.LState) int { return r.command(l, true, true) },
 		hiddenForward + "pcall": func(l *glua.LState) int { return r.command(l, false, true) },
-		hiddenConcat:            r.concat, hiddenNumber: forBound, hiddenLength: length,
+		hiddenConcat:            r.concat, hiddenNumber: forBound, hiddenModulo: modulo, hiddenLength: length,
 	} {
 		r.globals.RawSetString(name, l.NewFunction(f))
 	}
@@ -176,10 +176,10 @@ func (r *Run) rawSet(l *glua.LState) int {
 	checkAny(l, 3)
 	key := l.Get(2)
 	if key == glua.LNil {
-		raisef(l, "table index is nil")
+		r.throw(l, "table index is nil")
 	}
 	if n, ok := key.(glua.LNumber); ok && math.IsNaN(float64(n)) {
-		raisef(l, "table index is NaN")
+		r.throw(l, "table index is NaN")
 	}
 	t.RawSet(key, l.Get(3))
 	l.SetTop(1)

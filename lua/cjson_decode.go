@@ -152,7 +152,7 @@ func (d *jsonDecoder) next() {
 	switch {
 	case c == '"':
 		d.string()
-	case c == '-' || isDigit(c):
+	case c == '-' || c == '+' || isDigit(c):
 		d.number()
 	default:
 		d.word()

@@ -19,8 +19,8 @@ func (r *Run) coroutineLibrary() map[string]glua.LGFunction {
 // spawn makes a coroutine under the same guard. The interpreter would wrap the
 // context into one that can be cancelled, which asks the guard nothing.
 func (r *Run) spawn(l *glua.LState) *glua.LState {
-	f := checkFunction(l, 1)
-	if f.IsG {
+	f, _ := l.Get(1).(*glua.LFunction)
+	if f == nil || f.IsG {
 		argError(l, 1, "Lua function expected")
 	}
 	r.guard.coroutines++
@@ -51,7 +51,10 @@ func (r *Run) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 	if thread.Dead {
 		return 0, glua.LString("cannot resume dead coroutine")
 	}
-	if thread == l || thread.Parent != nil || thread == r.state {
+	if thread == l {
+		return 0, glua.LString("cannot resume running coroutine")
+	}
+	if thread.Parent != nil || thread == r.state {
 		return 0, glua.LString("cannot resume non-suspended coroutine")
 	}
 	args := make([]glua.LValue, 0, max(l.GetTop()-first+1, 0))
@@ -65,8 +68,8 @@ func (r *Run) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 		r.inspect(err)
 		return 0, objectOf(err)
 	}
-	if len(values) == 1 && values[0] == glua.LNil {
-		// No value and nil are one to the interpreter.
+	if len(values) == 1 && values[0] == glua.LNil && (state == glua.ResumeOK || r.yielded == 0) {
+		// No value and one nil are the same to the interpreter.
 		values = values[:0]
 	}
 	for _, v := range values {
@@ -145,5 +148,6 @@ func (r *Run) yield(l *glua.LState) int {
 			r.throw(l, errYield)
 		}
 	}
+	r.yielded = l.GetTop()
 	return -1
 }

@@ -113,12 +113,12 @@ func (r *Run) mathRandom(l *glua.LState) int {
 		l.Push(glua.LNumber(fraction))
 		return 1
 	case 1:
-		high = checkInt(l, 1)
+		high = int64(int32(checkInt(l, 1)))
 		if high < 1 {
 			argError(l, 1, "interval is empty")
 		}
 	case 2:
-		low, high = checkInt(l, 1), checkInt(l, 2)
+		low, high = int64(int32(checkInt(l, 1))), int64(int32(checkInt(l, 2)))
 		if low > high {
 			argError(l, 2, "interval is empty")
 		}

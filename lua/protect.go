@@ -38,7 +38,8 @@ func (r *Run) protect(l *glua.LState, nargs, nret int, m mark) (err error) {
 			err = fmt.Errorf("%v", p)
 		}
 		*errorFunc(l) = previous
-		if err != nil && !r.marks[depth-1].done {
+		r.unhandled = err != nil && !r.marks[depth-1].done
+		if r.unhandled {
 			closeUpvaluesAfter(l, m.last)
 		}
 		r.marks = r.marks[:depth-1]
@@ -121,8 +122,7 @@ func (r *Run) failed(l *glua.LState, value glua.LValue) {
 
 // pcall is Redis' own: of an error that is a table with an err it returns that.
 func (r *Run) pcall(l *glua.LState) int {
-	checkAny(l, 1)
-	if !callable(l, l.Get(1)) {
+	if l.GetTop() == 0 || !callable(l, l.Get(1)) {
 		l.Push(glua.LFalse)
 		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
 		return 2
@@ -146,9 +146,13 @@ func (r *Run) xpcall(l *glua.LState) int {
 	top := l.GetTop()
 	l.Push(l.Get(1))
 	if err := r.protect(l, 0, glua.MultRet, mark{handler: handler}); err != nil {
-		l.Push(glua.LFalse)
-		l.Push(objectOf(err))
 		r.guard.stop(l)
+		l.Push(glua.LFalse)
+		if r.unhandled {
+			l.Push(glua.LString("error in error handling"))
+		} else {
+			l.Push(objectOf(err))
+		}
 		return 2
 	}
 	l.Insert(glua.LTrue, top+1)

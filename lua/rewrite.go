@@ -14,6 +14,7 @@ const (
 	hiddenPrefix  = "\x00"
 	hiddenConcat  = hiddenPrefix + "concat"
 	hiddenNumber  = hiddenPrefix + "number"
+	hiddenModulo  = hiddenPrefix + "modulo"
 	hiddenLength  = hiddenPrefix + "length"
 	hiddenGlobals = hiddenPrefix + "globals"
 	hiddenCommand = hiddenPrefix + "command."
@@ -30,7 +31,9 @@ const maxParts = 100
 //   - a chain of ".." becomes one call, which bounds the string and spells numbers;
 //   - an assignment to a global becomes one to a table that refuses it;
 //   - "#" becomes a call, since the interpreter's ends at its largest array;
+//   - so does "%", which Lua defines by a division and a floor;
 //   - the bounds of a numerical for may be strings;
+//   - assignments to locals that it gets wrong are taken to pieces;
 //   - numerals are read as C does, not as Go does (010 is ten).
 type rewriter struct {
 	// locals are the names in scope, innermost last.
@@ -58,10 +61,75 @@ func (r *rewriter) isLocal(name string) bool {
 
 func (r *rewriter) block(stmts []ast.Stmt) {
 	depth := len(r.locals)
-	for _, s := range stmts {
-		r.statement(s)
-	}
+	r.statements(stmts)
 	r.locals = r.locals[:depth]
+}
+
+func (r *rewriter) statements(stmts []ast.Stmt) {
+	for i, s := range stmts {
+		if assign, ok := s.(*ast.AssignStmt); ok && r.parallel(assign) {
+			stmts[i] = r.apart(assign)
+		} else {
+			r.statement(s)
+		}
+	}
+}
+
+// parallel says that an assignment is one that the interpreter gets wrong. If a
+// local is among several variables, it is assigned to before what is right of it
+// has been evaluated, so that "a, b = b, a" makes them equal. And a local that is
+// given the value of "x and y" keeps its old one if x is false and no local.
+func (r *rewriter) parallel(s *ast.AssignStmt) bool {
+	if _, logical := s.Rhs[0].(*ast.LogicalOpExpr); len(s.Lhs) < 2 && !logical {
+		return false
+	}
+	for _, target := range s.Lhs {
+		if name, ok := target.(*ast.IdentExpr); ok && r.isLocal(name.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// apart takes a parallel assignment to pieces: tables and keys on the left, then
+// the values, into locals of their own; then one assignment each, from the right
+// as Lua does.
+func (r *rewriter) apart(s *ast.AssignStmt) ast.Stmt {
+	block := &ast.DoBlockStmt{}
+	line := func(stmt ast.Stmt) ast.Stmt {
+		stmt.SetLine(s.Line())
+		stmt.SetLastLine(s.LastLine())
+		return stmt
+	}
+	ident := func(name string, at ast.Expr) ast.Expr {
+		e := &ast.IdentExpr{Value: name}
+		place(e, at)
+		return e
+	}
+	targets := make([]ast.Expr, len(s.Lhs))
+	names := make([]string, len(s.Lhs))
+	for i, target := range s.Lhs {
+		names[i] = hiddenPrefix + "v" + strconv.Itoa(i)
+		targets[i] = r.target(target)
+		get, ok := targets[i].(*ast.AttrGetExpr)
+		if !ok {
+			continue
+		}
+		object, key := hiddenPrefix+"o"+strconv.Itoa(i), hiddenPrefix+"k"+strconv.Itoa(i)
+		block.Stmts = append(block.Stmts, line(&ast.LocalAssignStmt{
+			Names: []string{object, key}, Exprs: []ast.Expr{single(get.Object), single(get.Key)},
+		}))
+		targets[i] = &ast.AttrGetExpr{Object: ident(object, target), Key: ident(key, target)}
+		place(targets[i], target)
+	}
+	r.expressions(s.Rhs)
+	block.Stmts = append(block.Stmts, line(&ast.LocalAssignStmt{Names: names, Exprs: s.Rhs}))
+	for i := len(targets) - 1; i >= 0; i-- {
+		block.Stmts = append(block.Stmts, line(&ast.AssignStmt{
+			Lhs: []ast.Expr{targets[i]}, Rhs: []ast.Expr{ident(names[i], s.Lhs[i])},
+		}))
+	}
+	return line(block)
 }
 
 func (r *rewriter) statement(s ast.Stmt) {
@@ -82,9 +150,7 @@ func (r *rewriter) statement(s ast.Stmt) {
 		r.block(s.Stmts)
 	case *ast.RepeatStmt:
 		depth := len(r.locals)
-		for _, inner := range s.Stmts {
-			r.statement(inner)
-		}
+		r.statements(s.Stmts)
 		// The condition sees the block's locals.
 		s.Condition = r.expression(s.Condition)
 		r.locals = r.locals[:depth]
@@ -214,6 +280,9 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 		e.Lhs, e.Rhs = r.expression(e.Lhs), r.expression(e.Rhs)
 	case *ast.ArithmeticOpExpr:
 		e.Lhs, e.Rhs = r.expression(e.Lhs), r.expression(e.Rhs)
+		if e.Operator == "%" {
+			return hiddenCall(hiddenModulo, e, []ast.Expr{single(e.Lhs), single(e.Rhs)})
+		}
 	case *ast.StringConcatOpExpr:
 		return r.concat(e)
 	case *ast.UnaryMinusOpExpr:

@@ -37,16 +37,20 @@ type Run struct {
 	main *glua.LFunction
 
 	// Of one execution.
-	host    Host
-	proto   int
-	marks   []mark
-	failure failure
+	host  Host
+	proto int
+	marks []mark
+	// unhandled says that the handler of the last protected call failed itself.
+	unhandled bool
+	failure   failure
 	// forwarded is the reply of a command that is the script's.
 	forwarded []byte
-	threads   map[*glua.LState]*glua.LFunction
-	random    random
-	json      jsonSettings
-	call      callBuffers
+	// yielded is how many values the last yield gave.
+	yielded int
+	threads map[*glua.LState]*glua.LFunction
+	random  random
+	json    jsonSettings
+	call    callBuffers
 }
 
 const (

@@ -23,7 +23,7 @@ func (r *Run) openString() {
 		"__sub": arithmetic(func(a, b float64) float64 { return a - b }),
 		"__mul": arithmetic(func(a, b float64) float64 { return a * b }),
 		"__div": arithmetic(func(a, b float64) float64 { return a / b }),
-		"__mod": arithmetic(func(a, b float64) float64 { return a - math.Floor(a/b)*b }),
+		"__mod": arithmetic(remainder),
 		"__pow": arithmetic(math.Pow),
 		"__unm": arithmetic(func(a, _ float64) float64 { return -a }),
 	})
@@ -54,6 +54,34 @@ func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 		l.Push(fromFloat(f(a, b)))
 		return 1
 	}
+}
+
+func remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
+
+// modulo is the operator "%".
+func modulo(l *glua.LState) int {
+	a, ok1 := l.Get(1).(glua.LNumber)
+	b, ok2 := l.Get(2).(glua.LNumber)
+	if ok1 && ok2 {
+		l.Push(fromFloat(remainder(float64(a), float64(b))))
+		return 1
+	}
+	f := l.GetMetaField(l.Get(1), "__mod")
+	if f == glua.LNil {
+		f = l.GetMetaField(l.Get(2), "__mod")
+	}
+	if f == glua.LNil {
+		wrong := l.Get(1)
+		if ok1 {
+			wrong = l.Get(2)
+		}
+		raisef(l, "attempt to perform arithmetic on a %s value", nameOf(wrong))
+	}
+	l.Push(f)
+	l.Push(l.Get(1))
+	l.Push(l.Get(2))
+	l.Call(2, 1)
+	return 1
 }
 
 // forBound makes a number of a bound of a loop; what is none the loop refuses.
