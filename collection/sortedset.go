@@ -60,7 +60,11 @@ func (s *SortedSet) Set(member []byte, score float64) (added bool, err error) {
 	if !known && s.Max > 0 && s.count >= s.Max {
 		return false, ErrFull
 	}
-	s.put(member, score)
+	if s.tree != nil {
+		s.move(member, old, known, score)
+	} else {
+		s.put(member, score)
+	}
 	s.delta = appendElement(appendScore(append(s.delta, opScore), score), member)
 	return !known, nil
 }

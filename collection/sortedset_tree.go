@@ -61,6 +61,11 @@ func (s *SortedSet) account(member, sign int) {
 
 func (s *SortedSet) putTree(member []byte, score float64) {
 	old, known := s.scores[string(member)]
+	s.move(member, old, known, score)
+}
+
+// move gives a member, whose score is old if it is known, another.
+func (s *SortedSet) move(member []byte, old float64, known bool, score float64) {
 	if !known {
 		e := ranked{score, string(member)}
 		s.tree.Set(e)
