@@ -174,11 +174,11 @@ func (c *Ctx) callScript(s *script, n int) {
 
 // refused says why a call may not even begin.
 func (call *scriptCall) refused() resp.Error {
-	f := call.script.flags
-	if call.readonly && f&scriptDeclared != 0 && f&scriptNoWrites == 0 {
+	f := call.script.Flags()
+	if call.readonly && f.Declared && !f.NoWrites {
 		return errReadonlyCall
 	}
-	call.readonly = call.readonly || f&scriptNoWrites != 0
+	call.readonly = call.readonly || f.NoWrites
 	return ""
 }
 
@@ -206,16 +206,11 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
 	}
-	flags, fault := parseShebang(source)
-	if fault != "" {
-		return nil, fault
-	}
-	sha := shaOf(source)
 	compiled, err := lua.Compile(source)
 	if err != nil {
 		return nil, resp.Error(err.Error())
 	}
-	s := &script{Script: compiled, sha: sha, flags: flags, cost: scriptCost + scriptFactor*int64(len(source))}
+	s := &script{Script: compiled, sha: shaOf(source), cost: scriptCost + scriptFactor*int64(len(source))}
 	s.confined = e.table.confines(compiled)
 	return e.scripts.add(s, loaded)
 }

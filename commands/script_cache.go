@@ -45,8 +45,7 @@ func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 // script is a compiled script with what the table of commands says of its calls.
 type script struct {
 	*lua.Script
-	sha   scriptSHA
-	flags scriptFlags
+	sha scriptSHA
 	// confined scripts touch no key beside their KEYS.
 	confined bool
 

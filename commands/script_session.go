@@ -19,8 +19,8 @@ func (s *Session) standIn() *Session {
 	return in
 }
 
-// takeTransaction moves the transaction of s, and what it watches, to in.
-func (in *Session) takeTransaction(s *Session) {
+// giveTransaction moves the transaction of s, and what it watches, to its stand-in.
+func (s *Session) giveTransaction(in *Session) {
 	in.tx, in.watched, in.watching = s.tx, s.watched, s.watching
 	s.tx, s.watched, s.watching = nil, nil, 0
 }

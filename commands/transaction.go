@@ -243,7 +243,7 @@ func exec(c *Ctx) {
 		c.runTransaction(c.S.tx)
 		c.S.age()
 	})
-	a.stand.takeTransaction(s)
+	s.giveTransaction(a.stand)
 	c.engine.enqueueAlone(a)
 }
 

@@ -79,13 +79,9 @@ func readShebang(source []byte) (Flags, []byte, error) {
 	if end < 0 {
 		return flags, nil, resp.Error("ERR Invalid script shebang")
 	}
-	words := strings.Fields(string(source[2:end]))
-	if len(words) == 0 || words[0] != "lua" {
-		engine := ""
-		if len(words) > 0 {
-			engine = words[0]
-		}
-		return flags, nil, resp.Error("ERR Unexpected engine in script shebang: " + engine)
+	words := strings.Fields(string(source[:end]))
+	if words[0] != "#!lua" {
+		return flags, nil, resp.Error("ERR Unexpected engine in script shebang: " + words[0])
 	}
 	flags.Declared = true
 	for _, word := range words[1:] {

@@ -1,0 +1,117 @@
+package commands
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// named returns a script that is nothing but a name and its cost.
+func named(n int, cost int64) *script {
+	s := &script{cost: cost}
+	copy(s.sha[:], fmt.Sprintf("%040d", n))
+	return s
+}
+
+func nameOf(n int) scriptSHA { return named(n, 0).sha }
+
+// TestScriptCacheForgetsWhatIsNotUsed: scripts of EVAL make room for others, in number
+// and in bytes, those that were used since the last; loaded ones stay, and are refused
+// once they fill the cache.
+func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
+	var sc scriptCache
+	_, err := sc.add(named(0, 1), true)
+	require.Empty(t, err)
+	for i := 1; i < maxScripts; i++ {
+		_, err := sc.add(named(i, 1), false)
+		require.Empty(t, err)
+	}
+	require.NotNil(t, sc.get(nameOf(1)))
+	before := sc.flushed.Load()
+	for i := range 10 {
+		_, err := sc.add(named(maxScripts+i, 1), false)
+		require.Empty(t, err)
+	}
+	n, bytes := sc.size()
+	require.Equal(t, maxScripts, n)
+	require.EqualValues(t, maxScripts, bytes)
+	require.Greater(t, sc.flushed.Load(), before, "lanes look again")
+	require.NotNil(t, sc.get(nameOf(0)), "loaded")
+	require.NotNil(t, sc.get(nameOf(1)), "used")
+	require.Nil(t, sc.get(nameOf(2)))
+
+	_, err = sc.add(named(-1, maxScriptBytes-1), true)
+	require.Empty(t, err)
+	n, bytes = sc.size()
+	require.Equal(t, 2, n, "the loaded ones")
+	require.EqualValues(t, maxScriptBytes, bytes)
+	_, err = sc.add(named(-2, 2), true)
+	require.Equal(t, errScriptsFull, err)
+	s, err := sc.add(named(-3, 2), false)
+	require.Empty(t, err)
+	require.NotNil(t, s, "it runs, but is not kept")
+	require.Nil(t, sc.get(nameOf(-3)))
+
+	sc.flush()
+	n, bytes = sc.size()
+	require.Zero(t, n)
+	require.Zero(t, bytes)
+}
+
+// TestLoadingKeepsAScript: what EVAL has brought stays once it is loaded.
+func TestLoadingKeepsAScript(t *testing.T) {
+	var sc scriptCache
+	first, _ := sc.add(named(0, 1), false)
+	again, err := sc.add(named(0, 1), true)
+	require.Empty(t, err)
+	require.Same(t, first, again)
+	for i := 1; i < 2*maxScripts; i++ {
+		_, err := sc.add(named(i, 1), false)
+		require.Empty(t, err)
+	}
+	require.NotNil(t, sc.get(nameOf(0)))
+}
+
+// TestParseSHA: 40 letters in any case.
+func TestParseSHA(t *testing.T) {
+	sha, ok := parseSHA([]byte("D006F1A90249474274C76F5BE725B8F5804A346B"))
+	require.True(t, ok)
+	require.Equal(t, shaOf([]byte("return {KEYS[1], ARGV[1]}")), sha)
+	for _, bad := range []string{"", "d006", "D006F1A90249474274C76F5BE725B8F5804A346B0"} {
+		_, ok := parseSHA([]byte(bad))
+		require.False(t, ok, bad)
+	}
+}
+
+// TestConfines: only a script all of whose commands stay with its KEYS holds no more
+// than those.
+func TestConfines(t *testing.T) {
+	e := NewEngine(Options{})
+	for source, want := range map[string]bool{
+		"return redis.call('get', KEYS[1])":                    true,
+		"return redis.call('GET', KEYS[1])":                    true,
+		"return redis.call('rename', KEYS[1], KEYS[2])":        true,
+		"return redis.call('del', KEYS[1], KEYS[2])":           true,
+		"return redis.call('expire', KEYS[1], ARGV[1])":        true,
+		"return redis.call('ping')":                            true,
+		"return redis.call('nosuch', 'k')":                     true,
+		"return 1":                                             true,
+		"return redis.call('get', ARGV[1])":                    false,
+		"return redis.call('get', 'k')":                        false,
+		"return redis.call('rename', KEYS[1], ARGV[1])":        false,
+		"return redis.call('del', KEYS[1], 'k')":               false,
+		"return redis.call('del', unpack(KEYS))":               false,
+		"return redis.call(ARGV[1], KEYS[1])":                  false,
+		"return redis.call('dbsize')":                          false,
+		"return redis.call('flushall')":                        false,
+		"return redis.call('rl.multi', 1, KEYS[1], 'CL', 1)":   false,
+		"return redis.call('object', 'encoding', KEYS[1])":     false,
+		"for i = 1, 2 do redis.call('get', KEYS[1]) end":       false,
+		"local k = KEYS[1] return redis.call('get', k .. 'x')": false,
+	} {
+		s, err := e.compile([]byte(source), false)
+		require.Empty(t, err, source)
+		require.Equal(t, want, s.confined, source)
+	}
+}
