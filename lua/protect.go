@@ -83,7 +83,7 @@ func (r *Run) overflow(text string) {
 
 // caught is called where an error was raised, before the stack is unwound.
 func (r *Run) caught(l *glua.LState) int {
-	m := &r.marks[len(r.marks)-1]
+	m, depth := r.marks[len(r.marks)-1], len(r.marks)
 	value := l.Get(1)
 	r.suspect(value)
 	switch {
@@ -96,7 +96,7 @@ func (r *Run) caught(l *glua.LState) int {
 		value = l.Get(-1)
 	}
 	closeUpvaluesAfter(l, m.last)
-	m.done = true
+	r.marks[depth-1].done = true
 	l.Push(value)
 	return 1
 }
