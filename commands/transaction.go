@@ -55,7 +55,7 @@ type transaction struct {
 	bytes  int
 	refs   []KeyRef // scratch of EXEC
 
-	// Where the arguments are. What they outgrow stays where it is while it is needed.
+	// Where the latest arguments are; those before stay where they were.
 	text  []byte
 	words [][]byte
 }
@@ -86,6 +86,16 @@ func (e *Engine) recycle(t *transaction) {
 
 // own copies arguments into the transaction.
 func (t *transaction) own(args [][]byte) [][]byte {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	if cap(t.text)-len(t.text) < size {
+		t.text = make([]byte, 0, max(size, 256, min(2*cap(t.text), keptTransaction)))
+	}
+	if cap(t.words)-len(t.words) < len(args) {
+		t.words = make([][]byte, 0, max(len(args), 16, min(2*cap(t.words), keptTransaction/16)))
+	}
 	from := len(t.words)
 	for _, a := range args {
 		at := len(t.text)
