@@ -173,21 +173,25 @@ func (l *Log) runWriter() {
 
 // gathering bounds how long an fsync is put off for those who are about to ask for
 // one as well.
-const gathering = time.Millisecond
+const gathering = 2 * time.Millisecond
 
 // gather waits for those who were answered by the last fsync to ask for the next: if
 // it began without them, each would wait for two, and there would be twice as many.
-// It goes on while more are coming, a moment at a time.
+// It gives up when nobody has come for as long as the last fsync took.
 func (l *Log) gather() {
 	began := l.o.Stopwatch()
-	for before := 0; ; {
+	patience := time.Duration(l.counts.lastSync.Load())
+	latest, before := began, 0
+	for now := began; now-began < gathering; now = l.o.Stopwatch() {
 		l.mu.Lock()
 		n, most := len(l.waiters), l.crowd
 		l.mu.Unlock()
-		if n >= most || n == before || l.o.Stopwatch()-began > gathering {
+		if n > before {
+			latest, before = now, n
+		}
+		if n >= most || now-latest > patience {
 			return
 		}
-		before = n
 		moment()
 	}
 }

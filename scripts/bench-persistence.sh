@@ -9,6 +9,7 @@
 #   BENCH_DIR=DIR     where the servers keep their files (a directory of mktemp)
 #   BENCH_PORT=17300  the first of a dozen ports to use
 #   BENCH_CELL=FILE   libredis_cell.so, to be put beside ours
+#   BENCH_ROUNDS=5, BENCH_SPAN=1s, BENCH_OPEN=8s  how much of everything
 #
 # redis-server has to be installed, and strace for fsyncs and fault.
 set -euo pipefail
@@ -18,7 +19,7 @@ quick=${BENCH_QUICK:-} port=${BENCH_PORT:-17300} only=${BENCH_ONLY:-cost fsyncs 
 if [ -n "$quick" ]; then
   out=${BENCH_OUT:-bin/persistence-quick.md} rounds=2 span=300ms keys=100000 calls=20000 open=3s
 else
-  out=${BENCH_OUT:-docs/persistence-performance.md} rounds=5 span=1s keys=1000000 calls=100000 open=8s
+  out=${BENCH_OUT:-docs/persistence-performance.md} rounds=${BENCH_ROUNDS:-5} span=${BENCH_SPAN:-1s} keys=1000000 calls=100000 open=${BENCH_OPEN:-8s}
 fi
 files=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/persistence.XXXXXX")
 running=()
