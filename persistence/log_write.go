@@ -171,18 +171,18 @@ func (l *Log) runWriter() {
 	}
 }
 
-// gathering bounds how long an fsync is put off for those who are about to ask for
-// one as well.
-const gathering = 2 * time.Millisecond
+// moments bounds how long an fsync is put off for those who are about to ask for one
+// as well: about two milliseconds.
+const moments = 32
 
 // gather waits for those who were answered by the last fsync to ask for the next: if
 // it began without them, each would wait for two, and there would be twice as many.
 // It gives up when nobody has come for as long as the last fsync took.
 func (l *Log) gather() {
-	began := l.o.Stopwatch()
 	patience := time.Duration(l.counts.lastSync.Load())
-	latest, before := began, 0
-	for now := began; now-began < gathering; now = l.o.Stopwatch() {
+	latest, before := l.o.Stopwatch(), 0
+	for range moments {
+		now := l.o.Stopwatch()
 		l.mu.Lock()
 		n, most := len(l.waiters), l.crowd
 		l.mu.Unlock()
