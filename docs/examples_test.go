@@ -33,7 +33,7 @@ var exampleLine = regexp.MustCompile(`^(\S+)( +)(?:(\w+): )?(.*?)( +)-> (.*?)( +
 // TestReplies runs every line of every ```replies block of the pages, each block on
 // an empty server.
 func TestReplies(t *testing.T) {
-	for page, least := range map[string]int{"limiters.md": 100, "differences.md": 10, "recipes.md": 5, "../README.md": 4} {
+	for page, least := range map[string]int{"limiters.md": 100, "differences.md": 10, "recipes.md": 5, "migrating.md": 25, "../README.md": 4} {
 		t.Run(page, func(t *testing.T) {
 			content, err := os.ReadFile(page)
 			require.NoError(t, err)
@@ -143,7 +143,7 @@ func (c *exampleClient) do(t *testing.T, where, command string) string {
 		return c.await(t, where)
 	}
 	require.False(t, c.waiting, "%s: this client waits for a reply", where)
-	words := strings.Fields(command)
+	words := splitWords(command)
 	frame := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, w := range words {
 		frame = fmt.Appendf(frame, "$%d\r\n%s\r\n", len(w), w)
@@ -154,6 +154,19 @@ func (c *exampleClient) do(t *testing.T, where, command string) string {
 		return "waits"
 	}
 	return c.show(t, where, turn.Out)
+}
+
+// splitWords cuts a command at its blanks; a word in double quotes may hold some.
+func splitWords(command string) []string {
+	var words []string
+	for i, part := range strings.Split(command, `"`) {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
 }
 
 // await feeds the session whenever it is woken, until the reply is there.

@@ -121,7 +121,7 @@ func TestBombsAreContained(t *testing.T) {
 	for _, b := range bombs {
 		t.Run(b.name, func(t *testing.T) {
 			reply, took, grown := explode(t, pool, b)
-			require.Less(t, took, 10*time.Second)
+			require.Less(t, took, time.Minute) // far above what any takes; an escape takes for ever
 			require.Less(t, grown, uint64(400<<20))
 			if b.endless {
 				require.Contains(t, reply, "killed by the test script: ")
