@@ -15,7 +15,8 @@ import (
 )
 
 // line is a line of a dump: an entry of the base, or an effect. Keys and strings
-// that are not UTF-8 are in base64, and so are the values of limiters.
+// that are not UTF-8 are in base64, and so are the values of limiters and what a
+// collection's elements cannot show.
 type line struct {
 	File     string  `json:"file"`
 	Op       string  `json:"op"`
@@ -29,6 +30,8 @@ type line struct {
 	Expiry  int64   `json:"expiry_ns,omitempty"`
 	Value   *string `json:"value,omitempty"`
 	Value64 string  `json:"value_base64,omitempty"`
+	// Elements are a collection's: texts, or pairs of field and value, member and score.
+	Elements []any `json:"elements,omitempty"`
 	// Delta64 is what a patch changes; without one it only changes the expiry.
 	Delta64 string `json:"delta_base64,omitempty"`
 }
@@ -141,7 +144,9 @@ func (d *dumper) write(op string, db int, key []byte, e keyspace.Entry) error {
 		case e.Kind == keyspace.String:
 			l.Value, l.Value64 = textOr64(e.Value)
 		default:
-			l.Value64 = base64.StdEncoding.EncodeToString(e.Value)
+			if l.Elements = elementsOf(e); l.Elements == nil {
+				l.Value64 = base64.StdEncoding.EncodeToString(e.Value)
+			}
 		}
 	}
 	return d.enc.Encode(l)

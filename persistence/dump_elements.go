@@ -1,0 +1,68 @@
+package persistence
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// elementsOf returns what a collection holds as JSON shows it: members and elements as
+// texts, fields and scores as pairs. A score is a text too, since JSON has no infinity
+// and readers of it round. It returns nil for what is no collection, and for one with
+// an element that is not UTF-8, which a JSON text cannot hold. e has been checked.
+func elementsOf(e keyspace.Entry) []any {
+	w := elementWriter{elements: []any{}}
+	switch e.Kind {
+	case keyspace.Hash:
+		var h collection.Hash
+		h.Load(e.Value)
+		for field, value := range h.All() {
+			w.add(field, value)
+		}
+	case keyspace.SortedSet:
+		var z collection.SortedSet
+		z.Load(e.Value)
+		for member, score := range z.Range(0, z.Len()) {
+			w.add(member, strconv.AppendFloat(nil, score, 'g', -1, 64))
+		}
+	case keyspace.List:
+		var l collection.List
+		l.Load(e.Value)
+		for value := range l.Range(0, l.Len()) {
+			w.add(value)
+		}
+	case keyspace.Set:
+		var s collection.Set
+		s.Load(e.Value)
+		for member := range s.All() {
+			w.add(member)
+		}
+	default:
+		return nil
+	}
+	if w.binary {
+		return nil
+	}
+	return w.elements
+}
+
+type elementWriter struct {
+	elements []any
+	binary   bool // an element is not UTF-8
+}
+
+// add appends one element, which is a text or a pair of them.
+func (w *elementWriter) add(parts ...[]byte) {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		w.binary = w.binary || !utf8.Valid(p)
+		texts[i] = string(p)
+	}
+	if len(texts) == 1 {
+		w.elements = append(w.elements, texts[0])
+		return
+	}
+	w.elements = append(w.elements, texts)
+}
