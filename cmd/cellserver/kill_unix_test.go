@@ -106,6 +106,9 @@ func reply(r *bufio.Reader) (string, error) {
 		return strings.Join(parts, " "), nil
 	case '$':
 		n, _ := strconv.Atoi(line[1:])
+		if n < 0 {
+			return "nil", nil
+		}
 		b := make([]byte, n+2)
 		for at := 0; at < len(b); {
 			got, err := r.Read(b[at:])
