@@ -17,8 +17,8 @@ type increment struct {
 	size  int64
 	valid int64 // where its records stop being valid
 	seq   uint64
-	// sealed says that it has an end record, ended that nothing is behind that, so that
-	// nothing is missing.
+	// sealed says that it has an end record, ended that nothing but promises is behind
+	// that, so that nothing is missing.
 	sealed   bool
 	ended    bool
 	records  int
@@ -59,7 +59,7 @@ func (in *increment) scan(f File) error {
 			return fmt.Errorf("reading %s: %w", in.path, d.err)
 		case errors.As(err, &d):
 			in.damage = d
-		case in.ended:
+		case in.ended && !isPromise(payload):
 			in.damage = &damage{offset: in.valid, record: in.seq, what: "there is something behind the end record"}
 			in.ended = false
 		default:
@@ -73,6 +73,12 @@ func (in *increment) scan(f File) error {
 		in.valid, in.seq = max(in.valid, headerSize), max(in.seq, 1)
 		return nil
 	}
+}
+
+// isPromise reports whether a record only says what was durable. One behind the end
+// record, which a server once wrote when it stopped, takes nothing away from the end.
+func isPromise(payload []byte) bool {
+	return recordType(payload[0]) == typePromise || recordType(payload[0]) == typeEnd
 }
 
 // note takes in what a record says, or why it cannot be.
@@ -92,7 +98,7 @@ func (in *increment) note(payload []byte) string {
 			return "a promise that belongs to another file"
 		}
 		in.promises = true
-		in.ended = recordType(payload[0]) == typeEnd
+		in.ended = in.ended || recordType(payload[0]) == typeEnd
 		in.sealed = in.ended
 	default:
 		return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
