@@ -1,5 +1,38 @@
 package compat_test
 
-func nodeLibraries() []library { return nil }
+// nodeLibrary is a program of the folder node, where npm has installed its library.
+func nodeLibrary(name, version string, checks int, what string, command ...string) library {
+	return library{
+		name: name, version: version, language: "Node.js", dir: "node",
+		command: append([]string{"node"}, command...), checks: checks,
+		installed: "node_modules/.installed", inputs: []string{"package.json", "package-lock.json"},
+		what: what,
+	}
+}
 
-var nodeOmissions []omission
+func nodeLibraries() []library {
+	const (
+		flexible   = "RateLimiterRedis, penalty, reward, block, set, union, burst, queue, insurance; two processes."
+		express    = "As the store of express-rate-limit 8.7.4 in an Express 5.3.0 server, with requests over HTTP; two processes."
+		bottleneck = "Clustering: reservoirs, maxConcurrent, minTime, weights, groups, messages; two processes."
+	)
+	return []library{
+		nodeLibrary("rate-limiter-flexible (ioredis)", "11.4.0", 11, flexible, "rate-limiter-flexible.js", "ioredis"),
+		nodeLibrary("rate-limiter-flexible (node-redis)", "11.4.0", 11, flexible, "rate-limiter-flexible.js", "redis"),
+		nodeLibrary("rate-limit-redis (ioredis)", "6.0.1", 8, express, "express.js", "ioredis"),
+		nodeLibrary("rate-limit-redis (node-redis)", "6.0.1", 8, express, "express.js", "redis"),
+		nodeLibrary("@fastify/rate-limit", "11.2.0", 16, "Own tests of its Redis store, over ioredis 6.0.0.", "fastify.js"),
+		nodeLibrary("@upstash/ratelimit", "2.2.0", 11,
+			"fixedWindow, slidingWindow and tokenBucket over a redis object made of ioredis, since the package's client speaks HTTP. "+
+				"The first line of its scripts, a flag of the service's own, is taken off: Redis 7 refuses it as well.", "upstash.js"),
+		nodeLibrary("bottleneck (ioredis)", "2.19.5", 10, bottleneck, "bottleneck.js", "ioredis"),
+		nodeLibrary("bottleneck (node-redis 3)", "2.19.5", 10, bottleneck, "bottleneck.js", "redis"),
+		nodeLibrary("ioredis", "6.0.0", 11,
+			"`defineCommand` with the sorted-set log and the hash token bucket, NOSCRIPT, MULTI, WATCH, pipelines, publish and subscribe; two processes.", "ioredis.js"),
+		nodeLibrary("node-redis", "6.3.1", 8, "`defineScript`, NOSCRIPT, MULTI, WATCH, publish and subscribe; two processes.", "redis.js"),
+	}
+}
+
+var nodeOmissions = []omission{
+	{"BullMQ 6.7.0 (its limiter)", "A queue, whose scripts read their arguments with cmsgpack and keep events in streams; neither is here."},
+}
