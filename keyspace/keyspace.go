@@ -46,6 +46,7 @@ type Keyspace struct {
 
 	most    atomic.Int64 // elements of a collection
 	objects [collections]sync.Pool
+	holes   holes
 
 	abandoned atomic.Bool // see Abandon
 

@@ -117,6 +117,7 @@ func (s *shard) patchCollection(p *place, e *Effect) error {
 	if err := o.Apply(e.Entry.Value); err != nil {
 		return fmt.Errorf("applying a delta of %d bytes: %w", len(e.Entry.Value), err)
 	}
+	s.ks.holes.note(p.db, e.Key, o)
 	flat, small := o.Flat()
 	expiry := e.Entry.Expiry
 	switch {

@@ -158,7 +158,13 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 	}
 	progress.Total.Store(total + d.base.Load())
 	d.rest.Store(total)
-	return replay(d.o.FS, d.kept(), sink, progress, &d.stopping)
+	if err := replay(d.o.FS, d.kept(), sink, progress, &d.stopping); err != nil {
+		return err
+	}
+	if err := sink.Whole(); err != nil {
+		return fmt.Errorf("what is in %s cannot be: %w", d.o.Path, err)
+	}
+	return nil
 }
 
 func (d *Dir) sizeOf(name string) (int64, error) {

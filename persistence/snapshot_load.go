@@ -18,6 +18,8 @@ import (
 type Sink interface {
 	Restore(db int, key []byte, e keyspace.Entry) error
 	Apply(e keyspace.Effect) error
+	// Whole is called when all has been loaded; its error says that this cannot be.
+	Whole() error
 }
 
 // Progress counts what has been read, for whoever wants to show it.

@@ -1,0 +1,63 @@
+package persistence_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// stretch is the record of a patch after which the list key reaches from 0 to n, with
+// no value but what it had, and ends at expiry.
+func stretch(key string, n int, expiry limit.Instant) []byte {
+	record := append([]byte{66, 0, byte(len(key))}, key...)
+	record = append(record, byte(keyspace.List))
+	record = binary.LittleEndian.AppendUint64(record, uint64(expiry))
+	record = append(record, 17, 1)
+	record = binary.LittleEndian.AppendUint64(record, 0)
+	return binary.LittleEndian.AppendUint64(record, uint64(n))
+}
+
+// A log that checks, and after which a list would lack values, is refused, however
+// long the list; it is not if the list ends before anybody can see it, which is what
+// replaying over a newer base does.
+func TestNoListWithHolesIsLoaded(t *testing.T) {
+	for _, n := range []int{1, 3, 64, 65, 1 << 20} {
+		for name, c := range map[string]struct {
+			expiry  limit.Instant
+			after   func(v *keyspace.View)
+			refused bool
+		}{
+			"alive":   {expiry: keyspace.NoExpiry, refused: true},
+			"expired": {expiry: begin - 1},
+			"deleted": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) {
+				_ = v.Put(0, []byte("list"), keyspace.String, nil, keyspace.NoExpiry)
+				v.Delete(0, []byte("list"))
+			}},
+			"replaced": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) {
+				_ = v.Put(0, []byte("list"), keyspace.String, nil, keyspace.NoExpiry)
+			}},
+			"flushed": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) { v.FlushAll() }},
+		} {
+			s := mustOpen(t, faultfs.New(), persistence.SyncNo)
+			s.log.Append(stretch("list", n, c.expiry), begin)
+			if c.after != nil {
+				c.after(s.view)
+			}
+			s.close()
+			s.clock.Advance(time.Second)
+			_, err := open(t, s.fs, s.clock, persistence.SyncNo)
+			if c.refused {
+				require.ErrorContains(t, err, "a list of database 0 lacks values", "%s, %d", name, n)
+			} else {
+				require.NoError(t, err, "%s, %d", name, n)
+			}
+		}
+	}
+}
