@@ -91,7 +91,7 @@ func (l *Lane) run(c *Ctx) {
 		cmd.Run(c)
 		l.counts[cmd.id].nanos.Add(sampleEvery * int64(l.engine.opts.Stopwatch()-began))
 	}
-	if c.S.tracking.on {
+	if c.S.tracking.on && !l.shutOut {
 		c.invalidate()
 		c.S.age()
 	}

@@ -54,6 +54,8 @@ type Engine struct {
 	lanes   []*Lane // guarded by lanesMu; never shrinks
 	idle    []*Lane // guarded by lanesMu: lanes of Offload that are free
 
+	asides, everyAside []*aside // guarded by lanesMu: those that are free, and all
+
 	slowMu    sync.Mutex
 	slow      sync.WaitGroup // goroutines of spawn
 	closed    bool           // guarded by slowMu
@@ -149,6 +151,7 @@ func (e *Engine) Close() {
 		e.slowLane().Store.OpenGate() // nobody is left to look
 	}
 	e.slow.Wait()
+	e.endAsides()
 }
 
 // slowLane lends a lane to a goroutine of Offload.

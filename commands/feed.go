@@ -57,6 +57,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	next, consumed := s.batch(l, in)
 	l.flushRun()
 	l.flushTop()
+	l.letIn()
 	s.noteCommand(l.ctx.Cmd)
 	if !l.busy {
 		l.Store.Leave()
@@ -137,10 +138,15 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 				return transport.Park, consumed
 			}
 			ran++
+			before := consumed
 			consumed = base + l.ahead[i].end
 			mark = len(l.w.Buf)
 			if next = s.step(l, &l.ahead[i], ran); next == transport.Read {
 				continue
+			}
+			if l.shutOut {
+				s.tryLater(l)
+				return transport.Park, before
 			}
 			if i+1 == len(l.ahead) && err == "" {
 				return next, base + swallowed
@@ -170,6 +176,9 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	mark := len(l.w.Buf)
 	l.dispatch(s, a)
+	if l.shutOut {
+		return transport.Park
+	}
 	if p := s.parked.Load(); p != nil {
 		return s.rest(p)
 	}

@@ -59,8 +59,8 @@ type effectReply struct{ from, to int }
 // noteEffect remembers that the reply since mark must not be sent unless its effect
 // is kept.
 func (l *Lane) noteEffect(mark int) {
-	if n := l.journal.Effects(); n != l.effects {
-		l.effects = n
+	if n := l.journal.Effects(); n != l.effects || l.asideEffect {
+		l.effects, l.asideEffect = n, false
 		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
 	}
 }

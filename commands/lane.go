@@ -36,6 +36,13 @@ type Lane struct {
 	host       scriptHost
 	lastScript scriptMemo
 
+	// For scripts that may take long; see aside.
+	aside       *aside
+	pinned      bool // who feeds holds its thread
+	gated       bool // the gate is closed by this lane, for the rest of its batch
+	shutOut     bool // the command has to wait for another who has closed it
+	asideEffect bool // what ran aside had an effect
+
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.
 	runCmd    *Command

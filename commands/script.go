@@ -163,13 +163,7 @@ func (c *Ctx) callScript(s *script, n int) {
 		c.Fail(errNoScript)
 		return
 	}
-	own := cloneArgs(c.Args)
-	call.keys, call.args = own[3:3+n], own[3+n:]
-	cmd := c.Cmd
-	c.runAlone(func(c *Ctx) {
-		c.Cmd, c.Args = cmd, own
-		c.runScript(&call)
-	})
+	c.runAside(&call, n)
 }
 
 // refused says why a call may not even begin.

@@ -40,11 +40,6 @@ type solitude struct {
 	torn    bool       // guarded by mu: a script was ended half way for that
 }
 
-// runAlone runs do where it is alone, and has the session wait for it.
-func (c *Ctx) runAlone(do func(c *Ctx)) {
-	c.engine.enqueueAlone(c.parkAlone(do))
-}
-
 // parkAlone parks the session for a command that is to run alone.
 func (c *Ctx) parkAlone(do func(c *Ctx)) *alone {
 	p, s := c.parking(), c.S

@@ -146,15 +146,20 @@ func (s *Session) needsStore(cmd *Command) bool {
 // waits, unless a script has kept everybody waiting for long. Then it is fed, so that
 // it can be told, and can kill the script.
 func (s *Session) closedGate(l *Lane) (next transport.Next, goesOn bool) {
-	busy := &s.engine.alone.busy
-	if busy.Load() {
+	if s.engine.alone.busy.Load() {
 		return transport.Read, true
 	}
+	s.awaitGate(l)
+	return transport.Park, false
+}
+
+// awaitGate has the session woken when the gate opens, or once it is told that it
+// will be closed for long.
+func (s *Session) awaitGate(l *Lane) {
 	l.Store.WaitOpen(s.peer.Wake)
-	if busy.Load() { // since then: those who wait have been woken before
+	if s.engine.alone.busy.Load() { // since then: those who wait have been woken before
 		s.peer.Wake()
 	}
-	return transport.Park, false
 }
 
 // killAlone ends what runs alone, whatever it has done, since the server is to stop

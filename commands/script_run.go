@@ -13,6 +13,10 @@ type scriptHost struct {
 	w        resp.Writer // the reply of the last command
 	readonly bool
 	alone    *alone // nil for a script that runs on a loop
+	aside    *aside // nil for one that ends soon for sure
+	run      *lua.Run
+	wrote    bool // has called a command that writes
+	spent    int  // instructions, once it is over
 }
 
 const (
@@ -105,8 +109,12 @@ func (c *Ctx) execute(call *scriptCall) {
 	h := &l.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
 	run := l.engine.runs.Get()
+	h.run, h.wrote = run, false
 	if h.alone != nil {
 		h.alone.begin(run)
+	}
+	if h.aside != nil {
+		run.PauseAfter(asideBudget, h.aside.pause)
 	}
 	mark := len(w.Buf)
 	defer func() { // be it that a command panics
@@ -123,6 +131,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	if h.alone != nil {
 		h.alone.end() // before anybody else has this run
 	}
+	h.run, h.spent = nil, run.Spent()
 	l.engine.runs.Put(run)
 	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
@@ -177,8 +186,11 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 			return nil, errKeyTooLong
 		}
 	}
-	if cmd.Flags&FlagWrite != 0 && h.alone != nil && !h.alone.write() {
-		return nil, errScriptDenied // it has been killed, and will never see this
+	if cmd.Flags&FlagWrite != 0 {
+		h.wrote = true
+		if h.alone != nil && !h.alone.write() {
+			return nil, errScriptDenied // it has been killed, and will never see this
+		}
 	}
 	return cmd, ""
 }

@@ -14,9 +14,13 @@ type Gate struct {
 	closed atomic.Bool
 
 	mu       sync.Mutex
-	stations []*station // guarded by mu
+	stations []*station // guarded by mu; replaced, never changed
 	waiters  []func()   // guarded by mu
 }
+
+// spins is how often Close looks before it lets the scheduler run somebody else,
+// which takes some microseconds for a goroutine that holds its thread.
+const spins = 1000
 
 // station is where a view says whether it is inside. It fills a cache line, since
 // its owner writes it twice per batch.
@@ -28,14 +32,14 @@ type station struct {
 func (g *Gate) join(st *station) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stations = append(g.stations, st)
+	g.stations = append(slices.Clone(g.stations), st)
 }
 
 func (g *Gate) part(st *station) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.stations, st); i >= 0 {
-		g.stations = slices.Delete(g.stations, i, i+1)
+		g.stations = slices.Delete(slices.Clone(g.stations), i, i+1)
 	}
 }
 
@@ -62,14 +66,16 @@ func (g *Gate) Close(own *View) bool {
 		return false
 	}
 	g.mu.Lock()
-	stations := slices.Clone(g.stations)
+	stations := g.stations
 	g.mu.Unlock()
 	for _, st := range stations {
 		if own != nil && st == &own.gate {
 			continue
 		}
-		for st.busy.Load() {
-			runtime.Gosched()
+		for n := 0; st.busy.Load(); n++ {
+			if n >= spins {
+				runtime.Gosched()
+			}
 		}
 	}
 	return true

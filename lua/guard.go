@@ -17,6 +17,10 @@ const (
 	// table's array that grows to [arrayMax]), so that a script overshoots by less
 	// than its budget.
 	checkEvery = 256
+	// bytesPerStep is how many bytes are moved in the time of an instruction, and
+	// commandSteps how many instructions a command takes at least.
+	bytesPerStep = 64
+	commandSteps = 16
 	// announceEvery is how many bytes of strings may be built between two looks.
 	announceEvery = 32 << 20
 	// maxCollections is how many collections one script may force by going over
@@ -49,7 +53,10 @@ type guard struct {
 	collections int
 	patterns    int64
 	coroutines  int
-	sample      []metrics.Sample
+	// spent counts, roughly, what has been done; at budget pause is called, once.
+	spent, budget int64
+	pause         func()
+	sample        []metrics.Sample
 }
 
 var _ context.Context = (*guard)(nil)
@@ -70,7 +77,12 @@ func (g *guard) begin() {
 	g.looked = false
 	g.announced, g.collections, g.coroutines = 0, 0, 0
 	g.patterns = g.limits.PatternSteps
+	g.spent = 0
 }
+
+// spend counts n instructions that are done elsewhere. It looks at nothing, which
+// the next instruction does.
+func (g *guard) spend(n int) { g.left -= n }
 
 // Done counts an instruction. The channel is nil, so that the interpreter goes
 // on, or closed, so that it raises Err.
@@ -113,7 +125,12 @@ func (g *guard) heap() uint64 {
 
 // look compares the heap with what it was at first.
 func (g *guard) look() {
+	g.spent += int64(checkEvery - g.left)
 	g.left = checkEvery
+	if pause := g.pause; pause != nil && g.spent >= g.budget {
+		g.pause = nil
+		pause()
+	}
 	now := g.heap()
 	if !g.looked {
 		g.looked, g.base = true, now
@@ -161,10 +178,11 @@ func (g *guard) announce(l *glua.LState, n int) {
 		raisef(l, "string is too long, at most %d bytes", g.limits.Strings)
 	}
 	g.announced += int64(n)
+	g.spend(n / bytesPerStep)
 	if g.announced > announceEvery {
 		g.announced = 0
 		g.look()
-	} else if !g.looked && n > 4096 {
+	} else if n > 4096 && (!g.looked || g.left < 0) {
 		// The first look has to come before the memory is taken.
 		g.look()
 	}

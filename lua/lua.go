@@ -127,6 +127,16 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 	r.execute(s, keys, args, host, w)
 }
 
+// PauseAfter has pause called on the executing goroutine, once, when the next
+// execution has taken about as long as so many instructions and is not over: never
+// while a command runs. The execution goes on when pause returns.
+func (r *Run) PauseAfter(instructions int, pause func()) {
+	r.guard.budget, r.guard.pause = int64(instructions), pause
+}
+
+// Spent is about how many instructions the last execution took.
+func (r *Run) Spent() int { return int(r.guard.spent) + checkEvery - r.guard.left }
+
 // Kill stops what the run executes, or would execute next, with the error reason
 // ("Script killed by user with SCRIPT KILL."), to which the place in the script
 // is added. The script cannot catch it. Any goroutine may call it; the first

@@ -97,6 +97,7 @@ func (r *Run) command(l *glua.LState, raise, forward bool) int {
 	}
 	r.guard.stop(l)
 	reply := r.host.Call(args, r.proto)
+	r.guard.spend(commandSteps + len(reply)/bytesPerStep)
 	if len(reply) > 0 && reply[0] == '-' {
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}

@@ -91,6 +91,9 @@ func (l *loop) loop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	l.lane = l.e.h.NewLane()
+	if lane, ok := l.lane.(Pinned); ok {
+		lane.Pin()
+	}
 	for {
 		n := l.wait()
 		l.resize()

@@ -42,6 +42,10 @@ type Handler interface {
 // Lane is the handler's scratch for one feeding goroutine, opaque to transports.
 type Lane any
 
+// Pinned is a [Lane] that has to know whether the goroutine that feeds with it holds
+// its thread (runtime.LockOSThread), once. A Feed may let go of that for a while.
+type Pinned interface{ Pin() }
+
 // Session is what the bytes of one connection mean.
 type Session interface {
 	// Feed processes in, appends replies to out and says how to go on. in and out
