@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"strings"
@@ -382,44 +383,56 @@ func TestBlockedClientIsSmall(t *testing.T) {
 			"bucket": "TB.ACQUIRE b 1 1 1 1 BLOCK 0\r\n",
 			"lease":  "CC.ACQUIRE c 1 60 b BLOCK 0\r\n",
 		} {
-			f := start(t, kind)
-			const n = 1000
-			conns := make([]net.Conn, n)
-			for i := range conns {
-				c, err := net.Dial("tcp", f.addr)
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = c.Close() })
-				// The same call under a key of its own passes.
-				words := strings.SplitN(wait, " ", 3)
-				_, err = fmt.Fprintf(c, "%s own:%d %s", words[0], i, words[2])
-				require.NoError(t, err)
-				_, err = c.Read(make([]byte, 64))
-				require.NoError(t, err)
-				conns[i] = c
+			// What earlier tests left behind comes and goes in the same heap, so one
+			// look of several has to be undisturbed.
+			least := int64(math.MaxInt64)
+			for range 5 {
+				if least = min(least, blockedCost(t, kind, wait)); least < 2<<10 {
+					break
+				}
 			}
-			c := f.dial()
-			f.fill(c)
-			c.send("TB.ACQUIRE b 1 1 1\r\nCC.ACQUIRE c 1 60 a\r\n")
-			c.expect(five(0, 1, 0, -1, 1), five(0, 1, 0, -1, 60))
-			memory := heapBytes
-			if kind == "epoll" {
-				memory = func() uint64 { return heapBytes() + stackBytes() }
-			}
-			idle, goroutines := memory(), runtime.NumGoroutine()
-			for _, c := range conns {
-				_, err := c.Write([]byte(wait))
-				require.NoError(t, err)
-			}
-			eventually(t, "all wait", func() bool { return max(f.Keyspace().Waiting(), f.clock.Timers()) >= n })
-			require.Equal(t, fmt.Sprint(n), c.info("blocked_clients"))
-			each := int64(0)
-			eventually(t, "goroutines have ended", func() bool {
-				each = (int64(memory()) - int64(idle)) / n
-				return each < 2<<10 && runtime.NumGoroutine() <= goroutines+8
-			})
-			t.Logf("%s: %d bytes above an idle client", name, each)
-			runtime.KeepAlive(conns)
-			f.end()
+			t.Logf("%s: %d bytes above an idle client", name, least)
+			require.Less(t, least, int64(2<<10), name)
 		}
 	})
+}
+
+// blockedCost returns how many bytes a client takes that waits as wait says, above one
+// that does nothing, and fails the test if a goroutine waits for it.
+func blockedCost(t *testing.T, kind, wait string) (each int64) {
+	f := start(t, kind)
+	defer f.end()
+	const n = 1000
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		c, err := net.Dial("tcp", f.addr)
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		// The same call under a key of its own passes.
+		words := strings.SplitN(wait, " ", 3)
+		_, err = fmt.Fprintf(c, "%s own:%d %s", words[0], i, words[2])
+		require.NoError(t, err)
+		_, err = c.Read(make([]byte, 64))
+		require.NoError(t, err)
+		conns[i] = c
+	}
+	c := f.dial()
+	f.fill(c)
+	c.send("TB.ACQUIRE b 1 1 1\r\nCC.ACQUIRE c 1 60 a\r\n")
+	c.expect(five(0, 1, 0, -1, 1), five(0, 1, 0, -1, 60))
+	memory := heapBytes
+	if kind == "epoll" {
+		memory = func() uint64 { return heapBytes() + stackBytes() }
+	}
+	idle, goroutines := memory(), runtime.NumGoroutine()
+	for _, c := range conns {
+		_, err := c.Write([]byte(wait))
+		require.NoError(t, err)
+	}
+	eventually(t, "all wait", func() bool { return max(f.Keyspace().Waiting(), f.clock.Timers()) >= n })
+	require.Equal(t, fmt.Sprint(n), c.info("blocked_clients"))
+	eventually(t, "goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines+8 })
+	each = (int64(memory()) - int64(idle)) / n
+	runtime.KeepAlive(conns)
+	return each
 }
