@@ -1,0 +1,99 @@
+package server_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// telling are commands that say something of the server or the connection, answer at
+// random, wait, or change who is listening: what they answer is no matter of keys.
+var telling = regexp.MustCompile(`(?i)^(auth|quit|reset|hello|client|config|debug|info|time|monitor|shutdown|save|bg\w+|lastsave|command|memory|slowlog|latency|acl|module|[ps]?(un)?subscribe|psubscribe|ssubscribe|sunsubscribe|rl\.top|\w*scan|\w*rand\w*|spop|wait\w*|script|function|lolwut|object|swapdb)\b|block|\$\{|while|repeat|math\.random|'TIME'|HELLO`)
+
+// vocabulary is every command of the scripts in compat_test that can be told alone.
+func vocabulary(t *testing.T) (lines []string) {
+	files, err := filepath.Glob("../compat_test/scripts/*/*.script")
+	require.NoError(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(content)) {
+			command, ok := strings.CutPrefix(strings.TrimSpace(line), "> ")
+			if ok && !telling.MatchString(command) && len(command) < 2000 {
+				lines = append(lines, command)
+			}
+		}
+	}
+	return lines
+}
+
+// told sends raw and returns all that is answered before the sentinel behind it, with
+// the lines of each reply sorted, since elements may come in any order.
+func (c *client) told(raw string) (replies []string) {
+	const sentinel = "$9\r\nthat's it\r\n"
+	c.send(raw + "DISCARD\r\nECHO \"that's it\"\r\n")
+	for {
+		r := c.reply()
+		if r == sentinel {
+			return replies[:len(replies)-1] // DISCARD's, which depends on how it was sent
+		}
+		lines := strings.SplitAfter(r, "\r\n")
+		slices.Sort(lines)
+		replies = append(replies, strings.Join(lines, ""))
+	}
+}
+
+// TestLookingAheadChangesNothing has one server get commands many at a time, which
+// looks up their keys before it runs the first, and another the same ones by one:
+// commands of every kind about the same few keys, so that what is looked up early is
+// often moved, replaced, removed, flushed or expired before its turn.
+func TestLookingAheadChangesNothing(t *testing.T) {
+	lines := vocabulary(t)
+	require.Greater(t, len(lines), 1500)
+	rng := rand.New(rand.NewPCG(21, 22))
+	many, one := start(t, transports()[0]), start(t, transports()[0])
+	ahead, single := many.dial(), one.dial()
+	rounds := 400
+	if testing.Short() {
+		rounds = 60
+	}
+	for round := range rounds {
+		var batch []string
+		for range 2 + rng.IntN(60) {
+			// Neighbours of a script are about the same keys.
+			at := rng.IntN(len(lines))
+			batch = append(batch, lines[at:min(at+1+rng.IntN(4), len(lines))]...)
+			if rng.IntN(60) == 0 {
+				batch = append(batch, "FLUSHALL")
+			}
+		}
+		got := ahead.told(strings.Join(batch, "\r\n") + "\r\n")
+		var want []string
+		for _, line := range batch {
+			single.send(line + "\r\n")
+			r := single.reply()
+			sorted := strings.SplitAfter(r, "\r\n")
+			slices.Sort(sorted)
+			want = append(want, strings.Join(sorted, ""))
+		}
+		single.told("")
+		for i := range min(len(got), len(want)) {
+			require.Equal(t, want[i], got[i], "round %d, %q", round, batch[:i+1])
+		}
+		require.Len(t, got, len(want))
+		step := time.Duration(rng.IntN(2000)) * time.Millisecond
+		many.clock.Advance(step)
+		one.clock.Advance(step)
+		if rng.IntN(10) == 0 {
+			reset := "SELECT 0\r\nUNWATCH\r\nFLUSHALL\r\n"
+			require.Equal(t, single.told(reset), ahead.told(reset))
+		}
+	}
+}
