@@ -25,28 +25,28 @@ func javaLibrary(name, version string, checks int, what, redisson, class string,
 
 func javaLibraries() []library {
 	const (
-		redisson = "RRateLimiter (overall, per client), RSemaphore, RPermitExpirableSemaphore, RLock, topics, scripts, batches"
+		redisson = "RRateLimiter (overall, per client), RSemaphore, RPermitExpirableSemaphore, RLock, topics, scripts, batches, SW.ALLOW in a script"
 		bucket4j = "its proxy manager: consume, probe, wait, replace and remove a bucket, two managers"
 		scripts  = "token bucket, sliding log and counter as scripts, a CL.THROTTLE pass-through, "
 		fallback = "the way back from NOSCRIPT, transactions, "
 	)
 	return []library{
-		javaLibrary("Redisson", "4.7.0", 16, redisson, "redisson-4", "RedissonProgram"),
-		javaLibrary("Redisson 3", "3.52.0", 16, redisson, "redisson-3", "RedissonProgram"),
+		javaLibrary("Redisson", "4.7.0", 17, redisson, "redisson-4", "RedissonProgram"),
+		javaLibrary("Redisson 3", "3.52.0", 17, redisson, "redisson-3", "RedissonProgram"),
 		javaLibrary("Bucket4j over Jedis", "8.17.0", 10, bucket4j, "redisson-4", "Bucket4jProgram", "jedis"),
 		javaLibrary("Bucket4j over Lettuce", "8.17.0", 10, bucket4j, "redisson-4", "Bucket4jProgram", "lettuce"),
 		javaLibrary("Bucket4j over Redisson", "8.17.0", 10, bucket4j, "redisson-4", "Bucket4jProgram", "redisson"),
-		javaLibrary("Spring Cloud Gateway", "5.0.3", 10,
-			"RedisRateLimiter with the script in its jar: tokens, headers, expiries, what it does on an error",
+		javaLibrary("Spring Cloud Gateway", "5.0.3", 11,
+			"RedisRateLimiter with the script in its jar: tokens, headers, expiries, what it does on an error; TB.ACQUIRE as its script",
 			"redisson-4", "GatewayProgram"),
-		javaLibrary("Spring Data Redis", "4.1.0", 12,
-			"`RedisTemplate.execute(RedisScript)`, also reactive: "+scripts+fallback+"pipelines, a listener",
+		javaLibrary("Spring Data Redis", "4.1.0", 13,
+			"`RedisTemplate.execute(RedisScript)`, also reactive: "+scripts+fallback+"pipelines, a listener, TB.ACQUIRE",
 			"redisson-4", "SpringDataScripts"),
-		javaLibrary("Lettuce", "7.7.0.RELEASE", 12,
-			"eval and evalsha: "+scripts+fallback+"`@Command` interfaces, pub/sub",
+		javaLibrary("Lettuce", "7.7.0.RELEASE", 13,
+			"eval and evalsha: "+scripts+fallback+"`@Command` interfaces, pub/sub, TB.ACQUIRE",
 			"redisson-4", "LettuceScripts"),
-		javaLibrary("Jedis", "7.2.0", 11,
-			"Jedis, JedisPooled and RedisClient eval and evalsha: "+scripts+fallback+"WATCH, pipelines",
+		javaLibrary("Jedis", "7.2.0", 12,
+			"Jedis, JedisPooled and RedisClient eval and evalsha: "+scripts+fallback+"WATCH, pipelines, TB.ACQUIRE and CC.ACQUIRE",
 			"redisson-4", "JedisScripts"),
 	}
 }

@@ -32,15 +32,25 @@ final class GatewayProgram {
   /** Of 600 tokens, which come back one a second: a slow machine sees ten calls pass. */
   private static final int COST = 60;
 
+  private static final RedisScript<?> SHIPPED =
+      RedisScript.of(new ClassPathResource("META-INF/scripts/request_rate_limiter.lua"), List.class);
+
+  /** The bean that docs/migrating/java.md puts in its place. */
+  private static final RedisScript<?> NATIVE =
+      RedisScript.of(
+          """
+          local reply = redis.call('TB.ACQUIRE', KEYS[1], ARGV[2], ARGV[1], 1, ARGV[4])
+          return {1 - reply[1], reply[3]}
+          """,
+          List.class);
+
   private final StringRedisTemplate keys = new StringRedisTemplate(SpringDataScripts.factory());
-  private final RedisRateLimiter first = limiter();
-  private final RedisRateLimiter second = limiter();
+  private final RedisRateLimiter first = limiter(SHIPPED);
+  private final RedisRateLimiter second = limiter(SHIPPED);
 
   @SuppressWarnings({"unchecked", "rawtypes"}) // as the gateway's own configuration does
-  private static RedisRateLimiter limiter() {
+  private static RedisRateLimiter limiter(RedisScript script) {
     LettuceConnectionFactory factory = SpringDataScripts.factory();
-    RedisScript script =
-        RedisScript.of(new ClassPathResource("META-INF/scripts/request_rate_limiter.lua"), List.class);
     ConfigurationService configuration =
         new ConfigurationService(
             new StaticListableBeanFactory(),
@@ -157,6 +167,13 @@ final class GatewayProgram {
     expect(remaining(response), -1L);
   }
 
+  private void nativeScript() throws Exception {
+    RedisRateLimiter limiter = limiter(NATIVE);
+    expect(remaining(call(limiter, "slow", "native")), 540L);
+    expect(admitted(14, () -> call(limiter, "slow", "native").isAllowed()), 9);
+    expect(keys.hasKey("request_rate_limiter.{slow.native}.timestamp"), false);
+  }
+
   private int run(Report report) {
     report.check("exact", this::exact);
     report.check("headers", this::headers);
@@ -168,6 +185,7 @@ final class GatewayProgram {
     report.check("reset", this::reset);
     report.check("script-flush", this::flush);
     report.check("error-lets-pass", this::outage);
+    report.check("native-script", () -> Report.natively(this::nativeScript));
     return report.code();
   }
 

@@ -3,6 +3,7 @@ package limiters;
 import static limiters.Report.expect;
 import static limiters.Report.expectError;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.stream.Stream;
 import redis.clients.jedis.AbstractTransaction;
@@ -17,10 +18,29 @@ import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.Transaction;
 import redis.clients.jedis.UnifiedJedis;
+import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisNoScriptException;
 
 /** Jedis: eval and evalsha through its pools, transactions and pipelines. */
 final class JedisScripts {
+  /** What docs/migrating/java.md declares: Jedis takes any command by its name. */
+  enum Limiter implements ProtocolCommand {
+    TOKEN_BUCKET("TB.ACQUIRE"),
+    ACQUIRE("CC.ACQUIRE"),
+    RELEASE("CC.RELEASE");
+
+    private final byte[] name;
+
+    Limiter(String name) {
+      this.name = name.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    @Override
+    public byte[] getRaw() {
+      return name;
+    }
+  }
+
   private static final HostAndPort ADDRESS = new HostAndPort(Report.host(), Report.port());
   // The default of two seconds would make a busy machine a failure.
   private static final JedisClientConfig PATIENT =
@@ -118,6 +138,16 @@ final class JedisScripts {
     }
   }
 
+  private void nativeCommands() {
+    expect(
+        pooled.sendCommand(Limiter.TOKEN_BUCKET, "native", "100", "10", "1", "3"),
+        List.of(0L, 100L, 97L, -1L, 1L));
+    expect(
+        client.sendCommand(Limiter.ACQUIRE, "native-jobs", "5", "60", "request-1"),
+        List.of(0L, 5L, 4L, -1L, 60L));
+    expect(client.sendCommand(Limiter.RELEASE, "native-jobs", "request-1"), 1L);
+  }
+
   private int run(Report report) {
     new ScriptChecks(this::eval, (script, key, args) -> evalsha(pooled, script, key, args))
         .run(report);
@@ -126,6 +156,7 @@ final class JedisScripts {
     report.check("transaction", this::transaction);
     report.check("watch", this::watch);
     report.check("pipeline", this::pipeline);
+    report.check("native-commands", () -> Report.natively(this::nativeCommands));
     return report.code();
   }
 

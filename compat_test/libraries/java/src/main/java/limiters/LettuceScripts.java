@@ -43,6 +43,12 @@ final class LettuceScripts {
     List<Object> throttle(String key, long burst, long count, long period, long quantity);
   }
 
+  /** What docs/migrating/java.md declares instead of a token bucket's script. */
+  interface Buckets extends Commands {
+    @Command("TB.ACQUIRE ?0 ?1 ?2 ?3 ?4")
+    List<Object> take(String key, long capacity, long count, long seconds, long quantity);
+  }
+
   private final RedisClient client =
       RedisClient.create(RedisURI.create(Report.host(), Report.port()));
   private final StatefulRedisConnection<String, String> connection = client.connect();
@@ -84,6 +90,12 @@ final class LettuceScripts {
     Report.expectThrottle(() -> cell.throttle("dynamic-throttle", 15, 30, 60, 1));
     expect(cell.throttle("dynamic-throttle", 15, 30, 60, 99).get(0), 1L);
     expectError("Cell error", () -> cell.throttle("dynamic-throttle", 15, 0, 60, 1));
+  }
+
+  private void nativeBucket() {
+    Buckets buckets = new RedisCommandFactory(connection).getCommands(Buckets.class);
+    expect(buckets.take("native", 100, 10, 1, 3), List.of(0L, 100L, 97L, -1L, 1L));
+    expect(buckets.take("native", 100, 10, 1, 200).get(0), 1L);
   }
 
   private void outputTypes() {
@@ -155,6 +167,7 @@ final class LettuceScripts {
     report.check("dynamic-throttle", this::dynamicThrottle);
     report.check("transaction", this::transaction);
     report.check("publish", this::publish);
+    report.check("native-bucket", () -> Report.natively(this::nativeBucket));
     return report.code();
   }
 

@@ -270,6 +270,20 @@ final class RedissonProgram {
     expect(first.getKeys().delete("batch"), 1L);
   }
 
+  /** What docs/migrating/java.md writes instead of a rate limiter. */
+  private void nativeLimit() {
+    List<Long> reply =
+        first
+            .getScript(StringCodec.INSTANCE)
+            .eval(
+                RScript.Mode.READ_WRITE,
+                "return redis.call('SW.ALLOW', KEYS[1], 100, 60, ARGV[1], 'LOG')",
+                returns("LIST", "MULTI"),
+                List.of("native"),
+                3);
+    expect(reply, List.of(0L, 100L, 97L, -1L, 60L));
+  }
+
   private int run(Report report) {
     report.check("rate-exact", this::exact);
     report.check("rate-several", this::several);
@@ -292,6 +306,7 @@ final class RedissonProgram {
             batch(
                 BatchOptions.defaults()
                     .executionMode(BatchOptions.ExecutionMode.REDIS_WRITE_ATOMIC)));
+    report.check("native-limit", () -> Report.natively(this::nativeLimit));
     return report.code();
   }
 

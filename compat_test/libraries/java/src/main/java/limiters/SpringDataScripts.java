@@ -143,6 +143,13 @@ final class SpringDataScripts {
     container.stop();
   }
 
+  /** What docs/migrating/java.md writes instead of a token bucket's script. */
+  private void nativeBucket() {
+    String script = "return redis.call('TB.ACQUIRE', KEYS[1], unpack(ARGV))";
+    expect(execute(script, "native", "100", "10", "1", "3"), List.of(0L, 100L, 97L, -1L, 1L));
+    expect(executeReactive(script, "native", "100", "10", "1", "200").get(0), 1L);
+  }
+
   private int run(Report report) {
     new ScriptChecks(this::execute, this::executeReactive).run(report);
     report.check("result-types", this::resultTypes);
@@ -151,6 +158,7 @@ final class SpringDataScripts {
     report.check("transaction", this::transaction);
     report.check("pipeline", this::pipeline);
     report.check("listener", this::listener);
+    report.check("native-bucket", () -> Report.natively(this::nativeBucket));
     return report.code();
   }
 
