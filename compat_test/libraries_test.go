@@ -123,7 +123,7 @@ func (r *report) judgeLibrary(t *testing.T, l *library, exit error) (passed int)
 			switch {
 			case failed && !expected:
 				t.Error(why)
-			case expected && !failed:
+			case expected && !failed && os.Getenv("CELL_SERVER_CMD") == "":
 				t.Error("it passes now: take it out of the list of known failures")
 			}
 		})
