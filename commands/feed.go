@@ -81,7 +81,11 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 		return false
 	}
 	mark := len(l.w.Buf)
-	l.w.Raw(p.reply)
+	if mark == 0 && len(p.reply) > cap(l.w.Buf) {
+		l.w.Buf = p.reply // copying megabytes would hold the loop up
+	} else {
+		l.w.Raw(p.reply)
+	}
 	if p.resume != nil {
 		p.resume(&l.w)
 	}

@@ -185,30 +185,23 @@ func (c *Ctx) bound(mark int) {
 
 // hashAll is HGETALL, HKEYS and HVALS.
 func hashAll(c *Ctx, fields, values bool) {
-	mark := len(c.W.Buf)
-	head := c.W.Array
-	if fields && values {
-		head = c.W.Map
-	}
+	mark, large := len(c.W.Buf), false
 	absent := c.readHash(func(h *collection.Hash) {
-		head(h.Len())
-		c.work += h.Len()
-		for field, value := range h.All() {
-			if fields {
-				c.W.Bulk(field)
-			}
-			if values {
-				c.W.Bulk(value)
-			}
-			if len(c.W.Buf)-mark > maxReply {
-				return
-			}
+		if large = c.readsBeside(h.Len()); !large {
+			writeHash(c.W, h, fields, values)
 		}
 	})
-	if absent {
-		head(0)
+	none := func(w *resp.Writer) { writeHashHead(w, 0, fields && values) }
+	switch {
+	case absent:
+		none(c.W)
+	case large:
+		c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+			return st.ReadHash(db, key, func(h *collection.Hash) { writeHash(w, h, fields, values) })
+		}, none)
+	default:
+		c.bound(mark)
 	}
-	c.bound(mark)
 }
 
 func hdel(c *Ctx) {

@@ -198,13 +198,12 @@ func lrange(c *Ctx) {
 	if !ok {
 		return
 	}
+	mark, large := len(c.W.Buf), false
 	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
-		c.W.Array(end - start)
-		for v := range l.Range(start, end) {
-			c.W.Bulk(v)
+		if large = c.readsBeside(end - start); !large {
+			writeList(c.W, l, start, end)
 		}
-		c.work += end - start
 	})
 	c.noteLookup(found)
 	switch {
@@ -212,6 +211,15 @@ func lrange(c *Ctx) {
 		c.Fail(c.elementsError(err))
 	case !found:
 		c.W.Array(0)
+	case large:
+		c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+			return st.ReadList(db, key, func(l *collection.List) {
+				start, end := listSpan(from, to, l.Len())
+				writeList(w, l, start, end)
+			})
+		}, func(w *resp.Writer) { w.Array(0) })
+	default:
+		c.bound(mark)
 	}
 }
 

@@ -113,13 +113,19 @@ func scard(c *Ctx) {
 }
 
 func smembers(c *Ctx) {
+	mark, large := len(c.W.Buf), false
 	c.readSet(func(s *collection.Set) {
-		c.W.Set(s.Len())
-		for m := range s.All() {
-			c.W.Bulk(m)
+		if large = c.readsBeside(s.Len()); !large {
+			writeSet(c.W, s)
 		}
-		c.work += s.Len()
 	})
+	if !large {
+		c.bound(mark)
+		return
+	}
+	c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		return st.ReadSet(db, key, func(s *collection.Set) { writeSet(w, s) })
+	}, func(w *resp.Writer) { w.Set(0) })
 }
 
 func spop(c *Ctx) {

@@ -235,7 +235,7 @@ type rangeReply struct {
 // elements replies the elements from a rank to before another, or reports that the
 // reply would be too long, and then has written nothing.
 func (c *Ctx) elements(z *collection.SortedSet, from, to int, r rangeReply) bool {
-	mark := len(c.W.Buf)
+	reply := wholeOf(c.W, to-from)
 	if r.scores && !r.nested {
 		c.W.Array(2 * (to - from))
 	} else {
@@ -254,8 +254,8 @@ func (c *Ctx) elements(z *collection.SortedSet, from, to int, r rangeReply) bool
 		if r.scores {
 			c.score(score)
 		}
-		if len(c.W.Buf)-mark > maxReply {
-			c.W.Buf = c.W.Buf[:mark]
+		if !reply.more() {
+			c.W.Buf = c.W.Buf[:reply.mark]
 			return false
 		}
 	}

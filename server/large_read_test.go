@@ -1,0 +1,48 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLargeReads: a collection that is read beside the loops is answered in its turn,
+// whole, as inside a transaction, and as an error if the reply is too long.
+func TestLargeReads(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		c := f.dial()
+		const n = 20_000
+		var packet strings.Builder
+		for i := range n {
+			fmt.Fprintf(&packet, "HSET h %d v\r\nSADD s %d\r\nRPUSH l %d\r\n", i, i, i)
+		}
+		go c.send(packet.String())
+		for range 3 * n {
+			require.Equal(t, byte(':'), c.reply()[0])
+		}
+		for command, count := range map[string]int{
+			"HGETALL h": 2 * n, "HKEYS h": n, "HVALS h": n, "SMEMBERS s": n, "LRANGE l 0 -1": n, "LRANGE l 5 -6": n - 10,
+		} {
+			c.send("ECHO before\r\n" + command + "\r\nECHO behind\r\n")
+			c.expect(bulk("before"))
+			got := c.reply()
+			require.True(t, strings.HasPrefix(got, fmt.Sprintf("*%d\r\n", count)), command)
+			require.Equal(t, count, strings.Count(got, "$"), command)
+			c.expect(bulk("behind"))
+			c.send("MULTI\r\n" + command + "\r\nDEL none\r\nEXEC\r\n")
+			c.expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", array(got, ":0\r\n"))
+		}
+		for _, command := range []string{"LRANGE h 0 -1", "SMEMBERS l", "HGETALL s"} {
+			require.Contains(t, c.do(strings.Fields(command)...), "-WRONGTYPE")
+		}
+		c.do("SET", "long", strings.Repeat("x", 5000))
+		c.do("EVAL", "local v = redis.call('GET', 'long') for i = 1, 14000 do redis.call('RPUSH', 'wide', v) redis.call('SADD', 'set', v .. i) end", "0")
+		for _, command := range []string{"LRANGE wide 0 -1", "LRANGE wide -14000 -1", "SMEMBERS set"} {
+			require.Contains(t, c.do(strings.Fields(command)...), "-ERR", command)
+			require.Equal(t, "+PONG\r\n", c.do("PING"))
+		}
+	})
+}
