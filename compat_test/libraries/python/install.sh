@@ -12,7 +12,7 @@ python_libraries() {
     attempt $pip install -q --disable-pip-version-check --no-deps --require-hashes \
       -r requirements.txt &&
     attempt $pip download -q --disable-pip-version-check --no-deps --require-hashes \
-      --no-binary :all: -d .venv/sdist -r requirements-sdist.txt &&
+      --no-binary limits -d .venv/sdist -r requirements-sdist.txt &&
     tar -xzf .venv/sdist/limits-*.tar.gz -C .venv/sdist &&
     touch .venv/.installed || give_up "the Python limiter libraries could not be installed"
 }
