@@ -156,7 +156,7 @@ func (c *Ctx) callScript(s *script, n int) {
 		return
 	}
 	switch {
-	case s.Straight(), c.S.exclusive && c.host.alone != nil:
+	case s.Straight(len(c.Args) - 3), c.S.exclusive && c.host.alone != nil:
 		c.runScript(&call)
 		return
 	case c.S.exclusive: // it has come since EXEC looked for it
@@ -195,16 +195,22 @@ func shaOf(source []byte) (sha scriptSHA) {
 	return sha
 }
 
-// compile makes a script of source, which it copies, and puts it in the cache.
+// compile returns the script of source, which it copies, and keeps it in the cache.
+// One that is there already costs no more than its name: clients load all their
+// scripts whenever they connect.
 func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
+	}
+	sha := shaOf(source)
+	if s := e.scripts.get(sha); s != nil {
+		return e.scripts.add(s, loaded)
 	}
 	compiled, err := lua.Compile(source)
 	if err != nil {
 		return nil, resp.Error(err.Error())
 	}
-	s := &script{Script: compiled, sha: shaOf(source), cost: scriptCost + scriptFactor*int64(len(source))}
+	s := &script{Script: compiled, sha: sha, cost: scriptCost + scriptFactor*int64(len(source))}
 	s.confined = e.table.confines(compiled)
 	return e.scripts.add(s, loaded)
 }
@@ -242,7 +248,7 @@ func scriptLoad(c *Ctx) {
 		}
 		w.Bulk(s.sha[:])
 	}
-	if len(source) <= compileInline {
+	if len(source) <= compileInline || c.scriptOf(source) != nil {
 		load(c.W, source)
 		return
 	}

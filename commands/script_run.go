@@ -28,6 +28,9 @@ const (
 )
 
 const (
+	// straightMost is a number of instructions far beyond what a straight script can
+	// take, unless the interpreter has compiled it wrongly.
+	straightMost = 5_000_000
 	// maxScriptReply is the longest reply that a script may be given.
 	maxScriptReply = 16 << 20
 	// keptScriptReply is how much room for replies a lane keeps.
@@ -113,8 +116,12 @@ func (c *Ctx) execute(call *scriptCall) {
 	if h.alone != nil {
 		h.alone.begin(run)
 	}
-	if h.aside != nil {
+	switch {
+	case h.alone != nil:
+	case h.aside != nil:
 		run.PauseAfter(asideBudget, h.aside.pause)
+	default:
+		run.PauseAfter(straightMost, nil)
 	}
 	mark := len(w.Buf)
 	defer func() { // be it that a command panics

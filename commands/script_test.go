@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,28 @@ func TestLoadingKeepsAScript(t *testing.T) {
 		require.Empty(t, err)
 	}
 	require.NotNil(t, sc.get(nameOf(0)))
+}
+
+// TestCompilesAScriptOnce: a script that is there is not compiled again, and one that
+// EVAL has brought stays once SCRIPT LOAD names it; SCRIPT FLUSH forgets it.
+func TestCompilesAScriptOnce(t *testing.T) {
+	e := NewEngine(Options{})
+	source := []byte("return 1 --[[" + strings.Repeat("x", compileInline) + "]]")
+	first, err := e.compile(source, false)
+	require.Empty(t, err)
+	require.False(t, first.loaded)
+	few := testing.AllocsPerRun(10, func() {
+		again, err := e.compile(source, true)
+		require.Empty(t, err)
+		require.Same(t, first, again)
+	})
+	require.Zero(t, few)
+	require.True(t, first.loaded)
+
+	e.scripts.flush()
+	again, err := e.compile(source, false)
+	require.Empty(t, err)
+	require.NotSame(t, first, again)
 }
 
 // TestParseSHA: 40 letters in any case.

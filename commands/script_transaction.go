@@ -29,7 +29,7 @@ func (c *Ctx) runsLong(t *transaction) bool {
 		}
 		s := c.queuedScript(q)
 		switch {
-		case s != nil && s.Straight():
+		case s != nil && s.Straight(len(q.args)-3):
 		case s == nil && strings.HasPrefix(q.cmd.Name, "evalsha"): // NOSCRIPT; see callScript
 		default:
 			return true

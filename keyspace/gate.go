@@ -12,6 +12,10 @@ import (
 // takes as long as the longest batch.
 type Gate struct {
 	closed atomic.Bool
+	// missed counts those who have waited for the gate to open in vain.
+	missed atomic.Int32
+	// owed is for how many of those who were woken the gate must stay open.
+	owed atomic.Int32
 
 	mu       sync.Mutex
 	stations []*station // guarded by mu; replaced, never changed
@@ -21,6 +25,17 @@ type Gate struct {
 // spins is how often Close looks before it lets the scheduler run somebody else,
 // which takes some microseconds for a goroutine that holds its thread.
 const spins = 1000
+
+const (
+	// patience is how often a view that is to enter looks whether the gate opens,
+	// some microseconds: a script takes as long, and to park and to be woken takes
+	// longer. Once patient ones have looked in vain it is closed for longer.
+	patience = 5000
+	patient  = 4
+	// maxOwed bounds how often a Close is refused for the sake of those who wait, who
+	// may also have gone away.
+	maxOwed = 4
+)
 
 // station is where a view says whether it is inside. It fills a cache line, since
 // its owner writes it twice per batch.
@@ -47,24 +62,47 @@ func (g *Gate) part(st *station) {
 // the other writes closed and then reads busy, so that at least one of them sees
 // the other.
 func (g *Gate) enter(st *station) bool {
-	st.busy.Store(true)
-	if g.closed.Load() {
+	for {
+		st.busy.Store(true)
+		if !g.closed.Load() {
+			if g.owed.Load() > 0 {
+				g.owed.Add(-1)
+			}
+			return true
+		}
 		st.busy.Store(false)
+		if !g.opensSoon() {
+			return false
+		}
+	}
+}
+
+// opensSoon waits a moment for the gate to open.
+func (g *Gate) opensSoon() bool {
+	if g.missed.Load() >= patient {
 		return false
 	}
-	return true
+	for range patience {
+		if !g.closed.Load() {
+			return true
+		}
+	}
+	g.missed.Add(1)
+	return false
 }
 
 func (st *station) leave() { st.busy.Store(false) }
 
 // Close closes the gate for everybody but own, the caller's view, which may be nil,
-// and returns once all other views have left. If somebody else has closed it, it
+// and returns once all other views have left. If somebody else has closed it,
+// or has waited for it and not been in since, it
 // returns false at once and nothing has changed: the caller has to leave its view
 // and Wait, for the other one waits for it.
 func (g *Gate) Close(own *View) bool {
-	if !g.closed.CompareAndSwap(false, true) {
+	if g.owed.Load() > 0 && g.owed.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
 	}
+	g.missed.Store(0)
 	g.mu.Lock()
 	stations := g.stations
 	g.mu.Unlock()
@@ -85,9 +123,10 @@ func (g *Gate) Close(own *View) bool {
 // they came.
 func (g *Gate) Open() {
 	g.mu.Lock()
-	g.closed.Store(false)
 	waiters := g.waiters
 	g.waiters = nil
+	g.owed.Store(int32(min(len(waiters), maxOwed)))
+	g.closed.Store(false)
 	g.mu.Unlock()
 	for _, wake := range waiters {
 		wake()

@@ -8,13 +8,21 @@ import (
 type facts struct {
 	straight bool
 	confined bool
-	calls    []Call
+	// byArguments says that it is straight only with few arguments, since it has
+	// loops over them.
+	byArguments bool
+	calls       []Call
 }
 
 const (
-	// maxStraightNodes bounds the work of a straight script; each node of its
-	// syntax is evaluated at most once.
-	maxStraightNodes = 2000
+	// maxStraightNodes bounds the work of a straight script, in nodes of its syntax,
+	// each counted as often as the loops around it run.
+	maxStraightNodes = 4000
+	// maxStraightArguments is how many keys and arguments a script may have whose
+	// loops run over them, and is called straight.
+	maxStraightArguments = 32
+	// anyKey stands for an element of KEYS whose index is not known.
+	anyKey = -1
 	// maxStraightParts is how many operands of ".." a straight script may have:
 	// each can double a string.
 	maxStraightParts = 24
@@ -44,6 +52,7 @@ type analyser struct {
 	facts    facts
 	nodes    int
 	parts    int
+	factor   int // how often what is being looked at runs at most
 	declared map[string]int
 	assigned map[string]bool
 	// keyLocals are the locals whose one value is KEYS[n].
@@ -63,11 +72,11 @@ func analyse(stmts []ast.Stmt) (facts, bool) {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
 		returned: map[*ast.FuncCallExpr]bool{},
-		confined: true, plain: true,
+		confined: true, plain: true, factor: 1,
 	}
 	a.facts.straight = true
 	a.block(stmts)
-	if !a.facts.straight || a.hidesGlobals() {
+	if !a.facts.straight || a.facts.byArguments && !a.plain || a.hidesGlobals() {
 		return facts{}, false
 	}
 	a.decideCalls()
@@ -97,7 +106,7 @@ func (a *analyser) giveUp() { a.facts.straight = false }
 // hidesGlobals says that a name the analysis relies on means something else
 // somewhere.
 func (a *analyser) hidesGlobals() bool {
-	for _, name := range []string{"redis", "KEYS", "ARGV", "math", "string", "_G"} {
+	for _, name := range []string{"redis", "KEYS", "ARGV", "math", "string", "_G", "ipairs"} {
 		if a.declared[name] > 0 || a.assigned[name] {
 			return true
 		}
@@ -131,7 +140,7 @@ func (a *analyser) statement(s ast.Stmt) {
 		for i, name := range s.Names {
 			a.declared[name]++
 			if len(s.Exprs) == len(s.Names) {
-				if n := keyIndex(s.Exprs[i]); n > 0 {
+				if n := keyIndex(s.Exprs[i]); n != 0 {
 					a.keyLocals[name] = n
 				}
 			}
@@ -151,14 +160,21 @@ func (a *analyser) statement(s ast.Stmt) {
 			}
 		}
 		a.list(s.Exprs)
+	case *ast.NumberForStmt:
+		a.list([]ast.Expr{s.Init, s.Limit})
+		a.declared[s.Name]++
+		a.loop(a.turns(s), s.Stmts)
+	case *ast.GenericForStmt:
+		a.walk(s)
+	case *ast.BreakStmt:
 	default:
-		// Loops, functions, goto.
+		// Other loops, functions, goto.
 		a.giveUp()
 	}
 }
 
 func (a *analyser) count() {
-	a.nodes++
+	a.nodes += a.factor
 	if a.nodes > maxStraightNodes {
 		a.giveUp()
 	}
@@ -209,7 +225,7 @@ func (a *analyser) expression(e ast.Expr) {
 	case *ast.ArithmeticOpExpr:
 		a.list([]ast.Expr{e.Lhs, e.Rhs})
 	case *ast.StringConcatOpExpr:
-		a.parts += 2
+		a.parts += 2 * a.factor
 		if a.parts > 2*maxStraightParts {
 			a.giveUp()
 		}
@@ -353,7 +369,7 @@ func (a *analyser) givesOne(e *ast.FuncCallExpr) bool {
 }
 
 func (a *analyser) keyOf(e ast.Expr) int {
-	if n := keyIndex(e); n > 0 {
+	if n := keyIndex(e); n != 0 {
 		return n
 	}
 	if name, ok := e.(*ast.IdentExpr); ok && a.declared[name.Value] == 1 && !a.assigned[name.Value] {
@@ -362,7 +378,7 @@ func (a *analyser) keyOf(e ast.Expr) int {
 	return 0
 }
 
-// keyIndex returns n for KEYS[n], else 0.
+// keyIndex returns n for KEYS[n], anyKey if n is no constant, else 0.
 func keyIndex(e ast.Expr) int {
 	get, ok := e.(*ast.AttrGetExpr)
 	if !ok || !isName(get.Object, "KEYS") {
@@ -370,7 +386,7 @@ func keyIndex(e ast.Expr) int {
 	}
 	numeral, ok := get.Key.(*ast.NumberExpr)
 	if !ok {
-		return 0
+		return anyKey // or nil, which is no argument
 	}
 	f, ok := parseNumber(numeral.Value)
 	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {

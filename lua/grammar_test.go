@@ -143,9 +143,13 @@ func (g *grammar) statement() string {
 	}
 	choices := 13
 	if g.calm {
-		choices = 6
+		choices = 8
 	}
-	switch g.pick(choices) {
+	chosen := g.pick(choices)
+	if g.calm && chosen >= 6 {
+		return g.calmLoop()
+	}
+	switch chosen {
 	case 0, 1:
 		return "local " + g.name() + " = " + g.expression()
 	case 2:
@@ -168,6 +172,13 @@ func (g *grammar) statement() string {
 		return "function " + g.name() + "() " + g.block() + " end"
 	}
 	return "repeat " + g.block() + " until " + g.expression()
+}
+
+// calmLoop is a loop that a straight script may have, or nearly.
+func (g *grammar) calmLoop() string {
+	head := g.oneOf("i = 1, 3", "i = 1, #KEYS", "a = 0, #ARGV, 2", "i = 3, 1, -1", "i = 1, a", "i, k in ipairs(KEYS)", "_, b in ipairs(ARGV)", "a, b in ipairs(KEYS)")
+	call := g.oneOf("redis.call('get', k)", "redis.call('get', KEYS[i])", "redis.call('get', b)", "KEYS[i + 1] = 'x'", "a = a .. a", "break")
+	return "for " + head + " do " + g.block() + " if b then " + call + " end end"
 }
 
 // script returns a whole script, whose names are mostly locals.

@@ -31,6 +31,7 @@ const (
 // Reasons of our own to end a script; the caller's come through Kill.
 const (
 	reasonMemory   = "script is over its memory limit"
+	reasonEndless  = "script takes too long for what it says"
 	reasonPatterns = "script spends too many steps on patterns"
 )
 
@@ -53,7 +54,8 @@ type guard struct {
 	collections int
 	patterns    int64
 	coroutines  int
-	// spent counts, roughly, what has been done; at budget pause is called, once.
+	// spent counts, roughly, what has been done; at a budget that is not 0
+	// pause is called, once, or else the script is killed.
 	spent, budget int64
 	pause         func()
 	sample        []metrics.Sample
@@ -127,8 +129,12 @@ func (g *guard) heap() uint64 {
 func (g *guard) look() {
 	g.spent += int64(checkEvery - g.left)
 	g.left = checkEvery
-	if pause := g.pause; pause != nil && g.spent >= g.budget {
-		g.pause = nil
+	switch pause := g.pause; {
+	case g.budget == 0 || g.spent < g.budget:
+	case pause == nil:
+		g.killWith(reasonEndless)
+	default:
+		g.pause, g.budget = nil, 0
 		pause()
 	}
 	now := g.heap()

@@ -52,7 +52,8 @@ type Call struct {
 	// Name is the name of the command as it is written in the script.
 	Name string
 	// Keys says for each argument after the name which element of KEYS it is,
-	// counted from 1. 0 is anything else.
+	// counted from 1; -1 is one of which the text does not say which. 0 is anything
+	// else.
 	Keys []int
 }
 
@@ -71,13 +72,18 @@ func (s *Script) SHA() string { return s.sha }
 // Source returns the text. It must not be changed.
 func (s *Script) Source() []byte { return s.source }
 
-// Straight says that the script ends quickly by construction, whatever its
-// arguments: it has no loop and no function, and calls nothing but redis.* and
-// library functions of small cost. How long its commands take is another matter.
-func (s *Script) Straight() bool { return s.facts.straight }
+// Straight says that the script ends quickly by construction when it is called
+// with so many keys and arguments: it has no function, no loop but those that run a
+// few times, by a constant or by the number of its arguments, and calls nothing but
+// redis.* and library functions of small cost. How long its commands take is another
+// matter.
+func (s *Script) Straight(arguments int) bool {
+	return s.facts.straight && (!s.facts.byArguments || arguments <= maxStraightArguments)
+}
 
 // Confined says that each command the script may call is known from its text,
-// and that [Script.Calls] lists them all. It implies Straight. If in every one of
+// and that [Script.Calls] lists them all. It is either straight or could
+// be with fewer arguments. If in every one of
 // them each position that the command takes for a key is an element of KEYS, the
 // script can touch nothing but its KEYS.
 func (s *Script) Confined() bool { return s.facts.confined }
@@ -129,7 +135,8 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 
 // PauseAfter has pause called on the executing goroutine, once, when the next
 // execution has taken about as long as so many instructions and is not over: never
-// while a command runs. The execution goes on when pause returns.
+// while a command runs. The execution goes on when pause returns. Without a pause
+// the script is killed then.
 func (r *Run) PauseAfter(instructions int, pause func()) {
 	r.guard.budget, r.guard.pause = int64(instructions), pause
 }

@@ -199,7 +199,7 @@ func TestFacts(t *testing.T) {
 		"local k = KEYS[1] k = 'other' return redis.call('get', k)":                       "confined get[0]",
 		"local k = KEYS[1] local k = 'other' return redis.call('get', k)":                 "confined get[0]",
 		"if ARGV[1] then local k = 'x' end local k = KEYS[1] return redis.call('get', k)": "confined get[0]",
-		"return redis.call('get', KEYS[ARGV[1]])":                                         "confined get[0]",
+		"return redis.call('get', KEYS[ARGV[1]])":                                         "confined get[-1]",
 		"return redis.call('get', 'p:' .. KEYS[1])":                                       "confined get[0]",
 		"return redis.call(ARGV[1], KEYS[1])":                                             "straight",
 		"return redis.call('del', unpack(KEYS))":                                          "straight",
@@ -208,40 +208,87 @@ func TestFacts(t *testing.T) {
 		"return redis.call('get', (redis.call('get', KEYS[1])))":                          "confined get[0] get[1]",
 		"return redis.call('get', redis.call('get', KEYS[1]))":                            "straight",
 		"local call = redis.call return call('get', KEYS[1])":                             "",
-		"for i = 1, 2 do end":                  "",
-		"while true do end":                    "",
-		"repeat until true":                    "",
-		"::a:: goto a":                         "",
-		"local f = function() end":             "",
-		"local function f() end":               "",
-		"return string.rep('x', 10)":           "",
-		"return ('x'):rep(10)":                 "",
-		"return table.concat(KEYS)":            "",
-		"return cjson.encode(KEYS)":            "",
-		"return loadstring('x')":               "",
-		"return pcall(error)":                  "",
-		"return ({redis.call})[1]('get', 'x')": "",
-		"local redis = {call = tostring} return redis.call('get', KEYS[1])": "",
-		"local tonumber = redis.call return tonumber('get', 'other')":       "",
-		"return _G.redis.call('get', 'x')":                                  "",
-		"local r = redis return r.call('get', 'x')":                         "",
+		"for i = 1, 2 do end": "confined",
+		"for i = 1, #KEYS do local k = KEYS[i] redis.call('del', k, KEYS[i + 1]) end": "confined del[-1 -1]",
+		"for i = #ARGV, 1, -1 do redis.call('del', KEYS[1]) end":                      "",
+		"for _, k in ipairs(KEYS) do redis.call('del', k) break end":                  "confined del[-1]",
+		"for _, k in ipairs(KEYS) do k = 'x' redis.call('del', k) end":                "confined del[0]",
+		"for i, v in ipairs(ARGV) do redis.call('set', v, i) end":                     "confined set[0 0]",
+		"for i, v in ipairs(ARGV) do ARGV[i + 1] = 'x' end":                           "",
+		"for i, v in ipairs(ARGV) do local t = ARGV t[i + 1] = 'x' end":               "",
+		"local ipairs = pairs for _, k in ipairs(KEYS) do end":                        "",
+		"for _, k in pairs(KEYS) do end":                                              "",
+		"for i = 1, ARGV[1] do end":                                                   "",
+		"for i = 1, 1e9 do end":                                                       "",
+		"for i = 1, 10, 0 do end":                                                     "",
+		"for i = 1, 10, 0.001 do end":                                                 "",
+		"for i = 10, 1 do end":                                                        "confined",
+		"for i = 9007199254740992, 9007199254740994 do end":                           "",
+		"for i = 1, 64 do for j = 1, 64 do end end":                                   "",
+		"for i = 1, #KEYS do for j = 1, #ARGV do redis.call('del', KEYS[1]) end end":  "",
+		"local s = 'x' for i = 1, 25 do s = s .. s end":                               "",
+		"while true do end":                                                           "",
+		"repeat until true":                                                           "",
+		"::a:: goto a":                                                                "",
+		"local f = function() end":                                                    "",
+		"local function f() end":                                                      "",
+		"return string.rep('x', 10)":                                                  "",
+		"return ('x'):rep(10)":                                                        "",
+		"return table.concat(KEYS)":                                                   "",
+		"return cjson.encode(KEYS)":                                                   "",
+		"return loadstring('x')":                                                      "",
+		"return pcall(error)":                                                         "",
+		"return ({redis.call})[1]('get', 'x')":                                        "",
+		"local redis = {call = tostring} return redis.call('get', KEYS[1])":           "",
+		"local tonumber = redis.call return tonumber('get', 'other')":                 "",
+		"return _G.redis.call('get', 'x')":                                            "",
+		"local r = redis return r.call('get', 'x')":                                   "",
 		"return ...": "",
 		"return 1" + strings.Repeat(" .. 'x'", 60):        "",
-		strings.Repeat("do local a = ARGV[1] end ", 1000): "",
+		strings.Repeat("do local a = ARGV[1] end ", 2000): "",
 	} {
 		script, err := lua.Compile([]byte(source))
 		require.NoError(t, err, source)
 		got := ""
 		switch {
 		case script.Confined():
-			require.True(t, script.Straight())
+			require.True(t, script.Straight(0))
 			got = "confined"
 			for _, c := range script.Calls() {
 				got += fmt.Sprintf(" %s%v", c.Name, c.Keys)
 			}
-		case script.Straight():
+		case script.Straight(0):
 			got = "straight"
 		}
 		require.Equal(t, want, got, source)
+	}
+}
+
+// TestConstantConditions: the interpreter alone aims some of these jumps wrongly.
+func TestConstantConditions(t *testing.T) {
+	for _, loop := range []string{"for a in ipairs({1, 2})", "for a = 1, 2", "for a in pairs({1, 2})", "local a = 0 while a < 2"} {
+		for condition, taken := range map[string]bool{
+			"nil": false, "false": false, "true": true, "1": true, "'x'": true, "not nil": true, "not 1": false,
+			"nil and a": false, "a and nil": false, "nil or a": true, "(nil)": false, "1 == 2": false,
+		} {
+			last := ""
+			if strings.Contains(loop, "while") {
+				last = " a = a + 1"
+			}
+			for _, body := range []string{"local x = 1", "n = n + 1", "local x = a n = n + x - a + 1", ""} {
+				want := 0
+				if taken && strings.Contains(body, "n + ") {
+					want = 2
+				}
+				source := "local n = 0 " + loop + " do if " + condition + " then " + body + " end" + last + " end return n"
+				require.Equal(t, fmt.Sprintf(":%d\r\n", want), execute(t, source, nil, 2, nil, nil), source)
+				source = "local n = 0 " + loop + " do if " + condition + " then else " + body + " end" + last + " end return n"
+				want = 0
+				if !taken && strings.Contains(body, "n + ") {
+					want = 2
+				}
+				require.Equal(t, fmt.Sprintf(":%d\r\n", want), execute(t, source, nil, 2, nil, nil), source)
+			}
+		}
 	}
 }

@@ -34,6 +34,7 @@ const maxParts = 100
 //   - so does "%", which Lua defines by a division and a floor;
 //   - the bounds of a numerical for may be strings;
 //   - assignments to locals that it gets wrong are taken to pieces;
+//   - a loop's body does not begin with a jump, since it aims jumps back to it wrongly;
 //   - numerals are read as C does, not as Go does (010 is ten).
 type rewriter struct {
 	// locals are the names in scope, innermost last.
@@ -147,8 +148,10 @@ func (r *rewriter) statement(s ast.Stmt) {
 		r.block(s.Stmts)
 	case *ast.WhileStmt:
 		s.Condition = r.expression(s.Condition)
+		s.Stmts = padded(s.Stmts, s)
 		r.block(s.Stmts)
 	case *ast.RepeatStmt:
+		s.Stmts = padded(s.Stmts, s)
 		depth := len(r.locals)
 		r.statements(s.Stmts)
 		// The condition sees the block's locals.
@@ -161,6 +164,7 @@ func (r *rewriter) statement(s ast.Stmt) {
 	case *ast.NumberForStmt:
 		r.numberFor(s)
 	case *ast.GenericForStmt:
+		s.Stmts = padded(s.Stmts, s)
 		r.expressions(s.Exprs)
 		depth := len(r.locals)
 		r.declare(s.Names...)

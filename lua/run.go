@@ -171,7 +171,7 @@ func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]b
 // at the next begin.
 func (r *Run) end(s *Script) {
 	r.state.SetTop(0)
-	r.host, r.guard.pause = nil, nil
+	r.host, r.guard.pause, r.guard.budget = nil, nil, 0
 	r.failure, r.forwarded = failure{}, nil
 	r.json = jsonSettings{}
 	r.call.forget()

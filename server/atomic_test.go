@@ -39,13 +39,14 @@ func TestExecIsAtomic(t *testing.T) {
 	const limit = 1_000_000
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
-		charge := fmt.Sprintf("MULTI\r\nSW.ALLOW x %d 60\r\nTB.ACQUIRE y %d 1 1000000\r\nEXEC\r\n", limit, limit)
-		look := fmt.Sprintf("MULTI\r\nSW.ALLOW x %d 60 0\r\nTB.ACQUIRE y %d 1 1000000 0\r\nEXEC\r\n", limit, limit)
+		charge := fmt.Sprintf("MULTI\r\nSW.ALLOW x %d 60\r\nTB.ACQUIRE y %d 1 1000\r\nEXEC\r\n", limit, limit)
+		look := fmt.Sprintf("MULTI\r\nSW.ALLOW x %d 60 0\r\nTB.ACQUIRE y %d 1 1000 0\r\nEXEC\r\n", limit, limit)
 		scripts := []string{
 			charge, look, look, charge, look,
 			"MULTI\r\nDBSIZE\r\nKEYS *\r\nEXEC\r\n", "MULTI\r\nFLUSHALL\r\nPING\r\nEXEC\r\n", "MULTI\r\nRENAME x z\r\nRENAME z x\r\nEXEC\r\n",
 		}
 		var all sync.WaitGroup
+		var compared atomic.Int64
 		for i := range 16 {
 			c := f.dial()
 			all.Go(func() {
@@ -58,11 +59,13 @@ func TestExecIsAtomic(t *testing.T) {
 					reply := c.reply()
 					if n := numbers(t, reply); len(n) == 10 {
 						require.Equal(t, n[2], n[7], "%q", reply)
+						compared.Add(1)
 					}
 				}
 			})
 		}
 		all.Wait()
+		require.Positive(t, compared.Load(), "no reply had both")
 	})
 }
 

@@ -1,0 +1,55 @@
+package lua
+
+import (
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// padded returns the body of a loop that jumps back to it, with something in front if
+// it may begin with a jump. The interpreter's compiler follows a jump to a jump to
+// where that leads, but takes a jump that it has settled already, as one further up
+// is, for one that it has not.
+func padded(body []ast.Stmt, loop ast.Stmt) []ast.Stmt {
+	if !beginsWithJump(body) {
+		return body
+	}
+	pad := &ast.LocalAssignStmt{Names: []string{hiddenPrefix + "pad"}, Exprs: []ast.Expr{&ast.NilExpr{}}}
+	pad.SetLine(loop.Line())
+	pad.SetLastLine(loop.Line())
+	return append([]ast.Stmt{pad}, body...)
+}
+
+func beginsWithJump(body []ast.Stmt) bool {
+	for _, s := range body {
+		switch s := s.(type) {
+		case *ast.DoBlockStmt:
+			if len(s.Stmts) > 0 {
+				return beginsWithJump(s.Stmts)
+			}
+		case *ast.LabelStmt:
+		case *ast.BreakStmt, *ast.GotoStmt:
+			return true
+		case *ast.IfStmt:
+			return beginsConstant(s.Condition)
+		case *ast.WhileStmt:
+			return beginsConstant(s.Condition)
+		case *ast.RepeatStmt:
+			return len(s.Stmts) == 0 || beginsWithJump(s.Stmts)
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// beginsConstant says that a condition is decided by a constant at first.
+func beginsConstant(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.LogicalOpExpr:
+		return beginsConstant(e.Lhs)
+	case *ast.UnaryNotOpExpr:
+		return beginsConstant(e.Expr)
+	case *ast.NilExpr, *ast.FalseExpr, *ast.TrueExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true
+	}
+	return false
+}
