@@ -6,7 +6,7 @@ import "path/filepath"
 // libraries into one environment.
 func pythonLibraries() []library {
 	const huge = "it stores a million entries under one key, more than `collection-max-elements` allows by default; " +
-		"with the option raised, its script takes longer than the two seconds that the test gives"
+		"with the option raised, its script takes about the two seconds that the test gives"
 	suite := pythonLibrary("limits, own tests", "5.8.0", 30, "Own tests, except those it marks as flaky",
 		"limits_suite.py", "sync")
 	suite.known = map[string]string{"test_strategy/TestMovingWindow/test_moving_window_huge_cost[redis_basic]": huge}
