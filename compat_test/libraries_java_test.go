@@ -27,6 +27,7 @@ func javaLibraries() []library {
 	const (
 		redisson = "RRateLimiter (overall, per client), RSemaphore, RPermitExpirableSemaphore, RLock, topics, scripts, batches, SW.ALLOW in a script"
 		bucket4j = "its proxy manager: consume, probe, wait, replace and remove a bucket, two managers"
+		own      = "Own tests: all of the tests that it publishes for its back ends, without their container; the asynchronous ones need Lettuce or Redisson"
 		scripts  = "token bucket, sliding log and counter as scripts, a CL.THROTTLE pass-through, "
 		fallback = "the way back from NOSCRIPT, transactions, "
 	)
@@ -36,6 +37,9 @@ func javaLibraries() []library {
 		javaLibrary("Bucket4j over Jedis", "8.17.0", 10, bucket4j, "redisson-4", "Bucket4jProgram", "jedis"),
 		javaLibrary("Bucket4j over Lettuce", "8.17.0", 10, bucket4j, "redisson-4", "Bucket4jProgram", "lettuce"),
 		javaLibrary("Bucket4j over Redisson", "8.17.0", 10, bucket4j, "redisson-4", "Bucket4jProgram", "redisson"),
+		javaLibrary("Bucket4j's own tests over Jedis", "8.17.0", 30, own, "redisson-4", "Bucket4jOwnTests", "jedis"),
+		javaLibrary("Bucket4j's own tests over Lettuce", "8.17.0", 30, own, "redisson-4", "Bucket4jOwnTests", "lettuce"),
+		javaLibrary("Bucket4j's own tests over Redisson", "8.17.0", 30, own, "redisson-4", "Bucket4jOwnTests", "redisson"),
 		javaLibrary("Spring Cloud Gateway", "5.0.3", 11,
 			"RedisRateLimiter with the script in its jar: tokens, headers, expiries, what it does on an error; TB.ACQUIRE as its script",
 			"redisson-4", "GatewayProgram"),

@@ -103,7 +103,7 @@ final class Bucket4jProgram {
     };
   }
 
-  private static CommandAsyncExecutor executor() {
+  static CommandAsyncExecutor executor() {
     return ((Redisson) RedissonProgram.connect(true)).getCommandExecutor();
   }
 

@@ -35,7 +35,7 @@ final class GatewayProgram {
   private static final RedisScript<?> SHIPPED =
       RedisScript.of(new ClassPathResource("META-INF/scripts/request_rate_limiter.lua"), List.class);
 
-  /** The bean that docs/migrating/java.md puts in its place. */
+  /** The script that docs/migrating/java.md puts in its place. */
   private static final RedisScript<?> NATIVE =
       RedisScript.of(
           """
