@@ -90,10 +90,6 @@ var externals = []external{
 		why: "the interpreter is safe only inside the guard that lua puts around it",
 	},
 	{
-		path: "github.com/arnodel/golua", in: []string{"lua"},
-		why: "only its pattern matcher is used, under lua's budget of steps",
-	},
-	{
 		path: "github.com/tidwall/btree", in: []string{"collection"},
 		why: "ordered elements are what collection is for",
 	},
