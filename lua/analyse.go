@@ -61,6 +61,8 @@ type analyser struct {
 	calls []*ast.FuncCallExpr
 	// returned are those whose value the script returns as it is.
 	returned map[*ast.FuncCallExpr]bool
+	// ignored are those whose value nobody asks for.
+	ignored map[*ast.FuncCallExpr]bool
 	// confined, plain: no counter-example yet.
 	confined bool
 	plain    bool
@@ -71,7 +73,7 @@ type analyser struct {
 func analyse(stmts []ast.Stmt) (facts, bool) {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
-		returned: map[*ast.FuncCallExpr]bool{},
+		returned: map[*ast.FuncCallExpr]bool{}, ignored: map[*ast.FuncCallExpr]bool{},
 		confined: true, plain: true, factor: 1,
 	}
 	a.facts.straight = true
@@ -85,15 +87,18 @@ func analyse(stmts []ast.Stmt) (facts, bool) {
 }
 
 // shorten lets the calls of a straight script find their function at once, since
-// redis can mean nothing else there, and those that are returned leave the reply
-// as it is.
+// redis can mean nothing else there. Those that are returned leave the reply as it
+// is, and those whose value nobody asks for make none of it.
 func (a *analyser) shorten() {
 	for _, e := range a.calls {
 		get, _ := e.Func.(*ast.AttrGetExpr)
 		member, _ := get.Key.(*ast.StringExpr)
 		name := hiddenCommand
-		if a.returned[e] {
+		switch {
+		case a.returned[e]:
 			name = hiddenForward
+		case a.ignored[e]:
+			name = hiddenIgnore
 		}
 		function := &ast.IdentExpr{Value: name + member.Value}
 		place(function, get)
@@ -146,6 +151,9 @@ func (a *analyser) statement(s ast.Stmt) {
 			}
 		}
 	case *ast.FuncCallStmt:
+		if call, ok := s.Expr.(*ast.FuncCallExpr); ok {
+			a.ignored[call] = true
+		}
 		a.expression(s.Expr)
 	case *ast.DoBlockStmt:
 		a.block(s.Stmts)

@@ -16,10 +16,12 @@ func (r *Run) openBase() {
 		"next": r.next, "pairs": r.pairs, "pcall": r.pcall, "rawequal": rawEqual, "rawget": r.rawGet,
 		"rawset": r.rawSet, "select": selectValues, "setmetatable": r.setMetatable, "tonumber": luaToNumber,
 		"tostring": r.luaToString, "type": typeOf, "unpack": r.unpack, "xpcall": r.xpcall,
-		hiddenCommand + "call":  func(l *glua.LState) int { return r.command(l, true, false) },
-		hiddenCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, false) },
-		hiddenForward + "call":  func(l *glua.LState) int { return r.command(l, true, true) },
-		hiddenForward + "pcall": func(l *glua.LState) int { return r.command(l, false, true) },
+		hiddenCommand + "call":  func(l *glua.LState) int { return r.command(l, true, asValue) },
+		hiddenCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, asValue) },
+		hiddenForward + "call":  func(l *glua.LState) int { return r.command(l, true, asReply) },
+		hiddenForward + "pcall": func(l *glua.LState) int { return r.command(l, false, asReply) },
+		hiddenIgnore + "call":   func(l *glua.LState) int { return r.command(l, true, asNothing) },
+		hiddenIgnore + "pcall":  func(l *glua.LState) int { return r.command(l, false, asNothing) },
 		hiddenConcat:            r.concat, hiddenNumber: forBound, hiddenModulo: modulo, hiddenLength: length,
 	} {
 		r.globals.RawSetString(name, l.NewFunction(f))

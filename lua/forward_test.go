@@ -19,7 +19,7 @@ func FuzzForward(f *testing.F) {
 	for range 200 {
 		f.Add(reply(random, 0), random.IntN(2) == 0)
 	}
-	for _, s := range []string{":07\r\n", ":-0\r\n", ":9007199254740993\r\n", "*1\r\n:1\r\n:2\r\n", "$3\r\nab\r\n", "*2\r\n:1\r\n", ":\r\n", "*-2\r\n", "-E x\r\n"} {
+	for _, s := range []string{"+a b\r\n", "+a\x01\r\n", "+a\nb\r\n", "+\r\n", "+a\r\nb", "*2\r\n+a\r\n+b\r\n", ":07\r\n", ":-0\r\n", ":9007199254740993\r\n", "*1\r\n:1\r\n:2\r\n", "$3\r\nab\r\n", "*2\r\n:1\r\n", ":\r\n", "*-2\r\n", "-E x\r\n"} {
 		f.Add(s, true)
 	}
 	var scripts [4]*lua.Script

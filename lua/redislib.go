@@ -27,8 +27,8 @@ const (
 func (r *Run) redisLibrary() map[string]glua.LGFunction {
 	nothing := func(*glua.LState) int { return 0 }
 	return map[string]glua.LGFunction{
-		"call":               func(l *glua.LState) int { return r.command(l, true, false) },
-		"pcall":              func(l *glua.LState) int { return r.command(l, false, false) },
+		"call":               func(l *glua.LState) int { return r.command(l, true, asValue) },
+		"pcall":              func(l *glua.LState) int { return r.command(l, false, asValue) },
 		"error_reply":        r.errorReply,
 		"status_reply":       r.statusReply,
 		"sha1hex":            r.sha1hex,
@@ -84,10 +84,20 @@ func appendArgument(b []byte, f float64) []byte {
 	return appendG(b, f, 17)
 }
 
-// command is redis.call and redis.pcall. A reply to forward is what the script
-// returns next, so that it needs not become a value if it would end as the same
-// bytes.
-func (r *Run) command(l *glua.LState, raise, forward bool) int {
+// use is what a script does with the reply of a command.
+type use uint8
+
+const (
+	asValue use = iota
+	// asReply is what the script returns next, so that it needs not become a value if
+	// it would end as the same bytes.
+	asReply
+	// asNothing is for a reply that nobody looks at, unless it is an error.
+	asNothing
+)
+
+// command is redis.call and redis.pcall.
+func (r *Run) command(l *glua.LState, raise bool, as use) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, raise)
 	}
@@ -101,7 +111,10 @@ func (r *Run) command(l *glua.LState, raise, forward bool) int {
 	if len(reply) > 0 && reply[0] == '-' {
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
-	if forward && r.proto == 2 && plainReply(reply) {
+	switch {
+	case as == asNothing && plainReply(reply):
+		return 0
+	case as == asReply && r.proto == 2 && plainReply(reply):
 		r.forwarded = reply
 		l.Push(glua.LNil)
 		return 1

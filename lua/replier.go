@@ -175,7 +175,7 @@ func (out *replier) bigNumber(digits string) {
 
 // plainReply says that a reply in RESP2 would come back from Lua as the same
 // bytes, whatever the client speaks: whole numbers that a double holds, strings,
-// and arrays of them.
+// statuses, and arrays of them.
 func plainReply(b []byte) bool {
 	rest, ok := skipPlain(b, 0)
 	return ok && len(rest) == 0 && len(b) < maxReply
@@ -187,6 +187,9 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 		return nil, false
 	}
 	kind := b[0]
+	if kind == '+' {
+		return skipStatus(b)
+	}
 	n, i := 0, 1
 	negative := b[1] == '-'
 	if negative {
@@ -210,7 +213,7 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 	case negative:
 		return nil, false
 	case kind == '$':
-		if n > len(b)-2 {
+		if n > len(b)-2 || b[n] != '\r' || b[n+1] != '\n' {
 			return nil, false
 		}
 		return b[n+2:], true
@@ -224,4 +227,17 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 		}
 	}
 	return b, true
+}
+
+// skipStatus is skipPlain for a status. None that a server writes has a line end in
+// it, or a control character, which would be spelled otherwise.
+func skipStatus(b []byte) ([]byte, bool) {
+	i := 1
+	for i < len(b) && b[i] >= ' ' && b[i] < 0x7f {
+		i++
+	}
+	if i == 1 || i+2 > len(b) || b[i] != '\r' || b[i+1] != '\n' {
+		return nil, false
+	}
+	return b[i+2:], true
 }

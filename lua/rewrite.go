@@ -19,6 +19,7 @@ const (
 	hiddenGlobals = hiddenPrefix + "globals"
 	hiddenCommand = hiddenPrefix + "command."
 	hiddenForward = hiddenPrefix + "forward."
+	hiddenIgnore  = hiddenPrefix + "ignore."
 )
 
 // maxParts is how many operands of ".." one call takes; each needs a register, of
