@@ -49,15 +49,18 @@ const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 // errNaNSum is errNaN on its way through the store.
 var errNaNSum = errors.New("sum of opposite infinities")
 
-// score replies a score, in RESP3 as a double.
-func (c *Ctx) score(score float64) {
+// score replies a score.
+func (c *Ctx) score(score float64) { writeScore(c.W, score) }
+
+// writeScore replies a score, in RESP3 as a double.
+func writeScore(w *resp.Writer, score float64) {
 	var scratch [32]byte
 	text := appendScore(scratch[:0], score)
-	if c.W.Proto != 3 {
-		c.W.Bulk(text)
+	if w.Proto != 3 {
+		w.Bulk(text)
 		return
 	}
-	c.W.Buf = append(append(append(c.W.Buf, ','), text...), '\r', '\n')
+	w.Buf = append(append(append(w.Buf, ','), text...), '\r', '\n')
 }
 
 // readSortedSet calls f with the sorted set at the first argument, an empty one if
@@ -175,7 +178,8 @@ func zpop(c *Ctx, down bool) {
 		if down {
 			from = z.Len() - n
 		}
-		if !c.elements(z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {
+		c.work += n
+		if !writeElements(c.W, z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {
 			return errLongReply
 		}
 		z.RemoveRange(from, from+n)

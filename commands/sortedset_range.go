@@ -183,20 +183,46 @@ func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func
 
 // zrange replies the elements of a range.
 func (c *Ctx) zrange(call rangeCall) {
+	unparsed := call
 	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
 		c.Fail(fault)
 		return
 	}
+	large := false
 	c.readSortedSet(func(z *collection.SortedSet) {
-		from, to := call.window.ranks(z, call.by, call.down, call.most(z.Len()))
-		if call.by != byRank {
-			from, to = call.limit(from, to)
-		}
-		reply := rangeReply{down: call.down, scores: call.scores, nested: call.scores && c.W.Proto == 3}
-		if !c.elements(z, from, to, reply) {
+		from, to := call.ranks(z)
+		if large = c.readsBeside(to - from); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
 			c.Fail(errValuesTooLong)
 		}
 	})
+	if !large {
+		return
+	}
+	args := cloneArgs(c.Args)
+	call = unparsed
+	_ = call.parse(args[2:4], args[4:]) // as it went before
+	c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
+			from, to := call.ranks(z)
+			if !writeElements(w, z, from, to, call.reply(w)) {
+				w.Error(errValuesTooLong)
+			}
+		})
+	}, func(w *resp.Writer) { w.Array(0) })
+}
+
+// ranks returns the ranks from which and before which the elements are.
+func (r *rangeCall) ranks(z *collection.SortedSet) (from, to int) {
+	from, to = r.window.ranks(z, r.by, r.down, r.most(z.Len()))
+	if r.by != byRank {
+		from, to = r.limit(from, to)
+	}
+	return from, to
+}
+
+// reply says how the elements are written to w.
+func (r *rangeCall) reply(w *resp.Writer) rangeReply {
+	return rangeReply{down: r.down, scores: r.scores, nested: r.scores && w.Proto == 3}
 }
 
 // most is how many elements of n are needed for LIMIT.
@@ -232,30 +258,29 @@ type rangeReply struct {
 	nested bool
 }
 
-// elements replies the elements from a rank to before another, or reports that the
-// reply would be too long, and then has written nothing.
-func (c *Ctx) elements(z *collection.SortedSet, from, to int, r rangeReply) bool {
-	reply := wholeOf(c.W, to-from)
+// writeElements replies the elements from a rank to before another, or reports that
+// the reply would be too long, and then has written nothing.
+func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rangeReply) bool {
+	reply := wholeOf(w, to-from)
 	if r.scores && !r.nested {
-		c.W.Array(2 * (to - from))
+		w.Array(2 * (to - from))
 	} else {
-		c.W.Array(to - from)
+		w.Array(to - from)
 	}
-	c.work += to - from
 	all := z.Range(from, to)
 	if r.down {
 		all = z.RangeDown(from, to)
 	}
 	for member, score := range all {
 		if r.nested {
-			c.W.Array(2)
+			w.Array(2)
 		}
-		c.W.Bulk(member)
+		w.Bulk(member)
 		if r.scores {
-			c.score(score)
+			writeScore(w, score)
 		}
 		if !reply.more() {
-			c.W.Buf = c.W.Buf[:reply.mark]
+			w.Buf = w.Buf[:reply.mark]
 			return false
 		}
 	}

@@ -17,14 +17,15 @@ func TestLargeReads(t *testing.T) {
 		const n = 20_000
 		var packet strings.Builder
 		for i := range n {
-			fmt.Fprintf(&packet, "HSET h %d v\r\nSADD s %d\r\nRPUSH l %d\r\n", i, i, i)
+			fmt.Fprintf(&packet, "HSET h %d v\r\nSADD s %d\r\nRPUSH l %d\r\nZADD z %d %d\r\n", i, i, i, i, i)
 		}
 		go c.send(packet.String())
-		for range 3 * n {
+		for range 4 * n {
 			require.Equal(t, byte(':'), c.reply()[0])
 		}
 		for command, count := range map[string]int{
 			"HGETALL h": 2 * n, "HKEYS h": n, "HVALS h": n, "SMEMBERS s": n, "LRANGE l 0 -1": n, "LRANGE l 5 -6": n - 10,
+			"ZRANGE z 0 -1": n, "ZREVRANGE z 0 -1 WITHSCORES": 2 * n, "ZRANGEBYSCORE z (3 +inf LIMIT 2 10000": 10_000,
 		} {
 			c.send("ECHO before\r\n" + command + "\r\nECHO behind\r\n")
 			c.expect(bulk("before"))
