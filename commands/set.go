@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -203,12 +204,19 @@ func srandmember(c *Ctx) {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}
-		if count < -maxRepeats {
-			c.Fail("ERR value is out of range")
+		if count == math.MinInt64 { // has no opposite
+			c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 			return
 		}
 	}
 	c.readSet(func(s *collection.Set) {
+		if s.Len() == 0 {
+			count = 0
+		}
+		if count < -maxRepeats {
+			c.Fail("ERR value is out of range")
+			return
+		}
 		c.work += s.Len()
 		if count >= 0 {
 			picked := pickDistinct(s, count)
@@ -217,9 +225,6 @@ func srandmember(c *Ctx) {
 		}
 		all := slices.Collect(s.All())
 		n := int(-count)
-		if len(all) == 0 {
-			n = 0
-		}
 		c.work += n
 		mark := len(c.W.Buf)
 		c.W.Array(n)
