@@ -19,11 +19,11 @@ const (
 	killedReply = "-ERR Script killed by user with SCRIPT KILL..."
 )
 
-// scriptModes are three spellings of one script, each of which runs in its own way:
-// with its keys held, with all keys held, and with everybody else stopped.
+// scriptModes are spellings of one script, each of which runs in its own way: with its
+// keys held, with all keys held, with everybody else stopped, and with a short loop.
 func scriptModes(body string) []string {
 	straight := strings.NewReplacer("KEYS[1]", "ARGV[1]", "KEYS[2]", "ARGV[2]", "KEYS[3]", "ARGV[3]").Replace(body)
-	return []string{body, straight, "for _ = 1, 1 do " + body + " end"}
+	return []string{body, straight, "return (function() " + body + " end)()", "for _ = 1, 1 do " + body + " end"}
 }
 
 // evalFrame is an EVAL that gives its words both as keys and as arguments.
@@ -272,5 +272,34 @@ func TestScriptIsOneRecord(t *testing.T) {
 		f = start(t, kind, flags...)
 		require.Equal(t, ":6\r\n", f.dial().do("EXISTS", "a0", "b0", "a1", "b1", "a2", "b2"))
 		require.Equal(t, ":100\r\n", f.dial().do("TTL", "a2"))
+	})
+}
+
+// TestScriptsThatAreMoved: scripts that take longer than a loop waits for, some of them
+// in a pipeline, from many clients; nothing of them is lost or seen halfway, and what is
+// sent behind one is answered behind it.
+func TestScriptsThatAreMoved(t *testing.T) {
+	const turns, clients, rounds = 3000, 6, 10
+	script := fmt.Sprintf("local i = 0 repeat i = i + 1 redis.call('incr', KEYS[1]) until i == %d return tonumber(redis.call('get', KEYS[1]))", turns)
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		var all sync.WaitGroup
+		for range clients {
+			c := f.dial()
+			all.Go(func() {
+				for range rounds {
+					c.send(evalFrame(script, "n") + "PING\r\n" + evalFrame(script, "n") + "ECHO x\r\n")
+					first := numbers(t, c.reply())[0]
+					c.expect("+PONG\r\n")
+					second := numbers(t, c.reply())[0]
+					c.expect(bulk("x"))
+					require.Zero(t, first%turns)
+					require.Zero(t, second%turns)
+					require.Less(t, first, second)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, bulk(fmt.Sprint(turns*clients*rounds*2)), f.dial().do("GET", "n"))
 	})
 }
