@@ -160,7 +160,7 @@ func compatibilityText(all []library, rows map[string]string) string {
 		}
 		what := l.what
 		for _, name := range slices.Sorted(maps.Keys(l.known)) {
-			what += fmt.Sprintf(" **%s** fails: %s.", name, l.known[name])
+			what += fmt.Sprintf("<br>**%s** fails: %s.", name, l.known[name])
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.name, l.version, rows[l.dir+"/"+l.name], what)
 	}
@@ -179,8 +179,9 @@ Each line is a library at a pinned version that was installed from its registry,
 pointed at cellserver and used. "Own tests" are those that the package or its module
 ships; the rest are programs of ours in the library's language, below
 [compat_test/libraries](../compat_test/libraries/README.md), which check what
-each call admits, refuses and says, and pass against Redis 7.0 as well. The test run
-plays all of it again and fails when a line of this page is not true any more.
+each call admits, refuses and says. They pass against Redis 7.0 as well, but for the
+checks that use cellserver's own commands (` + "`native-…`" + ` and the redis-cell crates). The
+test run plays all of it again and fails when a line of this page is not true any more.
 `
 
 const compatibilityTail = `
