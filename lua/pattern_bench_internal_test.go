@@ -1,0 +1,45 @@
+package lua
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/yuin/gopher-lua/pm"
+)
+
+// BenchmarkPattern measures the matcher beside the interpreter's own, which has no
+// budget, as one call of string.match would use them: on a pattern that is new to both.
+func BenchmarkPattern(b *testing.B) {
+	for _, c := range []struct{ name, pattern, subject string }{
+		{"captures", "^(%w+):(%d+)$", "user:1234567"},
+		{"search", "%d+$", "limits/api/v1/customers/31415926"},
+		{"sets", "([^:]*):([^:]*):([^:]*)", "tenant-17:route-22:2026-01-01"},
+		{"miss", "=(%d+);", strings.Repeat("window ", 40)},
+	} {
+		b.Run(c.name+"/own", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				m := &matcher{subject: c.subject, pattern: c.pattern, steps: 1 << 20}
+				p, last := 0, len(c.subject)
+				if c.pattern[0] == '^' {
+					p, last = 1, 0
+				}
+				for s := 0; s <= last; s++ {
+					m.level, m.depth = 0, 0
+					if m.at(s, p) >= 0 {
+						break
+					}
+				}
+				require.NoError(b, m.err)
+			}
+		})
+		b.Run(c.name+"/interpreter", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := pm.Find(c.pattern, []byte(c.subject), 0, 1)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
