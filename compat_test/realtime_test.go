@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
 )
@@ -34,7 +35,7 @@ func newControl(tb testing.TB, dial func() (net.Conn, error)) *control {
 
 // do runs a command that must not fail.
 func (c *control) do(args ...string) (script.Value, error) {
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return script.Value{}, err
 	}
 	if _, err := c.Write(inproc.Encode(nil, args...)); err != nil {
@@ -171,21 +172,18 @@ func redisVersion() string {
 // startRedis runs a redis-server on a port of this machine until the test ends.
 func startRedis(t *testing.T) (dial func() (net.Conn, error)) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := l.Addr().(*net.TCPAddr)
-	require.NoError(t, l.Close()) // a moment in which somebody else may take the port
-	command := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(addr.Port),
+	port := freeport.Choose()
+	command := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port,
 		"--save", "", "--appendonly", "no", "--dir", t.TempDir())
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		require.NoError(t, command.Process.Kill())
 		_ = command.Wait() // it was killed
 	})
-	dial = func() (net.Conn, error) { return net.Dial("tcp", addr.String()) }
+	dial = func() (net.Conn, error) { return net.Dial("tcp", net.JoinHostPort("127.0.0.1", port)) }
 	require.Eventually(t, func() bool {
 		c, err := dial()
 		return err == nil && c.Close() == nil
-	}, 10*time.Second, 10*time.Millisecond, "redis-server does not come up")
+	}, time.Minute, 10*time.Millisecond, "redis-server does not come up")
 	return dial
 }

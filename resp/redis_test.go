@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/freeport"
 )
 
 // startRedis runs a redis-server of its own on a free loopback port until the
@@ -27,13 +29,8 @@ func startRedis(t *testing.T, options ...string) string {
 		require.NotEqual(t, "true", os.Getenv("CI"), "redis-server is not installed")
 		t.Skip("SKIP: no redis-server on PATH to compare the framing with")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	_, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
-
+	port := freeport.Choose()
+	address := net.JoinHostPort("127.0.0.1", port)
 	ctx, cancel := context.WithCancel(context.Background())
 	command := exec.CommandContext(ctx, program, append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(),
@@ -50,7 +47,7 @@ func startRedis(t *testing.T, options ...string) string {
 			_ = conn.Close()
 		}
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond, "redis-server does not answer")
+	}, time.Minute, 10*time.Millisecond, "redis-server does not answer")
 	return address
 }
 
@@ -62,7 +59,7 @@ func converse(t *testing.T, address string, stream []byte, wantBytes int, wantCl
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -111,11 +112,10 @@ func TestListenFaults(t *testing.T) {
 	_, err := newServer(t, "--port", "0")
 	require.ErrorContains(t, err, "nothing to listen on")
 
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	port := freeport.Choose()
+	taken, err := net.Listen("tcp", "127.0.0.1:"+port)
 	require.NoError(t, err)
 	defer taken.Close()
-	_, port, err := net.SplitHostPort(taken.Addr().String())
-	require.NoError(t, err)
 	_, err = newServer(t, "--port", port, "--bind", "127.0.0.1")
 	require.ErrorContains(t, err, "listening on 127.0.0.1")
 	require.NoError(t, taken.Close())

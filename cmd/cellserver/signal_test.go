@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/freeport"
 )
 
 // daemon is the program as an operator runs it, on a port.
@@ -47,12 +49,8 @@ func (b *syncBuffer) String() string {
 // startDaemon starts the program on a free port and waits until it listens.
 func startDaemon(t *testing.T, flags ...string) *daemon {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &daemon{t: t, addr: l.Addr().String(), log: &syncBuffer{}, ended: make(chan struct{})}
-	require.NoError(t, l.Close())
-	_, port, err := net.SplitHostPort(p.addr)
-	require.NoError(t, err)
+	port := freeport.Choose()
+	p := &daemon{t: t, addr: net.JoinHostPort("127.0.0.1", port), log: &syncBuffer{}, ended: make(chan struct{})}
 	p.Cmd = exec.Command(os.Args[0], append([]string{"--port", port, "--bind", "127.0.0.1"}, flags...)...)
 	p.Env = append(os.Environ(), asServer+"=1")
 	p.Stderr = p.log
@@ -213,12 +211,8 @@ func TestStopIsBounded(t *testing.T) {
 func TestTerminalGoesAway(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &daemon{t: t, addr: l.Addr().String(), log: &syncBuffer{}, ended: make(chan struct{})}
-	require.NoError(t, l.Close())
-	_, port, err := net.SplitHostPort(p.addr)
-	require.NoError(t, err)
+	port := freeport.Choose()
+	p := &daemon{t: t, addr: net.JoinHostPort("127.0.0.1", port), log: &syncBuffer{}, ended: make(chan struct{})}
 	p.Cmd = exec.Command(os.Args[0], "--port", port, "--bind", "127.0.0.1")
 	p.Env = append(os.Environ(), asServer+"=1")
 	p.Stderr = writer

@@ -8,26 +8,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cellserver/cellserver/internal/freeport"
 )
 
 const (
 	// readyWithin is how long a server may take from its start to its first
 	// PONG, and stopWithin from SIGTERM to its end.
-	readyWithin = 20 * time.Second
-	stopWithin  = 10 * time.Second
-	// Ports are taken from below the range from which systems choose the
-	// client side of connections, so that none is lost during a restart.
-	firstPort, lastPort = 18000, 32000
+	readyWithin = time.Minute
+	stopWithin  = time.Minute
 )
 
 // Command returns the command line of the server under test, to which Start
@@ -65,7 +62,7 @@ func Start(command []string, dir string) (*Server, error) {
 	var err error
 	for range 5 {
 		// Another process may take the port between the look and the start.
-		port := freePort()
+		port := freeport.Choose()
 		s := &Server{
 			Addr:    net.JoinHostPort("127.0.0.1", port),
 			command: append(command[:len(command):len(command)], "--port", port, "--bind", "127.0.0.1"),
@@ -167,17 +164,6 @@ func ping(addr string) error {
 		return fmt.Errorf("PING was answered with %q", answer)
 	}
 	return nil
-}
-
-func freePort() string {
-	for {
-		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		if err == nil {
-			listener.Close()
-			return port
-		}
-	}
 }
 
 // lockedBuffer is written by a process and read by a test.

@@ -1,0 +1,22 @@
+package freeport_test
+
+import (
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/freeport"
+)
+
+// TestChoose: a port can be listened on at once, and is none that a system chooses.
+func TestChoose(t *testing.T) {
+	port := freeport.Choose()
+	n, err := strconv.Atoi(port)
+	require.NoError(t, err)
+	require.Less(t, n, 32768)
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}
