@@ -216,10 +216,13 @@ func TestNoOverAdmission(t *testing.T) {
 		defer stop()
 		type admission struct{ call, reply time.Duration }
 		admissions := make([][]admission, clients)
+		conns := make([]*client, clients)
+		for i := range conns {
+			conns[i] = dial(t, "tcp", addr)
+		}
 		began := time.Now()
 		var all sync.WaitGroup
-		for i := range clients {
-			conn := dial(t, "tcp", addr)
+		for i, conn := range conns {
 			all.Go(func() {
 				for time.Since(began) < 400*time.Millisecond {
 					call := time.Since(began)

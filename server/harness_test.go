@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/limit"
@@ -29,7 +30,7 @@ const epoch = limit.Instant(1_700_000_000 * int64(time.Second))
 
 // patience bounds every wait for something that must happen: it decides nothing but
 // how long a broken test takes to fail.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // transports are the kinds that every test over sockets runs on.
 func transports() []string {
@@ -156,13 +157,15 @@ func dial(t testing.TB, network, addr string) *client {
 	conn, err := net.Dial(network, addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(3*patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	return &client{Conn: conn, t: t, r: bufio.NewReader(conn)}
 }
 
-// send writes bytes as they are.
+// send writes bytes as they are, and begins the client's patience anew: how much it
+// says in all is no matter.
 func (c *client) send(raw string) {
 	c.t.Helper()
+	require.NoError(c.t, c.SetDeadline(time.Now().Add(patience)))
 	_, err := io.WriteString(c.Conn, raw)
 	require.NoError(c.t, err)
 }
@@ -183,6 +186,9 @@ func (c *client) do(args ...string) string {
 // reply returns the bytes of the next reply.
 func (c *client) reply() string {
 	c.t.Helper()
+	if c.r.Buffered() == 0 {
+		require.NoError(c.t, c.SetReadDeadline(time.Now().Add(patience)))
+	}
 	text, err := readReply(c.r)
 	require.NoError(c.t, err, "after %q", text)
 	return text
@@ -260,6 +266,19 @@ func readReply(r *bufio.Reader) (string, error) {
 		}
 	}
 	return text.String(), nil
+}
+
+// leftBehind waits until no goroutine is left but those that before knows: the last
+// ones may need a moment to end, on a busy machine a long one.
+func leftBehind(t testing.TB, before goleak.Option) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if err = goleak.Find(before); err == nil {
+			return
+		}
+	}
+	require.NoError(t, err)
 }
 
 // eventually waits until ok says so.

@@ -320,6 +320,7 @@ func TestO4PipelineDelaysNobody(t *testing.T) {
 			}
 		})
 		other := f.dial()
+		eventually(t, "the pipeline flows", func() bool { return f.Stats().BytesOut > 2*1024*int64(len("+PONG\r\n")) })
 		for range 200 {
 			require.Equal(t, "+PONG\r\n", other.do("PING"))
 		}
