@@ -54,8 +54,8 @@ func testExhausted(t *testing.T, s *server) {
 		}
 	}
 	after := s.ask("")
-	require.LessOrEqual(t, after.acceptErrs, int64(20)) // 5, 10, 20 … 1,000 ms apart
-	require.LessOrEqual(t, after.cpu-before, 100*time.Millisecond)
+	require.LessOrEqual(t, after.acceptErrs, int64(20))            // 5, 10, 20 … 1,000 ms apart
+	require.LessOrEqual(t, after.cpu-before, 300*time.Millisecond) // a hundredth of it is usual
 
 	last := crowd[len(crowd)-1]
 	for _, c := range crowd[:50] {
