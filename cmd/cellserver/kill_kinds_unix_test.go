@@ -266,8 +266,7 @@ func (r *rival) check(t *testing.T, socket string) {
 }
 
 // run does things until the server is gone, and has the model do the same.
-func (r *rival) run(t *testing.T, socket string) error {
-	w := dial(t, socket, r.db)
+func (r *rival) run(w *wire) error {
 	defer w.c.Close()
 	for {
 		var acts []act
@@ -326,8 +325,9 @@ func TestKilledServersLoseNoKind(t *testing.T) {
 		var busy sync.WaitGroup
 		var wrong atomic.Pointer[error]
 		for _, r := range rivals {
+			w := dial(t, p.socket, r.db)
 			busy.Go(func() {
-				if err := r.run(t, p.socket); err != nil {
+				if err := r.run(w); err != nil {
 					wrong.Store(&err)
 				}
 			})
