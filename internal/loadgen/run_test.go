@@ -77,7 +77,7 @@ func TestRunForATime(t *testing.T) {
 		target := targetAt(t, fakeresp.Start(t, throttling(t, 1, &calls)))
 		o := load(t, throttle)
 		o.Driver, o.Connections, o.Threads, o.Pipeline = driver, 4, 2, 2
-		o.Warmup, o.Duration = 50*time.Millisecond, 200*time.Millisecond
+		o.Warmup, o.Duration = 500*time.Millisecond, 500*time.Millisecond
 		glances := 0
 		o.Progress = func(loadgen.Live) { glances++ }
 		r, err := loadgen.Run(t.Context(), target, o)
@@ -112,7 +112,7 @@ func TestRunCatchesOverAdmission(t *testing.T) {
 	everyDriver(t, func(t *testing.T, driver string) {
 		calls := 0
 		o := load(t, throttle)
-		o.Driver, o.Connections, o.Pipeline, o.Duration = driver, 4, 4, 300*time.Millisecond
+		o.Driver, o.Connections, o.Pipeline, o.Duration = driver, 4, 4, time.Second
 		o.Keys.Count = 2
 		r, err := loadgen.Run(t.Context(), targetAt(t, fakeresp.Start(t, throttling(t, 10, &calls))), o)
 		require.NoError(t, err)
