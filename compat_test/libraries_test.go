@@ -21,7 +21,12 @@ import (
 
 // libraryTimeout is how long the program of one library may take; the windows and
 // buckets that it waits for are a second or two long.
-const libraryTimeout = 150 * time.Second
+const libraryTimeout = 4 * time.Minute
+
+// libraryTries is how often the program of a library that fails is run. Their windows
+// are of real time, and there are tests among them that hold jobs to a few
+// milliseconds: a busy machine fails at random, a wrong answer every time.
+const libraryTries = 3
 
 // compatibilityPage is written from what the programs report when
 // CELL_WRITE_COMPATIBILITY is set, and compared with it otherwise.
@@ -66,7 +71,7 @@ func TestLibraries(t *testing.T) {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				needs(t, l.name, filepath.Join("libraries", l.dir), append(l.programs, l.command[0]), l.installed, l.inputs)
-				row := runLibrary(t, &l, startServer(t, server))
+				row := runLibrary(t, &l, server)
 				mu.Lock()
 				defer mu.Unlock()
 				rows[l.dir+"/"+l.name] = row
@@ -86,28 +91,52 @@ func TestLibraries(t *testing.T) {
 	require.Equal(t, string(want), page, "docs/compatibility.md is out of date: run `make compatibility`")
 }
 
-// runLibrary runs one program to its end, turns its report into subtests and returns
-// its row of the table.
-func runLibrary(t *testing.T, l *library, server *process.Server) string {
+// runLibrary runs one program, with a server of its own each time, until it passes or
+// has had its tries, turns its last report into subtests and returns its row of the
+// table.
+func runLibrary(t *testing.T, l *library, command []string) string {
+	for try := 1; ; try++ {
+		r, output, err := playLibrary(t, l, startServer(t, command))
+		if !r.holds(l, err) && try < libraryTries {
+			t.Logf("try %d: %v %q\n%s", try, err, r.failed, output)
+			continue
+		}
+		passed := r.judgeLibrary(t, l, err)
+		if t.Failed() {
+			t.Logf("%s: %s", l.name, output)
+		}
+		return fmt.Sprintf("%d of %d", passed, len(r.checks))
+	}
+}
+
+// playLibrary runs one program to its end and returns its report, what it and the server
+// had to say beside, and how it ended.
+func playLibrary(t *testing.T, l *library, server *process.Server) (r report, output string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), libraryTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.command[0], l.command[1:]...)
 	cmd.Dir = filepath.Join("libraries", l.dir)
 	cmd.Env = append(os.Environ(), "CELL_ADDR="+server.Addr, "PYTHONDONTWRITEBYTECODE=1")
 	cmd.WaitDelay = 5 * time.Second
-	r := report{info: map[string]string{}, failed: map[string]string{}}
+	r = report{info: map[string]string{}, failed: map[string]string{}}
 	cmd.Stdout = &lineWriter{each: r.add}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	err := cmd.Run()
+	err = cmd.Run()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("stopped after %s", libraryTimeout)
 	}
-	passed := r.judgeLibrary(t, l, err)
-	if t.Failed() {
-		t.Logf("%s wrote to standard error:\n%s\nthe server wrote:\n%s", l.name, stderr.String(), server.Output())
+	return r, fmt.Sprintf("on standard error:\n%s\nfrom the server:\n%s", stderr.String(), server.Output()), err
+}
+
+// holds tells whether a report is what it has to be.
+func (r *report) holds(l *library, exit error) bool {
+	for name := range r.failed {
+		if _, expected := l.known[name]; !expected {
+			return false
+		}
 	}
-	return fmt.Sprintf("%d of %d", passed, len(r.checks))
+	return len(r.broken) == 0 && len(r.checks) == l.checks && (exit == nil || len(r.failed) > 0)
 }
 
 // judgeLibrary reports every check as a subtest and returns how many passed. A check

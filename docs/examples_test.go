@@ -179,7 +179,7 @@ func (c *exampleClient) await(t *testing.T, where string) string {
 				c.waiting = false
 				return c.show(t, where, turn.Out)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "no reply came", where)
 		}
 	}

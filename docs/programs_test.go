@@ -17,7 +17,7 @@ import (
 
 // programTime is how long one program may take. The Java ones need two seconds on an
 // idle machine.
-const programTime = time.Minute
+const programTime = 4 * time.Minute
 
 // program is an example with what recipes.md says about it.
 type program struct {

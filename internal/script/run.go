@@ -48,7 +48,7 @@ type Result struct {
 
 const (
 	// replyTimeout bounds the wait for a reply: long enough for a busy machine.
-	replyTimeout = 10 * time.Second
+	replyTimeout = time.Minute
 	// longestWait is how long a step may really take against a server in real time.
 	longestWait = 1100 * time.Millisecond
 )
