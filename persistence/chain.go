@@ -65,7 +65,7 @@ func (in *increment) scan(f File) error {
 		default:
 			if why := in.note(payload); why != "" {
 				// The checksum holds, so this was written so: no crash does that.
-				return corrupt(in.path, in.valid, in.seq, why)
+				return spoiled(in.path, in.valid, in.seq, why)
 			}
 			in.valid, in.seq = s.off, s.f.seq
 			continue

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cellserver/cellserver/keyspace"
 )
@@ -13,103 +14,185 @@ import (
 // ErrDamaged is what [Check] returns for a directory that a server would not load.
 var ErrDamaged = errors.New("the directory is damaged")
 
-// Check reads everything in a directory, whose server must not be running, and
-// writes to w what it finds. With fix it cuts a damaged log at the first record that
-// is wrong, giving up all that follows; a damaged base or manifest cannot be fixed.
+// Check reads everything in a directory, whose server must not be running, does with
+// it what a server would that starts, in as much memory, and writes to w what it
+// finds. With fix it cuts a damaged log at the first record that is wrong, giving up
+// all that follows; a damaged base or manifest cannot be fixed. Without fix nothing is
+// changed.
 func Check(fsys FS, dir string, fix bool, w io.Writer) error {
-	lock, err := fsys.Lock(filepath.Join(dir, lockName))
+	m, unlock, err := claim(fsys, dir)
 	if err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	defer lock.Close()
-	m, err := readManifest(fsys, dir)
-	switch {
-	case err != nil:
 		return err
-	case m == nil:
-		return fmt.Errorf("%s holds no %s", dir, manifestName)
 	}
-	if m.base != nil {
-		var p Progress
-		if err := readSnapshot(fsys, dir, *m.base, &p, new(atomic.Bool), nothing{}.Restore); err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%s: ok, %d keys\n", m.base.name, p.Keys.Load())
+	defer unlock()
+	c := &check{Dir: Dir{o: Options{FS: fsys, Path: dir}, manifest: m}, w: w}
+	found, err := c.inspect()
+	if err != nil {
+		return err
 	}
-	return checkIncrements(fsys, dir, m, fix, w)
-}
-
-func checkIncrements(fsys FS, dir string, m *manifest, fix bool, w io.Writer) error {
-	var found []*increment
-	for _, p := range m.increments {
-		in, err := inspect(fsys, dir, p)
-		if err == nil {
-			err = in.checkEffects(fsys)
-		}
-		if err != nil {
-			return err
-		}
-		found = append(found, in)
-		fmt.Fprintf(w, "%s: %d bytes, ok up to %d, %d records, ended %t\n", in.name, in.size, in.valid, in.records, in.ended)
+	defer c.ks.Close()
+	if err := c.base(); err != nil {
+		return err
 	}
-	torn, err := judge(fsys, found)
-	var bad *CorruptError
-	switch {
-	case errors.As(err, &bad):
-		fmt.Fprintln(w, bad)
+	if !found && !fix {
+		return ErrDamaged
+	}
+	switch at, err := c.rehearse(); {
+	case err != nil && at == nil:
+		return err
+	case at != nil:
+		fmt.Fprintln(w, err)
 		if !fix {
 			return ErrDamaged
 		}
-		torn = &Torn{File: bad.File}
+		c.torn = &Torn{File: at.path}
+	}
+	if err := c.ks.Whole(); err != nil {
+		fmt.Fprintf(w, "%s: %v, and cutting the log does not help: `cellserver dump` shows what there is\n", dir, err)
+		return ErrDamaged
+	}
+	return c.conclude(fix)
+}
+
+// claim reads the manifest of a directory that must have one, and keeps servers from
+// it until unlock is called. It leaves nothing behind where there is no manifest.
+func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
+	if m, err = readManifest(fsys, dir); err == nil && m == nil {
+		err = fmt.Errorf("%s holds no %s", dir, manifestName)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, err := fsys.Lock(filepath.Join(dir, lockName))
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return m, func() {}, nil // no server writes there
 	case err != nil:
-		return err
-	case torn == nil:
-		fmt.Fprintln(w, "the log is whole")
-		return nil
-	default:
-		fmt.Fprintf(w, "a server would start: %s\n", torn)
-		if !fix {
-			return nil
+		return nil, nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if m, err = readManifest(fsys, dir); err == nil && m == nil { // its server may just have stopped
+		err = fmt.Errorf("%s holds no %s", dir, manifestName)
+	}
+	unlock = func() { _ = lock.Close() } // nothing was written
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return m, unlock, nil
+}
+
+// check is a directory that is looked into.
+type check struct {
+	Dir
+	w  io.Writer
+	ks *keyspace.Keyspace // what a server would load
+}
+
+// inspect reads the increments, judges them, and makes a keyspace of the time that
+// they have. It reports whether they are whole or torn; otherwise torn is where they
+// would be cut.
+func (c *check) inspect() (sound bool, err error) {
+	for _, p := range c.manifest.increments {
+		in, err := inspect(c.o.FS, c.o.Path, p)
+		if err != nil {
+			return false, err
 		}
+		c.found = append(c.found, in)
+		fmt.Fprintf(c.w, "%s: %d bytes, ok up to %d, %d records, ended %t\n", in.name, in.size, in.valid, in.records, in.ended)
 	}
-	d := &Dir{o: Options{FS: fsys, Path: dir}, manifest: m, found: found, torn: torn}
-	if err := d.repair(); err != nil {
+	c.torn, err = judge(c.o.FS, c.found)
+	var bad *CorruptError
+	switch {
+	case errors.As(err, &bad):
+		fmt.Fprintln(c.w, bad)
+		c.torn = &Torn{File: bad.File}
+	case err != nil:
+		return false, err
+	case c.torn != nil:
+		fmt.Fprintf(c.w, "a server would cut it: %s\n", c.torn)
+	}
+	last, latest, err := c.Clock()
+	if err != nil {
+		return false, err
+	}
+	o := keyspace.ClockOptions{}
+	if last != (keyspace.ClockRecord{}) {
+		o.Start, _ = keyspace.Resumption{Last: last, Latest: latest}.Start()
+	}
+	c.ks = keyspace.New(keyspace.Options{Clock: keyspace.NewSystemClock(o)})
+	return bad == nil, nil
+}
+
+// base loads the base.
+func (c *check) base() error {
+	p := c.manifest.base
+	if p == nil {
+		return nil
+	}
+	var read Progress
+	if err := readSnapshot(c.o.FS, c.o.Path, *p, &read, new(atomic.Bool), c.ks.Restore); err != nil {
 		return err
 	}
-	if err := writeManifest(fsys, dir, d.manifest); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "fixed: %s was cut\n", filepath.Base(torn.File))
+	fmt.Fprintf(c.w, "%s: ok, %d keys\n", p.name, read.Keys.Load())
 	return nil
 }
 
-// checkEffects looks into the records, whose checksums hold, and moves the valid
-// end up to the first whose effects do not make sense.
-func (in *increment) checkEffects(fsys FS) error {
-	f, err := fsys.Open(in.path)
+// rehearse applies all records up to where the log ends, or is to be cut. An effect
+// that cannot be applied, although its checksum holds, becomes the end of its
+// increment, which is returned with the error that says so.
+func (c *check) rehearse() (at *increment, err error) {
+	for _, in := range c.kept() {
+		if at, err = c.rehearseOne(in); err != nil {
+			return at, err
+		}
+	}
+	return nil, nil
+}
+
+func (c *check) rehearseOne(in *increment) (at *increment, err error) {
+	f, err := c.o.FS.Open(in.path)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", in.path, err)
+		return nil, fmt.Errorf("opening %s: %w", in.path, err)
 	}
 	defer f.Close()
-	s := newScanner(f, in.valid, in.id)
-	for {
-		at, record := s.off, s.f.seq
+	for s := newScanner(f, in.valid, in.id); ; {
+		offset, record := s.off, s.f.seq
 		payload, err := s.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return nil, nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading %s again: %w", in.path, err)
+			return nil, fmt.Errorf("reading %s again: %w", in.path, err)
 		}
 		if recordType(payload[0]) != typeEffects {
 			continue
 		}
-		if err := eachEffect(payload[1:], nothing{}.Apply); err != nil {
-			in.valid, in.seq, in.ended, in.sealed = at, record, false, false
-			in.damage = &damage{offset: at, record: record, what: err.Error()}
-			return nil
+		if err := eachEffect(payload[1:], c.ks.Apply); err != nil {
+			in.valid, in.seq, in.ended, in.sealed = offset, record, false, false
+			return in, corrupt(in.path, offset, record, err.Error())
 		}
 	}
+}
+
+// conclude says what there is to say of what a server would load, and cuts what is to
+// be cut.
+func (c *check) conclude(fix bool) error {
+	switch {
+	case c.torn == nil:
+		fmt.Fprintln(c.w, "the log is whole")
+		return nil
+	case !fix:
+		fmt.Fprintln(c.w, "a server would start")
+		return nil
+	}
+	if err := c.repair(); err != nil {
+		return err
+	}
+	if err := writeManifest(c.o.FS, c.o.Path, c.manifest); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.w, "fixed: %s was cut\n", filepath.Base(c.torn.File))
+	return nil
 }
 
 func eachEffect(record []byte, f func(keyspace.Effect) error) error {
@@ -125,12 +208,3 @@ func eachEffect(record []byte, f func(keyspace.Effect) error) error {
 	}
 	return nil
 }
-
-// nothing is a sink that only looks.
-type nothing struct{}
-
-// Restore implements [Sink].
-func (nothing) Restore(_ int, _ []byte, e keyspace.Entry) error { return keyspace.CheckEntry(e) }
-
-// Apply implements [Sink].
-func (nothing) Apply(e keyspace.Effect) error { return keyspace.CheckEffect(e) }

@@ -84,8 +84,11 @@ func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
 // written. Nothing is changed yet. The error names file, place and what to do.
 func (d *Dir) Read() error {
 	m, err := readManifest(d.o.FS, d.o.Path)
-	if err != nil || m == nil {
+	switch {
+	case err != nil:
 		return err
+	case m == nil:
+		return refuseOrphans(d.o.FS, d.o.Path)
 	}
 	d.manifest = m
 	d.found, d.torn, err = inspectAll(d.o.FS, d.o.Path, m)
@@ -101,7 +104,7 @@ func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Tor
 		found = append(found, in)
 	}
 	torn, err = judge(fsys, found)
-	return found, torn, err
+	return found, torn, err // found is all of them even if they are corrupt
 }
 
 // Empty reports whether there is nothing to load.
@@ -146,7 +149,7 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 		total += in.valid
 	}
 	if p := d.manifest.base; p != nil {
-		size, err := d.sizeOf(p.name)
+		size, err := sizeOf(d.o.FS, d.path(p.name))
 		if err != nil {
 			return err
 		}
@@ -165,15 +168,6 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 		return fmt.Errorf("what is in %s cannot be: %w", d.o.Path, err)
 	}
 	return nil
-}
-
-func (d *Dir) sizeOf(name string) (int64, error) {
-	f, err := d.o.FS.Open(d.path(name))
-	if err != nil {
-		return 0, fmt.Errorf("opening what the manifest names: %w", err)
-	}
-	defer f.Close()
-	return f.Size()
 }
 
 // Start repairs what is torn, begins a new increment and returns the log that
@@ -196,7 +190,9 @@ func (d *Dir) Start(o LogOptions) (*Log, error) {
 		return nil, err
 	}
 	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
-		return nil, errors.Join(err, seg.f.Close())
+		err = errors.Join(err, seg.f.Close())
+		d.drop(err, seg.part)
+		return nil, err
 	}
 	d.manifest = &m
 	d.clean()
@@ -231,7 +227,9 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("writing %s: %w", path, err), f.Close())
+		err = errors.Join(fmt.Errorf("writing %s: %w", path, err), f.Close())
+		d.drop(err, p)
+		return nil, err
 	}
 	m.increments = append(m.increments[:len(m.increments):len(m.increments)], p)
 	m.nextSeq = p.seq + 1
@@ -299,9 +297,15 @@ func (d *Dir) clean() {
 	}
 }
 
+// The names of our files, as [filepath.Match] has them.
+const (
+	incrementPattern = "incr.*.log"
+	basePattern      = "base.*.snap"
+)
+
 // isOurs reports whether a name is one that this package gives.
 func isOurs(name string) bool {
-	for _, pattern := range []string{"incr.*.log", "base.*.snap", "*" + tmpSuffix} {
+	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
 		if ok, _ := filepath.Match(pattern, name); ok {
 			return true
 		}

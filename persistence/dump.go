@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -41,21 +41,20 @@ type line struct {
 // was known of its key, or as a patch of that, gives the state. Its server must not
 // be running.
 func Dump(fsys FS, dir string, w io.Writer) error {
-	lock, err := fsys.Lock(filepath.Join(dir, lockName))
+	m, unlock, err := claim(fsys, dir)
 	if err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	defer lock.Close()
-	m, err := readManifest(fsys, dir)
-	switch {
-	case err != nil:
 		return err
-	case m == nil:
-		return fmt.Errorf("%s holds no %s", dir, manifestName)
 	}
+	defer unlock()
 	d := &dumper{w: bufio.NewWriter(w)}
 	d.enc = json.NewEncoder(d.w)
 	d.enc.SetEscapeHTML(false)
+	// What comes before the damage is worth having.
+	return errors.Join(d.all(fsys, dir, m), d.w.Flush())
+}
+
+// all writes what the files of a manifest hold, up to the first that is damaged.
+func (d *dumper) all(fsys FS, dir string, m *manifest) error {
 	if m.base != nil {
 		d.file = m.base.name
 		if err := readSnapshot(fsys, dir, *m.base, &Progress{}, new(atomic.Bool), d.Restore); err != nil {
@@ -63,7 +62,10 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 		}
 	}
 	found, torn, err := inspectAll(fsys, dir, m)
-	if err != nil {
+	var bad *CorruptError
+	if errors.As(err, &bad) && bad.Cuttable {
+		torn = &Torn{File: bad.File}
+	} else if err != nil {
 		return err
 	}
 	rest := &Dir{found: found, torn: torn}
@@ -73,7 +75,7 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 			return err
 		}
 	}
-	return d.w.Flush()
+	return err // which may be what the last of them ended at
 }
 
 // dumper is a [Sink] that writes lines.
@@ -108,11 +110,17 @@ func (d *dumper) increment(fsys FS, in *increment) error {
 
 // Restore implements [Sink].
 func (d *dumper) Restore(db int, key []byte, e keyspace.Entry) error {
+	if err := keyspace.CheckEntry(e); err != nil {
+		return err
+	}
 	return d.write("put", db, key, e)
 }
 
 // Apply implements [Sink].
 func (d *dumper) Apply(e keyspace.Effect) error {
+	if err := keyspace.CheckEffect(e); err != nil {
+		return err
+	}
 	switch {
 	case e.Flush:
 		return d.write("flush", e.DB, nil, keyspace.Entry{})

@@ -16,7 +16,7 @@ type FS interface {
 	Remove(name string) error
 	// List returns the names, without the directory, of what is in dir.
 	List(dir string) ([]string, error)
-	// Mkdir makes a directory, with its parents; one that exists is fine.
+	// Mkdir makes a directory, with its parents, durably; one that exists is fine.
 	Mkdir(dir string) error
 	// SyncDir makes the names in dir durable.
 	SyncDir(dir string) error

@@ -77,20 +77,20 @@ func (h *header) append(dst []byte, m magic) []byte {
 func readHeader(f File, name string, m magic, id uint64) (header, error) {
 	var b [headerSize]byte
 	if n, err := f.ReadAt(b[:], 0); n < headerSize {
-		return header{}, corrupt(name, 0, 0, fmt.Sprintf("the header of this %s is cut off (%v)", m, err))
+		return header{}, spoiled(name, 0, 0, fmt.Sprintf("the header of this %s is cut off (%v)", m, err))
 	}
 	if magic(b[:8]) != m {
-		return header{}, corrupt(name, 0, 0, fmt.Sprintf("this is no %s of cellserver", m))
+		return header{}, spoiled(name, 0, 0, fmt.Sprintf("this is no %s of cellserver", m))
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
 		return header{}, fmt.Errorf("%s: format version %d is not known to this program, which knows version %d: use the cellserver that wrote it, or its dump", name, v, formatVersion)
 	}
 	if crc32.Checksum(b[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headerSize-4:]) {
-		return header{}, corrupt(name, 0, 0, "the checksum of the header is wrong")
+		return header{}, spoiled(name, 0, 0, "the checksum of the header is wrong")
 	}
 	h := header{id: binary.LittleEndian.Uint64(b[16:]), clock: parseClock(b[24:])}
 	if id != 0 && h.id != id {
-		return header{}, corrupt(name, 0, 0, "this is another file than the manifest means")
+		return header{}, spoiled(name, 0, 0, "this is another file than the manifest means")
 	}
 	return h, nil
 }
@@ -109,6 +109,8 @@ type CorruptError struct {
 	Offset int64
 	Record uint64 // counted from 1; 0 where records do not matter
 	What   string
+	// Cuttable says that it is in the middle of a log, all before which is good.
+	Cuttable bool
 }
 
 // Error says where, what, and what to do about it.
@@ -117,9 +119,19 @@ func (e *CorruptError) Error() string {
 	if e.Record > 0 {
 		where += fmt.Sprintf(", record %d", e.Record)
 	}
-	return where + ": " + e.What + ". Nothing was loaded and nothing changed. Restore the directory from a backup, or look at it with `cellserver check-aof` (with --fix everything from this place on is given up)"
+	advice := "save what `cellserver dump` can read of it"
+	if e.Cuttable {
+		advice = "look at it with `cellserver check-aof` (with --fix everything from this place on is given up)"
+	}
+	return where + ": " + e.What + ". Nothing was loaded and nothing changed. Restore the directory from a backup, or " + advice
 }
 
+// corrupt is the error of a log that can be cut at this place.
 func corrupt(file string, offset int64, record uint64, what string) error {
+	return &CorruptError{File: file, Offset: offset, Record: record, What: what, Cuttable: true}
+}
+
+// spoiled is the error of a file that is good as a whole or not at all.
+func spoiled(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what}
 }

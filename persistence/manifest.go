@@ -190,15 +190,18 @@ func (m *manifest) add(p part) error {
 	return nil
 }
 
-// Exists reports whether dir holds a manifest of ours.
+// Exists reports whether dir holds state, or what should be.
 func Exists(fsys FS, dir string) bool {
 	f, err := fsys.Open(filepath.Join(dir, manifestName))
-	if err != nil {
-		// One that cannot be read is there: whoever opens it is told why.
-		return !errors.Is(err, fs.ErrNotExist)
+	if err == nil {
+		_ = f.Close() // nothing was written
+		return true
 	}
-	_ = f.Close() // nothing was written
-	return true
+	if !errors.Is(err, fs.ErrNotExist) {
+		return true // it is there and cannot be read: whoever opens it is told why
+	}
+	left, err := orphan(fsys, dir)
+	return err == nil && left != ""
 }
 
 // readManifest returns nil without an error if there is none.
@@ -223,21 +226,34 @@ func readManifest(fsys FS, dir string) (*manifest, error) {
 }
 
 // writeManifest makes m the manifest of dir: once it returns nil, m is it whatever
-// happens. After an error either may be.
+// happens. After an *unsureError either may be, after any other the old one is.
 func writeManifest(fsys FS, dir string, m *manifest) error {
 	path := filepath.Join(dir, manifestName)
 	tmp := path + tmpSuffix
-	if err := writeDurable(fsys, tmp, m.encode()); err != nil {
+	content := m.encode()
+	if len(content) > maxManifest {
+		return fmt.Errorf("%s would name %d files, which nobody could read", path, len(m.parts()))
+	}
+	if err := writeDurable(fsys, tmp, content); err != nil {
 		return err
 	}
 	if err := fsys.Rename(tmp, path); err != nil {
-		return fmt.Errorf("switching the manifest: %w", err)
+		return &unsureError{fmt.Errorf("switching the manifest: %w", err)}
 	}
 	if err := fsys.SyncDir(dir); err != nil {
-		return fmt.Errorf("syncing %s: %w", dir, err)
+		return &unsureError{fmt.Errorf("syncing %s: %w", dir, err)}
 	}
 	return nil
 }
+
+// unsureError is a failure after which nobody knows which manifest a crash leaves.
+type unsureError struct{ err error }
+
+// Error implements error.
+func (e *unsureError) Error() string { return e.err.Error() }
+
+// Unwrap returns what failed.
+func (e *unsureError) Unwrap() error { return e.err }
 
 // tmpSuffix marks files that do not count yet.
 const tmpSuffix = ".tmp"

@@ -3,15 +3,17 @@ package persistence
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // OS is the file system of the machine. Files are for their owner alone.
 type OS struct{}
 
-// Create implements [FS].
+// Create implements [FS]. It does not empty what a symbolic link points to.
 func (OS) Create(name string) (File, error) {
-	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600))
+	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC|noFollow, 0o600))
 }
 
 // Open implements [FS]. Whatever is no file is refused: opening a pipe would wait for
@@ -51,7 +53,19 @@ func (OS) List(dir string) ([]string, error) {
 }
 
 // Mkdir implements [FS].
-func (OS) Mkdir(dir string) error { return os.MkdirAll(dir, 0o700) }
+func (o OS) Mkdir(dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(dir); err == nil || parent == dir {
+		return os.MkdirAll(dir, 0o700) // which says so if it is no directory
+	}
+	if err := o.Mkdir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return o.SyncDir(parent)
+}
 
 // Lock implements [FS].
 func (OS) Lock(name string) (io.Closer, error) {

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noFollow keeps what is created from being somewhere else.
+const noFollow = unix.O_NOFOLLOW
+
 // lockFile takes an flock, which the kernel gives back when the process ends,
 // however it ends.
 func lockFile(f *os.File) error {

@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+const noFollow = 0
+
 // lockFile takes a lock that the system gives back when the process ends.
 func lockFile(f *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY

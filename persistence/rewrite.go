@@ -20,16 +20,14 @@ func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 	if d.log != nil && d.log.Refuses() {
 		return d.heal(src)
 	}
-	next := *d.manifest
 	if d.log != nil {
-		if err := d.rotate(&next); err != nil {
+		if err := d.rotate(); err != nil {
 			return Rewritten{}, err
 		}
-		d.manifest = &next
 	}
-	m := manifest{nextSeq: next.nextSeq}
+	m := manifest{nextSeq: d.manifest.nextSeq}
 	if d.log != nil {
-		m.increments = next.increments[len(next.increments)-1:]
+		m.increments = d.manifest.increments[len(d.manifest.increments)-1:]
 	}
 	done, err := d.writeBase(&m, src)
 	if err != nil {
@@ -41,22 +39,28 @@ func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 		if err := d.log.Sync(); err != nil {
 			return done, err
 		}
+		d.log.note() // damage to it must never be taken for what a crash leaves
 	}
 	return done, d.switchTo(&m, done)
 }
 
-// rotate makes the log go on in a new increment, which m gains.
-func (d *Dir) rotate(m *manifest) error {
-	seg, err := d.newSegment(m)
+// rotate makes the log go on in a new increment, which the manifest gains.
+func (d *Dir) rotate() error {
+	m := *d.manifest
+	seg, err := d.newSegment(&m)
 	if err != nil {
 		return err
 	}
-	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
+	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
 		// Either manifest may be in force, and both are right: the new increment is
 		// empty. But its name must not be used again.
 		d.manifest.nextSeq = m.nextSeq
-		return errors.Join(err, seg.f.Close())
+		err = errors.Join(err, seg.f.Close())
+		d.drop(err, seg.part)
+		return err
 	}
+	// It is named now, so its name is taken even if the log fails right here.
+	d.manifest = &m
 	if err := d.log.rotate(seg); err != nil {
 		return errors.Join(err, seg.f.Close())
 	}
@@ -106,8 +110,9 @@ func (d *Dir) goOn(w *blockWriter) error {
 // switchTo makes m the manifest and removes what it does not name.
 func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
-		// Either manifest may be in force now, so the files of both have to stay; the
-		// next rewrite tidies up.
+		if m.base != nil {
+			d.drop(err, *m.base)
+		}
 		return err
 	}
 	d.manifest = m
@@ -132,11 +137,22 @@ func (d *Dir) heal(src Source) (done Rewritten, err error) {
 	}
 	if err != nil {
 		d.log.giveUp()
+		d.drop(err, seg.part)
 		return done, err
 	}
 	d.rest.Store(0)
 	d.log.resume()
 	return done, nil
+}
+
+// drop removes a file that no manifest names after err, so that trying again on a
+// full disk does not fill it further. Where either manifest may be in force it stays,
+// and the next rewrite tidies up.
+func (d *Dir) drop(err error, p part) {
+	var unsure *unsureError
+	if !errors.As(err, &unsure) {
+		_ = d.o.FS.Remove(d.path(p.name)) // it is in nobody's way
+	}
 }
 
 // Sizes returns the bytes of the base and of all increments, for deciding when to

@@ -77,7 +77,7 @@ func snapshotClock(fsys FS, path string, id uint64) (c keyspace.ClockRecord, lat
 	}
 	at := size - frameHead - footerSize
 	if at < headerSize {
-		return c, 0, corrupt(path, size, 0, "the snapshot ends without its footer")
+		return c, 0, spoiled(path, size, 0, "the snapshot ends without its footer")
 	}
 	var b [frameHead + footerSize]byte
 	if n, err := f.ReadAt(b[:], at); n < len(b) {
@@ -85,7 +85,7 @@ func snapshotClock(fsys FS, path string, id uint64) (c keyspace.ClockRecord, lat
 	}
 	blocks := binary.LittleEndian.Uint64(b[frameHead+9:])
 	if b[frameHead] != blockFooter || blockSum(h.id, blocks+1, b[frameHead:]) != binary.LittleEndian.Uint32(b[4:]) {
-		return c, 0, corrupt(path, at, 0, "there is no footer where it should be")
+		return c, 0, spoiled(path, at, 0, "there is no footer where it should be")
 	}
 	return h.clock, limit.Instant(binary.LittleEndian.Uint64(b[frameHead+17:])), nil
 }
@@ -123,7 +123,7 @@ func (l *snapshotLoader) run() error {
 			return *why
 		}
 		if footer != l.keys.Load() {
-			return corrupt(l.path, l.size, 0, fmt.Sprintf("the footer counts %d keys and there are %d", footer, l.keys.Load()))
+			return spoiled(l.path, l.size, 0, fmt.Sprintf("the footer counts %d keys and there are %d", footer, l.keys.Load()))
 		}
 	}
 	return err
@@ -149,11 +149,11 @@ func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 		end := offset + frameHead + int64(len(b.payload))
 		switch {
 		case blockSum(l.id, seq, b.payload) != b.sum:
-			return 0, corrupt(l.path, offset, seq, "the checksum of the block is wrong")
+			return 0, spoiled(l.path, offset, seq, "the checksum of the block is wrong")
 		case len(b.payload) != footerSize || binary.LittleEndian.Uint64(b.payload[9:]) != seq-1:
-			return 0, corrupt(l.path, offset, seq, "the footer counts other blocks than there are")
+			return 0, spoiled(l.path, offset, seq, "the footer counts other blocks than there are")
 		case end != l.size:
-			return 0, corrupt(l.path, end, seq, "there is something behind the footer")
+			return 0, spoiled(l.path, end, seq, "there is something behind the footer")
 		}
 		return binary.LittleEndian.Uint64(b.payload[1:]), nil
 	}
@@ -164,14 +164,14 @@ func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err error) {
 	var head [frameHead]byte
 	if l.size-offset < frameHead+1 {
-		return b, corrupt(l.path, offset, seq, "the snapshot ends without its footer")
+		return b, spoiled(l.path, offset, seq, "the snapshot ends without its footer")
 	}
 	if n, err := l.f.ReadAt(head[:], offset); n < frameHead {
 		return b, fmt.Errorf("reading %s: %w", l.path, err)
 	}
 	n := int64(binary.LittleEndian.Uint32(head[:]))
 	if n == 0 || n > maxRecord || n > l.size-offset-frameHead {
-		return b, corrupt(l.path, offset, seq, fmt.Sprintf("a block of %d bytes, which cannot be", n))
+		return b, spoiled(l.path, offset, seq, fmt.Sprintf("a block of %d bytes, which cannot be", n))
 	}
 	payload, _ := l.buffers.Get().([]byte)
 	if int64(cap(payload)) < n {
@@ -205,7 +205,7 @@ func (l *snapshotLoader) decode(b foundBlock) {
 		l.progress.Keys.Add(keys)
 	}
 	if err != nil {
-		err = corrupt(l.path, b.offset, b.seq, err.Error())
+		err = spoiled(l.path, b.offset, b.seq, err.Error())
 		l.failed.CompareAndSwap(nil, &err)
 	}
 	l.buffers.Put(b.payload) //nolint:staticcheck // a slice header for each 64 KiB is fine

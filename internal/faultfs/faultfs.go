@@ -49,7 +49,12 @@ type FS struct {
 type inode struct {
 	data   []byte
 	synced []byte
+	// lost are the parts of data that no Sync writes any more; see [file.Sync].
+	lost []span
 }
+
+// span is the bytes of a file from one offset up to another.
+type span struct{ from, to int }
 
 // entry is a change of a name: to what it means, or nil when it is removed.
 type entry struct {
@@ -119,7 +124,7 @@ func (m *FS) Create(name string) (persistence.File, error) {
 		node = &inode{}
 		m.change(entry{dir: filepath.Dir(name), name: name, to: node})
 	}
-	node.data = nil
+	node.data, node.lost = nil, nil
 	return &file{fs: m, name: name, node: node}, nil
 }
 

@@ -104,6 +104,30 @@ func TestInjection(t *testing.T) {
 	require.NoError(t, f.Sync())
 }
 
+// What a failed Sync was to write is never written, though the next one says so.
+func TestAFailedSyncIsFinal(t *testing.T) {
+	m := faultfs.New()
+	f := created(t, m, "d/a", "one")
+	require.NoError(t, f.Sync())
+	require.NoError(t, m.SyncDir("d"))
+	write(t, f, "two")
+	m.Inject(func(int, faultfs.Call) error { return syscall.EIO })
+	require.Error(t, f.Sync())
+	m.Inject(nil)
+	write(t, f, "three")
+	require.NoError(t, f.Sync())
+	require.Equal(t, "onetwothree", string(m.Content("d/a")))
+	lost := 0
+	for seed := range uint64(20) {
+		got := string(m.Crash(rand.New(rand.NewPCG(seed, 1))).Content("d/a"))
+		require.Contains(t, []string{"one\x00\x00\x00three", "onetwothree"}, got)
+		if got != "onetwothree" {
+			lost++
+		}
+	}
+	require.Positive(t, lost)
+}
+
 // What is not synced may be lost with the power, content and name each for itself;
 // what is synced never is.
 func TestCrash(t *testing.T) {

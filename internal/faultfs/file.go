@@ -53,10 +53,15 @@ func (f *file) Size() (int64, error) {
 func (f *file) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
+	n := f.node
 	if err := f.fs.step("sync", f.name, 0); err != nil {
+		n.lost = append(n.lost, span{min(len(n.synced), len(n.data)), len(n.data)})
 		return err
 	}
-	f.node.synced = append([]byte(nil), f.node.data...)
+	n.synced = append([]byte(nil), n.data...)
+	for _, l := range n.lost {
+		clear(n.synced[min(l.from, len(n.synced)):min(l.to, len(n.synced))])
+	}
 	return nil
 }
 
