@@ -22,7 +22,15 @@ func (ks *Keyspace) SetJournal(j Journal) { ks.journal = j }
 // refuses reports whether nothing may be changed now. Methods that cannot fail do
 // not ask: their callers do, through [View.Refuses].
 func (v *View) refuses() bool {
-	return v.ks.journal != nil && (v.overfull() || v.ks.journal.Refuses())
+	switch {
+	case v.ks.journal == nil:
+		return false
+	case v.holding && len(v.recorder.buf) > 0:
+		// A script or transaction that has begun is ended, and its record as a whole is
+		// kept or lost: half of it would be worse, and not undone by refusing the rest.
+		return v.overfull()
+	}
+	return v.ks.journal.Refuses()
 }
 
 // maxHeldRecord is how large the effects of one Hold may grow before further ones

@@ -185,6 +185,28 @@ func TestRefusedEffects(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What has begun before the journal refuses is ended: half of a transaction or script
+// would be worse than all of it, which is one record, kept or lost.
+func TestWhatHasBegunIsEnded(t *testing.T) {
+	_, v, j, _ := journalled(t)
+	put := func(key string) error {
+		_, err := v.SetString(0, []byte(key), []byte("v"), keyspace.SetOptions{Expiry: keyspace.NoExpiry})
+		return err
+	}
+	v.HoldAll()
+	require.NoError(t, put("a"))
+	j.refuses = true
+	require.False(t, v.Refuses())
+	require.NoError(t, put("b"))
+	v.Release()
+	require.Len(t, j.records, 1)
+	require.True(t, v.Refuses())
+	v.HoldAll()
+	require.ErrorIs(t, put("c"), limit.ErrNotKept)
+	v.Release()
+	require.Len(t, j.records, 1)
+}
+
 // Recording allocates nothing.
 func TestRecordingAllocatesNothing(t *testing.T) {
 	_, v, j, _ := journalled(t)
