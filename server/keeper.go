@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,7 +146,8 @@ func (k *keeper) Position() uint64 {
 	return l.Position()
 }
 
-// Fault implements commands.Persistence.
+// Fault implements commands.Persistence. It begins as the system's own messages do
+// in C, which is what Redis shows.
 func (k *keeper) Fault() string {
 	l := k.log.Load()
 	if l == nil {
@@ -158,7 +160,8 @@ func (k *keeper) Fault() string {
 	for u := err; u != nil; u = errors.Unwrap(u) {
 		err = u // the system's own words, without paths
 	}
-	return err.Error()
+	text := err.Error()
+	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
 // faulted has the log healed.
