@@ -26,8 +26,8 @@ type epollConn struct {
 	queued   bool // in the loop's ready list
 	lastCall bool // the Feed for a Wake that came with the end has been had
 
-	fd      int32 // -1 once closed
-	slot    int32
+	fd      int32  // -1 once closed
+	slot    int32  // noSlot: not on its loop yet, or no more
 	watched int32  // place in the loop's watch list
 	work    uint32 // work in the balancing interval epoch
 	epoch   uint16

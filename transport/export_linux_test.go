@@ -1,5 +1,12 @@
 package transport
 
+import (
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
 // Work returns the work that each loop of e has done.
 func Work(e *Epoll) []int64 {
 	var work []int64
@@ -16,4 +23,67 @@ func Moved(e *Epoll) int64 {
 		moved += l.told.moved.Load()
 	}
 	return moved
+}
+
+// Latecomer is a connection that has been given its loop and has not arrived there.
+// The loop does not run: the test collects its mail.
+type Latecomer struct {
+	c, neighbour *epollConn
+	from, to     *loop
+}
+
+// NewLatecomer opens the sessions of a latecomer and then of a neighbour, which is on
+// its loop already. A latecomer that is moved has been on another loop before.
+func NewLatecomer(t *testing.T, e *Epoll, moved bool) *Latecomer {
+	l := &Latecomer{}
+	for _, made := range []**loop{&l.from, &l.to} {
+		idle, err := newLoop(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle.lane = e.h.NewLane()
+		idle.resize()
+		*made = idle
+	}
+	for _, opened := range []**epollConn{&l.c, &l.neighbour} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(pair[1]) })
+		c := &epollConn{fd: int32(pair[0]), slot: noSlot, watched: noSlot}
+		c.session, _ = e.h.Open(c)
+		*opened = c
+	}
+	l.to.arrive(l.neighbour)
+	l.to.collect()
+	if moved {
+		l.from.arrive(l.c)
+		l.from.collect()
+		l.from.vacate(l.c)
+	}
+	l.c.loop.Store(l.to)
+	return l
+}
+
+// Collect has the loop look at its mail.
+func (l *Latecomer) Collect() { l.to.collect() }
+
+// Arrive puts the latecomer into the mail.
+func (l *Latecomer) Arrive() { l.to.arrive(l.c) }
+
+// Neighbour reports whether the neighbour is still on the loop, Arrived whether the
+// latecomer is.
+func (l *Latecomer) Neighbour() bool { return l.has(l.neighbour) }
+
+// Arrived: see Neighbour.
+func (l *Latecomer) Arrived() bool { return l.has(l.c) }
+
+func (l *Latecomer) has(c *epollConn) bool { return c.fd >= 0 && slices.Contains(l.to.slots, c) }
+
+// End closes everything.
+func (l *Latecomer) End() {
+	l.to.all((*loop).close)
+	l.from.release()
+	l.to.release()
 }

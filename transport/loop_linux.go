@@ -278,9 +278,11 @@ func (l *loop) arrive(c *epollConn) bool {
 	return false
 }
 
-// vacate gives up the slot of c.
+// vacate gives up the slot of c. On its next loop mail about c may come before c does:
+// by then it must not seem to have a slot there.
 func (l *loop) vacate(c *epollConn) {
 	l.slots[c.slot] = nil
 	l.free = append(l.free, c.slot)
+	c.slot = noSlot
 	l.conns.Add(-1)
 }

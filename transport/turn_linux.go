@@ -12,8 +12,8 @@ func (l *loop) run(c *epollConn) {
 		c.post() // it has moved on, and the mail follows it
 		return
 	}
-	if c.fd < 0 {
-		return
+	if c.fd < 0 || c.slot == noSlot {
+		return // gone, or not here yet: when it arrives it is run anyway
 	}
 	if c.aborted.Load() {
 		l.close(c)
