@@ -75,11 +75,30 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 // answers are the flags that print something and do not start a server.
 var answers = map[string]func(io.Writer) error{
-	"--help":          server.WriteHelp,
-	"-h":              server.WriteHelp,
+	"--help":          writeHelp,
+	"-h":              writeHelp,
 	"--version":       writeVersion,
 	"-v":              writeVersion,
 	"--sample-config": server.WriteSample,
+}
+
+// toolsHelp is what --help says of the subcommands.
+const toolsHelp = `
+For a server that is stopped, whose files are in DIR (dir/appenddirname):
+  cellserver check-aof DIR [--fix]   Says whether the files are whole; --fix cuts what is torn.
+  cellserver dump DIR                Prints them as JSON, a line for each entry or effect.
+  cellserver import redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]
+                                     Copies the keys of redis-cell from a running Redis.
+  cellserver export redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]
+                                     Copies them back.
+`
+
+func writeHelp(w io.Writer) error {
+	if err := server.WriteHelp(w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, toolsHelp)
+	return err
 }
 
 func writeVersion(w io.Writer) error {

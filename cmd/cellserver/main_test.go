@@ -26,6 +26,15 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestHelpNamesTools: the subcommands are found by whoever asks for help.
+func TestHelpNamesTools(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, writeHelp(&out))
+	for name := range tools {
+		require.Contains(t, out.String(), "\n  cellserver "+name+" ")
+	}
+}
+
 // TestFaultsExit: everything that is wrong is told in one message, and the status is 1.
 func TestFaultsExit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.conf")
