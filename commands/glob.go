@@ -4,6 +4,9 @@ package commands
 // most the product of both lengths.
 const maxPattern = 1 << 10
 
+// MatchGlob reports whether s matches a pattern of KEYS and SCAN.
+func MatchGlob(pattern, s []byte) bool { return globMatch(pattern, s) }
+
 // globMatch reports whether s matches the glob pattern as Redis reads it: `*`,
 // `?`, `[a-z]`, `[^a]` and a backslash before a character that stands for itself.
 //

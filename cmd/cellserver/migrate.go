@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
@@ -52,26 +54,44 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 	if err := flags.Parse(args[2:]); err != nil || flags.NArg() > 0 {
 		return nil, usage
 	}
+	if m.db < -1 || m.db >= databases {
+		return nil, fmt.Errorf("%s: there are the databases 0 to %d", name, databases-1)
+	}
 	var err error
 	if m.options, err = redis.ParseURL(args[0]); err != nil {
+		var inURL *url.Error
+		if errors.As(err, &inURL) {
+			err = inURL.Err // without the address, which may hold a password
+		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	// Whoever has mistyped an address should not wait for minutes.
+	m.options.DialerRetries, m.options.MaxRetries = 1, 1
 	m.dir, err = filepath.Abs(args[1])
 	return m, err
 }
 
-// open loads the directory into a keyspace.
+// open loads the directory into a keyspace. For a dry run on one that is not there yet
+// it makes none, and returns no Dir.
 func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
+	fsys := persistence.OS{}
+	if m.dryRun && !persistence.Exists(fsys, m.dir) {
+		clock := keyspace.NewSystemClock(keyspace.ClockOptions{})
+		return nil, keyspace.New(keyspace.Options{Clock: clock}), nil
+	}
 	var clock *keyspace.SystemClock
 	began := time.Now()
 	dir, err := persistence.Open(persistence.Options{
-		FS: persistence.OS{}, Path: m.dir,
+		FS: fsys, Path: m.dir,
 		Clock:     func() keyspace.ClockRecord { return clock.Record() },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Log:       slog.New(slog.NewTextHandler(m.w, nil)),
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	if t := dir.Torn(); t != nil {
+		fmt.Fprintln(m.w, t)
 	}
 	last, latest, err := dir.Clock()
 	if err != nil {
@@ -84,6 +104,7 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	clock = keyspace.NewSystemClock(o)
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	if err := dir.Load(ks, &persistence.Progress{}); err != nil {
+		ks.Close()
 		return nil, nil, errors.Join(err, dir.Close())
 	}
 	return dir, ks, nil
@@ -101,7 +122,7 @@ func importKeys(args []string, w io.Writer) error {
 		return err
 	}
 	defer ks.Close()
-	err = m.eachDatabase(ks.Databases(), func(ctx context.Context, c *redis.Client, db int) error {
+	err = m.eachDatabase(func(ctx context.Context, c *redis.Client, db int) error {
 		return m.importDatabase(ctx, c, ks, db)
 	})
 	if err == nil && !m.dryRun {
@@ -112,13 +133,22 @@ func importKeys(args []string, w io.Writer) error {
 		verb = "read and not kept"
 	}
 	m.report(verb)
+	if dir == nil {
+		return err
+	}
+	if err == nil && !m.dryRun {
+		fmt.Fprintf(m.w, "a server finds them with --appendonly yes --dir %s --appenddirname %s\n", filepath.Dir(m.dir), filepath.Base(m.dir))
+	}
 	return errors.Join(err, dir.Close())
 }
 
+// databases is how many a server has at most.
+const databases = 16
+
 // eachDatabase calls f for every database that there is on both sides.
-func (m *migration) eachDatabase(most int, f func(ctx context.Context, c *redis.Client, db int) error) error {
+func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db int) error) error {
 	ctx := context.Background()
-	for db := range most {
+	for db := range databases {
 		if m.db >= 0 && db != m.db {
 			continue
 		}
@@ -126,7 +156,7 @@ func (m *migration) eachDatabase(most int, f func(ctx context.Context, c *redis.
 		o.DB = db
 		c := redis.NewClient(&o)
 		err := c.Ping(ctx).Err()
-		if err != nil && m.db < 0 && strings.Contains(err.Error(), "out of range") {
+		if err != nil && m.db < 0 && db > 0 && m.isLast(err) {
 			return c.Close()
 		}
 		if err == nil {
@@ -137,6 +167,16 @@ func (m *migration) eachDatabase(most int, f func(ctx context.Context, c *redis.
 		}
 	}
 	return nil
+}
+
+// isLast reports whether an error says that there are no more databases.
+func (m *migration) isLast(err error) bool {
+	if strings.Contains(err.Error(), "SELECT is not allowed in cluster mode") {
+		m.endProgress()
+		fmt.Fprintln(m.w, "this is one node of a cluster, which has only a part of the keys")
+		return true
+	}
+	return strings.Contains(err.Error(), "out of range")
 }
 
 // importStep is how many keys are asked about at once.
@@ -152,6 +192,9 @@ func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *key
 		return err
 	}
 	m.total += size
+	if m.skipped[beyond] == 0 && m.db < 0 {
+		m.countBeyond(ctx, c)
+	}
 	for cursor := uint64(0); ; {
 		var keys []string
 		if keys, cursor, err = c.Scan(ctx, cursor, m.match, importStep).Result(); err != nil {
@@ -162,6 +205,23 @@ func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *key
 		}
 		if cursor == 0 {
 			return nil
+		}
+	}
+}
+
+// beyond is why keys are skipped that no database of ours has room for.
+var beyond = fmt.Sprintf("in a database beyond %d, which a server does not have", databases-1)
+
+// countBeyond counts the keys of the databases that cannot be imported.
+func (m *migration) countBeyond(ctx context.Context, c *redis.Client) {
+	text, err := c.Info(ctx, "keyspace").Result()
+	if err != nil {
+		return // it may not be permitted; then there is nothing to say
+	}
+	for _, line := range strings.Split(text, "\r\n") {
+		var db, keys int
+		if n, _ := fmt.Sscanf(line, "db%d:keys=%d", &db, &keys); n == 2 && db >= databases {
+			m.skipped[beyond] += keys
 		}
 	}
 }
@@ -177,8 +237,12 @@ func (m *migration) importStep(ctx context.Context, c *redis.Client, ks *keyspac
 		return err
 	}
 	for i, k := range keys {
+		why, err := m.importKey(ks, db, k, values[i], ttls[i])
+		if err != nil {
+			return err
+		}
 		m.seen++
-		if why := m.importKey(ks, db, k, values[i], ttls[i]); why != "" {
+		if why != "" {
 			m.skipped[why]++
 		} else {
 			m.copied++
@@ -196,37 +260,52 @@ func isReply(err error) bool {
 // noSuchKey is what PTTL answers for a key that does not exist.
 const noSuchKey = -2
 
-// importKey stores a key, or says why not.
-func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *redis.StringCmd, ttl *redis.DurationCmd) string {
+// importKey stores a key, or says why it is skipped. Whatever else keeps it from being
+// read is an error: a key must not be passed over because a script ran meanwhile, or
+// the user may not read it.
+func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *redis.StringCmd, ttl *redis.DurationCmd) (why string, err error) {
 	text, err := value.Bytes()
 	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE"):
+		return "not a string", nil
 	case err != nil:
-		return "not a string"
-	case ttl.Err() == nil && ttl.Val() == noSuchKey:
-		return "gone meanwhile"
-	case ttl.Err() != nil || ttl.Val() < 0:
-		return "without a TTL, so not redis-cell's"
+		return "", err
+	case ttl.Err() != nil:
+		return "", ttl.Err()
+	case ttl.Val() == noSuchKey:
+		return "gone meanwhile", nil
+	case ttl.Val() < 0:
+		return "without a TTL, so not redis-cell's", nil
 	}
 	tat, err := gcra.ParseDecimal(text)
 	if err != nil || len(text) == longestTAT {
-		return "not a number"
+		return "not a number", nil
 	}
 	// The TAT is a civil instant; ours may be apart after a step of the wall clock.
 	tat = ks.Clock().Derived(tat)
-	if tat <= ks.Clock().Now() {
-		return "over: its TAT has passed"
+	now := ks.Clock().Now()
+	if tat <= now {
+		return "over: its TAT has passed", nil
+	}
+	if len(key) > longestKey {
+		return "its key is too long", nil
 	}
 	if m.dryRun {
-		return ""
+		return "", nil
 	}
 	e := keyspace.Entry{Kind: keyspace.Cell, Expiry: min(tat, keyspace.NoExpiry-1)}
-	if err := ks.Restore(db, []byte(key), e); errors.Is(err, limit.ErrFull) {
-		return err.Error()
-	} else if err != nil {
-		return "its key is too long"
+	if ends := now.Add(ttl.Val() + ttlSlack); ends < e.Expiry { // somebody has shortened it
+		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
-	return ""
+	return "", ks.Restore(db, []byte(key), e)
 }
+
+// longestKey is the longest key that a command may name.
+const longestKey = 16 << 10
+
+// ttlSlack is how much earlier than its TAT redis-cell may have a key end, for it
+// rounds, and time passes on the way.
+const ttlSlack = 2 * time.Second
 
 // exportKeys writes the CL.THROTTLE keys of a directory to a running Redis, as
 // redis-cell stores them.
@@ -235,15 +314,22 @@ func exportKeys(args []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if !persistence.Exists(persistence.OS{}, m.dir) {
+		return fmt.Errorf("%s holds no state of a cellserver", m.dir)
+	}
 	dir, ks, err := m.open()
 	if err != nil {
 		return err
 	}
 	defer ks.Close()
-	err = m.eachDatabase(ks.Databases(), func(ctx context.Context, c *redis.Client, db int) error {
+	err = m.eachDatabase(func(ctx context.Context, c *redis.Client, db int) error {
 		return m.exportDatabase(ctx, c, ks, db)
 	})
-	m.report("exported")
+	verb := "exported"
+	if err != nil {
+		verb = "tried, of which some may have been exported"
+	}
+	m.report(verb)
 	return errors.Join(err, dir.Close())
 }
 
@@ -255,7 +341,7 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 		pipe := c.Pipeline()
 		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e keyspace.Entry) {
 			m.seen++
-			if ok, err := filepath.Match(m.match, string(key)); m.match != "*" && (err != nil || !ok) {
+			if !commands.MatchGlob([]byte(m.match), key) {
 				m.skipped["not of the pattern"]++
 				return
 			}
@@ -294,11 +380,20 @@ func (m *migration) progress() {
 	}
 }
 
+// endProgress ends the line of the bar, if there is one.
+func (m *migration) endProgress() {
+	if !m.shown.IsZero() {
+		fmt.Fprintln(m.w)
+		m.shown = time.Time{}
+	}
+}
+
 func (m *migration) report(verb string) {
 	if m.dryRun {
 		verb = "would be " + verb
 	}
-	fmt.Fprintf(m.w, "\r%d keys looked at, %d %s\n", m.seen, m.copied, verb)
+	m.endProgress()
+	fmt.Fprintf(m.w, "%d keys looked at, %d %s\n", m.seen, m.copied, verb)
 	var reasons []string
 	for why := range m.skipped {
 		reasons = append(reasons, why)

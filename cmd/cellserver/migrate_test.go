@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,24 +18,33 @@ import (
 // patience bounds every wait for something that must happen.
 const patience = time.Minute
 
-// Live keys of redis-cell come over with their TATs, others are counted by reason,
-// and the way back stores them as redis-cell does.
-func TestImportAndExport(t *testing.T) {
+// startRedis starts a redis-server on dir and returns a client of it and its address.
+func startRedis(t *testing.T, dir string, flags ...string) (*redis.Client, string) {
+	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("it needs redis-server")
 	}
-	dir := t.TempDir()
 	socket := filepath.Join(dir, "redis")
-	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
+	server := exec.Command("redis-server", append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, flags...)...)
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	})
-	ctx := context.Background()
-	c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: 3})
+	c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	require.Eventually(t, func() bool { return c.Ping(ctx).Err() == nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Ping(context.Background()).Err() == nil }, patience, 10*time.Millisecond)
+	return c, "unix://" + socket
+}
+
+// Live keys of redis-cell come over with their TATs, others are counted by reason,
+// and the way back stores them as redis-cell does.
+func TestImportAndExport(t *testing.T) {
+	dir := t.TempDir()
+	plain, address := startRedis(t, dir)
+	ctx := context.Background()
+	c := redis.NewClient(&redis.Options{Network: "unix", Addr: plain.Options().Addr, DB: 3})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	tat := strconv.FormatInt(time.Now().Add(time.Hour).UnixNano(), 10)
 	for key, value := range map[string]string{"user:1": tat, "user:2": tat, "other:1": tat, "user:word": "word", "user:past": "17"} {
 		require.NoError(t, c.Set(ctx, key, value, time.Hour).Err())
@@ -43,9 +54,9 @@ func TestImportAndExport(t *testing.T) {
 
 	var out bytes.Buffer
 	state := filepath.Join(dir, "state")
-	address := "unix://" + socket
 	require.NoError(t, importKeys([]string{address, state, "--match", "user:*", "--dry-run"}, &out))
 	require.Contains(t, out.String(), "2 would be imported")
+	require.NoDirExists(t, state, "a dry run leaves nothing")
 	out.Reset()
 	require.NoError(t, importKeys([]string{address, state, "--match", "user:*"}, &out))
 	require.Contains(t, out.String(), "6 keys looked at, 2 imported\n1 skipped: not a number\n1 skipped: not a string\n1 skipped: over: its TAT has passed\n1 skipped: without a TTL, so not redis-cell's\n")
@@ -61,4 +72,58 @@ func TestImportAndExport(t *testing.T) {
 	require.InDelta(t, want, got, float64(time.Second), "clocks of two starts")
 	require.InDelta(t, time.Hour, c.PTTL(ctx, "user:1").Val(), float64(patience))
 	require.ErrorContains(t, importKeys([]string{address}, &out), "usage")
+	require.ErrorContains(t, importKeys([]string{address, state, "--db", "16"}, &out), "0 to 15")
+	require.ErrorContains(t, exportKeys([]string{address, filepath.Join(dir, "none")}, &out), "no state")
+	require.NoDirExists(t, filepath.Join(dir, "none"))
+}
+
+// A pattern means what it means to Redis, a TTL that was shortened stays so, a key that
+// no command can name is left out, and so is a database that there is not.
+func TestImportOfOddKeys(t *testing.T) {
+	dir := t.TempDir()
+	c, address := startRedis(t, dir, "--databases", "20")
+	ctx := context.Background()
+	tat := strconv.FormatInt(time.Now().Add(time.Hour).UnixNano(), 10)
+	for _, key := range []string{"ip/1.2.3.4", "ip\xff", "ip" + strings.Repeat("x", 20_000)} {
+		require.NoError(t, c.Set(ctx, key, tat, time.Hour).Err())
+	}
+	require.NoError(t, c.Set(ctx, "short", tat, time.Minute).Err())
+	far := redis.NewClient(&redis.Options{Network: "unix", Addr: c.Options().Addr, DB: 17})
+	t.Cleanup(func() { require.NoError(t, far.Close()) })
+	require.NoError(t, far.Set(ctx, "far", tat, time.Hour).Err())
+
+	var out bytes.Buffer
+	state := filepath.Join(dir, "state")
+	require.NoError(t, importKeys([]string{address, state}, &out))
+	require.Contains(t, out.String(), fmt.Sprintf("--dir %s --appenddirname state\n", dir))
+	require.Contains(t, out.String(), "4 keys looked at, 3 imported\n1 skipped: in a database beyond 15, which a server does not have\n1 skipped: its key is too long\n")
+	require.NoError(t, c.FlushAll(ctx).Err())
+	out.Reset()
+	require.NoError(t, exportKeys([]string{address, state, "--match", "ip*"}, &out))
+	require.Contains(t, out.String(), "3 keys looked at, 2 exported\n1 skipped: not of the pattern\n")
+	require.Equal(t, int64(1), c.Exists(ctx, "ip\xff").Val())
+	require.NoError(t, exportKeys([]string{address, state}, &out))
+	require.InDelta(t, time.Minute, c.PTTL(ctx, "short").Val(), float64(patience))
+}
+
+// A key that could not be read, for want of a right or since a script ran, is not
+// skipped: nothing is kept then.
+func TestImportWithoutRights(t *testing.T) {
+	dir := t.TempDir()
+	c, address := startRedis(t, dir)
+	ctx := context.Background()
+	tat := strconv.FormatInt(time.Now().Add(time.Hour).UnixNano(), 10)
+	require.NoError(t, c.Set(ctx, "user:1", tat, time.Hour).Err())
+	for _, rules := range [][]any{
+		{"ACL", "SETUSER", "default", "-pttl"},
+		{"ACL", "SETUSER", "default", "+pttl", "-getrange"},
+		{"ACL", "SETUSER", "default", "+getrange", "resetkeys", "~other:*"},
+	} {
+		require.NoError(t, c.Do(ctx, rules...).Err())
+		var out bytes.Buffer
+		state := filepath.Join(dir, "state")
+		require.ErrorContains(t, importKeys([]string{address, state}, &out), "NOPERM")
+		require.Contains(t, out.String(), "0 read and not kept")
+		require.NoFileExists(t, filepath.Join(state, "cellserver.manifest"))
+	}
 }
