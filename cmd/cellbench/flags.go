@@ -41,6 +41,7 @@ type options struct {
 	keyWidth, dataSize          int
 	choice, quantity, driver    string
 	noCheck, allowErrors, quiet bool
+	sharedKeys                  bool
 	markdown                    bool
 	json, html, title           string
 	rounds                      int
@@ -93,6 +94,7 @@ func (o *options) addLoad() {
 	s.StringVar(&o.driver, "driver", "", "`way` of moving bytes: epoll (Linux) or goroutine (default the best there is)")
 	s.DurationVar(&o.grace, "grace", 10*time.Second, "how long to wait for the last replies")
 	s.BoolVar(&o.noCheck, "no-check", false, "do not hold what limiters allow against their limits")
+	s.BoolVar(&o.sharedKeys, "shared-keys", false, "others use the same keys meanwhile: do not hold limiters to grant us anything")
 	s.BoolVar(&o.allowErrors, "allow-errors", false, "error replies do not make the exit status 1")
 	s.BoolVar(&o.quiet, "quiet", false, "show no progress")
 	s.BoolVar(&o.markdown, "markdown", false, "print tables as Markdown")
@@ -134,7 +136,7 @@ func (o *options) contenders() ([]loadgen.Contender, error) {
 	common := loadgen.Options{
 		Keys: keys, Connections: o.connections, Threads: o.threads, Pipeline: o.pipeline, Rate: o.rate,
 		Warmup: o.warmup, Duration: o.duration, Count: o.count, Seed: o.seed, Driver: o.driver, Grace: o.grace,
-		SkipChecks: o.noCheck,
+		SkipChecks: o.noCheck, SharedKeys: o.sharedKeys,
 	}
 	var all []loadgen.Contender
 	for _, text := range o.targets {

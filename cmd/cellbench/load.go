@@ -107,7 +107,7 @@ func (o *options) judge(c *loadgen.Comparison, stderr io.Writer) int {
 			}
 		}
 		for _, check := range e.Checks() {
-			if check.Violations > 0 {
+			if check.Violated() {
 				fmt.Fprintf(stderr, "cellbench: %s: %s\n", e.Name, check)
 				status = exitViolated
 			}

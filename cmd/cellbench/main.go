@@ -23,7 +23,7 @@ const (
 	exitFailed = 1
 	// exitUsage: the command line makes no sense.
 	exitUsage = 2
-	// exitViolated: a limiter let more through than its limit can have.
+	// exitViolated: a limiter let more through than its limit can have, or less.
 	exitViolated = 3
 )
 

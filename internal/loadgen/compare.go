@@ -167,7 +167,7 @@ func (e *Entry) Checks() []Check {
 			if !seen {
 				order = append(order, name)
 			}
-			if !seen || cmp.Or(cmp.Compare(c.Violations, old.Violations), cmp.Compare(c.Most, old.Most)) > 0 {
+			if !seen || cmp.Or(cmp.Compare(c.Violations, old.Violations), cmp.Compare(c.Short, old.Short), cmp.Compare(c.Most, old.Most)) > 0 {
 				worst[name] = c
 			}
 		}

@@ -42,14 +42,14 @@ func contender(t *testing.T, name string, delay time.Duration, order *[]string) 
 	}))
 	target.Name = name
 	o := load(t, "SET {key} x")
-	o.Count = 40
+	o.Count = 20
 	return loadgen.Contender{Target: target, Options: o}
 }
 
 func TestCompareTakesTurns(t *testing.T) {
 	var order []string // the fakes run one at a time
 	contenders := []loadgen.Contender{
-		contender(t, "slow", 2*time.Millisecond, &order),
+		contender(t, "slow", 20*time.Millisecond, &order),
 		contender(t, "fast", 0, &order),
 	}
 	var rounds []int
@@ -60,13 +60,13 @@ func TestCompareTakesTurns(t *testing.T) {
 	slow, fast := c.Entries[0], c.Entries[1]
 	require.Len(t, slow.Rounds, 3)
 	require.Equal(t, "redis 7.0.15", slow.Rounds[0].Server)
-	require.EqualValues(t, 120, slow.Latency().TotalCount())
+	require.EqualValues(t, 60, slow.Latency().TotalCount())
 	require.Empty(t, slow.Faults())
 	ratio := slow.Ratio(fast, loadgen.Percentile(50))
 	require.Greater(t, ratio.Median, 2.0)
 	require.LessOrEqual(t, ratio.Min, ratio.Median)
 	require.Less(t, slow.Ratio(fast, loadgen.PerSecond).Median, 0.5)
-	require.GreaterOrEqual(t, slow.Of(loadgen.Mean).Min, 2000.0)
+	require.GreaterOrEqual(t, slow.Of(loadgen.Mean).Min, 20_000.0)
 }
 
 func TestCompareFloodsNewKeysEveryRound(t *testing.T) {
@@ -115,15 +115,18 @@ func TestChecksShowTheWorstRound(t *testing.T) {
 
 func TestSkippedChecks(t *testing.T) {
 	for lines, want := range map[string]string{
-		"CL.THROTTLE {key} 4 10 1|CL.THROTTLE {key} 5 10 1":     "two limits share its keys",
-		"CL.THROTTLE {key} 4 10 1|DEL {key}":                    "DEL may change its keys",
-		"CL.THROTTLE {key} 4 10 1|FLUSHALL":                     "FLUSHALL may change its keys",
-		"CL.THROTTLE {key} 4 10 1|RL.MULTI 1 {key} CL 1 1 1":    "RL.MULTI may change its keys",
-		"CL.THROTTLE {key} 4 10 1 -1":                           "some calls give units back",
-		"SW.ALLOW {key} 4 10 FORCE":                             "FORCE grants beyond the limit",
-		"CL.THROTTLE {key} 4 10 1|GET {key}|DEL other:{key}":    "",
-		"CL.THROTTLE {key} 4 10 1|2:CL.THROTTLE {key} 4 10 1 2": "",
-		"CL.THROTTLE a{key} 4 10 1|SW.ALLOW b{key} 9 1":         "",
+		"CL.THROTTLE {key} 4 10 1|CL.THROTTLE {key} 5 10 1":               "two limits share its keys",
+		"CL.THROTTLE {key} 4 10 1|DEL {key}":                              "DEL may change its keys",
+		"CL.THROTTLE {key} 4 10 1|FLUSHALL":                               "FLUSHALL may change its keys",
+		"CL.THROTTLE {key} 4 10 1|RL.MULTI 1 {key} CL 1 1 1":              "two limits share its keys",
+		"CL.THROTTLE {key} 4 10 1|RL.MULTI 1 {key} CL 4 10 1":             "",
+		"CL.THROTTLE {key} 4 10 1|RL.MULTI 1 {key} CL 4 10 1 WITHDETAILS": "RL.MULTI may change its keys",
+		"CC.ACQUIRE {key} 4 10 m{seq}|CC.RELEASE {key} m{seq}":            "CC.RELEASE may change its keys",
+		"CL.THROTTLE {key} 4 10 1 -1":                                     "some calls give units back",
+		"SW.ALLOW {key} 4 10 FORCE":                                       "FORCE grants beyond the limit",
+		"CL.THROTTLE {key} 4 10 1|GET {key}|DEL other:{key}":              "",
+		"CL.THROTTLE {key} 4 10 1|2:CL.THROTTLE {key} 4 10 1 2":           "",
+		"CL.THROTTLE a{key} 4 10 1|SW.ALLOW b{key} 9 1":                   "",
 	} {
 		o := load(t, strings.Split(lines, "|")...)
 		r := loadgen.NewBench(o).Result(o, time.Second)
@@ -199,15 +202,15 @@ func TestExpiry(t *testing.T) {
 	keys, expires := make(map[string]bool), time.Time{}
 	target := targetAt(t, fakeresp.Start(t, expiring(keys, &expires)))
 	o := loadgen.ExpiryOptions{
-		Keys: 100, Command: "SET gone:{key} x", Lead: 1500 * time.Millisecond, Before: 100 * time.Millisecond, Foreground: "PING", Rate: 200, Connections: 2, Threads: 1,
-		Tail: 200 * time.Millisecond, Shape: one,
+		Keys: 100, Command: "SET gone:{key} x", Lead: 3 * time.Second, Before: 100 * time.Millisecond, Foreground: "PING", Rate: 200, Connections: 2, Threads: 1,
+		Tail: time.Second, Shape: one,
 	}
 	r, err := loadgen.Expiry(t.Context(), target, o)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, r.Gone, time.Duration(0))
 	require.Less(t, r.Gone, o.Tail)
-	require.EqualValues(t, 40, r.Quiet.Count())
-	require.EqualValues(t, 60, r.During.Count())
+	require.EqualValues(t, 200, r.Quiet.Count())
+	require.EqualValues(t, 220, r.During.Count())
 
 	o.Lead = 0
 	_, err = loadgen.Expiry(t.Context(), target, o)

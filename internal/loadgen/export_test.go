@@ -14,6 +14,11 @@ const (
 	SeqWidth = seqWidth
 )
 
+// Spell is how far back a refusal looks, Owed what must have been granted within it.
+func (l *Limit) Spell() time.Duration { return l.spell }
+
+func (l *Limit) Owed(asked int64) int64 { return l.owed(asked) }
+
 // Encode returns a template's request for one key.
 func (t *Template) Encode(key, seq uint64, pick int) string {
 	return string(t.append(nil, key, seq, pick))
@@ -67,7 +72,7 @@ type Bench struct {
 
 // NewBench returns a flow that is the only one of its run.
 func NewBench(o Options) *Bench {
-	p := &plan{mix: o.Mix, ledgers: newLedgers(o.Mix, o.Keys), pipeline: o.Pipeline, from: int64(o.Warmup), until: int64(o.Warmup + o.Duration)}
+	p := &plan{mix: o.Mix, ledgers: newLedgers(o.Mix, o.Keys, o.SharedKeys), pipeline: o.Pipeline, from: int64(o.Warmup), until: int64(o.Warmup + o.Duration)}
 	rec := newRecorder(len(o.Mix.templates))
 	b := &Bench{plan: p, rec: rec, flow: newFlow(p, rec, o.Seed, o.Keys, 0, 1, o.share(0))}
 	if o.Rate > 0 {

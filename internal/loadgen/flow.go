@@ -12,8 +12,9 @@ const never = math.MaxInt64
 
 // plan is what the flows of a run have in common.
 type plan struct {
-	mix     *Mix
-	ledgers []*ledger
+	mix *Mix
+	// ledgers has one for each charge of each template, nil where nothing is checked.
+	ledgers [][]*ledger
 	// firstKey is added to the numbers that a keySource draws.
 	firstKey uint64
 	// pipeline is the size of a batch in a closed loop.
@@ -157,42 +158,47 @@ func (f *flow) judge(q request, now int64) {
 			t.firstError = string(f.reply.text)
 		}
 	case template.limit != nil:
-		f.judgeDecision(q, template, t, counts)
+		f.judgeDecision(q, now, template, t, counts)
 	}
 }
 
 // judgeDecision reads limited, limit, remaining, retry after and reset after.
-func (f *flow) judgeDecision(q request, template *Template, t *tally, counts bool) {
-	limit := template.limit
-	if f.reply.kind != '*' || f.reply.length != 5 || f.reply.n != 5 || f.reply.ints[1] != limit.Most {
+func (f *flow) judgeDecision(q request, now int64, template *Template, t *tally, counts bool) {
+	if f.reply.kind != '*' || f.reply.length != 5 || f.reply.n != 5 || !template.limit.shows(f.reply.ints[1]) {
 		t.malformed++
 		if t.firstMalformed == "" {
 			t.firstMalformed = fmt.Sprintf("%q replied %v of type %q, not five integers with the limit %d",
-				template.text, f.reply.ints[:f.reply.n], f.reply.kind, limit.Most)
+				template.text, f.reply.ints[:f.reply.n], f.reply.kind, template.limit.Most)
 		}
 		return
 	}
-	asked, refused := limit.asks, f.reply.ints[0]
-	if asked == drawn {
-		asked = max(template.quantity(int(q.pick)), 0)
-	}
-	granted := asked
-	switch {
-	case limit.partial:
-		granted = asked - min(refused, asked)
-	case refused != 0:
-		granted = 0
-	}
+	refused := f.reply.ints[0]
 	if counts {
 		if refused == 0 {
 			t.allowed++
 		} else {
 			t.denied++
 		}
-		t.granted += granted
 	}
-	if l := f.plan.ledgers[q.command]; l != nil && granted > 0 && !limit.free {
-		l.add(q.key, granted)
+	for i := range template.charges {
+		limit := template.charges[i].limit
+		asked := limit.asks
+		if asked == drawn {
+			asked = max(template.quantity(int(q.pick)), 0)
+		}
+		granted := asked
+		switch {
+		case limit.partial:
+			granted = asked - min(refused, asked)
+		case refused != 0:
+			granted = 0
+		}
+		if counts {
+			t.granted += granted
+		}
+		if ledgers := f.plan.ledgers[q.command]; ledgers != nil && !limit.free {
+			ledgers[i].settle(&q, now, limit, asked, granted)
+		}
 	}
 }
 

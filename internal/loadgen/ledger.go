@@ -1,8 +1,6 @@
 package loadgen
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,7 +18,8 @@ const slew = 2000
 // warm-up included. Several commands share a ledger if they ask for the same limit
 // on the same keys. It may be used by several goroutines.
 type ledger struct {
-	limit *Limit
+	// limits are the limits of the commands, which differ in their options.
+	limits []*Limit
 	// text is the command that is shown for it.
 	text string
 	// pattern is the word that holds the key; fixed tells that it is always the
@@ -34,29 +33,34 @@ type ledger struct {
 	// grant, is all that matters.
 	single  bool
 	largest atomic.Int64
+	// claims say what each of the first keys must have been granted, if anything can
+	// be said about that.
+	claims []claim
 	// skipped says why nothing can be checked.
 	skipped string
 }
 
-// newLedgers returns the ledger of each template, nil for those without a limit.
-func newLedgers(m *Mix, keys KeySpec) []*ledger {
+// newLedgers returns the ledgers of each template, one for each of its charges. Of
+// keys that are shared with others only the most can be known.
+func newLedgers(m *Mix, keys KeySpec, shared bool) [][]*ledger {
 	byPattern := make(map[string]*ledger)
-	ledgers := make([]*ledger, len(m.templates))
+	ledgers := make([][]*ledger, len(m.templates))
 	for i, t := range m.templates {
-		if t.limit == nil {
-			continue
+		for _, c := range t.charges {
+			l := byPattern[c.key]
+			switch {
+			case l == nil:
+				l = newLedger(t.text, c, keys)
+				byPattern[c.key] = l
+			case l.limits[0].Name != c.limit.Name:
+				l.skipped = "two limits share its keys"
+			}
+			l.limits = append(l.limits, c.limit)
+			if l.skipped == "" {
+				l.skipped = c.limit.unbounded
+			}
+			ledgers[i] = append(ledgers[i], l)
 		}
-		l := byPattern[t.keyPattern()]
-		if l == nil {
-			l = newLedger(t, keys)
-			byPattern[l.pattern] = l
-		} else if l.limit.Name != t.limit.Name {
-			l.skipped = "two limits share its keys"
-		}
-		if l.skipped == "" {
-			l.skipped = t.limit.unbounded
-		}
-		ledgers[i] = l
 	}
 	for _, t := range m.templates {
 		for _, l := range byPattern {
@@ -66,26 +70,42 @@ func newLedgers(m *Mix, keys KeySpec) []*ledger {
 		}
 	}
 	for _, l := range byPattern {
-		if l.skipped == "" && !l.single {
-			n := min(keys.Count, maxLedgerKeys)
-			if l.fixed {
-				n = 1
-			}
-			l.granted = make([]atomic.Int64, n)
-		}
+		l.open(keys, shared)
 	}
 	return ledgers
 }
 
-func newLedger(t *Template, keys KeySpec) *ledger {
-	l := &ledger{limit: t.limit, text: t.text, pattern: t.keyPattern(), first: keys.First}
+func newLedger(text string, c charge, keys KeySpec) *ledger {
+	l := &ledger{text: text, pattern: c.key, first: keys.First}
 	l.single = strings.Contains(l.pattern, "{seq}") || keys.Kind == KeyFlood && strings.Contains(l.pattern, "{key}")
 	l.fixed = !l.single && !strings.Contains(l.pattern, "{key}")
 	return l
 }
 
-// keyPattern returns the key of a limiter's call as the template has it.
-func (t *Template) keyPattern() string { return t.words[1] }
+// open makes room for the keys.
+func (l *ledger) open(keys KeySpec, shared bool) {
+	if l.skipped != "" || l.single {
+		return
+	}
+	n := min(keys.Count, maxLedgerKeys)
+	if l.fixed {
+		n = 1
+	}
+	l.granted = make([]atomic.Int64, n)
+	if !shared && !slices.ContainsFunc(l.limits, func(l *Limit) bool { return l.spell <= 0 }) {
+		l.claims = make([]claim, min(n, maxClaimKeys))
+	}
+}
+
+// bound returns the most that any of the limits lets pass within a span.
+func (l *ledger) bound(span time.Duration) int64 {
+	most := int64(0)
+	for _, limit := range l.limits {
+		n, _ := limit.Bound(span)
+		most = max(most, n)
+	}
+	return most
+}
 
 // readers are the commands that leave every limiter as it is.
 var readers = []string{
@@ -105,6 +125,27 @@ func (t *Template) mayChange(pattern string) bool {
 	return true
 }
 
+// settle notes the reply to q that came at now: so many units of those asked for were
+// granted under the limit.
+func (l *ledger) settle(q *request, now int64, limit *Limit, asked, granted int64) {
+	if granted > 0 {
+		l.add(q.key, granted)
+	}
+	key := q.key
+	if l.fixed {
+		key = 0
+	}
+	if key >= uint64(len(l.claims)) {
+		return
+	}
+	if granted > 0 {
+		l.claims[key].granted(now)
+	}
+	if granted < asked {
+		l.claims[key].refused(q.at, now, limit.spell, limit.owed(asked))
+	}
+}
+
 // add notes that units were granted to a key, counted from the first one.
 func (l *ledger) add(key uint64, units int64) {
 	switch {
@@ -121,83 +162,4 @@ func (l *ledger) add(key uint64, units int64) {
 	case key < uint64(len(l.granted)):
 		l.granted[key].Add(units)
 	}
-}
-
-// Check is what became of holding one limit against its theoretical bound.
-type Check struct {
-	// Limit is the limit, Command a command that asks for it.
-	Limit   string `json:"limit"`
-	Command string `json:"command"`
-	// Skipped says why nothing was checked, and is empty if it was.
-	Skipped string `json:"skipped,omitempty"`
-	// Bound is the most that a key may have been granted within Span.
-	Bound int64         `json:"bound"`
-	Span  time.Duration `json:"span_ns"`
-	// Keys is how many keys were held against it, 0 if no key was used twice; Most what the key had that was
-	// granted most, and Violations how many keys had more than the bound.
-	Keys       int   `json:"keys"`
-	Most       int64 `json:"most_granted"`
-	Violations int   `json:"violations"`
-	// Worst are the keys that had most of all those above the bound.
-	Worst []Excess `json:"worst,omitempty"`
-}
-
-// Excess is one key that was granted more than its bound.
-type Excess struct {
-	Key     uint64 `json:"key"`
-	Granted int64  `json:"granted"`
-}
-
-// String returns the check on one line.
-func (c Check) String() string {
-	switch {
-	case c.Skipped != "":
-		return fmt.Sprintf("%s: not checked: %s", c.Limit, c.Skipped)
-	case c.Violations > 0 && c.Keys == 0:
-		return fmt.Sprintf("%s: VIOLATED: a call was granted %d at once, at most %d may pass", c.Limit, c.Most, c.Bound)
-	case c.Violations > 0:
-		return fmt.Sprintf("%s: VIOLATED by %d of %d keys: key %d was granted %d in %v, at most %d may pass",
-			c.Limit, c.Violations, c.Keys, c.Worst[0].Key, c.Worst[0].Granted, c.Span.Round(time.Millisecond), c.Bound)
-	}
-	if c.Keys == 0 {
-		return fmt.Sprintf("%s: held by every call on a key of its own: at most %d granted, bound %d", c.Limit, c.Most, c.Bound)
-	}
-	return fmt.Sprintf("%s: held by %d keys: at most %d granted in %v, bound %d",
-		c.Limit, c.Keys, c.Most, c.Span.Round(time.Millisecond), c.Bound)
-}
-
-// check holds the ledger against the bound of a span that contains everything that
-// was sent and answered.
-func (l *ledger) check(span time.Duration) Check {
-	c := Check{Limit: l.limit.Name, Command: l.text, Skipped: l.skipped, Span: span}
-	if c.Skipped != "" {
-		return c
-	}
-	c.Bound, _ = l.limit.Bound(span + span/slew)
-	if l.single {
-		// A key used once is a span of no length.
-		c.Bound, _ = l.limit.Bound(0)
-		c.Most = l.largest.Load()
-		if c.Most > c.Bound {
-			c.Violations, c.Worst = 1, []Excess{{Granted: c.Most}}
-		}
-		return c
-	}
-	c.Keys = len(l.granted)
-	for i := range l.granted {
-		units := l.granted[i].Load()
-		c.Most = max(c.Most, units)
-		if units > c.Bound {
-			c.Violations++
-			c.Worst = worst(c.Worst, Excess{Key: l.first + uint64(i), Granted: units})
-		}
-	}
-	return c
-}
-
-// worst keeps the ten largest.
-func worst(all []Excess, e Excess) []Excess {
-	all = append(all, e)
-	slices.SortStableFunc(all, func(a, b Excess) int { return cmp.Compare(b.Granted, a.Granted) })
-	return all[:min(len(all), 10)]
 }

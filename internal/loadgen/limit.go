@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,13 +18,19 @@ import (
 type Limit struct {
 	// Name is the limit as people call it, such as "GCRA" or "sliding window LOG".
 	Name string
-	// Most is the limit that every reply must show.
-	Most int64
+	// Most is the limit that every reply must show, where a reply to RL.MULTI may
+	// show one of others instead.
+	Most   int64
+	others []int64
 	// bound returns the most units that one key may be granted within a span, both
 	// ends included, whatever happened before it.
 	bound func(span time.Duration) int64
 	// unbounded says why no bound holds, and is empty where one does.
 	unbounded string
+	// spell is how far back a refusal looks: a call of q units is refused only if
+	// Most-q+1 units or more were granted within it. It is 0 where nothing as simple
+	// can be said.
+	spell time.Duration
 	// partial replies give the number of units that were not granted.
 	partial bool
 	// free calls charge nothing although they are allowed.
@@ -47,32 +54,60 @@ func (l *Limit) Bound(span time.Duration) (int64, bool) {
 // Unbounded says why Bound knows no number.
 func (l *Limit) Unbounded() string { return l.unbounded }
 
+// owed returns how many units were granted within a spell before a call of so many
+// was refused.
+func (l *Limit) owed(asked int64) int64 {
+	if l.spell <= 0 || asked < 1 {
+		return 0
+	}
+	return max(limit.SatSub(l.Most, asked-1), 0)
+}
+
+// shows reports whether a reply may show the limit n.
+func (l *Limit) shows(n int64) bool { return n == l.Most || slices.Contains(l.others, n) }
+
+// charge is one limit of a call, and the word that is its key.
+type charge struct {
+	limit *Limit
+	key   string
+}
+
 // errNotALimit marks a command line that the server will refuse: it is sent, and
 // counted as what comes back.
 var errNotALimit = errors.New("not a call of a limiter")
 
-// parseLimit returns the limit that the template's command asks for, nil if it is
-// not a limiter's. A call that no server can accept is not an error here.
-func (t *Template) parseLimit() (*Limit, error) {
-	var parse func(*callReader) (*Limit, error)
-	switch t.Name() {
-	case "CL.THROTTLE", "RL.THROTTLE":
-		parse = throttleLimit
-	case "SW.ALLOW":
-		parse = windowLimit
-	case "TB.ACQUIRE":
-		parse = bucketLimit
-	default:
-		return nil, nil
-	}
+// parsers read the arguments behind the key of the commands that have one limit.
+var parsers = map[string]func(*callReader) (*Limit, error){
+	"CL.THROTTLE": throttleLimit,
+	"RL.THROTTLE": throttleLimit,
+	"SW.ALLOW":    windowLimit,
+	"TB.ACQUIRE":  bucketLimit,
+	"CC.ACQUIRE":  leaseLimit,
+}
+
+// parseLimit reads what the template's command asks for: the limit that its replies
+// show, and what it is charged to. Both are nil if it is not a limiter's. A call that
+// no server can accept is not an error here.
+func (t *Template) parseLimit() (l *Limit, charges []charge, err error) {
 	if len(t.words) < 2 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	r := callReader{words: t.words[2:], quantity: [2]int64{1, 1}, drawn: [2]int64{t.shape.MinQuantity, t.shape.MaxQuantity}}
+	if parse := parsers[t.Name()]; parse != nil {
+		l, err = t.readLimit(parse, t.words[2:])
+		charges = []charge{{l, t.words[1]}}
+	} else if t.Name() == "RL.MULTI" {
+		l, charges, err = t.multiLimit(t.words[1:])
+	}
+	if errors.Is(err, errNotALimit) || l == nil {
+		return nil, nil, nil
+	}
+	return l, charges, err
+}
+
+// readLimit reads one limit, and what its quantity means to it.
+func (t *Template) readLimit(parse func(*callReader) (*Limit, error), words []string) (*Limit, error) {
+	r := callReader{words: words, quantity: [2]int64{1, 1}, drawn: [2]int64{t.shape.MinQuantity, t.shape.MaxQuantity}}
 	l, err := parse(&r)
-	if errors.Is(err, errNotALimit) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +130,16 @@ type callReader struct {
 	// drawn is what {q} stands for, varies whether the quantity is {q}.
 	drawn  [2]int64
 	varies bool
+	// millis says of a clause of RL.MULTI that its periods are milliseconds.
+	millis bool
+}
+
+// period returns the unit of a period that no word of its own says.
+func (r *callReader) period() time.Duration {
+	if r.millis {
+		return time.Millisecond
+	}
+	return time.Second
 }
 
 // number takes an integer.
@@ -158,7 +203,7 @@ func throttleLimit(r *callReader) (*Limit, error) {
 	if err := r.takeQuantity(); err != nil {
 		return nil, err
 	}
-	quota, err := gcra.NewQuota(burst, count, period)
+	quota, err := gcra.NewQuotaPer(burst, count, period, r.period())
 	if err != nil || len(r.words) > 0 {
 		return nil, errNotALimit
 	}
@@ -172,7 +217,11 @@ func throttleLimit(r *callReader) (*Limit, error) {
 	}
 	if (count < 0) != (period < 0) {
 		l.bound = func(time.Duration) int64 { return 0 }
+		return l, nil
 	}
+	// A spell ago TAT was no more than the limit's worth of intervals ahead, so by
+	// now without grants it would not be ahead at all.
+	l.spell = units(most, quota.Interval())
 	return l, nil
 }
 

@@ -16,11 +16,13 @@ type bucketCall struct {
 	period, warmup int64
 	wait           float64
 	unit           time.Duration
+	// special options say otherwise than the bucket who is refused.
+	special bool
 }
 
 // bucketLimit reads the arguments of TB.ACQUIRE behind the key.
 func bucketLimit(r *callReader) (*Limit, error) {
-	c := bucketCall{Call: tokenbucket.Call{Mode: tokenbucket.Greedy, Cold: 3}, unit: time.Second}
+	c := bucketCall{Call: tokenbucket.Call{Mode: tokenbucket.Greedy, Cold: 3}, unit: r.period()}
 	if err := r.numbers(&c.Capacity, &c.Count, &c.period); err != nil {
 		return nil, err
 	}
@@ -47,6 +49,9 @@ func bucketLimit(r *callReader) (*Limit, error) {
 	if l.unbounded == "" {
 		l.bound = bucketBound(c.Call)
 	}
+	if !c.special && l.unbounded == "" {
+		l.spell = bucketSpell(c.Call)
+	}
 	return l, nil
 }
 
@@ -66,11 +71,13 @@ func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 	case "COLD":
 		c.Cold, err = strconv.ParseFloat(r.word(), 64)
 	case "WAIT", "BLOCK":
+		c.special = true
 		c.wait, err = strconv.ParseFloat(r.word(), 64)
 		if word == "BLOCK" && c.wait == 0 {
 			l.unbounded = "BLOCK 0 grants at any time to come"
 		}
 	case "INIT":
+		c.special = true
 		_, err = r.number() // fewer tokens at the start only lower what is granted
 	case "MS":
 		c.unit = time.Millisecond
@@ -87,6 +94,20 @@ func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 		return errNotALimit
 	}
 	return nil
+}
+
+// bucketSpell returns the time in which a bucket that is left alone fills up, and so
+// the spell of a sound call. DEBT and WARMUP refuse for the sake of the calls before.
+func bucketSpell(c tokenbucket.Call) time.Duration {
+	switch c.Mode {
+	case tokenbucket.Greedy:
+		return units(c.Capacity, c.Interval)
+	case tokenbucket.Interval:
+		return units(limit.CeilDiv(c.Capacity, c.Count), c.Period)
+	case tokenbucket.Leaky:
+		return units(limit.SatAdd(c.Capacity, 1), c.Interval)
+	}
+	return 0
 }
 
 // bucketBound returns the bound of a sound call: what the bucket may hold, what

@@ -36,13 +36,16 @@ func TestLimitBounds(t *testing.T) {
 		{"SW.ALLOW k 10 60000 LOG MS", 10, [4]int64{10, 10, 20, 20}},
 		{"SW.ALLOW k 10 60 BUCKETS 5", 10, [4]int64{10, 10, 20, 20}},
 		{"SW.ALLOW k 10 60 BUCKETS 5 EVEN", 10, [4]int64{4, 4, 14, 14}},
-		{"SW.ALLOW k 10 60 3 PENALIZE ANCHOR FIRST BLOCK 5", 10, [4]int64{11, 11, 21, 21}},
+		{"SW.ALLOW k 10 60 3 PENALIZE ANCHOR FIRST", 10, [4]int64{11, 11, 21, 21}},
+		{"SW.ALLOW k 10 60 3 BLOCK 5", 10, [4]int64{11, 11, 21, 21}},
 		{"TB.ACQUIRE k 10 2 1", 10, [4]int64{10, 12, 130, 133}},
 		{"TB.ACQUIRE k 10 2 1 INTERVAL", 10, [4]int64{12, 14, 132, 134}},
 		{"TB.ACQUIRE k 10 2 1 LEAKY", 10, [4]int64{11, 13, 131, 134}},
 		{"TB.ACQUIRE k 10 2 1 4 DEBT INIT 0", 10, [4]int64{14, 16, 134, 137}},
 		{"TB.ACQUIRE k 10 2 1 WAIT 3", 10, [4]int64{16, 18, 136, 139}},
 		{"TB.ACQUIRE k 10 2 1000 WARMUP 4000 COLD 3 MS", 10, [4]int64{1, 3, 121, 124}},
+		{"CC.ACQUIRE k 5 30 m{seq}", 5, [4]int64{5, 5, 15, 15}},
+		{"CC.ACQUIRE k 5 500 m{seq} MS BLOCK 1", 5, [4]int64{5, 15, 605, 620}},
 	} {
 		l := limitOf(t, c.text, one)
 		require.NotNil(t, l, c.text)
@@ -59,6 +62,7 @@ func TestNoBound(t *testing.T) {
 	for _, text := range []string{
 		"SW.ALLOW k 10 60 FORCE", "TB.ACQUIRE k 10 1 1 FORCE", "TB.ACQUIRE k 10 1 1 BLOCK 0",
 		"CL.THROTTLE k 15 30 60 -1", "CL.THROTTLE k 15 30 60 {q}",
+		"CC.ACQUIRE k 10 60 me",
 	} {
 		l := limitOf(t, text, loadgen.Shape{MinQuantity: -1, MaxQuantity: 2})
 		require.NotNil(t, l, text)
@@ -73,7 +77,9 @@ func TestNotALimit(t *testing.T) {
 		"PING", "GET {key}", "CL.THROTTLE", "CL.THROTTLE k", "CL.THROTTLE k 1 2", "CL.THROTTLE k 1 2 0", "CL.THROTTLE k a 2 3",
 		"CL.THROTTLE k 1 2 3 4 5", "SW.ALLOW k 1", "SW.ALLOW k 0 1", "SW.ALLOW k 1 1 WHAT", "SW.ALLOW k 1 1 BUCKETS x",
 		"SW.ALLOW k 1 1 BUCKETS 1", "SW.ALLOW k 1 1 2x", "TB.ACQUIRE k 1 1", "TB.ACQUIRE k 0 1 1", "TB.ACQUIRE k 1 1 1 COLD x",
-		"TB.ACQUIRE k 1 9999999999 1", "TB.ACQUIRE k 1 1 1 WHAT", "RL.MULTI 1 k CL 1 1 1",
+		"TB.ACQUIRE k 1 9999999999 1", "TB.ACQUIRE k 1 1 1 WHAT", "RL.MULTI 2 k CL 1 1 1",
+		"RL.MULTI x k CL 1 1 1", "RL.MULTI 1 k", "RL.MULTI 1 k XX 1 1 1", "RL.MULTI 1 k CL 1 1 0", "RL.MULTI 1 k CL 1 1 1 SW 1 1",
+		"RL.MULTI 1 k CL 1 1 1 WITHDETAILS", "CC.ACQUIRE k 1 1", "CC.ACQUIRE k 0 1 m", "CC.ACQUIRE k 1 1 m WHAT", "CC.ACQUIRE k 1 1 m BLOCK x",
 	} {
 		require.Nil(t, limitOf(t, text, one), text)
 	}
@@ -155,8 +161,15 @@ func granted(refused, quantity int64, partial bool) int64 {
 	return quantity
 }
 
+// limiterKinds is how many kinds limiterOf knows.
+const limiterKinds = 13
+
 // anyLimiter draws a limiter and the command that asks for it.
 func anyLimiter(t *rapid.T) (string, limiter) {
+	return limiterOf(t, rapid.IntRange(0, limiterKinds-1).Draw(t, "kind"))
+}
+
+func limiterOf(t *rapid.T, kind int) (string, limiter) {
 	most := rapid.Int64Range(1, 20).Draw(t, "limit")
 	count := rapid.Int64Range(1, 50).Draw(t, "count")
 	seconds := rapid.Int64Range(1, 5).Draw(t, "period")
@@ -168,7 +181,7 @@ func anyLimiter(t *rapid.T) (string, limiter) {
 	tokens := tokenbucket.Call{Mode: tokenbucket.Greedy, Capacity: most, Count: count, Period: period, Cold: 3}
 	sw := fmt.Sprintf("SW.ALLOW k %d %d {q} ", most, seconds)
 	tb := fmt.Sprintf("TB.ACQUIRE k %d %d %d {q} ", most, count, seconds)
-	switch rapid.IntRange(0, 12).Draw(t, "kind") {
+	switch kind {
 	case 0:
 		return fmt.Sprintf("CL.THROTTLE k %d %d %d {q}", most-1, count, seconds), throttler(t, most-1, count, seconds)
 	case 1:

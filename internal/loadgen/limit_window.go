@@ -20,7 +20,7 @@ func windowLimit(r *callReader) (*Limit, error) {
 	if err := r.takeQuantity(); err != nil {
 		return nil, err
 	}
-	unit := time.Second
+	unit := r.period()
 	l := &Limit{Most: call.Limit}
 	for word := r.word(); word != ""; word = r.word() {
 		if err := windowOption(r, word, &call, &unit, l); err != nil {
@@ -32,11 +32,36 @@ func windowLimit(r *callReader) (*Limit, error) {
 	if call.Validate() != nil {
 		return nil, errNotALimit
 	}
-	l.Name = fmt.Sprintf("sliding window %s, %d per %v", strings.ToUpper(call.Mode.String()), call.Limit, call.Window)
+	l.Name = fmt.Sprintf("sliding window %s, %d per %v", windowMode(&call), call.Limit, call.Window)
 	if l.unbounded == "" {
-		l.bound = windowBound(call)
+		l.bound, l.spell = windowBound(call), windowSpell(&call)
 	}
 	return l, nil
+}
+
+// windowMode is the mode as a call says it.
+func windowMode(c *slidingwindow.Call) string {
+	name := strings.ToUpper(c.Mode.String())
+	if c.Mode == slidingwindow.Buckets {
+		name = fmt.Sprintf("%s %d", name, c.Slots)
+	}
+	if c.Even {
+		name += " EVEN"
+	}
+	return name
+}
+
+// windowSpell returns the spell of a sound call, 0 if there is none: EVEN refuses
+// for the sake of one slot, PENALIZE counts what was refused, and BLOCK those that wait.
+func windowSpell(c *slidingwindow.Call) time.Duration {
+	switch {
+	case c.Penalize, c.Block, c.Even:
+		return 0
+	case c.Mode == slidingwindow.Counter:
+		// What counts of the window before may have been granted at its beginning.
+		return units(2, c.Window)
+	}
+	return c.Window
 }
 
 // windowOption takes one option, and its value where it has one.
@@ -66,7 +91,11 @@ func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *ti
 	case "FORCE":
 		l.unbounded = "FORCE grants beyond the limit"
 	case "PENALIZE":
-	case "ANCHOR", "BLOCK":
+		call.Penalize = true
+	case "BLOCK":
+		call.Block = true
+		r.word()
+	case "ANCHOR":
 		r.word()
 	default:
 		return errNotALimit

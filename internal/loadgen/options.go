@@ -32,8 +32,9 @@ type Options struct {
 	Driver string
 	// Grace is how long the last replies may take; 0 is ten seconds.
 	Grace time.Duration
-	// SkipChecks leaves the limits unchecked.
-	SkipChecks bool
+	// SkipChecks leaves the limits unchecked. SharedKeys says that others use the
+	// same keys, so that a limit is not held to grant us anything.
+	SkipChecks, SharedKeys bool
 	// Progress, if not nil, is called about ten times a second.
 	Progress func(Live)
 }

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -106,15 +107,8 @@ func (r *Result) Failed() []string {
 	return faults
 }
 
-// Violated reports whether a limit let more through than it can have.
-func (r *Result) Violated() bool {
-	for _, c := range r.Checks {
-		if c.Violations > 0 {
-			return true
-		}
-	}
-	return false
-}
+// Violated reports whether a limit let more through than it can have, or less.
+func (r *Result) Violated() bool { return slices.ContainsFunc(r.Checks, Check.Violated) }
 
 // result adds up what the recorders have.
 func (r *run) result() *Result {
@@ -155,18 +149,30 @@ func (r *run) result() *Result {
 			}
 		}
 	}
-	res.Checks = r.checks()
+	res.Checks = r.checks(res.complete())
 	return res
 }
 
-// checks holds every limit of the run against its bound.
-func (r *run) checks() []Check {
+// complete reports whether every decision of the server is known.
+func (r *Result) complete() bool {
+	for i := range r.Commands {
+		if r.Commands[i].FirstMalformed != "" {
+			return false
+		}
+	}
+	return r.Unanswered == 0
+}
+
+// checks holds every limit of the run against its bounds.
+func (r *run) checks(complete bool) []Check {
 	var checks []Check
 	seen := make(map[*ledger]bool)
-	for _, l := range r.plan.ledgers {
-		if l != nil && !seen[l] {
-			seen[l] = true
-			checks = append(checks, l.check(r.span))
+	for _, ledgers := range r.plan.ledgers {
+		for _, l := range ledgers {
+			if !seen[l] {
+				seen[l] = true
+				checks = append(checks, l.check(r.span, complete))
+			}
 		}
 	}
 	return checks

@@ -70,9 +70,9 @@ func newRun(target *Target, o *Options, sessions []*Session) *run {
 	}
 	r := &run{target: target, options: o, plan: p, sessions: sessions}
 	if o.SkipChecks {
-		p.ledgers = make([]*ledger, len(o.Mix.templates))
+		p.ledgers = make([][]*ledger, len(o.Mix.templates))
 	} else {
-		p.ledgers = newLedgers(o.Mix, o.Keys)
+		p.ledgers = newLedgers(o.Mix, o.Keys, o.SharedKeys)
 	}
 	clock := func() int64 { return int64(time.Since(r.started)) }
 	for i := range o.Threads {

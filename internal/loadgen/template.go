@@ -64,9 +64,10 @@ type Template struct {
 	shape Shape
 	// quantities tells whether {q} occurs.
 	quantities bool
-	// limit is the limit that the command asks for, nil where it has none or none
-	// that can be checked.
-	limit *Limit
+	// limit is the limit that replies show, nil where the command has none or none
+	// that can be checked, and charges what a call is charged to.
+	limit   *Limit
+	charges []charge
 }
 
 // form is an encoded command with zeros in the places of its numbers.
@@ -108,7 +109,7 @@ func ParseTemplate(text string, shape Shape) (*Template, error) {
 	for q := shape.MinQuantity; q <= last; q++ {
 		t.forms = append(t.forms, t.encode(q))
 	}
-	t.limit, err = t.parseLimit()
+	t.limit, t.charges, err = t.parseLimit()
 	if err != nil {
 		return nil, fmt.Errorf("the limit of %q: %w", t.text, err)
 	}

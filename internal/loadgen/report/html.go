@@ -56,7 +56,7 @@ func (r *Report) HTML(w io.Writer) error {
 	for _, e := range r.Entries {
 		v.Faults = append(v.Faults, e.Faults()...)
 		for _, c := range e.Checks() {
-			if c.Violations > 0 {
+			if c.Violated() {
 				v.Faults = append(v.Faults, e.Name+": "+c.String())
 			}
 		}

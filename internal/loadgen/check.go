@@ -1,0 +1,143 @@
+package loadgen
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Check is what became of holding one limit against its theoretical bounds: the most
+// that it may let pass, and the least that it must have let pass to refuse what it did.
+type Check struct {
+	// Limit is the limit, Command a command that asks for it.
+	Limit   string `json:"limit"`
+	Command string `json:"command"`
+	// Skipped says why nothing was checked, and is empty if it was.
+	Skipped string `json:"skipped,omitempty"`
+	// Bound is the most that a key may have been granted within Span.
+	Bound int64         `json:"bound"`
+	Span  time.Duration `json:"span_ns"`
+	// Keys is how many keys were held against it, 0 if no key was used twice; Most what the key had that was
+	// granted most, and Violations how many keys had more than the bound.
+	Keys       int   `json:"keys"`
+	Most       int64 `json:"most_granted"`
+	Violations int   `json:"violations"`
+	// Worst are the keys that had most of all those above the bound.
+	Worst []Excess `json:"worst,omitempty"`
+	// Pressed is how many keys were refused so often that something must have been
+	// granted in between, Short how many of them were granted less than that, and
+	// Leanest those that had least of it. Unserved keys were asked for longer than
+	// the limit needs to recover, and never granted anything: by this limit or by
+	// another one of an earlier run.
+	Pressed  int         `json:"pressed_keys"`
+	Short    int         `json:"short_keys"`
+	Leanest  []Shortfall `json:"leanest,omitempty"`
+	Unserved int         `json:"unserved_keys"`
+}
+
+// Violated reports whether the limit let too much pass, or too little.
+func (c Check) Violated() bool { return c.Violations > 0 || c.Short > 0 }
+
+// Excess is one key that was granted more than its bound.
+type Excess struct {
+	Key     uint64 `json:"key"`
+	Granted int64  `json:"granted"`
+}
+
+// Shortfall is one key that was granted less than its refusals need.
+type Shortfall struct {
+	Key     uint64 `json:"key"`
+	Granted int64  `json:"granted"`
+	Owed    int64  `json:"owed"`
+}
+
+// String returns the check on one line.
+func (c Check) String() string {
+	switch {
+	case c.Skipped != "":
+		return fmt.Sprintf("%s: not checked: %s", c.Limit, c.Skipped)
+	case c.Violations > 0 && c.Keys == 0:
+		return fmt.Sprintf("%s: VIOLATED: a call was granted %d at once, at most %d may pass", c.Limit, c.Most, c.Bound)
+	case c.Violations > 0:
+		return fmt.Sprintf("%s: VIOLATED by %d of %d keys: key %d was granted %d in %v, at most %d may pass",
+			c.Limit, c.Violations, c.Keys, c.Worst[0].Key, c.Worst[0].Granted, c.Span.Round(time.Millisecond), c.Bound)
+	case c.Short > 0:
+		return fmt.Sprintf("%s: VIOLATED by %d of %d keys: key %d was granted %d in %v, its refusals need %d",
+			c.Limit, c.Short, c.Pressed, c.Leanest[0].Key, c.Leanest[0].Granted, c.Span.Round(time.Millisecond), c.Leanest[0].Owed)
+	case c.Keys == 0:
+		return fmt.Sprintf("%s: held by every call on a key of its own: at most %d granted, bound %d", c.Limit, c.Most, c.Bound)
+	}
+	text := fmt.Sprintf("%s: held by %d keys: at most %d granted in %v, bound %d", c.Limit, c.Keys, c.Most, c.Span.Round(time.Millisecond), c.Bound)
+	if c.Pressed > 0 {
+		text += fmt.Sprintf("; by %d also the least that refusals need", c.Pressed)
+	}
+	if c.Unserved > 0 {
+		text += fmt.Sprintf("; %d were refused all the time", c.Unserved)
+	}
+	return text
+}
+
+// check holds the ledger against the bounds of a span that contains everything that
+// was sent. complete says that everything was answered as well: what was granted
+// without our knowing of it is missing from what we add up.
+func (l *ledger) check(span time.Duration, complete bool) Check {
+	c := Check{Limit: l.limits[0].Name, Command: l.text, Skipped: l.skipped, Span: span}
+	if c.Skipped != "" {
+		return c
+	}
+	c.Bound = l.bound(time.Duration(stretched(span)))
+	if l.single {
+		// A key used once is a span of no length.
+		c.Bound = l.bound(0)
+		c.Most = l.largest.Load()
+		if c.Most > c.Bound {
+			c.Violations, c.Worst = 1, []Excess{{Granted: c.Most}}
+		}
+		return c
+	}
+	c.Keys = len(l.granted)
+	for i := range l.granted {
+		units := l.granted[i].Load()
+		c.Most = max(c.Most, units)
+		if units > c.Bound {
+			c.Violations++
+			c.Worst = worst(c.Worst, Excess{Key: l.first + uint64(i), Granted: units})
+		}
+	}
+	if complete {
+		l.checkClaims(&c)
+	}
+	return c
+}
+
+// checkClaims holds what was granted against what refusals need.
+func (l *ledger) checkClaims(c *Check) {
+	for i := range l.claims {
+		owed, units := l.claims[i].owed.Load(), l.granted[i].Load()
+		if owed > 0 {
+			c.Pressed++
+		}
+		if units < owed {
+			c.Short++
+			c.Leanest = leanest(c.Leanest, Shortfall{Key: l.first + uint64(i), Granted: units, Owed: owed})
+		}
+		if l.claims[i].since.Load() == neverGranted && int64(c.Span) > 2*stretched(l.limits[0].spell) {
+			c.Unserved++
+		}
+	}
+}
+
+// leanest keeps the ten that lack most.
+func leanest(all []Shortfall, s Shortfall) []Shortfall {
+	all = append(all, s)
+	slices.SortStableFunc(all, func(a, b Shortfall) int { return cmp.Compare(b.Owed-b.Granted, a.Owed-a.Granted) })
+	return all[:min(len(all), 10)]
+}
+
+// worst keeps the ten largest.
+func worst(all []Excess, e Excess) []Excess {
+	all = append(all, e)
+	slices.SortStableFunc(all, func(a, b Excess) int { return cmp.Compare(b.Granted, a.Granted) })
+	return all[:min(len(all), 10)]
+}
