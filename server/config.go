@@ -118,7 +118,7 @@ func (c *Config) parseEnvironment(environ []string) (faults []error) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		rest, ours := strings.CutPrefix(name, environmentPrefix)
-		if !ours {
+		if !ours || serviceLink(rest, value) {
 			continue
 		}
 		option := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
@@ -127,6 +127,14 @@ func (c *Config) parseEnvironment(environ []string) (faults []error) {
 		}
 	}
 	return faults
+}
+
+// serviceLink reports whether a variable of our prefix is none of ours: Kubernetes
+// tells every pod about a service named cellserver by such as
+// CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379.
+func serviceLink(rest, value string) bool {
+	return strings.HasPrefix(rest, "SERVICE_") || strings.HasPrefix(rest, "PORT_") ||
+		rest == "PORT" && strings.Contains(value, "://")
 }
 
 // parseFlags reads `--name value ...`: everything up to the next flag is the

@@ -39,24 +39,39 @@ func (s *Server) listen(given []net.Listener) error {
 // bindAddresses are the addresses that the option bind names: none means all.
 func bindAddresses(bind string) []string {
 	if bind == "" {
-		return []string{"*"}
+		return []string{"*", "-::*"}
 	}
 	return strings.Fields(bind)
 }
 
-// listenTCP opens an address each. Redis' signs: "*" is every address, "-" before
-// one forgives that this machine does not have it.
+// bindNetwork returns the network and the host of an address in Redis' words: "*" is
+// every IPv4 address and "::*" every IPv6 address, and of those no socket takes any
+// IPv4, so that both may be named.
+func bindNetwork(address string) (network, host string) {
+	switch {
+	case address == "*":
+		return "tcp4", ""
+	case address == "::*":
+		return "tcp6", "::"
+	case strings.Contains(address, ":"):
+		return "tcp6", address
+	case net.ParseIP(address) != nil:
+		return "tcp4", address // Go would take 0.0.0.0 for every address of either kind
+	}
+	return "tcp", address
+}
+
+// listenTCP opens an address each. A "-" before one forgives that this machine does
+// not have it.
 func (s *Server) listenTCP(addresses []string, port string) error {
 	open := 0
 	for _, a := range addresses {
-		host, optional := strings.CutPrefix(a, "-")
-		if host == "*" {
-			host = ""
-		}
+		address, optional := strings.CutPrefix(a, "-")
+		network, host := bindNetwork(address)
 		if open > 0 && port == "0" {
 			break
 		}
-		l, err := listenConfig().Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
+		l, err := listenConfig().Listen(context.Background(), network, net.JoinHostPort(host, port))
 		if err != nil {
 			if optional && missingAddress(err) {
 				continue
