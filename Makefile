@@ -19,7 +19,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
 help: ## Print this list
-	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the server into bin/
