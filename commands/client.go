@@ -62,11 +62,12 @@ func clientSetName(c *Ctx) {
 func clientSetInfo(c *Ctx) {
 	value := c.Args[3]
 	s := c.S
-	target := &s.libName
+	n := s.identity()
+	target := &n.libName
 	switch {
 	case isWord(c.Args[2], "LIB-NAME"):
 	case isWord(c.Args[2], "LIB-VER"):
-		target = &s.libVer
+		target = &n.libVer
 	default:
 		c.Fail(resp.Error("ERR Unrecognized option '" + string(echo(c.Args[2], maxEcho)) + "'"))
 		return
@@ -75,9 +76,8 @@ func clientSetInfo(c *Ctx) {
 		c.Fail(resp.Error("ERR " + string(c.Args[2]) + " cannot contain spaces, newlines or special characters."))
 		return
 	}
-	s.mu.Lock()
 	*target = string(value)
-	s.mu.Unlock()
+	s.identify(n)
 	c.OK()
 }
 
@@ -185,9 +185,7 @@ func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
 // read from any goroutine.
 func (e *Engine) describe(b []byte, s *Session) []byte {
 	now := e.opts.Now()
-	s.mu.Lock()
-	name, libName, libVer := s.name, s.libName, s.libVer
-	s.mu.Unlock()
+	who := s.identity()
 	flags, cmd := "N", "NULL"
 	switch {
 	case s.subscriber():
@@ -208,7 +206,7 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	b = strconv.AppendInt(append(b, "id="...), s.id, 10)
 	word("addr", s.addr())
 	word("laddr", s.laddr())
-	word("name", name)
+	word("name", who.name)
 	num("age", int64(now.Sub(s.created).Seconds()))
 	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
 	word("flags", flags)
@@ -224,8 +222,8 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	word("user", defaultUser)
 	num("redir", -1)
 	num("resp", int64(s.protocol.Load()))
-	word("lib-name", libName)
-	word("lib-ver", libVer)
+	word("lib-name", who.libName)
+	word("lib-ver", who.libVer)
 	return b
 }
 

@@ -32,10 +32,9 @@ const (
 // outbox is what other goroutines have left for a client, in order. It is guarded by
 // the session's mu.
 type outbox struct {
-	parts  []part
-	size   int           // bytes to be sent, shared ones included
-	since  limit.Instant // when size went beyond the soft limit, 0 if it is not there
-	closed bool          // nothing is taken any more
+	parts []part
+	size  int           // bytes to be sent, shared ones included
+	since limit.Instant // when size went beyond the soft limit, 0 if it is not there
 }
 
 // part is a piece of an outbox: bytes of its own, or those of a shared message.
@@ -123,7 +122,7 @@ func (o *outbox) drop(n int) {
 	}
 }
 
-// close empties the outbox for good and returns the memory that this freed.
+// close empties the outbox and returns the memory that this freed.
 func (o *outbox) close() (memory int) {
 	for i := range o.parts {
 		if p := &o.parts[i]; p.of == nil {
@@ -132,7 +131,7 @@ func (o *outbox) close() (memory int) {
 			memory += p.release()
 		}
 	}
-	*o = outbox{closed: true}
+	*o = outbox{}
 	return memory
 }
 
@@ -159,11 +158,15 @@ const (
 func (s *Session) post(b []byte, f *sharedFrame) (next posted, memory int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.outbox.closed {
+	if s.gone {
 		return postedQuietly, 0
+	}
+	if s.outbox == nil {
+		s.outbox = &outbox{}
 	}
 	memory = s.outbox.add(b, f)
 	if l := &s.engine.Limits().Output; l.mayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.opts.Now()) {
+		s.gone = true
 		return postedTooMuch, memory - s.outbox.close()
 	}
 	if s.mail.Swap(true) {
@@ -208,6 +211,11 @@ func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
 		l.answered = max(l.answered, s.engine.opts.Persistence.Position())
 	}
 	s.mu.Lock()
+	if s.outbox == nil { // the client is gone
+		s.mail.Store(false)
+		s.mu.Unlock()
+		return false
+	}
 	var memory int
 	w.Buf, memory = s.outbox.take(w.Buf, most)
 	more = s.outbox.size > 0
@@ -224,7 +232,11 @@ func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
 // closeOutbox throws away what waits for a client that is gone.
 func (s *Session) closeOutbox() {
 	s.mu.Lock()
-	memory := s.outbox.close()
+	memory := 0
+	if s.outbox != nil {
+		memory = s.outbox.close()
+	}
+	s.outbox, s.gone = nil, true
 	s.mu.Unlock()
 	s.engine.outbound.Add(-int64(memory))
 }
@@ -236,12 +248,15 @@ func (s *Session) outstays(now limit.Instant) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.outbox.closed && s.outbox.over(&s.engine.Limits().Output, now)
+	return s.outbox != nil && s.outbox.over(&s.engine.Limits().Output, now)
 }
 
 // unread is how many bytes wait for the client. Any goroutine may call it.
 func (s *Session) unread() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.outbox == nil {
+		return 0
+	}
 	return s.outbox.size
 }

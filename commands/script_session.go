@@ -13,9 +13,7 @@ func (s *Session) standIn() *Session {
 	in.active.Store(s.active.Load())
 	in.lastCmd.Store(s.lastCmd.Load())
 	in.locked.Store(s.locked.Load())
-	s.mu.Lock()
-	in.name, in.libName, in.libVer = s.name, s.libName, s.libVer
-	s.mu.Unlock()
+	in.self.Store(s.self.Load())
 	return in
 }
 
@@ -32,7 +30,5 @@ func (s *Session) adopt(in *Session) {
 	s.setProtocol(in.proto)
 	s.db.Store(in.db.Load())
 	s.locked.Store(in.locked.Load())
-	s.mu.Lock()
-	s.name, s.libName, s.libVer = in.name, in.libName, in.libVer
-	s.mu.Unlock()
+	s.self.Store(in.self.Load())
 }

@@ -44,13 +44,16 @@ type Session struct {
 	killed   atomic.Bool
 	subs     atomic.Pointer[subscriptions] // set by the feeding goroutine only
 
-	mu      sync.Mutex
-	name    string // guarded by mu, as are all below
-	libName string
-	libVer  string
-	outbox  outbox // what others have to say to the client, between replies
-	mail    atomic.Bool
+	self atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
+
+	mu     sync.Mutex
+	outbox *outbox // guarded by mu: what others have to say to the client, between replies; nil until they have
+	mail   atomic.Bool
+	gone   bool // guarded by mu: nothing is left for the client any more
 }
+
+// identity is what a client calls itself. It is replaced, never changed.
+type identity struct{ name, libName, libVer string }
 
 // replyMode is the state of CLIENT REPLY.
 type replyMode uint8
@@ -73,17 +76,30 @@ func (s *Session) Kill() {
 }
 
 // Name returns the name that CLIENT SETNAME gave. Any goroutine may call it.
-func (s *Session) Name() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.name
+func (s *Session) Name() string { return s.identity().name }
+
+// identity returns what the client calls itself. Any goroutine may call it.
+func (s *Session) identity() identity {
+	if n := s.self.Load(); n != nil {
+		return *n
+	}
+	return identity{}
 }
 
 // setName is CLIENT SETNAME.
 func (s *Session) setName(name []byte) {
-	s.mu.Lock()
-	s.name = string(name)
-	s.mu.Unlock()
+	n := s.identity()
+	n.name = string(name)
+	s.identify(n)
+}
+
+// identify sets what the client calls itself. Most say nothing, and cost nothing.
+func (s *Session) identify(n identity) {
+	if n == (identity{}) {
+		s.self.Store(nil)
+		return
+	}
+	s.self.Store(&n)
 }
 
 // selected is the database of the session.
