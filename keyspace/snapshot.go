@@ -79,6 +79,7 @@ func (w *snapshot) pause(pause func() error) error {
 	if w.v.ks.abandoned.Load() {
 		return errAbandoned
 	}
+	giveWay()
 	return pause()
 }
 

@@ -32,6 +32,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 		}
 		n := w.slice(min(sweepSlice, budget-sum.Looked))
 		w.view.Leave()
+		giveWay()
 		sum.Looked += n.Looked
 		sum.Removed += n.Removed
 		if n.Looked < sweepSlice {
