@@ -90,6 +90,8 @@ type Keys interface {
 	Len(db int) int
 	Flush(db int)
 	FlushAll()
+	// Full reports whether memory is at its maximum, so that new keys are refused.
+	Full() bool
 	MemoryUsage(db int, key []byte) (int64, bool)
 	// Stats counts what INFO shows; the caller holds nothing or everything.
 	Stats() StoreStats

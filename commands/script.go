@@ -151,7 +151,7 @@ func evalSHA(c *Ctx) {
 // nobody.
 func (c *Ctx) callScript(s *script, n int) {
 	call := scriptCall{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&FlagReadonly != 0}
-	if err := call.refused(); err != "" {
+	if err := c.refuses(&call); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -166,11 +166,19 @@ func (c *Ctx) callScript(s *script, n int) {
 	c.runAside(&call, n)
 }
 
-// refused says why a call may not even begin.
-func (call *scriptCall) refused() resp.Error {
+// refuses says why a call may not even begin. A script that declares nothing finds out
+// when it writes.
+func (c *Ctx) refuses(call *scriptCall) resp.Error {
 	f := call.script.Flags()
-	if call.readonly && f.Declared && !f.NoWrites {
-		return errReadonlyCall
+	if f.Declared && !f.NoWrites {
+		switch {
+		case c.journal != nil && c.journal.Refuses():
+			return c.refusal()
+		case call.readonly:
+			return errReadonlyCall
+		case !f.AllowOOM && c.Store.Full():
+			return resp.ErrOOM
+		}
 	}
 	call.readonly = call.readonly || f.NoWrites
 	return ""
@@ -223,11 +231,11 @@ func (c *Ctx) evalBeside(n int) {
 	a.parked.work(func(Store) {
 		s, err := e.compile(own[1], false)
 		call := scriptCall{script: s, keys: own[3 : 3+n], args: own[3+n:], readonly: cmd.Flags&FlagReadonly != 0}
-		if err == "" {
-			err = call.refused()
-		}
 		a.do = func(c *Ctx) {
 			c.Cmd, c.Args = cmd, own
+			if err == "" {
+				err = c.refuses(&call)
+			}
 			if err != "" {
 				c.Fail(err)
 				return

@@ -16,6 +16,7 @@ type scriptHost struct {
 	aside    *aside // nil for one that ends soon for sure
 	run      *lua.Run
 	wrote    bool // has called a command that writes
+	full     bool // memory was full when it began, and it has not said that it can do with that
 	spent    int  // instructions, once it is over
 }
 
@@ -113,6 +114,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
 	run := l.engine.runs.Get()
 	h.run, h.wrote = run, false
+	h.full = c.Store.Full() && !call.script.Flags().AllowOOM
 	if h.alone != nil {
 		h.alone.begin(run)
 	}
@@ -187,6 +189,10 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 		return nil, errScriptDenied
 	case h.readonly && (cmd.Flags&FlagWrite != 0 || cmd.Name == "publish"):
 		return nil, errScriptReadonly
+	case h.full && !h.wrote && cmd.Flags&FlagDenyOOM != 0 && cmd.Categories&CatRateLimit == 0:
+		// As a first step this could be half of what it is for: Redis refuses it, too,
+		// whatever it is about. Limiters that exist go on.
+		return nil, resp.ErrOOM
 	}
 	for _, i := range cmd.Keys.positions(args) {
 		if len(args[i]) > maxKey {

@@ -70,7 +70,7 @@ func (v *View) Release() {
 	if !v.holding {
 		return
 	}
-	v.holding = false
+	v.holding, v.refused = false, false
 	if len(v.recorder.buf) > 0 {
 		v.commit()
 	}

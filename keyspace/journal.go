@@ -29,8 +29,12 @@ func (v *View) refuses() bool {
 		// A script or transaction that has begun is ended, and its record as a whole is
 		// kept or lost: half of it would be worse, and not undone by refusing the rest.
 		return v.overfull()
+	case v.refused:
+		return true // nor may the end of one happen whose beginning did not
 	}
-	return v.ks.journal.Refuses()
+	refuses := v.ks.journal.Refuses()
+	v.refused = refuses && v.holding
+	return refuses
 }
 
 // maxHeldRecord is how large the effects of one Hold may grow before further ones

@@ -203,8 +203,11 @@ func TestWhatHasBegunIsEnded(t *testing.T) {
 	require.True(t, v.Refuses())
 	v.HoldAll()
 	require.ErrorIs(t, put("c"), limit.ErrNotKept)
+	j.refuses = false // too late for what is held
+	require.ErrorIs(t, put("d"), limit.ErrNotKept)
 	v.Release()
 	require.Len(t, j.records, 1)
+	require.NoError(t, put("e"))
 }
 
 // Recording allocates nothing.

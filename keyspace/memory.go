@@ -11,6 +11,9 @@ type memory struct {
 
 func (m *memory) add(n int64) { m.used.Add(n) }
 
+// Full reports whether memory is at its maximum, so that new keys are refused.
+func (v *View) Full() bool { return v.ks.mem.full() }
+
 // full reports whether a new key has to be refused. Keys that exist are updated
 // all the same: it takes no memory, or little.
 func (m *memory) full() bool {

@@ -21,6 +21,7 @@ type View struct {
 	known known // what Prefetch has hashed
 
 	holding bool
+	refused bool // the journal has refused something of what is held
 	held    shardSet
 
 	window  slidingwindow.Plan

@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/server"
+)
+
+// fullFS is a disk that has no room while it is full.
+type fullFS struct {
+	persistence.OS
+	full atomic.Bool
+}
+
+type fullFile struct {
+	persistence.File
+	fs *fullFS
+}
+
+// Create implements persistence.FS.
+func (d *fullFS) Create(name string) (persistence.File, error) {
+	f, err := d.OS.Create(name)
+	return fullFile{f, d}, err
+}
+
+// Write implements persistence.File.
+func (f fullFile) Write(b []byte) (int, error) {
+	if f.fs.full.Load() {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.Write(b)
+}
+
+// refusedScript is a script, and what a server that may not write answers; "" in the
+// place of %s stands for the error itself.
+type refusedScript struct {
+	source, reply string
+	keys          []string
+}
+
+// refusedScripts are answered by Redis 7.0.15 with the same bytes, without room for
+// its log and beyond maxmemory.
+func refusedScripts(e string) []refusedScript {
+	inside := func(sha string) string { return "-" + e + " script: " + sha + ", on @user_script:1.\r\n" }
+	return []refusedScript{
+		{"return redis.call('SET',KEYS[1],'v')", inside("948fb05a800633cd285d7440e4d64ca534f7c396"), []string{"a"}},
+		{"return redis.call('SET',KEYS[1],'v')", inside("948fb05a800633cd285d7440e4d64ca534f7c396"), []string{"k"}},
+		{"local r=redis.pcall('SET',KEYS[1],'v') return r.err", bulk(e), []string{"a"}},
+		{"redis.pcall('SET',KEYS[1],'v') return redis.call('GET',KEYS[1])", bulk("1"), []string{"k"}},
+		{"return redis.call('GET',KEYS[1])", bulk("1"), []string{"k"}},
+		{"for i=1,100 do redis.call('SET','x'..i,1) end return 1", inside("f24fb71b88c311b39910a33b1496624c8336814f"), nil},
+		{"#!lua\nreturn redis.call('SET',KEYS[1],'v')", "-" + e + "\r\n", []string{"a"}},
+		{"#!lua\nreturn redis.call('GET',KEYS[1])", "-" + e + "\r\n", []string{"k"}},
+		{"#!lua flags=no-writes\nreturn redis.call('GET',KEYS[1])", bulk("1"), []string{"k"}},
+		{"return redis.call('PUBLISH','c','m')", ":0\r\n", nil},
+		{"redis.pcall('INCR',KEYS[1]) redis.pcall('SET',KEYS[2],'v') return redis.call('EXISTS',KEYS[2])", ":0\r\n", []string{"k", "a"}},
+	}
+}
+
+func (r refusedScript) call() []string {
+	return append([]string{"EVAL", r.source, fmt.Sprint(len(r.keys))}, r.keys...)
+}
+
+// requireRefused runs the scripts, which leave k and nothing else.
+func requireRefused(t *testing.T, c *client, scripts []refusedScript) {
+	t.Helper()
+	for _, s := range scripts {
+		require.Equal(t, s.reply, c.do(s.call()...), "%q %v", s.source, s.keys)
+		c.do("MULTI")
+		c.do(s.call()...)
+		require.Equal(t, "*1\r\n"+s.reply, c.do("EXEC"), "%q %v in a transaction", s.source, s.keys)
+	}
+	require.Equal(t, bulk("1"), c.do("GET", "k"))
+	require.Equal(t, ":1\r\n", c.do("DBSIZE"))
+}
+
+// TestScriptsOnAFullDisk: a script that writes is refused in Redis' words and changes
+// nothing, one that reads is answered, and once there is room all go on.
+func TestScriptsOnAFullDisk(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		disk := &fullFS{}
+		conf, err := server.Load([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir(), "--appendonly", "yes"}, nil)
+		require.NoError(t, err)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		f := launch(t, conf, l, disk, func() {})
+		c := f.dial()
+		require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
+		disk.full.Store(true)
+		const why = "MISCONF Errors writing to the AOF file: No space left on device"
+		require.Equal(t, "-"+why+"\r\n", c.do("SET", "k", "1")) // has happened and is refused
+		scripts := append(refusedScripts(why), refusedScript{
+			"redis.call('DEL',KEYS[1]) return 1",
+			"-" + why + " script: 773c7c8837dac651188e132b71226339fc075cc0, on @user_script:1.\r\n",
+			[]string{"k"},
+		})
+		requireRefused(t, c, scripts)
+		require.Equal(t, "*1\r\n$1\r\nk\r\n", c.do("KEYS", "*"), "what takes longer and only looks is answered")
+		const long = "for i=1,300000 do redis.call('GET',KEYS[1]) end return redis.call('GET',KEYS[1])"
+		require.Equal(t, bulk("1"), c.do("EVAL", long, "1", "k"))
+		disk.full.Store(false)
+		eventually(t, "healed", func() bool { return c.info("aof_last_write_status") == "ok" })
+		require.Equal(t, "+OK\r\n", c.do(scripts[0].call()...))
+	})
+}
+
+// TestScriptsInFullMemory: where memory is full from the beginning, a script is refused
+// before its first write can be half of what it is for.
+func TestScriptsInFullMemory(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "maxmemory", "1"))
+		requireRefused(t, c, append(refusedScripts("OOM command not allowed when used memory > 'maxmemory'."), refusedScript{
+			"redis.call('PEXPIRE',KEYS[1],100000) redis.call('PERSIST',KEYS[1]) return redis.call('GET',KEYS[1])", bulk("1"), []string{"k"},
+		}))
+		require.Equal(t, "+OK\r\n", c.do("EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET',KEYS[1],1)", "1", "k"))
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "maxmemory", "0"))
+		require.Equal(t, five(0, 16, 15, -1, 20), c.do("CL.THROTTLE", "limiter", "15", "30", "600"))
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "maxmemory", "1"))
+		require.Equal(t, five(0, 16, 14, -1, 40), c.do("EVAL", "return redis.call('CL.THROTTLE',KEYS[1],15,30,600)", "1", "limiter"))
+	})
+}
