@@ -97,7 +97,7 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 	s.closing = s.closing || p.broken
 	s.parked.Store(nil)
 	s.hush(&l.w, mark)
-	if l.journal != nil {
+	if l.journal != nil && !p.looked {
 		l.answered = s.engine.opts.Persistence.Position()
 		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
 	}

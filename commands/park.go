@@ -23,6 +23,9 @@ type Parked struct {
 	reply   []byte
 	refused []byte
 	broken  bool
+	// looked says that it has had no effect, so that its reply waits for no disk and is
+	// true whatever becomes of that.
+	looked bool
 
 	// resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.
@@ -160,6 +163,7 @@ func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) {
 		return
 	}
 	p, e := c.parking(), c.engine
+	p.looked = c.Cmd.Flags&FlagWrite == 0
 	c.Park(p)
 	e.spawn(func() {
 		e.slowSlots <- struct{}{}

@@ -149,6 +149,9 @@ func (l *Lane) runOne(a *alone) {
 	l.w = resp.Writer{Proto: a.stand.proto}
 	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
 	l.host.alone = a
+	if l.journal != nil {
+		l.journal.TakePosition() // of what ran here before
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			e.recovered(r)
@@ -162,6 +165,7 @@ func (l *Lane) runOne(a *alone) {
 		l.flushTop()
 		reply := l.w.Buf
 		l.w.Buf, l.ctx.S = nil, nil
+		a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 		a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
 		l.publishHeld()
 	}()

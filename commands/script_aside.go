@@ -256,9 +256,8 @@ func (e *Engine) endAside(x *aside, a *alone) {
 	}
 	reply, st := l.w.Buf, l.Store
 	l.w.Buf = nil
-	if l.journal != nil {
-		l.journal.TakePosition() // the session waits for all there is
-	}
+	// With an effect the session waits for all there is.
+	a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 	x.leave()
 	a.parked.broken = x.broken
 	a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
