@@ -23,6 +23,7 @@ func (r *Run) openBase() {
 		hiddenIgnore + "call":   func(l *glua.LState) int { return r.command(l, true, asNothing) },
 		hiddenIgnore + "pcall":  func(l *glua.LState) int { return r.command(l, false, asNothing) },
 		hiddenConcat:            r.concat, hiddenNumber: forBound, hiddenModulo: modulo, hiddenLength: length,
+		hiddenExtend: r.extend, hiddenValue: func(*glua.LState) int { return 1 },
 	} {
 		r.globals.RawSetString(name, l.NewFunction(f))
 	}

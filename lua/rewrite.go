@@ -16,6 +16,8 @@ const (
 	hiddenNumber  = hiddenPrefix + "number"
 	hiddenModulo  = hiddenPrefix + "modulo"
 	hiddenLength  = hiddenPrefix + "length"
+	hiddenExtend  = hiddenPrefix + "extend"
+	hiddenValue   = hiddenPrefix + "value"
 	hiddenGlobals = hiddenPrefix + "globals"
 	hiddenCommand = hiddenPrefix + "command."
 	hiddenForward = hiddenPrefix + "forward."
@@ -35,7 +37,9 @@ const maxParts = 100
 //   - so does "%", which Lua defines by a division and a floor;
 //   - the bounds of a numerical for may be strings;
 //   - assignments to locals that it gets wrong are taken to pieces;
-//   - a loop's body does not begin with a jump, since it aims jumps back to it wrongly;
+//   - neither a loop's body nor an expression begins with a jump, since it aims jumps
+//     back to one wrongly;
+//   - table constructors that it gets wrong are written otherwise;
 //   - numerals are read as C does, not as Go does (010 is ten).
 type rewriter struct {
 	// locals are the names in scope, innermost last.
@@ -79,11 +83,16 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 
 // parallel says that an assignment is one that the interpreter gets wrong. If a
 // local is among several variables, it is assigned to before what is right of it
-// has been evaluated, so that "a, b = b, a" makes them equal. And a local that is
-// given the value of "x and y" keeps its old one if x is false and no local.
+// has been evaluated, so that "a, b = b, a" makes them equal. A local that is
+// given the value of "x and y" keeps its old one if x is false and no local, and
+// one that is given "(...)" may lose it to another.
 func (r *rewriter) parallel(s *ast.AssignStmt) bool {
-	if _, logical := s.Rhs[0].(*ast.LogicalOpExpr); len(s.Lhs) < 2 && !logical {
-		return false
+	if len(s.Lhs) < 2 && len(s.Rhs) < 2 {
+		switch s.Rhs[0].(type) {
+		case *ast.LogicalOpExpr, *ast.Comma3Expr:
+		default:
+			return false
+		}
 	}
 	for _, target := range s.Lhs {
 		if name, ok := target.(*ast.IdentExpr); ok && r.isLocal(name.Value) {
@@ -265,12 +274,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 	case *ast.AttrGetExpr:
 		e.Object, e.Key = r.expression(e.Object), r.expression(e.Key)
 	case *ast.TableExpr:
-		for _, field := range e.Fields {
-			if field.Key != nil {
-				field.Key = r.expression(field.Key)
-			}
-			field.Value = r.expression(field.Value)
-		}
+		return r.table(e)
 	case *ast.FuncCallExpr:
 		if e.Func != nil {
 			e.Func = r.expression(e.Func)
@@ -280,7 +284,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 		}
 		r.expressions(e.Args)
 	case *ast.LogicalOpExpr:
-		e.Lhs, e.Rhs = r.expression(e.Lhs), r.expression(e.Rhs)
+		e.Lhs, e.Rhs = r.expression(unsettled(e.Lhs)), r.expression(e.Rhs)
 	case *ast.RelationalOpExpr:
 		e.Lhs, e.Rhs = r.expression(e.Lhs), r.expression(e.Rhs)
 	case *ast.ArithmeticOpExpr:

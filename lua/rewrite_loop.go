@@ -53,3 +53,20 @@ func beginsConstant(e ast.Expr) bool {
 	}
 	return false
 }
+
+// unsettled returns the first operand of "and" or "or", hidden in a call if it is a
+// constant: instead of looking at that, the compiler begins the expression with a jump.
+func unsettled(e ast.Expr) ast.Expr {
+	constant := e
+	for {
+		not, ok := constant.(*ast.UnaryNotOpExpr)
+		if !ok {
+			break
+		}
+		constant = not.Expr
+	}
+	if _, logical := constant.(*ast.LogicalOpExpr); logical || !beginsConstant(constant) {
+		return e
+	}
+	return hiddenCall(hiddenValue, e, []ast.Expr{e})
+}

@@ -49,6 +49,18 @@ func length(l *glua.LState) int {
 	return 1
 }
 
+// extend adds the values behind the second to a table of so many, and returns it.
+func (r *Run) extend(l *glua.LState) int {
+	t, _ := l.Get(1).(*glua.LTable)
+	n, _ := l.Get(2).(glua.LNumber)
+	r.guard.step(l, l.GetTop()/16)
+	for i := 3; i <= l.GetTop(); i++ {
+		t.RawSetInt(int(n)+i-2, l.Get(i))
+	}
+	l.Push(t)
+	return 1
+}
+
 func setn(l *glua.LState) int {
 	checkTable(l, 1)
 	raisef(l, "'setn' is obsolete")
