@@ -143,11 +143,11 @@ func memoryStats(c *Ctx) {
 		name  string
 		value int64
 	}{
-		{"total.allocated", used.Dataset + heap},
+		{"total.allocated", used.used(heap)},
 		{"dataset.bytes", used.Dataset},
 		{"keys.count", keys},
 		{"keys.bytes-per-key", used.Dataset / max(1, keys)},
-		{"overhead.total", heap},
+		{"overhead.total", used.used(heap) - used.Dataset},
 		{"clients.normal", pending},
 		{"allocator.resident", rss},
 	}

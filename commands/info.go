@@ -126,8 +126,8 @@ func infoMemory(w *infoWriter) {
 	rss, heap := w.p.Memory()
 	used := w.store.Memory
 	_, _, pending := w.p.Network()
-	w.int("used_memory", used.Dataset+heap)
-	w.str("used_memory_human", human(used.Dataset+heap))
+	w.int("used_memory", used.used(heap))
+	w.str("used_memory_human", human(used.used(heap)))
 	w.int("used_memory_rss", rss)
 	w.str("used_memory_rss_human", human(rss))
 	w.int("used_memory_dataset", used.Dataset)

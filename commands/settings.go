@@ -55,11 +55,15 @@ type DatabaseStats struct {
 
 // MemoryStats is what the store says of its memory.
 type MemoryStats struct {
-	// Dataset is what keys take, in bytes; Max is maxmemory, 0 without a bound.
-	Dataset, Max int64
+	// Dataset is what keys take, in bytes, and InHeap what of that is in Go's heap. Max
+	// is maxmemory, 0 without a bound.
+	Dataset, InHeap, Max int64
 	// Expired is how many keys have expired since the start.
 	Expired int64
 }
+
+// used is what the process takes for keys and everything else, given its heap.
+func (m *MemoryStats) used(heap int64) int64 { return m.Dataset + heap - m.InHeap }
 
 // process returns what INFO asks.
 func (e *Engine) process() Process {

@@ -16,7 +16,7 @@ const blobOverhead = 24
 func (b *blobs) add(key, value []byte) uint32 {
 	blob := make([]byte, 0, grown(len(key)+len(value)))
 	blob = append(append(blob, key...), value...)
-	b.mem.add(int64(cap(blob)) + blobOverhead)
+	b.mem.addObjects(int64(cap(blob)) + blobOverhead)
 	if n := len(b.free); n > 0 {
 		i := b.free[n-1]
 		b.free = b.free[:n-1]
@@ -33,7 +33,7 @@ func (b *blobs) set(i uint32, keyLen int, value []byte) {
 	size := keyLen + len(value)
 	if size > cap(blob) || size < cap(blob)/4 {
 		fresh := append(make([]byte, 0, grown(size)), blob[:keyLen]...)
-		b.mem.add(int64(cap(fresh)) - int64(cap(blob)))
+		b.mem.addObjects(int64(cap(fresh)) - int64(cap(blob)))
 		b.list[i] = append(fresh, value...)
 		return
 	}
@@ -44,7 +44,7 @@ func (b *blobs) set(i uint32, keyLen int, value []byte) {
 
 // remove forgets a blob.
 func (b *blobs) remove(i uint32) {
-	b.mem.add(-int64(cap(b.list[i])) - blobOverhead)
+	b.mem.addObjects(-int64(cap(b.list[i])) - blobOverhead)
 	b.list[i] = nil
 	b.free = append(b.free, i)
 }

@@ -116,6 +116,14 @@ func (ks *Keyspace) Outside() int64 {
 	return ks.arena.outside.Load()
 }
 
+// InHeap is how many of the bytes that keys take are in Go's heap.
+func (ks *Keyspace) InHeap() int64 {
+	if ks.arena == nil || !ks.arena.source.outside() {
+		return ks.mem.used.Load()
+	}
+	return ks.mem.objects.Load()
+}
+
 // Close gives the memory of all tables back. No view may be used afterwards.
 func (ks *Keyspace) Close() {
 	for i := range ks.shards {

@@ -4,12 +4,19 @@ import "sync/atomic"
 
 // memory counts the bytes that all tables of a keyspace take, and what they may.
 type memory struct {
-	used   atomic.Int64
-	beside atomic.Int64 // of the clients, by [Keyspace.SetBeside]
-	max    atomic.Int64 // 0: no bound
+	used    atomic.Int64
+	objects atomic.Int64 // of used, what is always in Go's heap
+	beside  atomic.Int64 // of the clients, by [Keyspace.SetBeside]
+	max     atomic.Int64 // 0: no bound
 }
 
 func (m *memory) add(n int64) { m.used.Add(n) }
+
+// addObjects is add for what is in Go's heap even where tables are not.
+func (m *memory) addObjects(n int64) {
+	m.used.Add(n)
+	m.objects.Add(n)
+}
 
 // Full reports whether memory is at its maximum, so that new keys are refused.
 func (v *View) Full() bool { return v.ks.mem.full() }

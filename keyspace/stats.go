@@ -23,8 +23,10 @@ type Stats struct {
 	Kinds [kindsEnd]int
 	// Expired is how many keys were found past their expiry since the start.
 	Expired int64
-	// Memory is the bytes that keys take, MaxMemory what they may; 0 is no bound.
+	// Memory is the bytes that keys take, InHeap those of them that are in Go's heap,
+	// and MaxMemory what they may take; 0 is no bound.
 	Memory    int64
+	InHeap    int64
 	MaxMemory int64
 }
 
@@ -48,6 +50,7 @@ func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 	st := Stats{
 		Databases: make([]DatabaseStats, ks.Databases()),
 		Memory:    ks.mem.used.Load(),
+		InHeap:    ks.InHeap(),
 		MaxMemory: ks.mem.max.Load(),
 	}
 	means := make([]mean, ks.Databases())

@@ -128,14 +128,14 @@ func (s *shard) weigh(db int, number uint32) {
 	t := &l.list[number]
 	cost := t.o.Cost() + treeOverhead
 	l.cost += cost - t.cost
-	s.ks.mem.add(cost - t.cost)
+	s.ks.mem.addObjects(cost - t.cost)
 	t.cost = cost
 }
 
 // fell forgets a tree, since its key holds something else or has moved.
 func (s *shard) fell(db int, value []byte) {
 	l, number := &s.trees[db], binary.LittleEndian.Uint32(value)
-	s.ks.mem.add(-l.list[number].cost)
+	s.ks.mem.addObjects(-l.list[number].cost)
 	l.cost -= l.list[number].cost
 	l.list[number] = tree{}
 	l.free = append(l.free, number)
@@ -153,7 +153,7 @@ func (s *shard) weighAt(p *place) { s.weigh(p.db, binary.LittleEndian.Uint32(p.e
 // fellAll forgets the trees of a database.
 func (s *shard) fellAll(db int) {
 	if s.trees != nil {
-		s.ks.mem.add(-s.trees[db].cost)
+		s.ks.mem.addObjects(-s.trees[db].cost)
 		s.trees[db] = trees{}
 	}
 }

@@ -9,5 +9,8 @@ import (
 // Stats is what the transport counts.
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
 
+// ReturnHeap is what the janitor does every second about memory that keys gave up.
+func (s *Server) ReturnHeap() { s.returnHeap() }
+
 // NewStore is what the server gives its engine, for engines that a test assembles.
 func NewStore(ks *keyspace.Keyspace) commands.Store { return newStore(ks) }

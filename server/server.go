@@ -37,6 +37,9 @@ type Options struct {
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
 	// called with what maxmemory leaves Go's heap, whenever that changes.
 	LimitHeap func(bytes int64) int64
+	// FreeHeap is [debug.FreeOSMemory], on the same condition: it is called, beside
+	// everything else, when keys have given up much of Go's heap.
+	FreeHeap func()
 }
 
 // Server is one cellserver in this process.
@@ -55,6 +58,8 @@ type Server struct {
 	keeper    *keeper
 
 	limitHeap func(int64) int64
+	freeHeap  func()
+	freed     freedHeap
 	heapMu    sync.Mutex
 	heapBound int64 // what limitHeap was told last; guarded by heapMu
 
@@ -67,7 +72,7 @@ type Server struct {
 // New assembles a server and opens its listeners; nothing is accepted before Run,
 // which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
-	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), limitHeap: o.LimitHeap, heapBound: math.MaxInt64}
+	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64}
 	if err := s.openLog(o.Log); err != nil {
 		return nil, err
 	}
@@ -281,6 +286,7 @@ func (s *Server) janitor(ctx context.Context) {
 			s.engine.Tick(period)
 			s.keyspace.SetBeside(s.transport.Stats().Pending + s.engine.Beside())
 			s.boundHeap()
+			s.returnHeap()
 		}
 	}
 }

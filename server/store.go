@@ -107,7 +107,7 @@ func (s *store) Stats() commands.StoreStats {
 	st := s.View.Stats()
 	out := commands.StoreStats{
 		Databases: make([]commands.DatabaseStats, len(st.Databases)),
-		Memory:    commands.MemoryStats{Dataset: st.Memory, Max: st.MaxMemory, Expired: st.Expired},
+		Memory:    commands.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired},
 	}
 	for i, d := range st.Databases {
 		out.Databases[i] = commands.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}

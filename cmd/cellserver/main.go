@@ -59,7 +59,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := untilSignal() // before anybody can know that there is a server
 	defer stop()
-	var o server.Options
+	o := server.Options{FreeHeap: debug.FreeOSMemory}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		o.LimitHeap = debug.SetMemoryLimit
 	}

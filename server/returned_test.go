@@ -1,0 +1,85 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/server"
+)
+
+// TestCollectionsAreCountedOnce: what INFO and MEMORY STATS say is taken does not count
+// a large collection as a key and as Go's heap as well.
+func TestCollectionsAreCountedOnce(t *testing.T) {
+	f := start(t, transports()[0])
+	c := f.dial()
+	used := func() int64 {
+		n, err := strconv.ParseInt(c.info("used_memory"), 10, 64)
+		require.NoError(t, err)
+		return n
+	}
+	heapBytes() // what was garbage before is none of this
+	before, heapBefore := used(), int64(heapBytes())
+	fillHash(t, c, "large", 50_000)
+	heapBytes()
+	after, heapAfter := used(), int64(heapBytes())
+	require.Greater(t, heapAfter-heapBefore, int64(2<<20), "it is in Go's heap")
+	require.InDelta(t, heapAfter-heapBefore, after-before, 2<<20)
+	require.Contains(t, c.do("MEMORY", "STATS"), "total.allocated")
+}
+
+// fillHash makes a hash of so many fields.
+func fillHash(t *testing.T, c *client, key string, fields int) {
+	t.Helper()
+	for done := 0; done < fields; {
+		args := []string{"HSET", key}
+		for range 500 {
+			args = append(args, fmt.Sprintf("field:%d", done), strings.Repeat("v", 40))
+			done++
+		}
+		require.Equal(t, ":500\r\n", c.do(args...))
+	}
+}
+
+// TestHeapIsReturned: deleting much of what keys have in Go's heap has the runtime give
+// it back, once.
+func TestHeapIsReturned(t *testing.T) {
+	var freed atomic.Int64
+	cfg, err := server.Load([]string{"--dir", t.TempDir()}, nil)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f := &fixture{t: t, clock: clocktest.New(epoch), addr: l.Addr().String(), done: make(chan error, 1)}
+	f.Server, err = server.New(cfg, server.Options{
+		Clock: f.clock, Log: slog.New(slog.DiscardHandler), Listeners: []net.Listener{l},
+		FreeHeap: func() { freed.Add(1) },
+	})
+	require.NoError(t, err)
+	go func() { f.done <- f.Run(context.Background()) }()
+	t.Cleanup(f.end)
+	eventually(t, "loaded", func() bool { return !f.Engine().Loading() })
+	c := f.dial()
+	fillHash(t, c, "small", 10_000)
+	for i := range 3 {
+		fillHash(t, c, fmt.Sprint("large", i), 100_000)
+	}
+	require.Greater(t, f.Keyspace().InHeap(), int64(20<<20))
+	f.ReturnHeap()
+	require.Zero(t, freed.Load())
+	require.Equal(t, ":1\r\n", c.do("DEL", "small"))
+	f.ReturnHeap()
+	require.Zero(t, freed.Load(), "that is not much")
+	require.Equal(t, ":3\r\n", c.do("DEL", "large0", "large1", "large2"))
+	require.Less(t, f.Keyspace().InHeap(), int64(8<<20))
+	f.ReturnHeap()
+	f.ReturnHeap()
+	require.EqualValues(t, 1, freed.Load())
+}
