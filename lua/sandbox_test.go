@@ -128,7 +128,7 @@ func FuzzSandbox(f *testing.F) {
 		before, old := box.untouched()
 		start := time.Now()
 		reply, _ := box.execute(script, &echo{}, "k1", "k2")
-		require.Less(t, time.Since(start), 5*time.Second, source)
+		require.Less(t, time.Since(start), time.Minute, source) // an escape takes for ever
 		require.Empty(t, wellFormed(t, reply, 0), source)
 		after, now := box.untouched()
 		if old == now {
@@ -163,7 +163,7 @@ func FuzzAnalysis(f *testing.F) {
 		f.Add(seed)
 	}
 	box := newSandbox(f)
-	box.moment = 10 * time.Second // what has to end by itself may be kept waiting
+	box.moment = time.Minute // what has to end by itself may be kept waiting
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g := grammar{data: data[:min(len(data), 400)], calm: true}
 		source := g.script()

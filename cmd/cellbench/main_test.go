@@ -157,7 +157,7 @@ func TestIdleAndExpiry(t *testing.T) {
 	} else {
 		require.Equal(t, exitFailed, status)
 	}
-	status, stdout, stderr = cellbench(t, "expiry", "--target", address, "--keys", "10", "--lead", "1500ms", "--before", "50ms", "--tail", "50ms",
+	status, stdout, stderr = cellbench(t, "expiry", "--target", address, "--keys", "10", "--lead", "3s", "--before", "50ms", "--tail", "500ms",
 		"--rate", "100", "-c", "2", "--foreground", "PING", "--markdown")
 	require.Equal(t, exitOK, status, stderr)
 	require.Contains(t, stdout, "| "+address+" | 10 |")
