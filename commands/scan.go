@@ -63,8 +63,8 @@ func scan(c *Ctx) {
 }
 
 func parseScan(args [][]byte, call *scanCall) resp.Error {
-	cursor, err := strconv.ParseUint(string(args[0]), 10, 64)
-	if err != nil {
+	cursor, ok := parseCursor(args[0])
+	if !ok {
 		return resp.ErrInvalidCursor
 	}
 	call.cursor, call.count = cursor, scanDefaultCount
@@ -94,6 +94,24 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 		}
 	}
 	return ""
+}
+
+// parseCursor reads a cursor as Redis does, with C's strtoul: nothing is 0, a sign is
+// allowed, and a NUL ends it.
+func parseCursor(b []byte) (cursor uint64, ok bool) {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	if len(b) == 0 {
+		return 0, true
+	}
+	minus := b[0] == '-'
+	if minus || b[0] == '+' {
+		b = b[1:]
+	}
+	cursor, err := strconv.ParseUint(string(b), 10, 64)
+	if minus {
+		cursor = -cursor
+	}
+	return cursor, err == nil
 }
 
 // matches reports whether a key of that type is asked for.

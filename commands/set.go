@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
@@ -235,81 +234,4 @@ func srandmember(c *Ctx) {
 			c.W.Bulk(all[rand.IntN(len(all))])
 		}
 	})
-}
-
-// sscan returns all members at once. So none is seen twice or missed, and nobody has
-// to remember where an iteration was.
-func sscan(c *Ctx) {
-	if _, err := strconv.ParseUint(string(c.Args[2]), 10, 64); err != nil {
-		c.Fail(resp.ErrInvalidCursor)
-		return
-	}
-	var call scanCall
-	var members [][]byte
-	size := 0
-	found, err := c.Store.ReadSet(c.S.selected(), c.Args[1], func(s *collection.Set) {
-		members = make([][]byte, 0, s.Len())
-		for m := range s.All() {
-			members = append(members, bytes.Clone(m))
-			size += len(m)
-		}
-	})
-	c.noteLookup(found)
-	if err != nil {
-		c.Fail(c.elementsError(err))
-		return
-	}
-	if found {
-		if err := parseElementScan(c.Args[3:], &call); err != "" {
-			c.Fail(err)
-			return
-		}
-	}
-	c.work += len(members)
-	write := func(_ Store, w *resp.Writer) { writeMembers(w, members, call.pattern) }
-	if call.pattern != nil && len(call.pattern)*(size+len(members)) > scanWork {
-		c.Offload(write)
-		return
-	}
-	write(c.Store, c.W)
-}
-
-// writeMembers replies those that match, all if pattern is nil, behind the cursor of
-// an iteration that is over.
-func writeMembers(w *resp.Writer, members [][]byte, pattern []byte) {
-	if pattern != nil {
-		members = slices.DeleteFunc(members, func(m []byte) bool { return !globMatch(pattern, m) })
-	}
-	w.Array(2)
-	w.BulkString("0")
-	w.Array(len(members))
-	for _, m := range members {
-		w.Bulk(m)
-	}
-}
-
-// parseElementScan reads the options of SSCAN and its kin.
-func parseElementScan(args [][]byte, call *scanCall) resp.Error {
-	for ; len(args) > 0; args = args[2:] {
-		switch {
-		case len(args) == 1:
-			return resp.ErrSyntax
-		case isWord(args[0], "COUNT"):
-			n, ok := parseInt(args[1])
-			switch {
-			case !ok:
-				return resp.ErrNotInteger
-			case n < 1:
-				return resp.ErrSyntax
-			}
-		case isWord(args[0], "MATCH"):
-			if len(args[1]) > maxPattern {
-				return errPatternTooLong
-			}
-			call.pattern = bytes.Clone(args[1])
-		default:
-			return resp.ErrSyntax
-		}
-	}
-	return ""
 }

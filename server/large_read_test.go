@@ -36,12 +36,32 @@ func TestLargeReads(t *testing.T) {
 			c.send("MULTI\r\n" + command + "\r\nDEL none\r\nEXEC\r\n")
 			c.expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", array(got, ":0\r\n"))
 		}
+		scanned := func(n int) string { return fmt.Sprintf("*2\r\n$1\r\n0\r\n*%d\r\n", n) }
+		inner := "*" + strings.Repeat("a", 100) + "b*" // which the names of slow are compared with for long
+		for i := range 300 {
+			c.send(fmt.Sprintf("SADD slow %s%d\r\nHSET slower %[1]s%[2]d v\r\n", strings.Repeat("a", 400), i))
+			c.expect(":1\r\n", ":1\r\n")
+		}
+		for command, count := range map[string]int{
+			"HSCAN h 0": 2 * n, "SSCAN s 7 COUNT 5": n, "HSCAN h 0 MATCH 1999?": 20, "SSCAN s 0 MATCH 1999?": 10,
+			"SSCAN slow 0 MATCH " + inner: 0, "HSCAN slower 0 MATCH " + inner: 0, "SSCAN s 0 MATCH x*": 0,
+		} {
+			c.send("ECHO before\r\n" + command + "\r\nECHO behind\r\n")
+			c.expect(bulk("before"))
+			got := c.reply()
+			require.True(t, strings.HasPrefix(got, scanned(count)), command)
+			require.Equal(t, count, strings.Count(got, "$")-1, command)
+			c.expect(bulk("behind"))
+		}
+		c.send("MULTI\r\nHSCAN h 0 MATCH 1999?\r\nSSCAN slow 0 MATCH " + inner + "\r\nHSCAN l 0\r\nEXEC\r\n")
+		c.expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n")
+		require.Contains(t, c.reply(), "-ERR the pattern takes too long to match\r\n-WRONGTYPE")
 		for _, command := range []string{"LRANGE h 0 -1", "SMEMBERS l", "HGETALL s"} {
 			require.Contains(t, c.do(strings.Fields(command)...), "-WRONGTYPE")
 		}
 		c.do("SET", "long", strings.Repeat("x", 5000))
 		c.do("EVAL", "local v = redis.call('GET', 'long') for i = 1, 14000 do redis.call('RPUSH', 'wide', v) redis.call('SADD', 'set', v .. i) end", "0")
-		for _, command := range []string{"LRANGE wide 0 -1", "LRANGE wide -14000 -1", "SMEMBERS set"} {
+		for _, command := range []string{"LRANGE wide 0 -1", "LRANGE wide -14000 -1", "SMEMBERS set", "SSCAN set 0", "SSCAN set 0 MATCH *"} {
 			require.Contains(t, c.do(strings.Fields(command)...), "-ERR", command)
 			require.Equal(t, "+PONG\r\n", c.do("PING"))
 		}

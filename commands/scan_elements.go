@@ -1,0 +1,216 @@
+package commands
+
+import (
+	"iter"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// elements are those of a collection: their names and, of a hash, their values.
+type elements struct {
+	n      int
+	all    iter.Seq2[[]byte, []byte]
+	values bool
+}
+
+func elementsOfHash(h *collection.Hash) elements {
+	return elements{n: h.Len(), all: h.All(), values: true}
+}
+
+func elementsOfSet(s *collection.Set) elements {
+	return elements{n: s.Len(), all: func(yield func(name, value []byte) bool) {
+		for m := range s.All() {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}}
+}
+
+// append writes one of them.
+func (e *elements) append(w *resp.Writer, name, value []byte) {
+	w.Bulk(name)
+	if e.values {
+		w.Bulk(value)
+	}
+}
+
+// readElements calls f with what key holds, if it exists.
+type readElements func(st Store, db int, key []byte, f func(e elements)) (found bool, err error)
+
+func hscan(c *Ctx) {
+	c.scanElements(func(st Store, db int, key []byte, f func(e elements)) (bool, error) {
+		return st.ReadHash(db, key, func(h *collection.Hash) { f(elementsOfHash(h)) })
+	})
+}
+
+func sscan(c *Ctx) {
+	c.scanElements(func(st Store, db int, key []byte, f func(e elements)) (bool, error) {
+		return st.ReadSet(db, key, func(s *collection.Set) { f(elementsOfSet(s)) })
+	})
+}
+
+// maxScanSteps bounds what matching a pattern may cost while a shard is locked, in
+// comparisons of a character.
+const maxScanSteps = 1 << 20
+
+const errScanLong resp.Error = "ERR the pattern takes too long to match"
+
+// scanElements is HSCAN and SSCAN, which give all elements at once, whatever cursor
+// they are asked for: so none is seen twice or missed, and nobody has to remember where
+// an iteration was. Many elements are read beside the loops, and so are those that a
+// pattern takes long to be compared with. Options are looked at only if there is a
+// collection, as in Redis.
+func (c *Ctx) scanElements(read readElements) {
+	if _, ok := parseCursor(c.Args[2]); !ok {
+		c.Fail(resp.ErrInvalidCursor)
+		return
+	}
+	var pattern []byte
+	var fault resp.Error
+	var found resp.Writer
+	n, beside := 0, false
+	exists, err := read(c.Store, c.S.selected(), c.Args[1], func(e elements) {
+		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
+			return
+		}
+		if beside = c.readsBeside(e.n); !beside {
+			n, beside = e.match(&found, pattern)
+		}
+	})
+	c.noteLookup(exists)
+	switch {
+	case err != nil:
+		c.Fail(storeError(err))
+	case fault != "":
+		c.Fail(fault)
+	case beside && c.S.exclusive:
+		c.Fail(errScanLong)
+	case beside:
+		c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+			return scanBeside(st, db, key, read, pattern, w)
+		}, func(w *resp.Writer) { writeScanned(w, 0, nil) })
+	default:
+		mark := len(c.W.Buf)
+		writeScanned(c.W, n, found.Buf)
+		c.bound(mark)
+	}
+}
+
+// writeScanned replies n elements, behind the cursor of an iteration that is over.
+func writeScanned(w *resp.Writer, n int, found []byte) {
+	w.Array(2)
+	w.BulkString("0")
+	w.Array(n)
+	w.Raw(found)
+}
+
+// match writes those whose names match, all if pattern is nil, and returns how many
+// strings these are; or it gives up, because that takes too long.
+func (e *elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
+	steps := maxScanSteps
+	for name, value := range e.all {
+		matches := pattern == nil || globMatchWithin(pattern, name, &steps)
+		switch {
+		case steps <= 0:
+			return 0, true
+		case matches:
+			e.append(found, name, value)
+			n += e.strings()
+		}
+		if len(found.Buf) > maxReply {
+			break
+		}
+	}
+	return n, false
+}
+
+// strings is how many there are of one element.
+func (e *elements) strings() int {
+	if e.values {
+		return 2
+	}
+	return 1
+}
+
+// scanBeside replies those of the elements under key whose names match. They are copied
+// first, so that the shard is not locked for as long as it takes to compare them.
+func scanBeside(st Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
+	var every, found resp.Writer
+	var spans []elementSpan
+	n, each := 0, 1
+	exists, err := read(st, db, key, func(e elements) {
+		reply := wholeOf(&every, e.n)
+		spans, each = make([]elementSpan, 0, e.n), e.strings()
+		for name, value := range e.all {
+			e.append(&every, name, value)
+			spans = append(spans, elementSpan{name: len(name), end: len(every.Buf)})
+			if more := reply.more(); !more && pattern == nil {
+				return
+			}
+		}
+	})
+	if !exists || err != nil {
+		return exists, err
+	}
+	if pattern == nil {
+		writeScanned(w, len(spans)*each, every.Buf)
+		return true, nil
+	}
+	from := 0
+	for _, s := range spans {
+		bulk := every.Buf[from:s.end]
+		from = s.end
+		if globMatch(pattern, bulkText(bulk, s.name)) {
+			found.Raw(bulk)
+			n += each
+		}
+		if len(found.Buf) > maxReply {
+			break
+		}
+	}
+	writeScanned(w, n, found.Buf)
+	return true, nil
+}
+
+// elementSpan is where an element of a reply ends, and how long its name is.
+type elementSpan struct{ name, end int }
+
+// bulkText returns the text of the first bulk string in b, which is n bytes long.
+func bulkText(b []byte, n int) []byte {
+	head := len("$\r\n")
+	for digits := n; ; digits /= 10 {
+		head++
+		if digits < 10 {
+			return b[head : head+n]
+		}
+	}
+}
+
+// parseElementScan reads the options of HSCAN and SSCAN: a pattern, of which it returns
+// a copy, and a count, which is only a hint.
+func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
+	for ; len(args) > 0; args = args[2:] {
+		switch {
+		case len(args) == 1:
+			return nil, resp.ErrSyntax
+		case isWord(args[0], "COUNT"):
+			n, ok := parseInt(args[1])
+			switch {
+			case !ok:
+				return nil, resp.ErrNotInteger
+			case n < 1:
+				return nil, resp.ErrSyntax
+			}
+		case isWord(args[0], "MATCH"):
+			if len(args[1]) > maxPattern {
+				return nil, errPatternTooLong
+			}
+			pattern = append([]byte{}, args[1]...)
+		default:
+			return nil, resp.ErrSyntax
+		}
+	}
+	return pattern, ""
+}
