@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"sync"
+
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -70,16 +72,30 @@ func (l *Lane) noteEffect(mark int) {
 func (s *Session) owe(l *Lane) (barrier uint64) {
 	barrier = max(l.journal.TakePosition(), l.answered)
 	l.answered, l.effects = 0, l.journal.Effects()
-	s.owed = s.owed[:0]
-	if barrier != 0 {
-		s.owed = append(s.owed, l.owed...)
+	s.settled()
+	if barrier != 0 && len(l.owed) > 0 {
+		s.owed = owedLists.Get().(*owedReplies)
+		s.owed.list = append(s.owed.list, l.owed...)
 	}
 	l.owed = l.owed[:0]
 	return barrier
 }
 
-// keptOwed is how many places a session keeps for what it owes.
-const keptOwed = 4
+// owedReplies are the replies of one session that wait for their effects.
+type owedReplies struct{ list []effectReply }
+
+// owedLists lends lists: a session has one for as long as replies of it wait, which is
+// much shorter than it lives, and asks for one after every batch.
+var owedLists = sync.Pool{New: func() any { return new(owedReplies) }}
+
+// settled gives the list back.
+func (s *Session) settled() {
+	if s.owed != nil {
+		s.owed.list = s.owed.list[:0]
+		owedLists.Put(s.owed)
+		s.owed = nil
+	}
+}
 
 // Settle implements transport.Settler: replies whose effects cannot be kept become
 // errors.
@@ -87,9 +103,7 @@ func (s *Session) Settle(barrier uint64, out []byte) []byte {
 	if p := s.engine.opts.Persistence; p.Keep(barrier) == KeptNever {
 		out = s.retract(out, misconf(p.Fault()))
 	}
-	if s.owed = s.owed[:0]; cap(s.owed) > keptOwed {
-		s.owed = nil
-	}
+	s.settled()
 	return out
 }
 
@@ -97,7 +111,11 @@ func (s *Session) Settle(barrier uint64, out []byte) []byte {
 func (s *Session) retract(out []byte, e resp.Error) []byte {
 	w := resp.Writer{Proto: s.proto}
 	from := 0
-	for _, r := range s.owed {
+	var owed []effectReply
+	if s.owed != nil {
+		owed = s.owed.list
+	}
+	for _, r := range owed {
 		w.Raw(out[from:r.from])
 		if r.to > r.from { // else the client wants no reply
 			w.Error(e)

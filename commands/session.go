@@ -35,12 +35,12 @@ type Session struct {
 
 	// Read by other goroutines: CLIENT LIST, the janitor.
 	db       atomic.Int32
-	active   atomic.Int64  // instant of the last Feed that got bytes
-	partial  atomic.Int64  // instant the unfinished command began, 0 if none
-	owed     []effectReply // replies of the last Feed that wait for their effects
-	protocol atomic.Int32  // proto, for the others
-	lastCmd  atomic.Int32  // id of the last command, -1 before the first
-	locked   atomic.Int64  // instant since which authentication is due, 0 if it is not
+	active   atomic.Int64 // instant of the last Feed that got bytes
+	partial  atomic.Int64 // instant the unfinished command began, 0 if none
+	owed     *owedReplies // of the last Feed, nil without any
+	protocol atomic.Int32 // proto, for the others
+	lastCmd  atomic.Int32 // id of the last command, -1 before the first
+	locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
 	killed   atomic.Bool
 	subs     atomic.Pointer[subscriptions] // set by the feeding goroutine only
 

@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"bytes"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limiterPaths are the commands whose way from the socket to the log and back to the
+// socket takes nothing from Go's heap.
+var limiterPaths = []string{"PING", "GET", "CLThrottle", "SWCounter", "SWFixed", "TBGreedy", "TBInterval", "TBLeaky"}
+
+// TestHotPathsAllocateNothingOverSockets is TestHotPathsAllocateNothing with all that a
+// server has: sockets, and a log if there is one. Whatever else the process does
+// meanwhile counts too, so that a few allocations in thousands of commands are allowed,
+// and a burst of them gets another try. With appendfsync always a reply that waits for
+// the disk has memory of its own, so that is not asked for.
+func TestHotPathsAllocateNothingOverSockets(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	for _, keeps := range [][]string{nil, {"--appendonly", "yes"}} {
+		eachTransport(t, func(t *testing.T, kind string) {
+			f := start(t, kind, keeps...) // with everysec, by default
+			f.dial().do("CL.THROTTLE", "cell", "15", "30", "60", "1")
+			for _, name := range limiterPaths {
+				const depth, rounds = 16, 300
+				most := uint64(depth * rounds / 100)
+				allocated := allocations(t, f.addr, frame(hotCommands[name]...), depth, rounds)
+				for try := 0; try < 5 && allocated >= most; try++ {
+					allocated = min(allocated, allocations(t, f.addr, frame(hotCommands[name]...), depth, rounds))
+				}
+				require.Less(t, allocated, most, "%s %v", name, keeps)
+			}
+		})
+	}
+}
+
+// allocations sends rounds of so many equal commands over one connection, and counts
+// what the whole process has allocated meanwhile.
+func allocations(t *testing.T, address string, command []byte, depth, rounds int) uint64 {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	var packet []byte
+	for range depth {
+		packet = append(packet, command...)
+	}
+	reply := make([]byte, 64<<10)
+	once := func() {
+		_, err := conn.Write(packet)
+		require.NoError(t, err)
+		// Replies to one command differ in length, so their ends are counted.
+		for lines := 0; lines < depth*linesOf(command); {
+			n, err := conn.Read(reply)
+			require.NoError(t, err)
+			for _, b := range reply[:n] {
+				if b == '\n' {
+					lines++
+				}
+			}
+		}
+	}
+	for range 50 {
+		once()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		once()
+	}
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
+}
+
+// linesOf is how many lines a reply to the command has: that of a limiter is an array
+// of five, a value has its length before it.
+func linesOf(command []byte) int {
+	switch {
+	case bytes.Contains(command, []byte("PING")):
+		return 1
+	case bytes.Contains(command, []byte("GET")):
+		return 2
+	}
+	return 6
+}
