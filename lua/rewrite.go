@@ -44,7 +44,9 @@ const maxParts = 100
 type rewriter struct {
 	// locals are the names in scope, innermost last.
 	locals []string
-	err    error
+	// last is the last parameter of the function that is being rewritten.
+	last string
+	err  error
 }
 
 // rewrite changes stmts in place.
@@ -85,13 +87,16 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 // local is among several variables, it is assigned to before what is right of it
 // has been evaluated, so that "a, b = b, a" makes them equal. A local that is
 // given the value of "x and y" keeps its old one if x is false and no local, and
-// one that is given "(...)" may lose it to another.
+// one that is given "(...)" may lose it to another. The last parameter of a function,
+// when it is given the one value of a call, becomes the function that is called before
+// its arguments are evaluated, and these overwrite the locals behind it.
 func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	if len(s.Lhs) < 2 && len(s.Rhs) < 2 {
 		switch s.Rhs[0].(type) {
 		case *ast.LogicalOpExpr, *ast.Comma3Expr:
 		default:
-			return false
+			name, ok := s.Lhs[0].(*ast.IdentExpr)
+			return ok && name.Value == r.last
 		}
 	}
 	for _, target := range s.Lhs {
@@ -249,16 +254,21 @@ func (r *rewriter) target(e ast.Expr) ast.Expr {
 }
 
 func (r *rewriter) function(f *ast.FunctionExpr, method bool) {
-	depth := len(r.locals)
+	depth, last := len(r.locals), r.last
+	r.last = ""
 	if method {
 		r.declare("self")
+		r.last = "self"
 	}
 	if f.ParList.HasVargs {
 		r.declare("arg")
 	}
 	r.declare(f.ParList.Names...)
+	if n := len(f.ParList.Names); n > 0 {
+		r.last = f.ParList.Names[n-1]
+	}
 	r.block(f.Stmts)
-	r.locals = r.locals[:depth]
+	r.locals, r.last = r.locals[:depth], last
 }
 
 func (r *rewriter) expressions(list []ast.Expr) {
