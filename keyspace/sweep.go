@@ -32,14 +32,14 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 		}
 		n := w.slice(min(sweepSlice, budget-sum.Looked))
 		w.view.Leave()
-		giveWay()
 		sum.Looked += n.Looked
 		sum.Removed += n.Removed
 		if n.Looked < sweepSlice {
 			short++ // that shard has been seen to its end
-		} else {
-			short = 0
+			continue
 		}
+		short = 0
+		giveWay()
 	}
 	return sum
 }

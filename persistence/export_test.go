@@ -14,3 +14,6 @@ const ManifestName = manifestName
 
 // HeaderSize is the length of the header of every file.
 const HeaderSize = headerSize
+
+// Enough is when an fsync begins.
+var Enough = enough

@@ -3,6 +3,7 @@ package persistence_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,4 +51,32 @@ func TestEverybodyIsWoken(t *testing.T) {
 		require.Equal(t, calls, outcomes[i])
 	}
 	require.LessOrEqual(t, s.log.Stats().Syncs, int64(clients*calls))
+}
+
+// TestWhenAnFsyncBegins: of fifty clients whose commands take 8 µs each, with fsyncs
+// of 200 µs, about 34 share one, and the others come while it is in flight; of five
+// hundred all but those who can come meanwhile.
+func TestWhenAnFsyncBegins(t *testing.T) {
+	const us, fsync = time.Microsecond, 200 * time.Microsecond
+	for name, c := range map[string]struct {
+		n, crowd, came int
+		waited         time.Duration
+		want           bool
+	}{
+		"a lone client":                      {1, 1, 0, 0, true},
+		"a lone client that has company":     {1, 0, 0, 0, true},
+		"two thirds at once":                 {34, 50, 0, 0, true},
+		"nobody comes for long":              {34, 50, 0, 100 * us, false},
+		"fewer than two thirds":              {33, 50, 17, 136 * us, false},
+		"two thirds, and the rest in 128 µs": {34, 50, 18, 144 * us, true},
+		"two thirds, and the rest in 320 µs": {34, 50, 18, 360 * us, false},
+		"everybody":                          {50, 50, 1, time.Second, true},
+		"more than ever":                     {60, 50, 1, time.Second, true},
+		"two thirds of many":                 {340, 500, 300, 2400 * us, false},
+		"all but a few of many":              {482, 500, 450, 3600 * us, true},
+		"two of three":                       {2, 3, 1, 100 * us, true},
+		"two of three, and it took long":     {2, 3, 1, 200 * us, false},
+	} {
+		require.Equal(t, c.want, persistence.Enough(c.n, c.crowd, c.came, c.waited, fsync), name)
+	}
 }

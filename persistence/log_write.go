@@ -179,21 +179,37 @@ const moments = 32
 // it began without them, each would wait for two, and there would be twice as many.
 // It gives up when nobody has come for as long as the last fsync took.
 func (l *Log) gather() {
-	patience := time.Duration(l.counts.lastSync.Load())
-	latest, before := l.o.Stopwatch(), 0
+	fsync := time.Duration(l.counts.lastSync.Load())
+	began := l.o.Stopwatch()
+	latest, first, before := began, -1, 0
 	for range moments {
 		now := l.o.Stopwatch()
 		l.mu.Lock()
-		n, most := len(l.waiters), l.crowd
+		n, crowd := len(l.waiters), l.crowd
 		l.mu.Unlock()
+		if first < 0 {
+			first = n
+		}
 		if n > before {
 			latest, before = now, n
 		}
-		if n >= most || now-latest > patience {
+		if now-latest > fsync || enough(n, crowd, n-first, now-began, fsync) {
 			return
 		}
 		moment()
 	}
+}
+
+// enough reports whether an fsync should begin for n out of a crowd, of whom some came
+// in the time that has been waited: for all, or for two thirds if the others will be
+// there at their pace before three quarters of the fsync are over. They keep the
+// event loops busy meanwhile, and the next fsync has somebody to begin with.
+func enough(n, crowd, came int, waited, fsync time.Duration) bool {
+	if n >= crowd {
+		return true
+	}
+	missing := time.Duration(crowd - n)
+	return 3*n >= 2*crowd && missing*waited <= time.Duration(came)*fsync*3/4
 }
 
 // runTicker syncs every second, and writes down what is durable and what time it is.
