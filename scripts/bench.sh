@@ -5,7 +5,7 @@
 #   BENCH_QUICK=1       a look within three minutes, in bin/performance-quick.md
 #   BENCH_LARGE=1       the memory of 10 million keys too
 #   BENCH_OUT=FILE      write there instead
-#   BENCH_SPAN=1s       how long a run of the main table lasts, BENCH_OPEN=5s of an
+#   BENCH_SPAN=1s       how long a run of the main table lasts, BENCH_OPEN=2s of an
 #                       open loop
 #   BENCH_PORT=17100    the first of a dozen ports to use
 #   CELL_BENCH_TARGETS  other servers that know CL.THROTTLE, to be put beside ours:
@@ -23,10 +23,10 @@ work=bin/bench
 mkdir -p "$work"
 if [ -n "$quick" ]; then
   out=${BENCH_OUT:-bin/performance-quick.md}
-  rounds=2 span=200ms warmup=100ms kind_span=200ms kind_warmup=100ms open_span=1s keys=100000 idle=1000 settle=2s lead=3s tail=2s growth=100000
+  rounds=2 span=200ms warmup=100ms kind_span=200ms kind_warmup=100ms open_span=1s open_rounds=2 keys=100000 idle=1000 settle=2s lead=3s tail=2s growth=100000
 else
   out=${BENCH_OUT:-docs/performance.md}
-  rounds=5 span=${BENCH_SPAN:-1s} warmup=500ms kind_span=1s kind_warmup=200ms open_span=${BENCH_OPEN:-5s} keys=1000000 idle=9900 settle=15s lead=10s tail=4s growth=1000000
+  rounds=5 span=${BENCH_SPAN:-1s} warmup=500ms kind_span=1s kind_warmup=200ms open_span=${BENCH_OPEN:-2s} open_rounds=15 keys=1000000 idle=9900 settle=15s lead=10s tail=4s growth=1000000
 fi
 cores=$(nproc)
 throttle='CL.THROTTLE user:{key} 15 30 60'
@@ -182,8 +182,8 @@ cost() {
 latency() {
   section 'Latency at a constant rate' \
     'Open loop: a latency counts from the instant at which the command should have left, so a pause is charged' \
-    'for every command it held up.'
-  measure compare "${peers[@]}" --rate 60000 --rounds "$rounds" -d "$open_span" --warmup "$warmup" \
+    'for every command it held up. The many rounds are for the ratios: a pause of the machine hits one server.'
+  measure compare "${peers[@]}" --rate 60000 --rounds "$open_rounds" -d "$open_span" --warmup "$warmup" \
     --title 'Latency at 60,000 commands a second' --html "$work/latency.html" --json "$work/latency.json"
 }
 
@@ -247,22 +247,25 @@ programs() {
 }
 
 scaling() {
-  local n at targets=() pids=() most=$((cores - 1))
+  local n at targets=() heavy=() pids=() most=$((cores - 1))
   [ "$most" -le 3 ] || most=3
   if [ "$most" -lt 2 ]; then
     section 'More cores' "SKIP: $cores cores are too few for a server on two and a load beside it."
     return
   fi
   section 'More cores' \
-    "Servers with one event loop per core, on cores 0 to $((most - 1)); the load is on core $((cores - 1)) alone, so compare" \
-    'CPU per command: the rate is bounded by the load.'
+    "Servers with one event loop per core, on cores 0 to $((most - 1)); the load is on core $((cores - 1)) alone. With CL.THROTTLE" \
+    'it is the load that is at its limit: compare CPU per command, of which a loop that waits for work has more. With' \
+    'RL.MULTI of two limits the servers are, so that the commands per second count too.'
   for n in $(seq "$most" -1 1); do
     at=$((port + 3 + n))
     serve_ours "0-$((n - 1))" "$at" --io-threads "$n"
     pids+=("$served")
     targets+=(--target "loops: $n=127.0.0.1:$at $throttle")
+    heavy+=(--target "loops: $n=127.0.0.1:$at RL.MULTI 2 ma:{key} mb:{key} CL 15 30 60 SW 1000 3600")
   done
   load_cores=$((cores - 1)) measure compare "${targets[@]}" -P 32 --rounds "$rounds" -d "$span" --warmup "$warmup" --threads 1
+  load_cores=$((cores - 1)) measure compare "${heavy[@]}" -P 32 --rounds "$rounds" -d "$span" --warmup "$warmup" --threads 1
   stop "${pids[@]}"
 }
 
