@@ -50,6 +50,7 @@ type blockWriter struct {
 	ready  []byte   // whole blocks that are not written yet
 	keys   uint64
 	bytes  int64
+	synced int64 // up to where it is known to be durable
 }
 
 // block is entries of one database that are not in a block yet.
@@ -154,6 +155,10 @@ func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest 
 	return out
 }
 
+// syncEvery is after how many bytes a snapshot is synced while it grows, so that its
+// end is not a burst in whose wake the log's fsyncs wait.
+const syncEvery = 4 << 20
+
 // flush writes the blocks that are ready if they are more than least bytes.
 func (w *blockWriter) flush(least int) error {
 	if len(w.ready) <= least {
@@ -162,6 +167,10 @@ func (w *blockWriter) flush(least int) error {
 	err := writeAll(w.f, w.ready)
 	w.bytes += int64(len(w.ready))
 	w.ready = w.ready[:0]
+	if err == nil && w.bytes-w.synced >= syncEvery {
+		w.synced = w.bytes
+		err = w.f.Sync()
+	}
 	return err
 }
 
