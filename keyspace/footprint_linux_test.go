@@ -112,6 +112,8 @@ func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	}
 	require.Greater(t, refused, keys/2)
 	require.Greater(t, v.Len(0), 300_000)
-	require.Less(t, resident(t)-before, int64(most*11/10+8<<20))
+	if !keyspace.RaceDetector { // which keeps memory of its own beside every byte
+		require.Less(t, resident(t)-before, int64(most*11/10+8<<20))
+	}
 	require.Less(t, ks.Stats().Memory, int64(most*11/10))
 }

@@ -22,9 +22,11 @@ var chunkable = []string{
 	"*1\r\n$4\r\nQUIT\r\n", "*1\r\n+oops\r\n", "*1\r\n$-1\r\n",
 }
 
-// play feeds the stream as it is cut and returns all replies up to the close.
+// play feeds the stream as it is cut and returns all replies up to the close; then the
+// session is over.
 // The ids of connections, which differ, are left out.
 func (b *bench) play(cuts [][]byte) string {
+	defer b.session.Closed()
 	var pending, replies []byte
 	for _, cut := range cuts {
 		pending = append(pending, cut...)
