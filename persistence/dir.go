@@ -195,6 +195,7 @@ func (d *Dir) Start(o LogOptions) (*Log, error) {
 		return nil, err
 	}
 	d.manifest = &m
+	d.warnOfState()
 	d.clean()
 	o.Stopwatch, o.Clock, o.Log = d.o.Stopwatch, d.o.Clock, d.o.Log
 	d.log = newLog(seg, o)
@@ -278,11 +279,31 @@ func (in *increment) seal(fsys FS) error {
 	return nil
 }
 
+// warnOfState tells of files that have state and are about to be removed: a crash while
+// the log was being healed leaves some, and so does an older manifest in the place of
+// the newest.
+func (d *Dir) warnOfState() {
+	for _, n := range d.unnamed() {
+		if size, err := sizeOf(d.o.FS, d.path(n)); err == nil && size > headerSize {
+			d.o.Log.Warn("the manifest does not name this file, which is removed", "file", n, "bytes", size)
+		}
+	}
+}
+
 // clean removes our files that the manifest does not name.
 func (d *Dir) clean() {
+	for _, n := range d.unnamed() {
+		if err := d.o.FS.Remove(d.path(n)); err != nil {
+			d.o.Log.Warn("a file that is not needed any more cannot be removed", "file", n, "error", err)
+		}
+	}
+}
+
+// unnamed are our files that the manifest does not name.
+func (d *Dir) unnamed() (ours []string) {
 	names, err := d.o.FS.List(d.o.Path)
 	if err != nil {
-		return // they are in nobody's way
+		return nil // they are in nobody's way
 	}
 	named := map[string]bool{manifestName: true, lockName: true}
 	for _, p := range d.manifest.parts() {
@@ -290,11 +311,10 @@ func (d *Dir) clean() {
 	}
 	for _, n := range names {
 		if !named[n] && isOurs(n) {
-			if err := d.o.FS.Remove(d.path(n)); err != nil {
-				d.o.Log.Warn("a file that is not needed any more cannot be removed", "file", n, "error", err)
-			}
+			ours = append(ours, n)
 		}
 	}
+	return ours
 }
 
 // The names of our files, as [filepath.Match] has them.

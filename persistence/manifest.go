@@ -71,7 +71,7 @@ const maxLine = 1024
 // with the file and the line.
 func parseManifest(file string, content []byte) (*manifest, error) {
 	bad := func(line int, format string, args ...any) error {
-		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the manifest from a backup", file, line, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the directory from a backup, for an older manifest does not know the newer files", file, line, fmt.Sprintf(format, args...))
 	}
 	if len(content) == 0 {
 		return nil, bad(1, "the manifest is empty")

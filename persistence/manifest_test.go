@@ -1,9 +1,11 @@
 package persistence_test
 
 import (
+	"bytes"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,9 +94,18 @@ func TestManifestAndFiles(t *testing.T) {
 	for _, name := range []string{"data/incr.99.log", "data/base.98.snap", "data/cellserver.manifest.tmp", "data/notes.txt"} {
 		left.SetContent(name, []byte("left over"))
 	}
-	s, err := open(t, left, clock, persistence.SyncNo)
+	left.SetContent("data/incr.97.log", make([]byte, 100))
+	var said bytes.Buffer
+	o := options(left, clock)
+	o.Log = slog.New(slog.NewTextHandler(&said, nil))
+	dir, err := persistence.Open(o)
 	require.NoError(t, err)
-	s.close()
+	_, err = dir.Start(persistence.LogOptions{})
+	require.NoError(t, err)
+	require.NoError(t, dir.Close())
+	require.Contains(t, said.String(), "file=incr.97.log bytes=100")
+	require.NotContains(t, said.String(), "incr.99.log", "it has no state")
+	require.NotContains(t, left.Names(), "data/incr.97.log")
 	require.NotContains(t, left.Names(), "data/incr.99.log")
 	require.NotContains(t, left.Names(), "data/base.98.snap")
 	require.NotContains(t, left.Names(), "data/cellserver.manifest.tmp")
