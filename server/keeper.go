@@ -281,14 +281,15 @@ func (k *keeper) write() error {
 }
 
 // saveAtStop writes the last snapshot. Where there is a log nothing is missing from
-// it, so that a snapshot is only written on demand.
+// it, so that a snapshot is only written on demand, or if the log was given up: nobody
+// knows then what of it is on the disk.
 func (k *keeper) saveAtStop(mode commands.StopMode) error {
 	if k.left.Load() || !k.isLoaded() {
 		return nil // memory has no more than the files
 	}
 	wanted := mode == commands.StopSaving ||
 		mode == commands.StopAsConfigured && k.log.Load() == nil && k.s.config.value("save") != ""
-	if !wanted {
+	if !wanted && !k.Refuses() {
 		return nil
 	}
 	for !k.saving.CompareAndSwap(false, true) {

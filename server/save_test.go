@@ -1,9 +1,13 @@
 package server_test
 
 import (
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/server"
 )
 
 // TestSnapshotAtTheEnd: a server with save points writes one more snapshot when it
@@ -35,5 +39,34 @@ func TestSnapshotAtTheEnd(t *testing.T) {
 			require.Equal(t, want, f.dial().do("EXISTS", "k"))
 			f.end()
 		})
+	}
+}
+
+// TestStopWithAFaultyLog: a server whose log was given up writes a snapshot when it
+// stops, whatever SHUTDOWN says, and ends with an error if it cannot.
+func TestStopWithAFaultyLog(t *testing.T) {
+	for _, free := range []bool{true, false} {
+		dir, disk := t.TempDir(), &fullFS{}
+		conf, err := server.Load([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, nil)
+		require.NoError(t, err)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		f := launch(t, conf, l, disk, func() {})
+		c := f.dial()
+		require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
+		disk.full.Store(true)
+		require.Contains(t, c.do("SET", "k", "2"), "-MISCONF")
+		disk.full.Store(!free)
+		c.send("SHUTDOWN NOSAVE\r\n")
+		c.expectEnd()
+		f.ended.Do(func() { err = <-f.done })
+		if free {
+			require.NoError(t, err)
+			require.Contains(t, f.log.String(), "snapshot written")
+		} else {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+		}
+		disk.full.Store(false)
+		require.Contains(t, []string{bulk("1"), bulk("2")}, after(t, dir, epoch).dial().do("GET", "k"))
 	}
 }
