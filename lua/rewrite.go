@@ -3,6 +3,7 @@ package lua
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/yuin/gopher-lua/ast"
@@ -89,7 +90,8 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 // given the value of "x and y" keeps its old one if x is false and no local, and
 // one that is given "(...)" may lose it to another. The last parameter of a function,
 // when it is given the one value of a call, becomes the function that is called before
-// its arguments are evaluated, and these overwrite the locals behind it.
+// its arguments are evaluated, and these overwrite the locals behind it. A local that
+// is a value, but not the last, is read only when all the others have been evaluated.
 func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	if len(s.Lhs) < 2 && len(s.Rhs) < 2 {
 		switch s.Rhs[0].(type) {
@@ -99,12 +101,11 @@ func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 			return ok && name.Value == r.last
 		}
 	}
-	for _, target := range s.Lhs {
-		if name, ok := target.(*ast.IdentExpr); ok && r.isLocal(name.Value) {
-			return true
-		}
+	isLocal := func(e ast.Expr) bool {
+		name, ok := e.(*ast.IdentExpr)
+		return ok && r.isLocal(name.Value)
 	}
-	return false
+	return slices.ContainsFunc(s.Lhs, isLocal) || slices.ContainsFunc(s.Rhs[:len(s.Rhs)-1], isLocal)
 }
 
 // apart takes a parallel assignment to pieces: tables and keys on the left, then
