@@ -114,7 +114,7 @@ func randomKey(c *Ctx) {
 		c.W.Null()
 		return
 	}
-	c.text = key
+	c.keepText(key)
 	c.W.Bulk(key)
 }
 
@@ -146,9 +146,7 @@ func strlen(c *Ctx) {
 // readString reads the string at the first argument into the lane's scratch.
 func (c *Ctx) readString() (value []byte, found bool, err error) {
 	value, found, err = c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1])
-	if value != nil {
-		c.text = value
-	}
+	c.keepText(value)
 	c.noteLookup(found)
 	return value, found, err
 }
