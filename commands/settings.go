@@ -32,7 +32,8 @@ type Process interface {
 	Memory() (rss, heap int64)
 	// CPU is the processor time used, in the system and as user.
 	CPU() (sys, user time.Duration)
-	// Network is what the transports have moved, and how many reply bytes wait.
+	// Network is what the transports have moved, and what waits in them: replies to be
+	// sent and input that is no whole command yet.
 	Network() (in, out, pending int64)
 	// ClockStep is by how much the wall clock is off the server's own clock.
 	ClockStep() time.Duration

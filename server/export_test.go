@@ -12,5 +12,11 @@ func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
 // ReturnHeap is what the janitor does every second about memory that keys gave up.
 func (s *Server) ReturnHeap() { s.returnHeap() }
 
+// QuietHeap decides when what lies idle in Go's heap is given back.
+type QuietHeap struct{ q quietHeap }
+
+// Due is one look at it.
+func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(cycles, idle, held) }
+
 // NewStore is what the server gives its engine, for engines that a test assembles.
 func NewStore(ks *keyspace.Keyspace) commands.Store { return newStore(ks) }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"runtime/metrics"
 	"sync"
 )
 
@@ -69,9 +70,87 @@ func (f *freedHeap) due(now int64) bool {
 	return true
 }
 
-// returnHeap has Go's runtime give back what keys no longer need of its heap.
+// After so many looks without a collection, leastIdle bytes that are garbage or free
+// are a burst's leftovers: replies and commands of many clients at once.
+const (
+	quietLooks = 5
+	leastIdle  = 32 << 20
+)
+
+// quietHeap follows what lies idle in Go's heap while nothing is collected.
+type quietHeap struct {
+	mu     sync.Mutex
+	cycles uint64 // guarded by mu, as are the others
+	held   int64  // the most that keys and clients held since before the last cycle
+	last   int64  // what they held at the last look
+	quiet  int
+}
+
+// due reports whether so many idle bytes, after so many cycles of collection, have
+// been left alone for long enough. What keys and clients hold less than they did since
+// the last cycle is idle too: by then it was in use.
+func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := q.last
+	q.last = held
+	if cycles != q.cycles {
+		// It was between the two looks, and of what was held then it freed nothing.
+		q.cycles, q.held, q.quiet = cycles, max(last, held), 0
+		return false
+	}
+	q.held = max(q.held, held)
+	if idle+q.held-held < leastIdle {
+		q.quiet = 0
+		return false
+	}
+	q.quiet++
+	if q.quiet < quietLooks {
+		return false
+	}
+	q.quiet = 0
+	return true
+}
+
+// idleHeap returns how many collections there were, and what has become of Go's heap
+// since the last one that is of no use: new objects, which may be garbage by now, and
+// memory that is free and still ours.
+func idleHeap() (cycles uint64, idle int64) {
+	const ofCycles, ofObjects, ofLive, ofFree = 0, 1, 2, 3
+	all := []metrics.Sample{
+		ofCycles:  {Name: "/gc/cycles/total:gc-cycles"},
+		ofObjects: {Name: "/memory/classes/heap/objects:bytes"},
+		ofLive:    {Name: "/gc/heap/live:bytes"},
+		ofFree:    {Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(all)
+	var values [4]uint64
+	for i, m := range all {
+		if m.Value.Kind() != metrics.KindUint64 {
+			return 0, 0 // this runtime does not say
+		}
+		values[i] = m.Value.Uint64()
+	}
+	since := max(values[ofObjects], values[ofLive]) - values[ofLive]
+	return values[ofCycles], int64(since + values[ofFree])
+}
+
+// clientMemory is what waits between clients and commands, in bytes.
+func (s *Server) clientMemory() int64 {
+	t := s.transport.Stats()
+	return t.Pending + t.Unread + s.engine.Beside()
+}
+
+// returnHeap has Go's runtime give back what keys and clients no longer need of its
+// heap.
 func (s *Server) returnHeap() {
-	if s.freed.due(s.keyspace.InHeap()) && s.freeHeap != nil {
+	if s.freeHeap == nil {
+		return
+	}
+	keys := s.keyspace.InHeap()
+	cycles, idle := idleHeap()
+	freed := s.freed.due(keys)
+	if quiet := s.quiet.due(cycles, idle, keys+s.clientMemory()); freed || quiet {
 		s.freeHeap()
 	}
 }

@@ -59,7 +59,7 @@ func (p *process) Network() (in, out, pending int64) {
 	if p.s.transport != nil {
 		t = p.s.transport.Stats()
 	}
-	return t.BytesIn, t.BytesOut, t.Pending
+	return t.BytesIn, t.BytesOut, t.Pending + t.Unread
 }
 
 // ClockStep is how far the wall clock is off the server's instants.

@@ -83,3 +83,60 @@ func TestHeapIsReturned(t *testing.T) {
 	f.ReturnHeap()
 	require.EqualValues(t, 1, freed.Load())
 }
+
+// TestQuietHeap: what a burst left is given back after five looks, unless the runtime
+// collects by itself or it is not worth it.
+func TestQuietHeap(t *testing.T) {
+	const much, little = 100 << 20, 1 << 20
+	for _, c := range []struct {
+		name   string
+		cycles []uint64
+		idle   int64
+		held   []int64 // at each look, 0 where it is not said
+		due    int     // the first look at which it is, and how often
+		times  int
+	}{
+		{"much and quiet", []uint64{1, 1, 1, 1, 1, 1}, much, nil, 5, 1},
+		{"again after as long", []uint64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, much, nil, 5, 2},
+		{"little", []uint64{1, 1, 1, 1, 1, 1, 1, 1}, little, nil, -1, 0},
+		{"clients have gone", []uint64{1, 1, 1, 1, 1, 1, 1}, little, []int64{0, much}, 6, 1},
+		{"clients go as it is collected", []uint64{1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3}, little, []int64{much, much}, 7, 1},
+		{"clients stay", []uint64{1, 1, 1, 1, 1, 1, 1, 1}, little, []int64{much, much, much, much, much, much, much, much}, -1, 0},
+		{"collected meanwhile", []uint64{1, 1, 1, 1, 1, 2, 2, 2, 2, 2}, much, nil, -1, 0},
+	} {
+		var q server.QuietHeap
+		first, times := -1, 0
+		for i, cycles := range c.cycles {
+			held := int64(0)
+			if i < len(c.held) {
+				held = c.held[i]
+			}
+			if q.Due(cycles, c.idle, held) {
+				times++
+				if first < 0 {
+					first = i
+				}
+			}
+		}
+		require.Equal(t, c.due, first, c.name)
+		require.Equal(t, c.times, times, c.name)
+	}
+}
+
+// TestLanesKeepLittle: a lane that has read a long value does not keep its memory. A
+// goroutine transport under pressure makes a lane for nearly every client.
+func TestLanesKeepLittle(t *testing.T) {
+	const size, lanes = 900_000, 20
+	b := newBench(t)
+	b.feed(frame("SET", "long", strings.Repeat("v", size)))
+	b.out = make([]byte, 0, 1<<10)
+	before := heapBytes()
+	all := make([]*bench, lanes)
+	for i := range all {
+		all[i] = b.another()
+		require.Len(t, all[i].feed(frame("GET", "long")), size+len("$900000\r\n\r\n"))
+		all[i].out = nil
+	}
+	require.Less(t, heapBytes(), before+lanes*size/4)
+	require.NotEmpty(t, all[0].feed(frame("PING")))
+}

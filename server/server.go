@@ -38,7 +38,7 @@ type Options struct {
 	// called with what maxmemory leaves Go's heap, whenever that changes.
 	LimitHeap func(bytes int64) int64
 	// FreeHeap is [debug.FreeOSMemory], on the same condition: it is called, beside
-	// everything else, when keys have given up much of Go's heap.
+	// everything else, when much of Go's heap is of no use any more.
 	FreeHeap func()
 }
 
@@ -60,6 +60,7 @@ type Server struct {
 	limitHeap func(int64) int64
 	freeHeap  func()
 	freed     freedHeap
+	quiet     quietHeap
 	heapMu    sync.Mutex
 	heapBound int64 // what limitHeap was told last; guarded by heapMu
 
@@ -284,7 +285,7 @@ func (s *Server) janitor(ctx context.Context) {
 		case <-tick.C:
 			s.engine.Police(s.clock.Now())
 			s.engine.Tick(period)
-			s.keyspace.SetBeside(s.transport.Stats().Pending + s.engine.Beside())
+			s.keyspace.SetBeside(s.clientMemory())
 			s.boundHeap()
 			s.returnHeap()
 		}

@@ -37,6 +37,7 @@ var conformance = []struct {
 	{"a deep pipeline", testDeepPipeline},
 	{"a command of a megabyte", testLargeCommand},
 	{"input without an end is cut off", testEndlessInput},
+	{"input that is kept is counted", testUnread},
 	{"half-close is answered, then closed", testHalfClose},
 	{"a reset in the middle of a command", testReset},
 	{"Close delivers the last reply past unread input", testCloseDelivers},
@@ -135,6 +136,7 @@ func startOn(t *testing.T, f factory, h *lineHandler, lim transport.Limits, l ne
 		s := r.tr.Stats()
 		require.Zero(t, s.Connections)
 		require.Zero(t, s.Pending)
+		require.Zero(t, s.Unread)
 	})
 	return r
 }

@@ -34,6 +34,7 @@ type epollConn struct {
 
 	session Session // nil: only lingering
 	in      rest    // received and not consumed
+	counted int32   // bytes of in that its loop's tally knows of
 	out     reply   // not sent yet
 	watch   slow
 

@@ -127,6 +127,7 @@ func (e *Epoll) Stats() Stats {
 		s.BytesIn += l.told.bytesIn.Load()
 		s.BytesOut += l.told.bytesOut.Load()
 		s.Pending += l.told.pending.Load()
+		s.Unread += l.told.unread.Load()
 		s.SlowClosed += l.told.slowClosed.Load()
 	}
 	return s

@@ -18,6 +18,7 @@ func (l *loop) hangUp(c *epollConn) {
 	// again finds its place free.
 	c.end()
 	c.in.drop()
+	l.count(c)
 	if c.eof || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(l.e, patience) {
 		l.close(c)
 		return
@@ -58,6 +59,7 @@ func (l *loop) close(c *epollConn) {
 	l.tally.pending -= int64(c.out.len())
 	c.out = reply{}
 	c.in.drop()
+	l.count(c)
 	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
 	c.fd = -1
 	l.vacate(c)

@@ -153,6 +153,7 @@ func (g *Goroutine) Stats() Stats {
 		s.BytesIn += c.bytesIn.Load()
 		s.BytesOut += sent
 		s.Pending += max(0, c.produced.Load()-sent)
+		s.Unread += c.lent.Load()
 	}
 	return s
 }

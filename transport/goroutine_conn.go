@@ -37,11 +37,11 @@ type goConn struct {
 	watch watch // guarded by g.mu
 
 	phase  atomic.Uint32
-	woken  atomic.Bool // a Wake that no Feed has followed yet
-	dead   atomic.Bool // aborted: whatever is under way fails
-	shrink atomic.Bool // the reaper wants the large buffer back
-	large  atomic.Bool // there is a large buffer
-	mu     sync.Mutex  // serialises nudges with their end
+	woken  atomic.Bool  // a Wake that no Feed has followed yet
+	dead   atomic.Bool  // aborted: whatever is under way fails
+	shrink atomic.Bool  // the reaper wants the large buffer back
+	lent   atomic.Int64 // size of the large buffer, 0 without one
+	mu     sync.Mutex   // serialises nudges with their end
 	cond   sync.Cond
 
 	writes   atomic.Uint64 // odd while a write is under way; grows with every chunk
@@ -137,12 +137,23 @@ func (c *goConn) sleep() {
 func (c *goConn) read(limit int) error {
 	buf := c.in.room(limit, c.g.lim.Load().Chunk)
 	n, err := c.readInto(buf)
-	c.large.Store(c.in.large())
+	c.noteInput()
 	if n > 0 {
 		c.in.added(n)
 		c.bytesIn.Store(c.bytesIn.Load() + int64(n))
 	}
 	return err
+}
+
+// noteInput lets others see how much the input takes.
+func (c *goConn) noteInput() {
+	size := int64(0)
+	if c.in.large() {
+		size = int64(len(c.in.buf()))
+	}
+	if size != c.lent.Load() {
+		c.lent.Store(size)
+	}
 }
 
 // readInto is a Read that a nudge ends.
@@ -196,7 +207,7 @@ func (c *goConn) serve() {
 	// again finds its place free.
 	c.session.Closed()
 	c.in.release()
-	c.large.Store(false)
+	c.noteInput()
 	c.hangUp(next == Close)
 }
 
@@ -221,7 +232,7 @@ func (c *goConn) ready(next Next) bool {
 		}
 		if c.shrink.Swap(false) {
 			c.in.shrink()
-			c.large.Store(c.in.large())
+			c.noteInput()
 		}
 		fed, ok := c.await(next)
 		if fed || !ok {
@@ -264,6 +275,7 @@ func (c *goConn) feed() (next Next, ok bool) {
 	t := c.session.Feed(lane, c.in.bytes(), out.b[:0])
 	c.g.lanes.giveBack(lane)
 	c.in.consumed(t.Consumed)
+	c.noteInput()
 	if t.Next == Read && c.in.len() >= c.g.lim.Load().MaxInput {
 		t.Next = Close
 	}

@@ -12,6 +12,14 @@ type rest struct {
 
 func (in *rest) len() int { return in.w - in.r }
 
+// size is what the buffer takes.
+func (in *rest) size() int32 {
+	if in.lent == nil {
+		return 0
+	}
+	return int32(len(in.lent.b))
+}
+
 func (in *rest) bytes() []byte {
 	if in.lent == nil {
 		return nil

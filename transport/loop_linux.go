@@ -48,12 +48,12 @@ type loop struct {
 
 // tally are the counters of a loop, and published what others may see of them: the
 // loop copies them once a round.
-type tally struct{ work, moved, bytesIn, bytesOut, pending, slowClosed int64 }
+type tally struct{ work, moved, bytesIn, bytesOut, pending, unread, slowClosed int64 }
 
 type published struct {
 	_ [64]byte // others' cache lines stay theirs
 
-	work, moved, bytesIn, bytesOut, pending, slowClosed atomic.Int64
+	work, moved, bytesIn, bytesOut, pending, unread, slowClosed atomic.Int64
 
 	_ [64]byte
 }
@@ -259,6 +259,7 @@ func (l *loop) publish() {
 	l.told.bytesIn.Store(l.tally.bytesIn)
 	l.told.bytesOut.Store(l.tally.bytesOut)
 	l.told.pending.Store(l.tally.pending)
+	l.told.unread.Store(l.tally.unread)
 	l.told.slowClosed.Store(l.tally.slowClosed)
 }
 

@@ -120,6 +120,27 @@ func testEndlessInput(t *testing.T, f factory) {
 	require.LessOrEqual(t, r.tr.Stats().BytesIn, int64(lim.MaxInput))
 }
 
+func testUnread(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	const size, clients = 100_000, 5
+	line := strings.Repeat("v", size)
+	all := make([]*client, clients)
+	for i := range all {
+		all[i] = r.dial()
+		io.WriteString(all[i], "echo "+line)
+	}
+	unread := func() int64 { return r.tr.Stats().Unread }
+	r.eventually(func() bool { return unread() >= clients*size })
+	require.LessOrEqual(t, unread(), int64(4*clients*size))
+	all[0].Close()
+	r.eventually(func() bool { return unread() <= 4*(clients-1)*size })
+	for _, c := range all[1:] {
+		c.send("")
+		c.expect(line)
+	}
+	r.eventually(func() bool { return unread() == 0 })
+}
+
 func testHalfClose(t *testing.T, f factory) {
 	r := start(t, f, newLineHandler(), transport.DefaultLimits())
 	for _, n := range []int{1, 5000} {

@@ -71,7 +71,7 @@ func (w *watch) stuckFor(c *goConn, elapsed time.Duration) time.Duration {
 // idleFor has a connection that keeps a large buffer for nothing give it back.
 func (w *watch) idleFor(c *goConn, elapsed time.Duration) {
 	in := c.bytesIn.Load()
-	if in != w.in || !c.large.Load() {
+	if in != w.in || c.lent.Load() == 0 {
 		w.in, w.idle = in, 0
 		return
 	}

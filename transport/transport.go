@@ -169,5 +169,6 @@ type Stats struct {
 	BytesIn     int64
 	BytesOut    int64
 	Pending     int64 // reply bytes waiting to be sent, all connections together
+	Unread      int64 // what buffers of input that sessions have not consumed take
 	SlowClosed  int64 // connections closed because their peer did not read
 }

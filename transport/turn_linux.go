@@ -15,6 +15,20 @@ func (l *loop) run(c *epollConn) {
 	if c.fd < 0 || c.slot == noSlot {
 		return // gone, or not here yet: when it arrives it is run anyway
 	}
+	l.tend(c)
+	l.count(c)
+}
+
+// count tells the tally what the input of c takes.
+func (l *loop) count(c *epollConn) {
+	if size := c.in.size(); size != c.counted {
+		l.tally.unread += int64(size - c.counted)
+		c.counted = size
+	}
+}
+
+// tend is run for a connection that is here.
+func (l *loop) tend(c *epollConn) {
 	if c.aborted.Load() {
 		l.close(c)
 		return
