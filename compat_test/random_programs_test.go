@@ -256,7 +256,10 @@ func (p *programmer) statement() string {
 			}
 			return targets + " = " + p.values(1) + ";"
 		case c == 7:
-			return "h(" + p.values(0) + ");"
+			if len(p.locals) == 0 {
+				return "h(" + p.values(0) + ");"
+			}
+			return p.locals[len(p.locals)-1] + " = " + p.one("("+p.call()+")", "s("+p.any()+") .. s("+p.any()+")") + ";"
 		case c == 8 || deep:
 			return "say(" + p.values(1) + ");"
 		case c == 9:
