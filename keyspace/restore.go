@@ -11,8 +11,11 @@ import (
 // leaves nothing that could be seen. It may be called from several goroutines; the order of calls for
 // one key is the order of truth.
 func (ks *Keyspace) Restore(db int, key []byte, e Entry) error {
-	if db >= ks.Databases() || len(key) > maxKeyLength {
-		return fmt.Errorf("database %d or a key of %d bytes is out of range", db, len(key))
+	switch {
+	case db >= ks.Databases():
+		return ks.noDatabase(db)
+	case len(key) > maxKeyLength:
+		return fmt.Errorf("a key of %d bytes is too long", len(key))
 	}
 	if err := CheckEntry(e); err != nil {
 		return err
@@ -38,7 +41,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e Entry) error {
 func (ks *Keyspace) Apply(e Effect) error {
 	switch {
 	case e.DB >= ks.Databases():
-		return fmt.Errorf("database %d is out of range", e.DB)
+		return ks.noDatabase(e.DB)
 	case e.Flush:
 		ks.dropAll(e.DB)
 		return nil
@@ -49,6 +52,11 @@ func (ks *Keyspace) Apply(e Effect) error {
 		e.Entry = Entry{Kind: String, Expiry: limit.MinInstant}
 	}
 	return ks.Restore(e.DB, e.Key, e.Entry)
+}
+
+// noDatabase is the error for something of a database that there is not.
+func (ks *Keyspace) noDatabase(db int) error {
+	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.Databases())
 }
 
 func (ks *Keyspace) dropAll(db int) {

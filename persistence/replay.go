@@ -18,12 +18,16 @@ func replay(fsys FS, ins []*increment, sink Sink, progress *Progress, stop *atom
 	r := newReplayer(sink, progress)
 	r.stop = stop
 	var err error
-	for _, in := range ins {
-		if err = r.file(fsys, in); err != nil {
+	var last *increment
+	for _, last = range ins {
+		if err = r.file(fsys, last); err != nil {
 			break
 		}
 	}
-	return errors.Join(err, r.close())
+	if why := r.close(); why != nil && err == nil {
+		err = corrupt(last.path, last.valid, last.seq, "before this record: "+why.Error())
+	}
+	return err
 }
 
 // replayBatch is how many bytes of effects go to a worker at once.
