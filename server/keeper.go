@@ -252,13 +252,13 @@ const (
 
 // write writes a snapshot.
 func (k *keeper) write() error {
-	dir, err := k.open()
-	if err != nil {
-		return err
-	}
 	healing := k.Refuses()
 	began, upTo := k.s.stopwatch(), k.changes.Load()
-	done, err := dir.Rewrite(k.s.keyspace)
+	var done persistence.Rewritten
+	dir, err := k.open()
+	if err == nil {
+		done, err = dir.Rewrite(k.s.keyspace)
+	}
 	took := k.s.stopwatch() - began
 	if err != nil {
 		k.saveFailed.Store(true)

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -69,4 +71,19 @@ func TestStopWithAFaultyLog(t *testing.T) {
 		disk.full.Store(false)
 		require.Contains(t, []string{bulk("1"), bulk("2")}, after(t, dir, epoch).dial().do("GET", "k"))
 	}
+}
+
+// TestSnapshotWithoutADirectory: a snapshot that finds no place for itself is reported
+// as one that could not be written.
+func TestSnapshotWithoutADirectory(t *testing.T) {
+	dir := t.TempDir()
+	f := start(t, "goroutine", "--dir", dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonlydir"), nil, 0o600))
+	c := f.dial()
+	require.Contains(t, c.do("SAVE"), "not a directory")
+	require.Equal(t, "err", c.info("rdb_last_bgsave_status"))
+	require.Contains(t, f.log.String(), "a snapshot could not be written")
+	require.NoError(t, os.Remove(filepath.Join(dir, "appendonlydir")))
+	require.Equal(t, "+Background saving started\r\n", c.do("BGSAVE"))
+	eventually(t, "saved", func() bool { return c.info("rdb_last_bgsave_status") == "ok" })
 }
