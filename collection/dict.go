@@ -12,6 +12,7 @@ type dict struct {
 	// flat. bytes is how large its elements would be in the flat form.
 	nodes       map[string]*node
 	first, last *node
+	index       []*node // nil until it is asked for
 	bytes       int
 	cost        int64
 
@@ -23,6 +24,7 @@ type node struct {
 	field      string
 	value      []byte
 	prev, next *node
+	at         int32 // in the index, if there is one
 }
 
 // nodeCost is about the memory of a node beside field and value: itself, its entry
@@ -30,7 +32,7 @@ type node struct {
 const nodeCost = 64 + 56
 
 func (d *dict) load(b []byte) {
-	d.nodes, d.first, d.last, d.bytes, d.cost, d.count = nil, nil, nil, 0, 0, 0
+	d.nodes, d.first, d.last, d.index, d.bytes, d.cost, d.count = nil, nil, nil, nil, 0, 0, 0
 	d.delta = resetDelta(d.delta)
 	d.flatForm.load(b)
 	if len(b) == 0 {

@@ -25,7 +25,7 @@ func (d *dict) shrink() {
 		return
 	}
 	b := d.appendFlat(make([]byte, 0, 2*d.bytes+1))
-	d.nodes, d.first, d.last, d.bytes, d.cost = nil, nil, nil, 0, 0
+	d.nodes, d.first, d.last, d.index, d.bytes, d.cost = nil, nil, nil, nil, 0, 0
 	d.flatForm.take(b)
 }
 
@@ -43,6 +43,9 @@ func (d *dict) putNode(field, value []byte) (added bool) {
 	n := &node{field: string(field), value: append([]byte(nil), value...)}
 	d.nodes[n.field] = n
 	d.link(n)
+	if d.index != nil {
+		d.enlist(n)
+	}
 	d.count++
 	d.account(n, 1)
 	return true
@@ -55,6 +58,9 @@ func (d *dict) delNode(field []byte) bool {
 	}
 	delete(d.nodes, n.field)
 	d.unlink(n)
+	if d.index != nil {
+		d.delist(n)
+	}
 	d.count--
 	d.account(n, -1)
 	d.shrink()

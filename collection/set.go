@@ -25,6 +25,11 @@ func (s *Set) Has(member []byte) bool {
 	return ok
 }
 
+// At returns the member with a number from 0 to before Len, at no cost that grows with
+// Len once it has been called. The numbers say nothing about the order, and any change
+// may change them.
+func (s *Set) At(number int) []byte { return s.d.at(number) }
+
 // Add adds a member, and says whether it is a new one; if not, nothing changes. The
 // error is [ErrFull].
 func (s *Set) Add(member []byte) (added bool, err error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
@@ -143,48 +142,29 @@ func spop(c *Ctx) {
 	}
 	var picked [][]byte
 	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
-		c.work += s.Len()
-		picked = pickDistinct(s, count)
-		for _, m := range picked {
-			s.Remove(m)
+		n := int(min(count, int64(s.Len())))
+		c.work += n
+		picked = make([][]byte, n)
+		for i := range picked {
+			picked[i] = bytes.Clone(s.At(rand.IntN(s.Len())))
+			s.Remove(picked[i])
 		}
 		return nil
 	})
-	c.wroteElements(err, func(w *resp.Writer) { writePicked(w, picked, many, w.Set) })
+	c.wroteElements(err, func(w *resp.Writer) { writePicked(w, picked, many) })
 }
 
-// writePicked replies random members: with a count an aggregate that head announces,
-// else one or null.
-func writePicked(w *resp.Writer, picked [][]byte, many bool, head func(n int)) {
+// writePicked replies random members: with a count a set, else one or null.
+func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 	switch {
 	case many:
-		head(len(picked))
+		w.Set(len(picked))
 	case len(picked) == 0:
 		w.Null()
 	}
 	for _, m := range picked {
 		w.Bulk(m)
 	}
-}
-
-// pickDistinct returns copies of up to count members of s, each as likely as any other.
-func pickDistinct(s *collection.Set, count int64) [][]byte {
-	n := int(min(count, int64(s.Len())))
-	if n == 0 {
-		return nil
-	}
-	picked := make([][]byte, 0, n)
-	left := s.Len()
-	for m := range s.All() { // take each with the chance that is left for it
-		if rand.IntN(left) < n-len(picked) {
-			picked = append(picked, bytes.Clone(m))
-			if len(picked) == n {
-				break
-			}
-		}
-		left--
-	}
-	return picked
 }
 
 // maxRepeats is how many members SRANDMEMBER with a negative count returns at most.
@@ -208,30 +188,84 @@ func srandmember(c *Ctx) {
 			return
 		}
 	}
+	mark, large := len(c.W.Buf), false
 	c.readSet(func(s *collection.Set) {
-		if s.Len() == 0 {
-			count = 0
-		}
-		if count < -maxRepeats {
+		if count < -maxRepeats && s.Len() > 0 {
 			c.Fail("ERR value is out of range")
 			return
 		}
-		c.work += s.Len()
-		if count >= 0 {
-			picked := pickDistinct(s, count)
-			writePicked(c.W, picked, many, c.W.Array)
-			return
-		}
-		all := slices.Collect(s.All())
-		n := int(-count)
-		c.work += n
-		mark := len(c.W.Buf)
-		c.W.Array(n)
-		for range n {
-			if len(c.W.Buf)-mark > maxReply {
-				break // the session is closed for it
-			}
-			c.W.Bulk(all[rand.IntN(len(all))])
+		if large = c.readsBeside(randomMembers(s, count)); !large {
+			writeRandom(c.W, s, count, many)
 		}
 	})
+	if !large {
+		c.bound(mark)
+		return
+	}
+	c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		return st.ReadSet(db, key, func(s *collection.Set) { writeRandom(w, s, count, many) })
+	}, func(w *resp.Writer) { w.Array(0) })
+}
+
+// randomMembers is how many members of s SRANDMEMBER replies: up to count different
+// ones, or if that is negative so many of which some may be the same.
+func randomMembers(s *collection.Set, count int64) int {
+	if count < 0 && s.Len() > 0 {
+		return int(-count)
+	}
+	return int(min(max(count, 0), int64(s.Len())))
+}
+
+// writeRandom replies them, each as likely as any other.
+func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
+	n := randomMembers(s, count)
+	if !many {
+		if n == 0 {
+			w.Null()
+		} else {
+			w.Bulk(s.At(rand.IntN(s.Len())))
+		}
+		return
+	}
+	reply := wholeOf(w, n)
+	w.Array(n)
+	switch {
+	case count < 0:
+		for range n {
+			if w.Bulk(s.At(rand.IntN(s.Len()))); !reply.more() {
+				return
+			}
+		}
+	case n < s.Len()/8:
+		taken := make(map[int]bool, n)
+		for len(taken) < n {
+			i := rand.IntN(s.Len())
+			if taken[i] {
+				continue
+			}
+			if w.Bulk(s.At(i)); !reply.more() {
+				return
+			}
+			taken[i] = true
+		}
+	default:
+		writeSome(&reply, s)
+	}
+}
+
+// writeSome writes as many different members as the reply has, each with the chance that
+// is left for it.
+func writeSome(reply *wholeReply, s *collection.Set) {
+	left := s.Len()
+	for m := range s.All() {
+		if reply.done == reply.n {
+			return
+		}
+		if rand.IntN(left) < reply.n-reply.done {
+			if reply.w.Bulk(m); !reply.more() {
+				return
+			}
+		}
+		left--
+	}
 }

@@ -56,6 +56,22 @@ func TestLargeReads(t *testing.T) {
 		c.send("MULTI\r\nHSCAN h 0 MATCH 1999?\r\nSSCAN slow 0 MATCH " + inner + "\r\nHSCAN l 0\r\nEXEC\r\n")
 		c.expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n")
 		require.Contains(t, c.reply(), "-ERR the pattern takes too long to match\r\n-WRONGTYPE")
+		for command, count := range map[string]int{"9000": 9000, "-9000": 9000, "100": 100, "-100": 100, "19000": 19000} {
+			got := strings.Split(c.do("SRANDMEMBER", "s", command), "\r\n")
+			require.Len(t, got, 2*count+2, command)
+			members := map[string]bool{}
+			for i := 2; i < len(got); i += 2 {
+				members[got[i]] = true
+			}
+			if command != "-100" { // of which none is likely to come twice
+				require.Equal(t, command[0] != '-', len(members) == count, command)
+			}
+		}
+		for left := n; left > 0; left -= min(left, 3000) {
+			require.True(t, strings.HasPrefix(c.do("SPOP", "s", "3000"), fmt.Sprintf("*%d\r\n", min(left, 3000))))
+		}
+		require.Equal(t, ":0\r\n", c.do("EXISTS", "s"))
+		c.do("SADD", "s", "a")
 		for _, command := range []string{"LRANGE h 0 -1", "SMEMBERS l", "HGETALL s"} {
 			require.Contains(t, c.do(strings.Fields(command)...), "-WRONGTYPE")
 		}

@@ -1,0 +1,49 @@
+package collection
+
+import "slices"
+
+// indexCost is the memory of a node's place in the index.
+const indexCost = 8
+
+// at returns the field with a number, from 0 to before count. The numbers say nothing
+// about the order, and any change may change them. A large dict is given an index when
+// somebody asks for the first time, since most are never asked.
+func (d *dict) at(number int) []byte {
+	if d.nodes != nil {
+		if d.index == nil {
+			d.index = make([]*node, 0, d.count+d.count/8)
+			for n := d.first; n != nil; n = n.next {
+				d.enlist(n)
+			}
+		}
+		return bytesOf(d.index[number].field)
+	}
+	for b := d.flatForm.b[1:]; ; number-- {
+		var field []byte
+		field, b, _ = cut(b)
+		if number == 0 {
+			return field
+		}
+		_, b, _ = cut(b)
+	}
+}
+
+// enlist adds a node to the index.
+func (d *dict) enlist(n *node) {
+	n.at = int32(len(d.index))
+	d.index = append(d.index, n)
+	d.cost += indexCost
+}
+
+// delist removes a node, to whose place the last one moves.
+func (d *dict) delist(n *node) {
+	last := len(d.index) - 1
+	d.index[n.at] = d.index[last]
+	d.index[n.at].at = n.at
+	d.index[last] = nil
+	d.index = d.index[:last]
+	if last < cap(d.index)/4 {
+		d.index = slices.Clone(d.index)
+	}
+	d.cost -= indexCost
+}
