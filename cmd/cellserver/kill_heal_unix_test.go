@@ -1,0 +1,88 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// insist consumes from a key until the server is gone, also while it refuses. It
+// returns how often it was told that it may, and how often it does not know.
+func insist(socket, key string) (acked, unknown int) {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return 0, 0
+	}
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		got, err := ask(r, c, fmt.Sprintf("CL.THROTTLE %s %d 1 1000", key, burst))
+		switch {
+		case err != nil:
+			return acked, unknown + 1
+		case strings.HasPrefix(got, "0 "):
+			acked++
+		default:
+			unknown++ // the first that was refused may have happened
+		}
+	}
+}
+
+// Killed while its disk fails now and then and it writes fresh bases because of that,
+// the program has after a restart all that it acknowledged.
+func TestKilledServersThatHealLoseNothing(t *testing.T) {
+	if err := exec.Command("strace", "-o", "/dev/null", "true").Run(); err != nil {
+		t.Skip("it needs strace, and the right to use it: ", err)
+	}
+	rounds := 8
+	if testing.Short() {
+		rounds = 2
+	}
+	const writers = 4
+	faulty := []string{
+		"strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync",
+		"-e", "inject=fdatasync:error=EIO:when=9+7", // of each thread, and later than a start takes
+	}
+	dir := t.TempDir()
+	var acked, unknown [writers]int
+	for round := range rounds + 1 {
+		prefix := faulty
+		if round == rounds {
+			prefix = nil
+		}
+		p := launch(t, dir, prefix, "--appendfsync", []string{"always", "everysec"}[round%2])
+		for w := range writers {
+			got := consumed(t, p.socket, fmt.Sprint("key", w))
+			require.GreaterOrEqual(t, got, acked[w], "round %d", round)
+			require.LessOrEqual(t, got, acked[w]+unknown[w], "round %d: what was never asked for", round)
+			acked[w], unknown[w] = got, 0
+		}
+		var busy sync.WaitGroup
+		for w := range writers {
+			busy.Go(func() {
+				got, lost := insist(p.socket, fmt.Sprint("key", w))
+				acked[w], unknown[w] = acked[w]+got, lost
+			})
+		}
+		<-time.After(time.Duration(400+131*round%700) * time.Millisecond) // a moment of the round's own
+		p.kill()
+		busy.Wait()
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	faults, healed := bytes.Count(log, []byte("cannot be written; effects are refused")), bytes.Count(log, []byte("healed=true"))
+	require.Positive(t, faults)
+	t.Logf("%d kills, %d faults, %d times healed, %d acknowledged calls, 0 lost", rounds, faults, healed, acked)
+}
