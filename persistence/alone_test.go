@@ -1,0 +1,101 @@
+package persistence_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// saves writes snapshots of a server without a log, puts before each as many keys as
+// there were snapshots, and calls done after each.
+func saves(t *testing.T, fsys *faultfs.FS, n int, done func(state string, err error)) {
+	clock := clocktest.New(begin)
+	dir, err := persistence.Open(options(fsys, clock))
+	if err != nil {
+		done("", err)
+		return
+	}
+	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 3})
+	defer ks.Close()
+	v := ks.NewView()
+	for i := range n {
+		for j := range i {
+			require.NoError(t, v.Put(j%3, fmt.Appendf(nil, "key:%d", j), keyspace.String, fmt.Appendf(nil, "%d", i), keyspace.NoExpiry))
+		}
+		_, err := dir.Rewrite(ks)
+		done(stateOf(ks), err)
+	}
+}
+
+// Without a log a power failure leaves the last snapshot that was complete, or the one
+// that was being written, and so does a kill after any call that failed.
+func TestSnapshotsAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	check := func(fsys *faultfs.FS, kept, next, about string) {
+		got, dir := lookedAll(t, fsys, about)
+		require.Contains(t, []string{kept, next}, got, about)
+		require.Nil(t, dir.Torn())
+	}
+	var states []string
+	saves(t, faultfs.New(), 6, func(state string, err error) {
+		require.NoError(t, err)
+		states = append(states, state)
+	})
+	next := func(i int) string { return states[min(i, len(states)-1)] }
+
+	crashes, fsys, kept := 0, faultfs.New(), 0
+	fsys.Watch(func(n int, crash func(*rand.Rand) *faultfs.FS) {
+		for range 8 {
+			before := ""
+			if kept > 0 {
+				before = states[kept-1]
+			}
+			check(crash(rng), before, next(kept), fmt.Sprintf("power failure before call %d", n))
+			crashes++
+		}
+	})
+	saves(t, fsys, len(states), func(_ string, err error) {
+		require.NoError(t, err)
+		kept++
+	})
+	require.Greater(t, crashes, 400)
+
+	for n := 1; ; n++ {
+		fsys, hit, last, tried := faultfs.New(), false, "", ""
+		fsys.Inject(func(i int, _ faultfs.Call) error {
+			if i == n {
+				hit = true
+				return syscall.EIO
+			}
+			return nil
+		})
+		saves(t, fsys, len(states), func(state string, err error) {
+			if tried = state; err == nil {
+				last = state
+			}
+		})
+		if !hit {
+			break
+		}
+		check(fsys.Kill(), last, tried, fmt.Sprintf("call %d failed", n))
+	}
+}
+
+// lookedAll is what a server loads, without changing anything.
+func lookedAll(t *testing.T, fsys *faultfs.FS, about string) (string, *persistence.Dir) {
+	clock := clocktest.New(begin)
+	dir, err := persistence.Open(options(fsys, clock))
+	require.NoError(t, err, about)
+	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 1})
+	defer ks.Close()
+	require.NoError(t, dir.Load(ks, &persistence.Progress{}), about)
+	return stateOf(ks), dir
+}
