@@ -31,7 +31,8 @@ type keeper struct {
 	dir *persistence.Dir // guarded by mu; nil until something is kept
 
 	changes   atomic.Int64 // records of effects since the start
-	saving    atomic.Bool
+	writing   sync.Mutex   // held by whoever writes a snapshot
+	saving    atomic.Bool  // whether somebody does
 	heal      chan struct{}
 	work      sync.WaitGroup
 	closeOnce sync.Once
@@ -219,11 +220,11 @@ func (k *keeper) due() bool {
 
 // begin starts a snapshot beside everything else, unless one is being written.
 func (k *keeper) begin() bool {
-	if !k.isLoaded() || !k.saving.CompareAndSwap(false, true) {
+	if !k.isLoaded() || !k.claim() {
 		return false
 	}
 	k.work.Go(func() {
-		defer k.saving.Store(false)
+		defer k.release()
 		_ = k.write() // it has been logged
 	})
 	return true
@@ -237,11 +238,26 @@ func (k *keeper) Save() error {
 	if !k.isLoaded() {
 		return errLoading
 	}
-	if !k.saving.CompareAndSwap(false, true) {
+	if !k.claim() {
 		return errors.New("Background save already in progress") //nolint:staticcheck // it goes to a client, in Redis' words
 	}
-	defer k.saving.Store(false)
+	defer k.release()
 	return k.write()
+}
+
+// claim takes the right to write a snapshot, which release gives back. False means that
+// one is being written.
+func (k *keeper) claim() bool {
+	if !k.writing.TryLock() {
+		return false
+	}
+	k.saving.Store(true)
+	return true
+}
+
+func (k *keeper) release() {
+	k.saving.Store(false)
+	k.writing.Unlock()
 }
 
 // Backing off after failures (Redis: AOF_REWRITE_LIMITE_THRESHOLD and its delays).
@@ -292,10 +308,9 @@ func (k *keeper) saveAtStop(mode commands.StopMode) error {
 	if !wanted && !k.Refuses() {
 		return nil
 	}
-	for !k.saving.CompareAndSwap(false, true) {
-		k.work.Wait() // for a snapshot that is older than the last change
-	}
-	defer k.saving.Store(false)
+	k.writing.Lock() // a snapshot that is being written is older than the last change
+	k.saving.Store(true)
+	defer k.release()
 	if err := k.write(); err != nil {
 		return fmt.Errorf("saving at the end: %w", err)
 	}

@@ -137,7 +137,7 @@ func TestKillWhateverItDoes(t *testing.T) {
 		require.Equal(t, "+PONG\r\n", again.do("PING"))
 		require.Equal(t, "+OK\r\n", admin.do("CLIENT", "KILL", addr))
 		again.expectEnd()
-		require.Equal(t, "-ERR No such client\r\n", admin.do("CLIENT", "KILL", addr))
+		eventually(t, "it is gone", func() bool { return admin.do("CLIENT", "KILL", addr) == "-ERR No such client\r\n" })
 		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "ID", "4711"))
 		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "TYPE", "pubsub"))
 		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "ADDR", admin.LocalAddr().String()))
