@@ -20,13 +20,23 @@ func (r *Run) mathLibrary() map[string]glua.LGFunction {
 	for name, f := range map[string]func(float64) float64{
 		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil,
 		"cos": math.Cos, "cosh": math.Cosh, "deg": func(x float64) float64 { return x / (pi / 180) },
-		"exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": math.Log10,
+		"exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": log10,
 		"rad": func(x float64) float64 { return x * (pi / 180) }, "sin": math.Sin, "sinh": math.Sinh,
 		"sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
 	} {
 		functions[name] = mathUnary(f)
 	}
 	return functions
+}
+
+// log10 is exact for powers of ten, which math.Log10 is not: cut off, it would say that
+// 1e15 has fifteen digits.
+func log10(x float64) float64 {
+	l := math.Log10(x)
+	if whole := math.Round(l); math.Abs(whole) < 400 && math.Pow10(int(whole)) == x {
+		return whole
+	}
+	return l
 }
 
 func mathUnary(f func(float64) float64) glua.LGFunction {
