@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -17,17 +18,31 @@ var tools = map[string]func(args []string, w io.Writer) error{
 
 // checkAOF reads a directory whose server is stopped and says whether it is whole.
 func checkAOF(args []string, w io.Writer) error {
-	fix := len(args) == 2 && args[1] == "--fix"
-	if len(args) != 1 && !fix {
+	dir, options := split(args)
+	fix := len(options) == 1 && options[0] == "--fix"
+	if len(dir) != 1 || len(options) > 0 && !fix {
 		return errors.New("usage: cellserver check-aof DIR [--fix]")
 	}
-	return persistence.Check(persistence.OS{}, args[0], fix, w)
+	return persistence.Check(persistence.OS{}, dir[0], fix, w)
 }
 
 // dump writes what a directory holds as JSON, a line for each entry or effect.
 func dump(args []string, w io.Writer) error {
-	if len(args) != 1 {
+	dir, options := split(args)
+	if len(dir) != 1 || len(options) > 0 {
 		return errors.New("usage: cellserver dump DIR")
 	}
-	return persistence.Dump(persistence.OS{}, args[0], w)
+	return persistence.Dump(persistence.OS{}, dir[0], w)
+}
+
+// split tells names from options, which may come before and behind them.
+func split(args []string) (names, options []string) {
+	for _, a := range args {
+		if strings.HasPrefix(a, "-") {
+			options = append(options, a)
+		} else {
+			names = append(names, a)
+		}
+	}
+	return names, options
 }

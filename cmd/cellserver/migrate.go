@@ -48,17 +48,24 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 	flags.IntVar(&m.db, "db", -1, "only this database; -1 is all")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what would be done")
 	usage := fmt.Errorf("usage: cellserver %s redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]", name)
-	if len(args) < 2 {
-		return nil, usage
+	var names []string
+	for rest := args; ; rest = rest[1:] { // options may come before, between and behind
+		if err := flags.Parse(rest); err != nil {
+			return nil, usage
+		}
+		if rest = flags.Args(); len(rest) == 0 {
+			break
+		}
+		names = append(names, rest[0])
 	}
-	if err := flags.Parse(args[2:]); err != nil || flags.NArg() > 0 {
+	if len(names) != 2 {
 		return nil, usage
 	}
 	if m.db < -1 || m.db >= databases {
 		return nil, fmt.Errorf("%s: there are the databases 0 to %d", name, databases-1)
 	}
 	var err error
-	if m.options, err = redis.ParseURL(args[0]); err != nil {
+	if m.options, err = redis.ParseURL(names[0]); err != nil {
 		var inURL *url.Error
 		if errors.As(err, &inURL) {
 			err = inURL.Err // without the address, which may hold a password
@@ -67,7 +74,7 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 	}
 	// Whoever has mistyped an address should not wait for minutes.
 	m.options.DialerRetries, m.options.MaxRetries = 1, 1
-	m.dir, err = filepath.Abs(args[1])
+	m.dir, err = filepath.Abs(names[1])
 	return m, err
 }
 

@@ -71,7 +71,10 @@ func TestImportAndExport(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, want, got, float64(time.Second), "clocks of two starts")
 	require.InDelta(t, time.Hour, c.PTTL(ctx, "user:1").Val(), float64(patience))
-	require.ErrorContains(t, importKeys([]string{address}, &out), "usage")
+	for _, args := range [][]string{{address}, {address, state, "more"}, {}, {address, state, "--dri-run"}} {
+		require.ErrorContains(t, importKeys(args, &out), "usage")
+	}
+	require.NoError(t, importKeys([]string{"--dry-run", address, "--match=user:*", state}, &out))
 	require.ErrorContains(t, importKeys([]string{address, state, "--db", "16"}, &out), "0 to 15")
 	require.ErrorContains(t, exportKeys([]string{address, filepath.Join(dir, "none")}, &out), "no state")
 	require.NoDirExists(t, filepath.Join(dir, "none"))
