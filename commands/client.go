@@ -129,7 +129,7 @@ func clientList(c *Ctx) {
 	list := func(_ Store, w *resp.Writer) {
 		var text []byte
 		for _, s := range e.clients.list() {
-			if wanted(s) {
+			if !s.killed.Load() && wanted(s) {
 				text = append(e.describe(text, s), '\n')
 			}
 		}
@@ -278,11 +278,12 @@ func clientKill(c *Ctx) {
 	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s.id != self.id || !f.skipMe) })))
 }
 
-// kill closes the sessions that match; the caller's own goes after its reply.
+// kill closes the sessions that match; the caller's own goes after its reply. One that
+// was killed before is gone, although its transport may not have said so yet.
 func (c *Ctx) kill(match func(*Session) bool) int {
 	n := 0
 	for _, s := range c.engine.clients.list() {
-		if !match(s) {
+		if s.killed.Load() || !match(s) {
 			continue
 		}
 		n++

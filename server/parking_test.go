@@ -137,13 +137,25 @@ func TestKillWhateverItDoes(t *testing.T) {
 		require.Equal(t, "+PONG\r\n", again.do("PING"))
 		require.Equal(t, "+OK\r\n", admin.do("CLIENT", "KILL", addr))
 		again.expectEnd()
-		eventually(t, "it is gone", func() bool { return admin.do("CLIENT", "KILL", addr) == "-ERR No such client\r\n" })
+		require.Equal(t, "-ERR No such client\r\n", admin.do("CLIENT", "KILL", addr))
 		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "ID", "4711"))
 		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "TYPE", "pubsub"))
 		require.Equal(t, ":0\r\n", admin.do("CLIENT", "KILL", "ADDR", admin.LocalAddr().String()))
 		require.Equal(t, ":1\r\n", admin.do("CLIENT", "KILL", "LADDR", f.addr, "SKIPME", "no"))
 		admin.expectEnd()
 	})
+}
+
+// TestKilledIsGone: a client that was killed is not there any more, be it that its
+// connection has not ended yet.
+func TestKilledIsGone(t *testing.T) {
+	b := newBench(t)
+	victim := b.another()
+	id := strings.Trim(string(victim.feed(frame("CLIENT", "ID"))), ":\r\n")
+	require.Contains(t, string(b.feed(frame("CLIENT", "LIST"))), "id="+id+" ")
+	require.Equal(t, ":1\r\n", string(b.feed(frame("CLIENT", "KILL", "ID", id))))
+	require.Equal(t, ":0\r\n", string(b.feed(frame("CLIENT", "KILL", "ID", id))))
+	require.NotContains(t, string(b.feed(frame("CLIENT", "LIST"))), "id="+id+" ")
 }
 
 // TestKillArguments: what CLIENT KILL makes of bad arguments, in Redis' words.
