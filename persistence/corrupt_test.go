@@ -215,3 +215,48 @@ func TestDump(t *testing.T) {
 `, "\n")
 	require.Equal(t, want, strings.Split(out.String(), "\n"))
 }
+
+// busySource has something done at every pause of a snapshot.
+type busySource struct {
+	*keyspace.Keyspace
+	act func()
+}
+
+// Snapshot implements persistence.Source.
+func (b busySource) Snapshot(add func(db int, key []byte, e keyspace.Entry), pause func() error) error {
+	return b.Keyspace.Snapshot(add, func() error {
+		b.act()
+		return pause()
+	})
+}
+
+// What happened while a base was written is damaged if it is damaged, however soon after
+// that the process dies: cut there, the log would end before the base.
+func TestDamageBesideANewBase(t *testing.T) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncEverySecond)
+	rng := rand.New(rand.NewPCG(2, 8))
+	for range 60 {
+		s.act(rng)
+	}
+	_, err := s.dir.Rewrite(busySource{s.ks, func() { s.act(rng) }})
+	require.NoError(t, err)
+	states := []string{withoutExpired(s.state(), s.clock.Now())}
+	dead := fsys.Kill()
+	name := logFile(dead)
+	content := dead.Content(name)
+	require.Greater(t, len(content), 200)
+	refused := 0
+	for at := range content {
+		flipped := bytes.Clone(content)
+		flipped[at] ^= 4
+		again, err := open(t, with(dead, name, flipped), s.clock, persistence.SyncNo)
+		if err != nil {
+			refused++
+			continue
+		}
+		require.Contains(t, states, again.state(), "byte %d of %d", at, len(content))
+		again.ks.Close()
+	}
+	require.Positive(t, refused)
+}
