@@ -4,6 +4,7 @@ package keyspace
 type sweeper struct {
 	view  *View
 	shard int
+	left  int // of a slice's budget: tables count it down
 }
 
 // sweepSlice is how many entries are looked at under one lock, a few tens of
@@ -51,19 +52,20 @@ func (w *sweeper) slice(budget int) Swept {
 	s := v.lockAt(w.shard)
 	defer v.unlock(s)
 	w.shard = (w.shard + 1) % len(v.ks.shards)
-	left, removed := budget, 0
+	removed := 0
+	w.left = budget
 	for range s.dbs {
 		if s.dbs[s.sweepDB].t != nil {
-			removed += s.sweep(s.sweepDB, &left)
+			removed += s.sweep(s.sweepDB, &w.left)
 		}
 		if s.dbs[s.sweepDB].sweepPos == 0 { // the end, even if the budget's as well
 			s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
 		}
-		if left == 0 {
+		if w.left == 0 {
 			break
 		}
 	}
-	return Swept{Looked: budget - left, Removed: removed}
+	return Swept{Looked: budget - w.left, Removed: removed}
 }
 
 // sweep removes what has expired of one database, until its end or the budget's.

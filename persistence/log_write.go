@@ -75,7 +75,8 @@ func (l *Log) sync() error {
 		return l.Fault()
 	}
 	l.mu.Lock()
-	segs := append(append([]*segment(nil), l.retired...), l.seg)
+	var few [4]*segment // an fsync is no reason to allocate
+	segs := append(append(few[:0], l.retired...), l.seg)
 	l.mu.Unlock()
 	began := max(1, l.o.Stopwatch())
 	l.syncBegan.Store(int64(began))

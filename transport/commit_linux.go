@@ -10,6 +10,13 @@ type heldReply struct {
 // largest buffer that is kept for the next.
 const maxHeld = 1 << 20
 
+// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
+// loop lends, of which it keeps no more than maxSpares.
+const (
+	spareSize = 1 << 10
+	maxSpares = 512
+)
+
 // hold keeps a reply until the end of the round. Its connection does nothing before.
 func (l *loop) hold(c *epollConn, out []byte, barrier uint64) {
 	c.out.barrier = barrier
@@ -43,6 +50,7 @@ func (l *loop) commit() {
 func (l *loop) dismiss(c *epollConn, out []byte) {
 	barrier := c.out.barrier
 	if !l.e.h.Durable(barrier, c) {
+		l.lend(c, len(out))
 		c.out.add(out)
 		c.out.held = len(out)
 		l.tally.pending += int64(len(out))
@@ -51,5 +59,26 @@ func (l *loop) dismiss(c *epollConn, out []byte) {
 	c.out.barrier = 0
 	if l.reply(c, settled(c.session, barrier, out), 0); c.fd >= 0 {
 		l.settle(c)
+	}
+}
+
+// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
+func (l *loop) lend(c *epollConn, n int) {
+	if c.out.b != nil || n > spareSize {
+		return
+	}
+	last := len(l.spares) - 1
+	if last < 0 {
+		c.out.b = make([]byte, 0, spareSize)
+		return
+	}
+	c.out.b = l.spares[last]
+	l.spares = l.spares[:last]
+}
+
+// reclaim takes back a buffer that has been sent, if it may be one that was lent.
+func (l *loop) reclaim(b []byte) {
+	if cap(b) == spareSize && len(l.spares) < maxSpares {
+		l.spares = append(l.spares, b[:0])
 	}
 }

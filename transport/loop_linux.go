@@ -34,6 +34,7 @@ type loop struct {
 	round  []*epollConn
 	held   []heldReply  // of this round, until the log has been asked
 	heldBy []byte       // what they consist of
+	spares [][]byte     // buffers for those that wait for longer
 	watch  []*epollConn // slow to read, or lingering
 	swept  time.Time    // the last sweep; zero while nobody is watched
 	events [maxEvents]unix.EpollEvent

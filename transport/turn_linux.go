@@ -221,7 +221,10 @@ func (l *loop) flush(c *epollConn) bool {
 		}
 		l.tally.bytesOut += int64(n)
 		l.tally.pending -= int64(n)
-		c.out.sent(n)
+		b := c.out.b
+		if c.out.sent(n); c.out.b == nil {
+			l.reclaim(b)
+		}
 		c.watch.sent = true
 	}
 	if len(c.out.ready()) == 0 {
