@@ -28,7 +28,7 @@ func runOne(ctx context.Context, args []string, stdout, stderr io.Writer) (int, 
 }
 
 func runCompare(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	o := newOptions("compare", "Drives two servers or more in turn, A B A B .., and relates the first to each of the others.", stderr)
+	o := newOptions("compare", "Drives two servers or more in turn, A B B A .., and relates the first to each of the others.", stderr)
 	o.addLoad()
 	o.set.IntVar(&o.rounds, "rounds", 5, "how often each target has its turn")
 	if err := o.parse(args); err != nil {

@@ -53,7 +53,7 @@ func NewSpread(values []float64) Spread {
 // Known reports whether there is a figure at all.
 func (s Spread) Known() bool { return s != Spread{} }
 
-// Compare runs the contenders in turn, A B C A B C, for a number of rounds, so that
+// Compare runs the contenders in turn, A B C B C A, for a number of rounds, so that
 // whatever else the machine does meets all of them. after, if not nil, is told
 // about every result. If ctx ends, the comparison holds the complete rounds.
 func Compare(ctx context.Context, contenders []Contender, rounds int, after func(round int, r *Result)) (*Comparison, error) {
@@ -63,7 +63,8 @@ func Compare(ctx context.Context, contenders []Contender, rounds int, after func
 	}
 	contenders = slices.Clone(contenders)
 	for round := range rounds {
-		for i := range contenders {
+		for turn := range contenders {
+			i := (turn + round) % len(contenders) // nobody is always the first
 			r, err := Run(ctx, contenders[i].Target, contenders[i].Options)
 			if err != nil {
 				return c, err
