@@ -176,9 +176,13 @@ func (l *Log) runWriter() {
 // as well: about two milliseconds.
 const moments = 32
 
+// answerTime is about what a loop takes to send one reply and read the next command.
+const answerTime = 10 * time.Microsecond
+
 // gather waits for those who were answered by the last fsync to ask for the next: if
 // it began without them, each would wait for two, and there would be twice as many.
-// It gives up when nobody has come for as long as the last fsync took.
+// It gives up when nobody has come for as long as the last fsync took, not counting
+// the time that it takes to answer those whom that has kept waiting.
 func (l *Log) gather() {
 	fsync := time.Duration(l.counts.lastSync.Load())
 	began := l.o.Stopwatch()
@@ -194,7 +198,11 @@ func (l *Log) gather() {
 		if n > before {
 			latest, before = now, n
 		}
-		if now-latest > fsync || enough(n, crowd, n-first, now-began, fsync) {
+		patience := fsync
+		if n == first {
+			patience += time.Duration(crowd-n) * answerTime
+		}
+		if now-latest > patience || enough(n, crowd, n-first, now-began, fsync) {
 			return
 		}
 		moment()
