@@ -36,6 +36,27 @@ type engine struct {
 
 	mu       sync.Mutex
 	sessions []*commands.Session // in the order they came
+	fed      func(transport.Turn)
+}
+
+// watch has f told of every turn of the sessions that are opened from now on.
+func (e *engine) watch(f func(transport.Turn)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fed = f
+}
+
+// watched is a session whose turns somebody is told of.
+type watched struct {
+	*commands.Session
+	fed func(transport.Turn)
+}
+
+// Feed implements transport.Session.
+func (w watched) Feed(l transport.Lane, in, out []byte) transport.Turn {
+	turn := w.Session.Feed(l, in, out)
+	w.fed(turn)
+	return turn
 }
 
 // startEngine serves an engine whose stores are passed through wrap.
@@ -77,6 +98,9 @@ func (e *engine) Open(p transport.Peer) (transport.Session, []byte) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.sessions = append(e.sessions, s)
+		if e.fed != nil {
+			return watched{s, e.fed}, farewell
+		}
 	}
 	return session, farewell
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -58,14 +60,19 @@ func TestO1TooManyClients(t *testing.T) {
 
 // TestO1Default: ten thousand clients by default, and not one more.
 func TestO1Default(t *testing.T) {
-	b := newBench(t)
-	for i := range 10_000 - 1 { // newBench opened one
-		session, farewell := b.engine.Open(quietPeer{})
-		require.NotNil(t, session, "client %d: %s", i, farewell)
-	}
-	session, farewell := b.engine.Open(quietPeer{})
-	require.Nil(t, session)
-	require.Equal(t, maxClientsText, string(farewell))
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		for i := range 10_000 - 1 {
+			session, farewell := f.Engine().Open(quietPeer{})
+			require.NotNil(t, session, "client %d: %s", i, farewell)
+		}
+		last := f.dial()
+		require.Equal(t, "+PONG\r\n", last.do("PING"))
+		refused := f.dial()
+		refused.expect(maxClientsText)
+		refused.expectEnd()
+		require.Equal(t, "10000", last.info("connected_clients"))
+	})
 }
 
 // TestO1SilentRefused: those who are refused and say or read nothing hold up nobody.
@@ -277,16 +284,52 @@ func TestO4LongReply(t *testing.T) {
 	})
 }
 
+// requireTurns sends a packet of n times the same command, over every transport and as
+// often as it takes until one of the turns that it takes has been cut, and wants none
+// longer than most commands, and those that were cut no shorter.
+func requireTurns(t *testing.T, command []byte, n, most int) {
+	t.Helper()
+	eachTransport(t, func(t *testing.T, kind string) {
+		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
+		var cut, longer, shorter atomic.Int64
+		e.watch(func(turn transport.Turn) {
+			switch {
+			case turn.Consumed > most*len(command):
+				longer.Add(1)
+			case turn.Next == transport.Again && turn.Consumed < most*len(command):
+				shorter.Add(1)
+			case turn.Next == transport.Again:
+				cut.Add(1)
+			}
+		})
+		c := e.dial()
+		packet := strings.Repeat(string(command), n)
+		for round := 0; cut.Load() == 0; round++ {
+			require.Less(t, round, 1000, "no turn was cut")
+			var sending sync.WaitGroup
+			sending.Go(func() { _, _ = io.WriteString(c.Conn, packet) }) // what fails is not answered
+			want := c.reply()
+			for range n - 1 {
+				require.Equal(t, want, c.reply())
+			}
+			sending.Wait()
+		}
+		require.Zero(t, longer.Load())
+		require.Zero(t, shorter.Load())
+	})
+}
+
 // TestO4Turns: a long pipeline is cut into turns, so that others come in between.
 func TestO4Turns(t *testing.T) {
 	b := newBench(t)
-	pings := []byte(strings.Repeat("PING\r\n", 10_000))
-	turn := b.session.Feed(b.lane, pings, nil)
+	ping := []byte("PING\r\n")
+	turn := b.session.Feed(b.lane, bytes.Repeat(ping, 10_000), nil)
 	require.Equal(t, transport.Again, turn.Next)
-	require.Equal(t, 1024*len("PING\r\n"), turn.Consumed)
+	require.Equal(t, 1024*len(ping), turn.Consumed)
+	requireTurns(t, ping, 10_000, 1024)
 
 	echo := frame("ECHO", strings.Repeat("x", 10_000))
-	turn = b.session.Feed(b.lane, []byte(strings.Repeat(string(echo), 100)), nil)
+	turn = b.session.Feed(b.lane, bytes.Repeat(echo, 100), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 7*len(echo), turn.Consumed)
 }
@@ -338,12 +381,13 @@ func TestO4PipelineDelaysNobody(t *testing.T) {
 func TestO4TurnsCountWork(t *testing.T) {
 	b := newBench(t)
 	scan := frame("SCAN", "0", "COUNT", "1000", "MATCH", "nothing")
-	turn := b.session.Feed(b.lane, []byte(strings.Repeat(string(scan), 100)), nil)
+	turn := b.session.Feed(b.lane, bytes.Repeat(scan, 100), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 9*len(scan), turn.Consumed)
+	requireTurns(t, scan, 100, 9)
 
 	wide := frame(append([]string{"EXISTS"}, replicate("k", 4999)...)...)
-	turn = b.another().session.Feed(b.lane, []byte(strings.Repeat(string(wide), 10)), nil)
+	turn = b.another().session.Feed(b.lane, bytes.Repeat(wide, 10), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 2*len(wide), turn.Consumed)
 }
@@ -373,21 +417,39 @@ func TestO1ListsOfManyClients(t *testing.T) {
 // TestO1PerAddress: the clients of one address can be bound, too; those of others, and of
 // unix sockets, do not count.
 func TestO1PerAddress(t *testing.T) {
-	f := start(t, "goroutine", "--max-clients-per-ip", "2", "--requirepass", "x")
-	from := func(ip string) fakePeer { return fakePeer{remote: &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}} }
-	first, _ := f.Engine().Open(from("192.0.2.1"))
-	second, _ := f.Engine().Open(from("192.0.2.1"))
-	require.NotNil(t, second)
-	refused, farewell := f.Engine().Open(from("192.0.2.1"))
-	require.Nil(t, refused)
-	require.Equal(t, maxClientsText, string(farewell))
-	for range 3 {
-		socket, _ := f.Engine().Open(fakePeer{remote: &net.UnixAddr{Name: "s", Net: "unix"}})
-		require.NotNil(t, socket)
-	}
-	other, _ := f.Engine().Open(from("192.0.2.2"))
-	require.NotNil(t, other)
-	first.Closed()
-	again, _ := f.Engine().Open(from("192.0.2.1"))
-	require.NotNil(t, again)
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--max-clients-per-ip", "2", "--requirepass", "x")
+		first, second := f.dial(), f.dial()
+		require.Equal(t, "+OK\r\n", first.do("AUTH", "x"))
+		require.Equal(t, "+OK\r\n", second.do("AUTH", "x"))
+		refused := f.dial()
+		refused.expect(maxClientsText)
+		refused.expectEnd()
+		for range 3 {
+			socket, _ := f.Engine().Open(fakePeer{remote: &net.UnixAddr{Name: "s", Net: "unix"}})
+			require.NotNil(t, socket)
+		}
+		from := fakePeer{remote: &net.TCPAddr{IP: net.ParseIP("192.0.2.2"), Port: 1}}
+		for range 2 {
+			other, _ := f.Engine().Open(from)
+			require.NotNil(t, other)
+		}
+		other, farewell := f.Engine().Open(from)
+		require.Nil(t, other)
+		require.Equal(t, maxClientsText, string(farewell))
+
+		require.Equal(t, "+OK\r\n", first.do("QUIT"))
+		first.expectEnd()
+		eventually(t, "there is room", func() bool {
+			c := f.dial()
+			_, _ = io.WriteString(c.Conn, "AUTH x\r\n") // a refusal may have closed it already
+			text, err := c.r.ReadString('\n')
+			if err != nil || text != "+OK\r\n" {
+				_ = c.Close()
+				return false
+			}
+			return true
+		})
+		require.Equal(t, "+PONG\r\n", second.do("PING"))
+	})
 }
