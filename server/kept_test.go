@@ -18,16 +18,30 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// hungFS is a disk whose fsyncs of files do not return while it hangs.
+// hungFS is a disk whose fsyncs of files do not return while it hangs. Once it falters,
+// one write is slow and those that follow do not return either.
 type hungFS struct {
 	persistence.OS
-	hangs   atomic.Bool
-	waiting atomic.Int64
-	gate    chan struct{}
-	once    sync.Once
+	hangs    atomic.Bool
+	falters  atomic.Bool
+	mute     atomic.Bool // writes hang
+	waiting  atomic.Int64
+	released atomic.Bool
+	gate     chan struct{}
+	once     sync.Once
 }
 
-func (h *hungFS) release() { h.once.Do(func() { close(h.gate) }) }
+func (h *hungFS) release() {
+	h.once.Do(func() {
+		h.released.Store(true)
+		close(h.gate)
+	})
+}
+
+func (h *hungFS) hang() {
+	h.waiting.Add(1)
+	<-h.gate
+}
 
 type hungFile struct {
 	persistence.File
@@ -43,10 +57,33 @@ func (h *hungFS) Create(name string) (persistence.File, error) {
 // Sync implements persistence.File.
 func (f hungFile) Sync() error {
 	if f.fs.hangs.Load() {
-		f.fs.waiting.Add(1)
-		<-f.fs.gate
+		f.fs.hang()
 	}
 	return f.File.Sync()
+}
+
+// Write implements persistence.File.
+func (f hungFile) Write(b []byte) (int, error) {
+	if f.fs.falters.CompareAndSwap(true, false) {
+		<-time.After(20 * time.Millisecond) // a loop puts up with 5
+		f.fs.mute.Store(true)
+	} else if f.fs.mute.Load() {
+		f.fs.hang()
+	}
+	return f.File.Write(b)
+}
+
+// startHung starts a server on a disk that can hang.
+func startHung(t *testing.T, kind, dir, appendfsync string) (*fixture, *hungFS) {
+	t.Helper()
+	disk := &hungFS{gate: make(chan struct{})}
+	c, err := server.Load([]string{"--transport", kind, "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", appendfsync}, nil)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f := launch(t, c, l, disk, func() {})
+	t.Cleanup(disk.release)
+	return f, disk
 }
 
 // TestKillBehindAHungDisk: while an fsync hangs, nobody is answered whose effect has
@@ -54,14 +91,7 @@ func (f hungFile) Sync() error {
 // did has happened all the same.
 func TestKillBehindAHungDisk(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		disk := &hungFS{gate: make(chan struct{})}
-		c, err := server.Load([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir(), "--appendonly", "yes", "--appendfsync", "always"}, nil)
-		require.NoError(t, err)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		f := launch(t, c, l, disk, func() {})
-		t.Cleanup(disk.release)
-
+		f, disk := startHung(t, kind, t.TempDir(), "always")
 		killed, held, other := f.dial(), f.dial(), f.dial()
 		id := killed.id()
 		disk.hangs.Store(true)
@@ -78,6 +108,79 @@ func TestKillBehindAHungDisk(t *testing.T) {
 		disk.release()
 		require.Equal(t, five(0, 16, 15, -1, 20), held.reply())
 		require.Equal(t, five(0, 16, 14, -1, 40), other.do("CL.THROTTLE", "killed", "15", "30", "600"))
+	})
+}
+
+// TestNobodyWaitsForAHungWrite: after a write that was slow no loop waits for the next,
+// so while that hangs everybody is answered but those who have left an effect. They are
+// once it returns, and not before, and what was answered is there after a crash.
+func TestNobodyWaitsForAHungWrite(t *testing.T) {
+	charged := five(0, 16, 15, -1, 20)
+	writes := []struct {
+		packet  string
+		replies []string
+	}{
+		{"CL.THROTTLE w0 15 30 600\r\n", []string{charged}},
+		{"CL.THROTTLE w1 15 30 600\r\nPING\r\n", []string{charged, "+PONG\r\n"}},
+		{string(frame("EVAL", "return redis.call('CL.THROTTLE',KEYS[1],15,30,600)", "1", "w2")), []string{charged}},
+		{"RL.MULTI 2 w3 w4 CL 15 30 600 CL 15 30 600\r\n", nil},
+		{"SET s v\r\n", []string{"+OK\r\n"}},
+		{"DEL first\r\n", []string{":1\r\n"}},
+	}
+	keys := []string{"EXISTS", "w0", "w1", "w2", "w3", "w4", "s"}
+	eachTransport(t, func(t *testing.T, kind string) {
+		dir := t.TempDir()
+		f, disk := startHung(t, kind, dir, "everysec")
+		others := []*client{f.dial(), f.dial(), f.dial(), f.dial()} // of both loops
+		disk.falters.Store(true)
+		require.Equal(t, charged, others[0].do("CL.THROTTLE", "first", "15", "30", "600"))
+
+		type answer struct {
+			text  string
+			early bool
+			err   error
+		}
+		answers := make([]chan answer, len(writes))
+		for i, w := range writes {
+			c := f.dial()
+			c.send(w.packet)
+			answers[i] = make(chan answer, 2)
+			go func() {
+				for range max(1, len(w.replies)) {
+					text, err := readReply(c.r)
+					answers[i] <- answer{text, !disk.released.Load(), err}
+				}
+			}()
+		}
+		eventually(t, "all have happened and a write hangs", func() bool {
+			return disk.waiting.Load() > 0 && others[0].do(keys...) == ":6\r\n" && others[1].do("EXISTS", "first") == ":0\r\n"
+		})
+		for _, c := range others {
+			require.Equal(t, "+PONG\r\n", c.do("PING"))
+			require.Equal(t, bulk("v"), c.do("GET", "s"))
+			require.Equal(t, charged, c.do("CL.THROTTLE", "w0", "15", "30", "600", "0"))
+			require.Equal(t, "1", c.info("aof_enabled"))
+		}
+		before := after(t, crashed(t, dir), epoch).dial()
+		require.Equal(t, charged, before.do("CL.THROTTLE", "first", "15", "30", "600", "0"))
+		require.Equal(t, ":0\r\n", before.do(keys...))
+
+		disk.release()
+		for i, w := range writes {
+			for n := range max(1, len(w.replies)) {
+				got := <-answers[i]
+				require.NoError(t, got.err)
+				require.False(t, got.early, "%q was answered while nothing was written", w.packet)
+				if w.replies != nil {
+					require.Equal(t, w.replies[n], got.text)
+				}
+			}
+		}
+		left := after(t, crashed(t, dir), epoch).dial()
+		require.Equal(t, ":6\r\n", left.do(keys...))
+		require.Equal(t, ":6\r\n", left.do("DBSIZE"))
+		require.Equal(t, charged, left.do("CL.THROTTLE", "w0", "15", "30", "600", "0"))
+		require.Equal(t, five(0, 16, 14, -1, 40), others[0].do("CL.THROTTLE", "w0", "15", "30", "600"))
 	})
 }
 
