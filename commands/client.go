@@ -29,7 +29,7 @@ func clientCommands() []*Command {
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
 				"Closes connections.", "OK, or the number of connections closed", FlagAdmin, clientKill),
 			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", FlagAdmin, clientList),
-			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when client memory is reclaimed, which never happens here.", ok, FlagAdmin, clientOnOff),
+			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when clients are closed by maxmemory-clients.", ok, FlagAdmin, clientNoEvict),
 			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use; keys have no age here.", ok, 0, clientOnOff),
 			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
 			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
@@ -87,6 +87,13 @@ func clientOnOff(c *Ctx) {
 		return
 	}
 	c.OK()
+}
+
+func clientNoEvict(c *Ctx) {
+	if on, ok := onOff(c.Args[2]); ok {
+		c.S.spared.Store(on)
+	}
+	clientOnOff(c)
 }
 
 func onOff(b []byte) (on, ok bool) {
@@ -186,13 +193,7 @@ func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
 func (e *Engine) describe(b []byte, s *Session) []byte {
 	now := e.opts.Now()
 	who := s.identity()
-	flags, cmd := "N", "NULL"
-	switch {
-	case s.subscriber():
-		flags = "P"
-	case s.parked.Load() != nil:
-		flags = "b"
-	}
+	cmd, m := "NULL", s.memory()
 	if id := s.lastCmd.Load(); id >= 0 {
 		cmd = e.table.all[id].Name
 	}
@@ -209,14 +210,17 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	word("name", who.name)
 	num("age", int64(now.Sub(s.created).Seconds()))
 	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
-	word("flags", flags)
+	word("flags", s.flags())
 	num("db", int64(s.selected()))
 	b = s.describeSubscriptions(b)
+	num("multi", int64(s.queued.Load())-1)
+	num("qbuf", m.input)
 	for _, field := range absentFields {
 		num(field, 0)
 	}
-	num("omem", int64(s.unread()))
-	num("multi", -1)
+	num("multi-mem", m.queued)
+	num("omem", m.output+m.messages)
+	num("tot-mem", m.sum())
 	word("events", "r")
 	word("cmd", cmd)
 	word("user", defaultUser)
@@ -229,7 +233,29 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 
 // absentFields are numbers of Redis that have no counterpart here. redis-py 5 reads
 // each of them as an integer and fails without it.
-var absentFields = []string{"qbuf", "qbuf-free", "argv-mem", "multi-mem", "obl", "oll", "tot-mem"}
+var absentFields = []string{"qbuf-free", "argv-mem", "rbs", "rbp", "obl", "oll"}
+
+// flags is what CLIENT LIST says of a client in letters, in the order of Redis.
+func (s *Session) flags() string {
+	var b []byte
+	for _, f := range []struct {
+		letter byte
+		set    bool
+	}{
+		{'P', s.subscriber()},
+		{'x', s.queued.Load() > 0},
+		{'b', s.parked.Load() != nil},
+		{'e', s.spared.Load()},
+	} {
+		if f.set {
+			b = append(b, f.letter)
+		}
+	}
+	if b == nil {
+		return "N"
+	}
+	return string(b)
+}
 
 // clientUnblock ends a wait: with the answer that its timeout would have given,
 // or, with ERROR, with an error.

@@ -48,6 +48,8 @@ type Engine struct {
 	hub         hub
 	outbound    atomic.Int64  // bytes that wait in outboxes
 	slowReaders atomic.Int64  // clients that were cut off for what they left unread
+	kept        atomic.Int64  // bytes of transactions and watched keys
+	evicted     atomic.Int64  // clients that were closed by maxmemory-clients
 	sinceHalved time.Duration // touched by Tick only
 
 	lanesMu sync.Mutex

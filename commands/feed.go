@@ -59,6 +59,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	l.flushTop()
 	l.letIn()
 	s.noteCommand(l.ctx.Cmd)
+	s.noteKept()
 	if !l.busy {
 		l.Store.Leave()
 	}
@@ -268,6 +269,7 @@ func (s *Session) Closed() {
 		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(s.watched) }) })
 	}
 	s.closeOutbox()
+	s.engine.kept.Add(-s.kept.Load())
 	s.goSilent()
 	s.engine.clients.remove(s)
 }

@@ -196,6 +196,7 @@ func infoStats(w *infoWriter) {
 	w.int("pubsub_channels", int64(w.e.hub.spaces[toChannel].len()))
 	w.int("pubsub_patterns", int64(w.e.hub.spaces[toPattern].len()))
 	w.int("pubsubshard_channels", int64(w.e.hub.spaces[toShard].len()))
+	w.int("evicted_clients", w.e.evicted.Load())
 	w.int("client_output_buffer_limit_disconnections", w.e.slowReaders.Load())
 	w.int("latest_fork_usec", 0)
 	w.int("total_error_replies", w.e.errors.Load())

@@ -33,6 +33,8 @@ type Limits struct {
 	// Busy is how long a script may keep others waiting before they are told; 0 is
 	// for ever.
 	Busy time.Duration
+	// ClientMemory is maxmemory-clients in bytes; 0 is no bound.
+	ClientMemory int64
 	// Output bounds what others leave for a client: messages to a subscriber.
 	Output OutputLimit
 

@@ -106,9 +106,9 @@ func (r *registry) subscribers() (n int64) {
 	return n
 }
 
-// Beside is how many bytes subscriptions take, and messages that wait for clients in
-// their sessions.
-func (e *Engine) Beside() int64 { return e.hub.memory.Load() + e.outbound.Load() }
+// Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
+// and what transactions and WATCH keep.
+func (e *Engine) Beside() int64 { return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() }
 
 // addr is the client's end of the connection as CLIENT LIST shows it. It is asked
 // for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.

@@ -128,6 +128,9 @@ func (c *exampleClient) Wake() {
 // Abort implements transport.Peer.
 func (*exampleClient) Abort() {}
 
+// Held implements transport.Peer.
+func (*exampleClient) Held() (input, output int64) { return 0, 0 }
+
 // RemoteAddr implements transport.Peer.
 func (*exampleClient) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 

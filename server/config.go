@@ -297,6 +297,7 @@ func (c *Config) limits() commands.Limits {
 	l.Frame.MaxBulk = int(number(c.value("proto-max-bulk-len")))
 	l.Frame.MaxCommand = int(number(c.value("client-query-buffer-limit")))
 	l.FrameUnauth = l.Frame.PreAuth()
+	l.ClientMemory = sizeOrShare{}.of(c.value("maxmemory-clients"), number(c.value("maxmemory")))
 	l.Output = outputLimits{}.ofSubscribers(c.value("client-output-buffer-limit"))
 	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
 	l.MaxMembers = number(c.value("cc-max-members"))

@@ -58,6 +58,7 @@ func TestOptionEdges(t *testing.T) {
 		"protected-mode":     {{"yes", "yes"}, {"NO", "no"}, {"true", refused}, {"1", refused}, {"", refused}},
 		"proto-max-bulk-len": {{"1024", "1024"}, {"1kb", "1024"}, {"1KB", "1024"}, {"2k", "2000"}, {"1mb", "1048576"}, {"512mb", "536870912"}, {"513mb", refused}, {"1023", refused}, {"1023b", refused}, {"-1", refused}, {"", refused}, {"mb", refused}, {"1 mb", refused}, {"9223372036854775807gb", refused}},
 		"maxmemory":          {{"0", "0"}, {"1gb", "1073741824"}, {"1g", "1000000000"}, {"1125899906842625", refused}},
+		"maxmemory-clients":  {{"0", "0"}, {"1mb", "1048576"}, {"5%", "5%"}, {"100%", "100%"}, {"101%", refused}, {"-1", refused}, {"-1%", refused}, {"5.5%", refused}, {"%", refused}, {"1mb%", refused}, {"", refused}},
 		"transport":          {{"goroutine", "goroutine"}, {"EPOLL", "epoll"}, {"auto", "auto"}, {"kqueue", refused}, {"", refused}},
 		"loglevel":           {{"debug", "debug"}, {"WARNING", "warning"}, {"error", refused}},
 		"requirepass":        {{"", ""}, {"a b", "a b"}, {"ü\xff", "ü\xff"}, {"a\nb", refused}, {"a\x00", refused}},

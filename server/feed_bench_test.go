@@ -16,10 +16,11 @@ import (
 // quietPeer is the transport's end of a connection that nobody listens to.
 type quietPeer struct{}
 
-func (quietPeer) Wake()                {}
-func (quietPeer) Abort()               {}
-func (quietPeer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-func (quietPeer) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+func (quietPeer) Wake()                 {}
+func (quietPeer) Abort()                {}
+func (quietPeer) Held() (in, out int64) { return 0, 0 }
+func (quietPeer) RemoteAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (quietPeer) LocalAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
 
 // bench is a session of an in-process server without sockets.
 type bench struct {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,6 +60,7 @@ func options() []option {
 		{name: "client-output-backlog", def: "256kb", kind: size{16 << 10, 64 << 20}, doc: "Unread replies above which no more input of a client is read."},
 		{name: "client-output-buffer-limit", def: defaultOutputLimits, kind: outputLimits{}, mutable: true, doc: "For a class of clients, unread bytes at once and for how long: only that of pubsub is in force."},
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused; 0 is no bound."},
+		{name: "maxmemory-clients", def: "10%", kind: sizeOrShare{size{0, 1 << 50}}, mutable: true, doc: "Memory for all clients together, above which those with most are closed: bytes, or a share of maxmemory; 0 is no bound."},
 		{name: "maxmemory-policy", def: "noeviction", kind: choice{"noeviction"}, doc: "What happens then: existing limiters go on, new ones are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
@@ -138,6 +140,8 @@ type size struct {
 	least, most int64
 }
 
+var errNoSize = errors.New("argument must be a memory value")
+
 var sizeUnits = []struct {
 	suffix string
 	factor int64
@@ -161,7 +165,7 @@ func (k size) parse(v string) (string, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 {
-		return "", fmt.Errorf("argument must be a memory value")
+		return "", errNoSize
 	}
 	if n > k.most/factor || n*factor < k.least {
 		return "", fmt.Errorf("argument must be between %d and %d inclusive", k.least, k.most)
@@ -170,6 +174,37 @@ func (k size) parse(v string) (string, error) {
 }
 
 func (size) hint() string { return "bytes" }
+
+// sizeOrShare is a size, or a percentage of something else.
+type sizeOrShare struct{ size }
+
+func (k sizeOrShare) parse(v string) (string, error) {
+	if share, ok := strings.CutSuffix(v, "%"); ok {
+		n, err := strconv.ParseUint(share, 10, 32)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("argument must be a memory or percent value")
+		case n > 100:
+			return "", fmt.Errorf("percentage argument must be less or equal to 100")
+		}
+		return strconv.FormatUint(n, 10) + "%", nil
+	}
+	v, err := k.size.parse(v)
+	if errors.Is(err, errNoSize) {
+		err = fmt.Errorf("argument must be a memory or percent value")
+	}
+	return v, err
+}
+
+func (sizeOrShare) hint() string { return "bytes|percent" }
+
+// of reads a value that parse has accepted, given what it may be a share of.
+func (sizeOrShare) of(v string, whole int64) int64 {
+	if share, ok := strings.CutSuffix(v, "%"); ok {
+		return whole / 100 * number(share)
+	}
+	return number(v)
+}
 
 // choice is one of a few words.
 type choice []string

@@ -275,13 +275,18 @@ func (s *Server) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
 // janitor polices the clients and beats the rhythm of the statistics.
 func (s *Server) janitor(ctx context.Context) {
-	const period = time.Second
-	tick := time.NewTicker(period)
+	const period, watch = time.Second, 100 * time.Millisecond
+	tick, look := time.NewTicker(period), time.NewTicker(watch)
 	defer tick.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-look.C:
+			if s.engine.Limits().ClientMemory > 0 {
+				s.engine.EvictClients(s.clientMemory())
+			}
 		case <-tick.C:
 			s.engine.Police(s.clock.Now())
 			s.engine.Tick(period)

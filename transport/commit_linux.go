@@ -36,6 +36,7 @@ func (l *loop) commit() {
 			continue // closed meanwhile
 		}
 		l.dismiss(c, out)
+		l.count(c)
 		if c.fd >= 0 && c.woken.Load() {
 			l.enqueue(c)
 		}

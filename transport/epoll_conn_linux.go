@@ -16,7 +16,9 @@ type epollConn struct {
 	loop    atomic.Pointer[loop]
 	woken   atomic.Bool // a Wake that no Feed has followed yet
 	aborted atomic.Bool
-	posted  atomic.Bool // in the inbox of a loop
+	posted  atomic.Bool  // in the inbox of a loop
+	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
+	output  atomic.Int32 // the length of out
 
 	next     Next
 	readable bool // there may be something to read
@@ -34,7 +36,6 @@ type epollConn struct {
 
 	session Session // nil: only lingering
 	in      rest    // received and not consumed
-	counted int32   // bytes of in that its loop's tally knows of
 	out     reply   // not sent yet
 	watch   slow
 
@@ -95,6 +96,11 @@ func (c *epollConn) LocalAddr() net.Addr {
 		return c.unix
 	}
 	return net.TCPAddrFromAddrPort(c.local)
+}
+
+// Held implements [Peer].
+func (c *epollConn) Held() (input, output int64) {
+	return int64(c.input.Load()), int64(c.output.Load())
 }
 
 // end tells the session, if there is one, that its connection is gone.

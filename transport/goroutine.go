@@ -149,11 +149,11 @@ func (g *Goroutine) Stats() Stats {
 	s.AcceptErrs = g.acceptErrs.Load()
 	s.SlowClosed = g.slowClosed.Load()
 	for _, c := range g.conns {
-		sent := c.sent.Load()
+		input, output := c.Held()
 		s.BytesIn += c.bytesIn.Load()
-		s.BytesOut += sent
-		s.Pending += max(0, c.produced.Load()-sent)
-		s.Unread += c.lent.Load()
+		s.BytesOut += c.sent.Load()
+		s.Pending += output
+		s.Unread += input
 	}
 	return s
 }

@@ -93,6 +93,12 @@ func (c *goConn) RemoteAddr() net.Addr {
 // LocalAddr implements [Peer].
 func (c *goConn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
+// Held implements [Peer].
+func (c *goConn) Held() (input, output int64) {
+	sent := c.sent.Load() // first: more may be sent meanwhile, but no more than was produced
+	return c.lent.Load(), max(0, c.produced.Load()-sent)
+}
+
 // cut aborts and drops what the kernel still holds for the peer: it would stay
 // there, megabytes of it, for as long as the peer keeps its window shut.
 func (c *goConn) cut() {

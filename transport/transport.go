@@ -81,6 +81,9 @@ type Peer interface {
 	// both name its path.
 	RemoteAddr() net.Addr
 	LocalAddr() net.Addr
+	// Held is what the connection kept when it was last attended to, in bytes: the
+	// buffer of input that its session has not consumed, and replies that have not left.
+	Held() (input, output int64)
 }
 
 // Next says what a transport is to do after a Feed.

@@ -19,11 +19,14 @@ func (l *loop) run(c *epollConn) {
 	l.count(c)
 }
 
-// count tells the tally what the input of c takes.
+// count tells others what c keeps.
 func (l *loop) count(c *epollConn) {
-	if size := c.in.size(); size != c.counted {
-		l.tally.unread += int64(size - c.counted)
-		c.counted = size
+	if size, told := c.in.size(), c.input.Load(); size != told {
+		l.tally.unread += int64(size - told)
+		c.input.Store(size)
+	}
+	if n := int32(c.out.len()); n != c.output.Load() {
+		c.output.Store(n)
 	}
 }
 

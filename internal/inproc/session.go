@@ -102,4 +102,6 @@ func (*peer) Abort() {}
 
 func (p *peer) RemoteAddr() net.Addr { return p.from }
 
+func (*peer) Held() (input, output int64) { return 0, 0 }
+
 func (*peer) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }

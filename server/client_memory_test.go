@@ -1,0 +1,107 @@
+package server_test
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listed returns a number that CLIENT LIST says of the client of that name.
+func (c *client) listed(name, field string) int64 {
+	c.t.Helper()
+	for line := range strings.Lines(c.do("CLIENT", "LIST")) {
+		if !strings.Contains(line, " name="+name+" ") {
+			continue
+		}
+		found := regexp.MustCompile(` ` + field + `=(-?\d+) `).FindStringSubmatch(line)
+		require.NotNil(c.t, found, "%s in %s", field, line)
+		n, err := strconv.ParseInt(found[1], 10, 64)
+		require.NoError(c.t, err)
+		return n
+	}
+	c.t.Fatalf("no client %q", name)
+	return 0
+}
+
+// infoNumber is info of a field that is a number.
+func (c *client) infoNumber(field string) int64 {
+	c.t.Helper()
+	n, err := strconv.ParseInt(c.info(field), 10, 64)
+	require.NoError(c.t, err)
+	return n
+}
+
+// queueing has the client begin a transaction, and put n bytes into it.
+func (c *client) queueing(name string, n int) *client {
+	c.t.Helper()
+	require.Equal(c.t, okReply, c.do("CLIENT", "SETNAME", name))
+	require.Equal(c.t, okReply, c.do("MULTI"))
+	for ; n > 0; n -= 100_000 {
+		require.Equal(c.t, queuedReply, c.do("ECHO", strings.Repeat("x", min(n, 100_000))))
+	}
+	return c
+}
+
+// TestO4ClientMemory: beyond maxmemory-clients those go for whom most is kept, until the
+// others are within it, and whoever asked to be spared stays.
+func TestO4ClientMemory(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--maxmemory", "100m") // of which clients may have a tenth
+		witness, spared := f.dial(), f.dial()
+		require.Equal(t, okReply, spared.do("CLIENT", "NO-EVICT", "ON"))
+		require.Contains(t, spared.do("CLIENT", "LIST"), " flags=e ")
+		spared.queueing("spared", 3_000_000)
+		small, large, larger := f.dial().queueing("small", 500_000), f.dial().queueing("large", 1_000_000), f.dial().queueing("larger", 2_000_000)
+		require.Equal(t, int64(10), witness.listed("large", "multi"))
+		for _, field := range []string{"multi-mem", "tot-mem"} {
+			require.InDelta(t, 1_000_000, witness.listed("large", field), 10_000)
+		}
+		require.GreaterOrEqual(t, witness.infoNumber("mem_clients_normal"), int64(6_500_000))
+
+		require.Equal(t, okReply, witness.do("CONFIG", "SET", "maxmemory-clients", "4m"))
+		larger.expectEnd()
+		large.expectEnd()
+		require.Equal(t, int64(2), witness.infoNumber("evicted_clients"))
+		for _, c := range []*client{small, spared} {
+			require.Equal(t, queuedReply, c.do("PING"))
+			require.Equal(t, okReply, c.do("DISCARD"))
+		}
+		require.Equal(t, int64(-1), witness.listed("small", "multi"))
+		require.Zero(t, witness.listed("small", "tot-mem"))
+		eventually(t, "what clients kept is forgotten", func() bool { return witness.infoNumber("mem_clients_normal") < 100_000 })
+	})
+}
+
+// TestO4ClientMemoryOfEveryKind: unread replies, unfinished commands and messages count.
+func TestO4ClientMemoryOfEveryKind(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--write-timeout", "3600")
+		witness := f.dial()
+		require.Equal(t, okReply, witness.do("CLIENT", "NO-EVICT", "ON"))
+		name := func(name string) *client {
+			c := f.dial()
+			require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(16<<10))
+			require.Equal(t, okReply, c.do("CLIENT", "SETNAME", name))
+			return c
+		}
+		input, output, messages := name("input"), name("output"), name("messages")
+		input.send("*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 500_000))
+		output.send(strings.Repeat("COMMAND DOCS\r\n", 1000))
+		require.NotEmpty(t, messages.do("SUBSCRIBE", "news"))
+		for range 100 {
+			witness.do("PUBLISH", "news", strings.Repeat("x", 100_000))
+		}
+		for name, field := range map[string]string{"input": "qbuf", "output": "omem", "messages": "omem"} {
+			eventually(t, name, func() bool {
+				return witness.listed(name, field) > 0 && witness.listed(name, "tot-mem") > 0
+			})
+		}
+		require.Equal(t, okReply, witness.do("CONFIG", "SET", "maxmemory-clients", "1"))
+		eventually(t, "all are closed", func() bool { return witness.infoNumber("connected_clients") == 1 })
+		require.Equal(t, int64(3), witness.infoNumber("evicted_clients"))
+	})
+}
