@@ -110,6 +110,9 @@ func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
 // before the answer is claimed, so that whoever ends the wait meanwhile finds it
 // unclaimed, and nothing is charged that nobody is told of.
 func (w *wait) attempt(st Store) {
+	if w.parked.session.engine.behindPause(func() { w.parked.work(w.attempt) }) {
+		return // it stays due
+	}
 	w.due.Store(false)
 	st.Hold(w.ref, nil)
 	defer st.Release()

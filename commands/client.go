@@ -31,12 +31,14 @@ func clientCommands() []*Command {
 			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", FlagAdmin, clientList),
 			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when clients are closed by maxmemory-clients.", ok, FlagAdmin, clientNoEvict),
 			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use; keys have no age here.", ok, 0, clientOnOff),
+			sub("pause", -3, "timeout [WRITE | ALL]", "Postpones commands of all connections, or those that change something, for a time in milliseconds.", ok, FlagAdmin, clientPause),
 			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
 			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
 			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, 0, clientSetName),
 			sub("tracking", -3, "<ON | OFF> [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, 0, clientTracking),
 			sub("trackinginfo", 2, "", "Returns the state of tracking of the connection.", "a map", 0, clientTrackingInfo),
 			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", FlagAdmin, clientUnblock),
+			sub("unpause", 2, "", "Ends a pause.", ok, FlagAdmin, clientUnpause),
 		},
 	}
 	return []*Command{client}

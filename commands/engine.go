@@ -62,13 +62,14 @@ type Engine struct {
 	slow      sync.WaitGroup // goroutines of spawn
 	closed    bool           // guarded by slowMu
 	draining  atomic.Bool    // set by Drain
-	loading   atomic.Bool    // see SetLoading
+	halts     atomic.Uint32  // what keeps commands from running: see haltLoading
 	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
 
 	scripts scriptCache
 	runs    *lua.Pool
 	alone   solitude
+	pause   pause
 
 	transactions sync.Pool // of *transaction, which are empty
 
@@ -128,10 +129,16 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 
 // SetLoading says that the state is not there yet, or that it is from now on.
 // Meanwhile only commands are run that are flagged so.
-func (e *Engine) SetLoading(loading bool) { e.loading.Store(loading) }
+func (e *Engine) SetLoading(loading bool) {
+	if loading {
+		e.halts.Or(haltLoading)
+	} else {
+		e.halts.And(^haltLoading)
+	}
+}
 
 // Loading reports whether the state is yet to come.
-func (e *Engine) Loading() bool { return e.loading.Load() }
+func (e *Engine) Loading() bool { return e.halts.Load()&haltLoading != 0 }
 
 // refuse says why a connection may not even try to authenticate, or "".
 func (e *Engine) refuse(p transport.Peer) resp.Error {
@@ -149,6 +156,7 @@ func (e *Engine) Close() {
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()
+	e.endPause(0) // stops its timer
 	if e.EndScripts() {
 		e.slowLane().Store.OpenGate() // nobody is left to look
 	}

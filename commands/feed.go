@@ -70,7 +70,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 // rest is how the transport is to treat a session whose command is parked: a wait
 // that may never end is over when the client hangs up or the server stops.
 func (s *Session) rest(p *Parked) transport.Next {
-	if p.giveUp != nil && !s.engine.draining.Load() {
+	if p.again || p.giveUp != nil && !s.engine.draining.Load() {
 		return transport.Wait
 	}
 	return transport.Park
@@ -80,6 +80,10 @@ func (s *Session) rest(p *Parked) transport.Next {
 func (s *Session) unpark(p *Parked, l *Lane) bool {
 	if p.state.Load() != parkedDone {
 		return false
+	}
+	if p.again {
+		s.parked.Store(nil)
+		return true
 	}
 	mark := len(l.w.Buf)
 	if mark == 0 && len(p.reply) > cap(l.w.Buf) {
@@ -152,6 +156,9 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 			if l.shutOut {
 				s.tryLater(l)
 				return transport.Park, before
+			}
+			if s.postponed() {
+				return next, before
 			}
 			if i+1 == len(l.ahead) && err == "" {
 				return next, base + swallowed

@@ -26,6 +26,9 @@ type Parked struct {
 	// looked says that it has had no effect, so that its reply waits for no disk and is
 	// true whatever becomes of that.
 	looked bool
+	// again says that there is no answer: the command has yet to be run, and is so from
+	// its first byte when the session is fed again.
+	again bool
 
 	// resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.

@@ -84,7 +84,7 @@ func (e *Engine) Police(now limit.Instant) {
 		locked, partial := limit.Instant(s.locked.Load()), limit.Instant(s.partial.Load())
 		idle := now.Sub(max(s.created, s.lastActive()))
 		switch {
-		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth,
+		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
 			partial != 0 && now.Sub(partial) >= l.Partial,
 			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.subscriber():
 			s.peer.Abort()

@@ -43,6 +43,16 @@ type Flags struct {
 // Flags returns what the script's first line declares.
 func (s *Script) Flags() Flags { return s.chunk.flags }
 
+// Declared is Flags of a script that has yet to be compiled; of one whose first line is
+// wrong it is nothing.
+func Declared(source []byte) Flags {
+	flags, _, err := readShebang(source)
+	if err != nil {
+		return Flags{}
+	}
+	return flags
+}
+
 func compileScript(source []byte) (*Script, error) {
 	if len(source) > MaxSource {
 		return nil, resp.Error(fmt.Sprintf("%suser_script: script is too long, at most %d bytes", compileErrorPrefix, MaxSource))

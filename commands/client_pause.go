@@ -1,0 +1,198 @@
+package commands
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// What keeps commands from running, as a set: [Engine].halts.
+const (
+	haltLoading uint32 = 1 << iota // those without FlagLoading are refused
+	haltChanges                    // those that may change something are postponed
+	haltAll                        // all are postponed
+
+	haltPaused = haltChanges | haltAll
+)
+
+// pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
+// command looks at anyway, and whom it keeps waiting is in their sessions: a postponed
+// command is parked, with its bytes left where they are, and is run from its first byte
+// when the pause is over. Somebody who waits so costs no timer and no goroutine.
+//
+// Replies, errors and what is postponed are those of Redis 7.0: a command that is
+// malformed or not allowed is refused at once, CLIENT UNPAUSE is postponed by ALL as
+// everything is, and a second pause makes the first neither shorter nor less strict.
+type pause struct {
+	mu     sync.Mutex
+	until  limit.Instant // guarded by mu: 0 without a pause
+	stop   func() bool   // guarded by mu: stops the timer of its end
+	behind []func()      // guarded by mu: what goes on then beside sessions
+}
+
+const (
+	errPauseMode    resp.Error = "ERR CLIENT PAUSE mode must be WRITE or ALL"
+	errPauseInteger resp.Error = "ERR timeout is not an integer or out of range"
+	errPauseLong    resp.Error = "ERR timeout is out of range"
+)
+
+func clientPause(c *Ctx) {
+	if len(c.Args) > 4 {
+		c.Fail(subcommandSyntax(c))
+		return
+	}
+	halt := haltAll
+	if len(c.Args) == 4 && isWord(c.Args[3], "WRITE") {
+		halt = haltChanges
+	} else if len(c.Args) == 4 && !isWord(c.Args[3], "ALL") {
+		c.Fail(errPauseMode)
+		return
+	}
+	d, err := parsePause(c.Args[2])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	// With the gate closed no other batch is in the middle of a command that it let
+	// through before. In a transaction somebody may be there who waits for our locks.
+	if !c.S.exclusive && !c.shut() {
+		return
+	}
+	c.engine.pauseFor(c.Store, d, halt)
+	c.OK()
+}
+
+// parsePause reads whole milliseconds, at most 292 years of them.
+func parsePause(b []byte) (time.Duration, resp.Error) {
+	n, ok := parseInt(b)
+	switch {
+	case !ok:
+		return 0, errPauseInteger
+	case n < 0:
+		return 0, resp.ErrTimeoutNegative
+	case n > math.MaxInt64/int64(time.Millisecond):
+		return 0, errPauseLong
+	}
+	return time.Duration(n) * time.Millisecond, ""
+}
+
+func clientUnpause(c *Ctx) {
+	c.engine.endPause(0)
+	c.OK()
+}
+
+// pauseFor begins a pause, or adds to the one there is.
+func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
+	p := &e.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until := st.Now().Add(d)
+	if p.until == 0 && d == 0 {
+		return
+	}
+	e.halts.Or(halt)
+	if until <= p.until {
+		return
+	}
+	if p.stop != nil {
+		p.stop()
+	}
+	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
+}
+
+// endPause lets everybody go on, unless the pause has been made longer than until or
+// has ended already; 0 ends any. Waking many takes a while, and is done beside the
+// caller, who may be on a loop. Any goroutine may call it.
+func (e *Engine) endPause(until limit.Instant) {
+	p := &e.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == 0 || until != 0 && until != p.until {
+		return
+	}
+	p.stop()
+	behind := p.behind
+	p.until, p.stop, p.behind = 0, nil, nil
+	e.halts.And(^haltPaused)
+	e.spawn(func() {
+		for _, s := range e.clients.list() {
+			if w := s.parked.Load(); w != nil && w.again {
+				w.Finish(nil)
+			}
+		}
+		for _, f := range behind {
+			f()
+		}
+	})
+}
+
+// behindPause keeps f for the end of the pause, if there is one: for what would change
+// something on behalf of a command that began before it.
+func (e *Engine) behindPause(f func()) bool {
+	if e.halts.Load()&haltPaused == 0 {
+		return false
+	}
+	p := &e.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == 0 {
+		return false
+	}
+	p.behind = append(p.behind, f)
+	return true
+}
+
+// postpone parks the session if halts are for its command, and reports whether it did.
+func (c *Ctx) postpone(halts uint32) bool {
+	if halts&haltAll == 0 && !c.mayChange(c.Cmd, c.Args) {
+		return false
+	}
+	p := c.parking()
+	p.again = true
+	c.S.guard = resp.Guard{} // it will be split off again
+	c.Park(p)
+	if c.engine.halts.Load()&haltPaused != halts&haltPaused {
+		p.Finish(nil) // whoever ended the pause may have looked before
+	}
+	return true
+}
+
+// postponed reports whether the session waits for the end of a pause. Any goroutine may
+// call it.
+func (s *Session) postponed() bool {
+	p := s.parked.Load()
+	return p != nil && p.again
+}
+
+// mayChange reports whether a command is one for CLIENT PAUSE WRITE.
+func (c *Ctx) mayChange(cmd *Command, args [][]byte) bool {
+	switch {
+	case cmd.runsScript():
+		return c.scriptMayChange(cmd, args)
+	case cmd.Name == "exec":
+		return c.S.tx != nil && slices.ContainsFunc(c.S.tx.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
+	}
+	return cmd.Flags&FlagWrite != 0 || cmd.Name == "publish" || cmd.Name == "spublish"
+}
+
+// scriptMayChange asks what a script declares, and without that what it is called by.
+func (l *Lane) scriptMayChange(cmd *Command, args [][]byte) bool {
+	var f lua.Flags
+	if !strings.HasPrefix(cmd.Name, "evalsha") {
+		f = lua.Declared(args[1])
+	} else if sha, ok := parseSHA(args[1]); ok {
+		if s := l.script(sha); s != nil {
+			f = s.Flags()
+		}
+	}
+	if f.Declared {
+		return !f.NoWrites
+	}
+	return cmd.Flags&FlagReadonly == 0
+}
