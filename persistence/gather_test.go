@@ -2,12 +2,15 @@ package persistence_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -51,6 +54,44 @@ func TestEverybodyIsWoken(t *testing.T) {
 		require.Equal(t, calls, outcomes[i])
 	}
 	require.LessOrEqual(t, s.log.Stats().Syncs, int64(clients*calls))
+}
+
+// TestALongWriteIsNotWaitedFor: whoever asks while a write has been in flight for long
+// is told to wait for news instead of being held up, and is given them.
+func TestALongWriteIsNotWaitedFor(t *testing.T) {
+	for _, p := range []persistence.Policy{persistence.SyncEverySecond, persistence.SyncNo} {
+		fsys, clock := faultfs.New(), clocktest.New(begin)
+		var now atomic.Int64
+		o := options(fsys, clock)
+		o.Stopwatch = func() time.Duration { return time.Duration(now.Load()) }
+		dir, err := persistence.Open(o)
+		require.NoError(t, err)
+		require.NoError(t, dir.Load(keyspace.New(keyspace.Options{Clock: clock, Shards: 1}), &persistence.Progress{}))
+		log, err := dir.Start(persistence.LogOptions{Policy: p, Tick: time.Hour})
+		require.NoError(t, err)
+
+		hangs, gate := make(chan struct{}), make(chan struct{})
+		fsys.Inject(func(n int, _ faultfs.Call) error {
+			if n == 1 {
+				close(hangs)
+				<-gate
+			}
+			return nil
+		})
+		first := make(chan persistence.Outcome, 1)
+		pos := log.Append([]byte("first"), begin)
+		go func() { first <- log.Await(pos, nil) }()
+		<-hangs
+		now.Add(int64(6 * time.Millisecond))
+		ring := make(bell, 1)
+		pos = log.Append([]byte("second"), begin)
+		require.Equal(t, persistence.Pending, log.Await(pos, ring))
+		close(gate)
+		require.Equal(t, persistence.Kept, <-first)
+		<-ring
+		require.Equal(t, persistence.Kept, log.Await(pos, ring))
+		require.NoError(t, dir.Close())
+	}
 }
 
 // TestWhenAnFsyncBegins: of fifty clients whose commands take 8 µs each, with fsyncs

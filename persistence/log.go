@@ -88,7 +88,8 @@ type Log struct {
 	refusing        atomic.Bool
 	fault           atomic.Pointer[error]
 	slow            atomic.Bool
-	syncBegan       atomic.Int64 // stopwatch reading, 0 while none is in flight
+	writeBegan      atomic.Int64 // stopwatch reading, 0 while none is in flight
+	syncBegan       atomic.Int64 // likewise
 	counts          counts
 
 	kick chan struct{}
@@ -278,10 +279,12 @@ func (l *Log) lockToWrite(pos uint64) bool {
 
 // isSlow reports whether the disk is slow, so that only the writer may wait for it.
 func (l *Log) isSlow() bool {
-	if l.slow.Load() {
-		return true
-	}
-	began := l.syncBegan.Load()
+	return l.slow.Load() || l.isLong(&l.writeBegan) || l.isLong(&l.syncBegan)
+}
+
+// isLong reports whether what began then is in flight and has been for long.
+func (l *Log) isLong(then *atomic.Int64) bool {
+	began := then.Load()
 	return began != 0 && l.o.Stopwatch()-time.Duration(began) > slowDisk
 }
 

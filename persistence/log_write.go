@@ -38,9 +38,11 @@ func (l *Log) write() {
 	if dropped || len(buf) == 0 {
 		return
 	}
-	began := l.o.Stopwatch()
+	began := max(1, l.o.Stopwatch())
+	l.writeBegan.Store(int64(began))
 	err := writeAll(seg.f, buf)
 	l.slow.Store(l.o.Stopwatch()-began > slowDisk)
+	l.writeBegan.Store(0)
 	l.counts.writes.Add(1)
 	if err != nil {
 		l.fail(seg, fmt.Errorf("writing %s: %w", seg.path, err))
