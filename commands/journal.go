@@ -10,12 +10,10 @@ import (
 // Persistence is what keeps effects, as the commands see it. A nil one keeps
 // nothing. Its methods may be called from any goroutine; only Save waits for a disk.
 type Persistence interface {
-	// Keep sees to it that everything up to position is as safe as the operator
-	// wants, if that takes no longer than handing it to the kernel.
-	Keep(position uint64) Kept
-	// Await is Keep with a waker, which is woken when there is news if the outcome is
-	// KeptLater, upon which Await is to be called again.
-	Await(position uint64, p transport.Peer) Kept
+	// Await sees to it that everything up to position is as safe as the operator wants,
+	// if that takes no longer than handing it to the kernel. Else the outcome is Pending,
+	// and p is woken when there is news, upon which Await is to be called again.
+	Await(position uint64, p transport.Peer) transport.Outcome
 	// Position is behind everything that has had an effect so far.
 	Position() uint64
 	// Fault is why effects cannot be kept now; "" if they can.
@@ -33,16 +31,6 @@ type Persistence interface {
 
 // InfoField is a line of INFO.
 type InfoField struct{ Name, Value string }
-
-// Kept is what has become of effects.
-type Kept uint8
-
-// The outcomes.
-const (
-	KeptNow Kept = iota
-	KeptLater
-	KeptNever
-)
 
 // recording is what a store that has a journal offers beyond [Store].
 type recording interface {
@@ -99,9 +87,9 @@ func (s *Session) settled() {
 
 // Settle implements transport.Settler: replies whose effects cannot be kept become
 // errors.
-func (s *Session) Settle(barrier uint64, out []byte) []byte {
-	if p := s.engine.opts.Persistence; p.Keep(barrier) == KeptNever {
-		out = s.retract(out, misconf(p.Fault()))
+func (s *Session) Settle(is transport.Outcome, out []byte) []byte {
+	if is == transport.Lost {
+		out = s.retract(out, misconf(s.engine.opts.Persistence.Fault()))
 	}
 	s.settled()
 	return out
@@ -157,12 +145,19 @@ func (c *Ctx) refusal() resp.Error {
 	return misconf(fault)
 }
 
+// misconf refuses what cannot be kept. Where the fault is over by the time that it is to
+// be named, fault is "".
 func misconf(fault string) resp.Error {
+	if fault == "" {
+		fault = "what was written last is lost"
+	}
 	return resp.Error("MISCONF Errors writing to the AOF file: " + fault)
 }
 
-// Durable implements transport.Handler. What cannot be kept is settled too:
-// [Session.Settle] says so.
-func (e *Engine) Durable(position uint64, p transport.Peer) bool {
-	return e.opts.Persistence == nil || e.opts.Persistence.Await(position, p) != KeptLater
+// Durable implements transport.Handler.
+func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
+	if e.opts.Persistence == nil {
+		return transport.Kept
+	}
+	return e.opts.Persistence.Await(position, p)
 }

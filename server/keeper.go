@@ -116,26 +116,19 @@ func (k *keeper) Refuses() bool {
 	return l != nil && l.Refuses()
 }
 
-// Keep implements commands.Persistence.
-func (k *keeper) Keep(position uint64) commands.Kept { return k.outcome(position, nil) }
-
 // Await implements commands.Persistence.
-func (k *keeper) Await(position uint64, p transport.Peer) commands.Kept {
-	return k.outcome(position, p)
-}
-
-func (k *keeper) outcome(position uint64, w persistence.Waker) commands.Kept {
+func (k *keeper) Await(position uint64, p transport.Peer) transport.Outcome {
 	l := k.log.Load()
 	if l == nil {
-		return commands.KeptNow
+		return transport.Kept
 	}
-	switch l.Await(position, w) {
+	switch l.Await(position, p) {
 	case persistence.Kept:
-		return commands.KeptNow
+		return transport.Kept
 	case persistence.Pending:
-		return commands.KeptLater
+		return transport.Pending
 	}
-	return commands.KeptNever
+	return transport.Lost
 }
 
 // Position implements commands.Persistence.

@@ -49,8 +49,8 @@ func (l *loop) commit() {
 
 // dismiss sends out, which waits for the barrier of c, or has it wait for longer.
 func (l *loop) dismiss(c *epollConn, out []byte) {
-	barrier := c.out.barrier
-	if !l.e.h.Durable(barrier, c) {
+	is := l.e.h.Durable(c.out.barrier, c)
+	if is == Pending {
 		l.lend(c, len(out))
 		c.out.add(out)
 		c.out.held = len(out)
@@ -58,7 +58,7 @@ func (l *loop) dismiss(c *epollConn, out []byte) {
 		return
 	}
 	c.out.barrier = 0
-	if l.reply(c, settled(c.session, barrier, out), 0); c.fd >= 0 {
+	if l.reply(c, settled(c.session, is, out), 0); c.fd >= 0 {
 		l.settle(c)
 	}
 }

@@ -289,10 +289,7 @@ func (c *goConn) feed() (next Next, ok bool) {
 	if len(t.Out) > 0 {
 		out.b, t.Out = t.Out, nil // write may have to give the memory back
 		c.produced.Store(c.produced.Load() + int64(len(out.b)))
-		if ok = c.hold(t.Barrier); ok {
-			if t.Barrier != 0 {
-				out.b = settled(c.session, t.Barrier, out.b)
-			}
+		if ok = t.Barrier == 0 || c.hold(t.Barrier, out); ok {
 			ok = c.write(out)
 		}
 	}
@@ -300,12 +297,10 @@ func (c *goConn) feed() (next Next, ok bool) {
 	return t.Next, ok
 }
 
-// hold waits until the log has reached barrier; false means that the connection
-// was aborted before. A Wake may be meant for either, so the session gets it too.
-func (c *goConn) hold(barrier uint64) bool {
-	if barrier == 0 {
-		return true
-	}
+// hold waits until the log has reached the barrier of out; false means that the
+// connection was aborted before. A Wake may be meant for either, so the session gets it
+// too.
+func (c *goConn) hold(barrier uint64, out *buffer) bool {
 	due := false
 	for {
 		due = c.woken.Swap(false) || due
@@ -314,7 +309,8 @@ func (c *goConn) hold(barrier uint64) bool {
 		if c.dead.Load() {
 			return false
 		}
-		if c.g.h.Durable(barrier, c) {
+		if is := c.g.h.Durable(barrier, c); is != Pending {
+			out.b = settled(c.session, is, out.b)
 			break
 		}
 		c.sleep()

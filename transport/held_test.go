@@ -50,10 +50,8 @@ func testHeldMuch(t *testing.T, f factory) {
 // or not, and what comes behind it left alone.
 func testSettle(t *testing.T, f factory) {
 	h := newLineHandler()
-	h.settle = func(barrier uint64, out []byte) []byte {
-		if barrier != 9 {
-			return out
-		}
+	h.lost = 9
+	h.regret = func(out []byte) []byte {
 		return []byte(strings.ReplaceAll(string(out), "synced 9", "the disk is full, so it is lost"))
 	}
 	r := start(t, f, h, transport.DefaultLimits())

@@ -78,9 +78,9 @@ type reply struct {
 }
 
 // settle ends what is held: s may change it before it leaves.
-func (o *reply) settle(s Session) {
+func (o *reply) settle(s Session, is Outcome) {
 	from := len(o.b) - o.held
-	out := settled(s, o.barrier, o.b[from:len(o.b):len(o.b)])
+	out := settled(s, is, o.b[from:len(o.b):len(o.b)])
 	o.b = append(o.b[:from], out...)
 	o.barrier, o.held = 0, 0
 }

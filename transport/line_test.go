@@ -29,7 +29,8 @@ const (
 type lineHandler struct {
 	refuse  func() []byte // not nil: asked at every Open, a non-nil answer refuses
 	onFeed  func(s *lineSession)
-	settle  func(barrier uint64, out []byte) []byte // not nil: may change what waited
+	regret  func(out []byte) []byte // changes what waited for the barrier that is lost
+	lost    uint64                  // that barrier; 0: none is
 	durable atomic.Uint64
 
 	opened, closed, lanes atomic.Int64
@@ -66,17 +67,17 @@ func (h *lineHandler) Open(p transport.Peer) (transport.Session, []byte) {
 	return s, nil
 }
 
-func (h *lineHandler) Durable(barrier uint64, p transport.Peer) bool {
-	if h.durable.Load() >= barrier {
-		return true
-	}
+func (h *lineHandler) Durable(barrier uint64, p transport.Peer) transport.Outcome {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.durable.Load() >= barrier {
-		return true
+	if h.durable.Load() < barrier {
+		h.syncers = append(h.syncers, p)
+		return transport.Pending
 	}
-	h.syncers = append(h.syncers, p)
-	return false
+	if barrier == h.lost {
+		return transport.Lost
+	}
+	return transport.Kept
 }
 
 // synced moves the log forward and wakes whoever waits for it.
@@ -165,14 +166,15 @@ func (s *lineSession) Closed() {
 }
 
 // Settle implements transport.Settler.
-func (s *lineSession) Settle(barrier uint64, out []byte) []byte {
-	if s.h.durable.Load() < barrier {
-		s.h.breach("Settle before its barrier")
-	}
-	if s.h.settle == nil {
+func (s *lineSession) Settle(is transport.Outcome, out []byte) []byte {
+	switch is {
+	case transport.Kept:
 		return out
+	case transport.Lost:
+		return s.h.regret(out)
 	}
-	return s.h.settle(barrier, out)
+	s.h.breach("Settle before its barrier")
+	return out
 }
 
 func (s *lineSession) Feed(l transport.Lane, in, out []byte) transport.Turn {

@@ -30,14 +30,25 @@ type Handler interface {
 	// read. It must not block. A nil session refuses the connection: farewell is
 	// written to it if that is possible at once, and it is closed.
 	Open(p Peer) (s Session, farewell []byte)
-	// Durable reports whether it is settled what becomes of everything up to barrier:
-	// on disk, or never to be (see [Settler]). When it is not, p is woken once it is.
-	// Only called with a barrier that a Turn carried, first soon after it and then
-	// after every Wake of p until the answer is yes. A transport that feeds several
-	// sessions one after another asks after the last of them, so that one write to
-	// the disk serves all.
-	Durable(barrier uint64, p Peer) bool
+	// Durable says what becomes of everything up to barrier. While that is Pending, p is
+	// woken once it may not be. Only called with a barrier that a Turn carried, first soon
+	// after it and then after every Wake of p until the answer is another. A transport
+	// that feeds several sessions one after another asks after the last of them, so that
+	// one write to the disk serves all.
+	Durable(barrier uint64, p Peer) Outcome
 }
+
+// Outcome is what becomes of what was written down.
+type Outcome uint8
+
+const (
+	// Pending: that is not settled.
+	Pending Outcome = iota
+	// Kept: it is as safe as it was asked to be.
+	Kept
+	// Lost: it never will be, or nobody knows; nobody may be told that it was kept.
+	Lost
+)
 
 // Lane is the handler's scratch for one feeding goroutine, opaque to transports.
 type Lane any
@@ -56,16 +67,16 @@ type Session interface {
 }
 
 // Settler is a [Session] that may have to change replies that a barrier held back,
-// since what they promise cannot be kept. It is asked once the barrier is settled,
-// before they leave, and may use out's memory.
+// since what they promise cannot be kept. It is told what [Handler.Durable] said of the
+// barrier, before they leave, and may use out's memory.
 type Settler interface {
-	Settle(barrier uint64, out []byte) []byte
+	Settle(is Outcome, out []byte) []byte
 }
 
 // settled returns what is to be sent of out.
-func settled(s Session, barrier uint64, out []byte) []byte {
+func settled(s Session, is Outcome, out []byte) []byte {
 	if st, ok := s.(Settler); ok {
-		return st.Settle(barrier, out)
+		return st.Settle(is, out)
 	}
 	return out
 }

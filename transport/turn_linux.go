@@ -200,11 +200,12 @@ func (l *loop) durable(c *epollConn) bool {
 	if c.out.held == 0 || !c.woken.Swap(false) {
 		return false // the end of the round comes first
 	}
-	if !l.e.h.Durable(c.out.barrier, c) {
+	is := l.e.h.Durable(c.out.barrier, c)
+	if is == Pending {
 		return false
 	}
 	before := c.out.len()
-	c.out.settle(c.session)
+	c.out.settle(c.session, is)
 	l.tally.pending += int64(c.out.len() - before) // it may have changed them
 	c.woken.Store(true)
 	return true
