@@ -70,6 +70,6 @@ func (e *Engine) EvictClients(all int64) {
 	}
 	if closed > 0 {
 		e.log.Warn("closed the clients for whom most was kept, to be within maxmemory-clients",
-			"clients", closed, "bytes", freed, "maxmemory-clients", bound)
+			"clients", closed, "bytes", freed, "bound", bound)
 	}
 }

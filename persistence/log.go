@@ -259,11 +259,12 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 }
 
 // spins is for how many looks at the position, some microseconds, a caller waits for
-// another's write before it sleeps: writes are short, and putting a thread of an
-// event loop to sleep and waking it takes longer than most.
+// another's write before it sleeps for moments: writes are short, and putting a thread of
+// an event loop to sleep and waking it takes longer than most.
 const spins = 4000
 
-// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile.
+// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile or the
+// disk turns out to be slow.
 func (l *Log) lockToWrite(pos uint64) bool {
 	for i := range spins {
 		if l.written.Load() >= pos {
@@ -273,8 +274,15 @@ func (l *Log) lockToWrite(pos uint64) bool {
 			return true
 		}
 	}
-	l.ioMu.Lock()
-	return true
+	for began := l.o.Stopwatch(); l.o.Stopwatch()-began <= slowDisk; moment() {
+		if l.written.Load() >= pos {
+			return false
+		}
+		if l.ioMu.TryLock() {
+			return true
+		}
+	}
+	return false
 }
 
 // isSlow reports whether the disk is slow, so that only the writer may wait for it.
