@@ -5,17 +5,17 @@
 # Environment:
 #   BENCH_QUICK=1     a look within two minutes, in bin/persistence-quick.md
 #   BENCH_OUT=FILE    write there instead
-#   BENCH_ONLY=NAMES  only these sections: cost fsyncs load rewrite fault
+#   BENCH_ONLY=NAMES  only these sections: cost cores fsyncs load rewrite fault
 #   BENCH_DIR=DIR     where the servers keep their files (a directory of mktemp)
 #   BENCH_PORT=17300  the first of a dozen ports to use
 #   BENCH_CELL=FILE   libredis_cell.so, to be put beside ours
 #   BENCH_ROUNDS=5, BENCH_SPAN=1s, BENCH_OPEN=8s  how much of everything
 #
-# redis-server has to be installed, and strace for fsyncs and fault.
+# redis-server has to be installed, strace for fault, and perf or strace for fsyncs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-quick=${BENCH_QUICK:-} port=${BENCH_PORT:-17300} only=${BENCH_ONLY:-cost fsyncs load rewrite fault}
+quick=${BENCH_QUICK:-} port=${BENCH_PORT:-17300} only=${BENCH_ONLY:-cost cores fsyncs load rewrite fault}
 if [ -n "$quick" ]; then
   out=${BENCH_OUT:-bin/persistence-quick.md} rounds=2 span=300ms keys=100000 calls=20000 open=3s
 else
@@ -105,23 +105,52 @@ cost() {
   stop "${pids[@]}"
 }
 
+# With one core the loops, the thread that forces the log to disk and the kernel share it,
+# and nothing of what one waits for can be done by another.
+cores() {
+  local pin=("${pin[@]}") load=("${load[@]}")
+  if [ ${#pin[@]} = 0 ] || [ "$(nproc)" -lt 4 ]; then return; fi
+  pin=(taskset -c 0,1) load=(taskset -c "2-$(($(nproc) - 1))" bin/cellbench)
+  section 'always with two cores' 'Both servers as they are installed: ours has a loop for each core, Redis one thread for commands.'
+  ours "$port" cores-ours --appendonly yes --appendfsync always; local pids=("$served")
+  redis $((port + 1)) cores-redis --appendonly yes --appendfsync always; pids+=("$served")
+  write '```' "cellbench sweep ... --pipelines 1 --connections 50,500 --rounds $rounds -d $span" '```' ''
+  "${load[@]}" sweep --target "ours always=127.0.0.1:$port $throttle" --target "SET always=127.0.0.1:$((port + 1)) SET user:{key} x" \
+    --pipelines 1 --connections 50,500 --rounds "$rounds" -d "$span" --warmup 200ms --quiet --no-check --markdown >>"$out" || true
+  stop "${pids[@]}"
+}
+
+# counting FILE PID COMMAND... runs the command, and writes what it had the process do to
+# force files to disk into FILE, a line for each kind of call or for each call.
+counting() {
+  local file=$1 pid=$2 tracer
+  shift 2
+  if perf stat -e syscalls:sys_enter_fdatasync true 2>/dev/null; then
+    perf stat -x, -o "$file" -e syscalls:sys_enter_fdatasync,syscalls:sys_enter_fsync -p "$pid" -- "$@"
+    return
+  fi
+  strace -f --seccomp-bpf -qq -p "$pid" -o "$file" -e trace=fdatasync,fsync & tracer=$!
+  sleep 0.5
+  "$@"
+  kill $tracer && wait $tracer || true
+}
+
 fsyncs() {
-  section 'fsyncs under always' "Counted by strace over $calls commands with P=1."
-  command -v strace >/dev/null || { write 'SKIP: no strace.' ''; return; }
-  write '| server | connections | fsyncs per 1,000 commands |' '|---|---:|---:|'
+  section 'fsyncs under always' "Counted by perf, or by strace where that cannot, over $calls commands with P=1. strace stops threads by signals, and a server with several suffers more from it."
+  command -v perf >/dev/null || command -v strace >/dev/null || { write 'SKIP: no perf, no strace.' ''; return; }
+  write '| server | connections | fsyncs per 1,000 commands: median (least..greatest) |' '|---|---:|---:|'
   local c name
   for c in 50 500; do
     for name in ours redis; do
-      wrap=(strace -f --seccomp-bpf -qq -o "$files/trace" -e trace=fdatasync,fsync)
-      $name "$port" "fsync-$name-$c" --appendonly yes --appendfsync always
-      wrap=()
-      local before=$(grep -c sync "$files/trace" || true) command=$throttle
+      local command=$throttle
       [ $name = ours ] || command='SET user:{key} x'
-      "${load[@]}" run --target "127.0.0.1:$port" --command "$command" -c $c -n "$calls" --warmup 0s --quiet --no-check >/dev/null
-      local after=$(grep -c 'sync(' "$files/trace")
-      redis-cli -p "$port" SHUTDOWN NOSAVE 2>/dev/null || true
-      wait "$served" 2>/dev/null || true
-      write "| $name | $c | $(awk "BEGIN {printf \"%.1f\", ($after - $before) * 1000 / $calls}") |"
+      $name "$port" "fsync-$name-$c" --appendonly yes --appendfsync always
+      for _ in $(seq "$rounds"); do
+        counting "$files/calls" "$served" "${load[@]}" run --target "127.0.0.1:$port" --command "$command" -c $c -n "$calls" --warmup 0s --quiet --no-check >/dev/null
+        awk -F, -v calls="$calls" '/sys_enter/ {n += $1} /sync\(/ {n++} END {printf "%.1f\n", n * 1000 / calls}' "$files/calls"
+      done >"$files/counts"
+      stop "$served"
+      write "| $name | $c | $(middle <"$files/counts") |"
     done
   done
   write ''
