@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/transport"
@@ -8,6 +10,12 @@ import (
 
 // Stats is what the transport counts.
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
+
+// LogLoading is what a server that loads does every few seconds.
+func (s *Server) LogLoading() { s.keeper.logLoading() }
+
+// LoadFor makes believe that loading, which goes on, began so long ago.
+func (s *Server) LoadFor(d time.Duration) { s.keeper.began.Store(int64(s.stopwatch() - d)) }
 
 // ReturnHeap is what the janitor does every second about memory that keys gave up.
 func (s *Server) ReturnHeap() { s.returnHeap() }

@@ -144,14 +144,18 @@ func (k *keeper) report() (stop func()) {
 				return
 			case <-tick.C:
 			}
-			total, read, eta := k.far()
-			k.s.log.Info("loading", "percent", 100*read/max(total, 1), "keys", k.progress.Keys.Load(), "records", k.progress.Records.Load(), "eta", eta.Round(time.Second).String())
+			k.logLoading()
 		}
 	})
 	return func() {
 		close(done)
 		reporting.Wait()
 	}
+}
+
+func (k *keeper) logLoading() {
+	total, read, eta := k.far()
+	k.s.log.Info("loading", "percent", 100*read/max(total, 1), "keys", k.progress.Keys.Load(), "records", k.progress.Records.Load(), "eta", eta.Round(time.Second).String())
 }
 
 // far is how much there is to load, how much of it has been, in bytes, and how long
@@ -165,9 +169,10 @@ func (k *keeper) far() (total, read int64, eta time.Duration) {
 	return total, read, eta
 }
 
-// loadingInfo is what INFO shows of loading.
+// loadingInfo is what INFO shows of loading. It is over when no command is refused for
+// it any more, which is a little later than isLoaded.
 func (k *keeper) loadingInfo() []commands.InfoField {
-	if k.isLoaded() {
+	if !k.s.engine.Loading() {
 		return []commands.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
 	}
 	total, read, eta := k.far()

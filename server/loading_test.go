@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,30 +20,34 @@ import (
 )
 
 // gatedFS is a disk whose files cannot be read, once it has been shut, until the
-// gate opens.
+// gate opens; files whose names begin with free always can.
 type gatedFS struct {
 	persistence.OS
-	shut atomic.Bool
-	gate chan struct{}
-	once sync.Once
+	free    string
+	shut    atomic.Bool
+	waiting atomic.Int64
+	gate    chan struct{}
+	once    sync.Once
 }
 
 func (g *gatedFS) open() { g.once.Do(func() { close(g.gate) }) }
 
 type gatedFile struct {
 	persistence.File
-	fs *gatedFS
+	fs   *gatedFS
+	free bool
 }
 
 // Open implements persistence.FS.
 func (g *gatedFS) Open(name string) (persistence.File, error) {
 	f, err := g.OS.Open(name)
-	return gatedFile{f, g}, err
+	return gatedFile{f, g, g.free != "" && strings.HasPrefix(filepath.Base(name), g.free)}, err
 }
 
 // ReadAt implements persistence.File.
 func (f gatedFile) ReadAt(b []byte, off int64) (int, error) {
-	if f.fs.shut.Load() {
+	if f.fs.shut.Load() && !f.free {
+		f.fs.waiting.Add(1)
 		<-f.fs.gate
 	}
 	return f.File.ReadAt(b, off)
@@ -66,15 +72,21 @@ func filledDir(t *testing.T, flags ...string) string {
 // gated starts a server that cannot read what it is to load.
 func gated(t *testing.T, kind, dir string, flags ...string) (*fixture, *gatedFS) {
 	t.Helper()
+	disk := &gatedFS{gate: make(chan struct{})}
+	return behindGate(t, disk, kind, dir, flags...), disk
+}
+
+// behindGate starts a server whose disk is shut before it loads.
+func behindGate(t *testing.T, disk *gatedFS, kind, dir string, flags ...string) *fixture {
+	t.Helper()
 	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", dir}, flags...), nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	disk := &gatedFS{gate: make(chan struct{})}
 	// What is there has been judged by then, and is yet to be loaded.
 	f := launch(t, c, l, disk, func() { disk.shut.Store(true) })
 	t.Cleanup(disk.open)
-	return f, disk
+	return f
 }
 
 const loadingError = "-LOADING Redis is loading the dataset in memory\r\n"
@@ -118,6 +130,63 @@ func TestLoading(t *testing.T) {
 		require.Equal(t, "50", c.info("load_records_replayed"))
 		require.Equal(t, "100", c.info("rdb_last_load_keys_loaded"))
 	})
+}
+
+// loadingLine is what a server that loads logs every few seconds.
+var loadingLine = regexp.MustCompile(`level=INFO msg=loading percent=(\d+) keys=(\d+) records=(\d+) eta=(\S+)\n`)
+
+// TestHowFarLoadingIs: the log and INFO say how much of what there is has been read, and
+// how long the rest takes at the pace so far.
+func TestHowFarLoadingIs(t *testing.T) {
+	dir := filledDir(t)
+	disk := &gatedFS{free: "base.", gate: make(chan struct{})}
+	f := behindGate(t, disk, "goroutine", dir, "--appendonly", "yes")
+	c := f.dial()
+	eventually(t, "the base is loaded and the log is not", func() bool { return disk.waiting.Load() > 0 })
+	const spent = time.Hour
+	began := time.Now()
+	f.LoadFor(spent)
+	f.LogLoading()
+	eta, err := strconv.ParseFloat(c.info("loading_eta_seconds"), 64)
+	require.NoError(t, err)
+	total, err := strconv.ParseFloat(c.info("loading_total_bytes"), 64)
+	require.NoError(t, err)
+	read, err := strconv.ParseFloat(c.info("loading_loaded_bytes"), 64)
+	require.NoError(t, err)
+	since, err := strconv.ParseInt(c.info("loading_start_time"), 10, 64)
+	require.NoError(t, err)
+	least, most := spent.Seconds()*(total-read)/read, (spent+time.Since(began)).Seconds()*(total-read)/read
+
+	sizes := int64(0)
+	files, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "[bi]*.*"))
+	require.NoError(t, err)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		sizes += info.Size()
+		if base := filepath.Base(file); strings.HasPrefix(base, "base.") {
+			require.InDelta(t, info.Size(), read, 128, "all of the base but what frames it")
+		}
+	}
+	require.Equal(t, sizes, int64(total))
+	require.GreaterOrEqual(t, eta, least-1) // it is cut to seconds
+	require.LessOrEqual(t, eta, most)
+	require.GreaterOrEqual(t, since, began.Add(-spent).Unix()-1)
+	require.LessOrEqual(t, since, time.Now().Add(-spent).Unix()+1)
+	require.Equal(t, fmt.Sprintf("%.2f", 100*read/total), c.info("loading_loaded_perc"))
+	lines := loadingLine.FindAllStringSubmatch(f.log.String(), -1)
+	require.NotEmpty(t, lines, f.log.String())
+	line := lines[len(lines)-1]
+	require.Equal(t, []string{fmt.Sprint(int(100 * read / total)), "100", "0"}, line[1:4])
+	left, err := time.ParseDuration(line[4])
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, left.Seconds(), least-1)
+	require.LessOrEqual(t, left.Seconds(), most+1)
+
+	disk.open()
+	eventually(t, "loaded", func() bool { return c.info("loading") == "0" })
+	require.Contains(t, f.log.String(), "level=INFO msg=\"state loaded\" keys_of_snapshot=100 records_of_log=50 took=")
+	require.Equal(t, ":150\r\n", c.do("DBSIZE"))
 }
 
 // TestStopWhileLoading: SHUTDOWN, with a snapshot or without, and a signal end a
