@@ -31,7 +31,8 @@ func TestPauseWrites(t *testing.T) {
 		conns := make([]*client, 10)
 		for i := range conns {
 			conns[i] = f.dial()
-			conns[i].send(fmt.Sprintf("PING before\r\nSET k%[1]d v\r\nGET k%[1]d\r\nCLIENT REPLY SKIP\r\nINCR n\r\nPING behind\r\n", i))
+			conns[i].send("PING before\r\nCLIENT REPLY SKIP\r\n" + string(frame("INCR", "n")) +
+				fmt.Sprintf("SET k%[1]d v\r\nGET k%[1]d\r\n*2\r\n$4\r\nECHO\r\n$6\r\nbeh", i))
 			conns[i].expect(bulk("before"))
 		}
 		f.postponed(admin, len(conns))
@@ -42,7 +43,9 @@ func TestPauseWrites(t *testing.T) {
 		silent(t, conns...)
 		f.clock.Advance(time.Millisecond)
 		for _, c := range conns {
-			c.expect(okReply, bulk("v"), bulk("behind"))
+			c.expect(okReply, bulk("v"))
+			c.send("ind\r\n")
+			c.expect(bulk("behind"))
 		}
 		require.Equal(t, bulk("10"), admin.do("GET", "n"))
 		require.Equal(t, "0", admin.info("blocked_clients"))
@@ -101,6 +104,42 @@ func TestPauseStopsChanges(t *testing.T) {
 		}
 		require.Equal(t, bulk(fmt.Sprint(writers*depth)), admin.do("GET", "n"))
 	})
+}
+
+// slowStore deletes when it is told to.
+type slowStore struct {
+	commands.Store
+	inside, release chan struct{}
+}
+
+func (s slowStore) Delete(db int, key []byte) bool {
+	close(s.inside)
+	<-s.release
+	return s.Store.Delete(db, key)
+}
+
+// TestPauseWaitsForChanges: a pause is not answered while a command that it is for is
+// still at work.
+func TestPauseWaitsForChanges(t *testing.T) {
+	inside, release := make(chan struct{}), make(chan struct{})
+	e := startEngine(t, transports()[0], func(st commands.Store) commands.Store { return slowStore{st, inside, release} })
+	feed := func(words ...string) (ended chan string) {
+		session, _ := e.Open(quietPeer{})
+		lane := e.NewLane()
+		ended = make(chan string, 1)
+		go func() { ended <- string(session.Feed(lane, frame(words...), nil).Out) }()
+		return ended
+	}
+	changed := feed("DEL", "k")
+	<-inside
+	paused := feed("CLIENT", "PAUSE", "1000", "WRITE")
+	for probe := e.ks.NewView(); probe.Enter(); probe.Leave() {
+		require.Empty(t, paused, "it is answered")
+	}
+	close(release) // the gate is closed: it waits
+	require.Equal(t, ":0\r\n", <-changed)
+	require.Equal(t, okReply, <-paused)
+	e.clock.Advance(time.Second)
 }
 
 // TestPausedClientsEnd: a postponed client that hangs up or is killed is gone, as is one
