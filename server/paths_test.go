@@ -1,0 +1,192 @@
+package server_test
+
+import (
+	"crypto/sha1"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/server"
+)
+
+// tree is everything below a directory: the content of files, and what else there is, but
+// nothing below the directory without.
+func tree(t *testing.T, root, without string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if name == without {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() {
+			found[name] = d.Type().String()
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		found[name] = "content: " + string(content)
+		return err
+	}))
+	return found
+}
+
+// decoys makes a directory with one for the server and another, in which there is
+// something and in which the process works.
+func decoys(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for _, dir := range []string{"server", "decoy/deeper"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "decoy", "there"), []byte("as it was"), 0o600))
+	t.Chdir(filepath.Join(root, "decoy"))
+	return root
+}
+
+// refusedPaths are calls that name a file, or write one in Redis, with their answers; path
+// stands for one.
+func refusedPaths() map[string]string {
+	const (
+		immutable = "-ERR CONFIG SET failed (possibly related to argument '%') - can't set immutable config\r\n"
+		unknown   = "-ERR Unknown option or number of arguments for CONFIG SET - '%'\r\n"
+		functions = "-ERR functions are not supported, only scripts with EVAL and EVALSHA are\r\n"
+	)
+	calls := map[string]string{
+		// Redis 7.0.15 answers the same bytes.
+		"CONFIG REWRITE path":  "-ERR wrong number of arguments for 'config|rewrite' command\r\n",
+		"SAVE path":            "-ERR wrong number of arguments for 'save' command\r\n",
+		"BGSAVE path":          "-ERR syntax error\r\n",
+		"BGSAVE SCHEDULE path": "-ERR syntax error\r\n",
+		"BGREWRITEAOF path":    "-ERR wrong number of arguments for 'bgrewriteaof' command\r\n",
+		"LASTSAVE path":        "-ERR wrong number of arguments for 'lastsave' command\r\n",
+		"SHUTDOWN path":        "-ERR syntax error\r\n",
+		"SHUTDOWN SAVE path":   "-ERR syntax error\r\n",
+		"SCRIPT DUMP path":     "-ERR unknown subcommand 'DUMP'. Try SCRIPT HELP.\r\n",
+		"CLUSTER SAVECONFIG":   "-ERR This instance has cluster support disabled\r\n",
+
+		// These would be other words in Redis, which has what we have not.
+		"CONFIG REWRITE":        "-ERR CONFIG REWRITE is not supported: no command writes to a file\r\n",
+		"ACL SAVE":              "-ERR unknown subcommand 'SAVE'. Try ACL HELP.\r\n",
+		"ACL LOAD":              "-ERR unknown subcommand 'LOAD'. Try ACL HELP.\r\n",
+		"MODULE LOAD path":      "-ERR unknown subcommand 'LOAD'. Try MODULE HELP.\r\n",
+		"MODULE LOADEX path":    "-ERR unknown subcommand 'LOADEX'. Try MODULE HELP.\r\n",
+		"FUNCTION DUMP":         functions,
+		"FUNCTION LOAD path":    functions,
+		"FUNCTION RESTORE path": functions,
+		"DEBUG RELOAD":          "-ERR unknown command 'DEBUG', with args beginning with: 'RELOAD' \r\n",
+		"DEBUG LOADAOF":         "-ERR unknown command 'DEBUG', with args beginning with: 'LOADAOF' \r\n",
+		"MIGRATE h 1 k 0 10":    "-ERR unknown command 'MIGRATE', with args beginning with: 'h' '1' 'k' '0' '10' \r\n",
+		"DUMP k":                "-ERR unknown command 'DUMP', with args beginning with: 'k' \r\n",
+		"RESTORE k 0 x":         "-ERR unknown command 'RESTORE', with args beginning with: 'k' '0' 'x' \r\n",
+		"REPLICAOF h 1":         "-ERR unknown command 'REPLICAOF', with args beginning with: 'h' '1' \r\n",
+	}
+	for _, name := range []string{"dir", "logfile", "unixsocket", "appenddirname", "appendonly", "save"} {
+		calls["CONFIG SET "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
+		calls["CONFIG SET timeout 7 "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
+	}
+	for _, name := range []string{
+		"dbfilename", "pidfile", "aclfile", "appendfilename", "include", "loadmodule", "tls-cert-file", "tls-ca-cert-dir",
+		"syslog-ident", "cluster-config-file", "crash-log-file", "enable-debug-command", "slaveof", "nosuch",
+	} {
+		calls["CONFIG SET "+name+" path"] = strings.ReplaceAll(unknown, "%", name)
+	}
+	return calls
+}
+
+// refusedInScripts are the ways out to files that Lua has, or a script had, with what
+// Redis 7.0.15 says of them.
+func refusedInScripts() map[string]string {
+	scripts := map[string]string{}
+	for _, global := range []string{"io", "os", "loadfile", "dofile", "require", "package", "module"} {
+		scripts["return "+global] = "user_script:1: Script attempted to access nonexistent global variable '" + global + "'"
+	}
+	for _, call := range []string{"'SAVE'", "'BGSAVE'", "'BGREWRITEAOF'", "'CONFIG','SET','dir','made'", "'CONFIG','REWRITE'", "'SHUTDOWN','SAVE'"} {
+		scripts["return redis.call("+call+")"] = "This Redis command is not allowed from script"
+	}
+	return scripts
+}
+
+// TestPathsAreRefused: whatever names a file, or would write one in Redis, is refused, and
+// no file comes into being, goes or changes.
+func TestPathsAreRefused(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		root := decoys(t)
+		f := start(t, kind, "--dir", filepath.Join(root, "server"))
+		c := f.dial()
+		require.Equal(t, "+OK\r\n", c.do("SET", "k", "v"))
+		before := tree(t, root, "")
+		for call, want := range refusedPaths() {
+			for _, path := range []string{filepath.Join(root, "decoy", "made"), "made", "../made", "there", "deeper"} {
+				args := strings.Fields(call)
+				if i := slices.Index(args, "path"); i >= 0 {
+					args[i] = path
+				}
+				require.Equal(t, want, c.do(args...), "%q", args)
+			}
+		}
+		for script, want := range refusedInScripts() {
+			sum := sha1.Sum([]byte(script))
+			require.Equal(t, fmt.Sprintf("-ERR %s script: %x, on @user_script:1.\r\n", want, sum), c.do("EVAL", script, "0"))
+		}
+		require.Equal(t, array(bulk("timeout"), bulk("0")), c.do("CONFIG", "GET", "timeout"))
+		require.Equal(t, before, tree(t, root, ""))
+		f.end()
+		require.Equal(t, before, tree(t, root, ""))
+	})
+}
+
+// ownFiles are the files of persistence, which nobody but the operator names.
+var ownFiles = regexp.MustCompile(`^(cellserver\.(lock|manifest)|base\.\d+\.snap|incr\.\d+\.log)$`)
+
+// TestNoArgumentIsAPath: every command there is, and every option that can be set, is
+// given paths for arguments; all that is written are the server's own files.
+func TestNoArgumentIsAPath(t *testing.T) {
+	root := decoys(t)
+	f := start(t, "goroutine", "--dir", filepath.Join(root, "server"), "--appendonly", "yes")
+	own := filepath.Join("server", "appendonlydir")
+	before := tree(t, root, own)
+	require.Contains(t, before, filepath.Join("decoy", "there"))
+	lane := f.Engine().NewLane()
+	paths := []string{filepath.Join(root, "decoy", "made"), "made", "../server/appendonlydir/made", filepath.Join(root, "decoy", "there")}
+	for _, cmd := range f.Engine().Table().All() {
+		if cmd.Name == "shutdown" {
+			continue // TestPathsAreRefused has it
+		}
+		for n := range len(paths) + 1 {
+			session, _ := f.Engine().Open(quietPeer{})
+			require.NotNil(t, session)
+			turn := session.Feed(lane, frame(append(strings.Split(cmd.Name, "|"), paths[:n]...)...), nil)
+			require.NotContains(t, string(turn.Out), "ERR internal error", cmd.Name)
+			session.Closed()
+		}
+	}
+	c := f.dial()
+	for _, name := range slices.Sorted(maps.Keys(values(server.DefaultConfig()))) {
+		for _, path := range paths {
+			c.do("CONFIG", "SET", name, path)
+		}
+	}
+	for _, path := range paths {
+		require.Equal(t, "+OK\r\n", c.do("SET", path, path))
+	}
+	eventually(t, "saved", func() bool { return c.do("SAVE") == "+OK\r\n" }) // BGSAVE may be at it
+	f.end()
+	require.Equal(t, before, tree(t, root, own))
+	for name := range tree(t, filepath.Join(root, own), "") {
+		require.Regexp(t, ownFiles, name)
+	}
+}
