@@ -71,6 +71,17 @@ func start(t testing.TB, kind string, flags ...string) *fixture {
 	return startOn(t, c, l)
 }
 
+// startOnDisk is start on a disk of the caller's. It does not wait for what is to be
+// loaded.
+func startOnDisk(t testing.TB, kind string, disk persistence.FS, made func(), flags ...string) *fixture {
+	t.Helper()
+	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2"}, flags...), nil)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return launch(t, c, l, disk, made)
+}
+
 // startOn is start with a configuration and a listener of the caller's. What there
 // is to be loaded has been when it returns.
 func startOn(t testing.TB, c *server.Config, l net.Listener) *fixture {

@@ -77,11 +77,7 @@ func (f hungFile) Write(b []byte) (int, error) {
 func startHung(t *testing.T, kind, dir, appendfsync string) (*fixture, *hungFS) {
 	t.Helper()
 	disk := &hungFS{gate: make(chan struct{})}
-	c, err := server.Load([]string{"--transport", kind, "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", appendfsync}, nil)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	f := launch(t, c, l, disk, func() {})
+	f := startOnDisk(t, kind, disk, func() {}, "--dir", dir, "--appendonly", "yes", "--appendfsync", appendfsync)
 	t.Cleanup(disk.release)
 	return f, disk
 }

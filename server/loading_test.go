@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/persistence"
-	"github.com/cellserver/cellserver/server"
 )
 
 // gatedFS is a disk whose files cannot be read, once it has been shut, until the
@@ -79,12 +77,8 @@ func gated(t *testing.T, kind, dir string, flags ...string) (*fixture, *gatedFS)
 // behindGate starts a server whose disk is shut before it loads.
 func behindGate(t *testing.T, disk *gatedFS, kind, dir string, flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", dir}, flags...), nil)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	// What is there has been judged by then, and is yet to be loaded.
-	f := launch(t, c, l, disk, func() { disk.shut.Store(true) })
+	f := startOnDisk(t, kind, disk, func() { disk.shut.Store(true) }, append([]string{"--dir", dir}, flags...)...)
 	t.Cleanup(disk.open)
 	return f
 }

@@ -1,15 +1,12 @@
 package server_test
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/server"
 )
 
 // TestSnapshotAtTheEnd: a server with save points writes one more snapshot when it
@@ -48,19 +45,13 @@ func TestSnapshotAtTheEnd(t *testing.T) {
 // stops, whatever SHUTDOWN says, and ends with an error if it cannot.
 func TestStopWithAFaultyLog(t *testing.T) {
 	for _, free := range []bool{true, false} {
-		dir, disk := t.TempDir(), &fullFS{}
-		conf, err := server.Load([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, nil)
-		require.NoError(t, err)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		f := launch(t, conf, l, disk, func() {})
-		c := f.dial()
-		require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
-		disk.full.Store(true)
+		dir := t.TempDir()
+		f, c, disk := startFull(t, "goroutine", dir)
 		require.Contains(t, c.do("SET", "k", "2"), "-MISCONF")
 		disk.full.Store(!free)
 		c.send("SHUTDOWN NOSAVE\r\n")
 		c.expectEnd()
+		var err error
 		f.ended.Do(func() { err = <-f.done })
 		if free {
 			require.NoError(t, err)

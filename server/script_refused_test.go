@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"net"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/persistence"
-	"github.com/cellserver/cellserver/server"
 )
 
 // fullFS is a disk that has no room while it is full.
@@ -36,6 +34,17 @@ func (f fullFile) Write(b []byte) (int, error) {
 		return 0, syscall.ENOSPC
 	}
 	return f.File.Write(b)
+}
+
+// startFull starts a server whose disk has no room left since it has kept k.
+func startFull(t *testing.T, kind, dir string) (*fixture, *client, *fullFS) {
+	t.Helper()
+	disk := &fullFS{}
+	f := startOnDisk(t, kind, disk, func() {}, "--dir", dir, "--appendonly", "yes")
+	c := f.dial()
+	require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
+	disk.full.Store(true)
+	return f, c, disk
 }
 
 // refusedScript is a script, and what a server that may not write answers; "" in the
@@ -85,15 +94,7 @@ func requireRefused(t *testing.T, c *client, scripts []refusedScript) {
 // nothing, one that reads is answered, and once there is room all go on.
 func TestScriptsOnAFullDisk(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		disk := &fullFS{}
-		conf, err := server.Load([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir(), "--appendonly", "yes"}, nil)
-		require.NoError(t, err)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		f := launch(t, conf, l, disk, func() {})
-		c := f.dial()
-		require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
-		disk.full.Store(true)
+		_, c, disk := startFull(t, kind, t.TempDir())
 		const why = "MISCONF Errors writing to the AOF file: No space left on device"
 		require.Equal(t, "-"+why+"\r\n", c.do("SET", "k", "1")) // has happened and is refused
 		scripts := append(refusedScripts(why), refusedScript{
