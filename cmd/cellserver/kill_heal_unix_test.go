@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +49,6 @@ func TestKilledServersThatHealLoseNothing(t *testing.T) {
 	if testing.Short() {
 		rounds = 2
 	}
-	const writers = 4
 	faulty := []string{
 		"strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync",
 		"-e", "inject=fdatasync:error=EIO:when=9+7", // of each thread, and later than a start takes
@@ -61,35 +59,24 @@ func TestKilledServersThatHealLoseNothing(t *testing.T) {
 		require.NoError(t, err)
 		return bytes.Count(log, []byte("cannot be written; effects are refused"))
 	}
-	var acked, unknown [writers]int
+	var book ledger
 	for round := range rounds + 1 {
 		prefix := faulty
 		if round == rounds {
 			prefix = nil
 		}
 		p := launch(t, dir, prefix, "--appendfsync", []string{"always", "everysec"}[round%2])
-		for w := range writers {
-			got := consumed(t, p.socket, fmt.Sprint("key", w))
-			require.GreaterOrEqual(t, got, acked[w], "round %d", round)
-			require.LessOrEqual(t, got, acked[w]+unknown[w], "round %d: what was never asked for", round)
-			acked[w], unknown[w] = got, 0
-		}
-		var busy sync.WaitGroup
-		for w := range writers {
-			busy.Go(func() {
-				got, lost := insist(p.socket, fmt.Sprint("key", w))
-				acked[w], unknown[w] = acked[w]+got, lost
-			})
-		}
+		book.audit(t, p.socket, round)
+		wait := book.consume(p.socket, insist)
 		if before := faults(); round%2 == 0 && round < rounds { // with always every call asks for an fsync
 			require.Eventually(t, func() bool { return faults() > before }, patience, 5*time.Millisecond)
 		}
 		<-time.After(time.Duration(400+131*round%700) * time.Millisecond) // a moment of the round's own
 		p.kill()
-		busy.Wait()
+		wait()
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	healed := bytes.Count(log, []byte("healed=true"))
-	t.Logf("%d kills, %d faults, %d times healed, %d acknowledged calls, 0 lost", rounds, faults(), healed, acked)
+	t.Logf("%d kills, %d faults, %d times healed, %d acknowledged calls, 0 lost", rounds, faults(), healed, book.total())
 }

@@ -141,22 +141,59 @@ func consumed(t *testing.T, socket, key string) int {
 	return burst + 1 - left
 }
 
-// hammer consumes from one key of its own until the server is gone, and returns how
-// often it was told that it may.
-func hammer(socket, key string) (acked int) {
+// hammer consumes from one key of its own until the server is gone. It returns how
+// often it was told that it may, and how often it does not know.
+func hammer(socket, key string) (acked, unknown int) {
 	c, err := net.Dial("unix", socket)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	defer c.Close()
 	r := bufio.NewReader(c)
 	for {
 		got, err := ask(r, c, fmt.Sprintf("CL.THROTTLE %s %d 1 1000", key, burst))
 		if err != nil || !strings.HasPrefix(got, "0 ") {
-			return acked
+			return acked, 1
 		}
 		acked++
 	}
+}
+
+// ledger is what clients with a key each were told that they may consume, in all, and
+// how many calls more may have happened.
+type ledger struct{ acked, unknown [4]int }
+
+// audit wants a server that was started again to have all that was acknowledged, and
+// nothing that was never asked for.
+func (l *ledger) audit(t *testing.T, socket string, round int) {
+	t.Helper()
+	for w := range l.acked {
+		got := consumed(t, socket, fmt.Sprint("key", w))
+		require.GreaterOrEqual(t, got, l.acked[w], "round %d", round)
+		require.LessOrEqual(t, got, l.acked[w]+l.unknown[w], "round %d: what was never asked for", round)
+		l.acked[w], l.unknown[w] = got, 0
+	}
+}
+
+// consume has every client consume until the server is gone. What comes of it is in the
+// ledger when the function that it returns has.
+func (l *ledger) consume(socket string, consume func(socket, key string) (acked, unknown int)) (wait func()) {
+	var busy sync.WaitGroup
+	for w := range l.acked {
+		busy.Go(func() {
+			acked, unknown := consume(socket, fmt.Sprint("key", w))
+			l.acked[w], l.unknown[w] = l.acked[w]+acked, unknown
+		})
+	}
+	return busy.Wait
+}
+
+// total is how many calls were acknowledged.
+func (l *ledger) total() (n int) {
+	for _, acked := range l.acked {
+		n += acked
+	}
+	return n
 }
 
 // The bar P4: killed at any moment, under either policy, with the disk at its usual
@@ -171,10 +208,8 @@ func TestKilledServersLoseNothing(t *testing.T) {
 	if testing.Short() {
 		rounds = 4
 	}
-	const writers = 4
-	total := 0
 	dir := t.TempDir()
-	var acked, unknown [writers]int
+	var book ledger
 	for round := range rounds {
 		policy := []string{"everysec", "always"}[round%2]
 		var prefix []string
@@ -182,19 +217,8 @@ func TestKilledServersLoseNothing(t *testing.T) {
 			prefix = []string{"strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=150000"}
 		}
 		p := launch(t, dir, prefix, "--appendfsync", policy)
-		for w := range writers {
-			got := consumed(t, p.socket, fmt.Sprint("key", w))
-			require.GreaterOrEqual(t, got, acked[w], "round %d", round)
-			require.LessOrEqual(t, got, acked[w]+unknown[w], "round %d: what was never asked for", round)
-			acked[w], unknown[w] = got, 0
-		}
-		var busy sync.WaitGroup
-		for w := range writers {
-			busy.Go(func() {
-				n := hammer(p.socket, fmt.Sprint("key", w))
-				acked[w], unknown[w] = acked[w]+n, 1
-			})
-		}
+		book.audit(t, p.socket, round)
+		wait := book.consume(p.socket, hammer)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(20+37*round%300)*time.Millisecond)
 		<-ctx.Done() // a moment of the round's own
 		cancel()
@@ -206,13 +230,10 @@ func TestKilledServersLoseNothing(t *testing.T) {
 			_ = c.Close() // it has answered
 		}
 		p.kill()
-		busy.Wait()
+		wait()
 	}
-	for w := range writers {
-		total += acked[w]
-	}
-	require.Positive(t, total)
-	t.Logf("%d kills, %d acknowledged calls, 0 lost (strace %t)", rounds, total, traced)
+	require.Positive(t, book.total())
+	t.Logf("%d kills, %d acknowledged calls, 0 lost (strace %t)", rounds, book.total(), traced)
 }
 
 // The bar P5: on a full disk the call that cannot be kept is refused, as are all
