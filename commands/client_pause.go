@@ -148,11 +148,26 @@ func (e *Engine) behindPause(f func()) bool {
 	return true
 }
 
-// postpone parks the session if halts are for its command, and reports whether it did.
-func (c *Ctx) postpone(halts uint32) bool {
-	if halts&haltAll == 0 && !c.mayChange(c.Cmd, c.Args) {
+// halted refuses or postpones the command that is about to run, and reports whether it
+// did.
+func (c *Ctx) halted() bool {
+	halts := c.engine.halts.Load()
+	switch {
+	case halts&haltLoading != 0 && c.Cmd.Flags&FlagLoading == 0:
+		c.reject(c, errLoading)
+	case halts&haltPaused == 0:
 		return false
+	case c.busy && c.refuseBusy():
+	case halts&haltAll == 0 && !c.mayChange(c.Cmd, c.Args):
+		return false
+	default:
+		c.postpone(halts)
 	}
+	return true
+}
+
+// postpone parks the session until halts, of which a pause is one, have changed.
+func (c *Ctx) postpone(halts uint32) {
 	p := c.parking()
 	p.again = true
 	c.S.guard = resp.Guard{} // it will be split off again
@@ -160,7 +175,6 @@ func (c *Ctx) postpone(halts uint32) bool {
 	if c.engine.halts.Load()&haltPaused != halts&haltPaused {
 		p.Finish(nil) // whoever ended the pause may have looked before
 	}
-	return true
 }
 
 // postponed reports whether the session waits for the end of a pause. Any goroutine may

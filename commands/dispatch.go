@@ -30,7 +30,6 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		cmd = sub
 	}
 	c.Cmd = cmd
-	halts := l.engine.halts.Load()
 	switch {
 	case !cmd.arityOK(len(args)):
 		l.reject(c, resp.WrongArity(cmd.Name))
@@ -44,8 +43,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	case s.listensOnly() && !cmd.listenersMay():
 		l.reject(c, errListening(cmd))
 		return
-	case halts&haltLoading != 0 && cmd.Flags&FlagLoading == 0:
-		l.reject(c, errLoading)
+	case l.engine.halts.Load() != 0 && c.halted():
 		return
 	}
 	if l.busy && c.refuseBusy() {
@@ -53,9 +51,6 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	}
 	if a.size > maxKey && cmd.hasLongKey(args) {
 		l.reject(c, errKeyTooLong)
-		return
-	}
-	if halts&haltPaused != 0 && c.postpone(halts) {
 		return
 	}
 	if !c.enqueue(a.size) {
