@@ -259,26 +259,18 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 }
 
 // spins is for how many looks at the position, some microseconds, a caller waits for
-// another's write before it sleeps for moments: writes are short, and putting a thread of
-// an event loop to sleep and waking it takes longer than most.
+// another's write before it has itself woken: writes are short, and that takes longer
+// than most.
 const spins = 4000
 
-// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile or the
-// disk turns out to be slow.
+// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile or keeps
+// it for longer than looks like a write: then pos is left to the writer.
 func (l *Log) lockToWrite(pos uint64) bool {
 	for i := range spins {
 		if l.written.Load() >= pos {
 			return false
 		}
 		if i%64 == 0 && l.ioMu.TryLock() {
-			return true
-		}
-	}
-	for began := l.o.Stopwatch(); l.o.Stopwatch()-began <= slowDisk; moment() {
-		if l.written.Load() >= pos {
-			return false
-		}
-		if l.ioMu.TryLock() {
 			return true
 		}
 	}
