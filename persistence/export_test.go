@@ -15,5 +15,8 @@ const ManifestName = manifestName
 // HeaderSize is the length of the header of every file.
 const HeaderSize = headerSize
 
-// Enough is when an fsync begins.
-var Enough = enough
+// Due is when an fsync begins, Expected for how many.
+var (
+	Due      = due
+	Expected = expected
+)

@@ -95,30 +95,43 @@ func TestALongWriteIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWhenAnFsyncBegins: of fifty clients whose commands take 8 µs each, with fsyncs
-// of 200 µs, about 34 share one, and the others come while it is in flight; of five
-// hundred all but those who can come meanwhile.
+// TestWhenAnFsyncBegins: with fsyncs of 200 µs, for seven eighths of those expected, or
+// for fewer if the others do not come.
 func TestWhenAnFsyncBegins(t *testing.T) {
 	const us, fsync = time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
-		n, crowd, came int
-		waited         time.Duration
-		want           bool
+		n, crowd      int
+		quiet, waited time.Duration
+		want          bool
 	}{
-		"a lone client":                      {1, 1, 0, 0, true},
-		"a lone client that has company":     {1, 0, 0, 0, true},
-		"two thirds at once":                 {34, 50, 0, 0, true},
-		"nobody comes for long":              {34, 50, 0, 100 * us, false},
-		"fewer than two thirds":              {33, 50, 17, 136 * us, false},
-		"two thirds, and the rest in 128 µs": {34, 50, 18, 144 * us, true},
-		"two thirds, and the rest in 320 µs": {34, 50, 18, 360 * us, false},
-		"everybody":                          {50, 50, 1, time.Second, true},
-		"more than ever":                     {60, 50, 1, time.Second, true},
-		"two thirds of many":                 {340, 500, 300, 2400 * us, false},
-		"all but a few of many":              {482, 500, 450, 3600 * us, true},
-		"two of three":                       {2, 3, 1, 100 * us, true},
-		"two of three, and it took long":     {2, 3, 1, 200 * us, false},
+		"a lone client":                     {1, 1, 0, 0, true},
+		"a lone client that has company":    {1, 0, 0, 0, true},
+		"everybody":                         {50, 50, 0, time.Second, true},
+		"more than ever":                    {60, 50, 0, 0, true},
+		"enough of fifty":                   {44, 50, 0, 0, true},
+		"too few of fifty":                  {43, 50, 0, 0, false},
+		"too few, and seven do not come":    {43, 50, 271 * us, 400 * us, true},
+		"too few, and seven may still come": {43, 50, 270 * us, 400 * us, false},
+		"too few, who come slowly":          {43, 50, 0, 701 * us, true},
+		"too few, who come":                 {43, 50, 0, 700 * us, false},
+		"nobody of many yet":                {1, 500, 5 * time.Millisecond, 5 * time.Millisecond, false},
+		"nobody of many":                    {1, 500, 5200 * us, 5200 * us, true},
+		"two of three":                      {2, 3, 210 * us, 220 * us, false},
+		"two of three, and it took long":    {2, 3, 211 * us, 220 * us, true},
 	} {
-		require.Equal(t, c.want, persistence.Enough(c.n, c.crowd, c.came, c.waited, fsync), name)
+		require.Equal(t, c.want, persistence.Due(c.n, c.crowd, c.quiet, c.waited, fsync), name)
 	}
+}
+
+// TestCrowdsShrinkByDegrees: those who are on their way are expected, and forgotten if
+// they stay away.
+func TestCrowdsShrinkByDegrees(t *testing.T) {
+	require.Equal(t, 500, persistence.Expected(500, 10))
+	require.Equal(t, 375, persistence.Expected(250, 500))
+	crowd, fsyncs := 500, 0
+	for ; crowd > 1; fsyncs++ {
+		crowd = persistence.Expected(1, crowd)
+	}
+	require.LessOrEqual(t, fsyncs, 20)
+	require.Zero(t, persistence.Expected(0, 1))
 }

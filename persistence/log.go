@@ -81,7 +81,7 @@ type Log struct {
 	drops   bool       // nothing is kept until another segment takes over
 	waiters []waiter
 	woken   []Waker // scratch
-	crowd   int     // how many waited when the last fsync ended, for it or the next
+	crowd   int     // how many are likely to wait for the next fsync: see expected
 
 	written, synced atomic.Uint64
 	policy          atomic.Uint32
@@ -309,7 +309,7 @@ func (l *Log) wake(everybody bool) {
 		}
 	}
 	clear(l.waiters[len(rest):])
-	l.crowd = len(l.waiters)
+	l.crowd = expected(len(l.waiters), l.crowd)
 	l.waiters, l.woken = rest, nil
 	l.mu.Unlock()
 	if len(rest) > 0 {

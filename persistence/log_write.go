@@ -174,55 +174,6 @@ func (l *Log) runWriter() {
 	}
 }
 
-// moments bounds how long an fsync is put off for those who are about to ask for one
-// as well: about two milliseconds.
-const moments = 32
-
-// answerTime is about what a loop takes to send one reply and read the next command.
-const answerTime = 10 * time.Microsecond
-
-// gather waits for those who were answered by the last fsync to ask for the next: if
-// it began without them, each would wait for two, and there would be twice as many.
-// It gives up when nobody has come for as long as the last fsync took, not counting
-// the time that it takes to answer those whom that has kept waiting.
-func (l *Log) gather() {
-	fsync := time.Duration(l.counts.lastSync.Load())
-	began := l.o.Stopwatch()
-	latest, first, before := began, -1, 0
-	for range moments {
-		now := l.o.Stopwatch()
-		l.mu.Lock()
-		n, crowd := len(l.waiters), l.crowd
-		l.mu.Unlock()
-		if first < 0 {
-			first = n
-		}
-		if n > before {
-			latest, before = now, n
-		}
-		patience := fsync
-		if n == first {
-			patience += time.Duration(crowd-n) * answerTime
-		}
-		if now-latest > patience || enough(n, crowd, n-first, now-began, fsync) {
-			return
-		}
-		moment()
-	}
-}
-
-// enough reports whether an fsync should begin for n out of a crowd, of whom some came
-// in the time that has been waited: for all, or for two thirds if the others will be
-// there at their pace before three quarters of the fsync are over. They keep the
-// event loops busy meanwhile, and the next fsync has somebody to begin with.
-func enough(n, crowd, came int, waited, fsync time.Duration) bool {
-	if n >= crowd {
-		return true
-	}
-	missing := time.Duration(crowd - n)
-	return 3*n >= 2*crowd && missing*waited <= time.Duration(came)*fsync*3/4
-}
-
 // runTicker syncs every second, and writes down what is durable and what time it is.
 func (l *Log) runTicker() {
 	tick := time.NewTicker(l.o.Tick)
