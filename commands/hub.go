@@ -163,9 +163,12 @@ func subscriptionCost(name []byte) int { return 2*len(name) + 256 }
 // subscriptions is what one session has subscribed to.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
-	cost   int                                // of them, as subscriptionCost
 	inner  int                                // of the patterns, as innerLength
-	counts [topicKinds]atomic.Int32           // how many there are, for the others
+
+	// For others to read, too: how much they take, as subscriptionCost, and how many
+	// there are.
+	cost   atomic.Int64
+	counts [topicKinds]atomic.Int32
 }
 
 // subscribed returns how many subscriptions of a kind s has. Any goroutine may call
@@ -198,7 +201,7 @@ func (s *Session) subscribe(kind topicKind, name []byte) {
 	}
 	m := s.engine.hub.join(kind, name, s)
 	subs.topics[kind][string(name)] = m
-	subs.cost += subscriptionCost(name)
+	subs.cost.Add(int64(subscriptionCost(name)))
 	if kind == toPattern {
 		subs.inner += innerLength(name)
 	}
@@ -217,7 +220,7 @@ func (s *Session) unsubscribe(kind topicKind, name []byte) {
 	}
 	s.engine.hub.leave(m)
 	delete(subs.topics[kind], string(name))
-	subs.cost -= subscriptionCost(name)
+	subs.cost.Add(-int64(subscriptionCost(name)))
 	if kind == toPattern {
 		subs.inner -= innerLength(name)
 	}

@@ -85,7 +85,7 @@ func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
 		}
 	}
 	if subs := c.S.subs.Load(); subs != nil {
-		cost, inner = cost+subs.cost, inner+subs.inner
+		cost, inner = cost+int(subs.cost.Load()), inner+subs.inner
 	}
 	if cost > maxSubscribed || inner > maxInner || kind == toPattern && c.S.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
 		return errManySubscriptions

@@ -76,7 +76,8 @@ func TestO4ClientMemory(t *testing.T) {
 	})
 }
 
-// TestO4ClientMemoryOfEveryKind: unread replies, unfinished commands and messages count.
+// TestO4ClientMemoryOfEveryKind: unread replies, unfinished commands, messages and
+// subscriptions count.
 func TestO4ClientMemoryOfEveryKind(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--write-timeout", "3600")
@@ -88,20 +89,40 @@ func TestO4ClientMemoryOfEveryKind(t *testing.T) {
 			require.Equal(t, okReply, c.do("CLIENT", "SETNAME", name))
 			return c
 		}
-		input, output, messages := name("input"), name("output"), name("messages")
+		input, output, messages, topics := name("input"), name("output"), name("messages"), name("topics")
 		input.send("*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 500_000))
 		output.send(strings.Repeat("COMMAND DOCS\r\n", 1000))
 		require.NotEmpty(t, messages.do("SUBSCRIBE", "news"))
 		for range 100 {
 			witness.do("PUBLISH", "news", strings.Repeat("x", 100_000))
 		}
-		for name, field := range map[string]string{"input": "qbuf", "output": "omem", "messages": "omem"} {
+		require.NotEmpty(t, topics.do("PSUBSCRIBE", strings.Repeat("x", 500)))
+		for name, field := range map[string]string{"input": "qbuf", "output": "omem", "messages": "omem", "topics": "psub"} {
 			eventually(t, name, func() bool {
 				return witness.listed(name, field) > 0 && witness.listed(name, "tot-mem") > 0
 			})
 		}
 		require.Equal(t, okReply, witness.do("CONFIG", "SET", "maxmemory-clients", "1"))
 		eventually(t, "all are closed", func() bool { return witness.infoNumber("connected_clients") == 1 })
-		require.Equal(t, int64(3), witness.infoNumber("evicted_clients"))
+		require.Equal(t, int64(4), witness.infoNumber("evicted_clients"))
+	})
+}
+
+// TestO4ClientMemoryOfSubscriptions: who takes most by what it has subscribed to is the
+// one who goes, and not those beside it.
+func TestO4ClientMemoryOfSubscriptions(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		witness, listener := f.dial(), f.dial()
+		small := f.dial().queueing("small", 10_000)
+		for i := range 200 {
+			require.NotEmpty(t, listener.do("SUBSCRIBE", strings.Repeat("x", 1000)+strconv.Itoa(i)))
+		}
+		require.Equal(t, okReply, witness.do("CLIENT", "NO-EVICT", "ON"))
+		require.Equal(t, okReply, witness.do("CONFIG", "SET", "maxmemory-clients", "200k"))
+		listener.expectEnd()
+		eventually(t, "its subscriptions are over", func() bool { return witness.infoNumber("mem_clients_normal") < 200_000 })
+		require.Equal(t, queuedReply, small.do("PING"))
+		require.Equal(t, int64(1), witness.infoNumber("evicted_clients"))
 	})
 }
