@@ -310,7 +310,9 @@ func (c *goConn) hold(barrier uint64, out *buffer) bool {
 			return false
 		}
 		if is := c.g.h.Durable(barrier, c); is != Pending {
+			before := len(out.b)
 			out.b = settled(c.session, is, out.b)
+			c.produced.Store(c.produced.Load() + int64(len(out.b)-before)) // it may have changed them
 			break
 		}
 		c.sleep()
