@@ -110,7 +110,7 @@ func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
 // before the answer is claimed, so that whoever ends the wait meanwhile finds it
 // unclaimed, and nothing is charged that nobody is told of.
 func (w *wait) attempt(st Store) {
-	if w.parked.session.engine.behindPause(func() { w.parked.work(w.attempt) }) {
+	if w.parked.session.engine.behindPause(w.goOn) {
 		return // it stays due
 	}
 	w.due.Store(false)
@@ -147,6 +147,14 @@ func (w *wait) attempt(st Store) {
 		}
 		writeDecision(out, d, err, w.millis)
 	})
+}
+
+// goOn makes the attempt that a pause has put off. When the server stops, Drain ends the
+// wait instead.
+func (w *wait) goOn(yes bool) {
+	if yes {
+		w.parked.work(w.attempt)
+	}
 }
 
 // giveUp ends the wait with the refusal as it is now.

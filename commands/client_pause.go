@@ -33,7 +33,12 @@ type pause struct {
 	mu     sync.Mutex
 	until  limit.Instant // guarded by mu: 0 without a pause
 	stop   func() bool   // guarded by mu: stops the timer of its end
-	behind []func()      // guarded by mu: what goes on then beside sessions
+	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see behindPause
+
+	// One goroutine at a time lets go on, however often pauses end.
+	released  []func(bool) // guarded by mu: that were behind a pause that is over
+	releasing bool         // guarded by mu: the goroutine is there
+	more      bool         // guarded by mu: a pause has ended since it began to look
 }
 
 const (
@@ -117,35 +122,81 @@ func (e *Engine) endPause(until limit.Instant) {
 		return
 	}
 	p.stop()
-	behind := p.behind
-	p.until, p.stop, p.behind = 0, nil, nil
+	p.released = append(p.released, p.behind...)
+	p.until, p.stop, p.behind, p.more = 0, nil, nil, true
 	e.halts.And(^haltPaused)
-	e.spawn(func() {
+	if !p.releasing {
+		p.releasing = true
+		e.spawn(e.release)
+	}
+}
+
+// release wakes all that a pause which is over has kept waiting.
+func (e *Engine) release() {
+	p := &e.pause
+	for {
+		p.mu.Lock()
+		if !p.more {
+			p.releasing = false
+			p.mu.Unlock()
+			return
+		}
+		released := p.released
+		p.released, p.more = nil, false
+		p.mu.Unlock()
 		for _, s := range e.clients.list() {
 			if w := s.parked.Load(); w != nil && w.again {
 				w.Finish(nil)
 			}
 		}
-		for _, f := range behind {
-			f()
+		for _, f := range released {
+			f(true)
 		}
-	})
+	}
 }
 
 // behindPause keeps f for the end of the pause, if there is one: for what would change
-// something on behalf of a command that began before it.
-func (e *Engine) behindPause(f func()) bool {
+// something on behalf of a command that began before it. The caller is in the store, so
+// that no pause begins meanwhile. f is told whether to go on; if the server stops before
+// the pause ends, it is not to.
+func (e *Engine) behindPause(f func(goOn bool)) bool {
 	if e.halts.Load()&haltPaused == 0 {
 		return false
 	}
 	p := &e.pause
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.until == 0 {
-		return false
+	paused, keep := p.until != 0, !e.draining.Load()
+	if paused && keep {
+		p.behind = append(p.behind, f)
 	}
-	p.behind = append(p.behind, f)
-	return true
+	p.mu.Unlock()
+	if paused && !keep {
+		f(false)
+	}
+	return paused
+}
+
+// forgoPaused ends, without an answer, what waits behind a pause when the server stops.
+func (e *Engine) forgoPaused() {
+	p := &e.pause
+	p.mu.Lock()
+	behind := p.behind
+	p.behind = nil
+	p.mu.Unlock()
+	for _, f := range behind {
+		f(false)
+	}
+}
+
+// orForgo is for behindPause: begin, or close the client of a command that never will.
+func (p *Parked) orForgo(begin func()) func(goOn bool) {
+	return func(goOn bool) {
+		if goOn {
+			begin()
+		} else {
+			p.Finish(func(*resp.Writer) { p.broken = true })
+		}
+	}
 }
 
 // halted refuses or postpones the command that is about to run, and reports whether it

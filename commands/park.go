@@ -146,6 +146,7 @@ const errUnblocked resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 // that stops owes nobody an answer. No command waits from then on.
 func (e *Engine) Drain() {
 	e.draining.Store(true)
+	e.forgoPaused()
 	for _, s := range e.clients.list() {
 		if p := s.parked.Load(); p != nil && p.giveUp != nil && p.claim() {
 			p.end(false)
@@ -167,14 +168,20 @@ func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) {
 	}
 	p, e := c.parking(), c.engine
 	p.looked = c.Cmd.Flags&FlagWrite == 0
+	changes := c.mayChange(c.Cmd, c.Args)
 	c.Park(p)
-	e.spawn(func() {
+	var begin func()
+	begin = func() {
 		e.slowSlots <- struct{}{}
 		defer func() { <-e.slowSlots }()
 		p.do(func(st Store) {
+			if changes && e.behindPause(p.orForgo(func() { e.spawn(begin) })) {
+				return
+			}
 			p.Finish(func(w *resp.Writer) { f(st, w) })
 		})
-	})
+	}
+	e.spawn(begin)
 }
 
 // spawn runs f on a goroutine that Close waits for. After Close nothing is run:

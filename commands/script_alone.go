@@ -16,6 +16,8 @@ type alone struct {
 	parked *Parked
 	stand  *Session
 	do     func(c *Ctx)
+	// changes says that a pause of changes is for it, too.
+	changes bool
 
 	busyTimer func() bool // guarded by solitude.mu: stops it
 
@@ -43,7 +45,7 @@ type solitude struct {
 // parkAlone parks the session for a command that is to run alone.
 func (c *Ctx) parkAlone(do func(c *Ctx)) *alone {
 	p, s := c.parking(), c.S
-	a := &alone{parked: p, stand: s.standIn(), do: do}
+	a := &alone{parked: p, stand: s.standIn(), do: do, changes: c.mayChange(c.Cmd, c.Args)}
 	p.resume = func(w *resp.Writer) {
 		s.adopt(a.stand)
 		w.Proto = s.proto
@@ -87,20 +89,24 @@ func (e *Engine) serveAlone() {
 	}
 }
 
-// nextAlone takes the next command out of the queue, or ends the service.
+// nextAlone takes the next command out of the queue, or ends the service. One that a
+// pause is for comes into the queue again when that is over.
 func (e *Engine) nextAlone() *alone {
 	so := &e.alone
 	so.mu.Lock()
 	defer so.mu.Unlock()
-	if len(so.queue) == 0 || so.over {
-		so.running, so.queue = false, nil
-		return nil
+	for len(so.queue) > 0 && !so.over {
+		a := so.queue[0]
+		so.queue[0] = nil
+		so.queue = so.queue[1:]
+		if a.changes && e.behindPause(a.parked.orForgo(func() { e.enqueueAlone(a) })) {
+			continue
+		}
+		so.current = a
+		return a
 	}
-	a := so.queue[0]
-	so.queue[0] = nil
-	so.queue = so.queue[1:]
-	so.current = a
-	return a
+	so.running, so.queue = false, nil
+	return nil
 }
 
 // doneAlone notes that the command has ended, and reports whether it took so long

@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// lateStore is the store of a goroutine beside the loops, which gets in late.
+type lateStore struct {
+	commands.Store
+	came, enter, left chan struct{}
+}
+
+func (s lateStore) Enter() bool {
+	tell(s.came)
+	<-s.enter
+	return s.Store.Enter()
+}
+
+func (s lateStore) Leave() {
+	s.Store.Leave()
+	tell(s.left)
+}
+
+// tell tells whoever listens, once.
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// TestPauseBeforeItBegins: what is to change something beside the loops, and has not
+// begun when a pause does, begins when that is over; or never, if the server stops before,
+// and then its client is not told that it did.
+func TestPauseBeforeItBegins(t *testing.T) {
+	const loop = "local n = 0 while n < 1 do n = n + 1 end return redis.call('DEL', KEYS[1])"
+	for name, packet := range map[string][]byte{
+		"offloaded": frame("FLUSHALL"),
+		"alone":     append(append(frame("MULTI"), frame("EVAL", loop, "1", "k")...), frame("EXEC")...),
+	} {
+		for _, stops := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				late := lateStore{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
+				loops := true // whose stores are made
+				e := startEngine(t, transports()[0], func(st commands.Store) commands.Store {
+					if loops {
+						return st
+					}
+					late.Store = st
+					return late
+				})
+				lane := e.NewLane()
+				loops = false
+				open := func() transport.Session {
+					session, _ := e.Open(quietPeer{})
+					t.Cleanup(session.Closed)
+					return session
+				}
+				admin, changes := open(), open()
+				do := func(words ...string) string { return string(admin.Feed(lane, frame(words...), nil).Out) }
+				require.Equal(t, okReply, do("SET", "k", "v"))
+				require.Equal(t, transport.Park, changes.Feed(lane, packet, nil).Next)
+				<-late.came
+				require.Equal(t, okReply, do("CLIENT", "PAUSE", "1000", "WRITE"))
+				close(late.enter)
+				<-late.left
+				require.Equal(t, bulk("v"), do("GET", "k"))
+				if stops {
+					e.Drain()
+					turn := changes.Feed(lane, nil, nil)
+					require.Equal(t, transport.Close, turn.Next)
+					require.Empty(t, turn.Out)
+					return
+				}
+				e.clock.Advance(time.Second)
+				eventually(t, "it is done", func() bool { return do("GET", "k") == "$-1\r\n" })
+			})
+		}
+	}
+}
