@@ -33,6 +33,9 @@ func (s *Session) noteKept() {
 	if s.tx != nil && s.tx.active {
 		kept, queued = kept+int64(s.tx.bytes), int32(1+len(s.tx.queue))
 	}
+	if p := s.parked.Load(); p != nil {
+		kept += int64(p.kept)
+	}
 	if was := s.kept.Load(); kept != was {
 		s.kept.Store(kept)
 		s.engine.kept.Add(kept - was)

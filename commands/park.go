@@ -29,6 +29,9 @@ type Parked struct {
 	// again says that there is no answer: the command has yet to be run, and is so from
 	// its first byte when the session is fed again.
 	again bool
+	// kept is how many bytes the command took over from its session: a transaction that
+	// runs alone, and what it watches. Used by the goroutine that feeds the session.
+	kept int
 
 	// resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.

@@ -253,6 +253,7 @@ func exec(c *Ctx) {
 		c.runTransaction(c.S.tx)
 		c.S.age()
 	})
+	a.parked.kept = t.bytes + s.watching
 	s.giveTransaction(a.stand)
 	c.engine.enqueueAlone(a)
 }

@@ -3,11 +3,14 @@ package server_test
 import (
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
 )
 
 // listed returns a number that CLIENT LIST says of the client of that name.
@@ -125,4 +128,20 @@ func TestO4ClientMemoryOfSubscriptions(t *testing.T) {
 		require.Equal(t, queuedReply, small.do("PING"))
 		require.Equal(t, int64(1), witness.infoNumber("evicted_clients"))
 	})
+}
+
+// TestO4ClientMemoryOfTransactionsAlone: a transaction that waits to run alone is its
+// client's until it has run.
+func TestO4ClientMemoryOfTransactionsAlone(t *testing.T) {
+	e, lane, late := startLate(t)
+	session, _ := e.Open(quietPeer{})
+	t.Cleanup(session.Closed)
+	const loop = "local n = 0 while n < 1 do n = n + 1 end return n"
+	packet := slices.Concat(frame("WATCH", "k"), frame("MULTI"), frame("ECHO", strings.Repeat("x", 100_000)), frame("EVAL", loop, "0"), frame("EXEC"))
+	require.Equal(t, transport.Park, session.Feed(lane, packet, nil).Next)
+	<-late.came
+	require.InDelta(t, 100_000, e.Beside(), 10_000)
+	late.letIn()
+	eventually(t, "it has run", func() bool { return session.Feed(lane, nil, nil).Next == transport.Read })
+	require.Zero(t, e.Beside())
 }

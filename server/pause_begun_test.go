@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -14,15 +15,16 @@ import (
 type lateStore struct {
 	commands.Store
 	came, enter, left chan struct{}
+	letIn             func() // closes enter, once
 }
 
-func (s lateStore) Enter() bool {
+func (s *lateStore) Enter() bool {
 	tell(s.came)
 	<-s.enter
 	return s.Store.Enter()
 }
 
-func (s lateStore) Leave() {
+func (s *lateStore) Leave() {
 	s.Store.Leave()
 	tell(s.left)
 }
@@ -33,6 +35,24 @@ func tell(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// startLate starts an engine with one lane, beside which everything gets in late.
+func startLate(t *testing.T) (e *engine, lane transport.Lane, late *lateStore) {
+	late = &lateStore{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
+	late.letIn = sync.OnceFunc(func() { close(late.enter) })
+	loops := true // whose stores are made
+	e = startEngine(t, transports()[0], func(st commands.Store) commands.Store {
+		if loops {
+			return st
+		}
+		late.Store = st
+		return late
+	})
+	t.Cleanup(late.letIn) // before the engine waits for what is beside it
+	lane = e.NewLane()
+	loops = false
+	return e, lane, late
 }
 
 // TestPauseBeforeItBegins: what is to change something beside the loops, and has not
@@ -46,17 +66,7 @@ func TestPauseBeforeItBegins(t *testing.T) {
 	} {
 		for _, stops := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				late := lateStore{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
-				loops := true // whose stores are made
-				e := startEngine(t, transports()[0], func(st commands.Store) commands.Store {
-					if loops {
-						return st
-					}
-					late.Store = st
-					return late
-				})
-				lane := e.NewLane()
-				loops = false
+				e, lane, late := startLate(t)
 				open := func() transport.Session {
 					session, _ := e.Open(quietPeer{})
 					t.Cleanup(session.Closed)
@@ -68,7 +78,7 @@ func TestPauseBeforeItBegins(t *testing.T) {
 				require.Equal(t, transport.Park, changes.Feed(lane, packet, nil).Next)
 				<-late.came
 				require.Equal(t, okReply, do("CLIENT", "PAUSE", "1000", "WRITE"))
-				close(late.enter)
+				late.letIn()
 				<-late.left
 				require.Equal(t, bulk("v"), do("GET", "k"))
 				if stops {
