@@ -12,7 +12,7 @@ import (
 func (l *Lane) dispatch(s *Session, a *ahead) {
 	c := &l.ctx
 	cmd, args := a.cmd, a.args
-	l.work += len(a.args)
+	l.work += units(len(a.args), a.size)
 	c.S, c.Args, c.fail = s, args, false
 	if cmd == nil {
 		l.unknown(c)

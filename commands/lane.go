@@ -22,7 +22,7 @@ type Lane struct {
 	ahead    []ahead  // those of slots that are in use
 	keys     [][]byte // scratch of prefetch
 	busy     bool     // a script keeps the gate closed for long: few commands may run
-	work     int      // done in this batch, in the unit of turnWork
+	work     int      // units done in this batch: see work.go
 	text     []byte   // scratch for a key or value being read
 	throttle throttleCall
 	window   slidingwindow.Call

@@ -8,23 +8,11 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-const (
-	// largeRead is from how many elements on a collection that is wanted as a whole is
-	// read beside the loops: so many take about a millisecond.
-	largeRead = 8 << 10
-	// sample is after how many elements the length of a reply is guessed.
-	sample = 64
-)
+// sample is after how many elements the length of a reply is guessed.
+const sample = 64
 
-// readsBeside reports whether n elements are too many for the loop itself. Inside a
-// transaction or script everything is read at once.
-func (c *Ctx) readsBeside(n int) bool {
-	if n <= largeRead || c.S.exclusive {
-		c.work += n
-		return false
-	}
-	return true
-}
+// readsBeside reports whether n elements are too many for the loop itself.
+func (c *Ctx) readsBeside(n int) bool { return c.leaves(units(n, 0)) }
 
 // besideRead runs read, which replies what the key at the first argument holds, beside
 // the loops; none replies that it does not exist any more.

@@ -64,7 +64,6 @@ func DefaultLimits() Limits {
 const (
 	turnBytes    = 64 << 10 // of replies, after which others have their turn
 	turnCommands = 1024
-	turnWork     = 8 << 10  // words of commands, and keys that they looked at
 	maxReply     = 64 << 20 // the longest single reply, e.g. of KEYS
 	unauthBytes  = 16 << 10 // in and out before authentication
 	maxKey       = 16 << 10 // the longest key

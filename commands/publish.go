@@ -32,7 +32,7 @@ const (
 	maxHeld = 16 << 20
 	// keptPosting is for how many sessions or topics a lane keeps room.
 	keptPosting = 1 << 14
-	// stepsPerWork is how much matching counts as one unit of turnWork.
+	// stepsPerWork is how much matching counts as one unit of work.
 	stepsPerWork = 64
 )
 

@@ -11,7 +11,7 @@ const (
 	// asideBudget is how many instructions a script may take where it was called,
 	// about a millisecond, before it is moved to a goroutine.
 	asideBudget = 20_000
-	// asideWork is how many of them count as one unit of turnWork.
+	// asideWork is how many of them count as one unit of work.
 	asideWork = 4
 )
 
