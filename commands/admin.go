@@ -35,7 +35,7 @@ func adminCommands() []*Command {
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
 		},
-		moduleCommand(), clusterCommand(), objectCommand(), memoryCommand(),
+		moduleCommand(), objectCommand(), memoryCommand(),
 		slowlogCommand(), latencyCommand(), aclCommand(),
 	}
 }
@@ -58,17 +58,6 @@ func moduleCommand() *Command {
 	}
 }
 
-// clusterCommand refuses everything: clients in cluster mode then treat the server
-// as the single node that it is.
-func clusterCommand() *Command {
-	return &Command{
-		Name: "cluster", Arity: -2, Flags: FlagStale, Categories: CatSlow, Group: "cluster",
-		Summary: "Says that this is no cluster.", Syntax: "subcommand [arg ...]",
-		Since: "1.0.0", Complexity: "O(1)", Reply: "an error",
-		Run: func(c *Ctx) { c.Fail(resp.ErrClusterDisabled) },
-	}
-}
-
 func objectCommand() *Command {
 	keyed := func(name, summary, reply string, run func(*Ctx)) *Command {
 		cmd := subcommand("object", name, 3, FlagReadonly, "key", summary, reply, run)
@@ -80,7 +69,7 @@ func objectCommand() *Command {
 		Sub: []*Command{
 			keyed("encoding", "Returns how a value is stored.", "embstr for CL.THROTTLE keys, the mode for other limiters, or null", objectEncoding),
 			keyed("freq", "Says that no access frequency is kept.", "an error", objectFreq),
-			keyed("idletime", "Says that no idle time is kept.", "0, or null", func(c *Ctx) { objectNumber(c, 0) }),
+			keyed("idletime", "Says that no idle time is kept: every key counts as just used.", "0, or null", func(c *Ctx) { objectNumber(c, 0) }),
 			keyed("refcount", "Returns the reference count of a value.", "1, or null", func(c *Ctx) { objectNumber(c, 1) }),
 		},
 	}

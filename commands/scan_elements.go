@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// elements are those of a collection: their names and, of a hash, their values.
+// elements are those of a collection: their names and, of a hash or a sorted set, their
+// values or scores.
 type elements struct {
 	n      int
 	all    iter.Seq2[[]byte, []byte]
@@ -22,6 +23,17 @@ func elementsOfSet(s *collection.Set) elements {
 	return elements{n: s.Len(), all: func(yield func(name, value []byte) bool) {
 		for m := range s.All() {
 			if !yield(m, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func elementsOfSortedSet(z *collection.SortedSet) elements {
+	return elements{n: z.Len(), values: true, all: func(yield func(name, value []byte) bool) {
+		var scratch [32]byte
+		for m, score := range z.Range(0, z.Len()) {
+			if !yield(m, appendScore(scratch[:0], score)) {
 				return
 			}
 		}
@@ -51,13 +63,20 @@ func sscan(c *Ctx) {
 	})
 }
 
+// zscan replies scores as text in both protocols, as Redis does.
+func zscan(c *Ctx) {
+	c.scanElements(func(st Store, db int, key []byte, f func(e elements)) (bool, error) {
+		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) { f(elementsOfSortedSet(z)) })
+	})
+}
+
 // maxScanSteps bounds what matching a pattern may cost while a shard is locked, in
 // comparisons of a character.
 const maxScanSteps = 1 << 20
 
 const errScanLong resp.Error = "ERR the pattern takes too long to match"
 
-// scanElements is HSCAN and SSCAN, which give all elements at once, whatever cursor
+// scanElements is HSCAN, SSCAN and ZSCAN, which give all elements at once, whatever cursor
 // they are asked for: so none is seen twice or missed, and nobody has to remember where
 // an iteration was. Many elements are read beside the loops, and so are those that a
 // pattern takes long to be compared with. Options are looked at only if there is a
@@ -188,7 +207,7 @@ func bulkText(b []byte, n int) []byte {
 	}
 }
 
-// parseElementScan reads the options of HSCAN and SSCAN: a pattern, of which it returns
+// parseElementScan reads the options of HSCAN and its siblings: a pattern, of which it returns
 // a copy, and a count, which is only a hint.
 func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
 	for ; len(args) > 0; args = args[2:] {

@@ -18,23 +18,12 @@ func scriptingCommands() []*Command {
 		}
 	}
 	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"
-	none := func(name string, arity int, syntax, summary string) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: FlagNoScript, Categories: CatScripting, Group: "scripting",
-			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: "an error",
-			Run: func(c *Ctx) { c.Fail(errNoFunctions) },
-		}
-	}
-	const called = "function numkeys [key [key ...]] [arg [arg ...]]"
 	return []*Command{
 		run("eval", 0, bySource, "Runs a Lua script at one instant.", eval),
 		run("eval_ro", FlagReadonly, bySource, "Runs a Lua script that may not write.", eval),
 		run("evalsha", 0, bySHA, "Runs a Lua script that the server has.", evalSHA),
 		run("evalsha_ro", FlagReadonly, bySHA, "Runs a Lua script that the server has and that may not write.", evalSHA),
 		scriptContainer(),
-		none("function", -2, "subcommand [arg ...]", "Says that there are no functions, only scripts."),
-		none("fcall", -3, called, "Says that there are no functions, only scripts."),
-		none("fcall_ro", -3, called, "Says that there are no functions, only scripts."),
 	}
 }
 
@@ -61,7 +50,6 @@ func scriptContainer() *Command {
 const (
 	errNoScript     resp.Error = "NOSCRIPT No matching script. Please use EVAL."
 	errNegativeKeys resp.Error = "ERR Number of keys can't be negative"
-	errNoFunctions  resp.Error = "ERR functions are not supported, only scripts with EVAL and EVALSHA are"
 	errFlushMode    resp.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 	errReadonlyCall resp.Error = "ERR Can not execute a script with write flag using *_ro command."
 	errSourceLong   resp.Error = "ERR Error compiling script (new function): user_script: the script is too long, at most 65536 bytes"

@@ -27,6 +27,8 @@ func sortedSetRanges(entry func(name string, arity int, f Flag, syntax, complexi
 			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
 		entry("zcount", 4, FlagReadonly|FlagFast, "key min max", "O(log(N)*log(N))", "Counts the elements in a range of scores.",
 			"the number of elements", zcount),
+		entry("zscan", -3, FlagReadonly, "key cursor [MATCH pattern] [COUNT count]", "O(N)", "Iterates over the elements of a sorted set, all in one call.",
+			"the cursor 0 and an array of members and scores", zscan),
 		entry("zremrangebyscore", 4, FlagWrite, "key min max", ranged, "Removes the elements in a range of scores.", removed,
 			func(c *Ctx) { c.zremrange(byScore) }),
 		entry("zremrangebyrank", 4, FlagWrite, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,

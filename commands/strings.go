@@ -42,6 +42,8 @@ func stringCommands() []*Command {
 		over(entry("append", 3, write|FlagFast, "key value", "Puts a value behind that of a key.", "the length in bytes", appendTo), oneKey),
 		over(entry("getrange", 4, FlagReadonly, "key start end", "Returns a part of the value of a key.",
 			"the bytes from start to end, of which negative ones count from the end", getrange), oneKey),
+		over(entry("substr", 4, FlagReadonly, "key start end", "Is GETRANGE under its name before Redis 2.0.",
+			"the bytes from start to end, of which negative ones count from the end", getrange), oneKey),
 		over(entry("setrange", 4, write, "key offset value", "Overwrites a part of the value of a key.", "the length in bytes", setrange), oneKey),
 	}
 }

@@ -24,6 +24,7 @@ func families() [][]*Command {
 		ratelimitCommands(),
 		transactionCommands(),
 		scriptingCommands(),
+		functionCommands(),
 		listCommands(),
 		setCommands(),
 		keyCommands(),
@@ -41,6 +42,7 @@ func families() [][]*Command {
 		saveCommands(),
 		configCommands(),
 		adminCommands(),
+		clusterCommands(),
 	}
 }
 

@@ -45,6 +45,7 @@ func TestLargeReads(t *testing.T) {
 		for command, count := range map[string]int{
 			"HSCAN h 0": 2 * n, "SSCAN s 7 COUNT 5": n, "HSCAN h 0 MATCH 1999?": 20, "SSCAN s 0 MATCH 1999?": 10,
 			"SSCAN slow 0 MATCH " + inner: 0, "HSCAN slower 0 MATCH " + inner: 0, "SSCAN s 0 MATCH x*": 0,
+			"ZSCAN z 0": 2 * n, "ZSCAN z 0 MATCH 1999?": 20,
 		} {
 			c.send("ECHO before\r\n" + command + "\r\nECHO behind\r\n")
 			c.expect(bulk("before"))

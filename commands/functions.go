@@ -1,0 +1,161 @@
+package commands
+
+import (
+	"encoding/binary"
+	"hash/crc64"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// This file answers for a server that has scripts but no functions: as Redis 7.2 does
+// while none is loaded, so that programs which ask, flush, save and restore them go on.
+
+const (
+	errNoFunctions    resp.Error = "ERR functions are not supported, only scripts with EVAL and EVALSHA are"
+	errNoFunction     resp.Error = "ERR Function not found"
+	errNoLibrary      resp.Error = "ERR Library not found"
+	errLibraryName    resp.Error = "ERR library name argument was not given"
+	errFunctionFlush  resp.Error = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
+	errRestorePolicy  resp.Error = "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
+	errRestorePayload resp.Error = "ERR DUMP payload version or checksum are wrong"
+)
+
+// functionCommands are FUNCTION with its subcommands, FCALL and FCALL_RO.
+func functionCommands() []*Command {
+	sub := func(name string, arity int, f Flag, syntax, summary, reply string, run func(*Ctx)) *Command {
+		cmd := subcommand("function", name, arity, FlagNoScript|f, syntax, summary, reply, run)
+		cmd.Categories, cmd.Group = CatScripting, "scripting"
+		return cmd
+	}
+	call := func(name string, f Flag) *Command {
+		return &Command{
+			Name: name, Arity: -3, Flags: FlagNoScript | FlagStale | f, Categories: CatScripting, Group: "scripting",
+			Summary: "Says that there is no such function.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "an error", Run: func(c *Ctx) { c.Fail(errNoFunction) },
+		}
+	}
+	return []*Command{
+		call("fcall", 0),
+		call("fcall_ro", FlagReadonly),
+		{
+			Name: "function", Arity: -2, Group: "scripting", Summary: "A container for function commands; there are no functions, only scripts.", Since: "1.0.0",
+			Sub: []*Command{
+				sub("delete", 3, FlagWrite, "library-name", "Says that there is no such library.", "an error",
+					func(c *Ctx) { c.Fail(errNoLibrary) }),
+				sub("dump", 2, 0, "", "Returns all functions for FUNCTION RESTORE: none.", "bytes", functionDump),
+				sub("flush", -2, FlagWrite, "[ASYNC | SYNC]", "Forgets all functions, of which there are none.", "OK", functionFlush),
+				sub("kill", 2, FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *Ctx) { c.functionBusy(func() { c.Fail(errNotBusy) }) }),
+				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions, of which there are none.",
+					"an empty array", functionList),
+				sub("load", -3, FlagWrite|FlagDenyOOM, "[REPLACE] function-code", "Says that functions are not supported.", "an error",
+					func(c *Ctx) { c.Fail(errNoFunctions) }),
+				sub("restore", -3, FlagWrite|FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
+					"Takes what FUNCTION DUMP returned, if that has no functions.", "OK, or an error", functionRestore),
+				sub("stats", 2, FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *Ctx) { c.functionBusy(c.functionStats) }),
+			},
+		},
+	}
+}
+
+func functionList(c *Ctx) {
+	named, withCode := false, false
+	for args := c.Args[2:]; len(args) > 0; args = args[1:] {
+		switch {
+		case !withCode && isWord(args[0], "WITHCODE"):
+			withCode = true
+		case !named && isWord(args[0], "LIBRARYNAME"):
+			if len(args) == 1 {
+				c.Fail(errLibraryName)
+				return
+			}
+			named, args = true, args[1:]
+		default:
+			c.Fail(resp.Error("ERR Unknown argument " + string(echo(args[0], maxEcho))))
+			return
+		}
+	}
+	c.W.Array(0)
+}
+
+func functionFlush(c *Ctx) {
+	switch {
+	case len(c.Args) > 3:
+		c.Fail(subcommandSyntax(c))
+	case len(c.Args) == 3 && !isWord(c.Args[2], "SYNC") && !isWord(c.Args[2], "ASYNC"):
+		c.Fail(errFunctionFlush)
+	default:
+		c.OK()
+	}
+}
+
+// functionBusy runs f unless a script runs for long, which FUNCTION KILL and STATS may
+// ask about but are not for.
+func (c *Ctx) functionBusy(f func()) {
+	if c.busy {
+		c.Fail(errBusy)
+		return
+	}
+	f()
+}
+
+func (c *Ctx) functionStats() {
+	c.W.Map(2)
+	c.W.BulkString("running_script")
+	c.W.Null()
+	c.W.BulkString("engines")
+	c.W.Map(1)
+	c.W.BulkString("LUA")
+	c.W.Map(2)
+	c.W.BulkString("libraries_count")
+	c.W.Int(0)
+	c.W.BulkString("functions_count")
+	c.W.Int(0)
+}
+
+const (
+	// dumpVersion is the version of the format of Redis 7.2.
+	dumpVersion = 11
+	// dumpFooter is the length of what ends a dump: its version and its checksum.
+	dumpFooter = 2 + 8
+)
+
+// dumpChecksum is that of Redis: its polynomial, as Go's package writes it, begun with 0
+// and with nothing inverted.
+func dumpChecksum(b []byte) uint64 {
+	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), b)
+}
+
+func functionDump(c *Ctx) {
+	dump := binary.LittleEndian.AppendUint16(nil, dumpVersion)
+	c.W.Bulk(binary.LittleEndian.AppendUint64(dump, dumpChecksum(dump)))
+}
+
+func functionRestore(c *Ctx) {
+	switch {
+	case len(c.Args) > 4:
+		c.Fail(subcommandSyntax(c))
+		return
+	case len(c.Args) == 4 && !isWord(c.Args[3], "FLUSH") && !isWord(c.Args[3], "APPEND") && !isWord(c.Args[3], "REPLACE"):
+		c.Fail(errRestorePolicy)
+		return
+	}
+	dump := c.Args[2]
+	switch empty, ok := checkDump(dump); {
+	case !ok:
+		c.Fail(errRestorePayload)
+	case !empty:
+		c.Fail(errNoFunctions)
+	default:
+		c.OK()
+	}
+}
+
+// checkDump reports whether b is a whole dump of a version that we know, and whether
+// nothing is in it.
+func checkDump(b []byte) (empty, ok bool) {
+	n := len(b) - dumpFooter
+	if n < 0 || binary.LittleEndian.Uint16(b[n:]) > dumpVersion {
+		return false, false
+	}
+	return n == 0, binary.LittleEndian.Uint64(b[n+2:]) == dumpChecksum(b[:n+2])
+}
