@@ -99,3 +99,8 @@ clean: ## Remove what make built
 .PHONY: bench
 bench: ## Measure beside Redis and write docs/performance.md (BENCH_QUICK=1: a short look)
 	bash scripts/bench.sh
+
+.PHONY: attack
+attack: build ## Attack the server and redis-server at full size (ARGS='--only mix' chooses; see docs/attacks.md)
+	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd
+	bin/attack $(ARGS)

@@ -16,6 +16,8 @@ type Usage struct {
 	// CPU is its processor time in user and kernel mode, of all its threads, in
 	// steps of a clock tick (10 ms).
 	CPU time.Duration
+	// User is the part of CPU in user mode.
+	User time.Duration
 	// RSS is its resident memory in bytes.
 	RSS int64
 }

@@ -42,7 +42,31 @@ func parseStat(stat []byte, pageSize int64) (Usage, error) {
 			return Usage{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
 	}
-	return Usage{CPU: time.Duration(n[0]+n[1]) * tick, RSS: n[2] * pageSize}, nil
+	return Usage{CPU: time.Duration(n[0]+n[1]) * tick, User: time.Duration(n[0]) * tick, RSS: n[2] * pageSize}, nil
+}
+
+// Peak returns the most resident memory that the process has held since it began, in
+// bytes.
+func Peak(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return parsePeak(status)
+}
+
+// parsePeak reads /proc/PID/status.
+func parsePeak(status []byte) (int64, error) {
+	_, after, found := bytes.Cut(status, []byte("\nVmHWM:"))
+	fields := bytes.Fields(after)
+	if !found || len(fields) == 0 {
+		return 0, fmt.Errorf("%w: its status has no VmHWM", ErrUnknown)
+	}
+	kib, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return kib << 10, nil
 }
 
 // Find returns the process that listens at an address of this machine. It can
