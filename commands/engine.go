@@ -30,6 +30,9 @@ type Options struct {
 	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.
 	Stop func(StopMode)
+	// Renamed are commands and the names they have instead, "" for none at all, as
+	// rename-command has them: NewRenamedTable must have taken them.
+	Renamed [][2]string
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 }
@@ -84,7 +87,11 @@ const maxSlow = 2
 
 // NewEngine builds the command table and an engine around it.
 func NewEngine(o Options) *Engine {
-	e := &Engine{opts: o, table: NewTable(), log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
+	table, err := NewRenamedTable(o.Renamed)
+	if err != nil {
+		panic(err)
+	}
+	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}

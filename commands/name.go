@@ -10,6 +10,7 @@ import "encoding/binary"
 // nameSlot is a place of a table of names.
 type nameSlot struct {
 	first, last foldedWord
+	name        string   // what the command is called here, in lower case
 	cmd         *Command // nil if the slot is free
 }
 

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Table finds commands by name. It never changes after NewTable.
+// Table finds commands by name. It never changes after it was made.
 type Table struct {
-	all   []*Command // by id: containers, commands and subcommands
-	top   []*Command // without subcommands, sorted by name
-	slots []nameSlot // open addressing over endsHash, a power of two long
+	all   []*Command  // by id: containers, commands and subcommands
+	top   []*Command  // without subcommands, sorted by name
+	names []tableName // of top, by what each is called
+	slots []nameSlot  // open addressing over endsHash, a power of two long
 }
 
 // families lists the whole surface of the server, one slice for each file.
@@ -64,6 +65,7 @@ func NewTable() *Table {
 			sub.parent = c
 			t.add(sub)
 		}
+		t.names = append(t.names, tableName{c.Name, c})
 	}
 	t.index()
 	return t
@@ -75,22 +77,56 @@ func (t *Table) add(c *Command) {
 	t.all = append(t.all, c)
 }
 
+// tableName is a command and what it is called.
+type tableName struct {
+	name string
+	cmd  *Command
+}
+
+// NewRenamedTable is NewTable with commands under other names, one pair of old and new
+// after the other; "" for the new name leaves a command out. What a command says of
+// itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
+func NewRenamedTable(pairs [][2]string) (*Table, error) {
+	t := NewTable()
+	for _, p := range pairs {
+		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
+		at := slices.IndexFunc(t.names, func(n tableName) bool { return n.name == from })
+		if at < 0 {
+			return nil, fmt.Errorf("no such command %q", p[0])
+		}
+		cmd := t.names[at].cmd
+		t.names = slices.Delete(t.names, at, at+1)
+		if to == "" {
+			t.top = slices.DeleteFunc(t.top, func(c *Command) bool { return c == cmd })
+			continue
+		}
+		if slices.ContainsFunc(t.names, func(n tableName) bool { return n.name == to }) {
+			return nil, fmt.Errorf("there is a command %q already", p[1])
+		}
+		t.names = append(t.names, tableName{to, cmd})
+	}
+	if len(pairs) > 0 {
+		t.index()
+	}
+	return t, nil
+}
+
 func (t *Table) index() {
 	size := 64
-	for size < 4*len(t.top) {
+	for size < 4*len(t.names) {
 		size *= 2
 	}
 	t.slots = make([]nameSlot, size)
-	for _, c := range t.top {
-		if t.Lookup([]byte(c.Name)) != nil {
-			panic(fmt.Sprintf("commands: %q is listed twice", c.Name))
+	for _, n := range t.names {
+		if t.Lookup([]byte(n.name)) != nil {
+			panic(fmt.Sprintf("commands: %q is listed twice", n.name))
 		}
-		first, last := ends([]byte(c.Name))
+		first, last := ends([]byte(n.name))
 		i := int(endsHash(first, last)) & (size - 1)
 		for t.slots[i].cmd != nil {
 			i = (i + 1) & (size - 1)
 		}
-		t.slots[i] = nameSlot{first: folded(first), last: folded(last), cmd: c}
+		t.slots[i] = nameSlot{first: folded(first), last: folded(last), name: n.name, cmd: n.cmd}
 	}
 }
 
@@ -104,7 +140,7 @@ func (t *Table) Lookup(name []byte) *Command {
 			return nil
 		}
 		if first|s.first.fold == s.first.word && last|s.last.fold == s.last.word &&
-			len(name) == len(s.cmd.Name) && (len(name) <= 16 || equalFold(name, s.cmd.Name)) {
+			len(name) == len(s.name) && (len(name) <= 16 || equalFold(name, s.name)) {
 			return s.cmd
 		}
 	}

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -26,13 +24,19 @@ type Config struct {
 	mu     sync.Mutex
 	values []string // guarded by mu; in the order of table, each accepted by its kind
 	apply  func()   // guarded by mu: puts changed values in force
-	file   string   // the configuration file, fixed after Load
 	cores  int      // what the runtime was given at the start, a container's share included
+
+	// What follows is fixed after Load.
+	file    string      // the configuration file, "" without one
+	renamed [][2]string // commands and what they are called, "" for not at all
+	idle    []string    // options of Redis that were given and mean nothing, sorted
+	modules []string    // modules that were named and are built in
+	redis   map[string]redisOption
 }
 
 // DefaultConfig returns the settings of a server that is told nothing.
 func DefaultConfig() *Config {
-	c := &Config{table: options(), byName: make(map[string]int), cores: runtime.GOMAXPROCS(0)}
+	c := &Config{table: options(), byName: make(map[string]int), cores: runtime.GOMAXPROCS(0), redis: redisByName()}
 	for i, o := range c.table {
 		value, err := o.kind.parse(o.def)
 		if err != nil {
@@ -45,29 +49,6 @@ func DefaultConfig() *Config {
 		c.values = append(c.values, value)
 	}
 	return c
-}
-
-// Load returns the settings from, in rising precedence, the defaults, the file
-// that args may begin with, the environment (CELLSERVER_<NAME>) and the flags in
-// args (`--name value ...`). The error names every fault there is, one on a line.
-func Load(args, environ []string) (*Config, error) {
-	c := DefaultConfig()
-	var faults []error
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		c.file = args[0]
-		args = args[1:]
-		content, err := os.ReadFile(c.file)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("reading the configuration: %w", err))
-		}
-		faults = append(faults, c.parseFile(c.file, string(content))...)
-	}
-	faults = append(faults, c.parseEnvironment(environ)...)
-	faults = append(faults, c.parseFlags(args)...)
-	if len(faults) == 0 {
-		faults = append(faults, c.checkExposure())
-	}
-	return c, errors.Join(faults...)
 }
 
 // checkExposure refuses addresses that others can reach without a password, unless
@@ -83,92 +64,6 @@ func (c *Config) checkExposure() error {
 		}
 	}
 	return nil
-}
-
-// assignWords is assign for a value that may have been given in several words.
-func (c *Config) assignWords(where, name string, value []string) error {
-	if i, ok := c.byName[strings.ToLower(name)]; ok && len(value) > 1 {
-		switch c.table[i].kind.(type) {
-		case words, savePoints, outputLimits:
-		default:
-			return fmt.Errorf("%s: option %q takes one value", where, name)
-		}
-	}
-	return c.assign(where, name, strings.Join(value, " "))
-}
-
-// assign sets one option from where, which begins the text of a fault.
-func (c *Config) assign(where, name, value string) error {
-	i, ok := c.byName[strings.ToLower(name)]
-	if !ok {
-		return fmt.Errorf("%s: unknown option %q", where, name)
-	}
-	parsed, err := c.parse(i, value)
-	if err != nil {
-		return fmt.Errorf("%s: option %q: %w", where, name, err)
-	}
-	c.values[i] = parsed
-	return nil
-}
-
-// environmentPrefix begins the names of our environment variables.
-const environmentPrefix = "CELLSERVER_"
-
-func (c *Config) parseEnvironment(environ []string) (faults []error) {
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		rest, ours := strings.CutPrefix(name, environmentPrefix)
-		if !ours || serviceLink(rest, value) {
-			continue
-		}
-		option := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
-		if err := c.assign("environment variable "+name, option, value); err != nil {
-			faults = append(faults, err)
-		}
-	}
-	return faults
-}
-
-// serviceLink reports whether a variable of our prefix is none of ours: Kubernetes
-// tells every pod about a service named cellserver by such as
-// CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379.
-func serviceLink(rest, value string) bool {
-	return strings.HasPrefix(rest, "SERVICE_") || strings.HasPrefix(rest, "PORT_") ||
-		rest == "PORT" && strings.Contains(value, "://")
-}
-
-// parseFlags reads `--name value ...`: everything up to the next flag is the
-// value, so that `--bind a b` needs no quotes. A value may not begin with "--".
-func (c *Config) parseFlags(args []string) (faults []error) {
-	for len(args) > 0 {
-		name, isFlag := strings.CutPrefix(args[0], "--")
-		if !isFlag || name == "" {
-			faults = append(faults, fmt.Errorf("command line: %q is not a flag", args[0]))
-			args = args[1:]
-			continue
-		}
-		name, first, joined := strings.Cut(name, "=")
-		args = args[1:]
-		var parts []string
-		for len(args) > 0 && !strings.HasPrefix(args[0], "--") {
-			parts = append(parts, args[0])
-			args = args[1:]
-		}
-		switch {
-		case joined && len(parts) > 0:
-			faults = append(faults, fmt.Errorf("command line: option %q has a value too many", name))
-			continue
-		case !joined && len(parts) == 0:
-			faults = append(faults, fmt.Errorf("command line: option %q lacks its value", name))
-			continue
-		case joined:
-			parts = []string{first}
-		}
-		if err := c.assignWords("command line", name, parts); err != nil {
-			faults = append(faults, err)
-		}
-	}
-	return faults
 }
 
 // value returns an option of ours; asking for one that does not exist is a
@@ -195,6 +90,11 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 			pairs = append(pairs, [2]string{o.alias, c.values[i]})
 		}
 	}
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			pairs = append(pairs, o.shown(match)...)
+		}
+	}
 	return pairs
 }
 
@@ -203,22 +103,10 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 	c.setting.Lock()
 	defer c.setting.Unlock()
 	c.mu.Lock()
-	parsed := make(map[int]string, len(pairs))
-	for _, p := range pairs {
-		i, ok := c.byName[strings.ToLower(p[0])]
-		if !ok {
-			c.mu.Unlock()
-			return resp.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
-		}
-		value, why := c.change(i, p[1])
-		if _, twice := parsed[i]; twice {
-			why = "duplicate parameter"
-		}
-		if why != "" {
-			c.mu.Unlock()
-			return resp.Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + why)
-		}
-		parsed[i] = value
+	parsed, err := c.changes(pairs)
+	if err != "" {
+		c.mu.Unlock()
+		return err
 	}
 	for i, value := range parsed {
 		c.values[i] = value
@@ -229,6 +117,38 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 		apply()
 	}
 	return ""
+}
+
+// changes checks what Set is asked for and returns the new values of our options. mu must
+// be held.
+func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
+	parsed, seen := make(map[int]string, len(pairs)), make(map[string]bool, len(pairs))
+	for _, p := range pairs {
+		var value, why, canonical string
+		name := strings.ToLower(p[0])
+		i, ours := c.byName[name]
+		redis, known := c.redis[name]
+		switch {
+		case ours:
+			canonical = c.table[i].name
+			value, why = c.change(i, p[1])
+		case known:
+			canonical = redis.name
+			why = changeRedis(redis, p[1])
+		default:
+			return nil, resp.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
+		}
+		if seen[canonical] {
+			why = "duplicate parameter"
+		}
+		if why != "" {
+			return nil, resp.Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + why)
+		}
+		if seen[canonical] = true; ours {
+			parsed[i] = value
+		}
+	}
+	return parsed, ""
 }
 
 // parse returns value as option i would have it, what it leaves as it is included.

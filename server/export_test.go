@@ -1,6 +1,8 @@
 package server
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
@@ -28,3 +30,31 @@ func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(c
 
 // NewStore is what the server gives its engine, for engines that a test assembles.
 func NewStore(ks *keyspace.Keyspace) commands.Store { return newStore(ks) }
+
+// OptionNames are the options that this server has itself, and RedisOptionNames those of
+// Redis that mean nothing to it, older names included.
+func OptionNames() (names []string) {
+	for _, o := range options() {
+		names = append(names, o.name)
+		if o.alias != "" {
+			names = append(names, o.alias)
+		}
+	}
+	return names
+}
+
+// RedisOptionNames is described at OptionNames.
+func RedisOptionNames() (names []string) {
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			names = append(names, o.name)
+			if o.alias != "" {
+				names = append(names, o.alias)
+			}
+		}
+	}
+	return names
+}
+
+// Promises are the options and words that promise something in some of their values.
+func Promises() (names []string) { return slices.Sorted(maps.Keys(promises)) }

@@ -1,18 +1,80 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cellserver/cellserver/resp"
 )
 
-// parseFile reads redis.conf syntax: a name and its values on a line, quotes as on
+// Bounds of files that include others: how deep, how many in all, and of each its bytes.
+const (
+	maxIncludeDepth = 16
+	maxIncluded     = 1000
+	maxConfig       = 16 << 20
+)
+
+// firstFile reads the file that the command line begins with.
+func (l *loader) firstFile(path string) {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	l.c.file = path
+	l.file("reading the configuration", path)
+}
+
+// file reads a file; where begins the text of a fault that it cannot be read.
+func (l *loader) file(where, path string) {
+	switch {
+	case slices.Contains(l.chain, path):
+		l.fault(where, fmt.Errorf("%s includes itself", path))
+		return
+	case len(l.chain) > maxIncludeDepth:
+		l.fault(where, fmt.Errorf("files include one another more than %d deep", maxIncludeDepth))
+		return
+	case l.files > maxIncluded:
+		l.fault(where, fmt.Errorf("more than %d files are included", maxIncluded))
+		return
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		l.fault(where, err)
+		return
+	}
+	l.files++
+	l.chain = append(l.chain, path)
+	l.readAll(path, f)
+	l.chain = l.chain[:len(l.chain)-1]
+	_ = f.Close() // it was only read
+}
+
+// readAll reads a file that is open, or what somebody pipes in.
+func (l *loader) readAll(name string, r io.Reader) {
+	if r == nil {
+		l.fault(name, errors.New("there is none to read the configuration from"))
+		return
+	}
+	content, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
+	switch {
+	case err != nil:
+		l.fault(name, err)
+	case len(content) > maxConfig:
+		l.fault(name, fmt.Errorf("longer than %d bytes, so no configuration", maxConfig))
+	default:
+		l.content(name, string(content))
+	}
+}
+
+// content reads the syntax of redis.conf: a name and its values on a line, quotes as on
 // the command line of redis-cli, '#' before a comment.
-func (c *Config) parseFile(path, content string) (faults []error) {
+func (l *loader) content(path, content string) {
 	for n, line := range strings.Split(content, "\n") {
-		line = strings.TrimSpace(line)
+		line = strings.Trim(line, " \t\r")
 		if line == "" || line[0] == '#' {
 			continue
 		}
@@ -20,21 +82,47 @@ func (c *Config) parseFile(path, content string) (faults []error) {
 		fields, ok := resp.SplitWords([]byte(line))
 		switch {
 		case !ok:
-			faults = append(faults, fmt.Errorf("%s: unbalanced quotes", where))
+			l.fault(where, errors.New("unbalanced quotes"))
+			continue
+		case len(fields) == 0:
 			continue
 		case len(fields) < 2:
-			faults = append(faults, fmt.Errorf("%s: option %q lacks its value", where, fields[0]))
+			l.fault(where, fmt.Errorf("option %q lacks its value", fields[0]))
 			continue
 		}
 		values := make([]string, 0, len(fields)-1)
 		for _, f := range fields[1:] {
 			values = append(values, string(f))
 		}
-		if err := c.assignWords(where, string(fields[0]), values); err != nil {
-			faults = append(faults, err)
-		}
+		l.directive(where, string(fields[0]), values)
 	}
-	return faults
+}
+
+// include is `include path`: relative to where the server works, as in Redis, not to the
+// file. A pattern may match nothing; a name must be there.
+func (l *loader) include(where string, values []string) {
+	if len(values) != 1 {
+		l.fault(where, errors.New(`option "include" takes one value`))
+		return
+	}
+	path := values[0]
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(l.c.value("dir"), path)
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	if !strings.ContainsAny(values[0], "*?[") {
+		l.file(where, path)
+		return
+	}
+	matches, err := filepath.Glob(path)
+	if err != nil {
+		l.fault(where, fmt.Errorf("include %q: %w", values[0], err))
+	}
+	for _, m := range matches {
+		l.file(where, m)
+	}
 }
 
 // WriteSample writes a configuration file in which every option is documented and

@@ -151,8 +151,13 @@ func (k *keeper) Fault() string {
 	if err == nil {
 		return ""
 	}
+	return systemWords(err)
+}
+
+// systemWords are the system's own words in an error, without paths, as C has them.
+func systemWords(err error) string {
 	for u := err; u != nil; u = errors.Unwrap(u) {
-		err = u // the system's own words, without paths
+		err = u
 	}
 	text := err.Error()
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]

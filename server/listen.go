@@ -24,7 +24,7 @@ func (s *Server) listen(given []net.Listener) error {
 			return err
 		}
 	}
-	if path := s.config.value("unixsocket"); path != "" {
+	if path := s.config.path("unixsocket"); path != "" {
 		if err := s.listenUnix(path); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func options() []option {
 		{name: "port", def: "6379", kind: integer{0, 65535, ""}, doc: "TCP port; 0 listens on no port."},
 		{name: "tcp-backlog", def: "511", kind: integer{1, 65535, ""}, doc: "Connections the kernel holds before they are accepted."},
 		{name: "transport", def: "auto", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: an event loop per core (Linux) or a goroutine for each."},
-		{name: "io-threads", def: "0", kind: integer{0, 64, ""}, doc: "Event loops; 0 is one for each core, at most 8."},
+		{name: "io-threads", def: "0", kind: integer{0, 128, ""}, doc: "Event loops; 0 is one for each core, at most 8."},
 		{name: "unixsocket", def: "", kind: text{}, doc: "Path of a Unix socket to listen on."},
 		{name: "unixsocketperm", def: "700", kind: octal{}, doc: "Permissions of the Unix socket, in octal."},
 		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Without a password and a chosen bind, serve only this machine."},
@@ -61,7 +61,7 @@ func options() []option {
 		{name: "client-output-buffer-limit", def: defaultOutputLimits, kind: outputLimits{}, mutable: true, doc: "For a class of clients, unread bytes at once and for how long: only that of pubsub is in force."},
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused; 0 is no bound."},
 		{name: "maxmemory-clients", def: "10%", kind: sizeOrShare{size{0, 1 << 50}}, mutable: true, doc: "Memory for all clients together, above which those with most are closed: bytes, or a share of maxmemory; 0 is no bound."},
-		{name: "maxmemory-policy", def: "noeviction", kind: choice{"noeviction"}, doc: "What happens then: existing limiters go on, new ones are refused."},
+		{name: "maxmemory-policy", def: "noeviction", kind: evictionPolicy{}, doc: "What happens then: existing limiters go on, new ones are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
 		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which those who wait for a script are told so and may kill it; 0 lets them wait."},
@@ -73,13 +73,13 @@ func options() []option {
 		{name: "auto-aof-rewrite-percentage", def: "100", kind: integer{0, 1 << 31, ""}, mutable: true, doc: "Replace the log by a snapshot when it has grown beyond the last one by so many percent; 0 never does."},
 		{name: "auto-aof-rewrite-min-size", def: "64mb", kind: size{0, 1 << 50}, mutable: true, doc: "Size below which a log is left alone."},
 		{name: "clock-max-forward-jump", def: "0", kind: integer{0, 1 << 31, "s"}, doc: "How far time may go on over a reboot of the machine at most, whatever the wall clock says; 0 believes it."},
-		{name: "dir", def: ".", kind: text{}, doc: "Working directory."},
-		{name: "loglevel", def: "notice", kind: choice{"debug", "verbose", "notice", "warning"}, mutable: true, doc: "Least severity that is logged."},
+		{name: "dir", def: ".", kind: text{}, doc: "Working directory, which must exist: other paths are relative to it."},
+		{name: "loglevel", def: "notice", kind: choice{"debug", "verbose", "notice", "warning", "nothing"}, mutable: true, doc: "Least severity that is logged."},
 		{name: "logfile", def: "", kind: text{}, doc: "File to append logs to; empty is the standard error."},
+		{name: "daemonize", def: "no", kind: boolean{}, doc: "Run in the background: the command returns once the server listens. Not under systemd, see supervised."},
+		{name: "pidfile", def: "", kind: text{}, doc: "File that holds the process id while the server runs."},
+		{name: "supervised", def: "no", kind: supervision{}, doc: "Whom to tell that the server is ready: systemd by sd_notify (Type=notify); auto does where systemd asks for it."},
 		{name: "shutdown-timeout", def: "10", kind: integer{1, 3600, "s"}, mutable: true, doc: "Time for clients to be served before the server stops."},
-		{name: "replica-read-only", def: "yes", kind: choice{"yes"}, doc: "Shown for clients that ask; there are no replicas."},
-		{name: "slave-read-only", def: "yes", kind: choice{"yes"}, doc: "Older name of replica-read-only."},
-		{name: "hz", def: "10", kind: choice{"10"}, doc: "Shown for tools that ask; expiry needs no tuning."},
 	}
 }
 
@@ -219,6 +219,18 @@ func (k choice) parse(v string) (string, error) {
 }
 
 func (k choice) hint() string { return strings.Join(k, "|") }
+
+// evictionPolicy is what may be done when memory is full: there is one way.
+type evictionPolicy struct{}
+
+func (evictionPolicy) parse(v string) (string, error) {
+	if !strings.EqualFold(v, "noeviction") {
+		return "", errors.New("argument must be noeviction: no key is evicted, since a limit that is forgotten is none")
+	}
+	return "noeviction", nil
+}
+
+func (evictionPolicy) hint() string { return "noeviction" }
 
 // text is anything without a NUL or a line end.
 type text struct{}

@@ -93,14 +93,17 @@ func refusedPaths() map[string]string {
 		"RESTORE k 0 x":         "-ERR unknown command 'RESTORE', with args beginning with: 'k' '0' 'x' \r\n",
 		"REPLICAOF h 1":         "-ERR unknown command 'REPLICAOF', with args beginning with: 'h' '1' \r\n",
 	}
-	for _, name := range []string{"dir", "logfile", "unixsocket", "appenddirname", "appendonly", "save"} {
+	for _, name := range []string{
+		"dir", "logfile", "unixsocket", "appenddirname", "appendonly", "save", "pidfile", "dbfilename", "aclfile",
+		"appendfilename", "syslog-ident", "cluster-config-file", "enable-debug-command", "slaveof",
+	} {
 		calls["CONFIG SET "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
 		calls["CONFIG SET timeout 7 "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
 	}
-	for _, name := range []string{
-		"dbfilename", "pidfile", "aclfile", "appendfilename", "include", "loadmodule", "tls-cert-file", "tls-ca-cert-dir",
-		"syslog-ident", "cluster-config-file", "crash-log-file", "enable-debug-command", "slaveof", "nosuch",
-	} {
+	for _, name := range []string{"tls-cert-file", "tls-ca-cert-dir", "proc-title-template"} { // which mean nothing here
+		calls["CONFIG SET "+name+" path"] = "+OK\r\n"
+	}
+	for _, name := range []string{"include", "loadmodule", "rename-command", "crash-log-file", "nosuch"} {
 		calls["CONFIG SET "+name+" path"] = strings.ReplaceAll(unknown, "%", name)
 	}
 	return calls

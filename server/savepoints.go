@@ -15,9 +15,9 @@ func (savePoints) parse(v string) (string, error) {
 	if len(fields)%2 != 0 {
 		return "", errors.New("argument must be pairs of seconds and changes")
 	}
-	for _, f := range fields {
-		if n, err := strconv.ParseInt(f, 10, 32); err != nil || n < 1 {
-			return "", errors.New("argument must be pairs of seconds and changes, all at least 1")
+	for i, f := range fields {
+		if n, err := strconv.ParseInt(f, 10, 32); err != nil || n < int64(1-i%2) {
+			return "", errors.New("argument must be pairs of seconds, at least 1, and changes")
 		}
 	}
 	return strings.Join(fields, " "), nil

@@ -47,6 +47,8 @@ type Server struct {
 	config    *Config
 	log       *slog.Logger
 	logFile   *os.File
+	pidFile   string // what New has written, "" for none
+	manager   serviceManager
 	level     slog.LevelVar
 	clock     keyspace.Clock
 	keyspace  *keyspace.Keyspace
@@ -74,9 +76,15 @@ type Server struct {
 // which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
 	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64}
+	if o.FS == nil {
+		if err := c.checkDir(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.openLog(o.Log); err != nil {
 		return nil, err
 	}
+	c.logIdle(s.log)
 	if err := s.openKeeper(o.FS); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -96,6 +104,8 @@ func New(c *Config, o Options) (*Server, error) {
 	s.engine.SetLoading(!s.keeper.isLoaded())
 	s.putInForce()
 	c.onChange(s.putInForce)
+	s.manager = c.serviceManager(os.Getenv(notifySocket))
+	s.writePIDFile()
 	return s, nil
 }
 
@@ -119,6 +129,7 @@ func (s *Server) assemble(clock keyspace.Clock) {
 		Persistence: s.keeper,
 		Stop:        s.stopAs,
 		Log:         s.log,
+		Renamed:     c.renamed,
 	})
 }
 
@@ -227,6 +238,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.engine.Close()
 	err = errors.Join(err, s.keeper.close())
 	s.keyspace.Close()
+	err = errors.Join(err, s.removePIDFile())
 	s.log.Info("stopped")
 	if s.logFile != nil {
 		err = errors.Join(err, s.logFile.Close())
@@ -248,12 +260,14 @@ func (s *Server) load() error {
 		s.engine.SetLoading(false)
 	}
 	s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses())
+	s.tellManager("READY=1\nSTATUS=Ready to accept connections\n")
 	return nil
 }
 
 // drain stops accepting, ends the waits and lets the transports finish.
 func (s *Server) drain() error {
 	limit := seconds(s.config.value("shutdown-timeout"))
+	s.tellManager("STOPPING=1\n")
 	s.log.Info("stopping", "clients_may_take", limit.String())
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

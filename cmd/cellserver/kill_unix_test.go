@@ -25,7 +25,7 @@ import (
 const asServer = "CELLSERVER_TEST_IS_THE_SERVER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asServer) != "" {
+	if os.Getenv(asServer) != "" || os.Getenv(readyVariable) != "" {
 		_ = os.Unsetenv(asServer) // or the server would take it for an option
 		os.Exit(run(os.Args[1:], nil, os.Stdout, os.Stderr))
 	}

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -45,18 +46,28 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 			return 0
 		}
 	}
-	config, err := server.Load(args, environ)
+	return serve(args, environ, stderr)
+}
+
+// serve runs a server until it is told to stop, and returns the exit status. In the
+// background, stderr is whoever has started it, until it listens.
+func serve(args, environ []string, stderr io.Writer) int {
+	ready := detached()
+	if ready != nil {
+		stderr = ready
+	}
+	var given bytes.Buffer
+	config, err := server.LoadFrom(args, environ, io.TeeReader(os.Stdin, &given))
 	if err != nil {
 		return fail(stderr, err)
 	}
-	if n := config.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(n)
+	if config.Background() && ready == nil {
+		if err := detach(args, &given); err != nil {
+			return fail(stderr, err)
+		}
+		return 0
 	}
-	// What is long-lived lies outside of Go's heap, and the hot path makes no garbage:
-	// collecting earlier costs nothing and keeps the heap small.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
+	tuneRuntime(config)
 	ctx, stop := untilSignal() // before anybody can know that there is a server
 	defer stop()
 	o := server.Options{FreeHeap: debug.FreeOSMemory}
@@ -67,10 +78,30 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
+	if ready != nil {
+		stderr = os.Stderr
+		if _, err := io.WriteString(ready, listens); err != nil {
+			return fail(stderr, err)
+		}
+		_ = ready.Close() // it has been written
+	}
 	if err := s.Run(ctx); err != nil {
 		return fail(stderr, err)
 	}
 	return 0
+}
+
+// tuneRuntime has Go's runtime do as the server needs, unless the environment says
+// otherwise.
+func tuneRuntime(config *server.Config) {
+	if n := config.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(n)
+	}
+	// What is long-lived lies outside of Go's heap, and the hot path makes no garbage:
+	// collecting earlier costs nothing and keeps the heap small.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 }
 
 // answers are the flags that print something and do not start a server.

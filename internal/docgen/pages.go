@@ -30,7 +30,12 @@ func Pages(root string) (map[string]string, error) {
 	if err := server.WriteSample(&sample); err != nil {
 		return nil, fmt.Errorf("writing the sample configuration: %w", err)
 	}
+	var options strings.Builder
+	if err := server.WriteOptions(&options); err != nil {
+		return nil, fmt.Errorf("writing the options: %w", err)
+	}
 	return map[string]string{
+		"docs/options.md":      options.String(),
 		"README.md":            readme,
 		"docs/commands.md":     page,
 		"docs/cellserver.conf": sample.String(),

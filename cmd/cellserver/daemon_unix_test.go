@@ -1,0 +1,133 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/server"
+)
+
+// runToEnd runs the program to its end and returns its status and what it said.
+func runToEnd(t *testing.T, stdin string, args ...string) (status int, said string) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asServer+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &out
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		return exit.ExitCode(), out.String()
+	}
+	return 0, out.String()
+}
+
+// endDetached ends a server in the background by its pidfile, which goes with it.
+func endDetached(t *testing.T, pidfile string) {
+	t.Helper()
+	content, err := os.ReadFile(pidfile)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	require.NoError(t, err)
+	require.NotEqual(t, os.Getpid(), pid)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(pidfile)
+		return os.IsNotExist(err)
+	}, patience, time.Millisecond)
+}
+
+// TestDaemonizeReturnsOnceTheServerListens: the command ends with 0 when clients may
+// come, the pidfile tells whom to end, and a configuration from standard input works too.
+func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
+	dir, port := t.TempDir(), freeport.Choose()
+	pidfile := filepath.Join(dir, "pid")
+	status, said := runToEnd(t, "timeout 77\ndaemonize yes\n", "--port", port, "--dir", dir, "--pidfile", "pid", "--logfile", "log", "-")
+	require.Zero(t, status, said)
+	require.Empty(t, said)
+	t.Cleanup(func() { endDetached(t, pidfile) })
+	c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+	require.NoError(t, err, "it returned before the server listened")
+	_, err = c.Write([]byte("CONFIG GET timeout\r\n"))
+	require.NoError(t, err)
+	reply := make([]byte, len("*2\r\n$7\r\ntimeout\r\n$2\r\n77\r\n"))
+	_, err = c.Read(reply)
+	require.NoError(t, err)
+	require.Contains(t, string(reply), "77")
+	require.NoError(t, c.Close())
+	require.FileExists(t, filepath.Join(dir, "log"))
+
+	// What is wrong with a second one is told to whoever starts it.
+	status, said = runToEnd(t, "", "--port", port, "--dir", dir, "--daemonize", "yes")
+	require.Equal(t, 1, status)
+	require.Contains(t, said, "cellserver: listening on 127.0.0.1")
+	require.Contains(t, said, "address already in use")
+}
+
+// stockConf is Debian's redis.conf, which its package redis-server brings.
+const stockConf = "/etc/redis/redis.conf"
+
+// TestDebiansRedisConfStarts: the file as it is has no fault, and with the line that
+// loads redis-cell it starts a server in the background. Only places that belong to
+// Redis are moved.
+func TestDebiansRedisConfStarts(t *testing.T) {
+	content, err := os.ReadFile(stockConf)
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skipf("SKIP: the redis.conf of Debian's redis-server is not readable here: %v", err)
+	}
+	require.NoError(t, err, "CI installs redis-server")
+	require.Contains(t, string(content), "\ndaemonize yes\n")
+	_, err = server.Load([]string{stockConf, "--loadmodule", "/usr/lib/redis/modules/libredis_cell.so"}, nil)
+	require.NoError(t, err)
+
+	dir, port := t.TempDir(), freeport.Choose()
+	conf := filepath.Join(dir, "redis.conf")
+	content = append(content, "\nloadmodule /usr/lib/redis/modules/libredis_cell.so\n"...)
+	require.NoError(t, os.WriteFile(conf, content, 0o600))
+	status, said := runToEnd(t, "", conf, "--port", port, "--dir", dir, "--logfile", "redis-server.log", "--pidfile", "redis-server.pid")
+	require.Zero(t, status, said)
+	endDetached(t, filepath.Join(dir, "redis-server.pid"))
+	log, err := os.ReadFile(filepath.Join(dir, "redis-server.log"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(log), "mean nothing here"), "%s", log)
+	require.Contains(t, string(log), "redis-cell is built in")
+	require.Contains(t, string(log), "stopped")
+}
+
+// TestSupervisedServerTellsSystemd: that it is ready, and that it stops; then it stays in
+// the foreground whatever daemonize says.
+func TestSupervisedServerTellsSystemd(t *testing.T) {
+	dir, err := os.MkdirTemp("", "cell") // short enough for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	address := &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"}
+	systemd, err := net.ListenUnixgram("unixgram", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = systemd.Close() })
+	require.NoError(t, systemd.SetReadDeadline(time.Now().Add(patience)))
+	t.Setenv("NOTIFY_SOCKET", address.Name)
+	p := startDaemon(t, "--supervised", "auto", "--daemonize", "yes", "--dir", dir)
+	heard := func() string {
+		news := make([]byte, 256)
+		n, err := systemd.Read(news)
+		require.NoError(t, err)
+		return string(news[:n])
+	}
+	require.Contains(t, heard(), "READY=1\n")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, "STOPPING=1\n", heard())
+	require.Zero(t, p.status())
+}

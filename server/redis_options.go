@@ -1,0 +1,121 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// redisOption is an option of Redis that this server has no use for. A configuration may
+// name it, CONFIG GET shows one value whatever was said, and CONFIG SET changes nothing.
+type redisOption struct {
+	name string
+	// alias is an older name of the same option, or "".
+	alias string
+	// value is what CONFIG GET shows.
+	value string
+	// immutable is what Redis does not let CONFIG SET change, or protects.
+	immutable bool
+	// hidden is what Redis' own CONFIG GET does not list.
+	hidden bool
+}
+
+// shown returns the names of the option that match accepts, with its value.
+func (o redisOption) shown(match func(name string) bool) (pairs [][2]string) {
+	for _, name := range []string{o.name, o.alias} {
+		if name != "" && !o.hidden && match(name) {
+			pairs = append(pairs, [2]string{name, o.value})
+		}
+	}
+	return pairs
+}
+
+// redisGroup is options that mean nothing for one reason.
+type redisGroup struct {
+	why     string
+	options []redisOption
+}
+
+// promise is what a value of a Redis option asks for that this server does not do.
+// Whoever has written it down relies on it, so it is refused rather than taken.
+type promise struct {
+	// idle are the values that ask for nothing.
+	idle []string
+	why  string
+}
+
+// promises are the options of Redis, and the words of its configuration files, that may
+// not be taken for meaningless.
+var promises = map[string]promise{
+	"cluster-enabled":        {[]string{"no"}, "this server is no node of a cluster"},
+	"replicaof":              {[]string{"", "no one"}, "this server has no replication"},
+	"min-replicas-to-write":  {[]string{"0"}, "this server has no replication, so no write could go on"},
+	"tls-port":               {[]string{"0"}, "this server has no TLS: put a tunnel in front"},
+	"tls-replication":        {[]string{"", "no"}, "this server has no TLS"},
+	"tls-cluster":            {[]string{"", "no"}, "this server has no TLS"},
+	"aclfile":                {[]string{""}, "this server has one user: set requirepass"},
+	"user":                   {nil, "this server has one user: set requirepass"},
+	"sentinel":               {nil, "this server is no sentinel"},
+	"aof-load-truncated":     {[]string{"yes"}, "the end of a log that a crash has torn is always cut, and reported"},
+	"notify-keyspace-events": {[]string{""}, "this server sends no notifications of keys"},
+	"shutdown-on-sigint":     {[]string{"default", "now", "force", "now force", "force now"}, onSignal},
+	"shutdown-on-sigterm":    {[]string{"default", "now", "force", "now force", "force now"}, onSignal},
+	"socket-mark-id":         {[]string{"0"}, "this server does not mark its packets"},
+	"syslog-enabled":         {[]string{"no"}, "this server writes to logfile or the standard error, where systemd takes it from"},
+}
+
+const onSignal = "a signal always stops as SHUTDOWN does: with a snapshot if there are save points"
+
+// kept returns why a value of the option, or of the word, is refused; nil takes it.
+func (p promise) kept(value string) error {
+	for _, idle := range p.idle {
+		if strings.EqualFold(idle, value) {
+			return nil
+		}
+	}
+	return errors.New(p.why)
+}
+
+// refusedRedisValue returns why a value of a Redis option is not taken, nil if it is.
+func refusedRedisValue(name, value string) error {
+	p, ok := promises[name]
+	if !ok {
+		return nil
+	}
+	return p.kept(value)
+}
+
+// redisByName returns the options of redisOptions by all of their names.
+func redisByName() map[string]redisOption {
+	byName := make(map[string]redisOption)
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			byName[o.name] = o
+			if o.alias != "" {
+				byName[o.alias] = o
+			}
+		}
+	}
+	return byName
+}
+
+// changeRedis is CONFIG SET of an option that means nothing here: programs that tune
+// Redis when they start go on, but what asks for something that is not done fails.
+func changeRedis(o redisOption, value string) (why string) {
+	if o.immutable {
+		return "can't set immutable config"
+	}
+	if err := refusedRedisValue(o.name, value); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// loadModule judges `loadmodule path [argument ...]`.
+func loadModule(path string) error {
+	base := path[strings.LastIndexAny(path, `/\`)+1:]
+	if name := strings.ReplaceAll(strings.TrimPrefix(base, "lib"), "-", "_"); strings.HasPrefix(name, "redis_cell") {
+		return nil
+	}
+	return fmt.Errorf("module %q: this server loads none; redis-cell alone is built in", base)
+}

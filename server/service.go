@@ -1,0 +1,92 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// notifySocket is the variable by which systemd says where it listens for news.
+const notifySocket = "NOTIFY_SOCKET"
+
+// supervision is what the option supervised takes.
+type supervision struct{}
+
+func (supervision) parse(v string) (string, error) {
+	if strings.EqualFold(v, "upstart") {
+		return "", errors.New("argument must be no, systemd or auto: this server knows nothing of upstart")
+	}
+	return choice{"no", "systemd", "auto"}.parse(v)
+}
+
+func (supervision) hint() string { return "no|systemd|auto" }
+
+// serviceManager is the address of the service manager's socket, "" if none listens.
+type serviceManager string
+
+// serviceManager returns whom to tell how the server fares, given what the environment
+// says of it.
+func (c *Config) serviceManager(socket string) serviceManager {
+	if c.value("supervised") == "no" {
+		return ""
+	}
+	return serviceManager(socket)
+}
+
+// Background reports whether the server should run detached from whoever starts it. As in
+// Redis, under a service manager it does not: that watches the process it has started.
+func (c *Config) Background() bool {
+	return c.value("daemonize") == "yes" && c.serviceManager(os.Getenv(notifySocket)) == ""
+}
+
+// tellManager sends news to the service manager, if there is one.
+func (s *Server) tellManager(news string) {
+	if s.manager == "" {
+		if s.config.value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
+			s.log.Warn("supervised is systemd, but nobody asks for news: NOTIFY_SOCKET is not set")
+		}
+		return
+	}
+	if err := s.manager.send(news); err != nil {
+		s.log.Warn("the service manager cannot be told", "error", err)
+	}
+}
+
+// send is sd_notify. An address that begins with '@' is an abstract one, which package
+// net understands.
+func (m serviceManager) send(news string) error {
+	conn, err := net.Dial("unixgram", string(m))
+	if err != nil {
+		return fmt.Errorf("reaching the service manager: %w", err)
+	}
+	_, err = conn.Write([]byte(news))
+	return errors.Join(err, conn.Close())
+}
+
+// writePIDFile writes the process id. Redis goes on without the file if it cannot be
+// written, and so do we.
+func (s *Server) writePIDFile() {
+	path := s.config.path("pidfile")
+	if path == "" {
+		return
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		s.log.Warn("the process id cannot be written", "error", err)
+		return
+	}
+	s.pidFile = path
+}
+
+func (s *Server) removePIDFile() error {
+	if s.pidFile == "" {
+		return nil
+	}
+	if err := os.Remove(s.pidFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the file of the process id: %w", err)
+	}
+	return nil
+}
