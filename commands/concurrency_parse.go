@@ -28,20 +28,25 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 	if err := parsePositive(args[2], &lease); err != "" {
 		return err
 	}
-	var timeout []byte
+	var timeout, excluded []byte
 	for rest := args[4:]; len(rest) > 0; {
-		word, err := rest[0], resp.ErrSyntax
+		word, err := rest[0], resp.Error("")
 		rest = rest[1:]
 		switch {
 		case isWord(word, "MS"):
-			err = once(&c.Millis)
+			err = once(word, &c.Millis)
 		case isWord(word, "PEEK"):
-			err = once(&c.Peek)
+			err = once(word, &c.Peek)
 		case isWord(word, "BLOCK") && len(rest) > 0:
-			timeout, rest, err = rest[0], rest[1:], once(&c.Block)
+			timeout, rest, err = rest[0], rest[1:], once(word, &c.Block)
+		default:
+			err = resp.SyntaxNear(word)
 		}
 		if err != "" {
 			return err
+		}
+		if c.Peek && c.Block && excluded == nil {
+			excluded = word
 		}
 	}
 	if c.Block {
@@ -49,6 +54,9 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 		if c.Timeout, err = parseTimeout(timeout, leaseUnit(&c)); err != "" {
 			return err
 		}
+	}
+	if excluded != nil {
+		return resp.SyntaxNear(excluded)
 	}
 	return buildLease(&c, lease, call)
 }
@@ -73,9 +81,9 @@ func parseLeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	}
 	for _, word := range args[3:] {
 		if !isWord(word, "MS") {
-			return resp.ErrSyntax
+			return resp.SyntaxNear(word)
 		}
-		if err := once(&c.Millis); err != "" {
+		if err := once(word, &c.Millis); err != "" {
 			return err
 		}
 	}
@@ -103,8 +111,6 @@ func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.E
 // leaseError returns the text for what makes a call unsound.
 func leaseError(err error) resp.Error {
 	switch {
-	case errors.Is(err, concurrency.ErrExclusive):
-		return resp.ErrSyntax
 	case errors.Is(err, concurrency.ErrRange):
 		return resp.ErrNotPositive
 	case errors.Is(err, concurrency.ErrLeaseTooLong):

@@ -135,10 +135,9 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 		default:
 			return args, ""
 		}
-		if *option {
-			return nil, resp.ErrSyntax
+		if err := once(args[len(args)-1], option); err != "" {
+			return nil, err
 		}
-		*option = true
 		args = args[:len(args)-1]
 	}
 	return args, ""
@@ -216,15 +215,15 @@ func (m *multiArgs) clause(i int, key []byte, args [][]byte, logMax int64) resp.
 	switch clause := &m.clauses[i]; clauseWord(args[0]) {
 	case 'C':
 		clause.Quota = &calls.throttle.quota
-		err := parseThrottleClause(args[1:], unit, &calls.throttle)
+		err := parseThrottleClause(args, unit, &calls.throttle)
 		clause.Quantity = calls.throttle.quantity
 		return err
 	case 'S':
 		clause.Window = &calls.window
-		return parseWindowClause(key, args[1:], unit, logMax, &calls.window)
+		return parseWindowClause(key, args, unit, logMax, &calls.window)
 	default:
 		clause.Bucket = &calls.bucket
-		return parseBucketClause(args[1:], unit, &calls.bucket)
+		return parseBucketClause(args, unit, &calls.bucket)
 	}
 }
 

@@ -123,8 +123,14 @@ func recordedIntegers(t *testing.T, v any) any {
 	return v
 }
 
-// matches reports whether got is one of the step's right replies.
+// matches reports whether got is one of the step's right replies. A syntax error was
+// recorded without the argument that it names.
 func (s *recordedStep) matches(got any) bool {
+	for _, arg := range s.args {
+		if got == any(resp.SyntaxNear(arg)) {
+			got = resp.ErrSyntax
+		}
+	}
 	for _, want := range s.want {
 		if reflect.DeepEqual(got, want) {
 			return true

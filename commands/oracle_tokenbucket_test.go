@@ -200,7 +200,7 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 			delete(s.keys, key) // it must have expired, or the call had failed
 		}
 		var c tokenbucket.Call
-		require.Equal(t, resp.Error(""), parseBucketClause(clause[1:], m.unit, &c))
+		require.Equal(t, resp.Error(""), parseBucketClause(clause, m.unit, &c))
 		if m.peek {
 			c.Charge = tokenbucket.Peek
 		}

@@ -20,6 +20,9 @@ type windowArgs struct {
 	anchorAt int64
 	// timeout is the text of BLOCK's timeout.
 	timeout []byte
+	// even is the word EVEN, which needs another one; excluded is the first word
+	// that one before it excludes.
+	even, excluded []byte
 }
 
 // windowAnchor is what the windows of a call are aligned to.
@@ -50,9 +53,11 @@ func parseSlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) r
 		return err
 	}
 	for len(rest) > 0 {
+		word := rest[0]
 		if rest, err = a.option(rest); err != "" {
 			return err
 		}
+		a.judge(word)
 	}
 	unit := time.Second
 	if a.call.Millis {
@@ -65,24 +70,26 @@ func parseSlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) r
 //
 //	limit window [quantity] [mode] [ANCHOR ..]
 //
-// into call. unit is that of the whole command, which MS decides.
+// into call; args[0] is that word. unit is that of the whole command, which MS decides.
 func parseWindowClause(key []byte, args [][]byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
-	if len(args) < 2 {
-		return resp.ErrSyntax
+	if len(args) < 3 {
+		return resp.SyntaxNear(args[0])
 	}
 	var a windowArgs
-	rest, err := a.numbers(args)
+	rest, err := a.numbers(args[1:])
 	if err != "" {
 		return err
 	}
 	for len(rest) > 0 {
 		var ok bool
+		word := rest[0]
 		if rest, ok, err = a.modeOption(rest); err != "" {
 			return err
 		}
 		if !ok {
-			return resp.ErrSyntax
+			return resp.SyntaxNear(word)
 		}
+		a.judge(word)
 	}
 	a.call.Millis = unit == time.Millisecond
 	return a.build(key, unit, logMax, call)
@@ -119,20 +126,33 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
 	case isWord(word, "MS"):
-		return rest, once(&a.call.Millis)
+		return rest, once(word, &a.call.Millis)
 	case isWord(word, "PENALIZE"):
-		return rest, once(&a.call.Penalize)
+		return rest, once(word, &a.call.Penalize)
 	case isWord(word, "PEEK"):
-		return rest, a.charge(slidingwindow.Peek)
+		return rest, a.charge(word, slidingwindow.Peek)
 	case isWord(word, "PARTIAL"):
-		return rest, a.charge(slidingwindow.Partial)
+		return rest, a.charge(word, slidingwindow.Partial)
 	case isWord(word, "FORCE"):
-		return rest, a.charge(slidingwindow.Force)
+		return rest, a.charge(word, slidingwindow.Force)
 	case isWord(word, "BLOCK") && len(rest) > 0:
 		a.timeout = rest[0]
-		return rest[1:], once(&a.call.Block)
+		return rest[1:], once(word, &a.call.Block)
 	}
-	return nil, resp.ErrSyntax
+	return nil, resp.SyntaxNear(word)
+}
+
+// judge notes word if it is the first that those before it exclude.
+func (a *windowArgs) judge(word []byte) {
+	c := &a.call
+	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
+	excluded := c.Penalize && forcing ||
+		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
+		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||
+		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch
+	if excluded && a.excluded == nil {
+		a.excluded = word
+	}
 }
 
 // modeOption reads the first option of args if it is one that says which windows
@@ -141,24 +161,25 @@ func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp
 	word, rest := args[0], args[1:]
 	switch {
 	case isWord(word, "COUNTER"):
-		return rest, true, a.mode(slidingwindow.Counter)
+		return rest, true, a.mode(word, slidingwindow.Counter)
 	case isWord(word, "FIXED"):
-		return rest, true, a.mode(slidingwindow.Fixed)
+		return rest, true, a.mode(word, slidingwindow.Fixed)
 	case isWord(word, "LOG"):
-		return rest, true, a.mode(slidingwindow.Log)
+		return rest, true, a.mode(word, slidingwindow.Log)
 	case isWord(word, "EVEN"):
-		return rest, true, once(&a.call.Even)
+		a.even = word
+		return rest, true, once(word, &a.call.Even)
 	case isWord(word, "BUCKETS") && len(rest) > 0:
-		return rest[1:], true, a.buckets(rest[0])
+		return rest[1:], true, a.buckets(word, rest[0])
 	case isWord(word, "ANCHOR") && len(rest) > 0:
-		return rest[1:], true, a.anchoring(rest[0])
+		return rest[1:], true, a.anchoring(word, rest[0])
 	}
 	return rest, false, ""
 }
 
-func (a *windowArgs) anchoring(b []byte) resp.Error {
+func (a *windowArgs) anchoring(word, b []byte) resp.Error {
 	if a.anchor != anchorEpoch {
-		return resp.ErrSyntax
+		return resp.SyntaxNear(word)
 	}
 	switch {
 	case isWord(b, "FIRST"):
@@ -175,15 +196,15 @@ func (a *windowArgs) anchoring(b []byte) resp.Error {
 	return ""
 }
 
-func (a *windowArgs) mode(m slidingwindow.Mode) resp.Error {
+func (a *windowArgs) mode(word []byte, m slidingwindow.Mode) resp.Error {
 	if a.call.Mode != slidingwindow.None {
-		return resp.ErrSyntax
+		return resp.SyntaxNear(word)
 	}
 	a.call.Mode = m
 	return ""
 }
 
-func (a *windowArgs) buckets(b []byte) resp.Error {
+func (a *windowArgs) buckets(word, b []byte) resp.Error {
 	slots, ok := parseInt(b)
 	switch {
 	case !ok:
@@ -192,21 +213,21 @@ func (a *windowArgs) buckets(b []byte) resp.Error {
 		return resp.ErrNotPositive
 	}
 	a.call.Slots = int(slots)
-	return a.mode(slidingwindow.Buckets)
+	return a.mode(word, slidingwindow.Buckets)
 }
 
-func (a *windowArgs) charge(c slidingwindow.Charge) resp.Error {
+func (a *windowArgs) charge(word []byte, c slidingwindow.Charge) resp.Error {
 	if a.call.Charge != slidingwindow.Whole {
-		return resp.ErrSyntax
+		return resp.SyntaxNear(word)
 	}
 	a.call.Charge = c
 	return ""
 }
 
-// once sets an option that must not be given twice.
-func once(option *bool) resp.Error {
+// once sets the option of a word that must not be given twice.
+func once(word []byte, option *bool) resp.Error {
 	if *option {
-		return resp.ErrSyntax
+		return resp.SyntaxNear(word)
 	}
 	*option = true
 	return ""
@@ -219,7 +240,7 @@ func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *s
 		c.Mode = slidingwindow.Counter
 	}
 	if c.Mode == slidingwindow.Log && a.anchor != anchorEpoch {
-		return resp.ErrSyntax
+		return resp.SyntaxNear(a.excluded)
 	}
 	c.LogMaxEntries = logMax
 	c.Window = time.Duration(limit.SatMul(a.window, int64(unit)))
@@ -233,10 +254,22 @@ func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *s
 		}
 	}
 	if err := c.Validate(); err != nil {
+		if errors.Is(err, slidingwindow.ErrExclusive) {
+			return resp.SyntaxNear(a.inTheWay())
+		}
 		return windowError(err)
 	}
 	*call = *c
 	return ""
+}
+
+// inTheWay is the word to take out of options that exclude each other: EVEN if there
+// is nothing but no BUCKETS beside it.
+func (a *windowArgs) inTheWay() []byte {
+	if a.excluded == nil {
+		return a.even
+	}
+	return a.excluded
 }
 
 func (a *windowArgs) setPhase(key []byte, unit time.Duration) resp.Error {
@@ -258,8 +291,6 @@ func (a *windowArgs) setPhase(key []byte, unit time.Duration) resp.Error {
 // windowError returns the text for an error of package slidingwindow.
 func windowError(err error) resp.Error {
 	switch {
-	case errors.Is(err, slidingwindow.ErrExclusive):
-		return resp.ErrSyntax
 	case errors.Is(err, slidingwindow.ErrRange):
 		return resp.ErrNotPositive
 	case errors.Is(err, slidingwindow.ErrLogTooLong):

@@ -65,15 +65,15 @@ func TestParseSlidingWindowErrors(t *testing.T) {
 		"":                                   resp.WrongArity("sw.allow"),
 		"k":                                  resp.WrongArity("sw.allow"),
 		"k 5":                                resp.WrongArity("sw.allow"),
-		"k 5 10 LIFO":                        resp.ErrSyntax,
-		"k 5 10 1 2":                         resp.ErrSyntax,
-		"k 5 10 FIXED 2":                     resp.ErrSyntax,
-		"k 5 10 FIXED LOG":                   resp.ErrSyntax,
-		"k 5 10 COUNTER COUNTER":             resp.ErrSyntax,
-		"k 5 10 EVEN":                        resp.ErrSyntax,
-		"k 5 10 FIXED EVEN":                  resp.ErrSyntax,
-		"k 5 10 BUCKETS 5 EVEN EVEN":         resp.ErrSyntax,
-		"k 5 10 BUCKETS":                     resp.ErrSyntax,
+		"k 5 10 LIFO":                        near("LIFO"),
+		"k 5 10 1 2":                         near("2"),
+		"k 5 10 FIXED 2":                     near("2"),
+		"k 5 10 FIXED LOG":                   near("LOG"),
+		"k 5 10 COUNTER COUNTER":             near("COUNTER"),
+		"k 5 10 EVEN":                        near("EVEN"),
+		"k 5 10 FIXED EVEN":                  near("EVEN"),
+		"k 5 10 BUCKETS 5 EVEN EVEN":         near("EVEN"),
+		"k 5 10 BUCKETS":                     near("BUCKETS"),
 		"k 5 10 BUCKETS EVEN":                resp.ErrNotInteger,
 		"k 5 10 BUCKETS 05":                  resp.ErrNotInteger,
 		"k 5 10 BUCKETS 1":                   resp.ErrNotPositive,
@@ -81,28 +81,28 @@ func TestParseSlidingWindowErrors(t *testing.T) {
 		"k 5 10 BUCKETS -5":                  resp.ErrNotPositive,
 		"k 5 10 BUCKETS 1001":                resp.ErrNotPositive,
 		"k 5 10 BUCKETS 9223372036854775807": resp.ErrNotPositive,
-		"k 5 10 ANCHOR":                      resp.ErrSyntax,
+		"k 5 10 ANCHOR":                      near("ANCHOR"),
 		"k 5 10 ANCHOR LAST":                 resp.ErrNotInteger,
-		"k 5 10 ANCHOR FIRST ANCHOR 5":       resp.ErrSyntax,
-		"k 5 10 LOG ANCHOR FIRST":            resp.ErrSyntax,
-		"k 5 10 ANCHOR KEY LOG":              resp.ErrSyntax,
-		"k 5 10 ANCHOR 0 LOG":                resp.ErrSyntax,
+		"k 5 10 ANCHOR FIRST ANCHOR 5":       near("ANCHOR"),
+		"k 5 10 LOG ANCHOR FIRST":            near("ANCHOR"),
+		"k 5 10 ANCHOR KEY LOG":              near("LOG"),
+		"k 5 10 ANCHOR 0 LOG":                near("LOG"),
 		"k 5 10 ANCHOR 9223372037":           resp.ErrNotInteger,
 		"k 5 10 ANCHOR -9223372037":          resp.ErrNotInteger,
 		"k 5 10 ANCHOR 9223372036855 MS":     resp.ErrNotInteger,
-		"k 5 10 MS MS":                       resp.ErrSyntax,
-		"k 5 10 PENALIZE PENALIZE":           resp.ErrSyntax,
-		"k 5 10 PENALIZE FORCE":              resp.ErrSyntax,
-		"k 5 10 PARTIAL PENALIZE":            resp.ErrSyntax,
-		"k 5 10 PEEK FORCE":                  resp.ErrSyntax,
-		"k 5 10 PARTIAL PEEK":                resp.ErrSyntax,
-		"k 5 10 FORCE FORCE":                 resp.ErrSyntax,
-		"k 5 10 BLOCK":                       resp.ErrSyntax,
-		"k 5 10 BLOCK 1 BLOCK 1":             resp.ErrSyntax,
-		"k 5 10 BLOCK 1 PEEK":                resp.ErrSyntax,
-		"k 5 10 BLOCK 1 PARTIAL":             resp.ErrSyntax,
-		"k 5 10 FORCE BLOCK 1":               resp.ErrSyntax,
-		"k 5 10 BLOCK 1 PENALIZE":            resp.ErrSyntax,
+		"k 5 10 MS MS":                       near("MS"),
+		"k 5 10 PENALIZE PENALIZE":           near("PENALIZE"),
+		"k 5 10 PENALIZE FORCE":              near("FORCE"),
+		"k 5 10 PARTIAL PENALIZE":            near("PENALIZE"),
+		"k 5 10 PEEK FORCE":                  near("FORCE"),
+		"k 5 10 PARTIAL PEEK":                near("PEEK"),
+		"k 5 10 FORCE FORCE":                 near("FORCE"),
+		"k 5 10 BLOCK":                       near("BLOCK"),
+		"k 5 10 BLOCK 1 BLOCK 1":             near("BLOCK"),
+		"k 5 10 BLOCK 1 PEEK":                near("PEEK"),
+		"k 5 10 BLOCK 1 PARTIAL":             near("PARTIAL"),
+		"k 5 10 FORCE BLOCK 1":               near("BLOCK"),
+		"k 5 10 BLOCK 1 PENALIZE":            near("PENALIZE"),
 		"k 5 10 BLOCK -1":                    resp.ErrTimeoutNegative,
 		"k 5 10 BLOCK x":                     resp.ErrTimeoutNotFloat,
 		"k 5 2305843009":                     "",
@@ -119,6 +119,9 @@ func TestParseSlidingWindowErrors(t *testing.T) {
 		require.Equal(t, want != "", c == slidingwindow.Call{}, "a call that fails is left alone: %s", line)
 	}
 }
+
+// near is the error that names a word.
+func near(word string) resp.Error { return resp.SyntaxNear([]byte(word)) }
 
 // integerEdges are the numbers and texts that every argument has to stand.
 var integerEdges = []string{
@@ -169,7 +172,7 @@ func TestSlidingWindowArgumentEdges(t *testing.T) {
 		case edge != "" && strings.ContainsAny(edge[:1], "0123456789+-"):
 			require.Equal(t, resp.ErrNotInteger, got, "quantity %q", edge)
 		default:
-			require.Equal(t, resp.ErrSyntax, got, "quantity %q", edge)
+			require.Equal(t, near(edge), got, "quantity %q", edge)
 		}
 
 		_, got = call("k", "5", "10", "ANCHOR", edge)
@@ -198,28 +201,28 @@ func TestParseWindowClause(t *testing.T) {
 		"9223372036854775807 2305843009213": "k 9223372036854775807 2305843009213 MS",
 	} {
 		require.Empty(t, parseSlidingWindow(words(line), 0, &want), line)
-		require.Empty(t, parseWindowClause([]byte("k"), words(clause), time.Millisecond, 0, &got), clause)
+		require.Empty(t, parseWindowClause([]byte("k"), words("SW "+clause), time.Millisecond, 0, &got), clause)
 		require.Equal(t, want, got, clause)
 	}
-	require.Empty(t, parseWindowClause([]byte("k"), words("5 10"), time.Second, 0, &got))
+	require.Empty(t, parseWindowClause([]byte("k"), words("SW 5 10"), time.Second, 0, &got))
 	require.Equal(t, 10*time.Second, got.Window)
 	for clause, err := range map[string]resp.Error{
-		"":              resp.ErrSyntax,
-		"5":             resp.ErrSyntax,
-		"5 10 MS":       resp.ErrSyntax,
-		"5 10 PEEK":     resp.ErrSyntax,
-		"5 10 PENALIZE": resp.ErrSyntax,
-		"5 10 PARTIAL":  resp.ErrSyntax,
-		"5 10 FORCE":    resp.ErrSyntax,
-		"5 10 BLOCK 1":  resp.ErrSyntax,
-		"5 10 LOG LOG":  resp.ErrSyntax,
+		"":              near("SW"),
+		"5":             near("SW"),
+		"5 10 MS":       near("MS"),
+		"5 10 PEEK":     near("PEEK"),
+		"5 10 PENALIZE": near("PENALIZE"),
+		"5 10 PARTIAL":  near("PARTIAL"),
+		"5 10 FORCE":    near("FORCE"),
+		"5 10 BLOCK 1":  near("BLOCK"),
+		"5 10 LOG LOG":  near("LOG"),
 		"0 10":          resp.ErrNotPositive,
 		"5 x":           resp.ErrNotInteger,
 		"5 10 +1":       resp.ErrNotInteger,
 		"5 2305843010":  resp.ErrOverflow,
 		"100001 10 LOG": resp.ErrLogTooLong,
 	} {
-		require.Equal(t, err, parseWindowClause([]byte("k"), words(clause), time.Second, 0, &got), clause)
+		require.Equal(t, err, parseWindowClause([]byte("k"), words("SW "+clause), time.Second, 0, &got), clause)
 	}
 }
 

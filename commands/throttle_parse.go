@@ -45,11 +45,15 @@ func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
 //
 //	max_burst count period [quantity]
 //
-// into c. Unlike the command it reads integers as Redis does and has no use for a
+// into c, as args[1:]. Unlike the command it reads integers as Redis does and has no use for a
 // rate that is not positive. unit is that of the whole command, which MS decides.
 func parseThrottleClause(args [][]byte, unit time.Duration, c *throttleCall) resp.Error {
-	if len(args) < 3 || len(args) > 4 {
-		return resp.ErrSyntax
+	word, args := args[0], args[1:]
+	switch {
+	case len(args) < 3:
+		return resp.SyntaxNear(word)
+	case len(args) > 4:
+		return resp.SyntaxNear(args[4])
 	}
 	burst, ok := parseInt(args[0])
 	if !ok {

@@ -107,14 +107,14 @@ func TestParseThrottleClause(t *testing.T) {
 			want.quota, err = gcra.NewQuotaPer(15, 30, 60, unit)
 			require.NoError(t, err)
 			var got throttleCall
-			require.Empty(t, parseThrottleClause(throttleArgs(strings.Fields(line)...), unit, &got), line)
+			require.Empty(t, parseThrottleClause(throttleArgs(strings.Fields("CL "+line)...), unit, &got), line)
 			require.Equal(t, want, got, line)
 		}
 	}
 	for line, want := range map[string]resp.Error{
-		"":                  resp.ErrSyntax,
-		"15 30":             resp.ErrSyntax,
-		"15 30 60 1 1":      resp.ErrSyntax,
+		"":                  near("CL"),
+		"15 30":             near("CL"),
+		"15 30 60 1 1":      near("1"),
 		"+15 30 60":         resp.ErrNotInteger,
 		"15 030 60":         resp.ErrNotInteger,
 		"15 30 1e3":         resp.ErrNotInteger,
@@ -126,11 +126,11 @@ func TestParseThrottleClause(t *testing.T) {
 		"15 1000000001 1 x": resp.ErrNotInteger,
 	} {
 		var got throttleCall
-		require.Equal(t, want, parseThrottleClause(throttleArgs(strings.Fields(line)...), time.Second, &got), line)
+		require.Equal(t, want, parseThrottleClause(throttleArgs(strings.Fields("CL "+line)...), time.Second, &got), line)
 		require.Zero(t, got, line)
 	}
 	var c throttleCall
-	require.Empty(t, parseThrottleClause(throttleArgs("-1", "30", "60"), time.Second, &c), "a negative max burst limits everything")
+	require.Empty(t, parseThrottleClause(throttleArgs("CL", "-1", "30", "60"), time.Second, &c), "a negative max burst limits everything")
 	require.Zero(t, c.quota.Limit())
 }
 

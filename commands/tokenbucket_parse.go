@@ -26,8 +26,8 @@ func parseAcquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if err := w.read(args[1:]); err != "" {
 		return err
 	}
-	if w.contradicts() {
-		return resp.ErrSyntax
+	if word := w.inTheWay(); word != nil {
+		return resp.SyntaxNear(word)
 	}
 	unit := time.Second
 	if w.has&wordMillis != 0 {
@@ -36,18 +36,17 @@ func parseAcquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	return w.build(unit, call)
 }
 
-// parseBucketClause reads a clause of RL.MULTI without its TB: three numbers, a
-// quantity, GREEDY, INTERVAL, DEBT and INIT. unit is that of the whole command.
+// parseBucketClause reads a clause of RL.MULTI behind its TB: three numbers, a quantity, GREEDY, INTERVAL, DEBT and INIT. unit is that of the whole command.
 func parseBucketClause(args [][]byte, unit time.Duration, call *tokenbucket.Call) resp.Error {
-	w := bucketWords{cold: defaultCold}
-	if len(args) < 3 {
-		return resp.ErrSyntax
+	w := bucketWords{cold: defaultCold, clause: true}
+	if len(args) < 4 {
+		return resp.SyntaxNear(args[0])
 	}
-	if err := w.read(args); err != "" {
+	if err := w.read(args[1:]); err != "" {
 		return err
 	}
-	if w.contradicts() || w.has&^(wordGreedy|wordInterval|wordDebt|wordInit) != 0 {
-		return resp.ErrSyntax
+	if word := w.inTheWay(); word != nil {
+		return resp.SyntaxNear(word)
 	}
 	return w.build(unit, call)
 }
@@ -103,6 +102,9 @@ type bucketWords struct {
 	warmup, init, wait                int64
 	cold                              float64
 	block                             []byte // as it was given
+	clause                            bool   // of RL.MULTI, which knows fewer words
+	coldWord                          []byte // COLD, which needs WARMUP
+	excluded                          []byte // the first word that must not be there
 }
 
 // read reads everything from the capacity on.
@@ -127,16 +129,17 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 				option = i
 			}
 		}
+		word := args[0]
 		if option < 0 || w.has&bucketOptions[option].word != 0 {
-			return resp.ErrSyntax
+			return resp.SyntaxNear(word)
 		}
-		w.has |= bucketOptions[option].word
+		w.note(word, bucketOptions[option].word)
 		args = args[1:]
 		if !bucketOptions[option].valued {
 			continue
 		}
 		if len(args) == 0 {
-			return resp.ErrSyntax
+			return resp.SyntaxNear(word)
 		}
 		if err := w.value(bucketOptions[option].word, args[0]); err != "" {
 			return err
@@ -144,6 +147,27 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 		args = args[1:]
 	}
 	return ""
+}
+
+// note adds a word, and remembers it if those before it exclude it.
+func (w *bucketWords) note(text []byte, word bucketWord) {
+	w.has |= word
+	if word == wordCold {
+		w.coldWord = text
+	}
+	alien := w.clause && word&(wordGreedy|wordInterval|wordDebt|wordInit) == 0
+	if w.excluded == nil && (alien || w.contradicts()) {
+		w.excluded = text
+	}
+}
+
+// inTheWay returns the word to take out, if options exclude each other or one needs
+// another.
+func (w *bucketWords) inTheWay() []byte {
+	if w.excluded == nil && w.has&(wordCold|wordWarmup) == wordCold {
+		return w.coldWord
+	}
+	return w.excluded
 }
 
 // value reads what follows a word.
@@ -183,8 +207,7 @@ func (w *bucketWords) contradicts() bool {
 		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek) ||
 		with(wordPartial, wordDebt|wordWarmup) ||
 		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
-		with(wordInit, wordLeaky|wordWarmup) ||
-		w.has&(wordCold|wordWarmup) == wordCold
+		with(wordInit, wordLeaky|wordWarmup)
 }
 
 // build fills call from the words, durations being in unit, and has it checked.

@@ -21,6 +21,7 @@ import (
 	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // recorded is a step of a recorded scenario, or the line that begins one.
@@ -186,7 +187,7 @@ func replay(sc scenario, proto int, stand standIn) (failed []string, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if !step.accepts(got) {
+		if !step.accepts(asRecorded(got, step.Cmd)) {
 			failed = append(failed, fmt.Sprintf("%s, line %d, at %s: %q answered %s, not %s", sc.name, step.Line, step.At, step.Cmd, got, step.wanted()))
 		}
 	}
@@ -208,6 +209,17 @@ func call(s *inproc.Session, cmd []string) (script.Value, error) {
 		return v, fmt.Errorf("%q answered more than one reply: %q", cmd, out)
 	}
 	return v, nil
+}
+
+// asRecorded takes from a syntax error the argument of cmd that it names: the
+// recordings have the bare text.
+func asRecorded(v script.Value, cmd []string) script.Value {
+	for _, arg := range cmd {
+		if v.Type == '-' && v.Text == string(resp.SyntaxNear([]byte(arg))) {
+			v.Text = string(resp.ErrSyntax)
+		}
+	}
+	return v
 }
 
 // accepts reports whether v is a reply that the step allows.
