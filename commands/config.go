@@ -68,6 +68,7 @@ func configSet(c *Ctx) {
 }
 
 func configResetStat(c *Ctx) {
+	c.flushTop() // what this very batch has noted came before
 	c.engine.resetStats()
 	c.OK()
 }

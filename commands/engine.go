@@ -55,9 +55,10 @@ type Engine struct {
 	evicted     atomic.Int64  // clients that were closed by maxmemory-clients
 	sinceHalved time.Duration // touched by Tick only
 
-	lanesMu sync.Mutex
-	lanes   []*Lane // guarded by lanesMu; never shrinks
-	idle    []*Lane // guarded by lanesMu: lanes of Offload that are free
+	lanesMu  sync.Mutex
+	topSince limit.Instant // guarded by lanesMu: when RL.TOP began to count
+	lanes    []*Lane       // guarded by lanesMu; never shrinks
+	idle     []*Lane       // guarded by lanesMu: lanes of Offload that are free
 
 	asides, everyAside []*aside // guarded by lanesMu: those that are free, and all
 

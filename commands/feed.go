@@ -96,7 +96,7 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 	}
 	if p.refused != nil {
 		l.denied.mu.Lock()
-		l.denied.add(p.refused, 1)
+		l.denied.add(s.selected(), p.refused, 1, s.engine.opts.Now())
 		l.denied.mu.Unlock()
 	}
 	s.closing = s.closing || p.broken

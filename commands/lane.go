@@ -52,7 +52,7 @@ type Lane struct {
 
 	// What RL.TOP shows: the tables, and the keys of this batch on their way there.
 	denied, calls            topTable
-	noted, notedMany, called [][]byte
+	noted, notedMany, called []notedKey
 	refusals                 int // of this batch
 	untilCall                int
 
@@ -82,6 +82,9 @@ func (e *Engine) newLane() *Lane {
 	}
 	l.ctx = Ctx{Lane: l, W: &l.w}
 	e.lanesMu.Lock()
+	if len(e.lanes) == 0 {
+		e.topSince = e.opts.Now()
+	}
 	e.lanes = append(e.lanes, l)
 	e.lanesMu.Unlock()
 	return l

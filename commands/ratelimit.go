@@ -13,8 +13,9 @@ func ratelimitCommands() []*Command {
 		},
 		{
 			Name: "rl.top", Arity: -1, Flags: FlagAdmin, Categories: CatRateLimit, Group: "ratelimit",
-			Summary: "Shows the keys that are denied, or called, most at present.", Syntax: "[DENIED | CALLS] [COUNT count]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "a map of keys and estimated counts, the largest first", Run: rlTop,
+			Summary: "Shows the keys that are denied, or called, most at present.", Syntax: "[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]",
+			Since: "1.0.0", Complexity: "O(1)", Run: rlTop,
+			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share",
 		},
 	}
 }
@@ -38,38 +39,4 @@ func rlInfo(c *Ctx) {
 	}
 	c.W.Map(n)
 	c.W.Raw(fields.Buf)
-}
-
-const (
-	topDefault = 10
-	topMost    = 1000
-)
-
-func rlTop(c *Ctx) {
-	table := func(l *Lane) *topTable { return &l.denied }
-	n := int64(topDefault)
-	args := c.Args[1:]
-	if len(args) > 0 && (isWord(args[0], "DENIED") || isWord(args[0], "CALLS")) {
-		if isWord(args[0], "CALLS") {
-			table = func(l *Lane) *topTable { return &l.calls }
-		}
-		args = args[1:]
-	}
-	if len(args) > 0 {
-		if len(args) != 2 || !isWord(args[0], "COUNT") {
-			c.Fail(resp.ErrSyntax)
-			return
-		}
-		if err := parsePositive(args[1], &n); err != "" {
-			c.Fail(err)
-			return
-		}
-	}
-	c.flushTop() // what this very batch has noted belongs to the picture
-	top := c.engine.topKeys(table, int(min(n, topMost)))
-	c.W.Map(len(top))
-	for _, k := range top {
-		c.W.BulkString(k.key)
-		c.W.Int(k.count)
-	}
 }

@@ -155,10 +155,11 @@ func (h *scriptHost) Call(args [][]byte, proto int) []byte {
 		h.w.Error(err)
 		return h.w.Buf
 	}
-	denied, called := len(c.noted), len(c.called)
+	denied, many, called := len(c.noted), len(c.notedMany), len(c.called)
 	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
 	c.Lane.run(c)
 	own(c.noted[denied:])
+	own(c.notedMany[many:])
 	own(c.called[called:])
 	if len(h.w.Buf) > maxScriptReply {
 		h.w.Buf = nil
@@ -168,9 +169,9 @@ func (h *scriptHost) Call(args [][]byte, proto int) []byte {
 }
 
 // own copies keys that RL.TOP has noted: those that a script names do not last.
-func own(keys [][]byte) {
+func own(keys []notedKey) {
 	for i := range keys {
-		keys[i] = bytes.Clone(keys[i])
+		keys[i].key = bytes.Clone(keys[i].key)
 	}
 }
 

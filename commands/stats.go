@@ -102,6 +102,7 @@ func (e *Engine) resetStats() {
 		l.hits.Store(0)
 		l.misses.Store(0)
 	}
+	e.resetTop()
 	for _, field := range []*atomic.Int64{&e.received, &e.refused, &e.errors} {
 		field.Store(0)
 	}

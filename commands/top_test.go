@@ -2,18 +2,26 @@ package commands
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/limit"
 )
 
+// sumOf returns what a table has counted of database 0.
 func sumOf(t *topTable) map[string]int64 {
-	sum := make(map[string]int64)
-	t.collect(sum)
-	return sum
+	sum, counts := make(map[topName]topCount), make(map[string]int64)
+	t.collect(0, sum)
+	for name, n := range sum {
+		if name.db == 0 {
+			counts[name.key] = n.count
+		}
+	}
+	return counts
 }
 
 // TestTopTableFindsTheHeavyUnderFlood: keys that make up a good part of all calls
@@ -24,23 +32,23 @@ func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	truth := make(map[string]int64)
 	for i := range flood {
-		table.add(fmt.Appendf(nil, "once:%d", i), 1)
+		table.add(0, fmt.Appendf(nil, "once:%d", i), 1, 0)
 		if r.IntN(4) == 0 {
 			key := fmt.Sprintf("heavy:%d", r.IntN(heavy))
 			truth[key]++
-			table.add([]byte(key), 1)
+			table.add(0, []byte(key), 1, 0)
 		}
 	}
 	sum := sumOf(&table)
 	require.LessOrEqual(t, len(sum), topSlots)
 	tenants := make(map[uint64]int)
 	for key := range truth {
-		tenants[maphash.String(topSeed, key)%topSlots]++
+		tenants[topHash(0, []byte(key))%topSlots]++
 	}
 	for key, n := range truth {
 		require.LessOrEqual(t, sum[key], n, "a count is never above the truth")
 		// Two heavy keys that share a slot keep each other out of it.
-		if tenants[maphash.String(topSeed, key)%topSlots] == 1 {
+		if tenants[topHash(0, []byte(key))%topSlots] == 1 {
 			require.Greater(t, sum[key], n/2)
 		}
 	}
@@ -51,9 +59,9 @@ func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
 func TestTopTableForgets(t *testing.T) {
 	var table topTable
 	for range 1000 {
-		table.add([]byte("a"), 1)
+		table.add(0, []byte("a"), 1, 0)
 	}
-	table.add([]byte(strings.Repeat("x", topKey+1)), 1)
+	table.add(0, []byte(strings.Repeat("x", topKey+1)), 1, 0)
 	require.Equal(t, map[string]int64{"a": 1000}, sumOf(&table))
 	for range 10 {
 		table.halve()
@@ -66,7 +74,68 @@ func TestTopTableForgets(t *testing.T) {
 func TestTopTableKeepsItsKeys(t *testing.T) {
 	var table topTable
 	key := []byte("mine")
-	table.add(key, 3)
+	table.add(0, key, 3, 0)
 	copy(key, "zzzz")
 	require.Equal(t, map[string]int64{"mine": 3}, sumOf(&table))
+}
+
+// TestTopTableKeepsDatabasesApart: a key of two databases is two keys, and one database
+// takes no slot away from another.
+func TestTopTableKeepsDatabasesApart(t *testing.T) {
+	var table topTable
+	for db := range 16 {
+		for range db + 1 {
+			table.add(db, []byte("same"), 1, 0)
+		}
+	}
+	sum := make(map[topName]topCount)
+	require.Equal(t, int64(136), table.collect(0, sum), "the total is of all databases")
+	for db := range 16 {
+		require.Equal(t, int64(db+1), sum[topName{db, "same"}].count)
+	}
+}
+
+// TestTopTableResetForgetsEverything: nothing of before is in a count, a rate or the
+// total.
+func TestTopTableResetForgetsEverything(t *testing.T) {
+	var table topTable
+	table.add(0, []byte("a"), 5, 0)
+	table.add(0, []byte(strings.Repeat("x", topKey+1)), 5, 0)
+	table.reset()
+	sum := make(map[topName]topCount)
+	require.Zero(t, table.collect(0, sum))
+	require.Empty(t, sum)
+	table.add(0, []byte("a"), 1, 0)
+	require.Equal(t, int64(1), table.collect(0, sum))
+	require.Equal(t, topCount{1, 1}, sum[topName{0, "a"}])
+}
+
+// TestTopRatesFollowTheLastTenSeconds: a steady rate is shown as it is at any instant,
+// and one that has ended is gone after two periods.
+func TestTopRatesFollowTheLastTenSeconds(t *testing.T) {
+	var r recentCount
+	start := limit.Instant(1_700_000_003 * time.Second)
+	for i := range 1000 { // 20 per second
+		at := start.Add(time.Duration(i) * 50 * time.Millisecond)
+		r.add(at, 1)
+		if i > 400 {
+			require.InDelta(t, 200, r.at(at), 2, "after %d", i)
+		}
+	}
+	end := start.Add(50 * time.Second)
+	require.Less(t, r.at(end.Add(6*time.Second)), 150.0)
+	require.Zero(t, r.at(end.Add(20*time.Second)))
+	require.Zero(t, r.at(end.Add(1<<60)))
+	require.Equal(t, time.Second, over(-time.Hour))
+	require.Equal(t, 5*time.Second, over(5*time.Second))
+	require.Equal(t, recentPeriod, over(time.Hour))
+}
+
+// TestTopRatesTakeLateCountsForNow: lanes read the clock at their own instants, so a
+// count may be a moment older than one that is there already.
+func TestTopRatesTakeLateCountsForNow(t *testing.T) {
+	var r recentCount
+	r.add(limit.Instant(20*time.Second), 1)
+	r.add(limit.Instant(19*time.Second), 1)
+	require.Equal(t, 2.0, r.at(limit.Instant(20*time.Second)))
 }

@@ -1,0 +1,120 @@
+package commands
+
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+const (
+	topDefault = 10
+	topMost    = 1000
+)
+
+// topCall is a parsed RL.TOP.
+type topCall struct {
+	calls   bool // CALLS, not DENIED
+	count   int64
+	db      int // unless hasDB is not set
+	hasDB   bool
+	details bool
+}
+
+func rlTop(c *Ctx) {
+	call, err := parseTop(c.Args[1:], c.engine.Limits().Databases)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	c.flushTop() // what this very batch has noted belongs to the picture
+	table, db := (*Lane).deniedKeys, c.S.selected()
+	if call.calls {
+		table = (*Lane).calledKeys
+	}
+	switch {
+	case call.hasDB:
+		db = call.db
+	case call.details:
+		db = everyDatabase
+	}
+	top := c.engine.topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
+	if call.details {
+		writeTopDetails(c.W, top)
+		return
+	}
+	c.W.Map(len(top))
+	for _, k := range top {
+		c.W.BulkString(k.key)
+		c.W.Int(k.count)
+	}
+}
+
+func (l *Lane) deniedKeys() *topTable { return &l.denied }
+func (l *Lane) calledKeys() *topTable { return &l.calls }
+
+func writeTopDetails(w *resp.Writer, top []topEntry) {
+	w.Array(len(top))
+	for _, k := range top {
+		w.Map(5)
+		w.BulkString("db")
+		w.Int(int64(k.db))
+		w.BulkString("key")
+		w.BulkString(k.key)
+		w.BulkString("count")
+		w.Int(k.count)
+		w.BulkString("per-second")
+		w.Double(roundTo(k.perSecond, 100))
+		w.BulkString("share")
+		w.Double(roundTo(k.share, 10_000))
+	}
+}
+
+// roundTo rounds f to whole parts of 1/unit: an estimate needs no more digits.
+func roundTo(f, unit float64) float64 { return math.Round(f*unit) / unit }
+
+// parseTop reads `[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]`, in any
+// order.
+func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
+	call.count = topDefault
+	var table, count bool
+	for len(args) > 0 {
+		word, rest := args[0], args[1:]
+		switch {
+		case isWord(word, "DENIED"):
+			err = once(word, &table)
+		case isWord(word, "CALLS"):
+			call.calls, err = true, once(word, &table)
+		case isWord(word, "WITHDETAILS"):
+			err = once(word, &call.details)
+		case isWord(word, "COUNT") && len(rest) > 0:
+			if err = once(word, &count); err == "" {
+				err = parsePositive(rest[0], &call.count)
+			}
+			rest = rest[1:]
+		case isWord(word, "DB") && len(rest) > 0:
+			if err = once(word, &call.hasDB); err == "" {
+				call.db, err = parseDatabase(rest[0], databases)
+			}
+			rest = rest[1:]
+		default:
+			err = resp.SyntaxNear(word)
+		}
+		if err != "" {
+			return call, err
+		}
+		args = rest
+	}
+	return call, ""
+}
+
+// parseDatabase reads the index of a database.
+func parseDatabase(b []byte, databases int) (db int, err resp.Error) {
+	n, ok := parseInt(b)
+	switch {
+	case !ok:
+		return 0, resp.ErrNotInteger
+	case n < 0 || n >= int64(databases):
+		return 0, resp.ErrDBIndex
+	}
+	return int(n), ""
+}

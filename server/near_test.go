@@ -1,0 +1,61 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+)
+
+// TestOwnCommandsNameTheArgumentInTheWay: commands of our own name what they do not
+// understand. The texts of Redis and redis-cell are contracts, and stay as they are.
+func TestOwnCommandsNameTheArgumentInTheWay(t *testing.T) {
+	f := start(t, "goroutine")
+	c := f.dial()
+	own := map[string]string{
+		"sw.allow":   "SW.ALLOW k 1 60",
+		"tb.acquire": "TB.ACQUIRE k 1 1 60",
+		"cc.acquire": "CC.ACQUIRE k 1 60 m",
+		"cc.renew":   "CC.RENEW k m 60",
+		"rl.multi":   "RL.MULTI 1 k TB 1 1 60",
+		"rl.info":    "RL.INFO k",
+		"rl.top":     "RL.TOP",
+	}
+	for _, cmd := range commands.NewTable().Top() {
+		// A command of fixed length has no option to be wrong about.
+		if cmd.Categories&commands.CatRateLimit == 0 || cmd.Flags&commands.FlagModule != 0 || cmd.Arity > 0 {
+			continue
+		}
+		require.Contains(t, own, cmd.Name, "a command that this test does not know")
+		for word, shown := range map[string]string{
+			"nosuch":                        "nosuch",
+			"\r\n+OK\r\n":                   `\x0d\x0a+OK\x0d\x0a`,
+			"\xff\x00'":                     `\xff\x00\'`,
+			"w" + strings.Repeat("x", 9999): "w" + strings.Repeat("x", 63) + "...",
+		} {
+			got := c.do(append(strings.Fields(own[cmd.Name]), word)...)
+			require.Equal(t, "-ERR syntax error near '"+shown+"'\r\n", got, cmd.Name)
+		}
+	}
+	for _, call := range []string{
+		"SET k v nosuch", "GETEX k nosuch", "SCAN 0 nosuch x", "ZADD z NX XX 1 a", "LPOS l a nosuch",
+		"INCREX k nosuch", "ZRANGE z 0 1 nosuch", "CLIENT LIST nosuch", "HELLO 3 nosuch",
+	} {
+		require.NotContains(t, c.do(strings.Fields(call)...), "near", call)
+	}
+	require.Equal(t, "-ERR syntax error\r\n", c.do("SET", "k", "v", "nosuch"))
+	require.Equal(t, "-Cell error: Store error: Couldn't parse as integer: nosuch\r\n", c.do("CL.THROTTLE", "k", "1", "1", "nosuch"))
+}
+
+// TestTopKeepsTheKeysOfScripts: a number that a script gives as a key is written where
+// its next call writes its own.
+func TestTopKeepsTheKeysOfScripts(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		c.do("EVAL", `for i = 1, 64 do redis.call('CL.THROTTLE', 111111, '0', '1', '60') end
+			for i = 1, 7 do redis.call('CL.THROTTLE', 222222, '0', '1', '60', '0') end`, "0")
+		require.Equal(t, "*2\r\n$6\r\n111111\r\n:56\r\n", c.do("RL.TOP"), "63 refusals, of which most are sampled")
+	})
+}
