@@ -95,8 +95,10 @@ type Keys interface {
 	MemoryUsage(db int, key []byte) (int64, bool)
 	// Stats counts what INFO shows; the caller holds nothing or everything.
 	Stats() StoreStats
-	// Describe reports what RL.INFO shows, as fields with an integer or a text.
-	Describe(db int, key []byte, f func(field, text string, number int64, isText bool)) bool
+	// Describe reports what RL.INFO shows, as fields with an integer or a text. by has
+	// the parameters that the state lacks: nil, or a *gcra.Quota or a pointer to the
+	// call of another family, of which the limit or capacity counts.
+	Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (found bool, err error)
 }
 
 // ExpireCondition is an option of EXPIRE and its kin: a set of the flags below.

@@ -1,14 +1,22 @@
 package commands
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
 
 func ratelimitCommands() []*Command {
 	return []*Command{
 		{
-			Name: "rl.info", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey,
+			Name: "rl.info", Arity: -2, Flags: FlagReadonly | FlagFast, Keys: oneKey,
 			Categories: CatRateLimit, Group: "ratelimit",
-			Summary: "Shows what is stored under a limiter's key.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1); O(N) of what a LOG, BUCKETS or lease set holds",
+			Summary: "Shows what is stored under a limiter's key.",
+			Syntax:  "key [CL max_burst count period | SW limit | TB capacity | CC limit]",
+			Since:   "1.0.0", Complexity: "O(1); O(N) of what a LOG, BUCKETS or lease set holds",
 			Reply: "a map of fields, or null", Run: rlInfo,
 		},
 		{
@@ -22,9 +30,14 @@ func ratelimitCommands() []*Command {
 
 // rlInfo gathers the fields first: their number stands before them.
 func rlInfo(c *Ctx) {
+	by, fault := parseInfo(c.Args[2:])
+	if fault != "" {
+		c.Fail(fault)
+		return
+	}
 	fields := resp.Writer{Proto: c.S.proto}
 	n := 0
-	found := c.Store.Describe(c.S.selected(), c.Args[1], func(field, text string, number int64, isText bool) {
+	found, err := c.Store.Describe(c.S.selected(), c.Args[1], by, func(field, text string, number int64, isText bool) {
 		n++
 		fields.BulkString(field)
 		if isText {
@@ -33,10 +46,52 @@ func rlInfo(c *Ctx) {
 			fields.Int(number)
 		}
 	})
-	if !found {
+	switch {
+	case err != nil:
+		c.Fail(storeError(err))
+		return
+	case !found:
 		c.W.Null()
 		return
 	}
 	c.W.Map(n)
 	c.W.Raw(fields.Buf)
+}
+
+// parseInfo reads the limit that a caller of RL.INFO supplies, in the words of a clause
+// of RL.MULTI as far as the limit goes; nil if there is none.
+func parseInfo(args [][]byte) (by any, err resp.Error) {
+	if len(args) == 0 {
+		return nil, ""
+	}
+	word, numbers := args[0], 1
+	var most int64
+	switch {
+	case isWord(word, "CL"):
+		numbers = 3
+	case isWord(word, "SW"), isWord(word, "TB"), isWord(word, "CC"):
+	default:
+		return nil, resp.SyntaxNear(word)
+	}
+	if len(args) > 1+numbers {
+		return nil, resp.SyntaxNear(args[1+numbers])
+	}
+	if numbers == 3 {
+		var call throttleCall
+		err = parseThrottleClause(args, time.Second, &call)
+		return &call.quota, err
+	}
+	if len(args) < 2 {
+		return nil, resp.SyntaxNear(word)
+	}
+	if err = parsePositive(args[1], &most); err != "" {
+		return nil, err
+	}
+	switch {
+	case isWord(word, "SW"):
+		return &slidingwindow.Call{Limit: most}, ""
+	case isWord(word, "TB"):
+		return &tokenbucket.Call{Capacity: most}, ""
+	}
+	return &concurrency.Call{Limit: most}, ""
 }

@@ -116,14 +116,16 @@ func Check(mode Mode, value []byte) error {
 // Describe calls emit with what RL.INFO shows of a stored value: used, the members
 // that hold a lease at now; members, all that take room; and reset-ms, the time
 // until the last lease expires. value must pass [Check].
-func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) {
+func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	if mode != Leases {
-		return
+		return 0
 	}
 	s := set(value)
-	emit("used", int64(s.size()-s.expired(now)))
+	used = int64(s.size() - s.expired(now))
+	emit("used", used)
 	emit("members", int64(s.size()))
 	emit("reset-ms", limit.MillisUp(after(s.expiry(s.size()-1), now)))
+	return used
 }
 
 func getInstant(b []byte) limit.Instant { return limit.Instant(binary.LittleEndian.Uint64(b)) }

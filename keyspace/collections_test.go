@@ -168,9 +168,11 @@ func TestCollectionsAreShownWhole(t *testing.T) {
 		require.True(t, ok)
 		require.Contains(t, []string{"k", "copy"}, string(key))
 		shown := map[string]int64{}
-		require.True(t, v.Describe(0, []byte("k"), func(field, text string, number int64, isText bool) {
+		found, err := v.Describe(0, []byte("k"), nil, func(field, text string, number int64, isText bool) {
 			shown[field+"="+text] = number
-		}))
+		})
+		require.NoError(t, err)
+		require.True(t, found)
 		require.Equal(t, int64(n), shown["length="])
 		require.Contains(t, shown, "type=hash")
 	}

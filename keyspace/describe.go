@@ -39,46 +39,61 @@ func stringEncoding(value []byte) string {
 	return "raw"
 }
 
+// describer is whom Describe tells the fields of a key.
+type describer func(field, text string, number int64, isText bool)
+
+func (f describer) text(field, t string) { f(field, t, 0, true) }
+
+func (f describer) number(field string, n int64) { f(field, "", n, false) }
+
 // Describe calls f with what RL.INFO shows of key, field by field, as a text or as
 // a number, and reports whether the key exists.
-func (v *View) Describe(db int, key []byte, f func(field, text string, number int64, isText bool)) bool {
+//
+// Most limiters get their limits with every call and store none. by supplies what is
+// missing: it is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or
+// *[concurrency.Call], of which the limit or capacity counts. One of another family than
+// the key's is [limit.ErrWrongType].
+func (v *View) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	e := p.e
+	e, tell := p.e, describer(f)
 	if e.Kind == None {
-		return false
+		return false, nil
 	}
-	text := func(field, t string) { f(field, t, 0, true) }
-	number := func(field string, n int64) { f(field, "", n, false) }
-	text("type", e.Kind.base().Type())
+	r, err := roomOf(&e, s.last, by)
+	if err != nil {
+		return true, err
+	}
+	tell.text("type", e.Kind.base().Type())
 	switch e.Kind {
 	case String:
-		text("mode", stringEncoding(e.Value))
-		number("length", int64(len(e.Value)))
+		tell.text("mode", stringEncoding(e.Value))
+		tell.number("length", int64(len(e.Value)))
 	case Cell:
 		tat := cellTAT(&e)
-		text("mode", "gcra")
-		number("tat-ns", int64(tat))
-		number("debt-ns", int64(max(0, tat.Sub(s.last))))
-		number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
+		tell.text("mode", "gcra")
+		tell.number("tat-ns", int64(tat))
+		tell.number("debt-ns", int64(max(0, tat.Sub(s.last))))
+		tell.number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
 	case Hash, SortedSet, List, Set, Hash | treeBit, SortedSet | treeBit, List | treeBit, Set | treeBit:
 		o := v.object(s, db, &e)
-		text("mode", collectionEncoding(o))
-		number("length", int64(o.Len()))
+		tell.text("mode", collectionEncoding(o))
+		tell.number("length", int64(o.Len()))
 	default:
-		text("mode", e.Kind.Encoding())
-		describeLimiter(&e, s.last, number)
+		tell.text("mode", e.Kind.Encoding())
+		describeLimiter(&e, s.last, tell.number)
 	}
+	r.tell(tell)
 	at := int64(-1)
 	if e.Expiry != NoExpiry {
 		at = int64(v.ks.clock.Civil(e.Expiry)) / 1e6
 	}
-	number("expire-at", at)
-	number("bytes", s.costAt(db, p.r))
-	return true
+	tell.number("expire-at", at)
+	tell.number("bytes", s.costAt(db, p.r))
+	return true, nil
 }
 
 func describeLimiter(e *Entry, now limit.Instant, emit func(field string, n int64)) {

@@ -78,12 +78,14 @@ func TestEveryFamilyIsStored(t *testing.T) {
 				require.Equal(t, 1, ks.Stats().Kinds[v.Kind(0, k)])
 
 				fields := map[string]any{}
-				require.True(t, v.Describe(0, k, func(field, text string, n int64, isText bool) {
+				found, err := v.Describe(0, k, nil, func(field, text string, n int64, isText bool) {
 					fields[field] = n
 					if isText {
 						fields[field] = text
 					}
-				}))
+				})
+				require.NoError(t, err)
+				require.True(t, found)
 				require.Equal(t, "ratelimit", fields["type"])
 				require.Equal(t, f.name, fields["mode"])
 				require.Equal(t, int64(at)/1e6, fields["expire-at"])
@@ -142,16 +144,19 @@ func TestStringsAreDescribed(t *testing.T) {
 	}
 	_, ok := v.Encoding(0, []byte("none"))
 	require.False(t, ok)
-	require.False(t, v.Describe(0, []byte("none"), nil))
+	found, err := v.Describe(0, []byte("none"), nil, nil)
+	require.NoError(t, err)
+	require.False(t, found)
 	_, ok = v.MemoryUsage(0, []byte("none"))
 	require.False(t, ok)
-	_, err := v.Throttle(0, []byte("c"), quota(t), 1)
+	_, err = v.Throttle(0, []byte("c"), quota(t), 1)
 	require.NoError(t, err)
 	enc, _ := v.Encoding(0, []byte("c"))
 	require.Equal(t, "embstr", enc)
 	var names []string
-	require.True(t, v.Describe(0, []byte("c"), func(field, _ string, _ int64, _ bool) { names = append(names, field) }))
-	require.Equal(t, []string{"type", "mode", "tat-ns", "debt-ns", "reset-ms", "expire-at", "bytes"}, names)
+	_, err = v.Describe(0, []byte("c"), nil, func(field, _ string, _ int64, _ bool) { names = append(names, field) })
+	require.NoError(t, err)
+	require.Equal(t, []string{"type", "mode", "tat-ns", "debt-ns", "reset-ms", "missing", "expire-at", "bytes"}, names)
 }
 
 func TestTypes(t *testing.T) {

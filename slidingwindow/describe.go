@@ -8,9 +8,10 @@ import (
 
 // Describe calls emit with each field of a stored value, as RL.INFO shows them:
 // its windows, in nanoseconds (start-ns since the Unix epoch), its counts as they
-// stand at now, used (the estimate, at most int64) and reset-ms. value must pass
+// stand at now, used (the estimate, at most int64) and reset-ms. It returns used, of
+// which a limit leaves the rest: the limit itself is not stored. value must pass
 // [Check].
-func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) {
+func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	var w window
 	switch mode {
 	case Counter:
@@ -48,8 +49,10 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 		emit("capacity", int64(entries(s.ring)))
 		w = s
 	default:
-		return
+		return 0
 	}
-	emit("used", int64(min(w.used(), math.MaxInt64)))
+	used = int64(min(w.used(), math.MaxInt64))
+	emit("used", used)
 	emit("reset-ms", limit.MillisUp(w.reset()))
+	return used
 }

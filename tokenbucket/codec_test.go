@@ -99,16 +99,16 @@ func TestDescribe(t *testing.T) {
 		want map[string]int64
 	}{
 		{call(tokenbucket.Greedy, 5, 1, second), map[string]int64{
-			"tat-ns": at + 1e9, "interval-ns": 1e9, "debt-ns": 75e7, "reset-ms": 750,
+			"tat-ns": at + 1e9, "interval-ns": 1e9, "debt-ns": 75e7, "used": 1, "reset-ms": 750,
 		}},
 		{call(tokenbucket.Debt, 5, 1, second), map[string]int64{
-			"tat-ns": at + 1e9, "interval-ns": 1e9, "capacity": 5, "debt-ns": 75e7, "reset-ms": 750,
+			"tat-ns": at + 1e9, "interval-ns": 1e9, "capacity": 5, "debt-ns": 75e7, "used": 1, "reset-ms": 750,
 		}},
 		{with(call(tokenbucket.Interval, 9, 2, second/5), quantity(4)), map[string]int64{
 			"last-ns": at + 2e8, "used": 2, "count": 2, "period-ns": 2e8, "reset-ms": 150,
 		}},
 		{call(tokenbucket.Leaky, 5, 1, second), map[string]int64{
-			"next-ns": at + 1e9, "interval-ns": 1e9, "debt-ns": 75e7, "reset-ms": 750,
+			"next-ns": at + 1e9, "interval-ns": 1e9, "debt-ns": 75e7, "used": 0, "reset-ms": 750,
 		}},
 		{warm(), map[string]int64{
 			"next-ns": at + 2.5e9, "warmup-ns": 4e9, "stored-millionths": 3e6,
@@ -122,6 +122,40 @@ func TestDescribe(t *testing.T) {
 		require.Equal(t, s.want, got, s.call.Mode.String())
 	}
 	tokenbucket.Describe(tokenbucket.None, nil, epoch, func(string, int64) { t.Fatal("nothing to describe") })
+}
+
+// TestRoomIsWhatQuantityZeroAnswers holds Room to Decide, in every mode, while a bucket
+// fills up; without a capacity only Debt and Warmup know something.
+func TestRoomIsWhatQuantityZeroAnswers(t *testing.T) {
+	for _, c := range []tokenbucket.Call{
+		with(call(tokenbucket.Greedy, 5, 1, second), quantity(4)),
+		with(call(tokenbucket.Debt, 5, 1, second), quantity(9)),
+		with(call(tokenbucket.Interval, 9, 2, second/5), quantity(7)),
+		with(call(tokenbucket.Leaky, 5, 1, second), quantity(4)),
+		warm(),
+	} {
+		var k key
+		k.do(t, epoch, c)
+		for _, after := range []time.Duration{0, 250 * ms, 1500 * ms, 20 * second} {
+			var p tokenbucket.Plan
+			look := with(c, quantity(0))
+			require.NoError(t, tokenbucket.Decide(k.mode, k.value, 0, epoch.Add(after), &look, &p))
+			most, remaining := tokenbucket.Room(k.mode, k.value, epoch.Add(after), c.Capacity)
+			require.Equal(t, []int64{p.Decision.Limit, p.Decision.Remaining}, []int64{most, remaining}, "%v after %v", c.Mode, after)
+			most, remaining = tokenbucket.Room(k.mode, k.value, epoch.Add(after), tokenbucket.Unknown)
+			want := []int64{tokenbucket.Unknown, tokenbucket.Unknown}
+			switch c.Mode {
+			case tokenbucket.Debt:
+				want[0] = c.Capacity
+				fallthrough
+			case tokenbucket.Warmup:
+				want[1] = p.Decision.Remaining
+			}
+			require.Equal(t, want, []int64{most, remaining}, "%v after %v", c.Mode, after)
+		}
+	}
+	most, remaining := tokenbucket.Room(tokenbucket.None, nil, epoch, 5)
+	require.Equal(t, []int64{-1, -1}, []int64{most, remaining})
 }
 
 // TestCancel: who stops waiting gives its tokens back in the mode and at the rate

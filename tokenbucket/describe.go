@@ -25,6 +25,7 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 			emit("capacity", s.capacity)
 		}
 		emit("debt-ns", int64(until(s.at, now)))
+		emit("used", -s.balance(now, 0))
 	case Interval:
 		emit("last-ns", int64(s.at))
 		emit("count", s.count)
@@ -34,6 +35,7 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 		emit("next-ns", int64(s.at))
 		emit("interval-ns", int64(s.interval))
 		emit("debt-ns", int64(until(s.at, now)))
+		emit("used", -s.balance(now, 0))
 	case Warmup:
 		emit("next-ns", int64(s.at))
 		emit("warmup-ns", int64(s.warmup))
@@ -42,6 +44,28 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 		emit("debt-ns", int64(until(s.at, now)))
 	}
 	emit("reset-ms", limit.MillisUp(s.reset(now)))
+}
+
+// Unknown is what [Room] returns for a number that the state does not tell.
+const Unknown int64 = -1
+
+// Room returns the limit and the remaining tokens of a stored bucket, as a call with
+// quantity 0 would answer them. Only Debt stores its capacity; of the others it is the
+// given one, [Unknown] if that is. What remains of Warmup depends on no capacity. value
+// must pass [Check].
+func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, remaining int64) {
+	if mode.size() == 0 {
+		return Unknown, Unknown
+	}
+	s := decode(mode, value)
+	s.settle(now)
+	if mode == Debt {
+		capacity = s.capacity
+	}
+	if capacity == Unknown && mode != Warmup {
+		return Unknown, Unknown
+	}
+	return capacity, s.remaining(now, capacity)
 }
 
 // millionths returns permits in millionths, held at the end of int64.
