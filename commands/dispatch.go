@@ -22,7 +22,6 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	if cmd.Sub != nil && len(args) > 1 {
 		sub := cmd.Subcommand(args[1])
 		if sub == nil {
-			l.engine.errors.Add(1)
 			s.failTransaction()
 			c.Fail(unknownSubcommand(cmd.Name, args[1]))
 			return
@@ -82,29 +81,28 @@ func (l *Lane) run(c *Ctx) {
 		return
 	}
 	l.count(cmd)
+	l.beginErrors()
 	if l.sample--; l.sample > 0 {
 		cmd.Run(c)
 	} else {
 		l.sample = sampleEvery
 		began := l.engine.opts.Stopwatch()
 		cmd.Run(c)
-		l.counts[cmd.id].nanos.Add(sampleEvery * int64(l.engine.opts.Stopwatch()-began))
+		n := &l.counts[cmd.id]
+		n.sampled.Add(int64(l.engine.opts.Stopwatch() - began))
+		n.timed.Add(1)
 	}
 	if c.S.tracking.on && !l.shutOut {
 		c.invalidate()
 		c.S.age()
 	}
-	if c.fail {
-		l.counts[cmd.id].failed.Add(1)
-		l.engine.errors.Add(1)
-	}
+	l.endErrors(cmd)
 }
 
 // reject answers a command that never ran. An EXEC that did not ends its
 // transaction all the same.
 func (l *Lane) reject(c *Ctx, e resp.Error) {
 	l.counts[c.Cmd.id].rejected.Add(1)
-	l.engine.errors.Add(1)
 	c.S.failTransaction()
 	if c.Cmd.Name == "exec" {
 		c.S.discardQueue(c.Store)
@@ -122,7 +120,6 @@ func (l *Lane) unknown(c *Ctx) {
 		l.engine.log.Warn("closed a connection that speaks HTTP", "client", c.S.addr())
 		return
 	}
-	l.engine.errors.Add(1)
 	c.Fail(unknownCommand(c.Args))
 }
 

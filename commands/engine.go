@@ -79,7 +79,7 @@ type Engine struct {
 
 	received atomic.Int64 // connections since the start
 	refused  atomic.Int64
-	errors   atomic.Int64 // error replies since the start
+	errors   errorStats
 	panics   atomic.Int64
 }
 

@@ -11,7 +11,7 @@ import (
 // package transport. It never blocks.
 func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	l := lane.(*Lane)
-	l.w = resp.Writer{Buf: out, Proto: s.proto}
+	l.w = resp.Writer{Buf: out, Proto: s.proto, OnError: l.onError}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
@@ -99,6 +99,9 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 		l.denied.add(s.selected(), p.refused, 1, s.engine.opts.Now())
 		l.denied.mu.Unlock()
 	}
+	if p.failed {
+		l.counts[p.cmd.id].failed.Add(1)
+	}
 	s.closing = s.closing || p.broken
 	s.parked.Store(nil)
 	s.hush(&l.w, mark)
@@ -171,7 +174,6 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 			mark = len(l.w.Buf)
 			l.w.Error(err)
 			s.hush(&l.w, mark)
-			s.engine.errors.Add(1)
 			return transport.Close, consumed
 		}
 		if len(l.ahead) == 0 {

@@ -199,7 +199,7 @@ func infoStats(w *infoWriter) {
 	w.int("evicted_clients", w.e.evicted.Load())
 	w.int("client_output_buffer_limit_disconnections", w.e.slowReaders.Load())
 	w.int("latest_fork_usec", 0)
-	w.int("total_error_replies", w.e.errors.Load())
+	w.int("total_error_replies", w.e.errors.total.Load())
 	w.int("acl_access_denied_auth", w.e.auth.failures())
 	w.int("internal_errors", w.e.panics.Load())
 }
@@ -233,10 +233,10 @@ func infoCommandstats(w *infoWriter) {
 		if t.calls == 0 && t.rejected == 0 {
 			continue
 		}
-		usec := t.nanos / 1000
+		usec := (t.nanos + 999) / 1000 // what ran has taken time
 		per := 0.0
 		if t.calls > 0 {
-			per = float64(t.nanos) / 1000 / float64(t.calls)
+			per = max(float64(t.nanos)/1000/float64(t.calls), 0.01)
 		}
 		fmt.Fprintf(w, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
 			w.e.table.all[id].Name, t.calls, usec, per, t.rejected, t.failed)
@@ -244,9 +244,7 @@ func infoCommandstats(w *infoWriter) {
 }
 
 func infoErrorstats(w *infoWriter) {
-	if n := w.e.errors.Load(); n > 0 {
-		fmt.Fprintf(w, "errorstat_ERR:count=%d\r\n", n)
-	}
+	w.e.errors.each(func(word string, count int64) { fmt.Fprintf(w, "errorstat_%s:count=%d\r\n", word, count) })
 }
 
 func infoKeyspace(w *infoWriter) {

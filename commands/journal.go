@@ -97,7 +97,7 @@ func (s *Session) Settle(is transport.Outcome, out []byte) []byte {
 
 // retract puts an error in the place of every reply in out that is owed an effect.
 func (s *Session) retract(out []byte, e resp.Error) []byte {
-	w := resp.Writer{Proto: s.proto}
+	w := resp.Writer{Proto: s.proto} // the errors are counted whether the client wants to see them or not
 	from := 0
 	var owed []effectReply
 	if s.owed != nil {
@@ -109,7 +109,7 @@ func (s *Session) retract(out []byte, e resp.Error) []byte {
 			w.Error(e)
 		}
 		from = r.to
-		s.engine.errors.Add(1)
+		s.engine.errors.add(e, resp.OfServer)
 	}
 	w.Raw(out[from:])
 	return w.Buf

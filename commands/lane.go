@@ -65,6 +65,12 @@ type Lane struct {
 	answered uint64        // the position that a parked command's reply waits for
 
 	counts []counter // by command id
+
+	// How many errors the writers of this lane have written, and how many of them had
+	// been when the running command began.
+	errors, errorsSeen int64
+	onError            func(e resp.Error, from resp.Origin) // is noteError
+
 	hits   atomic.Int64
 	misses atomic.Int64
 }
@@ -80,6 +86,8 @@ func (e *Engine) newLane() *Lane {
 	if e.opts.Persistence != nil {
 		l.journal, _ = l.Store.(recording)
 	}
+	l.w.OnError = l.noteError
+	l.onError, l.host.w.OnError = l.w.OnError, l.w.OnError
 	l.ctx = Ctx{Lane: l, W: &l.w}
 	e.lanesMu.Lock()
 	if len(e.lanes) == 0 {

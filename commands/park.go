@@ -14,6 +14,7 @@ import (
 // fields but state are set before the command is parked or by the one who answers.
 type Parked struct {
 	session *Session
+	cmd     *Command
 	proto   int
 	state   atomic.Int32
 
@@ -23,6 +24,8 @@ type Parked struct {
 	reply   []byte
 	refused []byte
 	broken  bool
+	// failed says that the reply is an error, or has one in it.
+	failed bool
 	// looked says that it has had no effect, so that its reply waits for no disk and is
 	// true whatever becomes of that.
 	looked bool
@@ -53,7 +56,7 @@ const (
 
 // parking begins to park the running command: the caller fills in what may end the
 // wait and hands the result to Park.
-func (c *Ctx) parking() *Parked { return &Parked{session: c.S, proto: c.S.proto} }
+func (c *Ctx) parking() *Parked { return &Parked{session: c.S, cmd: c.Cmd, proto: c.S.proto} }
 
 // Park makes the running command wait. The handler must return soon, without
 // having written anything.
@@ -70,7 +73,7 @@ func (p *Parked) claim() bool { return p.state.CompareAndSwap(parkedWaiting, par
 // answer gives the reply of a command that the caller has claimed and wakes its
 // session. fill may be nil.
 func (p *Parked) answer(fill func(w *resp.Writer)) {
-	w := resp.Writer{Proto: p.proto}
+	w := resp.Writer{Proto: p.proto, OnError: p.noteError}
 	if fill != nil {
 		fill(&w)
 	}
@@ -79,6 +82,12 @@ func (p *Parked) answer(fill func(w *resp.Writer)) {
 		p.state.Store(parkedDone)
 		p.session.peer.Wake()
 	}
+}
+
+// noteError is the OnError of an answer.
+func (p *Parked) noteError(e resp.Error, from resp.Origin) {
+	p.failed = true
+	p.session.engine.errors.add(e, from)
 }
 
 // Finish answers the command unless somebody else has, and reports whether it did.

@@ -152,7 +152,7 @@ func (l *Lane) runOne(a *alone) {
 	e, st := l.engine, l.Store
 	st.Refresh()
 	e.startBusy(a, st)
-	l.w = resp.Writer{Proto: a.stand.proto}
+	l.w = resp.Writer{Proto: a.stand.proto, OnError: l.onError}
 	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
 	l.host.alone = a
 	if l.journal != nil {
@@ -175,14 +175,11 @@ func (l *Lane) runOne(a *alone) {
 		a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
 		l.publishHeld()
 	}()
+	l.beginErrors()
 	began := e.opts.Stopwatch()
 	a.do(&l.ctx)
-	n := &l.counts[l.ctx.Cmd.id]
-	n.nanos.Add(int64(e.opts.Stopwatch() - began))
-	if l.ctx.fail {
-		n.failed.Add(1)
-		e.errors.Add(1)
-	}
+	l.counts[l.ctx.Cmd.id].nanos.Add(int64(e.opts.Stopwatch() - began))
+	l.endErrors(l.ctx.Cmd)
 }
 
 // isTorn reports whether what ran alone was ended half way.

@@ -179,6 +179,7 @@ func (x *aside) serve() {
 		}
 	}()
 	l.Store.Refresh()
+	l.beginErrors()
 	l.ctx.Cmd, l.ctx.Args = x.cmd, x.words
 	l.ctx.runScript(&x.call)
 }
@@ -202,7 +203,9 @@ func (x *aside) leave() {
 func (c *Ctx) finishAside(x *aside) {
 	l, from := c.Lane, x.lane
 	l.w.Raw(from.w.Buf)
-	c.fail = from.ctx.fail
+	if from.errors != from.errorsSeen { // the script's own, which it has counted
+		l.errors++
+	}
 	c.S.closing = c.S.closing || x.broken
 	l.work += from.host.spent / asideWork
 	if from.journal != nil {
@@ -248,12 +251,8 @@ func (e *Engine) endAside(x *aside, a *alone) {
 	l := x.lane
 	began := e.opts.Stopwatch()
 	x.resume()
-	n := &l.counts[x.cmd.id]
-	n.nanos.Add(int64(e.opts.Stopwatch() - began))
-	if l.ctx.fail {
-		n.failed.Add(1)
-		e.errors.Add(1)
-	}
+	l.counts[x.cmd.id].nanos.Add(int64(e.opts.Stopwatch() - began))
+	l.endErrors(x.cmd)
 	reply, st := l.w.Buf, l.Store
 	l.w.Buf = nil
 	// With an effect the session waits for all there is.

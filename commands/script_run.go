@@ -151,8 +151,11 @@ func (h *scriptHost) Call(args [][]byte, proto int) []byte {
 	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
 	cmd, err := h.find(args)
 	if err != "" {
-		c.engine.errors.Add(1)
 		h.w.Error(err)
+		c.beginErrors() // it is not the script's
+		if cmd != nil {
+			c.counts[cmd.id].rejected.Add(1)
+		}
 		return h.w.Buf
 	}
 	denied, many, called := len(c.noted), len(c.notedMany), len(c.called)
@@ -175,7 +178,7 @@ func own(keys []notedKey) {
 	}
 }
 
-// find returns the command that a script calls, or why it may not.
+// find returns the command that a script calls, if there is one, and why it may not.
 func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 	cmd := h.c.engine.table.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
@@ -185,25 +188,25 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 	case cmd == nil:
 		return nil, errScriptUnknown
 	case !cmd.arityOK(len(args)), cmd.Run == nil:
-		return nil, errScriptArity
+		return cmd, errScriptArity
 	case cmd.Flags&FlagNoScript != 0:
-		return nil, errScriptDenied
+		return cmd, errScriptDenied
 	case h.readonly && (cmd.Flags&FlagWrite != 0 || cmd.Name == "publish"):
-		return nil, errScriptReadonly
+		return cmd, errScriptReadonly
 	case h.full && !h.wrote && cmd.Flags&FlagDenyOOM != 0 && cmd.Categories&CatRateLimit == 0:
 		// As a first step this could be half of what it is for: Redis refuses it, too,
 		// whatever it is about. Limiters that exist go on.
-		return nil, resp.ErrOOM
+		return cmd, resp.ErrOOM
 	}
 	for _, i := range cmd.Keys.positions(args) {
 		if len(args[i]) > maxKey {
-			return nil, errKeyTooLong
+			return cmd, errKeyTooLong
 		}
 	}
 	if cmd.Flags&FlagWrite != 0 {
 		h.wrote = true
 		if h.alone != nil && !h.alone.write() {
-			return nil, errScriptDenied // it has been killed, and will never see this
+			return cmd, errScriptDenied // it has been killed, and will never see this
 		}
 	}
 	return cmd, ""

@@ -10,15 +10,28 @@ import (
 // counter is what one lane knows of one command. Only its lane adds; INFO reads.
 type counter struct {
 	calls    atomic.Int64
-	nanos    atomic.Int64 // estimated from every sampleEvery-th call
+	nanos    atomic.Int64 // of what was measured whenever it ran
+	sampled  atomic.Int64 // nanoseconds of the calls that were timed
+	timed    atomic.Int64 // how many these are
 	rejected atomic.Int64 // refused before they ran: arity, authentication
 	failed   atomic.Int64 // answered with an error
 	denied   atomic.Int64 // of a limiter: answered with "limited"
 }
 
 // sampleEvery is how many commands share one reading of the stopwatch: two
-// readings for each would cost a tenth of a pipelined command.
+// readings for each would cost a tenth of a pipelined command. The first call of each
+// command is timed, so that none which ran seems to have taken no time.
 const sampleEvery = 64
+
+// estimate is how long all calls have taken together, in nanoseconds, if those that were
+// timed are like the others.
+func (n *counter) estimate() int64 {
+	timed := n.timed.Load()
+	if timed == 0 {
+		return n.nanos.Load()
+	}
+	return n.nanos.Load() + int64(float64(n.sampled.Load())/float64(timed)*float64(n.calls.Load()))
+}
 
 // count notes one call of cmd. A run of equal commands is added to the counters in
 // one go, so that a pipeline of one command costs one atomic addition.
@@ -26,6 +39,9 @@ func (l *Lane) count(cmd *Command) {
 	if cmd != l.runCmd {
 		l.flushRun()
 		l.runCmd = cmd
+		if l.counts[cmd.id].timed.Load() == 0 {
+			l.sample = 1
+		}
 	}
 	l.runLen++
 }
@@ -66,7 +82,7 @@ func (e *Engine) sum() (byCommand []totals, hits, misses int64) {
 		for id := range l.counts {
 			n, t := &l.counts[id], &byCommand[id]
 			t.calls += n.calls.Load()
-			t.nanos += n.nanos.Load()
+			t.nanos += n.estimate()
 			t.rejected += n.rejected.Load()
 			t.failed += n.failed.Load()
 			t.denied += n.denied.Load()
@@ -95,7 +111,7 @@ func (e *Engine) resetStats() {
 	for _, l := range e.lanes {
 		for id := range l.counts {
 			n := &l.counts[id]
-			for _, field := range []*atomic.Int64{&n.calls, &n.nanos, &n.rejected, &n.failed, &n.denied} {
+			for _, field := range []*atomic.Int64{&n.calls, &n.nanos, &n.sampled, &n.timed, &n.rejected, &n.failed, &n.denied} {
 				field.Store(0)
 			}
 		}
@@ -103,9 +119,10 @@ func (e *Engine) resetStats() {
 		l.misses.Store(0)
 	}
 	e.resetTop()
-	for _, field := range []*atomic.Int64{&e.received, &e.refused, &e.errors} {
+	for _, field := range []*atomic.Int64{&e.received, &e.refused} {
 		field.Store(0)
 	}
+	e.errors.reset()
 	e.rate.reset()
 }
 

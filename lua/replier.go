@@ -81,7 +81,7 @@ func (out *replier) table(t *glua.LTable, depth int) {
 	t = out.run.original(t)
 	if text, ok := get(t, "err").(glua.LString); ok {
 		if out.room(len(text)) {
-			out.w.Error(resp.Error(text))
+			writeError(out.w, resp.Error(text), t)
 		}
 		return
 	}

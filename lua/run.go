@@ -207,7 +207,18 @@ func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 		source = "@" + chunkName
 	}
 	b.WriteString(", on " + source + ":" + strconv.Itoa(f.line) + ".")
-	w.Error(resp.Error(b.String()))
+	table, _ := f.value.(*glua.LTable)
+	writeError(w, resp.Error(b.String()), table)
+}
+
+// writeError writes the error that ended a script, or that it returned as t. One that
+// bears the mark of a command has been counted as that command's.
+func writeError(w *resp.Writer, e resp.Error, t *glua.LTable) {
+	if t != nil && get(t, "ignore_error_stats_update") == glua.LTrue {
+		w.ErrorFrom(e, resp.Repeated)
+		return
+	}
+	w.ErrorFrom(e, resp.OfScript)
 }
 
 func (r *Run) failureText(value glua.LValue) string {

@@ -19,7 +19,21 @@ type Writer struct {
 	Buf []byte
 	// Proto is the protocol version, 2 or 3.
 	Proto int
+	// OnError is told of each error that is written. nil if nobody counts them.
+	OnError func(e Error, from Origin)
 }
+
+// Origin is where an error comes from, for those who count.
+type Origin uint8
+
+const (
+	// OfServer is an error in the words of the server.
+	OfServer Origin = iota
+	// OfScript is one whose words a script has chosen.
+	OfScript
+	// Repeated was counted where it arose: a script returns what a command answered it.
+	Repeated
+)
 
 func (w *Writer) resp3() bool { return w.Proto == 3 }
 
@@ -33,7 +47,13 @@ func (w *Writer) Status(s string) { w.Buf = redcon.AppendString(w.Buf, s) }
 // Error writes an error reply. Line ends at its end are dropped and those inside
 // become spaces, as Redis does, so that text taken from a client cannot forge a
 // reply (the class of CVE-2025-67733).
-func (w *Writer) Error(e Error) {
+func (w *Writer) Error(e Error) { w.ErrorFrom(e, OfServer) }
+
+// ErrorFrom is Error for one that the server has not made.
+func (w *Writer) ErrorFrom(e Error, from Origin) {
+	if w.OnError != nil {
+		w.OnError(e, from)
+	}
 	w.Buf = redcon.AppendError(w.Buf, strings.TrimRight(string(e), "\r\n"))
 }
 
