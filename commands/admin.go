@@ -31,7 +31,7 @@ func adminCommands() []*Command {
 			Since: "1.0.0", Complexity: "O(1)", Reply: "text", Run: lolwut,
 		},
 		{
-			Name: "shutdown", Arity: -1, Flags: FlagAdmin | FlagNoMulti | calm | FlagAllowBusy, Group: "server",
+			Name: "shutdown", Arity: -1, Flags: FlagAdmin | FlagAudit | FlagNoMulti | calm | FlagAllowBusy, Group: "server",
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
 		},

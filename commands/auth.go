@@ -119,6 +119,7 @@ func (c *Ctx) tryLogin(user string, password []byte, done func(w *resp.Writer, o
 	ok := e.login(user, password)
 	if !ok {
 		e.auth.note(addr, now)
+		c.auditLogin()
 	}
 	if !late || s.exclusive {
 		done(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying

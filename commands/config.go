@@ -12,10 +12,10 @@ func configCommands() []*Command {
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
 		Sub: []*Command{
 			subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet),
-			subcommand("config", "resetstat", 2, flags, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
+			subcommand("config", "resetstat", 2, flags|FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
 			subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
 				func(c *Ctx) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
-			subcommand("config", "set", -4, flags, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet),
+			subcommand("config", "set", -4, flags|FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet),
 		},
 	}}
 }

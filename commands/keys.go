@@ -61,12 +61,12 @@ func keyCommands() []*Command {
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "the number of keys", Run: dbsize,
 		},
 		{
-			Name: "flushdb", Arity: -1, Flags: FlagWrite, Categories: CatKeyspace | CatDangerous, Group: "server",
+			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagAudit, Categories: CatKeyspace | CatDangerous, Group: "server",
 			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
 		},
 		{
-			Name: "flushall", Arity: -1, Flags: FlagWrite, Categories: CatKeyspace | CatDangerous, Group: "server",
+			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagAudit, Categories: CatKeyspace | CatDangerous, Group: "server",
 			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushAll,
 		},

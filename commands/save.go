@@ -11,9 +11,9 @@ func saveCommands() []*Command {
 		}
 	}
 	return []*Command{
-		entry("save", 1, flags, "", "Writes a snapshot and answers when it is durable; others are served meanwhile.", "O(N)", "OK, or an error", save),
-		entry("bgsave", -1, FlagAdmin|FlagNoScript, "[SCHEDULE]", "Begins to write a snapshot.", "O(1)", "a status", bgsave),
-		entry("bgrewriteaof", 1, FlagAdmin|FlagNoScript, "", "Begins to replace the log by a snapshot.", "O(1)", "a status", bgrewriteaof),
+		entry("save", 1, flags|FlagAudit, "", "Writes a snapshot and answers when it is durable; others are served meanwhile.", "O(N)", "OK, or an error", save),
+		entry("bgsave", -1, FlagAdmin|FlagNoScript|FlagAudit, "[SCHEDULE]", "Begins to write a snapshot.", "O(1)", "a status", bgsave),
+		entry("bgrewriteaof", 1, FlagAdmin|FlagNoScript|FlagAudit, "", "Begins to replace the log by a snapshot.", "O(1)", "a status", bgrewriteaof),
 		entry("lastsave", 1, FlagLoading|FlagStale|FlagFast, "", "Returns when the last snapshot was complete.", "O(1)", "Unix seconds", lastsave),
 	}
 }

@@ -39,8 +39,8 @@ func scriptContainer() *Command {
 		Sub: []*Command{
 			sub("load", 3, FlagStale, "script", "Compiles a script and keeps it until SCRIPT FLUSH.", "the name of the script, its SHA-1", scriptLoad),
 			sub("exists", -3, 0, "sha1 [sha1 ...]", "Says which scripts the server has.", "an array of 1 and 0", scriptExists),
-			sub("flush", -2, 0, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
-			sub("kill", 2, FlagAllowBusy, "", "Ends the running script, unless it has written.", "OK, or an error", scriptKill),
+			sub("flush", -2, FlagAudit, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
+			sub("kill", 2, FlagAllowBusy|FlagAudit, "", "Ends the running script, unless it has written.", "OK, or an error", scriptKill),
 			sub("debug", 3, 0, "<YES | SYNC | NO>", "Says that scripts cannot be debugged here.", "an error",
 				func(c *Ctx) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
 		},

@@ -73,6 +73,9 @@ func NewTable() *Table {
 
 func (t *Table) add(c *Command) {
 	c.check()
+	if c.Flags&FlagAudit != 0 {
+		c.Run = audited(c)
+	}
 	c.id = len(t.all)
 	t.all = append(t.all, c)
 }

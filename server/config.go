@@ -54,16 +54,25 @@ func DefaultConfig() *Config {
 // checkExposure refuses addresses that others can reach without a password, unless
 // somebody has said in so many words that everybody may come in.
 func (c *Config) checkExposure() error {
-	if c.value("requirepass") != "" || c.value("protected-mode") == "no" || c.value("port") == "0" {
-		return nil
+	if a := c.exposed(); a != "" && c.value("protected-mode") == "yes" {
+		return fmt.Errorf("bind %s lets others in without a password: set requirepass, or protected-mode no", a)
+	}
+	return nil
+}
+
+// exposed returns an address of bind that others can reach while there is no password,
+// "" if there is none.
+func (c *Config) exposed() string {
+	if c.value("requirepass") != "" || c.value("port") == "0" {
+		return ""
 	}
 	for _, a := range bindAddresses(c.value("bind")) {
 		host := strings.TrimPrefix(a, "-")
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("bind %s lets others in without a password: set requirepass, or protected-mode no", a)
+			return a
 		}
 	}
-	return nil
+	return ""
 }
 
 // value returns an option of ours; asking for one that does not exist is a

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -58,3 +59,11 @@ func RedisOptionNames() (names []string) {
 
 // Promises are the options and words that promise something in some of their values.
 func Promises() (names []string) { return slices.Sorted(maps.Keys(promises)) }
+
+// NewBoundedLog is what every line of a server passes, by a stopwatch of the caller's.
+func NewBoundedLog(to slog.Handler, stopwatch func() time.Duration) slog.Handler {
+	return boundedLog{to, newLogBounds(stopwatch)}
+}
+
+// TellLeftOut is what the janitor does every second, and with all what the stop does.
+func TellLeftOut(h slog.Handler, all bool) { h.(boundedLog).bounds.tell(all) }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -30,6 +31,8 @@ type Options struct {
 	Clock keyspace.Clock
 	// Log receives what an operator should know; nil is built from the configuration.
 	Log *slog.Logger
+	// Terminal is where a person reads how the server was started; nil if nobody does.
+	Terminal io.Writer
 	// Listeners are served instead of opening those of the configuration.
 	Listeners []net.Listener
 	// FS is where state is kept; nil is the system's.
@@ -46,9 +49,12 @@ type Options struct {
 type Server struct {
 	config    *Config
 	log       *slog.Logger
+	bounds    *logBounds
 	logFile   *os.File
 	pidFile   string // what New has written, "" for none
 	manager   serviceManager
+	terminal  io.Writer // a person, or nil
+	exposed   bool      // whether logExposure has warned
 	level     slog.LevelVar
 	clock     keyspace.Clock
 	keyspace  *keyspace.Keyspace
@@ -75,7 +81,7 @@ type Server struct {
 // New assembles a server and opens its listeners; nothing is accepted before Run,
 // which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
-	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64}
+	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), terminal: o.Terminal, limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64}
 	if o.FS == nil {
 		if err := c.checkDir(); err != nil {
 			return nil, err
@@ -183,6 +189,7 @@ func (s *Server) putInForce() {
 	s.transport.SetLimits(s.transportLimits())
 	s.keeper.putInForce()
 	s.level.Set(logLevels[s.config.value("loglevel")])
+	s.logExposure()
 }
 
 // reservedFiles are kept for listeners, logs and whatever else is not a client
@@ -239,6 +246,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = errors.Join(err, s.keeper.close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())
+	s.bounds.tell(true)
 	s.log.Info("stopped")
 	if s.logFile != nil {
 		err = errors.Join(err, s.logFile.Close())
@@ -259,7 +267,7 @@ func (s *Server) load() error {
 		}
 		s.engine.SetLoading(false)
 	}
-	s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses())
+	s.welcome()
 	s.tellManager("READY=1\nSTATUS=Ready to accept connections\n")
 	return nil
 }
@@ -307,6 +315,7 @@ func (s *Server) janitor(ctx context.Context) {
 			s.keyspace.SetBeside(s.clientMemory())
 			s.boundHeap()
 			s.returnHeap()
+			s.bounds.tell(false)
 		}
 	}
 }

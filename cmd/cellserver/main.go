@@ -19,6 +19,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"golang.org/x/term"
+
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/server"
 )
@@ -71,6 +73,9 @@ func serve(args, environ []string, stderr io.Writer) int {
 	ctx, stop := untilSignal() // before anybody can know that there is a server
 	defer stop()
 	o := server.Options{FreeHeap: debug.FreeOSMemory}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		o.Terminal = os.Stderr
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		o.LimitHeap = debug.SetMemoryLimit
 	}

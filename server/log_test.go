@@ -1,0 +1,339 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/slogtest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/server"
+)
+
+var leftOut = regexp.MustCompile(`left_out=(\d+)`)
+
+// toldOf returns how many lines of the log hold message, and how many more it says were
+// left out.
+func toldOf(log, message string) (lines, left int) {
+	for _, line := range strings.Split(log, "\n") {
+		if !strings.Contains(line, message) {
+			continue
+		}
+		if !strings.Contains(line, "lines were left out") {
+			lines++
+		}
+		if m := leftOut.FindStringSubmatch(line); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			left += n
+		}
+	}
+	return lines, left
+}
+
+// TestStrangersCannotFillTheLog: whoever connects causes few lines, however often, and
+// what was left out is counted to the last one.
+func TestStrangersCannotFillTheLog(t *testing.T) {
+	const times = 200
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--requirepass", "secret")
+		admin := f.dial()
+		require.Equal(t, "+OK\r\n", admin.do("AUTH", "secret"))
+		for range times {
+			c := f.dial()
+			c.send("POST / HTTP/1.1\r\n")
+			c.expectEnd()
+			c = f.dial()
+			c.send("AUTH canary\r\n") // whose answer comes a second later, if at all
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		eventually(t, "all have tried", func() bool { return admin.info("acl_access_denied_auth") == strconv.Itoa(times) })
+		f.end()
+		log := f.log.String()
+		for _, message := range []string{"closed a connection that speaks HTTP", "audit: failed AUTH"} {
+			lines, left := toldOf(log, message)
+			require.LessOrEqual(t, lines, 40, message)
+			require.Equal(t, times, lines+left, message)
+		}
+		require.NotContains(t, log, "canary")
+	})
+}
+
+// TestBoundedLogIsAHandler: what slog asks of one.
+func TestBoundedLogIsAHandler(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Duration(0)
+	h := server.NewBoundedLog(slog.NewJSONHandler(&out, nil), func() time.Duration { now += 10 * time.Second; return now })
+	require.NoError(t, slogtest.TestHandler(h, func() []map[string]any {
+		var lines []map[string]any
+		for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+			var m map[string]any
+			require.NoError(t, json.Unmarshal(line, &m))
+			lines = append(lines, m)
+		}
+		return lines
+	}))
+}
+
+// TestLogLinesAreLimitedByKind: ten of a kind at once and one in ten seconds, each kind
+// for itself; the next line tells how many were left out, or a line of its own does.
+func TestLogLinesAreLimitedByKind(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Duration(0)
+	h := server.NewBoundedLog(slog.NewTextHandler(&out, nil), func() time.Duration { return now })
+	log := slog.New(h)
+	write := func(message string, n int) {
+		for range n {
+			log.Warn(message)
+		}
+	}
+	count := func(message string, lines, left int) {
+		t.Helper()
+		gotLines, gotLeft := toldOf(out.String(), message)
+		require.Equal(t, []int{lines, left}, []int{gotLines, gotLeft})
+	}
+	write("one", 100)
+	write("two", 3)
+	count("one", 10, 0)
+	count("two", 3, 0)
+	now += 10 * time.Second
+	write("one", 5)
+	count("one", 11, 90)
+	server.TellLeftOut(h, false)
+	count("one", 11, 90)
+	now += 10 * time.Second
+	server.TellLeftOut(h, false)
+	count("one", 11, 94)
+	write("one", 7)
+	server.TellLeftOut(h, true)
+	count("one", 11, 101)
+	count("two", 3, 0)
+	server.TellLeftOut(h, true)
+	count("one", 11, 101)
+
+	for i := range 10_000 { // kinds are bounded as well
+		log.Warn(fmt.Sprintf("kind %d", i))
+	}
+	lines := strings.Count(out.String(), "\n")
+	require.Less(t, lines, 400)
+	require.NotContains(t, out.String(), "kind 9999")
+}
+
+// loggers may be made in these places: the one log of a server, and none at all.
+var loggers = []string{"server/log.go", "commands/engine.go"}
+
+// TestEveryLineOfTheServerIsBounded: no package of the server writes to a log of its own
+// or to the standard streams, and what a line says first is a constant, so that its kind
+// is one of few. audit.go, whose lines are named after commands, is the exception.
+func TestEveryLineOfTheServerIsBounded(t *testing.T) {
+	files := token.NewFileSet()
+	seen := 0
+	for _, pkg := range []string{"server", "commands", "transport", "persistence", "keyspace", "resp", "lua", "collection"} {
+		err := fs.WalkDir(os.DirFS(".."), pkg, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			tree, err := parser.ParseFile(files, "../"+name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(tree, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				f, ok := call.Fun.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				where := files.Position(call.Pos()).String()
+				of, method := types.ExprString(f.X), f.Sel.Name
+				switch {
+				case of == "slog" && method == "New":
+					require.Contains(t, loggers, name, where)
+				case of == "slog" && slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "LogAttrs", "Default", "SetDefault"}, method),
+					of == "log", of == "fmt" && strings.HasPrefix(method, "Print"),
+					of == "os" && (method == "Stderr" || method == "Stdout") && name != "server/log.go":
+					if of != "log" || len(tree.Imports) > 0 && imports(tree, "log") {
+						require.Fail(t, "a line that no limiter sees", where)
+					}
+				}
+				if slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method) && (of == "log" || strings.HasSuffix(strings.ToLower(of), ".log")) {
+					seen++
+					_, constant := call.Args[0].(*ast.BasicLit)
+					require.True(t, constant, "%s: the message is no constant", where)
+				}
+				if method == "LogAttrs" {
+					require.Equal(t, "commands/audit.go", name, where)
+				}
+				return true
+			})
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	require.Greater(t, seen, 20, "the walk sees nothing")
+}
+
+// imports reports whether a file imports a package by its path.
+func imports(tree *ast.File, path string) bool {
+	return slices.ContainsFunc(tree.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+}
+
+// TestAuditLines: who did it, what, and whether it was refused; never a key, a value or a
+// password.
+func TestAuditLines(t *testing.T) {
+	f := start(t, "goroutine", "--requirepass", "canary1")
+	c := f.dial()
+	c.do("AUTH", "wrongcanary")
+	c.do("AUTH", "canaryuser", "canary1")
+	c.do("HELLO", "3", "AUTH", "default", "canary2")
+	require.Equal(t, "+OK\r\n", c.do("AUTH", "canary1"))
+	id := c.id()
+	c.do("SET", "canarykey", "canaryvalue")
+	c.do("CONFIG", "SET", "Requirepass", "canary3", "timeout", "100")
+	c.do("CONFIG", "SET", "canaryname", "canary")
+	c.do("SELECT", "5")
+	c.do("FLUSHDB")
+	c.do("FLUSHALL", "canary")
+	c.do("FLUSHALL")
+	c.do("MULTI")
+	c.do("FLUSHDB", "SYNC")
+	c.do("EXEC")
+	c.do("EVAL", "return redis.call('FLUSHALL')", "0")
+	c.do("SCRIPT", "KILL")
+	c.do("SCRIPT", "FLUSH")
+	c.do("SHUTDOWN", "ABORT")
+	c.send("SHUTDOWN NOSAVE\r\n")
+	c.expectEnd()
+	f.end()
+	log := f.log.String()
+	who := "client=" + c.LocalAddr().String() + " id=" + id
+	for line, times := range map[string]int{
+		`msg="audit: failed AUTH" ` + who + "\n":                                                3,
+		`msg="audit: CONFIG SET" ` + who + ` user=default options="requirepass timeout"` + "\n": 1,
+		`msg="audit: CONFIG SET" ` + who + ` user=default options=? refused=true` + "\n":        1,
+		`msg="audit: FLUSHDB" ` + who + " user=default db=5\n":                                  2,
+		`msg="audit: FLUSHALL" ` + who + " user=default refused=true\n":                         1,
+		`msg="audit: FLUSHALL" ` + who + " user=default\n":                                      2,
+		`msg="audit: SCRIPT KILL" ` + who + " user=default refused=true\n":                      1,
+		`msg="audit: SCRIPT FLUSH" ` + who + " user=default\n":                                  1,
+		`msg="audit: SHUTDOWN" ` + who + " user=default refused=true\n":                         1,
+		`msg="audit: SHUTDOWN" ` + who + " user=default\n":                                      1,
+	} {
+		require.Equal(t, times, strings.Count(log, line), "%s\n%s", line, log)
+	}
+	require.NotContains(t, log, "canary")
+}
+
+// onlyLook are commands for administrators that change nothing for others.
+var onlyLook = []string{
+	"acl|", "client|list", "client|no-evict", "client|unblock", "config|get", "config|rewrite", "info", "keys", "lastsave", "latency|",
+	"role", "slowlog|", "rl.top", "monitor", "debug|", "sort", "sync", "psync", "replconf",
+}
+
+// TestEveryAdminCommandIsAudited, unless it only looks: that covers whoever comes.
+func TestEveryAdminCommandIsAudited(t *testing.T) {
+	audited := 0
+	for _, cmd := range commands.NewTable().All() {
+		if cmd.Flags&commands.FlagAudit != 0 {
+			audited++
+			require.NotContains(t, strings.Join(cmd.Flags.Names(), " "), "audit", "COMMAND shows what Redis shows")
+			continue
+		}
+		if cmd.Sub != nil || strings.HasSuffix(cmd.Name, "|help") || cmd.Flags&commands.FlagAdmin == 0 && cmd.AllCategories()&commands.CatDangerous == 0 {
+			continue
+		}
+		require.True(t, slices.ContainsFunc(onlyLook, func(name string) bool {
+			return cmd.Name == name || strings.HasSuffix(name, "|") && strings.HasPrefix(cmd.Name, name)
+		}), "%s changes something for everybody and leaves no line in the log: give it FlagAudit", cmd.Name)
+	}
+	require.GreaterOrEqual(t, audited, 10)
+}
+
+// TestBindBeyondLoopbackWithoutPasswordWarns: at the start, and when CONFIG SET makes it
+// so.
+func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
+	const message = "everybody who reaches this server may do everything"
+	for flags, times := range map[string]int{
+		"--bind 0.0.0.0 --protected-mode no":                 1,
+		"--bind 127.0.0.1 192.0.2.1 --protected-mode no":     1,
+		"--bind 0.0.0.0 --protected-mode no --requirepass x": 0,
+		"--bind 127.0.0.1 -::1 --protected-mode no":          0,
+		"": 0,
+	} {
+		f := start(t, "goroutine", strings.Fields(flags)...)
+		lines, _ := toldOf(f.log.String(), message)
+		require.Equal(t, times, lines, flags)
+		f.end()
+	}
+	f := start(t, "goroutine", "--bind", "*", "--requirepass", "x")
+	c := f.dial()
+	require.Equal(t, "+OK\r\n", c.do("AUTH", "x"))
+	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "timeout", "9", "protected-mode", "no"))
+	require.NotContains(t, f.log.String(), message)
+	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "requirepass", ""))
+	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "timeout", "8"))
+	lines, _ := toldOf(f.log.String(), message)
+	require.Equal(t, 1, lines)
+}
+
+// TestStartTellsAPersonWhatItIs: at a terminal address, what is kept, the bound of
+// memory and how to try it; for a log one structured line.
+func TestStartTellsAPersonWhatItIs(t *testing.T) {
+	for flags, want := range map[string][]string{
+		"":                                   {"nothing, memory only: --appendonly yes", "no bound: --maxmemory 1gb"},
+		"--appendonly yes --maxmemory 100mb": {"everything, in ", "appendonlydir (appendfsync everysec)", "maxmemory   100mb"},
+		"--save 900 1 --maxmemory 1000":      {"snapshots, in ", "(save 900 1)", "maxmemory   1000 bytes"},
+		"--requirepass canary":               {"password    yes", "--askpass CL.THROTTLE"},
+	} {
+		dir := t.TempDir()
+		for _, terminal := range []bool{true, false} {
+			log, screen := &logBuffer{}, &logBuffer{}
+			c, err := server.Load(append([]string{"--dir", dir}, strings.Fields(flags)...), nil)
+			require.NoError(t, err)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			o := server.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Listeners: []net.Listener{l}}
+			if terminal {
+				o.Terminal = screen
+			}
+			s, err := server.New(c, o)
+			require.NoError(t, err)
+			stop := run(t, s)
+			port := l.Addr().(*net.TCPAddr).Port
+			if terminal {
+				try := fmt.Sprintf("redis-cli -p %d", port)
+				eventually(t, "greeted", func() bool { return strings.Contains(screen.String(), "Ctrl-C") })
+				for _, w := range append(want, l.Addr().String(), try) {
+					require.Contains(t, screen.String(), w)
+				}
+				require.NotContains(t, screen.String(), "canary")
+				require.NotContains(t, log.String(), "ready to accept")
+			} else {
+				eventually(t, "logged", func() bool { return strings.Contains(log.String(), "ready to accept connections") })
+				for _, attr := range []string{"addresses=", "keeps=", "maxmemory=", "version="} {
+					require.Regexp(t, "ready to accept connections.* "+attr, log.String())
+				}
+				require.Empty(t, screen.String())
+			}
+			stop()
+		}
+	}
+}

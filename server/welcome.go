@@ -1,0 +1,93 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands"
+)
+
+// welcome says that clients are served, and what this server is: to a person at a
+// terminal in a few lines, to a log in one.
+func (s *Server) welcome() {
+	keeps := s.keeps()
+	if s.terminal != nil {
+		_, _ = fmt.Fprint(s.terminal, s.greeting(keeps)) // somebody may have closed the terminal
+	}
+	if s.terminal == nil || s.logFile != nil {
+		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", number(s.config.value("maxmemory")))
+	}
+}
+
+// keeps says in a few words what a restart finds again.
+func (s *Server) keeps() string {
+	dir, err := filepath.Abs(s.keeper.path())
+	if err != nil {
+		dir = s.keeper.path()
+	}
+	switch {
+	case s.config.value("appendonly") == "yes":
+		return "everything, in " + dir + " (appendfsync " + s.config.value("appendfsync") + ")"
+	case s.config.value("save") != "":
+		return "snapshots, in " + dir + " (save " + s.config.value("save") + ")"
+	}
+	return "nothing, memory only"
+}
+
+// greeting is what a person reads.
+func (s *Server) greeting(keeps string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, commands.RedisVersion)
+	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, text) }
+	line("listens on", strings.Join(s.addresses(), ", "))
+	if strings.HasPrefix(keeps, "nothing") {
+		keeps += ": --appendonly yes keeps everything over a restart"
+	}
+	line("keeps", keeps)
+	if most := number(s.config.value("maxmemory")); most > 0 {
+		line("maxmemory", inUnits(most)+", beyond which new keys are refused")
+	} else {
+		line("maxmemory", "no bound: --maxmemory 1gb sets one")
+	}
+	line("password", map[bool]string{true: "none", false: "yes"}[s.config.value("requirepass") == ""])
+	line("try", s.tryLine()+" CL.THROTTLE user123 15 30 60")
+	line("help", "cellserver help; Ctrl-C stops")
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// tryLine is the redis-cli that reaches this server.
+func (s *Server) tryLine() string {
+	cli := "redis-cli"
+	switch a := s.Addr().(type) {
+	case *net.TCPAddr:
+		if !a.IP.IsUnspecified() && !a.IP.Equal(net.IPv4(127, 0, 0, 1)) {
+			cli += " -h " + a.IP.String()
+		}
+		if a.Port != 6379 {
+			cli += " -p " + strconv.Itoa(a.Port)
+		}
+	default:
+		cli += " -s " + a.String()
+	}
+	if s.config.value("requirepass") != "" {
+		cli += " --askpass"
+	}
+	return cli
+}
+
+// inUnits writes a number of bytes as a configuration would.
+func inUnits(n int64) string {
+	for _, u := range []struct {
+		suffix string
+		factor int64
+	}{{"gb", 1 << 30}, {"mb", 1 << 20}, {"kb", 1 << 10}} {
+		if n%u.factor == 0 {
+			return strconv.FormatInt(n/u.factor, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
