@@ -1,5 +1,8 @@
 import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.commands.ProtocolCommand;
@@ -12,28 +15,45 @@ import redis.clients.jedis.commands.ProtocolCommand;
  */
 public class SeveralLimits {
   static final ProtocolCommand MULTI = () -> "RL.MULTI".getBytes(StandardCharsets.UTF_8);
-  static final ProtocolCommand THROTTLE = () -> "CL.THROTTLE".getBytes(StandardCharsets.UTF_8);
 
-  /** The limit that is in the way, or null. */
+  /** The binding reply, and each limit's own by its name. */
+  record Answer(List<Long> binding, Map<String, List<Long>> each) {
+    boolean limited() {
+      return binding.get(0) == 1;
+    }
+  }
+
+  /** Charges all three limits, or none. */
   @SuppressWarnings("unchecked")
-  static String allow(UnifiedJedis jedis, String user, String address) {
-    String[] keys = {user + ":second", user + ":day", "ip:" + address};
+  static Answer charge(UnifiedJedis jedis, String user, String address) {
     List<Object> reply =
         (List<Object>)
             jedis.sendCommand(
-                MULTI, "3", keys[0], keys[1], keys[2],
+                MULTI, "3", user + ":second", user + ":day", "ip:" + address,
                 "TB", "10", "5", "1", // 5 per second, bursts of 10
                 "SW", "12", "86400", "FIXED", // 12 per day
                 "CL", "99", "100", "60", // 100 per minute from one address
                 "WITHDETAILS");
-    List<Long> binding = (List<Long>) reply.get(0);
-    List<List<Long>> each = (List<List<Long>>) reply.get(1);
-    for (int i = 0; i < keys.length; i++) {
-      if (each.get(i).get(0) == 1) {
-        return keys[i] + ", retry after " + binding.get(3) + " s";
-      }
+    List<List<Long>> details = (List<List<Long>>) reply.get(1);
+    Map<String, List<Long>> each = new LinkedHashMap<>();
+    for (String name : List.of("second", "day", "address")) {
+      each.put(name, details.get(each.size()));
     }
-    return null;
+    return new Answer((List<Long>) reply.get(0), each);
+  }
+
+  /** What to answer with: remaining and reset of one limit, side by side. */
+  static Map<String, String> headers(Answer answer) {
+    Map<String, String> found = new LinkedHashMap<>();
+    found.put(
+        "RateLimit",
+        answer.each.entrySet().stream()
+            .map(e -> "\"" + e.getKey() + "\";r=" + e.getValue().get(2) + ";t=" + e.getValue().get(4))
+            .collect(Collectors.joining(", ")));
+    if (answer.limited()) {
+      found.put("Retry-After", "" + answer.binding.get(3)); // the longest of those in the way
+    }
+    return found;
   }
 
   public static void main(String[] args) {
@@ -41,14 +61,14 @@ public class SeveralLimits {
     try (RedisClient jedis = RedisClient.create(url)) {
       jedis.del("bob:second", "bob:day", "ip:192.0.2.7");
       int passed = 0;
-      String refused;
-      while ((refused = allow(jedis, "bob", "192.0.2.7")) == null) {
+      Answer answer;
+      while (!(answer = charge(jedis, "bob", "192.0.2.7")).limited()) {
         passed++;
       }
-      System.out.println(passed + " passed, then " + refused);
-      List<?> address =
-          (List<?>) jedis.sendCommand(THROTTLE, "ip:192.0.2.7", "99", "100", "60", "0");
-      System.out.println(address.get(2) + " left for the address");
+      System.out.print(passed + " passed, then");
+      answer.each.forEach((name, reply) -> System.out.print(reply.get(0) == 1 ? " " + name : ""));
+      System.out.println();
+      headers(answer).forEach((name, value) -> System.out.println(name + ": " + value));
     }
   }
 }

@@ -9,8 +9,8 @@ import os
 import redis
 
 
-def allow(client, user, address):
-    """Charges all three limits. Returns None, or the limit that is in the way."""
+def charge(client, user, address):
+    """Charges all three limits, or none. Returns the binding reply, and each limit's own."""
     keys = [f"{user}:second", f"{user}:day", f"ip:{address}"]
     binding, each = client.execute_command(
         "RL.MULTI", len(keys), *keys,
@@ -19,21 +19,28 @@ def allow(client, user, address):
         *("CL", 99, 100, 60),            # 100 per minute from one address
         "WITHDETAILS",
     )  # fmt: skip
-    if not binding[0]:
-        return None
-    key = next(key for key, reply in zip(keys, each) if reply[0])
-    return f"{key}, retry after {binding[3]} s"
+    return binding, dict(zip(("second", "day", "address"), each))
+
+
+def headers(binding, each):
+    """What to answer with: remaining and reset of one limit, side by side."""
+    found = {"RateLimit": ", ".join(f'"{name}";r={r[2]};t={r[4]}' for name, r in each.items())}
+    if binding[0]:
+        found["Retry-After"] = str(binding[3])  # the longest of those in the way
+    return found
 
 
 def main():
     client = redis.Redis.from_url(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"))
     client.delete("bob:second", "bob:day", "ip:192.0.2.7")
     passed = 0
-    while (refused := allow(client, "bob", "192.0.2.7")) is None:
+    binding, each = charge(client, "bob", "192.0.2.7")
+    while not binding[0]:
         passed += 1
-    print(passed, "passed, then", refused)
-    address = client.execute_command("CL.THROTTLE", "ip:192.0.2.7", 99, 100, 60, 0)
-    print(address[2], "left for the address")
+        binding, each = charge(client, "bob", "192.0.2.7")
+    print(passed, "passed, then", *(name for name, reply in each.items() if reply[0]))
+    for name, value in headers(binding, each).items():
+        print(f"{name}: {value}")
 
 
 if __name__ == "__main__":
