@@ -19,7 +19,7 @@ import (
 // idle machine.
 const programTime = 4 * time.Minute
 
-// program is an example with what recipes.md says about it.
+// program is an example with what a page says about it.
 type program struct {
 	file     string
 	excerpts []string
@@ -28,11 +28,11 @@ type program struct {
 
 var programLink = regexp.MustCompile(`^\[examples/\S+\]\(\.\./(examples/\S+)\)$`)
 
-// recipePrograms reads recipes.md: a link to a program stands before its excerpt, and
-// what a section's programs print, in a ```text block, behind them.
-func recipePrograms(t *testing.T) (programs []*program) {
+// shownPrograms reads a page: a link to a program stands before its excerpt, and what a
+// section's programs print, in a ```text block, behind them.
+func shownPrograms(t *testing.T, name string) (programs []*program) {
 	t.Helper()
-	page, err := os.ReadFile("recipes.md")
+	page, err := os.ReadFile(name)
 	require.NoError(t, err)
 	block, section, language := "", 0, ""
 	for _, line := range strings.SplitAfter(string(page), "\n") {
@@ -47,7 +47,7 @@ func recipePrograms(t *testing.T) (programs []*program) {
 			}
 			section, block, language = len(programs), "", ""
 		case language != "":
-			if language != "replies" {
+			if language != "replies" && len(programs) > 0 {
 				p := programs[len(programs)-1]
 				p.excerpts = append(p.excerpts, block)
 			}
@@ -63,9 +63,15 @@ func recipePrograms(t *testing.T) (programs []*program) {
 
 // TestRecipesShowThePrograms holds what is shown to what is run.
 func TestRecipesShowThePrograms(t *testing.T) {
-	programs := recipePrograms(t)
-	require.Len(t, programs, 6)
-	for _, p := range programs {
+	require.Len(t, showsPrograms(t, "recipes.md"), 6)
+}
+
+// showsPrograms checks that what a page shows of its programs is in them, and returns
+// their names.
+func showsPrograms(t *testing.T, page string) (files []string) {
+	t.Helper()
+	for _, p := range shownPrograms(t, page) {
+		files = append(files, p.file)
 		source, err := os.ReadFile(filepath.Join("..", p.file))
 		require.NoError(t, err)
 		require.NotEmpty(t, p.excerpts, p.file)
@@ -73,6 +79,7 @@ func TestRecipesShowThePrograms(t *testing.T) {
 			require.Contains(t, string(source), excerpt, p.file)
 		}
 	}
+	return files
 }
 
 // TestPrograms runs every example against a server whose clock stands still at
@@ -81,7 +88,7 @@ func TestPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("programs in other languages are left to the full test run")
 	}
-	for _, p := range recipePrograms(t) {
+	for _, p := range shownPrograms(t, "recipes.md") {
 		t.Run(filepath.Base(p.file), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), programTime)
 			defer cancel()

@@ -94,8 +94,8 @@ var externals = []external{
 		why: "ordered elements are what collection is for",
 	},
 	{
-		path: "github.com/redis/go-redis", in: []string{"cluster", "cmd", "compat_test"}, inTests: true,
-		why: "we are the server; only the cluster, the migration commands and tests talk to one",
+		path: "github.com/redis/go-redis", in: []string{"cluster", "cmd", "compat_test", "examples"}, inTests: true,
+		why: "we are the server; only the cluster, the migration commands, examples and tests talk to one",
 	},
 	{
 		path: "gonum.org/v1/plot", in: []string{"internal/loadgen", "cmd"},
@@ -121,6 +121,6 @@ const measuringWhy = "what draws and counts for the load generator has no place 
 // code may read the wall clock: programs and tests, the edge where deadlines of
 // sockets are set, the store's clock itself, and the assembly, which hands a
 // stopwatch down.
-var clockFiles = []string{"cmd/", "compat_test/", "internal/", "transport/", "keyspace/clock", "server/server.go"}
+var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "server/server.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"

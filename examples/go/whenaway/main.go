@@ -1,0 +1,74 @@
+// Command whenaway shows what to do when the limiter does not answer: decide without
+// it, and soon.
+//
+// It reads lines "open" or "closed" and says for each whether a request may go ahead,
+// who decided that, and after how many milliseconds. REDIS_URL says where the server is
+// (redis://127.0.0.1:6379).
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const patience = 50 * time.Millisecond
+
+func connect(url string) (*redis.Client, error) {
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("reading the URL: %w", err)
+	}
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
+	o.PoolTimeout = patience       // of a call that waits for a free connection
+	o.MaxRetries = -1              // the default tries three times more
+	o.DialerRetries = 1            // the default dials five times
+	o.ContextTimeoutEnabled = true // the deadline below ends reading and writing, too
+	return redis.NewClient(o), nil
+}
+
+// allowed returns whether key may go ahead, and whether the limiter has said so. The
+// deadline is of all the call does: waiting for a connection, dialling, asking.
+func allowed(ctx context.Context, client *redis.Client, key string, failOpen bool) (ok, answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	reply, err := client.Do(ctx, "CL.THROTTLE", key, 15, 30, 60).Int64Slice()
+	var refused redis.Error
+	switch {
+	case err == nil:
+		return reply[0] == 0, true, nil
+	case errors.As(err, &refused):
+		return false, true, fmt.Errorf("asking the limiter: %w", err) // it has answered, with an error
+	}
+	return failOpen, false, nil
+}
+
+func main() {
+	redis.SetLogger(silent{})
+	client, err := connect(cmp.Or(os.Getenv("REDIS_URL"), "redis://127.0.0.1:6379"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		began := time.Now()
+		ok, answered, err := allowed(context.Background(), client, "away:go", in.Text() == "open")
+		if err != nil {
+			log.Fatal(err)
+		}
+		took := time.Since(began).Milliseconds()
+		fmt.Println(map[bool]string{true: "allowed", false: "refused"}[ok], map[bool]string{true: "answered", false: "away"}[answered], took)
+	}
+}
+
+// silent drops the lines that go-redis writes for each connection it cannot make.
+type silent struct{}
+
+// Printf implements the logger of go-redis.
+func (silent) Printf(context.Context, string, ...any) {}
