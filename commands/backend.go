@@ -33,6 +33,10 @@ type Store interface {
 	// after the wall clock was stepped while the server ran.
 	Civil(limit.Instant) limit.Instant
 	FromCivil(limit.Instant) limit.Instant
+	// Observe makes o, of all stores their own, hear of what this one changes, once
+	// StartObserving was called on any.
+	Observe(o Observer)
+	StartObserving()
 	// AfterFunc runs f on its own goroutine after d; the result stops it.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }

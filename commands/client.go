@@ -35,7 +35,7 @@ func clientCommands() []*Command {
 			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
 			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
 			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, 0, clientSetName),
-			sub("tracking", -3, "<ON | OFF> [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, 0, clientTracking),
+			sub("tracking", -3, "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, 0, clientTracking),
 			sub("trackinginfo", 2, "", "Returns the state of tracking of the connection.", "a map", 0, clientTrackingInfo),
 			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", FlagAdmin, clientUnblock),
 			sub("unpause", 2, "", "Ends a pause.", ok, FlagAdmin|FlagAudit, clientUnpause),
@@ -226,7 +226,7 @@ func (e *Engine) describe(b []byte, s *Session) []byte {
 	word("events", "r")
 	word("cmd", cmd)
 	word("user", defaultUser)
-	num("redir", -1)
+	num("redir", s.redirection())
 	num("resp", int64(s.protocol.Load()))
 	word("lib-name", who.libName)
 	word("lib-ver", who.libVer)
@@ -240,6 +240,7 @@ var absentFields = []string{"qbuf-free", "argv-mem", "rbs", "rbp", "obl", "oll"}
 // flags is what CLIENT LIST says of a client in letters, in the order of Redis.
 func (s *Session) flags() string {
 	var b []byte
+	t := s.tracks.Load()
 	for _, f := range []struct {
 		letter byte
 		set    bool
@@ -247,6 +248,9 @@ func (s *Session) flags() string {
 		{'P', s.subscriber()},
 		{'x', s.queued.Load() > 0},
 		{'b', s.parked.Load() != nil},
+		{'t', t != nil},
+		{'R', t != nil && s.lostRedirect.Load()},
+		{'B', t != nil && t.broadcast},
 		{'e', s.spared.Load()},
 	} {
 		if f.set {

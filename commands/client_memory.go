@@ -23,6 +23,7 @@ func (s *Session) memory() clientMemory {
 	if subs := s.subs.Load(); subs != nil {
 		topics = subs.cost.Load()
 	}
+	topics += int64(s.tracks.Load().cost())
 	return clientMemory{input, output, int64(s.unread()), s.kept.Load(), topics}
 }
 

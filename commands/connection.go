@@ -204,8 +204,7 @@ func (s *Session) greet(w *resp.Writer, h *helloCall) {
 }
 
 // RedisVersion is the version that clients are told. Several decide by it what
-// they may send: below 7.2 no CLIENT SETINFO, from 7.4 on client-side caching
-// whose invalidations we do not send.
+// they may send: below 7.2 no CLIENT SETINFO, from 7.4 on commands that we do not have.
 const RedisVersion = "7.2.7"
 
 // writeModules lists redis-cell, by which applications detect CL.THROTTLE.

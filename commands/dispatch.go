@@ -17,6 +17,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	if cmd == nil {
 		l.unknown(c)
 		s.failTransaction()
+		s.endCaching(nil)
 		return
 	}
 	if cmd.Sub != nil && len(args) > 1 {
@@ -82,19 +83,19 @@ func (l *Lane) run(c *Ctx) {
 	}
 	l.count(cmd)
 	l.beginErrors()
+	run := cmd.Run
+	if c.S.tracks.Load() != nil {
+		run = runTracked
+	}
 	if l.sample--; l.sample > 0 {
-		cmd.Run(c)
+		run(c)
 	} else {
 		l.sample = sampleEvery
 		began := l.engine.opts.Stopwatch()
-		cmd.Run(c)
+		run(c)
 		n := &l.counts[cmd.id]
 		n.sampled.Add(int64(l.engine.opts.Stopwatch() - began))
 		n.timed.Add(1)
-	}
-	if c.S.tracking.on && !l.shutOut {
-		c.invalidate()
-		c.S.age()
 	}
 	l.endErrors(cmd)
 }
@@ -104,6 +105,7 @@ func (l *Lane) run(c *Ctx) {
 func (l *Lane) reject(c *Ctx, e resp.Error) {
 	l.counts[c.Cmd.id].rejected.Add(1)
 	c.S.failTransaction()
+	c.S.endCaching(c.Cmd)
 	if c.Cmd.Name == "exec" {
 		c.S.discardQueue(c.Store)
 		e = resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))

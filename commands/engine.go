@@ -26,6 +26,9 @@ type Options struct {
 	Settings Settings
 	// Process is what INFO says of the process; nil leaves those fields out.
 	Process Process
+	// ObserveExpiry has an observer told of what expires without anybody's doing; nil
+	// tells nobody.
+	ObserveExpiry func(Observer)
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.
@@ -49,6 +52,7 @@ type Engine struct {
 	clients     registry
 	rate        rate
 	hub         hub
+	invalidator invalidator
 	outbound    atomic.Int64  // bytes that wait in outboxes
 	slowReaders atomic.Int64  // clients that were cut off for what they left unread
 	kept        atomic.Int64  // bytes of transactions and watched keys
@@ -99,6 +103,10 @@ func NewEngine(o Options) *Engine {
 	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
 	e.runs, e.alone.idle = lua.NewPool(lua.DefaultLimits()), sync.NewCond(&e.alone.mu)
 	e.auth.tats = make(map[string]limit.Instant)
+	e.invalidator.reads.init(func(id int64) bool { return e.clients.get(id) != nil })
+	if o.ObserveExpiry != nil {
+		o.ObserveExpiry(&observer{engine: e})
+	}
 	e.SetLimits(DefaultLimits())
 	return e
 }

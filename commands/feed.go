@@ -32,6 +32,9 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if p != nil && !mid && s.unpark(p, l) {
 		p = nil
 	}
+	if p != nil && p.readsBeside() {
+		return s.rest(p), 0
+	}
 	mark := len(l.w.Buf)
 	if s.takeMail(l, &l.w, turnBytes) {
 		return transport.Again, 0
@@ -75,6 +78,11 @@ func (s *Session) rest(p *Parked) transport.Next {
 	}
 	return transport.Park
 }
+
+// readsBeside reports whether the command runs elsewhere until it is done. What it has
+// read may change meanwhile, and the client be told only behind the reply, so that
+// nothing is told before.
+func (p *Parked) readsBeside() bool { return p.giveUp == nil && !p.again }
 
 // unpark writes the reply of a parked command if it has come.
 func (s *Session) unpark(p *Parked, l *Lane) bool {
@@ -281,4 +289,5 @@ func (s *Session) Closed() {
 	s.engine.kept.Add(-s.kept.Load())
 	s.goSilent()
 	s.engine.clients.remove(s)
+	s.forgetTracking()
 }

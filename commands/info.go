@@ -119,6 +119,7 @@ func infoClients(w *infoWriter) {
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
 	w.int("blocked_clients", blocked)
+	w.int("tracking_clients", w.e.invalidator.clients.Load())
 	w.int("pubsub_clients", w.e.clients.subscribers())
 }
 
@@ -196,6 +197,9 @@ func infoStats(w *infoWriter) {
 	w.int("pubsub_channels", int64(w.e.hub.spaces[toChannel].len()))
 	w.int("pubsub_patterns", int64(w.e.hub.spaces[toPattern].len()))
 	w.int("pubsubshard_channels", int64(w.e.hub.spaces[toShard].len()))
+	w.int("tracking_total_keys", w.e.invalidator.reads.keys.Load())
+	w.int("tracking_total_items", w.e.invalidator.reads.items.Load())
+	w.int("tracking_total_prefixes", w.e.invalidator.prefixes.count.Load())
 	w.int("evicted_clients", w.e.evicted.Load())
 	w.int("client_output_buffer_limit_disconnections", w.e.slowReaders.Load())
 	w.int("latest_fork_usec", 0)

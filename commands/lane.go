@@ -16,8 +16,7 @@ type Lane struct {
 	engine   *Engine
 	ctx      Ctx
 	w        resp.Writer
-	pushes   resp.Writer // what a transaction has to say behind its reply
-	args     [][]byte    // room for the arguments of ahead
+	args     [][]byte // room for the arguments of ahead
 	slots    [aheadMost]ahead
 	ahead    []ahead  // those of slots that are in use
 	keys     [][]byte // scratch of prefetch
@@ -58,6 +57,9 @@ type Lane struct {
 
 	posting posting // scratch of PUBLISH, and what is still to be published
 
+	observer observer // tells tracking clients what this lane changes
+	reading  reading
+
 	// What is written down of effects; journal is nil where nothing is.
 	journal  recording
 	effects  uint64        // records seen so far
@@ -89,6 +91,7 @@ func (e *Engine) newLane() *Lane {
 	l.w.OnError = l.noteError
 	l.onError, l.host.w.OnError = l.w.OnError, l.w.OnError
 	l.ctx = Ctx{Lane: l, W: &l.w}
+	e.observe(l)
 	e.lanesMu.Lock()
 	if len(e.lanes) == 0 {
 		e.topSince = e.opts.Now()

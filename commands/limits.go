@@ -35,6 +35,8 @@ type Limits struct {
 	Busy time.Duration
 	// ClientMemory is maxmemory-clients in bytes; 0 is no bound.
 	ClientMemory int64
+	// TrackingKeys is the most keys of the invalidation table; 0 is no bound.
+	TrackingKeys int64
 	// Output bounds what others leave for a client: messages to a subscriber.
 	Output OutputLimit
 
@@ -55,6 +57,7 @@ func DefaultLimits() Limits {
 		MaxMembers:    100000,
 		MaxElements:   100000,
 		Busy:          5 * time.Second,
+		TrackingKeys:  1_000_000,
 		Output:        OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
 	}
 }

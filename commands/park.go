@@ -108,7 +108,7 @@ func (p *Parked) work(f func(st Store)) {
 // client closed, and nobody else is harmed.
 func (p *Parked) do(f func(st Store)) {
 	e := p.session.engine
-	e.withStore(func(st Store) {
+	e.withStoreFor(p.session.id, func(st Store) {
 		defer func() {
 			if r := recover(); r != nil {
 				e.recovered(r)
@@ -181,6 +181,14 @@ func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) {
 	p, e := c.parking(), c.engine
 	p.looked = c.Cmd.Flags&FlagWrite == 0
 	changes := c.mayChange(c.Cmd, c.Args)
+	if remember := c.readBeside(); remember != nil {
+		look := f
+		f = func(st Store, w *resp.Writer) {
+			remember()
+			look(st, w)
+			remember()
+		}
+	}
 	c.Park(p)
 	var begin func()
 	begin = func() {
@@ -208,9 +216,13 @@ func (e *Engine) spawn(f func()) {
 
 // withStore runs f on a lane of its own, at a fresh instant, once the gate is
 // open. Only for goroutines that may block.
-func (e *Engine) withStore(f func(st Store)) {
+func (e *Engine) withStore(f func(st Store)) { e.withStoreFor(0, f) }
+
+// withStoreFor is withStore for the work of a client.
+func (e *Engine) withStoreFor(client int64, f func(st Store)) {
 	l := e.slowLane()
 	defer e.returnSlowLane(l)
+	l.observer.actor = client
 	for !l.Store.Enter() {
 		open := make(chan struct{}, 1)
 		l.Store.WaitOpen(func() { open <- struct{}{} })

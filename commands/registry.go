@@ -107,8 +107,10 @@ func (r *registry) subscribers() (n int64) {
 }
 
 // Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
-// and what transactions and WATCH keep.
-func (e *Engine) Beside() int64 { return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() }
+// what transactions and WATCH keep, and what is known of who has read what.
+func (e *Engine) Beside() int64 {
+	return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() + e.invalidator.size()
+}
 
 // addr is the client's end of the connection as CLIENT LIST shows it. It is asked
 // for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.

@@ -79,10 +79,9 @@ func (c *Ctx) runScript(call *scriptCall) {
 }
 
 // exclusively runs f for a command that has locked what it needs: nothing may park
-// meanwhile, and what clients are to forget is said behind its reply.
+// meanwhile.
 func (c *Ctx) exclusively(f func()) {
 	c.S.exclusive = true
-	c.pushes = resp.Writer{Proto: 3}
 	f()
 	c.S.exclusive = false
 	if a := c.host.alone; a != nil && a.isDoomed() {
@@ -93,8 +92,6 @@ func (c *Ctx) exclusively(f func()) {
 			c.publishHeld()
 		}
 	}
-	c.W.Raw(c.pushes.Buf)
-	c.pushes.Buf = nil
 }
 
 // scriptRefs names the keys of a script as Hold takes them.

@@ -6,7 +6,7 @@ package commands
 func (s *Session) standIn() *Session {
 	in := &Session{
 		engine: s.engine, peer: s.peer, id: s.id, created: s.created,
-		authed: s.authed, reply: s.reply, tracking: s.tracking, isStandIn: true,
+		authed: s.authed, reply: s.reply, caching: s.caching, isStandIn: true, standsFor: s,
 	}
 	in.setProtocol(s.proto)
 	in.db.Store(s.db.Load())
@@ -14,6 +14,7 @@ func (s *Session) standIn() *Session {
 	in.lastCmd.Store(s.lastCmd.Load())
 	in.locked.Store(s.locked.Load())
 	in.self.Store(s.self.Load())
+	in.tracks.Store(s.tracks.Load())
 	return in
 }
 
@@ -25,7 +26,7 @@ func (s *Session) giveTransaction(in *Session) {
 
 // adopt makes s what its stand-in has become.
 func (s *Session) adopt(in *Session) {
-	s.authed, s.reply, s.tracking = in.authed, in.reply, in.tracking
+	s.authed, s.reply, s.caching = in.authed, in.reply, false
 	s.closing = s.closing || in.closing
 	s.setProtocol(in.proto)
 	s.db.Store(in.db.Load())

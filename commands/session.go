@@ -22,12 +22,13 @@ type Session struct {
 	proto     int  // 2 or 3
 	authed    bool // has authenticated, or came when that was not needed
 	reply     replyMode
-	tracking  tracking
 	spent     int // bytes in and out before authentication
 	closing   bool
+	caching   bool // what CLIENT CACHING said is in force
 	midMail   bool // a message has been sent in part
 	exclusive bool // a transaction or script is running: nothing may park
 	isStandIn bool // acts for a session whose command runs alone
+	standsFor *Session
 	tx        *transaction
 	watched   any                    // the store's token for the keys of WATCH, nil if there are none
 	watching  int                    // bytes that these take
@@ -46,6 +47,9 @@ type Session struct {
 	queued   atomic.Int32                  // one more than the commands that wait for EXEC, 0 outside of MULTI
 	kept     atomic.Int64                  // bytes that these and the watched keys take
 	subs     atomic.Pointer[subscriptions] // set by the feeding goroutine only
+	tracks   atomic.Pointer[tracking]      // nil without CLIENT TRACKING; set by the feeding goroutine only
+
+	lostRedirect atomic.Bool // the client that this one redirects to was found to be gone
 
 	self atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
 
@@ -112,7 +116,7 @@ func (s *Session) selected() int { return int(s.db.Load()) }
 func (s *Session) reset(now limit.Instant) {
 	s.setProtocol(2)
 	s.reply = replyOn
-	s.tracking = tracking{}
+	s.endTracking()
 	s.unsubscribeAll()
 	s.db.Store(0)
 	s.setName(nil)

@@ -1,160 +1,168 @@
 package commands
 
-import "github.com/cellserver/cellserver/resp"
-
-// tracking is the state of CLIENT TRACKING. We hold no table of what a client
-// has read: under tracking every read is answered and invalidated in one go, so
-// that nothing is ever cached and nothing can be stale.
-type tracking struct {
-	on     bool
-	optIn  bool
-	optOut bool
-	noLoop bool
-	// said is 2 while CLIENT CACHING runs and 1 while the command or the transaction
-	// after it does.
-	said int8
-	// caching is what it said.
-	caching bool
-}
-
-// follows reports whether the running command's keys are tracked.
-func (t *tracking) follows() bool {
-	switch {
-	case !t.on:
-		return false
-	case t.optIn:
-		return t.said > 0 && t.caching
-	case t.optOut:
-		return t.said == 0 || t.caching
-	}
-	return true
-}
-
-// age ends what CLIENT CACHING said, one command after it or, if that is MULTI, with
-// the transaction.
-func (s *Session) age() {
-	inside := s.exclusive || s.tx != nil && s.tx.active
-	if s.tracking.said > 0 && !inside {
-		s.tracking.said--
-	}
-}
-
-// invalidate tells a tracking client to forget the keys of the read it has just
-// been answered. Only RESP3 can carry that beside replies, and not inside one: what a
-// transaction reads is invalidated behind its reply.
-func (c *Ctx) invalidate() {
-	s := c.S
-	if s.proto != 3 || c.fail || c.Cmd.Flags&FlagReadonly == 0 || !s.tracking.follows() {
-		return
-	}
-	w := c.W
-	if s.exclusive {
-		w = &c.pushes
-	}
-	for _, i := range c.Cmd.Keys.positions(c.Args) {
-		w.Push(2)
-		w.BulkString("invalidate")
-		w.Array(1)
-		w.Bulk(c.Args[i])
-	}
-}
-
-const (
-	errNoBroadcast resp.Error = "ERR BCAST and PREFIX are not supported: nothing can be cached, every read is invalidated at once"
-	errNoRedirect  resp.Error = "ERR REDIRECT is not supported: invalidations are sent to the RESP3 connection that read"
-	errCachingMode resp.Error = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+import (
+	"slices"
 )
 
-func clientTracking(c *Ctx) {
-	on, ok := onOff(c.Args[2])
-	if !ok {
-		c.Fail(resp.ErrSyntax)
-		return
-	}
-	t := tracking{on: on}
-	for _, a := range c.Args[3:] {
-		switch {
-		case isWord(a, "OPTIN"):
-			t.optIn = true
-		case isWord(a, "OPTOUT"):
-			t.optOut = true
-		case isWord(a, "NOLOOP"):
-			t.noLoop = true
-		case isWord(a, "BCAST"), isWord(a, "PREFIX"):
-			c.Fail(errNoBroadcast)
-			return
-		case isWord(a, "REDIRECT"):
-			c.Fail(errNoRedirect)
-			return
-		default:
-			c.Fail(resp.ErrSyntax)
-			return
+// tracking is what a client has asked for with CLIENT TRACKING ON. It is replaced,
+// never changed.
+type tracking struct {
+	optIn, optOut, noLoop bool
+	// broadcast is BCAST: the client is told of all keys with one of its prefixes,
+	// whatever it has read.
+	broadcast bool
+	prefixes  []string // sorted
+	redirect  int64    // the client that is told in the place of this one, or 0
+}
+
+// cost is the memory that the prefixes take.
+func (t *tracking) cost() (n int) {
+	if t != nil {
+		for _, p := range t.prefixes {
+			n += subscriptionCost([]byte(p))
 		}
 	}
-	old := &c.S.tracking
-	switch {
-	case !on:
-		t = tracking{}
-	case t.optIn && t.optOut:
-		c.Fail("ERR You can't specify both OPTIN mode and OPTOUT mode")
-		return
-	case t.optIn && old.optOut, t.optOut && old.optIn:
-		c.Fail("ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
+	return n
+}
+
+// startTracking turns tracking on, or changes how: prefixes are added to those that
+// there are.
+func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
+	v, old := &s.engine.invalidator, s.tracks.Load()
+	if old == nil {
+		v.clients.Add(1)
+		st.StartObserving()
+	}
+	if t.broadcast {
+		if old != nil {
+			t.prefixes = old.prefixes
+		}
+		for _, p := range prefixes {
+			v.prefixes.join(p, s.id)
+		}
+		t.prefixes = slices.Concat(t.prefixes, prefixes)
+		slices.Sort(t.prefixes)
+		t.prefixes = slices.Compact(t.prefixes)
+	}
+	v.memory.Add(int64(t.cost() - old.cost()))
+	own := s.ownTracking()
+	own.lostRedirect.Store(false)
+	own.tracks.Store(t)
+	s.tracks.Store(t)
+	if s.isStandIn && s.engine.clients.get(s.id) == nil {
+		s.endTracking() // the client has gone away meanwhile
+	}
+}
+
+// ownTracking is the session whose tracking others look at: that for which a stand-in
+// acts.
+func (s *Session) ownTracking() *Session {
+	if s.standsFor != nil {
+		return s.standsFor
+	}
+	return s
+}
+
+// endTracking turns tracking off.
+func (s *Session) endTracking() {
+	own := s.ownTracking()
+	s.caching = false
+	own.lostRedirect.Store(false)
+	t := own.tracks.Swap(nil)
+	s.tracks.Store(nil)
+	if t != nil {
+		s.engine.leaveTracking(s.id, t)
+	}
+}
+
+// forgetTracking is endTracking for a client that is gone; beside the loops if it takes
+// long. A stand-in of it may still run.
+func (s *Session) forgetTracking() {
+	const few = 256
+	switch t := s.tracks.Swap(nil); {
+	case t == nil:
+	case len(t.prefixes) <= few:
+		s.engine.leaveTracking(s.id, t)
+	default:
+		s.engine.spawn(func() { s.engine.leaveTracking(s.id, t) })
+	}
+}
+
+// leaveTracking forgets that a client tracked in the way of t. What it has read stays in
+// the table until that changes.
+func (e *Engine) leaveTracking(id int64, t *tracking) {
+	v := &e.invalidator
+	v.clients.Add(-1)
+	v.memory.Add(-int64(t.cost()))
+	for _, p := range t.prefixes {
+		v.prefixes.leave(p, id)
+	}
+}
+
+func clientTracking(c *Ctx) {
+	call, err := parseTracking(c.Args[2:], func(id int64) bool { return c.engine.clients.get(id) != nil })
+	if err == "" && call.on {
+		err = call.check(c.S.tracks.Load())
+	}
+	if err != "" {
+		c.Fail(err)
 		return
 	}
-	c.S.tracking = t
+	if call.on {
+		c.S.startTracking(c.Store, &call.tracking, call.prefixes)
+	} else {
+		c.S.endTracking()
+	}
 	c.OK()
 }
 
 func clientCaching(c *Ctx) {
-	t := &c.S.tracking
-	if !t.on {
+	t := c.S.tracks.Load()
+	if t == nil {
 		c.Fail(errCachingMode)
 		return
 	}
-	yes := isWord(c.Args[2], "YES")
-	switch {
-	case !yes && !isWord(c.Args[2], "NO"):
-		c.Fail(resp.ErrSyntax)
-		return
-	case yes && !t.optIn:
-		c.Fail("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
-		return
-	case !yes && !t.optOut:
-		c.Fail("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+	if err := parseCaching(c.Args[2], t); err != "" {
+		c.Fail(err)
 		return
 	}
-	t.said, t.caching = 2, yes
+	c.S.caching = true
 	c.OK()
 }
 
-func clientGetRedir(c *Ctx) {
-	if c.S.tracking.on {
-		c.W.Int(0)
-		return
+// redirection is what CLIENT GETREDIR replies. Any goroutine may call it.
+func (s *Session) redirection() int64 {
+	if t := s.tracks.Load(); t != nil {
+		return t.redirect
 	}
-	c.W.Int(-1)
+	return -1
 }
 
+func clientGetRedir(c *Ctx) { c.W.Int(c.S.redirection()) }
+
 func clientTrackingInfo(c *Ctx) {
-	t := &c.S.tracking
+	t := c.S.tracks.Load()
 	flags := []string{"off"}
-	if t.on {
+	if t != nil {
 		flags = []string{"on"}
 		for _, f := range []struct {
 			set  bool
 			name string
 		}{
+			{t.broadcast, "bcast"},
 			{t.optIn, "optin"},
+			{t.optIn && c.S.caching, "caching-yes"},
 			{t.optOut, "optout"},
-			{t.said > 0 && t.caching, "caching-yes"},
-			{t.said > 0 && !t.caching, "caching-no"},
+			{t.optOut && c.S.caching, "caching-no"},
 			{t.noLoop, "noloop"},
+			{c.S.ownTracking().lostRedirect.Load(), "broken_redirect"},
 		} {
 			if f.set {
 				flags = append(flags, f.name)
 			}
 		}
+	} else {
+		t = &tracking{}
 	}
 	c.W.Map(3)
 	c.W.BulkString("flags")
@@ -163,7 +171,10 @@ func clientTrackingInfo(c *Ctx) {
 		c.W.BulkString(f)
 	}
 	c.W.BulkString("redirect")
-	clientGetRedir(c)
+	c.W.Int(c.S.redirection())
 	c.W.BulkString("prefixes")
-	c.W.Array(0)
+	c.W.Array(len(t.prefixes))
+	for _, p := range t.prefixes {
+		c.W.BulkString(p)
+	}
 }

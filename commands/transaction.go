@@ -251,7 +251,7 @@ func exec(c *Ctx) {
 	a := c.parkAlone(func(c *Ctx) {
 		c.Cmd = cmd
 		c.runTransaction(c.S.tx)
-		c.S.age()
+		c.S.endCaching(cmd)
 	})
 	a.parked.kept = t.bytes + s.watching
 	s.giveTransaction(a.stand)
@@ -274,7 +274,6 @@ func (c *Ctx) runTransaction(t *transaction) {
 	}
 	c.exclusively(func() { c.runQueue(t) })
 	c.flushTop() // which has keys of the queue
-	s.tracking.said = min(s.tracking.said, 1)
 	s.discardQueue(c.Store)
 }
 

@@ -33,5 +33,6 @@ func (v *View) detach(from, to int) (tables []table) {
 			}
 		}
 	}
+	v.flushed()
 	return tables
 }

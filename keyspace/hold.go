@@ -74,8 +74,14 @@ func (v *View) Release() {
 	if len(v.recorder.buf) > 0 {
 		v.commit()
 	}
+	if v.observed.told {
+		v.expireSeen()
+	}
 	v.held.each(func(i int) { v.ks.shards[i].mu.Unlock() })
 	v.held = shardSet{}
+	if v.observed.told {
+		v.released()
+	}
 }
 
 // errAbandoned ends a snapshot that could hold what must never have happened.

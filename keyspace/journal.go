@@ -17,7 +17,10 @@ type Journal interface {
 
 // SetJournal makes j receive all effects from now on. It must be called before
 // other goroutines use the keyspace.
-func (ks *Keyspace) SetJournal(j Journal) { ks.journal = j }
+func (ks *Keyspace) SetJournal(j Journal) {
+	ks.journal = j
+	ks.attentive.Store(true)
+}
 
 // refuses reports whether nothing may be changed now. Methods that cannot fail do
 // not ask: their callers do, through [View.Refuses].

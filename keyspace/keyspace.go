@@ -49,6 +49,8 @@ type Keyspace struct {
 	holes   holes
 
 	abandoned atomic.Bool // see Abandon
+	observing atomic.Bool // observers are told; never false again
+	attentive atomic.Bool // there is a journal, or observers are told
 
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu
@@ -128,7 +130,7 @@ func (ks *Keyspace) InHeap() int64 {
 func (ks *Keyspace) Close() {
 	for i := range ks.shards {
 		s := &ks.shards[i]
-		s.mu.Lock()
+		s.lockBare()
 		for db := range s.dbs {
 			if t := s.clear(db); t != nil {
 				t.free()

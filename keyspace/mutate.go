@@ -157,17 +157,23 @@ func (s *shard) clear(db int) table {
 	return old
 }
 
-// touched marks those who watch key, after a write.
+// touched marks those who watch key, after a write, and tells the observer.
 func (s *shard) touched(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, false)
 	}
+	if s.by != nil {
+		s.by.changed(key, false)
+	}
 }
 
-// touchedByTime marks those who watched key while it lived.
+// touchedByTime marks those who watched key while it lived, and tells the observer.
 func (s *shard) touchedByTime(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, true)
+	}
+	if s.by != nil {
+		s.by.changed(key, true)
 	}
 }
 

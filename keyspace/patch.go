@@ -74,7 +74,7 @@ func (ks *Keyspace) patch(e *Effect) error {
 	}
 	h := ks.hash(e.Key)
 	s := &ks.shards[int(h>>ks.shift)]
-	s.mu.Lock()
+	s.lockBare()
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, e.DB, h, e.Key)

@@ -70,6 +70,9 @@ func (v *View) find(s *shard, p *place, db int, h uint64, key []byte) {
 			if name, value := t.parts(rec); bytes.Equal(name, key) {
 				p.db, p.hash = db, uint32(h)
 				p.fill(s, ref(k.number), Kind(header(rec)&headKind), expiry(rec), value)
+				if p.e.Kind == None && s.by != nil && p.stale() {
+					s.by.saw(db, h, key)
+				}
 				return
 			}
 		}

@@ -22,7 +22,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e Entry) error {
 	}
 	h := ks.hash(key)
 	s := &ks.shards[int(h>>ks.shift)]
-	s.mu.Lock()
+	s.lockBare()
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, db, h, key)
@@ -62,7 +62,7 @@ func (ks *Keyspace) noDatabase(db int) error {
 func (ks *Keyspace) dropAll(db int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]
-		s.mu.Lock()
+		s.lockBare()
 		t := s.clear(db)
 		s.mu.Unlock()
 		if t != nil {

@@ -27,6 +27,8 @@ type shard struct {
 	ks      *Keyspace
 	// recorder is that of the view which has the lock; nil without a journal.
 	recorder *recorder
+	// by is the view that has the lock; nil before StartObserving and for who is no view.
+	by *View
 	// trees are the large collections by database; nil while there has been none.
 	trees []trees
 
@@ -82,6 +84,9 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	}
 	r, k, expiry, value := t.find(uint32(h), key)
 	p.fill(s, r, k, expiry, value)
+	if p.e.Kind == None && s.by != nil && p.stale() {
+		s.by.saw(db, h, key)
+	}
 }
 
 // fill puts down what the table of s holds.

@@ -31,6 +31,7 @@ type View struct {
 	scratch []byte // where a family makes a value that has no memory yet
 
 	recorder  recorder // what was done under the present locks
+	observed  observed // what the observer has to be told, and is told
 	position  uint64   // see TakePosition
 	unsettled int      // see Unsettled
 	effects   uint64
@@ -91,19 +92,31 @@ func (v *View) lockAt(i int) *shard {
 	} else {
 		v.now = s.last
 	}
-	if v.ks.journal != nil {
-		s.recorder = &v.recorder
+	if ks := v.ks; ks.attentive.Load() {
+		if ks.journal != nil {
+			s.recorder = &v.recorder
+		}
+		if ks.observing.Load() {
+			s.by = v
+		}
 	}
 	return s
 }
 
 func (v *View) unlock(s *shard) {
-	if !v.holding {
-		if len(v.recorder.buf) > 0 {
-			v.commit()
-		}
-		s.mu.Unlock()
+	if v.holding {
+		return
 	}
+	if len(v.recorder.buf) > 0 {
+		v.commit()
+	}
+	if v.observed.told {
+		v.expireSeen()
+		s.mu.Unlock()
+		v.released()
+		return
+	}
+	s.mu.Unlock()
 }
 
 // Keyspace is what the view looks at.

@@ -231,6 +231,7 @@ func (c *Config) limits() commands.Limits {
 	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
 	l.MaxMembers = number(c.value("cc-max-members"))
 	l.MaxElements = number(c.value("collection-max-elements"))
+	l.TrackingKeys = number(c.value("tracking-table-max-keys"))
 	l.Busy = time.Duration(number(c.value("busy-reply-threshold"))) * time.Millisecond
 	return l
 }

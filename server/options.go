@@ -65,6 +65,7 @@ func options() []option {
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
 		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which those who wait for a script are told so and may kill it; 0 lets them wait."},
+		{name: "tracking-table-max-keys", def: "1000000", kind: integer{0, 1<<63 - 1, ""}, mutable: true, doc: "Most keys that are remembered for CLIENT TRACKING; for another one somebody has to forget one. 0 is no bound."},
 		{name: "collection-max-elements", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most elements of a hash, sorted set, list or set."},
 		{name: "save", def: "", kind: savePoints{}, doc: "Write a snapshot after so many seconds with so many changes: pairs of numbers; empty never does."},
 		{name: "appendonly", def: "no", kind: boolean{}, doc: "Keep a log of effects, from which a restart loses nothing."},

@@ -127,15 +127,16 @@ func (s *Server) assemble(clock keyspace.Clock) {
 		MaxMemory: number(c.value("maxmemory")),
 	})
 	s.engine = commands.NewEngine(commands.Options{
-		NewStore:    func() commands.Store { return newStore(s.keyspace) },
-		Stopwatch:   s.stopwatch,
-		Now:         s.clock.Now,
-		Settings:    c,
-		Process:     newProcess(s),
-		Persistence: s.keeper,
-		Stop:        s.stopAs,
-		Log:         s.log,
-		Renamed:     c.renamed,
+		NewStore:      func() commands.Store { return newStore(s.keyspace) },
+		Stopwatch:     s.stopwatch,
+		Now:           s.clock.Now,
+		Settings:      c,
+		Process:       newProcess(s),
+		Persistence:   s.keeper,
+		ObserveExpiry: func(o commands.Observer) { s.keyspace.ObserveSweep(o) },
+		Stop:          s.stopAs,
+		Log:           s.log,
+		Renamed:       c.renamed,
 	})
 }
 

@@ -21,6 +21,9 @@ var _ commands.Store = (*store)(nil)
 
 func newStore(ks *keyspace.Keyspace) *store { return &store{View: ks.NewView(), ks: ks} }
 
+// Observe implements commands.Store.
+func (s *store) Observe(o commands.Observer) { s.View.Observe(o) }
+
 // WaitOpen implements commands.Store.
 func (s *store) WaitOpen(wake func()) { s.ks.Gate().Wait(wake) }
 

@@ -1,0 +1,183 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// trackingCall is a parsed CLIENT TRACKING. The prefixes are those that it names, or the
+// empty one if it asks for BCAST without any.
+type trackingCall struct {
+	tracking
+	on       bool
+	prefixes []string
+}
+
+const (
+	errCachingMode   resp.Error = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	errCachingYes    resp.Error = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	errCachingNo     resp.Error = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+	errOneRedirect   resp.Error = "ERR A client can only redirect to a single other client"
+	errNoRedirect    resp.Error = "ERR The client ID you want redirect to does not exist"
+	errPrefixAlone   resp.Error = "ERR PREFIX option requires BCAST mode to be enabled"
+	errSwitchBcast   resp.Error = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
+	errBcastOpt      resp.Error = "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	errBothOpt       resp.Error = "ERR You can't specify both OPTIN mode and OPTOUT mode"
+	errSwitchOpt     resp.Error = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
+	errManyPrefixes  resp.Error = "ERR too many prefixes"
+	errPrefixTooLong resp.Error = "ERR prefix is too long, at most 16384 bytes"
+	errNoOverlap                = "Prefixes for a single client must not overlap."
+)
+
+// parseTracking reads what follows CLIENT TRACKING. exists says whether there is a
+// client of that id.
+func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall, err resp.Error) {
+	for i := 1; i < len(args); i++ {
+		more := i+1 < len(args)
+		switch a := args[i]; {
+		case isWord(a, "REDIRECT") && more:
+			i++
+			if call.redirect != 0 {
+				return call, errOneRedirect
+			}
+			id, ok := parseInt(args[i])
+			if !ok {
+				return call, resp.ErrNotInteger
+			}
+			if !exists(id) {
+				return call, errNoRedirect
+			}
+			call.redirect = id
+		case isWord(a, "BCAST"):
+			call.broadcast = true
+		case isWord(a, "OPTIN"):
+			call.optIn = true
+		case isWord(a, "OPTOUT"):
+			call.optOut = true
+		case isWord(a, "NOLOOP"):
+			call.noLoop = true
+		case isWord(a, "PREFIX") && more:
+			i++
+			call.prefixes = append(call.prefixes, string(args[i]))
+		default:
+			return call, resp.ErrSyntax
+		}
+	}
+	on, ok := onOff(args[0])
+	if !ok {
+		return call, resp.ErrSyntax
+	}
+	call.on = on
+	return call, ""
+}
+
+// check reports why a client that tracks as old says, or not at all if that is nil, may
+// not go on with call.
+func (call *trackingCall) check(old *tracking) resp.Error {
+	if old == nil {
+		old = &tracking{broadcast: call.broadcast}
+	}
+	switch {
+	case !call.broadcast && len(call.prefixes) > 0:
+		return errPrefixAlone
+	case old.broadcast != call.broadcast:
+		return errSwitchBcast
+	case call.broadcast && (call.optIn || call.optOut):
+		return errBcastOpt
+	case call.optIn && call.optOut:
+		return errBothOpt
+	case call.optIn && old.optOut, call.optOut && old.optIn:
+		return errSwitchOpt
+	case !call.broadcast:
+		return ""
+	}
+	if err := overlap(call.prefixes, old.prefixes); err != "" {
+		return err
+	}
+	return call.checkCost(old)
+}
+
+// checkCost bounds what the prefixes of one client may take, and adds the empty one if
+// there is none.
+func (call *trackingCall) checkCost(old *tracking) resp.Error {
+	if len(call.prefixes) == 0 {
+		call.prefixes = []string{""}
+	}
+	cost := old.cost()
+	for _, p := range call.prefixes {
+		if len(p) > maxKey {
+			return errPrefixTooLong
+		}
+		cost += subscriptionCost([]byte(p))
+	}
+	if cost > maxSubscribed || len(old.prefixes)+len(call.prefixes) > maxPatterns {
+		return errManyPrefixes
+	}
+	return ""
+}
+
+// comparedMost is how many prefixes are compared each with each, which finds the two that
+// Redis names. Of more, any two are named that overlap.
+const comparedMost = 256
+
+// overlap reports two prefixes of which one begins with the other, unless the client has
+// both already.
+func overlap(prefixes, old []string) resp.Error {
+	if len(prefixes)+len(old) > comparedMost {
+		return overlapOfMany(prefixes, old)
+	}
+	for i, p := range prefixes {
+		for _, other := range old {
+			if strings.HasPrefix(p, other) || strings.HasPrefix(other, p) {
+				return overlapError(p, "an existing prefix", other)
+			}
+		}
+		for _, other := range prefixes[i+1:] {
+			if strings.HasPrefix(p, other) || strings.HasPrefix(other, p) {
+				return overlapError(p, "another provided prefix", other)
+			}
+		}
+	}
+	return ""
+}
+
+// overlapOfMany is overlap by sorting: what begins with a prefix comes right behind it.
+// Those that the client has may overlap each other, by the empty one.
+func overlapOfMany(prefixes, old []string) resp.Error {
+	all := slices.Concat(prefixes, old)
+	slices.Sort(all)
+	had := make(map[string]bool, len(old))
+	for _, p := range old {
+		had[p] = true
+	}
+	for i := 1; i < len(all); i++ {
+		switch p, other := all[i], all[i-1]; {
+		case !strings.HasPrefix(p, other), p != other && had[p] && had[other]:
+		case had[other]:
+			return overlapError(p, "an existing prefix", other)
+		default:
+			return overlapError(p, "another provided prefix", other)
+		}
+	}
+	return ""
+}
+
+func overlapError(prefix, what, other string) resp.Error {
+	return resp.Error("ERR Prefix '" + string(echo([]byte(prefix), maxEcho)) + "' overlaps with " + what +
+		" '" + string(echo([]byte(other), maxEcho)) + "'. " + errNoOverlap)
+}
+
+// parseCaching checks the word of CLIENT CACHING for a client that tracks.
+func parseCaching(word []byte, t *tracking) resp.Error {
+	switch {
+	case isWord(word, "YES") && !t.optIn:
+		return errCachingYes
+	case isWord(word, "NO") && !t.optOut:
+		return errCachingNo
+	case !isWord(word, "YES") && !isWord(word, "NO"):
+		return resp.ErrSyntax
+	}
+	return ""
+}
