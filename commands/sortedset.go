@@ -22,6 +22,7 @@ func sortedSetCommands() []*Command {
 		each   = "O(M*log(N)), M being the number of members named"
 		ranged = "O(log(N)+M), M being the number of elements in the range"
 		listed = "an array of members, with WITHSCORES of members and scores"
+		ranked = "the rank from 0, or null; with WITHSCORE an array of rank and score"
 	)
 	return append(sortedSetRanges(entry, ranged, listed),
 		entry("zadd", -4, grow, "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", each,
@@ -33,9 +34,9 @@ func sortedSetCommands() []*Command {
 		entry("zmscore", -3, look, "key member [member ...]", "O(M), M being the number of members named",
 			"Returns the scores of members.", "an array of scores, null for what is no member", zmscore),
 		entry("zcard", 2, look, "key", "O(1)", "Returns how many elements a sorted set has.", "the number of elements, 0 without a key", zcard),
-		entry("zrank", 3, look, "key member", log, "Returns how many elements are before a member.", "the rank from 0, or null",
+		entry("zrank", -3, look, "key member [WITHSCORE]", log, "Returns how many elements are before a member.", ranked,
 			func(c *Ctx) { zrank(c, false) }),
-		entry("zrevrank", 3, look, "key member", log, "Returns how many elements are behind a member.", "the rank from the end, or null",
+		entry("zrevrank", -3, look, "key member [WITHSCORE]", log, "Returns how many elements are behind a member.", ranked,
 			func(c *Ctx) { zrank(c, true) }),
 		entry("zpopmin", -2, take, "key [count]", each, "Removes the elements of the lowest scores.", "an array of members and scores",
 			func(c *Ctx) { zpop(c, false) }),
@@ -143,13 +144,29 @@ func zcard(c *Ctx) {
 
 // zrank is ZRANK, and ZREVRANK if down.
 func zrank(c *Ctx, down bool) {
+	withScore := len(c.Args) == 4
+	switch {
+	case len(c.Args) > 4:
+		c.Fail(resp.WrongArity(c.Cmd.Name))
+		return
+	case withScore && !equalFold(c.Args[3], "withscore"):
+		c.Fail(resp.ErrSyntax)
+		return
+	}
 	c.readSortedSet(func(z *collection.SortedSet) {
-		rank, _, ok := z.Rank(c.Args[2])
+		rank, score, ok := z.Rank(c.Args[2])
+		if ok && down {
+			rank = z.Len() - 1 - rank
+		}
 		switch {
+		case !ok && withScore:
+			c.W.NullArray()
 		case !ok:
 			c.W.Null()
-		case down:
-			c.W.Int(int64(z.Len() - 1 - rank))
+		case withScore:
+			c.W.Array(2)
+			c.W.Int(int64(rank))
+			c.score(score)
 		default:
 			c.W.Int(int64(rank))
 		}
