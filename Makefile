@@ -104,3 +104,7 @@ bench: ## Measure beside Redis and write docs/performance.md (BENCH_QUICK=1: a s
 attack: build ## Attack the server and redis-server at full size (ARGS='--only mix' chooses; see docs/attacks.md)
 	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd
 	bin/attack $(ARGS)
+
+.PHONY: valkey-suite
+valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see compat_test/valkey)
+	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test
