@@ -13,7 +13,7 @@ import (
 )
 
 // Options are what an Engine needs of the world around it. All but
-// Process, Stop and Log must be set.
+// Process, Stop, ScriptRoom, FreeHeap and Log must be set.
 type Options struct {
 	// NewStore returns a view of the store for one lane.
 	NewStore func() Store
@@ -36,6 +36,11 @@ type Options struct {
 	// Renamed are commands and the names they have instead, "" for none at all, as
 	// rename-command has them: NewRenamedTable must have taken them.
 	Renamed [][2]string
+	// ScriptRoom says how many bytes of objects Go's heap may have while scripts run, and
+	// how many of them are kept for keys; nil stands for any number.
+	ScriptRoom func() (bound, kept int64)
+	// FreeHeap gives what is garbage in Go's heap back to the system; nil does nothing.
+	FreeHeap func()
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 }
@@ -76,6 +81,7 @@ type Engine struct {
 
 	scripts scriptCache
 	runs    *lua.Pool
+	tidy    tidy
 	alone   solitude
 	pause   pause
 
@@ -101,7 +107,7 @@ func NewEngine(o Options) *Engine {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
-	e.runs, e.alone.idle = lua.NewPool(lua.DefaultLimits()), sync.NewCond(&e.alone.mu)
+	e.runs, e.alone.idle = lua.NewPool(e.scriptLimits()), sync.NewCond(&e.alone.mu)
 	e.auth.tats = make(map[string]limit.Instant)
 	e.invalidator.reads.init(func(id int64) bool { return e.clients.get(id) != nil })
 	if o.ObserveExpiry != nil {

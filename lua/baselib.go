@@ -312,7 +312,7 @@ func (r *Run) loadFunction(l *glua.LState) int {
 	if l.Get(2) != glua.LNil {
 		name = checkText(l, 2)
 	}
-	var source strings.Builder
+	source := r.builder(l)
 	for {
 		l.Push(reader)
 		l.Call(0, 1)
@@ -334,7 +334,7 @@ func (r *Run) loadFunction(l *glua.LState) int {
 			break
 		}
 	}
-	return r.loadText(l, source.String(), name)
+	return r.loadText(l, string(source.value()), name)
 }
 
 func (r *Run) loadText(l *glua.LState, source, name string) int {

@@ -122,7 +122,7 @@ func TestBombsAreContained(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			reply, took, grown := explode(t, pool, b)
 			require.Less(t, took, time.Minute) // far above what any takes; an escape takes for ever
-			require.Less(t, grown, uint64(400<<20))
+			require.Less(t, grown, uint64(200<<20))
 			if b.endless {
 				require.Contains(t, reply, "killed by the test script: ")
 				return

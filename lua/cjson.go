@@ -3,7 +3,6 @@ package lua
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	glua "github.com/yuin/gopher-lua"
 )
@@ -127,23 +126,21 @@ func (r *Run) jsonSparse(l *glua.LState) int {
 type jsonEncoder struct {
 	run *Run
 	l   *glua.LState
-	b   strings.Builder
+	b   builder
 }
 
 func (r *Run) jsonEncode(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		argError(l, 1, "expected 1 argument")
 	}
-	e := jsonEncoder{run: r, l: l}
+	e := jsonEncoder{run: r, l: l, b: r.builder(l)}
 	e.value(l.Get(1), 0)
-	r.guard.announce(l, e.b.Len())
-	l.Push(glua.LString(e.b.String()))
+	l.Push(e.b.value())
 	return 1
 }
 
 func (e *jsonEncoder) value(v glua.LValue, depth int) {
 	e.run.guard.step(e.l, 1)
-	e.run.room(e.l, &e.b)
 	switch v := v.(type) {
 	case glua.LString:
 		e.text(string(v))

@@ -228,13 +228,13 @@ func (d *jsonDecoder) string() {
 		d.at = start + i + 1
 		return
 	}
-	var b strings.Builder
+	b := d.run.builder(d.l)
 	for d.at < len(d.text) {
 		c := d.text[d.at]
 		switch c {
 		case '"':
 			d.at++
-			d.token, d.value = tokenString, glua.LString(b.String())
+			d.token, d.value = tokenString, b.value()
 			return
 		case '\\':
 			if !d.escape(&b) {
@@ -251,7 +251,7 @@ func (d *jsonDecoder) string() {
 var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape appends what the backslash at d.at begins.
-func (d *jsonDecoder) escape(b *strings.Builder) bool {
+func (d *jsonDecoder) escape(b *builder) bool {
 	if d.at+1 < len(d.text) {
 		c := d.text[d.at+1]
 		if plain, ok := escapes[c]; ok {
@@ -267,7 +267,7 @@ func (d *jsonDecoder) escape(b *strings.Builder) bool {
 	return false
 }
 
-func (d *jsonDecoder) unicode(b *strings.Builder) bool {
+func (d *jsonDecoder) unicode(b *builder) bool {
 	first, ok := d.hex(d.at)
 	size := 6
 	if ok && utf16.IsSurrogate(first) {

@@ -98,6 +98,7 @@ func (r *Run) wrap(l *glua.LState) int {
 			return n
 		}
 		if text, ok := failed.(glua.LString); ok {
+			r.guard.announce(l, len(text))
 			r.throw(l, glua.LString(where(l, 1))+text)
 		}
 		l.Error(failed, 0)

@@ -17,7 +17,7 @@ type spec struct {
 // format is string.format with the conversions of C's printf that Lua 5.1 has.
 func (r *Run) format(l *glua.LState) int {
 	text := checkText(l, 1)
-	var b strings.Builder
+	b := r.builder(l)
 	arg := 1
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -42,10 +42,8 @@ func (r *Run) format(l *glua.LState) int {
 		}
 		convert(l, &b, s, text[i], arg)
 		i++
-		r.room(l, &b)
 	}
-	r.guard.announce(l, b.Len())
-	l.Push(glua.LString(b.String()))
+	l.Push(b.value())
 	return 1
 }
 
@@ -94,7 +92,7 @@ func twoDigits(text string, i int) (int, int) {
 	return n, i
 }
 
-func convert(l *glua.LState, b *strings.Builder, s spec, letter byte, arg int) {
+func convert(l *glua.LState, b *builder, s spec, letter byte, arg int) {
 	switch letter {
 	case 'c':
 		b.WriteString(s.pad(string([]byte{byte(checkInt(l, arg))})))
@@ -258,7 +256,7 @@ func (s spec) pad(text string) string {
 }
 
 // quote is %q: a string that Lua reads back.
-func quote(b *strings.Builder, s string) {
+func quote(b *builder, s string) {
 	b.WriteByte('"')
 	for i := range len(s) {
 		switch c := s[i]; c {

@@ -3,8 +3,6 @@ package lua
 import (
 	"context"
 	"errors"
-	"runtime"
-	"runtime/metrics"
 	"sync/atomic"
 	"time"
 
@@ -13,24 +11,19 @@ import (
 
 const (
 	// checkEvery is how many instructions, or steps of a library's loop, pass
-	// between two looks at the heap. One instruction allocates at most 1 MiB (a
-	// table's array that grows to [arrayMax]), so that a script overshoots by less
-	// than its budget.
+	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
+	// table's array that grows to [arrayMax]).
 	checkEvery = 256
 	// bytesPerStep is how many bytes are moved in the time of an instruction, and
 	// commandSteps how many instructions a command takes at least.
 	bytesPerStep = 64
 	commandSteps = 16
-	// announceEvery is how many bytes of strings may be built between two looks.
-	announceEvery = 32 << 20
-	// maxCollections is how many collections one script may force by going over
-	// its budget with garbage. Each stops other work for a moment.
-	maxCollections = 20
 )
 
-// Reasons of our own to end a script; the caller's come through Kill.
+// Reasons of our own to end a script; the caller's come through Kill. That of memory is
+// what Lua says.
 const (
-	reasonMemory   = "script is over its memory limit"
+	reasonMemory   = "not enough memory"
 	reasonEndless  = "script takes too long for what it says"
 	reasonPatterns = "script spends too many steps on patterns"
 )
@@ -45,20 +38,15 @@ type guard struct {
 	reason atomic.Pointer[string]
 
 	limits Limits
-	// left counts down to the next look at the heap.
-	left int
-	// base is the heap at the first look, which a short script never takes.
-	base        uint64
-	looked      bool
-	announced   int64
-	collections int
+	// left counts down from given to the next look at the heap.
+	left, given int
+	usage       usage
 	patterns    int64
 	coroutines  int
 	// spent counts, roughly, what has been done; at a budget that is not 0
 	// pause is called, once, or else the script is killed.
 	spent, budget int64
 	pause         func()
-	sample        []metrics.Sample
 }
 
 var _ context.Context = (*guard)(nil)
@@ -69,15 +57,14 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-func newGuard(limits Limits) guard {
-	return guard{limits: limits, sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
-}
+func newGuard(m *memory) guard { return guard{limits: m.limits, usage: newUsage(m)} }
 
 // begin readies the guard for another script.
 func (g *guard) begin() {
-	g.left = checkEvery
-	g.looked = false
-	g.announced, g.collections, g.coroutines = 0, 0, 0
+	g.given = int(g.usage.stride.Load())
+	g.left = g.given
+	g.usage.begin()
+	g.coroutines = 0
 	g.patterns = g.limits.PatternSteps
 	g.spent = 0
 }
@@ -120,44 +107,30 @@ func (g *guard) why() string {
 	return "script was stopped"
 }
 
-func (g *guard) heap() uint64 {
-	metrics.Read(g.sample)
-	return g.sample[0].Value.Uint64()
+// look compares the heap with what scripts may take.
+func (g *guard) look() {
+	g.spent += int64(g.given - g.left)
+	g.left = 0
+	g.given = 0
+	if g.budget != 0 && g.spent >= g.budget {
+		if g.pause == nil {
+			g.killWith(reasonEndless)
+		}
+		g.beside()
+	}
+	if !g.usage.fits(g.beside) {
+		g.killWith(reasonMemory)
+	}
+	g.given = g.usage.setStride(g.usage.left())
+	g.left = g.given
 }
 
-// look compares the heap with what it was at first.
-func (g *guard) look() {
-	g.spent += int64(checkEvery - g.left)
-	g.left = checkEvery
-	switch pause := g.pause; {
-	case g.budget == 0 || g.spent < g.budget:
-	case pause == nil:
-		g.killWith(reasonEndless)
-	default:
+// beside calls pause, if that has not been done, before something that takes long.
+func (g *guard) beside() {
+	if pause := g.pause; pause != nil {
 		g.pause, g.budget = nil, 0
 		pause()
 	}
-	now := g.heap()
-	if !g.looked {
-		g.looked, g.base = true, now
-		return
-	}
-	if !g.over(now) {
-		return
-	}
-	// Most of it may be garbage.
-	g.collections++
-	if g.collections <= maxCollections {
-		runtime.GC()
-		now = g.heap()
-	}
-	if g.over(now) || g.collections > maxCollections {
-		g.killWith(reasonMemory)
-	}
-}
-
-func (g *guard) over(now uint64) bool {
-	return now > g.base && now-g.base > uint64(g.limits.Memory)
 }
 
 // step counts n steps of a library function's loop as instructions, and raises
@@ -183,14 +156,24 @@ func (g *guard) announce(l *glua.LState, n int) {
 	if n < 0 || n > g.limits.Strings {
 		raisef(l, "string is too long, at most %d bytes", g.limits.Strings)
 	}
-	g.announced += int64(n)
 	g.spend(n / bytesPerStep)
-	if g.announced > announceEvery {
-		g.announced = 0
-		g.look()
-	} else if n > 4096 && (!g.looked || g.left < 0) {
-		// The first look has to come before the memory is taken.
+	g.reserve(l, n)
+}
+
+// reserve says that n bytes are about to be allocated, of which nothing is too long. It
+// raises if that is too much.
+func (g *guard) reserve(l *glua.LState, n int) {
+	if !g.fits(n) {
+		g.stop(l)
+	}
+}
+
+// fits is reserve where nothing can be raised: it reports whether the script may go on.
+func (g *guard) fits(n int) bool {
+	g.usage.announced += int64(n)
+	// The first look has to come before much memory is taken, to count it.
+	if g.usage.announced > memoryStep || g.left < 0 || n > 4096 && !g.usage.looked {
 		g.look()
 	}
-	g.stop(l)
+	return !g.killed.Load()
 }

@@ -27,8 +27,17 @@ type Allower interface {
 // cannot catch, except Strings, Coroutines and PatternSteps, whose first error it
 // can catch as any other.
 type Limits struct {
-	// Memory is how many bytes the process's heap may grow by while a script runs.
+	// Memory is how many bytes a script may be able to reach. At half of that it may be
+	// told so, if it has allocated as much again before. All scripts of a pool together
+	// keep to that and half as much in garbage.
 	Memory int64
+	// Room says how many bytes of objects the process's heap may have, and how many of
+	// them are kept for others than scripts, such as keys, which a script may add to. nil
+	// stands for any number. Any goroutine may call it.
+	Room func() (bound, kept int64)
+	// Leftover, if it is not nil, is called when a script is over that has taken many
+	// megabytes, most of which are garbage now. It must not block.
+	Leftover func()
 	// Strings is the longest string that a script may build, in bytes.
 	Strings int
 	// PatternSteps is how many steps all pattern matching of a script may take.
@@ -102,13 +111,13 @@ func Compile(source []byte) (*Script, error) {
 // Pool keeps states for executions, which take 30 us and 60 KB to make. It may be
 // used by several goroutines.
 type Pool struct {
-	limits Limits
+	memory *memory
 	idle   idleRuns
 }
 
 // NewPool returns a pool whose runs keep to limits.
 func NewPool(limits Limits) *Pool {
-	return &Pool{limits: limits}
+	return &Pool{memory: newMemory(limits)}
 }
 
 // Get returns a run that is clean, not killed, and the caller's own until Put.
@@ -116,11 +125,11 @@ func (p *Pool) Get() *Run {
 	if r := p.idle.pop(); r != nil {
 		return r
 	}
-	return newRun(p.limits)
+	return newRun(p.memory)
 }
 
-// Put gives back a run that is not executing. One that was killed, overflowed or
-// panicked is closed instead of kept.
+// Put gives back a run that is not executing. One that was killed, overflowed,
+// panicked or took much memory is closed instead of kept.
 func (p *Pool) Put(r *Run) {
 	if !r.reusable() || !p.idle.push(r) {
 		r.close()
@@ -142,7 +151,7 @@ func (r *Run) PauseAfter(instructions int, pause func()) {
 }
 
 // Spent is about how many instructions the last execution took.
-func (r *Run) Spent() int { return int(r.guard.spent) + checkEvery - r.guard.left }
+func (r *Run) Spent() int { return int(r.guard.spent) + r.guard.given - r.guard.left }
 
 // Kill stops what the run executes, or would execute next, with the error reason
 // ("Script killed by user with SCRIPT KILL."), to which the place in the script

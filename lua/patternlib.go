@@ -147,7 +147,7 @@ func (r *Run) gsub(l *glua.LState) int {
 	if anchored {
 		p = 1
 	}
-	var b strings.Builder
+	b := r.builder(l)
 	s, count := 0, int64(0)
 	for count < most {
 		end := r.try(l, m, s, p)
@@ -164,7 +164,6 @@ func (r *Run) gsub(l *glua.LState) int {
 		default:
 			s++
 		}
-		r.room(l, &b)
 		if s > len(subject) || anchored {
 			break
 		}
@@ -172,14 +171,13 @@ func (r *Run) gsub(l *glua.LState) int {
 	if s < len(subject) {
 		b.WriteString(subject[s:])
 	}
-	r.guard.announce(l, b.Len())
-	l.Push(glua.LString(b.String()))
+	l.Push(b.value())
 	l.Push(number(count))
 	return 2
 }
 
 // replace appends what stands for one match.
-func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LValue, b *strings.Builder) {
+func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LValue, b *builder) {
 	var value glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
@@ -209,7 +207,7 @@ func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LVal
 }
 
 // template appends a replacement with its %0 to %9.
-func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, b *strings.Builder) {
+func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, b *builder) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
 			b.WriteByte(text[i])
@@ -228,6 +226,5 @@ func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, 
 			captured, _ := toText(r.capturedAt(l, m, int(text[i]-'1'), start, end))
 			b.WriteString(captured)
 		}
-		r.room(l, b)
 	}
 }

@@ -18,6 +18,9 @@ type mark struct {
 	done bool
 }
 
+// errorCopies is how many times a long message is in memory while it is raised.
+const errorCopies = 3
+
 // failure is an error that nobody caught, and where it was raised.
 type failure struct {
 	value  glua.LValue
@@ -86,6 +89,10 @@ func (r *Run) caught(l *glua.LState) int {
 	m, depth := r.marks[len(r.marks)-1], len(r.marks)
 	value := l.Get(1)
 	r.suspect(value)
+	if message, ok := value.(glua.LString); ok {
+		// The interpreter spells long keys out, and has several copies of a message.
+		r.guard.fits(errorCopies * len(message))
+	}
 	switch {
 	case m.top:
 		r.failed(l, value)
@@ -208,6 +215,13 @@ func (r *Run) throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
 // raisef raises a message with the place of the caller in front, which is none if
 // that is a function of ours.
 func raisef(l *glua.LState, format string, args ...any) {
+	for _, arg := range args {
+		if text, ok := arg.(string); ok && len(text) > 4096 {
+			if g, ok := l.Context().(*guard); ok && !g.killed.Load() {
+				g.reserve(l, errorCopies*len(text))
+			}
+		}
+	}
 	l.Error(glua.LString(where(l, 1)+fmt.Sprintf(format, args...)), 0)
 }
 

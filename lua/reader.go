@@ -12,6 +12,9 @@ import (
 // maxDepth is how deep replies may nest, on both ways.
 const maxDepth = 128
 
+// valueSize is what an element of a table's array takes.
+const valueSize = 16
+
 // reader turns a reply in RESP into a value of Lua, as Redis 7 does.
 type reader struct {
 	run   *Run
@@ -61,6 +64,7 @@ func (in *reader) bulk(n int64) (glua.LValue, bool) {
 		return nil, false
 	}
 	// A copy: the reply is gone with the next call.
+	in.run.guard.reserve(in.state, int(n))
 	s := glua.LString(in.rest[:n])
 	in.rest = in.rest[n+2:]
 	return s, true
@@ -117,6 +121,7 @@ func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 		return in.set(n, depth)
 	}
 	in.run.guard.step(in.state, int(n)/4)
+	in.run.guard.reserve(in.state, int(n)*valueSize)
 	t := in.state.CreateTable(int(n), 0)
 	for i := range n {
 		v, ok := in.value(depth + 1)

@@ -109,6 +109,7 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 	reply := r.host.Call(args, r.proto)
 	r.guard.spend(commandSteps + len(reply)/bytesPerStep)
 	if len(reply) > 0 && reply[0] == '-' {
+		r.guard.reserve(l, len(reply))
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
@@ -171,6 +172,7 @@ func (r *Run) errorReply(l *glua.LState) int {
 		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
 		return 1
 	}
+	r.guard.announce(l, len(text))
 	l.Push(errorTable(l, errorText(strings.TrimPrefix(string(text), "-"))))
 	return 1
 }
@@ -209,17 +211,23 @@ func (r *Run) log(l *glua.LState) int {
 	if level < 0 || level > 3 {
 		return r.refuse(l, "ERR Invalid debug level.", true)
 	}
-	var words []string
-	for i := 2; i <= l.GetTop(); i++ {
+	var message []byte
+	first := true
+	for i := 2; i <= l.GetTop() && len(message) <= maxLogLine; i++ {
 		if text, ok := toText(l.Get(i)); ok {
-			words = append(words, text)
+			if !first {
+				message = append(message, ' ')
+			}
+			first = false
+			message = append(message, text[:min(len(text), maxLogLine)]...)
 		}
 	}
-	message := strings.Join(words, " ")
-	// Redis cuts a line of its log here.
-	r.host.Log(int(level), bytesOf(message[:min(len(message), 1024)]))
+	r.host.Log(int(level), message[:min(len(message), maxLogLine)])
 	return 0
 }
+
+// maxLogLine is where Redis cuts a line of its log.
+const maxLogLine = 1024
 
 func (r *Run) setresp(l *glua.LState) int {
 	if l.GetTop() != 1 {

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"slices"
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
@@ -12,6 +13,8 @@ import (
 // have no end, or one that is 2^100 elements away.
 const maxReply = 64 << 20
 
+const tooLarge = "reply of the script is too large"
+
 // replier writes what a script returned, as Redis 7 does. proto is what the
 // script speaks; the writer has the client's.
 type replier struct {
@@ -19,8 +22,13 @@ type replier struct {
 	w      *resp.Writer
 	start  int
 	proto  int
+	root   glua.LValue
+	sized  bool
 	failed string
 }
+
+// largeReply is the size from which on a reply is measured before the rest is written.
+const largeReply = 64 << 10
 
 func (out *replier) value(v glua.LValue, depth int) {
 	if out.failed != "" {
@@ -54,9 +62,100 @@ func (out *replier) text(s string) {
 // room checks that n more bytes may be written.
 func (out *replier) room(n int) bool {
 	if len(out.w.Buf)-out.start+n > maxReply {
-		out.failed = "reply of the script is too large"
+		out.failed = tooLarge
+	} else if !out.sized && len(out.w.Buf)-out.start+n > largeReply {
+		out.makeRoom()
 	}
 	return out.failed == ""
+}
+
+// makeRoom has a large reply take its memory once, after it was reserved, and not twice
+// as much in steps. What is large is written beside the loop, where nobody copies it
+// again.
+func (out *replier) makeRoom() {
+	out.sized = true
+	size := out.size(out.root, 0)
+	if size > maxReply {
+		out.failed = tooLarge
+		return
+	}
+	out.run.guard.beside()
+	if !out.run.guard.fits(size) {
+		out.failed = out.run.guard.why()
+		return
+	}
+	out.w.Buf = slices.Grow(out.w.Buf, out.start+size-len(out.w.Buf))
+}
+
+// lineSize is what a number, or a count of elements, takes at most with its line end.
+const lineSize = 24
+
+// size is how many bytes v takes as a reply, or a few more; it stops counting beyond
+// maxReply.
+func (out *replier) size(v glua.LValue, depth int) int {
+	switch v := v.(type) {
+	case glua.LString:
+		return decimalSize(len(v)) + len(v) + 5
+	case glua.LNumber:
+		return decimalSize(int(truncate(float64(v)))) + 3
+	case *glua.LTable:
+		if depth < maxDepth {
+			return out.tableSize(out.run.original(v), depth)
+		}
+	}
+	return lineSize
+}
+
+// tableSize is size for a table, looked at as table does.
+func (out *replier) tableSize(t *glua.LTable, depth int) int {
+	for _, name := range []string{"err", "ok", "big_number"} {
+		if text, ok := get(t, name).(glua.LString); ok {
+			return lineSize + len(text)
+		}
+	}
+	if m, ok := get(t, "map").(*glua.LTable); ok {
+		return out.entriesSize(m, depth)
+	}
+	if s, ok := get(t, "set").(*glua.LTable); ok {
+		return out.entriesSize(s, depth)
+	}
+	if v, ok := get(t, "verbatim_string").(*glua.LTable); ok {
+		text, _ := get(v, "string").(glua.LString)
+		return 2*lineSize + len(text)
+	}
+	n := 4
+	for i := 1; n <= maxReply; i++ {
+		v := t.RawGet(glua.LNumber(i))
+		if v == glua.LNil {
+			return n + decimalSize(i)
+		}
+		out.run.guard.spend(1)
+		n += out.size(v, depth+1)
+	}
+	return n
+}
+
+// entriesSize is size for a map or a set.
+func (out *replier) entriesSize(t *glua.LTable, depth int) int {
+	t = out.run.original(t)
+	n := lineSize
+	for k, v := t.Next(glua.LNil); k != glua.LNil && n <= maxReply; k, v = t.Next(k) {
+		out.run.guard.spend(1)
+		n += out.size(k, depth+1) + out.size(v, depth+1)
+	}
+	return n
+}
+
+// decimalSize is how many characters n takes.
+func decimalSize(n int) int {
+	size := 1
+	if n < 0 {
+		size++
+	}
+	for n /= 10; n != 0; n /= 10 {
+		size++
+	}
+	return size
 }
 
 func (out *replier) bool(b bool) {
@@ -170,7 +269,7 @@ func (out *replier) bigNumber(digits string) {
 		out.w.BulkString(digits)
 		return
 	}
-	out.w.Raw([]byte("(" + digits + "\r\n"))
+	out.w.Buf = append(append(append(out.w.Buf, '('), digits...), "\r\n"...)
 }
 
 // plainReply says that a reply in RESP2 would come back from Lua as the same

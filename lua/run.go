@@ -69,9 +69,9 @@ var _ = func() bool {
 	return true
 }()
 
-func newRun(limits Limits) *Run {
+func newRun(m *memory) *Run {
 	r := &Run{
-		guard: newGuard(limits),
+		guard: newGuard(m),
 		state: glua.NewState(glua.Options{
 			CallStackSize: callStackSize, RegistrySize: registrySize,
 			RegistryMaxSize: registryMaxSize, RegistryGrowStep: registryStep,
@@ -87,10 +87,11 @@ func newRun(limits Limits) *Run {
 }
 
 func (r *Run) reusable() bool {
-	return !r.dirty && !r.running && !r.guard.killed.Load()
+	return !r.dirty && !r.running && !r.guard.killed.Load() && r.guard.usage.own <= leastMemory
 }
 
 func (r *Run) close() {
+	r.guard.usage.take(0)
 	r.state.Close()
 }
 
@@ -113,7 +114,7 @@ func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 // writeResult writes what the script returned. A value that is too large, or a
 // kill meanwhile, becomes an error in its place.
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
-	out := replier{run: r, w: w, start: start, proto: r.proto}
+	out := replier{run: r, w: w, start: start, proto: r.proto, root: value}
 	out.value(value, 0)
 	if out.failed != "" {
 		w.Buf = w.Buf[:start]
@@ -173,6 +174,7 @@ func (r *Run) end(s *Script) {
 	r.state.SetTop(0)
 	r.host, r.guard.pause, r.guard.budget = nil, nil, 0
 	r.failure, r.forwarded = failure{}, nil
+	r.guard.usage.end()
 	r.json = jsonSettings{}
 	r.call.forget()
 	if len(r.threads) > 0 {

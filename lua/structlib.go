@@ -109,7 +109,7 @@ func (f *layout) size(letter byte) int {
 
 func (r *Run) structPack(l *glua.LState) int {
 	f := newLayout(l)
-	var b strings.Builder
+	b := r.builder(l)
 	arg := 1
 	for {
 		f.total = b.Len()
@@ -127,14 +127,12 @@ func (r *Run) structPack(l *glua.LState) int {
 		arg++
 		r.packItem(f, &b, it, arg)
 		r.guard.step(l, 1)
-		r.room(l, &b)
 	}
-	r.guard.announce(l, b.Len())
-	l.Push(glua.LString(b.String()))
+	l.Push(b.value())
 	return 1
 }
 
-func (r *Run) packItem(f *layout, b *strings.Builder, it item, arg int) {
+func (r *Run) packItem(f *layout, b *builder, it item, arg int) {
 	switch it.letter {
 	case 'f':
 		b.Write(f.order(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(checkNumber(f.l, arg))))))

@@ -2,7 +2,6 @@ package lua
 
 import (
 	"slices"
-	"strings"
 
 	glua "github.com/yuin/gopher-lua"
 )
@@ -136,7 +135,7 @@ func (r *Run) tableConcat(l *glua.LState) int {
 	if l.Get(4) == glua.LNil {
 		last = int64(lengthOf(t))
 	}
-	var b strings.Builder
+	b := r.builder(l)
 	for i := first; i <= last; i++ {
 		text, ok := toText(t.RawGet(glua.LNumber(i)))
 		if !ok {
@@ -147,18 +146,9 @@ func (r *Run) tableConcat(l *glua.LState) int {
 			b.WriteString(separator)
 		}
 		r.guard.step(l, 1)
-		r.room(l, &b)
 	}
-	r.guard.announce(l, b.Len())
-	l.Push(glua.LString(b.String()))
+	l.Push(b.value())
 	return 1
-}
-
-// room raises once a string in the making is too long.
-func (r *Run) room(l *glua.LState, b *strings.Builder) {
-	if b.Len() > r.guard.limits.Strings {
-		r.guard.announce(l, b.Len())
-	}
 }
 
 func (r *Run) foreachi(l *glua.LState) int {

@@ -14,6 +14,9 @@ const (
 	processShare = 64 << 20
 	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
 	leastHeap = 32 << 20
+	// scriptSpare is what scripts leave of that for what is no object: stacks, buffers,
+	// the runtime's own tables, room between objects, and the program itself.
+	scriptSpare = 40 << 20
 	// heapStep is by how much the bound has to move to be worth telling.
 	heapStep = 1 << 20
 )
@@ -32,13 +35,24 @@ func (s *Server) boundHeap() {
 	if s.limitHeap == nil {
 		return
 	}
-	bound := heapBound(number(s.config.value("maxmemory")), s.keyspace.Outside())
+	bound := heapBound(s.maxMemory.Load(), s.keyspace.Outside())
 	s.heapMu.Lock()
 	defer s.heapMu.Unlock()
 	if last := s.heapBound; bound != last && (bound == math.MaxInt64 || last == math.MaxInt64 || max(bound-last, last-bound) >= heapStep) {
 		s.heapBound = bound
 		s.limitHeap(bound)
 	}
+}
+
+// scriptRoom is how many bytes of objects Go's heap may have while scripts run, and how
+// many of them are kept for keys.
+func (s *Server) scriptRoom() (bound, kept int64) {
+	kept = s.keyspace.InHeap()
+	m := s.maxMemory.Load()
+	if m <= 0 || s.freeHeap == nil {
+		return math.MaxInt64, kept
+	}
+	return heapBound(m, s.keyspace.Outside()) - scriptSpare, kept
 }
 
 // leastFreed is how much of Go's heap keys have to give up to be worth a collection of

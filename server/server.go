@@ -69,6 +69,7 @@ type Server struct {
 	freeHeap  func()
 	freed     freedHeap
 	quiet     quietHeap
+	maxMemory atomic.Int64
 	heapMu    sync.Mutex
 	heapBound int64 // what limitHeap was told last; guarded by heapMu
 
@@ -137,6 +138,8 @@ func (s *Server) assemble(clock keyspace.Clock) {
 		Stop:          s.stopAs,
 		Log:           s.log,
 		Renamed:       c.renamed,
+		ScriptRoom:    s.scriptRoom,
+		FreeHeap:      s.freeHeap,
 	})
 }
 
@@ -184,7 +187,8 @@ func (s *Server) putInForce() {
 	limits := s.config.limits()
 	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
 	s.engine.SetLimits(limits)
-	s.keyspace.SetMaxMemory(number(s.config.value("maxmemory")))
+	s.maxMemory.Store(number(s.config.value("maxmemory")))
+	s.keyspace.SetMaxMemory(s.maxMemory.Load())
 	s.keyspace.SetMaxElements(int(number(s.config.value("collection-max-elements"))))
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bufio"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestScriptsKeepTheProcessWithinItsMemory runs scripts that want more memory than there
+// is, again and again, over several connections, and good ones between them. The process
+// stays within what maxmemory promises, the bad get the same error each time, and the
+// good are answered.
+func TestScriptsKeepTheProcessWithinItsMemory(t *testing.T) {
+	const maxMemory = int64(64 << 20)
+	p := launch(t, t.TempDir(), nil, "--appendonly", "no", "--save", "", "--maxmemory", strconv.FormatInt(maxMemory, 10))
+	scripts := []string{
+		"local t={} for i=1,1000 do t[i]=string.rep('x',16000000) end return #t",
+		"local t={} for i=1,1000000 do t[i]={[1]=1,[65535]=1} t[i][65535]=2 end return #t",
+		"local t={} for i=1,1000 do t[i]=redis.call('ECHO',string.rep('x',1000000)) end return #t",
+		"local s,t=string.rep('x',4000000),{} for i=1,1000 do t[i]=string.format('%s%s%s',s,s,s) end return #t",
+	}
+	const good = "local s=string.rep('x',8000000) return #s"
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			c, err := net.Dial("unix", p.socket)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			r := bufio.NewReader(c)
+			for n := range 6 {
+				bad, err := ask(r, c, `EVAL "`+scripts[(i+n)%len(scripts)]+`" 0`)
+				if err != nil || !strings.HasPrefix(bad, "-ERR not enough memory script: ") {
+					t.Errorf("%q, %v", bad, err)
+				}
+				if got, err := ask(r, c, `EVAL "`+good+`" 0`); err != nil || got != "8000000" {
+					t.Errorf("%q, %v", got, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	promised := maxMemory + maxMemory/10 + 64<<20
+	_, most := resident(t, p.pid)
+	t.Logf("at most %.1f MiB of %.1f", float64(most)/(1<<20), float64(promised)/(1<<20))
+	require.LessOrEqual(t, most, promised)
+}

@@ -1,0 +1,51 @@
+package commands
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/lua"
+)
+
+// scriptLimits bounds all scripts of the server together.
+func (e *Engine) scriptLimits() lua.Limits {
+	l := lua.DefaultLimits()
+	l.Room = e.opts.ScriptRoom
+	if e.opts.FreeHeap != nil {
+		l.Leftover = e.freeLeftover
+	}
+	return l
+}
+
+// tidy says whether a goroutine frees what large scripts have left, and whether it has to
+// begin again.
+type tidy struct {
+	running, again atomic.Bool
+}
+
+// freeLeftover has the garbage of a large script given back beside the loops, where
+// maxmemory bounds the process: keys may need that memory before the next script does.
+func (e *Engine) freeLeftover() {
+	if e.opts.ScriptRoom == nil {
+		return
+	}
+	if bound, _ := e.opts.ScriptRoom(); bound == math.MaxInt64 {
+		return
+	}
+	t := &e.tidy
+	t.again.Store(true)
+	if t.running.Swap(true) {
+		return
+	}
+	e.spawn(func() {
+		for {
+			for t.again.Swap(false) {
+				e.opts.FreeHeap()
+			}
+			t.running.Store(false)
+			if !t.again.Load() || t.running.Swap(true) {
+				return
+			}
+		}
+	})
+}

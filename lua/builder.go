@@ -1,0 +1,68 @@
+package lua
+
+import (
+	"unicode/utf8"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// builder is a string in the making. It announces its memory before it takes it, and
+// raises when it is too long.
+type builder struct {
+	run *Run
+	l   *glua.LState
+	buf []byte
+}
+
+func (r *Run) builder(l *glua.LState) builder { return builder{run: r, l: l} }
+
+// grow makes room for n more bytes.
+func (b *builder) grow(n int) {
+	size := len(b.buf) + n
+	if size <= cap(b.buf) {
+		return
+	}
+	guard := &b.run.guard
+	if size > guard.limits.Strings {
+		guard.announce(b.l, size)
+	}
+	size = max(size, min(2*cap(b.buf), guard.limits.Strings), 64)
+	guard.reserve(b.l, size)
+	grown := make([]byte, len(b.buf), size)
+	copy(grown, b.buf)
+	b.buf = grown
+}
+
+// Len is how long the string is by now.
+func (b *builder) Len() int { return len(b.buf) }
+
+// WriteByte appends one byte; there is never an error.
+func (b *builder) WriteByte(c byte) error {
+	b.grow(1)
+	b.buf = append(b.buf, c)
+	return nil
+}
+
+// WriteString appends s.
+func (b *builder) WriteString(s string) {
+	b.grow(len(s))
+	b.buf = append(b.buf, s...)
+}
+
+// Write appends p.
+func (b *builder) Write(p []byte) {
+	b.grow(len(p))
+	b.buf = append(b.buf, p...)
+}
+
+// WriteRune appends c in UTF-8.
+func (b *builder) WriteRune(c rune) {
+	b.grow(utf8.UTFMax)
+	b.buf = utf8.AppendRune(b.buf, c)
+}
+
+// value is the string, which nothing may be appended to any more.
+func (b *builder) value() glua.LString {
+	b.run.guard.spend(len(b.buf) / bytesPerStep)
+	return glua.LString(view(b.buf))
+}
