@@ -15,6 +15,7 @@ type dict struct {
 	index       []*node // nil until it is asked for
 	bytes       int
 	cost        int64
+	longs
 
 	delta []byte
 }
@@ -32,7 +33,7 @@ type node struct {
 const nodeCost = 64 + 56
 
 func (d *dict) load(b []byte) {
-	d.nodes, d.first, d.last, d.index, d.bytes, d.cost, d.count = nil, nil, nil, nil, 0, 0, 0
+	d.nodes, d.first, d.last, d.index, d.bytes, d.cost, d.count, d.long = nil, nil, nil, nil, 0, 0, 0, 0
 	d.delta = resetDelta(d.delta)
 	d.flatForm.load(b)
 	if len(b) == 0 {

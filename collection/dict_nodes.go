@@ -1,5 +1,7 @@
 package collection
 
+import "github.com/cellserver/cellserver/shared"
+
 // grow makes the dict a large one with the elements given, which are count without
 // their number.
 func (d *dict) grow(elements []byte) {
@@ -31,16 +33,17 @@ func (d *dict) shrink() {
 
 func (d *dict) putNode(field, value []byte) (added bool) {
 	if n := d.nodes[string(field)]; n != nil {
-		d.account(n, -1)
-		if cap(n.value) > 2*len(value)+backBytes {
-			n.value = nil
+		d.accountValue(n, -1)
+		if cap(n.value) > 2*len(value)+backBytes || max(len(n.value), len(value)) >= shared.Least {
+			n.value = own(value)
+		} else {
+			n.value = append(n.value[:0], value...)
 		}
-		n.value = append(n.value[:0], value...)
-		d.account(n, 1)
+		d.accountValue(n, 1)
 		d.shrink()
 		return false
 	}
-	n := &node{field: string(field), value: append([]byte(nil), value...)}
+	n := &node{field: ownString(field), value: own(value)}
 	d.nodes[n.field] = n
 	d.link(n)
 	if d.index != nil {
@@ -69,8 +72,15 @@ func (d *dict) delNode(field []byte) bool {
 
 // account adds what a node takes to the sums, or takes it off.
 func (d *dict) account(n *node, sign int) {
-	d.bytes += sign * (elementSize(len(n.field)) + elementSize(len(n.value)))
-	d.cost += int64(sign) * (nodeCost + allocated(len(n.field)) + allocated(cap(n.value)))
+	d.bytes += sign * elementSize(len(n.field))
+	d.cost += int64(sign)*nodeCost + d.add(bytesOf(n.field), sign)
+	d.accountValue(n, sign)
+}
+
+// accountValue is account for the value alone.
+func (d *dict) accountValue(n *node, sign int) {
+	d.bytes += sign * elementSize(len(n.value))
+	d.cost += d.add(n.value, sign)
 }
 
 // link puts a node at the end.

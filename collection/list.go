@@ -25,6 +25,7 @@ type List struct {
 	tree  *btree.Map[int64, []byte]
 	bytes int
 	cost  int64
+	longs
 
 	// changed says that there is a delta, and replaces that it replaces all.
 	changed  bool

@@ -55,6 +55,7 @@ func (l *List) Apply(delta []byte) error {
 		l.growFlat()
 	}
 	if delta[0] == replacesAll {
+		l.Drop()
 		l.tree.Clear()
 		l.bytes, l.cost = 0, 0
 	}
@@ -64,11 +65,7 @@ func (l *List) Apply(delta []byte) error {
 		if position < start || position >= end {
 			continue
 		}
-		old, known := l.tree.Set(position, append(make([]byte, 0, len(value)), value...))
-		if known {
-			l.account(len(old), -1)
-		}
-		l.account(len(value), 1)
+		l.setTree(position, own(value))
 	}
 	l.boundTree(start, end)
 	return nil

@@ -25,8 +25,9 @@ func (l *List) grow(elements []byte) {
 			break
 		}
 		if holes == 0 {
-			l.tree.Load(position, append(make([]byte, 0, len(value)), value...))
-			l.account(len(value), 1)
+			element := own(value)
+			l.tree.Load(position, element)
+			l.account(element, 1)
 			holes = 1
 		}
 		position += int64(holes)
@@ -49,20 +50,25 @@ func (l *List) shrink() {
 }
 
 // account adds an element to the sums, or takes it off.
-func (l *List) account(value, sign int) {
-	l.bytes += sign * valueSize(value)
-	l.cost += int64(sign) * (placedCost + allocated(value))
+func (l *List) account(value []byte, sign int) {
+	l.bytes += sign * valueSize(len(value))
+	l.cost += int64(sign)*placedCost + l.add(value, sign)
 }
 
 func (l *List) putTree(position int64, value []byte) {
-	old, known := l.tree.Set(position, append(make([]byte, 0, len(value)), value...))
-	if known {
-		l.account(len(old), -1)
-	}
-	l.account(len(value), 1)
-	if known {
+	if l.setTree(position, own(value)) {
 		l.shrink()
 	}
+}
+
+// setTree makes value, which is ours, an element, and says whether there was another.
+func (l *List) setTree(position int64, value []byte) (known bool) {
+	old, known := l.tree.Set(position, value)
+	if known {
+		l.account(old, -1)
+	}
+	l.account(value, 1)
+	return known
 }
 
 // boundTree cuts the tree to the positions from start to before end.
@@ -74,7 +80,7 @@ func (l *List) boundTree(start, end int64) {
 			break
 		}
 		l.tree.PopMin()
-		l.account(len(value), -1)
+		l.account(value, -1)
 	}
 	for {
 		position, value, ok := l.tree.Max()
@@ -82,7 +88,7 @@ func (l *List) boundTree(start, end int64) {
 			break
 		}
 		l.tree.PopMax()
-		l.account(len(value), -1)
+		l.account(value, -1)
 	}
 	l.shrink()
 }
@@ -104,6 +110,7 @@ func (l *List) removeEqual(value []byte, skip, removed int) {
 		_ = next.PushBack(v) // It has no Max.
 	}
 	next.changed = true
-	next.Max = l.Max
+	next.Max, next.ledger = l.Max, l.ledger
+	l.Drop()
 	*l = next
 }

@@ -30,6 +30,7 @@ type SortedSet struct {
 	scores map[string]float64
 	bytes  int
 	cost   int64
+	longs
 
 	delta []byte
 }

@@ -33,11 +33,11 @@ func (s *SortedSet) grow(elements []byte) {
 		var score float64
 		var member []byte
 		score, member, b = cutScored(b)
-		e := ranked{score, string(member)}
+		e := ranked{score, ownString(member)}
 		// They are in order already.
 		s.tree.Load(e)
 		s.scores[e.member] = score
-		s.account(len(e.member), 1)
+		s.account(e.member, 1)
 	}
 	s.flatForm.drop()
 }
@@ -53,10 +53,10 @@ func (s *SortedSet) shrink() {
 }
 
 // account adds an element to the sums, or takes it off.
-func (s *SortedSet) account(member, sign int) {
+func (s *SortedSet) account(member string, sign int) {
 	s.count += sign
-	s.bytes += sign * (scoreSize + elementSize(member))
-	s.cost += int64(sign) * (rankedCost + allocated(member))
+	s.bytes += sign * (scoreSize + elementSize(len(member)))
+	s.cost += int64(sign)*rankedCost + s.add(bytesOf(member), sign)
 }
 
 func (s *SortedSet) putTree(member []byte, score float64) {
@@ -67,10 +67,10 @@ func (s *SortedSet) putTree(member []byte, score float64) {
 // move gives a member, whose score is old if it is known, another.
 func (s *SortedSet) move(member []byte, old float64, known bool, score float64) {
 	if !known {
-		e := ranked{score, string(member)}
+		e := ranked{score, ownString(member)}
 		s.tree.Set(e)
 		s.scores[e.member] = score
-		s.account(len(member), 1)
+		s.account(e.member, 1)
 		return
 	}
 	if math.Float64bits(old) == math.Float64bits(score) {
@@ -102,7 +102,7 @@ func (s *SortedSet) delTreeAt(rank int) {
 // forget finishes the removal of an element that the tree has given up.
 func (s *SortedSet) forget(e ranked) {
 	delete(s.scores, e.member)
-	s.account(len(e.member), -1)
+	s.account(e.member, -1)
 	s.shrink()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -17,6 +18,9 @@ import (
 type Options struct {
 	// NewStore returns a view of the store for one lane.
 	NewStore func() Store
+	// Ledger counts values that have left the store while replies refer to them. Without
+	// one replies are copies.
+	Ledger shared.Ledger
 	// Stopwatch is a monotonic reading, for measuring how long a command took. It
 	// decides nothing.
 	Stopwatch func() time.Duration

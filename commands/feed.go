@@ -11,15 +11,15 @@ import (
 // package transport. It never blocks.
 func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	l := lane.(*Lane)
-	l.w = resp.Writer{Buf: out, Proto: s.proto, OnError: l.onError}
+	l.w = resp.Writer{Buf: out, Proto: s.proto, Ledger: s.engine.opts.Ledger, OnError: l.onError}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
 	if l.journal != nil {
 		barrier = s.owe(l)
 	}
-	t := transport.Turn{Out: l.w.Buf, Consumed: consumed, Barrier: barrier, Next: next}
-	l.w.Buf = nil
+	t := transport.Turn{Out: l.w.Buf, Refs: l.w.Refs, Consumed: consumed, Barrier: barrier, Next: next}
+	l.w.Buf, l.w.Refs = nil, nil
 	return t
 }
 
@@ -94,11 +94,8 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 		return true
 	}
 	mark := len(l.w.Buf)
-	if mark == 0 && len(p.reply) > cap(l.w.Buf) {
-		l.w.Buf = p.reply // copying megabytes would hold the loop up
-	} else {
-		l.w.Raw(p.reply)
-	}
+	l.w.Reply(p.reply)
+	p.reply = resp.Reply{}
 	if p.resume != nil {
 		p.resume(&l.w)
 	}
@@ -142,7 +139,7 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 		if r := recover(); r != nil {
 			s.engine.recovered(r)
 			l.Store.Release()
-			l.w.Buf = l.w.Buf[:mark]
+			l.w.Cut(mark)
 			l.w.Error(resp.ErrInternal)
 			next = transport.Close
 		}
@@ -213,9 +210,9 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	}
 	more := !s.closing && s.takeMail(l, &l.w, turnBytes)
 	switch {
-	case s.closing, len(l.w.Buf)-mark > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
+	case s.closing, l.w.Size(mark) > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close
-	case more, len(l.w.Buf) >= turnBytes, ran >= turnCommands, l.work >= turnWork:
+	case more, l.w.Length() >= turnBytes, ran >= turnCommands, l.work >= turnWork:
 		return transport.Again
 	case l.journal != nil && l.journal.Unsettled() >= turnEffects:
 		return transport.Again
@@ -233,7 +230,7 @@ func (s *Session) hush(w *resp.Writer, mark int) {
 	case replySkip:
 		s.reply = replyOn
 	}
-	w.Buf = w.Buf[:mark]
+	w.Cut(mark)
 }
 
 // notePartial remembers since when a command has been unfinished, for the
@@ -279,8 +276,12 @@ func (s *Session) goSilent() {
 
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
-	if p := s.parked.Load(); p != nil && p.cancel != nil {
-		p.cancel()
+	if p := s.parked.Load(); p != nil {
+		if p.cancel != nil {
+			p.cancel()
+		}
+		p.gone.Store(true)
+		p.forget() // if it has been answered; else whoever answers does
 	}
 	if s.watched != nil {
 		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(s.watched) }) })

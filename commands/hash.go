@@ -96,7 +96,7 @@ func (call *hashCall) get(h *collection.Hash) { writeField(call.w, h, call.args[
 // writeField replies the value of a field, or null.
 func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 	if value, ok := h.Get(field); ok {
-		w.Bulk(value)
+		w.Element(value)
 		return
 	}
 	w.Null()
@@ -160,7 +160,7 @@ func hmget(c *Ctx) {
 	absent := c.readHash(func(h *collection.Hash) {
 		c.W.Array(len(c.Args) - 2)
 		for _, field := range c.Args[2:] {
-			if len(c.W.Buf)-mark <= maxReply {
+			if c.W.Size(mark) <= maxReply {
 				writeField(c.W, h, field)
 			}
 		}
@@ -177,8 +177,8 @@ func hmget(c *Ctx) {
 // bound makes an error of the reply since mark if it is too long, whatever is missing
 // of it.
 func (c *Ctx) bound(mark int) {
-	if len(c.W.Buf)-mark > maxReply {
-		c.W.Buf = c.W.Buf[:mark]
+	if c.W.Size(mark) > maxReply {
+		c.W.Cut(mark)
 		c.Fail(errValuesTooLong)
 	}
 }

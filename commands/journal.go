@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -87,32 +88,42 @@ func (s *Session) settled() {
 
 // Settle implements transport.Settler: replies whose effects cannot be kept become
 // errors.
-func (s *Session) Settle(is transport.Outcome, out []byte) []byte {
+func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if is == transport.Lost {
-		out = s.retract(out, misconf(s.engine.opts.Persistence.Fault()))
+		out, refs = s.retract(out, refs, misconf(s.engine.opts.Persistence.Fault()))
 	}
 	s.settled()
-	return out
+	return out, refs
 }
 
 // retract puts an error in the place of every reply in out that is owed an effect.
-func (s *Session) retract(out []byte, e resp.Error) []byte {
+func (s *Session) retract(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
 	w := resp.Writer{Proto: s.proto} // the errors are counted whether the client wants to see them or not
 	from := 0
+	keep := func(to int) {
+		for ; len(refs) > 0 && refs[0].At < to; refs = refs[1:] {
+			refs[0].At += len(w.Buf) - from
+			w.Refs = append(w.Refs, refs[0])
+		}
+		w.Raw(out[from:to])
+	}
 	var owed []effectReply
 	if s.owed != nil {
 		owed = s.owed.list
 	}
 	for _, r := range owed {
-		w.Raw(out[from:r.from])
+		keep(r.from)
 		if r.to > r.from { // else the client wants no reply
 			w.Error(e)
+		}
+		for ; len(refs) > 0 && refs[0].At < r.to; refs = refs[1:] {
+			refs[0].Release()
 		}
 		from = r.to
 		s.engine.errors.add(e, resp.OfServer)
 	}
-	w.Raw(out[from:])
-	return w.Buf
+	keep(len(out))
+	return w.Buf, w.Refs
 }
 
 // refused answers a command that may not run because its effect could not be kept.

@@ -120,15 +120,7 @@ func randomKey(c *Ctx) {
 
 // get replies a plain string, or the TAT of a CL.THROTTLE key.
 func get(c *Ctx) {
-	value, found, err := c.readString()
-	switch {
-	case err != nil:
-		c.Fail(storeError(err))
-	case !found:
-		c.W.Null()
-	default:
-		c.W.Bulk(value)
-	}
+	c.replyString(c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1]))
 }
 
 func strlen(c *Ctx) {
@@ -140,13 +132,14 @@ func strlen(c *Ctx) {
 		c.W.Int(0)
 	default:
 		c.W.Int(int64(len(value)))
+		c.giveBack(value)
 	}
 }
 
-// readString reads the string at the first argument into the lane's scratch.
+// readString reads the string at the first argument into the lane's scratch, or has the
+// store lend it: replySpan or giveBack ends that.
 func (c *Ctx) readString() (value []byte, found bool, err error) {
 	value, found, err = c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1])
-	c.keepText(value)
 	c.noteLookup(found)
 	return value, found, err
 }

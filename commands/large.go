@@ -28,8 +28,8 @@ func (c *Ctx) besideRead(
 			w.Error(storeError(err))
 		case !found:
 			none(w)
-		case len(w.Buf)-mark > maxReply:
-			w.Buf = w.Buf[:mark]
+		case w.Size(mark) > maxReply:
+			w.Cut(mark)
 			w.Error(errValuesTooLong)
 		}
 	})
@@ -53,7 +53,7 @@ func (r *wholeReply) more() bool {
 		size := (len(r.w.Buf) - r.mark) / sample * (r.n - sample)
 		r.w.Buf = slices.Grow(r.w.Buf, min(size+size/8, maxReply))
 	}
-	return len(r.w.Buf)-r.mark <= maxReply
+	return r.w.Size(r.mark) <= maxReply
 }
 
 // writeHash replies the fields of h, or its values, or both.
@@ -62,10 +62,10 @@ func writeHash(w *resp.Writer, h *collection.Hash, fields, values bool) {
 	writeHashHead(w, h.Len(), fields && values)
 	for field, value := range h.All() {
 		if fields {
-			w.Bulk(field)
+			w.Element(field)
 		}
 		if values {
-			w.Bulk(value)
+			w.Element(value)
 		}
 		if !reply.more() {
 			return
@@ -87,7 +87,7 @@ func writeSet(w *resp.Writer, s *collection.Set) {
 	reply := wholeOf(w, s.Len())
 	w.Set(s.Len())
 	for m := range s.All() {
-		w.Bulk(m)
+		w.Element(m)
 		if !reply.more() {
 			return
 		}
@@ -99,7 +99,7 @@ func writeList(w *resp.Writer, l *collection.List, from, to int) {
 	reply := wholeOf(w, to-from)
 	w.Array(to - from)
 	for v := range l.Range(from, to) {
-		w.Bulk(v)
+		w.Element(v)
 		if !reply.more() {
 			return
 		}

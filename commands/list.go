@@ -106,14 +106,14 @@ func pop(front bool) func(*Ctx) {
 			}
 			for range n {
 				v, _ := popOne(l, front)
-				c.W.Bulk(v)
+				c.W.Element(v)
 			}
 			c.work += n
 			return nil
 		})
 		switch {
 		case err != nil:
-			c.W.Buf = c.W.Buf[:mark]
+			c.W.Cut(mark)
 			c.Fail(c.elementsError(err))
 		case !found && many:
 			c.W.NullArray()
@@ -150,7 +150,7 @@ func lindex(c *Ctx) {
 	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
 		var v []byte
 		if v, some = l.At(listIndex(index, l.Len())); some {
-			c.W.Bulk(v)
+			c.W.Element(v)
 		}
 	})
 	c.noteLookup(found)
@@ -158,7 +158,7 @@ func lindex(c *Ctx) {
 	case err != nil:
 		c.Fail(c.elementsError(err))
 	case found && !ok:
-		c.W.Buf = c.W.Buf[:mark]
+		c.W.Cut(mark)
 		c.Fail(resp.ErrNotInteger)
 	case !some:
 		c.W.Null()

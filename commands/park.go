@@ -17,11 +17,12 @@ type Parked struct {
 	cmd     *Command
 	proto   int
 	state   atomic.Int32
+	gone    atomic.Bool // the client is: set when the session is closed
 
 	// What the answer consists of, valid once state is parkedDone: the reply, then
 	// what resume writes. refused is the key of a limit that the wait was for and did
 	// not get; broken says that the client is to be closed.
-	reply   []byte
+	reply   resp.Reply
 	refused []byte
 	broken  bool
 	// failed says that the reply is an error, or has one in it.
@@ -52,6 +53,7 @@ const (
 	parkedClaimed
 	parkedWriting
 	parkedDone
+	parkedForgotten
 )
 
 // parking begins to park the running command: the caller fills in what may end the
@@ -73,13 +75,16 @@ func (p *Parked) claim() bool { return p.state.CompareAndSwap(parkedWaiting, par
 // answer gives the reply of a command that the caller has claimed and wakes its
 // session. fill may be nil.
 func (p *Parked) answer(fill func(w *resp.Writer)) {
-	w := resp.Writer{Proto: p.proto, OnError: p.noteError}
+	w := resp.Writer{Proto: p.proto, Ledger: p.session.engine.opts.Ledger, OnError: p.noteError}
 	if fill != nil {
 		fill(&w)
 	}
 	if p.state.CompareAndSwap(parkedClaimed, parkedWriting) {
-		p.reply = w.Buf
+		p.reply = w.Take()
 		p.state.Store(parkedDone)
+		if p.gone.Load() {
+			p.forget()
+		}
 		p.session.peer.Wake()
 	}
 }
@@ -88,6 +93,13 @@ func (p *Parked) answer(fill func(w *resp.Writer)) {
 func (p *Parked) noteError(e resp.Error, from resp.Origin) {
 	p.failed = true
 	p.session.engine.errors.add(e, from)
+}
+
+// forget releases an answer for which there is nobody any more.
+func (p *Parked) forget() {
+	if p.state.CompareAndSwap(parkedDone, parkedForgotten) {
+		p.reply.Release()
+	}
 }
 
 // Finish answers the command unless somebody else has, and reports whether it did.
@@ -145,7 +157,7 @@ func (p *Parked) end(withError bool) {
 		p.answer(func(w *resp.Writer) {
 			p.giveUp(st, w)
 			if withError {
-				w.Buf = w.Buf[:0]
+				w.Cut(0)
 				w.Error(errUnblocked)
 			}
 		})

@@ -152,7 +152,7 @@ func (l *Lane) runOne(a *alone) {
 	e, st := l.engine, l.Store
 	st.Refresh()
 	e.startBusy(a, st)
-	l.w = resp.Writer{Proto: a.stand.proto, OnError: l.onError}
+	l.w = resp.Writer{Proto: a.stand.proto, Ledger: e.opts.Ledger, OnError: l.onError}
 	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
 	l.host.alone = a
 	if l.journal != nil {
@@ -162,17 +162,17 @@ func (l *Lane) runOne(a *alone) {
 		if r := recover(); r != nil {
 			e.recovered(r)
 			st.Release()
-			l.w.Buf = l.w.Buf[:0]
+			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			a.parked.broken = true
 		}
 		l.host.alone = nil
 		l.flushRun()
 		l.flushTop()
-		reply := l.w.Buf
-		l.w.Buf, l.ctx.S = nil, nil
+		reply := l.w.Take()
+		l.ctx.S = nil
 		a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
-		a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
+		a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
 		l.publishHeld()
 	}()
 	l.beginErrors()

@@ -160,7 +160,7 @@ func (x *aside) take(c *Ctx, call *scriptCall, n int) {
 	x.call, x.cmd, x.broken = *call, c.Cmd, false
 	x.call.keys, x.call.args = x.words[3:3+n], x.words[3+n:]
 	l := x.lane
-	l.w.Buf, l.w.Proto = l.w.Buf[:0], c.W.Proto
+	l.w.Buf, l.w.Proto, l.w.Ledger = l.w.Buf[:0], c.W.Proto, c.W.Ledger
 	l.ctx = Ctx{Lane: l, S: c.S, W: &l.w}
 	l.host.aside = x
 }
@@ -173,7 +173,7 @@ func (x *aside) serve() {
 			l.engine.recovered(r)
 			l.Store.Release()
 			l.ctx.S.exclusive = false
-			l.w.Buf = l.w.Buf[:0]
+			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			x.broken = true
 		}
@@ -202,7 +202,9 @@ func (x *aside) leave() {
 // finishAside answers a script that has ended soon.
 func (c *Ctx) finishAside(x *aside) {
 	l, from := c.Lane, x.lane
-	l.w.Raw(from.w.Buf)
+	if reply := from.w.Take(); !l.w.Reply(reply) {
+		from.w.Buf = reply.Buf[:0]
+	}
 	if from.errors != from.errorsSeen { // the script's own, which it has counted
 		l.errors++
 	}
@@ -253,13 +255,12 @@ func (e *Engine) endAside(x *aside, a *alone) {
 	x.resume()
 	l.counts[x.cmd.id].nanos.Add(int64(e.opts.Stopwatch() - began))
 	l.endErrors(x.cmd)
-	reply, st := l.w.Buf, l.Store
-	l.w.Buf = nil
+	reply, st := l.w.Take(), l.Store
 	// With an effect the session waits for all there is.
 	a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 	x.leave()
 	a.parked.broken = x.broken
-	a.parked.Finish(func(w *resp.Writer) { w.Buf = reply })
+	a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
 	l.publishHeld()
 	e.doneAlone()
 	if !e.isTorn() {

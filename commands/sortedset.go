@@ -85,7 +85,7 @@ func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
 	if err == nil {
 		return true
 	}
-	c.W.Buf = c.W.Buf[:mark] // what f may have replied before it came out
+	c.W.Cut(mark) // what f may have replied before it came out
 	switch {
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)

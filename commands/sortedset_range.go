@@ -277,12 +277,12 @@ func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rang
 		if r.nested {
 			w.Array(2)
 		}
-		w.Bulk(member)
+		w.Element(member)
 		if r.scores {
 			writeScore(w, score)
 		}
 		if !reply.more() {
-			w.Buf = w.Buf[:reply.mark]
+			w.Cut(reply.mark)
 			return false
 		}
 	}

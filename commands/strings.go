@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 func stringCommands() []*Command {
@@ -85,7 +86,6 @@ func (c *Ctx) swap(o SetOptions) {
 
 // replyString replies what was read into the lane's scratch.
 func (c *Ctx) replyString(value []byte, found bool, err error) {
-	c.keepText(value)
 	c.noteLookup(found)
 	switch {
 	case err != nil:
@@ -93,8 +93,31 @@ func (c *Ctx) replyString(value []byte, found bool, err error) {
 	case !found:
 		c.W.Null()
 	default:
-		c.W.Bulk(value)
+		c.replySpan(value, 0, len(value))
 	}
+}
+
+// replySpan replies a part of what was read: into the lane's scratch, or lent by the
+// store because it is long.
+func (c *Ctx) replySpan(value []byte, from, to int) {
+	if len(value) < shared.Least {
+		c.keepText(value)
+		c.W.Bulk(value[from:to])
+		return
+	}
+	r := shared.Held(value, c.engine.opts.Ledger)
+	r.Bytes = value[from:to]
+	c.W.Lent(r)
+}
+
+// giveBack ends the use of what was read and is not replied.
+func (c *Ctx) giveBack(value []byte) {
+	if len(value) < shared.Least {
+		c.keepText(value)
+		return
+	}
+	r := shared.Held(value, c.engine.opts.Ledger)
+	r.Release()
 }
 
 // maxText is how large a lane's scratch for values stays.
@@ -184,6 +207,7 @@ func getex(c *Ctx) {
 	}
 	value, found, fault := c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1])
 	if err != "" && found && fault == nil {
+		c.giveBack(value)
 		c.Fail(err)
 		return
 	}
@@ -201,12 +225,12 @@ func mget(c *Ctx) {
 			c.W.Null()
 			return true
 		}
-		c.W.Bulk(value)
-		tooLong = len(c.W.Buf)-mark > maxReply
+		c.W.Element(value)
+		tooLong = c.W.Size(mark) > maxReply
 		return !tooLong
 	})
 	if tooLong {
-		c.W.Buf = c.W.Buf[:mark]
+		c.W.Cut(mark)
 		c.Fail(errValuesTooLong)
 	}
 }
@@ -247,15 +271,16 @@ func getrange(c *Ctx) {
 		c.Fail(storeError(err))
 		return
 	}
-	c.W.Bulk(span(value, from, to))
+	start, end := span(len(value), from, to)
+	c.replySpan(value, start, end)
 }
 
-// span returns value from one byte to another, both included; a negative one counts
-// from the end, and what is outside is left out.
-func span(value []byte, from, to int64) []byte {
-	n := int64(len(value))
+// span returns which part of length bytes is meant by one byte to another, both
+// included; a negative one counts from the end, and what is outside is left out.
+func span(length int, from, to int64) (start, end int) {
+	n := int64(length)
 	if from < 0 && to < 0 && from > to {
-		return nil
+		return 0, 0
 	}
 	if from < 0 {
 		from = max(0, n+from)
@@ -265,9 +290,9 @@ func span(value []byte, from, to int64) []byte {
 	}
 	to = min(to, n-1)
 	if from > to {
-		return nil
+		return 0, 0
 	}
-	return value[from : to+1]
+	return int(from), int(to) + 1
 }
 
 func setrange(c *Ctx) {

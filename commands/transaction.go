@@ -291,8 +291,8 @@ func (c *Ctx) runQueue(t *transaction) {
 		} else {
 			l.run(c)
 		}
-		if tooLong = tooLong || len(c.W.Buf)-mark > maxReply; tooLong {
-			c.W.Buf = c.W.Buf[:mark]
+		if tooLong = tooLong || c.W.Size(mark) > maxReply; tooLong {
+			c.W.Cut(mark)
 		}
 	}
 	s.closing = s.closing || tooLong

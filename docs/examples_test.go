@@ -156,7 +156,7 @@ func (c *exampleClient) do(t *testing.T, where, command string) string {
 		c.waiting = true
 		return "waits"
 	}
-	return c.show(t, where, turn.Out)
+	return c.show(t, where, turn.Whole())
 }
 
 // splitWords cuts a command at its blanks; a word in double quotes may hold some.

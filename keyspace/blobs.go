@@ -1,54 +1,75 @@
 package keyspace
 
-// blobs holds what is too long for a record: the key and the value of an entry, one
-// behind the other, in memory of Go's own. There are few of them and each is long,
-// so that the collector has little to do.
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/cellserver/cellserver/shared"
+)
+
+// blobs holds what is too long for a record: the key and the value of an entry, in
+// memory of Go's own. There are few of them and each is long, so that the collector
+// has little to do.
+//
+// Replies may refer to a value (package shared): while one does, its bytes stay what
+// they are, and whatever replaces them is stored elsewhere.
 type blobs struct {
-	list [][]byte
+	list []blob
 	free []uint32
 	mem  *memory
 }
 
+// blob is one entry. Its value was made by [shared.New].
+type blob struct{ key, value []byte }
+
 // blobOverhead is what a blob takes beside its bytes: its place in the list.
-const blobOverhead = 24
+const blobOverhead = int64(unsafe.Sizeof(blob{}))
+
+// size is how much memory the entry takes.
+func (b *blob) size() int64 { return int64(cap(b.key)) + shared.Size(b.value) + blobOverhead }
 
 // add keeps key and value and returns the blob's number.
 func (b *blobs) add(key, value []byte) uint32 {
-	blob := make([]byte, 0, grown(len(key)+len(value)))
-	blob = append(append(blob, key...), value...)
-	b.mem.addObjects(int64(cap(blob)) + blobOverhead)
+	fresh := blob{key: bytes.Clone(key), value: shared.New(value, 0)}
+	b.mem.addObjects(fresh.size())
 	if n := len(b.free); n > 0 {
 		i := b.free[n-1]
 		b.free = b.free[:n-1]
-		b.list[i] = blob
+		b.list[i] = fresh
 		return i
 	}
-	b.list = append(b.list, blob)
+	b.list = append(b.list, fresh)
 	return uint32(len(b.list) - 1)
 }
 
-// set replaces the value of a blob, which may be (an extension of) the one it has.
-func (b *blobs) set(i uint32, keyLen int, value []byte) {
-	blob := b.list[i]
-	size := keyLen + len(value)
-	if size > cap(blob) || size < cap(blob)/4 {
-		fresh := append(make([]byte, 0, grown(size)), blob[:keyLen]...)
-		b.mem.addObjects(int64(cap(fresh)) - int64(cap(blob)))
-		b.list[i] = append(fresh, value...)
+// set replaces the value of a blob. It may be (a part or an extension of) the one that
+// the blob has: then it lies where it has to.
+func (b *blobs) set(i uint32, value []byte) {
+	e, n := &b.list[i], len(value)
+	switch {
+	case n < cap(e.value)/4:
+	case unsafe.SliceData(value) == unsafe.SliceData(e.value):
+		e.value = value
+		return
+	case n <= cap(e.value) && !shared.Busy(e.value):
+		e.value = append(e.value[:0], value...)
 		return
 	}
-	blob = blob[:size]
-	copy(blob[keyLen:], value)
-	b.list[i] = blob
+	fresh := shared.New(value, spare(n))
+	b.mem.addObjects(shared.Size(fresh) - shared.Size(e.value))
+	shared.Drop(e.value, b.mem)
+	e.value = fresh
 }
 
 // remove forgets a blob.
 func (b *blobs) remove(i uint32) {
-	b.mem.addObjects(-int64(cap(b.list[i])) - blobOverhead)
-	b.list[i] = nil
+	e := &b.list[i]
+	b.mem.addObjects(-e.size())
+	shared.Drop(e.value, b.mem)
+	*e = blob{}
 	b.free = append(b.free, i)
 }
 
-// grown leaves room for growth, an eighth, so that a value which grows steadily is
-// not copied each time.
-func grown(size int) int { return size + size/8 }
+// spare is what a value of n bytes that has replaced another gets to grow, an eighth, so
+// that one which grows steadily is not copied each time.
+func spare(n int) int { return n / 8 }

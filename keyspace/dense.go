@@ -74,8 +74,8 @@ func (t *denseTable) parts(rec []byte) (key, value []byte) {
 	h := header(rec)
 	n := keyLength(h)
 	if h&headBeside != 0 {
-		b := t.blobs.list[blobNumber(rec)]
-		return b[:n:n], b[n:]
+		b := &t.blobs.list[blobNumber(rec)]
+		return b.key, b.value
 	}
 	return rec[recordHead : recordHead+n : recordHead+n], rec[recordHead+n : len(rec)-int(h>>slackShift)]
 }
@@ -149,7 +149,7 @@ func (t *denseTable) store(r ref, e Entry) {
 	size := recordHead + n + len(e.Value)
 	switch {
 	case h&headBeside != 0 && size > maxInline:
-		t.blobs.set(blobNumber(rec), n, e.Value)
+		t.blobs.set(blobNumber(rec), e.Value)
 		h = h&^headKind | uint32(e.Kind)
 	case h&headBeside == 0 && size <= maxInline && classOf(size) == number>>placeBits:
 		// The value may lie here already: then this copies nothing.
@@ -285,7 +285,7 @@ func (t *denseTable) cost(r ref) int64 {
 	rec := t.record(uint32(r))
 	n := int64(len(rec)) + slotShare
 	if header(rec)&headBeside != 0 {
-		n += int64(cap(t.blobs.list[blobNumber(rec)])) + blobOverhead
+		n += t.blobs.list[blobNumber(rec)].size()
 	}
 	return n
 }
@@ -296,8 +296,8 @@ func (t *denseTable) free() {
 	for class := 1; class < numClasses; class++ {
 		t.vectors[class].free(&classes[class], t.arena, t.mem)
 	}
-	for i, b := range t.blobs.list {
-		if b != nil {
+	for i := range t.blobs.list {
+		if t.blobs.list[i].value != nil {
 			t.blobs.remove(uint32(i))
 		}
 	}

@@ -70,13 +70,15 @@ func (v *View) Put(db int, key []byte, k Kind, value []byte, expiry limit.Instan
 	return s.put(&p, key, e)
 }
 
-// AppendString appends what GET replies: the bytes of a string, a cell's TAT in
-// decimal nanoseconds. Other kinds are limit.ErrWrongType.
+// AppendString appends what GET replies to dst: the bytes of a string, a cell's TAT in
+// decimal nanoseconds. Other kinds are limit.ErrWrongType. A value of [shared.Least]
+// bytes or more is not appended but returned as it is stored, held by [shared.Hold]: it
+// must not be changed, and is to be released as [shared.Held] with [Keyspace.Ledger].
 func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	return appendString(dst, &p.e)
+	return v.lend(dst, &p.e)
 }

@@ -1,6 +1,9 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
+)
 
 // mapTable is the storage that the other is compared with. It keeps entries in a fixed number of Go maps by the upper bits of the
 // hash, which is what a scan walks over: a key never moves from one map to
@@ -45,7 +48,7 @@ func (t *mapTable) insert(hash uint32, key []byte, e Entry) bool {
 		m = make(map[string]uint32)
 		t.maps[hash>>subShift] = m
 	}
-	e.Value = append([]byte(nil), e.Value...)
+	e.Value = shared.New(e.Value, 0)
 	t.slots = append(t.slots, mapSlot{string(key), e})
 	m[t.slots[len(t.slots)-1].key] = uint32(len(t.slots) - 1)
 	t.account(t.cost(ref(len(t.slots) - 1)))
@@ -55,7 +58,13 @@ func (t *mapTable) insert(hash uint32, key []byte, e Entry) bool {
 func (t *mapTable) store(r ref, e Entry) {
 	was := t.cost(r)
 	s := &t.slots[r]
-	value := append(s.e.Value[:0], e.Value...)
+	value := s.e.Value
+	if len(e.Value) > cap(value) || shared.Busy(value) {
+		shared.Drop(value, t.mem)
+		value = shared.New(e.Value, 0)
+	} else {
+		value = append(value[:0], e.Value...)
+	}
 	s.e = e
 	s.e.Value = value
 	t.account(t.cost(r) - was)

@@ -1,6 +1,10 @@
 package keyspace
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/shared"
+)
 
 // memory counts the bytes that all tables of a keyspace take, and what they may.
 type memory struct {
@@ -17,6 +21,14 @@ func (m *memory) addObjects(n int64) {
 	m.used.Add(n)
 	m.objects.Add(n)
 }
+
+// Count implements [shared.Ledger]: values that are gone but that replies refer to are
+// memory all the same.
+func (m *memory) Count(bytes int64) { m.addObjects(bytes) }
+
+// Ledger is what the values of [View.AppendString] and of collections are counted by
+// while replies refer to them.
+func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem }
 
 // Full reports whether memory is at its maximum, so that new keys are refused.
 func (v *View) Full() bool { return v.ks.mem.full() }

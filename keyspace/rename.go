@@ -29,7 +29,8 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	e.Value = bytes.Clone(e.Value)
 	var o object
 	if e.Kind.isTree() {
-		o = src.tree(db, e.Value).o
+		t := src.tree(db, e.Value)
+		o, t.o = t.o, nil // it moves, and is not dropped
 	}
 	src.remove(&p, from)
 	if o != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // A string is a key of kind [String], or a cell, which reads as its TAT in decimal
@@ -35,19 +36,22 @@ func (v *View) SetString(db int, key, value []byte, o SetOptions) (done bool, er
 	return v.setString(s, &p, key, value, o)
 }
 
-// SwapString is SetString that also appends to dst what key held, which has to be a
-// string: the error is limit.ErrWrongType otherwise.
+// SwapString is SetString that also returns what key held, as [View.AppendString] does.
+// That has to be a string: the error is limit.ErrWrongType otherwise.
 func (v *View) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if old, found, err = appendString(dst, &p.e); err != nil {
+	if old, found, err = v.lend(dst, &p.e); err != nil {
 		return dst, found, false, err
 	}
-	done, err = v.setString(s, &p, key, value, o)
-	return old, found, done, err
+	if done, err = v.setString(s, &p, key, value, o); err != nil {
+		v.takeBack(old)
+		return dst, found, false, err
+	}
+	return old, found, done, nil
 }
 
 func (v *View) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
@@ -89,7 +93,32 @@ func (v *View) putString(s *shard, p *place, key, value []byte, expiry limit.Ins
 // grows reports whether value takes more memory than there was in its place. A
 // number does not: counters go on when memory is full, as limiters do.
 func grows(p *place, value []byte) bool {
-	return p.old == None || len(value) > max(len(p.e.Value), maxNumber)
+	return p.old == None || len(value) > max(len(p.e.Value), maxNumber) || busy(p.old, p.e.Value)
+}
+
+// busy reports whether replies refer to a value, so that what replaces it takes memory
+// beside it.
+func busy(k Kind, value []byte) bool {
+	return k == String && len(value) >= shared.Least && shared.Busy(value)
+}
+
+// lend is what the calls that return a string do with it. A long one is not copied:
+// the value is the stored bytes themselves, held by [shared.Hold] with [Keyspace.Ledger],
+// and the caller has to release them.
+func (v *View) lend(dst []byte, e *Entry) (value []byte, found bool, err error) {
+	if e.Kind == String && len(e.Value) >= shared.Least {
+		shared.Hold(e.Value, &v.ks.mem)
+		return e.Value, true, nil
+	}
+	return appendString(dst, e)
+}
+
+// takeBack releases what lend has returned and nobody gets.
+func (v *View) takeBack(value []byte) {
+	if len(value) >= shared.Least {
+		lent := shared.Held(value, &v.ks.mem)
+		lent.Release()
+	}
 }
 
 // appendString appends what a live string reads as.
@@ -211,35 +240,36 @@ func (v *View) ExtendString(db int, key, more []byte, most int) (length int, err
 	return len(value), v.putString(s, &p, key, value, p.expiryOrNever())
 }
 
-// TakeString appends what key holds to dst and deletes it.
+// TakeString is [View.AppendString] that deletes the key.
 func (v *View) TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if value, found, err = appendString(dst, &p.e); err != nil || !found {
+	if value, found, err = v.lend(dst, &p.e); err != nil || !found {
 		return dst, found, err
 	}
 	if v.refuses() {
+		v.takeBack(value)
 		return dst, true, limit.ErrNotKept
 	}
 	s.remove(&p, key)
 	return value, true, nil
 }
 
-// ReadUntil appends what key holds to dst and makes it end at at, never with
-// [NoExpiry], at once if that has passed.
+// ReadUntil is [View.AppendString] that makes the key end at at, never with [NoExpiry], at once if that has passed.
 func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if value, found, err = appendString(dst, &p.e); err != nil || !found || at == p.e.Expiry {
+	if value, found, err = v.lend(dst, &p.e); err != nil || !found || at == p.e.Expiry {
 		return value, found, err
 	}
 	if v.refuses() {
+		v.takeBack(value)
 		return dst, true, limit.ErrNotKept
 	}
 	if at <= s.last {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // object is a collection as the keyspace needs it; see package collection.
@@ -17,6 +18,8 @@ type object interface {
 	Delta() []byte
 	ResetDelta()
 	Apply(delta []byte) error
+	SetLedger(l shared.Ledger)
+	Drop()
 }
 
 // collections is how many kinds of collection there are; see [Kind.ordinal].
@@ -103,6 +106,7 @@ func (s *shard) plant(dst []byte, db int, o object) []byte {
 		number = uint32(len(l.list))
 		l.list = append(l.list, tree{})
 	}
+	o.SetLedger(&s.ks.mem)
 	l.list[number] = tree{o: o}
 	s.weigh(db, number)
 	return binary.LittleEndian.AppendUint32(dst, number)
@@ -137,6 +141,9 @@ func (s *shard) fell(db int, value []byte) {
 	l, number := &s.trees[db], binary.LittleEndian.Uint32(value)
 	s.ks.mem.addObjects(-l.list[number].cost)
 	l.cost -= l.list[number].cost
+	if o := l.list[number].o; o != nil { // else it has moved
+		o.Drop()
+	}
 	l.list[number] = tree{}
 	l.free = append(l.free, number)
 }
@@ -154,6 +161,11 @@ func (s *shard) weighAt(p *place) { s.weigh(p.db, binary.LittleEndian.Uint32(p.e
 func (s *shard) fellAll(db int) {
 	if s.trees != nil {
 		s.ks.mem.addObjects(-s.trees[db].cost)
+		for _, t := range s.trees[db].list {
+			if t.o != nil {
+				t.o.Drop()
+			}
+		}
 		s.trees[db] = trees{}
 	}
 }

@@ -18,13 +18,16 @@ const tooLarge = "reply of the script is too large"
 // replier writes what a script returned, as Redis 7 does. proto is what the
 // script speaks; the writer has the client's.
 type replier struct {
-	run    *Run
-	w      *resp.Writer
-	start  int
-	proto  int
-	root   glua.LValue
-	sized  bool
-	failed string
+	run   *Run
+	w     *resp.Writer
+	start int
+	proto int
+	root  glua.LValue
+	sized bool
+	began int // the length of what the writer had, and of its buffer is start
+	// referred is how much of size is in strings that the reply refers to.
+	referred int
+	failed   string
 }
 
 // largeReply is the size from which on a reply is measured before the rest is written.
@@ -61,7 +64,7 @@ func (out *replier) text(s string) {
 
 // room checks that n more bytes may be written.
 func (out *replier) room(n int) bool {
-	if len(out.w.Buf)-out.start+n > maxReply {
+	if out.w.Length()-out.began+n > maxReply {
 		out.failed = tooLarge
 	} else if !out.sized && len(out.w.Buf)-out.start+n > largeReply {
 		out.makeRoom()
@@ -77,6 +80,9 @@ func (out *replier) makeRoom() {
 	size := out.size(out.root, 0)
 	if size > maxReply {
 		out.failed = tooLarge
+		return
+	}
+	if size -= out.referred; size <= largeReply {
 		return
 	}
 	out.run.guard.beside()
@@ -95,6 +101,9 @@ const lineSize = 24
 func (out *replier) size(v glua.LValue, depth int) int {
 	switch v := v.(type) {
 	case glua.LString:
+		if out.w.Refers(len(v)) {
+			out.referred += len(v)
+		}
 		return decimalSize(len(v)) + len(v) + 5
 	case glua.LNumber:
 		return decimalSize(int(truncate(float64(v)))) + 3

@@ -114,10 +114,10 @@ func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 // writeResult writes what the script returned. A value that is too large, or a
 // kill meanwhile, becomes an error in its place.
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
-	out := replier{run: r, w: w, start: start, proto: r.proto, root: value}
+	out := replier{run: r, w: w, start: start, began: w.Length(), proto: r.proto, root: value}
 	out.value(value, 0)
 	if out.failed != "" {
-		w.Buf = w.Buf[:start]
+		w.Cut(start)
 		w.Error(resp.Error("ERR " + out.failed + " script: " + s.sha))
 	}
 }

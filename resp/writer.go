@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/redcon"
+
+	"github.com/cellserver/cellserver/shared"
 )
 
 // Writer encodes replies in the protocol that the client has chosen. It only
@@ -21,6 +23,14 @@ type Writer struct {
 	Proto int
 	// OnError is told of each error that is written. nil if nobody counts them.
 	OnError func(e Error, from Origin)
+	// Refs are pieces of the replies that lie elsewhere, and Referred is their length
+	// together. There are none while Ledger, which counts what becomes of values that
+	// they refer to, is nil.
+	Refs     []shared.Ref
+	Referred int
+	Ledger   shared.Ledger
+
+	spilled int // bytes of finished pieces
 }
 
 // Origin is where an error comes from, for those who count.
@@ -69,8 +79,7 @@ func (w *Writer) Int(n int64) {
 // Bulk writes a bulk string; nil is the empty string, not null.
 func (w *Writer) Bulk(b []byte) { w.Buf = redcon.AppendBulk(w.Buf, b) }
 
-// BulkString is Bulk for a string.
-func (w *Writer) BulkString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
+func (w *Writer) shortString(s string) { w.Buf = redcon.AppendBulkString(w.Buf, s) }
 
 // Array announces n replies.
 func (w *Writer) Array(n int) { w.Buf = redcon.AppendArray(w.Buf, n) }

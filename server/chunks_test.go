@@ -32,7 +32,7 @@ func (b *bench) play(cuts [][]byte) string {
 		pending = append(pending, cut...)
 		for {
 			turn := b.session.Feed(b.lane, pending, nil)
-			replies = append(replies, turn.Out...)
+			replies = append(replies, turn.Whole()...)
 			pending = pending[turn.Consumed:]
 			if turn.Next == transport.Close {
 				return withoutID(replies)

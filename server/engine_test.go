@@ -68,6 +68,7 @@ func startEngine(t testing.TB, kind string, wrap func(commands.Store) commands.S
 	began := time.Now()
 	log := slog.New(slog.NewTextHandler(e.log, nil))
 	e.Engine = commands.NewEngine(commands.Options{
+		Ledger:    e.ks.Ledger(),
 		NewStore:  func() commands.Store { return wrap(server.NewStore(e.ks)) },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Now:       e.clock.Now,

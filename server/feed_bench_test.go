@@ -50,7 +50,7 @@ func (b *bench) another() *bench {
 func (b *bench) feed(packet []byte) []byte {
 	turn := b.session.Feed(b.lane, packet, b.out[:0])
 	b.out = turn.Out
-	return turn.Out
+	return turn.Whole()
 }
 
 // frame encodes a command as clients send it.

@@ -172,7 +172,7 @@ func TestNoArgumentIsAPath(t *testing.T) {
 			session, _ := f.Engine().Open(quietPeer{})
 			require.NotNil(t, session)
 			turn := session.Feed(lane, frame(append(strings.Split(cmd.Name, "|"), paths[:n]...)...), nil)
-			require.NotContains(t, string(turn.Out), "ERR internal error", cmd.Name)
+			require.NotContains(t, string(turn.Whole()), "ERR internal error", cmd.Name)
 			session.Closed()
 		}
 	}

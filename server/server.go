@@ -140,6 +140,7 @@ func (s *Server) assemble(clock keyspace.Clock) {
 		Renamed:       c.renamed,
 		ScriptRoom:    s.scriptRoom,
 		FreeHeap:      s.freeHeap,
+		Ledger:        s.keyspace.Ledger(),
 	})
 }
 

@@ -112,9 +112,9 @@ func feedAnything(t *testing.T, packet string) {
 	require.Empty(t, farewell)
 	turn := session.Feed(b.lane, []byte(packet), b.out[:0])
 	if turn.Next == transport.Close {
-		require.Contains(t, string(turn.Out), "-ERR Protocol error: ", "%q", packet)
+		require.Contains(t, string(turn.Whole()), "-ERR Protocol error: ", "%q", packet)
 	}
-	require.NotContains(t, string(turn.Out), "internal error", "%q", packet)
+	require.NotContains(t, string(turn.Whole()), "internal error", "%q", packet)
 	session.Closed()
 }
 

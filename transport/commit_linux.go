@@ -1,5 +1,7 @@
 package transport
 
+import "github.com/cellserver/cellserver/shared"
+
 // heldReply is a reply of this round that waits for the log: a part of heldBy.
 type heldReply struct {
 	c        *epollConn
@@ -18,8 +20,9 @@ const (
 )
 
 // hold keeps a reply until the end of the round. Its connection does nothing before.
-func (l *loop) hold(c *epollConn, out []byte, barrier uint64) {
+func (l *loop) hold(c *epollConn, out []byte, refs []shared.Ref, barrier uint64) {
 	c.out.barrier = barrier
+	c.out.refer(refs, 0)
 	from := len(l.heldBy)
 	l.heldBy = append(l.heldBy, out...)
 	l.held = append(l.held, heldReply{c, from, len(l.heldBy)})
@@ -50,15 +53,16 @@ func (l *loop) commit() {
 // dismiss sends out, which waits for the barrier of c, or has it wait for longer.
 func (l *loop) dismiss(c *epollConn, out []byte) {
 	is := l.e.h.Durable(c.out.barrier, c)
+	refs := c.out.takeRefs()
 	if is == Pending {
 		l.lend(c, len(out))
-		c.out.add(out)
+		c.out.add(out, refs, false)
 		c.out.held = len(out)
-		l.tally.pending += int64(len(out))
 		return
 	}
 	c.out.barrier = 0
-	if l.reply(c, settled(c.session, is, out), 0); c.fd >= 0 {
+	out, refs = settled(c.session, is, out, refs)
+	if l.reply(c, out, refs, false); c.fd >= 0 {
 		l.settle(c)
 	}
 }

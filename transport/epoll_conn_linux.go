@@ -18,7 +18,7 @@ type epollConn struct {
 	aborted atomic.Bool
 	posted  atomic.Bool  // in the inbox of a loop
 	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
-	output  atomic.Int32 // the length of out
+	output  atomic.Int32 // what out takes, likewise
 
 	next     Next
 	readable bool // there may be something to read

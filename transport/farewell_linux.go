@@ -56,8 +56,7 @@ func (l *loop) close(c *epollConn) {
 	if c.watched != noSlot {
 		l.unwatch(c)
 	}
-	l.tally.pending -= int64(c.out.len())
-	c.out = reply{}
+	c.out.drop()
 	c.in.drop()
 	l.count(c)
 	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
@@ -107,6 +106,8 @@ func (l *loop) sweep() {
 		return
 	}
 	l.swept = now
+	// What the loop itself was late, nobody is to blame for who was not asked meanwhile.
+	elapsed = min(elapsed, 2*l.sweepEvery())
 	for i := len(l.watch) - 1; i >= 0; i-- {
 		if c := l.watch[i]; c.watch.linger > 0 {
 			l.lingered(c, elapsed)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -23,8 +24,15 @@ const (
 // errNudged stands for a read that did not happen because there is something else to do.
 var errNudged = errors.New("transport: nudged")
 
-// writeChunk is how much one Write hands over: progress is seen chunk by chunk.
-const writeChunk = 16 << 10
+// writeChunk is how much one Write hands over where only that shows progress: the kernel
+// cannot be asked what it still holds for a TLS connection. sendChunk is it elsewhere.
+const (
+	writeChunk = 16 << 10
+	sendChunk  = 256 << 10
+)
+
+// maxGathered is how many pieces one write sends.
+const maxGathered = 64
 
 // goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
 type goConn struct {
@@ -44,10 +52,10 @@ type goConn struct {
 	mu     sync.Mutex   // serialises nudges with their end
 	cond   sync.Cond
 
-	writes   atomic.Uint64 // odd while a write is under way; grows with every chunk
-	bytesIn  atomic.Int64
-	produced atomic.Int64
-	sent     atomic.Int64
+	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
+	bytesIn atomic.Int64
+	sent    atomic.Int64
+	output  atomic.Int64 // what replies take that have not left
 
 	stopSeen bool // the stop has been taken into account: it does not interrupt again
 	eof      bool // the peer has stopped sending
@@ -95,8 +103,7 @@ func (c *goConn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
 // Held implements [Peer].
 func (c *goConn) Held() (input, output int64) {
-	sent := c.sent.Load() // first: more may be sent meanwhile, but no more than was produced
-	return c.lent.Load(), max(0, c.produced.Load()-sent)
+	return c.lent.Load(), c.output.Load()
 }
 
 // cut aborts and drops what the kernel still holds for the peer: it would stay
@@ -287,20 +294,28 @@ func (c *goConn) feed() (next Next, ok bool) {
 	}
 	ok = true
 	if len(t.Out) > 0 {
-		out.b, t.Out = t.Out, nil // write may have to give the memory back
-		c.produced.Store(c.produced.Load() + int64(len(out.b)))
-		if ok = t.Barrier == 0 || c.hold(t.Barrier, out); ok {
-			ok = c.write(out)
+		large := len(t.Out) > maxBuffer
+		o := reply{b: t.Out, barrier: t.Barrier, held: len(t.Out)}
+		o.refer(t.Refs, 0)
+		if !large {
+			out.b = t.Out
 		}
+		t.Out, t.Refs = nil, nil // write gives the memory back while it goes
+		c.output.Store(int64(o.kept()))
+		if ok = t.Barrier == 0 || c.hold(&o); ok {
+			ok = c.write(&o)
+		}
+		o.drop()
+		c.output.Store(0)
 	}
 	putBuffer(out)
 	return t.Next, ok
 }
 
-// hold waits until the log has reached the barrier of out; false means that the
+// hold waits until the log has reached the barrier of o; false means that the
 // connection was aborted before. A Wake may be meant for either, so the session gets it
 // too.
-func (c *goConn) hold(barrier uint64, out *buffer) bool {
+func (c *goConn) hold(o *reply) bool {
 	due := false
 	for {
 		due = c.woken.Swap(false) || due
@@ -309,10 +324,9 @@ func (c *goConn) hold(barrier uint64, out *buffer) bool {
 		if c.dead.Load() {
 			return false
 		}
-		if is := c.g.h.Durable(barrier, c); is != Pending {
-			before := len(out.b)
-			out.b = settled(c.session, is, out.b)
-			c.produced.Store(c.produced.Load() + int64(len(out.b)-before)) // it may have changed them
+		if is := c.g.h.Durable(o.barrier, c); is != Pending {
+			o.settle(c.session, is)
+			c.output.Store(int64(o.kept())) // it may have changed them
 			break
 		}
 		c.sleep()
@@ -323,24 +337,41 @@ func (c *goConn) hold(barrier uint64, out *buffer) bool {
 	return true
 }
 
-// write sends all of out, as slowly as the peer likes: the reaper watches. A large
-// reply gives back memory while it goes.
-func (c *goConn) write(out *buffer) bool {
+// write sends all of o, as slowly as the peer likes: the reaper watches. A large reply
+// gives back memory while it goes.
+func (c *goConn) write(o *reply) bool {
+	o.barrier, o.held = 0, 0
+	chunk := sendChunk
+	if _, ok := c.nc.(syscall.Conn); !ok {
+		chunk = writeChunk
+	}
 	c.writes.Add(1)
 	defer c.writes.Add(1)
-	for rest := out.b; ; {
-		n, err := c.nc.Write(rest[:min(len(rest), writeChunk)])
-		c.sent.Store(c.sent.Load() + int64(n))
-		if err != nil {
-			return false
+	for o.pieces == nil {
+		n, err := c.nc.Write(o.b[o.at:min(len(o.b), o.at+chunk)])
+		if done := c.wrote(o, n); done || err != nil {
+			return err == nil
 		}
-		if rest = rest[n:]; len(rest) == 0 {
-			return true
-		}
-		if cap(out.b) > maxBuffer && len(rest) <= cap(out.b)/2 {
-			out.b = append(make([]byte, 0, len(rest)), rest...)
-			rest = out.b
-		}
-		c.writes.Add(2)
 	}
+	parts := make([][]byte, 0, maxGathered)
+	for {
+		parts, _ = o.gather(parts[:0], chunk)
+		gathered := net.Buffers(parts)
+		n, err := gathered.WriteTo(c.nc)
+		if done := c.wrote(o, int(n)); done || err != nil {
+			return err == nil
+		}
+	}
+}
+
+// wrote notes that n bytes of o have left, and reports whether these were all.
+func (c *goConn) wrote(o *reply, n int) (done bool) {
+	c.sent.Store(c.sent.Load() + int64(n))
+	o.sent(n)
+	c.output.Store(int64(o.kept()))
+	if o.empty() {
+		return true
+	}
+	c.writes.Add(2)
+	return false
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -22,6 +23,7 @@ const (
 //
 //	echo TEXT   TEXT
 //	big N       N bytes
+//	refer N     N bytes that lie elsewhere
 //	park ID     nothing, until finish(ID, TEXT) answers; Next is Park
 //	wait ID     the same with Wait
 //	sync N      "synced N", not before the log has reached N
@@ -32,6 +34,8 @@ type lineHandler struct {
 	regret  func(out []byte) []byte // changes what waited for the barrier that is lost
 	lost    uint64                  // that barrier; 0: none is
 	durable atomic.Uint64
+	ledger  ledger // counts what refer refers to
+	onRefer func(t *transport.Turn, n int)
 
 	opened, closed, lanes atomic.Int64
 
@@ -166,15 +170,16 @@ func (s *lineSession) Closed() {
 }
 
 // Settle implements transport.Settler.
-func (s *lineSession) Settle(is transport.Outcome, out []byte) []byte {
+func (s *lineSession) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	switch is {
 	case transport.Kept:
-		return out
+		return out, refs
 	case transport.Lost:
-		return s.h.regret(out)
+		shared.ReleaseAll(refs)
+		return s.h.regret(out), nil
 	}
 	s.h.breach("Settle before its barrier")
-	return out
+	return out, refs
 }
 
 func (s *lineSession) Feed(l transport.Lane, in, out []byte) transport.Turn {
@@ -245,6 +250,13 @@ func (s *lineSession) command(line string, t *transport.Turn) {
 	case "big":
 		n, _ := strconv.Atoi(arg)
 		t.Out = append(append(t.Out, bytes.Repeat([]byte("x"), n)...), '\n')
+	case "refer":
+		n, _ := strconv.Atoi(arg)
+		if s.h.onRefer != nil {
+			s.h.onRefer(t, n)
+		} else {
+			s.h.refer(t, n)
+		}
 	case "park", "wait":
 		s.parked = transport.Park
 		if name == "wait" {

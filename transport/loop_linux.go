@@ -38,6 +38,8 @@ type loop struct {
 	watch  []*epollConn // slow to read, or lingering
 	swept  time.Time    // the last sweep; zero while nobody is watched
 	events [maxEvents]unix.EpollEvent
+	parts  [][]byte // scratch of transmit
+	iovecs [maxParts]unix.Iovec
 
 	draining bool
 	bal      balance
@@ -69,7 +71,7 @@ func newLoop(e *Epoll) (*loop, error) {
 		_ = unix.Close(ep) // the first error tells more
 		return nil, err
 	}
-	l := &loop{e: e, ep: ep, bell: bell}
+	l := &loop{e: e, ep: ep, bell: bell, parts: make([][]byte, 0, maxParts)}
 	// Edge-triggered, a ring is an event even if the last one was never read.
 	ring := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: doorbell}
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &ring); err != nil {

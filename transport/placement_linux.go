@@ -158,7 +158,7 @@ func (l *loop) shed(events int, surplus int64, to *loop) {
 
 // movable reports whether c is in none of its loop's lists but its slot.
 func (c *epollConn) movable() bool {
-	return c.session != nil && !c.queued && c.watched == noSlot && c.out.len() == 0
+	return c.session != nil && !c.queued && c.watched == noSlot && c.out.empty()
 }
 
 // move hands c over. Mail that still comes here is sent after it.

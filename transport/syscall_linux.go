@@ -38,6 +38,29 @@ func send(fd int32, p []byte) (n int, errno unix.Errno) {
 	}
 }
 
+// maxParts is how many pieces one call sends.
+const maxParts = 64
+
+// sendParts is send for up to maxParts pieces, none of which is empty. iovecs is scratch.
+func sendParts(fd int32, parts [][]byte, iovecs *[maxParts]unix.Iovec) (n int, errno unix.Errno) {
+	for i, p := range parts {
+		iovecs[i].Base = unsafe.SliceData(p)
+		iovecs[i].SetLen(len(p))
+	}
+	defer clear(iovecs[:len(parts)])
+	msg := unix.Msghdr{Iov: &iovecs[0]}
+	msg.SetIovlen(len(parts))
+	for {
+		r, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
 // poll asks for events without waiting.
 func poll(ep int, events []unix.EpollEvent) int {
 	r, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep),

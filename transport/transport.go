@@ -19,6 +19,8 @@ package transport
 import (
 	"net"
 	"time"
+
+	"github.com/cellserver/cellserver/shared"
 )
 
 // Handler makes the sessions. All methods may be called from any goroutine.
@@ -68,17 +70,17 @@ type Session interface {
 
 // Settler is a [Session] that may have to change replies that a barrier held back,
 // since what they promise cannot be kept. It is told what [Handler.Durable] said of the
-// barrier, before they leave, and may use out's memory.
+// barrier, before they leave, and may use the memory of out and refs.
 type Settler interface {
-	Settle(is Outcome, out []byte) []byte
+	Settle(is Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref)
 }
 
 // settled returns what is to be sent of out.
-func settled(s Session, is Outcome, out []byte) []byte {
+func settled(s Session, is Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if st, ok := s.(Settler); ok {
-		return st.Settle(is, out)
+		return st.Settle(is, out, refs)
 	}
-	return out
+	return out, refs
 }
 
 // Peer is the transport's end of a connection. Its methods may be called from any
@@ -93,7 +95,8 @@ type Peer interface {
 	RemoteAddr() net.Addr
 	LocalAddr() net.Addr
 	// Held is what the connection kept when it was last attended to, in bytes: the
-	// buffer of input that its session has not consumed, and replies that have not left.
+	// buffer of input that its session has not consumed, and replies that have not left,
+	// without what others count of these (package shared).
 	Held() (input, output int64)
 }
 
@@ -121,8 +124,12 @@ const (
 
 // Turn is the outcome of one Feed.
 type Turn struct {
-	// Out is the out argument with replies appended.
+	// Out is the out argument with replies appended. Where it has grown beyond that it is
+	// the transport's: nobody else uses it any more.
 	Out []byte
+	// Refs are pieces that come between the bytes of Out, in order. They are the
+	// transport's, which releases each once it has been sent or never will be.
+	Refs []shared.Ref
 	// Consumed is how many bytes of in are done with.
 	Consumed int
 	// Barrier, when not 0, is the log position before which Out may not leave:
@@ -130,6 +137,24 @@ type Turn struct {
 	Barrier uint64
 	// Next is how to go on.
 	Next Next
+}
+
+// Whole returns Out with the pieces in their places, and releases them: for callers that
+// are no transport.
+func (t *Turn) Whole() []byte {
+	if len(t.Refs) == 0 {
+		return t.Out
+	}
+	var whole []byte
+	at := 0
+	for i := range t.Refs {
+		r := &t.Refs[i]
+		whole = append(append(whole, t.Out[at:r.At]...), r.Bytes...)
+		at = r.At
+		r.Release()
+	}
+	t.Refs = nil
+	return append(whole, t.Out[at:]...)
 }
 
 // Limits bound what a transport holds for one connection. A size that is not
@@ -182,7 +207,7 @@ type Stats struct {
 	AcceptErrs  int64
 	BytesIn     int64
 	BytesOut    int64
-	Pending     int64 // reply bytes waiting to be sent, all connections together
+	Pending     int64 // what replies take that wait to be sent: see [Peer.Held]
 	Unread      int64 // what buffers of input that sessions have not consumed take
 	SlowClosed  int64 // connections closed because their peer did not read
 }

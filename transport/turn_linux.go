@@ -1,9 +1,20 @@
 package transport
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/shared"
+)
 
 // maxOut is how large the shared reply buffer may stay after a large reply.
 const maxOut = 256 << 10
+
+// sendMost is how many bytes one connection sends before others have their turn: the
+// kernel takes about 50 to 100 microseconds for so many. Less would cost a client that
+// reads much, more those beside it.
+const sendMost = 256 << 10
 
 // run does for c what can be done now: sends what waits, feeds its session once, and
 // sees whether it is over. Whoever changes what run looks at has to call it.
@@ -25,7 +36,8 @@ func (l *loop) count(c *epollConn) {
 		l.tally.unread += int64(size - told)
 		c.input.Store(size)
 	}
-	if n := int32(c.out.len()); n != c.output.Load() {
+	if n, told := int32(min(c.out.kept(), math.MaxInt32)), c.output.Load(); n != told {
+		l.tally.pending += int64(n - told)
 		c.output.Store(n)
 	}
 }
@@ -43,12 +55,12 @@ func (l *loop) tend(c *epollConn) {
 	if c.out.barrier != 0 && !l.durable(c) {
 		return
 	}
-	if c.out.len() > 0 && !l.flush(c) {
+	if !c.out.empty() && !l.flush(c) {
 		return
 	}
 	// The backlog would allow more, but the kernel still has plenty to send: feeding
 	// on would only have slow readers hold more memory.
-	if c.out.len() == 0 && c.next != Close && !l.turn(c) {
+	if c.out.empty() && c.next != Close && !l.turn(c) {
 		return
 	}
 	l.settle(c)
@@ -162,21 +174,24 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 	if c.next = t.Next; c.next == Read && c.in.len() >= l.e.lim.Load().MaxInput {
 		c.next = Close
 	}
-	if len(t.Out) > 0 {
-		if cap(t.Out) <= maxOut {
-			l.out = t.Out
-		}
-		l.reply(c, t.Out, t.Barrier)
+	if len(t.Out) == 0 {
+		return // there are no references without a byte
+	}
+	ours := cap(t.Out) > maxOut // and not the loop's
+	if !ours {
+		l.out = t.Out
+	}
+	if t.Barrier != 0 {
+		l.hold(c, t.Out, t.Refs, t.Barrier)
+	} else {
+		l.reply(c, t.Out, t.Refs, ours)
 	}
 }
 
-// reply sends out, or keeps what cannot leave yet.
-func (l *loop) reply(c *epollConn, out []byte, barrier uint64) {
-	if barrier != 0 {
-		l.hold(c, out, barrier)
-		return
-	}
-	if c.out.len() == 0 {
+// reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
+// ours need not be copied for that.
+func (l *loop) reply(c *epollConn, out []byte, refs []shared.Ref, ours bool) {
+	if c.out.empty() && len(refs) == 0 && len(out) <= sendMost {
 		n, errno := send(c.fd, out)
 		l.tally.bytesOut += int64(n)
 		if n == len(out) {
@@ -188,8 +203,7 @@ func (l *loop) reply(c *epollConn, out []byte, barrier uint64) {
 		}
 		out = out[n:]
 	}
-	c.out.add(out)
-	l.tally.pending += int64(len(out))
+	c.out.add(out, refs, ours)
 	l.flush(c)
 }
 
@@ -204,18 +218,20 @@ func (l *loop) durable(c *epollConn) bool {
 	if is == Pending {
 		return false
 	}
-	before := c.out.len()
 	c.out.settle(c.session, is)
-	l.tally.pending += int64(c.out.len() - before) // it may have changed them
 	c.woken.Store(true)
 	return true
 }
 
 // flush sends what may be sent until the kernel takes no more, and then has it tell
-// when it does. false means that c was closed.
+// when it does, or until others have to have their turn. false means that c was closed.
 func (l *loop) flush(c *epollConn) bool {
-	for len(c.out.ready()) > 0 {
-		n, errno := send(c.fd, c.out.ready())
+	for left := sendMost; c.out.waits(); {
+		if left <= 0 {
+			l.enqueue(c)
+			return true
+		}
+		n, errno := l.transmit(c, left)
 		if errno == unix.EAGAIN {
 			break
 		}
@@ -223,15 +239,15 @@ func (l *loop) flush(c *epollConn) bool {
 			l.close(c)
 			return false
 		}
+		left -= n
 		l.tally.bytesOut += int64(n)
-		l.tally.pending -= int64(n)
 		b := c.out.b
 		if c.out.sent(n); c.out.b == nil {
 			l.reclaim(b)
 		}
 		c.watch.sent = true
 	}
-	if len(c.out.ready()) == 0 {
+	if !c.out.waits() {
 		if c.watched != noSlot {
 			l.unwatch(c)
 		}
@@ -248,12 +264,24 @@ func (l *loop) flush(c *epollConn) bool {
 	return true
 }
 
+// transmit hands the kernel up to most bytes of what may be sent.
+func (l *loop) transmit(c *epollConn, most int) (n int, errno unix.Errno) {
+	if c.out.pieces == nil {
+		b := c.out.b[c.out.at:]
+		return send(c.fd, b[:min(len(b), most)])
+	}
+	parts, _ := c.out.gather(l.parts[:0], most)
+	n, errno = sendParts(c.fd, parts, &l.iovecs)
+	clear(parts)
+	return n, errno
+}
+
 // settle decides how c goes on after its turn.
 func (l *loop) settle(c *epollConn) {
 	if c.next == Wait && c.hup {
 		c.eof = true // there may be more to read, but nobody to wait for
 	}
-	if c.out.len() > 0 || c.out.barrier != 0 {
+	if !c.out.empty() || c.out.barrier != 0 {
 		return // whatever makes room, or the barrier, or the sweep comes back
 	}
 	ending := (c.eof || l.draining) && (c.next == Read || c.next == Wait)

@@ -32,10 +32,11 @@ var layers = map[string]layer{
 	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
-	"collection":    {pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
+	"shared":        {why: "what a reply and the store have in common is bytes and a count; it knows neither"},
+	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection"}, families...),
+		imports: append([]string{"collection", "shared"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"persistence": {
@@ -48,19 +49,19 @@ var layers = map[string]layer{
 	},
 
 	"lua": {
-		imports: []string{"resp"},
+		imports: []string{"resp", "shared"},
 		why:     "a script reaches the server through the Host it is run with, and nothing else",
 	},
 
-	"resp":      {why: "resp is the protocol's edge; what a command means is above it"},
-	"transport": {why: "transport moves bytes; it knows neither RESP nor commands"},
+	"resp":      {imports: []string{"shared"}, why: "resp is the protocol's edge; what a command means is above it"},
+	"transport": {imports: []string{"shared"}, why: "transport moves bytes; it knows neither RESP nor commands"},
 	"commands": {
-		imports: append([]string{"resp", "transport", "lua", "collection"}, families...),
+		imports: append([]string{"resp", "transport", "lua", "collection", "shared"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

@@ -56,7 +56,7 @@ func (s *Session) Do(args ...string) ([]byte, error) {
 	s.out = s.out[:0]
 	for {
 		turn := s.session.Feed(s.lane, in, s.out)
-		in, s.out = in[turn.Consumed:], turn.Out
+		in, s.out = in[turn.Consumed:], turn.Whole()
 		switch turn.Next {
 		case transport.Again:
 		case transport.Park, transport.Wait:

@@ -1,0 +1,162 @@
+package resp
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/cellserver/cellserver/shared"
+)
+
+// A reply may have pieces that lie elsewhere (package shared): long values of the store,
+// long strings that a script returns, and finished pieces of a reply that is long as a
+// whole. They are in Refs, in order, each with its place in Buf. A piece never stands at
+// the very end of a reply, since its line end follows it in Buf.
+
+// Element writes a bulk string that the store has and keeps as it is while it is locked,
+// which it is now. One that is long enough is referred to, not copied.
+func (w *Writer) Element(b []byte) {
+	if len(b) < shared.Least || w.Ledger == nil {
+		w.Bulk(b)
+		return
+	}
+	shared.Hold(b, w.Ledger)
+	w.refer(shared.Held(b, w.Ledger))
+}
+
+// Lent writes a bulk string whose bytes the caller has a reference to, and no use for
+// any more.
+func (w *Writer) Lent(r shared.Ref) {
+	if len(r.Bytes) < shared.Least || w.Ledger == nil {
+		w.Bulk(r.Bytes)
+		r.Release()
+		return
+	}
+	w.refer(r)
+}
+
+// BulkString is Bulk for a string. One that is long is referred to where the writer has
+// a Ledger: a string never changes.
+func (w *Writer) BulkString(s string) {
+	if !w.Refers(len(s)) {
+		w.shortString(s)
+		return
+	}
+	w.refer(shared.Own(unsafe.Slice(unsafe.StringData(s), len(s)), nil, 0))
+}
+
+// Refers reports whether a string or value of n bytes is referred to, not copied.
+func (w *Writer) Refers(n int) bool { return n >= shared.Least && w.Ledger != nil }
+
+// refer writes a bulk string of what r refers to.
+func (w *Writer) refer(r shared.Ref) {
+	w.aggregate('$', len(r.Bytes))
+	r.At = len(w.Buf)
+	w.Refs = append(w.Refs, r)
+	w.Referred += len(r.Bytes)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Size is what a reply takes of memory since Buf was mark bytes long, and of the work of
+// sending it; the bytes of values in the store do not count.
+func (w *Writer) Size(mark int) int {
+	return len(w.Buf) - mark + len(w.Refs)*shared.RefSize + w.spilled
+}
+
+// Length is how many bytes everything that was written will be on the wire.
+func (w *Writer) Length() int { return len(w.Buf) + w.Referred }
+
+// Cut takes back what was written since Buf was mark bytes long.
+func (w *Writer) Cut(mark int) {
+	w.Buf = w.Buf[:mark]
+	if len(w.Refs) == 0 {
+		return
+	}
+	n := len(w.Refs)
+	for ; n > 0 && w.Refs[n-1].At >= mark; n-- {
+		w.Referred -= len(w.Refs[n-1].Bytes)
+		w.Refs[n-1].Release()
+	}
+	w.Refs = w.Refs[:n]
+	if n == 0 {
+		w.spilled = 0
+	}
+}
+
+// Take returns all that was written, which belongs to the caller, and forgets it.
+func (w *Writer) Take() Reply {
+	r := Reply{Buf: w.Buf, Refs: w.Refs, referred: w.Referred}
+	w.Buf, w.Refs, w.Referred, w.spilled = nil, nil, 0, 0
+	return r
+}
+
+// Reply is what a Writer has written.
+type Reply struct {
+	Buf      []byte
+	Refs     []shared.Ref
+	referred int
+}
+
+// Release gives up a reply that is not sent.
+func (r *Reply) Release() {
+	shared.ReleaseAll(r.Refs)
+	*r = Reply{}
+}
+
+// Reply writes what another writer has written, and takes it over. A long one becomes
+// the writer's own, if that has nothing yet: kept says so, else r.Buf is free again.
+func (w *Writer) Reply(r Reply) (kept bool) {
+	mark := len(w.Buf)
+	if kept = mark == 0 && len(r.Buf) > cap(w.Buf); kept {
+		w.Buf = r.Buf // copying megabytes would hold the loop up
+	} else {
+		w.Raw(r.Buf)
+	}
+	for i := range r.Refs {
+		r.Refs[i].At += mark
+	}
+	if len(w.Refs) == 0 {
+		w.Refs = r.Refs
+	} else {
+		w.Refs = append(w.Refs, r.Refs...)
+	}
+	w.Referred += r.referred
+	return kept
+}
+
+// pieceSize is how long a finished piece of a long reply is, about. Pieces are freed
+// one by one as they are sent.
+const pieceSize = 256 << 10
+
+// Spill makes finished pieces of what is in Buf, once that is long, so that a long reply
+// is never copied to a larger buffer, and its memory is freed as it is sent. l has counted
+// what the pieces take already, and is told when they are free; it may be nil. Nothing
+// may be cut back after that but the reply as a whole.
+func (w *Writer) Spill(l shared.Ledger) {
+	const end = 2 // of the last line: see above
+	if len(w.Buf) < pieceSize {
+		return
+	}
+	done, rest := w.Buf[:len(w.Buf)-end], w.Buf[len(w.Buf)-end:]
+	first := len(w.Refs)
+	for first > 0 && w.Refs[first-1].At > 0 {
+		first--
+	}
+	refs := slices.Clone(w.Refs[first:])
+	w.Refs = w.Refs[:first]
+	from := 0
+	for _, r := range refs {
+		w.piece(done[from:r.At], l)
+		from = r.At
+		r.At = 0
+		w.Refs = append(w.Refs, r)
+	}
+	w.piece(done[from:], l)
+	w.Buf = append(make([]byte, 0, pieceSize+pieceSize/4), rest...)
+}
+
+// piece refers to finished bytes at the beginning of Buf.
+func (w *Writer) piece(b []byte, l shared.Ledger) {
+	w.Refs = append(w.Refs, shared.Own(b, l, int64(len(b))))
+	w.Referred += len(b)
+	w.spilled += len(b)
+}

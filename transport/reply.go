@@ -1,0 +1,166 @@
+package transport
+
+import "github.com/cellserver/cellserver/shared"
+
+// reply is output that has not left yet: bytes of its own, and between them pieces that
+// lie elsewhere. A connection that reads what it is sent has none.
+type reply struct {
+	b       []byte
+	at      int    // b[:at] has been sent
+	held    int    // so many bytes at the end, and the pieces, wait for barrier
+	barrier uint64 // 0: nothing is held
+	pieces  *pieces
+}
+
+// pieces are the references of a reply that have not been sent.
+type pieces struct {
+	refs []shared.Ref // their places are those in b
+	sent int          // bytes of the first that have left
+	kept int          // what they take: see [shared.Ref.Kept]
+}
+
+// settle ends what is held: s may change it before it leaves.
+func (o *reply) settle(s Session, is Outcome) {
+	from := len(o.b) - o.held
+	refs := o.takeRefs()
+	out, refs := settled(s, is, o.b[from:len(o.b):len(o.b)], refs)
+	o.b = append(o.b[:from], out...)
+	o.barrier, o.held = 0, 0
+	o.refer(refs, from)
+}
+
+// empty reports whether nothing is left to be sent.
+func (o *reply) empty() bool { return o.at == len(o.b) && o.pieces == nil }
+
+// waits reports whether there is something that may be sent.
+func (o *reply) waits() bool { return o.held == 0 && o.barrier == 0 && !o.empty() }
+
+// kept is how much memory it takes.
+func (o *reply) kept() int {
+	if o.pieces == nil {
+		return len(o.b) - o.at
+	}
+	return len(o.b) - o.at + o.pieces.kept
+}
+
+// add appends p, with refs between its bytes. The buffer is cut to size: it may be
+// waiting for minutes. If p is ours it is kept as it is, where that saves a copy.
+func (o *reply) add(p []byte, refs []shared.Ref, ours bool) {
+	switch {
+	case o.b == nil && ours:
+		o.b, o.at = p, 0
+		o.refer(refs, 0)
+		return
+	case o.at > 0 || o.b == nil:
+		o.compact(len(p))
+	}
+	o.b = append(o.b, p...)
+	o.refer(refs, len(o.b)-len(p))
+}
+
+// refer takes over references whose places are those behind from bytes.
+func (o *reply) refer(refs []shared.Ref, from int) {
+	if len(refs) == 0 {
+		return
+	}
+	for i := range refs {
+		refs[i].At += from
+	}
+	if o.pieces == nil {
+		o.pieces = &pieces{refs: refs}
+	} else {
+		o.pieces.refs = append(o.pieces.refs, refs...)
+	}
+	for i := range refs {
+		o.pieces.kept += refs[i].Kept()
+	}
+}
+
+// takeRefs hands the references back.
+func (o *reply) takeRefs() []shared.Ref {
+	if o.pieces == nil {
+		return nil
+	}
+	refs := o.pieces.refs
+	o.pieces = nil
+	return refs
+}
+
+// compact moves what is left of b to a buffer of its own with room for more bytes.
+func (o *reply) compact(more int) {
+	o.b = append(make([]byte, 0, len(o.b)-o.at+more), o.b[o.at:]...)
+	if o.pieces != nil {
+		for i := range o.pieces.refs {
+			o.pieces.refs[i].At -= o.at
+		}
+	}
+	o.at = 0
+}
+
+// gather fills parts with what is to be sent next, up to most bytes, and returns it with
+// its length.
+func (o *reply) gather(parts [][]byte, most int) (out [][]byte, n int) {
+	at, refs, sent := o.at, []shared.Ref(nil), 0
+	if o.pieces != nil {
+		refs, sent = o.pieces.refs, o.pieces.sent
+	}
+	for len(parts) < cap(parts) && n < most {
+		var p []byte
+		switch {
+		case len(refs) == 0:
+			p = o.b[at:]
+			if len(p) == 0 {
+				return parts, n
+			}
+			at = len(o.b)
+		case refs[0].At > at:
+			p = o.b[at:refs[0].At]
+			at = refs[0].At
+		default:
+			p = refs[0].Bytes[sent:]
+			refs, sent = refs[1:], 0
+		}
+		if p = p[:min(len(p), most-n)]; len(p) > 0 {
+			parts = append(parts, p)
+			n += len(p)
+		}
+	}
+	return parts, n
+}
+
+// sent drops n bytes from the front, with the memory that they took: pieces one by one,
+// of the buffer the front half when it is past.
+func (o *reply) sent(n int) {
+	for o.pieces != nil {
+		x := o.pieces
+		if before := x.refs[0].At - o.at; n < before {
+			break
+		} else if before > 0 {
+			n, o.at = n-before, x.refs[0].At
+		}
+		if left := len(x.refs[0].Bytes) - x.sent; n < left {
+			x.sent += n
+			return
+		} else {
+			n -= left
+		}
+		x.kept -= x.refs[0].Kept()
+		x.refs[0].Release()
+		if x.refs, x.sent = x.refs[1:], 0; len(x.refs) == 0 {
+			o.pieces = nil
+		}
+	}
+	o.at += n
+	switch {
+	case o.at == len(o.b) && o.pieces == nil:
+		o.b, o.at = nil, 0
+	case o.at >= maxBuffer && o.at >= len(o.b)/2:
+		o.compact(0)
+	}
+}
+
+// drop gives everything up.
+func (o *reply) drop() {
+	shared.ReleaseAll(o.takeRefs())
+	*o = reply{}
+}
