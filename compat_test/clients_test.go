@@ -308,7 +308,7 @@ func missing(t *testing.T, format string, args ...any) {
 // own, and returns the folder they are in.
 func buildGoClients(t *testing.T) string {
 	out := t.TempDir()
-	build := exec.Command("go", "build", "-o", out, "./goredis", "./rueidis")
+	build := exec.Command("go", "build", "-o", out, "./goredis", "./rueidis", "./caching")
 	build.Dir = filepath.Join("clients", "go")
 	build.Env = append(os.Environ(), "GOWORK=off")
 	text, err := build.CombinedOutput()

@@ -77,16 +77,16 @@ programs() {
   install_packages "${missing[@]}" || give_up "apt could not install ${missing[*]}"
 }
 
-# python_client VERSION installs one version of redis-py into an environment of its own.
+# python_client PINS installs one version of redis-py, or coredis, into an environment of its own.
 python_client() {
   local venv=.venv/$1 pins=requirements-$1.txt
   stale "$venv/.installed" "$pins" || return 0
-  have python3 || { give_up "no python3 for redis-py $1"; return; }
-  echo "installing redis-py $1"
+  have python3 || { give_up "no python3 for the Python client $1"; return; }
+  echo "installing the Python client $1"
   rm -rf "$venv"
   python3 -m venv "$venv" &&
     attempt "$venv/bin/pip" install -q --disable-pip-version-check --no-deps -r "$pins" &&
-    touch "$venv/.installed" || give_up "redis-py $1 could not be installed"
+    touch "$venv/.installed" || give_up "the Python client $1 could not be installed"
 }
 
 node_clients() {
@@ -124,6 +124,7 @@ within() {
 programs
 within python python_client 8
 within python python_client 5
+within python python_client coredis
 within node node_clients
 within java java_clients
 within go go_clients
