@@ -67,7 +67,7 @@ func names(prefix string, n int) []string {
 func multi(i, n int) []string {
 	words := append([]string{"RL.MULTI", strconv.Itoa(n)}, names("multi:"+strconv.Itoa(i)+":", n)...)
 	for range n {
-		words = append(words, "CL", "1000000", "30", "60")
+		words = append(words, "SW", "1000000", "60") // 16,000 of them are near the most arguments that a command may have
 	}
 	return words
 }
