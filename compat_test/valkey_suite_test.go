@@ -32,7 +32,7 @@ const firstValkeyPort = 24000
 var valkeyUnits = []string{
 	"unit/protocol", "unit/keyspace", "unit/scan", "unit/info-command", "unit/quit",
 	"unit/type/string", "unit/type/incr", "unit/type/list", "unit/type/set", "unit/type/zset", "unit/type/hash",
-	"unit/expire", "unit/multi", "unit/scripting", "unit/pubsub", "unit/pause",
+	"unit/expire", "unit/multi", "unit/scripting", "unit/pubsub", "unit/pause", "unit/tracking",
 	"unit/introspection", "unit/introspection-2",
 }
 
