@@ -37,5 +37,5 @@ func nodeLibraries() []library {
 }
 
 var nodeOmissions = []omission{
-	{"BullMQ 6.7.0 (its limiter)", "A queue, whose scripts read their arguments with cmsgpack and keep events in streams; neither is here."},
+	{"BullMQ 6.7.0 (its limiter)", "A queue, whose scripts keep events in streams, which are not here."},
 }

@@ -83,12 +83,3 @@ func bitHex(l *glua.LState) int {
 	l.Push(glua.LString(text))
 	return 1
 }
-
-// msgpackLibrary is there to say that it is not.
-func (r *Run) msgpackLibrary() map[string]glua.LGFunction {
-	refuse := func(l *glua.LState) int {
-		raisef(l, "cmsgpack is not supported by this server, use cjson or struct")
-		return 0
-	}
-	return map[string]glua.LGFunction{"pack": refuse, "unpack": refuse, "unpack_one": refuse, "unpack_limit": refuse}
-}

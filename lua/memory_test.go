@@ -41,6 +41,7 @@ var hogs = []string{
 	"local t = {} for i = 1, 1000 do t[i] = ('ab'):rep(4e4):gsub('a', ('y'):rep(100)) end return #t",
 	"local s, t = ('x'):rep(4e6), {} for i = 1, 1000 do t[i] = struct.pack('c0c0', s, s) end return #t",
 	"local s, t = {('x'):rep(4e6)}, {} for i = 1, 1000 do t[i] = cjson.encode(s) end return #t",
+	"local s, t = {('x'):rep(4e6)}, {} for i = 1, 1000 do t[i] = cmsgpack.pack(s) end return #t",
 	"local s, t = {('x'):rep(4e6), 'y'}, {} for i = 1, 1000 do t[i] = table.concat(s) end return #t",
 	"local t = {} for i = 1, 900 do t[i] = coroutine.wrap(function() local s = ('x'):rep(1e6) .. i coroutine.yield() return s end) t[i]() end return #t",
 	"local t, s = {}, ('x'):rep(8e6) for i = 1, 1000 do local _, e = pcall(error, s .. i) t[i] = e end return #t",

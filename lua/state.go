@@ -114,6 +114,8 @@ func (r *Run) constants() {
 	pack := r.library("cmsgpack")
 	pack.RawSetString("_NAME", glua.LString("cmsgpack"))
 	pack.RawSetString("_VERSION", glua.LString("lua-cmsgpack 0.4.0"))
+	pack.RawSetString("_COPYRIGHT", glua.LString("Copyright (C) 2012, Salvatore Sanfilippo"))
+	pack.RawSetString("_DESCRIPTION", glua.LString("MessagePack C implementation for Lua"))
 }
 
 // hidden says that a global is one of ours.

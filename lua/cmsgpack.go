@@ -1,0 +1,283 @@
+package lua
+
+import (
+	"errors"
+	"math"
+
+	"github.com/tinylib/msgp/msgp"
+	glua "github.com/yuin/gopher-lua"
+)
+
+const (
+	// packLevels is how deep tables are packed; those below become nil.
+	packLevels = 16
+	// cStack is how many values a function in C may have on Lua's stack. It bounds what
+	// cmsgpack takes and gives, and how deep a message may nest.
+	cStack = 8000
+	// maxPacked is how many arguments pack takes.
+	maxPacked = cStack / 2
+)
+
+const (
+	errPackedMany    = "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)"
+	errPackedDeep    = "stack overflow (in function mp_decode_to_lua_array)"
+	errPackedShort   = "Missing bytes in input."
+	errPackedInvalid = "Bad data format in input."
+)
+
+// msgpackLibrary is lua-cmsgpack 0.4.0 as Redis has it.
+func (r *Run) msgpackLibrary() map[string]glua.LGFunction {
+	return map[string]glua.LGFunction{
+		"pack": r.pack, "unpack": r.unpackAll, "unpack_one": r.unpackOne, "unpack_limit": r.unpackLimit,
+	}
+}
+
+// pack spells its arguments one behind the other.
+func (r *Run) pack(l *glua.LState) int {
+	n := l.GetTop()
+	if n == 0 {
+		argError(l, 0, "MessagePack pack needs input.")
+	}
+	if n > maxPacked {
+		argError(l, 0, "Too many arguments for MessagePack pack.")
+	}
+	p := packer{run: r, l: l, out: r.builder(l)}
+	for i := 1; i <= n; i++ {
+		p.value(l.Get(i), 0)
+	}
+	l.Push(p.out.value())
+	return 1
+}
+
+// packer spells values. Its numbers are as short as they can be: whole ones are
+// integers, and the others have four bytes if those hold them.
+type packer struct {
+	run *Run
+	l   *glua.LState
+	out builder
+}
+
+// headSize is the most that anything takes beside the bytes of a string.
+const headSize = 9
+
+func (p *packer) value(v glua.LValue, level int) {
+	p.run.guard.step(p.l, 1)
+	out := &p.out
+	switch v := v.(type) {
+	case glua.LString:
+		out.grow(headSize + len(v))
+		out.buf = msgp.AppendString(out.buf, string(v))
+		return
+	case *glua.LTable:
+		if level < packLevels {
+			p.table(p.run.original(v), level+1)
+			return
+		}
+	}
+	out.grow(headSize)
+	switch v := v.(type) {
+	case glua.LNumber:
+		out.buf = appendPacked(out.buf, float64(v))
+	case glua.LBool:
+		out.buf = msgp.AppendBool(out.buf, bool(v))
+	default:
+		out.buf = msgp.AppendNil(out.buf)
+	}
+}
+
+func appendPacked(b []byte, f float64) []byte {
+	switch {
+	case f >= -1<<63 && f < 1<<63 && f == math.Trunc(f):
+		if f >= 0 {
+			return msgp.AppendUint64(b, uint64(f))
+		}
+		return msgp.AppendInt64(b, int64(f))
+	case f == float64(float32(f)):
+		return msgp.AppendFloat32(b, float32(f))
+	}
+	return msgp.AppendFloat64(b, f)
+}
+
+// table is an array if its keys are 1 to n, and a map otherwise.
+func (p *packer) table(t *glua.LTable, level int) {
+	count, isArray, highest := 0, true, 0.0
+	t.ForEach(func(k, _ glua.LValue) {
+		count++
+		n, ok := k.(glua.LNumber)
+		isArray = isArray && ok && n >= 1 && float64(n) == math.Trunc(float64(n))
+		highest = max(highest, float64(n))
+	})
+	p.run.guard.step(p.l, count/8)
+	p.out.grow(headSize)
+	if isArray && highest == float64(count) {
+		p.out.buf = msgp.AppendArrayHeader(p.out.buf, uint32(count))
+		for i := 1; i <= count; i++ {
+			p.value(t.RawGet(glua.LNumber(i)), level)
+		}
+		return
+	}
+	p.out.buf = msgp.AppendMapHeader(p.out.buf, uint32(count))
+	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
+		p.value(k, level)
+		p.value(v, level)
+	}
+}
+
+func (r *Run) unpackAll(l *glua.LState) int {
+	return r.unpacked(l, checkText(l, 1), 0, 0)
+}
+
+func (r *Run) unpackOne(l *glua.LState) int {
+	from := optInt(l, 2, 0)
+	return r.unpacked(l, checkText(l, 1), 1, int32(from))
+}
+
+func (r *Run) unpackLimit(l *glua.LState) int {
+	most, from := checkInt(l, 2), optInt(l, 3, 0)
+	return r.unpacked(l, checkText(l, 1), int32(most), int32(from))
+}
+
+// unpacked returns so many values that begin at a place of text, and before them the
+// place behind them, or -1 at the end. From the first place, no number stands for all
+// of them, and then there is no place.
+func (r *Run) unpacked(l *glua.LState, text string, most, from int32) int {
+	if from < 0 || most < 0 {
+		raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
+	}
+	if int(from) > len(text) {
+		raisef(l, "Start offset %d greater than input length %d.", from, len(text))
+	}
+	all := most == 0 && from == 0
+	u := unpacker{run: r, l: l, rest: bytesOf(text[from:])}
+	var values []glua.LValue
+	for len(u.rest) > 0 && (all || len(values) < int(most)) {
+		v, err := u.value(1 + len(values))
+		switch {
+		case errors.Is(err, msgp.ErrShortBytes):
+			raisef(l, errPackedShort)
+		case err != nil:
+			raisef(l, errPackedInvalid)
+		}
+		values = append(values, v)
+	}
+	if !all {
+		place := int64(-1)
+		if len(u.rest) > 0 {
+			place = int64(len(text) - len(u.rest))
+		}
+		l.Push(number(place))
+	}
+	for _, v := range values {
+		l.Push(v)
+	}
+	if all {
+		return len(values)
+	}
+	return 1 + len(values)
+}
+
+// unpacker reads values off a message, whose bytes are not changed.
+type unpacker struct {
+	run  *Run
+	l    *glua.LState
+	rest []byte
+}
+
+var errPackedType = errors.New("no such type")
+
+// value reads one. top is how many values Lua would have on its stack by now.
+func (u *unpacker) value(top int) (v glua.LValue, err error) {
+	u.run.guard.step(u.l, 1)
+	if len(u.rest) == 0 {
+		return nil, msgp.ErrShortBytes
+	}
+	if top+1 > cStack {
+		raisef(u.l, errPackedMany)
+	}
+	switch b := u.rest; msgp.NextType(b) {
+	case msgp.IntType:
+		var n int64
+		n, u.rest, err = msgp.ReadInt64Bytes(b)
+		return number(n), err
+	case msgp.UintType:
+		var n uint64
+		n, u.rest, err = msgp.ReadUint64Bytes(b)
+		return number(int64(n)), err // beyond 2^63 they are negative in Redis, too
+	case msgp.Float32Type:
+		var f float32
+		f, u.rest, err = msgp.ReadFloat32Bytes(b)
+		return glua.LNumber(f), err
+	case msgp.Float64Type:
+		var f float64
+		f, u.rest, err = msgp.ReadFloat64Bytes(b)
+		return glua.LNumber(f), err
+	case msgp.BoolType:
+		var is bool
+		is, u.rest, err = msgp.ReadBoolBytes(b)
+		return glua.LBool(is), err
+	case msgp.NilType:
+		u.rest, err = msgp.ReadNilBytes(b)
+		return glua.LNil, err
+	case msgp.StrType:
+		var text []byte
+		text, u.rest, err = msgp.ReadStringZC(b)
+		return glua.LString(view(text)), err
+	case msgp.ArrayType:
+		return u.array(top + 1)
+	case msgp.MapType:
+		return u.mapping(top + 1)
+	}
+	return nil, errPackedType
+}
+
+// array believes no count: its table grows with what is there.
+func (u *unpacker) array(top int) (glua.LValue, error) {
+	n, rest, err := msgp.ReadArrayHeaderBytes(u.rest)
+	if err != nil {
+		return nil, err
+	}
+	u.rest = rest
+	if top+1 > cStack {
+		raisef(u.l, errPackedDeep)
+	}
+	t := u.l.CreateTable(0, 0)
+	for i := range n {
+		v, err := u.value(top + 1)
+		if err != nil {
+			return nil, err
+		}
+		if i < arrayMax-1 {
+			t.RawSetInt(int(i)+1, v)
+		} else {
+			t.RawSet(glua.LNumber(i+1), v)
+		}
+	}
+	return t, nil
+}
+
+func (u *unpacker) mapping(top int) (glua.LValue, error) {
+	n, rest, err := msgp.ReadMapHeaderBytes(u.rest)
+	if err != nil {
+		return nil, err
+	}
+	u.rest = rest
+	t := u.l.CreateTable(0, 0)
+	for range n {
+		k, err := u.value(top)
+		if err != nil {
+			return nil, err
+		}
+		v, err := u.value(top + 1)
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) {
+			u.run.throw(u.l, "table index is NaN")
+		}
+		if k == glua.LNil {
+			u.run.throw(u.l, "table index is nil")
+		}
+		t.RawSet(k, v)
+	}
+	return t, nil
+}
