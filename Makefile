@@ -30,7 +30,7 @@ run: build ## Build and start the server (ARGS='--port 6390' passes options on)
 	exec bin/cellserver $(ARGS)
 
 .PHONY: setup
-setup: ## Install what the tests need and this machine lacks
+setup: ## Say what the tests need and this machine lacks, and install it
 	bash scripts/ci-setup.sh
 
 .PHONY: test

@@ -1,17 +1,43 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: bash scripts/ci-setup.sh
 #
-# As root on Debian it installs missing programs with apt. The libraries of the
-# client programs go below compat_test/clients, at the versions pinned there:
-# python/.venv, node/node_modules and java/target; the limiter libraries likewise
-# below compat_test/libraries. What is there already and
-# newer than its pins is left alone, so a second run takes no time.
+# It first says what is missing and how large it is. Programs are Debian packages, which
+# need root: a terminal is asked, CI=true agrees, and everybody else is told the one
+# command to run. The libraries of the client programs go below compat_test/clients, at
+# the versions pinned there: python/.venv, node/node_modules and java/target; the limiter
+# libraries likewise below compat_test/libraries. What is there already and newer than its
+# pins is left alone, so a second run takes no time.
 #
 # Without CI=true a thing that cannot be had is one SKIP line, and the tests
 # that need it are skipped too; with CI=true it makes this script fail.
 set -uo pipefail
 cd "$(dirname "$0")/../compat_test/clients" || exit 1
 failed=0
+
+# Everything below runs twice: first with pass=plan, which notes what there is to do, then
+# with pass=install, which does it. Sizes are what is needed on disk, in MB, as measured on
+# Debian 12.
+pass=plan
+plan='' size=0
+packages='' package_size=0
+
+# planned MB WHAT notes in the first pass that WHAT will be installed, and is true then.
+planned() {
+  [ "$pass" = plan ] || return 1
+  plan+=$(printf '%6d MB  %s' "$1" "$2")$'\n'
+  size=$((size + $1))
+}
+
+# packaged MB PACKAGE... notes in the first pass that programs are missing.
+packaged() {
+  [ "$pass" = plan ] || return 0
+  package_size=$((package_size + $1))
+  shift
+  local name
+  for name in "$@"; do
+    [[ "$packages " == *" $name "* ]] || packages+=" $name"
+  done
+}
 
 # give_up REASON
 give_up() {
@@ -46,7 +72,7 @@ have() {
 # install_packages PACKAGE... Redis is wanted as a program to measure against, not as a
 # service that takes the default port: policy-rc.d keeps it from being started.
 install_packages() {
-  local policy=/usr/sbin/policy-rc.d own='' status=0
+  local policy=${POLICY_RC_D:-/usr/sbin/policy-rc.d} own='' status=0
   if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && own=yes
   fi
@@ -58,29 +84,58 @@ install_packages() {
   return $status
 }
 
+# programs notes which programs are missing.
 programs() {
-  local missing=()
-  have redis-cli redis-benchmark || missing+=(redis-tools)
-  have redis-server || missing+=(redis-server)
-  have script || missing+=(bsdutils)
-  have python3 && python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
-  have node || missing+=(nodejs)
-  have npm || missing+=(npm)
-  have javac || missing+=(openjdk-17-jdk-headless)
-  have mvn || missing+=(maven)
-  [ ${#missing[@]} -eq 0 ] && return
-  if [ "$(id -u)" != 0 ] || ! have apt-get; then
-    give_up "not installed, and this is not root on Debian: ${missing[*]}"
-    return
+  have redis-cli redis-benchmark redis-server || packaged 10 redis-tools redis-server
+  have script || packaged 1 bsdutils
+  have python3 && python3 -c 'import ensurepip' 2>/dev/null || packaged 30 python3-venv
+  have node || packaged 90 nodejs
+  have npm || packaged 130 npm
+  have javac || packaged 220 openjdk-17-jdk-headless
+  have mvn || packaged 90 maven
+}
+
+# announce says what the first pass has noted.
+announce() {
+  echo "The tests of real clients need what this machine lacks (\`go test ./...\` skips them without):"
+  printf '%s' "$plan"
+  [ -z "$packages" ] || printf '%6d MB  Debian packages:%s\n' "$package_size" "$packages"
+  echo "About $((size + package_size)) MB in all, below compat_test and in the caches of pip, npm, Maven, Go and cargo."
+}
+
+# ask_for_packages installs the packages if it may.
+ask_for_packages() {
+  [ -n "$packages" ] || return 0
+  local command="apt-get install -y --no-install-recommends$packages" answer=''
+  have apt-get || { give_up "not installed, and there is no apt to do it:$packages"; return; }
+  if [ "$(id -u)" = 0 ]; then
+    if [ "${CI:-}" = true ]; then
+      answer=y
+    elif [ -t 0 ] && [ -t 1 ]; then
+      read -r -p "Install these Debian packages now? [y/N] " answer
+    fi
+  else
+    command="sudo $command"
   fi
-  echo "installing ${missing[*]}"
-  install_packages "${missing[@]}" || give_up "apt could not install ${missing[*]}"
+  case $answer in
+  [yY]*)
+    echo "installing$packages"
+    # shellcheck disable=SC2086 # names without blanks
+    install_packages $packages || give_up "apt could not install$packages"
+    ;;
+  *)
+    echo "For the programs run this once, then \`make setup\` again:"
+    echo "    $command"
+    give_up "not installed:$packages"
+    ;;
+  esac
 }
 
 # python_client PINS installs one version of redis-py, or coredis, into an environment of its own.
 python_client() {
   local venv=.venv/$1 pins=requirements-$1.txt
   stale "$venv/.installed" "$pins" || return 0
+  planned 30 "the Python client $1" && return
   have python3 || { give_up "no python3 for the Python client $1"; return; }
   echo "installing the Python client $1"
   rm -rf "$venv"
@@ -91,6 +146,7 @@ python_client() {
 
 node_clients() {
   stale node_modules/.installed package.json package-lock.json || return 0
+  planned 25 "the Node clients" && return
   have node npm || { give_up "no node and npm for ioredis and node-redis"; return; }
   echo "installing the Node clients"
   attempt npm ci --loglevel=error --ignore-scripts >/dev/null &&
@@ -99,6 +155,7 @@ node_clients() {
 
 java_clients() {
   stale target/.installed pom.xml src || return 0
+  planned 50 "the Java clients" && return
   have javac mvn || { give_up "no JDK and Maven for Jedis and Lettuce"; return; }
   echo "compiling the Java clients"
   rm -rf target
@@ -108,8 +165,12 @@ java_clients() {
 }
 
 go_clients() {
+  local stamp
+  stamp=$(go env GOMODCACHE 2>/dev/null)/cache/cellserver-clients
+  stale "$stamp" go.mod go.sum || return 0
+  planned 30 "the Go clients" && return
   have go || { give_up "no go for go-redis and rueidis"; return; }
-  GOWORK=off attempt go mod download || give_up "the Go clients could not be downloaded"
+  GOWORK=off attempt go mod download && touch "$stamp" || give_up "the Go clients could not be downloaded"
 }
 
 # within DIR COMMAND... runs COMMAND in the folder of one language.
@@ -121,18 +182,28 @@ within() {
   cd "$back" || exit 1
 }
 
-programs
-within python python_client 8
-within python python_client 5
-within python python_client coredis
-within node node_clients
-within java java_clients
-within go go_clients
+everything() {
+  local language
+  within python python_client 8
+  within python python_client 5
+  within python python_client coredis
+  within node node_clients
+  within java java_clients
+  within go go_clients
+  # Each language of compat_test/libraries installs itself, with the functions above.
+  cd ../libraries || exit 1
+  for language in */; do
+    # shellcheck disable=SC1091
+    [ ! -e "$language/install.sh" ] || within "$language" source ./install.sh
+  done
+  cd ../clients || exit 1
+}
 
-# Each language of compat_test/libraries installs itself, with the functions above.
-cd ../libraries || exit 1
-for language in */; do
-  # shellcheck disable=SC1091
-  [ ! -e "$language/install.sh" ] || within "$language" source ./install.sh
-done
+programs
+everything
+[ -n "$plan$packages" ] || exit 0
+announce
+pass=install
+ask_for_packages
+everything
 exit $failed

@@ -3,6 +3,7 @@
 
 java_libraries() {
   stale target/.installed pom.xml src || return 0
+  planned 80 "the limiter libraries of Java" && return
   have javac mvn || { give_up "no JDK and Maven for the Java libraries"; return; }
   echo "compiling the Java library programs"
   rm -rf target

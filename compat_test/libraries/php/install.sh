@@ -2,6 +2,7 @@
 # Installs PHP and its libraries as Debian packages: sourced by scripts/ci-setup.sh.
 
 has_php_libraries() {
+  [ -e target/.installed ] && have php && return
   local name
   have php && php -r 'exit(extension_loaded("redis") && extension_loaded("pcntl") ? 0 : 1);' || return 1
   for name in Predis Symfony/Component/{RateLimiter,Cache,Lock}; do
@@ -11,14 +12,10 @@ has_php_libraries() {
 
 php_libraries() {
   if ! has_php_libraries; then
-    if [ "$(id -u)" != 0 ] || ! have apt-get; then
-      give_up "no PHP with its Redis libraries, and this is not root on Debian"
-      return
-    fi
-    echo "installing PHP and its libraries"
-    install_packages php-cli php-redis php-nrk-predis php-symfony-rate-limiter \
-      php-symfony-cache php-symfony-lock ||
-      { give_up "apt could not install PHP and its libraries"; return; }
+    packaged 70 php-cli php-redis php-nrk-predis php-symfony-rate-limiter \
+      php-symfony-cache php-symfony-lock
+    [ "$pass" = plan ] || give_up "no PHP with its Redis libraries"
+    return
   fi
   mkdir -p target && touch target/.installed
 }

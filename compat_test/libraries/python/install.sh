@@ -5,6 +5,7 @@
 python_libraries() {
   local pip=.venv/bin/pip
   stale .venv/.installed install.sh requirements.txt requirements-sdist.txt || return 0
+  planned 100 "the limiter libraries of Python" && return
   have python3 || { give_up "no python3 for the Python limiter libraries"; return; }
   echo "installing the Python limiter libraries"
   rm -rf .venv

@@ -4,12 +4,9 @@
 
 rust_programs() {
   stale target/.installed Cargo.toml Cargo.lock src || return 0
-  if ! have cargo && { [ "$(id -u)" != 0 ] || ! have apt-get; }; then
-    give_up "no cargo for the Rust crates, and this is not root on Debian"
-    return
-  fi
-  have cargo || install_packages cargo-web gcc libc6-dev ||
-    { give_up "apt could not install cargo-web"; return; }
+  have cargo || packaged 530 cargo-web gcc libc6-dev
+  planned 250 "the Rust crates" && return
+  have cargo || { give_up "no cargo for the Rust crates"; return; }
   echo "compiling the Rust programs"
   attempt cargo build --quiet --locked --target-dir target &&
     touch target/.installed || give_up "the Rust programs could not be compiled (they need Rust 1.88)"
