@@ -15,6 +15,9 @@ GOFILES = $$(git ls-files --cached --others --exclude-standard '*.go')
 ARGS ?=
 # FUZZTIME is how long each fuzz target runs under make fuzz.
 FUZZTIME ?= 10s
+# BIN is where make build puts PROGRAMS.
+BIN ?= bin
+PROGRAMS ?= ./cmd/...
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
@@ -22,8 +25,8 @@ help: ## Print this list
 	@awk 'BEGIN {FS = ":[^#]*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the server into bin/
-	$(GO) build -trimpath -o bin/ ./cmd/...
+build: ## Build the server into bin/, without libc: it runs on any Linux, in an empty image too
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(PROGRAMS)
 
 .PHONY: run
 run: build ## Build and start the server (ARGS='--port 6390' passes options on)

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"debug/elf"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMakeBuildIsStatic: what make build leaves needs no library and no loader, so that
+// it starts in an empty root.
+func TestMakeBuildIsStatic(t *testing.T) {
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("it builds the programs, which are ELF files on Linux")
+	}
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("it needs make")
+	}
+	bin := t.TempDir()
+	out, err := exec.Command("make", "-C", "../..", "build", "BIN="+bin, "PROGRAMS=./cmd/cellserver").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	program, err := elf.Open(filepath.Join(bin, "cellserver"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, program.Close()) })
+	libraries, err := program.ImportedLibraries()
+	require.NoError(t, err)
+	require.Empty(t, libraries)
+	for _, part := range program.Progs {
+		require.NotEqual(t, elf.PT_INTERP, part.Type, "it asks for a loader")
+	}
+	out, err = exec.Command(filepath.Join(bin, "cellserver"), "--version").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "cellserver ")
+}
