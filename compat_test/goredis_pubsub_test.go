@@ -14,6 +14,7 @@ import (
 // TestGoRedisPubSub: go-redis listens, hears, asks whether its connection lives and
 // leaves, on both protocols.
 func TestGoRedisPubSub(t *testing.T) {
+	redis.SetLogger(quiet{})
 	for _, protocol := range []int{2, 3} {
 		s := inproc.Start(t, limit.Instant(1_700_000_000*time.Second))
 		c := redis.NewClient(&redis.Options{Addr: s.Addr().String(), Protocol: protocol})

@@ -12,9 +12,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
+// quiet drops what the client library logs by itself: what a test finds wrong is in its own
+// words.
+type quiet struct{}
+
+// Printf implements the logger of the library.
+func (quiet) Printf(context.Context, string, ...any) {}
+
 // TestGoRedis drives a server in this process through go-redis with its default
 // options, on both protocols, while the clock stands still.
 func TestGoRedis(t *testing.T) {
+	redis.SetLogger(quiet{})
 	for _, protocol := range []int{2, 3} {
 		s := inproc.Start(t, limit.Instant(1_700_000_000*time.Second))
 		c := redis.NewClient(&redis.Options{Addr: s.Addr().String(), Protocol: protocol})

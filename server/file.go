@@ -150,7 +150,7 @@ func WriteSample(w io.Writer) error {
 // WriteHelp writes what --help prints.
 func WriteHelp(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("Usage: cellserver [file.conf] [--name value ...]\n       cellserver --version | --help | --sample-config\n\nOptions:\n")
+	b.WriteString("Usage: cellserver [file.conf] [--name value ...] [-]\n       cellserver help | version | --sample-config\n\nA redis.conf may be given as it is; \"-\" reads one from standard input.\n\nOptions:\n")
 	for _, o := range options() {
 		fmt.Fprintf(&b, "  --%-28s %s", o.name+" <"+o.kind.hint()+">", o.doc)
 		if o.def != "" {
@@ -160,4 +160,32 @@ func WriteHelp(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// AllOptionNames are the names of all options, older ones and those of Redis included.
+func AllOptionNames() []string { return DefaultConfig().names() }
+
+// OptionHelp returns what there is to say of one option; ok is false if it does not exist.
+func OptionHelp(name string) (text string, ok bool) {
+	for _, o := range options() {
+		if o.name != name && o.alias != name || name == "" {
+			continue
+		}
+		text = fmt.Sprintf("--%s <%s>\n%s\n", o.name, o.kind.hint(), o.doc)
+		if o.def != "" {
+			text += "Without it: " + o.def + "\n"
+		}
+		if o.mutable {
+			text += "CONFIG SET changes it.\n"
+		}
+		return text, true
+	}
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			if o.name == name || o.alias == name && name != "" {
+				return fmt.Sprintf("--%s\nAn option of Redis that means nothing here: %s\n", name, g.why), true
+			}
+		}
+	}
+	return "", false
 }

@@ -176,7 +176,11 @@ func (l *loader) flags(args []string) {
 	for len(args) > 0 {
 		name, isFlag := strings.CutPrefix(args[0], "--")
 		if !isFlag || name == "" {
-			l.fault(where, fmt.Errorf("%q is not a flag", args[0]))
+			guess := ""
+			if bare := strings.TrimPrefix(args[0], "-"); bare != args[0] && slices.Contains(l.c.names(), bare) {
+				guess = `, did you mean "--` + bare + `"?`
+			}
+			l.fault(where, fmt.Errorf("%q is not a flag%s", args[0], guess))
 			args = args[1:]
 			continue
 		}

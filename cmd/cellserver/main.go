@@ -5,6 +5,8 @@
 //	cellserver check-aof DIR [--fix]
 //	cellserver dump DIR
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
+//	cellserver doctor redis://host:port [--sample n] [--timeout d]
+//	cellserver help [command or option]
 //	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 package main
 
@@ -32,23 +34,34 @@ func main() {
 // run is the whole program with everything it depends on as a parameter. It
 // returns the exit status.
 func run(args, environ []string, stdout, stderr io.Writer) int {
-	if len(args) == 1 {
-		if print := answers[args[0]]; print != nil {
-			if err := print(stdout); err != nil {
-				return fail(stderr, err)
-			}
-			return 0
-		}
+	if len(args) == 0 {
+		return serve(args, environ, stderr)
 	}
-	if len(args) > 0 {
-		if tool := tools[args[0]]; tool != nil {
-			if err := tool(args[1:], stdout); err != nil {
-				return fail(stderr, err)
-			}
-			return 0
+	name, rest := args[0], args[1:]
+	if print := answers[name]; print != nil && len(rest) == 0 {
+		return report(stderr, print(stdout))
+	}
+	if name == "help" || name == "--help" {
+		return report(stderr, help(rest, stdout))
+	}
+	if tool := tools[name]; tool != nil {
+		if asksForHelp(rest) {
+			return report(stderr, help([]string{name}, stdout))
 		}
+		return report(stderr, tool(rest, stdout))
+	}
+	if err := mistyped(name); err != nil {
+		return fail(stderr, err)
 	}
 	return serve(args, environ, stderr)
+}
+
+// report ends what prints something and starts no server.
+func report(stderr io.Writer, err error) int {
+	if err != nil {
+		return fail(stderr, err)
+	}
+	return 0
 }
 
 // serve runs a server until it is told to stop, and returns the exit status. In the
@@ -114,19 +127,24 @@ var answers = map[string]func(io.Writer) error{
 	"--help":          writeHelp,
 	"-h":              writeHelp,
 	"--version":       writeVersion,
+	"version":         writeVersion,
 	"-v":              writeVersion,
 	"--sample-config": server.WriteSample,
 }
 
 // toolsHelp is what --help says of the subcommands.
 const toolsHelp = `
-For a server that is stopped, whose files are in DIR (dir/appenddirname):
+Commands (cellserver help COMMAND says more, cellserver help OPTION explains one option):
+  cellserver help [COMMAND | OPTION]
+                                     This text, or what there is to say of one thing.
+  cellserver version                 Prints the version.
+  cellserver doctor ADDRESS          Says what of a running Redis moves here, and how; it only reads.
+  cellserver import ADDRESS DIR      Copies the keys of redis-cell from a running Redis.
+  cellserver export ADDRESS DIR      Copies them back.
   cellserver check-aof DIR [--fix]   Says whether the files are whole; --fix cuts what is torn.
   cellserver dump DIR                Prints them as JSON, a line for each entry or effect.
-  cellserver import redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]
-                                     Copies the keys of redis-cell from a running Redis.
-  cellserver export redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]
-                                     Copies them back.
+ADDRESS is ` + addressForms + `.
+DIR holds the files of a server that is stopped: dir/appenddirname.
 `
 
 func writeHelp(w io.Writer) error {

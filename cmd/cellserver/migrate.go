@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -43,20 +42,14 @@ type migration struct {
 func parseMigration(name string, args []string, w io.Writer) (*migration, error) {
 	m := &migration{w: w, skipped: map[string]int{}}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(w)
+	flags.SetOutput(io.Discard)
 	flags.StringVar(&m.match, "match", "*", "only keys of this pattern")
 	flags.IntVar(&m.db, "db", -1, "only this database; -1 is all")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what would be done")
 	usage := fmt.Errorf("usage: cellserver %s redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]", name)
-	var names []string
-	for rest := args; ; rest = rest[1:] { // options may come before, between and behind
-		if err := flags.Parse(rest); err != nil {
-			return nil, usage
-		}
-		if rest = flags.Args(); len(rest) == 0 {
-			break
-		}
-		names = append(names, rest[0])
+	names, err := parseMixed(flags, args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%w", name, err, usage)
 	}
 	if len(names) != 2 {
 		return nil, usage
@@ -64,16 +57,9 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 	if m.db < -1 || m.db >= databases {
 		return nil, fmt.Errorf("%s: there are the databases 0 to %d", name, databases-1)
 	}
-	var err error
-	if m.options, err = redis.ParseURL(names[0]); err != nil {
-		var inURL *url.Error
-		if errors.As(err, &inURL) {
-			err = inURL.Err // without the address, which may hold a password
-		}
+	if m.options, err = clientOptions(names[0]); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	// Whoever has mistyped an address should not wait for minutes.
-	m.options.DialerRetries, m.options.MaxRetries = 1, 1
 	m.dir, err = filepath.Abs(names[1])
 	return m, err
 }
@@ -170,7 +156,7 @@ func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db
 			err = f(ctx, c, db)
 		}
 		if err = errors.Join(err, c.Close()); err != nil {
-			return fmt.Errorf("database %d: %w", db, err)
+			return fmt.Errorf("database %d: %w", db, explain(err, m.options))
 		}
 	}
 	return nil

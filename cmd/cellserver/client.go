@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// quiet drops what the client library logs by itself: what goes wrong is an error, which
+// the tool tells in its own words.
+type quiet struct{}
+
+// Printf implements the logger of the library.
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// addressForms is what an address may look like.
+const addressForms = "redis://[user:password@]host:port, rediss://... for TLS, or unix:///path/of/socket"
+
+// clientOptions reads the address of a running server. An error never shows it, because
+// it may hold a password.
+func clientOptions(address string) (*redis.Options, error) {
+	redis.SetLogger(quiet{})
+	if !strings.Contains(address, "://") {
+		return nil, errors.New("the first argument is no address: write " + addressForms)
+	}
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		var inURL *url.Error
+		if errors.As(err, &inURL) {
+			err = inURL.Err // without the address, which may hold a password
+		}
+		return nil, fmt.Errorf("the address: %w (write %s)", err, addressForms)
+	}
+	// Whoever has mistyped an address should not wait for minutes.
+	o.DialerRetries, o.MaxRetries = 1, 1
+	o.DialTimeout = 5 * time.Second
+	o.DisableIdentity = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return o, nil
+}
+
+// advice is what an error of a connection means, by a sign in its text; the first that
+// fits is told.
+var advice = [][2]string{
+	{"NOAUTH", "the server wants a password: redis://:PASSWORD@host:port"},
+	{"WRONGPASS", "user or password is wrong"},
+	{"invalid password", "the password is wrong"},
+	{"without any password", "the server has no password: leave it out of the address"},
+	{"NOPERM", "the user may not do this: give it the command, or use another user"},
+	{"connection refused", "nothing listens there"},
+	{"no such host", "there is no such host"},
+	{"does not look like a TLS", noTLS},
+	{"certificate", "the certificate is not one that this machine trusts: rediss://...?skip_verify=true goes on without"},
+	{"i/o timeout", "no answer: is the port right, does a firewall drop it?"},
+	{"context deadline exceeded", "it took too long"},
+	{"EOF", wantsTLS},
+	{"connection reset", wantsTLS},
+}
+
+const (
+	noTLS    = "the server does not speak TLS there: redis:// instead of rediss://"
+	wantsTLS = "the server hung up: does it want TLS (rediss://)?"
+)
+
+// explain says what an error of a connection to o means for whoever has written the
+// address.
+func explain(err error, o *redis.Options) error {
+	for _, a := range advice {
+		sign, means := a[0], a[1]
+		if !strings.Contains(err.Error(), sign) {
+			continue
+		}
+		// A server that takes a handshake for a command waits for its end, or hangs up.
+		if o.TLSConfig != nil && (means == wantsTLS || sign == "i/o timeout" || sign == "context deadline exceeded") {
+			means = "no TLS handshake came about: " + noTLS
+		}
+		return fmt.Errorf("%w (%s)", err, means)
+	}
+	return err
+}

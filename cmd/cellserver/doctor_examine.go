@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cellserver/cellserver/gcra"
+)
+
+// findings is what was seen of a server.
+type findings struct {
+	info    map[string]string // fields of INFO, but for those of a kind of their own
+	calls   map[string]int64  // calls by command, as commandstats names them
+	keys    map[int]int64     // keys by database
+	config  map[string]string // nil if it may not be read
+	modules []string
+	users   int // 0 if unknown
+
+	looked    int
+	kinds     map[string]*keysOfKind
+	unread    []string // what was not permitted or did not exist
+	outOfTime bool
+}
+
+// keysOfKind is what a sample holds of one kind of value.
+type keysOfKind struct {
+	keys, forever   int
+	elements, bytes int64 // of the largest
+	longestKey      int
+}
+
+// limiterKind is the kind of what redis-cell stores: a TAT in decimal with a TTL.
+const limiterKind = "limiter of redis-cell"
+
+// examine reads a server, of whose keys at most sample.
+func examine(ctx context.Context, o *redis.Options, sample int) (*findings, error) {
+	c := redis.NewClient(o)
+	defer c.Close()
+	c.AddHook(onlyRead{})
+	f := &findings{kinds: make(map[string]*keysOfKind)}
+	text, err := c.Info(ctx, "all").Result()
+	if err != nil {
+		return nil, err
+	}
+	f.readInfo(text)
+	if f.config, err = c.ConfigGet(ctx, "*").Result(); err != nil {
+		if !isReply(err) {
+			return nil, err
+		}
+		f.config = nil
+		f.unread = append(f.unread, "CONFIG GET ("+err.Error()+"), so its options are not looked at")
+	}
+	if err := f.readModules(ctx, c); err != nil {
+		return nil, err
+	}
+	if users, err := c.Do(ctx, "ACL", "USERS").Slice(); err == nil {
+		f.users = len(users)
+	} else if !isReply(err) {
+		return nil, err
+	}
+	if err := f.sampleAll(ctx, o, sample); err != nil {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		f.outOfTime = true
+	}
+	return f, nil
+}
+
+// readInfo reads the text of INFO.
+func (f *findings) readInfo(text string) {
+	f.info, f.calls, f.keys = make(map[string]string), make(map[string]int64), make(map[int]int64)
+	for _, line := range strings.Split(text, "\r\n") {
+		name, value, ok := strings.Cut(line, ":")
+		if name == "# Ratelimit" {
+			f.info["cellserver"] = "yes"
+		}
+		if !ok {
+			continue
+		}
+		if cmd, is := strings.CutPrefix(name, "cmdstat_"); is {
+			f.calls[cmd] = fieldOf(value, "calls")
+			continue
+		}
+		if db, err := strconv.Atoi(strings.TrimPrefix(name, "db")); err == nil && strings.HasPrefix(name, "db") {
+			f.keys[db] = fieldOf(value, "keys")
+			continue
+		}
+		f.info[name] = value
+	}
+}
+
+// fieldOf reads a number of a line such as "calls=1,usec=2".
+func fieldOf(line, name string) int64 {
+	for _, field := range strings.Split(line, ",") {
+		if v, ok := strings.CutPrefix(field, name+"="); ok {
+			n, _ := strconv.ParseInt(v, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// readModules reads the names of the modules: a list of maps, or in RESP2 of lists.
+func (f *findings) readModules(ctx context.Context, c *redis.Client) error {
+	modules, err := c.Do(ctx, "MODULE", "LIST").Slice()
+	if err != nil {
+		if !isReply(err) {
+			return err
+		}
+		f.unread = append(f.unread, "MODULE LIST ("+err.Error()+")")
+		return nil
+	}
+	for _, m := range modules {
+		switch m := m.(type) {
+		case map[any]any:
+			f.modules = append(f.modules, fmt.Sprint(m["name"]))
+		case []any:
+			if at := slices.Index(m, any("name")); at >= 0 && at+1 < len(m) {
+				f.modules = append(f.modules, fmt.Sprint(m[at+1]))
+			}
+		}
+	}
+	return nil
+}
+
+// sampleAll looks at keys of every database, each by its share.
+func (f *findings) sampleAll(ctx context.Context, o *redis.Options, sample int) error {
+	total := int64(0)
+	for _, n := range f.keys {
+		total += n
+	}
+	for db, n := range f.keys {
+		own := *o
+		own.DB = db
+		c := redis.NewClient(&own)
+		c.AddHook(onlyRead{})
+		err := f.sampleDatabase(ctx, c, int(int64(sample)*n/max(1, total)))
+		if err = errors.Join(err, c.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doctorStep is how many keys are looked at in one go.
+const doctorStep = 100
+
+// sampleDatabase looks at about most keys. SCAN may return few and take long; so after
+// each step the doctor rests as long as that took, and takes half of one connection's
+// time at most. A large empty table is not walked to its end for a few keys.
+func (f *findings) sampleDatabase(ctx context.Context, c *redis.Client, most int) error {
+	var cursor uint64
+	for step, looked := 0, 0; looked < most && step < 10+most/10; step++ {
+		began := time.Now()
+		keys, next, err := c.Scan(ctx, cursor, "*", doctorStep).Result()
+		if isReply(err) {
+			f.unread = append(f.unread, "SCAN ("+err.Error()+"), so its keys are not looked at")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		keys = keys[:min(len(keys), most-looked)]
+		if err := f.look(ctx, c, keys); err != nil {
+			return err
+		}
+		looked += len(keys)
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+		rest := time.NewTimer(time.Since(began))
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return ctx.Err()
+		case <-rest.C:
+		}
+	}
+	return nil
+}
+
+// sizes are the commands that count the elements of a value.
+var sizes = map[string]string{"string": "STRLEN", "hash": "HLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
+
+// look asks about some keys in two round trips: what they are, and how large.
+func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	pipe := c.Pipeline()
+	types, ttls := make([]*redis.StatusCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
+	for i, k := range keys {
+		types[i], ttls[i] = pipe.Type(ctx, k), pipe.PTTL(ctx, k)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return err
+	}
+	starts, counts, memory := make([]*redis.StringCmd, len(keys)), make([]*redis.Cmd, len(keys)), make([]*redis.IntCmd, len(keys))
+	for i, k := range keys {
+		memory[i] = pipe.MemoryUsage(ctx, k)
+		if count := sizes[types[i].Val()]; count != "" {
+			counts[i] = pipe.Do(ctx, count, k)
+		}
+		if types[i].Val() == "string" {
+			starts[i] = pipe.GetRange(ctx, k, 0, longestTAT-1)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return err
+	}
+	for i, k := range keys {
+		kind := types[i].Val()
+		if kind == "none" || types[i].Err() != nil {
+			continue // gone meanwhile, or not to be read
+		}
+		f.looked++
+		if kind == "string" {
+			kind = kindOfString(starts[i], ttls[i].Val())
+		}
+		n := int64(0)
+		if counts[i] != nil {
+			n, _ = counts[i].Int64()
+		}
+		f.note(kind, k, ttls[i].Val(), n, memory[i].Val())
+	}
+	return nil
+}
+
+// kindOfString tells what redis-cell has stored from other strings.
+func kindOfString(start *redis.StringCmd, ttl time.Duration) string {
+	text, err := start.Bytes()
+	if err != nil {
+		return "string"
+	}
+	if strings.HasPrefix(string(text), "HYLL") {
+		return "HyperLogLog"
+	}
+	// A TAT is nanoseconds since 1970: a counter is no such number.
+	if tat, err := gcra.ParseDecimal(text); err == nil && ttl > 0 && tat > 1e18 {
+		return limiterKind
+	}
+	return "string"
+}
+
+func (f *findings) note(kind, key string, ttl time.Duration, elements, bytes int64) {
+	k := f.kinds[kind]
+	if k == nil {
+		k = &keysOfKind{}
+		f.kinds[kind] = k
+	}
+	k.keys++
+	if ttl < 0 {
+		k.forever++
+	}
+	k.longestKey = max(k.longestKey, len(key))
+	k.elements, k.bytes = max(k.elements, elements), max(k.bytes, bytes)
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/server"
+)
+
+// opinion is what the doctor has to say.
+type opinion struct {
+	title string
+	moves []string // answers and is the same here
+	loses []string // is not, each with what to do about it
+	looks []string // should be known
+	todo  []string // commands, in order
+}
+
+// judge turns what was seen into an opinion. It reads nothing and asks nobody.
+func judge(f *findings) *opinion {
+	o := &opinion{title: titleOf(f)}
+	o.judgeCommands(f)
+	o.judgeKeys(f)
+	options := o.judgeOptions(f)
+	o.judgeRole(f)
+	for _, m := range f.modules {
+		if name := strings.ReplaceAll(m, "-", "_"); name == "redis_cell" {
+			o.moves = append(o.moves, "module redis-cell: CL.THROTTLE is built in")
+		} else {
+			o.loses = append(o.loses, "module "+m+": no module is loaded; a program that calls it stays with Redis")
+		}
+	}
+	for _, what := range f.unread {
+		o.looks = append(o.looks, "could not be read: "+what)
+	}
+	if f.outOfTime {
+		o.looks = append(o.looks, fmt.Sprintf("the time was over after %d keys: --timeout gives more", f.looked))
+	}
+	o.prescribe(f, options)
+	return o
+}
+
+func titleOf(f *findings) string {
+	name, version := "Redis", f.info["redis_version"]
+	switch {
+	case f.info["cellserver"] != "":
+		name = "cellserver, which answers as Redis"
+	case f.info["valkey_version"] != "":
+		name, version = "Valkey", f.info["valkey_version"]
+	}
+	total := int64(0)
+	for _, n := range f.keys {
+		total += n
+	}
+	return fmt.Sprintf("%s %s, up %s days, %d keys in %d databases, of which %d were looked at",
+		name, version, f.info["uptime_in_days"], total, len(f.keys), f.looked)
+}
+
+// answersWithAnError are commands that the table has, so that a caller is told why, and
+// nothing else.
+var answersWithAnError = []string{"fcall", "fcall_ro", "function|load", "function|restore", "config|rewrite", "script|debug"}
+
+// ofReplicas are calls that replicas and tools of the server make, not programs.
+var ofReplicas = []string{"psync", "sync", "replconf", "replicaof", "slaveof"}
+
+// judgeCommands compares what callers have called with the table.
+func (o *opinion) judgeCommands(f *findings) {
+	known := make(map[string]bool)
+	for _, c := range commands.NewTable().All() {
+		known[c.Name] = !slices.Contains(answersWithAnError, c.Name)
+	}
+	same, calls := 0, int64(0)
+	for _, name := range slices.Sorted(maps.Keys(f.calls)) {
+		n := f.calls[name]
+		switch {
+		case n == 0:
+		case known[name]:
+			same++
+			calls += n
+		case slices.Contains(ofReplicas, name):
+			o.looks = append(o.looks, fmt.Sprintf("%s (%d calls): something replicates it; there is no replication here", shown(name), n))
+		default:
+			o.loses = append(o.loses, fmt.Sprintf("%s (%d calls): is an error here; whoever calls it stays with Redis or is changed", shown(name), n))
+		}
+	}
+	if same > 0 {
+		o.moves = append(o.moves, fmt.Sprintf("%d of the commands that were called, %d calls: answered the same", same, calls))
+	}
+}
+
+// shown writes the name of a command as people do.
+func shown(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "|", " ")) }
+
+// typesHere are kinds of value that are held here too, but that import does not copy.
+var typesHere = []string{"string", "hash", "list", "set", "zset"}
+
+// byDefault returns the values that options of this server have by default.
+func byDefault() map[string]string {
+	values := make(map[string]string)
+	for _, p := range server.DefaultConfig().Get(func(string) bool { return true }) {
+		values[p[0]] = p[1]
+	}
+	return values
+}
+
+// bound reads a default that is a number.
+func bound(option string) int64 {
+	n, _ := strconv.ParseInt(byDefault()[option], 10, 64)
+	return n
+}
+
+// judgeKeys says which keys can be copied, and which are not held here.
+func (o *opinion) judgeKeys(f *findings) {
+	mostElements, longestValue := bound("collection-max-elements"), bound("proto-max-bulk-len")
+	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
+		k := f.kinds[kind]
+		share := fmt.Sprintf("%d of %d keys: %s", k.keys, f.looked, kind)
+		switch {
+		case kind == limiterKind:
+			o.moves = append(o.moves, share+"; cellserver import copies them, with what is used")
+		case slices.Contains(typesHere, kind):
+			o.looks = append(o.looks, fmt.Sprintf("%s, at most %d %s; held here too, but not copied: they begin anew", share, k.elements, map[bool]string{true: "bytes", false: "elements"}[kind == "string"]))
+			if kind != "string" && k.elements > mostElements {
+				o.loses = append(o.loses, fmt.Sprintf("a %s of %d elements: --collection-max-elements %d lets it grow so large", kind, k.elements, 2*k.elements))
+			}
+			if kind == "string" && k.elements > longestValue {
+				o.loses = append(o.loses, fmt.Sprintf("a string of %d bytes: --proto-max-bulk-len and --client-query-buffer-limit have to be larger", k.elements))
+			}
+		default:
+			o.loses = append(o.loses, share+"; there is no such type here")
+		}
+		if k.longestKey > longestKey {
+			o.loses = append(o.loses, fmt.Sprintf("a key of %d bytes (%s): the longest is %d", k.longestKey, kind, longestKey))
+		}
+	}
+	for _, db := range slices.Sorted(maps.Keys(f.keys)) {
+		if db >= databases {
+			o.loses = append(o.loses, fmt.Sprintf("database %d (%d keys): there are the databases 0 to %d", db, f.keys[db], databases-1))
+		}
+	}
+}
+
+// ofThePlace are options that belong to where a server runs, not to what it does.
+var ofThePlace = []string{
+	"bind", "port", "unixsocket", "unixsocketperm", "dir", "logfile", "pidfile", "daemonize", "supervised", "tcp-backlog", "io-threads",
+	"requirepass", "appenddirname", "appendonly", "save", "databases", "maxmemory-clients",
+}
+
+// redisLimits are defaults of Redis that are larger than ours on purpose: who has not
+// changed them has not asked for them.
+var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824"}
+
+// judgeOptions returns the options that a new server should be given.
+func (o *opinion) judgeOptions(f *findings) (flags []string) {
+	ours := byDefault()
+	same, idle := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(f.config)) {
+		value := f.config[name]
+		verdict, shown, why := server.Judge(name, value)
+		switch verdict {
+		case server.Refused:
+			o.loses = append(o.loses, fmt.Sprintf("option %s %s: %v", name, value, why))
+		case server.Idle:
+			idle++
+		case server.Honoured:
+			same++
+			if shown != ours[name] && redisLimits[name] != shown && !slices.Contains(ofThePlace, name) && name != "lua-time-limit" {
+				flags = append(flags, "--"+name+" "+quoted(shown))
+			}
+		}
+	}
+	if f.config != nil {
+		o.moves = append(o.moves, fmt.Sprintf("%d options mean the same; %d mean nothing here and are taken", same, idle))
+	}
+	if f.config["requirepass"] != "" {
+		o.looks = append(o.looks, "it has a password: set requirepass to the same one")
+	}
+	if f.users > 1 {
+		o.loses = append(o.loses, fmt.Sprintf("%d users: there is one, default, with the password of requirepass", f.users))
+	}
+	if f.config["appendonly"] == "yes" || f.config["save"] != "" {
+		flags = append(flags, "--appendonly yes")
+	}
+	return flags
+}
+
+// quoted writes a value as a shell takes it.
+func quoted(value string) string {
+	if value != "" && !strings.ContainsAny(value, " \t\"'\\$&|;<>()*?`#~%") {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
+
+// judgeRole says what a server is among others.
+func (o *opinion) judgeRole(f *findings) {
+	if f.info["role"] == "slave" {
+		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": ask that one, whose keys are the newest")
+	}
+	if n := f.info["connected_slaves"]; n != "" && n != "0" {
+		o.loses = append(o.loses, n+" replicas: there is no replication here, so plan for what reads from them")
+	}
+	if f.info["cluster_enabled"] == "1" {
+		o.loses = append(o.loses, "it is a node of a cluster, which has a part of the keys: each node is looked at and imported by itself")
+	}
+	if n := f.info["evicted_keys"]; n != "" && n != "0" {
+		o.looks = append(o.looks, n+" keys were evicted for memory: here new keys are refused instead, so give it more maxmemory")
+	}
+}
+
+// prescribe says what to do.
+func (o *opinion) prescribe(f *findings, flags []string) {
+	if f.info["cellserver"] != "" {
+		o.todo = append(o.todo, "# it is a cellserver already: stop it, and copy its dir to move it")
+		return
+	}
+	limiters := f.kinds[limiterKind] != nil
+	if limiters {
+		o.todo = append(o.todo,
+			"# stop the callers, then",
+			"cellserver import ADDRESS state/appendonlydir",
+		)
+		if !slices.Contains(flags, "--appendonly yes") {
+			o.looks = append(o.looks, "it keeps nothing over a restart; what is imported is loaded, and kept on with --appendonly yes")
+		}
+		flags = append([]string{"--dir state"}, flags...)
+	}
+	o.todo = append(o.todo, strings.Join(append([]string{"cellserver"}, flags...), " "))
+	if file := f.info["config_file"]; file != "" {
+		o.todo = append(o.todo, "# or with the configuration that it has, without what is refused above: cellserver "+file)
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/server"
+)
+
+// manual says of each tool how it is called and what it does.
+var manual = map[string]string{
+	"check-aof": `usage: cellserver check-aof DIR [--fix]
+
+Says whether the files of a server that is stopped are whole. DIR is dir/appenddirname.
+  --fix   cut what is torn, as a crash leaves it
+`,
+	"dump": `usage: cellserver dump DIR
+
+Prints the files of a server that is stopped as JSON, a line for each entry or effect.
+DIR is dir/appenddirname. It prints keys and values.
+`,
+	"import": `usage: cellserver import ADDRESS DIR [--match pattern] [--db n] [--dry-run]
+
+Copies the keys of redis-cell from a running Redis or Valkey into DIR, the
+dir/appenddirname of a server that is stopped. What is no key of redis-cell is counted
+and left out. ADDRESS is ` + addressForms + `.
+  --match pattern   only keys of this pattern
+  --db n            only this database
+  --dry-run         only say what would be done
+`,
+	"export": `usage: cellserver export ADDRESS DIR [--match pattern] [--db n] [--dry-run]
+
+Copies the keys of CL.THROTTLE from DIR to a running Redis with redis-cell: the way back
+from import, with the same options.
+`,
+	"doctor": doctorUsage + `
+
+Looks at a running Redis or Valkey and says what moves to cellserver, what does not, and
+what to do: INFO, CONFIG GET, the commands that were called, modules, and a sample of the
+keys. It sends nothing that changes the server, and takes half of one connection's time.
+ADDRESS is ` + addressForms + `.
+  --sample n    look at so many keys (10000)
+  --timeout d   end after so long (30s)
+`,
+}
+
+// help writes what is asked for: all there is, one tool or one option.
+func help(topics []string, w io.Writer) error {
+	if len(topics) == 0 {
+		return writeHelp(w)
+	}
+	for _, topic := range topics {
+		topic = strings.TrimLeft(topic, "-")
+		text, ok := manual[topic]
+		if !ok {
+			text, ok = server.OptionHelp(topic)
+		}
+		if !ok {
+			return fmt.Errorf("there is no help on %q%s", topic, server.DidYouMean(topic, append(words(), server.AllOptionNames()...)))
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// words are what the first argument may be, beside a file or an option.
+func words() []string {
+	return append(slices.Sorted(maps.Keys(tools)), "help", "version")
+}
+
+// mistyped returns an error for a first argument that is near to a word and no file.
+func mistyped(arg string) error {
+	if strings.HasPrefix(arg, "-") {
+		return nil
+	}
+	if _, err := os.Stat(arg); err == nil {
+		return nil
+	}
+	if guess := server.DidYouMean(arg, words()); guess != "" {
+		return fmt.Errorf("unknown command %q%s (cellserver help lists all)", arg, guess)
+	}
+	if !strings.ContainsAny(arg, `./\`) {
+		return fmt.Errorf("%q is neither a command nor a file (cellserver help lists the commands)", arg)
+	}
+	return nil
+}
+
+// asksForHelp reports whether somebody wants to know how a tool is called.
+func asksForHelp(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" || a == "-help" })
+}
+
+// parseMixed reads options that may come before, between and behind names. An option that
+// does not exist is told with the nearest one.
+func parseMixed(flags *flag.FlagSet, args []string) (names []string, err error) {
+	for rest := args; ; rest = rest[1:] {
+		if err := flags.Parse(rest); err != nil {
+			return nil, nearestOption(flags, err)
+		}
+		if rest = flags.Args(); len(rest) == 0 {
+			return names, nil
+		}
+		names = append(names, rest[0])
+	}
+}
+
+func nearestOption(flags *flag.FlagSet, err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return err
+	}
+	var known []string
+	flags.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
+	name = "--" + strings.TrimPrefix(name, "-")
+	return errors.New("unknown option " + name + server.DidYouMean(name, known))
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// TestHelpExplainsEverything: each tool and each option, and what is mistyped is told
+// with the nearest name.
+func TestHelpExplainsEverything(t *testing.T) {
+	for name := range tools {
+		require.Contains(t, manual[name], "usage: cellserver "+name+" ")
+		for _, args := range [][]string{{"help", name}, {name, "--help"}, {name, "x", "-h"}, {"--help", name}} {
+			var out, errs bytes.Buffer
+			require.Zero(t, run(args, nil, &out, &errs), "%q", args)
+			require.Equal(t, manual[name], out.String())
+			require.Empty(t, errs.String())
+		}
+	}
+	require.Len(t, manual, len(tools))
+	for args, want := range map[[2]string]string{
+		{"help", ""}:                          "cellserver doctor ADDRESS",
+		{"help", "maxmemory"}:                 "--maxmemory <bytes>\n",
+		{"help", "--lua-time-limit"}:          "--busy-reply-threshold <milliseconds>\n",
+		{"help", "hash-max-listpack-entries"}: "means nothing here",
+		{"version", ""}:                       "cellserver 0.",
+	} {
+		var out, errs bytes.Buffer
+		given := []string{args[0], args[1]}
+		if args[1] == "" {
+			given = given[:1]
+		}
+		require.Zero(t, run(given, nil, &out, &errs), errs.String())
+		require.Contains(t, out.String(), want)
+	}
+}
+
+// TestMistypedNamesAreTold: commands, tools' options and the server's, with the nearest
+// that exists, and the argument that is wrong.
+func TestMistypedNamesAreTold(t *testing.T) {
+	for want, args := range map[string][]string{
+		`cellserver: unknown command "improt", did you mean "import"?`:                           {"improt", "redis://x", "y"},
+		`cellserver: unknown command "docter", did you mean "doctor"?`:                           {"docter"},
+		`cellserver: "start" is neither a command nor a file`:                                    {"start"},
+		"cellserver: reading the configuration: open ":                                           {"no/such.conf"},
+		`there is no help on "maxmemry", did you mean "maxmemory"?`:                              {"help", "maxmemry"},
+		`command line: unknown option "prot", did you mean "port"?`:                              {"--prot", "1"},
+		`command line: "-port" is not a flag, did you mean "--port"?`:                            {"-port", "1"},
+		"import: unknown option --dryrun, did you mean \"--dry-run\"?\nusage: cellserver import": {"import", "redis://x", "y", "--dryrun"},
+		`export: invalid value "x" for flag -db`:                                                 {"export", "redis://x", "y", "--db", "x"},
+		`doctor: unknown option --sampel, did you mean "--sample"?`:                              {"doctor", "redis://x", "--sampel", "1"},
+		`check-aof: unknown option "--fox", did you mean "--fix"?`:                               {"check-aof", "dir", "--fox"},
+		`dump: unknown option "--all"`:                                                           {"dump", "dir", "--all"},
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 1, run(args, nil, &out, &errs), "%q", args)
+		require.Contains(t, errs.String(), want)
+		require.Empty(t, out.String(), "%q", args)
+	}
+}
+
+// TestToolsSilenceTheClientLibrary: what it logs by itself reaches nobody.
+func TestToolsSilenceTheClientLibrary(t *testing.T) {
+	said := &loud{}
+	redis.SetLogger(said)
+	require.Error(t, importKeys([]string{"redis://127.0.0.1:1", t.TempDir() + "/x"}, io.Discard))
+	require.Error(t, doctor([]string{"redis://127.0.0.1:1"}, io.Discard))
+	require.Zero(t, said.lines)
+}
+
+// loud counts what the library logs.
+type loud struct{ lines int }
+
+func (l *loud) Printf(context.Context, string, ...any) { l.lines++ }
