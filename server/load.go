@@ -219,7 +219,7 @@ func (c *Config) checkDir() error {
 	dir := c.value("dir")
 	// The dot behind it asks for leave to enter it, which chdir needs as well.
 	if _, err := os.Stat(dir + string(os.PathSeparator) + "."); err != nil {
-		return fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err)) //nolint:revive,staticcheck // Redis' words
+		return fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err)) //nolint:staticcheck // Redis' words
 	}
 	return nil
 }

@@ -132,7 +132,6 @@ func redisOptions() []redisGroup {
 			{name: "set-max-listpack-value", value: "64"},
 			{name: "stream-node-max-bytes", value: "4096"},
 			{name: "stream-node-max-entries", value: "100"},
-			{name: "tracking-table-max-keys", value: "1000000"},
 			{name: "zset-max-listpack-entries", alias: "zset-max-ziplist-entries", value: "128"},
 			{name: "zset-max-listpack-value", alias: "zset-max-ziplist-value", value: "64"},
 		}},

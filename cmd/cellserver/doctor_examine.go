@@ -40,9 +40,9 @@ type keysOfKind struct {
 const limiterKind = "limiter of redis-cell"
 
 // examine reads a server, of whose keys at most sample.
-func examine(ctx context.Context, o *redis.Options, sample int) (*findings, error) {
+func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, err error) {
 	c := redis.NewClient(o)
-	defer c.Close()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	c.AddHook(onlyRead{})
 	f := &findings{kinds: make(map[string]*keysOfKind)}
 	text, err := c.Info(ctx, "all").Result()
