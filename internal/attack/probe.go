@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/internal/loadgen"
@@ -20,10 +21,10 @@ type Latency struct {
 	Unanswered int64
 }
 
-// Probe measures the latency of commands at an address until ctx ends. [Measure] does
-// it; a program that has a process to spare does it there, so that its own attack does
-// not delay the looking at the clock.
-type Probe func(ctx context.Context, address string, commands []string) (Latency, error)
+// Probe measures the latency of commands at an address until ctx ends, and calls ready
+// once the first is answered. [Measure] does it; a program that has a process to spare
+// does it there, so that its own attack does not delay the looking at the clock.
+type Probe func(ctx context.Context, address string, commands []string, ready func()) (Latency, error)
 
 const (
 	// probeRate is how many commands a probe sends a second, over as many connections
@@ -34,14 +35,20 @@ const (
 )
 
 // Measure is a [Probe] in this process.
-func Measure(ctx context.Context, address string, commands []string) (Latency, error) {
+func Measure(ctx context.Context, address string, commands []string, ready func()) (Latency, error) {
 	mix, err := loadgen.ParseMix(commands, loadgen.Shape{KeyWidth: 6})
 	if err != nil {
 		return Latency{}, err
 	}
+	var once sync.Once
+	progress := func(live loadgen.Live) {
+		if live.Completed > 0 {
+			once.Do(ready)
+		}
+	}
 	result, err := loadgen.Run(ctx, loadgen.Target{Name: "the server", Network: "tcp", Address: address}, loadgen.Options{
 		Mix: mix, Keys: loadgen.KeySpec{Kind: loadgen.KeyUniform, Count: 1000}, Connections: len(commands), Threads: 1,
-		Pipeline: 1, Rate: probeRate, Duration: time.Hour, Grace: probeGrace, SkipChecks: true,
+		Pipeline: 1, Rate: probeRate, Duration: time.Hour, Grace: probeGrace, SkipChecks: true, Progress: progress,
 	})
 	if err != nil {
 		return Latency{}, err

@@ -87,9 +87,6 @@ func (r *Result) Faults() []string {
 	return faults
 }
 
-// lead is how long a probe runs before the attack begins.
-const lead = 300 * time.Millisecond
-
 // Run carries out an attack on a server that it starts and stops. The error is one of
 // carrying it out; what the attack did to the server is in the result.
 func Run(ctx context.Context, a *Attack, o Options) (*Result, error) {
@@ -135,15 +132,18 @@ func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene) er
 		probe = Measure
 	}
 	probing, enough := context.WithCancel(ctx)
+	ready, seen := context.WithCancel(ctx)
+	defer seen()
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		others, err := probe(probing, s.server.address, s.server.probes())
+		defer seen() // one that has failed is not waited for
+		others, err := probe(probing, s.server.address, s.server.probes(), seen)
 		r.Others = others
 		if err != nil {
 			r.ProbeFault = err.Error()
 		}
 	})
-	time.Sleep(lead) // for the probe to be under way: what it sees before is not what counts
+	<-ready.Done()
 	before, _ := process.Of(s.server.pid)
 	r.Filled = before.RSS
 	begun := time.Now()

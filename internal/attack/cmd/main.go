@@ -5,6 +5,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -174,6 +176,9 @@ func (o *options) keep(r *attack.Result) error {
 	return f.Close()
 }
 
+// isReady is what the process of a probe prints once its first command is answered.
+const isReady = "ready"
+
 // probe is the process of [apart]: it measures until its input ends and prints what it
 // saw.
 func probe(ctx context.Context, address string, commands []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -183,7 +188,7 @@ func probe(ctx context.Context, address string, commands []string, stdin io.Read
 		_, _ = io.Copy(io.Discard, stdin) // nothing is said but the end
 		enough()
 	}()
-	latency, err := attack.Measure(ctx, address, commands)
+	latency, err := attack.Measure(ctx, address, commands, func() { fmt.Fprintln(stdout, isReady) })
 	if err == nil {
 		err = json.NewEncoder(stdout).Encode(latency)
 	}
@@ -196,24 +201,36 @@ func probe(ctx context.Context, address string, commands []string, stdin io.Read
 
 // apart is an [attack.Probe] in a process of its own, so that the clients that attack
 // take no turn from it.
-func apart(ctx context.Context, address string, commands []string) (attack.Latency, error) {
+func apart(ctx context.Context, address string, commands []string, ready func()) (attack.Latency, error) {
 	var latency attack.Latency
 	self, err := os.Executable()
 	if err != nil {
 		return latency, err
 	}
 	child := exec.Command(self, append([]string{asProbe, address}, commands...)...) //nolint:gosec // this program again
+	var said strings.Builder
+	child.Stderr = &said
 	end, err := child.StdinPipe()
 	if err != nil {
 		return latency, err
 	}
-	var said strings.Builder
-	child.Stderr = &said
+	out, err := child.StdoutPipe()
+	if err != nil {
+		return latency, err
+	}
+	if err := child.Start(); err != nil {
+		return latency, err
+	}
 	stop := context.AfterFunc(ctx, func() { end.Close() })
 	defer stop()
-	out, err := child.Output()
-	if err != nil {
+	lines := bufio.NewScanner(out)
+	if lines.Scan() && lines.Text() == isReady {
+		ready()
+		lines.Scan()
+	}
+	seen := bytes.Clone(lines.Bytes())
+	if err := child.Wait(); err != nil {
 		return latency, fmt.Errorf("measuring: %s", said.String())
 	}
-	return latency, json.Unmarshal(out, &latency)
+	return latency, json.Unmarshal(seen, &latency)
 }
