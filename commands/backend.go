@@ -19,6 +19,7 @@ type Store interface {
 	Strings
 	Collections
 	Locker
+	Poppers
 
 	// Refresh reads the clock: the instant of all that follows, until the next
 	// Refresh. While keys are held it only returns their instant.

@@ -17,6 +17,7 @@ const (
 	haltLoading uint32 = 1 << iota // those without FlagLoading are refused
 	haltChanges                    // those that may change something are postponed
 	haltAll                        // all are postponed
+	haltServing                    // none: somebody waits for elements, see [Ctx.runFeeding]
 
 	haltPaused = haltChanges | haltAll
 )

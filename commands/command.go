@@ -29,6 +29,8 @@ type Command struct {
 
 	id     int
 	parent *Command
+	// feeds says that it may put elements under a key that somebody waits for.
+	feeds bool
 }
 
 // KeySpec is where the keys are among the arguments: 1-based first and last

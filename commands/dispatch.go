@@ -53,7 +53,11 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		l.reject(c, errKeyTooLong)
 		return
 	}
-	if !c.enqueue(a.size) {
+	switch {
+	case c.enqueue(a.size):
+	case cmd.feeds && l.engine.halts.Load()&haltServing != 0:
+		c.runFeeding()
+	default:
 		l.run(c)
 	}
 }

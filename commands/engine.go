@@ -88,6 +88,10 @@ type Engine struct {
 	tidy    tidy
 	alone   solitude
 	pause   pause
+	poppers struct {
+		mu    sync.Mutex
+		count int // guarded by mu: those who wait for elements
+	}
 
 	transactions sync.Pool // of *transaction, which are empty
 

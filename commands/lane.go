@@ -55,6 +55,8 @@ type Lane struct {
 	refusals                 int // of this batch
 	untilCall                int
 
+	served []servedPop // those who waited for elements and are to be answered
+
 	posting posting // scratch of PUBLISH, and what is still to be published
 
 	observer observer // tells tracking clients what this lane changes

@@ -8,78 +8,87 @@ import (
 )
 
 func lmove(c *Ctx) {
-	var front [2]bool
-	for i, a := range c.Args[3:] {
-		front[i] = isWord(a, "LEFT")
-		if !front[i] && !isWord(a, "RIGHT") {
-			c.Fail(resp.ErrSyntax)
-			return
-		}
+	if m, err := parseMove(c.Args); err != "" {
+		c.Fail(err)
+	} else {
+		c.moveElement(m)
 	}
-	c.moveElement(front[0], front[1])
 }
 
-func rpoplpush(c *Ctx) { c.moveElement(false, true) }
+func rpoplpush(c *Ctx) { c.moveElement(listMove{toFront: true}) }
+
+// listMove says from which end an element goes to which.
+type listMove struct{ fromFront, toFront bool }
+
+// parseMove reads the ends that LMOVE and BLMOVE name.
+func parseMove(args [][]byte) (m listMove, err resp.Error) {
+	for i, front := range []*bool{&m.fromFront, &m.toFront} {
+		if *front = isWord(args[3+i], "LEFT"); !*front && !isWord(args[3+i], "RIGHT") {
+			return m, resp.ErrSyntax
+		}
+	}
+	return m, ""
+}
 
 // moveElement moves an element from one list to another, or in one, at one instant.
-func (c *Ctx) moveElement(fromFront, toFront bool) {
-	from, to := c.Args[1], c.Args[2]
+func (c *Ctx) moveElement(m listMove) {
+	from, to, db := c.Args[1], c.Args[2], c.S.selected()
 	if !c.S.exclusive { // else the keys are held already
-		db := c.S.selected()
 		c.refs = append(c.refs[:0], KeyRef{DB: db, Key: from}, KeyRef{DB: db, Key: to})
 		c.Store.Hold(c.refs, nil)
 		defer c.Store.Release()
 	}
-	value, found, err := c.peekElement(from, to, fromFront)
-	switch {
+	switch value, found, err := m.move(c.Store, db, from, to); {
 	case err != nil:
 		c.Fail(c.elementsError(err))
 	case !found:
 		c.W.Null()
 	default:
-		if err = c.transfer(from, to, value, fromFront, toFront); err != nil {
-			c.Fail(c.elementsError(err))
-			return
-		}
 		c.W.Bulk(value)
 	}
 }
 
-// peekElement returns a copy of the element that is to be moved. The destination is
-// looked at only if there is one, as in Redis.
-func (c *Ctx) peekElement(from, to []byte, front bool) (value []byte, found bool, err error) {
-	db := c.S.selected()
-	found, err = c.Store.ReadList(db, from, func(l *collection.List) {
+// move moves an element and returns a copy of it. Both keys are held.
+func (m listMove) move(st Store, db int, from, to []byte) (value []byte, found bool, err error) {
+	if value, found, err = m.peek(st, db, from, to); found && err == nil {
+		err = m.transfer(st, db, from, to, value)
+	}
+	return value, found, err
+}
+
+// peek returns a copy of the element that is to be moved. The destination is looked at
+// only if there is one, as in Redis.
+func (m listMove) peek(st Store, db int, from, to []byte) (value []byte, found bool, err error) {
+	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
-		if front {
+		if m.fromFront {
 			i = 0
 		}
 		v, _ := l.At(i)
 		value = bytes.Clone(v)
 	})
 	if found && err == nil {
-		_, err = c.Store.ReadList(db, to, func(*collection.List) {})
+		_, err = st.ReadList(db, to, func(*collection.List) {})
 	}
 	return value, found, err
 }
 
-// transfer does what peekElement has found possible: the element is added first, which
-// alone may fail.
-func (c *Ctx) transfer(from, to, value []byte, fromFront, toFront bool) error {
-	db := c.S.selected()
+// transfer does what peek has found possible: the element is added first, which alone may
+// fail.
+func (m listMove) transfer(st Store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {
-		popOne(l, fromFront)
+		popOne(l, m.fromFront)
 		return nil
 	}
 	if bytes.Equal(from, to) {
-		return c.Store.WriteList(db, from, func(l *collection.List) error {
+		return st.WriteList(db, from, func(l *collection.List) error {
 			_ = take(l)
-			return pushOne(l, toFront, value)
+			return pushOne(l, m.toFront, value)
 		})
 	}
-	err := c.Store.WriteList(db, to, func(l *collection.List) error { return pushOne(l, toFront, value) })
+	err := st.WriteList(db, to, func(l *collection.List) error { return pushOne(l, m.toFront, value) })
 	if err != nil {
 		return err
 	}
-	return c.Store.WriteList(db, from, take)
+	return st.WriteList(db, from, take)
 }

@@ -235,12 +235,17 @@ func (e *Engine) withStoreFor(client int64, f func(st Store)) {
 	l := e.slowLane()
 	defer e.returnSlowLane(l)
 	l.observer.actor = client
-	for !l.Store.Enter() {
+	e.inStore(l.Store, f)
+}
+
+// inStore runs f in the store once the gate is open, at a fresh instant.
+func (e *Engine) inStore(st Store, f func(st Store)) {
+	for !st.Enter() {
 		open := make(chan struct{}, 1)
-		l.Store.WaitOpen(func() { open <- struct{}{} })
+		st.WaitOpen(func() { open <- struct{}{} })
 		<-open
 	}
-	defer l.Store.Leave()
-	l.Store.Refresh()
-	f(l.Store)
+	defer st.Leave()
+	st.Refresh()
+	f(st)
 }

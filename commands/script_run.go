@@ -71,9 +71,9 @@ func (c *Ctx) runScript(call *scriptCall) {
 		return
 	}
 	if call.script.confined {
-		c.Store.Hold(c.scriptRefs(call.keys), nil)
+		c.hold(c.scriptRefs(call.keys), nil)
 	} else {
-		c.Store.HoldAll()
+		c.holdAll()
 	}
 	c.exclusively(func() { c.execute(call) })
 }
@@ -83,11 +83,14 @@ func (c *Ctx) runScript(call *scriptCall) {
 func (c *Ctx) exclusively(f func()) {
 	c.S.exclusive = true
 	f()
+	c.serve()
 	c.S.exclusive = false
 	if a := c.host.alone; a != nil && a.isDoomed() {
 		c.Store.Abandon()
+		c.served = nil // their clients are being cut off
 	} else {
 		c.Store.Release()
+		c.answerServed()
 		if c.host.alone == nil { // else it has to be answered first
 			c.publishHeld()
 		}

@@ -27,6 +27,7 @@ func families() [][]*Command {
 		scriptingCommands(),
 		functionCommands(),
 		listCommands(),
+		blockingCommands(),
 		setCommands(),
 		keyCommands(),
 		stringCommands(),
@@ -77,6 +78,8 @@ func (t *Table) add(c *Command) {
 		c.Run = audited(c)
 	}
 	c.id = len(t.all)
+	c.feeds = c.Flags&FlagWrite != 0 && c.Keys.First != 0 && c.Flags&FlagBlocking == 0 &&
+		(c.Categories&(CatList|CatSortedSet) != 0 || c.Name == "rename" || c.Name == "renamenx")
 	t.all = append(t.all, c)
 }
 

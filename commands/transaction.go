@@ -262,9 +262,9 @@ func exec(c *Ctx) {
 func (c *Ctx) runTransaction(t *transaction) {
 	s := c.S
 	if c.collect(t) {
-		c.Store.Hold(t.refs, s.watched)
+		c.hold(t.refs, s.watched)
 	} else {
-		c.Store.HoldAll()
+		c.holdAll()
 	}
 	if s.watched != nil && c.Store.Changed(s.watched) {
 		c.Store.Release()

@@ -70,6 +70,9 @@ func (v *View) Release() {
 	if !v.holding {
 		return
 	}
+	if v.serving {
+		v.endServing()
+	}
 	v.holding, v.refused = false, false
 	if len(v.recorder.buf) > 0 {
 		v.commit()

@@ -165,6 +165,9 @@ func (s *shard) touched(db int, key []byte) {
 	if s.by != nil {
 		s.by.changed(key, false)
 	}
+	if s.pops != nil {
+		s.view.popTouched(s, db, key)
+	}
 }
 
 // touchedByTime marks those who watched key while it lived, and tells the observer.

@@ -21,6 +21,10 @@ type shard struct {
 	// the only test that a command pays for them.
 	watched map[keyName][]watchMark
 	queues  map[keyName]*queue
+	// pops are those who wait for elements, likewise nil; view is who has the lock while
+	// there are some.
+	pops    map[keyName]*popQueue
+	view    *View
 	expired int64 // keys found past their expiry since the start
 	sweepDB int   // the database that the next sweep goes on with
 	scratch [8]byte

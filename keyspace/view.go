@@ -36,6 +36,9 @@ type View struct {
 	unsettled int      // see Unsettled
 	effects   uint64
 
+	serving bool        // see Serving
+	ready   []*popQueue // of keys that have changed since
+
 	objects [collections]object // what small collections are read and changed in
 	delta   []byte              // what a plan changes
 }
@@ -99,6 +102,9 @@ func (v *View) lockAt(i int) *shard {
 		if ks.observing.Load() {
 			s.by = v
 		}
+	}
+	if s.pops != nil {
+		s.view = v
 	}
 	return s
 }

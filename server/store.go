@@ -75,6 +75,39 @@ func (s *store) First(ticket any) bool { return s.View.First(ticket.(*keyspace.W
 // Dequeue implements commands.Store.
 func (s *store) Dequeue(ticket any) { s.View.Dequeue(ticket.(*keyspace.Waiter)) }
 
+// EnqueuePop implements commands.Store.
+func (s *store) EnqueuePop(db int, keys [][]byte, w commands.PopWait) (ticket any) {
+	p := &keyspace.PopWaiter{Kind: keyspace.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
+	if w.SortedSet {
+		p.Kind = keyspace.SortedSet
+	}
+	s.View.EnqueuePop(db, keys, p)
+	return p
+}
+
+// DequeuePop implements commands.Store.
+func (s *store) DequeuePop(ticket any) { s.View.DequeuePop(ticket.(*keyspace.PopWaiter)) }
+
+// AppendMoves implements commands.Store.
+func (s *store) AppendMoves(refs []commands.KeyRef) []commands.KeyRef {
+	s.refs = s.refs[:0]
+	for _, r := range refs {
+		s.refs = append(s.refs, keyspace.Ref(r))
+	}
+	s.refs = s.View.AppendMoves(s.refs)
+	for _, r := range s.refs[len(refs):] {
+		refs = append(refs, commands.KeyRef(r))
+	}
+	return refs
+}
+
+// Serve implements commands.Store. The outcomes of both packages are the same numbers.
+func (s *store) Serve(f func(owner any, db int, key []byte) commands.Served) {
+	s.View.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
+		return keyspace.Served(f(w.Owner, db, key))
+	})
+}
+
 // Civil implements commands.Store.
 func (s *store) Civil(i limit.Instant) limit.Instant { return s.ks.Clock().Civil(i) }
 

@@ -131,6 +131,8 @@ func keys(c *commands.Command) string {
 		return ""
 	case k.Last == k.First:
 		return fmt.Sprintf("argument %d", k.First)
+	case k.Last == -2:
+		return fmt.Sprintf("all arguments from %d on but the last", k.First)
 	case k.Last < 0:
 		return fmt.Sprintf("all arguments from %d on", k.First)
 	}

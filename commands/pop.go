@@ -1,0 +1,207 @@
+package commands
+
+import (
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// popCall is what a command that takes elements from the first of several keys wants:
+// BLPOP, LMPOP, BZPOPMIN, BLMOVE and their kin. front is the left end of a list, and the
+// lowest scores of a sorted set.
+type popCall struct {
+	sorted, front bool
+	count         int // how many elements, for a reply with an array of them; 0 for one
+	// move and to are those of a command that moves an element of a list; to is nil for
+	// all others.
+	move listMove
+	to   []byte
+}
+
+// take takes what there is under a key, which is held, and replies it. If there is nothing
+// it has replied nothing.
+func (call *popCall) take(st Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	mark := len(w.Buf)
+	switch {
+	case call.to != nil:
+		var value []byte
+		if value, found, err = call.move.move(st, db, key, call.to); found && err == nil {
+			w.Bulk(value)
+		}
+	case call.sorted:
+		err = st.WriteSortedSet(db, key, func(z *collection.SortedSet) error {
+			found = z.Len() > 0
+			return call.takeScored(z, key, w)
+		})
+	default:
+		err = st.WriteList(db, key, func(l *collection.List) error {
+			found = l.Len() > 0
+			return call.takeListed(l, key, w)
+		})
+	}
+	if err != nil {
+		w.Buf = w.Buf[:mark]
+	}
+	return found, err
+}
+
+// errLongPop refuses a reply that would be too long, before anything is taken.
+var errLongPop = elementError(errValuesTooLong)
+
+func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) error {
+	if l.Len() == 0 {
+		return nil
+	}
+	n := min(max(call.count, 1), l.Len())
+	from := l.Len() - n
+	if call.front {
+		from = 0
+	}
+	size := 0
+	for v := range l.Range(from, from+n) {
+		if size += len(v) + maxBulkHead; size > maxReply {
+			return errLongPop
+		}
+	}
+	w.Array(2)
+	w.Bulk(key)
+	if call.count > 0 {
+		w.Array(n)
+	}
+	for range n {
+		v, _ := popOne(l, call.front)
+		w.Bulk(v)
+	}
+	return nil
+}
+
+// maxBulkHead is room for what stands around the bytes of an element in a reply.
+const maxBulkHead = 16
+
+func (call *popCall) takeScored(z *collection.SortedSet, key []byte, w *resp.Writer) error {
+	if z.Len() == 0 {
+		return nil
+	}
+	n := min(max(call.count, 1), z.Len())
+	from := z.Len() - n
+	if call.front {
+		from = 0
+	}
+	if call.count == 0 {
+		member, score, _ := z.At(from)
+		w.Array(3)
+		w.Bulk(key)
+		w.Bulk(member)
+		writeScore(w, score)
+	} else {
+		w.Array(2)
+		w.Bulk(key)
+		if !writeElements(w, z, from, from+n, rangeReply{down: !call.front, scores: true, nested: true}) {
+			return errLongPop
+		}
+	}
+	z.RemoveRange(from, from+n)
+	return nil
+}
+
+// popNow takes from the first of keys that has something, and reports whether there was
+// one or an error: then it has replied. The keys are held.
+func (c *Ctx) popNow(call *popCall, keys [][]byte) bool {
+	for _, key := range keys {
+		found, err := call.take(c.Store, c.S.selected(), key, c.W)
+		switch {
+		case err != nil:
+			c.Fail(c.elementsError(err))
+			return true
+		case found:
+			c.work += max(call.count, 1)
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	errMpopKeys  resp.Error = "ERR numkeys should be greater than 0"
+	errMpopCount resp.Error = "ERR count should be greater than 0"
+)
+
+// parseMpop reads `numkeys key [key ...] <front | back> [COUNT count]`.
+func parseMpop(args [][]byte, front, back string) (call popCall, keys [][]byte, err resp.Error) {
+	n, ok := parseInt(args[0])
+	if !ok || n < 1 {
+		return call, nil, errMpopKeys
+	}
+	if n >= int64(len(args)-1) {
+		return call, nil, resp.ErrSyntax
+	}
+	keys, args = args[1:1+n], args[1+n:]
+	call.count, call.front = 1, isWord(args[0], front)
+	if !call.front && !isWord(args[0], back) {
+		return call, nil, resp.ErrSyntax
+	}
+	switch {
+	case len(args) == 1:
+		return call, keys, ""
+	case len(args) != 3 || !isWord(args[1], "COUNT"):
+		return call, nil, mpopFault(args[1:])
+	}
+	count, fault := parseMpopCount(args[2])
+	call.count = count
+	return call, keys, fault
+}
+
+// mpopFault is what Redis says of options, which it reads one after another.
+func mpopFault(args [][]byte) resp.Error {
+	if len(args) > 2 && isWord(args[0], "COUNT") {
+		if _, err := parseMpopCount(args[1]); err != "" {
+			return err
+		}
+	}
+	return resp.ErrSyntax
+}
+
+func parseMpopCount(b []byte) (int, resp.Error) {
+	n, ok := parseInt(b)
+	if !ok || n < 1 {
+		return 0, errMpopCount
+	}
+	return int(min(n, maxPopped)), ""
+}
+
+// maxPopped is beyond the number of elements that a collection can have.
+const maxPopped = 1 << 40
+
+// numkeysAt is the KeySpec of a command with the number of its keys as argument i.
+func numkeysAt(i int) KeySpec {
+	return KeySpec{Find: func(args [][]byte) ([]int, bool) {
+		if len(args) <= i {
+			return nil, false
+		}
+		n, ok := parseInt(args[i])
+		if !ok || n < 1 || n > int64(len(args)-1-i) {
+			return nil, false
+		}
+		at := make([]int, n)
+		for k := range at {
+			at[k] = i + 1 + k
+		}
+		return at, true
+	}}
+}
+
+// mpop is the handler of LMPOP and ZMPOP.
+func mpop(sorted bool, front, back string) func(*Ctx) {
+	return func(c *Ctx) {
+		call, keys, err := parseMpop(c.Args[1:], front, back)
+		if err != "" {
+			c.Fail(err)
+			return
+		}
+		call.sorted = sorted
+		done := false
+		c.withKeys(keys, nil, func() { done = c.popNow(&call, keys) })
+		if !done {
+			c.W.NullArray()
+		}
+	}
+}

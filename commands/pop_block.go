@@ -1,0 +1,101 @@
+package commands
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+func blockingCommands() []*Command {
+	entry := func(name string, arity int, f Flag, cats Category, keys KeySpec, syntax, summary, reply string, run func(*Ctx)) *Command {
+		group := "list"
+		if cats == CatSortedSet {
+			group = "sorted-set"
+		}
+		return &Command{
+			Name: name, Arity: arity, Flags: FlagWrite | f, Keys: keys, Categories: cats, Group: group, Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: "O(N log M) for N elements of M", Reply: reply, Run: run,
+		}
+	}
+	const (
+		blocks  = FlagBlocking
+		numbers = FlagMovableKeys
+		keyed   = "an array of key and element, or null"
+		scored  = "an array of key, member and score, or null"
+		arrayed = "an array of key and an array of elements, or null"
+		popKeys = "key [key ...] timeout"
+		ends    = "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"
+		scores  = "numkeys key [key ...] <MIN | MAX> [COUNT count]"
+	)
+	butLast := KeySpec{First: 1, Last: -2, Step: 1}
+	both := KeySpec{First: 1, Last: 2, Step: 1}
+	return []*Command{
+		entry("blpop", -3, blocks, CatList, butLast, popKeys, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, true)),
+		entry("brpop", -3, blocks, CatList, butLast, popKeys, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, false)),
+		entry("blmpop", -5, blocks|numbers, CatList, numkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blockingMpop(false, "LEFT", "RIGHT")),
+		entry("lmpop", -4, numbers, CatList, numkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, mpop(false, "LEFT", "RIGHT")),
+		entry("blmove", 6, blocks|FlagDenyOOM, CatList, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
+		entry("brpoplpush", 4, blocks|FlagDenyOOM, CatList, both, "source destination timeout", "Moves the last element of a list before all others of another, and waits for it if there is none.", "the element, or null", brpoplpush),
+		entry("bzpopmin", -3, blocks|FlagFast, CatSortedSet, butLast, popKeys, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, true)),
+		entry("bzpopmax", -3, blocks|FlagFast, CatSortedSet, butLast, popKeys, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, false)),
+		entry("bzmpop", -5, blocks|numbers, CatSortedSet, numkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blockingMpop(true, "MIN", "MAX")),
+		entry("zmpop", -4, numbers, CatSortedSet, numkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, mpop(true, "MIN", "MAX")),
+	}
+}
+
+const errTimeoutRange resp.Error = "ERR timeout is out of range"
+
+// parsePopTimeout reads a timeout in seconds, of which 0 is no bound. What int64
+// nanoseconds do not hold, 292 years, is none either.
+func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
+	d, err := parseTimeout(b, time.Second)
+	if err != resp.ErrTimeoutNotFloat {
+		return d, err
+	}
+	f, fault := strconv.ParseFloat(string(b), 64)
+	switch {
+	case fault != nil && !math.IsInf(f, 0), math.IsNaN(f):
+		return 0, err
+	case f < 0:
+		return 0, resp.ErrTimeoutNegative
+	case f > math.MaxInt64/1000:
+		return 0, errTimeoutRange
+	}
+	return 0, ""
+}
+
+// blockingPop is the handler of BLPOP, BRPOP, BZPOPMIN and BZPOPMAX.
+func blockingPop(sorted, front bool) func(*Ctx) {
+	return func(c *Ctx) {
+		last := len(c.Args) - 1
+		c.popOrWait(popCall{sorted: sorted, front: front}, c.Args[1:last], c.Args[last])
+	}
+}
+
+// blockingMpop is the handler of BLMPOP and BZMPOP.
+func blockingMpop(sorted bool, front, back string) func(*Ctx) {
+	return func(c *Ctx) {
+		call, keys, err := parseMpop(c.Args[2:], front, back)
+		if err != "" {
+			c.Fail(err)
+			return
+		}
+		call.sorted = sorted
+		c.popOrWait(call, keys, c.Args[1])
+	}
+}
+
+func blmove(c *Ctx) {
+	m, err := parseMove(c.Args)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	c.popOrWait(popCall{move: m, to: c.Args[2]}, c.Args[1:2], c.Args[5])
+}
+
+func brpoplpush(c *Ctx) {
+	c.popOrWait(popCall{move: listMove{toFront: true}, to: c.Args[2]}, c.Args[1:2], c.Args[3])
+}

@@ -1,0 +1,244 @@
+package commands
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// popWait is a client that waits for elements. Whoever puts some under one of its keys
+// serves it, with that key held, before anybody else can take them: see
+// [Ctx.exclusively]. There is no polling.
+type popWait struct {
+	parked *Parked
+	call   popCall
+	db     int
+	keys   [][]byte
+	ticket any
+	stop   func() bool // the timer of the timeout; nil without one
+}
+
+// servedPop is a waiter that has been served, and its reply.
+type servedPop struct {
+	w     *popWait
+	reply []byte
+}
+
+const errWaitMany resp.Error = "ERR too many keys to wait for"
+
+// popOrWait takes from the first of keys that has something, or parks the session until
+// one has. In a transaction or script it replies null instead.
+func (c *Ctx) popOrWait(call popCall, keys [][]byte, timeout []byte) {
+	d, err := parsePopTimeout(timeout)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	waits := !c.S.exclusive
+	c.withKeys(keys, call.to, func() {
+		switch {
+		case c.popNow(&call, keys):
+		case waits && !c.engine.draining.Load():
+			c.awaitPop(call, keys, d)
+		case call.to != nil:
+			c.W.Null()
+		default:
+			c.W.NullArray()
+		}
+	})
+}
+
+// withKeys runs f with keys held, and to unless it is nil, and serves those whom f leaves
+// something.
+func (c *Ctx) withKeys(keys [][]byte, to []byte, f func()) {
+	if c.S.exclusive {
+		f()
+		return
+	}
+	db := c.S.selected()
+	c.refs = c.refs[:0]
+	for _, key := range keys {
+		c.refs = append(c.refs, KeyRef{DB: db, Key: key})
+	}
+	if to != nil {
+		c.refs = append(c.refs, KeyRef{DB: db, Key: to})
+	}
+	c.hold(c.refs, nil)
+	c.exclusively(f)
+}
+
+// hold is [Locker.Hold], and of what those need who wait under these keys.
+func (c *Ctx) hold(refs []KeyRef, watched any) {
+	if c.engine.halts.Load()&haltServing != 0 {
+		refs = c.Store.AppendMoves(refs)
+	}
+	c.Store.Hold(refs, watched)
+	c.Store.Serving()
+}
+
+// holdAll is hold for all keys.
+func (c *Ctx) holdAll() {
+	c.Store.HoldAll()
+	c.Store.Serving()
+}
+
+// runFeeding runs a command that may put elements under a key that somebody waits for.
+func (c *Ctx) runFeeding() {
+	db := c.S.selected()
+	c.refs = c.refs[:0]
+	for _, i := range c.Cmd.Keys.positions(c.Args) {
+		c.refs = append(c.refs, KeyRef{DB: db, Key: c.Args[i]})
+	}
+	c.hold(c.refs, nil)
+	c.exclusively(func() { c.Lane.run(c) })
+}
+
+// awaitPop joins the queues of keys, which are held, and parks.
+func (c *Ctx) awaitPop(call popCall, keys [][]byte, timeout time.Duration) {
+	cost := 0
+	for _, key := range keys {
+		cost += len(key) + watchCost
+	}
+	if cost > maxQueuedBytes {
+		c.Fail(errWaitMany)
+		return
+	}
+	w := &popWait{parked: c.parking(), call: call, db: c.S.selected(), keys: cloneArgs(keys)}
+	w.call.to = bytes.Clone(call.to)
+	w.parked.kept = cost
+	w.parked.cancel = func() { w.parked.work(w.leave) }
+	w.parked.giveUp = w.giveUp
+	c.engine.notePopper(1)
+	w.ticket = c.Store.EnqueuePop(w.db, w.keys, PopWait{SortedSet: call.sorted, Dest: w.call.to, Owner: w, Ready: c.engine.serveBeside})
+	if timeout > 0 {
+		w.stop = c.Store.AfterFunc(timeout, func() { w.parked.interrupt(false) })
+	}
+	c.Park(w.parked)
+}
+
+// notePopper counts those who wait; while there are any, commands look whether they feed
+// somebody.
+func (e *Engine) notePopper(n int) {
+	e.poppers.mu.Lock()
+	defer e.poppers.mu.Unlock()
+	e.poppers.count += n
+	if e.poppers.count > 0 {
+		e.halts.Or(haltServing)
+	} else {
+		e.halts.And(^haltServing)
+	}
+}
+
+// end takes a waiter whose answer is claimed out of everything. Nothing is held.
+func (w *popWait) end(st Store) {
+	if w.stop != nil {
+		w.stop()
+	}
+	st.DequeuePop(w.ticket)
+	w.parked.session.engine.notePopper(-1)
+}
+
+// giveUp ends the wait with nothing, as in Redis with a null array whatever the command
+// would have replied.
+func (w *popWait) giveUp(st Store, out *resp.Writer) {
+	w.end(st)
+	w.parked.looked = true
+	out.NullArray()
+}
+
+// leave ends the wait of a client that is gone.
+func (w *popWait) leave(st Store) {
+	if w.parked.claim() {
+		w.end(st)
+	}
+}
+
+// serve gives those who wait what is held now, in the order in which it came and they
+// did. It is called before the release, and answerServed behind it.
+func (c *Ctx) serve() { c.Store.Serve(c.serveOne) }
+
+func (c *Ctx) serveOne(owner any, db int, _ []byte) Served {
+	w := owner.(*popWait)
+	switch {
+	case w.parked.state.Load() != parkedWaiting:
+		return ServedGone
+	case w.call.to != nil && !c.Store.Holds(w.call.to):
+		return ServedLater
+	case !w.parked.claim():
+		return ServedGone
+	}
+	out := resp.Writer{Proto: w.parked.proto, OnError: w.parked.noteError}
+	defer func() {
+		if r := recover(); r != nil {
+			c.engine.recovered(r)
+			out.Buf, w.parked.broken = out.Buf[:0], true
+			out.Error(resp.ErrInternal)
+		}
+		c.served = append(c.served, servedPop{w, out.Buf})
+	}()
+	for _, key := range w.keys {
+		if !c.Store.Holds(key) { // it has not changed, and so has nothing
+			continue
+		}
+		found, err := w.call.take(c.Store, db, key, &out)
+		if err != nil {
+			out.Error(c.waiterError(err))
+		}
+		if err != nil || found {
+			break
+		}
+	}
+	return ServedYes
+}
+
+// waiterError is what somebody else's command is answered.
+func (c *Ctx) waiterError(err error) resp.Error {
+	if errors.Is(err, limit.ErrNotKept) {
+		return misconf(c.engine.opts.Persistence.Fault())
+	}
+	return c.elementsError(err)
+}
+
+// answerServed answers those who have been served, once nothing is held and what they
+// took has been recorded.
+func (c *Ctx) answerServed() {
+	for len(c.served) > 0 {
+		served := c.served
+		c.served = nil
+		for _, s := range served {
+			s.w.end(c.Store)
+			s.w.parked.answer(func(out *resp.Writer) { out.Buf = s.reply })
+		}
+	}
+}
+
+// serveBeside serves a key that has changed where nobody could, on a goroutine.
+func (e *Engine) serveBeside(db int, key string) {
+	e.spawn(func() { e.serveKey(db, key) })
+}
+
+func (e *Engine) serveKey(db int, key string) {
+	l := e.slowLane()
+	defer e.returnSlowLane(l)
+	l.observer.actor = 0
+	e.inStore(l.Store, func(st Store) {
+		again := func(goOn bool) {
+			if goOn {
+				e.serveBeside(db, key)
+			}
+		}
+		if e.behindPause(again) {
+			return
+		}
+		c := &Ctx{Lane: l}
+		ref := []KeyRef{{DB: db, Key: []byte(key)}}
+		c.hold(ref, nil)
+		st.MarkReady(db, ref[0].Key)
+		c.serve()
+		st.Release()
+		c.answerServed()
+	})
+}

@@ -1,0 +1,125 @@
+package keyspace_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// popper is a waiter that notes what happens to it.
+func popper(kind keyspace.Kind, name string, ready *[]string) *keyspace.PopWaiter {
+	return &keyspace.PopWaiter{Kind: kind, Owner: name, Ready: func(_ int, key string) { *ready = append(*ready, name+":"+key) }}
+}
+
+func pushTo(t *testing.T, v *keyspace.View, key string, values ...string) {
+	t.Helper()
+	require.NoError(t, v.WriteList(0, []byte(key), func(l *collection.List) error {
+		for _, value := range values {
+			if err := l.PushBack([]byte(value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+func popFrom(t *testing.T, v *keyspace.View, key []byte) string {
+	t.Helper()
+	var value string
+	require.NoError(t, v.WriteList(0, key, func(l *collection.List) error {
+		b, _ := l.PopFront()
+		value = string(b)
+		return nil
+	}))
+	return value
+}
+
+// TestPopWaitersAreServedInOrder: those who wait are offered what is there in the order in
+// which keys changed and they came, once for each key, and nobody is left behind.
+func TestPopWaitersAreServedInOrder(t *testing.T) {
+	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
+	v := ks.NewView()
+	defer v.Close()
+	var ready, served []string
+	keys := [][]byte{[]byte("a"), []byte("b"), []byte("b")}
+	refs := []keyspace.Ref{{Key: keys[0]}, {Key: keys[1]}}
+	waiters := map[string]*keyspace.PopWaiter{}
+	for _, name := range []string{"one", "two", "three"} {
+		waiters[name] = popper(keyspace.List, name, &ready)
+		v.Hold(refs)
+		v.EnqueuePop(0, keys, waiters[name])
+		v.Release()
+	}
+	sorted := popper(keyspace.SortedSet, "sorted", &ready)
+	v.Hold(refs)
+	v.EnqueuePop(0, keys[:1], sorted)
+	v.Release()
+	require.Equal(t, 7, ks.PopWaiting())
+
+	v.Hold(refs)
+	v.Serving()
+	pushTo(t, v, "b", "1")
+	pushTo(t, v, "a", "2", "3", "4")
+	gone := map[string]bool{}
+	v.Serve(func(w *keyspace.PopWaiter, _ int, key []byte) keyspace.Served {
+		name := w.Owner.(string)
+		if gone[name] {
+			return keyspace.ServedGone
+		}
+		gone[name] = true
+		served = append(served, name+":"+string(key)+popFrom(t, v, key))
+		return keyspace.ServedYes
+	})
+	v.Release()
+	require.Equal(t, []string{"one:b1", "two:a2", "three:a3"}, served)
+	require.Empty(t, ready)
+	for _, w := range waiters {
+		v.DequeuePop(w)
+	}
+	v.DequeuePop(sorted)
+	v.DequeuePop(sorted)
+	require.Zero(t, ks.PopWaiting())
+}
+
+// TestPopWaitersAreToldWhenNobodyServes: a change outside of Serve, and one that Serve
+// leaves undone, is told to the first who waits.
+func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
+	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
+	v, other := ks.NewView(), ks.NewView()
+	defer v.Close()
+	defer other.Close()
+	var ready []string
+	w := popper(keyspace.List, "w", &ready)
+	w.Dest = []byte("to")
+	refs := []keyspace.Ref{{Key: []byte("l")}}
+	v.Hold(refs)
+	v.EnqueuePop(0, [][]byte{refs[0].Key}, w)
+	require.False(t, v.Holds([]byte(strings.Repeat("x", 100))) && v.Holds([]byte("y")) && v.Holds([]byte("z")))
+	v.Release()
+
+	pushTo(t, other, "l", "1")
+	require.Equal(t, []string{"w:l"}, ready)
+	other.Hold(refs)
+	other.Serving()
+	pushTo(t, other, "l", "2")
+	require.Len(t, ready, 1, "it is going to be served")
+	other.Release()
+	require.Len(t, ready, 2, "it was not served")
+	other.Hold(refs)
+	other.Serving()
+	other.MarkReady(0, refs[0].Key)
+	other.Serve(func(*keyspace.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedLater })
+	other.Release()
+	require.Len(t, ready, 3)
+
+	moves := v.AppendMoves(refs)
+	require.Len(t, moves, 2)
+	require.Equal(t, "to", string(moves[1].Key))
+	v.DequeuePop(w)
+	require.Len(t, v.AppendMoves(refs), 1)
+}
