@@ -206,7 +206,7 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if err != nil {
 		return nil, resp.Error(err.Error())
 	}
-	s := &script{Script: compiled, sha: sha, cost: scriptCost + scriptFactor*int64(len(source))}
+	s := &script{Script: compiled, sha: sha, cost: scriptCost + int64(compiled.Size())}
 	s.confined = e.table.confines(compiled)
 	return e.scripts.add(s, loaded)
 }

@@ -8,18 +8,19 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// What the script cache holds at most. Redis has no bound here, and a client that
-// puts an argument into the text of its script fills the memory of a server.
+// What the script cache holds at most: so many scripts that only EVAL has brought, as
+// in Redis 7.4, since a client may put an argument into the text of its script; and so
+// many bytes of scripts in all. Redis has no bound for those that SCRIPT LOAD has
+// brought. None of them goes here either, since whoever has loaded one may call it by its
+// name for ever; but where they fill the cache, the next is refused.
 const (
-	maxScripts     = 4096
+	maxEvalScripts = 500
 	maxScriptBytes = 32 << 20
-	// scriptCost is what a cached script takes beside its compiled text, and
-	// scriptFactor what a byte of source takes once compiled, roughly.
-	scriptCost   = 1 << 10
-	scriptFactor = 16
+	// scriptCost is what the cache takes for a script, beside the script.
+	scriptCost = 512
 )
 
-const errScriptsFull resp.Error = "ERR the script cache is full of loaded scripts, SCRIPT FLUSH empties it"
+const errScriptsFull resp.Error = "ERR the script cache is full, loaded scripts take its 32 MiB; SCRIPT FLUSH empties it"
 
 // shaSize is the length of a script's name, its SHA-1 in hexadecimal digits.
 const shaSize = 40
@@ -63,8 +64,11 @@ type scriptCache struct {
 
 	mu     sync.Mutex
 	byName map[scriptSHA]*script // guarded by mu
-	queue  []*script             // guarded by mu: those that may be dropped, the oldest first
+	queue  []*script             // guarded by mu: those of EVAL, the oldest first, and some loaded since
+	evals  int                   // guarded by mu: how many are of EVAL
 	bytes  int64                 // guarded by mu
+
+	evicted atomic.Int64 // scripts that had to go
 }
 
 // get returns the script of that name, or nil.
@@ -85,12 +89,15 @@ func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if old := sc.byName[s.sha]; old != nil {
-		old.loaded = old.loaded || loaded
+		if loaded && !old.loaded {
+			old.loaded = true
+			sc.evals--
+		}
 		return old, ""
 	}
-	for (len(sc.byName) >= maxScripts || sc.bytes+s.cost > maxScriptBytes) && sc.drop() {
+	for (!loaded && sc.evals >= maxEvalScripts || sc.bytes+s.cost > maxScriptBytes) && sc.drop() {
 	}
-	if len(sc.byName) >= maxScripts || sc.bytes+s.cost > maxScriptBytes {
+	if sc.bytes+s.cost > maxScriptBytes {
 		if loaded {
 			return nil, errScriptsFull
 		}
@@ -102,7 +109,10 @@ func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	s.loaded = loaded
 	sc.byName[s.sha] = s
 	sc.bytes += s.cost
-	sc.queue = append(sc.queue, s)
+	if !loaded {
+		sc.evals++
+		sc.queue = append(sc.queue, s)
+	}
 	return s, ""
 }
 
@@ -121,6 +131,8 @@ func (sc *scriptCache) drop() bool {
 		default:
 			delete(sc.byName, s.sha)
 			sc.bytes -= s.cost
+			sc.evals--
+			sc.evicted.Add(1)
 			sc.flushed.Add(1)
 			return true
 		}
@@ -132,7 +144,7 @@ func (sc *scriptCache) drop() bool {
 func (sc *scriptCache) flush() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	sc.byName, sc.queue, sc.bytes = nil, nil, 0
+	sc.byName, sc.queue, sc.evals, sc.bytes = nil, nil, 0, 0
 	sc.flushed.Add(1)
 }
 

@@ -24,19 +24,20 @@ func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 	var sc scriptCache
 	_, err := sc.add(named(0, 1), true)
 	require.Empty(t, err)
-	for i := 1; i < maxScripts; i++ {
+	for i := 1; i <= maxEvalScripts; i++ {
 		_, err := sc.add(named(i, 1), false)
 		require.Empty(t, err)
 	}
 	require.NotNil(t, sc.get(nameOf(1)))
 	before := sc.flushed.Load()
 	for i := range 10 {
-		_, err := sc.add(named(maxScripts+i, 1), false)
+		_, err := sc.add(named(maxEvalScripts+1+i, 1), false)
 		require.Empty(t, err)
 	}
 	n, bytes := sc.size()
-	require.Equal(t, maxScripts, n)
-	require.EqualValues(t, maxScripts, bytes)
+	require.Equal(t, 1+maxEvalScripts, n)
+	require.EqualValues(t, 1+maxEvalScripts, bytes)
+	require.EqualValues(t, 10, sc.evicted.Load())
 	require.Greater(t, sc.flushed.Load(), before, "lanes look again")
 	require.NotNil(t, sc.get(nameOf(0)), "loaded")
 	require.NotNil(t, sc.get(nameOf(1)), "used")
@@ -60,6 +61,24 @@ func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 	require.Zero(t, bytes)
 }
 
+// TestScriptCacheTakesManyScriptsOfAKilobyte: what compiled scripts take is counted, and
+// that is little enough for thousands of common length to be loaded.
+func TestScriptCacheTakesManyScriptsOfAKilobyte(t *testing.T) {
+	e := NewEngine(Options{})
+	body := strings.Repeat("redis.call('SET', KEYS[1], ARGV[1]) ", 6) + "--" + strings.Repeat("x", 780)
+	for i := range 5000 {
+		_, err := e.compile(fmt.Appendf(nil, "local n = %d %s", i, body), true)
+		require.Empty(t, err, i)
+	}
+	for i := range 2 * maxEvalScripts {
+		_, err := e.compile(fmt.Appendf(nil, "return %d", i), false)
+		require.Empty(t, err, i)
+	}
+	n, _ := e.scripts.size()
+	require.Equal(t, 5000+maxEvalScripts, n)
+	require.EqualValues(t, maxEvalScripts, e.scripts.evicted.Load())
+}
+
 // TestLoadingKeepsAScript: what EVAL has brought stays once it is loaded.
 func TestLoadingKeepsAScript(t *testing.T) {
 	var sc scriptCache
@@ -67,7 +86,7 @@ func TestLoadingKeepsAScript(t *testing.T) {
 	again, err := sc.add(named(0, 1), true)
 	require.Empty(t, err)
 	require.Same(t, first, again)
-	for i := 1; i < 2*maxScripts; i++ {
+	for i := 1; i < 2*maxEvalScripts; i++ {
 		_, err := sc.add(named(i, 1), false)
 		require.Empty(t, err)
 	}

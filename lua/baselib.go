@@ -337,9 +337,16 @@ func (r *Run) loadFunction(l *glua.LState) int {
 	return r.loadText(l, string(source.value()), name)
 }
 
+// What the compiler takes meanwhile for a byte of source, and for a function.
+const (
+	compileBytes  = 64
+	functionBytes = 17 << 10
+)
+
 func (r *Run) loadText(l *glua.LState, source, name string) int {
 	// Compiling takes about as long as 20 instructions for each byte.
 	r.guard.step(l, len(source))
+	r.guard.reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
 	proto, err := load([]byte(source), displayName(name))
 	if err != nil {
 		l.Push(glua.LNil)

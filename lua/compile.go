@@ -194,6 +194,7 @@ func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err err
 	// A main chunk has its arguments as "..." and no table "arg", as in Lua; the
 	// interpreter would build that table on every call.
 	proto.IsVarArg = glua.VarArgIsVarArg
+	trim(proto)
 	return proto, nil
 }
 

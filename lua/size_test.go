@@ -1,0 +1,42 @@
+package lua_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/lua"
+)
+
+// TestSizeIsWhatAScriptTakes: what is said of a script is what the heap has of it, but
+// for a third; and that is a few times its text, not the compiler's own room.
+func TestSizeIsWhatAScriptTakes(t *testing.T) {
+	for name, body := range map[string]string{
+		"comment":   "-- " + strings.Repeat("x", 1000),
+		"calls":     strings.Repeat("redis.call('set', KEYS[1], ARGV[1]) ", 27),
+		"sums":      strings.Repeat("a = a + 1 ", 100),
+		"constants": "return {" + strings.Repeat("'some text', ", 80) + "}",
+		"functions": strings.Repeat("local function f() return a end ", 30),
+	} {
+		const n = 200
+		scripts := make([]*lua.Script, n)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		said := 0
+		for i := range scripts {
+			s, err := lua.Compile(fmt.Appendf(nil, "local a = %d %s", i, body))
+			require.NoError(t, err)
+			scripts[i], said = s, said+s.Size()
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		taken := int(after.HeapAlloc) - int(before.HeapAlloc)
+		require.InEpsilon(t, taken+n*512, said+n*512, 0.34, "%s: %d said, %d taken", name, said/n, taken/n)
+		require.Less(t, said/n, 32<<10, name)
+		runtime.KeepAlive(scripts)
+	}
+}
