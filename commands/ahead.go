@@ -11,7 +11,9 @@ type ahead struct {
 	cmd  *Command // nil if there is no such command
 	args [][]byte
 	size int // bytes of the command
-	end  int // bytes of the input that are done with once it has run
+	// refused is why the command was thrown away as it came; it has no arguments then.
+	refused resp.Error
+	end     int // bytes of the input that are done with once it has run
 }
 
 const (
@@ -36,6 +38,11 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 		args, used, fault := s.guard.Next(in[at:], room[len(room):], limits)
 		at += used
 		swallowed = at
+		if fault.Refuses() {
+			l.slots[n] = ahead{refused: fault, size: used, end: at}
+			n++
+			continue
+		}
 		if fault != "" || len(args) == 0 {
 			err = fault
 			break

@@ -14,6 +14,12 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	cmd, args := a.cmd, a.args
 	l.work += units(len(a.args), a.size)
 	c.S, c.Args, c.fail = s, args, false
+	if len(args) == 0 {
+		c.Cmd = nil
+		c.Fail(a.refused)
+		s.failTransaction()
+		return
+	}
 	if cmd == nil {
 		l.unknown(c)
 		s.failTransaction()

@@ -119,8 +119,8 @@ func (c *Ctx) refuseBusy() bool {
 // being refused: if it may run meanwhile but needs the store nonetheless, and if the
 // script is about to end. Then its session is parked.
 func (s *Session) waitsOutBusy(l *Lane, a *ahead) bool {
-	if s.engine.alone.busy.Load() && !s.needsStore(a.cmd) {
-		return false
+	if len(a.args) == 0 || s.engine.alone.busy.Load() && !s.needsStore(a.cmd) {
+		return false // what was thrown away cannot be split off again
 	}
 	s.guard = resp.Guard{} // it will be split off again
 	l.Store.WaitOpen(s.peer.Wake)

@@ -26,6 +26,8 @@ type Guard struct {
 	seen int // bytes of it searched for a line end, in vain
 	left int // arguments of the frame that are not complete yet
 	bulk int // 1 + length of the argument at pos, 0 while its head is due
+
+	refused *refusal // nil: the command is not being thrown away
 }
 
 // Next takes the first command off in. It returns the arguments, which replace
@@ -38,6 +40,8 @@ type Guard struct {
 //     quoted inline command have memory of their own.
 //   - An error is the reply after which the connection is closed. Commands before
 //     the bad one have been returned by earlier calls.
+//   - An error that [Error.Refuses] is that of a command that was too long, and is
+//     over: it is the reply, and the connection goes on.
 //
 // lim may change from one command to the next, as AUTH does.
 func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
@@ -46,6 +50,16 @@ func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int
 	}
 	for n < len(in) {
 		var used int
+		if g.refused != nil {
+			var over bool
+			used, over, err = g.throwAway(in[n:], lim)
+			n += used
+			if over {
+				err = g.refused.why
+				*g = Guard{}
+			}
+			return args[:0], n, err
+		}
 		// The first byte of a request decides on its kind, and Redis decides
 		// again after an empty one (CVE-2026-27623 is what happens otherwise).
 		if in[n] == '*' {
@@ -107,6 +121,10 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 				return args[:0], 0, err
 			}
 			pos = next
+			if g.refused != nil {
+				*g = Guard{left: left, refused: g.refused}
+				return args[:0], pos, ""
+			}
 		}
 		if len(in)-pos-2 < size {
 			g.pos, g.left, g.bulk = pos, left, size+1
@@ -202,7 +220,7 @@ func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err E
 	if !ok {
 		return 0, 0, ErrBulkLength
 	}
-	if err = lim.checkBulk(n, cr+2); err != "" {
+	if err = lim.checkBulk(n, cr+2); err != "" && !g.refuse(n, err, lim) {
 		return 0, 0, err
 	}
 	return int(n), cr + 2, ""

@@ -1,7 +1,7 @@
 package resp
 
-// Limits bounds what one client may send. Every field must be positive but the
-// PreAuth ones, where 0 means that no tighter bound applies. The texts with
+// Limits bounds what one client may send. Every field must be positive but
+// MaxSkip and the PreAuth ones, where 0 means that no tighter bound applies. The texts with
 // which a client is closed are those of Redis wherever Redis has one.
 type Limits struct {
 	// MaxArgs bounds the arguments of a command, the name included.
@@ -14,6 +14,11 @@ type Limits struct {
 	// MaxInline is the greatest index at which a line may end: of an inline
 	// command its LF, of a count or length its CR.
 	MaxInline int
+	// MaxSkip is up to how many bytes of arguments a command that is longer than MaxBulk
+	// or MaxCommand admit may have to be refused with its connection kept; 0 closes it.
+	MaxSkip int64
+	// CommandOption is what sets MaxCommand, if not client-query-buffer-limit.
+	CommandOption string
 	// PreAuthArgs is MaxArgs for a client that has yet to authenticate.
 	PreAuthArgs int
 	// PreAuthBulk is MaxBulk for a client that has yet to authenticate.
@@ -35,6 +40,7 @@ func DefaultLimits() Limits {
 func (l Limits) PreAuth() Limits {
 	l.PreAuthArgs = 10
 	l.PreAuthBulk = 4 << 10
+	l.MaxSkip = 0
 	l.MaxCommand = min(l.MaxCommand, 16<<10)
 	l.MaxInline = min(l.MaxInline, 16<<10)
 	return l

@@ -212,6 +212,15 @@ func (c *Config) Processors() int {
 	return n
 }
 
+const (
+	// maxSkip is how long a command may be that is refused for its length while its
+	// connection is kept: as long as an argument that Redis takes by default. Redis closes
+	// at what is beyond its limit, too.
+	maxSkip = 512 << 20
+	// leastCommand is what a command may have whatever maxmemory-clients is.
+	leastCommand = 1 << 20
+)
+
 // limits derives what sessions consult.
 func (c *Config) limits() commands.Limits {
 	l := commands.DefaultLimits()
@@ -225,8 +234,13 @@ func (c *Config) limits() commands.Limits {
 	l.PreAuth = seconds(c.value("auth-timeout"))
 	l.Frame.MaxBulk = int(number(c.value("proto-max-bulk-len")))
 	l.Frame.MaxCommand = int(number(c.value("client-query-buffer-limit")))
-	l.FrameUnauth = l.Frame.PreAuth()
+	l.Frame.MaxSkip = maxSkip
 	l.ClientMemory = sizeOrShare{}.of(c.value("maxmemory-clients"), number(c.value("maxmemory")))
+	if most := int(l.ClientMemory / 2); most > 0 && most < l.Frame.MaxCommand {
+		// Its client would be closed for it, for the buffer that it grows in.
+		l.Frame.MaxCommand, l.Frame.CommandOption = max(most, leastCommand), "maxmemory-clients"
+	}
+	l.FrameUnauth = l.Frame.PreAuth()
 	l.Output = outputLimits{}.ofSubscribers(c.value("client-output-buffer-limit"))
 	l.LogMaxEntries = number(c.value("sw-log-max-entries"))
 	l.MaxMembers = number(c.value("cc-max-members"))

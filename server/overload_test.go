@@ -125,15 +125,16 @@ func TestO2Limits(t *testing.T) {
 		c.expectEnd()
 
 		c = f.dial()
-		c.send(fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n", 1<<20+1))
+		c.send(fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n", 512<<20+1))
 		c.expect(badBulk)
 		c.expectEnd()
 
 		c = f.dial()
+		require.Equal(t, okReply, c.do("CONFIG", "SET", "client-query-buffer-limit", "1mb"))
 		half := strings.Repeat("x", 1<<19)
-		c.send("*3\r\n$6\r\nEXISTS\r\n" + bulk(half) + "$524288\r\n")
-		c.expect("-ERR Protocol error: too big request\r\n")
-		c.expectEnd()
+		c.send("*3\r\n$6\r\nEXISTS\r\n" + bulk(half) + bulk(half))
+		c.expect("-ERR the command is longer than client-query-buffer-limit admits, 1048576\r\n")
+		require.Equal(t, "+PONG\r\n", c.do("PING"))
 	})
 }
 
@@ -145,9 +146,7 @@ func TestO2FollowsConfig(t *testing.T) {
 		large := strings.Repeat("x", 2<<20)
 		require.Equal(t, bulk(large), c.do("ECHO", large))
 		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "proto-max-bulk-len", "1kb"))
-		c.send("*2\r\n$4\r\nECHO\r\n$1025\r\n")
-		c.expect(badBulk)
-		c.expectEnd()
+		require.Equal(t, "-ERR an argument of 1025 bytes is longer than proto-max-bulk-len, 1024\r\n", c.do("ECHO", large[:1025]))
 	})
 }
 

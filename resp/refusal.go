@@ -1,0 +1,97 @@
+package resp
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// A command that is longer than the limits admit is refused, not fatal, where
+// [Limits.MaxSkip] says so: its bytes are thrown away as they come, and the error is
+// returned in its place once all of them have.
+
+// How the replies begin.
+const (
+	refusedArgument = "ERR an argument of "
+	refusedCommand  = "ERR the command is longer than "
+)
+
+// Refuses reports whether e, which [Guard.Next] returned, refuses one command and does not
+// end the connection.
+func (e Error) Refuses() bool {
+	return strings.HasPrefix(string(e), refusedArgument) || strings.HasPrefix(string(e), refusedCommand)
+}
+
+// refusal is the state of a Guard that throws a command away.
+type refusal struct {
+	why     Error
+	skip    int64 // bytes of the present argument and its line end that are still to come
+	skipped int64 // bytes of arguments so far, announced ones included
+}
+
+// refuse begins to throw away the command of which an argument of size bytes is too
+// long, by why. It reports whether that may be done: what is longer than MaxSkip, or has
+// no length at all, is still the end of the connection.
+func (g *Guard) refuse(size int64, why Error, lim *Limits) bool {
+	if size < 0 || size > lim.MaxSkip {
+		return false
+	}
+	text := refusedArgument + strconv.FormatInt(size, 10) + " bytes is longer than proto-max-bulk-len, " + strconv.Itoa(lim.MaxBulk)
+	switch why {
+	case ErrBulkLength:
+	case ErrCommandTooBig:
+		option := lim.CommandOption
+		if option == "" {
+			option = "client-query-buffer-limit"
+		}
+		text = refusedCommand + option + " admits, " + strconv.Itoa(lim.MaxCommand)
+	default:
+		return false
+	}
+	g.refused = &refusal{why: Error(text), skip: size + 2, skipped: size}
+	return true
+}
+
+// throwAway goes on with a refused command. It returns how many bytes of in belong to
+// it, and whether these were the last; an error ends the connection.
+func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) {
+	r := g.refused
+	for {
+		k := int(min(r.skip, int64(len(in)-n)))
+		n += k
+		if r.skip -= int64(k); r.skip > 0 {
+			return n, false, ""
+		}
+		if g.left--; g.left == 0 {
+			return n, true, ""
+		}
+		size, used, err := nextLength(in[n:], lim)
+		if used == 0 {
+			g.left++ // its head is due
+			return n, false, err
+		}
+		if size < 0 || r.skipped+size > lim.MaxSkip {
+			return n, false, ErrBulkLength
+		}
+		n += used
+		r.skip, r.skipped = size+2, r.skipped+size
+	}
+}
+
+// nextLength reads the head of an argument, 0 bytes while that is unfinished.
+func nextLength(in []byte, lim *Limits) (size int64, used int, err Error) {
+	cr := bytes.IndexByte(in[:min(len(in), lim.MaxInline+1)], '\r')
+	switch {
+	case cr < 0 && len(in) > lim.MaxInline:
+		return 0, 0, ErrBulkCountBig
+	case cr < 0 || cr+1 >= len(in):
+		return 0, 0, ""
+	case in[0] != '$':
+		return 0, 0, Error("ERR Protocol error: expected '$', got '" + string(in[:1]) + "'")
+	}
+	size, ok := parseLength(in[1:cr])
+	if !ok {
+		return 0, 0, ErrBulkLength
+	}
+	return size, cr + 2, ""
+}

@@ -1,0 +1,94 @@
+package resp_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// TestTooLongIsRefusedAndThrownAway: a command beyond the limits is answered in its turn,
+// wherever its bytes are split, nothing of it is kept, and what is behind it is a command
+// again.
+func TestTooLongIsRefusedAndThrownAway(t *testing.T) {
+	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
+	text := func(n int) string {
+		return fmt.Sprintf("$%d\r\n%s\r\n", n, strings.Repeat("*1\r\n$4\r\nQUIT\r\n", n/14+1)[:n])
+	}
+	ping := "*1\r\n$4\r\nPING\r\n"
+	for name, c := range map[string]struct{ stream, refused string }{
+		"last argument":   {"*3\r\n" + text(3) + text(1) + text(51), "of 51 bytes is longer than proto-max-bulk-len, 50"},
+		"first argument":  {"*3\r\n" + text(900) + text(1) + text(51), "of 900 bytes is longer than proto-max-bulk-len, 50"},
+		"only argument":   {"*1\r\n" + text(60), "of 60 bytes"},
+		"many in all":     {"*8\r\n" + strings.Repeat(text(40), 8), "longer than client-query-buffer-limit admits, 200"},
+		"empty ones left": {"*4\r\n" + text(60) + text(0) + text(60) + text(0), "of 60 bytes"},
+	} {
+		stream := ping + c.stream + ping
+		for cut := range len(stream) {
+			var g resp.Guard
+			var got []string
+			pending := []byte(nil)
+			for _, part := range []string{stream[:cut], stream[cut:]} {
+				pending = append(pending, part...)
+				for len(pending) > 0 {
+					args, n, err := g.Next(pending, nil, &lim)
+					if err != "" {
+						require.True(t, err.Refuses(), "%s: %s", name, err)
+						got = append(got, string(err))
+					} else if len(args) > 0 {
+						got = append(got, string(bytes.Join(args, []byte(" "))))
+					}
+					pending = pending[n:]
+					if n == 0 {
+						break
+					}
+				}
+			}
+			require.Empty(t, pending, "%s at %d", name, cut)
+			require.Len(t, got, 3, "%s at %d", name, cut)
+			require.Equal(t, "PING", got[0])
+			require.Contains(t, got[1], c.refused, name)
+			require.Equal(t, "PING", got[2])
+		}
+	}
+}
+
+// TestGarbageStillCloses: no length, and one that nobody would send, ends the connection
+// as ever, also in the middle of what is thrown away.
+func TestGarbageStillCloses(t *testing.T) {
+	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
+	pre := lim.PreAuth()
+	thrown := "*2\r\n$60\r\n" + strings.Repeat("x", 60) + "\r\n"
+	for stream, c := range map[string]struct {
+		lim  resp.Limits
+		want string
+	}{
+		"*1\r\n$-1\r\n":                  {lim, "invalid bulk length"},
+		"*1\r\n$1001\r\n":                {lim, "invalid bulk length"},
+		"*1\r\n$9223372036854775807\r\n": {lim, "invalid bulk length"},
+		thrown + "$-1\r\n":               {lim, "invalid bulk length"},
+		thrown + "$x\r\n":                {lim, "invalid bulk length"},
+		thrown + "$950\r\n":              {lim, "invalid bulk length"},
+		thrown + "+950\r\n":              {lim, "expected '$', got '+'"},
+		thrown + strings.Repeat("1", 70): {lim, "too big bulk count string"},
+		"*1\r\n$60\r\n":                  {pre, "invalid bulk length"},
+	} {
+		var g resp.Guard
+		in := []byte(stream)
+		var err resp.Error
+		for err == "" && len(in) > 0 {
+			var n int
+			_, n, err = g.Next(in, nil, &c.lim)
+			in = in[n:]
+			if n == 0 {
+				break
+			}
+		}
+		require.Contains(t, string(err), c.want, stream)
+		require.False(t, err.Refuses(), stream)
+	}
+}
