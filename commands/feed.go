@@ -32,7 +32,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if p != nil && !mid && s.unpark(p, l) {
 		p = nil
 	}
-	if p != nil && p.readsBeside() {
+	if p != nil && !mid && p.readsBeside() {
 		return s.rest(p), 0
 	}
 	mark := len(l.w.Buf)

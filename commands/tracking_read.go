@@ -103,7 +103,7 @@ func (c *Ctx) boundReads() (removed uint64) {
 			break
 		}
 		removed++
-		c.engine.tell([]change{{who: r}})
+		c.work += c.engine.tell([]change{{who: r}}) * tellWork
 	}
 	return removed
 }

@@ -40,8 +40,12 @@ type change struct {
 	writer int64
 }
 
-// tellInline is how many clients are told on a loop. More are told beside the loops.
-const tellInline = 256
+const (
+	// tellInline is how many clients are told on a loop. More are told beside the loops.
+	tellInline = 256
+	// tellWork is how many units of turnWork it is to tell one: a lock, a copy and a wake.
+	tellWork = 8
+)
 
 // observer gathers what one store changes until it holds no lock. The order is what
 // makes a stale value impossible: a read is registered before it looks, a write takes
@@ -113,7 +117,10 @@ func (o *observer) Released() {
 		o.groups, o.flushed = o.groups[:0], false
 	}
 	if len(o.found) > 0 {
-		e.tell(o.found)
+		told := e.tell(o.found)
+		if o.lane != nil {
+			o.lane.work += told * tellWork
+		}
 		clear(o.found)
 		if o.found = o.found[:0]; cap(o.found) > keptPosting {
 			o.found = nil
@@ -121,19 +128,23 @@ func (o *observer) Released() {
 	}
 }
 
-// tell sends what has changed to who had read it, or has that done if they are many.
-func (e *Engine) tell(changes []change) {
-	v, left := &e.invalidator, tellInline
+// tell sends what has changed to who had read it, or has that done if they are many. It
+// returns how many it has told itself.
+func (e *Engine) tell(changes []change) (told int) {
+	v := &e.invalidator
 	for i, c := range changes {
-		if left -= c.who.len(); left < 0 {
+		n := c.who.len()
+		if told+n > tellInline {
 			v.mu.Lock()
 			v.long = append(v.long, changes[i:]...)
 			e.wakeInvalidator()
 			v.mu.Unlock()
-			return
+			break
 		}
 		e.tellReaders(c)
+		told += n
 	}
+	return told
 }
 
 // wakeInvalidator has a goroutine tell what is left to be told. invalidator.mu is held.

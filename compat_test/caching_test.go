@@ -89,7 +89,7 @@ func runCaching(t *testing.T, c *client, address string) {
 	}
 
 	control := redis.NewClient(&redis.Options{Addr: address})
-	defer control.Close()
+	t.Cleanup(func() { require.NoError(t, control.Close()) })
 	info, err := control.Info(ctx, "commandstats").Result()
 	require.NoError(t, err)
 	found := regexp.MustCompile(`cmdstat_get:calls=(\d+),`).FindStringSubmatch(info)
