@@ -59,7 +59,17 @@ func (out *replier) text(s string) {
 	if !out.room(len(s)) {
 		return
 	}
-	out.w.BulkString(s)
+	if out.refers(s) {
+		out.w.BulkString(s)
+		return
+	}
+	out.w.Bulk(bytesOf(s))
+}
+
+// refers reports whether the reply refers to s instead of copying it. A string that lies
+// in an argument does not last as long as the reply: those bytes are the caller's.
+func (out *replier) refers(s string) bool {
+	return out.w.Refers(len(s)) && !out.run.borrowed(s)
 }
 
 // room checks that n more bytes may be written.
@@ -101,7 +111,7 @@ const lineSize = 24
 func (out *replier) size(v glua.LValue, depth int) int {
 	switch v := v.(type) {
 	case glua.LString:
-		if out.w.Refers(len(v)) {
+		if out.refers(string(v)) {
 			out.referred += len(v)
 		}
 		return decimalSize(len(v)) + len(v) + 5
@@ -219,7 +229,9 @@ func (out *replier) table(t *glua.LTable, depth int) {
 		format, ok1 := get(v, "format").(glua.LString)
 		text, ok2 := get(v, "string").(glua.LString)
 		if ok1 && ok2 {
-			if out.room(len(text)) {
+			if out.w.Proto != 3 {
+				out.text(string(text))
+			} else if out.room(len(text)) {
 				out.w.Verbatim(string(format), string(text))
 			}
 			return
@@ -275,7 +287,7 @@ func (out *replier) bigNumber(digits string) {
 		return
 	}
 	if out.w.Proto != 3 {
-		out.w.BulkString(digits)
+		out.text(digits)
 		return
 	}
 	out.w.Buf = append(append(append(out.w.Buf, '('), digits...), "\r\n"...)

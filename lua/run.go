@@ -3,6 +3,7 @@ package lua
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
 
@@ -166,6 +167,20 @@ func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]b
 	}
 	r.slots[which] = slots
 	return table
+}
+
+// borrowed reports whether s lies in one of KEYS and ARGV.
+func (r *Run) borrowed(s string) bool {
+	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	for _, slots := range r.slots {
+		for _, slot := range slots {
+			from := uintptr(unsafe.Pointer(unsafe.StringData(string(slot))))
+			if from <= at && at < from+uintptr(len(slot)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // end forgets the execution. What a script may have changed is made anew, now or
