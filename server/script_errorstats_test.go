@@ -1,0 +1,31 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestErrorsOfScriptsAreCountedByTheirFirstWord: an error that a script returns or raises
+// counts as one of its own words, one of a command once, and one that it caught for the
+// command alone.
+func TestErrorsOfScriptsAreCountedByTheirFirstWord(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		require.Equal(t, okReply, c.do("SET", "s", "v"))
+		for _, script := range []string{
+			"return redis.error_reply('MYERR x')",
+			"return {err = 'MYERR y'}",
+			"error({err = 'OTHER x'})",
+			"local function f() error({err = 'OTHER y'}) end f()",
+			"return redis.call('LPUSH', 's', 'v')",
+			"return redis.pcall('LPUSH', 's', 'v')",
+			"error('no word of its own')",
+			"return #string.rep('x', 1e9)",
+		} {
+			require.Equal(t, byte('-'), c.do("EVAL", script, "0")[0], script)
+		}
+		require.Equal(t, ":1\r\n", c.do("EVAL", "redis.pcall('LPUSH', 's', 'v') return 1", "0"))
+		require.Equal(t, map[string]string{"MYERR": "2", "OTHER": "2", "WRONGTYPE": "3", "ERR": "2"}, c.errorstats())
+	})
+}
