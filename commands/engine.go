@@ -82,6 +82,7 @@ type Engine struct {
 	halts     atomic.Uint32  // what keeps commands from running: see haltLoading
 	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
+	large     *largeReplies
 
 	scripts scriptCache
 	runs    *lua.Pool
@@ -110,7 +111,7 @@ func NewEngine(o Options) *Engine {
 	if err != nil {
 		panic(err)
 	}
-	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
+	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow), large: newLargeReplies()}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -183,6 +184,7 @@ func (e *Engine) refuse(p transport.Peer) resp.Error {
 // transports must have been shut down.
 func (e *Engine) Close() {
 	e.ended.Store(true)
+	e.large.end()
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()

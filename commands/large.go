@@ -20,7 +20,7 @@ func (c *Ctx) besideRead(
 	read func(st Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
 	db, key := c.S.selected(), bytes.Clone(c.Args[1])
-	c.Offload(func(st Store, w *resp.Writer) {
+	c.offload(true, func(st Store, w *resp.Writer) {
 		mark := len(w.Buf)
 		found, err := read(st, db, key, w)
 		switch {
@@ -49,7 +49,10 @@ func wholeOf(w *resp.Writer, n int) wholeReply { return wholeReply{w: w, mark: l
 // have been it makes room for all, since a buffer that grows by and by is copied, and
 // faulted in, time and again while a shard is locked.
 func (r *wholeReply) more() bool {
-	if r.done++; r.done == sample && r.n > 2*sample {
+	r.done++
+	if r.w.Pieces != nil && r.mark == 0 {
+		r.w.Spill()
+	} else if r.done == sample && r.n > 2*sample {
 		size := (len(r.w.Buf) - r.mark) / sample * (r.n - sample)
 		r.w.Buf = slices.Grow(r.w.Buf, min(size+size/8, maxReply))
 	}

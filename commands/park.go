@@ -185,7 +185,10 @@ func (c *Ctx) mayWait() bool { return !c.S.exclusive && !c.engine.draining.Load(
 // Offload runs f beside the loops, with the session parked until it returns. f
 // must not touch the Ctx: what it needs of the arguments has to be copied before.
 // Inside a transaction f runs at once.
-func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) {
+func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) { c.offload(false, f) }
+
+// offload is Offload; a large one waits for its share of the memory of replies first.
+func (c *Ctx) offload(large bool, f func(st Store, w *resp.Writer)) {
 	if c.S.exclusive {
 		f(c.Store, c.W)
 		return
@@ -204,13 +207,25 @@ func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) {
 	c.Park(p)
 	var begin func()
 	begin = func() {
+		if large {
+			e.large.enter(e.largeShare())
+			defer e.large.leave()
+		}
 		e.slowSlots <- struct{}{}
 		defer func() { <-e.slowSlots }()
 		p.do(func(st Store) {
 			if changes && e.behindPause(p.orForgo(func() { e.spawn(begin) })) {
 				return
 			}
-			p.Finish(func(w *resp.Writer) { f(st, w) })
+			p.Finish(func(w *resp.Writer) {
+				if p.gone.Load() {
+					return
+				}
+				if large {
+					w.Pieces = e.large
+				}
+				f(st, w)
+			})
 		})
 	}
 	e.spawn(begin)

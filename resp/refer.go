@@ -128,10 +128,10 @@ func (w *Writer) Reply(r Reply) (kept bool) {
 const pieceSize = 256 << 10
 
 // Spill makes finished pieces of what is in Buf, once that is long, so that a long reply
-// is never copied to a larger buffer, and its memory is freed as it is sent. l has counted
-// what the pieces take already, and is told when they are free; it may be nil. Nothing
-// may be cut back after that but the reply as a whole.
-func (w *Writer) Spill(l shared.Ledger) {
+// is never copied to a larger buffer, and its memory is freed as it is sent. Pieces is
+// told what they take, and when they are free. Nothing may be cut back after that but the
+// reply as a whole.
+func (w *Writer) Spill() {
 	const end = 2 // of the last line: see above
 	if len(w.Buf) < pieceSize {
 		return
@@ -145,18 +145,19 @@ func (w *Writer) Spill(l shared.Ledger) {
 	w.Refs = w.Refs[:first]
 	from := 0
 	for _, r := range refs {
-		w.piece(done[from:r.At], l)
+		w.piece(done[from:r.At])
 		from = r.At
 		r.At = 0
 		w.Refs = append(w.Refs, r)
 	}
-	w.piece(done[from:], l)
+	w.piece(done[from:])
 	w.Buf = append(make([]byte, 0, pieceSize+pieceSize/4), rest...)
 }
 
 // piece refers to finished bytes at the beginning of Buf.
-func (w *Writer) piece(b []byte, l shared.Ledger) {
-	w.Refs = append(w.Refs, shared.Own(b, l, int64(len(b))))
+func (w *Writer) piece(b []byte) {
+	w.Pieces.Count(int64(len(b)))
+	w.Refs = append(w.Refs, shared.Own(b, w.Pieces, int64(len(b))))
 	w.Referred += len(b)
 	w.spilled += len(b)
 }

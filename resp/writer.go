@@ -30,6 +30,9 @@ type Writer struct {
 	Referred int
 	Ledger   shared.Ledger
 
+	// Pieces counts the finished pieces of a long reply; nil makes none. See Spill.
+	Pieces shared.Ledger
+
 	spilled int // bytes of finished pieces
 }
 

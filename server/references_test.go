@@ -99,6 +99,34 @@ func TestReplyKeepsItsBytesWhileValuesChange(t *testing.T) {
 	})
 }
 
+// TestLargeCopiedRepliesTakeTheirMemoryInTurn: readers of a large collection of short
+// elements wait for each other, and none is closed for what is kept for it.
+func TestLargeCopiedRepliesTakeTheirMemoryInTurn(t *testing.T) {
+	const fields, size, readers = 20_000, 400, 8
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--maxmemory", "64mb", "--write-timeout", "3600")
+		c := f.dial()
+		for i := range fields / 1000 {
+			words := []string{"HSET", "hash"}
+			for j := range 1000 {
+				words = append(words, strconv.Itoa(i*1000+j), strings.Repeat("v", size))
+			}
+			require.Equal(t, ":1000\r\n", c.do(words...))
+		}
+		want := c.do("HGETALL", "hash")
+		require.Equal(t, 2*fields, strings.Count(want, "$"))
+		var all sync.WaitGroup
+		for range readers {
+			r := f.dial().slowly()
+			r.command("HGETALL", "hash")
+			all.Go(func() { require.True(r.t, r.reply() == want, "the reply is whole") })
+		}
+		all.Wait()
+		require.Zero(t, c.infoNumber("evicted_clients"))
+		eventually(t, "all has left", func() bool { return c.infoNumber("mem_clients_normal") < megabyte })
+	})
+}
+
 // block is the unit in which changeLong writes: all bytes of one are equal.
 const block = 5000
 
