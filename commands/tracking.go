@@ -28,13 +28,11 @@ func (t *tracking) cost() (n int) {
 // startTracking turns tracking on, or changes how: prefixes are added to those that
 // there are.
 func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
-	v, old := &s.engine.invalidator, s.tracks.Load()
-	if old == nil {
-		v.clients.Add(1)
-		st.StartObserving()
-	}
+	v, own := &s.engine.invalidator, s.ownTracking()
+	v.clients.Add(1)
+	st.StartObserving()
 	if t.broadcast {
-		if old != nil {
+		if old := own.tracks.Load(); old != nil {
 			t.prefixes = old.prefixes
 		}
 		for _, p := range prefixes {
@@ -44,10 +42,14 @@ func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
 		slices.Sort(t.prefixes)
 		t.prefixes = slices.Compact(t.prefixes)
 	}
-	v.memory.Add(int64(t.cost() - old.cost()))
-	own := s.ownTracking()
+	v.memory.Add(int64(t.cost()))
 	own.lostRedirect.Store(false)
-	own.tracks.Store(t)
+	// What is replaced is counted no more. There is none either if the client of a stand-in
+	// has gone away meanwhile: forgetTracking has counted that.
+	if old := own.tracks.Swap(t); old != nil {
+		v.clients.Add(-1)
+		v.memory.Add(-int64(old.cost()))
+	}
 	s.tracks.Store(t)
 	if s.isStandIn && s.engine.clients.get(s.id) == nil {
 		s.endTracking() // the client has gone away meanwhile
