@@ -4,23 +4,12 @@ import "bytes"
 
 // reading is the read of a tracking client that a lane runs.
 type reading struct {
-	runs  bool
-	args  [][]byte
-	fresh []int // the arguments that are keys for which the client was not registered
+	number uint64 // 0 if none runs
+	fresh  int    // how many keys it has for which the client was not registered
 }
 
-// justRead reports whether key was registered for the read that runs and not before.
-func (r *reading) justRead(key []byte) bool {
-	if !r.runs {
-		return false
-	}
-	for _, i := range r.fresh {
-		if bytes.Equal(r.args[i], key) {
-			return true
-		}
-	}
-	return false
-}
+// justRead reports whether an entry is of this read and none before, nor of one since.
+func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read == r.number }
 
 // runTracked runs the command of a client that tracks. It registers the client for the
 // keys of a read before that looks at them, so that no change in between is missed. A
@@ -34,20 +23,20 @@ func runTracked(c *Ctx) {
 	} else {
 		table, id, keys, args := &c.engine.invalidator.reads, c.S.id, &cmd.Keys, c.Args
 		r := &c.reading
-		r.runs, r.args, r.fresh = true, args, r.fresh[:0]
-		defer func() { *r = reading{fresh: r.fresh} }()
+		*r = reading{number: table.read.Add(1)}
+		defer func() { *r = reading{} }()
 		removed := table.removed.Load()
 		keys.each(args, func(i int) {
-			if c.engine.remember(args[i], id) {
-				r.fresh = append(r.fresh, i)
+			if table.add(args[i], id, r.number) {
+				r.fresh++
 			}
 		})
-		if len(r.fresh) > 0 {
+		if r.fresh > 0 {
 			removed += c.boundReads()
 		}
 		cmd.Run(c)
 		if table.removed.Load() != removed {
-			keys.each(args, func(i int) { c.engine.remember(args[i], id) })
+			keys.each(args, func(i int) { table.add(args[i], id, r.number) })
 		}
 	}
 	if !c.shutOut {
@@ -77,13 +66,9 @@ func (s *Session) endCaching(cmd *Command) {
 	}
 }
 
-// remember registers a client for key and reports whether it was not.
-func (e *Engine) remember(key []byte, id int64) (fresh bool) {
-	return e.invalidator.reads.add(key, id)
-}
-
-// mostEvicted is how many entries leave the table for one read: enough to get within a
-// bound that was lowered, and little enough for others not to notice.
+// mostEvicted is how many entries leave the table for a read of few keys: enough to get
+// within a bound that was lowered, and little enough for others not to notice. For a read
+// of many it is twice as many as it has added.
 const mostEvicted = 64
 
 // boundReads keeps the table within tracking-table-max-keys after the read that runs has
@@ -92,15 +77,18 @@ const mostEvicted = 64
 // it.
 func (c *Ctx) boundReads() (removed uint64) {
 	t, most := &c.engine.invalidator.reads, c.engine.Limits().TrackingKeys
-	forced := uint64(0)
+	twice, forced, spare := 2*uint64(c.reading.fresh), uint64(0), c.reading.number
 	if c.Store.Full() {
-		forced = 2 * uint64(len(c.reading.fresh))
+		forced = twice
 	}
-	just := func(key string) bool { return c.reading.justRead([]byte(key)) }
-	for removed < max(mostEvicted, forced) && (removed < forced || most > 0 && t.keys.Load() > most) {
-		r := t.draw(just)
+	for removed < max(mostEvicted, twice) && (removed < forced || most > 0 && t.keys.Load() > most) {
+		r := t.draw(spare)
 		if r == nil {
-			break
+			if spare == 0 {
+				break
+			}
+			spare = 0 // the rest is of this read, or nearly so
+			continue
 		}
 		removed++
 		c.work += c.engine.tell([]change{{who: r}}) * tellWork
@@ -112,15 +100,15 @@ func (c *Ctx) boundReads() (removed uint64) {
 // right after it looks: it registers the client once more, as runTracked does.
 func (c *Ctx) readBeside() func() {
 	t := c.S.tracks.Load()
-	if t == nil || !c.reading.runs {
+	if t == nil || c.reading.number == 0 {
 		return nil
 	}
 	var keys [][]byte
 	c.Cmd.Keys.each(c.Args, func(i int) { keys = append(keys, bytes.Clone(c.Args[i])) })
-	e, id := c.engine, c.S.id
+	table, id, number := &c.engine.invalidator.reads, c.S.id, c.reading.number
 	return func() {
 		for _, key := range keys {
-			e.remember(key, id)
+			table.add(key, id, number)
 		}
 	}
 }

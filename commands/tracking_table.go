@@ -20,6 +20,7 @@ type readTable struct {
 	// behind the read is still registered.
 	removed atomic.Uint64
 	victim  atomic.Uint32 // where the next eviction begins
+	read    atomic.Uint64 // the number of the latest read
 }
 
 const tableStripes = 64
@@ -42,6 +43,7 @@ type readers struct {
 	many    map[int64]struct{} // in the place of few, if there are
 	purgeAt int
 	cost    int64
+	read    uint64 // by which the latest of them was registered
 }
 
 const (
@@ -58,14 +60,15 @@ func (t *readTable) stripe(key []byte) *tableStripe {
 	return &t.stripes[maphash.Bytes(t.seed, key)%tableStripes]
 }
 
-// add registers a client for key and reports whether it was not.
-func (t *readTable) add(key []byte, id int64) (fresh bool) {
+// add registers a client for key, by the read of that number, and reports whether it was
+// not.
+func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 	s := t.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.keys[string(key)]
 	if r == nil {
-		r = &readers{key: string(key), at: len(s.list), first: id, purgeAt: 4 * fewReaders, cost: int64(readersCost + len(key))}
+		r = &readers{key: string(key), at: len(s.list), first: id, purgeAt: 4 * fewReaders, cost: int64(readersCost + len(key)), read: read}
 		if s.keys == nil {
 			s.keys = make(map[string]*readers)
 		}
@@ -79,6 +82,7 @@ func (t *readTable) add(key []byte, id int64) (fresh bool) {
 	if !r.add(id) {
 		return false
 	}
+	r.read = read
 	grown := 1
 	if r.len() >= r.purgeAt {
 		grown -= r.purge(t.alive)
@@ -102,14 +106,11 @@ func (t *readTable) take(key []byte) *readers {
 	return r
 }
 
-// draw removes any entry and returns it; nil if there is none. One that spare is for is
-// taken only if there seems to be no other.
-func (t *readTable) draw(spare func(key string) bool) *readers {
+// draw removes any entry and returns it; nil if there seems to be none but such as the
+// read of that number has registered. No read has the number 0.
+func (t *readTable) draw(spare uint64) *readers {
 	from := t.victim.Add(1)
-	for i := range uint32(2 * tableStripes) {
-		if i >= tableStripes {
-			spare = func(string) bool { return false }
-		}
+	for i := range uint32(tableStripes) {
 		if r := t.drawFrom(&t.stripes[(from+i)%tableStripes], spare); r != nil {
 			return r
 		}
@@ -117,12 +118,12 @@ func (t *readTable) draw(spare func(key string) bool) *readers {
 	return nil
 }
 
-func (t *readTable) drawFrom(s *tableStripe, spare func(key string) bool) *readers {
+func (t *readTable) drawFrom(s *tableStripe, spare uint64) *readers {
 	const tries = 4
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range min(tries, len(s.list)) {
-		if r := s.list[rand.IntN(len(s.list))]; !spare(r.key) {
+		if r := s.list[rand.IntN(len(s.list))]; spare == 0 || r.read != spare {
 			t.remove(s, r)
 			return r
 		}

@@ -34,7 +34,7 @@ func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 			table.forget(r)
 		default:
 			id := 1 + random.Int64N(100)
-			require.Equal(t, !model[key][id], table.add([]byte(key), id))
+			require.Equal(t, !model[key][id], table.add([]byte(key), id, 1))
 			if model[key] == nil {
 				model[key] = map[int64]bool{}
 			}
@@ -47,11 +47,11 @@ func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 		require.EqualValues(t, items, table.items.Load())
 	}
 	for range model {
-		table.forget(table.draw(func(string) bool { return false }))
+		table.forget(table.draw(0))
 	}
-	require.Nil(t, table.draw(func(string) bool { return false }))
+	require.Nil(t, table.draw(0))
 	require.Zero(t, table.memory.Load())
-	table.add([]byte("k"), 1)
+	table.add([]byte("k"), 1, 1)
 	table.clear()
 	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
 }
@@ -64,7 +64,7 @@ func TestReadTableForgetsClientsThatAreGone(t *testing.T) {
 	table.init(func(id int64) bool { return id > newest-10 })
 	for range 100_000 {
 		newest++
-		table.add([]byte("k"), newest)
+		table.add([]byte("k"), newest, 1)
 	}
 	require.Less(t, table.items.Load(), int64(200))
 	require.Less(t, table.memory.Load(), int64(20_000))

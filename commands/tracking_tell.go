@@ -87,7 +87,7 @@ func (o *observer) Changed(key []byte, expired bool) {
 	if r == nil {
 		return
 	}
-	if expired && o.lane != nil && o.lane.reading.justRead(key) {
+	if expired && o.lane != nil && o.lane.reading.justRead(r) {
 		r.drop(o.writer()) // it is about to be told by the reply
 	}
 	o.found = append(o.found, change{r, writer})

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -34,4 +35,23 @@ func TestTrackerThatLeavesWhileItsTransactionRunsIsCountedOnce(t *testing.T) {
 		other.do("SET", "k", "v")
 		require.Equal(t, invalidated("k"), a.reply())
 	})
+}
+
+// TestTrackingTableKeepsToItsBoundUnderWideReads: a read of many keys cannot bring the
+// table beyond tracking-table-max-keys either, nor what one reads of keys that are cached
+// already.
+func TestTrackingTableKeepsToItsBoundUnderWideReads(t *testing.T) {
+	f := start(t, "goroutine", "--tracking-table-max-keys", "100")
+	a, b := f.tracker(), f.dial()
+	for round := range 5 {
+		words := []string{"MGET"}
+		for i := range 1000 {
+			words = append(words, fmt.Sprintf("k%d", round*700+i))
+		}
+		a.command(words...)
+		for reply := a.reply(); !strings.HasPrefix(reply, "*1000"); reply = a.reply() {
+			require.Contains(t, reply, "invalidate")
+		}
+		require.LessOrEqual(t, b.infoNumber("tracking_total_keys"), int64(100))
+	}
 }
