@@ -36,11 +36,10 @@ func (b *builder) grow(n int) {
 // Len is how long the string is by now.
 func (b *builder) Len() int { return len(b.buf) }
 
-// WriteByte appends one byte; there is never an error.
-func (b *builder) WriteByte(c byte) error {
+// put appends one byte.
+func (b *builder) put(c byte) {
 	b.grow(1)
 	b.buf = append(b.buf, c)
-	return nil
 }
 
 // WriteString appends s.

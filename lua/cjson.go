@@ -185,12 +185,12 @@ const hexDigits = "0123456789abcdef"
 
 func (e *jsonEncoder) text(s string) {
 	e.run.guard.step(e.l, len(s)/64)
-	e.b.WriteByte('"')
+	e.b.put('"')
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '"', '\\', '/':
-			e.b.WriteByte('\\')
-			e.b.WriteByte(c)
+			e.b.put('\\')
+			e.b.put(c)
 		case '\b':
 			e.b.WriteString(`\b`)
 		case '\t':
@@ -204,14 +204,14 @@ func (e *jsonEncoder) text(s string) {
 		default:
 			if c < 0x20 || c == 0x7f {
 				e.b.WriteString(`\u00`)
-				e.b.WriteByte(hexDigits[c>>4])
-				e.b.WriteByte(hexDigits[c&15])
+				e.b.put(hexDigits[c>>4])
+				e.b.put(hexDigits[c&15])
 			} else {
-				e.b.WriteByte(c)
+				e.b.put(c)
 			}
 		}
 	}
-	e.b.WriteByte('"')
+	e.b.put('"')
 }
 
 func (e *jsonEncoder) table(t *glua.LTable, depth int) {
@@ -221,44 +221,44 @@ func (e *jsonEncoder) table(t *glua.LTable, depth int) {
 	}
 	t = e.run.original(t)
 	if n := e.arrayLength(t); n > 0 {
-		e.b.WriteByte('[')
+		e.b.put('[')
 		for i := 1; i <= n; i++ {
 			if i > 1 {
-				e.b.WriteByte(',')
+				e.b.put(',')
 			}
 			e.value(t.RawGet(glua.LNumber(i)), depth)
 		}
-		e.b.WriteByte(']')
+		e.b.put(']')
 		return
 	}
 	e.object(t, depth)
 }
 
 func (e *jsonEncoder) object(t *glua.LTable, depth int) {
-	e.b.WriteByte('{')
+	e.b.put('{')
 	first := true
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
 		if t == e.run.globals && hidden(k) {
 			continue
 		}
 		if !first {
-			e.b.WriteByte(',')
+			e.b.put(',')
 		}
 		first = false
 		switch k := k.(type) {
 		case glua.LString:
 			e.text(string(k))
 		case glua.LNumber:
-			e.b.WriteByte('"')
+			e.b.put('"')
 			e.number(float64(k))
-			e.b.WriteByte('"')
+			e.b.put('"')
 		default:
 			e.fail(k, "table key must be a number or string")
 		}
-		e.b.WriteByte(':')
+		e.b.put(':')
 		e.value(v, depth)
 	}
-	e.b.WriteByte('}')
+	e.b.put('}')
 }
 
 // arrayLength is the highest index if all keys are positive whole numbers, and

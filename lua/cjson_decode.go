@@ -241,7 +241,7 @@ func (d *jsonDecoder) string() {
 				return
 			}
 		default:
-			b.WriteByte(c)
+			b.put(c)
 			d.at++
 		}
 	}
@@ -255,7 +255,7 @@ func (d *jsonDecoder) escape(b *builder) bool {
 	if d.at+1 < len(d.text) {
 		c := d.text[d.at+1]
 		if plain, ok := escapes[c]; ok {
-			b.WriteByte(plain)
+			b.put(plain)
 			d.at += 2
 			return true
 		}

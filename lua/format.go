@@ -23,11 +23,11 @@ func (r *Run) format(l *glua.LState) int {
 		c := text[i]
 		i++
 		if c != '%' {
-			b.WriteByte(c)
+			b.put(c)
 			continue
 		}
 		if i < len(text) && text[i] == '%' {
-			b.WriteByte('%')
+			b.put('%')
 			i++
 			continue
 		}
@@ -257,19 +257,19 @@ func (s spec) pad(text string) string {
 
 // quote is %q: a string that Lua reads back.
 func quote(b *builder, s string) {
-	b.WriteByte('"')
+	b.put('"')
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '"', '\\', '\n':
-			b.WriteByte('\\')
-			b.WriteByte(c)
+			b.put('\\')
+			b.put(c)
 		case '\r':
 			b.WriteString("\\r")
 		case 0:
 			b.WriteString("\\000")
 		default:
-			b.WriteByte(c)
+			b.put(c)
 		}
 	}
-	b.WriteByte('"')
+	b.put('"')
 }

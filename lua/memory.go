@@ -150,7 +150,7 @@ func (u *usage) fits(beside func()) bool {
 	objects := u.measure()
 	u.take(u.announced)
 	u.announced = 0
-	bound, kept := u.room()
+	bound, _ := u.room()
 	half := u.limits.Memory / 2
 	full := objects+u.memory.taking.Load() > bound && u.own+u.taking > leastMemory
 	if !full && u.since.Load()+u.taking <= half && (u.settled || u.own+u.taking <= half) {
@@ -160,7 +160,7 @@ func (u *usage) fits(beside func()) bool {
 	own := u.own
 	u.collect()
 	objects = u.measure()
-	bound, kept = u.room()
+	bound, kept := u.room()
 	if full && objects+u.memory.taking.Load() > bound-min(bound/gainShare, maxGain) {
 		return false
 	}

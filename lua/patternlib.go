@@ -159,7 +159,7 @@ func (r *Run) gsub(l *glua.LState) int {
 		case end > s:
 			s = end
 		case s < len(subject):
-			b.WriteByte(subject[s])
+			b.put(subject[s])
 			s++
 		default:
 			s++
@@ -210,16 +210,16 @@ func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LVal
 func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, b *builder) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
-			b.WriteByte(text[i])
+			b.put(text[i])
 			continue
 		}
 		i++
 		switch {
 		case i >= len(text):
 			// Lua 5.1 appends the NUL behind its string.
-			b.WriteByte(0)
+			b.put(0)
 		case !isDigit(text[i]):
-			b.WriteByte(text[i])
+			b.put(text[i])
 		case text[i] == '0':
 			b.WriteString(m.subject[start:end])
 		default:

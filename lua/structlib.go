@@ -118,10 +118,10 @@ func (r *Run) structPack(l *glua.LState) int {
 			break
 		}
 		for range it.pad {
-			b.WriteByte(0)
+			b.put(0)
 		}
 		if it.letter == 'x' {
-			b.WriteByte(0)
+			b.put(0)
 			continue
 		}
 		arg++
@@ -149,7 +149,7 @@ func (r *Run) packItem(f *layout, b *builder, it item, arg int) {
 		}
 		b.WriteString(text[:size])
 		if it.letter == 's' {
-			b.WriteByte(0)
+			b.put(0)
 		}
 	default:
 		b.Write(f.order(integerBytes(checkNumber(f.l, arg), it.size)))
