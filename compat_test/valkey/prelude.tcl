@@ -17,7 +17,8 @@ if {[info commands ::r_of_the_suite] eq ""} {
     }
 
     # A test that fails leaves behind what it would have put away: a transaction, RESP3,
-    # a script that runs, a pause. The next one gets a connection and a server without it.
+    # a script that runs, a pause, or in the files of types clients that wait. The next one
+    # gets a connection and a server without it.
     rename test test_of_the_suite
     proc test {args} {
         set failed $::num_failed
@@ -27,6 +28,9 @@ if {[info commands ::r_of_the_suite] eq ""} {
             catch {r_of_the_suite script kill}
             catch {r_of_the_suite client unpause}
             catch {r_of_the_suite config set maxmemory 0}
+            if {[string match tests/unit/type/* $::curfile]} {
+                catch {r_of_the_suite client kill type normal skipme yes}
+            }
         }
     }
 }
