@@ -76,6 +76,9 @@ type Keys interface {
 	// OBJECT ENCODING replies.
 	TypeName(db int, key []byte) string
 	Encoding(db int, key []byte) (string, bool)
+	// Elements is how many elements the collection at key has; 0 for a small one, whose
+	// elements are found at a glance, and for all else.
+	Elements(db int, key []byte) int
 	// Expiry returns the instant a key expires at; has is false for a key that
 	// never does.
 	Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
@@ -140,6 +143,9 @@ type Locker interface {
 	Hold(refs []KeyRef, watched any)
 	HoldAll()
 	Release()
+	// Begin says that what is held is to come to its end: until Release nothing of it is
+	// refused for want of memory, and Full is false, unless it goes far beyond the bound.
+	Begin()
 	// Abandon is Release for what must never have happened: nothing of it, nor of
 	// anything later, is recorded. The store is not to be used any more.
 	Abandon()

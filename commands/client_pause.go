@@ -249,16 +249,21 @@ func (c *Ctx) mayChange(cmd *Command, args [][]byte) bool {
 
 // scriptMayChange asks what a script declares, and without that what it is called by.
 func (l *Lane) scriptMayChange(cmd *Command, args [][]byte) bool {
-	var f lua.Flags
+	if f := l.scriptFlags(cmd, args); f.Declared {
+		return !f.NoWrites
+	}
+	return cmd.Flags&FlagReadonly == 0
+}
+
+// scriptFlags returns what the script of a call declares.
+func (l *Lane) scriptFlags(cmd *Command, args [][]byte) (f lua.Flags) {
 	if !strings.HasPrefix(cmd.Name, "evalsha") {
-		f = lua.Declared(args[1])
-	} else if sha, ok := parseSHA(args[1]); ok {
+		return lua.Declared(args[1])
+	}
+	if sha, ok := parseSHA(args[1]); ok {
 		if s := l.script(sha); s != nil {
 			f = s.Flags()
 		}
 	}
-	if f.Declared {
-		return !f.NoWrites
-	}
-	return cmd.Flags&FlagReadonly == 0
+	return f
 }

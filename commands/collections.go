@@ -22,11 +22,13 @@ func (c *Ctx) elementsError(err error) resp.Error {
 
 // wroteElements replies what f writes, or why a write did not happen.
 func (c *Ctx) wroteElements(err error, f func(w *resp.Writer)) {
-	if err != nil {
+	switch {
+	case c.left(err):
+	case err != nil:
 		c.Fail(c.elementsError(err))
-		return
+	default:
+		f(c.W)
 	}
-	f(c.W)
 }
 
 // elementError carries a reply through a function of the store.

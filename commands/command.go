@@ -26,11 +26,15 @@ type Command struct {
 	// Run is nil for a container.
 	Run func(*Ctx)
 	Sub []*Command
+	// WordWork is the work of each word of a call that has many, in units: see work.go.
+	// 0 is what the keys and elements of most take.
+	WordWork int
 
 	id     int
 	parent *Command
 	// feeds says that it may put elements under a key that somebody waits for.
 	feeds bool
+	linear bool // goes through the collection that it names
 }
 
 // KeySpec is where the keys are among the arguments: 1-based first and last
@@ -207,6 +211,12 @@ func (c *Command) AllCategories() Category {
 		cats |= CatSlow
 	}
 	return cats
+}
+
+// needsMemory reports whether a transaction or script may not begin with the command
+// when memory is full. Limiters go on, but for new keys.
+func (c *Command) needsMemory() bool {
+	return c.Flags&FlagDenyOOM != 0 && c.Categories&CatRateLimit == 0
 }
 
 // arityOK reports whether a call with n words, the name included, fits.

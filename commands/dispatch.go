@@ -2,6 +2,7 @@ package commands
 
 import (
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/cellserver/cellserver/resp"
@@ -61,11 +62,20 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	}
 	switch {
 	case c.enqueue(a.size):
-	case cmd.feeds && l.engine.halts.Load()&haltServing != 0:
-		c.runFeeding()
+	case c.wordsLeave(len(args)):
+		c.moveBeside((*Ctx).runNow)
 	default:
-		l.run(c)
+		c.runNow()
 	}
+}
+
+// runNow runs the command, and feeds those who wait for what it may bring.
+func (c *Ctx) runNow() {
+	if c.Cmd.feeds && c.engine.halts.Load()&haltServing != 0 {
+		c.runFeeding()
+		return
+	}
+	c.Lane.run(c)
 }
 
 // errLoading is said in Redis' words.
@@ -75,12 +85,20 @@ const errKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 
 // hasLongKey reports whether a key among args is longer than a key may be.
 func (c *Command) hasLongKey(args [][]byte) bool {
-	for _, i := range c.Keys.positions(args) {
-		if len(args[i]) > maxKey {
-			return true
+	k := &c.Keys
+	if k.Find == nil && k.First > 0 { // as positions, which makes a list
+		last := k.Last
+		if last < 0 {
+			last += len(args)
 		}
+		for i := k.First; i <= last && i < len(args); i += k.Step {
+			if len(args[i]) > maxKey {
+				return true
+			}
+		}
+		return false
 	}
-	return false
+	return slices.ContainsFunc(k.positions(args), func(i int) bool { return len(args[i]) > maxKey })
 }
 
 // run calls the handler and keeps the books. A panic in a handler is answered,

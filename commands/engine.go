@@ -84,6 +84,8 @@ type Engine struct {
 	slowSlots chan struct{}
 	large     *largeReplies
 
+	besideSlots chan struct{} // of moveBeside
+
 	scripts scriptCache
 	runs    *lua.Pool
 	tidy    tidy
@@ -112,6 +114,7 @@ func NewEngine(o Options) *Engine {
 		panic(err)
 	}
 	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow), large: newLargeReplies()}
+	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}

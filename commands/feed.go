@@ -42,8 +42,11 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if mid { // it began with the rest of a message
 		mark = len(l.w.Buf)
 	}
-	if p != nil && !s.unparkBefore(p, l, mark) {
-		return s.rest(p), 0
+	if p != nil && p.slice == nil {
+		if !s.unparkBefore(p, l, mark) {
+			return s.rest(p), 0
+		}
+		p = nil
 	}
 	if s.closing {
 		return transport.Close, 0
@@ -52,12 +55,16 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		if next, goesOn := s.closedGate(l); !goesOn {
 			return next, 0
 		}
+		if p != nil {
+			s.awaitGate(l)
+			return transport.Park, 0
+		}
 	}
 	now := l.Store.Refresh()
 	if len(in) > 0 {
 		s.active.Store(int64(now))
 	}
-	next, consumed := s.batch(l, in)
+	next, consumed := s.batch(l, p, in)
 	l.flushRun()
 	l.flushTop()
 	l.letIn()
@@ -73,6 +80,9 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 // rest is how the transport is to treat a session whose command is parked: a wait
 // that may never end is over when the client hangs up or the server stops.
 func (s *Session) rest(p *Parked) transport.Next {
+	if p.slice != nil {
+		return transport.Again
+	}
 	if p.again || p.giveUp != nil && !s.engine.draining.Load() {
 		return transport.Wait
 	}
@@ -82,7 +92,7 @@ func (s *Session) rest(p *Parked) transport.Next {
 // readsBeside reports whether the command runs elsewhere until it is done. What it has
 // read may change meanwhile, and the client be told only behind the reply, so that
 // nothing is told before.
-func (p *Parked) readsBeside() bool { return p.giveUp == nil && !p.again }
+func (p *Parked) readsBeside() bool { return p.giveUp == nil && !p.again && p.slice == nil }
 
 // unpark writes the reply of a parked command if it has come.
 func (s *Session) unpark(p *Parked, l *Lane) bool {
@@ -131,8 +141,9 @@ func (s *Session) unparkBefore(p *Parked, l *Lane, mark int) bool {
 }
 
 // batch runs commands until the input, the turn or the client's right to go on is
-// used up. Anything that goes wrong inside a handler ends this client only.
-func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) {
+// used up; before them the next slice of p, unless that is nil. Anything that goes wrong
+// inside a handler ends this client only.
+func (s *Session) batch(l *Lane, p *Parked, in []byte) (next transport.Next, consumed int) {
 	mark := 0 // where the reply of the running command begins
 	l.work = 0
 	defer func() {
@@ -144,6 +155,9 @@ func (s *Session) batch(l *Lane, in []byte) (next transport.Next, consumed int) 
 			next = transport.Close
 		}
 	}()
+	if p != nil && !s.goOn(l, p) {
+		return transport.Again, 0
+	}
 	for ran := 0; ; {
 		swallowed, err := s.split(l, in[consumed:])
 		if len(l.ahead) > 1 && !l.busy {

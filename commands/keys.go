@@ -75,9 +75,12 @@ func keyCommands() []*Command {
 
 // countKeys replies how many of the keys in the call f is true for.
 func (c *Ctx) countKeys(f func(db int, key []byte) bool) {
-	n := int64(0)
-	for _, key := range c.Args[1:] {
-		if f(c.S.selected(), key) {
+	n, db := int64(0), c.S.selected()
+	for i, key := range c.Args[1:] {
+		if i%aheadMost == 0 && len(c.Args) > 2 {
+			c.Store.Prefetch(db, c.Args[i+1:min(i+1+aheadMost, len(c.Args))])
+		}
+		if f(db, key) {
 			n++
 		}
 	}

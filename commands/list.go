@@ -101,6 +101,9 @@ func pop(front bool) func(*Ctx) {
 		err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
 			found = l.Len() > 0
 			n := int(min(count, int64(l.Len())))
+			if err := c.stay(n); err != nil {
+				return err
+			}
 			if many && found {
 				c.W.Array(n)
 			}
@@ -108,10 +111,10 @@ func pop(front bool) func(*Ctx) {
 				v, _ := popOne(l, front)
 				c.W.Element(v)
 			}
-			c.work += n
 			return nil
 		})
 		switch {
+		case c.left(err):
 		case err != nil:
 			c.W.Cut(mark)
 			c.Fail(c.elementsError(err))
@@ -230,7 +233,9 @@ func ltrim(c *Ctx) {
 	}
 	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
 		start, end := listSpan(from, to, l.Len())
-		c.work += l.Len() - (end - start)
+		if err := c.stay(l.Len() - (end - start)); err != nil {
+			return err
+		}
 		l.Trim(start, end)
 		return nil
 	})
@@ -268,7 +273,9 @@ func lrem(c *Ctx) {
 	}
 	removed := 0
 	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
-		c.work += l.Len()
+		if err := c.stay(l.Len()); err != nil {
+			return err
+		}
 		removed = l.Remove(c.Args[3], int(min(max(count, -math.MaxInt32), math.MaxInt32)))
 		return nil
 	})

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"bytes"
+	"hash/maphash"
+	"math/bits"
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
@@ -14,13 +16,18 @@ func multiCommands() []*Command {
 	return []*Command{{
 		Name: "rl.multi", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagMovableKeys,
 		Keys: KeySpec{Find: multiKeys}, Categories: CatRateLimit, Group: "ratelimit",
-		Summary: "Charges several limits at one instant, all of them or none.",
+		WordWork: clauseWordWork,
+		Summary:  "Charges several limits at one instant, all of them or none.",
 		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
 			"TB capacity count period [quantity] [mode]> [MS] [PEEK] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: rlMulti,
 	}}
 }
+
+// clauseWordWork is a fifth of what a clause takes, which has five words with its key or
+// so.
+const clauseWordWork = 5
 
 // multiArgs is a parsed RL.MULTI. Its slices are a lane's scratch.
 type multiArgs struct {
@@ -145,10 +152,13 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 
 // clauseWord returns the first letter of the word that begins a clause, else 0.
 func clauseWord(b []byte) byte {
-	for _, w := range []string{"CL", "SW", "TB"} {
-		if isWord(b, w) {
-			return w[0]
-		}
+	if len(b) != 2 {
+		return 0
+	}
+	const upper = ^byte('a' - 'A')
+	switch [2]byte{b[0] & upper, b[1] & upper} {
+	case [2]byte{'C', 'L'}, [2]byte{'S', 'W'}, [2]byte{'T', 'B'}:
+		return b[0] & upper
 	}
 	return 0
 }
@@ -168,14 +178,10 @@ func countClauses(args [][]byte) int {
 }
 
 // hasDuplicate reports whether two keys are equal. Beyond a few keys it is worth a
-// map: with thousands, comparing all pairs would hold up the loop.
+// table of them: with thousands, comparing all pairs would take long.
 func hasDuplicate(keys [][]byte) bool {
 	if len(keys) > 16 {
-		seen := make(map[string]struct{}, len(keys))
-		for _, k := range keys {
-			seen[string(k)] = struct{}{}
-		}
-		return len(seen) < len(keys)
+		return hasDuplicateOfMany(keys)
 	}
 	for i, k := range keys {
 		for _, other := range keys[:i] {
@@ -183,6 +189,23 @@ func hasDuplicate(keys [][]byte) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// hasDuplicateOfMany looks for each key among those before it, in slots by a seeded
+// hash, so that no client knows which keys share one.
+func hasDuplicateOfMany(keys [][]byte) bool {
+	seed, mask := maphash.MakeSeed(), uint64(1)<<bits.Len(uint(2*len(keys)))-1
+	slots := make([]int32, mask+1) // one more than the index of a key; 0 is free
+	for i, k := range keys {
+		at := maphash.Bytes(seed, k) & mask
+		for ; slots[at] != 0; at = (at + 1) & mask {
+			if bytes.Equal(keys[slots[at]-1], k) {
+				return true
+			}
+		}
+		slots[at] = int32(i + 1)
 	}
 	return false
 }

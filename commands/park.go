@@ -36,6 +36,10 @@ type Parked struct {
 	// kept is how many bytes the command took over from its session: a transaction that
 	// runs alone, and what it watches. Used by the goroutine that feeds the session.
 	kept int
+	// slice does a part of a command that goes on in slices, and reports whether there is
+	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
+	// as others have had their turn.
+	slice func(c *Ctx) (more bool)
 
 	// resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.
@@ -179,17 +183,17 @@ func (e *Engine) Drain() {
 }
 
 // mayWait reports whether the running command may wait for room: not inside a
-// transaction, and not once the server stops.
-func (c *Ctx) mayWait() bool { return !c.S.exclusive && !c.engine.draining.Load() }
+// transaction, not beside the loops, and not once the server stops.
+func (c *Ctx) mayWait() bool { return !c.S.exclusive && !c.S.beside && !c.engine.draining.Load() }
 
 // Offload runs f beside the loops, with the session parked until it returns. f
 // must not touch the Ctx: what it needs of the arguments has to be copied before.
-// Inside a transaction f runs at once.
+// Inside a transaction, and beside the loops, f runs at once.
 func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) { c.offload(false, f) }
 
 // offload is Offload; a large one waits for its share of the memory of replies first.
 func (c *Ctx) offload(large bool, f func(st Store, w *resp.Writer)) {
-	if c.S.exclusive {
+	if c.S.exclusive || c.S.beside {
 		f(c.Store, c.W)
 		return
 	}
@@ -247,10 +251,15 @@ func (e *Engine) withStore(f func(st Store)) { e.withStoreFor(0, f) }
 
 // withStoreFor is withStore for the work of a client.
 func (e *Engine) withStoreFor(client int64, f func(st Store)) {
+	e.withLane(client, func(l *Lane) { f(l.Store) })
+}
+
+// withLane is withStoreFor for what needs the lane, too.
+func (e *Engine) withLane(client int64, f func(l *Lane)) {
 	l := e.slowLane()
 	defer e.returnSlowLane(l)
 	l.observer.actor = client
-	e.inStore(l.Store, f)
+	e.inStore(l.Store, func(Store) { f(l) })
 }
 
 // inStore runs f in the store once the gate is open, at a fresh instant.

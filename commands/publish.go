@@ -34,6 +34,8 @@ const (
 	keptPosting = 1 << 14
 	// stepsPerWork is how much matching counts as one unit of work.
 	stepsPerWork = 64
+	// postWork is the work of leaving a message with one client and waking that.
+	postWork = 4
 )
 
 // publish is the handler of PUBLISH and SPUBLISH.
@@ -54,12 +56,17 @@ func publish(kind topicKind) func(*Ctx) {
 			c.publishBeside(m.clone())
 			return
 		}
+		if n := c.posting.receivers(); c.leaves(n * postWork) {
+			c.posting.rest()
+			c.publishBeside(m.clone())
+			return
+		}
 		if c.S.exclusive && c.posting.bytes < maxHeld {
 			c.W.Int(int64(c.posting.hold(&m)))
 			return
 		}
 		n := e.post(&c.posting, &m)
-		c.work += n + (publishSteps-steps)/stepsPerWork
+		c.work += (publishSteps - steps) / stepsPerWork
 		c.W.Int(int64(n))
 	}
 }
@@ -80,12 +87,18 @@ func (c *Ctx) publishBeside(m message) {
 	})
 }
 
+// receivers counts the clients that have subscribed to what has matched.
+func (p *posting) receivers() (n int) {
+	for _, t := range p.matched {
+		n += t.count()
+	}
+	return n
+}
+
 // hold keeps a message until the transaction or script is over, and returns how many
 // clients are to get it.
 func (p *posting) hold(m *message) (receivers int) {
-	for _, t := range p.matched {
-		receivers += t.count()
-	}
+	receivers = p.receivers()
 	p.rest()
 	if receivers > 0 {
 		p.held = append(p.held, m.clone())

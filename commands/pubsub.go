@@ -62,10 +62,10 @@ func subscribe(kind topicKind) func(*Ctx) {
 			c.Fail(err)
 			return
 		}
-		for _, name := range c.Args[1:] {
+		c.inSlices(c.Args[1:], func(c *Ctx, name []byte) {
 			c.S.subscribe(kind, name)
 			c.confirm(subscribeWords[kind], kind, name)
-		}
+		}, nil)
 	}
 }
 
@@ -103,13 +103,13 @@ func unsubscribe(kind topicKind) func(*Ctx) {
 		if len(names) == 0 {
 			c.confirm(unsubscribeWords[kind], kind, nil)
 		}
-		for _, name := range names {
+		c.inSlices(names, func(c *Ctx, name []byte) {
 			c.S.unsubscribe(kind, name)
 			if c.S.reply == replyOn && !c.S.exclusive {
 				c.S.takeMail(c.Lane, c.W, maxReply) // what came before comes before
 			}
 			c.confirm(unsubscribeWords[kind], kind, name)
-		}
+		}, nil)
 	}
 }
 

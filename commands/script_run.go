@@ -114,7 +114,9 @@ func (c *Ctx) execute(call *scriptCall) {
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
 	run := l.engine.runs.Get()
 	h.run, h.wrote = run, false
-	h.full = c.Store.Full() && !call.script.Flags().AllowOOM
+	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
+		c.Store.Begin()
+	}
 	if h.alone != nil {
 		h.alone.begin(run)
 	}
@@ -161,6 +163,10 @@ func (h *scriptHost) Call(args [][]byte, proto int) []byte {
 	denied, many, called := len(c.noted), len(c.notedMany), len(c.called)
 	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
 	c.Lane.run(c)
+	if h.full && h.wrote && !c.fail {
+		h.full = false // the rest is refused nothing: half of it would be worse
+		c.Store.Begin()
+	}
 	own(c.noted[denied:])
 	own(c.notedMany[many:])
 	own(c.called[called:])
@@ -193,7 +199,7 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 		return cmd, errScriptDenied
 	case h.readonly && (cmd.Flags&FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
-	case h.full && !h.wrote && cmd.Flags&FlagDenyOOM != 0 && cmd.Categories&CatRateLimit == 0:
+	case h.full && cmd.needsMemory():
 		// As a first step this could be half of what it is for: Redis refuses it, too,
 		// whatever it is about. Limiters that exist go on.
 		return cmd, resp.ErrOOM

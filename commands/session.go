@@ -27,7 +27,8 @@ type Session struct {
 	caching   bool // what CLIENT CACHING said is in force
 	midMail   bool // a message has been sent in part
 	exclusive bool // a transaction or script is running: nothing may park
-	isStandIn bool // acts for a session whose command runs alone
+	isStandIn bool // acts for a session whose command runs elsewhere
+	beside    bool // as isStandIn, but not alone: nothing may park, and nothing is locked
 	standsFor *Session
 	tx        *transaction
 	watched   any                    // the store's token for the keys of WATCH, nil if there are none

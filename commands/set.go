@@ -143,7 +143,9 @@ func spop(c *Ctx) {
 	var picked [][]byte
 	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
 		n := int(min(count, int64(s.Len())))
-		c.work += n
+		if err := c.stay(n); err != nil {
+			return err
+		}
 		picked = make([][]byte, n)
 		for i := range picked {
 			picked[i] = bytes.Clone(s.At(rand.IntN(s.Len())))

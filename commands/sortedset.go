@@ -87,6 +87,7 @@ func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
 	}
 	c.W.Cut(mark) // what f may have replied before it came out
 	switch {
+	case c.left(err):
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)
 	case errors.Is(err, errLongReply):
@@ -195,7 +196,9 @@ func zpop(c *Ctx, down bool) {
 		if down {
 			from = z.Len() - n
 		}
-		c.work += n
+		if err := c.stay(n); err != nil {
+			return err
+		}
 		if !writeElements(c.W, z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {
 			return errLongReply
 		}

@@ -22,6 +22,8 @@ type sortedCall struct {
 	// size is how many elements there are, and inside how many in the window.
 	size, inside int64
 
+	ctx *Ctx // that of the command, for those that may have to leave the loop
+
 	addFunc, removeFunc func(z *collection.SortedSet) error
 	countFunc           func(z *collection.SortedSet)
 	// none stands for a key that does not exist; nobody changes it.
@@ -103,7 +105,11 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 }
 
 func (call *sortedCall) remove(z *collection.SortedSet) error {
-	call.removed = z.RemoveRange(call.window.ranks(z, call.by, false, z.Len()))
+	from, to := call.window.ranks(z, call.by, false, z.Len())
+	if err := call.ctx.stay(to - from); err != nil {
+		return err
+	}
+	call.removed = z.RemoveRange(from, to)
 	return nil
 }
 

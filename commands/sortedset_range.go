@@ -305,13 +305,12 @@ func zcount(c *Ctx) {
 // zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
 func (c *Ctx) zremrange(by rangeBy) {
 	call := c.sorted.bind()
-	call.by = by
+	call.by, call.ctx = by, c
 	if fault := call.window.parse(by, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
 		return
 	}
 	if c.writeSortedSet(call.removeFunc) {
-		c.work += call.removed
 		c.W.Int(int64(call.removed))
 	}
 }

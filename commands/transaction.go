@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"slices"
+
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -53,6 +55,7 @@ type transaction struct {
 	failed bool // a command was refused: EXEC must abort
 	queue  []queued
 	bytes  int
+	work   int      // of the queue: see transactionWork
 	refs   []KeyRef // scratch of EXEC
 
 	// Where the latest arguments are; those before stay where they were.
@@ -130,11 +133,14 @@ func (c *Ctx) enqueue(size int) bool {
 	switch {
 	case c.Cmd.Flags&FlagNoMulti != 0:
 		c.reject(c, errNotInside)
+	case c.Cmd.needsMemory() && c.Store.Full():
+		c.reject(c, resp.ErrOOM)
 	case len(t.queue) >= maxQueued || t.bytes+size+argCost*len(c.Args)+queuedCost > maxQueuedBytes:
 		c.reject(c, errTransactionBig)
 	default:
 		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
 		t.bytes += size + argCost*len(c.Args) + queuedCost
+		t.work += commandWork + units(c.Cmd.wordsWork(len(c.Args)), size)
 		c.W.Status("QUEUED")
 	}
 	return true
@@ -206,15 +212,20 @@ func watch(c *Ctx) {
 		c.Fail(errWatchInside)
 		return
 	}
-	for _, key := range c.Args[1:] {
-		if c.S.watching+len(key)+watchCost > maxQueuedBytes {
-			c.Fail(errWatchMany)
+	tooMany := false
+	c.inSlices(c.Args[1:], func(c *Ctx, key []byte) {
+		if tooMany = tooMany || c.S.watching+len(key)+watchCost > maxQueuedBytes; tooMany {
 			return
 		}
 		c.S.watching += len(key) + watchCost
 		c.S.watched = c.Store.Watch(c.S.watched, c.S.selected(), key)
-	}
-	c.OK()
+	}, func(c *Ctx) {
+		if tooMany {
+			c.Fail(errWatchMany)
+			return
+		}
+		c.OK()
+	})
 }
 
 func unwatch(c *Ctx) {
@@ -223,10 +234,16 @@ func unwatch(c *Ctx) {
 }
 
 func (s *Session) unwatch(st Store) {
-	if s.watched != nil {
-		st.Unwatch(s.watched)
-		s.watched, s.watching = nil, 0
+	watched, many := s.watched, s.watching > sliceWords*watchCost
+	if watched == nil {
+		return
 	}
+	s.watched, s.watching = nil, 0
+	if many && !s.beside { // nobody else knows of them
+		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(watched) }) })
+		return
+	}
+	st.Unwatch(watched)
 }
 
 // exec runs the queue with every shard that it touches locked, at one instant.
@@ -243,16 +260,22 @@ func exec(c *Ctx) {
 		return
 	}
 	t.active = false
-	if !c.runsLong(t) {
-		c.runTransaction(t)
-		return
-	}
 	cmd := c.Cmd
-	a := c.parkAlone(func(c *Ctx) {
+	run := func(c *Ctx) {
 		c.Cmd = cmd
 		c.runTransaction(c.S.tx)
 		c.S.endCaching(cmd)
-	})
+	}
+	switch {
+	case c.runsLong(t):
+	case c.leaves(c.transactionWork(t)):
+		c.moveBeside(func(c *Ctx) { c.timed(cmd, run) })
+		return
+	default:
+		c.runTransaction(t)
+		return
+	}
+	a := c.parkAlone(run)
 	a.parked.kept = t.bytes + s.watching
 	s.giveTransaction(a.stand)
 	c.engine.enqueueAlone(a)
@@ -266,15 +289,57 @@ func (c *Ctx) runTransaction(t *transaction) {
 	} else {
 		c.holdAll()
 	}
+	lacks, byItself := c.lacksMemory(t)
+	if lacks {
+		c.Store.Release()
+		c.reject(c, resp.ErrOOM)
+		return
+	}
 	if s.watched != nil && c.Store.Changed(s.watched) {
 		c.Store.Release()
 		s.discardQueue(c.Store)
 		c.W.NullArray()
 		return
 	}
+	if !byItself {
+		c.Store.Begin()
+	}
 	c.exclusively(func() { c.runQueue(t) })
 	c.flushTop() // which has keys of the queue
 	s.discardQueue(c.Store)
+}
+
+// lacksMemory reports whether memory is full and a command of t, whose keys are held,
+// would need some: then nothing of it may happen. A limiter needs memory for a key that
+// does not exist, and a script for whatever it writes, unless it says that it may when
+// memory is full. If such a script is all that may change anything it finds out by itself,
+// as outside of a transaction.
+func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
+	if !c.Store.Full() {
+		return false, false
+	}
+	db, changes, scripts := c.S.selected(), 0, 0
+	lacks = slices.ContainsFunc(t.queue, func(q queued) bool {
+		if c.mayChange(q.cmd, q.args) {
+			changes++
+		}
+		switch {
+		case q.cmd.Name == "select":
+			if n, ok := parseInt(q.args[1]); ok {
+				db = int(n)
+			}
+		case q.cmd.needsMemory():
+			return true
+		case q.cmd.runsScript():
+			if c.scriptMayChange(q.cmd, q.args) && !c.scriptFlags(q.cmd, q.args).AllowOOM {
+				scripts++
+			}
+		case q.cmd.Flags&(FlagDenyOOM|FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
+			return slices.ContainsFunc(q.cmd.Keys.positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
+		}
+		return false
+	})
+	return lacks || scripts > 0 && changes > 1, scripts > 0
 }
 
 // runQueue replies an array with the outcome of every queued command. When that
@@ -284,7 +349,10 @@ func (c *Ctx) runQueue(t *transaction) {
 	l, s, cmd, args := c.Lane, c.S, c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
-	for _, q := range t.queue {
+	for i, q := range t.queue {
+		if i%aheadMost == 0 {
+			c.prefetchQueue(t.queue[i:min(i+aheadMost, len(t.queue))])
+		}
 		c.Cmd, c.Args, c.fail = q.cmd, q.args, false
 		if s.isStandIn && q.cmd.Flags&(FlagPubSub|FlagNoScript) == FlagPubSub|FlagNoScript {
 			c.Fail(errSubscribeAlone)
@@ -297,6 +365,19 @@ func (c *Ctx) runQueue(t *transaction) {
 	}
 	s.closing = s.closing || tooLong
 	c.Cmd, c.Args, c.fail = cmd, args, false
+}
+
+// prefetchQueue tells the store which keys are about to be used.
+func (c *Ctx) prefetchQueue(queue []queued) {
+	c.keys = c.keys[:0]
+	for i := range queue {
+		if q := &queue[i]; q.cmd.Keys.First == 1 && len(q.args) > 1 {
+			c.keys = append(c.keys, q.args[1])
+		}
+	}
+	if len(c.keys) > 1 {
+		c.Store.Prefetch(c.S.selected(), c.keys)
+	}
 }
 
 // collect gathers the keys of the queued commands with their databases, following

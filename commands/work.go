@@ -1,9 +1,16 @@
 package commands
 
+import "errors"
+
 // This file is the one place that says how much a command may do on an event loop.
 // Work is counted in units, of which about ten take a microsecond: a word of a command,
-// an element that is looked at, or unitBytes bytes that are copied. What is known of a
-// command only once it has found its key is asked with [Ctx.leaves] then.
+// an element that is looked at, or unitBytes bytes that are copied.
+//
+// What a command does is known at one of three times. Its words are there before it
+// runs: [Lane.dispatch] asks wordsLeave. What it does to a collection is known once that
+// is found: the handler asks [Ctx.leaves] or [Ctx.stay] before it changes anything.
+// A transaction is the sum of its commands: EXEC asks transactionWork. Whatever would do
+// more than loopWork then runs beside the loops (beside.go), or in slices (slices.go).
 
 const (
 	// unitBytes is how many bytes, of a command or of values that are copied for a
@@ -14,18 +21,126 @@ const (
 	// loopWork is how many units a single command may do on a loop: a little less than
 	// a millisecond. One that would do more leaves it.
 	loopWork = 8 << 10
+
+	// commandWork is what a command is beside its words, and writeWork what each of many
+	// words is of one that writes, unless Command.WordWork says otherwise: a key or an
+	// element has to be found, and there has to be room for it.
+	commandWork = 4
+	writeWork   = 2
+	// fewWords is how many words no command has too much to do with.
+	fewWords = 256
 )
 
 // units is the work that elements and bytes are together.
 func units(elements, bytes int) int { return elements + bytes/unitBytes }
 
+// wordsWork is the work of a command of n words. The bytes of long words are no part of
+// it: to hand them over to somebody else they have to be copied, too.
+func (c *Command) wordsWork(n int) int {
+	switch {
+	case c.WordWork > 0:
+		return n * c.WordWork
+	case c.Flags&FlagWrite != 0:
+		return n * writeWork
+	}
+	return n
+}
+
+// stays says why a command runs on its loop however many words it has; "" for those that
+// do not.
+func (c *Command) stays() string {
+	switch {
+	case c.Group == "connection":
+		return "it is about its session, and is done with a word in no time"
+	case c.Group == "pubsub" && c.Flags&FlagNoScript != 0, c.Name == "watch":
+		return "it goes on in slices"
+	case c.Group == "transactions":
+		return "EXEC asks for the transaction as a whole"
+	case c.runsScript():
+		return "what a script does is bounded where it runs"
+	case c.Flags&FlagBlocking != 0:
+		return "it may wait, as its session"
+	}
+	return ""
+}
+
+// wordsLeave reports whether a command of n words is to run beside the loops because of
+// them. If not, they are counted against the turn, where dispatch has counted one unit each.
+func (c *Ctx) wordsLeave(n int) bool {
+	if n <= fewWords || c.Cmd.stays() != "" {
+		return false
+	}
+	if work := c.Cmd.wordsWork(n); !c.leaves(work) {
+		c.work -= n
+		return false
+	}
+	return true
+}
+
+// goesThrough reports whether a command goes through elements of the collection that it
+// names, as many as that may have.
+func (c *Command) goesThrough() bool {
+	switch c.Group {
+	case "hash", "list", "set", "sorted-set":
+		return c.Flags&(FlagFast|FlagDenyOOM) == 0 && c.Complexity != "O(log N)" && c.Complexity != "O(1)"
+	}
+	return false
+}
+
 // leaves reports whether a command that is about to do so many units is to do them
 // beside the loops. If not, they are counted against its turn. Inside a transaction or
-// script everything is done at once.
+// script, and beside the loops, everything is done at once.
 func (c *Ctx) leaves(units int) bool {
-	if units <= loopWork || c.S.exclusive {
+	if units <= loopWork || c.S.exclusive || c.S.beside {
 		c.work += units
 		return false
 	}
 	return true
+}
+
+// stay is leaves for what is found out with a collection locked: its error, which the
+// function that the store has called returns, means that nothing has been done and that
+// the command is run again, beside the loops.
+func (c *Ctx) stay(units int) error {
+	if c.leaves(units) {
+		return errLeaves
+	}
+	return nil
+}
+
+// errLeaves is what stay returns.
+var errLeaves = errors.New("to be done beside the loops")
+
+// left reports whether err is errLeaves, and has the running command run beside the
+// loops then.
+func (c *Ctx) left(err error) bool {
+	if err != errLeaves { //nolint:errorlint // nobody wraps it
+		return false
+	}
+	cmd := c.Cmd
+	c.moveBeside(func(c *Ctx) { c.rerun(cmd) })
+	return true
+}
+
+// transactionWork is the work of a transaction: of its commands, as far as their words
+// tell, of the collections that those read which go through them, and of what is watched.
+func (c *Ctx) transactionWork(t *transaction) int {
+	n := t.work + c.S.watching/watchCost*commandWork
+	db := c.S.selected()
+	for i := range t.queue {
+		q := &t.queue[i]
+		switch {
+		case n > loopWork:
+			return n
+		case q.cmd.spansKeyspace() && q.cmd.Flags&FlagFast == 0:
+			return loopWork + 1 // KEYS and its kind
+		case q.cmd.Name == "select":
+			if to, ok := parseInt(q.args[1]); ok {
+				db = int(to)
+			}
+		case q.cmd.linear && q.cmd.Keys.First == 1:
+			n += c.Store.Elements(db, q.args[1])
+		}
+	}
+	return n
 }

@@ -7,6 +7,19 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
+// Elements is how many elements the collection at key has if they lie in a tree, else 0.
+func (v *View) Elements(db int, key []byte) int {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, db, h, key)
+	if p.e.Kind.isCollection() && p.e.Kind.isTree() {
+		return s.tree(db, p.e.Value).o.Len()
+	}
+	return 0
+}
+
 // DefaultMaxElements is the most elements of a collection where nobody says more.
 const DefaultMaxElements = 100_000
 
@@ -101,7 +114,7 @@ func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) er
 	e := p.e
 	e.Kind |= kind // an absent key becomes one
 	o, most := v.object(s, db, &e), int(v.ks.most.Load())
-	full := v.ks.mem.full() || o.Cost() >= maxTree
+	full := v.full() || o.Cost() >= maxTree
 	if full {
 		most = min(most, max(1, o.Len()))
 	}
@@ -162,7 +175,7 @@ func (v *View) keep(s *shard, p *place, key []byte, kind Kind, o object, why err
 		return nil
 	}
 	flat, small := o.Flat()
-	if v.ks.mem.full() && (p.e.Kind == None || !small || len(flat) > len(p.e.Value)) {
+	if v.full() && (p.e.Kind == None || !small || len(flat) > len(p.e.Value)) {
 		return limit.ErrFull
 	}
 	if small {

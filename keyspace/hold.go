@@ -73,7 +73,8 @@ func (v *View) Release() {
 	if v.serving {
 		v.endServing()
 	}
-	v.holding, v.refused = false, false
+	v.holding, v.refused, v.slack = false, false, 0
+	v.known.n = 0 // the keys of a transaction may be gone before the batch is
 	if len(v.recorder.buf) > 0 {
 		v.commit()
 	}

@@ -11,7 +11,9 @@ func (v *View) Kind(db int, key []byte) Kind {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
-	return s.get(db, h, key).Kind.base()
+	var p place
+	v.find(s, &p, db, h, key)
+	return p.e.Kind.base()
 }
 
 // Exists reports whether key exists.
@@ -23,7 +25,7 @@ func (v *View) Delete(db int, key []byte) bool {
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
-	s.find(&p, db, h, key)
+	v.find(s, &p, db, h, key)
 	if p.e.Kind == None {
 		return false
 	}

@@ -30,12 +30,28 @@ func (m *memory) Count(bytes int64) { m.addObjects(bytes) }
 // while replies refer to them.
 func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem }
 
-// Full reports whether memory is at its maximum, so that new keys are refused.
-func (v *View) Full() bool { return v.ks.mem.full() }
+// overdraft is how far beyond the bound what has begun may go on: twice what a
+// transaction can queue.
+const overdraft = 32 << 20
 
-// full reports whether a new key has to be refused. Keys that exist are updated
-// all the same: it takes no memory, or little.
-func (m *memory) full() bool {
+// Full reports whether memory is at its maximum, so that new keys are refused.
+func (v *View) Full() bool { return v.full() }
+
+// Begin says that what is held has begun and is to come to its end: until Release it is
+// refused nothing for want of memory, unless it goes far beyond the bound. Whoever calls
+// it has found before that memory is not full, or that what is to come needs none.
+func (v *View) Begin() {
+	if v.holding {
+		v.slack = overdraft
+	}
+}
+
+func (v *View) full() bool { return v.ks.mem.full(v.slack) }
+
+// full reports whether a new key has to be refused, for somebody who may go that far
+// beyond the bound. Keys that exist are updated all the same: it takes no memory, or
+// little.
+func (m *memory) full(slack int64) bool {
 	most := m.max.Load()
-	return most != 0 && m.used.Load()+m.beside.Load() >= most
+	return most != 0 && m.used.Load()+m.beside.Load() >= most+slack
 }

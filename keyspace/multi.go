@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"slices"
+
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -20,15 +22,27 @@ type Clause struct {
 
 // clausePlan is what was decided about one clause.
 type clausePlan struct {
-	hash   uint64
 	next   limit.Instant // of a cell, with write
 	write  bool
 	window slidingwindow.Plan
 	bucket tokenbucket.Plan
 }
 
-// maxPlans is how many clause plans a view keeps for the next call.
-const maxPlans = 32
+// clauses are those of one call, and what is known of them as a whole. The plans are not
+// kept: there may be thousands, and deciding once more takes less than remembering,
+// since a decision depends on nothing but what the key holds, the instant and the call.
+type clauses struct {
+	db      int
+	list    []Clause
+	spots   []spot
+	details []limit.Decision
+
+	refused bool // one of them is
+	changes bool // one has something to store, or to remove
+	grows   bool // one would make a new key
+}
+
+func (c *clauses) key(i int) []byte { return c.list[i].Key }
 
 // Multi decides every clause at one instant and charges all of them or none. The
 // keys must differ. details, as long as clauses, receives each clause's own answer:
@@ -39,74 +53,35 @@ const maxPlans = 32
 // rate of a bucket, a key with INIT. Nothing at all is stored on an error, which is
 // limit.ErrWrongType, limit.ErrNotInteger, limit.ErrFull or that of a decision; the
 // kinds of all keys are checked before anything is decided.
-func (v *View) Multi(db int, clauses []Clause, details []limit.Decision) (refused bool, err error) {
-	v.plan(clauses)
+func (v *View) Multi(db int, list []Clause, details []limit.Decision) (refused bool, err error) {
+	all := &v.clauses
+	*all = clauses{db: db, list: list, details: details}
+	defer func() { *all = clauses{} }()
 	var set shardSet
-	peek := false
-	for i := range clauses {
-		set.add(int(v.plans[i].hash >> v.ks.shift))
-		peek = peek || clauses[i].Peek
-	}
+	all.spots, set = v.spread(len(list), all.key)
+	peek := slices.ContainsFunc(list, func(c Clause) bool { return c.Peek })
 	defer v.releaseHere(v.holdHere(&set))
-	defer v.forgetPlans()
 
-	if err := v.checkKinds(db, clauses); err != nil {
-		return false, err
-	}
 	as := charging
 	if peek {
 		as = peeking
 	}
-	if refused, err = v.decideAll(db, clauses, details, as); err != nil || peek {
-		return refused, err
+	if err = v.decideAll(all, as); err != nil || peek {
+		return all.refused, err
 	}
-	if refused {
-		if _, err = v.decideAll(db, clauses, details, denied); err != nil {
+	if refused = all.refused; refused {
+		as = denied
+		if err = v.decideAll(all, as); err != nil {
 			return true, err
 		}
 	}
-	return refused, v.applyAll(db, clauses)
+	return refused, v.applyAll(all, as)
 }
 
-func (v *View) plan(clauses []Clause) {
-	for len(v.plans) < len(clauses) {
-		v.plans = append(v.plans, clausePlan{})
-	}
-	for i := range clauses {
-		v.plans[i].hash = v.ks.hash(clauses[i].Key)
-	}
-}
-
-func (v *View) forgetPlans() {
-	if len(v.plans) > maxPlans {
-		v.plans = nil
-	}
-}
-
-// findClause returns the place of a clause's key, whose shard is held. It is void
-// after the next change, so it is looked up for every step.
-func (v *View) findClause(db int, i int, c *Clause) (s *shard, p place) {
-	h := v.plans[i].hash
-	s = v.lock(h)
-	s.find(&p, db, h, c.Key)
-	return s, p
-}
-
-func (v *View) checkKinds(db int, clauses []Clause) error {
-	for i := range clauses {
-		c := &clauses[i]
-		_, p := v.findClause(db, i, c)
-		k := p.e.Kind
-		switch {
-		case k == None,
-			c.Window != nil && k.isWindow(),
-			c.Bucket != nil && k.isBucket(),
-			c.Quota != nil && (k == Cell || k == String):
-		default:
-			return limit.ErrWrongType
-		}
-	}
-	return nil
+// fits reports whether what a key holds is what its clause is about.
+func (c *Clause) fits(k Kind) bool {
+	return k == None || c.Window != nil && k.isWindow() || c.Bucket != nil && k.isBucket() ||
+		c.Quota != nil && (k == Cell || k == String)
 }
 
 // manner is how the clauses are decided.
@@ -120,15 +95,35 @@ const (
 	denied
 )
 
-func (v *View) decideAll(db int, clauses []Clause, details []limit.Decision, as manner) (refused bool, err error) {
-	for i := range clauses {
-		_, p := v.findClause(db, i, &clauses[i])
-		if details[i], err = v.decideClause(&p.e, &clauses[i], &v.plans[i], as); err != nil {
-			return false, err
+// decideAll decides all clauses. If one does not fit its key that is the error, else that
+// of the first clause that has one.
+func (v *View) decideAll(all *clauses, as manner) (err error) {
+	all.refused, all.changes, all.grows = false, false, false
+	fit, failed := true, len(all.list)
+	v.visit(all.db, all.spots, all.key, func(i int, _ *shard, p *place) bool {
+		c, plan := &all.list[i], &v.plan
+		if fit = c.fits(p.e.Kind); !fit {
+			return false
 		}
-		refused = refused || !details[i].Allowed()
+		d, fault := v.decideClause(&p.e, c, plan, as)
+		if fault != nil {
+			if i < failed {
+				err, failed = fault, i
+			}
+			return true
+		}
+		all.details[i] = d
+		all.refused = all.refused || !d.Allowed()
+		if as != peeking && plan.changes(c) {
+			all.changes = true
+			all.grows = all.grows || p.old == None && plan.stores(c, v.now)
+		}
+		return true
+	})
+	if !fit {
+		return limit.ErrWrongType
 	}
-	return refused, nil
+	return err
 }
 
 func (v *View) decideClause(e *Entry, c *Clause, plan *clausePlan, as manner) (limit.Decision, error) {
@@ -168,43 +163,37 @@ func (v *View) decideCell(e *Entry, c *Clause, plan *clausePlan, as manner) (d l
 	return d, nil
 }
 
-// applyAll stores what was planned, or nothing if memory is full and one of the
-// keys would be new.
-func (v *View) applyAll(db int, clauses []Clause) error {
-	if v.refuses() && v.changesAny(clauses) {
+// applyAll stores what was decided, or nothing if memory is full and one of the keys
+// would be new.
+func (v *View) applyAll(all *clauses, as manner) (err error) {
+	switch {
+	case !all.changes:
+		return nil
+	case v.refuses():
 		return limit.ErrNotKept
+	case all.grows && v.full():
+		return limit.ErrFull
 	}
-	if v.ks.mem.full() {
-		for i := range clauses {
-			if _, p := v.findClause(db, i, &clauses[i]); p.old == None && v.plans[i].stores(&clauses[i], v.now) {
-				return limit.ErrFull
-			}
+	was := v.slack
+	v.slack = overdraft // none of them is refused any more
+	defer func() { v.slack = was }()
+	v.visit(all.db, all.spots, all.key, func(i int, s *shard, p *place) bool {
+		c, plan := &all.list[i], &v.plan
+		if _, err = v.decideClause(&p.e, c, plan, as); err == nil {
+			err = v.applyClause(s, p, c, plan)
 		}
-	}
-	for i := range clauses {
-		s, p := v.findClause(db, i, &clauses[i])
-		if err := v.applyClause(s, &p, &clauses[i], &v.plans[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+		return err == nil
+	})
+	return err
 }
 
-// changesAny reports whether the plans have any effect.
-func (v *View) changesAny(clauses []Clause) bool {
-	for i := range clauses {
-		plan := &v.plans[i]
-		switch c := &clauses[i]; {
-		case c.Window != nil && plan.window.Action != slidingwindow.Keep,
-			c.Bucket != nil && plan.bucket.Action != tokenbucket.Keep,
-			c.Quota != nil && plan.write:
-			return true
-		}
-	}
-	return false
+// changes reports whether the plan has any effect.
+func (plan *clausePlan) changes(c *Clause) bool {
+	return c.Window != nil && plan.window.Action != slidingwindow.Keep ||
+		c.Bucket != nil && plan.bucket.Action != tokenbucket.Keep || c.Quota != nil && plan.write
 }
 
-// stores reports whether the plan would make a key that does not exist.
+// stores reports whether the plan would make a key where there is none.
 func (plan *clausePlan) stores(c *Clause, now limit.Instant) bool {
 	switch {
 	case c.Window != nil:

@@ -71,7 +71,7 @@ func (s *shard) move(p *place, key []byte, e Entry) bool {
 
 // add is put for a key that has no place yet.
 func (s *shard) add(p *place, key []byte, e Entry) error {
-	if s.ks.mem.full() {
+	if s.ks.mem.full(s.slack) {
 		return limit.ErrFull
 	}
 	return s.insert(p, key, e)

@@ -20,10 +20,10 @@ func (v *View) Prefetch(db int, keys [][]byte) {
 		return
 	}
 	for len(keys) > maxPrefetch {
-		v.load(db, keys[:maxPrefetch])
+		v.load(db, keys[:maxPrefetch], nil)
 		keys = keys[maxPrefetch:]
 	}
-	v.load(db, keys)
+	v.load(db, keys, nil)
 }
 
 // maxPrefetch is how many keys are loaded together: more loads than a processor
@@ -80,20 +80,26 @@ func (v *View) find(s *shard, p *place, db int, h uint64, key []byte) {
 	s.find(p, db, h, key)
 }
 
-// load is Prefetch for maxPrefetch keys at most.
-func (v *View) load(db int, keys [][]byte) {
+// load is Prefetch for maxPrefetch keys at most. hashes are theirs, nil if they have to
+// be worked out.
+func (v *View) load(db int, keys [][]byte, hashes []uint64) {
 	var at [2 * maxPrefetch]unsafe.Pointer
 	k := &v.known
 	k.next, k.n, k.db = 0, len(keys), db
-	touch(at[:k.findSlots(v.ks, &at, keys)])
+	touch(at[:k.findSlots(v.ks, &at, keys, hashes)])
 	touch(at[:k.findRecords(&at)])
 }
 
 // findSlots finds the segments of keys and puts down where their slots are. It
 // returns how many addresses that makes.
-func (k *known) findSlots(ks *Keyspace, at *[2 * maxPrefetch]unsafe.Pointer, keys [][]byte) (n int) {
+func (k *known) findSlots(ks *Keyspace, at *[2 * maxPrefetch]unsafe.Pointer, keys [][]byte, hashes []uint64) (n int) {
 	for i, key := range keys {
-		h := ks.hash(key)
+		var h uint64
+		if hashes == nil {
+			h = ks.hash(key)
+		} else {
+			h = hashes[i]
+		}
 		p := &k.keys[i]
 		*p = knownKey{at: unsafe.SliceData(key), size: len(key), hash: h, table: ks.shards[h>>ks.shift].seen[k.db].Load()}
 		if p.table == nil {

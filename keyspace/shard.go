@@ -33,6 +33,8 @@ type shard struct {
 	recorder *recorder
 	// by is the view that has the lock; nil before StartObserving and for who is no view.
 	by *View
+	// slack is that of the view which has the lock.
+	slack int64
 	// trees are the large collections by database; nil while there has been none.
 	trees []trees
 

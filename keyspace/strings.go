@@ -80,7 +80,7 @@ func (v *View) putString(s *shard, p *place, key, value []byte, expiry limit.Ins
 		}
 		return nil
 	}
-	if v.ks.mem.full() && grows(p, value) {
+	if v.full() && grows(p, value) {
 		return limit.ErrFull
 	}
 	if k := p.e.Kind; k != None && k != String {
@@ -310,23 +310,17 @@ func (v *View) UpdateString(
 // no string counts as absent. f must not keep or change the value, and ends it all by
 // returning false.
 func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
-	var set shardSet
-	for _, key := range keys {
-		set.add(int(v.hash(key) >> v.ks.shift))
-	}
+	key := func(i int) []byte { return keys[i] }
+	spots, set := v.inOrder(len(keys), key)
 	defer v.releaseHere(v.holdHere(&set))
-	for _, key := range keys {
-		h := v.ks.hash(key)
-		e := v.lock(h).get(db, h, key)
-		value := e.Value
-		if e.Kind == Cell {
-			v.scratch, _, _ = appendString(v.scratch[:0], &e)
+	v.visit(db, spots, key, func(_ int, _ *shard, p *place) bool {
+		value := p.e.Value
+		if p.e.Kind == Cell {
+			v.scratch, _, _ = appendString(v.scratch[:0], &p.e)
 			value = v.scratch
 		}
-		if !f(value, e.Kind == String || e.Kind == Cell) {
-			return
-		}
-	}
+		return f(value, p.e.Kind == String || p.e.Kind == Cell)
+	})
 }
 
 // SetStrings makes every even of pairs, a key, hold the value behind it for ever, all
@@ -334,44 +328,36 @@ func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool
 // reports that. The errors are limit.ErrFull and limit.ErrNotKept, and nothing is
 // changed then either.
 func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
-	var set shardSet
-	for i := 0; i < len(pairs); i += 2 {
-		set.add(int(v.hash(pairs[i]) >> v.ks.shift))
-	}
+	key := func(i int) []byte { return pairs[2*i] }
+	spots, set := v.spread(len(pairs)/2, key)
 	defer v.releaseHere(v.holdHere(&set))
-	full := v.ks.mem.full()
-	for i := 0; i < len(pairs); i += 2 {
-		_, p := v.findHeld(db, pairs[i])
-		switch {
-		case ifAbsent && p.e.Kind != None:
+	if full := v.full(); full || ifAbsent {
+		v.visit(db, spots, key, func(i int, _ *shard, p *place) bool {
+			done = ifAbsent && p.e.Kind != None
+			if full && grows(p, pairs[2*i+1]) {
+				err = limit.ErrFull
+			}
+			return !done
+		})
+		if done {
 			return false, nil
-		case full && grows(&p, pairs[i+1]):
-			err = limit.ErrFull
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if v.refuses() {
+	case v.refuses():
 		return false, limit.ErrNotKept
 	}
-	for i := 0; i < len(pairs); i += 2 {
-		s, p := v.findHeld(db, pairs[i])
+	v.visit(db, spots, key, func(i int, s *shard, p *place) bool {
 		if k := p.e.Kind; k != None && k != String {
-			s.freed(db, pairs[i])
+			s.freed(db, pairs[2*i])
 		}
-		e := Entry{Kind: String, Expiry: NoExpiry, Value: pairs[i+1]}
-		if !s.move(&p, pairs[i], e) { // was asked above whether memory is full
-			return false, limit.ErrFull
+		e := Entry{Kind: String, Expiry: NoExpiry, Value: pairs[2*i+1]}
+		if !s.move(p, pairs[2*i], e) { // was asked above whether memory is full
+			err = limit.ErrFull
 		}
-	}
-	return true, nil
-}
-
-// findHeld returns the place of a key whose shard is held.
-func (v *View) findHeld(db int, key []byte) (s *shard, p place) {
-	h := v.ks.hash(key)
-	s = v.lock(h)
-	s.find(&p, db, h, key)
-	return s, p
+		return err == nil
+	})
+	return err == nil, err
 }

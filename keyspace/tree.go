@@ -114,7 +114,7 @@ func (s *shard) plant(dst []byte, db int, o object) []byte {
 
 // putTree is put for e whose value is o.
 func (s *shard) putTree(p *place, key []byte, e Entry, o object) error {
-	if p.old == None && s.ks.mem.full() {
+	if p.old == None && s.ks.mem.full(s.slack) {
 		return limit.ErrFull
 	}
 	var number [treeValue]byte

@@ -18,17 +18,21 @@ type View struct {
 	now  limit.Instant
 	gate station
 
-	known known // what Prefetch has hashed
+	known known  // what Prefetch has hashed
+	spots []spot // scratch of spread
+	found place  // scratch of visit
 
 	holding bool
-	refused bool // the journal has refused something of what is held
+	slack   int64 // how far beyond its bound memory may go: see Begin
+	refused bool  // the journal has refused something of what is held
 	held    shardSet
 
 	window  slidingwindow.Plan
 	bucket  tokenbucket.Plan
 	lease   concurrency.Plan
-	plans   []clausePlan
-	scratch []byte // where a family makes a value that has no memory yet
+	plan    clausePlan // of the clause that is being decided
+	clauses clauses    // of Multi
+	scratch []byte     // where a family makes a value that has no memory yet
 
 	recorder  recorder // what was done under the present locks
 	observed  observed // what the observer has to be told, and is told
@@ -106,6 +110,7 @@ func (v *View) lockAt(i int) *shard {
 	if s.pops != nil {
 		s.view = v
 	}
+	s.slack = v.slack
 	return s
 }
 

@@ -134,9 +134,16 @@ func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decisio
 	for _, c := range clauses {
 		s.clauses = append(s.clauses, keyspace.Clause(c))
 	}
-	defer clear(s.clauses) // no key of a client is kept
-	return s.View.Multi(db, s.clauses, details)
+	refused, err := s.View.Multi(db, s.clauses, details)
+	clear(s.clauses) // no key of a client is kept
+	if cap(s.clauses) > maxClauses {
+		s.clauses = nil
+	}
+	return refused, err
 }
+
+// maxClauses is for how many clauses a store keeps room.
+const maxClauses = 256
 
 // Stats implements commands.Store.
 func (s *store) Stats() commands.StoreStats {

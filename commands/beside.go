@@ -1,0 +1,97 @@
+package commands
+
+import (
+	"runtime"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// moveBeside runs do, which is the running command or what is left to do of it, on a
+// goroutine beside the loops. The session is parked meanwhile and acts through a
+// stand-in. Unlike in a command that is [alone] everybody else goes on: do locks what it
+// needs as it would have done on the loop.
+func (c *Ctx) moveBeside(do func(c *Ctx)) {
+	s, e := c.S, c.engine
+	p, in := c.parking(), s.standIn()
+	in.beside = true
+	cmd, args := c.Cmd, cloneArgs(c.Args)
+	changes := c.mayChange(cmd, args)
+	p.kept = argsCost(args)
+	if s.tx != nil {
+		p.kept += s.tx.bytes + s.watching
+		s.giveTransaction(in)
+	}
+	p.resume = func(w *resp.Writer) {
+		s.adopt(in)
+		w.Proto = s.proto
+	}
+	c.Park(p)
+	var begin func()
+	begin = func() {
+		e.besideSlots <- struct{}{}
+		defer func() { <-e.besideSlots }()
+		e.withLane(s.id, func(l *Lane) {
+			if changes && e.behindPause(p.orForgo(func() { e.spawn(begin) })) {
+				return
+			}
+			l.runBeside(p, in, func() {
+				l.ctx.Cmd, l.ctx.Args = cmd, args
+				do(&l.ctx)
+			})
+		})
+	}
+	e.spawn(begin)
+}
+
+// maxBeside is how many commands run beside the loops at once: half of what processors
+// there are, since the loops need theirs, and all that hold many keys wait for each
+// other anyway.
+func maxBeside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+
+// argsCost is the memory that copied arguments take.
+func argsCost(args [][]byte) (n int) {
+	for _, a := range args {
+		n += len(a) + argCost
+	}
+	return n
+}
+
+// runBeside runs do as the session in, and answers p.
+func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
+	l.w = resp.Writer{Proto: in.proto, Ledger: l.engine.opts.Ledger, OnError: l.onError}
+	l.ctx = Ctx{Lane: l, S: in, W: &l.w}
+	if l.journal != nil {
+		l.journal.TakePosition() // of what ran here before
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			l.engine.recovered(r)
+			l.Store.Release()
+			l.w.Cut(0)
+			l.w.Error(resp.ErrInternal)
+			p.broken = true
+		}
+		l.flushRun()
+		l.flushTop()
+		reply := l.w.Take()
+		l.ctx.S, l.ctx.Args = nil, nil
+		p.looked = l.journal != nil && l.journal.TakePosition() == 0
+		p.Finish(func(w *resp.Writer) { w.Reply(reply) })
+	}()
+	do()
+}
+
+// rerun runs a command again that has been counted, and has left its loop before it did
+// anything.
+func (c *Ctx) rerun(cmd *Command) {
+	c.beginErrors()
+	c.timed(cmd, cmd.Run)
+	c.endErrors(cmd)
+}
+
+// timed runs f and counts how long it takes as time of cmd.
+func (c *Ctx) timed(cmd *Command, f func(c *Ctx)) {
+	began := c.engine.opts.Stopwatch()
+	f(c)
+	c.counts[cmd.id].nanos.Add(int64(c.engine.opts.Stopwatch() - began))
+}

@@ -1,0 +1,38 @@
+package commands
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWorkOfEveryCommandIsBounded walks the whole table: a command with any number of
+// words leaves the loop when it has many, or says why it does not.
+func TestWorkOfEveryCommandIsBounded(t *testing.T) {
+	for _, cmd := range NewTable().All() {
+		if cmd.Run == nil || cmd.Arity > 0 {
+			continue
+		}
+		s := &Session{}
+		c := &Ctx{Lane: &Lane{}, S: s, Cmd: cmd}
+		if cmd.stays() == "" {
+			require.True(t, c.wordsLeave(1<<16), "%s: with as many words as there may be", cmd.Name)
+			require.Zero(t, c.work, "%s: what leaves is not counted against the turn", cmd.Name)
+		}
+		require.False(t, c.wordsLeave(8), "%s: with few words", cmd.Name)
+		s.exclusive = true
+		require.False(t, c.wordsLeave(1<<16), "%s: inside a transaction", cmd.Name)
+	}
+}
+
+// TestWorkOfStayingCommandsIsKnown holds those that never leave because of their words
+// to a list, so that none is added without a thought.
+func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
+	may := map[string]bool{"connection": true, "pubsub": true, "transactions": true, "scripting": true}
+	for _, cmd := range NewTable().All() {
+		if cmd.Run == nil || cmd.Arity > 0 || cmd.stays() == "" {
+			continue
+		}
+		require.True(t, may[cmd.Group] || cmd.Flags&FlagBlocking != 0, "%s stays on its loop: %s", cmd.Name, cmd.stays())
+	}
+}

@@ -1,0 +1,87 @@
+package keyspace
+
+// spot is one of the many keys of a command: its hash, and which of them it is.
+type spot struct {
+	hash uint64
+	at   int32
+}
+
+// maxSpots is for how many keys a view keeps room.
+const maxSpots = 4096
+
+// spread hashes n keys, and returns them in the order of their shards, those of a shard
+// in the order in which they came, and which shards these are. It is done before any
+// lock is held: what many keys need under their locks should be only what has to be
+// there. The result is the view's, until the next call.
+func (v *View) spread(n int, key func(i int) []byte) (spots []spot, set shardSet) {
+	room := v.room(2 * n)
+	came, spots := room[:n], room[n:]
+	var begin [maxShards + 1]int32
+	for i := range came {
+		h := v.ks.hash(key(i))
+		came[i] = spot{h, int32(i)}
+		begin[h>>v.ks.shift+1]++
+	}
+	for i := range v.ks.shards {
+		if begin[i+1] > 0 {
+			set.add(i)
+		}
+		begin[i+1] += begin[i]
+	}
+	for _, p := range came {
+		at := &begin[p.hash>>v.ks.shift]
+		spots[*at] = p
+		*at++
+	}
+	return spots, set
+}
+
+// inOrder is spread for keys that are to be visited in the order in which they came.
+func (v *View) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSet) {
+	spots = v.room(n)
+	for i := range spots {
+		h := v.ks.hash(key(i))
+		spots[i] = spot{h, int32(i)}
+		set.add(int(h >> v.ks.shift))
+	}
+	return spots, set
+}
+
+// room returns n spots, which are the view's to use again if they are not many.
+func (v *View) room(n int) []spot {
+	if n > maxSpots {
+		return make([]spot, n)
+	}
+	if cap(v.spots) < n {
+		v.spots = make([]spot, n, min(2*n, maxSpots))
+	}
+	return v.spots[:n]
+}
+
+// visit calls f with the places of keys whose shards are held, one after another, until
+// it returns false. What f does to one key may move others: each is looked for when its
+// turn has come, in memory that was asked for some keys ahead.
+func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
+	var ahead [maxPrefetch][]byte
+	var hashes [maxPrefetch]uint64
+	for len(spots) > 0 {
+		n := min(len(spots), maxPrefetch)
+		for j, p := range spots[:n] {
+			ahead[j], hashes[j] = key(int(p.at)), p.hash
+		}
+		if !raceDetector {
+			v.load(db, ahead[:n], hashes[:n])
+		}
+		for j, is := range spots[:n] {
+			s := v.lock(is.hash)
+			v.found, v.known.next = place{}, j+1
+			v.find(s, &v.found, db, is.hash, ahead[j])
+			if !f(int(is.at), s, &v.found) {
+				spots = spots[:n] // the last of them
+				break
+			}
+		}
+		spots = spots[n:]
+	}
+	v.known.n = 0
+}
