@@ -92,7 +92,11 @@ func NewSystemClock(o ClockOptions) *SystemClock {
 	mono := c.src.mono()
 	c.boot0 = c.src.boot() - mono
 	c.start = begin - mono
-	c.civil.Store(wall - begin)
+	// A start that was worked out a moment ago is as good as the wall's: instants are to
+	// read as what they were stored as.
+	if off := wall - begin; beyond(off, stepSize) {
+		c.civil.Store(off)
+	}
 	return c
 }
 

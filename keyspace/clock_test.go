@@ -54,6 +54,20 @@ func TestClockGoesOnFromAnEarlierLife(t *testing.T) {
 	require.Equal(t, -time.Hour, c.Step())
 }
 
+// TestClockThatGoesOnKeepsCivilInstants resumes a clock a moment after its start was worked
+// out, as every tool and server does that reads files: what they hold is told to the
+// nanosecond as it was stored.
+func TestClockThatGoesOnKeepsCivilInstants(t *testing.T) {
+	m := newMachine()
+	for _, late := range []time.Duration{-time.Second, -2400, 2400, time.Second} {
+		c := m.clock(keyspace.ClockOptions{Start: t0.Add(late)})
+		require.Equal(t, t0, c.Civil(t0))
+		require.Equal(t, t0, c.Derived(t0))
+		c.Sample()
+		require.Zero(t, c.Step())
+	}
+}
+
 func TestClockCountsSuspension(t *testing.T) {
 	m := newMachine()
 	c := m.clock(keyspace.ClockOptions{})

@@ -51,6 +51,7 @@ type Keyspace struct {
 	abandoned atomic.Bool // see Abandon
 	observing atomic.Bool // observers are told; never false again
 	attentive atomic.Bool // there is a journal, or observers are told
+	expiry    atomic.Bool // is held: see HoldExpiry
 
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu

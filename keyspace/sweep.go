@@ -17,16 +17,23 @@ type Swept struct {
 	Removed int
 }
 
+// HoldExpiry keeps keys that have expired where they are, or lets them go again. Nobody
+// finds them meanwhile, but they are counted. Any goroutine may call it.
+func (ks *Keyspace) HoldExpiry(hold bool) { ks.expiry.Store(hold) }
+
 // Sweep looks at up to budget entries, where the last Sweep stopped, and removes
 // those that have expired. It takes a slice of each shard in turn and never holds
 // one for long: draining one shard after another would starve the commands that
-// need it. It does nothing while the gate is closed.
+// need it. It does nothing while the gate is closed or expiry is held.
 func (ks *Keyspace) Sweep(budget int) Swept {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
 	w := &ks.sweeper
 	w.view.Refresh()
 	var sum Swept
+	if ks.expiry.Load() {
+		return sum
+	}
 	for short := 0; sum.Looked < budget && short < 2*len(ks.shards); {
 		if !w.view.Enter() {
 			break

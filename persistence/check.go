@@ -11,8 +11,13 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// ErrDamaged is what [Check] returns for a directory that a server would not load.
-var ErrDamaged = errors.New("the directory is damaged")
+// ErrDamaged is what [Check] returns for a directory that a server would not load, and
+// ErrTorn for one that it would load after it has cut the end of the log, as a crash
+// leaves it. Neither is whole.
+var (
+	ErrDamaged = errors.New("the directory is damaged")
+	ErrTorn    = errors.New("the log is torn: a server would cut it, and start")
+)
 
 // Check reads everything in a directory, whose server must not be running, does with
 // it what a server would that starts, in as much memory, and writes to w what it
@@ -182,8 +187,7 @@ func (c *check) conclude(fix bool) error {
 		fmt.Fprintln(c.w, "the log is whole")
 		return nil
 	case !fix:
-		fmt.Fprintln(c.w, "a server would start")
-		return nil
+		return ErrTorn
 	}
 	if err := c.repair(); err != nil {
 		return err

@@ -170,3 +170,22 @@ func TestABeyondDatabaseIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "data/incr.1.log: offset ")
 	require.ErrorContains(t, err, "the option databases")
 }
+
+// TestCheckOfATornLogIsNoSuccess: what a server would cut is said and is no success,
+// nothing is changed by looking, and once it is cut all is well.
+func TestCheckOfATornLogIsNoSuccess(t *testing.T) {
+	fsys, _, clock := closed(t)
+	name := logFile(fsys)
+	torn := with(fsys, name, fsys.Content(name)[:len(fsys.Content(name))-3])
+	before := string(torn.Content(name))
+	var out bytes.Buffer
+	require.ErrorIs(t, persistence.Check(torn, "data", false, &out), persistence.ErrTorn)
+	require.Contains(t, out.String(), "a server would cut it: ")
+	require.Equal(t, before, string(torn.Content(name)))
+	require.NoError(t, persistence.Check(torn, "data", true, &out))
+	out.Reset()
+	require.NoError(t, persistence.Check(torn, "data", false, &out))
+	require.Contains(t, out.String(), "the log is whole")
+	_, err := open(t, torn, clock, persistence.SyncNo)
+	require.NoError(t, err)
+}
