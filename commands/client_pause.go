@@ -103,6 +103,7 @@ func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
 		return
 	}
 	e.halts.Or(halt)
+	e.holdExpiry(true)
 	if until <= p.until {
 		return
 	}
@@ -110,6 +111,14 @@ func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
 		p.stop()
 	}
 	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
+}
+
+// holdExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
+// nobody finds them, but nothing is removed. It is called with the pause locked.
+func (e *Engine) holdExpiry(hold bool) {
+	if f := e.opts.HoldExpiry; f != nil {
+		f(hold)
+	}
 }
 
 // endPause lets everybody go on, unless the pause has been made longer than until or
@@ -126,6 +135,7 @@ func (e *Engine) endPause(until limit.Instant) {
 	p.released = append(p.released, p.behind...)
 	p.until, p.stop, p.behind, p.more = 0, nil, nil, true
 	e.halts.And(^haltPaused)
+	e.holdExpiry(false)
 	if !p.releasing {
 		p.releasing = true
 		e.spawn(e.release)

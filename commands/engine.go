@@ -33,6 +33,9 @@ type Options struct {
 	// ObserveExpiry has an observer told of what expires without anybody's doing; nil
 	// tells nobody.
 	ObserveExpiry func(Observer)
+	// HoldExpiry keeps keys that have expired from being removed, or lets them go again;
+	// nil if there is nothing to hold. Any goroutine may call it.
+	HoldExpiry func(hold bool)
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.

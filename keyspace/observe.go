@@ -90,7 +90,7 @@ func (v *View) expireSeen() {
 		var p place
 		p.db, p.hash = k.db, uint32(k.hash)
 		p.r, p.old, p.oldExpiry, _ = t.find(uint32(k.hash), k.key)
-		if p.old != None && p.oldExpiry <= s.last {
+		if p.old != None && p.oldExpiry <= s.last && !v.ks.expiry.Load() {
 			s.expire(&p, k.key)
 		}
 	}

@@ -141,6 +141,7 @@ func (s *Server) assemble(clock keyspace.Clock) {
 		ScriptRoom:    s.scriptRoom,
 		FreeHeap:      s.freeHeap,
 		Ledger:        s.keyspace.Ledger(),
+		HoldExpiry:    s.keyspace.HoldExpiry,
 	})
 }
 
