@@ -33,7 +33,7 @@ type Command struct {
 	id     int
 	parent *Command
 	// feeds says that it may put elements under a key that somebody waits for.
-	feeds bool
+	feeds  bool
 	linear bool // goes through the collection that it names
 }
 
