@@ -109,7 +109,7 @@ func (c *Ctx) awaitPop(call popCall, keys [][]byte, timeout time.Duration) {
 	w := &popWait{parked: c.parking(), call: call, db: c.S.selected(), keys: cloneArgs(keys)}
 	w.call.to = bytes.Clone(call.to)
 	w.parked.kept = cost
-	w.parked.cancel = func() { w.parked.work(w.leave) }
+	w.parked.cancel = w.leave
 	w.parked.giveUp = w.giveUp
 	c.engine.notePopper(1)
 	w.ticket = c.Store.EnqueuePop(w.db, w.keys, PopWait{SortedSet: call.sorted, Dest: w.call.to, Owner: w, Ready: c.engine.serveBeside})
@@ -149,10 +149,11 @@ func (w *popWait) giveUp(st Store, out *resp.Writer) {
 	out.NullArray()
 }
 
-// leave ends the wait of a client that is gone.
-func (w *popWait) leave(st Store) {
+// leave ends the wait of a client that is gone. The answer is claimed at once, so that
+// nobody gives it an element which then is nobody's; the queues are left beside the caller.
+func (w *popWait) leave() {
 	if w.parked.claim() {
-		w.end(st)
+		w.parked.work(w.end)
 	}
 }
 
