@@ -90,7 +90,7 @@ func (s *Session) settled() {
 // errors.
 func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if is == transport.Lost {
-		out, refs = s.retract(out, refs, misconf(s.engine.opts.Persistence.Fault()))
+		out, refs = s.retract(out, refs, misconf(s.engine.opts.Persistence.Fault())+outcomeUnknown)
 	}
 	s.settled()
 	return out, refs
@@ -155,6 +155,12 @@ func (c *Ctx) refusal() resp.Error {
 	}
 	return misconf(fault)
 }
+
+// outcomeUnknown ends the error of a command that has run before its effect could not be
+// kept: others may have seen the effect, so it is not taken back, and the snapshot that
+// mends the fault keeps it. A restart before that loses it. An error without these words
+// says that the command has changed nothing.
+const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
 
 // misconf refuses what cannot be kept. Where the fault is over by the time that it is to
 // be named, fault is "".

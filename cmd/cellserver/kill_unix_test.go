@@ -262,7 +262,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		acked++
 	}
-	require.Equal(t, "-MISCONF Errors writing to the AOF file: No space left on device", got)
+	require.Equal(t, "-MISCONF Errors writing to the AOF file: No space left on device; the outcome of this command is unknown", got)
 	got, err = ask(r, c, "DEL other")
 	require.NoError(t, err)
 	require.Contains(t, got, "-MISCONF")
