@@ -237,7 +237,7 @@ func (k *keeper) Save() error {
 		return errLoading
 	}
 	if !k.claim() {
-		return errors.New("Background save already in progress") //nolint:staticcheck // it goes to a client, in Redis' words
+		return errors.New("Background save already in progress")
 	}
 	defer k.release()
 	return k.write()

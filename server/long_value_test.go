@@ -15,7 +15,7 @@ func TestLongValueIsStoredOrRefusedAndItsConnectionKept(t *testing.T) {
 		c := f.dial()
 		value := strings.Repeat("v", 5*megabyte)
 		require.Equal(t, okReply, c.do("SET", "long", value))
-		require.True(t, c.do("GET", "long") == bulk(value), "it is read as it was set")
+		require.Equal(t, bulk(value), c.do("GET", "long"), "it is read as it was set")
 		require.Equal(t, okReply, c.do("CONFIG", "SET", "proto-max-bulk-len", "1mb"))
 		c.send("ECHO before\r\n" + string(frame("SET", "k", value)) + "ECHO behind\r\n")
 		c.expect(bulk("before"), "-ERR an argument of 5000000 bytes is longer than proto-max-bulk-len, 1048576\r\n", bulk("behind"))

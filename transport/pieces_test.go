@@ -64,7 +64,7 @@ func testPieces(t *testing.T, f factory) {
 		got := make([]byte, len(strings.Join(want, "\n"))+1)
 		_, err := io.ReadFull(c.r, got)
 		require.NoError(t, err)
-		require.True(t, string(got) == strings.Join(want, "\n")+"\n", "the replies are what was said")
+		require.Equal(t, strings.Join(want, "\n")+"\n", string(got), "the replies are what was said")
 	}
 	r.eventually(func() bool { return h.ledger.sum.Load() == 0 && r.tr.Stats().Pending == 0 })
 }

@@ -138,12 +138,12 @@ func (o *reply) sent(n int) {
 		} else if before > 0 {
 			n, o.at = n-before, x.refs[0].At
 		}
-		if left := len(x.refs[0].Bytes) - x.sent; n < left {
+		left := len(x.refs[0].Bytes) - x.sent
+		if n < left {
 			x.sent += n
 			return
-		} else {
-			n -= left
 		}
+		n -= left
 		x.kept -= x.refs[0].Kept()
 		x.refs[0].Release()
 		if x.refs, x.sent = x.refs[1:], 0; len(x.refs) == 0 {
