@@ -1,0 +1,108 @@
+package docgen
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+)
+
+// redisNames are all commands and subcommands of Redis 7.2.
+func redisNames(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../compat_test/testdata/redis-7.2-commands.txt")
+	require.NoError(t, err)
+	names := strings.Fields(string(text))
+	require.True(t, slices.IsSorted(names))
+	require.Len(t, slices.Compact(slices.Clone(names)), 370)
+	return names
+}
+
+// faults compares the list of Redis with what is here and with what is said to be
+// missing, and returns a line for each name that is not in exactly one of these.
+func faults(redis []string, here func(string) bool, missing []missingGroup) (lines []string) {
+	times := map[string]int{}
+	for _, g := range missing {
+		for _, name := range g.commands {
+			times[name]++
+			switch {
+			case times[name] > 1:
+				lines = append(lines, name+" is listed twice as missing")
+			case here(name):
+				lines = append(lines, name+" is listed as missing, and is in the command table")
+			case !slices.Contains(redis, name):
+				lines = append(lines, name+" is listed as missing, and Redis lacks it")
+			}
+		}
+	}
+	for _, name := range redis {
+		if times[name] == 0 && !here(name) {
+			lines = append(lines, name+" is neither in the command table nor listed as missing")
+		}
+	}
+	return lines
+}
+
+func inTable() func(string) bool {
+	here := map[string]bool{}
+	for _, c := range commands.NewTable().All() {
+		here[c.Name] = true
+	}
+	return func(name string) bool { return here[name] }
+}
+
+func TestEveryCommandOfRedisIsHereOrListedAsMissing(t *testing.T) {
+	require.Empty(t, faults(redisNames(t), inTable(), missingFromRedis))
+	for _, g := range missingFromRedis {
+		require.NotEmpty(t, g.what)
+		require.NotEmpty(t, g.commands, g.what)
+		require.NotEmpty(t, g.why, g.what)
+		require.Contains(t, []string{planned, staysOut}, g.status, g.what)
+	}
+}
+
+// TestNoEntryOfTheMissingListIsIdle takes each name away, adds one that is here and one
+// that nobody has: the comparison must notice.
+func TestNoEntryOfTheMissingListIsIdle(t *testing.T) {
+	redis, here := redisNames(t), inTable()
+	for i, g := range missingFromRedis {
+		for j, name := range g.commands {
+			changed := slices.Clone(missingFromRedis)
+			changed[i].commands = slices.Delete(slices.Clone(g.commands), j, j+1)
+			require.Equal(t, []string{name + " is neither in the command table nor listed as missing"}, faults(redis, here, changed))
+		}
+	}
+	more := func(name string) []missingGroup {
+		return append(slices.Clone(missingFromRedis), missingGroup{"more", staysOut, "why", []string{name}})
+	}
+	require.Equal(t, []string{"get is listed as missing, and is in the command table"}, faults(redis, here, more("get")))
+	require.Equal(t, []string{"getall is listed as missing, and Redis lacks it"}, faults(redis, here, more("getall")))
+	require.Equal(t, []string{"sort is listed twice as missing"}, faults(redis, here, more("sort")))
+}
+
+// TestReadmeNamesEveryMissingCommand reads the table as people do.
+func TestReadmeNamesEveryMissingCommand(t *testing.T) {
+	var read []string
+	for line := range strings.Lines(missingTable(commands.NewTable())) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 4 || strings.HasPrefix(line, "| not there") {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[1], ", ") {
+			container, subs, isContainer := strings.Cut(strings.ToLower(name), " ")
+			if !isContainer {
+				read = append(read, container)
+				continue
+			}
+			for sub := range strings.SplitSeq(subs, "/") {
+				read = append(read, container+"|"+sub)
+			}
+		}
+	}
+	here := inTable()
+	require.ElementsMatch(t, slices.DeleteFunc(redisNames(t), here), read)
+}
