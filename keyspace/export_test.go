@@ -33,3 +33,6 @@ const RaceDetector = raceDetector
 func (r Resumption) StartAt(now ClockRecord) (start limit.Instant, doubted time.Duration) {
 	return r.start(now)
 }
+
+// Seen is how many keys the view remembers to have seen expired.
+func (v *View) Seen() int { return len(v.observed.seen) }

@@ -22,6 +22,9 @@ type observed struct {
 	seen []seenKey // that have expired and are still there
 }
 
+// mostSeen is how many keys a view remembers to have seen expired.
+const mostSeen = 1024
+
 // seenKey is a key that was looked for and had expired.
 type seenKey struct {
 	db   int
@@ -71,7 +74,8 @@ func (v *View) flushed() {
 // saw remembers a key that has expired. It is removed when the view unlocks its shard,
 // so that the first who looks for it makes its end known, and not the sweep.
 func (v *View) saw(db int, h uint64, key []byte) {
-	if v.observed.by != nil {
+	// A script may look for it again and again. What is beyond the bound is left to the sweep.
+	if v.observed.by != nil && len(v.observed.seen) < mostSeen {
 		v.observed.told = true
 		v.observed.seen = append(v.observed.seen, seenKey{db, h, bytes.Clone(key)})
 	}

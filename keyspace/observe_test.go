@@ -105,3 +105,28 @@ func TestObserverOfTheSweepIsToldWhatTimeTakes(t *testing.T) {
 	require.Equal(t, 1, ks.Sweep(1<<20).Removed)
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }
+
+// TestObservedExpiryIsRememberedWithinBounds: who holds keys and looks for one that has
+// expired again and again takes no memory for each look.
+func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
+	clock := clocktest.New(limit.Instant(time.Hour))
+	ks := keyspace.New(keyspace.Options{Clock: clock})
+	t.Cleanup(ks.Close)
+	v := ks.NewView()
+	var l changeLog
+	v.Observe(&l)
+	ks.StartObserving()
+	a := []byte("a")
+	setString(t, v, "a", "v")
+	v.Expire(0, a, v.Now()+1000, 0)
+	l.take()
+	clock.Advance(time.Second)
+	v.Refresh()
+	v.HoldAll()
+	for range 10_000 {
+		require.False(t, v.Exists(0, a))
+	}
+	require.LessOrEqual(t, v.Seen(), 1024)
+	v.Release()
+	require.Equal(t, []string{"expired a", "released"}, l.take())
+}
