@@ -91,14 +91,23 @@ func (s *Session) forgetTracking() {
 }
 
 // leaveTracking forgets that a client tracked in the way of t. What it has read stays in
-// the table until that changes.
+// the table until that changes, or until nobody tracks.
 func (e *Engine) leaveTracking(id int64, t *tracking) {
 	v := &e.invalidator
-	v.clients.Add(-1)
+	last := v.clients.Add(-1) == 0
 	v.memory.Add(-int64(t.cost()))
 	for _, p := range t.prefixes {
 		v.prefixes.leave(p, id)
 	}
+	if last && v.reads.keys.Load() > 0 {
+		e.spawn(func() { v.reads.sweep(e.tracks) })
+	}
+}
+
+// tracks reports whether the client of that id is there and tracks.
+func (e *Engine) tracks(id int64) bool {
+	s := e.clients.get(id)
+	return s != nil && s.tracks.Load() != nil
 }
 
 func clientTracking(c *Ctx) {

@@ -168,6 +168,38 @@ func (t *readTable) clear() {
 	t.removed.Add(1)
 }
 
+// sweep takes out those for whom keep does not say so, and the keys that nobody else has
+// read.
+func (t *readTable) sweep(keep func(id int64) bool) {
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		for at := len(s.list) - 1; at >= 0; at-- { // remove puts one from behind in its place
+			r := s.list[at]
+			gone := int64(r.purge(keep))
+			r.cost -= gone * readerCost
+			t.items.Add(-gone)
+			t.memory.Add(-gone * readerCost)
+			if r.len() == 0 {
+				t.remove(s, r)
+				t.forget(r)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// merge makes who else, which has been taken out, has read the same key readers of r.
+func (t *readTable) merge(r, other *readers) {
+	other.each(func(id int64) {
+		if r.add(id) {
+			r.cost += readerCost
+			t.memory.Add(readerCost)
+		}
+	})
+	t.forget(other)
+}
+
 // len is how many clients there are.
 func (r *readers) len() int {
 	n := len(r.few) + len(r.many)

@@ -161,3 +161,28 @@ func TestParseTracking(t *testing.T) {
 	require.Empty(t, overlapOfMany(nil, had))
 	require.Contains(t, overlapOfMany([]string{"xa"}, had), "'xa' overlaps with an existing prefix 'x'")
 }
+
+// TestReadTableSweepLeavesWhoStays: only those go who are not kept, and keys that nobody
+// else has read; the counts are those of what is left.
+func TestReadTableSweepLeavesWhoStays(t *testing.T) {
+	var table readTable
+	table.init(func(int64) bool { return true })
+	for i := range 1000 {
+		key := []byte(fmt.Sprint(i))
+		for id := range int64(1 + i%40) {
+			table.add(key, 1+id, 1)
+		}
+	}
+	table.sweep(func(id int64) bool { return id == 3 })
+	require.EqualValues(t, table.keys.Load(), table.items.Load())
+	require.EqualValues(t, 950, table.keys.Load(), "those with three readers or more")
+	for i := range 1000 {
+		r := table.take([]byte(fmt.Sprint(i)))
+		require.Equal(t, i%40 < 2, r == nil)
+		if r != nil {
+			r.each(func(id int64) { require.EqualValues(t, 3, id) })
+			table.forget(r)
+		}
+	}
+	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
+}

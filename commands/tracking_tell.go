@@ -56,6 +56,7 @@ type observer struct {
 	lane    *Lane // nil for the sweep
 	actor   int64 // for whom a lane beside the loops works
 	found   []change
+	at      map[string]int // where in found a key is, once there are more than few
 	groups  []*prefixGroup
 	flushed bool
 }
@@ -90,7 +91,31 @@ func (o *observer) Changed(key []byte, expired bool) {
 	if expired && o.lane != nil && o.lane.reading.justRead(r) {
 		r.drop(o.writer()) // it is about to be told by the reply
 	}
-	o.found = append(o.found, change{r, writer})
+	o.note(change{r, writer})
+}
+
+// note gathers a change. A script may read a key and change it again and again: from some
+// on all changes of a key are one.
+func (o *observer) note(c change) {
+	const few = 64
+	if len(o.found) >= few {
+		if o.at == nil {
+			o.at = make(map[string]int)
+			for i, c := range o.found {
+				o.at[c.who.key] = i
+			}
+		}
+		if i, is := o.at[c.who.key]; is {
+			first := &o.found[i]
+			if first.writer != c.writer {
+				first.writer = 0
+			}
+			o.engine.invalidator.reads.merge(first.who, c.who)
+			return
+		}
+		o.at[c.who.key] = len(o.found)
+	}
+	o.found = append(o.found, c)
 }
 
 // Flushed takes note that a whole database is gone: as in Redis every tracking client
@@ -121,6 +146,7 @@ func (o *observer) Released() {
 		if o.lane != nil {
 			o.lane.work += told * tellWork
 		}
+		o.at = nil
 		clear(o.found)
 		if o.found = o.found[:0]; cap(o.found) > keptPosting {
 			o.found = nil

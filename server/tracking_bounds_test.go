@@ -55,3 +55,47 @@ func TestTrackingTableKeepsToItsBoundUnderWideReads(t *testing.T) {
 		require.LessOrEqual(t, b.infoNumber("tracking_total_keys"), int64(100))
 	}
 }
+
+// TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach: a script of a
+// tracking client that reads and changes a key without end does not gather a message for
+// each change.
+func TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		a, b, other := f.tracker(), f.tracker(), f.dial()
+		b.do("GET", "k")
+		require.Equal(t, ":1\r\n", a.do("EVAL", "for i = 1, 1000 do redis.call('get', KEYS[1]) redis.call('set', KEYS[1], i) end redis.call('get', KEYS[1]) return 1", "1", "k"))
+		require.Equal(t, invalidated("k"), b.reply())
+		told := 0
+		a.command("PING")
+		for reply := a.reply(); reply != "+PONG\r\n"; reply = a.reply() {
+			require.Equal(t, invalidated("k"), reply)
+			told++
+		}
+		require.Positive(t, told)
+		require.Less(t, told, 100)
+		require.Equal(t, "+PONG\r\n", b.do("PING"))
+		other.do("SET", "k", "w")
+		require.Equal(t, invalidated("k"), a.reply(), "it has read what the script left")
+	})
+}
+
+// TestNothingIsRememberedOnceNobodyTracks: what clients have read that track no more, or
+// are gone, does not fill memory for ever.
+func TestNothingIsRememberedOnceNobodyTracks(t *testing.T) {
+	for name, leave := range map[string]func(c *client){
+		"gone": func(c *client) { require.NoError(t, c.Close()) },
+		"off":  func(c *client) { require.Equal(t, okReply, c.do("CLIENT", "TRACKING", "OFF")) },
+	} {
+		f := start(t, "goroutine")
+		a, b := f.tracker(), f.dial()
+		for i := range 100 {
+			a.do("GET", fmt.Sprintf("k%d", i))
+		}
+		require.EqualValues(t, 100, b.infoNumber("tracking_total_keys"))
+		leave(a)
+		eventually(t, name, func() bool {
+			return b.infoNumber("tracking_total_keys") == 0 && b.infoNumber("tracking_total_items") == 0
+		})
+	}
+}
