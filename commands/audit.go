@@ -37,11 +37,18 @@ func (s *Session) who() []slog.Attr {
 	return []slog.Attr{slog.String("client", s.addr()), slog.Int64("id", s.id), slog.String("user", defaultUser)}
 }
 
+// mostAudited is how many options of one CONFIG SET a line names.
+const mostAudited = 64
+
 // knownOptions returns the names that a CONFIG SET names, but for those that do not
 // exist: they may be values that are out of place.
 func (c *Ctx) knownOptions() string {
 	var names []string
 	for i := 2; i < len(c.Args); i += 2 {
+		if len(names) == mostAudited {
+			names = append(names, "...")
+			break
+		}
 		name := strings.ToLower(string(c.Args[i]))
 		known := c.engine.opts.Settings.Get(func(n string) bool { return n == name })
 		if len(known) == 0 {

@@ -337,3 +337,16 @@ func TestStartTellsAPersonWhatItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditLineIsShortWhateverIsNamed: a CONFIG SET of thousands of options makes no line
+// of as many, nor is each of them looked for.
+func TestAuditLineIsShortWhateverIsNamed(t *testing.T) {
+	f := start(t, "goroutine")
+	words := []string{"CONFIG", "SET"}
+	for range 20_000 {
+		words = append(words, "bogus", "1")
+	}
+	require.Contains(t, f.dial().do(words...), "-ERR")
+	require.Contains(t, f.log.String(), "audit: CONFIG SET")
+	require.Less(t, len(f.log.String()), 4000)
+}
