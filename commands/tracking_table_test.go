@@ -174,7 +174,7 @@ func TestReadTableSweepLeavesWhoStays(t *testing.T) {
 		}
 	}
 	table.sweep(func(id int64) bool { return id == 3 })
-	require.EqualValues(t, table.keys.Load(), table.items.Load())
+	require.Equal(t, table.keys.Load(), table.items.Load())
 	require.EqualValues(t, 950, table.keys.Load(), "those with three readers or more")
 	for i := range 1000 {
 		r := table.take([]byte(fmt.Sprint(i)))

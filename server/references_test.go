@@ -119,7 +119,7 @@ func TestLargeCopiedRepliesTakeTheirMemoryInTurn(t *testing.T) {
 		for range readers {
 			r := f.dial().slowly()
 			r.command("HGETALL", "hash")
-			all.Go(func() { require.True(r.t, r.reply() == want, "the reply is whole") })
+			all.Go(func() { require.Equal(r.t, want, r.reply(), "the reply is whole") })
 		}
 		all.Wait()
 		require.Zero(t, c.infoNumber("evicted_clients"))
