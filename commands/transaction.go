@@ -325,9 +325,7 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 		}
 		switch {
 		case q.cmd.Name == "select":
-			if n, ok := parseInt(q.args[1]); ok {
-				db = int(n)
-			}
+			db = c.selects(&q, db)
 		case q.cmd.needsMemory():
 			return true
 		case q.cmd.runsScript():
@@ -380,6 +378,16 @@ func (c *Ctx) prefetchQueue(queue []queued) {
 	}
 }
 
+// selects returns the database behind a queued SELECT, where db is selected before it. A
+// SELECT that will fail changes nothing.
+func (c *Ctx) selects(q *queued, db int) int {
+	n, ok := parseInt(q.args[1])
+	if !ok || n < 0 || n >= int64(c.engine.Limits().Databases) {
+		return db
+	}
+	return int(n)
+}
+
 // collect gathers the keys of the queued commands with their databases, following
 // SELECT. It returns false when a command is not confined to the keys it names.
 func (c *Ctx) collect(t *transaction) bool {
@@ -395,9 +403,7 @@ func (c *Ctx) collect(t *transaction) bool {
 			}
 		}
 		if q.cmd.Name == "select" {
-			if n, ok := parseInt(q.args[1]); ok {
-				db = int(n)
-			}
+			db = c.selects(&q, db)
 			continue
 		}
 		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list

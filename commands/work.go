@@ -135,9 +135,7 @@ func (c *Ctx) transactionWork(t *transaction) int {
 		case q.cmd.spansKeyspace() && q.cmd.Flags&FlagFast == 0:
 			return loopWork + 1 // KEYS and its kind
 		case q.cmd.Name == "select":
-			if to, ok := parseInt(q.args[1]); ok {
-				db = int(to)
-			}
+			db = c.selects(q, db)
 		case q.cmd.linear && q.cmd.Keys.First == 1:
 			n += c.Store.Elements(db, q.args[1])
 		}

@@ -204,3 +204,22 @@ func TestTransactionsApplyAllOrNothing(t *testing.T) {
 		require.Equal(t, before, state())
 	})
 }
+
+// TestTransactionThatSelectsNoDatabase: a queued SELECT of a database that does not exist
+// is an error of its own, and what comes behind it stays where it was.
+func TestTransactionThatSelectsNoDatabase(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		c := start(t, kind).dial()
+		for _, maxMemory := range []string{"0", "1"} {
+			require.Equal(t, okReply, c.do("CONFIG", "SET", "maxmemory", maxMemory))
+			for _, db := range []string{"16", "-1", "9223372036854775807"} {
+				require.Equal(t, okReply, c.do("MULTI"))
+				for _, words := range [][]string{{"SELECT", db}, {"LRANGE", "l", "0", "-1"}, {"CL.THROTTLE", "k", "15", "30", "60", "0"}} {
+					require.Equal(t, "+QUEUED\r\n", c.do(words...))
+				}
+				require.Contains(t, c.do("EXEC"), "out of range")
+				require.Equal(t, "+PONG\r\n", c.do("PING"))
+			}
+		}
+	})
+}
