@@ -93,7 +93,7 @@ func TestR01Lengths(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		witness := f.dial()
-		for _, packet := range []string{"*1\r\n$9223372036854775807\r\n", "*1\r\n$18446744073709551620\r\n", "*1\r\n$-2\r\n", "*1\r\n$1048577\r\n"} {
+		for _, packet := range []string{"*1\r\n$9223372036854775807\r\n", "*1\r\n$18446744073709551620\r\n", "*1\r\n$-2\r\n", "*1\r\n$536870913\r\n"} {
 			c := f.dial()
 			c.send(packet)
 			c.expect(badBulk)
@@ -267,7 +267,7 @@ func TestR08LargeCommand(t *testing.T) {
 		}
 		eventually(t, "the memory is back", func() bool { return heapBytes() < before+4<<20 })
 		c := f.dial()
-		c.send("*2\r\n$4\r\nECHO\r\n$1048577\r\n")
+		c.send("*2\r\n$4\r\nECHO\r\n$536870913\r\n")
 		c.expect(badBulk)
 		c.expectEnd()
 	})
