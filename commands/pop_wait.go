@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
@@ -18,7 +19,9 @@ type popWait struct {
 	db     int
 	keys   [][]byte
 	ticket any
-	stop   func() bool // the timer of the timeout; nil without one
+	// stop ends the timer of the timeout; nil without one, and for a moment while that
+	// may fire already.
+	stop atomic.Pointer[func() bool]
 }
 
 // servedPop is a waiter that has been served, and its reply.
@@ -114,7 +117,8 @@ func (c *Ctx) awaitPop(call popCall, keys [][]byte, timeout time.Duration) {
 	c.engine.notePopper(1)
 	w.ticket = c.Store.EnqueuePop(w.db, w.keys, PopWait{SortedSet: call.sorted, Dest: w.call.to, Owner: w, Ready: c.engine.serveBeside})
 	if timeout > 0 {
-		w.stop = c.Store.AfterFunc(timeout, func() { w.parked.interrupt(false) })
+		stop := c.Store.AfterFunc(timeout, func() { w.parked.interrupt(false) })
+		w.stop.Store(&stop)
 	}
 	c.Park(w.parked)
 }
@@ -134,8 +138,8 @@ func (e *Engine) notePopper(n int) {
 
 // end takes a waiter whose answer is claimed out of everything. Nothing is held.
 func (w *popWait) end(st Store) {
-	if w.stop != nil {
-		w.stop()
+	if stop := w.stop.Load(); stop != nil {
+		(*stop)()
 	}
 	st.DequeuePop(w.ticket)
 	w.parked.session.engine.notePopper(-1)
