@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector fattens the server, so that figures of memory mean nothing.
+
 package main
 
 import (
