@@ -343,7 +343,13 @@ const (
 	functionBytes = 17 << 10
 )
 
+// loadText compiles source. What is too long is not compiled, and so takes nothing.
 func (r *Run) loadText(l *glua.LState, source, name string) int {
+	if len(source) > MaxSource {
+		l.Push(glua.LNil)
+		l.Push(glua.LString(errChunkTooLong(displayName(name)).Error()))
+		return 2
+	}
 	// Compiling takes about as long as 20 instructions for each byte.
 	r.guard.step(l, len(source))
 	r.guard.reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))

@@ -131,7 +131,7 @@ func (f *Flags) read(list string) error {
 // those of Lua, "name:line: message".
 func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	if len(source) > MaxSource {
-		return nil, fmt.Errorf("%s: chunk is too long, at most %d bytes", name, MaxSource)
+		return nil, errChunkTooLong(name)
 	}
 	if len(source) > 0 && source[0] == 0x1b {
 		return nil, fmt.Errorf("%s: precompiled chunks are not loaded", name)
@@ -149,6 +149,11 @@ func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 		return nil, errors.New(syntaxError(name, err, source))
 	}
 	return stmts, nil
+}
+
+// errChunkTooLong refuses source of more than [MaxSource] bytes.
+func errChunkTooLong(name string) error {
+	return fmt.Errorf("%s: chunk is too long, at most %d bytes", name, MaxSource)
 }
 
 // syntaxError spells what the parser raised.
