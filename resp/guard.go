@@ -230,7 +230,10 @@ func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err E
 // after it has arrived too, else 0. tooBig is the error for a line that goes on
 // past its limit.
 func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, err Error) {
-	last := min(pos+lim.MaxInline, lim.MaxCommand)
+	last := pos + lim.MaxInline
+	if pos == 0 || lim.MaxSkip == 0 {
+		last = min(last, lim.MaxCommand) // else bulkHead refuses the command, once it knows how
+	}
 	i := max(pos, g.seen)
 	for ; i < len(in) && i <= last && in[i] != 0; i++ {
 		if in[i] != '\r' {

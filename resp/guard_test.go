@@ -22,13 +22,14 @@ func frameOf(args ...string) []byte {
 }
 
 // connection is what the engine does with a guard: it keeps the bytes that are
-// not consumed, takes commands off them, and stops at the first error.
+// not consumed, takes commands off them, and stops at the first error that is not only
+// of one command.
 type connection struct {
 	guard    resp.Guard
 	lim      resp.Limits
 	pending  []byte
 	scratch  [][]byte
-	commands [][]string
+	commands [][]string // and, in their places, what was refused
 	err      resp.Error
 }
 
@@ -53,6 +54,10 @@ func (c *connection) receive(chunk []byte) {
 		}
 		c.scratch = args
 		c.pending = c.pending[n:]
+		if err.Refuses() {
+			c.commands = append(c.commands, []string{string(err)})
+			continue
+		}
 		c.err = err
 		if len(args) == 0 {
 			return

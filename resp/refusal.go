@@ -70,7 +70,7 @@ func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) 
 			g.left++ // its head is due
 			return n, false, err
 		}
-		if size < 0 || r.skipped+size > lim.MaxSkip {
+		if size < 0 || size > lim.MaxSkip-r.skipped { // a sum could wrap
 			return n, false, ErrBulkLength
 		}
 		n += used

@@ -57,6 +57,24 @@ func TestTooLongIsRefusedAndThrownAway(t *testing.T) {
 	}
 }
 
+// TestTooLongIsRefusedWhereverTheBoundFalls: also between two arguments, and in the head
+// of one.
+func TestTooLongIsRefusedWhereverTheBoundFalls(t *testing.T) {
+	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
+	const tooLong = "ERR the command is longer than client-query-buffer-limit admits, 200"
+	for first := range 50 {
+		words := append([]string{strings.Repeat("x", first)}, strings.Fields(strings.Repeat("0123456789 ", 20))...)
+		stream := append(frameOf(words...), frameOf("PING")...)
+		for cut := range len(stream) {
+			c := connection{lim: lim}
+			c.receive(stream[:cut])
+			c.receive(stream[cut:])
+			require.Equal(t, [][]string{{tooLong}, {"PING"}}, c.commands, "%d at %d", first, cut)
+			require.Empty(t, c.err)
+		}
+	}
+}
+
 // TestGarbageStillCloses: no length, and one that nobody would send, ends the connection
 // as ever, also in the middle of what is thrown away.
 func TestGarbageStillCloses(t *testing.T) {
@@ -73,9 +91,12 @@ func TestGarbageStillCloses(t *testing.T) {
 		thrown + "$-1\r\n":               {lim, "invalid bulk length"},
 		thrown + "$x\r\n":                {lim, "invalid bulk length"},
 		thrown + "$950\r\n":              {lim, "invalid bulk length"},
-		thrown + "+950\r\n":              {lim, "expected '$', got '+'"},
-		thrown + strings.Repeat("1", 70): {lim, "too big bulk count string"},
-		"*1\r\n$60\r\n":                  {pre, "invalid bulk length"},
+		// Lengths whose sum with what was thrown away, or with a line end, wraps.
+		thrown + "$9223372036854775805\r\n": {lim, "invalid bulk length"},
+		thrown + "$9223372036854775807\r\n": {lim, "invalid bulk length"},
+		thrown + "+950\r\n":                 {lim, "expected '$', got '+'"},
+		thrown + strings.Repeat("1", 70):    {lim, "too big bulk count string"},
+		"*1\r\n$60\r\n":                     {pre, "invalid bulk length"},
 	} {
 		var g resp.Guard
 		in := []byte(stream)
