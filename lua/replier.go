@@ -103,8 +103,9 @@ func (out *replier) makeRoom() {
 	out.w.Buf = slices.Grow(out.w.Buf, out.start+size-len(out.w.Buf))
 }
 
-// lineSize is what a number, or a count of elements, takes at most with its line end.
-const lineSize = 24
+// lineSize is what a number, a count of elements, or an error of ours takes at most with
+// its line end.
+const lineSize = 32
 
 // size is how many bytes v takes as a reply, or a few more; it stops counting beyond
 // maxReply.
@@ -131,6 +132,9 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 		if text, ok := get(t, name).(glua.LString); ok {
 			return lineSize + len(text)
 		}
+	}
+	if _, ok := get(t, "double").(glua.LNumber); ok {
+		return lineSize
 	}
 	if m, ok := get(t, "map").(*glua.LTable); ok {
 		return out.entriesSize(m, depth)
@@ -275,14 +279,12 @@ func (out *replier) set(t *glua.LTable, depth int) {
 	}
 }
 
+// noLineEnds has spaces for line ends, and all other bytes as they are.
+var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
+
 // bigNumber writes digits of any number, which are a string on RESP2.
 func (out *replier) bigNumber(digits string) {
-	digits = strings.Map(func(c rune) rune {
-		if c == '\r' || c == '\n' {
-			return ' '
-		}
-		return c
-	}, digits)
+	digits = noLineEnds.Replace(digits)
 	if !out.room(len(digits)) {
 		return
 	}
