@@ -141,27 +141,31 @@ func (l *List) Trim(from, to int) {
 }
 
 // Remove removes values equal to value and returns their number: the first count of
-// them, the last -count if count is negative, all if it is 0. What remains gets new
-// positions, so the delta has all of it.
+// them, the last -count if count is negative, all if it is 0. What is beside them on one
+// side gets new positions, and the delta has that.
 func (l *List) Remove(value []byte, count int) (removed int) {
-	equal := 0
+	var equal []int64 // positions
+	position := l.start
 	for v := range l.Range(0, l.Len()) {
 		if string(v) == string(value) {
-			equal++
+			equal = append(equal, position)
 		}
+		position++
 	}
-	// skip is how many of them stay in front of those removed.
-	skip, removed := 0, equal
 	switch {
 	case count > 0:
-		removed = min(count, equal)
-	case count < 0 && count > -equal:
-		skip, removed = equal+count, -count
+		equal = equal[:min(count, len(equal))]
+	case count < 0:
+		equal = equal[max(0, len(equal)+count):]
 	}
-	if removed > 0 {
-		l.removeEqual(value, skip, removed)
+	switch {
+	case len(equal) == 0:
+	case l.tree != nil:
+		l.removeTree(equal)
+	default:
+		l.removeFlat(equal)
 	}
-	return removed
+	return len(equal)
 }
 
 // Flat returns the bytes of a small list; see [Hash.Flat].

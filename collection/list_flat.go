@@ -185,3 +185,20 @@ func (l *List) bound(start, end int64) {
 	l.start, l.end = start, end
 	l.putHeader()
 }
+
+// removeFlat removes the values at positions, which are in order, by writing all others
+// anew.
+func (l *List) removeFlat(positions []int64) {
+	next := List{start: l.start, end: l.start, changed: true, replaces: true}
+	position := l.start
+	for v := range l.Range(0, l.Len()) {
+		if len(positions) > 0 && positions[0] == position {
+			positions = positions[1:]
+		} else {
+			_ = next.PushBack(v) // it has no Max
+		}
+		position++
+	}
+	next.Max, next.longs = l.Max, l.longs
+	*l = next
+}

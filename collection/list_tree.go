@@ -1,6 +1,10 @@
 package collection
 
-import "github.com/tidwall/btree"
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+)
 
 // placedCost is about the memory of an element of a large list beside its value: 32
 // bytes in the tree, whose nodes are half full where a list grows.
@@ -93,24 +97,74 @@ func (l *List) boundTree(start, end int64) {
 	l.shrink()
 }
 
-// removeEqual removes, of the values equal to value, those behind the first skip and
-// as many as removed, by writing all others anew.
-func (l *List) removeEqual(value []byte, skip, removed int) {
-	var next List
-	next.start, next.end = l.start, l.start
-	next.replaces = true
-	seen := 0
-	for v := range l.Range(0, l.Len()) {
-		if string(v) == string(value) {
-			seen++
-			if seen > skip && seen <= skip+removed {
-				continue
-			}
+// placedSize is about what an element takes in a delta beside its value.
+const placedSize = 8
+
+// removeTree removes the values at positions, which are in order. The others are not
+// copied: those on the side with fewer bytes move up, and the delta has them alone.
+func (l *List) removeTree(positions []int64) {
+	first, last := positions[0], positions[len(positions)-1]
+	before, behind := 0, 0 // what the delta would have to have
+	l.tree.Scan(func(position int64, value []byte) bool {
+		if position < last {
+			before += placedSize + len(value)
 		}
-		_ = next.PushBack(v) // It has no Max.
+		if position > first {
+			behind += placedSize + len(value)
+		}
+		return true
+	})
+	for _, position := range positions {
+		value, _ := l.tree.Get(position)
+		l.account(value, -1)
 	}
-	next.changed = true
-	next.Max, next.ledger = l.Max, l.ledger
-	l.Drop()
-	*l = next
+	l.changed = true
+	l.beginDelta()
+	l.delta = slices.Grow(l.delta, min(before, behind))
+	if before < behind {
+		l.moveUp(positions)
+	} else {
+		l.moveDown(positions)
+	}
+	l.shrink()
+}
+
+// moveUp fills the positions with the values before them.
+func (l *List) moveUp(positions []int64) {
+	last := len(positions) - 1
+	to := positions[last]
+	for from := to; from >= l.start; from-- {
+		if last >= 0 && positions[last] == from {
+			last--
+			continue
+		}
+		l.moveTree(from, to)
+		to--
+	}
+	for ; l.start <= to; l.start++ {
+		l.tree.Delete(l.start)
+	}
+}
+
+// moveDown fills the positions with the values behind them.
+func (l *List) moveDown(positions []int64) {
+	next, to := 0, positions[0]
+	for from := to; from < l.end; from++ {
+		if next < len(positions) && positions[next] == from {
+			next++
+			continue
+		}
+		l.moveTree(from, to)
+		to++
+	}
+	for ; l.end > to; l.end-- {
+		l.tree.Delete(l.end - 1)
+	}
+}
+
+// moveTree gives a position the value of another.
+func (l *List) moveTree(from, to int64) {
+	value, _ := l.tree.Get(from)
+	l.tree.Set(to, value)
+	l.record(to, value)
 }
