@@ -31,6 +31,7 @@ const (
 func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 	limits, most := s.frameLimits()
 	if cap(l.args) > aheadKeep {
+		resp.Recycle(l.args)
 		l.args = make([][]byte, 0, aheadArgs)
 	}
 	room, n, at := l.args, 0, 0
@@ -61,6 +62,17 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 	}
 	l.ahead = l.slots[:n]
 	return swallowed, err
+}
+
+// takeArgs is cloneArgs for arguments of a command that has been split. Those of one that
+// has outgrown the lane's room keep theirs, and the lane gets another.
+func (l *Lane) takeArgs(args [][]byte) [][]byte {
+	if cap(l.args) <= aheadKeep || len(args) == 0 || &l.args[:1][0] != &args[0] {
+		return cloneArgs(args)
+	}
+	l.args = make([][]byte, 0, aheadArgs)
+	copyArgs(args, args)
+	return args
 }
 
 // frameLimits returns what the client may send, and how many commands may be split

@@ -14,7 +14,7 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 	s, e := c.S, c.engine
 	p, in := c.parking(), s.standIn()
 	in.beside = true
-	cmd, args := c.Cmd, cloneArgs(c.Args)
+	cmd, args := c.Cmd, c.takeArgs(c.Args)
 	changes := c.mayChange(cmd, args)
 	p.kept = argsCost(args)
 	if s.tx != nil {
@@ -38,6 +38,7 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 				l.ctx.Cmd, l.ctx.Args = cmd, args
 				do(&l.ctx)
 			})
+			resp.Recycle(args)
 		})
 	}
 	e.spawn(begin)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/bits"
+	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
@@ -29,15 +30,27 @@ func multiCommands() []*Command {
 // so.
 const clauseWordWork = 5
 
-// multiArgs is a parsed RL.MULTI. Its slices are a lane's scratch.
+// multiArgs is a parsed RL.MULTI. Its room is a lane's scratch.
 type multiArgs struct {
+	multiRoom
+	millis bool
+	peek   bool
+	detail bool
+}
+
+// multiRoom is what the clauses of an RL.MULTI need.
+type multiRoom struct {
 	clauses []Clause
 	details []limit.Decision
 	calls   []clauseCalls
-	millis  bool
-	peek    bool
-	detail  bool
 }
+
+// wideMultis keeps room for calls that are wider than what a lane has room for. What is
+// in there points to nothing that is still needed.
+var wideMultis sync.Pool // of *multiRoom
+
+// laneClauses is for how many clauses a lane keeps room.
+const laneClauses = 64
 
 // clauseCalls is where the calls live that a clause points to.
 type clauseCalls struct {
@@ -212,18 +225,28 @@ func hasDuplicateOfMany(keys [][]byte) bool {
 
 func (m *multiArgs) grow(n int) {
 	if n > cap(m.clauses) {
-		m.clauses = make([]Clause, n)
-		m.details = make([]limit.Decision, n)
-		m.calls = make([]clauseCalls, n)
+		m.multiRoom = newMultiRoom(n)
 	}
 	m.clauses, m.details, m.calls = m.clauses[:n], m.details[:n], m.calls[:n]
 }
 
-// trim lets go of the memory that a very wide call needed.
+// newMultiRoom returns room for n clauses at least.
+func newMultiRoom(n int) multiRoom {
+	if n > laneClauses {
+		if room, _ := wideMultis.Get().(*multiRoom); room != nil && cap(room.clauses) >= n {
+			return *room
+		}
+	}
+	return multiRoom{make([]Clause, n), make([]limit.Decision, n), make([]clauseCalls, n)}
+}
+
+// trim has others use the room that a very wide call needed.
 func (m *multiArgs) trim() {
-	const keep = 64
-	if cap(m.clauses) > keep {
-		m.clauses, m.details, m.calls = nil, nil, nil
+	if cap(m.clauses) > laneClauses {
+		clear(m.clauses) // they point to the words of the command
+		room := m.multiRoom
+		wideMultis.Put(&room)
+		m.multiRoom = multiRoom{}
 	}
 }
 

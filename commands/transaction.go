@@ -148,18 +148,23 @@ func (c *Ctx) enqueue(size int) bool {
 
 // cloneArgs copies arguments into one piece of memory.
 func cloneArgs(args [][]byte) [][]byte {
+	out := make([][]byte, len(args))
+	copyArgs(out, args)
+	return out
+}
+
+// copyArgs fills out, which may be args, with copies of args in one piece of memory.
+func copyArgs(out, args [][]byte) {
 	size := 0
 	for _, a := range args {
 		size += len(a)
 	}
 	own := make([]byte, 0, size)
-	out := make([][]byte, len(args))
 	for i, a := range args {
 		from := len(own)
 		own = append(own, a...)
 		out[i] = own[from:len(own):len(own)]
 	}
-	return out
 }
 
 // transaction returns the session's, made at first use: most sessions never have

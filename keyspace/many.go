@@ -6,8 +6,9 @@ type spot struct {
 	at   int32
 }
 
-// maxSpots is for how many keys a view keeps room.
-const maxSpots = 4096
+// maxSpots is how many spots a view keeps room for, of 16 bytes each. Commands of many
+// keys run on a few views only.
+const maxSpots = 64 << 10
 
 // spread hashes n keys, and returns them in the order of their shards, those of a shard
 // in the order in which they came, and which shards these are. It is done before any

@@ -1,8 +1,8 @@
 package resp
 
 import (
+	"bytes"
 	"math"
-	"slices"
 
 	"github.com/tidwall/redcon"
 )
@@ -101,9 +101,16 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 			return args[:0], 0, err
 		}
 	}
+	// The arguments of a frame that is not whole yet are not kept: whole splits it again.
+	partial := resumed || left > (len(in)-pos)/leastArg
+	if !partial && left > cap(args) {
+		args = roomFor(left)
+	}
 	for {
+		if partial && len(args) == cap(args) {
+			args = scratch(args)
+		}
 		if bulk == 0 {
-			args = roomFor(left, args)
 			var k int
 			k, pos = shortArgs(in, args[len(args):min(cap(args), len(args)+left)], pos, lim)
 			args = args[:len(args)+k]
@@ -197,13 +204,15 @@ func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 	return k, pos
 }
 
-// roomFor returns args with room for one argument at least, of the left that are
-// due. Room is made as arguments come, not as they are announced.
-func roomFor(left int, args [][]byte) [][]byte {
-	if len(args) < cap(args) || left == 0 {
-		return args
+// leastArg is how many bytes an argument takes at least, with its head and its end.
+const leastArg = 6
+
+// scratch returns args without what they hold, with room for one at least.
+func scratch(args [][]byte) [][]byte {
+	if cap(args) == 0 {
+		return make([][]byte, 0, 8)
 	}
-	return slices.Grow(args, min(left, 8+len(args)))
+	return args[:0]
 }
 
 // bulkHead reads the length of the argument whose head is at pos. It returns
@@ -259,6 +268,9 @@ func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, 
 // Redis takes; where it accepts, each of its lengths is the text that the guard
 // has read, so its arguments are the guard's.
 func whole(frame []byte, args [][]byte) [][]byte {
+	if n, _ := parseLength(frame[1:bytes.IndexByte(frame, '\r')]); n > int64(cap(args)) {
+		args = roomFor(int(n))
+	}
 	complete, out, _, rest, err := redcon.ReadNextCommand(frame, args[:0])
 	if complete && err == nil && len(rest) == 0 {
 		return out

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
@@ -130,7 +131,7 @@ func (s *store) Expire(db int, key []byte, at limit.Instant, cond commands.Expir
 
 // Multi implements commands.Store.
 func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decision) (bool, error) {
-	s.clauses = s.clauses[:0]
+	s.clauses = slices.Grow(s.clauses[:0], len(clauses))
 	for _, c := range clauses {
 		s.clauses = append(s.clauses, keyspace.Clause(c))
 	}
@@ -142,8 +143,9 @@ func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decisio
 	return refused, err
 }
 
-// maxClauses is for how many clauses a store keeps room.
-const maxClauses = 256
+// maxClauses is for how many clauses a store keeps room. Only the few stores of commands
+// that run beside the loops ever see so many.
+const maxClauses = 16 << 10
 
 // Stats implements commands.Store.
 func (s *store) Stats() commands.StoreStats {

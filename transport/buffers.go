@@ -5,13 +5,16 @@ import (
 	"sync"
 )
 
-// Buffers of 1, 2, 4 … 64 KiB are lent from pools; larger ones are made for the
+// Buffers of 1, 2, 4 KiB … 1 MiB are lent from pools; larger ones are made for the
 // occasion and left to the garbage collector, so that one huge command or reply
 // does not stay paid for.
 const (
 	minBuffer   = 1 << 10
-	maxBuffer   = 64 << 10
-	bufferSizes = 7
+	maxBuffer   = 1 << 20
+	bufferSizes = 11
+
+	// keptBuffer is the largest that a connection keeps while there is nothing in it.
+	keptBuffer = 64 << 10
 )
 
 // buffer is a box for a slice: putting a pointer into a pool allocates nothing.

@@ -294,7 +294,7 @@ func (c *goConn) feed() (next Next, ok bool) {
 	}
 	ok = true
 	if len(t.Out) > 0 {
-		large := len(t.Out) > maxBuffer
+		large := len(t.Out) > keptBuffer
 		o := reply{b: t.Out, barrier: t.Barrier, held: len(t.Out)}
 		o.refer(t.Refs, 0)
 		if !large {

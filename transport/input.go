@@ -69,7 +69,7 @@ func (in *input) consumed(n int) {
 		return
 	}
 	in.r, in.w = 0, 0
-	if in.lent != nil && cap(in.lent.b) > maxBuffer {
+	if in.lent != nil && cap(in.lent.b) > keptBuffer {
 		in.release()
 	}
 }

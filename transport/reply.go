@@ -154,7 +154,7 @@ func (o *reply) sent(n int) {
 	switch {
 	case o.at == len(o.b) && o.pieces == nil:
 		o.b, o.at = nil, 0
-	case o.at >= maxBuffer && o.at >= len(o.b)/2:
+	case o.at >= keptBuffer && o.at >= len(o.b)/2:
 		o.compact(0)
 	}
 }
