@@ -226,10 +226,7 @@ func (e *Engine) serveBeside(db int, key string) {
 }
 
 func (e *Engine) serveKey(db int, key string) {
-	l := e.slowLane()
-	defer e.returnSlowLane(l)
-	l.observer.actor = 0
-	e.inStore(l.Store, func(st Store) {
+	e.withLane(0, func(l *Lane) {
 		again := func(goOn bool) {
 			if goOn {
 				e.serveBeside(db, key)
@@ -241,9 +238,9 @@ func (e *Engine) serveKey(db int, key string) {
 		c := &Ctx{Lane: l}
 		ref := []KeyRef{{DB: db, Key: []byte(key)}}
 		c.hold(ref, nil)
-		st.MarkReady(db, ref[0].Key)
+		c.Store.MarkReady(db, ref[0].Key)
 		c.serve()
-		st.Release()
+		c.Store.Release()
 		c.answerServed()
 	})
 }

@@ -13,7 +13,8 @@ type PopWaiter struct {
 	Owner any
 	// Ready is called when a key that it is the first for has changed and whoever did that
 	// does not serve: see [View.Serve]. It is called with a shard locked and may only
-	// start something.
+	// start something that leads to MarkReady. Until then it is not called again for the
+	// key, however often that changes.
 	Ready func(db int, key string)
 
 	places []popPlace
@@ -32,6 +33,7 @@ type popQueue struct {
 	hash    uint64
 	waiters list.List // of *PopWaiter
 	ready   bool      // is among those that the view which holds the key has to serve
+	called  bool      // Ready was called and MarkReady, by which it is answered, was not
 }
 
 // Served is what came of an attempt to serve a waiter.
@@ -137,7 +139,11 @@ func (v *View) Holds(key []byte) bool {
 
 // MarkReady makes Serve look at a key as if it had changed.
 func (v *View) MarkReady(db int, key []byte) {
-	v.popTouched(v.lock(v.ks.hash(key)), db, key)
+	s := v.lock(v.ks.hash(key))
+	if q := s.pops[keyName{db, string(key)}]; q != nil {
+		q.called = false
+	}
+	v.popTouched(s, db, key)
 }
 
 // Serve offers what the keys hold that have changed since Serving to those who wait, in
@@ -168,7 +174,7 @@ func (v *View) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) 
 			continue
 		}
 		if f(w, q.name.db, key) == ServedLater {
-			w.Ready(q.name.db, q.name.key)
+			q.call(w)
 			return
 		}
 	}
@@ -193,13 +199,25 @@ func (v *View) popTouched(s *shard, db int, key []byte) {
 		q.ready = true
 		v.ready = append(v.ready, q)
 	default:
-		q.wake()
+		// Somebody may change what is no use to anybody here without end.
+		if k := s.get(db, q.hash, key).Kind.base(); k == List || k == SortedSet {
+			q.wake()
+		}
 	}
 }
 
+// wake calls the first waiter, if there is one.
 func (q *popQueue) wake() {
 	if e := q.waiters.Front(); e != nil {
-		e.Value.(*PopWaiter).Ready(q.name.db, q.name.key)
+		q.call(e.Value.(*PopWaiter))
+	}
+}
+
+// call calls Ready of w, a waiter of q, unless one that was called has yet to come.
+func (q *popQueue) call(w *PopWaiter) {
+	if !q.called {
+		q.called = true
+		w.Ready(q.name.db, q.name.key)
 	}
 }
 

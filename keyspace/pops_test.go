@@ -106,7 +106,7 @@ func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
 	require.Equal(t, []string{"w:l"}, ready)
 	other.Hold(refs)
 	other.Serving()
-	pushTo(t, other, "l", "2")
+	other.MarkReady(0, refs[0].Key)
 	require.Len(t, ready, 1, "it is going to be served")
 	other.Release()
 	require.Len(t, ready, 2, "it was not served")
@@ -122,4 +122,36 @@ func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
 	require.Equal(t, "to", string(moves[1].Key))
 	v.DequeuePop(w)
 	require.Len(t, v.AppendMoves(refs), 1)
+}
+
+// TestPopWaitersAreToldOnce: however often a key changes, its waiter is told once, until
+// somebody comes to serve; and never of what is neither a list nor a sorted set.
+func TestPopWaitersAreToldOnce(t *testing.T) {
+	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
+	v := ks.NewView()
+	defer v.Close()
+	var ready []string
+	w, key := popper(keyspace.List, "w", &ready), []byte("k")
+	refs := []keyspace.Ref{{Key: key}}
+	v.Hold(refs)
+	v.EnqueuePop(0, [][]byte{key}, w)
+	v.Release()
+	for range 3 {
+		_, err := v.SetString(0, key, []byte("1"), keyspace.SetOptions{Expiry: keyspace.NoExpiry})
+		require.NoError(t, err)
+	}
+	require.Empty(t, ready, "nobody waits for a string")
+	require.True(t, v.Delete(0, key))
+	for range 3 {
+		pushTo(t, v, "k", "1")
+	}
+	require.Equal(t, []string{"w:k"}, ready)
+	v.Hold(refs)
+	v.Serving()
+	v.MarkReady(0, key)
+	v.Serve(func(*keyspace.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedGone })
+	v.Release()
+	pushTo(t, v, "k", "1")
+	require.Len(t, ready, 2, "whoever was told has come and gone")
+	v.DequeuePop(w)
 }
