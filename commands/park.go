@@ -254,22 +254,27 @@ func (e *Engine) withStoreFor(client int64, f func(st Store)) {
 	e.withLane(client, func(l *Lane) { f(l.Store) })
 }
 
-// withLane is withStoreFor for what needs the lane, too.
+// withLane is withStoreFor for what needs the lane, too. While the gate is closed there
+// is none: thousands may wait for it, and lanes are many kilobytes each and stay.
 func (e *Engine) withLane(client int64, f func(l *Lane)) {
-	l := e.slowLane()
-	defer e.returnSlowLane(l)
-	l.observer.actor = client
-	e.inStore(l.Store, func(Store) { f(l) })
-}
-
-// inStore runs f in the store once the gate is open, at a fresh instant.
-func (e *Engine) inStore(st Store, f func(st Store)) {
-	for !st.Enter() {
+	for {
+		l := e.slowLane()
+		if l.Store.Enter() {
+			e.inLane(l, client, f)
+			return
+		}
 		open := make(chan struct{}, 1)
-		st.WaitOpen(func() { open <- struct{}{} })
+		l.Store.WaitOpen(func() { open <- struct{}{} })
+		e.returnSlowLane(l)
 		<-open
 	}
-	defer st.Leave()
-	st.Refresh()
-	f(st)
+}
+
+// inLane runs f on a lane that has entered the store, and gives the lane back.
+func (e *Engine) inLane(l *Lane, client int64, f func(l *Lane)) {
+	defer e.returnSlowLane(l)
+	defer l.Store.Leave()
+	l.observer.actor = client
+	l.Store.Refresh()
+	f(l)
 }
