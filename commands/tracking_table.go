@@ -30,7 +30,9 @@ type tableStripe struct {
 	mu   sync.Mutex
 	keys map[string]*readers // guarded by mu
 	list []*readers          // guarded by mu: the same, to draw one from
-	_    [24]byte
+	// items is how many readers these have, and cost what they take. Guarded by mu.
+	items, cost int64
+	_           [8]byte
 }
 
 // readers is who has read one key. Clients are known by their ids, so that the table
@@ -75,8 +77,7 @@ func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 		s.keys[r.key] = r
 		s.list = append(s.list, r)
 		t.keys.Add(1)
-		t.items.Add(1)
-		t.memory.Add(r.cost)
+		t.grow(s, 1, r.cost)
 		return true
 	}
 	if !r.add(id) {
@@ -88,10 +89,17 @@ func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 		grown -= r.purge(t.alive)
 		r.purgeAt = max(2*r.len(), 4*fewReaders)
 	}
-	t.items.Add(int64(grown))
-	t.memory.Add(int64(grown) * readerCost)
+	t.grow(s, int64(grown), int64(grown)*readerCost)
 	r.cost += int64(grown) * readerCost
 	return true
+}
+
+// grow counts readers, and what they take, in s, which is locked.
+func (t *readTable) grow(s *tableStripe, items, cost int64) {
+	s.items += items
+	s.cost += cost
+	t.items.Add(items)
+	t.memory.Add(cost)
 }
 
 // take removes an entry and returns it; nil if there is none.
@@ -142,6 +150,8 @@ func (t *readTable) remove(s *tableStripe, r *readers) {
 	if last == 0 { // a map never shrinks
 		s.keys, s.list = nil, nil
 	}
+	s.items -= int64(r.len())
+	s.cost -= r.cost
 	t.removed.Add(1)
 	t.keys.Add(-1)
 	t.items.Add(-int64(r.len()))
@@ -150,18 +160,13 @@ func (t *readTable) remove(s *tableStripe, r *readers) {
 // forget counts the memory of what take or draw has returned as free.
 func (t *readTable) forget(r *readers) { t.memory.Add(-r.cost) }
 
-// clear empties the table.
+// clear empties the table. It looks at no entry: all shards of the store may be locked.
 func (t *readTable) clear() {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		items, cost := 0, int64(0)
-		for _, r := range s.list {
-			items, cost = items+r.len(), cost+r.cost
-		}
 		t.keys.Add(-int64(len(s.list)))
-		t.items.Add(-int64(items))
-		t.memory.Add(-cost)
+		t.grow(s, -s.items, -s.cost)
 		s.keys, s.list = nil, nil
 		s.mu.Unlock()
 	}
@@ -178,8 +183,7 @@ func (t *readTable) sweep(keep func(id int64) bool) {
 			r := s.list[at]
 			gone := int64(r.purge(keep))
 			r.cost -= gone * readerCost
-			t.items.Add(-gone)
-			t.memory.Add(-gone * readerCost)
+			t.grow(s, -gone, -gone*readerCost)
 			if r.len() == 0 {
 				t.remove(s, r)
 				t.forget(r)

@@ -186,3 +186,41 @@ func TestReadTableSweepLeavesWhoStays(t *testing.T) {
 	}
 	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
 }
+
+// TestReadTableIsClearedWithoutAWalk: clear looks at no entry, since all shards are locked
+// meanwhile, and its counts come out even whatever has been done before.
+func TestReadTableIsClearedWithoutAWalk(t *testing.T) {
+	var table readTable
+	table.init(func(id int64) bool { return id%3 != 0 })
+	fill := func() {
+		for i := range 500 {
+			for id := range int64(1 + i%90) {
+				table.add([]byte(fmt.Sprint(i)), 1+id, 1)
+			}
+		}
+	}
+	fill()
+	taken := table.take([]byte("100"))
+	table.draw(0)
+	table.sweep(func(id int64) bool { return id != 7 })
+	fill()
+	for i := range table.stripes {
+		s := &table.stripes[i]
+		items, cost := 0, int64(0)
+		for at, r := range s.list {
+			items, cost = items+r.len(), cost+r.cost
+			s.list[at] = nil // a walk would not survive it
+		}
+		clear(s.keys)
+		require.EqualValues(t, items, s.items)
+		require.Equal(t, cost, s.cost)
+	}
+	held := table.memory.Load()
+	require.Positive(t, held)
+	table.clear()
+	require.Zero(t, table.keys.Load()+table.items.Load())
+	require.Less(t, table.memory.Load(), held)
+	fill()
+	require.EqualValues(t, 500, table.keys.Load())
+	require.NotNil(t, taken)
+}
