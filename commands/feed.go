@@ -36,6 +36,8 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		return s.rest(p), 0
 	}
 	mark := len(l.w.Buf)
+	// This comes before the mail is taken, which then has all that there is to be told.
+	waits := p == nil && len(in) > 0 && s.told.Load() && s.awaitNews()
 	if s.takeMail(l, &l.w, turnBytes) {
 		return transport.Again, 0
 	}
@@ -46,10 +48,16 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		if !s.unparkBefore(p, l, mark) {
 			return s.rest(p), 0
 		}
+		if s.told.Load() {
+			return transport.Again, 0 // it has yet to be told what there is by now
+		}
 		p = nil
 	}
-	if s.closing {
+	switch {
+	case s.closing:
 		return transport.Close, 0
+	case waits:
+		return transport.Park, 0
 	}
 	if l.busy = !l.Store.Enter(); l.busy {
 		if next, goesOn := s.closedGate(l); !goesOn {

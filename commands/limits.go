@@ -79,6 +79,7 @@ func (e *Engine) Limits() *Limits { return e.limits.Load() }
 func (e *Engine) SetLimits(l Limits) {
 	l.passwordHash = sha256.Sum256([]byte(l.Password))
 	e.limits.Store(&l)
+	e.leaveToShrink()
 }
 
 func (e *Engine) passwordSet() bool { return e.Limits().Password != "" }

@@ -50,6 +50,10 @@ type Session struct {
 	subs     atomic.Pointer[subscriptions] // set by the feeding goroutine only
 	tracks   atomic.Pointer[tracking]      // nil without CLIENT TRACKING; set by the feeding goroutine only
 
+	// told says that the client is told of changes that it or another one tracks. Once it
+	// is set it stays.
+	told         atomic.Bool
+	newsUpTo     uint64      // up to where it has to be told before it goes on, 0 if it has not
 	lostRedirect atomic.Bool // the client that this one redirects to was found to be gone
 
 	self atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only

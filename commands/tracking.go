@@ -44,6 +44,10 @@ func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
 	}
 	v.memory.Add(int64(t.cost()))
 	own.lostRedirect.Store(false)
+	own.told.Store(true)
+	if to := s.engine.clients.get(t.redirect); to != nil {
+		to.told.Store(true)
+	}
 	// What is replaced is counted no more. There is none either if the client of a stand-in
 	// has gone away meanwhile: forgetTracking has counted that.
 	if old := own.tracks.Swap(t); old != nil {

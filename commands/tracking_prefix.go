@@ -30,6 +30,9 @@ type prefixGroup struct {
 	// pending are the keys that have changed, each with the client that changed it, 0 if
 	// several did. Guarded by mu.
 	pending map[string]int64
+	mark    uint64 // guarded by mu: of the latest who changed one
+
+	queued bool // guarded by invalidator.mu: is in its list
 }
 
 // pendingCost is about what a pending key takes beside its bytes.
@@ -68,14 +71,15 @@ func (t *prefixTree) leave(prefix string, id int64) {
 }
 
 // changed notes a key for all who listen to a prefix of it. It returns the groups that
-// had nothing pending, in the capacity of dst, and the memory that it took.
-func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64) (woken []*prefixGroup, memory int64) {
+// have something pending because of it, in the capacity of dst, but for those that the
+// same mark has been given just before, and the memory that it took.
+func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark uint64) (noted []*prefixGroup, memory int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for n, rest := &t.root, key; ; {
 		if n.group != nil {
-			first, cost := n.group.note(key, writer)
-			if first {
+			fresh, cost := n.group.note(key, writer, mark)
+			if fresh {
 				dst = append(dst, n.group)
 			}
 			memory += cost
@@ -91,22 +95,22 @@ func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64) (woke
 	}
 }
 
-// note adds a key to what is pending, and reports whether it is the first.
-func (g *prefixGroup) note(key []byte, writer int64) (first bool, memory int64) {
+// note adds a key to what is pending, and reports whether the latest mark was another.
+func (g *prefixGroup) note(key []byte, writer int64, mark uint64) (fresh bool, memory int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	fresh, g.mark = g.mark != mark, mark
 	if was, there := g.pending[string(key)]; there {
 		if was != writer {
 			g.pending[string(key)] = 0
 		}
-		return false, 0
+		return fresh, 0
 	}
-	first = g.pending == nil
-	if first {
+	if g.pending == nil {
 		g.pending = make(map[string]int64)
 	}
 	g.pending[string(key)] = writer
-	return first, int64(len(key) + pendingCost)
+	return fresh, int64(len(key) + pendingCost)
 }
 
 // take returns what is pending, and for whom.

@@ -81,7 +81,7 @@ func (c *Ctx) boundReads() (removed uint64) {
 	if c.Store.Full() {
 		forced = twice
 	}
-	for removed < max(mostEvicted, twice) && (removed < forced || most > 0 && t.keys.Load() > most) {
+	for removed < max(mostEvicted, twice) && (removed < forced || t.beyond(most)) {
 		r := t.draw(spare)
 		if r == nil {
 			if spare == 0 {
@@ -94,6 +94,38 @@ func (c *Ctx) boundReads() (removed uint64) {
 		c.work += c.engine.tell([]change{{who: r}}) * tellWork
 	}
 	return removed
+}
+
+// shrinkSlice is how many entries leave the table at a time once its bound has been
+// lowered. Clients that track wait for a slice at most.
+const shrinkSlice = 1 << 10
+
+// leaveToShrink has the table brought within its bound beside the loops, if it is not.
+func (e *Engine) leaveToShrink() {
+	v := &e.invalidator
+	if !v.reads.beyond(e.Limits().TrackingKeys) {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shrinks = true
+	e.wakeInvalidator()
+}
+
+// shrinkReads takes a slice out of the table, and reports whether it may have to go on.
+func (e *Engine) shrinkReads() (more bool) {
+	t := &e.invalidator.reads
+	for range shrinkSlice {
+		if !t.beyond(e.Limits().TrackingKeys) {
+			return false
+		}
+		r := t.draw(0)
+		if r == nil {
+			return false
+		}
+		e.tellReaders(change{who: r})
+	}
+	return true
 }
 
 // readBeside returns what a read that runs beside the loops has to do right before and

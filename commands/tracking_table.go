@@ -114,6 +114,9 @@ func (t *readTable) take(key []byte) *readers {
 	return r
 }
 
+// beyond reports whether there are more keys than most, of which 0 is no bound.
+func (t *readTable) beyond(most int64) bool { return most > 0 && t.keys.Load() > most }
+
 // draw removes any entry and returns it; nil if there seems to be none but such as the
 // read of that number has registered. No read has the number 0.
 func (t *readTable) draw(spare uint64) *readers {

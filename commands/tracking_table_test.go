@@ -83,7 +83,7 @@ func TestPrefixTreeAgreesWithAList(t *testing.T) {
 		return b.String()
 	}
 	model := map[string]map[int64]bool{}
-	for range 20_000 {
+	for mark := range uint64(20_000) {
 		prefix, id := word(5), int64(1+random.IntN(3))
 		switch {
 		case random.IntN(2) == 0:
@@ -100,7 +100,7 @@ func TestPrefixTreeAgreesWithAList(t *testing.T) {
 		}
 		require.EqualValues(t, len(model), tree.count.Load())
 		key := word(8)
-		groups, memory := tree.changed(nil, []byte(key), 7)
+		groups, memory := tree.changed(nil, []byte(key), 7, 1+mark)
 		var got, want []string
 		for _, g := range groups {
 			pending, members := g.take()
@@ -129,10 +129,12 @@ func TestPrefixTreeAgreesWithAList(t *testing.T) {
 func TestPendingKeyOfTwoWritersIsNobodysOwn(t *testing.T) {
 	var tree prefixTree
 	tree.join("", 1)
-	groups, _ := tree.changed(nil, []byte("k"), 1)
-	again, memory := tree.changed(nil, []byte("k"), 2)
+	groups, _ := tree.changed(nil, []byte("k"), 1, 1)
+	again, memory := tree.changed(nil, []byte("k"), 2, 1)
 	require.Empty(t, again)
 	require.Zero(t, memory)
+	other, _ := tree.changed(nil, []byte("k"), 2, 2)
+	require.Equal(t, groups, other, "another writer looks that it is told before its reply leaves")
 	pending, _ := groups[0].take()
 	require.Equal(t, map[string]int64{"k": 0}, pending)
 }

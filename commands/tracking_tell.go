@@ -23,11 +23,19 @@ type invalidator struct {
 	prefixes prefixTree
 	memory   atomic.Int64 // of prefixes and of what is pending for them
 
+	marks atomic.Uint64 // the latest mark of an observer
+
 	mu      sync.Mutex
 	running bool           // guarded by mu: a goroutine serves what follows
 	long    []change       // guarded by mu: changes with many readers
 	groups  []*prefixGroup // guarded by mu: those with something pending
 	flushed bool           // guarded by mu
+	shrinks bool           // guarded by mu: the table is to be brought within its bound
+
+	// issued counts what has been left to be told, and told is as much of it as has been.
+	// Both change with mu held.
+	issued, told atomic.Uint64
+	waiting      map[*Session]struct{} // guarded by mu: woken when told changes
 }
 
 // size is how many bytes the invalidation table and the prefixes take.
@@ -58,6 +66,7 @@ type observer struct {
 	found   []change
 	at      map[string]int // where in found a key is, once there are more than few
 	groups  []*prefixGroup
+	mark    uint64 // given to groups until the next release, 0 if to none
 	flushed bool
 }
 
@@ -80,8 +89,11 @@ func (o *observer) Changed(key []byte, expired bool) {
 		writer = 0
 	}
 	if v.prefixes.count.Load() > 0 {
+		if o.mark == 0 {
+			o.mark = v.marks.Add(1)
+		}
 		var memory int64
-		o.groups, memory = v.prefixes.changed(o.groups, key, writer)
+		o.groups, memory = v.prefixes.changed(o.groups, key, writer, o.mark)
 		v.memory.Add(memory)
 	}
 	r := v.reads.take(key)
@@ -131,16 +143,15 @@ func (o *observer) Flushed() {
 // Released tells the clients.
 func (o *observer) Released() {
 	e := o.engine
-	v := &e.invalidator
 	if o.flushed || len(o.groups) > 0 {
-		v.mu.Lock()
-		v.flushed = v.flushed || o.flushed
-		v.groups = append(v.groups, o.groups...)
-		e.wakeInvalidator()
-		v.mu.Unlock()
+		e.leaveToTell(o.groups, o.flushed)
 		clear(o.groups)
-		o.groups, o.flushed = o.groups[:0], false
+		if o.groups = o.groups[:0]; cap(o.groups) > keptPosting {
+			o.groups = nil
+		}
+		o.flushed = false
 	}
+	o.mark = 0
 	if len(o.found) > 0 {
 		told := e.tell(o.found)
 		if o.lane != nil {
@@ -173,9 +184,26 @@ func (e *Engine) tell(changes []change) (told int) {
 	return told
 }
 
+// leaveToTell has groups told what is pending, and all clients of a flush.
+func (e *Engine) leaveToTell(groups []*prefixGroup, flushed bool) {
+	v := &e.invalidator
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.flushed = v.flushed || flushed
+	for _, g := range groups {
+		if !g.queued { // else it will be looked at from now on
+			g.queued = true
+			v.groups = append(v.groups, g)
+		}
+	}
+	e.wakeInvalidator()
+}
+
 // wakeInvalidator has a goroutine tell what is left to be told. invalidator.mu is held.
 func (e *Engine) wakeInvalidator() {
-	if v := &e.invalidator; !v.running {
+	v := &e.invalidator
+	v.issued.Add(1)
+	if !v.running {
 		v.running = true
 		e.spawn(e.serveInvalidator)
 	}
@@ -187,13 +215,17 @@ func (e *Engine) serveInvalidator() {
 	v := &e.invalidator
 	for {
 		v.mu.Lock()
-		long, groups, flushed := v.long, v.groups, v.flushed
-		v.long, v.groups, v.flushed = nil, nil, false
-		if len(long) == 0 && len(groups) == 0 && !flushed {
+		long, groups, flushed, shrinks := v.long, v.groups, v.flushed, v.shrinks
+		v.long, v.groups, v.flushed, v.shrinks = nil, nil, false, false
+		if len(long) == 0 && len(groups) == 0 && !flushed && !shrinks {
 			v.running = false
 			v.mu.Unlock()
 			return
 		}
+		for _, g := range groups {
+			g.queued = false
+		}
+		upTo := v.issued.Load()
 		v.mu.Unlock()
 		if flushed {
 			e.tellAll()
@@ -204,7 +236,50 @@ func (e *Engine) serveInvalidator() {
 		for _, g := range groups {
 			e.tellGroup(g)
 		}
+		more := shrinks && e.shrinkReads()
+		v.hasTold(upTo)
+		if more {
+			e.leaveToShrink()
+		}
 	}
+}
+
+// hasTold notes that all is told that was left up to then, and wakes who waits for it.
+func (v *invalidator) hasTold(upTo uint64) {
+	v.mu.Lock()
+	v.told.Store(upTo)
+	waiting := v.waiting
+	v.waiting = nil
+	v.mu.Unlock()
+	for s := range waiting {
+		s.peer.Wake()
+	}
+}
+
+// awaitNews reports whether the session has to wait before it runs what has arrived: until
+// it has been told what was left to be told by then. So a client that asks for something
+// after somebody has had the reply to a write is told of the write before it is answered, as
+// by Redis, which tells all before any reply leaves. The session is woken.
+func (s *Session) awaitNews() bool {
+	v := &s.engine.invalidator
+	if s.newsUpTo == 0 {
+		s.newsUpTo = v.issued.Load()
+	}
+	if v.told.Load() >= s.newsUpTo {
+		s.newsUpTo = 0
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.told.Load() >= s.newsUpTo {
+		s.newsUpTo = 0
+		return false
+	}
+	if v.waiting == nil {
+		v.waiting = make(map[*Session]struct{})
+	}
+	v.waiting[s] = struct{}{}
+	return true
 }
 
 // tellReaders tells those who had read a key that it has changed.
