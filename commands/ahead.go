@@ -39,7 +39,7 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 		args, used, fault := s.guard.Next(in[at:], room[len(room):], limits)
 		at += used
 		swallowed = at
-		if fault.Refuses() {
+		if fault != "" && fault.Refuses() {
 			l.slots[n] = ahead{refused: fault, size: used, end: at}
 			n++
 			continue

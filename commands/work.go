@@ -27,7 +27,7 @@ const (
 	// element has to be found, and there has to be room for it.
 	commandWork = 4
 	writeWork   = 2
-	// fewWords is how many words no command has too much to do with.
+	// fewWords is how many words no command has too much to do with: nobody asks then.
 	fewWords = 256
 )
 
@@ -64,10 +64,11 @@ func (c *Command) stays() string {
 	return ""
 }
 
-// wordsLeave reports whether a command of n words is to run beside the loops because of
-// them. If not, they are counted against the turn, where dispatch has counted one unit each.
+// wordsLeave reports whether a command of n words, more than fewWords, is to run beside the
+// loops because of them. If not, they are counted against the turn, where dispatch has
+// counted one unit each.
 func (c *Ctx) wordsLeave(n int) bool {
-	if n <= fewWords || c.Cmd.stays() != "" {
+	if c.Cmd.stays() != "" {
 		return false
 	}
 	if work := c.Cmd.wordsWork(n); !c.leaves(work) {
