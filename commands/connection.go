@@ -65,9 +65,15 @@ func quit(c *Ctx) {
 
 func reset(c *Ctx) {
 	c.S.discardQueue(c.Store)
-	c.S.reset(c.Store.Now())
-	c.W.Proto = 2
-	c.W.Status("RESET")
+	c.goesOn(func(c *Ctx) (more bool) {
+		if c.S.unsubscribeSome(sliceWords) {
+			return true
+		}
+		c.S.reset(c.Store.Now())
+		c.W.Proto = 2
+		c.W.Status("RESET")
+		return false
+	})
 }
 
 func selectDB(c *Ctx) {

@@ -210,14 +210,16 @@ func (s *Session) subscribe(kind topicKind, name []byte) {
 
 // unsubscribe ends a subscription if there is one.
 func (s *Session) unsubscribe(kind topicKind, name []byte) {
-	subs := s.subs.Load()
-	if subs == nil {
-		return
+	if subs := s.subs.Load(); subs != nil {
+		if m := subs.topics[kind][string(name)]; m != nil {
+			s.end(subs, m)
+		}
 	}
-	m := subs.topics[kind][string(name)]
-	if m == nil {
-		return
-	}
+}
+
+// end ends one of the subscriptions of s.
+func (s *Session) end(subs *subscriptions, m *membership) {
+	name, kind := m.topic.name, m.topic.kind
 	s.engine.hub.leave(m)
 	delete(subs.topics[kind], string(name))
 	subs.cost.Add(-int64(subscriptionCost(name)))
@@ -240,17 +242,27 @@ func (s *Session) names(kind topicKind) [][]byte {
 	return names
 }
 
-// unsubscribeAll ends every subscription of s, without a word to it.
-func (s *Session) unsubscribeAll() {
+// unsubscribeSome ends at most so many subscriptions of s, without a word to it, and
+// reports whether there are more.
+func (s *Session) unsubscribeSome(most int) (more bool) {
 	subs := s.subs.Load()
 	if subs == nil {
-		return
+		return false
 	}
 	for kind := range subs.topics {
 		for _, m := range subs.topics[kind] {
-			s.engine.hub.leave(m)
+			if most--; most < 0 {
+				return true
+			}
+			s.end(subs, m)
 		}
-		subs.counts[kind].Store(0)
 	}
 	s.subs.Store(nil)
+	return false
+}
+
+// unsubscribeAll ends every subscription of s, without a word to it.
+func (s *Session) unsubscribeAll() {
+	for s.unsubscribeSome(sliceWords) {
+	}
 }

@@ -117,12 +117,12 @@ func (s *Session) identify(n identity) {
 // selected is the database of the session.
 func (s *Session) selected() int { return int(s.db.Load()) }
 
-// reset returns the session to the state of a new connection (RESET).
+// reset returns the session to the state of a new connection (RESET), but for its
+// subscriptions.
 func (s *Session) reset(now limit.Instant) {
 	s.setProtocol(2)
 	s.reply = replyOn
 	s.endTracking()
-	s.unsubscribeAll()
 	s.db.Store(0)
 	s.setName(nil)
 	switch {

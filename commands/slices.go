@@ -19,9 +19,7 @@ func (c *Ctx) inSlices(words [][]byte, do func(c *Ctx, word []byte), done func(c
 		return
 	}
 	words = cloneArgs(words)
-	p := c.parking()
-	p.kept = argsCost(words)
-	p.slice = func(c *Ctx) (more bool) {
+	c.parkInSlices(argsCost(words), func(c *Ctx) (more bool) {
 		n := min(len(words), sliceWords)
 		for _, word := range words[:n] {
 			do(c, word)
@@ -33,7 +31,26 @@ func (c *Ctx) inSlices(words [][]byte, do func(c *Ctx, word []byte), done func(c
 			done(c)
 		}
 		return false
+	})
+}
+
+// goesOn is inSlices for what is not in the words of the command: slice does a part of it
+// and reports whether there is more. It writes nothing before the last one. The first is
+// done at once, and inside a transaction all are.
+func (c *Ctx) goesOn(slice func(c *Ctx) (more bool)) {
+	for slice(c) {
+		if !c.S.exclusive && !c.S.beside {
+			c.parkInSlices(0, slice)
+			return
+		}
 	}
+}
+
+// parkInSlices parks the session of a command, which keeps so many bytes, until slice
+// reports that there is no more.
+func (c *Ctx) parkInSlices(kept int, slice func(c *Ctx) (more bool)) {
+	p := c.parking()
+	p.kept, p.slice = kept, slice
 	c.Park(p)
 }
 

@@ -178,6 +178,40 @@ func TestLongSubscriptionsGoOnInSlices(t *testing.T) {
 	require.True(t, strings.HasSuffix(reply, ":0\r\n"))
 }
 
+// TestResetOfManySubscriptionsGoesOnInSlices: RESET of a client with tens of thousands of
+// subscriptions ends them in slices: others have their turn in between, and nothing is
+// left of them behind its reply.
+func TestResetOfManySubscriptionsGoesOnInSlices(t *testing.T) {
+	const n = 50_000
+	b := newWaitingBench(t)
+	listener := b.waiting()
+	for from := 0; from < n; from += 5000 {
+		args := []string{"SUBSCRIBE"}
+		for i := range 5000 {
+			args = append(args, "c"+strconv.Itoa(from+i))
+		}
+		listener.do(frame(args...))
+	}
+	listener.do(frame("PSUBSCRIBE", "p*"))
+	listener.do(frame("SSUBSCRIBE", "s"))
+	require.Equal(t, ":1\r\n", string(b.do(frame("PUBLISH", "c49999", "m"))))
+	listener.do(nil)
+
+	packet := append(frame("RESET"), frame("GET", "k")...)
+	turns, out := 0, []byte(nil)
+	for next := transport.Again; next == transport.Again; turns++ {
+		turn := listener.session.Feed(listener.lane, packet, out)
+		packet, out, next = packet[turn.Consumed:], turn.Out, turn.Next
+		require.NotZero(t, len(b.do(frame("PING"))), "others have their turn")
+	}
+	require.Equal(t, "+RESET\r\n$-1\r\n", string(out))
+	require.Greater(t, turns, n/2000)
+	for _, publish := range [][]byte{frame("PUBLISH", "c7", "m"), frame("PUBLISH", "p7", "m"), frame("SPUBLISH", "s", "m")} {
+		require.Equal(t, ":0\r\n", string(b.do(publish)))
+	}
+	require.Zero(t, b.engine.Beside())
+}
+
 // TestPublishToManyLeavesTheLoop publishes to a crowd: each gets the message, and the
 // loop of the publisher does not wait for all of them.
 func TestPublishToManyLeavesTheLoop(t *testing.T) {
