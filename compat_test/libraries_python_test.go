@@ -25,6 +25,11 @@ func pythonLibraries() []library {
 		pythonLibrary("redis-py, register_script", "8.1.0", 10,
 			"Window, log and token bucket in Lua, and the script that passes CL.THROTTLE on", "use_redis_scripts.py"),
 		pythonLibrary("redis-py, Lock", "8.1.0", 7, "Holding, waiting, extending, losing a lock", "use_redis_lock.py"),
+		pythonLibrary("self-limiters", "0.4.0", 7, "Its semaphore, which waits with BLPOP, and its token bucket", "use_self_limiters.py"),
+		pythonLibrary("redis-rate-limiters", "0.5.0", 9,
+			"Its semaphore, which waits with BLPOP, and its token bucket, also asynchronous", "use_redis_rate_limiters.py"),
+		pythonLibrary("dramatiq, rate limits", "2.2.1", 9,
+			"Its barrier, which waits with BRPOPLPUSH, and its concurrent, bucket and window limiters", "use_dramatiq.py"),
 	}
 }
 
