@@ -31,6 +31,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		sub := cmd.Subcommand(args[1])
 		if sub == nil {
 			s.failTransaction()
+			s.endCaching(nil)
 			c.Fail(unknownSubcommand(cmd.Name, args[1]))
 			return
 		}

@@ -76,9 +76,10 @@ func (t *prefixTree) leave(prefix string, id int64) {
 func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark uint64) (noted []*prefixGroup, memory int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	var name string // the key, made once for all groups
 	for n, rest := &t.root, key; ; {
 		if n.group != nil {
-			fresh, cost := n.group.note(key, writer, mark)
+			fresh, cost := n.group.note(key, &name, writer, mark)
 			if fresh {
 				dst = append(dst, n.group)
 			}
@@ -96,7 +97,8 @@ func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark 
 }
 
 // note adds a key to what is pending, and reports whether the latest mark was another.
-func (g *prefixGroup) note(key []byte, writer int64, mark uint64) (fresh bool, memory int64) {
+// name is the key as a string, "" as long as no group has needed it.
+func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) (fresh bool, memory int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fresh, g.mark = g.mark != mark, mark
@@ -109,7 +111,10 @@ func (g *prefixGroup) note(key []byte, writer int64, mark uint64) (fresh bool, m
 	if g.pending == nil {
 		g.pending = make(map[string]int64)
 	}
-	g.pending[string(key)] = writer
+	if *name == "" {
+		*name = string(key)
+	}
+	g.pending[*name] = writer
 	return fresh, int64(len(key) + pendingCost)
 }
 

@@ -74,6 +74,20 @@ func TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt(t *testing.T) {
 	require.Equal(t, "+PONG\r\n", a.do("PING"))
 }
 
+// TestUnknownCommandEndsClientCaching: CLIENT CACHING is about the next command, and a
+// command that does not exist is one. Redis 7.0.15 answers the same.
+func TestUnknownCommandEndsClientCaching(t *testing.T) {
+	f := start(t, "goroutine")
+	a, other := f.tracker("OPTIN"), f.dial()
+	for _, unknown := range [][]string{{"NONSENSE"}, {"CONFIG", "NONSENSE"}, {"CLIENT", "NONSENSE"}, {"GET"}} {
+		require.Equal(t, okReply, a.do("CLIENT", "CACHING", "YES"))
+		require.Contains(t, a.do(unknown...), "-ERR")
+		a.do("GET", "k")
+		other.do("SET", "k", "v")
+		require.Equal(t, "+PONG\r\n", a.do("PING"), unknown)
+	}
+}
+
 // TestTrackingTableForgetsWhatItHasNoRoomFor: beyond tracking-table-max-keys a key
 // leaves the table, and who had read it is told so.
 func TestTrackingTableForgetsWhatItHasNoRoomFor(t *testing.T) {

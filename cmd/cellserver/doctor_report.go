@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // writeFindings writes an opinion for a person.
@@ -21,17 +22,18 @@ func writeFindings(w io.Writer, o *opinion) error {
 		}
 		fmt.Fprintf(&b, "\n%s\n", part.title)
 		for _, line := range part.lines {
-			fmt.Fprintf(&b, "  %s\n", strings.Map(printable, line))
+			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.Map(printable, b.String()))
 	return err
 }
 
-// printable keeps what a server says from moving the cursor of whoever reads it.
+// printable keeps what a server says from moving the cursor of whoever reads it, and from
+// turning the direction of the text round.
 func printable(r rune) rune {
-	if r < ' ' || r == 0x7f {
-		return '?'
+	if r == '\n' || unicode.IsPrint(r) {
+		return r
 	}
-	return r
+	return '?'
 }

@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -162,7 +163,8 @@ func writeVersion(w io.Writer) error {
 }
 
 func fail(stderr io.Writer, err error) int {
-	_, _ = fmt.Fprintln(stderr, "cellserver:", err) // nowhere left to report to
+	text := strings.Map(printable, err.Error())      // a part of it may be what a server has said
+	_, _ = fmt.Fprintln(stderr, "cellserver:", text) // nowhere left to report to
 	return 1
 }
 
