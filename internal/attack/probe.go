@@ -69,3 +69,36 @@ func Measure(ctx context.Context, address string, commands []string, ready func(
 	}
 	return l, nil
 }
+
+// look is a probe that runs.
+type look struct {
+	ready context.Context // over once the first command was answered, or the probe is
+	done  chan struct{}   // closed when what follows is known
+	saw   Latency
+	fault string
+}
+
+// look begins to probe a server, until ctx ends.
+func (o *Options) look(ctx context.Context, at *instance) *look {
+	probe := o.Probe
+	if probe == nil {
+		probe = Measure
+	}
+	ready, seen := context.WithCancel(ctx)
+	l := &look{ready: ready, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		defer seen() // one that has failed is not waited for
+		saw, err := probe(ctx, at.address, at.probes(), seen)
+		if l.saw = saw; err != nil {
+			l.fault = err.Error()
+		}
+	}()
+	return l
+}
+
+// result waits until the probe has ended.
+func (l *look) result() (saw Latency, fault string) {
+	<-l.done
+	return l.saw, l.fault
+}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/internal/loadgen/process"
@@ -35,6 +34,9 @@ type Result struct {
 	// known, which mostly is that the server closed its connection.
 	Others     Latency
 	ProbeFault string
+	// Idle is what the same commands met at the same time on a server of the same kind
+	// that nobody attacked: what of Others is the machine's. Only at full size.
+	Idle Latency
 	// Peak is the most resident memory of the process, Filled what it held before the
 	// attack, and Bound what it may: 1.1 times maxmemory and 64 MiB. In bytes; 0 where
 	// the system does not tell.
@@ -117,33 +119,33 @@ func Run(ctx context.Context, a *Attack, o Options) (*Result, error) {
 			return nil, fmt.Errorf("preparing %s on %s: %w", a.Name, o.Server.Label, err)
 		}
 	}
-	if err := r.attack(ctx, a, &o, s); err != nil {
+	var idle *instance
+	if o.Full {
+		if idle, err = o.Server.start(ctx, options...); err != nil {
+			return nil, err
+		}
+		defer idle.stop()
+	}
+	if err := r.attack(ctx, a, &o, s, idle); err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", a.Name, o.Server.Label, err)
 	}
 	r.take(&s.tally)
 	return r, nil
 }
 
-// attack lets the attack go while a probe looks on, and measures the process.
-func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene) error {
+// attack lets the attack go while a probe looks on, and another at an idle server unless
+// that is nil, and measures the process.
+func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene, idle *instance) error {
 	memory := watch(s.server)
-	probe := o.Probe
-	if probe == nil {
-		probe = Measure
-	}
 	probing, enough := context.WithCancel(ctx)
-	ready, seen := context.WithCancel(ctx)
-	defer seen()
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		defer seen() // one that has failed is not waited for
-		others, err := probe(probing, s.server.address, s.server.probes(), seen)
-		r.Others = others
-		if err != nil {
-			r.ProbeFault = err.Error()
-		}
-	})
-	<-ready.Done()
+	defer enough()
+	attacked := o.look(probing, s.server)
+	quiet := attacked
+	if idle != nil {
+		quiet = o.look(probing, idle)
+	}
+	<-attacked.ready.Done()
+	<-quiet.ready.Done()
 	before, _ := process.Of(s.server.pid)
 	r.Filled = before.RSS
 	begun := time.Now()
@@ -151,7 +153,10 @@ func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene) er
 	r.Elapsed = time.Since(begun)
 	after, _ := process.Of(s.server.pid) // zero where it is not known
 	enough()
-	looking.Wait()
+	r.Others, r.ProbeFault = attacked.result()
+	if idle != nil {
+		r.Idle, _ = quiet.result() // a fault is the machine's: there are no figures then
+	}
 	r.Peak = memory.stop()
 	if !s.server.alive() {
 		r.Died = s.server.lastWords()

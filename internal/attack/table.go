@@ -10,8 +10,8 @@ import (
 // Table writes results as a table in Markdown, one line for each attack and server.
 func Table(w io.Writer, results []*Result) error {
 	lines := []string{
-		"| attack | server | peak, MiB | bound | others' p50, ms | p99 | p99.9 | max | served | refused | closed | late | seconds | user CPU, s | MB/s | more |",
-		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
+		"| attack | server | peak, MiB | bound | others' p50, ms | p99 | p99.9 | max | idle server's p50 | p99.9 | served | refused | closed | late | seconds | user CPU, s | MB/s | more |",
+		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
 	}
 	for _, r := range results {
 		lines = append(lines, "| "+strings.Join(r.cells(), " | ")+" |")
@@ -23,12 +23,15 @@ func Table(w io.Writer, results []*Result) error {
 // cells returns the columns of a result.
 func (r *Result) cells() []string {
 	if r.Skipped != "" {
-		return append([]string{r.Attack, r.Server}, append(strings.Split(strings.Repeat("-", 13), ""), r.Skipped)...)
+		return append([]string{r.Attack, r.Server}, append(strings.Split(strings.Repeat("-", 15), ""), r.Skipped)...)
 	}
 	number := func(n int64) string { return fmt.Sprint(n) }
-	bound, rate := "-", "-"
+	bound, rate, idle, idleMost := "-", "-", "-", "-"
 	if r.Cell {
 		bound = number(r.Bound >> 20)
+	}
+	if r.Idle.Count > 0 {
+		idle, idleMost = milliseconds(r.Idle.P50), milliseconds(r.Idle.P999)
 	}
 	if r.Elapsed > 0 {
 		rate = fmt.Sprintf("%.0f", float64(r.Bytes)/1e6/r.Elapsed.Seconds())
@@ -36,6 +39,7 @@ func (r *Result) cells() []string {
 	return []string{
 		r.Attack, r.Server, number(r.Peak >> 20), bound,
 		milliseconds(r.Others.P50), milliseconds(r.Others.P99), milliseconds(r.Others.P999), milliseconds(r.Others.Worst),
+		idle, idleMost,
 		number(r.Served), number(r.Refused), number(r.Closed), number(r.Late),
 		fmt.Sprintf("%.1f", r.Elapsed.Seconds()), fmt.Sprintf("%.2f", r.User.Seconds()), rate, strings.Join(r.more(), "; "),
 	}

@@ -36,6 +36,7 @@ func TestTableHasALineForEachResult(t *testing.T) {
 		{
 			Attack: "a", Server: "x", Cell: true, Peak: 3 << 20, Bound: 4 << 20, Served: 5, Bytes: 8e6, Elapsed: 2 * time.Second, User: time.Second,
 			Others: attack.Latency{P50: 1234 * time.Microsecond, P99: 12345 * time.Microsecond, P999: 123456 * time.Microsecond, Refused: 2, First: "OOM no", Unanswered: 3},
+			Idle:   attack.Latency{Count: 1, P50: 10 * time.Microsecond, P999: 20 * time.Millisecond},
 			Errors: map[string]int64{"OOM": 1, "ERR": 2}, Notes: []string{"so"}, ProbeFault: "lost", Died: "oh",
 		},
 		{Attack: "b", Server: "y", Peak: 1 << 20},
@@ -43,10 +44,10 @@ func TestTableHasALineForEachResult(t *testing.T) {
 	}))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 5)
-	require.Equal(t, "| a | x | 3 | 4 | 1.23 | 12.3 | 123 | 0.00 | 5 | 0 | 0 | 0 | 2.0 | 1.00 | 4 | "+
+	require.Equal(t, "| a | x | 3 | 4 | 1.23 | 12.3 | 123 | 0.00 | 0.01 | 20.0 | 5 | 0 | 0 | 0 | 2.0 | 1.00 | 4 | "+
 		"so; errors: 2 ERR, 1 OOM; others: 2 OOM; others: 3 unanswered; others: lost; **the server died** |", lines[2])
 	require.Contains(t, lines[3], "| b | y | 1 | - |")
-	require.Equal(t, "| c | z | "+strings.Repeat("- | ", 13)+"not for it |", lines[4])
+	require.Equal(t, "| c | z | "+strings.Repeat("- | ", 15)+"not for it |", lines[4])
 	for _, line := range lines {
 		require.Equal(t, strings.Count(lines[0], "|"), strings.Count(line, "|"), line)
 	}
