@@ -74,6 +74,9 @@ func parseTimeoutExponent(b []byte, unit time.Duration) (time.Duration, resp.Err
 		}
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
+	if mantissa, _, _ := bytes.Cut(bytes.ToLower(b), []byte("e")); f == 0 && b[0] != '-' && bytes.ContainsAny(mantissa, "123456789") {
+		f = math.SmallestNonzeroFloat64 // of what a double takes for 0
+	}
 	switch ns := math.Ceil(f * float64(unit)); {
 	case err != nil || ns >= math.MaxInt64:
 		return 0, resp.ErrTimeoutNotFloat

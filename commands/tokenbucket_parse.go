@@ -36,7 +36,8 @@ func parseAcquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	return w.build(unit, call)
 }
 
-// parseBucketClause reads a clause of RL.MULTI behind its TB: three numbers, a quantity, GREEDY, INTERVAL, DEBT and INIT. unit is that of the whole command.
+// parseBucketClause reads a clause of RL.MULTI behind its TB: three numbers, a quantity,
+// GREEDY, INTERVAL, DEBT and INIT. unit is that of the whole command.
 func parseBucketClause(args [][]byte, unit time.Duration, call *tokenbucket.Call) resp.Error {
 	w := bucketWords{cold: defaultCold, clause: true}
 	if len(args) < 4 {
