@@ -101,7 +101,15 @@ func pop(front bool) func(*Ctx) {
 		err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
 			found = l.Len() > 0
 			n := int(min(count, int64(l.Len())))
-			if err := c.stay(n); err != nil {
+			err := c.stay(n)
+			if err == nil && n > 1 {
+				from := 0
+				if !front {
+					from = l.Len() - n
+				}
+				err = c.stayToPop(copiedOf(l.Range(from, from+n)))
+			}
+			if err != nil {
 				return err
 			}
 			if many && found {

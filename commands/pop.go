@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"iter"
+
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // popCall is what a command that takes elements from the first of several keys wants:
@@ -39,68 +42,134 @@ func (call *popCall) take(st Store, db int, key []byte, w *resp.Writer) (found b
 		})
 	}
 	if err != nil {
-		w.Buf = w.Buf[:mark]
+		w.Cut(mark)
 	}
 	return found, err
 }
 
-// errLongPop refuses a reply that would be too long, before anything is taken.
-var errLongPop = elementError(errValuesTooLong)
-
-func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) error {
-	if l.Len() == 0 {
-		return nil
-	}
-	n := min(max(call.count, 1), l.Len())
-	from := l.Len() - n
+// span returns which elements of a collection of that length the call takes.
+func (call *popCall) span(length int) (from, to int) {
+	n := min(max(call.count, 1), length)
 	if call.front {
-		from = 0
+		return 0, n
 	}
-	size := 0
-	for v := range l.Range(from, from+n) {
-		if size += len(v) + maxBulkHead; size > maxReply {
-			return errLongPop
-		}
-	}
-	w.Array(2)
-	w.Bulk(key)
-	if call.count > 0 {
-		w.Array(n)
-	}
-	for range n {
-		v, _ := popOne(l, call.front)
-		w.Bulk(v)
-	}
-	return nil
+	return length - n, length
 }
 
 // maxBulkHead is room for what stands around the bytes of an element in a reply.
 const maxBulkHead = 16
 
+// copiedOf returns how many bytes a reply of elements copies, where it refers to long ones.
+func copiedOf(elements iter.Seq[[]byte]) (n int) {
+	for e := range elements {
+		if n += maxBulkHead; len(e) < shared.Least {
+			n += len(e)
+		} else {
+			n += shared.RefSize
+		}
+	}
+	return n
+}
+
+// membersOf are the members of z from one rank to before another.
+func membersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for m := range z.Range(from, to) {
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// stayToPop is stay for a command that is about to take elements away, which it has
+// counted, and to copy so many bytes of them. A reply that would be too long is refused
+// before anything is taken.
+func (c *Ctx) stayToPop(copied int) error {
+	if copied > maxReply {
+		return errLongReply
+	}
+	return c.stay(copied / unitBytes)
+}
+
+func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) error {
+	if l.Len() == 0 {
+		return nil
+	}
+	from, to := call.span(l.Len())
+	if copiedOf(l.Range(from, to)) > maxReply {
+		return errLongReply
+	}
+	w.Array(2)
+	w.Bulk(key)
+	if call.count > 0 {
+		w.Array(to - from)
+	}
+	for range to - from {
+		v, _ := popOne(l, call.front)
+		w.Element(v)
+	}
+	return nil
+}
+
 func (call *popCall) takeScored(z *collection.SortedSet, key []byte, w *resp.Writer) error {
 	if z.Len() == 0 {
 		return nil
 	}
-	n := min(max(call.count, 1), z.Len())
-	from := z.Len() - n
-	if call.front {
-		from = 0
-	}
+	from, to := call.span(z.Len())
 	if call.count == 0 {
 		member, score, _ := z.At(from)
 		w.Array(3)
 		w.Bulk(key)
-		w.Bulk(member)
+		w.Element(member)
 		writeScore(w, score)
 	} else {
 		w.Array(2)
 		w.Bulk(key)
-		if !writeElements(w, z, from, from+n, rangeReply{down: !call.front, scores: true, nested: true}) {
-			return errLongPop
+		if !writeElements(w, z, from, to, rangeReply{down: !call.front, scores: true, nested: true}) {
+			return errLongReply
 		}
 	}
-	z.RemoveRange(from, from+n)
+	z.RemoveRange(from, to)
 	return nil
+}
+
+const (
+	// popKeyWork is the work of each key of a pop, which is held, looked at and, if there
+	// is nothing, waited for.
+	popKeyWork = 8
+	// fewPopped is of how many elements a pop is too short to be measured.
+	fewPopped = 64
+)
+
+// popWork is how much it is to take from the first of keys that has something.
+func (c *Ctx) popWork(call *popCall, keys [][]byte) int {
+	work := len(keys) * popKeyWork
+	if work > loopWork || call.count <= fewPopped {
+		return work + call.count
+	}
+	n, copied := 0, 0
+	look := func(length int, elements func(from, to int) iter.Seq[[]byte]) {
+		from, to := call.span(length)
+		if n = to - from; n <= loopWork {
+			copied = copiedOf(elements(from, to))
+		}
+	}
+	for _, key := range keys {
+		var found bool
+		var err error
+		if call.sorted {
+			found, err = c.Store.ReadSortedSet(c.S.selected(), key, func(z *collection.SortedSet) {
+				look(z.Len(), func(from, to int) iter.Seq[[]byte] { return membersOf(z, from, to) })
+			})
+		} else {
+			found, err = c.Store.ReadList(c.S.selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })
+		}
+		if found || err != nil {
+			break
+		}
+	}
+	return work + units(n, copied)
 }
 
 // popNow takes from the first of keys that has something, and reports whether there was
@@ -113,7 +182,6 @@ func (c *Ctx) popNow(call *popCall, keys [][]byte) bool {
 			c.Fail(c.elementsError(err))
 			return true
 		case found:
-			c.work += max(call.count, 1)
 			return true
 		}
 	}
@@ -198,6 +266,9 @@ func mpop(sorted bool, front, back string) func(*Ctx) {
 			return
 		}
 		call.sorted = sorted
+		if c.left(c.stay(c.popWork(&call, keys))) {
+			return
+		}
 		done := false
 		c.withKeys(keys, nil, func() { done = c.popNow(&call, keys) })
 		if !done {

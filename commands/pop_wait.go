@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +19,11 @@ type popWait struct {
 	call   popCall
 	db     int
 	keys   [][]byte
-	ticket any
+
+	mu     sync.Mutex
+	ticket any  // guarded by mu: its places in the queues, nil before it has any
+	ended  bool // guarded by mu: it is to get none any more
+
 	// stop ends the timer of the timeout; nil without one, and for a moment while that
 	// may fire already.
 	stop atomic.Pointer[func() bool]
@@ -27,7 +32,7 @@ type popWait struct {
 // servedPop is a waiter that has been served, and its reply.
 type servedPop struct {
 	w     *popWait
-	reply []byte
+	reply resp.Reply
 }
 
 const errWaitMany resp.Error = "ERR too many keys to wait for"
@@ -40,11 +45,15 @@ func (c *Ctx) popOrWait(call popCall, keys [][]byte, timeout []byte) {
 		c.Fail(err)
 		return
 	}
-	waits := !c.S.exclusive
+	waits := c.mayWait()
+	if c.leaves(c.popWork(&call, keys)) && waits {
+		c.waitBeside(call, keys, d)
+		return
+	}
 	c.withKeys(keys, call.to, func() {
 		switch {
 		case c.popNow(&call, keys):
-		case waits && !c.engine.draining.Load():
+		case waits:
 			c.awaitPop(call, keys, d)
 		case call.to != nil:
 			c.W.Null()
@@ -101,13 +110,21 @@ func (c *Ctx) runFeeding() {
 
 // awaitPop joins the queues of keys, which are held, and parks.
 func (c *Ctx) awaitPop(call popCall, keys [][]byte, timeout time.Duration) {
+	if w := c.newPopWait(call, keys); w != nil {
+		w.join(c.Store)
+		c.parkPop(w, timeout)
+	}
+}
+
+// newPopWait makes a waiter of the running command; nil if it has been refused.
+func (c *Ctx) newPopWait(call popCall, keys [][]byte) *popWait {
 	cost := 0
 	for _, key := range keys {
 		cost += len(key) + watchCost
 	}
 	if cost > maxQueuedBytes {
 		c.Fail(errWaitMany)
-		return
+		return nil
 	}
 	w := &popWait{parked: c.parking(), call: call, db: c.S.selected(), keys: cloneArgs(keys)}
 	w.call.to = bytes.Clone(call.to)
@@ -115,12 +132,27 @@ func (c *Ctx) awaitPop(call popCall, keys [][]byte, timeout time.Duration) {
 	w.parked.cancel = w.leave
 	w.parked.giveUp = w.giveUp
 	c.engine.notePopper(1)
-	w.ticket = c.Store.EnqueuePop(w.db, w.keys, PopWait{SortedSet: call.sorted, Dest: w.call.to, Owner: w, Ready: c.engine.serveBeside})
+	return w
+}
+
+// parkPop parks the running command as w, with its timeout unless that is 0.
+func (c *Ctx) parkPop(w *popWait, timeout time.Duration) {
 	if timeout > 0 {
 		stop := c.Store.AfterFunc(timeout, func() { w.parked.interrupt(false) })
 		w.stop.Store(&stop)
 	}
 	c.Park(w.parked)
+}
+
+// join puts w into the queues of its keys, which are held, unless its wait is over.
+func (w *popWait) join(st Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.ticket = st.EnqueuePop(w.db, w.keys, PopWait{
+			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: w.parked.session.engine.serveBeside,
+		})
+	}
 }
 
 // notePopper counts those who wait; while there are any, commands look whether they feed
@@ -141,7 +173,13 @@ func (w *popWait) end(st Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
 	}
-	st.DequeuePop(w.ticket)
+	w.mu.Lock()
+	ticket := w.ticket
+	w.ended = true
+	w.mu.Unlock()
+	if ticket != nil {
+		st.DequeuePop(ticket)
+	}
 	w.parked.session.engine.notePopper(-1)
 }
 
@@ -175,14 +213,17 @@ func (c *Ctx) serveOne(owner any, db int, _ []byte) Served {
 	case !w.parked.claim():
 		return ServedGone
 	}
-	out := resp.Writer{Proto: w.parked.proto, OnError: w.parked.noteError}
+	out := resp.Writer{Proto: w.parked.proto, Ledger: c.engine.opts.Ledger, OnError: w.parked.noteError}
+	c.observer.served = w.parked.session.id
 	defer func() {
+		c.observer.served = 0
 		if r := recover(); r != nil {
 			c.engine.recovered(r)
-			out.Buf, w.parked.broken = out.Buf[:0], true
+			out.Cut(0)
+			w.parked.broken = true
 			out.Error(resp.ErrInternal)
 		}
-		c.served = append(c.served, servedPop{w, out.Buf})
+		c.served = append(c.served, servedPop{w, out.Take()})
 	}()
 	for _, key := range w.keys {
 		if !c.Store.Holds(key) { // it has not changed, and so has nothing
@@ -215,32 +256,7 @@ func (c *Ctx) answerServed() {
 		c.served = nil
 		for _, s := range served {
 			s.w.end(c.Store)
-			s.w.parked.answer(func(out *resp.Writer) { out.Buf = s.reply })
+			s.w.parked.answer(func(out *resp.Writer) { out.Reply(s.reply) })
 		}
 	}
-}
-
-// serveBeside serves a key that has changed where nobody could, on a goroutine.
-func (e *Engine) serveBeside(db int, key string) {
-	e.spawn(func() { e.serveKey(db, key) })
-}
-
-func (e *Engine) serveKey(db int, key string) {
-	e.withLane(0, func(l *Lane) {
-		again := func(goOn bool) {
-			if goOn {
-				e.serveBeside(db, key)
-			}
-		}
-		if e.behindPause(again) {
-			return
-		}
-		c := &Ctx{Lane: l}
-		ref := []KeyRef{{DB: db, Key: []byte(key)}}
-		c.hold(ref, nil)
-		c.Store.MarkReady(db, ref[0].Key)
-		c.serve()
-		c.Store.Release()
-		c.answerServed()
-	})
 }

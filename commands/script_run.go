@@ -87,7 +87,10 @@ func (c *Ctx) exclusively(f func()) {
 	c.S.exclusive = false
 	if a := c.host.alone; a != nil && a.isDoomed() {
 		c.Store.Abandon()
-		c.served = nil // their clients are being cut off
+		for _, s := range c.served { // their clients are being cut off
+			s.reply.Release()
+		}
+		c.served = nil
 	} else {
 		c.Store.Release()
 		c.answerServed()

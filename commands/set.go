@@ -146,14 +146,48 @@ func spop(c *Ctx) {
 		if err := c.stay(n); err != nil {
 			return err
 		}
-		picked = make([][]byte, n)
+		picked = pick(s, n)
+		if n > 1 {
+			length := 0
+			for _, m := range picked {
+				length += len(m) + maxBulkHead
+			}
+			if err := c.stayToPop(length); err != nil {
+				return err
+			}
+		}
 		for i := range picked {
-			picked[i] = bytes.Clone(s.At(rand.IntN(s.Len())))
-			s.Remove(picked[i])
+			picked[i] = bytes.Clone(picked[i]) // it moves when others go
+		}
+		for _, m := range picked {
+			s.Remove(m)
 		}
 		return nil
 	})
 	c.wroteElements(err, func(w *resp.Writer) { writePicked(w, picked, many) })
+}
+
+// pick returns n different members of s, at most all, each as likely as any other. They are
+// valid until s changes.
+func pick(s *collection.Set, n int) [][]byte {
+	picked := make([][]byte, n)
+	if n == 1 {
+		picked[0] = s.At(rand.IntN(s.Len()))
+		return picked
+	}
+	moved := make(map[int]int, n) // of a shuffle, of which only the first n are made
+	at := func(i int) int {
+		if to, is := moved[i]; is {
+			return to
+		}
+		return i
+	}
+	for i := range picked {
+		j := i + rand.IntN(s.Len()-i)
+		picked[i] = s.At(at(j))
+		moved[j] = at(i)
+	}
+	return picked
 }
 
 // writePicked replies random members: with a count a set, else one or null.

@@ -90,8 +90,6 @@ func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
 	case c.left(err):
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)
-	case errors.Is(err, errLongReply):
-		c.Fail(errValuesTooLong)
 	default:
 		c.Fail(c.elementsError(err))
 	}
@@ -196,7 +194,11 @@ func zpop(c *Ctx, down bool) {
 		if down {
 			from = z.Len() - n
 		}
-		if err := c.stay(n); err != nil {
+		err := c.stay(n)
+		if err == nil && n > 1 {
+			err = c.stayToPop(copiedOf(membersOf(z, from, from+n)))
+		}
+		if err != nil {
 			return err
 		}
 		if !writeElements(c.W, z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"errors"
-
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -72,7 +70,7 @@ const (
 )
 
 // errLongReply is errValuesTooLong on its way through the store.
-var errLongReply = errors.New("reply too long")
+var errLongReply = elementError(errValuesTooLong)
 
 // parse reads the ends and the options behind them, in Redis' order of complaints.
 func (r *rangeCall) parse(ends, options [][]byte) resp.Error {

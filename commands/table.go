@@ -78,8 +78,8 @@ func (t *Table) add(c *Command) {
 		c.Run = audited(c)
 	}
 	c.id = len(t.all)
-	c.feeds = c.Flags&FlagWrite != 0 && c.Keys.First != 0 && c.Flags&FlagBlocking == 0 &&
-		(c.Categories&(CatList|CatSortedSet) != 0 || c.Name == "rename" || c.Name == "renamenx")
+	c.feeds = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
+		c.Name == "rename" || c.Name == "renamenx"
 	c.linear = c.goesThrough()
 	t.all = append(t.all, c)
 }

@@ -63,6 +63,7 @@ type observer struct {
 	engine  *Engine
 	lane    *Lane // nil for the sweep
 	actor   int64 // for whom a lane beside the loops works
+	served  int64 // who takes elements that somebody else has brought; 0 while nobody does
 	found   []change
 	at      map[string]int // where in found a key is, once there are more than few
 	groups  []*prefixGroup
@@ -70,8 +71,11 @@ type observer struct {
 	flushed bool
 }
 
-// writer is the id of the client whose command runs.
+// writer is the id of the client whose command runs, or is served.
 func (o *observer) writer() int64 {
+	if o.served != 0 {
+		return o.served
+	}
 	if o.lane != nil && o.lane.ctx.S != nil {
 		return o.lane.ctx.S.id
 	}

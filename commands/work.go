@@ -59,7 +59,7 @@ func (c *Command) stays() string {
 	case c.runsScript():
 		return "what a script does is bounded where it runs"
 	case c.Flags&FlagBlocking != 0:
-		return "it may wait, as its session"
+		return "it may wait, as its session: popWork says how much it is"
 	}
 	return ""
 }
@@ -137,8 +137,8 @@ func (c *Ctx) transactionWork(t *transaction) int {
 			return loopWork + 1 // KEYS and its kind
 		case q.cmd.Name == "select":
 			db = c.selects(q, db)
-		case q.cmd.linear && q.cmd.Keys.First == 1:
-			n += c.Store.Elements(db, q.args[1])
+		case q.cmd.linear:
+			q.cmd.Keys.each(q.args, func(i int) { n += c.Store.Elements(db, q.args[i]) })
 		}
 	}
 	return n

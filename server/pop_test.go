@@ -184,12 +184,30 @@ func TestPopWaitersAreBounded(t *testing.T) {
 		words = strings.Fields("BLPOP" + keys(16_000, 5) + " 0")
 		waiter.command(words...)
 		f.awaits(admin, 1)
-		require.Equal(t, 16_000, f.Keyspace().PopWaiting())
+		eventually(t, "it is in all queues", func() bool { return f.Keyspace().PopWaiting() == 16_000 })
 		require.Regexp(t, `multi-mem=4\d{6} .*cmd=blpop`, admin.do("CLIENT", "LIST"))
 		require.Equal(t, ":1\r\n", admin.do("LPUSH", "key:15999", "x"))
 		waiter.expect("*2\r\n" + bulk("key:15999") + bulk("x"))
 		require.Zero(t, f.Keyspace().PopWaiting())
 		require.Equal(t, "+PONG\r\n", waiter.do("PING"))
 		require.NotRegexp(t, `multi-mem=4\d{6}`, admin.do("CLIENT", "LIST"))
+	})
+}
+
+// TestServedMoveIsOfWhoWaited: what a waiter moves is its own doing, not that of the client
+// whose push has served it: that is told of the change even with NOLOOP.
+func TestServedMoveIsOfWhoWaited(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		admin, pusher, mover := f.dial(), f.tracker("NOLOOP"), f.tracker("NOLOOP")
+		for _, c := range []*client{pusher, mover} {
+			require.Equal(t, ":0\r\n", c.do("LLEN", "to"))
+		}
+		mover.send("BLMOVE from to LEFT LEFT 0\r\n")
+		f.awaits(admin, 1)
+		pusher.send("RPUSH from x\r\n")
+		pusher.expect(":1\r\n", invalidated("to"))
+		mover.expect(bulk("x"))
+		require.Equal(t, "+PONG\r\n", mover.do("PING"))
 	})
 }
