@@ -90,18 +90,28 @@ func TestObserverIsToldOfEveryChange(t *testing.T) {
 	}
 }
 
-// TestObserverOfTheSweepIsToldWhatTimeTakes: nobody has asked for the key.
-func TestObserverOfTheSweepIsToldWhatTimeTakes(t *testing.T) {
+// observed returns a keyspace that tells l of what its view and its sweep change, and in
+// which the key a has expired.
+func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.View) {
+	t.Helper()
 	clock := clocktest.New(limit.Instant(time.Hour))
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	t.Cleanup(ks.Close)
 	v := ks.NewView()
-	var l changeLog
-	ks.ObserveSweep(&l)
-	ks.StartObserving()
 	setString(t, v, "a", "v")
 	v.Expire(0, []byte("a"), v.Now()+1000, 0)
 	clock.Advance(time.Second)
+	v.Refresh()
+	v.Observe(l)
+	ks.ObserveSweep(l)
+	ks.StartObserving()
+	return ks, v
+}
+
+// TestObserverOfTheSweepIsToldWhatTimeTakes: nobody has asked for the key.
+func TestObserverOfTheSweepIsToldWhatTimeTakes(t *testing.T) {
+	var l changeLog
+	ks, _ := observed(t, &l)
 	require.Equal(t, 1, ks.Sweep(1<<20).Removed)
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }
@@ -109,22 +119,11 @@ func TestObserverOfTheSweepIsToldWhatTimeTakes(t *testing.T) {
 // TestObservedExpiryIsRememberedWithinBounds: who holds keys and looks for one that has
 // expired again and again takes no memory for each look.
 func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
-	clock := clocktest.New(limit.Instant(time.Hour))
-	ks := keyspace.New(keyspace.Options{Clock: clock})
-	t.Cleanup(ks.Close)
-	v := ks.NewView()
 	var l changeLog
-	v.Observe(&l)
-	ks.StartObserving()
-	a := []byte("a")
-	setString(t, v, "a", "v")
-	v.Expire(0, a, v.Now()+1000, 0)
-	l.take()
-	clock.Advance(time.Second)
-	v.Refresh()
+	_, v := observed(t, &l)
 	v.HoldAll()
 	for range 10_000 {
-		v.Exists(0, a)
+		v.Exists(0, []byte("a"))
 	}
 	seen := v.Seen()
 	v.Release() // before what may fail: Close would wait for it

@@ -258,7 +258,8 @@ func (v *View) TakeString(dst []byte, db int, key []byte) (value []byte, found b
 	return value, true, nil
 }
 
-// ReadUntil is [View.AppendString] that makes the key end at at, never with [NoExpiry], at once if that has passed.
+// ReadUntil is [View.AppendString] that makes the key end at at, never with [NoExpiry],
+// at once if that has passed.
 func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -64,7 +65,7 @@ func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	_, err = c.Write([]byte("CONFIG GET timeout\r\n"))
 	require.NoError(t, err)
 	reply := make([]byte, len("*2\r\n$7\r\ntimeout\r\n$2\r\n77\r\n"))
-	_, err = c.Read(reply)
+	_, err = io.ReadFull(c, reply)
 	require.NoError(t, err)
 	require.Contains(t, string(reply), "77")
 	require.NoError(t, c.Close())

@@ -5,9 +5,9 @@
 //	cellserver check-aof DIR [--fix]
 //	cellserver dump DIR
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
+//	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver doctor redis://host:port [--sample n] [--timeout d]
 //	cellserver help [command or option]
-//	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 package main
 
 import (
