@@ -89,7 +89,9 @@ type Keys interface {
 	// Rename moves from to to. With nx an existing to is left alone and renamed is
 	// false.
 	Rename(db int, from, to []byte, nx bool) (renamed, found bool)
-	// AppendString appends what GET replies.
+	// AppendString appends to dst what GET replies. A value of shared.Least bytes or more
+	// is returned as it is stored instead, and held: [Ctx.replySpan] or [Ctx.giveBack] has
+	// to release it.
 	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
 	RandomKey(dst []byte, db int) ([]byte, bool)
 	// Scan calls f for the keys of one step and returns the next cursor, 0 at the

@@ -10,18 +10,19 @@ import "github.com/cellserver/cellserver/limit"
 type Strings interface {
 	// SetString makes key hold value, whatever it held, and reports whether o let it.
 	SetString(db int, key, value []byte, o SetOptions) (done bool, err error)
-	// SwapString also appends to dst what key held, which has to be a string.
+	// SwapString also returns what key held, as AppendString does. That has to be a string.
 	SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error)
 	// AddInt adds to the number that key holds, 0 without it.
 	AddInt(db int, key []byte, by int64) (sum int64, err error)
 	// ExtendString puts more behind the string that key holds, which must not become
 	// longer than most.
 	ExtendString(db int, key, more []byte, most int) (length int, err error)
-	// TakeString appends what key holds to dst and deletes it.
+	// TakeString is AppendString that deletes the key.
 	TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
-	// ReadUntil appends what key holds to dst and makes it end at at.
+	// ReadUntil is AppendString that makes the key end at at.
 	ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error)
-	// EachString calls f for what each of keys holds, until it returns false.
+	// EachString calls f for what each of keys holds, until it returns false. A value is
+	// valid during the call, and as long as a reply refers to it ([resp.Writer.Element]).
 	EachString(db int, keys [][]byte, f func(value []byte, found bool) bool)
 	// SetStrings makes every even of pairs hold the value behind it for ever. With
 	// ifAbsent it does not if one of them exists.
