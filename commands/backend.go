@@ -102,6 +102,8 @@ type Keys interface {
 	FlushAll()
 	// Full reports whether memory is at its maximum, so that new keys are refused.
 	Full() bool
+	// Lacks reports whether n bytes more would bring memory to its maximum.
+	Lacks(n int64) bool
 	MemoryUsage(db int, key []byte) (int64, bool)
 	// Stats counts what INFO shows; the caller holds nothing or everything.
 	Stats() StoreStats

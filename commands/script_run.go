@@ -207,6 +207,9 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 		// whatever it is about. Limiters that exist go on.
 		return cmd, resp.ErrOOM
 	}
+	if err := h.c.engine.Limits().Frame.Check(args); err != "" {
+		return cmd, err
+	}
 	for _, i := range cmd.Keys.positions(args) {
 		if len(args[i]) > maxKey {
 			return cmd, errKeyTooLong

@@ -316,10 +316,19 @@ func setrange(c *Ctx) {
 			return nil, expiry, limit.ErrTooLong
 		}
 		length = max(length, int(offset)+len(part))
+		if err := c.stay(units(0, length)); err != nil {
+			return nil, expiry, err
+		}
+		if zeros := offset - int64(len(old)); zeros > 0 && c.Store.Lacks(zeros) {
+			return nil, expiry, limit.ErrFull
+		}
 		value := make([]byte, length)
 		copy(value, old)
 		copy(value[offset:], part)
 		return value, expiry, nil
 	})
+	if c.left(err) {
+		return
+	}
 	c.replyCount(int64(length), err)
 }

@@ -37,6 +37,10 @@ const overdraft = 32 << 20
 // Full reports whether memory is at its maximum, so that new keys are refused.
 func (v *View) Full() bool { return v.full() }
 
+// Lacks reports whether n bytes more would bring memory to its maximum. Who makes much of
+// a short command asks before; the others are refused once it is full.
+func (v *View) Lacks(n int64) bool { return v.ks.mem.full(v.slack - n) }
+
 // Begin says that what is held has begun and is to come to its end: until Release it is
 // refused nothing for want of memory, unless it goes far beyond the bound. Whoever calls
 // it has found before that memory is not full, or that what is to come needs none.

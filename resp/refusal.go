@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -36,20 +37,41 @@ func (g *Guard) refuse(size int64, why Error, lim *Limits) bool {
 	if size < 0 || size > lim.MaxSkip {
 		return false
 	}
-	text := refusedArgument + strconv.FormatInt(size, 10) + " bytes is longer than proto-max-bulk-len, " + strconv.Itoa(lim.MaxBulk)
-	switch why {
-	case ErrBulkLength:
-	case ErrCommandTooBig:
-		option := lim.CommandOption
-		if option == "" {
-			option = "client-query-buffer-limit"
-		}
-		text = refusedCommand + option + " admits, " + strconv.Itoa(lim.MaxCommand)
-	default:
+	text := lim.refusalText(size, why)
+	if text == "" {
 		return false
 	}
-	g.refused = &refusal{why: Error(text), skip: size + 2, skipped: size}
+	g.refused = &refusal{why: text, skip: size + 2, skipped: size}
 	return true
+}
+
+// refusalText is the error for an argument of size bytes that is too long, or with which its
+// command is, by why; "" if why is something else.
+func (l *Limits) refusalText(size int64, why Error) Error {
+	switch why {
+	case ErrBulkLength:
+		return Error(refusedArgument + strconv.FormatInt(size, 10) + " bytes is longer than proto-max-bulk-len, " + strconv.Itoa(l.MaxBulk))
+	case ErrCommandTooBig:
+		option := cmp.Or(l.CommandOption, "client-query-buffer-limit")
+		return Error(refusedCommand + option + " admits, " + strconv.Itoa(l.MaxCommand))
+	}
+	return ""
+}
+
+// Check refuses a command that is longer than a client's may be, for those that come from
+// elsewhere: a script can name one long string thousands of times. "" admits it.
+func (l *Limits) Check(args [][]byte) Error {
+	all := 0
+	for _, a := range args {
+		if len(a) > l.MaxBulk {
+			return l.refusalText(int64(len(a)), ErrBulkLength)
+		}
+		all += len(a)
+	}
+	if all > l.MaxCommand {
+		return l.refusalText(0, ErrCommandTooBig)
+	}
+	return ""
 }
 
 // throwAway goes on with a refused command. It returns how many bytes of in belong to

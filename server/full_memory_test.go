@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -222,4 +223,21 @@ func TestTransactionThatSelectsNoDatabase(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSetrangeAsksForItsZerosFirst: a short command that makes a long value is refused
+// before that is made, where it would not fit.
+func TestSetrangeAsksForItsZerosFirst(t *testing.T) {
+	f := start(t, "goroutine", "--maxmemory", "40mb")
+	c := f.dial()
+	require.Equal(t, ":20000001\r\n", c.do("SETRANGE", "a", "20000000", "x"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 10 {
+		require.Equal(t, oom, c.do("SETRANGE", "b", "30000000", "x"))
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20<<20))
+	require.Equal(t, ":20000001\r\n", c.do("SETRANGE", "a", "0", "y"), "what is there may be changed")
+	require.Equal(t, ":1001\r\n", c.do("SETRANGE", "c", "1000", "x"))
 }

@@ -56,6 +56,7 @@ func TestLongCommandsLeaveTheLoop(t *testing.T) {
 		{[]string{"LREM", "l", "0", "e7"}, ":2\r\n"},
 		{[]string{"LTRIM", "l", "0", "9"}, "+OK\r\n"},
 		{[]string{"LLEN", "l"}, ":10\r\n"},
+		{[]string{"SETRANGE", "zeros", "1000000", "x"}, ":1000001\r\n"},
 		{multi, "*5\r\n:0\r\n:9\r\n:8\r\n"},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/metrics"
 	"strings"
@@ -114,4 +115,22 @@ func watchHeap() (peak *atomic.Uint64, stop func()) {
 		close(done)
 		<-ended
 	}
+}
+
+// TestCommandsOfScriptsAreNoLongerThanAClientsMayBe: a script can name one long string many
+// times in one command, which would take as many times its memory before anybody asks
+// whether there is some.
+func TestCommandsOfScriptsAreNoLongerThanAClientsMayBe(t *testing.T) {
+	f := start(t, "goroutine", "--maxmemory", "64mb")
+	c := f.dial()
+	many := "local s, t = ('x'):rep(1e6), {%s} for i = 1, 10 do t[#t + 1] = 'k' .. i t[#t + 1] = s end return redis.call(unpack(t))"
+	for _, first := range []string{"'mset'", "'rpush', 'list'", "'hset', 'hash'", "'sadd', 'set'", "'exists'"} {
+		reply := c.do("EVAL", fmt.Sprintf(many, first), "0")
+		require.Contains(t, reply, "-ERR the command is longer than maxmemory-clients admits, 3355440 script: ", first)
+	}
+	require.Equal(t, okReply, c.do("CONFIG", "SET", "proto-max-bulk-len", "100kb"))
+	reply := c.do("EVAL", "return redis.pcall('set', KEYS[1], ('x'):rep(102401))", "1", "k")
+	require.Equal(t, "-ERR an argument of 102401 bytes is longer than proto-max-bulk-len, 102400\r\n", reply)
+	require.Equal(t, okReply, c.do("EVAL", "return redis.call('set', KEYS[1], ('x'):rep(102400))", "1", "k"))
+	require.Equal(t, ":1\r\n", c.do("DBSIZE"))
 }
