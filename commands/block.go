@@ -106,40 +106,18 @@ func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
 	return min(d.RetryAfter, at.Sub(st.Now()))
 }
 
-// attempt decides for the first in the queue. Whether there is room is looked at
-// before the answer is claimed, so that whoever ends the wait meanwhile finds it
-// unclaimed, and nothing is charged that nobody is told of.
+// attempt decides for the first in the queue, and answers it if it may pass or never will.
+// It does so once nothing is held: by then the effect has been recorded, and the session,
+// which may be fed at once, waits for all that has.
 func (w *wait) attempt(st Store) {
 	if w.parked.session.engine.behindPause(w.goOn) {
 		return // it stays due
 	}
 	w.due.Store(false)
-	st.Hold(w.ref, nil)
-	defer st.Release()
-	goesOn := false
-	defer func() {
-		if !goesOn { // be it that deciding panics
-			w.end(st)
-		}
-	}()
-	if !st.First(w.ticket) {
-		goesOn = true
+	d, over, err := w.decide(st)
+	if !over {
 		return
 	}
-	d, err := w.look(st)
-	if err == nil && d.Refused != 0 && d.RetryAfter != limit.NoRetry {
-		goesOn = true
-		w.tryAfter(st, w.retryAfter(st, d))
-		return
-	}
-	if !w.parked.claim() {
-		goesOn = true // for whoever was faster
-		return
-	}
-	if d, err = w.try(st); err == nil && d.Refused != 0 {
-		w.parked.refused = w.ref[0].Key
-	}
-	w.end(st) // before the client can know
 	w.parked.answer(func(out *resp.Writer) {
 		if errors.Is(err, limit.ErrNotKept) {
 			out.Error(misconf(w.parked.session.engine.opts.Persistence.Fault()))
@@ -147,6 +125,38 @@ func (w *wait) attempt(st Store) {
 		}
 		writeDecision(out, d, err, w.millis)
 	})
+}
+
+// decide reports whether the wait is over, with its answer claimed, and with what. Whether
+// there is room is looked at before the answer is claimed, so that whoever ends the wait
+// meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
+func (w *wait) decide(st Store) (d limit.Decision, over bool, err error) {
+	st.Hold(w.ref, nil)
+	defer st.Release()
+	goesOn := false
+	defer func() {
+		if !goesOn { // be it that deciding panics
+			w.end(st) // before the client can know
+		}
+	}()
+	if !st.First(w.ticket) {
+		goesOn = true
+		return d, false, nil
+	}
+	d, err = w.look(st)
+	if err == nil && d.Refused != 0 && d.RetryAfter != limit.NoRetry {
+		goesOn = true
+		w.tryAfter(st, w.retryAfter(st, d))
+		return d, false, nil
+	}
+	if !w.parked.claim() {
+		goesOn = true // for whoever was faster
+		return d, false, nil
+	}
+	if d, err = w.try(st); err == nil && d.Refused != 0 {
+		w.parked.refused = w.ref[0].Key
+	}
+	return d, true, err
 }
 
 // goOn makes the attempt that a pause has put off. When the server stops, Drain ends the

@@ -1,0 +1,96 @@
+package server_test
+
+import (
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// records keeps what it is handed by counting it.
+type records struct{ n atomic.Uint64 }
+
+// Append implements keyspace.Journal.
+func (r *records) Append([]byte, limit.Instant) uint64 { return r.n.Add(1) }
+
+func (r *records) Refuses() bool { return false }
+
+// Await implements commands.Persistence.
+func (r *records) Await(uint64, transport.Peer) transport.Outcome { return transport.Kept }
+
+func (r *records) Position() uint64           { return r.n.Load() }
+func (r *records) Fault() string              { return "" }
+func (r *records) Save() error                { return nil }
+func (r *records) Start() bool                { return true }
+func (r *records) LastSave() int64            { return 0 }
+func (r *records) Info() []commands.InfoField { return nil }
+
+// eagerPeer has its session fed the moment that it is woken, as by a loop that was just
+// about to look.
+type eagerPeer struct {
+	quietPeer
+	feed func()
+}
+
+func (p *eagerPeer) Wake() { p.feed() }
+
+// TestBlockedCallIsAnsweredBehindItsRecord: a call that has waited for room is answered
+// once its effect is recorded, so that its reply waits for that record however soon it is
+// sent.
+func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
+	journal, clock := &records{}, clocktest.New(epoch)
+	ks := keyspace.New(keyspace.Options{Clock: clock})
+	ks.SetJournal(journal)
+	began := time.Now()
+	e := commands.NewEngine(commands.Options{
+		Ledger: ks.Ledger(), NewStore: func() commands.Store { return server.NewStore(ks) }, Persistence: journal,
+		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
+		Settings: server.DefaultConfig(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	defer e.Close()
+	other, _ := e.Open(quietPeer{})
+	do := func(args ...string) string {
+		return string(other.Feed(e.NewLane(), frame(args...), nil).Out)
+	}
+	for _, c := range []struct {
+		name         string
+		first, wants []string
+		makeRoom     func()
+	}{
+		{
+			"a place that is released",
+			[]string{"CC.ACQUIRE", "room", "1", "60", "me"},
+			[]string{"CC.ACQUIRE", "room", "1", "60", "you", "BLOCK", "0"},
+			func() { require.Equal(t, ":1\r\n", do("CC.RELEASE", "room", "me")) },
+		},
+		{
+			"a window that is over",
+			[]string{"SW.ALLOW", "window", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"},
+			[]string{"SW.ALLOW", "window", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0"},
+			func() { clock.Advance(time.Minute) },
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Contains(t, do(c.first...), "*5\r\n:0\r\n")
+			turns, peer := make(chan transport.Turn, 1), &eagerPeer{}
+			session, _ := e.Open(peer)
+			peer.feed = func() { turns <- session.Feed(e.NewLane(), nil, nil) }
+			require.Equal(t, transport.Wait, session.Feed(e.NewLane(), frame(c.wants...), nil).Next)
+			c.makeRoom()
+			turn := <-turns
+			require.Contains(t, string(turn.Out), "*5\r\n:0\r\n")
+			eventually(t, "nobody waits", func() bool { return ks.Waiting() == 0 })
+			require.Equal(t, journal.n.Load(), turn.Barrier, "the record of the call is the last")
+		})
+	}
+}
