@@ -1,6 +1,9 @@
 package commands
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Command is one declarative entry of the table. Dispatch, COMMAND, its DOCS and
 // GETKEYS, ACL categories, statistics, docs/commands.md and the README's table all
@@ -212,6 +215,13 @@ func (c *Command) AllCategories() Category {
 	}
 	return cats
 }
+
+// OnlyFails reports whether the command is there so that callers are told why it does
+// nothing.
+func (c *Command) OnlyFails() bool { return c.Run != nil && c.Reply == "an error" }
+
+// AlwaysEmpty reports whether the command knows of nothing that it could reply.
+func (c *Command) AlwaysEmpty() bool { return c.Run != nil && strings.HasPrefix(c.Reply, "an empty ") }
 
 // needsMemory reports whether a transaction or script may not begin with the command
 // when memory is full. Limiters go on, but for new keys.

@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/internal/missing"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -60,36 +62,55 @@ func titleOf(f *findings) string {
 		name, version, f.info["uptime_in_days"], total, len(f.keys), f.looked)
 }
 
-// answersWithAnError are commands that the table has, so that a caller is told why, and
-// nothing else.
-var answersWithAnError = []string{"fcall", "fcall_ro", "function|load", "function|restore", "config|rewrite", "script|debug"}
-
-// ofReplicas are calls that replicas and tools of the server make, not programs.
-var ofReplicas = []string{"psync", "sync", "replconf", "replicaof", "slaveof"}
-
 // judgeCommands compares what callers have called with the table.
 func (o *opinion) judgeCommands(f *findings) {
-	known := make(map[string]bool)
+	here := make(map[string]*commands.Command)
 	for _, c := range commands.NewTable().All() {
-		known[c.Name] = !slices.Contains(answersWithAnError, c.Name)
+		here[c.Name] = c
 	}
 	same, calls := 0, int64(0)
 	for _, name := range slices.Sorted(maps.Keys(f.calls)) {
 		n := f.calls[name]
-		switch {
-		case n == 0:
-		case known[name]:
+		if n == 0 {
+			continue
+		}
+		called := fmt.Sprintf("%s (%d calls): ", shown(name), n)
+		switch c := here[name]; {
+		case c == nil:
+			o.judgeMissing(name, called)
+		case c.AlwaysEmpty():
+			o.looks = append(o.looks, called+"is answered, and is always empty here")
+		case c.OnlyFails() && (c.Group != "cluster" || f.info["cluster_enabled"] == "1"):
+			o.loses = append(o.loses, called+"is answered with an error only")
+		default:
 			same++
 			calls += n
-		case slices.Contains(ofReplicas, name):
-			o.looks = append(o.looks, fmt.Sprintf("%s (%d calls): something replicates it; there is no replication here", shown(name), n))
-		default:
-			o.loses = append(o.loses, fmt.Sprintf("%s (%d calls): is an error here; whoever calls it stays with Redis or is changed", shown(name), n))
 		}
 	}
 	if same > 0 {
 		o.moves = append(o.moves, fmt.Sprintf("%d of the commands that were called, %d calls: answered the same", same, calls))
 	}
+}
+
+// judgeMissing says what is known of a command that the table lacks.
+func (o *opinion) judgeMissing(name, called string) {
+	g, is := missing.Of(name)
+	switch {
+	case !is:
+		o.loses = append(o.loses, called+"is an error here; it is of a module or of a newer version than 7.2")
+	case g.OfServers:
+		o.looks = append(o.looks, called+"something replicates it; there is no replication here")
+	default:
+		o.loses = append(o.loses, fmt.Sprintf("%sis an error here. %s (%s): %s", called, g.What, g.Status, plain(g.Why)))
+	}
+}
+
+// link is one of Markdown.
+var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+
+// plain takes the marks of Markdown out of a text.
+func plain(text string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "")
 }
 
 // shown writes the name of a command as people do.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/missing"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -91,6 +93,50 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 		allowed, known := readOnly[name]
 		require.True(t, known && (sub == "" || sub == allowed), "the doctor has sent %s %s", name, sub)
 	}
+}
+
+// TestDoctorNamesUsedCommandsThatAreMissing: of each command that was called and is not
+// here it says so, with the reason of the README's list, and of all others nothing.
+func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
+	f := &findings{}
+	stats := []string{"# Commandstats"}
+	for _, g := range missing.FromRedis {
+		for _, name := range g.Commands {
+			stats = append(stats, "cmdstat_"+name+":calls=3,usec=1")
+		}
+	}
+	for _, name := range []string{"get", "cl.throttle", "json.set", "fcall", "slowlog|get", "readonly", "sort_never"} {
+		calls := 7
+		if name == "sort_never" {
+			calls = 0
+		}
+		stats = append(stats, fmt.Sprintf("cmdstat_%s:calls=%d,usec=1", name, calls))
+	}
+	f.readInfo(strings.Join(stats, "\r\n"))
+	o := &opinion{}
+	o.judgeCommands(f)
+	said := slices.Concat(o.loses, o.looks)
+	begins := func(text string) int {
+		return slices.IndexFunc(said, func(line string) bool { return strings.HasPrefix(line, text) })
+	}
+	for _, g := range missing.FromRedis {
+		for _, name := range g.Commands {
+			at := begins(shown(name) + " (3 calls): ")
+			require.GreaterOrEqual(t, at, 0, name)
+			if g.OfServers {
+				require.Contains(t, said[at], "there is no replication here")
+			} else {
+				require.Contains(t, said[at], "is an error here. "+g.What+" ("+g.Status+"): ")
+			}
+			require.NotContains(t, said[at], "](")
+		}
+	}
+	require.Contains(t, o.loses, "XLEN (3 calls): is an error here. Streams (stays out): No limiter needs this type. Queues belong on Redis.")
+	require.Contains(t, o.loses, "JSON.SET (7 calls): is an error here; it is of a module or of a newer version than 7.2")
+	require.Contains(t, o.loses, "FCALL (7 calls): is answered with an error only")
+	require.Contains(t, o.looks, "SLOWLOG GET (7 calls): is answered, and is always empty here")
+	require.Len(t, said, len(f.calls)-4, "all but GET, CL.THROTTLE, READONLY and what was not called")
+	require.Equal(t, []string{"3 of the commands that were called, 21 calls: answered the same"}, o.moves)
 }
 
 // TestDoctorIsBounded: it looks at no more keys than asked for, and ends in time.

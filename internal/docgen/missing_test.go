@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/internal/missing"
 )
 
 // redisNames are all commands and subcommands of Redis 7.2.
@@ -24,10 +25,10 @@ func redisNames(t *testing.T) []string {
 
 // faults compares the list of Redis with what is here and with what is said to be
 // missing, and returns a line for each name that is not in exactly one of these.
-func faults(redis []string, here func(string) bool, missing []missingGroup) (lines []string) {
+func faults(redis []string, here func(string) bool, groups []missing.Group) (lines []string) {
 	times := map[string]int{}
-	for _, g := range missing {
-		for _, name := range g.commands {
+	for _, g := range groups {
+		for _, name := range g.Commands {
 			times[name]++
 			switch {
 			case times[name] > 1:
@@ -56,12 +57,12 @@ func inTable() func(string) bool {
 }
 
 func TestEveryCommandOfRedisIsHereOrListedAsMissing(t *testing.T) {
-	require.Empty(t, faults(redisNames(t), inTable(), missingFromRedis))
-	for _, g := range missingFromRedis {
-		require.NotEmpty(t, g.what)
-		require.NotEmpty(t, g.commands, g.what)
-		require.NotEmpty(t, g.why, g.what)
-		require.Contains(t, []string{planned, staysOut}, g.status, g.what)
+	require.Empty(t, faults(redisNames(t), inTable(), missing.FromRedis))
+	for _, g := range missing.FromRedis {
+		require.NotEmpty(t, g.What)
+		require.NotEmpty(t, g.Commands, g.What)
+		require.NotEmpty(t, g.Why, g.What)
+		require.Contains(t, []string{missing.Planned, missing.StaysOut}, g.Status, g.What)
 	}
 }
 
@@ -69,15 +70,15 @@ func TestEveryCommandOfRedisIsHereOrListedAsMissing(t *testing.T) {
 // that nobody has: the comparison must notice.
 func TestNoEntryOfTheMissingListIsIdle(t *testing.T) {
 	redis, here := redisNames(t), inTable()
-	for i, g := range missingFromRedis {
-		for j, name := range g.commands {
-			changed := slices.Clone(missingFromRedis)
-			changed[i].commands = slices.Delete(slices.Clone(g.commands), j, j+1)
+	for i, g := range missing.FromRedis {
+		for j, name := range g.Commands {
+			changed := slices.Clone(missing.FromRedis)
+			changed[i].Commands = slices.Delete(slices.Clone(g.Commands), j, j+1)
 			require.Equal(t, []string{name + " is neither in the command table nor listed as missing"}, faults(redis, here, changed))
 		}
 	}
-	more := func(name string) []missingGroup {
-		return append(slices.Clone(missingFromRedis), missingGroup{"more", staysOut, "why", []string{name}})
+	more := func(name string) []missing.Group {
+		return append(slices.Clone(missing.FromRedis), missing.Group{What: "more", Status: missing.StaysOut, Why: "why", Commands: []string{name}})
 	}
 	require.Equal(t, []string{"get is listed as missing, and is in the command table"}, faults(redis, here, more("get")))
 	require.Equal(t, []string{"getall is listed as missing, and Redis lacks it"}, faults(redis, here, more("getall")))

@@ -1,0 +1,124 @@
+// Package missing lists what of Redis this server lacks, and why: for the README, which
+// shows it as a table, and for the doctor, which looks for it in what a server was asked.
+// It holds the one list, and nothing of what is done with it.
+package missing
+
+import "slices"
+
+// Group is a part of Redis that this server lacks: commands that have one reason.
+type Group struct {
+	What   string
+	Status string // Planned or StaysOut
+	Why    string // sentences in Markdown
+	// OfServers says that other servers and their tools call these commands, not programs.
+	OfServers bool
+	Commands  []string // as COMMAND LIST of Redis names them, subcommands as "container|name"
+}
+
+// What a group has for its status.
+const (
+	Planned  = "planned"
+	StaysOut = "stays out"
+)
+
+// Of returns the group of a command, and whether it is missing.
+func Of(command string) (g Group, is bool) {
+	for _, g := range FromRedis {
+		if slices.Contains(g.Commands, command) {
+			return g, true
+		}
+	}
+	return Group{}, false
+}
+
+// FromRedis lists every command and subcommand of Redis 7.2 that the command table lacks.
+// A test compares both with the list of Redis, so that a command is in exactly one of
+// them.
+var FromRedis = []Group{
+	{
+		What: "Users", Status: Planned, Why: "There is one user, `default`, with one password.",
+		Commands: []string{
+			"acl|deluser", "acl|dryrun", "acl|genpass", "acl|getuser", "acl|load", "acl|log",
+			"acl|save", "acl|setuser",
+		},
+	},
+	{
+		What: "Replication", Status: Planned, OfServers: true, Why: "A server has no replicas, and is none. WAIT answers 0.",
+		Commands: []string{"failover", "psync", "replconf", "replicaof", "slaveof", "sync"},
+	},
+	{
+		What: "Watching all commands", Status: Planned, Why: "Until then `RL.TOP`, CLIENT LIST and INFO commandstats show what a server does.",
+		Commands: []string{"monitor"},
+	},
+	{
+		What: "Streams", Status: StaysOut, Why: "No limiter needs this type. Queues belong on Redis.",
+		Commands: []string{
+			"xack", "xadd", "xautoclaim", "xclaim", "xdel",
+			"xgroup", "xgroup|create", "xgroup|createconsumer", "xgroup|delconsumer", "xgroup|destroy",
+			"xgroup|help", "xgroup|setid",
+			"xinfo", "xinfo|consumers", "xinfo|groups", "xinfo|help", "xinfo|stream",
+			"xlen", "xpending", "xrange", "xread", "xreadgroup", "xrevrange", "xsetid", "xtrim",
+		},
+	},
+	{
+		What: "Geo", Status: StaysOut, Why: "No limiter needs positions.",
+		Commands: []string{
+			"geoadd", "geodist", "geohash", "geopos", "georadius", "georadius_ro", "georadiusbymember",
+			"georadiusbymember_ro", "geosearch", "geosearchstore",
+		},
+	},
+	{
+		What: "Bitmaps", Status: StaysOut, Why: "No limiter needs single bits of a string.",
+		Commands: []string{"bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "getbit", "setbit"},
+	},
+	{
+		What: "HyperLogLog", Status: StaysOut, Why: "No limiter needs an estimate of how many elements differ.",
+		Commands: []string{"pfadd", "pfcount", "pfdebug", "pfmerge", "pfselftest"},
+	},
+	{
+		What: "Algebra of sets and sorted sets", Status: StaysOut, Why: "Limiters do not compare collections. The work of one call grows with all elements of all its keys.",
+		Commands: []string{
+			"sdiff", "sdiffstore", "sinter", "sintercard", "sinterstore", "sunion", "sunionstore",
+			"zdiff", "zdiffstore", "zinter", "zintercard", "zinterstore", "zunion", "zunionstore",
+		},
+	},
+	{
+		What: "Sorting and comparing", Status: StaysOut, Why: "The work of one call grows faster than its values do.",
+		Commands: []string{"lcs", "sort", "sort_ro"},
+	},
+	{
+		What: "Sorted sets by member", Status: StaysOut, Why: "Limiters go through sorted sets by score and by rank.",
+		Commands: []string{"zlexcount", "zrangebylex", "zremrangebylex", "zrevrangebylex"},
+	},
+	{
+		What: "The rest of collections", Status: StaysOut, Why: "The libraries of [compatibility.md](docs/compatibility.md) run without them.",
+		Commands: []string{"hrandfield", "linsert", "lpos", "smove", "zrandmember", "zrangestore"},
+	},
+	{
+		What: "Copying and moving keys", Status: StaysOut, Why: "Values are not kept in the format of Redis. `cellserver import` and `cellserver export` move the keys of redis-cell.",
+		Commands: []string{"copy", "dump", "migrate", "move", "restore", "restore-asking", "swapdb"},
+	},
+	{
+		What: "Cluster", Status: StaysOut, Why: "Each server stands alone. CLUSTER is answered as by a Redis that is not in cluster mode: with an error, whatever the subcommand.",
+		Commands: []string{
+			"cluster|addslots", "cluster|addslotsrange", "cluster|bumpepoch", "cluster|count-failure-reports",
+			"cluster|countkeysinslot", "cluster|delslots", "cluster|delslotsrange", "cluster|failover",
+			"cluster|flushslots", "cluster|forget", "cluster|getkeysinslot", "cluster|help", "cluster|info",
+			"cluster|keyslot", "cluster|links", "cluster|meet", "cluster|myid", "cluster|myshardid",
+			"cluster|nodes", "cluster|replicas", "cluster|replicate", "cluster|reset", "cluster|saveconfig",
+			"cluster|set-config-epoch", "cluster|setslot", "cluster|shards", "cluster|slaves", "cluster|slots",
+		},
+	},
+	{
+		What: "Modules", Status: StaysOut, Why: "The commands of redis-cell are built in. MODULE LIST names it.",
+		Commands: []string{"module|load", "module|loadex", "module|unload"},
+	},
+	{
+		What: "Waiting for the disk", Status: StaysOut, Why: "With `appendfsync always` the reply to a write waits for the disk.",
+		Commands: []string{"waitaof"},
+	},
+	{
+		What: "Inside Redis", Status: StaysOut, Why: "They look into parts of Redis that are not here, or stop it for tests.",
+		Commands: []string{"debug", "latency|doctor", "latency|graph", "memory|malloc-stats"},
+	},
+}
