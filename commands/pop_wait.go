@@ -201,7 +201,11 @@ func (w *popWait) leave() {
 
 // serve gives those who wait what is held now, in the order in which it came and they
 // did. It is called before the release, and answerServed behind it.
-func (c *Ctx) serve() { c.Store.Serve(c.serveOne) }
+func (c *Ctx) serve() {
+	if c.engine.halts.Load()&haltServing != 0 { // else a script would pay for a func value
+		c.Store.Serve(c.serveOne)
+	}
+}
 
 func (c *Ctx) serveOne(owner any, db int, _ []byte) Served {
 	w := owner.(*popWait)

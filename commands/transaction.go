@@ -265,19 +265,19 @@ func exec(c *Ctx) {
 		return
 	}
 	t.active = false
+	alone := c.runsLong(t)
+	if !alone && !c.leaves(c.transactionWork(t)) {
+		c.runTransaction(t)
+		return
+	}
 	cmd := c.Cmd
 	run := func(c *Ctx) {
 		c.Cmd = cmd
 		c.runTransaction(c.S.tx)
 		c.S.endCaching(cmd)
 	}
-	switch {
-	case c.runsLong(t):
-	case c.leaves(c.transactionWork(t)):
+	if !alone {
 		c.moveBeside(func(c *Ctx) { c.timed(cmd, run) })
-		return
-	default:
-		c.runTransaction(t)
 		return
 	}
 	a := c.parkAlone(run)

@@ -96,6 +96,14 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 	}
 }
 
+// TestTransactionsAllocateNothing is the same for a transaction.
+func TestTransactionsAllocateNothing(t *testing.T) {
+	b := newBench(t)
+	calls := bytes.Join([][]byte{frame("MULTI"), frame("CL.THROTTLE", "cell", "15", "30", "60", "1"), frame("EXEC")}, nil)
+	require.NotContains(t, string(b.feed(calls)), "ERR")
+	require.Zero(t, testing.AllocsPerRun(1000, func() { b.feed(calls) }))
+}
+
 // BenchmarkFeed measures a pipeline of 32 equal commands over 100,000 keys from
 // bytes in to bytes out; one operation is one command.
 func BenchmarkFeed(b *testing.B) {
