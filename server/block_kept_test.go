@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"io"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -55,7 +54,7 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	e := commands.NewEngine(commands.Options{
 		Ledger: ks.Ledger(), NewStore: func() commands.Store { return server.NewStore(ks) }, Persistence: journal,
 		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
-		Settings: server.DefaultConfig(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Settings: server.DefaultConfig(), Log: slog.New(slog.DiscardHandler),
 	})
 	defer e.Close()
 	other, _ := e.Open(quietPeer{})

@@ -1,0 +1,261 @@
+package docs_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/server"
+)
+
+// snippet is a block of the README.
+type snippet struct {
+	title    string // the heading above it
+	language string // "" for what is typed at a shell
+	code     string
+}
+
+// inlineCall is a call that stands in a line of text.
+var inlineCall = regexp.MustCompile("^With (node-redis): `(.*)`\\.\n$")
+
+// readmeSnippets reads all blocks of the README, and the call in a line of text.
+func readmeSnippets(t *testing.T) (all []snippet) {
+	t.Helper()
+	page, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	title, block := "", (*snippet)(nil)
+	for line := range strings.Lines(string(page)) {
+		inline := inlineCall.FindStringSubmatch(line)
+		switch {
+		case block != nil && line == "```\n":
+			all, block = append(all, *block), nil
+		case block != nil:
+			block.code += line
+		case strings.HasPrefix(line, "```"):
+			block = &snippet{title: title, language: strings.TrimSpace(line[3:])}
+		case strings.HasPrefix(line, "#"):
+			title = strings.TrimSpace(strings.TrimLeft(line, "#"))
+		case inline != nil:
+			all = append(all, snippet{title: inline[1], language: "js", code: inline[2]})
+		}
+	}
+	return all
+}
+
+// runSnippet turns a snippet into a program that prints whether the call was limited, and
+// says how to run it in dir, which is empty.
+type runSnippet func(t *testing.T, dir, code string) []string
+
+// TestReadmeSnippets runs what the README shows in each language, as it stands there but
+// for the port and a line that prints what was found: the first call is admitted, and one
+// that comes when all is used up is limited.
+func TestReadmeSnippets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("programs in other languages are left to the full test run")
+	}
+	runs := map[string]runSnippet{
+		"Python (redis-py)": pythonSnippet, "Java (Jedis)": javaSnippet, "Java (Lettuce)": javaSnippet,
+		"Node (ioredis)": ioredisSnippet, "node-redis": nodeRedisSnippet, "Go (go-redis)": goSnippet,
+	}
+	for _, s := range readmeSnippets(t) {
+		if s.language == "" || s.language == "replies" {
+			continue // TestReadmeCommands and TestReplies play them
+		}
+		run := runs[s.title]
+		require.NotNil(t, run, "nothing runs what is shown under %q", s.title)
+		delete(runs, s.title)
+		t.Run(s.title, func(t *testing.T) {
+			addr := inproc.Start(t, midnight).Addr().String()
+			_, port, err := net.SplitHostPort(addr)
+			require.NoError(t, err)
+			code := strings.ReplaceAll(s.code, "6379", port)
+			command := run(t, t.TempDir(), code)
+			require.Equal(t, "admitted", runProgram(t, command, port))
+			client := redis.NewClient(&redis.Options{Addr: addr})
+			require.NoError(t, client.Do(t.Context(), "CL.THROTTLE", "user123", 15, 30, 60, 15).Err())
+			require.NoError(t, client.Close())
+			require.Equal(t, "limited", runProgram(t, command, port))
+		})
+	}
+	require.Empty(t, runs, "the README shows no longer what is run here")
+}
+
+// runProgram returns what a program prints.
+func runProgram(t *testing.T, command []string, port string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), programTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "PORT="+port, "PYTHONDONTWRITEBYTECODE=1")
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	got, err := cmd.Output()
+	require.NoError(t, err, errors.String())
+	return strings.TrimSpace(string(got))
+}
+
+// written puts a file into dir and returns its name.
+func written(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// pythonSnippet: the code raises an error that says when to come back.
+func pythonSnippet(t *testing.T, dir, code string) []string {
+	written(t, dir, "snippet.py", code)
+	file := written(t, dir, "main.py", `import runpy
+try:
+    runpy.run_path(__file__.replace("main.py", "snippet.py"))
+    print("admitted")
+except RuntimeError as why:
+    assert str(why) == "slow down, try again in 2 s", why
+    print("limited")
+`)
+	return append(interpreter(t, "x.py")[:1], file)
+}
+
+// javaSnippet: the statements go into a method, with the imports before.
+func javaSnippet(t *testing.T, dir, code string) []string {
+	var imports, body strings.Builder
+	for line := range strings.Lines(code) {
+		switch {
+		case strings.HasPrefix(line, "import "):
+			imports.WriteString(line)
+		default:
+			body.WriteString(line)
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "boolean limited = ") {
+			body.WriteString("System.out.println(limited ? \"limited\" : \"admitted\");\nSystem.exit(0);\n")
+		}
+	}
+	file := written(t, dir, "Snippet.java", imports.String()+
+		"class Snippet {\npublic static void main(String[] args) throws Exception {\n"+body.String()+"}\n}\n")
+	command := interpreter(t, "x.java")
+	command[len(command)-1] = file
+	return command
+}
+
+// nodeModule makes a package that the tests of real clients use importable in dir.
+func nodeModule(t *testing.T, dir, name, as string) {
+	t.Helper()
+	modules := filepath.Join("..", "compat_test", "clients", "node", "node_modules")
+	installed(t, filepath.Join(modules, ".installed"))
+	library, err := filepath.Abs(filepath.Join(modules, name))
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "node_modules"), 0o700))
+	require.NoError(t, os.Symlink(library, filepath.Join(dir, "node_modules", as)))
+}
+
+const printJS = "\nconsole.log(limited ? \"limited\" : \"admitted\");\nprocess.exit(0);\n"
+
+func ioredisSnippet(t *testing.T, dir, code string) []string {
+	nodeModule(t, dir, "ioredis6", "ioredis")
+	return []string{"node", written(t, dir, "snippet.mjs", code+printJS)}
+}
+
+// nodeRedisSnippet: the code is a call of a client that there is.
+func nodeRedisSnippet(t *testing.T, dir, code string) []string {
+	nodeModule(t, dir, "redis6", "redis")
+	return []string{"node", written(t, dir, "snippet.mjs", `import { createClient } from "redis";
+const client = await createClient({ url: "redis://127.0.0.1:" + process.env.PORT }).connect();
+const [limited] = `+code+";"+printJS)}
+}
+
+// goSnippet: the statements go into a program of this module, which has the client.
+func goSnippet(t *testing.T, dir, code string) []string {
+	file := written(t, dir, "main.go", `package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func main() {
+	ctx := context.Background()
+`+code+`
+	fmt.Println(map[bool]string{true: "limited", false: "admitted"}[limited])
+}
+`)
+	binary := filepath.Join(dir, "snippet")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return []string{binary}
+}
+
+// redisCLI shows a reply as redis-cli does: a line for each integer.
+var redisCLI = regexp.MustCompile(`^\d+\) \(integer\) (-?\d+)`)
+
+// TestReadmeCommands plays what the README has typed at a shell: calls of redis-cli with
+// the replies that it shows, targets of make and options that there are.
+func TestReadmeCommands(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	require.NoError(t, err)
+	var replies []string
+	calls, shown := 0, 0
+	for _, s := range readmeSnippets(t) {
+		if s.language != "" {
+			continue
+		}
+		run := newExampleRun(t)
+		last, integers := "", []string(nil)
+		for line := range strings.Lines(s.code) {
+			words, _, _ := strings.Cut(line, "  #")
+			words = strings.TrimSpace(words)
+			command, is := strings.CutPrefix(words, "$ redis-cli ")
+			integer := redisCLI.FindStringSubmatch(line)
+			switch {
+			case is:
+				last = run.client(t, "cli").do(t, line, command)
+				replies, calls = append(replies, last), calls+1
+			case integer != nil:
+				integers = append(integers, integer[1])
+				shown++
+			case strings.HasPrefix(words, "make "):
+				require.Contains(t, string(makefile), "\n"+words[len("make "):]+":", words)
+			case strings.HasPrefix(words, "$ cellserver "):
+				checkOptions(t, words)
+			default:
+				require.Fail(t, "nothing plays this line", line)
+			}
+		}
+		if len(integers) > 0 {
+			require.Equal(t, strings.Join(integers, " "), last, "the reply that is shown")
+		}
+	}
+	require.Equal(t, 7, calls)
+	require.Equal(t, 5, shown)
+	require.Equal(t, []string{
+		"0 16 15 -1 2",                  // what the page begins with
+		"0 16 15 -1 2", "0 16 10 -1 12", // take one; take five, or none
+		"0 16 10 -1 12", "0 16 15 -1 2", // only look; give five back
+		"2000", "1",
+	}, replies)
+}
+
+// checkOptions wants every option of a line to be one of the server's, and a word before
+// them to be one of the tools.
+func checkOptions(t *testing.T, line string) {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, p := range server.DefaultConfig().Get(func(string) bool { return true }) {
+		known[p[0]] = true
+	}
+	for _, word := range strings.Fields(line)[2:] {
+		if name, is := strings.CutPrefix(word, "--"); is {
+			require.True(t, known[name], "%s: %s", line, word)
+		}
+	}
+}
