@@ -3,6 +3,8 @@ package commands
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cellserver/cellserver/resp"
 )
 
 // clientMemory is about how many bytes the server keeps for one client.
@@ -46,12 +48,47 @@ func (s *Session) noteKept() {
 	}
 }
 
-// EvictClients closes clients until what is kept for the others is within
-// maxmemory-clients: those first for whom most is kept, and never those that asked to
-// be spared (CLIENT NO-EVICT). all is what is kept for all of them together, which is
-// less than the sum where several wait for the same message, and more where somebody has
-// left whose memory is still being freed: nobody else is closed for that. The server
-// calls it several times a second.
+// giveUp begins to throw the unfinished command away if [Engine.EvictClients] asks for
+// it, and returns how many bytes of the input are done with: none if it is over already.
+func (s *Session) giveUp() (n int) {
+	if !s.overfull.Load() {
+		return 0
+	}
+	s.overfull.Store(false)
+	limits, _ := s.frameLimits()
+	n, _ = s.guard.GiveUp(resp.ErrOOM, limits)
+	return n
+}
+
+// runsInput reports whether most of what is kept for the client is a command that is about
+// to be run, or runs at this moment: then that memory is on its way.
+func (s *Session) runsInput(held *clientMemory) bool {
+	return s.partial.Load() == 0 && s.parked.Load() == nil && held.output == 0 && 2*held.input >= held.sum()
+}
+
+// leastRefused is the smallest input whose command is refused: more than a client that
+// has yet to authenticate may send, or one that sends a line.
+const leastRefused = 64 << 10
+
+// refuseInput has an unfinished command refused that is most of what is kept for the
+// client, and reports whether there is one. A client that leaves replies unread would not
+// be fed, and so keep it.
+func (s *Session) refuseInput(held *clientMemory) bool {
+	if s.partial.Load() == 0 || held.output > 0 || held.input <= leastRefused || 2*held.input < held.sum() {
+		return false
+	}
+	s.overfull.Store(true)
+	s.peer.Wake()
+	return true
+}
+
+// EvictClients takes memory from clients until what is kept for the others is within
+// maxmemory-clients: from those first for whom most is kept, and never from those that
+// asked to be spared (CLIENT NO-EVICT). A client that is sending a long command is
+// refused that, with the error of full memory; any other is closed. all is what is kept
+// for all of them together, which is less than the sum where several wait for the same
+// message, and more where somebody has left whose memory is still being freed: nobody
+// else is closed for that. The server calls it several times a second.
 func (e *Engine) EvictClients(all int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {
@@ -59,31 +96,42 @@ func (e *Engine) EvictClients(all int64) {
 	}
 	type holder struct {
 		*Session
+		clientMemory
 		held int64
 	}
 	var holders []holder
 	sum := int64(0)
 	for _, s := range e.clients.list() {
-		held := s.memory().sum()
-		if s.killed.Load() {
+		m := s.memory()
+		held := m.sum()
+		if s.killed.Load() || s.overfull.Load() {
 			all -= held // it is about to go
 			continue
 		}
 		sum += held
 		if held > 0 && !s.spared.Load() {
-			holders = append(holders, holder{s, held})
+			holders = append(holders, holder{s, m, held})
 		}
 	}
 	all = min(all, sum)
 	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(b.held, a.held) })
-	closed, freed := 0, int64(0)
-	for ; closed < len(holders) && all-freed > bound; closed++ {
-		freed += holders[closed].held
+	closed, refused, freed := 0, 0, int64(0)
+	for i := 0; i < len(holders) && all-freed > bound; i++ {
+		h := &holders[i]
+		freed += h.held
+		switch {
+		case h.refuseInput(&h.clientMemory):
+			refused++
+			continue
+		case h.runsInput(&h.clientMemory):
+			continue
+		}
+		closed++
 		e.evicted.Add(1)
-		holders[closed].Kill()
+		h.Kill()
 	}
-	if closed > 0 {
-		e.log.Warn("closed the clients for whom most was kept, to be within maxmemory-clients",
-			"clients", closed, "bytes", freed, "bound", bound)
+	if closed+refused > 0 {
+		e.log.Warn("took memory from the clients for whom most was kept, to be within maxmemory-clients",
+			"closed", closed, "commands_refused", refused, "bytes", freed, "bound", bound)
 	}
 }

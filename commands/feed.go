@@ -166,6 +166,7 @@ func (s *Session) batch(l *Lane, p *Parked, in []byte) (next transport.Next, con
 	if p != nil && !s.goOn(l, p) {
 		return transport.Again, 0
 	}
+	consumed = s.giveUp()
 	for ran := 0; ; {
 		swallowed, err := s.split(l, in[consumed:])
 		if len(l.ahead) > 1 && !l.busy {

@@ -44,6 +44,7 @@ type Session struct {
 	lastCmd  atomic.Int32 // id of the last command, -1 before the first
 	locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
 	killed   atomic.Bool
+	overfull atomic.Bool                   // its unfinished command is to be refused: see EvictClients
 	spared   atomic.Bool                   // CLIENT NO-EVICT ON
 	queued   atomic.Int32                  // one more than the commands that wait for EXEC, 0 outside of MULTI
 	kept     atomic.Int64                  // bytes that these and the watched keys take

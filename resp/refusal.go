@@ -20,7 +20,7 @@ const (
 // Refuses reports whether e, which [Guard.Next] returned, refuses one command and does not
 // end the connection.
 func (e Error) Refuses() bool {
-	return strings.HasPrefix(string(e), refusedArgument) || strings.HasPrefix(string(e), refusedCommand)
+	return e == ErrOOM || strings.HasPrefix(string(e), refusedArgument) || strings.HasPrefix(string(e), refusedCommand)
 }
 
 // refusal is the state of a Guard that throws a command away.
@@ -72,6 +72,27 @@ func (l *Limits) Check(args [][]byte) Error {
 		return l.refusalText(0, ErrCommandTooBig)
 	}
 	return ""
+}
+
+// GiveUp refuses the command of which in is the beginning, because there is no memory for
+// the rest of it. It returns how many bytes of in are done with, and whether that may be
+// done: nothing is where no command is unfinished, or it is one that Next would end the
+// connection for.
+func (g *Guard) GiveUp(why Error, lim *Limits) (n int, ok bool) {
+	if g.refused != nil || g.pos == 0 || lim.MaxSkip == 0 {
+		return 0, false
+	}
+	n = g.pos
+	r := &refusal{why: why}
+	left := g.left
+	if g.bulk > 0 {
+		r.skipped = int64(g.bulk - 1)
+		r.skip = r.skipped + 2
+	} else {
+		left++ // the head of an argument is due: see throwAway
+	}
+	*g = Guard{left: left, refused: r}
+	return n, true
 }
 
 // throwAway goes on with a refused command. It returns how many bytes of in belong to

@@ -75,6 +75,43 @@ func TestTooLongIsRefusedWhereverTheBoundFalls(t *testing.T) {
 	}
 }
 
+// TestAnUnfinishedCommandIsGivenUp wherever its beginning ends: what it had is done with,
+// the rest is thrown away, and what is behind it is a command again.
+func TestAnUnfinishedCommandIsGivenUp(t *testing.T) {
+	lim := resp.DefaultLimits()
+	lim.MaxSkip = 1000
+	const ping = "*1\r\n$4\r\nPING\r\n"
+	const set = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$40\r\n*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\n1234\r\n"
+	for cut := range set {
+		var g resp.Guard
+		args, n, err := g.Next([]byte(set[:cut]), nil, &lim)
+		require.Empty(t, err)
+		require.Empty(t, args)
+		require.Zero(t, n)
+		n, ok := g.GiveUp(resp.ErrOOM, &lim)
+		require.Equal(t, cut >= len("*3\r\n"), ok, "at %d", cut)
+		var got []string
+		for rest := []byte(set[n:] + ping); len(rest) > 0; rest = rest[n:] {
+			args, n, err = g.Next(rest, nil, &lim)
+			require.Positive(t, n, "at %d: %q", cut, rest)
+			switch {
+			case err != "":
+				require.True(t, err.Refuses())
+				got = append(got, string(err))
+			case len(args) > 0:
+				got = append(got, string(args[0]))
+			}
+		}
+		if want := []string{string(resp.ErrOOM), "PING"}; ok {
+			require.Equal(t, want, got, "at %d", cut)
+		} else {
+			require.Equal(t, []string{"SET", "PING"}, got)
+		}
+		_, ok = g.GiveUp(resp.ErrOOM, &lim)
+		require.False(t, ok, "nothing is unfinished")
+	}
+}
+
 // TestGarbageStillCloses: no length, and one that nobody would send, ends the connection
 // as ever, also in the middle of what is thrown away.
 func TestGarbageStillCloses(t *testing.T) {

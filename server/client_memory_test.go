@@ -106,8 +106,43 @@ func TestO4ClientMemoryOfEveryKind(t *testing.T) {
 			})
 		}
 		require.Equal(t, okReply, witness.do("CONFIG", "SET", "maxmemory-clients", "1"))
-		eventually(t, "all are closed", func() bool { return witness.infoNumber("connected_clients") == 1 })
-		require.Equal(t, int64(4), witness.infoNumber("evicted_clients"))
+		eventually(t, "all are closed but the one whose command is refused", func() bool { return witness.infoNumber("connected_clients") == 2 })
+		require.Equal(t, int64(3), witness.infoNumber("evicted_clients"))
+		input.send(strings.Repeat("x", 500_000) + "\r\nPING\r\n")
+		input.expect(oom, "+PONG\r\n")
+	})
+}
+
+// TestWritersAreRefusedNotClosed: those that send long commands, more than clients may
+// take together, get the error of full memory or their answer, and keep their connection.
+func TestWritersAreRefusedNotClosed(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		const writers = 8
+		f := start(t, kind, "--maxmemory-clients", "3mb")
+		witness := f.dial()
+		require.Equal(t, okReply, witness.do("CLIENT", "NO-EVICT", "ON"))
+		value := strings.Repeat("v", 1_000_000)
+		var all []*client
+		for i := range writers {
+			c := f.dial()
+			c.send("*3\r\n$3\r\nSET\r\n$1\r\n" + strconv.Itoa(i) + "\r\n$1000000\r\n" + value[:900_000])
+			all = append(all, c)
+		}
+		eventually(t, "what they hold is within the bound", func() bool {
+			return witness.infoNumber("total_net_input_bytes") > writers*900_000 && witness.infoNumber("mem_clients_normal") < 3<<20
+		})
+		refused := 0
+		for _, c := range all {
+			c.send(value[900_000:] + "\r\nPING\r\n")
+			if got := c.reply(); got != okReply {
+				require.Equal(t, oom, got)
+				refused++
+			}
+			c.expect("+PONG\r\n")
+		}
+		require.Positive(t, refused)
+		require.Zero(t, witness.infoNumber("evicted_clients"))
+		require.Equal(t, ":"+strconv.Itoa(writers-refused)+"\r\n", witness.do("DBSIZE"))
 	})
 }
 
