@@ -33,7 +33,8 @@ type node struct {
 const nodeCost = 64 + 56
 
 func (d *dict) load(b []byte) {
-	d.nodes, d.first, d.last, d.index, d.bytes, d.cost, d.count, d.long = nil, nil, nil, nil, 0, 0, 0, 0
+	d.nodes, d.first, d.last, d.index, d.bytes, d.cost, d.count = nil, nil, nil, nil, 0, 0, 0
+	d.long, d.longBytes = 0, 0
 	d.delta = resetDelta(d.delta)
 	d.flatForm.load(b)
 	if len(b) == 0 {

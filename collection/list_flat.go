@@ -13,7 +13,8 @@ const listHeader = 8 + 1
 const farthest = 1 << 62
 
 func (l *List) load(b []byte) {
-	l.start, l.end, l.tree, l.bytes, l.cost, l.long = 0, 0, nil, 0, 0, 0
+	l.start, l.end, l.tree, l.bytes, l.cost = 0, 0, nil, 0, 0
+	l.long, l.longBytes = 0, 0
 	l.ResetDelta()
 	l.flatForm.load(b)
 	if len(b) <= 8 {

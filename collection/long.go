@@ -8,6 +8,8 @@ import "github.com/cellserver/cellserver/shared"
 type longs struct {
 	ledger shared.Ledger
 	long   int // parts of elements that are so long
+	// longBytes is how long these are together.
+	longBytes int
 }
 
 // SetLedger has l count elements that are gone while replies refer to them. Without it
@@ -44,6 +46,7 @@ func (l *longs) add(v []byte, sign int) (cost int64) {
 	}
 	cost = int64(sign) * shared.Size(v)
 	l.long += sign
+	l.longBytes += sign * len(v)
 	if sign < 0 {
 		shared.Drop(v, l.ledger)
 	}
@@ -96,3 +99,16 @@ func (d *dict) drop() {
 	}
 	d.long = 0
 }
+
+// Copied is how many bytes of a large list a reply with all of it has to copy: those of
+// its elements to which it does not refer. It is 0 for a small one.
+func (l *List) Copied() int { return l.bytes - l.longBytes }
+
+// Copied is [List.Copied].
+func (s *SortedSet) Copied() int { return s.bytes - s.longBytes }
+
+// Copied is [List.Copied].
+func (h *Hash) Copied() int { return h.d.bytes - h.d.longBytes }
+
+// Copied is [List.Copied].
+func (s *Set) Copied() int { return s.d.bytes - s.d.longBytes }

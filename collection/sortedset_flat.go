@@ -10,6 +10,7 @@ const scoreSize = 8
 
 func (s *SortedSet) load(b []byte) {
 	s.tree, s.scores, s.bytes, s.cost, s.count = nil, nil, 0, 0, 0
+	s.long, s.longBytes = 0, 0
 	s.delta = resetDelta(s.delta)
 	s.flatForm.load(b)
 	if len(b) == 0 {

@@ -76,9 +76,10 @@ type Keys interface {
 	// OBJECT ENCODING replies.
 	TypeName(db int, key []byte) string
 	Encoding(db int, key []byte) (string, bool)
-	// Elements is how many elements the collection at key has; 0 for a small one, whose
+	// Weigh says how many elements the collection at key has, and how many bytes a reply
+	// with all of it, or with the string there, would copy; 0 for a small one, whose
 	// elements are found at a glance, and for all else.
-	Elements(db int, key []byte) int
+	Weigh(db int, key []byte) (elements, copied int)
 	// Expiry returns the instant a key expires at; has is false for a key that
 	// never does.
 	Expiry(db int, key []byte) (at limit.Instant, has, exists bool)

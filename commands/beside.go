@@ -16,6 +16,7 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 	in.beside = true
 	cmd, args := c.Cmd, c.takeArgs(c.Args)
 	changes := c.mayChange(cmd, args)
+	size := func(st Store) int { return in.replySize(st, cmd, args) }
 	p.kept = argsCost(args)
 	if s.tx != nil {
 		p.kept += s.tx.bytes + s.watching
@@ -28,13 +29,16 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 	c.Park(p)
 	var begin func()
 	begin = func() {
-		e.besideSlots <- struct{}{}
-		defer func() { <-e.besideSlots }()
+		memory := e.takeTurn(e.besideSlots, p, size)
+		defer e.endTurn(e.besideSlots, memory)
 		e.withLane(s.id, func(l *Lane) {
 			if changes && e.behindPause(p.orForgo(func() { e.spawn(begin) })) {
 				return
 			}
 			l.runBeside(p, in, func() {
+				if memory != nil {
+					l.w.Pieces = memory
+				}
 				l.ctx.Cmd, l.ctx.Args = cmd, args
 				do(&l.ctx)
 			})

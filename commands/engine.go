@@ -85,7 +85,7 @@ type Engine struct {
 	halts     atomic.Uint32  // what keeps commands from running: see haltLoading
 	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
-	large     *largeReplies
+	large     largeReplies
 
 	besideSlots chan struct{} // of moveBeside
 
@@ -116,7 +116,8 @@ func NewEngine(o Options) *Engine {
 	if err != nil {
 		panic(err)
 	}
-	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow), large: newLargeReplies()}
+	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
+	e.large.room = e.largeRoom
 	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

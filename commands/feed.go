@@ -11,7 +11,7 @@ import (
 // package transport. It never blocks.
 func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	l := lane.(*Lane)
-	l.w = resp.Writer{Buf: out, Proto: s.proto, Ledger: s.engine.opts.Ledger, OnError: l.onError}
+	l.w = resp.Writer{Buf: out, Proto: s.proto, Ledger: s.engine.opts.Ledger, OnError: l.onError, Room: cap(out)}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)

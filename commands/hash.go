@@ -156,22 +156,55 @@ func hget(c *Ctx) {
 }
 
 func hmget(c *Ctx) {
-	mark := len(c.W.Buf)
+	most, size, whole := c.mostHere(), 0, true
 	absent := c.readHash(func(h *collection.Hash) {
-		c.W.Array(len(c.Args) - 2)
+		if whole = writeFields(c.W, h, c.Args[2:], most); whole || most == maxReply {
+			return
+		}
 		for _, field := range c.Args[2:] {
-			if c.W.Size(mark) <= maxReply {
-				writeField(c.W, h, field)
-			}
+			value, _ := h.Get(field)
+			size += copiedBytes(len(value))
 		}
 	})
-	if absent {
-		c.W.Array(len(c.Args) - 2)
-		for range c.Args[2:] {
-			c.W.Null()
+	switch {
+	case absent:
+		writeNoFields(c.W, len(c.Args)-2)
+	case whole:
+	case most == maxReply:
+		c.Fail(errValuesTooLong)
+	default:
+		fields := cloneArgs(c.Args[2:])
+		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+			return st.ReadHash(db, key, func(h *collection.Hash) {
+				if !writeFields(w, h, fields, maxReply) {
+					w.Error(errValuesTooLong)
+				}
+			})
+		}, func(w *resp.Writer) { writeNoFields(w, len(fields)) })
+	}
+}
+
+// writeFields replies the values of fields, or reports that this takes more than most
+// bytes, and then has written nothing.
+func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) bool {
+	reply := wholeOf(w, len(fields))
+	reply.most = most
+	w.Array(len(fields))
+	for _, field := range fields {
+		if writeField(w, h, field); !reply.more() {
+			w.Cut(reply.mark)
+			return false
 		}
 	}
-	c.bound(mark)
+	return true
+}
+
+// writeNoFields replies that n fields are not there.
+func writeNoFields(w *resp.Writer, n int) {
+	w.Array(n)
+	for range n {
+		w.Null()
+	}
 }
 
 // bound makes an error of the reply since mark if it is too long, whatever is missing
@@ -185,9 +218,9 @@ func (c *Ctx) bound(mark int) {
 
 // hashAll is HGETALL, HKEYS and HVALS.
 func hashAll(c *Ctx, fields, values bool) {
-	mark, large := len(c.W.Buf), false
+	mark, size, large := len(c.W.Buf), 0, false
 	absent := c.readHash(func(h *collection.Hash) {
-		if large = c.readsBeside(h.Len()); !large {
+		if size, large = c.readsBeside(whole{h.Len(), h.Len(), h.Copied()}); !large {
 			writeHash(c.W, h, fields, values)
 		}
 	})
@@ -196,7 +229,7 @@ func hashAll(c *Ctx, fields, values bool) {
 	case absent:
 		none(c.W)
 	case large:
-		c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) { writeHash(w, h, fields, values) })
 		}, none)
 	default:

@@ -6,21 +6,50 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // sample is after how many elements the length of a reply is guessed.
 const sample = 64
 
-// readsBeside reports whether n elements are too many for the loop itself.
-func (c *Ctx) readsBeside(n int) bool { return c.leaves(units(n, 0)) }
+// whole is the size of a reply that has n of the of elements of a collection, whose
+// reply as a whole would copy so many bytes.
+type whole struct{ n, of, copied int }
 
-// besideRead runs read, which replies what the key at the first argument holds, beside
-// the loops; none replies that it does not exist any more.
+// headBytes is what an element of a reply takes beside its bytes.
+const headBytes = 16
+
+// copiedBytes is how many bytes a reply copies for a value of n.
+func copiedBytes(n int) int {
+	if n >= shared.Least {
+		return headBytes + shared.RefSize
+	}
+	return n + headBytes
+}
+
+// bytes is about how many the reply will copy.
+func (p whole) bytes() int {
+	bytes := p.copied
+	if p.n != p.of {
+		bytes = int(float64(bytes) * float64(p.n) / float64(max(p.of, 1)))
+	}
+	return min(bytes+p.n*headBytes, maxReply)
+}
+
+// readsBeside reports whether a reply is too large for the loop itself, and about how many
+// bytes it copies.
+func (c *Ctx) readsBeside(p whole) (size int, beside bool) {
+	size = p.bytes()
+	return size, c.leaves(units(p.n, size))
+}
+
+// besideRead runs read, which replies about size bytes of what the key at the first
+// argument holds, beside the loops; none replies that it does not exist any more.
 func (c *Ctx) besideRead(
-	read func(st Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
+	size int, read func(st Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
 	db, key := c.S.selected(), bytes.Clone(c.Args[1])
-	c.offload(true, func(st Store, w *resp.Writer) {
+	c.offload(func(Store) int { return size }, func(st Store, w *resp.Writer) {
 		mark := len(w.Buf)
 		found, err := read(st, db, key, w)
 		switch {
@@ -40,23 +69,38 @@ type wholeReply struct {
 	w       *resp.Writer
 	mark    int // where it begins
 	n, done int // elements in all, and written
+	most    int // bytes that it may copy
 }
 
 // wholeOf begins a reply of n elements.
-func wholeOf(w *resp.Writer, n int) wholeReply { return wholeReply{w: w, mark: len(w.Buf), n: n} }
+func wholeOf(w *resp.Writer, n int) wholeReply {
+	return wholeReply{w: w, mark: len(w.Buf), n: n, most: maxReply}
+}
+
+// inlineReply is how many bytes a reply that nobody knows the length of may copy on a
+// loop. A longer one is made once more, beside the loops.
+const inlineReply = 256 << 10
+
+// mostHere is how many bytes a reply of the running command may copy where it runs.
+func (c *Ctx) mostHere() int {
+	if c.S.exclusive || c.S.beside {
+		return maxReply
+	}
+	return inlineReply
+}
 
 // more notes that an element has been written and reports whether to go on. Once some
 // have been it makes room for all, since a buffer that grows by and by is copied, and
 // faulted in, time and again while a shard is locked.
 func (r *wholeReply) more() bool {
 	r.done++
-	if r.w.Pieces != nil && r.mark == 0 {
-		r.w.Spill()
+	if r.w.Pieces != nil {
+		r.w.Spill(r.mark)
 	} else if r.done == sample && r.n > 2*sample {
 		size := (len(r.w.Buf) - r.mark) / sample * (r.n - sample)
-		r.w.Buf = slices.Grow(r.w.Buf, min(size+size/8, maxReply))
+		r.w.Buf = slices.Grow(r.w.Buf, min(size+size/8, r.most))
 	}
-	return r.w.Size(r.mark) <= maxReply
+	return r.w.Size(r.mark) <= r.most
 }
 
 // writeHash replies the fields of h, or its values, or both.

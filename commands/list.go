@@ -209,10 +209,10 @@ func lrange(c *Ctx) {
 	if !ok {
 		return
 	}
-	mark, large := len(c.W.Buf), false
+	mark, size, large := len(c.W.Buf), 0, false
 	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
-		if large = c.readsBeside(end - start); !large {
+		if size, large = c.readsBeside(whole{end - start, l.Len(), l.Copied()}); !large {
 			writeList(c.W, l, start, end)
 		}
 	})
@@ -223,7 +223,7 @@ func lrange(c *Ctx) {
 	case !found:
 		c.W.Array(0)
 	case large:
-		c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadList(db, key, func(l *collection.List) {
 				start, end := listSpan(from, to, l.Len())
 				writeList(w, l, start, end)

@@ -189,10 +189,11 @@ func (c *Ctx) mayWait() bool { return !c.S.exclusive && !c.S.beside && !c.engine
 // Offload runs f beside the loops, with the session parked until it returns. f
 // must not touch the Ctx: what it needs of the arguments has to be copied before.
 // Inside a transaction, and beside the loops, f runs at once.
-func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) { c.offload(false, f) }
+func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) { c.offload(nil, f) }
 
-// offload is Offload; a large one waits for its share of the memory of replies first.
-func (c *Ctx) offload(large bool, f func(st Store, w *resp.Writer)) {
+// offload is Offload for a reply that may be large: the memory that it takes, which size
+// says, is waited for first. nil is for one that is not.
+func (c *Ctx) offload(size func(st Store) int, f func(st Store, w *resp.Writer)) {
 	if c.S.exclusive || c.S.beside {
 		f(c.Store, c.W)
 		return
@@ -211,12 +212,8 @@ func (c *Ctx) offload(large bool, f func(st Store, w *resp.Writer)) {
 	c.Park(p)
 	var begin func()
 	begin = func() {
-		if large {
-			e.large.enter(e.largeShare())
-			defer e.large.leave()
-		}
-		e.slowSlots <- struct{}{}
-		defer func() { <-e.slowSlots }()
+		memory := e.takeTurn(e.slowSlots, p, size)
+		defer e.endTurn(e.slowSlots, memory)
 		p.do(func(st Store) {
 			if changes && e.behindPause(p.orForgo(func() { e.spawn(begin) })) {
 				return
@@ -225,8 +222,8 @@ func (c *Ctx) offload(large bool, f func(st Store, w *resp.Writer)) {
 				if p.gone.Load() {
 					return
 				}
-				if large {
-					w.Pieces = e.large
+				if memory != nil {
+					w.Pieces = memory
 				}
 				f(st, w)
 			})

@@ -59,7 +59,8 @@ func scan(c *Ctx) {
 	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
 	}
-	c.Offload(func(st Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
+	c.offload(func(st Store) int { return min(call.count, st.Len(db)) * nameBytes },
+		func(st Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
 func parseScan(args [][]byte, call *scanCall) resp.Error {
@@ -122,28 +123,40 @@ func (s *scanCall) matches(key []byte, typ string) bool {
 // scanStep replies one step of an iteration. It returns false, with nothing written,
 // when matching would take more than work.
 func scanStep(st Store, w *resp.Writer, db int, call *scanCall, work int) bool {
-	var found resp.Writer
+	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
 	next := walk(st, db, call.cursor, call.count, func(key []byte, typ string) bool {
 		work -= len(call.pattern) * len(key)
 		if work >= 0 && call.matches(key, typ) {
-			found.Bulk(key)
 			n++
+			addName(&found, key)
 		}
-		return work >= 0 && len(found.Buf) <= maxReply
+		return work >= 0 && found.Size(0) <= maxReply
 	})
 	switch {
 	case work < 0:
 		return false
-	case len(found.Buf) > maxReply:
+	case found.Size(0) > maxReply:
+		found.Cut(0)
 		w.Error(errReplyTooLong)
 		return true
 	}
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
 	w.Array(n)
-	w.Raw(found.Buf)
+	w.Reply(found.Take())
 	return true
+}
+
+// nameBytes is about what a key takes in a reply. Longer ones are counted as they come.
+const nameBytes = 64
+
+// addName adds a key to those that were found.
+func addName(found *resp.Writer, key []byte) {
+	found.Bulk(key)
+	if found.Pieces != nil {
+		found.Spill(0)
+	}
 }
 
 // walk calls f for about count keys from cursor on, until f returns false, and
@@ -185,27 +198,29 @@ func keys(c *Ctx) {
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.S.selected()
 	e := c.engine
-	c.Offload(func(st Store, w *resp.Writer) { e.allKeys(st, w, db, &call) })
+	c.offload(func(st Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
+		func(st Store, w *resp.Writer) { e.allKeys(st, w, db, &call) })
 }
 
 // allKeys writes every matching key once: a scan may show a key twice when the
 // table grows meanwhile, which KEYS may not. When the server
 // has ended, nobody waits for it.
 func (e *Engine) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
-	var found resp.Writer
+	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
-	more := func() bool { return len(found.Buf) <= maxReply && !e.ended.Load() }
+	more := func() bool { return found.Size(0) <= maxReply && !e.ended.Load() }
 	walk(st, db, 0, math.MaxInt, func(key []byte, typ string) bool {
 		if _, twice := seen[string(key)]; !twice && call.matches(key, typ) {
 			seen[string(key)] = struct{}{}
-			found.Bulk(key)
+			addName(&found, key)
 		}
 		return more()
 	})
 	if !more() {
+		found.Cut(0)
 		w.Error(errReplyTooLong)
 		return
 	}
 	w.Array(len(seen))
-	w.Raw(found.Buf)
+	w.Reply(found.Take())
 }

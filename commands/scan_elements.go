@@ -11,16 +11,17 @@ import (
 // values or scores.
 type elements struct {
 	n      int
+	copied int // as [collection.List.Copied]
 	all    iter.Seq2[[]byte, []byte]
 	values bool
 }
 
 func elementsOfHash(h *collection.Hash) elements {
-	return elements{n: h.Len(), all: h.All(), values: true}
+	return elements{n: h.Len(), copied: h.Copied(), all: h.All(), values: true}
 }
 
 func elementsOfSet(s *collection.Set) elements {
-	return elements{n: s.Len(), all: func(yield func(name, value []byte) bool) {
+	return elements{n: s.Len(), copied: s.Copied(), all: func(yield func(name, value []byte) bool) {
 		for m := range s.All() {
 			if !yield(m, nil) {
 				return
@@ -30,7 +31,7 @@ func elementsOfSet(s *collection.Set) elements {
 }
 
 func elementsOfSortedSet(z *collection.SortedSet) elements {
-	return elements{n: z.Len(), values: true, all: func(yield func(name, value []byte) bool) {
+	return elements{n: z.Len(), copied: z.Copied(), values: true, all: func(yield func(name, value []byte) bool) {
 		var scratch [32]byte
 		for m, score := range z.Range(0, z.Len()) {
 			if !yield(m, appendScore(scratch[:0], score)) {
@@ -42,9 +43,9 @@ func elementsOfSortedSet(z *collection.SortedSet) elements {
 
 // append writes one of them.
 func (e *elements) append(w *resp.Writer, name, value []byte) {
-	w.Bulk(name)
+	w.Element(name)
 	if e.values {
-		w.Bulk(value)
+		w.Element(value)
 	}
 }
 
@@ -88,14 +89,16 @@ func (c *Ctx) scanElements(read readElements) {
 	}
 	var pattern []byte
 	var fault resp.Error
-	var found resp.Writer
-	n, beside := 0, false
+	found := resp.Writer{Ledger: c.W.Ledger}
+	n, size, beside := 0, 0, false
 	exists, err := read(c.Store, c.S.selected(), c.Args[1], func(e elements) {
 		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
 			return
 		}
-		if beside = c.readsBeside(e.n); !beside {
-			n, beside = e.match(&found, pattern)
+		if size, beside = c.readsBeside(whole{e.n, e.n, e.copied}); !beside {
+			if n, beside = e.match(&found, pattern); beside {
+				found.Cut(0)
+			}
 		}
 	})
 	c.noteLookup(exists)
@@ -107,22 +110,22 @@ func (c *Ctx) scanElements(read readElements) {
 	case beside && c.S.exclusive:
 		c.Fail(errScanLong)
 	case beside:
-		c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return scanBeside(st, db, key, read, pattern, w)
-		}, func(w *resp.Writer) { writeScanned(w, 0, nil) })
+		}, func(w *resp.Writer) { scannedHead(w, 0) })
 	default:
 		mark := len(c.W.Buf)
-		writeScanned(c.W, n, found.Buf)
+		scannedHead(c.W, n)
+		c.W.Reply(found.Take())
 		c.bound(mark)
 	}
 }
 
-// writeScanned replies n elements, behind the cursor of an iteration that is over.
-func writeScanned(w *resp.Writer, n int, found []byte) {
+// scannedHead begins the reply of n elements with the cursor of an iteration that is over.
+func scannedHead(w *resp.Writer, n int) {
 	w.Array(2)
 	w.BulkString("0")
 	w.Array(n)
-	w.Raw(found)
 }
 
 // match writes those whose names match, all if pattern is nil, and returns how many
@@ -138,7 +141,7 @@ func (e *elements) match(found *resp.Writer, pattern []byte) (n int, long bool) 
 			e.append(found, name, value)
 			n += e.strings()
 		}
-		if len(found.Buf) > maxReply {
+		if found.Size(0) > maxReply {
 			break
 		}
 	}
@@ -153,58 +156,62 @@ func (e *elements) strings() int {
 	return 1
 }
 
-// scanBeside replies those of the elements under key whose names match. They are copied
-// first, so that the shard is not locked for as long as it takes to compare them.
+// scanBeside replies those of the elements under key whose names match. The names are
+// copied first, so that the shard is not locked for as long as it takes to compare them.
+// What was added since may be missing, as in any iteration.
 func scanBeside(st Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
-	var every, found resp.Writer
-	var spans []elementSpan
-	n, each := 0, 1
-	exists, err := read(st, db, key, func(e elements) {
-		reply := wholeOf(&every, e.n)
-		spans, each = make([]elementSpan, 0, e.n), e.strings()
+	var matching map[string]struct{}
+	if pattern != nil {
+		var err error
+		if matching, err = matchingNames(st, db, key, read, pattern); err != nil {
+			return true, err
+		}
+	}
+	return read(st, db, key, func(e elements) {
+		n := e.n
+		if pattern != nil {
+			n = 0
+			for name := range e.all {
+				if _, matches := matching[string(name)]; matches {
+					n++
+				}
+			}
+		}
+		reply := wholeOf(w, n*e.strings())
+		scannedHead(w, n*e.strings())
 		for name, value := range e.all {
-			e.append(&every, name, value)
-			spans = append(spans, elementSpan{name: len(name), end: len(every.Buf)})
-			if more := reply.more(); !more && pattern == nil {
+			if pattern != nil {
+				if _, matches := matching[string(name)]; !matches {
+					continue
+				}
+			}
+			if e.append(w, name, value); !reply.more() {
 				return
 			}
 		}
 	})
-	if !exists || err != nil {
-		return exists, err
-	}
-	if pattern == nil {
-		writeScanned(w, len(spans)*each, every.Buf)
-		return true, nil
-	}
-	from := 0
-	for _, s := range spans {
-		bulk := every.Buf[from:s.end]
-		from = s.end
-		if globMatch(pattern, bulkText(bulk, s.name)) {
-			found.Raw(bulk)
-			n += each
-		}
-		if len(found.Buf) > maxReply {
-			break
-		}
-	}
-	writeScanned(w, n, found.Buf)
-	return true, nil
 }
 
-// elementSpan is where an element of a reply ends, and how long its name is.
-type elementSpan struct{ name, end int }
-
-// bulkText returns the text of the first bulk string in b, which is n bytes long.
-func bulkText(b []byte, n int) []byte {
-	head := len("$\r\n")
-	for digits := n; ; digits /= 10 {
-		head++
-		if digits < 10 {
-			return b[head : head+n]
+// matchingNames returns the names that match.
+func matchingNames(st Store, db int, key []byte, read readElements, pattern []byte) (map[string]struct{}, error) {
+	var text []byte
+	var ends []int
+	_, err := read(st, db, key, func(e elements) {
+		text, ends = make([]byte, 0, e.copied), make([]int, 0, e.n)
+		for name := range e.all {
+			text = append(text, name...)
+			ends = append(ends, len(text))
 		}
+	})
+	matching := make(map[string]struct{})
+	from := 0
+	for _, end := range ends {
+		if name := text[from:end]; globMatch(pattern, name) {
+			matching[string(name)] = struct{}{}
+		}
+		from = end
 	}
+	return matching, err
 }
 
 // parseElementScan reads the options of HSCAN and its siblings: a pattern, of which it returns

@@ -112,9 +112,9 @@ func scard(c *Ctx) {
 }
 
 func smembers(c *Ctx) {
-	mark, large := len(c.W.Buf), false
+	mark, size, large := len(c.W.Buf), 0, false
 	c.readSet(func(s *collection.Set) {
-		if large = c.readsBeside(s.Len()); !large {
+		if size, large = c.readsBeside(whole{s.Len(), s.Len(), s.Copied()}); !large {
 			writeSet(c.W, s)
 		}
 	})
@@ -122,7 +122,7 @@ func smembers(c *Ctx) {
 		c.bound(mark)
 		return
 	}
-	c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeSet(w, s) })
 	}, func(w *resp.Writer) { w.Set(0) })
 }
@@ -224,13 +224,13 @@ func srandmember(c *Ctx) {
 			return
 		}
 	}
-	mark, large := len(c.W.Buf), false
+	mark, size, large := len(c.W.Buf), 0, false
 	c.readSet(func(s *collection.Set) {
 		if count < -maxRepeats && s.Len() > 0 {
 			c.Fail("ERR value is out of range")
 			return
 		}
-		if large = c.readsBeside(randomMembers(s, count)); !large {
+		if size, large = c.readsBeside(whole{randomMembers(s, count), s.Len(), s.Copied()}); !large {
 			writeRandom(c.W, s, count, many)
 		}
 	})
@@ -238,7 +238,7 @@ func srandmember(c *Ctx) {
 		c.bound(mark)
 		return
 	}
-	c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeRandom(w, s, count, many) })
 	}, func(w *resp.Writer) { w.Array(0) })
 }

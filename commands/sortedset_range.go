@@ -188,10 +188,10 @@ func (c *Ctx) zrange(call rangeCall) {
 		c.Fail(fault)
 		return
 	}
-	large := false
+	size, large := 0, false
 	c.readSortedSet(func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
-		if large = c.readsBeside(to - from); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
+		if size, large = c.readsBeside(whole{to - from, z.Len(), z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
 			c.Fail(errValuesTooLong)
 		}
 	})
@@ -201,7 +201,7 @@ func (c *Ctx) zrange(call rangeCall) {
 	args := cloneArgs(c.Args)
 	call = unparsed
 	_ = call.parse(args[2:4], args[4:]) // as it went before
-	c.besideRead(func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
 			if !writeElements(w, z, from, to, call.reply(w)) {

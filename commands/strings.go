@@ -217,22 +217,51 @@ func getex(c *Ctx) {
 const errValuesTooLong resp.Error = "ERR the reply is too long"
 
 func mget(c *Ctx) {
-	mark, tooLong := len(c.W.Buf), false
-	c.W.Array(len(c.Args) - 1)
-	c.Store.EachString(c.S.selected(), c.Args[1:], func(value []byte, found bool) bool {
-		c.noteLookup(found)
-		if !found {
-			c.W.Null()
-			return true
-		}
-		c.W.Element(value)
-		tooLong = c.W.Size(mark) > maxReply
-		return !tooLong
-	})
-	if tooLong {
-		c.W.Cut(mark)
+	l, db, most := c.Lane, c.S.selected(), c.mostHere()
+	switch {
+	case l.replyValues(c.Store, c.W, db, c.Args[1:], most):
+		return
+	case most == maxReply:
 		c.Fail(errValuesTooLong)
+		return
 	}
+	keys := cloneArgs(c.Args[1:])
+	c.offload(func(st Store) (size int) {
+		st.EachString(db, keys, func(value []byte, _ bool) bool {
+			size += copiedBytes(len(value))
+			return size <= maxReply
+		})
+		return size
+	}, func(st Store, w *resp.Writer) {
+		if !l.replyValues(st, w, db, keys, maxReply) {
+			w.Error(errValuesTooLong)
+		}
+	})
+}
+
+// replyValues replies what keys hold, or reports that this takes more than most bytes,
+// and then has written nothing. l counts what was found; it may be in use.
+func (l *Lane) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
+	reply, hits, whole := wholeOf(w, len(keys)), int64(0), true
+	reply.most = most
+	w.Array(len(keys))
+	st.EachString(db, keys, func(value []byte, found bool) bool {
+		if found {
+			hits++
+			w.Element(value)
+		} else {
+			w.Null()
+		}
+		whole = reply.more()
+		return whole
+	})
+	if !whole {
+		w.Cut(reply.mark)
+		return false
+	}
+	l.hits.Add(hits)
+	l.misses.Add(int64(len(keys)) - hits)
+	return true
 }
 
 // mset is MSET and MSETNX.

@@ -330,7 +330,7 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 		}
 		switch {
 		case q.cmd.Name == "select":
-			db = c.selects(&q, db)
+			db = c.engine.selects(&q, db)
 		case q.cmd.needsMemory():
 			return true
 		case q.cmd.runsScript():
@@ -364,6 +364,8 @@ func (c *Ctx) runQueue(t *transaction) {
 		}
 		if tooLong = tooLong || c.W.Size(mark) > maxReply; tooLong {
 			c.W.Cut(mark)
+		} else if c.W.Pieces != nil {
+			c.W.Spill(mark)
 		}
 	}
 	s.closing = s.closing || tooLong
@@ -385,9 +387,9 @@ func (c *Ctx) prefetchQueue(queue []queued) {
 
 // selects returns the database behind a queued SELECT, where db is selected before it. A
 // SELECT that will fail changes nothing.
-func (c *Ctx) selects(q *queued, db int) int {
+func (e *Engine) selects(q *queued, db int) int {
 	n, ok := parseInt(q.args[1])
-	if !ok || n < 0 || n >= int64(c.engine.Limits().Databases) {
+	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
 		return db
 	}
 	return int(n)
@@ -408,7 +410,7 @@ func (c *Ctx) collect(t *transaction) bool {
 			}
 		}
 		if q.cmd.Name == "select" {
-			db = c.selects(&q, db)
+			db = c.engine.selects(&q, db)
 			continue
 		}
 		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list

@@ -123,11 +123,16 @@ func (c *Ctx) left(err error) bool {
 	return true
 }
 
+// fewReads is of how many words the reads of a transaction may be before it is asked how
+// long their values are: so many of them are no work.
+const fewReads = 128
+
 // transactionWork is the work of a transaction: of its commands, as far as their words
-// tell, of the collections that those read which go through them, and of what is watched.
+// tell, of the collections that those read which go through them, of the bytes of many
+// values, and of what is watched.
 func (c *Ctx) transactionWork(t *transaction) int {
 	n := t.work + c.S.watching/watchCost*commandWork
-	db := c.S.selected()
+	db, reads := c.S.selected(), 0
 	for i := range t.queue {
 		q := &t.queue[i]
 		switch {
@@ -136,9 +141,13 @@ func (c *Ctx) transactionWork(t *transaction) int {
 		case q.cmd.spansKeyspace() && q.cmd.Flags&FlagFast == 0:
 			return loopWork + 1 // KEYS and its kind
 		case q.cmd.Name == "select":
-			db = c.selects(q, db)
+			db = c.engine.selects(q, db)
 		case q.cmd.linear:
-			q.cmd.Keys.each(q.args, func(i int) { n += c.Store.Elements(db, q.args[i]) })
+			q.cmd.Keys.each(q.args, func(i int) { n += units(c.Store.Weigh(db, q.args[i])) })
+		case q.cmd.repliesValues():
+			if reads += len(q.args); reads > fewReads {
+				n += units(0, copiedBy(c.Store, db, q.cmd, q.args))
+			}
 		}
 	}
 	return n

@@ -5,19 +5,25 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
 )
 
-// Elements is how many elements the collection at key has if they lie in a tree, else 0.
-func (v *View) Elements(db int, key []byte) int {
+// Weigh says how many elements the collection at key has if they lie in a tree, and how
+// many bytes a reply with all of it would copy. Of a string it says only the latter.
+func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if p.e.Kind.isCollection() && p.e.Kind.isTree() {
-		return s.tree(db, p.e.Value).o.Len()
+	switch {
+	case p.e.Kind == String && len(p.e.Value) < shared.Least:
+		return 0, len(p.e.Value)
+	case p.e.Kind.isCollection() && p.e.Kind.isTree():
+		o := s.tree(db, p.e.Value).o
+		return o.Len(), o.Copied()
 	}
-	return 0
+	return 0, 0
 }
 
 // DefaultMaxElements is the most elements of a collection where nobody says more.

@@ -15,6 +15,7 @@ type object interface {
 	Flat() (flat []byte, ok bool)
 	AppendFlat(dst []byte) []byte
 	Cost() int64
+	Copied() int
 	Delta() []byte
 	ResetDelta()
 	Apply(delta []byte) error

@@ -41,7 +41,10 @@ func (w *Writer) BulkString(s string) {
 		w.shortString(s)
 		return
 	}
-	w.refer(shared.Own(unsafe.Slice(unsafe.StringData(s), len(s)), nil, 0))
+	if w.Pieces != nil {
+		w.Pieces.Count(int64(len(s)))
+	}
+	w.refer(shared.Own(unsafe.Slice(unsafe.StringData(s), len(s)), w.Pieces, int64(len(s))))
 }
 
 // Refers reports whether a string or value of n bytes is referred to, not copied.
@@ -127,37 +130,57 @@ func (w *Writer) Reply(r Reply) (kept bool) {
 // one by one as they are sent.
 const pieceSize = 256 << 10
 
-// Spill makes finished pieces of what is in Buf, once that is long, so that a long reply
-// is never copied to a larger buffer, and its memory is freed as it is sent. Pieces is
-// told what they take, and when they are free. Nothing may be cut back after that but the
-// reply as a whole.
-func (w *Writer) Spill() {
-	const end = 2 // of the last line: see above
-	if len(w.Buf) < pieceSize {
-		return
+// Spill makes finished pieces of what was written since Buf was mark bytes long, once that
+// is much, so that a long reply is never copied to a larger buffer, and its memory is freed
+// as it is sent. Pieces is told what they take, and when they are free. Nothing may be cut
+// back after that but all since mark or before.
+func (w *Writer) Spill(mark int) {
+	if len(w.Buf)-mark > pieceSize {
+		w.spill(mark, pieceSize+pieceSize/4)
 	}
-	done, rest := w.Buf[:len(w.Buf)-end], w.Buf[len(w.Buf)-end:]
+}
+
+// leastRest is how much of the end of a long reply is worth a piece.
+const leastRest = 64 << 10
+
+// SpillRest is Spill for the end of a reply.
+func (w *Writer) SpillRest(mark int) {
+	if w.Pieces != nil && len(w.Buf)-mark > leastRest {
+		w.spill(mark, 0)
+	}
+}
+
+// spill leaves room for so many bytes behind those that Buf still has then.
+func (w *Writer) spill(mark, room int) {
+	if cap(w.Buf) <= w.Room {
+		return // the memory is somebody else's
+	}
+	const tail = 2 // of the last line: see above
+	end := len(w.Buf) - tail
 	first := len(w.Refs)
-	for first > 0 && w.Refs[first-1].At > 0 {
+	for first > 0 && w.Refs[first-1].At > mark {
 		first--
 	}
 	refs := slices.Clone(w.Refs[first:])
 	w.Refs = w.Refs[:first]
-	from := 0
+	from := mark
 	for _, r := range refs {
-		w.piece(done[from:r.At])
+		w.piece(w.Buf[from:r.At], mark)
 		from = r.At
-		r.At = 0
+		r.At = mark
 		w.Refs = append(w.Refs, r)
 	}
-	w.piece(done[from:])
-	w.Buf = append(make([]byte, 0, pieceSize+pieceSize/4), rest...)
+	w.piece(w.Buf[from:end], mark)
+	fresh := append(make([]byte, 0, mark+tail+room), w.Buf[:mark]...)
+	w.Buf = append(fresh, w.Buf[end:]...)
 }
 
-// piece refers to finished bytes at the beginning of Buf.
-func (w *Writer) piece(b []byte) {
+// piece refers to finished bytes behind the first at of Buf.
+func (w *Writer) piece(b []byte, at int) {
+	r := shared.Own(b, w.Pieces, int64(len(b)))
+	r.At = at
 	w.Pieces.Count(int64(len(b)))
-	w.Refs = append(w.Refs, shared.Own(b, w.Pieces, int64(len(b))))
+	w.Refs = append(w.Refs, r)
 	w.Referred += len(b)
 	w.spilled += len(b)
 }

@@ -30,8 +30,12 @@ type Writer struct {
 	Referred int
 	Ledger   shared.Ledger
 
-	// Pieces counts the finished pieces of a long reply; nil makes none. See Spill.
+	// Pieces counts the finished pieces of a long reply, and the strings that it refers
+	// to; nil makes no pieces. See Spill.
 	Pieces shared.Ledger
+	// Room is the capacity of Buf where that is memory which somebody else uses again.
+	// A buffer that has grown beyond it is the writer's own.
+	Room int
 
 	spilled int // bytes of finished pieces
 }

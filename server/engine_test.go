@@ -63,18 +63,26 @@ func (w watched) Feed(l transport.Lane, in, out []byte) transport.Turn {
 // startEngine serves an engine whose stores are passed through wrap.
 func startEngine(t testing.TB, kind string, wrap func(commands.Store) commands.Store) *engine {
 	t.Helper()
+	return startEngineWith(t, kind, wrap, func(*commands.Options) {})
+}
+
+// startEngineWith is startEngine with options that set changes.
+func startEngineWith(t testing.TB, kind string, wrap func(commands.Store) commands.Store, set func(*commands.Options)) *engine {
+	t.Helper()
 	e := &engine{clock: clocktest.New(epoch), log: &logBuffer{}, t: t}
 	e.ks = keyspace.New(keyspace.Options{Clock: e.clock})
 	began := time.Now()
 	log := slog.New(slog.NewTextHandler(e.log, nil))
-	e.Engine = commands.NewEngine(commands.Options{
+	o := commands.Options{
 		Ledger:    e.ks.Ledger(),
 		NewStore:  func() commands.Store { return wrap(server.NewStore(e.ks)) },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Now:       e.clock.Now,
 		Settings:  server.DefaultConfig(),
 		Log:       log,
-	})
+	}
+	set(&o)
+	e.Engine = commands.NewEngine(o)
 	tr, err := transport.New(transport.Kind(kind), e, transport.DefaultLimits(), 2, log)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,11 +12,13 @@ import (
 // runtime is told to stay within: it would rather collect more often than take more.
 const (
 	processShare = 64 << 20
+	// programShare is what of that is not Go's: the program's own pages.
+	programShare = 12 << 20
 	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
 	leastHeap = 32 << 20
 	// scriptSpare is what scripts leave of that for what is no object: stacks, buffers,
-	// the runtime's own tables, room between objects, and the program itself.
-	scriptSpare = 40 << 20
+	// the runtime's own tables, and room between objects.
+	scriptSpare = 28 << 20
 	// heapStep is by how much the bound has to move to be worth telling.
 	heapStep = 1 << 20
 )
@@ -27,7 +29,7 @@ func heapBound(maxMemory, outside int64) int64 {
 	if maxMemory <= 0 {
 		return math.MaxInt64
 	}
-	return max(leastHeap, maxMemory+maxMemory/10+processShare-outside)
+	return max(leastHeap, maxMemory+maxMemory/10+processShare-programShare-outside)
 }
 
 // boundHeap tells Go's runtime its bound if that has moved.
@@ -153,6 +155,16 @@ func idleHeap() (cycles uint64, idle int64) {
 func (s *Server) clientMemory() int64 {
 	t := s.transport.Stats()
 	return t.Pending + t.Unread + s.engine.Beside()
+}
+
+// besideKeys is what counts against maxmemory beside the keys: what clients take, but for
+// large replies that fit in what the process may take beyond it.
+func (s *Server) besideKeys() int64 {
+	beside, most := s.clientMemory(), s.maxMemory.Load()
+	if bound, _ := s.scriptRoom(); most > 0 && bound != math.MaxInt64 {
+		beside -= min(s.engine.LargeReplies(), max(bound-most, 0))
+	}
+	return beside
 }
 
 // returnHeap has Go's runtime give back what keys and clients no longer need of its

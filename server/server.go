@@ -319,7 +319,7 @@ func (s *Server) janitor(ctx context.Context) {
 		case <-tick.C:
 			s.engine.Police(s.clock.Now())
 			s.engine.Tick(period)
-			s.keyspace.SetBeside(s.clientMemory())
+			s.keyspace.SetBeside(s.besideKeys())
 			s.boundHeap()
 			s.returnHeap()
 			s.bounds.tell(false)

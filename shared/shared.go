@@ -124,6 +124,9 @@ func (r *Ref) Kept() int {
 	return RefSize + len(r.Bytes)
 }
 
+// Counted reports whether the bytes are kept for this reply alone, and counted.
+func (r Ref) Counted() bool { return r.head == nil && r.ledger != nil }
+
 // RefSize is what a Ref itself takes.
 const RefSize = int(unsafe.Sizeof(Ref{}))
 

@@ -62,6 +62,7 @@ var conformance = []struct {
 	{"who takes much does not hold others up", testPiecesFair},
 	{"slow readers cost bounded memory and are cut", testSlowReaders},
 	{"a slow but steady reader is kept", testSteadyReader},
+	{"who takes nothing of memory that others wait for is cut sooner", testPressed},
 	{"a flood that is never read stops at the backlog", testFlood},
 	{"one flood does not starve others", testFairness},
 	{"limits reach live connections", testSetLimits},

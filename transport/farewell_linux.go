@@ -100,7 +100,7 @@ func (l *loop) sweep() {
 	if l.swept.IsZero() {
 		l.swept = now
 	}
-	limit := l.e.lim.Load().WriteTimeout
+	limit, pressed := l.e.lim.Load().WriteTimeout, pressed(l.e.h)
 	elapsed := now.Sub(l.swept)
 	if elapsed < l.sweepEvery() {
 		return
@@ -111,9 +111,12 @@ func (l *loop) sweep() {
 	for i := len(l.watch) - 1; i >= 0; i-- {
 		if c := l.watch[i]; c.watch.linger > 0 {
 			l.lingered(c, elapsed)
-		} else if limit > 0 && c.stuckFor(elapsed) >= limit {
-			l.tally.slowClosed++
-			l.reset(c)
+		} else if limit > 0 {
+			stuck := c.stuckFor(elapsed)
+			if stuck >= limit || pressed && stuck >= limit/pressedShare && c.out.counted() {
+				l.tally.slowClosed++
+				l.reset(c)
+			}
 		}
 	}
 }

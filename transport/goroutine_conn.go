@@ -56,6 +56,7 @@ type goConn struct {
 	bytesIn atomic.Int64
 	sent    atomic.Int64
 	output  atomic.Int64 // what replies take that have not left
+	counted atomic.Bool  // these are [reply.counted]
 
 	stopSeen bool // the stop has been taken into account: it does not interrupt again
 	eof      bool // the peer has stopped sending
@@ -302,6 +303,7 @@ func (c *goConn) feed() (next Next, ok bool) {
 		}
 		t.Out, t.Refs = nil, nil // write gives the memory back while it goes
 		c.output.Store(int64(o.kept()))
+		c.counted.Store(o.counted())
 		if ok = t.Barrier == 0 || c.hold(&o); ok {
 			ok = c.write(&o)
 		}

@@ -36,6 +36,7 @@ type lineHandler struct {
 	durable atomic.Uint64
 	ledger  ledger // counts what refer refers to
 	onRefer func(t *transport.Turn, n int)
+	pressed atomic.Bool // what Pressed says
 
 	opened, closed, lanes atomic.Int64
 
@@ -51,6 +52,9 @@ type lineLane struct{ busy atomic.Bool }
 func newLineHandler() *lineHandler {
 	return &lineHandler{parked: make(map[string]*lineSession)}
 }
+
+// Pressed implements transport.Pressed.
+func (h *lineHandler) Pressed() bool { return h.pressed.Load() }
 
 func (h *lineHandler) NewLane() transport.Lane {
 	h.lanes.Add(1)

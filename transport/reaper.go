@@ -30,12 +30,16 @@ func (g *Goroutine) reap() {
 }
 
 func (g *Goroutine) sweep(elapsed time.Duration) {
-	limit := g.lim.Load().WriteTimeout
+	limit, pressed := g.lim.Load().WriteTimeout, pressed(g.h)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.conns {
 		c.watch.idleFor(c, elapsed)
-		if limit > 0 && c.watch.stuckFor(c, elapsed) >= limit {
+		if limit == 0 {
+			continue
+		}
+		stuck := c.watch.stuckFor(c, elapsed)
+		if stuck >= limit || pressed && stuck >= limit/pressedShare && c.counted.Load() {
 			g.slowClosed.Add(1)
 			c.cut()
 		}

@@ -1,6 +1,10 @@
 package transport
 
-import "github.com/cellserver/cellserver/shared"
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/shared"
+)
 
 // reply is output that has not left yet: bytes of its own, and between them pieces that
 // lie elsewhere. A connection that reads what it is sent has none.
@@ -41,6 +45,12 @@ func (o *reply) kept() int {
 		return len(o.b) - o.at
 	}
 	return len(o.b) - o.at + o.pieces.kept
+}
+
+// counted reports whether it takes memory that its handler has made for it alone, and
+// counts itself.
+func (o *reply) counted() bool {
+	return o.pieces != nil && slices.ContainsFunc(o.pieces.refs, shared.Ref.Counted)
 }
 
 // add appends p, with refs between its bytes. The buffer is cut to size: it may be

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -141,4 +143,37 @@ func testSetLimits(t *testing.T, f factory) {
 	r.tr.SetLimits(lim)
 	r.eventually(func() bool { return r.tr.Stats().SlowClosed == 1 })
 	r.eventually(r.session(0).closed.Load)
+}
+
+// testPressed: while the handler is pressed, who takes nothing of a reply that is counted
+// is cut long before its time for writing is over; who is sent a value of the store is not.
+func testPressed(t *testing.T, f factory) {
+	lim := transport.DefaultLimits()
+	lim.WriteTimeout = 12 * time.Second
+	h := newLineHandler()
+	const large = 32 << 20 // more than a socket takes
+	h.onRefer = func(turn *transport.Turn, n int) {
+		if n != large {
+			h.refer(turn, large)
+			return
+		}
+		h.ledger.Count(large)
+		r := shared.Own(make([]byte, large), &h.ledger, large)
+		r.At = len(turn.Out)
+		turn.Refs = append(turn.Refs, r)
+		turn.Out = append(turn.Out, '\n')
+	}
+	r := start(t, f, h, lim)
+	value, own := r.dial(), r.dial()
+	value.send("refer 1")
+	own.send("refer " + strconv.Itoa(large))
+	r.eventually(func() bool { return h.ledger.sum.Load() > 2*large-large/2 })
+	h.pressed.Store(true)
+	begun := time.Now()
+	r.eventually(func() bool { return r.tr.Stats().SlowClosed > 0 })
+	if time.Since(begun) < lim.WriteTimeout { // else the machine stood still
+		require.EqualValues(t, 1, r.tr.Stats().SlowClosed)
+		r.eventually(func() bool { return h.ledger.sum.Load() < 2*large-large/2 })
+		require.Greater(t, h.ledger.sum.Load(), int64(large/2), "the value is still there")
+	}
 }

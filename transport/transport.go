@@ -40,6 +40,24 @@ type Handler interface {
 	Durable(barrier uint64, p Peer) Outcome
 }
 
+// Pressed is a [Handler] that may be short of memory for replies.
+type Pressed interface {
+	// Pressed reports whether somebody waits for memory that replies take which have not
+	// left. A peer that takes nothing of such a reply then has no more than a quarter of
+	// [Limits.WriteTimeout].
+	Pressed() bool
+}
+
+// pressedShare is what part of the time for writing a peer has while its handler is
+// pressed.
+const pressedShare = 4
+
+// pressed reports whether h is.
+func pressed(h Handler) bool {
+	p, ok := h.(Pressed)
+	return ok && p.Pressed()
+}
+
 // Outcome is what becomes of what was written down.
 type Outcome uint8
 

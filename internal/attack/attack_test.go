@@ -22,7 +22,8 @@ func TestAttacksKeepWithinTheBound(t *testing.T) {
 		t.Skip("other systems do not tell how much memory a process holds")
 	}
 	attacks, err := attack.Named("large-lrange", "unread-lrange", "large-mget", "large-exec",
-		"large-gets-900k", "large-gets-100k", "long-multi", "long-mset", "log-flood", "script-memory", "large-set")
+		"large-gets-900k", "large-gets-100k", "long-multi", "long-mset", "log-flood", "script-memory", "large-set",
+		"large-script", "overwritten-while-read", "mix", "many-lrange", "many-smembers", "many-hgetall")
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "cellserver")
 	said, err := exec.Command("go", "build", "-o", program, "../../cmd/cellserver").CombinedOutput()

@@ -167,7 +167,7 @@ func manyReplies() []Attack {
 			run: func(ctx context.Context, s *scene) error {
 				words := append([]string{command, "many"}, read...)
 				request := appendCommand(nil, words...)
-				s.beside(ctx, s.pick(50, 100), func(b []byte) []byte { return append(b, request...) }, func() {
+				s.beside(ctx, s.pick(10, 100), func(b []byte) []byte { return append(b, request...) }, func() {
 					s.readers(ctx, 20, words...)
 				})
 				return nil
