@@ -91,6 +91,7 @@ type scriptCall struct {
 	script     *script
 	keys, args [][]byte
 	readonly   bool
+	memory     *largeReply // of its result, if that was asked for; who runs it ends that
 }
 
 // eval is EVAL and EVAL_RO.
@@ -144,14 +145,37 @@ func (c *Ctx) callScript(s *script, n int) {
 		return
 	}
 	switch {
-	case s.Straight(len(c.Args) - 3), c.S.exclusive && c.host.alone != nil:
+	case c.S.exclusive && c.host.alone != nil:
 		c.runScript(&call)
+		return
+	case s.Straight(len(c.Args) - 3):
+		c.runStraight(&call, n)
 		return
 	case c.S.exclusive: // it has come since EXEC looked for it
 		c.Fail(errNoScript)
 		return
 	}
 	c.runAside(&call, n)
+}
+
+// runStraight runs a script that ends soon, unless it has to wait for memory.
+func (c *Ctx) runStraight(call *scriptCall, n int) {
+	if need := c.reserve(call); need > 0 {
+		c.runLater(call, n, need)
+		return
+	}
+	defer call.end()
+	if c.runScript(call); c.host.waits {
+		c.runLater(call, n, c.engine.largeRoom())
+	}
+}
+
+// end gives back what was asked for and is not needed.
+func (call *scriptCall) end() {
+	if call.memory != nil {
+		call.memory.end()
+		call.memory = nil
+	}
 }
 
 // refuses says why a call may not even begin. A script that declares nothing finds out

@@ -18,6 +18,9 @@ type alone struct {
 	do     func(c *Ctx)
 	// changes says that a pause of changes is for it, too.
 	changes bool
+	// memory was asked for before it ran; nil if nothing was.
+	memory  *largeReply
+	retries int // because memory was short
 
 	busyTimer func() bool // guarded by solitude.mu: stops it
 
@@ -154,7 +157,7 @@ func (l *Lane) runOne(a *alone) {
 	e.startBusy(a, st)
 	l.w = resp.Writer{Proto: a.stand.proto, Ledger: e.opts.Ledger, OnError: l.onError}
 	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
-	l.host.alone = a
+	l.host.alone, l.host.waits = a, false
 	if l.journal != nil {
 		l.journal.TakePosition() // of what ran here before
 	}
@@ -166,13 +169,21 @@ func (l *Lane) runOne(a *alone) {
 			l.w.Error(resp.ErrInternal)
 			a.parked.broken = true
 		}
-		l.host.alone = nil
+		waits := l.host.waits && !a.parked.broken
+		l.host.alone, l.host.waits = nil, false
 		l.flushRun()
 		l.flushTop()
 		reply := l.w.Take()
 		l.ctx.S = nil
+		if waits {
+			e.retry(a)
+			return
+		}
 		a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 		a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
+		if a.memory != nil {
+			a.memory.end()
+		}
 		l.publishHeld()
 	}()
 	l.beginErrors()

@@ -97,6 +97,10 @@ func (c *Ctx) runAside(call *scriptCall, n int) {
 	if !l.shut() {
 		return
 	}
+	if need := c.reserve(call); need > 0 {
+		c.runLater(call, n, need)
+		return
+	}
 	c.unpinned(func() {
 		if l.aside == nil {
 			l.aside = l.engine.takeAside()
@@ -190,6 +194,7 @@ func (x *aside) leave() {
 	l.flushRun()
 	l.flushTop()
 	l.host.aside, l.host.alone = nil, nil
+	x.call.end()
 	l.ctx.S = nil
 	if cap(x.text) > keptScriptReply || cap(x.words) > keptTransaction {
 		x.text, x.words = nil, nil
@@ -210,6 +215,12 @@ func (c *Ctx) finishAside(x *aside) {
 	}
 	c.S.closing = c.S.closing || x.broken
 	l.work += from.host.spent / asideWork
+	if from.host.waits {
+		call := x.call
+		x.leave()
+		c.runLater(&call, len(call.keys), c.engine.largeRoom())
+		return
+	}
 	if from.journal != nil {
 		if at := from.journal.TakePosition(); at != 0 {
 			l.answered, l.asideEffect = max(l.answered, at), true
@@ -255,12 +266,21 @@ func (e *Engine) endAside(x *aside, a *alone) {
 	x.resume()
 	l.counts[x.cmd.id].nanos.Add(int64(e.opts.Stopwatch() - began))
 	l.endErrors(x.cmd)
-	reply, st := l.w.Take(), l.Store
+	reply, st, waits := l.w.Take(), l.Store, l.host.waits
+	if waits {
+		call := x.call
+		a = &alone{parked: a.parked, stand: a.stand, changes: l.ctx.mayChange(x.cmd, x.words)}
+		a.do = l.ctx.again(x.cmd, cloneArgs(x.words), &call, len(call.keys))
+	}
 	// With an effect the session waits for all there is.
 	a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 	x.leave()
 	a.parked.broken = x.broken
-	a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
+	if waits {
+		e.retry(a)
+	} else {
+		a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
+	}
 	l.publishHeld()
 	e.doneAlone()
 	if !e.isTorn() {

@@ -49,6 +49,8 @@ type script struct {
 	sha scriptSHA
 	// confined scripts touch no key beside their KEYS.
 	confined bool
+	// result is the size of its last result if that was large: see noteResult.
+	result atomic.Int64
 
 	// The rest is the cache's.
 	cost   int64

@@ -18,6 +18,12 @@ type scriptHost struct {
 	wrote    bool // has called a command that writes
 	full     bool // memory was full when it began, and it has not said that it can do with that
 	spent    int  // instructions, once it is over
+
+	// For scripts that wait for memory: see script_wait.go.
+	memory  *largeReply // of its result, if that was asked for
+	mayWait bool        // it is no part of a transaction
+	acted   bool        // has called a command that does more than read
+	waits   bool        // has lacked memory and is to be run again
 }
 
 const (
@@ -66,6 +72,7 @@ func (t *Table) confines(s *lua.Script) bool {
 // that is so already because a transaction runs.
 func (c *Ctx) runScript(call *scriptCall) {
 	s := c.S
+	c.host.mayWait, c.host.waits = !s.exclusive, false
 	if s.exclusive {
 		c.execute(call)
 		return
@@ -116,7 +123,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	h := &l.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
 	run := l.engine.runs.Get()
-	h.run, h.wrote = run, false
+	h.run, h.wrote, h.acted = run, false, false
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
 	}
@@ -130,8 +137,17 @@ func (c *Ctx) execute(call *scriptCall) {
 	default:
 		run.PauseAfter(straightMost, nil)
 	}
-	mark := len(w.Buf)
+	mark, began, pieces := len(w.Buf), w.Length(), w.Pieces
+	if h.memory = call.memory; h.memory == nil && h.alone != nil {
+		h.memory = h.alone.memory
+	}
+	if h.memory != nil {
+		w.Pieces = h.memory
+	} else if pieces == nil {
+		w.Pieces = &l.engine.large
+	}
 	defer func() { // be it that a command panics
+		w.Pieces, h.memory = pieces, nil
 		if h.alone != nil {
 			h.alone.end()
 		}
@@ -144,6 +160,9 @@ func (c *Ctx) execute(call *scriptCall) {
 	run.Execute(call.script.Script, call.keys, call.args, h, w)
 	if h.alone != nil {
 		h.alone.end() // before anybody else has this run
+	}
+	if w.SpillRest(mark); !h.waits {
+		call.script.noteResult(w.Length() - began)
 	}
 	h.run, h.spent = nil, run.Spent()
 	l.engine.runs.Put(run)
@@ -215,6 +234,7 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 			return cmd, errKeyTooLong
 		}
 	}
+	h.acted = h.acted || cmd.Flags&FlagReadonly == 0
 	if cmd.Flags&FlagWrite != 0 {
 		h.wrote = true
 		if h.alone != nil && !h.alone.write() {

@@ -23,6 +23,13 @@ type Allower interface {
 	Allowed(args [][]byte) (known, allowed bool)
 }
 
+// Waiter is a [Host] that may run a script again.
+type Waiter interface {
+	// Waits is asked when a script is ended because others take the memory that it needs.
+	// If it returns true no reply is written.
+	Waits() bool
+}
+
 // Limits bounds one execution. All of them end the script with an error that it
 // cannot catch, except Strings, Coroutines and PatternSteps, whose first error it
 // can catch as any other.

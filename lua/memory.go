@@ -86,6 +86,9 @@ type usage struct {
 	// looked says that allocated is set.
 	looked    bool
 	allocated uint64 // the process's count at the last look
+	// lacked says that the script was ended since the heap was at its bound, whoever it
+	// was that had brought it there.
+	lacked bool
 	// own is what was allocated since the first look, by this script or beside it.
 	own int64
 	// announced is what is about to be allocated and in no count yet, but taking is
@@ -107,7 +110,7 @@ func newUsage(m *memory) usage {
 
 // begin readies the usage for another script.
 func (u *usage) begin() {
-	u.looked, u.settled = false, false
+	u.looked, u.settled, u.lacked = false, false, false
 	u.own, u.announced = 0, 0
 }
 
@@ -162,6 +165,7 @@ func (u *usage) fits(beside func()) bool {
 	objects = u.measure()
 	bound, kept := u.room()
 	if full && objects+u.memory.taking.Load() > bound-min(bound/gainShare, maxGain) {
+		u.lacked = true
 		return false
 	}
 	if !u.settled {

@@ -100,7 +100,9 @@ func (out *replier) makeRoom() {
 		out.failed = out.run.guard.why()
 		return
 	}
-	out.w.Buf = slices.Grow(out.w.Buf, out.start+size-len(out.w.Buf))
+	if out.w.Pieces == nil {
+		out.w.Buf = slices.Grow(out.w.Buf, out.start+size-len(out.w.Buf))
+	}
 }
 
 // lineSize is what a number, a count of elements, or an error of ours takes at most with
@@ -253,6 +255,9 @@ func (out *replier) array(t *glua.LTable, depth int) {
 	out.w.Array(n)
 	for i := 1; i <= n && out.room(0); i++ {
 		out.value(t.RawGet(glua.LNumber(i)), depth+1)
+		if out.w.Pieces != nil {
+			out.w.Spill(out.start)
+		}
 	}
 }
 

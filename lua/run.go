@@ -103,7 +103,9 @@ func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 	start := len(w.Buf)
 	switch err := r.protect(l, 0, 1, mark{top: true}); {
 	case err != nil:
-		r.writeFailure(s, err, w)
+		if !r.waits() {
+			r.writeFailure(s, err, w)
+		}
 	case r.forwarded != nil:
 		w.Raw(r.forwarded)
 	default:
@@ -117,10 +119,21 @@ func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
 	out := replier{run: r, w: w, start: start, began: w.Length(), proto: r.proto, root: value}
 	out.value(value, 0)
-	if out.failed != "" {
-		w.Cut(start)
+	if out.failed == "" {
+		return
+	}
+	if w.Cut(start); !r.waits() {
 		w.Error(resp.Error("ERR " + out.failed + " script: " + s.sha))
 	}
+}
+
+// waits reports whether the script lacked memory and is to be run again.
+func (r *Run) waits() bool {
+	if !r.guard.usage.lacked {
+		return false
+	}
+	host, ok := r.host.(Waiter)
+	return ok && host.Waits()
 }
 
 // begin readies everything that a script can see.

@@ -1,0 +1,96 @@
+package commands
+
+// A script may lack memory because of replies that others have not taken yet. As long as
+// nothing of it can have been noticed it is run again from its beginning once there is
+// room: it waits as [largeReplies] has others wait. One whose last result was large asks
+// for as much before it begins, where that does not fit at once.
+
+// Waits implements [lua.Waiter].
+func (h *scriptHost) Waits() bool {
+	h.waits = h.mayWait && !h.acted && (h.alone == nil || h.alone.retries < maxRetries) && h.c.engine.large.size() > h.memory.unused()
+	return h.waits
+}
+
+// unused is what has been granted and not been counted. r may be nil.
+func (r *largeReply) unused() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.left
+}
+
+// leastResult is from how many bytes on the size of a result is remembered.
+const leastResult = 1 << 20
+
+// noteResult remembers how large the result of a script was.
+func (s *script) noteResult(n int) {
+	if n < leastResult {
+		n = 0
+	}
+	if s.result.Load() != int64(n) {
+		s.result.Store(int64(n))
+	}
+}
+
+// reserve asks for the memory of the result of a script whose last one was large, and
+// some more. It returns how much that is, 0 if it was granted at once or is not needed.
+func (c *Ctx) reserve(call *scriptCall) (need int64) {
+	need = call.script.result.Load()
+	if need == 0 || c.S.exclusive {
+		return 0
+	}
+	need += need / 4
+	if call.memory = c.engine.large.take(need); call.memory == nil {
+		return need
+	}
+	return 0
+}
+
+// runLater parks the session until there is room for the script, and then runs it alone.
+func (c *Ctx) runLater(call *scriptCall, n int, need int64) {
+	cmd, own := c.Cmd, cloneArgs(c.Args)
+	a := c.parkAlone(c.again(cmd, own, call, n))
+	a.parked.kept = argsCost(own)
+	c.engine.enqueueWith(a, need)
+}
+
+// again returns what runs a script alone that has been called with own, of which the
+// first n arguments are its keys.
+func (c *Ctx) again(cmd *Command, own [][]byte, call *scriptCall, n int) func(c *Ctx) {
+	later := *call
+	later.memory = nil
+	later.keys, later.args = own[3:3+n], own[3+n:]
+	return func(c *Ctx) {
+		c.Cmd, c.Args = cmd, own
+		if err := c.refuses(&later); err != "" {
+			c.Fail(err)
+			return
+		}
+		c.runScript(&later)
+	}
+}
+
+// enqueueWith has a run once need bytes are granted to its reply.
+func (e *Engine) enqueueWith(a *alone, need int64) {
+	e.spawn(func() {
+		a.memory = e.large.ask(need)
+		if a.parked.gone.Load() {
+			a.memory.end()
+			return
+		}
+		e.enqueueAlone(a)
+	})
+}
+
+// retry has a, which has lacked memory, run once all is free that others' replies take.
+func (e *Engine) retry(a *alone) {
+	if a.memory != nil {
+		a.memory.end()
+		a.memory = nil
+	}
+	a.retries++
+	e.enqueueWith(a, e.largeRoom())
+}
+
+// maxRetries is how often a script is run again that has lacked memory.
+const maxRetries = 3
