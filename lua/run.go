@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -33,6 +34,8 @@ type Run struct {
 	argv         *glua.LTable
 	// slots are the strings that the tables' values point to.
 	slots [2][]glua.LString
+	// lent is where the slots' bytes lie, once somebody has asked; its end is 0 before.
+	lent struct{ from, to uintptr }
 	// last is the script whose main function main is.
 	last *Script
 	main *glua.LFunction
@@ -152,6 +155,7 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	}
 	r.keys = r.arguments("KEYS", 0, r.keys, keys)
 	r.argv = r.arguments("ARGV", 1, r.argv, args)
+	r.lent.to = 0
 }
 
 // arguments fills the table of a global. Its strings are the caller's bytes: no
@@ -182,18 +186,44 @@ func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]b
 	return table
 }
 
-// borrowed reports whether s lies in one of KEYS and ARGV.
+// borrowed reports whether s lies in one of KEYS and ARGV. These lie close together, so that
+// what is beside all of them need not be compared with each: there may be tens of thousands.
 func (r *Run) borrowed(s string) bool {
-	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	at, _ := placeOf(s)
+	if r.lent.to == 0 {
+		r.lent.from, r.lent.to = r.slotSpan()
+	}
+	if at < r.lent.from || at >= r.lent.to {
+		return false
+	}
 	for _, slots := range r.slots {
 		for _, slot := range slots {
-			from := uintptr(unsafe.Pointer(unsafe.StringData(string(slot))))
-			if from <= at && at < from+uintptr(len(slot)) {
+			if from, to := placeOf(string(slot)); from <= at && at < to {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// slotSpan returns the memory from the first byte of KEYS and ARGV to behind the last.
+func (r *Run) slotSpan() (from, to uintptr) {
+	from, to = math.MaxUint, 1
+	for _, slots := range r.slots {
+		for _, slot := range slots {
+			if len(slot) > 0 {
+				begin, end := placeOf(string(slot))
+				from, to = min(from, begin), max(to, end)
+			}
+		}
+	}
+	return from, to
+}
+
+// placeOf returns where s lies in memory.
+func placeOf(s string) (from, to uintptr) {
+	from = uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	return from, from + uintptr(len(s))
 }
 
 // end forgets the execution. What a script may have changed is made anew, now or
