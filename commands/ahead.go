@@ -23,6 +23,9 @@ const (
 	// aheadKeep how many it may keep room for after a wider command.
 	aheadArgs = 256
 	aheadKeep = 4096
+	// largeInput is from how many bytes on an input is not to be kept by a lane that has
+	// split it.
+	largeInput = 64 << 10
 )
 
 // split fills l.ahead from in. It stops at the end of the complete commands, at a
@@ -62,6 +65,15 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 	}
 	l.ahead = l.slots[:n]
 	return swallowed, err
+}
+
+// forgetInput lets go of the input that was split last, which arguments point into.
+func (l *Lane) forgetInput() {
+	clear(l.args[:cap(l.args)])
+	clear(l.slots[:])
+	l.ctx.Args = nil
+	l.ahead = nil
+	clear(l.keys[:cap(l.keys)])
 }
 
 // takeArgs is cloneArgs for arguments of a command that has been split. Those of one that

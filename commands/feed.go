@@ -20,6 +20,9 @@ func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	}
 	t := transport.Turn{Out: l.w.Buf, Refs: l.w.Refs, Consumed: consumed, Barrier: barrier, Next: next}
 	l.w.Buf, l.w.Refs = nil, nil
+	if len(in) > largeInput {
+		l.forgetInput()
+	}
 	return t
 }
 
