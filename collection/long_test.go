@@ -187,7 +187,7 @@ func TestLongElementsThatAreReadCountOnceGone(t *testing.T) {
 // TestRemoveOfAListCopiesNoElement: what stays is not written anew, and the delta has what
 // moves, which is the shorter side.
 func TestRemoveOfAListCopiesNoElement(t *testing.T) {
-	long := bytes.Repeat([]byte("x"), 1<<20)
+	long := bytes.Repeat([]byte("x"), 128<<10)
 	for at := range 21 {
 		l := new(collection.List)
 		for i := range 20 {
