@@ -11,7 +11,8 @@ import "iter"
 type Hash struct {
 	// Max is the most fields it may have; 0 is no limit.
 	Max int
-	// Tight refuses a value that is longer than the one in its place, with [ErrFull].
+	// Tight refuses a value that takes more memory than the one in its place gives back,
+	// with [ErrFull]: one that is longer, or in the place of one that a reply refers to.
 	Tight bool
 	d     dict
 }
@@ -32,7 +33,7 @@ func (h *Hash) Get(field []byte) (value []byte, ok bool) { return h.d.get(field)
 // there already is a change, too, as it is for Redis. The error is [ErrFull].
 func (h *Hash) Set(field, value []byte) (added bool, err error) {
 	if h.Tight {
-		if old, ok := h.d.get(field); ok && len(value) > len(old) {
+		if old, ok := h.d.get(field); ok && h.d.grows(old, value) {
 			return false, ErrFull
 		}
 	}

@@ -16,6 +16,8 @@ import (
 type List struct {
 	// Max is the most elements it may have; 0 is no limit.
 	Max int
+	// Tight has Admits refuse what [Hash.Tight] refuses.
+	Tight bool
 
 	// The elements have the positions from start to before end.
 	start, end int64
@@ -97,6 +99,15 @@ func (l *List) At(index int) (value []byte, ok bool) {
 		return nil, false
 	}
 	return l.get(l.start + int64(index)), true
+}
+
+// Admits reports whether value may replace the one with an index.
+func (l *List) Admits(index int, value []byte) bool {
+	if !l.Tight {
+		return true
+	}
+	old, ok := l.At(index)
+	return !ok || !l.grows(old, value)
 }
 
 // Set replaces the value with an index, and says whether there is one.

@@ -53,6 +53,12 @@ func (l *longs) add(v []byte, sign int) (cost int64) {
 	return cost
 }
 
+// grows reports whether value takes more memory than there is once it has the place of
+// old: that stays for as long as a reply refers to it.
+func (l *longs) grows(old, value []byte) bool {
+	return len(value) > len(old) || len(old) >= shared.Least && l.ledger != nil && shared.Busy(old)
+}
+
 // gone is told of every part of a collection that is gone as a whole.
 func (l *longs) gone(v []byte) {
 	if len(v) >= shared.Least {

@@ -260,12 +260,15 @@ var (
 func lset(c *Ctx) {
 	index, ok := parseInt(c.Args[2])
 	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+		at := listIndex(index, l.Len())
 		switch {
 		case l.Len() == 0:
 			return errNoList
 		case !ok:
 			return errNoIndex
-		case !l.Set(listIndex(index, l.Len()), c.Args[3]):
+		case !l.Admits(at, c.Args[3]):
+			return collection.ErrFull
+		case !l.Set(at, c.Args[3]):
 			return errBadIndex
 		}
 		return nil

@@ -50,7 +50,7 @@ func bound(o object, n int, tight bool) {
 	case *collection.SortedSet:
 		o.Max = n
 	case *collection.List:
-		o.Max = n
+		o.Max, o.Tight = n, tight
 	case *collection.Set:
 		o.Max = n
 	}

@@ -73,6 +73,32 @@ func TestRefusesToReplaceWhatIsReadUnderFullMemory(t *testing.T) {
 	eventually(t, "nobody reads it", func() bool { return c.do("SET", "long", value) == okReply })
 }
 
+// TestRefusesToReplaceElementsThatAreReadUnderFullMemory: HSET and LSET as SET. What takes
+// no memory goes on, as with a limiter that exists.
+func TestRefusesToReplaceElementsThatAreReadUnderFullMemory(t *testing.T) {
+	f := start(t, transports()[0], "--write-timeout", "3600")
+	c := f.dial()
+	value := strings.Repeat("v", 8*megabyte/10)
+	c.do("HSET", "hash", "field", value, "free", value)
+	c.do("RPUSH", "list", value, value)
+	for name, words := range map[string][]string{
+		"HGET hash field": {"HSET", "hash", "field", value},
+		"LINDEX list 0":   {"LSET", "list", "0", value},
+	} {
+		r := f.dial().slowly()
+		r.send(strings.Repeat(name+"\r\n", 100))
+		require.NotEmpty(t, r.reply())
+		require.Equal(t, okReply, c.do("CONFIG", "SET", "maxmemory", "1"))
+		require.Equal(t, oom, c.do(words...), name)
+		require.Equal(t, ":0\r\n", c.do("HSET", "hash", "free", value), "nobody reads it")
+		require.Equal(t, okReply, c.do("LSET", "list", "1", value), "nobody reads it")
+		require.Equal(t, oom, c.do("LSET", "list", "1", value+"longer"))
+		require.NoError(t, r.Close())
+		eventually(t, "nobody reads it", func() bool { return c.do(words...) != oom })
+		require.Equal(t, okReply, c.do("CONFIG", "SET", "maxmemory", "0"))
+	}
+}
+
 // TestReplyKeepsItsBytesWhileValuesChange: whatever is done to a value while a reply is
 // under way, and however slowly that is read, it is what the value was at one instant.
 func TestReplyKeepsItsBytesWhileValuesChange(t *testing.T) {
