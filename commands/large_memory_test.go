@@ -28,7 +28,7 @@ func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 		a, b := ask("a", 60), ask("b", 40)
 		c, d, e := ask("c", 50), ask("d", 10), ask("e", 500)
 		require.Equal(t, []string{"a", "b"}, order)
-		require.True(t, l.waiting.Load() == 3)
+		require.Equal(t, int32(3), l.waiting.Load())
 
 		(*b).Count(30) // a piece of what was asked for, which takes no more
 		require.EqualValues(t, 100, l.size())

@@ -13,12 +13,12 @@ import (
 const (
 	processShare = 64 << 20
 	// programShare is what of that is not Go's: the program's own pages.
-	programShare = 12 << 20
+	programShare = 16 << 20
 	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
 	leastHeap = 32 << 20
 	// scriptSpare is what scripts leave of that for what is no object: stacks, buffers,
 	// the runtime's own tables, and room between objects.
-	scriptSpare = 28 << 20
+	scriptSpare = 24 << 20
 	// heapStep is by how much the bound has to move to be worth telling.
 	heapStep = 1 << 20
 )
