@@ -35,6 +35,8 @@ type Command struct {
 
 	id     int
 	parent *Command
+	// fewWords is how many words of a call nobody asks about: see work.go.
+	fewWords int
 	// feeds says that it may put elements under a key that somebody waits for.
 	feeds  bool
 	linear bool // goes through the collection that it names

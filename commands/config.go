@@ -8,10 +8,12 @@ import (
 
 func configCommands() []*Command {
 	const flags = FlagAdmin | FlagNoScript | FlagLoading | FlagStale
+	get := subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
+	get.WordWork = 150 // each is compared with hundreds of names
 	return []*Command{{
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
 		Sub: []*Command{
-			subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet),
+			get,
 			subcommand("config", "resetstat", 2, flags|FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
 			subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
 				func(c *Ctx) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),

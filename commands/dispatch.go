@@ -63,7 +63,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	}
 	switch {
 	case c.enqueue(a.size):
-	case len(args) > fewWords && c.wordsLeave(len(args)):
+	case len(args) > cmd.fewWords && c.wordsLeave(len(args)):
 		c.moveBeside((*Ctx).runNow)
 	default:
 		c.runNow()

@@ -12,6 +12,7 @@ func infoCommands() []*Command {
 		Name: "info", Arity: -1, Flags: FlagLoading | FlagStale, Categories: CatDangerous, Group: "server",
 		Summary: "Returns information and statistics about the server.", Syntax: "[section [section ...]]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "text, a field on every line", Run: info,
+		WordWork: 10, // each is compared with the names of all sections
 	}}
 }
 
@@ -78,9 +79,10 @@ func infoWants(args [][]byte, s infoSection) bool {
 	if len(args) == 0 {
 		return !s.extra
 	}
+	name := strings.ToUpper(s.name)
 	for _, a := range args {
 		switch {
-		case isWord(a, "ALL"), isWord(a, "EVERYTHING"), isWord(a, strings.ToUpper(s.name)):
+		case isWord(a, "ALL"), isWord(a, "EVERYTHING"), isWord(a, name):
 			return true
 		case isWord(a, "DEFAULT") && !s.extra:
 			return true

@@ -14,16 +14,20 @@ func introspectCommands() []*Command {
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(N)", Reply: reply, Run: run,
 		}
 	}
+	// Of each command that is named much is said.
+	docs := sub("docs", -2, "[command-name ...]", "Returns the documentation of commands.", "a map by command name", commandDocs)
+	info := sub("info", -2, "[command-name ...]", "Returns information about the named commands.", "ten fields or null for each", commandInfo)
+	docs.WordWork, info.WordWork = 50, 100
 	return []*Command{{
 		Name: "command", Arity: -1, Flags: FlagLoading | FlagStale, Categories: CatConnection, Group: "server",
 		Summary: "Returns detailed information about all commands.",
 		Since:   "1.0.0", Complexity: "O(N)", Reply: "an array with ten fields for each command", Run: commandAll,
 		Sub: []*Command{
 			sub("count", 2, "", "Returns how many commands there are.", "an integer", commandCount),
-			sub("docs", -2, "[command-name ...]", "Returns the documentation of commands.", "a map by command name", commandDocs),
+			docs,
 			sub("getkeys", -3, "command [arg ...]", "Returns the keys of a full command.", "an array of keys", commandGetKeys),
 			sub("getkeysandflags", -3, "command [arg ...]", "Returns the keys of a full command and how they are used.", "an array of pairs", commandGetKeys),
-			sub("info", -2, "[command-name ...]", "Returns information about the named commands.", "ten fields or null for each", commandInfo),
+			info,
 			sub("list", -2, "[FILTERBY <MODULE name | ACLCAT category | PATTERN pattern>]", "Returns the names of commands.", "an array of names", commandList),
 		},
 	}}

@@ -92,6 +92,8 @@ func (call *trackingCall) check(old *tracking) resp.Error {
 		return errSwitchOpt
 	case !call.broadcast:
 		return ""
+	case len(call.prefixes) > maxPatterns: // before they are compared
+		return errManyPrefixes
 	}
 	if err := overlap(call.prefixes, old.prefixes); err != "" {
 		return err

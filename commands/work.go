@@ -27,8 +27,9 @@ const (
 	// element has to be found, and there has to be room for it.
 	commandWork = 4
 	writeWork   = 2
-	// fewWords is how many words no command has too much to do with: nobody asks then.
-	fewWords = 256
+	// mostFewWords is how many words few commands have too much to do with: nobody asks
+	// about those of others then.
+	mostFewWords = 256
 )
 
 // units is the work that elements and bytes are together.
@@ -64,7 +65,7 @@ func (c *Command) stays() string {
 	return ""
 }
 
-// wordsLeave reports whether a command of n words, more than fewWords, is to run beside the
+// wordsLeave reports whether a command of n words, more than Command.fewWords, is to run beside the
 // loops because of them. If not, they are counted against the turn, where dispatch has
 // counted one unit each.
 func (c *Ctx) wordsLeave(n int) bool {

@@ -77,6 +77,26 @@ func TestLongCommandsLeaveTheLoop(t *testing.T) {
 	}
 }
 
+// TestCostlyWordsLeaveTheLoop: where each word takes long, few of them are many.
+func TestCostlyWordsLeaveTheLoop(t *testing.T) {
+	b := newWaitingBench(t)
+	for call, word := range map[string]string{
+		"CONFIG GET": "maxm*ory", "COMMAND INFO": "get", "COMMAND DOCS": "get", "INFO": "server", "RL.MULTI 2000": "k",
+	} {
+		many := strings.Fields(call + strings.Repeat(" "+word, 2000))
+		require.Equal(t, transport.Park, b.session.Feed(b.lane, frame(many...), nil).Next, call)
+		<-b.peer.wake
+		reply := string(b.do(nil))
+		require.NotContains(t, reply[:10], "unknown", call)
+		few := frame(many[:12]...)
+		require.Equal(t, transport.Read, b.session.Feed(b.lane, few, nil).Next, call)
+	}
+	config := strings.Fields("CONFIG GET" + strings.Repeat(" maxm*ory", 200))
+	require.Equal(t, transport.Park, b.session.Feed(b.lane, frame(config...), nil).Next)
+	<-b.peer.wake
+	require.Contains(t, string(b.do(nil)), "maxmemory")
+}
+
 // TestLongMSETIsSeenWholeOrNotAtAll has one client set 30,000 keys to one value after
 // another, while another reads both ends of them at one instant.
 func TestLongMSETIsSeenWholeOrNotAtAll(t *testing.T) {
