@@ -12,13 +12,14 @@ import (
 // runtime is told to stay within: it would rather collect more often than take more.
 const (
 	processShare = 64 << 20
-	// programShare is what of that is not Go's: the program's own pages.
-	programShare = 16 << 20
+	// programShare is what of that is not Go's: the program's own pages, and what Go exceeds its
+	// bound by before a collection is over.
+	programShare = 24 << 20
 	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
 	leastHeap = 32 << 20
 	// scriptSpare is what scripts leave of that for what is no object: stacks, buffers,
 	// the runtime's own tables, and room between objects.
-	scriptSpare = 24 << 20
+	scriptSpare = 16 << 20
 	// heapStep is by how much the bound has to move to be worth telling.
 	heapStep = 1 << 20
 )
