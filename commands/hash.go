@@ -158,7 +158,7 @@ func hget(c *Ctx) {
 func hmget(c *Ctx) {
 	most, size, whole := c.mostHere(), 0, true
 	absent := c.readHash(func(h *collection.Hash) {
-		if whole = writeFields(c.W, h, c.Args[2:], most); whole || most == maxReply {
+		if whole = writeFields(c.W, h, c.Args[2:], most); whole || most == longest(c.W) {
 			return
 		}
 		for _, field := range c.Args[2:] {
@@ -170,8 +170,8 @@ func hmget(c *Ctx) {
 	case absent:
 		writeNoFields(c.W, len(c.Args)-2)
 	case whole:
-	case most == maxReply:
-		c.Fail(errValuesTooLong)
+	case most == longest(c.W):
+		c.Fail(tooLong(c.W))
 	default:
 		fields := cloneArgs(c.Args[2:])
 		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
@@ -210,9 +210,9 @@ func writeNoFields(w *resp.Writer, n int) {
 // bound makes an error of the reply since mark if it is too long, whatever is missing
 // of it.
 func (c *Ctx) bound(mark int) {
-	if c.W.Size(mark) > maxReply {
+	if c.W.Size(mark) > longest(c.W) {
 		c.W.Cut(mark)
-		c.Fail(errValuesTooLong)
+		c.Fail(tooLong(c.W))
 	}
 }
 

@@ -92,6 +92,7 @@ func (e *Engine) newLane() *Lane {
 	}
 	l.w.OnError = l.noteError
 	l.onError, l.host.w.OnError = l.w.OnError, l.w.OnError
+	l.host.w.Most = maxScriptReply
 	l.ctx = Ctx{Lane: l, W: &l.w}
 	e.observe(l)
 	e.lanesMu.Lock()

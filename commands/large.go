@@ -57,9 +57,9 @@ func (c *Ctx) besideRead(
 			w.Error(storeError(err))
 		case !found:
 			none(w)
-		case w.Size(mark) > maxReply:
+		case w.Size(mark) > longest(w):
 			w.Cut(mark)
-			w.Error(errValuesTooLong)
+			w.Error(tooLong(w))
 		}
 	})
 }
@@ -74,7 +74,24 @@ type wholeReply struct {
 
 // wholeOf begins a reply of n elements.
 func wholeOf(w *resp.Writer, n int) wholeReply {
-	return wholeReply{w: w, mark: len(w.Buf), n: n, most: maxReply}
+	return wholeReply{w: w, mark: len(w.Buf), n: n, most: longest(w)}
+}
+
+// longest is how many bytes a reply may copy. What a script is given may be shorter than
+// what a client is sent: no memory has been asked for it.
+func longest(w *resp.Writer) int {
+	if w.Most > 0 {
+		return w.Most
+	}
+	return maxReply
+}
+
+// tooLong is the error in place of a reply that is longer than that.
+func tooLong(w *resp.Writer) resp.Error {
+	if w.Most > 0 {
+		return errScriptReply
+	}
+	return errValuesTooLong
 }
 
 // inlineReply is how many bytes a reply that nobody knows the length of may copy on a
@@ -84,7 +101,7 @@ const inlineReply = 256 << 10
 // mostHere is how many bytes a reply of the running command may copy where it runs.
 func (c *Ctx) mostHere() int {
 	if c.S.exclusive || c.S.beside {
-		return maxReply
+		return longest(c.W)
 	}
 	return inlineReply
 }

@@ -107,7 +107,7 @@ func pop(front bool) func(*Ctx) {
 				if !front {
 					from = l.Len() - n
 				}
-				err = c.stayToPop(copiedOf(l.Range(from, from+n)))
+				err = c.stayToPop(copiedOf(c.W, l.Range(from, from+n)))
 			}
 			if err != nil {
 				return err

@@ -59,10 +59,11 @@ func (call *popCall) span(length int) (from, to int) {
 // maxBulkHead is room for what stands around the bytes of an element in a reply.
 const maxBulkHead = 16
 
-// copiedOf returns how many bytes a reply of elements copies, where it refers to long ones.
-func copiedOf(elements iter.Seq[[]byte]) (n int) {
+// copiedOf returns how many bytes a reply of elements copies. One that may refer to long
+// elements does.
+func copiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
 	for e := range elements {
-		if n += maxBulkHead; len(e) < shared.Least {
+		if n += maxBulkHead; len(e) < shared.Least || w.Ledger == nil {
 			n += len(e)
 		} else {
 			n += shared.RefSize
@@ -86,7 +87,7 @@ func membersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
 // counted, and to copy so many bytes of them. A reply that would be too long is refused
 // before anything is taken.
 func (c *Ctx) stayToPop(copied int) error {
-	if copied > maxReply {
+	if copied > longest(c.W) {
 		return errLongReply
 	}
 	return c.stay(copied / unitBytes)
@@ -97,7 +98,7 @@ func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) 
 		return nil
 	}
 	from, to := call.span(l.Len())
-	if copiedOf(l.Range(from, to)) > maxReply {
+	if copiedOf(w, l.Range(from, to)) > longest(w) {
 		return errLongReply
 	}
 	w.Array(2)
@@ -152,7 +153,7 @@ func (c *Ctx) popWork(call *popCall, keys [][]byte) int {
 	look := func(length int, elements func(from, to int) iter.Seq[[]byte]) {
 		from, to := call.span(length)
 		if n = to - from; n <= loopWork {
-			copied = copiedOf(elements(from, to))
+			copied = copiedOf(c.W, elements(from, to))
 		}
 	}
 	for _, key := range keys {

@@ -131,12 +131,12 @@ func scanStep(st Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 			n++
 			addName(&found, key)
 		}
-		return work >= 0 && found.Size(0) <= maxReply
+		return work >= 0 && found.Size(0) <= longest(w)
 	})
 	switch {
 	case work < 0:
 		return false
-	case found.Size(0) > maxReply:
+	case found.Size(0) > longest(w):
 		found.Cut(0)
 		w.Error(errReplyTooLong)
 		return true
@@ -208,7 +208,7 @@ func keys(c *Ctx) {
 func (e *Engine) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
-	more := func() bool { return found.Size(0) <= maxReply && !e.ended.Load() }
+	more := func() bool { return found.Size(0) <= longest(w) && !e.ended.Load() }
 	walk(st, db, 0, math.MaxInt, func(key []byte, typ string) bool {
 		if _, twice := seen[string(key)]; !twice && call.matches(key, typ) {
 			seen[string(key)] = struct{}{}

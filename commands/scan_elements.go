@@ -89,7 +89,7 @@ func (c *Ctx) scanElements(read readElements) {
 	}
 	var pattern []byte
 	var fault resp.Error
-	found := resp.Writer{Ledger: c.W.Ledger}
+	found := resp.Writer{Ledger: c.W.Ledger, Most: c.W.Most}
 	n, size, beside := 0, 0, false
 	exists, err := read(c.Store, c.S.selected(), c.Args[1], func(e elements) {
 		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
@@ -141,7 +141,7 @@ func (e *elements) match(found *resp.Writer, pattern []byte) (n int, long bool) 
 			e.append(found, name, value)
 			n += e.strings()
 		}
-		if found.Size(0) > maxReply {
+		if found.Size(0) > longest(found) {
 			break
 		}
 	}

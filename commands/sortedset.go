@@ -196,7 +196,7 @@ func zpop(c *Ctx, down bool) {
 		}
 		err := c.stay(n)
 		if err == nil && n > 1 {
-			err = c.stayToPop(copiedOf(membersOf(z, from, from+n)))
+			err = c.stayToPop(copiedOf(c.W, membersOf(z, from, from+n)))
 		}
 		if err != nil {
 			return err

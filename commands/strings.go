@@ -221,8 +221,8 @@ func mget(c *Ctx) {
 	switch {
 	case l.replyValues(c.Store, c.W, db, c.Args[1:], most):
 		return
-	case most == maxReply:
-		c.Fail(errValuesTooLong)
+	case most == longest(c.W):
+		c.Fail(tooLong(c.W))
 		return
 	}
 	keys := cloneArgs(c.Args[1:])

@@ -21,6 +21,9 @@ type Writer struct {
 	Buf []byte
 	// Proto is the protocol version, 2 or 3.
 	Proto int
+	// Most is how many bytes a reply may copy, 0 where it is what all clients may be sent.
+	// The writer leaves it to those who know how long a reply will be.
+	Most int
 	// OnError is told of each error that is written. nil if nobody counts them.
 	OnError func(e Error, from Origin)
 	// Refs are pieces of the replies that lie elsewhere, and Referred is their length
