@@ -25,6 +25,7 @@ type epollConn struct {
 	hup      bool // the peer will send no more than what is to be read
 	eof      bool // and that has been read
 	wantOut  bool // the kernel tells when there is room to write
+	deferred bool // a reply leaves at the end of the round
 	queued   bool // in the loop's ready list
 	lastCall bool // the Feed for a Wake that came with the end has been had
 

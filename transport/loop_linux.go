@@ -32,9 +32,13 @@ type loop struct {
 	free   []int32
 	ready  []*epollConn // to be looked at in the next round, without an event
 	round  []*epollConn
-	held   []heldReply  // of this round, until the log has been asked
-	heldBy []byte       // what they consist of
-	spares [][]byte     // buffers for those that wait for longer
+	held   []heldReply // of this round, until the log has been asked
+	heldBy []byte      // what they consist of
+	spares [][]byte    // buffers for those that wait for longer
+
+	deferred []deferredReply // of this round, until its end
+	deferBy  []byte          // what they consist of
+
 	watch  []*epollConn // slow to read, or lingering
 	swept  time.Time    // the last sweep; zero while nobody is watched
 	events [maxEvents]unix.EpollEvent
@@ -116,6 +120,7 @@ func (l *loop) loop() {
 				l.commit()
 			}
 		}
+		l.sendDeferred()
 		l.commit()
 		l.sweep()
 		l.publish()
@@ -135,6 +140,9 @@ func (l *loop) wait() int {
 	timeout := -1
 	if len(l.watch) > 0 {
 		timeout = int(l.sweepEvery().Milliseconds())
+	}
+	if n := poll(l.ep, l.events[:]); n > 0 {
+		return n // they came while the replies of the last round left
 	}
 	if !l.mail.lieDown() {
 		return poll(l.ep, l.events[:])

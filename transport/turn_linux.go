@@ -52,7 +52,7 @@ func (l *loop) tend(c *epollConn) {
 		l.discard(c)
 		return
 	}
-	if c.out.barrier != 0 && !l.durable(c) {
+	if c.deferred || c.out.barrier != 0 && !l.durable(c) {
 		return
 	}
 	if !c.out.empty() && !l.flush(c) {
@@ -158,6 +158,9 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 	if c.woken.Load() {
 		c.woken.Store(false)
 	}
+	if len(data) > maxDeferred {
+		l.sendDeferred() // this may take long
+	}
 	t := c.session.Feed(l.lane, data, l.out[:0])
 	work := uint32(workPerTurn + len(data)/workPerBytes)
 	l.tally.work += int64(work)
@@ -181,9 +184,13 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 	if !ours {
 		l.out = t.Out
 	}
-	if t.Barrier != 0 {
+	switch {
+	case t.Barrier != 0:
 		l.hold(c, t.Out, t.Refs, t.Barrier)
-	} else {
+	case len(t.Out) <= maxDeferred && len(data) <= maxDeferred && len(t.Refs) == 0 && t.Next != Again:
+		l.postpone(c, t.Out)
+	default:
+		l.sendDeferred()
 		l.reply(c, t.Out, t.Refs, ours)
 	}
 }
@@ -281,7 +288,7 @@ func (l *loop) settle(c *epollConn) {
 	if c.next == Wait && c.hup {
 		c.eof = true // there may be more to read, but nobody to wait for
 	}
-	if !c.out.empty() || c.out.barrier != 0 {
+	if c.deferred || !c.out.empty() || c.out.barrier != 0 {
 		return // whatever makes room, or the barrier, or the sweep comes back
 	}
 	ending := (c.eof || l.draining) && (c.next == Read || c.next == Wait)
