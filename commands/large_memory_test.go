@@ -14,12 +14,15 @@ import (
 func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &largeReplies{room: func() int64 { return 100 }}
+		var mu sync.Mutex // two may be granted memory at once
 		var order []string
 		var wait sync.WaitGroup
 		ask := func(name string, size int64) (r **largeReply) {
 			r = new(*largeReply)
 			wait.Go(func() {
 				*r = l.ask(size)
+				mu.Lock()
+				defer mu.Unlock()
 				order = append(order, name)
 			})
 			synctest.Wait()
