@@ -156,25 +156,17 @@ func hget(c *Ctx) {
 }
 
 func hmget(c *Ctx) {
-	most, size, whole := c.mostHere(), 0, true
-	absent := c.readHash(func(h *collection.Hash) {
-		if whole = writeFields(c.W, h, c.Args[2:], most); whole || most == longest(c.W) {
-			return
-		}
-		for _, field := range c.Args[2:] {
-			value, _ := h.Get(field)
-			size += copiedBytes(len(value))
-		}
-	})
+	most, fits := c.mostHere(), true
+	absent := c.readHash(func(h *collection.Hash) { fits = writeFields(c.W, h, c.Args[2:], most) })
 	switch {
 	case absent:
 		writeNoFields(c.W, len(c.Args)-2)
-	case whole:
+	case fits:
 	case most == longest(c.W):
 		c.Fail(tooLong(c.W))
 	default:
 		fields := cloneArgs(c.Args[2:])
-		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		c.besideRead(copiedBy(c.Store, c.S.selected(), c.Cmd, c.Args), func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) {
 				if !writeFields(w, h, fields, maxReply) {
 					w.Error(errValuesTooLong)

@@ -63,11 +63,9 @@ func (l *largeReplies) takeLocked(size int64) *largeReply {
 // fits reports whether size more bytes may be held. mu is held.
 func (l *largeReplies) fits(size int64) bool { return l.held == 0 || l.held+size <= l.room() }
 
-// Count implements [shared.Ledger] for a reply whose memory nobody has asked for.
-func (l *largeReplies) Count(bytes int64) { l.count(bytes) }
-
-// count adds to the bytes that are held, and lets those go on for whom there is room.
-func (l *largeReplies) count(bytes int64) {
+// Count implements [shared.Ledger]: it adds to the bytes that are held, and lets those go
+// on for whom there is room.
+func (l *largeReplies) Count(bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held += bytes
@@ -121,16 +119,24 @@ func (r *largeReply) Count(bytes int64) {
 		bytes -= own
 	}
 	if bytes != 0 {
-		r.all.count(bytes)
+		r.all.Count(bytes)
 	}
 }
 
-// end gives back what was asked for and is not needed.
+// end gives back what was asked for and is not needed. r may be nil.
 func (r *largeReply) end() {
-	if left := r.left; left > 0 {
+	if left := r.unused(); left > 0 {
 		r.left = 0
-		r.all.count(-left)
+		r.all.Count(-left)
 	}
+}
+
+// unused is what has been granted and not been counted. r may be nil.
+func (r *largeReply) unused() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.left
 }
 
 // over reports whether all others hold more than there is room for: somebody's reply has
@@ -172,9 +178,7 @@ func (e *Engine) takeTurn(slots chan struct{}, p *Parked, size func(st Store) in
 // endTurn ends what takeTurn has begun.
 func (e *Engine) endTurn(slots chan struct{}, memory *largeReply) {
 	<-slots
-	if memory != nil {
-		memory.end()
-	}
+	memory.end()
 }
 
 const (

@@ -5,7 +5,6 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/shared"
 )
 
 // popCall is what a command that takes elements from the first of several keys wants:
@@ -56,17 +55,14 @@ func (call *popCall) span(length int) (from, to int) {
 	return length - n, length
 }
 
-// maxBulkHead is room for what stands around the bytes of an element in a reply.
-const maxBulkHead = 16
-
 // copiedOf returns how many bytes a reply of elements copies. One that may refer to long
 // elements does.
 func copiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
 	for e := range elements {
-		if n += maxBulkHead; len(e) < shared.Least || w.Ledger == nil {
-			n += len(e)
+		if w.Ledger == nil {
+			n += len(e) + headBytes
 		} else {
-			n += shared.RefSize
+			n += copiedBytes(len(e))
 		}
 	}
 	return n

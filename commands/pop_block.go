@@ -73,7 +73,7 @@ func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 // need of an exponent behind hexadecimal digits.
 func parseSeconds(s string) (f float64, ok bool) {
 	lower := strings.ToLower(s)
-	if strings.ContainsAny(lower, "_") {
+	if strings.Contains(lower, "_") {
 		return 0, false
 	}
 	if strings.Contains(lower, "0x") && !strings.Contains(lower, "p") {

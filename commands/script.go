@@ -172,10 +172,8 @@ func (c *Ctx) runStraight(call *scriptCall, n int) {
 
 // end gives back what was asked for and is not needed.
 func (call *scriptCall) end() {
-	if call.memory != nil {
-		call.memory.end()
-		call.memory = nil
-	}
+	call.memory.end()
+	call.memory = nil
 }
 
 // refuses says why a call may not even begin. A script that declares nothing finds out

@@ -181,9 +181,7 @@ func (l *Lane) runOne(a *alone) {
 		}
 		a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 		a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
-		if a.memory != nil {
-			a.memory.end()
-		}
+		a.memory.end()
 		l.publishHeld()
 	}()
 	l.beginErrors()

@@ -11,14 +11,6 @@ func (h *scriptHost) Waits() bool {
 	return h.waits
 }
 
-// unused is what has been granted and not been counted. r may be nil.
-func (r *largeReply) unused() int64 {
-	if r == nil {
-		return 0
-	}
-	return r.left
-}
-
 // leastResult is from how many bytes on the size of a result is remembered.
 const leastResult = 1 << 20
 
@@ -84,10 +76,8 @@ func (e *Engine) enqueueWith(a *alone, need int64) {
 
 // retry has a, which has lacked memory, run once all is free that others' replies take.
 func (e *Engine) retry(a *alone) {
-	if a.memory != nil {
-		a.memory.end()
-		a.memory = nil
-	}
+	a.memory.end()
+	a.memory = nil
 	a.retries++
 	e.enqueueWith(a, e.largeRoom())
 }

@@ -150,7 +150,7 @@ func spop(c *Ctx) {
 		if n > 1 {
 			length := 0
 			for _, m := range picked {
-				length += len(m) + maxBulkHead
+				length += len(m) + headBytes
 			}
 			if err := c.stayToPop(length); err != nil {
 				return err

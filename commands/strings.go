@@ -242,7 +242,7 @@ func mget(c *Ctx) {
 // replyValues replies what keys hold, or reports that this takes more than most bytes,
 // and then has written nothing. l counts what was found; it may be in use.
 func (l *Lane) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
-	reply, hits, whole := wholeOf(w, len(keys)), int64(0), true
+	reply, hits, fits := wholeOf(w, len(keys)), int64(0), true
 	reply.most = most
 	w.Array(len(keys))
 	st.EachString(db, keys, func(value []byte, found bool) bool {
@@ -252,10 +252,10 @@ func (l *Lane) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, most
 		} else {
 			w.Null()
 		}
-		whole = reply.more()
-		return whole
+		fits = reply.more()
+		return fits
 	})
-	if !whole {
+	if !fits {
 		w.Cut(reply.mark)
 		return false
 	}

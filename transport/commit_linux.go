@@ -2,7 +2,8 @@ package transport
 
 import "github.com/cellserver/cellserver/shared"
 
-// heldReply is a reply of this round that waits for the log: a part of heldBy.
+// heldReply is a reply of this round that is kept for a while: a part of heldBy if it waits
+// for the log, of deferBy if only for the end of the round.
 type heldReply struct {
 	c        *epollConn
 	from, to int
@@ -31,22 +32,27 @@ func (l *loop) hold(c *epollConn, out []byte, refs []shared.Ref, barrier uint64)
 // commit asks the log about the replies of this round: the first question has it
 // write what all of them wait for. What is settled leaves.
 func (l *loop) commit() {
-	for i := range l.held {
-		h := &l.held[i]
-		c, out := h.c, l.heldBy[h.from:h.to:h.to]
+	l.letGo(l.held, l.heldBy, (*loop).dismiss)
+	l.held = l.held[:0]
+	if l.heldBy = l.heldBy[:0]; cap(l.heldBy) > maxHeld {
+		l.heldBy = nil
+	}
+}
+
+// letGo calls send for each of the replies, which are parts of b.
+func (l *loop) letGo(replies []heldReply, b []byte, send func(l *loop, c *epollConn, out []byte)) {
+	for i := range replies {
+		h := &replies[i]
+		c, out := h.c, b[h.from:h.to:h.to]
 		h.c = nil
 		if c.fd < 0 || c.loop.Load() != l {
 			continue // closed meanwhile
 		}
-		l.dismiss(c, out)
+		send(l, c, out)
 		l.count(c)
 		if c.fd >= 0 && c.woken.Load() {
 			l.enqueue(c)
 		}
-	}
-	l.held = l.held[:0]
-	if l.heldBy = l.heldBy[:0]; cap(l.heldBy) > maxHeld {
-		l.heldBy = nil
 	}
 }
 

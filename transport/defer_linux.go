@@ -12,12 +12,6 @@ const maxDeferred = 4 << 10
 // and the first of them waits for the turns of all others.
 const mostDeferred = 64
 
-// deferredReply is a reply that leaves at the end of the round: a part of deferBy.
-type deferredReply struct {
-	c        *epollConn
-	from, to int
-}
-
 // postpone keeps a reply until the end of the round. Its connection does nothing before.
 func (l *loop) postpone(c *epollConn, out []byte) {
 	if len(l.deferred) >= mostDeferred {
@@ -26,27 +20,20 @@ func (l *loop) postpone(c *epollConn, out []byte) {
 	c.deferred = true
 	from := len(l.deferBy)
 	l.deferBy = append(l.deferBy, out...)
-	l.deferred = append(l.deferred, deferredReply{c, from, len(l.deferBy)})
+	l.deferred = append(l.deferred, heldReply{c, from, len(l.deferBy)})
 }
 
 // sendDeferred sends the replies that have been postponed, in the order in which their
 // connections had their turns.
 func (l *loop) sendDeferred() {
-	for i := range l.deferred {
-		d := &l.deferred[i]
-		c := d.c
-		d.c = nil
-		if c.fd < 0 {
-			continue // closed meanwhile
-		}
-		c.deferred = false
-		if l.reply(c, l.deferBy[d.from:d.to], nil, false); c.fd >= 0 {
-			l.settle(c)
-		}
-		l.count(c)
-		if c.fd >= 0 && c.woken.Load() {
-			l.enqueue(c)
-		}
-	}
+	l.letGo(l.deferred, l.deferBy, (*loop).sendOne)
 	l.deferred, l.deferBy = l.deferred[:0], l.deferBy[:0]
+}
+
+// sendOne sends out, which has been postponed for c.
+func (l *loop) sendOne(c *epollConn, out []byte) {
+	c.deferred = false
+	if l.reply(c, out, nil, false); c.fd >= 0 {
+		l.settle(c)
+	}
 }

@@ -36,8 +36,8 @@ type loop struct {
 	heldBy []byte      // what they consist of
 	spares [][]byte    // buffers for those that wait for longer
 
-	deferred []deferredReply // of this round, until its end
-	deferBy  []byte          // what they consist of
+	deferred []heldReply // of this round, until its end
+	deferBy  []byte      // what they consist of
 
 	watch  []*epollConn // slow to read, or lingering
 	swept  time.Time    // the last sweep; zero while nobody is watched
@@ -134,15 +134,12 @@ func (l *loop) loop() {
 // wait returns the number of events. It sleeps only if there is nothing else to do,
 // and only then tells Go's scheduler, which takes a microsecond.
 func (l *loop) wait() int {
-	if len(l.ready) > 0 {
-		return poll(l.ep, l.events[:])
+	if n := poll(l.ep, l.events[:]); n > 0 || len(l.ready) > 0 {
+		return n // some come while the replies of the last round leave
 	}
 	timeout := -1
 	if len(l.watch) > 0 {
 		timeout = int(l.sweepEvery().Milliseconds())
-	}
-	if n := poll(l.ep, l.events[:]); n > 0 {
-		return n // they came while the replies of the last round left
 	}
 	if !l.mail.lieDown() {
 		return poll(l.ep, l.events[:])
