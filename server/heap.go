@@ -12,9 +12,15 @@ import (
 // runtime is told to stay within: it would rather collect more often than take more.
 const (
 	processShare = 64 << 20
-	// programShare is what of that is not Go's: the program's own pages, and what Go exceeds its
-	// bound by before a collection is over.
-	programShare = 24 << 20
+	// programShare is what of that is not in Go's heap: the program's own pages, its
+	// threads, and what the kernel counts with them.
+	programShare = 16 << 20
+	// Go's heap may exceed its bound while a collection runs: the runtime paces what is
+	// allocated meanwhile so that it stays within eleven tenths. The bound leaves room for
+	// that, up to mostOvershoot: what is allocated during a collection does not grow with
+	// the heap as its time does where most of that is values without pointers.
+	overshootShare = 11
+	mostOvershoot  = 32 << 20
 	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
 	leastHeap = 32 << 20
 	// scriptSpare is what scripts leave of that for what is no object: stacks, buffers,
@@ -30,7 +36,8 @@ func heapBound(maxMemory, outside int64) int64 {
 	if maxMemory <= 0 {
 		return math.MaxInt64
 	}
-	return max(leastHeap, maxMemory+maxMemory/10+processShare-programShare-outside)
+	room := maxMemory + maxMemory/10 + processShare - programShare - outside
+	return max(leastHeap, room-min(room/overshootShare, mostOvershoot))
 }
 
 // boundHeap tells Go's runtime its bound if that has moved.
