@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // scriptHost is what a running script sees of the server: the lane it runs on.
@@ -16,6 +17,7 @@ type scriptHost struct {
 	aside    *aside // nil for one that ends soon for sure
 	run      *lua.Run
 	wrote    bool // has called a command that writes
+	lent     int  // how often it was lent a value
 	full     bool // memory was full when it began, and it has not said that it can do with that
 	spent    int  // instructions, once it is over
 
@@ -42,6 +44,8 @@ const (
 	maxScriptReply = 16 << 20
 	// keptScriptReply is how much room for replies a lane keeps.
 	keptScriptReply = 64 << 10
+	// maxLent is how often a script is lent a value instead of given a copy, about.
+	maxLent = 16 << 10
 )
 
 // confines reports whether the script can only touch its KEYS: it calls commands
@@ -123,7 +127,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	h := &l.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
 	run := l.engine.runs.Get()
-	h.run, h.wrote, h.acted = run, false, false
+	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
 	}
@@ -137,7 +141,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	default:
 		run.PauseAfter(straightMost, nil)
 	}
-	mark, began, pieces := len(w.Buf), w.Length(), w.Pieces
+	mark, refs, pieces := len(w.Buf), len(w.Refs), w.Pieces
 	if h.memory = call.memory; h.memory == nil && h.alone != nil {
 		h.memory = h.alone.memory
 	}
@@ -153,8 +157,8 @@ func (c *Ctx) execute(call *scriptCall) {
 		}
 		c.Cmd, c.Args, c.W = cmd, args, w
 		c.S.db.Store(int32(db))
-		if cap(h.w.Buf) > keptScriptReply {
-			h.w.Buf = nil
+		if h.w.Refs = h.w.Refs[:0]; cap(h.w.Buf) > keptScriptReply || cap(h.w.Refs) > keptScriptReply/shared.RefSize {
+			h.w.Buf, h.w.Refs = nil, nil
 		}
 	}()
 	run.Execute(call.script.Script, call.keys, call.args, h, w)
@@ -162,17 +166,31 @@ func (c *Ctx) execute(call *scriptCall) {
 		h.alone.end() // before anybody else has this run
 	}
 	if w.SpillRest(mark); !h.waits {
-		call.script.noteResult(w.Length() - began)
+		call.script.noteResult(copied(w, mark, refs))
 	}
 	h.run, h.spent = nil, run.Spent()
 	l.engine.runs.Put(run)
 	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
-// Call implements [lua.Host]: redis.call and redis.pcall.
-func (h *scriptHost) Call(args [][]byte, proto int) []byte {
+// copied is how much memory w took for a reply before which Buf had mark bytes and there
+// were so many refs.
+func copied(w *resp.Writer, mark, refs int) int {
+	n := len(w.Buf) - mark
+	for _, r := range w.Refs[min(refs, len(w.Refs)):] {
+		if r.Counted() {
+			n += len(r.Bytes)
+		}
+	}
+	return n
+}
+
+// Call implements [lua.Host]: redis.call and redis.pcall. Until the script writes it is
+// lent long values, [maxLent] of them; from then on it is given copies, which are freed as the script forgets
+// them: a value that it sets and reads again and again would pile up.
+func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	c := h.c
-	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
+	h.w.Buf, h.w.Refs, h.w.Referred, h.w.Proto = h.w.Buf[:0], h.w.Refs[:0], 0, proto
 	cmd, err := h.find(args)
 	if err != "" {
 		h.w.Error(err)
@@ -180,7 +198,11 @@ func (h *scriptHost) Call(args [][]byte, proto int) []byte {
 		if cmd != nil {
 			c.counts[cmd.id].rejected.Add(1)
 		}
-		return h.w.Buf
+		return h.w.Buf, nil
+	}
+	h.w.Ledger = c.engine.opts.Ledger
+	if h.wrote || h.lent > maxLent {
+		h.w.Ledger = nil
 	}
 	denied, many, called := len(c.noted), len(c.notedMany), len(c.called)
 	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
@@ -193,10 +215,12 @@ func (h *scriptHost) Call(args [][]byte, proto int) []byte {
 	own(c.notedMany[many:])
 	own(c.called[called:])
 	if len(h.w.Buf) > maxScriptReply {
+		h.w.Cut(0)
 		h.w.Buf = nil
 		h.w.Error(errScriptReply)
 	}
-	return h.w.Buf
+	h.lent += len(h.w.Refs)
+	return h.w.Buf, h.w.Refs
 }
 
 // own copies keys that RL.TOP has noted: those that a script names do not last.

@@ -259,7 +259,7 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 		if n == 0 {
 			w.Null()
 		} else {
-			w.Bulk(s.At(rand.IntN(s.Len())))
+			w.Element(s.At(rand.IntN(s.Len())))
 		}
 		return
 	}
@@ -268,7 +268,7 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 	switch {
 	case count < 0:
 		for range n {
-			if w.Bulk(s.At(rand.IntN(s.Len()))); !reply.more() {
+			if w.Element(s.At(rand.IntN(s.Len()))); !reply.more() {
 				return
 			}
 		}
@@ -279,7 +279,7 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 			if taken[i] {
 				continue
 			}
-			if w.Bulk(s.At(i)); !reply.more() {
+			if w.Element(s.At(i)); !reply.more() {
 				return
 			}
 			taken[i] = true

@@ -7,13 +7,14 @@ import (
 
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // five answers every call with the five integers of a limiter.
 type five struct{}
 
-func (five) Log(int, []byte)           {}
-func (five) Call([][]byte, int) []byte { return fiveInts }
+func (five) Log(int, []byte)                           {}
+func (five) Call([][]byte, int) ([]byte, []shared.Ref) { return fiveInts, nil }
 
 var fiveInts = []byte("*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
 

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // Host is the world of one execution. Its methods are called on the goroutine
@@ -10,8 +11,10 @@ type Host interface {
 	// Call runs a command and returns its whole reply in RESP2 or RESP3, as proto
 	// says (2 unless the script called redis.setresp(3)). An error is an error
 	// reply. The arguments and the reply are valid until the next Call. args has
-	// at least one element; none of its elements may be kept.
-	Call(args [][]byte, proto int) []byte
+	// at least one element; none of its elements may be kept. refs are the strings of
+	// the reply that lie elsewhere, as [resp.Writer] has them: the execution releases
+	// them when it is over, and has forgotten the slice by the next Call.
+	Call(args [][]byte, proto int) (reply []byte, refs []shared.Ref)
 	// Log takes a message of redis.log. Level is 0 (debug) to 3 (warning).
 	Log(level int, msg []byte)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // scripted answers with a given reply and keeps what it was asked.
@@ -21,14 +22,14 @@ type scripted struct {
 	logged []string
 }
 
-func (h *scripted) Call(args [][]byte, proto int) []byte {
+func (h *scripted) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	words := make([]string, len(args))
 	for i, a := range args {
 		words[i] = string(a)
 	}
 	h.asked = append(h.asked, strings.Join(words, " "))
 	h.protos = append(h.protos, proto)
-	return []byte(h.reply)
+	return []byte(h.reply), nil
 }
 
 func (h *scripted) Log(level int, msg []byte) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 const mib = 1 << 20
@@ -149,9 +150,9 @@ func TestKeysOfAScriptAreNotItsMemory(t *testing.T) {
 type keeping struct{ kept [][]byte }
 
 func (*keeping) Log(int, []byte) {}
-func (k *keeping) Call(args [][]byte, _ int) []byte {
+func (k *keeping) Call(args [][]byte, _ int) ([]byte, []shared.Ref) {
 	k.kept = append(k.kept, append([]byte(nil), args[2]...))
-	return []byte("+OK\r\n")
+	return []byte("+OK\r\n"), nil
 }
 
 // TestLargeResultTakesItsMemoryOnce: the reply of a script is reserved and allocated

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // echo answers the few commands that the recorded expressions call.
@@ -24,7 +25,7 @@ type echo struct {
 
 func (e *echo) Log(int, []byte) {}
 
-func (e *echo) Call(args [][]byte, proto int) []byte {
+func (e *echo) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	w := resp.Writer{Buf: e.reply[:0], Proto: proto}
 	arg := func(i int) string {
 		if i < len(args) {
@@ -73,7 +74,7 @@ func (e *echo) Call(args [][]byte, proto int) []byte {
 		w.Error("ERR Unknown Redis command called from script")
 	}
 	e.reply = w.Buf
-	return w.Buf
+	return w.Buf, nil
 }
 
 // runIn executes source and returns the raw reply.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/shared"
 )
 
 // maxDepth is how deep replies may nest, on both ways.
@@ -20,6 +22,8 @@ type reader struct {
 	run   *Run
 	state *glua.LState
 	rest  []byte
+	size  int          // of the whole reply
+	refs  []shared.Ref // the strings that lie elsewhere and have not been read
 }
 
 // line returns b up to its line end.
@@ -59,7 +63,18 @@ func (in *reader) integer() (int64, bool) {
 	return int64(n), true
 }
 
+// elsewhere reports whether the string that comes next lies elsewhere.
+func (in *reader) elsewhere() bool {
+	return len(in.refs) > 0 && in.refs[0].At == in.size-len(in.rest)
+}
+
 func (in *reader) bulk(n int64) (glua.LValue, bool) {
+	if in.elsewhere() {
+		in.run.guard.reserve(in.state, shared.RefSize)
+		s := glua.LString(view(in.refs[0].Bytes))
+		in.refs, in.rest = in.refs[1:], in.rest[2:]
+		return s, true
+	}
 	if n > int64(len(in.rest))-2 {
 		return nil, false
 	}
@@ -83,7 +98,7 @@ func (in *reader) value(depth int) (glua.LValue, bool) {
 		return number(n), ok
 	case '$', '*', '%', '~', '>', '=':
 		n, ok := in.integer()
-		if !ok || n < -1 || n > int64(len(in.rest)) {
+		if !ok || n < -1 || n > int64(len(in.rest)) && !in.elsewhere() {
 			return nil, false
 		}
 		return in.sized(kind, n, depth)

@@ -106,13 +106,15 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 		return r.refuse(l, errArgumentType, raise)
 	}
 	r.guard.stop(l)
-	reply := r.host.Call(args, r.proto)
+	reply, refs := r.host.Call(args, r.proto)
+	refs = r.lent.take(refs)
 	r.guard.spend(commandSteps + len(reply)/bytesPerStep)
 	if len(reply) > 0 && reply[0] == '-' {
 		r.guard.reserve(l, len(reply))
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
+	case len(refs) > 0: // what they refer to is not in reply
 	case as == asNothing && plainReply(reply):
 		return 0
 	case as == asReply && r.proto == 2 && plainReply(reply):
@@ -120,7 +122,7 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 		l.Push(glua.LNil)
 		return 1
 	}
-	in := reader{run: r, state: l, rest: reply}
+	in := reader{run: r, state: l, rest: reply, size: len(reply), refs: refs}
 	value, ok := in.value(0)
 	if !ok {
 		return r.refuse(l, "ERR malformed reply of a command", raise)

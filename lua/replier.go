@@ -59,11 +59,15 @@ func (out *replier) text(s string) {
 	if !out.room(len(s)) {
 		return
 	}
-	if out.refers(s) {
-		out.w.BulkString(s)
+	if !out.refers(s) {
+		out.w.Bulk(bytesOf(s))
 		return
 	}
-	out.w.Bulk(bytesOf(s))
+	if part, ok := out.run.lent.part(s); ok {
+		out.w.Lent(part)
+		return
+	}
+	out.w.BulkString(s)
 }
 
 // refers reports whether the reply refers to s instead of copying it. A string that lies

@@ -34,8 +34,8 @@ type Run struct {
 	argv         *glua.LTable
 	// slots are the strings that the tables' values point to.
 	slots [2][]glua.LString
-	// lent is where the slots' bytes lie, once somebody has asked; its end is 0 before.
-	lent struct{ from, to uintptr }
+	// span is where the slots' bytes lie, once somebody has asked; its end is 0 before.
+	span struct{ from, to uintptr }
 	// last is the script whose main function main is.
 	last *Script
 	main *glua.LFunction
@@ -49,6 +49,7 @@ type Run struct {
 	failure   failure
 	// forwarded is the reply of a command that is the script's.
 	forwarded []byte
+	lent      lent
 	// yielded is how many values the last yield gave.
 	yielded int
 	threads map[*glua.LState]*glua.LFunction
@@ -91,7 +92,7 @@ func newRun(m *memory) *Run {
 }
 
 func (r *Run) reusable() bool {
-	return !r.dirty && !r.running && !r.guard.killed.Load() && r.guard.usage.own <= leastMemory
+	return !r.dirty && !r.running && !r.guard.killed.Load() && r.guard.usage.own <= leastMemory && r.lent.bytes <= leastMemory
 }
 
 func (r *Run) close() {
@@ -101,6 +102,7 @@ func (r *Run) close() {
 
 func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
 	r.begin(s, keys, args, host)
+	defer r.lent.end() // be it that a command panics
 	l := r.state
 	l.Push(r.main)
 	start := len(w.Buf)
@@ -155,7 +157,7 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	}
 	r.keys = r.arguments("KEYS", 0, r.keys, keys)
 	r.argv = r.arguments("ARGV", 1, r.argv, args)
-	r.lent.to = 0
+	r.span.to, r.lent.bytes = 0, 0
 }
 
 // arguments fills the table of a global. Its strings are the caller's bytes: no
@@ -190,10 +192,10 @@ func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]b
 // what is beside all of them need not be compared with each: there may be tens of thousands.
 func (r *Run) borrowed(s string) bool {
 	at, _ := placeOf(s)
-	if r.lent.to == 0 {
-		r.lent.from, r.lent.to = r.slotSpan()
+	if r.span.to == 0 {
+		r.span.from, r.span.to = r.slotSpan()
 	}
-	if at < r.lent.from || at >= r.lent.to {
+	if at < r.span.from || at >= r.span.to {
 		return false
 	}
 	for _, slots := range r.slots {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // census describes everything that a script can see of its state.
@@ -143,7 +144,7 @@ type witness struct {
 	calls [][]string
 }
 
-func (w *witness) Call(args [][]byte, proto int) []byte {
+func (w *witness) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	call := make([]string, len(args))
 	for i, a := range args {
 		call[i] = string(a)

@@ -8,12 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRepliesToScriptsStopAtTheirBound: a reply that a script may not be given is given
-// up once it is longer than that, not when it is whole, and takes nothing from a list.
-func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
-	f := start(t, "goroutine")
-	c := f.dial()
-	const size, n = 1 << 20, 60
+// fillFamilies fills a list, a hash and two sets with n values of size bytes and more, and
+// as many strings. It returns the commands that read them all.
+func (c *client) fillFamilies(n, size int) (reads [][]string) {
+	mget, hmget := []string{"MGET"}, []string{"HMGET", "h"}
 	for i := range n {
 		value := fmt.Sprint(i, strings.Repeat("v", size))
 		for _, command := range [][]string{
@@ -23,35 +21,59 @@ func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
 			{"SADD", "set", value},
 			{"ZADD", "z", "1", value},
 		} {
-			require.NotContains(t, c.do(command...), "-", command[0])
+			require.NotContains(c.t, c.do(command...), "-", command[0])
 		}
+		mget, hmget = append(mget, fmt.Sprint("s", i)), append(hmget, fmt.Sprint(i))
 	}
-	keys, fields := []string{"MGET"}, []string{"HMGET", "h"}
-	for i := range n {
-		keys, fields = append(keys, fmt.Sprint("s", i)), append(fields, fmt.Sprint(i))
-	}
-	for _, command := range [][]string{
-		keys, fields,
+	return [][]string{
+		mget, hmget,
 		{"LRANGE", "l", "0", "-1"},
 		{"HGETALL", "h"},
 		{"HVALS", "h"},
-		{"HSCAN", "h", "0", "COUNT", "1000"},
+		{"HSCAN", "h", "0", "COUNT", "10000"},
 		{"SMEMBERS", "set"},
-		{"SRANDMEMBER", "set", "-100"},
+		{"SRANDMEMBER", "set", fmt.Sprint(-n)},
 		{"ZRANGE", "z", "0", "-1"},
-		{"LPOP", "l", "60"},
-		{"SPOP", "set", "60"},
-		{"ZPOPMIN", "z", "60"},
-	} {
-		taken := allocatedBy(func() {
-			reply := c.do(append([]string{"EVAL", "return #redis.call(unpack(ARGV))", "0"}, command...)...)
-			require.Contains(t, reply, "-ERR the reply is too l", command[0])
-		})
-		// A buffer that grows to the bound leaves five times that behind; all of them
-		// together would be as much for 60 MB.
-		require.Less(t, taken, uint64(150<<20), command[0])
 	}
-	for _, command := range [][]string{{"LLEN", "l"}, {"HLEN", "h"}, {"SCARD", "set"}, {"ZCARD", "z"}} {
-		require.Equal(t, fmt.Sprintf(":%d\r\n", n), c.do(command...), command)
+}
+
+// countInScript calls command in a script and replies how many elements it was given, and
+// how many bytes were allocated meanwhile.
+func (c *client) countInScript(command []string) (reply string, taken uint64) {
+	taken = allocatedBy(func() {
+		reply = c.do(append([]string{"EVAL", "return #redis.call(unpack(ARGV))", "0"}, command...)...)
+	})
+	return reply, taken
+}
+
+// TestRepliesToScriptsStopAtTheirBound: a reply that a script may not be given is given
+// up once it is longer than that, not when it is whole, and takes nothing from a list.
+func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
+	for name, size := range map[string]int{"copied": 15_000, "lent": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, "goroutine").dial()
+			n := 60 << 20 / size
+			reads := c.fillFamilies(n, size)
+			for _, command := range reads {
+				reply, taken := c.countInScript(command)
+				if name == "lent" {
+					require.NotContains(t, reply, "-", command[0])
+					require.Less(t, taken, uint64(8<<20), command[0])
+					continue
+				}
+				require.Contains(t, reply, "-ERR the reply is too l", command[0])
+				// A buffer that grows to the bound leaves five times that behind; all of
+				// them together would be as much for 60 MB.
+				require.Less(t, taken, uint64(150<<20), command[0])
+			}
+			for _, command := range [][]string{{"LPOP", "l", fmt.Sprint(n)}, {"SPOP", "set", fmt.Sprint(n)}, {"ZPOPMIN", "z", fmt.Sprint(n)}} {
+				reply, taken := c.countInScript(command)
+				require.Contains(t, reply, "-ERR the reply is too l", command[0])
+				require.Less(t, taken, uint64(150<<20), command[0])
+			}
+			for _, command := range [][]string{{"LLEN", "l"}, {"HLEN", "h"}, {"SCARD", "set"}, {"ZCARD", "z"}} {
+				require.Equal(t, fmt.Sprintf(":%d\r\n", n), c.do(command...), command)
+			}
+		})
 	}
 }

@@ -145,6 +145,16 @@ func (r *Ref) Release() {
 	}
 }
 
+// Part takes one more reference, for b: a part of the Bytes of r, which was taken of a
+// value of the store. ok is false where it was not, and nothing is taken.
+func (r *Ref) Part(b []byte) (part Ref, ok bool) {
+	if r.head == nil {
+		return Ref{}, false
+	}
+	r.head.state.Add(1)
+	return Ref{Bytes: b, head: r.head, ledger: r.ledger}, true
+}
+
 // ReleaseAll releases every one of refs.
 func ReleaseAll(refs []Ref) {
 	for i := range refs {

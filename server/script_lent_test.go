@@ -1,0 +1,64 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestScriptsSeeLongValuesAsTheyWere: a long value that a script has read does not change
+// with what the script, or a command behind it, does to its key.
+func TestScriptsSeeLongValuesAsTheyWere(t *testing.T) {
+	value := strings.Repeat("0123456789", 4000)
+	get := "local v = redis.call('GET', KEYS[1]) "
+	bodies := map[string]string{
+		"return redis.call('GET', KEYS[1])":         bulk(value),
+		get + "return {v:sub(11), v:sub(1, 3), #v}": array(bulk(value[10:]), bulk("012"), ":40000\r\n"),
+		get + "redis.call('SETRANGE', KEYS[1], 0, 'new') return {v, redis.call('GETRANGE', KEYS[1], 0, 3)}":                 array(bulk(value), bulk("new3")),
+		get + "redis.call('APPEND', KEYS[1], 'new') return {v, redis.call('STRLEN', KEYS[1])}":                              array(bulk(value), ":40003\r\n"),
+		get + "redis.call('DEL', KEYS[1]) return v":                                                                         bulk(value),
+		get + "redis.call('SET', KEYS[2], v) return {redis.call('GETDEL', KEYS[1]), redis.call('GETDEL', KEYS[2])}":         array(bulk(value), bulk(value)),
+		"return redis.call('GETDEL', KEYS[1])":                                                                              bulk(value),
+		get + "local w = redis.call('SET', KEYS[1], 'new', 'GET') return {v, w}":                                            array(bulk(value), bulk(value)),
+		"return redis.call('GETRANGE', KEYS[1], 5, 30004)":                                                                  bulk(value[5:30005]),
+		"redis.call('DEL', KEYS[2]) redis.call('RPUSH', KEYS[2], 'a', ARGV[3]) return redis.call('LRANGE', KEYS[2], 0, -1)": array(bulk("a"), bulk(value)),
+	}
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		c := f.dial()
+		for body, want := range bodies {
+			for _, script := range scriptModes(body) {
+				for _, after := range []string{"SETRANGE x 0 later", "APPEND x later", "DEL x", "SET x later"} {
+					require.Equal(t, okReply, c.do("SET", "x", value))
+					c.send(string(frame("EVAL", script, "2", "x", "y", "x", "y", value)) + after + "\r\n")
+					require.Equal(t, want, c.reply(), "%s, %s", script, after)
+					c.reply()
+					require.Equal(t, okReply, c.do("SET", "x", value))
+					c.send("MULTI\r\n" + string(frame("EVAL", script, "2", "x", "y", "x", "y", value)) + after + "\r\nEXEC\r\n")
+					c.expect(okReply, queuedReply, queuedReply)
+					require.True(t, strings.HasPrefix(c.reply(), "*2\r\n"+want), "%s, %s in a transaction", script, after)
+				}
+			}
+		}
+	})
+}
+
+// TestScriptsReadOneValueAgainAndAgain: neither what a script is lent nor what it
+// overwrites piles up.
+func TestScriptsReadOneValueAgainAndAgain(t *testing.T) {
+	f := start(t, transports()[0], "--maxmemory", "64mb")
+	c := f.dial()
+	require.Equal(t, okReply, c.do("SET", "x", strings.Repeat("v", 20_000)))
+	full := c.infoNumber("used_memory_dataset")
+	for _, body := range []string{
+		"redis.call('GET', KEYS[1])",
+		"redis.call('SET', KEYS[1], redis.call('GET', KEYS[1]))",
+		"redis.call('SETRANGE', KEYS[1], i % 10000, redis.call('GET', KEYS[1]):sub(1, 10))",
+	} {
+		script := fmt.Sprintf("for i = 1, 20000 do %s end return redis.call('STRLEN', KEYS[1])", body)
+		require.Equal(t, ":20000\r\n", c.do("EVAL", script, "1", "x"), body)
+		require.InDelta(t, full, c.infoNumber("used_memory_dataset"), 300_000, body)
+	}
+}
