@@ -63,10 +63,10 @@ func (c *Config) checkExposure() error {
 // exposed returns an address of bind that others can reach while there is no password,
 // "" if there is none.
 func (c *Config) exposed() string {
-	if c.value("requirepass") != "" || c.value("port") == "0" {
+	if c.value("requirepass") != "" {
 		return ""
 	}
-	for _, a := range bindAddresses(c.value("bind")) {
+	for _, a := range c.addresses() {
 		host := strings.TrimPrefix(a, "-")
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			return a

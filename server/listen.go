@@ -18,9 +18,9 @@ func (s *Server) listen(given []net.Listener) error {
 		s.notePort()
 		return nil
 	}
-	port := s.config.value("port")
-	if port != "0" {
-		if err := s.listenTCP(bindAddresses(s.config.value("bind")), port); err != nil {
+	addresses, port := s.config.addresses(), s.config.value("port")
+	if len(addresses) > 0 {
+		if err := s.listenTCP(addresses, port); err != nil {
 			return err
 		}
 	}
@@ -30,18 +30,19 @@ func (s *Server) listen(given []net.Listener) error {
 		}
 	}
 	if len(s.listeners) == 0 {
-		return errors.New("nothing to listen on: port is 0 and there is no unixsocket")
+		return errors.New("nothing to listen on: bind is empty or port is 0, and there is no unixsocket")
 	}
 	s.notePort()
 	return nil
 }
 
-// bindAddresses are the addresses that the option bind names: none means all.
-func bindAddresses(bind string) []string {
-	if bind == "" {
-		return []string{"*", "-::*"}
+// addresses are those of the option bind, none where port is 0. An empty bind is none, as
+// in Redis: what a script leaves out must not open the server to everybody.
+func (c *Config) addresses() []string {
+	if c.value("port") == "0" {
+		return nil
 	}
-	return strings.Fields(bind)
+	return strings.Fields(c.value("bind"))
 }
 
 // bindNetwork returns the network and the host of an address in Redis' words: "*" is

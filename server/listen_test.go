@@ -113,6 +113,10 @@ func TestListenFaults(t *testing.T) {
 	require.ErrorContains(t, err, "nothing to listen on")
 
 	port := freeport.Choose()
+	for _, password := range []string{"", "x"} { // as in Redis, where it is not everything either
+		_, err = newServer(t, "--port", port, "--bind", "", "--requirepass", password)
+		require.ErrorContains(t, err, "nothing to listen on: bind is empty")
+	}
 	taken, err := net.Listen("tcp", "127.0.0.1:"+port)
 	require.NoError(t, err)
 	defer taken.Close()

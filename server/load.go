@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cellserver/cellserver/commands"
 )
@@ -217,8 +218,12 @@ func (c *Config) path(name string) string {
 // checkDir returns why dir is no directory to work in, in Redis' words.
 func (c *Config) checkDir() error {
 	dir := c.value("dir")
-	// The dot behind it asks for leave to enter it, which chdir needs as well.
-	if _, err := os.Stat(dir + string(os.PathSeparator) + "."); err != nil {
+	var err error = syscall.ENOENT // of an empty one, as for chdir
+	if dir != "" {
+		// The dot behind it asks for leave to enter it, which chdir needs as well.
+		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
+	}
+	if err != nil {
 		return fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err)) //nolint:staticcheck // Redis' words
 	}
 	return nil

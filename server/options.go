@@ -38,7 +38,7 @@ type kind interface {
 // same. The order is that of the sample file.
 func options() []option {
 	return []option{
-		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on: * is all of IPv4, ::* of IPv6. One that begins with '-' may be missing on this machine."},
+		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on: * is all of IPv4, ::* of IPv6; empty is none. One that begins with '-' may be missing on this machine."},
 		{name: "port", def: "6379", kind: integer{0, 65535, ""}, doc: "TCP port; 0 listens on no port."},
 		{name: "tcp-backlog", def: "511", kind: integer{1, 65535, ""}, doc: "Connections the kernel holds before they are accepted."},
 		{name: "transport", def: "auto", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: an event loop per core (Linux) or a goroutine for each."},

@@ -233,7 +233,9 @@ func TestDirectoryThatIsNotThereStopsTheServer(t *testing.T) {
 	parent := t.TempDir()
 	file := filepath.Join(parent, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	for dir, why := range map[string]string{filepath.Join(parent, "typo"): "No such file or directory", file: "Not a directory"} {
+	for dir, why := range map[string]string{
+		filepath.Join(parent, "typo"): "No such file or directory", file: "Not a directory", "": "No such file or directory",
+	} {
 		for _, appendonly := range []string{"no", "yes"} {
 			_, err := newServer(t, "--port", "0", "--unixsocket", filepath.Join(parent, "s"), "--dir", dir, "--appendonly", appendonly)
 			require.EqualError(t, err, "Can't chdir to '"+dir+"': "+why)
