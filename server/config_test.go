@@ -114,7 +114,7 @@ func TestFileSyntax(t *testing.T) {
 // TestEveryFaultAtOnce: one message names all that is wrong, with the place, and never a
 // value that may be a secret.
 func TestEveryFaultAtOnce(t *testing.T) {
-	path := writeConfig(t, "port x\nnosuch 1\nport\nrequirepass \"unbalanced\ntimeout 1 2\nrequirepass canary canary\n")
+	path := writeConfig(t, "port x\nnosuch 1\nport\nrequirepass \"unbalanced\ntimeout 1 2\nrequirepass canary canary\nnosuch\nloadmodule\n")
 	_, err := server.Load(
 		[]string{path, "stray", "--port", "70000", "--nosuch", "1", "--timeout", "--maxclients=1", "2", "--", "--loglevel", "a", "b"},
 		[]string{"CELLSERVER_LOGLEVEL=loud", "CELLSERVER_NO_SUCH=1", "CELLSERVER_=1"})
@@ -126,6 +126,8 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		path + `:4: unbalanced quotes`,
 		path + `:5: option "timeout" takes one value`,
 		path + `:6: option "requirepass" takes one value`,
+		path + `:7: unknown option "nosuch"`,
+		path + `:8: option "loadmodule" lacks its value`,
 		`environment variable CELLSERVER_LOGLEVEL: option "loglevel": argument(s) must be one of the following: debug, verbose, notice, warning, nothing`,
 		`environment variable CELLSERVER_NO_SUCH: unknown option "no-such"`,
 		`environment variable CELLSERVER_: unknown option ""`,

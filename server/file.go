@@ -87,7 +87,7 @@ func (l *loader) content(path, content string) {
 		case len(fields) == 0:
 			continue
 		case len(fields) < 2:
-			l.fault(where, fmt.Errorf("option %q lacks its value", fields[0]))
+			l.fault(where, l.lacksValue(string(fields[0])))
 			continue
 		}
 		values := make([]string, 0, len(fields)-1)
@@ -165,8 +165,18 @@ func WriteHelp(w io.Writer) error {
 // AllOptionNames are the names of all options, older ones and those of Redis included.
 func AllOptionNames() []string { return DefaultConfig().names() }
 
+// directiveHelp says what the words of a configuration do that are no options.
+var directiveHelp = map[string]string{
+	"include":        "--include <path>\nReads another file, or all that match a pattern; its path is relative to dir.\n",
+	"loadmodule":     "--loadmodule <path>\nIs taken for redis-cell, which is built in. Any other module is refused.\n",
+	"rename-command": "--rename-command <name> <new name>\nGives a command another name, in scripts too; \"\" takes it away.\n",
+}
+
 // OptionHelp returns what there is to say of one option; ok is false if it does not exist.
 func OptionHelp(name string) (text string, ok bool) {
+	if text, ok := directiveHelp[name]; ok {
+		return text, true
+	}
 	for _, o := range options() {
 		if o.name != name && o.alias != name || name == "" {
 			continue

@@ -110,7 +110,21 @@ func (l *loader) foreign(name, lower string, values []string) error {
 	if p, word := promises[lower]; word {
 		return fmt.Errorf("option %q: %w", name, errors.New(p.why))
 	}
-	return fmt.Errorf("unknown option %q%s", name, DidYouMean(lower, l.c.names()))
+	return l.unknown(name)
+}
+
+// unknown is the fault of a name that is no option.
+func (l *loader) unknown(name string) error {
+	return fmt.Errorf("unknown option %q%s", name, DidYouMean(strings.ToLower(name), l.c.names()))
+}
+
+// lacksValue is the fault of a name without anything behind it.
+func (l *loader) lacksValue(name string) error {
+	lower := strings.ToLower(name)
+	if _, word := promises[lower]; !word && !slices.Contains(l.c.names(), lower) {
+		return l.unknown(name)
+	}
+	return fmt.Errorf("option %q lacks its value", name)
 }
 
 // assign sets option i to values, which make one value if it takes several words.
@@ -196,7 +210,7 @@ func (l *loader) flags(args []string) {
 		case joined && len(values) > 0:
 			l.fault(where, fmt.Errorf("option %q has a value too many", name))
 		case !joined && len(values) == 0:
-			l.fault(where, fmt.Errorf("option %q lacks its value", name))
+			l.fault(where, l.lacksValue(name))
 		case joined:
 			l.directive(where, name, []string{first})
 		default:

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -50,25 +51,60 @@ ADDRESS is ` + addressForms + `.
 `,
 }
 
-// help writes what is asked for: all there is, one tool or one option.
+// help writes what is asked for: all there is, or what there is of each name. The words
+// of a command's name may be given as several.
 func help(topics []string, w io.Writer) error {
 	if len(topics) == 0 {
 		return writeHelp(w)
 	}
+	if text := commandHelp(strings.Join(topics, " ")); text != "" && len(topics) > 1 {
+		_, err := io.WriteString(w, text)
+		return err
+	}
 	for _, topic := range topics {
 		topic = strings.TrimLeft(topic, "-")
-		text, ok := manual[topic]
-		if !ok {
-			text, ok = server.OptionHelp(topic)
+		if _, whole := answers["--"+topic]; whole || topic == "help" {
+			return writeHelp(w)
 		}
-		if !ok {
-			return fmt.Errorf("there is no help on %q%s", topic, server.DidYouMean(topic, append(words(), server.AllOptionNames()...)))
+		option, _ := server.OptionHelp(topic)
+		texts := slices.DeleteFunc([]string{manual[topic], option, commandHelp(topic)}, func(t string) bool { return t == "" })
+		if len(texts) == 0 {
+			return fmt.Errorf("there is no help on %q%s", topic, server.DidYouMean(topic, topicNames()))
 		}
-		if _, err := io.WriteString(w, text); err != nil {
+		if _, err := io.WriteString(w, strings.Join(texts, "\n")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// commandHelp says what clients call a command with, and what it does; of one that has
+// subcommands all of them. It is "" if there is no such command.
+func commandHelp(name string) string {
+	name = strings.ReplaceAll(strings.ToLower(name), " ", "|")
+	var b strings.Builder
+	for _, c := range commands.NewTable().All() {
+		if c.Run == nil || c.Name != name && !strings.HasPrefix(c.Name, name+"|") {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n%s\n", strings.TrimSpace(shown(c.Name)+" "+c.Syntax), c.Summary)
+		if c.Reply != "" {
+			fmt.Fprintf(&b, "Reply: %s\n", c.Reply)
+		}
+	}
+	return b.String()
+}
+
+// topicNames are all names that there is help on.
+func topicNames() []string {
+	names := append(words(), server.AllOptionNames()...)
+	for _, c := range commands.NewTable().Top() {
+		names = append(names, c.Name, shown(c.Name))
+	}
+	return names
 }
 
 // words are what the first argument may be, beside a file or an option.

@@ -28,6 +28,16 @@ func TestHelpExplainsEverything(t *testing.T) {
 		{"help", "maxmemory"}:                 "--maxmemory <bytes>\n",
 		{"help", "--lua-time-limit"}:          "--busy-reply-threshold <milliseconds>\n",
 		{"help", "hash-max-listpack-entries"}: "means nothing here",
+		{"help", "include"}:                   "--include <path>\n",
+		{"help", "--loadmodule"}:              "--loadmodule <path>\n",
+		{"help", "rename-command"}:            "--rename-command <name> <new name>\n",
+		{"help", "help"}:                      "cellserver doctor ADDRESS",
+		{"help", "version"}:                   "cellserver doctor ADDRESS",
+		{"-h", "port"}:                        "--port <number>\n",
+		{"help", "cl.throttle"}:               "CL.THROTTLE key max_burst count period [quantity]\n",
+		{"help", "config"}:                    "\n\nCONFIG SET parameter value",
+		{"help", "CONFIG GET"}:                "CONFIG GET ",
+		{"help", "save"}:                      "SAVE\n", // an option and a command
 		{"version", ""}:                       "cellserver 0.",
 	} {
 		var out, errs bytes.Buffer
@@ -38,6 +48,10 @@ func TestHelpExplainsEverything(t *testing.T) {
 		require.Zero(t, run(given, nil, &out, &errs), errs.String())
 		require.Contains(t, out.String(), want)
 	}
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"help", "config", "get"}, nil, &out, &errs))
+	require.Contains(t, out.String(), "CONFIG GET ")
+	require.NotContains(t, out.String(), "CONFIG SET")
 }
 
 // TestMistypedNamesAreTold: commands, tools' options and the server's, with the nearest
@@ -49,7 +63,10 @@ func TestMistypedNamesAreTold(t *testing.T) {
 		`cellserver: "start" is neither a command nor a file`:                                    {"start"},
 		"cellserver: reading the configuration: open ":                                           {"no/such.conf"},
 		`there is no help on "maxmemry", did you mean "maxmemory"?`:                              {"help", "maxmemry"},
+		`there is no help on "CL.THROTLE", did you mean "CL.THROTTLE"?`:                          {"help", "CL.THROTLE"},
+		`version takes no argument, but there is "x"`:                                            {"version", "x"},
 		`command line: unknown option "prot", did you mean "port"?`:                              {"--prot", "1"},
+		`command line: unknown option "appendonyl", did you mean "appendonly"?`:                  {"--appendonyl", "--port", "1"},
 		`command line: "-port" is not a flag, did you mean "--port"?`:                            {"-port", "1"},
 		"import: unknown option --dryrun, did you mean \"--dry-run\"?\nusage: cellserver import": {"import", "redis://x", "y", "--dryrun"},
 		`export: invalid value "x" for flag -db`:                                                 {"export", "redis://x", "y", "--db", "x"},

@@ -7,7 +7,7 @@
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver doctor redis://host:port [--sample n] [--timeout d]
-//	cellserver help [command or option]
+//	cellserver help [name]
 package main
 
 import (
@@ -39,11 +39,14 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return serve(args, environ, stderr)
 	}
 	name, rest := args[0], args[1:]
-	if print := answers[name]; print != nil && len(rest) == 0 {
-		return report(stderr, print(stdout))
-	}
-	if name == "help" || name == "--help" {
+	if name == "help" || name == "--help" || name == "-h" {
 		return report(stderr, help(rest, stdout))
+	}
+	if print := answers[name]; print != nil {
+		if len(rest) > 0 {
+			return fail(stderr, fmt.Errorf("%s takes no argument, but there is %q", name, rest[0]))
+		}
+		return report(stderr, print(stdout))
 	}
 	if tool := tools[name]; tool != nil {
 		if asksForHelp(rest) {
@@ -123,10 +126,8 @@ func tuneRuntime(config *server.Config) {
 	}
 }
 
-// answers are the flags that print something and do not start a server.
+// answers are the flags that print something and do not start a server, beside help.
 var answers = map[string]func(io.Writer) error{
-	"--help":          writeHelp,
-	"-h":              writeHelp,
 	"--version":       writeVersion,
 	"version":         writeVersion,
 	"-v":              writeVersion,
@@ -135,9 +136,8 @@ var answers = map[string]func(io.Writer) error{
 
 // toolsHelp is what --help says of the subcommands.
 const toolsHelp = `
-Commands (cellserver help COMMAND says more, cellserver help OPTION explains one option):
-  cellserver help [COMMAND | OPTION]
-                                     This text, or what there is to say of one thing.
+Commands (cellserver help NAME says more of one, of an option, or of what clients call):
+  cellserver help [NAME]             This text, or what there is to say of one thing.
   cellserver version                 Prints the version.
   cellserver doctor ADDRESS          Says what of a running Redis moves here, and how; it only reads.
   cellserver import ADDRESS DIR      Copies the keys of redis-cell from a running Redis.
