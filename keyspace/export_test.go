@@ -36,3 +36,6 @@ func (r Resumption) StartAt(now ClockRecord) (start limit.Instant, doubted time.
 
 // Seen is how many keys the view remembers to have seen expired.
 func (v *View) Seen() int { return len(v.observed.seen) }
+
+// ShardOf is which shard key lies in.
+func (ks *Keyspace) ShardOf(key []byte) int { return int(ks.hash(key) >> ks.shift) }

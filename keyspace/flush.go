@@ -19,7 +19,7 @@ func (v *View) detach(from, to int) (tables []table) {
 	for i := range v.ks.shards {
 		all.add(i)
 	}
-	defer v.releaseHere(v.holdHere(&all))
+	defer v.releaseHere(v.holdHere(&all, anyKey))
 	if v.ks.journal != nil {
 		for db := from; db < to; db++ {
 			v.recorder.flush(db)

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"errors"
 	"math/bits"
+	"slices"
 )
 
 // Ref names a key of a database.
@@ -36,7 +37,9 @@ func (v *View) Hold(refs []Ref) {
 	for i := range refs {
 		set.add(int(v.ks.hash(refs[i].Key) >> v.ks.shift))
 	}
-	v.hold(&set)
+	v.hold(&set, func(c *claim) bool {
+		return slices.ContainsFunc(refs, func(r Ref) bool { return c.has(v.ks.hash(r.Key)) })
+	})
 }
 
 // HoldAll is [View.Hold] for all keys of all databases.
@@ -45,24 +48,43 @@ func (v *View) HoldAll() {
 	for i := range v.ks.shards {
 		set.add(i)
 	}
-	v.hold(&set)
+	v.hold(&set, anyKey)
 }
 
+// anyKey is the claimed of [View.hold] for all keys of the shards.
+func anyKey(*claim) bool { return true }
+
 // hold locks in ascending order, as everybody does who locks more than one shard,
-// which is why nobody waits for ever.
-func (v *View) hold(set *shardSet) {
+// which is why nobody waits for ever. claimed reports whether somebody claims one of the
+// keys: that is waited for, holding nothing.
+func (v *View) hold(set *shardSet, claimed func(c *claim) bool) {
 	if v.holding {
 		panic("keyspace: the view holds keys already")
 	}
+	if c := &v.ks.claim; v.lockAll(set) && claimed(c) {
+		v.unlockAll(set)
+		c.one.RLock()
+		v.lockAll(set)
+		c.one.RUnlock()
+	}
+	set.each(func(i int) { v.ks.shards[i].last = v.now })
+	v.held, v.holding = *set, true
+}
+
+// lockAll locks the shards of set, moves the view's instant to the latest of theirs, and
+// reports whether somebody claims keys of one of them.
+func (v *View) lockAll(set *shardSet) (claims bool) {
 	set.each(func(i int) {
 		s := &v.ks.shards[i]
 		s.mu.Lock()
-		if s.last > v.now {
-			v.now = s.last
-		}
+		v.now = max(v.now, s.last)
+		claims = claims || s.claimed
 	})
-	set.each(func(i int) { v.ks.shards[i].last = v.now })
-	v.held, v.holding = *set, true
+	return claims
+}
+
+func (v *View) unlockAll(set *shardSet) {
+	set.each(func(i int) { v.ks.shards[i].mu.Unlock() })
 }
 
 // Release ends a Hold. It does nothing if there is none.
@@ -81,7 +103,10 @@ func (v *View) Release() {
 	if v.observed.told {
 		v.expireSeen()
 	}
-	v.held.each(func(i int) { v.ks.shards[i].mu.Unlock() })
+	if v.claimed.any {
+		v.endClaim()
+	}
+	v.unlockAll(&v.held)
 	v.held = shardSet{}
 	if v.observed.told {
 		v.released()
@@ -101,16 +126,27 @@ func (v *View) Abandon() {
 }
 
 // holdHere holds the shards of set unless the view holds its own already, for a
-// method that needs several. It reports whether the method has to undo that.
-func (v *View) holdHere(set *shardSet) (mine bool) {
+// method that needs several, with hold's claimed. It reports whether the method has to
+// undo that.
+func (v *View) holdHere(set *shardSet, claimed func(c *claim) bool) (mine bool) {
 	if v.holding {
 		return false
 	}
-	v.hold(set)
+	v.hold(set, claimed)
 	return true
 }
 
-// releaseHere undoes holdHere.
+// holdSpots is holdHere for spots, which lie in set. If they are more than most they are
+// claimed.
+func (v *View) holdSpots(set *shardSet, spots []spot, most int) (mine bool) {
+	if v.holding || len(spots) <= most {
+		return v.holdHere(set, func(c *claim) bool { return c.hasOne(spots) })
+	}
+	v.claim(set, spots)
+	return true
+}
+
+// releaseHere undoes holdHere and holdSpots.
 func (v *View) releaseHere(mine bool) {
 	if mine {
 		v.Release()

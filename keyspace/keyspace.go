@@ -42,6 +42,7 @@ type Keyspace struct {
 	arena    *arena // nil if newTable is a test's
 	mem      memory
 	gate     Gate
+	claim    claim
 	journal  Journal // nil keeps nothing
 
 	most    atomic.Int64 // elements of a collection

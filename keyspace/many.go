@@ -59,7 +59,7 @@ func (v *View) room(n int) []spot {
 	return v.spots[:n]
 }
 
-// visit calls f with the places of keys whose shards are held, one after another, until
+// visit calls f with the places of keys that are claimed or whose shards are held, one after another, until
 // it returns false. What f does to one key may move others: each is looked for when its
 // turn has come, in memory that was asked for some keys ahead.
 func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
@@ -74,10 +74,14 @@ func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int,
 			v.load(db, ahead[:n], hashes[:n])
 		}
 		for j, is := range spots[:n] {
-			s := v.lock(is.hash)
+			s := v.visited(is.hash)
 			v.found, v.known.next = place{}, j+1
 			v.find(s, &v.found, db, is.hash, ahead[j])
-			if !f(int(is.at), s, &v.found) {
+			goesOn := f(int(is.at), s, &v.found)
+			if v.claimed.any {
+				v.leave(s)
+			}
+			if !goesOn {
 				spots = spots[:n] // the last of them
 				break
 			}
@@ -85,4 +89,12 @@ func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int,
 		spots = spots[n:]
 	}
 	v.known.n = 0
+}
+
+// visited locks the shard of a key that is visited.
+func (v *View) visited(h uint64) *shard {
+	if v.claimed.any {
+		return v.enter(h)
+	}
+	return v.lock(h)
 }

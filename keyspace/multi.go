@@ -60,7 +60,7 @@ func (v *View) Multi(db int, list []Clause, details []limit.Decision) (refused b
 	var set shardSet
 	all.spots, set = v.spread(len(list), all.key)
 	peek := slices.ContainsFunc(list, func(c Clause) bool { return c.Peek })
-	defer v.releaseHere(v.holdHere(&set))
+	defer v.releaseHere(v.holdSpots(&set, all.spots, mostHeldClauses))
 
 	as := charging
 	if peek {

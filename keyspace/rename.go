@@ -9,7 +9,7 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	var set shardSet
 	set.add(int(hf >> v.ks.shift))
 	set.add(int(ht >> v.ks.shift))
-	defer v.releaseHere(v.holdHere(&set))
+	defer v.releaseHere(v.holdHere(&set, func(c *claim) bool { return c.has(hf) || c.has(ht) }))
 
 	src := v.lock(hf)
 	var p, target place

@@ -23,8 +23,10 @@ type shard struct {
 	queues  map[keyName]*queue
 	// pops are those who wait for elements, likewise nil; view is who has the lock while
 	// there are some.
-	pops    map[keyName]*popQueue
-	view    *View
+	pops map[keyName]*popQueue
+	view *View
+	// claimed says that some keys of the shard are: see claim.
+	claimed bool
 	expired int64 // keys found past their expiry since the start
 	sweepDB int   // the database that the next sweep goes on with
 	scratch [8]byte

@@ -313,7 +313,7 @@ func (v *View) UpdateString(
 func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
 	key := func(i int) []byte { return keys[i] }
 	spots, set := v.inOrder(len(keys), key)
-	defer v.releaseHere(v.holdHere(&set))
+	defer v.releaseHere(v.holdSpots(&set, spots, mostHeldReads))
 	v.visit(db, spots, key, func(_ int, _ *shard, p *place) bool {
 		value := p.e.Value
 		if p.e.Kind == Cell {
@@ -331,7 +331,7 @@ func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool
 func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
 	key := func(i int) []byte { return pairs[2*i] }
 	spots, set := v.spread(len(pairs)/2, key)
-	defer v.releaseHere(v.holdHere(&set))
+	defer v.releaseHere(v.holdSpots(&set, spots, mostHeldWrites))
 	if full := v.full(); full || ifAbsent {
 		v.visit(db, spots, key, func(i int, _ *shard, p *place) bool {
 			done = ifAbsent && p.e.Kind != None

@@ -23,6 +23,7 @@ type View struct {
 	found place  // scratch of visit
 
 	holding bool
+	claimed claimed
 	slack   int64 // how far beyond its bound memory may go: see Begin
 	refused bool  // the journal has refused something of what is held
 	held    shardSet
@@ -84,13 +85,19 @@ func (v *View) Leave() {
 }
 
 // lock returns the shard of hash h, locked, with the instants of view and shard
-// made equal. A held shard is locked already.
-func (v *View) lock(h uint64) *shard { return v.lockAt(int(h >> v.ks.shift)) }
+// made equal, once nobody claims a key of that hash. A held shard is locked already.
+func (v *View) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
 
-func (v *View) lockAt(i int) *shard {
+// lockAt is lock for all keys of a shard.
+func (v *View) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
+
+func (v *View) lockFor(i int, h uint64) *shard {
 	s := &v.ks.shards[i]
 	if !v.holding {
 		s.mu.Lock()
+		if s.claimed {
+			s.await(h)
+		}
 	} else if !v.held.has(i) {
 		panic("keyspace: a key outside of what is held")
 	}
@@ -99,6 +106,12 @@ func (v *View) lockAt(i int) *shard {
 	} else {
 		v.now = s.last
 	}
+	v.attend(s)
+	return s
+}
+
+// attend tells a shard that is locked by whom.
+func (v *View) attend(s *shard) {
 	if ks := v.ks; ks.attentive.Load() {
 		if ks.journal != nil {
 			s.recorder = &v.recorder
@@ -111,7 +124,6 @@ func (v *View) lockAt(i int) *shard {
 		s.view = v
 	}
 	s.slack = v.slack
-	return s
 }
 
 func (v *View) unlock(s *shard) {

@@ -1,0 +1,316 @@
+package keyspace_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// More keys than commands hold, of each kind: they claim them.
+const (
+	manyReads   = 9000
+	manyWrites  = 3000
+	manyClauses = 700
+)
+
+// within fails the test if do does not end, which it would not do where it waits for
+// whoever waits for it.
+func within(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("somebody is kept waiting")
+	}
+}
+
+// numbered returns n keys.
+func numbered(prefix string, n int) (keys [][]byte) {
+	for i := range n {
+		keys = append(keys, fmt.Appendf(nil, "%s:%d", prefix, i))
+	}
+	return keys
+}
+
+// set has all of keys hold value.
+func set(t testing.TB, v *keyspace.View, keys [][]byte, value string) {
+	t.Helper()
+	var pairs [][]byte
+	for _, k := range keys {
+		pairs = append(pairs, k, []byte(value))
+	}
+	done, err := v.SetStrings(0, pairs, false)
+	require.NoError(t, err)
+	require.True(t, done)
+}
+
+// values returns what keys hold, each once.
+func values(v *keyspace.View, keys [][]byte) (seen []string) {
+	v.EachString(0, keys, func(value []byte, found bool) bool {
+		if is := fmt.Sprint(string(value), found); !slices.Contains(seen, is) {
+			seen = append(seen, is)
+		}
+		return true
+	})
+	return seen
+}
+
+// TestOthersGoOnWhileACommandOfVeryManyKeysRuns stops such a command in its middle: keys
+// that it does not name can be read, changed and held meanwhile.
+func TestOthersGoOnWhileACommandOfVeryManyKeysRuns(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{})
+	other := ks.NewView()
+	keys := numbered("many", manyReads)
+	// One shard is locked at any time, that of the key which is being read: of a hundred
+	// keys in 64 shards most are in others.
+	free, first := numbered("free", 100), shardOf(ks, keys[0])
+	free = slices.DeleteFunc(free, func(k []byte) bool { return shardOf(ks, k) == first })
+	once := false
+	v.EachString(0, keys, func([]byte, bool) bool {
+		if once {
+			return true
+		}
+		once = true
+		within(t, func() {
+			set(t, other, free, "x")
+			require.Equal(t, []string{"xtrue"}, values(other, free))
+			for _, k := range free {
+				require.True(t, other.Exists(0, k))
+			}
+			other.Hold([]keyspace.Ref{{Key: free[0]}, {Key: free[1]}})
+			require.True(t, other.Delete(0, free[0]))
+			other.Release()
+			renamed, _ := other.Rename(0, free[1], free[2], false)
+			require.True(t, renamed)
+		})
+		return true
+	})
+}
+
+func shardOf(ks *keyspace.Keyspace, key []byte) int { return ks.ShardOf(key) }
+
+// TestCommandsOfVeryManyKeysHaveOneInstant has time pass in the middle of one: it sees
+// what there was at its beginning, to its end, and others are not thrown back.
+func TestCommandsOfVeryManyKeysHaveOneInstant(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{})
+	other := ks.NewView()
+	keys, free := numbered("many", manyReads), numbered("free", 1000)
+	for _, k := range keys {
+		require.NoError(t, v.Put(0, k, keyspace.String, []byte("x"), t0.Add(time.Second)))
+	}
+	first := shardOf(ks, keys[0])
+	free = slices.DeleteFunc(free, func(k []byte) bool { return shardOf(ks, k) == first })
+	n := 0
+	v.EachString(0, keys, func(_ []byte, found bool) bool {
+		if n == 0 {
+			c.Advance(time.Hour)
+			other.Refresh()
+			within(t, func() { set(t, other, free, "x") })
+		}
+		if found {
+			n++
+		}
+		return true
+	})
+	require.Equal(t, len(keys), n)
+	require.Equal(t, t0, v.Now())
+	require.True(t, v.Exists(0, free[0]))
+	require.Equal(t, t0.Add(time.Hour), v.Now(), "the shard is where it was")
+	require.False(t, v.Exists(0, keys[1]) && shardOf(ks, keys[1]) != first)
+}
+
+// TestWhoWantsClaimedKeysWaitsForTheEnd has many goroutines look at keys that commands of
+// very many keys change, in every way that there is to look: nobody sees half of one.
+func TestWhoWantsClaimedKeysWaitsForTheEnd(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{Shards: 4})
+	keys := numbered("many", manyWrites)
+	more := slices.Concat(keys, numbered("more", manyReads))
+	set(t, v, keys, "0")
+	var rounds atomic.Int64 // that are done
+	check := func(what string, seen []string) {
+		if len(seen) != 1 {
+			t.Errorf("%s: %q", what, seen)
+		}
+	}
+	looks := []func(v *keyspace.View){
+		func(v *keyspace.View) { check("a few", values(v, [][]byte{keys[0], keys[1000], keys[2999]})) },
+		func(v *keyspace.View) {
+			if seen := values(v, more); len(seen) != 2 { // and those that there are not
+				t.Errorf("many: %q", seen)
+			}
+		},
+		func(v *keyspace.View) {
+			v.Hold([]keyspace.Ref{{Key: keys[7]}, {Key: keys[2000]}})
+			defer v.Release()
+			a, _, _ := v.AppendString(nil, 0, keys[7])
+			b, _, _ := v.AppendString(nil, 0, keys[2000])
+			check("held", slices.Compact([]string{string(a), string(b)}))
+		},
+		func(v *keyspace.View) {
+			done := int(rounds.Load())
+			a, _, _ := v.AppendString(nil, 0, keys[rand.IntN(len(keys))])
+			b, _, _ := v.AppendString(nil, 0, keys[rand.IntN(len(keys))])
+			x, _ := strconv.Atoi(string(a))
+			y, _ := strconv.Atoi(string(b))
+			if x < done || y < x {
+				t.Errorf("one after another: %d, %d, at least %d", x, y, done)
+			}
+		},
+		func(v *keyspace.View) {
+			seen := map[string]bool{}
+			v.HoldAll()
+			defer v.Release()
+			v.ScanEntries(0, 0, 10*manyWrites, func(_ []byte, e keyspace.Entry) { seen[string(e.Value)] = true })
+			check("all", slices.Collect(maps.Keys(seen)))
+		},
+	}
+	var wg sync.WaitGroup
+	end := make(chan struct{})
+	for _, look := range looks {
+		wg.Go(func() {
+			v := ks.NewView()
+			for {
+				select {
+				case <-end:
+					return
+				default:
+					look(v)
+				}
+			}
+		})
+	}
+	for round := range 30 {
+		set(t, v, keys, strconv.Itoa(round+1))
+		rounds.Store(int64(round + 1))
+	}
+	close(end)
+	wg.Wait()
+}
+
+// TestMultisOfVeryManyClausesNeverOverAdmit has several charge the same limits: as many
+// pass as the limits have room for, and every limit is charged by each of them.
+func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
+	const callers, each, most = 4, 8, 10
+	ks, v, _ := open(t, keyspace.Options{})
+	clauses := func(by int) (list []keyspace.Clause) {
+		keys := numbered("window", manyClauses)
+		if by%2 == 1 {
+			slices.Reverse(keys)
+		}
+		for _, k := range keys {
+			call := slidingwindow.Call{Limit: most, Window: time.Hour, Quantity: 1, Mode: slidingwindow.Log}
+			list = append(list, keyspace.Clause{Key: k, Window: &call})
+		}
+		return list
+	}
+	var passed atomic.Int64
+	var wg sync.WaitGroup
+	for by := range callers {
+		wg.Go(func() {
+			v, list, details := ks.NewView(), clauses(by), make([]limit.Decision, manyClauses)
+			for range each {
+				refused, err := v.Multi(0, list, details)
+				if err != nil {
+					t.Error(err)
+				}
+				if !refused {
+					passed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, most, passed.Load())
+	list, details := clauses(0), make([]limit.Decision, manyClauses)
+	for i := range list {
+		list[i].Peek = true
+	}
+	_, err := v.Multi(0, list, details)
+	require.NoError(t, err)
+	for i := range details {
+		require.Zero(t, details[i].Remaining, "clause %d", i)
+	}
+}
+
+// TestClaimedKeysAreOneRecord shows that what a command of very many keys does is kept or
+// lost as a whole, and that the record comes before those of who waited for its keys.
+func TestClaimedKeysAreOneRecord(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{})
+	j := &tape{}
+	ks.SetJournal(j)
+	keys := numbered("many", manyWrites)
+	set(t, v, keys, "x")
+	require.Len(t, j.records, 1)
+	require.NotZero(t, v.TakePosition())
+	effects := 0
+	for r := j.records[0]; len(r) > 0; effects++ {
+		var err error
+		_, r, err = keyspace.NextEffect(r)
+		require.NoError(t, err)
+	}
+	require.Equal(t, len(keys), effects)
+	j.refuses = true
+	_, err := v.SetStrings(0, append(slices.Clone(keys), keys...), false)
+	require.ErrorIs(t, err, limit.ErrNotKept)
+	require.Equal(t, []string{"xtrue"}, values(v, keys))
+}
+
+// TestClaimedKeysAreGivenUpAfterAPanic has a command of very many keys panic with a shard
+// locked: nothing stays locked or claimed.
+func TestClaimedKeysAreGivenUpAfterAPanic(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{})
+	keys := numbered("many", manyReads)
+	require.Panics(t, func() {
+		v.EachString(0, keys, func([]byte, bool) bool { panic("a fault") })
+	})
+	within(t, func() {
+		other := ks.NewView()
+		set(t, other, keys, "x")
+		other.FlushAll()
+		require.Zero(t, other.Len(0))
+	})
+}
+
+// TestSweepLeavesClaimedKeys has time end keys that a command claims, and the sweep wait
+// for it.
+func TestSweepLeavesClaimedKeys(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{})
+	keys := numbered("many", manyReads)
+	for _, k := range keys {
+		require.NoError(t, v.Put(0, k, keyspace.String, []byte("x"), t0.Add(time.Second)))
+	}
+	swept, n := make(chan struct{}), 0
+	v.EachString(0, keys, func(_ []byte, found bool) bool {
+		if n == 0 {
+			c.Advance(time.Hour)
+			go func() {
+				defer close(swept)
+				ks.Sweep(2 * manyReads)
+			}()
+		}
+		if found {
+			n++
+		}
+		return true
+	})
+	<-swept
+	require.Equal(t, len(keys), n)
+	require.Zero(t, v.Len(0))
+}
