@@ -83,7 +83,7 @@ func TestErrorStatsAreExact(t *testing.T) {
 // this list write none, or parts of a reply only.
 func TestEveryWriterCountsErrors(t *testing.T) {
 	none := map[string]string{
-		"rlInfo": "fields", "exclusively": "pushes", "confirm": "acknowledgements", "scanElements": "elements", "scanBeside": "elements", "redirectBroken": "a push", "scanStep": "keys", "allKeys": "keys",
+		"rlInfo": "fields", "exclusively": "pushes", "confirm": "acknowledgements", "scanElements": "elements", "scanBeside": "elements", "redirectBroken": "a push", "scanStep": "keys", "allKeys": "keys", "keep": "what is the same for all",
 		"retract": "counts them itself, whether they are written or not",
 		"Open":    "refuses a connection, which rejected_connections counts",
 	}

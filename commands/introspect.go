@@ -2,7 +2,9 @@ package commands
 
 import (
 	"bytes"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cellserver/cellserver/resp"
 )
@@ -34,11 +36,38 @@ func introspectCommands() []*Command {
 }
 
 func commandAll(c *Ctx) {
-	top := c.engine.table.Top()
-	c.W.Array(len(top))
-	for _, cmd := range top {
-		cmd.writeInfo(c.W)
+	t := c.engine.table
+	c.W.Raw(t.info.keep(c.W.Proto, t.writeInfo))
+}
+
+// writeInfo writes what COMMAND says of all commands.
+func (t *Table) writeInfo(w *resp.Writer) {
+	w.Array(len(t.top))
+	for _, cmd := range t.top {
+		cmd.writeInfo(w)
 	}
+}
+
+// madeOnce is a reply that is the same for everybody, by protocol. It is made when it is
+// first asked for: what is to be said of all commands takes milliseconds, and clients of
+// some libraries ask for it whenever they connect.
+type madeOnce [2]struct {
+	once sync.Once
+	text []byte
+}
+
+// keep returns the reply in a protocol, which write writes the first time.
+func (m *madeOnce) keep(proto int, write func(w *resp.Writer)) []byte {
+	is := &m[0]
+	if proto == 3 {
+		is = &m[1]
+	}
+	is.once.Do(func() {
+		w := resp.Writer{Proto: proto}
+		write(&w)
+		is.text = slices.Clip(w.Buf)
+	})
+	return is.text
 }
 
 func commandCount(c *Ctx) { c.W.Int(int64(len(c.engine.table.Top()))) }
@@ -148,18 +177,24 @@ func (c *Command) keyFlags() []string {
 }
 
 func commandDocs(c *Ctx) {
-	cmds := c.engine.table.Top()
-	if len(c.Args) > 2 {
-		cmds = nil
-		for _, name := range c.Args[2:] {
-			if cmd := c.engine.table.find(name); cmd != nil {
-				cmds = append(cmds, cmd)
-			}
+	t := c.engine.table
+	if len(c.Args) == 2 {
+		c.W.Raw(t.docs.keep(c.W.Proto, func(w *resp.Writer) { writeDocs(w, t.top) }))
+		return
+	}
+	var cmds []*Command
+	for _, name := range c.Args[2:] {
+		if cmd := t.find(name); cmd != nil {
+			cmds = append(cmds, cmd)
 		}
 	}
-	c.W.Map(len(cmds))
+	writeDocs(c.W, cmds)
+}
+
+func writeDocs(w *resp.Writer, cmds []*Command) {
+	w.Map(len(cmds))
 	for _, cmd := range cmds {
-		cmd.writeDocs(c.W)
+		cmd.writeDocs(w)
 	}
 }
 

@@ -6,12 +6,15 @@ import (
 	"strings"
 )
 
-// Table finds commands by name. It never changes after it was made.
+// Table finds commands by name. It never changes after it was made, but for the replies
+// that it keeps.
 type Table struct {
 	all   []*Command  // by id: containers, commands and subcommands
 	top   []*Command  // without subcommands, sorted by name
 	names []tableName // of top, by what each is called
 	slots []nameSlot  // open addressing over endsHash, a power of two long
+
+	info, docs madeOnce // of top
 }
 
 // families lists the whole surface of the server, one slice for each file.

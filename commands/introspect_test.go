@@ -1,0 +1,43 @@
+package commands
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// TestCommandWithoutNamesIsMadeOnce shows that what COMMAND and COMMAND DOCS say of all
+// commands is written anew for nobody, and is what is said of each in its protocol.
+func TestCommandWithoutNamesIsMadeOnce(t *testing.T) {
+	table := NewTable()
+	for _, proto := range []int{2, 3, 2} {
+		each := resp.Writer{Proto: proto}
+		each.Array(len(table.Top()))
+		for _, cmd := range table.Top() {
+			cmd.writeInfo(&each)
+		}
+		docs := resp.Writer{Proto: proto}
+		docs.Map(len(table.Top()))
+		for _, cmd := range table.Top() {
+			cmd.writeDocs(&docs)
+		}
+		c := Ctx{Lane: &Lane{engine: &Engine{table: table}}, W: &resp.Writer{Proto: proto}}
+		ask := func(run func(c *Ctx), args ...[]byte) []byte {
+			c.Args, c.W.Buf = args, c.W.Buf[:0]
+			run(&c)
+			return c.W.Buf
+		}
+		command, of, nothing := []byte("COMMAND"), []byte("DOCS"), [][]byte(nil)
+		require.True(t, bytes.Equal(each.Buf, ask(commandAll, command)))
+		require.True(t, bytes.Equal(each.Buf, ask(commandInfo, append(nothing, command, []byte("INFO"))...)))
+		require.True(t, bytes.Equal(docs.Buf, ask(commandDocs, append(nothing, command, of)...)))
+		args := [][]byte{command, of}
+		require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+			ask(commandAll, args...)
+			ask(commandDocs, args...)
+		}), 2.0, "and no more for each command")
+	}
+}
