@@ -141,6 +141,8 @@ func (o *opinion) judgeKeys(f *findings) {
 		k := f.kinds[kind]
 		share := fmt.Sprintf("%d of %d keys: %s", k.keys, f.looked, kind)
 		switch {
+		case f.info["cellserver"] != "":
+			o.moves = append(o.moves, share+"; they move with its directory")
 		case kind == limiterKind:
 			o.moves = append(o.moves, share+"; cellserver import copies them, with what is used")
 		case slices.Contains(typesHere, kind):
@@ -237,6 +239,9 @@ func (o *opinion) judgeRole(f *findings) {
 func (o *opinion) prescribe(f *findings, flags []string) {
 	if f.info["cellserver"] != "" {
 		o.todo = append(o.todo, "# it is a cellserver already: stop it, and copy its dir to move it")
+		if f.config["appendonly"] != "yes" {
+			o.todo = append(o.todo, "# before that have it write there what it holds", "redis-cli -u ADDRESS SAVE")
+		}
 		return
 	}
 	limiters := f.kinds[limiterKind] != nil

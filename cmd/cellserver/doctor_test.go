@@ -236,9 +236,11 @@ func TestDoctorKnowsCellserver(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: l.Addr().String()})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	require.NoError(t, c.Do(context.Background(), "CL.THROTTLE", "k", 15, 30, 60).Err())
+	require.NoError(t, c.Do(context.Background(), "SW.ALLOW", "w", 15, 60).Err())
 	var out bytes.Buffer
 	require.NoError(t, doctor([]string{"redis://" + l.Addr().String()}, &out))
-	for _, want := range []string{"cellserver, which answers as Redis 7", "1 of 1 keys: limiter of redis-cell", "module redis-cell: CL.THROTTLE is built in", "it is a cellserver already"} {
+	require.NotContains(t, out.String(), "Does not move", "of its own types each moves")
+	for _, want := range []string{"cellserver, which answers as Redis 7", "1 of 2 keys: limiter of redis-cell; they move with its directory", "1 of 2 keys: ratelimit; they move with its directory", "redis-cli -u ADDRESS SAVE", "module redis-cell: CL.THROTTLE is built in", "it is a cellserver already"} {
 		require.Contains(t, out.String(), want)
 	}
 	require.NotContains(t, out.String(), "Does not move")
