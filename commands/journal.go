@@ -136,6 +136,31 @@ func (l *Lane) refused(c *Ctx) bool {
 	return true
 }
 
+// lacksJournal reports whether effects cannot be kept and t, whose keys are held, would
+// have some: then nothing of it may happen, as in Redis, no message of it either. Limiters
+// that are all it has, and a script that is, are asked one by one: what only looks is
+// answered, and of the others none has an effect.
+func (c *Ctx) lacksJournal(t *transaction) bool {
+	if !c.journal.Refuses() {
+		return false
+	}
+	scripts, limiters, others := 0, 0, 0
+	for _, q := range t.queue {
+		switch {
+		case !c.mayChange(q.cmd, q.args):
+		case q.cmd.runsScript():
+			scripts++
+		case q.cmd.Flags&FlagWrite == 0:
+			others++ // a message
+		case q.cmd.Categories&CatRateLimit == 0 && q.cmd.Flags&FlagModule == 0:
+			return true
+		default:
+			limiters++
+		}
+	}
+	return scripts > 0 && scripts+limiters+others > 1 || limiters > 0 && others > 0
+}
+
 // errNotKept stands for the fault of the journal until it is known which.
 const errNotKept resp.Error = "MISCONF"
 

@@ -300,6 +300,11 @@ func (c *Ctx) runTransaction(t *transaction) {
 		c.reject(c, resp.ErrOOM)
 		return
 	}
+	if c.journal != nil && c.lacksJournal(t) {
+		c.Store.Release()
+		c.reject(c, c.refusal())
+		return
+	}
 	if s.watched != nil && c.Store.Changed(s.watched) {
 		c.Store.Release()
 		s.discardQueue(c.Store)
