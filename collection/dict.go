@@ -1,6 +1,10 @@
 package collection
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/cellserver/cellserver/shared"
+)
 
 // dict is what a hash and a set have in common: fields with values, in the order in
 // which they came. The values of a set are empty.
@@ -16,6 +20,7 @@ type dict struct {
 	bytes       int
 	cost        int64
 	longs
+	pins shared.Pins // of the bytes of all elements
 
 	delta []byte
 }

@@ -34,7 +34,7 @@ func (d *dict) shrink() {
 func (d *dict) putNode(field, value []byte) (added bool) {
 	if n := d.nodes[string(field)]; n != nil {
 		d.accountValue(n, -1)
-		if cap(n.value) > 2*len(value)+backBytes || max(len(n.value), len(value)) >= shared.Least {
+		if cap(n.value) > 2*len(value)+backBytes || max(len(n.value), len(value)) >= shared.Least || d.pins.Pinned() {
 			n.value = own(value)
 		} else {
 			n.value = append(n.value[:0], value...)

@@ -7,7 +7,7 @@ import "iter"
 // was deleted comes back at the end. Small hashes of Redis have the same order.
 //
 // Arguments are copied. They must not be slices that the same hash has returned.
-// What it returns is valid until its next change.
+// What it returns is valid until its next change, or as long as the hash is pinned.
 type Hash struct {
 	// Max is the most fields it may have; 0 is no limit.
 	Max int

@@ -12,7 +12,7 @@ import (
 // O(log n).
 //
 // Arguments are copied. They must not be slices that the same list has returned.
-// What it returns is valid until its next change.
+// What it returns is valid until its next change, or as long as the list is pinned.
 type List struct {
 	// Max is the most elements it may have; 0 is no limit.
 	Max int

@@ -6,7 +6,7 @@ import "iter"
 // added.
 //
 // Arguments are copied. They must not be slices that the same set has returned. What
-// it returns is valid until its next change.
+// it returns is valid until its next change, or as long as the set is pinned.
 type Set struct {
 	// Max is the most members it may have; 0 is no limit.
 	Max int

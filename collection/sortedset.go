@@ -16,7 +16,7 @@ import (
 // only.
 //
 // Arguments are copied. They must not be slices that the same set has returned. What
-// it returns is valid until its next change.
+// it returns is valid until its next change, or as long as the set is pinned.
 type SortedSet struct {
 	// Max is the most elements it may have; 0 is no limit.
 	Max int

@@ -37,10 +37,11 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 			}
 			l.runBeside(p, in, func() {
 				if memory != nil {
-					l.w.Pieces = memory
+					l.w.Pieces, l.w.Defers = memory, in.tx == nil // which keeps all locked
 				}
 				l.ctx.Cmd, l.ctx.Args = cmd, args
 				do(&l.ctx)
+				l.w.CopyDeferred()
 			})
 			resp.Recycle(args)
 		})

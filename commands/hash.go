@@ -179,7 +179,7 @@ func hmget(c *Ctx) {
 // writeFields replies the values of fields, or reports that this takes more than most
 // bytes, and then has written nothing.
 func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) bool {
-	reply := wholeOf(w, len(fields))
+	reply := wholeFrom(w, len(fields), 1, h)
 	reply.most = most
 	w.Array(len(fields))
 	for _, field := range fields {

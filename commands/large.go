@@ -77,6 +77,24 @@ func wholeOf(w *resp.Writer, n int) wholeReply {
 	return wholeReply{w: w, mark: len(w.Buf), n: n, most: longest(w)}
 }
 
+// pinner is a collection.
+type pinner interface {
+	// Pin is [collection.List.Pin].
+	Pin() (unpin func())
+}
+
+// wholeFrom is wholeOf for n elements of a collection, of so many strings each. If w does
+// that they are copied when its shard is not locked any more.
+func wholeFrom(w *resp.Writer, n, strings int, of pinner) wholeReply {
+	r := wholeOf(w, n)
+	if w.Defers {
+		if unpin := of.Pin(); unpin != nil {
+			w.Defer(n*strings, unpin)
+		}
+	}
+	return r
+}
+
 // longest is how many bytes a reply may copy. What a script is given may be shorter than
 // what a client is sent: no memory has been asked for it.
 func longest(w *resp.Writer) int {
@@ -122,7 +140,7 @@ func (r *wholeReply) more() bool {
 
 // writeHash replies the fields of h, or its values, or both.
 func writeHash(w *resp.Writer, h *collection.Hash, fields, values bool) {
-	reply := wholeOf(w, h.Len())
+	reply := wholeFrom(w, h.Len(), int(oneIf(fields)+oneIf(values)), h)
 	writeHashHead(w, h.Len(), fields && values)
 	for field, value := range h.All() {
 		if fields {
@@ -148,7 +166,7 @@ func writeHashHead(w *resp.Writer, n int, pairs bool) {
 
 // writeSet replies the members of s.
 func writeSet(w *resp.Writer, s *collection.Set) {
-	reply := wholeOf(w, s.Len())
+	reply := wholeFrom(w, s.Len(), 1, s)
 	w.Set(s.Len())
 	for m := range s.All() {
 		w.Element(m)
@@ -160,7 +178,7 @@ func writeSet(w *resp.Writer, s *collection.Set) {
 
 // writeList replies the values of l from an index to before another.
 func writeList(w *resp.Writer, l *collection.List, from, to int) {
-	reply := wholeOf(w, to-from)
+	reply := wholeFrom(w, to-from, 1, l)
 	w.Array(to - from)
 	for v := range l.Range(from, to) {
 		w.Element(v)

@@ -223,7 +223,8 @@ func (c *Ctx) offload(size func(st Store) int, f func(st Store, w *resp.Writer))
 					return
 				}
 				if memory != nil {
-					w.Pieces = memory
+					w.Pieces, w.Defers = memory, true
+					defer w.CopyDeferred()
 				}
 				f(st, w)
 			})

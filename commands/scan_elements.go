@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"bytes"
 	"iter"
+	"slices"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/resp"
@@ -14,14 +16,16 @@ type elements struct {
 	copied int // as [collection.List.Copied]
 	all    iter.Seq2[[]byte, []byte]
 	values bool
+	scores bool // the values are scores, as text that is there until the next one
+	of     pinner
 }
 
 func elementsOfHash(h *collection.Hash) elements {
-	return elements{n: h.Len(), copied: h.Copied(), all: h.All(), values: true}
+	return elements{n: h.Len(), copied: h.Copied(), all: h.All(), values: true, of: h}
 }
 
 func elementsOfSet(s *collection.Set) elements {
-	return elements{n: s.Len(), copied: s.Copied(), all: func(yield func(name, value []byte) bool) {
+	return elements{n: s.Len(), copied: s.Copied(), of: s, all: func(yield func(name, value []byte) bool) {
 		for m := range s.All() {
 			if !yield(m, nil) {
 				return
@@ -31,7 +35,7 @@ func elementsOfSet(s *collection.Set) elements {
 }
 
 func elementsOfSortedSet(z *collection.SortedSet) elements {
-	return elements{n: z.Len(), copied: z.Copied(), values: true, all: func(yield func(name, value []byte) bool) {
+	return elements{n: z.Len(), copied: z.Copied(), values: true, scores: true, of: z, all: func(yield func(name, value []byte) bool) {
 		var scratch [32]byte
 		for m, score := range z.Range(0, z.Len()) {
 			if !yield(m, appendScore(scratch[:0], score)) {
@@ -44,7 +48,10 @@ func elementsOfSortedSet(z *collection.SortedSet) elements {
 // append writes one of them.
 func (e *elements) append(w *resp.Writer, name, value []byte) {
 	w.Element(name)
-	if e.values {
+	switch {
+	case e.scores:
+		w.Bulk(value)
+	case e.values:
 		w.Element(value)
 	}
 }
@@ -156,62 +163,57 @@ func (e *elements) strings() int {
 	return 1
 }
 
-// scanBeside replies those of the elements under key whose names match. The names are
-// copied first, so that the shard is not locked for as long as it takes to compare them.
-// What was added since may be missing, as in any iteration.
-func scanBeside(st Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
-	var matching map[string]struct{}
-	if pattern != nil {
-		var err error
-		if matching, err = matchingNames(st, db, key, read, pattern); err != nil {
-			return true, err
-		}
+// element is one of a collection.
+type element struct{ name, value []byte }
+
+// pin returns all elements, which stay as they are until unpin is called. A small collection
+// is copied for that, and so are scores.
+func (e *elements) pin() (all []element, unpin func()) {
+	unpin = e.of.Pin()
+	small := unpin == nil
+	if small {
+		unpin = func() {}
 	}
-	return read(st, db, key, func(e elements) {
-		n := e.n
-		if pattern != nil {
-			n = 0
-			for name := range e.all {
-				if _, matches := matching[string(name)]; matches {
-					n++
-				}
-			}
+	all = make([]element, 0, e.n)
+	for name, value := range e.all {
+		if small {
+			name = bytes.Clone(name)
 		}
-		reply := wholeOf(w, n*e.strings())
-		scannedHead(w, n*e.strings())
-		for name, value := range e.all {
-			if pattern != nil {
-				if _, matches := matching[string(name)]; !matches {
-					continue
-				}
-			}
-			if e.append(w, name, value); !reply.more() {
-				return
-			}
+		if small || e.scores {
+			value = bytes.Clone(value)
 		}
-	})
+		all = append(all, element{name, value})
+	}
+	return all, unpin
 }
 
-// matchingNames returns the names that match.
-func matchingNames(st Store, db int, key []byte, read readElements, pattern []byte) (map[string]struct{}, error) {
-	var text []byte
-	var ends []int
-	_, err := read(st, db, key, func(e elements) {
-		text, ends = make([]byte, 0, e.copied), make([]int, 0, e.n)
-		for name := range e.all {
-			text = append(text, name...)
-			ends = append(ends, len(text))
-		}
+// scanBeside replies those of the elements under key whose names match. The shard is not
+// locked for as long as it takes to compare and to copy them.
+func scanBeside(st Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
+	var of elements
+	var all []element
+	unpin := func() {}
+	found, err := read(st, db, key, func(e elements) {
+		of = e
+		all, unpin = e.pin()
 	})
-	matching := make(map[string]struct{})
-	from := 0
-	for _, end := range ends {
-		if name := text[from:end]; globMatch(pattern, name) {
-			matching[string(name)] = struct{}{}
-		}
-		from = end
+	defer unpin()
+	if !found || err != nil {
+		return found, err
 	}
-	return matching, err
+	if pattern != nil {
+		all = slices.DeleteFunc(all, func(e element) bool { return !globMatch(pattern, e.name) })
+	}
+	reply := wholeOf(w, len(all)*of.strings())
+	scannedHead(w, len(all)*of.strings())
+	for i, e := range all {
+		of.append(w, e.name, e.value)
+		all[i] = element{} // which may have left the store
+		if !reply.more() {
+			break
+		}
+	}
+	return true, nil
 }
 
 // parseElementScan reads the options of HSCAN and its siblings: a pattern, of which it returns

@@ -263,7 +263,7 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 		}
 		return
 	}
-	reply := wholeOf(w, n)
+	reply := wholeFrom(w, n, 1, s)
 	w.Array(n)
 	switch {
 	case count < 0:
@@ -298,7 +298,7 @@ func writeSome(reply *wholeReply, s *collection.Set) {
 			return
 		}
 		if rand.IntN(left) < reply.n-reply.done {
-			if reply.w.Bulk(m); !reply.more() {
+			if reply.w.Element(m); !reply.more() {
 				return
 			}
 		}

@@ -261,7 +261,7 @@ type rangeReply struct {
 // writeElements replies the elements from a rank to before another, or reports that
 // the reply would be too long, and then has written nothing.
 func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rangeReply) bool {
-	reply := wholeOf(w, to-from)
+	reply := wholeFrom(w, to-from, 1, z)
 	if r.scores && !r.nested {
 		w.Array(2 * (to - from))
 	} else {

@@ -12,9 +12,13 @@ import (
 // whole. They are in Refs, in order, each with its place in Buf. A piece never stands at
 // the very end of a reply, since its line end follows it in Buf.
 
-// Element writes a bulk string that the store has and keeps as it is while it is locked,
-// which it is now. One that is long enough is referred to, not copied.
+// Element writes a bulk string that the store has and keeps as it is while it is locked or
+// pinned, which it is now. One that is long enough is referred to, not copied.
 func (w *Writer) Element(b []byte) {
+	if w.deferred != nil {
+		w.note(b)
+		return
+	}
 	if len(b) < shared.Least || w.Ledger == nil {
 		w.Bulk(b)
 		return
@@ -70,6 +74,9 @@ func (w *Writer) Length() int { return len(w.Buf) + w.Referred }
 
 // Cut takes back what was written since Buf was mark bytes long.
 func (w *Writer) Cut(mark int) {
+	if w.deferred != nil && mark <= w.deferred.mark {
+		w.dropDeferred()
+	}
 	w.Buf = w.Buf[:mark]
 	if len(w.Refs) == 0 {
 		return
@@ -135,7 +142,7 @@ const pieceSize = 256 << 10
 // as it is sent. Pieces is told what they take, and when they are free. Nothing may be cut
 // back after that but all since mark or before.
 func (w *Writer) Spill(mark int) {
-	if len(w.Buf)-mark > pieceSize {
+	if len(w.Buf)-mark > pieceSize && w.deferred == nil {
 		w.spill(mark, pieceSize+pieceSize/4)
 	}
 }

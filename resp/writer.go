@@ -40,7 +40,11 @@ type Writer struct {
 	// A buffer that has grown beyond it is the writer's own.
 	Room int
 
-	spilled int // bytes of finished pieces
+	// Defers says that the owner calls CopyDeferred.
+	Defers bool
+
+	spilled  int // bytes of finished pieces, and of strings to be copied
+	deferred *deferred
 }
 
 // Origin is where an error comes from, for those who count.

@@ -77,3 +77,14 @@ func TestReferencesOfManyGoroutines(t *testing.T) {
 		require.Zero(t, l.sum.Load())
 	}
 }
+
+// TestPinned until the last one has unpinned.
+func TestPinned(t *testing.T) {
+	var p shared.Pins
+	require.False(t, p.Pinned())
+	first, second := p.Pin(), p.Pin()
+	first()
+	require.True(t, p.Pinned())
+	second()
+	require.False(t, p.Pinned())
+}

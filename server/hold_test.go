@@ -1,0 +1,293 @@
+package server_test
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// lockedReads is told of the reads of collections: during is called with their shard locked
+// and has to call read, which does what the command does; then behind is called, when it
+// is locked no more.
+type lockedReads struct {
+	commands.Store
+	during func(read func())
+	behind func()
+}
+
+func (s lockedReads) ReadHash(db int, key []byte, f func(h *collection.Hash)) (bool, error) {
+	defer s.behind()
+	return s.Store.ReadHash(db, key, func(h *collection.Hash) { s.during(func() { f(h) }) })
+}
+
+func (s lockedReads) ReadSet(db int, key []byte, f func(z *collection.Set)) (bool, error) {
+	defer s.behind()
+	return s.Store.ReadSet(db, key, func(z *collection.Set) { s.during(func() { f(z) }) })
+}
+
+func (s lockedReads) ReadList(db int, key []byte, f func(l *collection.List)) (bool, error) {
+	defer s.behind()
+	return s.Store.ReadList(db, key, func(l *collection.List) { s.during(func() { f(l) }) })
+}
+
+func (s lockedReads) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (bool, error) {
+	defer s.behind()
+	return s.Store.ReadSortedSet(db, key, func(z *collection.SortedSet) { s.during(func() { f(z) }) })
+}
+
+// readsOfMany are commands that read much of what fillMany makes, and how many of its
+// elements each replies.
+func readsOfMany(n int) map[string][]string {
+	fields := []string{"HMGET", "hash"}
+	for i := range min(n, 30_000) {
+		fields = append(fields, strconv.Itoa(i))
+	}
+	return map[string][]string{
+		"LRANGE":        {"LRANGE", "list", "0", "-1"},
+		"SMEMBERS":      {"SMEMBERS", "set"},
+		"HGETALL":       {"HGETALL", "hash"},
+		"HVALS":         {"HVALS", "hash"},
+		"HMGET":         fields,
+		"ZRANGE":        {"ZRANGE", "sorted", "0", "-1"},
+		"ZREVRANGE":     {"ZREVRANGE", "sorted", "0", "-1", "WITHSCORES"},
+		"HSCAN":         {"HSCAN", "hash", "0"},
+		"SSCAN":         {"SSCAN", "set", "0"},
+		"SSCANMATCH":    {"SSCAN", "set", "0", "MATCH", "?*"},
+		"ZSCAN":         {"ZSCAN", "sorted", "0"},
+		"SRANDMEMBER":   {"SRANDMEMBER", "set", strconv.Itoa(n)},
+		"SRANDREPEATED": {"SRANDMEMBER", "set", strconv.Itoa(-n)},
+	}
+}
+
+// fillMany makes collections of n elements of size bytes.
+func (c *client) fillMany(n, size int) {
+	c.t.Helper()
+	const each = 500
+	value := strings.Repeat("x", size)
+	for at := 0; at < n; at += each {
+		list, set, hash, sorted := []string{"RPUSH", "list"}, []string{"SADD", "set"}, []string{"HSET", "hash"}, []string{"ZADD", "sorted"}
+		for i := range each {
+			number := strconv.Itoa(at + i)
+			v := number + value[len(number):]
+			list, set, hash, sorted = append(list, v), append(set, v), append(hash, number, v), append(sorted, number+".5", v)
+		}
+		for _, words := range [][]string{list, set, hash, sorted} {
+			require.Equal(c.t, byte(':'), c.do(words...)[0])
+		}
+	}
+}
+
+// TestLargeCollectionsAreNotCopiedWhileLocked: whoever reads much of a collection takes next
+// to no memory while its shard is locked, whatever the command.
+func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
+	const n, size = 5000, 600
+	var mu sync.Mutex
+	most := uint64(0)
+	e := startEngineWith(t, transports()[0], func(st commands.Store) commands.Store {
+		return lockedReads{st, func(read func()) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			read()
+			runtime.ReadMemStats(&after)
+			mu.Lock()
+			defer mu.Unlock()
+			most = max(most, after.TotalAlloc-before.TotalAlloc)
+		}, func() {}}
+	}, func(*commands.Options) {})
+	c := e.dial()
+	c.fillMany(n, size)
+	for name, words := range readsOfMany(n) {
+		mu.Lock()
+		most = 0
+		mu.Unlock()
+		require.Greater(t, len(c.do(words...)), n*size, name)
+		mu.Lock()
+		require.Less(t, most, uint64(n*size/4), name)
+		mu.Unlock()
+	}
+}
+
+// TestLargeRepliesAreOfOneState: however much the collection changes between the end of its
+// lock and the copying, the reply has what there was under the lock.
+func TestLargeRepliesAreOfOneState(t *testing.T) {
+	const n, size = 2000, 600
+	var writer commands.Store
+	var generation atomic.Int64 // of all elements
+	letter := func(generation int64) string { return string(rune('a' + generation%26)) }
+	value := func(i int) []byte {
+		number := fmt.Sprintf("%06d", i)
+		return []byte(number + strings.Repeat(letter(generation.Load()), size-len(number)))
+	}
+	change := func() {
+		old := make([][]byte, n)
+		for i := range old {
+			old[i] = value(i)
+		}
+		generation.Add(1)
+		require.NoError(t, writer.WriteHash(0, []byte("hash"), func(h *collection.Hash) (err error) {
+			for i := range n {
+				_, err = h.Set([]byte(strconv.Itoa(i)), value(i))
+			}
+			return err
+		}))
+		require.NoError(t, writer.WriteList(0, []byte("list"), func(l *collection.List) (err error) {
+			for l.Len() > n {
+				l.PopFront()
+			}
+			for i := range n {
+				if !l.Set(i, value(i)) {
+					err = l.PushBack(value(i))
+				}
+			}
+			return err
+		}))
+		require.NoError(t, writer.WriteSet(0, []byte("set"), func(s *collection.Set) (err error) {
+			for i := range n {
+				s.Remove(old[i])
+				_, err = s.Add(value(i))
+			}
+			return err
+		}))
+		require.NoError(t, writer.WriteSortedSet(0, []byte("sorted"), func(z *collection.SortedSet) (err error) {
+			for i := range n {
+				z.Remove(old[i])
+				_, err = z.Set(value(i), float64(i))
+			}
+			return err
+		}))
+	}
+	e := startEngineWith(t, transports()[0], func(st commands.Store) commands.Store {
+		return lockedReads{st, func(read func()) { read() }, change}
+	}, func(*commands.Options) {})
+	writer = server.NewStore(e.ks)
+	change()
+	c := e.dial()
+	for name, words := range readsOfMany(n) {
+		t.Run(name, func(t *testing.T) {
+			for _, proto := range []string{"2", "3"} {
+				c.do("HELLO", proto)
+				reply := c.do(words...)
+				states := map[string]int{}
+				for line := range strings.SplitSeq(reply, "\r\n") {
+					if len(line) == size {
+						states[line[6:]]++
+					}
+				}
+				last := strings.Repeat(letter(generation.Load()-1), size-6) // what came behind the lock is another
+				require.Equal(t, map[string]int{last: n}, states)
+			}
+		})
+	}
+}
+
+// TestNoReaderSeesHalfOfAWrite: each write replaces all elements, in a command or a
+// transaction, and readers beside the writers see those of one of them.
+func TestNoReaderSeesHalfOfAWrite(t *testing.T) {
+	const n, size, rounds = 1000, 600, 12
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		write := func(c *client, letter string) {
+			value := strings.Repeat(letter, size)
+			hash, list := []string{"HSET", "hash"}, []string{"RPUSH", "list"}
+			for i := range n {
+				hash, list = append(hash, strconv.Itoa(i), value), append(list, value)
+			}
+			require.Equal(t, byte(':'), c.do(hash...)[0])
+			c.send("MULTI\r\nDEL list\r\n" + string(frame(list...)) + "EXEC\r\n")
+			for range 3 {
+				c.reply()
+			}
+			require.Contains(t, c.reply(), ":1000\r\n")
+		}
+		write(f.dial(), "a")
+		var all sync.WaitGroup
+		for i := range 2 {
+			c := f.dial()
+			all.Go(func() {
+				for round := range rounds {
+					write(c, string(rune('b'+2*round%24+i)))
+				}
+			})
+		}
+		for range 3 {
+			c := f.dial()
+			all.Go(func() {
+				for round := range rounds {
+					words := [][]string{{"HVALS", "hash"}, {"LRANGE", "list", "0", "-1"}}[round%2]
+					values := strings.Split(c.do(words...), "\r\n")
+					require.Len(c.t, values, 2*n+2)
+					for i := 4; i < len(values); i += 2 {
+						require.Equal(c.t, values[2], values[i])
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// BenchmarkHoldOfLargeRead is how long a shard is locked for a reply of 60 MB.
+func BenchmarkHoldOfLargeRead(b *testing.B) {
+	const n, size = 100_000, 600
+	var mu sync.Mutex
+	var longest time.Duration // of one request
+	e := startEngineWith(b, transports()[0], func(st commands.Store) commands.Store {
+		return lockedReads{st, func(read func()) {
+			began := time.Now()
+			read()
+			mu.Lock()
+			defer mu.Unlock()
+			longest = max(longest, time.Since(began))
+		}, func() {}}
+	}, func(*commands.Options) {})
+	e.dial().fillMany(n, size)
+	s := (&bench{engine: e.Engine}).waiting()
+	for name, words := range readsOfMany(n) {
+		request := frame(words...)
+		b.Run(name, func(b *testing.B) {
+			var sum, least time.Duration
+			for b.Loop() {
+				s.discard(request)
+				mu.Lock()
+				sum += longest
+				if least == 0 || longest < least {
+					least = longest
+				}
+				longest = 0
+				mu.Unlock()
+			}
+			b.ReportMetric(sum.Seconds()*1000/float64(b.N), "ms-locked/op")
+			b.ReportMetric(least.Seconds()*1000, "ms-locked-least")
+		})
+	}
+}
+
+// discard runs a packet to its end and throws the replies away.
+func (b *waitingBench) discard(packet []byte) {
+	for {
+		turn := b.session.Feed(b.lane, packet, b.out[:0])
+		packet = packet[turn.Consumed:]
+		for i := range turn.Refs {
+			turn.Refs[i].Release()
+		}
+		switch turn.Next {
+		case transport.Again:
+		case transport.Park, transport.Wait:
+			<-b.peer.wake
+		default:
+			return
+		}
+	}
+}
