@@ -197,15 +197,17 @@ func TestConfigSet(t *testing.T) {
 		for args, want := range map[string]string{
 			"timeout 77 nosuch 1":     "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n",
 			"timeout 77 maxclients 0": "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n",
-			"timeout 77 timeout 78":   "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n",
-			"timeout 77 TIMEOUT 78":   "-ERR CONFIG SET failed (possibly related to argument 'TIMEOUT') - duplicate parameter\r\n",
-			"timeout 77 maxclients":   "-ERR syntax error\r\n",
-			"timeout":                 "-ERR wrong number of arguments for 'config|set' command\r\n",
+			"timeout 77 maxmemory-policy allkeys-lru": "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument must be noeviction: " +
+				"no key is evicted, since a limit that is forgotten is none\r\n",
+			"timeout 77 timeout 78": "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n",
+			"timeout 77 TIMEOUT 78": "-ERR CONFIG SET failed (possibly related to argument 'TIMEOUT') - duplicate parameter\r\n",
+			"timeout 77 maxclients": "-ERR syntax error\r\n",
+			"timeout":               "-ERR wrong number of arguments for 'config|set' command\r\n",
 		} {
 			require.Equal(t, want, c.do(append([]string{"CONFIG", "SET"}, strings.Fields(args)...)...), args)
 			require.Equal(t, array(bulk("timeout"), bulk("0")), c.do("CONFIG", "GET", "timeout"), args)
 		}
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "Timeout", "5", "sw-log-max-entries", "10", "maxmemory", "1mb"))
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "Timeout", "5", "sw-log-max-entries", "10", "maxmemory", "1mb", "maxmemory-policy", "noeviction"))
 		require.Equal(t, array(bulk("TIMEOUT"), bulk("5")), c.do("CONFIG", "GET", "TIMEOUT"))
 		require.Equal(t, "1048576", c.info("maxmemory"))
 		require.Equal(t, "-ERR limit exceeds sw-log-max-entries\r\n", c.do("SW.ALLOW", "k", "11", "60", "1", "LOG"))

@@ -61,7 +61,7 @@ func options() []option {
 		{name: "client-output-buffer-limit", def: defaultOutputLimits, kind: outputLimits{}, mutable: true, doc: "For a class of clients, unread bytes at once and for how long: only that of pubsub is in force."},
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused; 0 is no bound."},
 		{name: "maxmemory-clients", def: "10%", kind: sizeOrShare{size{0, 1 << 50}}, mutable: true, doc: "Memory for all clients together, above which those with most are refused the command that they are sending, or closed: bytes, or a share of maxmemory; 0 is no bound."},
-		{name: "maxmemory-policy", def: "noeviction", kind: evictionPolicy{}, doc: "What happens then: existing limiters go on, new ones are refused."},
+		{name: "maxmemory-policy", def: "noeviction", kind: evictionPolicy{}, mutable: true, doc: "What happens then: existing limiters go on, new ones are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Most leases of one CC.ACQUIRE key."},
 		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which those who wait for a script are told so and may kill it; 0 lets them wait."},
