@@ -45,6 +45,24 @@ func clientOptions(address string) (*redis.Options, error) {
 	return o, nil
 }
 
+// shownAddress is an address as a command is told with it: without the password and
+// whatever else of it is no place.
+func shownAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "ADDRESS"
+	}
+	if _, secret := u.User.Password(); secret {
+		u.User = url.UserPassword(u.User.Username(), "PASSWORD")
+	}
+	query := url.Values{}
+	if v := u.Query().Get("skip_verify"); v != "" {
+		query.Set("skip_verify", v)
+	}
+	u.RawQuery, u.Fragment = query.Encode(), ""
+	return quoted(u.String())
+}
+
 // advice is what an error of a connection means, by a sign in its text; the first that
 // fits is told.
 var advice = [][2]string{

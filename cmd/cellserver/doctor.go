@@ -38,6 +38,7 @@ func doctor(args []string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("doctor: %w", explain(err, o))
 	}
+	found.address = shownAddress(names[0])
 	return writeFindings(w, judge(found))
 }
 

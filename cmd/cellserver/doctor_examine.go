@@ -16,6 +16,7 @@ import (
 
 // findings is what was seen of a server.
 type findings struct {
+	address string            // as it may be shown
 	info    map[string]string // fields of INFO, but for those of a kind of their own
 	calls   map[string]int64  // calls by command, as commandstats names them
 	keys    map[int]int64     // keys by database

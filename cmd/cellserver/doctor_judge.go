@@ -213,7 +213,7 @@ func (o *opinion) judgeOptions(f *findings) (flags []string) {
 
 // quoted writes a value as a shell takes it.
 func quoted(value string) string {
-	if value != "" && !strings.ContainsAny(value, " \t\"'\\$&|;<>()*?`#~%") {
+	if value != "" && !strings.ContainsAny(value, "[]{}! \t\"'\\$&|;<>()*?`#~%") {
 		return value
 	}
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
@@ -240,7 +240,7 @@ func (o *opinion) prescribe(f *findings, flags []string) {
 	if f.info["cellserver"] != "" {
 		o.todo = append(o.todo, "# it is a cellserver already: stop it, and copy its dir to move it")
 		if f.config["appendonly"] != "yes" {
-			o.todo = append(o.todo, "# before that have it write there what it holds", "redis-cli -u ADDRESS SAVE")
+			o.todo = append(o.todo, "# before that have it write there what it holds", "redis-cli -u "+f.address+" SAVE")
 		}
 		return
 	}
@@ -248,7 +248,7 @@ func (o *opinion) prescribe(f *findings, flags []string) {
 	if limiters {
 		o.todo = append(o.todo,
 			"# stop the callers, then",
-			"cellserver import ADDRESS state/appendonlydir",
+			"cellserver import "+f.address+" state/appendonlydir",
 		)
 		if !slices.Contains(flags, "--appendonly yes") {
 			o.looks = append(o.looks, "it keeps nothing over a restart; what is imported is loaded, and kept on with --appendonly yes")

@@ -77,7 +77,7 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 		"1 of 323 keys: HyperLogLog; there is no such type here",
 		"XLEN (1 calls): is an error here",
 		"option maxmemory-policy allkeys-lru: argument must be noeviction",
-		"cellserver import ADDRESS state/appendonlydir",
+		"cellserver import " + address + " state/appendonlydir",
 		"cellserver --dir state --maxmemory 52428800 --timeout 77 --appendonly yes",
 	} {
 		require.Contains(t, out.String(), want)
@@ -221,6 +221,22 @@ func TestDoctorErrorsAreClear(t *testing.T) {
 	require.NotContains(t, out.String(), "canary")
 }
 
+// TestDoctorShowsNoSecretOfAnAddress: the commands that it advises can be copied, but for
+// the password.
+func TestDoctorShowsNoSecretOfAnAddress(t *testing.T) {
+	for given, want := range map[string]string{
+		"redis://10.0.0.1:7000":                            "redis://10.0.0.1:7000",
+		"redis://:canary@host":                             "redis://:PASSWORD@host",
+		"rediss://me:can%40ary@host:1/3?skip_verify=true":  "'rediss://me:PASSWORD@host:1/3?skip_verify=true'",
+		"unix://me:canary@/run/redis.sock?password=canary": "unix://me:PASSWORD@/run/redis.sock",
+		"redis://host/0?username=u&password=canary#canary": "redis://host/0",
+		"redis://:canary@[::1]:6379":                       "'redis://:PASSWORD@[::1]:6379'",
+		"redis://canary:%zz@host":                          "ADDRESS",
+	} {
+		require.Equal(t, want, shownAddress(given), "%q", given)
+	}
+}
+
 // TestDoctorKnowsCellserver: it reads one, and says what it is.
 func TestDoctorKnowsCellserver(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -240,7 +256,7 @@ func TestDoctorKnowsCellserver(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, doctor([]string{"redis://" + l.Addr().String()}, &out))
 	require.NotContains(t, out.String(), "Does not move", "of its own types each moves")
-	for _, want := range []string{"cellserver, which answers as Redis 7", "1 of 2 keys: limiter of redis-cell; they move with its directory", "1 of 2 keys: ratelimit; they move with its directory", "redis-cli -u ADDRESS SAVE", "module redis-cell: CL.THROTTLE is built in", "it is a cellserver already"} {
+	for _, want := range []string{"cellserver, which answers as Redis 7", "1 of 2 keys: limiter of redis-cell; they move with its directory", "1 of 2 keys: ratelimit; they move with its directory", "redis-cli -u redis://" + l.Addr().String() + " SAVE", "module redis-cell: CL.THROTTLE is built in", "it is a cellserver already"} {
 		require.Contains(t, out.String(), want)
 	}
 	require.NotContains(t, out.String(), "Does not move")
