@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -50,8 +51,28 @@ const maxKeyLength = keyMask
 // recorder gathers the effects of one command, or of all that a view does while it
 // holds keys.
 type recorder struct {
-	buf  []byte
-	flat []byte // scratch for the bytes of a tree
+	buf []byte
+	// refs are long values, which are not copied into buf: see [Journal]. long is how many
+	// bytes they have.
+	refs []shared.Ref
+	long int
+	// condensed is how much of each there was after it was last condensed, 0 before.
+	condensed struct{ buf, long int }
+	flat      []byte // scratch for the bytes of a tree
+}
+
+// size is how many bytes the record has.
+func (r *recorder) size() int { return len(r.buf) + r.long }
+
+// reset forgets what was recorded and handed over.
+func (r *recorder) reset() {
+	if r.buf = r.buf[:0]; cap(r.buf) > maxScratch {
+		r.buf = nil
+	}
+	if r.refs != nil {
+		r.refs, r.long = nil, 0
+	}
+	r.condensed.buf, r.condensed.long = 0, 0
 }
 
 func (r *recorder) put(db int, key []byte, e *Entry) {
@@ -59,6 +80,23 @@ func (r *recorder) put(db int, key []byte, e *Entry) {
 	r.buf = appendBytes(r.buf, key)
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
 	r.buf = appendBytes(r.buf, e.Value)
+}
+
+// long reports whether e is recorded by a reference to its value. What is stored of it
+// is then a value that [shared.New] has made.
+func (e *Entry) long() bool { return e.Kind == String && len(e.Value) >= shared.Least }
+
+// refer is put for e whose long value is the stored one.
+func (r *recorder) refer(db int, key []byte, e *Entry, l shared.Ledger) {
+	r.buf = append(r.buf, byte(e.Kind), byte(db))
+	r.buf = appendBytes(r.buf, key)
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
+	r.buf = binary.AppendUvarint(r.buf, uint64(len(e.Value)))
+	shared.Hold(e.Value, l)
+	ref := shared.Held(e.Value, l)
+	ref.At = len(r.buf)
+	r.refs = append(r.refs, ref)
+	r.long += len(e.Value)
 }
 
 func (r *recorder) remove(db int, key []byte) {

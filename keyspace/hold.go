@@ -98,6 +98,9 @@ func (v *View) Release() {
 	v.holding, v.refused, v.slack = false, false, 0
 	v.known.n = 0 // the keys of a transaction may be gone before the batch is
 	if len(v.recorder.buf) > 0 {
+		if v.recorder.worthwhile() {
+			v.condense()
+		}
 		v.commit()
 	}
 	if v.observed.told {

@@ -1,15 +1,20 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
+)
 
 // Journal is where effects go, in the order in which they happen to each key. Its
 // methods are called with shards locked: they must be quick and must not use the
 // keyspace.
 type Journal interface {
 	// Append adds a record, all effects of one command together, and returns the
-	// position behind it, which is never 0. It copies what it keeps. Nothing in the
-	// record happened later than at.
-	Append(record []byte, at limit.Instant) (position uint64)
+	// position behind it, which is never 0. It copies what it keeps of record, and takes
+	// over refs: long values that are no part of its bytes but belong between them, each
+	// where its At says. Their bytes stay what they are until it has released them.
+	// Nothing in the record happened later than at.
+	Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64)
 	// Refuses reports whether what would be appended now could not be kept. Then
 	// decisions that would have an effect are limit.ErrNotKept, and nothing changes.
 	Refuses() bool
@@ -41,28 +46,31 @@ func (v *View) refuses() bool {
 }
 
 // maxHeldRecord is how large the effects of one Hold may grow before further ones
-// are refused: a transaction that touches a large value time and again records it
-// as often, and a record is kept whole or not at all.
+// are refused, without those that later ones make void: a record is kept whole or not
+// at all, and who loads it has all of it in memory.
 const maxHeldRecord = 64 << 20
 
 // overfull reports whether what is held has had as many effects as a record takes.
-func (v *View) overfull() bool { return len(v.recorder.buf) >= maxHeldRecord }
+func (v *View) overfull() bool {
+	if v.recorder.due() {
+		v.condense()
+	}
+	return v.recorder.size() >= maxHeldRecord
+}
 
 // commit hands over what has been recorded. It is called before the shards are
 // unlocked, so that the order in the journal is the order in which it happened.
 func (v *View) commit() {
+	r := &v.recorder
 	if v.ks.abandoned.Load() {
-		v.recorder.buf = nil
+		shared.ReleaseAll(r.refs)
+		r.reset()
 		return
 	}
-	v.position = v.ks.journal.Append(v.recorder.buf, v.now)
+	v.position = v.ks.journal.Append(r.buf, r.refs, v.now)
 	v.effects++
-	v.unsettled += len(v.recorder.buf)
-	if cap(v.recorder.buf) > maxScratch {
-		v.recorder.buf = nil
-		return
-	}
-	v.recorder.buf = v.recorder.buf[:0]
+	v.unsettled += r.size()
+	r.reset()
 }
 
 // TakePosition returns the journal's position behind what this view did since the

@@ -20,12 +20,24 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
 		s.becomes(p, e.Kind, e.Expiry)
 	}
-	if s.recorder != nil {
+	if s.recorder != nil && !e.long() {
 		s.recorder.put(p.db, key, &e)
 	}
 	d.t.store(p.r, e)
+	if e.long() {
+		s.recordLong(p, key)
+	}
 	s.touched(p.db, key)
 	return nil
+}
+
+// recordLong records the long string that p has from now on.
+func (s *shard) recordLong(p *place, key []byte) {
+	if s.recorder != nil {
+		var e Entry
+		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.find(p.hash, key)
+		s.recorder.refer(p.db, key, &e, &s.ks.mem)
+	}
 }
 
 // becomes counts what p is to hold in the place of what it has.
@@ -88,7 +100,11 @@ func (s *shard) insert(p *place, key []byte, e Entry) error {
 		return limit.ErrFull
 	}
 	d.count.add(e.Kind, e.Expiry, 1)
-	if s.recorder != nil {
+	switch {
+	case s.recorder == nil:
+	case e.long():
+		s.recordLong(p, key)
+	default:
 		s.recordNew(p.db, key, &e)
 	}
 	s.touched(p.db, key)
@@ -106,10 +122,13 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 		s.freed(p.db, key)
 	}
 	s.becomes(p, e.Kind, e.Expiry)
-	if s.recorder != nil {
+	if s.recorder != nil && !e.long() {
 		s.recordExpiry(p.db, key, &e)
 	}
 	s.dbs[p.db].t.store(p.r, e)
+	if e.long() {
+		s.recordLong(p, key)
+	}
 	s.touched(p.db, key)
 }
 

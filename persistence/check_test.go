@@ -23,7 +23,7 @@ func TestCheckReplays(t *testing.T) {
 	build := func(record []byte) (*faultfs.FS, *clocktest.Clock) {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 		require.NoError(t, s.view.Put(0, []byte("before"), keyspace.String, []byte("v"), keyspace.NoExpiry))
-		s.log.Append(record, begin)
+		s.log.Append(record, nil, begin)
 		require.NoError(t, s.view.Put(0, []byte("after"), keyspace.String, []byte("v"), keyspace.NoExpiry))
 		s.close()
 		return s.fs, s.clock
@@ -155,7 +155,7 @@ func TestCreateFollowsNoLink(t *testing.T) {
 func TestDumpOfNoCollection(t *testing.T) {
 	for _, kind := range []keyspace.Kind{keyspace.Hash, keyspace.SortedSet, keyspace.List, keyspace.Set} {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
-		s.log.Append([]byte{byte(kind), 0, 1, 'k', 0, 0, 0, 0, 0, 0, 0, 127, 3, 200, 9, 9}, begin)
+		s.log.Append([]byte{byte(kind), 0, 1, 'k', 0, 0, 0, 0, 0, 0, 0, 127, 3, 200, 9, 9}, nil, begin)
 		s.close()
 		require.Error(t, persistence.Dump(s.fs, "data", io.Discard))
 	}
@@ -164,7 +164,7 @@ func TestDumpOfNoCollection(t *testing.T) {
 // An effect on a database that there is not is named with its file and the option.
 func TestABeyondDatabaseIsNamed(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
-	s.log.Append([]byte{byte(keyspace.String), 9, 1, 'k', 255, 255, 255, 255, 255, 255, 255, 127, 0}, begin)
+	s.log.Append([]byte{byte(keyspace.String), 9, 1, 'k', 255, 255, 255, 255, 255, 255, 255, 127, 0}, nil, begin)
 	s.close()
 	_, err := open(t, s.fs, s.clock, persistence.SyncNo)
 	require.ErrorContains(t, err, "data/incr.1.log: offset ")

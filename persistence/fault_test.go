@@ -195,7 +195,7 @@ func TestTheOrderOfASwitch(t *testing.T) {
 func TestRecordTooLarge(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
-	require.Equal(t, persistence.Lost, s.log.Await(s.log.Append(make([]byte, 1<<30), begin), nil))
+	require.Equal(t, persistence.Lost, s.log.Await(s.log.Append(make([]byte, 1<<30), nil, begin), nil))
 	require.True(t, s.log.Refuses())
 	require.ErrorContains(t, s.log.Fault(), "more than")
 	_, err := s.dir.Rewrite(s.ks)

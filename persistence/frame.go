@@ -3,6 +3,8 @@ package persistence
 import (
 	"encoding/binary"
 	"hash/crc32"
+
+	"github.com/cellserver/cellserver/shared"
 )
 
 // A record in an increment:
@@ -60,9 +62,14 @@ func newFramer(id uint64) framer {
 }
 
 func (f *framer) checksum(payload []byte) uint32 {
+	return crc32.Update(f.start(len(payload)), castagnoli, payload)
+}
+
+// start is the checksum of what comes before a payload of n bytes.
+func (f *framer) start(n int) uint32 {
 	binary.LittleEndian.PutUint64(f.head[:], f.seq)
-	binary.LittleEndian.PutUint32(f.head[8:], uint32(len(payload)))
-	return crc32.Update(crc32.Update(f.seed, castagnoli, f.head[:]), castagnoli, payload)
+	binary.LittleEndian.PutUint32(f.head[8:], uint32(n))
+	return crc32.Update(f.seed, castagnoli, f.head[:])
 }
 
 // begin opens a record in dst: its body is appended, then end closes it.
@@ -75,6 +82,24 @@ func (f *framer) end(dst []byte, at int) []byte {
 	payload := dst[at+frameHead:]
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(payload)))
 	binary.LittleEndian.PutUint32(dst[at+4:], f.checksum(payload))
+	f.seq++
+	return dst
+}
+
+// endWith is end for a record that refs belong into, each where its At says in dst.
+func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
+	from, n := at+frameHead, len(dst)-at-frameHead
+	for i := range refs {
+		n += len(refs[i].Bytes)
+	}
+	sum := f.start(n)
+	for i := range refs {
+		sum = crc32.Update(sum, castagnoli, dst[from:refs[i].At])
+		sum = crc32.Update(sum, castagnoli, refs[i].Bytes)
+		from = refs[i].At
+	}
+	binary.LittleEndian.PutUint32(dst[at:], uint32(n))
+	binary.LittleEndian.PutUint32(dst[at+4:], crc32.Update(sum, castagnoli, dst[from:]))
 	f.seq++
 	return dst
 }

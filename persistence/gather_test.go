@@ -37,7 +37,7 @@ func TestEverybodyIsWoken(t *testing.T) {
 		all.Go(func() {
 			ring := make(bell, 1)
 			for range calls {
-				pos := s.log.Append([]byte{65, byte(i % 3)}, begin)
+				pos := s.log.Append([]byte{65, byte(i % 3)}, nil, begin)
 				out := s.log.Await(pos, ring)
 				for out == persistence.Pending {
 					<-ring
@@ -79,11 +79,11 @@ func TestALongWriteIsNotWaitedFor(t *testing.T) {
 			return nil
 		})
 		first := make(chan persistence.Outcome, 1)
-		pos := log.Append([]byte("first"), begin)
+		pos := log.Append([]byte("first"), nil, begin)
 		go func() { first <- log.Await(pos, nil) }()
 		<-hangs
 		ring := make(bell, 1)
-		pos = log.Append([]byte("second"), begin)
+		pos = log.Append([]byte("second"), nil, begin)
 		require.Equal(t, persistence.Pending, log.Await(pos, ring), "before that is long")
 		now.Add(int64(6 * time.Millisecond))
 		require.Equal(t, persistence.Pending, log.Await(pos, ring), "and after that")

@@ -46,7 +46,7 @@ func TestNoListWithHolesIsLoaded(t *testing.T) {
 			"flushed": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) { v.FlushAll() }},
 		} {
 			s := mustOpen(t, faultfs.New(), persistence.SyncNo)
-			s.log.Append(stretch("list", n, c.expiry), begin)
+			s.log.Append(stretch("list", n, c.expiry), nil, begin)
 			if c.after != nil {
 				c.after(s.view)
 			}

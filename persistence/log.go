@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // Policy says when effects are durable before anybody is told of them.
@@ -77,6 +78,7 @@ type Log struct {
 	seg     *segment
 	retired []*segment // segments that are written and not yet durable
 	buf     []byte     // framed and not written
+	long    values     // what belongs into buf and lies elsewhere
 	pos     uint64     // behind the last record in buf
 	drops   bool       // nothing is kept until another segment takes over
 	waiters []waiter
@@ -163,29 +165,44 @@ func newLog(seg *segment, o LogOptions) *Log {
 }
 
 // Append implements keyspace.Journal.
-func (l *Log) Append(record []byte, at limit.Instant) (position uint64) {
+func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64) {
+	size := len(record)
+	for i := range refs {
+		size += len(refs[i].Bytes)
+	}
 	l.mu.Lock()
-	for !l.drops && len(record) >= maxRecord {
+	for !l.drops && size >= maxRecord {
 		seg := l.seg
 		l.mu.Unlock()
-		l.fail(seg, fmt.Errorf("a record of %d bytes is more than %s can hold", len(record), seg.path))
+		l.fail(seg, fmt.Errorf("a record of %d bytes is more than %s can hold", size, seg.path))
 		l.mu.Lock()
 	}
 	if l.drops {
-		l.pos += uint64(len(record))
+		l.pos += uint64(size)
+		shared.ReleaseAll(refs)
 	} else {
 		if at > l.seg.horizon {
 			l.noteClock(l.o.Clock())
 		}
-		before := len(l.buf)
-		buf, from := l.seg.framer.begin(l.buf, typeEffects)
-		l.buf = l.seg.framer.end(append(buf, record...), from)
-		l.pos += uint64(len(l.buf) - before)
+		l.frame(record, refs)
+		l.pos += uint64(size + frameHead + 1)
 		l.seg.data = l.pos
 	}
 	position = l.pos
 	l.mu.Unlock()
 	return position
+}
+
+// frame appends a record of effects to what is to be written. mu must be held.
+func (l *Log) frame(record []byte, refs []shared.Ref) {
+	buf, from := l.seg.framer.begin(l.buf, typeEffects)
+	if len(refs) == 0 {
+		l.buf = l.seg.framer.end(append(buf, record...), from)
+		return
+	}
+	known := len(l.long.refs)
+	buf = l.long.add(buf, record, refs)
+	l.buf = l.seg.framer.endWith(buf, from, l.long.refs[known:])
 }
 
 // Position is behind the last record that was appended.

@@ -16,13 +16,14 @@ func (l *Log) rotate(next *segment) error {
 	before := len(l.buf)
 	l.buf = old.framer.promise(l.buf, typeEnd, old.promisable)
 	l.pos += uint64(len(l.buf) - before)
-	buf, pos := l.buf, l.pos
+	buf, pos, long := l.buf, l.pos, l.long.take()
+	defer long.release()
 	l.buf = l.spare[:0]
 	l.spare = nil
 	l.retired = append(l.retired, old)
 	l.begin(next)
 	l.mu.Unlock()
-	if err := writeAll(old.f, buf); err != nil {
+	if err := long.write(old.f, buf); err != nil {
 		l.fail(old, err)
 		return err
 	}
@@ -45,6 +46,7 @@ func (l *Log) replace(next *segment) {
 	l.mu.Lock()
 	old := append(l.retired, l.seg)
 	l.retired, l.buf, l.drops = nil, l.buf[:0], false
+	l.long.release()
 	l.begin(next)
 	l.mu.Unlock()
 	for _, s := range old {
@@ -70,6 +72,7 @@ func (l *Log) settle() error {
 func (l *Log) giveUp() {
 	l.mu.Lock()
 	l.drops, l.buf = true, l.buf[:0]
+	l.long.release()
 	l.mu.Unlock()
 }
 
@@ -142,7 +145,7 @@ type LogStats struct {
 // Stats returns counters since the start.
 func (l *Log) Stats() LogStats {
 	l.mu.Lock()
-	st := LogStats{Buffered: len(l.buf), Size: l.seg.offset(l.pos), Position: l.pos}
+	st := LogStats{Buffered: len(l.buf) + l.long.bytes, Size: l.seg.offset(l.pos), Position: l.pos}
 	l.mu.Unlock()
 	st.Writes, st.Syncs = l.counts.writes.Load(), l.counts.syncs.Load()
 	st.SlowSyncs, st.Faults = l.counts.slowSyncs.Load(), l.counts.faults.Load()

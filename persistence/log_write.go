@@ -27,10 +27,11 @@ func (l *Log) write() {
 	if seg.promisable-seg.promised >= promiseEvery {
 		l.promise()
 	}
-	buf, pos := l.buf, l.pos
+	buf, pos, long := l.buf, l.pos, l.long.take()
 	l.buf = l.spare[:0]
 	dropped := l.drops
 	l.mu.Unlock()
+	defer long.release()
 	l.spare = buf[:0]
 	if cap(buf) > keepBuffer {
 		l.spare = nil
@@ -40,7 +41,7 @@ func (l *Log) write() {
 	}
 	began := max(1, l.o.Stopwatch())
 	l.writeBegan.Store(int64(began))
-	err := writeAll(seg.f, buf)
+	err := long.write(seg.f, buf)
 	l.slow.Store(l.o.Stopwatch()-began > slowDisk)
 	l.writeBegan.Store(0)
 	l.counts.writes.Add(1)
@@ -141,6 +142,7 @@ func (l *Log) fail(s *segment, err error) {
 	}
 	l.drops = true
 	l.buf = l.buf[:0]
+	l.long.release()
 	l.fault.Store(&err)
 	l.refusing.Store(true)
 	l.mu.Unlock()

@@ -44,7 +44,7 @@ func TestOnARealDisk(t *testing.T) {
 		require.Equal(t, persistence.Kept, log.Await(position, wakeUp(woken)))
 		want = stateOf(ks)
 		require.NoError(t, dir.Close())
-		require.Equal(t, persistence.Lost, log.Await(log.Append([]byte{65, 0}, begin), wakeUp(woken)))
+		require.Equal(t, persistence.Lost, log.Await(log.Append([]byte{65, 0}, nil, begin), wakeUp(woken)))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
+	long "github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -20,7 +21,10 @@ import (
 type records struct{ n atomic.Uint64 }
 
 // Append implements keyspace.Journal.
-func (r *records) Append([]byte, limit.Instant) uint64 { return r.n.Add(1) }
+func (r *records) Append(_ []byte, refs []long.Ref, _ limit.Instant) uint64 {
+	long.ReleaseAll(refs)
+	return r.n.Add(1)
+}
 
 func (r *records) Refuses() bool { return false }
 

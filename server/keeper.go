@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -101,13 +102,14 @@ func (k *keeper) putInForce() {
 }
 
 // Append implements keyspace.Journal.
-func (k *keeper) Append(record []byte, at limit.Instant) uint64 {
+func (k *keeper) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
 	k.changes.Add(1)
 	l := k.log.Load()
 	if l == nil {
+		shared.ReleaseAll(refs)
 		return 0
 	}
-	return l.Append(record, at)
+	return l.Append(record, refs, at)
 }
 
 // Refuses implements keyspace.Journal.

@@ -56,3 +56,36 @@ func TestScriptsKeepTheProcessWithinItsMemory(t *testing.T) {
 	t.Logf("at most %.1f MiB of %.1f", float64(most)/(1<<20), float64(promised)/(1<<20))
 	require.LessOrEqual(t, most, promised)
 }
+
+// TestScriptThatWritesMuchKeepsTheProcessWithinItsMemory: what a script writes to the log is
+// no reason to refuse it, nor to take more memory than maxmemory promises, be it that it
+// writes a few keys many times or as many as there is room for.
+func TestScriptThatWritesMuchKeepsTheProcessWithinItsMemory(t *testing.T) {
+	const maxMemory = int64(64 << 20)
+	dir := t.TempDir()
+	flags := []string{"--save", "", "--maxmemory", strconv.FormatInt(maxMemory, 10)}
+	p := launch(t, dir, nil, flags...)
+	c, err := net.Dial("unix", p.socket)
+	require.NoError(t, err)
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for _, keys := range []string{"4", "15"} {
+		got, err := ask(r, c, `EVAL "for i=1,100 do redis.call('SET', 'k'..i%ARGV[1], string.rep('x',3000000)) end return 100" 0 `+keys)
+		require.NoError(t, err)
+		require.Equal(t, "100", got)
+	}
+	promised := maxMemory + maxMemory/10 + 64<<20
+	_, most := resident(t, p.pid)
+	t.Logf("at most %.1f MiB of %.1f", float64(most)/(1<<20), float64(promised)/(1<<20))
+	require.LessOrEqual(t, most, promised)
+
+	p.kill()
+	p = launch(t, dir, nil, flags...)
+	c, err = net.Dial("unix", p.socket)
+	require.NoError(t, err)
+	defer c.Close()
+	r = bufio.NewReader(c)
+	got, err := ask(r, c, `EVAL "local n=0 for i=1,15 do n=n+redis.call('STRLEN', 'k'..i-1) end return n" 0`)
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(15*3_000_000), got)
+}

@@ -40,8 +40,8 @@ var layers = map[string]layer{
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"persistence": {
-		imports: append([]string{"keyspace", "collection"}, families...),
-		why:     "files know what is stored, not who asked for it",
+		imports: append([]string{"keyspace", "collection", "shared"}, families...),
+		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
 	"cluster": {
 		imports: families,

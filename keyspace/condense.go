@@ -1,0 +1,178 @@
+package keyspace
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// A script may change a key any number of times. What counts for whoever loads the log is
+// what the last of these changes left, so a record that has become long is condensed:
+// what a later effect of it makes void is left out. Then it takes about as much as the
+// keys that were touched, however often that was.
+
+// leastCondensed is from how many bytes on a record is condensed.
+const leastCondensed = 4 << 20
+
+// due reports whether the record is to be condensed: each time that it has doubled, so
+// that this costs a few times what recording does; sooner where what it refers to grows,
+// which is in memory only for it and may be void; and before it is full.
+func (r *recorder) due() bool {
+	if r.long-r.condensed.long >= max(leastCondensed, 4*len(r.buf)) {
+		return true
+	}
+	if len(r.buf) >= max(leastCondensed, 2*r.condensed.buf) {
+		return true
+	}
+	last := r.condensed.buf + r.condensed.long
+	return r.size() >= max(maxHeldRecord, last+last/8)
+}
+
+// worthwhile reports whether a record that is complete is to be condensed once more.
+func (r *recorder) worthwhile() bool {
+	last := r.condensed.buf + r.condensed.long
+	return r.size() >= leastCondensed && r.size() > last+last/4
+}
+
+// step is an effect of a record: the bytes of buf that it has, and how many of refs, 0 or 1.
+type step struct {
+	db       int
+	key      []byte
+	op       byte
+	from, to int
+	refs     int
+}
+
+// next returns the effect at from, behind which lies the reference numbered ref if any.
+func (r *recorder) next(from, ref int) step {
+	b := r.buf[from:]
+	s := step{op: b[0], db: int(b[1]), from: from, to: from + 2}
+	if s.op == opFlush {
+		return s
+	}
+	key, rest, _ := cutBytes(b[2:])
+	s.key = key
+	switch s.op {
+	case opDelete:
+		s.to = from + len(b) - len(rest)
+		return s
+	case opPatch:
+		rest = rest[1:] // the kind
+	}
+	n, size := binary.Uvarint(rest[8:])
+	s.to = from + len(b) - len(rest) + 8 + size
+	if ref < len(r.refs) && r.refs[ref].At == s.to {
+		s.refs = 1
+	} else {
+		s.to += int(n)
+	}
+	return s
+}
+
+// each calls f with every effect in order.
+func (r *recorder) each(f func(i int, s *step)) {
+	for i, at, ref := 0, 0, 0; at < len(r.buf); i++ {
+		s := r.next(at, ref)
+		at, ref = s.to, ref+s.refs
+		f(i, &s)
+	}
+}
+
+// voids is what makes effects of a record void.
+type voids struct {
+	whole   map[keyName]int // the last effect that leaves nothing of what a key was
+	flushed map[int]int     // the last flush of a database
+	patches map[keyName]int // how many bytes those patches have that are not void
+}
+
+// of reports whether effect i is void.
+func (w *voids) of(i int, s *step) bool {
+	if i < w.flushed[s.db] {
+		return true
+	}
+	return s.op != opFlush && i < w.whole[keyName{s.db, string(s.key)}]
+}
+
+// voids finds them.
+func (r *recorder) voids() *voids {
+	w := &voids{map[keyName]int{}, map[int]int{}, map[keyName]int{}}
+	r.each(func(i int, s *step) {
+		if s.op == opFlush {
+			w.flushed[s.db] = i
+			return
+		}
+		key := keyName{s.db, string(s.key)}
+		if s.op == opPatch {
+			w.patches[key] += s.to - s.from
+			return
+		}
+		w.whole[key] = i
+		delete(w.patches, key)
+	})
+	return w
+}
+
+// condense leaves out of the record whatever later effects of it make void, and records
+// collections whole that have less in them than their patches.
+func (v *View) condense() {
+	r := &v.recorder
+	w := r.voids()
+	for key, n := range w.patches {
+		if n <= leastCondensed/16 || n <= v.weightOf(key) {
+			delete(w.patches, key)
+		}
+	}
+	// What stays moves down in the memory that it has.
+	refs, kept, buf := r.refs, r.refs[:0], r.buf[:0]
+	ref := 0
+	r.each(func(i int, s *step) {
+		void := w.of(i, s) || s.op == opPatch && w.patches[keyName{s.db, string(s.key)}] > 0
+		if !void {
+			buf = append(buf, r.buf[s.from:s.to]...)
+		}
+		for range s.refs {
+			if void {
+				r.long -= len(refs[ref].Bytes)
+				refs[ref].Release()
+			} else {
+				moved := refs[ref]
+				moved.At = len(buf)
+				kept = append(kept, moved)
+			}
+			ref++
+		}
+	})
+	clear(refs[len(kept):])
+	r.refs, r.buf = kept, buf
+	for key := range w.patches {
+		v.recordWhole(key)
+	}
+	r.condensed.buf, r.condensed.long = len(r.buf), r.long
+}
+
+// stored returns what key holds, which the view has locked.
+func (v *View) stored(key keyName) (s *shard, e Entry) {
+	h := v.ks.hash([]byte(key.key))
+	s = &v.ks.shards[int(h>>v.ks.shift)]
+	return s, s.get(key.db, h, []byte(key.key))
+}
+
+// weightOf is how many bytes key takes if it holds a collection, and else more than any
+// patches.
+func (v *View) weightOf(key keyName) int {
+	s, e := v.stored(key)
+	switch {
+	case !e.Kind.base().isCollection():
+		return math.MaxInt
+	case e.Kind.isTree():
+		return int(s.tree(key.db, e.Value).cost)
+	}
+	return len(e.Value)
+}
+
+// recordWhole records what key holds, a collection.
+func (v *View) recordWhole(key keyName) {
+	s, e := v.stored(key)
+	e = s.whole(key.db, e, v.recorder.flat)
+	v.recorder.put(key.db, []byte(key.key), &e)
+	v.recorder.flat = nil
+}

@@ -1,0 +1,64 @@
+package persistence
+
+import "github.com/cellserver/cellserver/shared"
+
+// values are long values that belong into bytes which are to be written, each where its
+// At says. They lie in the store and are held until they are written, or never will be.
+type values struct {
+	refs  []shared.Ref
+	bytes int
+}
+
+// apart is how long a value has to be to be worth a call of its own that writes it.
+const apart = 64 << 10
+
+// add appends record to dst, and takes over refs, which belong into it: the shorter ones
+// are copied.
+func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
+	from := 0
+	for _, r := range refs {
+		dst = append(dst, record[from:r.At]...)
+		from = r.At
+		if len(r.Bytes) < apart {
+			dst = append(dst, r.Bytes...)
+			r.Release()
+			continue
+		}
+		r.At = len(dst)
+		v.refs = append(v.refs, r)
+		v.bytes += len(r.Bytes)
+	}
+	return append(dst, record[from:]...)
+}
+
+// take empties v and returns what there was.
+func (v *values) take() values {
+	all := *v
+	*v = values{}
+	return all
+}
+
+// release gives all of them up.
+func (v *values) release() {
+	all := v.take()
+	shared.ReleaseAll(all.refs)
+}
+
+// write writes buf to f, with the values in their places.
+func (v *values) write(f File, buf []byte) error {
+	from := 0
+	for i := range v.refs {
+		r := &v.refs[i]
+		if err := writeAll(f, buf[from:r.At]); err != nil {
+			return err
+		}
+		if err := writeAll(f, r.Bytes); err != nil {
+			return err
+		}
+		from = r.At
+	}
+	if from == len(buf) {
+		return nil
+	}
+	return writeAll(f, buf[from:])
+}
