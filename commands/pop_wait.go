@@ -207,7 +207,9 @@ func (c *Ctx) serve() {
 	}
 }
 
-func (c *Ctx) serveOne(owner any, db int, _ []byte) Served {
+// serveOne serves a waiter for whom there is something under fed; nil where that is its
+// first look at its keys, which may find one of another type.
+func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 	w := owner.(*popWait)
 	switch {
 	case w.parked.state.Load() != parkedWaiting:
@@ -234,6 +236,9 @@ func (c *Ctx) serveOne(owner any, db int, _ []byte) Served {
 			continue
 		}
 		found, err := w.call.take(c.Store, db, key, &out)
+		if fed != nil && w.call.to == nil && errors.Is(err, limit.ErrWrongType) {
+			continue // to those who wait it is as if there was nothing
+		}
 		if err != nil {
 			out.Error(c.waiterError(err))
 		}

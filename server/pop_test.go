@@ -102,6 +102,47 @@ func TestEachElementIsPoppedOnce(t *testing.T) {
 	})
 }
 
+// TestPopWaiterIsServedByTheKeyThatFits: whose key has come to hold something of another type
+// goes on waiting for its other keys, and gets what comes under them, whichever shards the
+// keys are in and whatever is held when that comes.
+func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
+	f := start(t, "epoll")
+	admin, waiter := f.dial(), f.dial()
+	for i := range 12 {
+		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		for call, feed := range map[string]string{
+			"BLPOP " + a + " " + b + " 0":              "RPUSH " + b + " 1",
+			"BLMPOP 0 2 " + a + " " + b + " LEFT":      "RPUSH " + b + " 1",
+			"BZPOPMIN " + a + " " + b + " 0":           "ZADD " + b + " 1 1",
+			"BZMPOP 0 2 " + a + " " + b + " MAX COUNT": "ZADD " + b + " 1 1",
+		} {
+			if strings.HasSuffix(call, "COUNT") {
+				call += " 2"
+			}
+			for _, others := range []string{"SET " + a + " x", "SADD " + a + " x"} {
+				for _, together := range []bool{false, true} {
+					waiter.send(call + "\r\n")
+					f.awaits(admin, 1)
+					if together {
+						admin.send("MULTI\r\n" + others + "\r\n" + feed + "\r\nEXEC\r\n")
+						for range 4 {
+							admin.reply()
+						}
+					} else {
+						admin.do(strings.Fields(others)...)
+						require.Equal(t, "1", admin.info("blocked_clients"))
+						admin.do(strings.Fields(feed)...)
+					}
+					got := waiter.reply()
+					require.Contains(t, got, bulk(b), "%s; %s; %s", call, others, feed)
+					require.Equal(t, ":0\r\n", admin.do("EXISTS", b))
+					admin.do("DEL", a)
+				}
+			}
+		}
+	}
+}
+
 // TestPopWaitersThatLeave: who is gone, killed or unblocked takes nothing, the next is
 // served, and who still waits when the server stops is answered as by a timeout.
 func TestPopWaitersThatLeave(t *testing.T) {
