@@ -18,7 +18,7 @@ func pubsubCommands() []*Command {
 		each   = "for each, a message with the number of subscriptions"
 		linear = "O(N)"
 	)
-	return []*Command{
+	all := []*Command{
 		entry("subscribe", -2, FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
 		entry("unsubscribe", -1, FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, to all without a name.", linear, each, unsubscribe(toChannel)),
 		entry("psubscribe", -2, FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
@@ -29,6 +29,32 @@ func pubsubCommands() []*Command {
 		entry("spublish", 3, FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "how many clients got it", publish(toShard)),
 		pubsubCommand(),
 	}
+	for _, c := range all {
+		if c.subscribes() {
+			c.WordWork = subscriptionWork
+		}
+	}
+	return all
+}
+
+// subscriptionWork is the work of beginning or ending one subscription.
+const subscriptionWork = 5
+
+// subscribes reports whether the command begins or ends subscriptions.
+func (c *Command) subscribes() bool { return c.Group == "pubsub" && c.Flags&FlagNoScript != 0 }
+
+// leaveAllWork is the work of a queued command that ends all subscriptions of a kind, of
+// which the queue may have begun some itself.
+func (s *Session) leaveAllWork(q *queued, begun int) int {
+	if len(q.args) > 1 {
+		return 0 // as many as its words
+	}
+	for kind, word := range unsubscribeWords {
+		if q.cmd.Name == word {
+			return (s.subscribed(topicKind(kind)) + begun) * subscriptionWork
+		}
+	}
+	return 0
 }
 
 const (

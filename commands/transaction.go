@@ -34,7 +34,7 @@ const (
 	errNotInside      resp.Error = "ERR Command not allowed inside a transaction"
 	errExecAbort      resp.Error = "EXECABORT Transaction discarded because of previous errors."
 	errTransactionBig resp.Error = "ERR the transaction is too large"
-	errSubscribeAlone resp.Error = "ERR not in a transaction with a script that may take long"
+	errSubscribeAlone resp.Error = "ERR subscriptions cannot change in a transaction that may take long"
 	errWatchMany      resp.Error = "ERR too many watched keys"
 )
 
@@ -362,7 +362,7 @@ func (c *Ctx) runQueue(t *transaction) {
 			c.prefetchQueue(t.queue[i:min(i+aheadMost, len(t.queue))])
 		}
 		c.Cmd, c.Args, c.fail = q.cmd, q.args, false
-		if s.isStandIn && q.cmd.Flags&(FlagPubSub|FlagNoScript) == FlagPubSub|FlagNoScript {
+		if s.isStandIn && q.cmd.subscribes() {
 			c.Fail(errSubscribeAlone)
 		} else {
 			l.run(c)

@@ -53,7 +53,7 @@ func (c *Command) stays() string {
 	switch {
 	case c.Group == "connection":
 		return "it is about its session, and is done with a word in no time"
-	case c.Group == "pubsub" && c.Flags&FlagNoScript != 0, c.Name == "watch":
+	case c.subscribes(), c.Name == "watch":
 		return "it goes on in slices"
 	case c.Group == "transactions":
 		return "EXEC asks for the transaction as a whole"
@@ -130,10 +130,10 @@ const fewReads = 128
 
 // transactionWork is the work of a transaction: of its commands, as far as their words
 // tell, of the collections that those read which go through them, of the bytes of many
-// values, and of what is watched.
+// values, of subscriptions, and of what is watched.
 func (c *Ctx) transactionWork(t *transaction) int {
 	n := t.work + c.S.watching/watchCost*commandWork
-	db, reads := c.S.selected(), 0
+	db, reads, begun := c.S.selected(), 0, 0
 	for i := range t.queue {
 		q := &t.queue[i]
 		switch {
@@ -143,6 +143,9 @@ func (c *Ctx) transactionWork(t *transaction) int {
 			return loopWork + 1 // KEYS and its kind
 		case q.cmd.Name == "select":
 			db = c.engine.selects(q, db)
+		case q.cmd.subscribes():
+			n += c.S.leaveAllWork(q, begun)
+			begun += len(q.args) - 1
 		case q.cmd.linear:
 			q.cmd.Keys.each(q.args, func(i int) { n += units(c.Store.Weigh(db, q.args[i])) })
 		case q.cmd.repliesValues():

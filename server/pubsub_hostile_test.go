@@ -99,6 +99,49 @@ func TestManyChannels(t *testing.T) {
 	require.Less(t, heap(), first+1<<20)
 }
 
+// TestLeavingManyChannelsInATransactionIsRefused: ending very many subscriptions is more than
+// a loop does in one go, and a transaction has no slices. Few are ended as ever.
+func TestLeavingManyChannelsInATransactionIsRefused(t *testing.T) {
+	const few, many = 1000, 4000
+	f := start(t, transports()[0])
+	c, l := f.dial(), f.dial()
+	l.do("HELLO", "3")
+	subscribe := func(prefix string, n int) []string {
+		words := []string{"SUBSCRIBE"}
+		for i := range n {
+			words = append(words, fmt.Sprint(prefix, i))
+		}
+		return words
+	}
+	answers := func(n int) {
+		for range n {
+			l.reply()
+		}
+	}
+	refused := "-ERR subscriptions cannot change in a transaction that may take long\r\n"
+	l.command(subscribe("a", many)...)
+	answers(many)
+	l.send("MULTI\r\nUNSUBSCRIBE\r\nSET k v\r\nEXEC\r\n")
+	l.expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", array(refused, "+OK\r\n"))
+	require.Equal(t, ":1\r\n", c.do("PUBLISH", "a1", "m"))
+	l.expect(told("3", "a1", "m"))
+	l.send("UNSUBSCRIBE\r\n")
+	answers(many)
+
+	l.send("MULTI\r\n")
+	l.expect("+OK\r\n")
+	l.command(subscribe("b", few)...)
+	l.send("UNSUBSCRIBE\r\nEXEC\r\n")
+	l.expect("+QUEUED\r\n", "+QUEUED\r\n", array(refused, refused))
+
+	l.command(subscribe("c", few)...)
+	answers(few)
+	l.send("MULTI\r\nUNSUBSCRIBE\r\nEXEC\r\nPING\r\n")
+	for l.reply() != "+PONG\r\n" {
+	}
+	require.Equal(t, ":0\r\n", c.do("PUBLISH", "c1", "m"))
+}
+
 // TestLeavingInATransaction: UNSUBSCRIBE inside of MULTI takes effect with EXEC and not
 // before, and a message that came between comes before its answer.
 func TestLeavingInATransaction(t *testing.T) {
