@@ -20,7 +20,7 @@ const (
 // claim is what a command of very many keys does instead of holding their shards, which
 // would stop everybody for as long as it runs, and for longer where the system lets
 // another thread have its processor. It has the keys to itself until it is done, and
-// locks a shard only for the one key that it works on: so it is as atomic as with all of
+// locks a shard only for the few keys that it works on: so it is as atomic as with all of
 // them locked, and only who wants one of its keys waits until its end.
 //
 // All that it does happens at one instant. Others may be later than that with other keys
@@ -31,45 +31,53 @@ type claim struct {
 	// reading, holding nothing, and lock what they need before they let it go: the next
 	// command cannot overtake them.
 	one sync.RWMutex
-	// hashes are those of the claimed keys: a table with open addressing, where 0 is free.
-	// It does not change while a shard is claimed.
-	hashes []uint64
+	// marks are what is kept of the hashes of the claimed keys: a table with open
+	// addressing, where 0 is free. Somebody whose key has by chance the mark of another
+	// waits as well. The table does not change while a shard is claimed.
+	marks []uint32
 }
 
 // anyHash stands for all keys of a shard.
 const anyHash = 0
 
-// maxClaimKept is for how many hashes a claim keeps room.
-const maxClaimKept = 128 << 10
+// maxClaimKept is for how many marks a claim keeps room.
+const maxClaimKept = 256 << 10
 
-// fill puts the hashes of spots into the table.
+// fill puts the marks of spots into the table.
 func (c *claim) fill(spots []spot) {
 	size := 1 << bits.Len(uint(2*len(spots)))
-	if size > cap(c.hashes) {
-		c.hashes = make([]uint64, size)
+	if size > cap(c.marks) {
+		c.marks = make([]uint32, size)
 	} else {
-		c.hashes = c.hashes[:size]
-		clear(c.hashes)
+		c.marks = c.marks[:size]
+		clear(c.marks)
 	}
 	for i := range spots {
-		if h := spots[i].hash; h != anyHash { // every claim has that
-			c.hashes[c.slot(h)] = h
-		}
+		at, mark := c.slot(spots[i].hash)
+		c.marks[at] = mark
 	}
 }
 
-// slot is where h is or would be.
-func (c *claim) slot(h uint64) int {
-	mask := len(c.hashes) - 1
-	at := int(h) & mask
-	for c.hashes[at] != anyHash && c.hashes[at] != h {
+// slot is where the mark of h is or would be: its upper half, so that those which share a
+// slot by its lower bits differ.
+func (c *claim) slot(h uint64) (at int, mark uint32) {
+	mark = max(uint32(h>>32), 1)
+	mask := len(c.marks) - 1
+	at = int(h) & mask
+	for c.marks[at] != 0 && c.marks[at] != mark {
 		at = (at + 1) & mask
 	}
-	return at
+	return at, mark
 }
 
 // has reports whether a key of that hash is claimed.
-func (c *claim) has(h uint64) bool { return h == anyHash || c.hashes[c.slot(h)] == h }
+func (c *claim) has(h uint64) bool {
+	if h == anyHash {
+		return true
+	}
+	at, mark := c.slot(h)
+	return c.marks[at] == mark
+}
 
 // hasOne reports whether one of spots is claimed.
 func (c *claim) hasOne(spots []spot) bool {
@@ -118,9 +126,7 @@ func (v *View) claim(set *shardSet, spots []spot) {
 
 // endClaim gives up what claim has claimed.
 func (v *View) endClaim() {
-	if s := v.claimed.inside; s != nil { // something has panicked
-		v.leave(s)
-	}
+	v.leave() // if something has panicked
 	v.claimed.shards.each(func(i int) {
 		s := &v.ks.shards[i]
 		s.mu.Lock()
@@ -130,16 +136,20 @@ func (v *View) endClaim() {
 	})
 	v.claimed = claimed{}
 	c := &v.ks.claim
-	if cap(c.hashes) > maxClaimKept {
-		c.hashes = nil
+	if cap(c.marks) > maxClaimKept {
+		c.marks = nil
 	}
 	c.one.Unlock()
 }
 
-// enter locks the shard of a key that the view has claimed, at the instant of the claim,
-// whatever others have done there since.
+// enter locks the shard of a key that the view has claimed, unless it is inside, at the
+// instant of the claim, whatever others have done there since.
 func (v *View) enter(h uint64) *shard {
 	s := &v.ks.shards[h>>v.ks.shift]
+	if v.claimed.inside == s {
+		return s
+	}
+	v.leave()
 	s.mu.Lock()
 	v.claimed.inside, v.claimed.last = s, s.last
 	s.last = v.now
@@ -147,8 +157,12 @@ func (v *View) enter(h uint64) *shard {
 	return s
 }
 
-// leave ends enter.
-func (v *View) leave(s *shard) {
+// leave ends enter, unless the view has left.
+func (v *View) leave() {
+	s := v.claimed.inside
+	if s == nil {
+		return
+	}
 	if len(v.observed.seen) > 0 {
 		v.expireSeen() // while their shard is locked
 	}

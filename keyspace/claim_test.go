@@ -314,3 +314,34 @@ func TestSweepLeavesClaimedKeys(t *testing.T) {
 	require.Equal(t, len(keys), n)
 	require.Zero(t, v.Len(0))
 }
+
+// BenchmarkVeryManyKeys is what commands of very many keys take in the keyspace.
+func BenchmarkVeryManyKeys(b *testing.B) {
+	_, v, _ := open(b, keyspace.Options{})
+	keys := numbered("many", 30_000)
+	var pairs [][]byte
+	for _, k := range keys {
+		pairs = append(pairs, k, []byte("x"))
+	}
+	b.Run("set", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = v.SetStrings(0, pairs, false)
+		}
+	})
+	b.Run("get", func(b *testing.B) {
+		for b.Loop() {
+			v.EachString(0, keys, func([]byte, bool) bool { return true })
+		}
+	})
+	var list []keyspace.Clause
+	for _, k := range numbered("window", 16_000) {
+		call := slidingwindow.Call{Limit: 1_000_000, Window: time.Minute, Quantity: 1, Mode: slidingwindow.Counter}
+		list = append(list, keyspace.Clause{Key: k, Window: &call})
+	}
+	details := make([]limit.Decision, len(list))
+	b.Run("multi", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = v.Multi(0, list, details)
+		}
+	})
+}

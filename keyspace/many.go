@@ -59,9 +59,9 @@ func (v *View) room(n int) []spot {
 	return v.spots[:n]
 }
 
-// visit calls f with the places of keys that are claimed or whose shards are held, one after another, until
-// it returns false. What f does to one key may move others: each is looked for when its
-// turn has come, in memory that was asked for some keys ahead.
+// visit calls f with the places of keys that are claimed or whose shards are held, one
+// after another, until it returns false. What f does to one key may move others: each is
+// looked for when its turn has come, in memory that was asked for some keys ahead.
 func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
 	var ahead [maxPrefetch][]byte
 	var hashes [maxPrefetch]uint64
@@ -77,15 +77,12 @@ func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int,
 			s := v.visited(is.hash)
 			v.found, v.known.next = place{}, j+1
 			v.find(s, &v.found, db, is.hash, ahead[j])
-			goesOn := f(int(is.at), s, &v.found)
-			if v.claimed.any {
-				v.leave(s)
-			}
-			if !goesOn {
+			if !f(int(is.at), s, &v.found) {
 				spots = spots[:n] // the last of them
 				break
 			}
 		}
+		v.leave()
 		spots = spots[n:]
 	}
 	v.known.n = 0
