@@ -120,6 +120,9 @@ func mistyped(arg string) error {
 	if _, err := os.Stat(arg); err == nil {
 		return nil
 	}
+	if slices.Contains(server.AllOptionNames(), arg) {
+		return fmt.Errorf("%q is neither a command nor a file, did you mean \"--%s\"?", arg, arg)
+	}
 	if guess := server.DidYouMean(arg, words()); guess != "" {
 		return fmt.Errorf("unknown command %q%s (cellserver help lists all)", arg, guess)
 	}

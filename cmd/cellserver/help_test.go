@@ -60,6 +60,7 @@ func TestMistypedNamesAreTold(t *testing.T) {
 	for want, args := range map[string][]string{
 		`cellserver: unknown command "improt", did you mean "import"?`:                           {"improt", "redis://x", "y"},
 		`cellserver: unknown command "docter", did you mean "doctor"?`:                           {"docter"},
+		`cellserver: "port" is neither a command nor a file, did you mean "--port"?`:             {"port", "6390"},
 		`cellserver: "start" is neither a command nor a file`:                                    {"start"},
 		"cellserver: reading the configuration: open ":                                           {"no/such.conf"},
 		`there is no help on "maxmemry", did you mean "maxmemory"?`:                              {"help", "maxmemry"},
