@@ -38,8 +38,7 @@ type Command struct {
 	// fewWords is how many words of a call nobody asks about: see work.go.
 	fewWords int
 	// feeds says that it may put elements under a key that somebody waits for.
-	feeds  bool
-	linear bool // goes through the collection that it names
+	feeds bool
 }
 
 // KeySpec is where the keys are among the arguments: 1-based first and last

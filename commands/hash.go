@@ -27,11 +27,11 @@ func hashCommands() []*Command {
 		entry("hsetnx", 4, set, "O(1)", "key field value", "Sets a field of a hash that does not exist.", "1 if it was set, 0 if not", hsetnx),
 		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", hget),
 		entry("hmget", -3, fast, "O(N)", "key field [field ...]", "Returns the values of fields.", "an array of values or nulls", hmget),
-		entry("hgetall", 2, FlagReadonly, "O(N)", "key", "Returns all fields and values.", "a map",
+		entry("hgetall", 2, FlagReadonly|FlagLinear, "O(N)", "key", "Returns all fields and values.", "a map",
 			func(c *Ctx) { hashAll(c, true, true) }),
-		entry("hkeys", 2, FlagReadonly, "O(N)", "key", "Returns all fields.", "an array",
+		entry("hkeys", 2, FlagReadonly|FlagLinear, "O(N)", "key", "Returns all fields.", "an array",
 			func(c *Ctx) { hashAll(c, true, false) }),
-		entry("hvals", 2, FlagReadonly, "O(N)", "key", "Returns all values.", "an array",
+		entry("hvals", 2, FlagReadonly|FlagLinear, "O(N)", "key", "Returns all values.", "an array",
 			func(c *Ctx) { hashAll(c, false, true) }),
 		entry("hdel", -3, FlagWrite|FlagFast, "O(N)", "key field [field ...]", "Deletes fields, and the hash with the last.",
 			"how many there were", hdel),
@@ -41,7 +41,7 @@ func hashCommands() []*Command {
 		entry("hincrby", 4, set, "O(1)", "key field increment", "Adds to the number in a field.", "the number that it holds now", hincrby),
 		entry("hincrbyfloat", 4, set, "O(1)", "key field increment", "Adds a number with a fraction to the one in a field.",
 			"the number that it holds now, as a string", hincrbyfloat),
-		entry("hscan", -3, FlagReadonly, "O(N)", "key cursor [MATCH pattern] [COUNT count]", "Returns fields and values, all in one step.",
+		entry("hscan", -3, FlagReadonly|FlagLinear, "O(N)", "key cursor [MATCH pattern] [COUNT count]", "Returns fields and values, all in one step.",
 			"the cursor 0, and an array of fields and values", hscan),
 	}
 }

@@ -34,10 +34,10 @@ func listCommands() []*Command {
 		entry("rpop", -2, shrink, " [count]", "Removes the last elements of a list, from the end on, and returns them.", each, "the element or, with a count, an array; null without the key", pop(false)),
 		entry("llen", 2, FlagReadonly|FlagFast, "", "Returns the length of a list.", "O(1)", length, llen),
 		entry("lindex", 3, FlagReadonly, " index", "Returns the element with an index; -1 is the last.", "O(log N)", "the element, or null", lindex),
-		entry("lrange", 4, FlagReadonly, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
+		entry("lrange", 4, FlagReadonly|FlagLinear, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
 		entry("lset", 4, FlagWrite|FlagDenyOOM, " index element", "Replaces the element with an index.", "O(log N)", "OK", lset),
-		entry("lrem", 4, FlagWrite, " count element", "Removes elements that are equal to one.", "O(N)", "how many were removed", lrem),
-		entry("ltrim", 4, FlagWrite, " start stop", "Removes all elements but those from one index to another.", each, "OK", ltrim),
+		entry("lrem", 4, FlagWrite|FlagLinear, " count element", "Removes elements that are equal to one.", "O(N)", "how many were removed", lrem),
+		entry("ltrim", 4, FlagWrite|FlagLinear, " start stop", "Removes all elements but those from one index to another.", each, "OK", ltrim),
 		move("lmove", 5, "source destination <LEFT | RIGHT> <LEFT | RIGHT>", "Moves an element from an end of a list to an end of another.", lmove),
 		move("rpoplpush", 3, "source destination", "Moves the last element of a list before all others of another.", rpoplpush),
 	}

@@ -35,14 +35,14 @@ func blockingCommands() []*Command {
 	return []*Command{
 		entry("blpop", -3, blocks, CatList, butLast, popKeys, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, true)),
 		entry("brpop", -3, blocks, CatList, butLast, popKeys, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, false)),
-		entry("blmpop", -5, blocks|numbers, CatList, numkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blockingMpop(false, "LEFT", "RIGHT")),
-		entry("lmpop", -4, numbers, CatList, numkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, mpop(false, "LEFT", "RIGHT")),
+		entry("blmpop", -5, blocks|numbers|FlagLinear, CatList, numkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blockingMpop(false, "LEFT", "RIGHT")),
+		entry("lmpop", -4, numbers|FlagLinear, CatList, numkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, mpop(false, "LEFT", "RIGHT")),
 		entry("blmove", 6, blocks|FlagDenyOOM, CatList, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
 		entry("brpoplpush", 4, blocks|FlagDenyOOM, CatList, both, "source destination timeout", "Moves the last element of a list before all others of another, and waits for it if there is none.", "the element, or null", brpoplpush),
 		entry("bzpopmin", -3, blocks|FlagFast, CatSortedSet, butLast, popKeys, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, true)),
 		entry("bzpopmax", -3, blocks|FlagFast, CatSortedSet, butLast, popKeys, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, false)),
-		entry("bzmpop", -5, blocks|numbers, CatSortedSet, numkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blockingMpop(true, "MIN", "MAX")),
-		entry("zmpop", -4, numbers, CatSortedSet, numkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, mpop(true, "MIN", "MAX")),
+		entry("bzmpop", -5, blocks|numbers|FlagLinear, CatSortedSet, numkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blockingMpop(true, "MIN", "MAX")),
+		entry("zmpop", -4, numbers|FlagLinear, CatSortedSet, numkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, mpop(true, "MIN", "MAX")),
 	}
 }
 

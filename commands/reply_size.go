@@ -35,7 +35,7 @@ func (c *Command) repliesValues() bool {
 	case c.Name == "hget", c.Name == "hmget":
 		return true
 	}
-	return c.linear || c.Group == "string" && c.Name != "strlen"
+	return c.Flags&FlagLinear != 0 || c.Group == "string" && c.Name != "strlen"
 }
 
 // copiedBy is about how many bytes the reply of a command copies.

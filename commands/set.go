@@ -23,10 +23,10 @@ func setCommands() []*Command {
 		entry("sismember", 3, look, " member", "Tells whether a member is in a set.", "O(1)", "1 or 0", sismember),
 		entry("smismember", -3, look, " member [member ...]", "Tells for each member whether it is in a set.", "O(N)", "an array of 1 and 0", smismember),
 		entry("scard", 2, look, "", "Returns how many members a set has.", "O(1)", "an integer", scard),
-		entry("smembers", 2, FlagReadonly, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
+		entry("smembers", 2, FlagReadonly|FlagLinear, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
 		entry("spop", -2, FlagWrite|FlagFast, " [count]", "Removes random members of a set and returns them.", "O(N)", "a member or null, with a count a set of members", spop),
-		entry("srandmember", -2, FlagReadonly, " [count]", "Returns random members of a set, with a negative count maybe some twice.", "O(N)", "a member or null, with a count an array", srandmember),
-		entry("sscan", -3, FlagReadonly, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
+		entry("srandmember", -2, FlagReadonly|FlagLinear, " [count]", "Returns random members of a set, with a negative count maybe some twice.", "O(N)", "a member or null, with a count an array", srandmember),
+		entry("sscan", -3, FlagReadonly|FlagLinear, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
 	}
 }
 

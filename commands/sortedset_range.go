@@ -11,25 +11,25 @@ func sortedSetRanges(entry func(name string, arity int, f Flag, syntax, complexi
 ) []*Command {
 	const removed = "the number of elements removed"
 	return []*Command{
-		entry("zrange", -4, FlagReadonly, "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", ranged,
+		entry("zrange", -4, FlagReadonly|FlagLinear, "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", ranged,
 			"Returns the elements in a range of ranks, scores or members.", listed,
 			func(c *Ctx) { c.zrange(rangeCall{}) }),
-		entry("zrevrange", -4, FlagReadonly, "key start stop [WITHSCORES]", ranged,
+		entry("zrevrange", -4, FlagReadonly|FlagLinear, "key start stop [WITHSCORES]", ranged,
 			"Returns the elements in a range of ranks that count from the end.", listed,
 			func(c *Ctx) { c.zrange(rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) }),
-		entry("zrangebyscore", -4, FlagReadonly, "key min max [WITHSCORES] [LIMIT offset count]", ranged,
+		entry("zrangebyscore", -4, FlagReadonly|FlagLinear, "key min max [WITHSCORES] [LIMIT offset count]", ranged,
 			"Returns the elements in a range of scores.", listed,
 			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, downFixed: true}) }),
-		entry("zrevrangebyscore", -4, FlagReadonly, "key max min [WITHSCORES] [LIMIT offset count]", ranged,
+		entry("zrevrangebyscore", -4, FlagReadonly|FlagLinear, "key max min [WITHSCORES] [LIMIT offset count]", ranged,
 			"Returns the elements in a range of scores, downwards.", listed,
 			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
 		entry("zcount", 4, FlagReadonly|FlagFast, "key min max", "O(log(N)*log(N))", "Counts the elements in a range of scores.",
 			"the number of elements", zcount),
-		entry("zscan", -3, FlagReadonly, "key cursor [MATCH pattern] [COUNT count]", "O(N)", "Iterates over the elements of a sorted set, all in one call.",
+		entry("zscan", -3, FlagReadonly|FlagLinear, "key cursor [MATCH pattern] [COUNT count]", "O(N)", "Iterates over the elements of a sorted set, all in one call.",
 			"the cursor 0 and an array of members and scores", zscan),
-		entry("zremrangebyscore", 4, FlagWrite, "key min max", ranged, "Removes the elements in a range of scores.", removed,
+		entry("zremrangebyscore", 4, FlagWrite|FlagLinear, "key min max", ranged, "Removes the elements in a range of scores.", removed,
 			func(c *Ctx) { c.zremrange(byScore) }),
-		entry("zremrangebyrank", 4, FlagWrite, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,
+		entry("zremrangebyrank", 4, FlagWrite|FlagLinear, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,
 			func(c *Ctx) { c.zremrange(byRank) }),
 	}
 }

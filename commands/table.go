@@ -83,7 +83,6 @@ func (t *Table) add(c *Command) {
 	c.id = len(t.all)
 	c.feeds = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
 		c.Name == "rename" || c.Name == "renamenx"
-	c.linear = c.goesThrough()
 	c.fewWords = min(mostFewWords, loopWork/c.wordsWork(1))
 	t.all = append(t.all, c)
 }

@@ -79,15 +79,10 @@ func (c *Ctx) wordsLeave(n int) bool {
 	return true
 }
 
-// goesThrough reports whether a command goes through elements of the collection that it
-// names, as many as that may have.
-func (c *Command) goesThrough() bool {
-	switch c.Group {
-	case "hash", "list", "set", "sorted-set":
-		return c.Flags&(FlagFast|FlagDenyOOM) == 0 && c.Complexity != "O(log N)" && c.Complexity != "O(1)"
-	}
-	return false
-}
+// FlagLinear is set on commands that may go through all elements of the collection that
+// they name: a transaction that has one is as much work as that is large. Those that take
+// elements from an end, and mostly few, are not. No client sees the flag.
+const FlagLinear Flag = 1 << 30
 
 // leaves reports whether a command that is about to do so many units is to do them
 // beside the loops. If not, they are counted against its turn. Inside a transaction or
@@ -146,7 +141,7 @@ func (c *Ctx) transactionWork(t *transaction) int {
 		case q.cmd.subscribes():
 			n += c.S.leaveAllWork(q, begun)
 			begun += len(q.args) - 1
-		case q.cmd.linear:
+		case q.cmd.Flags&FlagLinear != 0:
 			q.cmd.Keys.each(q.args, func(i int) { n += units(c.Store.Weigh(db, q.args[i])) })
 		case q.cmd.repliesValues():
 			if reads += len(q.args); reads > fewReads {

@@ -36,3 +36,26 @@ func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
 		require.True(t, may[cmd.Group] || cmd.Flags&FlagBlocking != 0, "%s stays on its loop: %s", cmd.Name, cmd.stays())
 	}
 }
+
+// TestLinearIsWhatTheTableDeclares: whether a command goes through a collection is said by
+// a flag, whatever its texts say, and the commands that take one element have none.
+func TestLinearIsWhatTheTableDeclares(t *testing.T) {
+	linear := map[string]bool{}
+	for _, cmd := range NewTable().All() {
+		if cmd.Flags&FlagLinear == 0 {
+			continue
+		}
+		linear[cmd.Name] = true
+		require.Contains(t, []string{"hash", "list", "set", "sorted-set"}, cmd.Group, cmd.Name)
+		require.Zero(t, cmd.Flags&FlagFast, cmd.Name)
+		require.Equal(t, cmd.Flags&FlagReadonly != 0, cmd.repliesValues(), cmd.Name)
+	}
+	for _, name := range []string{
+		"hgetall", "hkeys", "hvals", "hscan", "lrange", "lrem", "ltrim", "lmpop", "blmpop", "smembers", "srandmember", "sscan", "zrange",
+		"zrevrange", "zrangebyscore", "zrevrangebyscore", "zscan", "zremrangebyscore", "zremrangebyrank", "zmpop", "bzmpop",
+	} {
+		require.True(t, linear[name], name)
+		delete(linear, name)
+	}
+	require.Empty(t, linear)
+}
