@@ -13,6 +13,9 @@ func (c *Ctx) elementsError(err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.engine.Limits().MaxElements, 10) + " elements")
 	}
+	if errors.Is(err, errLongReply) {
+		return tooLong(c.W)
+	}
 	var known elementError
 	if errors.As(err, &known) {
 		return resp.Error(known)

@@ -251,8 +251,11 @@ func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 
 // waiterError is what somebody else's command is answered.
 func (c *Ctx) waiterError(err error) resp.Error {
-	if errors.Is(err, limit.ErrNotKept) {
+	switch {
+	case errors.Is(err, limit.ErrNotKept):
 		return misconf(c.engine.opts.Persistence.Fault())
+	case errors.Is(err, errLongReply):
+		return errValuesTooLong // whoever has it served may be a script
 	}
 	return c.elementsError(err)
 }

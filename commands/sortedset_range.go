@@ -69,7 +69,7 @@ const (
 	errNoLexBound   resp.Error = "ERR min or max not valid string range item"
 )
 
-// errLongReply is errValuesTooLong on its way through the store.
+// errLongReply is [tooLong] on its way through the store.
 var errLongReply = elementError(errValuesTooLong)
 
 // parse reads the ends and the options behind them, in Redis' order of complaints.
@@ -192,7 +192,7 @@ func (c *Ctx) zrange(call rangeCall) {
 	c.readSortedSet(func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
 		if size, large = c.readsBeside(whole{to - from, z.Len(), z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
-			c.Fail(errValuesTooLong)
+			c.Fail(tooLong(c.W))
 		}
 	})
 	if !large {

@@ -61,14 +61,14 @@ func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
 					require.Less(t, taken, uint64(8<<20), command[0])
 					continue
 				}
-				require.Contains(t, reply, "-ERR the reply is too l", command[0])
+				require.Contains(t, reply, "-ERR the reply is too large for a script", command[0])
 				// A buffer that grows to the bound leaves five times that behind; all of
 				// them together would be as much for 60 MB.
 				require.Less(t, taken, uint64(150<<20), command[0])
 			}
 			for _, command := range [][]string{{"LPOP", "l", fmt.Sprint(n)}, {"SPOP", "set", fmt.Sprint(n)}, {"ZPOPMIN", "z", fmt.Sprint(n)}} {
 				reply, taken := c.countInScript(command)
-				require.Contains(t, reply, "-ERR the reply is too l", command[0])
+				require.Contains(t, reply, "-ERR the reply is too large for a script", command[0])
 				require.Less(t, taken, uint64(150<<20), command[0])
 			}
 			for _, command := range [][]string{{"LLEN", "l"}, {"HLEN", "h"}, {"SCARD", "set"}, {"ZCARD", "z"}} {
