@@ -106,15 +106,18 @@ func (d *dict) drop() {
 	d.long = 0
 }
 
-// Copied is how many bytes of a large list a reply with all of it has to copy: those of
-// its elements to which it does not refer. It is 0 for a small one.
-func (l *List) Copied() int { return l.bytes - l.longBytes }
+// Copied is how many bytes a reply with all of a large list takes: those of the elements
+// that it copies, and of its references to the others. It is 0 for a small one.
+func (l *List) Copied() int { return l.copied(l.bytes) }
 
 // Copied is [List.Copied].
-func (s *SortedSet) Copied() int { return s.bytes - s.longBytes }
+func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
 
 // Copied is [List.Copied].
-func (h *Hash) Copied() int { return h.d.bytes - h.d.longBytes }
+func (h *Hash) Copied() int { return h.d.copied(h.d.bytes) }
 
 // Copied is [List.Copied].
-func (s *Set) Copied() int { return s.d.bytes - s.d.longBytes }
+func (s *Set) Copied() int { return s.d.copied(s.d.bytes) }
+
+// copied is what a reply with elements of so many bytes takes.
+func (l *longs) copied(bytes int) int { return bytes - l.longBytes + l.long*shared.RefSize }

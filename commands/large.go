@@ -19,13 +19,8 @@ type whole struct{ n, of, copied int }
 // headBytes is what an element of a reply takes beside its bytes.
 const headBytes = 16
 
-// copiedBytes is how many bytes a reply copies for a value of n.
-func copiedBytes(n int) int {
-	if n >= shared.Least {
-		return headBytes + shared.RefSize
-	}
-	return n + headBytes
-}
+// copiedBytes is how many bytes a reply takes for a value of n.
+func copiedBytes(n int) int { return headBytes + shared.Copied(n) }
 
 // bytes is about how many the reply will copy.
 func (p whole) bytes() int {

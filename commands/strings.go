@@ -225,15 +225,9 @@ func mget(c *Ctx) {
 		c.Fail(tooLong(c.W))
 		return
 	}
-	keys := cloneArgs(c.Args[1:])
-	c.offload(func(st Store) (size int) {
-		st.EachString(db, keys, func(value []byte, _ bool) bool {
-			size += copiedBytes(len(value))
-			return size <= maxReply
-		})
-		return size
-	}, func(st Store, w *resp.Writer) {
-		if !l.replyValues(st, w, db, keys, maxReply) {
+	cmd, args := c.Cmd, cloneArgs(c.Args)
+	c.offload(func(st Store) int { return copiedBy(st, db, cmd, args) }, func(st Store, w *resp.Writer) {
+		if !l.replyValues(st, w, db, args[1:], maxReply) {
 			w.Error(errValuesTooLong)
 		}
 	})

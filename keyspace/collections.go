@@ -17,8 +17,8 @@ func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 	var p place
 	v.find(s, &p, db, h, key)
 	switch {
-	case p.e.Kind == String && len(p.e.Value) < shared.Least:
-		return 0, len(p.e.Value)
+	case p.e.Kind == String:
+		return 0, shared.Copied(len(p.e.Value))
 	case p.e.Kind.isCollection() && p.e.Kind.isTree():
 		o := s.tree(db, p.e.Value).o
 		return o.Len(), o.Copied()

@@ -130,6 +130,15 @@ func (r Ref) Counted() bool { return r.head == nil && r.ledger != nil }
 // RefSize is what a Ref itself takes.
 const RefSize = int(unsafe.Sizeof(Ref{}))
 
+// Copied is how many bytes a reply takes for a value of n: those that it copies, or those
+// of its reference.
+func Copied(n int) int {
+	if n >= Least {
+		return RefSize
+	}
+	return n
+}
+
 // Release gives the reference up; the bytes must not be used any more. A second call
 // does nothing.
 func (r *Ref) Release() {
