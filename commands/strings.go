@@ -345,8 +345,8 @@ func setrange(c *Ctx) {
 		if zeros := offset - int64(len(old)); zeros > 0 && c.Store.Lacks(zeros) {
 			return nil, expiry, limit.ErrFull
 		}
-		value := make([]byte, length)
-		copy(value, old)
+		value := shared.New(old, length-len(old))[:length]
+		clear(value[len(old):])
 		copy(value[offset:], part)
 		return value, expiry, nil
 	})

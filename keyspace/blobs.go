@@ -28,9 +28,18 @@ const blobOverhead = int64(unsafe.Sizeof(blob{}))
 // size is how much memory the entry takes.
 func (b *blob) size() int64 { return int64(cap(b.key)) + shared.Size(b.value) + blobOverhead }
 
-// add keeps key and value and returns the blob's number.
-func (b *blobs) add(key, value []byte) uint32 {
-	fresh := blob{key: bytes.Clone(key), value: shared.New(value, 0)}
+// keep returns the value of e in memory of its own, with room for more bytes if it has to
+// be copied there.
+func keep(e *Entry, more int) []byte {
+	if e.made {
+		return e.Value
+	}
+	return shared.New(e.Value, more)
+}
+
+// add keeps key and the value of e and returns the blob's number.
+func (b *blobs) add(key []byte, e *Entry) uint32 {
+	fresh := blob{key: bytes.Clone(key), value: keep(e, 0)}
 	b.mem.addObjects(fresh.size())
 	if n := len(b.free); n > 0 {
 		i := b.free[n-1]
@@ -42,12 +51,12 @@ func (b *blobs) add(key, value []byte) uint32 {
 	return uint32(len(b.list) - 1)
 }
 
-// set replaces the value of a blob. It may be (a part or an extension of) the one that
-// the blob has: then it lies where it has to.
-func (b *blobs) set(i uint32, value []byte) {
-	e, n := &b.list[i], len(value)
+// set replaces the value of a blob by that of to. It may be (a part or an extension of)
+// the one that the blob has: then it lies where it has to.
+func (b *blobs) set(i uint32, to *Entry) {
+	e, value, n := &b.list[i], to.Value, len(to.Value)
 	switch {
-	case n < cap(e.value)/4:
+	case to.made, n < cap(e.value)/4:
 	case unsafe.SliceData(value) == unsafe.SliceData(e.value):
 		e.value = value
 		return
@@ -55,7 +64,7 @@ func (b *blobs) set(i uint32, value []byte) {
 		e.value = append(e.value[:0], value...)
 		return
 	}
-	fresh := shared.New(value, spare(n))
+	fresh := keep(to, spare(n))
 	b.mem.addObjects(shared.Size(fresh) - shared.Size(e.value))
 	shared.Drop(e.value, b.mem)
 	e.value = fresh

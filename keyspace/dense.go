@@ -132,7 +132,7 @@ func (t *denseTable) place(key []byte, e Entry) (number uint32, ok bool) {
 	h := uint32(e.Kind) | uint32(len(key))<<keyShift
 	if beside {
 		putHeader(rec, h|headBeside)
-		binary.LittleEndian.PutUint32(rec[recordHead:], t.blobs.add(key, e.Value))
+		binary.LittleEndian.PutUint32(rec[recordHead:], t.blobs.add(key, &e))
 		return number, true
 	}
 	putHeader(rec, h|uint32(len(rec)-size)<<slackShift)
@@ -149,7 +149,7 @@ func (t *denseTable) store(r ref, e Entry) {
 	size := recordHead + n + len(e.Value)
 	switch {
 	case h&headBeside != 0 && size > maxInline:
-		t.blobs.set(blobNumber(rec), e.Value)
+		t.blobs.set(blobNumber(rec), &e)
 		h = h&^headKind | uint32(e.Kind)
 	case h&headBeside == 0 && size <= maxInline && classOf(size) == number>>placeBits:
 		// The value may lie here already: then this copies nothing.

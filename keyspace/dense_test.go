@@ -16,7 +16,7 @@ func sameHash([]byte) uint32 { return 0xdeadbeef }
 func TestDenseRefusesWhatItCannotTellApart(t *testing.T) {
 	f := newFixture(t, storages["dense"], sameHash)
 	n := 0
-	for f.insert(f.hash(nil), fmt.Append(nil, n), Entry{Cell, 1, nil}) {
+	for f.insert(f.hash(nil), fmt.Append(nil, n), Entry{Kind: Cell, Expiry: 1, Value: nil}) {
 		n++
 		require.Less(t, n, 10_000)
 	}
@@ -27,7 +27,7 @@ func TestDenseRefusesWhatItCannotTellApart(t *testing.T) {
 		require.Equal(t, Cell, e.Kind)
 		f.remove(r)
 	}
-	f.add(t, "again", Entry{Cell, 1, nil})
+	f.add(t, "again", Entry{Kind: Cell, Expiry: 1, Value: nil})
 }
 
 func TestDenseShrinks(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDenseShrinks(t *testing.T) {
 	empty := f.mem.used.Load()
 	const n = 100_000
 	for i := range n {
-		f.add(t, fmt.Sprint(i), Entry{Cell, 1, nil})
+		f.add(t, fmt.Sprint(i), Entry{Kind: Cell, Expiry: 1, Value: nil})
 	}
 	require.InDelta(t, n/300, table.index.segments, n/300/3)
 	for i := range n {
@@ -53,13 +53,13 @@ func TestDenseShrinks(t *testing.T) {
 func TestDenseGoesBackAndForth(t *testing.T) {
 	f := newFixture(t, storages["dense"], goodHash)
 	for i := range 10_000 {
-		f.add(t, fmt.Sprintf("%016d", i), Entry{Cell, 1, nil})
+		f.add(t, fmt.Sprintf("%016d", i), Entry{Kind: Cell, Expiry: 1, Value: nil})
 		before := f.mem.used.Load()
 		for range 3 {
 			r, _ := f.get(fmt.Sprintf("%016d", i))
 			f.remove(r)
 			require.Equal(t, before, f.mem.used.Load(), i)
-			f.add(t, fmt.Sprintf("%016d", i), Entry{Cell, 1, nil})
+			f.add(t, fmt.Sprintf("%016d", i), Entry{Kind: Cell, Expiry: 1, Value: nil})
 		}
 		require.Equal(t, before, f.mem.used.Load())
 	}
@@ -101,14 +101,14 @@ func BenchmarkTable(b *testing.B) {
 			put := func(i int) { binary.LittleEndian.PutUint64(key[:], uint64(i)*0x9e3779b97f4a7c15) }
 			for i := range n {
 				put(i)
-				f.insert(f.hash(key[:]), key[:], Entry{Cell, 1, nil})
+				f.insert(f.hash(key[:]), key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
 			}
 			b.Run(fmt.Sprintf("%s/update/keys=%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					put(i * 7919 % n)
 					r, k, _, v := f.find(f.hash(key[:]), key[:])
-					f.store(r, Entry{k, limit.Instant(i), v})
+					f.store(r, Entry{Kind: k, Expiry: limit.Instant(i), Value: v})
 				}
 			})
 			b.Run(fmt.Sprintf("%s/replace/keys=%d", name, n), func(b *testing.B) {
@@ -118,7 +118,7 @@ func BenchmarkTable(b *testing.B) {
 					h := f.hash(key[:])
 					r, _, _, _ := f.find(h, key[:])
 					f.remove(r)
-					f.insert(h, key[:], Entry{Cell, 1, nil})
+					f.insert(h, key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
 				}
 			})
 		}

@@ -51,7 +51,7 @@ func (f *fixture) add(t testing.TB, key string, e Entry) {
 
 func (f *fixture) get(key string) (ref, Entry) {
 	r, k, at, value := f.find(f.hash([]byte(key)), []byte(key))
-	return r, Entry{k, at, value}
+	return r, Entry{Kind: k, Expiry: at, Value: value}
 }
 
 // keys returns what a whole scan sees, and fails on a key that is seen twice
@@ -110,12 +110,12 @@ func findsWhatWasInserted(t *testing.T, f *fixture) {
 	for i := range n {
 		_, e := f.get(fmt.Sprint("k", i))
 		require.Equal(t, None, e.Kind)
-		f.add(t, fmt.Sprint("k", i), Entry{String, limit.Instant(i), fmt.Append(nil, "v", i)})
+		f.add(t, fmt.Sprint("k", i), Entry{Kind: String, Expiry: limit.Instant(i), Value: fmt.Append(nil, "v", i)})
 	}
 	require.Equal(t, n, f.len())
 	for i := range n {
 		r, e := f.get(fmt.Sprint("k", i))
-		require.Equal(t, Entry{String, limit.Instant(i), fmt.Append(nil, "v", i)}, e)
+		require.Equal(t, Entry{Kind: String, Expiry: limit.Instant(i), Value: fmt.Append(nil, "v", i)}, e)
 		if i%3 == 0 {
 			f.remove(r)
 		}
@@ -151,7 +151,7 @@ func lengths() (l []int) {
 
 func keepsAnyLength(t *testing.T, f *fixture) {
 	for _, n := range lengths() {
-		f.add(t, fmt.Sprint("k", n), Entry{List, 5, value(n)})
+		f.add(t, fmt.Sprint("k", n), Entry{Kind: List, Expiry: 5, Value: value(n)})
 	}
 	for _, n := range lengths() {
 		_, e := f.get(fmt.Sprint("k", n))
@@ -178,9 +178,9 @@ func keepsAnyLength(t *testing.T, f *fixture) {
 func keepsAnyKey(t *testing.T, f *fixture) {
 	long := bytes.Repeat([]byte{0, 255, '\n'}, 16<<10/3)
 	for n := range 200 {
-		f.add(t, string(long[:n]), Entry{Cell, limit.Instant(n), nil})
+		f.add(t, string(long[:n]), Entry{Kind: Cell, Expiry: limit.Instant(n), Value: nil})
 	}
-	f.add(t, string(long), Entry{Cell, 7, value(8)})
+	f.add(t, string(long), Entry{Kind: Cell, Expiry: 7, Value: value(8)})
 	for n := range 200 {
 		_, e := f.get(string(long[:n]))
 		require.Equal(t, limit.Instant(n), e.Expiry)
@@ -191,7 +191,7 @@ func keepsAnyKey(t *testing.T, f *fixture) {
 }
 
 func changesInPlace(t *testing.T, f *fixture) {
-	f.add(t, "k", Entry{String, 1, value(40)})
+	f.add(t, "k", Entry{Kind: String, Expiry: 1, Value: value(40)})
 	for i := range 200 {
 		r, e := f.get("k")
 		e.Value[3]++
@@ -229,7 +229,7 @@ func changesInPlace(t *testing.T, f *fixture) {
 
 func keepsExpiryApart(t *testing.T, f *fixture) {
 	for i := range 1000 {
-		f.add(t, fmt.Sprint(i), Entry{Cell, limit.Instant(i), binary.LittleEndian.AppendUint64(nil, uint64(i))})
+		f.add(t, fmt.Sprint(i), Entry{Kind: Cell, Expiry: limit.Instant(i), Value: binary.LittleEndian.AppendUint64(nil, uint64(i))})
 	}
 	for i := range 1000 {
 		r, e := f.get(fmt.Sprint(i))
@@ -246,7 +246,7 @@ func keepsExpiryApart(t *testing.T, f *fixture) {
 func findsDue(t *testing.T, f *fixture) {
 	const n = 10_000
 	for i := range n {
-		f.add(t, fmt.Sprint(i), Entry{String, limit.Instant(i), value(i % 300)})
+		f.add(t, fmt.Sprint(i), Entry{Kind: String, Expiry: limit.Instant(i), Value: value(i % 300)})
 	}
 	removed, looked := 0, 0
 	for pos, passes := uint64(0), 0; passes < 2; {
@@ -275,7 +275,7 @@ func findsDue(t *testing.T, f *fixture) {
 func drawsEvenly(t *testing.T, f *fixture) {
 	const n, draws = 300, 30_000
 	for i := range n {
-		f.add(t, fmt.Sprint(i), Entry{String, 1, value(i % 60)})
+		f.add(t, fmt.Sprint(i), Entry{Kind: String, Expiry: 1, Value: value(i % 60)})
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	hits := make(map[string]int)
@@ -295,7 +295,7 @@ func countsMemory(t *testing.T, f *fixture) {
 	for i := range 30_000 {
 		key := fmt.Sprint("key:", i)
 		v := value(i % 200)
-		f.add(t, key, Entry{String, 1, v})
+		f.add(t, key, Entry{Kind: String, Expiry: 1, Value: v})
 		sum += len(key) + len(v)
 	}
 	for key := range f.keys(t, 100) {
@@ -323,7 +323,7 @@ func scansWhileChanging(t *testing.T, f *fixture) {
 		steady := map[string]bool{}
 		for i := range 3000 {
 			key := fmt.Sprint("steady", round, i)
-			f.add(t, key, Entry{String, 1, value(rng.IntN(50))})
+			f.add(t, key, Entry{Kind: String, Expiry: 1, Value: value(rng.IntN(50))})
 			steady[key] = true
 		}
 		for c := uint64(0); ; {
@@ -337,7 +337,7 @@ func scansWhileChanging(t *testing.T, f *fixture) {
 				case grow && len(others) < 60_000:
 					key := fmt.Sprint("other", serial)
 					serial++
-					f.add(t, key, Entry{String, 1, value(rng.IntN(50))})
+					f.add(t, key, Entry{Kind: String, Expiry: 1, Value: value(rng.IntN(50))})
 					others = append(others, key)
 				case !grow && len(others) > 0:
 					k := rng.IntN(len(others))
@@ -354,7 +354,7 @@ func scansWhileChanging(t *testing.T, f *fixture) {
 
 func takesAnyCursor(t *testing.T, f *fixture) {
 	for i := range 2000 {
-		f.add(t, fmt.Sprint(i), Entry{String, 1, nil})
+		f.add(t, fmt.Sprint(i), Entry{Kind: String, Expiry: 1, Value: nil})
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
@@ -488,7 +488,7 @@ func randomEntry(rng *rand.Rand) Entry {
 	if n > 8 {
 		binary.LittleEndian.PutUint64(v, rng.Uint64())
 	}
-	return Entry{Kind(1 + rng.IntN(int(kindsEnd)-1)), limit.Instant(rng.Int64N(1 << 40)), v}
+	return Entry{Kind: Kind(1 + rng.IntN(int(kindsEnd)-1)), Expiry: limit.Instant(rng.Int64N(1 << 40)), Value: v}
 }
 
 // change stores something else under a key that exists: another entry, another

@@ -66,28 +66,29 @@ func (v *View) setString(s *shard, p *place, key, value []byte, o SetOptions) (d
 			expiry = p.e.Expiry
 		}
 	}
-	return true, v.putString(s, p, key, value, expiry)
+	return true, v.putString(s, p, key, Entry{Value: value, Expiry: expiry})
 }
 
-// putString stores value until expiry.
-func (v *View) putString(s *shard, p *place, key, value []byte, expiry limit.Instant) error {
+// putString stores e, whose kind may be left out.
+func (v *View) putString(s *shard, p *place, key []byte, e Entry) error {
 	if v.refuses() {
 		return limit.ErrNotKept
 	}
-	if expiry <= s.last {
+	if e.Expiry <= s.last {
 		if p.e.Kind != None {
 			s.remove(p, key)
 		}
 		return nil
 	}
-	if v.full() && grows(p, value) {
+	if v.full() && grows(p, e.Value) {
 		return limit.ErrFull
 	}
 	if k := p.e.Kind; k != None && k != String {
 		// Whoever waits for the limiter that was here has to look again.
 		s.freed(p.db, key)
 	}
-	return s.put(p, key, Entry{Kind: String, Expiry: expiry, Value: value})
+	e.Kind = String
+	return s.put(p, key, e)
 }
 
 // grows reports whether value takes more memory than there was in its place. A
@@ -160,7 +161,7 @@ func (v *View) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 		return 0, limit.ErrSumOverflow
 	}
 	v.scratch = strconv.AppendInt(v.scratch[:0], sum, 10)
-	return sum, v.putString(s, &p, key, v.scratch, p.expiryOrNever())
+	return sum, v.putString(s, &p, key, Entry{Value: v.scratch, Expiry: p.expiryOrNever()})
 }
 
 // addInt is a sum that says when it does not fit.
@@ -236,8 +237,12 @@ func (v *View) ExtendString(db int, key, more []byte, most int) (length int, err
 	if p.e.Kind != None && len(value)+len(more) > most {
 		return 0, limit.ErrTooLong
 	}
-	value = append(value, more...) // where it lies, if there is room
-	return len(value), v.putString(s, &p, key, value, p.expiryOrNever())
+	e := Entry{Value: value, Expiry: p.expiryOrNever()}
+	if n := len(value) + len(more); n > cap(value) && n >= shared.Least {
+		e.Value, e.made = shared.New(value, len(more)+spare(n)), true
+	}
+	e.Value = append(e.Value, more...) // where it lies, if there is room
+	return len(e.Value), v.putString(s, &p, key, e)
 }
 
 // TakeString is [View.AppendString] that deletes the key.
@@ -283,7 +288,8 @@ func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (valu
 
 // UpdateString makes key hold what f makes of it. f gets what it holds, which must
 // not be changed, whether it exists, and when it ends; a nil value leaves all as it
-// is, and an error of f's is returned. f runs under the lock of the shard. The other
+// is, one of [shared.Least] bytes or more has to be made by [shared.New] and is taken
+// over, and an error of f's is returned. f runs under the lock of the shard. The other
 // errors are limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept.
 func (v *View) UpdateString(
 	db int, key []byte, f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error),
@@ -304,7 +310,7 @@ func (v *View) UpdateString(
 	if err != nil || value == nil {
 		return err
 	}
-	return v.putString(s, &p, key, value, until)
+	return v.putString(s, &p, key, Entry{Value: value, Expiry: until, made: len(value) >= shared.Least})
 }
 
 // EachString calls f for what each of keys holds, at one instant; a key that holds

@@ -8,7 +8,10 @@ const NoExpiry = limit.MaxInstant
 
 // Entry is what a key holds. The Kind of an absent key is [None].
 type Entry struct {
-	Kind   Kind
+	Kind Kind
+	// made says that Value was made by shared.New for a table that is given the entry,
+	// which may keep it and need not copy.
+	made   bool
 	Expiry limit.Instant
 	Value  []byte
 }
