@@ -23,6 +23,12 @@ func (s *Server) LoadFor(d time.Duration) { s.keeper.began.Store(int64(s.stopwat
 // ReturnHeap is what the janitor does every second about memory that keys gave up.
 func (s *Server) ReturnHeap() { s.returnHeap() }
 
+// FreedHeap decides when what keys gave up of Go's heap is given back.
+type FreedHeap struct{ f freedHeap }
+
+// Due is asked with what keys have.
+func (f *FreedHeap) Due(keys int64) bool { return f.f.due(keys) }
+
 // QuietHeap decides when what lies idle in Go's heap is given back.
 type QuietHeap struct{ q quietHeap }
 
