@@ -168,13 +168,14 @@ func (c *Config) parse(i int, value string) (string, error) {
 	return c.table[i].kind.parse(value)
 }
 
-// change checks a new value of option i.
+// change checks a new value of option i. One that cannot be changed takes the value that it
+// has: programs set what they need of Redis when they start, such as appendonly no.
 func (c *Config) change(i int, value string) (parsed, why string) {
-	if !c.table[i].mutable {
-		return "", "can't set immutable config"
-	}
 	parsed, err := c.parse(i, value)
-	if err != nil {
+	switch {
+	case !c.table[i].mutable && (err != nil || parsed != c.values[i]):
+		return "", "can't set immutable config"
+	case err != nil:
 		return "", err.Error()
 	}
 	return parsed, ""

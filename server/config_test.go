@@ -194,6 +194,10 @@ func TestConfigSet(t *testing.T) {
 			require.Equal(t, want, c.do("CONFIG", "SET", name, "1"))
 			require.Equal(t, want, c.do("CONFIG", "SET", "timeout", "77", name, "1"))
 		}
+		for _, same := range []string{"appendonly", "save", "databases"} {
+			value := strings.Split(c.do("CONFIG", "GET", same), "\r\n")[4]
+			require.Equal(t, okReply, c.do("CONFIG", "SET", same, value), "it is so already")
+		}
 		for args, want := range map[string]string{
 			"timeout 77 nosuch 1":     "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n",
 			"timeout 77 maxclients 0": "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n",
