@@ -24,7 +24,9 @@ func TestGrowingALongStringCopiesItOnce(t *testing.T) {
 		var n string
 		taken := allocatedBy(func() { n = c.do(call...) })
 		require.Equal(t, fmt.Sprintf(":%d\r\n", size+more), n, name)
-		require.Less(t, taken, uint64(size*13/10), name)
+		if !raceDetector { // with it the compiler makes new memory and appends to it in two steps
+			require.Less(t, taken, uint64(size*13/10), name)
+		}
 		want := "t0123456789"
 		if name == "gap" {
 			want = "\x00\x00\x00\x00\x00\x0056789"
