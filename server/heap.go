@@ -14,7 +14,7 @@ const (
 	processShare = 64 << 20
 	// programShare is what of that is not in Go's heap: the program's own pages, its
 	// threads, and what the kernel counts with them.
-	programShare = 16 << 20
+	programShare = 20 << 20
 	// Go's heap may exceed its bound while a collection runs: the runtime paces what is
 	// allocated meanwhile so that it stays within eleven tenths. The bound leaves room for
 	// that, up to mostOvershoot: what is allocated during a collection does not grow with

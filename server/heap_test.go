@@ -38,9 +38,9 @@ func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 	cl := f.dial()
 	const mib = 1 << 20
 	require.Equal(t, "+OK\r\n", cl.do("CONFIG", "SET", "maxmemory", "100mb"))
-	require.EqualValues(t, 150_613_644, last(), "ten elevenths of 110 + 64 - 16 MiB")
+	require.EqualValues(t, 146_800_640, last(), "ten elevenths of 110 + 64 - 20 MiB")
 	require.Equal(t, "+OK\r\n", cl.do("CONFIG", "SET", "maxmemory", "200mb"))
-	const large = 255_471_244 // ten elevenths of 220 + 64 - 16 MiB
+	const large = 251_658_240 // ten elevenths of 220 + 64 - 20 MiB
 	require.EqualValues(t, large, last())
 	for i := range 100_000 {
 		cl.command("CL.THROTTLE", fmt.Sprintf("key:%030d", i), "15", "1", "3600")
@@ -56,8 +56,8 @@ func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 		eventually(t, "the growth of the tables is taken off", func() bool { return last() <= large-outside/11*10+mib })
 	}
 	require.Equal(t, "+OK\r\n", cl.do("CONFIG", "SET", "maxmemory", "4gb"))
-	require.LessOrEqual(t, last(), int64(4506+64-16-32+1)*mib-outside)
-	require.Greater(t, last(), int64(4506+64-16-32-2)*mib-outside)
+	require.LessOrEqual(t, last(), int64(4506+64-20-32+1)*mib-outside)
+	require.Greater(t, last(), int64(4506+64-20-32-2)*mib-outside)
 	require.Equal(t, "+OK\r\n", cl.do("CONFIG", "SET", "maxmemory", "1mb"))
 	require.GreaterOrEqual(t, last(), int64(32*mib), "whatever the bound, Go can work")
 	require.Equal(t, "+OK\r\n", cl.do("CONFIG", "SET", "maxmemory", "0"))
