@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -344,4 +346,59 @@ func BenchmarkVeryManyKeys(b *testing.B) {
 			_, _ = v.Multi(0, list, details)
 		}
 	})
+}
+
+// forgetful is a journal for any number of goroutines, none of which it makes wait.
+type forgetful struct{}
+
+// Append implements keyspace.Journal.
+func (forgetful) Append(_ []byte, refs []shared.Ref, _ limit.Instant) uint64 {
+	shared.ReleaseAll(refs)
+	return 1
+}
+
+// Refuses implements keyspace.Journal.
+func (forgetful) Refuses() bool { return false }
+
+// TestRecordOfAClaimIsCondensedWithoutItsKeys: nobody has the shards of a command of very
+// many keys when its record is condensed, so that others may be changing their tables.
+// The race detector tells whether they are looked at.
+func TestRecordOfAClaimIsCondensedWithoutItsKeys(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{Shards: 1})
+	ks.SetJournal(forgetful{})
+	other := ks.NewView()
+	call := slidingwindow.Call{Limit: 1_000_000, Window: time.Minute, Quantity: 1, Mode: slidingwindow.Counter}
+	logged := call
+	logged.Mode = slidingwindow.Log
+	name := []byte(strings.Repeat("l", 30_000)) // patches of twenty clauses have the length from which a collection is looked at
+	var list []keyspace.Clause
+	for range 20 {
+		list = append(list, keyspace.Clause{Key: name, Window: &logged})
+	}
+	for _, k := range numbered(strings.Repeat("k", 9000), manyClauses) {
+		list = append(list, keyspace.Clause{Key: k, Window: &call})
+	}
+	details := make([]limit.Decision, len(list))
+	for range 100 { // a log of this length is recorded by patches
+		c.Advance(10 * time.Millisecond)
+		v.Refresh()
+		_, err := v.Multi(0, list[:1], details)
+		require.NoError(t, err)
+	}
+	var others sync.WaitGroup
+	var done atomic.Bool
+	others.Go(func() {
+		for i := 0; !done.Load(); i++ {
+			set(t, other, numbered(fmt.Sprint("other:", i%50), 100), "x")
+		}
+	})
+	for range 15 {
+		c.Advance(time.Second)
+		v.Refresh()
+		refused, err := v.Multi(0, list, details)
+		require.NoError(t, err)
+		require.False(t, refused)
+	}
+	done.Store(true)
+	others.Wait()
 }

@@ -1,9 +1,6 @@
 package keyspace
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // A script may change a key any number of times. What counts for whoever loads the log is
 // what the last of these changes left, so a record that has become long is condensed:
@@ -35,31 +32,17 @@ func (r *recorder) worthwhile() bool {
 
 // step is an effect of a record: the bytes of buf that it has, and how many of refs, 0 or 1.
 type step struct {
-	db       int
-	key      []byte
-	op       byte
+	Effect
 	from, to int
 	refs     int
 }
 
+func (s *step) name() keyName { return keyName{s.DB, string(s.Key)} }
+
 // next returns the effect at from, behind which lies the reference numbered ref if any.
 func (r *recorder) next(from, ref int) step {
-	b := r.buf[from:]
-	s := step{op: b[0], db: int(b[1]), from: from, to: from + 2}
-	if s.op == opFlush {
-		return s
-	}
-	key, rest, _ := cutBytes(b[2:])
-	s.key = key
-	switch s.op {
-	case opDelete:
-		s.to = from + len(b) - len(rest)
-		return s
-	case opPatch:
-		rest = rest[1:] // the kind
-	}
-	n, size := binary.Uvarint(rest[8:])
-	s.to = from + len(b) - len(rest) + 8 + size
+	e, n, rest, _ := effectHead(r.buf[from:]) // which is our own
+	s := step{Effect: e, from: from, to: len(r.buf) - len(rest)}
 	if ref < len(r.refs) && r.refs[ref].At == s.to {
 		s.refs = 1
 	} else {
@@ -81,38 +64,38 @@ func (r *recorder) each(f func(i int, s *step)) {
 type voids struct {
 	whole   map[keyName]int // the last effect that leaves nothing of what a key was
 	flushed map[int]int     // the last flush of a database
-	patches map[keyName]int // how many bytes those patches have that are not void
+	patches map[keyName]int // how many bytes those patches of a collection have that are not void
 }
 
 // of reports whether effect i is void.
 func (w *voids) of(i int, s *step) bool {
-	if i < w.flushed[s.db] {
+	if i < w.flushed[s.DB] {
 		return true
 	}
-	return s.op != opFlush && i < w.whole[keyName{s.db, string(s.key)}]
+	return !s.Flush && i < w.whole[s.name()]
 }
 
 // voids finds them.
 func (r *recorder) voids() *voids {
 	w := &voids{map[keyName]int{}, map[int]int{}, map[keyName]int{}}
 	r.each(func(i int, s *step) {
-		if s.op == opFlush {
-			w.flushed[s.db] = i
-			return
+		switch {
+		case s.Flush:
+			w.flushed[s.DB] = i
+		case !s.Patch:
+			w.whole[s.name()] = i
+			delete(w.patches, s.name())
+		case s.Entry.Kind.isCollection():
+			w.patches[s.name()] += s.to - s.from
 		}
-		key := keyName{s.db, string(s.key)}
-		if s.op == opPatch {
-			w.patches[key] += s.to - s.from
-			return
-		}
-		w.whole[key] = i
-		delete(w.patches, key)
 	})
 	return w
 }
 
 // condense leaves out of the record whatever later effects of it make void, and records
-// collections whole that have less in them than their patches.
+// collections whole that have less in them than their patches. It looks at those in the
+// store: whoever changes one holds its shard. Limiters it does not look at, since a claim
+// does not hold theirs.
 func (v *View) condense() {
 	r := &v.recorder
 	w := r.voids()
@@ -125,7 +108,7 @@ func (v *View) condense() {
 	refs, kept, buf := r.refs, r.refs[:0], r.buf[:0]
 	ref := 0
 	r.each(func(i int, s *step) {
-		void := w.of(i, s) || s.op == opPatch && w.patches[keyName{s.db, string(s.key)}] > 0
+		void := w.of(i, s) || s.Patch && w.patches[s.name()] > 0
 		if !void {
 			buf = append(buf, r.buf[s.from:s.to]...)
 		}

@@ -76,10 +76,16 @@ func (r *recorder) reset() {
 }
 
 func (r *recorder) put(db int, key []byte, e *Entry) {
+	r.head(db, key, e)
+	r.buf = append(r.buf, e.Value...)
+}
+
+// head is what put records before the bytes of the value.
+func (r *recorder) head(db int, key []byte, e *Entry) {
 	r.buf = append(r.buf, byte(e.Kind), byte(db))
 	r.buf = appendBytes(r.buf, key)
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
-	r.buf = appendBytes(r.buf, e.Value)
+	r.buf = binary.AppendUvarint(r.buf, uint64(len(e.Value)))
 }
 
 // long reports whether e is recorded by a reference to its value. What is stored of it
@@ -88,10 +94,7 @@ func (e *Entry) long() bool { return e.Kind == String && len(e.Value) >= shared.
 
 // refer is put for e whose long value is the stored one.
 func (r *recorder) refer(db int, key []byte, e *Entry, l shared.Ledger) {
-	r.buf = append(r.buf, byte(e.Kind), byte(db))
-	r.buf = appendBytes(r.buf, key)
-	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
-	r.buf = binary.AppendUvarint(r.buf, uint64(len(e.Value)))
+	r.head(db, key, e)
 	shared.Hold(e.Value, l)
 	ref := shared.Held(e.Value, l)
 	ref.At = len(r.buf)
@@ -118,34 +121,49 @@ func appendBytes(dst, b []byte) []byte {
 // NextEffect decodes the first effect of record, which may be any bytes. What it
 // returns lies in record.
 func NextEffect(record []byte) (e Effect, rest []byte, err error) {
-	if len(record) < 2 {
+	e, n, rest, err := effectHead(record)
+	switch {
+	case err != nil || e.Entry.Kind == None:
+		return e, rest, err
+	case n > uint64(len(rest)):
 		return e, nil, errEffect
+	}
+	e.Entry.Value = rest[:n:n]
+	return e, rest[n:], nil
+}
+
+// effectHead reads an effect up to the n bytes of its value, which rest begins with. One
+// whose Kind is None has no value.
+func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
+	if len(record) < 2 {
+		return e, 0, nil, errEffect
 	}
 	op := record[0]
 	e.DB, rest = int(record[1]), record[2:]
 	if op == opFlush {
 		e.Flush = true
-		return e, rest, nil
+		return e, 0, rest, nil
 	}
 	var ok bool
 	if e.Key, rest, ok = cutBytes(rest); !ok || len(e.Key) > maxKeyLength {
-		return e, nil, errEffect
+		return e, 0, nil, errEffect
 	}
 	if op == opDelete {
-		return e, rest, nil
+		return e, 0, rest, nil
 	}
 	if e.Patch = op == opPatch; e.Patch && len(rest) > 0 {
 		op, rest = rest[0], rest[1:]
 	}
 	if op == 0 || Kind(op) >= kindsEnd || len(rest) < 8 || e.Patch && !Kind(op).patchable() {
-		return e, nil, errEffect
+		return e, 0, nil, errEffect
 	}
 	e.Entry.Kind = Kind(op)
 	e.Entry.Expiry = limit.Instant(binary.LittleEndian.Uint64(rest))
-	if e.Entry.Value, rest, ok = cutBytes(rest[8:]); !ok {
-		return e, nil, errEffect
+	n, size := binary.Uvarint(rest[8:])
+	if size <= 0 {
+		return e, 0, nil, errEffect
 	}
-	return e, rest, nil
+	return e, n, rest[8+size:], nil
 }
 
 func cutBytes(b []byte) (out, rest []byte, ok bool) {
