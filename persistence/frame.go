@@ -78,13 +78,7 @@ func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0, byte(t)), at
 }
 
-func (f *framer) end(dst []byte, at int) []byte {
-	payload := dst[at+frameHead:]
-	binary.LittleEndian.PutUint32(dst[at:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(dst[at+4:], f.checksum(payload))
-	f.seq++
-	return dst
-}
+func (f *framer) end(dst []byte, at int) []byte { return f.endWith(dst, at, nil) }
 
 // endWith is end for a record that refs belong into, each where its At says in dst.
 func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {

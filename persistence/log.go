@@ -196,10 +196,6 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 // frame appends a record of effects to what is to be written. mu must be held.
 func (l *Log) frame(record []byte, refs []shared.Ref) {
 	buf, from := l.seg.framer.begin(l.buf, typeEffects)
-	if len(refs) == 0 {
-		l.buf = l.seg.framer.end(append(buf, record...), from)
-		return
-	}
 	known := len(l.long.refs)
 	buf = l.long.add(buf, record, refs)
 	l.buf = l.seg.framer.endWith(buf, from, l.long.refs[known:])
