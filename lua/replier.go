@@ -121,9 +121,9 @@ func (out *replier) size(v glua.LValue, depth int) int {
 		if out.refers(string(v)) {
 			out.referred += len(v)
 		}
-		return decimalSize(len(v)) + len(v) + 5
+		return resp.BulkSize(len(v))
 	case glua.LNumber:
-		return decimalSize(int(truncate(float64(v)))) + 3
+		return resp.DecimalSize(int(truncate(float64(v)))) + 3
 	case *glua.LTable:
 		if depth < maxDepth {
 			return out.tableSize(out.run.original(v), depth)
@@ -156,7 +156,7 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 	for i := 1; n <= maxReply; i++ {
 		v := t.RawGet(glua.LNumber(i))
 		if v == glua.LNil {
-			return n + decimalSize(i)
+			return n + resp.DecimalSize(i)
 		}
 		out.run.guard.spend(1)
 		n += out.size(v, depth+1)
@@ -173,18 +173,6 @@ func (out *replier) entriesSize(t *glua.LTable, depth int) int {
 		n += out.size(k, depth+1) + out.size(v, depth+1)
 	}
 	return n
-}
-
-// decimalSize is how many characters n takes.
-func decimalSize(n int) int {
-	size := 1
-	if n < 0 {
-		size++
-	}
-	for n /= 10; n != 0; n /= 10 {
-		size++
-	}
-	return size
 }
 
 func (out *replier) bool(b bool) {

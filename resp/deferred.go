@@ -46,7 +46,7 @@ func (w *Writer) Defer(n int, done func()) {
 // note is Element for a string that is copied later. One that is long is referred to from
 // now on.
 func (w *Writer) note(b []byte) {
-	d, size := w.deferred, bulkSize(len(b))
+	d, size := w.deferred, BulkSize(len(b))
 	if w.Refers(len(b)) {
 		shared.Hold(b, w.Ledger)
 		size += shared.RefSize - len(b)
@@ -54,16 +54,6 @@ func (w *Writer) note(b []byte) {
 	d.strings = append(d.strings, deferredString{unsafe.SliceData(b), uint32(len(b)), uint32(len(w.Buf))})
 	d.size += size
 	w.spilled += size
-}
-
-// bulkSize is how long a bulk string of n bytes is on the wire.
-func bulkSize(n int) int {
-	const kindAndLineEnds = 1 + 2 + 2
-	digits := 1
-	for most := 9; n > most; most = most*10 + 9 {
-		digits++
-	}
-	return kindAndLineEnds + digits + n
 }
 
 // CopyDeferred copies the strings that have been noted to where they belong.

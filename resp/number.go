@@ -13,6 +13,24 @@ const maxDoubleText = 40
 // double2ll: half the range of an int64, so that the conversion is exact.
 const maxExactInteger = float64(math.MaxInt64 / 2)
 
+// DecimalSize is how many characters n takes.
+func DecimalSize(n int) int {
+	size := 1
+	if n < 0 {
+		size++
+	}
+	for n /= 10; n != 0; n /= 10 {
+		size++
+	}
+	return size
+}
+
+// BulkSize is how long a bulk string of n bytes is on the wire.
+func BulkSize(n int) int {
+	const kindAndLineEnds = 1 + 2 + 2
+	return kindAndLineEnds + DecimalSize(n) + n
+}
+
 // appendDouble spells f as Redis 7.2 does (d2string in its src/util.c).
 func appendDouble(dst []byte, f float64) []byte {
 	switch {
