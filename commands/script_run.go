@@ -177,7 +177,7 @@ func (c *Ctx) execute(call *scriptCall) {
 // were so many refs.
 func copied(w *resp.Writer, mark, refs int) int {
 	n := len(w.Buf) - mark
-	for _, r := range w.Refs[min(refs, len(w.Refs)):] {
+	for _, r := range w.Refs[refs:] {
 		if r.Counted() {
 			n += len(r.Bytes)
 		}
@@ -186,8 +186,8 @@ func copied(w *resp.Writer, mark, refs int) int {
 }
 
 // Call implements [lua.Host]: redis.call and redis.pcall. Until the script writes it is
-// lent long values, [maxLent] of them; from then on it is given copies, which are freed as the script forgets
-// them: a value that it sets and reads again and again would pile up.
+// lent long values, [maxLent] of them. From then on it is given copies, which are freed as
+// the script forgets them: a value that it sets and reads again and again would pile up.
 func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	c := h.c
 	h.w.Buf, h.w.Refs, h.w.Referred, h.w.Proto = h.w.Buf[:0], h.w.Refs[:0], 0, proto

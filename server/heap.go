@@ -15,10 +15,9 @@ const (
 	// programShare is what of that is not in Go's heap: the program's own pages, its
 	// threads, and what the kernel counts with them.
 	programShare = 20 << 20
-	// Go's heap may exceed its bound while a collection runs: the runtime paces what is
-	// allocated meanwhile so that it stays within eleven tenths. The bound leaves room for
-	// that, up to mostOvershoot: what is allocated during a collection does not grow with
-	// the heap as its time does where most of that is values without pointers.
+	// Go's heap may exceed its bound while a collection runs. The runtime aims to stay within
+	// eleven tenths of it, and the bound leaves room for that, up to mostOvershoot: most of a
+	// large heap is values without pointers, which make a collection no longer.
 	overshootShare = 11
 	mostOvershoot  = 32 << 20
 	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
