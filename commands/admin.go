@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -149,11 +150,11 @@ func memoryStats(c *Ctx) {
 
 func memoryUsage(c *Ctx) {
 	for rest := c.Args[3:]; len(rest) > 0; rest = rest[2:] {
-		if len(rest) < 2 || !isWord(rest[0], "SAMPLES") {
+		if len(rest) < 2 || !parse.IsWord(rest[0], "SAMPLES") {
 			c.Fail(resp.ErrSyntax)
 			return
 		}
-		n, ok := parseInt(rest[1])
+		n, ok := parse.Int(rest[1])
 		if !ok {
 			c.Fail(resp.ErrNotInteger)
 			return
@@ -190,7 +191,7 @@ func slowlogGet(c *Ctx) {
 		return
 	}
 	if len(c.Args) == 3 {
-		if n, ok := parseInt(c.Args[2]); !ok || n < -1 {
+		if n, ok := parse.Int(c.Args[2]); !ok || n < -1 {
 			c.Fail("ERR count should be greater than or equal to -1")
 			return
 		}
@@ -279,11 +280,11 @@ func timeCommand(c *Ctx) {
 
 // waitCommand answers at once: no replica could ever acknowledge anything.
 func waitCommand(c *Ctx) {
-	if _, ok := parseInt(c.Args[1]); !ok {
+	if _, ok := parse.Int(c.Args[1]); !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	switch timeout, ok := parseInt(c.Args[2]); {
+	switch timeout, ok := parse.Int(c.Args[2]); {
 	case !ok:
 		c.Fail("ERR timeout is not an integer or out of range")
 	case timeout < 0:
@@ -309,13 +310,13 @@ func shutdown(c *Ctx) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {
 		switch {
-		case isWord(a, "SAVE"):
+		case parse.IsWord(a, "SAVE"):
 			save = true
-		case isWord(a, "NOSAVE"):
+		case parse.IsWord(a, "NOSAVE"):
 			noSave = true
-		case isWord(a, "ABORT"):
+		case parse.IsWord(a, "ABORT"):
 			abort = true
-		case !isWord(a, "NOW") && !isWord(a, "FORCE"):
+		case !parse.IsWord(a, "NOW") && !parse.IsWord(a, "FORCE"):
 			c.Fail(resp.ErrSyntax)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -67,8 +68,8 @@ func clientSetInfo(c *Ctx) {
 	n := s.identity()
 	target := &n.libName
 	switch {
-	case isWord(c.Args[2], "LIB-NAME"):
-	case isWord(c.Args[2], "LIB-VER"):
+	case parse.IsWord(c.Args[2], "LIB-NAME"):
+	case parse.IsWord(c.Args[2], "LIB-VER"):
 		target = &n.libVer
 	default:
 		c.Fail(resp.Error("ERR Unrecognized option '" + string(echo(c.Args[2], maxEcho)) + "'"))
@@ -99,20 +100,20 @@ func clientNoEvict(c *Ctx) {
 }
 
 func onOff(b []byte) (on, ok bool) {
-	on = isWord(b, "ON")
-	return on, on || isWord(b, "OFF")
+	on = parse.IsWord(b, "ON")
+	return on, on || parse.IsWord(b, "OFF")
 }
 
 // clientReply answers OK only when replies are on: the other modes begin with
 // their own silence.
 func clientReply(c *Ctx) {
 	switch {
-	case isWord(c.Args[2], "ON"):
+	case parse.IsWord(c.Args[2], "ON"):
 		c.S.reply = replyOn
 		c.OK()
-	case isWord(c.Args[2], "OFF"):
+	case parse.IsWord(c.Args[2], "OFF"):
 		c.S.reply = replyOff
-	case isWord(c.Args[2], "SKIP"):
+	case parse.IsWord(c.Args[2], "SKIP"):
 		if c.S.reply != replyOff {
 			c.S.reply = replySkipNext
 		}
@@ -158,13 +159,13 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 	switch {
 	case len(args) == 0:
 		return func(*Session) bool { return true }, ""
-	case len(args) == 2 && isWord(args[0], "TYPE"):
+	case len(args) == 2 && parse.IsWord(args[0], "TYPE"):
 		wanted, err := clientType(args[1])
 		return wanted, err
-	case len(args) >= 2 && isWord(args[0], "ID"):
+	case len(args) >= 2 && parse.IsWord(args[0], "ID"):
 		ids := make(map[int64]bool)
 		for _, a := range args[1:] {
-			id, ok := parseInt(a)
+			id, ok := parse.Int(a)
 			if !ok {
 				return nil, "ERR Invalid client ID"
 			}
@@ -180,11 +181,11 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 // match nobody.
 func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
 	switch {
-	case isWord(b, "NORMAL"):
+	case parse.IsWord(b, "NORMAL"):
 		return func(s *Session) bool { return !s.subscriber() }, ""
-	case isWord(b, "PUBSUB"):
+	case parse.IsWord(b, "PUBSUB"):
 		return (*Session).subscriber, ""
-	case isWord(b, "MASTER"), isWord(b, "REPLICA"), isWord(b, "SLAVE"):
+	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
 		return func(*Session) bool { return false }, ""
 	}
 	return nil, resp.Error("ERR Unknown client type '" + string(echo(b, maxEcho)) + "'")
@@ -272,13 +273,13 @@ func clientUnblock(c *Ctx) {
 	}
 	withError := false
 	if len(c.Args) > 3 {
-		withError = isWord(c.Args[3], "ERROR")
-		if !withError && !isWord(c.Args[3], "TIMEOUT") {
+		withError = parse.IsWord(c.Args[3], "ERROR")
+		if !withError && !parse.IsWord(c.Args[3], "TIMEOUT") {
 			c.Fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 			return
 		}
 	}
-	id, ok := parseInt(c.Args[2])
+	id, ok := parse.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -344,28 +345,28 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 	for ; len(args) > 0; args = args[2:] {
 		value := args[1]
 		switch {
-		case isWord(args[0], "ID"):
-			id, ok := parseInt(value)
+		case parse.IsWord(args[0], "ID"):
+			id, ok := parse.Int(value)
 			if !ok || id < 1 {
 				return f, "ERR client-id should be greater than 0"
 			}
 			f.id = id
-		case isWord(args[0], "TYPE"):
+		case parse.IsWord(args[0], "TYPE"):
 			typed, err := clientType(value)
 			if err != "" {
 				return f, err
 			}
 			f.typed = typed
-		case isWord(args[0], "ADDR"):
+		case parse.IsWord(args[0], "ADDR"):
 			f.addr = value
-		case isWord(args[0], "LADDR"):
+		case parse.IsWord(args[0], "LADDR"):
 			f.laddr = value
-		case isWord(args[0], "USER"):
+		case parse.IsWord(args[0], "USER"):
 			if string(value) != defaultUser {
 				return f, resp.Error("ERR No such user '" + string(echo(value, maxEcho)) + "'")
 			}
-		case isWord(args[0], "SKIPME") && (isWord(value, "YES") || isWord(value, "NO")):
-			f.skipMe = isWord(value, "YES")
+		case parse.IsWord(args[0], "SKIPME") && (parse.IsWord(value, "YES") || parse.IsWord(value, "NO")):
+			f.skipMe = parse.IsWord(value, "YES")
 		default:
 			return f, resp.ErrSyntax
 		}

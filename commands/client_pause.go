@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
@@ -54,9 +55,9 @@ func clientPause(c *Ctx) {
 		return
 	}
 	halt := haltAll
-	if len(c.Args) == 4 && isWord(c.Args[3], "WRITE") {
+	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "WRITE") {
 		halt = haltChanges
-	} else if len(c.Args) == 4 && !isWord(c.Args[3], "ALL") {
+	} else if len(c.Args) == 4 && !parse.IsWord(c.Args[3], "ALL") {
 		c.Fail(errPauseMode)
 		return
 	}
@@ -76,7 +77,7 @@ func clientPause(c *Ctx) {
 
 // parsePause reads whole milliseconds, at most 292 years of them.
 func parsePause(b []byte) (time.Duration, resp.Error) {
-	n, ok := parseInt(b)
+	n, ok := parse.Int(b)
 	switch {
 	case !ok:
 		return 0, errPauseInteger

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -33,11 +34,11 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 		word, err := rest[0], resp.Error("")
 		rest = rest[1:]
 		switch {
-		case isWord(word, "MS"):
+		case parse.IsWord(word, "MS"):
 			err = once(word, &c.Millis)
-		case isWord(word, "PEEK"):
+		case parse.IsWord(word, "PEEK"):
 			err = once(word, &c.Peek)
-		case isWord(word, "BLOCK") && len(rest) > 0:
+		case parse.IsWord(word, "BLOCK") && len(rest) > 0:
 			timeout, rest, err = rest[0], rest[1:], once(word, &c.Block)
 		default:
 			err = resp.SyntaxNear(word)
@@ -51,7 +52,7 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 	}
 	if c.Block {
 		var err resp.Error
-		if c.Timeout, err = parseTimeout(timeout, leaseUnit(&c)); err != "" {
+		if c.Timeout, err = parse.Timeout(timeout, leaseUnit(&c)); err != "" {
 			return err
 		}
 	}
@@ -80,7 +81,7 @@ func parseLeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 		return err
 	}
 	for _, word := range args[3:] {
-		if !isWord(word, "MS") {
+		if !parse.IsWord(word, "MS") {
 			return resp.SyntaxNear(word)
 		}
 		if err := once(word, &c.Millis); err != "" {

@@ -3,6 +3,7 @@ package commands
 import (
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -26,7 +27,7 @@ func configGet(c *Ctx) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
 	asked := make(map[string][]byte) // names as they were written, which Redis repeats
 	for _, p := range c.Args[2:] {
-		if len(p) > maxPattern {
+		if len(p) > parse.MaxPattern {
 			c.Fail(errPatternTooLong)
 			return
 		}
@@ -35,7 +36,7 @@ func configGet(c *Ctx) {
 	}
 	pairs := c.engine.opts.Settings.Get(func(name string) bool {
 		for _, p := range patterns {
-			if globMatch(p, []byte(name)) {
+			if parse.Glob(p, []byte(name)) {
 				return true
 			}
 		}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -77,7 +78,7 @@ func reset(c *Ctx) {
 }
 
 func selectDB(c *Ctx) {
-	n, ok := parseInt(c.Args[1])
+	n, ok := parse.Int(c.Args[1])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -157,7 +158,7 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	if len(args) == 0 {
 		return ""
 	}
-	proto, ok := parseInt(args[0])
+	proto, ok := parse.Int(args[0])
 	if !ok {
 		return resp.ErrProtoNotInteger
 	}
@@ -168,10 +169,10 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	for i := 1; i < len(args); i++ {
 		left := len(args) - 1 - i
 		switch {
-		case isWord(args[i], "AUTH") && left >= 2:
+		case parse.IsWord(args[i], "AUTH") && left >= 2:
 			h.user, h.password, h.login = string(args[i+1]), args[i+2], true
 			i += 2
-		case isWord(args[i], "SETNAME") && left >= 1:
+		case parse.IsWord(args[i], "SETNAME") && left >= 1:
 			if !validName(args[i+1]) {
 				return errClientName
 			}

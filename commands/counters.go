@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -35,7 +36,7 @@ func add(c *Ctx, by int64) {
 }
 
 func incrby(c *Ctx) {
-	by, ok := parseInt(c.Args[2])
+	by, ok := parse.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -44,7 +45,7 @@ func incrby(c *Ctx) {
 }
 
 func decrby(c *Ctx) {
-	by, ok := parseInt(c.Args[2])
+	by, ok := parse.Int(c.Args[2])
 	switch {
 	case !ok:
 		c.Fail(resp.ErrNotInteger)
@@ -55,19 +56,14 @@ func decrby(c *Ctx) {
 	}
 }
 
-var (
-	errNotFloat  = errors.New("not a number")
-	errNotFinite = errors.New("sum is not finite")
-)
-
 const errNoSum resp.Error = "ERR increment would produce NaN or Infinity"
 
 // floatError is the reply to an error of a sum of floats.
 func floatError(err error) resp.Error {
 	switch {
-	case errors.Is(err, errNotFloat):
+	case errors.Is(err, parse.ErrNotFloat):
 		return resp.ErrNotFloat
-	case errors.Is(err, errNotFinite):
+	case errors.Is(err, parse.ErrNotFinite):
 		return errNoSum
 	}
 	return storeError(err)
@@ -82,7 +78,7 @@ func incrbyfloat(c *Ctx) {
 			old = zeroText
 		}
 		var err error
-		text, err = addFloats(old, c.Args[2])
+		text, err = parse.AddFloats(old, c.Args[2])
 		return text, expiry, err
 	})
 	if err != nil {
@@ -93,20 +89,3 @@ func incrbyfloat(c *Ctx) {
 }
 
 var zeroText = []byte("0")
-
-// addFloats adds two numbers in decimal as Redis does, in the 80-bit numbers of x86.
-func addFloats(a, b []byte) (sum []byte, err error) {
-	x, ok := parseLongDouble(a)
-	if !ok {
-		return nil, errNotFloat
-	}
-	y, ok := parseLongDouble(b)
-	if !ok {
-		return nil, errNotFloat
-	}
-	z, ok := addLongDoubles(x, y)
-	if !ok {
-		return nil, errNotFinite
-	}
-	return appendLongDouble(nil, z), nil
-}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -52,7 +53,7 @@ func expire(c *Ctx, unit time.Duration, absolute bool) {
 		c.Fail(err)
 		return
 	}
-	n, ok := parseInt(c.Args[2])
+	n, ok := parse.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -92,13 +93,13 @@ func parseExpireOptions(args [][]byte) (ExpireCondition, resp.Error) {
 	var cond ExpireCondition
 	for _, a := range args {
 		switch {
-		case isWord(a, "NX"):
+		case parse.IsWord(a, "NX"):
 			cond |= ExpireIfNone
-		case isWord(a, "XX"):
+		case parse.IsWord(a, "XX"):
 			cond |= ExpireIfAny
-		case isWord(a, "GT"):
+		case parse.IsWord(a, "GT"):
 			cond |= ExpireIfLater
-		case isWord(a, "LT"):
+		case parse.IsWord(a, "LT"):
 			cond |= ExpireIfEarlier
 		default:
 			return 0, resp.Error("ERR Unsupported option " + string(echo(a, maxEcho)))

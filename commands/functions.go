@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc64"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -61,9 +62,9 @@ func functionList(c *Ctx) {
 	named, withCode := false, false
 	for args := c.Args[2:]; len(args) > 0; args = args[1:] {
 		switch {
-		case !withCode && isWord(args[0], "WITHCODE"):
+		case !withCode && parse.IsWord(args[0], "WITHCODE"):
 			withCode = true
-		case !named && isWord(args[0], "LIBRARYNAME"):
+		case !named && parse.IsWord(args[0], "LIBRARYNAME"):
 			if len(args) == 1 {
 				c.Fail(errLibraryName)
 				return
@@ -81,7 +82,7 @@ func functionFlush(c *Ctx) {
 	switch {
 	case len(c.Args) > 3:
 		c.Fail(subcommandSyntax(c))
-	case len(c.Args) == 3 && !isWord(c.Args[2], "SYNC") && !isWord(c.Args[2], "ASYNC"):
+	case len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC"):
 		c.Fail(errFunctionFlush)
 	default:
 		c.OK()
@@ -135,7 +136,7 @@ func functionRestore(c *Ctx) {
 	case len(c.Args) > 4:
 		c.Fail(subcommandSyntax(c))
 		return
-	case len(c.Args) == 4 && !isWord(c.Args[3], "FLUSH") && !isWord(c.Args[3], "APPEND") && !isWord(c.Args[3], "REPLACE"):
+	case len(c.Args) == 4 && !parse.IsWord(c.Args[3], "FLUSH") && !parse.IsWord(c.Args[3], "APPEND") && !parse.IsWord(c.Args[3], "REPLACE"):
 		c.Fail(errRestorePolicy)
 		return
 	}

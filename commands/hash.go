@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -274,7 +275,7 @@ const (
 )
 
 func hincrby(c *Ctx) {
-	by, ok := parseInt(c.Args[3])
+	by, ok := parse.Int(c.Args[3])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -283,7 +284,7 @@ func hincrby(c *Ctx) {
 	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) error {
 		was, ok := int64(0), true
 		if text, exists := h.Get(c.Args[2]); exists {
-			was, ok = parseInt(text)
+			was, ok = parse.Int(text)
 		}
 		if !ok {
 			return limit.ErrNotInteger
@@ -306,7 +307,7 @@ func hincrby(c *Ctx) {
 }
 
 func hincrbyfloat(c *Ctx) {
-	by, ok := parseLongDouble(c.Args[3])
+	by, ok := parse.LongDouble(c.Args[3])
 	switch {
 	case !ok:
 		c.Fail(resp.ErrNotFloat)
@@ -321,15 +322,15 @@ func hincrbyfloat(c *Ctx) {
 		if !exists {
 			was = zeroText
 		}
-		if text, err = addFloats(was, c.Args[3]); err == nil {
+		if text, err = parse.AddFloats(was, c.Args[3]); err == nil {
 			_, err = h.Set(c.Args[2], text)
 		}
 		return err
 	})
 	switch {
-	case errors.Is(err, errNotFloat):
+	case errors.Is(err, parse.ErrNotFloat):
 		c.Fail(errHashNotFloat)
-	case errors.Is(err, errNotFinite):
+	case errors.Is(err, parse.ErrNotFinite):
 		c.Fail(errNoSum)
 	case err != nil:
 		c.Fail(c.elementsError(err))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cellserver/cellserver/commands/parse"
 )
 
 // topicKind is one of the namespaces that clients subscribe in.
@@ -163,7 +165,7 @@ func subscriptionCost(name []byte) int { return 2*len(name) + 256 }
 // subscriptions is what one session has subscribed to.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
-	inner  int                                // of the patterns, as innerLength
+	inner  int                                // of the patterns, as parse.InnerLength
 
 	// For others to read, too: how much they take, as subscriptionCost, and how many
 	// there are.
@@ -203,7 +205,7 @@ func (s *Session) subscribe(kind topicKind, name []byte) {
 	subs.topics[kind][string(name)] = m
 	subs.cost.Add(int64(subscriptionCost(name)))
 	if kind == toPattern {
-		subs.inner += innerLength(name)
+		subs.inner += parse.InnerLength(name)
 	}
 	subs.counts[kind].Add(1)
 }
@@ -224,7 +226,7 @@ func (s *Session) end(subs *subscriptions, m *membership) {
 	delete(subs.topics[kind], string(name))
 	subs.cost.Add(-int64(subscriptionCost(name)))
 	if kind == toPattern {
-		subs.inner -= innerLength(name)
+		subs.inner -= parse.InnerLength(name)
 	}
 	subs.counts[kind].Add(-1)
 }

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -31,20 +32,20 @@ func parseIncrex(args [][]byte) (call increxCall, err resp.Error) {
 	}
 	for i := 0; i < len(args); i++ {
 		switch a, rest := args[i], args[i:]; {
-		case isWord(a, "SATURATE") && !call.saturate:
+		case parse.IsWord(a, "SATURATE") && !call.saturate:
 			call.saturate = true
 			continue
-		case isWord(a, "ENX") && !call.enx && !call.persist:
+		case parse.IsWord(a, "ENX") && !call.enx && !call.persist:
 			call.enx = true
 			continue
-		case isWord(a, "PERSIST") && !call.persist && !call.enx && call.expiry == nil:
+		case parse.IsWord(a, "PERSIST") && !call.persist && !call.enx && call.expiry == nil:
 			call.persist = true
 			continue
-		case isWord(a, "BYINT") && take(&call.by, rest):
-		case isWord(a, "BYFLOAT") && take(&call.by, rest):
+		case parse.IsWord(a, "BYINT") && take(&call.by, rest):
+		case parse.IsWord(a, "BYFLOAT") && take(&call.by, rest):
 			call.float = true
-		case isWord(a, "LBOUND") && take(&call.lower, rest):
-		case isWord(a, "UBOUND") && take(&call.upper, rest):
+		case parse.IsWord(a, "LBOUND") && take(&call.lower, rest):
+		case parse.IsWord(a, "UBOUND") && take(&call.upper, rest):
 		case call.expiry == nil && !call.persist && call.takeExpiry(rest):
 		default:
 			return call, resp.ErrSyntax
@@ -97,7 +98,7 @@ func increx(c *Ctx) {
 		return value, expiry, err
 	})
 	switch {
-	case errors.Is(fault, errNotFinite):
+	case errors.Is(fault, parse.ErrNotFinite):
 		c.Fail(errInfinite)
 	case fault != nil:
 		c.Fail(floatError(fault))
@@ -134,7 +135,7 @@ func (n *intIncrement) parse(call *increxCall) resp.Error {
 		*f.into = f.def
 		if f.text != nil {
 			var ok bool
-			if *f.into, ok = parseInt(f.text); !ok {
+			if *f.into, ok = parse.Int(f.text); !ok {
 				return resp.Error("ERR " + f.name + " is not an integer or out of range")
 			}
 		}
@@ -146,7 +147,7 @@ func (n *intIncrement) parse(call *increxCall) resp.Error {
 }
 
 func (n *intIncrement) apply(old []byte, saturate bool) ([]byte, error) {
-	was, ok := parseInt(old)
+	was, ok := parse.Int(old)
 	if !ok {
 		return nil, limit.ErrNotInteger
 	}
@@ -188,7 +189,7 @@ func (n *floatIncrement) parse(call *increxCall) resp.Error {
 	} {
 		if f.text != nil {
 			var ok bool
-			if *f.into, ok = parseLongDouble(f.text); !ok {
+			if *f.into, ok = parse.LongDouble(f.text); !ok {
 				return resp.Error("ERR " + f.name + " is not a valid float")
 			}
 		}
@@ -200,15 +201,15 @@ func (n *floatIncrement) parse(call *increxCall) resp.Error {
 }
 
 func (n *floatIncrement) apply(old []byte, saturate bool) ([]byte, error) {
-	was, ok := parseLongDouble(old)
+	was, ok := parse.LongDouble(old)
 	if !ok {
-		return nil, errNotFloat
+		return nil, parse.ErrNotFloat
 	}
-	sum, ok := addLongDoubles(was, n.by)
+	sum, ok := parse.AddLongDoubles(was, n.by)
 	if was.IsInf() || n.by.IsInf() {
-		return nil, errNotFinite
+		return nil, parse.ErrNotFinite
 	}
-	n.value, n.added = appendLongDouble(nil, was), zeroText
+	n.value, n.added = parse.AppendLongDouble(nil, was), zeroText
 	low, high := n.lower != nil && sum.Cmp(n.lower) < 0, n.upper != nil && sum.Cmp(n.upper) > 0
 	switch {
 	case ok && !low && !high:
@@ -219,13 +220,13 @@ func (n *floatIncrement) apply(old []byte, saturate bool) ([]byte, error) {
 	case low:
 		sum = n.lower
 	default:
-		return nil, errNotFinite
+		return nil, parse.ErrNotFinite
 	}
-	added, ok := addLongDoubles(sum, newLongDouble().Neg(was))
+	added, ok := parse.AddLongDoubles(sum, parse.NewLongDouble().Neg(was))
 	if !ok {
-		return nil, errNotFinite
+		return nil, parse.ErrNotFinite
 	}
-	n.value, n.added = appendLongDouble(nil, sum), appendLongDouble(nil, added)
+	n.value, n.added = parse.AppendLongDouble(nil, sum), parse.AppendLongDouble(nil, added)
 	return n.value, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/cellserver/cellserver/commands/parse"
 )
 
 func infoCommands() []*Command {
@@ -82,9 +84,9 @@ func infoWants(args [][]byte, s infoSection) bool {
 	name := strings.ToUpper(s.name)
 	for _, a := range args {
 		switch {
-		case isWord(a, "ALL"), isWord(a, "EVERYTHING"), isWord(a, name):
+		case parse.IsWord(a, "ALL"), parse.IsWord(a, "EVERYTHING"), parse.IsWord(a, name):
 			return true
-		case isWord(a, "DEFAULT") && !s.extra:
+		case parse.IsWord(a, "DEFAULT") && !s.extra:
 			return true
 		}
 	}

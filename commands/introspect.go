@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -290,16 +291,16 @@ func commandList(c *Ctx) {
 	wanted := func(*Command) bool { return true }
 	switch {
 	case len(c.Args) == 2:
-	case len(c.Args) == 5 && isWord(c.Args[2], "FILTERBY"):
+	case len(c.Args) == 5 && parse.IsWord(c.Args[2], "FILTERBY"):
 		value := c.Args[4]
 		switch {
-		case isWord(c.Args[3], "MODULE"):
+		case parse.IsWord(c.Args[3], "MODULE"):
 			wanted = func(cmd *Command) bool { return cmd.Flags&FlagModule != 0 && string(value) == "redis-cell" }
-		case isWord(c.Args[3], "ACLCAT"):
+		case parse.IsWord(c.Args[3], "ACLCAT"):
 			name := strings.ToLower(string(value))
 			wanted = func(cmd *Command) bool { return cmd.AllCategories().has(name) }
-		case isWord(c.Args[3], "PATTERN") && len(value) <= maxPattern:
-			wanted = func(cmd *Command) bool { return globMatch(bytes.ToLower(value), []byte(cmd.Name)) }
+		case parse.IsWord(c.Args[3], "PATTERN") && len(value) <= parse.MaxPattern:
+			wanted = func(cmd *Command) bool { return parse.Glob(bytes.ToLower(value), []byte(cmd.Name)) }
 		default:
 			c.Fail(resp.ErrSyntax)
 			return

@@ -1,6 +1,9 @@
 package commands
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
 
 func keyCommands() []*Command {
 	many := KeySpec{First: 1, Last: -1, Step: 1}
@@ -164,7 +167,7 @@ func flushMode(args [][]byte) resp.Error {
 	switch {
 	case len(args) == 1:
 		return ""
-	case len(args) == 2 && (isWord(args[1], "ASYNC") || isWord(args[1], "SYNC")):
+	case len(args) == 2 && (parse.IsWord(args[1], "ASYNC") || parse.IsWord(args[1], "SYNC")):
 		return ""
 	}
 	return resp.ErrSyntax

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -136,7 +137,7 @@ func pop(front bool) func(*Ctx) {
 
 // parseNotNegative reads a count as Redis does where it must not be negative.
 func parseNotNegative(b []byte) (int64, resp.Error) {
-	n, ok := parseInt(b)
+	n, ok := parse.Int(b)
 	switch {
 	case !ok:
 		return 0, resp.ErrNotPositive
@@ -156,7 +157,7 @@ func llen(c *Ctx) {
 // lindex looks for the key before it reads the index, as Redis does: without the key
 // any index will do.
 func lindex(c *Ctx) {
-	index, ok := parseInt(c.Args[2])
+	index, ok := parse.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
 	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
 		var v []byte
@@ -187,9 +188,9 @@ func listIndex(index int64, length int) int {
 
 // parseSpan reads the two indexes of LRANGE and LTRIM.
 func (c *Ctx) parseSpan() (from, to int64, ok bool) {
-	from, ok = parseInt(c.Args[2])
+	from, ok = parse.Int(c.Args[2])
 	if ok {
-		to, ok = parseInt(c.Args[3])
+		to, ok = parse.Int(c.Args[3])
 	}
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -258,7 +259,7 @@ var (
 )
 
 func lset(c *Ctx) {
-	index, ok := parseInt(c.Args[2])
+	index, ok := parse.Int(c.Args[2])
 	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
 		at := listIndex(index, l.Len())
 		switch {
@@ -277,7 +278,7 @@ func lset(c *Ctx) {
 }
 
 func lrem(c *Ctx) {
-	count, ok := parseInt(c.Args[2])
+	count, ok := parse.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -23,7 +24,7 @@ type listMove struct{ fromFront, toFront bool }
 // parseMove reads the ends that LMOVE and BLMOVE name.
 func parseMove(args [][]byte) (m listMove, err resp.Error) {
 	for i, front := range []*bool{&m.fromFront, &m.toFront} {
-		if *front = isWord(args[3+i], "LEFT"); !*front && !isWord(args[3+i], "RIGHT") {
+		if *front = parse.IsWord(args[3+i], "LEFT"); !*front && !parse.IsWord(args[3+i], "RIGHT") {
 			return m, resp.ErrSyntax
 		}
 	}

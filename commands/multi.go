@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -64,7 +65,7 @@ func multiKeys(args [][]byte) ([]int, bool) {
 	if len(args) < 2 {
 		return nil, false
 	}
-	n, ok := parseInt(args[1])
+	n, ok := parse.Int(args[1])
 	if !ok || n < 1 || n > int64(len(args)-2) {
 		return nil, false
 	}
@@ -106,7 +107,7 @@ func rlMulti(c *Ctx) {
 
 // parse reads `numkeys key [key ...] clause [clause ...] [MS] [PEEK] [WITHDETAILS]`.
 func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
-	n, ok := parseInt(args[0])
+	n, ok := parse.Int(args[0])
 	switch {
 	case !ok:
 		return resp.ErrNotInteger
@@ -146,11 +147,11 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	for len(args) > 0 {
 		var option *bool
 		switch last := args[len(args)-1]; {
-		case isWord(last, "MS"):
+		case parse.IsWord(last, "MS"):
 			option = &m.millis
-		case isWord(last, "PEEK"):
+		case parse.IsWord(last, "PEEK"):
 			option = &m.peek
-		case isWord(last, "WITHDETAILS"):
+		case parse.IsWord(last, "WITHDETAILS"):
 			option = &m.detail
 		default:
 			return args, ""

@@ -13,10 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/stretchr/testify/require"
 )
 
 // recordedScenario is one scenario of the recorded replies: commands played in
@@ -213,7 +215,7 @@ func (s cellStore) run(now limit.Instant, args [][]byte) any {
 		e.expires = false
 		return int64(1)
 	case "PEXPIRE":
-		ms, _ := parseInt(args[1])
+		ms, _ := parse.Int(args[1])
 		e.expiry, e.expires = now+limit.Instant(ms*1e6), true
 		return int64(1)
 	}

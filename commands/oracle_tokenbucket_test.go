@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
-	"github.com/stretchr/testify/require"
 )
 
 // TestAcquireRecorded plays the recorded calls of TB.ACQUIRE through parse, decide,
@@ -190,7 +192,7 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 	denied := five[0] != int64(0)
 	for i, clause := range m.clauses {
 		key := string(m.keys[i])
-		if !isWord(clause[0], "TB") {
+		if !parse.IsWord(clause[0], "TB") {
 			if e := s.keys[key]; !m.peek && !denied && e == nil {
 				s.keys[key] = &bucketEntry{foreign: true}
 			}
@@ -229,16 +231,16 @@ type recordedMulti struct {
 }
 
 func cutMulti(args [][]byte) (m recordedMulti) {
-	n, _ := parseInt(args[0])
+	n, _ := parse.Int(args[0])
 	m.keys, args, m.unit = args[1:n+1], args[n+1:], time.Second
 	for {
 		last := args[len(args)-1]
 		switch {
-		case isWord(last, "MS"):
+		case parse.IsWord(last, "MS"):
 			m.unit = time.Millisecond
-		case isWord(last, "PEEK"):
+		case parse.IsWord(last, "PEEK"):
 			m.peek = true
-		case isWord(last, "WITHDETAILS"):
+		case parse.IsWord(last, "WITHDETAILS"):
 			m.details = true
 		default:
 			m.cut(args)
@@ -250,7 +252,7 @@ func cutMulti(args [][]byte) (m recordedMulti) {
 
 func (m *recordedMulti) cut(args [][]byte) {
 	for i, arg := range args {
-		if isWord(arg, "CL") || isWord(arg, "SW") || isWord(arg, "TB") {
+		if parse.IsWord(arg, "CL") || parse.IsWord(arg, "SW") || parse.IsWord(arg, "TB") {
 			m.clauses = append(m.clauses, args[i:i:i])
 		}
 		last := &m.clauses[len(m.clauses)-1]

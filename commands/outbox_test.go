@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -104,13 +105,13 @@ func TestPatternsHaveABudget(t *testing.T) {
 	pattern := append(append([]byte("*"), bytes.Repeat([]byte("a"), 500)...), "b*a"...)
 	name := bytes.Repeat([]byte("a"), maxChannel)
 	steps := publishSteps
-	require.False(t, globMatchWithin(pattern, name, &steps))
+	require.False(t, parse.GlobWithin(pattern, name, &steps))
 	require.LessOrEqual(t, steps, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		p := []byte(rapid.StringMatching(`[ab*?\[\]^\\-]{0,12}`).Draw(t, "pattern"))
 		s := []byte(rapid.StringMatching(`[ab\]^-]{0,12}`).Draw(t, "name"))
-		steps := 64 + (innerLength(p)+4)*(len(s)+len(p)+1)
-		require.Equal(t, globMatch(p, s), globMatchWithin(p, s, &steps))
+		steps := 64 + (parse.InnerLength(p)+4)*(len(s)+len(p)+1)
+		require.Equal(t, parse.Glob(p, s), parse.GlobWithin(p, s, &steps))
 		require.Positive(t, steps)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -192,7 +193,7 @@ const (
 
 // parseMpop reads `numkeys key [key ...] <front | back> [COUNT count]`.
 func parseMpop(args [][]byte, front, back string) (call popCall, keys [][]byte, err resp.Error) {
-	n, ok := parseInt(args[0])
+	n, ok := parse.Int(args[0])
 	if !ok || n < 1 {
 		return call, nil, errMpopKeys
 	}
@@ -200,14 +201,14 @@ func parseMpop(args [][]byte, front, back string) (call popCall, keys [][]byte, 
 		return call, nil, resp.ErrSyntax
 	}
 	keys, args = args[1:1+n], args[1+n:]
-	call.count, call.front = 1, isWord(args[0], front)
-	if !call.front && !isWord(args[0], back) {
+	call.count, call.front = 1, parse.IsWord(args[0], front)
+	if !call.front && !parse.IsWord(args[0], back) {
 		return call, nil, resp.ErrSyntax
 	}
 	switch {
 	case len(args) == 1:
 		return call, keys, ""
-	case len(args) != 3 || !isWord(args[1], "COUNT"):
+	case len(args) != 3 || !parse.IsWord(args[1], "COUNT"):
 		return call, nil, mpopFault(args[1:])
 	}
 	count, fault := parseMpopCount(args[2])
@@ -217,7 +218,7 @@ func parseMpop(args [][]byte, front, back string) (call popCall, keys [][]byte, 
 
 // mpopFault is what Redis says of options, which it reads one after another.
 func mpopFault(args [][]byte) resp.Error {
-	if len(args) > 2 && isWord(args[0], "COUNT") {
+	if len(args) > 2 && parse.IsWord(args[0], "COUNT") {
 		if _, err := parseMpopCount(args[1]); err != "" {
 			return err
 		}
@@ -226,7 +227,7 @@ func mpopFault(args [][]byte) resp.Error {
 }
 
 func parseMpopCount(b []byte) (int, resp.Error) {
-	n, ok := parseInt(b)
+	n, ok := parse.Int(b)
 	if !ok || n < 1 {
 		return 0, errMpopCount
 	}
@@ -242,7 +243,7 @@ func numkeysAt(i int) KeySpec {
 		if len(args) <= i {
 			return nil, false
 		}
-		n, ok := parseInt(args[i])
+		n, ok := parse.Int(args[i])
 		if !ok || n < 1 || n > int64(len(args)-1-i) {
 			return nil, false
 		}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -49,7 +50,7 @@ func publish(kind topicKind) func(*Ctx) {
 		e := c.engine
 		steps := publishSteps
 		if c.S.exclusive {
-			steps = unlimitedSteps
+			steps = parse.Unlimited
 		}
 		if !e.hub.match(&c.posting, &m, &steps) {
 			c.posting.rest()
@@ -81,7 +82,7 @@ func (m *message) clone() message {
 func (c *Ctx) publishBeside(m message) {
 	e := c.engine
 	c.Offload(func(_ Store, w *resp.Writer) {
-		steps, p := unlimitedSteps, posting{}
+		steps, p := parse.Unlimited, posting{}
 		e.hub.match(&p, &m, &steps)
 		w.Int(int64(e.post(&p, &m)))
 	})
@@ -112,7 +113,7 @@ func (p *posting) hold(m *message) (receivers int) {
 func (l *Lane) publishHeld() {
 	p := &l.posting
 	for i := range p.held {
-		steps := unlimitedSteps
+		steps := parse.Unlimited
 		l.engine.hub.match(p, &p.held[i], &steps)
 		l.engine.post(p, &p.held[i])
 	}
@@ -130,7 +131,7 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 		return true
 	}
 	for _, t := range h.spaces[toPattern].list() {
-		if globMatchWithin(t.name, m.channel, steps) {
+		if parse.GlobWithin(t.name, m.channel, steps) {
 			p.matched = append(p.matched, t)
 		}
 		if *steps <= 0 {

@@ -3,6 +3,7 @@ package commands
 import (
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -100,14 +101,14 @@ func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
 	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
 		switch {
-		case kind == toPattern && len(name) > maxPattern:
+		case kind == toPattern && len(name) > parse.MaxPattern:
 			return errPatternTooLong
 		case len(name) > maxChannel:
 			return errChannelTooLong
 		}
 		cost += subscriptionCost(name)
 		if kind == toPattern {
-			inner += innerLength(name)
+			inner += parse.InnerLength(name)
 		}
 	}
 	if subs := c.S.subs.Load(); subs != nil {

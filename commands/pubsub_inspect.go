@@ -2,8 +2,8 @@ package commands
 
 import (
 	"bytes"
-	"math"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -38,7 +38,7 @@ func pubsubChannels(kind topicKind) func(*Ctx) {
 		case len(c.Args) > 3:
 			c.Fail(subcommandSyntax(c))
 			return
-		case len(c.Args) == 3 && len(c.Args[2]) > maxPattern:
+		case len(c.Args) == 3 && len(c.Args[2]) > parse.MaxPattern:
 			c.Fail(errPatternTooLong)
 			return
 		case len(c.Args) == 3:
@@ -59,7 +59,7 @@ func (sp *space) write(w *resp.Writer, pattern []byte) {
 	var names [][]byte
 	size := 0
 	for _, t := range sp.list() {
-		if pattern != nil && !globMatch(pattern, t.name) || t.count() == 0 {
+		if pattern != nil && !parse.Glob(pattern, t.name) || t.count() == 0 {
 			continue
 		}
 		names, size = append(names, t.name), size+len(t.name)+16
@@ -90,6 +90,3 @@ func pubsubNumSub(kind topicKind) func(*Ctx) {
 }
 
 func pubsubNumPat(c *Ctx) { c.W.Int(int64(c.engine.hub.spaces[toPattern].len())) }
-
-// unlimitedSteps is a budget of matching that is never used up.
-const unlimitedSteps = math.MaxInt

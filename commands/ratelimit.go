@@ -3,6 +3,7 @@ package commands
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -67,9 +68,9 @@ func parseInfo(args [][]byte) (by any, err resp.Error) {
 	word, numbers := args[0], 1
 	var most int64
 	switch {
-	case isWord(word, "CL"):
+	case parse.IsWord(word, "CL"):
 		numbers = 3
-	case isWord(word, "SW"), isWord(word, "TB"), isWord(word, "CC"):
+	case parse.IsWord(word, "SW"), parse.IsWord(word, "TB"), parse.IsWord(word, "CC"):
 	default:
 		return nil, resp.SyntaxNear(word)
 	}
@@ -88,9 +89,9 @@ func parseInfo(args [][]byte) (by any, err resp.Error) {
 		return nil, err
 	}
 	switch {
-	case isWord(word, "SW"):
+	case parse.IsWord(word, "SW"):
 		return &slidingwindow.Call{Limit: most}, ""
-	case isWord(word, "TB"):
+	case parse.IsWord(word, "TB"):
 		return &tokenbucket.Call{Capacity: most}, ""
 	}
 	return &concurrency.Call{Limit: most}, ""

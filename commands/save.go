@@ -1,6 +1,9 @@
 package commands
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
 
 func saveCommands() []*Command {
 	const flags = FlagAdmin | FlagNoScript | FlagNoMulti
@@ -60,7 +63,7 @@ func save(c *Ctx) {
 }
 
 func bgsave(c *Ctx) {
-	if len(c.Args) > 2 || len(c.Args) == 2 && !isWord(c.Args[1], "SCHEDULE") {
+	if len(c.Args) > 2 || len(c.Args) == 2 && !parse.IsWord(c.Args[1], "SCHEDULE") {
 		c.Fail(resp.ErrSyntax)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -74,8 +75,8 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 			return resp.ErrSyntax
 		}
 		switch {
-		case isWord(args[0], "COUNT"):
-			n, ok := parseInt(args[1])
+		case parse.IsWord(args[0], "COUNT"):
+			n, ok := parse.Int(args[1])
 			if !ok {
 				return resp.ErrNotInteger
 			}
@@ -83,12 +84,12 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 				return resp.ErrSyntax
 			}
 			call.count = int(min(n, scanMost))
-		case isWord(args[0], "MATCH"):
-			if len(args[1]) > maxPattern {
+		case parse.IsWord(args[0], "MATCH"):
+			if len(args[1]) > parse.MaxPattern {
 				return errPatternTooLong
 			}
 			call.pattern = bytes.Clone(args[1])
-		case isWord(args[0], "TYPE"):
+		case parse.IsWord(args[0], "TYPE"):
 			call.typ = string(bytes.ToLower(args[1]))
 		default:
 			return resp.ErrSyntax
@@ -117,7 +118,7 @@ func parseCursor(b []byte) (cursor uint64, ok bool) {
 
 // matches reports whether a key of that type is asked for.
 func (s *scanCall) matches(key []byte, typ string) bool {
-	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || globMatch(s.pattern, key))
+	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || parse.Glob(s.pattern, key))
 }
 
 // scanStep replies one step of an iteration. It returns false, with nothing written,
@@ -191,7 +192,7 @@ func walk(st Store, db int, cursor uint64, count int, f func(key []byte, typ str
 }
 
 func keys(c *Ctx) {
-	if len(c.Args[1]) > maxPattern {
+	if len(c.Args[1]) > parse.MaxPattern {
 		c.Fail(errPatternTooLong)
 		return
 	}

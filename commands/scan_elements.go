@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -38,7 +39,7 @@ func elementsOfSortedSet(z *collection.SortedSet) elements {
 	return elements{n: z.Len(), copied: z.Copied(), values: true, scores: true, of: z, all: func(yield func(name, value []byte) bool) {
 		var scratch [32]byte
 		for m, score := range z.Range(0, z.Len()) {
-			if !yield(m, appendScore(scratch[:0], score)) {
+			if !yield(m, parse.AppendScore(scratch[:0], score)) {
 				return
 			}
 		}
@@ -140,7 +141,7 @@ func scannedHead(w *resp.Writer, n int) {
 func (e *elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
 	steps := maxScanSteps
 	for name, value := range e.all {
-		matches := pattern == nil || globMatchWithin(pattern, name, &steps)
+		matches := pattern == nil || parse.GlobWithin(pattern, name, &steps)
 		switch {
 		case steps <= 0:
 			return 0, true
@@ -202,7 +203,7 @@ func scanBeside(st Store, db int, key []byte, read readElements, pattern []byte,
 		return found, err
 	}
 	if pattern != nil {
-		all = slices.DeleteFunc(all, func(e element) bool { return !globMatch(pattern, e.name) })
+		all = slices.DeleteFunc(all, func(e element) bool { return !parse.Glob(pattern, e.name) })
 	}
 	reply := wholeOf(w, len(all)*of.strings())
 	scannedHead(w, len(all)*of.strings())
@@ -223,16 +224,16 @@ func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
 		switch {
 		case len(args) == 1:
 			return nil, resp.ErrSyntax
-		case isWord(args[0], "COUNT"):
-			n, ok := parseInt(args[1])
+		case parse.IsWord(args[0], "COUNT"):
+			n, ok := parse.Int(args[1])
 			switch {
 			case !ok:
 				return nil, resp.ErrNotInteger
 			case n < 1:
 				return nil, resp.ErrSyntax
 			}
-		case isWord(args[0], "MATCH"):
-			if len(args[1]) > maxPattern {
+		case parse.IsWord(args[0], "MATCH"):
+			if len(args[1]) > parse.MaxPattern {
 				return nil, errPatternTooLong
 			}
 			pattern = append([]byte{}, args[1]...)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -74,7 +75,7 @@ func countScriptKeys(args [][]byte) (int, resp.Error) {
 	if len(args) < 3 {
 		return 0, resp.ErrSyntax
 	}
-	n, ok := parseInt(args[2])
+	n, ok := parse.Int(args[2])
 	switch {
 	case !ok:
 		return 0, resp.ErrNotInteger
@@ -286,7 +287,7 @@ func scriptExists(c *Ctx) {
 }
 
 func scriptFlush(c *Ctx) {
-	if len(c.Args) > 3 || len(c.Args) == 3 && !isWord(c.Args[2], "SYNC") && !isWord(c.Args[2], "ASYNC") {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC") {
 		c.Fail(errFlushMode)
 		return
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
@@ -108,7 +109,7 @@ func scriptKill(c *Ctx) {
 // refuseBusy answers a command that may not run while a script keeps everybody
 // waiting.
 func (c *Ctx) refuseBusy() bool {
-	if c.Cmd.Flags&FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && isWord(c.Args[1], "NOSAVE")) {
+	if c.Cmd.Flags&FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
 		return false
 	}
 	c.reject(c, errBusy)

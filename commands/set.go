@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -215,7 +216,7 @@ func srandmember(c *Ctx) {
 		return
 	case many:
 		var ok bool
-		if count, ok = parseInt(c.Args[2]); !ok {
+		if count, ok = parse.Int(c.Args[2]); !ok {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -106,9 +107,9 @@ func (a *windowArgs) numbers(args [][]byte) ([][]byte, resp.Error) {
 	}
 	a.call.Quantity = 1
 	args = args[2:]
-	if len(args) > 0 && startsNumber(args[0]) {
+	if len(args) > 0 && parse.StartsNumber(args[0]) {
 		var ok bool
-		if a.call.Quantity, ok = parseInt(args[0]); !ok {
+		if a.call.Quantity, ok = parse.Int(args[0]); !ok {
 			return nil, resp.ErrNotInteger
 		}
 		args = args[1:]
@@ -125,17 +126,17 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	}
 	word, rest := args[0], args[1:]
 	switch {
-	case isWord(word, "MS"):
+	case parse.IsWord(word, "MS"):
 		return rest, once(word, &a.call.Millis)
-	case isWord(word, "PENALIZE"):
+	case parse.IsWord(word, "PENALIZE"):
 		return rest, once(word, &a.call.Penalize)
-	case isWord(word, "PEEK"):
+	case parse.IsWord(word, "PEEK"):
 		return rest, a.charge(word, slidingwindow.Peek)
-	case isWord(word, "PARTIAL"):
+	case parse.IsWord(word, "PARTIAL"):
 		return rest, a.charge(word, slidingwindow.Partial)
-	case isWord(word, "FORCE"):
+	case parse.IsWord(word, "FORCE"):
 		return rest, a.charge(word, slidingwindow.Force)
-	case isWord(word, "BLOCK") && len(rest) > 0:
+	case parse.IsWord(word, "BLOCK") && len(rest) > 0:
 		a.timeout = rest[0]
 		return rest[1:], once(word, &a.call.Block)
 	}
@@ -160,18 +161,18 @@ func (a *windowArgs) judge(word []byte) {
 func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
-	case isWord(word, "COUNTER"):
+	case parse.IsWord(word, "COUNTER"):
 		return rest, true, a.mode(word, slidingwindow.Counter)
-	case isWord(word, "FIXED"):
+	case parse.IsWord(word, "FIXED"):
 		return rest, true, a.mode(word, slidingwindow.Fixed)
-	case isWord(word, "LOG"):
+	case parse.IsWord(word, "LOG"):
 		return rest, true, a.mode(word, slidingwindow.Log)
-	case isWord(word, "EVEN"):
+	case parse.IsWord(word, "EVEN"):
 		a.even = word
 		return rest, true, once(word, &a.call.Even)
-	case isWord(word, "BUCKETS") && len(rest) > 0:
+	case parse.IsWord(word, "BUCKETS") && len(rest) > 0:
 		return rest[1:], true, a.buckets(word, rest[0])
-	case isWord(word, "ANCHOR") && len(rest) > 0:
+	case parse.IsWord(word, "ANCHOR") && len(rest) > 0:
 		return rest[1:], true, a.anchoring(word, rest[0])
 	}
 	return rest, false, ""
@@ -182,12 +183,12 @@ func (a *windowArgs) anchoring(word, b []byte) resp.Error {
 		return resp.SyntaxNear(word)
 	}
 	switch {
-	case isWord(b, "FIRST"):
+	case parse.IsWord(b, "FIRST"):
 		a.anchor = anchorFirst
-	case isWord(b, "KEY"):
+	case parse.IsWord(b, "KEY"):
 		a.anchor = anchorKey
 	default:
-		at, ok := parseInt(b)
+		at, ok := parse.Int(b)
 		if !ok {
 			return resp.ErrNotInteger
 		}
@@ -205,7 +206,7 @@ func (a *windowArgs) mode(word []byte, m slidingwindow.Mode) resp.Error {
 }
 
 func (a *windowArgs) buckets(word, b []byte) resp.Error {
-	slots, ok := parseInt(b)
+	slots, ok := parse.Int(b)
 	switch {
 	case !ok:
 		return resp.ErrNotInteger
@@ -249,7 +250,7 @@ func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *s
 	}
 	if c.Block {
 		var err resp.Error
-		if c.Timeout, err = parseTimeout(a.timeout, unit); err != "" {
+		if c.Timeout, err = parse.Timeout(a.timeout, unit); err != "" {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -56,7 +57,7 @@ func (c *Ctx) score(score float64) { writeScore(c.W, score) }
 // writeScore replies a score, in RESP3 as a double.
 func writeScore(w *resp.Writer, score float64) {
 	var scratch [32]byte
-	text := appendScore(scratch[:0], score)
+	text := parse.AppendScore(scratch[:0], score)
 	if w.Proto != 3 {
 		w.Bulk(text)
 		return
@@ -182,7 +183,7 @@ func zpop(c *Ctx, down bool) {
 	}
 	if len(c.Args) == 3 {
 		var ok bool
-		if count, ok = parseInt(c.Args[2]); !ok || count < 0 {
+		if count, ok = parse.Int(c.Args[2]); !ok || count < 0 {
 			c.Fail("ERR value is out of range, must be positive")
 			return
 		}

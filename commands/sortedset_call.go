@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -47,7 +48,7 @@ func zadd(c *Ctx) {
 }
 
 func zincrby(c *Ctx) {
-	if _, ok := parseScore(c.Args[2]); !ok {
+	if _, ok := parse.Score(c.Args[2]); !ok {
 		c.Fail(resp.ErrNotFloat)
 		return
 	}
@@ -79,7 +80,7 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 		return err
 	}
 	for i := 0; i < len(call.zadd.pairs); i += 2 {
-		score, _ := parseScore(call.zadd.pairs[i])
+		score, _ := parse.Score(call.zadd.pairs[i])
 		member := call.zadd.pairs[i+1]
 		old, known := z.Score(member)
 		if known && call.zadd.incr {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 )
 
 func TestParseScore(t *testing.T) {
@@ -17,7 +18,7 @@ func TestParseScore(t *testing.T) {
 		"inf": math.Inf(1), "+Inf": math.Inf(1), "-INFINITY": math.Inf(-1), "0x10": 16, "-0X1.8p1": -3, "0x.8": 0.5,
 		"1e-320": 1e-320, "0e999999": 0, "0x0p-99999": 0, "1.7976931348623157e308": math.MaxFloat64,
 	} {
-		got, ok := parseScore([]byte(text))
+		got, ok := parse.Score([]byte(text))
 		require.True(t, ok, text)
 		require.Equal(t, math.Float64bits(want), math.Float64bits(got), text)
 	}
@@ -25,7 +26,7 @@ func TestParseScore(t *testing.T) {
 		"", " 1", "1 ", "x", "nan", "-NaN", "nan(1)", "1_000", "0x", "0x1p", "1e", "1e+", ".", "--1", "1e400", "-1e400",
 		"1e-400", "0x1p-2000", "0x1p2000", "1\x00", "1.5.5", "0b1",
 	} {
-		_, ok := parseScore([]byte(text))
+		_, ok := parse.Score([]byte(text))
 		require.False(t, ok, text)
 	}
 }
@@ -48,9 +49,9 @@ func FuzzParseSortedSet(f *testing.F) {
 		args := bytes.Split(line, []byte(" "))
 		if call, fault := parseZadd(args); fault == "" {
 			for i := 0; i < len(call.pairs); i += 2 {
-				score, ok := parseScore(call.pairs[i])
+				score, ok := parse.Score(call.pairs[i])
 				require.True(t, ok)
-				again, ok := parseScore(appendScore(nil, score))
+				again, ok := parse.Score(parse.AppendScore(nil, score))
 				require.True(t, ok)
 				require.Equal(t, math.Float64bits(score), math.Float64bits(again))
 			}

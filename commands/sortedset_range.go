@@ -2,6 +2,7 @@ package commands
 
 import (
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -82,8 +83,8 @@ func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 			r.scores = true
 		case equalFold(option, "limit") && len(options) > 2:
 			var offsetOK, countOK bool
-			r.offset, offsetOK = parseInt(options[1])
-			r.count, countOK = parseInt(options[2])
+			r.offset, offsetOK = parse.Int(options[1])
+			r.count, countOK = parse.Int(options[2])
 			if !offsetOK || !countOK {
 				return resp.ErrNotInteger
 			}
@@ -128,8 +129,8 @@ func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
 			return errNoLexBound
 		}
 	default:
-		w.start, ok = parseInt(first)
-		w.stop, alsoOK = parseInt(last)
+		w.start, ok = parse.Int(first)
+		w.stop, alsoOK = parse.Int(last)
 		if !ok || !alsoOK {
 			return resp.ErrNotInteger
 		}

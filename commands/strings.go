@@ -3,6 +3,7 @@ package commands
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -133,7 +134,7 @@ func (c *Ctx) keepText(text []byte) {
 // futureInstant turns the expiry that a command sets a string with into an instant:
 // a positive number, which may all the same lie in the past if it is absolute.
 func (c *Ctx) futureInstant(text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
-	n, ok := parseInt(text)
+	n, ok := parse.Int(text)
 	if !ok {
 		return 0, resp.ErrNotInteger
 	}
@@ -283,8 +284,8 @@ func appendTo(c *Ctx) {
 }
 
 func getrange(c *Ctx) {
-	from, ok := parseInt(c.Args[2])
-	to, alsoOK := parseInt(c.Args[3])
+	from, ok := parse.Int(c.Args[2])
+	to, alsoOK := parse.Int(c.Args[3])
 	if !ok || !alsoOK {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -319,7 +320,7 @@ func span(length int, from, to int64) (start, end int) {
 }
 
 func setrange(c *Ctx) {
-	offset, ok := parseInt(c.Args[2])
+	offset, ok := parse.Int(c.Args[2])
 	switch {
 	case !ok:
 		c.Fail(resp.ErrNotInteger)

@@ -3,6 +3,7 @@ package commands
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -33,13 +34,13 @@ var expiryOptions = []struct {
 func parseSet(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
-		case isWord(a, "NX") && !call.xx:
+		case parse.IsWord(a, "NX") && !call.xx:
 			call.nx = true
-		case isWord(a, "XX") && !call.nx:
+		case parse.IsWord(a, "XX") && !call.nx:
 			call.xx = true
-		case isWord(a, "GET"):
+		case parse.IsWord(a, "GET"):
 			call.get = true
-		case isWord(a, "KEEPTTL") && call.expiry == nil:
+		case parse.IsWord(a, "KEEPTTL") && call.expiry == nil:
 			call.keepTTL = true
 		case !call.keepTTL && call.takeExpiry(args[i:]):
 			i++
@@ -54,7 +55,7 @@ func parseSet(args [][]byte) (call setCall, err resp.Error) {
 func parseGetex(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
-		case isWord(a, "PERSIST") && call.expiry == nil:
+		case parse.IsWord(a, "PERSIST") && call.expiry == nil:
 			call.persist = true
 		case !call.persist && call.takeExpiry(args[i:]):
 			i++
@@ -74,7 +75,7 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 	}
 	for i := range expiryOptions {
 		o := &expiryOptions[i]
-		if isWord(args[0], o.word) && (call.expiry == nil || call.word == o.word) {
+		if parse.IsWord(args[0], o.word) && (call.expiry == nil || call.word == o.word) {
 			call.expiry, call.unit, call.absolute, call.word = args[1], o.unit, o.absolute, o.word
 			return true
 		}

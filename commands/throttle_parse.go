@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -25,9 +26,9 @@ func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
 	var n [4]int64
 	n[3] = 1
 	for i, arg := range args[1:] {
-		v, ok := parseShort(arg)
+		v, ok := parse.Short(arg)
 		if !ok {
-			if v, ok = parseCellInt(arg); !ok {
+			if v, ok = parse.CellInt(arg); !ok {
 				return cellNotInteger(arg)
 			}
 		}
@@ -55,7 +56,7 @@ func parseThrottleClause(args [][]byte, unit time.Duration, c *throttleCall) res
 	case len(args) > 4:
 		return resp.SyntaxNear(args[4])
 	}
-	burst, ok := parseInt(args[0])
+	burst, ok := parse.Int(args[0])
 	if !ok {
 		return resp.ErrNotInteger
 	}
@@ -68,7 +69,7 @@ func parseThrottleClause(args [][]byte, unit time.Duration, c *throttleCall) res
 	}
 	quantity := int64(1)
 	if len(args) > 3 {
-		if quantity, ok = parseInt(args[3]); !ok {
+		if quantity, ok = parse.Int(args[3]); !ok {
 			return resp.ErrNotInteger
 		}
 	}

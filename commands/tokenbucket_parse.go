@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -116,8 +117,8 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 		}
 	}
 	args, w.quantity = args[3:], 1
-	if len(args) > 0 && startsNumber(args[0]) {
-		n, ok := parseInt(args[0])
+	if len(args) > 0 && parse.StartsNumber(args[0]) {
+		n, ok := parse.Int(args[0])
 		if !ok {
 			return resp.ErrNotInteger
 		}
@@ -126,7 +127,7 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 	for len(args) > 0 {
 		option := -1
 		for i := range bucketOptions {
-			if isWord(args[0], bucketOptions[i].text) {
+			if parse.IsWord(args[0], bucketOptions[i].text) {
 				option = i
 			}
 		}
@@ -183,7 +184,7 @@ func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 		w.block = arg
 		return ""
 	}
-	n, ok := parseInt(arg)
+	n, ok := parse.Int(arg)
 	switch {
 	case !ok:
 		return resp.ErrNotInteger
@@ -231,7 +232,7 @@ func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Err
 		call.Init = w.init
 	}
 	if call.Block {
-		timeout, err := parseTimeout(w.block, unit)
+		timeout, err := parse.Timeout(w.block, unit)
 		if err != "" {
 			return err
 		}
@@ -285,7 +286,7 @@ func inUnit(n int64, unit time.Duration) time.Duration {
 
 // parsePositive reads an integer of at least 1 into n.
 func parsePositive(b []byte, n *int64) resp.Error {
-	v, ok := parseInt(b)
+	v, ok := parse.Int(b)
 	switch {
 	case !ok:
 		return resp.ErrNotInteger
@@ -300,7 +301,7 @@ func parsePositive(b []byte, n *int64) resp.Error {
 // followed by a point and more digits.
 func parseFactor(b []byte) (float64, resp.Error) {
 	whole, fraction, decimal := bytes.Cut(b, []byte{'.'})
-	n, ok := parseInt(whole)
+	n, ok := parse.Int(whole)
 	if !ok || decimal && len(fraction) == 0 {
 		return 0, resp.ErrNotInteger
 	}

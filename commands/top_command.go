@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -80,18 +81,18 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	for len(args) > 0 {
 		word, rest := args[0], args[1:]
 		switch {
-		case isWord(word, "DENIED"):
+		case parse.IsWord(word, "DENIED"):
 			err = once(word, &table)
-		case isWord(word, "CALLS"):
+		case parse.IsWord(word, "CALLS"):
 			call.calls, err = true, once(word, &table)
-		case isWord(word, "WITHDETAILS"):
+		case parse.IsWord(word, "WITHDETAILS"):
 			err = once(word, &call.details)
-		case isWord(word, "COUNT") && len(rest) > 0:
+		case parse.IsWord(word, "COUNT") && len(rest) > 0:
 			if err = once(word, &count); err == "" {
 				err = parsePositive(rest[0], &call.count)
 			}
 			rest = rest[1:]
-		case isWord(word, "DB") && len(rest) > 0:
+		case parse.IsWord(word, "DB") && len(rest) > 0:
 			if err = once(word, &call.hasDB); err == "" {
 				call.db, err = parseDatabase(rest[0], databases)
 			}
@@ -109,7 +110,7 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 
 // parseDatabase reads the index of a database.
 func parseDatabase(b []byte, databases int) (db int, err resp.Error) {
-	n, ok := parseInt(b)
+	n, ok := parse.Int(b)
 	switch {
 	case !ok:
 		return 0, resp.ErrNotInteger

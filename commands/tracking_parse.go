@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -37,12 +38,12 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 	for i := 1; i < len(args); i++ {
 		more := i+1 < len(args)
 		switch a := args[i]; {
-		case isWord(a, "REDIRECT") && more:
+		case parse.IsWord(a, "REDIRECT") && more:
 			i++
 			if call.redirect != 0 {
 				return call, errOneRedirect
 			}
-			id, ok := parseInt(args[i])
+			id, ok := parse.Int(args[i])
 			if !ok {
 				return call, resp.ErrNotInteger
 			}
@@ -50,15 +51,15 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 				return call, errNoRedirect
 			}
 			call.redirect = id
-		case isWord(a, "BCAST"):
+		case parse.IsWord(a, "BCAST"):
 			call.broadcast = true
-		case isWord(a, "OPTIN"):
+		case parse.IsWord(a, "OPTIN"):
 			call.optIn = true
-		case isWord(a, "OPTOUT"):
+		case parse.IsWord(a, "OPTOUT"):
 			call.optOut = true
-		case isWord(a, "NOLOOP"):
+		case parse.IsWord(a, "NOLOOP"):
 			call.noLoop = true
-		case isWord(a, "PREFIX") && more:
+		case parse.IsWord(a, "PREFIX") && more:
 			i++
 			call.prefixes = append(call.prefixes, string(args[i]))
 		default:
@@ -174,11 +175,11 @@ func overlapError(prefix, what, other string) resp.Error {
 // parseCaching checks the word of CLIENT CACHING for a client that tracks.
 func parseCaching(word []byte, t *tracking) resp.Error {
 	switch {
-	case isWord(word, "YES") && !t.optIn:
+	case parse.IsWord(word, "YES") && !t.optIn:
 		return errCachingYes
-	case isWord(word, "NO") && !t.optOut:
+	case parse.IsWord(word, "NO") && !t.optOut:
 		return errCachingNo
-	case !isWord(word, "YES") && !isWord(word, "NO"):
+	case !parse.IsWord(word, "YES") && !parse.IsWord(word, "NO"):
 		return resp.ErrSyntax
 	}
 	return ""

@@ -3,6 +3,7 @@ package commands
 import (
 	"slices"
 
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -393,7 +394,7 @@ func (c *Ctx) prefetchQueue(queue []queued) {
 // selects returns the database behind a queued SELECT, where db is selected before it. A
 // SELECT that will fail changes nothing.
 func (e *Engine) selects(q *queued, db int) int {
-	n, ok := parseInt(q.args[1])
+	n, ok := parse.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
 		return db
 	}

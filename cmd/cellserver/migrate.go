@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
@@ -334,7 +334,7 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 		pipe := c.Pipeline()
 		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e keyspace.Entry) {
 			m.seen++
-			if !commands.MatchGlob([]byte(m.match), key) {
+			if !parse.MatchGlob([]byte(m.match), key) {
 				m.skipped["not of the pattern"]++
 				return
 			}

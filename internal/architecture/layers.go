@@ -55,13 +55,17 @@ var layers = map[string]layer{
 
 	"resp":      {imports: []string{"shared"}, why: "resp is the protocol's edge; what a command means is above it"},
 	"transport": {imports: []string{"shared"}, why: "transport moves bytes; it knows neither RESP nor commands"},
+	"commands/parse": {
+		imports: []string{"resp"},
+		why:     "reading a word is the same for every command, so it knows none",
+	},
 	"commands": {
-		imports: append([]string{"resp", "transport", "lua", "collection", "shared"}, families...),
+		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared", "commands/parse"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

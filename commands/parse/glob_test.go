@@ -1,4 +1,4 @@
-package commands
+package parse
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func TestGlobMatch(t *testing.T) {
 		{"\x00*\xff", "\x00--\xff", true},
 		{"A", "a", false},
 	} {
-		require.Equal(t, c.want, globMatch([]byte(c.pattern), []byte(c.text)), "%q %q", c.pattern, c.text)
+		require.Equal(t, c.want, Glob([]byte(c.pattern), []byte(c.text)), "%q %q", c.pattern, c.text)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestGlobAgreesWithNaiveMatcher(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune(`ab-^]\`)), 0, 8, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		p, s := signs.Draw(t, "pattern"), text.Draw(t, "text")
-		require.Equal(t, naiveGlob(p, s), globMatch([]byte(p), []byte(s)), "%q %q", p, s)
+		require.Equal(t, naiveGlob(p, s), Glob([]byte(p), []byte(s)), "%q %q", p, s)
 	})
 }
 
@@ -118,7 +118,7 @@ func FuzzGlobMatch(f *testing.F) {
 		if strings.Count(p, "*") > 4 || len(p) > 64 || len(s) > 64 {
 			return // the naive matcher is exponential in the stars
 		}
-		require.Equal(t, naiveGlob(p, s), globMatch([]byte(p), []byte(s)), "%q %q", p, s)
+		require.Equal(t, naiveGlob(p, s), Glob([]byte(p), []byte(s)), "%q %q", p, s)
 	})
 }
 
@@ -127,8 +127,8 @@ func FuzzGlobMatch(f *testing.F) {
 // would not end at all.
 func TestGlobOfManyStarsIsNoAttack(t *testing.T) {
 	key := bytes.Repeat([]byte("a"), 1<<10)
-	require.False(t, globMatch([]byte(strings.Repeat("*a", maxPattern/2-1)+"b"), key))
-	require.False(t, globMatch([]byte(strings.Repeat("*?", 500)+"b"), key))
-	require.True(t, globMatch(bytes.Repeat([]byte("*"), maxPattern), key))
-	require.False(t, globMatch([]byte("*"+strings.Repeat("a", maxPattern-2)+"b"), key))
+	require.False(t, Glob([]byte(strings.Repeat("*a", MaxPattern/2-1)+"b"), key))
+	require.False(t, Glob([]byte(strings.Repeat("*?", 500)+"b"), key))
+	require.True(t, Glob(bytes.Repeat([]byte("*"), MaxPattern), key))
+	require.False(t, Glob([]byte("*"+strings.Repeat("a", MaxPattern-2)+"b"), key))
 }

@@ -1,7 +1,8 @@
-package commands
+package parse
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"math/big"
 )
@@ -17,9 +18,9 @@ const (
 	longMaxText = 5 * 1024
 )
 
-// parseLongDouble reads what Redis' string2ld does: what strtold does without spaces
+// LongDouble reads what Redis' string2ld does: what strtold does without spaces
 // in front, but nothing that is NaN or out of range.
-func parseLongDouble(b []byte) (x *big.Float, ok bool) {
+func LongDouble(b []byte) (x *big.Float, ok bool) {
 	if len(b) == 0 || len(b) >= longMaxText {
 		return nil, false
 	}
@@ -27,9 +28,9 @@ func parseLongDouble(b []byte) (x *big.Float, ok bool) {
 	if neg || b[0] == '+' {
 		b = b[1:]
 	}
-	x = newLongDouble()
+	x = NewLongDouble()
 	switch {
-	case isWord(b, "INF"), isWord(b, "INFINITY"):
+	case IsWord(b, "INF"), IsWord(b, "INFINITY"):
 		x.SetInf(neg)
 		return x, true
 	case len(b) > 2 && b[0] == '0' && b[1]|0x20 == 'x':
@@ -46,7 +47,7 @@ func parseLongDouble(b []byte) (x *big.Float, ok bool) {
 	return x, true
 }
 
-func newLongDouble() *big.Float { return new(big.Float).SetPrec(longMantissa) }
+func NewLongDouble() *big.Float { return new(big.Float).SetPrec(longMantissa) }
 
 // scanNumber reads digits with at most one point among them and an exponent: of ten
 // behind an e, or of two behind a p for hexadecimal ones.
@@ -143,17 +144,17 @@ func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.
 // exactly is n in as many bits as it takes.
 func exactly(n *big.Int) *big.Float { return new(big.Float).SetInt(n) }
 
-// addLongDoubles adds; ok is false if the sum is no finite number.
-func addLongDoubles(x, y *big.Float) (sum *big.Float, ok bool) {
+// AddLongDoubles adds; ok is false if the sum is no finite number.
+func AddLongDoubles(x, y *big.Float) (sum *big.Float, ok bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
 	}
-	sum = newLongDouble().Add(x, y)
+	sum = NewLongDouble().Add(x, y)
 	return sum, sum.MantExp(nil) <= longMaxExponent
 }
 
-// appendLongDouble spells x with up to 17 digits behind the point.
-func appendLongDouble(dst []byte, x *big.Float) []byte {
+// AppendLongDouble spells x with up to 17 digits behind the point.
+func AppendLongDouble(dst []byte, x *big.Float) []byte {
 	from := len(dst)
 	dst = x.Append(dst, 'f', 17)
 	dst = bytes.TrimRight(dst, "0") // there is a point
@@ -162,4 +163,26 @@ func appendLongDouble(dst []byte, x *big.Float) []byte {
 		return append(dst[:from], '0')
 	}
 	return dst
+}
+
+var (
+	ErrNotFloat  = errors.New("not a number")
+	ErrNotFinite = errors.New("sum is not finite")
+)
+
+// AddFloats adds two numbers in decimal as Redis does, in the 80-bit numbers of x86.
+func AddFloats(a, b []byte) (sum []byte, err error) {
+	x, ok := LongDouble(a)
+	if !ok {
+		return nil, ErrNotFloat
+	}
+	y, ok := LongDouble(b)
+	if !ok {
+		return nil, ErrNotFloat
+	}
+	z, ok := AddLongDoubles(x, y)
+	if !ok {
+		return nil, ErrNotFinite
+	}
+	return AppendLongDouble(nil, z), nil
 }

@@ -1,26 +1,28 @@
-package commands
+package parse
 
-// maxPattern is the longest glob pattern accepted, in bytes: the matcher costs at
+import "math"
+
+// MaxPattern is the longest glob pattern accepted, in bytes: the matcher costs at
 // most the product of both lengths.
-const maxPattern = 1 << 10
+const MaxPattern = 1 << 10
 
 // MatchGlob reports whether s matches a pattern of KEYS and SCAN.
-func MatchGlob(pattern, s []byte) bool { return globMatch(pattern, s) }
+func MatchGlob(pattern, s []byte) bool { return Glob(pattern, s) }
 
-// globMatch reports whether s matches the glob pattern as Redis reads it: `*`,
+// Glob reports whether s matches the glob pattern as Redis reads it: `*`,
 // `?`, `[a-z]`, `[^a]` and a backslash before a character that stands for itself.
 //
 // It is a loop that goes back to the last star only, so that a pattern of many
 // stars costs a product of lengths and no stack (the class of CVE-2022-36021 and
 // CVE-2024-31228). What is behind the last star is looked for at the end only.
-func globMatch(pattern, s []byte) bool {
-	steps := unlimitedSteps
-	return globMatchWithin(pattern, s, &steps)
+func Glob(pattern, s []byte) bool {
+	steps := Unlimited
+	return GlobWithin(pattern, s, &steps)
 }
 
-// globMatchWithin is globMatch with a budget, in comparisons of one character. The
+// GlobWithin is Glob with a budget, in comparisons of one character. The
 // result means nothing once that is used up.
-func globMatchWithin(pattern, s []byte, steps *int) bool {
+func GlobWithin(pattern, s []byte, steps *int) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
 	last, tail := -1, 0
@@ -75,10 +77,10 @@ func lastStar(pattern []byte, p int) (last, tail int) {
 	return last, tail
 }
 
-// innerLength returns how many characters what is between two stars of pattern stands
+// InnerLength returns how many characters what is between two stars of pattern stands
 // for. Matching costs at most that many comparisons for each character of a name, and
 // a few more.
-func innerLength(pattern []byte) (inner int) {
+func InnerLength(pattern []byte) (inner int) {
 	since, open := 0, false
 	for p := 0; p < len(pattern); {
 		if pattern[p] == '*' {
@@ -146,3 +148,6 @@ func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	}
 	return i, match != not
 }
+
+// Unlimited is a budget of matching that is never used up.
+const Unlimited = math.MaxInt

@@ -1,4 +1,4 @@
-package commands
+package parse
 
 import (
 	"bytes"
@@ -9,15 +9,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// parseTimeout reads the timeout of BLOCK, a decimal number of units, as Redis
+// Timeout reads the timeout of BLOCK, a decimal number of units, as Redis
 // reads that of BLPOP: 0 is no bound, and what is left of a nanosecond counts as
 // a whole one, so that a positive timeout never becomes 0. It is exact, since a
 // decision may hang on it; only a number with an exponent goes through a double.
 // What does not fit int64 nanoseconds is out of range. unit is a second or a
 // millisecond.
-func parseTimeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
+func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	if bytes.ContainsAny(b, "eE") {
-		return parseTimeoutExponent(b, unit)
+		return timeoutExponent(b, unit)
 	}
 	negative := len(b) > 0 && b[0] == '-'
 	if negative || len(b) > 0 && b[0] == '+' {
@@ -66,7 +66,7 @@ func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
 	return n, n <= math.MaxInt64
 }
 
-func parseTimeoutExponent(b []byte, unit time.Duration) (time.Duration, resp.Error) {
+func timeoutExponent(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	for _, c := range b {
 		// Go would also read underscores and hexadecimal numbers.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {

@@ -1,10 +1,10 @@
-package commands
+package parse
 
 import "math"
 
-// parseInt reads a decimal int64 as Redis' string2ll does: an optional minus, no
+// Int reads a decimal int64 as Redis' string2ll does: an optional minus, no
 // plus, no leading zeros, no spaces, no overflow.
-func parseInt(b []byte) (int64, bool) {
+func Int(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
 	}
@@ -21,13 +21,13 @@ func parseInt(b []byte) (int64, bool) {
 	if b[0] < '1' || b[0] > '9' {
 		return 0, false
 	}
-	return parseDigits(b, neg)
+	return digits(b, neg)
 }
 
-// parseCellInt reads an int64 as Rust's i64::from_str does, which is what
+// CellInt reads an int64 as Rust's i64::from_str does, which is what
 // redis-cell uses: an optional sign of either kind and any number of leading
 // zeros.
-func parseCellInt(b []byte) (int64, bool) {
+func CellInt(b []byte) (int64, bool) {
 	if len(b) == 0 {
 		return 0, false
 	}
@@ -38,12 +38,12 @@ func parseCellInt(b []byte) (int64, bool) {
 	if len(b) == 0 {
 		return 0, false
 	}
-	return parseDigits(b, neg)
+	return digits(b, neg)
 }
 
-// parseShort reads up to four digits and nothing else, which is most of what there
+// Short reads up to four digits and nothing else, which is most of what there
 // is to read, where it is called. What it refuses may be a number all the same.
-func parseShort(b []byte) (n int64, ok bool) {
+func Short(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 4 {
 		return 0, false
 	}
@@ -57,8 +57,8 @@ func parseShort(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// parseDigits reads decimal digits with a sign that is already known.
-func parseDigits(b []byte, neg bool) (int64, bool) {
+// digits reads decimal digits with a sign that is already known.
+func digits(b []byte, neg bool) (int64, bool) {
 	if len(b) < 19 { // cannot overflow
 		var n int64
 		for _, c := range b {
@@ -90,8 +90,8 @@ func parseDigits(b []byte, neg bool) (int64, bool) {
 	return 0, false
 }
 
-// isWord reports whether b is the upper-case ASCII word w, whatever b's case.
-func isWord(b []byte, w string) bool {
+// IsWord reports whether b is the upper-case ASCII word w, whatever b's case.
+func IsWord(b []byte, w string) bool {
 	if len(b) != len(w) {
 		return false
 	}
@@ -107,8 +107,8 @@ func isWord(b []byte, w string) bool {
 	return true
 }
 
-// startsNumber reports whether b begins like a number, which is how the optional
+// StartsNumber reports whether b begins like a number, which is how the optional
 // quantity of a limiter command is told from its option words.
-func startsNumber(b []byte) bool {
+func StartsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
 }

@@ -1,4 +1,4 @@
-package commands
+package parse
 
 import (
 	"math/big"
@@ -27,7 +27,7 @@ func TestLongDoubleSums(t *testing.T) {
 		{"18446744073709551616", "1", "18446744073709551616"}, // 65 bits do not fit
 		{".5", "5.", "5.5"},
 	} {
-		got, err := addFloats([]byte(row[0]), []byte(row[1]))
+		got, err := AddFloats([]byte(row[0]), []byte(row[1]))
 		require.NoError(t, err, row)
 		require.Equal(t, row[2], string(got), row)
 	}
@@ -39,18 +39,18 @@ func TestLongDoublesThatAreNone(t *testing.T) {
 		"nan", "-nan", "nan(1)", "infi", "1_000", "0b1", "0o7", "1e5000", "-1e5000", "1e99999999999", "1e-4960", "1e-99999999999",
 		"0x1p16384", "0x1p-16446", "0x1p-99999999999", strings.Repeat("1", longMaxText),
 	} {
-		_, ok := parseLongDouble([]byte(text))
+		_, ok := LongDouble([]byte(text))
 		require.False(t, ok, "%.40q", text)
 	}
 	for _, text := range []string{"inf", "-Infinity", "+INF"} {
-		x, ok := parseLongDouble([]byte(text))
+		x, ok := LongDouble([]byte(text))
 		require.True(t, ok)
 		require.True(t, x.IsInf())
-		_, err := addFloats([]byte("1"), []byte(text))
-		require.ErrorIs(t, err, errNotFinite)
+		_, err := AddFloats([]byte("1"), []byte(text))
+		require.ErrorIs(t, err, ErrNotFinite)
 	}
-	_, err := addFloats([]byte("1e4932"), []byte("1e4932"))
-	require.ErrorIs(t, err, errNotFinite)
+	_, err := AddFloats([]byte("1e4932"), []byte("1e4932"))
+	require.ErrorIs(t, err, ErrNotFinite)
 }
 
 // FuzzLongDouble: any bytes are a number or none, quickly, and a number of few
@@ -60,18 +60,18 @@ func FuzzLongDouble(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x, ok := parseLongDouble(b)
+		x, ok := LongDouble(b)
 		if !ok || x.IsInf() {
 			return
 		}
 		require.LessOrEqual(t, x.MinPrec(), uint(longMantissa))
-		again, ok := parseLongDouble([]byte(x.Text('g', 30)))
+		again, ok := LongDouble([]byte(x.Text('g', 30)))
 		require.True(t, ok)
 		require.Zero(t, x.Cmp(again), "%q", b)
 		if exact, isDecimal := new(big.Rat).SetString(string(b)); isDecimal && len(b) < 30 {
 			nearest := new(big.Float).SetPrec(longMantissa).SetRat(exact)
 			require.Zero(t, x.Cmp(nearest), "%q", b)
 		}
-		require.NotContains(t, string(appendLongDouble(nil, x)), "e")
+		require.NotContains(t, string(AppendLongDouble(nil, x)), "e")
 	})
 }
