@@ -99,5 +99,5 @@ func (c *Ctx) rerun(cmd *Command) {
 func (c *Ctx) timed(cmd *Command, f func(c *Ctx)) {
 	began := c.engine.opts.Stopwatch()
 	f(c)
-	c.counts[cmd.id].nanos.Add(int64(c.engine.opts.Stopwatch() - began))
+	c.counts[cmd.id].Nanos.Add(int64(c.engine.opts.Stopwatch() - began))
 }

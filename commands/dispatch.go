@@ -123,8 +123,8 @@ func (l *Lane) run(c *Ctx) {
 		began := l.engine.opts.Stopwatch()
 		run(c)
 		n := &l.counts[cmd.id]
-		n.sampled.Add(int64(l.engine.opts.Stopwatch() - began))
-		n.timed.Add(1)
+		n.Sampled.Add(int64(l.engine.opts.Stopwatch() - began))
+		n.Timed.Add(1)
 	}
 	l.endErrors(cmd)
 }
@@ -132,7 +132,7 @@ func (l *Lane) run(c *Ctx) {
 // reject answers a command that never ran. An EXEC that did not ends its
 // transaction all the same.
 func (l *Lane) reject(c *Ctx, e resp.Error) {
-	l.counts[c.Cmd.id].rejected.Add(1)
+	l.counts[c.Cmd.id].Rejected.Add(1)
 	c.S.failTransaction()
 	c.S.endCaching(c.Cmd)
 	if c.Cmd.Name == "exec" {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
@@ -62,7 +63,7 @@ type Engine struct {
 	limits      atomic.Pointer[Limits]
 	auth        authGuard
 	clients     registry
-	rate        rate
+	rate        stats.Rate
 	hub         hub
 	invalidator invalidator
 	outbound    atomic.Int64  // bytes that wait in outboxes
@@ -103,7 +104,7 @@ type Engine struct {
 
 	received atomic.Int64 // connections since the start
 	refused  atomic.Int64
-	errors   errorStats
+	errors   stats.Errors
 	panics   atomic.Int64
 }
 

@@ -1,110 +1,11 @@
 package commands
 
-import (
-	"maps"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
-
-	"github.com/cellserver/cellserver/resp"
-)
-
-// errorStats counts error replies, in all and by their first word. Any goroutine may use
-// it. Every writer whose replies a client gets reports to it, through
-// [resp.Writer.OnError].
-type errorStats struct {
-	total atomic.Int64
-	mu    sync.Mutex // held by whoever adds a word
-	// words is replaced, never changed; nil without any.
-	words atomic.Pointer[map[string]*atomic.Int64]
-}
-
-const (
-	// maxErrorWords is how many words there may be before those that only scripts say
-	// are counted together.
-	maxErrorWords = 128
-	errorOverflow = "ERRORSTATS_OVERFLOW"
-	// maxErrorWord is how long a word may be; Redis looks for its end so far.
-	maxErrorWord = 30
-)
-
-// errorWord is what an error is counted by.
-func errorWord(e resp.Error) string {
-	if i := strings.IndexByte(string(e[:min(len(e), maxErrorWord+1)]), ' '); i > 0 {
-		return string(e[:i])
-	}
-	return "ERR"
-}
-
-// add counts an error.
-func (s *errorStats) add(e resp.Error, from resp.Origin) {
-	if from == resp.Repeated {
-		return
-	}
-	s.total.Add(1)
-	word := errorWord(e)
-	if words := s.words.Load(); words != nil {
-		if n := (*words)[word]; n != nil {
-			n.Add(1)
-			return
-		}
-	}
-	s.counter(word, from).Add(1)
-}
-
-// counter returns that of a word, which may be a new one.
-func (s *errorStats) counter(word string, from resp.Origin) *atomic.Int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var known map[string]*atomic.Int64
-	if words := s.words.Load(); words != nil {
-		known = *words
-	}
-	if from == resp.OfScript && len(known) >= maxErrorWords && known[word] == nil {
-		word = errorOverflow
-	}
-	if n := known[word]; n != nil {
-		return n
-	}
-	n, more := new(atomic.Int64), make(map[string]*atomic.Int64, len(known)+1)
-	maps.Copy(more, known)
-	more[strings.Clone(word)] = n
-	s.words.Store(&more)
-	return n
-}
-
-// reset forgets all.
-func (s *errorStats) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total.Store(0)
-	s.words.Store(nil)
-}
-
-// each calls f with the words in order. What would break a line of INFO is replaced.
-func (s *errorStats) each(f func(word string, count int64)) {
-	words := s.words.Load()
-	if words == nil {
-		return
-	}
-	for _, word := range slices.Sorted(maps.Keys(*words)) {
-		f(strings.Map(infoSafe, word), (*words)[word].Load())
-	}
-}
-
-// infoSafe replaces what has a meaning in INFO, as Redis does.
-func infoSafe(r rune) rune {
-	if r < ' ' || r == '#' || r == ':' {
-		return '_'
-	}
-	return r
-}
+import "github.com/cellserver/cellserver/resp"
 
 // noteError is the OnError of a lane's writers.
 func (l *Lane) noteError(e resp.Error, from resp.Origin) {
 	l.errors++
-	l.engine.errors.add(e, from)
+	l.engine.errors.Add(e, from)
 }
 
 // beginErrors makes what is answered from now on the errors of another command.
@@ -116,6 +17,6 @@ func (l *Lane) beginErrors() { l.errorsSeen = l.errors }
 func (l *Lane) endErrors(cmd *Command) {
 	if l.errors != l.errorsSeen {
 		l.errorsSeen = l.errors
-		l.counts[cmd.id].failed.Add(1)
+		l.counts[cmd.id].Failed.Add(1)
 	}
 }

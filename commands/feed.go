@@ -126,7 +126,7 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 		l.denied.mu.Unlock()
 	}
 	if p.failed {
-		l.counts[p.cmd.id].failed.Add(1)
+		l.counts[p.cmd.id].Failed.Add(1)
 	}
 	s.closing = s.closing || p.broken
 	s.parked.Store(nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/commands/stats"
 )
 
 func infoCommands() []*Command {
@@ -50,7 +51,7 @@ type infoWriter struct {
 	e      *Engine
 	p      Process
 	store  StoreStats
-	counts []totals
+	counts []stats.Totals
 	hits   int64
 	misses int64
 }
@@ -187,11 +188,11 @@ func infoStats(w *infoWriter) {
 	in, out, _ := w.p.Network()
 	processed := int64(0)
 	for _, t := range w.counts {
-		processed += t.calls
+		processed += t.Calls
 	}
 	w.int("total_connections_received", w.e.received.Load())
 	w.int("total_commands_processed", processed)
-	w.int("instantaneous_ops_per_sec", w.e.rate.ops.Load())
+	w.int("instantaneous_ops_per_sec", w.e.rate.Ops.Load())
 	w.int("total_net_input_bytes", in)
 	w.int("total_net_output_bytes", out)
 	w.int("rejected_connections", w.e.refused.Load())
@@ -209,7 +210,7 @@ func infoStats(w *infoWriter) {
 	w.int("evicted_scripts", w.e.scripts.evicted.Load())
 	w.int("client_output_buffer_limit_disconnections", w.e.slowReaders.Load())
 	w.int("latest_fork_usec", 0)
-	w.int("total_error_replies", w.e.errors.total.Load())
+	w.int("total_error_replies", w.e.errors.Total.Load())
 	w.int("acl_access_denied_auth", w.e.auth.failures())
 	w.int("internal_errors", w.e.panics.Load())
 }
@@ -240,21 +241,21 @@ func infoModules(w *infoWriter) {
 
 func infoCommandstats(w *infoWriter) {
 	for id, t := range w.counts {
-		if t.calls == 0 && t.rejected == 0 {
+		if t.Calls == 0 && t.Rejected == 0 {
 			continue
 		}
-		usec := (t.nanos + 999) / 1000 // what ran has taken time
+		usec := (t.Nanos + 999) / 1000 // what ran has taken time
 		per := 0.0
-		if t.calls > 0 {
-			per = max(float64(t.nanos)/1000/float64(t.calls), 0.01)
+		if t.Calls > 0 {
+			per = max(float64(t.Nanos)/1000/float64(t.Calls), 0.01)
 		}
 		fmt.Fprintf(w, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
-			w.e.table.all[id].Name, t.calls, usec, per, t.rejected, t.failed)
+			w.e.table.all[id].Name, t.Calls, usec, per, t.Rejected, t.Failed)
 	}
 }
 
 func infoErrorstats(w *infoWriter) {
-	w.e.errors.each(func(word string, count int64) { fmt.Fprintf(w, "errorstat_%s:count=%d\r\n", word, count) })
+	w.e.errors.Each(func(word string, count int64) { fmt.Fprintf(w, "errorstat_%s:count=%d\r\n", word, count) })
 }
 
 func infoKeyspace(w *infoWriter) {
@@ -270,7 +271,7 @@ func infoRatelimit(w *infoWriter) {
 	for id, t := range w.counts {
 		cmd := w.e.table.all[id]
 		if cmd.limiter() {
-			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.calls-t.denied-t.failed, t.denied, t.failed)
+			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed)
 		}
 	}
 }

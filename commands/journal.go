@@ -120,7 +120,7 @@ func (s *Session) retract(out []byte, refs []shared.Ref, e resp.Error) ([]byte, 
 			refs[0].Release()
 		}
 		from = r.to
-		s.engine.errors.add(e, resp.OfServer)
+		s.engine.errors.Add(e, resp.OfServer)
 	}
 	keep(len(out))
 	return w.Buf, w.Refs

@@ -3,6 +3,7 @@ package commands
 import (
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -68,7 +69,7 @@ type Lane struct {
 	owed     []effectReply // of this batch
 	answered uint64        // the position that a parked command's reply waits for
 
-	counts []counter // by command id
+	counts []stats.Counter // by command id
 
 	// How many errors the writers of this lane have written, and how many of them had
 	// been when the running command began.
@@ -83,7 +84,7 @@ func (e *Engine) newLane() *Lane {
 	l := &Lane{
 		Store:  e.opts.NewStore(),
 		engine: e,
-		counts: make([]counter, len(e.table.all)),
+		counts: make([]stats.Counter, len(e.table.all)),
 		args:   make([][]byte, 0, aheadArgs),
 		sample: sampleEvery,
 	}

@@ -96,7 +96,7 @@ func (p *Parked) answer(fill func(w *resp.Writer)) {
 // noteError is the OnError of an answer.
 func (p *Parked) noteError(e resp.Error, from resp.Origin) {
 	p.failed = true
-	p.session.engine.errors.add(e, from)
+	p.session.engine.errors.Add(e, from)
 }
 
 // forget releases an answer for which there is nobody any more.

@@ -187,7 +187,7 @@ func (l *Lane) runOne(a *alone) {
 	l.beginErrors()
 	began := e.opts.Stopwatch()
 	a.do(&l.ctx)
-	l.counts[l.ctx.Cmd.id].nanos.Add(int64(e.opts.Stopwatch() - began))
+	l.counts[l.ctx.Cmd.id].Nanos.Add(int64(e.opts.Stopwatch() - began))
 	l.endErrors(l.ctx.Cmd)
 }
 

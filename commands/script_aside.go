@@ -264,7 +264,7 @@ func (e *Engine) endAside(x *aside, a *alone) {
 	l := x.lane
 	began := e.opts.Stopwatch()
 	x.resume()
-	l.counts[x.cmd.id].nanos.Add(int64(e.opts.Stopwatch() - began))
+	l.counts[x.cmd.id].Nanos.Add(int64(e.opts.Stopwatch() - began))
 	l.endErrors(x.cmd)
 	reply, st, waits := l.w.Take(), l.Store, l.host.waits
 	if waits {

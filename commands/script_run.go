@@ -196,7 +196,7 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		h.w.Error(err)
 		c.beginErrors() // it is not the script's
 		if cmd != nil {
-			c.counts[cmd.id].rejected.Add(1)
+			c.counts[cmd.id].Rejected.Add(1)
 		}
 		return h.w.Buf, nil
 	}
