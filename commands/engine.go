@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
@@ -86,7 +87,7 @@ type Engine struct {
 	halts     atomic.Uint32  // what keeps commands from running: see haltLoading
 	ended     atomic.Bool    // set by Close: slow commands may give up
 	slowSlots chan struct{}
-	large     largeReplies
+	large     budget.Budget
 
 	besideSlots chan struct{} // of moveBeside
 
@@ -118,7 +119,7 @@ func NewEngine(o Options) *Engine {
 		panic(err)
 	}
 	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
-	e.large.room = e.largeRoom
+	e.large.Room = e.largeRoom
 	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
@@ -192,7 +193,7 @@ func (e *Engine) refuse(p transport.Peer) resp.Error {
 // transports must have been shut down.
 func (e *Engine) Close() {
 	e.ended.Store(true)
-	e.large.end()
+	e.large.End()
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()

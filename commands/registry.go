@@ -109,7 +109,7 @@ func (r *registry) subscribers() (n int64) {
 // Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
 // what transactions and WATCH keep, and what is known of who has read what.
 func (e *Engine) Beside() int64 {
-	return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() + e.invalidator.size() + e.large.size()
+	return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() + e.invalidator.size() + e.large.Size()
 }
 
 // addr is the client's end of the connection as CLIENT LIST shows it. It is asked

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 
+	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
@@ -92,7 +93,7 @@ type scriptCall struct {
 	script     *script
 	keys, args [][]byte
 	readonly   bool
-	memory     *largeReply // of its result, if that was asked for; who runs it ends that
+	memory     *budget.Grant // of its result, if that was asked for; who runs it ends that
 }
 
 // eval is EVAL and EVAL_RO.
@@ -173,7 +174,7 @@ func (c *Ctx) runStraight(call *scriptCall, n int) {
 
 // end gives back what was asked for and is not needed.
 func (call *scriptCall) end() {
-	call.memory.end()
+	call.memory.End()
 	call.memory = nil
 }
 

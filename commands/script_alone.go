@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -19,7 +20,7 @@ type alone struct {
 	// changes says that a pause of changes is for it, too.
 	changes bool
 	// memory was asked for before it ran; nil if nothing was.
-	memory  *largeReply
+	memory  *budget.Grant
 	retries int // because memory was short
 
 	busyTimer func() bool // guarded by solitude.mu: stops it
@@ -181,7 +182,7 @@ func (l *Lane) runOne(a *alone) {
 		}
 		a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
 		a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
-		a.memory.end()
+		a.memory.End()
 		l.publishHeld()
 	}()
 	l.beginErrors()

@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -22,10 +23,10 @@ type scriptHost struct {
 	spent    int  // instructions, once it is over
 
 	// For scripts that wait for memory: see script_wait.go.
-	memory  *largeReply // of its result, if that was asked for
-	mayWait bool        // it is no part of a transaction
-	acted   bool        // has called a command that does more than read
-	waits   bool        // has lacked memory and is to be run again
+	memory  *budget.Grant // of its result, if that was asked for
+	mayWait bool          // it is no part of a transaction
+	acted   bool          // has called a command that does more than read
+	waits   bool          // has lacked memory and is to be run again
 }
 
 const (

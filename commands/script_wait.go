@@ -2,12 +2,12 @@ package commands
 
 // A script may lack memory because of replies that others have not taken yet. As long as
 // nothing of it can have been noticed it is run again from its beginning once there is
-// room: it waits as [largeReplies] has others wait. One whose last result was large asks
+// room: it waits as [budget.Budget] has others wait. One whose last result was large asks
 // for as much before it begins, where that does not fit at once.
 
 // Waits implements [lua.Waiter].
 func (h *scriptHost) Waits() bool {
-	h.waits = h.mayWait && !h.acted && (h.alone == nil || h.alone.retries < maxRetries) && h.c.engine.large.size() > h.memory.unused()
+	h.waits = h.mayWait && !h.acted && (h.alone == nil || h.alone.retries < maxRetries) && h.c.engine.large.Size() > h.memory.Unused()
 	return h.waits
 }
 
@@ -32,7 +32,7 @@ func (c *Ctx) reserve(call *scriptCall) (need int64) {
 		return 0
 	}
 	need += need / 4
-	if call.memory = c.engine.large.take(need); call.memory == nil {
+	if call.memory = c.engine.large.Take(need); call.memory == nil {
 		return need
 	}
 	return 0
@@ -65,9 +65,9 @@ func (c *Ctx) again(cmd *Command, own [][]byte, call *scriptCall, n int) func(c 
 // enqueueWith has a run once need bytes are granted to its reply.
 func (e *Engine) enqueueWith(a *alone, need int64) {
 	e.spawn(func() {
-		a.memory = e.large.ask(need)
+		a.memory = e.large.Ask(need)
 		if a.parked.gone.Load() {
-			a.memory.end()
+			a.memory.End()
 			return
 		}
 		e.enqueueAlone(a)
@@ -76,7 +76,7 @@ func (e *Engine) enqueueWith(a *alone, need int64) {
 
 // retry has a, which has lacked memory, run once all is free that others' replies take.
 func (e *Engine) retry(a *alone) {
-	a.memory.end()
+	a.memory.End()
 	a.memory = nil
 	a.retries++
 	e.enqueueWith(a, e.largeRoom())

@@ -63,8 +63,11 @@ var layers = map[string]layer{
 		imports: []string{"resp"},
 		why:     "counters are added to and read, they call nobody",
 	},
+	"commands/budget": {
+		why: "a bound on memory knows neither who asks for it nor for what",
+	},
 	"commands": {
-		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats"}, families...),
+		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},

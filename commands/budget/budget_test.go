@@ -1,4 +1,4 @@
-package commands
+package budget
 
 import (
 	"sync"
@@ -13,14 +13,14 @@ import (
 // nobody else has any.
 func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &largeReplies{room: func() int64 { return 100 }}
+		l := &Budget{Room: func() int64 { return 100 }}
 		var mu sync.Mutex // two may be granted memory at once
 		var order []string
 		var wait sync.WaitGroup
-		ask := func(name string, size int64) (r **largeReply) {
-			r = new(*largeReply)
+		ask := func(name string, size int64) (r **Grant) {
+			r = new(*Grant)
 			wait.Go(func() {
-				*r = l.ask(size)
+				*r = l.Ask(size)
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, name)
@@ -31,38 +31,38 @@ func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 		a, b := ask("a", 60), ask("b", 40)
 		c, d, e := ask("c", 50), ask("d", 10), ask("e", 500)
 		require.Equal(t, []string{"a", "b"}, order)
-		require.Equal(t, int32(3), l.waiting.Load())
+		require.Equal(t, int32(3), l.Waiting.Load())
 
 		(*b).Count(30) // a piece of what was asked for, which takes no more
-		require.EqualValues(t, 100, l.size())
-		(*b).end()
-		require.EqualValues(t, 90, l.size())
+		require.EqualValues(t, 100, l.Size())
+		(*b).End()
+		require.EqualValues(t, 90, l.Size())
 		synctest.Wait()
 		require.Equal(t, []string{"a", "b"}, order, "d would fit, but c has come before")
 		(*a).Count(80) // more than was thought
-		require.EqualValues(t, 110, l.size())
-		require.True(t, (*b).over())
+		require.EqualValues(t, 110, l.Size())
+		require.True(t, (*b).Over())
 		(*a).Count(-80)
 		synctest.Wait()
 		require.ElementsMatch(t, []string{"c", "d"}, order[2:])
-		require.False(t, (*c).over())
+		require.False(t, (*c).Over())
 
 		(*b).Count(-30)
-		(*c).end()
-		require.Equal(t, int64(10), l.size())
+		(*c).End()
+		require.Equal(t, int64(10), l.Size())
 		synctest.Wait()
 		require.Len(t, order, 4)
-		(*d).end()
+		(*d).End()
 		synctest.Wait()
 		require.Equal(t, "e", order[4])
-		require.False(t, (*e).over(), "it is alone")
+		require.False(t, (*e).Over(), "it is alone")
 
 		f := ask("f", 1)
 		require.Len(t, order, 5)
-		l.end()
+		l.End()
 		wait.Wait()
-		(*e).end()
-		(*f).end()
-		require.Zero(t, l.size())
+		(*e).End()
+		(*f).End()
+		require.Zero(t, l.Size())
 	})
 }
