@@ -8,7 +8,7 @@
 // shards of several keys in index order and gives all that follows one instant,
 // which is what RL.MULTI, EXEC and scripts are built on.
 //
-// The keyspace owns the clock (see [Clock]): no caller passes "now". A key exists
+// The keyspace owns the clock (see [clock.Clock]): no caller passes "now". A key exists
 // while its expiry lies after the instant, to the nanosecond; one that has expired
 // is overwritten or removed when it is met, and found by [Keyspace.Sweep]
 // otherwise.

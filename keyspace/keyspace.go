@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
 // Options are what a [Keyspace] is made of. The zero value of each field but Clock
@@ -17,7 +19,7 @@ type Options struct {
 	// 256, 64 by default.
 	Shards int
 	// Clock is where all instants come from. It must be set.
-	Clock Clock
+	Clock clock.Clock
 	// MaxMemory is the number of bytes from which on new keys are refused; 0 means
 	// no bound. [Keyspace.SetMaxMemory] changes it.
 	MaxMemory int64
@@ -36,7 +38,7 @@ type Keyspace struct {
 	shards   []shard
 	shift    int // 64 - log2(len(shards))
 	seed     maphash.Seed
-	clock    Clock
+	clock    clock.Clock
 	every    time.Duration
 	newTable newTable
 	arena    *arena // nil if newTable is a test's
@@ -99,7 +101,7 @@ func New(o Options) *Keyspace {
 func (ks *Keyspace) Databases() int { return len(ks.shards[0].dbs) }
 
 // Clock is the clock that the keyspace was made with.
-func (ks *Keyspace) Clock() Clock { return ks.clock }
+func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 
 // Gate is what stops all views but one.
 func (ks *Keyspace) Gate() *Gate { return &ks.gate }

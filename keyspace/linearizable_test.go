@@ -17,6 +17,7 @@ import (
 
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -134,7 +135,7 @@ func throttleHistory(t *testing.T, o keyspace.Options, seed uint64) ([]porcupine
 func TestNeverOverAdmits(t *testing.T) {
 	const clients, calls, keys = 32, 3000, 4
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
-		o.Clock = keyspace.NewSystemClock(keyspace.ClockOptions{})
+		o.Clock = clock.NewSystem(clock.Options{})
 		ks := keyspace.New(o)
 		t.Cleanup(ks.Close)
 		q, err := gcra.NewQuotaPer(9, 1, 1, 50*time.Microsecond)

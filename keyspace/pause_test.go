@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -69,7 +70,7 @@ func (s *stalls) time(b *testing.B, v *keyspace.View, key []byte, q *gcra.Quota)
 func BenchmarkMassExpiry(b *testing.B) {
 	const n, lasts = 1_000_000, 4 * time.Second
 	for b.Loop() {
-		ks := keyspace.New(keyspace.Options{Clock: keyspace.NewSystemClock(keyspace.ClockOptions{})})
+		ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{})})
 		v := ks.NewView()
 		v.Refresh()
 		expiry := v.Now().Add(lasts)

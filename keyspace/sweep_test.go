@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
 func TestSweep(t *testing.T) {
@@ -69,7 +70,7 @@ func sweepReachesAll(t *testing.T, n int) {
 // expired goes without anybody asking for it, and Run ends with its context.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ks := keyspace.New(keyspace.Options{Clock: keyspace.NewSystemClock(keyspace.ClockOptions{}.WithSources(
+		ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{}.WithSources(
 			func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }))})
 		defer ks.Close()
 		ctx, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -24,7 +24,7 @@ type increment struct {
 	records  int
 	promises bool // it holds a promise, so all before it was durable
 	damage   *damage
-	clock    keyspace.ClockRecord
+	clock    clock.Record
 	latest   limit.Instant // no effect so far was later
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
 // ErrDamaged is what [Check] returns for a directory that a server would not load, and
@@ -120,11 +121,11 @@ func (c *check) inspect() (sound bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	o := keyspace.ClockOptions{}
-	if last != (keyspace.ClockRecord{}) {
-		o.Start, _ = keyspace.Resumption{Last: last, Latest: latest}.Start()
+	o := clock.Options{}
+	if last != (clock.Record{}) {
+		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start()
 	}
-	c.ks = keyspace.New(keyspace.Options{Clock: keyspace.NewSystemClock(o)})
+	c.ks = keyspace.New(keyspace.Options{Clock: clock.NewSystem(o)})
 	return bad == nil, nil
 }
 

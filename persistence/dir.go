@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -25,7 +26,7 @@ type Options struct {
 	FS   FS
 	Path string
 	// Clock says what time it is, in all forms.
-	Clock func() keyspace.ClockRecord
+	Clock func() clock.Record
 	// Stopwatch is a monotonic reading; it only measures.
 	Stopwatch func() time.Duration
 	Log       *slog.Logger
@@ -115,7 +116,7 @@ func (d *Dir) Torn() *Torn { return d.torn }
 
 // Clock is the last clock record there is, zero if there is none, and an instant
 // that no effect is later than.
-func (d *Dir) Clock() (c keyspace.ClockRecord, latest limit.Instant, err error) {
+func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
 		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {
 			return c, latest, err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -41,14 +41,14 @@ func (m magic) String() string {
 // A clock record is boot (16 bytes), boot time, derived instant, wall clock.
 const clockSize = 40
 
-func appendClock(dst []byte, c *keyspace.ClockRecord) []byte {
+func appendClock(dst []byte, c *clock.Record) []byte {
 	dst = append(dst, c.Boot[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.BootTime))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Derived))
 	return binary.LittleEndian.AppendUint64(dst, uint64(c.Wall))
 }
 
-func parseClock(b []byte) (c keyspace.ClockRecord) {
+func parseClock(b []byte) (c clock.Record) {
 	copy(c.Boot[:], b)
 	c.BootTime = int64(binary.LittleEndian.Uint64(b[16:]))
 	c.Derived = limit.Instant(binary.LittleEndian.Uint64(b[24:]))
@@ -59,7 +59,7 @@ func parseClock(b []byte) (c keyspace.ClockRecord) {
 // header is what a file begins with, after its magic and version.
 type header struct {
 	id    uint64
-	clock keyspace.ClockRecord
+	clock clock.Record
 }
 
 func (h *header) append(dst []byte, m magic) []byte {

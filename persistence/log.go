@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -106,7 +106,7 @@ type LogOptions struct {
 	Stopwatch func() time.Duration
 	// Clock is asked about once a second, while there is something to record, for
 	// what a restart goes on from. It must be quick.
-	Clock func() keyspace.ClockRecord
+	Clock func() clock.Record
 	// OnFault is called, in a goroutine that must not be held up, when the log
 	// begins to refuse.
 	OnFault func(error)

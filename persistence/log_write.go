@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
 // promiseEvery is after how many durable bytes a promise is written at the latest;
@@ -223,7 +223,7 @@ func (l *Log) note() {
 }
 
 // noteClock appends a clock record. mu must be held.
-func (l *Log) noteClock(clock keyspace.ClockRecord) {
+func (l *Log) noteClock(clock clock.Record) {
 	s := l.seg
 	before := len(l.buf)
 	buf, at := s.framer.begin(l.buf, typeClock)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -61,7 +62,7 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 
 // snapshotClock returns the clock record of a snapshot and an instant that nothing in
 // it was later than.
-func snapshotClock(fsys FS, path string, id uint64) (c keyspace.ClockRecord, latest limit.Instant, err error) {
+func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limit.Instant, err error) {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return c, 0, fmt.Errorf("opening what the manifest names: %w", err)

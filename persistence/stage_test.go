@@ -16,6 +16,7 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -35,10 +36,10 @@ type stage struct {
 	quota gcra.Quota
 }
 
-func options(fsys persistence.FS, clock *clocktest.Clock) persistence.Options {
+func options(fsys persistence.FS, source *clocktest.Clock) persistence.Options {
 	return persistence.Options{
 		FS: fsys, Path: "data",
-		Clock:     func() keyspace.ClockRecord { return keyspace.ClockRecord{Derived: clock.Now()} },
+		Clock:     func() clock.Record { return clock.Record{Derived: source.Now()} },
 		Stopwatch: func() time.Duration { return time.Millisecond },
 		Log:       slog.New(slog.DiscardHandler),
 	}

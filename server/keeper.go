@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/shared"
@@ -86,11 +86,11 @@ func (k *keeper) open() (*persistence.Dir, error) {
 }
 
 // record reads the clock in all its forms.
-func (k *keeper) record() keyspace.ClockRecord {
-	if c, ok := k.s.clock.(interface{ Record() keyspace.ClockRecord }); ok {
+func (k *keeper) record() clock.Record {
+	if c, ok := k.s.clock.(interface{ Record() clock.Record }); ok {
 		return c.Record()
 	}
-	return keyspace.ClockRecord{Derived: k.s.clock.Now(), Wall: int64(k.s.clock.Now())}
+	return clock.Record{Derived: k.s.clock.Now(), Wall: int64(k.s.clock.Now())}
 }
 
 func (k *keeper) putInForce() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -47,11 +47,11 @@ func (k *keeper) read() error {
 		return err
 	}
 	last, latest, err := k.dir.Clock()
-	if err != nil || last == (keyspace.ClockRecord{}) {
+	if err != nil || last == (clock.Record{}) {
 		return err
 	}
 	var doubted time.Duration
-	k.start, doubted = keyspace.Resumption{
+	k.start, doubted = clock.Resumption{
 		Last: last, Latest: latest, MaxForward: seconds(k.s.config.value("clock-max-forward-jump")),
 	}.Start()
 	if doubted > 0 {

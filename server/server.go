@@ -18,6 +18,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -28,7 +29,7 @@ const Version = "0.1.0"
 // Options are what a caller may replace: tests do.
 type Options struct {
 	// Clock decides; nil is the system's.
-	Clock keyspace.Clock
+	Clock clock.Clock
 	// Log receives what an operator should know; nil is built from the configuration.
 	Log *slog.Logger
 	// Terminal is where a person reads how the server was started; nil if nobody does.
@@ -56,7 +57,7 @@ type Server struct {
 	terminal  io.Writer // a person, or nil
 	exposed   bool      // whether logExposure has warned
 	level     slog.LevelVar
-	clock     keyspace.Clock
+	clock     clock.Clock
 	keyspace  *keyspace.Keyspace
 	engine    *commands.Engine
 	transport transport.Transport
@@ -117,10 +118,10 @@ func New(c *Config, o Options) (*Server, error) {
 }
 
 // assemble makes clock, keyspace and engine.
-func (s *Server) assemble(clock keyspace.Clock) {
+func (s *Server) assemble(source clock.Clock) {
 	c := s.config
-	if s.clock = clock; s.clock == nil {
-		s.clock = keyspace.NewSystemClock(keyspace.ClockOptions{Start: s.keeper.start, OnStep: s.clockStepped})
+	if s.clock = source; s.clock == nil {
+		s.clock = clock.NewSystem(clock.Options{Start: s.keeper.start, OnStep: s.clockStepped})
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
 		Databases: int(number(c.value("databases"))),

@@ -18,6 +18,7 @@ import (
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -69,14 +70,14 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	fsys := persistence.OS{}
 	if m.dryRun && !persistence.Exists(fsys, m.dir) {
-		clock := keyspace.NewSystemClock(keyspace.ClockOptions{})
+		clock := clock.NewSystem(clock.Options{})
 		return nil, keyspace.New(keyspace.Options{Clock: clock}), nil
 	}
-	var clock *keyspace.SystemClock
+	var source *clock.System
 	began := time.Now()
 	dir, err := persistence.Open(persistence.Options{
 		FS: fsys, Path: m.dir,
-		Clock:     func() keyspace.ClockRecord { return clock.Record() },
+		Clock:     func() clock.Record { return source.Record() },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Log:       slog.New(slog.NewTextHandler(m.w, nil)),
 	})
@@ -90,12 +91,12 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
-	o := keyspace.ClockOptions{}
-	if last != (keyspace.ClockRecord{}) {
-		o.Start, _ = keyspace.Resumption{Last: last, Latest: latest}.Start()
+	o := clock.Options{}
+	if last != (clock.Record{}) {
+		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start()
 	}
-	clock = keyspace.NewSystemClock(o)
-	ks := keyspace.New(keyspace.Options{Clock: clock})
+	source = clock.NewSystem(o)
+	ks := keyspace.New(keyspace.Options{Clock: source})
 	if err := dir.Load(ks, &persistence.Progress{}); err != nil {
 		ks.Close()
 		return nil, nil, errors.Join(err, dir.Close())

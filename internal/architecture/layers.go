@@ -36,11 +36,11 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection", "shared"}, families...),
+		imports: append([]string{"collection", "shared", "keyspace/clock"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"persistence": {
-		imports: append([]string{"keyspace", "collection", "shared"}, families...),
+		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock"}, families...),
 		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
 	"cluster": {
@@ -66,13 +66,17 @@ var layers = map[string]layer{
 	"commands/budget": {
 		why: "a bound on memory knows neither who asks for it nor for what",
 	},
+	"keyspace/clock": {
+		imports: []string{"limit"},
+		why:     "the clock knows nothing of what it is read for",
+	},
 	"commands": {
 		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -101,7 +101,7 @@ func (t *timer) before(u *timer) bool {
 }
 
 // AfterFunc has f called once the clock has moved by d.
-func (c *Clock) AfterFunc(d time.Duration, f func()) keyspace.Timer {
+func (c *Clock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serial++

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
-var _ keyspace.Clock = (*clocktest.Clock)(nil)
+var _ clock.Clock = (*clocktest.Clock)(nil)
 
 func TestTimersFireInOrder(t *testing.T) {
 	c := clocktest.New(1000)

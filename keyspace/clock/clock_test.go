@@ -1,4 +1,4 @@
-package keyspace_test
+package clock_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -31,14 +32,14 @@ func (m *machine) suspend(d time.Duration) {
 
 func (m *machine) step(d time.Duration) { m.wall += int64(d) }
 
-func (m *machine) clock(o keyspace.ClockOptions) *keyspace.SystemClock {
-	return keyspace.NewSystemClock(o.WithSources(
+func (m *machine) clock(o clock.Options) *clock.System {
+	return clock.NewSystem(o.WithSources(
 		func() int64 { return m.wall }, func() int64 { return m.mono }, func() int64 { return m.boot }))
 }
 
 func TestClockStartsAtTheWall(t *testing.T) {
 	m := newMachine()
-	c := m.clock(keyspace.ClockOptions{})
+	c := m.clock(clock.Options{})
 	require.Equal(t, t0, c.Now())
 	m.run(3 * time.Second)
 	require.Equal(t, t0.Add(3*time.Second), c.Now())
@@ -47,7 +48,7 @@ func TestClockStartsAtTheWall(t *testing.T) {
 
 func TestClockGoesOnFromAnEarlierLife(t *testing.T) {
 	m := newMachine()
-	c := m.clock(keyspace.ClockOptions{Start: t0.Add(time.Hour)})
+	c := m.clock(clock.Options{Start: t0.Add(time.Hour)})
 	require.Equal(t, t0.Add(time.Hour), c.Now())
 	require.Equal(t, t0, c.Civil(c.Now()), "civil time is the wall's")
 	c.Sample()
@@ -60,7 +61,7 @@ func TestClockGoesOnFromAnEarlierLife(t *testing.T) {
 func TestClockThatGoesOnKeepsCivilInstants(t *testing.T) {
 	m := newMachine()
 	for _, late := range []time.Duration{-time.Second, -2400, 2400, time.Second} {
-		c := m.clock(keyspace.ClockOptions{Start: t0.Add(late)})
+		c := m.clock(clock.Options{Start: t0.Add(late)})
 		require.Equal(t, t0, c.Civil(t0))
 		require.Equal(t, t0, c.Derived(t0))
 		c.Sample()
@@ -70,7 +71,7 @@ func TestClockThatGoesOnKeepsCivilInstants(t *testing.T) {
 
 func TestClockCountsSuspension(t *testing.T) {
 	m := newMachine()
-	c := m.clock(keyspace.ClockOptions{})
+	c := m.clock(clock.Options{})
 	m.run(time.Second)
 	m.suspend(time.Hour)
 	before := c.Now()
@@ -91,7 +92,7 @@ func TestClockNeverRunsAhead(t *testing.T) {
 			return was
 		}
 	}
-	c := keyspace.NewSystemClock(keyspace.ClockOptions{}.WithSources(paused(&m.wall), paused(&m.mono), paused(&m.boot)))
+	c := clock.NewSystem(clock.Options{}.WithSources(paused(&m.wall), paused(&m.mono), paused(&m.boot)))
 	last := c.Now()
 	for range 10_000 {
 		c.Sample()
@@ -105,7 +106,7 @@ func TestClockNeverRunsAhead(t *testing.T) {
 func TestClockReportsAndOutlastsSteps(t *testing.T) {
 	m := newMachine()
 	var steps []time.Duration
-	c := m.clock(keyspace.ClockOptions{OnStep: func(d time.Duration) { steps = append(steps, d) }})
+	c := m.clock(clock.Options{OnStep: func(d time.Duration) { steps = append(steps, d) }})
 	tick := func(d time.Duration) {
 		for ; d > 0; d -= 100 * time.Millisecond {
 			m.run(100 * time.Millisecond)
@@ -153,7 +154,7 @@ func TestStepsMoveNoDecision(t *testing.T) {
 	var v [2]*keyspace.View
 	for i := range m {
 		m[i] = newMachine()
-		ks := keyspace.New(keyspace.Options{Clock: m[i].clock(keyspace.ClockOptions{})})
+		ks := keyspace.New(keyspace.Options{Clock: m[i].clock(clock.Options{})})
 		t.Cleanup(ks.Close)
 		v[i] = ks.NewView()
 	}
@@ -170,7 +171,7 @@ func TestStepsMoveNoDecision(t *testing.T) {
 		for j := range m {
 			m[j].run(d)
 			if i%100 == 0 {
-				v[j].Keyspace().Clock().(*keyspace.SystemClock).Sample()
+				v[j].Keyspace().Clock().(*clock.System).Sample()
 			}
 			v[j].Refresh()
 			var err error
@@ -187,7 +188,7 @@ func TestStepsMoveNoDecision(t *testing.T) {
 // TestSystemClock reads the real clocks.
 func TestSystemClock(t *testing.T) {
 	before := time.Now().UnixNano()
-	c := keyspace.NewSystemClock(keyspace.ClockOptions{})
+	c := clock.NewSystem(clock.Options{})
 	last := c.Now()
 	require.GreaterOrEqual(t, int64(last), before)
 	for range 1000 {

@@ -1,4 +1,4 @@
-package keyspace
+package clock
 
 import (
 	"time"
@@ -8,10 +8,10 @@ import (
 
 // systemSources reads the boot-time clock by a system call, which costs ten times
 // what Go's monotonic reading does: hence the sampling.
-func systemSources() clockSources {
+func systemSources() sources {
 	begun := time.Now()
 	mono := func() int64 { return int64(time.Since(begun)) }
-	return clockSources{
+	return sources{
 		wall: func() int64 { return time.Now().UnixNano() },
 		mono: mono,
 		boot: func() int64 {

@@ -1,15 +1,15 @@
 //go:build !linux
 
-package keyspace
+package clock
 
 import "time"
 
 // systemSources has no boot-time clock here: the time that the machine is
 // suspended does not count.
-func systemSources() clockSources {
+func systemSources() sources {
 	begun := time.Now()
 	mono := func() int64 { return int64(time.Since(begun)) }
-	return clockSources{
+	return sources{
 		wall: func() int64 { return time.Now().UnixNano() },
 		mono: mono,
 		boot: mono,

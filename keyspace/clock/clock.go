@@ -1,4 +1,4 @@
-package keyspace
+package clock
 
 import (
 	"sync"
@@ -28,8 +28,8 @@ type Timer interface {
 	Stop() bool
 }
 
-// ClockOptions are what a [SystemClock] is made of. The zero value is fine.
-type ClockOptions struct {
+// Options are what a [System] is made of. The zero value is fine.
+type Options struct {
 	// Start is the first instant, for a server that goes on from an earlier life; 0
 	// is the wall clock's.
 	Start limit.Instant
@@ -37,22 +37,22 @@ type ClockOptions struct {
 	// noticed, with its size. A step of a second or less is none.
 	OnStep func(step time.Duration)
 
-	sources *clockSources // a test's own
+	sources *sources // a test's own
 }
 
-// clockSources are the three clocks of the system, in nanoseconds: the wall clock,
+// sources are the three clocks of the system, in nanoseconds: the wall clock,
 // which may be stepped; the monotonic one, which is cheap and stands still while
 // the machine is suspended; and the boot-time one, which does not.
-type clockSources struct {
+type sources struct {
 	wall func() int64
 	mono func() int64
 	boot func() int64
 }
 
-// SystemClock is the clock of a real server. Somebody has to call Sample at least
+// System is the clock of a real server. Somebody has to call Sample at least
 // every 100 ms; [Keyspace.Run] does.
-type SystemClock struct {
-	src    clockSources
+type System struct {
+	src    sources
 	onStep func(time.Duration)
 	start  int64 // instant at which mono was 0
 	// boot0 is boot minus mono at the start. suspended is how much further apart
@@ -78,9 +78,9 @@ const (
 	stepLasts = 60 * time.Second
 )
 
-// NewSystemClock starts a clock.
-func NewSystemClock(o ClockOptions) *SystemClock {
-	c := &SystemClock{src: systemSources(), onStep: o.OnStep}
+// NewSystem starts a clock.
+func NewSystem(o Options) *System {
+	c := &System{src: systemSources(), onStep: o.OnStep}
 	if o.sources != nil {
 		c.src = *o.sources
 	}
@@ -101,30 +101,30 @@ func NewSystemClock(o ClockOptions) *SystemClock {
 }
 
 // Now returns the instant.
-func (c *SystemClock) Now() limit.Instant {
+func (c *System) Now() limit.Instant {
 	return limit.Instant(c.start + c.src.mono() + c.suspended.Load())
 }
 
 // Civil turns an instant into what the wall clock shows then.
-func (c *SystemClock) Civil(i limit.Instant) limit.Instant {
+func (c *System) Civil(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(c.civil.Load()))
 }
 
 // Derived turns what the wall clock shows into the instant.
-func (c *SystemClock) Derived(i limit.Instant) limit.Instant {
+func (c *System) Derived(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(-c.civil.Load()))
 }
 
 // AfterFunc is [time.AfterFunc].
-func (c *SystemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+func (c *System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
 // Step is how far the wall clock is from the instants, if that is more than a
 // second, else 0.
-func (c *SystemClock) Step() time.Duration { return time.Duration(c.step.Load()) }
+func (c *System) Step() time.Duration { return time.Duration(c.step.Load()) }
 
 // Sample notices that the machine was suspended and that the wall clock was
 // stepped.
-func (c *SystemClock) Sample() {
+func (c *System) Sample() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sampleBoot()
@@ -134,7 +134,7 @@ func (c *SystemClock) Sample() {
 // sampleBoot reads how long the machine has been suspended. Boot time is read
 // before the monotonic clock, so that whatever comes in between makes the result
 // too small, never too large, and keeping the largest never runs ahead.
-func (c *SystemClock) sampleBoot() {
+func (c *System) sampleBoot() {
 	boot := c.src.boot()
 	apart := boot - c.src.mono() - c.boot0
 	if apart > c.suspended.Load() {
@@ -144,7 +144,7 @@ func (c *SystemClock) sampleBoot() {
 
 // sampleWall compares the wall clock with civil time. A step is reported when it
 // is seen, and followed by civil time once it has lasted a minute.
-func (c *SystemClock) sampleWall() {
+func (c *System) sampleWall() {
 	now := c.Now()
 	apart := c.src.wall() - int64(now)
 	if beyond(apart, stepSize) {
@@ -169,3 +169,9 @@ func (c *SystemClock) sampleWall() {
 
 // beyond reports whether d is further from 0 than most.
 func beyond(d, most int64) bool { return d > most || d < -most }
+
+// WithSources returns o with these in place of the system's clocks, in nanoseconds.
+func (o Options) WithSources(wall, mono, boot func() int64) Options {
+	o.sources = &sources{wall: wall, mono: mono, boot: boot}
+	return o
+}

@@ -1,4 +1,4 @@
-package keyspace
+package clock
 
 import (
 	"encoding/hex"
@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// ClockRecord is the time as a server saw it at one moment: what a later start
+// Record is the time as a server saw it at one moment: what a later start
 // needs to go on without ever going back. Nanoseconds throughout.
-type ClockRecord struct {
+type Record struct {
 	// Boot names one boot of one machine; zero if that is not known.
 	Boot [16]byte
 	// BootTime is how long that machine had been up, suspended or not.
@@ -23,14 +23,14 @@ type ClockRecord struct {
 }
 
 // Record reads the clock in all its forms.
-func (c *SystemClock) Record() ClockRecord {
-	return ClockRecord{Boot: bootID(), BootTime: c.src.boot(), Derived: c.Now(), Wall: c.src.wall()}
+func (c *System) Record() Record {
+	return Record{Boot: bootID(), BootTime: c.src.boot(), Derived: c.Now(), Wall: c.src.wall()}
 }
 
 // Resumption is what a server knows of its past that goes on from it.
 type Resumption struct {
 	// Last is the last clock record.
-	Last ClockRecord
+	Last Record
 	// Latest is an instant that nothing which happened is later than.
 	Latest limit.Instant
 	// MaxForward is how far from Latest the wall clock is believed at most; 0 is no
@@ -44,10 +44,10 @@ type Resumption struct {
 // far.
 func (r Resumption) Start() (start limit.Instant, doubted time.Duration) {
 	src := systemSources()
-	return r.start(ClockRecord{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
+	return r.start(Record{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
 }
 
-func (r Resumption) start(now ClockRecord) (start limit.Instant, doubted time.Duration) {
+func (r Resumption) start(now Record) (start limit.Instant, doubted time.Duration) {
 	last := &r.Last
 	if last.Boot != ([16]byte{}) && last.Boot == now.Boot && now.BootTime >= last.BootTime {
 		return last.Derived.Add(time.Duration(now.BootTime - last.BootTime)), 0
