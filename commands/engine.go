@@ -3,11 +3,9 @@ package commands
 import (
 	"log/slog"
 	"sync"
-	"sync/atomic"
+
 	"time"
 
-	"github.com/cellserver/cellserver/commands/budget"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
@@ -57,43 +55,17 @@ type Options struct {
 // Engine is everything above the sockets: it opens sessions and feeds them.
 // It implements transport.Handler.
 type Engine struct {
-	opts  Options
-	table *Table
-	log   *slog.Logger
+	Server
+	totals
+	workers
+	background
+	scriptEngine
 
-	limits      atomic.Pointer[Limits]
 	auth        authGuard
 	clients     registry
-	rate        stats.Rate
 	hub         hub
 	invalidator invalidator
-	outbound    atomic.Int64  // bytes that wait in outboxes
-	slowReaders atomic.Int64  // clients that were cut off for what they left unread
-	kept        atomic.Int64  // bytes of transactions and watched keys
-	evicted     atomic.Int64  // clients that were closed by maxmemory-clients
-	sinceHalved time.Duration // touched by Tick only
 
-	lanesMu  sync.Mutex
-	topSince limit.Instant // guarded by lanesMu: when RL.TOP began to count
-	lanes    []*Lane       // guarded by lanesMu; never shrinks
-	idle     []*Lane       // guarded by lanesMu: lanes of Offload that are free
-
-	asides, everyAside []*aside // guarded by lanesMu: those that are free, and all
-
-	slowMu    sync.Mutex
-	slow      sync.WaitGroup // goroutines of spawn
-	closed    bool           // guarded by slowMu
-	draining  atomic.Bool    // set by Drain
-	halts     atomic.Uint32  // what keeps commands from running: see haltLoading
-	ended     atomic.Bool    // set by Close: slow commands may give up
-	slowSlots chan struct{}
-	large     budget.Budget
-
-	besideSlots chan struct{} // of moveBeside
-
-	scripts scriptCache
-	runs    *lua.Pool
-	tidy    tidy
 	alone   solitude
 	pause   pause
 	poppers struct {
@@ -103,10 +75,6 @@ type Engine struct {
 
 	transactions sync.Pool // of *transaction, which are empty
 
-	received atomic.Int64 // connections since the start
-	refused  atomic.Int64
-	errors   stats.Errors
-	panics   atomic.Int64
 }
 
 // maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
@@ -118,7 +86,7 @@ func NewEngine(o Options) *Engine {
 	if err != nil {
 		panic(err)
 	}
-	e := &Engine{opts: o, table: table, log: o.Log, slowSlots: make(chan struct{}, maxSlow)}
+	e := &Engine{Server: Server{opts: o, table: table, log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.large.Room = e.largeRoom
 	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.log == nil {
@@ -150,7 +118,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		w.Error(why)
 		return nil, w.Buf
 	}
-	s := &Session{engine: e, peer: p, created: e.opts.Now()}
+	s := &Session{Client: Client{peer: p, created: e.opts.Now()}, engine: e}
 	s.setProtocol(2)
 	if e.passwordSet() {
 		s.lock(s.created)

@@ -5,8 +5,10 @@ package commands
 // client says something or goes away.
 func (s *Session) standIn() *Session {
 	in := &Session{
-		engine: s.engine, peer: s.peer, id: s.id, created: s.created,
-		authed: s.authed, reply: s.reply, caching: s.caching, isStandIn: true, standsFor: s,
+		Client:        Client{peer: s.peer, id: s.id, created: s.created, authed: s.authed, reply: s.reply, isStandIn: true},
+		trackingState: trackingState{caching: s.caching},
+		engine:        s.engine,
+		standsFor:     s,
 	}
 	in.setProtocol(s.proto)
 	in.db.Store(s.db.Load())

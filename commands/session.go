@@ -1,68 +1,30 @@
 package commands
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/transport"
 )
 
 // Session is what the server remembers of one connection. Fields without a note
 // belong to the goroutine that feeds it; the others say who may touch them.
 type Session struct {
+	Client
+	transactionState
+	trackingState
+	mailbox
+	activity
+
 	engine *Engine
-	peer   transport.Peer
 	guard  resp.Guard
 
-	id      int64
-	created limit.Instant
-
-	proto     int  // 2 or 3
-	authed    bool // has authenticated, or came when that was not needed
-	reply     replyMode
-	spent     int // bytes in and out before authentication
-	closing   bool
-	caching   bool // what CLIENT CACHING said is in force
-	midMail   bool // a message has been sent in part
-	exclusive bool // a transaction or script is running: nothing may park
-	isStandIn bool // acts for a session whose command runs elsewhere
-	beside    bool // as isStandIn, but not alone: nothing may park, and nothing is locked
 	standsFor *Session
-	tx        *transaction
-	watched   any                    // the store's token for the keys of WATCH, nil if there are none
-	watching  int                    // bytes that these take
 	parked    atomic.Pointer[Parked] // set by the feeding goroutine only
 
-	// Read by other goroutines: CLIENT LIST, the janitor.
-	db       atomic.Int32
-	active   atomic.Int64 // instant of the last Feed that got bytes
-	partial  atomic.Int64 // instant the unfinished command began, 0 if none
-	owed     *owedReplies // of the last Feed, nil without any
-	protocol atomic.Int32 // proto, for the others
-	lastCmd  atomic.Int32 // id of the last command, -1 before the first
-	locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
-	killed   atomic.Bool
-	overfull atomic.Bool                   // its unfinished command is to be refused: see EvictClients
-	spared   atomic.Bool                   // CLIENT NO-EVICT ON
-	queued   atomic.Int32                  // one more than the commands that wait for EXEC, 0 outside of MULTI
-	kept     atomic.Int64                  // bytes that these and the watched keys take
-	subs     atomic.Pointer[subscriptions] // set by the feeding goroutine only
-	tracks   atomic.Pointer[tracking]      // nil without CLIENT TRACKING; set by the feeding goroutine only
+	owed *owedReplies                  // of the last Feed, nil without any
+	subs atomic.Pointer[subscriptions] // set by the feeding goroutine only
 
-	// told says that the client is told of changes that it or another one tracks. Once it
-	// is set it stays.
-	told         atomic.Bool
-	newsUpTo     uint64      // up to where it has to be told before it goes on, 0 if it has not
-	lostRedirect atomic.Bool // the client that this one redirects to was found to be gone
-
-	self atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
-
-	mu     sync.Mutex
-	outbox *outbox // guarded by mu: what others have to say to the client, between replies; nil until they have
-	mail   atomic.Bool
-	gone   bool // guarded by mu: nothing is left for the client any more
 }
 
 // identity is what a client calls itself. It is replaced, never changed.

@@ -1,0 +1,64 @@
+package commands
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/lua"
+)
+
+// Server is what all sessions share and commands may know.
+type Server struct {
+	opts     Options
+	table    *Table
+	log      *slog.Logger
+	limits   atomic.Pointer[Limits]
+	draining atomic.Bool   // set by Drain
+	halts    atomic.Uint32 // what keeps commands from running: see haltLoading
+	ended    atomic.Bool   // set by Close: slow commands may give up
+}
+
+// totals counts clients and what became of them since the start.
+type totals struct {
+	rate        stats.Rate
+	outbound    atomic.Int64  // bytes that wait in outboxes
+	slowReaders atomic.Int64  // clients that were cut off for what they left unread
+	kept        atomic.Int64  // bytes of transactions and watched keys
+	evicted     atomic.Int64  // clients that were closed by maxmemory-clients
+	sinceHalved time.Duration // touched by Tick only
+	received    atomic.Int64  // connections since the start
+	refused     atomic.Int64
+	errors      stats.Errors
+	panics      atomic.Int64
+}
+
+// workers are all lanes, and those that are free.
+type workers struct {
+	lanesMu            sync.Mutex
+	topSince           limit.Instant // guarded by lanesMu: when RL.TOP began to count
+	lanes              []*Lane       // guarded by lanesMu; never shrinks
+	idle               []*Lane       // guarded by lanesMu: lanes of Offload that are free
+	asides, everyAside []*aside      // guarded by lanesMu: those that are free, and all
+}
+
+// background is the goroutines beside the loops.
+type background struct {
+	slowMu      sync.Mutex
+	slow        sync.WaitGroup // goroutines of spawn
+	closed      bool           // guarded by slowMu
+	slowSlots   chan struct{}
+	large       budget.Budget
+	besideSlots chan struct{} // of moveBeside
+}
+
+// scriptEngine is the scripts that are known, and the states that run them.
+type scriptEngine struct {
+	scripts scriptCache
+	runs    *lua.Pool
+	tidy    tidy
+}

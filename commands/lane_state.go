@@ -1,0 +1,92 @@
+package commands
+
+import (
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Worker is the part of a feeding goroutine that commands use: its view of the store and
+// scratch of all families.
+type Worker struct {
+	Store  Store
+	engine *Engine
+	keys   [][]byte // scratch of prefetch
+	busy   bool     // a script keeps the gate closed for long: few commands may run
+	work   int      // units done in this batch: see work.go
+	text   []byte   // scratch for a key or value being read
+	refs   []KeyRef // scratch of a script's Hold
+	// What is written down of effects; journal is nil where nothing is.
+	journal recording
+	hits    atomic.Int64
+	misses  atomic.Int64
+}
+
+// input is the commands that have been split off ahead.
+type input struct {
+	args  [][]byte // room for the arguments of ahead
+	slots [aheadMost]ahead
+	ahead []ahead // those of slots that are in use
+}
+
+// limiterScratch is the scratch of the limiters, and what RL.TOP shows.
+type limiterScratch struct {
+	throttle throttleCall
+	window   slidingwindow.Call
+	bucket   tokenbucket.Call
+	lease    concurrency.Call
+	multi    multiArgs
+	// What RL.TOP shows: the tables, and the keys of this batch on their way there.
+	denied, calls            topTable
+	noted, notedMany, called []notedKey
+	refusals                 int // of this batch
+	untilCall                int
+}
+
+// scriptScratch is what scripts of the lane share.
+type scriptScratch struct {
+	host       scriptHost
+	lastScript scriptMemo
+}
+
+// gateState is for scripts that may take long; see aside.
+type gateState struct {
+	// For scripts that may take long; see aside.
+	aside       *aside
+	pinned      bool // who feeds holds its thread
+	gated       bool // the gate is closed by this lane, for the rest of its batch
+	shutOut     bool // the command has to wait for another who has closed it
+	asideEffect bool // what ran aside had an effect
+}
+
+// effectState is which replies have to wait for their effects.
+type effectState struct {
+	effects  uint64        // records seen so far
+	owed     []effectReply // of this batch
+	answered uint64        // the position that a parked command's reply waits for
+}
+
+// tally counts the commands and errors of one lane.
+type tally struct {
+	// The run of equal commands that is not yet in counts, so that a pipeline of
+	// one command costs one atomic addition.
+	runCmd    *Command
+	runLen    int64
+	runDenied int64
+	sample    int             // commands until the next timed one
+	counts    []stats.Counter // by command id
+	// How many errors the writers of this lane have written, and how many of them had
+	// been when the running command began.
+	errors, errorsSeen int64
+	onError            func(e resp.Error, from resp.Origin) // is noteError
+}
+
+// trackingScratch tells tracking clients what the lane changes and reads.
+type trackingScratch struct {
+	observer observer // tells tracking clients what this lane changes
+	reading  reading
+}
