@@ -33,7 +33,7 @@ func audited(cmd *Command) func(*Ctx) {
 
 // who says whose doing a line of the log is. What a client calls itself is left out: it
 // may be anything, a password included.
-func (s *Session) who() []slog.Attr {
+func (s *Client) who() []slog.Attr {
 	return []slog.Attr{slog.String("client", s.addr()), slog.Int64("id", s.id), slog.String("user", defaultUser)}
 }
 

@@ -102,7 +102,7 @@ const unixHost = "unix"
 
 // login checks a user and password. An unknown user costs the same work as a
 // wrong password.
-func (e *Engine) login(user string, password []byte) bool {
+func (e *Server) login(user string, password []byte) bool {
 	l := e.Limits()
 	sum := sha256.Sum256(password)
 	match := subtle.ConstantTimeCompare(sum[:], l.passwordHash[:]) == 1

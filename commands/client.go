@@ -193,7 +193,7 @@ func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
 // read from any goroutine.
-func (e *Engine) describe(b []byte, s *Session) []byte {
+func (e *Server) describe(b []byte, s *Session) []byte {
 	now := e.opts.Now()
 	who := s.identity()
 	cmd, m := "NULL", s.memory()

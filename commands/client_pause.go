@@ -116,7 +116,7 @@ func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
 
 // holdExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
-func (e *Engine) holdExpiry(hold bool) {
+func (e *Server) holdExpiry(hold bool) {
 	if f := e.opts.HoldExpiry; f != nil {
 		f(hold)
 	}

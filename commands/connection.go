@@ -187,7 +187,7 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 
 // greet switches the protocol and describes the server. The order of the fields
 // and every type matter: some clients read them by position.
-func (s *Session) greet(w *resp.Writer, h *helloCall) {
+func (s *Client) greet(w *resp.Writer, h *helloCall) {
 	if h.setName {
 		s.setName(h.name)
 	}

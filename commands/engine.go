@@ -104,7 +104,7 @@ func NewEngine(o Options) *Engine {
 }
 
 // Table is the command table, from which documentation is generated.
-func (e *Engine) Table() *Table { return e.table }
+func (e *Server) Table() *Table { return e.table }
 
 // NewLane returns scratch for a feeding goroutine.
 func (e *Engine) NewLane() transport.Lane { return e.newLane() }
@@ -137,7 +137,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 
 // SetLoading says that the state is not there yet, or that it is from now on.
 // Meanwhile only commands are run that are flagged so.
-func (e *Engine) SetLoading(loading bool) {
+func (e *Server) SetLoading(loading bool) {
 	if loading {
 		e.halts.Or(haltLoading)
 	} else {
@@ -146,10 +146,10 @@ func (e *Engine) SetLoading(loading bool) {
 }
 
 // Loading reports whether the state is yet to come.
-func (e *Engine) Loading() bool { return e.halts.Load()&haltLoading != 0 }
+func (e *Server) Loading() bool { return e.halts.Load()&haltLoading != 0 }
 
 // refuse says why a connection may not even try to authenticate, or "".
-func (e *Engine) refuse(p transport.Peer) resp.Error {
+func (e *Server) refuse(p transport.Peer) resp.Error {
 	l := e.Limits()
 	if l.ProtectedMode && l.Password == "" && !isLocal(p.RemoteAddr()) {
 		return errProtected
@@ -186,7 +186,7 @@ func (e *Engine) slowLane() *Lane {
 	return e.newLane()
 }
 
-func (e *Engine) returnSlowLane(l *Lane) {
+func (e *workers) returnSlowLane(l *Lane) {
 	e.lanesMu.Lock()
 	e.idle = append(e.idle, l)
 	e.lanesMu.Unlock()

@@ -9,12 +9,12 @@ func (l *Lane) noteError(e resp.Error, from resp.Origin) {
 }
 
 // beginErrors makes what is answered from now on the errors of another command.
-func (l *Lane) beginErrors() { l.errorsSeen = l.errors }
+func (l *tally) beginErrors() { l.errorsSeen = l.errors }
 
 // endErrors counts a command that was answered with an error since beginErrors, or since
 // the last command that a script or a transaction has called in between. An error that a
 // script catches is its command's alone, as in Redis.
-func (l *Lane) endErrors(cmd *Command) {
+func (l *tally) endErrors(cmd *Command) {
 	if l.errors != l.errorsSeen {
 		l.errorsSeen = l.errors
 		l.counts[cmd.id].Failed.Add(1)

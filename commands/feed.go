@@ -247,7 +247,7 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 }
 
 // hush takes back what was written since mark when CLIENT REPLY says so.
-func (s *Session) hush(w *resp.Writer, mark int) {
+func (s *Client) hush(w *resp.Writer, mark int) {
 	switch s.reply {
 	case replyOn:
 		return

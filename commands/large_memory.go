@@ -48,7 +48,7 @@ const (
 // largeRoom is how many bytes of large replies there may be: two thirds of what the
 // process may take beside the keys. The rest is for scripts, for the end of each reply,
 // and for garbage.
-func (e *Engine) largeRoom() int64 {
+func (e *Server) largeRoom() int64 {
 	if e.opts.ScriptRoom != nil {
 		if bound, kept := e.opts.ScriptRoom(); bound != math.MaxInt64 {
 			return max((bound-kept)/3*2, leastLarge)

@@ -73,7 +73,7 @@ const (
 )
 
 // Limits returns the limits in force.
-func (e *Engine) Limits() *Limits { return e.limits.Load() }
+func (e *Server) Limits() *Limits { return e.limits.Load() }
 
 // SetLimits puts new limits in force, for live clients too.
 func (e *Engine) SetLimits(l Limits) {
@@ -82,4 +82,4 @@ func (e *Engine) SetLimits(l Limits) {
 	e.leaveToShrink()
 }
 
-func (e *Engine) passwordSet() bool { return e.Limits().Password != "" }
+func (e *Server) passwordSet() bool { return e.Limits().Password != "" }

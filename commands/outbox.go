@@ -252,7 +252,7 @@ func (s *Session) outstays(now limit.Instant) bool {
 }
 
 // unread is how many bytes wait for the client. Any goroutine may call it.
-func (s *Session) unread() int {
+func (s *mailbox) unread() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outbox == nil {

@@ -235,7 +235,7 @@ func (c *Ctx) offload(size func(st Store) int, f func(st Store, w *resp.Writer))
 
 // spawn runs f on a goroutine that Close waits for. After Close nothing is run:
 // no client is left that could miss it.
-func (e *Engine) spawn(f func()) {
+func (e *background) spawn(f func()) {
 	e.slowMu.Lock()
 	defer e.slowMu.Unlock()
 	if !e.closed {
@@ -269,7 +269,7 @@ func (e *Engine) withLane(client int64, f func(l *Lane)) {
 }
 
 // inLane runs f on a lane that has entered the store, and gives the lane back.
-func (e *Engine) inLane(l *Lane, client int64, f func(l *Lane)) {
+func (e *workers) inLane(l *Lane, client int64, f func(l *Lane)) {
 	defer e.returnSlowLane(l)
 	defer l.Store.Leave()
 	l.observer.actor = client

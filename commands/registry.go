@@ -114,9 +114,9 @@ func (e *Engine) Beside() int64 {
 
 // addr is the client's end of the connection as CLIENT LIST shows it. It is asked
 // for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.
-func (s *Session) addr() string { return endpoint(s.peer.RemoteAddr(), s.peer.LocalAddr()) }
+func (s *Client) addr() string { return endpoint(s.peer.RemoteAddr(), s.peer.LocalAddr()) }
 
-func (s *Session) laddr() string { return endpoint(s.peer.LocalAddr(), nil) }
+func (s *Client) laddr() string { return endpoint(s.peer.LocalAddr(), nil) }
 
 // endpoint formats an address; that of a unix socket is its path and port 0, and
 // a nameless one borrows the path of the other end.

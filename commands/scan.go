@@ -206,7 +206,7 @@ func keys(c *Ctx) {
 // allKeys writes every matching key once: a scan may show a key twice when the
 // table grows meanwhile, which KEYS may not. When the server
 // has ended, nobody waits for it.
-func (e *Engine) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
+func (e *Server) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
 	more := func() bool { return found.Size(0) <= longest(w) && !e.ended.Load() }

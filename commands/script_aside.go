@@ -75,14 +75,14 @@ func (e *Engine) takeAside() *aside {
 	return x
 }
 
-func (e *Engine) returnAside(x *aside) {
+func (e *workers) returnAside(x *aside) {
 	e.lanesMu.Lock()
 	e.asides = append(e.asides, x)
 	e.lanesMu.Unlock()
 }
 
 // endAsides ends all coroutines, none of which has anything to do.
-func (e *Engine) endAsides() {
+func (e *workers) endAsides() {
 	e.lanesMu.Lock()
 	defer e.lanesMu.Unlock()
 	for _, x := range e.everyAside {

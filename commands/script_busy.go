@@ -130,7 +130,7 @@ func (s *Session) waitsOutBusy(l *Lane, a *ahead) bool {
 
 // needsStore reports whether cmd, which may run while a script is busy, would wait
 // for what the script holds.
-func (s *Session) needsStore(cmd *Command) bool {
+func (s *transactionState) needsStore(cmd *Command) bool {
 	if cmd == nil {
 		return false
 	}

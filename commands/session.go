@@ -41,20 +41,20 @@ const (
 )
 
 // ID is the number that CLIENT ID answers; it is never used twice.
-func (s *Session) ID() int64 { return s.id }
+func (s *Client) ID() int64 { return s.id }
 
 // Kill ends the session: at its next Feed if it can be fed, at once if its peer
 // does not read what it was sent. Any goroutine may call it.
-func (s *Session) Kill() {
+func (s *Client) Kill() {
 	s.killed.Store(true)
 	s.peer.Abort()
 }
 
 // Name returns the name that CLIENT SETNAME gave. Any goroutine may call it.
-func (s *Session) Name() string { return s.identity().name }
+func (s *Client) Name() string { return s.identity().name }
 
 // identity returns what the client calls itself. Any goroutine may call it.
-func (s *Session) identity() identity {
+func (s *Client) identity() identity {
 	if n := s.self.Load(); n != nil {
 		return *n
 	}
@@ -62,14 +62,14 @@ func (s *Session) identity() identity {
 }
 
 // setName is CLIENT SETNAME.
-func (s *Session) setName(name []byte) {
+func (s *Client) setName(name []byte) {
 	n := s.identity()
 	n.name = string(name)
 	s.identify(n)
 }
 
 // identify sets what the client calls itself. Most say nothing, and cost nothing.
-func (s *Session) identify(n identity) {
+func (s *Client) identify(n identity) {
 	if n == (identity{}) {
 		s.self.Store(nil)
 		return
@@ -78,7 +78,7 @@ func (s *Session) identify(n identity) {
 }
 
 // selected is the database of the session.
-func (s *Session) selected() int { return int(s.db.Load()) }
+func (s *Client) selected() int { return int(s.db.Load()) }
 
 // reset returns the session to the state of a new connection (RESET), but for its
 // subscriptions.
@@ -97,13 +97,13 @@ func (s *Session) reset(now limit.Instant) {
 }
 
 // lock makes the session authenticate again before it may go on.
-func (s *Session) lock(now limit.Instant) {
+func (s *Client) lock(now limit.Instant) {
 	s.authed, s.spent = false, 0
 	s.locked.Store(int64(now))
 }
 
 // unlock admits the session, whatever becomes of the password.
-func (s *Session) unlock() {
+func (s *Client) unlock() {
 	s.authed = true
 	s.locked.Store(0)
 }
@@ -112,7 +112,7 @@ func (s *Session) unlock() {
 func (s *Session) admitted() bool { return s.authed || !s.engine.passwordSet() }
 
 // setProtocol switches between RESP2 and RESP3.
-func (s *Session) setProtocol(proto int) {
+func (s *Client) setProtocol(proto int) {
 	s.proto = proto
 	s.protocol.Store(int32(proto))
 }

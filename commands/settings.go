@@ -67,7 +67,7 @@ type MemoryStats struct {
 func (m *MemoryStats) used(heap int64) int64 { return m.Dataset + heap - m.InHeap }
 
 // process returns what INFO asks.
-func (e *Engine) process() Process {
+func (e *Server) process() Process {
 	if e.opts.Process == nil {
 		return noProcess{}
 	}

@@ -15,7 +15,7 @@ const sampleEvery = 64
 
 // count notes one call of cmd. A run of equal commands is added to the counters in
 // one go, so that a pipeline of one command costs one atomic addition.
-func (l *Lane) count(cmd *Command) {
+func (l *tally) count(cmd *Command) {
 	if cmd != l.runCmd {
 		l.flushRun()
 		l.runCmd = cmd
@@ -36,7 +36,7 @@ func (c *Ctx) decided(key []byte, d *limit.Decision) {
 
 // flushRun adds the current run to the counters, at the end of a batch or when
 // another command begins.
-func (l *Lane) flushRun() {
+func (l *tally) flushRun() {
 	if l.runCmd == nil {
 		return
 	}

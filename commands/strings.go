@@ -236,7 +236,7 @@ func mget(c *Ctx) {
 
 // replyValues replies what keys hold, or reports that this takes more than most bytes,
 // and then has written nothing. l counts what was found; it may be in use.
-func (l *Lane) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
+func (l *Worker) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
 	reply, hits, fits := wholeOf(w, len(keys)), int64(0), true
 	reply.most = most
 	w.Array(len(keys))

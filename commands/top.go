@@ -186,7 +186,7 @@ func (l *Lane) flushTop() {
 	l.flushInto(&l.calls, &l.called, callsSample)
 }
 
-func (l *Lane) flushInto(t *topTable, keys *[]notedKey, weight int64) {
+func (l *Worker) flushInto(t *topTable, keys *[]notedKey, weight int64) {
 	if len(*keys) == 0 {
 		return
 	}

@@ -50,8 +50,8 @@ func rlTop(c *Ctx) {
 	}
 }
 
-func (l *Lane) deniedKeys() *topTable { return &l.denied }
-func (l *Lane) calledKeys() *topTable { return &l.calls }
+func (l *limiterScratch) deniedKeys() *topTable { return &l.denied }
+func (l *limiterScratch) calledKeys() *topTable { return &l.calls }
 
 func writeTopDetails(w *resp.Writer, top []topEntry) {
 	w.Array(len(top))

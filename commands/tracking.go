@@ -146,7 +146,7 @@ func clientCaching(c *Ctx) {
 }
 
 // redirection is what CLIENT GETREDIR replies. Any goroutine may call it.
-func (s *Session) redirection() int64 {
+func (s *trackingState) redirection() int64 {
 	if t := s.tracks.Load(); t != nil {
 		return t.redirect
 	}

@@ -189,7 +189,7 @@ func multi(c *Ctx) {
 
 // failTransaction makes the EXEC to come abort, after a command that could not be
 // queued.
-func (s *Session) failTransaction() {
+func (s *transactionState) failTransaction() {
 	if s.tx != nil && s.tx.active {
 		s.tx.failed = true
 	}
@@ -393,7 +393,7 @@ func (c *Ctx) prefetchQueue(queue []queued) {
 
 // selects returns the database behind a queued SELECT, where db is selected before it. A
 // SELECT that will fail changes nothing.
-func (e *Engine) selects(q *queued, db int) int {
+func (e *Server) selects(q *queued, db int) int {
 	n, ok := parse.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
 		return db
