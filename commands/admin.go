@@ -77,7 +77,7 @@ func objectCommand() *Command {
 }
 
 func objectEncoding(c *Ctx) {
-	encoding, ok := c.Store.Encoding(c.S.selected(), c.Args[2])
+	encoding, ok := c.Store.Encoding(c.Client.selected(), c.Args[2])
 	if !ok {
 		c.W.Null()
 		return
@@ -86,7 +86,7 @@ func objectEncoding(c *Ctx) {
 }
 
 func objectNumber(c *Ctx, n int64) {
-	if !c.Store.Exists(c.S.selected(), c.Args[2]) {
+	if !c.Store.Exists(c.Client.selected(), c.Args[2]) {
 		c.W.Null()
 		return
 	}
@@ -94,7 +94,7 @@ func objectNumber(c *Ctx, n int64) {
 }
 
 func objectFreq(c *Ctx) {
-	if !c.Store.Exists(c.S.selected(), c.Args[2]) {
+	if !c.Store.Exists(c.Client.selected(), c.Args[2]) {
 		c.W.Null()
 		return
 	}
@@ -121,7 +121,7 @@ func memoryCommand() *Command {
 // memoryStats names what can be told apart: the keys, the Go heap beside them and
 // what waits to be sent to clients.
 func memoryStats(c *Ctx) {
-	p := c.engine.process()
+	p := c.server.process()
 	rss, heap := p.Memory()
 	_, _, pending := p.Network()
 	store := c.Store.Stats()
@@ -164,7 +164,7 @@ func memoryUsage(c *Ctx) {
 			return
 		}
 	}
-	bytes, ok := c.Store.MemoryUsage(c.S.selected(), c.Args[2])
+	bytes, ok := c.Store.MemoryUsage(c.Client.selected(), c.Args[2])
 	if !ok {
 		c.W.Null()
 		return
@@ -245,7 +245,7 @@ func aclCat(c *Ctx) {
 	}
 	name := string(c.Args[2])
 	var members []string
-	for _, cmd := range c.engine.table.All() {
+	for _, cmd := range c.server.table.All() {
 		if cmd.AllCategories().has(name) {
 			members = append(members, cmd.Name)
 		}
@@ -262,7 +262,7 @@ func aclCat(c *Ctx) {
 
 func aclList(c *Ctx) {
 	rule := "user default on nopass sanitize-payload ~* &* +@all"
-	if c.engine.passwordSet() {
+	if c.server.passwordSet() {
 		rule = "user default on sanitize-payload ~* &* +@all"
 	}
 	c.W.Array(1)
@@ -302,7 +302,7 @@ func role(c *Ctx) {
 }
 
 func lolwut(c *Ctx) {
-	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.engine.process().Version()+"\n")
+	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.server.process().Version()+"\n")
 }
 
 // shutdown stops the server once the clients are served.
@@ -329,7 +329,7 @@ func shutdown(c *Ctx) {
 		c.Fail("ERR No shutdown in progress.")
 		return
 	}
-	c.S.closing = true
+	c.Client.closing = true
 	mode := StopAsConfigured
 	if save {
 		mode = StopSaving
@@ -337,9 +337,9 @@ func shutdown(c *Ctx) {
 		mode = StopWithoutSaving
 	}
 	if c.busy {
-		c.engine.killAlone(c.S)
+		c.server.engine.killAlone(c.Client.session)
 	}
-	if c.engine.opts.Stop != nil {
-		c.engine.opts.Stop(mode)
+	if c.server.opts.Stop != nil {
+		c.server.opts.Stop(mode)
 	}
 }

@@ -17,17 +17,17 @@ func audited(cmd *Command) func(*Ctx) {
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))
 	return func(c *Ctx) {
 		run(c)
-		attrs := c.S.who()
+		attrs := c.Client.who()
 		switch cmd.Name {
 		case "config|set":
 			attrs = append(attrs, slog.String("options", c.knownOptions()))
 		case "flushdb":
-			attrs = append(attrs, slog.Int("db", c.S.selected()))
+			attrs = append(attrs, slog.Int("db", c.Client.selected()))
 		}
 		if c.fail {
 			attrs = append(attrs, slog.Bool("refused", true))
 		}
-		c.engine.log.LogAttrs(context.Background(), slog.LevelInfo, message, attrs...) //nolint:sloglint // one of the table, so that each is a kind
+		c.server.log.LogAttrs(context.Background(), slog.LevelInfo, message, attrs...) //nolint:sloglint // one of the table, so that each is a kind
 	}
 }
 
@@ -50,7 +50,7 @@ func (c *Ctx) knownOptions() string {
 			break
 		}
 		name := strings.ToLower(string(c.Args[i]))
-		known := c.engine.opts.Settings.Get(func(n string) bool { return n == name })
+		known := c.server.opts.Settings.Get(func(n string) bool { return n == name })
 		if len(known) == 0 {
 			name = "?"
 		}
@@ -62,6 +62,6 @@ func (c *Ctx) knownOptions() string {
 // auditLogin notes an attempt to authenticate that has failed. The name that was given
 // is not said: who has mistaken the order gives the password.
 func (c *Ctx) auditLogin() {
-	attrs := c.S.who()
-	c.engine.log.LogAttrs(context.Background(), slog.LevelWarn, "audit: failed AUTH", attrs[:2]...)
+	attrs := c.Client.who()
+	c.server.log.LogAttrs(context.Background(), slog.LevelWarn, "audit: failed AUTH", attrs[:2]...)
 }

@@ -11,10 +11,10 @@ import (
 // stand-in. Unlike in a command that is [alone] everybody else goes on: do locks what it
 // needs as it would have done on the loop.
 func (c *Ctx) moveBeside(do func(c *Ctx)) {
-	s, e := c.S, c.engine
+	s, e := c.Client.session, c.server.engine
 	p, in := c.parking(), s.standIn()
 	in.beside = true
-	cmd, args := c.Cmd, c.takeArgs(c.Args)
+	cmd, args := c.Cmd, c.lane.takeArgs(c.Args)
 	changes := c.mayChange(cmd, args)
 	size := func(st Store) int { return in.replySize(st, cmd, args) }
 	p.kept = argsCost(args)
@@ -64,14 +64,14 @@ func argsCost(args [][]byte) (n int) {
 
 // runBeside runs do as the session in, and answers p.
 func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
-	l.w = resp.Writer{Proto: in.proto, Ledger: l.engine.opts.Ledger, OnError: l.onError}
-	l.ctx = Ctx{Lane: l, S: in, W: &l.w}
+	l.w = resp.Writer{Proto: in.proto, Ledger: l.server.opts.Ledger, OnError: l.onError}
+	l.ctx = Ctx{Worker: &l.Worker, Client: &in.Client, W: &l.w}
 	if l.journal != nil {
 		l.journal.TakePosition() // of what ran here before
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			l.engine.recovered(r)
+			l.server.engine.recovered(r)
 			l.Store.Release()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
@@ -80,7 +80,7 @@ func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
 		l.flushRun()
 		l.flushTop()
 		reply := l.w.Take()
-		l.ctx.S, l.ctx.Args = nil, nil
+		l.ctx.Client, l.ctx.Args = nil, nil
 		p.looked = l.journal != nil && l.journal.TakePosition() == 0
 		p.Finish(func(w *resp.Writer) { w.Reply(reply) })
 	}()
@@ -90,14 +90,14 @@ func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
 // rerun runs a command again that has been counted, and has left its loop before it did
 // anything.
 func (c *Ctx) rerun(cmd *Command) {
-	c.beginErrors()
+	c.lane.beginErrors()
 	c.timed(cmd, cmd.Run)
-	c.endErrors(cmd)
+	c.lane.endErrors(cmd)
 }
 
 // timed runs f and counts how long it takes as time of cmd.
 func (c *Ctx) timed(cmd *Command, f func(c *Ctx)) {
-	began := c.engine.opts.Stopwatch()
+	began := c.server.opts.Stopwatch()
 	f(c)
-	c.counts[cmd.id].Nanos.Add(int64(c.engine.opts.Stopwatch() - began))
+	c.lane.counts[cmd.id].Nanos.Add(int64(c.server.opts.Stopwatch() - began))
 }

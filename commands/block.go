@@ -36,7 +36,7 @@ type wait struct {
 // pass is answered at once.
 func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
 	w.parked = c.parking()
-	w.ref = []KeyRef{{c.S.selected(), append([]byte(nil), key...)}}
+	w.ref = []KeyRef{{c.Client.selected(), append([]byte(nil), key...)}}
 	st := c.Store
 	st.Hold(w.ref, nil)
 	defer st.Release()
@@ -110,7 +110,7 @@ func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
 // It does so once nothing is held: by then the effect has been recorded, and the session,
 // which may be fed at once, waits for all that has.
 func (w *wait) attempt(st Store) {
-	if w.parked.session.engine.behindPause(w.goOn) {
+	if w.parked.client.session.engine.behindPause(w.goOn) {
 		return // it stays due
 	}
 	w.due.Store(false)
@@ -120,7 +120,7 @@ func (w *wait) attempt(st Store) {
 	}
 	w.parked.answer(func(out *resp.Writer) {
 		if errors.Is(err, limit.ErrNotKept) {
-			out.Error(misconf(w.parked.session.engine.opts.Persistence.Fault()))
+			out.Error(misconf(w.parked.client.session.engine.opts.Persistence.Fault()))
 			return
 		}
 		writeDecision(out, d, err, w.millis)

@@ -25,7 +25,7 @@ func clientCommands() []*Command {
 			sub("capa", -3, "capability [capability ...]", "Tells the server what the client can do; nothing is asked of it yet.", ok, 0, (*Ctx).OK),
 			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
 			sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", 0, clientGetRedir),
-			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *Ctx) { c.W.Int(c.S.id) }),
+			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *Ctx) { c.W.Int(c.Client.id) }),
 			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
 				"Closes connections.", "OK, or the number of connections closed", FlagAdmin|FlagAudit, clientKill),
@@ -46,7 +46,7 @@ func clientCommands() []*Command {
 }
 
 func clientGetName(c *Ctx) {
-	if name := c.S.Name(); name != "" {
+	if name := c.Client.Name(); name != "" {
 		c.W.BulkString(name)
 		return
 	}
@@ -58,13 +58,13 @@ func clientSetName(c *Ctx) {
 		c.Fail(errClientName)
 		return
 	}
-	c.S.setName(c.Args[2])
+	c.Client.setName(c.Args[2])
 	c.OK()
 }
 
 func clientSetInfo(c *Ctx) {
 	value := c.Args[3]
-	s := c.S
+	s := c.Client.session
 	n := s.identity()
 	target := &n.libName
 	switch {
@@ -94,7 +94,7 @@ func clientOnOff(c *Ctx) {
 
 func clientNoEvict(c *Ctx) {
 	if on, ok := onOff(c.Args[2]); ok {
-		c.S.spared.Store(on)
+		c.Client.spared.Store(on)
 	}
 	clientOnOff(c)
 }
@@ -109,13 +109,13 @@ func onOff(b []byte) (on, ok bool) {
 func clientReply(c *Ctx) {
 	switch {
 	case parse.IsWord(c.Args[2], "ON"):
-		c.S.reply = replyOn
+		c.Client.reply = replyOn
 		c.OK()
 	case parse.IsWord(c.Args[2], "OFF"):
-		c.S.reply = replyOff
+		c.Client.reply = replyOff
 	case parse.IsWord(c.Args[2], "SKIP"):
-		if c.S.reply != replyOff {
-			c.S.reply = replySkipNext
+		if c.Client.reply != replyOff {
+			c.Client.reply = replySkipNext
 		}
 	default:
 		c.Fail(resp.ErrSyntax)
@@ -123,8 +123,8 @@ func clientReply(c *Ctx) {
 }
 
 func clientInfo(c *Ctx) {
-	c.S.noteCommand(c.Cmd)
-	line := c.engine.describe(nil, c.S)
+	c.Client.session.noteCommand(c.Cmd)
+	line := c.server.describe(nil, c.Client.session)
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
 
@@ -134,8 +134,8 @@ func clientList(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	c.S.noteCommand(c.Cmd)
-	e := c.engine
+	c.Client.session.noteCommand(c.Cmd)
+	e := c.server.engine
 	list := func(_ Store, w *resp.Writer) {
 		var text []byte
 		for _, s := range e.clients.list() {
@@ -284,7 +284,7 @@ func clientUnblock(c *Ctx) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	if s := c.engine.clients.get(id); s != nil && s.interrupt(withError) {
+	if s := c.server.engine.clients.get(id); s != nil && s.interrupt(withError) {
 		c.W.Int(1)
 		return
 	}
@@ -307,7 +307,7 @@ func clientKill(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	self := c.S
+	self := c.Client.session
 	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s.id != self.id || !f.skipMe) })))
 }
 
@@ -315,13 +315,13 @@ func clientKill(c *Ctx) {
 // was killed before is gone, although its transport may not have said so yet.
 func (c *Ctx) kill(match func(*Session) bool) int {
 	n := 0
-	for _, s := range c.engine.clients.list() {
+	for _, s := range c.server.engine.clients.list() {
 		if s.killed.Load() || !match(s) {
 			continue
 		}
 		n++
-		if s.id == c.S.id {
-			c.S.closing = true
+		if s.id == c.Client.id {
+			c.Client.closing = true
 		} else {
 			s.Kill()
 		}

@@ -68,10 +68,10 @@ func clientPause(c *Ctx) {
 	}
 	// With the gate closed no other batch is in the middle of a command that it let
 	// through before. In a transaction somebody may be there who waits for our locks.
-	if !c.S.exclusive && !c.shut() {
+	if !c.Client.exclusive && !c.lane.shut() {
 		return
 	}
-	c.engine.pauseFor(c.Store, d, halt)
+	c.server.engine.pauseFor(c.Store, d, halt)
 	c.OK()
 }
 
@@ -90,7 +90,7 @@ func parsePause(b []byte) (time.Duration, resp.Error) {
 }
 
 func clientUnpause(c *Ctx) {
-	c.engine.endPause(0)
+	c.server.engine.endPause(0)
 	c.OK()
 }
 
@@ -214,10 +214,10 @@ func (p *Parked) orForgo(begin func()) func(goOn bool) {
 // halted refuses or postpones the command that is about to run, and reports whether it
 // did.
 func (c *Ctx) halted() bool {
-	halts := c.engine.halts.Load()
+	halts := c.server.halts.Load()
 	switch {
 	case halts&haltLoading != 0 && c.Cmd.Flags&FlagLoading == 0:
-		c.reject(c, errLoading)
+		c.lane.reject(c, errLoading)
 	case halts&haltPaused == 0:
 		return false
 	case c.busy && c.refuseBusy():
@@ -233,9 +233,9 @@ func (c *Ctx) halted() bool {
 func (c *Ctx) postpone(halts uint32) {
 	p := c.parking()
 	p.again = true
-	c.S.guard = resp.Guard{} // it will be split off again
+	c.Client.session.guard = resp.Guard{} // it will be split off again
 	c.Park(p)
-	if c.engine.halts.Load()&haltPaused != halts&haltPaused {
+	if c.server.halts.Load()&haltPaused != halts&haltPaused {
 		p.Finish(nil) // whoever ended the pause may have looked before
 	}
 }
@@ -251,9 +251,9 @@ func (s *Session) postponed() bool {
 func (c *Ctx) mayChange(cmd *Command, args [][]byte) bool {
 	switch {
 	case cmd.runsScript():
-		return c.scriptMayChange(cmd, args)
+		return c.lane.scriptMayChange(cmd, args)
 	case cmd.Name == "exec":
-		return c.S.tx != nil && slices.ContainsFunc(c.S.tx.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
+		return c.Client.session.tx != nil && slices.ContainsFunc(c.Client.session.tx.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
 	}
 	return cmd.Flags&FlagWrite != 0 || cmd.Name == "publish" || cmd.Name == "spublish"
 }

@@ -11,7 +11,7 @@ import (
 // elementsError is what a client is told of an error of [Collections].
 func (c *Ctx) elementsError(err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
-		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.engine.Limits().MaxElements, 10) + " elements")
+		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.server.Limits().MaxElements, 10) + " elements")
 	}
 	if errors.Is(err, errLongReply) {
 		return tooLong(c.W)

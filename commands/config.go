@@ -34,7 +34,7 @@ func configGet(c *Ctx) {
 		lower := strings.ToLower(string(p))
 		patterns, asked[lower] = append(patterns, []byte(lower)), p
 	}
-	pairs := c.engine.opts.Settings.Get(func(name string) bool {
+	pairs := c.server.opts.Settings.Get(func(name string) bool {
 		for _, p := range patterns {
 			if parse.Glob(p, []byte(name)) {
 				return true
@@ -63,7 +63,7 @@ func configSet(c *Ctx) {
 	for ; len(args) > 0; args = args[2:] {
 		pairs = append(pairs, [2]string{string(args[0]), string(args[1])})
 	}
-	if err := c.engine.opts.Settings.Set(pairs); err != "" {
+	if err := c.server.opts.Settings.Set(pairs); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -71,7 +71,7 @@ func configSet(c *Ctx) {
 }
 
 func configResetStat(c *Ctx) {
-	c.flushTop() // what this very batch has noted came before
-	c.engine.resetStats()
+	c.lane.flushTop() // what this very batch has noted came before
+	c.server.engine.resetStats()
 	c.OK()
 }

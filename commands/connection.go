@@ -48,7 +48,7 @@ func ping(c *Ctx) {
 	switch {
 	case len(c.Args) > 2:
 		c.Fail(resp.WrongArity("ping"))
-	case c.S.listensOnly():
+	case c.Client.session.listensOnly():
 		c.pong()
 	case len(c.Args) == 2:
 		c.W.Bulk(c.Args[1])
@@ -60,17 +60,17 @@ func ping(c *Ctx) {
 func echoCommand(c *Ctx) { c.W.Bulk(c.Args[1]) }
 
 func quit(c *Ctx) {
-	c.S.closing = true
+	c.Client.closing = true
 	c.OK()
 }
 
 func reset(c *Ctx) {
-	c.S.discardQueue(c.Store)
+	c.Client.session.discardQueue(c.Store)
 	c.goesOn(func(c *Ctx) (more bool) {
-		if c.S.unsubscribeSome(sliceWords) {
+		if c.Client.session.unsubscribeSome(sliceWords) {
 			return true
 		}
-		c.S.reset(c.Store.Now())
+		c.Client.session.reset(c.Store.Now())
 		c.W.Proto = 2
 		c.W.Status("RESET")
 		return false
@@ -87,11 +87,11 @@ func selectDB(c *Ctx) {
 	case n != int64(int32(n)):
 		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
 		return
-	case n < 0 || n >= int64(c.engine.Limits().Databases):
+	case n < 0 || n >= int64(c.server.Limits().Databases):
 		c.Fail(resp.ErrDBIndex)
 		return
 	}
-	c.S.db.Store(int32(n))
+	c.Client.db.Store(int32(n))
 	c.OK()
 }
 
@@ -103,11 +103,11 @@ func auth(c *Ctx) {
 		return
 	case len(c.Args) == 3:
 		user = string(c.Args[1])
-	case !c.engine.passwordSet():
+	case !c.server.passwordSet():
 		c.Fail(resp.ErrNoPassword)
 		return
 	}
-	s := c.S
+	s := c.Client.session
 	c.tryLogin(user, password, func(w *resp.Writer, ok bool) {
 		if !ok {
 			w.Error(resp.ErrWrongPass)
@@ -129,12 +129,12 @@ type helloCall struct {
 }
 
 func hello(c *Ctx) {
-	h := helloCall{proto: c.S.proto}
+	h := helloCall{proto: c.Client.proto}
 	if err := parseHello(c.Args[1:], &h); err != "" {
 		c.Fail(err)
 		return
 	}
-	s := c.S
+	s := c.Client.session
 	if !h.login {
 		if !s.admitted() {
 			c.Fail(resp.ErrNoAuthHello)

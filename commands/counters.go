@@ -32,7 +32,7 @@ func counterCommands() []*Command {
 }
 
 func add(c *Ctx, by int64) {
-	c.replyCount(c.Store.AddInt(c.S.selected(), c.Args[1], by))
+	c.replyCount(c.Store.AddInt(c.Client.selected(), c.Args[1], by))
 }
 
 func incrby(c *Ctx) {
@@ -73,7 +73,7 @@ func floatError(err error) resp.Error {
 // is, as in Redis.
 func incrbyfloat(c *Ctx) {
 	var text []byte
-	err := c.Store.UpdateString(c.S.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+	err := c.Store.UpdateString(c.Client.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		if !found {
 			old = zeroText
 		}

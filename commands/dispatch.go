@@ -14,7 +14,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	c := &l.ctx
 	cmd, args := a.cmd, a.args
 	l.work += units(len(a.args), a.size)
-	c.S, c.Args, c.fail = s, args, false
+	c.Client, c.Args, c.fail = &s.Client, args, false
 	if len(args) == 0 {
 		c.Cmd = nil
 		c.Fail(a.refused)
@@ -51,7 +51,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	case s.listensOnly() && !cmd.listenersMay():
 		l.reject(c, errListening(cmd))
 		return
-	case l.engine.halts.Load() != 0 && c.halted():
+	case l.server.halts.Load() != 0 && c.halted():
 		return
 	}
 	if l.busy && c.refuseBusy() {
@@ -72,11 +72,11 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 
 // runNow runs the command, and feeds those who wait for what it may bring.
 func (c *Ctx) runNow() {
-	if c.Cmd.feeds && c.engine.halts.Load()&haltServing != 0 {
+	if c.Cmd.feeds && c.server.halts.Load()&haltServing != 0 {
 		c.runFeeding()
 		return
 	}
-	c.Lane.run(c)
+	c.Worker.lane.run(c)
 }
 
 // errLoading is said in Redis' words.
@@ -113,17 +113,17 @@ func (l *Lane) run(c *Ctx) {
 	l.count(cmd)
 	l.beginErrors()
 	run := cmd.Run
-	if c.S.tracks.Load() != nil {
+	if c.Client.session.tracks.Load() != nil {
 		run = runTracked
 	}
 	if l.sample--; l.sample > 0 {
 		run(c)
 	} else {
 		l.sample = sampleEvery
-		began := l.engine.opts.Stopwatch()
+		began := l.server.opts.Stopwatch()
 		run(c)
 		n := &l.counts[cmd.id]
-		n.Sampled.Add(int64(l.engine.opts.Stopwatch() - began))
+		n.Sampled.Add(int64(l.server.opts.Stopwatch() - began))
 		n.Timed.Add(1)
 	}
 	l.endErrors(cmd)
@@ -133,10 +133,10 @@ func (l *Lane) run(c *Ctx) {
 // transaction all the same.
 func (l *Lane) reject(c *Ctx, e resp.Error) {
 	l.counts[c.Cmd.id].Rejected.Add(1)
-	c.S.failTransaction()
-	c.S.endCaching(c.Cmd)
+	c.Client.session.failTransaction()
+	c.Client.session.endCaching(c.Cmd)
 	if c.Cmd.Name == "exec" {
-		c.S.discardQueue(c.Store)
+		c.Client.session.discardQueue(c.Store)
 		e = resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
 	}
 	c.Fail(e)
@@ -147,8 +147,8 @@ func (l *Lane) reject(c *Ctx, e resp.Error) {
 // that it carries can be taken for commands.
 func (l *Lane) unknown(c *Ctx) {
 	if resp.IsCrossProtocol(c.Args[0]) {
-		c.S.closing = true
-		l.engine.log.Warn("closed a connection that speaks HTTP", "client", c.S.addr())
+		c.Client.closing = true
+		l.server.log.Warn("closed a connection that speaks HTTP", "client", c.Client.addr())
 		return
 	}
 	c.Fail(unknownCommand(c.Args))

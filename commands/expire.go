@@ -63,7 +63,7 @@ func expire(c *Ctx, unit time.Duration, absolute bool) {
 		c.Fail(resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command"))
 		return
 	}
-	if c.Store.Expire(c.S.selected(), c.Args[1], at, cond) {
+	if c.Store.Expire(c.Client.selected(), c.Args[1], at, cond) {
 		c.W.Int(1)
 	} else {
 		c.W.Int(0)
@@ -117,7 +117,7 @@ func parseExpireOptions(args [][]byte) (ExpireCondition, resp.Error) {
 // ttl is TTL and PTTL. PTTL rounds up: a key lives until its very nanosecond. TTL
 // rounds those milliseconds to the nearest second, as Redis does.
 func ttl(c *Ctx, unit time.Duration) {
-	at, has, found := c.Store.Expiry(c.S.selected(), c.Args[1])
+	at, has, found := c.Store.Expiry(c.Client.selected(), c.Args[1])
 	if !c.noExpiry(has, found) {
 		return
 	}
@@ -130,7 +130,7 @@ func ttl(c *Ctx, unit time.Duration) {
 
 // expireTime is EXPIRETIME and PEXPIRETIME, in civil time.
 func expireTime(c *Ctx, unit time.Duration) {
-	at, has, found := c.Store.Expiry(c.S.selected(), c.Args[1])
+	at, has, found := c.Store.Expiry(c.Client.selected(), c.Args[1])
 	if !c.noExpiry(has, found) {
 		return
 	}
@@ -155,7 +155,7 @@ func (c *Ctx) noExpiry(has, found bool) bool {
 }
 
 func persist(c *Ctx) {
-	if c.Store.Persist(c.S.selected(), c.Args[1]) {
+	if c.Store.Persist(c.Client.selected(), c.Args[1]) {
 		c.W.Int(1)
 	} else {
 		c.W.Int(0)

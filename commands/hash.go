@@ -109,9 +109,9 @@ func hset(c *Ctx) {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	call := &c.hash
+	call := &c.lane.hash
 	call.prepare(c.Args[2:], c.W)
-	err := c.Store.WriteHash(c.S.selected(), c.Args[1], call.setFunc)
+	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], call.setFunc)
 	switch {
 	case err != nil:
 		c.Fail(c.elementsError(err))
@@ -124,7 +124,7 @@ func hset(c *Ctx) {
 
 func hsetnx(c *Ctx) {
 	added := false
-	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) (err error) {
+	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) (err error) {
 		if _, ok := h.Get(c.Args[2]); !ok {
 			added, err = h.Set(c.Args[2], c.Args[3])
 		}
@@ -140,7 +140,7 @@ func hsetnx(c *Ctx) {
 // readHash calls f with the hash at the first argument. It reports whether there is
 // something to be replied still: absent where there is no such key.
 func (c *Ctx) readHash(f func(h *collection.Hash)) (absent bool) {
-	found, err := c.Store.ReadHash(c.S.selected(), c.Args[1], f)
+	found, err := c.Store.ReadHash(c.Client.selected(), c.Args[1], f)
 	c.noteLookup(found)
 	if err != nil {
 		c.Fail(storeError(err))
@@ -150,8 +150,8 @@ func (c *Ctx) readHash(f func(h *collection.Hash)) (absent bool) {
 }
 
 func hget(c *Ctx) {
-	c.hash.prepare(c.Args[2:], c.W)
-	if c.readHash(c.hash.getFunc) {
+	c.lane.hash.prepare(c.Args[2:], c.W)
+	if c.readHash(c.lane.hash.getFunc) {
 		c.W.Null()
 	}
 }
@@ -167,7 +167,7 @@ func hmget(c *Ctx) {
 		c.Fail(tooLong(c.W))
 	default:
 		fields := cloneArgs(c.Args[2:])
-		c.besideRead(copiedBy(c.Store, c.S.selected(), c.Cmd, c.Args), func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		c.besideRead(copiedBy(c.Store, c.Client.selected(), c.Cmd, c.Args), func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) {
 				if !writeFields(w, h, fields, maxReply) {
 					w.Error(errValuesTooLong)
@@ -232,7 +232,7 @@ func hashAll(c *Ctx, fields, values bool) {
 
 func hdel(c *Ctx) {
 	n := int64(0)
-	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) error {
+	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) error {
 		for _, field := range c.Args[2:] {
 			if h.Delete(field) {
 				n++
@@ -281,7 +281,7 @@ func hincrby(c *Ctx) {
 		return
 	}
 	sum := int64(0)
-	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) error {
+	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) error {
 		was, ok := int64(0), true
 		if text, exists := h.Get(c.Args[2]); exists {
 			was, ok = parse.Int(text)
@@ -317,7 +317,7 @@ func hincrbyfloat(c *Ctx) {
 		return
 	}
 	var text []byte
-	err := c.Store.WriteHash(c.S.selected(), c.Args[1], func(h *collection.Hash) (err error) {
+	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) (err error) {
 		was, exists := h.Get(c.Args[2])
 		if !exists {
 			was = zeroText

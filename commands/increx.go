@@ -87,7 +87,7 @@ func increx(c *Ctx) {
 			return
 		}
 	}
-	fault := c.Store.UpdateString(c.S.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+	fault := c.Store.UpdateString(c.Client.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		if !found {
 			old = zeroText
 		}

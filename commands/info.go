@@ -62,8 +62,8 @@ func (w *infoWriter) int(name string, value int64) {
 }
 
 func info(c *Ctx) {
-	w := &infoWriter{c: c, e: c.engine, p: c.engine.process()}
-	w.counts, w.hits, w.misses = c.engine.sum()
+	w := &infoWriter{c: c, e: c.server.engine, p: c.server.process()}
+	w.counts, w.hits, w.misses = c.server.engine.sum()
 	w.store = c.Store.Stats()
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) {

@@ -37,7 +37,7 @@ func introspectCommands() []*Command {
 }
 
 func commandAll(c *Ctx) {
-	t := c.engine.table
+	t := c.server.table
 	c.W.Raw(t.info.keep(c.W.Proto, t.writeInfo))
 }
 
@@ -71,7 +71,7 @@ func (m *madeOnce) keep(proto int, write func(w *resp.Writer)) []byte {
 	return is.text
 }
 
-func commandCount(c *Ctx) { c.W.Int(int64(len(c.engine.table.Top()))) }
+func commandCount(c *Ctx) { c.W.Int(int64(len(c.server.table.Top()))) }
 
 func commandInfo(c *Ctx) {
 	if len(c.Args) == 2 {
@@ -80,7 +80,7 @@ func commandInfo(c *Ctx) {
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
-		if cmd := c.engine.table.find(name); cmd != nil {
+		if cmd := c.server.table.find(name); cmd != nil {
 			cmd.writeInfo(c.W)
 		} else {
 			c.W.Null()
@@ -178,7 +178,7 @@ func (c *Command) keyFlags() []string {
 }
 
 func commandDocs(c *Ctx) {
-	t := c.engine.table
+	t := c.server.table
 	if len(c.Args) == 2 {
 		c.W.Raw(t.docs.keep(c.W.Proto, func(w *resp.Writer) { writeDocs(w, t.top) }))
 		return
@@ -248,7 +248,7 @@ func (c *Command) complexity() string {
 
 func commandGetKeys(c *Ctx) {
 	args := c.Args[2:]
-	cmd := c.engine.table.Lookup(args[0])
+	cmd := c.server.table.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
 		if sub := cmd.Subcommand(args[1]); sub != nil {
 			cmd = sub
@@ -310,7 +310,7 @@ func commandList(c *Ctx) {
 		return
 	}
 	var names []string
-	for _, cmd := range c.engine.table.Top() {
+	for _, cmd := range c.server.table.Top() {
 		if wanted(cmd) {
 			names = append(names, cmd.Name)
 		}

@@ -24,7 +24,7 @@ func TestCommandWithoutNamesIsMadeOnce(t *testing.T) {
 		for _, cmd := range table.Top() {
 			cmd.writeDocs(&docs)
 		}
-		c := Ctx{Lane: &Lane{Worker: Worker{engine: &Engine{Server: Server{table: table}}}}, W: &resp.Writer{Proto: proto}}
+		c := Ctx{Worker: &(&Lane{Worker: Worker{server: &(&Engine{Server: Server{table: table}}).Server}}).Worker, W: &resp.Writer{Proto: proto}}
 		ask := func(run func(c *Ctx), args ...[]byte) []byte {
 			c.Args, c.W.Buf = args, c.W.Buf[:0]
 			run(&c)

@@ -174,8 +174,8 @@ const turnEffects = 1 << 20
 // refusal says why c may not have effects: while the journal has no fault it is the
 // transaction that has had too many.
 func (c *Ctx) refusal() resp.Error {
-	fault := c.engine.opts.Persistence.Fault()
-	if fault == "" && c.S.exclusive {
+	fault := c.server.opts.Persistence.Fault()
+	if fault == "" && c.Client.exclusive {
 		return errManyEffects
 	}
 	return misconf(fault)

@@ -78,7 +78,7 @@ func keyCommands() []*Command {
 
 // countKeys replies how many of the keys in the call f is true for.
 func (c *Ctx) countKeys(f func(db int, key []byte) bool) {
-	n, db := int64(0), c.S.selected()
+	n, db := int64(0), c.Client.selected()
 	for i, key := range c.Args[1:] {
 		if i%aheadMost == 0 && len(c.Args) > 2 {
 			c.Store.Prefetch(db, c.Args[i+1:min(i+1+aheadMost, len(c.Args))])
@@ -96,12 +96,12 @@ func exists(c *Ctx) {
 	c.countKeys(c.Store.Exists)
 }
 
-func typeOf(c *Ctx) { c.W.Status(c.Store.TypeName(c.S.selected(), c.Args[1])) }
+func typeOf(c *Ctx) { c.W.Status(c.Store.TypeName(c.Client.selected(), c.Args[1])) }
 
 // rename is RENAME and RENAMENX.
 func rename(c *Ctx) {
 	nx := c.Cmd.Name == "renamenx"
-	renamed, found := c.Store.Rename(c.S.selected(), c.Args[1], c.Args[2], nx)
+	renamed, found := c.Store.Rename(c.Client.selected(), c.Args[1], c.Args[2], nx)
 	switch {
 	case !found:
 		c.Fail(resp.ErrNoSuchKey)
@@ -115,7 +115,7 @@ func rename(c *Ctx) {
 }
 
 func randomKey(c *Ctx) {
-	key, ok := c.Store.RandomKey(c.text[:0], c.S.selected())
+	key, ok := c.Store.RandomKey(c.text[:0], c.Client.selected())
 	if !ok {
 		c.W.Null()
 		return
@@ -126,7 +126,7 @@ func randomKey(c *Ctx) {
 
 // get replies a plain string, or the TAT of a CL.THROTTLE key.
 func get(c *Ctx) {
-	c.replyString(c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1]))
+	c.replyString(c.Store.AppendString(c.text[:0], c.Client.selected(), c.Args[1]))
 }
 
 func strlen(c *Ctx) {
@@ -145,7 +145,7 @@ func strlen(c *Ctx) {
 // readString reads the string at the first argument into the lane's scratch, or has the
 // store lend it: replySpan or giveBack ends that.
 func (c *Ctx) readString() (value []byte, found bool, err error) {
-	value, found, err = c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1])
+	value, found, err = c.Store.AppendString(c.text[:0], c.Client.selected(), c.Args[1])
 	c.noteLookup(found)
 	return value, found, err
 }
@@ -159,7 +159,7 @@ func (c *Ctx) noteLookup(found bool) {
 	}
 }
 
-func dbsize(c *Ctx) { c.W.Int(int64(c.Store.Len(c.S.selected()))) }
+func dbsize(c *Ctx) { c.W.Int(int64(c.Store.Len(c.Client.selected()))) }
 
 // flushMode checks the only option of FLUSHDB and FLUSHALL. Both modes drop the
 // tables at once and return their memory beside the loops.
@@ -178,7 +178,7 @@ func flushDB(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	db := c.S.selected()
+	db := c.Client.selected()
 	c.Offload(func(st Store, w *resp.Writer) {
 		st.Flush(db)
 		w.Status("OK")

@@ -31,17 +31,18 @@ type Lane struct {
 
 func (e *Engine) newLane() *Lane {
 	l := &Lane{
-		Worker: Worker{Store: e.opts.NewStore(), engine: e},
+		Worker: Worker{Store: e.opts.NewStore(), server: &e.Server},
 		tally:  tally{counts: make([]stats.Counter, len(e.table.all)), sample: sampleEvery},
 		input:  input{args: make([][]byte, 0, aheadArgs)},
 	}
+	l.lane = l
 	if e.opts.Persistence != nil {
 		l.journal, _ = l.Store.(recording)
 	}
 	l.w.OnError = l.noteError
 	l.onError, l.host.w.OnError = l.w.OnError, l.w.OnError
 	l.host.w.Most = maxScriptReply
-	l.ctx = Ctx{Lane: l, W: &l.w}
+	l.ctx = Ctx{Worker: &l.Worker, W: &l.w}
 	e.observe(l)
 	e.lanesMu.Lock()
 	if len(e.lanes) == 0 {
@@ -54,12 +55,12 @@ func (e *Engine) newLane() *Lane {
 
 // Ctx is one command being run: who calls, with what, and where the reply goes.
 type Ctx struct {
-	*Lane
-	S    *Session
-	Cmd  *Command
-	Args [][]byte // Args[0] is the name as it was sent
-	W    *resp.Writer
-	fail bool
+	*Worker
+	Client *Client
+	Cmd    *Command
+	Args   [][]byte // Args[0] is the name as it was sent
+	W      *resp.Writer
+	fail   bool
 }
 
 // Fail replies with an error and counts the call as failed.

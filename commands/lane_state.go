@@ -13,8 +13,9 @@ import (
 // Worker is the part of a feeding goroutine that commands use: its view of the store and
 // scratch of all families.
 type Worker struct {
+	lane   *Lane // whose face this is
 	Store  Store
-	engine *Engine
+	server *Server
 	keys   [][]byte // scratch of prefetch
 	busy   bool     // a script keeps the gate closed for long: few commands may run
 	work   int      // units done in this batch: see work.go

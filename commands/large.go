@@ -43,7 +43,7 @@ func (c *Ctx) readsBeside(p whole) (size int, beside bool) {
 func (c *Ctx) besideRead(
 	size int, read func(st Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
-	db, key := c.S.selected(), bytes.Clone(c.Args[1])
+	db, key := c.Client.selected(), bytes.Clone(c.Args[1])
 	c.offload(func(Store) int { return size }, func(st Store, w *resp.Writer) {
 		mark := len(w.Buf)
 		found, err := read(st, db, key, w)
@@ -113,7 +113,7 @@ const inlineReply = 256 << 10
 
 // mostHere is how many bytes a reply of the running command may copy where it runs.
 func (c *Ctx) mostHere() int {
-	if c.S.exclusive || c.S.beside {
+	if c.Client.exclusive || c.Client.beside {
 		return longest(c.W)
 	}
 	return inlineReply

@@ -50,7 +50,7 @@ const errIndexRange resp.Error = "ERR index out of range"
 func push(front, existing bool) func(*Ctx) {
 	return func(c *Ctx) {
 		values, length := c.Args[2:], 0
-		err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+		err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
 			switch {
 			case existing && l.Len() == 0:
 				return nil
@@ -99,7 +99,7 @@ func pop(front bool) func(*Ctx) {
 			}
 		}
 		found, mark := false, len(c.W.Buf)
-		err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+		err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
 			found = l.Len() > 0
 			n := int(min(count, int64(l.Len())))
 			err := c.stay(n)
@@ -149,7 +149,7 @@ func parseNotNegative(b []byte) (int64, resp.Error) {
 
 func llen(c *Ctx) {
 	n := 0
-	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
+	found, err := c.Store.ReadList(c.Client.selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
 	c.noteLookup(found)
 	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(n)) })
 }
@@ -159,7 +159,7 @@ func llen(c *Ctx) {
 func lindex(c *Ctx) {
 	index, ok := parse.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
-	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
+	found, err := c.Store.ReadList(c.Client.selected(), c.Args[1], func(l *collection.List) {
 		var v []byte
 		if v, some = l.At(listIndex(index, l.Len())); some {
 			c.W.Element(v)
@@ -211,7 +211,7 @@ func lrange(c *Ctx) {
 		return
 	}
 	mark, size, large := len(c.W.Buf), 0, false
-	found, err := c.Store.ReadList(c.S.selected(), c.Args[1], func(l *collection.List) {
+	found, err := c.Store.ReadList(c.Client.selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
 		if size, large = c.readsBeside(whole{end - start, l.Len(), l.Copied()}); !large {
 			writeList(c.W, l, start, end)
@@ -240,7 +240,7 @@ func ltrim(c *Ctx) {
 	if !ok {
 		return
 	}
-	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+	err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
 		start, end := listSpan(from, to, l.Len())
 		if err := c.stay(l.Len() - (end - start)); err != nil {
 			return err
@@ -260,7 +260,7 @@ var (
 
 func lset(c *Ctx) {
 	index, ok := parse.Int(c.Args[2])
-	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+	err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
 		at := listIndex(index, l.Len())
 		switch {
 		case l.Len() == 0:
@@ -284,7 +284,7 @@ func lrem(c *Ctx) {
 		return
 	}
 	removed := 0
-	err := c.Store.WriteList(c.S.selected(), c.Args[1], func(l *collection.List) error {
+	err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
 		if err := c.stay(l.Len()); err != nil {
 			return err
 		}

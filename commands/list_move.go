@@ -33,8 +33,8 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 
 // moveElement moves an element from one list to another, or in one, at one instant.
 func (c *Ctx) moveElement(m listMove) {
-	from, to, db := c.Args[1], c.Args[2], c.S.selected()
-	if !c.S.exclusive { // else the keys are held already
+	from, to, db := c.Args[1], c.Args[2], c.Client.selected()
+	if !c.Client.exclusive { // else the keys are held already
 		c.refs = append(c.refs[:0], KeyRef{DB: db, Key: from}, KeyRef{DB: db, Key: to})
 		c.Store.Hold(c.refs, nil)
 		defer c.Store.Release()

@@ -77,19 +77,19 @@ func multiKeys(args [][]byte) ([]int, bool) {
 }
 
 func rlMulti(c *Ctx) {
-	m := &c.multi
-	if err := m.parse(c.Args[1:], c.engine.Limits().LogMaxEntries); err != "" {
+	m := &c.lane.multi
+	if err := m.parse(c.Args[1:], c.server.Limits().LogMaxEntries); err != "" {
 		c.Fail(err)
 		return
 	}
 	defer m.trim()
-	refused, err := c.Store.Multi(c.S.selected(), m.clauses, m.details)
+	refused, err := c.Store.Multi(c.Client.selected(), m.clauses, m.details)
 	if err != nil {
 		c.Fail(storeError(err))
 		return
 	}
 	d := m.binding(refused)
-	c.runDenied += d.Refused
+	c.lane.runDenied += d.Refused
 	for i := range m.details {
 		c.note(m.clauses[i].Key, m.details[i].Refused != 0)
 	}

@@ -13,11 +13,11 @@ import (
 // Whoever wants to answer claims it first; only one can. Any goroutine may. All
 // fields but state are set before the command is parked or by the one who answers.
 type Parked struct {
-	session *Session
-	cmd     *Command
-	proto   int
-	state   atomic.Int32
-	gone    atomic.Bool // the client is: set when the session is closed
+	client *Client
+	cmd    *Command
+	proto  int
+	state  atomic.Int32
+	gone   atomic.Bool // the client is: set when the session is closed
 
 	// What the answer consists of, valid once state is parkedDone: the reply, then
 	// what resume writes. refused is the key of a limit that the wait was for and did
@@ -62,13 +62,15 @@ const (
 
 // parking begins to park the running command: the caller fills in what may end the
 // wait and hands the result to Park.
-func (c *Ctx) parking() *Parked { return &Parked{session: c.S, cmd: c.Cmd, proto: c.S.proto} }
+func (c *Ctx) parking() *Parked {
+	return &Parked{client: &c.Client.session.Client, cmd: c.Cmd, proto: c.Client.proto}
+}
 
 // Park makes the running command wait. The handler must return soon, without
 // having written anything.
 func (c *Ctx) Park(p *Parked) {
-	c.S.parked.Store(p)
-	if p.giveUp != nil && c.engine.draining.Load() {
+	c.Client.session.parked.Store(p)
+	if p.giveUp != nil && c.server.draining.Load() {
 		p.interrupt(false) // Drain may have looked before this wait began
 	}
 }
@@ -79,7 +81,7 @@ func (p *Parked) claim() bool { return p.state.CompareAndSwap(parkedWaiting, par
 // answer gives the reply of a command that the caller has claimed and wakes its
 // session. fill may be nil.
 func (p *Parked) answer(fill func(w *resp.Writer)) {
-	w := resp.Writer{Proto: p.proto, Ledger: p.session.engine.opts.Ledger, OnError: p.noteError}
+	w := resp.Writer{Proto: p.proto, Ledger: p.client.session.engine.opts.Ledger, OnError: p.noteError}
 	if fill != nil {
 		fill(&w)
 	}
@@ -89,14 +91,14 @@ func (p *Parked) answer(fill func(w *resp.Writer)) {
 		if p.gone.Load() {
 			p.forget()
 		}
-		p.session.peer.Wake()
+		p.client.peer.Wake()
 	}
 }
 
 // noteError is the OnError of an answer.
 func (p *Parked) noteError(e resp.Error, from resp.Origin) {
 	p.failed = true
-	p.session.engine.errors.Add(e, from)
+	p.client.session.engine.errors.Add(e, from)
 }
 
 // forget releases an answer for which there is nobody any more.
@@ -117,14 +119,14 @@ func (p *Parked) Finish(fill func(w *resp.Writer)) bool {
 
 // work runs f, which may answer p, beside the loops.
 func (p *Parked) work(f func(st Store)) {
-	p.session.engine.spawn(func() { p.do(f) })
+	p.client.session.engine.spawn(func() { p.do(f) })
 }
 
 // do runs f on a store of its own. If f panics, p is answered with an error and its
 // client closed, and nobody else is harmed.
 func (p *Parked) do(f func(st Store)) {
-	e := p.session.engine
-	e.withStoreFor(p.session.id, func(st Store) {
+	e := p.client.session.engine
+	e.withStoreFor(p.client.id, func(st Store) {
 		defer func() {
 			if r := recover(); r != nil {
 				e.recovered(r)
@@ -151,7 +153,7 @@ func (p *Parked) interrupt(withError bool) bool {
 	if p.giveUp == nil || !p.claim() {
 		return false
 	}
-	p.session.engine.spawn(func() { p.end(withError) })
+	p.client.session.engine.spawn(func() { p.end(withError) })
 	return true
 }
 
@@ -184,7 +186,9 @@ func (e *Engine) Drain() {
 
 // mayWait reports whether the running command may wait for room: not inside a
 // transaction, not beside the loops, and not once the server stops.
-func (c *Ctx) mayWait() bool { return !c.S.exclusive && !c.S.beside && !c.engine.draining.Load() }
+func (c *Ctx) mayWait() bool {
+	return !c.Client.exclusive && !c.Client.beside && !c.server.draining.Load()
+}
 
 // Offload runs f beside the loops, with the session parked until it returns. f
 // must not touch the Ctx: what it needs of the arguments has to be copied before.
@@ -194,11 +198,11 @@ func (c *Ctx) Offload(f func(st Store, w *resp.Writer)) { c.offload(nil, f) }
 // offload is Offload for a reply that may be large: the memory that it takes, which size
 // says, is waited for first. nil is for one that is not.
 func (c *Ctx) offload(size func(st Store) int, f func(st Store, w *resp.Writer)) {
-	if c.S.exclusive || c.S.beside {
+	if c.Client.exclusive || c.Client.beside {
 		f(c.Store, c.W)
 		return
 	}
-	p, e := c.parking(), c.engine
+	p, e := c.parking(), c.server.engine
 	p.looked = c.Cmd.Flags&FlagWrite == 0
 	changes := c.mayChange(c.Cmd, c.Args)
 	if remember := c.readBeside(); remember != nil {

@@ -157,11 +157,11 @@ func (c *Ctx) popWork(call *popCall, keys [][]byte) int {
 		var found bool
 		var err error
 		if call.sorted {
-			found, err = c.Store.ReadSortedSet(c.S.selected(), key, func(z *collection.SortedSet) {
+			found, err = c.Store.ReadSortedSet(c.Client.selected(), key, func(z *collection.SortedSet) {
 				look(z.Len(), func(from, to int) iter.Seq[[]byte] { return membersOf(z, from, to) })
 			})
 		} else {
-			found, err = c.Store.ReadList(c.S.selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })
+			found, err = c.Store.ReadList(c.Client.selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })
 		}
 		if found || err != nil {
 			break
@@ -174,7 +174,7 @@ func (c *Ctx) popWork(call *popCall, keys [][]byte) int {
 // one or an error: then it has replied. The keys are held.
 func (c *Ctx) popNow(call *popCall, keys [][]byte) bool {
 	for _, key := range keys {
-		found, err := call.take(c.Store, c.S.selected(), key, c.W)
+		found, err := call.take(c.Store, c.Client.selected(), key, c.W)
 		switch {
 		case err != nil:
 			c.Fail(c.elementsError(err))

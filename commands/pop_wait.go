@@ -66,11 +66,11 @@ func (c *Ctx) popOrWait(call popCall, keys [][]byte, timeout []byte) {
 // withKeys runs f with keys held, and to unless it is nil, and serves those whom f leaves
 // something.
 func (c *Ctx) withKeys(keys [][]byte, to []byte, f func()) {
-	if c.S.exclusive {
+	if c.Client.exclusive {
 		f()
 		return
 	}
-	db := c.S.selected()
+	db := c.Client.selected()
 	c.refs = c.refs[:0]
 	for _, key := range keys {
 		c.refs = append(c.refs, KeyRef{DB: db, Key: key})
@@ -84,7 +84,7 @@ func (c *Ctx) withKeys(keys [][]byte, to []byte, f func()) {
 
 // hold is [Locker.Hold], and of what those need who wait under these keys.
 func (c *Ctx) hold(refs []KeyRef, watched any) {
-	if c.engine.halts.Load()&haltServing != 0 {
+	if c.server.halts.Load()&haltServing != 0 {
 		refs = c.Store.AppendMoves(refs)
 	}
 	c.Store.Hold(refs, watched)
@@ -99,13 +99,13 @@ func (c *Ctx) holdAll() {
 
 // runFeeding runs a command that may put elements under a key that somebody waits for.
 func (c *Ctx) runFeeding() {
-	db := c.S.selected()
+	db := c.Client.selected()
 	c.refs = c.refs[:0]
 	for _, i := range c.Cmd.Keys.positions(c.Args) {
 		c.refs = append(c.refs, KeyRef{DB: db, Key: c.Args[i]})
 	}
 	c.hold(c.refs, nil)
-	c.exclusively(func() { c.Lane.run(c) })
+	c.exclusively(func() { c.Worker.lane.run(c) })
 }
 
 // awaitPop joins the queues of keys, which are held, and parks.
@@ -126,12 +126,12 @@ func (c *Ctx) newPopWait(call popCall, keys [][]byte) *popWait {
 		c.Fail(errWaitMany)
 		return nil
 	}
-	w := &popWait{parked: c.parking(), call: call, db: c.S.selected(), keys: cloneArgs(keys)}
+	w := &popWait{parked: c.parking(), call: call, db: c.Client.selected(), keys: cloneArgs(keys)}
 	w.call.to = bytes.Clone(call.to)
 	w.parked.kept = cost
 	w.parked.cancel = w.leave
 	w.parked.giveUp = w.giveUp
-	c.engine.notePopper(1)
+	c.server.engine.notePopper(1)
 	return w
 }
 
@@ -150,7 +150,7 @@ func (w *popWait) join(st Store) {
 	defer w.mu.Unlock()
 	if !w.ended {
 		w.ticket = st.EnqueuePop(w.db, w.keys, PopWait{
-			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: w.parked.session.engine.serveBeside,
+			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: w.parked.client.session.engine.serveBeside,
 		})
 	}
 }
@@ -180,7 +180,7 @@ func (w *popWait) end(st Store) {
 	if ticket != nil {
 		st.DequeuePop(ticket)
 	}
-	w.parked.session.engine.notePopper(-1)
+	w.parked.client.session.engine.notePopper(-1)
 }
 
 // giveUp ends the wait with nothing, as in Redis with a null array whatever the command
@@ -202,7 +202,7 @@ func (w *popWait) leave() {
 // serve gives those who wait what is held now, in the order in which it came and they
 // did. It is called before the release, and answerServed behind it.
 func (c *Ctx) serve() {
-	if c.engine.halts.Load()&haltServing != 0 { // else a script would pay for a func value
+	if c.server.halts.Load()&haltServing != 0 { // else a script would pay for a func value
 		c.Store.Serve(c.serveOne)
 	}
 }
@@ -219,17 +219,17 @@ func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 	case !w.parked.claim():
 		return ServedGone
 	}
-	out := resp.Writer{Proto: w.parked.proto, Ledger: c.engine.opts.Ledger, OnError: w.parked.noteError}
-	c.observer.served = w.parked.session.id
+	out := resp.Writer{Proto: w.parked.proto, Ledger: c.server.opts.Ledger, OnError: w.parked.noteError}
+	c.lane.observer.served = w.parked.client.id
 	defer func() {
-		c.observer.served = 0
+		c.lane.observer.served = 0
 		if r := recover(); r != nil {
-			c.engine.recovered(r)
+			c.server.engine.recovered(r)
 			out.Cut(0)
 			w.parked.broken = true
 			out.Error(resp.ErrInternal)
 		}
-		c.served = append(c.served, servedPop{w, out.Take()})
+		c.lane.served = append(c.lane.served, servedPop{w, out.Take()})
 	}()
 	for _, key := range w.keys {
 		if !c.Store.Holds(key) { // it has not changed, and so has nothing
@@ -253,7 +253,7 @@ func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 func (c *Ctx) waiterError(err error) resp.Error {
 	switch {
 	case errors.Is(err, limit.ErrNotKept):
-		return misconf(c.engine.opts.Persistence.Fault())
+		return misconf(c.server.opts.Persistence.Fault())
 	case errors.Is(err, errLongReply):
 		return errValuesTooLong // whoever has it served may be a script
 	}
@@ -263,9 +263,9 @@ func (c *Ctx) waiterError(err error) resp.Error {
 // answerServed answers those who have been served, once nothing is held and what they
 // took has been recorded.
 func (c *Ctx) answerServed() {
-	for len(c.served) > 0 {
-		served := c.served
-		c.served = nil
+	for len(c.lane.served) > 0 {
+		served := c.lane.served
+		c.lane.served = nil
 		for _, s := range served {
 			s.w.end(c.Store)
 			s.w.parked.answer(func(out *resp.Writer) { out.Reply(s.reply) })

@@ -47,26 +47,26 @@ func publish(kind topicKind) func(*Ctx) {
 			c.Fail(errChannelTooLong)
 			return
 		}
-		e := c.engine
+		e := c.server.engine
 		steps := publishSteps
-		if c.S.exclusive {
+		if c.Client.exclusive {
 			steps = parse.Unlimited
 		}
-		if !e.hub.match(&c.posting, &m, &steps) {
-			c.posting.rest()
+		if !e.hub.match(&c.lane.posting, &m, &steps) {
+			c.lane.posting.rest()
 			c.publishBeside(m.clone())
 			return
 		}
-		if n := c.posting.receivers(); c.leaves(n * postWork) {
-			c.posting.rest()
+		if n := c.lane.posting.receivers(); c.leaves(n * postWork) {
+			c.lane.posting.rest()
 			c.publishBeside(m.clone())
 			return
 		}
-		if c.S.exclusive && c.posting.bytes < maxHeld {
-			c.W.Int(int64(c.posting.hold(&m)))
+		if c.Client.exclusive && c.lane.posting.bytes < maxHeld {
+			c.W.Int(int64(c.lane.posting.hold(&m)))
 			return
 		}
-		n := e.post(&c.posting, &m)
+		n := e.post(&c.lane.posting, &m)
 		c.work += (publishSteps - steps) / stepsPerWork
 		c.W.Int(int64(n))
 	}
@@ -80,7 +80,7 @@ func (m *message) clone() message {
 
 // publishBeside publishes what takes long to match, beside the loops.
 func (c *Ctx) publishBeside(m message) {
-	e := c.engine
+	e := c.server.engine
 	c.Offload(func(_ Store, w *resp.Writer) {
 		steps, p := parse.Unlimited, posting{}
 		e.hub.match(&p, &m, &steps)
@@ -114,8 +114,8 @@ func (l *Lane) publishHeld() {
 	p := &l.posting
 	for i := range p.held {
 		steps := parse.Unlimited
-		l.engine.hub.match(p, &p.held[i], &steps)
-		l.engine.post(p, &p.held[i])
+		l.server.engine.hub.match(p, &p.held[i], &steps)
+		l.server.engine.post(p, &p.held[i])
 	}
 	p.held, p.bytes = nil, 0
 }

@@ -90,7 +90,7 @@ func subscribe(kind topicKind) func(*Ctx) {
 			return
 		}
 		c.inSlices(c.Args[1:], func(c *Ctx, name []byte) {
-			c.S.subscribe(kind, name)
+			c.Client.session.subscribe(kind, name)
 			c.confirm(subscribeWords[kind], kind, name)
 		}, nil)
 	}
@@ -111,10 +111,10 @@ func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
 			inner += parse.InnerLength(name)
 		}
 	}
-	if subs := c.S.subs.Load(); subs != nil {
+	if subs := c.Client.session.subs.Load(); subs != nil {
 		cost, inner = cost+int(subs.cost.Load()), inner+subs.inner
 	}
-	if cost > maxSubscribed || inner > maxInner || kind == toPattern && c.S.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
+	if cost > maxSubscribed || inner > maxInner || kind == toPattern && c.Client.session.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
 		return errManySubscriptions
 	}
 	return ""
@@ -125,15 +125,15 @@ func unsubscribe(kind topicKind) func(*Ctx) {
 	return func(c *Ctx) {
 		names := c.Args[1:]
 		if len(names) == 0 {
-			names = c.S.names(kind)
+			names = c.Client.session.names(kind)
 		}
 		if len(names) == 0 {
 			c.confirm(unsubscribeWords[kind], kind, nil)
 		}
 		c.inSlices(names, func(c *Ctx, name []byte) {
-			c.S.unsubscribe(kind, name)
-			if c.S.reply == replyOn && !c.S.exclusive {
-				c.S.takeMail(c.Lane, c.W, maxReply) // what came before comes before
+			c.Client.session.unsubscribe(kind, name)
+			if c.Client.reply == replyOn && !c.Client.exclusive {
+				c.Client.session.takeMail(c.Worker.lane, c.W, maxReply) // what came before comes before
 			}
 			c.confirm(unsubscribeWords[kind], kind, name)
 		}, nil)
@@ -144,14 +144,14 @@ func unsubscribe(kind topicKind) func(*Ctx) {
 // answer to leaving everything without having been anywhere. As in Redis the client is
 // told even if it does not want replies.
 func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
-	own := resp.Writer{Proto: c.S.proto}
+	own := resp.Writer{Proto: c.Client.proto}
 	w := c.W
-	if c.S.reply != replyOn {
+	if c.Client.reply != replyOn {
 		w = &own
 	}
-	count := c.S.subscribed(kind)
+	count := c.Client.session.subscribed(kind)
 	if kind != toShard {
-		count = c.S.subscribed(toChannel) + c.S.subscribed(toPattern)
+		count = c.Client.session.subscribed(toChannel) + c.Client.session.subscribed(toPattern)
 	}
 	w.Push(3)
 	w.BulkString(word)
@@ -162,7 +162,7 @@ func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
 	}
 	w.Int(int64(count))
 	if len(own.Buf) > 0 {
-		c.S.Push(own.Buf)
+		c.Client.session.Push(own.Buf)
 	}
 }
 

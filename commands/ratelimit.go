@@ -36,9 +36,9 @@ func rlInfo(c *Ctx) {
 		c.Fail(fault)
 		return
 	}
-	fields := resp.Writer{Proto: c.S.proto}
+	fields := resp.Writer{Proto: c.Client.proto}
 	n := 0
-	found, err := c.Store.Describe(c.S.selected(), c.Args[1], by, func(field, text string, number int64, isText bool) {
+	found, err := c.Store.Describe(c.Client.selected(), c.Args[1], by, func(field, text string, number int64, isText bool) {
 		n++
 		fields.BulkString(field)
 		if isText {

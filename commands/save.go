@@ -41,7 +41,7 @@ const (
 
 // persistence returns what keeps the state, or answers that there is nothing.
 func (c *Ctx) persistence() Persistence {
-	p := c.engine.opts.Persistence
+	p := c.server.opts.Persistence
 	if p == nil {
 		c.Fail(errNoPersistence)
 	}

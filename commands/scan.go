@@ -55,7 +55,7 @@ func scan(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	db := c.S.selected()
+	db := c.Client.selected()
 	c.work += call.count
 	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
@@ -197,8 +197,8 @@ func keys(c *Ctx) {
 		return
 	}
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
-	db := c.S.selected()
-	e := c.engine
+	db := c.Client.selected()
+	e := c.server.engine
 	c.offload(func(st Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
 		func(st Store, w *resp.Writer) { e.allKeys(st, w, db, &call) })
 }

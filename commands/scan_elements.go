@@ -99,7 +99,7 @@ func (c *Ctx) scanElements(read readElements) {
 	var fault resp.Error
 	found := resp.Writer{Ledger: c.W.Ledger, Most: c.W.Most}
 	n, size, beside := 0, 0, false
-	exists, err := read(c.Store, c.S.selected(), c.Args[1], func(e elements) {
+	exists, err := read(c.Store, c.Client.selected(), c.Args[1], func(e elements) {
 		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
 			return
 		}
@@ -115,7 +115,7 @@ func (c *Ctx) scanElements(read readElements) {
 		c.Fail(storeError(err))
 	case fault != "":
 		c.Fail(fault)
-	case beside && c.S.exclusive:
+	case beside && c.Client.exclusive:
 		c.Fail(errScanLong)
 	case beside:
 		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {

@@ -104,13 +104,13 @@ func eval(c *Ctx) {
 		return
 	}
 	source := c.Args[1]
-	s := c.scriptOf(source)
-	if s == nil && len(source) > compileInline && !c.S.exclusive {
+	s := c.lane.scriptOf(source)
+	if s == nil && len(source) > compileInline && !c.Client.exclusive {
 		c.evalBeside(n)
 		return
 	}
 	if s == nil {
-		if s, err = c.engine.compile(source, false); err != "" {
+		if s, err = c.server.engine.compile(source, false); err != "" {
 			c.Fail(err)
 			return
 		}
@@ -130,7 +130,7 @@ func evalSHA(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	s := c.script(sha)
+	s := c.lane.script(sha)
 	if s == nil {
 		c.Fail(errNoScript)
 		return
@@ -147,13 +147,13 @@ func (c *Ctx) callScript(s *script, n int) {
 		return
 	}
 	switch {
-	case c.S.exclusive && c.host.alone != nil:
+	case c.Client.exclusive && c.lane.host.alone != nil:
 		c.runScript(&call)
 		return
 	case s.Straight(len(c.Args) - 3):
 		c.runStraight(&call, n)
 		return
-	case c.S.exclusive: // it has come since EXEC looked for it
+	case c.Client.exclusive: // it has come since EXEC looked for it
 		c.Fail(errNoScript)
 		return
 	}
@@ -167,8 +167,8 @@ func (c *Ctx) runStraight(call *scriptCall, n int) {
 		return
 	}
 	defer call.end()
-	if c.runScript(call); c.host.waits {
-		c.runLater(call, n, c.engine.largeRoom())
+	if c.runScript(call); c.lane.host.waits {
+		c.runLater(call, n, c.server.largeRoom())
 	}
 }
 
@@ -238,7 +238,7 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 // evalBeside compiles beside the loops, and then runs the script where it is alone,
 // since its session waits anyway.
 func (c *Ctx) evalBeside(n int) {
-	e, cmd, own := c.engine, c.Cmd, cloneArgs(c.Args)
+	e, cmd, own := c.server.engine, c.Cmd, cloneArgs(c.Args)
 	a := c.parkAlone(nil)
 	a.parked.work(func(Store) {
 		s, err := e.compile(own[1], false)
@@ -259,7 +259,7 @@ func (c *Ctx) evalBeside(n int) {
 }
 
 func scriptLoad(c *Ctx) {
-	e, source := c.engine, c.Args[2]
+	e, source := c.server.engine, c.Args[2]
 	load := func(w *resp.Writer, source []byte) {
 		s, err := e.compile(source, true)
 		if err != "" {
@@ -268,7 +268,7 @@ func scriptLoad(c *Ctx) {
 		}
 		w.Bulk(s.sha[:])
 	}
-	if len(source) <= compileInline || c.scriptOf(source) != nil {
+	if len(source) <= compileInline || c.lane.scriptOf(source) != nil {
 		load(c.W, source)
 		return
 	}
@@ -280,7 +280,7 @@ func scriptExists(c *Ctx) {
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
 		found := int64(0)
-		if sha, ok := parseSHA(name); ok && c.engine.scripts.get(sha) != nil {
+		if sha, ok := parseSHA(name); ok && c.server.engine.scripts.get(sha) != nil {
 			found = 1
 		}
 		c.W.Int(found)
@@ -292,6 +292,6 @@ func scriptFlush(c *Ctx) {
 		c.Fail(errFlushMode)
 		return
 	}
-	c.engine.scripts.flush()
+	c.server.engine.scripts.flush()
 	c.OK()
 }

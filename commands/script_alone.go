@@ -48,7 +48,7 @@ type solitude struct {
 
 // parkAlone parks the session for a command that is to run alone.
 func (c *Ctx) parkAlone(do func(c *Ctx)) *alone {
-	p, s := c.parking(), c.S
+	p, s := c.parking(), c.Client.session
 	a := &alone{parked: p, stand: s.standIn(), do: do, changes: c.mayChange(c.Cmd, c.Args)}
 	p.resume = func(w *resp.Writer) {
 		s.adopt(a.stand)
@@ -153,11 +153,11 @@ func (e *Engine) secluded(f func(l *Lane)) {
 
 // runOne runs a with all keys held, at one instant of its own, and answers it.
 func (l *Lane) runOne(a *alone) {
-	e, st := l.engine, l.Store
+	e, st := l.server.engine, l.Store
 	st.Refresh()
 	e.startBusy(a, st)
 	l.w = resp.Writer{Proto: a.stand.proto, Ledger: e.opts.Ledger, OnError: l.onError}
-	l.ctx = Ctx{Lane: l, S: a.stand, W: &l.w}
+	l.ctx = Ctx{Worker: &l.Worker, Client: &a.stand.Client, W: &l.w}
 	l.host.alone, l.host.waits = a, false
 	if l.journal != nil {
 		l.journal.TakePosition() // of what ran here before
@@ -175,7 +175,7 @@ func (l *Lane) runOne(a *alone) {
 		l.flushRun()
 		l.flushTop()
 		reply := l.w.Take()
-		l.ctx.S = nil
+		l.ctx.Client = nil
 		if waits {
 			e.retry(a)
 			return

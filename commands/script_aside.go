@@ -93,7 +93,7 @@ func (e *workers) endAsides() {
 
 // runAside runs s, with the first n arguments as keys, at once if it ends soon.
 func (c *Ctx) runAside(call *scriptCall, n int) {
-	l := c.Lane
+	l := c.Worker.lane
 	if !l.shut() {
 		return
 	}
@@ -101,9 +101,9 @@ func (c *Ctx) runAside(call *scriptCall, n int) {
 		c.runLater(call, n, need)
 		return
 	}
-	c.unpinned(func() {
+	c.lane.unpinned(func() {
 		if l.aside == nil {
-			l.aside = l.engine.takeAside()
+			l.aside = l.server.engine.takeAside()
 		}
 		x := l.aside
 		x.take(c, call, n)
@@ -165,7 +165,7 @@ func (x *aside) take(c *Ctx, call *scriptCall, n int) {
 	x.call.keys, x.call.args = x.words[3:3+n], x.words[3+n:]
 	l := x.lane
 	l.w.Buf, l.w.Proto, l.w.Ledger = l.w.Buf[:0], c.W.Proto, c.W.Ledger
-	l.ctx = Ctx{Lane: l, S: c.S, W: &l.w}
+	l.ctx = Ctx{Worker: &l.Worker, Client: c.Client, W: &l.w}
 	l.host.aside = x
 }
 
@@ -174,9 +174,9 @@ func (x *aside) serve() {
 	l := x.lane
 	defer func() {
 		if r := recover(); r != nil {
-			l.engine.recovered(r)
+			l.server.engine.recovered(r)
 			l.Store.Release()
-			l.ctx.S.exclusive = false
+			l.ctx.Client.exclusive = false
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			x.broken = true
@@ -195,7 +195,7 @@ func (x *aside) leave() {
 	l.flushTop()
 	l.host.aside, l.host.alone = nil, nil
 	x.call.end()
-	l.ctx.S = nil
+	l.ctx.Client = nil
 	if cap(x.text) > keptScriptReply || cap(x.words) > keptTransaction {
 		x.text, x.words = nil, nil
 	}
@@ -206,19 +206,19 @@ func (x *aside) leave() {
 
 // finishAside answers a script that has ended soon.
 func (c *Ctx) finishAside(x *aside) {
-	l, from := c.Lane, x.lane
+	l, from := c.Worker.lane, x.lane
 	if reply := from.w.Take(); !l.w.Reply(reply) {
 		from.w.Buf = reply.Buf[:0]
 	}
 	if from.errors != from.errorsSeen { // the script's own, which it has counted
 		l.errors++
 	}
-	c.S.closing = c.S.closing || x.broken
+	c.Client.closing = c.Client.closing || x.broken
 	l.work += from.host.spent / asideWork
 	if from.host.waits {
 		call := x.call
 		x.leave()
-		c.runLater(&call, len(call.keys), c.engine.largeRoom())
+		c.runLater(&call, len(call.keys), c.server.largeRoom())
 		return
 	}
 	if from.journal != nil {
@@ -232,7 +232,7 @@ func (c *Ctx) finishAside(x *aside) {
 // moveAside hands a script that takes long, and the gate, to a goroutine. The script
 // stands still meanwhile, between two instructions.
 func (c *Ctx) moveAside(x *aside) {
-	e, s, from := c.engine, c.S, x.lane
+	e, s, from := c.server.engine, c.Client.session, x.lane
 	in := s.standIn()
 	in.exclusive, s.exclusive = true, false
 	a := &alone{parked: c.parking(), stand: in, run: from.host.run, written: from.host.wrote, begun: true}
@@ -240,7 +240,7 @@ func (c *Ctx) moveAside(x *aside) {
 		s.adopt(in)
 		w.Proto = s.proto
 	}
-	from.ctx.S, from.host.alone = in, a
+	from.ctx.Client, from.host.alone = &in.Client, a
 	c.Park(a.parked)
 	e.setAlone(a)
 	e.startBusy(a, from.Store)

@@ -76,8 +76,8 @@ func (t *Table) confines(s *lua.Script) bool {
 // runScript runs a script at one instant, with all that it can touch locked, unless
 // that is so already because a transaction runs.
 func (c *Ctx) runScript(call *scriptCall) {
-	s := c.S
-	c.host.mayWait, c.host.waits = !s.exclusive, false
+	s := c.Client.session
+	c.lane.host.mayWait, c.lane.host.waits = !s.exclusive, false
 	if s.exclusive {
 		c.execute(call)
 		return
@@ -93,21 +93,21 @@ func (c *Ctx) runScript(call *scriptCall) {
 // exclusively runs f for a command that has locked what it needs: nothing may park
 // meanwhile.
 func (c *Ctx) exclusively(f func()) {
-	c.S.exclusive = true
+	c.Client.exclusive = true
 	f()
 	c.serve()
-	c.S.exclusive = false
-	if a := c.host.alone; a != nil && a.isDoomed() {
+	c.Client.exclusive = false
+	if a := c.lane.host.alone; a != nil && a.isDoomed() {
 		c.Store.Abandon()
-		for _, s := range c.served { // their clients are being cut off
+		for _, s := range c.lane.served { // their clients are being cut off
 			s.reply.Release()
 		}
-		c.served = nil
+		c.lane.served = nil
 	} else {
 		c.Store.Release()
 		c.answerServed()
-		if c.host.alone == nil { // else it has to be answered first
-			c.publishHeld()
+		if c.lane.host.alone == nil { // else it has to be answered first
+			c.lane.publishHeld()
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (c *Ctx) exclusively(f func()) {
 func (c *Ctx) scriptRefs(keys [][]byte) []KeyRef {
 	c.refs = c.refs[:0]
 	for _, key := range keys {
-		c.refs = append(c.refs, KeyRef{DB: c.S.selected(), Key: key})
+		c.refs = append(c.refs, KeyRef{DB: c.Client.selected(), Key: key})
 	}
 	return c.refs
 }
@@ -124,10 +124,10 @@ func (c *Ctx) scriptRefs(keys [][]byte) []KeyRef {
 // execute runs the script and writes its reply. The command's own place in the
 // lane is given back as it was.
 func (c *Ctx) execute(call *scriptCall) {
-	l, cmd, args, w, db := c.Lane, c.Cmd, c.Args, c.W, c.S.selected()
+	l, cmd, args, w, db := c.Worker.lane, c.Cmd, c.Args, c.W, c.Client.selected()
 	h := &l.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
-	run := l.engine.runs.Get()
+	run := l.server.engine.runs.Get()
 	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
@@ -149,7 +149,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	if h.memory != nil {
 		w.Pieces = h.memory
 	} else if pieces == nil {
-		w.Pieces = &l.engine.large
+		w.Pieces = &l.server.engine.large
 	}
 	defer func() { // be it that a command panics
 		w.Pieces, h.memory = pieces, nil
@@ -157,7 +157,7 @@ func (c *Ctx) execute(call *scriptCall) {
 			h.alone.end()
 		}
 		c.Cmd, c.Args, c.W = cmd, args, w
-		c.S.db.Store(int32(db))
+		c.Client.db.Store(int32(db))
 		if h.w.Refs = h.w.Refs[:0]; cap(h.w.Buf) > keptScriptReply || cap(h.w.Refs) > keptScriptReply/shared.RefSize {
 			h.w.Buf, h.w.Refs = nil, nil
 		}
@@ -170,7 +170,7 @@ func (c *Ctx) execute(call *scriptCall) {
 		call.script.noteResult(copied(w, mark, refs))
 	}
 	h.run, h.spent = nil, run.Spent()
-	l.engine.runs.Put(run)
+	l.server.engine.runs.Put(run)
 	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
@@ -195,26 +195,26 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	cmd, err := h.find(args)
 	if err != "" {
 		h.w.Error(err)
-		c.beginErrors() // it is not the script's
+		c.lane.beginErrors() // it is not the script's
 		if cmd != nil {
-			c.counts[cmd.id].Rejected.Add(1)
+			c.lane.counts[cmd.id].Rejected.Add(1)
 		}
 		return h.w.Buf, nil
 	}
-	h.w.Ledger = c.engine.opts.Ledger
+	h.w.Ledger = c.server.opts.Ledger
 	if h.wrote || h.lent > maxLent {
 		h.w.Ledger = nil
 	}
-	denied, many, called := len(c.noted), len(c.notedMany), len(c.called)
+	denied, many, called := len(c.lane.noted), len(c.lane.notedMany), len(c.lane.called)
 	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
-	c.Lane.run(c)
+	c.Worker.lane.run(c)
 	if h.full && h.wrote && !c.fail {
 		h.full = false // the rest is refused nothing: half of it would be worse
 		c.Store.Begin()
 	}
-	own(c.noted[denied:])
-	own(c.notedMany[many:])
-	own(c.called[called:])
+	own(c.lane.noted[denied:])
+	own(c.lane.notedMany[many:])
+	own(c.lane.called[called:])
 	if len(h.w.Buf) > maxScriptReply {
 		h.w.Cut(0)
 		h.w.Buf = nil
@@ -233,7 +233,7 @@ func own(keys []notedKey) {
 
 // find returns the command that a script calls, if there is one, and why it may not.
 func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
-	cmd := h.c.engine.table.Lookup(args[0])
+	cmd := h.c.server.table.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
 		cmd = cmd.Subcommand(args[1])
 	}
@@ -251,7 +251,7 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 		// whatever it is about. Limiters that exist go on.
 		return cmd, resp.ErrOOM
 	}
-	if err := h.c.engine.Limits().Frame.Check(args); err != "" {
+	if err := h.c.server.Limits().Frame.Check(args); err != "" {
 		return cmd, err
 	}
 	for _, i := range cmd.Keys.positions(args) {
@@ -272,7 +272,7 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 // Allowed implements [lua.Allower]: redis.acl_check_cmd. There is one user, who may
 // do everything.
 func (h *scriptHost) Allowed(args [][]byte) (known, allowed bool) {
-	cmd := h.c.engine.table.Lookup(args[0])
+	cmd := h.c.server.table.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
 		cmd = cmd.Subcommand(args[1])
 	}
@@ -282,5 +282,5 @@ func (h *scriptHost) Allowed(args [][]byte) (known, allowed bool) {
 // Log implements [lua.Host]: redis.log. What a script says may hold keys, which our
 // log never shows, so that only its length and severity are noted.
 func (h *scriptHost) Log(level int, msg []byte) {
-	h.c.engine.log.Debug("a script logged a message", "level", level, "bytes", len(msg))
+	h.c.server.log.Debug("a script logged a message", "level", level, "bytes", len(msg))
 }

@@ -33,7 +33,7 @@ func setCommands() []*Command {
 
 func sadd(c *Ctx) {
 	members, added := c.Args[2:], 0
-	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
+	err := c.Store.WriteSet(c.Client.selected(), c.Args[1], func(s *collection.Set) error {
 		if s.Max > 0 && s.Len()+len(members) > s.Max && s.Len()+countNew(s, members) > s.Max {
 			return collection.ErrFull
 		}
@@ -64,7 +64,7 @@ func countNew(s *collection.Set, members [][]byte) int {
 
 func srem(c *Ctx) {
 	removed := 0
-	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
+	err := c.Store.WriteSet(c.Client.selected(), c.Args[1], func(s *collection.Set) error {
 		for _, m := range c.Args[2:] {
 			if s.Remove(m) {
 				removed++
@@ -78,7 +78,7 @@ func srem(c *Ctx) {
 // readSet calls f with the set at the first argument, an empty one if there is none,
 // and replies what f writes.
 func (c *Ctx) readSet(f func(s *collection.Set)) {
-	found, err := c.Store.ReadSet(c.S.selected(), c.Args[1], f)
+	found, err := c.Store.ReadSet(c.Client.selected(), c.Args[1], f)
 	c.noteLookup(found)
 	switch {
 	case err != nil:
@@ -142,7 +142,7 @@ func spop(c *Ctx) {
 		}
 	}
 	var picked [][]byte
-	err := c.Store.WriteSet(c.S.selected(), c.Args[1], func(s *collection.Set) error {
+	err := c.Store.WriteSet(c.Client.selected(), c.Args[1], func(s *collection.Set) error {
 		n := int(min(count, int64(s.Len())))
 		if err := c.stay(n); err != nil {
 			return err

@@ -9,7 +9,7 @@ const sliceWords = 1 << 10
 // does nothing else before done, which ends the command. Inside a transaction all is done
 // at once. do and done run on the goroutine that feeds the session; done may be nil.
 func (c *Ctx) inSlices(words [][]byte, do func(c *Ctx, word []byte), done func(c *Ctx)) {
-	if len(words) <= sliceWords || c.S.exclusive || c.S.beside {
+	if len(words) <= sliceWords || c.Client.exclusive || c.Client.beside {
 		for _, word := range words {
 			do(c, word)
 		}
@@ -39,7 +39,7 @@ func (c *Ctx) inSlices(words [][]byte, do func(c *Ctx, word []byte), done func(c
 // done at once, and inside a transaction all are.
 func (c *Ctx) goesOn(slice func(c *Ctx) (more bool)) {
 	for slice(c) {
-		if !c.S.exclusive && !c.S.beside {
+		if !c.Client.exclusive && !c.Client.beside {
 			c.parkInSlices(0, slice)
 			return
 		}
@@ -59,7 +59,7 @@ func (c *Ctx) parkInSlices(kept int, slice func(c *Ctx) (more bool)) {
 func (s *Session) goOn(l *Lane, p *Parked) (done bool) {
 	mark := len(l.w.Buf)
 	c := &l.ctx
-	c.S, c.Cmd, c.Args, c.fail = s, p.cmd, nil, false
+	c.Client, c.Cmd, c.Args, c.fail = &s.Client, p.cmd, nil, false
 	l.beginErrors()
 	more := p.slice(c)
 	l.endErrors(p.cmd)

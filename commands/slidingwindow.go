@@ -22,16 +22,16 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 // allow is SW.ALLOW.
 func allow(c *Ctx) {
-	call := &c.window
-	if err := parseSlidingWindow(c.Args[1:], c.engine.Limits().LogMaxEntries, call); err != "" {
+	call := &c.lane.window
+	if err := parseSlidingWindow(c.Args[1:], c.server.Limits().LogMaxEntries, call); err != "" {
 		c.Fail(err)
 		return
 	}
 	if call.Block && call.Quantity > 0 && c.mayWait() {
-		c.waitFor(c.Args[1], call.Timeout, windowWait(*call, c.S.selected(), c.Args[1]))
+		c.waitFor(c.Args[1], call.Timeout, windowWait(*call, c.Client.selected(), c.Args[1]))
 		return
 	}
-	d, err := c.Store.Allow(c.S.selected(), c.Args[1], call)
+	d, err := c.Store.Allow(c.Client.selected(), c.Args[1], call)
 	c.replyDecision(d, err, call.Millis)
 }
 

@@ -68,13 +68,13 @@ func writeScore(w *resp.Writer, score float64) {
 // readSortedSet calls f with the sorted set at the first argument, an empty one if
 // there is none, unless the key holds something else.
 func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
-	found, err := c.Store.ReadSortedSet(c.S.selected(), c.Args[1], f)
+	found, err := c.Store.ReadSortedSet(c.Client.selected(), c.Args[1], f)
 	c.noteLookup(found)
 	switch {
 	case err != nil:
 		c.Fail(storeError(err))
 	case !found:
-		f(&c.sorted.none)
+		f(&c.lane.sorted.none)
 	}
 }
 
@@ -82,7 +82,7 @@ func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
 // well; if not, it has replied.
 func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
 	mark := len(c.W.Buf)
-	err := c.Store.WriteSortedSet(c.S.selected(), c.Args[1], f)
+	err := c.Store.WriteSortedSet(c.Client.selected(), c.Args[1], f)
 	if err == nil {
 		return true
 	}
@@ -134,11 +134,11 @@ func zmscore(c *Ctx) {
 }
 
 func zcard(c *Ctx) {
-	call := c.sorted.bind()
+	call := c.lane.sorted.bind()
 	call.by = byRank
 	c.readSortedSet(call.countFunc)
 	if !c.fail {
-		c.W.Int(c.sorted.size)
+		c.W.Int(c.lane.sorted.size)
 	}
 }
 

@@ -68,7 +68,7 @@ func set(c *Ctx) {
 		c.swap(o)
 		return
 	}
-	done, fault := c.Store.SetString(c.S.selected(), c.Args[1], c.Args[2], o)
+	done, fault := c.Store.SetString(c.Client.selected(), c.Args[1], c.Args[2], o)
 	switch {
 	case fault != nil:
 		c.Fail(storeError(fault))
@@ -81,7 +81,7 @@ func set(c *Ctx) {
 
 // swap sets the key and replies what it held.
 func (c *Ctx) swap(o SetOptions) {
-	old, found, _, err := c.Store.SwapString(c.text[:0], c.S.selected(), c.Args[1], c.Args[2], o)
+	old, found, _, err := c.Store.SwapString(c.text[:0], c.Client.selected(), c.Args[1], c.Args[2], o)
 	c.replyString(old, found, err)
 }
 
@@ -106,7 +106,7 @@ func (c *Ctx) replySpan(value []byte, from, to int) {
 		c.W.Bulk(value[from:to])
 		return
 	}
-	r := shared.Held(value, c.engine.opts.Ledger)
+	r := shared.Held(value, c.server.opts.Ledger)
 	r.Bytes = value[from:to]
 	c.W.Lent(r)
 }
@@ -117,7 +117,7 @@ func (c *Ctx) giveBack(value []byte) {
 		c.keepText(value)
 		return
 	}
-	r := shared.Held(value, c.engine.opts.Ledger)
+	r := shared.Held(value, c.server.opts.Ledger)
 	r.Release()
 }
 
@@ -152,7 +152,7 @@ func setUntil(c *Ctx, unit time.Duration) {
 		c.Fail(fault)
 		return
 	}
-	if _, err := c.Store.SetString(c.S.selected(), c.Args[1], c.Args[3], SetOptions{Expiry: at}); err != nil {
+	if _, err := c.Store.SetString(c.Client.selected(), c.Args[1], c.Args[3], SetOptions{Expiry: at}); err != nil {
 		c.Fail(storeError(err))
 		return
 	}
@@ -160,7 +160,7 @@ func setUntil(c *Ctx, unit time.Duration) {
 }
 
 func setnx(c *Ctx) {
-	done, err := c.Store.SetString(c.S.selected(), c.Args[1], c.Args[2], SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
+	done, err := c.Store.SetString(c.Client.selected(), c.Args[1], c.Args[2], SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
 	c.replyWhether(done, err)
 }
 
@@ -188,7 +188,7 @@ func (c *Ctx) replyCount(n int64, err error) {
 func getset(c *Ctx) { c.swap(SetOptions{Expiry: limit.MaxInstant}) }
 
 func getdel(c *Ctx) {
-	c.replyString(c.Store.TakeString(c.text[:0], c.S.selected(), c.Args[1]))
+	c.replyString(c.Store.TakeString(c.text[:0], c.Client.selected(), c.Args[1]))
 }
 
 // getex is GETEX. An expiry is looked at only once there is a string to give it to.
@@ -203,10 +203,10 @@ func getex(c *Ctx) {
 		at, err = c.futureInstant(call.expiry, call.unit, call.absolute)
 	}
 	if err == "" && (call.expiry != nil || call.persist) {
-		c.replyString(c.Store.ReadUntil(c.text[:0], c.S.selected(), c.Args[1], at))
+		c.replyString(c.Store.ReadUntil(c.text[:0], c.Client.selected(), c.Args[1], at))
 		return
 	}
-	value, found, fault := c.Store.AppendString(c.text[:0], c.S.selected(), c.Args[1])
+	value, found, fault := c.Store.AppendString(c.text[:0], c.Client.selected(), c.Args[1])
 	if err != "" && found && fault == nil {
 		c.giveBack(value)
 		c.Fail(err)
@@ -218,7 +218,7 @@ func getex(c *Ctx) {
 const errValuesTooLong resp.Error = "ERR the reply is too long"
 
 func mget(c *Ctx) {
-	l, db, most := c.Lane, c.S.selected(), c.mostHere()
+	l, db, most := c.Worker.lane, c.Client.selected(), c.mostHere()
 	switch {
 	case l.replyValues(c.Store, c.W, db, c.Args[1:], most):
 		return
@@ -265,7 +265,7 @@ func mset(c *Ctx, nx bool) {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	done, err := c.Store.SetStrings(c.S.selected(), c.Args[1:], nx)
+	done, err := c.Store.SetStrings(c.Client.selected(), c.Args[1:], nx)
 	if nx || err != nil {
 		c.replyWhether(done, err)
 		return
@@ -275,11 +275,11 @@ func mset(c *Ctx, nx bool) {
 
 // longestString is how long a string may become: as long as one that a client can
 // send.
-func (c *Ctx) longestString() int { return c.engine.Limits().Frame.MaxBulk }
+func (c *Ctx) longestString() int { return c.server.Limits().Frame.MaxBulk }
 
 // appendTo is APPEND.
 func appendTo(c *Ctx) {
-	n, err := c.Store.ExtendString(c.S.selected(), c.Args[1], c.Args[2], c.longestString())
+	n, err := c.Store.ExtendString(c.Client.selected(), c.Args[1], c.Args[2], c.longestString())
 	c.replyCount(int64(n), err)
 }
 
@@ -331,7 +331,7 @@ func setrange(c *Ctx) {
 	}
 	part, most := c.Args[3], int64(c.longestString())
 	length := 0
-	err := c.Store.UpdateString(c.S.selected(), c.Args[1], func(old []byte, _ bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+	err := c.Store.UpdateString(c.Client.selected(), c.Args[1], func(old []byte, _ bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		length = len(old)
 		if len(part) == 0 {
 			return nil, expiry, nil

@@ -30,12 +30,12 @@ func throttleCommands() []*Command {
 
 // throttle is CL.THROTTLE: parse, decide, reply.
 func throttle(c *Ctx) {
-	call := &c.throttle
+	call := &c.lane.throttle
 	if err := parseThrottle(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return
 	}
-	d, err := c.Store.Throttle(c.S.selected(), c.Args[1], &call.quota, call.quantity)
+	d, err := c.Store.Throttle(c.Client.selected(), c.Args[1], &call.quota, call.quantity)
 	if err != nil {
 		c.Fail(storeError(err))
 		return

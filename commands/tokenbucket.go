@@ -21,7 +21,7 @@ func tokenBucketCommands() []*Command {
 
 // acquire is TB.ACQUIRE.
 func acquire(c *Ctx) {
-	call := &c.bucket
+	call := &c.lane.bucket
 	if err := parseAcquire(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return
@@ -30,7 +30,7 @@ func acquire(c *Ctx) {
 	if call.Block && !waits {
 		call.MaxWait = 0 // as WAIT 0
 	}
-	d, err := c.Store.Acquire(c.S.selected(), c.Args[1], call)
+	d, err := c.Store.Acquire(c.Client.selected(), c.Args[1], call)
 	if waits && err == nil && d.Refused == 0 && d.RetryAfter > 0 {
 		c.decided(c.Args[1], &d)
 		c.serveOut(d, call)
@@ -52,7 +52,7 @@ type reservation struct {
 
 // serveOut keeps the caller of a granted reservation waiting.
 func (c *Ctx) serveOut(d limit.Decision, call *tokenbucket.Call) {
-	r := &reservation{parked: c.parking(), db: c.S.selected(), key: bytes.Clone(c.Args[1]), call: *call, granted: d}
+	r := &reservation{parked: c.parking(), db: c.Client.selected(), key: bytes.Clone(c.Args[1]), call: *call, granted: d}
 	r.stop = c.Store.AfterFunc(d.RetryAfter, func() { r.parked.work(r.serve) })
 	r.parked.giveUp = r.giveUp
 	r.parked.cancel = func() {

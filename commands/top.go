@@ -166,15 +166,15 @@ type notedKey struct {
 // note remembers the key of a decision for RL.TOP until the batch ends.
 func (c *Ctx) note(key []byte, refused bool) {
 	if refused {
-		if c.refusals++; c.refusals <= deniedExact {
-			c.noted = append(c.noted, notedKey{c.S.selected(), key})
-		} else if c.refusals%deniedSample == 0 {
-			c.notedMany = append(c.notedMany, notedKey{c.S.selected(), key})
+		if c.lane.refusals++; c.lane.refusals <= deniedExact {
+			c.lane.noted = append(c.lane.noted, notedKey{c.Client.selected(), key})
+		} else if c.lane.refusals%deniedSample == 0 {
+			c.lane.notedMany = append(c.lane.notedMany, notedKey{c.Client.selected(), key})
 		}
 	}
-	if c.untilCall--; c.untilCall < 0 {
-		c.untilCall = callsSample - 1
-		c.called = append(c.called, notedKey{c.S.selected(), key})
+	if c.lane.untilCall--; c.lane.untilCall < 0 {
+		c.lane.untilCall = callsSample - 1
+		c.lane.called = append(c.lane.called, notedKey{c.Client.selected(), key})
 	}
 }
 

@@ -22,13 +22,13 @@ type topCall struct {
 }
 
 func rlTop(c *Ctx) {
-	call, err := parseTop(c.Args[1:], c.engine.Limits().Databases)
+	call, err := parseTop(c.Args[1:], c.server.Limits().Databases)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	c.flushTop() // what this very batch has noted belongs to the picture
-	table, db := (*Lane).deniedKeys, c.S.selected()
+	c.lane.flushTop() // what this very batch has noted belongs to the picture
+	table, db := (*Lane).deniedKeys, c.Client.selected()
 	if call.calls {
 		table = (*Lane).calledKeys
 	}
@@ -38,7 +38,7 @@ func rlTop(c *Ctx) {
 	case call.details:
 		db = everyDatabase
 	}
-	top := c.engine.topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
+	top := c.server.engine.topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
 	if call.details {
 		writeTopDetails(c.W, top)
 		return

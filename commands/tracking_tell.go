@@ -76,8 +76,8 @@ func (o *observer) writer() int64 {
 	if o.served != 0 {
 		return o.served
 	}
-	if o.lane != nil && o.lane.ctx.S != nil {
-		return o.lane.ctx.S.id
+	if o.lane != nil && o.lane.ctx.Client != nil {
+		return o.lane.ctx.Client.id
 	}
 	return o.actor
 }

@@ -127,17 +127,17 @@ func (c *Command) jumpsQueue() bool {
 // enqueue keeps the command for EXEC. It reports whether it did, or refused to:
 // either way nothing runs now.
 func (c *Ctx) enqueue(size int) bool {
-	t := c.S.tx
+	t := c.Client.session.tx
 	if t == nil || !t.active || c.Cmd.jumpsQueue() {
 		return false
 	}
 	switch {
 	case c.Cmd.Flags&FlagNoMulti != 0:
-		c.reject(c, errNotInside)
+		c.lane.reject(c, errNotInside)
 	case c.Cmd.needsMemory() && c.Store.Full():
-		c.reject(c, resp.ErrOOM)
+		c.lane.reject(c, resp.ErrOOM)
 	case len(t.queue) >= maxQueued || t.bytes+size+argCost*len(c.Args)+queuedCost > maxQueuedBytes:
-		c.reject(c, errTransactionBig)
+		c.lane.reject(c, errTransactionBig)
 	default:
 		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
 		t.bytes += size + argCost*len(c.Args) + queuedCost
@@ -178,7 +178,7 @@ func (s *Session) transaction() *transaction {
 }
 
 func multi(c *Ctx) {
-	t := c.S.transaction()
+	t := c.Client.session.transaction()
 	if t.active {
 		c.Fail(errNestedMulti)
 		return
@@ -205,26 +205,26 @@ func (s *Session) discardQueue(st Store) {
 }
 
 func discard(c *Ctx) {
-	if c.S.tx == nil || !c.S.tx.active {
+	if c.Client.session.tx == nil || !c.Client.session.tx.active {
 		c.Fail(errDiscardAlone)
 		return
 	}
-	c.S.discardQueue(c.Store)
+	c.Client.session.discardQueue(c.Store)
 	c.OK()
 }
 
 func watch(c *Ctx) {
-	if c.S.tx != nil && c.S.tx.active {
+	if c.Client.session.tx != nil && c.Client.session.tx.active {
 		c.Fail(errWatchInside)
 		return
 	}
 	tooMany := false
 	c.inSlices(c.Args[1:], func(c *Ctx, key []byte) {
-		if tooMany = tooMany || c.S.watching+len(key)+watchCost > maxQueuedBytes; tooMany {
+		if tooMany = tooMany || c.Client.session.watching+len(key)+watchCost > maxQueuedBytes; tooMany {
 			return
 		}
-		c.S.watching += len(key) + watchCost
-		c.S.watched = c.Store.Watch(c.S.watched, c.S.selected(), key)
+		c.Client.session.watching += len(key) + watchCost
+		c.Client.session.watched = c.Store.Watch(c.Client.session.watched, c.Client.selected(), key)
 	}, func(c *Ctx) {
 		if tooMany {
 			c.Fail(errWatchMany)
@@ -235,7 +235,7 @@ func watch(c *Ctx) {
 }
 
 func unwatch(c *Ctx) {
-	c.S.unwatch(c.Store)
+	c.Client.session.unwatch(c.Store)
 	c.OK()
 }
 
@@ -254,7 +254,7 @@ func (s *Session) unwatch(st Store) {
 
 // exec runs the queue with every shard that it touches locked, at one instant.
 func exec(c *Ctx) {
-	s := c.S
+	s := c.Client.session
 	t := s.tx
 	switch {
 	case t == nil || !t.active:
@@ -274,8 +274,8 @@ func exec(c *Ctx) {
 	cmd := c.Cmd
 	run := func(c *Ctx) {
 		c.Cmd = cmd
-		c.runTransaction(c.S.tx)
-		c.S.endCaching(cmd)
+		c.runTransaction(c.Client.session.tx)
+		c.Client.session.endCaching(cmd)
 	}
 	if !alone {
 		c.moveBeside(func(c *Ctx) { c.timed(cmd, run) })
@@ -284,12 +284,12 @@ func exec(c *Ctx) {
 	a := c.parkAlone(run)
 	a.parked.kept = t.bytes + s.watching
 	s.giveTransaction(a.stand)
-	c.engine.enqueueAlone(a)
+	c.server.engine.enqueueAlone(a)
 }
 
 // runTransaction runs the queue of t, which is its session's, and ends it.
 func (c *Ctx) runTransaction(t *transaction) {
-	s := c.S
+	s := c.Client.session
 	if c.collect(t) {
 		c.hold(t.refs, s.watched)
 	} else {
@@ -298,12 +298,12 @@ func (c *Ctx) runTransaction(t *transaction) {
 	lacks, byItself := c.lacksMemory(t)
 	if lacks {
 		c.Store.Release()
-		c.reject(c, resp.ErrOOM)
+		c.lane.reject(c, resp.ErrOOM)
 		return
 	}
 	if c.journal != nil && c.lacksJournal(t) {
 		c.Store.Release()
-		c.reject(c, c.refusal())
+		c.lane.reject(c, c.refusal())
 		return
 	}
 	if s.watched != nil && c.Store.Changed(s.watched) {
@@ -316,7 +316,7 @@ func (c *Ctx) runTransaction(t *transaction) {
 		c.Store.Begin()
 	}
 	c.exclusively(func() { c.runQueue(t) })
-	c.flushTop() // which has keys of the queue
+	c.lane.flushTop() // which has keys of the queue
 	s.discardQueue(c.Store)
 }
 
@@ -329,18 +329,18 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 	if !c.Store.Full() {
 		return false, false
 	}
-	db, changes, scripts := c.S.selected(), 0, 0
+	db, changes, scripts := c.Client.selected(), 0, 0
 	lacks = slices.ContainsFunc(t.queue, func(q queued) bool {
 		if c.mayChange(q.cmd, q.args) {
 			changes++
 		}
 		switch {
 		case q.cmd.Name == "select":
-			db = c.engine.selects(&q, db)
+			db = c.server.selects(&q, db)
 		case q.cmd.needsMemory():
 			return true
 		case q.cmd.runsScript():
-			if c.scriptMayChange(q.cmd, q.args) && !c.scriptFlags(q.cmd, q.args).AllowOOM {
+			if c.lane.scriptMayChange(q.cmd, q.args) && !c.lane.scriptFlags(q.cmd, q.args).AllowOOM {
 				scripts++
 			}
 		case q.cmd.Flags&(FlagDenyOOM|FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
@@ -355,7 +355,7 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 // grows too large all commands run nonetheless, and the client, which cannot be told
 // what became of them, is closed.
 func (c *Ctx) runQueue(t *transaction) {
-	l, s, cmd, args := c.Lane, c.S, c.Cmd, c.Args
+	l, s, cmd, args := c.Worker.lane, c.Client.session, c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for i, q := range t.queue {
@@ -387,7 +387,7 @@ func (c *Ctx) prefetchQueue(queue []queued) {
 		}
 	}
 	if len(c.keys) > 1 {
-		c.Store.Prefetch(c.S.selected(), c.keys)
+		c.Store.Prefetch(c.Client.selected(), c.keys)
 	}
 }
 
@@ -405,18 +405,18 @@ func (e *Server) selects(q *queued, db int) int {
 // SELECT. It returns false when a command is not confined to the keys it names.
 func (c *Ctx) collect(t *transaction) bool {
 	t.refs = t.refs[:0]
-	db := c.S.selected()
+	db := c.Client.selected()
 	for _, q := range t.queue {
 		if q.cmd.spansKeyspace() {
 			return false
 		}
 		if q.cmd.runsScript() {
-			if s := c.queuedScript(&q); s == nil || !s.confined {
+			if s := c.lane.queuedScript(&q); s == nil || !s.confined {
 				return false
 			}
 		}
 		if q.cmd.Name == "select" {
-			db = c.engine.selects(&q, db)
+			db = c.server.selects(&q, db)
 			continue
 		}
 		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list

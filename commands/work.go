@@ -88,7 +88,7 @@ const FlagLinear Flag = 1 << 30
 // beside the loops. If not, they are counted against its turn. Inside a transaction or
 // script, and beside the loops, everything is done at once.
 func (c *Ctx) leaves(units int) bool {
-	if units <= loopWork || c.S.exclusive || c.S.beside {
+	if units <= loopWork || c.Client.exclusive || c.Client.beside {
 		c.work += units
 		return false
 	}
@@ -127,8 +127,8 @@ const fewReads = 128
 // tell, of the collections that those read which go through them, of the bytes of many
 // values, of subscriptions, and of what is watched.
 func (c *Ctx) transactionWork(t *transaction) int {
-	n := t.work + c.S.watching/watchCost*commandWork
-	db, reads, begun := c.S.selected(), 0, 0
+	n := t.work + c.Client.session.watching/watchCost*commandWork
+	db, reads, begun := c.Client.selected(), 0, 0
 	for i := range t.queue {
 		q := &t.queue[i]
 		switch {
@@ -137,9 +137,9 @@ func (c *Ctx) transactionWork(t *transaction) int {
 		case q.cmd.spansKeyspace() && q.cmd.Flags&FlagFast == 0:
 			return loopWork + 1 // KEYS and its kind
 		case q.cmd.Name == "select":
-			db = c.engine.selects(q, db)
+			db = c.server.selects(q, db)
 		case q.cmd.subscribes():
-			n += c.S.leaveAllWork(q, begun)
+			n += c.Client.session.leaveAllWork(q, begun)
 			begun += len(q.args) - 1
 		case q.cmd.Flags&FlagLinear != 0:
 			q.cmd.Keys.each(q.args, func(i int) { n += units(c.Store.Weigh(db, q.args[i])) })

@@ -14,7 +14,7 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 			continue
 		}
 		s := &Session{}
-		c := &Ctx{Lane: &Lane{}, S: s, Cmd: cmd}
+		c := &Ctx{Worker: &(&Lane{}).Worker, Client: &s.Client, Cmd: cmd}
 		if cmd.stays() == "" {
 			require.True(t, c.wordsLeave(1<<16), "%s: with as many words as there may be", cmd.Name)
 			require.Zero(t, c.work, "%s: what leaves is not counted against the turn", cmd.Name)
