@@ -18,11 +18,8 @@ func audited(cmd *Command) func(*Ctx) {
 	return func(c *Ctx) {
 		run(c)
 		attrs := c.Client.who()
-		switch cmd.Name {
-		case "config|set":
-			attrs = append(attrs, slog.String("options", c.knownOptions()))
-		case "flushdb":
-			attrs = append(attrs, slog.Int("db", c.Client.selected()))
+		if cmd.AuditAttrs != nil {
+			attrs = append(attrs, cmd.AuditAttrs(c)...)
 		}
 		if c.fail {
 			attrs = append(attrs, slog.Bool("refused", true))

@@ -6,12 +6,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// moveBeside runs do, which is the running command or what is left to do of it, on a
+// Background implements [Host]: it runs do, which is the running command or what is left to do of it, on a
 // goroutine beside the loops. The session is parked meanwhile and acts through a
 // stand-in. Unlike in a command that is [alone] everybody else goes on: do locks what it
 // needs as it would have done on the loop.
-func (c *Ctx) moveBeside(do func(c *Ctx)) {
-	s, e := c.Client.session, c.server.engine
+func (e *Engine) Background(c *Ctx, do func(c *Ctx)) {
+	s := c.Client.session
 	p, in := c.parking(), s.standIn()
 	in.beside = true
 	cmd, args := c.Cmd, c.lane.takeArgs(c.Args)
@@ -32,7 +32,7 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 		memory := e.takeTurn(e.besideSlots, p, size)
 		defer e.endTurn(e.besideSlots, memory)
 		e.withLane(s.id, func(l *Lane) {
-			if changes && e.behindPause(p.orForgo(func() { e.spawn(begin) })) {
+			if changes && e.behindPause(p.orForgo(func() { e.Spawn(begin) })) {
 				return
 			}
 			l.runBeside(p, in, func() {
@@ -46,7 +46,7 @@ func (c *Ctx) moveBeside(do func(c *Ctx)) {
 			resp.Recycle(args)
 		})
 	}
-	e.spawn(begin)
+	e.Spawn(begin)
 }
 
 // maxBeside is how many commands run beside the loops at once: half of what processors
@@ -71,7 +71,7 @@ func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			l.server.engine.recovered(r)
+			l.server.engine.Recovered(r)
 			l.Store.Release()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
@@ -87,9 +87,9 @@ func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
 	do()
 }
 
-// rerun runs a command again that has been counted, and has left its loop before it did
+// Rerun implements [Host]: it runs a command again that has been counted, and has left its loop before it did
 // anything.
-func (c *Ctx) rerun(cmd *Command) {
+func (e *Engine) Rerun(c *Ctx, cmd *Command) {
 	c.lane.beginErrors()
 	c.timed(cmd, cmd.Run)
 	c.lane.endErrors(cmd)

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -139,7 +138,7 @@ func (e *Engine) endPause(until limit.Instant) {
 	e.holdExpiry(false)
 	if !p.releasing {
 		p.releasing = true
-		e.spawn(e.release)
+		e.Spawn(e.release)
 	}
 }
 
@@ -245,17 +244,6 @@ func (c *Ctx) postpone(halts uint32) {
 func (s *Session) postponed() bool {
 	p := s.parked.Load()
 	return p != nil && p.again
-}
-
-// mayChange reports whether a command is one for CLIENT PAUSE WRITE.
-func (c *Ctx) mayChange(cmd *Command, args [][]byte) bool {
-	switch {
-	case cmd.runsScript():
-		return c.lane.scriptMayChange(cmd, args)
-	case cmd.Name == "exec":
-		return c.Client.session.tx != nil && slices.ContainsFunc(c.Client.session.tx.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
-	}
-	return cmd.Flags&FlagWrite != 0 || cmd.Name == "publish" || cmd.Name == "spublish"
 }
 
 // scriptMayChange asks what a script declares, and without that what it is called by.

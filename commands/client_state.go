@@ -12,6 +12,7 @@ import (
 // note belong to the goroutine that feeds it.
 type Client struct {
 	session   *Session // whose face this is
+	server    *Server
 	peer      transport.Peer
 	id        int64
 	created   limit.Instant

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 )
 
@@ -32,6 +33,13 @@ type Command struct {
 	// WordWork is the work of each word of a call that has many, in units: see work.go.
 	// 0 is what the keys and elements of most take.
 	WordWork int
+
+	// Writes reports whether a call changes something, for commands of which FlagWrite does
+	// not say it; nil for all others.
+	Writes func(c *Ctx, cmd *Command, args [][]byte) bool
+	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
+	// nothing. For commands with FlagAudit.
+	AuditAttrs func(c *Ctx) []slog.Attr
 
 	id     int
 	parent *Command

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"log/slog"
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/parse"
@@ -11,6 +12,8 @@ func configCommands() []*Command {
 	const flags = FlagAdmin | FlagNoScript | FlagLoading | FlagStale
 	get := subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
 	get.WordWork = 150 // each is compared with hundreds of names
+	set := subcommand("config", "set", -4, flags|FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet)
+	set.AuditAttrs = func(c *Ctx) []slog.Attr { return []slog.Attr{slog.String("options", c.knownOptions())} }
 	return []*Command{{
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
 		Sub: []*Command{
@@ -18,7 +21,7 @@ func configCommands() []*Command {
 			subcommand("config", "resetstat", 2, flags|FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
 			subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
 				func(c *Ctx) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
-			subcommand("config", "set", -4, flags|FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet),
+			set,
 		},
 	}}
 }

@@ -207,8 +207,8 @@ func upper(s string) string {
 	return string(b)
 }
 
-// recovered logs a panic without the values it carried, which may hold a key.
-func (e *Engine) recovered(any) {
+// Recovered logs a panic without the values it carried, which may hold a key.
+func (e *Engine) Recovered(any) {
 	e.panics.Add(1)
 	e.log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
 }

@@ -15,6 +15,7 @@ import (
 // Server is what all sessions share and commands may know.
 type Server struct {
 	engine   *Engine // whose face this is
+	host     Host
 	opts     Options
 	table    *Table
 	log      *slog.Logger

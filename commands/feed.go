@@ -159,7 +159,7 @@ func (s *Session) batch(l *Lane, p *Parked, in []byte) (next transport.Next, con
 	l.work = 0
 	defer func() {
 		if r := recover(); r != nil {
-			s.engine.recovered(r)
+			s.engine.Recovered(r)
 			l.Store.Release()
 			l.w.Cut(mark)
 			l.w.Error(resp.ErrInternal)
@@ -297,7 +297,7 @@ func (s *Session) goSilent() {
 		s.unsubscribeAll()
 		return
 	}
-	s.engine.spawn(s.unsubscribeAll)
+	s.engine.Spawn(s.unsubscribeAll)
 }
 
 // Closed forgets the session and stops what it was waiting for.
@@ -310,7 +310,7 @@ func (s *Session) Closed() {
 		p.forget() // if it has been answered; else whoever answers does
 	}
 	if s.watched != nil {
-		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(s.watched) }) })
+		s.engine.Spawn(func() { s.engine.WithStore(0, func(st Store) { st.Unwatch(s.watched) }) })
 	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())

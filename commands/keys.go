@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"log/slog"
+
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -67,6 +69,7 @@ func keyCommands() []*Command {
 			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagAudit, Categories: CatKeyspace | CatDangerous, Group: "server",
 			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
+			AuditAttrs: func(c *Ctx) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.selected())} },
 		},
 		{
 			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagAudit, Categories: CatKeyspace | CatDangerous, Group: "server",

@@ -11,7 +11,7 @@ import (
 func (e *Engine) takeTurn(slots chan struct{}, p *Parked, size func(st Store) int) *budget.Grant {
 	n := 0
 	if size != nil {
-		e.withStoreFor(p.client.id, func(st Store) { n = size(st) })
+		e.WithStore(p.client.id, func(st Store) { n = size(st) })
 	}
 	if n == 0 {
 		slots <- struct{}{}

@@ -50,7 +50,7 @@ func TestWaitingForTheGateTakesNoLane(t *testing.T) {
 	})
 	ran := make(chan struct{}, 100)
 	for i := range cap(ran) {
-		e.spawn(func() { e.withStore(func(Store) { ran <- struct{}{} }) })
+		e.Spawn(func() { e.WithStore(0, func(Store) { ran <- struct{}{} }) })
 		require.Eventually(t, func() bool {
 			g.mu.Lock()
 			waits := len(g.waiting)

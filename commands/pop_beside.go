@@ -49,7 +49,7 @@ func (e *Engine) serveKeys(refs []KeyRef, f func(c *Ctx)) {
 		c.Store.Release()
 		c.answerServed()
 	}
-	e.spawn(func() {
+	e.Spawn(func() {
 		if len(refs) > 1 {
 			e.besideSlots <- struct{}{}
 			defer func() { <-e.besideSlots }()

@@ -224,7 +224,7 @@ func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 	defer func() {
 		c.lane.observer.served = 0
 		if r := recover(); r != nil {
-			c.server.engine.recovered(r)
+			c.server.engine.Recovered(r)
 			out.Cut(0)
 			w.parked.broken = true
 			out.Error(resp.ErrInternal)

@@ -9,10 +9,13 @@ import (
 
 func pubsubCommands() []*Command {
 	const flags = FlagPubSub | FlagLoading | FlagStale
+	always := func(*Ctx, *Command, [][]byte) bool { return true }
+	writes := map[string]func(*Ctx, *Command, [][]byte) bool{"publish": always, "spublish": always} // to others
 	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
 		return &Command{
 			Name: name, Arity: arity, Flags: f | flags, Group: "pubsub", Summary: summary, Syntax: syntax,
 			Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+			Writes: writes[name],
 		}
 	}
 	const (

@@ -17,6 +17,7 @@ func scriptingCommands() []*Command {
 			Name: name, Arity: -3, Flags: flags | f, Keys: KeySpec{Find: scriptKeys}, Categories: CatScripting, Group: "scripting",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
 			Reply: "what the script returns", Run: run,
+			Writes: func(c *Ctx, cmd *Command, args [][]byte) bool { return c.lane.scriptMayChange(cmd, args) },
 		}
 	}
 	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"

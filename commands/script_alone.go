@@ -65,7 +65,7 @@ func (e *Engine) enqueueAlone(a *alone) {
 	so.queue = append(so.queue, a)
 	if !so.running {
 		so.running = true
-		e.spawn(e.serveAlone)
+		e.Spawn(e.serveAlone)
 	}
 }
 
@@ -164,7 +164,7 @@ func (l *Lane) runOne(a *alone) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			e.recovered(r)
+			e.Recovered(r)
 			st.Release()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)

@@ -174,7 +174,7 @@ func (x *aside) serve() {
 	l := x.lane
 	defer func() {
 		if r := recover(); r != nil {
-			l.server.engine.recovered(r)
+			l.server.engine.Recovered(r)
 			l.Store.Release()
 			l.ctx.Client.exclusive = false
 			l.w.Cut(0)
@@ -244,7 +244,7 @@ func (c *Ctx) moveAside(x *aside) {
 	c.Park(a.parked)
 	e.setAlone(a)
 	e.startBusy(a, from.Store)
-	e.spawn(func() { e.endAside(x, a) })
+	e.Spawn(func() { e.endAside(x, a) })
 }
 
 // setAlone notes that a runs, which has closed the gate.

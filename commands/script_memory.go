@@ -37,7 +37,7 @@ func (e *Engine) freeLeftover() {
 	if t.running.Swap(true) {
 		return
 	}
-	e.spawn(func() {
+	e.Spawn(func() {
 		for {
 			for t.again.Swap(false) {
 				e.opts.FreeHeap()

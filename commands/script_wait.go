@@ -64,7 +64,7 @@ func (c *Ctx) again(cmd *Command, own [][]byte, call *scriptCall, n int) func(c 
 
 // enqueueWith has a run once need bytes are granted to its reply.
 func (e *Engine) enqueueWith(a *alone, need int64) {
-	e.spawn(func() {
+	e.Spawn(func() {
 		a.memory = e.large.Ask(need)
 		if a.parked.gone.Load() {
 			a.memory.End()

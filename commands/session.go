@@ -109,7 +109,7 @@ func (s *Client) unlock() {
 }
 
 // admitted reports whether the session may run commands.
-func (s *Session) admitted() bool { return s.authed || !s.engine.passwordSet() }
+func (s *Client) admitted() bool { return s.authed || !s.server.passwordSet() }
 
 // setProtocol switches between RESP2 and RESP3.
 func (s *Client) setProtocol(proto int) {

@@ -17,45 +17,11 @@ type Table struct {
 	info, docs madeOnce // of top
 }
 
-// families lists the whole surface of the server, one slice for each file.
-func families() [][]*Command {
-	return [][]*Command{
-		throttleCommands(),
-		slidingWindowCommands(),
-		tokenBucketCommands(),
-		concurrencyCommands(),
-		multiCommands(),
-		ratelimitCommands(),
-		transactionCommands(),
-		scriptingCommands(),
-		functionCommands(),
-		listCommands(),
-		blockingCommands(),
-		setCommands(),
-		keyCommands(),
-		stringCommands(),
-		counterCommands(),
-		hashCommands(),
-		sortedSetCommands(),
-		expireCommands(),
-		scanCommands(),
-		pubsubCommands(),
-		connectionCommands(),
-		clientCommands(),
-		introspectCommands(),
-		infoCommands(),
-		saveCommands(),
-		configCommands(),
-		adminCommands(),
-		clusterCommands(),
-	}
-}
-
-// NewTable builds the table of every command. It panics when two entries share a
+// MakeTable builds a table of entries. It panics when two entries share a
 // name or an entry is incomplete: that is a mistake of ours, found at start-up.
-func NewTable() *Table {
+func MakeTable(entries [][]*Command) *Table {
 	t := &Table{}
-	for _, f := range families() {
+	for _, f := range entries {
 		t.top = append(t.top, f...)
 	}
 	slices.SortFunc(t.top, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
@@ -93,11 +59,11 @@ type tableName struct {
 	cmd  *Command
 }
 
-// NewRenamedTable is NewTable with commands under other names, one pair of old and new
+// MakeRenamedTable is MakeTable with commands under other names, one pair of old and new
 // after the other; "" for the new name leaves a command out. What a command says of
 // itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
-func NewRenamedTable(pairs [][2]string) (*Table, error) {
-	t := NewTable()
+func MakeRenamedTable(entries [][]*Command, pairs [][2]string) (*Table, error) {
+	t := MakeTable(entries)
 	for _, p := range pairs {
 		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
 		at := slices.IndexFunc(t.names, func(n tableName) bool { return n.name == from })

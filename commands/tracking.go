@@ -90,7 +90,7 @@ func (s *Session) forgetTracking() {
 	case len(t.prefixes) <= few:
 		s.engine.leaveTracking(s.id, t)
 	default:
-		s.engine.spawn(func() { s.engine.leaveTracking(s.id, t) })
+		s.engine.Spawn(func() { s.engine.leaveTracking(s.id, t) })
 	}
 }
 
@@ -104,7 +104,7 @@ func (e *Engine) leaveTracking(id int64, t *tracking) {
 		v.prefixes.leave(p, id)
 	}
 	if last && v.reads.keys.Load() > 0 {
-		e.spawn(func() { v.reads.sweep(e.tracks) })
+		e.Spawn(func() { v.reads.sweep(e.tracks) })
 	}
 }
 

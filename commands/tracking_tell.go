@@ -209,7 +209,7 @@ func (e *Engine) wakeInvalidator() {
 	v.issued.Add(1)
 	if !v.running {
 		v.running = true
-		e.spawn(e.serveInvalidator)
+		e.Spawn(e.serveInvalidator)
 	}
 }
 

@@ -17,10 +17,12 @@ func transactionCommands() []*Command {
 	}
 	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
 	watch.Keys = KeySpec{First: 1, Last: -1, Step: 1}
+	exec := entry("exec", 1, flags&^(FlagFast|FlagAllowBusy)|FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
+		"an array of their replies, or null when a watched key has changed", exec)
+	exec.Writes = queueWrites
 	return []*Command{
 		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
-		entry("exec", 1, flags&^(FlagFast|FlagAllowBusy)|FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
-			"an array of their replies, or null when a watched key has changed", exec),
+		exec,
 		entry("discard", 1, flags, "", "Drops the queued commands.", "O(N)", "OK", discard),
 		watch,
 		entry("unwatch", 1, flags, "", "Forgets the watched keys.", "O(N)", "OK", unwatch),
@@ -246,10 +248,16 @@ func (s *Session) unwatch(st Store) {
 	}
 	s.watched, s.watching = nil, 0
 	if many && !s.beside { // nobody else knows of them
-		s.engine.spawn(func() { s.engine.withStore(func(st Store) { st.Unwatch(watched) }) })
+		s.engine.Spawn(func() { s.engine.WithStore(0, func(st Store) { st.Unwatch(watched) }) })
 		return
 	}
 	st.Unwatch(watched)
+}
+
+// queueWrites reports whether EXEC changes something: whether a command of its queue does.
+func queueWrites(c *Ctx, _ *Command, _ [][]byte) bool {
+	t := c.Client.session.tx
+	return t != nil && slices.ContainsFunc(t.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
 }
 
 // exec runs the queue with every shard that it touches locked, at one instant.

@@ -47,6 +47,14 @@ func (c *Command) wordsWork(n int) int {
 	return n
 }
 
+// mayChange reports whether a command is one for CLIENT PAUSE WRITE.
+func (c *Ctx) mayChange(cmd *Command, args [][]byte) bool {
+	if cmd.Writes != nil {
+		return cmd.Writes(c, cmd, args)
+	}
+	return cmd.Flags&FlagWrite != 0
+}
+
 // stays says why a command runs on its loop however many words it has; "" for those that
 // do not.
 func (c *Command) stays() string {
@@ -107,17 +115,6 @@ func (c *Ctx) stay(units int) error {
 
 // errLeaves is what stay returns.
 var errLeaves = errors.New("to be done beside the loops")
-
-// left reports whether err is errLeaves, and has the running command run beside the
-// loops then.
-func (c *Ctx) left(err error) bool {
-	if err != errLeaves { //nolint:errorlint // nobody wraps it
-		return false
-	}
-	cmd := c.Cmd
-	c.moveBeside(func(c *Ctx) { c.rerun(cmd) })
-	return true
-}
 
 // fewReads is of how many words the reads of a transaction may be before it is asked how
 // long their values are: so many of them are no work.
