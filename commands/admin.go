@@ -337,7 +337,7 @@ func shutdown(c *Ctx) {
 		mode = StopWithoutSaving
 	}
 	if c.busy {
-		c.server.engine.killAlone(c.Client.session)
+		engineOf(c.server).killAlone(sessionOf(c.Client))
 	}
 	if c.server.opts.Stop != nil {
 		c.server.opts.Stop(mode)

@@ -113,7 +113,7 @@ func (e *Server) login(user string, password []byte) bool {
 // tryLogin checks the credentials and then runs done with the outcome: at once,
 // or, for an address that keeps failing, after a second, with the session parked.
 func (c *Ctx) tryLogin(user string, password []byte, done func(w *resp.Writer, ok bool)) {
-	e, s, now := c.server.engine, c.Client.session, c.Store.Now()
+	e, s, now := engineOf(c.server), sessionOf(c.Client), c.Store.Now()
 	addr := host(s.peer)
 	late := e.auth.exceeded(addr, now)
 	ok := e.login(user, password)

@@ -5,7 +5,7 @@ import (
 )
 
 // Park implements [Host].
-func (e *Engine) Park(p *Parked) { p.client.session.parked.Store(p) }
+func (e *Engine) Park(p *Parked) { sessionOf(p.client).parked.Store(p) }
 
 // CountError implements [Host].
 func (e *Engine) CountError(err resp.Error, from resp.Origin) { e.errors.Add(err, from) }

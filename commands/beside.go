@@ -11,10 +11,10 @@ import (
 // stand-in. Unlike in a command that is [alone] everybody else goes on: do locks what it
 // needs as it would have done on the loop.
 func (e *Engine) Background(c *Ctx, do func(c *Ctx)) {
-	s := c.Client.session
+	s := sessionOf(c.Client)
 	p, in := c.parking(), s.standIn()
 	in.beside = true
-	cmd, args := c.Cmd, c.lane.takeArgs(c.Args)
+	cmd, args := c.Cmd, laneOf(c.Worker).takeArgs(c.Args)
 	changes := c.mayChange(cmd, args)
 	size := func(st Store) int { return in.replySize(st, cmd, args) }
 	p.kept = argsCost(args)
@@ -71,7 +71,7 @@ func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			l.server.engine.Recovered(r)
+			engineOf(l.server).Recovered(r)
 			l.Store.Release()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
@@ -90,14 +90,14 @@ func (l *Lane) runBeside(p *Parked, in *Session, do func()) {
 // Rerun implements [Host]: it runs a command again that has been counted, and has left its loop before it did
 // anything.
 func (e *Engine) Rerun(c *Ctx, cmd *Command) {
-	c.lane.beginErrors()
+	laneOf(c.Worker).beginErrors()
 	c.timed(cmd, cmd.Run)
-	c.lane.endErrors(cmd)
+	laneOf(c.Worker).endErrors(cmd)
 }
 
 // timed runs f and counts how long it takes as time of cmd.
 func (c *Ctx) timed(cmd *Command, f func(c *Ctx)) {
 	began := c.server.opts.Stopwatch()
 	f(c)
-	c.lane.counts[cmd.id].Nanos.Add(int64(c.server.opts.Stopwatch() - began))
+	laneOf(c.Worker).counts[cmd.id].Nanos.Add(int64(c.server.opts.Stopwatch() - began))
 }

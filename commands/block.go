@@ -110,7 +110,7 @@ func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
 // It does so once nothing is held: by then the effect has been recorded, and the session,
 // which may be fed at once, waits for all that has.
 func (w *wait) attempt(st Store) {
-	if w.parked.client.session.engine.behindPause(w.goOn) {
+	if sessionOf(w.parked.client).engine.behindPause(w.goOn) {
 		return // it stays due
 	}
 	w.due.Store(false)
@@ -120,7 +120,7 @@ func (w *wait) attempt(st Store) {
 	}
 	w.parked.answer(func(out *resp.Writer) {
 		if errors.Is(err, limit.ErrNotKept) {
-			out.Error(misconf(w.parked.client.session.engine.opts.Persistence.Fault()))
+			out.Error(misconf(sessionOf(w.parked.client).engine.opts.Persistence.Fault()))
 			return
 		}
 		writeDecision(out, d, err, w.millis)

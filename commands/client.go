@@ -64,7 +64,7 @@ func clientSetName(c *Ctx) {
 
 func clientSetInfo(c *Ctx) {
 	value := c.Args[3]
-	s := c.Client.session
+	s := sessionOf(c.Client)
 	n := s.identity()
 	target := &n.libName
 	switch {
@@ -123,8 +123,8 @@ func clientReply(c *Ctx) {
 }
 
 func clientInfo(c *Ctx) {
-	c.Client.session.noteCommand(c.Cmd)
-	line := c.server.describe(nil, c.Client.session)
+	sessionOf(c.Client).noteCommand(c.Cmd)
+	line := c.server.describe(nil, sessionOf(c.Client))
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
 
@@ -134,8 +134,8 @@ func clientList(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	c.Client.session.noteCommand(c.Cmd)
-	e := c.server.engine
+	sessionOf(c.Client).noteCommand(c.Cmd)
+	e := engineOf(c.server)
 	list := func(_ Store, w *resp.Writer) {
 		var text []byte
 		for _, s := range e.clients.list() {
@@ -284,7 +284,7 @@ func clientUnblock(c *Ctx) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	if s := c.server.engine.clients.get(id); s != nil && s.interrupt(withError) {
+	if s := engineOf(c.server).clients.get(id); s != nil && s.interrupt(withError) {
 		c.W.Int(1)
 		return
 	}
@@ -307,7 +307,7 @@ func clientKill(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	self := c.Client.session
+	self := sessionOf(c.Client)
 	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s.id != self.id || !f.skipMe) })))
 }
 
@@ -315,7 +315,7 @@ func clientKill(c *Ctx) {
 // was killed before is gone, although its transport may not have said so yet.
 func (c *Ctx) kill(match func(*Session) bool) int {
 	n := 0
-	for _, s := range c.server.engine.clients.list() {
+	for _, s := range engineOf(c.server).clients.list() {
 		if s.killed.Load() || !match(s) {
 			continue
 		}

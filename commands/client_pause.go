@@ -67,10 +67,10 @@ func clientPause(c *Ctx) {
 	}
 	// With the gate closed no other batch is in the middle of a command that it let
 	// through before. In a transaction somebody may be there who waits for our locks.
-	if !c.Client.exclusive && !c.lane.shut() {
+	if !c.Client.exclusive && !laneOf(c.Worker).shut() {
 		return
 	}
-	c.server.engine.pauseFor(c.Store, d, halt)
+	engineOf(c.server).pauseFor(c.Store, d, halt)
 	c.OK()
 }
 
@@ -89,7 +89,7 @@ func parsePause(b []byte) (time.Duration, resp.Error) {
 }
 
 func clientUnpause(c *Ctx) {
-	c.server.engine.endPause(0)
+	engineOf(c.server).endPause(0)
 	c.OK()
 }
 
@@ -216,7 +216,7 @@ func (c *Ctx) halted() bool {
 	halts := c.server.halts.Load()
 	switch {
 	case halts&haltLoading != 0 && c.Cmd.Flags&FlagLoading == 0:
-		c.lane.reject(c, errLoading)
+		laneOf(c.Worker).reject(c, errLoading)
 	case halts&haltPaused == 0:
 		return false
 	case c.busy && c.refuseBusy():
@@ -232,7 +232,7 @@ func (c *Ctx) halted() bool {
 func (c *Ctx) postpone(halts uint32) {
 	p := c.parking()
 	p.again = true
-	c.Client.session.guard = resp.Guard{} // it will be split off again
+	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again
 	c.Park(p)
 	if c.server.halts.Load()&haltPaused != halts&haltPaused {
 		p.Finish(nil) // whoever ended the pause may have looked before

@@ -11,7 +11,7 @@ import (
 // Client is what commands and other sessions may know of a connection. Fields without a
 // note belong to the goroutine that feeds it.
 type Client struct {
-	session   *Session // whose face this is
+	Owner     any // whose face this is
 	server    *Server
 	peer      transport.Peer
 	id        int64

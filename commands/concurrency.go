@@ -33,7 +33,7 @@ func concurrencyCommands() []*Command {
 }
 
 func leaseAcquire(c *Ctx) {
-	call := &c.lane.lease
+	call := &laneOf(c.Worker).lease
 	if err := parseLeaseAcquire(c.Args[1:], c.server.Limits().MaxMembers, call); err != "" {
 		c.Fail(err)
 		return
@@ -59,7 +59,7 @@ func leaseWait(call concurrency.Call, db int, key []byte) *wait {
 }
 
 func leaseRelease(c *Ctx) {
-	if err := parseLeaseRelease(c.Args[1:], &c.lane.lease); err != "" {
+	if err := parseLeaseRelease(c.Args[1:], &laneOf(c.Worker).lease); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -67,7 +67,7 @@ func leaseRelease(c *Ctx) {
 }
 
 func leaseRenew(c *Ctx) {
-	if err := parseLeaseRenew(c.Args[1:], &c.lane.lease); err != "" {
+	if err := parseLeaseRenew(c.Args[1:], &laneOf(c.Worker).lease); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -76,7 +76,7 @@ func leaseRenew(c *Ctx) {
 
 // leaseChange replies whether the member held a lease that could be changed.
 func (c *Ctx) leaseChange() {
-	d, err := c.Store.Lease(c.Client.selected(), c.Args[1], &c.lane.lease)
+	d, err := c.Store.Lease(c.Client.selected(), c.Args[1], &laneOf(c.Worker).lease)
 	switch {
 	case err != nil:
 		c.Fail(storeError(err))

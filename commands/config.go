@@ -74,7 +74,7 @@ func configSet(c *Ctx) {
 }
 
 func configResetStat(c *Ctx) {
-	c.lane.flushTop() // what this very batch has noted came before
-	c.server.engine.resetStats()
+	laneOf(c.Worker).flushTop() // what this very batch has noted came before
+	engineOf(c.server).resetStats()
 	c.OK()
 }

@@ -48,7 +48,7 @@ func ping(c *Ctx) {
 	switch {
 	case len(c.Args) > 2:
 		c.Fail(resp.WrongArity("ping"))
-	case c.Client.session.listensOnly():
+	case sessionOf(c.Client).listensOnly():
 		c.pong()
 	case len(c.Args) == 2:
 		c.W.Bulk(c.Args[1])
@@ -65,12 +65,12 @@ func quit(c *Ctx) {
 }
 
 func reset(c *Ctx) {
-	c.Client.session.discardQueue(c.Store)
+	sessionOf(c.Client).discardQueue(c.Store)
 	c.goesOn(func(c *Ctx) (more bool) {
-		if c.Client.session.unsubscribeSome(sliceWords) {
+		if sessionOf(c.Client).unsubscribeSome(sliceWords) {
 			return true
 		}
-		c.Client.session.reset(c.Store.Now())
+		sessionOf(c.Client).reset(c.Store.Now())
 		c.W.Proto = 2
 		c.W.Status("RESET")
 		return false
@@ -107,7 +107,7 @@ func auth(c *Ctx) {
 		c.Fail(resp.ErrNoPassword)
 		return
 	}
-	s := c.Client.session
+	s := sessionOf(c.Client)
 	c.tryLogin(user, password, func(w *resp.Writer, ok bool) {
 		if !ok {
 			w.Error(resp.ErrWrongPass)
@@ -134,7 +134,7 @@ func hello(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	s := c.Client.session
+	s := sessionOf(c.Client)
 	if !h.login {
 		if !s.admitted() {
 			c.Fail(resp.ErrNoAuthHello)

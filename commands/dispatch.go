@@ -76,7 +76,7 @@ func (c *Ctx) runNow() {
 		c.runFeeding()
 		return
 	}
-	c.Worker.lane.run(c)
+	laneOf(c.Worker).run(c)
 }
 
 // errLoading is said in Redis' words.
@@ -113,7 +113,7 @@ func (l *Lane) run(c *Ctx) {
 	l.count(cmd)
 	l.beginErrors()
 	run := cmd.Run
-	if c.Client.session.tracks.Load() != nil {
+	if sessionOf(c.Client).tracks.Load() != nil {
 		run = runTracked
 	}
 	if l.sample--; l.sample > 0 {
@@ -133,10 +133,10 @@ func (l *Lane) run(c *Ctx) {
 // transaction all the same.
 func (l *Lane) reject(c *Ctx, e resp.Error) {
 	l.counts[c.Cmd.id].Rejected.Add(1)
-	c.Client.session.failTransaction()
-	c.Client.session.endCaching(c.Cmd)
+	sessionOf(c.Client).failTransaction()
+	sessionOf(c.Client).endCaching(c.Cmd)
 	if c.Cmd.Name == "exec" {
-		c.Client.session.discardQueue(c.Store)
+		sessionOf(c.Client).discardQueue(c.Store)
 		e = resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
 	}
 	c.Fail(e)

@@ -87,7 +87,7 @@ func NewEngine(o Options) *Engine {
 		panic(err)
 	}
 	e := &Engine{Server: Server{opts: o, table: table, log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
-	e.Server.engine, e.host = e, e
+	e.Server.Owner, e.host = e, e
 	e.large.Room = e.largeRoom
 	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.log == nil {
@@ -120,7 +120,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		return nil, w.Buf
 	}
 	s := &Session{Client: Client{peer: p, created: e.opts.Now()}, engine: e}
-	s.session, s.server = s, &e.Server
+	s.Owner, s.server = s, &e.Server
 	s.setProtocol(2)
 	if e.passwordSet() {
 		s.lock(s.created)

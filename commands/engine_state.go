@@ -14,7 +14,7 @@ import (
 
 // Server is what all sessions share and commands may know.
 type Server struct {
-	engine   *Engine // whose face this is
+	Owner    any // whose face this is
 	host     Host
 	opts     Options
 	table    *Table

@@ -5,7 +5,7 @@ import "github.com/cellserver/cellserver/resp"
 // noteError is the OnError of a lane's writers.
 func (l *Lane) noteError(e resp.Error, from resp.Origin) {
 	l.errors++
-	l.server.engine.errors.Add(e, from)
+	engineOf(l.server).errors.Add(e, from)
 }
 
 // beginErrors makes what is answered from now on the errors of another command.

@@ -109,7 +109,7 @@ func hset(c *Ctx) {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	call := &c.lane.hash
+	call := &laneOf(c.Worker).hash
 	call.prepare(c.Args[2:], c.W)
 	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], call.setFunc)
 	switch {
@@ -150,8 +150,8 @@ func (c *Ctx) readHash(f func(h *collection.Hash)) (absent bool) {
 }
 
 func hget(c *Ctx) {
-	c.lane.hash.prepare(c.Args[2:], c.W)
-	if c.readHash(c.lane.hash.getFunc) {
+	laneOf(c.Worker).hash.prepare(c.Args[2:], c.W)
+	if c.readHash(laneOf(c.Worker).hash.getFunc) {
 		c.W.Null()
 	}
 }

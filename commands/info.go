@@ -62,8 +62,8 @@ func (w *infoWriter) int(name string, value int64) {
 }
 
 func info(c *Ctx) {
-	w := &infoWriter{c: c, e: c.server.engine, p: c.server.process()}
-	w.counts, w.hits, w.misses = c.server.engine.sum()
+	w := &infoWriter{c: c, e: engineOf(c.server), p: c.server.process()}
+	w.counts, w.hits, w.misses = engineOf(c.server).sum()
 	w.store = c.Store.Stats()
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) {

@@ -35,7 +35,7 @@ func (e *Engine) newLane() *Lane {
 		tally:  tally{counts: make([]stats.Counter, len(e.table.all)), sample: sampleEvery},
 		input:  input{args: make([][]byte, 0, aheadArgs)},
 	}
-	l.lane = l
+	l.Owner = l
 	if e.opts.Persistence != nil {
 		l.journal, _ = l.Store.(recording)
 	}

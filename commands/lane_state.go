@@ -13,7 +13,7 @@ import (
 // Worker is the part of a feeding goroutine that commands use: its view of the store and
 // scratch of all families.
 type Worker struct {
-	lane   *Lane // whose face this is
+	Owner  any // whose face this is
 	Store  Store
 	server *Server
 	keys   [][]byte // scratch of prefetch

@@ -77,7 +77,7 @@ func multiKeys(args [][]byte) ([]int, bool) {
 }
 
 func rlMulti(c *Ctx) {
-	m := &c.lane.multi
+	m := &laneOf(c.Worker).multi
 	if err := m.parse(c.Args[1:], c.server.Limits().LogMaxEntries); err != "" {
 		c.Fail(err)
 		return
@@ -89,7 +89,7 @@ func rlMulti(c *Ctx) {
 		return
 	}
 	d := m.binding(refused)
-	c.lane.runDenied += d.Refused
+	laneOf(c.Worker).runDenied += d.Refused
 	for i := range m.details {
 		c.note(m.clauses[i].Key, m.details[i].Refused != 0)
 	}

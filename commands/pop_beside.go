@@ -17,7 +17,7 @@ func (c *Ctx) waitBeside(call popCall, keys [][]byte, timeout time.Duration) {
 	for i, key := range w.keys {
 		refs[i] = KeyRef{DB: w.db, Key: key}
 	}
-	c.server.engine.serveKeys(refs, func(c *Ctx) {
+	engineOf(c.server).serveKeys(refs, func(c *Ctx) {
 		w.join(c.Store)
 		if slices.ContainsFunc(w.keys, func(key []byte) bool { return c.Store.Exists(w.db, key) }) {
 			c.serveOne(w, w.db, nil)

@@ -105,7 +105,7 @@ func (c *Ctx) runFeeding() {
 		c.refs = append(c.refs, KeyRef{DB: db, Key: c.Args[i]})
 	}
 	c.hold(c.refs, nil)
-	c.exclusively(func() { c.Worker.lane.run(c) })
+	c.exclusively(func() { laneOf(c.Worker).run(c) })
 }
 
 // awaitPop joins the queues of keys, which are held, and parks.
@@ -131,7 +131,7 @@ func (c *Ctx) newPopWait(call popCall, keys [][]byte) *popWait {
 	w.parked.kept = cost
 	w.parked.cancel = w.leave
 	w.parked.giveUp = w.giveUp
-	c.server.engine.notePopper(1)
+	engineOf(c.server).notePopper(1)
 	return w
 }
 
@@ -150,7 +150,7 @@ func (w *popWait) join(st Store) {
 	defer w.mu.Unlock()
 	if !w.ended {
 		w.ticket = st.EnqueuePop(w.db, w.keys, PopWait{
-			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: w.parked.client.session.engine.serveBeside,
+			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: sessionOf(w.parked.client).engine.serveBeside,
 		})
 	}
 }
@@ -180,7 +180,7 @@ func (w *popWait) end(st Store) {
 	if ticket != nil {
 		st.DequeuePop(ticket)
 	}
-	w.parked.client.session.engine.notePopper(-1)
+	sessionOf(w.parked.client).engine.notePopper(-1)
 }
 
 // giveUp ends the wait with nothing, as in Redis with a null array whatever the command
@@ -220,16 +220,16 @@ func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 		return ServedGone
 	}
 	out := resp.Writer{Proto: w.parked.proto, Ledger: c.server.opts.Ledger, OnError: w.parked.noteError}
-	c.lane.observer.served = w.parked.client.id
+	laneOf(c.Worker).observer.served = w.parked.client.id
 	defer func() {
-		c.lane.observer.served = 0
+		laneOf(c.Worker).observer.served = 0
 		if r := recover(); r != nil {
-			c.server.engine.Recovered(r)
+			engineOf(c.server).Recovered(r)
 			out.Cut(0)
 			w.parked.broken = true
 			out.Error(resp.ErrInternal)
 		}
-		c.lane.served = append(c.lane.served, servedPop{w, out.Take()})
+		laneOf(c.Worker).served = append(laneOf(c.Worker).served, servedPop{w, out.Take()})
 	}()
 	for _, key := range w.keys {
 		if !c.Store.Holds(key) { // it has not changed, and so has nothing
@@ -263,9 +263,9 @@ func (c *Ctx) waiterError(err error) resp.Error {
 // answerServed answers those who have been served, once nothing is held and what they
 // took has been recorded.
 func (c *Ctx) answerServed() {
-	for len(c.lane.served) > 0 {
-		served := c.lane.served
-		c.lane.served = nil
+	for len(laneOf(c.Worker).served) > 0 {
+		served := laneOf(c.Worker).served
+		laneOf(c.Worker).served = nil
 		for _, s := range served {
 			s.w.end(c.Store)
 			s.w.parked.answer(func(out *resp.Writer) { out.Reply(s.reply) })

@@ -47,26 +47,26 @@ func publish(kind topicKind) func(*Ctx) {
 			c.Fail(errChannelTooLong)
 			return
 		}
-		e := c.server.engine
+		e := engineOf(c.server)
 		steps := publishSteps
 		if c.Client.exclusive {
 			steps = parse.Unlimited
 		}
-		if !e.hub.match(&c.lane.posting, &m, &steps) {
-			c.lane.posting.rest()
+		if !e.hub.match(&laneOf(c.Worker).posting, &m, &steps) {
+			laneOf(c.Worker).posting.rest()
 			c.publishBeside(m.clone())
 			return
 		}
-		if n := c.lane.posting.receivers(); c.leaves(n * postWork) {
-			c.lane.posting.rest()
+		if n := laneOf(c.Worker).posting.receivers(); c.leaves(n * postWork) {
+			laneOf(c.Worker).posting.rest()
 			c.publishBeside(m.clone())
 			return
 		}
-		if c.Client.exclusive && c.lane.posting.bytes < maxHeld {
-			c.W.Int(int64(c.lane.posting.hold(&m)))
+		if c.Client.exclusive && laneOf(c.Worker).posting.bytes < maxHeld {
+			c.W.Int(int64(laneOf(c.Worker).posting.hold(&m)))
 			return
 		}
-		n := e.post(&c.lane.posting, &m)
+		n := e.post(&laneOf(c.Worker).posting, &m)
 		c.work += (publishSteps - steps) / stepsPerWork
 		c.W.Int(int64(n))
 	}
@@ -80,7 +80,7 @@ func (m *message) clone() message {
 
 // publishBeside publishes what takes long to match, beside the loops.
 func (c *Ctx) publishBeside(m message) {
-	e := c.server.engine
+	e := engineOf(c.server)
 	c.Offload(func(_ Store, w *resp.Writer) {
 		steps, p := parse.Unlimited, posting{}
 		e.hub.match(&p, &m, &steps)
@@ -114,8 +114,8 @@ func (l *Lane) publishHeld() {
 	p := &l.posting
 	for i := range p.held {
 		steps := parse.Unlimited
-		l.server.engine.hub.match(p, &p.held[i], &steps)
-		l.server.engine.post(p, &p.held[i])
+		engineOf(l.server).hub.match(p, &p.held[i], &steps)
+		engineOf(l.server).post(p, &p.held[i])
 	}
 	p.held, p.bytes = nil, 0
 }

@@ -93,7 +93,7 @@ func subscribe(kind topicKind) func(*Ctx) {
 			return
 		}
 		c.inSlices(c.Args[1:], func(c *Ctx, name []byte) {
-			c.Client.session.subscribe(kind, name)
+			sessionOf(c.Client).subscribe(kind, name)
 			c.confirm(subscribeWords[kind], kind, name)
 		}, nil)
 	}
@@ -114,10 +114,10 @@ func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
 			inner += parse.InnerLength(name)
 		}
 	}
-	if subs := c.Client.session.subs.Load(); subs != nil {
+	if subs := sessionOf(c.Client).subs.Load(); subs != nil {
 		cost, inner = cost+int(subs.cost.Load()), inner+subs.inner
 	}
-	if cost > maxSubscribed || inner > maxInner || kind == toPattern && c.Client.session.subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
+	if cost > maxSubscribed || inner > maxInner || kind == toPattern && sessionOf(c.Client).subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
 		return errManySubscriptions
 	}
 	return ""
@@ -128,15 +128,15 @@ func unsubscribe(kind topicKind) func(*Ctx) {
 	return func(c *Ctx) {
 		names := c.Args[1:]
 		if len(names) == 0 {
-			names = c.Client.session.names(kind)
+			names = sessionOf(c.Client).names(kind)
 		}
 		if len(names) == 0 {
 			c.confirm(unsubscribeWords[kind], kind, nil)
 		}
 		c.inSlices(names, func(c *Ctx, name []byte) {
-			c.Client.session.unsubscribe(kind, name)
+			sessionOf(c.Client).unsubscribe(kind, name)
 			if c.Client.reply == replyOn && !c.Client.exclusive {
-				c.Client.session.takeMail(c.Worker.lane, c.W, maxReply) // what came before comes before
+				sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, maxReply) // what came before comes before
 			}
 			c.confirm(unsubscribeWords[kind], kind, name)
 		}, nil)
@@ -152,9 +152,9 @@ func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
 	if c.Client.reply != replyOn {
 		w = &own
 	}
-	count := c.Client.session.subscribed(kind)
+	count := sessionOf(c.Client).subscribed(kind)
 	if kind != toShard {
-		count = c.Client.session.subscribed(toChannel) + c.Client.session.subscribed(toPattern)
+		count = sessionOf(c.Client).subscribed(toChannel) + sessionOf(c.Client).subscribed(toPattern)
 	}
 	w.Push(3)
 	w.BulkString(word)
@@ -165,7 +165,7 @@ func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
 	}
 	w.Int(int64(count))
 	if len(own.Buf) > 0 {
-		c.Client.session.Push(own.Buf)
+		sessionOf(c.Client).Push(own.Buf)
 	}
 }
 

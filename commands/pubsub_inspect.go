@@ -44,7 +44,7 @@ func pubsubChannels(kind topicKind) func(*Ctx) {
 		case len(c.Args) == 3:
 			pattern = bytes.Clone(c.Args[2])
 		}
-		sp := &c.server.engine.hub.spaces[kind]
+		sp := &engineOf(c.server).hub.spaces[kind]
 		list := func(_ Store, w *resp.Writer) { sp.write(w, pattern) }
 		if sp.len()*(1+len(pattern)/16) > channelsInline {
 			c.Offload(list)
@@ -80,7 +80,7 @@ func pubsubNumSub(kind topicKind) func(*Ctx) {
 		c.W.Array(2 * (len(c.Args) - 2))
 		for _, name := range c.Args[2:] {
 			n := 0
-			if t := c.server.engine.hub.spaces[kind].get(name); t != nil {
+			if t := engineOf(c.server).hub.spaces[kind].get(name); t != nil {
 				n = t.count()
 			}
 			c.W.Bulk(name)
@@ -89,4 +89,4 @@ func pubsubNumSub(kind topicKind) func(*Ctx) {
 	}
 }
 
-func pubsubNumPat(c *Ctx) { c.W.Int(int64(c.server.engine.hub.spaces[toPattern].len())) }
+func pubsubNumPat(c *Ctx) { c.W.Int(int64(engineOf(c.server).hub.spaces[toPattern].len())) }

@@ -198,7 +198,7 @@ func keys(c *Ctx) {
 	}
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.selected()
-	e := c.server.engine
+	e := engineOf(c.server)
 	c.offload(func(st Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
 		func(st Store, w *resp.Writer) { e.allKeys(st, w, db, &call) })
 }

@@ -17,7 +17,7 @@ func scriptingCommands() []*Command {
 			Name: name, Arity: -3, Flags: flags | f, Keys: KeySpec{Find: scriptKeys}, Categories: CatScripting, Group: "scripting",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
 			Reply: "what the script returns", Run: run,
-			Writes: func(c *Ctx, cmd *Command, args [][]byte) bool { return c.lane.scriptMayChange(cmd, args) },
+			Writes: func(c *Ctx, cmd *Command, args [][]byte) bool { return laneOf(c.Worker).scriptMayChange(cmd, args) },
 		}
 	}
 	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"
@@ -105,13 +105,13 @@ func eval(c *Ctx) {
 		return
 	}
 	source := c.Args[1]
-	s := c.lane.scriptOf(source)
+	s := laneOf(c.Worker).scriptOf(source)
 	if s == nil && len(source) > compileInline && !c.Client.exclusive {
 		c.evalBeside(n)
 		return
 	}
 	if s == nil {
-		if s, err = c.server.engine.compile(source, false); err != "" {
+		if s, err = engineOf(c.server).compile(source, false); err != "" {
 			c.Fail(err)
 			return
 		}
@@ -131,7 +131,7 @@ func evalSHA(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	s := c.lane.script(sha)
+	s := laneOf(c.Worker).script(sha)
 	if s == nil {
 		c.Fail(errNoScript)
 		return
@@ -148,7 +148,7 @@ func (c *Ctx) callScript(s *script, n int) {
 		return
 	}
 	switch {
-	case c.Client.exclusive && c.lane.host.alone != nil:
+	case c.Client.exclusive && laneOf(c.Worker).host.alone != nil:
 		c.runScript(&call)
 		return
 	case s.Straight(len(c.Args) - 3):
@@ -168,7 +168,7 @@ func (c *Ctx) runStraight(call *scriptCall, n int) {
 		return
 	}
 	defer call.end()
-	if c.runScript(call); c.lane.host.waits {
+	if c.runScript(call); laneOf(c.Worker).host.waits {
 		c.runLater(call, n, c.server.largeRoom())
 	}
 }
@@ -239,7 +239,7 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 // evalBeside compiles beside the loops, and then runs the script where it is alone,
 // since its session waits anyway.
 func (c *Ctx) evalBeside(n int) {
-	e, cmd, own := c.server.engine, c.Cmd, cloneArgs(c.Args)
+	e, cmd, own := engineOf(c.server), c.Cmd, cloneArgs(c.Args)
 	a := c.parkAlone(nil)
 	a.parked.work(func(Store) {
 		s, err := e.compile(own[1], false)
@@ -260,7 +260,7 @@ func (c *Ctx) evalBeside(n int) {
 }
 
 func scriptLoad(c *Ctx) {
-	e, source := c.server.engine, c.Args[2]
+	e, source := engineOf(c.server), c.Args[2]
 	load := func(w *resp.Writer, source []byte) {
 		s, err := e.compile(source, true)
 		if err != "" {
@@ -269,7 +269,7 @@ func scriptLoad(c *Ctx) {
 		}
 		w.Bulk(s.sha[:])
 	}
-	if len(source) <= compileInline || c.lane.scriptOf(source) != nil {
+	if len(source) <= compileInline || laneOf(c.Worker).scriptOf(source) != nil {
 		load(c.W, source)
 		return
 	}
@@ -281,7 +281,7 @@ func scriptExists(c *Ctx) {
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
 		found := int64(0)
-		if sha, ok := parseSHA(name); ok && c.server.engine.scripts.get(sha) != nil {
+		if sha, ok := parseSHA(name); ok && engineOf(c.server).scripts.get(sha) != nil {
 			found = 1
 		}
 		c.W.Int(found)
@@ -293,6 +293,6 @@ func scriptFlush(c *Ctx) {
 		c.Fail(errFlushMode)
 		return
 	}
-	c.server.engine.scripts.flush()
+	engineOf(c.server).scripts.flush()
 	c.OK()
 }

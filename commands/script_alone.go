@@ -48,7 +48,7 @@ type solitude struct {
 
 // parkAlone parks the session for a command that is to run alone.
 func (c *Ctx) parkAlone(do func(c *Ctx)) *alone {
-	p, s := c.parking(), c.Client.session
+	p, s := c.parking(), sessionOf(c.Client)
 	a := &alone{parked: p, stand: s.standIn(), do: do, changes: c.mayChange(c.Cmd, c.Args)}
 	p.resume = func(w *resp.Writer) {
 		s.adopt(a.stand)
@@ -153,7 +153,7 @@ func (e *Engine) secluded(f func(l *Lane)) {
 
 // runOne runs a with all keys held, at one instant of its own, and answers it.
 func (l *Lane) runOne(a *alone) {
-	e, st := l.server.engine, l.Store
+	e, st := engineOf(l.server), l.Store
 	st.Refresh()
 	e.startBusy(a, st)
 	l.w = resp.Writer{Proto: a.stand.proto, Ledger: e.opts.Ledger, OnError: l.onError}

@@ -93,7 +93,7 @@ func (e *workers) endAsides() {
 
 // runAside runs s, with the first n arguments as keys, at once if it ends soon.
 func (c *Ctx) runAside(call *scriptCall, n int) {
-	l := c.Worker.lane
+	l := laneOf(c.Worker)
 	if !l.shut() {
 		return
 	}
@@ -101,9 +101,9 @@ func (c *Ctx) runAside(call *scriptCall, n int) {
 		c.runLater(call, n, need)
 		return
 	}
-	c.lane.unpinned(func() {
+	laneOf(c.Worker).unpinned(func() {
 		if l.aside == nil {
-			l.aside = l.server.engine.takeAside()
+			l.aside = engineOf(l.server).takeAside()
 		}
 		x := l.aside
 		x.take(c, call, n)
@@ -174,7 +174,7 @@ func (x *aside) serve() {
 	l := x.lane
 	defer func() {
 		if r := recover(); r != nil {
-			l.server.engine.Recovered(r)
+			engineOf(l.server).Recovered(r)
 			l.Store.Release()
 			l.ctx.Client.exclusive = false
 			l.w.Cut(0)
@@ -206,7 +206,7 @@ func (x *aside) leave() {
 
 // finishAside answers a script that has ended soon.
 func (c *Ctx) finishAside(x *aside) {
-	l, from := c.Worker.lane, x.lane
+	l, from := laneOf(c.Worker), x.lane
 	if reply := from.w.Take(); !l.w.Reply(reply) {
 		from.w.Buf = reply.Buf[:0]
 	}
@@ -232,7 +232,7 @@ func (c *Ctx) finishAside(x *aside) {
 // moveAside hands a script that takes long, and the gate, to a goroutine. The script
 // stands still meanwhile, between two instructions.
 func (c *Ctx) moveAside(x *aside) {
-	e, s, from := c.server.engine, c.Client.session, x.lane
+	e, s, from := engineOf(c.server), sessionOf(c.Client), x.lane
 	in := s.standIn()
 	in.exclusive, s.exclusive = true, false
 	a := &alone{parked: c.parking(), stand: in, run: from.host.run, written: from.host.wrote, begun: true}

@@ -88,7 +88,7 @@ func (a *alone) isDoomed() bool {
 // scriptKill is SCRIPT KILL. It only ever meets a script that has been running for
 // long: before that it waits at the gate as everything does.
 func scriptKill(c *Ctx) {
-	so := &c.server.engine.alone
+	so := &engineOf(c.server).alone
 	so.mu.Lock()
 	a := so.current
 	so.mu.Unlock()
@@ -103,7 +103,7 @@ func scriptKill(c *Ctx) {
 	c.OK()
 	// It ends at its next instruction, so that from now on others can wait. Another
 	// script of the same transaction may keep them waiting again.
-	c.server.engine.startBusy(a, c.Store)
+	engineOf(c.server).startBusy(a, c.Store)
 }
 
 // refuseBusy answers a command that may not run while a script keeps everybody
@@ -112,7 +112,7 @@ func (c *Ctx) refuseBusy() bool {
 	if c.Cmd.Flags&FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
 		return false
 	}
-	c.lane.reject(c, errBusy)
+	laneOf(c.Worker).reject(c, errBusy)
 	return true
 }
 

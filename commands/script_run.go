@@ -76,8 +76,8 @@ func (t *Table) confines(s *lua.Script) bool {
 // runScript runs a script at one instant, with all that it can touch locked, unless
 // that is so already because a transaction runs.
 func (c *Ctx) runScript(call *scriptCall) {
-	s := c.Client.session
-	c.lane.host.mayWait, c.lane.host.waits = !s.exclusive, false
+	s := sessionOf(c.Client)
+	laneOf(c.Worker).host.mayWait, laneOf(c.Worker).host.waits = !s.exclusive, false
 	if s.exclusive {
 		c.execute(call)
 		return
@@ -97,17 +97,17 @@ func (c *Ctx) exclusively(f func()) {
 	f()
 	c.serve()
 	c.Client.exclusive = false
-	if a := c.lane.host.alone; a != nil && a.isDoomed() {
+	if a := laneOf(c.Worker).host.alone; a != nil && a.isDoomed() {
 		c.Store.Abandon()
-		for _, s := range c.lane.served { // their clients are being cut off
+		for _, s := range laneOf(c.Worker).served { // their clients are being cut off
 			s.reply.Release()
 		}
-		c.lane.served = nil
+		laneOf(c.Worker).served = nil
 	} else {
 		c.Store.Release()
 		c.answerServed()
-		if c.lane.host.alone == nil { // else it has to be answered first
-			c.lane.publishHeld()
+		if laneOf(c.Worker).host.alone == nil { // else it has to be answered first
+			laneOf(c.Worker).publishHeld()
 		}
 	}
 }
@@ -124,10 +124,10 @@ func (c *Ctx) scriptRefs(keys [][]byte) []KeyRef {
 // execute runs the script and writes its reply. The command's own place in the
 // lane is given back as it was.
 func (c *Ctx) execute(call *scriptCall) {
-	l, cmd, args, w, db := c.Worker.lane, c.Cmd, c.Args, c.W, c.Client.selected()
+	l, cmd, args, w, db := laneOf(c.Worker), c.Cmd, c.Args, c.W, c.Client.selected()
 	h := &l.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
-	run := l.server.engine.runs.Get()
+	run := engineOf(l.server).runs.Get()
 	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
@@ -149,7 +149,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	if h.memory != nil {
 		w.Pieces = h.memory
 	} else if pieces == nil {
-		w.Pieces = &l.server.engine.large
+		w.Pieces = &engineOf(l.server).large
 	}
 	defer func() { // be it that a command panics
 		w.Pieces, h.memory = pieces, nil
@@ -170,7 +170,7 @@ func (c *Ctx) execute(call *scriptCall) {
 		call.script.noteResult(copied(w, mark, refs))
 	}
 	h.run, h.spent = nil, run.Spent()
-	l.server.engine.runs.Put(run)
+	engineOf(l.server).runs.Put(run)
 	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
@@ -195,9 +195,9 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	cmd, err := h.find(args)
 	if err != "" {
 		h.w.Error(err)
-		c.lane.beginErrors() // it is not the script's
+		laneOf(c.Worker).beginErrors() // it is not the script's
 		if cmd != nil {
-			c.lane.counts[cmd.id].Rejected.Add(1)
+			laneOf(c.Worker).counts[cmd.id].Rejected.Add(1)
 		}
 		return h.w.Buf, nil
 	}
@@ -205,16 +205,16 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	if h.wrote || h.lent > maxLent {
 		h.w.Ledger = nil
 	}
-	denied, many, called := len(c.lane.noted), len(c.lane.notedMany), len(c.lane.called)
+	denied, many, called := len(laneOf(c.Worker).noted), len(laneOf(c.Worker).notedMany), len(laneOf(c.Worker).called)
 	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
-	c.Worker.lane.run(c)
+	laneOf(c.Worker).run(c)
 	if h.full && h.wrote && !c.fail {
 		h.full = false // the rest is refused nothing: half of it would be worse
 		c.Store.Begin()
 	}
-	own(c.lane.noted[denied:])
-	own(c.lane.notedMany[many:])
-	own(c.lane.called[called:])
+	own(laneOf(c.Worker).noted[denied:])
+	own(laneOf(c.Worker).notedMany[many:])
+	own(laneOf(c.Worker).called[called:])
 	if len(h.w.Buf) > maxScriptReply {
 		h.w.Cut(0)
 		h.w.Buf = nil

@@ -10,7 +10,7 @@ func (s *Session) standIn() *Session {
 		engine:        s.engine,
 		standsFor:     s,
 	}
-	in.session, in.server = in, s.server
+	in.Owner, in.server = in, s.server
 	in.setProtocol(s.proto)
 	in.db.Store(s.db.Load())
 	in.active.Store(s.active.Load())

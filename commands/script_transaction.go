@@ -27,7 +27,7 @@ func (c *Ctx) runsLong(t *transaction) bool {
 		if !q.cmd.runsScript() {
 			continue
 		}
-		s := c.lane.queuedScript(q)
+		s := laneOf(c.Worker).queuedScript(q)
 		switch {
 		case s != nil && s.Straight(len(q.args)-3):
 		case s == nil && strings.HasPrefix(q.cmd.Name, "evalsha"): // NOSCRIPT; see callScript

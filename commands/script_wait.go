@@ -7,7 +7,7 @@ package commands
 
 // Waits implements [lua.Waiter].
 func (h *scriptHost) Waits() bool {
-	h.waits = h.mayWait && !h.acted && (h.alone == nil || h.alone.retries < maxRetries) && h.c.server.engine.large.Size() > h.memory.Unused()
+	h.waits = h.mayWait && !h.acted && (h.alone == nil || h.alone.retries < maxRetries) && engineOf(h.c.server).large.Size() > h.memory.Unused()
 	return h.waits
 }
 
@@ -32,7 +32,7 @@ func (c *Ctx) reserve(call *scriptCall) (need int64) {
 		return 0
 	}
 	need += need / 4
-	if call.memory = c.server.engine.large.Take(need); call.memory == nil {
+	if call.memory = engineOf(c.server).large.Take(need); call.memory == nil {
 		return need
 	}
 	return 0
@@ -43,7 +43,7 @@ func (c *Ctx) runLater(call *scriptCall, n int, need int64) {
 	cmd, own := c.Cmd, cloneArgs(c.Args)
 	a := c.parkAlone(c.again(cmd, own, call, n))
 	a.parked.kept = argsCost(own)
-	c.server.engine.enqueueWith(a, need)
+	engineOf(c.server).enqueueWith(a, need)
 }
 
 // again returns what runs a script alone that has been called with own, of which the

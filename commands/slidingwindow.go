@@ -22,7 +22,7 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 // allow is SW.ALLOW.
 func allow(c *Ctx) {
-	call := &c.lane.window
+	call := &laneOf(c.Worker).window
 	if err := parseSlidingWindow(c.Args[1:], c.server.Limits().LogMaxEntries, call); err != "" {
 		c.Fail(err)
 		return

@@ -74,7 +74,7 @@ func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
 	case err != nil:
 		c.Fail(storeError(err))
 	case !found:
-		f(&c.lane.sorted.none)
+		f(&laneOf(c.Worker).sorted.none)
 	}
 }
 
@@ -134,11 +134,11 @@ func zmscore(c *Ctx) {
 }
 
 func zcard(c *Ctx) {
-	call := c.lane.sorted.bind()
+	call := laneOf(c.Worker).sorted.bind()
 	call.by = byRank
 	c.readSortedSet(call.countFunc)
 	if !c.fail {
-		c.W.Int(c.lane.sorted.size)
+		c.W.Int(laneOf(c.Worker).sorted.size)
 	}
 }
 

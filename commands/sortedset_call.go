@@ -40,7 +40,7 @@ func (call *sortedCall) bind() *sortedCall {
 
 func zadd(c *Ctx) {
 	var fault resp.Error
-	if c.lane.sorted.zadd, fault = parseZadd(c.Args[2:]); fault != "" {
+	if laneOf(c.Worker).sorted.zadd, fault = parseZadd(c.Args[2:]); fault != "" {
 		c.Fail(fault)
 		return
 	}
@@ -52,13 +52,13 @@ func zincrby(c *Ctx) {
 		c.Fail(resp.ErrNotFloat)
 		return
 	}
-	c.lane.sorted.zadd = zaddCall{incr: true, pairs: c.Args[2:]}
+	laneOf(c.Worker).sorted.zadd = zaddCall{incr: true, pairs: c.Args[2:]}
 	c.addScores()
 }
 
 // addScores is ZADD with its arguments read.
 func (c *Ctx) addScores() {
-	call := c.lane.sorted.bind()
+	call := laneOf(c.Worker).sorted.bind()
 	call.added, call.updated, call.processed = 0, 0, false
 	if !c.writeSortedSet(call.addFunc) {
 		return

@@ -289,7 +289,7 @@ func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rang
 }
 
 func zcount(c *Ctx) {
-	call := c.lane.sorted.bind()
+	call := laneOf(c.Worker).sorted.bind()
 	call.by = byScore
 	if fault := call.window.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
@@ -303,7 +303,7 @@ func zcount(c *Ctx) {
 
 // zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
 func (c *Ctx) zremrange(by rangeBy) {
-	call := c.lane.sorted.bind()
+	call := laneOf(c.Worker).sorted.bind()
 	call.by, call.ctx = by, c
 	if fault := call.window.parse(by, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)

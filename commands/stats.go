@@ -29,7 +29,7 @@ func (l *tally) count(cmd *Command) {
 // decided notes the outcome of a limiter command for key.
 func (c *Ctx) decided(key []byte, d *limit.Decision) {
 	if d.Refused != 0 {
-		c.lane.runDenied++
+		laneOf(c.Worker).runDenied++
 	}
 	c.note(key, d.Refused != 0)
 }

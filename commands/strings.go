@@ -218,7 +218,7 @@ func getex(c *Ctx) {
 const errValuesTooLong resp.Error = "ERR the reply is too long"
 
 func mget(c *Ctx) {
-	l, db, most := c.Worker.lane, c.Client.selected(), c.mostHere()
+	l, db, most := laneOf(c.Worker), c.Client.selected(), c.mostHere()
 	switch {
 	case l.replyValues(c.Store, c.W, db, c.Args[1:], most):
 		return

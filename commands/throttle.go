@@ -30,7 +30,7 @@ func throttleCommands() []*Command {
 
 // throttle is CL.THROTTLE: parse, decide, reply.
 func throttle(c *Ctx) {
-	call := &c.lane.throttle
+	call := &laneOf(c.Worker).throttle
 	if err := parseThrottle(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return

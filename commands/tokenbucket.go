@@ -21,7 +21,7 @@ func tokenBucketCommands() []*Command {
 
 // acquire is TB.ACQUIRE.
 func acquire(c *Ctx) {
-	call := &c.lane.bucket
+	call := &laneOf(c.Worker).bucket
 	if err := parseAcquire(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return

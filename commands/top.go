@@ -166,15 +166,15 @@ type notedKey struct {
 // note remembers the key of a decision for RL.TOP until the batch ends.
 func (c *Ctx) note(key []byte, refused bool) {
 	if refused {
-		if c.lane.refusals++; c.lane.refusals <= deniedExact {
-			c.lane.noted = append(c.lane.noted, notedKey{c.Client.selected(), key})
-		} else if c.lane.refusals%deniedSample == 0 {
-			c.lane.notedMany = append(c.lane.notedMany, notedKey{c.Client.selected(), key})
+		if laneOf(c.Worker).refusals++; laneOf(c.Worker).refusals <= deniedExact {
+			laneOf(c.Worker).noted = append(laneOf(c.Worker).noted, notedKey{c.Client.selected(), key})
+		} else if laneOf(c.Worker).refusals%deniedSample == 0 {
+			laneOf(c.Worker).notedMany = append(laneOf(c.Worker).notedMany, notedKey{c.Client.selected(), key})
 		}
 	}
-	if c.lane.untilCall--; c.lane.untilCall < 0 {
-		c.lane.untilCall = callsSample - 1
-		c.lane.called = append(c.lane.called, notedKey{c.Client.selected(), key})
+	if laneOf(c.Worker).untilCall--; laneOf(c.Worker).untilCall < 0 {
+		laneOf(c.Worker).untilCall = callsSample - 1
+		laneOf(c.Worker).called = append(laneOf(c.Worker).called, notedKey{c.Client.selected(), key})
 	}
 }
 

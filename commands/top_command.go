@@ -27,7 +27,7 @@ func rlTop(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	c.lane.flushTop() // what this very batch has noted belongs to the picture
+	laneOf(c.Worker).flushTop() // what this very batch has noted belongs to the picture
 	table, db := (*Lane).deniedKeys, c.Client.selected()
 	if call.calls {
 		table = (*Lane).calledKeys
@@ -38,7 +38,7 @@ func rlTop(c *Ctx) {
 	case call.details:
 		db = everyDatabase
 	}
-	top := c.server.engine.topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
+	top := engineOf(c.server).topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
 	if call.details {
 		writeTopDetails(c.W, top)
 		return

@@ -115,24 +115,24 @@ func (e *Engine) tracks(id int64) bool {
 }
 
 func clientTracking(c *Ctx) {
-	call, err := parseTracking(c.Args[2:], func(id int64) bool { return c.server.engine.clients.get(id) != nil })
+	call, err := parseTracking(c.Args[2:], func(id int64) bool { return engineOf(c.server).clients.get(id) != nil })
 	if err == "" && call.on {
-		err = call.check(c.Client.session.tracks.Load())
+		err = call.check(sessionOf(c.Client).tracks.Load())
 	}
 	if err != "" {
 		c.Fail(err)
 		return
 	}
 	if call.on {
-		c.Client.session.startTracking(c.Store, &call.tracking, call.prefixes)
+		sessionOf(c.Client).startTracking(c.Store, &call.tracking, call.prefixes)
 	} else {
-		c.Client.session.endTracking()
+		sessionOf(c.Client).endTracking()
 	}
 	c.OK()
 }
 
 func clientCaching(c *Ctx) {
-	t := c.Client.session.tracks.Load()
+	t := sessionOf(c.Client).tracks.Load()
 	if t == nil {
 		c.Fail(errCachingMode)
 		return
@@ -141,7 +141,7 @@ func clientCaching(c *Ctx) {
 		c.Fail(err)
 		return
 	}
-	c.Client.session.caching = true
+	sessionOf(c.Client).caching = true
 	c.OK()
 }
 
@@ -153,10 +153,10 @@ func (s *trackingState) redirection() int64 {
 	return -1
 }
 
-func clientGetRedir(c *Ctx) { c.W.Int(c.Client.session.redirection()) }
+func clientGetRedir(c *Ctx) { c.W.Int(sessionOf(c.Client).redirection()) }
 
 func clientTrackingInfo(c *Ctx) {
-	t := c.Client.session.tracks.Load()
+	t := sessionOf(c.Client).tracks.Load()
 	flags := []string{"off"}
 	if t != nil {
 		flags = []string{"on"}
@@ -166,11 +166,11 @@ func clientTrackingInfo(c *Ctx) {
 		}{
 			{t.broadcast, "bcast"},
 			{t.optIn, "optin"},
-			{t.optIn && c.Client.session.caching, "caching-yes"},
+			{t.optIn && sessionOf(c.Client).caching, "caching-yes"},
 			{t.optOut, "optout"},
-			{t.optOut && c.Client.session.caching, "caching-no"},
+			{t.optOut && sessionOf(c.Client).caching, "caching-no"},
 			{t.noLoop, "noloop"},
-			{c.Client.session.ownTracking().lostRedirect.Load(), "broken_redirect"},
+			{sessionOf(c.Client).ownTracking().lostRedirect.Load(), "broken_redirect"},
 		} {
 			if f.set {
 				flags = append(flags, f.name)
@@ -186,7 +186,7 @@ func clientTrackingInfo(c *Ctx) {
 		c.W.BulkString(f)
 	}
 	c.W.BulkString("redirect")
-	c.W.Int(c.Client.session.redirection())
+	c.W.Int(sessionOf(c.Client).redirection())
 	c.W.BulkString("prefixes")
 	c.W.Array(len(t.prefixes))
 	for _, p := range t.prefixes {

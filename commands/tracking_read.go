@@ -17,12 +17,12 @@ func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read
 // client that has not kept the value by then would keep it for ever, so it is
 // registered once more.
 func runTracked(c *Ctx) {
-	t, cmd := c.Client.session.tracks.Load(), c.Cmd
+	t, cmd := sessionOf(c.Client).tracks.Load(), c.Cmd
 	if t == nil || !c.remembers(t) {
 		cmd.Run(c)
 	} else {
-		table, id, keys, args := &c.server.engine.invalidator.reads, c.Client.id, &cmd.Keys, c.Args
-		r := &c.lane.reading
+		table, id, keys, args := &engineOf(c.server).invalidator.reads, c.Client.id, &cmd.Keys, c.Args
+		r := &laneOf(c.Worker).reading
 		*r = reading{number: table.read.Add(1)}
 		defer func() { *r = reading{} }()
 		removed := table.removed.Load()
@@ -39,8 +39,8 @@ func runTracked(c *Ctx) {
 			keys.each(args, func(i int) { table.add(args[i], id, r.number) })
 		}
 	}
-	if !c.lane.shutOut {
-		c.Client.session.endCaching(cmd)
+	if !laneOf(c.Worker).shutOut {
+		sessionOf(c.Client).endCaching(cmd)
 	}
 }
 
@@ -51,9 +51,9 @@ func (c *Ctx) remembers(t *tracking) bool {
 	case c.Cmd.Flags&FlagReadonly == 0, c.Cmd.runsScript(), t.broadcast:
 		return false
 	case t.optIn:
-		return c.Client.session.caching
+		return sessionOf(c.Client).caching
 	case t.optOut:
-		return !c.Client.session.caching
+		return !sessionOf(c.Client).caching
 	}
 	return true
 }
@@ -76,8 +76,8 @@ const mostEvicted = 64
 // shrinks: for each new key two others go. Who had read a key that goes is told to forget
 // it.
 func (c *Ctx) boundReads() (removed uint64) {
-	t, most := &c.server.engine.invalidator.reads, c.server.Limits().TrackingKeys
-	twice, forced, spare := 2*uint64(c.lane.reading.fresh), uint64(0), c.lane.reading.number
+	t, most := &engineOf(c.server).invalidator.reads, c.server.Limits().TrackingKeys
+	twice, forced, spare := 2*uint64(laneOf(c.Worker).reading.fresh), uint64(0), laneOf(c.Worker).reading.number
 	if c.Store.Full() {
 		forced = twice
 	}
@@ -91,7 +91,7 @@ func (c *Ctx) boundReads() (removed uint64) {
 			continue
 		}
 		removed++
-		c.work += c.server.engine.tell([]change{{who: r}}) * tellWork
+		c.work += engineOf(c.server).tell([]change{{who: r}}) * tellWork
 	}
 	return removed
 }
@@ -131,13 +131,13 @@ func (e *Engine) shrinkReads() (more bool) {
 // readBeside returns what a read that runs beside the loops has to do right before and
 // right after it looks: it registers the client once more, as runTracked does.
 func (c *Ctx) readBeside() func() {
-	t := c.Client.session.tracks.Load()
-	if t == nil || c.lane.reading.number == 0 {
+	t := sessionOf(c.Client).tracks.Load()
+	if t == nil || laneOf(c.Worker).reading.number == 0 {
 		return nil
 	}
 	var keys [][]byte
 	c.Cmd.Keys.each(c.Args, func(i int) { keys = append(keys, bytes.Clone(c.Args[i])) })
-	table, id, number := &c.server.engine.invalidator.reads, c.Client.id, c.lane.reading.number
+	table, id, number := &engineOf(c.server).invalidator.reads, c.Client.id, laneOf(c.Worker).reading.number
 	return func() {
 		for _, key := range keys {
 			table.add(key, id, number)

@@ -129,17 +129,17 @@ func (c *Command) jumpsQueue() bool {
 // enqueue keeps the command for EXEC. It reports whether it did, or refused to:
 // either way nothing runs now.
 func (c *Ctx) enqueue(size int) bool {
-	t := c.Client.session.tx
+	t := sessionOf(c.Client).tx
 	if t == nil || !t.active || c.Cmd.jumpsQueue() {
 		return false
 	}
 	switch {
 	case c.Cmd.Flags&FlagNoMulti != 0:
-		c.lane.reject(c, errNotInside)
+		laneOf(c.Worker).reject(c, errNotInside)
 	case c.Cmd.needsMemory() && c.Store.Full():
-		c.lane.reject(c, resp.ErrOOM)
+		laneOf(c.Worker).reject(c, resp.ErrOOM)
 	case len(t.queue) >= maxQueued || t.bytes+size+argCost*len(c.Args)+queuedCost > maxQueuedBytes:
-		c.lane.reject(c, errTransactionBig)
+		laneOf(c.Worker).reject(c, errTransactionBig)
 	default:
 		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
 		t.bytes += size + argCost*len(c.Args) + queuedCost
@@ -180,7 +180,7 @@ func (s *Session) transaction() *transaction {
 }
 
 func multi(c *Ctx) {
-	t := c.Client.session.transaction()
+	t := sessionOf(c.Client).transaction()
 	if t.active {
 		c.Fail(errNestedMulti)
 		return
@@ -207,26 +207,26 @@ func (s *Session) discardQueue(st Store) {
 }
 
 func discard(c *Ctx) {
-	if c.Client.session.tx == nil || !c.Client.session.tx.active {
+	if sessionOf(c.Client).tx == nil || !sessionOf(c.Client).tx.active {
 		c.Fail(errDiscardAlone)
 		return
 	}
-	c.Client.session.discardQueue(c.Store)
+	sessionOf(c.Client).discardQueue(c.Store)
 	c.OK()
 }
 
 func watch(c *Ctx) {
-	if c.Client.session.tx != nil && c.Client.session.tx.active {
+	if sessionOf(c.Client).tx != nil && sessionOf(c.Client).tx.active {
 		c.Fail(errWatchInside)
 		return
 	}
 	tooMany := false
 	c.inSlices(c.Args[1:], func(c *Ctx, key []byte) {
-		if tooMany = tooMany || c.Client.session.watching+len(key)+watchCost > maxQueuedBytes; tooMany {
+		if tooMany = tooMany || sessionOf(c.Client).watching+len(key)+watchCost > maxQueuedBytes; tooMany {
 			return
 		}
-		c.Client.session.watching += len(key) + watchCost
-		c.Client.session.watched = c.Store.Watch(c.Client.session.watched, c.Client.selected(), key)
+		sessionOf(c.Client).watching += len(key) + watchCost
+		sessionOf(c.Client).watched = c.Store.Watch(sessionOf(c.Client).watched, c.Client.selected(), key)
 	}, func(c *Ctx) {
 		if tooMany {
 			c.Fail(errWatchMany)
@@ -237,7 +237,7 @@ func watch(c *Ctx) {
 }
 
 func unwatch(c *Ctx) {
-	c.Client.session.unwatch(c.Store)
+	sessionOf(c.Client).unwatch(c.Store)
 	c.OK()
 }
 
@@ -256,13 +256,13 @@ func (s *Session) unwatch(st Store) {
 
 // queueWrites reports whether EXEC changes something: whether a command of its queue does.
 func queueWrites(c *Ctx, _ *Command, _ [][]byte) bool {
-	t := c.Client.session.tx
+	t := sessionOf(c.Client).tx
 	return t != nil && slices.ContainsFunc(t.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
 }
 
 // exec runs the queue with every shard that it touches locked, at one instant.
 func exec(c *Ctx) {
-	s := c.Client.session
+	s := sessionOf(c.Client)
 	t := s.tx
 	switch {
 	case t == nil || !t.active:
@@ -282,8 +282,8 @@ func exec(c *Ctx) {
 	cmd := c.Cmd
 	run := func(c *Ctx) {
 		c.Cmd = cmd
-		c.runTransaction(c.Client.session.tx)
-		c.Client.session.endCaching(cmd)
+		c.runTransaction(sessionOf(c.Client).tx)
+		sessionOf(c.Client).endCaching(cmd)
 	}
 	if !alone {
 		c.moveBeside(func(c *Ctx) { c.timed(cmd, run) })
@@ -292,12 +292,12 @@ func exec(c *Ctx) {
 	a := c.parkAlone(run)
 	a.parked.kept = t.bytes + s.watching
 	s.giveTransaction(a.stand)
-	c.server.engine.enqueueAlone(a)
+	engineOf(c.server).enqueueAlone(a)
 }
 
 // runTransaction runs the queue of t, which is its session's, and ends it.
 func (c *Ctx) runTransaction(t *transaction) {
-	s := c.Client.session
+	s := sessionOf(c.Client)
 	if c.collect(t) {
 		c.hold(t.refs, s.watched)
 	} else {
@@ -306,12 +306,12 @@ func (c *Ctx) runTransaction(t *transaction) {
 	lacks, byItself := c.lacksMemory(t)
 	if lacks {
 		c.Store.Release()
-		c.lane.reject(c, resp.ErrOOM)
+		laneOf(c.Worker).reject(c, resp.ErrOOM)
 		return
 	}
 	if c.journal != nil && c.lacksJournal(t) {
 		c.Store.Release()
-		c.lane.reject(c, c.refusal())
+		laneOf(c.Worker).reject(c, c.refusal())
 		return
 	}
 	if s.watched != nil && c.Store.Changed(s.watched) {
@@ -324,7 +324,7 @@ func (c *Ctx) runTransaction(t *transaction) {
 		c.Store.Begin()
 	}
 	c.exclusively(func() { c.runQueue(t) })
-	c.lane.flushTop() // which has keys of the queue
+	laneOf(c.Worker).flushTop() // which has keys of the queue
 	s.discardQueue(c.Store)
 }
 
@@ -348,7 +348,7 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 		case q.cmd.needsMemory():
 			return true
 		case q.cmd.runsScript():
-			if c.lane.scriptMayChange(q.cmd, q.args) && !c.lane.scriptFlags(q.cmd, q.args).AllowOOM {
+			if laneOf(c.Worker).scriptMayChange(q.cmd, q.args) && !laneOf(c.Worker).scriptFlags(q.cmd, q.args).AllowOOM {
 				scripts++
 			}
 		case q.cmd.Flags&(FlagDenyOOM|FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
@@ -363,7 +363,7 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 // grows too large all commands run nonetheless, and the client, which cannot be told
 // what became of them, is closed.
 func (c *Ctx) runQueue(t *transaction) {
-	l, s, cmd, args := c.Worker.lane, c.Client.session, c.Cmd, c.Args
+	l, s, cmd, args := laneOf(c.Worker), sessionOf(c.Client), c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for i, q := range t.queue {
@@ -419,7 +419,7 @@ func (c *Ctx) collect(t *transaction) bool {
 			return false
 		}
 		if q.cmd.runsScript() {
-			if s := c.lane.queuedScript(&q); s == nil || !s.confined {
+			if s := laneOf(c.Worker).queuedScript(&q); s == nil || !s.confined {
 				return false
 			}
 		}

@@ -124,7 +124,7 @@ const fewReads = 128
 // tell, of the collections that those read which go through them, of the bytes of many
 // values, of subscriptions, and of what is watched.
 func (c *Ctx) transactionWork(t *transaction) int {
-	n := t.work + c.Client.session.watching/watchCost*commandWork
+	n := t.work + sessionOf(c.Client).watching/watchCost*commandWork
 	db, reads, begun := c.Client.selected(), 0, 0
 	for i := range t.queue {
 		q := &t.queue[i]
@@ -136,7 +136,7 @@ func (c *Ctx) transactionWork(t *transaction) int {
 		case q.cmd.Name == "select":
 			db = c.server.selects(q, db)
 		case q.cmd.subscribes():
-			n += c.Client.session.leaveAllWork(q, begun)
+			n += sessionOf(c.Client).leaveAllWork(q, begun)
 			begun += len(q.args) - 1
 		case q.cmd.Flags&FlagLinear != 0:
 			q.cmd.Keys.each(q.args, func(i int) { n += units(c.Store.Weigh(db, q.args[i])) })
