@@ -36,7 +36,7 @@ type wait struct {
 // pass is answered at once.
 func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
 	w.parked = c.parking()
-	w.ref = []KeyRef{{c.Client.selected(), append([]byte(nil), key...)}}
+	w.ref = []KeyRef{{DB: c.Client.selected(), Key: append([]byte(nil), key...)}}
 	st := c.Store
 	st.Hold(w.ref, nil)
 	defer st.Release()

@@ -161,10 +161,13 @@ const (
 	CatSortedSet
 )
 
-var categoryNames = []struct {
+// categoryName is a category and what ACL calls it.
+type categoryName struct {
 	category Category
 	name     string
-}{
+}
+
+var categoryNames = []categoryName{
 	{CatKeyspace, "keyspace"},
 	{CatRead, "read"},
 	{CatWrite, "write"},

@@ -88,7 +88,7 @@ func NewEngine(o Options) *Engine {
 	}
 	e := &Engine{Server: Server{opts: o, table: table, log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Server.Owner, e.host = e, e
-	e.large.Room = e.largeRoom
+	e.large.Room = func() int64 { return e.largeRoom() }
 	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -52,7 +52,7 @@ func functionCommands() []*Command {
 					func(c *Ctx) { c.Fail(errNoFunctions) }),
 				sub("restore", -3, FlagWrite|FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
 					"Takes what FUNCTION DUMP returned, if that has no functions.", "OK, or an error", functionRestore),
-				sub("stats", 2, FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *Ctx) { c.functionBusy(c.functionStats) }),
+				sub("stats", 2, FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *Ctx) { c.functionBusy(func() { c.functionStats() }) }),
 			},
 		},
 	}

@@ -203,7 +203,7 @@ func (w *popWait) leave() {
 // did. It is called before the release, and answerServed behind it.
 func (c *Ctx) serve() {
 	if c.server.halts.Load()&haltServing != 0 { // else a script would pay for a func value
-		c.Store.Serve(c.serveOne)
+		c.Store.Serve(func(owner any, db int, key []byte) Served { return c.serveOne(owner, db, key) })
 	}
 }
 
