@@ -4,35 +4,36 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func adminCommands() []*Command {
-	const calm = FlagNoScript | FlagLoading | FlagStale
-	return []*Command{
+func adminCommands() []*command.Command {
+	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
+	return []*command.Command{
 		{
-			Name: "time", Arity: 1, Flags: FlagLoading | FlagStale | FlagFast, Group: "server",
+			Name: "time", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Group: "server",
 			Summary: "Returns the server time.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "Unix seconds and the microseconds in them", Run: timeCommand,
 		},
 		{
-			Name: "role", Arity: 1, Flags: calm | FlagFast, Categories: CatAdmin | CatDangerous, Group: "server",
+			Name: "role", Arity: 1, Flags: calm | command.FlagFast, Categories: command.CatAdmin | command.CatDangerous, Group: "server",
 			Summary: "Returns the replication role.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "master, offset 0 and no replicas", Run: role,
 		},
 		{
-			Name: "wait", Arity: 3, Flags: FlagBlocking, Categories: CatConnection, Group: "generic",
+			Name: "wait", Arity: 3, Flags: command.FlagBlocking, Categories: command.CatConnection, Group: "generic",
 			Summary: "Waits for replicas; there are none, so it answers at once.", Syntax: "numreplicas timeout",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
 		},
 		{
-			Name: "lolwut", Arity: -1, Flags: FlagReadonly | FlagFast, Group: "server",
+			Name: "lolwut", Arity: -1, Flags: command.FlagReadonly | command.FlagFast, Group: "server",
 			Summary: "Shows the version.", Syntax: "[VERSION version]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "text", Run: lolwut,
 		},
 		{
-			Name: "shutdown", Arity: -1, Flags: FlagAdmin | FlagAudit | FlagNoMulti | calm | FlagAllowBusy, Group: "server",
+			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy, Group: "server",
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
 		},
@@ -41,43 +42,35 @@ func adminCommands() []*Command {
 	}
 }
 
-// subcommand is an entry of a small container.
-func subcommand(container, name string, arity int, flags Flag, syntax, summary, reply string, run func(*Ctx)) *Command {
-	return &Command{
-		Name: container + "|" + name, Arity: arity, Flags: flags, Group: "server", Summary: summary, Syntax: syntax,
-		Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-	}
-}
-
-func moduleCommand() *Command {
-	return &Command{
+func moduleCommand() *command.Command {
+	return &command.Command{
 		Name: "module", Arity: -2, Group: "server", Summary: "A container for module commands.", Since: "1.0.0",
-		Sub: []*Command{
-			subcommand("module", "list", 2, FlagNoScript, "", "Names redis-cell, whose command this server answers.", "an array of maps",
-				func(c *Ctx) { writeModules(c.W) }),
+		Sub: []*command.Command{
+			command.Subcommand("module", "list", 2, command.FlagNoScript, "", "Names redis-cell, whose command this server answers.", "an array of maps",
+				func(c *command.Call) { command.WriteModules(c.W) }),
 		},
 	}
 }
 
-func objectCommand() *Command {
-	keyed := func(name, summary, reply string, run func(*Ctx)) *Command {
-		cmd := subcommand("object", name, 3, FlagReadonly, "key", summary, reply, run)
-		cmd.Keys, cmd.Categories, cmd.Group = KeySpec{First: 2, Last: 2, Step: 1}, CatKeyspace, "generic"
+func objectCommand() *command.Command {
+	keyed := func(name, summary, reply string, run func(*command.Call)) *command.Command {
+		cmd := command.Subcommand("object", name, 3, command.FlagReadonly, "key", summary, reply, run)
+		cmd.Keys, cmd.Categories, cmd.Group = command.KeySpec{First: 2, Last: 2, Step: 1}, command.CatKeyspace, "generic"
 		return cmd
 	}
-	return &Command{
+	return &command.Command{
 		Name: "object", Arity: -2, Group: "generic", Summary: "A container for object introspection commands.", Since: "1.0.0",
-		Sub: []*Command{
+		Sub: []*command.Command{
 			keyed("encoding", "Returns how a value is stored.", "embstr for CL.THROTTLE keys, the mode for other limiters, or null", objectEncoding),
 			keyed("freq", "Says that no access frequency is kept.", "an error", objectFreq),
-			keyed("idletime", "Says that no idle time is kept: every key counts as just used.", "0, or null", func(c *Ctx) { objectNumber(c, 0) }),
-			keyed("refcount", "Returns the reference count of a value.", "1, or null", func(c *Ctx) { objectNumber(c, 1) }),
+			keyed("idletime", "Says that no idle time is kept: every key counts as just used.", "0, or null", func(c *command.Call) { objectNumber(c, 0) }),
+			keyed("refcount", "Returns the reference count of a value.", "1, or null", func(c *command.Call) { objectNumber(c, 1) }),
 		},
 	}
 }
 
-func objectEncoding(c *Ctx) {
-	encoding, ok := c.Store.Encoding(c.Client.selected(), c.Args[2])
+func objectEncoding(c *command.Call) {
+	encoding, ok := c.Store.Encoding(c.Client.Selected(), c.Args[2])
 	if !ok {
 		c.W.Null()
 		return
@@ -85,34 +78,34 @@ func objectEncoding(c *Ctx) {
 	c.W.BulkString(encoding)
 }
 
-func objectNumber(c *Ctx, n int64) {
-	if !c.Store.Exists(c.Client.selected(), c.Args[2]) {
+func objectNumber(c *command.Call, n int64) {
+	if !c.Store.Exists(c.Client.Selected(), c.Args[2]) {
 		c.W.Null()
 		return
 	}
 	c.W.Int(n)
 }
 
-func objectFreq(c *Ctx) {
-	if !c.Store.Exists(c.Client.selected(), c.Args[2]) {
+func objectFreq(c *command.Call) {
+	if !c.Store.Exists(c.Client.Selected(), c.Args[2]) {
 		c.W.Null()
 		return
 	}
 	c.Fail("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 }
 
-func memoryCommand() *Command {
-	usage := subcommand("memory", "usage", -3, FlagReadonly, "key [SAMPLES count]", "Returns the bytes that a key takes.", "bytes, or null", memoryUsage)
-	usage.Keys = KeySpec{First: 2, Last: 2, Step: 1}
-	return &Command{
+func memoryCommand() *command.Command {
+	usage := command.Subcommand("memory", "usage", -3, command.FlagReadonly, "key [SAMPLES count]", "Returns the bytes that a key takes.", "bytes, or null", memoryUsage)
+	usage.Keys = command.KeySpec{First: 2, Last: 2, Step: 1}
+	return &command.Command{
 		Name: "memory", Arity: -2, Group: "server", Summary: "A container for memory diagnostics commands.", Since: "1.0.0",
-		Sub: []*Command{
-			subcommand("memory", "doctor", 2, 0, "", "Says whether memory use looks sound.", "text",
-				func(c *Ctx) {
+		Sub: []*command.Command{
+			command.Subcommand("memory", "doctor", 2, 0, "", "Says whether memory use looks sound.", "text",
+				func(c *command.Call) {
 					c.W.Verbatim("txt", "Nothing to report: limiter states are small and expire by themselves.\n")
 				}),
-			subcommand("memory", "purge", 2, 0, "", "Asks for unused memory to be returned; this happens by itself.", "OK", (*Ctx).OK),
-			subcommand("memory", "stats", 2, 0, "", "Returns where memory goes.", "a map of fields", memoryStats),
+			command.Subcommand("memory", "purge", 2, 0, "", "Asks for unused memory to be returned; this happens by itself.", "OK", (*command.Call).OK),
+			command.Subcommand("memory", "stats", 2, 0, "", "Returns where memory goes.", "a map of fields", memoryStats),
 			usage,
 		},
 	}
@@ -120,8 +113,8 @@ func memoryCommand() *Command {
 
 // memoryStats names what can be told apart: the keys, the Go heap beside them and
 // what waits to be sent to clients.
-func memoryStats(c *Ctx) {
-	p := c.server.process()
+func memoryStats(c *command.Call) {
+	p := c.Server.Process()
 	rss, heap := p.Memory()
 	_, _, pending := p.Network()
 	store := c.Store.Stats()
@@ -133,11 +126,11 @@ func memoryStats(c *Ctx) {
 		name  string
 		value int64
 	}{
-		{"total.allocated", used.used(heap)},
+		{"total.allocated", used.Used(heap)},
 		{"dataset.bytes", used.Dataset},
 		{"keys.count", keys},
 		{"keys.bytes-per-key", used.Dataset / max(1, keys)},
-		{"overhead.total", used.used(heap) - used.Dataset},
+		{"overhead.total", used.Used(heap) - used.Dataset},
 		{"clients.normal", pending},
 		{"allocator.resident", rss},
 	}
@@ -148,7 +141,7 @@ func memoryStats(c *Ctx) {
 	}
 }
 
-func memoryUsage(c *Ctx) {
+func memoryUsage(c *command.Call) {
 	for rest := c.Args[3:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) < 2 || !parse.IsWord(rest[0], "SAMPLES") {
 			c.Fail(resp.ErrSyntax)
@@ -164,7 +157,7 @@ func memoryUsage(c *Ctx) {
 			return
 		}
 	}
-	bytes, ok := c.Store.MemoryUsage(c.Client.selected(), c.Args[2])
+	bytes, ok := c.Store.MemoryUsage(c.Client.Selected(), c.Args[2])
 	if !ok {
 		c.W.Null()
 		return
@@ -172,22 +165,22 @@ func memoryUsage(c *Ctx) {
 	c.W.Int(bytes)
 }
 
-func slowlogCommand() *Command {
-	return &Command{
+func slowlogCommand() *command.Command {
+	return &command.Command{
 		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands; no slow log is kept.", Since: "1.0.0",
-		Sub: []*Command{
-			subcommand("slowlog", "get", -2, FlagAdmin|FlagLoading|FlagStale, "[count]", "Returns the slow log, which is empty.", "an empty array",
+		Sub: []*command.Command{
+			command.Subcommand("slowlog", "get", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[count]", "Returns the slow log, which is empty.", "an empty array",
 				slowlogGet),
-			subcommand("slowlog", "len", 2, FlagAdmin|FlagLoading|FlagStale, "", "Returns the length of the slow log.", "0",
-				func(c *Ctx) { c.W.Int(0) }),
-			subcommand("slowlog", "reset", 2, FlagAdmin|FlagLoading|FlagStale, "", "Clears the slow log.", "OK", (*Ctx).OK),
+			command.Subcommand("slowlog", "len", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the length of the slow log.", "0",
+				func(c *command.Call) { c.W.Int(0) }),
+			command.Subcommand("slowlog", "reset", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Clears the slow log.", "OK", (*command.Call).OK),
 		},
 	}
 }
 
-func slowlogGet(c *Ctx) {
+func slowlogGet(c *command.Call) {
 	if len(c.Args) > 3 {
-		c.Fail(subcommandSyntax(c))
+		c.Fail(command.SubcommandSyntax(c))
 		return
 	}
 	if len(c.Args) == 3 {
@@ -199,59 +192,59 @@ func slowlogGet(c *Ctx) {
 	c.W.Array(0)
 }
 
-func latencyCommand() *Command {
-	empty := func(c *Ctx) { c.W.Array(0) }
-	return &Command{
+func latencyCommand() *command.Command {
+	empty := func(c *command.Call) { c.W.Array(0) }
+	return &command.Command{
 		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands; no events are recorded.", Since: "1.0.0",
-		Sub: []*Command{
-			subcommand("latency", "histogram", -2, FlagAdmin|FlagLoading|FlagStale, "[command ...]", "Returns latency histograms; none are kept.", "an empty map",
-				func(c *Ctx) { c.W.Map(0) }),
-			subcommand("latency", "history", 3, FlagAdmin|FlagLoading|FlagStale, "event", "Returns the samples of an event.", "an empty array", empty),
-			subcommand("latency", "latest", 2, FlagAdmin|FlagLoading|FlagStale, "", "Returns the latest samples of all events.", "an empty array", empty),
-			subcommand("latency", "reset", -2, FlagAdmin|FlagLoading|FlagStale, "[event ...]", "Forgets recorded events.", "0",
-				func(c *Ctx) { c.W.Int(0) }),
+		Sub: []*command.Command{
+			command.Subcommand("latency", "histogram", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[command ...]", "Returns latency histograms; none are kept.", "an empty map",
+				func(c *command.Call) { c.W.Map(0) }),
+			command.Subcommand("latency", "history", 3, command.FlagAdmin|command.FlagLoading|command.FlagStale, "event", "Returns the samples of an event.", "an empty array", empty),
+			command.Subcommand("latency", "latest", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the latest samples of all events.", "an empty array", empty),
+			command.Subcommand("latency", "reset", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[event ...]", "Forgets recorded events.", "0",
+				func(c *command.Call) { c.W.Int(0) }),
 		},
 	}
 }
 
-func aclCommand() *Command {
-	return &Command{
+func aclCommand() *command.Command {
+	return &command.Command{
 		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands; there is one user, default.", Since: "1.0.0",
-		Sub: []*Command{
-			subcommand("acl", "cat", -2, FlagNoScript|FlagLoading|FlagStale, "[category]", "Lists the categories, or the commands of one.", "an array of names", aclCat),
-			subcommand("acl", "list", 2, FlagAdmin|FlagNoScript|FlagLoading|FlagStale, "", "Lists the rules of all users.", "one rule", aclList),
-			subcommand("acl", "users", 2, FlagAdmin|FlagNoScript|FlagLoading|FlagStale, "", "Lists the users.", "default",
-				func(c *Ctx) {
+		Sub: []*command.Command{
+			command.Subcommand("acl", "cat", -2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "[category]", "Lists the categories, or the commands of one.", "an array of names", aclCat),
+			command.Subcommand("acl", "list", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the rules of all users.", "one rule", aclList),
+			command.Subcommand("acl", "users", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the users.", "default",
+				func(c *command.Call) {
 					c.W.Array(1)
-					c.W.BulkString(defaultUser)
+					c.W.BulkString(command.DefaultUser)
 				}),
-			subcommand("acl", "whoami", 2, FlagNoScript|FlagLoading|FlagStale, "", "Returns the user of the connection.", "default",
-				func(c *Ctx) { c.W.BulkString(defaultUser) }),
+			command.Subcommand("acl", "whoami", 2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Returns the user of the connection.", "default",
+				func(c *command.Call) { c.W.BulkString(command.DefaultUser) }),
 		},
 	}
 }
 
-func aclCat(c *Ctx) {
+func aclCat(c *command.Call) {
 	if len(c.Args) > 3 {
-		c.Fail(subcommandSyntax(c))
+		c.Fail(command.SubcommandSyntax(c))
 		return
 	}
 	if len(c.Args) == 2 {
-		c.W.Array(len(categoryNames))
-		for _, n := range categoryNames {
-			c.W.BulkString(n.name)
+		c.W.Array(len(command.CategoryNames))
+		for _, n := range command.CategoryNames {
+			c.W.BulkString(n.Name)
 		}
 		return
 	}
 	name := string(c.Args[2])
 	var members []string
-	for _, cmd := range c.server.table.All() {
-		if cmd.AllCategories().has(name) {
+	for _, cmd := range c.Server.Commands.All() {
+		if cmd.AllCategories().Has(name) {
 			members = append(members, cmd.Name)
 		}
 	}
 	if members == nil {
-		c.Fail(resp.Error("ERR Unknown category '" + string(echo(c.Args[2], maxEcho)) + "'"))
+		c.Fail(resp.Error("ERR Unknown category '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
 		return
 	}
 	c.W.Array(len(members))
@@ -260,9 +253,9 @@ func aclCat(c *Ctx) {
 	}
 }
 
-func aclList(c *Ctx) {
+func aclList(c *command.Call) {
 	rule := "user default on nopass sanitize-payload ~* &* +@all"
-	if c.server.passwordSet() {
+	if c.Server.PasswordSet() {
 		rule = "user default on sanitize-payload ~* &* +@all"
 	}
 	c.W.Array(1)
@@ -271,7 +264,7 @@ func aclList(c *Ctx) {
 
 // timeCommand replies civil time, as everybody who compares it with a clock of
 // their own expects.
-func timeCommand(c *Ctx) {
+func timeCommand(c *command.Call) {
 	us := int64(c.Store.Civil(c.Store.Now())) / int64(time.Microsecond)
 	c.W.Array(2)
 	c.W.BulkString(strconv.FormatInt(us/1e6, 10))
@@ -279,7 +272,7 @@ func timeCommand(c *Ctx) {
 }
 
 // waitCommand answers at once: no replica could ever acknowledge anything.
-func waitCommand(c *Ctx) {
+func waitCommand(c *command.Call) {
 	if _, ok := parse.Int(c.Args[1]); !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -294,19 +287,19 @@ func waitCommand(c *Ctx) {
 	}
 }
 
-func role(c *Ctx) {
+func role(c *command.Call) {
 	c.W.Array(3)
 	c.W.BulkString("master")
 	c.W.Int(0)
 	c.W.Array(0)
 }
 
-func lolwut(c *Ctx) {
-	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.server.process().Version()+"\n")
+func lolwut(c *command.Call) {
+	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.Server.Process().Version()+"\n")
 }
 
 // shutdown stops the server once the clients are served.
-func shutdown(c *Ctx) {
+func shutdown(c *command.Call) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {
 		switch {
@@ -329,17 +322,17 @@ func shutdown(c *Ctx) {
 		c.Fail("ERR No shutdown in progress.")
 		return
 	}
-	c.Client.closing = true
-	mode := StopAsConfigured
+	c.Client.Closing = true
+	mode := command.StopAsConfigured
 	if save {
-		mode = StopSaving
+		mode = command.StopSaving
 	} else if noSave {
-		mode = StopWithoutSaving
+		mode = command.StopWithoutSaving
 	}
-	if c.busy {
-		engineOf(c.server).killAlone(sessionOf(c.Client))
+	if c.Busy {
+		engineOf(c.Server).killAlone(sessionOf(c.Client))
 	}
-	if c.server.opts.Stop != nil {
-		c.server.opts.Stop(mode)
+	if c.Server.Opts.Stop != nil {
+		c.Server.Opts.Stop(mode)
 	}
 }

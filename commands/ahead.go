@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -8,7 +9,7 @@ import (
 // run yet. Splitting a few at a time lets the store bring the memory of all their
 // keys closer at once, instead of waiting for each in turn.
 type ahead struct {
-	cmd  *Command // nil if there is no such command
+	cmd  *command.Command // nil if there is no such command
 	args [][]byte
 	size int // bytes of the command
 	// refused is why the command was thrown away as it came; it has no arguments then.
@@ -17,12 +18,6 @@ type ahead struct {
 }
 
 const (
-	// aheadMost is how many commands are split before the first of them runs.
-	aheadMost = 32
-	// aheadArgs is how many arguments a lane has room for without allocating, and
-	// aheadKeep how many it may keep room for after a wider command.
-	aheadArgs = 256
-	aheadKeep = 4096
 	// largeInput is from how many bytes on an input is not to be kept by a lane that has
 	// split it.
 	largeInput = 64 << 10
@@ -33,9 +28,9 @@ const (
 // how far the guard has come beyond the last command.
 func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 	limits, most := s.frameLimits()
-	if cap(l.args) > aheadKeep {
+	if cap(l.args) > command.AheadKeep {
 		resp.Recycle(l.args)
-		l.args = make([][]byte, 0, aheadArgs)
+		l.args = make([][]byte, 0, command.AheadArgs)
 	}
 	room, n, at := l.args, 0, 0
 	for n < most {
@@ -53,13 +48,13 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 		}
 		a := &l.slots[n]
 		n++
-		a.cmd, a.args, a.size, a.end = s.engine.table.Lookup(args[0]), args, used, at
+		a.cmd, a.args, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, used, at
 		if len(room)+len(args) > cap(room) {
 			l.args = args[:0] // it has outgrown the lane's room, whose place it takes
 			break
 		}
 		room = room[:len(room)+len(args)]
-		if cap(room)-len(room) < aheadArgs/8 {
+		if cap(room)-len(room) < command.AheadArgs/8 {
 			break
 		}
 	}
@@ -73,17 +68,17 @@ func (l *Lane) forgetInput() {
 	clear(l.slots[:])
 	l.ctx.Args = nil
 	l.ahead = nil
-	clear(l.keys[:cap(l.keys)])
+	clear(l.Keys[:cap(l.Keys)])
 }
 
-// takeArgs is cloneArgs for arguments of a command that has been split. Those of one that
+// takeArgs is command.CloneArgs for arguments of a command that has been split. Those of one that
 // has outgrown the lane's room keep theirs, and the lane gets another.
 func (l *Lane) takeArgs(args [][]byte) [][]byte {
-	if cap(l.args) <= aheadKeep || len(args) == 0 || &l.args[:1][0] != &args[0] {
-		return cloneArgs(args)
+	if cap(l.args) <= command.AheadKeep || len(args) == 0 || &l.args[:1][0] != &args[0] {
+		return command.CloneArgs(args)
 	}
-	l.args = make([][]byte, 0, aheadArgs)
-	copyArgs(args, args)
+	l.args = make([][]byte, 0, command.AheadArgs)
+	command.CopyArgs(args, args)
 	return args
 }
 
@@ -91,22 +86,22 @@ func (l *Lane) takeArgs(args [][]byte) [][]byte {
 // before the first of them runs: only one while the client has yet to authenticate,
 // since that changes the limits for what follows.
 func (s *Session) frameLimits() (limits *resp.Limits, most int) {
-	if s.admitted() {
-		return &s.engine.Limits().Frame, aheadMost
+	if s.Admitted() {
+		return &s.engine.Limits().Frame, command.AheadMost
 	}
 	return &s.engine.Limits().FrameUnauth, 1
 }
 
 // prefetch tells the store which keys are about to be used.
 func (l *Lane) prefetch(db int) {
-	l.keys = l.keys[:0]
+	l.Keys = l.Keys[:0]
 	for i := range l.ahead {
 		a := &l.ahead[i]
 		if a.cmd != nil && a.cmd.Keys.First == 1 && len(a.args) > 1 {
-			l.keys = append(l.keys, a.args[1])
+			l.Keys = append(l.Keys, a.args[1])
 		}
 	}
-	if len(l.keys) > 1 {
-		l.Store.Prefetch(db, l.keys)
+	if len(l.Keys) > 1 {
+		l.Store.Prefetch(db, l.Keys)
 	}
 }

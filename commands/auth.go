@@ -3,18 +3,14 @@ package commands
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/transport"
 )
-
-// defaultUser is the one user there is.
-const defaultUser = "default"
 
 // authGuard slows down guessing: failed attempts of one address pass under our own
 // GCRA, ten at once and then one a second; what exceeds that is answered a second
@@ -88,46 +84,34 @@ func (g *authGuard) failures() int64 {
 	return g.failed
 }
 
-// host is the address that failed attempts are charged to: without the port, so
-// that a new connection is no new chance.
-func host(p transport.Peer) string {
-	if tcp, ok := p.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.IP.String()
-	}
-	return unixHost
-}
-
-// unixHost stands for all who come by a unix socket.
-const unixHost = "unix"
-
 // login checks a user and password. An unknown user costs the same work as a
 // wrong password.
-func (e *Server) login(user string, password []byte) bool {
+func login(e *command.Server, user string, password []byte) bool {
 	l := e.Limits()
 	sum := sha256.Sum256(password)
-	match := subtle.ConstantTimeCompare(sum[:], l.passwordHash[:]) == 1
-	known := subtle.ConstantTimeCompare([]byte(user), []byte(defaultUser)) == 1
+	match := subtle.ConstantTimeCompare(sum[:], l.PasswordHash[:]) == 1
+	known := subtle.ConstantTimeCompare([]byte(user), []byte(command.DefaultUser)) == 1
 	return known && (match || l.Password == "")
 }
 
 // tryLogin checks the credentials and then runs done with the outcome: at once,
 // or, for an address that keeps failing, after a second, with the session parked.
-func (c *Ctx) tryLogin(user string, password []byte, done func(w *resp.Writer, ok bool)) {
-	e, s, now := engineOf(c.server), sessionOf(c.Client), c.Store.Now()
-	addr := host(s.peer)
+func tryLogin(c *command.Call, user string, password []byte, done func(w *resp.Writer, ok bool)) {
+	e, s, now := engineOf(c.Server), sessionOf(c.Client), c.Store.Now()
+	addr := command.HostOf(s.Peer)
 	late := e.auth.exceeded(addr, now)
-	ok := e.login(user, password)
+	ok := login(&e.Server, user, password)
 	if !ok {
 		e.auth.note(addr, now)
-		c.auditLogin()
+		auditLogin(c)
 	}
-	if !late || s.exclusive {
+	if !late || s.Exclusive {
 		done(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying
 		return
 	}
-	p := c.parking()
-	p.resume = func(w *resp.Writer) { done(w, ok) }
+	p := c.NewWait()
+	p.Resume = func(w *resp.Writer) { done(w, ok) }
 	stop := c.Store.AfterFunc(authPenalty, func() { p.Finish(nil) })
-	p.cancel = func() { stop() }
+	p.Cancel = func() { stop() }
 	c.Park(p)
 }

@@ -1,23 +1,24 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Park implements [Host].
-func (e *Engine) Park(p *Parked) { sessionOf(p.client).parked.Store(p) }
+// Park implements [command.Host].
+func (e *Engine) Park(p *command.Wait) { sessionOf(p.Client).parked.Store(p) }
 
-// CountError implements [Host].
+// CountError implements [command.Host].
 func (e *Engine) CountError(err resp.Error, from resp.Origin) { e.errors.Add(err, from) }
 
-// Offload implements [Host].
-func (e *Engine) Offload(c *Ctx, size func(st Store) int, f func(st Store, w *resp.Writer)) {
-	p := c.parking()
-	p.looked = c.Cmd.Flags&FlagWrite == 0
-	changes := c.mayChange(c.Cmd, c.Args)
-	if remember := c.readBeside(); remember != nil {
+// Offload implements [command.Host].
+func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f func(st command.Store, w *resp.Writer)) {
+	p := c.NewWait()
+	p.Looked = c.Cmd.Flags&command.FlagWrite == 0
+	changes := c.MayChange(c.Cmd, c.Args)
+	if remember := readBeside(c); remember != nil {
 		look := f
-		f = func(st Store, w *resp.Writer) {
+		f = func(st command.Store, w *resp.Writer) {
 			remember()
 			look(st, w)
 			remember()
@@ -28,12 +29,12 @@ func (e *Engine) Offload(c *Ctx, size func(st Store) int, f func(st Store, w *re
 	begin = func() {
 		memory := e.takeTurn(e.slowSlots, p, size)
 		defer e.endTurn(e.slowSlots, memory)
-		p.do(func(st Store) {
-			if changes && e.behindPause(p.orForgo(func() { e.Spawn(begin) })) {
+		p.Do(func(st command.Store) {
+			if changes && e.behindPause(p.OrForgo(func() { e.Spawn(begin) })) {
 				return
 			}
 			p.Finish(func(w *resp.Writer) {
-				if p.gone.Load() {
+				if p.Gone.Load() {
 					return
 				}
 				if memory != nil {
@@ -57,8 +58,8 @@ func (e *background) Spawn(f func()) {
 	}
 }
 
-// WithStore implements [Host].
-func (e *Engine) WithStore(client int64, f func(st Store)) {
+// WithStore implements [command.Host].
+func (e *Engine) WithStore(client int64, f func(st command.Store)) {
 	e.withLane(client, func(l *Lane) { f(l.Store) })
 }
 
@@ -90,11 +91,11 @@ func (e *workers) inLane(l *Lane, client int64, f func(l *Lane)) {
 // Drain answers every waiting command as if its time were over, so that a server
 // that stops owes nobody an answer. No command waits from then on.
 func (e *Engine) Drain() {
-	e.draining.Store(true)
+	e.Draining.Store(true)
 	e.forgoPaused()
 	for _, s := range e.clients.list() {
-		if p := s.parked.Load(); p != nil && p.giveUp != nil && p.claim() {
-			p.end(false)
+		if p := s.parked.Load(); p != nil && p.GiveUp != nil && p.Claim() {
+			p.End(false)
 		}
 	}
 }
@@ -103,5 +104,5 @@ func (e *Engine) Drain() {
 // ended. The answer is found beside the caller, who may be on a loop.
 func (s *Session) interrupt(withError bool) bool {
 	p := s.parked.Load()
-	return p != nil && p.interrupt(withError)
+	return p != nil && p.Interrupt(withError)
 }

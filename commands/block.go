@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -14,13 +15,13 @@ import (
 // the first of a key has a timer for the instant at which it may pass; the others
 // are woken when they become the first. There is no polling.
 type wait struct {
-	parked *Parked
-	ref    []KeyRef // the one key, as Hold takes it
-	ticket any      // the place in the queue
+	parked *command.Wait
+	ref    []command.KeyRef // the one key, as Hold takes it
+	ticket any              // the place in the queue
 
 	// try charges if there is room; look only says whether there is. Both are
 	// called with the key held, or with nobody else's answer depending on it.
-	try, look func(st Store) (limit.Decision, error)
+	try, look func(st command.Store) (limit.Decision, error)
 	millis    bool
 
 	due atomic.Bool // an attempt has been started and has not looked yet
@@ -34,9 +35,9 @@ type wait struct {
 // waitFor answers w at once if that is possible, and otherwise parks the session
 // until there is room or timeout (0: no bound) has passed. A call that can never
 // pass is answered at once.
-func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
-	w.parked = c.parking()
-	w.ref = []KeyRef{{DB: c.Client.selected(), Key: append([]byte(nil), key...)}}
+func waitFor(c *command.Call, key []byte, timeout time.Duration, w *wait) {
+	w.parked = c.NewWait()
+	w.ref = []command.KeyRef{{DB: c.Client.Selected(), Key: append([]byte(nil), key...)}}
 	st := c.Store
 	st.Hold(w.ref, nil)
 	defer st.Release()
@@ -54,12 +55,12 @@ func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
 	}
 	d, err := decide(st)
 	if err != nil || first && d.Refused == 0 || d.Refused != 0 && d.RetryAfter == limit.NoRetry {
-		c.replyDecision(d, err, w.millis)
+		replyDecision(c, d, err, w.millis)
 		return
 	}
 	waits = true
-	w.parked.cancel = func() { w.parked.work(w.leave) }
-	w.parked.giveUp = w.giveUp
+	w.parked.Cancel = func() { w.parked.Work(w.leave) }
+	w.parked.GiveUp = w.giveUp
 	if timeout > 0 {
 		w.endAfter(st, timeout)
 	}
@@ -72,19 +73,19 @@ func (c *Ctx) waitFor(key []byte, timeout time.Duration, w *wait) {
 // wake starts an attempt, unless one is about to look anyway.
 func (w *wait) wake() {
 	if !w.due.Swap(true) {
-		w.parked.work(w.attempt)
+		w.parked.Work(w.attempt)
 	}
 }
 
 // endAfter starts the timer of the timeout.
-func (w *wait) endAfter(st Store, d time.Duration) {
+func (w *wait) endAfter(st command.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.bound = st.AfterFunc(d, func() { w.parked.interrupt(false) })
+	w.bound = st.AfterFunc(d, func() { w.parked.Interrupt(false) })
 }
 
 // tryAfter replaces the timer of the next attempt.
-func (w *wait) tryAfter(st Store, d time.Duration) {
+func (w *wait) tryAfter(st command.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.concluded {
@@ -98,7 +99,7 @@ func (w *wait) tryAfter(st Store, d time.Duration) {
 
 // retryAfter is when there may be room: when the decision says, or when the key
 // expires, which EXPIRE may have made earlier than the limiter itself knows.
-func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
+func (w *wait) retryAfter(st command.Store, d limit.Decision) time.Duration {
 	at, has, _ := st.Expiry(w.ref[0].DB, w.ref[0].Key)
 	if !has {
 		return d.RetryAfter
@@ -109,8 +110,8 @@ func (w *wait) retryAfter(st Store, d limit.Decision) time.Duration {
 // attempt decides for the first in the queue, and answers it if it may pass or never will.
 // It does so once nothing is held: by then the effect has been recorded, and the session,
 // which may be fed at once, waits for all that has.
-func (w *wait) attempt(st Store) {
-	if sessionOf(w.parked.client).engine.behindPause(w.goOn) {
+func (w *wait) attempt(st command.Store) {
+	if sessionOf(w.parked.Client).engine.behindPause(w.goOn) {
 		return // it stays due
 	}
 	w.due.Store(false)
@@ -118,9 +119,9 @@ func (w *wait) attempt(st Store) {
 	if !over {
 		return
 	}
-	w.parked.answer(func(out *resp.Writer) {
+	w.parked.Answer(func(out *resp.Writer) {
 		if errors.Is(err, limit.ErrNotKept) {
-			out.Error(misconf(sessionOf(w.parked.client).engine.opts.Persistence.Fault()))
+			out.Error(command.Misconf(sessionOf(w.parked.Client).engine.Opts.Persistence.Fault()))
 			return
 		}
 		writeDecision(out, d, err, w.millis)
@@ -130,7 +131,7 @@ func (w *wait) attempt(st Store) {
 // decide reports whether the wait is over, with its answer claimed, and with what. Whether
 // there is room is looked at before the answer is claimed, so that whoever ends the wait
 // meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
-func (w *wait) decide(st Store) (d limit.Decision, over bool, err error) {
+func (w *wait) decide(st command.Store) (d limit.Decision, over bool, err error) {
 	st.Hold(w.ref, nil)
 	defer st.Release()
 	goesOn := false
@@ -149,12 +150,12 @@ func (w *wait) decide(st Store) (d limit.Decision, over bool, err error) {
 		w.tryAfter(st, w.retryAfter(st, d))
 		return d, false, nil
 	}
-	if !w.parked.claim() {
+	if !w.parked.Claim() {
 		goesOn = true // for whoever was faster
 		return d, false, nil
 	}
 	if d, err = w.try(st); err == nil && d.Refused != 0 {
-		w.parked.refused = w.ref[0].Key
+		w.parked.Refused = w.ref[0].Key
 	}
 	return d, true, err
 }
@@ -163,30 +164,30 @@ func (w *wait) decide(st Store) (d limit.Decision, over bool, err error) {
 // wait instead.
 func (w *wait) goOn(yes bool) {
 	if yes {
-		w.parked.work(w.attempt)
+		w.parked.Work(w.attempt)
 	}
 }
 
 // giveUp ends the wait with the refusal as it is now.
-func (w *wait) giveUp(st Store, out *resp.Writer) {
+func (w *wait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
 	d, err := w.look(st)
 	if d.Refused == 0 {
 		d.Refused = 1 // there may be room this very moment, but none was taken
 	}
-	w.parked.refused = w.ref[0].Key
+	w.parked.Refused = w.ref[0].Key
 	writeDecision(out, d, err, w.millis)
 }
 
 // leave ends the wait of a client that is gone.
-func (w *wait) leave(st Store) {
-	if w.parked.claim() {
+func (w *wait) leave(st command.Store) {
+	if w.parked.Claim() {
 		w.end(st)
 	}
 }
 
 // end stops the timers and gives up the place in the queue.
-func (w *wait) end(st Store) {
+func (w *wait) end(st command.Store) {
 	w.mu.Lock()
 	w.concluded = true
 	for _, stop := range []func() bool{w.bound, w.nextTry} {
@@ -200,12 +201,12 @@ func (w *wait) end(st Store) {
 }
 
 // replyDecision replies the five integers, or what went wrong.
-func (c *Ctx) replyDecision(d limit.Decision, err error, millis bool) {
-	c.fail = err != nil
+func replyDecision(c *command.Call, d limit.Decision, err error, millis bool) {
+	c.Failed = err != nil
 	if err == nil {
-		c.decided(c.Args[1], &d)
+		decided(c, c.Args[1], &d)
 	} else if errors.Is(err, limit.ErrNotKept) {
-		c.Fail(errNotKept)
+		c.Fail(command.ErrNotKept)
 		return
 	}
 	writeDecision(c.W, d, err, millis)
@@ -215,7 +216,7 @@ func (c *Ctx) replyDecision(d limit.Decision, err error, millis bool) {
 func writeDecision(w *resp.Writer, d limit.Decision, err error, millis bool) {
 	switch {
 	case err != nil:
-		w.Error(storeError(err))
+		w.Error(command.StoreError(err))
 	case millis:
 		w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.MillisUp(d.RetryAfter), limit.MillisUp(d.ResetAfter))
 	default:

@@ -4,48 +4,49 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func clientCommands() []*Command {
-	sub := func(name string, arity int, syntax, summary, reply string, flags Flag, run func(*Ctx)) *Command {
-		return &Command{
-			Name: "client|" + name, Arity: arity, Flags: flags | FlagNoScript | FlagLoading | FlagStale,
-			Categories: CatConnection, Group: "connection", Summary: summary, Syntax: syntax,
+func clientCommands() []*command.Command {
+	sub := func(name string, arity int, syntax, summary, reply string, flags command.Flag, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: "client|" + name, Arity: arity, Flags: flags | command.FlagNoScript | command.FlagLoading | command.FlagStale,
+			Categories: command.CatConnection, Group: "connection", Summary: summary, Syntax: syntax,
 			Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}
 	}
 	const ok = "OK"
-	client := &Command{
-		Name: "client", Arity: -2, Categories: CatSlow, Group: "connection",
+	client := &command.Command{
+		Name: "client", Arity: -2, Categories: command.CatSlow, Group: "connection",
 		Summary: "A container for client connection commands.", Since: "1.0.0", Complexity: "Depends on subcommand.",
-		Sub: []*Command{
+		Sub: []*command.Command{
 			sub("caching", 3, "<YES | NO>", "Tells the server whether to track the keys of the next command.", ok, 0, clientCaching),
-			sub("capa", -3, "capability [capability ...]", "Tells the server what the client can do; nothing is asked of it yet.", ok, 0, (*Ctx).OK),
+			sub("capa", -3, "capability [capability ...]", "Tells the server what the client can do; nothing is asked of it yet.", ok, 0, (*command.Call).OK),
 			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
 			sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", 0, clientGetRedir),
-			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *Ctx) { c.W.Int(c.Client.id) }),
+			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *command.Call) { c.W.Int(c.Client.Id) }),
 			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
-				"Closes connections.", "OK, or the number of connections closed", FlagAdmin|FlagAudit, clientKill),
-			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", FlagAdmin, clientList),
-			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when clients are closed by maxmemory-clients.", ok, FlagAdmin, clientNoEvict),
+				"Closes connections.", "OK, or the number of connections closed", command.FlagAdmin|command.FlagAudit, clientKill),
+			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", command.FlagAdmin, clientList),
+			sub("no-evict", 3, "<ON | OFF>", "Spares the connection when clients are closed by maxmemory-clients.", ok, command.FlagAdmin, clientNoEvict),
 			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use; keys have no age here.", ok, 0, clientOnOff),
-			sub("pause", -3, "timeout [WRITE | ALL]", "Postpones commands of all connections, or those that change something, for a time in milliseconds.", ok, FlagAdmin|FlagAudit, clientPause),
+			sub("pause", -3, "timeout [WRITE | ALL]", "Postpones commands of all connections, or those that change something, for a time in milliseconds.", ok, command.FlagAdmin|command.FlagAudit, clientPause),
 			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
 			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
 			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, 0, clientSetName),
 			sub("tracking", -3, "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, 0, clientTracking),
 			sub("trackinginfo", 2, "", "Returns the state of tracking of the connection.", "a map", 0, clientTrackingInfo),
-			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", FlagAdmin, clientUnblock),
-			sub("unpause", 2, "", "Ends a pause.", ok, FlagAdmin|FlagAudit, clientUnpause),
+			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", command.FlagAdmin, clientUnblock),
+			sub("unpause", 2, "", "Ends a pause.", ok, command.FlagAdmin|command.FlagAudit, clientUnpause),
 		},
 	}
-	return []*Command{client}
+	return []*command.Command{client}
 }
 
-func clientGetName(c *Ctx) {
+func clientGetName(c *command.Call) {
 	if name := c.Client.Name(); name != "" {
 		c.W.BulkString(name)
 		return
@@ -53,26 +54,26 @@ func clientGetName(c *Ctx) {
 	c.W.Null()
 }
 
-func clientSetName(c *Ctx) {
+func clientSetName(c *command.Call) {
 	if !validName(c.Args[2]) {
 		c.Fail(errClientName)
 		return
 	}
-	c.Client.setName(c.Args[2])
+	c.Client.SetName(c.Args[2])
 	c.OK()
 }
 
-func clientSetInfo(c *Ctx) {
+func clientSetInfo(c *command.Call) {
 	value := c.Args[3]
 	s := sessionOf(c.Client)
-	n := s.identity()
-	target := &n.libName
+	n := s.Identity()
+	target := &n.LibName
 	switch {
 	case parse.IsWord(c.Args[2], "LIB-NAME"):
 	case parse.IsWord(c.Args[2], "LIB-VER"):
-		target = &n.libVer
+		target = &n.LibVer
 	default:
-		c.Fail(resp.Error("ERR Unrecognized option '" + string(echo(c.Args[2], maxEcho)) + "'"))
+		c.Fail(resp.Error("ERR Unrecognized option '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
 		return
 	}
 	if !validName(value) {
@@ -80,67 +81,62 @@ func clientSetInfo(c *Ctx) {
 		return
 	}
 	*target = string(value)
-	s.identify(n)
+	s.Identify(n)
 	c.OK()
 }
 
-func clientOnOff(c *Ctx) {
-	if _, ok := onOff(c.Args[2]); !ok {
+func clientOnOff(c *command.Call) {
+	if _, ok := command.OnOff(c.Args[2]); !ok {
 		c.Fail(resp.ErrSyntax)
 		return
 	}
 	c.OK()
 }
 
-func clientNoEvict(c *Ctx) {
-	if on, ok := onOff(c.Args[2]); ok {
-		c.Client.spared.Store(on)
+func clientNoEvict(c *command.Call) {
+	if on, ok := command.OnOff(c.Args[2]); ok {
+		c.Client.Spared.Store(on)
 	}
 	clientOnOff(c)
 }
 
-func onOff(b []byte) (on, ok bool) {
-	on = parse.IsWord(b, "ON")
-	return on, on || parse.IsWord(b, "OFF")
-}
-
 // clientReply answers OK only when replies are on: the other modes begin with
 // their own silence.
-func clientReply(c *Ctx) {
+func clientReply(c *command.Call) {
 	switch {
 	case parse.IsWord(c.Args[2], "ON"):
-		c.Client.reply = replyOn
+		c.Client.Reply = command.ReplyOn
 		c.OK()
 	case parse.IsWord(c.Args[2], "OFF"):
-		c.Client.reply = replyOff
+		c.Client.Reply = command.ReplyOff
 	case parse.IsWord(c.Args[2], "SKIP"):
-		if c.Client.reply != replyOff {
-			c.Client.reply = replySkipNext
+		if c.Client.Reply != command.ReplyOff {
+			c.Client.Reply = command.ReplySkipNext
 		}
 	default:
 		c.Fail(resp.ErrSyntax)
 	}
 }
 
-func clientInfo(c *Ctx) {
+func clientInfo(c *command.Call) {
 	sessionOf(c.Client).noteCommand(c.Cmd)
-	line := c.server.describe(nil, sessionOf(c.Client))
+	line := describe(c.Server, nil, sessionOf(c.Client))
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
 
-func clientList(c *Ctx) {
+func clientList(c *command.Call) {
 	wanted, err := parseClientList(c.Args[2:])
 	if err != "" {
 		c.Fail(err)
 		return
 	}
 	sessionOf(c.Client).noteCommand(c.Cmd)
-	e := engineOf(c.server)
-	list := func(_ Store, w *resp.Writer) {
+	e := engineOf(c.Server)
+	list := func(_ command.Store, w *resp.Writer) {
 		var text []byte
 		for _, s := range e.clients.list() {
-			if !s.killed.Load() && wanted(s) {
-				text = append(e.describe(text, s), '\n')
+			if !s.Killed.Load() && wanted(s) {
+				text = append(describe(&e.Server, text, s), '\n')
 			}
 		}
 		w.Verbatim("txt", string(text))
@@ -171,7 +167,7 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 			}
 			ids[id] = true
 		}
-		return func(s *Session) bool { return ids[s.id] }, ""
+		return func(s *Session) bool { return ids[s.Id] }, ""
 	}
 	return nil, resp.ErrSyntax
 }
@@ -188,17 +184,17 @@ func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
 	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
 		return func(*Session) bool { return false }, ""
 	}
-	return nil, resp.Error("ERR Unknown client type '" + string(echo(b, maxEcho)) + "'")
+	return nil, resp.Error("ERR Unknown client type '" + string(command.Echo(b, command.MaxEcho)) + "'")
 }
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
 // read from any goroutine.
-func (e *Server) describe(b []byte, s *Session) []byte {
-	now := e.opts.Now()
-	who := s.identity()
+func describe(e *command.Server, b []byte, s *Session) []byte {
+	now := e.Opts.Now()
+	who := s.Identity()
 	cmd, m := "NULL", s.memory()
 	if id := s.lastCmd.Load(); id >= 0 {
-		cmd = e.table.all[id].Name
+		cmd = e.Commands.Entries[id].Name
 	}
 	num := func(key string, n int64) {
 		b = append(append(append(b, ' '), key...), '=')
@@ -207,14 +203,14 @@ func (e *Server) describe(b []byte, s *Session) []byte {
 	word := func(key, value string) {
 		b = append(append(append(append(b, ' '), key...), '='), value...)
 	}
-	b = strconv.AppendInt(append(b, "id="...), s.id, 10)
-	word("addr", s.addr())
-	word("laddr", s.laddr())
-	word("name", who.name)
-	num("age", int64(now.Sub(s.created).Seconds()))
-	num("idle", int64(now.Sub(max(s.created, s.lastActive())).Seconds()))
+	b = strconv.AppendInt(append(b, "id="...), s.Id, 10)
+	word("addr", s.Addr())
+	word("laddr", s.Laddr())
+	word("name", who.Name)
+	num("age", int64(now.Sub(s.Created).Seconds()))
+	num("idle", int64(now.Sub(max(s.Created, s.lastActive())).Seconds()))
 	word("flags", s.flags())
-	num("db", int64(s.selected()))
+	num("db", int64(s.Selected()))
 	b = s.describeSubscriptions(b)
 	num("multi", int64(s.queued.Load())-1)
 	num("qbuf", m.input)
@@ -226,11 +222,11 @@ func (e *Server) describe(b []byte, s *Session) []byte {
 	num("tot-mem", m.sum())
 	word("events", "r")
 	word("cmd", cmd)
-	word("user", defaultUser)
+	word("user", command.DefaultUser)
 	num("redir", s.redirection())
-	num("resp", int64(s.protocol.Load()))
-	word("lib-name", who.libName)
-	word("lib-ver", who.libVer)
+	num("resp", int64(s.Protocol.Load()))
+	word("lib-name", who.LibName)
+	word("lib-ver", who.LibVer)
 	return b
 }
 
@@ -252,7 +248,7 @@ func (s *Session) flags() string {
 		{'t', t != nil},
 		{'R', t != nil && s.lostRedirect.Load()},
 		{'B', t != nil && t.broadcast},
-		{'e', s.spared.Load()},
+		{'e', s.Spared.Load()},
 	} {
 		if f.set {
 			b = append(b, f.letter)
@@ -266,9 +262,9 @@ func (s *Session) flags() string {
 
 // clientUnblock ends a wait: with the answer that its timeout would have given,
 // or, with ERROR, with an error.
-func clientUnblock(c *Ctx) {
+func clientUnblock(c *command.Call) {
 	if len(c.Args) > 4 {
-		c.Fail(subcommandSyntax(c))
+		c.Fail(command.SubcommandSyntax(c))
 		return
 	}
 	withError := false
@@ -284,7 +280,7 @@ func clientUnblock(c *Ctx) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	if s := engineOf(c.server).clients.get(id); s != nil && s.interrupt(withError) {
+	if s := engineOf(c.Server).clients.get(id); s != nil && s.interrupt(withError) {
 		c.W.Int(1)
 		return
 	}
@@ -292,10 +288,10 @@ func clientUnblock(c *Ctx) {
 }
 
 // clientKill closes connections by address (the old form) or by filters.
-func clientKill(c *Ctx) {
+func clientKill(c *command.Call) {
 	if len(c.Args) == 3 {
 		addr := string(c.Args[2])
-		if c.kill(func(s *Session) bool { return s.addr() == addr }) == 0 {
+		if kill(c, func(s *Session) bool { return s.Addr() == addr }) == 0 {
 			c.Fail("ERR No such client")
 			return
 		}
@@ -308,20 +304,20 @@ func clientKill(c *Ctx) {
 		return
 	}
 	self := sessionOf(c.Client)
-	c.W.Int(int64(c.kill(func(s *Session) bool { return f.matches(s) && (s.id != self.id || !f.skipMe) })))
+	c.W.Int(int64(kill(c, func(s *Session) bool { return f.matches(s) && (s.Id != self.Id || !f.skipMe) })))
 }
 
 // kill closes the sessions that match; the caller's own goes after its reply. One that
 // was killed before is gone, although its transport may not have said so yet.
-func (c *Ctx) kill(match func(*Session) bool) int {
+func kill(c *command.Call, match func(*Session) bool) int {
 	n := 0
-	for _, s := range engineOf(c.server).clients.list() {
-		if s.killed.Load() || !match(s) {
+	for _, s := range engineOf(c.Server).clients.list() {
+		if s.Killed.Load() || !match(s) {
 			continue
 		}
 		n++
-		if s.id == c.Client.id {
-			c.Client.closing = true
+		if s.Id == c.Client.Id {
+			c.Client.Closing = true
 		} else {
 			s.Kill()
 		}
@@ -362,8 +358,8 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 		case parse.IsWord(args[0], "LADDR"):
 			f.laddr = value
 		case parse.IsWord(args[0], "USER"):
-			if string(value) != defaultUser {
-				return f, resp.Error("ERR No such user '" + string(echo(value, maxEcho)) + "'")
+			if string(value) != command.DefaultUser {
+				return f, resp.Error("ERR No such user '" + string(command.Echo(value, command.MaxEcho)) + "'")
 			}
 		case parse.IsWord(args[0], "SKIPME") && (parse.IsWord(value, "YES") || parse.IsWord(value, "NO")):
 			f.skipMe = parse.IsWord(value, "YES")
@@ -376,7 +372,7 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 
 func (f *killFilter) matches(s *Session) bool {
 	return (f.typed == nil || f.typed(s)) &&
-		(f.id == 0 || f.id == s.id) &&
-		(f.addr == nil || bytes.Equal(f.addr, []byte(s.addr()))) &&
-		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.laddr())))
+		(f.id == 0 || f.id == s.Id) &&
+		(f.addr == nil || bytes.Equal(f.addr, []byte(s.Addr()))) &&
+		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.Laddr())))
 }

@@ -20,7 +20,7 @@ func (m clientMemory) sum() int64 { return m.input + m.output + m.messages + m.q
 
 // memory is what is kept for the client. Any goroutine may call it.
 func (s *Session) memory() clientMemory {
-	input, output := s.peer.Held()
+	input, output := s.Peer.Held()
 	topics := int64(0)
 	if subs := s.subs.Load(); subs != nil {
 		topics = subs.cost.Load()
@@ -37,7 +37,7 @@ func (s *Session) noteKept() {
 		kept, queued = kept+int64(s.tx.bytes), int32(1+len(s.tx.queue))
 	}
 	if p := s.parked.Load(); p != nil {
-		kept += int64(p.kept)
+		kept += int64(p.Kept)
 	}
 	if was := s.kept.Load(); kept != was {
 		s.kept.Store(kept)
@@ -78,7 +78,7 @@ func (s *Session) refuseInput(held *clientMemory) bool {
 		return false
 	}
 	s.overfull.Store(true)
-	s.peer.Wake()
+	s.Peer.Wake()
 	return true
 }
 
@@ -104,12 +104,12 @@ func (e *Engine) EvictClients(all int64) {
 	for _, s := range e.clients.list() {
 		m := s.memory()
 		held := m.sum()
-		if s.killed.Load() || s.overfull.Load() {
+		if s.Killed.Load() || s.overfull.Load() {
 			all -= held // it is about to go
 			continue
 		}
 		sum += held
-		if held > 0 && !s.spared.Load() {
+		if held > 0 && !s.Spared.Load() {
 			holders = append(holders, holder{s, m, held})
 		}
 	}
@@ -131,7 +131,7 @@ func (e *Engine) EvictClients(all int64) {
 		h.Kill()
 	}
 	if closed+refused > 0 {
-		e.log.Warn("took memory from the clients for whom most was kept, to be within maxmemory-clients",
+		e.Log.Warn("took memory from the clients for whom most was kept, to be within maxmemory-clients",
 			"closed", closed, "commands_refused", refused, "bytes", freed, "bound", bound)
 	}
 }

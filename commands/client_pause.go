@@ -6,20 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
-)
-
-// What keeps commands from running, as a set: [Engine].halts.
-const (
-	haltLoading uint32 = 1 << iota // those without FlagLoading are refused
-	haltChanges                    // those that may change something are postponed
-	haltAll                        // all are postponed
-	haltServing                    // none: somebody waits for elements, see [Ctx.runFeeding]
-
-	haltPaused = haltChanges | haltAll
 )
 
 // pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
@@ -48,14 +39,14 @@ const (
 	errPauseLong    resp.Error = "ERR timeout is out of range"
 )
 
-func clientPause(c *Ctx) {
+func clientPause(c *command.Call) {
 	if len(c.Args) > 4 {
-		c.Fail(subcommandSyntax(c))
+		c.Fail(command.SubcommandSyntax(c))
 		return
 	}
-	halt := haltAll
+	halt := command.HaltAll
 	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "WRITE") {
-		halt = haltChanges
+		halt = command.HaltChanges
 	} else if len(c.Args) == 4 && !parse.IsWord(c.Args[3], "ALL") {
 		c.Fail(errPauseMode)
 		return
@@ -67,10 +58,10 @@ func clientPause(c *Ctx) {
 	}
 	// With the gate closed no other batch is in the middle of a command that it let
 	// through before. In a transaction somebody may be there who waits for our locks.
-	if !c.Client.exclusive && !laneOf(c.Worker).shut() {
+	if !c.Client.Exclusive && !laneOf(c.Worker).shut() {
 		return
 	}
-	engineOf(c.server).pauseFor(c.Store, d, halt)
+	engineOf(c.Server).pauseFor(c.Store, d, halt)
 	c.OK()
 }
 
@@ -88,13 +79,13 @@ func parsePause(b []byte) (time.Duration, resp.Error) {
 	return time.Duration(n) * time.Millisecond, ""
 }
 
-func clientUnpause(c *Ctx) {
-	engineOf(c.server).endPause(0)
+func clientUnpause(c *command.Call) {
+	engineOf(c.Server).endPause(0)
 	c.OK()
 }
 
 // pauseFor begins a pause, or adds to the one there is.
-func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
+func (e *Engine) pauseFor(st command.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +93,8 @@ func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
 	if p.until == 0 && d == 0 {
 		return
 	}
-	e.halts.Or(halt)
-	e.holdExpiry(true)
+	e.Halts.Or(halt)
+	e.HoldExpiry(true)
 	if until <= p.until {
 		return
 	}
@@ -111,14 +102,6 @@ func (e *Engine) pauseFor(st Store, d time.Duration, halt uint32) {
 		p.stop()
 	}
 	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
-}
-
-// holdExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
-// nobody finds them, but nothing is removed. It is called with the pause locked.
-func (e *Server) holdExpiry(hold bool) {
-	if f := e.opts.HoldExpiry; f != nil {
-		f(hold)
-	}
 }
 
 // endPause lets everybody go on, unless the pause has been made longer than until or
@@ -134,8 +117,8 @@ func (e *Engine) endPause(until limit.Instant) {
 	p.stop()
 	p.released = append(p.released, p.behind...)
 	p.until, p.stop, p.behind, p.more = 0, nil, nil, true
-	e.halts.And(^haltPaused)
-	e.holdExpiry(false)
+	e.Halts.And(^command.HaltPaused)
+	e.HoldExpiry(false)
 	if !p.releasing {
 		p.releasing = true
 		e.Spawn(e.release)
@@ -156,7 +139,7 @@ func (e *Engine) release() {
 		p.released, p.more = nil, false
 		p.mu.Unlock()
 		for _, s := range e.clients.list() {
-			if w := s.parked.Load(); w != nil && w.again {
+			if w := s.parked.Load(); w != nil && w.Again {
 				w.Finish(nil)
 			}
 		}
@@ -171,12 +154,12 @@ func (e *Engine) release() {
 // that no pause begins meanwhile. f is told whether to go on; if the server stops before
 // the pause ends, it is not to.
 func (e *Engine) behindPause(f func(goOn bool)) bool {
-	if e.halts.Load()&haltPaused == 0 {
+	if e.Halts.Load()&command.HaltPaused == 0 {
 		return false
 	}
 	p := &e.pause
 	p.mu.Lock()
-	paused, keep := p.until != 0, !e.draining.Load()
+	paused, keep := p.until != 0, !e.Draining.Load()
 	if paused && keep {
 		p.behind = append(p.behind, f)
 	}
@@ -199,42 +182,31 @@ func (e *Engine) forgoPaused() {
 	}
 }
 
-// orForgo is for behindPause: begin, or close the client of a command that never will.
-func (p *Parked) orForgo(begin func()) func(goOn bool) {
-	return func(goOn bool) {
-		if goOn {
-			begin()
-		} else {
-			p.Finish(func(*resp.Writer) { p.broken = true })
-		}
-	}
-}
-
 // halted refuses or postpones the command that is about to run, and reports whether it
 // did.
-func (c *Ctx) halted() bool {
-	halts := c.server.halts.Load()
+func halted(c *command.Call) bool {
+	halts := c.Server.Halts.Load()
 	switch {
-	case halts&haltLoading != 0 && c.Cmd.Flags&FlagLoading == 0:
+	case halts&command.HaltLoading != 0 && c.Cmd.Flags&command.FlagLoading == 0:
 		laneOf(c.Worker).reject(c, errLoading)
-	case halts&haltPaused == 0:
+	case halts&command.HaltPaused == 0:
 		return false
-	case c.busy && c.refuseBusy():
-	case halts&haltAll == 0 && !c.mayChange(c.Cmd, c.Args):
+	case c.Busy && refuseBusy(c):
+	case halts&command.HaltAll == 0 && !c.MayChange(c.Cmd, c.Args):
 		return false
 	default:
-		c.postpone(halts)
+		postpone(c, halts)
 	}
 	return true
 }
 
 // postpone parks the session until halts, of which a pause is one, have changed.
-func (c *Ctx) postpone(halts uint32) {
-	p := c.parking()
-	p.again = true
+func postpone(c *command.Call, halts uint32) {
+	p := c.NewWait()
+	p.Again = true
 	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again
 	c.Park(p)
-	if c.server.halts.Load()&haltPaused != halts&haltPaused {
+	if c.Server.Halts.Load()&command.HaltPaused != halts&command.HaltPaused {
 		p.Finish(nil) // whoever ended the pause may have looked before
 	}
 }
@@ -243,19 +215,19 @@ func (c *Ctx) postpone(halts uint32) {
 // call it.
 func (s *Session) postponed() bool {
 	p := s.parked.Load()
-	return p != nil && p.again
+	return p != nil && p.Again
 }
 
 // scriptMayChange asks what a script declares, and without that what it is called by.
-func (l *Lane) scriptMayChange(cmd *Command, args [][]byte) bool {
+func (l *Lane) scriptMayChange(cmd *command.Command, args [][]byte) bool {
 	if f := l.scriptFlags(cmd, args); f.Declared {
 		return !f.NoWrites
 	}
-	return cmd.Flags&FlagReadonly == 0
+	return cmd.Flags&command.FlagReadonly == 0
 }
 
 // scriptFlags returns what the script of a call declares.
-func (l *Lane) scriptFlags(cmd *Command, args [][]byte) (f lua.Flags) {
+func (l *Lane) scriptFlags(cmd *command.Command, args [][]byte) (f lua.Flags) {
 	if !strings.HasPrefix(cmd.Name, "evalsha") {
 		return lua.Declared(args[1])
 	}

@@ -3,35 +3,7 @@ package commands
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/transport"
 )
-
-// Client is what commands and other sessions may know of a connection. Fields without a
-// note belong to the goroutine that feeds it.
-type Client struct {
-	Owner     any // whose face this is
-	server    *Server
-	peer      transport.Peer
-	id        int64
-	created   limit.Instant
-	proto     int  // 2 or 3
-	authed    bool // has authenticated, or came when that was not needed
-	reply     replyMode
-	spent     int // bytes in and out before authentication
-	closing   bool
-	exclusive bool // a transaction or script is running: nothing may park
-	isStandIn bool // acts for a session whose command runs elsewhere
-	beside    bool // as isStandIn, but not alone: nothing may park, and nothing is locked
-	// Read by other goroutines: CLIENT LIST, the janitor.
-	db       atomic.Int32
-	protocol atomic.Int32 // proto, for the others
-	locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
-	killed   atomic.Bool
-	spared   atomic.Bool              // CLIENT NO-EVICT ON
-	self     atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
-}
 
 // transactionState is what MULTI and WATCH keep of a connection.
 type transactionState struct {

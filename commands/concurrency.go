@@ -3,47 +3,48 @@ package commands
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 )
 
-func concurrencyCommands() []*Command {
+func concurrencyCommands() []*command.Command {
 	const log = "O(log N) of the members"
-	return []*Command{
+	return []*command.Command{
 		{
-			Name: "cc.acquire", Arity: -5, Flags: FlagWrite | FlagDenyOOM | FlagFast, Keys: oneKey,
-			Categories: CatRateLimit, Group: "ratelimit",
+			Name: "cc.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
+			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Takes one of limit places under a lease, or refreshes the member's own.",
 			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]",
 			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire,
 		},
 		{
-			Name: "cc.release", Arity: 3, Flags: FlagWrite | FlagFast, Keys: oneKey,
-			Categories: CatRateLimit, Group: "ratelimit",
+			Name: "cc.release", Arity: 3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
+			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Gives a member's place back.", Syntax: "key member",
 			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Run: leaseRelease,
 		},
 		{
-			Name: "cc.renew", Arity: -4, Flags: FlagWrite | FlagFast, Keys: oneKey,
-			Categories: CatRateLimit, Group: "ratelimit",
+			Name: "cc.renew", Arity: -4, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
+			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Sets a new lease for a member that holds a place.", Syntax: "key member lease [MS]",
 			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Run: leaseRenew,
 		},
 	}
 }
 
-func leaseAcquire(c *Ctx) {
+func leaseAcquire(c *command.Call) {
 	call := &laneOf(c.Worker).lease
-	if err := parseLeaseAcquire(c.Args[1:], c.server.Limits().MaxMembers, call); err != "" {
+	if err := parseLeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, call); err != "" {
 		c.Fail(err)
 		return
 	}
-	if call.Block && c.mayWait() {
-		c.waitFor(c.Args[1], call.Timeout, leaseWait(*call, c.Client.selected(), c.Args[1]))
+	if call.Block && c.MayWait() {
+		waitFor(c, c.Args[1], call.Timeout, leaseWait(*call, c.Client.Selected(), c.Args[1]))
 		return
 	}
-	d, err := c.Store.Lease(c.Client.selected(), c.Args[1], call)
-	c.replyDecision(d, err, call.Millis)
+	d, err := c.Store.Lease(c.Client.Selected(), c.Args[1], call)
+	replyDecision(c, d, err, call.Millis)
 }
 
 // leaseWait is a waiting CC.ACQUIRE, with copies of what it needs.
@@ -53,33 +54,33 @@ func leaseWait(call concurrency.Call, db int, key []byte) *wait {
 	peek.Peek, peek.Block = true, false
 	return &wait{
 		millis: call.Millis,
-		try:    func(st Store) (limit.Decision, error) { return st.Lease(db, key, &call) },
-		look:   func(st Store) (limit.Decision, error) { return st.Lease(db, key, &peek) },
+		try:    func(st command.Store) (limit.Decision, error) { return st.Lease(db, key, &call) },
+		look:   func(st command.Store) (limit.Decision, error) { return st.Lease(db, key, &peek) },
 	}
 }
 
-func leaseRelease(c *Ctx) {
+func leaseRelease(c *command.Call) {
 	if err := parseLeaseRelease(c.Args[1:], &laneOf(c.Worker).lease); err != "" {
 		c.Fail(err)
 		return
 	}
-	c.leaseChange()
+	leaseChange(c)
 }
 
-func leaseRenew(c *Ctx) {
+func leaseRenew(c *command.Call) {
 	if err := parseLeaseRenew(c.Args[1:], &laneOf(c.Worker).lease); err != "" {
 		c.Fail(err)
 		return
 	}
-	c.leaseChange()
+	leaseChange(c)
 }
 
 // leaseChange replies whether the member held a lease that could be changed.
-func (c *Ctx) leaseChange() {
-	d, err := c.Store.Lease(c.Client.selected(), c.Args[1], &laneOf(c.Worker).lease)
+func leaseChange(c *command.Call) {
+	d, err := c.Store.Lease(c.Client.Selected(), c.Args[1], &laneOf(c.Worker).lease)
 	switch {
 	case err != nil:
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 	case d.Refused == 0:
 		c.W.Int(1)
 	default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
@@ -35,11 +36,11 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 		rest = rest[1:]
 		switch {
 		case parse.IsWord(word, "MS"):
-			err = once(word, &c.Millis)
+			err = command.Once(word, &c.Millis)
 		case parse.IsWord(word, "PEEK"):
-			err = once(word, &c.Peek)
+			err = command.Once(word, &c.Peek)
 		case parse.IsWord(word, "BLOCK") && len(rest) > 0:
-			timeout, rest, err = rest[0], rest[1:], once(word, &c.Block)
+			timeout, rest, err = rest[0], rest[1:], command.Once(word, &c.Block)
 		default:
 			err = resp.SyntaxNear(word)
 		}
@@ -84,7 +85,7 @@ func parseLeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 		if !parse.IsWord(word, "MS") {
 			return resp.SyntaxNear(word)
 		}
-		if err := once(word, &c.Millis); err != "" {
+		if err := command.Once(word, &c.Millis); err != "" {
 			return err
 		}
 	}

@@ -4,40 +4,41 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func configCommands() []*Command {
-	const flags = FlagAdmin | FlagNoScript | FlagLoading | FlagStale
-	get := subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
+func configCommands() []*command.Command {
+	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale
+	get := command.Subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
 	get.WordWork = 150 // each is compared with hundreds of names
-	set := subcommand("config", "set", -4, flags|FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet)
-	set.AuditAttrs = func(c *Ctx) []slog.Attr { return []slog.Attr{slog.String("options", c.knownOptions())} }
-	return []*Command{{
+	set := command.Subcommand("config", "set", -4, flags|command.FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet)
+	set.AuditAttrs = func(c *command.Call) []slog.Attr { return []slog.Attr{slog.String("options", knownOptions(c))} }
+	return []*command.Command{{
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
-		Sub: []*Command{
+		Sub: []*command.Command{
 			get,
-			subcommand("config", "resetstat", 2, flags|FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
-			subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
-				func(c *Ctx) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
+			command.Subcommand("config", "resetstat", 2, flags|command.FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
+			command.Subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
+				func(c *command.Call) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
 			set,
 		},
 	}}
 }
 
-func configGet(c *Ctx) {
+func configGet(c *command.Call) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
 	asked := make(map[string][]byte) // names as they were written, which Redis repeats
 	for _, p := range c.Args[2:] {
 		if len(p) > parse.MaxPattern {
-			c.Fail(errPatternTooLong)
+			c.Fail(command.ErrPatternTooLong)
 			return
 		}
 		lower := strings.ToLower(string(p))
 		patterns, asked[lower] = append(patterns, []byte(lower)), p
 	}
-	pairs := c.server.opts.Settings.Get(func(name string) bool {
+	pairs := c.Server.Opts.Settings.Get(func(name string) bool {
 		for _, p := range patterns {
 			if parse.Glob(p, []byte(name)) {
 				return true
@@ -56,7 +57,7 @@ func configGet(c *Ctx) {
 	}
 }
 
-func configSet(c *Ctx) {
+func configSet(c *command.Call) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {
 		c.Fail(resp.ErrSyntax)
@@ -66,15 +67,15 @@ func configSet(c *Ctx) {
 	for ; len(args) > 0; args = args[2:] {
 		pairs = append(pairs, [2]string{string(args[0]), string(args[1])})
 	}
-	if err := c.server.opts.Settings.Set(pairs); err != "" {
+	if err := c.Server.Opts.Settings.Set(pairs); err != "" {
 		c.Fail(err)
 		return
 	}
 	c.OK()
 }
 
-func configResetStat(c *Ctx) {
+func configResetStat(c *command.Call) {
 	laneOf(c.Worker).flushTop() // what this very batch has noted came before
-	engineOf(c.server).resetStats()
+	engineOf(c.Server).resetStats()
 	c.OK()
 }

@@ -1,55 +1,56 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func connectionCommands() []*Command {
-	const always = FlagNoScript | FlagLoading | FlagStale | FlagFast | FlagAllowBusy
-	return []*Command{
+func connectionCommands() []*command.Command {
+	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
+	return []*command.Command{
 		{
-			Name: "ping", Arity: -1, Flags: FlagFast, Categories: CatConnection, Group: "connection",
+			Name: "ping", Arity: -1, Flags: command.FlagFast, Categories: command.CatConnection, Group: "connection",
 			Summary: "Returns the server's liveliness response.", Syntax: "[message]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "PONG, or the message", Run: ping,
 		},
 		{
-			Name: "echo", Arity: 2, Flags: FlagLoading | FlagStale | FlagFast, Categories: CatConnection, Group: "connection",
+			Name: "echo", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Categories: command.CatConnection, Group: "connection",
 			Summary: "Returns the given string.", Syntax: "message",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "the message", Run: echoCommand,
 		},
 		{
-			Name: "hello", Arity: -1, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Name: "hello", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
 			Summary: "Handshakes with the server.", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "a map of server properties", Run: hello,
 		},
 		{
-			Name: "auth", Arity: -2, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Name: "auth", Arity: -2, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
 			Summary: "Authenticates the connection.", Syntax: "[username] password",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: auth,
 		},
 		{
-			Name: "select", Arity: 2, Flags: FlagLoading | FlagStale | FlagFast, Categories: CatConnection, Group: "connection",
+			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Categories: command.CatConnection, Group: "connection",
 			Summary: "Changes the selected database.", Syntax: "index",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: selectDB,
 		},
 		{
-			Name: "quit", Arity: -1, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Name: "quit", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
 			Summary: "Closes the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: quit,
 		},
 		{
-			Name: "reset", Arity: 1, Flags: always | FlagNoAuth, Categories: CatConnection, Group: "connection",
+			Name: "reset", Arity: 1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
 			Summary: "Resets the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "RESET", Run: reset,
 		},
 	}
 }
 
-func ping(c *Ctx) {
+func ping(c *command.Call) {
 	switch {
 	case len(c.Args) > 2:
 		c.Fail(resp.WrongArity("ping"))
 	case sessionOf(c.Client).listensOnly():
-		c.pong()
+		pong(c)
 	case len(c.Args) == 2:
 		c.W.Bulk(c.Args[1])
 	default:
@@ -57,17 +58,17 @@ func ping(c *Ctx) {
 	}
 }
 
-func echoCommand(c *Ctx) { c.W.Bulk(c.Args[1]) }
+func echoCommand(c *command.Call) { c.W.Bulk(c.Args[1]) }
 
-func quit(c *Ctx) {
-	c.Client.closing = true
+func quit(c *command.Call) {
+	c.Client.Closing = true
 	c.OK()
 }
 
-func reset(c *Ctx) {
+func reset(c *command.Call) {
 	sessionOf(c.Client).discardQueue(c.Store)
-	c.goesOn(func(c *Ctx) (more bool) {
-		if sessionOf(c.Client).unsubscribeSome(sliceWords) {
+	c.GoesOn(func(c *command.Call) (more bool) {
+		if sessionOf(c.Client).unsubscribeSome(command.SliceWords) {
 			return true
 		}
 		sessionOf(c.Client).reset(c.Store.Now())
@@ -77,7 +78,7 @@ func reset(c *Ctx) {
 	})
 }
 
-func selectDB(c *Ctx) {
+func selectDB(c *command.Call) {
 	n, ok := parse.Int(c.Args[1])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -87,33 +88,33 @@ func selectDB(c *Ctx) {
 	case n != int64(int32(n)):
 		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
 		return
-	case n < 0 || n >= int64(c.server.Limits().Databases):
+	case n < 0 || n >= int64(c.Server.Limits().Databases):
 		c.Fail(resp.ErrDBIndex)
 		return
 	}
-	c.Client.db.Store(int32(n))
+	c.Client.Db.Store(int32(n))
 	c.OK()
 }
 
-func auth(c *Ctx) {
-	user, password := defaultUser, c.Args[len(c.Args)-1]
+func auth(c *command.Call) {
+	user, password := command.DefaultUser, c.Args[len(c.Args)-1]
 	switch {
 	case len(c.Args) > 3:
 		c.Fail(resp.ErrSyntax)
 		return
 	case len(c.Args) == 3:
 		user = string(c.Args[1])
-	case !c.server.passwordSet():
+	case !c.Server.PasswordSet():
 		c.Fail(resp.ErrNoPassword)
 		return
 	}
 	s := sessionOf(c.Client)
-	c.tryLogin(user, password, func(w *resp.Writer, ok bool) {
+	tryLogin(c, user, password, func(w *resp.Writer, ok bool) {
 		if !ok {
 			w.Error(resp.ErrWrongPass)
 			return
 		}
-		s.unlock()
+		s.Unlock()
 		w.Status("OK")
 	})
 }
@@ -128,29 +129,29 @@ type helloCall struct {
 	setName  bool
 }
 
-func hello(c *Ctx) {
-	h := helloCall{proto: c.Client.proto}
+func hello(c *command.Call) {
+	h := helloCall{proto: c.Client.Proto}
 	if err := parseHello(c.Args[1:], &h); err != "" {
 		c.Fail(err)
 		return
 	}
 	s := sessionOf(c.Client)
 	if !h.login {
-		if !s.admitted() {
+		if !s.Admitted() {
 			c.Fail(resp.ErrNoAuthHello)
 			return
 		}
-		s.greet(c.W, &h)
+		greet(&s.Client, c.W, &h)
 		return
 	}
 	h.name = append([]byte(nil), h.name...) // the answer may come after the input is gone
-	c.tryLogin(h.user, h.password, func(w *resp.Writer, ok bool) {
+	tryLogin(c, h.user, h.password, func(w *resp.Writer, ok bool) {
 		if !ok {
 			w.Error(resp.ErrWrongPass)
 			return
 		}
-		s.unlock()
-		s.greet(w, &h)
+		s.Unlock()
+		greet(&s.Client, w, &h)
 	})
 }
 
@@ -179,7 +180,7 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 			h.name, h.setName = args[i+1], true
 			i++
 		default:
-			return resp.Error("ERR Syntax error in HELLO option '" + string(echo(args[i], maxEcho)) + "'")
+			return resp.Error("ERR Syntax error in HELLO option '" + string(command.Echo(args[i], command.MaxEcho)) + "'")
 		}
 	}
 	return ""
@@ -187,45 +188,27 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 
 // greet switches the protocol and describes the server. The order of the fields
 // and every type matter: some clients read them by position.
-func (s *Client) greet(w *resp.Writer, h *helloCall) {
+func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	if h.setName {
-		s.setName(h.name)
+		s.SetName(h.name)
 	}
-	s.setProtocol(h.proto)
+	s.SetProtocol(h.proto)
 	w.Proto = h.proto
 	w.Map(7)
 	w.BulkString("server")
 	w.BulkString("redis")
 	w.BulkString("version")
-	w.BulkString(RedisVersion)
+	w.BulkString(command.RedisVersion)
 	w.BulkString("proto")
 	w.Int(int64(h.proto))
 	w.BulkString("id")
-	w.Int(s.id)
+	w.Int(s.Id)
 	w.BulkString("mode")
 	w.BulkString("standalone")
 	w.BulkString("role")
 	w.BulkString("master")
 	w.BulkString("modules")
-	writeModules(w)
-}
-
-// RedisVersion is the version that clients are told. Several decide by it what
-// they may send: below 7.2 no CLIENT SETINFO, from 7.4 on commands that we do not have.
-const RedisVersion = "7.2.7"
-
-// writeModules lists redis-cell, by which applications detect CL.THROTTLE.
-func writeModules(w *resp.Writer) {
-	w.Array(1)
-	w.Map(4)
-	w.BulkString("name")
-	w.BulkString("redis-cell")
-	w.BulkString("ver")
-	w.Int(1)
-	w.BulkString("path")
-	w.BulkString("")
-	w.BulkString("args")
-	w.Array(0)
+	command.WriteModules(w)
 }
 
 const errClientName resp.Error = "ERR Client names cannot contain spaces, newlines or special characters."

@@ -1,25 +1,25 @@
 package commands
 
 import (
-	"errors"
 	"math"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func counterCommands() []*Command {
-	entry := func(name string, arity int, syntax, summary, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: FlagWrite | FlagDenyOOM | FlagFast, Keys: oneKey, Categories: CatString, Group: "string",
+func counterCommands() []*command.Command {
+	entry := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}
 	}
 	const sum = "the number that the key holds now"
-	return []*Command{
-		entry("incr", 2, "key", "Adds one to the number at a key.", sum, func(c *Ctx) { add(c, 1) }),
-		entry("decr", 2, "key", "Subtracts one from the number at a key.", sum, func(c *Ctx) { add(c, -1) }),
+	return []*command.Command{
+		entry("incr", 2, "key", "Adds one to the number at a key.", sum, func(c *command.Call) { add(c, 1) }),
+		entry("decr", 2, "key", "Subtracts one from the number at a key.", sum, func(c *command.Call) { add(c, -1) }),
 		entry("incrby", 3, "key increment", "Adds to the number at a key.", sum, incrby),
 		entry("decrby", 3, "key decrement", "Subtracts from the number at a key.", sum, decrby),
 		entry("incrbyfloat", 3, "key increment", "Adds a number with a fraction to the one at a key.",
@@ -31,11 +31,11 @@ func counterCommands() []*Command {
 	}
 }
 
-func add(c *Ctx, by int64) {
-	c.replyCount(c.Store.AddInt(c.Client.selected(), c.Args[1], by))
+func add(c *command.Call, by int64) {
+	c.ReplyCount(c.Store.AddInt(c.Client.Selected(), c.Args[1], by))
 }
 
-func incrby(c *Ctx) {
+func incrby(c *command.Call) {
 	by, ok := parse.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -44,7 +44,7 @@ func incrby(c *Ctx) {
 	add(c, by)
 }
 
-func decrby(c *Ctx) {
+func decrby(c *command.Call) {
 	by, ok := parse.Int(c.Args[2])
 	switch {
 	case !ok:
@@ -56,24 +56,11 @@ func decrby(c *Ctx) {
 	}
 }
 
-const errNoSum resp.Error = "ERR increment would produce NaN or Infinity"
-
-// floatError is the reply to an error of a sum of floats.
-func floatError(err error) resp.Error {
-	switch {
-	case errors.Is(err, parse.ErrNotFloat):
-		return resp.ErrNotFloat
-	case errors.Is(err, parse.ErrNotFinite):
-		return errNoSum
-	}
-	return storeError(err)
-}
-
 // incrbyfloat is INCRBYFLOAT. The type of the key is looked at before the increment
 // is, as in Redis.
-func incrbyfloat(c *Ctx) {
+func incrbyfloat(c *command.Call) {
 	var text []byte
-	err := c.Store.UpdateString(c.Client.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+	err := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		if !found {
 			old = zeroText
 		}
@@ -82,7 +69,7 @@ func incrbyfloat(c *Ctx) {
 		return text, expiry, err
 	})
 	if err != nil {
-		c.Fail(floatError(err))
+		c.Fail(command.FloatError(err))
 		return
 	}
 	c.W.Bulk(text)

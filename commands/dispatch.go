@@ -2,9 +2,9 @@ package commands
 
 import (
 	"runtime/debug"
-	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -13,8 +13,8 @@ import (
 func (l *Lane) dispatch(s *Session, a *ahead) {
 	c := &l.ctx
 	cmd, args := a.cmd, a.args
-	l.work += units(len(a.args), a.size)
-	c.Client, c.Args, c.fail = &s.Client, args, false
+	l.Work += command.Units(len(a.args), a.size)
+	c.Client, c.Args, c.Failed = &s.Client, args, false
 	if len(args) == 0 {
 		c.Cmd = nil
 		c.Fail(a.refused)
@@ -32,48 +32,48 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		if sub == nil {
 			s.failTransaction()
 			s.endCaching(nil)
-			c.Fail(unknownSubcommand(cmd.Name, args[1]))
+			c.Fail(command.UnknownSubcommand(cmd.Name, args[1]))
 			return
 		}
 		cmd = sub
 	}
 	c.Cmd = cmd
 	switch {
-	case !cmd.arityOK(len(args)):
+	case !cmd.ArityOK(len(args)):
 		l.reject(c, resp.WrongArity(cmd.Name))
 		return
 	case cmd.Run == nil: // a container without its subcommand
 		l.reject(c, resp.WrongArity(cmd.Name))
 		return
-	case !s.admitted() && cmd.Flags&FlagNoAuth == 0:
+	case !s.Admitted() && cmd.Flags&command.FlagNoAuth == 0:
 		l.reject(c, resp.ErrNoAuth)
 		return
-	case s.listensOnly() && !cmd.listenersMay():
+	case s.listensOnly() && !cmd.ListenersMay():
 		l.reject(c, errListening(cmd))
 		return
-	case l.server.halts.Load() != 0 && c.halted():
+	case l.Server.Halts.Load() != 0 && halted(c):
 		return
 	}
-	if l.busy && c.refuseBusy() {
+	if l.Busy && refuseBusy(c) {
 		return
 	}
-	if a.size > maxKey && cmd.hasLongKey(args) {
-		l.reject(c, errKeyTooLong)
+	if a.size > command.MaxKey && cmd.HasLongKey(args) {
+		l.reject(c, command.ErrKeyTooLong)
 		return
 	}
 	switch {
-	case c.enqueue(a.size):
-	case len(args) > cmd.fewWords && c.wordsLeave(len(args)):
-		c.moveBeside((*Ctx).runNow)
+	case enqueue(c, a.size):
+	case len(args) > cmd.FewWords && wordsLeave(c, len(args)):
+		c.MoveBeside(runNow)
 	default:
-		c.runNow()
+		runNow(c)
 	}
 }
 
 // runNow runs the command, and feeds those who wait for what it may bring.
-func (c *Ctx) runNow() {
-	if c.Cmd.feeds && c.server.halts.Load()&haltServing != 0 {
-		c.runFeeding()
+func runNow(c *command.Call) {
+	if c.Cmd.Feeds && c.Server.Halts.Load()&command.HaltServing != 0 {
+		runFeeding(c)
 		return
 	}
 	laneOf(c.Worker).run(c)
@@ -82,32 +82,12 @@ func (c *Ctx) runNow() {
 // errLoading is said in Redis' words.
 const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
 
-const errKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
-
-// hasLongKey reports whether a key among args is longer than a key may be.
-func (c *Command) hasLongKey(args [][]byte) bool {
-	k := &c.Keys
-	if k.Find == nil && k.First > 0 { // as positions, which makes a list
-		last := k.Last
-		if last < 0 {
-			last += len(args)
-		}
-		for i := k.First; i <= last && i < len(args); i += k.Step {
-			if len(args[i]) > maxKey {
-				return true
-			}
-		}
-		return false
-	}
-	return slices.ContainsFunc(k.positions(args), func(i int) bool { return len(args[i]) > maxKey })
-}
-
 // run calls the handler and keeps the books. A panic in a handler is answered,
 // counted and closes that client; the state it saw was not half-changed, because
 // stores change state only when all is decided.
-func (l *Lane) run(c *Ctx) {
+func (l *Lane) run(c *command.Call) {
 	cmd := c.Cmd
-	if l.journal != nil && l.refused(c) {
+	if l.Journal != nil && l.refused(c) {
 		return
 	}
 	l.count(cmd)
@@ -120,10 +100,10 @@ func (l *Lane) run(c *Ctx) {
 		run(c)
 	} else {
 		l.sample = sampleEvery
-		began := l.server.opts.Stopwatch()
+		began := l.Server.Opts.Stopwatch()
 		run(c)
-		n := &l.counts[cmd.id]
-		n.Sampled.Add(int64(l.server.opts.Stopwatch() - began))
+		n := &l.counts[cmd.Id]
+		n.Sampled.Add(int64(l.Server.Opts.Stopwatch() - began))
 		n.Timed.Add(1)
 	}
 	l.endErrors(cmd)
@@ -131,8 +111,8 @@ func (l *Lane) run(c *Ctx) {
 
 // reject answers a command that never ran. An EXEC that did not ends its
 // transaction all the same.
-func (l *Lane) reject(c *Ctx, e resp.Error) {
-	l.counts[c.Cmd.id].Rejected.Add(1)
+func (l *Lane) reject(c *command.Call, e resp.Error) {
+	l.counts[c.Cmd.Id].Rejected.Add(1)
 	sessionOf(c.Client).failTransaction()
 	sessionOf(c.Client).endCaching(c.Cmd)
 	if c.Cmd.Name == "exec" {
@@ -145,70 +125,17 @@ func (l *Lane) reject(c *Ctx, e resp.Error) {
 // unknown answers a command that does not exist. A browser that was tricked into
 // talking to us sends POST and Host:, and is cut off as in Redis, before the body
 // that it carries can be taken for commands.
-func (l *Lane) unknown(c *Ctx) {
+func (l *Lane) unknown(c *command.Call) {
 	if resp.IsCrossProtocol(c.Args[0]) {
-		c.Client.closing = true
-		l.server.log.Warn("closed a connection that speaks HTTP", "client", c.Client.addr())
+		c.Client.Closing = true
+		l.Server.Log.Warn("closed a connection that speaks HTTP", "client", c.Client.Addr())
 		return
 	}
-	c.Fail(unknownCommand(c.Args))
-}
-
-// maxEcho is how much of an unknown name, and of the arguments together, is
-// repeated in the error (Redis: 128).
-const maxEcho = 128
-
-func unknownCommand(args [][]byte) resp.Error {
-	b := append([]byte("ERR unknown command '"), echo(args[0], maxEcho)...)
-	b = append(b, "', with args beginning with: "...)
-	shown := 0
-	for _, a := range args[1:] {
-		if shown >= maxEcho {
-			break
-		}
-		a = echo(a, maxEcho-shown)
-		b = append(append(append(b, '\''), a...), "' "...)
-		shown += len(a) + len("'' ")
-	}
-	return resp.Error(b)
-}
-
-func unknownSubcommand(container string, name []byte) resp.Error {
-	return resp.Error("ERR unknown subcommand '" + string(echo(name, maxEcho)) + "'. Try " + upper(container) + " HELP.")
-}
-
-// subcommandSyntax is what Redis says of a subcommand with words too many, where it
-// counts them itself.
-func subcommandSyntax(c *Ctx) resp.Error {
-	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(echo(c.Args[1], maxEcho)) +
-		"'. Try " + upper(c.Cmd.parent.Name) + " HELP.")
-}
-
-// echo returns at most n bytes of b, up to its first NUL, as C prints strings.
-func echo(b []byte, n int) []byte {
-	if len(b) > n {
-		b = b[:n]
-	}
-	for i, c := range b {
-		if c == 0 {
-			return b[:i]
-		}
-	}
-	return b
-}
-
-func upper(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if 'a' <= c && c <= 'z' {
-			b[i] = c - ('a' - 'A')
-		}
-	}
-	return string(b)
+	c.Fail(command.UnknownCommand(c.Args))
 }
 
 // Recovered logs a panic without the values it carried, which may hold a key.
 func (e *Engine) Recovered(any) {
 	e.panics.Add(1)
-	e.log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
+	e.Log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
 }

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,19 +10,6 @@ import (
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/lua"
 )
-
-// Server is what all sessions share and commands may know.
-type Server struct {
-	Owner    any // whose face this is
-	host     Host
-	opts     Options
-	table    *Table
-	log      *slog.Logger
-	limits   atomic.Pointer[Limits]
-	draining atomic.Bool   // set by Drain
-	halts    atomic.Uint32 // what keeps commands from running: see haltLoading
-	ended    atomic.Bool   // set by Close: slow commands may give up
-}
 
 // totals counts clients and what became of them since the start.
 type totals struct {

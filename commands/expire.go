@@ -1,45 +1,45 @@
 package commands
 
 import (
-	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func expireCommands() []*Command {
+func expireCommands() []*command.Command {
 	const options = " [NX | XX | GT | LT]"
-	set := func(name, syntax, summary string, unit time.Duration, absolute bool) *Command {
-		return &Command{
-			Name: name, Arity: -3, Flags: FlagWrite | FlagFast, Keys: oneKey, Categories: CatKeyspace, Group: "generic",
+	set := func(name, syntax, summary string, unit time.Duration, absolute bool) *command.Command {
+		return &command.Command{
+			Name: name, Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: summary, Syntax: "key " + syntax + options,
 			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the expiry was set, 0 if not",
-			Run: func(c *Ctx) { expire(c, unit, absolute) },
+			Run: func(c *command.Call) { expire(c, unit, absolute) },
 		}
 	}
-	read := func(name, summary, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatKeyspace, Group: "generic",
+	read := func(name, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: summary, Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}
 	}
-	return []*Command{
+	return []*command.Command{
 		set("expire", "seconds", "Sets the expiry of a key in seconds.", time.Second, false),
 		set("pexpire", "milliseconds", "Sets the expiry of a key in milliseconds.", time.Millisecond, false),
 		set("expireat", "unix-time-seconds", "Sets the expiry of a key to a Unix time.", time.Second, true),
 		set("pexpireat", "unix-time-milliseconds", "Sets the expiry of a key to a Unix time in milliseconds.", time.Millisecond, true),
 		read("ttl", "Returns the time to live of a key in seconds.", "seconds, -1 without expiry, -2 without the key",
-			func(c *Ctx) { ttl(c, time.Second) }),
+			func(c *command.Call) { ttl(c, time.Second) }),
 		read("pttl", "Returns the time to live of a key in milliseconds, rounded up.", "milliseconds, -1 without expiry, -2 without the key",
-			func(c *Ctx) { ttl(c, time.Millisecond) }),
+			func(c *command.Call) { ttl(c, time.Millisecond) }),
 		read("expiretime", "Returns the expiry of a key as a Unix time.", "seconds, -1 without expiry, -2 without the key",
-			func(c *Ctx) { expireTime(c, time.Second) }),
+			func(c *command.Call) { expireTime(c, time.Second) }),
 		read("pexpiretime", "Returns the expiry of a key as a Unix time in milliseconds.", "milliseconds, -1 without expiry, -2 without the key",
-			func(c *Ctx) { expireTime(c, time.Millisecond) }),
+			func(c *command.Call) { expireTime(c, time.Millisecond) }),
 		{
-			Name: "persist", Arity: 2, Flags: FlagWrite | FlagFast, Keys: oneKey, Categories: CatKeyspace, Group: "generic",
+			Name: "persist", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Removes the expiry of a key.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if there was one, 0 if not", Run: persist,
 		},
@@ -47,7 +47,7 @@ func expireCommands() []*Command {
 }
 
 // expire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
-func expire(c *Ctx, unit time.Duration, absolute bool) {
+func expire(c *command.Call, unit time.Duration, absolute bool) {
 	cond, err := parseExpireOptions(c.Args[3:])
 	if err != "" {
 		c.Fail(err)
@@ -58,57 +58,38 @@ func expire(c *Ctx, unit time.Duration, absolute bool) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	at, ok := expiryInstant(c.Store, n, unit, absolute)
+	at, ok := command.ExpiryInstant(c.Store, n, unit, absolute)
 	if !ok {
 		c.Fail(resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command"))
 		return
 	}
-	if c.Store.Expire(c.Client.selected(), c.Args[1], at, cond) {
+	if c.Store.Expire(c.Client.Selected(), c.Args[1], at, cond) {
 		c.W.Int(1)
 	} else {
 		c.W.Int(0)
 	}
 }
 
-// expiryInstant turns the number of an expiry command into an instant. Redis
-// refuses what does not fit its milliseconds since the epoch; what fits those but
-// not our nanoseconds is held at the end of time, in 2262.
-func expiryInstant(st Store, n int64, unit time.Duration, absolute bool) (limit.Instant, bool) {
-	perMilli := int64(unit / time.Millisecond)
-	if n > math.MaxInt64/perMilli || n < math.MinInt64/perMilli {
-		return 0, false
-	}
-	ms := n * perMilli
-	if absolute {
-		return st.FromCivil(limit.Instant(limit.SatMul(ms, int64(time.Millisecond)))), true
-	}
-	now := st.Now()
-	if ms > math.MaxInt64-int64(now)/int64(time.Millisecond) {
-		return 0, false
-	}
-	return now.Add(time.Duration(limit.SatMul(ms, int64(time.Millisecond)))), true
-}
-
-func parseExpireOptions(args [][]byte) (ExpireCondition, resp.Error) {
-	var cond ExpireCondition
+func parseExpireOptions(args [][]byte) (command.ExpireCondition, resp.Error) {
+	var cond command.ExpireCondition
 	for _, a := range args {
 		switch {
 		case parse.IsWord(a, "NX"):
-			cond |= ExpireIfNone
+			cond |= command.ExpireIfNone
 		case parse.IsWord(a, "XX"):
-			cond |= ExpireIfAny
+			cond |= command.ExpireIfAny
 		case parse.IsWord(a, "GT"):
-			cond |= ExpireIfLater
+			cond |= command.ExpireIfLater
 		case parse.IsWord(a, "LT"):
-			cond |= ExpireIfEarlier
+			cond |= command.ExpireIfEarlier
 		default:
-			return 0, resp.Error("ERR Unsupported option " + string(echo(a, maxEcho)))
+			return 0, resp.Error("ERR Unsupported option " + string(command.Echo(a, command.MaxEcho)))
 		}
 	}
 	switch {
-	case cond&ExpireIfNone != 0 && cond != ExpireIfNone:
+	case cond&command.ExpireIfNone != 0 && cond != command.ExpireIfNone:
 		return 0, "ERR NX and XX, GT or LT options at the same time are not compatible"
-	case cond&ExpireIfLater != 0 && cond&ExpireIfEarlier != 0:
+	case cond&command.ExpireIfLater != 0 && cond&command.ExpireIfEarlier != 0:
 		return 0, "ERR GT and LT options at the same time are not compatible"
 	}
 	return cond, ""
@@ -116,9 +97,9 @@ func parseExpireOptions(args [][]byte) (ExpireCondition, resp.Error) {
 
 // ttl is TTL and PTTL. PTTL rounds up: a key lives until its very nanosecond. TTL
 // rounds those milliseconds to the nearest second, as Redis does.
-func ttl(c *Ctx, unit time.Duration) {
-	at, has, found := c.Store.Expiry(c.Client.selected(), c.Args[1])
-	if !c.noExpiry(has, found) {
+func ttl(c *command.Call, unit time.Duration) {
+	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
+	if !noExpiry(c, has, found) {
 		return
 	}
 	ms := limit.MillisUp(at.Sub(c.Store.Now()))
@@ -129,9 +110,9 @@ func ttl(c *Ctx, unit time.Duration) {
 }
 
 // expireTime is EXPIRETIME and PEXPIRETIME, in civil time.
-func expireTime(c *Ctx, unit time.Duration) {
-	at, has, found := c.Store.Expiry(c.Client.selected(), c.Args[1])
-	if !c.noExpiry(has, found) {
+func expireTime(c *command.Call, unit time.Duration) {
+	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
+	if !noExpiry(c, has, found) {
 		return
 	}
 	ms := limit.MillisUp(time.Duration(c.Store.Civil(at)))
@@ -143,8 +124,8 @@ func expireTime(c *Ctx, unit time.Duration) {
 
 // noExpiry replies -2 or -1 for a key without an expiry to speak of; it reports
 // whether there is one.
-func (c *Ctx) noExpiry(has, found bool) bool {
-	c.noteLookup(found)
+func noExpiry(c *command.Call, has, found bool) bool {
+	c.NoteLookup(found)
 	switch {
 	case !found:
 		c.W.Int(-2)
@@ -154,8 +135,8 @@ func (c *Ctx) noExpiry(has, found bool) bool {
 	return found && has
 }
 
-func persist(c *Ctx) {
-	if c.Store.Persist(c.Client.selected(), c.Args[1]) {
+func persist(c *command.Call) {
+	if c.Store.Persist(c.Client.Selected(), c.Args[1]) {
 		c.W.Int(1)
 	} else {
 		c.W.Int(0)

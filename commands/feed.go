@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -11,11 +12,11 @@ import (
 // package transport. It never blocks.
 func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	l := lane.(*Lane)
-	l.w = resp.Writer{Buf: out, Proto: s.proto, Ledger: s.engine.opts.Ledger, OnError: l.onError, Room: cap(out)}
+	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Opts.Ledger, OnError: l.onError, Room: cap(out)}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
-	if l.journal != nil {
+	if l.Journal != nil {
 		barrier = s.owe(l)
 	}
 	t := transport.Turn{Out: l.w.Buf, Refs: l.w.Refs, Consumed: consumed, Barrier: barrier, Next: next}
@@ -28,14 +29,14 @@ func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 
 // turn brings the session up to date, then runs a batch.
 func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
-	if s.killed.Load() {
+	if s.Killed.Load() {
 		return transport.Close, 0
 	}
 	p, mid := s.parked.Load(), s.midMail
 	if p != nil && !mid && s.unpark(p, l) {
 		p = nil
 	}
-	if p != nil && !mid && p.readsBeside() {
+	if p != nil && !mid && p.ReadsBeside() {
 		return s.rest(p), 0
 	}
 	mark := len(l.w.Buf)
@@ -47,7 +48,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	if mid { // it began with the rest of a message
 		mark = len(l.w.Buf)
 	}
-	if p != nil && p.slice == nil {
+	if p != nil && p.Slice == nil {
 		if !s.unparkBefore(p, l, mark) {
 			return s.rest(p), 0
 		}
@@ -57,12 +58,12 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		p = nil
 	}
 	switch {
-	case s.closing:
+	case s.Closing:
 		return transport.Close, 0
 	case waits:
 		return transport.Park, 0
 	}
-	if l.busy = !l.Store.Enter(); l.busy {
+	if l.Busy = !l.Store.Enter(); l.Busy {
 		if next, goesOn := s.closedGate(l); !goesOn {
 			return next, 0
 		}
@@ -81,7 +82,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	l.letIn()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
-	if !l.busy {
+	if !l.Busy {
 		l.Store.Leave()
 	}
 	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
@@ -90,49 +91,44 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 
 // rest is how the transport is to treat a session whose command is parked: a wait
 // that may never end is over when the client hangs up or the server stops.
-func (s *Session) rest(p *Parked) transport.Next {
-	if p.slice != nil {
+func (s *Session) rest(p *command.Wait) transport.Next {
+	if p.Slice != nil {
 		return transport.Again
 	}
-	if p.again || p.giveUp != nil && !s.engine.draining.Load() {
+	if p.Again || p.GiveUp != nil && !s.engine.Draining.Load() {
 		return transport.Wait
 	}
 	return transport.Park
 }
 
-// readsBeside reports whether the command runs elsewhere until it is done. What it has
-// read may change meanwhile, and the client be told only behind the reply, so that
-// nothing is told before.
-func (p *Parked) readsBeside() bool { return p.giveUp == nil && !p.again && p.slice == nil }
-
 // unpark writes the reply of a parked command if it has come.
-func (s *Session) unpark(p *Parked, l *Lane) bool {
-	if p.state.Load() != parkedDone {
+func (s *Session) unpark(p *command.Wait, l *Lane) bool {
+	if p.State.Load() != command.ParkedDone {
 		return false
 	}
-	if p.again {
+	if p.Again {
 		s.parked.Store(nil)
 		return true
 	}
 	mark := len(l.w.Buf)
-	l.w.Reply(p.reply)
-	p.reply = resp.Reply{}
-	if p.resume != nil {
-		p.resume(&l.w)
+	l.w.Reply(p.Reply)
+	p.Reply = resp.Reply{}
+	if p.Resume != nil {
+		p.Resume(&l.w)
 	}
-	if p.refused != nil {
+	if p.Refused != nil {
 		l.denied.mu.Lock()
-		l.denied.add(s.selected(), p.refused, 1, s.engine.opts.Now())
+		l.denied.add(s.Selected(), p.Refused, 1, s.engine.Opts.Now())
 		l.denied.mu.Unlock()
 	}
-	if p.failed {
-		l.counts[p.cmd.id].Failed.Add(1)
+	if p.Failed {
+		l.counts[p.Cmd.Id].Failed.Add(1)
 	}
-	s.closing = s.closing || p.broken
+	s.Closing = s.Closing || p.Broken
 	s.parked.Store(nil)
-	s.hush(&l.w, mark)
-	if l.journal != nil && !p.looked {
-		l.answered = s.engine.opts.Persistence.Position()
+	s.Hush(&l.w, mark)
+	if l.Journal != nil && !p.Looked {
+		l.answered = s.engine.Opts.Persistence.Position()
 		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
 	}
 	return true
@@ -140,8 +136,8 @@ func (s *Session) unpark(p *Parked, l *Lane) bool {
 
 // unparkBefore is unpark, with the reply before the mail that has been written since
 // mark: what a command has told its own client comes behind its reply.
-func (s *Session) unparkBefore(p *Parked, l *Lane, mark int) bool {
-	if p.state.Load() != parkedDone {
+func (s *Session) unparkBefore(p *command.Wait, l *Lane, mark int) bool {
+	if p.State.Load() != command.ParkedDone {
 		return false
 	}
 	mail := bytes.Clone(l.w.Buf[mark:])
@@ -154,9 +150,9 @@ func (s *Session) unparkBefore(p *Parked, l *Lane, mark int) bool {
 // batch runs commands until the input, the turn or the client's right to go on is
 // used up; before them the next slice of p, unless that is nil. Anything that goes wrong
 // inside a handler ends this client only.
-func (s *Session) batch(l *Lane, p *Parked, in []byte) (next transport.Next, consumed int) {
+func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Next, consumed int) {
 	mark := 0 // where the reply of the running command begins
-	l.work = 0
+	l.Work = 0
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.Recovered(r)
@@ -172,12 +168,12 @@ func (s *Session) batch(l *Lane, p *Parked, in []byte) (next transport.Next, con
 	consumed = s.giveUp()
 	for ran := 0; ; {
 		swallowed, err := s.split(l, in[consumed:])
-		if len(l.ahead) > 1 && !l.busy {
-			l.prefetch(s.selected())
+		if len(l.ahead) > 1 && !l.Busy {
+			l.prefetch(s.Selected())
 		}
 		base := consumed
 		for i := range l.ahead {
-			if l.busy && s.waitsOutBusy(l, &l.ahead[i]) {
+			if l.Busy && s.waitsOutBusy(l, &l.ahead[i]) {
 				return transport.Park, consumed
 			}
 			ran++
@@ -204,7 +200,7 @@ func (s *Session) batch(l *Lane, p *Parked, in []byte) (next transport.Next, con
 		if err != "" {
 			mark = len(l.w.Buf)
 			l.w.Error(err)
-			s.hush(&l.w, mark)
+			s.Hush(&l.w, mark)
 			return transport.Close, consumed
 		}
 		if len(l.ahead) == 0 {
@@ -227,36 +223,23 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	if p := s.parked.Load(); p != nil {
 		return s.rest(p)
 	}
-	s.hush(&l.w, mark)
-	if l.journal != nil {
+	s.Hush(&l.w, mark)
+	if l.Journal != nil {
 		l.noteEffect(mark)
 	}
 	if len(l.posting.held) > 0 {
 		l.publishHeld()
 	}
-	more := !s.closing && s.takeMail(l, &l.w, turnBytes)
+	more := !s.Closing && s.takeMail(l, &l.w, turnBytes)
 	switch {
-	case s.closing, l.w.Size(mark) > maxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
+	case s.Closing, l.w.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close
-	case more, l.w.Length() >= turnBytes, ran >= turnCommands, l.work >= turnWork:
+	case more, l.w.Length() >= turnBytes, ran >= turnCommands, l.Work >= turnWork:
 		return transport.Again
-	case l.journal != nil && l.journal.Unsettled() >= turnEffects:
+	case l.Journal != nil && l.Journal.Unsettled() >= turnEffects:
 		return transport.Again
 	}
 	return transport.Read
-}
-
-// hush takes back what was written since mark when CLIENT REPLY says so.
-func (s *Client) hush(w *resp.Writer, mark int) {
-	switch s.reply {
-	case replyOn:
-		return
-	case replySkipNext:
-		s.reply = replySkip
-	case replySkip:
-		s.reply = replyOn
-	}
-	w.Cut(mark)
 }
 
 // notePartial remembers since when a command has been unfinished, for the
@@ -273,20 +256,20 @@ func (s *Session) notePartial(now int64, unfinished, progress bool) {
 }
 
 // noteCommand remembers the last command for CLIENT LIST.
-func (s *Session) noteCommand(cmd *Command) {
-	if cmd != nil && s.lastCmd.Load() != int32(cmd.id) {
-		s.lastCmd.Store(int32(cmd.id))
+func (s *Session) noteCommand(cmd *command.Command) {
+	if cmd != nil && s.lastCmd.Load() != int32(cmd.Id) {
+		s.lastCmd.Store(int32(cmd.Id))
 	}
 }
 
 // overUnauthenticated adds up what a client that has yet to authenticate moves in
 // and out, and reports whether it is too much.
 func (s *Session) overUnauthenticated(moved int) bool {
-	if s.admitted() {
+	if s.Admitted() {
 		return false
 	}
-	s.spent += moved
-	return s.spent > unauthBytes
+	s.Spent += moved
+	return s.Spent > unauthBytes
 }
 
 // goSilent ends the subscriptions of a client that is gone; beside the loops if they
@@ -303,14 +286,14 @@ func (s *Session) goSilent() {
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
 	if p := s.parked.Load(); p != nil {
-		if p.cancel != nil {
-			p.cancel()
+		if p.Cancel != nil {
+			p.Cancel()
 		}
-		p.gone.Store(true)
-		p.forget() // if it has been answered; else whoever answers does
+		p.Gone.Store(true)
+		p.Forget() // if it has been answered; else whoever answers does
 	}
 	if s.watched != nil {
-		s.engine.Spawn(func() { s.engine.WithStore(0, func(st Store) { st.Unwatch(s.watched) }) })
+		s.engine.Spawn(func() { s.engine.WithStore(0, func(st command.Store) { st.Unwatch(s.watched) }) })
 	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())

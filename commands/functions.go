@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc64"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -22,43 +23,43 @@ const (
 )
 
 // functionCommands are FUNCTION with its subcommands, FCALL and FCALL_RO.
-func functionCommands() []*Command {
-	sub := func(name string, arity int, f Flag, syntax, summary, reply string, run func(*Ctx)) *Command {
-		cmd := subcommand("function", name, arity, FlagNoScript|f, syntax, summary, reply, run)
-		cmd.Categories, cmd.Group = CatScripting, "scripting"
+func functionCommands() []*command.Command {
+	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		cmd := command.Subcommand("function", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
+		cmd.Categories, cmd.Group = command.CatScripting, "scripting"
 		return cmd
 	}
-	call := func(name string, f Flag) *Command {
-		return &Command{
-			Name: name, Arity: -3, Flags: FlagNoScript | FlagStale | f, Categories: CatScripting, Group: "scripting",
+	call := func(name string, f command.Flag) *command.Command {
+		return &command.Command{
+			Name: name, Arity: -3, Flags: command.FlagNoScript | command.FlagStale | f, Categories: command.CatScripting, Group: "scripting",
 			Summary: "Says that there is no such function.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "an error", Run: func(c *Ctx) { c.Fail(errNoFunction) },
+			Since: "1.0.0", Complexity: "O(1)", Reply: "an error", Run: func(c *command.Call) { c.Fail(errNoFunction) },
 		}
 	}
-	return []*Command{
+	return []*command.Command{
 		call("fcall", 0),
-		call("fcall_ro", FlagReadonly),
+		call("fcall_ro", command.FlagReadonly),
 		{
 			Name: "function", Arity: -2, Group: "scripting", Summary: "A container for function commands; there are no functions, only scripts.", Since: "1.0.0",
-			Sub: []*Command{
-				sub("delete", 3, FlagWrite, "library-name", "Says that there is no such library.", "an error",
-					func(c *Ctx) { c.Fail(errNoLibrary) }),
+			Sub: []*command.Command{
+				sub("delete", 3, command.FlagWrite, "library-name", "Says that there is no such library.", "an error",
+					func(c *command.Call) { c.Fail(errNoLibrary) }),
 				sub("dump", 2, 0, "", "Returns all functions for FUNCTION RESTORE: none.", "bytes", functionDump),
-				sub("flush", -2, FlagWrite, "[ASYNC | SYNC]", "Forgets all functions, of which there are none.", "OK", functionFlush),
-				sub("kill", 2, FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *Ctx) { c.functionBusy(func() { c.Fail(errNotBusy) }) }),
+				sub("flush", -2, command.FlagWrite, "[ASYNC | SYNC]", "Forgets all functions, of which there are none.", "OK", functionFlush),
+				sub("kill", 2, command.FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(errNotBusy) }) }),
 				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions, of which there are none.",
 					"an empty array", functionList),
-				sub("load", -3, FlagWrite|FlagDenyOOM, "[REPLACE] function-code", "Says that functions are not supported.", "an error",
-					func(c *Ctx) { c.Fail(errNoFunctions) }),
-				sub("restore", -3, FlagWrite|FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
+				sub("load", -3, command.FlagWrite|command.FlagDenyOOM, "[REPLACE] function-code", "Says that functions are not supported.", "an error",
+					func(c *command.Call) { c.Fail(errNoFunctions) }),
+				sub("restore", -3, command.FlagWrite|command.FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
 					"Takes what FUNCTION DUMP returned, if that has no functions.", "OK, or an error", functionRestore),
-				sub("stats", 2, FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *Ctx) { c.functionBusy(func() { c.functionStats() }) }),
+				sub("stats", 2, command.FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *command.Call) { functionBusy(c, func() { functionStats(c) }) }),
 			},
 		},
 	}
 }
 
-func functionList(c *Ctx) {
+func functionList(c *command.Call) {
 	named, withCode := false, false
 	for args := c.Args[2:]; len(args) > 0; args = args[1:] {
 		switch {
@@ -71,17 +72,17 @@ func functionList(c *Ctx) {
 			}
 			named, args = true, args[1:]
 		default:
-			c.Fail(resp.Error("ERR Unknown argument " + string(echo(args[0], maxEcho))))
+			c.Fail(resp.Error("ERR Unknown argument " + string(command.Echo(args[0], command.MaxEcho))))
 			return
 		}
 	}
 	c.W.Array(0)
 }
 
-func functionFlush(c *Ctx) {
+func functionFlush(c *command.Call) {
 	switch {
 	case len(c.Args) > 3:
-		c.Fail(subcommandSyntax(c))
+		c.Fail(command.SubcommandSyntax(c))
 	case len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC"):
 		c.Fail(errFunctionFlush)
 	default:
@@ -91,15 +92,15 @@ func functionFlush(c *Ctx) {
 
 // functionBusy runs f unless a script runs for long, which FUNCTION KILL and STATS may
 // ask about but are not for.
-func (c *Ctx) functionBusy(f func()) {
-	if c.busy {
-		c.Fail(errBusy)
+func functionBusy(c *command.Call, f func()) {
+	if c.Busy {
+		c.Fail(command.ErrBusy)
 		return
 	}
 	f()
 }
 
-func (c *Ctx) functionStats() {
+func functionStats(c *command.Call) {
 	c.W.Map(2)
 	c.W.BulkString("running_script")
 	c.W.Null()
@@ -126,15 +127,15 @@ func dumpChecksum(b []byte) uint64 {
 	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), b)
 }
 
-func functionDump(c *Ctx) {
+func functionDump(c *command.Call) {
 	dump := binary.LittleEndian.AppendUint16(nil, dumpVersion)
 	c.W.Bulk(binary.LittleEndian.AppendUint64(dump, dumpChecksum(dump)))
 }
 
-func functionRestore(c *Ctx) {
+func functionRestore(c *command.Call) {
 	switch {
 	case len(c.Args) > 4:
-		c.Fail(subcommandSyntax(c))
+		c.Fail(command.SubcommandSyntax(c))
 		return
 	case len(c.Args) == 4 && !parse.IsWord(c.Args[3], "FLUSH") && !parse.IsWord(c.Args[3], "APPEND") && !parse.IsWord(c.Args[3], "REPLACE"):
 		c.Fail(errRestorePolicy)

@@ -1,8 +1,10 @@
 package commands
 
+import "github.com/cellserver/cellserver/commands/command"
+
 // families lists the whole surface of the server, one slice for each file.
-func families() [][]*Command {
-	return [][]*Command{
+func families() [][]*command.Command {
+	return [][]*command.Command{
 		throttleCommands(),
 		slidingWindowCommands(),
 		tokenBucketCommands(),
@@ -35,7 +37,9 @@ func families() [][]*Command {
 }
 
 // NewTable builds the table of every command.
-func NewTable() *Table { return MakeTable(families()) }
+func NewTable() *command.Table { return command.NewTable(families()) }
 
-// NewRenamedTable is NewTable with commands under other names; see [MakeRenamedTable].
-func NewRenamedTable(pairs [][2]string) (*Table, error) { return MakeRenamedTable(families(), pairs) }
+// NewRenamedTable is NewTable with commands under other names; see [command.NewRenamedTable].
+func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
+	return command.NewRenamedTable(families(), pairs)
+}

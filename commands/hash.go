@@ -5,36 +5,37 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func hashCommands() []*Command {
-	entry := func(name string, arity int, f Flag, complexity, syntax, summary, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatHash, Group: "hash", Summary: summary,
+func hashCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, complexity, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatHash, Group: "hash", Summary: summary,
 			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 		}
 	}
 	const (
-		set   = FlagWrite | FlagDenyOOM | FlagFast
-		fast  = FlagReadonly | FlagFast
+		set   = command.FlagWrite | command.FlagDenyOOM | command.FlagFast
+		fast  = command.FlagReadonly | command.FlagFast
 		pairs = "key field value [field value ...]"
 	)
-	return []*Command{
+	return []*command.Command{
 		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", hset),
 		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", hset),
 		entry("hsetnx", 4, set, "O(1)", "key field value", "Sets a field of a hash that does not exist.", "1 if it was set, 0 if not", hsetnx),
 		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", hget),
 		entry("hmget", -3, fast, "O(N)", "key field [field ...]", "Returns the values of fields.", "an array of values or nulls", hmget),
-		entry("hgetall", 2, FlagReadonly|FlagLinear, "O(N)", "key", "Returns all fields and values.", "a map",
-			func(c *Ctx) { hashAll(c, true, true) }),
-		entry("hkeys", 2, FlagReadonly|FlagLinear, "O(N)", "key", "Returns all fields.", "an array",
-			func(c *Ctx) { hashAll(c, true, false) }),
-		entry("hvals", 2, FlagReadonly|FlagLinear, "O(N)", "key", "Returns all values.", "an array",
-			func(c *Ctx) { hashAll(c, false, true) }),
-		entry("hdel", -3, FlagWrite|FlagFast, "O(N)", "key field [field ...]", "Deletes fields, and the hash with the last.",
+		entry("hgetall", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all fields and values.", "a map",
+			func(c *command.Call) { hashAll(c, true, true) }),
+		entry("hkeys", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all fields.", "an array",
+			func(c *command.Call) { hashAll(c, true, false) }),
+		entry("hvals", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all values.", "an array",
+			func(c *command.Call) { hashAll(c, false, true) }),
+		entry("hdel", -3, command.FlagWrite|command.FlagFast, "O(N)", "key field [field ...]", "Deletes fields, and the hash with the last.",
 			"how many there were", hdel),
 		entry("hexists", 3, fast, "O(1)", "key field", "Says whether there is a field.", "1 or 0", hexists),
 		entry("hlen", 2, fast, "O(1)", "key", "Counts the fields.", "their number", hlen),
@@ -42,7 +43,7 @@ func hashCommands() []*Command {
 		entry("hincrby", 4, set, "O(1)", "key field increment", "Adds to the number in a field.", "the number that it holds now", hincrby),
 		entry("hincrbyfloat", 4, set, "O(1)", "key field increment", "Adds a number with a fraction to the one in a field.",
 			"the number that it holds now, as a string", hincrbyfloat),
-		entry("hscan", -3, FlagReadonly|FlagLinear, "O(N)", "key cursor [MATCH pattern] [COUNT count]", "Returns fields and values, all in one step.",
+		entry("hscan", -3, command.FlagReadonly|command.FlagLinear, "O(N)", "key cursor [MATCH pattern] [COUNT count]", "Returns fields and values, all in one step.",
 			"the cursor 0, and an array of fields and values", hscan),
 	}
 }
@@ -104,17 +105,17 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 }
 
 // hset is HSET and HMSET.
-func hset(c *Ctx) {
+func hset(c *command.Call) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
 	call := &laneOf(c.Worker).hash
 	call.prepare(c.Args[2:], c.W)
-	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], call.setFunc)
+	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], call.setFunc)
 	switch {
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	case c.Cmd.Name == "hset":
 		c.W.Int(call.added)
 	default:
@@ -122,55 +123,55 @@ func hset(c *Ctx) {
 	}
 }
 
-func hsetnx(c *Ctx) {
+func hsetnx(c *command.Call) {
 	added := false
-	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) (err error) {
+	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) (err error) {
 		if _, ok := h.Get(c.Args[2]); !ok {
 			added, err = h.Set(c.Args[2], c.Args[3])
 		}
 		return err
 	})
 	if err != nil {
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 		return
 	}
-	c.replyWhether(added, nil)
+	c.ReplyWhether(added, nil)
 }
 
 // readHash calls f with the hash at the first argument. It reports whether there is
 // something to be replied still: absent where there is no such key.
-func (c *Ctx) readHash(f func(h *collection.Hash)) (absent bool) {
-	found, err := c.Store.ReadHash(c.Client.selected(), c.Args[1], f)
-	c.noteLookup(found)
+func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
+	found, err := c.Store.ReadHash(c.Client.Selected(), c.Args[1], f)
+	c.NoteLookup(found)
 	if err != nil {
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 		return false
 	}
 	return !found
 }
 
-func hget(c *Ctx) {
+func hget(c *command.Call) {
 	laneOf(c.Worker).hash.prepare(c.Args[2:], c.W)
-	if c.readHash(laneOf(c.Worker).hash.getFunc) {
+	if readHash(c, laneOf(c.Worker).hash.getFunc) {
 		c.W.Null()
 	}
 }
 
-func hmget(c *Ctx) {
-	most, fits := c.mostHere(), true
-	absent := c.readHash(func(h *collection.Hash) { fits = writeFields(c.W, h, c.Args[2:], most) })
+func hmget(c *command.Call) {
+	most, fits := mostHere(c), true
+	absent := readHash(c, func(h *collection.Hash) { fits = writeFields(c.W, h, c.Args[2:], most) })
 	switch {
 	case absent:
 		writeNoFields(c.W, len(c.Args)-2)
 	case fits:
-	case most == longest(c.W):
-		c.Fail(tooLong(c.W))
+	case most == command.Longest(c.W):
+		c.Fail(command.TooLong(c.W))
 	default:
-		fields := cloneArgs(c.Args[2:])
-		c.besideRead(copiedBy(c.Store, c.Client.selected(), c.Cmd, c.Args), func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		fields := command.CloneArgs(c.Args[2:])
+		besideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) {
-				if !writeFields(w, h, fields, maxReply) {
-					w.Error(errValuesTooLong)
+				if !writeFields(w, h, fields, command.MaxReply) {
+					w.Error(command.ErrValuesTooLong)
 				}
 			})
 		}, func(w *resp.Writer) { writeNoFields(w, len(fields)) })
@@ -200,20 +201,11 @@ func writeNoFields(w *resp.Writer, n int) {
 	}
 }
 
-// bound makes an error of the reply since mark if it is too long, whatever is missing
-// of it.
-func (c *Ctx) bound(mark int) {
-	if c.W.Size(mark) > longest(c.W) {
-		c.W.Cut(mark)
-		c.Fail(tooLong(c.W))
-	}
-}
-
 // hashAll is HGETALL, HKEYS and HVALS.
-func hashAll(c *Ctx, fields, values bool) {
+func hashAll(c *command.Call, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
-	absent := c.readHash(func(h *collection.Hash) {
-		if size, large = c.readsBeside(whole{h.Len(), h.Len(), h.Copied()}); !large {
+	absent := readHash(c, func(h *collection.Hash) {
+		if size, large = readsBeside(c, whole{h.Len(), h.Len(), h.Copied()}); !large {
 			writeHash(c.W, h, fields, values)
 		}
 	})
@@ -222,17 +214,17 @@ func hashAll(c *Ctx, fields, values bool) {
 	case absent:
 		none(c.W)
 	case large:
-		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) { writeHash(w, h, fields, values) })
 		}, none)
 	default:
-		c.bound(mark)
+		c.Bound(mark)
 	}
 }
 
-func hdel(c *Ctx) {
+func hdel(c *command.Call) {
 	n := int64(0)
-	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) error {
+	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) error {
 		for _, field := range c.Args[2:] {
 			if h.Delete(field) {
 				n++
@@ -240,18 +232,18 @@ func hdel(c *Ctx) {
 		}
 		return nil
 	})
-	c.replyCount(n, err)
+	c.ReplyCount(n, err)
 }
 
 // readNumber replies what f finds in the hash, 0 where there is none.
-func (c *Ctx) readNumber(f func(h *collection.Hash) int) {
-	if c.readHash(func(h *collection.Hash) { c.W.Int(int64(f(h))) }) {
+func readNumber(c *command.Call, f func(h *collection.Hash) int) {
+	if readHash(c, func(h *collection.Hash) { c.W.Int(int64(f(h))) }) {
 		c.W.Int(0)
 	}
 }
 
-func hexists(c *Ctx) {
-	c.readNumber(func(h *collection.Hash) int {
+func hexists(c *command.Call) {
+	readNumber(c, func(h *collection.Hash) int {
 		if _, ok := h.Get(c.Args[2]); ok {
 			return 1
 		}
@@ -259,10 +251,10 @@ func hexists(c *Ctx) {
 	})
 }
 
-func hlen(c *Ctx) { c.readNumber((*collection.Hash).Len) }
+func hlen(c *command.Call) { readNumber(c, (*collection.Hash).Len) }
 
-func hstrlen(c *Ctx) {
-	c.readNumber(func(h *collection.Hash) int {
+func hstrlen(c *command.Call) {
+	readNumber(c, func(h *collection.Hash) int {
 		value, _ := h.Get(c.Args[2])
 		return len(value)
 	})
@@ -274,14 +266,14 @@ const (
 	errNotFinitePlain resp.Error = "ERR value is NaN or Infinity"
 )
 
-func hincrby(c *Ctx) {
+func hincrby(c *command.Call) {
 	by, ok := parse.Int(c.Args[3])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
 	sum := int64(0)
-	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) error {
+	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) error {
 		was, ok := int64(0), true
 		if text, exists := h.Get(c.Args[2]); exists {
 			was, ok = parse.Int(text)
@@ -300,13 +292,13 @@ func hincrby(c *Ctx) {
 	case errors.Is(err, limit.ErrNotInteger):
 		c.Fail(errHashNotInteger)
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	default:
 		c.W.Int(sum)
 	}
 }
 
-func hincrbyfloat(c *Ctx) {
+func hincrbyfloat(c *command.Call) {
 	by, ok := parse.LongDouble(c.Args[3])
 	switch {
 	case !ok:
@@ -317,7 +309,7 @@ func hincrbyfloat(c *Ctx) {
 		return
 	}
 	var text []byte
-	err := c.Store.WriteHash(c.Client.selected(), c.Args[1], func(h *collection.Hash) (err error) {
+	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) (err error) {
 		was, exists := h.Get(c.Args[2])
 		if !exists {
 			was = zeroText
@@ -331,9 +323,9 @@ func hincrbyfloat(c *Ctx) {
 	case errors.Is(err, parse.ErrNotFloat):
 		c.Fail(errHashNotFloat)
 	case errors.Is(err, parse.ErrNotFinite):
-		c.Fail(errNoSum)
+		c.Fail(command.ErrNoSum)
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	default:
 		c.W.Bulk(text)
 	}

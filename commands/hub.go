@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 )
 
@@ -126,7 +127,7 @@ func (h *hub) join(kind topicKind, name []byte, s *Session) *membership {
 		m := &membership{topic: t, session: s, at: len(t.members)}
 		t.members = append(t.members, m)
 		t.mu.Unlock()
-		h.memory.Add(int64(subscriptionCost(name)))
+		h.memory.Add(int64(command.SubscriptionCost(name)))
 		return m
 	}
 }
@@ -134,7 +135,7 @@ func (h *hub) join(kind topicKind, name []byte, s *Session) *membership {
 // leave ends a subscription. No message of the topic reaches its session afterwards.
 func (h *hub) leave(m *membership) {
 	t := m.topic
-	h.memory.Add(-int64(subscriptionCost(t.name)))
+	h.memory.Add(-int64(command.SubscriptionCost(t.name)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.members) - 1
@@ -158,16 +159,12 @@ func (t *topic) count() int {
 	return len(t.members)
 }
 
-// subscriptionCost is the memory that a subscription takes: the name, twice if nobody
-// else has it, and the entries of maps and lists.
-func subscriptionCost(name []byte) int { return 2*len(name) + 256 }
-
 // subscriptions is what one session has subscribed to.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
 	inner  int                                // of the patterns, as parse.InnerLength
 
-	// For others to read, too: how much they take, as subscriptionCost, and how many
+	// For others to read, too: how much they take, as command.SubscriptionCost, and how many
 	// there are.
 	cost   atomic.Int64
 	counts [topicKinds]atomic.Int32
@@ -203,7 +200,7 @@ func (s *Session) subscribe(kind topicKind, name []byte) {
 	}
 	m := s.engine.hub.join(kind, name, s)
 	subs.topics[kind][string(name)] = m
-	subs.cost.Add(int64(subscriptionCost(name)))
+	subs.cost.Add(int64(command.SubscriptionCost(name)))
 	if kind == toPattern {
 		subs.inner += parse.InnerLength(name)
 	}
@@ -224,7 +221,7 @@ func (s *Session) end(subs *subscriptions, m *membership) {
 	name, kind := m.topic.name, m.topic.kind
 	s.engine.hub.leave(m)
 	delete(subs.topics[kind], string(name))
-	subs.cost.Add(-int64(subscriptionCost(name)))
+	subs.cost.Add(-int64(command.SubscriptionCost(name)))
 	if kind == toPattern {
 		subs.inner -= parse.InnerLength(name)
 	}
@@ -265,6 +262,6 @@ func (s *Session) unsubscribeSome(most int) (more bool) {
 
 // unsubscribeAll ends every subscription of s, without a word to it.
 func (s *Session) unsubscribeAll() {
-	for s.unsubscribeSome(sliceWords) {
+	for s.unsubscribeSome(command.SliceWords) {
 	}
 }

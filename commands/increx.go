@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -64,7 +65,7 @@ const errBoundsCrossed resp.Error = "ERR LBOUND can't be greater than UBOUND"
 const errInfinite resp.Error = "ERR value or increment would produce Infinity"
 
 // increx is INCREX: a counter, or a fixed window that begins with its first hit.
-func increx(c *Ctx) {
+func increx(c *command.Call) {
 	call, err := parseIncrex(c.Args[2:])
 	if err != "" {
 		c.Fail(err)
@@ -82,12 +83,12 @@ func increx(c *Ctx) {
 	}
 	at := limit.MaxInstant
 	if call.expiry != nil {
-		if at, err = c.futureInstant(call.expiry, call.unit, call.absolute); err != "" {
+		if at, err = futureInstant(c, call.expiry, call.unit, call.absolute); err != "" {
 			c.Fail(err)
 			return
 		}
 	}
-	fault := c.Store.UpdateString(c.Client.selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+	fault := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		if !found {
 			old = zeroText
 		}
@@ -101,7 +102,7 @@ func increx(c *Ctx) {
 	case errors.Is(fault, parse.ErrNotFinite):
 		c.Fail(errInfinite)
 	case fault != nil:
-		c.Fail(floatError(fault))
+		c.Fail(command.FloatError(fault))
 	default:
 		c.W.Array(2)
 		n.reply(c.W)

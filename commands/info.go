@@ -6,13 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/stats"
 )
 
-func infoCommands() []*Command {
-	return []*Command{{
-		Name: "info", Arity: -1, Flags: FlagLoading | FlagStale, Categories: CatDangerous, Group: "server",
+func infoCommands() []*command.Command {
+	return []*command.Command{{
+		Name: "info", Arity: -1, Flags: command.FlagLoading | command.FlagStale, Categories: command.CatDangerous, Group: "server",
 		Summary: "Returns information and statistics about the server.", Syntax: "[section [section ...]]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "text, a field on every line", Run: info,
 		WordWork: 10, // each is compared with the names of all sections
@@ -47,10 +48,10 @@ func infoSections() []infoSection {
 // infoWriter gathers the text of INFO.
 type infoWriter struct {
 	strings.Builder
-	c      *Ctx
+	c      *command.Call
 	e      *Engine
-	p      Process
-	store  StoreStats
+	p      command.Process
+	store  command.StoreStats
 	counts []stats.Totals
 	hits   int64
 	misses int64
@@ -61,9 +62,9 @@ func (w *infoWriter) int(name string, value int64) {
 	fmt.Fprintf(w, "%s:%d\r\n", name, value)
 }
 
-func info(c *Ctx) {
-	w := &infoWriter{c: c, e: engineOf(c.server), p: c.server.process()}
-	w.counts, w.hits, w.misses = engineOf(c.server).sum()
+func info(c *command.Call) {
+	w := &infoWriter{c: c, e: engineOf(c.Server), p: c.Server.Process()}
+	w.counts, w.hits, w.misses = engineOf(c.Server).sum()
 	w.store = c.Store.Stats()
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) {
@@ -96,7 +97,7 @@ func infoWants(args [][]byte, s infoSection) bool {
 
 func infoServer(w *infoWriter) {
 	up := int64(w.p.Uptime() / time.Second)
-	w.str("redis_version", RedisVersion)
+	w.str("redis_version", command.RedisVersion)
 	w.str("redis_git_sha1", "00000000")
 	w.int("redis_git_dirty", 0)
 	w.str("redis_mode", "standalone")
@@ -132,8 +133,8 @@ func infoMemory(w *infoWriter) {
 	rss, heap := w.p.Memory()
 	used := w.store.Memory
 	_, _, pending := w.p.Network()
-	w.int("used_memory", used.used(heap))
-	w.str("used_memory_human", human(used.used(heap)))
+	w.int("used_memory", used.Used(heap))
+	w.str("used_memory_human", human(used.Used(heap)))
 	w.int("used_memory_rss", rss)
 	w.str("used_memory_rss_human", human(rss))
 	w.int("used_memory_dataset", used.Dataset)
@@ -167,7 +168,7 @@ func human(n int64) string {
 }
 
 func infoPersistence(w *infoWriter) {
-	if p := w.e.opts.Persistence; p != nil {
+	if p := w.e.Opts.Persistence; p != nil {
 		for _, f := range p.Info() {
 			w.str(f.Name, f.Value)
 		}
@@ -250,7 +251,7 @@ func infoCommandstats(w *infoWriter) {
 			per = max(float64(t.Nanos)/1000/float64(t.Calls), 0.01)
 		}
 		fmt.Fprintf(w, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
-			w.e.table.all[id].Name, t.Calls, usec, per, t.Rejected, t.Failed)
+			w.e.Commands.Entries[id].Name, t.Calls, usec, per, t.Rejected, t.Failed)
 	}
 }
 
@@ -269,14 +270,14 @@ func infoKeyspace(w *infoWriter) {
 // infoRatelimit shows what each limiter command has allowed and denied.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.counts {
-		cmd := w.e.table.all[id]
-		if cmd.limiter() {
+		cmd := w.e.Commands.Entries[id]
+		if limiter(cmd) {
 			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed)
 		}
 	}
 }
 
 // limiter reports whether the command answers with a decision.
-func (c *Command) limiter() bool {
-	return c.Flags&FlagModule != 0 || c.Categories&CatRateLimit != 0 && c.Flags&FlagWrite != 0
+func limiter(c *command.Command) bool {
+	return c.Flags&command.FlagModule != 0 || c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -17,15 +18,15 @@ func TestCommandWithoutNamesIsMadeOnce(t *testing.T) {
 		each := resp.Writer{Proto: proto}
 		each.Array(len(table.Top()))
 		for _, cmd := range table.Top() {
-			cmd.writeInfo(&each)
+			cmd.WriteInfo(&each)
 		}
 		docs := resp.Writer{Proto: proto}
 		docs.Map(len(table.Top()))
 		for _, cmd := range table.Top() {
-			cmd.writeDocs(&docs)
+			cmd.WriteDocs(&docs)
 		}
-		c := Ctx{Worker: &(&Lane{Worker: Worker{server: &(&Engine{Server: Server{table: table}}).Server}}).Worker, W: &resp.Writer{Proto: proto}}
-		ask := func(run func(c *Ctx), args ...[]byte) []byte {
+		c := command.Call{Worker: &(&Lane{Worker: command.Worker{Server: &(&Engine{Server: command.Server{Commands: table}}).Server}}).Worker, W: &resp.Writer{Proto: proto}}
+		ask := func(run func(c *command.Call), args ...[]byte) []byte {
 			c.Args, c.W.Buf = args, c.W.Buf[:0]
 			run(&c)
 			return c.W.Buf

@@ -3,76 +3,77 @@ package commands
 import (
 	"log/slog"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func keyCommands() []*Command {
-	many := KeySpec{First: 1, Last: -1, Step: 1}
-	return []*Command{
+func keyCommands() []*command.Command {
+	many := command.KeySpec{First: 1, Last: -1, Step: 1}
+	return []*command.Command{
 		{
-			Name: "del", Arity: -2, Flags: FlagWrite, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Name: "del", Arity: -2, Flags: command.FlagWrite, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Deletes one or more keys, which resets their limiters.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
 		},
 		{
-			Name: "unlink", Arity: -2, Flags: FlagWrite | FlagFast, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Name: "unlink", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Deletes one or more keys.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
 		},
 		{
-			Name: "exists", Arity: -2, Flags: FlagReadonly | FlagFast, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Name: "exists", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
 		},
 		{
-			Name: "touch", Arity: -2, Flags: FlagReadonly | FlagFast, Keys: many, Categories: CatKeyspace, Group: "generic",
+			Name: "touch", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
 		},
 		{
-			Name: "type", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatKeyspace, Group: "generic",
+			Name: "type", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Returns the type of the value at a key.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", Run: typeOf,
 		},
 		{
-			Name: "rename", Arity: 3, Flags: FlagWrite, Keys: KeySpec{First: 1, Last: 2, Step: 1}, Categories: CatKeyspace, Group: "generic",
+			Name: "rename", Arity: 3, Flags: command.FlagWrite, Keys: command.KeySpec{First: 1, Last: 2, Step: 1}, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Renames a key, overwriting the destination.", Syntax: "key newkey",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: rename,
 		},
 		{
-			Name: "renamenx", Arity: 3, Flags: FlagWrite | FlagFast, Keys: KeySpec{First: 1, Last: 2, Step: 1}, Categories: CatKeyspace, Group: "generic",
+			Name: "renamenx", Arity: 3, Flags: command.FlagWrite | command.FlagFast, Keys: command.KeySpec{First: 1, Last: 2, Step: 1}, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Renames a key if the destination does not exist.", Syntax: "key newkey",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the key was renamed, 0 if the destination existed", Run: rename,
 		},
 		{
-			Name: "randomkey", Arity: 1, Flags: FlagReadonly, Categories: CatKeyspace, Group: "generic",
+			Name: "randomkey", Arity: 1, Flags: command.FlagReadonly, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Returns a random key of the database.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "a key, or null in an empty database", Run: randomKey,
 		},
 		{
-			Name: "get", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatString, Group: "string",
+			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
 			Summary: "Returns the value of a key; of a CL.THROTTLE key its TAT in nanoseconds.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "the value, or null", Run: get,
 		},
 		{
-			Name: "strlen", Arity: 2, Flags: FlagReadonly | FlagFast, Keys: oneKey, Categories: CatString, Group: "string",
+			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
 			Summary: "Returns the length of what GET returns.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "the length in bytes, 0 without the key", Run: strlen,
 		},
 		{
-			Name: "dbsize", Arity: 1, Flags: FlagReadonly | FlagFast, Categories: CatKeyspace, Group: "server",
+			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast, Categories: command.CatKeyspace, Group: "server",
 			Summary: "Returns the number of keys in the database.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "the number of keys", Run: dbsize,
 		},
 		{
-			Name: "flushdb", Arity: -1, Flags: FlagWrite | FlagAudit, Categories: CatKeyspace | CatDangerous, Group: "server",
+			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagAudit, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
 			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
-			AuditAttrs: func(c *Ctx) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.selected())} },
+			AuditAttrs: func(c *command.Call) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.Selected())} },
 		},
 		{
-			Name: "flushall", Arity: -1, Flags: FlagWrite | FlagAudit, Categories: CatKeyspace | CatDangerous, Group: "server",
+			Name: "flushall", Arity: -1, Flags: command.FlagWrite | command.FlagAudit, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
 			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushAll,
 		},
@@ -80,11 +81,11 @@ func keyCommands() []*Command {
 }
 
 // countKeys replies how many of the keys in the call f is true for.
-func (c *Ctx) countKeys(f func(db int, key []byte) bool) {
-	n, db := int64(0), c.Client.selected()
+func countKeys(c *command.Call, f func(db int, key []byte) bool) {
+	n, db := int64(0), c.Client.Selected()
 	for i, key := range c.Args[1:] {
-		if i%aheadMost == 0 && len(c.Args) > 2 {
-			c.Store.Prefetch(db, c.Args[i+1:min(i+1+aheadMost, len(c.Args))])
+		if i%command.AheadMost == 0 && len(c.Args) > 2 {
+			c.Store.Prefetch(db, c.Args[i+1:min(i+1+command.AheadMost, len(c.Args))])
 		}
 		if f(db, key) {
 			n++
@@ -93,18 +94,18 @@ func (c *Ctx) countKeys(f func(db int, key []byte) bool) {
 	c.W.Int(n)
 }
 
-func del(c *Ctx) { c.countKeys(c.Store.Delete) }
+func del(c *command.Call) { countKeys(c, c.Store.Delete) }
 
-func exists(c *Ctx) {
-	c.countKeys(c.Store.Exists)
+func exists(c *command.Call) {
+	countKeys(c, c.Store.Exists)
 }
 
-func typeOf(c *Ctx) { c.W.Status(c.Store.TypeName(c.Client.selected(), c.Args[1])) }
+func typeOf(c *command.Call) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
 
 // rename is RENAME and RENAMENX.
-func rename(c *Ctx) {
+func rename(c *command.Call) {
 	nx := c.Cmd.Name == "renamenx"
-	renamed, found := c.Store.Rename(c.Client.selected(), c.Args[1], c.Args[2], nx)
+	renamed, found := c.Store.Rename(c.Client.Selected(), c.Args[1], c.Args[2], nx)
 	switch {
 	case !found:
 		c.Fail(resp.ErrNoSuchKey)
@@ -117,52 +118,43 @@ func rename(c *Ctx) {
 	}
 }
 
-func randomKey(c *Ctx) {
-	key, ok := c.Store.RandomKey(c.text[:0], c.Client.selected())
+func randomKey(c *command.Call) {
+	key, ok := c.Store.RandomKey(c.Text[:0], c.Client.Selected())
 	if !ok {
 		c.W.Null()
 		return
 	}
-	c.keepText(key)
+	c.KeepText(key)
 	c.W.Bulk(key)
 }
 
 // get replies a plain string, or the TAT of a CL.THROTTLE key.
-func get(c *Ctx) {
-	c.replyString(c.Store.AppendString(c.text[:0], c.Client.selected(), c.Args[1]))
+func get(c *command.Call) {
+	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-func strlen(c *Ctx) {
-	value, found, err := c.readString()
+func strlen(c *command.Call) {
+	value, found, err := readString(c)
 	switch {
 	case err != nil:
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 	case !found:
 		c.W.Int(0)
 	default:
 		c.W.Int(int64(len(value)))
-		c.giveBack(value)
+		c.GiveBack(value)
 	}
 }
 
 // readString reads the string at the first argument into the lane's scratch, or has the
 // store lend it: replySpan or giveBack ends that.
-func (c *Ctx) readString() (value []byte, found bool, err error) {
-	value, found, err = c.Store.AppendString(c.text[:0], c.Client.selected(), c.Args[1])
-	c.noteLookup(found)
+func readString(c *command.Call) (value []byte, found bool, err error) {
+	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
+	c.NoteLookup(found)
 	return value, found, err
 }
 
-// noteLookup counts keyspace hits and misses.
-func (c *Ctx) noteLookup(found bool) {
-	if found {
-		c.hits.Add(1)
-	} else {
-		c.misses.Add(1)
-	}
-}
-
-func dbsize(c *Ctx) { c.W.Int(int64(c.Store.Len(c.Client.selected()))) }
+func dbsize(c *command.Call) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
 
 // flushMode checks the only option of FLUSHDB and FLUSHALL. Both modes drop the
 // tables at once and return their memory beside the loops.
@@ -176,24 +168,24 @@ func flushMode(args [][]byte) resp.Error {
 	return resp.ErrSyntax
 }
 
-func flushDB(c *Ctx) {
+func flushDB(c *command.Call) {
 	if err := flushMode(c.Args); err != "" {
 		c.Fail(err)
 		return
 	}
-	db := c.Client.selected()
-	c.Offload(func(st Store, w *resp.Writer) {
+	db := c.Client.Selected()
+	c.Offload(func(st command.Store, w *resp.Writer) {
 		st.Flush(db)
 		w.Status("OK")
 	})
 }
 
-func flushAll(c *Ctx) {
+func flushAll(c *command.Call) {
 	if err := flushMode(c.Args); err != "" {
 		c.Fail(err)
 		return
 	}
-	c.Offload(func(st Store, w *resp.Writer) {
+	c.Offload(func(st command.Store, w *resp.Writer) {
 		st.FlushAll()
 		w.Status("OK")
 	})

@@ -1,15 +1,15 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
-
 	"github.com/cellserver/cellserver/resp"
 )
 
 // Lane is the scratch of one feeding goroutine: its view of the store, its
 // buffers and its share of the statistics. It is used by one goroutine at a time.
 type Lane struct {
-	Worker
+	command.Worker
 	input
 	limiterScratch
 	scriptScratch
@@ -18,7 +18,7 @@ type Lane struct {
 	tally
 	trackingScratch
 
-	ctx    Ctx
+	ctx    command.Call
 	w      resp.Writer
 	hash   hashCall
 	sorted sortedCall
@@ -31,46 +31,24 @@ type Lane struct {
 
 func (e *Engine) newLane() *Lane {
 	l := &Lane{
-		Worker: Worker{Store: e.opts.NewStore(), server: &e.Server},
-		tally:  tally{counts: make([]stats.Counter, len(e.table.all)), sample: sampleEvery},
-		input:  input{args: make([][]byte, 0, aheadArgs)},
+		Worker: command.Worker{Store: e.Opts.NewStore(), Server: &e.Server},
+		tally:  tally{counts: make([]stats.Counter, len(e.Commands.Entries)), sample: sampleEvery},
+		input:  input{args: make([][]byte, 0, command.AheadArgs)},
 	}
 	l.Owner = l
-	if e.opts.Persistence != nil {
-		l.journal, _ = l.Store.(recording)
+	if e.Opts.Persistence != nil {
+		l.Journal, _ = l.Store.(command.Recording)
 	}
 	l.w.OnError = l.noteError
 	l.onError, l.host.w.OnError = l.w.OnError, l.w.OnError
-	l.host.w.Most = maxScriptReply
-	l.ctx = Ctx{Worker: &l.Worker, W: &l.w}
+	l.host.w.Most = command.MaxScriptReply
+	l.ctx = command.Call{Worker: &l.Worker, W: &l.w}
 	e.observe(l)
 	e.lanesMu.Lock()
 	if len(e.lanes) == 0 {
-		e.topSince = e.opts.Now()
+		e.topSince = e.Opts.Now()
 	}
 	e.lanes = append(e.lanes, l)
 	e.lanesMu.Unlock()
 	return l
 }
-
-// Ctx is one command being run: who calls, with what, and where the reply goes.
-type Ctx struct {
-	*Worker
-	Client *Client
-	Cmd    *Command
-	Args   [][]byte // Args[0] is the name as it was sent
-	W      *resp.Writer
-	fail   bool
-}
-
-// Fail replies with an error and counts the call as failed.
-func (c *Ctx) Fail(e resp.Error) {
-	c.fail = true
-	if e == errNotKept {
-		e = c.refusal()
-	}
-	c.W.Error(e)
-}
-
-// OK replies +OK.
-func (c *Ctx) OK() { c.W.Status("OK") }

@@ -1,8 +1,7 @@
 package commands
 
 import (
-	"sync/atomic"
-
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
@@ -10,27 +9,10 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Worker is the part of a feeding goroutine that commands use: its view of the store and
-// scratch of all families.
-type Worker struct {
-	Owner  any // whose face this is
-	Store  Store
-	server *Server
-	keys   [][]byte // scratch of prefetch
-	busy   bool     // a script keeps the gate closed for long: few commands may run
-	work   int      // units done in this batch: see work.go
-	text   []byte   // scratch for a key or value being read
-	refs   []KeyRef // scratch of a script's Hold
-	// What is written down of effects; journal is nil where nothing is.
-	journal recording
-	hits    atomic.Int64
-	misses  atomic.Int64
-}
-
 // input is the commands that have been split off ahead.
 type input struct {
 	args  [][]byte // room for the arguments of ahead
-	slots [aheadMost]ahead
+	slots [command.AheadMost]ahead
 	ahead []ahead // those of slots that are in use
 }
 
@@ -75,7 +57,7 @@ type effectState struct {
 type tally struct {
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.
-	runCmd    *Command
+	runCmd    *command.Command
 	runLen    int64
 	runDenied int64
 	sample    int             // commands until the next timed one

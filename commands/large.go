@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/shared"
 )
 
 // sample is after how many elements the length of a reply is guessed.
@@ -16,45 +16,39 @@ const sample = 64
 // reply as a whole would copy so many bytes.
 type whole struct{ n, of, copied int }
 
-// headBytes is what an element of a reply takes beside its bytes.
-const headBytes = 16
-
-// copiedBytes is how many bytes a reply takes for a value of n.
-func copiedBytes(n int) int { return headBytes + shared.Copied(n) }
-
 // bytes is about how many the reply will copy.
 func (p whole) bytes() int {
 	bytes := p.copied
 	if p.n != p.of {
 		bytes = int(float64(bytes) * float64(p.n) / float64(max(p.of, 1)))
 	}
-	return min(bytes+p.n*headBytes, maxReply)
+	return min(bytes+p.n*command.HeadBytes, command.MaxReply)
 }
 
 // readsBeside reports whether a reply is too large for the loop itself, and about how many
 // bytes it copies.
-func (c *Ctx) readsBeside(p whole) (size int, beside bool) {
+func readsBeside(c *command.Call, p whole) (size int, beside bool) {
 	size = p.bytes()
-	return size, c.leaves(units(p.n, size))
+	return size, c.Leaves(command.Units(p.n, size))
 }
 
 // besideRead runs read, which replies about size bytes of what the key at the first
 // argument holds, beside the loops; none replies that it does not exist any more.
-func (c *Ctx) besideRead(
-	size int, read func(st Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
+func besideRead(c *command.Call,
+	size int, read func(st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
-	db, key := c.Client.selected(), bytes.Clone(c.Args[1])
-	c.offload(func(Store) int { return size }, func(st Store, w *resp.Writer) {
+	db, key := c.Client.Selected(), bytes.Clone(c.Args[1])
+	c.OffloadSized(func(command.Store) int { return size }, func(st command.Store, w *resp.Writer) {
 		mark := len(w.Buf)
 		found, err := read(st, db, key, w)
 		switch {
 		case err != nil:
-			w.Error(storeError(err))
+			w.Error(command.StoreError(err))
 		case !found:
 			none(w)
-		case w.Size(mark) > longest(w):
+		case w.Size(mark) > command.Longest(w):
 			w.Cut(mark)
-			w.Error(tooLong(w))
+			w.Error(command.TooLong(w))
 		}
 	})
 }
@@ -69,7 +63,7 @@ type wholeReply struct {
 
 // wholeOf begins a reply of n elements.
 func wholeOf(w *resp.Writer, n int) wholeReply {
-	return wholeReply{w: w, mark: len(w.Buf), n: n, most: longest(w)}
+	return wholeReply{w: w, mark: len(w.Buf), n: n, most: command.Longest(w)}
 }
 
 // pinner is a collection.
@@ -90,33 +84,12 @@ func wholeFrom(w *resp.Writer, n, strings int, of pinner) wholeReply {
 	return r
 }
 
-// longest is how many bytes a reply may copy. What a script is given may be shorter than
-// what a client is sent: no memory has been asked for it.
-func longest(w *resp.Writer) int {
-	if w.Most > 0 {
-		return w.Most
-	}
-	return maxReply
-}
-
-// tooLong is the error in place of a reply that is longer than that.
-func tooLong(w *resp.Writer) resp.Error {
-	if w.Most > 0 {
-		return errScriptReply
-	}
-	return errValuesTooLong
-}
-
-// inlineReply is how many bytes a reply that nobody knows the length of may copy on a
-// loop. A longer one is made once more, beside the loops.
-const inlineReply = 256 << 10
-
 // mostHere is how many bytes a reply of the running command may copy where it runs.
-func (c *Ctx) mostHere() int {
-	if c.Client.exclusive || c.Client.beside {
-		return longest(c.W)
+func mostHere(c *command.Call) int {
+	if c.Client.Exclusive || c.Client.Beside {
+		return command.Longest(c.W)
 	}
-	return inlineReply
+	return command.InlineReply
 }
 
 // more notes that an element has been written and reports whether to go on. Once some

@@ -4,31 +4,32 @@ import (
 	"math"
 
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // takeTurn waits for the memory of the reply to p, which size says, and for one of slots.
 // size may be nil, and the result is then: the reply is short for sure.
-func (e *Engine) takeTurn(slots chan struct{}, p *Parked, size func(st Store) int) *budget.Grant {
+func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st command.Store) int) *budget.Grant {
 	n := 0
 	if size != nil {
-		e.WithStore(p.client.id, func(st Store) { n = size(st) })
+		e.WithStore(p.Client.Id, func(st command.Store) { n = size(st) })
 	}
 	if n == 0 {
 		slots <- struct{}{}
 		return nil
 	}
 	memory := &budget.Grant{All: &e.large}
-	if n > inlineReply {
-		memory = e.large.Ask(int64(min(n, maxReply)))
+	if n > command.InlineReply {
+		memory = e.large.Ask(int64(min(n, command.MaxReply)))
 	}
 	for {
 		slots <- struct{}{}
-		if p.gone.Load() || !memory.Over() {
+		if p.Gone.Load() || !memory.Over() {
 			return memory
 		}
 		<-slots
 		memory.End()
-		memory = e.large.Ask(int64(min(n, maxReply)))
+		memory = e.large.Ask(int64(min(n, command.MaxReply)))
 	}
 }
 
@@ -48,9 +49,9 @@ const (
 // largeRoom is how many bytes of large replies there may be: two thirds of what the
 // process may take beside the keys. The rest is for scripts, for the end of each reply,
 // and for garbage.
-func (e *Server) largeRoom() int64 {
-	if e.opts.ScriptRoom != nil {
-		if bound, kept := e.opts.ScriptRoom(); bound != math.MaxInt64 {
+func largeRoom(e *command.Server) int64 {
+	if e.Opts.ScriptRoom != nil {
+		if bound, kept := e.Opts.ScriptRoom(); bound != math.MaxInt64 {
 			return max((bound-kept)/3*2, leastLarge)
 		}
 	}

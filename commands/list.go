@@ -4,41 +4,42 @@ import (
 	"math"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func listCommands() []*Command {
-	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatList, Group: "list", Summary: summary,
+func listCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatList, Group: "list", Summary: summary,
 			Syntax: "key" + syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 		}
 	}
 	const (
-		grow   = FlagWrite | FlagDenyOOM | FlagFast
-		shrink = FlagWrite | FlagFast
+		grow   = command.FlagWrite | command.FlagDenyOOM | command.FlagFast
+		shrink = command.FlagWrite | command.FlagFast
 		length = "the length of the list"
 		each   = "O(N log M) for N elements of M"
 	)
-	move := func(name string, arity int, syntax, summary string, run func(*Ctx)) *Command {
-		c := entry(name, arity, FlagWrite|FlagDenyOOM, "", summary, "O(log N)", "the element, or null", run)
-		c.Keys, c.Syntax = KeySpec{First: 1, Last: 2, Step: 1}, syntax
+	move := func(name string, arity int, syntax, summary string, run func(*command.Call)) *command.Command {
+		c := entry(name, arity, command.FlagWrite|command.FlagDenyOOM, "", summary, "O(log N)", "the element, or null", run)
+		c.Keys, c.Syntax = command.KeySpec{First: 1, Last: 2, Step: 1}, syntax
 		return c
 	}
-	return []*Command{
+	return []*command.Command{
 		entry("lpush", -3, grow, " element [element ...]", "Puts elements before all others of a list, which is made if need be.", each, length, push(true, false)),
 		entry("rpush", -3, grow, " element [element ...]", "Puts elements behind all others of a list, which is made if need be.", each, length, push(false, false)),
 		entry("lpushx", -3, grow, " element [element ...]", "Puts elements before all others of a list that exists.", each, length, push(true, true)),
 		entry("rpushx", -3, grow, " element [element ...]", "Puts elements behind all others of a list that exists.", each, length, push(false, true)),
 		entry("lpop", -2, shrink, " [count]", "Removes the first elements of a list and returns them.", each, "the element or, with a count, an array; null without the key", pop(true)),
 		entry("rpop", -2, shrink, " [count]", "Removes the last elements of a list, from the end on, and returns them.", each, "the element or, with a count, an array; null without the key", pop(false)),
-		entry("llen", 2, FlagReadonly|FlagFast, "", "Returns the length of a list.", "O(1)", length, llen),
-		entry("lindex", 3, FlagReadonly, " index", "Returns the element with an index; -1 is the last.", "O(log N)", "the element, or null", lindex),
-		entry("lrange", 4, FlagReadonly|FlagLinear, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
-		entry("lset", 4, FlagWrite|FlagDenyOOM, " index element", "Replaces the element with an index.", "O(log N)", "OK", lset),
-		entry("lrem", 4, FlagWrite|FlagLinear, " count element", "Removes elements that are equal to one.", "O(N)", "how many were removed", lrem),
-		entry("ltrim", 4, FlagWrite|FlagLinear, " start stop", "Removes all elements but those from one index to another.", each, "OK", ltrim),
+		entry("llen", 2, command.FlagReadonly|command.FlagFast, "", "Returns the length of a list.", "O(1)", length, llen),
+		entry("lindex", 3, command.FlagReadonly, " index", "Returns the element with an index; -1 is the last.", "O(log N)", "the element, or null", lindex),
+		entry("lrange", 4, command.FlagReadonly|command.FlagLinear, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
+		entry("lset", 4, command.FlagWrite|command.FlagDenyOOM, " index element", "Replaces the element with an index.", "O(log N)", "OK", lset),
+		entry("lrem", 4, command.FlagWrite|command.FlagLinear, " count element", "Removes elements that are equal to one.", "O(N)", "how many were removed", lrem),
+		entry("ltrim", 4, command.FlagWrite|command.FlagLinear, " start stop", "Removes all elements but those from one index to another.", each, "OK", ltrim),
 		move("lmove", 5, "source destination <LEFT | RIGHT> <LEFT | RIGHT>", "Moves an element from an end of a list to an end of another.", lmove),
 		move("rpoplpush", 3, "source destination", "Moves the last element of a list before all others of another.", rpoplpush),
 	}
@@ -47,10 +48,10 @@ func listCommands() []*Command {
 const errIndexRange resp.Error = "ERR index out of range"
 
 // push is the handler of LPUSH, RPUSH and, for lists that exist, LPUSHX and RPUSHX.
-func push(front, existing bool) func(*Ctx) {
-	return func(c *Ctx) {
+func push(front, existing bool) func(*command.Call) {
+	return func(c *command.Call) {
 		values, length := c.Args[2:], 0
-		err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
+		err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 			switch {
 			case existing && l.Len() == 0:
 				return nil
@@ -65,7 +66,7 @@ func push(front, existing bool) func(*Ctx) {
 			length = l.Len()
 			return nil
 		})
-		c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(length)) })
+		wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(length)) })
 	}
 }
 
@@ -84,8 +85,8 @@ func popOne(l *collection.List, front bool) ([]byte, bool) {
 }
 
 // pop is the handler of LPOP and RPOP.
-func pop(front bool) func(*Ctx) {
-	return func(c *Ctx) {
+func pop(front bool) func(*command.Call) {
+	return func(c *command.Call) {
 		count, many := int64(1), len(c.Args) == 3
 		switch {
 		case len(c.Args) > 3:
@@ -93,22 +94,22 @@ func pop(front bool) func(*Ctx) {
 			return
 		case many:
 			var err resp.Error
-			if count, err = parseNotNegative(c.Args[2]); err != "" {
+			if count, err = command.ParseNotNegative(c.Args[2]); err != "" {
 				c.Fail(err)
 				return
 			}
 		}
 		found, mark := false, len(c.W.Buf)
-		err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
+		err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 			found = l.Len() > 0
 			n := int(min(count, int64(l.Len())))
-			err := c.stay(n)
+			err := c.Stay(n)
 			if err == nil && n > 1 {
 				from := 0
 				if !front {
 					from = l.Len() - n
 				}
-				err = c.stayToPop(copiedOf(c.W, l.Range(from, from+n)))
+				err = c.StayToPop(copiedOf(c.W, l.Range(from, from+n)))
 			}
 			if err != nil {
 				return err
@@ -123,10 +124,10 @@ func pop(front bool) func(*Ctx) {
 			return nil
 		})
 		switch {
-		case c.left(err):
+		case c.Left(err):
 		case err != nil:
 			c.W.Cut(mark)
-			c.Fail(c.elementsError(err))
+			c.Fail(elementsError(c, err))
 		case !found && many:
 			c.W.NullArray()
 		case !found:
@@ -135,40 +136,28 @@ func pop(front bool) func(*Ctx) {
 	}
 }
 
-// parseNotNegative reads a count as Redis does where it must not be negative.
-func parseNotNegative(b []byte) (int64, resp.Error) {
-	n, ok := parse.Int(b)
-	switch {
-	case !ok:
-		return 0, resp.ErrNotPositive
-	case n < 0:
-		return 0, resp.ErrNotPositive
-	}
-	return n, ""
-}
-
-func llen(c *Ctx) {
+func llen(c *command.Call) {
 	n := 0
-	found, err := c.Store.ReadList(c.Client.selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
-	c.noteLookup(found)
-	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(n)) })
+	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
+	c.NoteLookup(found)
+	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(n)) })
 }
 
 // lindex looks for the key before it reads the index, as Redis does: without the key
 // any index will do.
-func lindex(c *Ctx) {
+func lindex(c *command.Call) {
 	index, ok := parse.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
-	found, err := c.Store.ReadList(c.Client.selected(), c.Args[1], func(l *collection.List) {
+	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
 		var v []byte
 		if v, some = l.At(listIndex(index, l.Len())); some {
 			c.W.Element(v)
 		}
 	})
-	c.noteLookup(found)
+	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	case found && !ok:
 		c.W.Cut(mark)
 		c.Fail(resp.ErrNotInteger)
@@ -187,7 +176,7 @@ func listIndex(index int64, length int) int {
 }
 
 // parseSpan reads the two indexes of LRANGE and LTRIM.
-func (c *Ctx) parseSpan() (from, to int64, ok bool) {
+func parseSpan(c *command.Call) (from, to int64, ok bool) {
 	from, ok = parse.Int(c.Args[2])
 	if ok {
 		to, ok = parse.Int(c.Args[3])
@@ -205,62 +194,62 @@ func listSpan(from, to int64, length int) (start, end int) {
 	return start, max(start, end)
 }
 
-func lrange(c *Ctx) {
-	from, to, ok := c.parseSpan()
+func lrange(c *command.Call) {
+	from, to, ok := parseSpan(c)
 	if !ok {
 		return
 	}
 	mark, size, large := len(c.W.Buf), 0, false
-	found, err := c.Store.ReadList(c.Client.selected(), c.Args[1], func(l *collection.List) {
+	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
-		if size, large = c.readsBeside(whole{end - start, l.Len(), l.Copied()}); !large {
+		if size, large = readsBeside(c, whole{end - start, l.Len(), l.Copied()}); !large {
 			writeList(c.W, l, start, end)
 		}
 	})
-	c.noteLookup(found)
+	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	case !found:
 		c.W.Array(0)
 	case large:
-		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadList(db, key, func(l *collection.List) {
 				start, end := listSpan(from, to, l.Len())
 				writeList(w, l, start, end)
 			})
 		}, func(w *resp.Writer) { w.Array(0) })
 	default:
-		c.bound(mark)
+		c.Bound(mark)
 	}
 }
 
-func ltrim(c *Ctx) {
-	from, to, ok := c.parseSpan()
+func ltrim(c *command.Call) {
+	from, to, ok := parseSpan(c)
 	if !ok {
 		return
 	}
-	err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
+	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 		start, end := listSpan(from, to, l.Len())
-		if err := c.stay(l.Len() - (end - start)); err != nil {
+		if err := c.Stay(l.Len() - (end - start)); err != nil {
 			return err
 		}
 		l.Trim(start, end)
 		return nil
 	})
-	c.wroteElements(err, (*resp.Writer).OK)
+	wroteElements(c, err, (*resp.Writer).OK)
 }
 
 // errNoList and errBadIndex are what LSET finds out with the list locked.
 var (
-	errNoList   = elementError(resp.ErrNoSuchKey)
-	errBadIndex = elementError(errIndexRange)
-	errNoIndex  = elementError(resp.ErrNotInteger)
+	errNoList   = command.ElementError(resp.ErrNoSuchKey)
+	errBadIndex = command.ElementError(errIndexRange)
+	errNoIndex  = command.ElementError(resp.ErrNotInteger)
 )
 
-func lset(c *Ctx) {
+func lset(c *command.Call) {
 	index, ok := parse.Int(c.Args[2])
-	err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
+	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 		at := listIndex(index, l.Len())
 		switch {
 		case l.Len() == 0:
@@ -274,22 +263,22 @@ func lset(c *Ctx) {
 		}
 		return nil
 	})
-	c.wroteElements(err, (*resp.Writer).OK)
+	wroteElements(c, err, (*resp.Writer).OK)
 }
 
-func lrem(c *Ctx) {
+func lrem(c *command.Call) {
 	count, ok := parse.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
 	removed := 0
-	err := c.Store.WriteList(c.Client.selected(), c.Args[1], func(l *collection.List) error {
-		if err := c.stay(l.Len()); err != nil {
+	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
+		if err := c.Stay(l.Len()); err != nil {
 			return err
 		}
 		removed = l.Remove(c.Args[3], int(min(max(count, -math.MaxInt32), math.MaxInt32)))
 		return nil
 	})
-	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(removed)) })
+	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }

@@ -4,19 +4,20 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func lmove(c *Ctx) {
+func lmove(c *command.Call) {
 	if m, err := parseMove(c.Args); err != "" {
 		c.Fail(err)
 	} else {
-		c.moveElement(m)
+		moveElement(c, m)
 	}
 }
 
-func rpoplpush(c *Ctx) { c.moveElement(listMove{toFront: true}) }
+func rpoplpush(c *command.Call) { moveElement(c, listMove{toFront: true}) }
 
 // listMove says from which end an element goes to which.
 type listMove struct{ fromFront, toFront bool }
@@ -32,16 +33,16 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 }
 
 // moveElement moves an element from one list to another, or in one, at one instant.
-func (c *Ctx) moveElement(m listMove) {
-	from, to, db := c.Args[1], c.Args[2], c.Client.selected()
-	if !c.Client.exclusive { // else the keys are held already
-		c.refs = append(c.refs[:0], KeyRef{DB: db, Key: from}, KeyRef{DB: db, Key: to})
-		c.Store.Hold(c.refs, nil)
+func moveElement(c *command.Call, m listMove) {
+	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
+	if !c.Client.Exclusive { // else the keys are held already
+		c.Refs = append(c.Refs[:0], command.KeyRef{DB: db, Key: from}, command.KeyRef{DB: db, Key: to})
+		c.Store.Hold(c.Refs, nil)
 		defer c.Store.Release()
 	}
 	switch value, found, err := m.move(c.Store, db, from, to); {
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	case !found:
 		c.W.Null()
 	default:
@@ -50,7 +51,7 @@ func (c *Ctx) moveElement(m listMove) {
 }
 
 // move moves an element and returns a copy of it. Both keys are held.
-func (m listMove) move(st Store, db int, from, to []byte) (value []byte, found bool, err error) {
+func (m listMove) move(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	if value, found, err = m.peek(st, db, from, to); found && err == nil {
 		err = m.transfer(st, db, from, to, value)
 	}
@@ -59,7 +60,7 @@ func (m listMove) move(st Store, db int, from, to []byte) (value []byte, found b
 
 // peek returns a copy of the element that is to be moved. The destination is looked at
 // only if there is one, as in Redis.
-func (m listMove) peek(st Store, db int, from, to []byte) (value []byte, found bool, err error) {
+func (m listMove) peek(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
 		if m.fromFront {
@@ -76,7 +77,7 @@ func (m listMove) peek(st Store, db int, from, to []byte) (value []byte, found b
 
 // transfer does what peek has found possible: the element is added first, which alone may
 // fail.
-func (m listMove) transfer(st Store, db int, from, to, value []byte) error {
+func (m listMove) transfer(st command.Store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {
 		popOne(l, m.fromFront)
 		return nil

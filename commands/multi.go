@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -14,10 +15,10 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-func multiCommands() []*Command {
-	return []*Command{{
-		Name: "rl.multi", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagMovableKeys,
-		Keys: KeySpec{Find: multiKeys}, Categories: CatRateLimit, Group: "ratelimit",
+func multiCommands() []*command.Command {
+	return []*command.Command{{
+		Name: "rl.multi", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagMovableKeys,
+		Keys: command.KeySpec{Find: multiKeys}, Categories: command.CatRateLimit, Group: "ratelimit",
 		WordWork: clauseWordWork,
 		Summary:  "Charges several limits at one instant, all of them or none.",
 		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
@@ -41,7 +42,7 @@ type multiArgs struct {
 
 // multiRoom is what the clauses of an RL.MULTI need.
 type multiRoom struct {
-	clauses []Clause
+	clauses []command.Clause
 	details []limit.Decision
 	calls   []clauseCalls
 }
@@ -76,22 +77,22 @@ func multiKeys(args [][]byte) ([]int, bool) {
 	return at, true
 }
 
-func rlMulti(c *Ctx) {
+func rlMulti(c *command.Call) {
 	m := &laneOf(c.Worker).multi
-	if err := m.parse(c.Args[1:], c.server.Limits().LogMaxEntries); err != "" {
+	if err := m.parse(c.Args[1:], c.Server.Limits().LogMaxEntries); err != "" {
 		c.Fail(err)
 		return
 	}
 	defer m.trim()
-	refused, err := c.Store.Multi(c.Client.selected(), m.clauses, m.details)
+	refused, err := c.Store.Multi(c.Client.Selected(), m.clauses, m.details)
 	if err != nil {
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 		return
 	}
 	d := m.binding(refused)
 	laneOf(c.Worker).runDenied += d.Refused
 	for i := range m.details {
-		c.note(m.clauses[i].Key, m.details[i].Refused != 0)
+		note(c, m.clauses[i].Key, m.details[i].Refused != 0)
 	}
 	if !m.detail {
 		writeDecision(c.W, d, nil, m.millis)
@@ -156,7 +157,7 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 		default:
 			return args, ""
 		}
-		if err := once(args[len(args)-1], option); err != "" {
+		if err := command.Once(args[len(args)-1], option); err != "" {
 			return nil, err
 		}
 		args = args[:len(args)-1]
@@ -238,7 +239,7 @@ func newMultiRoom(n int) multiRoom {
 			return *room
 		}
 	}
-	return multiRoom{make([]Clause, n), make([]limit.Decision, n), make([]clauseCalls, n)}
+	return multiRoom{make([]command.Clause, n), make([]limit.Decision, n), make([]clauseCalls, n)}
 }
 
 // trim has others use the room that a very wide call needed.
@@ -258,7 +259,7 @@ func (m *multiArgs) clause(i int, key []byte, args [][]byte, logMax int64) resp.
 		unit = time.Millisecond
 	}
 	calls := &m.calls[i]
-	m.clauses[i] = Clause{Key: key, Peek: m.peek}
+	m.clauses[i] = command.Clause{Key: key, Peek: m.peek}
 	switch clause := &m.clauses[i]; clauseWord(args[0]) {
 	case 'C':
 		clause.Quota = &calls.throttle.quota

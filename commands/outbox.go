@@ -1,20 +1,10 @@
 package commands
 
 import (
-	"sync/atomic"
-	"time"
-
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// OutputLimit bounds what waits for a client that others write to: beyond Hard bytes
-// it is cut off at once, beyond Soft after it has been so for longer than For. A
-// bound of 0 is none.
-type OutputLimit struct {
-	Hard, Soft int
-	For        time.Duration
-}
 
 const (
 	// partMost is how large a piece of an outbox grows. Pieces are freed one by one as
@@ -23,8 +13,6 @@ const (
 	// keptPart is how much of its room an empty outbox keeps, so that a client that is
 	// told something small now and then costs no allocation.
 	keptPart = 1 << 10
-	// sharedFrom is the length from which a message is not copied for every client.
-	sharedFrom = 4 << 10
 	// partCost is what a piece takes beside its bytes.
 	partCost = 48
 )
@@ -41,27 +29,16 @@ type outbox struct {
 type part struct {
 	b    []byte
 	from int // what is before has been sent
-	of   *sharedFrame
-}
-
-// sharedFrame is a long message that waits for several clients.
-type sharedFrame struct {
-	bytes []byte
-	refs  atomic.Int32
-}
-
-// mayBeOver reports whether size is beyond one of the bounds.
-func (l *OutputLimit) mayBeOver(size int) bool {
-	return l.Soft > 0 && size >= l.Soft || l.Hard > 0 && size >= l.Hard
+	of   *command.SharedFrame
 }
 
 // add appends a message and returns how much memory that takes; f is nil for one that
 // is to be copied.
-func (o *outbox) add(b []byte, f *sharedFrame) (memory int) {
+func (o *outbox) add(b []byte, f *command.SharedFrame) (memory int) {
 	o.size += len(b)
 	if f != nil {
-		f.refs.Add(1)
-		o.parts = append(o.parts, part{b: f.bytes, of: f})
+		f.Refs.Add(1)
+		o.parts = append(o.parts, part{b: f.Bytes, of: f})
 		return partCost
 	}
 	if n := len(o.parts); n == 0 || o.parts[n-1].of != nil || len(o.parts[n-1].b) >= partMost {
@@ -98,8 +75,8 @@ func (p *part) release() (memory int) {
 		return 0
 	}
 	memory = partCost
-	if p.of.refs.Add(-1) == 0 {
-		memory += len(p.of.bytes)
+	if p.of.Refs.Add(-1) == 0 {
+		memory += len(p.of.Bytes)
 	}
 	return memory
 }
@@ -136,7 +113,7 @@ func (o *outbox) close() (memory int) {
 }
 
 // over reports whether the outbox is beyond its limit at now.
-func (o *outbox) over(l *OutputLimit, now limit.Instant) bool {
+func (o *outbox) over(l *command.OutputLimit, now limit.Instant) bool {
 	if l.Soft <= 0 || o.size < l.Soft {
 		o.since = 0
 	} else if o.since == 0 {
@@ -145,34 +122,25 @@ func (o *outbox) over(l *OutputLimit, now limit.Instant) bool {
 	return l.Hard > 0 && o.size >= l.Hard || o.since != 0 && now.Sub(o.since) > l.For
 }
 
-// posted says what the writer of a message has to do next.
-type posted uint8
-
-const (
-	postedQuietly posted = iota // somebody else wakes the client
-	postedFirst                 // the client is to be woken
-	postedTooMuch               // the client is to be cut off
-)
-
 // post leaves a message with the client, and returns how much memory that takes.
-func (s *Session) post(b []byte, f *sharedFrame) (next posted, memory int) {
+func (s *Session) post(b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return postedQuietly, 0
+		return command.PostedQuietly, 0
 	}
 	if s.outbox == nil {
 		s.outbox = &outbox{}
 	}
 	memory = s.outbox.add(b, f)
-	if l := &s.engine.Limits().Output; l.mayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.opts.Now()) {
+	if l := &s.engine.Limits().Output; l.MayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.Opts.Now()) {
 		s.gone = true
-		return postedTooMuch, memory - s.outbox.close()
+		return command.PostedTooMuch, memory - s.outbox.close()
 	}
 	if s.mail.Swap(true) {
-		return postedQuietly, memory
+		return command.PostedQuietly, memory
 	}
-	return postedFirst, memory
+	return command.PostedFirst, memory
 }
 
 // Push adds bytes to what the client is sent between replies and wakes its
@@ -185,11 +153,11 @@ func (s *Session) Push(frame []byte) {
 }
 
 // follow does what a post asked for.
-func (s *Session) follow(next posted) {
+func (s *Session) follow(next command.Posted) {
 	switch next {
-	case postedFirst:
-		s.peer.Wake()
-	case postedTooMuch:
+	case command.PostedFirst:
+		s.Peer.Wake()
+	case command.PostedTooMuch:
 		s.cutOff()
 	}
 }
@@ -197,8 +165,8 @@ func (s *Session) follow(next posted) {
 // cutOff ends a session that does not read what others tell it.
 func (s *Session) cutOff() {
 	s.engine.slowReaders.Add(1)
-	s.engine.log.Warn("closed a client that leaves too much unread", "client", s.addr())
-	s.peer.Abort()
+	s.engine.Log.Warn("closed a client that leaves too much unread", "client", s.Addr())
+	s.Peer.Abort()
 }
 
 // takeMail moves what other goroutines left into the writer, up to most bytes, and
@@ -207,8 +175,8 @@ func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
 	if !s.mail.Load() {
 		return false
 	}
-	if l.journal != nil { // what is told may be of what has yet to be kept
-		l.answered = max(l.answered, s.engine.opts.Persistence.Position())
+	if l.Journal != nil { // what is told may be of what has yet to be kept
+		l.answered = max(l.answered, s.engine.Opts.Persistence.Position())
 	}
 	s.mu.Lock()
 	if s.outbox == nil { // the client is gone

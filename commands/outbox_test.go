@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -19,14 +20,14 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 		boxes := make([]outbox, 3)
 		want := make([]bytes.Buffer, len(boxes))
 		memory := 0
-		var kept []*sharedFrame
+		var kept []*command.SharedFrame
 		t.Repeat(map[string]func(*rapid.T){
 			"a message for each": func(t *rapid.T) {
-				b := bytes.Repeat([]byte{byte('a' + len(kept)%26)}, rapid.SampledFrom([]int{1, 60, sharedFrom, 3 * partMost}).Draw(t, "length"))
-				var f *sharedFrame
+				b := bytes.Repeat([]byte{byte('a' + len(kept)%26)}, rapid.SampledFrom([]int{1, 60, command.SharedFrom, 3 * partMost}).Draw(t, "length"))
+				var f *command.SharedFrame
 				if rapid.Bool().Draw(t, "shared") {
-					f = &sharedFrame{bytes: b}
-					f.refs.Store(1)
+					f = &command.SharedFrame{Bytes: b}
+					f.Refs.Store(1)
 					memory += len(b)
 					kept = append(kept, f)
 				}
@@ -34,7 +35,7 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 					memory += boxes[i].add(b, f)
 					want[i].Write(b)
 				}
-				if f != nil && f.refs.Add(-1) == 0 {
+				if f != nil && f.Refs.Add(-1) == 0 {
 					memory -= len(b)
 				}
 			},
@@ -69,7 +70,7 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 		}
 		require.Zero(t, memory)
 		for _, f := range kept {
-			require.Zero(t, f.refs.Load())
+			require.Zero(t, f.Refs.Load())
 		}
 	})
 }
@@ -77,7 +78,7 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 // TestOutboxIsBounded: at once beyond the hard limit, after the time beyond the soft one,
 // and a client that comes down in between starts anew.
 func TestOutboxIsBounded(t *testing.T) {
-	l := &OutputLimit{Hard: 1000, Soft: 100, For: 10 * time.Second}
+	l := &command.OutputLimit{Hard: 1000, Soft: 100, For: 10 * time.Second}
 	at := func(s int) limit.Instant { return limit.Instant(s) * limit.Instant(time.Second) }
 	for name, c := range map[string]struct {
 		sizes []int // one a second
@@ -94,9 +95,9 @@ func TestOutboxIsBounded(t *testing.T) {
 			require.Equal(t, c.over[i], o.over(l, at(i)), "%s: second %d", name, i)
 		}
 	}
-	none := &OutputLimit{}
+	none := &command.OutputLimit{}
 	require.False(t, (&outbox{size: 1 << 40}).over(none, at(100)))
-	require.False(t, none.mayBeOver(1<<40))
+	require.False(t, none.MayBeOver(1<<40))
 }
 
 // TestPatternsHaveABudget: what a hostile pattern costs is bounded, and within the budget

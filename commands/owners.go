@@ -1,9 +1,11 @@
 package commands
 
+import "github.com/cellserver/cellserver/commands/command"
+
 // What a call knows only by its face is found again here.
 
-func sessionOf(x *Client) *Session { return x.Owner.(*Session) }
+func sessionOf(x *command.Client) *Session { return x.Owner.(*Session) }
 
-func laneOf(x *Worker) *Lane { return x.Owner.(*Lane) }
+func laneOf(x *command.Worker) *Lane { return x.Owner.(*Lane) }
 
-func engineOf(x *Server) *Engine { return x.Owner.(*Engine) }
+func engineOf(x *command.Server) *Engine { return x.Owner.(*Engine) }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 )
 
 // gatedStore is a store with nothing but a gate, which all of them share.
 type gatedStore struct {
-	Store
+	command.Store
 	gate *testGate
 }
 
@@ -23,9 +24,9 @@ type testGate struct {
 	waiting []func()
 }
 
-func (s gatedStore) Observe(Observer)       {}
-func (s gatedStore) Refresh() limit.Instant { return 1 }
-func (s gatedStore) Leave()                 {}
+func (s gatedStore) Observe(command.Observer) {}
+func (s gatedStore) Refresh() limit.Instant   { return 1 }
+func (s gatedStore) Leave()                   {}
 
 func (s gatedStore) Enter() bool {
 	s.gate.mu.Lock()
@@ -43,14 +44,14 @@ func (s gatedStore) WaitOpen(wake func()) {
 // gate closed, such as the timers of thousands of clients, no lanes are made for it.
 func TestWaitingForTheGateTakesNoLane(t *testing.T) {
 	g := &testGate{}
-	e := NewEngine(Options{
-		NewStore:  func() Store { return gatedStore{gate: g} },
+	e := NewEngine(command.Options{
+		NewStore:  func() command.Store { return gatedStore{gate: g} },
 		Now:       func() limit.Instant { return 1 },
 		Stopwatch: func() time.Duration { return 0 },
 	})
 	ran := make(chan struct{}, 100)
 	for i := range cap(ran) {
-		e.Spawn(func() { e.WithStore(0, func(Store) { ran <- struct{}{} }) })
+		e.Spawn(func() { e.WithStore(0, func(command.Store) { ran <- struct{}{} }) })
 		require.Eventually(t, func() bool {
 			g.mu.Lock()
 			waits := len(g.waiting)

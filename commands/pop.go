@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -22,7 +23,7 @@ type popCall struct {
 
 // take takes what there is under a key, which is held, and replies it. If there is nothing
 // it has replied nothing.
-func (call *popCall) take(st Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+func (call *popCall) take(st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 	mark := len(w.Buf)
 	switch {
 	case call.to != nil:
@@ -61,9 +62,9 @@ func (call *popCall) span(length int) (from, to int) {
 func copiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
 	for e := range elements {
 		if w.Ledger == nil {
-			n += len(e) + headBytes
+			n += len(e) + command.HeadBytes
 		} else {
-			n += copiedBytes(len(e))
+			n += command.CopiedBytes(len(e))
 		}
 	}
 	return n
@@ -80,23 +81,13 @@ func membersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
 	}
 }
 
-// stayToPop is stay for a command that is about to take elements away, which it has
-// counted, and to copy so many bytes of them. A reply that would be too long is refused
-// before anything is taken.
-func (c *Ctx) stayToPop(copied int) error {
-	if copied > longest(c.W) {
-		return errLongReply
-	}
-	return c.stay(copied / unitBytes)
-}
-
 func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) error {
 	if l.Len() == 0 {
 		return nil
 	}
 	from, to := call.span(l.Len())
-	if copiedOf(w, l.Range(from, to)) > longest(w) {
-		return errLongReply
+	if copiedOf(w, l.Range(from, to)) > command.Longest(w) {
+		return command.ErrLongReply
 	}
 	w.Array(2)
 	w.Bulk(key)
@@ -125,7 +116,7 @@ func (call *popCall) takeScored(z *collection.SortedSet, key []byte, w *resp.Wri
 		w.Array(2)
 		w.Bulk(key)
 		if !writeElements(w, z, from, to, rangeReply{down: !call.front, scores: true, nested: true}) {
-			return errLongReply
+			return command.ErrLongReply
 		}
 	}
 	z.RemoveRange(from, to)
@@ -141,15 +132,15 @@ const (
 )
 
 // popWork is how much it is to take from the first of keys that has something.
-func (c *Ctx) popWork(call *popCall, keys [][]byte) int {
+func popWork(c *command.Call, call *popCall, keys [][]byte) int {
 	work := len(keys) * popKeyWork
-	if work > loopWork || call.count <= fewPopped {
+	if work > command.LoopWork || call.count <= fewPopped {
 		return work + call.count
 	}
 	n, copied := 0, 0
 	look := func(length int, elements func(from, to int) iter.Seq[[]byte]) {
 		from, to := call.span(length)
-		if n = to - from; n <= loopWork {
+		if n = to - from; n <= command.LoopWork {
 			copied = copiedOf(c.W, elements(from, to))
 		}
 	}
@@ -157,27 +148,27 @@ func (c *Ctx) popWork(call *popCall, keys [][]byte) int {
 		var found bool
 		var err error
 		if call.sorted {
-			found, err = c.Store.ReadSortedSet(c.Client.selected(), key, func(z *collection.SortedSet) {
+			found, err = c.Store.ReadSortedSet(c.Client.Selected(), key, func(z *collection.SortedSet) {
 				look(z.Len(), func(from, to int) iter.Seq[[]byte] { return membersOf(z, from, to) })
 			})
 		} else {
-			found, err = c.Store.ReadList(c.Client.selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })
+			found, err = c.Store.ReadList(c.Client.Selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })
 		}
 		if found || err != nil {
 			break
 		}
 	}
-	return work + units(n, copied)
+	return work + command.Units(n, copied)
 }
 
 // popNow takes from the first of keys that has something, and reports whether there was
 // one or an error: then it has replied. The keys are held.
-func (c *Ctx) popNow(call *popCall, keys [][]byte) bool {
+func popNow(c *command.Call, call *popCall, keys [][]byte) bool {
 	for _, key := range keys {
-		found, err := call.take(c.Store, c.Client.selected(), key, c.W)
+		found, err := call.take(c.Store, c.Client.Selected(), key, c.W)
 		switch {
 		case err != nil:
-			c.Fail(c.elementsError(err))
+			c.Fail(elementsError(c, err))
 			return true
 		case found:
 			return true
@@ -238,8 +229,8 @@ func parseMpopCount(b []byte) (int, resp.Error) {
 const maxPopped = 1 << 40
 
 // numkeysAt is the KeySpec of a command with the number of its keys as argument i.
-func numkeysAt(i int) KeySpec {
-	return KeySpec{Find: func(args [][]byte) ([]int, bool) {
+func numkeysAt(i int) command.KeySpec {
+	return command.KeySpec{Find: func(args [][]byte) ([]int, bool) {
 		if len(args) <= i {
 			return nil, false
 		}
@@ -256,19 +247,19 @@ func numkeysAt(i int) KeySpec {
 }
 
 // mpop is the handler of LMPOP and ZMPOP.
-func mpop(sorted bool, front, back string) func(*Ctx) {
-	return func(c *Ctx) {
+func mpop(sorted bool, front, back string) func(*command.Call) {
+	return func(c *command.Call) {
 		call, keys, err := parseMpop(c.Args[1:], front, back)
 		if err != "" {
 			c.Fail(err)
 			return
 		}
 		call.sorted = sorted
-		if c.left(c.stay(c.popWork(&call, keys))) {
+		if c.Left(c.Stay(popWork(c, &call, keys))) {
 			return
 		}
 		done := false
-		c.withKeys(keys, nil, func() { done = c.popNow(&call, keys) })
+		withKeys(c, keys, nil, func() { done = popNow(c, &call, keys) })
 		if !done {
 			c.W.NullArray()
 		}

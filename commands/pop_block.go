@@ -6,24 +6,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func blockingCommands() []*Command {
-	entry := func(name string, arity int, f Flag, cats Category, keys KeySpec, syntax, summary, reply string, run func(*Ctx)) *Command {
+func blockingCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, cats command.Category, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		group := "list"
-		if cats == CatSortedSet {
+		if cats == command.CatSortedSet {
 			group = "sorted-set"
 		}
-		return &Command{
-			Name: name, Arity: arity, Flags: FlagWrite | f, Keys: keys, Categories: cats, Group: group, Summary: summary,
+		return &command.Command{
+			Name: name, Arity: arity, Flags: command.FlagWrite | f, Keys: keys, Categories: cats, Group: group, Summary: summary,
 			Syntax: syntax, Since: "1.0.0", Complexity: "O(N log M) for N elements of M", Reply: reply, Run: run,
 		}
 	}
 	const (
-		blocks  = FlagBlocking
-		numbers = FlagMovableKeys
+		blocks  = command.FlagBlocking
+		numbers = command.FlagMovableKeys
 		keyed   = "an array of key and element, or null"
 		scored  = "an array of key, member and score, or null"
 		arrayed = "an array of key and an array of elements, or null"
@@ -31,19 +32,19 @@ func blockingCommands() []*Command {
 		ends    = "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"
 		scores  = "numkeys key [key ...] <MIN | MAX> [COUNT count]"
 	)
-	butLast := KeySpec{First: 1, Last: -2, Step: 1}
-	both := KeySpec{First: 1, Last: 2, Step: 1}
-	return []*Command{
-		entry("blpop", -3, blocks, CatList, butLast, popKeys, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, true)),
-		entry("brpop", -3, blocks, CatList, butLast, popKeys, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, false)),
-		entry("blmpop", -5, blocks|numbers|FlagLinear, CatList, numkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blockingMpop(false, "LEFT", "RIGHT")),
-		entry("lmpop", -4, numbers|FlagLinear, CatList, numkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, mpop(false, "LEFT", "RIGHT")),
-		entry("blmove", 6, blocks|FlagDenyOOM, CatList, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
-		entry("brpoplpush", 4, blocks|FlagDenyOOM, CatList, both, "source destination timeout", "Moves the last element of a list before all others of another, and waits for it if there is none.", "the element, or null", brpoplpush),
-		entry("bzpopmin", -3, blocks|FlagFast, CatSortedSet, butLast, popKeys, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, true)),
-		entry("bzpopmax", -3, blocks|FlagFast, CatSortedSet, butLast, popKeys, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, false)),
-		entry("bzmpop", -5, blocks|numbers|FlagLinear, CatSortedSet, numkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blockingMpop(true, "MIN", "MAX")),
-		entry("zmpop", -4, numbers|FlagLinear, CatSortedSet, numkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, mpop(true, "MIN", "MAX")),
+	butLast := command.KeySpec{First: 1, Last: -2, Step: 1}
+	both := command.KeySpec{First: 1, Last: 2, Step: 1}
+	return []*command.Command{
+		entry("blpop", -3, blocks, command.CatList, butLast, popKeys, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, true)),
+		entry("brpop", -3, blocks, command.CatList, butLast, popKeys, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blockingPop(false, false)),
+		entry("blmpop", -5, blocks|numbers|command.FlagLinear, command.CatList, numkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blockingMpop(false, "LEFT", "RIGHT")),
+		entry("lmpop", -4, numbers|command.FlagLinear, command.CatList, numkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, mpop(false, "LEFT", "RIGHT")),
+		entry("blmove", 6, blocks|command.FlagDenyOOM, command.CatList, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
+		entry("brpoplpush", 4, blocks|command.FlagDenyOOM, command.CatList, both, "source destination timeout", "Moves the last element of a list before all others of another, and waits for it if there is none.", "the element, or null", brpoplpush),
+		entry("bzpopmin", -3, blocks|command.FlagFast, command.CatSortedSet, butLast, popKeys, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, true)),
+		entry("bzpopmax", -3, blocks|command.FlagFast, command.CatSortedSet, butLast, popKeys, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blockingPop(true, false)),
+		entry("bzmpop", -5, blocks|numbers|command.FlagLinear, command.CatSortedSet, numkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blockingMpop(true, "MIN", "MAX")),
+		entry("zmpop", -4, numbers|command.FlagLinear, command.CatSortedSet, numkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, mpop(true, "MIN", "MAX")),
 	}
 }
 
@@ -85,35 +86,35 @@ func parseSeconds(s string) (f float64, ok bool) {
 }
 
 // blockingPop is the handler of BLPOP, BRPOP, BZPOPMIN and BZPOPMAX.
-func blockingPop(sorted, front bool) func(*Ctx) {
-	return func(c *Ctx) {
+func blockingPop(sorted, front bool) func(*command.Call) {
+	return func(c *command.Call) {
 		last := len(c.Args) - 1
-		c.popOrWait(popCall{sorted: sorted, front: front}, c.Args[1:last], c.Args[last])
+		popOrWait(c, popCall{sorted: sorted, front: front}, c.Args[1:last], c.Args[last])
 	}
 }
 
 // blockingMpop is the handler of BLMPOP and BZMPOP.
-func blockingMpop(sorted bool, front, back string) func(*Ctx) {
-	return func(c *Ctx) {
+func blockingMpop(sorted bool, front, back string) func(*command.Call) {
+	return func(c *command.Call) {
 		call, keys, err := parseMpop(c.Args[2:], front, back)
 		if err != "" {
 			c.Fail(err)
 			return
 		}
 		call.sorted = sorted
-		c.popOrWait(call, keys, c.Args[1])
+		popOrWait(c, call, keys, c.Args[1])
 	}
 }
 
-func blmove(c *Ctx) {
+func blmove(c *command.Call) {
 	m, err := parseMove(c.Args)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	c.popOrWait(popCall{move: m, to: c.Args[2]}, c.Args[1:2], c.Args[5])
+	popOrWait(c, popCall{move: m, to: c.Args[2]}, c.Args[1:2], c.Args[5])
 }
 
-func brpoplpush(c *Ctx) {
-	c.popOrWait(popCall{move: listMove{toFront: true}, to: c.Args[2]}, c.Args[1:2], c.Args[3])
+func brpoplpush(c *command.Call) {
+	popOrWait(c, popCall{move: listMove{toFront: true}, to: c.Args[2]}, c.Args[1:2], c.Args[3])
 }

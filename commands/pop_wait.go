@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -15,7 +16,7 @@ import (
 // serves it, with that key held, before anybody else can take them: see
 // [Ctx.exclusively]. There is no polling.
 type popWait struct {
-	parked *Parked
+	parked *command.Wait
 	call   popCall
 	db     int
 	keys   [][]byte
@@ -39,22 +40,22 @@ const errWaitMany resp.Error = "ERR too many keys to wait for"
 
 // popOrWait takes from the first of keys that has something, or parks the session until
 // one has. In a transaction or script it replies null instead.
-func (c *Ctx) popOrWait(call popCall, keys [][]byte, timeout []byte) {
+func popOrWait(c *command.Call, call popCall, keys [][]byte, timeout []byte) {
 	d, err := parsePopTimeout(timeout)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	waits := c.mayWait()
-	if c.leaves(c.popWork(&call, keys)) && waits {
-		c.waitBeside(call, keys, d)
+	waits := c.MayWait()
+	if c.Leaves(popWork(c, &call, keys)) && waits {
+		waitBeside(c, call, keys, d)
 		return
 	}
-	c.withKeys(keys, call.to, func() {
+	withKeys(c, keys, call.to, func() {
 		switch {
-		case c.popNow(&call, keys):
+		case popNow(c, &call, keys):
 		case waits:
-			c.awaitPop(call, keys, d)
+			awaitPop(c, call, keys, d)
 		case call.to != nil:
 			c.W.Null()
 		default:
@@ -65,26 +66,26 @@ func (c *Ctx) popOrWait(call popCall, keys [][]byte, timeout []byte) {
 
 // withKeys runs f with keys held, and to unless it is nil, and serves those whom f leaves
 // something.
-func (c *Ctx) withKeys(keys [][]byte, to []byte, f func()) {
-	if c.Client.exclusive {
+func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
+	if c.Client.Exclusive {
 		f()
 		return
 	}
-	db := c.Client.selected()
-	c.refs = c.refs[:0]
+	db := c.Client.Selected()
+	c.Refs = c.Refs[:0]
 	for _, key := range keys {
-		c.refs = append(c.refs, KeyRef{DB: db, Key: key})
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: key})
 	}
 	if to != nil {
-		c.refs = append(c.refs, KeyRef{DB: db, Key: to})
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: to})
 	}
-	c.hold(c.refs, nil)
-	c.exclusively(f)
+	hold(c, c.Refs, nil)
+	exclusively(c, f)
 }
 
 // hold is [Locker.Hold], and of what those need who wait under these keys.
-func (c *Ctx) hold(refs []KeyRef, watched any) {
-	if c.server.halts.Load()&haltServing != 0 {
+func hold(c *command.Call, refs []command.KeyRef, watched any) {
+	if c.Server.Halts.Load()&command.HaltServing != 0 {
 		refs = c.Store.AppendMoves(refs)
 	}
 	c.Store.Hold(refs, watched)
@@ -92,65 +93,65 @@ func (c *Ctx) hold(refs []KeyRef, watched any) {
 }
 
 // holdAll is hold for all keys.
-func (c *Ctx) holdAll() {
+func holdAll(c *command.Call) {
 	c.Store.HoldAll()
 	c.Store.Serving()
 }
 
 // runFeeding runs a command that may put elements under a key that somebody waits for.
-func (c *Ctx) runFeeding() {
-	db := c.Client.selected()
-	c.refs = c.refs[:0]
-	for _, i := range c.Cmd.Keys.positions(c.Args) {
-		c.refs = append(c.refs, KeyRef{DB: db, Key: c.Args[i]})
+func runFeeding(c *command.Call) {
+	db := c.Client.Selected()
+	c.Refs = c.Refs[:0]
+	for _, i := range c.Cmd.Keys.Positions(c.Args) {
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
 	}
-	c.hold(c.refs, nil)
-	c.exclusively(func() { laneOf(c.Worker).run(c) })
+	hold(c, c.Refs, nil)
+	exclusively(c, func() { laneOf(c.Worker).run(c) })
 }
 
 // awaitPop joins the queues of keys, which are held, and parks.
-func (c *Ctx) awaitPop(call popCall, keys [][]byte, timeout time.Duration) {
-	if w := c.newPopWait(call, keys); w != nil {
+func awaitPop(c *command.Call, call popCall, keys [][]byte, timeout time.Duration) {
+	if w := newPopWait(c, call, keys); w != nil {
 		w.join(c.Store)
-		c.parkPop(w, timeout)
+		parkPop(c, w, timeout)
 	}
 }
 
 // newPopWait makes a waiter of the running command; nil if it has been refused.
-func (c *Ctx) newPopWait(call popCall, keys [][]byte) *popWait {
+func newPopWait(c *command.Call, call popCall, keys [][]byte) *popWait {
 	cost := 0
 	for _, key := range keys {
-		cost += len(key) + watchCost
+		cost += len(key) + command.WatchCost
 	}
-	if cost > maxQueuedBytes {
+	if cost > command.MaxQueuedBytes {
 		c.Fail(errWaitMany)
 		return nil
 	}
-	w := &popWait{parked: c.parking(), call: call, db: c.Client.selected(), keys: cloneArgs(keys)}
+	w := &popWait{parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: command.CloneArgs(keys)}
 	w.call.to = bytes.Clone(call.to)
-	w.parked.kept = cost
-	w.parked.cancel = w.leave
-	w.parked.giveUp = w.giveUp
-	engineOf(c.server).notePopper(1)
+	w.parked.Kept = cost
+	w.parked.Cancel = w.leave
+	w.parked.GiveUp = w.giveUp
+	engineOf(c.Server).notePopper(1)
 	return w
 }
 
 // parkPop parks the running command as w, with its timeout unless that is 0.
-func (c *Ctx) parkPop(w *popWait, timeout time.Duration) {
+func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 	if timeout > 0 {
-		stop := c.Store.AfterFunc(timeout, func() { w.parked.interrupt(false) })
+		stop := c.Store.AfterFunc(timeout, func() { w.parked.Interrupt(false) })
 		w.stop.Store(&stop)
 	}
 	c.Park(w.parked)
 }
 
 // join puts w into the queues of its keys, which are held, unless its wait is over.
-func (w *popWait) join(st Store) {
+func (w *popWait) join(st command.Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended {
-		w.ticket = st.EnqueuePop(w.db, w.keys, PopWait{
-			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: sessionOf(w.parked.client).engine.serveBeside,
+		w.ticket = st.EnqueuePop(w.db, w.keys, command.PopWait{
+			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: sessionOf(w.parked.Client).engine.serveBeside,
 		})
 	}
 }
@@ -162,14 +163,14 @@ func (e *Engine) notePopper(n int) {
 	defer e.poppers.mu.Unlock()
 	e.poppers.count += n
 	if e.poppers.count > 0 {
-		e.halts.Or(haltServing)
+		e.Halts.Or(command.HaltServing)
 	} else {
-		e.halts.And(^haltServing)
+		e.Halts.And(^command.HaltServing)
 	}
 }
 
 // end takes a waiter whose answer is claimed out of everything. Nothing is held.
-func (w *popWait) end(st Store) {
+func (w *popWait) end(st command.Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
 	}
@@ -180,53 +181,53 @@ func (w *popWait) end(st Store) {
 	if ticket != nil {
 		st.DequeuePop(ticket)
 	}
-	sessionOf(w.parked.client).engine.notePopper(-1)
+	sessionOf(w.parked.Client).engine.notePopper(-1)
 }
 
 // giveUp ends the wait with nothing, as in Redis with a null array whatever the command
 // would have replied.
-func (w *popWait) giveUp(st Store, out *resp.Writer) {
+func (w *popWait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
-	w.parked.looked = true
+	w.parked.Looked = true
 	out.NullArray()
 }
 
 // leave ends the wait of a client that is gone. The answer is claimed at once, so that
 // nobody gives it an element which then is nobody's; the queues are left beside the caller.
 func (w *popWait) leave() {
-	if w.parked.claim() {
-		w.parked.work(w.end)
+	if w.parked.Claim() {
+		w.parked.Work(w.end)
 	}
 }
 
 // serve gives those who wait what is held now, in the order in which it came and they
 // did. It is called before the release, and answerServed behind it.
-func (c *Ctx) serve() {
-	if c.server.halts.Load()&haltServing != 0 { // else a script would pay for a func value
-		c.Store.Serve(func(owner any, db int, key []byte) Served { return c.serveOne(owner, db, key) })
+func serve(c *command.Call) {
+	if c.Server.Halts.Load()&command.HaltServing != 0 { // else a script would pay for a func value
+		c.Store.Serve(func(owner any, db int, key []byte) command.Served { return serveOne(c, owner, db, key) })
 	}
 }
 
 // serveOne serves a waiter for whom there is something under fed; nil where that is its
 // first look at its keys, which may find one of another type.
-func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
+func serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
 	w := owner.(*popWait)
 	switch {
-	case w.parked.state.Load() != parkedWaiting:
-		return ServedGone
+	case w.parked.State.Load() != command.ParkedWaiting:
+		return command.ServedGone
 	case w.call.to != nil && !c.Store.Holds(w.call.to):
-		return ServedLater
-	case !w.parked.claim():
-		return ServedGone
+		return command.ServedLater
+	case !w.parked.Claim():
+		return command.ServedGone
 	}
-	out := resp.Writer{Proto: w.parked.proto, Ledger: c.server.opts.Ledger, OnError: w.parked.noteError}
-	laneOf(c.Worker).observer.served = w.parked.client.id
+	out := resp.Writer{Proto: w.parked.Proto, Ledger: c.Server.Opts.Ledger, OnError: w.parked.NoteError}
+	laneOf(c.Worker).observer.served = w.parked.Client.Id
 	defer func() {
 		laneOf(c.Worker).observer.served = 0
 		if r := recover(); r != nil {
-			engineOf(c.server).Recovered(r)
+			engineOf(c.Server).Recovered(r)
 			out.Cut(0)
-			w.parked.broken = true
+			w.parked.Broken = true
 			out.Error(resp.ErrInternal)
 		}
 		laneOf(c.Worker).served = append(laneOf(c.Worker).served, servedPop{w, out.Take()})
@@ -240,35 +241,35 @@ func (c *Ctx) serveOne(owner any, db int, fed []byte) Served {
 			continue // to those who wait it is as if there was nothing
 		}
 		if err != nil {
-			out.Error(c.waiterError(err))
+			out.Error(waiterError(c, err))
 		}
 		if err != nil || found {
 			break
 		}
 	}
-	return ServedYes
+	return command.ServedYes
 }
 
 // waiterError is what somebody else's command is answered.
-func (c *Ctx) waiterError(err error) resp.Error {
+func waiterError(c *command.Call, err error) resp.Error {
 	switch {
 	case errors.Is(err, limit.ErrNotKept):
-		return misconf(c.server.opts.Persistence.Fault())
-	case errors.Is(err, errLongReply):
-		return errValuesTooLong // whoever has it served may be a script
+		return command.Misconf(c.Server.Opts.Persistence.Fault())
+	case errors.Is(err, command.ErrLongReply):
+		return command.ErrValuesTooLong // whoever has it served may be a script
 	}
-	return c.elementsError(err)
+	return elementsError(c, err)
 }
 
 // answerServed answers those who have been served, once nothing is held and what they
 // took has been recorded.
-func (c *Ctx) answerServed() {
+func answerServed(c *command.Call) {
 	for len(laneOf(c.Worker).served) > 0 {
 		served := laneOf(c.Worker).served
 		laneOf(c.Worker).served = nil
 		for _, s := range served {
 			s.w.end(c.Store)
-			s.w.parked.answer(func(out *resp.Writer) { out.Reply(s.reply) })
+			s.w.parked.Answer(func(out *resp.Writer) { out.Reply(s.reply) })
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -17,7 +18,7 @@ type posting struct {
 	wake    []*Session
 	cutOff  []*Session
 	frames  [2]resp.Writer // the message in RESP2 and RESP3, empty until it is needed
-	shared  [2]*sharedFrame
+	shared  [2]*command.SharedFrame
 	// held are messages of a transaction or script that has not ended yet; bytes is
 	// their size.
 	held  []message
@@ -31,8 +32,6 @@ const (
 	// maxHeld is how many bytes of messages wait for the end of a transaction. Beyond
 	// that they leave at once.
 	maxHeld = 16 << 20
-	// keptPosting is for how many sessions or topics a lane keeps room.
-	keptPosting = 1 << 14
 	// stepsPerWork is how much matching counts as one unit of work.
 	stepsPerWork = 64
 	// postWork is the work of leaving a message with one client and waking that.
@@ -40,48 +39,48 @@ const (
 )
 
 // publish is the handler of PUBLISH and SPUBLISH.
-func publish(kind topicKind) func(*Ctx) {
-	return func(c *Ctx) {
+func publish(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
 		m := message{kind: kind, channel: c.Args[1], body: c.Args[2]}
 		if len(m.channel) > maxChannel {
 			c.Fail(errChannelTooLong)
 			return
 		}
-		e := engineOf(c.server)
+		e := engineOf(c.Server)
 		steps := publishSteps
-		if c.Client.exclusive {
+		if c.Client.Exclusive {
 			steps = parse.Unlimited
 		}
 		if !e.hub.match(&laneOf(c.Worker).posting, &m, &steps) {
 			laneOf(c.Worker).posting.rest()
-			c.publishBeside(m.clone())
+			publishBeside(c, m.clone())
 			return
 		}
-		if n := laneOf(c.Worker).posting.receivers(); c.leaves(n * postWork) {
+		if n := laneOf(c.Worker).posting.receivers(); c.Leaves(n * postWork) {
 			laneOf(c.Worker).posting.rest()
-			c.publishBeside(m.clone())
+			publishBeside(c, m.clone())
 			return
 		}
-		if c.Client.exclusive && laneOf(c.Worker).posting.bytes < maxHeld {
+		if c.Client.Exclusive && laneOf(c.Worker).posting.bytes < maxHeld {
 			c.W.Int(int64(laneOf(c.Worker).posting.hold(&m)))
 			return
 		}
 		n := e.post(&laneOf(c.Worker).posting, &m)
-		c.work += (publishSteps - steps) / stepsPerWork
+		c.Work += (publishSteps - steps) / stepsPerWork
 		c.W.Int(int64(n))
 	}
 }
 
 // clone returns a message that owns its bytes.
 func (m *message) clone() message {
-	own := cloneArgs([][]byte{m.channel, m.body})
+	own := command.CloneArgs([][]byte{m.channel, m.body})
 	return message{m.kind, own[0], own[1]}
 }
 
 // publishBeside publishes what takes long to match, beside the loops.
-func (c *Ctx) publishBeside(m message) {
-	e := engineOf(c.server)
-	c.Offload(func(_ Store, w *resp.Writer) {
+func publishBeside(c *command.Call, m message) {
+	e := engineOf(c.Server)
+	c.Offload(func(_ command.Store, w *resp.Writer) {
 		steps, p := parse.Unlimited, posting{}
 		e.hub.match(&p, &m, &steps)
 		w.Int(int64(e.post(&p, &m)))
@@ -103,7 +102,7 @@ func (p *posting) hold(m *message) (receivers int) {
 	p.rest()
 	if receivers > 0 {
 		p.held = append(p.held, m.clone())
-		p.bytes += len(m.channel) + len(m.body) + queuedCost
+		p.bytes += len(m.channel) + len(m.body) + command.QueuedCost
 	}
 	return receivers
 }
@@ -114,8 +113,8 @@ func (l *Lane) publishHeld() {
 	p := &l.posting
 	for i := range p.held {
 		steps := parse.Unlimited
-		engineOf(l.server).hub.match(p, &p.held[i], &steps)
-		engineOf(l.server).post(p, &p.held[i])
+		engineOf(l.Server).hub.match(p, &p.held[i], &steps)
+		engineOf(l.Server).post(p, &p.held[i])
 	}
 	p.held, p.bytes = nil, 0
 }
@@ -153,7 +152,7 @@ func (e *Engine) post(p *posting, m *message) (receivers int) {
 		e.outbound.Add(int64(memory))
 	}
 	for _, s := range p.wake {
-		s.peer.Wake()
+		s.Peer.Wake()
 	}
 	for _, s := range p.cutOff {
 		s.cutOff()
@@ -168,7 +167,7 @@ func (p *posting) postTo(t *topic, m *message) (receivers, memory int) {
 	for _, member := range t.members {
 		s := member.session
 		i := 0
-		if s.protocol.Load() == 3 {
+		if s.Protocol.Load() == 3 {
 			i = 1
 		}
 		if len(p.frames[i].Buf) == 0 {
@@ -177,9 +176,9 @@ func (p *posting) postTo(t *topic, m *message) (receivers, memory int) {
 		next, taken := s.post(p.frames[i].Buf, p.shared[i])
 		memory += taken
 		switch next {
-		case postedFirst:
+		case command.PostedFirst:
 			p.wake = append(p.wake, s)
-		case postedTooMuch:
+		case command.PostedTooMuch:
 			p.cutOff = append(p.cutOff, s)
 		}
 	}
@@ -207,11 +206,11 @@ func (p *posting) encode(i int, t *topic, m *message) (memory int) {
 	}
 	w.Bulk(m.channel)
 	w.Bulk(m.body)
-	if len(w.Buf) < sharedFrom {
+	if len(w.Buf) < command.SharedFrom {
 		return 0
 	}
-	p.shared[i] = &sharedFrame{bytes: w.Buf}
-	p.shared[i].refs.Store(1)
+	p.shared[i] = &command.SharedFrame{Bytes: w.Buf}
+	p.shared[i].Refs.Store(1)
 	return len(w.Buf)
 }
 
@@ -220,8 +219,8 @@ func (p *posting) encode(i int, t *topic, m *message) (memory int) {
 func (p *posting) forgetFrames() (memory int) {
 	for i := range p.frames {
 		if f := p.shared[i]; f != nil {
-			if f.refs.Add(-1) == 0 {
-				memory -= len(f.bytes)
+			if f.Refs.Add(-1) == 0 {
+				memory -= len(f.Bytes)
 			}
 			p.shared[i], p.frames[i].Buf = nil, nil
 		}
@@ -236,10 +235,10 @@ func (p *posting) rest() {
 	clear(p.wake)
 	clear(p.cutOff)
 	p.matched, p.wake, p.cutOff = p.matched[:0], p.wake[:0], p.cutOff[:0]
-	if cap(p.matched) > keptPosting {
+	if cap(p.matched) > command.KeptPosting {
 		p.matched = nil
 	}
-	if cap(p.wake) > keptPosting {
+	if cap(p.wake) > command.KeptPosting {
 		p.wake = nil
 	}
 }

@@ -3,16 +3,17 @@ package commands
 import (
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func pubsubCommands() []*Command {
-	const flags = FlagPubSub | FlagLoading | FlagStale
-	always := func(*Ctx, *Command, [][]byte) bool { return true }
-	writes := map[string]func(*Ctx, *Command, [][]byte) bool{"publish": always, "spublish": always} // to others
-	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
-		return &Command{
+func pubsubCommands() []*command.Command {
+	const flags = command.FlagPubSub | command.FlagLoading | command.FlagStale
+	always := func(*command.Call, *command.Command, [][]byte) bool { return true }
+	writes := map[string]func(*command.Call, *command.Command, [][]byte) bool{"publish": always, "spublish": always} // to others
+	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
 			Name: name, Arity: arity, Flags: f | flags, Group: "pubsub", Summary: summary, Syntax: syntax,
 			Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 			Writes: writes[name],
@@ -22,30 +23,24 @@ func pubsubCommands() []*Command {
 		each   = "for each, a message with the number of subscriptions"
 		linear = "O(N)"
 	)
-	all := []*Command{
-		entry("subscribe", -2, FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
-		entry("unsubscribe", -1, FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, to all without a name.", linear, each, unsubscribe(toChannel)),
-		entry("psubscribe", -2, FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
-		entry("punsubscribe", -1, FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, to all without a name.", linear, each, unsubscribe(toPattern)),
-		entry("ssubscribe", -2, FlagNoScript, "shardchannel [shardchannel ...]", "Listens for messages published to shard channels.", linear, each, subscribe(toShard)),
-		entry("sunsubscribe", -1, FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, to all without a name.", linear, each, unsubscribe(toShard)),
-		entry("publish", 3, FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "how many clients got it", publish(toChannel)),
-		entry("spublish", 3, FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "how many clients got it", publish(toShard)),
+	all := []*command.Command{
+		entry("subscribe", -2, command.FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
+		entry("unsubscribe", -1, command.FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, to all without a name.", linear, each, unsubscribe(toChannel)),
+		entry("psubscribe", -2, command.FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
+		entry("punsubscribe", -1, command.FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, to all without a name.", linear, each, unsubscribe(toPattern)),
+		entry("ssubscribe", -2, command.FlagNoScript, "shardchannel [shardchannel ...]", "Listens for messages published to shard channels.", linear, each, subscribe(toShard)),
+		entry("sunsubscribe", -1, command.FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, to all without a name.", linear, each, unsubscribe(toShard)),
+		entry("publish", 3, command.FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "how many clients got it", publish(toChannel)),
+		entry("spublish", 3, command.FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "how many clients got it", publish(toShard)),
 		pubsubCommand(),
 	}
 	for _, c := range all {
-		if c.subscribes() {
-			c.WordWork = subscriptionWork
+		if c.Subscribes() {
+			c.WordWork = command.SubscriptionWork
 		}
 	}
 	return all
 }
-
-// subscriptionWork is the work of beginning or ending one subscription.
-const subscriptionWork = 5
-
-// subscribes reports whether the command begins or ends subscriptions.
-func (c *Command) subscribes() bool { return c.Group == "pubsub" && c.Flags&FlagNoScript != 0 }
 
 // leaveAllWork is the work of a queued command that ends all subscriptions of a kind, of
 // which the queue may have begun some itself.
@@ -55,21 +50,14 @@ func (s *Session) leaveAllWork(q *queued, begun int) int {
 	}
 	for kind, word := range unsubscribeWords {
 		if q.cmd.Name == word {
-			return (s.subscribed(topicKind(kind)) + begun) * subscriptionWork
+			return (s.subscribed(topicKind(kind)) + begun) * command.SubscriptionWork
 		}
 	}
 	return 0
 }
 
 const (
-	// maxSubscribed is how much memory the subscriptions of a client may take, and
-	// maxPatterns how many of them may be patterns, since each of those is looked at for
-	// every message of anybody. maxInner is what these may have between two stars
-	// altogether, in characters, since only that is looked for in many places. Redis has
-	// no bound here.
-	maxSubscribed = 16 << 20
-	maxPatterns   = 4096
-	maxInner      = 1024
+	maxInner = 1024
 	// maxChannel is the longest name of a channel.
 	maxChannel = 4 << 10
 )
@@ -86,30 +74,30 @@ var (
 )
 
 // subscribe is the handler of SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
-func subscribe(kind topicKind) func(*Ctx) {
-	return func(c *Ctx) {
-		if err := c.maySubscribe(kind); err != "" {
+func subscribe(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
+		if err := maySubscribe(c, kind); err != "" {
 			c.Fail(err)
 			return
 		}
-		c.inSlices(c.Args[1:], func(c *Ctx, name []byte) {
+		c.InSlices(c.Args[1:], func(c *command.Call, name []byte) {
 			sessionOf(c.Client).subscribe(kind, name)
-			c.confirm(subscribeWords[kind], kind, name)
+			confirm(c, subscribeWords[kind], kind, name)
 		}, nil)
 	}
 }
 
 // maySubscribe checks the arguments before anything is done about them.
-func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
+func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
 		switch {
 		case kind == toPattern && len(name) > parse.MaxPattern:
-			return errPatternTooLong
+			return command.ErrPatternTooLong
 		case len(name) > maxChannel:
 			return errChannelTooLong
 		}
-		cost += subscriptionCost(name)
+		cost += command.SubscriptionCost(name)
 		if kind == toPattern {
 			inner += parse.InnerLength(name)
 		}
@@ -117,28 +105,28 @@ func (c *Ctx) maySubscribe(kind topicKind) resp.Error {
 	if subs := sessionOf(c.Client).subs.Load(); subs != nil {
 		cost, inner = cost+int(subs.cost.Load()), inner+subs.inner
 	}
-	if cost > maxSubscribed || inner > maxInner || kind == toPattern && sessionOf(c.Client).subscribed(toPattern)+len(c.Args)-1 > maxPatterns {
+	if cost > command.MaxSubscribed || inner > maxInner || kind == toPattern && sessionOf(c.Client).subscribed(toPattern)+len(c.Args)-1 > command.MaxPatterns {
 		return errManySubscriptions
 	}
 	return ""
 }
 
 // unsubscribe is the handler of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
-func unsubscribe(kind topicKind) func(*Ctx) {
-	return func(c *Ctx) {
+func unsubscribe(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
 		names := c.Args[1:]
 		if len(names) == 0 {
 			names = sessionOf(c.Client).names(kind)
 		}
 		if len(names) == 0 {
-			c.confirm(unsubscribeWords[kind], kind, nil)
+			confirm(c, unsubscribeWords[kind], kind, nil)
 		}
-		c.inSlices(names, func(c *Ctx, name []byte) {
+		c.InSlices(names, func(c *command.Call, name []byte) {
 			sessionOf(c.Client).unsubscribe(kind, name)
-			if c.Client.reply == replyOn && !c.Client.exclusive {
-				sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, maxReply) // what came before comes before
+			if c.Client.Reply == command.ReplyOn && !c.Client.Exclusive {
+				sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, command.MaxReply) // what came before comes before
 			}
-			c.confirm(unsubscribeWords[kind], kind, name)
+			confirm(c, unsubscribeWords[kind], kind, name)
 		}, nil)
 	}
 }
@@ -146,10 +134,10 @@ func unsubscribe(kind topicKind) func(*Ctx) {
 // confirm says what a subscription has become, and how many there are. No name is the
 // answer to leaving everything without having been anywhere. As in Redis the client is
 // told even if it does not want replies.
-func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
-	own := resp.Writer{Proto: c.Client.proto}
+func confirm(c *command.Call, word string, kind topicKind, name []byte) {
+	own := resp.Writer{Proto: c.Client.Proto}
 	w := c.W
-	if c.Client.reply != replyOn {
+	if c.Client.Reply != command.ReplyOn {
 		w = &own
 	}
 	count := sessionOf(c.Client).subscribed(kind)
@@ -171,25 +159,16 @@ func (c *Ctx) confirm(word string, kind topicKind, name []byte) {
 
 // listensOnly reports whether s may run only what listenersMay allows: on RESP2 a
 // client cannot tell a reply from a message, so one that listens asks for nothing.
-func (s *Session) listensOnly() bool { return s.proto == 2 && s.subscriber() }
-
-// listenersMay reports whether a client that only listens may run the command.
-func (c *Command) listenersMay() bool {
-	switch c.Name {
-	case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset":
-		return true
-	}
-	return false
-}
+func (s *Session) listensOnly() bool { return s.Proto == 2 && s.subscriber() }
 
 // errListening refuses a command to a client that only listens.
-func errListening(cmd *Command) resp.Error {
+func errListening(cmd *command.Command) resp.Error {
 	return resp.Error("ERR Can't execute '" + cmd.Name +
 		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }
 
 // pong is what PING answers a client that only listens: the shape of a message.
-func (c *Ctx) pong() {
+func pong(c *command.Call) {
 	c.W.Array(2)
 	c.W.BulkString("pong")
 	if len(c.Args) > 1 {

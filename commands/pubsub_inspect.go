@@ -3,21 +3,22 @@ package commands
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func pubsubCommand() *Command {
-	sub := func(name string, arity int, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: "pubsub|" + name, Arity: arity, Flags: FlagPubSub | FlagLoading | FlagStale, Group: "pubsub",
+func pubsubCommand() *command.Command {
+	sub := func(name string, arity int, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: "pubsub|" + name, Arity: arity, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale, Group: "pubsub",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 		}
 	}
-	return &Command{
+	return &command.Command{
 		Name: "pubsub", Arity: -2, Group: "pubsub",
 		Summary: "A container for publish and subscribe commands.", Since: "1.0.0",
-		Sub: []*Command{
+		Sub: []*command.Command{
 			sub("channels", -2, "[pattern]", "Returns the channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toChannel)),
 			sub("numpat", 2, "", "Returns how many patterns have subscribers.", "O(1)", "an integer", pubsubNumPat),
 			sub("numsub", -2, "[channel [channel ...]]", "Returns how many subscribers channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toChannel)),
@@ -31,21 +32,21 @@ func pubsubCommand() *Command {
 const channelsInline = 1000
 
 // pubsubChannels is the handler of PUBSUB CHANNELS and SHARDCHANNELS.
-func pubsubChannels(kind topicKind) func(*Ctx) {
-	return func(c *Ctx) {
+func pubsubChannels(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
 		var pattern []byte
 		switch {
 		case len(c.Args) > 3:
-			c.Fail(subcommandSyntax(c))
+			c.Fail(command.SubcommandSyntax(c))
 			return
 		case len(c.Args) == 3 && len(c.Args[2]) > parse.MaxPattern:
-			c.Fail(errPatternTooLong)
+			c.Fail(command.ErrPatternTooLong)
 			return
 		case len(c.Args) == 3:
 			pattern = bytes.Clone(c.Args[2])
 		}
-		sp := &engineOf(c.server).hub.spaces[kind]
-		list := func(_ Store, w *resp.Writer) { sp.write(w, pattern) }
+		sp := &engineOf(c.Server).hub.spaces[kind]
+		list := func(_ command.Store, w *resp.Writer) { sp.write(w, pattern) }
 		if sp.len()*(1+len(pattern)/16) > channelsInline {
 			c.Offload(list)
 			return
@@ -63,7 +64,7 @@ func (sp *space) write(w *resp.Writer, pattern []byte) {
 			continue
 		}
 		names, size = append(names, t.name), size+len(t.name)+16
-		if size > maxReply {
+		if size > command.MaxReply {
 			w.Error("ERR the reply is too long, use a narrower pattern")
 			return
 		}
@@ -75,12 +76,12 @@ func (sp *space) write(w *resp.Writer, pattern []byte) {
 }
 
 // pubsubNumSub is the handler of PUBSUB NUMSUB and SHARDNUMSUB.
-func pubsubNumSub(kind topicKind) func(*Ctx) {
-	return func(c *Ctx) {
+func pubsubNumSub(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
 		c.W.Array(2 * (len(c.Args) - 2))
 		for _, name := range c.Args[2:] {
 			n := 0
-			if t := engineOf(c.server).hub.spaces[kind].get(name); t != nil {
+			if t := engineOf(c.Server).hub.spaces[kind].get(name); t != nil {
 				n = t.count()
 			}
 			c.W.Bulk(name)
@@ -89,4 +90,4 @@ func pubsubNumSub(kind topicKind) func(*Ctx) {
 	}
 }
 
-func pubsubNumPat(c *Ctx) { c.W.Int(int64(engineOf(c.server).hub.spaces[toPattern].len())) }
+func pubsubNumPat(c *command.Call) { c.W.Int(int64(engineOf(c.Server).hub.spaces[toPattern].len())) }

@@ -3,6 +3,7 @@ package commands
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
@@ -10,18 +11,18 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-func ratelimitCommands() []*Command {
-	return []*Command{
+func ratelimitCommands() []*command.Command {
+	return []*command.Command{
 		{
-			Name: "rl.info", Arity: -2, Flags: FlagReadonly | FlagFast, Keys: oneKey,
-			Categories: CatRateLimit, Group: "ratelimit",
+			Name: "rl.info", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
+			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Shows what is stored under a limiter's key.",
 			Syntax:  "key [CL max_burst count period | SW limit | TB capacity | CC limit]",
 			Since:   "1.0.0", Complexity: "O(1); O(N) of what a LOG, BUCKETS or lease set holds",
 			Reply: "a map of fields, or null", Run: rlInfo,
 		},
 		{
-			Name: "rl.top", Arity: -1, Flags: FlagAdmin, Categories: CatRateLimit, Group: "ratelimit",
+			Name: "rl.top", Arity: -1, Flags: command.FlagAdmin, Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Shows the keys that are denied, or called, most at present.", Syntax: "[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]",
 			Since: "1.0.0", Complexity: "O(1)", Run: rlTop,
 			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share",
@@ -30,15 +31,15 @@ func ratelimitCommands() []*Command {
 }
 
 // rlInfo gathers the fields first: their number stands before them.
-func rlInfo(c *Ctx) {
+func rlInfo(c *command.Call) {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
 		c.Fail(fault)
 		return
 	}
-	fields := resp.Writer{Proto: c.Client.proto}
+	fields := resp.Writer{Proto: c.Client.Proto}
 	n := 0
-	found, err := c.Store.Describe(c.Client.selected(), c.Args[1], by, func(field, text string, number int64, isText bool) {
+	found, err := c.Store.Describe(c.Client.Selected(), c.Args[1], by, func(field, text string, number int64, isText bool) {
 		n++
 		fields.BulkString(field)
 		if isText {
@@ -49,7 +50,7 @@ func rlInfo(c *Ctx) {
 	})
 	switch {
 	case err != nil:
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 		return
 	case !found:
 		c.W.Null()

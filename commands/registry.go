@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -17,28 +18,28 @@ type registry struct {
 }
 
 // add gives s its id, unless there are too many sessions, of all or of its address.
-func (r *registry) add(s *Session, l *Limits) bool {
-	from := host(s.peer)
+func (r *registry) add(s *Session, l *command.Limits) bool {
+	from := command.HostOf(s.Peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.sessions) >= l.MaxClients {
 		return false
 	}
-	if l.MaxPerAddress > 0 && r.byHost[from] >= l.MaxPerAddress && from != unixHost {
+	if l.MaxPerAddress > 0 && r.byHost[from] >= l.MaxPerAddress && from != command.UnixHost {
 		return false
 	}
 	r.last++
-	s.id = r.last
-	r.sessions[s.id] = s
+	s.Id = r.last
+	r.sessions[s.Id] = s
 	r.byHost[from]++
 	return true
 }
 
 func (r *registry) remove(s *Session) {
-	from := host(s.peer)
+	from := command.HostOf(s.Peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sessions, s.id)
+	delete(r.sessions, s.Id)
 	if r.byHost[from]--; r.byHost[from] <= 0 {
 		delete(r.byHost, from)
 	}
@@ -71,7 +72,7 @@ func (r *registry) list() []*Session {
 		all = append(all, s)
 	}
 	r.mu.Unlock()
-	slices.SortFunc(all, func(a, b *Session) int { return int(a.id - b.id) })
+	slices.SortFunc(all, func(a, b *Session) int { return int(a.Id - b.Id) })
 	return all
 }
 
@@ -81,13 +82,13 @@ func (r *registry) list() []*Session {
 func (e *Engine) Police(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {
-		locked, partial := limit.Instant(s.locked.Load()), limit.Instant(s.partial.Load())
-		idle := now.Sub(max(s.created, s.lastActive()))
+		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
+		idle := now.Sub(max(s.Created, s.lastActive()))
 		switch {
 		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
 			partial != 0 && now.Sub(partial) >= l.Partial,
 			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.subscriber():
-			s.peer.Abort()
+			s.Peer.Abort()
 		case s.outstays(now):
 			s.cutOff()
 		}
@@ -110,28 +111,6 @@ func (r *registry) subscribers() (n int64) {
 // what transactions and WATCH keep, and what is known of who has read what.
 func (e *Engine) Beside() int64 {
 	return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() + e.invalidator.size() + e.large.Size()
-}
-
-// addr is the client's end of the connection as CLIENT LIST shows it. It is asked
-// for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.
-func (s *Client) addr() string { return endpoint(s.peer.RemoteAddr(), s.peer.LocalAddr()) }
-
-func (s *Client) laddr() string { return endpoint(s.peer.LocalAddr(), nil) }
-
-// endpoint formats an address; that of a unix socket is its path and port 0, and
-// a nameless one borrows the path of the other end.
-func endpoint(a, other net.Addr) string {
-	if a == nil {
-		return "?:0"
-	}
-	if a.Network() != "unix" {
-		return a.String()
-	}
-	path := a.String()
-	if (path == "" || path == "@") && other != nil {
-		path = other.String()
-	}
-	return path + ":0"
 }
 
 // isLocal reports whether the peer is this machine: a unix socket or loopback. What

@@ -5,27 +5,26 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func scanCommands() []*Command {
-	return []*Command{
+func scanCommands() []*command.Command {
+	return []*command.Command{
 		{
-			Name: "scan", Arity: -2, Flags: FlagReadonly, Categories: CatKeyspace, Group: "generic",
+			Name: "scan", Arity: -2, Flags: command.FlagReadonly, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
 			Since: "1.0.0", Complexity: "O(1) for every call, O(N) for a full iteration",
 			Reply: "the next cursor and an array of keys", Run: scan,
 		},
 		{
-			Name: "keys", Arity: 2, Flags: FlagReadonly, Categories: CatKeyspace | CatDangerous, Group: "generic",
+			Name: "keys", Arity: 2, Flags: command.FlagReadonly, Categories: command.CatKeyspace | command.CatDangerous, Group: "generic",
 			Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "an array of keys", Run: keys,
 		},
 	}
 }
-
-const errPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
 
 // scanCall is a parsed SCAN. It owns its pattern and type, because a large scan
 // runs after the input is gone.
@@ -47,21 +46,19 @@ const (
 	scanWork = 1 << 21
 )
 
-const errReplyTooLong resp.Error = "ERR the reply is too long, use SCAN with a smaller COUNT"
-
-func scan(c *Ctx) {
+func scan(c *command.Call) {
 	var call scanCall
 	if err := parseScan(c.Args[1:], &call); err != "" {
 		c.Fail(err)
 		return
 	}
-	db := c.Client.selected()
-	c.work += call.count
+	db := c.Client.Selected()
+	c.Work += call.count
 	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
 	}
-	c.offload(func(st Store) int { return min(call.count, st.Len(db)) * nameBytes },
-		func(st Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
+	c.OffloadSized(func(st command.Store) int { return min(call.count, st.Len(db)) * nameBytes },
+		func(st command.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
 func parseScan(args [][]byte, call *scanCall) resp.Error {
@@ -86,7 +83,7 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 			call.count = int(min(n, scanMost))
 		case parse.IsWord(args[0], "MATCH"):
 			if len(args[1]) > parse.MaxPattern {
-				return errPatternTooLong
+				return command.ErrPatternTooLong
 			}
 			call.pattern = bytes.Clone(args[1])
 		case parse.IsWord(args[0], "TYPE"):
@@ -123,7 +120,7 @@ func (s *scanCall) matches(key []byte, typ string) bool {
 
 // scanStep replies one step of an iteration. It returns false, with nothing written,
 // when matching would take more than work.
-func scanStep(st Store, w *resp.Writer, db int, call *scanCall, work int) bool {
+func scanStep(st command.Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
 	next := walk(st, db, call.cursor, call.count, func(key []byte, typ string) bool {
@@ -132,14 +129,14 @@ func scanStep(st Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 			n++
 			addName(&found, key)
 		}
-		return work >= 0 && found.Size(0) <= longest(w)
+		return work >= 0 && found.Size(0) <= command.Longest(w)
 	})
 	switch {
 	case work < 0:
 		return false
-	case found.Size(0) > longest(w):
+	case found.Size(0) > command.Longest(w):
 		found.Cut(0)
-		w.Error(errReplyTooLong)
+		w.Error(command.ErrReplyTooLong)
 		return true
 	}
 	w.Array(2)
@@ -163,7 +160,7 @@ func addName(found *resp.Writer, key []byte) {
 // walk calls f for about count keys from cursor on, until f returns false, and
 // returns the next cursor. f may take its time: the keys are copied a page at a
 // time, so that no shard is locked while f looks at them.
-func walk(st Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
+func walk(st command.Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
 	type entry struct {
 		end int // of the key in text
 		typ string
@@ -191,25 +188,25 @@ func walk(st Store, db int, cursor uint64, count int, f func(key []byte, typ str
 	return cursor
 }
 
-func keys(c *Ctx) {
+func keys(c *command.Call) {
 	if len(c.Args[1]) > parse.MaxPattern {
-		c.Fail(errPatternTooLong)
+		c.Fail(command.ErrPatternTooLong)
 		return
 	}
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
-	db := c.Client.selected()
-	e := engineOf(c.server)
-	c.offload(func(st Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
-		func(st Store, w *resp.Writer) { e.allKeys(st, w, db, &call) })
+	db := c.Client.Selected()
+	e := engineOf(c.Server)
+	c.OffloadSized(func(st command.Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
+		func(st command.Store, w *resp.Writer) { allKeys(&e.Server, st, w, db, &call) })
 }
 
 // allKeys writes every matching key once: a scan may show a key twice when the
 // table grows meanwhile, which KEYS may not. When the server
 // has ended, nobody waits for it.
-func (e *Server) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
+func allKeys(e *command.Server, st command.Store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
-	more := func() bool { return found.Size(0) <= longest(w) && !e.ended.Load() }
+	more := func() bool { return found.Size(0) <= command.Longest(w) && !e.Ended.Load() }
 	walk(st, db, 0, math.MaxInt, func(key []byte, typ string) bool {
 		if _, twice := seen[string(key)]; !twice && call.matches(key, typ) {
 			seen[string(key)] = struct{}{}
@@ -219,7 +216,7 @@ func (e *Server) allKeys(st Store, w *resp.Writer, db int, call *scanCall) {
 	})
 	if !more() {
 		found.Cut(0)
-		w.Error(errReplyTooLong)
+		w.Error(command.ErrReplyTooLong)
 		return
 	}
 	w.Array(len(seen))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -58,23 +59,23 @@ func (e *elements) append(w *resp.Writer, name, value []byte) {
 }
 
 // readElements calls f with what key holds, if it exists.
-type readElements func(st Store, db int, key []byte, f func(e elements)) (found bool, err error)
+type readElements func(st command.Store, db int, key []byte, f func(e elements)) (found bool, err error)
 
-func hscan(c *Ctx) {
-	c.scanElements(func(st Store, db int, key []byte, f func(e elements)) (bool, error) {
+func hscan(c *command.Call) {
+	scanElements(c, func(st command.Store, db int, key []byte, f func(e elements)) (bool, error) {
 		return st.ReadHash(db, key, func(h *collection.Hash) { f(elementsOfHash(h)) })
 	})
 }
 
-func sscan(c *Ctx) {
-	c.scanElements(func(st Store, db int, key []byte, f func(e elements)) (bool, error) {
+func sscan(c *command.Call) {
+	scanElements(c, func(st command.Store, db int, key []byte, f func(e elements)) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { f(elementsOfSet(s)) })
 	})
 }
 
 // zscan replies scores as text in both protocols, as Redis does.
-func zscan(c *Ctx) {
-	c.scanElements(func(st Store, db int, key []byte, f func(e elements)) (bool, error) {
+func zscan(c *command.Call) {
+	scanElements(c, func(st command.Store, db int, key []byte, f func(e elements)) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) { f(elementsOfSortedSet(z)) })
 	})
 }
@@ -90,7 +91,7 @@ const errScanLong resp.Error = "ERR the pattern takes too long to match"
 // an iteration was. Many elements are read beside the loops, and so are those that a
 // pattern takes long to be compared with. Options are looked at only if there is a
 // collection, as in Redis.
-func (c *Ctx) scanElements(read readElements) {
+func scanElements(c *command.Call, read readElements) {
 	if _, ok := parseCursor(c.Args[2]); !ok {
 		c.Fail(resp.ErrInvalidCursor)
 		return
@@ -99,33 +100,33 @@ func (c *Ctx) scanElements(read readElements) {
 	var fault resp.Error
 	found := resp.Writer{Ledger: c.W.Ledger, Most: c.W.Most}
 	n, size, beside := 0, 0, false
-	exists, err := read(c.Store, c.Client.selected(), c.Args[1], func(e elements) {
+	exists, err := read(c.Store, c.Client.Selected(), c.Args[1], func(e elements) {
 		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
 			return
 		}
-		if size, beside = c.readsBeside(whole{e.n, e.n, e.copied}); !beside {
+		if size, beside = readsBeside(c, whole{e.n, e.n, e.copied}); !beside {
 			if n, beside = e.match(&found, pattern); beside {
 				found.Cut(0)
 			}
 		}
 	})
-	c.noteLookup(exists)
+	c.NoteLookup(exists)
 	switch {
 	case err != nil:
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 	case fault != "":
 		c.Fail(fault)
-	case beside && c.Client.exclusive:
+	case beside && c.Client.Exclusive:
 		c.Fail(errScanLong)
 	case beside:
-		c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return scanBeside(st, db, key, read, pattern, w)
 		}, func(w *resp.Writer) { scannedHead(w, 0) })
 	default:
 		mark := len(c.W.Buf)
 		scannedHead(c.W, n)
 		c.W.Reply(found.Take())
-		c.bound(mark)
+		c.Bound(mark)
 	}
 }
 
@@ -149,7 +150,7 @@ func (e *elements) match(found *resp.Writer, pattern []byte) (n int, long bool) 
 			e.append(found, name, value)
 			n += e.strings()
 		}
-		if found.Size(0) > longest(found) {
+		if found.Size(0) > command.Longest(found) {
 			break
 		}
 	}
@@ -190,7 +191,7 @@ func (e *elements) pin() (all []element, unpin func()) {
 
 // scanBeside replies those of the elements under key whose names match. The shard is not
 // locked for as long as it takes to compare and to copy them.
-func scanBeside(st Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
+func scanBeside(st command.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
 	var of elements
 	var all []element
 	unpin := func() {}
@@ -234,7 +235,7 @@ func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
 			}
 		case parse.IsWord(args[0], "MATCH"):
 			if len(args[1]) > parse.MaxPattern {
-				return nil, errPatternTooLong
+				return nil, command.ErrPatternTooLong
 			}
 			pattern = append([]byte{}, args[1]...)
 		default:

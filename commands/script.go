@@ -5,47 +5,50 @@ import (
 	"encoding/hex"
 
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func scriptingCommands() []*Command {
-	const flags = FlagNoScript | FlagStale | FlagMovableKeys
-	run := func(name string, f Flag, syntax, summary string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: -3, Flags: flags | f, Keys: KeySpec{Find: scriptKeys}, Categories: CatScripting, Group: "scripting",
+func scriptingCommands() []*command.Command {
+	const flags = command.FlagNoScript | command.FlagStale | command.FlagMovableKeys
+	run := func(name string, f command.Flag, syntax, summary string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: -3, Flags: flags | f, Keys: command.KeySpec{Find: scriptKeys}, Categories: command.CatScripting, Group: "scripting",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
 			Reply: "what the script returns", Run: run,
-			Writes: func(c *Ctx, cmd *Command, args [][]byte) bool { return laneOf(c.Worker).scriptMayChange(cmd, args) },
+			Writes: func(c *command.Call, cmd *command.Command, args [][]byte) bool {
+				return laneOf(c.Worker).scriptMayChange(cmd, args)
+			},
 		}
 	}
 	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"
-	return []*Command{
+	return []*command.Command{
 		run("eval", 0, bySource, "Runs a Lua script at one instant.", eval),
-		run("eval_ro", FlagReadonly, bySource, "Runs a Lua script that may not write.", eval),
+		run("eval_ro", command.FlagReadonly, bySource, "Runs a Lua script that may not write.", eval),
 		run("evalsha", 0, bySHA, "Runs a Lua script that the server has.", evalSHA),
-		run("evalsha_ro", FlagReadonly, bySHA, "Runs a Lua script that the server has and that may not write.", evalSHA),
+		run("evalsha_ro", command.FlagReadonly, bySHA, "Runs a Lua script that the server has and that may not write.", evalSHA),
 		scriptContainer(),
 	}
 }
 
 // scriptContainer is SCRIPT with its subcommands.
-func scriptContainer() *Command {
-	sub := func(name string, arity int, f Flag, syntax, summary, reply string, run func(*Ctx)) *Command {
-		cmd := subcommand("script", name, arity, FlagNoScript|f, syntax, summary, reply, run)
-		cmd.Categories, cmd.Group = CatScripting, "scripting"
+func scriptContainer() *command.Command {
+	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		cmd := command.Subcommand("script", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
+		cmd.Categories, cmd.Group = command.CatScripting, "scripting"
 		return cmd
 	}
-	return &Command{
+	return &command.Command{
 		Name: "script", Arity: -2, Group: "scripting", Summary: "A container for Lua scripts management commands.", Since: "1.0.0",
-		Sub: []*Command{
-			sub("load", 3, FlagStale, "script", "Compiles a script and keeps it until SCRIPT FLUSH.", "the name of the script, its SHA-1", scriptLoad),
+		Sub: []*command.Command{
+			sub("load", 3, command.FlagStale, "script", "Compiles a script and keeps it until SCRIPT FLUSH.", "the name of the script, its SHA-1", scriptLoad),
 			sub("exists", -3, 0, "sha1 [sha1 ...]", "Says which scripts the server has.", "an array of 1 and 0", scriptExists),
-			sub("flush", -2, FlagAudit, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
-			sub("kill", 2, FlagAllowBusy|FlagAudit, "", "Ends the running script, unless it has written.", "OK, or an error", scriptKill),
+			sub("flush", -2, command.FlagAudit, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
+			sub("kill", 2, command.FlagAllowBusy|command.FlagAudit, "", "Ends the running script, unless it has written.", "OK, or an error", scriptKill),
 			sub("debug", 3, 0, "<YES | SYNC | NO>", "Says that scripts cannot be debugged here.", "an error",
-				func(c *Ctx) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
+				func(c *command.Call) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
 		},
 	}
 }
@@ -98,7 +101,7 @@ type scriptCall struct {
 }
 
 // eval is EVAL and EVAL_RO.
-func eval(c *Ctx) {
+func eval(c *command.Call) {
 	n, err := countScriptKeys(c.Args)
 	if err != "" {
 		c.Fail(err)
@@ -106,21 +109,21 @@ func eval(c *Ctx) {
 	}
 	source := c.Args[1]
 	s := laneOf(c.Worker).scriptOf(source)
-	if s == nil && len(source) > compileInline && !c.Client.exclusive {
-		c.evalBeside(n)
+	if s == nil && len(source) > compileInline && !c.Client.Exclusive {
+		evalBeside(c, n)
 		return
 	}
 	if s == nil {
-		if s, err = engineOf(c.server).compile(source, false); err != "" {
+		if s, err = engineOf(c.Server).compile(source, false); err != "" {
 			c.Fail(err)
 			return
 		}
 	}
-	c.callScript(s, n)
+	callScript(c, s, n)
 }
 
 // evalSHA is EVALSHA and EVALSHA_RO.
-func evalSHA(c *Ctx) {
+func evalSHA(c *command.Call) {
 	sha, ok := parseSHA(c.Args[1])
 	if !ok {
 		c.Fail(errNoScript)
@@ -136,40 +139,40 @@ func evalSHA(c *Ctx) {
 		c.Fail(errNoScript)
 		return
 	}
-	c.callScript(s, n)
+	callScript(c, s, n)
 }
 
 // callScript runs s with the first n arguments as keys, here or where it delays
 // nobody.
-func (c *Ctx) callScript(s *script, n int) {
-	call := scriptCall{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&FlagReadonly != 0}
-	if err := c.refuses(&call); err != "" {
+func callScript(c *command.Call, s *script, n int) {
+	call := scriptCall{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&command.FlagReadonly != 0}
+	if err := refuses(c, &call); err != "" {
 		c.Fail(err)
 		return
 	}
 	switch {
-	case c.Client.exclusive && laneOf(c.Worker).host.alone != nil:
-		c.runScript(&call)
+	case c.Client.Exclusive && laneOf(c.Worker).host.alone != nil:
+		runScript(c, &call)
 		return
 	case s.Straight(len(c.Args) - 3):
-		c.runStraight(&call, n)
+		runStraight(c, &call, n)
 		return
-	case c.Client.exclusive: // it has come since EXEC looked for it
+	case c.Client.Exclusive: // it has come since EXEC looked for it
 		c.Fail(errNoScript)
 		return
 	}
-	c.runAside(&call, n)
+	runAside(c, &call, n)
 }
 
 // runStraight runs a script that ends soon, unless it has to wait for memory.
-func (c *Ctx) runStraight(call *scriptCall, n int) {
-	if need := c.reserve(call); need > 0 {
-		c.runLater(call, n, need)
+func runStraight(c *command.Call, call *scriptCall, n int) {
+	if need := reserve(c, call); need > 0 {
+		runLater(c, call, n, need)
 		return
 	}
 	defer call.end()
-	if c.runScript(call); laneOf(c.Worker).host.waits {
-		c.runLater(call, n, c.server.largeRoom())
+	if runScript(c, call); laneOf(c.Worker).host.waits {
+		runLater(c, call, n, largeRoom(c.Server))
 	}
 }
 
@@ -181,12 +184,12 @@ func (call *scriptCall) end() {
 
 // refuses says why a call may not even begin. A script that declares nothing finds out
 // when it writes.
-func (c *Ctx) refuses(call *scriptCall) resp.Error {
+func refuses(c *command.Call, call *scriptCall) resp.Error {
 	f := call.script.Flags()
 	if f.Declared && !f.NoWrites {
 		switch {
-		case c.journal != nil && c.journal.Refuses():
-			return c.refusal()
+		case c.Journal != nil && c.Journal.Refuses():
+			return c.Refusal()
 		case call.readonly:
 			return errReadonlyCall
 		case !f.AllowOOM && c.Store.Full():
@@ -232,35 +235,35 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 		return nil, resp.Error(err.Error())
 	}
 	s := &script{Script: compiled, sha: sha, cost: scriptCost + int64(compiled.Size())}
-	s.confined = e.table.confines(compiled)
+	s.confined = confines(e.Commands, compiled)
 	return e.scripts.add(s, loaded)
 }
 
 // evalBeside compiles beside the loops, and then runs the script where it is alone,
 // since its session waits anyway.
-func (c *Ctx) evalBeside(n int) {
-	e, cmd, own := engineOf(c.server), c.Cmd, cloneArgs(c.Args)
-	a := c.parkAlone(nil)
-	a.parked.work(func(Store) {
+func evalBeside(c *command.Call, n int) {
+	e, cmd, own := engineOf(c.Server), c.Cmd, command.CloneArgs(c.Args)
+	a := parkAlone(c, nil)
+	a.parked.Work(func(command.Store) {
 		s, err := e.compile(own[1], false)
-		call := scriptCall{script: s, keys: own[3 : 3+n], args: own[3+n:], readonly: cmd.Flags&FlagReadonly != 0}
-		a.do = func(c *Ctx) {
+		call := scriptCall{script: s, keys: own[3 : 3+n], args: own[3+n:], readonly: cmd.Flags&command.FlagReadonly != 0}
+		a.do = func(c *command.Call) {
 			c.Cmd, c.Args = cmd, own
 			if err == "" {
-				err = c.refuses(&call)
+				err = refuses(c, &call)
 			}
 			if err != "" {
 				c.Fail(err)
 				return
 			}
-			c.runScript(&call)
+			runScript(c, &call)
 		}
 		e.enqueueAlone(a)
 	})
 }
 
-func scriptLoad(c *Ctx) {
-	e, source := engineOf(c.server), c.Args[2]
+func scriptLoad(c *command.Call) {
+	e, source := engineOf(c.Server), c.Args[2]
 	load := func(w *resp.Writer, source []byte) {
 		s, err := e.compile(source, true)
 		if err != "" {
@@ -274,25 +277,25 @@ func scriptLoad(c *Ctx) {
 		return
 	}
 	source = append([]byte(nil), source...)
-	c.Offload(func(_ Store, w *resp.Writer) { load(w, source) })
+	c.Offload(func(_ command.Store, w *resp.Writer) { load(w, source) })
 }
 
-func scriptExists(c *Ctx) {
+func scriptExists(c *command.Call) {
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
 		found := int64(0)
-		if sha, ok := parseSHA(name); ok && engineOf(c.server).scripts.get(sha) != nil {
+		if sha, ok := parseSHA(name); ok && engineOf(c.Server).scripts.get(sha) != nil {
 			found = 1
 		}
 		c.W.Int(found)
 	}
 }
 
-func scriptFlush(c *Ctx) {
+func scriptFlush(c *command.Call) {
 	if len(c.Args) > 3 || len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC") {
 		c.Fail(errFlushMode)
 		return
 	}
-	engineOf(c.server).scripts.flush()
+	engineOf(c.Server).scripts.flush()
 	c.OK()
 }

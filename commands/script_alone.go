@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -14,9 +15,9 @@ import (
 // script. It runs on a goroutine beside the loops; its session is parked, and
 // acts in it through a stand-in.
 type alone struct {
-	parked *Parked
+	parked *command.Wait
 	stand  *Session
-	do     func(c *Ctx)
+	do     func(c *command.Call)
 	// changes says that a pause of changes is for it, too.
 	changes bool
 	// memory was asked for before it ran; nil if nothing was.
@@ -47,12 +48,12 @@ type solitude struct {
 }
 
 // parkAlone parks the session for a command that is to run alone.
-func (c *Ctx) parkAlone(do func(c *Ctx)) *alone {
-	p, s := c.parking(), sessionOf(c.Client)
-	a := &alone{parked: p, stand: s.standIn(), do: do, changes: c.mayChange(c.Cmd, c.Args)}
-	p.resume = func(w *resp.Writer) {
+func parkAlone(c *command.Call, do func(c *command.Call)) *alone {
+	p, s := c.NewWait(), sessionOf(c.Client)
+	a := &alone{parked: p, stand: s.standIn(), do: do, changes: c.MayChange(c.Cmd, c.Args)}
+	p.Resume = func(w *resp.Writer) {
 		s.adopt(a.stand)
-		w.Proto = s.proto
+		w.Proto = s.Proto
 	}
 	c.Park(p)
 	return a
@@ -103,7 +104,7 @@ func (e *Engine) nextAlone() *alone {
 		a := so.queue[0]
 		so.queue[0] = nil
 		so.queue = so.queue[1:]
-		if a.changes && e.behindPause(a.parked.orForgo(func() { e.enqueueAlone(a) })) {
+		if a.changes && e.behindPause(a.parked.OrForgo(func() { e.enqueueAlone(a) })) {
 			continue
 		}
 		so.current = a
@@ -153,14 +154,14 @@ func (e *Engine) secluded(f func(l *Lane)) {
 
 // runOne runs a with all keys held, at one instant of its own, and answers it.
 func (l *Lane) runOne(a *alone) {
-	e, st := engineOf(l.server), l.Store
+	e, st := engineOf(l.Server), l.Store
 	st.Refresh()
 	e.startBusy(a, st)
-	l.w = resp.Writer{Proto: a.stand.proto, Ledger: e.opts.Ledger, OnError: l.onError}
-	l.ctx = Ctx{Worker: &l.Worker, Client: &a.stand.Client, W: &l.w}
+	l.w = resp.Writer{Proto: a.stand.Proto, Ledger: e.Opts.Ledger, OnError: l.onError}
+	l.ctx = command.Call{Worker: &l.Worker, Client: &a.stand.Client, W: &l.w}
 	l.host.alone, l.host.waits = a, false
-	if l.journal != nil {
-		l.journal.TakePosition() // of what ran here before
+	if l.Journal != nil {
+		l.Journal.TakePosition() // of what ran here before
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -168,9 +169,9 @@ func (l *Lane) runOne(a *alone) {
 			st.Release()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
-			a.parked.broken = true
+			a.parked.Broken = true
 		}
-		waits := l.host.waits && !a.parked.broken
+		waits := l.host.waits && !a.parked.Broken
 		l.host.alone, l.host.waits = nil, false
 		l.flushRun()
 		l.flushTop()
@@ -180,15 +181,15 @@ func (l *Lane) runOne(a *alone) {
 			e.retry(a)
 			return
 		}
-		a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
+		a.parked.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
 		a.parked.Finish(func(w *resp.Writer) { w.Reply(reply) })
 		a.memory.End()
 		l.publishHeld()
 	}()
 	l.beginErrors()
-	began := e.opts.Stopwatch()
+	began := e.Opts.Stopwatch()
 	a.do(&l.ctx)
-	l.counts[l.ctx.Cmd.id].Nanos.Add(int64(e.opts.Stopwatch() - began))
+	l.counts[l.ctx.Cmd.Id].Nanos.Add(int64(e.Opts.Stopwatch() - began))
 	l.endErrors(l.ctx.Cmd)
 }
 
@@ -201,7 +202,7 @@ func (e *Engine) isTorn() bool {
 
 // startBusy starts the time after which a keeps others waiting for long, or starts it
 // again.
-func (e *Engine) startBusy(a *alone, st Store) {
+func (e *Engine) startBusy(a *alone, st command.Store) {
 	d := e.Limits().Busy
 	if d == 0 {
 		return
@@ -216,7 +217,7 @@ func (e *Engine) startBusy(a *alone, st Store) {
 }
 
 // nowBusy tells everybody who waits at the gate that it will take longer.
-func (e *Engine) nowBusy(a *alone, st Store) {
+func (e *Engine) nowBusy(a *alone, st command.Store) {
 	so := &e.alone
 	so.mu.Lock()
 	defer so.mu.Unlock()

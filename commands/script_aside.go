@@ -4,6 +4,7 @@ import (
 	"iter"
 	"runtime"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -30,7 +31,7 @@ type aside struct {
 
 	// Of one call; the bytes are copies, in memory that is used again.
 	call   scriptCall
-	cmd    *Command
+	cmd    *command.Command
 	text   []byte
 	words  [][]byte
 	broken bool
@@ -92,28 +93,28 @@ func (e *workers) endAsides() {
 }
 
 // runAside runs s, with the first n arguments as keys, at once if it ends soon.
-func (c *Ctx) runAside(call *scriptCall, n int) {
+func runAside(c *command.Call, call *scriptCall, n int) {
 	l := laneOf(c.Worker)
 	if !l.shut() {
 		return
 	}
-	if need := c.reserve(call); need > 0 {
-		c.runLater(call, n, need)
+	if need := reserve(c, call); need > 0 {
+		runLater(c, call, n, need)
 		return
 	}
 	laneOf(c.Worker).unpinned(func() {
 		if l.aside == nil {
-			l.aside = engineOf(l.server).takeAside()
+			l.aside = engineOf(l.Server).takeAside()
 		}
 		x := l.aside
 		x.take(c, call, n)
 		over, _ := x.resume()
 		if over {
-			c.finishAside(x)
+			finishAside(c, x)
 			return
 		}
 		l.aside, l.gated = nil, false
-		c.moveAside(x)
+		moveAside(c, x)
 	})
 }
 
@@ -147,7 +148,7 @@ func (s *Session) tryLater(l *Lane) {
 }
 
 // take copies a call into x.
-func (x *aside) take(c *Ctx, call *scriptCall, n int) {
+func (x *aside) take(c *command.Call, call *scriptCall, n int) {
 	x.text, x.words = x.text[:0], x.words[:0]
 	size := 0
 	for _, a := range c.Args {
@@ -165,7 +166,7 @@ func (x *aside) take(c *Ctx, call *scriptCall, n int) {
 	x.call.keys, x.call.args = x.words[3:3+n], x.words[3+n:]
 	l := x.lane
 	l.w.Buf, l.w.Proto, l.w.Ledger = l.w.Buf[:0], c.W.Proto, c.W.Ledger
-	l.ctx = Ctx{Worker: &l.Worker, Client: c.Client, W: &l.w}
+	l.ctx = command.Call{Worker: &l.Worker, Client: c.Client, W: &l.w}
 	l.host.aside = x
 }
 
@@ -174,9 +175,9 @@ func (x *aside) serve() {
 	l := x.lane
 	defer func() {
 		if r := recover(); r != nil {
-			engineOf(l.server).Recovered(r)
+			engineOf(l.Server).Recovered(r)
 			l.Store.Release()
-			l.ctx.Client.exclusive = false
+			l.ctx.Client.Exclusive = false
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			x.broken = true
@@ -185,7 +186,7 @@ func (x *aside) serve() {
 	l.Store.Refresh()
 	l.beginErrors()
 	l.ctx.Cmd, l.ctx.Args = x.cmd, x.words
-	l.ctx.runScript(&x.call)
+	runScript(&l.ctx, &x.call)
 }
 
 // leave forgets a call.
@@ -205,7 +206,7 @@ func (x *aside) leave() {
 }
 
 // finishAside answers a script that has ended soon.
-func (c *Ctx) finishAside(x *aside) {
+func finishAside(c *command.Call, x *aside) {
 	l, from := laneOf(c.Worker), x.lane
 	if reply := from.w.Take(); !l.w.Reply(reply) {
 		from.w.Buf = reply.Buf[:0]
@@ -213,16 +214,16 @@ func (c *Ctx) finishAside(x *aside) {
 	if from.errors != from.errorsSeen { // the script's own, which it has counted
 		l.errors++
 	}
-	c.Client.closing = c.Client.closing || x.broken
-	l.work += from.host.spent / asideWork
+	c.Client.Closing = c.Client.Closing || x.broken
+	l.Work += from.host.spent / asideWork
 	if from.host.waits {
 		call := x.call
 		x.leave()
-		c.runLater(&call, len(call.keys), c.server.largeRoom())
+		runLater(c, &call, len(call.keys), largeRoom(c.Server))
 		return
 	}
-	if from.journal != nil {
-		if at := from.journal.TakePosition(); at != 0 {
+	if from.Journal != nil {
+		if at := from.Journal.TakePosition(); at != 0 {
 			l.answered, l.asideEffect = max(l.answered, at), true
 		}
 	}
@@ -231,14 +232,14 @@ func (c *Ctx) finishAside(x *aside) {
 
 // moveAside hands a script that takes long, and the gate, to a goroutine. The script
 // stands still meanwhile, between two instructions.
-func (c *Ctx) moveAside(x *aside) {
-	e, s, from := engineOf(c.server), sessionOf(c.Client), x.lane
+func moveAside(c *command.Call, x *aside) {
+	e, s, from := engineOf(c.Server), sessionOf(c.Client), x.lane
 	in := s.standIn()
-	in.exclusive, s.exclusive = true, false
-	a := &alone{parked: c.parking(), stand: in, run: from.host.run, written: from.host.wrote, begun: true}
-	a.parked.resume = func(w *resp.Writer) {
+	in.Exclusive, s.Exclusive = true, false
+	a := &alone{parked: c.NewWait(), stand: in, run: from.host.run, written: from.host.wrote, begun: true}
+	a.parked.Resume = func(w *resp.Writer) {
 		s.adopt(in)
-		w.Proto = s.proto
+		w.Proto = s.Proto
 	}
 	from.ctx.Client, from.host.alone = &in.Client, a
 	c.Park(a.parked)
@@ -262,20 +263,20 @@ func (e *Engine) setAlone(a *alone) {
 // endAside runs a to its end, answers it and lets everybody in again.
 func (e *Engine) endAside(x *aside, a *alone) {
 	l := x.lane
-	began := e.opts.Stopwatch()
+	began := e.Opts.Stopwatch()
 	x.resume()
-	l.counts[x.cmd.id].Nanos.Add(int64(e.opts.Stopwatch() - began))
+	l.counts[x.cmd.Id].Nanos.Add(int64(e.Opts.Stopwatch() - began))
 	l.endErrors(x.cmd)
 	reply, st, waits := l.w.Take(), l.Store, l.host.waits
 	if waits {
 		call := x.call
-		a = &alone{parked: a.parked, stand: a.stand, changes: l.ctx.mayChange(x.cmd, x.words)}
-		a.do = l.ctx.again(x.cmd, cloneArgs(x.words), &call, len(call.keys))
+		a = &alone{parked: a.parked, stand: a.stand, changes: l.ctx.MayChange(x.cmd, x.words)}
+		a.do = again(&l.ctx, x.cmd, command.CloneArgs(x.words), &call, len(call.keys))
 	}
 	// With an effect the session waits for all there is.
-	a.parked.looked = l.journal != nil && l.journal.TakePosition() == 0
+	a.parked.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
 	x.leave()
-	a.parked.broken = x.broken
+	a.parked.Broken = x.broken
 	if waits {
 		e.retry(a)
 	} else {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
@@ -8,8 +9,6 @@ import (
 )
 
 const (
-	errBusy resp.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-
 	errNotBusy    resp.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable resp.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 
@@ -87,8 +86,8 @@ func (a *alone) isDoomed() bool {
 
 // scriptKill is SCRIPT KILL. It only ever meets a script that has been running for
 // long: before that it waits at the gate as everything does.
-func scriptKill(c *Ctx) {
-	so := &engineOf(c.server).alone
+func scriptKill(c *command.Call) {
+	so := &engineOf(c.Server).alone
 	so.mu.Lock()
 	a := so.current
 	so.mu.Unlock()
@@ -103,16 +102,16 @@ func scriptKill(c *Ctx) {
 	c.OK()
 	// It ends at its next instruction, so that from now on others can wait. Another
 	// script of the same transaction may keep them waiting again.
-	engineOf(c.server).startBusy(a, c.Store)
+	engineOf(c.Server).startBusy(a, c.Store)
 }
 
 // refuseBusy answers a command that may not run while a script keeps everybody
 // waiting.
-func (c *Ctx) refuseBusy() bool {
-	if c.Cmd.Flags&FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
+func refuseBusy(c *command.Call) bool {
+	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
 		return false
 	}
-	laneOf(c.Worker).reject(c, errBusy)
+	laneOf(c.Worker).reject(c, command.ErrBusy)
 	return true
 }
 
@@ -124,13 +123,13 @@ func (s *Session) waitsOutBusy(l *Lane, a *ahead) bool {
 		return false // what was thrown away cannot be split off again
 	}
 	s.guard = resp.Guard{} // it will be split off again
-	l.Store.WaitOpen(s.peer.Wake)
+	l.Store.WaitOpen(s.Peer.Wake)
 	return true
 }
 
 // needsStore reports whether cmd, which may run while a script is busy, would wait
 // for what the script holds.
-func (s *transactionState) needsStore(cmd *Command) bool {
+func (s *transactionState) needsStore(cmd *command.Command) bool {
 	if cmd == nil {
 		return false
 	}
@@ -157,9 +156,9 @@ func (s *Session) closedGate(l *Lane) (next transport.Next, goesOn bool) {
 // awaitGate has the session woken when the gate opens, or once it is told that it
 // will be closed for long.
 func (s *Session) awaitGate(l *Lane) {
-	l.Store.WaitOpen(s.peer.Wake)
+	l.Store.WaitOpen(s.Peer.Wake)
 	if s.engine.alone.busy.Load() { // since then: those who wait have been woken before
-		s.peer.Wake()
+		s.Peer.Wake()
 	}
 }
 

@@ -161,14 +161,14 @@ func (sc *scriptCache) size() (n int, bytes int64) {
 // one, so that a pipeline of one script takes no lock.
 func (l *Lane) script(sha scriptSHA) *script {
 	m := &l.lastScript
-	at := engineOf(l.server).scripts.flushed.Load()
+	at := engineOf(l.Server).scripts.flushed.Load()
 	if m.script != nil && m.at == at && m.script.sha == sha {
 		if !m.script.used.Load() {
 			m.script.used.Store(true)
 		}
 		return m.script
 	}
-	s := engineOf(l.server).scripts.get(sha)
+	s := engineOf(l.Server).scripts.get(sha)
 	m.script, m.at = s, at
 	return s
 }

@@ -10,8 +10,8 @@ import (
 // scriptLimits bounds all scripts of the server together.
 func (e *Engine) scriptLimits() lua.Limits {
 	l := lua.DefaultLimits()
-	l.Room = e.opts.ScriptRoom
-	if e.opts.FreeHeap != nil {
+	l.Room = e.Opts.ScriptRoom
+	if e.Opts.FreeHeap != nil {
 		l.Leftover = e.freeLeftover
 	}
 	return l
@@ -26,10 +26,10 @@ type tidy struct {
 // freeLeftover has the garbage of a large script given back beside the loops, where
 // maxmemory bounds the process: keys may need that memory before the next script does.
 func (e *Engine) freeLeftover() {
-	if e.opts.ScriptRoom == nil {
+	if e.Opts.ScriptRoom == nil {
 		return
 	}
-	if bound, _ := e.opts.ScriptRoom(); bound == math.MaxInt64 {
+	if bound, _ := e.Opts.ScriptRoom(); bound == math.MaxInt64 {
 		return
 	}
 	t := &e.tidy
@@ -40,7 +40,7 @@ func (e *Engine) freeLeftover() {
 	e.Spawn(func() {
 		for {
 			for t.again.Swap(false) {
-				e.opts.FreeHeap()
+				e.Opts.FreeHeap()
 			}
 			t.running.Store(false)
 			if !t.again.Load() || t.running.Swap(true) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -11,7 +12,7 @@ import (
 
 // scriptHost is what a running script sees of the server: the lane it runs on.
 type scriptHost struct {
-	c        *Ctx
+	c        *command.Call
 	w        resp.Writer // the reply of the last command
 	readonly bool
 	alone    *alone // nil for a script that runs on a loop
@@ -34,15 +35,12 @@ const (
 	errScriptArity    resp.Error = "ERR Wrong number of args calling Redis command from script"
 	errScriptDenied   resp.Error = "ERR This Redis command is not allowed from script"
 	errScriptReadonly resp.Error = "ERR Write commands are not allowed from read-only scripts."
-	errScriptReply    resp.Error = "ERR the reply is too large for a script"
 )
 
 const (
 	// straightMost is a number of instructions far beyond what a straight script can
 	// take, unless the interpreter has compiled it wrongly.
 	straightMost = 5_000_000
-	// maxScriptReply is the longest reply that a script may be given.
-	maxScriptReply = 16 << 20
 	// keptScriptReply is how much room for replies a lane keeps.
 	keptScriptReply = 64 << 10
 	// maxLent is how often a script is lent a value instead of given a copy, about.
@@ -52,7 +50,7 @@ const (
 // confines reports whether the script can only touch its KEYS: it calls commands
 // that are known from its text, which stay with the keys they are given, and gives
 // them nothing else for keys.
-func (t *Table) confines(s *lua.Script) bool {
+func confines(t *command.Table, s *lua.Script) bool {
 	if !s.Confined() {
 		return false
 	}
@@ -61,10 +59,10 @@ func (t *Table) confines(s *lua.Script) bool {
 		switch {
 		case cmd == nil: // an error, whatever it is given
 			continue
-		case cmd.Sub != nil, cmd.spansKeyspace(), cmd.Keys.Find != nil:
+		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Find != nil:
 			return false
 		}
-		for _, i := range cmd.Keys.positions(make([][]byte, 1+len(call.Keys))) {
+		for _, i := range cmd.Keys.Positions(make([][]byte, 1+len(call.Keys))) {
 			if call.Keys[i-1] == 0 {
 				return false
 			}
@@ -75,28 +73,28 @@ func (t *Table) confines(s *lua.Script) bool {
 
 // runScript runs a script at one instant, with all that it can touch locked, unless
 // that is so already because a transaction runs.
-func (c *Ctx) runScript(call *scriptCall) {
+func runScript(c *command.Call, call *scriptCall) {
 	s := sessionOf(c.Client)
-	laneOf(c.Worker).host.mayWait, laneOf(c.Worker).host.waits = !s.exclusive, false
-	if s.exclusive {
-		c.execute(call)
+	laneOf(c.Worker).host.mayWait, laneOf(c.Worker).host.waits = !s.Exclusive, false
+	if s.Exclusive {
+		execute(c, call)
 		return
 	}
 	if call.script.confined {
-		c.hold(c.scriptRefs(call.keys), nil)
+		hold(c, scriptRefs(c, call.keys), nil)
 	} else {
-		c.holdAll()
+		holdAll(c)
 	}
-	c.exclusively(func() { c.execute(call) })
+	exclusively(c, func() { execute(c, call) })
 }
 
 // exclusively runs f for a command that has locked what it needs: nothing may park
 // meanwhile.
-func (c *Ctx) exclusively(f func()) {
-	c.Client.exclusive = true
+func exclusively(c *command.Call, f func()) {
+	c.Client.Exclusive = true
 	f()
-	c.serve()
-	c.Client.exclusive = false
+	serve(c)
+	c.Client.Exclusive = false
 	if a := laneOf(c.Worker).host.alone; a != nil && a.isDoomed() {
 		c.Store.Abandon()
 		for _, s := range laneOf(c.Worker).served { // their clients are being cut off
@@ -105,7 +103,7 @@ func (c *Ctx) exclusively(f func()) {
 		laneOf(c.Worker).served = nil
 	} else {
 		c.Store.Release()
-		c.answerServed()
+		answerServed(c)
 		if laneOf(c.Worker).host.alone == nil { // else it has to be answered first
 			laneOf(c.Worker).publishHeld()
 		}
@@ -113,21 +111,21 @@ func (c *Ctx) exclusively(f func()) {
 }
 
 // scriptRefs names the keys of a script as Hold takes them.
-func (c *Ctx) scriptRefs(keys [][]byte) []KeyRef {
-	c.refs = c.refs[:0]
+func scriptRefs(c *command.Call, keys [][]byte) []command.KeyRef {
+	c.Refs = c.Refs[:0]
 	for _, key := range keys {
-		c.refs = append(c.refs, KeyRef{DB: c.Client.selected(), Key: key})
+		c.Refs = append(c.Refs, command.KeyRef{DB: c.Client.Selected(), Key: key})
 	}
-	return c.refs
+	return c.Refs
 }
 
 // execute runs the script and writes its reply. The command's own place in the
 // lane is given back as it was.
-func (c *Ctx) execute(call *scriptCall) {
-	l, cmd, args, w, db := laneOf(c.Worker), c.Cmd, c.Args, c.W, c.Client.selected()
+func execute(c *command.Call, call *scriptCall) {
+	l, cmd, args, w, db := laneOf(c.Worker), c.Cmd, c.Args, c.W, c.Client.Selected()
 	h := &l.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
-	run := engineOf(l.server).runs.Get()
+	run := engineOf(l.Server).runs.Get()
 	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
@@ -149,7 +147,7 @@ func (c *Ctx) execute(call *scriptCall) {
 	if h.memory != nil {
 		w.Pieces = h.memory
 	} else if pieces == nil {
-		w.Pieces = &engineOf(l.server).large
+		w.Pieces = &engineOf(l.Server).large
 	}
 	defer func() { // be it that a command panics
 		w.Pieces, h.memory = pieces, nil
@@ -157,7 +155,7 @@ func (c *Ctx) execute(call *scriptCall) {
 			h.alone.end()
 		}
 		c.Cmd, c.Args, c.W = cmd, args, w
-		c.Client.db.Store(int32(db))
+		c.Client.Db.Store(int32(db))
 		if h.w.Refs = h.w.Refs[:0]; cap(h.w.Buf) > keptScriptReply || cap(h.w.Refs) > keptScriptReply/shared.RefSize {
 			h.w.Buf, h.w.Refs = nil, nil
 		}
@@ -170,8 +168,8 @@ func (c *Ctx) execute(call *scriptCall) {
 		call.script.noteResult(copied(w, mark, refs))
 	}
 	h.run, h.spent = nil, run.Spent()
-	engineOf(l.server).runs.Put(run)
-	c.fail = len(w.Buf) > mark && w.Buf[mark] == '-'
+	engineOf(l.Server).runs.Put(run)
+	c.Failed = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
 // copied is how much memory w took for a reply before which Buf had mark bytes and there
@@ -197,28 +195,28 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		h.w.Error(err)
 		laneOf(c.Worker).beginErrors() // it is not the script's
 		if cmd != nil {
-			laneOf(c.Worker).counts[cmd.id].Rejected.Add(1)
+			laneOf(c.Worker).counts[cmd.Id].Rejected.Add(1)
 		}
 		return h.w.Buf, nil
 	}
-	h.w.Ledger = c.server.opts.Ledger
+	h.w.Ledger = c.Server.Opts.Ledger
 	if h.wrote || h.lent > maxLent {
 		h.w.Ledger = nil
 	}
 	denied, many, called := len(laneOf(c.Worker).noted), len(laneOf(c.Worker).notedMany), len(laneOf(c.Worker).called)
-	c.Cmd, c.Args, c.W, c.fail = cmd, args, &h.w, false
+	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
 	laneOf(c.Worker).run(c)
-	if h.full && h.wrote && !c.fail {
+	if h.full && h.wrote && !c.Failed {
 		h.full = false // the rest is refused nothing: half of it would be worse
 		c.Store.Begin()
 	}
 	own(laneOf(c.Worker).noted[denied:])
 	own(laneOf(c.Worker).notedMany[many:])
 	own(laneOf(c.Worker).called[called:])
-	if len(h.w.Buf) > maxScriptReply {
+	if len(h.w.Buf) > command.MaxScriptReply {
 		h.w.Cut(0)
 		h.w.Buf = nil
-		h.w.Error(errScriptReply)
+		h.w.Error(command.ErrScriptReply)
 	}
 	h.lent += len(h.w.Refs)
 	return h.w.Buf, h.w.Refs
@@ -232,35 +230,35 @@ func own(keys []notedKey) {
 }
 
 // find returns the command that a script calls, if there is one, and why it may not.
-func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
-	cmd := h.c.server.table.Lookup(args[0])
+func (h *scriptHost) find(args [][]byte) (*command.Command, resp.Error) {
+	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
 		cmd = cmd.Subcommand(args[1])
 	}
 	switch {
 	case cmd == nil:
 		return nil, errScriptUnknown
-	case !cmd.arityOK(len(args)), cmd.Run == nil:
+	case !cmd.ArityOK(len(args)), cmd.Run == nil:
 		return cmd, errScriptArity
-	case cmd.Flags&FlagNoScript != 0:
+	case cmd.Flags&command.FlagNoScript != 0:
 		return cmd, errScriptDenied
-	case h.readonly && (cmd.Flags&FlagWrite != 0 || cmd.Name == "publish"):
+	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
-	case h.full && cmd.needsMemory():
+	case h.full && cmd.NeedsMemory():
 		// As a first step this could be half of what it is for: Redis refuses it, too,
 		// whatever it is about. Limiters that exist go on.
 		return cmd, resp.ErrOOM
 	}
-	if err := h.c.server.Limits().Frame.Check(args); err != "" {
+	if err := h.c.Server.Limits().Frame.Check(args); err != "" {
 		return cmd, err
 	}
-	for _, i := range cmd.Keys.positions(args) {
-		if len(args[i]) > maxKey {
-			return cmd, errKeyTooLong
+	for _, i := range cmd.Keys.Positions(args) {
+		if len(args[i]) > command.MaxKey {
+			return cmd, command.ErrKeyTooLong
 		}
 	}
-	h.acted = h.acted || cmd.Flags&FlagReadonly == 0
-	if cmd.Flags&FlagWrite != 0 {
+	h.acted = h.acted || cmd.Flags&command.FlagReadonly == 0
+	if cmd.Flags&command.FlagWrite != 0 {
 		h.wrote = true
 		if h.alone != nil && !h.alone.write() {
 			return cmd, errScriptDenied // it has been killed, and will never see this
@@ -272,7 +270,7 @@ func (h *scriptHost) find(args [][]byte) (*Command, resp.Error) {
 // Allowed implements [lua.Allower]: redis.acl_check_cmd. There is one user, who may
 // do everything.
 func (h *scriptHost) Allowed(args [][]byte) (known, allowed bool) {
-	cmd := h.c.server.table.Lookup(args[0])
+	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
 		cmd = cmd.Subcommand(args[1])
 	}
@@ -282,5 +280,5 @@ func (h *scriptHost) Allowed(args [][]byte) (known, allowed bool) {
 // Log implements [lua.Host]: redis.log. What a script says may hold keys, which our
 // log never shows, so that only its length and severity are noted.
 func (h *scriptHost) Log(level int, msg []byte) {
-	h.c.server.log.Debug("a script logged a message", "level", level, "bytes", len(msg))
+	h.c.Server.Log.Debug("a script logged a message", "level", level, "bytes", len(msg))
 }

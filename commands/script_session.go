@@ -1,22 +1,24 @@
 package commands
 
+import "github.com/cellserver/cellserver/commands/command"
+
 // standIn returns a session in whose place a command may act that runs on another
 // goroutine: s itself belongs to those who feed it, who look at it whenever its
 // client says something or goes away.
 func (s *Session) standIn() *Session {
 	in := &Session{
-		Client:        Client{peer: s.peer, id: s.id, created: s.created, authed: s.authed, reply: s.reply, isStandIn: true},
+		Client:        command.Client{Peer: s.Peer, Id: s.Id, Created: s.Created, Authed: s.Authed, Reply: s.Reply, IsStandIn: true},
 		trackingState: trackingState{caching: s.caching},
 		engine:        s.engine,
 		standsFor:     s,
 	}
-	in.Owner, in.server = in, s.server
-	in.setProtocol(s.proto)
-	in.db.Store(s.db.Load())
+	in.Owner, in.Server = in, s.Server
+	in.SetProtocol(s.Proto)
+	in.Db.Store(s.Db.Load())
 	in.active.Store(s.active.Load())
 	in.lastCmd.Store(s.lastCmd.Load())
-	in.locked.Store(s.locked.Load())
-	in.self.Store(s.self.Load())
+	in.Locked.Store(s.Locked.Load())
+	in.Self.Store(s.Self.Load())
 	in.tracks.Store(s.tracks.Load())
 	return in
 }
@@ -29,10 +31,10 @@ func (s *Session) giveTransaction(in *Session) {
 
 // adopt makes s what its stand-in has become.
 func (s *Session) adopt(in *Session) {
-	s.authed, s.reply, s.caching = in.authed, in.reply, false
-	s.closing = s.closing || in.closing
-	s.setProtocol(in.proto)
-	s.db.Store(in.db.Load())
-	s.locked.Store(in.locked.Load())
-	s.self.Store(in.self.Load())
+	s.Authed, s.Reply, s.caching = in.Authed, in.Reply, false
+	s.Closing = s.Closing || in.Closing
+	s.SetProtocol(in.Proto)
+	s.Db.Store(in.Db.Load())
+	s.Locked.Store(in.Locked.Load())
+	s.Self.Store(in.Self.Load())
 }

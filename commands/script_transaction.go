@@ -1,9 +1,10 @@
 package commands
 
-import "strings"
+import (
+	"strings"
 
-// runsScript reports whether the command is EVAL or one of its kin.
-func (c *Command) runsScript() bool { return c.Group == "scripting" && c.Keys.Find != nil }
+	"github.com/cellserver/cellserver/commands/command"
+)
 
 // queuedScript returns the script that a queued command will run, or nil if the
 // server does not have it yet.
@@ -21,10 +22,10 @@ func (l *Lane) queuedScript(q *queued) *script {
 // runsLong reports whether a command of the transaction may take long: a script with
 // a loop, or one that has to be compiled. A script that SCRIPT FLUSH of another takes
 // away meanwhile is compiled again in the transaction, but it is the same script.
-func (c *Ctx) runsLong(t *transaction) bool {
+func runsLong(c *command.Call, t *transaction) bool {
 	for i := range t.queue {
 		q := &t.queue[i]
-		if !q.cmd.runsScript() {
+		if !q.cmd.RunsScript() {
 			continue
 		}
 		s := laneOf(c.Worker).queuedScript(q)

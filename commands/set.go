@@ -6,34 +6,35 @@ import (
 	"math/rand/v2"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func setCommands() []*Command {
-	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatSet, Group: "set", Summary: summary,
+func setCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatSet, Group: "set", Summary: summary,
 			Syntax: "key" + syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 		}
 	}
-	const look = FlagReadonly | FlagFast
-	return []*Command{
-		entry("sadd", -3, FlagWrite|FlagDenyOOM|FlagFast, " member [member ...]", "Adds members to a set, which is made if need be.", "O(N)", "how many are new", sadd),
-		entry("srem", -3, FlagWrite|FlagFast, " member [member ...]", "Removes members from a set.", "O(N)", "how many were there", srem),
+	const look = command.FlagReadonly | command.FlagFast
+	return []*command.Command{
+		entry("sadd", -3, command.FlagWrite|command.FlagDenyOOM|command.FlagFast, " member [member ...]", "Adds members to a set, which is made if need be.", "O(N)", "how many are new", sadd),
+		entry("srem", -3, command.FlagWrite|command.FlagFast, " member [member ...]", "Removes members from a set.", "O(N)", "how many were there", srem),
 		entry("sismember", 3, look, " member", "Tells whether a member is in a set.", "O(1)", "1 or 0", sismember),
 		entry("smismember", -3, look, " member [member ...]", "Tells for each member whether it is in a set.", "O(N)", "an array of 1 and 0", smismember),
 		entry("scard", 2, look, "", "Returns how many members a set has.", "O(1)", "an integer", scard),
-		entry("smembers", 2, FlagReadonly|FlagLinear, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
-		entry("spop", -2, FlagWrite|FlagFast, " [count]", "Removes random members of a set and returns them.", "O(N)", "a member or null, with a count a set of members", spop),
-		entry("srandmember", -2, FlagReadonly|FlagLinear, " [count]", "Returns random members of a set, with a negative count maybe some twice.", "O(N)", "a member or null, with a count an array", srandmember),
-		entry("sscan", -3, FlagReadonly|FlagLinear, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
+		entry("smembers", 2, command.FlagReadonly|command.FlagLinear, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
+		entry("spop", -2, command.FlagWrite|command.FlagFast, " [count]", "Removes random members of a set and returns them.", "O(N)", "a member or null, with a count a set of members", spop),
+		entry("srandmember", -2, command.FlagReadonly|command.FlagLinear, " [count]", "Returns random members of a set, with a negative count maybe some twice.", "O(N)", "a member or null, with a count an array", srandmember),
+		entry("sscan", -3, command.FlagReadonly|command.FlagLinear, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
 	}
 }
 
-func sadd(c *Ctx) {
+func sadd(c *command.Call) {
 	members, added := c.Args[2:], 0
-	err := c.Store.WriteSet(c.Client.selected(), c.Args[1], func(s *collection.Set) error {
+	err := c.Store.WriteSet(c.Client.Selected(), c.Args[1], func(s *collection.Set) error {
 		if s.Max > 0 && s.Len()+len(members) > s.Max && s.Len()+countNew(s, members) > s.Max {
 			return collection.ErrFull
 		}
@@ -48,7 +49,7 @@ func sadd(c *Ctx) {
 		}
 		return nil
 	})
-	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(added)) })
+	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(added)) })
 }
 
 // countNew returns how many different members are not in s.
@@ -62,9 +63,9 @@ func countNew(s *collection.Set, members [][]byte) int {
 	return len(fresh)
 }
 
-func srem(c *Ctx) {
+func srem(c *command.Call) {
 	removed := 0
-	err := c.Store.WriteSet(c.Client.selected(), c.Args[1], func(s *collection.Set) error {
+	err := c.Store.WriteSet(c.Client.Selected(), c.Args[1], func(s *collection.Set) error {
 		for _, m := range c.Args[2:] {
 			if s.Remove(m) {
 				removed++
@@ -72,24 +73,24 @@ func srem(c *Ctx) {
 		}
 		return nil
 	})
-	c.wroteElements(err, func(w *resp.Writer) { w.Int(int64(removed)) })
+	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }
 
 // readSet calls f with the set at the first argument, an empty one if there is none,
 // and replies what f writes.
-func (c *Ctx) readSet(f func(s *collection.Set)) {
-	found, err := c.Store.ReadSet(c.Client.selected(), c.Args[1], f)
-	c.noteLookup(found)
+func readSet(c *command.Call, f func(s *collection.Set)) {
+	found, err := c.Store.ReadSet(c.Client.Selected(), c.Args[1], f)
+	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	case !found:
 		f(&collection.Set{})
 	}
 }
 
-func sismember(c *Ctx) {
-	c.readSet(func(s *collection.Set) { c.W.Int(oneIf(s.Has(c.Args[2]))) })
+func sismember(c *command.Call) {
+	readSet(c, func(s *collection.Set) { c.W.Int(oneIf(s.Has(c.Args[2]))) })
 }
 
 func oneIf(yes bool) int64 {
@@ -99,8 +100,8 @@ func oneIf(yes bool) int64 {
 	return 0
 }
 
-func smismember(c *Ctx) {
-	c.readSet(func(s *collection.Set) {
+func smismember(c *command.Call) {
+	readSet(c, func(s *collection.Set) {
 		c.W.Array(len(c.Args) - 2)
 		for _, m := range c.Args[2:] {
 			c.W.Int(oneIf(s.Has(m)))
@@ -108,27 +109,27 @@ func smismember(c *Ctx) {
 	})
 }
 
-func scard(c *Ctx) {
-	c.readSet(func(s *collection.Set) { c.W.Int(int64(s.Len())) })
+func scard(c *command.Call) {
+	readSet(c, func(s *collection.Set) { c.W.Int(int64(s.Len())) })
 }
 
-func smembers(c *Ctx) {
+func smembers(c *command.Call) {
 	mark, size, large := len(c.W.Buf), 0, false
-	c.readSet(func(s *collection.Set) {
-		if size, large = c.readsBeside(whole{s.Len(), s.Len(), s.Copied()}); !large {
+	readSet(c, func(s *collection.Set) {
+		if size, large = readsBeside(c, whole{s.Len(), s.Len(), s.Copied()}); !large {
 			writeSet(c.W, s)
 		}
 	})
 	if !large {
-		c.bound(mark)
+		c.Bound(mark)
 		return
 	}
-	c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeSet(w, s) })
 	}, func(w *resp.Writer) { w.Set(0) })
 }
 
-func spop(c *Ctx) {
+func spop(c *command.Call) {
 	count, many := int64(1), len(c.Args) == 3
 	switch {
 	case len(c.Args) > 3:
@@ -136,24 +137,24 @@ func spop(c *Ctx) {
 		return
 	case many:
 		var err resp.Error
-		if count, err = parseNotNegative(c.Args[2]); err != "" {
+		if count, err = command.ParseNotNegative(c.Args[2]); err != "" {
 			c.Fail(err)
 			return
 		}
 	}
 	var picked [][]byte
-	err := c.Store.WriteSet(c.Client.selected(), c.Args[1], func(s *collection.Set) error {
+	err := c.Store.WriteSet(c.Client.Selected(), c.Args[1], func(s *collection.Set) error {
 		n := int(min(count, int64(s.Len())))
-		if err := c.stay(n); err != nil {
+		if err := c.Stay(n); err != nil {
 			return err
 		}
 		picked = pick(s, n)
 		if n > 1 {
 			length := 0
 			for _, m := range picked {
-				length += len(m) + headBytes
+				length += len(m) + command.HeadBytes
 			}
-			if err := c.stayToPop(length); err != nil {
+			if err := c.StayToPop(length); err != nil {
 				return err
 			}
 		}
@@ -165,7 +166,7 @@ func spop(c *Ctx) {
 		}
 		return nil
 	})
-	c.wroteElements(err, func(w *resp.Writer) { writePicked(w, picked, many) })
+	wroteElements(c, err, func(w *resp.Writer) { writePicked(w, picked, many) })
 }
 
 // pick returns n different members of s, at most all, each as likely as any other. They are
@@ -208,7 +209,7 @@ func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 // Redis has no bound here.
 const maxRepeats = 1 << 20
 
-func srandmember(c *Ctx) {
+func srandmember(c *command.Call) {
 	count, many := int64(1), len(c.Args) == 3
 	switch {
 	case len(c.Args) > 3:
@@ -226,20 +227,20 @@ func srandmember(c *Ctx) {
 		}
 	}
 	mark, size, large := len(c.W.Buf), 0, false
-	c.readSet(func(s *collection.Set) {
+	readSet(c, func(s *collection.Set) {
 		if count < -maxRepeats && s.Len() > 0 {
 			c.Fail("ERR value is out of range")
 			return
 		}
-		if size, large = c.readsBeside(whole{randomMembers(s, count), s.Len(), s.Copied()}); !large {
+		if size, large = readsBeside(c, whole{randomMembers(s, count), s.Len(), s.Copied()}); !large {
 			writeRandom(c.W, s, count, many)
 		}
 	})
 	if !large {
-		c.bound(mark)
+		c.Bound(mark)
 		return
 	}
-	c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeRandom(w, s, count, many) })
 	}, func(w *resp.Writer) { w.Array(0) })
 }

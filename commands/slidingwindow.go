@@ -1,14 +1,15 @@
 package commands
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-func slidingWindowCommands() []*Command {
-	return []*Command{{
-		Name: "sw.allow", Arity: -4, Flags: FlagWrite | FlagDenyOOM | FlagFast, Keys: oneKey,
-		Categories: CatRateLimit, Group: "ratelimit",
+func slidingWindowCommands() []*command.Command {
+	return []*command.Command{{
+		Name: "sw.allow", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
+		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Asks whether quantity units may pass within a window, and charges them.",
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
 			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout]",
@@ -21,18 +22,18 @@ func slidingWindowCommands() []*Command {
 const fiveReply = "five integers: limited, limit, remaining, retry after, reset after (seconds, milliseconds with MS)"
 
 // allow is SW.ALLOW.
-func allow(c *Ctx) {
+func allow(c *command.Call) {
 	call := &laneOf(c.Worker).window
-	if err := parseSlidingWindow(c.Args[1:], c.server.Limits().LogMaxEntries, call); err != "" {
+	if err := parseSlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, call); err != "" {
 		c.Fail(err)
 		return
 	}
-	if call.Block && call.Quantity > 0 && c.mayWait() {
-		c.waitFor(c.Args[1], call.Timeout, windowWait(*call, c.Client.selected(), c.Args[1]))
+	if call.Block && call.Quantity > 0 && c.MayWait() {
+		waitFor(c, c.Args[1], call.Timeout, windowWait(*call, c.Client.Selected(), c.Args[1]))
 		return
 	}
-	d, err := c.Store.Allow(c.Client.selected(), c.Args[1], call)
-	c.replyDecision(d, err, call.Millis)
+	d, err := c.Store.Allow(c.Client.Selected(), c.Args[1], call)
+	replyDecision(c, d, err, call.Millis)
 }
 
 // windowWait is a waiting SW.ALLOW, with copies of what it needs.
@@ -42,7 +43,7 @@ func windowWait(call slidingwindow.Call, db int, key []byte) *wait {
 	peek.Charge, peek.Block = slidingwindow.Peek, false
 	return &wait{
 		millis: call.Millis,
-		try:    func(st Store) (limit.Decision, error) { return st.Allow(db, key, &call) },
-		look:   func(st Store) (limit.Decision, error) { return st.Allow(db, key, &peek) },
+		try:    func(st command.Store) (limit.Decision, error) { return st.Allow(db, key, &call) },
+		look:   func(st command.Store) (limit.Decision, error) { return st.Allow(db, key, &peek) },
 	}
 }

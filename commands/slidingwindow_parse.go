@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -127,9 +128,9 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
 	case parse.IsWord(word, "MS"):
-		return rest, once(word, &a.call.Millis)
+		return rest, command.Once(word, &a.call.Millis)
 	case parse.IsWord(word, "PENALIZE"):
-		return rest, once(word, &a.call.Penalize)
+		return rest, command.Once(word, &a.call.Penalize)
 	case parse.IsWord(word, "PEEK"):
 		return rest, a.charge(word, slidingwindow.Peek)
 	case parse.IsWord(word, "PARTIAL"):
@@ -138,7 +139,7 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 		return rest, a.charge(word, slidingwindow.Force)
 	case parse.IsWord(word, "BLOCK") && len(rest) > 0:
 		a.timeout = rest[0]
-		return rest[1:], once(word, &a.call.Block)
+		return rest[1:], command.Once(word, &a.call.Block)
 	}
 	return nil, resp.SyntaxNear(word)
 }
@@ -169,7 +170,7 @@ func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp
 		return rest, true, a.mode(word, slidingwindow.Log)
 	case parse.IsWord(word, "EVEN"):
 		a.even = word
-		return rest, true, once(word, &a.call.Even)
+		return rest, true, command.Once(word, &a.call.Even)
 	case parse.IsWord(word, "BUCKETS") && len(rest) > 0:
 		return rest[1:], true, a.buckets(word, rest[0])
 	case parse.IsWord(word, "ANCHOR") && len(rest) > 0:
@@ -222,15 +223,6 @@ func (a *windowArgs) charge(word []byte, c slidingwindow.Charge) resp.Error {
 		return resp.SyntaxNear(word)
 	}
 	a.call.Charge = c
-	return ""
-}
-
-// once sets the option of a word that must not be given twice.
-func once(word []byte, option *bool) resp.Error {
-	if *option {
-		return resp.SyntaxNear(word)
-	}
-	*option = true
 	return ""
 }
 

@@ -4,21 +4,22 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func sortedSetCommands() []*Command {
-	entry := func(name string, arity int, f Flag, syntax, complexity, summary, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatSortedSet, Group: "sorted-set", Summary: summary,
+func sortedSetCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, syntax, complexity, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatSortedSet, Group: "sorted-set", Summary: summary,
 			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 		}
 	}
 	const (
-		grow   = FlagWrite | FlagDenyOOM | FlagFast
-		take   = FlagWrite | FlagFast
-		look   = FlagReadonly | FlagFast
+		grow   = command.FlagWrite | command.FlagDenyOOM | command.FlagFast
+		take   = command.FlagWrite | command.FlagFast
+		look   = command.FlagReadonly | command.FlagFast
 		log    = "O(log(N))"
 		each   = "O(M*log(N)), M being the number of members named"
 		ranged = "O(log(N)+M), M being the number of elements in the range"
@@ -36,13 +37,13 @@ func sortedSetCommands() []*Command {
 			"Returns the scores of members.", "an array of scores, null for what is no member", zmscore),
 		entry("zcard", 2, look, "key", "O(1)", "Returns how many elements a sorted set has.", "the number of elements, 0 without a key", zcard),
 		entry("zrank", -3, look, "key member [WITHSCORE]", log, "Returns how many elements are before a member.", ranked,
-			func(c *Ctx) { zrank(c, false) }),
+			func(c *command.Call) { zrank(c, false) }),
 		entry("zrevrank", -3, look, "key member [WITHSCORE]", log, "Returns how many elements are behind a member.", ranked,
-			func(c *Ctx) { zrank(c, true) }),
+			func(c *command.Call) { zrank(c, true) }),
 		entry("zpopmin", -2, take, "key [count]", each, "Removes the elements of the lowest scores.", "an array of members and scores",
-			func(c *Ctx) { zpop(c, false) }),
+			func(c *command.Call) { zpop(c, false) }),
 		entry("zpopmax", -2, take, "key [count]", each, "Removes the elements of the highest scores.", "an array of members and scores",
-			func(c *Ctx) { zpop(c, true) }),
+			func(c *command.Call) { zpop(c, true) }),
 	)
 }
 
@@ -51,8 +52,8 @@ const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 // errNaNSum is errNaN on its way through the store.
 var errNaNSum = errors.New("sum of opposite infinities")
 
-// score replies a score.
-func (c *Ctx) score(score float64) { writeScore(c.W, score) }
+// writeScoreReply replies a score.
+func writeScoreReply(c *command.Call, score float64) { writeScore(c.W, score) }
 
 // writeScore replies a score, in RESP3 as a double.
 func writeScore(w *resp.Writer, score float64) {
@@ -67,12 +68,12 @@ func writeScore(w *resp.Writer, score float64) {
 
 // readSortedSet calls f with the sorted set at the first argument, an empty one if
 // there is none, unless the key holds something else.
-func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
-	found, err := c.Store.ReadSortedSet(c.Client.selected(), c.Args[1], f)
-	c.noteLookup(found)
+func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
+	found, err := c.Store.ReadSortedSet(c.Client.Selected(), c.Args[1], f)
+	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 	case !found:
 		f(&laneOf(c.Worker).sorted.none)
 	}
@@ -80,26 +81,26 @@ func (c *Ctx) readSortedSet(f func(z *collection.SortedSet)) {
 
 // writeSortedSet calls f likewise, to change the set. It reports whether all went
 // well; if not, it has replied.
-func (c *Ctx) writeSortedSet(f func(z *collection.SortedSet) error) bool {
+func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool {
 	mark := len(c.W.Buf)
-	err := c.Store.WriteSortedSet(c.Client.selected(), c.Args[1], f)
+	err := c.Store.WriteSortedSet(c.Client.Selected(), c.Args[1], f)
 	if err == nil {
 		return true
 	}
 	c.W.Cut(mark) // what f may have replied before it came out
 	switch {
-	case c.left(err):
+	case c.Left(err):
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)
 	default:
-		c.Fail(c.elementsError(err))
+		c.Fail(elementsError(c, err))
 	}
 	return false
 }
 
-func zrem(c *Ctx) {
+func zrem(c *command.Call) {
 	removed := int64(0)
-	if c.writeSortedSet(func(z *collection.SortedSet) error {
+	if writeSortedSet(c, func(z *collection.SortedSet) error {
 		for _, member := range c.Args[2:] {
 			if z.Remove(member) {
 				removed++
@@ -112,48 +113,48 @@ func zrem(c *Ctx) {
 }
 
 // scoreOf replies the score of a member, or null.
-func (c *Ctx) scoreOf(z *collection.SortedSet, member []byte) {
+func scoreOf(c *command.Call, z *collection.SortedSet, member []byte) {
 	if score, ok := z.Score(member); ok {
-		c.score(score)
+		writeScoreReply(c, score)
 	} else {
 		c.W.Null()
 	}
 }
 
-func zscore(c *Ctx) {
-	c.readSortedSet(func(z *collection.SortedSet) { c.scoreOf(z, c.Args[2]) })
+func zscore(c *command.Call) {
+	readSortedSet(c, func(z *collection.SortedSet) { scoreOf(c, z, c.Args[2]) })
 }
 
-func zmscore(c *Ctx) {
-	c.readSortedSet(func(z *collection.SortedSet) {
+func zmscore(c *command.Call) {
+	readSortedSet(c, func(z *collection.SortedSet) {
 		c.W.Array(len(c.Args) - 2)
 		for _, member := range c.Args[2:] {
-			c.scoreOf(z, member)
+			scoreOf(c, z, member)
 		}
 	})
 }
 
-func zcard(c *Ctx) {
+func zcard(c *command.Call) {
 	call := laneOf(c.Worker).sorted.bind()
 	call.by = byRank
-	c.readSortedSet(call.countFunc)
-	if !c.fail {
+	readSortedSet(c, call.countFunc)
+	if !c.Failed {
 		c.W.Int(laneOf(c.Worker).sorted.size)
 	}
 }
 
 // zrank is ZRANK, and ZREVRANK if down.
-func zrank(c *Ctx, down bool) {
+func zrank(c *command.Call, down bool) {
 	withScore := len(c.Args) == 4
 	switch {
 	case len(c.Args) > 4:
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
-	case withScore && !equalFold(c.Args[3], "withscore"):
+	case withScore && !command.EqualFold(c.Args[3], "withscore"):
 		c.Fail(resp.ErrSyntax)
 		return
 	}
-	c.readSortedSet(func(z *collection.SortedSet) {
+	readSortedSet(c, func(z *collection.SortedSet) {
 		rank, score, ok := z.Rank(c.Args[2])
 		if ok && down {
 			rank = z.Len() - 1 - rank
@@ -166,7 +167,7 @@ func zrank(c *Ctx, down bool) {
 		case withScore:
 			c.W.Array(2)
 			c.W.Int(int64(rank))
-			c.score(score)
+			writeScoreReply(c, score)
 		default:
 			c.W.Int(int64(rank))
 		}
@@ -175,7 +176,7 @@ func zrank(c *Ctx, down bool) {
 
 // zpop is ZPOPMIN, and ZPOPMAX if down. In RESP3 the pairs are arrays of their own
 // where a count was asked for.
-func zpop(c *Ctx, down bool) {
+func zpop(c *command.Call, down bool) {
 	count, nested := int64(1), false
 	if len(c.Args) > 3 {
 		c.Fail(resp.ErrSyntax)
@@ -189,21 +190,21 @@ func zpop(c *Ctx, down bool) {
 		}
 		nested = c.W.Proto == 3
 	}
-	c.writeSortedSet(func(z *collection.SortedSet) error {
+	writeSortedSet(c, func(z *collection.SortedSet) error {
 		n := int(min(count, int64(z.Len())))
 		from := 0
 		if down {
 			from = z.Len() - n
 		}
-		err := c.stay(n)
+		err := c.Stay(n)
 		if err == nil && n > 1 {
-			err = c.stayToPop(copiedOf(c.W, membersOf(z, from, from+n)))
+			err = c.StayToPop(copiedOf(c.W, membersOf(z, from, from+n)))
 		}
 		if err != nil {
 			return err
 		}
 		if !writeElements(c.W, z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {
-			return errLongReply
+			return command.ErrLongReply
 		}
 		z.RemoveRange(from, from+n)
 		return nil

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -23,7 +24,7 @@ type sortedCall struct {
 	// size is how many elements there are, and inside how many in the window.
 	size, inside int64
 
-	ctx *Ctx // that of the command, for those that may have to leave the loop
+	ctx *command.Call // that of the command, for those that may have to leave the loop
 
 	addFunc, removeFunc func(z *collection.SortedSet) error
 	countFunc           func(z *collection.SortedSet)
@@ -38,29 +39,29 @@ func (call *sortedCall) bind() *sortedCall {
 	return call
 }
 
-func zadd(c *Ctx) {
+func zadd(c *command.Call) {
 	var fault resp.Error
 	if laneOf(c.Worker).sorted.zadd, fault = parseZadd(c.Args[2:]); fault != "" {
 		c.Fail(fault)
 		return
 	}
-	c.addScores()
+	addScores(c)
 }
 
-func zincrby(c *Ctx) {
+func zincrby(c *command.Call) {
 	if _, ok := parse.Score(c.Args[2]); !ok {
 		c.Fail(resp.ErrNotFloat)
 		return
 	}
 	laneOf(c.Worker).sorted.zadd = zaddCall{incr: true, pairs: c.Args[2:]}
-	c.addScores()
+	addScores(c)
 }
 
 // addScores is ZADD with its arguments read.
-func (c *Ctx) addScores() {
+func addScores(c *command.Call) {
 	call := laneOf(c.Worker).sorted.bind()
 	call.added, call.updated, call.processed = 0, 0, false
-	if !c.writeSortedSet(call.addFunc) {
+	if !writeSortedSet(c, call.addFunc) {
 		return
 	}
 	switch {
@@ -69,7 +70,7 @@ func (c *Ctx) addScores() {
 	case !call.zadd.incr:
 		c.W.Int(call.added)
 	case call.processed:
-		c.score(call.score)
+		writeScoreReply(c, call.score)
 	default:
 		c.W.Null()
 	}
@@ -107,7 +108,7 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 
 func (call *sortedCall) remove(z *collection.SortedSet) error {
 	from, to := call.window.ranks(z, call.by, false, z.Len())
-	if err := call.ctx.stay(to - from); err != nil {
+	if err := call.ctx.Stay(to - from); err != nil {
 		return err
 	}
 	call.removed = z.RemoveRange(from, to)

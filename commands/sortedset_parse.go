@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -108,7 +109,7 @@ func parseZadd(args [][]byte) (call zaddCall, fault resp.Error) {
 next:
 	for len(args) > 0 {
 		for _, o := range options {
-			if equalFold(args[0], o.word) {
+			if command.EqualFold(args[0], o.word) {
 				*o.on = true
 				args = args[1:]
 				continue next

@@ -2,36 +2,37 @@ package commands
 
 import (
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // sortedSetRanges are the commands on a part of a sorted set.
-func sortedSetRanges(entry func(name string, arity int, f Flag, syntax, complexity, summary, reply string, run func(*Ctx)) *Command,
+func sortedSetRanges(entry func(name string, arity int, f command.Flag, syntax, complexity, summary, reply string, run func(*command.Call)) *command.Command,
 	ranged, listed string,
-) []*Command {
+) []*command.Command {
 	const removed = "the number of elements removed"
-	return []*Command{
-		entry("zrange", -4, FlagReadonly|FlagLinear, "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", ranged,
+	return []*command.Command{
+		entry("zrange", -4, command.FlagReadonly|command.FlagLinear, "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", ranged,
 			"Returns the elements in a range of ranks, scores or members.", listed,
-			func(c *Ctx) { c.zrange(rangeCall{}) }),
-		entry("zrevrange", -4, FlagReadonly|FlagLinear, "key start stop [WITHSCORES]", ranged,
+			func(c *command.Call) { zrange(c, rangeCall{}) }),
+		entry("zrevrange", -4, command.FlagReadonly|command.FlagLinear, "key start stop [WITHSCORES]", ranged,
 			"Returns the elements in a range of ranks that count from the end.", listed,
-			func(c *Ctx) { c.zrange(rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) }),
-		entry("zrangebyscore", -4, FlagReadonly|FlagLinear, "key min max [WITHSCORES] [LIMIT offset count]", ranged,
+			func(c *command.Call) { zrange(c, rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) }),
+		entry("zrangebyscore", -4, command.FlagReadonly|command.FlagLinear, "key min max [WITHSCORES] [LIMIT offset count]", ranged,
 			"Returns the elements in a range of scores.", listed,
-			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, downFixed: true}) }),
-		entry("zrevrangebyscore", -4, FlagReadonly|FlagLinear, "key max min [WITHSCORES] [LIMIT offset count]", ranged,
+			func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, downFixed: true}) }),
+		entry("zrevrangebyscore", -4, command.FlagReadonly|command.FlagLinear, "key max min [WITHSCORES] [LIMIT offset count]", ranged,
 			"Returns the elements in a range of scores, downwards.", listed,
-			func(c *Ctx) { c.zrange(rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
-		entry("zcount", 4, FlagReadonly|FlagFast, "key min max", "O(log(N)*log(N))", "Counts the elements in a range of scores.",
+			func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
+		entry("zcount", 4, command.FlagReadonly|command.FlagFast, "key min max", "O(log(N)*log(N))", "Counts the elements in a range of scores.",
 			"the number of elements", zcount),
-		entry("zscan", -3, FlagReadonly|FlagLinear, "key cursor [MATCH pattern] [COUNT count]", "O(N)", "Iterates over the elements of a sorted set, all in one call.",
+		entry("zscan", -3, command.FlagReadonly|command.FlagLinear, "key cursor [MATCH pattern] [COUNT count]", "O(N)", "Iterates over the elements of a sorted set, all in one call.",
 			"the cursor 0 and an array of members and scores", zscan),
-		entry("zremrangebyscore", 4, FlagWrite|FlagLinear, "key min max", ranged, "Removes the elements in a range of scores.", removed,
-			func(c *Ctx) { c.zremrange(byScore) }),
-		entry("zremrangebyrank", 4, FlagWrite|FlagLinear, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,
-			func(c *Ctx) { c.zremrange(byRank) }),
+		entry("zremrangebyscore", 4, command.FlagWrite|command.FlagLinear, "key min max", ranged, "Removes the elements in a range of scores.", removed,
+			func(c *command.Call) { zremrange(c, byScore) }),
+		entry("zremrangebyrank", 4, command.FlagWrite|command.FlagLinear, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,
+			func(c *command.Call) { zremrange(c, byRank) }),
 	}
 }
 
@@ -70,18 +71,15 @@ const (
 	errNoLexBound   resp.Error = "ERR min or max not valid string range item"
 )
 
-// errLongReply is [tooLong] on its way through the store.
-var errLongReply = elementError(errValuesTooLong)
-
 // parse reads the ends and the options behind them, in Redis' order of complaints.
 func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 	r.count = -1
 	for len(options) > 0 {
 		option := options[0]
 		switch {
-		case equalFold(option, "withscores"):
+		case command.EqualFold(option, "withscores"):
 			r.scores = true
-		case equalFold(option, "limit") && len(options) > 2:
+		case command.EqualFold(option, "limit") && len(options) > 2:
 			var offsetOK, countOK bool
 			r.offset, offsetOK = parse.Int(options[1])
 			r.count, countOK = parse.Int(options[2])
@@ -89,11 +87,11 @@ func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 				return resp.ErrNotInteger
 			}
 			options = options[2:]
-		case !r.downFixed && equalFold(option, "rev"):
+		case !r.downFixed && command.EqualFold(option, "rev"):
 			r.down, r.downFixed = true, true
-		case !r.byFixed && equalFold(option, "byscore"):
+		case !r.byFixed && command.EqualFold(option, "byscore"):
 			r.by, r.byFixed = byScore, true
-		case !r.byFixed && equalFold(option, "bylex"):
+		case !r.byFixed && command.EqualFold(option, "bylex"):
 			r.by, r.byFixed = byLex, true
 		default:
 			return resp.ErrSyntax
@@ -183,30 +181,30 @@ func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func
 }
 
 // zrange replies the elements of a range.
-func (c *Ctx) zrange(call rangeCall) {
+func zrange(c *command.Call, call rangeCall) {
 	unparsed := call
 	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
 		c.Fail(fault)
 		return
 	}
 	size, large := 0, false
-	c.readSortedSet(func(z *collection.SortedSet) {
+	readSortedSet(c, func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
-		if size, large = c.readsBeside(whole{to - from, z.Len(), z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
-			c.Fail(tooLong(c.W))
+		if size, large = readsBeside(c, whole{to - from, z.Len(), z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
+			c.Fail(command.TooLong(c.W))
 		}
 	})
 	if !large {
 		return
 	}
-	args := cloneArgs(c.Args)
+	args := command.CloneArgs(c.Args)
 	call = unparsed
 	_ = call.parse(args[2:4], args[4:]) // as it went before
-	c.besideRead(size, func(st Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
 			if !writeElements(w, z, from, to, call.reply(w)) {
-				w.Error(errValuesTooLong)
+				w.Error(command.ErrValuesTooLong)
 			}
 		})
 	}, func(w *resp.Writer) { w.Array(0) })
@@ -288,28 +286,28 @@ func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rang
 	return true
 }
 
-func zcount(c *Ctx) {
+func zcount(c *command.Call) {
 	call := laneOf(c.Worker).sorted.bind()
 	call.by = byScore
 	if fault := call.window.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
 		return
 	}
-	c.readSortedSet(call.countFunc)
-	if !c.fail {
+	readSortedSet(c, call.countFunc)
+	if !c.Failed {
 		c.W.Int(call.inside)
 	}
 }
 
 // zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
-func (c *Ctx) zremrange(by rangeBy) {
+func zremrange(c *command.Call, by rangeBy) {
 	call := laneOf(c.Worker).sorted.bind()
 	call.by, call.ctx = by, c
 	if fault := call.window.parse(by, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
 		return
 	}
-	if c.writeSortedSet(call.removeFunc) {
+	if writeSortedSet(c, call.removeFunc) {
 		c.W.Int(int64(call.removed))
 	}
 }

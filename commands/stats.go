@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -15,11 +16,11 @@ const sampleEvery = 64
 
 // count notes one call of cmd. A run of equal commands is added to the counters in
 // one go, so that a pipeline of one command costs one atomic addition.
-func (l *tally) count(cmd *Command) {
+func (l *tally) count(cmd *command.Command) {
 	if cmd != l.runCmd {
 		l.flushRun()
 		l.runCmd = cmd
-		if l.counts[cmd.id].Timed.Load() == 0 {
+		if l.counts[cmd.Id].Timed.Load() == 0 {
 			l.sample = 1
 		}
 	}
@@ -27,11 +28,11 @@ func (l *tally) count(cmd *Command) {
 }
 
 // decided notes the outcome of a limiter command for key.
-func (c *Ctx) decided(key []byte, d *limit.Decision) {
+func decided(c *command.Call, key []byte, d *limit.Decision) {
 	if d.Refused != 0 {
 		laneOf(c.Worker).runDenied++
 	}
-	c.note(key, d.Refused != 0)
+	note(c, key, d.Refused != 0)
 }
 
 // flushRun adds the current run to the counters, at the end of a batch or when
@@ -40,7 +41,7 @@ func (l *tally) flushRun() {
 	if l.runCmd == nil {
 		return
 	}
-	n := &l.counts[l.runCmd.id]
+	n := &l.counts[l.runCmd.Id]
 	n.Calls.Add(l.runLen)
 	if l.runDenied > 0 {
 		n.Denied.Add(l.runDenied)
@@ -50,7 +51,7 @@ func (l *tally) flushRun() {
 
 // sum adds up the counters of all lanes, by command id, and the keyspace lookups.
 func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
-	byCommand = make([]stats.Totals, len(e.table.all))
+	byCommand = make([]stats.Totals, len(e.Commands.Entries))
 	e.lanesMu.Lock()
 	defer e.lanesMu.Unlock()
 	for _, l := range e.lanes {
@@ -62,8 +63,8 @@ func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 			t.Failed += n.Failed.Load()
 			t.Denied += n.Denied.Load()
 		}
-		hits += l.hits.Load()
-		misses += l.misses.Load()
+		hits += l.Hits.Load()
+		misses += l.Misses.Load()
 	}
 	return byCommand, hits, misses
 }
@@ -90,8 +91,8 @@ func (e *Engine) resetStats() {
 				field.Store(0)
 			}
 		}
-		l.hits.Store(0)
-		l.misses.Store(0)
+		l.Hits.Store(0)
+		l.Misses.Store(0)
 	}
 	e.resetTop()
 	for _, field := range []*atomic.Int64{&e.received, &e.refused} {

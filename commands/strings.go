@@ -3,75 +3,76 @@ package commands
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
 
-func stringCommands() []*Command {
-	entry := func(name string, arity int, f Flag, syntax, summary, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: f, Keys: oneKey, Categories: CatString, Group: "string", Summary: summary,
+func stringCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatString, Group: "string", Summary: summary,
 			Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}
 	}
-	over := func(c *Command, keys KeySpec) *Command {
+	over := func(c *command.Command, keys command.KeySpec) *command.Command {
 		c.Keys, c.Complexity = keys, "O(N)"
 		return c
 	}
-	const write = FlagWrite | FlagDenyOOM
+	const write = command.FlagWrite | command.FlagDenyOOM
 	const expiry = "[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | "
-	pairs := KeySpec{First: 1, Last: -1, Step: 2}
-	return []*Command{
+	pairs := command.KeySpec{First: 1, Last: -1, Step: 2}
+	return []*command.Command{
 		entry("set", -3, write, "key value [NX | XX] [GET] "+expiry+"KEEPTTL]",
 			"Sets the value of a key, whatever it held.", "OK, or null where NX or XX forbade it; with GET what was there", set),
 		entry("setex", 4, write, "key seconds value", "Sets the value and the expiry of a key.", "OK",
-			func(c *Ctx) { setUntil(c, time.Second) }),
+			func(c *command.Call) { setUntil(c, time.Second) }),
 		entry("psetex", 4, write, "key milliseconds value", "Sets the value and the expiry in milliseconds of a key.", "OK",
-			func(c *Ctx) { setUntil(c, time.Millisecond) }),
-		entry("setnx", 3, write|FlagFast, "key value", "Sets the value of a key that does not exist.", "1 if it was set, 0 if not", setnx),
-		entry("getset", 3, write|FlagFast, "key value", "Sets the value of a key.", "what was there, or null", getset),
-		entry("getdel", 2, FlagWrite|FlagFast, "key", "Deletes a key.", "what was there, or null", getdel),
-		entry("getex", -2, FlagWrite|FlagFast, "key "+expiry+"PERSIST]", "Returns the value of a key and sets its expiry.",
+			func(c *command.Call) { setUntil(c, time.Millisecond) }),
+		entry("setnx", 3, write|command.FlagFast, "key value", "Sets the value of a key that does not exist.", "1 if it was set, 0 if not", setnx),
+		entry("getset", 3, write|command.FlagFast, "key value", "Sets the value of a key.", "what was there, or null", getset),
+		entry("getdel", 2, command.FlagWrite|command.FlagFast, "key", "Deletes a key.", "what was there, or null", getdel),
+		entry("getex", -2, command.FlagWrite|command.FlagFast, "key "+expiry+"PERSIST]", "Returns the value of a key and sets its expiry.",
 			"the value, or null", getex),
-		over(entry("mget", -2, FlagReadonly|FlagFast, "key [key ...]", "Returns the values of several keys at one instant.",
-			"an array of values, null for what is no string", mget), KeySpec{First: 1, Last: -1, Step: 1}),
+		over(entry("mget", -2, command.FlagReadonly|command.FlagFast, "key [key ...]", "Returns the values of several keys at one instant.",
+			"an array of values, null for what is no string", mget), command.KeySpec{First: 1, Last: -1, Step: 1}),
 		over(entry("mset", -3, write, "key value [key value ...]", "Sets the values of several keys at one instant.", "OK",
-			func(c *Ctx) { mset(c, false) }), pairs),
+			func(c *command.Call) { mset(c, false) }), pairs),
 		over(entry("msetnx", -3, write, "key value [key value ...]", "Sets the values of several keys if none of them exists.",
-			"1 if they were set, 0 if not", func(c *Ctx) { mset(c, true) }), pairs),
-		over(entry("append", 3, write|FlagFast, "key value", "Puts a value behind that of a key.", "the length in bytes", appendTo), oneKey),
-		over(entry("getrange", 4, FlagReadonly, "key start end", "Returns a part of the value of a key.",
-			"the bytes from start to end, of which negative ones count from the end", getrange), oneKey),
-		over(entry("substr", 4, FlagReadonly, "key start end", "Is GETRANGE under its name before Redis 2.0.",
-			"the bytes from start to end, of which negative ones count from the end", getrange), oneKey),
-		over(entry("setrange", 4, write, "key offset value", "Overwrites a part of the value of a key.", "the length in bytes", setrange), oneKey),
+			"1 if they were set, 0 if not", func(c *command.Call) { mset(c, true) }), pairs),
+		over(entry("append", 3, write|command.FlagFast, "key value", "Puts a value behind that of a key.", "the length in bytes", appendTo), command.OneKey),
+		over(entry("getrange", 4, command.FlagReadonly, "key start end", "Returns a part of the value of a key.",
+			"the bytes from start to end, of which negative ones count from the end", getrange), command.OneKey),
+		over(entry("substr", 4, command.FlagReadonly, "key start end", "Is GETRANGE under its name before Redis 2.0.",
+			"the bytes from start to end, of which negative ones count from the end", getrange), command.OneKey),
+		over(entry("setrange", 4, write, "key offset value", "Overwrites a part of the value of a key.", "the length in bytes", setrange), command.OneKey),
 	}
 }
 
 // set is SET.
-func set(c *Ctx) {
+func set(c *command.Call) {
 	call, err := parseSet(c.Args[3:])
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	o := SetOptions{Expiry: limit.MaxInstant, KeepTTL: call.keepTTL, IfAbsent: call.nx, IfExists: call.xx}
+	o := command.SetOptions{Expiry: limit.MaxInstant, KeepTTL: call.keepTTL, IfAbsent: call.nx, IfExists: call.xx}
 	if call.expiry != nil {
-		if o.Expiry, err = c.futureInstant(call.expiry, call.unit, call.absolute); err != "" {
+		if o.Expiry, err = futureInstant(c, call.expiry, call.unit, call.absolute); err != "" {
 			c.Fail(err)
 			return
 		}
 	}
 	if call.get {
-		c.swap(o)
+		swap(c, o)
 		return
 	}
-	done, fault := c.Store.SetString(c.Client.selected(), c.Args[1], c.Args[2], o)
+	done, fault := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[2], o)
 	switch {
 	case fault != nil:
-		c.Fail(storeError(fault))
+		c.Fail(command.StoreError(fault))
 	case !done:
 		c.W.Null()
 	default:
@@ -80,65 +81,19 @@ func set(c *Ctx) {
 }
 
 // swap sets the key and replies what it held.
-func (c *Ctx) swap(o SetOptions) {
-	old, found, _, err := c.Store.SwapString(c.text[:0], c.Client.selected(), c.Args[1], c.Args[2], o)
-	c.replyString(old, found, err)
-}
-
-// replyString replies what was read into the lane's scratch.
-func (c *Ctx) replyString(value []byte, found bool, err error) {
-	c.noteLookup(found)
-	switch {
-	case err != nil:
-		c.Fail(storeError(err))
-	case !found:
-		c.W.Null()
-	default:
-		c.replySpan(value, 0, len(value))
-	}
-}
-
-// replySpan replies a part of what was read: into the lane's scratch, or lent by the
-// store because it is long.
-func (c *Ctx) replySpan(value []byte, from, to int) {
-	if len(value) < shared.Least {
-		c.keepText(value)
-		c.W.Bulk(value[from:to])
-		return
-	}
-	r := shared.Held(value, c.server.opts.Ledger)
-	r.Bytes = value[from:to]
-	c.W.Lent(r)
-}
-
-// giveBack ends the use of what was read and is not replied.
-func (c *Ctx) giveBack(value []byte) {
-	if len(value) < shared.Least {
-		c.keepText(value)
-		return
-	}
-	r := shared.Held(value, c.server.opts.Ledger)
-	r.Release()
-}
-
-// maxText is how large a lane's scratch for values stays.
-const maxText = 64 << 10
-
-// keepText keeps the memory that c.text has grown to, if it is not much.
-func (c *Ctx) keepText(text []byte) {
-	if cap(text) > cap(c.text) && cap(text) <= maxText {
-		c.text = text
-	}
+func swap(c *command.Call, o command.SetOptions) {
+	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
+	c.ReplyString(old, found, err)
 }
 
 // futureInstant turns the expiry that a command sets a string with into an instant:
 // a positive number, which may all the same lie in the past if it is absolute.
-func (c *Ctx) futureInstant(text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
+func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
 	n, ok := parse.Int(text)
 	if !ok {
 		return 0, resp.ErrNotInteger
 	}
-	at, ok := expiryInstant(c.Store, n, unit, absolute)
+	at, ok := command.ExpiryInstant(c.Store, n, unit, absolute)
 	if !ok || n <= 0 {
 		return 0, resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command")
 	}
@@ -146,53 +101,32 @@ func (c *Ctx) futureInstant(text []byte, unit time.Duration, absolute bool) (lim
 }
 
 // setUntil is SETEX and PSETEX.
-func setUntil(c *Ctx, unit time.Duration) {
-	at, fault := c.futureInstant(c.Args[2], unit, false)
+func setUntil(c *command.Call, unit time.Duration) {
+	at, fault := futureInstant(c, c.Args[2], unit, false)
 	if fault != "" {
 		c.Fail(fault)
 		return
 	}
-	if _, err := c.Store.SetString(c.Client.selected(), c.Args[1], c.Args[3], SetOptions{Expiry: at}); err != nil {
-		c.Fail(storeError(err))
+	if _, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[3], command.SetOptions{Expiry: at}); err != nil {
+		c.Fail(command.StoreError(err))
 		return
 	}
 	c.OK()
 }
 
-func setnx(c *Ctx) {
-	done, err := c.Store.SetString(c.Client.selected(), c.Args[1], c.Args[2], SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
-	c.replyWhether(done, err)
+func setnx(c *command.Call) {
+	done, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[2], command.SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
+	c.ReplyWhether(done, err)
 }
 
-// replyWhether replies 1 or 0.
-func (c *Ctx) replyWhether(done bool, err error) {
-	switch {
-	case err != nil:
-		c.Fail(storeError(err))
-	case done:
-		c.W.Int(1)
-	default:
-		c.W.Int(0)
-	}
-}
+func getset(c *command.Call) { swap(c, command.SetOptions{Expiry: limit.MaxInstant}) }
 
-// replyCount replies a number that is n unless there was an error.
-func (c *Ctx) replyCount(n int64, err error) {
-	if err != nil {
-		c.Fail(storeError(err))
-		return
-	}
-	c.W.Int(n)
-}
-
-func getset(c *Ctx) { c.swap(SetOptions{Expiry: limit.MaxInstant}) }
-
-func getdel(c *Ctx) {
-	c.replyString(c.Store.TakeString(c.text[:0], c.Client.selected(), c.Args[1]))
+func getdel(c *command.Call) {
+	c.ReplyString(c.Store.TakeString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
 // getex is GETEX. An expiry is looked at only once there is a string to give it to.
-func getex(c *Ctx) {
+func getex(c *command.Call) {
 	call, err := parseGetex(c.Args[2:])
 	if err != "" {
 		c.Fail(err)
@@ -200,43 +134,41 @@ func getex(c *Ctx) {
 	}
 	at := limit.MaxInstant
 	if call.expiry != nil {
-		at, err = c.futureInstant(call.expiry, call.unit, call.absolute)
+		at, err = futureInstant(c, call.expiry, call.unit, call.absolute)
 	}
 	if err == "" && (call.expiry != nil || call.persist) {
-		c.replyString(c.Store.ReadUntil(c.text[:0], c.Client.selected(), c.Args[1], at))
+		c.ReplyString(c.Store.ReadUntil(c.Text[:0], c.Client.Selected(), c.Args[1], at))
 		return
 	}
-	value, found, fault := c.Store.AppendString(c.text[:0], c.Client.selected(), c.Args[1])
+	value, found, fault := c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
 	if err != "" && found && fault == nil {
-		c.giveBack(value)
+		c.GiveBack(value)
 		c.Fail(err)
 		return
 	}
-	c.replyString(value, found, fault)
+	c.ReplyString(value, found, fault)
 }
 
-const errValuesTooLong resp.Error = "ERR the reply is too long"
-
-func mget(c *Ctx) {
-	l, db, most := laneOf(c.Worker), c.Client.selected(), c.mostHere()
+func mget(c *command.Call) {
+	l, db, most := laneOf(c.Worker), c.Client.Selected(), mostHere(c)
 	switch {
-	case l.replyValues(c.Store, c.W, db, c.Args[1:], most):
+	case replyValues(&l.Worker, c.Store, c.W, db, c.Args[1:], most):
 		return
-	case most == longest(c.W):
-		c.Fail(tooLong(c.W))
+	case most == command.Longest(c.W):
+		c.Fail(command.TooLong(c.W))
 		return
 	}
-	cmd, args := c.Cmd, cloneArgs(c.Args)
-	c.offload(func(st Store) int { return copiedBy(st, db, cmd, args) }, func(st Store, w *resp.Writer) {
-		if !l.replyValues(st, w, db, args[1:], maxReply) {
-			w.Error(errValuesTooLong)
+	cmd, args := c.Cmd, command.CloneArgs(c.Args)
+	c.OffloadSized(func(st command.Store) int { return command.CopiedBy(st, db, cmd, args) }, func(st command.Store, w *resp.Writer) {
+		if !replyValues(&l.Worker, st, w, db, args[1:], command.MaxReply) {
+			w.Error(command.ErrValuesTooLong)
 		}
 	})
 }
 
 // replyValues replies what keys hold, or reports that this takes more than most bytes,
 // and then has written nothing. l counts what was found; it may be in use.
-func (l *Worker) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
+func replyValues(l *command.Worker, st command.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
 	reply, hits, fits := wholeOf(w, len(keys)), int64(0), true
 	reply.most = most
 	w.Array(len(keys))
@@ -254,20 +186,20 @@ func (l *Worker) replyValues(st Store, w *resp.Writer, db int, keys [][]byte, mo
 		w.Cut(reply.mark)
 		return false
 	}
-	l.hits.Add(hits)
-	l.misses.Add(int64(len(keys)) - hits)
+	l.Hits.Add(hits)
+	l.Misses.Add(int64(len(keys)) - hits)
 	return true
 }
 
 // mset is MSET and MSETNX.
-func mset(c *Ctx, nx bool) {
+func mset(c *command.Call, nx bool) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	done, err := c.Store.SetStrings(c.Client.selected(), c.Args[1:], nx)
+	done, err := c.Store.SetStrings(c.Client.Selected(), c.Args[1:], nx)
 	if nx || err != nil {
-		c.replyWhether(done, err)
+		c.ReplyWhether(done, err)
 		return
 	}
 	c.OK()
@@ -275,28 +207,28 @@ func mset(c *Ctx, nx bool) {
 
 // longestString is how long a string may become: as long as one that a client can
 // send.
-func (c *Ctx) longestString() int { return c.server.Limits().Frame.MaxBulk }
+func longestString(c *command.Call) int { return c.Server.Limits().Frame.MaxBulk }
 
 // appendTo is APPEND.
-func appendTo(c *Ctx) {
-	n, err := c.Store.ExtendString(c.Client.selected(), c.Args[1], c.Args[2], c.longestString())
-	c.replyCount(int64(n), err)
+func appendTo(c *command.Call) {
+	n, err := c.Store.ExtendString(c.Client.Selected(), c.Args[1], c.Args[2], longestString(c))
+	c.ReplyCount(int64(n), err)
 }
 
-func getrange(c *Ctx) {
+func getrange(c *command.Call) {
 	from, ok := parse.Int(c.Args[2])
 	to, alsoOK := parse.Int(c.Args[3])
 	if !ok || !alsoOK {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	value, _, err := c.readString()
+	value, _, err := readString(c)
 	if err != nil {
-		c.Fail(storeError(err))
+		c.Fail(command.StoreError(err))
 		return
 	}
 	start, end := span(len(value), from, to)
-	c.replySpan(value, start, end)
+	c.ReplySpan(value, start, end)
 }
 
 // span returns which part of length bytes is meant by one byte to another, both
@@ -319,7 +251,7 @@ func span(length int, from, to int64) (start, end int) {
 	return int(from), int(to) + 1
 }
 
-func setrange(c *Ctx) {
+func setrange(c *command.Call) {
 	offset, ok := parse.Int(c.Args[2])
 	switch {
 	case !ok:
@@ -329,9 +261,9 @@ func setrange(c *Ctx) {
 		c.Fail("ERR offset is out of range")
 		return
 	}
-	part, most := c.Args[3], int64(c.longestString())
+	part, most := c.Args[3], int64(longestString(c))
 	length := 0
-	err := c.Store.UpdateString(c.Client.selected(), c.Args[1], func(old []byte, _ bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
+	err := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, _ bool, expiry limit.Instant) ([]byte, limit.Instant, error) {
 		length = len(old)
 		if len(part) == 0 {
 			return nil, expiry, nil
@@ -340,7 +272,7 @@ func setrange(c *Ctx) {
 			return nil, expiry, limit.ErrTooLong
 		}
 		length = max(length, int(offset)+len(part))
-		if err := c.stay(units(0, length)); err != nil {
+		if err := c.Stay(command.Units(0, length)); err != nil {
 			return nil, expiry, err
 		}
 		if zeros := offset - int64(len(old)); zeros > 0 && c.Store.Lacks(zeros) {
@@ -351,8 +283,8 @@ func setrange(c *Ctx) {
 		copy(value[offset:], part)
 		return value, expiry, nil
 	})
-	if c.left(err) {
+	if c.Left(err) {
 		return
 	}
-	c.replyCount(int64(length), err)
+	c.ReplyCount(int64(length), err)
 }

@@ -5,25 +5,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // spell writes arguments in a notation of its own, so that a whole tree fits a line:
 // name:kind, =TOKEN, ? for optional, + for several, parentheses around parts.
-func spell(args []argument) string {
+func spell(args []command.Argument) string {
 	var words []string
 	for _, a := range args {
-		w := a.name + ":" + a.kind
-		if a.token != "" {
-			w += "=" + a.token
+		w := a.Name + ":" + a.Kind
+		if a.Token != "" {
+			w += "=" + a.Token
 		}
-		if a.optional {
+		if a.Optional {
 			w += "?"
 		}
-		if a.multiple {
+		if a.Multiple {
 			w += "+"
 		}
-		if len(a.sub) > 0 {
-			w += "(" + spell(a.sub) + ")"
+		if len(a.Sub) > 0 {
+			w += "(" + spell(a.Sub) + ")"
 		}
 		words = append(words, w)
 	}
@@ -43,7 +45,7 @@ func TestParseSyntax(t *testing.T) {
 		{"parameter value [parameter value ...]", "parameter:string value:string block:block?(parameter:string+ value:string+)"},
 		{"key max_burst count period [quantity]", "key:key max_burst:integer count:integer period:integer quantity:integer?"},
 	} {
-		require.Equal(t, c.want, spell(parseSyntax(c.syntax)), c.syntax)
+		require.Equal(t, c.want, spell(command.ParseSyntax(c.syntax)), c.syntax)
 	}
 }
 
@@ -54,8 +56,8 @@ func TestSyntaxOfEveryCommand(t *testing.T) {
 		s := cmd.Syntax
 		require.Equal(t, strings.Count(s, "["), strings.Count(s, "]"), cmd.Name)
 		require.Equal(t, strings.Count(s, "<"), strings.Count(s, ">"), cmd.Name)
-		spelt := spell(parseSyntax(s))
-		for _, word := range syntaxWords(s) {
+		spelt := spell(command.ParseSyntax(s))
+		for _, word := range command.SyntaxWords(s) {
 			if word != "..." && !strings.Contains("[]<>|", word) {
 				require.Contains(t, spelt, word, "%s: %s", cmd.Name, s)
 			}
@@ -80,36 +82,36 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 		}
 		require.Equal(t, strings.Contains(cmd.Syntax, "["), cmd.Arity < 0, "%s: arity %d, syntax %q", cmd.Name, cmd.Arity, cmd.Syntax)
 		least := len(strings.Split(cmd.Name, "|"))
-		for _, a := range parseSyntax(cmd.Syntax) {
-			if a.optional {
+		for _, a := range command.ParseSyntax(cmd.Syntax) {
+			if a.Optional {
 				continue
 			}
-			least += a.least()
+			least += leastOf(&a)
 		}
 		require.Equal(t, least, max(cmd.Arity, -cmd.Arity), "%s: arity %d, syntax %q", cmd.Name, cmd.Arity, cmd.Syntax)
 	}
 }
 
-// least is how many words an argument takes at least.
-func (a *argument) least() int {
+// leastOf is how many words an argument takes at least.
+func leastOf(a *command.Argument) int {
 	n := 0
-	switch a.kind {
+	switch a.Kind {
 	case "oneof":
-		for i := range a.sub {
-			if alt := a.sub[i].least(); n == 0 || alt < n {
+		for i := range a.Sub {
+			if alt := leastOf(&a.Sub[i]); n == 0 || alt < n {
 				n = alt
 			}
 		}
 	case "block":
-		for i := range a.sub {
-			if !a.sub[i].optional {
-				n += a.sub[i].least()
+		for i := range a.Sub {
+			if !a.Sub[i].Optional {
+				n += leastOf(&a.Sub[i])
 			}
 		}
 	case "pure-token":
 		n = 1
 	default:
-		if n = 1; a.token != "" {
+		if n = 1; a.Token != "" {
 			n = 2
 		}
 	}

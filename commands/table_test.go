@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -21,7 +22,7 @@ func TestTableLookup(t *testing.T) {
 		for _, sub := range c.Sub {
 			word := sub.Name[len(c.Name)+1:]
 			require.Same(t, sub, c.Subcommand([]byte(strings.ToUpper(word))))
-			require.Same(t, sub, table.find([]byte(sub.Name)))
+			require.Same(t, sub, table.Find([]byte(sub.Name)))
 			require.Nil(t, c.Subcommand([]byte(word+"\x00")))
 		}
 	}
@@ -33,11 +34,11 @@ func TestTableLookup(t *testing.T) {
 // TestTableSlots: a lookup stays short, as long as a table has enough free slots.
 func TestTableSlots(t *testing.T) {
 	table := NewTable()
-	require.GreaterOrEqual(t, len(table.slots), 4*len(table.top))
+	require.GreaterOrEqual(t, len(table.Slots), 4*len(table.Sorted))
 	run, longest := 0, 0
 	for range 2 {
-		for _, c := range table.slots {
-			if run++; c.cmd == nil {
+		for _, c := range table.Slots {
+			if run++; c.Cmd == nil {
 				run = 0
 			}
 			longest = max(longest, run)
@@ -51,18 +52,18 @@ func TestEntriesArePublishable(t *testing.T) {
 	for _, c := range NewTable().All() {
 		require.Equal(t, strings.ToLower(c.Name), c.Name)
 		require.True(t, strings.HasSuffix(c.Summary, "."), c.Name)
-		require.False(t, c.Flags&FlagWrite != 0 && c.Flags&FlagReadonly != 0, "%s writes and does not", c.Name)
+		require.False(t, c.Flags&command.FlagWrite != 0 && c.Flags&command.FlagReadonly != 0, "%s writes and does not", c.Name)
 		if c.Keys.Find != nil {
-			require.NotZero(t, c.Flags&FlagMovableKeys, c.Name)
+			require.NotZero(t, c.Flags&command.FlagMovableKeys, c.Name)
 		}
-		if c.Categories&CatRateLimit != 0 && c.Flags&FlagWrite != 0 {
+		if c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0 {
 			require.True(t, c.Keys.First == 1 || c.Keys.Find != nil, "%s has no key", c.Name)
 		}
 		if c.Name != "rl.multi" && strings.HasPrefix(c.Syntax, "key") {
 			require.NotZero(t, c.Keys.First, "%s has a key that it does not declare", c.Name)
 		}
 		for _, sub := range c.Sub {
-			require.Same(t, c, sub.parent)
+			require.Same(t, c, sub.Parent)
 			require.True(t, strings.HasPrefix(sub.Name, c.Name+"|"), sub.Name)
 			require.Empty(t, sub.Sub)
 		}
@@ -96,14 +97,14 @@ func TestKeyPositions(t *testing.T) {
 		"client|kill kill 127.0.0.1:1":   "",
 	} {
 		words := strings.Fields(call)
-		cmd := table.find([]byte(words[0]))
+		cmd := table.Find([]byte(words[0]))
 		require.NotNil(t, cmd, call)
 		args := make([][]byte, len(words))
 		for i, w := range words {
 			args[i] = []byte(w)
 		}
 		var keys []string
-		for _, i := range cmd.Keys.positions(args) {
+		for _, i := range cmd.Keys.Positions(args) {
 			keys = append(keys, words[i])
 		}
 		require.Equal(t, want, strings.Join(keys, " "), call)
@@ -115,7 +116,7 @@ func TestKeyPositions(t *testing.T) {
 func TestEveryKeyCommandIsConfinedOrSpans(t *testing.T) {
 	spans := map[string]bool{}
 	for _, c := range NewTable().All() {
-		if c.spansKeyspace() && !strings.HasSuffix(c.Name, "|help") {
+		if c.SpansKeyspace() && !strings.HasSuffix(c.Name, "|help") {
 			spans[c.Name] = true
 		}
 	}
@@ -125,13 +126,13 @@ func TestEveryKeyCommandIsConfinedOrSpans(t *testing.T) {
 
 func TestEchoedNamesAreCut(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	got := string(unknownCommand([][]byte{[]byte(long), []byte("a\x00b"), []byte(long), []byte("never")}))
+	got := string(command.UnknownCommand([][]byte{[]byte(long), []byte("a\x00b"), []byte(long), []byte("never")}))
 	require.Equal(t, "ERR unknown command '"+long[:128]+"', with args beginning with: 'a' '"+long[:124]+"' ", got)
-	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), unknownSubcommand("client", []byte("nope")))
+	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), command.UnknownSubcommand("client", []byte("nope")))
 }
 
 // TestLookupIgnoresCaseOnly asks for every name in random cases, and for every name
-// with one bit of it changed, for which equalFold has the last word.
+// with one bit of it changed, for which command.EqualFold has the last word.
 func TestLookupIgnoresCaseOnly(t *testing.T) {
 	table := NewTable()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -150,7 +151,7 @@ func TestLookupIgnoresCaseOnly(t *testing.T) {
 				name := []byte(c.Name)
 				name[i] ^= 1 << bit
 				if got := table.Lookup(name); got != nil {
-					require.True(t, equalFold(name, got.Name), "%q is taken for %s", name, got.Name)
+					require.True(t, command.EqualFold(name, got.Name), "%q is taken for %s", name, got.Name)
 				}
 			}
 		}
@@ -159,6 +160,6 @@ func TestLookupIgnoresCaseOnly(t *testing.T) {
 	}
 	require.Nil(t, table.Lookup(nil))
 	require.Nil(t, table.Lookup(bytes.Repeat([]byte("x"), 1<<10)))
-	require.False(t, equalFold([]byte("g\x05t"), "get"))
-	require.False(t, equalFold([]byte("@"), "`"), "only letters have a case")
+	require.False(t, command.EqualFold([]byte("g\x05t"), "get"))
+	require.False(t, command.EqualFold([]byte("@"), "`"), "only letters have a case")
 }

@@ -3,15 +3,16 @@ package commands
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-func tokenBucketCommands() []*Command {
-	return []*Command{{
-		Name: "tb.acquire", Arity: -5, Flags: FlagWrite | FlagDenyOOM | FlagFast, Keys: oneKey,
-		Categories: CatRateLimit, Group: "ratelimit",
+func tokenBucketCommands() []*command.Command {
+	return []*command.Command{{
+		Name: "tb.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
+		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
 			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE]",
@@ -20,29 +21,29 @@ func tokenBucketCommands() []*Command {
 }
 
 // acquire is TB.ACQUIRE.
-func acquire(c *Ctx) {
+func acquire(c *command.Call) {
 	call := &laneOf(c.Worker).bucket
 	if err := parseAcquire(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return
 	}
-	waits := call.Block && c.mayWait()
+	waits := call.Block && c.MayWait()
 	if call.Block && !waits {
 		call.MaxWait = 0 // as WAIT 0
 	}
-	d, err := c.Store.Acquire(c.Client.selected(), c.Args[1], call)
+	d, err := c.Store.Acquire(c.Client.Selected(), c.Args[1], call)
 	if waits && err == nil && d.Refused == 0 && d.RetryAfter > 0 {
-		c.decided(c.Args[1], &d)
-		c.serveOut(d, call)
+		decided(c, c.Args[1], &d)
+		serveOut(c, d, call)
 		return
 	}
-	c.replyDecision(d, err, call.Millis)
+	replyDecision(c, d, err, call.Millis)
 }
 
 // reservation is a granted TB.ACQUIRE whose caller waits until its tokens are
 // there. The units are charged already; a caller that goes away gives them back.
 type reservation struct {
-	parked  *Parked
+	parked  *command.Wait
 	db      int
 	key     []byte
 	call    tokenbucket.Call
@@ -51,31 +52,31 @@ type reservation struct {
 }
 
 // serveOut keeps the caller of a granted reservation waiting.
-func (c *Ctx) serveOut(d limit.Decision, call *tokenbucket.Call) {
-	r := &reservation{parked: c.parking(), db: c.Client.selected(), key: bytes.Clone(c.Args[1]), call: *call, granted: d}
-	r.stop = c.Store.AfterFunc(d.RetryAfter, func() { r.parked.work(r.serve) })
-	r.parked.giveUp = r.giveUp
-	r.parked.cancel = func() {
-		if r.parked.claim() {
-			r.parked.work(r.undo)
+func serveOut(c *command.Call, d limit.Decision, call *tokenbucket.Call) {
+	r := &reservation{parked: c.NewWait(), db: c.Client.Selected(), key: bytes.Clone(c.Args[1]), call: *call, granted: d}
+	r.stop = c.Store.AfterFunc(d.RetryAfter, func() { r.parked.Work(r.serve) })
+	r.parked.GiveUp = r.giveUp
+	r.parked.Cancel = func() {
+		if r.parked.Claim() {
+			r.parked.Work(r.undo)
 		}
 	}
 	c.Park(r.parked)
 }
 
 // serve tells the caller that its tokens are there.
-func (r *reservation) serve(st Store) {
+func (r *reservation) serve(st command.Store) {
 	r.parked.Finish(func(w *resp.Writer) { r.answer(st, w, 0) })
 }
 
 // giveUp is the answer of a caller that is made to stop waiting.
-func (r *reservation) giveUp(st Store, w *resp.Writer) {
+func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
 	r.undo(st)
-	r.parked.refused = r.key
+	r.parked.Refused = r.key
 	r.answer(st, w, 1)
 }
 
-func (r *reservation) undo(st Store) {
+func (r *reservation) undo(st command.Store) {
 	r.stop()
 	st.CancelAcquire(r.db, r.key, &r.call)
 }
@@ -83,7 +84,7 @@ func (r *reservation) undo(st Store) {
 // answer writes what the bucket shows now. Should something else lie under the key
 // by now, it is what the bucket showed when the reservation was made: the grant
 // stands.
-func (r *reservation) answer(st Store, w *resp.Writer, refused int64) {
+func (r *reservation) answer(st command.Store, w *resp.Writer, refused int64) {
 	look := r.call
 	look.Block, look.MaxWait = false, 0
 	if refused == 0 {

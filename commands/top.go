@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -164,29 +165,29 @@ type notedKey struct {
 }
 
 // note remembers the key of a decision for RL.TOP until the batch ends.
-func (c *Ctx) note(key []byte, refused bool) {
+func note(c *command.Call, key []byte, refused bool) {
 	if refused {
 		if laneOf(c.Worker).refusals++; laneOf(c.Worker).refusals <= deniedExact {
-			laneOf(c.Worker).noted = append(laneOf(c.Worker).noted, notedKey{c.Client.selected(), key})
+			laneOf(c.Worker).noted = append(laneOf(c.Worker).noted, notedKey{c.Client.Selected(), key})
 		} else if laneOf(c.Worker).refusals%deniedSample == 0 {
-			laneOf(c.Worker).notedMany = append(laneOf(c.Worker).notedMany, notedKey{c.Client.selected(), key})
+			laneOf(c.Worker).notedMany = append(laneOf(c.Worker).notedMany, notedKey{c.Client.Selected(), key})
 		}
 	}
 	if laneOf(c.Worker).untilCall--; laneOf(c.Worker).untilCall < 0 {
 		laneOf(c.Worker).untilCall = callsSample - 1
-		laneOf(c.Worker).called = append(laneOf(c.Worker).called, notedKey{c.Client.selected(), key})
+		laneOf(c.Worker).called = append(laneOf(c.Worker).called, notedKey{c.Client.Selected(), key})
 	}
 }
 
 // flushTop moves what a batch has noted into the tables.
 func (l *Lane) flushTop() {
 	l.refusals = 0
-	l.flushInto(&l.denied, &l.noted, 1)
-	l.flushInto(&l.denied, &l.notedMany, deniedSample)
-	l.flushInto(&l.calls, &l.called, callsSample)
+	flushInto(&l.Worker, &l.denied, &l.noted, 1)
+	flushInto(&l.Worker, &l.denied, &l.notedMany, deniedSample)
+	flushInto(&l.Worker, &l.calls, &l.called, callsSample)
 }
 
-func (l *Worker) flushInto(t *topTable, keys *[]notedKey, weight int64) {
+func flushInto(l *command.Worker, t *topTable, keys *[]notedKey, weight int64) {
 	if len(*keys) == 0 {
 		return
 	}
@@ -202,7 +203,7 @@ func (l *Worker) flushInto(t *topTable, keys *[]notedKey, weight int64) {
 
 // resetTop forgets what RL.TOP shows; lanesMu is held.
 func (e *Engine) resetTop() {
-	e.topSince = e.opts.Now()
+	e.topSince = e.Opts.Now()
 	for _, l := range e.lanes {
 		l.denied.reset()
 		l.calls.reset()

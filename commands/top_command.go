@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -21,14 +22,14 @@ type topCall struct {
 	details bool
 }
 
-func rlTop(c *Ctx) {
-	call, err := parseTop(c.Args[1:], c.server.Limits().Databases)
+func rlTop(c *command.Call) {
+	call, err := parseTop(c.Args[1:], c.Server.Limits().Databases)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
 	laneOf(c.Worker).flushTop() // what this very batch has noted belongs to the picture
-	table, db := (*Lane).deniedKeys, c.Client.selected()
+	table, db := (*Lane).deniedKeys, c.Client.Selected()
 	if call.calls {
 		table = (*Lane).calledKeys
 	}
@@ -38,7 +39,7 @@ func rlTop(c *Ctx) {
 	case call.details:
 		db = everyDatabase
 	}
-	top := engineOf(c.server).topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
+	top := engineOf(c.Server).topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
 	if call.details {
 		writeTopDetails(c.W, top)
 		return
@@ -82,18 +83,18 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 		word, rest := args[0], args[1:]
 		switch {
 		case parse.IsWord(word, "DENIED"):
-			err = once(word, &table)
+			err = command.Once(word, &table)
 		case parse.IsWord(word, "CALLS"):
-			call.calls, err = true, once(word, &table)
+			call.calls, err = true, command.Once(word, &table)
 		case parse.IsWord(word, "WITHDETAILS"):
-			err = once(word, &call.details)
+			err = command.Once(word, &call.details)
 		case parse.IsWord(word, "COUNT") && len(rest) > 0:
-			if err = once(word, &count); err == "" {
+			if err = command.Once(word, &count); err == "" {
 				err = parsePositive(rest[0], &call.count)
 			}
 			rest = rest[1:]
 		case parse.IsWord(word, "DB") && len(rest) > 0:
-			if err = once(word, &call.hasDB); err == "" {
+			if err = command.Once(word, &call.hasDB); err == "" {
 				call.db, err = parseDatabase(rest[0], databases)
 			}
 			rest = rest[1:]

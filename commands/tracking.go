@@ -2,6 +2,8 @@ package commands
 
 import (
 	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // tracking is what a client has asked for with CLIENT TRACKING ON. It is replaced,
@@ -19,7 +21,7 @@ type tracking struct {
 func (t *tracking) cost() (n int) {
 	if t != nil {
 		for _, p := range t.prefixes {
-			n += subscriptionCost([]byte(p))
+			n += command.SubscriptionCost([]byte(p))
 		}
 	}
 	return n
@@ -27,7 +29,7 @@ func (t *tracking) cost() (n int) {
 
 // startTracking turns tracking on, or changes how: prefixes are added to those that
 // there are.
-func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
+func (s *Session) startTracking(st command.Store, t *tracking, prefixes []string) {
 	v, own := &s.engine.invalidator, s.ownTracking()
 	v.clients.Add(1)
 	st.StartObserving()
@@ -36,7 +38,7 @@ func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
 			t.prefixes = old.prefixes
 		}
 		for _, p := range prefixes {
-			v.prefixes.join(p, s.id)
+			v.prefixes.join(p, s.Id)
 		}
 		t.prefixes = slices.Concat(t.prefixes, prefixes)
 		slices.Sort(t.prefixes)
@@ -55,7 +57,7 @@ func (s *Session) startTracking(st Store, t *tracking, prefixes []string) {
 		v.memory.Add(-int64(old.cost()))
 	}
 	s.tracks.Store(t)
-	if s.isStandIn && s.engine.clients.get(s.id) == nil {
+	if s.IsStandIn && s.engine.clients.get(s.Id) == nil {
 		s.endTracking() // the client has gone away meanwhile
 	}
 }
@@ -77,7 +79,7 @@ func (s *Session) endTracking() {
 	t := own.tracks.Swap(nil)
 	s.tracks.Store(nil)
 	if t != nil {
-		s.engine.leaveTracking(s.id, t)
+		s.engine.leaveTracking(s.Id, t)
 	}
 }
 
@@ -88,9 +90,9 @@ func (s *Session) forgetTracking() {
 	switch t := s.tracks.Swap(nil); {
 	case t == nil:
 	case len(t.prefixes) <= few:
-		s.engine.leaveTracking(s.id, t)
+		s.engine.leaveTracking(s.Id, t)
 	default:
-		s.engine.Spawn(func() { s.engine.leaveTracking(s.id, t) })
+		s.engine.Spawn(func() { s.engine.leaveTracking(s.Id, t) })
 	}
 }
 
@@ -114,8 +116,8 @@ func (e *Engine) tracks(id int64) bool {
 	return s != nil && s.tracks.Load() != nil
 }
 
-func clientTracking(c *Ctx) {
-	call, err := parseTracking(c.Args[2:], func(id int64) bool { return engineOf(c.server).clients.get(id) != nil })
+func clientTracking(c *command.Call) {
+	call, err := parseTracking(c.Args[2:], func(id int64) bool { return engineOf(c.Server).clients.get(id) != nil })
 	if err == "" && call.on {
 		err = call.check(sessionOf(c.Client).tracks.Load())
 	}
@@ -131,7 +133,7 @@ func clientTracking(c *Ctx) {
 	c.OK()
 }
 
-func clientCaching(c *Ctx) {
+func clientCaching(c *command.Call) {
 	t := sessionOf(c.Client).tracks.Load()
 	if t == nil {
 		c.Fail(errCachingMode)
@@ -153,9 +155,9 @@ func (s *trackingState) redirection() int64 {
 	return -1
 }
 
-func clientGetRedir(c *Ctx) { c.W.Int(sessionOf(c.Client).redirection()) }
+func clientGetRedir(c *command.Call) { c.W.Int(sessionOf(c.Client).redirection()) }
 
-func clientTrackingInfo(c *Ctx) {
+func clientTrackingInfo(c *command.Call) {
 	t := sessionOf(c.Client).tracks.Load()
 	flags := []string{"off"}
 	if t != nil {

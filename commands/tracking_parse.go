@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -66,7 +67,7 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 			return call, resp.ErrSyntax
 		}
 	}
-	on, ok := onOff(args[0])
+	on, ok := command.OnOff(args[0])
 	if !ok {
 		return call, resp.ErrSyntax
 	}
@@ -93,7 +94,7 @@ func (call *trackingCall) check(old *tracking) resp.Error {
 		return errSwitchOpt
 	case !call.broadcast:
 		return ""
-	case len(call.prefixes) > maxPatterns: // before they are compared
+	case len(call.prefixes) > command.MaxPatterns: // before they are compared
 		return errManyPrefixes
 	}
 	if err := overlap(call.prefixes, old.prefixes); err != "" {
@@ -110,12 +111,12 @@ func (call *trackingCall) checkCost(old *tracking) resp.Error {
 	}
 	cost := old.cost()
 	for _, p := range call.prefixes {
-		if len(p) > maxKey {
+		if len(p) > command.MaxKey {
 			return errPrefixTooLong
 		}
-		cost += subscriptionCost([]byte(p))
+		cost += command.SubscriptionCost([]byte(p))
 	}
-	if cost > maxSubscribed || len(old.prefixes)+len(call.prefixes) > maxPatterns {
+	if cost > command.MaxSubscribed || len(old.prefixes)+len(call.prefixes) > command.MaxPatterns {
 		return errManyPrefixes
 	}
 	return ""
@@ -168,8 +169,8 @@ func overlapOfMany(prefixes, old []string) resp.Error {
 }
 
 func overlapError(prefix, what, other string) resp.Error {
-	return resp.Error("ERR Prefix '" + string(echo([]byte(prefix), maxEcho)) + "' overlaps with " + what +
-		" '" + string(echo([]byte(other), maxEcho)) + "'. " + errNoOverlap)
+	return resp.Error("ERR Prefix '" + string(command.Echo([]byte(prefix), command.MaxEcho)) + "' overlaps with " + what +
+		" '" + string(command.Echo([]byte(other), command.MaxEcho)) + "'. " + errNoOverlap)
 }
 
 // parseCaching checks the word of CLIENT CACHING for a client that tracks.

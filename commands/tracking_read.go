@@ -1,6 +1,10 @@
 package commands
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/commands/command"
+)
 
 // reading is the read of a tracking client that a lane runs.
 type reading struct {
@@ -16,27 +20,27 @@ func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read
 // change between the two takes the registration away and is told behind the reply; a
 // client that has not kept the value by then would keep it for ever, so it is
 // registered once more.
-func runTracked(c *Ctx) {
+func runTracked(c *command.Call) {
 	t, cmd := sessionOf(c.Client).tracks.Load(), c.Cmd
-	if t == nil || !c.remembers(t) {
+	if t == nil || !remembers(c, t) {
 		cmd.Run(c)
 	} else {
-		table, id, keys, args := &engineOf(c.server).invalidator.reads, c.Client.id, &cmd.Keys, c.Args
+		table, id, keys, args := &engineOf(c.Server).invalidator.reads, c.Client.Id, &cmd.Keys, c.Args
 		r := &laneOf(c.Worker).reading
 		*r = reading{number: table.read.Add(1)}
 		defer func() { *r = reading{} }()
 		removed := table.removed.Load()
-		keys.each(args, func(i int) {
+		keys.Each(args, func(i int) {
 			if table.add(args[i], id, r.number) {
 				r.fresh++
 			}
 		})
 		if r.fresh > 0 {
-			removed += c.boundReads()
+			removed += boundReads(c)
 		}
 		cmd.Run(c)
 		if table.removed.Load() != removed {
-			keys.each(args, func(i int) { table.add(args[i], id, r.number) })
+			keys.Each(args, func(i int) { table.add(args[i], id, r.number) })
 		}
 	}
 	if !laneOf(c.Worker).shutOut {
@@ -46,9 +50,9 @@ func runTracked(c *Ctx) {
 
 // remembers reports whether the keys of the running command are to be registered: of
 // any that only reads, also for a script, but not of the script as a whole.
-func (c *Ctx) remembers(t *tracking) bool {
+func remembers(c *command.Call, t *tracking) bool {
 	switch {
-	case c.Cmd.Flags&FlagReadonly == 0, c.Cmd.runsScript(), t.broadcast:
+	case c.Cmd.Flags&command.FlagReadonly == 0, c.Cmd.RunsScript(), t.broadcast:
 		return false
 	case t.optIn:
 		return sessionOf(c.Client).caching
@@ -60,8 +64,8 @@ func (c *Ctx) remembers(t *tracking) bool {
 
 // endCaching ends what CLIENT CACHING said behind the command that it was for: the next
 // one that is no CLIENT, or the whole transaction.
-func (s *Session) endCaching(cmd *Command) {
-	if s.caching && !s.exclusive && (s.tx == nil || !s.tx.active) && (cmd == nil || cmd.Group != "connection" || cmd.parent == nil) {
+func (s *Session) endCaching(cmd *command.Command) {
+	if s.caching && !s.Exclusive && (s.tx == nil || !s.tx.active) && (cmd == nil || cmd.Group != "connection" || cmd.Parent == nil) {
 		s.caching = false
 	}
 }
@@ -75,8 +79,8 @@ const mostEvicted = 64
 // added to it, and returns how many entries it has removed. While memory is full the table
 // shrinks: for each new key two others go. Who had read a key that goes is told to forget
 // it.
-func (c *Ctx) boundReads() (removed uint64) {
-	t, most := &engineOf(c.server).invalidator.reads, c.server.Limits().TrackingKeys
+func boundReads(c *command.Call) (removed uint64) {
+	t, most := &engineOf(c.Server).invalidator.reads, c.Server.Limits().TrackingKeys
 	twice, forced, spare := 2*uint64(laneOf(c.Worker).reading.fresh), uint64(0), laneOf(c.Worker).reading.number
 	if c.Store.Full() {
 		forced = twice
@@ -91,7 +95,7 @@ func (c *Ctx) boundReads() (removed uint64) {
 			continue
 		}
 		removed++
-		c.work += engineOf(c.server).tell([]change{{who: r}}) * tellWork
+		c.Work += engineOf(c.Server).tell([]change{{who: r}}) * tellWork
 	}
 	return removed
 }
@@ -130,30 +134,17 @@ func (e *Engine) shrinkReads() (more bool) {
 
 // readBeside returns what a read that runs beside the loops has to do right before and
 // right after it looks: it registers the client once more, as runTracked does.
-func (c *Ctx) readBeside() func() {
+func readBeside(c *command.Call) func() {
 	t := sessionOf(c.Client).tracks.Load()
 	if t == nil || laneOf(c.Worker).reading.number == 0 {
 		return nil
 	}
 	var keys [][]byte
-	c.Cmd.Keys.each(c.Args, func(i int) { keys = append(keys, bytes.Clone(c.Args[i])) })
-	table, id, number := &engineOf(c.server).invalidator.reads, c.Client.id, laneOf(c.Worker).reading.number
+	c.Cmd.Keys.Each(c.Args, func(i int) { keys = append(keys, bytes.Clone(c.Args[i])) })
+	table, id, number := &engineOf(c.Server).invalidator.reads, c.Client.Id, laneOf(c.Worker).reading.number
 	return func() {
 		for _, key := range keys {
 			table.add(key, id, number)
 		}
-	}
-}
-
-// each calls f with the indices of args that hold keys.
-func (k *KeySpec) each(args [][]byte, f func(i int)) {
-	if k.Find == nil && k.First > 0 && k.First == k.Last {
-		if k.First < len(args) {
-			f(k.First) // as positions, which makes a list
-		}
-		return
-	}
-	for _, i := range k.positions(args) {
-		f(i)
 	}
 }

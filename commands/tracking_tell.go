@@ -5,16 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// Observer is told what a store changes, while the shard is locked, and when it is not
-// locked any more. See the methods of observer.
-type Observer interface {
-	Changed(key []byte, expired bool)
-	Flushed()
-	Released()
-}
 
 // invalidator tells clients what they have to forget.
 type invalidator struct {
@@ -77,7 +70,7 @@ func (o *observer) writer() int64 {
 		return o.served
 	}
 	if o.lane != nil && o.lane.ctx.Client != nil {
-		return o.lane.ctx.Client.id
+		return o.lane.ctx.Client.Id
 	}
 	return o.actor
 }
@@ -150,7 +143,7 @@ func (o *observer) Released() {
 	if o.flushed || len(o.groups) > 0 {
 		e.leaveToTell(o.groups, o.flushed)
 		clear(o.groups)
-		if o.groups = o.groups[:0]; cap(o.groups) > keptPosting {
+		if o.groups = o.groups[:0]; cap(o.groups) > command.KeptPosting {
 			o.groups = nil
 		}
 		o.flushed = false
@@ -159,11 +152,11 @@ func (o *observer) Released() {
 	if len(o.found) > 0 {
 		told := e.tell(o.found)
 		if o.lane != nil {
-			o.lane.work += told * tellWork
+			o.lane.Work += told * tellWork
 		}
 		o.at = nil
 		clear(o.found)
-		if o.found = o.found[:0]; cap(o.found) > keptPosting {
+		if o.found = o.found[:0]; cap(o.found) > command.KeptPosting {
 			o.found = nil
 		}
 	}
@@ -256,7 +249,7 @@ func (v *invalidator) hasTold(upTo uint64) {
 	v.waiting = nil
 	v.mu.Unlock()
 	for s := range waiting {
-		s.peer.Wake()
+		s.Peer.Wake()
 	}
 }
 
@@ -378,7 +371,7 @@ func parts(keys []string) func(yield func([]string) bool) {
 type notice struct {
 	keys   []string
 	frames [2]resp.Writer
-	shared [2]*sharedFrame
+	shared [2]*command.SharedFrame
 	memory int // what it has taken in outboxes
 }
 
@@ -395,7 +388,7 @@ func (e *Engine) send(n *notice, s *Session, t *tracking) {
 			return
 		}
 	}
-	i := int(to.protocol.Load() - 2)
+	i := int(to.Protocol.Load() - 2)
 	if i == 0 && (t.redirect == 0 || !to.subscriber()) {
 		return
 	}
@@ -426,9 +419,9 @@ func (n *notice) encode(i int) {
 			w.BulkString(key)
 		}
 	}
-	if len(w.Buf) >= sharedFrom {
-		n.shared[i] = &sharedFrame{bytes: w.Buf}
-		n.shared[i].refs.Store(1)
+	if len(w.Buf) >= command.SharedFrom {
+		n.shared[i] = &command.SharedFrame{Bytes: w.Buf}
+		n.shared[i].Refs.Store(1)
 		n.memory += len(w.Buf)
 	}
 }
@@ -436,8 +429,8 @@ func (n *notice) encode(i int) {
 // end counts what the notice has taken.
 func (n *notice) end(e *Engine) {
 	for _, f := range n.shared {
-		if f != nil && f.refs.Add(-1) == 0 {
-			n.memory -= len(f.bytes)
+		if f != nil && f.Refs.Add(-1) == 0 {
+			n.memory -= len(f.Bytes)
 		}
 	}
 	if n.memory != 0 {
@@ -448,7 +441,7 @@ func (n *notice) end(e *Engine) {
 // redirectBroken notes that the client which s redirects to is gone, and tells s.
 func (s *Session) redirectBroken(id int64) {
 	s.lostRedirect.Store(true)
-	if s.protocol.Load() != 3 {
+	if s.Protocol.Load() != 3 {
 		return
 	}
 	w := resp.Writer{Proto: 3}

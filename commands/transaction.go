@@ -3,24 +3,25 @@ package commands
 import (
 	"slices"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func transactionCommands() []*Command {
-	const flags = FlagNoScript | FlagLoading | FlagStale | FlagFast | FlagAllowBusy
-	entry := func(name string, arity int, f Flag, syntax, summary, complexity, reply string, run func(*Ctx)) *Command {
-		return &Command{
-			Name: name, Arity: arity, Flags: f, Categories: CatTransaction, Group: "transactions", Summary: summary,
+func transactionCommands() []*command.Command {
+	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
+	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Categories: command.CatTransaction, Group: "transactions", Summary: summary,
 			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
 		}
 	}
 	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
-	watch.Keys = KeySpec{First: 1, Last: -1, Step: 1}
-	exec := entry("exec", 1, flags&^(FlagFast|FlagAllowBusy)|FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
+	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1}
+	exec := entry("exec", 1, flags&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
 		"an array of their replies, or null when a watched key has changed", exec)
 	exec.Writes = queueWrites
-	return []*Command{
+	return []*command.Command{
 		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
 		exec,
 		entry("discard", 1, flags, "", "Drops the queued commands.", "O(N)", "OK", discard),
@@ -45,11 +46,7 @@ const (
 // Redis has no bound here; without one a client could fill the memory with commands
 // that never run.
 const (
-	maxQueued      = 1 << 16
-	maxQueuedBytes = 16 << 20
-	argCost        = 24  // of an argument, beside its bytes
-	queuedCost     = 48  // of a command, beside its arguments
-	watchCost      = 256 // of a watched key, beside its bytes
+	maxQueued = 1 << 16
 )
 
 // transaction is what a session has queued since MULTI.
@@ -58,8 +55,8 @@ type transaction struct {
 	failed bool // a command was refused: EXEC must abort
 	queue  []queued
 	bytes  int
-	work   int      // of the queue: see transactionWork
-	refs   []KeyRef // scratch of EXEC
+	work   int              // of the queue: see transactionWork
+	refs   []command.KeyRef // scratch of EXEC
 
 	// Where the latest arguments are; those before stay where they were.
 	text  []byte
@@ -113,12 +110,12 @@ func (t *transaction) own(args [][]byte) [][]byte {
 
 // queued is a command that waits for EXEC; its arguments are copies.
 type queued struct {
-	cmd  *Command
+	cmd  *command.Command
 	args [][]byte
 }
 
 // jumpsQueue lists the commands that act at once inside a transaction.
-func (c *Command) jumpsQueue() bool {
+func jumpsQueue(c *command.Command) bool {
 	switch c.Name {
 	case "exec", "discard", "multi", "watch", "quit", "reset":
 		return true
@@ -128,46 +125,25 @@ func (c *Command) jumpsQueue() bool {
 
 // enqueue keeps the command for EXEC. It reports whether it did, or refused to:
 // either way nothing runs now.
-func (c *Ctx) enqueue(size int) bool {
+func enqueue(c *command.Call, size int) bool {
 	t := sessionOf(c.Client).tx
-	if t == nil || !t.active || c.Cmd.jumpsQueue() {
+	if t == nil || !t.active || jumpsQueue(c.Cmd) {
 		return false
 	}
 	switch {
-	case c.Cmd.Flags&FlagNoMulti != 0:
+	case c.Cmd.Flags&command.FlagNoMulti != 0:
 		laneOf(c.Worker).reject(c, errNotInside)
-	case c.Cmd.needsMemory() && c.Store.Full():
+	case c.Cmd.NeedsMemory() && c.Store.Full():
 		laneOf(c.Worker).reject(c, resp.ErrOOM)
-	case len(t.queue) >= maxQueued || t.bytes+size+argCost*len(c.Args)+queuedCost > maxQueuedBytes:
+	case len(t.queue) >= maxQueued || t.bytes+size+command.ArgCost*len(c.Args)+command.QueuedCost > command.MaxQueuedBytes:
 		laneOf(c.Worker).reject(c, errTransactionBig)
 	default:
 		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
-		t.bytes += size + argCost*len(c.Args) + queuedCost
-		t.work += commandWork + units(c.Cmd.wordsWork(len(c.Args)), size)
+		t.bytes += size + command.ArgCost*len(c.Args) + command.QueuedCost
+		t.work += command.CommandWork + command.Units(c.Cmd.WordsWork(len(c.Args)), size)
 		c.W.Status("QUEUED")
 	}
 	return true
-}
-
-// cloneArgs copies arguments into one piece of memory.
-func cloneArgs(args [][]byte) [][]byte {
-	out := make([][]byte, len(args))
-	copyArgs(out, args)
-	return out
-}
-
-// copyArgs fills out, which may be args, with copies of args in one piece of memory.
-func copyArgs(out, args [][]byte) {
-	size := 0
-	for _, a := range args {
-		size += len(a)
-	}
-	own := make([]byte, 0, size)
-	for i, a := range args {
-		from := len(own)
-		own = append(own, a...)
-		out[i] = own[from:len(own):len(own)]
-	}
 }
 
 // transaction returns the session's, made at first use: most sessions never have
@@ -179,7 +155,7 @@ func (s *Session) transaction() *transaction {
 	return s.tx
 }
 
-func multi(c *Ctx) {
+func multi(c *command.Call) {
 	t := sessionOf(c.Client).transaction()
 	if t.active {
 		c.Fail(errNestedMulti)
@@ -198,7 +174,7 @@ func (s *transactionState) failTransaction() {
 }
 
 // discardQueue ends the transaction and forgets the watched keys.
-func (s *Session) discardQueue(st Store) {
+func (s *Session) discardQueue(st command.Store) {
 	s.unwatch(st)
 	if s.tx != nil {
 		s.engine.recycle(s.tx)
@@ -206,7 +182,7 @@ func (s *Session) discardQueue(st Store) {
 	}
 }
 
-func discard(c *Ctx) {
+func discard(c *command.Call) {
 	if sessionOf(c.Client).tx == nil || !sessionOf(c.Client).tx.active {
 		c.Fail(errDiscardAlone)
 		return
@@ -215,19 +191,19 @@ func discard(c *Ctx) {
 	c.OK()
 }
 
-func watch(c *Ctx) {
+func watch(c *command.Call) {
 	if sessionOf(c.Client).tx != nil && sessionOf(c.Client).tx.active {
 		c.Fail(errWatchInside)
 		return
 	}
 	tooMany := false
-	c.inSlices(c.Args[1:], func(c *Ctx, key []byte) {
-		if tooMany = tooMany || sessionOf(c.Client).watching+len(key)+watchCost > maxQueuedBytes; tooMany {
+	c.InSlices(c.Args[1:], func(c *command.Call, key []byte) {
+		if tooMany = tooMany || sessionOf(c.Client).watching+len(key)+command.WatchCost > command.MaxQueuedBytes; tooMany {
 			return
 		}
-		sessionOf(c.Client).watching += len(key) + watchCost
-		sessionOf(c.Client).watched = c.Store.Watch(sessionOf(c.Client).watched, c.Client.selected(), key)
-	}, func(c *Ctx) {
+		sessionOf(c.Client).watching += len(key) + command.WatchCost
+		sessionOf(c.Client).watched = c.Store.Watch(sessionOf(c.Client).watched, c.Client.Selected(), key)
+	}, func(c *command.Call) {
 		if tooMany {
 			c.Fail(errWatchMany)
 			return
@@ -236,32 +212,32 @@ func watch(c *Ctx) {
 	})
 }
 
-func unwatch(c *Ctx) {
+func unwatch(c *command.Call) {
 	sessionOf(c.Client).unwatch(c.Store)
 	c.OK()
 }
 
-func (s *Session) unwatch(st Store) {
-	watched, many := s.watched, s.watching > sliceWords*watchCost
+func (s *Session) unwatch(st command.Store) {
+	watched, many := s.watched, s.watching > command.SliceWords*command.WatchCost
 	if watched == nil {
 		return
 	}
 	s.watched, s.watching = nil, 0
-	if many && !s.beside { // nobody else knows of them
-		s.engine.Spawn(func() { s.engine.WithStore(0, func(st Store) { st.Unwatch(watched) }) })
+	if many && !s.Beside { // nobody else knows of them
+		s.engine.Spawn(func() { s.engine.WithStore(0, func(st command.Store) { st.Unwatch(watched) }) })
 		return
 	}
 	st.Unwatch(watched)
 }
 
 // queueWrites reports whether EXEC changes something: whether a command of its queue does.
-func queueWrites(c *Ctx, _ *Command, _ [][]byte) bool {
+func queueWrites(c *command.Call, _ *command.Command, _ [][]byte) bool {
 	t := sessionOf(c.Client).tx
-	return t != nil && slices.ContainsFunc(t.queue, func(q queued) bool { return c.mayChange(q.cmd, q.args) })
+	return t != nil && slices.ContainsFunc(t.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
 }
 
 // exec runs the queue with every shard that it touches locked, at one instant.
-func exec(c *Ctx) {
+func exec(c *command.Call) {
 	s := sessionOf(c.Client)
 	t := s.tx
 	switch {
@@ -274,44 +250,44 @@ func exec(c *Ctx) {
 		return
 	}
 	t.active = false
-	alone := c.runsLong(t)
-	if !alone && !c.leaves(c.transactionWork(t)) {
-		c.runTransaction(t)
+	alone := runsLong(c, t)
+	if !alone && !c.Leaves(transactionWork(c, t)) {
+		runTransaction(c, t)
 		return
 	}
 	cmd := c.Cmd
-	run := func(c *Ctx) {
+	run := func(c *command.Call) {
 		c.Cmd = cmd
-		c.runTransaction(sessionOf(c.Client).tx)
+		runTransaction(c, sessionOf(c.Client).tx)
 		sessionOf(c.Client).endCaching(cmd)
 	}
 	if !alone {
-		c.moveBeside(func(c *Ctx) { c.timed(cmd, run) })
+		c.MoveBeside(func(c *command.Call) { timed(c, cmd, run) })
 		return
 	}
-	a := c.parkAlone(run)
-	a.parked.kept = t.bytes + s.watching
+	a := parkAlone(c, run)
+	a.parked.Kept = t.bytes + s.watching
 	s.giveTransaction(a.stand)
-	engineOf(c.server).enqueueAlone(a)
+	engineOf(c.Server).enqueueAlone(a)
 }
 
 // runTransaction runs the queue of t, which is its session's, and ends it.
-func (c *Ctx) runTransaction(t *transaction) {
+func runTransaction(c *command.Call, t *transaction) {
 	s := sessionOf(c.Client)
-	if c.collect(t) {
-		c.hold(t.refs, s.watched)
+	if collect(c, t) {
+		hold(c, t.refs, s.watched)
 	} else {
-		c.holdAll()
+		holdAll(c)
 	}
-	lacks, byItself := c.lacksMemory(t)
+	lacks, byItself := lacksMemory(c, t)
 	if lacks {
 		c.Store.Release()
 		laneOf(c.Worker).reject(c, resp.ErrOOM)
 		return
 	}
-	if c.journal != nil && c.lacksJournal(t) {
+	if c.Journal != nil && lacksJournal(c, t) {
 		c.Store.Release()
-		laneOf(c.Worker).reject(c, c.refusal())
+		laneOf(c.Worker).reject(c, c.Refusal())
 		return
 	}
 	if s.watched != nil && c.Store.Changed(s.watched) {
@@ -323,7 +299,7 @@ func (c *Ctx) runTransaction(t *transaction) {
 	if !byItself {
 		c.Store.Begin()
 	}
-	c.exclusively(func() { c.runQueue(t) })
+	exclusively(c, func() { runQueue(c, t) })
 	laneOf(c.Worker).flushTop() // which has keys of the queue
 	s.discardQueue(c.Store)
 }
@@ -333,26 +309,26 @@ func (c *Ctx) runTransaction(t *transaction) {
 // does not exist, and a script for whatever it writes, unless it says that it may when
 // memory is full. If such a script is all that may change anything it finds out by itself,
 // as outside of a transaction.
-func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
+func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 	if !c.Store.Full() {
 		return false, false
 	}
-	db, changes, scripts := c.Client.selected(), 0, 0
+	db, changes, scripts := c.Client.Selected(), 0, 0
 	lacks = slices.ContainsFunc(t.queue, func(q queued) bool {
-		if c.mayChange(q.cmd, q.args) {
+		if c.MayChange(q.cmd, q.args) {
 			changes++
 		}
 		switch {
 		case q.cmd.Name == "select":
-			db = c.server.selects(&q, db)
-		case q.cmd.needsMemory():
+			db = selects(c.Server, &q, db)
+		case q.cmd.NeedsMemory():
 			return true
-		case q.cmd.runsScript():
+		case q.cmd.RunsScript():
 			if laneOf(c.Worker).scriptMayChange(q.cmd, q.args) && !laneOf(c.Worker).scriptFlags(q.cmd, q.args).AllowOOM {
 				scripts++
 			}
-		case q.cmd.Flags&(FlagDenyOOM|FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
-			return slices.ContainsFunc(q.cmd.Keys.positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
+		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
+			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
 		}
 		return false
 	})
@@ -362,46 +338,46 @@ func (c *Ctx) lacksMemory(t *transaction) (lacks, byItself bool) {
 // runQueue replies an array with the outcome of every queued command. When that
 // grows too large all commands run nonetheless, and the client, which cannot be told
 // what became of them, is closed.
-func (c *Ctx) runQueue(t *transaction) {
+func runQueue(c *command.Call, t *transaction) {
 	l, s, cmd, args := laneOf(c.Worker), sessionOf(c.Client), c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for i, q := range t.queue {
-		if i%aheadMost == 0 {
-			c.prefetchQueue(t.queue[i:min(i+aheadMost, len(t.queue))])
+		if i%command.AheadMost == 0 {
+			prefetchQueue(c, t.queue[i:min(i+command.AheadMost, len(t.queue))])
 		}
-		c.Cmd, c.Args, c.fail = q.cmd, q.args, false
-		if s.isStandIn && q.cmd.subscribes() {
+		c.Cmd, c.Args, c.Failed = q.cmd, q.args, false
+		if s.IsStandIn && q.cmd.Subscribes() {
 			c.Fail(errSubscribeAlone)
 		} else {
 			l.run(c)
 		}
-		if tooLong = tooLong || c.W.Size(mark) > maxReply; tooLong {
+		if tooLong = tooLong || c.W.Size(mark) > command.MaxReply; tooLong {
 			c.W.Cut(mark)
 		} else if c.W.Pieces != nil {
 			c.W.Spill(mark)
 		}
 	}
-	s.closing = s.closing || tooLong
-	c.Cmd, c.Args, c.fail = cmd, args, false
+	s.Closing = s.Closing || tooLong
+	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
 // prefetchQueue tells the store which keys are about to be used.
-func (c *Ctx) prefetchQueue(queue []queued) {
-	c.keys = c.keys[:0]
+func prefetchQueue(c *command.Call, queue []queued) {
+	c.Keys = c.Keys[:0]
 	for i := range queue {
 		if q := &queue[i]; q.cmd.Keys.First == 1 && len(q.args) > 1 {
-			c.keys = append(c.keys, q.args[1])
+			c.Keys = append(c.Keys, q.args[1])
 		}
 	}
-	if len(c.keys) > 1 {
-		c.Store.Prefetch(c.Client.selected(), c.keys)
+	if len(c.Keys) > 1 {
+		c.Store.Prefetch(c.Client.Selected(), c.Keys)
 	}
 }
 
 // selects returns the database behind a queued SELECT, where db is selected before it. A
 // SELECT that will fail changes nothing.
-func (e *Server) selects(q *queued, db int) int {
+func selects(e *command.Server, q *queued, db int) int {
 	n, ok := parse.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
 		return db
@@ -411,35 +387,29 @@ func (e *Server) selects(q *queued, db int) int {
 
 // collect gathers the keys of the queued commands with their databases, following
 // SELECT. It returns false when a command is not confined to the keys it names.
-func (c *Ctx) collect(t *transaction) bool {
+func collect(c *command.Call, t *transaction) bool {
 	t.refs = t.refs[:0]
-	db := c.Client.selected()
+	db := c.Client.Selected()
 	for _, q := range t.queue {
-		if q.cmd.spansKeyspace() {
+		if q.cmd.SpansKeyspace() {
 			return false
 		}
-		if q.cmd.runsScript() {
+		if q.cmd.RunsScript() {
 			if s := laneOf(c.Worker).queuedScript(&q); s == nil || !s.confined {
 				return false
 			}
 		}
 		if q.cmd.Name == "select" {
-			db = c.server.selects(&q, db)
+			db = selects(c.Server, &q, db)
 			continue
 		}
 		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list
-			t.refs = append(t.refs, KeyRef{DB: db, Key: q.args[k.First]})
+			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[k.First]})
 			continue
 		}
-		for _, i := range q.cmd.Keys.positions(q.args) {
-			t.refs = append(t.refs, KeyRef{DB: db, Key: q.args[i]})
+		for _, i := range q.cmd.Keys.Positions(q.args) {
+			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[i]})
 		}
 	}
 	return true
-}
-
-// spansKeyspace reports whether the command reads or writes keys that it does not
-// name.
-func (c *Command) spansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.First == 0 && c.Keys.Find == nil || c.Name == "info" || c.Name == "memory|stats"
 }

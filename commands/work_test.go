@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // TestWorkOfEveryCommandIsBounded walks the whole table: a command with any number of
@@ -14,14 +16,14 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 			continue
 		}
 		s := &Session{}
-		c := &Ctx{Worker: &(&Lane{}).Worker, Client: &s.Client, Cmd: cmd}
-		if cmd.stays() == "" {
-			require.True(t, c.wordsLeave(1<<16), "%s: with as many words as there may be", cmd.Name)
-			require.Zero(t, c.work, "%s: what leaves is not counted against the turn", cmd.Name)
+		c := &command.Call{Worker: &(&Lane{}).Worker, Client: &s.Client, Cmd: cmd}
+		if cmd.Stays() == "" {
+			require.True(t, wordsLeave(c, 1<<16), "%s: with as many words as there may be", cmd.Name)
+			require.Zero(t, c.Work, "%s: what leaves is not counted against the turn", cmd.Name)
 		}
-		require.False(t, c.wordsLeave(8), "%s: with few words", cmd.Name)
-		s.exclusive = true
-		require.False(t, c.wordsLeave(1<<16), "%s: inside a transaction", cmd.Name)
+		require.False(t, wordsLeave(c, 8), "%s: with few words", cmd.Name)
+		s.Exclusive = true
+		require.False(t, wordsLeave(c, 1<<16), "%s: inside a transaction", cmd.Name)
 	}
 }
 
@@ -30,10 +32,10 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
 	may := map[string]bool{"connection": true, "pubsub": true, "transactions": true, "scripting": true}
 	for _, cmd := range NewTable().All() {
-		if cmd.Run == nil || cmd.Arity > 0 || cmd.stays() == "" {
+		if cmd.Run == nil || cmd.Arity > 0 || cmd.Stays() == "" {
 			continue
 		}
-		require.True(t, may[cmd.Group] || cmd.Flags&FlagBlocking != 0, "%s stays on its loop: %s", cmd.Name, cmd.stays())
+		require.True(t, may[cmd.Group] || cmd.Flags&command.FlagBlocking != 0, "%s stays on its loop: %s", cmd.Name, cmd.Stays())
 	}
 }
 
@@ -42,13 +44,13 @@ func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
 func TestLinearIsWhatTheTableDeclares(t *testing.T) {
 	linear := map[string]bool{}
 	for _, cmd := range NewTable().All() {
-		if cmd.Flags&FlagLinear == 0 {
+		if cmd.Flags&command.FlagLinear == 0 {
 			continue
 		}
 		linear[cmd.Name] = true
 		require.Contains(t, []string{"hash", "list", "set", "sorted-set"}, cmd.Group, cmd.Name)
-		require.Zero(t, cmd.Flags&FlagFast, cmd.Name)
-		require.Equal(t, cmd.Flags&FlagReadonly != 0, cmd.repliesValues(), cmd.Name)
+		require.Zero(t, cmd.Flags&command.FlagFast, cmd.Name)
+		require.Equal(t, cmd.Flags&command.FlagReadonly != 0, cmd.RepliesValues(), cmd.Name)
 	}
 	for _, name := range []string{
 		"hgetall", "hkeys", "hvals", "hscan", "lrange", "lrem", "ltrim", "lmpop", "blmpop", "smembers", "srandmember", "sscan", "zrange",

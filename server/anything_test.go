@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -60,7 +60,7 @@ var calls = map[string]string{
 }
 
 // callOf is a call of the command that its arity allows.
-func callOf(cmd *commands.Command) string {
+func callOf(cmd *command.Command) string {
 	words := strings.ReplaceAll(cmd.Name, "|", " ")
 	if args, ok := calls[cmd.Name]; ok {
 		return words + " " + args
@@ -80,7 +80,7 @@ func TestEveryCommandInsideExec(t *testing.T) {
 		witness := f.dial()
 		ran := 0
 		for _, cmd := range f.Engine().Table().All() {
-			if cmd.Run == nil || atOnce[cmd.Name] || cmd.Flags&commands.FlagNoMulti != 0 {
+			if cmd.Run == nil || atOnce[cmd.Name] || cmd.Flags&command.FlagNoMulti != 0 {
 				continue
 			}
 			c := f.dial()
@@ -101,7 +101,7 @@ func TestEveryCommandInsideExec(t *testing.T) {
 
 // words is what random calls are made of: names of everything, numbers at the edges,
 // keys of every kind and bytes that mean nothing.
-func words(table *commands.Table) []string {
+func words(table *command.Table) []string {
 	all := []string{
 		"", "k", "l", "s", "b", "c", "0", "1", "-1", "2", "5", "60", "1000000", "9223372036854775807", "-9223372036854775808",
 		"9223372036854775808", "1e3", "+1", " 1", "0.5", "-0", "x", "\x00", "\xff\xfe", "*", "?", "[", "a b", "\r\n", "NX", "XX", "GT", "LT",
@@ -160,7 +160,7 @@ func TestRandomCommands(t *testing.T) {
 }
 
 // randomCall is a command of the table with words of which most are none that it wants.
-func randomCall(r *rand.Rand, table *commands.Table, vocabulary []string) []byte {
+func randomCall(r *rand.Rand, table *command.Table, vocabulary []string) []byte {
 	cmd := table.All()[r.IntN(len(table.All()))]
 	switch cmd.Name {
 	case "shutdown", "config|set", "config":

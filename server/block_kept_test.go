@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
@@ -31,12 +32,12 @@ func (r *records) Refuses() bool { return false }
 // Await implements commands.Persistence.
 func (r *records) Await(uint64, transport.Peer) transport.Outcome { return transport.Kept }
 
-func (r *records) Position() uint64           { return r.n.Load() }
-func (r *records) Fault() string              { return "" }
-func (r *records) Save() error                { return nil }
-func (r *records) Start() bool                { return true }
-func (r *records) LastSave() int64            { return 0 }
-func (r *records) Info() []commands.InfoField { return nil }
+func (r *records) Position() uint64          { return r.n.Load() }
+func (r *records) Fault() string             { return "" }
+func (r *records) Save() error               { return nil }
+func (r *records) Start() bool               { return true }
+func (r *records) LastSave() int64           { return 0 }
+func (r *records) Info() []command.InfoField { return nil }
 
 // eagerPeer has its session fed the moment that it is woken, as by a loop that was just
 // about to look.
@@ -55,8 +56,8 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	ks.SetJournal(journal)
 	began := time.Now()
-	e := commands.NewEngine(commands.Options{
-		Ledger: ks.Ledger(), NewStore: func() commands.Store { return server.NewStore(ks) }, Persistence: journal,
+	e := commands.NewEngine(command.Options{
+		Ledger: ks.Ledger(), NewStore: func() command.Store { return server.NewStore(ks) }, Persistence: journal,
 		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
 		Settings: server.DefaultConfig(), Log: slog.New(slog.DiscardHandler),
 	})

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -223,8 +223,8 @@ const (
 )
 
 // limits derives what sessions consult.
-func (c *Config) limits() commands.Limits {
-	l := commands.DefaultLimits()
+func (c *Config) limits() command.Limits {
+	l := command.DefaultLimits()
 	l.MaxClients = int(number(c.value("maxclients")))
 	l.MaxPerAddress = int(number(c.value("max-clients-per-ip")))
 	l.Databases = int(number(c.value("databases")))

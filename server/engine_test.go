@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
@@ -61,21 +62,21 @@ func (w watched) Feed(l transport.Lane, in, out []byte) transport.Turn {
 }
 
 // startEngine serves an engine whose stores are passed through wrap.
-func startEngine(t testing.TB, kind string, wrap func(commands.Store) commands.Store) *engine {
+func startEngine(t testing.TB, kind string, wrap func(command.Store) command.Store) *engine {
 	t.Helper()
-	return startEngineWith(t, kind, wrap, func(*commands.Options) {})
+	return startEngineWith(t, kind, wrap, func(*command.Options) {})
 }
 
 // startEngineWith is startEngine with options that set changes.
-func startEngineWith(t testing.TB, kind string, wrap func(commands.Store) commands.Store, set func(*commands.Options)) *engine {
+func startEngineWith(t testing.TB, kind string, wrap func(command.Store) command.Store, set func(*command.Options)) *engine {
 	t.Helper()
 	e := &engine{clock: clocktest.New(epoch), log: &logBuffer{}, t: t}
 	e.ks = keyspace.New(keyspace.Options{Clock: e.clock})
 	began := time.Now()
 	log := slog.New(slog.NewTextHandler(e.log, nil))
-	o := commands.Options{
+	o := command.Options{
 		Ledger:    e.ks.Ledger(),
-		NewStore:  func() commands.Store { return wrap(server.NewStore(e.ks)) },
+		NewStore:  func() command.Store { return wrap(server.NewStore(e.ks)) },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Now:       e.clock.Now,
 		Settings:  server.DefaultConfig(),
@@ -129,7 +130,7 @@ func (e *engine) dial() *client { return dial(e.t, "tcp", e.addr) }
 // between replies, also while it is parked.
 func TestPushesComeBetweenReplies(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
+		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
 		c := e.dial()
 		require.Equal(t, five(0, 1, 0, -1, 60), c.do("SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
 		session := e.session(0)
@@ -171,7 +172,7 @@ func TestPushesComeBetweenReplies(t *testing.T) {
 // want to tell it fills the memory.
 func TestPushesBeyondAllBounds(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
+		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
 		c := e.dial()
 		require.Equal(t, "+PONG\r\n", c.do("PING"))
 		gate := e.ks.Gate()
@@ -190,7 +191,7 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 // faulty panics for keys that begin with "panic" once it is armed, the way a store with
 // a bug would: inside deciding.
 type faulty struct {
-	commands.Store
+	command.Store
 	// fuse is how many calls pass before one does not; all do with never, none with
 	// always.
 	fuse *atomic.Int64
@@ -234,7 +235,7 @@ const internalError = "-ERR internal error\r\n"
 func TestPanicEndsOneClient(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		var fuse atomic.Int64
-		e := startEngine(t, kind, func(st commands.Store) commands.Store { return &faulty{st, &fuse} })
+		e := startEngine(t, kind, func(st command.Store) command.Store { return &faulty{st, &fuse} })
 		witness := e.dial()
 		packets := map[string][]string{
 			"CL.THROTTLE panic 1 1 1\r\n":           nil,
@@ -284,7 +285,7 @@ func TestPanicBesideTheLoops(t *testing.T) {
 		for name, end := range endings {
 			var fuse atomic.Int64
 			fuse.Store(never)
-			e := startEngine(t, kind, func(st commands.Store) commands.Store { return &faulty{st, &fuse} })
+			e := startEngine(t, kind, func(st command.Store) command.Store { return &faulty{st, &fuse} })
 			admin, window, bucket := e.dial(), e.dial(), e.dial()
 			admin.send("SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST\r\nTB.ACQUIRE panic:b 1 1 60\r\n")
 			admin.expect(five(0, 1, 0, -1, 60), five(0, 1, 0, -1, 60))
@@ -311,7 +312,7 @@ func TestPanicOfTheFirstLetsTheNextIn(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		var fuse atomic.Int64
 		fuse.Store(never)
-		e := startEngine(t, kind, func(st commands.Store) commands.Store { return &faulty{st, &fuse} })
+		e := startEngine(t, kind, func(st command.Store) command.Store { return &faulty{st, &fuse} })
 		admin, first, second := e.dial(), e.dial(), e.dial()
 		require.Equal(t, five(0, 1, 0, -1, 60), admin.do("SW.ALLOW", "panic", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
 		first.send(block)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -36,7 +36,7 @@ type QuietHeap struct{ q quietHeap }
 func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(cycles, idle, held) }
 
 // NewStore is what the server gives its engine, for engines that a test assembles.
-func NewStore(ks *keyspace.Keyspace) commands.Store { return newStore(ks) }
+func NewStore(ks *keyspace.Keyspace) command.Store { return newStore(ks) }
 
 // OptionNames are the options that this server has itself, and RedisOptionNames those of
 // Redis that mean nothing to it, older names included.

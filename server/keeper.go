@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
@@ -299,12 +299,12 @@ func (k *keeper) write() error {
 // saveAtStop writes the last snapshot. Where there is a log nothing is missing from
 // it, so that a snapshot is only written on demand, or if the log was given up: nobody
 // knows then what of it is on the disk.
-func (k *keeper) saveAtStop(mode commands.StopMode) error {
+func (k *keeper) saveAtStop(mode command.StopMode) error {
 	if k.left.Load() || !k.isLoaded() {
 		return nil // memory has no more than the files
 	}
-	wanted := mode == commands.StopSaving ||
-		mode == commands.StopAsConfigured && k.log.Load() == nil && k.s.config.value("save") != ""
+	wanted := mode == command.StopSaving ||
+		mode == command.StopAsConfigured && k.log.Load() == nil && k.s.config.value("save") != ""
 	if !wanted && !k.Refuses() {
 		return nil
 	}

@@ -3,12 +3,12 @@ package server
 import (
 	"strconv"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/persistence"
 )
 
 // Info implements commands.Persistence.
-func (k *keeper) Info() []commands.InfoField {
+func (k *keeper) Info() []command.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
 	log, found := k.log.Load(), k.loaded.Load()
@@ -20,7 +20,7 @@ func (k *keeper) Info() []commands.InfoField {
 		found = &loaded{}
 	}
 	saving := k.saving.Load()
-	fields := append(k.loadingInfo(), []commands.InfoField{
+	fields := append(k.loadingInfo(), []command.InfoField{
 		field("rdb_changes_since_last_save", k.changes.Load()-k.savedTo.Load()),
 		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
 		field("rdb_last_save_time", k.lastSave.Load()),
@@ -51,8 +51,8 @@ func (k *keeper) Info() []commands.InfoField {
 		field("aof_faults", st.Faults))
 }
 
-func field(name string, n int64) commands.InfoField {
-	return commands.InfoField{Name: name, Value: strconv.FormatInt(n, 10)}
+func field(name string, n int64) command.InfoField {
+	return command.InfoField{Name: name, Value: strconv.FormatInt(n, 10)}
 }
 
 func digit(b bool) string {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -171,13 +171,13 @@ func (k *keeper) far() (total, read int64, eta time.Duration) {
 
 // loadingInfo is what INFO shows of loading. It is over when no command is refused for
 // it any more, which is a little later than isLoaded.
-func (k *keeper) loadingInfo() []commands.InfoField {
+func (k *keeper) loadingInfo() []command.InfoField {
 	if !k.s.engine.Loading() {
-		return []commands.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
+		return []command.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
 	}
 	total, read, eta := k.far()
 	percent := 100 * float64(read) / float64(max(total, 1))
-	return []commands.InfoField{
+	return []command.InfoField{
 		{Name: "loading", Value: "1"},
 		{Name: "async_loading", Value: "0"},
 		field("loading_start_time", k.s.began.Add(time.Duration(k.began.Load())).Unix()),

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -252,12 +253,12 @@ var onlyLook = []string{
 func TestEveryAdminCommandIsAudited(t *testing.T) {
 	audited := 0
 	for _, cmd := range commands.NewTable().All() {
-		if cmd.Flags&commands.FlagAudit != 0 {
+		if cmd.Flags&command.FlagAudit != 0 {
 			audited++
 			require.NotContains(t, strings.Join(cmd.Flags.Names(), " "), "audit", "COMMAND shows what Redis shows")
 			continue
 		}
-		if cmd.Sub != nil || strings.HasSuffix(cmd.Name, "|help") || cmd.Flags&commands.FlagAdmin == 0 && cmd.AllCategories()&commands.CatDangerous == 0 {
+		if cmd.Sub != nil || strings.HasSuffix(cmd.Name, "|help") || cmd.Flags&command.FlagAdmin == 0 && cmd.AllCategories()&command.CatDangerous == 0 {
 			continue
 		}
 		require.True(t, slices.ContainsFunc(onlyLook, func(name string) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // TestOwnCommandsNameTheArgumentInTheWay: commands of our own name what they do not
@@ -25,7 +26,7 @@ func TestOwnCommandsNameTheArgumentInTheWay(t *testing.T) {
 	}
 	for _, cmd := range commands.NewTable().Top() {
 		// A command of fixed length has no option to be wrong about.
-		if cmd.Categories&commands.CatRateLimit == 0 || cmd.Flags&commands.FlagModule != 0 || cmd.Arity > 0 {
+		if cmd.Categories&command.CatRateLimit == 0 || cmd.Flags&command.FlagModule != 0 || cmd.Arity > 0 {
 			continue
 		}
 		require.Contains(t, own, cmd.Name, "a command that this test does not know")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // outputLimits is `client-output-buffer-limit` as Redis writes it: for each class of
@@ -61,9 +61,9 @@ func outputClass(name string) int {
 }
 
 // ofSubscribers reads the bound of pubsub from a value that parse has accepted.
-func (outputLimits) ofSubscribers(v string) commands.OutputLimit {
+func (outputLimits) ofSubscribers(v string) command.OutputLimit {
 	f := strings.Fields(v)[4*outputClass("pubsub"):]
-	return commands.OutputLimit{
+	return command.OutputLimit{
 		Hard: int(number(f[1])),
 		Soft: int(number(f[2])),
 		For:  time.Duration(number(f[3])) * time.Second,

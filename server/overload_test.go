@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -286,23 +286,23 @@ func TestO4LongReply(t *testing.T) {
 // requireTurns sends a packet of n times the same command, over every transport and as
 // often as it takes until one of the turns that it takes has been cut, and wants none
 // longer than most commands, and those that were cut no shorter.
-func requireTurns(t *testing.T, command []byte, n, most int) {
+func requireTurns(t *testing.T, name []byte, n, most int) {
 	t.Helper()
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
+		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
 		var cut, longer, shorter atomic.Int64
 		e.watch(func(turn transport.Turn) {
 			switch {
-			case turn.Consumed > most*len(command):
+			case turn.Consumed > most*len(name):
 				longer.Add(1)
-			case turn.Next == transport.Again && turn.Consumed < most*len(command):
+			case turn.Next == transport.Again && turn.Consumed < most*len(name):
 				shorter.Add(1)
 			case turn.Next == transport.Again:
 				cut.Add(1)
 			}
 		})
 		c := e.dial()
-		packet := strings.Repeat(string(command), n)
+		packet := strings.Repeat(string(name), n)
 		for round := 0; cut.Load() == 0; round++ {
 			require.Less(t, round, 1000, "no turn was cut")
 			var sending sync.WaitGroup

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // lateStore is the store of a goroutine beside the loops, which gets in late.
 type lateStore struct {
-	commands.Store
+	command.Store
 	came, enter, left chan struct{}
 	letIn             func() // closes enter, once
 }
@@ -42,7 +42,7 @@ func startLate(t *testing.T) (e *engine, lane transport.Lane, late *lateStore) {
 	late = &lateStore{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
 	late.letIn = sync.OnceFunc(func() { close(late.enter) })
 	loops := true // whose stores are made
-	e = startEngine(t, transports()[0], func(st commands.Store) commands.Store {
+	e = startEngine(t, transports()[0], func(st command.Store) command.Store {
 		if loops {
 			return st
 		}

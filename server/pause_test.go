@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -108,7 +108,7 @@ func TestPauseStopsChanges(t *testing.T) {
 
 // slowStore deletes when it is told to.
 type slowStore struct {
-	commands.Store
+	command.Store
 	inside, release chan struct{}
 }
 
@@ -122,7 +122,7 @@ func (s slowStore) Delete(db int, key []byte) bool {
 // still at work.
 func TestPauseWaitsForChanges(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
-	e := startEngine(t, transports()[0], func(st commands.Store) commands.Store { return slowStore{st, inside, release} })
+	e := startEngine(t, transports()[0], func(st command.Store) command.Store { return slowStore{st, inside, release} })
 	feed := func(words ...string) (ended chan string) {
 		session, _ := e.Open(quietPeer{})
 		lane := e.NewLane()
@@ -169,8 +169,8 @@ func TestPausedClientsEnd(t *testing.T) {
 // TestPausedIsNotLate: who is about to authenticate when a pause begins has time for it.
 func TestPausedIsNotLate(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st commands.Store) commands.Store { return st })
-		limits := commands.DefaultLimits()
+		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
+		limits := command.DefaultLimits()
 		limits.Password = "secret"
 		e.SetLimits(limits)
 		admin := e.dial()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
@@ -128,14 +129,14 @@ func (s *Server) assemble(source clock.Clock) {
 		Clock:     s.clock,
 		MaxMemory: number(c.value("maxmemory")),
 	})
-	s.engine = commands.NewEngine(commands.Options{
-		NewStore:      func() commands.Store { return newStore(s.keyspace) },
+	s.engine = commands.NewEngine(command.Options{
+		NewStore:      func() command.Store { return newStore(s.keyspace) },
 		Stopwatch:     s.stopwatch,
 		Now:           s.clock.Now,
 		Settings:      c,
 		Process:       newProcess(s),
 		Persistence:   s.keeper,
-		ObserveExpiry: func(o commands.Observer) { s.keyspace.ObserveSweep(o) },
+		ObserveExpiry: func(o command.Observer) { s.keyspace.ObserveSweep(o) },
 		Stop:          s.stopAs,
 		Log:           s.log,
 		Renamed:       c.renamed,
@@ -246,7 +247,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was ended half way; what it did is not kept, nor is a last snapshot")
 	} else {
-		err = errors.Join(err, s.keeper.saveAtStop(commands.StopMode(s.stopMode.Load())))
+		err = errors.Join(err, s.keeper.saveAtStop(command.StopMode(s.stopMode.Load())))
 	}
 	endHousekeeping()
 	background.Wait()
@@ -295,7 +296,7 @@ func (s *Server) drain() error {
 }
 
 // stopAs is Stop for a client, who may say whether a snapshot is written first.
-func (s *Server) stopAs(mode commands.StopMode) {
+func (s *Server) stopAs(mode command.StopMode) {
 	s.stopMode.Store(uint32(mode))
 	s.Stop()
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -18,12 +18,12 @@ type store struct {
 	clauses []keyspace.Clause // scratch of Multi
 }
 
-var _ commands.Store = (*store)(nil)
+var _ command.Store = (*store)(nil)
 
 func newStore(ks *keyspace.Keyspace) *store { return &store{View: ks.NewView(), ks: ks} }
 
 // Observe implements commands.Store.
-func (s *store) Observe(o commands.Observer) { s.View.Observe(o) }
+func (s *store) Observe(o command.Observer) { s.View.Observe(o) }
 
 // WaitOpen implements commands.Store.
 func (s *store) WaitOpen(wake func()) { s.ks.Gate().Wait(wake) }
@@ -38,7 +38,7 @@ func (s *store) OpenGate() { s.ks.Gate().Open() }
 func (s *store) WakeWaiting() { s.ks.Gate().WakeWaiting() }
 
 // Hold implements commands.Store.
-func (s *store) Hold(refs []commands.KeyRef, watched any) {
+func (s *store) Hold(refs []command.KeyRef, watched any) {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
@@ -77,7 +77,7 @@ func (s *store) First(ticket any) bool { return s.View.First(ticket.(*keyspace.W
 func (s *store) Dequeue(ticket any) { s.View.Dequeue(ticket.(*keyspace.Waiter)) }
 
 // EnqueuePop implements commands.Store.
-func (s *store) EnqueuePop(db int, keys [][]byte, w commands.PopWait) (ticket any) {
+func (s *store) EnqueuePop(db int, keys [][]byte, w command.PopWait) (ticket any) {
 	p := &keyspace.PopWaiter{Kind: keyspace.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
 	if w.SortedSet {
 		p.Kind = keyspace.SortedSet
@@ -90,20 +90,20 @@ func (s *store) EnqueuePop(db int, keys [][]byte, w commands.PopWait) (ticket an
 func (s *store) DequeuePop(ticket any) { s.View.DequeuePop(ticket.(*keyspace.PopWaiter)) }
 
 // AppendMoves implements commands.Store.
-func (s *store) AppendMoves(refs []commands.KeyRef) []commands.KeyRef {
+func (s *store) AppendMoves(refs []command.KeyRef) []command.KeyRef {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
 	}
 	s.refs = s.View.AppendMoves(s.refs)
 	for _, r := range s.refs[len(refs):] {
-		refs = append(refs, commands.KeyRef(r))
+		refs = append(refs, command.KeyRef(r))
 	}
 	return refs
 }
 
 // Serve implements commands.Store. The outcomes of both packages are the same numbers.
-func (s *store) Serve(f func(owner any, db int, key []byte) commands.Served) {
+func (s *store) Serve(f func(owner any, db int, key []byte) command.Served) {
 	s.View.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
 	})
@@ -125,12 +125,12 @@ func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Typ
 
 // Expire implements commands.Store. The flags of both packages are the same bits,
 // which a test holds them to.
-func (s *store) Expire(db int, key []byte, at limit.Instant, cond commands.ExpireCondition) bool {
+func (s *store) Expire(db int, key []byte, at limit.Instant, cond command.ExpireCondition) bool {
 	return s.View.Expire(db, key, at, keyspace.ExpireCond(cond))
 }
 
 // Multi implements commands.Store.
-func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decision) (bool, error) {
+func (s *store) Multi(db int, clauses []command.Clause, details []limit.Decision) (bool, error) {
 	s.clauses = slices.Grow(s.clauses[:0], len(clauses))
 	for _, c := range clauses {
 		s.clauses = append(s.clauses, keyspace.Clause(c))
@@ -148,14 +148,14 @@ func (s *store) Multi(db int, clauses []commands.Clause, details []limit.Decisio
 const maxClauses = 16 << 10
 
 // Stats implements commands.Store.
-func (s *store) Stats() commands.StoreStats {
+func (s *store) Stats() command.StoreStats {
 	st := s.View.Stats()
-	out := commands.StoreStats{
-		Databases: make([]commands.DatabaseStats, len(st.Databases)),
-		Memory:    commands.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired},
+	out := command.StoreStats{
+		Databases: make([]command.DatabaseStats, len(st.Databases)),
+		Memory:    command.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired},
 	}
 	for i, d := range st.Databases {
-		out.Databases[i] = commands.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
+		out.Databases[i] = command.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
 	}
 	return out
 }

@@ -1,16 +1,16 @@
 package server
 
 import (
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
 )
 
 // SetString implements commands.Store.
-func (s *store) SetString(db int, key, value []byte, o commands.SetOptions) (bool, error) {
+func (s *store) SetString(db int, key, value []byte, o command.SetOptions) (bool, error) {
 	return s.View.SetString(db, key, value, keyspace.SetOptions(o))
 }
 
 // SwapString implements commands.Store.
-func (s *store) SwapString(dst []byte, db int, key, value []byte, o commands.SetOptions) (old []byte, found, done bool, err error) {
+func (s *store) SwapString(dst []byte, db int, key, value []byte, o command.SetOptions) (old []byte, found, done bool, err error) {
 	return s.View.SwapString(dst, db, key, value, keyspace.SetOptions(o))
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // welcome says that clients are served, and what this server is: to a person at a
@@ -40,7 +40,7 @@ func (s *Server) keeps() string {
 // greeting is what a person reads.
 func (s *Server) greeting(keeps string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, commands.RedisVersion)
+	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, command.RedisVersion)
 	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, text) }
 	line("listens on", strings.Join(s.addresses(), ", "))
 	if strings.HasPrefix(keeps, "nothing") {

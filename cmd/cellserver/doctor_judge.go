@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/missing"
 	"github.com/cellserver/cellserver/server"
 )
@@ -64,7 +65,7 @@ func titleOf(f *findings) string {
 
 // judgeCommands compares what callers have called with the table.
 func (o *opinion) judgeCommands(f *findings) {
-	here := make(map[string]*commands.Command)
+	here := make(map[string]*command.Command)
 	for _, c := range commands.NewTable().All() {
 		here[c.Name] = c
 	}

@@ -24,7 +24,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -158,7 +158,7 @@ func writeHelp(w io.Writer) error {
 
 func writeVersion(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "cellserver %s (answers as Redis %s with redis-cell), %s %s/%s\n",
-		server.Version, commands.RedisVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		server.Version, command.RedisVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 //go:generate go run ./generate ../..
@@ -30,7 +30,7 @@ var groups = []struct {
 
 // inGroup returns the commands of a heading, those of each group in the order of
 // their names.
-func inGroup(t *commands.Table, names []string) (all []*commands.Command) {
+func inGroup(t *command.Table, names []string) (all []*command.Command) {
 	for _, name := range names {
 		for _, c := range t.Top() {
 			if c.Group == name {
@@ -42,7 +42,7 @@ func inGroup(t *commands.Table, names []string) (all []*commands.Command) {
 }
 
 // checkGroups makes sure that every command has its place.
-func checkGroups(t *commands.Table) error {
+func checkGroups(t *command.Table) error {
 	placed := 0
 	for _, g := range groups {
 		placed += len(inGroup(t, g.names))
@@ -54,7 +54,7 @@ func checkGroups(t *commands.Table) error {
 }
 
 // CommandsPage returns docs/commands.md.
-func CommandsPage(t *commands.Table) (string, error) {
+func CommandsPage(t *command.Table) (string, error) {
 	if err := checkGroups(t); err != nil {
 		return "", err
 	}
@@ -82,7 +82,7 @@ they are (in any case).
 	return b.String(), nil
 }
 
-func writeCommand(b *strings.Builder, c *commands.Command) {
+func writeCommand(b *strings.Builder, c *command.Command) {
 	fmt.Fprintf(b, "\n### %s\n\n", display(c.Name))
 	if c.Run != nil {
 		fmt.Fprintf(b, "    %s\n\n", usage(c))
@@ -101,7 +101,7 @@ func writeCommand(b *strings.Builder, c *commands.Command) {
 }
 
 // facts are the lines below a summary.
-func facts(c *commands.Command) (lines [][2]string) {
+func facts(c *command.Command) (lines [][2]string) {
 	add := func(name, value string) {
 		if value != "" {
 			lines = append(lines, [2]string{name, value})
@@ -122,7 +122,7 @@ func facts(c *commands.Command) (lines [][2]string) {
 }
 
 // keys says in words which arguments are keys.
-func keys(c *commands.Command) string {
+func keys(c *command.Command) string {
 	k := c.Keys
 	switch {
 	case k.Find != nil:
@@ -144,7 +144,7 @@ func display(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "|", " "))
 }
 
-func usage(c *commands.Command) string {
+func usage(c *command.Command) string {
 	return strings.TrimSpace(display(c.Name) + " " + c.Syntax)
 }
 

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
 )
 
 // section is a part of the README that is generated. It stands between two marks.
 type section struct {
 	name    string
-	content func(*commands.Table) string
+	content func(*command.Table) string
 }
 
 var sections = []section{
@@ -19,7 +19,7 @@ var sections = []section{
 }
 
 // Readme returns the README with its generated sections written anew.
-func Readme(current string, t *commands.Table) (string, error) {
+func Readme(current string, t *command.Table) (string, error) {
 	if err := checkGroups(t); err != nil {
 		return "", err
 	}
@@ -37,7 +37,7 @@ func Readme(current string, t *commands.Table) (string, error) {
 }
 
 // readmeTable says what the limiters do, and names the others.
-func readmeTable(t *commands.Table) string {
+func readmeTable(t *command.Table) string {
 	var b strings.Builder
 	b.WriteString("\n| command | what it does |\n|---|---|\n")
 	for _, c := range inGroup(t, groups[0].names) {

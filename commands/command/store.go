@@ -1,4 +1,4 @@
-package commands
+package command
 
 import (
 	"time"
@@ -91,7 +91,7 @@ type Keys interface {
 	// false.
 	Rename(db int, from, to []byte, nx bool) (renamed, found bool)
 	// AppendString appends to dst what GET replies. A value of shared.Least bytes or more
-	// is returned as it is stored instead, and held: [Ctx.replySpan] or [Ctx.giveBack] has
+	// is returned as it is stored instead, and held: [Ctx.ReplySpan] or [Ctx.GiveBack] has
 	// to release it.
 	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
 	RandomKey(dst []byte, db int) ([]byte, bool)
@@ -174,4 +174,12 @@ type Locker interface {
 type KeyRef struct {
 	DB  int
 	Key []byte
+}
+
+// Observer is told what a store changes, while the shard is locked, and when it is not
+// locked any more. See the methods of observer.
+type Observer interface {
+	Changed(key []byte, expired bool)
+	Flushed()
+	Released()
 }

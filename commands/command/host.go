@@ -1,4 +1,4 @@
-package commands
+package command
 
 import "github.com/cellserver/cellserver/resp"
 
@@ -7,16 +7,16 @@ import "github.com/cellserver/cellserver/resp"
 // an interface stands between.
 type Host interface {
 	// Park has the client of p wait for it.
-	Park(p *Parked)
+	Park(p *Wait)
 	// Offload runs f beside the loops, with the session parked until it returns; size says
 	// how much memory its reply takes, nil that it is short.
-	Offload(c *Ctx, size func(st Store) int, f func(st Store, w *resp.Writer))
+	Offload(c *Call, size func(st Store) int, f func(st Store, w *resp.Writer))
 	// Background runs do, which is the running command or what is left to do of it, on a
 	// goroutine beside the loops.
-	Background(c *Ctx, do func(c *Ctx))
+	Background(c *Call, do func(c *Call))
 	// Rerun runs a command again that has been counted, and has left its loop before it did
 	// anything.
-	Rerun(c *Ctx, cmd *Command)
+	Rerun(c *Call, cmd *Command)
 	// Spawn runs f on a goroutine that the end of the server waits for.
 	Spawn(f func())
 	// WithStore runs f on a store of its own, for the work of a client, at a fresh instant.
@@ -28,27 +28,27 @@ type Host interface {
 	CountError(e resp.Error, from resp.Origin)
 }
 
-// moveBeside runs do, which is the running command or what is left to do of it, beside
+// MoveBeside runs do, which is the running command or what is left to do of it, beside
 // the loops; see [Host].
-func (c *Ctx) moveBeside(do func(c *Ctx)) { c.server.host.Background(c, do) }
+func (c *Call) MoveBeside(do func(c *Call)) { c.Server.Host.Background(c, do) }
 
-// left reports whether err is errLeaves, and has the running command run beside the
+// Left reports whether err is errLeaves, and has the running command run beside the
 // loops then.
-func (c *Ctx) left(err error) bool {
+func (c *Call) Left(err error) bool {
 	if err != errLeaves { //nolint:errorlint // nobody wraps it
 		return false
 	}
 	cmd := c.Cmd
-	c.moveBeside(func(c *Ctx) { c.server.host.Rerun(c, cmd) })
+	c.MoveBeside(func(c *Call) { c.Server.Host.Rerun(c, cmd) })
 	return true
 }
 
-// offload is Offload for a reply that may be large: the memory that it takes, which size
+// OffloadSized is Offload for a reply that may be large: the memory that it takes, which size
 // says, is waited for first. nil is for one that is not.
-func (c *Ctx) offload(size func(st Store) int, f func(st Store, w *resp.Writer)) {
-	if c.Client.exclusive || c.Client.beside {
+func (c *Call) OffloadSized(size func(st Store) int, f func(st Store, w *resp.Writer)) {
+	if c.Client.Exclusive || c.Client.Beside {
 		f(c.Store, c.W)
 		return
 	}
-	c.server.host.Offload(c, size, f)
+	c.Server.Host.Offload(c, size, f)
 }

@@ -1,4 +1,4 @@
-package commands
+package command
 
 import (
 	"strings"
@@ -6,27 +6,27 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// argument is one element of a command's syntax, as COMMAND DOCS describes it.
-type argument struct {
-	name     string
-	kind     string // string, integer, key, pure-token, oneof, block
-	token    string
-	optional bool
-	multiple bool
-	sub      []argument
+// Argument is one element of a command's syntax, as COMMAND DOCS describes it.
+type Argument struct {
+	Name     string
+	Kind     string // string, integer, key, pure-token, oneof, block
+	Token    string
+	Optional bool
+	Multiple bool
+	Sub      []Argument
 }
 
-// parseSyntax reads the syntax line of a table entry: `[...]` is optional,
+// ParseSyntax reads the syntax line of a table entry: `[...]` is optional,
 // `<a | b>` or a bar inside brackets is a choice, upper-case words are tokens and a
 // trailing `[name ...]` repeats what is before it. redis-cli draws its hints from
 // the result, so that the line and the hints cannot differ.
-func parseSyntax(syntax string) []argument {
-	p := syntaxParser{words: syntaxWords(syntax)}
+func ParseSyntax(syntax string) []Argument {
+	p := syntaxParser{words: SyntaxWords(syntax)}
 	return p.sequence("")
 }
 
-// syntaxWords splits a syntax line into words and the marks [ ] < > |.
-func syntaxWords(s string) []string {
+// SyntaxWords splits a syntax line into words and the marks [ ] < > |.
+func SyntaxWords(s string) []string {
 	for _, mark := range []string{"[", "]", "<", ">", "|"} {
 		s = strings.ReplaceAll(s, mark, " "+mark+" ")
 	}
@@ -53,16 +53,16 @@ func (p *syntaxParser) peek() string {
 }
 
 // sequence reads up to the closing mark: alternatives if there is a bar.
-func (p *syntaxParser) sequence(closing string) []argument {
-	var alternatives [][]argument
-	var current []argument
+func (p *syntaxParser) sequence(closing string) []Argument {
+	var alternatives [][]Argument
+	var current []Argument
 	for {
 		switch word := p.next(); word {
 		case closing, "":
 			if alternatives == nil {
 				return current
 			}
-			return []argument{choice(append(alternatives, current))}
+			return []Argument{choice(append(alternatives, current))}
 		case "|":
 			alternatives = append(alternatives, current)
 			current = nil
@@ -72,7 +72,7 @@ func (p *syntaxParser) sequence(closing string) []argument {
 			current = append(current, group(p.sequence(">")))
 		case "...":
 			for i := range current {
-				current[i].multiple = true
+				current[i].Multiple = true
 			}
 		default:
 			current = append(current, p.word(word))
@@ -82,26 +82,26 @@ func (p *syntaxParser) sequence(closing string) []argument {
 
 // optional reads a bracket. One that repeats the argument before it makes that
 // one multiple instead.
-func (p *syntaxParser) optional(before []argument) []argument {
+func (p *syntaxParser) optional(before []Argument) []Argument {
 	inside := group(p.sequence("]"))
-	if n := len(before); n > 0 && inside.multiple && inside.name == before[n-1].name {
-		before[n-1].multiple = true
+	if n := len(before); n > 0 && inside.Multiple && inside.Name == before[n-1].Name {
+		before[n-1].Multiple = true
 		return before
 	}
-	inside.optional = true
+	inside.Optional = true
 	return append(before, inside)
 }
 
 // word reads a name, or a token with the one value that follows it.
-func (p *syntaxParser) word(word string) argument {
+func (p *syntaxParser) word(word string) Argument {
 	if !isToken(word) {
-		return argument{name: word, kind: kindOf(word)}
+		return Argument{Name: word, Kind: kindOf(word)}
 	}
 	if next := p.peek(); next != "" && !isToken(next) && !strings.ContainsAny(next, "[]<>|.") {
 		p.next()
-		return argument{name: next, kind: kindOf(next), token: word}
+		return Argument{Name: next, Kind: kindOf(next), Token: word}
 	}
-	return argument{name: strings.ToLower(word), kind: "pure-token", token: word}
+	return Argument{Name: strings.ToLower(word), Kind: "pure-token", Token: word}
 }
 
 // isToken reports whether the word stands for itself.
@@ -126,40 +126,40 @@ func kindOf(name string) string {
 }
 
 // group makes one argument of a sequence.
-func group(args []argument) argument {
+func group(args []Argument) Argument {
 	if len(args) == 1 {
 		return args[0]
 	}
-	return argument{name: "block", kind: "block", sub: args}
+	return Argument{Name: "block", Kind: "block", Sub: args}
 }
 
-func choice(alternatives [][]argument) argument {
-	a := argument{name: "choice", kind: "oneof"}
+func choice(alternatives [][]Argument) Argument {
+	a := Argument{Name: "choice", Kind: "oneof"}
 	for _, alt := range alternatives {
-		a.sub = append(a.sub, group(alt))
+		a.Sub = append(a.Sub, group(alt))
 	}
 	return a
 }
 
 // writeArguments writes arguments in the shape of COMMAND DOCS.
-func writeArguments(w *resp.Writer, args []argument) {
+func writeArguments(w *resp.Writer, args []Argument) {
 	w.Array(len(args))
 	for _, a := range args {
 		a.write(w)
 	}
 }
 
-func (a *argument) write(w *resp.Writer) {
+func (a *Argument) write(w *resp.Writer) {
 	var flags []string
-	if a.optional {
+	if a.Optional {
 		flags = append(flags, "optional")
 	}
-	if a.multiple {
+	if a.Multiple {
 		flags = append(flags, "multiple")
 	}
-	display := a.kind != "oneof" && a.kind != "block" && a.kind != "pure-token"
+	display := a.Kind != "oneof" && a.Kind != "block" && a.Kind != "pure-token"
 	fields := 2
-	for _, present := range []bool{display, a.token != "", len(flags) > 0, len(a.sub) > 0} {
+	for _, present := range []bool{display, a.Token != "", len(flags) > 0, len(a.Sub) > 0} {
 		if present {
 			fields++
 		}
@@ -169,13 +169,13 @@ func (a *argument) write(w *resp.Writer) {
 		w.BulkString(name)
 		w.BulkString(value)
 	}
-	pair("name", a.name)
-	pair("type", a.kind)
+	pair("name", a.Name)
+	pair("type", a.Kind)
 	if display {
-		pair("display_text", a.name)
+		pair("display_text", a.Name)
 	}
-	if a.token != "" {
-		pair("token", a.token)
+	if a.Token != "" {
+		pair("token", a.Token)
 	}
 	if len(flags) > 0 {
 		w.BulkString("flags")
@@ -184,8 +184,8 @@ func (a *argument) write(w *resp.Writer) {
 			w.Status(f)
 		}
 	}
-	if len(a.sub) > 0 {
+	if len(a.Sub) > 0 {
 		w.BulkString("arguments")
-		writeArguments(w, a.sub)
+		writeArguments(w, a.Sub)
 	}
 }

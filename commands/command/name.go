@@ -1,4 +1,4 @@
-package commands
+package command
 
 import "encoding/binary"
 
@@ -11,7 +11,7 @@ import "encoding/binary"
 type nameSlot struct {
 	first, last foldedWord
 	name        string   // what the command is called here, in lower case
-	cmd         *Command // nil if the slot is free
+	Cmd         *Command // nil if the slot is free
 }
 
 // foldedWord is eight bytes of a lower-case name. fold has the bit in which the cases

@@ -1,4 +1,4 @@
-package commands
+package command
 
 // Poppers are the queues of those who wait for elements of lists and sorted sets, in the
 // order of arrival for each key.

@@ -1,4 +1,4 @@
-package commands
+package command
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ type Command struct {
 	// Reply says in words what is answered.
 	Reply string
 	// Run is nil for a container.
-	Run func(*Ctx)
+	Run func(*Call)
 	Sub []*Command
 	// WordWork is the work of each word of a call that has many, in units: see work.go.
 	// 0 is what the keys and elements of most take.
@@ -36,17 +36,17 @@ type Command struct {
 
 	// Writes reports whether a call changes something, for commands of which FlagWrite does
 	// not say it; nil for all others.
-	Writes func(c *Ctx, cmd *Command, args [][]byte) bool
+	Writes func(c *Call, cmd *Command, args [][]byte) bool
 	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
 	// nothing. For commands with FlagAudit.
-	AuditAttrs func(c *Ctx) []slog.Attr
+	AuditAttrs func(c *Call) []slog.Attr
 
-	id     int
-	parent *Command
-	// fewWords is how many words of a call nobody asks about: see work.go.
-	fewWords int
-	// feeds says that it may put elements under a key that somebody waits for.
-	feeds bool
+	Id     int
+	Parent *Command
+	// FewWords is how many words of a call nobody asks about: see work.go.
+	FewWords int
+	// Feeds says that it may put elements under a key that somebody waits for.
+	Feeds bool
 }
 
 // KeySpec is where the keys are among the arguments: 1-based first and last
@@ -57,11 +57,11 @@ type KeySpec struct {
 	Find              func(args [][]byte) ([]int, bool)
 }
 
-// oneKey is the KeySpec of commands whose first argument is their only key.
-var oneKey = KeySpec{First: 1, Last: 1, Step: 1}
+// OneKey is the KeySpec of commands whose first argument is their only key.
+var OneKey = KeySpec{First: 1, Last: 1, Step: 1}
 
-// positions returns the indices in args that hold keys; none for a malformed call.
-func (k *KeySpec) positions(args [][]byte) []int {
+// Positions returns the indices in args that hold keys; none for a malformed call.
+func (k *KeySpec) Positions(args [][]byte) []int {
 	if k.Find != nil {
 		at, _ := k.Find(args)
 		return at
@@ -164,10 +164,10 @@ const (
 // categoryName is a category and what ACL calls it.
 type categoryName struct {
 	category Category
-	name     string
+	Name     string
 }
 
-var categoryNames = []categoryName{
+var CategoryNames = []categoryName{
 	{CatKeyspace, "keyspace"},
 	{CatRead, "read"},
 	{CatWrite, "write"},
@@ -191,9 +191,9 @@ var categoryNames = []categoryName{
 // Names returns the categories without their '@', in a fixed order.
 func (c Category) Names() []string {
 	var names []string
-	for _, n := range categoryNames {
+	for _, n := range CategoryNames {
 		if c&n.category != 0 {
-			names = append(names, n.name)
+			names = append(names, n.Name)
 		}
 	}
 	return names
@@ -235,14 +235,14 @@ func (c *Command) OnlyFails() bool { return c.Run != nil && c.Reply == "an error
 // AlwaysEmpty reports whether the command knows of nothing that it could reply.
 func (c *Command) AlwaysEmpty() bool { return c.Run != nil && strings.HasPrefix(c.Reply, "an empty ") }
 
-// needsMemory reports whether a transaction or script may not begin with the command
+// NeedsMemory reports whether a transaction or script may not begin with the command
 // when memory is full. Limiters go on, but for new keys.
-func (c *Command) needsMemory() bool {
+func (c *Command) NeedsMemory() bool {
 	return c.Flags&FlagDenyOOM != 0 && c.Categories&CatRateLimit == 0
 }
 
-// arityOK reports whether a call with n words, the name included, fits.
-func (c *Command) arityOK(n int) bool {
+// ArityOK reports whether a call with n words, the name included, fits.
+func (c *Command) ArityOK(n int) bool {
 	return n == c.Arity || (c.Arity < 0 && n >= -c.Arity)
 }
 

@@ -1,4 +1,4 @@
-package commands
+package command
 
 import (
 	"fmt"
@@ -9,30 +9,30 @@ import (
 // Table finds commands by name. It never changes after it was made, but for the replies
 // that it keeps.
 type Table struct {
-	all   []*Command  // by id: containers, commands and subcommands
-	top   []*Command  // without subcommands, sorted by name
-	names []tableName // of top, by what each is called
-	slots []nameSlot  // open addressing over endsHash, a power of two long
+	Entries []*Command  // by id: containers, commands and subcommands
+	Sorted  []*Command  // without subcommands, sorted by name
+	names   []tableName // of top, by what each is called
+	Slots   []nameSlot  // open addressing over endsHash, a power of two long
 
-	info, docs madeOnce // of top
+	Info, Docs madeOnce // of top
 }
 
-// MakeTable builds a table of entries. It panics when two entries share a
+// NewTable builds a table of entries. It panics when two entries share a
 // name or an entry is incomplete: that is a mistake of ours, found at start-up.
-func MakeTable(entries [][]*Command) *Table {
+func NewTable(entries [][]*Command) *Table {
 	t := &Table{}
 	for _, f := range entries {
-		t.top = append(t.top, f...)
+		t.Sorted = append(t.Sorted, f...)
 	}
-	slices.SortFunc(t.top, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
-	for _, c := range t.top {
+	slices.SortFunc(t.Sorted, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+	for _, c := range t.Sorted {
 		if c.Sub != nil {
 			c.Sub = append(c.Sub, helpOf(c))
 			slices.SortFunc(c.Sub, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 		}
 		t.add(c)
 		for _, sub := range c.Sub {
-			sub.parent = c
+			sub.Parent = c
 			t.add(sub)
 		}
 		t.names = append(t.names, tableName{c.Name, c})
@@ -46,11 +46,11 @@ func (t *Table) add(c *Command) {
 	if c.Flags&FlagAudit != 0 {
 		c.Run = audited(c)
 	}
-	c.id = len(t.all)
-	c.feeds = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
+	c.Id = len(t.Entries)
+	c.Feeds = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
 		c.Name == "rename" || c.Name == "renamenx"
-	c.fewWords = min(mostFewWords, loopWork/c.wordsWork(1))
-	t.all = append(t.all, c)
+	c.FewWords = min(mostFewWords, LoopWork/c.WordsWork(1))
+	t.Entries = append(t.Entries, c)
 }
 
 // tableName is a command and what it is called.
@@ -59,11 +59,11 @@ type tableName struct {
 	cmd  *Command
 }
 
-// MakeRenamedTable is MakeTable with commands under other names, one pair of old and new
+// NewRenamedTable is NewTable with commands under other names, one pair of old and new
 // after the other; "" for the new name leaves a command out. What a command says of
 // itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
-func MakeRenamedTable(entries [][]*Command, pairs [][2]string) (*Table, error) {
-	t := MakeTable(entries)
+func NewRenamedTable(entries [][]*Command, pairs [][2]string) (*Table, error) {
+	t := NewTable(entries)
 	for _, p := range pairs {
 		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
 		at := slices.IndexFunc(t.names, func(n tableName) bool { return n.name == from })
@@ -73,7 +73,7 @@ func MakeRenamedTable(entries [][]*Command, pairs [][2]string) (*Table, error) {
 		cmd := t.names[at].cmd
 		t.names = slices.Delete(t.names, at, at+1)
 		if to == "" {
-			t.top = slices.DeleteFunc(t.top, func(c *Command) bool { return c == cmd })
+			t.Sorted = slices.DeleteFunc(t.Sorted, func(c *Command) bool { return c == cmd })
 			continue
 		}
 		if slices.ContainsFunc(t.names, func(n tableName) bool { return n.name == to }) {
@@ -92,32 +92,32 @@ func (t *Table) index() {
 	for size < 4*len(t.names) {
 		size *= 2
 	}
-	t.slots = make([]nameSlot, size)
+	t.Slots = make([]nameSlot, size)
 	for _, n := range t.names {
 		if t.Lookup([]byte(n.name)) != nil {
 			panic(fmt.Sprintf("commands: %q is listed twice", n.name))
 		}
 		first, last := ends([]byte(n.name))
 		i := int(endsHash(first, last)) & (size - 1)
-		for t.slots[i].cmd != nil {
+		for t.Slots[i].Cmd != nil {
 			i = (i + 1) & (size - 1)
 		}
-		t.slots[i] = nameSlot{first: folded(first), last: folded(last), name: n.name, cmd: n.cmd}
+		t.Slots[i] = nameSlot{first: folded(first), last: folded(last), name: n.name, Cmd: n.cmd}
 	}
 }
 
 // Lookup returns the command of that name in any case, or nil.
 func (t *Table) Lookup(name []byte) *Command {
 	first, last := ends(name)
-	mask := len(t.slots) - 1
+	mask := len(t.Slots) - 1
 	for i := int(endsHash(first, last)) & mask; ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.cmd == nil {
+		s := &t.Slots[i]
+		if s.Cmd == nil {
 			return nil
 		}
 		if first|s.first.fold == s.first.word && last|s.last.fold == s.last.word &&
-			len(name) == len(s.name) && (len(name) <= 16 || equalFold(name, s.name)) {
-			return s.cmd
+			len(name) == len(s.name) && (len(name) <= 16 || EqualFold(name, s.name)) {
+			return s.Cmd
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (t *Table) Lookup(name []byte) *Command {
 // Subcommand returns the subcommand of c of that name in any case, or nil.
 func (c *Command) Subcommand(name []byte) *Command {
 	for _, sub := range c.Sub {
-		if equalFold(name, sub.Name[len(c.Name)+1:]) {
+		if EqualFold(name, sub.Name[len(c.Name)+1:]) {
 			return sub
 		}
 	}
@@ -133,13 +133,13 @@ func (c *Command) Subcommand(name []byte) *Command {
 }
 
 // All returns every entry, subcommands after their containers.
-func (t *Table) All() []*Command { return t.all }
+func (t *Table) All() []*Command { return t.Entries }
 
 // Top returns the entries without subcommands, sorted by name.
-func (t *Table) Top() []*Command { return t.top }
+func (t *Table) Top() []*Command { return t.Sorted }
 
-// equalFold reports whether name is the lower-case word, in any ASCII case.
-func equalFold(name []byte, word string) bool {
+// EqualFold reports whether name is the lower-case word, in any ASCII case.
+func EqualFold(name []byte, word string) bool {
 	if len(name) != len(word) {
 		return false
 	}
@@ -149,4 +149,17 @@ func equalFold(name []byte, word string) bool {
 		}
 	}
 	return true
+}
+
+// Each calls f with the indices of args that hold keys.
+func (k *KeySpec) Each(args [][]byte, f func(i int)) {
+	if k.Find == nil && k.First > 0 && k.First == k.Last {
+		if k.First < len(args) {
+			f(k.First) // as positions, which makes a list
+		}
+		return
+	}
+	for _, i := range k.Positions(args) {
+		f(i)
+	}
 }

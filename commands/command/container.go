@@ -1,4 +1,4 @@
-package commands
+package command
 
 // helpOf returns the HELP subcommand of a container. Its text is made of the
 // entries beside it, so that it cannot leave one out.
@@ -8,12 +8,12 @@ func helpOf(container *Command) *Command {
 		Name: container.Name + "|help", Arity: 2, Flags: FlagLoading | FlagStale, Categories: first.Categories,
 		Group: first.Group, Summary: "Returns helpful text about the subcommands.",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "lines of text",
-		Run: func(c *Ctx) { writeHelp(c, container) },
+		Run: func(c *Call) { writeHelp(c, container) },
 	}
 }
 
 // writeHelp replies an array of status lines, which is the shape of every HELP.
-func writeHelp(c *Ctx, container *Command) {
+func writeHelp(c *Call, container *Command) {
 	c.W.Array(1 + 2*len(container.Sub))
 	c.W.Status(upper(container.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
 	for _, sub := range container.Sub {
@@ -23,5 +23,13 @@ func writeHelp(c *Ctx, container *Command) {
 		}
 		c.W.Status(usage)
 		c.W.Status("    " + sub.Summary)
+	}
+}
+
+// Subcommand is an entry of a small container.
+func Subcommand(container, name string, arity int, flags Flag, syntax, summary, reply string, run func(*Call)) *Command {
+	return &Command{
+		Name: container + "|" + name, Arity: arity, Flags: flags, Group: "server", Summary: summary, Syntax: syntax,
+		Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 	}
 }

@@ -1,0 +1,192 @@
+package command
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// WriteInfo writes what COMMAND says of all commands.
+func (t *Table) WriteInfo(w *resp.Writer) {
+	w.Array(len(t.Sorted))
+	for _, cmd := range t.Sorted {
+		cmd.WriteInfo(w)
+	}
+}
+
+// madeOnce is a reply that is the same for everybody, by protocol. It is made when it is
+// first asked for: what is to be said of all commands takes milliseconds, and clients of
+// some libraries ask for it whenever they connect.
+type madeOnce [2]struct {
+	once sync.Once
+	text []byte
+}
+
+// Keep returns the reply in a protocol, which write writes the first time.
+func (m *madeOnce) Keep(proto int, write func(w *resp.Writer)) []byte {
+	is := &m[0]
+	if proto == 3 {
+		is = &m[1]
+	}
+	is.once.Do(func() {
+		w := resp.Writer{Proto: proto}
+		write(&w)
+		is.text = slices.Clip(w.Buf)
+	})
+	return is.text
+}
+
+// Find returns the command or, for a name with a bar, the subcommand.
+func (t *Table) Find(name []byte) *Command {
+	container, sub, isSub := bytes.Cut(name, []byte("|"))
+	cmd := t.Lookup(container)
+	if cmd == nil || !isSub {
+		return cmd
+	}
+	return cmd.Subcommand(sub)
+}
+
+// WriteInfo writes the ten fields that Redis 7 gives of a command. Clients that
+// read them by position reject any other number.
+func (c *Command) WriteInfo(w *resp.Writer) {
+	w.Array(10)
+	w.BulkString(c.Name)
+	w.Int(int64(c.Arity))
+	flags := c.Flags.Names()
+	w.Set(len(flags))
+	for _, f := range flags {
+		w.Status(f)
+	}
+	w.Int(int64(c.Keys.First))
+	w.Int(int64(c.Keys.Last))
+	w.Int(int64(c.Keys.Step))
+	categories := c.AllCategories().Names()
+	w.Set(len(categories))
+	for _, name := range categories {
+		w.Status("@" + name)
+	}
+	w.Set(0) // tips
+	c.writeKeySpecs(w)
+	if len(c.Sub) == 0 {
+		w.Set(0) // so Redis has it: a set when empty, an array otherwise
+		return
+	}
+	w.Array(len(c.Sub))
+	for _, sub := range c.Sub {
+		sub.WriteInfo(w)
+	}
+}
+
+// writeKeySpecs writes where the keys are in the form that Redis 7 introduced.
+func (c *Command) writeKeySpecs(w *resp.Writer) {
+	if c.Keys.First == 0 {
+		w.Set(0)
+		return
+	}
+	w.Set(1)
+	w.Map(3)
+	w.BulkString("flags")
+	flags := c.KeyFlags()
+	w.Set(len(flags))
+	for _, f := range flags {
+		w.Status(f)
+	}
+	w.BulkString("begin_search")
+	w.Map(2)
+	w.BulkString("type")
+	w.BulkString("index")
+	w.BulkString("spec")
+	w.Map(1)
+	w.BulkString("index")
+	w.Int(int64(c.Keys.First))
+	w.BulkString("find_keys")
+	w.Map(2)
+	w.BulkString("type")
+	w.BulkString("range")
+	w.BulkString("spec")
+	w.Map(3)
+	w.BulkString("lastkey")
+	last := c.Keys.Last
+	if last > 0 {
+		last -= c.Keys.First // relative to the first key, negative from the end
+	}
+	w.Int(int64(last))
+	w.BulkString("keystep")
+	w.Int(int64(c.Keys.Step))
+	w.BulkString("limit")
+	w.Int(0)
+}
+
+// KeyFlags says how the keys are used. redis-cell declares access and update.
+func (c *Command) KeyFlags() []string {
+	if c.Flags&FlagWrite != 0 {
+		return []string{"RW", "access", "update"}
+	}
+	return []string{"RO", "access"}
+}
+
+func WriteAllDocs(w *resp.Writer, cmds []*Command) {
+	w.Map(len(cmds))
+	for _, cmd := range cmds {
+		cmd.WriteDocs(w)
+	}
+}
+
+// WriteDocs writes a name and its documentation. redis-cli insists on bulk strings
+// here and on arrays for arguments.
+func (c *Command) WriteDocs(w *resp.Writer) {
+	fields := 5
+	if c.Flags&FlagModule != 0 {
+		fields++
+	}
+	args := ParseSyntax(c.Syntax)
+	if len(args) > 0 {
+		fields++
+	}
+	if len(c.Sub) > 0 {
+		fields++
+	}
+	w.BulkString(c.Name)
+	w.Map(fields - 1)
+	pair := func(name, value string) {
+		w.BulkString(name)
+		w.BulkString(value)
+	}
+	pair("summary", c.Summary)
+	pair("since", c.Since)
+	pair("group", c.Group)
+	pair("complexity", c.complexity())
+	if c.Flags&FlagModule != 0 {
+		pair("module", "redis-cell")
+	}
+	if len(args) > 0 {
+		w.BulkString("arguments")
+		writeArguments(w, args)
+	}
+	if len(c.Sub) > 0 {
+		w.BulkString("subcommands")
+		w.Map(len(c.Sub))
+		for _, sub := range c.Sub {
+			sub.WriteDocs(w)
+		}
+	}
+}
+
+func (c *Command) complexity() string {
+	if c.Complexity == "" {
+		return "Depends on subcommand."
+	}
+	return c.Complexity
+}
+
+// Has reports whether the set holds the category of that name.
+func (c Category) Has(name string) bool {
+	for _, n := range CategoryNames {
+		if n.Name == name {
+			return c&n.category != 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package command
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// ElementError carries a reply through a function of the store.
+type ElementError resp.Error
+
+// Error implements error.
+func (e ElementError) Error() string { return string(e) }
+
+const ErrNoSum resp.Error = "ERR increment would produce NaN or Infinity"
+
+// FloatError is the reply to an error of a sum of floats.
+func FloatError(err error) resp.Error {
+	switch {
+	case errors.Is(err, parse.ErrNotFloat):
+		return resp.ErrNotFloat
+	case errors.Is(err, parse.ErrNotFinite):
+		return ErrNoSum
+	}
+	return StoreError(err)
+}
+
+const ErrKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
+
+// HasLongKey reports whether a key among args is longer than a key may be.
+func (c *Command) HasLongKey(args [][]byte) bool {
+	k := &c.Keys
+	if k.Find == nil && k.First > 0 { // as positions, which makes a list
+		last := k.Last
+		if last < 0 {
+			last += len(args)
+		}
+		for i := k.First; i <= last && i < len(args); i += k.Step {
+			if len(args[i]) > MaxKey {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(k.Positions(args), func(i int) bool { return len(args[i]) > MaxKey })
+}
+
+// MaxEcho is how much of an unknown name, and of the arguments together, is
+// repeated in the error (Redis: 128).
+const MaxEcho = 128
+
+func UnknownCommand(args [][]byte) resp.Error {
+	b := append([]byte("ERR unknown command '"), Echo(args[0], MaxEcho)...)
+	b = append(b, "', with args beginning with: "...)
+	shown := 0
+	for _, a := range args[1:] {
+		if shown >= MaxEcho {
+			break
+		}
+		a = Echo(a, MaxEcho-shown)
+		b = append(append(append(b, '\''), a...), "' "...)
+		shown += len(a) + len("'' ")
+	}
+	return resp.Error(b)
+}
+
+func UnknownSubcommand(container string, name []byte) resp.Error {
+	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
+}
+
+// SubcommandSyntax is what Redis says of a subcommand with words too many, where it
+// counts them itself.
+func SubcommandSyntax(c *Call) resp.Error {
+	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(Echo(c.Args[1], MaxEcho)) +
+		"'. Try " + upper(c.Cmd.Parent.Name) + " HELP.")
+}
+
+// Echo returns at most n bytes of b, up to its first NUL, as C prints strings.
+func Echo(b []byte, n int) []byte {
+	if len(b) > n {
+		b = b[:n]
+	}
+	for i, c := range b {
+		if c == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+func upper(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'a' <= c && c <= 'z' {
+			b[i] = c - ('a' - 'A')
+		}
+	}
+	return string(b)
+}
+
+const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
+
+const ErrReplyTooLong resp.Error = "ERR the reply is too long, use SCAN with a smaller COUNT"
+
+const ErrBusy resp.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+
+const ErrScriptReply resp.Error = "ERR the reply is too large for a script"
+
+// MaxScriptReply is the longest reply that a script may be given.
+const MaxScriptReply = 16 << 20
+
+// ErrLongReply is [TooLong] on its way through the store.
+var ErrLongReply = ElementError(ErrValuesTooLong)
+
+// StoreError is the reply to what the store could not do.
+func StoreError(err error) resp.Error {
+	for _, known := range storeErrors {
+		if errors.Is(err, known.err) {
+			return known.text
+		}
+	}
+	return resp.ErrInternal
+}
+
+var storeErrors = []struct {
+	err  error
+	text resp.Error
+}{
+	{limit.ErrWrongType, resp.ErrWrongType},
+	{limit.ErrNotInteger, resp.ErrNotInteger},
+	{limit.ErrOverflow, resp.ErrOverflow},
+	{limit.ErrRateTooHigh, resp.ErrRateTooHigh},
+	{limit.ErrFull, resp.ErrOOM},
+	{limit.ErrSumOverflow, resp.ErrSumOverflow},
+	{limit.ErrTooLong, resp.ErrStringTooLong},
+	{limit.ErrNotKept, ErrNotKept},
+	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
+}

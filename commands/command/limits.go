@@ -1,0 +1,112 @@
+package command
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// AheadMost is how many commands are split before the first of them runs.
+const AheadMost = 32
+
+// AheadArgs is how many arguments a lane has room for without allocating, and
+// AheadKeep how many it may keep room for after a wider command.
+const AheadArgs = 256
+
+const AheadKeep = 4096
+
+// SubscriptionCost is the memory that a subscription takes: the name, twice if nobody
+// else has it, and the entries of maps and lists.
+func SubscriptionCost(name []byte) int { return 2*len(name) + 256 }
+
+// Limits are the settings that sessions consult. They are replaced as a whole by
+// CONFIG SET, so that a batch sees one state of them.
+type Limits struct {
+	MaxClients int
+	// MaxPerAddress is how many of them may come from one address; 0 is no bound.
+	MaxPerAddress int
+	Databases     int
+	ProtectedMode bool
+	// Password is requirepass; "" lets everybody in.
+	Password string
+	// Idle closes a client that has sent nothing for so long; 0 never does.
+	Idle time.Duration
+	// Partial closes a client whose unfinished command is older than this.
+	Partial time.Duration
+	// PreAuth closes a client that has not authenticated so long after it came.
+	PreAuth time.Duration
+	// Frame and FrameUnauth bound commands, with and without authentication.
+	Frame, FrameUnauth resp.Limits
+	// LogMaxEntries and MaxMembers are the caps of SW LOG and CC.
+	LogMaxEntries, MaxMembers int64
+	// MaxElements is the most elements of a hash, sorted set, list or set. The store
+	// keeps to it; here it is for what is said.
+	MaxElements int64
+	// Busy is how long a script may keep others waiting before they are told; 0 is
+	// for ever.
+	Busy time.Duration
+	// ClientMemory is maxmemory-clients in bytes; 0 is no bound.
+	ClientMemory int64
+	// TrackingKeys is the most keys of the invalidation table; 0 is no bound.
+	TrackingKeys int64
+	// Output bounds what others leave for a client: messages to a subscriber.
+	Output OutputLimit
+
+	PasswordHash [sha256.Size]byte
+}
+
+// DefaultLimits returns the limits of a server without a configuration.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxClients:    10000,
+		Databases:     16,
+		ProtectedMode: true,
+		Partial:       30 * time.Second,
+		PreAuth:       10 * time.Second,
+		Frame:         resp.DefaultLimits(),
+		FrameUnauth:   resp.DefaultLimits().PreAuth(),
+		LogMaxEntries: 100000,
+		MaxMembers:    100000,
+		MaxElements:   100000,
+		Busy:          5 * time.Second,
+		TrackingKeys:  1_000_000,
+		Output:        OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
+	}
+}
+
+const MaxReply = 64 << 20 // the longest single reply, e.g. of KEYS
+
+const MaxKey = 16 << 10 // the longest key
+
+// Limits returns the limits in force.
+func (e *Server) Limits() *Limits { return e.Bounds.Load() }
+
+func (e *Server) PasswordSet() bool { return e.Limits().Password != "" }
+
+// KeptPosting is for how many sessions or topics a lane keeps room.
+const KeptPosting = 1 << 14
+
+// SubscriptionWork is the work of beginning or ending one subscription.
+const SubscriptionWork = 5
+
+// Subscribes reports whether the command begins or ends subscriptions.
+func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&FlagNoScript != 0 }
+
+// MaxSubscribed is how much memory the subscriptions of a client may take, and
+// MaxPatterns how many of them may be patterns, since each of those is looked at for
+// every message of anybody. maxInner is what these may have between two stars
+// altogether, in characters, since only that is looked for in many places. Redis has
+// no bound here.
+const MaxSubscribed = 16 << 20
+
+const MaxPatterns = 4096
+
+// ListenersMay reports whether a client that only listens may run the command.
+func (c *Command) ListenersMay() bool {
+	switch c.Name {
+	case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset":
+		return true
+	}
+	return false
+}

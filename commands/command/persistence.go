@@ -1,0 +1,67 @@
+package command
+
+import (
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Persistence is what keeps effects, as the commands see it. A nil one keeps
+// nothing. Its methods may be called from any goroutine; only Save waits for a disk.
+type Persistence interface {
+	// Await sees to it that everything up to position is as safe as the operator wants,
+	// if that takes no longer than handing it to the kernel. Else the outcome is Pending,
+	// and p is woken when there is news, upon which Await is to be called again.
+	Await(position uint64, p transport.Peer) transport.Outcome
+	// Position is behind everything that has had an effect so far.
+	Position() uint64
+	// Fault is why effects cannot be kept now; "" if they can.
+	Fault() string
+
+	// Save writes a snapshot and returns when it is done. Start begins to write one
+	// beside everything else and reports false if one is being written.
+	Save() error
+	Start() bool
+	// LastSave is when the last snapshot was complete, in civil Unix seconds.
+	LastSave() int64
+	// Info is what INFO persistence shows.
+	Info() []InfoField
+}
+
+// InfoField is a line of INFO.
+type InfoField struct{ Name, Value string }
+
+// Recording is what a store that has a journal offers beyond [Store].
+type Recording interface {
+	// TakePosition is the journal's position behind the effects since the last call,
+	// 0 if there were none. Effects counts records of effects, ever.
+	TakePosition() uint64
+	Effects() uint64
+	// Unsettled is how many bytes of effects that makes.
+	Unsettled() int
+	Refuses() bool
+}
+
+// ErrNotKept stands for the fault of the journal until it is known which.
+const ErrNotKept resp.Error = "MISCONF"
+
+// errManyEffects refuses what would make the record of a transaction too large.
+const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
+
+// Refusal says why c may not have effects: while the journal has no fault it is the
+// transaction that has had too many.
+func (c *Call) Refusal() resp.Error {
+	fault := c.Server.Opts.Persistence.Fault()
+	if fault == "" && c.Client.Exclusive {
+		return errManyEffects
+	}
+	return Misconf(fault)
+}
+
+// Misconf refuses what cannot be kept. Where the fault is over by the time that it is to
+// be named, fault is "".
+func Misconf(fault string) resp.Error {
+	if fault == "" {
+		fault = "what was written last is lost"
+	}
+	return resp.Error("MISCONF Errors writing to the AOF file: " + fault)
+}

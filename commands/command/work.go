@@ -1,0 +1,105 @@
+package command
+
+import "errors"
+
+// StayToPop is stay for a command that is about to take elements away, which it has
+// counted, and to copy so many bytes of them. A reply that would be too long is refused
+// before anything is taken.
+func (c *Call) StayToPop(copied int) error {
+	if copied > Longest(c.W) {
+		return ErrLongReply
+	}
+	return c.Stay(copied / unitBytes)
+}
+
+// RunsScript reports whether the command is EVAL or one of its kin.
+func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Find != nil }
+
+// unitBytes is how many bytes, of a command or of values that are copied for a
+// reply, make one unit.
+const unitBytes = 64
+
+// LoopWork is how many units a single command may do on a loop: a little less than
+// a millisecond. One that would do more leaves it.
+const LoopWork = 8 << 10
+
+// CommandWork is what a command is beside its words, and writeWork what each of many
+// words is of one that writes, unless Command.WordWork says otherwise: a key or an
+// element has to be found, and there has to be room for it.
+const CommandWork = 4
+
+const writeWork = 2
+
+// mostFewWords is how many words few commands have too much to do with: nobody asks
+// about those of others then.
+const mostFewWords = 256
+
+// Units is the work that elements and bytes are together.
+func Units(elements, bytes int) int { return elements + bytes/unitBytes }
+
+// WordsWork is the work of a command of n words. The bytes of long words are no part of
+// it: to hand them over to somebody else they have to be copied, too.
+func (c *Command) WordsWork(n int) int {
+	switch {
+	case c.WordWork > 0:
+		return n * c.WordWork
+	case c.Flags&FlagWrite != 0:
+		return n * writeWork
+	}
+	return n
+}
+
+// MayChange reports whether a command is one for CLIENT PAUSE WRITE.
+func (c *Call) MayChange(cmd *Command, args [][]byte) bool {
+	if cmd.Writes != nil {
+		return cmd.Writes(c, cmd, args)
+	}
+	return cmd.Flags&FlagWrite != 0
+}
+
+// Stays says why a command runs on its loop however many words it has; "" for those that
+// do not.
+func (c *Command) Stays() string {
+	switch {
+	case c.Group == "connection":
+		return "it is about its session, and is done with a word in no time"
+	case c.Subscribes(), c.Name == "watch":
+		return "it goes on in slices"
+	case c.Group == "transactions":
+		return "EXEC asks for the transaction as a whole"
+	case c.RunsScript():
+		return "what a script does is bounded where it runs"
+	case c.Flags&FlagBlocking != 0:
+		return "it may wait, as its session: popWork says how much it is"
+	}
+	return ""
+}
+
+// FlagLinear is set on commands that may go through all elements of the collection that
+// they name: a transaction that has one is as much work as that is large. Those that take
+// elements from an end, and mostly few, are not. No client sees the flag.
+const FlagLinear Flag = 1 << 30
+
+// Leaves reports whether a command that is about to do so many units is to do them
+// beside the loops. If not, they are counted against its turn. Inside a transaction or
+// script, and beside the loops, everything is done at once.
+func (c *Call) Leaves(units int) bool {
+	if units <= LoopWork || c.Client.Exclusive || c.Client.Beside {
+		c.Work += units
+		return false
+	}
+	return true
+}
+
+// Stay is leaves for what is found out with a collection locked: its error, which the
+// function that the store has called returns, means that nothing has been done and that
+// the command is run again, beside the loops.
+func (c *Call) Stay(units int) error {
+	if c.Leaves(units) {
+		return errLeaves
+	}
+	return nil
+}
+
+// errLeaves is what stay returns.
+var errLeaves = errors.New("to be done beside the loops")
