@@ -3,7 +3,7 @@ package commands
 import "github.com/cellserver/cellserver/commands/command"
 
 // families lists the whole surface of the server, one slice for each file.
-func families() [][]*command.Command {
+func families(r *command.Registry) [][]*command.Command {
 	return [][]*command.Command{
 		throttleCommands(),
 		slidingWindowCommands(),
@@ -20,7 +20,7 @@ func families() [][]*command.Command {
 		keyCommands(),
 		stringCommands(),
 		counterCommands(),
-		hashCommands(),
+		hashCommands(r),
 		sortedSetCommands(),
 		expireCommands(),
 		scanCommands(),
@@ -37,9 +37,18 @@ func families() [][]*command.Command {
 }
 
 // NewTable builds the table of every command.
-func NewTable() *command.Table { return command.NewTable(families()) }
+func NewTable() *command.Table {
+	t, _ := NewRenamedTable(nil)
+	return t
+}
 
 // NewRenamedTable is NewTable with commands under other names; see [command.NewRenamedTable].
 func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
-	return command.NewRenamedTable(families(), pairs)
+	r := &command.Registry{}
+	t, err := command.NewRenamedTable(families(r), pairs)
+	if err != nil {
+		return nil, err
+	}
+	t.Registry = r
+	return t, nil
 }

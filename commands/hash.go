@@ -11,7 +11,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func hashCommands() []*command.Command {
+// hashes is what the commands on hashes share.
+type hashes struct {
+	call command.Slot[hashCall]
+}
+
+func hashCommands(r *command.Registry) []*command.Command {
+	h := &hashes{command.WorkerSlot(r, func(*command.Worker) *hashCall { return new(hashCall) })}
 	entry := func(name string, arity int, f command.Flag, complexity, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatHash, Group: "hash", Summary: summary,
@@ -24,10 +30,10 @@ func hashCommands() []*command.Command {
 		pairs = "key field value [field value ...]"
 	)
 	return []*command.Command{
-		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", hset),
-		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", hset),
+		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", h.hset),
+		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", h.hset),
 		entry("hsetnx", 4, set, "O(1)", "key field value", "Sets a field of a hash that does not exist.", "1 if it was set, 0 if not", hsetnx),
-		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", hget),
+		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", h.hget),
 		entry("hmget", -3, fast, "O(N)", "key field [field ...]", "Returns the values of fields.", "an array of values or nulls", hmget),
 		entry("hgetall", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all fields and values.", "a map",
 			func(c *command.Call) { hashAll(c, true, true) }),
@@ -105,12 +111,12 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 }
 
 // hset is HSET and HMSET.
-func hset(c *command.Call) {
+func (g *hashes) hset(c *command.Call) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	call := &laneOf(c.Worker).hash
+	call := g.call.Of(c.Worker)
 	call.prepare(c.Args[2:], c.W)
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], call.setFunc)
 	switch {
@@ -150,9 +156,10 @@ func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
 	return !found
 }
 
-func hget(c *command.Call) {
-	laneOf(c.Worker).hash.prepare(c.Args[2:], c.W)
-	if readHash(c, laneOf(c.Worker).hash.getFunc) {
+func (g *hashes) hget(c *command.Call) {
+	call := g.call.Of(c.Worker)
+	call.prepare(c.Args[2:], c.W)
+	if readHash(c, call.getFunc) {
 		c.W.Null()
 	}
 }
@@ -205,7 +212,7 @@ func writeNoFields(w *resp.Writer, n int) {
 func hashAll(c *command.Call, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
 	absent := readHash(c, func(h *collection.Hash) {
-		if size, large = readsBeside(c, whole{h.Len(), h.Len(), h.Copied()}); !large {
+		if size, large = readsBeside(c, whole{n: h.Len(), of: h.Len(), copied: h.Copied()}); !large {
 			writeHash(c.W, h, fields, values)
 		}
 	})
@@ -312,7 +319,7 @@ func hincrbyfloat(c *command.Call) {
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) (err error) {
 		was, exists := h.Get(c.Args[2])
 		if !exists {
-			was = zeroText
+			was = []byte("0")
 		}
 		if text, err = parse.AddFloats(was, c.Args[3]); err == nil {
 			_, err = h.Set(c.Args[2], text)

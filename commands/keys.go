@@ -52,16 +52,6 @@ func keyCommands() []*command.Command {
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "a key, or null in an empty database", Run: randomKey,
 		},
 		{
-			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
-			Summary: "Returns the value of a key; of a CL.THROTTLE key its TAT in nanoseconds.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "the value, or null", Run: get,
-		},
-		{
-			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
-			Summary: "Returns the length of what GET returns.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "the length in bytes, 0 without the key", Run: strlen,
-		},
-		{
 			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast, Categories: command.CatKeyspace, Group: "server",
 			Summary: "Returns the number of keys in the database.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "the number of keys", Run: dbsize,

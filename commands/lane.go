@@ -20,7 +20,6 @@ type Lane struct {
 
 	ctx    command.Call
 	w      resp.Writer
-	hash   hashCall
 	sorted sortedCall
 
 	served []servedPop // those who waited for elements and are to be answered
@@ -36,6 +35,7 @@ func (e *Engine) newLane() *Lane {
 		input:  input{args: make([][]byte, 0, command.AheadArgs)},
 	}
 	l.Owner = l
+	e.Commands.Registry.Equip(&l.Worker)
 	if e.Opts.Persistence != nil {
 		l.Journal, _ = l.Store.(command.Recording)
 	}

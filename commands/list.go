@@ -202,7 +202,7 @@ func lrange(c *command.Call) {
 	mark, size, large := len(c.W.Buf), 0, false
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
-		if size, large = readsBeside(c, whole{end - start, l.Len(), l.Copied()}); !large {
+		if size, large = readsBeside(c, whole{n: end - start, of: l.Len(), copied: l.Copied()}); !large {
 			writeList(c.W, l, start, end)
 		}
 	})

@@ -195,9 +195,9 @@ func keys(c *command.Call) {
 	}
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.Selected()
-	e := engineOf(c.Server)
+	e := c.Server
 	c.OffloadSized(func(st command.Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
-		func(st command.Store, w *resp.Writer) { allKeys(&e.Server, st, w, db, &call) })
+		func(st command.Store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
 }
 
 // allKeys writes every matching key once: a scan may show a key twice when the

@@ -104,7 +104,7 @@ func scanElements(c *command.Call, read readElements) {
 		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
 			return
 		}
-		if size, beside = readsBeside(c, whole{e.n, e.n, e.copied}); !beside {
+		if size, beside = readsBeside(c, whole{n: e.n, of: e.n, copied: e.copied}); !beside {
 			if n, beside = e.match(&found, pattern); beside {
 				found.Cut(0)
 			}

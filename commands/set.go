@@ -116,7 +116,7 @@ func scard(c *command.Call) {
 func smembers(c *command.Call) {
 	mark, size, large := len(c.W.Buf), 0, false
 	readSet(c, func(s *collection.Set) {
-		if size, large = readsBeside(c, whole{s.Len(), s.Len(), s.Copied()}); !large {
+		if size, large = readsBeside(c, whole{n: s.Len(), of: s.Len(), copied: s.Copied()}); !large {
 			writeSet(c.W, s)
 		}
 	})
@@ -232,7 +232,7 @@ func srandmember(c *command.Call) {
 			c.Fail("ERR value is out of range")
 			return
 		}
-		if size, large = readsBeside(c, whole{randomMembers(s, count), s.Len(), s.Copied()}); !large {
+		if size, large = readsBeside(c, whole{n: randomMembers(s, count), of: s.Len(), copied: s.Copied()}); !large {
 			writeRandom(c.W, s, count, many)
 		}
 	})

@@ -190,7 +190,7 @@ func zrange(c *command.Call, call rangeCall) {
 	size, large := 0, false
 	readSortedSet(c, func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
-		if size, large = readsBeside(c, whole{to - from, z.Len(), z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
+		if size, large = readsBeside(c, whole{n: to - from, of: z.Len(), copied: z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
 			c.Fail(command.TooLong(c.W))
 		}
 	})

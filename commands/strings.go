@@ -25,6 +25,16 @@ func stringCommands() []*command.Command {
 	const expiry = "[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | "
 	pairs := command.KeySpec{First: 1, Last: -1, Step: 2}
 	return []*command.Command{
+		{
+			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
+			Summary: "Returns the value of a key; of a CL.THROTTLE key its TAT in nanoseconds.", Syntax: "key",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "the value, or null", Run: get,
+		},
+		{
+			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
+			Summary: "Returns the length of what GET returns.", Syntax: "key",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "the length in bytes, 0 without the key", Run: strlen,
+		},
 		entry("set", -3, write, "key value [NX | XX] [GET] "+expiry+"KEEPTTL]",
 			"Sets the value of a key, whatever it held.", "OK, or null where NX or XX forbade it; with GET what was there", set),
 		entry("setex", 4, write, "key seconds value", "Sets the value and the expiry of a key.", "OK",
@@ -150,9 +160,9 @@ func getex(c *command.Call) {
 }
 
 func mget(c *command.Call) {
-	l, db, most := laneOf(c.Worker), c.Client.Selected(), mostHere(c)
+	l, db, most := c.Worker, c.Client.Selected(), mostHere(c)
 	switch {
-	case replyValues(&l.Worker, c.Store, c.W, db, c.Args[1:], most):
+	case replyValues(l, c.Store, c.W, db, c.Args[1:], most):
 		return
 	case most == command.Longest(c.W):
 		c.Fail(command.TooLong(c.W))
@@ -160,7 +170,7 @@ func mget(c *command.Call) {
 	}
 	cmd, args := c.Cmd, command.CloneArgs(c.Args)
 	c.OffloadSized(func(st command.Store) int { return command.CopiedBy(st, db, cmd, args) }, func(st command.Store, w *resp.Writer) {
-		if !replyValues(&l.Worker, st, w, db, args[1:], command.MaxReply) {
+		if !replyValues(l, st, w, db, args[1:], command.MaxReply) {
 			w.Error(command.ErrValuesTooLong)
 		}
 	})

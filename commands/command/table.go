@@ -9,10 +9,12 @@ import (
 // Table finds commands by name. It never changes after it was made, but for the replies
 // that it keeps.
 type Table struct {
-	Entries []*Command  // by id: containers, commands and subcommands
-	Sorted  []*Command  // without subcommands, sorted by name
-	names   []tableName // of top, by what each is called
-	Slots   []nameSlot  // open addressing over endsHash, a power of two long
+	// Registry knows what the groups of the table keep for each worker.
+	Registry *Registry
+	Entries  []*Command  // by id: containers, commands and subcommands
+	Sorted   []*Command  // without subcommands, sorted by name
+	names    []tableName // of top, by what each is called
+	Slots    []nameSlot  // open addressing over endsHash, a power of two long
 
 	Info, Docs madeOnce // of top
 }

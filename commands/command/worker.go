@@ -17,4 +17,5 @@ type Worker struct {
 	Journal Recording
 	Hits    atomic.Int64
 	Misses  atomic.Int64
+	slots   [maxSlots]any
 }

@@ -1,0 +1,35 @@
+package commands
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// FuzzParseAcquire: whatever TB.ACQUIRE is asked, what is accepted can be decided.
+func FuzzParseAcquire(f *testing.F) {
+	for _, call := range []string{
+		"k 10 1 1", "k 10 5 1000 3 INTERVAL MS", "k 2 10 1000 1 WAIT 250 MS", "k 5 1 1 DEBT INIT 0 BLOCK 0.5",
+		"k 8 2 1 WARMUP 4 COLD 3 WAIT 1", "k 3 10 1 2 PARTIAL", "k 9223372036854775807 1 1 -9223372036854775808 FORCE", "k 1 1e3 +1",
+	} {
+		f.Add([]byte(call))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		args := bytes.Split(line, []byte(" "))
+		var call tokenbucket.Call
+		if parseAcquire(args, &call) != "" {
+			return
+		}
+		require.NoError(t, call.Validate())
+		require.GreaterOrEqual(t, call.MaxWait, time.Duration(0))
+		var plan tokenbucket.Plan
+		if err := tokenbucket.Decide(0, nil, 0, 1_700_000_000e9, &call, &plan); err == nil {
+			require.GreaterOrEqual(t, plan.Decision.Remaining, int64(0))
+			require.LessOrEqual(t, plan.Decision.Remaining, plan.Decision.Limit)
+		}
+	})
+}
