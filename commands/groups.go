@@ -1,6 +1,12 @@
 package commands
 
-import "github.com/cellserver/cellserver/commands/command"
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/hashes"
+	"github.com/cellserver/cellserver/commands/keys"
+	"github.com/cellserver/cellserver/commands/sets"
+	"github.com/cellserver/cellserver/commands/strings"
+)
 
 // families lists the whole surface of the server, one slice for each file.
 func families(r *command.Registry) [][]*command.Command {
@@ -16,14 +22,14 @@ func families(r *command.Registry) [][]*command.Command {
 		functionCommands(),
 		listCommands(),
 		blockingCommands(),
-		setCommands(),
-		keyCommands(),
-		stringCommands(),
-		counterCommands(),
-		hashCommands(r),
+		sets.Commands(),
+		keys.Commands(),
+		strings.Commands(),
+		strings.CounterCommands(),
+		hashes.Commands(r),
 		sortedSetCommands(),
-		expireCommands(),
-		scanCommands(),
+		keys.ExpireCommands(),
+		keys.ScanCommands(),
 		pubsubCommands(),
 		connectionCommands(),
 		clientCommands(),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -66,7 +67,7 @@ func push(front, existing bool) func(*command.Call) {
 			length = l.Len()
 			return nil
 		})
-		wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(length)) })
+		elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(length)) })
 	}
 }
 
@@ -127,7 +128,7 @@ func pop(front bool) func(*command.Call) {
 		case c.Left(err):
 		case err != nil:
 			c.W.Cut(mark)
-			c.Fail(elementsError(c, err))
+			c.Fail(elements.ElementsError(c, err))
 		case !found && many:
 			c.W.NullArray()
 		case !found:
@@ -140,7 +141,7 @@ func llen(c *command.Call) {
 	n := 0
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) { n = l.Len() })
 	c.NoteLookup(found)
-	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(n)) })
+	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(n)) })
 }
 
 // lindex looks for the key before it reads the index, as Redis does: without the key
@@ -157,7 +158,7 @@ func lindex(c *command.Call) {
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	case found && !ok:
 		c.W.Cut(mark)
 		c.Fail(resp.ErrNotInteger)
@@ -202,21 +203,21 @@ func lrange(c *command.Call) {
 	mark, size, large := len(c.W.Buf), 0, false
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
 		start, end := listSpan(from, to, l.Len())
-		if size, large = readsBeside(c, whole{n: end - start, of: l.Len(), copied: l.Copied()}); !large {
-			writeList(c.W, l, start, end)
+		if size, large = elements.ReadsBeside(c, elements.Whole{N: end - start, Of: l.Len(), Copied: l.Copied()}); !large {
+			elements.WriteList(c.W, l, start, end)
 		}
 	})
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	case !found:
 		c.W.Array(0)
 	case large:
-		besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadList(db, key, func(l *collection.List) {
 				start, end := listSpan(from, to, l.Len())
-				writeList(w, l, start, end)
+				elements.WriteList(w, l, start, end)
 			})
 		}, func(w *resp.Writer) { w.Array(0) })
 	default:
@@ -237,7 +238,7 @@ func ltrim(c *command.Call) {
 		l.Trim(start, end)
 		return nil
 	})
-	wroteElements(c, err, (*resp.Writer).OK)
+	elements.WroteElements(c, err, (*resp.Writer).OK)
 }
 
 // errNoList and errBadIndex are what LSET finds out with the list locked.
@@ -263,7 +264,7 @@ func lset(c *command.Call) {
 		}
 		return nil
 	})
-	wroteElements(c, err, (*resp.Writer).OK)
+	elements.WroteElements(c, err, (*resp.Writer).OK)
 }
 
 func lrem(c *command.Call) {
@@ -280,5 +281,5 @@ func lrem(c *command.Call) {
 		removed = l.Remove(c.Args[3], int(min(max(count, -math.MaxInt32), math.MaxInt32)))
 		return nil
 	})
-	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
+	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }

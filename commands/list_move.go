@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -42,7 +43,7 @@ func moveElement(c *command.Call, m listMove) {
 	}
 	switch value, found, err := m.move(c.Store, db, from, to); {
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	case !found:
 		c.W.Null()
 	default:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -111,7 +112,7 @@ func (call *popCall) takeScored(z *collection.SortedSet, key []byte, w *resp.Wri
 		w.Array(3)
 		w.Bulk(key)
 		w.Element(member)
-		writeScore(w, score)
+		elements.WriteScore(w, score)
 	} else {
 		w.Array(2)
 		w.Bulk(key)
@@ -168,7 +169,7 @@ func popNow(c *command.Call, call *popCall, keys [][]byte) bool {
 		found, err := call.take(c.Store, c.Client.Selected(), key, c.W)
 		switch {
 		case err != nil:
-			c.Fail(elementsError(c, err))
+			c.Fail(elements.ElementsError(c, err))
 			return true
 		case found:
 			return true

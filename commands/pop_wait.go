@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -258,7 +259,7 @@ func waiterError(c *command.Call, err error) resp.Error {
 	case errors.Is(err, command.ErrLongReply):
 		return command.ErrValuesTooLong // whoever has it served may be a script
 	}
-	return elementsError(c, err)
+	return elements.ElementsError(c, err)
 }
 
 // answerServed answers those who have been served, once nothing is held and what they

@@ -1,43 +1,14 @@
 package commands
 
 import (
-	"bytes"
-	"iter"
-	"slices"
-
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/resp"
 )
 
-// elements are those of a collection: their names and, of a hash or a sorted set, their
-// values or scores.
-type elements struct {
-	n      int
-	copied int // as [collection.List.Copied]
-	all    iter.Seq2[[]byte, []byte]
-	values bool
-	scores bool // the values are scores, as text that is there until the next one
-	of     pinner
-}
-
-func elementsOfHash(h *collection.Hash) elements {
-	return elements{n: h.Len(), copied: h.Copied(), all: h.All(), values: true, of: h}
-}
-
-func elementsOfSet(s *collection.Set) elements {
-	return elements{n: s.Len(), copied: s.Copied(), of: s, all: func(yield func(name, value []byte) bool) {
-		for m := range s.All() {
-			if !yield(m, nil) {
-				return
-			}
-		}
-	}}
-}
-
-func elementsOfSortedSet(z *collection.SortedSet) elements {
-	return elements{n: z.Len(), copied: z.Copied(), values: true, scores: true, of: z, all: func(yield func(name, value []byte) bool) {
+func elementsOfSortedSet(z *collection.SortedSet) elements.Elements {
+	return elements.Elements{N: z.Len(), Copied: z.Copied(), Values: true, Scores: true, Of: z, All: func(yield func(name, value []byte) bool) {
 		var scratch [32]byte
 		for m, score := range z.Range(0, z.Len()) {
 			if !yield(m, parse.AppendScore(scratch[:0], score)) {
@@ -47,200 +18,9 @@ func elementsOfSortedSet(z *collection.SortedSet) elements {
 	}}
 }
 
-// append writes one of them.
-func (e *elements) append(w *resp.Writer, name, value []byte) {
-	w.Element(name)
-	switch {
-	case e.scores:
-		w.Bulk(value)
-	case e.values:
-		w.Element(value)
-	}
-}
-
-// readElements calls f with what key holds, if it exists.
-type readElements func(st command.Store, db int, key []byte, f func(e elements)) (found bool, err error)
-
-func hscan(c *command.Call) {
-	scanElements(c, func(st command.Store, db int, key []byte, f func(e elements)) (bool, error) {
-		return st.ReadHash(db, key, func(h *collection.Hash) { f(elementsOfHash(h)) })
-	})
-}
-
-func sscan(c *command.Call) {
-	scanElements(c, func(st command.Store, db int, key []byte, f func(e elements)) (bool, error) {
-		return st.ReadSet(db, key, func(s *collection.Set) { f(elementsOfSet(s)) })
-	})
-}
-
 // zscan replies scores as text in both protocols, as Redis does.
 func zscan(c *command.Call) {
-	scanElements(c, func(st command.Store, db int, key []byte, f func(e elements)) (bool, error) {
+	elements.ScanElements(c, func(st command.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) { f(elementsOfSortedSet(z)) })
 	})
-}
-
-// maxScanSteps bounds what matching a pattern may cost while a shard is locked, in
-// comparisons of a character.
-const maxScanSteps = 1 << 20
-
-const errScanLong resp.Error = "ERR the pattern takes too long to match"
-
-// scanElements is HSCAN, SSCAN and ZSCAN, which give all elements at once, whatever cursor
-// they are asked for: so none is seen twice or missed, and nobody has to remember where
-// an iteration was. Many elements are read beside the loops, and so are those that a
-// pattern takes long to be compared with. Options are looked at only if there is a
-// collection, as in Redis.
-func scanElements(c *command.Call, read readElements) {
-	if _, ok := parseCursor(c.Args[2]); !ok {
-		c.Fail(resp.ErrInvalidCursor)
-		return
-	}
-	var pattern []byte
-	var fault resp.Error
-	found := resp.Writer{Ledger: c.W.Ledger, Most: c.W.Most}
-	n, size, beside := 0, 0, false
-	exists, err := read(c.Store, c.Client.Selected(), c.Args[1], func(e elements) {
-		if pattern, fault = parseElementScan(c.Args[3:]); fault != "" {
-			return
-		}
-		if size, beside = readsBeside(c, whole{n: e.n, of: e.n, copied: e.copied}); !beside {
-			if n, beside = e.match(&found, pattern); beside {
-				found.Cut(0)
-			}
-		}
-	})
-	c.NoteLookup(exists)
-	switch {
-	case err != nil:
-		c.Fail(command.StoreError(err))
-	case fault != "":
-		c.Fail(fault)
-	case beside && c.Client.Exclusive:
-		c.Fail(errScanLong)
-	case beside:
-		besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
-			return scanBeside(st, db, key, read, pattern, w)
-		}, func(w *resp.Writer) { scannedHead(w, 0) })
-	default:
-		mark := len(c.W.Buf)
-		scannedHead(c.W, n)
-		c.W.Reply(found.Take())
-		c.Bound(mark)
-	}
-}
-
-// scannedHead begins the reply of n elements with the cursor of an iteration that is over.
-func scannedHead(w *resp.Writer, n int) {
-	w.Array(2)
-	w.BulkString("0")
-	w.Array(n)
-}
-
-// match writes those whose names match, all if pattern is nil, and returns how many
-// strings these are; or it gives up, because that takes too long.
-func (e *elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
-	steps := maxScanSteps
-	for name, value := range e.all {
-		matches := pattern == nil || parse.GlobWithin(pattern, name, &steps)
-		switch {
-		case steps <= 0:
-			return 0, true
-		case matches:
-			e.append(found, name, value)
-			n += e.strings()
-		}
-		if found.Size(0) > command.Longest(found) {
-			break
-		}
-	}
-	return n, false
-}
-
-// strings is how many there are of one element.
-func (e *elements) strings() int {
-	if e.values {
-		return 2
-	}
-	return 1
-}
-
-// element is one of a collection.
-type element struct{ name, value []byte }
-
-// pin returns all elements, which stay as they are until unpin is called. A small collection
-// is copied for that, and so are scores.
-func (e *elements) pin() (all []element, unpin func()) {
-	unpin = e.of.Pin()
-	small := unpin == nil
-	if small {
-		unpin = func() {}
-	}
-	all = make([]element, 0, e.n)
-	for name, value := range e.all {
-		if small {
-			name = bytes.Clone(name)
-		}
-		if small || e.scores {
-			value = bytes.Clone(value)
-		}
-		all = append(all, element{name, value})
-	}
-	return all, unpin
-}
-
-// scanBeside replies those of the elements under key whose names match. The shard is not
-// locked for as long as it takes to compare and to copy them.
-func scanBeside(st command.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
-	var of elements
-	var all []element
-	unpin := func() {}
-	found, err := read(st, db, key, func(e elements) {
-		of = e
-		all, unpin = e.pin()
-	})
-	defer unpin()
-	if !found || err != nil {
-		return found, err
-	}
-	if pattern != nil {
-		all = slices.DeleteFunc(all, func(e element) bool { return !parse.Glob(pattern, e.name) })
-	}
-	reply := wholeOf(w, len(all)*of.strings())
-	scannedHead(w, len(all)*of.strings())
-	for i, e := range all {
-		of.append(w, e.name, e.value)
-		all[i] = element{} // which may have left the store
-		if !reply.more() {
-			break
-		}
-	}
-	return true, nil
-}
-
-// parseElementScan reads the options of HSCAN and its siblings: a pattern, of which it returns
-// a copy, and a count, which is only a hint.
-func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
-	for ; len(args) > 0; args = args[2:] {
-		switch {
-		case len(args) == 1:
-			return nil, resp.ErrSyntax
-		case parse.IsWord(args[0], "COUNT"):
-			n, ok := parse.Int(args[1])
-			switch {
-			case !ok:
-				return nil, resp.ErrNotInteger
-			case n < 1:
-				return nil, resp.ErrSyntax
-			}
-		case parse.IsWord(args[0], "MATCH"):
-			if len(args[1]) > parse.MaxPattern {
-				return nil, command.ErrPatternTooLong
-			}
-			pattern = append([]byte{}, args[1]...)
-		default:
-			return nil, resp.ErrSyntax
-		}
-	}
-	return pattern, ""
 }

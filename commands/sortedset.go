@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -53,18 +54,7 @@ const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 var errNaNSum = errors.New("sum of opposite infinities")
 
 // writeScoreReply replies a score.
-func writeScoreReply(c *command.Call, score float64) { writeScore(c.W, score) }
-
-// writeScore replies a score, in RESP3 as a double.
-func writeScore(w *resp.Writer, score float64) {
-	var scratch [32]byte
-	text := parse.AppendScore(scratch[:0], score)
-	if w.Proto != 3 {
-		w.Bulk(text)
-		return
-	}
-	w.Buf = append(append(append(w.Buf, ','), text...), '\r', '\n')
-}
+func writeScoreReply(c *command.Call, score float64) { elements.WriteScore(c.W, score) }
 
 // readSortedSet calls f with the sorted set at the first argument, an empty one if
 // there is none, unless the key holds something else.
@@ -93,7 +83,7 @@ func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)
 	default:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -190,7 +191,7 @@ func zrange(c *command.Call, call rangeCall) {
 	size, large := 0, false
 	readSortedSet(c, func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
-		if size, large = readsBeside(c, whole{n: to - from, of: z.Len(), copied: z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
+		if size, large = elements.ReadsBeside(c, elements.Whole{N: to - from, Of: z.Len(), Copied: z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
 			c.Fail(command.TooLong(c.W))
 		}
 	})
@@ -200,7 +201,7 @@ func zrange(c *command.Call, call rangeCall) {
 	args := command.CloneArgs(c.Args)
 	call = unparsed
 	_ = call.parse(args[2:4], args[4:]) // as it went before
-	besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
 			if !writeElements(w, z, from, to, call.reply(w)) {
@@ -260,7 +261,7 @@ type rangeReply struct {
 // writeElements replies the elements from a rank to before another, or reports that
 // the reply would be too long, and then has written nothing.
 func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rangeReply) bool {
-	reply := wholeFrom(w, to-from, 1, z)
+	reply := elements.WholeFrom(w, to-from, 1, z)
 	if r.scores && !r.nested {
 		w.Array(2 * (to - from))
 	} else {
@@ -276,10 +277,10 @@ func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rang
 		}
 		w.Element(member)
 		if r.scores {
-			writeScore(w, score)
+			elements.WriteScore(w, score)
 		}
-		if !reply.more() {
-			w.Cut(reply.mark)
+		if !reply.More() {
+			w.Cut(reply.Mark)
 			return false
 		}
 	}

@@ -74,8 +74,28 @@ var layers = map[string]layer{
 		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "commands/parse", "commands/stats", "commands/budget"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
+	"commands/elements": {
+		imports: []string{"commands/command", "commands/parse", "collection", "resp", "shared", "limit"},
+		why:     "what collections share in their replies knows no command",
+	},
+	"commands/sets": {
+		imports: []string{"commands/command", "commands/parse", "commands/elements", "collection", "resp", "shared", "limit"},
+		why:     "a group of commands knows neither others nor sessions",
+	},
+	"commands/strings": {
+		imports: []string{"commands/command", "commands/parse", "commands/elements", "collection", "resp", "shared", "limit"},
+		why:     "a group of commands knows neither others nor sessions",
+	},
+	"commands/keys": {
+		imports: []string{"commands/command", "commands/parse", "commands/elements", "collection", "resp", "shared", "limit"},
+		why:     "a group of commands knows neither others nor sessions",
+	},
+	"commands/hashes": {
+		imports: []string{"commands/command", "commands/parse", "commands/elements", "collection", "resp", "shared", "limit"},
+		why:     "a group of commands knows neither others nor sessions",
+	},
 	"commands": {
-		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget", "commands/command"}, families...),
+		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget", "commands/command", "commands/elements", "commands/sets", "commands/strings", "commands/keys", "commands/hashes"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},

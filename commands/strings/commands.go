@@ -1,16 +1,17 @@
-package commands
+package strings
 
 import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
 
-func stringCommands() []*command.Command {
+func Commands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatString, Group: "string", Summary: summary,
@@ -160,7 +161,7 @@ func getex(c *command.Call) {
 }
 
 func mget(c *command.Call) {
-	l, db, most := c.Worker, c.Client.Selected(), mostHere(c)
+	l, db, most := c.Worker, c.Client.Selected(), elements.MostHere(c)
 	switch {
 	case replyValues(l, c.Store, c.W, db, c.Args[1:], most):
 		return
@@ -179,8 +180,8 @@ func mget(c *command.Call) {
 // replyValues replies what keys hold, or reports that this takes more than most bytes,
 // and then has written nothing. l counts what was found; it may be in use.
 func replyValues(l *command.Worker, st command.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
-	reply, hits, fits := wholeOf(w, len(keys)), int64(0), true
-	reply.most = most
+	reply, hits, fits := elements.WholeOf(w, len(keys)), int64(0), true
+	reply.Most = most
 	w.Array(len(keys))
 	st.EachString(db, keys, func(value []byte, found bool) bool {
 		if found {
@@ -189,11 +190,11 @@ func replyValues(l *command.Worker, st command.Store, w *resp.Writer, db int, ke
 		} else {
 			w.Null()
 		}
-		fits = reply.more()
+		fits = reply.More()
 		return fits
 	})
 	if !fits {
-		w.Cut(reply.mark)
+		w.Cut(reply.Mark)
 		return false
 	}
 	l.Hits.Add(hits)
@@ -297,4 +298,30 @@ func setrange(c *command.Call) {
 		return
 	}
 	c.ReplyCount(int64(length), err)
+}
+
+// get replies a plain string, or the TAT of a CL.THROTTLE key.
+func get(c *command.Call) {
+	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
+}
+
+func strlen(c *command.Call) {
+	value, found, err := readString(c)
+	switch {
+	case err != nil:
+		c.Fail(command.StoreError(err))
+	case !found:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(len(value)))
+		c.GiveBack(value)
+	}
+}
+
+// readString reads the string at the first argument into the lane's scratch, or has the
+// store lend it: replySpan or giveBack ends that.
+func readString(c *command.Call) (value []byte, found bool, err error) {
+	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
+	c.NoteLookup(found)
+	return value, found, err
 }

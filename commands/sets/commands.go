@@ -1,4 +1,4 @@
-package commands
+package sets
 
 import (
 	"bytes"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func setCommands() []*command.Command {
+func Commands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatSet, Group: "set", Summary: summary,
@@ -49,7 +50,7 @@ func sadd(c *command.Call) {
 		}
 		return nil
 	})
-	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(added)) })
+	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(added)) })
 }
 
 // countNew returns how many different members are not in s.
@@ -73,7 +74,7 @@ func srem(c *command.Call) {
 		}
 		return nil
 	})
-	wroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
+	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }
 
 // readSet calls f with the set at the first argument, an empty one if there is none,
@@ -83,28 +84,21 @@ func readSet(c *command.Call, f func(s *collection.Set)) {
 	c.NoteLookup(found)
 	switch {
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	case !found:
 		f(&collection.Set{})
 	}
 }
 
 func sismember(c *command.Call) {
-	readSet(c, func(s *collection.Set) { c.W.Int(oneIf(s.Has(c.Args[2]))) })
-}
-
-func oneIf(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
+	readSet(c, func(s *collection.Set) { c.W.Int(elements.OneIf(s.Has(c.Args[2]))) })
 }
 
 func smismember(c *command.Call) {
 	readSet(c, func(s *collection.Set) {
 		c.W.Array(len(c.Args) - 2)
 		for _, m := range c.Args[2:] {
-			c.W.Int(oneIf(s.Has(m)))
+			c.W.Int(elements.OneIf(s.Has(m)))
 		}
 	})
 }
@@ -116,16 +110,16 @@ func scard(c *command.Call) {
 func smembers(c *command.Call) {
 	mark, size, large := len(c.W.Buf), 0, false
 	readSet(c, func(s *collection.Set) {
-		if size, large = readsBeside(c, whole{n: s.Len(), of: s.Len(), copied: s.Copied()}); !large {
-			writeSet(c.W, s)
+		if size, large = elements.ReadsBeside(c, elements.Whole{N: s.Len(), Of: s.Len(), Copied: s.Copied()}); !large {
+			elements.WriteSet(c.W, s)
 		}
 	})
 	if !large {
 		c.Bound(mark)
 		return
 	}
-	besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
-		return st.ReadSet(db, key, func(s *collection.Set) { writeSet(w, s) })
+	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		return st.ReadSet(db, key, func(s *collection.Set) { elements.WriteSet(w, s) })
 	}, func(w *resp.Writer) { w.Set(0) })
 }
 
@@ -166,7 +160,7 @@ func spop(c *command.Call) {
 		}
 		return nil
 	})
-	wroteElements(c, err, func(w *resp.Writer) { writePicked(w, picked, many) })
+	elements.WroteElements(c, err, func(w *resp.Writer) { writePicked(w, picked, many) })
 }
 
 // pick returns n different members of s, at most all, each as likely as any other. They are
@@ -232,7 +226,7 @@ func srandmember(c *command.Call) {
 			c.Fail("ERR value is out of range")
 			return
 		}
-		if size, large = readsBeside(c, whole{n: randomMembers(s, count), of: s.Len(), copied: s.Copied()}); !large {
+		if size, large = elements.ReadsBeside(c, elements.Whole{N: randomMembers(s, count), Of: s.Len(), Copied: s.Copied()}); !large {
 			writeRandom(c.W, s, count, many)
 		}
 	})
@@ -240,7 +234,7 @@ func srandmember(c *command.Call) {
 		c.Bound(mark)
 		return
 	}
-	besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeRandom(w, s, count, many) })
 	}, func(w *resp.Writer) { w.Array(0) })
 }
@@ -265,12 +259,12 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 		}
 		return
 	}
-	reply := wholeFrom(w, n, 1, s)
+	reply := elements.WholeFrom(w, n, 1, s)
 	w.Array(n)
 	switch {
 	case count < 0:
 		for range n {
-			if w.Element(s.At(rand.IntN(s.Len()))); !reply.more() {
+			if w.Element(s.At(rand.IntN(s.Len()))); !reply.More() {
 				return
 			}
 		}
@@ -281,7 +275,7 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 			if taken[i] {
 				continue
 			}
-			if w.Element(s.At(i)); !reply.more() {
+			if w.Element(s.At(i)); !reply.More() {
 				return
 			}
 			taken[i] = true
@@ -293,14 +287,14 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 
 // writeSome writes as many different members as the reply has, each with the chance that
 // is left for it.
-func writeSome(reply *wholeReply, s *collection.Set) {
+func writeSome(reply *elements.WholeReply, s *collection.Set) {
 	left := s.Len()
 	for m := range s.All() {
-		if reply.done == reply.n {
+		if reply.Done == reply.N {
 			return
 		}
-		if rand.IntN(left) < reply.n-reply.done {
-			if reply.w.Element(m); !reply.more() {
+		if rand.IntN(left) < reply.N-reply.Done {
+			if reply.W.Element(m); !reply.More() {
 				return
 			}
 		}

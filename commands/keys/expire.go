@@ -1,4 +1,4 @@
-package commands
+package keys
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func expireCommands() []*command.Command {
+func ExpireCommands() []*command.Command {
 	const options = " [NX | XX | GT | LT]"
 	set := func(name, syntax, summary string, unit time.Duration, absolute bool) *command.Command {
 		return &command.Command{

@@ -1,4 +1,4 @@
-package commands
+package keys
 
 import (
 	"bytes"
@@ -6,11 +6,12 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func scanCommands() []*command.Command {
+func ScanCommands() []*command.Command {
 	return []*command.Command{
 		{
 			Name: "scan", Arity: -2, Flags: command.FlagReadonly, Categories: command.CatKeyspace, Group: "generic",
@@ -21,7 +22,7 @@ func scanCommands() []*command.Command {
 		{
 			Name: "keys", Arity: 2, Flags: command.FlagReadonly, Categories: command.CatKeyspace | command.CatDangerous, Group: "generic",
 			Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
-			Since: "1.0.0", Complexity: "O(N)", Reply: "an array of keys", Run: keys,
+			Since: "1.0.0", Complexity: "O(N)", Reply: "an array of keys", Run: keysCommand,
 		},
 	}
 }
@@ -62,7 +63,7 @@ func scan(c *command.Call) {
 }
 
 func parseScan(args [][]byte, call *scanCall) resp.Error {
-	cursor, ok := parseCursor(args[0])
+	cursor, ok := elements.ParseCursor(args[0])
 	if !ok {
 		return resp.ErrInvalidCursor
 	}
@@ -93,24 +94,6 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 		}
 	}
 	return ""
-}
-
-// parseCursor reads a cursor as Redis does, with C's strtoul: nothing is 0, a sign is
-// allowed, and a NUL ends it.
-func parseCursor(b []byte) (cursor uint64, ok bool) {
-	b, _, _ = bytes.Cut(b, []byte{0})
-	if len(b) == 0 {
-		return 0, true
-	}
-	minus := b[0] == '-'
-	if minus || b[0] == '+' {
-		b = b[1:]
-	}
-	cursor, err := strconv.ParseUint(string(b), 10, 64)
-	if minus {
-		cursor = -cursor
-	}
-	return cursor, err == nil
 }
 
 // matches reports whether a key of that type is asked for.
@@ -188,7 +171,7 @@ func walk(st command.Store, db int, cursor uint64, count int, f func(key []byte,
 	return cursor
 }
 
-func keys(c *command.Call) {
+func keysCommand(c *command.Call) {
 	if len(c.Args[1]) > parse.MaxPattern {
 		c.Fail(command.ErrPatternTooLong)
 		return

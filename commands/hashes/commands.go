@@ -1,4 +1,4 @@
-package commands
+package hashes
 
 import (
 	"errors"
@@ -6,18 +6,19 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// hashes is what the commands on hashes share.
-type hashes struct {
+// group is what the commands on hashes share.
+type group struct {
 	call command.Slot[hashCall]
 }
 
-func hashCommands(r *command.Registry) []*command.Command {
-	h := &hashes{command.WorkerSlot(r, func(*command.Worker) *hashCall { return new(hashCall) })}
+func Commands(r *command.Registry) []*command.Command {
+	h := &group{command.WorkerSlot(r, func(*command.Worker) *hashCall { return new(hashCall) })}
 	entry := func(name string, arity int, f command.Flag, complexity, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatHash, Group: "hash", Summary: summary,
@@ -111,7 +112,7 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 }
 
 // hset is HSET and HMSET.
-func (g *hashes) hset(c *command.Call) {
+func (g *group) hset(c *command.Call) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
@@ -121,7 +122,7 @@ func (g *hashes) hset(c *command.Call) {
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], call.setFunc)
 	switch {
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	case c.Cmd.Name == "hset":
 		c.W.Int(call.added)
 	default:
@@ -138,7 +139,7 @@ func hsetnx(c *command.Call) {
 		return err
 	})
 	if err != nil {
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 		return
 	}
 	c.ReplyWhether(added, nil)
@@ -156,7 +157,7 @@ func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
 	return !found
 }
 
-func (g *hashes) hget(c *command.Call) {
+func (g *group) hget(c *command.Call) {
 	call := g.call.Of(c.Worker)
 	call.prepare(c.Args[2:], c.W)
 	if readHash(c, call.getFunc) {
@@ -165,7 +166,7 @@ func (g *hashes) hget(c *command.Call) {
 }
 
 func hmget(c *command.Call) {
-	most, fits := mostHere(c), true
+	most, fits := elements.MostHere(c), true
 	absent := readHash(c, func(h *collection.Hash) { fits = writeFields(c.W, h, c.Args[2:], most) })
 	switch {
 	case absent:
@@ -175,7 +176,7 @@ func hmget(c *command.Call) {
 		c.Fail(command.TooLong(c.W))
 	default:
 		fields := command.CloneArgs(c.Args[2:])
-		besideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) {
 				if !writeFields(w, h, fields, command.MaxReply) {
 					w.Error(command.ErrValuesTooLong)
@@ -188,12 +189,12 @@ func hmget(c *command.Call) {
 // writeFields replies the values of fields, or reports that this takes more than most
 // bytes, and then has written nothing.
 func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) bool {
-	reply := wholeFrom(w, len(fields), 1, h)
-	reply.most = most
+	reply := elements.WholeFrom(w, len(fields), 1, h)
+	reply.Most = most
 	w.Array(len(fields))
 	for _, field := range fields {
-		if writeField(w, h, field); !reply.more() {
-			w.Cut(reply.mark)
+		if writeField(w, h, field); !reply.More() {
+			w.Cut(reply.Mark)
 			return false
 		}
 	}
@@ -212,17 +213,17 @@ func writeNoFields(w *resp.Writer, n int) {
 func hashAll(c *command.Call, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
 	absent := readHash(c, func(h *collection.Hash) {
-		if size, large = readsBeside(c, whole{n: h.Len(), of: h.Len(), copied: h.Copied()}); !large {
-			writeHash(c.W, h, fields, values)
+		if size, large = elements.ReadsBeside(c, elements.Whole{N: h.Len(), Of: h.Len(), Copied: h.Copied()}); !large {
+			elements.WriteHash(c.W, h, fields, values)
 		}
 	})
-	none := func(w *resp.Writer) { writeHashHead(w, 0, fields && values) }
+	none := func(w *resp.Writer) { elements.WriteHashHead(w, 0, fields && values) }
 	switch {
 	case absent:
 		none(c.W)
 	case large:
-		besideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
-			return st.ReadHash(db, key, func(h *collection.Hash) { writeHash(w, h, fields, values) })
+		elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+			return st.ReadHash(db, key, func(h *collection.Hash) { elements.WriteHash(w, h, fields, values) })
 		}, none)
 	default:
 		c.Bound(mark)
@@ -299,7 +300,7 @@ func hincrby(c *command.Call) {
 	case errors.Is(err, limit.ErrNotInteger):
 		c.Fail(errHashNotInteger)
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	default:
 		c.W.Int(sum)
 	}
@@ -332,7 +333,7 @@ func hincrbyfloat(c *command.Call) {
 	case errors.Is(err, parse.ErrNotFinite):
 		c.Fail(command.ErrNoSum)
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(elements.ElementsError(c, err))
 	default:
 		c.W.Bulk(text)
 	}

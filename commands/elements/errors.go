@@ -1,4 +1,4 @@
-package commands
+package elements
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// elementsError is what a client is told of an error of [command.Collections].
-func elementsError(c *command.Call, err error) resp.Error {
+// ElementsError is what a client is told of an error of [command.Collections].
+func ElementsError(c *command.Call, err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.Server.Limits().MaxElements, 10) + " elements")
 	}
@@ -24,12 +24,12 @@ func elementsError(c *command.Call, err error) resp.Error {
 	return command.StoreError(err)
 }
 
-// wroteElements replies what f writes, or why a write did not happen.
-func wroteElements(c *command.Call, err error, f func(w *resp.Writer)) {
+// WroteElements replies what f writes, or why a write did not happen.
+func WroteElements(c *command.Call, err error, f func(w *resp.Writer)) {
 	switch {
 	case c.Left(err):
 	case err != nil:
-		c.Fail(elementsError(c, err))
+		c.Fail(ElementsError(c, err))
 	default:
 		f(c.W)
 	}

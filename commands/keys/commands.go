@@ -1,4 +1,4 @@
-package commands
+package keys
 
 import (
 	"log/slog"
@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func keyCommands() []*command.Command {
+func Commands() []*command.Command {
 	many := command.KeySpec{First: 1, Last: -1, Step: 1}
 	return []*command.Command{
 		{
@@ -116,32 +116,6 @@ func randomKey(c *command.Call) {
 	}
 	c.KeepText(key)
 	c.W.Bulk(key)
-}
-
-// get replies a plain string, or the TAT of a CL.THROTTLE key.
-func get(c *command.Call) {
-	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
-}
-
-func strlen(c *command.Call) {
-	value, found, err := readString(c)
-	switch {
-	case err != nil:
-		c.Fail(command.StoreError(err))
-	case !found:
-		c.W.Int(0)
-	default:
-		c.W.Int(int64(len(value)))
-		c.GiveBack(value)
-	}
-}
-
-// readString reads the string at the first argument into the lane's scratch, or has the
-// store lend it: replySpan or giveBack ends that.
-func readString(c *command.Call) (value []byte, found bool, err error) {
-	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
-	c.NoteLookup(found)
-	return value, found, err
 }
 
 func dbsize(c *command.Call) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }

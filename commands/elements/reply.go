@@ -1,0 +1,157 @@
+package elements
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// sample is after how many elements the length of a reply is guessed.
+const sample = 64
+
+// Whole is the size of a reply that has n of the of elements of a collection, whose
+// reply as a whole would copy so many bytes.
+type Whole struct{ N, Of, Copied int }
+
+// bytes is about how many the reply will copy.
+func (p Whole) bytes() int {
+	bytes := p.Copied
+	if p.N != p.Of {
+		bytes = int(float64(bytes) * float64(p.N) / float64(max(p.Of, 1)))
+	}
+	return min(bytes+p.N*command.HeadBytes, command.MaxReply)
+}
+
+// ReadsBeside reports whether a reply is too large for the loop itself, and about how many
+// bytes it copies.
+func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
+	size = p.bytes()
+	return size, c.Leaves(command.Units(p.N, size))
+}
+
+// BesideRead runs read, which replies about size bytes of what the key at the first
+// argument holds, beside the loops; none replies that it does not exist any more.
+func BesideRead(c *command.Call,
+	size int, read func(st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
+) {
+	db, key := c.Client.Selected(), bytes.Clone(c.Args[1])
+	c.OffloadSized(func(command.Store) int { return size }, func(st command.Store, w *resp.Writer) {
+		mark := len(w.Buf)
+		found, err := read(st, db, key, w)
+		switch {
+		case err != nil:
+			w.Error(command.StoreError(err))
+		case !found:
+			none(w)
+		case w.Size(mark) > command.Longest(w):
+			w.Cut(mark)
+			w.Error(command.TooLong(w))
+		}
+	})
+}
+
+// WholeReply writes one element after another, and stops when the reply is too long.
+type WholeReply struct {
+	W       *resp.Writer
+	Mark    int // where it begins
+	N, Done int // elements in all, and written
+	Most    int // bytes that it may copy
+}
+
+// WholeOf begins a reply of n elements.
+func WholeOf(w *resp.Writer, n int) WholeReply {
+	return WholeReply{W: w, Mark: len(w.Buf), N: n, Most: command.Longest(w)}
+}
+
+// pinner is a collection.
+type pinner interface {
+	// Pin is [collection.List.Pin].
+	Pin() (unpin func())
+}
+
+// WholeFrom is WholeOf for n elements of a collection, of so many strings each. If w does
+// that they are copied when its shard is not locked any more.
+func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
+	r := WholeOf(w, n)
+	if w.Defers {
+		if unpin := of.Pin(); unpin != nil {
+			w.Defer(n*strings, unpin)
+		}
+	}
+	return r
+}
+
+// MostHere is how many bytes a reply of the running command may copy where it runs.
+func MostHere(c *command.Call) int {
+	if c.Client.Exclusive || c.Client.Beside {
+		return command.Longest(c.W)
+	}
+	return command.InlineReply
+}
+
+// More notes that an element has been written and reports whether to go on. Once some
+// have been it makes room for all, since a buffer that grows by and by is copied, and
+// faulted in, time and again while a shard is locked.
+func (r *WholeReply) More() bool {
+	r.Done++
+	if r.W.Pieces != nil {
+		r.W.Spill(r.Mark)
+	} else if r.Done == sample && r.N > 2*sample {
+		size := (len(r.W.Buf) - r.Mark) / sample * (r.N - sample)
+		r.W.Buf = slices.Grow(r.W.Buf, min(size+size/8, r.Most))
+	}
+	return r.W.Size(r.Mark) <= r.Most
+}
+
+// WriteHash replies the fields of h, or its values, or both.
+func WriteHash(w *resp.Writer, h *collection.Hash, fields, values bool) {
+	reply := WholeFrom(w, h.Len(), int(OneIf(fields)+OneIf(values)), h)
+	WriteHashHead(w, h.Len(), fields && values)
+	for field, value := range h.All() {
+		if fields {
+			w.Element(field)
+		}
+		if values {
+			w.Element(value)
+		}
+		if !reply.More() {
+			return
+		}
+	}
+}
+
+// WriteHashHead begins the reply of n fields.
+func WriteHashHead(w *resp.Writer, n int, pairs bool) {
+	if pairs {
+		w.Map(n)
+	} else {
+		w.Array(n)
+	}
+}
+
+// WriteSet replies the members of s.
+func WriteSet(w *resp.Writer, s *collection.Set) {
+	reply := WholeFrom(w, s.Len(), 1, s)
+	w.Set(s.Len())
+	for m := range s.All() {
+		w.Element(m)
+		if !reply.More() {
+			return
+		}
+	}
+}
+
+// WriteList replies the values of l from an index to before another.
+func WriteList(w *resp.Writer, l *collection.List, from, to int) {
+	reply := WholeFrom(w, to-from, 1, l)
+	w.Array(to - from)
+	for v := range l.Range(from, to) {
+		w.Element(v)
+		if !reply.More() {
+			return
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package hashes
+
+import (
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
+)
+
+func elementsOfHash(h *collection.Hash) elements.Elements {
+	return elements.Elements{N: h.Len(), Copied: h.Copied(), All: h.All(), Values: true, Of: h}
+}
+
+func hscan(c *command.Call) {
+	elements.ScanElements(c, func(st command.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
+		return st.ReadHash(db, key, func(h *collection.Hash) { f(elementsOfHash(h)) })
+	})
+}

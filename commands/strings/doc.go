@@ -1,0 +1,2 @@
+// Package strings has the commands on plain strings and counters.
+package strings
