@@ -2,11 +2,22 @@ package commands
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // Park implements [command.Host].
 func (e *Engine) Park(p *command.Wait) { sessionOf(p.Client).parked.Store(p) }
+
+// EachWorker implements [Host].
+func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		f(&l.Worker)
+	}
+	return e.countedSince
+}
 
 // CountError implements [command.Host].
 func (e *Engine) CountError(err resp.Error, from resp.Origin) { e.errors.Add(err, from) }
@@ -30,7 +41,7 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 		memory := e.takeTurn(e.slowSlots, p, size)
 		defer e.endTurn(e.slowSlots, memory)
 		p.Do(func(st command.Store) {
-			if changes && e.behindPause(p.OrForgo(func() { e.Spawn(begin) })) {
+			if changes && e.AfterPause(p.OrForgo(func() { e.Spawn(begin) })) {
 				return
 			}
 			p.Finish(func(w *resp.Writer) {

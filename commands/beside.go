@@ -33,7 +33,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 		memory := e.takeTurn(e.besideSlots, p, size)
 		defer e.endTurn(e.besideSlots, memory)
 		e.withLane(s.Id, func(l *Lane) {
-			if changes && e.behindPause(p.OrForgo(func() { e.Spawn(begin) })) {
+			if changes && e.AfterPause(p.OrForgo(func() { e.Spawn(begin) })) {
 				return
 			}
 			l.runBeside(p, in, func() {
@@ -71,7 +71,7 @@ func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
 			p.Broken = true
 		}
 		l.flushRun()
-		l.flushTop()
+		l.Server.Commands.BatchEnd(&l.Worker)
 		reply := l.w.Take()
 		l.ctx.Client, l.ctx.Args = nil, nil
 		p.Looked = l.Journal != nil && l.Journal.TakePosition() == 0

@@ -111,7 +111,7 @@ func (w *wait) retryAfter(st command.Store, d limit.Decision) time.Duration {
 // It does so once nothing is held: by then the effect has been recorded, and the session,
 // which may be fed at once, waits for all that has.
 func (w *wait) attempt(st command.Store) {
-	if sessionOf(w.parked.Client).engine.behindPause(w.goOn) {
+	if w.parked.Client.Server.Host.AfterPause(w.goOn) {
 		return // it stays due
 	}
 	w.due.Store(false)
@@ -121,7 +121,7 @@ func (w *wait) attempt(st command.Store) {
 	}
 	w.parked.Answer(func(out *resp.Writer) {
 		if errors.Is(err, limit.ErrNotKept) {
-			out.Error(command.Misconf(sessionOf(w.parked.Client).engine.Opts.Persistence.Fault()))
+			out.Error(command.Misconf(w.parked.Client.Server.Opts.Persistence.Fault()))
 			return
 		}
 		writeDecision(out, d, err, w.millis)

@@ -25,7 +25,7 @@ type pause struct {
 	mu     sync.Mutex
 	until  limit.Instant // guarded by mu: 0 without a pause
 	stop   func() bool   // guarded by mu: stops the timer of its end
-	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see behindPause
+	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see AfterPause
 
 	// One goroutine at a time lets go on, however often pauses end.
 	released  []func(bool) // guarded by mu: that were behind a pause that is over
@@ -149,11 +149,11 @@ func (e *Engine) release() {
 	}
 }
 
-// behindPause keeps f for the end of the pause, if there is one: for what would change
+// AfterPause keeps f for the end of the pause, if there is one: for what would change
 // something on behalf of a command that began before it. The caller is in the store, so
 // that no pause begins meanwhile. f is told whether to go on; if the server stops before
 // the pause ends, it is not to.
-func (e *Engine) behindPause(f func(goOn bool)) bool {
+func (e *Engine) AfterPause(f func(goOn bool)) bool {
 	if e.Halts.Load()&command.HaltPaused == 0 {
 		return false
 	}

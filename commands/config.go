@@ -75,7 +75,7 @@ func configSet(c *command.Call) {
 }
 
 func configResetStat(c *command.Call) {
-	laneOf(c.Worker).flushTop() // what this very batch has noted came before
+	c.Server.Commands.BatchEnd(c.Worker) // what this very batch has noted came before
 	engineOf(c.Server).resetStats()
 	c.OK()
 }

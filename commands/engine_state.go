@@ -18,7 +18,7 @@ type totals struct {
 	slowReaders atomic.Int64  // clients that were cut off for what they left unread
 	kept        atomic.Int64  // bytes of transactions and watched keys
 	evicted     atomic.Int64  // clients that were closed by maxmemory-clients
-	sinceHalved time.Duration // touched by Tick only
+	sinceDecay  time.Duration // touched by Tick only
 	received    atomic.Int64  // connections since the start
 	refused     atomic.Int64
 	errors      stats.Errors
@@ -28,7 +28,7 @@ type totals struct {
 // workers are all lanes, and those that are free.
 type workers struct {
 	lanesMu            sync.Mutex
-	topSince           limit.Instant // guarded by lanesMu: when RL.TOP began to count
+	countedSince       limit.Instant // guarded by lanesMu: when counting began
 	lanes              []*Lane       // guarded by lanesMu; never shrinks
 	idle               []*Lane       // guarded by lanesMu: lanes of Offload that are free
 	asides, everyAside []*aside      // guarded by lanesMu: those that are free, and all

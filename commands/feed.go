@@ -78,7 +78,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	}
 	next, consumed := s.batch(l, p, in)
 	l.flushRun()
-	l.flushTop()
+	l.Server.Commands.BatchEnd(&l.Worker)
 	l.letIn()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
@@ -117,9 +117,7 @@ func (s *Session) unpark(p *command.Wait, l *Lane) bool {
 		p.Resume(&l.w)
 	}
 	if p.Refused != nil {
-		l.denied.mu.Lock()
-		l.denied.add(s.Selected(), p.Refused, 1, s.engine.Opts.Now())
-		l.denied.mu.Unlock()
+		l.Server.Commands.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Opts.Now())
 	}
 	if p.Failed {
 		l.counts[p.Cmd.Id].Failed.Add(1)

@@ -11,7 +11,6 @@ import (
 type Lane struct {
 	command.Worker
 	input
-	limiterScratch
 	scriptScratch
 	gateState
 	effectState
@@ -35,7 +34,7 @@ func (e *Engine) newLane() *Lane {
 		input:  input{args: make([][]byte, 0, command.AheadArgs)},
 	}
 	l.Owner = l
-	e.Commands.Registry.Equip(&l.Worker)
+	e.Commands.Equip(&l.Worker)
 	if e.Opts.Persistence != nil {
 		l.Journal, _ = l.Store.(command.Recording)
 	}
@@ -46,7 +45,7 @@ func (e *Engine) newLane() *Lane {
 	e.observe(l)
 	e.lanesMu.Lock()
 	if len(e.lanes) == 0 {
-		e.topSince = e.Opts.Now()
+		e.countedSince = e.Opts.Now()
 	}
 	e.lanes = append(e.lanes, l)
 	e.lanesMu.Unlock()

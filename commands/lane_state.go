@@ -3,10 +3,7 @@ package commands
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
-	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // input is the commands that have been split off ahead.
@@ -14,20 +11,6 @@ type input struct {
 	args  [][]byte // room for the arguments of ahead
 	slots [command.AheadMost]ahead
 	ahead []ahead // those of slots that are in use
-}
-
-// limiterScratch is the scratch of the limiters, and what RL.TOP shows.
-type limiterScratch struct {
-	throttle throttleCall
-	window   slidingwindow.Call
-	bucket   tokenbucket.Call
-	lease    concurrency.Call
-	multi    multiArgs
-	// What RL.TOP shows: the tables, and the keys of this batch on their way there.
-	denied, calls            topTable
-	noted, notedMany, called []notedKey
-	refusals                 int // of this batch
-	untilCall                int
 }
 
 // scriptScratch is what scripts of the lane share.
@@ -57,11 +40,10 @@ type effectState struct {
 type tally struct {
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.
-	runCmd    *command.Command
-	runLen    int64
-	runDenied int64
-	sample    int             // commands until the next timed one
-	counts    []stats.Counter // by command id
+	runCmd *command.Command
+	runLen int64
+	sample int             // commands until the next timed one
+	counts []stats.Counter // by command id
 	// How many errors the writers of this lane have written, and how many of them had
 	// been when the running command began.
 	errors, errorsSeen int64

@@ -78,7 +78,7 @@ func multiKeys(args [][]byte) ([]int, bool) {
 }
 
 func rlMulti(c *command.Call) {
-	m := &laneOf(c.Worker).multi
+	m := &command.Scratch[limiterScratch](c).multi
 	if err := m.parse(c.Args[1:], c.Server.Limits().LogMaxEntries); err != "" {
 		c.Fail(err)
 		return
@@ -90,7 +90,7 @@ func rlMulti(c *command.Call) {
 		return
 	}
 	d := m.binding(refused)
-	laneOf(c.Worker).runDenied += d.Refused
+	c.Denied += d.Refused
 	for i := range m.details {
 		note(c, m.clauses[i].Key, m.details[i].Refused != 0)
 	}

@@ -41,7 +41,7 @@ func (e *Engine) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
 				e.serveKeys(refs, f)
 			}
 		}
-		if e.behindPause(again) {
+		if e.AfterPause(again) {
 			return
 		}
 		c := &command.Call{Worker: &l.Worker}

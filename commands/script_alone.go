@@ -104,7 +104,7 @@ func (e *Engine) nextAlone() *alone {
 		a := so.queue[0]
 		so.queue[0] = nil
 		so.queue = so.queue[1:]
-		if a.changes && e.behindPause(a.parked.OrForgo(func() { e.enqueueAlone(a) })) {
+		if a.changes && e.AfterPause(a.parked.OrForgo(func() { e.enqueueAlone(a) })) {
 			continue
 		}
 		so.current = a
@@ -174,7 +174,7 @@ func (l *Lane) runOne(a *alone) {
 		waits := l.host.waits && !a.parked.Broken
 		l.host.alone, l.host.waits = nil, false
 		l.flushRun()
-		l.flushTop()
+		l.Server.Commands.BatchEnd(&l.Worker)
 		reply := l.w.Take()
 		l.ctx.Client = nil
 		if waits {

@@ -193,7 +193,7 @@ func (x *aside) serve() {
 func (x *aside) leave() {
 	l := x.lane
 	l.flushRun()
-	l.flushTop()
+	l.Server.Commands.BatchEnd(&l.Worker)
 	l.host.aside, l.host.alone = nil, nil
 	x.call.end()
 	l.ctx.Client = nil

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"bytes"
-
 	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/lua"
@@ -149,7 +147,9 @@ func execute(c *command.Call, call *scriptCall) {
 	} else if pieces == nil {
 		w.Pieces = &engineOf(l.Server).large
 	}
+	c.Volatile = true
 	defer func() { // be it that a command panics
+		c.Volatile = false
 		w.Pieces, h.memory = pieces, nil
 		if h.alone != nil {
 			h.alone.end()
@@ -203,16 +203,12 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	if h.wrote || h.lent > maxLent {
 		h.w.Ledger = nil
 	}
-	denied, many, called := len(laneOf(c.Worker).noted), len(laneOf(c.Worker).notedMany), len(laneOf(c.Worker).called)
 	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
 	laneOf(c.Worker).run(c)
 	if h.full && h.wrote && !c.Failed {
 		h.full = false // the rest is refused nothing: half of it would be worse
 		c.Store.Begin()
 	}
-	own(laneOf(c.Worker).noted[denied:])
-	own(laneOf(c.Worker).notedMany[many:])
-	own(laneOf(c.Worker).called[called:])
 	if len(h.w.Buf) > command.MaxScriptReply {
 		h.w.Cut(0)
 		h.w.Buf = nil
@@ -220,13 +216,6 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	}
 	h.lent += len(h.w.Refs)
 	return h.w.Buf, h.w.Refs
-}
-
-// own copies keys that RL.TOP has noted: those that a script names do not last.
-func own(keys []notedKey) {
-	for i := range keys {
-		keys[i].key = bytes.Clone(keys[i].key)
-	}
 }
 
 // find returns the command that a script calls, if there is one, and why it may not.

@@ -16,7 +16,7 @@ const sampleEvery = 64
 
 // count notes one call of cmd. A run of equal commands is added to the counters in
 // one go, so that a pipeline of one command costs one atomic addition.
-func (l *tally) count(cmd *command.Command) {
+func (l *Lane) count(cmd *command.Command) {
 	if cmd != l.runCmd {
 		l.flushRun()
 		l.runCmd = cmd
@@ -30,23 +30,23 @@ func (l *tally) count(cmd *command.Command) {
 // decided notes the outcome of a limiter command for key.
 func decided(c *command.Call, key []byte, d *limit.Decision) {
 	if d.Refused != 0 {
-		laneOf(c.Worker).runDenied++
+		c.Denied++
 	}
 	note(c, key, d.Refused != 0)
 }
 
 // flushRun adds the current run to the counters, at the end of a batch or when
 // another command begins.
-func (l *tally) flushRun() {
+func (l *Lane) flushRun() {
 	if l.runCmd == nil {
 		return
 	}
 	n := &l.counts[l.runCmd.Id]
 	n.Calls.Add(l.runLen)
-	if l.runDenied > 0 {
-		n.Denied.Add(l.runDenied)
+	if l.Denied > 0 {
+		n.Denied.Add(l.Denied)
 	}
-	l.runCmd, l.runLen, l.runDenied = nil, 0, 0
+	l.runCmd, l.runLen, l.Denied = nil, 0, 0
 }
 
 // sum adds up the counters of all lanes, by command id, and the keyspace lookups.
@@ -93,8 +93,9 @@ func (e *Engine) resetStats() {
 		}
 		l.Hits.Store(0)
 		l.Misses.Store(0)
+		e.Commands.ResetStats(&l.Worker)
 	}
-	e.resetTop()
+	e.countedSince = e.Opts.Now()
 	for _, field := range []*atomic.Int64{&e.received, &e.refused} {
 		field.Store(0)
 	}
@@ -105,17 +106,13 @@ func (e *Engine) resetStats() {
 // Tick is called once in every period d, for figures that need a rhythm.
 func (e *Engine) Tick(d time.Duration) {
 	e.rate.Tick(e.commandsProcessed(), d)
-	if e.sinceHalved += d; e.sinceHalved < topHalfLife {
+	if e.sinceDecay += d; e.sinceDecay < time.Minute {
 		return
 	}
-	e.sinceHalved = 0
+	e.sinceDecay = 0
 	e.lanesMu.Lock()
 	defer e.lanesMu.Unlock()
 	for _, l := range e.lanes {
-		l.denied.halve()
-		l.calls.halve()
+		e.Commands.Decay(&l.Worker)
 	}
 }
-
-// topHalfLife is after how long RL.TOP has forgotten half of what it saw.
-const topHalfLife = time.Minute

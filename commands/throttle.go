@@ -28,7 +28,7 @@ func throttleCommands() []*command.Command {
 
 // throttle is CL.THROTTLE: parse, decide, reply.
 func throttle(c *command.Call) {
-	call := &laneOf(c.Worker).throttle
+	call := &command.Scratch[limiterScratch](c).throttle
 	if err := parseThrottle(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return

@@ -22,7 +22,7 @@ func tokenBucketCommands() []*command.Command {
 
 // acquire is TB.ACQUIRE.
 func acquire(c *command.Call) {
-	call := &laneOf(c.Worker).bucket
+	call := &command.Scratch[limiterScratch](c).bucket
 	if err := parseAcquire(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"cmp"
 	"hash/maphash"
 	"slices"
@@ -126,15 +127,13 @@ type topEntry struct {
 const everyDatabase = -1
 
 // topKeys returns the n most frequent keys of a database, or of every one, over all
-// lanes, the most frequent first. Shares are of what occurred in all databases.
-func (e *Engine) topKeys(table func(*Lane) *topTable, db, n int, now limit.Instant) []topEntry {
-	sum, total := make(map[topName]topCount), int64(0)
-	e.lanesMu.Lock()
-	for _, l := range e.lanes {
-		total += table(l).collect(now, sum)
-	}
-	counted := now.Sub(e.topSince)
-	e.lanesMu.Unlock()
+// workers, the most frequent first. Shares are of what occurred in all databases.
+func topKeys(c *command.Call, table func(*limiterScratch) *topTable, db, n int) []topEntry {
+	sum, total, now := make(map[topName]topCount), int64(0), c.Store.Now()
+	since := c.Server.Host.EachWorker(func(w *command.Worker) {
+		total += table(command.ScratchOf[limiterScratch](c, w)).collect(now, sum)
+	})
+	counted := now.Sub(since)
 	all := make([]topEntry, 0, len(sum))
 	for name, n := range sum {
 		if db != everyDatabase && name.db != db {
@@ -166,32 +165,40 @@ type notedKey struct {
 
 // note remembers the key of a decision for RL.TOP until the batch ends.
 func note(c *command.Call, key []byte, refused bool) {
+	s := command.Scratch[limiterScratch](c)
 	if refused {
-		if laneOf(c.Worker).refusals++; laneOf(c.Worker).refusals <= deniedExact {
-			laneOf(c.Worker).noted = append(laneOf(c.Worker).noted, notedKey{c.Client.Selected(), key})
-		} else if laneOf(c.Worker).refusals%deniedSample == 0 {
-			laneOf(c.Worker).notedMany = append(laneOf(c.Worker).notedMany, notedKey{c.Client.Selected(), key})
+		if s.refusals++; s.refusals <= deniedExact {
+			s.noted = append(s.noted, noted(c, key))
+		} else if s.refusals%deniedSample == 0 {
+			s.notedMany = append(s.notedMany, noted(c, key))
 		}
 	}
-	if laneOf(c.Worker).untilCall--; laneOf(c.Worker).untilCall < 0 {
-		laneOf(c.Worker).untilCall = callsSample - 1
-		laneOf(c.Worker).called = append(laneOf(c.Worker).called, notedKey{c.Client.Selected(), key})
+	if s.untilCall--; s.untilCall < 0 {
+		s.untilCall = callsSample - 1
+		s.called = append(s.called, noted(c, key))
 	}
 }
 
-// flushTop moves what a batch has noted into the tables.
-func (l *Lane) flushTop() {
-	l.refusals = 0
-	flushInto(&l.Worker, &l.denied, &l.noted, 1)
-	flushInto(&l.Worker, &l.denied, &l.notedMany, deniedSample)
-	flushInto(&l.Worker, &l.calls, &l.called, callsSample)
+// noted names a key, which is copied if it does not last.
+func noted(c *command.Call, key []byte) notedKey {
+	if c.Volatile {
+		key = bytes.Clone(key)
+	}
+	return notedKey{c.Client.Selected(), key}
 }
 
-func flushInto(l *command.Worker, t *topTable, keys *[]notedKey, weight int64) {
+// flush moves what a batch has noted into the tables.
+func (s *limiterScratch) flush(now limit.Instant) {
+	s.refusals = 0
+	flushInto(&s.denied, &s.noted, 1, now)
+	flushInto(&s.denied, &s.notedMany, deniedSample, now)
+	flushInto(&s.calls, &s.called, callsSample, now)
+}
+
+func flushInto(t *topTable, keys *[]notedKey, weight int64, now limit.Instant) {
 	if len(*keys) == 0 {
 		return
 	}
-	now := l.Store.Now()
 	t.mu.Lock()
 	for _, k := range *keys {
 		t.add(k.db, k.key, weight, now)
@@ -201,11 +208,23 @@ func flushInto(l *command.Worker, t *topTable, keys *[]notedKey, weight int64) {
 	*keys = (*keys)[:0]
 }
 
-// resetTop forgets what RL.TOP shows; lanesMu is held.
-func (e *Engine) resetTop() {
-	e.topSince = e.Opts.Now()
-	for _, l := range e.lanes {
-		l.denied.reset()
-		l.calls.reset()
+// topHooks keep the tables of RL.TOP.
+func topHooks() command.Hooks {
+	return command.Hooks{
+		BatchEnd: func(kept any, now limit.Instant) { kept.(*limiterScratch).flush(now) },
+		Refused: func(kept any, db int, key []byte, now limit.Instant) {
+			t := &kept.(*limiterScratch).denied
+			t.mu.Lock()
+			t.add(db, key, 1, now)
+			t.mu.Unlock()
+		},
+		Decay: func(kept any) {
+			kept.(*limiterScratch).denied.halve()
+			kept.(*limiterScratch).calls.halve()
+		},
+		ResetStats: func(kept any) {
+			kept.(*limiterScratch).denied.reset()
+			kept.(*limiterScratch).calls.reset()
+		},
 	}
 }

@@ -28,10 +28,10 @@ func rlTop(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	laneOf(c.Worker).flushTop() // what this very batch has noted belongs to the picture
-	table, db := (*Lane).deniedKeys, c.Client.Selected()
+	command.Scratch[limiterScratch](c).flush(c.Store.Now()) // what this very batch has noted belongs to the picture
+	table, db := (*limiterScratch).deniedKeys, c.Client.Selected()
 	if call.calls {
-		table = (*Lane).calledKeys
+		table = (*limiterScratch).calledKeys
 	}
 	switch {
 	case call.hasDB:
@@ -39,7 +39,7 @@ func rlTop(c *command.Call) {
 	case call.details:
 		db = everyDatabase
 	}
-	top := engineOf(c.Server).topKeys(table, db, int(min(call.count, topMost)), c.Store.Now())
+	top := topKeys(c, table, db, int(min(call.count, topMost)))
 	if call.details {
 		writeTopDetails(c.W, top)
 		return

@@ -300,7 +300,7 @@ func runTransaction(c *command.Call, t *transaction) {
 		c.Store.Begin()
 	}
 	exclusively(c, func() { runQueue(c, t) })
-	laneOf(c.Worker).flushTop() // which has keys of the queue
+	c.Server.Commands.BatchEnd(c.Worker) // which has keys of the queue
 	s.discardQueue(c.Store)
 }
 

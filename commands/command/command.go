@@ -42,6 +42,7 @@ type Command struct {
 	AuditAttrs func(c *Call) []slog.Attr
 
 	Id     int
+	group  int // index of its group
 	Parent *Command
 	// FewWords is how many words of a call nobody asks about: see work.go.
 	FewWords int

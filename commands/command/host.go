@@ -1,6 +1,9 @@
 package command
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
 
 // Host is what commands may ask of the session that runs them, beyond the reply: to wait,
 // to go on elsewhere, to reach the store from another goroutine. All of it is rare, since
@@ -17,6 +20,12 @@ type Host interface {
 	// Rerun runs a command again that has been counted, and has left its loop before it did
 	// anything.
 	Rerun(c *Call, cmd *Command)
+	// AfterPause keeps f for the end of CLIENT PAUSE, if there is one; f is told whether to go
+	// on. The caller is in the store.
+	AfterPause(f func(goOn bool)) bool
+	// EachWorker calls f for every worker there is, and returns since when they count. f may
+	// read what is guarded by itself.
+	EachWorker(f func(w *Worker)) (since limit.Instant)
 	// Spawn runs f on a goroutine that the end of the server waits for.
 	Spawn(f func())
 	// WithStore runs f on a store of its own, for the work of a client, at a fresh instant.

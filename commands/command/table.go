@@ -9,8 +9,8 @@ import (
 // Table finds commands by name. It never changes after it was made, but for the replies
 // that it keeps.
 type Table struct {
-	// Registry knows what the groups of the table keep for each worker.
-	Registry *Registry
+	groups   []Group
+	batchEnd []int       // indices of the groups with that hook
 	Entries  []*Command  // by id: containers, commands and subcommands
 	Sorted   []*Command  // without subcommands, sorted by name
 	names    []tableName // of top, by what each is called
@@ -19,12 +19,22 @@ type Table struct {
 	Info, Docs madeOnce // of top
 }
 
-// NewTable builds a table of entries. It panics when two entries share a
+// NewTable builds a table of the commands of groups. It panics when two entries share a
 // name or an entry is incomplete: that is a mistake of ours, found at start-up.
-func NewTable(entries [][]*Command) *Table {
-	t := &Table{}
-	for _, f := range entries {
-		t.Sorted = append(t.Sorted, f...)
+func NewTable(groups []Group) *Table {
+	t := &Table{groups: groups}
+	for i := range groups {
+		g := &groups[i]
+		for _, c := range g.Commands {
+			c.group = i
+			for _, sub := range c.Sub {
+				sub.group = i
+			}
+		}
+		t.Sorted = append(t.Sorted, g.Commands...)
+		if g.Hooks.BatchEnd != nil {
+			t.batchEnd = append(t.batchEnd, i)
+		}
 	}
 	slices.SortFunc(t.Sorted, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range t.Sorted {
@@ -64,8 +74,8 @@ type tableName struct {
 // NewRenamedTable is NewTable with commands under other names, one pair of old and new
 // after the other; "" for the new name leaves a command out. What a command says of
 // itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
-func NewRenamedTable(entries [][]*Command, pairs [][2]string) (*Table, error) {
-	t := NewTable(entries)
+func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
+	t := NewTable(groups)
 	for _, p := range pairs {
 		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
 		at := slices.IndexFunc(t.names, func(n tableName) bool { return n.name == from })

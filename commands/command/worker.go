@@ -17,5 +17,9 @@ type Worker struct {
 	Journal Recording
 	Hits    atomic.Int64
 	Misses  atomic.Int64
-	slots   [maxSlots]any
+	Denied  int64 // refusals of the run of equal commands that is not counted yet
+	// Volatile says that the words of the running command do not last until the batch
+	// ends: a script has made them.
+	Volatile bool
+	kept     [maxGroups]any // by group
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// group is what the commands on hashes share.
-type group struct {
-	call command.Slot[hashCall]
+// Group returns the commands on hashes.
+func Group() command.Group {
+	return command.Group{Commands: commands(), Worker: func() any { return new(hashCall) }}
 }
 
-func Commands(r *command.Registry) []*command.Command {
-	h := &group{command.WorkerSlot(r, func(*command.Worker) *hashCall { return new(hashCall) })}
+func commands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, complexity, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatHash, Group: "hash", Summary: summary,
@@ -31,10 +30,10 @@ func Commands(r *command.Registry) []*command.Command {
 		pairs = "key field value [field value ...]"
 	)
 	return []*command.Command{
-		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", h.hset),
-		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", h.hset),
+		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", hset),
+		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", hset),
 		entry("hsetnx", 4, set, "O(1)", "key field value", "Sets a field of a hash that does not exist.", "1 if it was set, 0 if not", hsetnx),
-		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", h.hget),
+		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", hget),
 		entry("hmget", -3, fast, "O(N)", "key field [field ...]", "Returns the values of fields.", "an array of values or nulls", hmget),
 		entry("hgetall", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all fields and values.", "a map",
 			func(c *command.Call) { hashAll(c, true, true) }),
@@ -112,12 +111,12 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 }
 
 // hset is HSET and HMSET.
-func (g *group) hset(c *command.Call) {
+func hset(c *command.Call) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
 	}
-	call := g.call.Of(c.Worker)
+	call := command.Scratch[hashCall](c)
 	call.prepare(c.Args[2:], c.W)
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], call.setFunc)
 	switch {
@@ -157,8 +156,8 @@ func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
 	return !found
 }
 
-func (g *group) hget(c *command.Call) {
-	call := g.call.Of(c.Worker)
+func hget(c *command.Call) {
+	call := command.Scratch[hashCall](c)
 	call.prepare(c.Args[2:], c.W)
 	if readHash(c, call.getFunc) {
 		c.W.Null()
