@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/hashes"
 	"github.com/cellserver/cellserver/commands/keys"
+	"github.com/cellserver/cellserver/commands/limiters"
 	"github.com/cellserver/cellserver/commands/sets"
 	"github.com/cellserver/cellserver/commands/strings"
 )
@@ -16,7 +17,7 @@ func groups() []command.Group {
 		return command.Group{Commands: slices.Concat(commands...)}
 	}
 	return []command.Group{
-		limitersGroup(),
+		limiters.Group(),
 		hashes.Group(),
 		only(strings.Commands(), strings.CounterCommands()),
 		only(keys.Commands(), keys.ExpireCommands(), keys.ScanCommands()),

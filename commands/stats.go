@@ -6,7 +6,6 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
-	"github.com/cellserver/cellserver/limit"
 )
 
 // sampleEvery is how many commands share one reading of the stopwatch: two
@@ -25,14 +24,6 @@ func (l *Lane) count(cmd *command.Command) {
 		}
 	}
 	l.runLen++
-}
-
-// decided notes the outcome of a limiter command for key.
-func decided(c *command.Call, key []byte, d *limit.Decision) {
-	if d.Refused != 0 {
-		c.Denied++
-	}
-	note(c, key, d.Refused != 0)
 }
 
 // flushRun adds the current run to the counters, at the end of a batch or when

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func concurrencyCommands() []*command.Command {
 }
 
 func leaseAcquire(c *command.Call) {
-	call := &command.Scratch[limiterScratch](c).lease
+	call := &command.Scratch[scratch](c).lease
 	if err := parseLeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, call); err != "" {
 		c.Fail(err)
 		return
@@ -60,7 +60,7 @@ func leaseWait(call concurrency.Call, db int, key []byte) *wait {
 }
 
 func leaseRelease(c *command.Call) {
-	if err := parseLeaseRelease(c.Args[1:], &command.Scratch[limiterScratch](c).lease); err != "" {
+	if err := parseLeaseRelease(c.Args[1:], &command.Scratch[scratch](c).lease); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -68,7 +68,7 @@ func leaseRelease(c *command.Call) {
 }
 
 func leaseRenew(c *command.Call) {
-	if err := parseLeaseRenew(c.Args[1:], &command.Scratch[limiterScratch](c).lease); err != "" {
+	if err := parseLeaseRenew(c.Args[1:], &command.Scratch[scratch](c).lease); err != "" {
 		c.Fail(err)
 		return
 	}
@@ -77,7 +77,7 @@ func leaseRenew(c *command.Call) {
 
 // leaseChange replies whether the member held a lease that could be changed.
 func leaseChange(c *command.Call) {
-	d, err := c.Store.Lease(c.Client.Selected(), c.Args[1], &command.Scratch[limiterScratch](c).lease)
+	d, err := c.Store.Lease(c.Client.Selected(), c.Args[1], &command.Scratch[scratch](c).lease)
 	switch {
 	case err != nil:
 		c.Fail(command.StoreError(err))

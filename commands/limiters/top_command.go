@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"math"
@@ -28,10 +28,10 @@ func rlTop(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	command.Scratch[limiterScratch](c).flush(c.Store.Now()) // what this very batch has noted belongs to the picture
-	table, db := (*limiterScratch).deniedKeys, c.Client.Selected()
+	command.Scratch[scratch](c).flush(c.Store.Now()) // what this very batch has noted belongs to the picture
+	table, db := (*scratch).deniedKeys, c.Client.Selected()
 	if call.calls {
-		table = (*limiterScratch).calledKeys
+		table = (*scratch).calledKeys
 	}
 	switch {
 	case call.hasDB:
@@ -51,8 +51,8 @@ func rlTop(c *command.Call) {
 	}
 }
 
-func (l *limiterScratch) deniedKeys() *topTable { return &l.denied }
-func (l *limiterScratch) calledKeys() *topTable { return &l.calls }
+func (l *scratch) deniedKeys() *topTable { return &l.denied }
+func (l *scratch) calledKeys() *topTable { return &l.calls }
 
 func writeTopDetails(w *resp.Writer, top []topEntry) {
 	w.Array(len(top))

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"bufio"
@@ -73,7 +73,7 @@ func readRecorded(t *testing.T, name string) []recordedScenario {
 // readRecordedLines returns the lines of a JSON Lines file, gzipped or not.
 func readRecordedLines(t *testing.T, name string) [][]byte {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "compat_test", "testdata", "oracle", filepath.FromSlash(name)))
+	f, err := os.Open(filepath.Join("..", "..", "compat_test", "testdata", "oracle", filepath.FromSlash(name)))
 	require.NoError(t, err)
 	defer f.Close()
 	var r io.Reader = bufio.NewReader(f)

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
@@ -23,7 +23,7 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 // allow is SW.ALLOW.
 func allow(c *command.Call) {
-	call := &command.Scratch[limiterScratch](c).window
+	call := &command.Scratch[scratch](c).window
 	if err := parseSlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, call); err != "" {
 		c.Fail(err)
 		return

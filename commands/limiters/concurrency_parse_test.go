@@ -1,13 +1,14 @@
-package commands
+package limiters
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/stretchr/testify/require"
 )
 
 func TestParseLeases(t *testing.T) {

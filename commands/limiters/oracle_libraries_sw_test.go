@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"encoding/json"
@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/stretchr/testify/require"
 )
 
 // windowLibraryLine is one line of the recorded decisions of other libraries: the

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"slices"
@@ -9,18 +9,18 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// limitersGroup returns the limiters: what this server is for.
-func limitersGroup() command.Group {
+// Group returns the limiters: what this server is for.
+func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
 			multiCommands(), ratelimitCommands()),
-		Worker: func() any { return new(limiterScratch) },
+		Worker: func() any { return new(scratch) },
 		Hooks:  topHooks(),
 	}
 }
 
-// limiterScratch is the scratch of the limiters, and what RL.TOP shows.
-type limiterScratch struct {
+// scratch is the scratch of the limiters, and what RL.TOP shows.
+type scratch struct {
 	throttle throttleCall
 	window   slidingwindow.Call
 	bucket   tokenbucket.Call

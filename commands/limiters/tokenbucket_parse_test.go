@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"math"
@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
-	"github.com/stretchr/testify/require"
 )
 
 // acquireArgs splits the arguments of a TB.ACQUIRE; ~ stands for an empty one and _

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"encoding/json"
@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cellserver/cellserver/limit"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/limit"
 )
 
 // TestAcquireAsLibraries plays the recorded decisions of rate limiter libraries on

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
@@ -28,7 +28,7 @@ func throttleCommands() []*command.Command {
 
 // throttle is CL.THROTTLE: parse, decide, reply.
 func throttle(c *command.Call) {
-	call := &command.Scratch[limiterScratch](c).throttle
+	call := &command.Scratch[scratch](c).throttle
 	if err := parseThrottle(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return

@@ -1,14 +1,15 @@
-package commands
+package limiters
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/stretchr/testify/require"
 )
 
 // TestSlidingWindowRecorded replays the recorded replies of an exact model of

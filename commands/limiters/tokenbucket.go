@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func tokenBucketCommands() []*command.Command {
 
 // acquire is TB.ACQUIRE.
 func acquire(c *command.Call) {
-	call := &command.Scratch[limiterScratch](c).bucket
+	call := &command.Scratch[scratch](c).bucket
 	if err := parseAcquire(c.Args[1:], call); err != "" {
 		c.Fail(err)
 		return

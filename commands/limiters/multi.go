@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"bytes"
@@ -78,7 +78,7 @@ func multiKeys(args [][]byte) ([]int, bool) {
 }
 
 func rlMulti(c *command.Call) {
-	m := &command.Scratch[limiterScratch](c).multi
+	m := &command.Scratch[scratch](c).multi
 	if err := m.parse(c.Args[1:], c.Server.Limits().LogMaxEntries); err != "" {
 		c.Fail(err)
 		return

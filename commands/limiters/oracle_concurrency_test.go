@@ -1,14 +1,15 @@
-package commands
+package limiters
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/stretchr/testify/require"
 )
 
 // TestLeasesRecorded replays the recorded replies of an exact model of CC.ACQUIRE,

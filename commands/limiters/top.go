@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"bytes"
@@ -128,10 +128,10 @@ const everyDatabase = -1
 
 // topKeys returns the n most frequent keys of a database, or of every one, over all
 // workers, the most frequent first. Shares are of what occurred in all databases.
-func topKeys(c *command.Call, table func(*limiterScratch) *topTable, db, n int) []topEntry {
+func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int) []topEntry {
 	sum, total, now := make(map[topName]topCount), int64(0), c.Store.Now()
 	since := c.Server.Host.EachWorker(func(w *command.Worker) {
-		total += table(command.ScratchOf[limiterScratch](c, w)).collect(now, sum)
+		total += table(command.ScratchOf[scratch](c, w)).collect(now, sum)
 	})
 	counted := now.Sub(since)
 	all := make([]topEntry, 0, len(sum))
@@ -165,7 +165,7 @@ type notedKey struct {
 
 // note remembers the key of a decision for RL.TOP until the batch ends.
 func note(c *command.Call, key []byte, refused bool) {
-	s := command.Scratch[limiterScratch](c)
+	s := command.Scratch[scratch](c)
 	if refused {
 		if s.refusals++; s.refusals <= deniedExact {
 			s.noted = append(s.noted, noted(c, key))
@@ -188,7 +188,7 @@ func noted(c *command.Call, key []byte) notedKey {
 }
 
 // flush moves what a batch has noted into the tables.
-func (s *limiterScratch) flush(now limit.Instant) {
+func (s *scratch) flush(now limit.Instant) {
 	s.refusals = 0
 	flushInto(&s.denied, &s.noted, 1, now)
 	flushInto(&s.denied, &s.notedMany, deniedSample, now)
@@ -211,20 +211,20 @@ func flushInto(t *topTable, keys *[]notedKey, weight int64, now limit.Instant) {
 // topHooks keep the tables of RL.TOP.
 func topHooks() command.Hooks {
 	return command.Hooks{
-		BatchEnd: func(kept any, now limit.Instant) { kept.(*limiterScratch).flush(now) },
+		BatchEnd: func(kept any, now limit.Instant) { kept.(*scratch).flush(now) },
 		Refused: func(kept any, db int, key []byte, now limit.Instant) {
-			t := &kept.(*limiterScratch).denied
+			t := &kept.(*scratch).denied
 			t.mu.Lock()
 			t.add(db, key, 1, now)
 			t.mu.Unlock()
 		},
 		Decay: func(kept any) {
-			kept.(*limiterScratch).denied.halve()
-			kept.(*limiterScratch).calls.halve()
+			kept.(*scratch).denied.halve()
+			kept.(*scratch).calls.halve()
 		},
 		ResetStats: func(kept any) {
-			kept.(*limiterScratch).denied.reset()
-			kept.(*limiterScratch).calls.reset()
+			kept.(*scratch).denied.reset()
+			kept.(*scratch).calls.reset()
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"time"

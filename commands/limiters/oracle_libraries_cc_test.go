@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"encoding/json"
@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/stretchr/testify/require"
 )
 
 // heldLine is one line of the recorded decisions of other libraries: the head of a

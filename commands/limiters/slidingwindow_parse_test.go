@@ -1,4 +1,4 @@
-package commands
+package limiters
 
 import (
 	"math"
@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/stretchr/testify/require"
 )
 
 func TestParseSlidingWindow(t *testing.T) {
