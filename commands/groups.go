@@ -23,7 +23,7 @@ func groups() []command.Group {
 		only(keys.Commands(), keys.ExpireCommands(), keys.ScanCommands()),
 		only(sets.Commands()),
 		only(listCommands(), blockingCommands()),
-		only(sortedSetCommands()),
+		sortedSetGroup(),
 		only(transactionCommands()),
 		only(scriptingCommands(), functionCommands()),
 		only(pubsubCommands()),

@@ -17,9 +17,8 @@ type Lane struct {
 	tally
 	trackingScratch
 
-	ctx    command.Call
-	w      resp.Writer
-	sorted sortedCall
+	ctx command.Call
+	w   resp.Writer
 
 	served []servedPop // those who waited for elements and are to be answered
 

@@ -10,6 +10,11 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// sortedSetGroup returns the commands on sorted sets.
+func sortedSetGroup() command.Group {
+	return command.Group{Commands: sortedSetCommands(), Worker: func() any { return new(sortedCall) }}
+}
+
 func sortedSetCommands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, complexity, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
@@ -65,7 +70,7 @@ func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
 	case err != nil:
 		c.Fail(command.StoreError(err))
 	case !found:
-		f(&laneOf(c.Worker).sorted.none)
+		f(&command.Scratch[sortedCall](c).none)
 	}
 }
 
@@ -125,11 +130,11 @@ func zmscore(c *command.Call) {
 }
 
 func zcard(c *command.Call) {
-	call := laneOf(c.Worker).sorted.bind()
+	call := command.Scratch[sortedCall](c).bind()
 	call.by = byRank
 	readSortedSet(c, call.countFunc)
 	if !c.Failed {
-		c.W.Int(laneOf(c.Worker).sorted.size)
+		c.W.Int(command.Scratch[sortedCall](c).size)
 	}
 }
 

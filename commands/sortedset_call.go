@@ -41,7 +41,7 @@ func (call *sortedCall) bind() *sortedCall {
 
 func zadd(c *command.Call) {
 	var fault resp.Error
-	if laneOf(c.Worker).sorted.zadd, fault = parseZadd(c.Args[2:]); fault != "" {
+	if command.Scratch[sortedCall](c).zadd, fault = parseZadd(c.Args[2:]); fault != "" {
 		c.Fail(fault)
 		return
 	}
@@ -53,13 +53,13 @@ func zincrby(c *command.Call) {
 		c.Fail(resp.ErrNotFloat)
 		return
 	}
-	laneOf(c.Worker).sorted.zadd = zaddCall{incr: true, pairs: c.Args[2:]}
+	command.Scratch[sortedCall](c).zadd = zaddCall{incr: true, pairs: c.Args[2:]}
 	addScores(c)
 }
 
 // addScores is ZADD with its arguments read.
 func addScores(c *command.Call) {
-	call := laneOf(c.Worker).sorted.bind()
+	call := command.Scratch[sortedCall](c).bind()
 	call.added, call.updated, call.processed = 0, 0, false
 	if !writeSortedSet(c, call.addFunc) {
 		return

@@ -288,7 +288,7 @@ func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rang
 }
 
 func zcount(c *command.Call) {
-	call := laneOf(c.Worker).sorted.bind()
+	call := command.Scratch[sortedCall](c).bind()
 	call.by = byScore
 	if fault := call.window.parse(byScore, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
@@ -302,7 +302,7 @@ func zcount(c *command.Call) {
 
 // zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
 func zremrange(c *command.Call, by rangeBy) {
-	call := laneOf(c.Worker).sorted.bind()
+	call := command.Scratch[sortedCall](c).bind()
 	call.by, call.ctx = by, c
 	if fault := call.window.parse(by, c.Args[2], c.Args[3]); fault != "" {
 		c.Fail(fault)
