@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/keys"
 	"github.com/cellserver/cellserver/commands/limiters"
 	"github.com/cellserver/cellserver/commands/sets"
+	"github.com/cellserver/cellserver/commands/sortedsets"
 	"github.com/cellserver/cellserver/commands/strings"
 )
 
@@ -23,7 +24,7 @@ func groups() []command.Group {
 		only(keys.Commands(), keys.ExpireCommands(), keys.ScanCommands()),
 		only(sets.Commands()),
 		only(listCommands(), blockingCommands()),
-		sortedSetGroup(),
+		sortedsets.Group(),
 		only(transactionCommands()),
 		only(scriptingCommands(), functionCommands()),
 		only(pubsubCommands()),

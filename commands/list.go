@@ -110,7 +110,7 @@ func pop(front bool) func(*command.Call) {
 				if !front {
 					from = l.Len() - n
 				}
-				err = c.StayToPop(copiedOf(c.W, l.Range(from, from+n)))
+				err = c.StayToPop(elements.CopiedOf(c.W, l.Range(from, from+n)))
 			}
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/commands/sortedsets"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -58,36 +59,12 @@ func (call *popCall) span(length int) (from, to int) {
 	return length - n, length
 }
 
-// copiedOf returns how many bytes a reply of elements copies. One that may refer to long
-// elements does.
-func copiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
-	for e := range elements {
-		if w.Ledger == nil {
-			n += len(e) + command.HeadBytes
-		} else {
-			n += command.CopiedBytes(len(e))
-		}
-	}
-	return n
-}
-
-// membersOf are the members of z from one rank to before another.
-func membersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for m := range z.Range(from, to) {
-			if !yield(m) {
-				return
-			}
-		}
-	}
-}
-
 func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) error {
 	if l.Len() == 0 {
 		return nil
 	}
 	from, to := call.span(l.Len())
-	if copiedOf(w, l.Range(from, to)) > command.Longest(w) {
+	if elements.CopiedOf(w, l.Range(from, to)) > command.Longest(w) {
 		return command.ErrLongReply
 	}
 	w.Array(2)
@@ -116,7 +93,7 @@ func (call *popCall) takeScored(z *collection.SortedSet, key []byte, w *resp.Wri
 	} else {
 		w.Array(2)
 		w.Bulk(key)
-		if !writeElements(w, z, from, to, rangeReply{down: !call.front, scores: true, nested: true}) {
+		if !sortedsets.WriteElements(w, z, from, to, sortedsets.RangeReply{Down: !call.front, Scores: true, Nested: true}) {
 			return command.ErrLongReply
 		}
 	}
@@ -139,10 +116,10 @@ func popWork(c *command.Call, call *popCall, keys [][]byte) int {
 		return work + call.count
 	}
 	n, copied := 0, 0
-	look := func(length int, elements func(from, to int) iter.Seq[[]byte]) {
+	look := func(length int, seq func(from, to int) iter.Seq[[]byte]) {
 		from, to := call.span(length)
 		if n = to - from; n <= command.LoopWork {
-			copied = copiedOf(c.W, elements(from, to))
+			copied = elements.CopiedOf(c.W, seq(from, to))
 		}
 	}
 	for _, key := range keys {
@@ -150,7 +127,7 @@ func popWork(c *command.Call, call *popCall, keys [][]byte) int {
 		var err error
 		if call.sorted {
 			found, err = c.Store.ReadSortedSet(c.Client.Selected(), key, func(z *collection.SortedSet) {
-				look(z.Len(), func(from, to int) iter.Seq[[]byte] { return membersOf(z, from, to) })
+				look(z.Len(), func(from, to int) iter.Seq[[]byte] { return sortedsets.MembersOf(z, from, to) })
 			})
 		} else {
 			found, err = c.Store.ReadList(c.Client.Selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })

@@ -2,6 +2,7 @@ package elements
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 
 	"github.com/cellserver/cellserver/collection"
@@ -154,4 +155,17 @@ func WriteList(w *resp.Writer, l *collection.List, from, to int) {
 			return
 		}
 	}
+}
+
+// CopiedOf returns how many bytes a reply of elements copies. One that may refer to long
+// elements does.
+func CopiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
+	for e := range elements {
+		if w.Ledger == nil {
+			n += len(e) + command.HeadBytes
+		} else {
+			n += command.CopiedBytes(len(e))
+		}
+	}
+	return n
 }

@@ -98,8 +98,12 @@ var layers = map[string]layer{
 		imports: append([]string{"commands/command", "commands/parse", "resp"}, families...),
 		why:     "a group of commands knows neither others nor sessions",
 	},
+	"commands/sortedsets": {
+		imports: []string{"commands/command", "commands/parse", "commands/elements", "collection", "resp", "shared", "limit"},
+		why:     "a group of commands knows neither others nor sessions",
+	},
 	"commands": {
-		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget", "commands/command", "commands/elements", "commands/sets", "commands/strings", "commands/keys", "commands/hashes", "commands/limiters"}, families...),
+		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget", "commands/command", "commands/elements", "commands/sets", "commands/strings", "commands/keys", "commands/hashes", "commands/limiters", "commands/sortedsets"}, families...),
 		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},

@@ -1,4 +1,4 @@
-package commands
+package sortedsets
 
 import (
 	"github.com/cellserver/cellserver/collection"
@@ -191,7 +191,7 @@ func zrange(c *command.Call, call rangeCall) {
 	size, large := 0, false
 	readSortedSet(c, func(z *collection.SortedSet) {
 		from, to := call.ranks(z)
-		if size, large = elements.ReadsBeside(c, elements.Whole{N: to - from, Of: z.Len(), Copied: z.Copied()}); !large && !writeElements(c.W, z, from, to, call.reply(c.W)) {
+		if size, large = elements.ReadsBeside(c, elements.Whole{N: to - from, Of: z.Len(), Copied: z.Copied()}); !large && !WriteElements(c.W, z, from, to, call.reply(c.W)) {
 			c.Fail(command.TooLong(c.W))
 		}
 	})
@@ -204,7 +204,7 @@ func zrange(c *command.Call, call rangeCall) {
 	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
-			if !writeElements(w, z, from, to, call.reply(w)) {
+			if !WriteElements(w, z, from, to, call.reply(w)) {
 				w.Error(command.ErrValuesTooLong)
 			}
 		})
@@ -221,8 +221,8 @@ func (r *rangeCall) ranks(z *collection.SortedSet) (from, to int) {
 }
 
 // reply says how the elements are written to w.
-func (r *rangeCall) reply(w *resp.Writer) rangeReply {
-	return rangeReply{down: r.down, scores: r.scores, nested: r.scores && w.Proto == 3}
+func (r *rangeCall) reply(w *resp.Writer) RangeReply {
+	return RangeReply{Down: r.down, Scores: r.scores, Nested: r.scores && w.Proto == 3}
 }
 
 // most is how many elements of n are needed for LIMIT.
@@ -251,32 +251,32 @@ func (r *rangeCall) limit(from, to int) (int, int) {
 	return from, from + int(count)
 }
 
-// rangeReply says how elements are written.
-type rangeReply struct {
-	down, scores bool
-	// nested writes each member with its score as an array.
-	nested bool
+// RangeReply says how elements are written.
+type RangeReply struct {
+	Down, Scores bool
+	// Nested writes each member with its score as an array.
+	Nested bool
 }
 
-// writeElements replies the elements from a rank to before another, or reports that
+// WriteElements replies the elements from a rank to before another, or reports that
 // the reply would be too long, and then has written nothing.
-func writeElements(w *resp.Writer, z *collection.SortedSet, from, to int, r rangeReply) bool {
+func WriteElements(w *resp.Writer, z *collection.SortedSet, from, to int, r RangeReply) bool {
 	reply := elements.WholeFrom(w, to-from, 1, z)
-	if r.scores && !r.nested {
+	if r.Scores && !r.Nested {
 		w.Array(2 * (to - from))
 	} else {
 		w.Array(to - from)
 	}
 	all := z.Range(from, to)
-	if r.down {
+	if r.Down {
 		all = z.RangeDown(from, to)
 	}
 	for member, score := range all {
-		if r.nested {
+		if r.Nested {
 			w.Array(2)
 		}
 		w.Element(member)
-		if r.scores {
+		if r.Scores {
 			elements.WriteScore(w, score)
 		}
 		if !reply.More() {

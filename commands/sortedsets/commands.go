@@ -1,7 +1,8 @@
-package commands
+package sortedsets
 
 import (
 	"errors"
+	"iter"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
@@ -10,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedSetGroup returns the commands on sorted sets.
-func sortedSetGroup() command.Group {
+// Group returns the commands on sorted sets.
+func Group() command.Group {
 	return command.Group{Commands: sortedSetCommands(), Worker: func() any { return new(sortedCall) }}
 }
 
@@ -193,15 +194,26 @@ func zpop(c *command.Call, down bool) {
 		}
 		err := c.Stay(n)
 		if err == nil && n > 1 {
-			err = c.StayToPop(copiedOf(c.W, membersOf(z, from, from+n)))
+			err = c.StayToPop(elements.CopiedOf(c.W, MembersOf(z, from, from+n)))
 		}
 		if err != nil {
 			return err
 		}
-		if !writeElements(c.W, z, from, from+n, rangeReply{down: down, scores: true, nested: nested}) {
+		if !WriteElements(c.W, z, from, from+n, RangeReply{Down: down, Scores: true, Nested: nested}) {
 			return command.ErrLongReply
 		}
 		z.RemoveRange(from, from+n)
 		return nil
 	})
+}
+
+// MembersOf are the members of z from one rank to before another.
+func MembersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for m := range z.Range(from, to) {
+			if !yield(m) {
+				return
+			}
+		}
+	}
 }

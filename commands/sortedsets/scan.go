@@ -1,4 +1,4 @@
-package commands
+package sortedsets
 
 import (
 	"github.com/cellserver/cellserver/collection"

@@ -1,0 +1,2 @@
+// Package sortedsets has the commands on sorted sets.
+package sortedsets
