@@ -33,7 +33,6 @@ type Engine struct {
 	}
 
 	transactions sync.Pool // of *transaction, which are empty
-
 }
 
 // maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.

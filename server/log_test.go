@@ -181,7 +181,7 @@ func TestEveryLineOfTheServerIsBounded(t *testing.T) {
 					require.True(t, constant, "%s: the message is no constant", where)
 				}
 				if method == "LogAttrs" {
-					require.Equal(t, "commands/audit.go", name, where)
+					require.Equal(t, "commands/command/audit.go", name, where)
 				}
 				return true
 			})
