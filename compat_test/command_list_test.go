@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestListOfCommandsIsThatOfRedis compares the list of Redis 7.2, from which the README's
-// table of missing commands is checked, with a running Redis.
+// TestListOfCommandsIsThatOfRedis compares the list of Redis 7.2, against which
+// docs/missing.md is checked, with a running Redis.
 func TestListOfCommandsIsThatOfRedis(t *testing.T) {
 	text, err := os.ReadFile("testdata/redis-7.2-commands.txt")
 	require.NoError(t, err)

@@ -17,7 +17,10 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// snippet is a block of the README.
+// callingPages are the pages that show calls of CL.THROTTLE.
+var callingPages = []string{"../README.md", "calling.md"}
+
+// snippet is a block of such a page.
 type snippet struct {
 	title    string // the heading above it
 	language string // "" for what is typed at a shell
@@ -27,13 +30,20 @@ type snippet struct {
 // inlineCall is a call that stands in a line of text.
 var inlineCall = regexp.MustCompile("^With (node-redis): `(.*)`\\.\n$")
 
-// readmeSnippets reads all blocks of the README, and the call in a line of text.
-func readmeSnippets(t *testing.T) (all []snippet) {
+// readSnippets reads all blocks of the pages, and the call in a line of text.
+func readSnippets(t *testing.T) (all []snippet) {
 	t.Helper()
-	page, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
+	for _, name := range callingPages {
+		page, err := os.ReadFile(name)
+		require.NoError(t, err)
+		all = append(all, pageSnippets(string(page))...)
+	}
+	return all
+}
+
+func pageSnippets(page string) (all []snippet) {
 	title, block := "", (*snippet)(nil)
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		inline := inlineCall.FindStringSubmatch(line)
 		switch {
 		case block != nil && line == "```\n":
@@ -55,20 +65,21 @@ func readmeSnippets(t *testing.T) (all []snippet) {
 // says how to run it in dir, which is empty.
 type runSnippet func(t *testing.T, dir, code string) []string
 
-// TestReadmeSnippets runs what the README shows in each language, as it stands there but
-// for the port and a line that prints what was found: the first call is admitted, and one
-// that comes when all is used up is limited.
-func TestReadmeSnippets(t *testing.T) {
+// TestSnippets runs what the pages show in each language. Only the port is changed, and a
+// line is added that prints the result: the first call is admitted, and a call after the
+// limit is used up is limited.
+func TestSnippets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("programs in other languages are left to the full test run")
 	}
 	runs := map[string]runSnippet{
 		"Python (redis-py)": pythonSnippet, "Java (Jedis)": javaSnippet, "Java (Lettuce)": javaSnippet,
 		"Node (ioredis)": ioredisSnippet, "node-redis": nodeRedisSnippet, "Go (go-redis)": goSnippet,
+		"Ruby (redis-rb)": rubySnippet,
 	}
-	for _, s := range readmeSnippets(t) {
+	for _, s := range readSnippets(t) {
 		if s.language == "" || s.language == "replies" {
-			continue // TestReadmeCommands and TestReplies play them
+			continue // TestShellCommands and TestReplies play them
 		}
 		run := runs[s.title]
 		require.NotNil(t, run, "nothing runs what is shown under %q", s.title)
@@ -86,7 +97,7 @@ func TestReadmeSnippets(t *testing.T) {
 			require.Equal(t, "limited", runProgram(t, command, port))
 		})
 	}
-	require.Empty(t, runs, "the README shows no longer what is run here")
+	require.Empty(t, runs, "the pages no longer show what is run here")
 }
 
 // runProgram returns what a program prints.
@@ -172,6 +183,12 @@ const client = await createClient({ url: "redis://127.0.0.1:" + process.env.PORT
 const [limited] = `+code+";"+printJS)}
 }
 
+// rubySnippet: the code leaves limited, which is 0 or 1.
+func rubySnippet(t *testing.T, dir, code string) []string {
+	installed(t, filepath.Join("..", "compat_test", "libraries", "ruby", "target", ".installed"))
+	return []string{"ruby", written(t, dir, "snippet.rb", code+"\nputs limited == 1 ? \"limited\" : \"admitted\"\n")}
+}
+
 // goSnippet: the statements go into a program of this module, which has the client.
 func goSnippet(t *testing.T, dir, code string) []string {
 	file := written(t, dir, "main.go", `package main
@@ -198,14 +215,14 @@ func main() {
 // redisCLI shows a reply as redis-cli does: a line for each integer.
 var redisCLI = regexp.MustCompile(`^\d+\) \(integer\) (-?\d+)`)
 
-// TestReadmeCommands plays what the README has typed at a shell: calls of redis-cli with
-// the replies that it shows, targets of make and options that there are.
-func TestReadmeCommands(t *testing.T) {
+// TestShellCommands plays what the pages show at a shell: calls of redis-cli with their
+// replies, targets of make, and options.
+func TestShellCommands(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	require.NoError(t, err)
 	var replies []string
 	calls, shown := 0, 0
-	for _, s := range readmeSnippets(t) {
+	for _, s := range readSnippets(t) {
 		if s.language != "" {
 			continue
 		}

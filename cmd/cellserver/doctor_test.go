@@ -96,7 +96,7 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 }
 
 // TestDoctorNamesUsedCommandsThatAreMissing: of each command that was called and is not
-// here it says so, with the reason of the README's list, and of all others nothing.
+// here the doctor gives the reason of docs/missing.md; it says nothing about others.
 func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 	f := &findings{}
 	stats := []string{"# Commandstats"}

@@ -1,6 +1,6 @@
-// Package docgen writes the pages that are made from the command table and from the
-// option table, so that they cannot say anything else than the program does:
-// docs/commands.md, the tables of the README, and the sample configuration. The
+// Package docgen writes the pages that are generated from the command table and the
+// option table, so that pages and program always agree:
+// docs/commands.md, docs/missing.md, docs/options.md and the sample configuration. The
 // program in generate writes them; a test fails while one is stale.
 package docgen
 

@@ -85,12 +85,12 @@ func TestNoEntryOfTheMissingListIsIdle(t *testing.T) {
 	require.Equal(t, []string{"sort is listed twice as missing"}, faults(redis, here, more("sort")))
 }
 
-// TestReadmeNamesEveryMissingCommand reads the table as people do.
-func TestReadmeNamesEveryMissingCommand(t *testing.T) {
+// TestMissingPageNamesEveryMissingCommand reads the table as people do.
+func TestMissingPageNamesEveryMissingCommand(t *testing.T) {
 	var read []string
-	for line := range strings.Lines(missingTable(commands.NewTable())) {
+	for line := range strings.Lines(MissingPage(commands.NewTable())) {
 		cells := strings.Split(line, " | ")
-		if len(cells) != 4 || strings.HasPrefix(line, "| not there") {
+		if len(cells) != 4 || strings.HasPrefix(line, "| not here") {
 			continue
 		}
 		for name := range strings.SplitSeq(cells[1], ", ") {

@@ -10,19 +10,19 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Pages returns what every generated file below root, the folder of the project,
-// should hold, by its path relative to root.
+// Pages returns the content of every generated file below root, the folder of the
+// project, by its path relative to root.
 func Pages(root string) (map[string]string, error) {
 	table := commands.NewTable()
 	page, err := CommandsPage(table)
 	if err != nil {
 		return nil, fmt.Errorf("writing the commands: %w", err)
 	}
-	current, err := os.ReadFile(filepath.Join(root, "README.md"))
+	measured, err := os.ReadFile(filepath.Join(root, "docs/performance.md"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the README: %w", err)
+		return nil, fmt.Errorf("reading the measurements: %w", err)
 	}
-	readme, err := Readme(string(current), table)
+	performance, chart, err := Performance(string(measured))
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,10 @@ func Pages(root string) (map[string]string, error) {
 	}
 	return map[string]string{
 		"docs/options.md":      options.String(),
-		"README.md":            readme,
 		"docs/commands.md":     page,
+		"docs/missing.md":      MissingPage(table),
 		"docs/cellserver.conf": sample.String(),
+		"docs/performance.md":  performance,
+		"docs/" + chartFile:    chart,
 	}, nil
 }

@@ -1,6 +1,6 @@
-// Package missing lists what of Redis this server lacks, and why: for the README, which
-// shows it as a table, and for the doctor, which looks for it in what a server was asked.
-// It holds the one list, and nothing of what is done with it.
+// Package missing lists the commands of Redis that this server lacks, and why.
+// internal/docgen writes docs/missing.md from the list. `cellserver doctor` compares it
+// with the commands that a Redis was asked.
 package missing
 
 import "slices"
@@ -15,7 +15,7 @@ type Group struct {
 	Commands  []string // as COMMAND LIST of Redis names them, subcommands as "container|name"
 }
 
-// What a group has for its status.
+// The values of Group.Status.
 const (
 	Planned  = "planned"
 	StaysOut = "stays out"
@@ -32,8 +32,8 @@ func Of(command string) (g Group, is bool) {
 }
 
 // FromRedis lists every command and subcommand of Redis 7.2 that the command table lacks.
-// A test compares both with the list of Redis, so that a command is in exactly one of
-// them.
+// A test compares it and the table with the list of Redis: every command is in exactly
+// one of the two.
 var FromRedis = []Group{
 	{
 		What: "Users", Status: Planned, Why: "There is one user, `default`, with one password.",
@@ -91,7 +91,7 @@ var FromRedis = []Group{
 		Commands: []string{"zlexcount", "zrangebylex", "zremrangebylex", "zrevrangebylex"},
 	},
 	{
-		What: "The rest of collections", Status: StaysOut, Why: "The libraries of [compatibility.md](docs/compatibility.md) run without them.",
+		What: "The rest of collections", Status: StaysOut, Why: "The libraries of [compatibility.md](compatibility.md) run without them.",
 		Commands: []string{"hrandfield", "linsert", "lpos", "smove", "zrandmember", "zrangestore"},
 	},
 	{
