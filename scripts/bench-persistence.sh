@@ -71,21 +71,22 @@ size() { find "$@" -type f -printf '%s\n' | awk '{n += $1} END {print n + 0}'; }
 header() {
   : >"$out"
   write '# What keeping state costs' '' \
-    'Written by scripts/bench-persistence.sh; do not edit. All figures are from one run on one machine that had' \
-    'other things to do as well: read them as ratios. Tables of several rounds, which alternate between the' \
-    'servers, show the median and from the least to the greatest. CPU is that of the whole server process.' '' \
+    'scripts/bench-persistence.sh writes this page; do not edit it. All figures are from one run on one machine' \
+    'that was also used for other work: read them as ratios. Rounds alternate between the servers. Tables of' \
+    'several rounds show the median, and the least and the greatest in parentheses. CPU is that of the whole' \
+    'server process. "Ours" is CL.THROTTLE on cellserver, "SET" is SET on Redis.' '' \
     '| | |' '|---|---|' "| measured | $(date -u '+%Y-%m-%d %H:%M UTC') |" \
     "| machine | $(awk -F': *' '/^model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) cores, $(uname -sr) |" \
     "| load of the machine before | $(cut -d' ' -f1-3 /proc/loadavg) |" \
     "| files on | $(df --output=fstype "$files" | tail -1) |" \
     "| cellserver | $(bin/cellserver --version) at $(git describe --always --dirty 2>/dev/null) |" \
-    "| pinned | ${pin:+server on core 0, load on the others, but for loading} |" \
+    "| pinned | ${pin:+server on core 0, load on the others, except for loading} |" \
     "| Redis | $(redis-server --version | sed 's/.*v=\([^ ]*\).*/\1/') |" ''
 }
 
 cost() {
   local at=$port policy targets=() pids=()
-  section 'CPU and throughput under each policy' 'Closed loop, 100,000 keys; every command has an effect.'
+  section 'CPU and throughput under each policy' 'The load is a closed loop over 100,000 keys. Every command changes something.'
   for policy in off everysec always; do
     local log=(--appendonly yes --appendfsync "$policy")
     [ $policy != off ] || log=(--appendonly no)
@@ -111,7 +112,7 @@ cores() {
   local pin=("${pin[@]}") load=("${load[@]}")
   if [ ${#pin[@]} = 0 ] || [ "$(nproc)" -lt 4 ]; then return; fi
   pin=(taskset -c 0,1) load=(taskset -c "2-$(($(nproc) - 1))" bin/cellbench)
-  section 'always with two cores' 'Both servers as they are installed: ours has a loop for each core, Redis one thread for commands.'
+  section 'always with two cores' 'Both servers run with their default threads: ours has an event loop per core, Redis one thread for commands.'
   ours "$port" cores-ours --appendonly yes --appendfsync always; local pids=("$served")
   redis $((port + 1)) cores-redis --appendonly yes --appendfsync always; pids+=("$served")
   write '```' "cellbench sweep ... --pipelines 1 --connections 50,500 --rounds $rounds -d $span" '```' ''
@@ -136,7 +137,7 @@ counting() {
 }
 
 fsyncs() {
-  section 'fsyncs under always' "Counted by perf, or by strace where that cannot, over $calls commands with P=1. strace stops threads by signals, and a server with several suffers more from it."
+  section 'fsyncs under always' "perf counts the calls, or strace if perf cannot, over $calls commands with P=1. strace stops threads by signals, which costs a server with several threads more."
   command -v perf >/dev/null || command -v strace >/dev/null || { write 'SKIP: no perf, no strace.' ''; return; }
   write '| server | connections | fsyncs per 1,000 commands: median (least..greatest) |' '|---|---:|---:|'
   local c name
@@ -160,7 +161,7 @@ fsyncs() {
 fill() { "${load[@]}" run --target "127.0.0.1:$1" --command "$2" --choose flood --key-width 11 -c 50 -P 32 -n "$keys" --warmup 0s --quiet --no-check >/dev/null; }
 
 load() {
-  section 'Loading' "$keys keys of 16 bytes: ours CL.THROTTLE, Redis SET key TAT PXAT. Times are from each server's own log."
+  section 'Loading' "Each server loads $keys keys of 16 bytes, written by CL.THROTTLE (ours) or SET key TAT PXAT (Redis). Times are from each server's own log."
   write '| | bytes for each key | milliseconds | a second |' '|---|---:|---:|---:|'
   local i name form
   for name in ours redis; do
@@ -200,7 +201,7 @@ resident() { for pid; do awk '/^Pss:/ {print $2}' "/proc/$pid/smaps_rollup" 2>/d
 rewrite() {
   local pin=("${pin[@]}")
   [ ${#pin[@]} = 0 ] || [ "$(nproc)" -lt 3 ] || pin=(taskset -c 0,1)
-  section 'BGREWRITEAOF with clients' "$keys keys, 20,000 commands a second over 50 connections in an open loop, for $open; rewrites follow one another. The server has two cores."
+  section 'BGREWRITEAOF with clients' "$keys keys, 20,000 commands a second over 50 connections in an open loop, for $open. Rewrites follow one another. Latencies are in µs. The server has two cores."
   write '| server | rewrites | p99 | p99.9 | memory before, KiB | at most, KiB |' '|---|---|---:|---:|---:|---:|'
   local name when
   for name in ours redis; do
@@ -229,7 +230,7 @@ rewrite() {
 latency() { tr -d ' \n' <"$files/result" | grep -o "\"$1\":[0-9.]*" | head -1 | cut -d: -f2; }
 
 fault() {
-  section 'Recovery from one failed fsync' "$keys keys, appendfsync everysec; strace lets one fdatasync fail with EIO."
+  section 'Recovery from one failed fsync' "$keys keys with appendfsync everysec. strace makes one fdatasync fail with EIO."
   command -v strace >/dev/null || { write 'SKIP: no strace.' ''; return; }
   ours "$port" fault --appendonly yes
   local pid=$served began=0 ended=0 reply
