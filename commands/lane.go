@@ -23,7 +23,6 @@ type Lane struct {
 	served []servedPop // those who waited for elements and are to be answered
 
 	posting posting // scratch of PUBLISH, and what is still to be published
-
 }
 
 func (e *Engine) newLane() *Lane {

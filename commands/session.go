@@ -25,7 +25,6 @@ type Session struct {
 
 	owed *owedReplies                  // of the last Feed, nil without any
 	subs atomic.Pointer[subscriptions] // set by the feeding goroutine only
-
 }
 
 // reset returns the session to the state of a new connection (RESET), but for its
