@@ -2,6 +2,8 @@ package lua
 
 import (
 	"github.com/yuin/gopher-lua/ast"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // facts is what the text of a script proves.
@@ -396,7 +398,7 @@ func keyIndex(e ast.Expr) int {
 	if !ok {
 		return anyKey // or nil, which is no argument
 	}
-	f, ok := parseNumber(numeral.Value)
+	f, ok := value.Parse(numeral.Value)
 	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {
 		return 0
 	}

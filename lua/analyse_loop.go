@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/yuin/gopher-lua/ast"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // loop looks at a block that runs so often, 0 meaning that this is not known.
@@ -78,7 +80,7 @@ func constant(e ast.Expr) (float64, bool) {
 	if !ok {
 		return 0, false
 	}
-	f, ok := parseNumber(numeral.Value)
+	f, ok := value.Parse(numeral.Value)
 	// Where numbers are sparse, adding a step can leave one as it is.
 	return f, ok && f == math.Trunc(f) && math.Abs(f) <= 1<<30
 }

@@ -2,6 +2,8 @@ package lua
 
 import (
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // argError raises for an argument in the words of Lua.
@@ -67,14 +69,14 @@ func checkNumber(l *glua.LState, i int) float64 {
 	if n, ok := l.Get(i).(glua.LNumber); ok {
 		return float64(n)
 	}
-	f, ok := toNumber(l.Get(i))
+	f, ok := value.ToNumber(l.Get(i))
 	if !ok {
 		typeError(l, i, "number")
 	}
 	return f
 }
 
-func checkInt(l *glua.LState, i int) int64 { return truncate(checkNumber(l, i)) }
+func checkInt(l *glua.LState, i int) int64 { return value.Truncate(checkNumber(l, i)) }
 
 func optInt(l *glua.LState, i int, otherwise int64) int64 {
 	if l.Get(i) == glua.LNil {
@@ -88,7 +90,7 @@ func checkText(l *glua.LState, i int) string {
 	if s, ok := l.Get(i).(glua.LString); ok {
 		return string(s)
 	}
-	s, ok := toText(l.Get(i))
+	s, ok := value.Text(l.Get(i))
 	if !ok {
 		typeError(l, i, "string")
 	}

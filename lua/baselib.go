@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // openBase sets the functions that are globals themselves.
@@ -37,7 +39,7 @@ func (r *Run) assert(l *glua.LState) int {
 	}
 	message := "assertion failed!"
 	if l.GetTop() >= 2 && l.Get(2) != glua.LNil {
-		text, ok := toText(l.Get(2))
+		text, ok := value.Text(l.Get(2))
 		if !ok {
 			argError(l, 2, "string expected, got "+l.Get(2).Type().String())
 		}
@@ -51,7 +53,7 @@ func (r *Run) assert(l *glua.LState) int {
 func collectGarbage(l *glua.LState) int {
 	switch option := optText(l, 1, "collect"); option {
 	case "collect", "stop", "restart", "count", "setpause", "setstepmul":
-		l.Push(boxed[1])
+		l.Push(value.Number(0))
 	case "step":
 		l.Push(glua.LTrue)
 	default:
@@ -61,8 +63,8 @@ func collectGarbage(l *glua.LState) int {
 }
 
 func gcInfo(l *glua.LState) int {
-	l.Push(boxed[1])
-	l.Push(boxed[1])
+	l.Push(value.Number(0))
+	l.Push(value.Number(0))
 	return 2
 }
 
@@ -111,7 +113,7 @@ func (r *Run) ipairs(l *glua.LState) int {
 	t := checkTable(l, 1)
 	l.Push(r.ipairsStep)
 	l.Push(t)
-	l.Push(boxed[1])
+	l.Push(value.Number(0))
 	return 3
 }
 
@@ -123,7 +125,7 @@ func (r *Run) ipairsNext(l *glua.LState) int {
 		l.Push(glua.LNil)
 		return 1
 	}
-	l.Push(number(int64(i)))
+	l.Push(value.Number(int64(i)))
 	l.Push(v)
 	return 2
 }
@@ -192,7 +194,7 @@ func (r *Run) rawSet(l *glua.LState) int {
 func selectValues(l *glua.LState) int {
 	count := l.GetTop() - 1
 	if s, ok := l.Get(1).(glua.LString); ok && len(s) > 0 && s[0] == '#' {
-		l.Push(number(int64(count)))
+		l.Push(value.Number(int64(count)))
 		return 1
 	}
 	n := checkInt(l, 1)
@@ -221,8 +223,8 @@ func luaToNumber(l *glua.LState) int {
 			l.Push(v)
 			return 1
 		}
-		if f, ok := toNumber(v); ok {
-			l.Push(fromFloat(f))
+		if f, ok := value.ToNumber(v); ok {
+			l.Push(value.FromFloat(f))
 		} else {
 			l.Push(glua.LNil)
 		}
@@ -232,20 +234,12 @@ func luaToNumber(l *glua.LState) int {
 	if base < 2 || base > 36 {
 		argError(l, 2, "base out of range")
 	}
-	if f, ok := parseBase(text, int(base)); ok {
+	if f, ok := value.ParseBase(text, int(base)); ok {
 		l.Push(glua.LNumber(f))
 	} else {
 		l.Push(glua.LNil)
 	}
 	return 1
-}
-
-// fromFloat boxes a number, without allocating if it is small and whole.
-func fromFloat(f float64) glua.LValue {
-	if n := int64(f); float64(n) == f && n >= -1 && n < 128 && (n != 0 || !math.Signbit(f)) {
-		return number(n)
-	}
-	return glua.LNumber(f)
 }
 
 func (r *Run) luaToString(l *glua.LState) int {
@@ -259,7 +253,7 @@ func (r *Run) text(l *glua.LState, v glua.LValue) glua.LValue {
 	case glua.LString:
 		return v
 	case glua.LNumber:
-		return glua.LString(numberText(v))
+		return glua.LString(value.Spell(v))
 	case *glua.LTable:
 		if f := l.GetMetaField(v, "__tostring"); f != glua.LNil {
 			l.Push(f)
@@ -281,7 +275,7 @@ const maxUnpack = 8000
 func (r *Run) unpack(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	first := optInt(l, 2, 1)
-	last := optInt(l, 3, int64(lengthOf(t)))
+	last := optInt(l, 3, int64(value.Length(t)))
 	if first > last {
 		return 0
 	}
@@ -321,7 +315,7 @@ func (r *Run) loadFunction(l *glua.LState) int {
 		if piece == glua.LNil {
 			break
 		}
-		text, ok := toText(piece)
+		text, ok := value.Text(piece)
 		if !ok {
 			raisef(l, "reader function must return a string")
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // bitLibrary is LuaBitOp: every result is a signed number of 32 bits.
@@ -40,7 +42,7 @@ func bitArgument(l *glua.LState, i int) uint32 {
 }
 
 func pushBits(l *glua.LState, n uint32) int {
-	l.Push(number(int64(int32(n))))
+	l.Push(value.Number(int64(int32(n))))
 	return 1
 }
 

@@ -4,6 +4,8 @@ import (
 	"unicode/utf8"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // builder is a string in the making. It announces its memory before it takes it, and
@@ -63,5 +65,5 @@ func (b *builder) WriteRune(c rune) {
 // value is the string, which nothing may be appended to any more.
 func (b *builder) value() glua.LString {
 	b.run.guard.spend(len(b.buf) / bytesPerStep)
-	return glua.LString(view(b.buf))
+	return glua.LString(value.View(b.buf))
 }

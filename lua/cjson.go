@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // maxJSONDepth is lua-cjson's default, and the most that can be set here: both
@@ -55,7 +57,7 @@ func (r *Run) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) gl
 			}
 			*at = int(n)
 		}
-		l.Push(number(int64(orDefault(*at, otherwise))))
+		l.Push(value.Number(int64(orDefault(*at, otherwise))))
 		return 1
 	}
 }
@@ -117,8 +119,8 @@ func (r *Run) jsonSparse(l *glua.LState) int {
 		}
 	}
 	l.Push(glua.LBool(s.sparse))
-	l.Push(number(int64(s.sparseRatio)))
-	l.Push(number(int64(s.sparseSafe)))
+	l.Push(value.Number(int64(s.sparseRatio)))
+	l.Push(value.Number(int64(s.sparseSafe)))
 	return 3
 }
 
@@ -175,10 +177,10 @@ func (e *jsonEncoder) number(f float64) {
 	}
 	var scratch [40]byte
 	if precision := orDefault(e.run.json.precision, 14); precision != 14 {
-		e.b.Write(appendG(scratch[:0], f, precision))
+		e.b.Write(value.AppendG(scratch[:0], f, precision))
 		return
 	}
-	e.b.Write(appendNumber(scratch[:0], f))
+	e.b.Write(value.Append(scratch[:0], f))
 }
 
 const hexDigits = "0123456789abcdef"

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // jsonDecoder reads what lua-cjson 2.1 reads, which is a little more than JSON:
@@ -152,7 +154,7 @@ func (d *jsonDecoder) next() {
 	switch {
 	case c == '"':
 		d.string()
-	case c == '-' || c == '+' || isDigit(c):
+	case c == '-' || c == '+' || value.IsDigit(c):
 		d.number()
 	default:
 		d.word()
@@ -185,7 +187,7 @@ func (d *jsonDecoder) word() {
 // number reads as much as strtod would.
 func (d *jsonDecoder) number() {
 	end := d.at
-	for end < len(d.text) && strings.IndexByte("+-.", d.text[end]) >= 0 || end < len(d.text) && (isDigit(d.text[end]) || isLetter(d.text[end])) {
+	for end < len(d.text) && strings.IndexByte("+-.", d.text[end]) >= 0 || end < len(d.text) && (value.IsDigit(d.text[end]) || value.IsLetter(d.text[end])) {
 		end++
 		if end-d.at > 512 {
 			break
@@ -193,19 +195,19 @@ func (d *jsonDecoder) number() {
 	}
 	for ; end > d.at; end-- {
 		text := d.text[d.at:end]
-		f, ok := parseNumber(text)
-		if !ok || isSpace(text[len(text)-1]) {
+		f, ok := value.Parse(text)
+		if !ok || value.IsSpace(text[len(text)-1]) {
 			continue
 		}
 		if d.run.json.refuseInvalid && !plainNumber(text) {
 			break
 		}
-		d.token, d.value = tokenNumber, fromFloat(f)
+		d.token, d.value = tokenNumber, value.FromFloat(f)
 		d.at = end
 		return
 	}
 	d.token = "invalid number"
-	if !isDigit(d.text[d.at]) && d.text[d.at] != '-' {
+	if !value.IsDigit(d.text[d.at]) && d.text[d.at] != '-' {
 		d.token = "invalid token"
 	}
 }
@@ -216,7 +218,7 @@ func plainNumber(text string) bool {
 	if strings.ContainsAny(text, "xXiInN") {
 		return false
 	}
-	return len(text) < 2 || text[0] != '0' || !isDigit(text[1])
+	return len(text) < 2 || text[0] != '0' || !value.IsDigit(text[1])
 }
 
 func (d *jsonDecoder) string() {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 const (
@@ -148,7 +150,7 @@ func (r *Run) unpacked(l *glua.LState, text string, most, from int32) int {
 		raisef(l, "Start offset %d greater than input length %d.", from, len(text))
 	}
 	all := most == 0 && from == 0
-	u := unpacker{run: r, l: l, rest: bytesOf(text[from:])}
+	u := unpacker{run: r, l: l, rest: value.Bytes(text[from:])}
 	var values []glua.LValue
 	for len(u.rest) > 0 && (all || len(values) < int(most)) {
 		v, err := u.value(1 + len(values))
@@ -165,7 +167,7 @@ func (r *Run) unpacked(l *glua.LState, text string, most, from int32) int {
 		if len(u.rest) > 0 {
 			place = int64(len(text) - len(u.rest))
 		}
-		l.Push(number(place))
+		l.Push(value.Number(place))
 	}
 	for _, v := range values {
 		l.Push(v)
@@ -198,11 +200,11 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	case msgp.IntType:
 		var n int64
 		n, u.rest, err = msgp.ReadInt64Bytes(b)
-		return number(n), err
+		return value.Number(n), err
 	case msgp.UintType:
 		var n uint64
 		n, u.rest, err = msgp.ReadUint64Bytes(b)
-		return number(int64(n)), err // beyond 2^63 they are negative in Redis, too
+		return value.Number(int64(n)), err // beyond 2^63 they are negative in Redis, too
 	case msgp.Float32Type:
 		var f float32
 		f, u.rest, err = msgp.ReadFloat32Bytes(b)
@@ -221,7 +223,7 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	case msgp.StrType:
 		var text []byte
 		text, u.rest, err = msgp.ReadStringZC(b)
-		return glua.LString(view(text)), err
+		return glua.LString(value.View(text)), err
 	case msgp.ArrayType:
 		return u.array(top + 1)
 	case msgp.MapType:
@@ -246,7 +248,7 @@ func (u *unpacker) array(top int) (glua.LValue, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i < arrayMax-1 {
+		if i < value.ArrayMax-1 {
 			t.RawSetInt(int(i)+1, v)
 		} else {
 			t.RawSet(glua.LNumber(i+1), v)

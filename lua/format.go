@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // spec is one conversion of string.format: %[flags][width][.precision]letter.
@@ -78,7 +80,7 @@ func (s *spec) sizes(l *glua.LState, text string, i int) int {
 	if i < len(text) && text[i] == '.' {
 		s.precision, i = twoDigits(text, i+1)
 	}
-	if i < len(text) && isDigit(text[i]) {
+	if i < len(text) && value.IsDigit(text[i]) {
 		raisef(l, "invalid format (width or precision too long)")
 	}
 	return i
@@ -86,7 +88,7 @@ func (s *spec) sizes(l *glua.LState, text string, i int) int {
 
 func twoDigits(text string, i int) (int, int) {
 	n := 0
-	for end := i + 2; i < end && i < len(text) && isDigit(text[i]); i++ {
+	for end := i + 2; i < end && i < len(text) && value.IsDigit(text[i]); i++ {
 		n = n*10 + int(text[i]-'0')
 	}
 	return n, i
@@ -132,7 +134,7 @@ func toUnsigned(f float64) uint64 {
 		}
 		return uint64(f)
 	}
-	return uint64(truncate(f))
+	return uint64(value.Truncate(f))
 }
 
 func (s spec) signOf(negative bool) string {

@@ -12,7 +12,7 @@ import (
 const (
 	// checkEvery is how many instructions, or steps of a library's loop, pass
 	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
-	// table's array that grows to [arrayMax]).
+	// table's array that grows to [value.ArrayMax]).
 	checkEvery = 256
 	// bytesPerStep is how many bytes are moved in the time of an instruction, and
 	// commandSteps how many instructions a command takes at least.
@@ -23,9 +23,8 @@ const (
 // Reasons of our own to end a script; the caller's come through Kill. That of memory is
 // what Lua says.
 const (
-	reasonMemory   = "not enough memory"
-	reasonEndless  = "script takes too long for what it says"
-	reasonPatterns = "script spends too many steps on patterns"
+	reasonMemory  = "not enough memory"
+	reasonEndless = "script takes too long for what it says"
 )
 
 // guard is asked before every instruction: the interpreter evaluates the Done of

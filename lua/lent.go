@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -55,12 +56,12 @@ func (l *lent) part(s string) (shared.Ref, bool) {
 	if i < 0 || at >= placeOfRef(&l.refs[i])+uintptr(len(l.refs[i].Bytes)) {
 		return shared.Ref{}, false
 	}
-	return l.refs[i].Part(bytesOf(s))
+	return l.refs[i].Part(value.Bytes(s))
 }
 
 // placeOfRef returns where the bytes of r begin in memory.
 func placeOfRef(r *shared.Ref) uintptr {
-	from, _ := placeOf(view(r.Bytes))
+	from, _ := placeOf(value.View(r.Bytes))
 	return from
 }
 

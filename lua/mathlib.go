@@ -4,11 +4,9 @@ import (
 	"math"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
-
-const pi = math.Pi
-
-var infinity = math.Inf(1)
 
 func (r *Run) mathLibrary() map[string]glua.LGFunction {
 	functions := map[string]glua.LGFunction{
@@ -19,9 +17,9 @@ func (r *Run) mathLibrary() map[string]glua.LGFunction {
 	}
 	for name, f := range map[string]func(float64) float64{
 		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil,
-		"cos": math.Cos, "cosh": math.Cosh, "deg": func(x float64) float64 { return x / (pi / 180) },
+		"cos": math.Cos, "cosh": math.Cosh, "deg": func(x float64) float64 { return x / (math.Pi / 180) },
 		"exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": log10,
-		"rad": func(x float64) float64 { return x * (pi / 180) }, "sin": math.Sin, "sinh": math.Sinh,
+		"rad": func(x float64) float64 { return x * (math.Pi / 180) }, "sin": math.Sin, "sinh": math.Sinh,
 		"sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
 	} {
 		functions[name] = mathUnary(f)
@@ -41,14 +39,14 @@ func log10(x float64) float64 {
 
 func mathUnary(f func(float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
-		l.Push(fromFloat(f(checkNumber(l, 1))))
+		l.Push(value.FromFloat(f(checkNumber(l, 1))))
 		return 1
 	}
 }
 
 func mathBinary(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
-		l.Push(fromFloat(f(checkNumber(l, 1), checkNumber(l, 2))))
+		l.Push(value.FromFloat(f(checkNumber(l, 1), checkNumber(l, 2))))
 		return 1
 	}
 }
@@ -61,7 +59,7 @@ func extreme(better func(a, b float64) bool) glua.LGFunction {
 				best = f
 			}
 		}
-		l.Push(fromFloat(best))
+		l.Push(value.FromFloat(best))
 		return 1
 	}
 }
@@ -69,13 +67,13 @@ func extreme(better func(a, b float64) bool) glua.LGFunction {
 func frexp(l *glua.LState) int {
 	fraction, exponent := math.Frexp(checkNumber(l, 1))
 	l.Push(glua.LNumber(fraction))
-	l.Push(number(int64(exponent)))
+	l.Push(value.Number(int64(exponent)))
 	return 2
 }
 
 func ldexp(l *glua.LState) int {
 	exponent := min(max(checkInt(l, 2), -1<<20), 1<<20)
-	l.Push(fromFloat(math.Ldexp(checkNumber(l, 1), int(exponent))))
+	l.Push(value.FromFloat(math.Ldexp(checkNumber(l, 1), int(exponent))))
 	return 1
 }
 
@@ -85,8 +83,8 @@ func modf(l *glua.LState) int {
 	if math.IsInf(f, 0) {
 		fraction = 0
 	}
-	l.Push(fromFloat(whole))
-	l.Push(fromFloat(fraction))
+	l.Push(value.FromFloat(whole))
+	l.Push(value.FromFloat(fraction))
 	return 2
 }
 
@@ -135,6 +133,6 @@ func (r *Run) mathRandom(l *glua.LState) int {
 	default:
 		raisef(l, "wrong number of arguments")
 	}
-	l.Push(fromFloat(math.Floor(fraction*float64(high-low+1)) + float64(low)))
+	l.Push(value.FromFloat(math.Floor(fraction*float64(high-low+1)) + float64(low)))
 	return 1
 }

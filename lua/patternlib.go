@@ -5,50 +5,53 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/pattern"
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // start readies a matcher that pays from the script's budget.
-func (r *Run) start(subject, pattern string) *matcher {
-	return &matcher{subject: subject, pattern: pattern, steps: r.guard.patterns, poll: r.guard.killed.Load}
+func (r *Run) start(subject, source string) *pattern.Matcher {
+	return &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.guard.patterns, Poll: r.guard.killed.Load}
 }
 
 // try matches at one place. It raises what is wrong with the pattern.
-func (r *Run) try(l *glua.LState, m *matcher, s, p int) int {
-	m.level, m.depth = 0, 0
-	end := m.at(s, p)
-	r.guard.patterns = m.steps
-	if m.err != nil {
+func (r *Run) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
+	m.Level, m.Depth = 0, 0
+	end := m.At(s, p)
+	r.guard.patterns = m.Steps
+	if m.Err != nil {
 		r.guard.stop(l)
-		if errors.Is(m.err, errPatternBudget) {
+		if errors.Is(m.Err, pattern.ErrBudget) {
 			// The budget stays spent, so that catching it does not help.
 			r.guard.patterns = -1
 		}
-		raisef(l, "%s", m.err.Error())
+		raisef(l, "%s", m.Err.Error())
 	}
 	return end
 }
 
 // capturedAt pushes capture i of a match; without captures the first is all of it.
-func (r *Run) capturedAt(l *glua.LState, m *matcher, i, start, end int) glua.LValue {
-	if i >= m.level {
+func (r *Run) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
+	if i >= m.Level {
 		if i != 0 {
-			raisef(l, "%s", errPatternIndex.Error())
+			raisef(l, "%s", pattern.ErrIndex.Error())
 		}
-		return glua.LString(m.subject[start:end])
+		return glua.LString(m.Subject[start:end])
 	}
-	c := m.captures[i]
-	switch c.length {
-	case capturePosition:
-		return number(int64(c.start) + 1)
-	case captureOpen:
-		raisef(l, "%s", errPatternOpen.Error())
+	c := m.Captures[i]
+	switch c.Length {
+	case pattern.Position:
+		return value.Number(int64(c.Start) + 1)
+	case pattern.Open:
+		raisef(l, "%s", pattern.ErrOpen.Error())
 	}
-	return glua.LString(m.subject[c.start : c.start+c.length])
+	return glua.LString(m.Subject[c.Start : c.Start+c.Length])
 }
 
 // pushCaptures pushes all, or the whole match if there are none and whole is set.
-func (r *Run) pushCaptures(l *glua.LState, m *matcher, start, end int, whole bool) int {
-	n := m.level
+func (r *Run) pushCaptures(l *glua.LState, m *pattern.Matcher, start, end int, whole bool) int {
+	n := m.Level
 	if n == 0 && whole {
 		n = 1
 	}
@@ -72,8 +75,8 @@ func (r *Run) search(l *glua.LState, find bool) int {
 			l.Push(glua.LNil)
 			return 1
 		}
-		l.Push(number(int64(begin + at + 1)))
-		l.Push(number(int64(begin + at + len(pattern))))
+		l.Push(value.Number(int64(begin + at + 1)))
+		l.Push(value.Number(int64(begin + at + len(pattern))))
 		return 2
 	}
 	m := r.start(subject, pattern)
@@ -85,8 +88,8 @@ func (r *Run) search(l *glua.LState, find bool) int {
 	for s := begin; s <= len(subject); s++ {
 		if end := r.try(l, m, s, p); end >= 0 {
 			if find {
-				l.Push(number(int64(s) + 1))
-				l.Push(number(int64(end)))
+				l.Push(value.Number(int64(s) + 1))
+				l.Push(value.Number(int64(end)))
 				return 2 + r.pushCaptures(l, m, s, end, false)
 			}
 			return r.pushCaptures(l, m, s, end, true)
@@ -172,42 +175,42 @@ func (r *Run) gsub(l *glua.LState) int {
 		b.WriteString(subject[s:])
 	}
 	l.Push(b.value())
-	l.Push(number(count))
+	l.Push(value.Number(count))
 	return 2
 }
 
 // replace appends what stands for one match.
-func (r *Run) replace(l *glua.LState, m *matcher, start, end int, with glua.LValue, b *builder) {
-	var value glua.LValue
+func (r *Run) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *builder) {
+	var v glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
 		// The function may match too: it pays from the same budget.
 		l.Push(with)
 		n := r.pushCaptures(l, m, start, end, true)
 		l.Call(n, 1)
-		value = l.Get(-1)
+		v = l.Get(-1)
 		l.Pop(1)
-		m.steps = r.guard.patterns
+		m.Steps = r.guard.patterns
 	case *glua.LTable:
-		value = l.GetTable(with, r.capturedAt(l, m, 0, start, end))
+		v = l.GetTable(with, r.capturedAt(l, m, 0, start, end))
 	default:
-		text, _ := toText(with)
+		text, _ := value.Text(with)
 		r.template(l, m, start, end, text, b)
 		return
 	}
-	if glua.LVIsFalse(value) {
-		b.WriteString(m.subject[start:end])
+	if glua.LVIsFalse(v) {
+		b.WriteString(m.Subject[start:end])
 		return
 	}
-	text, ok := toText(value)
+	text, ok := value.Text(v)
 	if !ok {
-		raisef(l, "invalid replacement value (a %s)", nameOf(value))
+		raisef(l, "invalid replacement value (a %s)", nameOf(v))
 	}
 	b.WriteString(text)
 }
 
 // template appends a replacement with its %0 to %9.
-func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, b *builder) {
+func (r *Run) template(l *glua.LState, m *pattern.Matcher, start, end int, text string, b *builder) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
 			b.put(text[i])
@@ -218,12 +221,12 @@ func (r *Run) template(l *glua.LState, m *matcher, start, end int, text string, 
 		case i >= len(text):
 			// Lua 5.1 appends the NUL behind its string.
 			b.put(0)
-		case !isDigit(text[i]):
+		case !value.IsDigit(text[i]):
 			b.put(text[i])
 		case text[i] == '0':
-			b.WriteString(m.subject[start:end])
+			b.WriteString(m.Subject[start:end])
 		default:
-			captured, _ := toText(r.capturedAt(l, m, int(text[i]-'1'), start, end))
+			captured, _ := value.Text(r.capturedAt(l, m, int(text[i]-'1'), start, end))
 			b.WriteString(captured)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // mark is one protected call that runs.
@@ -196,16 +198,16 @@ func (r *Run) pushFailure(l *glua.LState, err error) int {
 // raise is the function error.
 func (r *Run) raise(l *glua.LState) int {
 	level := int(optInt(l, 2, 1))
-	value := l.Get(1)
-	if text, ok := toText(value); ok && level > 0 {
+	v := l.Get(1)
+	if text, ok := value.Text(v); ok && level > 0 {
 		r.guard.announce(l, len(text))
-		value = glua.LString(where(l, level) + text)
+		v = glua.LString(where(l, level) + text)
 	}
-	if text, ok := value.(glua.LString); ok {
+	if text, ok := v.(glua.LString); ok {
 		r.throw(l, text)
 		return 0
 	}
-	l.Error(value, 0)
+	l.Error(v, 0)
 	return 0
 }
 

@@ -8,14 +8,12 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/shared"
 )
 
 // maxDepth is how deep replies may nest, on both ways.
 const maxDepth = 128
-
-// valueSize is what an element of a table's array takes.
-const valueSize = 16
 
 // reader turns a reply in RESP into a value of Lua, as Redis 7 does.
 type reader struct {
@@ -52,7 +50,7 @@ func (in *reader) integer() (int64, bool) {
 	}
 	var n uint64
 	for _, c := range text {
-		if !isDigit(c) {
+		if !value.IsDigit(c) {
 			return 0, false
 		}
 		n = n*10 + uint64(c-'0')
@@ -71,7 +69,7 @@ func (in *reader) elsewhere() bool {
 func (in *reader) bulk(n int64) (glua.LValue, bool) {
 	if in.elsewhere() {
 		in.run.guard.reserve(in.state, shared.RefSize)
-		s := glua.LString(view(in.refs[0].Bytes))
+		s := glua.LString(value.View(in.refs[0].Bytes))
 		in.refs, in.rest = in.refs[1:], in.rest[2:]
 		return s, true
 	}
@@ -95,7 +93,7 @@ func (in *reader) value(depth int) (glua.LValue, bool) {
 	switch kind {
 	case ':':
 		n, ok := in.integer()
-		return number(n), ok
+		return value.Number(n), ok
 	case '$', '*', '%', '~', '>', '=':
 		n, ok := in.integer()
 		if !ok || n < -1 || n > int64(len(in.rest)) && !in.elsewhere() {
@@ -136,14 +134,14 @@ func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 		return in.set(n, depth)
 	}
 	in.run.guard.step(in.state, int(n)/4)
-	in.run.guard.reserve(in.state, int(n)*valueSize)
+	in.run.guard.reserve(in.state, int(n)*value.ElementSize)
 	t := in.state.CreateTable(int(n), 0)
 	for i := range n {
 		v, ok := in.value(depth + 1)
 		if !ok {
 			return nil, false
 		}
-		if i < arrayMax-1 {
+		if i < value.ArrayMax-1 {
 			t.RawSetInt(int(i)+1, v)
 		} else {
 			t.RawSet(glua.LNumber(i+1), v)
@@ -210,9 +208,9 @@ func (in *reader) tagged(name string, v glua.LValue) glua.LValue {
 func double(text string) (float64, bool) {
 	switch strings.ToLower(text) {
 	case "inf":
-		return infinity, true
+		return math.Inf(1), true
 	case "-inf":
-		return -infinity, true
+		return math.Inf(-1), true
 	case "nan", "-nan":
 		return math.NaN(), true
 	}

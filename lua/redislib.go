@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // redisVersion is the version whose scripting this is.
@@ -64,7 +66,7 @@ func (r *Run) commandArguments(l *glua.LState) ([][]byte, bool) {
 	for i := 1; i <= l.GetTop(); i++ {
 		switch v := l.Get(i).(type) {
 		case glua.LString:
-			c.args = append(c.args, bytesOf(string(v)))
+			c.args = append(c.args, value.Bytes(string(v)))
 		case glua.LNumber:
 			start := len(c.numbers)
 			c.numbers = appendArgument(c.numbers, float64(v))
@@ -81,7 +83,7 @@ func appendArgument(b []byte, f float64) []byte {
 	if i := int64(f); float64(i) == f && i != 0 && i > -1e17 && i < 1e17 {
 		return strconv.AppendInt(b, i, 10)
 	}
-	return appendG(b, f, 17)
+	return value.AppendG(b, f, 17)
 }
 
 // use is what a script does with the reply of a command.
@@ -195,9 +197,9 @@ func (r *Run) sha1hex(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR wrong number of arguments", true)
 	}
-	text, _ := toText(l.Get(1))
+	text, _ := value.Text(l.Get(1))
 	r.guard.step(l, len(text)/32)
-	sum := sha1.Sum(bytesOf(text))
+	sum := sha1.Sum(value.Bytes(text))
 	l.Push(glua.LString(hex.EncodeToString(sum[:])))
 	return 1
 }
@@ -206,7 +208,7 @@ func (r *Run) log(l *glua.LState) int {
 	if l.GetTop() < 2 {
 		return r.refuse(l, "ERR redis.log() requires two arguments or more.", true)
 	}
-	level, ok := toNumber(l.Get(1))
+	level, ok := value.ToNumber(l.Get(1))
 	if !ok {
 		return r.refuse(l, "ERR First argument must be a number (log level).", true)
 	}
@@ -216,7 +218,7 @@ func (r *Run) log(l *glua.LState) int {
 	var message []byte
 	first := true
 	for i := 2; i <= l.GetTop() && len(message) <= maxLogLine; i++ {
-		if text, ok := toText(l.Get(i)); ok {
+		if text, ok := value.Text(l.Get(i)); ok {
 			if !first {
 				message = append(message, ' ')
 			}
@@ -235,7 +237,7 @@ func (r *Run) setresp(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR redis.setresp() requires one argument.", true)
 	}
-	proto, _ := toNumber(l.Get(1))
+	proto, _ := value.ToNumber(l.Get(1))
 	if proto != 2 && proto != 3 {
 		return r.refuse(l, "ERR RESP version must be 2 or 3.", true)
 	}
@@ -248,7 +250,7 @@ func (r *Run) setRepl(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR redis.set_repl() requires two arguments.", true)
 	}
-	if flags, _ := toNumber(l.Get(1)); int64(flags)&^3 != 0 {
+	if flags, _ := value.ToNumber(l.Get(1)); int64(flags)&^3 != 0 {
 		return r.refuse(l, "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.", true)
 	}
 	return 0

@@ -6,6 +6,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -45,7 +46,7 @@ func (out *replier) value(v glua.LValue, depth int) {
 	case glua.LString:
 		out.text(string(v))
 	case glua.LNumber:
-		out.w.Int(truncate(float64(v)))
+		out.w.Int(value.Truncate(float64(v)))
 	case glua.LBool:
 		out.bool(bool(v))
 	case *glua.LTable:
@@ -60,7 +61,7 @@ func (out *replier) text(s string) {
 		return
 	}
 	if !out.refers(s) {
-		out.w.Bulk(bytesOf(s))
+		out.w.Bulk(value.Bytes(s))
 		return
 	}
 	if part, ok := out.run.lent.part(s); ok {
@@ -123,7 +124,7 @@ func (out *replier) size(v glua.LValue, depth int) int {
 		}
 		return resp.BulkSize(len(v))
 	case glua.LNumber:
-		return resp.DecimalSize(int(truncate(float64(v)))) + 3
+		return resp.DecimalSize(int(value.Truncate(float64(v)))) + 3
 	case *glua.LTable:
 		if depth < maxDepth {
 			return out.tableSize(out.run.original(v), depth)
@@ -315,7 +316,7 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 		i++
 	}
 	start := i
-	for i < len(b) && isDigit(b[i]) {
+	for i < len(b) && value.IsDigit(b[i]) {
 		n = n*10 + int(b[i]-'0')
 		if i++; i-start > 15 {
 			return nil, false

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/yuin/gopher-lua/ast"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // Functions that rewritten code calls. A script cannot name them: no identifier
@@ -319,7 +321,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 
 // numeral makes the interpreter read a numeral as C would.
 func (r *rewriter) numeral(e *ast.NumberExpr) {
-	f, ok := parseNumber(e.Value)
+	f, ok := value.Parse(e.Value)
 	switch {
 	case !ok:
 		if r.err == nil {

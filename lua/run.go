@@ -8,6 +8,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -63,14 +64,11 @@ const (
 	registrySize    = 1024
 	registryMaxSize = 1 << 16
 	registryStep    = 4096
-	// arrayMax is the highest index that a table keeps in its array part: setting
-	// it in an empty table fills the array up, 1 MiB.
-	arrayMax = 1 << 16
 )
 
 // The interpreter has this for all states. It is set before there is one.
 var _ = func() bool {
-	glua.MaxArrayIndex = arrayMax
+	glua.MaxArrayIndex = value.ArrayMax
 	return true
 }()
 
@@ -176,9 +174,9 @@ func (r *Run) arguments(name string, which int, table *glua.LTable, values [][]b
 	known := len(slots)
 	slots = slots[:len(values)]
 	for i, b := range values {
-		slots[i] = glua.LString(view(b))
+		slots[i] = glua.LString(value.View(b))
 		if i >= known {
-			table.RawSetInt(i+1, stringAt(&slots[i]))
+			table.RawSetInt(i+1, value.StringAt(&slots[i]))
 		}
 	}
 	for i := known; i > len(values); i-- {
@@ -283,16 +281,16 @@ func writeError(w *resp.Writer, e resp.Error, t *glua.LTable) {
 	w.ErrorFrom(e, resp.OfScript)
 }
 
-func (r *Run) failureText(value glua.LValue) string {
-	table, ok := value.(*glua.LTable)
+func (r *Run) failureText(v glua.LValue) string {
+	table, ok := v.(*glua.LTable)
 	if !ok {
-		text, ok := toText(value)
+		text, ok := value.Text(v)
 		if !ok {
-			text = value.String()
+			text = v.String()
 		}
 		return "ERR " + text
 	}
-	if text, ok := toText(table.RawGetString("err")); ok && text != "" {
+	if text, ok := value.Text(table.RawGetString("err")); ok && text != "" {
 		return text
 	}
 	// Redis 7.0 does not survive this.

@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // trim gives back the room that the compiler has left for more instructions in each
@@ -43,7 +45,7 @@ func protoSize(p *glua.FunctionProto) int {
 	n += len(p.Code)*int(unsafe.Sizeof(p.Code[0])) + len(p.DbgSourcePositions)*int(unsafe.Sizeof(p.DbgSourcePositions[0]))
 	n += max(roomForStrings-len(p.Constants), 0) * int(unsafe.Sizeof(""))
 	for _, c := range p.Constants {
-		n += valueSize + stringSize // as a value, and once more as a string
+		n += value.ElementSize + stringSize // as a value, and once more as a string
 		if text, ok := c.(glua.LString); ok {
 			n += len(text)
 		}

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"math"
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
@@ -104,8 +105,8 @@ func (r *Run) constants() {
 	}
 	redis.RawSetString("REDIS_VERSION", glua.LString(redisVersion))
 	lib := r.library("math")
-	lib.RawSetString("pi", glua.LNumber(pi))
-	lib.RawSetString("huge", glua.LNumber(infinity))
+	lib.RawSetString("pi", glua.LNumber(math.Pi))
+	lib.RawSetString("huge", glua.LNumber(math.Inf(1)))
 	json := r.library("cjson")
 	json.RawSetString("_NAME", glua.LString("cjson"))
 	json.RawSetString("_VERSION", glua.LString("2.1.0"))

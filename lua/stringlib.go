@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // openString makes the library and the metatable of all strings. Arithmetic on
@@ -39,10 +41,10 @@ func (r *Run) openString() {
 // string stood first.
 func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
-		a, ok1 := toNumber(l.Get(1))
+		a, ok1 := value.ToNumber(l.Get(1))
 		b, ok2 := 0.0, true
 		if l.GetTop() > 1 {
-			b, ok2 = toNumber(l.Get(2))
+			b, ok2 = value.ToNumber(l.Get(2))
 		}
 		if !ok1 || !ok2 {
 			wrong := l.Get(2)
@@ -51,7 +53,7 @@ func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 			}
 			raisef(l, "attempt to perform arithmetic on a %s value", nameOf(wrong))
 		}
-		l.Push(fromFloat(f(a, b)))
+		l.Push(value.FromFloat(f(a, b)))
 		return 1
 	}
 }
@@ -63,7 +65,7 @@ func modulo(l *glua.LState) int {
 	a, ok1 := l.Get(1).(glua.LNumber)
 	b, ok2 := l.Get(2).(glua.LNumber)
 	if ok1 && ok2 {
-		l.Push(fromFloat(remainder(float64(a), float64(b))))
+		l.Push(value.FromFloat(remainder(float64(a), float64(b))))
 		return 1
 	}
 	f := l.GetMetaField(l.Get(1), "__mod")
@@ -88,7 +90,7 @@ func modulo(l *glua.LState) int {
 func forBound(l *glua.LState) int {
 	v := l.Get(1)
 	if text, ok := v.(glua.LString); ok {
-		if f, ok := parseNumber(string(text)); ok {
+		if f, ok := value.Parse(string(text)); ok {
 			v = glua.LNumber(f)
 		}
 	}
@@ -107,7 +109,7 @@ func (r *Run) concat(l *glua.LState) int {
 		case glua.LString:
 			total += len(v)
 		case glua.LNumber:
-			total += len(appendNumber(scratch[:0], float64(v)))
+			total += len(value.Append(scratch[:0], float64(v)))
 		default:
 			return r.concatPairs(l, n)
 		}
@@ -119,10 +121,10 @@ func (r *Run) concat(l *glua.LState) int {
 		case glua.LString:
 			out = append(out, v...)
 		case glua.LNumber:
-			out = appendNumber(out, float64(v))
+			out = value.Append(out, float64(v))
 		}
 	}
-	l.Push(glua.LString(view(out)))
+	l.Push(glua.LString(value.View(out)))
 	return 1
 }
 
@@ -130,8 +132,8 @@ func (r *Run) concatPairs(l *glua.LState, n int) int {
 	right := l.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		left := l.Get(i)
-		a, ok1 := toText(left)
-		b, ok2 := toText(right)
+		a, ok1 := value.Text(left)
+		b, ok2 := value.Text(right)
 		if ok1 && ok2 {
 			r.guard.announce(l, len(a)+len(b))
 			right = glua.LString(a + b)
@@ -166,7 +168,7 @@ func stringDump(l *glua.LState) int {
 }
 
 func stringLen(l *glua.LState) int {
-	l.Push(number(int64(len(checkText(l, 1)))))
+	l.Push(value.Number(int64(len(checkText(l, 1)))))
 	return 1
 }
 
@@ -197,7 +199,7 @@ func (r *Run) stringByte(l *glua.LState) int {
 		raisef(l, "string slice too long")
 	}
 	for i := from; i < to; i++ {
-		l.Push(number(int64(s[i])))
+		l.Push(value.Number(int64(s[i])))
 	}
 	return to - from
 }
@@ -239,7 +241,7 @@ func changeCase(l *glua.LState, s string, from, to byte) int {
 			b[i] = c ^ 0x20
 		}
 	}
-	l.Push(glua.LString(view(b)))
+	l.Push(glua.LString(value.View(b)))
 	return 1
 }
 
@@ -249,7 +251,7 @@ func (r *Run) reverse(l *glua.LState) int {
 	for i := range b {
 		b[i] = s[len(s)-1-i]
 	}
-	l.Push(glua.LString(view(b)))
+	l.Push(glua.LString(value.View(b)))
 	return 1
 }
 

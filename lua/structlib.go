@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // structLibrary packs numbers and strings into bytes by a format, with the sizes
@@ -40,11 +42,11 @@ func newLayout(l *glua.LState) *layout { return &layout{l: l, format: checkText(
 
 // digits reads a number in the format.
 func (f *layout) digits(otherwise int) int {
-	if f.at >= len(f.format) || !isDigit(f.format[f.at]) {
+	if f.at >= len(f.format) || !value.IsDigit(f.format[f.at]) {
 		return otherwise
 	}
 	n := 0
-	for f.at < len(f.format) && isDigit(f.format[f.at]) {
+	for f.at < len(f.format) && value.IsDigit(f.format[f.at]) {
 		if n > math.MaxInt32/10-10 {
 			raisef(f.l, "integral size overflow")
 		}
@@ -170,7 +172,7 @@ func (f *layout) order(b []byte) []byte {
 func integerBytes(n float64, size int) []byte {
 	var u uint64
 	if n < 0 {
-		u = uint64(truncate(n))
+		u = uint64(value.Truncate(n))
 	} else {
 		u = toUnsigned(n)
 	}
@@ -220,7 +222,7 @@ func (r *Run) structUnpack(l *glua.LState) int {
 	for _, v := range results {
 		l.Push(v)
 	}
-	l.Push(number(int64(at) + 1))
+	l.Push(value.Number(int64(at) + 1))
 	return len(results) + 1
 }
 
@@ -255,9 +257,9 @@ func (f *layout) number(data string, it item) glua.LValue {
 	b := f.order([]byte(data))
 	switch it.letter {
 	case 'f':
-		return fromFloat(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
+		return value.FromFloat(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
 	case 'd':
-		return fromFloat(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		return value.FromFloat(math.Float64frombits(binary.LittleEndian.Uint64(b)))
 	}
 	var u uint64
 	for i := min(len(b), 8) - 1; i >= 0; i-- {
@@ -265,12 +267,12 @@ func (f *layout) number(data string, it item) glua.LValue {
 	}
 	signed := it.letter >= 'a' // b, h, l, i
 	if !signed {
-		return fromFloat(float64(u))
+		return value.FromFloat(float64(u))
 	}
 	if unused := 64 - 8*len(b); unused > 0 {
-		return fromFloat(float64(int64(u<<unused) >> unused))
+		return value.FromFloat(float64(int64(u<<unused) >> unused))
 	}
-	return fromFloat(float64(int64(u)))
+	return value.FromFloat(float64(int64(u)))
 }
 
 func structSize(l *glua.LState) int {
@@ -288,6 +290,6 @@ func structSize(l *glua.LState) int {
 		}
 		f.total += it.pad + it.size
 	}
-	l.Push(number(int64(f.total)))
+	l.Push(value.Number(int64(f.total)))
 	return 1
 }

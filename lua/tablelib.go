@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 func (r *Run) tableLibrary() map[string]glua.LGFunction {
@@ -13,35 +15,13 @@ func (r *Run) tableLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// lengthOf is the border of t: the interpreter's length ends at the last index of
-// the array part.
-func lengthOf(t *glua.LTable) int {
-	n := t.Len()
-	if n < arrayMax-1 {
-		return n
-	}
-	there := func(i int) bool { return t.RawGet(glua.LNumber(i)) != glua.LNil }
-	low, high := n, n+1
-	for there(high) {
-		low, high = high, high*2
-	}
-	for low+1 < high {
-		if middle := low + (high-low)/2; there(middle) {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low
-}
-
 // length is the operator "#" and table.getn.
 func length(l *glua.LState) int {
 	switch v := l.Get(1).(type) {
 	case *glua.LTable:
-		l.Push(number(int64(lengthOf(v))))
+		l.Push(value.Number(int64(value.Length(v))))
 	case glua.LString:
-		l.Push(number(int64(len(v))))
+		l.Push(value.Number(int64(len(v))))
 	default:
 		raisef(l, "attempt to get length of a %s value", nameOf(v))
 	}
@@ -68,14 +48,14 @@ func setn(l *glua.LState) int {
 
 func (r *Run) insert(l *glua.LState) int {
 	t := r.writable(l, checkTable(l, 1))
-	end := lengthOf(t) + 1
+	end := value.Length(t) + 1
 	switch l.GetTop() {
 	case 2:
 		t.RawSet(glua.LNumber(end), l.Get(2))
 	case 3:
 		at := int(checkInt(l, 2))
 		end = max(end, at)
-		if at > 0 && end < arrayMax && end <= t.Len()+1 {
+		if at > 0 && end < value.ArrayMax && end <= t.Len()+1 {
 			r.guard.step(l, (end-at)/16)
 			t.Insert(at, l.Get(3))
 			return 0
@@ -93,13 +73,13 @@ func (r *Run) insert(l *glua.LState) int {
 
 func (r *Run) remove(l *glua.LState) int {
 	t := r.writable(l, checkTable(l, 1))
-	size := lengthOf(t)
+	size := value.Length(t)
 	at := int(optInt(l, 2, int64(size)))
 	if at < 1 || at > size {
 		return 0
 	}
 	l.Push(t.RawGet(glua.LNumber(at)))
-	if size < arrayMax {
+	if size < value.ArrayMax {
 		r.guard.step(l, (size-at)/16)
 	}
 	for i := at; i < size; i++ {
@@ -133,11 +113,11 @@ func (r *Run) tableConcat(l *glua.LState) int {
 	first := optInt(l, 3, 1)
 	last := optInt(l, 4, 0)
 	if l.Get(4) == glua.LNil {
-		last = int64(lengthOf(t))
+		last = int64(value.Length(t))
 	}
 	b := r.builder(l)
 	for i := first; i <= last; i++ {
-		text, ok := toText(t.RawGet(glua.LNumber(i)))
+		text, ok := value.Text(t.RawGet(glua.LNumber(i)))
 		if !ok {
 			raisef(l, "invalid value (%s) at index %d in table for 'concat'", nameOf(t.RawGet(glua.LNumber(i))), i)
 		}
@@ -154,9 +134,9 @@ func (r *Run) tableConcat(l *glua.LState) int {
 func (r *Run) foreachi(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	f := checkFunction(l, 2)
-	size := lengthOf(t)
+	size := value.Length(t)
 	for i := 1; i <= size; i++ {
-		if found := r.visit(l, f, number(int64(i)), t.RawGet(glua.LNumber(i))); found {
+		if found := r.visit(l, f, value.Number(int64(i)), t.RawGet(glua.LNumber(i))); found {
 			return 1
 		}
 	}
@@ -199,7 +179,7 @@ func (r *Run) sort(l *glua.LState) int {
 	if l.Get(2) != glua.LNil {
 		order = checkFunction(l, 2)
 	}
-	size := lengthOf(t)
+	size := value.Length(t)
 	values := make([]glua.LValue, size)
 	for i := range values {
 		values[i] = t.RawGet(glua.LNumber(i + 1))

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
 )
 
 // TestInterpreterFields holds the fields that are reached past the interpreter's
@@ -25,5 +27,5 @@ func TestInterpreterFields(t *testing.T) {
 		require.Equal(t, c.want, field.Type)
 	}
 	text := glua.LString("slot")
-	require.Equal(t, glua.LValue(text), stringAt(&text))
+	require.Equal(t, glua.LValue(text), value.StringAt(&text))
 }

@@ -48,8 +48,15 @@ var layers = map[string]layer{
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
 	},
 
+	"lua/value": {
+		why: "numbers and values are what Lua says they are, whoever has them",
+	},
+	"lua/pattern": {
+		imports: []string{"lua/value"},
+		why:     "a pattern is text and a budget: it needs no interpreter",
+	},
 	"lua": {
-		imports: []string{"resp", "shared"},
+		imports: []string{"lua/value", "lua/pattern", "resp", "shared"},
 		why:     "a script reaches the server through the Host it is run with, and nothing else",
 	},
 

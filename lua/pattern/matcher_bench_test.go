@@ -1,4 +1,4 @@
-package lua
+package pattern
 
 import (
 	"strings"
@@ -20,18 +20,18 @@ func BenchmarkPattern(b *testing.B) {
 		b.Run(c.name+"/own", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				m := &matcher{subject: c.subject, pattern: c.pattern, steps: 1 << 20}
+				m := &Matcher{Subject: c.subject, Pattern: c.pattern, Steps: 1 << 20}
 				p, last := 0, len(c.subject)
 				if c.pattern[0] == '^' {
 					p, last = 1, 0
 				}
 				for s := 0; s <= last; s++ {
-					m.level, m.depth = 0, 0
-					if m.at(s, p) >= 0 {
+					m.Level, m.Depth = 0, 0
+					if m.At(s, p) >= 0 {
 						break
 					}
 				}
-				require.NoError(b, m.err)
+				require.NoError(b, m.Err)
 			}
 		})
 		b.Run(c.name+"/interpreter", func(b *testing.B) {

@@ -1,4 +1,4 @@
-package lua
+package value
 
 import (
 	"errors"
@@ -9,16 +9,16 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// appendNumber spells a number as Lua 5.1 does, with "%.14g" of C.
-func appendNumber(b []byte, f float64) []byte {
+// Append spells a number as Lua 5.1 does, with "%.14g" of C.
+func Append(b []byte, f float64) []byte {
 	if i := int64(f); float64(i) == f && i > -100_000_000_000_000 && i < 100_000_000_000_000 && (i != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(b, i, 10)
 	}
-	return appendG(b, f, 14)
+	return AppendG(b, f, 14)
 }
 
-// appendG is "%.<digits>g" of C.
-func appendG(b []byte, f float64, digits int) []byte {
+// AppendG is "%.<digits>g" of C.
+func AppendG(b []byte, f float64, digits int) []byte {
 	switch {
 	case math.IsNaN(f):
 		if math.Signbit(f) {
@@ -33,21 +33,28 @@ func appendG(b []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', digits, 64)
 }
 
-func numberText(n glua.LNumber) string {
+// Spell is tostring of a number.
+func Spell(n glua.LNumber) string {
 	var scratch [32]byte
-	return string(appendNumber(scratch[:0], float64(n)))
+	return string(Append(scratch[:0], float64(n)))
 }
 
-// isSpace is C's isspace.
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+// IsSpace is C's isspace.
+func IsSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// parseNumber reads a number as Lua 5.1 does: strtod of C, hexadecimal integers,
+// IsDigit is C's isdigit.
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// IsLetter is C's isalpha.
+func IsLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// Parse reads a number as Lua 5.1 does: strtod of C, hexadecimal integers,
 // and white space around it.
-func parseNumber(s string) (float64, bool) {
-	for len(s) > 0 && isSpace(s[0]) {
+func Parse(s string) (float64, bool) {
+	for len(s) > 0 && IsSpace(s[0]) {
 		s = s[1:]
 	}
-	for len(s) > 0 && isSpace(s[len(s)-1]) {
+	for len(s) > 0 && IsSpace(s[len(s)-1]) {
 		s = s[:len(s)-1]
 	}
 	if s == "" || strings.IndexByte(s, '_') >= 0 {
@@ -100,10 +107,10 @@ func parseHex(s string, negative bool) (float64, bool) {
 	return f, true
 }
 
-// parseBase reads an integer in another base than 10, as strtoul does: it wraps
+// ParseBase reads an integer in another base than 10, as strtoul does: it wraps
 // nothing, but saturates, and a minus sign negates modulo 2^64.
-func parseBase(s string, base int) (float64, bool) {
-	s = strings.TrimFunc(s, func(r rune) bool { return r < 128 && isSpace(byte(r)) })
+func ParseBase(s string, base int) (float64, bool) {
+	s = strings.TrimFunc(s, func(r rune) bool { return r < 128 && IsSpace(byte(r)) })
 	negative := false
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		negative = s[0] == '-'
@@ -125,33 +132,33 @@ func parseBase(s string, base int) (float64, bool) {
 	return float64(u), true
 }
 
-// toNumber is lua_tonumber: a number, or a string that spells one.
-func toNumber(v glua.LValue) (float64, bool) {
+// ToNumber is lua_tonumber: a number, or a string that spells one.
+func ToNumber(v glua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case glua.LNumber:
 		return float64(v), true
 	case glua.LString:
-		return parseNumber(string(v))
+		return Parse(string(v))
 	default:
 		return 0, false
 	}
 }
 
-// toText is lua_tostring: a string, or a number spelled.
-func toText(v glua.LValue) (string, bool) {
+// Text is lua_tostring: a string, or a number spelled.
+func Text(v glua.LValue) (string, bool) {
 	switch v := v.(type) {
 	case glua.LString:
 		return string(v), true
 	case glua.LNumber:
-		return numberText(v), true
+		return Spell(v), true
 	default:
 		return "", false
 	}
 }
 
-// truncate is a C cast of a double to a 64-bit integer: towards zero, and the
+// Truncate is a C cast of a double to a 64-bit integer: towards zero, and the
 // lowest integer for what has none.
-func truncate(f float64) int64 {
+func Truncate(f float64) int64 {
 	if !(f > -9223372036854775808.0 && f < 9223372036854775808.0) {
 		return math.MinInt64
 	}

@@ -1,6 +1,7 @@
-package lua
+package value
 
 import (
+	"math"
 	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
@@ -15,19 +16,20 @@ var boxed = func() (b [129]glua.LValue) {
 	return b
 }()
 
-func number(n int64) glua.LValue {
+// Number is n as a value, without an allocation if it is small.
+func Number(n int64) glua.LValue {
 	if n >= -1 && n < int64(len(boxed))-1 {
 		return boxed[n+1]
 	}
 	return glua.LNumber(n)
 }
 
-// view is b as a string without a copy. It is only for bytes that stay as they
+// View is b as a string without a copy. It is only for bytes that stay as they
 // are while a script runs, and for strings that do not outlive it.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf is s as bytes that nobody changes.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// Bytes is s as bytes that nobody changes.
+func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // words are an interface value as the runtime lays it out.
 type words struct{ table, data unsafe.Pointer }
@@ -37,9 +39,17 @@ var stringTable = func() unsafe.Pointer {
 	return (*words)(unsafe.Pointer(&v)).table
 }()
 
-// stringAt is the string in a slot as a value, without an allocation. It changes
+// StringAt is the string in a slot as a value, without an allocation. It changes
 // with the slot.
-func stringAt(slot *glua.LString) glua.LValue {
+func StringAt(slot *glua.LString) glua.LValue {
 	v := words{stringTable, unsafe.Pointer(slot)}
 	return *(*glua.LValue)(unsafe.Pointer(&v))
+}
+
+// FromFloat boxes a number, without allocating if it is small and whole.
+func FromFloat(f float64) glua.LValue {
+	if n := int64(f); float64(n) == f && n >= -1 && n < 128 && (n != 0 || !math.Signbit(f)) {
+		return Number(n)
+	}
+	return glua.LNumber(f)
 }

@@ -1,0 +1,403 @@
+package pattern
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/lua/value"
+)
+
+const (
+	maxCaptures = 32
+	// maxDepth bounds the recursion; Lua's own bound is its C stack.
+	maxDepth = 20000
+
+	// Open is the length of a capture that has not ended, Position that of one that is
+	// no text but a place.
+	Open     = -1
+	Position = -2
+)
+
+// Errors that callers look for, in the words of Lua.
+var (
+	ErrIndex  = errors.New("invalid capture index")
+	ErrOpen   = errors.New("unfinished capture")
+	ErrBudget = errors.New("script spends too many steps on patterns")
+)
+
+var (
+	errEnds     = errors.New("malformed pattern (ends with '%')")
+	errBracket  = errors.New("malformed pattern (missing ']')")
+	errFrontier = errors.New("missing '[' after '%f' in pattern")
+	errBalance  = errors.New("unbalanced pattern")
+	errCapture  = errors.New("invalid pattern capture")
+	errMany     = errors.New("too many captures")
+	errComplex  = errors.New("pattern too complex")
+)
+
+type capture struct {
+	Start, Length int
+}
+
+// Matcher matches one pattern against places of one subject.
+type Matcher struct {
+	Subject, Pattern string
+	Level            int
+	Captures         [maxCaptures]capture
+	Depth            int
+	// Steps counts down; below zero the match fails with ErrBudget.
+	Steps int64
+	// Poll is asked now and then, and ends the match if it says so.
+	Poll func() bool
+	Err  error
+}
+
+// pollEvery is how many steps pass between two questions: well below 1 ms.
+const pollEvery = 1 << 14
+
+// pay takes n steps and says whether there were any left.
+func (m *Matcher) pay(n int) bool {
+	before := m.Steps
+	m.Steps -= int64(n)
+	if m.Steps < 0 {
+		m.fail(ErrBudget)
+		return false
+	}
+	if before/pollEvery != m.Steps/pollEvery && m.Poll != nil && m.Poll() {
+		m.fail(ErrBudget)
+		return false
+	}
+	return true
+}
+
+func (m *Matcher) fail(err error) int {
+	if m.Err == nil {
+		m.Err = err
+	}
+	return -1
+}
+
+// At matches the pattern from p with the subject from s and returns the end of
+// the match, or -1.
+func (m *Matcher) At(s, p int) int {
+	if m.Depth == maxDepth {
+		return m.fail(errComplex)
+	}
+	m.Depth++
+	end := m.walk(s, p)
+	m.Depth--
+	return end
+}
+
+func (m *Matcher) walk(s, p int) int {
+	for p < len(m.Pattern) {
+		if !m.pay(1) {
+			return -1
+		}
+		switch c := m.Pattern[p]; {
+		case c == '(':
+			if p+1 < len(m.Pattern) && m.Pattern[p+1] == ')' {
+				return m.open(s, p+2, Position)
+			}
+			return m.open(s, p+1, Open)
+		case c == ')':
+			return m.shut(s, p+1)
+		case c == '%' && p+1 < len(m.Pattern) && m.Pattern[p+1] == 'b':
+			s = m.balance(s, p+2)
+			if s < 0 {
+				return -1
+			}
+			p += 4
+			continue
+		case c == '%' && p+1 < len(m.Pattern) && m.Pattern[p+1] == 'f':
+			var ok bool
+			if p, ok = m.frontier(s, p+2); !ok {
+				return -1
+			}
+			continue
+		case c == '%' && p+1 < len(m.Pattern) && value.IsDigit(m.Pattern[p+1]):
+			s = m.back(s, m.Pattern[p+1])
+			if s < 0 {
+				return -1
+			}
+			p += 2
+			continue
+		case c == '$' && p+1 == len(m.Pattern):
+			if s == len(m.Subject) {
+				return s
+			}
+			return -1
+		}
+		var result int
+		var done bool
+		if s, p, result, done = m.item(s, p); done {
+			return result
+		}
+	}
+	return s
+}
+
+// item matches a single-character class with its suffix. Either the match goes on
+// behind it, or it is done with result.
+func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
+	end := m.classEnd(p)
+	if end < 0 {
+		return 0, 0, -1, true
+	}
+	suffix := byte(0)
+	if end < len(m.Pattern) {
+		suffix = m.Pattern[end]
+	}
+	switch suffix {
+	case '?':
+		if s < len(m.Subject) && m.single(s, p, end) {
+			if result := m.At(s+1, end+1); result >= 0 || m.Err != nil {
+				return 0, 0, result, true
+			}
+		}
+		return s, end + 1, 0, false
+	case '*':
+		return 0, 0, m.expand(s, p, end, 0), true
+	case '+':
+		return 0, 0, m.expand(s, p, end, 1), true
+	case '-':
+		return 0, 0, m.lazy(s, p, end), true
+	}
+	if s >= len(m.Subject) || !m.single(s, p, end) {
+		return 0, 0, -1, true
+	}
+	return s + 1, end, 0, false
+}
+
+// classEnd returns the place behind the single-character class at p.
+func (m *Matcher) classEnd(p int) int {
+	c := m.Pattern[p]
+	p++
+	switch c {
+	case '%':
+		if p >= len(m.Pattern) {
+			return m.fail(errEnds)
+		}
+		return p + 1
+	case '[':
+		if p < len(m.Pattern) && m.Pattern[p] == '^' {
+			p++
+		}
+		// The first character counts, even "]".
+		for first := true; ; first = false {
+			if p >= len(m.Pattern) {
+				return m.fail(errBracket)
+			}
+			c := m.Pattern[p]
+			if c == ']' && !first {
+				return p + 1
+			}
+			p++
+			if c == '%' && p < len(m.Pattern) {
+				p++
+			}
+		}
+	}
+	return p
+}
+
+func (m *Matcher) single(s, p, end int) bool {
+	c := m.Subject[s]
+	switch m.Pattern[p] {
+	case '.':
+		return true
+	case '%':
+		return inClass(c, m.Pattern[p+1])
+	case '[':
+		return m.inSet(c, p, end-1)
+	}
+	return m.Pattern[p] == c
+}
+
+// inSet looks c up in the set from the "[" at p to the "]" at last. A set can be
+// as long as a pattern, so it is paid for.
+func (m *Matcher) inSet(c byte, p, last int) bool {
+	m.pay((last - p) / 8)
+	in := true
+	p++
+	if m.Pattern[p] == '^' {
+		in = false
+		p++
+	}
+	for ; p < last; p++ {
+		switch {
+		case m.Pattern[p] == '%':
+			p++
+			if inClass(c, m.Pattern[p]) {
+				return in
+			}
+		case p+2 < last && m.Pattern[p+1] == '-':
+			if m.Pattern[p] <= c && c <= m.Pattern[p+2] {
+				return in
+			}
+			p += 2
+		case m.Pattern[p] == c:
+			return in
+		}
+	}
+	return !in
+}
+
+func (m *Matcher) expand(s, p, end, least int) int {
+	n := 0
+	for s+n < len(m.Subject) && m.single(s+n, p, end) {
+		if !m.pay(1) {
+			return -1
+		}
+		n++
+	}
+	for ; n >= least; n-- {
+		if !m.pay(1) {
+			return -1
+		}
+		if result := m.At(s+n, end+1); result >= 0 || m.Err != nil {
+			return result
+		}
+	}
+	return -1
+}
+
+func (m *Matcher) lazy(s, p, end int) int {
+	for {
+		if !m.pay(1) {
+			return -1
+		}
+		if result := m.At(s, end+1); result >= 0 || m.Err != nil {
+			return result
+		}
+		if s >= len(m.Subject) || !m.single(s, p, end) {
+			return -1
+		}
+		s++
+	}
+}
+
+func (m *Matcher) open(s, p, what int) int {
+	if m.Level >= maxCaptures {
+		return m.fail(errMany)
+	}
+	m.Captures[m.Level] = capture{s, what}
+	m.Level++
+	result := m.At(s, p)
+	if result < 0 {
+		m.Level--
+	}
+	return result
+}
+
+func (m *Matcher) shut(s, p int) int {
+	for i := m.Level - 1; i >= 0; i-- {
+		if m.Captures[i].Length == Open {
+			m.Captures[i].Length = s - m.Captures[i].Start
+			result := m.At(s, p)
+			if result < 0 {
+				m.Captures[i].Length = Open
+			}
+			return result
+		}
+	}
+	return m.fail(errCapture)
+}
+
+func (m *Matcher) balance(s, p int) int {
+	if p+1 >= len(m.Pattern) {
+		return m.fail(errBalance)
+	}
+	if s >= len(m.Subject) || m.Subject[s] != m.Pattern[p] {
+		return -1
+	}
+	begin, end, depth := m.Pattern[p], m.Pattern[p+1], 1
+	for s++; s < len(m.Subject); s++ {
+		if !m.pay(1) {
+			return -1
+		}
+		switch m.Subject[s] {
+		case end:
+			depth--
+			if depth == 0 {
+				return s + 1
+			}
+		case begin:
+			depth++
+		}
+	}
+	return -1
+}
+
+func (m *Matcher) frontier(s, p int) (int, bool) {
+	if p >= len(m.Pattern) || m.Pattern[p] != '[' {
+		m.fail(errFrontier)
+		return 0, false
+	}
+	end := m.classEnd(p)
+	if end < 0 {
+		return 0, false
+	}
+	var before, now byte
+	if s > 0 {
+		before = m.Subject[s-1]
+	}
+	if s < len(m.Subject) {
+		now = m.Subject[s]
+	}
+	return end, !m.inSet(before, p, end-1) && m.inSet(now, p, end-1)
+}
+
+func (m *Matcher) back(s int, digit byte) int {
+	i := int(digit) - '1'
+	if i < 0 || i >= m.Level || m.Captures[i].Length == Open {
+		return m.fail(ErrIndex)
+	}
+	c := m.Captures[i]
+	if c.Length == Position {
+		// Lua compares with a length of -2, which never fits.
+		return -1
+	}
+	if !m.pay(c.Length / 8) {
+		return -1
+	}
+	if len(m.Subject)-s >= c.Length && m.Subject[s:s+c.Length] == m.Subject[c.Start:c.Start+c.Length] {
+		return s + c.Length
+	}
+	return -1
+}
+
+// inClass is the class of a letter after "%"; other characters are themselves.
+func inClass(c, class byte) bool {
+	var in bool
+	switch class | 0x20 {
+	case 'a':
+		in = value.IsLetter(c)
+	case 'c':
+		in = c < 32 || c == 127
+	case 'd':
+		in = value.IsDigit(c)
+	case 'l':
+		in = 'a' <= c && c <= 'z'
+	case 'p':
+		in = c > 32 && c < 127 && !value.IsLetter(c) && !value.IsDigit(c)
+	case 's':
+		in = value.IsSpace(c)
+	case 'u':
+		in = 'A' <= c && c <= 'Z'
+	case 'w':
+		in = value.IsLetter(c) || value.IsDigit(c)
+	case 'x':
+		in = value.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f'
+	case 'z':
+		in = c == 0
+	default:
+		return class == c
+	}
+	if !value.IsLetter(class) {
+		return class == c
+	}
+	if class&0x20 == 0 {
+		return !in
+	}
+	return in
+}

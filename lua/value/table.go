@@ -1,0 +1,32 @@
+package value
+
+import glua "github.com/yuin/gopher-lua"
+
+// ElementSize is what an element of a table's array takes.
+const ElementSize = 16
+
+// ArrayMax is the highest index that a table keeps in its array part: setting
+// it in an empty table fills the array up, 1 MiB.
+const ArrayMax = 1 << 16
+
+// Length is the border of t: the interpreter's length ends at the last index of
+// the array part.
+func Length(t *glua.LTable) int {
+	n := t.Len()
+	if n < ArrayMax-1 {
+		return n
+	}
+	there := func(i int) bool { return t.RawGet(glua.LNumber(i)) != glua.LNil }
+	low, high := n, n+1
+	for there(high) {
+		low, high = high, high*2
+	}
+	for low+1 < high {
+		if middle := low + (high-low)/2; there(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
