@@ -17,41 +17,34 @@ func (r *Run) start(subject, source string) *pattern.Matcher {
 
 // try matches at one place. It raises what is wrong with the pattern.
 func (r *Run) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
-	m.Level, m.Depth = 0, 0
-	end := m.At(s, p)
+	end, err := m.Match(s, p)
 	r.guard.patterns = m.Steps
-	if m.Err != nil {
+	if err != nil {
 		r.guard.stop(l)
-		if errors.Is(m.Err, pattern.ErrBudget) {
+		if errors.Is(err, pattern.ErrBudget) {
 			// The budget stays spent, so that catching it does not help.
 			r.guard.patterns = -1
 		}
-		raisef(l, "%s", m.Err.Error())
+		raisef(l, "%s", err.Error())
 	}
 	return end
 }
 
-// capturedAt pushes capture i of a match; without captures the first is all of it.
+// capturedAt returns capture i of a match; without captures the first is all of it.
 func (r *Run) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
-	if i >= m.Level {
-		if i != 0 {
-			raisef(l, "%s", pattern.ErrIndex.Error())
-		}
-		return glua.LString(m.Subject[start:end])
+	text, place, err := m.Capture(i, start, end)
+	if err != nil {
+		raisef(l, "%s", err.Error())
 	}
-	c := m.Captures[i]
-	switch c.Length {
-	case pattern.Position:
-		return value.Number(int64(c.Start) + 1)
-	case pattern.Open:
-		raisef(l, "%s", pattern.ErrOpen.Error())
+	if place > 0 {
+		return value.Number(int64(place))
 	}
-	return glua.LString(m.Subject[c.Start : c.Start+c.Length])
+	return glua.LString(text)
 }
 
 // pushCaptures pushes all, or the whole match if there are none and whole is set.
 func (r *Run) pushCaptures(l *glua.LState, m *pattern.Matcher, start, end int, whole bool) int {
-	n := m.Level
+	n := m.Captures()
 	if n == 0 && whole {
 		n = 1
 	}

@@ -11,44 +11,44 @@ const (
 	// maxDepth bounds the recursion; Lua's own bound is its C stack.
 	maxDepth = 20000
 
-	// Open is the length of a capture that has not ended, Position that of one that is
+	// open is the length of a capture that has not ended, position that of one that is
 	// no text but a place.
-	Open     = -1
-	Position = -2
+	open     = -1
+	position = -2
 )
 
-// Errors that callers look for, in the words of Lua.
-var (
-	ErrIndex  = errors.New("invalid capture index")
-	ErrOpen   = errors.New("unfinished capture")
-	ErrBudget = errors.New("script spends too many steps on patterns")
-)
+// ErrBudget is the error of a match that has taken all its steps, or was told to end.
+var ErrBudget = errors.New("script spends too many steps on patterns")
 
+// The others are in the words of Lua.
 var (
 	errEnds     = errors.New("malformed pattern (ends with '%')")
 	errBracket  = errors.New("malformed pattern (missing ']')")
 	errFrontier = errors.New("missing '[' after '%f' in pattern")
 	errBalance  = errors.New("unbalanced pattern")
 	errCapture  = errors.New("invalid pattern capture")
+	errIndex    = errors.New("invalid capture index")
+	errOpen     = errors.New("unfinished capture")
 	errMany     = errors.New("too many captures")
 	errComplex  = errors.New("pattern too complex")
 )
 
 type capture struct {
-	Start, Length int
+	start, length int
 }
 
 // Matcher matches one pattern against places of one subject.
 type Matcher struct {
 	Subject, Pattern string
-	Level            int
-	Captures         [maxCaptures]capture
-	Depth            int
 	// Steps counts down; below zero the match fails with ErrBudget.
 	Steps int64
 	// Poll is asked now and then, and ends the match if it says so.
 	Poll func() bool
-	Err  error
+
+	level    int
+	captures [maxCaptures]capture
+	depth    int
+	err      error
 }
 
 // pollEvery is how many steps pass between two questions: well below 1 ms.
@@ -70,21 +70,51 @@ func (m *Matcher) pay(n int) bool {
 }
 
 func (m *Matcher) fail(err error) int {
-	if m.Err == nil {
-		m.Err = err
+	if m.err == nil {
+		m.err = err
 	}
 	return -1
 }
 
-// At matches the pattern from p with the subject from s and returns the end of
-// the match, or -1.
-func (m *Matcher) At(s, p int) int {
-	if m.Depth == maxDepth {
+// Match matches the pattern from p with the subject from s and returns the end of the
+// match, or -1. After an error, such as one in the pattern, the matcher is of no use.
+func (m *Matcher) Match(s, p int) (end int, err error) {
+	m.level, m.depth = 0, 0
+	end = m.at(s, p)
+	return end, m.err
+}
+
+// Captures is how many captures the last match has.
+func (m *Matcher) Captures() int { return m.level }
+
+// Capture returns capture i of the last match, which was that of the subject from start
+// to end: a text, or a place in the subject counted from 1, which is 0 for a text.
+// Without captures the first is the whole match.
+func (m *Matcher) Capture(i, start, end int) (text string, place int, err error) {
+	if i >= m.level {
+		if i != 0 {
+			return "", 0, errIndex
+		}
+		return m.Subject[start:end], 0, nil
+	}
+	c := m.captures[i]
+	switch c.length {
+	case position:
+		return "", c.start + 1, nil
+	case open:
+		return "", 0, errOpen
+	}
+	return m.Subject[c.start : c.start+c.length], 0, nil
+}
+
+// at is one match within another: of what is behind p.
+func (m *Matcher) at(s, p int) int {
+	if m.depth == maxDepth {
 		return m.fail(errComplex)
 	}
-	m.Depth++
+	m.depth++
 	end := m.walk(s, p)
-	m.Depth--
+	m.depth--
 	return end
 }
 
@@ -96,11 +126,11 @@ func (m *Matcher) walk(s, p int) int {
 		switch c := m.Pattern[p]; {
 		case c == '(':
 			if p+1 < len(m.Pattern) && m.Pattern[p+1] == ')' {
-				return m.open(s, p+2, Position)
+				return m.begin(s, p+2, position)
 			}
-			return m.open(s, p+1, Open)
+			return m.begin(s, p+1, open)
 		case c == ')':
-			return m.shut(s, p+1)
+			return m.finish(s, p+1)
 		case c == '%' && p+1 < len(m.Pattern) && m.Pattern[p+1] == 'b':
 			s = m.balance(s, p+2)
 			if s < 0 {
@@ -150,7 +180,7 @@ func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	switch suffix {
 	case '?':
 		if s < len(m.Subject) && m.single(s, p, end) {
-			if result := m.At(s+1, end+1); result >= 0 || m.Err != nil {
+			if result := m.at(s+1, end+1); result >= 0 || m.err != nil {
 				return 0, 0, result, true
 			}
 		}
@@ -254,7 +284,7 @@ func (m *Matcher) expand(s, p, end, least int) int {
 		if !m.pay(1) {
 			return -1
 		}
-		if result := m.At(s+n, end+1); result >= 0 || m.Err != nil {
+		if result := m.at(s+n, end+1); result >= 0 || m.err != nil {
 			return result
 		}
 	}
@@ -266,7 +296,7 @@ func (m *Matcher) lazy(s, p, end int) int {
 		if !m.pay(1) {
 			return -1
 		}
-		if result := m.At(s, end+1); result >= 0 || m.Err != nil {
+		if result := m.at(s, end+1); result >= 0 || m.err != nil {
 			return result
 		}
 		if s >= len(m.Subject) || !m.single(s, p, end) {
@@ -276,26 +306,26 @@ func (m *Matcher) lazy(s, p, end int) int {
 	}
 }
 
-func (m *Matcher) open(s, p, what int) int {
-	if m.Level >= maxCaptures {
+func (m *Matcher) begin(s, p, what int) int {
+	if m.level >= maxCaptures {
 		return m.fail(errMany)
 	}
-	m.Captures[m.Level] = capture{s, what}
-	m.Level++
-	result := m.At(s, p)
+	m.captures[m.level] = capture{s, what}
+	m.level++
+	result := m.at(s, p)
 	if result < 0 {
-		m.Level--
+		m.level--
 	}
 	return result
 }
 
-func (m *Matcher) shut(s, p int) int {
-	for i := m.Level - 1; i >= 0; i-- {
-		if m.Captures[i].Length == Open {
-			m.Captures[i].Length = s - m.Captures[i].Start
-			result := m.At(s, p)
+func (m *Matcher) finish(s, p int) int {
+	for i := m.level - 1; i >= 0; i-- {
+		if m.captures[i].length == open {
+			m.captures[i].length = s - m.captures[i].start
+			result := m.at(s, p)
 			if result < 0 {
-				m.Captures[i].Length = Open
+				m.captures[i].length = open
 			}
 			return result
 		}
@@ -349,19 +379,19 @@ func (m *Matcher) frontier(s, p int) (int, bool) {
 
 func (m *Matcher) back(s int, digit byte) int {
 	i := int(digit) - '1'
-	if i < 0 || i >= m.Level || m.Captures[i].Length == Open {
-		return m.fail(ErrIndex)
+	if i < 0 || i >= m.level || m.captures[i].length == open {
+		return m.fail(errIndex)
 	}
-	c := m.Captures[i]
-	if c.Length == Position {
+	c := m.captures[i]
+	if c.length == position {
 		// Lua compares with a length of -2, which never fits.
 		return -1
 	}
-	if !m.pay(c.Length / 8) {
+	if !m.pay(c.length / 8) {
 		return -1
 	}
-	if len(m.Subject)-s >= c.Length && m.Subject[s:s+c.Length] == m.Subject[c.Start:c.Start+c.Length] {
-		return s + c.Length
+	if len(m.Subject)-s >= c.length && m.Subject[s:s+c.length] == m.Subject[c.start:c.start+c.length] {
+		return s + c.length
 	}
 	return -1
 }
