@@ -6,6 +6,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -18,14 +19,14 @@ func (r *Run) openBase() {
 		"next": r.next, "pairs": r.pairs, "pcall": r.pcall, "rawequal": rawEqual, "rawget": r.rawGet,
 		"rawset": r.rawSet, "select": selectValues, "setmetatable": r.setMetatable, "tonumber": luaToNumber,
 		"tostring": r.luaToString, "type": typeOf, "unpack": r.unpack, "xpcall": r.xpcall,
-		hiddenCommand + "call":  func(l *glua.LState) int { return r.command(l, true, asValue) },
-		hiddenCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, asValue) },
-		hiddenForward + "call":  func(l *glua.LState) int { return r.command(l, true, asReply) },
-		hiddenForward + "pcall": func(l *glua.LState) int { return r.command(l, false, asReply) },
-		hiddenIgnore + "call":   func(l *glua.LState) int { return r.command(l, true, asNothing) },
-		hiddenIgnore + "pcall":  func(l *glua.LState) int { return r.command(l, false, asNothing) },
-		hiddenConcat:            r.concat, hiddenNumber: forBound, hiddenModulo: modulo, hiddenLength: length,
-		hiddenExtend: r.extend, hiddenValue: func(*glua.LState) int { return 1 },
+		compiler.NameCommand + "call":  func(l *glua.LState) int { return r.command(l, true, asValue) },
+		compiler.NameCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, asValue) },
+		compiler.NameForward + "call":  func(l *glua.LState) int { return r.command(l, true, asReply) },
+		compiler.NameForward + "pcall": func(l *glua.LState) int { return r.command(l, false, asReply) },
+		compiler.NameIgnore + "call":   func(l *glua.LState) int { return r.command(l, true, asNothing) },
+		compiler.NameIgnore + "pcall":  func(l *glua.LState) int { return r.command(l, false, asNothing) },
+		compiler.NameConcat:            r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
+		compiler.NameExtend: r.extend, compiler.NameValue: func(*glua.LState) int { return 1 },
 	} {
 		r.globals.RawSetString(name, l.NewFunction(f))
 	}
@@ -150,7 +151,7 @@ func (r *Run) next(l *glua.LState) int {
 			l.Push(glua.LNil)
 			return 1
 		}
-		if t != r.globals || !hidden(k) {
+		if t != r.globals || !compiler.Hidden(k) {
 			l.Push(k)
 			l.Push(v)
 			return 2
@@ -168,7 +169,7 @@ func rawEqual(l *glua.LState) int {
 func (r *Run) rawGet(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	checkAny(l, 2)
-	if key := l.Get(2); t == r.globals && hidden(key) {
+	if key := l.Get(2); t == r.globals && compiler.Hidden(key) {
 		l.Push(glua.LNil)
 	} else {
 		l.Push(t.RawGet(key))
@@ -324,7 +325,7 @@ func (r *Run) loadFunction(l *glua.LState) int {
 		}
 		r.guard.step(l, 1)
 		source.WriteString(text)
-		if source.Len() > MaxSource {
+		if source.Len() > compiler.MaxSource {
 			break
 		}
 	}
@@ -339,15 +340,15 @@ const (
 
 // loadText compiles source. What is too long is not compiled, and so takes nothing.
 func (r *Run) loadText(l *glua.LState, source, name string) int {
-	if len(source) > MaxSource {
+	if len(source) > compiler.MaxSource {
 		l.Push(glua.LNil)
-		l.Push(glua.LString(errChunkTooLong(displayName(name)).Error()))
+		l.Push(glua.LString(compiler.ErrTooLong(displayName(name)).Error()))
 		return 2
 	}
 	// Compiling takes about as long as 20 instructions for each byte.
 	r.guard.step(l, len(source))
 	r.guard.reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
-	proto, err := load([]byte(source), displayName(name))
+	proto, err := compiler.Load([]byte(source), displayName(name))
 	if err != nil {
 		l.Push(glua.LNil)
 		l.Push(glua.LString(err.Error()))

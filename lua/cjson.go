@@ -6,6 +6,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -240,7 +241,7 @@ func (e *jsonEncoder) object(t *glua.LTable, depth int) {
 	e.b.put('{')
 	first := true
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		if t == e.run.globals && hidden(k) {
+		if t == e.run.globals && compiler.Hidden(k) {
 			continue
 		}
 		if !first {

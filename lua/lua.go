@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -62,61 +63,25 @@ func DefaultLimits() Limits {
 	return Limits{Memory: 256 << 20, Strings: 16 << 20, PatternSteps: 20_000_000, Coroutines: 1000}
 }
 
-// MaxSource is the longest source that Compile takes, in bytes: the time to
-// compile grows with its square in the worst case, and is 0.2 s at this length.
-const MaxSource = 64 << 10
+// Script is a compiled script. It does not change and may be used by any number of runs
+// at once.
+type Script = compiler.Script
 
 // Call is one redis.call or redis.pcall of a confined script.
-type Call struct {
-	// Name is the name of the command as it is written in the script.
-	Name string
-	// Keys says for each argument after the name which element of KEYS it is,
-	// counted from 1; -1 is one of which the text does not say which. 0 is anything
-	// else.
-	Keys []int
-}
+type Call = compiler.Call
 
-// Script is a compiled script. It does not change and may be used by any number
-// of runs at once.
-type Script struct {
-	sha    string
-	source []byte
-	chunk  chunk
-	facts  facts
-}
+// Flags are what a script says about itself in its first line.
+type Flags = compiler.Flags
 
-// SHA returns the SHA-1 of the source in 40 lower-case hexadecimal digits.
-func (s *Script) SHA() string { return s.sha }
+// MaxSource is the longest source that Compile takes, in bytes.
+const MaxSource = compiler.MaxSource
 
-// Source returns the text. It must not be changed.
-func (s *Script) Source() []byte { return s.source }
+// Compile reads a script, as [compiler.Compile] says.
+func Compile(source []byte) (*Script, error) { return compiler.Compile(source) }
 
-// Straight says that the script ends quickly by construction when it is called
-// with so many keys and arguments: it has no function, no loop but those that run a
-// few times, by a constant or by the number of its arguments, and calls nothing but
-// redis.* and library functions of small cost. How long its commands take is another
-// matter.
-func (s *Script) Straight(arguments int) bool {
-	return s.facts.straight && (!s.facts.byArguments || arguments <= maxStraightArguments)
-}
-
-// Confined says that each command the script may call is known from its text,
-// and that [Script.Calls] lists them all. It is either straight or could
-// be with fewer arguments. If in every one of
-// them each position that the command takes for a key is an element of KEYS, the
-// script can touch nothing but its KEYS.
-func (s *Script) Confined() bool { return s.facts.confined }
-
-// Calls lists the calls of a confined script in the order of the text. It is nil
-// for any other.
-func (s *Script) Calls() []Call { return s.facts.calls }
-
-// Compile reads a script. An error is a complete error reply. Time and memory are
-// bounded by [MaxSource]; it is still milliseconds for the worst of sources, so
-// long ones are better compiled beside an event loop.
-func Compile(source []byte) (*Script, error) {
-	return compileScript(source)
-}
+// Declared is what the first line of a script that has yet to be compiled says; it is
+// nothing if that is wrong.
+func Declared(source []byte) Flags { return compiler.Declared(source) }
 
 // Pool keeps states for executions, which take 30 us and 60 KB to make. It may be
 // used by several goroutines.

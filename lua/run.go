@@ -8,6 +8,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -126,7 +127,7 @@ func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start in
 		return
 	}
 	if w.Cut(start); !r.waits() {
-		w.Error(resp.Error("ERR " + out.failed + " script: " + s.sha))
+		w.Error(resp.Error("ERR " + out.failed + " script: " + s.SHA()))
 	}
 }
 
@@ -147,9 +148,9 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	r.random.seed(0)
 	r.failure, r.forwarded = failure{}, nil
 	if r.last != s {
-		r.last, r.main = s, r.state.NewFunctionFromProto(s.chunk.proto)
+		r.last, r.main = s, r.state.NewFunctionFromProto(s.Proto())
 	}
-	if !s.chunk.plainKeys {
+	if !s.PlainKeys() {
 		// A script that can get hold of a table may leave anything in it.
 		r.keys, r.argv = nil, nil
 	}
@@ -238,7 +239,7 @@ func (r *Run) end(s *Script) {
 	if len(r.threads) > 0 {
 		clear(r.threads)
 	}
-	if !s.chunk.plainKeys {
+	if !s.PlainKeys() {
 		r.keys, r.argv = nil, nil
 	}
 	r.running = false
@@ -257,14 +258,14 @@ func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 	var b strings.Builder
 	b.WriteString(text)
 	b.WriteString(" script: ")
-	b.WriteString(s.sha)
+	b.WriteString(s.SHA())
 	source := f.source
 	if source == "" {
 		// The stack was full: there was no room to ask where.
-		source, f.line = chunkName, 1
+		source, f.line = compiler.ChunkName, 1
 	}
-	if source == chunkName {
-		source = "@" + chunkName
+	if source == compiler.ChunkName {
+		source = "@" + compiler.ChunkName
 	}
 	b.WriteString(", on " + source + ":" + strconv.Itoa(f.line) + ".")
 	table, _ := f.value.(*glua.LTable)

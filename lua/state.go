@@ -2,9 +2,10 @@ package lua
 
 import (
 	"math"
-	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/compiler"
 )
 
 const errReadonly = "Attempt to modify a readonly table"
@@ -40,7 +41,7 @@ func (r *Run) open() {
 	r.globals.Metatable = meta
 	view := r.protected(r.globals)
 	r.globals.RawSetString("_G", view)
-	r.globals.RawSetString(hiddenGlobals, view)
+	r.globals.RawSetString(compiler.NameGlobals, view)
 }
 
 // table makes a table of functions.
@@ -117,10 +118,4 @@ func (r *Run) constants() {
 	pack.RawSetString("_VERSION", glua.LString("lua-cmsgpack 0.4.0"))
 	pack.RawSetString("_COPYRIGHT", glua.LString("Copyright (C) 2012, Salvatore Sanfilippo"))
 	pack.RawSetString("_DESCRIPTION", glua.LString("MessagePack C implementation for Lua"))
-}
-
-// hidden says that a global is one of ours.
-func hidden(key glua.LValue) bool {
-	s, ok := key.(glua.LString)
-	return ok && strings.HasPrefix(string(s), hiddenPrefix)
 }

@@ -5,6 +5,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -147,7 +148,7 @@ func (r *Run) foreach(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	f := checkFunction(l, 2)
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		if t == r.globals && hidden(k) {
+		if t == r.globals && compiler.Hidden(k) {
 			continue
 		}
 		if found := r.visit(l, f, k, v); found {

@@ -55,8 +55,12 @@ var layers = map[string]layer{
 		imports: []string{"lua/value"},
 		why:     "a pattern is text and a budget: it needs no interpreter",
 	},
+	"lua/compiler": {
+		imports: []string{"lua/value", "resp"},
+		why:     "a text is read and judged before it runs, so the compiler knows no run",
+	},
 	"lua": {
-		imports: []string{"lua/value", "lua/pattern", "resp", "shared"},
+		imports: []string{"lua/value", "lua/pattern", "lua/compiler", "resp", "shared"},
 		why:     "a script reaches the server through the Host it is run with, and nothing else",
 	},
 

@@ -1,4 +1,4 @@
-package lua
+package compiler
 
 import (
 	"fmt"
@@ -9,22 +9,6 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 
 	"github.com/cellserver/cellserver/lua/value"
-)
-
-// Functions that rewritten code calls. A script cannot name them: no identifier
-// has such a character.
-const (
-	hiddenPrefix  = "\x00"
-	hiddenConcat  = hiddenPrefix + "concat"
-	hiddenNumber  = hiddenPrefix + "number"
-	hiddenModulo  = hiddenPrefix + "modulo"
-	hiddenLength  = hiddenPrefix + "length"
-	hiddenExtend  = hiddenPrefix + "extend"
-	hiddenValue   = hiddenPrefix + "value"
-	hiddenGlobals = hiddenPrefix + "globals"
-	hiddenCommand = hiddenPrefix + "command."
-	hiddenForward = hiddenPrefix + "forward."
-	hiddenIgnore  = hiddenPrefix + "ignore."
 )
 
 // maxParts is how many operands of ".." one call takes; each needs a register, of
@@ -228,7 +212,7 @@ func (r *rewriter) bound(e ast.Expr) ast.Expr {
 	if _, ok := e.(*ast.NumberExpr); ok {
 		return e
 	}
-	return hiddenCall(hiddenNumber, e, []ast.Expr{single(e)})
+	return hiddenCall(NameForBound, e, []ast.Expr{single(e)})
 }
 
 func (r *rewriter) functionStatement(s *ast.FuncDefStmt) {
@@ -247,7 +231,7 @@ func (r *rewriter) target(e ast.Expr) ast.Expr {
 	if !ok || r.isLocal(name.Value) {
 		return r.expression(e)
 	}
-	globals := &ast.IdentExpr{Value: hiddenGlobals}
+	globals := &ast.IdentExpr{Value: NameGlobals}
 	key := &ast.StringExpr{Value: name.Value}
 	get := &ast.AttrGetExpr{Object: globals, Key: key}
 	for _, node := range []ast.Expr{globals, key, get} {
@@ -303,7 +287,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 	case *ast.ArithmeticOpExpr:
 		e.Lhs, e.Rhs = r.expression(e.Lhs), r.expression(e.Rhs)
 		if e.Operator == "%" {
-			return hiddenCall(hiddenModulo, e, []ast.Expr{single(e.Lhs), single(e.Rhs)})
+			return hiddenCall(NameModulo, e, []ast.Expr{single(e.Lhs), single(e.Rhs)})
 		}
 	case *ast.StringConcatOpExpr:
 		return r.concat(e)
@@ -312,7 +296,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 	case *ast.UnaryNotOpExpr:
 		e.Expr = r.expression(e.Expr)
 	case *ast.UnaryLenOpExpr:
-		return hiddenCall(hiddenLength, e, []ast.Expr{single(r.expression(e.Expr))})
+		return hiddenCall(NameLength, e, []ast.Expr{single(r.expression(e.Expr))})
 	case *ast.FunctionExpr:
 		r.function(e, false)
 	}
@@ -352,7 +336,7 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 		parts = append(parts, single(r.expression(chain.Lhs)))
 		rest = chain.Rhs
 	}
-	return single(hiddenCall(hiddenConcat, e, parts))
+	return single(hiddenCall(NameConcat, e, parts))
 }
 
 // single cuts an operand that could be several values to one.

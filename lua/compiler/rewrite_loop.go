@@ -1,8 +1,6 @@
-package lua
+package compiler
 
-import (
-	"github.com/yuin/gopher-lua/ast"
-)
+import "github.com/yuin/gopher-lua/ast"
 
 // padded returns the body of a loop that jumps back to it, with something in front if
 // it may begin with a jump. The interpreter's compiler follows a jump to a jump to
@@ -68,5 +66,5 @@ func unsettled(e ast.Expr) ast.Expr {
 	if _, logical := constant.(*ast.LogicalOpExpr); logical || !beginsConstant(constant) {
 		return e
 	}
-	return hiddenCall(hiddenValue, e, []ast.Expr{e})
+	return hiddenCall(NameValue, e, []ast.Expr{e})
 }

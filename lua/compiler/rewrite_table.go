@@ -1,4 +1,4 @@
-package lua
+package compiler
 
 import (
 	"strconv"
@@ -75,7 +75,7 @@ func (r *rewriter) keyed(e *ast.TableExpr) ast.Expr {
 	if rest == nil {
 		return e
 	}
-	return hiddenCall(hiddenExtend, e, []ast.Expr{e, numeral(plain, e), rest})
+	return hiddenCall(NameExtend, e, []ast.Expr{e, numeral(plain, e), rest})
 }
 
 func numeral(n int, at ast.Expr) ast.Expr {

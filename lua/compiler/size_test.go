@@ -1,4 +1,4 @@
-package lua_test
+package compiler_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/lua/compiler"
 )
 
 // TestSizeIsWhatAScriptTakes: what is said of a script is what the heap has of it, but
@@ -22,13 +22,13 @@ func TestSizeIsWhatAScriptTakes(t *testing.T) {
 		"functions": strings.Repeat("local function f() return a end ", 30),
 	} {
 		const n = 200
-		scripts := make([]*lua.Script, n)
+		scripts := make([]*compiler.Script, n)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		said := 0
 		for i := range scripts {
-			s, err := lua.Compile(fmt.Appendf(nil, "local a = %d %s", i, body))
+			s, err := compiler.Compile(fmt.Appendf(nil, "local a = %d %s", i, body))
 			require.NoError(t, err)
 			scripts[i], said = s, said+s.Size()
 		}

@@ -1,4 +1,4 @@
-package lua
+package compiler
 
 import (
 	"github.com/yuin/gopher-lua/ast"
@@ -95,12 +95,12 @@ func (a *analyser) shorten() {
 	for _, e := range a.calls {
 		get, _ := e.Func.(*ast.AttrGetExpr)
 		member, _ := get.Key.(*ast.StringExpr)
-		name := hiddenCommand
+		name := NameCommand
 		switch {
 		case a.returned[e]:
-			name = hiddenForward
+			name = NameForward
 		case a.ignored[e]:
-			name = hiddenIgnore
+			name = NameIgnore
 		}
 		function := &ast.IdentExpr{Value: name + member.Value}
 		place(function, get)

@@ -1,4 +1,4 @@
-package lua
+package compiler
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// chunkName is what Redis calls a script in its messages.
-const chunkName = "user_script"
+// ChunkName is what Redis calls a script in its messages.
+const ChunkName = "user_script"
 
 // compileErrorPrefix opens every error of Compile that is about the text.
 const compileErrorPrefix = "ERR Error compiling script (new function): "
@@ -53,7 +53,10 @@ func Declared(source []byte) Flags {
 	return flags
 }
 
-func compileScript(source []byte) (*Script, error) {
+// Compile reads a script. An error is a complete error reply. Time and memory are
+// bounded by [MaxSource]; it is still milliseconds for the worst of sources, so
+// long ones are better compiled beside an event loop.
+func Compile(source []byte) (*Script, error) {
 	if len(source) > MaxSource {
 		return nil, resp.Error(fmt.Sprintf("%suser_script: script is too long, at most %d bytes", compileErrorPrefix, MaxSource))
 	}
@@ -61,12 +64,12 @@ func compileScript(source []byte) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	stmts, err := parseChunk(body, chunkName)
+	stmts, err := parseChunk(body, ChunkName)
 	if err != nil {
 		return nil, resp.Error(compileErrorPrefix + err.Error())
 	}
 	found, plain := analyse(stmts)
-	proto, err := generate(stmts, chunkName)
+	proto, err := generate(stmts, ChunkName)
 	if err != nil {
 		return nil, resp.Error(compileErrorPrefix + err.Error())
 	}
@@ -131,7 +134,7 @@ func (f *Flags) read(list string) error {
 // those of Lua, "name:line: message".
 func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	if len(source) > MaxSource {
-		return nil, errChunkTooLong(name)
+		return nil, ErrTooLong(name)
 	}
 	if len(source) > 0 && source[0] == 0x1b {
 		return nil, fmt.Errorf("%s: precompiled chunks are not loaded", name)
@@ -151,8 +154,8 @@ func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	return stmts, nil
 }
 
-// errChunkTooLong refuses source of more than [MaxSource] bytes.
-func errChunkTooLong(name string) error {
+// ErrTooLong refuses source of more than [MaxSource] bytes.
+func ErrTooLong(name string) error {
 	return fmt.Errorf("%s: chunk is too long, at most %d bytes", name, MaxSource)
 }
 
@@ -203,8 +206,8 @@ func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err err
 	return proto, nil
 }
 
-// load compiles source that a script has put together itself.
-func load(source []byte, name string) (*glua.FunctionProto, error) {
+// Load compiles source that a script has put together itself.
+func Load(source []byte, name string) (*glua.FunctionProto, error) {
 	stmts, err := parseChunk(source, name)
 	if err != nil {
 		return nil, err
@@ -272,3 +275,7 @@ func (l *levels) next(token int) {
 		l.right, l.chain = 0, 0
 	}
 }
+
+// MaxSource is the longest source that Compile takes, in bytes: the time to
+// compile grows with its square in the worst case, and is 0.2 s at this length.
+const MaxSource = 64 << 10

@@ -1,0 +1,38 @@
+package compiler
+
+import (
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// Functions that rewritten code calls, which have to be among the globals of whoever runs
+// it. A script cannot name them: no identifier has such a character.
+const (
+	hiddenPrefix = "\x00"
+	// NameConcat joins its arguments as ".." does.
+	NameConcat = hiddenPrefix + "concat"
+	// NameForBound makes a number of the bound of a loop.
+	NameForBound = hiddenPrefix + "number"
+	// NameModulo is "%", NameLength "#".
+	NameModulo = hiddenPrefix + "modulo"
+	NameLength = hiddenPrefix + "length"
+	// NameExtend adds the arguments behind the second to a table of so many elements.
+	NameExtend = hiddenPrefix + "extend"
+	// NameValue returns its argument.
+	NameValue = hiddenPrefix + "value"
+	// NameGlobals is no function but _G.
+	NameGlobals = hiddenPrefix + "globals"
+	// NameCommand stands in front of call and pcall where they can be nothing but those of
+	// redis, NameForward where the script returns the reply as it is, and NameIgnore
+	// where nobody asks for it.
+	NameCommand = hiddenPrefix + "command."
+	NameForward = hiddenPrefix + "forward."
+	NameIgnore  = hiddenPrefix + "ignore."
+)
+
+// Hidden says that a global is one of ours.
+func Hidden(key glua.LValue) bool {
+	s, ok := key.(glua.LString)
+	return ok && strings.HasPrefix(string(s), hiddenPrefix)
+}

@@ -1,0 +1,45 @@
+package compiler
+
+import glua "github.com/yuin/gopher-lua"
+
+// Script is a compiled script. It does not change and may be used by any number
+// of runs at once.
+type Script struct {
+	sha    string
+	source []byte
+	chunk  chunk
+	facts  facts
+}
+
+// SHA returns the SHA-1 of the source in 40 lower-case hexadecimal digits.
+func (s *Script) SHA() string { return s.sha }
+
+// Source returns the text. It must not be changed.
+func (s *Script) Source() []byte { return s.source }
+
+// Straight says that the script ends quickly by construction when it is called
+// with so many keys and arguments: it has no function, no loop but those that run a
+// few times, by a constant or by the number of its arguments, and calls nothing but
+// redis.* and library functions of small cost. How long its commands take is another
+// matter.
+func (s *Script) Straight(arguments int) bool {
+	return s.facts.straight && (!s.facts.byArguments || arguments <= maxStraightArguments)
+}
+
+// Confined says that each command the script may call is known from its text,
+// and that [Script.Calls] lists them all. It is either straight or could
+// be with fewer arguments. If in every one of
+// them each position that the command takes for a key is an element of KEYS, the
+// script can touch nothing but its KEYS.
+func (s *Script) Confined() bool { return s.facts.confined }
+
+// Calls lists the calls of a confined script in the order of the text. It is nil
+// for any other.
+func (s *Script) Calls() []Call { return s.facts.calls }
+
+// Proto returns the compiled main function.
+func (s *Script) Proto() *glua.FunctionProto { return s.chunk.proto }
+
+// PlainKeys says that KEYS and ARGV are only read, at constant places, so that their
+// tables can be used again by the next run.
+func (s *Script) PlainKeys() bool { return s.chunk.plainKeys }
