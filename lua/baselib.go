@@ -11,21 +11,15 @@ import (
 )
 
 // openBase sets the functions that are globals themselves.
-func (r *Run) openBase() {
-	l := r.state
+func (r *Runtime) openBase() {
+	l := r.l
 	for name, f := range map[string]glua.LGFunction{
 		"assert": r.assert, "collectgarbage": collectGarbage, "error": r.raise, "gcinfo": gcInfo,
 		"getmetatable": r.getMetatable, "ipairs": r.ipairs, "load": r.loadFunction, "loadstring": r.loadString,
 		"next": r.next, "pairs": r.pairs, "pcall": r.pcall, "rawequal": rawEqual, "rawget": r.rawGet,
 		"rawset": r.rawSet, "select": selectValues, "setmetatable": r.setMetatable, "tonumber": luaToNumber,
 		"tostring": r.luaToString, "type": typeOf, "unpack": r.unpack, "xpcall": r.xpcall,
-		compiler.NameCommand + "call":  func(l *glua.LState) int { return r.command(l, true, asValue) },
-		compiler.NameCommand + "pcall": func(l *glua.LState) int { return r.command(l, false, asValue) },
-		compiler.NameForward + "call":  func(l *glua.LState) int { return r.command(l, true, asReply) },
-		compiler.NameForward + "pcall": func(l *glua.LState) int { return r.command(l, false, asReply) },
-		compiler.NameIgnore + "call":   func(l *glua.LState) int { return r.command(l, true, asNothing) },
-		compiler.NameIgnore + "pcall":  func(l *glua.LState) int { return r.command(l, false, asNothing) },
-		compiler.NameConcat:            r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
+		compiler.NameConcat: r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
 		compiler.NameExtend: r.extend, compiler.NameValue: func(*glua.LState) int { return 1 },
 	} {
 		r.globals.RawSetString(name, l.NewFunction(f))
@@ -33,7 +27,7 @@ func (r *Run) openBase() {
 	r.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
 }
 
-func (r *Run) assert(l *glua.LState) int {
+func (r *Runtime) assert(l *glua.LState) int {
 	checkAny(l, 1)
 	if l.ToBool(1) {
 		return l.GetTop()
@@ -69,7 +63,7 @@ func gcInfo(l *glua.LState) int {
 	return 2
 }
 
-func (r *Run) getMetatable(l *glua.LState) int {
+func (r *Runtime) getMetatable(l *glua.LState) int {
 	switch v := checkAny(l, 1).(type) {
 	case *glua.LTable:
 		if _, ok := r.readonly[v]; ok {
@@ -95,7 +89,7 @@ func publicMetatable(meta glua.LValue) glua.LValue {
 	return meta
 }
 
-func (r *Run) setMetatable(l *glua.LState) int {
+func (r *Runtime) setMetatable(l *glua.LState) int {
 	t := checkTable(l, 1)
 	meta := l.Get(2)
 	if l.GetTop() < 2 || meta.Type() != glua.LTNil && meta.Type() != glua.LTTable {
@@ -110,7 +104,7 @@ func (r *Run) setMetatable(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) ipairs(l *glua.LState) int {
+func (r *Runtime) ipairs(l *glua.LState) int {
 	t := checkTable(l, 1)
 	l.Push(r.ipairsStep)
 	l.Push(t)
@@ -118,7 +112,7 @@ func (r *Run) ipairs(l *glua.LState) int {
 	return 3
 }
 
-func (r *Run) ipairsNext(l *glua.LState) int {
+func (r *Runtime) ipairsNext(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	i := l.CheckNumber(2) + 1
 	v := t.RawGet(i)
@@ -131,7 +125,7 @@ func (r *Run) ipairsNext(l *glua.LState) int {
 	return 2
 }
 
-func (r *Run) pairs(l *glua.LState) int {
+func (r *Runtime) pairs(l *glua.LState) int {
 	t := checkTable(l, 1)
 	l.Push(r.nextFunction)
 	l.Push(t)
@@ -139,7 +133,7 @@ func (r *Run) pairs(l *glua.LState) int {
 	return 3
 }
 
-func (r *Run) next(l *glua.LState) int {
+func (r *Runtime) next(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	key := glua.LNil
 	if l.GetTop() >= 2 {
@@ -166,7 +160,7 @@ func rawEqual(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) rawGet(l *glua.LState) int {
+func (r *Runtime) rawGet(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	checkAny(l, 2)
 	if key := l.Get(2); t == r.globals && compiler.Hidden(key) {
@@ -177,7 +171,7 @@ func (r *Run) rawGet(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) rawSet(l *glua.LState) int {
+func (r *Runtime) rawSet(l *glua.LState) int {
 	t := r.writable(l, checkTable(l, 1))
 	checkAny(l, 3)
 	key := l.Get(2)
@@ -243,13 +237,13 @@ func luaToNumber(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) luaToString(l *glua.LState) int {
+func (r *Runtime) luaToString(l *glua.LState) int {
 	l.Push(r.text(l, checkAny(l, 1)))
 	return 1
 }
 
 // text is tostring.
-func (r *Run) text(l *glua.LState, v glua.LValue) glua.LValue {
+func (r *Runtime) text(l *glua.LState, v glua.LValue) glua.LValue {
 	switch v := v.(type) {
 	case glua.LString:
 		return v
@@ -273,7 +267,7 @@ func (r *Run) text(l *glua.LState, v glua.LValue) glua.LValue {
 
 const maxUnpack = 8000
 
-func (r *Run) unpack(l *glua.LState) int {
+func (r *Runtime) unpack(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	first := optInt(l, 2, 1)
 	last := optInt(l, 3, int64(value.Length(t)))
@@ -291,7 +285,7 @@ func (r *Run) unpack(l *glua.LState) int {
 }
 
 // loadString compiles a text; what is wrong with it is returned, not raised.
-func (r *Run) loadString(l *glua.LState) int {
+func (r *Runtime) loadString(l *glua.LState) int {
 	source := checkText(l, 1)
 	name := source
 	if l.Get(2) != glua.LNil {
@@ -301,7 +295,7 @@ func (r *Run) loadString(l *glua.LState) int {
 }
 
 // loadFunction is load: a function gives the text in pieces.
-func (r *Run) loadFunction(l *glua.LState) int {
+func (r *Runtime) loadFunction(l *glua.LState) int {
 	reader := checkFunction(l, 1)
 	name := "=(load)"
 	if l.Get(2) != glua.LNil {
@@ -339,7 +333,7 @@ const (
 )
 
 // loadText compiles source. What is too long is not compiled, and so takes nothing.
-func (r *Run) loadText(l *glua.LState, source, name string) int {
+func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 	if len(source) > compiler.MaxSource {
 		l.Push(glua.LNil)
 		l.Push(glua.LString(compiler.ErrTooLong(displayName(name)).Error()))

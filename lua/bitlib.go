@@ -12,7 +12,7 @@ import (
 )
 
 // bitLibrary is LuaBitOp: every result is a signed number of 32 bits.
-func (r *Run) bitLibrary() map[string]glua.LGFunction {
+func (r *Runtime) bitLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"tobit":   bitUnary(func(a uint32) uint32 { return a }),
 		"bnot":    bitUnary(func(a uint32) uint32 { return ^a }),

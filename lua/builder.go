@@ -11,12 +11,12 @@ import (
 // builder is a string in the making. It announces its memory before it takes it, and
 // raises when it is too long.
 type builder struct {
-	run *Run
-	l   *glua.LState
-	buf []byte
+	state *State
+	l     *glua.LState
+	buf   []byte
 }
 
-func (r *Run) builder(l *glua.LState) builder { return builder{run: r, l: l} }
+func (s *State) builder(l *glua.LState) builder { return builder{state: s, l: l} }
 
 // grow makes room for n more bytes.
 func (b *builder) grow(n int) {
@@ -24,7 +24,7 @@ func (b *builder) grow(n int) {
 	if size <= cap(b.buf) {
 		return
 	}
-	guard := &b.run.guard
+	guard := &b.state.guard
 	if size > guard.limits.Strings {
 		guard.announce(b.l, size)
 	}
@@ -64,6 +64,6 @@ func (b *builder) WriteRune(c rune) {
 
 // value is the string, which nothing may be appended to any more.
 func (b *builder) value() glua.LString {
-	b.run.guard.spend(len(b.buf) / bytesPerStep)
+	b.state.guard.spend(len(b.buf) / bytesPerStep)
 	return glua.LString(value.View(b.buf))
 }

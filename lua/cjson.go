@@ -26,7 +26,7 @@ type jsonSettings struct {
 	dropBuffer                          bool
 }
 
-func (r *Run) jsonLibrary() map[string]glua.LGFunction {
+func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"encode": r.jsonEncode, "decode": r.jsonDecode,
 		"new":                     func(l *glua.LState) int { l.Push(r.globals.RawGetString("cjson")); return 1 },
@@ -48,7 +48,7 @@ func orDefault(n, otherwise int) int {
 }
 
 // jsonNumber is a setter that returns what is set.
-func (r *Run) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) glua.LGFunction {
+func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)
 		if l.Get(1) != glua.LNil {
@@ -64,7 +64,7 @@ func (r *Run) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) gl
 }
 
 // jsonSwitch is a setter for what is on by default; the field says off.
-func (r *Run) jsonSwitch(field func(*jsonSettings) *bool) glua.LGFunction {
+func (r *Runtime) jsonSwitch(field func(*jsonSettings) *bool) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)
 		switch v := l.Get(1).(type) {
@@ -78,7 +78,7 @@ func (r *Run) jsonSwitch(field func(*jsonSettings) *bool) glua.LGFunction {
 	}
 }
 
-func (r *Run) jsonInvalid(l *glua.LState) int {
+func (r *Runtime) jsonInvalid(l *glua.LState) int {
 	switch v := l.Get(1).(type) {
 	case glua.LBool:
 		r.json.invalidEncode = "off"
@@ -102,7 +102,7 @@ func (r *Run) jsonInvalid(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) jsonSparse(l *glua.LState) int {
+func (r *Runtime) jsonSparse(l *glua.LState) int {
 	s := &r.json
 	if v, ok := l.Get(1).(glua.LBool); ok {
 		s.sparse = bool(v)
@@ -127,12 +127,12 @@ func (r *Run) jsonSparse(l *glua.LState) int {
 
 // jsonEncoder spells values as lua-cjson 2.1 does.
 type jsonEncoder struct {
-	run *Run
+	run *Runtime
 	l   *glua.LState
 	b   builder
 }
 
-func (r *Run) jsonEncode(l *glua.LState) int {
+func (r *Runtime) jsonEncode(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		argError(l, 1, "expected 1 argument")
 	}

@@ -14,7 +14,7 @@ import (
 // jsonDecoder reads what lua-cjson 2.1 reads, which is a little more than JSON:
 // numbers may be hexadecimal, infinite or not a number.
 type jsonDecoder struct {
-	run  *Run
+	run  *Runtime
 	l    *glua.LState
 	text string
 	at   int
@@ -43,7 +43,7 @@ var punctuation = map[byte]string{
 	'{': tokenObject, '}': tokenObjectEnd, '[': tokenArray, ']': tokenArrayEnd, ':': tokenColon, ',': tokenComma,
 }
 
-func (r *Run) jsonDecode(l *glua.LState) int {
+func (r *Runtime) jsonDecode(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		argError(l, 1, "expected 1 argument")
 	}

@@ -28,14 +28,14 @@ const (
 )
 
 // msgpackLibrary is lua-cmsgpack 0.4.0 as Redis has it.
-func (r *Run) msgpackLibrary() map[string]glua.LGFunction {
+func (r *Runtime) msgpackLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"pack": r.pack, "unpack": r.unpackAll, "unpack_one": r.unpackOne, "unpack_limit": r.unpackLimit,
 	}
 }
 
 // pack spells its arguments one behind the other.
-func (r *Run) pack(l *glua.LState) int {
+func (r *Runtime) pack(l *glua.LState) int {
 	n := l.GetTop()
 	if n == 0 {
 		argError(l, 0, "MessagePack pack needs input.")
@@ -54,7 +54,7 @@ func (r *Run) pack(l *glua.LState) int {
 // packer spells values. Its numbers are as short as they can be: whole ones are
 // integers, and the others have four bytes if those hold them.
 type packer struct {
-	run *Run
+	run *Runtime
 	l   *glua.LState
 	out builder
 }
@@ -125,16 +125,16 @@ func (p *packer) table(t *glua.LTable, level int) {
 	}
 }
 
-func (r *Run) unpackAll(l *glua.LState) int {
+func (r *Runtime) unpackAll(l *glua.LState) int {
 	return r.unpacked(l, checkText(l, 1), 0, 0)
 }
 
-func (r *Run) unpackOne(l *glua.LState) int {
+func (r *Runtime) unpackOne(l *glua.LState) int {
 	from := optInt(l, 2, 0)
 	return r.unpacked(l, checkText(l, 1), 1, int32(from))
 }
 
-func (r *Run) unpackLimit(l *glua.LState) int {
+func (r *Runtime) unpackLimit(l *glua.LState) int {
 	most, from := checkInt(l, 2), optInt(l, 3, 0)
 	return r.unpacked(l, checkText(l, 1), int32(most), int32(from))
 }
@@ -142,7 +142,7 @@ func (r *Run) unpackLimit(l *glua.LState) int {
 // unpacked returns so many values that begin at a place of text, and before them the
 // place behind them, or -1 at the end. From the first place, no number stands for all
 // of them, and then there is no place.
-func (r *Run) unpacked(l *glua.LState, text string, most, from int32) int {
+func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	if from < 0 || most < 0 {
 		raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
 	}
@@ -180,7 +180,7 @@ func (r *Run) unpacked(l *glua.LState, text string, most, from int32) int {
 
 // unpacker reads values off a message, whose bytes are not changed.
 type unpacker struct {
-	run  *Run
+	run  *Runtime
 	l    *glua.LState
 	rest []byte
 }

@@ -7,9 +7,13 @@ import (
 // coroutineRegistry is how many registers a coroutine starts with.
 const coroutineRegistry = 256
 
+// coroutineSteps is how many instructions take as long as making a coroutine, whose stacks
+// are 30 KB of memory.
+const coroutineSteps = 32
+
 const errYield = "attempt to yield across metamethod/C-call boundary"
 
-func (r *Run) coroutineLibrary() map[string]glua.LGFunction {
+func (r *Runtime) coroutineLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"create": r.create, "resume": r.resume, "running": running, "status": r.status,
 		"wrap": r.wrap, "yield": r.yield,
@@ -18,15 +22,12 @@ func (r *Run) coroutineLibrary() map[string]glua.LGFunction {
 
 // spawn makes a coroutine under the same guard. The interpreter would wrap the
 // context into one that can be cancelled, which asks the guard nothing.
-func (r *Run) spawn(l *glua.LState) *glua.LState {
+func (r *Runtime) spawn(l *glua.LState) *glua.LState {
 	f, _ := l.Get(1).(*glua.LFunction)
 	if f == nil || f.IsG {
 		argError(l, 1, "Lua function expected")
 	}
-	r.guard.coroutines++
-	if r.guard.coroutines > r.guard.limits.Coroutines {
-		raisef(l, "too many coroutines, at most %d", r.guard.limits.Coroutines)
-	}
+	r.guard.coroutine(l)
 	options := l.Options
 	l.Options.RegistrySize = coroutineRegistry
 	l.RemoveContext()
@@ -35,26 +36,25 @@ func (r *Run) spawn(l *glua.LState) *glua.LState {
 	thread.SetContext(&r.guard)
 	l.Options = options
 	r.threads[thread] = f
-	// Its stacks are 30 KB of memory.
-	r.guard.step(l, checkEvery/8)
+	r.guard.step(l, coroutineSteps)
 	return thread
 }
 
-func (r *Run) create(l *glua.LState) int {
+func (r *Runtime) create(l *glua.LState) int {
 	l.Push(r.spawn(l))
 	return 1
 }
 
 // proceed goes on with thread. What it yields or returns is pushed and counted;
 // what it fails with is returned.
-func (r *Run) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
+func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 	if thread.Dead {
 		return 0, glua.LString("cannot resume dead coroutine")
 	}
 	if thread == l {
 		return 0, glua.LString("cannot resume running coroutine")
 	}
-	if thread.Parent != nil || thread == r.state {
+	if thread.Parent != nil || thread == r.l {
 		return 0, glua.LString("cannot resume non-suspended coroutine")
 	}
 	args := make([]glua.LValue, 0, max(l.GetTop()-first+1, 0))
@@ -78,7 +78,7 @@ func (r *Run) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 	return len(values), nil
 }
 
-func (r *Run) resume(l *glua.LState) int {
+func (r *Runtime) resume(l *glua.LState) int {
 	thread := checkThread(l, 1)
 	n, failed := r.proceed(l, thread, 2)
 	if failed != nil {
@@ -90,7 +90,7 @@ func (r *Run) resume(l *glua.LState) int {
 	return n + 1
 }
 
-func (r *Run) wrap(l *glua.LState) int {
+func (r *Runtime) wrap(l *glua.LState) int {
 	thread := r.spawn(l)
 	l.Push(l.NewFunction(func(l *glua.LState) int {
 		n, failed := r.proceed(l, thread, 1)
@@ -107,7 +107,7 @@ func (r *Run) wrap(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) status(l *glua.LState) int {
+func (r *Runtime) status(l *glua.LState) int {
 	thread := checkThread(l, 1)
 	status := "suspended"
 	switch {
@@ -115,7 +115,7 @@ func (r *Run) status(l *glua.LState) int {
 		status = "running"
 	case thread.Dead:
 		status = "dead"
-	case thread.Parent != nil || thread == r.state:
+	case thread.Parent != nil || thread == r.l:
 		status = "normal"
 	}
 	l.Push(glua.LString(status))
@@ -133,7 +133,7 @@ func running(l *glua.LState) int {
 
 // yield leaves the coroutine, unless a function of ours is on its stack, which
 // could not be returned to.
-func (r *Run) yield(l *glua.LState) int {
+func (r *Runtime) yield(l *glua.LState) int {
 	if l.Parent == nil {
 		r.throw(l, errYield)
 	}

@@ -17,7 +17,7 @@ type spec struct {
 }
 
 // format is string.format with the conversions of C's printf that Lua 5.1 has.
-func (r *Run) format(l *glua.LState) int {
+func (r *Runtime) format(l *glua.LState) int {
 	text := checkText(l, 1)
 	b := r.builder(l)
 	arg := 1

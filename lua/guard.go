@@ -14,10 +14,8 @@ const (
 	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
 	// table's array that grows to [value.ArrayMax]).
 	checkEvery = 256
-	// bytesPerStep is how many bytes are moved in the time of an instruction, and
-	// commandSteps how many instructions a command takes at least.
+	// bytesPerStep is how many bytes are moved in the time of an instruction.
 	bytesPerStep = 64
-	commandSteps = 16
 )
 
 // Reasons of our own to end a script; the caller's come through Kill. That of memory is
@@ -67,6 +65,27 @@ func (g *guard) begin() {
 	g.patterns = g.limits.PatternSteps
 	g.spent = 0
 }
+
+// end forgets the script.
+func (g *guard) end() {
+	g.pause, g.budget = nil, 0
+	g.usage.end()
+}
+
+// pauseAfter has pause called, once, after about so many instructions of the next script.
+func (g *guard) pauseAfter(instructions int, pause func()) {
+	g.budget, g.pause = int64(instructions), pause
+}
+
+// instructions is about how many the last script took.
+func (g *guard) instructions() int { return int(g.spent) + g.given - g.left }
+
+// isKilled says that the script is to end.
+func (g *guard) isKilled() bool { return g.killed.Load() }
+
+// lacked says that the script was ended since the heap was at its bound, whoever it was
+// that had brought it there.
+func (g *guard) lacked() bool { return g.usage.lacked }
 
 // spend counts n instructions that are done elsewhere. It looks at nothing, which
 // the next instruction does.
@@ -146,6 +165,14 @@ func (g *guard) step(l *glua.LState, n int) {
 func (g *guard) stop(l *glua.LState) {
 	if g.killed.Load() {
 		raisef(l, "%s", g.why())
+	}
+}
+
+// coroutine counts one more, and raises if these are too many.
+func (g *guard) coroutine(l *glua.LState) {
+	g.coroutines++
+	if g.coroutines > g.limits.Coroutines {
+		raisef(l, "too many coroutines, at most %d", g.limits.Coroutines)
 	}
 }
 

@@ -34,35 +34,6 @@ type Waiter interface {
 	Waits() bool
 }
 
-// Limits bounds one execution. All of them end the script with an error that it
-// cannot catch, except Strings, Coroutines and PatternSteps, whose first error it
-// can catch as any other.
-type Limits struct {
-	// Memory is how many bytes a script may be able to reach. At half of that it may be
-	// told so, if it has allocated as much again before. All scripts of a pool together
-	// keep to that and half as much in garbage.
-	Memory int64
-	// Room says how many bytes of objects the process's heap may have, and how many of
-	// them are kept for others than scripts, such as keys, which a script may add to. nil
-	// stands for any number. Any goroutine may call it.
-	Room func() (bound, kept int64)
-	// Leftover, if it is not nil, is called when a script is over that has taken many
-	// megabytes, most of which are garbage now. It must not block.
-	Leftover func()
-	// Strings is the longest string that a script may build, in bytes.
-	Strings int
-	// PatternSteps is how many steps all pattern matching of a script may take.
-	PatternSteps int64
-	// Coroutines is how many of them a script may create.
-	Coroutines int
-}
-
-// DefaultLimits returns 256 MiB of memory, strings of 16 MiB, 20 million steps of
-// pattern matching and 1,000 coroutines.
-func DefaultLimits() Limits {
-	return Limits{Memory: 256 << 20, Strings: 16 << 20, PatternSteps: 20_000_000, Coroutines: 1000}
-}
-
 // Script is a compiled script. It does not change and may be used by any number of runs
 // at once.
 type Script = compiler.Script
@@ -122,15 +93,15 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 // while a command runs. The execution goes on when pause returns. Without a pause
 // the script is killed then.
 func (r *Run) PauseAfter(instructions int, pause func()) {
-	r.guard.budget, r.guard.pause = int64(instructions), pause
+	r.sandbox.guard.pauseAfter(instructions, pause)
 }
 
 // Spent is about how many instructions the last execution took.
-func (r *Run) Spent() int { return int(r.guard.spent) + r.guard.given - r.guard.left }
+func (r *Run) Spent() int { return r.sandbox.guard.instructions() }
 
 // Kill stops what the run executes, or would execute next, with the error reason
 // ("Script killed by user with SCRIPT KILL."), to which the place in the script
 // is added. The script cannot catch it. Any goroutine may call it; the first
 // reason counts. It returns at once: the execution ends at its next instruction,
 // or when the command that it waits for is done.
-func (r *Run) Kill(reason string) { r.guard.killWith(reason) }
+func (r *Run) Kill(reason string) { r.sandbox.guard.killWith(reason) }

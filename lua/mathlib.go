@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-func (r *Run) mathLibrary() map[string]glua.LGFunction {
+func (r *Runtime) mathLibrary() map[string]glua.LGFunction {
 	functions := map[string]glua.LGFunction{
 		"atan2": mathBinary(math.Atan2), "fmod": mathBinary(math.Mod), "mod": mathBinary(math.Mod), "pow": mathBinary(math.Pow),
 		"frexp": frexp, "ldexp": ldexp, "max": extreme(func(a, b float64) bool { return a > b }),
@@ -107,12 +107,12 @@ func (r *random) next() int32 {
 	return int32(r.x >> 17)
 }
 
-func (r *Run) randomSeed(l *glua.LState) int {
+func (r *Runtime) randomSeed(l *glua.LState) int {
 	r.random.seed(int32(checkInt(l, 1)))
 	return 0
 }
 
-func (r *Run) mathRandom(l *glua.LState) int {
+func (r *Runtime) mathRandom(l *glua.LState) int {
 	// A C int modulo its maximum, so that the fraction is below 1.
 	fraction := float64(r.random.next()%randomMax) / randomMax
 	low, high := int64(1), int64(0)

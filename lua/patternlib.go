@@ -11,12 +11,12 @@ import (
 )
 
 // start readies a matcher that pays from the script's budget.
-func (r *Run) start(subject, source string) *pattern.Matcher {
-	return &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.guard.patterns, Poll: r.guard.killed.Load}
+func (r *Runtime) start(subject, source string) *pattern.Matcher {
+	return &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.guard.patterns, Poll: r.guard.isKilled}
 }
 
 // try matches at one place. It raises what is wrong with the pattern.
-func (r *Run) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
+func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	end, err := m.Match(s, p)
 	r.guard.patterns = m.Steps
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *Run) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 }
 
 // capturedAt returns capture i of a match; without captures the first is all of it.
-func (r *Run) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
+func (r *Runtime) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
 	text, place, err := m.Capture(i, start, end)
 	if err != nil {
 		raisef(l, "%s", err.Error())
@@ -43,7 +43,7 @@ func (r *Run) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) 
 }
 
 // pushCaptures pushes all, or the whole match if there are none and whole is set.
-func (r *Run) pushCaptures(l *glua.LState, m *pattern.Matcher, start, end int, whole bool) int {
+func (r *Runtime) pushCaptures(l *glua.LState, m *pattern.Matcher, start, end int, whole bool) int {
 	n := m.Captures()
 	if n == 0 && whole {
 		n = 1
@@ -54,10 +54,10 @@ func (r *Run) pushCaptures(l *glua.LState, m *pattern.Matcher, start, end int, w
 	return n
 }
 
-func (r *Run) find(l *glua.LState) int  { return r.search(l, true) }
-func (r *Run) match(l *glua.LState) int { return r.search(l, false) }
+func (r *Runtime) find(l *glua.LState) int  { return r.search(l, true) }
+func (r *Runtime) match(l *glua.LState) int { return r.search(l, false) }
 
-func (r *Run) search(l *glua.LState, find bool) int {
+func (r *Runtime) search(l *glua.LState, find bool) int {
 	subject, pattern := checkText(l, 1), checkText(l, 2)
 	begin := int(relative(optInt(l, 3, 1), len(subject))) - 1
 	begin = min(max(begin, 0), len(subject))
@@ -106,7 +106,7 @@ func relative(at int64, length int) int64 {
 	return at
 }
 
-func (r *Run) gmatch(l *glua.LState) int {
+func (r *Runtime) gmatch(l *glua.LState) int {
 	subject, pattern := checkText(l, 1), checkText(l, 2)
 	next := 0
 	l.Push(l.NewFunction(func(l *glua.LState) int {
@@ -128,7 +128,7 @@ func (r *Run) gmatch(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) gsub(l *glua.LState) int {
+func (r *Runtime) gsub(l *glua.LState) int {
 	subject, pattern := checkText(l, 1), checkText(l, 2)
 	replacement := l.Get(3)
 	switch replacement.Type() {
@@ -173,7 +173,7 @@ func (r *Run) gsub(l *glua.LState) int {
 }
 
 // replace appends what stands for one match.
-func (r *Run) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *builder) {
+func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *builder) {
 	var v glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
@@ -203,7 +203,7 @@ func (r *Run) replace(l *glua.LState, m *pattern.Matcher, start, end int, with g
 }
 
 // template appends a replacement with its %0 to %9.
-func (r *Run) template(l *glua.LState, m *pattern.Matcher, start, end int, text string, b *builder) {
+func (r *Runtime) template(l *glua.LState, m *pattern.Matcher, start, end int, text string, b *builder) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
 			b.put(text[i])

@@ -17,11 +17,11 @@ const maxDepth = 128
 
 // reader turns a reply in RESP into a value of Lua, as Redis 7 does.
 type reader struct {
-	run   *Run
-	state *glua.LState
-	rest  []byte
-	size  int          // of the whole reply
-	refs  []shared.Ref // the strings that lie elsewhere and have not been read
+	sandbox *State
+	state   *glua.LState
+	rest    []byte
+	size    int          // of the whole reply
+	refs    []shared.Ref // the strings that lie elsewhere and have not been read
 }
 
 // line returns b up to its line end.
@@ -68,7 +68,7 @@ func (in *reader) elsewhere() bool {
 
 func (in *reader) bulk(n int64) (glua.LValue, bool) {
 	if in.elsewhere() {
-		in.run.guard.reserve(in.state, shared.RefSize)
+		in.sandbox.guard.reserve(in.state, shared.RefSize)
 		s := glua.LString(value.View(in.refs[0].Bytes))
 		in.refs, in.rest = in.refs[1:], in.rest[2:]
 		return s, true
@@ -77,7 +77,7 @@ func (in *reader) bulk(n int64) (glua.LValue, bool) {
 		return nil, false
 	}
 	// A copy: the reply is gone with the next call.
-	in.run.guard.reserve(in.state, int(n))
+	in.sandbox.guard.reserve(in.state, int(n))
 	s := glua.LString(in.rest[:n])
 	in.rest = in.rest[n+2:]
 	return s, true
@@ -133,8 +133,8 @@ func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 	case '~':
 		return in.set(n, depth)
 	}
-	in.run.guard.step(in.state, int(n)/4)
-	in.run.guard.reserve(in.state, int(n)*value.ElementSize)
+	in.sandbox.guard.step(in.state, int(n)/4)
+	in.sandbox.guard.reserve(in.state, int(n)*value.ElementSize)
 	t := in.state.CreateTable(int(n), 0)
 	for i := range n {
 		v, ok := in.value(depth + 1)
@@ -195,7 +195,7 @@ func (in *reader) put(t *glua.LTable, k, v glua.LValue) {
 	if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) || k == glua.LNil {
 		return
 	}
-	in.run.guard.step(in.state, 1)
+	in.sandbox.guard.step(in.state, 1)
 	t.RawSet(k, v)
 }
 

@@ -8,8 +8,12 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/lua/value"
 )
+
+// commandSteps is how many instructions a command takes at least.
+const commandSteps = 16
 
 // redisVersion is the version whose scripting this is.
 const redisVersion = "7.0.15"
@@ -25,6 +29,21 @@ const (
 	errArgumentType = "ERR Lua redis lib command arguments must be strings or integers"
 	errAllowed      = "ERR Invalid command passed to redis.acl_check_cmd()"
 )
+
+// openRedis adds the library to the globals, and the functions that rewritten code calls
+// where it can mean nothing but redis.call and redis.pcall.
+func (r *Run) openRedis() {
+	redis := r.sandbox.add("redis", r.redisLibrary())
+	for name, n := range redisConstants {
+		redis.RawSetString(name, glua.LNumber(n))
+	}
+	redis.RawSetString("REDIS_VERSION", glua.LString(redisVersion))
+	for name, as := range map[string]use{compiler.NameCommand: asValue, compiler.NameForward: asReply, compiler.NameIgnore: asNothing} {
+		for member, raise := range map[string]bool{"call": true, "pcall": false} {
+			r.sandbox.globals.RawSetString(name+member, r.sandbox.l.NewFunction(func(l *glua.LState) int { return r.command(l, raise, as) }))
+		}
+	}
+}
 
 func (r *Run) redisLibrary() map[string]glua.LGFunction {
 	nothing := func(*glua.LState) int { return 0 }
@@ -107,12 +126,12 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 	if !ok {
 		return r.refuse(l, errArgumentType, raise)
 	}
-	r.guard.stop(l)
+	r.sandbox.guard.stop(l)
 	reply, refs := r.host.Call(args, r.proto)
 	refs = r.lent.take(refs)
-	r.guard.spend(commandSteps + len(reply)/bytesPerStep)
+	r.sandbox.guard.spend(commandSteps + len(reply)/bytesPerStep)
 	if len(reply) > 0 && reply[0] == '-' {
-		r.guard.reserve(l, len(reply))
+		r.sandbox.guard.reserve(l, len(reply))
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
@@ -124,7 +143,7 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 		l.Push(glua.LNil)
 		return 1
 	}
-	in := reader{run: r, state: l, rest: reply, size: len(reply), refs: refs}
+	in := reader{sandbox: &r.sandbox, state: l, rest: reply, size: len(reply), refs: refs}
 	value, ok := in.value(0)
 	if !ok {
 		return r.refuse(l, "ERR malformed reply of a command", raise)
@@ -176,7 +195,7 @@ func (r *Run) errorReply(l *glua.LState) int {
 		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
 		return 1
 	}
-	r.guard.announce(l, len(text))
+	r.sandbox.guard.announce(l, len(text))
 	l.Push(errorTable(l, errorText(strings.TrimPrefix(string(text), "-"))))
 	return 1
 }
@@ -198,7 +217,7 @@ func (r *Run) sha1hex(l *glua.LState) int {
 		return r.refuse(l, "ERR wrong number of arguments", true)
 	}
 	text, _ := value.Text(l.Get(1))
-	r.guard.step(l, len(text)/32)
+	r.sandbox.guard.step(l, len(text)/32)
 	sum := sha1.Sum(value.Bytes(text))
 	l.Push(glua.LString(hex.EncodeToString(sum[:])))
 	return 1

@@ -17,12 +17,12 @@ func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 	r := newRun(newMemory(DefaultLimits()))
 	defer r.close()
 	tableOf := func(name string, v glua.LValue) *glua.LTable {
-		table := r.state.NewTable()
+		table := r.sandbox.l.NewTable()
 		table.RawSetString(name, v)
 		return table
 	}
 	row := func(values ...glua.LValue) *glua.LTable {
-		table := r.state.NewTable()
+		table := r.sandbox.l.NewTable()
 		for _, v := range values {
 			table.Append(v)
 		}
@@ -36,7 +36,7 @@ func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 		deep = row(deep)
 	}
 	for name, v := range map[string]glua.LValue{
-		"nil": glua.LNil, "true": glua.LTrue, "false": glua.LFalse, "function": r.state.NewFunction(nil),
+		"nil": glua.LNil, "true": glua.LTrue, "false": glua.LFalse, "function": r.sandbox.l.NewFunction(nil),
 		"number": glua.LNumber(math.MinInt64), "zero": glua.LNumber(0), "fraction": glua.LNumber(-0.9),
 		"text": long, "no text": glua.LString(""), "row": row(long, glua.LTrue, row(), row(glua.LNumber(-1))), "deep": deep,
 		"error": tableOf("err", long), "status": tableOf("ok", long),

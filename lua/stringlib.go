@@ -11,8 +11,8 @@ import (
 
 // openString makes the library and the metatable of all strings. Arithmetic on
 // strings goes through that too: the interpreter would read "010" as eight.
-func (r *Run) openString() {
-	l := r.state
+func (r *Runtime) openString() {
+	l := r.l
 	library := r.table(map[string]glua.LGFunction{
 		"byte": r.stringByte, "char": r.stringChar, "dump": stringDump, "find": r.find, "format": r.format,
 		"gfind": r.gmatch, "gmatch": r.gmatch, "gsub": r.gsub, "len": stringLen, "lower": r.lower,
@@ -100,7 +100,7 @@ func forBound(l *glua.LState) int {
 
 // concat joins the operands of a chain of "..", from the right as Lua does where
 // metamethods are involved.
-func (r *Run) concat(l *glua.LState) int {
+func (r *Runtime) concat(l *glua.LState) int {
 	n := l.GetTop()
 	total := 0
 	var scratch [32]byte
@@ -128,7 +128,7 @@ func (r *Run) concat(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) concatPairs(l *glua.LState, n int) int {
+func (r *Runtime) concatPairs(l *glua.LState, n int) int {
 	right := l.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		left := l.Get(i)
@@ -191,7 +191,7 @@ func stringSub(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) stringByte(l *glua.LState) int {
+func (r *Runtime) stringByte(l *glua.LState) int {
 	s := checkText(l, 1)
 	first := optInt(l, 2, 1)
 	from, to := span(l, s, first, optInt(l, 3, relative(first, len(s))))
@@ -204,7 +204,7 @@ func (r *Run) stringByte(l *glua.LState) int {
 	return to - from
 }
 
-func (r *Run) stringChar(l *glua.LState) int {
+func (r *Runtime) stringChar(l *glua.LState) int {
 	b := make([]byte, l.GetTop())
 	for i := range b {
 		c := checkInt(l, i+1)
@@ -218,18 +218,18 @@ func (r *Run) stringChar(l *glua.LState) int {
 }
 
 // mapped announces a string as long as the first argument, and returns that.
-func (r *Run) mapped(l *glua.LState) string {
+func (r *Runtime) mapped(l *glua.LState) string {
 	s := checkText(l, 1)
 	r.guard.announce(l, len(s))
 	r.guard.step(l, len(s)/64)
 	return s
 }
 
-func (r *Run) lower(l *glua.LState) int {
+func (r *Runtime) lower(l *glua.LState) int {
 	return changeCase(l, r.mapped(l), 'A', 'Z')
 }
 
-func (r *Run) upper(l *glua.LState) int {
+func (r *Runtime) upper(l *glua.LState) int {
 	return changeCase(l, r.mapped(l), 'a', 'z')
 }
 
@@ -245,7 +245,7 @@ func changeCase(l *glua.LState, s string, from, to byte) int {
 	return 1
 }
 
-func (r *Run) reverse(l *glua.LState) int {
+func (r *Runtime) reverse(l *glua.LState) int {
 	s := r.mapped(l)
 	b := make([]byte, len(s))
 	for i := range b {
@@ -255,7 +255,7 @@ func (r *Run) reverse(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) rep(l *glua.LState) int {
+func (r *Runtime) rep(l *glua.LState) int {
 	s := checkText(l, 1)
 	n := checkInt(l, 2)
 	if n <= 0 || s == "" {

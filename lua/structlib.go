@@ -12,7 +12,7 @@ import (
 
 // structLibrary packs numbers and strings into bytes by a format, with the sizes
 // of C on x86-64.
-func (r *Run) structLibrary() map[string]glua.LGFunction {
+func (r *Runtime) structLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{"pack": r.structPack, "unpack": r.structUnpack, "size": structSize}
 }
 
@@ -109,7 +109,7 @@ func (f *layout) size(letter byte) int {
 	return 0
 }
 
-func (r *Run) structPack(l *glua.LState) int {
+func (r *Runtime) structPack(l *glua.LState) int {
 	f := newLayout(l)
 	b := r.builder(l)
 	arg := 1
@@ -134,7 +134,7 @@ func (r *Run) structPack(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) packItem(f *layout, b *builder, it item, arg int) {
+func (r *Runtime) packItem(f *layout, b *builder, it item, arg int) {
 	switch it.letter {
 	case 'f':
 		b.Write(f.order(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(checkNumber(f.l, arg))))))
@@ -184,7 +184,7 @@ func integerBytes(n float64, size int) []byte {
 	return b
 }
 
-func (r *Run) structUnpack(l *glua.LState) int {
+func (r *Runtime) structUnpack(l *glua.LState) int {
 	f := newLayout(l)
 	data := checkText(l, 2)
 	at := int(optInt(l, 3, 1)) - 1

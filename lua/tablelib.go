@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-func (r *Run) tableLibrary() map[string]glua.LGFunction {
+func (r *Runtime) tableLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"concat": r.tableConcat, "foreach": r.foreach, "foreachi": r.foreachi, "getn": length, "insert": r.insert,
 		"maxn": r.maxn, "remove": r.remove, "setn": setn, "sort": r.sort,
@@ -30,7 +30,7 @@ func length(l *glua.LState) int {
 }
 
 // extend adds the values behind the second to a table of so many, and returns it.
-func (r *Run) extend(l *glua.LState) int {
+func (r *Runtime) extend(l *glua.LState) int {
 	t, _ := l.Get(1).(*glua.LTable)
 	n, _ := l.Get(2).(glua.LNumber)
 	r.guard.step(l, l.GetTop()/16)
@@ -47,7 +47,7 @@ func setn(l *glua.LState) int {
 	return 0
 }
 
-func (r *Run) insert(l *glua.LState) int {
+func (r *Runtime) insert(l *glua.LState) int {
 	t := r.writable(l, checkTable(l, 1))
 	end := value.Length(t) + 1
 	switch l.GetTop() {
@@ -72,7 +72,7 @@ func (r *Run) insert(l *glua.LState) int {
 	return 0
 }
 
-func (r *Run) remove(l *glua.LState) int {
+func (r *Runtime) remove(l *glua.LState) int {
 	t := r.writable(l, checkTable(l, 1))
 	size := value.Length(t)
 	at := int(optInt(l, 2, int64(size)))
@@ -93,7 +93,7 @@ func (r *Run) remove(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) maxn(l *glua.LState) int {
+func (r *Runtime) maxn(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	highest := glua.LNumber(0)
 	t.ForEach(func(k, _ glua.LValue) {
@@ -105,7 +105,7 @@ func (r *Run) maxn(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) tableConcat(l *glua.LState) int {
+func (r *Runtime) tableConcat(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	separator := ""
 	if l.Get(2) != glua.LNil {
@@ -132,7 +132,7 @@ func (r *Run) tableConcat(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) foreachi(l *glua.LState) int {
+func (r *Runtime) foreachi(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	f := checkFunction(l, 2)
 	size := value.Length(t)
@@ -144,7 +144,7 @@ func (r *Run) foreachi(l *glua.LState) int {
 	return 0
 }
 
-func (r *Run) foreach(l *glua.LState) int {
+func (r *Runtime) foreach(l *glua.LState) int {
 	t := r.original(checkTable(l, 1))
 	f := checkFunction(l, 2)
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
@@ -159,7 +159,7 @@ func (r *Run) foreach(l *glua.LState) int {
 }
 
 // visit leaves the result on the stack if it ends the walk.
-func (r *Run) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
+func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
 	r.guard.step(l, 1)
 	l.Push(f)
 	l.Push(k)
@@ -174,7 +174,7 @@ func (r *Run) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
 
 // sort copies the elements, sorts them, and puts them back, so that an order that
 // is none, or changes the table meanwhile, does no harm.
-func (r *Run) sort(l *glua.LState) int {
+func (r *Runtime) sort(l *glua.LState) int {
 	t := r.writable(l, checkTable(l, 1))
 	var order *glua.LFunction
 	if l.Get(2) != glua.LNil {
@@ -200,7 +200,7 @@ func (r *Run) sort(l *glua.LState) int {
 	return 0
 }
 
-func (r *Run) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) bool {
+func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) bool {
 	if order != nil {
 		r.guard.step(l, 1)
 		l.Push(order)
@@ -227,7 +227,7 @@ func (r *Run) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) bool
 }
 
 // compare orders what may have a metamethod.
-func (r *Run) compare(l *glua.LState, a, b glua.LValue) bool {
+func (r *Runtime) compare(l *glua.LState, a, b glua.LValue) bool {
 	r.guard.step(l, 1)
 	if nameOf(a) != nameOf(b) {
 		r.throw(l, glua.LString("attempt to compare "+nameOf(a)+" with "+nameOf(b)))

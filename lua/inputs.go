@@ -1,0 +1,97 @@
+package lua
+
+import (
+	"math"
+	"unsafe"
+
+	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
+)
+
+// inputs are KEYS and ARGV of a script.
+type inputs struct {
+	// tables are what the globals are, or nil where a script may have changed them.
+	tables [2]*glua.LTable
+	// slots are the strings that the tables' values point to.
+	slots [2][]glua.LString
+	// span is where the slots' bytes lie, once somebody has asked; its end is 0 before.
+	span struct{ from, to uintptr }
+}
+
+// forget has the next script get tables of its own.
+func (in *inputs) forget() { in.tables = [2]*glua.LTable{} }
+
+// set fills the globals of s.
+func (in *inputs) set(s *State, keys, args [][]byte) {
+	in.fill(s, 0, "KEYS", keys)
+	in.fill(s, 1, "ARGV", args)
+	in.span.to = 0
+}
+
+// fill fills the table of a global. Its strings are the caller's bytes: no
+// value outlives the run, and the caller keeps them until then. So a table that is
+// used again needs no new values: those that it has point to the slots.
+func (in *inputs) fill(s *State, which int, name string, values [][]byte) {
+	slots, table := in.slots[which], in.tables[which]
+	if table == nil {
+		table = s.l.CreateTable(len(values), 0)
+		s.globals.RawSetString(name, table)
+		in.tables[which], slots = table, nil
+	}
+	if len(values) > cap(slots) {
+		slots = make([]glua.LString, 0, max(len(values), 8))
+	}
+	known := len(slots)
+	slots = slots[:len(values)]
+	for i, b := range values {
+		slots[i] = glua.LString(value.View(b))
+		if i >= known {
+			table.RawSetInt(i+1, value.StringAt(&slots[i]))
+		}
+	}
+	for i := known; i > len(values); i-- {
+		table.RawSetInt(i, glua.LNil)
+	}
+	in.slots[which] = slots
+}
+
+// borrowed reports whether s lies in one of KEYS and ARGV. These lie close together, so that
+// what is beside all of them need not be compared with each: there may be tens of thousands.
+func (in *inputs) borrowed(s string) bool {
+	at, _ := placeOf(s)
+	if in.span.to == 0 {
+		in.span.from, in.span.to = in.slotSpan()
+	}
+	if at < in.span.from || at >= in.span.to {
+		return false
+	}
+	for _, slots := range in.slots {
+		for _, slot := range slots {
+			if from, to := placeOf(string(slot)); from <= at && at < to {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// slotSpan returns the memory from the first byte of KEYS and ARGV to behind the last.
+func (in *inputs) slotSpan() (from, to uintptr) {
+	from, to = math.MaxUint, 1
+	for _, slots := range in.slots {
+		for _, slot := range slots {
+			if len(slot) > 0 {
+				begin, end := placeOf(string(slot))
+				from, to = min(from, begin), max(to, end)
+			}
+		}
+	}
+	return from, to
+}
+
+// placeOf returns where s lies in memory.
+func placeOf(s string) (from, to uintptr) {
+	from = uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	return from, from + uintptr(len(s))
+}

@@ -1,0 +1,82 @@
+package lua
+
+import (
+	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
+)
+
+// pcall is Redis' own: of an error that is a table with an err it returns that.
+func (r *Runtime) pcall(l *glua.LState) int {
+	if l.GetTop() == 0 || !callable(l, l.Get(1)) {
+		l.Push(glua.LFalse)
+		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
+		return 2
+	}
+	if err := r.protect(l, l.GetTop()-1, glua.MultRet, mark{}); err != nil {
+		return r.pushFailure(l, err)
+	}
+	l.Insert(glua.LTrue, 1)
+	return l.GetTop()
+}
+
+// xpcall calls without arguments, as in Lua 5.1.
+func (r *Runtime) xpcall(l *glua.LState) int {
+	checkAny(l, 2)
+	handler, ok := l.Get(2).(*glua.LFunction)
+	if !ok || !callable(l, l.Get(1)) {
+		l.Push(glua.LFalse)
+		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
+		return 2
+	}
+	top := l.GetTop()
+	l.Push(l.Get(1))
+	if err := r.protect(l, 0, glua.MultRet, mark{handler: handler}); err != nil {
+		r.guard.stop(l)
+		l.Push(glua.LFalse)
+		if r.unhandled {
+			l.Push(glua.LString("error in error handling"))
+		} else {
+			l.Push(objectOf(err))
+		}
+		return 2
+	}
+	l.Insert(glua.LTrue, top+1)
+	return l.GetTop() - top
+}
+
+func callable(l *glua.LState, v glua.LValue) bool {
+	if v.Type() == glua.LTFunction {
+		return true
+	}
+	return l.GetMetaField(v, "__call").Type() == glua.LTFunction
+}
+
+func (r *Runtime) pushFailure(l *glua.LState, err error) int {
+	r.guard.stop(l)
+	value := objectOf(err)
+	if table, ok := value.(*glua.LTable); ok {
+		if text := table.RawGetString("err"); text.Type() == glua.LTString || text.Type() == glua.LTNumber {
+			value = text
+		}
+	}
+	l.Push(glua.LFalse)
+	l.Push(value)
+	return 2
+}
+
+// raise is the function error.
+func (r *Runtime) raise(l *glua.LState) int {
+	level := int(optInt(l, 2, 1))
+	v := l.Get(1)
+	if text, ok := value.Text(v); ok && level > 0 {
+		r.guard.announce(l, len(text))
+		v = glua.LString(where(l, level) + text)
+	}
+	if text, ok := v.(glua.LString); ok {
+		r.throw(l, text)
+		return 0
+	}
+	l.Error(v, 0)
+	return 0
+}
