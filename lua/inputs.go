@@ -6,6 +6,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -23,7 +24,7 @@ type inputs struct {
 func (in *inputs) forget() { in.tables = [2]*glua.LTable{} }
 
 // set fills the globals of s.
-func (in *inputs) set(s *State, keys, args [][]byte) {
+func (in *inputs) set(s *sandbox.State, keys, args [][]byte) {
 	in.fill(s, 0, "KEYS", keys)
 	in.fill(s, 1, "ARGV", args)
 	in.span.to = 0
@@ -32,11 +33,11 @@ func (in *inputs) set(s *State, keys, args [][]byte) {
 // fill fills the table of a global. Its strings are the caller's bytes: no
 // value outlives the run, and the caller keeps them until then. So a table that is
 // used again needs no new values: those that it has point to the slots.
-func (in *inputs) fill(s *State, which int, name string, values [][]byte) {
+func (in *inputs) fill(s *sandbox.State, which int, name string, values [][]byte) {
 	slots, table := in.slots[which], in.tables[which]
 	if table == nil {
-		table = s.l.CreateTable(len(values), 0)
-		s.globals.RawSetString(name, table)
+		table = s.L.CreateTable(len(values), 0)
+		s.Globals.RawSetString(name, table)
 		in.tables[which], slots = table, nil
 	}
 	if len(values) > cap(slots) {

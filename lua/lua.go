@@ -2,6 +2,7 @@ package lua
 
 import (
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -57,13 +58,13 @@ func Declared(source []byte) Flags { return compiler.Declared(source) }
 // Pool keeps states for executions, which take 30 us and 60 KB to make. It may be
 // used by several goroutines.
 type Pool struct {
-	memory *memory
+	memory *sandbox.Memory
 	idle   idleRuns
 }
 
 // NewPool returns a pool whose runs keep to limits.
 func NewPool(limits Limits) *Pool {
-	return &Pool{memory: newMemory(limits)}
+	return &Pool{memory: sandbox.NewMemory(limits)}
 }
 
 // Get returns a run that is clean, not killed, and the caller's own until Put.
@@ -93,15 +94,15 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 // while a command runs. The execution goes on when pause returns. Without a pause
 // the script is killed then.
 func (r *Run) PauseAfter(instructions int, pause func()) {
-	r.sandbox.guard.pauseAfter(instructions, pause)
+	r.sandbox.Guard.PauseAfter(instructions, pause)
 }
 
 // Spent is about how many instructions the last execution took.
-func (r *Run) Spent() int { return r.sandbox.guard.instructions() }
+func (r *Run) Spent() int { return r.sandbox.Guard.Spent() }
 
 // Kill stops what the run executes, or would execute next, with the error reason
 // ("Script killed by user with SCRIPT KILL."), to which the place in the script
 // is added. The script cannot catch it. Any goroutine may call it; the first
 // reason counts. It returns at once: the execution ends at its next instruction,
 // or when the command that it waits for is done.
-func (r *Run) Kill(reason string) { r.sandbox.guard.killWith(reason) }
+func (r *Run) Kill(reason string) { r.sandbox.Guard.Kill(reason) }

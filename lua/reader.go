@@ -8,6 +8,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -17,7 +18,7 @@ const maxDepth = 128
 
 // reader turns a reply in RESP into a value of Lua, as Redis 7 does.
 type reader struct {
-	sandbox *State
+	sandbox *sandbox.State
 	state   *glua.LState
 	rest    []byte
 	size    int          // of the whole reply
@@ -68,7 +69,7 @@ func (in *reader) elsewhere() bool {
 
 func (in *reader) bulk(n int64) (glua.LValue, bool) {
 	if in.elsewhere() {
-		in.sandbox.guard.reserve(in.state, shared.RefSize)
+		in.sandbox.Guard.Reserve(in.state, shared.RefSize)
 		s := glua.LString(value.View(in.refs[0].Bytes))
 		in.refs, in.rest = in.refs[1:], in.rest[2:]
 		return s, true
@@ -77,7 +78,7 @@ func (in *reader) bulk(n int64) (glua.LValue, bool) {
 		return nil, false
 	}
 	// A copy: the reply is gone with the next call.
-	in.sandbox.guard.reserve(in.state, int(n))
+	in.sandbox.Guard.Reserve(in.state, int(n))
 	s := glua.LString(in.rest[:n])
 	in.rest = in.rest[n+2:]
 	return s, true
@@ -133,8 +134,8 @@ func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 	case '~':
 		return in.set(n, depth)
 	}
-	in.sandbox.guard.step(in.state, int(n)/4)
-	in.sandbox.guard.reserve(in.state, int(n)*value.ElementSize)
+	in.sandbox.Guard.Step(in.state, int(n)/4)
+	in.sandbox.Guard.Reserve(in.state, int(n)*value.ElementSize)
 	t := in.state.CreateTable(int(n), 0)
 	for i := range n {
 		v, ok := in.value(depth + 1)
@@ -195,7 +196,7 @@ func (in *reader) put(t *glua.LTable, k, v glua.LValue) {
 	if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) || k == glua.LNil {
 		return
 	}
-	in.sandbox.guard.step(in.state, 1)
+	in.sandbox.Guard.Step(in.state, 1)
 	t.RawSet(k, v)
 }
 

@@ -9,6 +9,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -33,14 +34,14 @@ const (
 // openRedis adds the library to the globals, and the functions that rewritten code calls
 // where it can mean nothing but redis.call and redis.pcall.
 func (r *Run) openRedis() {
-	redis := r.sandbox.add("redis", r.redisLibrary())
+	redis := r.sandbox.Add("redis", r.redisLibrary())
 	for name, n := range redisConstants {
 		redis.RawSetString(name, glua.LNumber(n))
 	}
 	redis.RawSetString("REDIS_VERSION", glua.LString(redisVersion))
 	for name, as := range map[string]use{compiler.NameCommand: asValue, compiler.NameForward: asReply, compiler.NameIgnore: asNothing} {
 		for member, raise := range map[string]bool{"call": true, "pcall": false} {
-			r.sandbox.globals.RawSetString(name+member, r.sandbox.l.NewFunction(func(l *glua.LState) int { return r.command(l, raise, as) }))
+			r.sandbox.Globals.RawSetString(name+member, r.sandbox.L.NewFunction(func(l *glua.LState) int { return r.command(l, raise, as) }))
 		}
 	}
 }
@@ -126,12 +127,12 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 	if !ok {
 		return r.refuse(l, errArgumentType, raise)
 	}
-	r.sandbox.guard.stop(l)
+	r.sandbox.Guard.Stop(l)
 	reply, refs := r.host.Call(args, r.proto)
 	refs = r.lent.take(refs)
-	r.sandbox.guard.spend(commandSteps + len(reply)/bytesPerStep)
+	r.sandbox.Guard.Spend(commandSteps + len(reply)/sandbox.BytesPerStep)
 	if len(reply) > 0 && reply[0] == '-' {
-		r.sandbox.guard.reserve(l, len(reply))
+		r.sandbox.Guard.Reserve(l, len(reply))
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
@@ -195,7 +196,7 @@ func (r *Run) errorReply(l *glua.LState) int {
 		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
 		return 1
 	}
-	r.sandbox.guard.announce(l, len(text))
+	r.sandbox.Guard.Announce(l, len(text))
 	l.Push(errorTable(l, errorText(strings.TrimPrefix(string(text), "-"))))
 	return 1
 }
@@ -217,7 +218,7 @@ func (r *Run) sha1hex(l *glua.LState) int {
 		return r.refuse(l, "ERR wrong number of arguments", true)
 	}
 	text, _ := value.Text(l.Get(1))
-	r.sandbox.guard.step(l, len(text)/32)
+	r.sandbox.Guard.Step(l, len(text)/32)
 	sum := sha1.Sum(value.Bytes(text))
 	l.Push(glua.LString(hex.EncodeToString(sum[:])))
 	return 1

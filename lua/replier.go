@@ -38,8 +38,8 @@ func (out *replier) value(v glua.LValue, depth int) {
 	if out.failed != "" {
 		return
 	}
-	if out.run.sandbox.guard.isKilled() {
-		out.failed = out.run.sandbox.guard.why()
+	if out.run.sandbox.Guard.Killed() {
+		out.failed = out.run.sandbox.Guard.Why()
 		return
 	}
 	switch v := v.(type) {
@@ -100,9 +100,9 @@ func (out *replier) makeRoom() {
 	if size -= out.referred; size <= largeReply {
 		return
 	}
-	out.run.sandbox.guard.beside()
-	if !out.run.sandbox.guard.fits(size) {
-		out.failed = out.run.sandbox.guard.why()
+	out.run.sandbox.Guard.PauseNow()
+	if !out.run.sandbox.Guard.Fits(size) {
+		out.failed = out.run.sandbox.Guard.Why()
 		return
 	}
 	if out.w.Pieces == nil {
@@ -127,7 +127,7 @@ func (out *replier) size(v glua.LValue, depth int) int {
 		return resp.DecimalSize(int(value.Truncate(float64(v)))) + 3
 	case *glua.LTable:
 		if depth < maxDepth {
-			return out.tableSize(out.run.sandbox.original(v), depth)
+			return out.tableSize(out.run.sandbox.Original(v), depth)
 		}
 	}
 	return lineSize
@@ -159,7 +159,7 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 		if v == glua.LNil {
 			return n + resp.DecimalSize(i)
 		}
-		out.run.sandbox.guard.spend(1)
+		out.run.sandbox.Guard.Spend(1)
 		n += out.size(v, depth+1)
 	}
 	return n
@@ -167,10 +167,10 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 
 // entriesSize is size for a map or a set.
 func (out *replier) entriesSize(t *glua.LTable, depth int) int {
-	t = out.run.sandbox.original(t)
+	t = out.run.sandbox.Original(t)
 	n := lineSize
 	for k, v := t.Next(glua.LNil); k != glua.LNil && n <= maxReply; k, v = t.Next(k) {
-		out.run.sandbox.guard.spend(1)
+		out.run.sandbox.Guard.Spend(1)
 		n += out.size(k, depth+1) + out.size(v, depth+1)
 	}
 	return n
@@ -195,7 +195,7 @@ func (out *replier) table(t *glua.LTable, depth int) {
 		out.w.Error("ERR reached lua stack limit")
 		return
 	}
-	t = out.run.sandbox.original(t)
+	t = out.run.sandbox.Original(t)
 	if text, ok := get(t, "err").(glua.LString); ok {
 		if out.room(len(text)) {
 			writeError(out.w, resp.Error(text), t)
@@ -261,7 +261,7 @@ func count(t *glua.LTable) int {
 }
 
 func (out *replier) mapping(t *glua.LTable, depth int) {
-	t = out.run.sandbox.original(t)
+	t = out.run.sandbox.Original(t)
 	out.w.Map(count(t))
 	for k, v := t.Next(glua.LNil); k != glua.LNil && out.room(0); k, v = t.Next(k) {
 		out.value(k, depth+1)
@@ -270,7 +270,7 @@ func (out *replier) mapping(t *glua.LTable, depth int) {
 }
 
 func (out *replier) set(t *glua.LTable, depth int) {
-	t = out.run.sandbox.original(t)
+	t = out.run.sandbox.Original(t)
 	out.w.Set(count(t))
 	for k, _ := t.Next(glua.LNil); k != glua.LNil && out.room(0); k, _ = t.Next(k) {
 		out.value(k, depth+1)

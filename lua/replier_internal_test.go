@@ -8,21 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // TestResultIsMeasuredAsItIsWritten: the memory that a large reply reserves is what it
 // takes, or a little more, whatever is in it.
 func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
-	r := newRun(newMemory(DefaultLimits()))
+	r := newRun(sandbox.NewMemory(DefaultLimits()))
 	defer r.close()
 	tableOf := func(name string, v glua.LValue) *glua.LTable {
-		table := r.sandbox.l.NewTable()
+		table := r.sandbox.L.NewTable()
 		table.RawSetString(name, v)
 		return table
 	}
 	row := func(values ...glua.LValue) *glua.LTable {
-		table := r.sandbox.l.NewTable()
+		table := r.sandbox.L.NewTable()
 		for _, v := range values {
 			table.Append(v)
 		}
@@ -36,7 +37,7 @@ func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 		deep = row(deep)
 	}
 	for name, v := range map[string]glua.LValue{
-		"nil": glua.LNil, "true": glua.LTrue, "false": glua.LFalse, "function": r.sandbox.l.NewFunction(nil),
+		"nil": glua.LNil, "true": glua.LTrue, "false": glua.LFalse, "function": r.sandbox.L.NewFunction(nil),
 		"number": glua.LNumber(math.MinInt64), "zero": glua.LNumber(0), "fraction": glua.LNumber(-0.9),
 		"text": long, "no text": glua.LString(""), "row": row(long, glua.LTrue, row(), row(glua.LNumber(-1))), "deep": deep,
 		"error": tableOf("err", long), "status": tableOf("ok", long),
@@ -60,7 +61,7 @@ func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 
 // TestBigNumberKeepsItsBytes: only line ends are changed, as in Redis.
 func TestBigNumberKeepsItsBytes(t *testing.T) {
-	r := newRun(newMemory(DefaultLimits()))
+	r := newRun(sandbox.NewMemory(DefaultLimits()))
 	defer r.close()
 	for proto, want := range map[int]string{2: "$4\r\n\xff 1 \r\n", 3: "(\xff 1 \r\n"} {
 		w := resp.Writer{Proto: proto}

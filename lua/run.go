@@ -7,6 +7,8 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/libraries"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -14,8 +16,8 @@ import (
 // Run is a state that executes one script at a time. Only Kill may be called by
 // another goroutine than its owner's.
 type Run struct {
-	sandbox   State
-	libraries Runtime
+	sandbox   sandbox.State
+	libraries libraries.Runtime
 	inputs    inputs
 	// last is the script whose main function main is.
 	last *Script
@@ -33,29 +35,29 @@ type Run struct {
 	call      callBuffers
 }
 
-func newRun(m *memory) *Run {
+func newRun(m *sandbox.Memory) *Run {
 	r := &Run{}
-	r.sandbox.openState(m)
-	r.libraries.openLibraries(&r.sandbox)
+	r.sandbox.Open(m)
+	r.libraries.Open(&r.sandbox)
 	r.openRedis()
 	return r
 }
 
 func (r *Run) reusable() bool {
-	return !r.running && r.sandbox.clean() && r.lent.bytes <= leastMemory
+	return !r.running && r.sandbox.Clean() && r.lent.bytes <= sandbox.LeastMemory
 }
 
 func (r *Run) close() {
-	r.sandbox.closeState()
+	r.sandbox.Close()
 }
 
 func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
 	r.begin(s, keys, args, host)
 	defer r.lent.end() // be it that a command panics
-	l := r.sandbox.l
+	l := r.sandbox.L
 	l.Push(r.main)
 	start := len(w.Buf)
-	switch err := r.sandbox.protect(l, 0, 1, mark{top: true}); {
+	switch err := r.sandbox.Protect(l, 0, 1, sandbox.ProtectedCall{Top: true}); {
 	case err != nil:
 		if !r.waits() {
 			r.writeFailure(s, err, w)
@@ -83,7 +85,7 @@ func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start in
 
 // waits reports whether the script lacked memory and is to be run again.
 func (r *Run) waits() bool {
-	if !r.sandbox.guard.lacked() {
+	if !r.sandbox.Guard.Lacked() {
 		return false
 	}
 	host, ok := r.host.(Waiter)
@@ -94,11 +96,11 @@ func (r *Run) waits() bool {
 func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	r.running = true
 	r.host, r.proto = host, 2
-	r.sandbox.beginState()
-	r.libraries.beginLibraries()
+	r.sandbox.Begin()
+	r.libraries.Begin()
 	r.forwarded = nil
 	if r.last != s {
-		r.last, r.main = s, r.sandbox.l.NewFunctionFromProto(s.Proto())
+		r.last, r.main = s, r.sandbox.L.NewFunctionFromProto(s.Proto())
 	}
 	if !s.PlainKeys() {
 		// A script that can get hold of a table may leave anything in it.
@@ -111,8 +113,8 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 // end forgets the execution. What a script may have changed is made anew, now or
 // at the next begin.
 func (r *Run) end(s *Script) {
-	r.sandbox.endState()
-	r.libraries.endLibraries()
+	r.sandbox.End()
+	r.libraries.End()
 	r.host, r.forwarded = nil, nil
 	r.call.forget()
 	if !s.PlainKeys() {
@@ -123,28 +125,28 @@ func (r *Run) end(s *Script) {
 
 // writeFailure writes an error that nobody caught, with its place.
 func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
-	f := r.sandbox.failure
-	if f.value == nil {
-		f.value = objectOf(err)
+	f := r.sandbox.Failure
+	if f.Value == nil {
+		f.Value = sandbox.ObjectOf(err)
 	}
-	text := r.failureText(f.value)
-	if r.sandbox.guard.isKilled() {
-		text = "ERR " + r.sandbox.guard.why()
+	text := r.failureText(f.Value)
+	if r.sandbox.Guard.Killed() {
+		text = "ERR " + r.sandbox.Guard.Why()
 	}
 	var b strings.Builder
 	b.WriteString(text)
 	b.WriteString(" script: ")
 	b.WriteString(s.SHA())
-	source := f.source
+	source := f.Source
 	if source == "" {
 		// The stack was full: there was no room to ask where.
-		source, f.line = compiler.ChunkName, 1
+		source, f.Line = compiler.ChunkName, 1
 	}
 	if source == compiler.ChunkName {
 		source = "@" + compiler.ChunkName
 	}
-	b.WriteString(", on " + source + ":" + strconv.Itoa(f.line) + ".")
-	table, _ := f.value.(*glua.LTable)
+	b.WriteString(", on " + source + ":" + strconv.Itoa(f.Line) + ".")
+	table, _ := f.Value.(*glua.LTable)
 	writeError(w, resp.Error(b.String()), table)
 }
 

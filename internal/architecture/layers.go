@@ -59,8 +59,16 @@ var layers = map[string]layer{
 		imports: []string{"lua/value", "resp"},
 		why:     "a text is read and judged before it runs, so the compiler knows no run",
 	},
+	"lua/sandbox": {
+		imports: []string{"lua/value"},
+		why:     "bounds hold for whatever runs, so they know no library and no host",
+	},
+	"lua/libraries": {
+		imports: []string{"lua/value", "lua/pattern", "lua/compiler", "lua/sandbox"},
+		why:     "a library reaches its sandbox and nothing else: what leads to the server is redis.call, which is lua's",
+	},
 	"lua": {
-		imports: []string{"lua/value", "lua/pattern", "lua/compiler", "resp", "shared"},
+		imports: []string{"lua/value", "lua/compiler", "lua/sandbox", "lua/libraries", "resp", "shared"},
 		why:     "a script reaches the server through the Host it is run with, and nothing else",
 	},
 

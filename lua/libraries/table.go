@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -24,7 +25,7 @@ func length(l *glua.LState) int {
 	case glua.LString:
 		l.Push(value.Number(int64(len(v))))
 	default:
-		raisef(l, "attempt to get length of a %s value", nameOf(v))
+		sandbox.Raisef(l, "attempt to get length of a %s value", sandbox.NameOf(v))
 	}
 	return 1
 }
@@ -33,7 +34,7 @@ func length(l *glua.LState) int {
 func (r *Runtime) extend(l *glua.LState) int {
 	t, _ := l.Get(1).(*glua.LTable)
 	n, _ := l.Get(2).(glua.LNumber)
-	r.guard.step(l, l.GetTop()/16)
+	r.Guard.Step(l, l.GetTop()/16)
 	for i := 3; i <= l.GetTop(); i++ {
 		t.RawSetInt(int(n)+i-2, l.Get(i))
 	}
@@ -42,50 +43,50 @@ func (r *Runtime) extend(l *glua.LState) int {
 }
 
 func setn(l *glua.LState) int {
-	checkTable(l, 1)
-	raisef(l, "'setn' is obsolete")
+	sandbox.CheckTable(l, 1)
+	sandbox.Raisef(l, "'setn' is obsolete")
 	return 0
 }
 
 func (r *Runtime) insert(l *glua.LState) int {
-	t := r.writable(l, checkTable(l, 1))
+	t := r.Writable(l, sandbox.CheckTable(l, 1))
 	end := value.Length(t) + 1
 	switch l.GetTop() {
 	case 2:
 		t.RawSet(glua.LNumber(end), l.Get(2))
 	case 3:
-		at := int(checkInt(l, 2))
+		at := int(sandbox.CheckInt(l, 2))
 		end = max(end, at)
 		if at > 0 && end < value.ArrayMax && end <= t.Len()+1 {
-			r.guard.step(l, (end-at)/16)
+			r.Guard.Step(l, (end-at)/16)
 			t.Insert(at, l.Get(3))
 			return 0
 		}
 		for i := end; i > at; i-- {
-			r.guard.step(l, 1)
+			r.Guard.Step(l, 1)
 			t.RawSet(glua.LNumber(i), t.RawGet(glua.LNumber(i-1)))
 		}
 		t.RawSet(glua.LNumber(at), l.Get(3))
 	default:
-		raisef(l, "wrong number of arguments to 'insert'")
+		sandbox.Raisef(l, "wrong number of arguments to 'insert'")
 	}
 	return 0
 }
 
 func (r *Runtime) remove(l *glua.LState) int {
-	t := r.writable(l, checkTable(l, 1))
+	t := r.Writable(l, sandbox.CheckTable(l, 1))
 	size := value.Length(t)
-	at := int(optInt(l, 2, int64(size)))
+	at := int(sandbox.OptInt(l, 2, int64(size)))
 	if at < 1 || at > size {
 		return 0
 	}
 	l.Push(t.RawGet(glua.LNumber(at)))
 	if size < value.ArrayMax {
-		r.guard.step(l, (size-at)/16)
+		r.Guard.Step(l, (size-at)/16)
 	}
 	for i := at; i < size; i++ {
 		if i%64 == 0 {
-			r.guard.step(l, 8)
+			r.Guard.Step(l, 8)
 		}
 		t.RawSet(glua.LNumber(i), t.RawGet(glua.LNumber(i+1)))
 	}
@@ -94,7 +95,7 @@ func (r *Runtime) remove(l *glua.LState) int {
 }
 
 func (r *Runtime) maxn(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
+	t := r.Original(sandbox.CheckTable(l, 1))
 	highest := glua.LNumber(0)
 	t.ForEach(func(k, _ glua.LValue) {
 		if n, ok := k.(glua.LNumber); ok && n > highest {
@@ -106,35 +107,35 @@ func (r *Runtime) maxn(l *glua.LState) int {
 }
 
 func (r *Runtime) tableConcat(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
+	t := r.Original(sandbox.CheckTable(l, 1))
 	separator := ""
 	if l.Get(2) != glua.LNil {
-		separator = checkText(l, 2)
+		separator = sandbox.CheckText(l, 2)
 	}
-	first := optInt(l, 3, 1)
-	last := optInt(l, 4, 0)
+	first := sandbox.OptInt(l, 3, 1)
+	last := sandbox.OptInt(l, 4, 0)
 	if l.Get(4) == glua.LNil {
 		last = int64(value.Length(t))
 	}
-	b := r.builder(l)
+	b := r.NewBuilder(l)
 	for i := first; i <= last; i++ {
 		text, ok := value.Text(t.RawGet(glua.LNumber(i)))
 		if !ok {
-			raisef(l, "invalid value (%s) at index %d in table for 'concat'", nameOf(t.RawGet(glua.LNumber(i))), i)
+			sandbox.Raisef(l, "invalid value (%s) at index %d in table for 'concat'", sandbox.NameOf(t.RawGet(glua.LNumber(i))), i)
 		}
 		b.WriteString(text)
 		if i < last {
 			b.WriteString(separator)
 		}
-		r.guard.step(l, 1)
+		r.Guard.Step(l, 1)
 	}
-	l.Push(b.value())
+	l.Push(b.Value())
 	return 1
 }
 
 func (r *Runtime) foreachi(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
-	f := checkFunction(l, 2)
+	t := r.Original(sandbox.CheckTable(l, 1))
+	f := sandbox.CheckFunction(l, 2)
 	size := value.Length(t)
 	for i := 1; i <= size; i++ {
 		if found := r.visit(l, f, value.Number(int64(i)), t.RawGet(glua.LNumber(i))); found {
@@ -145,10 +146,10 @@ func (r *Runtime) foreachi(l *glua.LState) int {
 }
 
 func (r *Runtime) foreach(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
-	f := checkFunction(l, 2)
+	t := r.Original(sandbox.CheckTable(l, 1))
+	f := sandbox.CheckFunction(l, 2)
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		if t == r.globals && compiler.Hidden(k) {
+		if t == r.Globals && compiler.Hidden(k) {
 			continue
 		}
 		if found := r.visit(l, f, k, v); found {
@@ -160,7 +161,7 @@ func (r *Runtime) foreach(l *glua.LState) int {
 
 // visit leaves the result on the stack if it ends the walk.
 func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
-	r.guard.step(l, 1)
+	r.Guard.Step(l, 1)
 	l.Push(f)
 	l.Push(k)
 	l.Push(v)
@@ -175,10 +176,10 @@ func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) boo
 // sort copies the elements, sorts them, and puts them back, so that an order that
 // is none, or changes the table meanwhile, does no harm.
 func (r *Runtime) sort(l *glua.LState) int {
-	t := r.writable(l, checkTable(l, 1))
+	t := r.Writable(l, sandbox.CheckTable(l, 1))
 	var order *glua.LFunction
 	if l.Get(2) != glua.LNil {
-		order = checkFunction(l, 2)
+		order = sandbox.CheckFunction(l, 2)
 	}
 	size := value.Length(t)
 	values := make([]glua.LValue, size)
@@ -202,7 +203,7 @@ func (r *Runtime) sort(l *glua.LState) int {
 
 func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) bool {
 	if order != nil {
-		r.guard.step(l, 1)
+		r.Guard.Step(l, 1)
 		l.Push(order)
 		l.Push(a)
 		l.Push(b)
@@ -214,12 +215,12 @@ func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) 
 	switch x := a.(type) {
 	case glua.LNumber:
 		if y, ok := b.(glua.LNumber); ok {
-			r.guard.step(l, 1)
+			r.Guard.Step(l, 1)
 			return x < y
 		}
 	case glua.LString:
 		if y, ok := b.(glua.LString); ok {
-			r.guard.step(l, 1+min(len(x), len(y))/256)
+			r.Guard.Step(l, 1+min(len(x), len(y))/256)
 			return x < y
 		}
 	}
@@ -228,12 +229,12 @@ func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) 
 
 // compare orders what may have a metamethod.
 func (r *Runtime) compare(l *glua.LState, a, b glua.LValue) bool {
-	r.guard.step(l, 1)
-	if nameOf(a) != nameOf(b) {
-		r.throw(l, glua.LString("attempt to compare "+nameOf(a)+" with "+nameOf(b)))
+	r.Guard.Step(l, 1)
+	if sandbox.NameOf(a) != sandbox.NameOf(b) {
+		r.Throw(l, glua.LString("attempt to compare "+sandbox.NameOf(a)+" with "+sandbox.NameOf(b)))
 	}
 	if _, ok := a.(*glua.LTable); !ok || l.GetMetaField(a, "__lt") == glua.LNil {
-		r.throw(l, glua.LString("attempt to compare two "+nameOf(a)+" values"))
+		r.Throw(l, glua.LString("attempt to compare two "+sandbox.NameOf(a)+" values"))
 	}
 	return l.LessThan(a, b)
 }

@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"errors"
@@ -7,25 +7,26 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/pattern"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
 // start readies a matcher that pays from the script's budget.
 func (r *Runtime) start(subject, source string) *pattern.Matcher {
-	return &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.guard.patterns, Poll: r.guard.isKilled}
+	return &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.Guard.Patterns, Poll: r.Guard.Killed}
 }
 
 // try matches at one place. It raises what is wrong with the pattern.
 func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	end, err := m.Match(s, p)
-	r.guard.patterns = m.Steps
+	r.Guard.Patterns = m.Steps
 	if err != nil {
-		r.guard.stop(l)
+		r.Guard.Stop(l)
 		if errors.Is(err, pattern.ErrBudget) {
 			// The budget stays spent, so that catching it does not help.
-			r.guard.patterns = -1
+			r.Guard.Patterns = -1
 		}
-		raisef(l, "%s", err.Error())
+		sandbox.Raisef(l, "%s", err.Error())
 	}
 	return end
 }
@@ -34,7 +35,7 @@ func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 func (r *Runtime) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
 	text, place, err := m.Capture(i, start, end)
 	if err != nil {
-		raisef(l, "%s", err.Error())
+		sandbox.Raisef(l, "%s", err.Error())
 	}
 	if place > 0 {
 		return value.Number(int64(place))
@@ -58,11 +59,11 @@ func (r *Runtime) find(l *glua.LState) int  { return r.search(l, true) }
 func (r *Runtime) match(l *glua.LState) int { return r.search(l, false) }
 
 func (r *Runtime) search(l *glua.LState, find bool) int {
-	subject, pattern := checkText(l, 1), checkText(l, 2)
-	begin := int(relative(optInt(l, 3, 1), len(subject))) - 1
+	subject, pattern := sandbox.CheckText(l, 1), sandbox.CheckText(l, 2)
+	begin := int(relative(sandbox.OptInt(l, 3, 1), len(subject))) - 1
 	begin = min(max(begin, 0), len(subject))
 	if find && (l.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
-		r.guard.step(l, (len(subject)-begin)/64)
+		r.Guard.Step(l, (len(subject)-begin)/64)
 		at := strings.Index(subject[begin:], pattern)
 		if at < 0 {
 			l.Push(glua.LNil)
@@ -107,7 +108,7 @@ func relative(at int64, length int) int64 {
 }
 
 func (r *Runtime) gmatch(l *glua.LState) int {
-	subject, pattern := checkText(l, 1), checkText(l, 2)
+	subject, pattern := sandbox.CheckText(l, 1), sandbox.CheckText(l, 2)
 	next := 0
 	l.Push(l.NewFunction(func(l *glua.LState) int {
 		m := r.start(subject, pattern)
@@ -129,21 +130,21 @@ func (r *Runtime) gmatch(l *glua.LState) int {
 }
 
 func (r *Runtime) gsub(l *glua.LState) int {
-	subject, pattern := checkText(l, 1), checkText(l, 2)
+	subject, pattern := sandbox.CheckText(l, 1), sandbox.CheckText(l, 2)
 	replacement := l.Get(3)
 	switch replacement.Type() {
 	case glua.LTNumber, glua.LTString, glua.LTFunction, glua.LTTable:
 	default:
-		argError(l, 3, "string/function/table expected")
+		sandbox.ArgError(l, 3, "string/function/table expected")
 	}
-	most := optInt(l, 4, int64(len(subject))+1)
+	most := sandbox.OptInt(l, 4, int64(len(subject))+1)
 	m := r.start(subject, pattern)
 	p := 0
 	anchored := strings.HasPrefix(pattern, "^")
 	if anchored {
 		p = 1
 	}
-	b := r.builder(l)
+	b := r.NewBuilder(l)
 	s, count := 0, int64(0)
 	for count < most {
 		end := r.try(l, m, s, p)
@@ -155,7 +156,7 @@ func (r *Runtime) gsub(l *glua.LState) int {
 		case end > s:
 			s = end
 		case s < len(subject):
-			b.put(subject[s])
+			b.Put(subject[s])
 			s++
 		default:
 			s++
@@ -167,13 +168,13 @@ func (r *Runtime) gsub(l *glua.LState) int {
 	if s < len(subject) {
 		b.WriteString(subject[s:])
 	}
-	l.Push(b.value())
+	l.Push(b.Value())
 	l.Push(value.Number(count))
 	return 2
 }
 
 // replace appends what stands for one match.
-func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *builder) {
+func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *sandbox.Builder) {
 	var v glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
@@ -183,7 +184,7 @@ func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, wi
 		l.Call(n, 1)
 		v = l.Get(-1)
 		l.Pop(1)
-		m.Steps = r.guard.patterns
+		m.Steps = r.Guard.Patterns
 	case *glua.LTable:
 		v = l.GetTable(with, r.capturedAt(l, m, 0, start, end))
 	default:
@@ -197,25 +198,25 @@ func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, wi
 	}
 	text, ok := value.Text(v)
 	if !ok {
-		raisef(l, "invalid replacement value (a %s)", nameOf(v))
+		sandbox.Raisef(l, "invalid replacement value (a %s)", sandbox.NameOf(v))
 	}
 	b.WriteString(text)
 }
 
 // template appends a replacement with its %0 to %9.
-func (r *Runtime) template(l *glua.LState, m *pattern.Matcher, start, end int, text string, b *builder) {
+func (r *Runtime) template(l *glua.LState, m *pattern.Matcher, start, end int, text string, b *sandbox.Builder) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
-			b.put(text[i])
+			b.Put(text[i])
 			continue
 		}
 		i++
 		switch {
 		case i >= len(text):
 			// Lua 5.1 appends the NUL behind its string.
-			b.put(0)
+			b.Put(0)
 		case !value.IsDigit(text[i]):
-			b.put(text[i])
+			b.Put(text[i])
 		case text[i] == '0':
 			b.WriteString(m.Subject[start:end])
 		default:

@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"math"
@@ -6,11 +6,12 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
 // Runtime is the libraries of a state but that of redis, and what they keep for one execution.
 type Runtime struct {
-	*State
+	*sandbox.State
 
 	// Of the state.
 	//
@@ -29,40 +30,40 @@ type Runtime struct {
 	json    jsonSettings
 }
 
-// openLibraries fills the globals of s.
-func (r *Runtime) openLibraries(s *State) {
+// Open fills the globals of s.
+func (r *Runtime) Open(s *sandbox.State) {
 	r.State = s
 	r.threads = map[*glua.LState]*glua.LFunction{}
-	l := r.l
+	l := r.L
 	r.ipairsStep = l.NewFunction(r.ipairsNext)
 	r.nextFunction = l.NewFunction(r.next)
 	r.openBase()
 	r.openString()
-	r.add("table", r.tableLibrary())
-	r.add("coroutine", r.coroutineLibrary())
-	r.add("bit", r.bitLibrary())
-	r.add("struct", r.structLibrary())
-	lib := r.add("math", r.mathLibrary())
+	r.Add("table", r.tableLibrary())
+	r.Add("coroutine", r.coroutineLibrary())
+	r.Add("bit", r.bitLibrary())
+	r.Add("struct", r.structLibrary())
+	lib := r.Add("math", r.mathLibrary())
 	lib.RawSetString("pi", glua.LNumber(math.Pi))
 	lib.RawSetString("huge", glua.LNumber(math.Inf(1)))
-	json := r.add("cjson", r.jsonLibrary())
+	json := r.Add("cjson", r.jsonLibrary())
 	json.RawSetString("_NAME", glua.LString("cjson"))
 	json.RawSetString("_VERSION", glua.LString("2.1.0"))
 	r.nullValue = l.NewUserData()
 	json.RawSetString("null", r.nullValue)
-	pack := r.add("cmsgpack", r.msgpackLibrary())
+	pack := r.Add("cmsgpack", r.msgpackLibrary())
 	pack.RawSetString("_NAME", glua.LString("cmsgpack"))
 	pack.RawSetString("_VERSION", glua.LString("lua-cmsgpack 0.4.0"))
 	pack.RawSetString("_COPYRIGHT", glua.LString("Copyright (C) 2012, Salvatore Sanfilippo"))
 	pack.RawSetString("_DESCRIPTION", glua.LString("MessagePack C implementation for Lua"))
-	r.globals.RawSetString(compiler.NameGlobals, r.globals.RawGetString("_G"))
+	r.Globals.RawSetString(compiler.NameGlobals, r.Globals.RawGetString("_G"))
 }
 
-// beginLibraries readies the libraries for another script.
-func (r *Runtime) beginLibraries() { r.random.seed(0) }
+// Begin readies the libraries for another script.
+func (r *Runtime) Begin() { r.random.seed(0) }
 
-// endLibraries forgets what a script has set and made.
-func (r *Runtime) endLibraries() {
+// End forgets what a script has set and made.
+func (r *Runtime) End() {
 	r.json = jsonSettings{}
 	if len(r.threads) > 0 {
 		clear(r.threads)

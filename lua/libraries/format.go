@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -18,34 +19,34 @@ type spec struct {
 
 // format is string.format with the conversions of C's printf that Lua 5.1 has.
 func (r *Runtime) format(l *glua.LState) int {
-	text := checkText(l, 1)
-	b := r.builder(l)
+	text := sandbox.CheckText(l, 1)
+	b := r.NewBuilder(l)
 	arg := 1
 	for i := 0; i < len(text); {
 		c := text[i]
 		i++
 		if c != '%' {
-			b.put(c)
+			b.Put(c)
 			continue
 		}
 		if i < len(text) && text[i] == '%' {
-			b.put('%')
+			b.Put('%')
 			i++
 			continue
 		}
 		var s spec
 		i = s.read(l, text, i)
 		if i >= len(text) {
-			raisef(l, "invalid option '%%' to 'format'")
+			sandbox.Raisef(l, "invalid option '%%' to 'format'")
 		}
 		arg++
 		if arg > l.GetTop() {
-			argError(l, arg, "no value")
+			sandbox.ArgError(l, arg, "no value")
 		}
 		convert(l, &b, s, text[i], arg)
 		i++
 	}
-	l.Push(b.value())
+	l.Push(b.Value())
 	return 1
 }
 
@@ -66,7 +67,7 @@ func (s *spec) read(l *glua.LState, text string, i int) int {
 			s.zero = true
 		default:
 			if i-start > 5 {
-				raisef(l, "invalid format (repeated flags)")
+				sandbox.Raisef(l, "invalid format (repeated flags)")
 			}
 			return s.sizes(l, text, i)
 		}
@@ -81,7 +82,7 @@ func (s *spec) sizes(l *glua.LState, text string, i int) int {
 		s.precision, i = twoDigits(text, i+1)
 	}
 	if i < len(text) && value.IsDigit(text[i]) {
-		raisef(l, "invalid format (width or precision too long)")
+		sandbox.Raisef(l, "invalid format (width or precision too long)")
 	}
 	return i
 }
@@ -94,28 +95,28 @@ func twoDigits(text string, i int) (int, int) {
 	return n, i
 }
 
-func convert(l *glua.LState, b *builder, s spec, letter byte, arg int) {
+func convert(l *glua.LState, b *sandbox.Builder, s spec, letter byte, arg int) {
 	switch letter {
 	case 'c':
-		b.WriteString(s.pad(string([]byte{byte(checkInt(l, arg))})))
+		b.WriteString(s.pad(string([]byte{byte(sandbox.CheckInt(l, arg))})))
 	case 'd', 'i':
-		n := checkInt(l, arg)
+		n := sandbox.CheckInt(l, arg)
 		digits := strconv.FormatUint(magnitude(n), 10)
 		b.WriteString(s.integer(s.signOf(n < 0), "", digits))
 	case 'u', 'o', 'x', 'X':
-		b.WriteString(s.unsigned(letter, toUnsigned(checkNumber(l, arg))))
+		b.WriteString(s.unsigned(letter, toUnsigned(sandbox.CheckNumber(l, arg))))
 	case 'e', 'E', 'f', 'g', 'G':
-		b.WriteString(s.float(letter, checkNumber(l, arg)))
+		b.WriteString(s.float(letter, sandbox.CheckNumber(l, arg)))
 	case 'q':
-		quote(b, checkText(l, arg))
+		quote(b, sandbox.CheckText(l, arg))
 	case 's':
-		text := checkText(l, arg)
+		text := sandbox.CheckText(l, arg)
 		if s.precision >= 0 && s.precision < len(text) {
 			text = text[:s.precision]
 		}
 		b.WriteString(s.pad(text))
 	default:
-		raisef(l, "invalid option '%%%c' to 'format'", rune(letter))
+		sandbox.Raisef(l, "invalid option '%%%c' to 'format'", rune(letter))
 	}
 }
 
@@ -258,20 +259,20 @@ func (s spec) pad(text string) string {
 }
 
 // quote is %q: a string that Lua reads back.
-func quote(b *builder, s string) {
-	b.put('"')
+func quote(b *sandbox.Builder, s string) {
+	b.Put('"')
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '"', '\\', '\n':
-			b.put('\\')
-			b.put(c)
+			b.Put('\\')
+			b.Put(c)
 		case '\r':
 			b.WriteString("\\r")
 		case 0:
 			b.WriteString("\\000")
 		default:
-			b.put(c)
+			b.Put(c)
 		}
 	}
-	b.put('"')
+	b.Put('"')
 }

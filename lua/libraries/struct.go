@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -38,7 +39,9 @@ type item struct {
 	size, pad int
 }
 
-func newLayout(l *glua.LState) *layout { return &layout{l: l, format: checkText(l, 1), align: 1} }
+func newLayout(l *glua.LState) *layout {
+	return &layout{l: l, format: sandbox.CheckText(l, 1), align: 1}
+}
 
 // digits reads a number in the format.
 func (f *layout) digits(otherwise int) int {
@@ -48,7 +51,7 @@ func (f *layout) digits(otherwise int) int {
 	n := 0
 	for f.at < len(f.format) && value.IsDigit(f.format[f.at]) {
 		if n > math.MaxInt32/10-10 {
-			raisef(f.l, "integral size overflow")
+			sandbox.Raisef(f.l, "integral size overflow")
 		}
 		n = n*10 + int(f.format[f.at]-'0')
 		f.at++
@@ -70,7 +73,7 @@ func (f *layout) next() (item, bool) {
 		case '!':
 			f.align = f.digits(maxAlignment)
 			if f.align == 0 || f.align&(f.align-1) != 0 {
-				raisef(f.l, "alignment is not a power of 2")
+				sandbox.Raisef(f.l, "alignment is not a power of 2")
 			}
 		default:
 			it := item{letter: letter, size: f.size(letter)}
@@ -101,17 +104,17 @@ func (f *layout) size(letter byte) int {
 	case 'i', 'I':
 		n := f.digits(4)
 		if n < 1 || n > maxIntegerSize {
-			raisef(f.l, "integral size %d is larger than limit of %d", n, maxIntegerSize)
+			sandbox.Raisef(f.l, "integral size %d is larger than limit of %d", n, maxIntegerSize)
 		}
 		return n
 	}
-	argError(f.l, 1, "invalid format option '"+string(rune(letter))+"'")
+	sandbox.ArgError(f.l, 1, "invalid format option '"+string(rune(letter))+"'")
 	return 0
 }
 
 func (r *Runtime) structPack(l *glua.LState) int {
 	f := newLayout(l)
-	b := r.builder(l)
+	b := r.NewBuilder(l)
 	arg := 1
 	for {
 		f.total = b.Len()
@@ -120,41 +123,41 @@ func (r *Runtime) structPack(l *glua.LState) int {
 			break
 		}
 		for range it.pad {
-			b.put(0)
+			b.Put(0)
 		}
 		if it.letter == 'x' {
-			b.put(0)
+			b.Put(0)
 			continue
 		}
 		arg++
 		r.packItem(f, &b, it, arg)
-		r.guard.step(l, 1)
+		r.Guard.Step(l, 1)
 	}
-	l.Push(b.value())
+	l.Push(b.Value())
 	return 1
 }
 
-func (r *Runtime) packItem(f *layout, b *builder, it item, arg int) {
+func (r *Runtime) packItem(f *layout, b *sandbox.Builder, it item, arg int) {
 	switch it.letter {
 	case 'f':
-		b.Write(f.order(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(checkNumber(f.l, arg))))))
+		b.Write(f.order(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(sandbox.CheckNumber(f.l, arg))))))
 	case 'd':
-		b.Write(f.order(binary.LittleEndian.AppendUint64(nil, math.Float64bits(checkNumber(f.l, arg)))))
+		b.Write(f.order(binary.LittleEndian.AppendUint64(nil, math.Float64bits(sandbox.CheckNumber(f.l, arg)))))
 	case 'c', 's':
-		text := checkText(f.l, arg)
+		text := sandbox.CheckText(f.l, arg)
 		size := it.size
 		if size == 0 {
 			size = len(text)
 		}
 		if len(text) < size {
-			argError(f.l, arg+1, "string too short")
+			sandbox.ArgError(f.l, arg+1, "string too short")
 		}
 		b.WriteString(text[:size])
 		if it.letter == 's' {
-			b.put(0)
+			b.Put(0)
 		}
 	default:
-		b.Write(f.order(integerBytes(checkNumber(f.l, arg), it.size)))
+		b.Write(f.order(integerBytes(sandbox.CheckNumber(f.l, arg), it.size)))
 	}
 }
 
@@ -186,10 +189,10 @@ func integerBytes(n float64, size int) []byte {
 
 func (r *Runtime) structUnpack(l *glua.LState) int {
 	f := newLayout(l)
-	data := checkText(l, 2)
-	at := int(optInt(l, 3, 1)) - 1
+	data := sandbox.CheckText(l, 2)
+	at := int(sandbox.OptInt(l, 3, 1)) - 1
 	if at < 0 {
-		argError(l, 3, "offset must be 1 or greater")
+		sandbox.ArgError(l, 3, "offset must be 1 or greater")
 	}
 	results := []glua.LValue{}
 	for {
@@ -200,7 +203,7 @@ func (r *Runtime) structUnpack(l *glua.LState) int {
 		}
 		at += it.pad
 		if it.size > len(data) || at > len(data)-it.size {
-			argError(l, 2, "data string too short")
+			sandbox.ArgError(l, 2, "data string too short")
 		}
 		switch it.letter {
 		case 'x':
@@ -214,9 +217,9 @@ func (r *Runtime) structUnpack(l *glua.LState) int {
 			results = append(results, f.number(data[at:at+it.size], it))
 			at += it.size
 		}
-		r.guard.step(l, 1)
+		r.Guard.Step(l, 1)
 		if len(results) >= maxUnpack {
-			raisef(l, "too many results to unpack")
+			sandbox.Raisef(l, "too many results to unpack")
 		}
 	}
 	for _, v := range results {
@@ -231,7 +234,7 @@ func (f *layout) text(data string, at int, it item, results []glua.LValue) (stri
 	if it.letter == 's' {
 		i := strings.IndexByte(data[at:], 0)
 		if i < 0 {
-			raisef(f.l, "unfinished string in data")
+			sandbox.Raisef(f.l, "unfinished string in data")
 		}
 		return data[at : at+i], at + i + 1, results
 	}
@@ -242,11 +245,11 @@ func (f *layout) text(data string, at int, it item, results []glua.LValue) (stri
 			n, ok = results[len(results)-1].(glua.LNumber)
 		}
 		if !ok {
-			raisef(f.l, "format 'c0' needs a previous size")
+			sandbox.Raisef(f.l, "format 'c0' needs a previous size")
 		}
 		results = results[:len(results)-1]
 		if n < 0 || float64(n) > float64(len(data)-at) {
-			argError(f.l, 2, "data string too short")
+			sandbox.ArgError(f.l, 2, "data string too short")
 		}
 		size = int(n)
 	}
@@ -284,9 +287,9 @@ func structSize(l *glua.LState) int {
 		}
 		switch {
 		case it.letter == 's':
-			argError(l, 1, "option 's' has no fixed size")
+			sandbox.ArgError(l, 1, "option 's' has no fixed size")
 		case it.letter == 'c' && it.size == 0:
-			argError(l, 1, "option 'c0' has no fixed size")
+			sandbox.ArgError(l, 1, "option 'c0' has no fixed size")
 		}
 		f.total += it.pad + it.size
 	}

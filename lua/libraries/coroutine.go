@@ -1,7 +1,9 @@
-package lua
+package libraries
 
 import (
 	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
 // coroutineRegistry is how many registers a coroutine starts with.
@@ -25,18 +27,18 @@ func (r *Runtime) coroutineLibrary() map[string]glua.LGFunction {
 func (r *Runtime) spawn(l *glua.LState) *glua.LState {
 	f, _ := l.Get(1).(*glua.LFunction)
 	if f == nil || f.IsG {
-		argError(l, 1, "Lua function expected")
+		sandbox.ArgError(l, 1, "Lua function expected")
 	}
-	r.guard.coroutine(l)
+	r.Guard.Coroutine(l)
 	options := l.Options
 	l.Options.RegistrySize = coroutineRegistry
 	l.RemoveContext()
 	thread, _ := l.NewThread()
-	l.SetContext(&r.guard)
-	thread.SetContext(&r.guard)
+	l.SetContext(&r.Guard)
+	thread.SetContext(&r.Guard)
 	l.Options = options
 	r.threads[thread] = f
-	r.guard.step(l, coroutineSteps)
+	r.Guard.Step(l, coroutineSteps)
 	return thread
 }
 
@@ -54,7 +56,7 @@ func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) 
 	if thread == l {
 		return 0, glua.LString("cannot resume running coroutine")
 	}
-	if thread.Parent != nil || thread == r.l {
+	if thread.Parent != nil || thread == r.L {
 		return 0, glua.LString("cannot resume non-suspended coroutine")
 	}
 	args := make([]glua.LValue, 0, max(l.GetTop()-first+1, 0))
@@ -64,9 +66,9 @@ func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) 
 	state, err, values := l.Resume(thread, r.threads[thread], args...)
 	if state == glua.ResumeError {
 		thread.Dead = true
-		r.guard.stop(l)
-		r.inspect(err)
-		return 0, objectOf(err)
+		r.Guard.Stop(l)
+		r.Inspect(err)
+		return 0, sandbox.ObjectOf(err)
 	}
 	if len(values) == 1 && values[0] == glua.LNil && (state == glua.ResumeOK || r.yielded == 0) {
 		// No value and one nil are the same to the interpreter.
@@ -79,7 +81,7 @@ func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) 
 }
 
 func (r *Runtime) resume(l *glua.LState) int {
-	thread := checkThread(l, 1)
+	thread := sandbox.CheckThread(l, 1)
 	n, failed := r.proceed(l, thread, 2)
 	if failed != nil {
 		l.Push(glua.LFalse)
@@ -98,8 +100,8 @@ func (r *Runtime) wrap(l *glua.LState) int {
 			return n
 		}
 		if text, ok := failed.(glua.LString); ok {
-			r.guard.announce(l, len(text))
-			r.throw(l, glua.LString(where(l, 1))+text)
+			r.Guard.Announce(l, len(text))
+			r.Throw(l, glua.LString(sandbox.Where(l, 1))+text)
 		}
 		l.Error(failed, 0)
 		return 0
@@ -108,14 +110,14 @@ func (r *Runtime) wrap(l *glua.LState) int {
 }
 
 func (r *Runtime) status(l *glua.LState) int {
-	thread := checkThread(l, 1)
+	thread := sandbox.CheckThread(l, 1)
 	status := "suspended"
 	switch {
 	case thread == l:
 		status = "running"
 	case thread.Dead:
 		status = "dead"
-	case thread.Parent != nil || thread == r.l:
+	case thread.Parent != nil || thread == r.L:
 		status = "normal"
 	}
 	l.Push(glua.LString(status))
@@ -135,7 +137,7 @@ func running(l *glua.LState) int {
 // could not be returned to.
 func (r *Runtime) yield(l *glua.LState) int {
 	if l.Parent == nil {
-		r.throw(l, errYield)
+		r.Throw(l, errYield)
 	}
 	for level := 1; ; level++ {
 		frame, ok := l.GetStack(level)
@@ -146,7 +148,7 @@ func (r *Runtime) yield(l *glua.LState) int {
 			break
 		}
 		if frame.CurrentLine == -1 {
-			r.throw(l, errYield)
+			r.Throw(l, errYield)
 		}
 	}
 	r.yielded = l.GetTop()

@@ -1,10 +1,11 @@
-package lua
+package libraries
 
 import (
 	"math"
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -39,23 +40,23 @@ func log10(x float64) float64 {
 
 func mathUnary(f func(float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
-		l.Push(value.FromFloat(f(checkNumber(l, 1))))
+		l.Push(value.FromFloat(f(sandbox.CheckNumber(l, 1))))
 		return 1
 	}
 }
 
 func mathBinary(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
-		l.Push(value.FromFloat(f(checkNumber(l, 1), checkNumber(l, 2))))
+		l.Push(value.FromFloat(f(sandbox.CheckNumber(l, 1), sandbox.CheckNumber(l, 2))))
 		return 1
 	}
 }
 
 func extreme(better func(a, b float64) bool) glua.LGFunction {
 	return func(l *glua.LState) int {
-		best := checkNumber(l, 1)
+		best := sandbox.CheckNumber(l, 1)
 		for i := 2; i <= l.GetTop(); i++ {
-			if f := checkNumber(l, i); better(f, best) {
+			if f := sandbox.CheckNumber(l, i); better(f, best) {
 				best = f
 			}
 		}
@@ -65,20 +66,20 @@ func extreme(better func(a, b float64) bool) glua.LGFunction {
 }
 
 func frexp(l *glua.LState) int {
-	fraction, exponent := math.Frexp(checkNumber(l, 1))
+	fraction, exponent := math.Frexp(sandbox.CheckNumber(l, 1))
 	l.Push(glua.LNumber(fraction))
 	l.Push(value.Number(int64(exponent)))
 	return 2
 }
 
 func ldexp(l *glua.LState) int {
-	exponent := min(max(checkInt(l, 2), -1<<20), 1<<20)
-	l.Push(value.FromFloat(math.Ldexp(checkNumber(l, 1), int(exponent))))
+	exponent := min(max(sandbox.CheckInt(l, 2), -1<<20), 1<<20)
+	l.Push(value.FromFloat(math.Ldexp(sandbox.CheckNumber(l, 1), int(exponent))))
 	return 1
 }
 
 func modf(l *glua.LState) int {
-	f := checkNumber(l, 1)
+	f := sandbox.CheckNumber(l, 1)
 	whole, fraction := math.Modf(f)
 	if math.IsInf(f, 0) {
 		fraction = 0
@@ -108,7 +109,7 @@ func (r *random) next() int32 {
 }
 
 func (r *Runtime) randomSeed(l *glua.LState) int {
-	r.random.seed(int32(checkInt(l, 1)))
+	r.random.seed(int32(sandbox.CheckInt(l, 1)))
 	return 0
 }
 
@@ -121,17 +122,17 @@ func (r *Runtime) mathRandom(l *glua.LState) int {
 		l.Push(glua.LNumber(fraction))
 		return 1
 	case 1:
-		high = int64(int32(checkInt(l, 1)))
+		high = int64(int32(sandbox.CheckInt(l, 1)))
 		if high < 1 {
-			argError(l, 1, "interval is empty")
+			sandbox.ArgError(l, 1, "interval is empty")
 		}
 	case 2:
-		low, high = int64(int32(checkInt(l, 1))), int64(int32(checkInt(l, 2)))
+		low, high = int64(int32(sandbox.CheckInt(l, 1))), int64(int32(sandbox.CheckInt(l, 2)))
 		if low > high {
-			argError(l, 2, "interval is empty")
+			sandbox.ArgError(l, 2, "interval is empty")
 		}
 	default:
-		raisef(l, "wrong number of arguments")
+		sandbox.Raisef(l, "wrong number of arguments")
 	}
 	l.Push(value.FromFloat(math.Floor(fraction*float64(high-low+1)) + float64(low)))
 	return 1

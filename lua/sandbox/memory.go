@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"math"
@@ -11,9 +11,9 @@ import (
 const (
 	// memoryStep is how many bytes a script announces between two looks at the heap.
 	memoryStep = 256 << 10
-	// leastMemory is what a script may take even where the heap is at its bound, so that
+	// LeastMemory is what a script may take even where the heap is at its bound, so that
 	// small scripts go on when memory is full.
-	leastMemory = 1 << 20
+	LeastMemory = 1 << 20
 	// leftoverSize is how much a script has to take for [Limits.Leftover] to be called.
 	leftoverSize = 16 << 20
 	// After a collection this part of the bound has to be free for a script to go on, but
@@ -22,12 +22,12 @@ const (
 	maxGain   = 64 << 20
 )
 
-// memory is what all scripts of a pool take together: what they can reach, and what is
+// Memory is what all scripts of a pool take together: what they can reach, and what is
 // garbage and not collected yet. Both are in the heap, and the runtime alone can tell
 // them apart, by a collection. So a script that would bring the sum over a bound collects
 // first, and is ended if that did not help. Nothing is remembered from one script to
 // the next but how much has been allocated since the last collection.
-type memory struct {
+type Memory struct {
 	limits Limits
 	// since is how many bytes scripts have allocated since the last collection began.
 	since atomic.Int64
@@ -40,14 +40,15 @@ type memory struct {
 	collecting sync.Mutex
 }
 
-func newMemory(limits Limits) *memory {
-	m := &memory{limits: limits}
+// NewMemory returns a Memory of which nothing is taken.
+func NewMemory(limits Limits) *Memory {
+	m := &Memory{limits: limits}
 	m.stride.Store(checkEvery)
 	return m
 }
 
 // room is how many bytes the heap may have, and how many of them are kept for others.
-func (m *memory) room() (bound, kept int64) {
+func (m *Memory) room() (bound, kept int64) {
 	if m.limits.Room == nil {
 		return math.MaxInt64, 0
 	}
@@ -55,7 +56,7 @@ func (m *memory) room() (bound, kept int64) {
 }
 
 // setStride looks more often the less room is left.
-func (m *memory) setStride(left int64) int {
+func (m *Memory) setStride(left int64) int {
 	n := min(max(left>>21, checkEvery/16), checkEvery)
 	if m.stride.Load() != n {
 		m.stride.Store(n)
@@ -65,7 +66,7 @@ func (m *memory) setStride(left int64) int {
 
 // collect frees what no script can reach any more. It takes milliseconds, or as many as
 // the heap has live hundreds of megabytes.
-func (m *memory) collect() {
+func (m *Memory) collect() {
 	m.collecting.Lock()
 	defer m.collecting.Unlock()
 	m.since.Store(0)
@@ -81,7 +82,7 @@ const (
 
 // usage is the memory of one execution. It belongs to the executing goroutine.
 type usage struct {
-	*memory
+	*Memory
 	samples [heapSamples]metrics.Sample
 	// looked says that allocated is set.
 	looked    bool
@@ -101,8 +102,8 @@ type usage struct {
 	base, allowed int64
 }
 
-func newUsage(m *memory) usage {
-	u := usage{memory: m}
+func newUsage(m *Memory) usage {
+	u := usage{Memory: m}
 	u.samples[heapObjects].Name = "/memory/classes/heap/objects:bytes"
 	u.samples[heapAllocated].Name = "/gc/heap/allocs:bytes"
 	return u
@@ -142,7 +143,7 @@ func (u *usage) measure() int64 {
 // take notes that n bytes are about to be allocated, and those before have been.
 func (u *usage) take(n int64) {
 	if n != u.taking {
-		u.memory.taking.Add(n - u.taking)
+		u.Memory.taking.Add(n - u.taking)
 		u.taking = n
 	}
 }
@@ -155,7 +156,7 @@ func (u *usage) fits(beside func()) bool {
 	u.announced = 0
 	bound, _ := u.room()
 	half := u.limits.Memory / 2
-	full := objects+u.memory.taking.Load() > bound && u.own+u.taking > leastMemory
+	full := objects+u.Memory.taking.Load() > bound && u.own+u.taking > LeastMemory
 	if !full && u.since.Load()+u.taking <= half && (u.settled || u.own+u.taking <= half) {
 		return true
 	}
@@ -164,7 +165,7 @@ func (u *usage) fits(beside func()) bool {
 	u.collect()
 	objects = u.measure()
 	bound, kept := u.room()
-	if full && objects+u.memory.taking.Load() > bound-min(bound/gainShare, maxGain) {
+	if full && objects+u.Memory.taking.Load() > bound-min(bound/gainShare, maxGain) {
 		u.lacked = true
 		return false
 	}

@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"strconv"
@@ -8,6 +8,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -45,11 +46,11 @@ var punctuation = map[byte]string{
 
 func (r *Runtime) jsonDecode(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		argError(l, 1, "expected 1 argument")
+		sandbox.ArgError(l, 1, "expected 1 argument")
 	}
-	d := jsonDecoder{run: r, l: l, text: checkText(l, 1)}
+	d := jsonDecoder{run: r, l: l, text: sandbox.CheckText(l, 1)}
 	if len(d.text) >= 2 && (d.text[0] == 0 || d.text[1] == 0) {
-		raisef(l, "JSON parser does not support UTF-16 or UTF-32")
+		sandbox.Raisef(l, "JSON parser does not support UTF-16 or UTF-32")
 	}
 	d.next()
 	v := d.parse(0)
@@ -63,11 +64,11 @@ func (r *Runtime) jsonDecode(l *glua.LState) int {
 
 // expected raises for a token that does not fit, or is none.
 func (d *jsonDecoder) expected(what string) {
-	raisef(d.l, "Expected %s but found %s at character %d", what, d.token, d.place+1)
+	sandbox.Raisef(d.l, "Expected %s but found %s at character %d", what, d.token, d.place+1)
 }
 
 func (d *jsonDecoder) parse(depth int) glua.LValue {
-	d.run.guard.step(d.l, 1)
+	d.run.Guard.Step(d.l, 1)
 	switch d.token {
 	case tokenString, tokenNumber, tokenBoolean, tokenNull:
 		return d.value
@@ -83,7 +84,7 @@ func (d *jsonDecoder) parse(depth int) glua.LValue {
 func (d *jsonDecoder) deeper(depth int) int {
 	depth++
 	if depth > min(orDefault(d.run.json.decodeDepth, maxJSONDepth), maxJSONDepth) {
-		raisef(d.l, "Found too many nested data structures (%d) at character %d", depth, d.place+1)
+		sandbox.Raisef(d.l, "Found too many nested data structures (%d) at character %d", depth, d.place+1)
 	}
 	return depth
 }
@@ -230,20 +231,20 @@ func (d *jsonDecoder) string() {
 		d.at = start + i + 1
 		return
 	}
-	b := d.run.builder(d.l)
+	b := d.run.NewBuilder(d.l)
 	for d.at < len(d.text) {
 		c := d.text[d.at]
 		switch c {
 		case '"':
 			d.at++
-			d.token, d.value = tokenString, b.value()
+			d.token, d.value = tokenString, b.Value()
 			return
 		case '\\':
 			if !d.escape(&b) {
 				return
 			}
 		default:
-			b.put(c)
+			b.Put(c)
 			d.at++
 		}
 	}
@@ -253,11 +254,11 @@ func (d *jsonDecoder) string() {
 var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape appends what the backslash at d.at begins.
-func (d *jsonDecoder) escape(b *builder) bool {
+func (d *jsonDecoder) escape(b *sandbox.Builder) bool {
 	if d.at+1 < len(d.text) {
 		c := d.text[d.at+1]
 		if plain, ok := escapes[c]; ok {
-			b.put(plain)
+			b.Put(plain)
 			d.at += 2
 			return true
 		}
@@ -269,7 +270,7 @@ func (d *jsonDecoder) escape(b *builder) bool {
 	return false
 }
 
-func (d *jsonDecoder) unicode(b *builder) bool {
+func (d *jsonDecoder) unicode(b *sandbox.Builder) bool {
 	first, ok := d.hex(d.at)
 	size := 6
 	if ok && utf16.IsSurrogate(first) {

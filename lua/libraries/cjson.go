@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -29,7 +30,7 @@ type jsonSettings struct {
 func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"encode": r.jsonEncode, "decode": r.jsonDecode,
-		"new":                     func(l *glua.LState) int { l.Push(r.globals.RawGetString("cjson")); return 1 },
+		"new":                     func(l *glua.LState) int { l.Push(r.Globals.RawGetString("cjson")); return 1 },
 		"encode_max_depth":        r.jsonNumber(func(s *jsonSettings) *int { return &s.encodeDepth }, maxJSONDepth, math.MaxInt32),
 		"decode_max_depth":        r.jsonNumber(func(s *jsonSettings) *int { return &s.decodeDepth }, maxJSONDepth, math.MaxInt32),
 		"encode_number_precision": r.jsonNumber(func(s *jsonSettings) *int { return &s.precision }, 14, 14),
@@ -52,9 +53,9 @@ func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int
 	return func(l *glua.LState) int {
 		at := field(&r.json)
 		if l.Get(1) != glua.LNil {
-			n := checkInt(l, 1)
+			n := sandbox.CheckInt(l, 1)
 			if n < 1 || n > int64(most) {
-				argError(l, 1, "expected integer between 1 and "+strconv.Itoa(most))
+				sandbox.ArgError(l, 1, "expected integer between 1 and "+strconv.Itoa(most))
 			}
 			*at = int(n)
 		}
@@ -87,7 +88,7 @@ func (r *Runtime) jsonInvalid(l *glua.LState) int {
 		}
 	case glua.LString:
 		if v != "on" && v != "off" && v != "null" {
-			argError(l, 1, "invalid option '"+string(v)+"'")
+			sandbox.ArgError(l, 1, "invalid option '"+string(v)+"'")
 		}
 		r.json.invalidEncode = string(v)
 	}
@@ -112,9 +113,9 @@ func (r *Runtime) jsonSparse(l *glua.LState) int {
 	}
 	for i, at := range []*int{&s.sparseRatio, &s.sparseSafe} {
 		if l.Get(i+2) != glua.LNil {
-			n := checkInt(l, i+2)
+			n := sandbox.CheckInt(l, i+2)
 			if n < 0 || n > math.MaxInt32 {
-				argError(l, i+2, "expected integer between 0 and 2147483647")
+				sandbox.ArgError(l, i+2, "expected integer between 0 and 2147483647")
 			}
 			*at = int(n)
 		}
@@ -129,21 +130,21 @@ func (r *Runtime) jsonSparse(l *glua.LState) int {
 type jsonEncoder struct {
 	run *Runtime
 	l   *glua.LState
-	b   builder
+	b   sandbox.Builder
 }
 
 func (r *Runtime) jsonEncode(l *glua.LState) int {
 	if l.GetTop() != 1 {
-		argError(l, 1, "expected 1 argument")
+		sandbox.ArgError(l, 1, "expected 1 argument")
 	}
-	e := jsonEncoder{run: r, l: l, b: r.builder(l)}
+	e := jsonEncoder{run: r, l: l, b: r.NewBuilder(l)}
 	e.value(l.Get(1), 0)
-	l.Push(e.b.value())
+	l.Push(e.b.Value())
 	return 1
 }
 
 func (e *jsonEncoder) value(v glua.LValue, depth int) {
-	e.run.guard.step(e.l, 1)
+	e.run.Guard.Step(e.l, 1)
 	switch v := v.(type) {
 	case glua.LString:
 		e.text(string(v))
@@ -162,7 +163,7 @@ func (e *jsonEncoder) value(v glua.LValue, depth int) {
 }
 
 func (e *jsonEncoder) fail(v glua.LValue, why string) {
-	raisef(e.l, "Cannot serialise %s: %s", nameOf(v), why)
+	sandbox.Raisef(e.l, "Cannot serialise %s: %s", sandbox.NameOf(v), why)
 }
 
 func (e *jsonEncoder) number(f float64) {
@@ -187,13 +188,13 @@ func (e *jsonEncoder) number(f float64) {
 const hexDigits = "0123456789abcdef"
 
 func (e *jsonEncoder) text(s string) {
-	e.run.guard.step(e.l, len(s)/64)
-	e.b.put('"')
+	e.run.Guard.Step(e.l, len(s)/64)
+	e.b.Put('"')
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '"', '\\', '/':
-			e.b.put('\\')
-			e.b.put(c)
+			e.b.Put('\\')
+			e.b.Put(c)
 		case '\b':
 			e.b.WriteString(`\b`)
 		case '\t':
@@ -207,61 +208,61 @@ func (e *jsonEncoder) text(s string) {
 		default:
 			if c < 0x20 || c == 0x7f {
 				e.b.WriteString(`\u00`)
-				e.b.put(hexDigits[c>>4])
-				e.b.put(hexDigits[c&15])
+				e.b.Put(hexDigits[c>>4])
+				e.b.Put(hexDigits[c&15])
 			} else {
-				e.b.put(c)
+				e.b.Put(c)
 			}
 		}
 	}
-	e.b.put('"')
+	e.b.Put('"')
 }
 
 func (e *jsonEncoder) table(t *glua.LTable, depth int) {
 	limit := min(orDefault(e.run.json.encodeDepth, maxJSONDepth), maxJSONDepth)
 	if depth > limit {
-		raisef(e.l, "Cannot serialise, excessive nesting (%d)", depth)
+		sandbox.Raisef(e.l, "Cannot serialise, excessive nesting (%d)", depth)
 	}
-	t = e.run.original(t)
+	t = e.run.Original(t)
 	if n := e.arrayLength(t); n > 0 {
-		e.b.put('[')
+		e.b.Put('[')
 		for i := 1; i <= n; i++ {
 			if i > 1 {
-				e.b.put(',')
+				e.b.Put(',')
 			}
 			e.value(t.RawGet(glua.LNumber(i)), depth)
 		}
-		e.b.put(']')
+		e.b.Put(']')
 		return
 	}
 	e.object(t, depth)
 }
 
 func (e *jsonEncoder) object(t *glua.LTable, depth int) {
-	e.b.put('{')
+	e.b.Put('{')
 	first := true
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
-		if t == e.run.globals && compiler.Hidden(k) {
+		if t == e.run.Globals && compiler.Hidden(k) {
 			continue
 		}
 		if !first {
-			e.b.put(',')
+			e.b.Put(',')
 		}
 		first = false
 		switch k := k.(type) {
 		case glua.LString:
 			e.text(string(k))
 		case glua.LNumber:
-			e.b.put('"')
+			e.b.Put('"')
 			e.number(float64(k))
-			e.b.put('"')
+			e.b.Put('"')
 		default:
 			e.fail(k, "table key must be a number or string")
 		}
-		e.b.put(':')
+		e.b.Put(':')
 		e.value(v, depth)
 	}
-	e.b.put('}')
+	e.b.Put('}')
 }
 
 // arrayLength is the highest index if all keys are positive whole numbers, and

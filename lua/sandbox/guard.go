@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 const (
 	// checkEvery is how many instructions, or steps of a library's loop, pass
 	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
-	// table's array that grows to [value.ArrayMax]).
+	// table's array that grows to its maximum).
 	checkEvery = 256
-	// bytesPerStep is how many bytes are moved in the time of an instruction.
-	bytesPerStep = 64
+	// BytesPerStep is how many bytes are moved in the time of an instruction.
+	BytesPerStep = 64
 )
 
 // Reasons of our own to end a script; the caller's come through Kill. That of memory is
@@ -25,20 +25,20 @@ const (
 	reasonEndless = "script takes too long for what it says"
 )
 
-// guard is asked before every instruction: the interpreter evaluates the Done of
+// Guard is asked before every instruction: the interpreter evaluates the Done of
 // its context there. It is no context otherwise.
 //
 // killed is set by any goroutine and stays set, since a script could catch one
 // error and go on. Everything else belongs to the executing goroutine.
-type guard struct {
+type Guard struct {
 	killed atomic.Bool
 	reason atomic.Pointer[string]
 
-	limits Limits
+	Limits Limits
 	// left counts down from given to the next look at the heap.
 	left, given int
 	usage       usage
-	patterns    int64
+	Patterns    int64
 	coroutines  int
 	// spent counts, roughly, what has been done; at a budget that is not 0
 	// pause is called, once, or else the script is killed.
@@ -46,7 +46,7 @@ type guard struct {
 	pause         func()
 }
 
-var _ context.Context = (*guard)(nil)
+var _ context.Context = (*Guard)(nil)
 
 var closed = func() chan struct{} {
 	c := make(chan struct{})
@@ -54,46 +54,46 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-func newGuard(m *memory) guard { return guard{limits: m.limits, usage: newUsage(m)} }
+func newGuard(m *Memory) Guard { return Guard{Limits: m.limits, usage: newUsage(m)} }
 
 // begin readies the guard for another script.
-func (g *guard) begin() {
+func (g *Guard) begin() {
 	g.given = int(g.usage.stride.Load())
 	g.left = g.given
 	g.usage.begin()
 	g.coroutines = 0
-	g.patterns = g.limits.PatternSteps
+	g.Patterns = g.Limits.PatternSteps
 	g.spent = 0
 }
 
 // end forgets the script.
-func (g *guard) end() {
+func (g *Guard) end() {
 	g.pause, g.budget = nil, 0
 	g.usage.end()
 }
 
-// pauseAfter has pause called, once, after about so many instructions of the next script.
-func (g *guard) pauseAfter(instructions int, pause func()) {
+// PauseAfter has pause called, once, after about so many instructions of the next script.
+func (g *Guard) PauseAfter(instructions int, pause func()) {
 	g.budget, g.pause = int64(instructions), pause
 }
 
-// instructions is about how many the last script took.
-func (g *guard) instructions() int { return int(g.spent) + g.given - g.left }
+// Spent is about how many the last script took.
+func (g *Guard) Spent() int { return int(g.spent) + g.given - g.left }
 
-// isKilled says that the script is to end.
-func (g *guard) isKilled() bool { return g.killed.Load() }
+// Killed says that the script is to end.
+func (g *Guard) Killed() bool { return g.killed.Load() }
 
-// lacked says that the script was ended since the heap was at its bound, whoever it was
+// Lacked says that the script was ended since the heap was at its bound, whoever it was
 // that had brought it there.
-func (g *guard) lacked() bool { return g.usage.lacked }
+func (g *Guard) Lacked() bool { return g.usage.lacked }
 
-// spend counts n instructions that are done elsewhere. It looks at nothing, which
+// Spend counts n instructions that are done elsewhere. It looks at nothing, which
 // the next instruction does.
-func (g *guard) spend(n int) { g.left -= n }
+func (g *Guard) Spend(n int) { g.left -= n }
 
 // Done counts an instruction. The channel is nil, so that the interpreter goes
 // on, or closed, so that it raises Err.
-func (g *guard) Done() <-chan struct{} {
+func (g *Guard) Done() <-chan struct{} {
 	g.left--
 	if g.left < 0 {
 		g.look()
@@ -105,20 +105,20 @@ func (g *guard) Done() <-chan struct{} {
 }
 
 // Err is what a killed script is told.
-func (g *guard) Err() error { return errors.New(g.why()) }
+func (g *Guard) Err() error { return errors.New(g.Why()) }
 
 // Deadline is part of a context and says nothing.
-func (g *guard) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (g *Guard) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value is part of a context and says nothing.
-func (g *guard) Value(any) any { return nil }
+func (g *Guard) Value(any) any { return nil }
 
-func (g *guard) killWith(reason string) {
+func (g *Guard) Kill(reason string) {
 	g.reason.CompareAndSwap(nil, &reason)
 	g.killed.Store(true)
 }
 
-func (g *guard) why() string {
+func (g *Guard) Why() string {
 	if p := g.reason.Load(); p != nil {
 		return *p
 	}
@@ -126,76 +126,76 @@ func (g *guard) why() string {
 }
 
 // look compares the heap with what scripts may take.
-func (g *guard) look() {
+func (g *Guard) look() {
 	g.spent += int64(g.given - g.left)
 	g.left = 0
 	g.given = 0
 	if g.budget != 0 && g.spent >= g.budget {
 		if g.pause == nil {
-			g.killWith(reasonEndless)
+			g.Kill(reasonEndless)
 		}
-		g.beside()
+		g.PauseNow()
 	}
-	if !g.usage.fits(g.beside) {
-		g.killWith(reasonMemory)
+	if !g.usage.fits(g.PauseNow) {
+		g.Kill(reasonMemory)
 	}
 	g.given = g.usage.setStride(g.usage.left())
 	g.left = g.given
 }
 
-// beside calls pause, if that has not been done, before something that takes long.
-func (g *guard) beside() {
+// PauseNow calls pause, if that has not been done, before something that takes long.
+func (g *Guard) PauseNow() {
 	if pause := g.pause; pause != nil {
 		g.pause, g.budget = nil, 0
 		pause()
 	}
 }
 
-// step counts n steps of a library function's loop as instructions, and raises
+// Step counts n steps of a library function's loop as instructions, and raises
 // if the script is killed.
-func (g *guard) step(l *glua.LState, n int) {
+func (g *Guard) Step(l *glua.LState, n int) {
 	g.left -= n
 	if g.left < 0 {
 		g.look()
 	}
-	g.stop(l)
+	g.Stop(l)
 }
 
-// stop raises if the script is killed.
-func (g *guard) stop(l *glua.LState) {
+// Stop raises if the script is killed.
+func (g *Guard) Stop(l *glua.LState) {
 	if g.killed.Load() {
-		raisef(l, "%s", g.why())
+		Raisef(l, "%s", g.Why())
 	}
 }
 
-// coroutine counts one more, and raises if these are too many.
-func (g *guard) coroutine(l *glua.LState) {
+// Coroutine counts one more, and raises if these are too many.
+func (g *Guard) Coroutine(l *glua.LState) {
 	g.coroutines++
-	if g.coroutines > g.limits.Coroutines {
-		raisef(l, "too many coroutines, at most %d", g.limits.Coroutines)
+	if g.coroutines > g.Limits.Coroutines {
+		Raisef(l, "too many coroutines, at most %d", g.Limits.Coroutines)
 	}
 }
 
-// announce says that a string of n bytes is about to be built, before it is. It
+// Announce says that a string of n bytes is about to be built, before it is. It
 // raises if that is too long, or too much.
-func (g *guard) announce(l *glua.LState, n int) {
-	if n < 0 || n > g.limits.Strings {
-		raisef(l, "string is too long, at most %d bytes", g.limits.Strings)
+func (g *Guard) Announce(l *glua.LState, n int) {
+	if n < 0 || n > g.Limits.Strings {
+		Raisef(l, "string is too long, at most %d bytes", g.Limits.Strings)
 	}
-	g.spend(n / bytesPerStep)
-	g.reserve(l, n)
+	g.Spend(n / BytesPerStep)
+	g.Reserve(l, n)
 }
 
-// reserve says that n bytes are about to be allocated, of which nothing is too long. It
+// Reserve says that n bytes are about to be allocated, of which nothing is too long. It
 // raises if that is too much.
-func (g *guard) reserve(l *glua.LState, n int) {
-	if !g.fits(n) {
-		g.stop(l)
+func (g *Guard) Reserve(l *glua.LState, n int) {
+	if !g.Fits(n) {
+		g.Stop(l)
 	}
 }
 
-// fits is reserve where nothing can be raised: it reports whether the script may go on.
-func (g *guard) fits(n int) bool {
+// Fits is reserve where nothing can be raised: it reports whether the script may go on.
+func (g *Guard) Fits(n int) bool {
 	g.usage.announced += int64(n)
 	// The first look has to come before much memory is taken, to count it.
 	if g.usage.announced > memoryStep || g.left < 0 || n > 4096 && !g.usage.looked {

@@ -1,4 +1,4 @@
-package lua
+package sandbox
 
 import (
 	"fmt"
@@ -7,29 +7,29 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// mark is one protected call that runs.
-type mark struct {
+// ProtectedCall is one protected call that runs.
+type ProtectedCall struct {
 	// last is the highest captured variable when it began.
 	last *glua.Upvalue
-	// handler is what a script gave to xpcall, or nil.
-	handler *glua.LFunction
-	// top is whether it is the script itself.
-	top  bool
+	// Handler is what a script gave to xpcall, or nil.
+	Handler *glua.LFunction
+	// Top is whether it is the script itself.
+	Top  bool
 	done bool
 }
 
 // errorCopies is how many times a long message is in memory while it is raised.
 const errorCopies = 3
 
-// failure is an error that nobody caught, and where it was raised.
-type failure struct {
-	value  glua.LValue
-	source string
-	line   int
+// Failure is an error that nobody caught, and where it was raised.
+type Failure struct {
+	Value  glua.LValue
+	Source string
+	Line   int
 }
 
-// protect calls the function below nargs arguments on the stack. Panics end here.
-func (s *State) protect(l *glua.LState, nargs, nret int, m mark) (err error) {
+// Protect calls the function below nargs arguments on the stack. Panics end here.
+func (s *State) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err error) {
 	m.last = highestUpvalue(l)
 	s.marks = append(s.marks, m)
 	depth := len(s.marks)
@@ -41,21 +41,21 @@ func (s *State) protect(l *glua.LState, nargs, nret int, m mark) (err error) {
 			err = fmt.Errorf("%v", p)
 		}
 		*errorFunc(l) = previous
-		s.unhandled = err != nil && !s.marks[depth-1].done
-		if s.unhandled {
+		s.Unhandled = err != nil && !s.marks[depth-1].done
+		if s.Unhandled {
 			closeUpvaluesAfter(l, m.last)
 		}
 		s.marks = s.marks[:depth-1]
 	}()
 	err = l.PCall(nargs, nret, s.onError)
 	if err != nil {
-		s.inspect(err)
+		s.Inspect(err)
 	}
 	return err
 }
 
-// inspect looks for errors after which a state is not trusted again.
-func (s *State) inspect(err error) {
+// Inspect looks for errors after which a state is not trusted again.
+func (s *State) Inspect(err error) {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
 		s.suspect(failed.Object)
 	}
@@ -81,7 +81,7 @@ func (s *State) overflow(text string) {
 		// The interpreter steps beyond its registers if a call brings in too many.
 		reason = "stack overflow"
 	}
-	s.guard.killWith(reason)
+	s.Guard.Kill(reason)
 }
 
 // caught is called where an error was raised, before the stack is unwound.
@@ -91,13 +91,13 @@ func (s *State) caught(l *glua.LState) int {
 	s.suspect(value)
 	if message, ok := value.(glua.LString); ok {
 		// The interpreter spells long keys out, and has several copies of a message.
-		s.guard.fits(errorCopies * len(message))
+		s.Guard.Fits(errorCopies * len(message))
 	}
 	switch {
-	case m.top:
+	case m.Top:
 		s.failed(l, value)
-	case m.handler != nil && !s.guard.killed.Load():
-		l.Push(m.handler)
+	case m.Handler != nil && !s.Guard.killed.Load():
+		l.Push(m.Handler)
 		l.Push(value)
 		l.Call(1, 1)
 		value = l.Get(-1)
@@ -111,7 +111,7 @@ func (s *State) caught(l *glua.LState) int {
 // failed notes the error and its place: the function that raised it, or its
 // caller if that is one of ours.
 func (s *State) failed(l *glua.LState, value glua.LValue) {
-	s.failure = failure{value: value}
+	s.Failure = Failure{Value: value}
 	for level := 1; level <= 2; level++ {
 		frame, ok := l.GetStack(level)
 		if !ok {
@@ -121,37 +121,38 @@ func (s *State) failed(l *glua.LState, value glua.LValue) {
 			return
 		}
 		if frame.What != "G" && frame.What != "C" && frame.CurrentLine > 0 {
-			s.failure.source, s.failure.line = frame.Source, frame.CurrentLine
+			s.Failure.Source, s.Failure.Line = frame.Source, frame.CurrentLine
 			return
 		}
 	}
 }
 
-func objectOf(err error) glua.LValue {
+// ObjectOf is what was raised, as a value.
+func ObjectOf(err error) glua.LValue {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
 		return failed.Object
 	}
 	return glua.LString(err.Error())
 }
 
-// throw raises a string as it is: not every string is a format.
-func (s *State) throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
+// Throw raises a string as it is: not every string is a format.
+func (s *State) Throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
 
-// raisef raises a message with the place of the caller in front, which is none if
+// Raisef raises a message with the place of the caller in front, which is none if
 // that is a function of ours.
-func raisef(l *glua.LState, format string, args ...any) {
+func Raisef(l *glua.LState, format string, args ...any) {
 	for _, arg := range args {
 		if text, ok := arg.(string); ok && len(text) > 4096 {
-			if g, ok := l.Context().(*guard); ok && !g.killed.Load() {
-				g.reserve(l, errorCopies*len(text))
+			if g, ok := l.Context().(*Guard); ok && !g.killed.Load() {
+				g.Reserve(l, errorCopies*len(text))
 			}
 		}
 	}
-	l.Error(glua.LString(where(l, 1)+fmt.Sprintf(format, args...)), 0)
+	l.Error(glua.LString(Where(l, 1)+fmt.Sprintf(format, args...)), 0)
 }
 
-// where is the place of a function on the stack, as it stands before messages.
-func where(l *glua.LState, level int) string {
+// Where is the place of a function on the stack, as it stands before messages.
+func Where(l *glua.LState, level int) string {
 	frame, ok := l.GetStack(level)
 	if !ok {
 		return ""

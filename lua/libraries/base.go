@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"math"
@@ -7,12 +7,13 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"github.com/cellserver/cellserver/lua/compiler"
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
 // openBase sets the functions that are globals themselves.
 func (r *Runtime) openBase() {
-	l := r.l
+	l := r.L
 	for name, f := range map[string]glua.LGFunction{
 		"assert": r.assert, "collectgarbage": collectGarbage, "error": r.raise, "gcinfo": gcInfo,
 		"getmetatable": r.getMetatable, "ipairs": r.ipairs, "load": r.loadFunction, "loadstring": r.loadString,
@@ -22,13 +23,13 @@ func (r *Runtime) openBase() {
 		compiler.NameConcat: r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
 		compiler.NameExtend: r.extend, compiler.NameValue: func(*glua.LState) int { return 1 },
 	} {
-		r.globals.RawSetString(name, l.NewFunction(f))
+		r.Globals.RawSetString(name, l.NewFunction(f))
 	}
-	r.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
+	r.Globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
 }
 
 func (r *Runtime) assert(l *glua.LState) int {
-	checkAny(l, 1)
+	sandbox.CheckAny(l, 1)
 	if l.ToBool(1) {
 		return l.GetTop()
 	}
@@ -36,23 +37,23 @@ func (r *Runtime) assert(l *glua.LState) int {
 	if l.GetTop() >= 2 && l.Get(2) != glua.LNil {
 		text, ok := value.Text(l.Get(2))
 		if !ok {
-			argError(l, 2, "string expected, got "+l.Get(2).Type().String())
+			sandbox.ArgError(l, 2, "string expected, got "+l.Get(2).Type().String())
 		}
 		message = text
 	}
-	raisef(l, "%s", message)
+	sandbox.Raisef(l, "%s", message)
 	return 0
 }
 
 // collectGarbage does nothing: it would be a collection of the whole server.
 func collectGarbage(l *glua.LState) int {
-	switch option := optText(l, 1, "collect"); option {
+	switch option := sandbox.OptText(l, 1, "collect"); option {
 	case "collect", "stop", "restart", "count", "setpause", "setstepmul":
 		l.Push(value.Number(0))
 	case "step":
 		l.Push(glua.LTrue)
 	default:
-		argError(l, 1, "invalid option '"+option+"'")
+		sandbox.ArgError(l, 1, "invalid option '"+option+"'")
 	}
 	return 1
 }
@@ -64,9 +65,9 @@ func gcInfo(l *glua.LState) int {
 }
 
 func (r *Runtime) getMetatable(l *glua.LState) int {
-	switch v := checkAny(l, 1).(type) {
+	switch v := sandbox.CheckAny(l, 1).(type) {
 	case *glua.LTable:
-		if _, ok := r.readonly[v]; ok {
+		if r.IsReadOnly(v) {
 			l.Push(glua.LNil)
 			return 1
 		}
@@ -90,14 +91,14 @@ func publicMetatable(meta glua.LValue) glua.LValue {
 }
 
 func (r *Runtime) setMetatable(l *glua.LState) int {
-	t := checkTable(l, 1)
+	t := sandbox.CheckTable(l, 1)
 	meta := l.Get(2)
 	if l.GetTop() < 2 || meta.Type() != glua.LTNil && meta.Type() != glua.LTTable {
-		argError(l, 2, "nil or table expected")
+		sandbox.ArgError(l, 2, "nil or table expected")
 	}
-	r.writable(l, t)
+	r.Writable(l, t)
 	if old, ok := t.Metatable.(*glua.LTable); ok && old.RawGetString("__metatable") != glua.LNil {
-		raisef(l, "cannot change a protected metatable")
+		sandbox.Raisef(l, "cannot change a protected metatable")
 	}
 	t.Metatable = meta
 	l.SetTop(1)
@@ -105,7 +106,7 @@ func (r *Runtime) setMetatable(l *glua.LState) int {
 }
 
 func (r *Runtime) ipairs(l *glua.LState) int {
-	t := checkTable(l, 1)
+	t := sandbox.CheckTable(l, 1)
 	l.Push(r.ipairsStep)
 	l.Push(t)
 	l.Push(value.Number(0))
@@ -113,7 +114,7 @@ func (r *Runtime) ipairs(l *glua.LState) int {
 }
 
 func (r *Runtime) ipairsNext(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
+	t := r.Original(sandbox.CheckTable(l, 1))
 	i := l.CheckNumber(2) + 1
 	v := t.RawGet(i)
 	if v == glua.LNil {
@@ -126,7 +127,7 @@ func (r *Runtime) ipairsNext(l *glua.LState) int {
 }
 
 func (r *Runtime) pairs(l *glua.LState) int {
-	t := checkTable(l, 1)
+	t := sandbox.CheckTable(l, 1)
 	l.Push(r.nextFunction)
 	l.Push(t)
 	l.Push(glua.LNil)
@@ -134,7 +135,7 @@ func (r *Runtime) pairs(l *glua.LState) int {
 }
 
 func (r *Runtime) next(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
+	t := r.Original(sandbox.CheckTable(l, 1))
 	key := glua.LNil
 	if l.GetTop() >= 2 {
 		key = l.Get(2)
@@ -145,7 +146,7 @@ func (r *Runtime) next(l *glua.LState) int {
 			l.Push(glua.LNil)
 			return 1
 		}
-		if t != r.globals || !compiler.Hidden(k) {
+		if t != r.Globals || !compiler.Hidden(k) {
 			l.Push(k)
 			l.Push(v)
 			return 2
@@ -155,15 +156,15 @@ func (r *Runtime) next(l *glua.LState) int {
 }
 
 func rawEqual(l *glua.LState) int {
-	checkAny(l, 2)
+	sandbox.CheckAny(l, 2)
 	l.Push(glua.LBool(l.RawEqual(l.Get(1), l.Get(2))))
 	return 1
 }
 
 func (r *Runtime) rawGet(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
-	checkAny(l, 2)
-	if key := l.Get(2); t == r.globals && compiler.Hidden(key) {
+	t := r.Original(sandbox.CheckTable(l, 1))
+	sandbox.CheckAny(l, 2)
+	if key := l.Get(2); t == r.Globals && compiler.Hidden(key) {
 		l.Push(glua.LNil)
 	} else {
 		l.Push(t.RawGet(key))
@@ -172,14 +173,14 @@ func (r *Runtime) rawGet(l *glua.LState) int {
 }
 
 func (r *Runtime) rawSet(l *glua.LState) int {
-	t := r.writable(l, checkTable(l, 1))
-	checkAny(l, 3)
+	t := r.Writable(l, sandbox.CheckTable(l, 1))
+	sandbox.CheckAny(l, 3)
 	key := l.Get(2)
 	if key == glua.LNil {
-		r.throw(l, "table index is nil")
+		r.Throw(l, "table index is nil")
 	}
 	if n, ok := key.(glua.LNumber); ok && math.IsNaN(float64(n)) {
-		r.throw(l, "table index is NaN")
+		r.Throw(l, "table index is NaN")
 	}
 	t.RawSet(key, l.Get(3))
 	l.SetTop(1)
@@ -192,7 +193,7 @@ func selectValues(l *glua.LState) int {
 		l.Push(value.Number(int64(count)))
 		return 1
 	}
-	n := checkInt(l, 1)
+	n := sandbox.CheckInt(l, 1)
 	switch {
 	case n < 0:
 		n += int64(count) + 1
@@ -200,20 +201,20 @@ func selectValues(l *glua.LState) int {
 		return 0
 	}
 	if n < 1 {
-		argError(l, 1, "index out of range")
+		sandbox.ArgError(l, 1, "index out of range")
 	}
 	return count - int(n) + 1
 }
 
 func typeOf(l *glua.LState) int {
-	l.Push(glua.LString(nameOf(checkAny(l, 1))))
+	l.Push(glua.LString(sandbox.NameOf(sandbox.CheckAny(l, 1))))
 	return 1
 }
 
 func luaToNumber(l *glua.LState) int {
-	base := optInt(l, 2, 10)
+	base := sandbox.OptInt(l, 2, 10)
 	if base == 10 {
-		v := checkAny(l, 1)
+		v := sandbox.CheckAny(l, 1)
 		if _, ok := v.(glua.LNumber); ok {
 			l.Push(v)
 			return 1
@@ -225,9 +226,9 @@ func luaToNumber(l *glua.LState) int {
 		}
 		return 1
 	}
-	text := checkText(l, 1)
+	text := sandbox.CheckText(l, 1)
 	if base < 2 || base > 36 {
-		argError(l, 2, "base out of range")
+		sandbox.ArgError(l, 2, "base out of range")
 	}
 	if f, ok := value.ParseBase(text, int(base)); ok {
 		l.Push(glua.LNumber(f))
@@ -238,7 +239,7 @@ func luaToNumber(l *glua.LState) int {
 }
 
 func (r *Runtime) luaToString(l *glua.LState) int {
-	l.Push(r.text(l, checkAny(l, 1)))
+	l.Push(r.text(l, sandbox.CheckAny(l, 1)))
 	return 1
 }
 
@@ -268,15 +269,15 @@ func (r *Runtime) text(l *glua.LState, v glua.LValue) glua.LValue {
 const maxUnpack = 8000
 
 func (r *Runtime) unpack(l *glua.LState) int {
-	t := r.original(checkTable(l, 1))
-	first := optInt(l, 2, 1)
-	last := optInt(l, 3, int64(value.Length(t)))
+	t := r.Original(sandbox.CheckTable(l, 1))
+	first := sandbox.OptInt(l, 2, 1)
+	last := sandbox.OptInt(l, 3, int64(value.Length(t)))
 	if first > last {
 		return 0
 	}
 	count := last - first + 1
 	if count <= 0 || count >= maxUnpack {
-		raisef(l, "too many results to unpack")
+		sandbox.Raisef(l, "too many results to unpack")
 	}
 	for i := range count {
 		l.Push(t.RawGet(glua.LNumber(first + i)))
@@ -286,22 +287,22 @@ func (r *Runtime) unpack(l *glua.LState) int {
 
 // loadString compiles a text; what is wrong with it is returned, not raised.
 func (r *Runtime) loadString(l *glua.LState) int {
-	source := checkText(l, 1)
+	source := sandbox.CheckText(l, 1)
 	name := source
 	if l.Get(2) != glua.LNil {
-		name = checkText(l, 2)
+		name = sandbox.CheckText(l, 2)
 	}
 	return r.loadText(l, source, name)
 }
 
 // loadFunction is load: a function gives the text in pieces.
 func (r *Runtime) loadFunction(l *glua.LState) int {
-	reader := checkFunction(l, 1)
+	reader := sandbox.CheckFunction(l, 1)
 	name := "=(load)"
 	if l.Get(2) != glua.LNil {
-		name = checkText(l, 2)
+		name = sandbox.CheckText(l, 2)
 	}
-	source := r.builder(l)
+	source := r.NewBuilder(l)
 	for {
 		l.Push(reader)
 		l.Call(0, 1)
@@ -312,18 +313,18 @@ func (r *Runtime) loadFunction(l *glua.LState) int {
 		}
 		text, ok := value.Text(piece)
 		if !ok {
-			raisef(l, "reader function must return a string")
+			sandbox.Raisef(l, "reader function must return a string")
 		}
 		if text == "" {
 			break
 		}
-		r.guard.step(l, 1)
+		r.Guard.Step(l, 1)
 		source.WriteString(text)
 		if source.Len() > compiler.MaxSource {
 			break
 		}
 	}
-	return r.loadText(l, string(source.value()), name)
+	return r.loadText(l, string(source.Value()), name)
 }
 
 // What the compiler takes meanwhile for a byte of source, and for a function.
@@ -340,8 +341,8 @@ func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 		return 2
 	}
 	// Compiling takes about as long as 20 instructions for each byte.
-	r.guard.step(l, len(source))
-	r.guard.reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
+	r.Guard.Step(l, len(source))
+	r.Guard.Reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
 	proto, err := compiler.Load([]byte(source), displayName(name))
 	if err != nil {
 		l.Push(glua.LNil)

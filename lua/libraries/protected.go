@@ -1,8 +1,9 @@
-package lua
+package libraries
 
 import (
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -13,7 +14,7 @@ func (r *Runtime) pcall(l *glua.LState) int {
 		l.Push(glua.LString("attempt to call a " + l.Get(1).Type().String() + " value"))
 		return 2
 	}
-	if err := r.protect(l, l.GetTop()-1, glua.MultRet, mark{}); err != nil {
+	if err := r.Protect(l, l.GetTop()-1, glua.MultRet, sandbox.ProtectedCall{}); err != nil {
 		return r.pushFailure(l, err)
 	}
 	l.Insert(glua.LTrue, 1)
@@ -22,7 +23,7 @@ func (r *Runtime) pcall(l *glua.LState) int {
 
 // xpcall calls without arguments, as in Lua 5.1.
 func (r *Runtime) xpcall(l *glua.LState) int {
-	checkAny(l, 2)
+	sandbox.CheckAny(l, 2)
 	handler, ok := l.Get(2).(*glua.LFunction)
 	if !ok || !callable(l, l.Get(1)) {
 		l.Push(glua.LFalse)
@@ -31,13 +32,13 @@ func (r *Runtime) xpcall(l *glua.LState) int {
 	}
 	top := l.GetTop()
 	l.Push(l.Get(1))
-	if err := r.protect(l, 0, glua.MultRet, mark{handler: handler}); err != nil {
-		r.guard.stop(l)
+	if err := r.Protect(l, 0, glua.MultRet, sandbox.ProtectedCall{Handler: handler}); err != nil {
+		r.Guard.Stop(l)
 		l.Push(glua.LFalse)
-		if r.unhandled {
+		if r.Unhandled {
 			l.Push(glua.LString("error in error handling"))
 		} else {
-			l.Push(objectOf(err))
+			l.Push(sandbox.ObjectOf(err))
 		}
 		return 2
 	}
@@ -53,8 +54,8 @@ func callable(l *glua.LState, v glua.LValue) bool {
 }
 
 func (r *Runtime) pushFailure(l *glua.LState, err error) int {
-	r.guard.stop(l)
-	value := objectOf(err)
+	r.Guard.Stop(l)
+	value := sandbox.ObjectOf(err)
 	if table, ok := value.(*glua.LTable); ok {
 		if text := table.RawGetString("err"); text.Type() == glua.LTString || text.Type() == glua.LTNumber {
 			value = text
@@ -67,14 +68,14 @@ func (r *Runtime) pushFailure(l *glua.LState, err error) int {
 
 // raise is the function error.
 func (r *Runtime) raise(l *glua.LState) int {
-	level := int(optInt(l, 2, 1))
+	level := int(sandbox.OptInt(l, 2, 1))
 	v := l.Get(1)
 	if text, ok := value.Text(v); ok && level > 0 {
-		r.guard.announce(l, len(text))
-		v = glua.LString(where(l, level) + text)
+		r.Guard.Announce(l, len(text))
+		v = glua.LString(sandbox.Where(l, level) + text)
 	}
 	if text, ok := v.(glua.LString); ok {
-		r.throw(l, text)
+		r.Throw(l, text)
 		return 0
 	}
 	l.Error(v, 0)

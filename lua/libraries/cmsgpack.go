@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -38,16 +39,16 @@ func (r *Runtime) msgpackLibrary() map[string]glua.LGFunction {
 func (r *Runtime) pack(l *glua.LState) int {
 	n := l.GetTop()
 	if n == 0 {
-		argError(l, 0, "MessagePack pack needs input.")
+		sandbox.ArgError(l, 0, "MessagePack pack needs input.")
 	}
 	if n > maxPacked {
-		argError(l, 0, "Too many arguments for MessagePack pack.")
+		sandbox.ArgError(l, 0, "Too many arguments for MessagePack pack.")
 	}
-	p := packer{run: r, l: l, out: r.builder(l)}
+	p := packer{run: r, l: l, out: r.NewBuilder(l)}
 	for i := 1; i <= n; i++ {
 		p.value(l.Get(i), 0)
 	}
-	l.Push(p.out.value())
+	l.Push(p.out.Value())
 	return 1
 }
 
@@ -56,34 +57,34 @@ func (r *Runtime) pack(l *glua.LState) int {
 type packer struct {
 	run *Runtime
 	l   *glua.LState
-	out builder
+	out sandbox.Builder
 }
 
 // headSize is the most that anything takes beside the bytes of a string.
 const headSize = 9
 
 func (p *packer) value(v glua.LValue, level int) {
-	p.run.guard.step(p.l, 1)
+	p.run.Guard.Step(p.l, 1)
 	out := &p.out
 	switch v := v.(type) {
 	case glua.LString:
-		out.grow(headSize + len(v))
-		out.buf = msgp.AppendString(out.buf, string(v))
+		out.Grow(headSize + len(v))
+		out.Buf = msgp.AppendString(out.Buf, string(v))
 		return
 	case *glua.LTable:
 		if level < packLevels {
-			p.table(p.run.original(v), level+1)
+			p.table(p.run.Original(v), level+1)
 			return
 		}
 	}
-	out.grow(headSize)
+	out.Grow(headSize)
 	switch v := v.(type) {
 	case glua.LNumber:
-		out.buf = appendPacked(out.buf, float64(v))
+		out.Buf = appendPacked(out.Buf, float64(v))
 	case glua.LBool:
-		out.buf = msgp.AppendBool(out.buf, bool(v))
+		out.Buf = msgp.AppendBool(out.Buf, bool(v))
 	default:
-		out.buf = msgp.AppendNil(out.buf)
+		out.Buf = msgp.AppendNil(out.Buf)
 	}
 }
 
@@ -109,16 +110,16 @@ func (p *packer) table(t *glua.LTable, level int) {
 		isArray = isArray && ok && n >= 1 && float64(n) == math.Trunc(float64(n))
 		highest = max(highest, float64(n))
 	})
-	p.run.guard.step(p.l, count/8)
-	p.out.grow(headSize)
+	p.run.Guard.Step(p.l, count/8)
+	p.out.Grow(headSize)
 	if isArray && highest == float64(count) {
-		p.out.buf = msgp.AppendArrayHeader(p.out.buf, uint32(count))
+		p.out.Buf = msgp.AppendArrayHeader(p.out.Buf, uint32(count))
 		for i := 1; i <= count; i++ {
 			p.value(t.RawGet(glua.LNumber(i)), level)
 		}
 		return
 	}
-	p.out.buf = msgp.AppendMapHeader(p.out.buf, uint32(count))
+	p.out.Buf = msgp.AppendMapHeader(p.out.Buf, uint32(count))
 	for k, v := t.Next(glua.LNil); k != glua.LNil; k, v = t.Next(k) {
 		p.value(k, level)
 		p.value(v, level)
@@ -126,17 +127,17 @@ func (p *packer) table(t *glua.LTable, level int) {
 }
 
 func (r *Runtime) unpackAll(l *glua.LState) int {
-	return r.unpacked(l, checkText(l, 1), 0, 0)
+	return r.unpacked(l, sandbox.CheckText(l, 1), 0, 0)
 }
 
 func (r *Runtime) unpackOne(l *glua.LState) int {
-	from := optInt(l, 2, 0)
-	return r.unpacked(l, checkText(l, 1), 1, int32(from))
+	from := sandbox.OptInt(l, 2, 0)
+	return r.unpacked(l, sandbox.CheckText(l, 1), 1, int32(from))
 }
 
 func (r *Runtime) unpackLimit(l *glua.LState) int {
-	most, from := checkInt(l, 2), optInt(l, 3, 0)
-	return r.unpacked(l, checkText(l, 1), int32(most), int32(from))
+	most, from := sandbox.CheckInt(l, 2), sandbox.OptInt(l, 3, 0)
+	return r.unpacked(l, sandbox.CheckText(l, 1), int32(most), int32(from))
 }
 
 // unpacked returns so many values that begin at a place of text, and before them the
@@ -144,10 +145,10 @@ func (r *Runtime) unpackLimit(l *glua.LState) int {
 // of them, and then there is no place.
 func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	if from < 0 || most < 0 {
-		raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
+		sandbox.Raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
 	}
 	if int(from) > len(text) {
-		raisef(l, "Start offset %d greater than input length %d.", from, len(text))
+		sandbox.Raisef(l, "Start offset %d greater than input length %d.", from, len(text))
 	}
 	all := most == 0 && from == 0
 	u := unpacker{run: r, l: l, rest: value.Bytes(text[from:])}
@@ -156,9 +157,9 @@ func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 		v, err := u.value(1 + len(values))
 		switch {
 		case errors.Is(err, msgp.ErrShortBytes):
-			raisef(l, errPackedShort)
+			sandbox.Raisef(l, errPackedShort)
 		case err != nil:
-			raisef(l, errPackedInvalid)
+			sandbox.Raisef(l, errPackedInvalid)
 		}
 		values = append(values, v)
 	}
@@ -189,12 +190,12 @@ var errPackedType = errors.New("no such type")
 
 // value reads one. top is how many values Lua would have on its stack by now.
 func (u *unpacker) value(top int) (v glua.LValue, err error) {
-	u.run.guard.step(u.l, 1)
+	u.run.Guard.Step(u.l, 1)
 	if len(u.rest) == 0 {
 		return nil, msgp.ErrShortBytes
 	}
 	if top+1 > cStack {
-		raisef(u.l, errPackedMany)
+		sandbox.Raisef(u.l, errPackedMany)
 	}
 	switch b := u.rest; msgp.NextType(b) {
 	case msgp.IntType:
@@ -240,7 +241,7 @@ func (u *unpacker) array(top int) (glua.LValue, error) {
 	}
 	u.rest = rest
 	if top+1 > cStack {
-		raisef(u.l, errPackedDeep)
+		sandbox.Raisef(u.l, errPackedDeep)
 	}
 	t := u.l.CreateTable(0, 0)
 	for i := range n {
@@ -274,10 +275,10 @@ func (u *unpacker) mapping(top int) (glua.LValue, error) {
 			return nil, err
 		}
 		if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) {
-			u.run.throw(u.l, "table index is NaN")
+			u.run.Throw(u.l, "table index is NaN")
 		}
 		if k == glua.LNil {
-			u.run.throw(u.l, "table index is nil")
+			u.run.Throw(u.l, "table index is nil")
 		}
 		t.RawSet(k, v)
 	}

@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
@@ -31,7 +32,7 @@ func (r *Runtime) bitLibrary() map[string]glua.LGFunction {
 
 // bitArgument wraps a number modulo 2^32; halves round to even.
 func bitArgument(l *glua.LState, i int) uint32 {
-	f := math.RoundToEven(checkNumber(l, i))
+	f := math.RoundToEven(sandbox.CheckNumber(l, i))
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package lua
+package libraries
 
 import (
 	"math"
@@ -6,21 +6,22 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 )
 
 // openString makes the library and the metatable of all strings. Arithmetic on
 // strings goes through that too: the interpreter would read "010" as eight.
 func (r *Runtime) openString() {
-	l := r.l
-	library := r.table(map[string]glua.LGFunction{
+	l := r.L
+	library := r.Table(map[string]glua.LGFunction{
 		"byte": r.stringByte, "char": r.stringChar, "dump": stringDump, "find": r.find, "format": r.format,
 		"gfind": r.gmatch, "gmatch": r.gmatch, "gsub": r.gsub, "len": stringLen, "lower": r.lower,
 		"match": r.match, "rep": r.rep, "reverse": r.reverse, "sub": stringSub, "upper": r.upper,
 	})
-	view := r.protected(library)
-	r.globals.RawSetString("string", view)
-	meta := r.table(map[string]glua.LGFunction{
+	view := r.ReadOnly(library)
+	r.Globals.RawSetString("string", view)
+	meta := r.Table(map[string]glua.LGFunction{
 		"__add": arithmetic(func(a, b float64) float64 { return a + b }),
 		"__sub": arithmetic(func(a, b float64) float64 { return a - b }),
 		"__mul": arithmetic(func(a, b float64) float64 { return a * b }),
@@ -33,7 +34,7 @@ func (r *Runtime) openString() {
 	l.SetMetatable(glua.LString(""), meta)
 	shown := l.CreateTable(0, 1)
 	shown.RawSetString("__index", view)
-	r.stringMeta = r.protected(shown)
+	r.stringMeta = r.ReadOnly(shown)
 }
 
 // arithmetic is an operator of which one side is a string at least. The other
@@ -51,7 +52,7 @@ func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 			if !ok1 && l.Get(1).Type() == glua.LTString || ok2 {
 				wrong = l.Get(1)
 			}
-			raisef(l, "attempt to perform arithmetic on a %s value", nameOf(wrong))
+			sandbox.Raisef(l, "attempt to perform arithmetic on a %s value", sandbox.NameOf(wrong))
 		}
 		l.Push(value.FromFloat(f(a, b)))
 		return 1
@@ -77,7 +78,7 @@ func modulo(l *glua.LState) int {
 		if ok1 {
 			wrong = l.Get(2)
 		}
-		raisef(l, "attempt to perform arithmetic on a %s value", nameOf(wrong))
+		sandbox.Raisef(l, "attempt to perform arithmetic on a %s value", sandbox.NameOf(wrong))
 	}
 	l.Push(f)
 	l.Push(l.Get(1))
@@ -114,7 +115,7 @@ func (r *Runtime) concat(l *glua.LState) int {
 			return r.concatPairs(l, n)
 		}
 	}
-	r.guard.announce(l, total)
+	r.Guard.Announce(l, total)
 	out := make([]byte, 0, total)
 	for i := 1; i <= n; i++ {
 		switch v := l.Get(i).(type) {
@@ -135,7 +136,7 @@ func (r *Runtime) concatPairs(l *glua.LState, n int) int {
 		a, ok1 := value.Text(left)
 		b, ok2 := value.Text(right)
 		if ok1 && ok2 {
-			r.guard.announce(l, len(a)+len(b))
+			r.Guard.Announce(l, len(a)+len(b))
 			right = glua.LString(a + b)
 			continue
 		}
@@ -148,7 +149,7 @@ func (r *Runtime) concatPairs(l *glua.LState, n int) int {
 			if !ok1 {
 				wrong = left
 			}
-			raisef(l, "attempt to concatenate a %s value", nameOf(wrong))
+			sandbox.Raisef(l, "attempt to concatenate a %s value", sandbox.NameOf(wrong))
 		}
 		l.Push(f)
 		l.Push(left)
@@ -162,13 +163,13 @@ func (r *Runtime) concatPairs(l *glua.LState, n int) int {
 }
 
 func stringDump(l *glua.LState) int {
-	checkFunction(l, 1)
-	raisef(l, "unable to dump given function")
+	sandbox.CheckFunction(l, 1)
+	sandbox.Raisef(l, "unable to dump given function")
 	return 0
 }
 
 func stringLen(l *glua.LState) int {
-	l.Push(value.Number(int64(len(checkText(l, 1)))))
+	l.Push(value.Number(int64(len(sandbox.CheckText(l, 1)))))
 	return 1
 }
 
@@ -185,18 +186,18 @@ func span(l *glua.LState, s string, first, last int64) (int, int) {
 }
 
 func stringSub(l *glua.LState) int {
-	s := checkText(l, 1)
-	from, to := span(l, s, checkInt(l, 2), optInt(l, 3, -1))
+	s := sandbox.CheckText(l, 1)
+	from, to := span(l, s, sandbox.CheckInt(l, 2), sandbox.OptInt(l, 3, -1))
 	l.Push(glua.LString(s[from:to]))
 	return 1
 }
 
 func (r *Runtime) stringByte(l *glua.LState) int {
-	s := checkText(l, 1)
-	first := optInt(l, 2, 1)
-	from, to := span(l, s, first, optInt(l, 3, relative(first, len(s))))
+	s := sandbox.CheckText(l, 1)
+	first := sandbox.OptInt(l, 2, 1)
+	from, to := span(l, s, first, sandbox.OptInt(l, 3, relative(first, len(s))))
 	if to-from >= maxUnpack {
-		raisef(l, "string slice too long")
+		sandbox.Raisef(l, "string slice too long")
 	}
 	for i := from; i < to; i++ {
 		l.Push(value.Number(int64(s[i])))
@@ -207,9 +208,9 @@ func (r *Runtime) stringByte(l *glua.LState) int {
 func (r *Runtime) stringChar(l *glua.LState) int {
 	b := make([]byte, l.GetTop())
 	for i := range b {
-		c := checkInt(l, i+1)
+		c := sandbox.CheckInt(l, i+1)
 		if c < 0 || c > 255 {
-			argError(l, i+1, "invalid value")
+			sandbox.ArgError(l, i+1, "invalid value")
 		}
 		b[i] = byte(c)
 	}
@@ -219,9 +220,9 @@ func (r *Runtime) stringChar(l *glua.LState) int {
 
 // mapped announces a string as long as the first argument, and returns that.
 func (r *Runtime) mapped(l *glua.LState) string {
-	s := checkText(l, 1)
-	r.guard.announce(l, len(s))
-	r.guard.step(l, len(s)/64)
+	s := sandbox.CheckText(l, 1)
+	r.Guard.Announce(l, len(s))
+	r.Guard.Step(l, len(s)/64)
 	return s
 }
 
@@ -256,16 +257,16 @@ func (r *Runtime) reverse(l *glua.LState) int {
 }
 
 func (r *Runtime) rep(l *glua.LState) int {
-	s := checkText(l, 1)
-	n := checkInt(l, 2)
+	s := sandbox.CheckText(l, 1)
+	n := sandbox.CheckInt(l, 2)
 	if n <= 0 || s == "" {
 		l.Push(glua.LString(""))
 		return 1
 	}
-	if n > int64(r.guard.limits.Strings) {
-		n = int64(r.guard.limits.Strings) + 1
+	if n > int64(r.Guard.Limits.Strings) {
+		n = int64(r.Guard.Limits.Strings) + 1
 	}
-	r.guard.announce(l, int(min(n*int64(len(s)), math.MaxInt32)))
+	r.Guard.Announce(l, int(min(n*int64(len(s)), math.MaxInt32)))
 	l.Push(glua.LString(strings.Repeat(s, int(n))))
 	return 1
 }

@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"unicode/utf8"
+
+	glua "github.com/yuin/gopher-lua"
+
+	"github.com/cellserver/cellserver/lua/value"
+)
+
+// Builder is a string in the making. It announces its memory before it takes it, and
+// raises when it is too long.
+type Builder struct {
+	state *State
+	l     *glua.LState
+	Buf   []byte
+}
+
+// NewBuilder returns one that is empty.
+func (s *State) NewBuilder(l *glua.LState) Builder { return Builder{state: s, l: l} }
+
+// Grow makes room for n more bytes.
+func (b *Builder) Grow(n int) {
+	size := len(b.Buf) + n
+	if size <= cap(b.Buf) {
+		return
+	}
+	guard := &b.state.Guard
+	if size > guard.Limits.Strings {
+		guard.Announce(b.l, size)
+	}
+	size = max(size, min(2*cap(b.Buf), guard.Limits.Strings), 64)
+	guard.Reserve(b.l, size)
+	grown := make([]byte, len(b.Buf), size)
+	copy(grown, b.Buf)
+	b.Buf = grown
+}
+
+// Len is how long the string is by now.
+func (b *Builder) Len() int { return len(b.Buf) }
+
+// Put appends one byte.
+func (b *Builder) Put(c byte) {
+	b.Grow(1)
+	b.Buf = append(b.Buf, c)
+}
+
+// WriteString appends s.
+func (b *Builder) WriteString(s string) {
+	b.Grow(len(s))
+	b.Buf = append(b.Buf, s...)
+}
+
+// Write appends p.
+func (b *Builder) Write(p []byte) {
+	b.Grow(len(p))
+	b.Buf = append(b.Buf, p...)
+}
+
+// WriteRune appends c in UTF-8.
+func (b *Builder) WriteRune(c rune) {
+	b.Grow(utf8.UTFMax)
+	b.Buf = utf8.AppendRune(b.Buf, c)
+}
+
+// Value is the string, which nothing may be appended to any more.
+func (b *Builder) Value() glua.LString {
+	b.state.Guard.Spend(len(b.Buf) / BytesPerStep)
+	return glua.LString(value.View(b.Buf))
+}
