@@ -19,7 +19,7 @@ func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 	switch {
 	case p.e.Kind == String:
 		return 0, shared.Copied(len(p.e.Value))
-	case p.e.Kind.isCollection() && p.e.Kind.isTree():
+	case isTree(p.e.Kind):
 		o := s.tree(db, p.e.Value).o
 		return o.Len(), o.Copied()
 	}
@@ -98,7 +98,7 @@ func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bo
 	switch {
 	case p.e.Kind == None:
 		return false, nil
-	case p.e.Kind.base() != kind:
+	case base(p.e.Kind) != kind:
 		return false, limit.ErrWrongType
 	}
 	f(v.object(s, db, &p.e).(C))
@@ -112,7 +112,7 @@ func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) er
 	var p place
 	v.find(s, &p, db, h, key)
 	switch {
-	case p.e.Kind != None && p.e.Kind.base() != kind:
+	case p.e.Kind != None && base(p.e.Kind) != kind:
 		return limit.ErrWrongType
 	case v.refuses():
 		return limit.ErrNotKept
@@ -135,7 +135,7 @@ func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) er
 // object returns e as a collection: the key's own if it is a tree, else one of the
 // view's.
 func (v *View) object(s *shard, db int, e *Entry) object {
-	if e.Kind.isTree() {
+	if isTree(e.Kind) {
 		return s.tree(db, e.Value).o
 	}
 	o := v.objects[e.Kind.ordinal()]
@@ -168,7 +168,7 @@ func (v *View) keep(s *shard, p *place, key []byte, kind Kind, o object, why err
 	switch {
 	case len(delta) == 0:
 		return why
-	case p.e.Kind.isTree():
+	case isTree(p.e.Kind):
 		s.keepTree(p, key, kind, o, delta)
 		o.ResetDelta()
 		return why
@@ -224,8 +224,8 @@ func (s *shard) keepFlat(p *place, key []byte, e Entry, delta []byte) error {
 		return s.put(p, key, e)
 	}
 	if s.recorder != nil {
-		if e.Kind.isTree() || len(delta) < len(e.Value) {
-			s.recorder.patch(p.db, key, e.Kind.base(), e.Expiry, delta)
+		if isTree(e.Kind) || len(delta) < len(e.Value) {
+			s.recorder.patch(p.db, key, base(e.Kind), e.Expiry, delta)
 		} else {
 			s.recorder.put(p.db, key, &e)
 		}

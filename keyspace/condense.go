@@ -144,9 +144,9 @@ func (v *View) stored(key keyName) (s *shard, e Entry) {
 func (v *View) weightOf(key keyName) int {
 	s, e := v.stored(key)
 	switch {
-	case !e.Kind.base().isCollection():
+	case !base(e.Kind).isCollection():
 		return math.MaxInt
-	case e.Kind.isTree():
+	case isTree(e.Kind):
 		return int(s.tree(key.db, e.Value).cost)
 	}
 	return len(e.Value)

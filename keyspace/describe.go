@@ -20,7 +20,7 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 	case String:
 		return stringEncoding(e.Value), true
 	}
-	if e.Kind.isCollection() {
+	if base(e.Kind).isCollection() {
 		return collectionEncoding(v.object(s, db, &e)), true
 	}
 	return e.Kind.Encoding(), true
@@ -67,8 +67,8 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 	if err != nil {
 		return true, err
 	}
-	tell.text("type", e.Kind.base().Type())
-	switch e.Kind {
+	tell.text("type", base(e.Kind).Type())
+	switch base(e.Kind) {
 	case String:
 		tell.text("mode", stringEncoding(e.Value))
 		tell.number("length", int64(len(e.Value)))
@@ -78,7 +78,7 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 		tell.number("tat-ns", int64(tat))
 		tell.number("debt-ns", int64(max(0, tat.Sub(s.last))))
 		tell.number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
-	case Hash, SortedSet, List, Set, Hash | treeBit, SortedSet | treeBit, List | treeBit, Set | treeBit:
+	case Hash, SortedSet, List, Set:
 		o := v.object(s, db, &e)
 		tell.text("mode", collectionEncoding(o))
 		tell.number("length", int64(o.Len()))
@@ -99,10 +99,10 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 func describeLimiter(e *Entry, now limit.Instant, emit func(field string, n int64)) {
 	switch {
 	case e.Kind.isWindow():
-		slidingwindow.Describe(windowMode(e.Kind), e.Value, now, emit)
+		slidingwindow.Describe(e.Kind.windowMode(), e.Value, now, emit)
 	case e.Kind.isLease():
-		concurrency.Describe(leaseMode(e.Kind), e.Value, now, emit)
+		concurrency.Describe(e.Kind.leaseMode(), e.Value, now, emit)
 	case e.Kind.isBucket():
-		tokenbucket.Describe(bucketMode(e.Kind), e.Value, now, emit)
+		tokenbucket.Describe(e.Kind.bucketMode(), e.Value, now, emit)
 	}
 }

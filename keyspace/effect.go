@@ -181,7 +181,7 @@ func CheckEntry(e Entry) error {
 	switch {
 	case e.Kind == String:
 		return nil
-	case e.Kind.isCollection() && !e.Kind.isTree():
+	case e.Kind.isCollection():
 		return checkFlat(e.Kind, e.Value)
 	case e.Kind == Cell:
 		if len(e.Value) == 0 {
@@ -189,11 +189,11 @@ func CheckEntry(e Entry) error {
 		}
 		return gcra.Check(e.Value)
 	case e.Kind.isWindow():
-		return slidingwindow.Check(windowMode(e.Kind), e.Value)
+		return slidingwindow.Check(e.Kind.windowMode(), e.Value)
 	case e.Kind.isBucket():
-		return tokenbucket.Check(bucketMode(e.Kind), e.Value)
+		return tokenbucket.Check(e.Kind.bucketMode(), e.Value)
 	case e.Kind.isLease():
-		return concurrency.Check(leaseMode(e.Kind), e.Value)
+		return concurrency.Check(e.Kind.leaseMode(), e.Value)
 	}
 	return errEffect
 }

@@ -13,7 +13,7 @@ func (v *View) Kind(db int, key []byte) Kind {
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	return p.e.Kind.base()
+	return base(p.e.Kind)
 }
 
 // Exists reports whether key exists.
@@ -40,7 +40,7 @@ func (v *View) Load(db int, key []byte) (Entry, bool) {
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	if p.e.Kind.isTree() {
+	if isTree(p.e.Kind) {
 		return s.whole(db, p.e, nil), true
 	}
 	p.e.Value = bytes.Clone(p.e.Value)

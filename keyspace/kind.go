@@ -24,11 +24,6 @@ const (
 	Set       Kind = 6
 )
 
-// treeBit is in the kind of a collection that is too large for a value: the table
-// has its number in the place of that. It is never seen outside of this package, nor
-// in a file.
-const treeBit Kind = 64
-
 // Where the modes of the limiter families begin; the mode is added.
 const (
 	windowKinds Kind = 16
@@ -56,12 +51,10 @@ func (k Kind) Type() string {
 	return "ratelimit"
 }
 
-func (k Kind) isTree() bool       { return k&treeBit != 0 }
-func (k Kind) base() Kind         { return k &^ treeBit }
-func (k Kind) isCollection() bool { return k.base() >= Hash && k.base() <= Set }
+func (k Kind) isCollection() bool { return k >= Hash && k <= Set }
 
 // ordinal numbers the kinds of collection from 0.
-func (k Kind) ordinal() int { return int(k.base() - Hash) }
+func (k Kind) ordinal() int { return int(k - Hash) }
 
 func (k Kind) isWindow() bool { return k >= windowKinds && k < bucketKinds }
 func (k Kind) isBucket() bool { return k >= bucketKinds && k < leaseKinds }
@@ -74,17 +67,17 @@ func (k Kind) Encoding() string {
 	case k == String || k == Cell:
 		return "embstr"
 	case k.isWindow():
-		return windowMode(k).String()
+		return k.windowMode().String()
 	case k.isBucket():
-		return bucketMode(k).String()
+		return k.bucketMode().String()
 	case k.isLease():
-		return leaseMode(k).String()
+		return k.leaseMode().String()
 	}
 	return k.Type()
 }
 
 // windowMode is the mode of a window's kind, and slidingwindow.None of None.
-func windowMode(k Kind) slidingwindow.Mode {
+func (k Kind) windowMode() slidingwindow.Mode {
 	if k == None {
 		return slidingwindow.None
 	}
@@ -92,7 +85,7 @@ func windowMode(k Kind) slidingwindow.Mode {
 }
 
 // bucketMode is the mode of a bucket's kind, and tokenbucket.None of None.
-func bucketMode(k Kind) tokenbucket.Mode {
+func (k Kind) bucketMode() tokenbucket.Mode {
 	if k == None {
 		return tokenbucket.None
 	}
@@ -100,9 +93,16 @@ func bucketMode(k Kind) tokenbucket.Mode {
 }
 
 // leaseMode is the mode of a lease set's kind, and concurrency.None of None.
-func leaseMode(k Kind) concurrency.Mode {
+func (k Kind) leaseMode() concurrency.Mode {
 	if k == None {
 		return concurrency.None
 	}
 	return concurrency.Mode(k - leaseKinds)
 }
+
+// ofWindow, ofBucket and ofLease are the kinds of limiters of a mode.
+func ofWindow(m slidingwindow.Mode) Kind { return windowKinds + Kind(m) }
+
+func ofBucket(m tokenbucket.Mode) Kind { return bucketKinds + Kind(m) }
+
+func ofLease(m concurrency.Mode) Kind { return leaseKinds + Kind(m) }

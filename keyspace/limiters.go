@@ -81,7 +81,7 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 		return limit.Decision{}, limit.ErrWrongType
 	}
 	plan := &v.lease
-	err := concurrency.Decide(leaseMode(p.e.Kind), p.e.Value, p.e.Expiry, v.now, c, plan)
+	err := concurrency.Decide(p.e.Kind.leaseMode(), p.e.Value, p.e.Expiry, v.now, c, plan)
 	if err != nil {
 		return limit.Decision{}, err
 	}
@@ -92,7 +92,7 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 	switch plan.Action {
 	case concurrency.Store:
 		// Even an acquired lease may be one that now ends earlier than it did.
-		err = v.store(s, &p, key, leaseKinds+Kind(plan.Mode), plan.Expiry, plan, true)
+		err = v.store(s, &p, key, ofLease(plan.Mode), plan.Expiry, plan, true)
 	case concurrency.Delete:
 		s.remove(&p, key)
 	}
@@ -113,7 +113,7 @@ func (v *View) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
 		return
 	}
 	plan := &v.bucket
-	tokenbucket.Cancel(bucketMode(p.e.Kind), p.e.Value, v.now, c, plan)
+	tokenbucket.Cancel(p.e.Kind.bucketMode(), p.e.Value, v.now, c, plan)
 	_ = v.applyBucket(s, &p, key, plan) // only a new key could be refused
 }
 
@@ -121,20 +121,20 @@ func decideWindow(e *Entry, now limit.Instant, c *slidingwindow.Call, plan *slid
 	if e.Kind != None && !e.Kind.isWindow() {
 		return limit.ErrWrongType
 	}
-	return slidingwindow.Decide(windowMode(e.Kind), e.Value, e.Expiry, now, c, plan)
+	return slidingwindow.Decide(e.Kind.windowMode(), e.Value, e.Expiry, now, c, plan)
 }
 
 func decideBucket(e *Entry, now limit.Instant, c *tokenbucket.Call, plan *tokenbucket.Plan) error {
 	if e.Kind != None && !e.Kind.isBucket() {
 		return limit.ErrWrongType
 	}
-	return tokenbucket.Decide(bucketMode(e.Kind), e.Value, e.Expiry, now, c, plan)
+	return tokenbucket.Decide(e.Kind.bucketMode(), e.Value, e.Expiry, now, c, plan)
 }
 
 func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.Plan, refund bool) error {
 	switch plan.Action {
 	case slidingwindow.Store:
-		return v.store(s, p, key, windowKinds+Kind(plan.Mode), plan.Expiry, plan, refund)
+		return v.store(s, p, key, ofWindow(plan.Mode), plan.Expiry, plan, refund)
 	case slidingwindow.Delete:
 		s.remove(p, key)
 	}
@@ -144,7 +144,7 @@ func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.P
 func (v *View) applyBucket(s *shard, p *place, key []byte, plan *tokenbucket.Plan) error {
 	switch plan.Action {
 	case tokenbucket.Store:
-		return v.store(s, p, key, bucketKinds+Kind(plan.Mode), plan.Expiry, plan, false)
+		return v.store(s, p, key, ofBucket(plan.Mode), plan.Expiry, plan, false)
 	case tokenbucket.Delete:
 		s.remove(p, key)
 	}

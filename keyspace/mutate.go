@@ -45,7 +45,7 @@ func (s *shard) becomes(p *place, k Kind, expiry limit.Instant) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
 	d.count.add(k, expiry, 1)
-	if p.old.isTree() && p.old != k {
+	if isTree(p.old) && p.old != k {
 		s.fellAt(p)
 	}
 }
@@ -61,7 +61,7 @@ func (s *shard) replace(p *place, key []byte, e Entry) {
 // vacate frees the place that e is to have, if either is a tree: those come and go
 // with their entries.
 func (s *shard) vacate(p *place, e *Entry) {
-	if p.old == None || !p.old.isTree() && !e.Kind.isTree() {
+	if p.old == None || !isTree(p.old) && !isTree(e.Kind) {
 		return
 	}
 	if p.stale() {
@@ -154,7 +154,7 @@ func (s *shard) expire(p *place, key []byte) {
 func (s *shard) drop(p *place) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
-	if p.old.isTree() {
+	if isTree(p.old) {
 		s.fellAt(p)
 	}
 	d.t.remove(p.r)

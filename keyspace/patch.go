@@ -15,10 +15,8 @@ const wholeBound = 64
 // say that it was to live longer.
 func (k Kind) patchable() bool {
 	switch {
-	case k.isTree():
-		return false
 	case k.isWindow():
-		m := windowMode(k)
+		m := k.windowMode()
 		return m == slidingwindow.Log || m == slidingwindow.Buckets
 	}
 	return k.isCollection() || k.isLease()
@@ -46,7 +44,7 @@ func (v *View) deltaOf(s *shard, p *place, k Kind, plan applier) []byte {
 
 // recordNew records what a key holds that was not there before.
 func (s *shard) recordNew(db int, key []byte, e *Entry) {
-	if !e.Kind.isTree() {
+	if !isTree(e.Kind) {
 		s.recorder.put(db, key, e)
 		return
 	}
@@ -59,7 +57,7 @@ func (s *shard) recordNew(db int, key []byte, e *Entry) {
 
 // recordExpiry records that e is to expire at another instant.
 func (s *shard) recordExpiry(db int, key []byte, e *Entry) {
-	if k := e.Kind.base(); e.Kind.isTree() || len(e.Value) > wholeBound && k.patchable() {
+	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && k.patchable() {
 		s.recorder.patch(db, key, k, e.Expiry, nil)
 		return
 	}
@@ -78,7 +76,7 @@ func (ks *Keyspace) patch(e *Effect) error {
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, e.DB, h, e.Key)
-	if p.e = (Entry{}); p.old.base() == e.Entry.Kind {
+	if p.e = (Entry{}); base(p.old) == e.Entry.Kind {
 		_, p.e = s.dbs[e.DB].t.at(p.r) // alive or not
 	}
 	if e.Entry.Kind.isCollection() {
@@ -105,9 +103,9 @@ func (s *shard) patchLimiter(p *place, e *Effect) (err error) {
 
 func applyDelta(k Kind, value, delta []byte) ([]byte, error) {
 	if k.isWindow() {
-		return slidingwindow.ApplyDelta(windowMode(k), value, nil, delta)
+		return slidingwindow.ApplyDelta(k.windowMode(), value, nil, delta)
 	}
-	return concurrency.ApplyDelta(leaseMode(k), value, nil, delta)
+	return concurrency.ApplyDelta(k.leaseMode(), value, nil, delta)
 }
 
 // patchCollection patches a collection, an empty one if there is none.
@@ -126,7 +124,7 @@ func (s *shard) patchCollection(p *place, e *Effect) error {
 	case o.Len() == 0:
 	case small:
 		return s.restoreValue(p, e.Key, Entry{Kind: e.Entry.Kind, Expiry: expiry, Value: flat})
-	case p.e.Kind.isTree():
+	case isTree(p.e.Kind):
 		p.e.Expiry = expiry
 		s.reload(p, p.e)
 		s.weighAt(p)
@@ -139,7 +137,7 @@ func (s *shard) patchCollection(p *place, e *Effect) error {
 // borrow returns what p holds as a collection: the key's own if it is a tree, else
 // one that is given back by done.
 func (s *shard) borrow(p *place, k Kind) (o object, done func()) {
-	if p.e.Kind.isTree() {
+	if isTree(p.e.Kind) {
 		return s.tree(p.db, p.e.Value).o, func() {}
 	}
 	pool := &s.ks.objects[k.ordinal()]

@@ -170,7 +170,7 @@ func (v *View) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) 
 		switch {
 		case kind == None:
 			return
-		case kind.base() != w.Kind:
+		case base(kind) != w.Kind:
 			continue
 		}
 		if f(w, q.name.db, key) == ServedLater {
@@ -200,7 +200,7 @@ func (v *View) popTouched(s *shard, db int, key []byte) {
 		v.ready = append(v.ready, q)
 	default:
 		// Somebody may change what is no use to anybody here without end.
-		if k := s.get(db, q.hash, key).Kind.base(); k == List || k == SortedSet {
+		if k := base(s.get(db, q.hash, key).Kind); k == List || k == SortedSet {
 			q.wake()
 		}
 	}

@@ -28,7 +28,7 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	e := p.e
 	e.Value = bytes.Clone(e.Value)
 	var o object
-	if e.Kind.isTree() {
+	if isTree(e.Kind) {
 		t := src.tree(db, e.Value)
 		o, t.o = t.o, nil // it moves, and is not dropped
 	}

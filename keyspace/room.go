@@ -44,13 +44,13 @@ func roomOf(e *Entry, now limit.Instant, by any) (room, error) {
 		if !e.Kind.isWindow() {
 			return room{}, limit.ErrWrongType
 		}
-		used := slidingwindow.Describe(windowMode(e.Kind), e.Value, now, silent)
+		used := slidingwindow.Describe(e.Kind.windowMode(), e.Value, now, silent)
 		return allKnown(by.Limit, max(0, by.Limit-used)), nil
 	case *concurrency.Call:
 		if !e.Kind.isLease() {
 			return room{}, limit.ErrWrongType
 		}
-		used := concurrency.Describe(leaseMode(e.Kind), e.Value, now, silent)
+		used := concurrency.Describe(e.Kind.leaseMode(), e.Value, now, silent)
 		return allKnown(by.Limit, max(0, by.Limit-used)), nil
 	case *tokenbucket.Call:
 		if !e.Kind.isBucket() {
@@ -75,7 +75,7 @@ func storedRoom(e *Entry, now limit.Instant) room {
 }
 
 func bucketRoom(e *Entry, now limit.Instant, capacity int64) room {
-	most, remaining := tokenbucket.Room(bucketMode(e.Kind), e.Value, now, capacity)
+	most, remaining := tokenbucket.Room(e.Kind.bucketMode(), e.Value, now, capacity)
 	r := room{limit: most, remaining: remaining}
 	r.hasLimit, r.hasRemaining = most != tokenbucket.Unknown, remaining != tokenbucket.Unknown
 	if !r.hasLimit {

@@ -17,7 +17,7 @@ const shardCursor = 40
 // f is called with a shard locked: it must not use the keyspace, and key is only
 // valid during the call.
 func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k Kind)) (next uint64) {
-	return v.scan(db, cursor, count, func(_ *shard, key []byte, e Entry) { f(key, e.Kind.base()) })
+	return v.scan(db, cursor, count, func(_ *shard, key []byte, e Entry) { f(key, base(e.Kind)) })
 }
 
 // ScanEntries is [View.Scan] with all that the keys hold, values included, which
@@ -26,7 +26,7 @@ func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k Kind)
 func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64) {
 	var flat []byte
 	return v.scan(db, cursor, count, func(s *shard, key []byte, e Entry) {
-		if e.Kind.isTree() {
+		if isTree(e.Kind) {
 			e = s.whole(db, e, flat)
 			flat = e.Value
 		}

@@ -51,7 +51,7 @@ type snapshot struct {
 func (w *snapshot) step(i int, p *snapshotPlace, pause func() error) error {
 	w.keys, w.ends = w.keys[:0], w.ends[:0]
 	p.cursor, _ = w.v.scanShard(i, p.db, p.cursor, snapshotStep, func(_ *shard, key []byte, e Entry) {
-		if e.Kind.isTree() {
+		if isTree(e.Kind) {
 			w.keys = append(w.keys, key...)
 			w.ends = append(w.ends, len(w.keys))
 			return
@@ -92,7 +92,7 @@ func (w *snapshot) tree(db int, key []byte) {
 	if e.Kind == None {
 		return
 	}
-	if e.Kind.isTree() {
+	if isTree(e.Kind) {
 		e = s.whole(db, e, w.flat)
 		if w.flat = e.Value[:0]; cap(w.flat) > maxHeldFlat {
 			w.flat = nil

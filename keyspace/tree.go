@@ -82,6 +82,16 @@ type trees struct {
 	cost int64 // of all
 }
 
+// treeBit is in the kind of a collection that is too large for a value: the table
+// has its number in the place of that. It is never seen outside of this package, nor
+// in a file.
+const treeBit Kind = 64
+
+func isTree(k Kind) bool { return k&treeBit != 0 }
+
+// base is k as it is seen outside of this package.
+func base(k Kind) Kind { return k &^ treeBit }
+
 // tree is a large collection and the memory that it was last seen to take.
 type tree struct {
 	o    object
@@ -179,9 +189,9 @@ func (s *shard) tree(db int, value []byte) *tree {
 // whole returns e as it is outside of this package: in the place of a tree's number
 // the bytes of all its elements, in the capacity of dst.
 func (s *shard) whole(db int, e Entry, dst []byte) Entry {
-	if e.Kind.isTree() {
+	if isTree(e.Kind) {
 		e.Value = s.tree(db, e.Value).o.AppendFlat(dst[:0])
-		e.Kind = e.Kind.base()
+		e.Kind = base(e.Kind)
 	}
 	return e
 }
@@ -190,7 +200,7 @@ func (s *shard) whole(db int, e Entry, dst []byte) Entry {
 func (s *shard) costAt(db int, r ref) int64 {
 	t := s.dbs[db].t
 	n := t.cost(r)
-	if _, e := t.at(r); e.Kind.isTree() {
+	if _, e := t.at(r); isTree(e.Kind) {
 		n += s.tree(db, e.Value).cost
 	}
 	return n
