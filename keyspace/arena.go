@@ -27,7 +27,7 @@ type arena struct {
 	segments []*segment // free and zero
 	chunks   []*chunk   // free
 	source   source
-	outside  atomic.Int64 // bytes that are in use and not in Go's heap
+	outside  atomic.Int64 // see Outside
 }
 
 // source makes memory in lots and takes single pieces back, of which it may keep
@@ -43,7 +43,18 @@ type source interface {
 	close()
 }
 
+// newArena makes an arena of the kind that the system allows.
 func newArena() *arena { return &arena{source: newSource()} }
+
+// NewHeapArena makes one whose memory is Go's own wherever it runs.
+func NewHeapArena() *arena { return &arena{source: heapSource{}} }
+
+// Mapped reports whether the memory lies outside of Go's heap.
+func (a *arena) Mapped() bool { return a.source.outside() }
+
+// Outside is how many bytes are in use and not in Go's heap; a little of that may not
+// have been touched yet.
+func (a *arena) Outside() int64 { return a.outside.Load() }
 
 // segment returns a segment whose slots are all 0. Like Go's own allocator it does
 // not return when there is no memory.

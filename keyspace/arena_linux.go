@@ -22,7 +22,7 @@ func newSource() source { return new(mapSource) }
 func (m *mapSource) region() []byte {
 	b, err := unix.Mmap(-1, 0, regionSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
-		panic(fmt.Sprintf("keyspace: mapping memory: %v", err))
+		panic(fmt.Sprintf("dense: mapping memory: %v", err))
 	}
 	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // a kernel without huge pages refuses
 	m.regions = append(m.regions, b)

@@ -16,7 +16,7 @@ import (
 type blobs struct {
 	list []blob
 	free []uint32
-	mem  *memory
+	mem  *Memory
 }
 
 // blob is one entry. Its value was made by [shared.New].
@@ -40,7 +40,7 @@ func keep(e *Entry, more int) []byte {
 // add keeps key and the value of e and returns the blob's number.
 func (b *blobs) add(key []byte, e *Entry) uint32 {
 	fresh := blob{key: bytes.Clone(key), value: keep(e, 0)}
-	b.mem.addObjects(fresh.size())
+	b.mem.AddObjects(fresh.size())
 	if n := len(b.free); n > 0 {
 		i := b.free[n-1]
 		b.free = b.free[:n-1]
@@ -65,7 +65,7 @@ func (b *blobs) set(i uint32, to *Entry) {
 		return
 	}
 	fresh := keep(to, spare(n))
-	b.mem.addObjects(shared.Size(fresh) - shared.Size(e.value))
+	b.mem.AddObjects(shared.Size(fresh) - shared.Size(e.value))
 	shared.Drop(e.value, b.mem)
 	e.value = fresh
 }
@@ -73,7 +73,7 @@ func (b *blobs) set(i uint32, to *Entry) {
 // remove forgets a blob.
 func (b *blobs) remove(i uint32) {
 	e := &b.list[i]
-	b.mem.addObjects(-e.size())
+	b.mem.AddObjects(-e.size())
 	shared.Drop(e.value, b.mem)
 	*e = blob{}
 	b.free = append(b.free, i)

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// denseTable keeps entries in two structures without pointers: an index of eight
+// denseTable stores entries by their keys, in two structures without pointers: an index of eight
 // bytes per slot (directory.go, segment.go), and records in dense vectors by size
 // (vector.go). An entry takes 12 bytes beside key and value, and 10 to 20 for its
 // share of the index; nothing else, however many come and go.
@@ -27,7 +27,7 @@ type denseTable struct {
 	blobs   blobs
 	count   int
 	arena   *arena
-	mem     *memory
+	mem     *Memory
 	hash    func(key []byte) uint32
 }
 
@@ -44,8 +44,10 @@ const (
 
 const tableBytes = int64(unsafe.Sizeof(denseTable{}))
 
-func newDenseTable(a *arena, m *memory, hash func(key []byte) uint32) table {
-	m.add(tableBytes)
+// newDenseTable makes an empty table that takes its memory from a and reports it to m. hash is
+// the lower half of the hash of keys, by which an entry is found again from its key.
+func newDenseTable(a *arena, m *Memory, hash func(key []byte) uint32) *denseTable {
+	m.Add(tableBytes)
 	t := &denseTable{hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
 	t.index.init(a, m)
 	return t
@@ -169,7 +171,7 @@ func (t *denseTable) relocate(number uint32, rec []byte, e Entry) {
 	key, _ := t.parts(rec)
 	to, ok := t.place(key, e)
 	if !ok {
-		panic("keyspace: no record number is left")
+		panic("dense: no record number is left")
 	}
 	t.index.replace(t.hash(key), number, to)
 	t.discard(number)
@@ -302,5 +304,5 @@ func (t *denseTable) free() {
 		}
 	}
 	t.index.free()
-	t.mem.add(-tableBytes)
+	t.mem.Add(-tableBytes)
 }

@@ -1,67 +1,92 @@
 package keyspace
 
 import (
-	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/limit"
 )
 
 // sameHash is the worst that can be: no two keys differ in their hash.
 func sameHash([]byte) uint32 { return 0xdeadbeef }
 
+// newTestTable makes a table, and frees it when the test ends.
+func newTestTable(t testing.TB, hash func(key []byte) uint32) (*denseTable, *Memory) {
+	m := new(Memory)
+	table := newDenseTable(newArena(), m, hash)
+	t.Cleanup(func() {
+		table.free()
+		require.Zero(t, m.Used(), "free gives all memory back")
+		table.arena.close()
+	})
+	return table, m
+}
+
+// lookup returns where a key is, which must exist, and what kind it has.
+func lookup(t testing.TB, table *denseTable, key string) (ref, Kind) {
+	r, k, _, _ := table.find(table.hash([]byte(key)), []byte(key))
+	require.NotEqual(t, None, k, key)
+	return r, k
+}
+
+// addCell adds a key without a value.
+func addCell(t testing.TB, table *denseTable, key string) {
+	require.True(t, table.insert(table.hash([]byte(key)), []byte(key), Entry{Kind: Cell, Expiry: 1}), key)
+}
+
+var seed = maphash.MakeSeed()
+
+func seeded(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
+
 func TestDenseRefusesWhatItCannotTellApart(t *testing.T) {
-	f := newFixture(t, storages["dense"], sameHash)
+	table, _ := newTestTable(t, sameHash)
 	n := 0
-	for f.insert(f.hash(nil), fmt.Append(nil, n), Entry{Kind: Cell, Expiry: 1, Value: nil}) {
+	for table.insert(sameHash(nil), fmt.Append(nil, n), Entry{Kind: Cell, Expiry: 1}) {
 		n++
 		require.Less(t, n, 10_000)
 	}
 	require.Equal(t, segmentSlots-1, n, "a segment is filled to the last but one")
-	require.Equal(t, n, f.len())
+	require.Equal(t, n, table.len())
 	for i := range n {
-		r, e := f.get(fmt.Sprint(i))
-		require.Equal(t, Cell, e.Kind)
-		f.remove(r)
+		r, kind := lookup(t, table, fmt.Sprint(i))
+		require.Equal(t, Cell, kind)
+		table.remove(r)
 	}
-	f.add(t, "again", Entry{Kind: Cell, Expiry: 1, Value: nil})
+	addCell(t, table, "again")
 }
 
 func TestDenseShrinks(t *testing.T) {
-	f := newFixture(t, storages["dense"], goodHash)
-	table := f.table.(*denseTable)
-	empty := f.mem.used.Load()
+	table, mem := newTestTable(t, seeded)
+	empty := mem.Used()
 	const n = 100_000
 	for i := range n {
-		f.add(t, fmt.Sprint(i), Entry{Kind: Cell, Expiry: 1, Value: nil})
+		addCell(t, table, fmt.Sprint(i))
 	}
 	require.InDelta(t, n/300, table.index.segments, n/300/3)
 	for i := range n {
-		r, _ := f.get(fmt.Sprint(i))
-		f.remove(r)
+		r, _ := lookup(t, table, fmt.Sprint(i))
+		table.remove(r)
 	}
 	require.Equal(t, 1, table.index.segments)
 	require.Zero(t, table.index.depth)
-	require.LessOrEqual(t, f.mem.used.Load(), empty+pageSize*8)
+	require.LessOrEqual(t, mem.Used(), empty+pageSize*8)
 }
 
 // TestDenseGoesBackAndForth adds and removes at every boundary, as a key does that
 // comes and expires all the time: no memory is mapped and unmapped for that.
 func TestDenseGoesBackAndForth(t *testing.T) {
-	f := newFixture(t, storages["dense"], goodHash)
+	table, mem := newTestTable(t, seeded)
 	for i := range 10_000 {
-		f.add(t, fmt.Sprintf("%016d", i), Entry{Kind: Cell, Expiry: 1, Value: nil})
-		before := f.mem.used.Load()
+		addCell(t, table, fmt.Sprintf("%016d", i))
+		before := mem.Used()
 		for range 3 {
-			r, _ := f.get(fmt.Sprintf("%016d", i))
-			f.remove(r)
-			require.Equal(t, before, f.mem.used.Load(), i)
-			f.add(t, fmt.Sprintf("%016d", i), Entry{Kind: Cell, Expiry: 1, Value: nil})
+			r, _ := lookup(t, table, fmt.Sprintf("%016d", i))
+			table.remove(r)
+			require.Equal(t, before, mem.Used(), i)
+			addCell(t, table, fmt.Sprintf("%016d", i))
 		}
-		require.Equal(t, before, f.mem.used.Load())
+		require.Equal(t, before, mem.Used())
 	}
 }
 
@@ -87,40 +112,6 @@ func TestSizeClasses(t *testing.T) {
 			require.Equal(t, class, number>>placeBits)
 			require.True(t, i == 0 || number > seen)
 			seen = number
-		}
-	}
-}
-
-// BenchmarkTable is the storage alone: find and store of random keys, and the pair
-// of insert and remove.
-func BenchmarkTable(b *testing.B) {
-	for _, name := range []string{"dense", "map"} {
-		for _, n := range []int{1000, 100_000, 1_000_000} {
-			f := newFixture(b, storages[name], goodHash)
-			var key [16]byte
-			put := func(i int) { binary.LittleEndian.PutUint64(key[:], uint64(i)*0x9e3779b97f4a7c15) }
-			for i := range n {
-				put(i)
-				f.insert(f.hash(key[:]), key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
-			}
-			b.Run(fmt.Sprintf("%s/update/keys=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					put(i * 7919 % n)
-					r, k, _, v := f.find(f.hash(key[:]), key[:])
-					f.store(r, Entry{Kind: k, Expiry: limit.Instant(i), Value: v})
-				}
-			})
-			b.Run(fmt.Sprintf("%s/replace/keys=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					put(i * 7919 % n)
-					h := f.hash(key[:])
-					r, _, _, _ := f.find(h, key[:])
-					f.remove(r)
-					f.insert(h, key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
-				}
-			})
 		}
 	}
 }

@@ -17,8 +17,8 @@ type directory struct {
 	// segments is how many segments there are.
 	segments int
 	arena    *arena
-	mem      *memory
-	// seen is leaves for [View.Prefetch], which reads without the lock.
+	mem      *Memory
+	// seen is leaves for [probeAll], which reads without the lock.
 	seen atomic.Pointer[[]leaf]
 }
 
@@ -45,10 +45,10 @@ const (
 const leafBytes = int64(unsafe.Sizeof(leaf{}))
 
 // init makes a directory with one segment.
-func (d *directory) init(a *arena, m *memory) {
+func (d *directory) init(a *arena, m *Memory) {
 	d.arena, d.mem, d.deepest, d.segments = a, m, 1, 1
 	d.resize([]leaf{{slots: a.segment()}}, 0)
-	m.add(pageSize)
+	m.Add(pageSize)
 }
 
 // segment returns the segment of hash.
@@ -105,7 +105,7 @@ func (d *directory) split(i uint32) {
 		i *= 2
 	}
 	other := d.arena.segment()
-	d.mem.add(pageSize)
+	d.mem.Add(pageSize)
 	d.segments++
 	l := d.leaves[i]
 	l.depth++
@@ -134,7 +134,7 @@ func (d *directory) merge(i uint32) {
 	}
 	l.slots.absorb(other.slots)
 	d.arena.freeSegment(other.slots)
-	d.mem.add(-pageSize)
+	d.mem.Add(-pageSize)
 	d.segments--
 	if l.depth == d.depth {
 		d.deepest -= 2
@@ -178,7 +178,7 @@ func (d *directory) halve() {
 }
 
 func (d *directory) resize(leaves []leaf, depth uint8) {
-	d.mem.add(leafBytes * int64(len(leaves)-len(d.leaves)))
+	d.mem.Add(leafBytes * int64(len(leaves)-len(d.leaves)))
 	d.leaves, d.depth, d.shift = leaves, depth, 32-depth
 	d.seen.Store(&leaves)
 }
@@ -190,6 +190,6 @@ func (d *directory) free() {
 		d.arena.freeSegment(l.slots)
 		i += 1 << (d.depth - l.depth)
 	}
-	d.mem.add(-int64(d.segments)*pageSize - leafBytes*int64(len(d.leaves)))
+	d.mem.Add(-int64(d.segments)*pageSize - leafBytes*int64(len(d.leaves)))
 	d.leaves = nil
 }

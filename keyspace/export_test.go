@@ -14,9 +14,6 @@ func (o Options) With(storage string) Options {
 	return o
 }
 
-// RaceDetector says whether the tests run under it.
-const RaceDetector = raceDetector
-
 // Seen is how many keys the view remembers to have seen expired.
 func (v *View) Seen() int { return len(v.observed.seen) }
 

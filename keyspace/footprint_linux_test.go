@@ -30,7 +30,7 @@ func resident(t testing.TB) int64 {
 // has comes and goes in the meantime, and the kernel hands out pages as it likes, so
 // one look of several has to be undisturbed.
 func TestMemoryIsToldTruly(t *testing.T) {
-	if keyspace.RaceDetector {
+	if raceDetector {
 		t.Skip("the race detector keeps memory of its own beside every byte")
 	}
 	const n, looks = 300_000, 5
@@ -112,7 +112,7 @@ func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	}
 	require.Greater(t, refused, keys/2)
 	require.Greater(t, v.Len(0), 300_000)
-	if !keyspace.RaceDetector { // which keeps memory of its own beside every byte
+	if !raceDetector { // which keeps memory of its own beside every byte
 		require.Less(t, resident(t)-before, int64(most*11/10+8<<20))
 	}
 	require.Less(t, ks.Stats().Memory, int64(most*11/10))

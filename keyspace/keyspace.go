@@ -77,7 +77,7 @@ func New(o Options) *Keyspace {
 	}
 	if ks.newTable == nil {
 		ks.arena = newArena()
-		ks.newTable = func(m *memory, hash func(key []byte) uint32) table { return newDenseTable(ks.arena, m, hash) }
+		ks.newTable = func(m *Memory, hash func(key []byte) uint32) table { return newDenseTable(ks.arena, m, hash) }
 	}
 	n := orDefault(o.Shards, defaultShards)
 	if bits.OnesCount(uint(n)) != 1 || n > maxShards {
@@ -119,15 +119,15 @@ func (ks *Keyspace) Outside() int64 {
 	if ks.arena == nil {
 		return 0
 	}
-	return ks.arena.outside.Load()
+	return ks.arena.Outside()
 }
 
 // InHeap is how many of the bytes that keys take are in Go's heap.
 func (ks *Keyspace) InHeap() int64 {
-	if ks.arena == nil || !ks.arena.source.outside() {
-		return ks.mem.used.Load()
+	if ks.arena == nil || !ks.arena.Mapped() {
+		return ks.mem.Used()
 	}
-	return ks.mem.objects.Load()
+	return ks.mem.Objects()
 }
 
 // Close gives the memory of all tables back. No view may be used afterwards.

@@ -70,9 +70,7 @@ func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int,
 		for j, p := range spots[:n] {
 			ahead[j], hashes[j] = key(int(p.at)), p.hash
 		}
-		if !raceDetector {
-			v.load(db, ahead[:n], hashes[:n])
-		}
+		v.load(db, ahead[:n], hashes[:n])
 		for j, is := range spots[:n] {
 			s := v.visited(is.hash)
 			v.found, v.known.next = place{}, j+1

@@ -9,7 +9,7 @@ import (
 // hash, which is what a scan walks over: a key never moves from one map to
 // another.
 type mapTable struct {
-	mem   *memory
+	mem   *Memory
 	hash  func(key []byte) uint32
 	maps  [subMaps]map[string]uint32 // index into slots
 	slots []mapSlot                  // dense: the last one fills a gap
@@ -29,7 +29,7 @@ const (
 	slotBytes = 120
 )
 
-func newMapTable(m *memory, hash func(key []byte) uint32) table {
+func newMapTable(m *Memory, hash func(key []byte) uint32) table {
 	return &mapTable{mem: m, hash: hash}
 }
 
@@ -133,5 +133,5 @@ func (t *mapTable) free() {
 
 func (t *mapTable) account(n int64) {
 	t.bytes += n
-	t.mem.add(n)
+	t.mem.Add(n)
 }

@@ -6,29 +6,16 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// memory counts the bytes that all tables of a keyspace take, and what they may.
+// memory is the bytes that all tables of a keyspace take, and what they may.
 type memory struct {
-	used    atomic.Int64
-	objects atomic.Int64 // of used, what is always in Go's heap
-	beside  atomic.Int64 // of the clients, by [Keyspace.SetBeside]
-	max     atomic.Int64 // 0: no bound
+	Memory
+	beside atomic.Int64 // of the clients, by [Keyspace.SetBeside]
+	max    atomic.Int64 // 0: no bound
 }
-
-func (m *memory) add(n int64) { m.used.Add(n) }
-
-// addObjects is add for what is in Go's heap even where tables are not.
-func (m *memory) addObjects(n int64) {
-	m.used.Add(n)
-	m.objects.Add(n)
-}
-
-// Count implements [shared.Ledger]: values that are gone but that replies refer to are
-// memory all the same.
-func (m *memory) Count(bytes int64) { m.addObjects(bytes) }
 
 // Ledger is what the values of [View.AppendString] and of collections are counted by
 // while replies refer to them.
-func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem }
+func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem.Memory }
 
 // overdraft is how far beyond the bound what has begun may go on: twice what a
 // transaction can queue.
@@ -57,5 +44,5 @@ func (v *View) full() bool { return v.ks.mem.full(v.slack) }
 // little.
 func (m *memory) full(slack int64) bool {
 	most := m.max.Load()
-	return most != 0 && m.used.Load()+m.beside.Load() >= most+slack
+	return most != 0 && m.Used()+m.beside.Load() >= most+slack
 }

@@ -36,7 +36,7 @@ func (s *shard) recordLong(p *place, key []byte) {
 	if s.recorder != nil {
 		var e Entry
 		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.find(p.hash, key)
-		s.recorder.refer(p.db, key, &e, &s.ks.mem)
+		s.recorder.refer(p.db, key, &e, &s.ks.mem.Memory)
 	}
 }
 
@@ -92,7 +92,7 @@ func (s *shard) add(p *place, key []byte, e Entry) error {
 func (s *shard) insert(p *place, key []byte, e Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
-		d.t, d.count = s.ks.newTable(&s.ks.mem, s.ks.tableHash), new(tally)
+		d.t, d.count = s.ks.newTable(&s.ks.mem.Memory, s.ks.tableHash), new(tally)
 		t, _ := d.t.(*denseTable) // nil for a test's own table
 		s.seen[p.db].Store(t)
 	}

@@ -26,7 +26,7 @@ func (g *segment) index(s uint64) uint32 {
 	i := slotHash(s) & slotMask
 	for g[i] != s {
 		if g[i] == 0 {
-			panic("keyspace: a record is not in the index")
+			panic("dense: a record is not in the index")
 		}
 		i = (i + 1) & slotMask
 	}

@@ -49,7 +49,7 @@ func (v *View) Stats() Stats {
 func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 	st := Stats{
 		Databases: make([]DatabaseStats, ks.Databases()),
-		Memory:    ks.mem.used.Load(),
+		Memory:    ks.mem.Used(),
 		InHeap:    ks.InHeap(),
 		MaxMemory: ks.mem.max.Load(),
 	}

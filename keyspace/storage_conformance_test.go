@@ -17,10 +17,10 @@ import (
 // whole keyspace run over.
 var storages = map[string]newTable{
 	"map":   newMapTable,
-	"dense": func(m *memory, hash func([]byte) uint32) table { return newDenseTable(mapped, m, hash) },
+	"dense": func(m *Memory, hash func([]byte) uint32) table { return newDenseTable(mapped, m, hash) },
 	// The same on Go's heap, which the race detector sees and other systems use.
-	"dense on the heap": func(m *memory, hash func([]byte) uint32) table {
-		return newDenseTable(&arena{source: heapSource{}}, m, hash)
+	"dense on the heap": func(m *Memory, hash func([]byte) uint32) table {
+		return newDenseTable(NewHeapArena(), m, hash)
 	},
 }
 
@@ -30,16 +30,16 @@ var mapped = newArena()
 // fixture is a table under test with what it was given besides.
 type fixture struct {
 	table
-	mem  *memory
+	mem  *Memory
 	hash func(key []byte) uint32
 }
 
 func newFixture(t testing.TB, make newTable, hash func(key []byte) uint32) *fixture {
-	f := &fixture{mem: new(memory), hash: hash}
+	f := &fixture{mem: new(Memory), hash: hash}
 	f.table = make(f.mem, hash)
 	t.Cleanup(func() {
 		f.free()
-		require.Zero(t, f.mem.used.Load(), "free gives all memory back")
+		require.Zero(t, f.mem.Used(), "free gives all memory back")
 	})
 	return f
 }
@@ -59,7 +59,7 @@ func (f *fixture) get(key string) (ref, Entry) {
 func (f *fixture) keys(t testing.TB, count int) map[string]Entry {
 	seen := make(map[string]Entry)
 	for c := uint64(0); ; {
-		require.Less(t, c, uint64(1)<<shardCursor)
+		require.Less(t, c, uint64(1)<<cursorBits)
 		c = f.scan(c, count, func(key []byte, e Entry) {
 			if _, twice := seen[string(key)]; twice {
 				require.Fail(t, "seen twice", key)
@@ -72,6 +72,9 @@ func (f *fixture) keys(t testing.TB, count int) map[string]Entry {
 		}
 	}
 }
+
+// cursorBits is how many bits a cursor has: see [table].
+const cursorBits = 40
 
 var testSeed = maphash.MakeSeed()
 
@@ -290,7 +293,7 @@ func drawsEvenly(t *testing.T, f *fixture) {
 }
 
 func countsMemory(t *testing.T, f *fixture) {
-	empty := f.mem.used.Load()
+	empty := f.mem.Used()
 	sum, cost := 0, int64(0)
 	for i := range 30_000 {
 		key := fmt.Sprint("key:", i)
@@ -304,7 +307,7 @@ func countsMemory(t *testing.T, f *fixture) {
 		require.Positive(t, c)
 		cost += c
 	}
-	full := f.mem.used.Load()
+	full := f.mem.Used()
 	require.Greater(t, full, int64(sum), "no less than what is stored")
 	require.InEpsilon(t, full-empty, cost, 0.5, "the costs of the keys make up the memory")
 	for i := range 30_000 {
@@ -312,7 +315,7 @@ func countsMemory(t *testing.T, f *fixture) {
 		f.remove(r)
 	}
 	require.Zero(t, f.len())
-	require.Less(t, f.mem.used.Load(), full/5, "memory comes back as keys go")
+	require.Less(t, f.mem.Used(), full/5, "memory comes back as keys go")
 }
 
 func scansWhileChanging(t *testing.T, f *fixture) {
@@ -358,7 +361,7 @@ func takesAnyCursor(t *testing.T, f *fixture) {
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
-		c := rng.Uint64N(1 << shardCursor)
+		c := rng.Uint64N(1 << cursorBits)
 		for steps := 0; c != 0; steps++ {
 			require.Less(t, steps, 2000)
 			c = f.scan(c, 10, func([]byte, Entry) {})
@@ -538,5 +541,39 @@ func (m *model) sweep(t testing.TB, f *fixture, rng *rand.Rand, pos *uint64) {
 		require.Equal(t, m.entries[key].Expiry, e.Expiry)
 		f.remove(r)
 		m.remove(key)
+	}
+}
+
+// BenchmarkTable is the storage alone: find and store of random keys, and the pair
+// of insert and remove.
+func BenchmarkTable(b *testing.B) {
+	for _, name := range []string{"dense", "map"} {
+		for _, n := range []int{1000, 100_000, 1_000_000} {
+			f := newFixture(b, storages[name], goodHash)
+			var key [16]byte
+			put := func(i int) { binary.LittleEndian.PutUint64(key[:], uint64(i)*0x9e3779b97f4a7c15) }
+			for i := range n {
+				put(i)
+				f.insert(f.hash(key[:]), key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
+			}
+			b.Run(fmt.Sprintf("%s/update/keys=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					put(i * 7919 % n)
+					r, k, _, v := f.find(f.hash(key[:]), key[:])
+					f.store(r, Entry{Kind: k, Expiry: limit.Instant(i), Value: v})
+				}
+			})
+			b.Run(fmt.Sprintf("%s/replace/keys=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					put(i * 7919 % n)
+					h := f.hash(key[:])
+					r, _, _, _ := f.find(h, key[:])
+					f.remove(r)
+					f.insert(h, key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
+				}
+			})
+		}
 	}
 }

@@ -108,7 +108,7 @@ func busy(k Kind, value []byte) bool {
 // and the caller has to release them.
 func (v *View) lend(dst []byte, e *Entry) (value []byte, found bool, err error) {
 	if e.Kind == String && len(e.Value) >= shared.Least {
-		shared.Hold(e.Value, &v.ks.mem)
+		shared.Hold(e.Value, &v.ks.mem.Memory)
 		return e.Value, true, nil
 	}
 	return appendString(dst, e)
@@ -117,7 +117,7 @@ func (v *View) lend(dst []byte, e *Entry) (value []byte, found bool, err error) 
 // takeBack releases what lend has returned and nobody gets.
 func (v *View) takeBack(value []byte) {
 	if len(value) >= shared.Least {
-		lent := shared.Held(value, &v.ks.mem)
+		lent := shared.Held(value, &v.ks.mem.Memory)
 		lent.Release()
 	}
 }

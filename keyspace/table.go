@@ -67,4 +67,4 @@ type ref uint64
 
 // newTable makes an empty table that reports the memory it takes to m. hash is
 // the keyspace's hash, for tables that have to find an entry again from its key.
-type newTable func(m *memory, hash func(key []byte) uint32) table
+type newTable func(m *Memory, hash func(key []byte) uint32) table

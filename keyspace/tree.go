@@ -117,7 +117,7 @@ func (s *shard) plant(dst []byte, db int, o object) []byte {
 		number = uint32(len(l.list))
 		l.list = append(l.list, tree{})
 	}
-	o.SetLedger(&s.ks.mem)
+	o.SetLedger(&s.ks.mem.Memory)
 	l.list[number] = tree{o: o}
 	s.weigh(db, number)
 	return binary.LittleEndian.AppendUint32(dst, number)
@@ -143,14 +143,14 @@ func (s *shard) weigh(db int, number uint32) {
 	t := &l.list[number]
 	cost := t.o.Cost() + treeOverhead
 	l.cost += cost - t.cost
-	s.ks.mem.addObjects(cost - t.cost)
+	s.ks.mem.AddObjects(cost - t.cost)
 	t.cost = cost
 }
 
 // fell forgets a tree, since its key holds something else or has moved.
 func (s *shard) fell(db int, value []byte) {
 	l, number := &s.trees[db], binary.LittleEndian.Uint32(value)
-	s.ks.mem.addObjects(-l.list[number].cost)
+	s.ks.mem.AddObjects(-l.list[number].cost)
 	l.cost -= l.list[number].cost
 	if o := l.list[number].o; o != nil { // else it has moved
 		o.Drop()
@@ -171,7 +171,7 @@ func (s *shard) weighAt(p *place) { s.weigh(p.db, binary.LittleEndian.Uint32(p.e
 // fellAll forgets the trees of a database.
 func (s *shard) fellAll(db int) {
 	if s.trees != nil {
-		s.ks.mem.addObjects(-s.trees[db].cost)
+		s.ks.mem.AddObjects(-s.trees[db].cost)
 		for _, t := range s.trees[db].list {
 			if t.o != nil {
 				t.o.Drop()

@@ -12,7 +12,7 @@ type vector struct {
 	// has given us, as far as it was not given back; pages is that in pages.
 	high  uint32
 	pages uint32
-	// seen is chunks for [View.Prefetch], which reads without the lock: never
+	// seen is chunks for [probeAll], which reads without the lock: never
 	// shorter than what it may look for, with nil for a chunk that is gone.
 	seen atomic.Pointer[[]*chunk]
 }
@@ -28,7 +28,7 @@ func (v *vector) record(c *sizeClass, number uint32) []byte {
 func (v *vector) full(c *sizeClass) bool { return v.n/c.per > placeMask>>c.bits }
 
 // push makes room for one more record and returns its number.
-func (v *vector) push(class uint32, a *arena, m *memory) uint32 {
+func (v *vector) push(class uint32, a *arena, m *Memory) uint32 {
 	c := &classes[class]
 	if int(v.n/c.per) == len(v.chunks) {
 		v.chunks = append(v.chunks, a.chunk())
@@ -48,7 +48,7 @@ func (v *vector) push(class uint32, a *arena, m *memory) uint32 {
 // kept in reserve as long as its neighbour is more than half full, so that a vector
 // whose end goes back and forth does not map and unmap all the time; and one alone
 // if only a page of it was touched.
-func (v *vector) pop(c *sizeClass, a *arena, m *memory) {
+func (v *vector) pop(c *sizeClass, a *arena, m *Memory) {
 	v.n--
 	need := int((v.n + c.per - 1) / c.per)
 	if len(v.chunks) == need {
@@ -69,17 +69,17 @@ func (v *vector) pop(c *sizeClass, a *arena, m *memory) {
 }
 
 // account tells m how many pages are touched.
-func (v *vector) account(c *sizeClass, m *memory) {
+func (v *vector) account(c *sizeClass, m *Memory) {
 	pages := v.high / c.per * (chunkSize / pageSize)
 	pages += (v.high%c.per*c.size + pageSize - 1) / pageSize
 	if pages != v.pages {
-		m.add((int64(pages) - int64(v.pages)) * pageSize)
+		m.Add((int64(pages) - int64(v.pages)) * pageSize)
 		v.pages = pages
 	}
 }
 
 // free gives all chunks back.
-func (v *vector) free(c *sizeClass, a *arena, m *memory) {
+func (v *vector) free(c *sizeClass, a *arena, m *Memory) {
 	for _, ch := range v.chunks {
 		a.freeChunk(ch)
 	}
