@@ -19,7 +19,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -111,7 +111,7 @@ func putList(s *inproc.Server, step *recorded) (done bool, err error) {
 	if step.Error != nil {
 		return true, nil
 	}
-	return true, s.Put(step.Cmd[1], keyspace.List, step.Cmd[2], 0)
+	return true, s.Put(step.Cmd[1], entry.List, step.Cmd[2], 0)
 }
 
 // readMissing returns the command that each scenario needs and does not find.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -85,7 +85,7 @@ func inProcess(t *testing.T, s *script.Section, transport string) script.Target 
 		options = append(options, "--"+option[0], option[1])
 	}
 	server := inproc.Start(t, scriptStart, options...)
-	kinds := map[string]keyspace.Kind{"string": keyspace.String, "list": keyspace.List}
+	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
 	return script.Target{
 		Dial:  func() (net.Conn, error) { return net.Dial("tcp", server.Addr().String()) },
 		Clock: server.Clock,

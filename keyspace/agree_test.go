@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -84,7 +85,7 @@ func randomCommand(t testing.TB, rng *rand.Rand) func(v *keyspace.View) string {
 	case op == 4:
 		value := make([]byte, rng.IntN(6000))
 		do = func(v *keyspace.View) (any, error) {
-			return nil, v.Put(0, append(k, 's'), keyspace.String, value, keyspace.NoExpiry)
+			return nil, v.Put(0, append(k, 's'), entry.String, value, entry.NoExpiry)
 		}
 	case op == 5 && rng.IntN(500) == 0:
 		do = func(v *keyspace.View) (any, error) { v.Flush(0); return nil, nil }
@@ -139,14 +140,14 @@ func randomString(rng *rand.Rand, k []byte) func(v *keyspace.View) (any, error) 
 	value := make([]byte, rng.IntN(70))
 	switch rng.IntN(4) {
 	case 0:
-		o := keyspace.SetOptions{Expiry: keyspace.NoExpiry, KeepTTL: rng.IntN(2) == 0, IfAbsent: rng.IntN(3) == 0}
+		o := keyspace.SetOptions{Expiry: entry.NoExpiry, KeepTTL: rng.IntN(2) == 0, IfAbsent: rng.IntN(3) == 0}
 		return func(v *keyspace.View) (any, error) { return v.SetString(0, k, value, o) }
 	case 1:
 		by := rng.Int64N(2000) - 1000
 		return func(v *keyspace.View) (any, error) { return v.AddInt(0, k, by) }
 	case 2:
 		return func(v *keyspace.View) (any, error) {
-			return nil, v.Put(0, k, keyspace.String, []byte("17"), keyspace.NoExpiry)
+			return nil, v.Put(0, k, entry.String, []byte("17"), entry.NoExpiry)
 		}
 	}
 	return func(v *keyspace.View) (any, error) {

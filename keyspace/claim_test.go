@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -115,7 +116,7 @@ func TestCommandsOfVeryManyKeysHaveOneInstant(t *testing.T) {
 	other := ks.NewView()
 	keys, free := numbered("many", manyReads), numbered("free", 1000)
 	for _, k := range keys {
-		require.NoError(t, v.Put(0, k, keyspace.String, []byte("x"), t0.Add(time.Second)))
+		require.NoError(t, v.Put(0, k, entry.String, []byte("x"), t0.Add(time.Second)))
 	}
 	first := shardOf(ks, keys[0])
 	free = slices.DeleteFunc(free, func(k []byte) bool { return shardOf(ks, k) == first })
@@ -179,7 +180,7 @@ func TestWhoWantsClaimedKeysWaitsForTheEnd(t *testing.T) {
 			seen := map[string]bool{}
 			v.HoldAll()
 			defer v.Release()
-			v.ScanEntries(0, 0, 10*manyWrites, func(_ []byte, e keyspace.Entry) { seen[string(e.Value)] = true })
+			v.ScanEntries(0, 0, 10*manyWrites, func(_ []byte, e entry.Entry) { seen[string(e.Value)] = true })
 			check("all", slices.Collect(maps.Keys(seen)))
 		},
 	}
@@ -296,7 +297,7 @@ func TestSweepLeavesClaimedKeys(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	keys := numbered("many", manyReads)
 	for _, k := range keys {
-		require.NoError(t, v.Put(0, k, keyspace.String, []byte("x"), t0.Add(time.Second)))
+		require.NoError(t, v.Put(0, k, entry.String, []byte("x"), t0.Add(time.Second)))
 	}
 	swept, n := make(chan struct{}), 0
 	v.EachString(0, keys, func(_ []byte, found bool) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -17,7 +18,7 @@ func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 	var p place
 	v.find(s, &p, db, h, key)
 	switch {
-	case p.e.Kind == String:
+	case p.e.Kind == entry.String:
 		return 0, shared.Copied(len(p.e.Value))
 	case isTree(p.e.Kind):
 		o := s.tree(db, p.e.Value).o
@@ -37,22 +38,22 @@ func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
 // if that is no hash. f is called with a shard locked: it must be quick, use nothing
 // of the keyspace, change nothing, and keep nothing.
 func (v *View) ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error) {
-	return read(v, db, key, Hash, f)
+	return read(v, db, key, entry.Hash, f)
 }
 
 // ReadSortedSet is [View.ReadHash] for a sorted set.
 func (v *View) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error) {
-	return read(v, db, key, SortedSet, f)
+	return read(v, db, key, entry.SortedSet, f)
 }
 
 // ReadList is [View.ReadHash] for a list.
 func (v *View) ReadList(db int, key []byte, f func(l *collection.List)) (found bool, err error) {
-	return read(v, db, key, List, f)
+	return read(v, db, key, entry.List, f)
 }
 
 // ReadSet is [View.ReadHash] for a set.
 func (v *View) ReadSet(db int, key []byte, f func(s *collection.Set)) (found bool, err error) {
-	return read(v, db, key, Set, f)
+	return read(v, db, key, entry.Set, f)
 }
 
 // WriteHash calls f with what key holds, an empty hash if it does not exist, and
@@ -67,36 +68,36 @@ func (v *View) ReadSet(db int, key []byte, f func(s *collection.Set)) (found boo
 // hash would grow; limit.ErrNotKept, without calling f. f itself gets
 // collection.ErrFull from a hash of as many fields as there may be.
 func (v *View) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
-	return write(v, db, key, Hash, f)
+	return write(v, db, key, entry.Hash, f)
 }
 
 // WriteSortedSet is [View.WriteHash] for a sorted set.
 func (v *View) WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error {
-	return write(v, db, key, SortedSet, f)
+	return write(v, db, key, entry.SortedSet, f)
 }
 
 // WriteList is [View.WriteHash] for a list.
 func (v *View) WriteList(db int, key []byte, f func(l *collection.List) error) error {
-	return write(v, db, key, List, f)
+	return write(v, db, key, entry.List, f)
 }
 
 // WriteSet is [View.WriteHash] for a set.
 func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) error {
-	return write(v, db, key, Set, f)
+	return write(v, db, key, entry.Set, f)
 }
 
 // maxTree is the memory from which on a collection gets no larger, so that a record or
 // a snapshot always has room for it.
 const maxTree = 256 << 20
 
-func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bool, err error) {
+func read[C object](v *View, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
 	switch {
-	case p.e.Kind == None:
+	case p.e.Kind == entry.None:
 		return false, nil
 	case base(p.e.Kind) != kind:
 		return false, limit.ErrWrongType
@@ -105,14 +106,14 @@ func read[C object](v *View, db int, key []byte, kind Kind, f func(C)) (found bo
 	return true, nil
 }
 
-func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) error {
+func write[C object](v *View, db int, key []byte, kind entry.Kind, f func(C) error) error {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
 	switch {
-	case p.e.Kind != None && base(p.e.Kind) != kind:
+	case p.e.Kind != entry.None && base(p.e.Kind) != kind:
 		return limit.ErrWrongType
 	case v.refuses():
 		return limit.ErrNotKept
@@ -134,14 +135,14 @@ func write[C object](v *View, db int, key []byte, kind Kind, f func(C) error) er
 
 // object returns e as a collection: the key's own if it is a tree, else one of the
 // view's.
-func (v *View) object(s *shard, db int, e *Entry) object {
+func (v *View) object(s *shard, db int, e *entry.Entry) object {
 	if isTree(e.Kind) {
 		return s.tree(db, e.Value).o
 	}
-	o := v.objects[e.Kind.ordinal()]
+	o := v.objects[e.Kind.Ordinal()]
 	if o == nil {
 		o = newObject(e.Kind)
-		v.objects[e.Kind.ordinal()] = o
+		v.objects[e.Kind.Ordinal()] = o
 	}
 	o.Load(e.Value)
 	return o
@@ -149,9 +150,9 @@ func (v *View) object(s *shard, db int, e *Entry) object {
 
 // large returns value as a tree for [shard.plant] if it is one of kind k that is too
 // large for a value, else nil.
-func large(k Kind, value []byte) object {
+func large(k entry.Kind, value []byte) object {
 	// The smallest element takes two bytes.
-	if !k.isCollection() || len(value) <= 2*wholeBound {
+	if !k.IsCollection() || len(value) <= 2*wholeBound {
 		return nil
 	}
 	o := newObject(k)
@@ -163,7 +164,7 @@ func large(k Kind, value []byte) object {
 }
 
 // keep stores what a write that ended with why has made of o.
-func (v *View) keep(s *shard, p *place, key []byte, kind Kind, o object, why error) error {
+func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object, why error) error {
 	delta := o.Delta()
 	switch {
 	case len(delta) == 0:
@@ -175,21 +176,21 @@ func (v *View) keep(s *shard, p *place, key []byte, kind Kind, o object, why err
 	case why != nil:
 		return why // o is forgotten
 	case o.Len() == 0:
-		if p.e.Kind != None {
+		if p.e.Kind != entry.None {
 			s.remove(p, key)
 		}
 		return nil
 	}
 	flat, small := o.Flat()
-	if v.full() && (p.e.Kind == None || !small || len(flat) > len(p.e.Value)) {
+	if v.full() && (p.e.Kind == entry.None || !small || len(flat) > len(p.e.Value)) {
 		return limit.ErrFull
 	}
 	if small {
-		return s.keepFlat(p, key, Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat}, delta)
+		return s.keepFlat(p, key, entry.Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat}, delta)
 	}
-	v.objects[kind.ordinal()] = nil // it is the key's from now on
+	v.objects[kind.Ordinal()] = nil // it is the key's from now on
 	var number [treeValue]byte
-	e := Entry{Kind: kind | treeBit, Expiry: p.e.Expiry, Value: s.plant(number[:0], p.db, o)}
+	e := entry.Entry{Kind: kind | treeBit, Expiry: p.e.Expiry, Value: s.plant(number[:0], p.db, o)}
 	err := s.keepFlat(p, key, e, delta)
 	if err != nil {
 		s.fell(p.db, e.Value)
@@ -199,7 +200,7 @@ func (v *View) keep(s *shard, p *place, key []byte, kind Kind, o object, why err
 }
 
 // keepTree stores a tree that was changed in place, and may have become small.
-func (s *shard) keepTree(p *place, key []byte, kind Kind, o object, delta []byte) {
+func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object, delta []byte) {
 	if o.Len() == 0 {
 		s.remove(p, key)
 		return
@@ -208,7 +209,7 @@ func (s *shard) keepTree(p *place, key []byte, kind Kind, o object, delta []byte
 		s.recorder.patch(p.db, key, kind, p.e.Expiry, delta)
 	}
 	if flat, small := o.Flat(); small {
-		s.replace(p, key, Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat})
+		s.replace(p, key, entry.Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat})
 		return
 	}
 	s.weighAt(p)
@@ -217,9 +218,9 @@ func (s *shard) keepTree(p *place, key []byte, kind Kind, o object, delta []byte
 
 // keepFlat stores a collection that was a value or nothing before, and has become e
 // by delta.
-func (s *shard) keepFlat(p *place, key []byte, e Entry, delta []byte) error {
-	if p.e.Kind == None {
-		e.Expiry = NoExpiry
+func (s *shard) keepFlat(p *place, key []byte, e entry.Entry, delta []byte) error {
+	if p.e.Kind == entry.None {
+		e.Expiry = entry.NoExpiry
 		s.vacate(p, &e)
 		return s.put(p, key, e)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -43,11 +44,11 @@ func TestCollectionsGoWithTheirKeys(t *testing.T) {
 		"FLUSHDB":  func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) { v.Flush(1) },
 		"FLUSHALL": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) { v.FlushAll() },
 		"SET": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) {
-			_, _ = v.SetString(1, []byte("k"), []byte("v"), keyspace.SetOptions{Expiry: keyspace.NoExpiry})
+			_, _ = v.SetString(1, []byte("k"), []byte("v"), keyspace.SetOptions{Expiry: entry.NoExpiry})
 			v.Delete(1, []byte("k"))
 		},
 		"RENAME over it": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) {
-			_ = v.Put(1, []byte("other"), keyspace.String, nil, keyspace.NoExpiry)
+			_ = v.Put(1, []byte("other"), entry.String, nil, entry.NoExpiry)
 			v.Rename(1, []byte("other"), []byte("k"), false)
 			v.Delete(1, []byte("k"))
 		},
@@ -99,7 +100,7 @@ func TestCollectionsGoWithTheirKeys(t *testing.T) {
 				ks, v, _, clock := journalled(t)
 				// Something small stays in every shard, so that tables do not come and go.
 				for i := range 100 {
-					require.NoError(t, v.Put(1, fmt.Append(nil, "stays:", i), keyspace.String, []byte("v"), keyspace.NoExpiry))
+					require.NoError(t, v.Put(1, fmt.Append(nil, "stays:", i), entry.String, []byte("v"), entry.NoExpiry))
 				}
 				before := ks.Stats()
 				fillHash(t, v, 1, "k", n)
@@ -109,11 +110,11 @@ func TestCollectionsGoWithTheirKeys(t *testing.T) {
 					require.Greater(t, used, int64(n)*50)
 					require.GreaterOrEqual(t, ks.Stats().Memory, before.Memory+used-1000)
 				}
-				require.Equal(t, 1, ks.Stats().Kinds[keyspace.Hash])
+				require.Equal(t, 1, ks.Stats().Kinds[entry.Hash])
 				way(ks, v, clock.Advance)
 				require.False(t, v.Exists(1, []byte("k")))
 				after := ks.Stats()
-				require.Equal(t, [64]int{keyspace.String: after.Databases[1].Keys}, after.Kinds)
+				require.Equal(t, [64]int{entry.String: after.Databases[1].Keys}, after.Kinds)
 				// A page of a vector, or a chunk in reserve, may be the table's own.
 				require.InDelta(t, before.Memory, after.Memory, 16<<10+float64(before.Memory))
 				v.FlushAll()
@@ -153,14 +154,14 @@ func TestCollectionsAreShownWhole(t *testing.T) {
 		fillHash(t, v, 0, "k", n)
 		e, ok := v.Load(0, []byte("k"))
 		require.True(t, ok)
-		require.Equal(t, keyspace.Hash, e.Kind)
+		require.Equal(t, entry.Hash, e.Kind)
 		require.NoError(t, keyspace.CheckEntry(e))
-		v.ScanEntries(0, 0, 10, func(key []byte, got keyspace.Entry) {
+		v.ScanEntries(0, 0, 10, func(key []byte, got entry.Entry) {
 			require.Equal(t, "k", string(key))
 			require.Equal(t, e.Kind, got.Kind)
 			require.Equal(t, e.Value, got.Value)
 		})
-		v.Scan(0, 0, 10, func(_ []byte, k keyspace.Kind) { require.Equal(t, keyspace.Hash, k) })
+		v.Scan(0, 0, 10, func(_ []byte, k entry.Kind) { require.Equal(t, entry.Hash, k) })
 		require.NoError(t, v.Put(0, []byte("copy"), e.Kind, e.Value, e.Expiry))
 		copied, _ := v.Load(0, []byte("copy"))
 		require.Equal(t, e, copied)

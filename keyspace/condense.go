@@ -1,6 +1,10 @@
 package keyspace
 
-import "math"
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // A script may change a key any number of times. What counts for whoever loads the log is
 // what the last of these changes left, so a record that has become long is condensed:
@@ -85,7 +89,7 @@ func (r *recorder) voids() *voids {
 		case !s.Patch:
 			w.whole[s.name()] = i
 			delete(w.patches, s.name())
-		case s.Entry.Kind.isCollection():
+		case s.Entry.Kind.IsCollection():
 			w.patches[s.name()] += s.to - s.from
 		}
 	})
@@ -133,7 +137,7 @@ func (v *View) condense() {
 }
 
 // stored returns what key holds, which the view has locked.
-func (v *View) stored(key keyName) (s *shard, e Entry) {
+func (v *View) stored(key keyName) (s *shard, e entry.Entry) {
 	h := v.ks.hash([]byte(key.key))
 	s = &v.ks.shards[int(h>>v.ks.shift)]
 	return s, s.get(key.db, h, []byte(key.key))
@@ -144,7 +148,7 @@ func (v *View) stored(key keyName) (s *shard, e Entry) {
 func (v *View) weightOf(key keyName) int {
 	s, e := v.stored(key)
 	switch {
-	case !base(e.Kind).isCollection():
+	case !base(e.Kind).IsCollection():
 		return math.MaxInt
 	case isTree(e.Kind):
 		return int(s.tree(key.db, e.Value).cost)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // TestRewritingFewKeysIsRefusedNothing: whoever holds keys and changes them any number of
@@ -18,7 +19,7 @@ func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
 	value := bytes.Repeat([]byte("v"), 3_000_000)
 	keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
 	set := func(v *keyspace.View, i int, value []byte) error {
-		_, err := v.SetString(0, keys[i%3], value, keyspace.SetOptions{Expiry: keyspace.NoExpiry})
+		_, err := v.SetString(0, keys[i%3], value, keyspace.SetOptions{Expiry: entry.NoExpiry})
 		return err
 	}
 	field := func(v *keyspace.View, i int, name string) error {
@@ -88,7 +89,7 @@ func TestCondensedRecordIsWhatWasDone(t *testing.T) {
 				deed(v, rng)
 			}
 			key := []byte{byte('a' + rng.IntN(6))}
-			_, err := v.SetString(rng.IntN(2), key, long[:rng.IntN(len(long))], keyspace.SetOptions{Expiry: keyspace.NoExpiry, KeepTTL: true})
+			_, err := v.SetString(rng.IntN(2), key, long[:rng.IntN(len(long))], keyspace.SetOptions{Expiry: entry.NoExpiry, KeepTTL: true})
 			require.NoError(t, err)
 			if rng.IntN(10) == 0 {
 				v.Flush(rng.IntN(2))

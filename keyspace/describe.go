@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -15,12 +16,12 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 	defer v.unlock(s)
 	e := s.get(db, h, key)
 	switch e.Kind {
-	case None:
+	case entry.None:
 		return "", false
-	case String:
+	case entry.String:
 		return stringEncoding(e.Value), true
 	}
-	if base(e.Kind).isCollection() {
+	if base(e.Kind).IsCollection() {
 		return collectionEncoding(v.object(s, db, &e)), true
 	}
 	return e.Kind.Encoding(), true
@@ -60,7 +61,7 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 	var p place
 	s.find(&p, db, h, key)
 	e, tell := p.e, describer(f)
-	if e.Kind == None {
+	if e.Kind == entry.None {
 		return false, nil
 	}
 	r, err := roomOf(&e, s.last, by)
@@ -69,16 +70,16 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 	}
 	tell.text("type", base(e.Kind).Type())
 	switch base(e.Kind) {
-	case String:
+	case entry.String:
 		tell.text("mode", stringEncoding(e.Value))
 		tell.number("length", int64(len(e.Value)))
-	case Cell:
-		tat := cellTAT(&e)
+	case entry.Cell:
+		tat := entry.CellTAT(&e)
 		tell.text("mode", "gcra")
 		tell.number("tat-ns", int64(tat))
 		tell.number("debt-ns", int64(max(0, tat.Sub(s.last))))
 		tell.number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
-	case Hash, SortedSet, List, Set:
+	case entry.Hash, entry.SortedSet, entry.List, entry.Set:
 		o := v.object(s, db, &e)
 		tell.text("mode", collectionEncoding(o))
 		tell.number("length", int64(o.Len()))
@@ -88,7 +89,7 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 	}
 	r.tell(tell)
 	at := int64(-1)
-	if e.Expiry != NoExpiry {
+	if e.Expiry != entry.NoExpiry {
 		at = int64(v.ks.clock.Civil(e.Expiry)) / 1e6
 	}
 	tell.number("expire-at", at)
@@ -96,13 +97,13 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 	return true, nil
 }
 
-func describeLimiter(e *Entry, now limit.Instant, emit func(field string, n int64)) {
+func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, n int64)) {
 	switch {
-	case e.Kind.isWindow():
-		slidingwindow.Describe(e.Kind.windowMode(), e.Value, now, emit)
-	case e.Kind.isLease():
-		concurrency.Describe(e.Kind.leaseMode(), e.Value, now, emit)
-	case e.Kind.isBucket():
-		tokenbucket.Describe(e.Kind.bucketMode(), e.Value, now, emit)
+	case e.Kind.IsWindow():
+		slidingwindow.Describe(e.Kind.WindowMode(), e.Value, now, emit)
+	case e.Kind.IsLease():
+		concurrency.Describe(e.Kind.LeaseMode(), e.Value, now, emit)
+	case e.Kind.IsBucket():
+		tokenbucket.Describe(e.Kind.BucketMode(), e.Value, now, emit)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -33,20 +34,17 @@ const (
 )
 
 // Effect is a decoded effect: a put with its entry; a delete, where Entry is of
-// kind [None]; a patch, where the entry's value is a delta; or a flush of the whole
+// kind [entry.None]; a patch, where the entry's value is a delta; or a flush of the whole
 // database.
 type Effect struct {
 	DB    int
 	Key   []byte
-	Entry Entry
+	Entry entry.Entry
 	Flush bool
 	Patch bool
 }
 
 var errEffect = errors.New("bytes are not an effect")
-
-// maxKeyLength is the longest key there can be, which tables rely on.
-const maxKeyLength = keyMask
 
 // recorder gathers the effects of one command, or of all that a view does while it
 // holds keys.
@@ -75,25 +73,21 @@ func (r *recorder) reset() {
 	r.condensed.buf, r.condensed.long = 0, 0
 }
 
-func (r *recorder) put(db int, key []byte, e *Entry) {
+func (r *recorder) put(db int, key []byte, e *entry.Entry) {
 	r.head(db, key, e)
 	r.buf = append(r.buf, e.Value...)
 }
 
 // head is what put records before the bytes of the value.
-func (r *recorder) head(db int, key []byte, e *Entry) {
+func (r *recorder) head(db int, key []byte, e *entry.Entry) {
 	r.buf = append(r.buf, byte(e.Kind), byte(db))
 	r.buf = appendBytes(r.buf, key)
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
 	r.buf = binary.AppendUvarint(r.buf, uint64(len(e.Value)))
 }
 
-// long reports whether e is recorded by a reference to its value. What is stored of it
-// is then a value that [shared.New] has made.
-func (e *Entry) long() bool { return e.Kind == String && len(e.Value) >= shared.Least }
-
 // refer is put for e whose long value is the stored one.
-func (r *recorder) refer(db int, key []byte, e *Entry, l shared.Ledger) {
+func (r *recorder) refer(db int, key []byte, e *entry.Entry, l shared.Ledger) {
 	r.head(db, key, e)
 	shared.Hold(e.Value, l)
 	ref := shared.Held(e.Value, l)
@@ -106,7 +100,7 @@ func (r *recorder) remove(db int, key []byte) {
 	r.buf = appendBytes(append(r.buf, opDelete, byte(db)), key)
 }
 
-func (r *recorder) patch(db int, key []byte, k Kind, expiry limit.Instant, delta []byte) {
+func (r *recorder) patch(db int, key []byte, k entry.Kind, expiry limit.Instant, delta []byte) {
 	r.buf = appendBytes(append(r.buf, opPatch, byte(db)), key)
 	r.buf = binary.LittleEndian.AppendUint64(append(r.buf, byte(k)), uint64(expiry))
 	r.buf = appendBytes(r.buf, delta)
@@ -123,7 +117,7 @@ func appendBytes(dst, b []byte) []byte {
 func NextEffect(record []byte) (e Effect, rest []byte, err error) {
 	e, n, rest, err := effectHead(record)
 	switch {
-	case err != nil || e.Entry.Kind == None:
+	case err != nil || e.Entry.Kind == entry.None:
 		return e, rest, err
 	case n > uint64(len(rest)):
 		return e, nil, errEffect
@@ -145,7 +139,7 @@ func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 		return e, 0, rest, nil
 	}
 	var ok bool
-	if e.Key, rest, ok = cutBytes(rest); !ok || len(e.Key) > maxKeyLength {
+	if e.Key, rest, ok = cutBytes(rest); !ok || len(e.Key) > entry.MaxKeyLength {
 		return e, 0, nil, errEffect
 	}
 	if op == opDelete {
@@ -154,10 +148,10 @@ func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 	if e.Patch = op == opPatch; e.Patch && len(rest) > 0 {
 		op, rest = rest[0], rest[1:]
 	}
-	if op == 0 || Kind(op) >= kindsEnd || len(rest) < 8 || e.Patch && !Kind(op).patchable() {
+	if op == 0 || entry.Kind(op) >= entry.Kinds || len(rest) < 8 || e.Patch && !patchable(entry.Kind(op)) {
 		return e, 0, nil, errEffect
 	}
-	e.Entry.Kind = Kind(op)
+	e.Entry.Kind = entry.Kind(op)
 	e.Entry.Expiry = limit.Instant(binary.LittleEndian.Uint64(rest))
 	n, size := binary.Uvarint(rest[8:])
 	if size <= 0 {
@@ -177,23 +171,23 @@ func cutBytes(b []byte) (out, rest []byte, ok bool) {
 
 // CheckEntry reports whether e, which may come from a file, is something that a
 // key can hold.
-func CheckEntry(e Entry) error {
+func CheckEntry(e entry.Entry) error {
 	switch {
-	case e.Kind == String:
+	case e.Kind == entry.String:
 		return nil
-	case e.Kind.isCollection():
+	case e.Kind.IsCollection():
 		return checkFlat(e.Kind, e.Value)
-	case e.Kind == Cell:
+	case e.Kind == entry.Cell:
 		if len(e.Value) == 0 {
 			return nil
 		}
 		return gcra.Check(e.Value)
-	case e.Kind.isWindow():
-		return slidingwindow.Check(e.Kind.windowMode(), e.Value)
-	case e.Kind.isBucket():
-		return tokenbucket.Check(e.Kind.bucketMode(), e.Value)
-	case e.Kind.isLease():
-		return concurrency.Check(e.Kind.leaseMode(), e.Value)
+	case e.Kind.IsWindow():
+		return slidingwindow.Check(e.Kind.WindowMode(), e.Value)
+	case e.Kind.IsBucket():
+		return tokenbucket.Check(e.Kind.BucketMode(), e.Value)
+	case e.Kind.IsLease():
+		return concurrency.Check(e.Kind.LeaseMode(), e.Value)
 	}
 	return errEffect
 }

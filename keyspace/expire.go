@@ -1,6 +1,9 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
 
 // ExpireCond is an option of EXPIRE and its kin: a set of the flags below.
 type ExpireCond uint8
@@ -19,8 +22,8 @@ const (
 // allows reports whether an expiry may change from old to at.
 func (c ExpireCond) allows(old, at limit.Instant) bool {
 	switch {
-	case c&NX != 0 && old != NoExpiry,
-		c&XX != 0 && old == NoExpiry,
+	case c&NX != 0 && old != entry.NoExpiry,
+		c&XX != 0 && old == entry.NoExpiry,
 		c&GT != 0 && at <= old,
 		c&LT != 0 && at >= old:
 		return false
@@ -35,10 +38,10 @@ func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 	s := v.lock(h)
 	defer v.unlock(s)
 	e := s.get(db, h, key)
-	if e.Kind == None {
+	if e.Kind == entry.None {
 		return 0, false, false
 	}
-	if e.Expiry == NoExpiry {
+	if e.Expiry == entry.NoExpiry {
 		return 0, false, true
 	}
 	return e.Expiry, true, true
@@ -54,9 +57,9 @@ func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) boo
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	at = min(at, NoExpiry-1)
+	at = min(at, entry.NoExpiry-1)
 	switch {
-	case p.e.Kind == None || !cond.allows(p.e.Expiry, at):
+	case p.e.Kind == entry.None || !cond.allows(p.e.Expiry, at):
 		return false
 	case at <= s.last:
 		s.remove(&p, key)
@@ -74,9 +77,9 @@ func (v *View) Persist(db int, key []byte) bool {
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	if p.e.Kind == None || p.e.Expiry == NoExpiry {
+	if p.e.Kind == entry.None || p.e.Expiry == entry.NoExpiry {
 		return false
 	}
-	s.setExpiry(&p, key, NoExpiry)
+	s.setExpiry(&p, key, entry.NoExpiry)
 	return true
 }

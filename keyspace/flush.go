@@ -10,7 +10,7 @@ func (v *View) FlushAll() { v.flush(0, v.ks.Databases()) }
 // and gives their memory back afterwards.
 func (v *View) flush(from, to int) {
 	for _, t := range v.detach(from, to) {
-		t.free()
+		t.Free()
 	}
 }
 

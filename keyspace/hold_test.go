@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 func refs(keys ...string) (r []keyspace.Ref) {
@@ -49,7 +50,7 @@ func TestInstantsNeverStepBack(t *testing.T) {
 	ahead := ks.NewView()
 	c.Advance(10 * time.Second)
 	ahead.Refresh()
-	require.NoError(t, ahead.Put(0, []byte("k"), keyspace.String, []byte("v"), t0.Add(11*time.Second)))
+	require.NoError(t, ahead.Put(0, []byte("k"), entry.String, []byte("v"), t0.Add(11*time.Second)))
 	// v's batch began earlier, but what it does to k happens after that.
 	_, err := v.Throttle(0, []byte("k2"), quota(t), 1)
 	require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestHoldGuardsItsKeysOnly(t *testing.T) {
 	require.Zero(t, v.Len(0))
 	v.FlushAll()
 	v.Release()
-	require.NoError(t, v.Put(0, []byte("a"), keyspace.String, nil, keyspace.NoExpiry), "no lock is left behind")
+	require.NoError(t, v.Put(0, []byte("a"), entry.String, nil, entry.NoExpiry), "no lock is left behind")
 }
 
 // TestTransfersKeepTheSum moves amounts between keys from many goroutines, while
@@ -84,7 +85,7 @@ func TestTransfersKeepTheSum(t *testing.T) {
 		const accounts, each, goroutines, moves = 10, 100, 8, 1500
 		ks, v, _ := open(t, o)
 		put := func(v *keyspace.View, i, n int) {
-			if err := v.Put(0, key(i), keyspace.String, strconv.AppendInt(nil, int64(n), 10), keyspace.NoExpiry); err != nil {
+			if err := v.Put(0, key(i), entry.String, strconv.AppendInt(nil, int64(n), 10), entry.NoExpiry); err != nil {
 				t.Error(err)
 			}
 		}

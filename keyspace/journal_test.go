@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -55,11 +56,11 @@ func (j *tape) replay(t *testing.T, ks *keyspace.Keyspace, from int) {
 	}
 }
 
-type entries map[string]keyspace.Entry
+type entries map[string]entry.Entry
 
 func all(ks *keyspace.Keyspace) entries {
 	m := entries{}
-	_ = ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+	_ = ks.Snapshot(func(db int, key []byte, e entry.Entry) {
 		e.Value = append([]byte{}, e.Value...)
 		m[string(rune('0'+db))+string(key)] = e
 	}, func() error { return nil })
@@ -96,7 +97,7 @@ func deed(v *keyspace.View, rng *rand.Rand) {
 	case 8:
 		v.Expire(db, key, v.Now().Add(time.Minute), 0)
 	case 9:
-		_ = v.Put(db, key, keyspace.String, []byte("12345"), keyspace.NoExpiry)
+		_ = v.Put(db, key, entry.String, []byte("12345"), entry.NoExpiry)
 	case 10:
 		v.Persist(db, key)
 	case 11:
@@ -119,7 +120,7 @@ func TestEffectsReplay(t *testing.T) {
 		}
 		copied := keyspace.New(keyspace.Options{Clock: clock, Shards: 8, Databases: 2})
 		since := len(j.records)
-		err := ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+		err := ks.Snapshot(func(db int, key []byte, e entry.Entry) {
 			require.NoError(t, copied.Restore(db, key, e))
 		}, func() error {
 			for range rng.IntN(8) {
@@ -198,7 +199,7 @@ func TestRefusedEffects(t *testing.T) {
 func TestWhatHasBegunIsEnded(t *testing.T) {
 	_, v, j, _ := journalled(t)
 	put := func(key string) error {
-		_, err := v.SetString(0, []byte(key), []byte("v"), keyspace.SetOptions{Expiry: keyspace.NoExpiry})
+		_, err := v.SetString(0, []byte(key), []byte("v"), keyspace.SetOptions{Expiry: entry.NoExpiry})
 		return err
 	}
 	v.HoldAll()
@@ -242,7 +243,7 @@ func TestHeldEffectsAreBounded(t *testing.T) {
 	puts := 0
 	for ; !v.Refuses(); puts++ {
 		require.Less(t, puts, 100)
-		require.NoError(t, v.Put(0, key(puts), keyspace.String, value, keyspace.NoExpiry))
+		require.NoError(t, v.Put(0, key(puts), entry.String, value, entry.NoExpiry))
 	}
 	_, err := v.Lease(0, key(0), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
 	require.ErrorIs(t, err, limit.ErrWrongType)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/dense"
 )
 
 // Options are what a [Keyspace] is made of. The zero value of each field but Clock
@@ -41,7 +42,7 @@ type Keyspace struct {
 	clock    clock.Clock
 	every    time.Duration
 	newTable newTable
-	arena    *arena // nil if newTable is a test's
+	arena    *dense.Arena // nil if newTable is a test's
 	mem      memory
 	gate     Gate
 	claim    claim
@@ -76,8 +77,8 @@ func New(o Options) *Keyspace {
 		newTable: o.newTable,
 	}
 	if ks.newTable == nil {
-		ks.arena = newArena()
-		ks.newTable = func(m *Memory, hash func(key []byte) uint32) table { return newDenseTable(ks.arena, m, hash) }
+		ks.arena = dense.NewArena()
+		ks.newTable = func(m *dense.Memory, hash func(key []byte) uint32) table { return dense.New(ks.arena, m, hash) }
 	}
 	n := orDefault(o.Shards, defaultShards)
 	if bits.OnesCount(uint(n)) != 1 || n > maxShards {
@@ -89,7 +90,7 @@ func New(o Options) *Keyspace {
 		s := &ks.shards[i]
 		s.ks, s.last = ks, ks.clock.Now()
 		s.dbs = make([]database, orDefault(o.Databases, defaultDatabases))
-		s.seen = make([]atomic.Pointer[denseTable], len(s.dbs))
+		s.seen = make([]atomic.Pointer[dense.Table], len(s.dbs))
 	}
 	ks.mem.max.Store(o.MaxMemory)
 	ks.SetMaxElements(orDefault(o.MaxElements, DefaultMaxElements))
@@ -113,8 +114,8 @@ func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
 // to clients. They count against the bound.
 func (ks *Keyspace) SetBeside(n int64) { ks.mem.beside.Store(n) }
 
-// Outside is how many bytes tables have taken outside of Go's heap; a little of that
-// may not have been touched yet.
+// Outside is how many bytes tables have taken outside of Go's heap: see
+// [dense.Arena.Outside].
 func (ks *Keyspace) Outside() int64 {
 	if ks.arena == nil {
 		return 0
@@ -137,13 +138,13 @@ func (ks *Keyspace) Close() {
 		s.lockBare()
 		for db := range s.dbs {
 			if t := s.clear(db); t != nil {
-				t.free()
+				t.Free()
 			}
 		}
 		s.mu.Unlock()
 	}
 	if ks.arena != nil {
-		ks.arena.close()
+		ks.arena.Close()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -48,7 +49,7 @@ func TestThrottleKeepsTheTAT(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, fmt.Sprint(int64(t0.Add(2*time.Second))), string(got))
-	require.Equal(t, keyspace.Cell, v.Kind(0, k))
+	require.Equal(t, entry.Cell, v.Kind(0, k))
 	require.False(t, v.Exists(1, k), "databases are apart")
 
 	at, has, exists := v.Expiry(0, k)
@@ -66,18 +67,18 @@ func TestThrottleKeepsTheTAT(t *testing.T) {
 func TestThrottleTakesStrings(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	tat := t0.Add(10 * time.Second)
-	require.NoError(t, v.Put(0, []byte("n"), keyspace.String, fmt.Append(nil, int64(tat)), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("n"), entry.String, fmt.Append(nil, int64(tat)), entry.NoExpiry))
 	d, err := v.Throttle(0, []byte("n"), quota(t), 1)
 	require.NoError(t, err)
 	require.Equal(t, 12*time.Second, d.ResetAfter)
-	require.Equal(t, keyspace.Cell, v.Kind(0, []byte("n")))
+	require.Equal(t, entry.Cell, v.Kind(0, []byte("n")))
 	at, _, _ := v.Expiry(0, []byte("n"))
 	require.Equal(t, t0.Add(12*time.Second), at)
 
-	require.NoError(t, v.Put(0, []byte("s"), keyspace.String, []byte("foo"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("s"), entry.String, []byte("foo"), entry.NoExpiry))
 	_, err = v.Throttle(0, []byte("s"), quota(t), 1)
 	require.ErrorIs(t, err, limit.ErrNotInteger)
-	require.NoError(t, v.Put(0, []byte("l"), keyspace.List, []byte("foo"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("l"), entry.List, []byte("foo"), entry.NoExpiry))
 	_, err = v.Throttle(0, []byte("l"), quota(t), 1)
 	require.ErrorIs(t, err, limit.ErrWrongType)
 	_, _, err = v.AppendString(nil, 0, []byte("l"))
@@ -132,20 +133,20 @@ func TestExpireConditions(t *testing.T) {
 	}{
 		{"always", at(10), at(5), 0, true},
 		{"NX on a key that expires", at(10), at(20), keyspace.NX, false},
-		{"NX on one that does not", keyspace.NoExpiry, at(20), keyspace.NX, true},
+		{"NX on one that does not", entry.NoExpiry, at(20), keyspace.NX, true},
 		{"XX on a key that expires", at(10), at(20), keyspace.XX, true},
-		{"XX on one that does not", keyspace.NoExpiry, at(20), keyspace.XX, false},
+		{"XX on one that does not", entry.NoExpiry, at(20), keyspace.XX, false},
 		{"GT later", at(10), at(20), keyspace.GT, true},
 		{"GT the same", at(10), at(10), keyspace.GT, false},
-		{"GT than never", keyspace.NoExpiry, at(20), keyspace.GT, false},
+		{"GT than never", entry.NoExpiry, at(20), keyspace.GT, false},
 		{"LT earlier", at(10), at(9), keyspace.LT, true},
 		{"LT later", at(10), at(11), keyspace.LT, false},
-		{"LT than never", keyspace.NoExpiry, at(20), keyspace.LT, true},
-		{"XX GT", keyspace.NoExpiry, at(20), keyspace.XX | keyspace.GT, false},
+		{"LT than never", entry.NoExpiry, at(20), keyspace.LT, true},
+		{"XX GT", entry.NoExpiry, at(20), keyspace.XX | keyspace.GT, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, v, _ := open(t, keyspace.Options{})
-			require.NoError(t, v.Put(0, []byte("k"), keyspace.String, []byte("v"), row.old))
+			require.NoError(t, v.Put(0, []byte("k"), entry.String, []byte("v"), row.old))
 			require.Equal(t, row.want, v.Expire(0, []byte("k"), row.at, row.cond))
 			want := row.old
 			if row.want {
@@ -163,21 +164,21 @@ func TestExpireConditions(t *testing.T) {
 func TestRename(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	put := func(k, s string, at limit.Instant) {
-		require.NoError(t, v.Put(0, []byte(k), keyspace.String, []byte(s), at))
+		require.NoError(t, v.Put(0, []byte(k), entry.String, []byte(s), at))
 	}
 	renamed, found := v.Rename(0, []byte("a"), []byte("b"), false)
 	require.False(t, renamed || found)
 	for i := range 200 { // in the same shard and in others
 		from, to := fmt.Sprint("from", i), fmt.Sprint("to", i)
 		put(from, "x", t0.Add(time.Hour))
-		put(to, "y", keyspace.NoExpiry)
+		put(to, "y", entry.NoExpiry)
 		renamed, found = v.Rename(0, []byte(from), []byte(to), true)
 		require.True(t, !renamed && found)
 		renamed, found = v.Rename(0, []byte(from), []byte(to), false)
 		require.True(t, renamed && found)
 		e, ok := v.Load(0, []byte(to))
 		require.True(t, ok)
-		require.Equal(t, keyspace.Entry{Kind: keyspace.String, Expiry: t0.Add(time.Hour), Value: []byte("x")}, e)
+		require.Equal(t, entry.Entry{Kind: entry.String, Expiry: t0.Add(time.Hour), Value: []byte("x")}, e)
 		require.False(t, v.Exists(0, []byte(from)))
 		renamed, found = v.Rename(0, []byte(to), []byte(to), false)
 		require.True(t, renamed && found && v.Exists(0, []byte(to)))
@@ -193,14 +194,14 @@ func TestFlushAndCounts(t *testing.T) {
 		_, err := v.Throttle(i%2, key(i), quota(t), 1)
 		require.NoError(t, err)
 	}
-	require.NoError(t, v.Put(1, []byte("s"), keyspace.String, []byte("v"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(1, []byte("s"), entry.String, []byte("v"), entry.NoExpiry))
 	st := ks.Stats()
 	require.Equal(t, 500, st.Databases[0].Keys)
 	require.Equal(t, 501, st.Databases[1].Keys)
 	require.Equal(t, 500, st.Databases[1].Expires)
 	require.Equal(t, 2*time.Second, st.Databases[0].AvgTTL)
-	require.Equal(t, 1000, st.Kinds[keyspace.Cell])
-	require.Equal(t, 1, st.Kinds[keyspace.String])
+	require.Equal(t, 1000, st.Kinds[entry.Cell])
+	require.Equal(t, 1, st.Kinds[entry.String])
 	require.Positive(t, st.Memory)
 
 	v.Flush(0)

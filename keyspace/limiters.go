@@ -3,6 +3,7 @@ package keyspace
 import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -17,7 +18,7 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d li
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	tat, err := storedTAT(&p.e)
+	tat, err := entry.StoredTAT(&p.e)
 	if err != nil {
 		return limit.Decision{}, err
 	}
@@ -77,11 +78,11 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if p.e.Kind != None && !p.e.Kind.isLease() {
+	if p.e.Kind != entry.None && !p.e.Kind.IsLease() {
 		return limit.Decision{}, limit.ErrWrongType
 	}
 	plan := &v.lease
-	err := concurrency.Decide(p.e.Kind.leaseMode(), p.e.Value, p.e.Expiry, v.now, c, plan)
+	err := concurrency.Decide(p.e.Kind.LeaseMode(), p.e.Value, p.e.Expiry, v.now, c, plan)
 	if err != nil {
 		return limit.Decision{}, err
 	}
@@ -92,7 +93,7 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 	switch plan.Action {
 	case concurrency.Store:
 		// Even an acquired lease may be one that now ends earlier than it did.
-		err = v.store(s, &p, key, ofLease(plan.Mode), plan.Expiry, plan, true)
+		err = v.store(s, &p, key, entry.OfLease(plan.Mode), plan.Expiry, plan, true)
 	case concurrency.Delete:
 		s.remove(&p, key)
 	}
@@ -109,32 +110,45 @@ func (v *View) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if !p.e.Kind.isBucket() {
+	if !p.e.Kind.IsBucket() {
 		return
 	}
 	plan := &v.bucket
-	tokenbucket.Cancel(p.e.Kind.bucketMode(), p.e.Value, v.now, c, plan)
+	tokenbucket.Cancel(p.e.Kind.BucketMode(), p.e.Value, v.now, c, plan)
 	_ = v.applyBucket(s, &p, key, plan) // only a new key could be refused
 }
 
-func decideWindow(e *Entry, now limit.Instant, c *slidingwindow.Call, plan *slidingwindow.Plan) error {
-	if e.Kind != None && !e.Kind.isWindow() {
-		return limit.ErrWrongType
+// putCell stores tat and its natural expiry, or deletes a key whose TAT has passed.
+func (s *shard) putCell(p *place, key []byte, tat limit.Instant) error {
+	if tat <= s.last {
+		if p.e.Kind != entry.None {
+			s.remove(p, key)
+		}
+		return nil
 	}
-	return slidingwindow.Decide(e.Kind.windowMode(), e.Value, e.Expiry, now, c, plan)
+	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
+	e.Value = entry.AppendCell(s.scratch[:0], tat, e.Expiry)
+	return s.put(p, key, e)
 }
 
-func decideBucket(e *Entry, now limit.Instant, c *tokenbucket.Call, plan *tokenbucket.Plan) error {
-	if e.Kind != None && !e.Kind.isBucket() {
+func decideWindow(e *entry.Entry, now limit.Instant, c *slidingwindow.Call, plan *slidingwindow.Plan) error {
+	if e.Kind != entry.None && !e.Kind.IsWindow() {
 		return limit.ErrWrongType
 	}
-	return tokenbucket.Decide(e.Kind.bucketMode(), e.Value, e.Expiry, now, c, plan)
+	return slidingwindow.Decide(e.Kind.WindowMode(), e.Value, e.Expiry, now, c, plan)
+}
+
+func decideBucket(e *entry.Entry, now limit.Instant, c *tokenbucket.Call, plan *tokenbucket.Plan) error {
+	if e.Kind != entry.None && !e.Kind.IsBucket() {
+		return limit.ErrWrongType
+	}
+	return tokenbucket.Decide(e.Kind.BucketMode(), e.Value, e.Expiry, now, c, plan)
 }
 
 func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.Plan, refund bool) error {
 	switch plan.Action {
 	case slidingwindow.Store:
-		return v.store(s, p, key, ofWindow(plan.Mode), plan.Expiry, plan, refund)
+		return v.store(s, p, key, entry.OfWindow(plan.Mode), plan.Expiry, plan, refund)
 	case slidingwindow.Delete:
 		s.remove(p, key)
 	}
@@ -144,7 +158,7 @@ func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.P
 func (v *View) applyBucket(s *shard, p *place, key []byte, plan *tokenbucket.Plan) error {
 	switch plan.Action {
 	case tokenbucket.Store:
-		return v.store(s, p, key, ofBucket(plan.Mode), plan.Expiry, plan, false)
+		return v.store(s, p, key, entry.OfBucket(plan.Mode), plan.Expiry, plan, false)
 	case tokenbucket.Delete:
 		s.remove(p, key)
 	}
@@ -160,7 +174,7 @@ type applier interface {
 // store stores what plan makes of the value at p. frees says that those who wait
 // should look again; they should as well if the limiter has become another or will
 // be unused earlier than before.
-func (v *View) store(s *shard, p *place, key []byte, k Kind, expiry limit.Instant, plan applier, frees bool) error {
+func (v *View) store(s *shard, p *place, key []byte, k entry.Kind, expiry limit.Instant, plan applier, frees bool) error {
 	delta := v.deltaOf(s, p, k, plan)
 	value := plan.Apply(p.e.Value, v.scratch[:0])
 	if cap(value) > cap(v.scratch) && cap(value) <= maxScratch && !sameMemory(value, p.e.Value) {
@@ -169,7 +183,7 @@ func (v *View) store(s *shard, p *place, key []byte, k Kind, expiry limit.Instan
 	if frees || k != p.e.Kind || expiry < p.e.Expiry {
 		s.freed(p.db, key)
 	}
-	e := Entry{Kind: k, Expiry: min(expiry, NoExpiry-1), Value: value}
+	e := entry.Entry{Kind: k, Expiry: min(expiry, entry.NoExpiry-1), Value: value}
 	if delta == nil {
 		return s.put(p, key, e)
 	}

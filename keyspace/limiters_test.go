@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -137,7 +138,7 @@ func TestStringsAreDescribed(t *testing.T) {
 		"": "embstr", "12": "int", "-9223372036854775808": "int", "9223372036854775808": "embstr", "012": "embstr", "+1": "embstr",
 		fmt.Sprintf("%044d", 0): "embstr", fmt.Sprintf("%045d", 0): "raw",
 	} {
-		require.NoError(t, v.Put(0, []byte("s"), keyspace.String, []byte(value), keyspace.NoExpiry))
+		require.NoError(t, v.Put(0, []byte("s"), entry.String, []byte(value), entry.NoExpiry))
 		got, ok := v.Encoding(0, []byte("s"))
 		require.True(t, ok)
 		require.Equal(t, want, got, value)
@@ -160,9 +161,9 @@ func TestStringsAreDescribed(t *testing.T) {
 }
 
 func TestTypes(t *testing.T) {
-	for k, want := range map[keyspace.Kind]string{
-		keyspace.None: "none", keyspace.String: "string", keyspace.Cell: "string", keyspace.Hash: "hash",
-		keyspace.SortedSet: "zset", keyspace.List: "list", keyspace.Set: "set", 17: "ratelimit", 33: "ratelimit", 49: "ratelimit",
+	for k, want := range map[entry.Kind]string{
+		entry.None: "none", entry.String: "string", entry.Cell: "string", entry.Hash: "hash",
+		entry.SortedSet: "zset", entry.List: "list", entry.Set: "set", 17: "ratelimit", 33: "ratelimit", 49: "ratelimit",
 	} {
 		require.Equal(t, want, k.Type())
 	}

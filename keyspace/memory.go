@@ -3,12 +3,13 @@ package keyspace
 import (
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/shared"
 )
 
 // memory is the bytes that all tables of a keyspace take, and what they may.
 type memory struct {
-	Memory
+	dense.Memory
 	beside atomic.Int64 // of the clients, by [Keyspace.SetBeside]
 	max    atomic.Int64 // 0: no bound
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -79,9 +80,9 @@ func (v *View) Multi(db int, list []Clause, details []limit.Decision) (refused b
 }
 
 // fits reports whether what a key holds is what its clause is about.
-func (c *Clause) fits(k Kind) bool {
-	return k == None || c.Window != nil && k.isWindow() || c.Bucket != nil && k.isBucket() ||
-		c.Quota != nil && (k == Cell || k == String)
+func (c *Clause) fits(k entry.Kind) bool {
+	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
+		c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
 // manner is how the clauses are decided.
@@ -116,7 +117,7 @@ func (v *View) decideAll(all *clauses, as manner) (err error) {
 		all.refused = all.refused || !d.Allowed()
 		if as != peeking && plan.changes(c) {
 			all.changes = true
-			all.grows = all.grows || p.old == None && plan.stores(c, v.now)
+			all.grows = all.grows || p.old == entry.None && plan.stores(c, v.now)
 		}
 		return true
 	})
@@ -126,7 +127,7 @@ func (v *View) decideAll(all *clauses, as manner) (err error) {
 	return err
 }
 
-func (v *View) decideClause(e *Entry, c *Clause, plan *clausePlan, as manner) (limit.Decision, error) {
+func (v *View) decideClause(e *entry.Entry, c *Clause, plan *clausePlan, as manner) (limit.Decision, error) {
 	switch {
 	case c.Window != nil:
 		was := c.Window.Charge
@@ -149,8 +150,8 @@ func (v *View) decideClause(e *Entry, c *Clause, plan *clausePlan, as manner) (l
 	return v.decideCell(e, c, plan, as)
 }
 
-func (v *View) decideCell(e *Entry, c *Clause, plan *clausePlan, as manner) (d limit.Decision, err error) {
-	tat, err := storedTAT(e)
+func (v *View) decideCell(e *entry.Entry, c *Clause, plan *clausePlan, as manner) (d limit.Decision, err error) {
+	tat, err := entry.StoredTAT(e)
 	if err != nil {
 		return d, err
 	}

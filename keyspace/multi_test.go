@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -94,22 +95,22 @@ func TestMultiDeniedStoresWhatADenialStores(t *testing.T) {
 func TestMultiErrorsStoreNothing(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	details := make([]limit.Decision, 3)
-	require.NoError(t, v.Put(0, []byte("tb"), keyspace.String, []byte("x"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("tb"), entry.String, []byte("x"), entry.NoExpiry))
 	_, err := v.Multi(0, clauses(t, 1, 1, 1), details)
 	require.ErrorIs(t, err, limit.ErrWrongType)
 	require.Equal(t, 1, v.Len(0))
 	v.FlushAll()
 
-	require.NoError(t, v.Put(0, []byte("cl"), keyspace.String, []byte("x"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("cl"), entry.String, []byte("x"), entry.NoExpiry))
 	_, err = v.Multi(0, clauses(t, 1, 1, 1), details)
 	require.ErrorIs(t, err, limit.ErrNotInteger)
 	require.Equal(t, 1, v.Len(0))
-	require.NoError(t, v.Put(0, []byte("cl"), keyspace.String, []byte("1"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("cl"), entry.String, []byte("1"), entry.NoExpiry))
 
 	ks.SetMaxMemory(1)
 	_, err = v.Multi(0, clauses(t, 1, 1, 1), details)
 	require.ErrorIs(t, err, limit.ErrFull)
-	require.Equal(t, keyspace.String, v.Kind(0, []byte("cl")))
+	require.Equal(t, entry.String, v.Kind(0, []byte("cl")))
 	ks.SetMaxMemory(0)
 	refused, _ := multi(t, v, clauses(t, 1, 1, 1))
 	require.False(t, refused)

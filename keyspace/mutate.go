@@ -1,6 +1,10 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
 
 // This file is the only one that changes tables. Each function is one effect on
 // one key (or on a database), happens under the lock of the shard, and tells those
@@ -9,22 +13,22 @@ import "github.com/cellserver/cellserver/limit"
 
 // put makes e what key holds. Only a new key can be refused, with limit.ErrFull. A
 // tree is put only where there is nothing; see vacate.
-func (s *shard) put(p *place, key []byte, e Entry) error {
-	if p.old == None {
+func (s *shard) put(p *place, key []byte, e entry.Entry) error {
+	if p.old == entry.None {
 		return s.add(p, key, e)
 	}
 	if p.stale() {
 		s.expired++
 	}
 	d := &s.dbs[p.db]
-	if p.old != e.Kind || p.oldExpiry == NoExpiry || e.Expiry == NoExpiry {
+	if p.old != e.Kind || p.oldExpiry == entry.NoExpiry || e.Expiry == entry.NoExpiry {
 		s.becomes(p, e.Kind, e.Expiry)
 	}
-	if s.recorder != nil && !e.long() {
+	if s.recorder != nil && !e.Long() {
 		s.recorder.put(p.db, key, &e)
 	}
-	d.t.store(p.r, e)
-	if e.long() {
+	d.t.Store(p.r, e)
+	if e.Long() {
 		s.recordLong(p, key)
 	}
 	s.touched(p.db, key)
@@ -34,14 +38,14 @@ func (s *shard) put(p *place, key []byte, e Entry) error {
 // recordLong records the long string that p has from now on.
 func (s *shard) recordLong(p *place, key []byte) {
 	if s.recorder != nil {
-		var e Entry
-		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.find(p.hash, key)
+		var e entry.Entry
+		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.Find(p.hash, key)
 		s.recorder.refer(p.db, key, &e, &s.ks.mem.Memory)
 	}
 }
 
 // becomes counts what p is to hold in the place of what it has.
-func (s *shard) becomes(p *place, k Kind, expiry limit.Instant) {
+func (s *shard) becomes(p *place, k entry.Kind, expiry limit.Instant) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
 	d.count.add(k, expiry, 1)
@@ -51,7 +55,7 @@ func (s *shard) becomes(p *place, k Kind, expiry limit.Instant) {
 }
 
 // replace is put over a live key for what was recorded already.
-func (s *shard) replace(p *place, key []byte, e Entry) {
+func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	r := s.recorder
 	s.recorder = nil
 	_ = s.put(p, key, e) // only a new key can be refused
@@ -60,8 +64,8 @@ func (s *shard) replace(p *place, key []byte, e Entry) {
 
 // vacate frees the place that e is to have, if either is a tree: those come and go
 // with their entries.
-func (s *shard) vacate(p *place, e *Entry) {
-	if p.old == None || !isTree(p.old) && !isTree(e.Kind) {
+func (s *shard) vacate(p *place, e *entry.Entry) {
+	if p.old == entry.None || !isTree(p.old) && !isTree(e.Kind) {
 		return
 	}
 	if p.stale() {
@@ -73,36 +77,36 @@ func (s *shard) vacate(p *place, e *Entry) {
 
 // move is put for an entry that was removed elsewhere, which therefore is not
 // refused when memory is full. It reports whether there was room all the same.
-func (s *shard) move(p *place, key []byte, e Entry) bool {
+func (s *shard) move(p *place, key []byte, e entry.Entry) bool {
 	s.vacate(p, &e)
-	if p.old == None {
+	if p.old == entry.None {
 		return s.insert(p, key, e) == nil
 	}
 	return s.put(p, key, e) == nil
 }
 
 // add is put for a key that has no place yet.
-func (s *shard) add(p *place, key []byte, e Entry) error {
+func (s *shard) add(p *place, key []byte, e entry.Entry) error {
 	if s.ks.mem.full(s.slack) {
 		return limit.ErrFull
 	}
 	return s.insert(p, key, e)
 }
 
-func (s *shard) insert(p *place, key []byte, e Entry) error {
+func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
 		d.t, d.count = s.ks.newTable(&s.ks.mem.Memory, s.ks.tableHash), new(tally)
-		t, _ := d.t.(*denseTable) // nil for a test's own table
+		t, _ := d.t.(*dense.Table) // nil for a test's own table
 		s.seen[p.db].Store(t)
 	}
-	if !d.t.insert(p.hash, key, e) {
+	if !d.t.Insert(p.hash, key, e) {
 		return limit.ErrFull
 	}
 	d.count.add(e.Kind, e.Expiry, 1)
 	switch {
 	case s.recorder == nil:
-	case e.long():
+	case e.Long():
 		s.recordLong(p, key)
 	default:
 		s.recordNew(p.db, key, &e)
@@ -114,19 +118,19 @@ func (s *shard) insert(p *place, key []byte, e Entry) error {
 // setExpiry changes when a live key expires, and nothing else.
 func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	e := p.e
-	if e.Kind == Cell {
-		e.Value = cellValue(s.scratch[:0], cellTAT(&e), at)
+	if e.Kind == entry.Cell {
+		e.Value = entry.AppendCell(s.scratch[:0], entry.CellTAT(&e), at)
 	}
 	e.Expiry = at
 	if at < p.oldExpiry {
 		s.freed(p.db, key)
 	}
 	s.becomes(p, e.Kind, e.Expiry)
-	if s.recorder != nil && !e.long() {
+	if s.recorder != nil && !e.Long() {
 		s.recordExpiry(p.db, key, &e)
 	}
-	s.dbs[p.db].t.store(p.r, e)
-	if e.long() {
+	s.dbs[p.db].t.Store(p.r, e)
+	if e.Long() {
 		s.recordLong(p, key)
 	}
 	s.touched(p.db, key)
@@ -157,7 +161,7 @@ func (s *shard) drop(p *place) {
 	if isTree(p.old) {
 		s.fellAt(p)
 	}
-	d.t.remove(p.r)
+	d.t.Remove(p.r)
 }
 
 // clear empties a database and returns its table, if it had one, whose memory the

@@ -1,6 +1,10 @@
 package keyspace
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // Observer is told what a view changes. The keyspace knows nothing of who reads which
 // key; an observer does. Its methods are called by the goroutine that uses the view.
@@ -93,8 +97,8 @@ func (v *View) expireSeen() {
 		}
 		var p place
 		p.db, p.hash = k.db, uint32(k.hash)
-		p.r, p.old, p.oldExpiry, _ = t.find(uint32(k.hash), k.key)
-		if p.old != None && p.oldExpiry <= s.last && !v.ks.expiry.Load() {
+		p.r, p.old, p.oldExpiry, _ = t.Find(uint32(k.hash), k.key)
+		if p.old != entry.None && p.oldExpiry <= s.last && !v.ks.expiry.Load() {
 			s.expire(&p, k.key)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // overwrite does one thing that stores or removes a string or a collection of any
@@ -23,7 +24,7 @@ func overwrite(v *keyspace.View, rng *rand.Rand, key, other []byte) {
 	case 0:
 		_, _ = v.SetString(db, key, value[:rng.IntN(len(value))], keyspace.SetOptions{Expiry: v.Now().Add(time.Second)})
 	case 1:
-		_, _ = v.SetString(db, key, value[:rng.IntN(40)], keyspace.SetOptions{Expiry: keyspace.NoExpiry, KeepTTL: rng.IntN(2) == 0})
+		_, _ = v.SetString(db, key, value[:rng.IntN(40)], keyspace.SetOptions{Expiry: entry.NoExpiry, KeepTTL: rng.IntN(2) == 0})
 	case 2:
 		_, _ = v.SetStrings(db, [][]byte{key, value[:10], other, value[:1000]}, false)
 	case 3, 4:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -13,13 +14,13 @@ const wholeBound = 64
 // patchable reports whether keys of kind k may be recorded by patches. An entry of
 // such a kind is kept while loading even if it has expired: a patch that follows may
 // say that it was to live longer.
-func (k Kind) patchable() bool {
+func patchable(k entry.Kind) bool {
 	switch {
-	case k.isWindow():
-		m := k.windowMode()
+	case k.IsWindow():
+		m := k.WindowMode()
 		return m == slidingwindow.Log || m == slidingwindow.Buckets
 	}
-	return k.isCollection() || k.isLease()
+	return k.IsCollection() || k.IsLease()
 }
 
 // differ is a plan that can say what it changes in a large value; see AppendDelta of
@@ -30,8 +31,8 @@ type differ interface {
 
 // deltaOf returns what plan, which is about to be applied, changes in the value at p,
 // or nil if the whole is to be recorded, or nothing.
-func (v *View) deltaOf(s *shard, p *place, k Kind, plan applier) []byte {
-	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !k.patchable() {
+func (v *View) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
+	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !patchable(k) {
 		return nil
 	}
 	delta, ok := plan.(differ).AppendDelta(v.delta[:0], p.e.Value)
@@ -43,7 +44,7 @@ func (v *View) deltaOf(s *shard, p *place, k Kind, plan applier) []byte {
 }
 
 // recordNew records what a key holds that was not there before.
-func (s *shard) recordNew(db int, key []byte, e *Entry) {
+func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	if !isTree(e.Kind) {
 		s.recorder.put(db, key, e)
 		return
@@ -56,8 +57,8 @@ func (s *shard) recordNew(db int, key []byte, e *Entry) {
 }
 
 // recordExpiry records that e is to expire at another instant.
-func (s *shard) recordExpiry(db int, key []byte, e *Entry) {
-	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && k.patchable() {
+func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
+	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && patchable(k) {
 		s.recorder.patch(db, key, k, e.Expiry, nil)
 		return
 	}
@@ -67,7 +68,7 @@ func (s *shard) recordExpiry(db int, key []byte, e *Entry) {
 // patch replays a patch. What it belongs to may be absent or newer by now: then what
 // the patch leaves is made right by effects that follow.
 func (ks *Keyspace) patch(e *Effect) error {
-	if e.DB >= ks.Databases() || len(e.Key) > maxKeyLength || !e.Entry.Kind.patchable() {
+	if e.DB >= ks.Databases() || len(e.Key) > entry.MaxKeyLength || !patchable(e.Entry.Kind) {
 		return fmt.Errorf("database %d, a key of %d bytes or kind %d is out of range", e.DB, len(e.Key), e.Entry.Kind)
 	}
 	h := ks.hash(e.Key)
@@ -76,10 +77,10 @@ func (ks *Keyspace) patch(e *Effect) error {
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, e.DB, h, e.Key)
-	if p.e = (Entry{}); base(p.old) == e.Entry.Kind {
-		_, p.e = s.dbs[e.DB].t.at(p.r) // alive or not
+	if p.e = (entry.Entry{}); base(p.old) == e.Entry.Kind {
+		_, p.e = s.dbs[e.DB].t.At(p.r) // alive or not
 	}
-	if e.Entry.Kind.isCollection() {
+	if e.Entry.Kind.IsCollection() {
 		return s.patchCollection(&p, e)
 	}
 	return s.patchLimiter(&p, e)
@@ -101,11 +102,11 @@ func (s *shard) patchLimiter(p *place, e *Effect) (err error) {
 	return nil
 }
 
-func applyDelta(k Kind, value, delta []byte) ([]byte, error) {
-	if k.isWindow() {
-		return slidingwindow.ApplyDelta(k.windowMode(), value, nil, delta)
+func applyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
+	if k.IsWindow() {
+		return slidingwindow.ApplyDelta(k.WindowMode(), value, nil, delta)
 	}
-	return concurrency.ApplyDelta(k.leaseMode(), value, nil, delta)
+	return concurrency.ApplyDelta(k.LeaseMode(), value, nil, delta)
 }
 
 // patchCollection patches a collection, an empty one if there is none.
@@ -119,28 +120,28 @@ func (s *shard) patchCollection(p *place, e *Effect) error {
 	flat, small := o.Flat()
 	expiry := e.Entry.Expiry
 	switch {
-	case o.Len() == 0 && p.old != None:
+	case o.Len() == 0 && p.old != entry.None:
 		s.drop(p)
 	case o.Len() == 0:
 	case small:
-		return s.restoreValue(p, e.Key, Entry{Kind: e.Entry.Kind, Expiry: expiry, Value: flat})
+		return s.restoreValue(p, e.Key, entry.Entry{Kind: e.Entry.Kind, Expiry: expiry, Value: flat})
 	case isTree(p.e.Kind):
 		p.e.Expiry = expiry
 		s.reload(p, p.e)
 		s.weighAt(p)
 	default:
-		return s.restoreTree(p, e.Key, Entry{Kind: e.Entry.Kind, Expiry: expiry}, o)
+		return s.restoreTree(p, e.Key, entry.Entry{Kind: e.Entry.Kind, Expiry: expiry}, o)
 	}
 	return nil
 }
 
 // borrow returns what p holds as a collection: the key's own if it is a tree, else
 // one that is given back by done.
-func (s *shard) borrow(p *place, k Kind) (o object, done func()) {
+func (s *shard) borrow(p *place, k entry.Kind) (o object, done func()) {
 	if isTree(p.e.Kind) {
 		return s.tree(p.db, p.e.Value).o, func() {}
 	}
-	pool := &s.ks.objects[k.ordinal()]
+	pool := &s.ks.objects[k.Ordinal()]
 	o, ok := pool.Get().(object)
 	if !ok {
 		o = newObject(k)
@@ -154,7 +155,7 @@ func (s *shard) borrow(p *place, k Kind) (o object, done func()) {
 }
 
 // restore makes e, which is checked, what is at p, without recording it.
-func (s *shard) restore(p *place, key []byte, e Entry) error {
+func (s *shard) restore(p *place, key []byte, e entry.Entry) error {
 	if o := large(e.Kind, e.Value); o != nil {
 		return s.restoreTree(p, key, e, o)
 	}
@@ -162,8 +163,8 @@ func (s *shard) restore(p *place, key []byte, e Entry) error {
 }
 
 // restoreValue is restore for what is no large collection.
-func (s *shard) restoreValue(p *place, key []byte, e Entry) error {
-	if p.old != None {
+func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
+	if p.old != entry.None {
 		s.reload(p, e)
 		return nil
 	}
@@ -171,8 +172,8 @@ func (s *shard) restoreValue(p *place, key []byte, e Entry) error {
 }
 
 // restoreTree is restore for e whose value is o.
-func (s *shard) restoreTree(p *place, key []byte, e Entry, o object) error {
-	if p.old != None {
+func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object) error {
+	if p.old != entry.None {
 		s.drop(p)
 		*p = place{db: p.db, hash: p.hash}
 	}
@@ -182,22 +183,22 @@ func (s *shard) restoreTree(p *place, key []byte, e Entry, o object) error {
 }
 
 // reload is replace without telling anybody, for loading.
-func (s *shard) reload(p *place, e Entry) {
+func (s *shard) reload(p *place, e entry.Entry) {
 	s.becomes(p, e.Kind, e.Expiry)
-	s.dbs[p.db].t.store(p.r, e)
+	s.dbs[p.db].t.Store(p.r, e)
 }
 
 // CheckEffect reports whether e, which may come from a file, is something that can
 // have happened, as far as e alone can tell.
 func CheckEffect(e Effect) error {
 	switch {
-	case e.Flush, !e.Patch && e.Entry.Kind == None:
+	case e.Flush, !e.Patch && e.Entry.Kind == entry.None:
 		return nil
 	case !e.Patch:
 		return CheckEntry(e.Entry)
-	case !e.Entry.Kind.patchable():
+	case !patchable(e.Entry.Kind):
 		return errEffect
-	case e.Entry.Kind.isCollection():
+	case e.Entry.Kind.IsCollection():
 		return newObject(e.Entry.Kind).Apply(e.Entry.Value)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -92,12 +93,12 @@ func TestPatchesAreSmall(t *testing.T) {
 // FuzzPatch replays a patch that may be anything on every kind of value: it is refused
 // or leaves something sound, and takes no memory that its bytes do not account for.
 func FuzzPatch(f *testing.F) {
-	for k := range keyspace.Kind(64) {
+	for k := range entry.Kind(64) {
 		for _, value := range [][]byte{nil, {1, 1, 'f', 1, 'v'}, {1, 12, 0, 0, 0, 0, 0, 0, 0, 11, 3}, {4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'm'}} {
 			f.Add(byte(k), value)
 		}
 	}
-	f.Add(byte(keyspace.List), []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x01v"))
+	f.Add(byte(entry.List), []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x01v"))
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0), Shards: 1})
 	v := ks.NewView()
 	f.Fuzz(func(t *testing.T, kind byte, delta []byte) {
@@ -121,8 +122,8 @@ func FuzzPatch(f *testing.F) {
 			}
 		}
 		require.Less(t, ks.Stats().Memory, before+int64(len(delta))*12*200+(1<<20))
-		v.ScanEntries(0, 0, 1000, func(key []byte, e keyspace.Entry) {
-			if e.Kind != keyspace.List { // one may have holes
+		v.ScanEntries(0, 0, 1000, func(key []byte, e entry.Entry) {
+			if e.Kind != entry.List { // one may have holes
 				require.NoError(t, keyspace.CheckEntry(e), "%q", key)
 			}
 		})

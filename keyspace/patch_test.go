@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -173,9 +174,9 @@ func meaning(ks *keyspace.Keyspace, now limit.Instant) map[string]any {
 	m := map[string]any{}
 	for name, e := range all(ks) {
 		switch e.Kind {
-		case 16 + keyspace.Kind(slidingwindow.Log):
+		case 16 + entry.Kind(slidingwindow.Log):
 			m[name] = []any{e.Kind, e.Expiry, logEntries(e.Value)}
-		case 48 + keyspace.Kind(concurrency.Leases):
+		case 48 + entry.Kind(concurrency.Leases):
 			m[name] = []any{e.Kind, e.Expiry, leases(e, now)}
 		default:
 			m[name] = e
@@ -202,7 +203,7 @@ func logEntries(value []byte) (entries []uint64) {
 }
 
 // leases is who holds a lease at now, and until when.
-func leases(e keyspace.Entry, now limit.Instant) map[string]limit.Instant {
+func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 	held := map[string]limit.Instant{}
 	for i := range 90 {
 		member := fmt.Appendf(nil, "member:%d", i)
@@ -254,8 +255,8 @@ func TestPatchesReplay(t *testing.T) {
 		}
 		copied := keyspace.New(keyspace.Options{Clock: clock, Shards: 8, Databases: 2})
 		since := len(j.records)
-		kinds := map[keyspace.Kind]bool{}
-		require.NoError(t, ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+		kinds := map[entry.Kind]bool{}
+		require.NoError(t, ks.Snapshot(func(db int, key []byte, e entry.Entry) {
 			require.NoError(t, keyspace.CheckEntry(e))
 			require.NoError(t, copied.Restore(db, key, e))
 			kinds[e.Kind] = true

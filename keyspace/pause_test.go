@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -76,7 +77,7 @@ func BenchmarkMassExpiry(b *testing.B) {
 		expiry := v.Now().Add(lasts)
 		keys := newKeyBlock(n)
 		for i := range n {
-			require.NoError(b, v.Put(0, keys.at(i), keyspace.String, nil, expiry))
+			require.NoError(b, v.Put(0, keys.at(i), entry.String, nil, expiry))
 		}
 		ctx, cancel := context.WithCancel(b.Context())
 		var wg sync.WaitGroup

@@ -1,12 +1,16 @@
 package keyspace
 
-import "container/list"
+import (
+	"container/list"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // PopWaiter is somebody who waits for elements under one of several keys, behind those
 // who came before. It is made with the exported fields set and used for one wait.
 type PopWaiter struct {
 	// Kind is List or SortedSet: keys that hold something else are none to it.
-	Kind Kind
+	Kind entry.Kind
 	// Dest is the key that what it takes is moved to; nil if it is not moved.
 	Dest []byte
 	// Owner is for whoever serves it.
@@ -168,7 +172,7 @@ func (v *View) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) 
 		kind := s.get(q.name.db, q.hash, key).Kind
 		w := e.Value.(*PopWaiter)
 		switch {
-		case kind == None:
+		case kind == entry.None:
 			return
 		case base(kind) != w.Kind:
 			continue
@@ -200,7 +204,7 @@ func (v *View) popTouched(s *shard, db int, key []byte) {
 		v.ready = append(v.ready, q)
 	default:
 		// Somebody may change what is no use to anybody here without end.
-		if k := base(s.get(db, q.hash, key).Kind); k == List || k == SortedSet {
+		if k := base(s.get(db, q.hash, key).Kind); k == entry.List || k == entry.SortedSet {
 			q.wake()
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // popper is a waiter that notes what happens to it.
-func popper(kind keyspace.Kind, name string, ready *[]string) *keyspace.PopWaiter {
+func popper(kind entry.Kind, name string, ready *[]string) *keyspace.PopWaiter {
 	return &keyspace.PopWaiter{Kind: kind, Owner: name, Ready: func(_ int, key string) { *ready = append(*ready, name+":"+key) }}
 }
 
@@ -50,12 +51,12 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 	refs := []keyspace.Ref{{Key: keys[0]}, {Key: keys[1]}}
 	waiters := map[string]*keyspace.PopWaiter{}
 	for _, name := range []string{"one", "two", "three"} {
-		waiters[name] = popper(keyspace.List, name, &ready)
+		waiters[name] = popper(entry.List, name, &ready)
 		v.Hold(refs)
 		v.EnqueuePop(0, keys, waiters[name])
 		v.Release()
 	}
-	sorted := popper(keyspace.SortedSet, "sorted", &ready)
+	sorted := popper(entry.SortedSet, "sorted", &ready)
 	v.Hold(refs)
 	v.EnqueuePop(0, keys[:1], sorted)
 	v.Release()
@@ -94,7 +95,7 @@ func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
 	defer v.Close()
 	defer other.Close()
 	var ready []string
-	w := popper(keyspace.List, "w", &ready)
+	w := popper(entry.List, "w", &ready)
 	w.Dest = []byte("to")
 	refs := []keyspace.Ref{{Key: []byte("l")}}
 	v.Hold(refs)
@@ -131,13 +132,13 @@ func TestPopWaitersAreToldOnce(t *testing.T) {
 	v := ks.NewView()
 	defer v.Close()
 	var ready []string
-	w, key := popper(keyspace.List, "w", &ready), []byte("k")
+	w, key := popper(entry.List, "w", &ready), []byte("k")
 	refs := []keyspace.Ref{{Key: key}}
 	v.Hold(refs)
 	v.EnqueuePop(0, [][]byte{key}, w)
 	v.Release()
 	for range 3 {
-		_, err := v.SetString(0, key, []byte("1"), keyspace.SetOptions{Expiry: keyspace.NoExpiry})
+		_, err := v.SetString(0, key, []byte("1"), keyspace.SetOptions{Expiry: entry.NoExpiry})
 		require.NoError(t, err)
 	}
 	require.Empty(t, ready, "nobody waits for a string")

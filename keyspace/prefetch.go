@@ -1,13 +1,18 @@
 package keyspace
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // Prefetch loads the memory that the keys of db lie in, so that what is done with
 // them next finds it in the processor's caches. Looking up one key waits for two
 // loads that depend on each other; here those of many keys wait together. The keys
 // must stay what they are until [View.Leave].
 //
-// It takes no lock, so it believes nothing of what it sees: see [probeAll].
+// It takes no lock, so it believes nothing of what it sees: see [dense.Load].
 func (v *View) Prefetch(db int, keys [][]byte) {
 	for len(keys) > maxPrefetch {
 		v.load(db, keys[:maxPrefetch], nil)
@@ -17,7 +22,7 @@ func (v *View) Prefetch(db int, keys [][]byte) {
 }
 
 // maxPrefetch is how many keys are loaded together.
-const maxPrefetch = mostProbes
+const maxPrefetch = dense.MostProbes
 
 // known are the keys of the last Prefetch, in the order in which they were given,
 // which is that in which they are used.
@@ -25,7 +30,7 @@ type known struct {
 	next, n int
 	db      int
 	keys    [maxPrefetch]knownKey
-	probes  [maxPrefetch]probe
+	probes  [maxPrefetch]dense.Probe
 }
 
 // knownKey tells a key by the memory that it lies in.
@@ -50,11 +55,11 @@ func (v *View) hash(key []byte) uint64 {
 // is a record of that number in the table, and it has the key, then it is the one.
 func (v *View) find(s *shard, p *place, db int, h uint64, key []byte) {
 	if k := &v.known.probes[uint(v.known.next-1)%maxPrefetch]; k.Hash == h && v.known.n > 0 && v.known.db == db {
-		if t, _ := s.dbs[db].t.(*denseTable); t != nil {
-			if r, kind, at, value, ok := t.confirm(k, key); ok {
+		if t, _ := s.dbs[db].t.(*dense.Table); t != nil {
+			if r, kind, at, value, ok := t.Confirm(k, key); ok {
 				p.db, p.hash = db, uint32(h)
 				p.fill(s, r, kind, at, value)
-				if p.e.Kind == None && s.by != nil && p.stale() {
+				if p.e.Kind == entry.None && s.by != nil && p.stale() {
 					s.by.saw(db, h, key)
 				}
 				return
@@ -77,7 +82,7 @@ func (v *View) load(db int, keys [][]byte, hashes []uint64) {
 			h = hashes[i]
 		}
 		k.keys[i] = knownKey{at: unsafe.SliceData(key), size: len(key)}
-		k.probes[i] = probe{Hash: h, Table: v.ks.shards[h>>v.ks.shift].seen[db].Load()}
+		k.probes[i] = dense.Probe{Hash: h, Table: v.ks.shards[h>>v.ks.shift].seen[db].Load()}
 	}
-	probeAll(k.probes[:len(keys)])
+	dense.Load(k.probes[:len(keys)])
 }

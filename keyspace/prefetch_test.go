@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // TestPrefetchBesideChanges looks keys up without a lock while tables grow, shrink
@@ -39,7 +40,7 @@ func TestPrefetchBesideChanges(t *testing.T) {
 	defer v.Close()
 	for round := range 30 {
 		for _, key := range keys {
-			require.NoError(t, v.Put(round%2, key, keyspace.String, key, keyspace.NoExpiry))
+			require.NoError(t, v.Put(round%2, key, entry.String, key, entry.NoExpiry))
 		}
 		require.Equal(t, len(keys), v.Len(round%2))
 		for _, key := range keys[:len(keys)*(round%5)/5] {
@@ -90,8 +91,8 @@ func TestPrefetchKeepsNothingOld(t *testing.T) {
 			case 2:
 				large := draw()
 				value := make([]byte, rng.IntN(100))
-				require.NoError(t, other.Put(db, large, keyspace.String, value, keyspace.NoExpiry))
-				require.NoError(t, w.Put(db, large, keyspace.String, value, keyspace.NoExpiry))
+				require.NoError(t, other.Put(db, large, entry.String, value, entry.NoExpiry))
+				require.NoError(t, w.Put(db, large, entry.String, value, entry.NoExpiry))
 			case 3:
 				if rng.IntN(100) == 0 {
 					other.FlushAll()

@@ -1,6 +1,10 @@
 package keyspace
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // Rename gives what from holds, and its expiry, to to. With nx it leaves an
 // existing to alone, and renamed is false. found reports whether from exists.
@@ -14,7 +18,7 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	src := v.lock(hf)
 	var p, target place
 	src.find(&p, db, hf, from)
-	if p.e.Kind == None {
+	if p.e.Kind == entry.None {
 		return false, false
 	}
 	dst := v.lock(ht)
@@ -22,7 +26,7 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 		return !nx, true
 	}
 	dst.find(&target, db, ht, to)
-	if nx && target.e.Kind != None {
+	if nx && target.e.Kind != entry.None {
 		return false, true
 	}
 	e := p.e

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"fmt"
 
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -10,11 +11,11 @@ import (
 // nothing is recorded or refused for want of memory, and an expiry that has passed
 // leaves nothing that could be seen. It may be called from several goroutines; the order of calls for
 // one key is the order of truth.
-func (ks *Keyspace) Restore(db int, key []byte, e Entry) error {
+func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	switch {
 	case db >= ks.Databases():
 		return ks.noDatabase(db)
-	case len(key) > maxKeyLength:
+	case len(key) > entry.MaxKeyLength:
 		return fmt.Errorf("a key of %d bytes is too long", len(key))
 	}
 	if err := CheckEntry(e); err != nil {
@@ -27,8 +28,8 @@ func (ks *Keyspace) Restore(db int, key []byte, e Entry) error {
 	var p place
 	s.find(&p, db, h, key)
 	switch {
-	case e.Expiry <= s.last && !e.Kind.patchable():
-		if p.old != None {
+	case e.Expiry <= s.last && !patchable(e.Kind):
+		if p.old != entry.None {
 			s.drop(&p)
 		}
 	default:
@@ -47,9 +48,9 @@ func (ks *Keyspace) Apply(e Effect) error {
 		return nil
 	case e.Patch:
 		return ks.patch(&e)
-	case e.Entry.Kind == None:
+	case e.Entry.Kind == entry.None:
 		// Nothing expires at the first instant, so this only deletes.
-		e.Entry = Entry{Kind: String, Expiry: limit.MinInstant}
+		e.Entry = entry.Entry{Kind: entry.String, Expiry: limit.MinInstant}
 	}
 	return ks.Restore(e.DB, e.Key, e.Entry)
 }
@@ -66,7 +67,7 @@ func (ks *Keyspace) dropAll(db int) {
 		t := s.clear(db)
 		s.mu.Unlock()
 		if t != nil {
-			t.free()
+			t.Free()
 		}
 	}
 }

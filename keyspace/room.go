@@ -3,6 +3,7 @@ package keyspace
 import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -29,11 +30,11 @@ func (r *room) tell(to describer) {
 }
 
 // roomOf says what is known of e's limit, by the parameters in by if there are some.
-func roomOf(e *Entry, now limit.Instant, by any) (room, error) {
+func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	silent := func(string, int64) {}
 	switch by := by.(type) {
 	case *gcra.Quota:
-		tat, err := storedTAT(e)
+		tat, err := entry.StoredTAT(e)
 		if err != nil {
 			return room{}, err
 		}
@@ -41,19 +42,19 @@ func roomOf(e *Entry, now limit.Instant, by any) (room, error) {
 		gcra.DecideInto(&d, tat, now, by, 0)
 		return allKnown(d.Limit, d.Remaining), nil
 	case *slidingwindow.Call:
-		if !e.Kind.isWindow() {
+		if !e.Kind.IsWindow() {
 			return room{}, limit.ErrWrongType
 		}
-		used := slidingwindow.Describe(e.Kind.windowMode(), e.Value, now, silent)
+		used := slidingwindow.Describe(e.Kind.WindowMode(), e.Value, now, silent)
 		return allKnown(by.Limit, max(0, by.Limit-used)), nil
 	case *concurrency.Call:
-		if !e.Kind.isLease() {
+		if !e.Kind.IsLease() {
 			return room{}, limit.ErrWrongType
 		}
-		used := concurrency.Describe(e.Kind.leaseMode(), e.Value, now, silent)
+		used := concurrency.Describe(e.Kind.LeaseMode(), e.Value, now, silent)
 		return allKnown(by.Limit, max(0, by.Limit-used)), nil
 	case *tokenbucket.Call:
-		if !e.Kind.isBucket() {
+		if !e.Kind.IsBucket() {
 			return room{}, limit.ErrWrongType
 		}
 		return bucketRoom(e, now, by.Capacity), nil
@@ -62,20 +63,20 @@ func roomOf(e *Entry, now limit.Instant, by any) (room, error) {
 }
 
 // storedRoom says what the state tells by itself.
-func storedRoom(e *Entry, now limit.Instant) room {
+func storedRoom(e *entry.Entry, now limit.Instant) room {
 	switch {
-	case e.Kind == Cell:
+	case e.Kind == entry.Cell:
 		return room{missing: "max_burst count period"}
-	case e.Kind.isWindow(), e.Kind.isLease():
+	case e.Kind.IsWindow(), e.Kind.IsLease():
 		return room{missing: "limit"}
-	case e.Kind.isBucket():
+	case e.Kind.IsBucket():
 		return bucketRoom(e, now, tokenbucket.Unknown)
 	}
 	return room{} // no limiter
 }
 
-func bucketRoom(e *Entry, now limit.Instant, capacity int64) room {
-	most, remaining := tokenbucket.Room(e.Kind.bucketMode(), e.Value, now, capacity)
+func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {
+	most, remaining := tokenbucket.Room(e.Kind.BucketMode(), e.Value, now, capacity)
 	r := room{limit: most, remaining: remaining}
 	r.hasLimit, r.hasRemaining = most != tokenbucket.Unknown, remaining != tokenbucket.Unknown
 	if !r.hasLimit {

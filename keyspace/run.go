@@ -55,7 +55,7 @@ func (ks *Keyspace) keys() (n int) {
 		s.mu.Lock()
 		for db := range s.dbs {
 			if t := s.dbs[db].t; t != nil {
-				n += t.len()
+				n += t.Len()
 			}
 		}
 		s.mu.Unlock()

@@ -2,6 +2,8 @@ package keyspace
 
 import (
 	"math/rand/v2"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // shardCursor is where the index of the shard begins in a SCAN cursor, above the
@@ -16,16 +18,16 @@ const shardCursor = 40
 //
 // f is called with a shard locked: it must not use the keyspace, and key is only
 // valid during the call.
-func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k Kind)) (next uint64) {
-	return v.scan(db, cursor, count, func(_ *shard, key []byte, e Entry) { f(key, base(e.Kind)) })
+func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k entry.Kind)) (next uint64) {
+	return v.scan(db, cursor, count, func(_ *shard, key []byte, e entry.Entry) { f(key, base(e.Kind)) })
 }
 
 // ScanEntries is [View.Scan] with all that the keys hold, values included, which
 // are only valid during the call: with the effects of what happens meanwhile it is
 // a snapshot that stops nobody.
-func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e Entry)) (next uint64) {
+func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64) {
 	var flat []byte
-	return v.scan(db, cursor, count, func(s *shard, key []byte, e Entry) {
+	return v.scan(db, cursor, count, func(s *shard, key []byte, e entry.Entry) {
 		if isTree(e.Kind) {
 			e = s.whole(db, e, flat)
 			flat = e.Value
@@ -34,7 +36,7 @@ func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, 
 	})
 }
 
-func (v *View) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e Entry)) (next uint64) {
+func (v *View) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64) {
 	count = max(count, 1)
 	i := int(cursor >> shardCursor)
 	within := cursor & (1<<shardCursor - 1)
@@ -57,14 +59,14 @@ const scanSlice = 256
 
 // scanShard returns how many entries it has looked at, those included that have
 // expired and are not shown: they have to count, or a step could last for ever.
-func (v *View) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e Entry)) (next uint64, looked int) {
+func (v *View) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	t := s.dbs[db].t
 	if t == nil {
 		return 0, 0
 	}
-	next = t.scan(cursor, count, func(key []byte, e Entry) {
+	next = t.Scan(cursor, count, func(key []byte, e entry.Entry) {
 		looked++
 		if e.Expiry > s.last {
 			f(s, key, e)
@@ -87,7 +89,7 @@ func (v *View) shardLen(i, db int) int {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	if t := s.dbs[db].t; t != nil {
-		return t.len()
+		return t.Len()
 	}
 	return 0
 }
@@ -109,7 +111,7 @@ func (v *View) RandomKey(dst []byte, db int) ([]byte, bool) {
 	}
 	found := false
 	for cursor := uint64(0); !found; {
-		cursor = v.Scan(db, cursor, 1, func(key []byte, _ Kind) {
+		cursor = v.Scan(db, cursor, 1, func(key []byte, _ entry.Kind) {
 			if !found {
 				dst, found = append(dst, key...), true
 			}
@@ -138,10 +140,10 @@ func (v *View) drawnFrom(dst []byte, db, i int) ([]byte, bool) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	t := s.dbs[db].t
-	if t == nil || t.len() == 0 {
+	if t == nil || t.Len() == 0 {
 		return dst, false
 	}
-	key, e := t.at(t.random(rand.Uint64()))
+	key, e := t.At(t.Random(rand.Uint64()))
 	if e.Expiry <= s.last {
 		return dst, false
 	}

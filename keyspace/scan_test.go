@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // scanAll returns how often a whole iteration with this count sees each key.
 func scanAll(v *keyspace.View, db, count int) map[string]int {
 	seen := map[string]int{}
 	for c := uint64(0); ; {
-		c = v.Scan(db, c, count, func(key []byte, _ keyspace.Kind) { seen[string(key)]++ })
+		c = v.Scan(db, c, count, func(key []byte, _ entry.Kind) { seen[string(key)]++ })
 		if c == 0 {
 			return seen
 		}
@@ -30,7 +31,7 @@ func TestScan(t *testing.T) {
 		require.Empty(t, scanAll(v, 0, 10))
 		const n = 5000
 		for i := range n {
-			require.NoError(t, v.Put(i%2, key(i), keyspace.String, nil, t0.Add(time.Duration(1+i/1000)*time.Second)))
+			require.NoError(t, v.Put(i%2, key(i), entry.String, nil, t0.Add(time.Duration(1+i/1000)*time.Second)))
 		}
 		for _, count := range []int{1, 10, 1000, 1 << 30} {
 			seen := scanAll(v, 1, count)
@@ -41,7 +42,7 @@ func TestScan(t *testing.T) {
 		}
 		steps := 0
 		for cur := uint64(0); ; steps++ {
-			if cur = v.Scan(0, cur, 10, func([]byte, keyspace.Kind) {}); cur == 0 {
+			if cur = v.Scan(0, cur, 10, func([]byte, entry.Kind) {}); cur == 0 {
 				break
 			}
 			require.Less(t, cur, uint64(1)<<48)
@@ -56,13 +57,13 @@ func TestScan(t *testing.T) {
 func TestScanTakesAnyCursor(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	for i := range 1000 {
-		require.NoError(t, v.Put(0, key(i), keyspace.String, nil, keyspace.NoExpiry))
+		require.NoError(t, v.Put(0, key(i), entry.String, nil, entry.NoExpiry))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		cur := rng.Uint64() >> rng.IntN(64)
 		for steps := 0; cur != 0 && steps < 5000; steps++ {
-			cur = v.Scan(0, cur, 10, func([]byte, keyspace.Kind) {})
+			cur = v.Scan(0, cur, 10, func([]byte, entry.Kind) {})
 		}
 		require.Zero(t, cur, "every iteration ends")
 	}
@@ -75,7 +76,7 @@ func TestScanUnderChange(t *testing.T) {
 		ks, v, _ := open(t, o)
 		const steady = 2000
 		for i := range steady {
-			require.NoError(t, v.Put(0, fmt.Append(nil, "steady", i), keyspace.String, nil, keyspace.NoExpiry))
+			require.NoError(t, v.Put(0, fmt.Append(nil, "steady", i), entry.String, nil, entry.NoExpiry))
 		}
 		var done atomic.Bool
 		var writers, readers sync.WaitGroup
@@ -85,7 +86,7 @@ func TestScanUnderChange(t *testing.T) {
 				for i := 0; !done.Load(); i++ {
 					k := fmt.Append(nil, "other", w, rng.IntN(30_000))
 					if (i/20_000)%2 == 0 {
-						_ = v.Put(0, k, keyspace.String, make([]byte, rng.IntN(100)), keyspace.NoExpiry)
+						_ = v.Put(0, k, entry.String, make([]byte, rng.IntN(100)), entry.NoExpiry)
 					} else {
 						v.Delete(0, k)
 					}
@@ -121,7 +122,7 @@ func TestRandomKey(t *testing.T) {
 		require.False(t, ok)
 		const n, draws = 100, 20_000
 		for i := range n {
-			require.NoError(t, v.Put(0, key(i), keyspace.String, nil, keyspace.NoExpiry))
+			require.NoError(t, v.Put(0, key(i), entry.String, nil, entry.NoExpiry))
 		}
 		hits := map[string]int{}
 		for range draws {
@@ -135,9 +136,9 @@ func TestRandomKey(t *testing.T) {
 		}
 		// One key alive among thousands that have expired unnoticed.
 		for i := range 5000 {
-			require.NoError(t, v.Put(1, key(i), keyspace.String, nil, t0.Add(1)))
+			require.NoError(t, v.Put(1, key(i), entry.String, nil, t0.Add(1)))
 		}
-		require.NoError(t, v.Put(1, []byte("alive"), keyspace.String, nil, keyspace.NoExpiry))
+		require.NoError(t, v.Put(1, []byte("alive"), entry.String, nil, entry.NoExpiry))
 		c.Advance(1)
 		v.Refresh()
 		k, ok := v.RandomKey(nil, 1)
@@ -152,11 +153,11 @@ func TestRandomKey(t *testing.T) {
 func TestScanEntriesShowsValues(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	for i := range 1000 {
-		require.NoError(t, v.Put(0, key(i), keyspace.String, key(i*i), keyspace.NoExpiry))
+		require.NoError(t, v.Put(0, key(i), entry.String, key(i*i), entry.NoExpiry))
 	}
 	seen := map[string]string{}
 	for c := uint64(0); ; {
-		c = v.ScanEntries(0, c, 64, func(k []byte, e keyspace.Entry) { seen[string(k)] = string(e.Value) })
+		c = v.ScanEntries(0, c, 64, func(k []byte, e entry.Entry) { seen[string(k)] = string(e.Value) })
 		if c == 0 {
 			break
 		}

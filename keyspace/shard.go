@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -16,7 +18,7 @@ type shard struct {
 	last limit.Instant
 	dbs  []database
 	// seen are the tables of dbs for [View.Prefetch], which reads without the lock.
-	seen []atomic.Pointer[denseTable]
+	seen []atomic.Pointer[dense.Table]
 	// watched and queues are nil while nothing is watched or waited for, which is
 	// the only test that a command pays for them.
 	watched map[keyName][]watchMark
@@ -52,13 +54,13 @@ type database struct {
 
 // tally counts the keys of a table.
 type tally struct {
-	kinds   [kindsEnd]int
+	kinds   [entry.Kinds]int
 	forever int // keys with NoExpiry
 }
 
-func (c *tally) add(k Kind, expiry limit.Instant, n int) {
-	c.kinds[k&(kindsEnd-1)] += n // without treeBit
-	if expiry == NoExpiry {
+func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
+	c.kinds[k&(entry.Kinds-1)] += n // without treeBit
+	if expiry == entry.NoExpiry {
 		c.forever += n
 	}
 }
@@ -73,12 +75,12 @@ type keyName struct {
 type place struct {
 	db   int
 	hash uint32
-	r    ref
+	r    dense.Ref
 	// e is what a live key holds, or of kind None.
-	e Entry
+	e entry.Entry
 	// old is the kind of what the table holds, which is not None for an entry that
 	// has expired but still takes its place: store overwrites it.
-	old Kind
+	old entry.Kind
 	// oldExpiry belongs to old.
 	oldExpiry limit.Instant
 }
@@ -90,15 +92,15 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	if t == nil {
 		return
 	}
-	r, k, expiry, value := t.find(uint32(h), key)
+	r, k, expiry, value := t.Find(uint32(h), key)
 	p.fill(s, r, k, expiry, value)
-	if p.e.Kind == None && s.by != nil && p.stale() {
+	if p.e.Kind == entry.None && s.by != nil && p.stale() {
 		s.by.saw(db, h, key)
 	}
 }
 
 // fill puts down what the table of s holds.
-func (p *place) fill(s *shard, r ref, k Kind, expiry limit.Instant, value []byte) {
+func (p *place) fill(s *shard, r dense.Ref, k entry.Kind, expiry limit.Instant, value []byte) {
 	p.r, p.old, p.oldExpiry = r, k, expiry
 	if expiry > s.last {
 		p.e.Kind, p.e.Expiry, p.e.Value = k, expiry, value
@@ -106,11 +108,11 @@ func (p *place) fill(s *shard, r ref, k Kind, expiry limit.Instant, value []byte
 }
 
 // get returns what a live key holds, or an entry of kind None.
-func (s *shard) get(db int, h uint64, key []byte) Entry {
+func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 	var p place
 	s.find(&p, db, h, key)
 	return p.e
 }
 
 // stale reports whether the place is taken by an entry that has expired.
-func (p *place) stale() bool { return p.e.Kind == None && p.old != None }
+func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }

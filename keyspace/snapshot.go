@@ -1,5 +1,7 @@
 package keyspace
 
+import "github.com/cellserver/cellserver/keyspace/entry"
+
 // snapshotStep is how many entries are copied under one lock, some tens of
 // microseconds at worst.
 const snapshotStep = 64
@@ -9,7 +11,7 @@ const snapshotStep = 64
 // what it gave, all effects since it began makes the state of the journal's end.
 // add is called with a shard locked and must be quick; between locks pause is
 // called, whose error ends the snapshot.
-func (ks *Keyspace) Snapshot(add func(db int, key []byte, e Entry), pause func() error) error {
+func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
 	w := snapshot{v: ks.NewView(), add: add}
 	defer w.v.Close()
 	at := make([]snapshotPlace, len(ks.shards))
@@ -40,7 +42,7 @@ type snapshotPlace struct {
 // snapshot is one that is being made.
 type snapshot struct {
 	v    *View
-	add  func(db int, key []byte, e Entry)
+	add  func(db int, key []byte, e entry.Entry)
 	keys []byte // of the trees that a step has met
 	ends []int  // where each ends
 	flat []byte // the bytes of a tree
@@ -50,7 +52,7 @@ type snapshot struct {
 // it may take as long as thousands of values.
 func (w *snapshot) step(i int, p *snapshotPlace, pause func() error) error {
 	w.keys, w.ends = w.keys[:0], w.ends[:0]
-	p.cursor, _ = w.v.scanShard(i, p.db, p.cursor, snapshotStep, func(_ *shard, key []byte, e Entry) {
+	p.cursor, _ = w.v.scanShard(i, p.db, p.cursor, snapshotStep, func(_ *shard, key []byte, e entry.Entry) {
 		if isTree(e.Kind) {
 			w.keys = append(w.keys, key...)
 			w.ends = append(w.ends, len(w.keys))
@@ -89,7 +91,7 @@ func (w *snapshot) tree(db int, key []byte) {
 	s := w.v.lock(h)
 	defer w.v.unlock(s)
 	e := s.get(db, h, key)
-	if e.Kind == None {
+	if e.Kind == entry.None {
 		return
 	}
 	if isTree(e.Kind) {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -20,7 +21,7 @@ type DatabaseStats struct {
 type Stats struct {
 	Databases []DatabaseStats
 	// Kinds is the number of keys of each kind, indexed by it.
-	Kinds [kindsEnd]int
+	Kinds [entry.Kinds]int
 	// Expired is how many keys were found past their expiry since the start.
 	Expired int64
 	// Memory is the bytes that keys take, InHeap those of them that are in Go's heap,
@@ -59,9 +60,9 @@ func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 		lock(s)
 		st.Expired += s.expired
 		for db := range s.dbs {
-			if d := &s.dbs[db]; d.t != nil && d.t.len() > 0 {
-				st.Databases[db].Keys += d.t.len()
-				st.Databases[db].Expires += d.t.len() - d.count.forever
+			if d := &s.dbs[db]; d.t != nil && d.t.Len() > 0 {
+				st.Databases[db].Keys += d.t.Len()
+				st.Databases[db].Expires += d.t.Len() - d.count.forever
 				for k, n := range d.count.kinds {
 					st.Kinds[k] += n
 				}
@@ -83,9 +84,9 @@ type mean struct {
 }
 
 func (m *mean) sample(t table, now limit.Instant) {
-	for range min(ttlSamples, t.len()) {
-		_, e := t.at(t.random(rand.Uint64()))
-		if e.Expiry != NoExpiry && e.Expiry > now {
+	for range min(ttlSamples, t.Len()) {
+		_, e := t.At(t.Random(rand.Uint64()))
+		if e.Expiry != entry.NoExpiry && e.Expiry > now {
 			m.sum += float64(e.Expiry.Sub(now))
 			m.n++
 		}
@@ -107,7 +108,7 @@ func (v *View) MemoryUsage(db int, key []byte) (int64, bool) {
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	if p.e.Kind == None {
+	if p.e.Kind == entry.None {
 		return 0, false
 	}
 	return s.costAt(db, p.r), true

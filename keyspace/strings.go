@@ -4,11 +4,13 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A string is a key of kind [String], or a cell, which reads as its TAT in decimal
+// A string is a key of kind [entry.String], or a cell, which reads as its TAT in decimal
 // and becomes a plain string as soon as one of the methods here changes it. Keys of
 // other kinds are limit.ErrWrongType to all of them but to what overwrites.
 
@@ -55,27 +57,27 @@ func (v *View) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (
 }
 
 func (v *View) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
-	exists := p.e.Kind != None
+	exists := p.e.Kind != entry.None
 	if exists && o.IfAbsent || !exists && o.IfExists {
 		return false, nil
 	}
 	expiry := o.Expiry
 	if o.KeepTTL {
-		expiry = NoExpiry
+		expiry = entry.NoExpiry
 		if exists {
 			expiry = p.e.Expiry
 		}
 	}
-	return true, v.putString(s, p, key, Entry{Value: value, Expiry: expiry})
+	return true, v.putString(s, p, key, entry.Entry{Value: value, Expiry: expiry})
 }
 
 // putString stores e, whose kind may be left out.
-func (v *View) putString(s *shard, p *place, key []byte, e Entry) error {
+func (v *View) putString(s *shard, p *place, key []byte, e entry.Entry) error {
 	if v.refuses() {
 		return limit.ErrNotKept
 	}
 	if e.Expiry <= s.last {
-		if p.e.Kind != None {
+		if p.e.Kind != entry.None {
 			s.remove(p, key)
 		}
 		return nil
@@ -83,31 +85,31 @@ func (v *View) putString(s *shard, p *place, key []byte, e Entry) error {
 	if v.full() && grows(p, e.Value) {
 		return limit.ErrFull
 	}
-	if k := p.e.Kind; k != None && k != String {
+	if k := p.e.Kind; k != entry.None && k != entry.String {
 		// Whoever waits for the limiter that was here has to look again.
 		s.freed(p.db, key)
 	}
-	e.Kind = String
+	e.Kind = entry.String
 	return s.put(p, key, e)
 }
 
 // grows reports whether value takes more memory than there was in its place. A
 // number does not: counters go on when memory is full, as limiters do.
 func grows(p *place, value []byte) bool {
-	return p.old == None || len(value) > max(len(p.e.Value), maxNumber) || busy(p.old, p.e.Value)
+	return p.old == entry.None || len(value) > max(len(p.e.Value), maxNumber) || busy(p.old, p.e.Value)
 }
 
 // busy reports whether replies refer to a value, so that what replaces it takes memory
 // beside it.
-func busy(k Kind, value []byte) bool {
-	return k == String && len(value) >= shared.Least && shared.Busy(value)
+func busy(k entry.Kind, value []byte) bool {
+	return k == entry.String && len(value) >= shared.Least && shared.Busy(value)
 }
 
 // lend is what the calls that return a string do with it. A long one is not copied:
 // the value is the stored bytes themselves, held by [shared.Hold] with [Keyspace.Ledger],
 // and the caller has to release them.
-func (v *View) lend(dst []byte, e *Entry) (value []byte, found bool, err error) {
-	if e.Kind == String && len(e.Value) >= shared.Least {
+func (v *View) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
+	if e.Kind == entry.String && len(e.Value) >= shared.Least {
 		shared.Hold(e.Value, &v.ks.mem.Memory)
 		return e.Value, true, nil
 	}
@@ -123,22 +125,22 @@ func (v *View) takeBack(value []byte) {
 }
 
 // appendString appends what a live string reads as.
-func appendString(dst []byte, e *Entry) (value []byte, found bool, err error) {
+func appendString(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	switch e.Kind {
-	case None:
+	case entry.None:
 		return dst, false, nil
-	case String:
+	case entry.String:
 		return append(dst, e.Value...), true, nil
-	case Cell:
-		return gcra.AppendDecimal(dst, cellTAT(e)), true, nil
+	case entry.Cell:
+		return gcra.AppendDecimal(dst, entry.CellTAT(e)), true, nil
 	}
 	return dst, true, limit.ErrWrongType
 }
 
 // expiryOrNever is when the live key at p ends; an absent key would never.
 func (p *place) expiryOrNever() limit.Instant {
-	if p.e.Kind == None {
-		return NoExpiry
+	if p.e.Kind == entry.None {
+		return entry.NoExpiry
 	}
 	return p.e.Expiry
 }
@@ -161,7 +163,7 @@ func (v *View) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 		return 0, limit.ErrSumOverflow
 	}
 	v.scratch = strconv.AppendInt(v.scratch[:0], sum, 10)
-	return sum, v.putString(s, &p, key, Entry{Value: v.scratch, Expiry: p.expiryOrNever()})
+	return sum, v.putString(s, &p, key, entry.Entry{Value: v.scratch, Expiry: p.expiryOrNever()})
 }
 
 // addInt is a sum that says when it does not fit.
@@ -172,13 +174,13 @@ func addInt(a, b int64) (sum int64, ok bool) {
 
 // storedInt is the number that a string holds, as Redis reads it: only what it would
 // write itself, without a plus or leading zeros.
-func storedInt(e *Entry) (int64, error) {
+func storedInt(e *entry.Entry) (int64, error) {
 	switch e.Kind {
-	case None:
+	case entry.None:
 		return 0, nil
-	case Cell:
-		return int64(cellTAT(e)), nil
-	case String:
+	case entry.Cell:
+		return int64(entry.CellTAT(e)), nil
+	case entry.String:
 		if n, ok := canonicalInt(e.Value); ok {
 			return n, nil
 		}
@@ -229,17 +231,17 @@ func (v *View) ExtendString(db int, key, more []byte, most int) (length int, err
 	var p place
 	v.find(s, &p, db, h, key)
 	value := p.e.Value
-	if p.e.Kind != String {
+	if p.e.Kind != entry.String {
 		if value, _, err = appendString(v.scratch[:0], &p.e); err != nil {
 			return 0, err
 		}
 	}
-	if p.e.Kind != None && len(value)+len(more) > most {
+	if p.e.Kind != entry.None && len(value)+len(more) > most {
 		return 0, limit.ErrTooLong
 	}
-	e := Entry{Value: value, Expiry: p.expiryOrNever()}
+	e := entry.Entry{Value: value, Expiry: p.expiryOrNever()}
 	if n := len(value) + len(more); n > cap(value) && n >= shared.Least {
-		e.Value, e.made = shared.New(value, len(more)+spare(n)), true
+		e.Value, e.Made = shared.New(value, len(more)+dense.Spare(n)), true
 	}
 	e.Value = append(e.Value, more...) // where it lies, if there is room
 	return len(e.Value), v.putString(s, &p, key, e)
@@ -263,7 +265,7 @@ func (v *View) TakeString(dst []byte, db int, key []byte) (value []byte, found b
 	return value, true, nil
 }
 
-// ReadUntil is [View.AppendString] that makes the key end at at, never with [NoExpiry],
+// ReadUntil is [View.AppendString] that makes the key end at at, never with [entry.NoExpiry],
 // at once if that has passed.
 func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
 	h := v.hash(key)
@@ -300,17 +302,17 @@ func (v *View) UpdateString(
 	var p place
 	v.find(s, &p, db, h, key)
 	old := p.e.Value
-	if p.e.Kind != String {
+	if p.e.Kind != entry.String {
 		var err error
 		if old, _, err = appendString(v.scratch[:0], &p.e); err != nil {
 			return err
 		}
 	}
-	value, until, err := f(old, p.e.Kind != None, p.expiryOrNever())
+	value, until, err := f(old, p.e.Kind != entry.None, p.expiryOrNever())
 	if err != nil || value == nil {
 		return err
 	}
-	return v.putString(s, &p, key, Entry{Value: value, Expiry: until, made: len(value) >= shared.Least})
+	return v.putString(s, &p, key, entry.Entry{Value: value, Expiry: until, Made: len(value) >= shared.Least})
 }
 
 // EachString calls f for what each of keys holds, at one instant; a key that holds
@@ -322,11 +324,11 @@ func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool
 	defer v.releaseHere(v.holdSpots(&set, spots, mostHeldReads))
 	v.visit(db, spots, key, func(_ int, _ *shard, p *place) bool {
 		value := p.e.Value
-		if p.e.Kind == Cell {
+		if p.e.Kind == entry.Cell {
 			v.scratch, _, _ = appendString(v.scratch[:0], &p.e)
 			value = v.scratch
 		}
-		return f(value, p.e.Kind == String || p.e.Kind == Cell)
+		return f(value, p.e.Kind == entry.String || p.e.Kind == entry.Cell)
 	})
 }
 
@@ -340,7 +342,7 @@ func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err
 	defer v.releaseHere(v.holdSpots(&set, spots, mostHeldWrites))
 	if full := v.full(); full || ifAbsent {
 		v.visit(db, spots, key, func(i int, _ *shard, p *place) bool {
-			done = ifAbsent && p.e.Kind != None
+			done = ifAbsent && p.e.Kind != entry.None
 			if full && grows(p, pairs[2*i+1]) {
 				err = limit.ErrFull
 			}
@@ -357,10 +359,10 @@ func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err
 		return false, limit.ErrNotKept
 	}
 	v.visit(db, spots, key, func(i int, s *shard, p *place) bool {
-		if k := p.e.Kind; k != None && k != String {
+		if k := p.e.Kind; k != entry.None && k != entry.String {
 			s.freed(db, pairs[2*i])
 		}
-		e := Entry{Kind: String, Expiry: NoExpiry, Value: pairs[2*i+1]}
+		e := entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: pairs[2*i+1]}
 		if !s.move(p, pairs[2*i], e) { // was asked above whether memory is full
 			err = limit.ErrFull
 		}

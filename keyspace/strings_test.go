@@ -13,10 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
-var forever = keyspace.SetOptions{Expiry: keyspace.NoExpiry}
+var forever = keyspace.SetOptions{Expiry: entry.NoExpiry}
 
 func setString(t testing.TB, v *keyspace.View, key, value string) {
 	t.Helper()
@@ -52,10 +53,10 @@ func (m *stringModel) live(key string) (e modelString, ok bool) {
 	e, ok = m.want[key]
 	if ok && e.expiry <= m.v.Now() {
 		delete(m.want, key)
-		return modelString{expiry: keyspace.NoExpiry}, false
+		return modelString{expiry: entry.NoExpiry}, false
 	}
 	if !ok {
-		e.expiry = keyspace.NoExpiry
+		e.expiry = entry.NoExpiry
 	}
 	return e, ok
 }
@@ -70,7 +71,7 @@ func (m *stringModel) hold(key, value string, until limit.Instant) {
 
 func (m *stringModel) set(t *rapid.T, key, value string) {
 	o := keyspace.SetOptions{
-		Expiry:   rapid.SampledFrom([]limit.Instant{keyspace.NoExpiry, m.v.Now() + 5, m.v.Now() + 50, m.v.Now(), 0}).Draw(t, "expiry"),
+		Expiry:   rapid.SampledFrom([]limit.Instant{entry.NoExpiry, m.v.Now() + 5, m.v.Now() + 50, m.v.Now(), 0}).Draw(t, "expiry"),
 		KeepTTL:  rapid.Bool().Draw(t, "keepttl"),
 		IfExists: rapid.Bool().Draw(t, "xx"),
 		IfAbsent: rapid.Bool().Draw(t, "nx"),
@@ -135,7 +136,7 @@ func (m *stringModel) read(t *rapid.T, key string) {
 		value, ok, err = m.v.TakeString(nil, 0, []byte(key))
 		delete(m.want, key)
 	case 1:
-		until := rapid.SampledFrom([]limit.Instant{keyspace.NoExpiry, m.v.Now() + 20, m.v.Now()}).Draw(t, "until")
+		until := rapid.SampledFrom([]limit.Instant{entry.NoExpiry, m.v.Now() + 20, m.v.Now()}).Draw(t, "until")
 		value, ok, err = m.v.ReadUntil(nil, 0, []byte(key), until)
 		if found {
 			m.hold(key, was.value, until)
@@ -163,7 +164,7 @@ func (m *stringModel) several(t *rapid.T, keys []string, values []string) {
 	require.Equal(t, !nx || !anyFound, done)
 	if done {
 		for i, key := range keys {
-			m.hold(key, values[i], keyspace.NoExpiry)
+			m.hold(key, values[i], entry.NoExpiry)
 		}
 	}
 	i := 0
@@ -223,7 +224,7 @@ func TestCellsAreStrings(t *testing.T) {
 	at, has, _ := v.Expiry(0, k)
 	require.True(t, has)
 	require.Equal(t, limit.Instant(tat), at, "what a counter holds does not change when it ends")
-	require.Equal(t, keyspace.String, v.Kind(0, k))
+	require.Equal(t, entry.String, v.Kind(0, k))
 	setString(t, v, "k", strconv.FormatInt(int64(t0)+4e9, 10))
 	d, err := v.Throttle(0, k, quota(t), 1)
 	require.NoError(t, err)

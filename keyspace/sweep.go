@@ -79,11 +79,11 @@ func (w *sweeper) slice(budget int) Swept {
 func (s *shard) sweep(db int, budget *int) (removed int) {
 	d := &s.dbs[db]
 	for *budget > 0 {
-		r, ok := d.t.due(&d.sweepPos, budget, s.last)
+		r, ok := d.t.Due(&d.sweepPos, budget, s.last)
 		if !ok {
 			break
 		}
-		key, e := d.t.at(r)
+		key, e := d.t.At(r)
 		s.expire(&place{db: db, r: r, old: e.Kind, oldExpiry: e.Expiry}, key)
 		removed++
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 func TestSweep(t *testing.T) {
@@ -19,7 +20,7 @@ func TestSweep(t *testing.T) {
 		const n = 20_000
 		for i := range n {
 			at := t0.Add(time.Duration(1+i%4) * time.Second)
-			require.NoError(t, v.Put(i%3, key(i), keyspace.String, make([]byte, i%50), at))
+			require.NoError(t, v.Put(i%3, key(i), entry.String, make([]byte, i%50), at))
 		}
 		require.Zero(t, ks.Sweep(n).Removed)
 		for round := range 4 {
@@ -49,11 +50,11 @@ func TestSweepReachesEveryDatabase(t *testing.T) {
 func sweepReachesAll(t *testing.T, n int) {
 	ks, v, c := open(t, keyspace.Options{Shards: 1})
 	for i := range n {
-		require.NoError(t, v.Put(0, key(i), keyspace.String, nil, keyspace.NoExpiry))
+		require.NoError(t, v.Put(0, key(i), entry.String, nil, entry.NoExpiry))
 	}
 	for db := 1; db < 16; db++ {
 		for i := range 100 {
-			require.NoError(t, v.Put(db, key(i), keyspace.String, nil, t0.Add(1)))
+			require.NoError(t, v.Put(db, key(i), entry.String, nil, t0.Add(1)))
 		}
 	}
 	c.Advance(1)

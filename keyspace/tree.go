@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -23,19 +25,19 @@ type object interface {
 	Drop()
 }
 
-// collections is how many kinds of collection there are; see [Kind.ordinal].
+// collections is how many kinds of collection there are; see [entry.Kind.Ordinal].
 const collections = 4
 
 // newObject makes an empty collection of that kind.
-func newObject(k Kind) object {
+func newObject(k entry.Kind) object {
 	switch k {
-	case Hash:
+	case entry.Hash:
 		return new(collection.Hash)
-	case SortedSet:
+	case entry.SortedSet:
 		return new(collection.SortedSet)
-	case List:
+	case entry.List:
 		return new(collection.List)
-	case Set:
+	case entry.Set:
 		return new(collection.Set)
 	}
 	panic("keyspace: not a collection")
@@ -58,16 +60,16 @@ func bound(o object, n int, tight bool) {
 
 // checkFlat reports whether flat, which may come from a file, is what a key of that
 // kind can hold.
-func checkFlat(k Kind, flat []byte) error {
+func checkFlat(k entry.Kind, flat []byte) error {
 	if len(flat) == 0 {
 		return errEffect // an empty collection is no key
 	}
 	switch k {
-	case Hash:
+	case entry.Hash:
 		return collection.CheckHash(flat)
-	case SortedSet:
+	case entry.SortedSet:
 		return collection.CheckSortedSet(flat)
-	case List:
+	case entry.List:
 		return collection.CheckList(flat)
 	}
 	return collection.CheckSet(flat)
@@ -85,12 +87,12 @@ type trees struct {
 // treeBit is in the kind of a collection that is too large for a value: the table
 // has its number in the place of that. It is never seen outside of this package, nor
 // in a file.
-const treeBit Kind = 64
+const treeBit entry.Kind = 64
 
-func isTree(k Kind) bool { return k&treeBit != 0 }
+func isTree(k entry.Kind) bool { return k&treeBit != 0 }
 
 // base is k as it is seen outside of this package.
-func base(k Kind) Kind { return k &^ treeBit }
+func base(k entry.Kind) entry.Kind { return k &^ treeBit }
 
 // tree is a large collection and the memory that it was last seen to take.
 type tree struct {
@@ -124,8 +126,8 @@ func (s *shard) plant(dst []byte, db int, o object) []byte {
 }
 
 // putTree is put for e whose value is o.
-func (s *shard) putTree(p *place, key []byte, e Entry, o object) error {
-	if p.old == None && s.ks.mem.full(s.slack) {
+func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object) error {
+	if p.old == entry.None && s.ks.mem.full(s.slack) {
 		return limit.ErrFull
 	}
 	var number [treeValue]byte
@@ -161,7 +163,7 @@ func (s *shard) fell(db int, value []byte) {
 
 // fellAt forgets the tree that the table has at p, alive or not.
 func (s *shard) fellAt(p *place) {
-	_, e := s.dbs[p.db].t.at(p.r)
+	_, e := s.dbs[p.db].t.At(p.r)
 	s.fell(p.db, e.Value)
 }
 
@@ -188,7 +190,7 @@ func (s *shard) tree(db int, value []byte) *tree {
 
 // whole returns e as it is outside of this package: in the place of a tree's number
 // the bytes of all its elements, in the capacity of dst.
-func (s *shard) whole(db int, e Entry, dst []byte) Entry {
+func (s *shard) whole(db int, e entry.Entry, dst []byte) entry.Entry {
 	if isTree(e.Kind) {
 		e.Value = s.tree(db, e.Value).o.AppendFlat(dst[:0])
 		e.Kind = base(e.Kind)
@@ -197,10 +199,10 @@ func (s *shard) whole(db int, e Entry, dst []byte) Entry {
 }
 
 // costAt is how many bytes the entry at r takes.
-func (s *shard) costAt(db int, r ref) int64 {
+func (s *shard) costAt(db int, r dense.Ref) int64 {
 	t := s.dbs[db].t
-	n := t.cost(r)
-	if _, e := t.at(r); isTree(e.Kind) {
+	n := t.Cost(r)
+	if _, e := t.At(r); isTree(e.Kind) {
 		n += s.tree(db, e.Value).cost
 	}
 	return n

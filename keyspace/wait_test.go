@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -66,12 +67,12 @@ func TestWhatWakesTheFirst(t *testing.T) {
 		{"FLUSHALL", func(_ *testing.T, v *keyspace.View) { v.FlushAll() }, 1},
 		{"RENAME away", func(_ *testing.T, v *keyspace.View) { v.Rename(0, k, other, false) }, 1},
 		{"RENAME onto it", func(t *testing.T, v *keyspace.View) {
-			require.NoError(t, v.Put(0, other, keyspace.String, nil, keyspace.NoExpiry))
+			require.NoError(t, v.Put(0, other, entry.String, nil, entry.NoExpiry))
 			v.Rename(0, other, k, false)
 		}, 1},
 		{"EXPIRE in the past", func(_ *testing.T, v *keyspace.View) { v.Expire(0, k, t0, 0) }, 1},
 		{"SET", func(t *testing.T, v *keyspace.View) {
-			require.NoError(t, v.Put(0, k, keyspace.String, nil, keyspace.NoExpiry))
+			require.NoError(t, v.Put(0, k, entry.String, nil, entry.NoExpiry))
 		}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -1,6 +1,10 @@
 package keyspace
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // Watcher is what WATCH remembers for one session: the keys it watches, and
 // whether any of them has changed. The zero value watches nothing. Its methods are
@@ -37,7 +41,7 @@ func (v *View) Watch(w *Watcher, db int, key []byte) {
 		}
 	}
 	name := keyName{db, string(key)}
-	alive := s.get(db, h, key).Kind != None
+	alive := s.get(db, h, key).Kind != entry.None
 	s.watched[name] = append(s.watched[name], watchMark{w, alive})
 	w.keys = append(w.keys, watchedKey{name, h, alive})
 }
@@ -101,7 +105,7 @@ func (v *View) Dirty(w *Watcher) bool {
 func (v *View) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)
-	return s.get(k.name.db, k.hash, []byte(k.name.key)).Kind == None
+	return s.get(k.name.db, k.hash, []byte(k.name.key)).Kind == entry.None
 }
 
 // mark sets dirty for those who watch key; with byTime only for those who saw it
@@ -120,7 +124,7 @@ func (s *shard) markAll(db int) {
 	for name := range s.watched {
 		if name.db == db {
 			key := []byte(name.key)
-			s.mark(db, key, s.get(db, s.ks.hash(key), key).Kind == None)
+			s.mark(db, key, s.get(db, s.ks.hash(key), key).Kind == entry.None)
 		}
 	}
 }

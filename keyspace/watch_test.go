@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // overStorages runs a test once for each kind of storage.
@@ -97,7 +98,7 @@ func TestWatch(t *testing.T) {
 
 				v.Unwatch(&w)
 				require.False(t, v.Dirty(&w))
-				require.NoError(t, other.Put(0, row.key, keyspace.String, nil, keyspace.NoExpiry))
+				require.NoError(t, other.Put(0, row.key, entry.String, nil, entry.NoExpiry))
 				require.False(t, v.Dirty(&w), "nothing is watched any more")
 			})
 		})
@@ -128,7 +129,7 @@ func TestManyWatchOneKey(t *testing.T) {
 		v.Watch(w, 0, []byte("k"))
 	}
 	v.Unwatch(&b)
-	require.NoError(t, v.Put(0, []byte("k"), keyspace.String, []byte("v"), keyspace.NoExpiry))
+	require.NoError(t, v.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
 	require.True(t, v.Dirty(&a))
 	require.False(t, v.Dirty(&b))
 	require.True(t, v.Dirty(&c))

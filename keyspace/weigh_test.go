@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -22,7 +23,7 @@ func TestWeighCountsReferences(t *testing.T) {
 	const many = 100
 	for _, n := range []int{100, shared.Least - 1, shared.Least, 1 << 20} {
 		key, list := fmt.Append(nil, "s", n), fmt.Append(nil, "l", n)
-		require.NoError(t, v.Put(0, key, keyspace.String, make([]byte, n), keyspace.NoExpiry))
+		require.NoError(t, v.Put(0, key, entry.String, make([]byte, n), entry.NoExpiry))
 		require.NoError(t, v.WriteList(0, list, func(l *collection.List) error {
 			for range many {
 				if err := l.PushBack(make([]byte, n)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -28,7 +29,7 @@ func saves(t *testing.T, fsys *faultfs.FS, n int, done func(state string, err er
 	v := ks.NewView()
 	for i := range n {
 		for j := range i {
-			require.NoError(t, v.Put(j%3, fmt.Appendf(nil, "key:%d", j), keyspace.String, fmt.Appendf(nil, "%d", i), keyspace.NoExpiry))
+			require.NoError(t, v.Put(j%3, fmt.Appendf(nil, "key:%d", j), entry.String, fmt.Appendf(nil, "%d", i), entry.NoExpiry))
 		}
 		_, err := dir.Rewrite(ks)
 		done(stateOf(ks), err)

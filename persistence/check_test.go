@@ -13,7 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -22,14 +22,14 @@ import (
 func TestCheckReplays(t *testing.T) {
 	build := func(record []byte) (*faultfs.FS, *clocktest.Clock) {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
-		require.NoError(t, s.view.Put(0, []byte("before"), keyspace.String, []byte("v"), keyspace.NoExpiry))
+		require.NoError(t, s.view.Put(0, []byte("before"), entry.String, []byte("v"), entry.NoExpiry))
 		s.log.Append(record, nil, begin)
-		require.NoError(t, s.view.Put(0, []byte("after"), keyspace.String, []byte("v"), keyspace.NoExpiry))
+		require.NoError(t, s.view.Put(0, []byte("after"), entry.String, []byte("v"), entry.NoExpiry))
 		s.close()
 		return s.fs, s.clock
 	}
 	var out bytes.Buffer
-	holed, clock := build(stretch("list", 3, keyspace.NoExpiry))
+	holed, clock := build(stretch("list", 3, entry.NoExpiry))
 	for _, fix := range []bool{false, true} {
 		out.Reset()
 		require.ErrorIs(t, persistence.Check(holed, "data", fix, &out), persistence.ErrDamaged)
@@ -41,7 +41,7 @@ func TestCheckReplays(t *testing.T) {
 	require.Error(t, err)
 
 	out.Reset()
-	hash := []byte{66, 0, 1, 'h', byte(keyspace.Hash), 255, 255, 255, 255, 255, 255, 255, 127, 1, 9} // a delta of no kind
+	hash := []byte{66, 0, 1, 'h', byte(entry.Hash), 255, 255, 255, 255, 255, 255, 255, 127, 1, 9} // a delta of no kind
 	odd, clock := build(hash)
 	require.ErrorIs(t, persistence.Check(odd, "data", false, &out), persistence.ErrDamaged)
 	require.Contains(t, out.String(), "incr.1.log: offset ")
@@ -153,7 +153,7 @@ func TestCreateFollowsNoLink(t *testing.T) {
 // Bytes that are no collection are an error of dump, whose checksum proves nothing
 // about who has written them.
 func TestDumpOfNoCollection(t *testing.T) {
-	for _, kind := range []keyspace.Kind{keyspace.Hash, keyspace.SortedSet, keyspace.List, keyspace.Set} {
+	for _, kind := range []entry.Kind{entry.Hash, entry.SortedSet, entry.List, entry.Set} {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 		s.log.Append([]byte{byte(kind), 0, 1, 'k', 0, 0, 0, 0, 0, 0, 0, 127, 3, 200, 9, 9}, nil, begin)
 		s.close()
@@ -164,7 +164,7 @@ func TestDumpOfNoCollection(t *testing.T) {
 // An effect on a database that there is not is named with its file and the option.
 func TestABeyondDatabaseIsNamed(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
-	s.log.Append([]byte{byte(keyspace.String), 9, 1, 'k', 255, 255, 255, 255, 255, 255, 255, 127, 0}, nil, begin)
+	s.log.Append([]byte{byte(entry.String), 9, 1, 'k', 255, 255, 255, 255, 255, 255, 255, 127, 0}, nil, begin)
 	s.close()
 	_, err := open(t, s.fs, s.clock, persistence.SyncNo)
 	require.ErrorContains(t, err, "data/incr.1.log: offset ")

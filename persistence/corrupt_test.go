@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -106,7 +107,7 @@ func TestALogCutAnywhereIsAPrefix(t *testing.T) {
 	name := logFile(fsys)
 	for len(states) <= 1000 {
 		key := fmt.Appendf(nil, "key:%d", rng.IntN(20))
-		require.NoError(t, s.view.Put(0, key, keyspace.String, fmt.Appendf(nil, "%d", len(states)), keyspace.NoExpiry))
+		require.NoError(t, s.view.Put(0, key, entry.String, fmt.Appendf(nil, "%d", len(states)), entry.NoExpiry))
 		require.Equal(t, persistence.Kept, s.settled())
 		states, ends = append(states, s.state()), append(ends, len(fsys.Content(name)))
 	}
@@ -198,7 +199,7 @@ func TestCheckAndFix(t *testing.T) {
 func TestDump(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
-	require.NoError(t, s.view.Put(1, []byte("in base"), keyspace.String, []byte("one"), keyspace.NoExpiry))
+	require.NoError(t, s.view.Put(1, []byte("in base"), entry.String, []byte("one"), entry.NoExpiry))
 	_, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
 	_, err = s.view.Throttle(0, []byte{0xff}, &s.quota, 1)
@@ -223,7 +224,7 @@ type busySource struct {
 }
 
 // Snapshot implements persistence.Source.
-func (b busySource) Snapshot(add func(db int, key []byte, e keyspace.Entry), pause func() error) error {
+func (b busySource) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
 	return b.Keyspace.Snapshot(add, func() error {
 		b.act()
 		return pause()

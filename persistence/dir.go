@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
 // Source is what a base is written from.
 type Source interface {
 	// Snapshot is [keyspace.Keyspace.Snapshot].
-	Snapshot(add func(db int, key []byte, e keyspace.Entry), pause func() error) error
+	Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error
 }
 
 // Options are what a [Dir] is made of. All must be set.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // line is a line of a dump: an entry of the base, or an effect. Keys and strings
@@ -109,7 +110,7 @@ func (d *dumper) increment(fsys FS, in *increment) error {
 }
 
 // Restore implements [Sink].
-func (d *dumper) Restore(db int, key []byte, e keyspace.Entry) error {
+func (d *dumper) Restore(db int, key []byte, e entry.Entry) error {
 	if err := keyspace.CheckEntry(e); err != nil {
 		return err
 	}
@@ -123,9 +124,9 @@ func (d *dumper) Apply(e keyspace.Effect) error {
 	}
 	switch {
 	case e.Flush:
-		return d.write("flush", e.DB, nil, keyspace.Entry{})
-	case e.Entry.Kind == keyspace.None:
-		return d.write("delete", e.DB, e.Key, keyspace.Entry{})
+		return d.write("flush", e.DB, nil, entry.Entry{})
+	case e.Entry.Kind == entry.None:
+		return d.write("delete", e.DB, e.Key, entry.Entry{})
 	}
 	op := "put"
 	if e.Patch {
@@ -134,22 +135,22 @@ func (d *dumper) Apply(e keyspace.Effect) error {
 	return d.write(op, e.DB, e.Key, e.Entry)
 }
 
-func (d *dumper) write(op string, db int, key []byte, e keyspace.Entry) error {
+func (d *dumper) write(op string, db int, key []byte, e entry.Entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := line{File: d.file, Op: op, DB: db}
 	if op != "flush" {
 		l.Key, l.Key64 = textOr64(key)
 	}
-	if e.Kind != keyspace.None {
+	if e.Kind != entry.None {
 		l.Kind, l.Type, l.Encoding = int(e.Kind), e.Kind.Type(), e.Kind.Encoding()
-		if e.Expiry != keyspace.NoExpiry {
+		if e.Expiry != entry.NoExpiry {
 			l.Expiry = int64(e.Expiry)
 		}
 		switch {
 		case op == "patch":
 			l.Delta64 = base64.StdEncoding.EncodeToString(e.Value)
-		case e.Kind == keyspace.String:
+		case e.Kind == entry.String:
 			l.Value, l.Value64 = textOr64(e.Value)
 		default:
 			if l.Elements = elementsOf(e); l.Elements == nil {

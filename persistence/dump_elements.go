@@ -5,35 +5,35 @@ import (
 	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // elementsOf returns what a collection holds as JSON shows it: members and elements as
 // texts, fields and scores as pairs. A score is a text too, since JSON has no infinity
 // and readers of it round. It returns nil for what is no collection, and for one with
 // an element that is not UTF-8, which a JSON text cannot hold. e has been checked.
-func elementsOf(e keyspace.Entry) []any {
+func elementsOf(e entry.Entry) []any {
 	w := elementWriter{elements: []any{}}
 	switch e.Kind {
-	case keyspace.Hash:
+	case entry.Hash:
 		var h collection.Hash
 		h.Load(e.Value)
 		for field, value := range h.All() {
 			w.add(field, value)
 		}
-	case keyspace.SortedSet:
+	case entry.SortedSet:
 		var z collection.SortedSet
 		z.Load(e.Value)
 		for member, score := range z.Range(0, z.Len()) {
 			w.add(member, strconv.AppendFloat(nil, score, 'g', -1, 64))
 		}
-	case keyspace.List:
+	case entry.List:
 		var l collection.List
 		l.Load(e.Value)
 		for value := range l.Range(0, l.Len()) {
 			w.add(value)
 		}
-	case keyspace.Set:
+	case entry.Set:
 		var s collection.Set
 		s.Load(e.Value)
 		for member := range s.All() {

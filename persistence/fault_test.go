@@ -10,7 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -137,7 +137,7 @@ func TestNoFileIsSyncedAgainAfterAFailure(t *testing.T) {
 		}
 		return nil
 	})
-	require.NoError(t, s.view.Put(0, []byte("key"), keyspace.String, []byte("value"), keyspace.NoExpiry))
+	require.NoError(t, s.view.Put(0, []byte("key"), entry.String, []byte("value"), entry.NoExpiry))
 	require.ErrorIs(t, s.log.Sync(), syscall.EIO)
 	require.True(t, s.view.Refuses())
 	require.ErrorIs(t, s.log.Fault(), syscall.EIO)

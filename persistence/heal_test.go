@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/faultfs"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -75,7 +75,7 @@ func TestTryingAgainLeavesNothing(t *testing.T) {
 		for _, file := range []string{"incr", "base", "manifest.tmp"} {
 			fsys := faultfs.New()
 			s := mustOpen(t, fsys, persistence.SyncAlways)
-			require.NoError(t, s.view.Put(0, []byte("key"), keyspace.String, []byte("value"), keyspace.NoExpiry))
+			require.NoError(t, s.view.Put(0, []byte("key"), entry.String, []byte("value"), entry.NoExpiry))
 			fail := func(_ int, c faultfs.Call) error {
 				if c.Op == op && strings.Contains(c.Name, file) {
 					return syscall.ENOSPC

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -17,7 +18,7 @@ import (
 // no value but what it had, and ends at expiry.
 func stretch(key string, n int, expiry limit.Instant) []byte {
 	record := append([]byte{66, 0, byte(len(key))}, key...)
-	record = append(record, byte(keyspace.List))
+	record = append(record, byte(entry.List))
 	record = binary.LittleEndian.AppendUint64(record, uint64(expiry))
 	record = append(record, 17, 1)
 	record = binary.LittleEndian.AppendUint64(record, 0)
@@ -34,16 +35,16 @@ func TestNoListWithHolesIsLoaded(t *testing.T) {
 			after   func(v *keyspace.View)
 			refused bool
 		}{
-			"alive":   {expiry: keyspace.NoExpiry, refused: true},
+			"alive":   {expiry: entry.NoExpiry, refused: true},
 			"expired": {expiry: begin - 1},
-			"deleted": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) {
-				_ = v.Put(0, []byte("list"), keyspace.String, nil, keyspace.NoExpiry)
+			"deleted": {expiry: entry.NoExpiry, after: func(v *keyspace.View) {
+				_ = v.Put(0, []byte("list"), entry.String, nil, entry.NoExpiry)
 				v.Delete(0, []byte("list"))
 			}},
-			"replaced": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) {
-				_ = v.Put(0, []byte("list"), keyspace.String, nil, keyspace.NoExpiry)
+			"replaced": {expiry: entry.NoExpiry, after: func(v *keyspace.View) {
+				_ = v.Put(0, []byte("list"), entry.String, nil, entry.NoExpiry)
 			}},
-			"flushed": {expiry: keyspace.NoExpiry, after: func(v *keyspace.View) { v.FlushAll() }},
+			"flushed": {expiry: entry.NoExpiry, after: func(v *keyspace.View) { v.FlushAll() }},
 		} {
 			s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 			s.log.Append(stretch("list", n, c.expiry), nil, begin)

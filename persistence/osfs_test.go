@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -30,7 +31,7 @@ func TestOnARealDisk(t *testing.T) {
 		ks.SetJournal(log)
 		v := ks.NewView()
 		for i := range 500 {
-			require.NoError(t, v.Put(0, []byte{byte(i), byte(life)}, keyspace.String, []byte("v"), keyspace.NoExpiry))
+			require.NoError(t, v.Put(0, []byte{byte(i), byte(life)}, entry.String, []byte("v"), entry.NoExpiry))
 			if i == 250 && life%2 == 1 {
 				_, err := dir.Rewrite(ks)
 				require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -101,7 +102,7 @@ func TestLargeValuesInASnapshot(t *testing.T) {
 	s := mustOpen(t, fsys, persistence.SyncNo)
 	for i := range 200 {
 		value := bytes.Repeat([]byte{byte(i)}, 1+i*i*7%200_000)
-		require.NoError(t, s.view.Put(i%2, fmt.Appendf(nil, "key:%d", i), keyspace.String, value, keyspace.NoExpiry))
+		require.NoError(t, s.view.Put(i%2, fmt.Appendf(nil, "key:%d", i), entry.String, value, entry.NoExpiry))
 	}
 	done, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)

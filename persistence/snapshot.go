@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -62,7 +62,7 @@ type block struct {
 
 type blockEntry struct {
 	key, value int // lengths
-	kind       keyspace.Kind
+	kind       entry.Kind
 	expiry     limit.Instant
 }
 
@@ -73,7 +73,7 @@ func newBlockWriter(f File, h *header) (*blockWriter, error) {
 }
 
 // add takes an entry. It only copies: it is called with a lock held.
-func (w *blockWriter) add(db int, key []byte, e keyspace.Entry) {
+func (w *blockWriter) add(db int, key []byte, e entry.Entry) {
 	for len(w.blocks) <= db {
 		w.blocks = append(w.blocks, nil)
 	}
@@ -134,7 +134,7 @@ func (w *blockWriter) encode(db int, b *block) error {
 
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
 	kind := byte(e.kind)
-	if e.expiry == keyspace.NoExpiry {
+	if e.expiry == entry.NoExpiry {
 		kind |= flagForever
 	}
 	if len(value) == 0 {
@@ -197,7 +197,7 @@ var errEntry = errors.New("bytes are not entries")
 
 // decodeBlock calls f for the entries of a payload, which may be any bytes behind
 // its type.
-func decodeBlock(payload []byte, f func(db int, key []byte, e keyspace.Entry) error) error {
+func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) error {
 	if len(payload) < 9 {
 		return errEntry
 	}
@@ -214,7 +214,7 @@ func decodeBlock(payload []byte, f func(db int, key []byte, e keyspace.Entry) er
 			return errEntry
 		}
 		key = append(key[:shared], suffix...)
-		e := keyspace.Entry{Kind: keyspace.Kind(kind & kindMask), Expiry: keyspace.NoExpiry}
+		e := entry.Entry{Kind: entry.Kind(kind & kindMask), Expiry: entry.NoExpiry}
 		if kind&flagForever == 0 {
 			later, n := binary.Uvarint(after)
 			if n <= 0 {

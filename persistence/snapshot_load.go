@@ -11,13 +11,14 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
 // Sink receives what is loaded. Its methods may be called from several goroutines,
 // in order for each key.
 type Sink interface {
-	Restore(db int, key []byte, e keyspace.Entry) error
+	Restore(db int, key []byte, e entry.Entry) error
 	Apply(e keyspace.Effect) error
 	// Whole is called when all has been loaded; its error says that this cannot be.
 	Whole() error
@@ -41,7 +42,7 @@ type foundBlock struct {
 // readSnapshot calls use, from as many goroutines as there are processors, for
 // every entry of a snapshot, until it ends or stop is set. A snapshot is whole or it is corrupt: it was durable
 // before any manifest named it.
-func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.Bool, use func(db int, key []byte, e keyspace.Entry) error) error {
+func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.Bool, use func(db int, key []byte, e entry.Entry) error) error {
 	path := filepath.Join(dir, p.name)
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -99,7 +100,7 @@ type snapshotLoader struct {
 	id       uint64
 	progress *Progress
 	stop     *atomic.Bool // ends it early
-	use      func(db int, key []byte, e keyspace.Entry) error
+	use      func(db int, key []byte, e entry.Entry) error
 
 	failed  atomic.Pointer[error]
 	keys    atomic.Uint64
@@ -198,7 +199,7 @@ func (l *snapshotLoader) decode(b foundBlock) {
 		err = fmt.Errorf("a block of type %d is not known to this program", b.payload[0])
 	default:
 		keys := int64(0)
-		err = decodeBlock(b.payload[1:], func(db int, key []byte, e keyspace.Entry) error {
+		err = decodeBlock(b.payload[1:], func(db int, key []byte, e entry.Entry) error {
 			keys++
 			return l.use(db, key, e)
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -78,7 +79,7 @@ func (s *stage) state() string { return stateOf(s.ks) }
 
 func stateOf(ks *keyspace.Keyspace) string {
 	var lines []string
-	_ = ks.Snapshot(func(db int, key []byte, e keyspace.Entry) {
+	_ = ks.Snapshot(func(db int, key []byte, e entry.Entry) {
 		lines = append(lines, fmt.Sprintf("%d %q %d %d %x", db, key, e.Kind, e.Expiry, e.Value))
 	}, func() error { return nil })
 	sort.Strings(lines)
@@ -96,7 +97,7 @@ func (s *stage) act(rng *rand.Rand) {
 	case n < 45:
 		_, err = s.view.Throttle(db, key, &s.quota, int64(rng.IntN(3)))
 	case n < 60:
-		err = s.view.Put(db, key, keyspace.String, fmt.Appendf(nil, "%d", rng.Int()), keyspace.NoExpiry)
+		err = s.view.Put(db, key, entry.String, fmt.Appendf(nil, "%d", rng.Int()), entry.NoExpiry)
 	case n < 70:
 		s.view.Delete(db, key)
 	case n < 78:
@@ -112,7 +113,7 @@ func (s *stage) act(rng *rand.Rand) {
 		s.view.Hold([]keyspace.Ref{{DB: db, Key: key}, {DB: db, Key: []byte("other")}})
 		_, err = s.view.Throttle(db, key, &s.quota, 1)
 		if err == nil || errors.Is(err, limit.ErrNotInteger) {
-			err = s.view.Put(db, []byte("other"), keyspace.String, key, keyspace.NoExpiry)
+			err = s.view.Put(db, []byte("other"), entry.String, key, entry.NoExpiry)
 		}
 		s.view.Release()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -78,9 +79,9 @@ func (s *store) Dequeue(ticket any) { s.View.Dequeue(ticket.(*keyspace.Waiter)) 
 
 // EnqueuePop implements commands.Store.
 func (s *store) EnqueuePop(db int, keys [][]byte, w command.PopWait) (ticket any) {
-	p := &keyspace.PopWaiter{Kind: keyspace.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
+	p := &keyspace.PopWaiter{Kind: entry.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
 	if w.SortedSet {
-		p.Kind = keyspace.SortedSet
+		p.Kind = entry.SortedSet
 	}
 	s.View.EnqueuePop(db, keys, p)
 	return p
@@ -162,5 +163,5 @@ func (s *store) Stats() command.StoreStats {
 
 // Scan implements commands.Store.
 func (s *store) Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) uint64 {
-	return s.View.Scan(db, cursor, count, func(key []byte, k keyspace.Kind) { f(key, k.Type()) })
+	return s.View.Scan(db, cursor, count, func(key []byte, k entry.Kind) { f(key, k.Type()) })
 }

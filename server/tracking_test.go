@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // invalidated is the push that a tracking client is sent for one key.
@@ -284,6 +284,6 @@ func TestNothingOfTrackingIsKept(t *testing.T) {
 	b.do("SET", "k", "v")
 	require.Equal(t, invalidated("k"), a.reply())
 	a.do("GET", "k")
-	require.NoError(t, f.Keyspace().Restore(0, []byte("k"), keyspace.Entry{Kind: keyspace.String, Value: []byte("w"), Expiry: keyspace.NoExpiry}))
+	require.NoError(t, f.Keyspace().Restore(0, []byte("k"), entry.Entry{Kind: entry.String, Value: []byte("w"), Expiry: entry.NoExpiry}))
 	require.Equal(t, "+PONG\r\n", a.do("PING"))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -287,7 +288,7 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 	if m.dryRun {
 		return "", nil
 	}
-	e := keyspace.Entry{Kind: keyspace.Cell, Expiry: min(tat, keyspace.NoExpiry-1)}
+	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
 	if ends := now.Add(ttl.Val() + ttlSlack); ends < e.Expiry { // somebody has shortened it
 		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
@@ -333,13 +334,13 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 	m.total += int64(v.Len(db))
 	for cursor := uint64(0); ; {
 		pipe := c.Pipeline()
-		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e keyspace.Entry) {
+		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e entry.Entry) {
 			m.seen++
 			if !parse.MatchGlob([]byte(m.match), key) {
 				m.skipped["not of the pattern"]++
 				return
 			}
-			if e.Kind != keyspace.Cell {
+			if e.Kind != entry.Cell {
 				m.skipped["not CL.THROTTLE's: "+e.Kind.Encoding()]++
 				return
 			}

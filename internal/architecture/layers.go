@@ -36,11 +36,19 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection", "shared", "keyspace/clock"}, families...),
+		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
+	"keyspace/entry": {
+		imports: append([]string{"shared"}, families...),
+		why:     "what a key holds is the same to tables, records and files, so it knows none of them",
+	},
+	"keyspace/dense": {
+		imports: []string{"shared", "limit", "keyspace/entry"},
+		why:     "the table stores entries and knows neither locks nor time, nor who looks",
+	},
 	"persistence": {
-		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock"}, families...),
+		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry"}, families...),
 		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
 	"cluster": {
@@ -127,7 +135,7 @@ var layers = map[string]layer{
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
 )
@@ -63,10 +63,10 @@ func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 
 // Put makes a key of database 0 hold a value of that kind, which no command of ours
 // can; without a ttl it never expires.
-func (s *Server) Put(key string, kind keyspace.Kind, value string, ttl time.Duration) error {
+func (s *Server) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
 	v := s.Keyspace().NewView()
 	defer v.Close()
-	expiry := keyspace.NoExpiry
+	expiry := entry.NoExpiry
 	if ttl != 0 {
 		expiry = v.Refresh().Add(ttl)
 	}

@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 import (
 	"sync/atomic"
@@ -16,9 +16,9 @@ type directory struct {
 	deepest int
 	// segments is how many segments there are.
 	segments int
-	arena    *arena
+	arena    *Arena
 	mem      *Memory
-	// seen is leaves for [probeAll], which reads without the lock.
+	// seen is leaves for [Load], which reads without the lock.
 	seen atomic.Pointer[[]leaf]
 }
 
@@ -45,7 +45,7 @@ const (
 const leafBytes = int64(unsafe.Sizeof(leaf{}))
 
 // init makes a directory with one segment.
-func (d *directory) init(a *arena, m *Memory) {
+func (d *directory) init(a *Arena, m *Memory) {
 	d.arena, d.mem, d.deepest, d.segments = a, m, 1, 1
 	d.resize([]leaf{{slots: a.segment()}}, 0)
 	m.Add(pageSize)

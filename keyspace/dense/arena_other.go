@@ -1,5 +1,5 @@
 //go:build !linux
 
-package keyspace
+package dense
 
 func newSource() source { return heapSource{} }

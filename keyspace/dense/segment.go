@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 // The slots of a segment are probed one after another from the place that the lower
 // bits of the hash name. Deleting moves back what had been pushed along, so that

@@ -1,9 +1,10 @@
-package keyspace
+package dense
 
 import (
 	"bytes"
 	"unsafe"
 
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -30,15 +31,15 @@ func (b *blob) size() int64 { return int64(cap(b.key)) + shared.Size(b.value) + 
 
 // keep returns the value of e in memory of its own, with room for more bytes if it has to
 // be copied there.
-func keep(e *Entry, more int) []byte {
-	if e.made {
+func keep(e *entry.Entry, more int) []byte {
+	if e.Made {
 		return e.Value
 	}
 	return shared.New(e.Value, more)
 }
 
 // add keeps key and the value of e and returns the blob's number.
-func (b *blobs) add(key []byte, e *Entry) uint32 {
+func (b *blobs) add(key []byte, e *entry.Entry) uint32 {
 	fresh := blob{key: bytes.Clone(key), value: keep(e, 0)}
 	b.mem.AddObjects(fresh.size())
 	if n := len(b.free); n > 0 {
@@ -53,10 +54,10 @@ func (b *blobs) add(key []byte, e *Entry) uint32 {
 
 // set replaces the value of a blob by that of to. It may be (a part or an extension of)
 // the one that the blob has: then it lies where it has to.
-func (b *blobs) set(i uint32, to *Entry) {
+func (b *blobs) set(i uint32, to *entry.Entry) {
 	e, value, n := &b.list[i], to.Value, len(to.Value)
 	switch {
-	case to.made, n < cap(e.value)/4:
+	case to.Made, n < cap(e.value)/4:
 	case unsafe.SliceData(value) == unsafe.SliceData(e.value):
 		e.value = value
 		return
@@ -64,7 +65,7 @@ func (b *blobs) set(i uint32, to *Entry) {
 		e.value = append(e.value[:0], value...)
 		return
 	}
-	fresh := keep(to, spare(n))
+	fresh := keep(to, Spare(n))
 	b.mem.AddObjects(shared.Size(fresh) - shared.Size(e.value))
 	shared.Drop(e.value, b.mem)
 	e.value = fresh
@@ -79,6 +80,6 @@ func (b *blobs) remove(i uint32) {
 	b.free = append(b.free, i)
 }
 
-// spare is what a value of n bytes that has replaced another gets to grow, an eighth, so
+// Spare is what a value of n bytes that has replaced another gets to grow, an eighth, so
 // that one which grows steadily is not copied each time.
-func spare(n int) int { return n / 8 }
+func Spare(n int) int { return n / 8 }

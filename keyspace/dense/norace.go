@@ -1,5 +1,5 @@
 //go:build !race
 
-package keyspace
+package dense
 
 const raceDetector = false

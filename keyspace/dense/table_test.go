@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 import (
 	"fmt"
@@ -6,33 +6,35 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // sameHash is the worst that can be: no two keys differ in their hash.
 func sameHash([]byte) uint32 { return 0xdeadbeef }
 
 // newTestTable makes a table, and frees it when the test ends.
-func newTestTable(t testing.TB, hash func(key []byte) uint32) (*denseTable, *Memory) {
+func newTestTable(t testing.TB, hash func(key []byte) uint32) (*Table, *Memory) {
 	m := new(Memory)
-	table := newDenseTable(newArena(), m, hash)
+	table := New(NewArena(), m, hash)
 	t.Cleanup(func() {
-		table.free()
+		table.Free()
 		require.Zero(t, m.Used(), "free gives all memory back")
-		table.arena.close()
+		table.arena.Close()
 	})
 	return table, m
 }
 
 // lookup returns where a key is, which must exist, and what kind it has.
-func lookup(t testing.TB, table *denseTable, key string) (ref, Kind) {
-	r, k, _, _ := table.find(table.hash([]byte(key)), []byte(key))
-	require.NotEqual(t, None, k, key)
+func lookup(t testing.TB, table *Table, key string) (Ref, entry.Kind) {
+	r, k, _, _ := table.Find(table.hash([]byte(key)), []byte(key))
+	require.NotEqual(t, entry.None, k, key)
 	return r, k
 }
 
 // addCell adds a key without a value.
-func addCell(t testing.TB, table *denseTable, key string) {
-	require.True(t, table.insert(table.hash([]byte(key)), []byte(key), Entry{Kind: Cell, Expiry: 1}), key)
+func addCell(t testing.TB, table *Table, key string) {
+	require.True(t, table.Insert(table.hash([]byte(key)), []byte(key), entry.Entry{Kind: entry.Cell, Expiry: 1}), key)
 }
 
 var seed = maphash.MakeSeed()
@@ -42,16 +44,16 @@ func seeded(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
 func TestDenseRefusesWhatItCannotTellApart(t *testing.T) {
 	table, _ := newTestTable(t, sameHash)
 	n := 0
-	for table.insert(sameHash(nil), fmt.Append(nil, n), Entry{Kind: Cell, Expiry: 1}) {
+	for table.Insert(sameHash(nil), fmt.Append(nil, n), entry.Entry{Kind: entry.Cell, Expiry: 1}) {
 		n++
 		require.Less(t, n, 10_000)
 	}
 	require.Equal(t, segmentSlots-1, n, "a segment is filled to the last but one")
-	require.Equal(t, n, table.len())
+	require.Equal(t, n, table.Len())
 	for i := range n {
 		r, kind := lookup(t, table, fmt.Sprint(i))
-		require.Equal(t, Cell, kind)
-		table.remove(r)
+		require.Equal(t, entry.Cell, kind)
+		table.Remove(r)
 	}
 	addCell(t, table, "again")
 }
@@ -66,7 +68,7 @@ func TestDenseShrinks(t *testing.T) {
 	require.InDelta(t, n/300, table.index.segments, n/300/3)
 	for i := range n {
 		r, _ := lookup(t, table, fmt.Sprint(i))
-		table.remove(r)
+		table.Remove(r)
 	}
 	require.Equal(t, 1, table.index.segments)
 	require.Zero(t, table.index.depth)
@@ -82,7 +84,7 @@ func TestDenseGoesBackAndForth(t *testing.T) {
 		before := mem.Used()
 		for range 3 {
 			r, _ := lookup(t, table, fmt.Sprintf("%016d", i))
-			table.remove(r)
+			table.Remove(r)
 			require.Equal(t, before, mem.Used(), i)
 			addCell(t, table, fmt.Sprintf("%016d", i))
 		}

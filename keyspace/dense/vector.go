@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 import "sync/atomic"
 
@@ -12,7 +12,7 @@ type vector struct {
 	// has given us, as far as it was not given back; pages is that in pages.
 	high  uint32
 	pages uint32
-	// seen is chunks for [probeAll], which reads without the lock: never
+	// seen is chunks for [Load], which reads without the lock: never
 	// shorter than what it may look for, with nil for a chunk that is gone.
 	seen atomic.Pointer[[]*chunk]
 }
@@ -28,7 +28,7 @@ func (v *vector) record(c *sizeClass, number uint32) []byte {
 func (v *vector) full(c *sizeClass) bool { return v.n/c.per > placeMask>>c.bits }
 
 // push makes room for one more record and returns its number.
-func (v *vector) push(class uint32, a *arena, m *Memory) uint32 {
+func (v *vector) push(class uint32, a *Arena, m *Memory) uint32 {
 	c := &classes[class]
 	if int(v.n/c.per) == len(v.chunks) {
 		v.chunks = append(v.chunks, a.chunk())
@@ -48,7 +48,7 @@ func (v *vector) push(class uint32, a *arena, m *Memory) uint32 {
 // kept in reserve as long as its neighbour is more than half full, so that a vector
 // whose end goes back and forth does not map and unmap all the time; and one alone
 // if only a page of it was touched.
-func (v *vector) pop(c *sizeClass, a *arena, m *Memory) {
+func (v *vector) pop(c *sizeClass, a *Arena, m *Memory) {
 	v.n--
 	need := int((v.n + c.per - 1) / c.per)
 	if len(v.chunks) == need {
@@ -79,7 +79,7 @@ func (v *vector) account(c *sizeClass, m *Memory) {
 }
 
 // free gives all chunks back.
-func (v *vector) free(c *sizeClass, a *arena, m *Memory) {
+func (v *vector) free(c *sizeClass, a *Arena, m *Memory) {
 	for _, ch := range v.chunks {
 		a.freeChunk(ch)
 	}

@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 import (
 	"sync"
@@ -19,10 +19,10 @@ const (
 	pageSize  = 4 << 10
 )
 
-// arena is where the segments and chunks of all tables of a keyspace come from.
+// Arena is where the segments and chunks of all tables of a keyspace come from.
 // Where the system allows it they are mapped rather than taken from Go's heap: the
 // collector does not see them, and what is given back is the system's at once.
-type arena struct {
+type Arena struct {
 	mu       sync.Mutex // guards what follows
 	segments []*segment // free and zero
 	chunks   []*chunk   // free
@@ -43,22 +43,22 @@ type source interface {
 	close()
 }
 
-// newArena makes an arena of the kind that the system allows.
-func newArena() *arena { return &arena{source: newSource()} }
+// NewArena makes an arena of the kind that the system allows.
+func NewArena() *Arena { return &Arena{source: newSource()} }
 
 // NewHeapArena makes one whose memory is Go's own wherever it runs.
-func NewHeapArena() *arena { return &arena{source: heapSource{}} }
+func NewHeapArena() *Arena { return &Arena{source: heapSource{}} }
 
 // Mapped reports whether the memory lies outside of Go's heap.
-func (a *arena) Mapped() bool { return a.source.outside() }
+func (a *Arena) Mapped() bool { return a.source.outside() }
 
 // Outside is how many bytes are in use and not in Go's heap; a little of that may not
 // have been touched yet.
-func (a *arena) Outside() int64 { return a.outside.Load() }
+func (a *Arena) Outside() int64 { return a.outside.Load() }
 
 // segment returns a segment whose slots are all 0. Like Go's own allocator it does
 // not return when there is no memory.
-func (a *arena) segment() *segment {
+func (a *Arena) segment() *segment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.segments) == 0 {
@@ -71,7 +71,7 @@ func (a *arena) segment() *segment {
 }
 
 // chunk returns a chunk.
-func (a *arena) chunk() *chunk {
+func (a *Arena) chunk() *chunk {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.chunks) == 0 {
@@ -83,7 +83,7 @@ func (a *arena) chunk() *chunk {
 	return c
 }
 
-func (a *arena) freeSegment(s *segment) {
+func (a *Arena) freeSegment(s *segment) {
 	a.count(-pageSize)
 	if !a.source.discardSegment(s) {
 		return
@@ -93,7 +93,7 @@ func (a *arena) freeSegment(s *segment) {
 	a.segments = append(a.segments, s)
 }
 
-func (a *arena) freeChunk(c *chunk) {
+func (a *Arena) freeChunk(c *chunk) {
 	a.count(-chunkSize)
 	if !a.source.discardChunk(c) {
 		return
@@ -103,14 +103,14 @@ func (a *arena) freeChunk(c *chunk) {
 	a.chunks = append(a.chunks, c)
 }
 
-func (a *arena) count(n int64) {
+func (a *Arena) count(n int64) {
 	if a.source.outside() {
 		a.outside.Add(n)
 	}
 }
 
-// close gives everything back. No table of the arena may be used afterwards.
-func (a *arena) close() {
+// Close gives everything back. No table of the arena may be used afterwards.
+func (a *Arena) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.segments, a.chunks = nil, nil

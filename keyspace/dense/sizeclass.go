@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 // Records lie in vectors by size class. A record number says which class and which
 // place in its vector: the class in the upper bits, the chunk and the place in the

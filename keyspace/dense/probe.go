@@ -1,27 +1,28 @@
-package keyspace
+package dense
 
 import (
 	"bytes"
 	"unsafe"
 
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
-// probe is a key that is about to be looked for, by its hash, and what [probeAll] has
+// Probe is a key that is about to be looked for, by its hash, and what [Load] has
 // found out about it without a lock.
-type probe struct {
-	Hash  uint64      // of which the table knows the lower half
-	Table *denseTable // nil if there is none yet
-	slots *segment    // where in the index the key may be; nil if there is nothing
+type Probe struct {
+	Hash  uint64   // of which the table knows the lower half
+	Table *Table   // nil if there is none yet
+	slots *segment // where in the index the key may be; nil if there is nothing
 	// number is that of the record that it probably has.
 	number uint32
 }
 
-// mostProbes is how many keys are loaded together: more loads than a processor keeps in
+// MostProbes is how many keys are loaded together: more loads than a processor keeps in
 // flight.
-const mostProbes = 32
+const MostProbes = 32
 
-// probeAll loads the memory that keys lie in, mostProbes at most, so that what is done
+// Load loads the memory that keys lie in, MostProbes at most, so that what is done
 // with them next finds it in the processor's caches. Looking up one key waits for two
 // loads that depend on each other; here those of many keys wait together.
 //
@@ -31,18 +32,18 @@ const mostProbes = 32
 // address), and because the lists of segments and chunks are read through atomic
 // pointers. The race detector rightly sees unsynchronised loads, so under it this does
 // nothing.
-func probeAll(probes []probe) {
+func Load(probes []Probe) {
 	if raceDetector {
 		return
 	}
-	var at [2 * mostProbes]unsafe.Pointer
+	var at [2 * MostProbes]unsafe.Pointer
 	touch(at[:findSlots(probes, &at)])
 	touch(at[:findRecords(probes, &at)])
 }
 
 // findSlots finds the segments of keys and puts down where their slots are. It
 // returns how many addresses that makes.
-func findSlots(probes []probe, at *[2 * mostProbes]unsafe.Pointer) (n int) {
+func findSlots(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	for i := range probes {
 		p := &probes[i]
 		if p.Table == nil {
@@ -62,7 +63,7 @@ const maxProbe = 8
 
 // findRecords puts down where the records are that the slots lead to: both ends of
 // each, which may lie in two cache lines.
-func findRecords(probes []probe, at *[2 * mostProbes]unsafe.Pointer) (n int) {
+func findRecords(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	for i := range probes {
 		p := &probes[i]
 		if p.slots == nil {
@@ -87,23 +88,23 @@ func findRecords(probes []probe, at *[2 * mostProbes]unsafe.Pointer) (n int) {
 	return n
 }
 
-// confirm is find for a key that was probed: if there is a record of the number that was
+// Confirm is find for a key that was probed: if there is a record of the number that was
 // seen, and it has the key, then it is the one. Otherwise ok is false, and nothing is
 // known.
-func (t *denseTable) confirm(p *probe, key []byte) (r ref, kind Kind, at limit.Instant, value []byte, ok bool) {
+func (t *Table) Confirm(p *Probe, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte, ok bool) {
 	if p.number == 0 || p.Table != t || !t.live(p.number) {
-		return 0, None, 0, nil, false
+		return 0, entry.None, 0, nil, false
 	}
 	rec := t.record(p.number)
 	name, value := t.parts(rec)
 	if !bytes.Equal(name, key) {
-		return 0, None, 0, nil, false
+		return 0, entry.None, 0, nil, false
 	}
-	return ref(p.number), Kind(header(rec) & headKind), expiry(rec), value, true
+	return Ref(p.number), entry.Kind(header(rec) & headKind), expiry(rec), value, true
 }
 
 // whereabouts returns where a record lies, if there can be one of that number.
-func (t *denseTable) whereabouts(number uint32) (ch *chunk, off, size uint32) {
+func (t *Table) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 	class := number >> placeBits
 	if class >= numClasses {
 		return nil, 0, 0
@@ -120,7 +121,7 @@ func (t *denseTable) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 }
 
 // live reports whether there is a record of that number.
-func (t *denseTable) live(number uint32) bool {
+func (t *Table) live(number uint32) bool {
 	class := number >> placeBits
 	if class >= numClasses {
 		return false

@@ -1,14 +1,15 @@
-package keyspace
+package dense
 
 import (
 	"bytes"
 	"encoding/binary"
 	"unsafe"
 
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
-// denseTable stores entries by their keys, in two structures without pointers: an index of eight
+// Table stores entries by their keys, in two structures without pointers: an index of eight
 // bytes per slot (directory.go, segment.go), and records in dense vectors by size
 // (vector.go). An entry takes 12 bytes beside key and value, and 10 to 20 for its
 // share of the index; nothing else, however many come and go.
@@ -21,12 +22,12 @@ import (
 //
 // or, if it would be longer than maxInline, has its header followed by the number
 // of a blob (blobs.go), 4 bytes, that holds key and value.
-type denseTable struct {
+type Table struct {
 	index   directory
 	vectors [numClasses]vector
 	blobs   blobs
 	count   int
-	arena   *arena
+	arena   *Arena
 	mem     *Memory
 	hash    func(key []byte) uint32
 }
@@ -38,22 +39,22 @@ const (
 	headKind   = 1<<7 - 1
 	headBeside = 1 << 7
 	keyShift   = 8
-	keyMask    = 1<<15 - 1
+	keyMask    = entry.MaxKeyLength
 	slackShift = 23
 )
 
-const tableBytes = int64(unsafe.Sizeof(denseTable{}))
+const tableBytes = int64(unsafe.Sizeof(Table{}))
 
-// newDenseTable makes an empty table that takes its memory from a and reports it to m. hash is
+// New makes an empty table that takes its memory from a and reports it to m. hash is
 // the lower half of the hash of keys, by which an entry is found again from its key.
-func newDenseTable(a *arena, m *Memory, hash func(key []byte) uint32) *denseTable {
+func New(a *Arena, m *Memory, hash func(key []byte) uint32) *Table {
 	m.Add(tableBytes)
-	t := &denseTable{hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
+	t := &Table{hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
 	t.index.init(a, m)
 	return t
 }
 
-func (t *denseTable) record(number uint32) []byte {
+func (t *Table) record(number uint32) []byte {
 	class := number >> placeBits
 	return t.vectors[class].record(&classes[class], number)
 }
@@ -72,7 +73,7 @@ func keyLength(h uint32) int { return int(h >> keyShift & keyMask) }
 
 // parts returns the key and the value of a record, the latter with the capacity to
 // grow that it has where it is.
-func (t *denseTable) parts(rec []byte) (key, value []byte) {
+func (t *Table) parts(rec []byte) (key, value []byte) {
 	h := header(rec)
 	n := keyLength(h)
 	if h&headBeside != 0 {
@@ -82,28 +83,34 @@ func (t *denseTable) parts(rec []byte) (key, value []byte) {
 	return rec[recordHead : recordHead+n : recordHead+n], rec[recordHead+n : len(rec)-int(h>>slackShift)]
 }
 
-func entryOf(rec, value []byte) Entry {
-	return Entry{Kind: Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
+func entryOf(rec, value []byte) entry.Entry {
+	return entry.Entry{Kind: entry.Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
 }
 
-func (t *denseTable) find(hash uint32, key []byte) (r ref, kind Kind, at limit.Instant, value []byte) {
+// Find returns where key is and what it holds, or kind None. The value is the stored
+// bytes themselves: it may be changed in place, extended within its capacity and handed
+// to Store; it is void after the next Insert, Store or Remove. The parts of the entry are
+// results of their own because they stay in registers then.
+func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte) {
 	g := t.index.segment(hash)
 	for i := hash & slotMask; ; i = (i + 1) & slotMask {
 		s := g[i]
 		if s == 0 {
-			return 0, None, 0, nil
+			return 0, entry.None, 0, nil
 		}
 		if slotHash(s) != hash {
 			continue
 		}
 		rec := t.record(slotNumber(s))
 		if k, value := t.parts(rec); bytes.Equal(k, key) {
-			return ref(slotNumber(s)), Kind(header(rec) & headKind), expiry(rec), value
+			return Ref(slotNumber(s)), entry.Kind(header(rec) & headKind), expiry(rec), value
 		}
 	}
 }
 
-func (t *denseTable) insert(hash uint32, key []byte, e Entry) bool {
+// Insert adds key, which must be absent, copying key and value. It reports whether there
+// was room.
+func (t *Table) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	if !t.index.room(hash) {
 		return false
 	}
@@ -117,7 +124,7 @@ func (t *denseTable) insert(hash uint32, key []byte, e Entry) bool {
 }
 
 // place writes a new record and returns its number.
-func (t *denseTable) place(key []byte, e Entry) (number uint32, ok bool) {
+func (t *Table) place(key []byte, e entry.Entry) (number uint32, ok bool) {
 	size := recordHead + len(key) + len(e.Value)
 	beside := size > maxInline
 	if beside {
@@ -143,7 +150,9 @@ func (t *denseTable) place(key []byte, e Entry) (number uint32, ok bool) {
 	return number, true
 }
 
-func (t *denseTable) store(r ref, e Entry) {
+// Store replaces all of an entry but its key. e.Value may be (a part of, or an extension
+// of) what Find returned.
+func (t *Table) Store(r Ref, e entry.Entry) {
 	number := uint32(r)
 	rec := t.record(number)
 	h := header(rec)
@@ -167,7 +176,7 @@ func (t *denseTable) store(r ref, e Entry) {
 
 // relocate stores e in a record of another size. The old one, in which key and
 // value may still lie, goes last.
-func (t *denseTable) relocate(number uint32, rec []byte, e Entry) {
+func (t *Table) relocate(number uint32, rec []byte, e entry.Entry) {
 	key, _ := t.parts(rec)
 	to, ok := t.place(key, e)
 	if !ok {
@@ -177,7 +186,8 @@ func (t *denseTable) relocate(number uint32, rec []byte, e Entry) {
 	t.discard(number)
 }
 
-func (t *denseTable) remove(r ref) {
+// Remove takes an entry out; every Ref is void afterwards.
+func (t *Table) Remove(r Ref) {
 	number := uint32(r)
 	key, _ := t.parts(t.record(number))
 	t.index.remove(t.hash(key), number)
@@ -187,7 +197,7 @@ func (t *denseTable) remove(r ref) {
 
 // discard takes a record that is not in the index any more out of its vector, and
 // moves the last one into its place.
-func (t *denseTable) discard(number uint32) {
+func (t *Table) discard(number uint32) {
 	class := number >> placeBits
 	c, v := &classes[class], &t.vectors[class]
 	rec := v.record(c, number)
@@ -203,16 +213,22 @@ func (t *denseTable) discard(number uint32) {
 	v.pop(c, t.arena, t.mem)
 }
 
-func (t *denseTable) at(r ref) ([]byte, Entry) {
+// At returns the key and the entry at r. The key must not be changed.
+func (t *Table) At(r Ref) ([]byte, entry.Entry) {
 	rec := t.record(uint32(r))
 	key, value := t.parts(rec)
 	return key, entryOf(rec, value)
 }
 
-// scan goes through the hashes in ascending order, a range of them at a time. The
-// range of a segment stays what it is whatever is divided and merged around it, and
-// a key never leaves it.
-func (t *denseTable) scan(cursor uint64, count int, f func(key []byte, e Entry)) uint64 {
+// Scan calls f for every entry of a part of the table and returns where the next part
+// begins, 0 after the last. It goes on until about count entries have been seen. Whatever
+// changes between two calls, an entry that was there throughout is seen at least once. f
+// must not change the table. Cursors stay below 2^40.
+//
+// It goes through the hashes in ascending order, a range of them at a time. The range of a
+// segment stays what it is whatever is divided and merged around it, and a key never
+// leaves it.
+func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)) uint64 {
 	const end = 1 << 32
 	for seen := 0; cursor < end && seen < count; {
 		i := t.index.first(uint32(cursor) >> t.index.shift)
@@ -225,7 +241,7 @@ func (t *denseTable) scan(cursor uint64, count int, f func(key []byte, e Entry))
 		}
 		for _, s := range l.slots {
 			if h := uint64(slotHash(s)); s != 0 && h >= cursor && h < to {
-				key, e := t.at(ref(slotNumber(s)))
+				key, e := t.At(Ref(slotNumber(s)))
 				f(key, e)
 				seen++
 			}
@@ -238,11 +254,16 @@ func (t *denseTable) scan(cursor uint64, count int, f func(key []byte, e Entry))
 	return cursor
 }
 
-// due goes through the records as they lie in memory, from the last to the first:
+// Due looks at entries from position *pos on for one that expires at or before now, and
+// takes each that it looks at from *budget. It leaves *pos where the search goes on once
+// that entry has been removed: an entry that is there for a whole round is looked at. At
+// the end of a round *pos is 0 again, where a new one begins.
+//
+// It goes through the records as they lie in memory, from the last to the first:
 // then what moves into the place of a removed record has been looked at already,
 // and where all expire nothing moves at all. *pos is the class in the upper half
 // and the number of its records that are still to be looked at in the lower.
-func (t *denseTable) due(pos *uint64, budget *int, now limit.Instant) (ref, bool) {
+func (t *Table) Due(pos *uint64, budget *int, now limit.Instant) (Ref, bool) {
 	class, left := uint32(*pos>>32), uint32(*pos)
 	if *pos == 0 {
 		class, left = numClasses-1, t.vectors[numClasses-1].n
@@ -258,7 +279,7 @@ func (t *denseTable) due(pos *uint64, budget *int, now limit.Instant) (ref, bool
 			number := c.number(class, left-1)
 			if expiry(v.record(c, number)) <= now {
 				*pos = uint64(class)<<32 | uint64(left-1)
-				return ref(number), true
+				return Ref(number), true
 			}
 		}
 		class--
@@ -268,14 +289,16 @@ func (t *denseTable) due(pos *uint64, budget *int, now limit.Instant) (ref, bool
 	return 0, false
 }
 
-func (t *denseTable) random(x uint64) ref {
+// Random returns one of the entries, chosen by x, each as likely as any other. The table
+// must not be empty.
+func (t *Table) Random(x uint64) Ref {
 	i := uint32(x % uint64(t.count))
 	for class := uint32(1); ; class++ {
 		if n := t.vectors[class].n; i >= n {
 			i -= n
 			continue
 		}
-		return ref(classes[class].number(class, i))
+		return Ref(classes[class].number(class, i))
 	}
 }
 
@@ -283,7 +306,8 @@ func (t *denseTable) random(x uint64) ref {
 // is free. What a nearly empty table costs beyond that is not the key's.
 const slotShare = 16
 
-func (t *denseTable) cost(r ref) int64 {
+// Cost is how many bytes of memory the entry at r takes, its share of the index included.
+func (t *Table) Cost(r Ref) int64 {
 	rec := t.record(uint32(r))
 	n := int64(len(rec)) + slotShare
 	if header(rec)&headBeside != 0 {
@@ -292,9 +316,11 @@ func (t *denseTable) cost(r ref) int64 {
 	return n
 }
 
-func (t *denseTable) len() int { return t.count }
+// Len is how many entries there are.
+func (t *Table) Len() int { return t.count }
 
-func (t *denseTable) free() {
+// Free gives all memory back. The table is not used again.
+func (t *Table) Free() {
 	for class := 1; class < numClasses; class++ {
 		t.vectors[class].free(&classes[class], t.arena, t.mem)
 	}
@@ -306,3 +332,6 @@ func (t *denseTable) free() {
 	t.index.free()
 	t.mem.Add(-tableBytes)
 }
+
+// Ref is a position in a table, valid until the table's next insert or remove.
+type Ref uint64

@@ -1,4 +1,4 @@
-package keyspace
+package dense
 
 import "sync/atomic"
 

@@ -1,4 +1,4 @@
-package keyspace
+package dense_test
 
 import (
 	"bytes"
@@ -10,57 +10,76 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/tabletest"
+	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
-// storages are the tables that have to pass this suite, and that the tests of the
-// whole keyspace run over.
-var storages = map[string]newTable{
-	"map":   newMapTable,
-	"dense": func(m *Memory, hash func([]byte) uint32) table { return newDenseTable(mapped, m, hash) },
+// storage is what a keyspace needs of a table.
+type storage interface {
+	Find(hash uint32, key []byte) (r dense.Ref, k entry.Kind, expiry limit.Instant, value []byte)
+	Insert(hash uint32, key []byte, e entry.Entry) bool
+	Store(r dense.Ref, e entry.Entry)
+	Remove(r dense.Ref)
+	At(r dense.Ref) (key []byte, e entry.Entry)
+	Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64)
+	Due(pos *uint64, budget *int, now limit.Instant) (dense.Ref, bool)
+	Random(x uint64) dense.Ref
+	Cost(r dense.Ref) int64
+	Len() int
+	Free()
+}
+
+type newStorage func(m *dense.Memory, hash func([]byte) uint32) storage
+
+// storages are the tables that have to pass this suite.
+var storages = map[string]newStorage{
+	"map":   func(m *dense.Memory, hash func([]byte) uint32) storage { return tabletest.New(m, hash) },
+	"dense": func(m *dense.Memory, hash func([]byte) uint32) storage { return dense.New(mapped, m, hash) },
 	// The same on Go's heap, which the race detector sees and other systems use.
-	"dense on the heap": func(m *Memory, hash func([]byte) uint32) table {
-		return newDenseTable(NewHeapArena(), m, hash)
+	"dense on the heap": func(m *dense.Memory, hash func([]byte) uint32) storage {
+		return dense.New(dense.NewHeapArena(), m, hash)
 	},
 }
 
 // mapped is an arena for all tests, so that they map little.
-var mapped = newArena()
+var mapped = dense.NewArena()
 
 // fixture is a table under test with what it was given besides.
 type fixture struct {
-	table
-	mem  *Memory
+	storage
+	mem  *dense.Memory
 	hash func(key []byte) uint32
 }
 
-func newFixture(t testing.TB, make newTable, hash func(key []byte) uint32) *fixture {
-	f := &fixture{mem: new(Memory), hash: hash}
-	f.table = make(f.mem, hash)
+func newFixture(t testing.TB, make newStorage, hash func(key []byte) uint32) *fixture {
+	f := &fixture{mem: new(dense.Memory), hash: hash}
+	f.storage = make(f.mem, hash)
 	t.Cleanup(func() {
-		f.free()
+		f.Free()
 		require.Zero(t, f.mem.Used(), "free gives all memory back")
 	})
 	return f
 }
 
 // add inserts a key that must be new and takes its place.
-func (f *fixture) add(t testing.TB, key string, e Entry) {
-	require.True(t, f.insert(f.hash([]byte(key)), []byte(key), e), key)
+func (f *fixture) add(t testing.TB, key string, e entry.Entry) {
+	require.True(t, f.Insert(f.hash([]byte(key)), []byte(key), e), key)
 }
 
-func (f *fixture) get(key string) (ref, Entry) {
-	r, k, at, value := f.find(f.hash([]byte(key)), []byte(key))
-	return r, Entry{Kind: k, Expiry: at, Value: value}
+func (f *fixture) get(key string) (dense.Ref, entry.Entry) {
+	r, k, at, value := f.Find(f.hash([]byte(key)), []byte(key))
+	return r, entry.Entry{Kind: k, Expiry: at, Value: value}
 }
 
 // keys returns what a whole scan sees, and fails on a key that is seen twice
 // although nothing changed.
-func (f *fixture) keys(t testing.TB, count int) map[string]Entry {
-	seen := make(map[string]Entry)
+func (f *fixture) keys(t testing.TB, count int) map[string]entry.Entry {
+	seen := make(map[string]entry.Entry)
 	for c := uint64(0); ; {
 		require.Less(t, c, uint64(1)<<cursorBits)
-		c = f.scan(c, count, func(key []byte, e Entry) {
+		c = f.Scan(c, count, func(key []byte, e entry.Entry) {
 			if _, twice := seen[string(key)]; twice {
 				require.Fail(t, "seen twice", key)
 			}
@@ -73,7 +92,7 @@ func (f *fixture) keys(t testing.TB, count int) map[string]Entry {
 	}
 }
 
-// cursorBits is how many bits a cursor has: see [table].
+// cursorBits is how many bits a cursor has: see [dense.Table.Scan].
 const cursorBits = 40
 
 var testSeed = maphash.MakeSeed()
@@ -112,27 +131,27 @@ func findsWhatWasInserted(t *testing.T, f *fixture) {
 	const n = 20_000
 	for i := range n {
 		_, e := f.get(fmt.Sprint("k", i))
-		require.Equal(t, None, e.Kind)
-		f.add(t, fmt.Sprint("k", i), Entry{Kind: String, Expiry: limit.Instant(i), Value: fmt.Append(nil, "v", i)})
+		require.Equal(t, entry.None, e.Kind)
+		f.add(t, fmt.Sprint("k", i), entry.Entry{Kind: entry.String, Expiry: limit.Instant(i), Value: fmt.Append(nil, "v", i)})
 	}
-	require.Equal(t, n, f.len())
+	require.Equal(t, n, f.Len())
 	for i := range n {
 		r, e := f.get(fmt.Sprint("k", i))
-		require.Equal(t, Entry{Kind: String, Expiry: limit.Instant(i), Value: fmt.Append(nil, "v", i)}, e)
+		require.Equal(t, entry.Entry{Kind: entry.String, Expiry: limit.Instant(i), Value: fmt.Append(nil, "v", i)}, e)
 		if i%3 == 0 {
-			f.remove(r)
+			f.Remove(r)
 		}
 	}
 	for i := range n {
 		r, e := f.get(fmt.Sprint("k", i))
-		require.Equal(t, i%3 == 0, e.Kind == None)
-		if e.Kind != None {
-			key, same := f.at(r)
+		require.Equal(t, i%3 == 0, e.Kind == entry.None)
+		if e.Kind != entry.None {
+			key, same := f.At(r)
 			require.Equal(t, fmt.Sprint("k", i), string(key))
 			require.Equal(t, e, same)
 		}
 	}
-	require.Len(t, f.keys(t, 10), f.len())
+	require.Len(t, f.keys(t, 10), f.Len())
 }
 
 func value(n int) []byte {
@@ -154,7 +173,7 @@ func lengths() (l []int) {
 
 func keepsAnyLength(t *testing.T, f *fixture) {
 	for _, n := range lengths() {
-		f.add(t, fmt.Sprint("k", n), Entry{Kind: List, Expiry: 5, Value: value(n)})
+		f.add(t, fmt.Sprint("k", n), entry.Entry{Kind: entry.List, Expiry: 5, Value: value(n)})
 	}
 	for _, n := range lengths() {
 		_, e := f.get(fmt.Sprint("k", n))
@@ -167,7 +186,7 @@ func keepsAnyLength(t *testing.T, f *fixture) {
 		for _, to := range []int{m, 0, n} {
 			r, e := f.get(fmt.Sprint("k", n))
 			e.Value = value(to)
-			f.store(r, e)
+			f.Store(r, e)
 			_, e = f.get(fmt.Sprint("k", n))
 			require.True(t, bytes.Equal(value(to), e.Value), "%d to %d", n, to)
 		}
@@ -181,9 +200,9 @@ func keepsAnyLength(t *testing.T, f *fixture) {
 func keepsAnyKey(t *testing.T, f *fixture) {
 	long := bytes.Repeat([]byte{0, 255, '\n'}, 16<<10/3)
 	for n := range 200 {
-		f.add(t, string(long[:n]), Entry{Kind: Cell, Expiry: limit.Instant(n), Value: nil})
+		f.add(t, string(long[:n]), entry.Entry{Kind: entry.Cell, Expiry: limit.Instant(n), Value: nil})
 	}
-	f.add(t, string(long), Entry{Kind: Cell, Expiry: 7, Value: value(8)})
+	f.add(t, string(long), entry.Entry{Kind: entry.Cell, Expiry: 7, Value: value(8)})
 	for n := range 200 {
 		_, e := f.get(string(long[:n]))
 		require.Equal(t, limit.Instant(n), e.Expiry)
@@ -194,11 +213,11 @@ func keepsAnyKey(t *testing.T, f *fixture) {
 }
 
 func changesInPlace(t *testing.T, f *fixture) {
-	f.add(t, "k", Entry{Kind: String, Expiry: 1, Value: value(40)})
+	f.add(t, "k", entry.Entry{Kind: entry.String, Expiry: 1, Value: value(40)})
 	for i := range 200 {
 		r, e := f.get("k")
 		e.Value[3]++
-		f.store(r, e)
+		f.Store(r, e)
 		_, e = f.get("k")
 		require.Equal(t, value(40)[3]+byte(i+1), e.Value[3])
 	}
@@ -206,7 +225,7 @@ func changesInPlace(t *testing.T, f *fixture) {
 	want := value(10)
 	r, e := f.get("k")
 	e.Value = append(e.Value[:0], want...)
-	f.store(r, e)
+	f.Store(r, e)
 	for len(want) < 9000 {
 		r, e = f.get("k")
 		require.True(t, bytes.Equal(want, e.Value))
@@ -217,14 +236,14 @@ func changesInPlace(t *testing.T, f *fixture) {
 			want = append(want, 1, 2, 3)
 			e.Value = append(bytes.Clone(e.Value), 1, 2, 3)
 		}
-		f.store(r, e)
+		f.Store(r, e)
 	}
 	for len(want) > 0 {
 		r, e = f.get("k")
 		require.True(t, bytes.Equal(want, e.Value))
 		want = want[:len(want)*7/8]
 		e.Value = e.Value[:len(want)]
-		f.store(r, e)
+		f.Store(r, e)
 	}
 	_, e = f.get("k")
 	require.Empty(t, e.Value)
@@ -232,16 +251,16 @@ func changesInPlace(t *testing.T, f *fixture) {
 
 func keepsExpiryApart(t *testing.T, f *fixture) {
 	for i := range 1000 {
-		f.add(t, fmt.Sprint(i), Entry{Kind: Cell, Expiry: limit.Instant(i), Value: binary.LittleEndian.AppendUint64(nil, uint64(i))})
+		f.add(t, fmt.Sprint(i), entry.Entry{Kind: entry.Cell, Expiry: limit.Instant(i), Value: binary.LittleEndian.AppendUint64(nil, uint64(i))})
 	}
 	for i := range 1000 {
 		r, e := f.get(fmt.Sprint(i))
-		e.Expiry = NoExpiry - limit.Instant(i)
-		f.store(r, e)
+		e.Expiry = entry.NoExpiry - limit.Instant(i)
+		f.Store(r, e)
 	}
 	for i := range 1000 {
 		_, e := f.get(fmt.Sprint(i))
-		require.Equal(t, NoExpiry-limit.Instant(i), e.Expiry)
+		require.Equal(t, entry.NoExpiry-limit.Instant(i), e.Expiry)
 		require.Equal(t, uint64(i), binary.LittleEndian.Uint64(e.Value))
 	}
 }
@@ -249,19 +268,19 @@ func keepsExpiryApart(t *testing.T, f *fixture) {
 func findsDue(t *testing.T, f *fixture) {
 	const n = 10_000
 	for i := range n {
-		f.add(t, fmt.Sprint(i), Entry{Kind: String, Expiry: limit.Instant(i), Value: value(i % 300)})
+		f.add(t, fmt.Sprint(i), entry.Entry{Kind: entry.String, Expiry: limit.Instant(i), Value: value(i % 300)})
 	}
 	removed, looked := 0, 0
 	for pos, passes := uint64(0), 0; passes < 2; {
 		budget := 10
 		for budget > 0 {
-			r, ok := f.due(&pos, &budget, n/2)
+			r, ok := f.Due(&pos, &budget, n/2)
 			if !ok {
 				break
 			}
-			_, e := f.at(r)
+			_, e := f.At(r)
 			require.LessOrEqual(t, e.Expiry, limit.Instant(n/2))
-			f.remove(r)
+			f.Remove(r)
 			removed++
 		}
 		require.GreaterOrEqual(t, budget, 0)
@@ -271,19 +290,19 @@ func findsDue(t *testing.T, f *fixture) {
 		}
 	}
 	require.Equal(t, n/2+1, removed)
-	require.Equal(t, n/2-1, f.len())
+	require.Equal(t, n/2-1, f.Len())
 	require.LessOrEqual(t, looked, 3*n, "nothing is looked at again and again")
 }
 
 func drawsEvenly(t *testing.T, f *fixture) {
 	const n, draws = 300, 30_000
 	for i := range n {
-		f.add(t, fmt.Sprint(i), Entry{Kind: String, Expiry: 1, Value: value(i % 60)})
+		f.add(t, fmt.Sprint(i), entry.Entry{Kind: entry.String, Expiry: 1, Value: value(i % 60)})
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	hits := make(map[string]int)
 	for range draws {
-		key, _ := f.at(f.random(rng.Uint64()))
+		key, _ := f.At(f.Random(rng.Uint64()))
 		hits[string(key)]++
 	}
 	require.Len(t, hits, n)
@@ -298,12 +317,12 @@ func countsMemory(t *testing.T, f *fixture) {
 	for i := range 30_000 {
 		key := fmt.Sprint("key:", i)
 		v := value(i % 200)
-		f.add(t, key, Entry{Kind: String, Expiry: 1, Value: v})
+		f.add(t, key, entry.Entry{Kind: entry.String, Expiry: 1, Value: v})
 		sum += len(key) + len(v)
 	}
 	for key := range f.keys(t, 100) {
 		r, _ := f.get(key)
-		c := f.cost(r)
+		c := f.Cost(r)
 		require.Positive(t, c)
 		cost += c
 	}
@@ -312,9 +331,9 @@ func countsMemory(t *testing.T, f *fixture) {
 	require.InEpsilon(t, full-empty, cost, 0.5, "the costs of the keys make up the memory")
 	for i := range 30_000 {
 		r, _ := f.get(fmt.Sprint("key:", i))
-		f.remove(r)
+		f.Remove(r)
 	}
-	require.Zero(t, f.len())
+	require.Zero(t, f.Len())
 	require.Less(t, f.mem.Used(), full/5, "memory comes back as keys go")
 }
 
@@ -326,11 +345,11 @@ func scansWhileChanging(t *testing.T, f *fixture) {
 		steady := map[string]bool{}
 		for i := range 3000 {
 			key := fmt.Sprint("steady", round, i)
-			f.add(t, key, Entry{Kind: String, Expiry: 1, Value: value(rng.IntN(50))})
+			f.add(t, key, entry.Entry{Kind: entry.String, Expiry: 1, Value: value(rng.IntN(50))})
 			steady[key] = true
 		}
 		for c := uint64(0); ; {
-			c = f.scan(c, 1+rng.IntN(300), func(key []byte, _ Entry) { delete(steady, string(key)) })
+			c = f.Scan(c, 1+rng.IntN(300), func(key []byte, _ entry.Entry) { delete(steady, string(key)) })
 			if c == 0 {
 				break
 			}
@@ -340,12 +359,12 @@ func scansWhileChanging(t *testing.T, f *fixture) {
 				case grow && len(others) < 60_000:
 					key := fmt.Sprint("other", serial)
 					serial++
-					f.add(t, key, Entry{Kind: String, Expiry: 1, Value: value(rng.IntN(50))})
+					f.add(t, key, entry.Entry{Kind: entry.String, Expiry: 1, Value: value(rng.IntN(50))})
 					others = append(others, key)
 				case !grow && len(others) > 0:
 					k := rng.IntN(len(others))
 					r, _ := f.get(others[k])
-					f.remove(r)
+					f.Remove(r)
 					others[k] = others[len(others)-1]
 					others = others[:len(others)-1]
 				}
@@ -357,14 +376,14 @@ func scansWhileChanging(t *testing.T, f *fixture) {
 
 func takesAnyCursor(t *testing.T, f *fixture) {
 	for i := range 2000 {
-		f.add(t, fmt.Sprint(i), Entry{Kind: String, Expiry: 1, Value: nil})
+		f.add(t, fmt.Sprint(i), entry.Entry{Kind: entry.String, Expiry: 1, Value: nil})
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
 		c := rng.Uint64N(1 << cursorBits)
 		for steps := 0; c != 0; steps++ {
 			require.Less(t, steps, 2000)
-			c = f.scan(c, 10, func([]byte, Entry) {})
+			c = f.Scan(c, 10, func([]byte, entry.Entry) {})
 		}
 	}
 }
@@ -396,7 +415,7 @@ func TestStorageAgainstModel(t *testing.T) {
 
 // model is a table's contents, with the keys in a slice to draw from.
 type model struct {
-	entries map[string]Entry
+	entries map[string]entry.Entry
 	keys    []string
 }
 
@@ -412,7 +431,7 @@ func (m *model) remove(key string) {
 }
 
 func playModel(t *testing.T, f *fixture, steps int) {
-	m := &model{entries: map[string]Entry{}}
+	m := &model{entries: map[string]entry.Entry{}}
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -431,12 +450,12 @@ func playModel(t *testing.T, f *fixture, steps int) {
 			m.compare(t, f, m.keys[rng.IntN(len(m.keys))])
 		case op < 19:
 			_, e := f.get(fmt.Sprint("absent", rng.IntN(1000)))
-			require.Equal(t, None, e.Kind)
+			require.Equal(t, entry.None, e.Kind)
 		default:
 			m.sweep(t, f, rng, &pos)
 		}
-		if len(m.entries) != f.len() {
-			require.Equal(t, len(m.entries), f.len(), "step %d", step)
+		if len(m.entries) != f.Len() {
+			require.Equal(t, len(m.entries), f.Len(), "step %d", step)
 		}
 	}
 	seen := f.keys(t, 100)
@@ -452,7 +471,7 @@ func (m *model) compare(t testing.TB, f *fixture, key string) {
 	if want.Kind != got.Kind || want.Expiry != got.Expiry || !bytes.Equal(want.Value, got.Value) {
 		require.Equal(t, want, got)
 	}
-	k, _ := f.at(r)
+	k, _ := f.At(r)
 	if string(k) != key {
 		require.Equal(t, key, string(k))
 	}
@@ -463,7 +482,7 @@ func (m *model) insertOrRemove(t testing.TB, f *fixture, rng *rand.Rand, insert 
 		i := rng.IntN(len(m.keys))
 		key := m.keys[i]
 		r, _ := f.get(key)
-		f.remove(r)
+		f.Remove(r)
 		delete(m.entries, key)
 		m.keys[i] = m.keys[len(m.keys)-1]
 		m.keys = m.keys[:len(m.keys)-1]
@@ -479,7 +498,7 @@ func (m *model) insertOrRemove(t testing.TB, f *fixture, rng *rand.Rand, insert 
 	m.keys = append(m.keys, key)
 }
 
-func randomEntry(rng *rand.Rand) Entry {
+func randomEntry(rng *rand.Rand) entry.Entry {
 	n := rng.IntN(60)
 	switch rng.IntN(100) {
 	case 0:
@@ -491,7 +510,7 @@ func randomEntry(rng *rand.Rand) Entry {
 	if n > 8 {
 		binary.LittleEndian.PutUint64(v, rng.Uint64())
 	}
-	return Entry{Kind: Kind(1 + rng.IntN(int(kindsEnd)-1)), Expiry: limit.Instant(rng.Int64N(1 << 40)), Value: v}
+	return entry.Entry{Kind: entry.Kind(1 + rng.IntN(int(entry.Kinds)-1)), Expiry: limit.Instant(rng.Int64N(1 << 40)), Value: v}
 }
 
 // change stores something else under a key that exists: another entry, another
@@ -522,7 +541,7 @@ func (m *model) change(t testing.TB, f *fixture, rng *rand.Rand) {
 		want.Value = append(bytes.Clone(want.Value), more...)
 		e.Value = append(e.Value, more...)
 	}
-	f.store(r, e)
+	f.Store(r, e)
 	m.entries[key] = want
 	m.compare(t, f, key)
 }
@@ -531,15 +550,15 @@ func (m *model) change(t testing.TB, f *fixture, rng *rand.Rand) {
 func (m *model) sweep(t testing.TB, f *fixture, rng *rand.Rand, pos *uint64) {
 	now := limit.Instant(rng.Int64N(1 << 36))
 	for budget := rng.IntN(20); budget > 0; {
-		r, ok := f.due(pos, &budget, now)
+		r, ok := f.Due(pos, &budget, now)
 		if !ok {
 			return
 		}
-		k, e := f.at(r)
+		k, e := f.At(r)
 		key := string(k)
 		require.LessOrEqual(t, e.Expiry, now)
 		require.Equal(t, m.entries[key].Expiry, e.Expiry)
-		f.remove(r)
+		f.Remove(r)
 		m.remove(key)
 	}
 }
@@ -554,14 +573,14 @@ func BenchmarkTable(b *testing.B) {
 			put := func(i int) { binary.LittleEndian.PutUint64(key[:], uint64(i)*0x9e3779b97f4a7c15) }
 			for i := range n {
 				put(i)
-				f.insert(f.hash(key[:]), key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
+				f.Insert(f.hash(key[:]), key[:], entry.Entry{Kind: entry.Cell, Expiry: 1, Value: nil})
 			}
 			b.Run(fmt.Sprintf("%s/update/keys=%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					put(i * 7919 % n)
-					r, k, _, v := f.find(f.hash(key[:]), key[:])
-					f.store(r, Entry{Kind: k, Expiry: limit.Instant(i), Value: v})
+					r, k, _, v := f.Find(f.hash(key[:]), key[:])
+					f.Store(r, entry.Entry{Kind: k, Expiry: limit.Instant(i), Value: v})
 				}
 			})
 			b.Run(fmt.Sprintf("%s/replace/keys=%d", name, n), func(b *testing.B) {
@@ -569,9 +588,9 @@ func BenchmarkTable(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					put(i * 7919 % n)
 					h := f.hash(key[:])
-					r, _, _, _ := f.find(h, key[:])
-					f.remove(r)
-					f.insert(h, key[:], Entry{Kind: Cell, Expiry: 1, Value: nil})
+					r, _, _, _ := f.Find(h, key[:])
+					f.Remove(r)
+					f.Insert(h, key[:], entry.Entry{Kind: entry.Cell, Expiry: 1, Value: nil})
 				}
 			})
 		}

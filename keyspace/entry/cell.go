@@ -1,0 +1,40 @@
+package entry
+
+import (
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// A key of kind Cell holds CL.THROTTLE's TAT. Its natural expiry is that TAT, so
+// as long as nobody has set another one the value is empty and the key takes no
+// byte beyond its expiry.
+
+// CellTAT returns the TAT of an entry of kind Cell.
+func CellTAT(e *Entry) limit.Instant {
+	if len(e.Value) == 0 {
+		return e.Expiry
+	}
+	return gcra.State(e.Value)
+}
+
+// AppendCell appends the value of a cell with that TAT and expiry to dst.
+func AppendCell(dst []byte, tat, expiry limit.Instant) []byte {
+	if tat == expiry {
+		return dst
+	}
+	return gcra.AppendState(dst, tat)
+}
+
+// StoredTAT returns the TAT that CL.THROTTLE is to go on from: 0 for no key, the
+// number in a plain string, which becomes a cell when it is written.
+func StoredTAT(e *Entry) (limit.Instant, error) {
+	switch e.Kind {
+	case None:
+		return 0, nil
+	case Cell:
+		return CellTAT(e), nil
+	case String:
+		return gcra.ParseDecimal(e.Value)
+	}
+	return 0, limit.ErrWrongType
+}
