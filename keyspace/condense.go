@@ -1,8 +1,6 @@
 package keyspace
 
 import (
-	"math"
-
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
@@ -11,13 +9,17 @@ import (
 // what a later effect of it makes void is left out. Then it takes about as much as the
 // keys that were touched, however often that was.
 
+// maxRecord is how large a record may grow, without what later effects of it make void: it
+// is kept whole or not at all, and who loads it has all of it in memory.
+const maxRecord = 64 << 20
+
 // leastCondensed is from how many bytes on a record is condensed.
 const leastCondensed = 4 << 20
 
 // due reports whether the record is to be condensed: each time that it has doubled, so
 // that this costs a few times what recording does; sooner where what it refers to grows,
 // which is in memory only for it and may be void; and before it is full.
-func (r *recorder) due() bool {
+func (r *Record) due() bool {
 	if r.long-r.condensed.long >= max(leastCondensed, 4*len(r.buf)) {
 		return true
 	}
@@ -25,13 +27,19 @@ func (r *recorder) due() bool {
 		return true
 	}
 	last := r.condensed.buf + r.condensed.long
-	return r.size() >= max(maxHeldRecord, last+last/8)
+	return r.size() >= max(maxRecord, last+last/8)
 }
 
 // worthwhile reports whether a record that is complete is to be condensed once more.
-func (r *recorder) worthwhile() bool {
+func (r *Record) worthwhile() bool {
 	last := r.condensed.buf + r.condensed.long
 	return r.size() >= leastCondensed && r.size() > last+last/4
+}
+
+// keyID names a key in maps.
+type keyID struct {
+	db  int
+	key string
 }
 
 // step is an effect of a record: the bytes of buf that it has, and how many of refs, 0 or 1.
@@ -41,10 +49,10 @@ type step struct {
 	refs     int
 }
 
-func (s *step) name() keyName { return keyName{s.DB, string(s.Key)} }
+func (s *step) name() keyID { return keyID{s.DB, string(s.Key)} }
 
 // next returns the effect at from, behind which lies the reference numbered ref if any.
-func (r *recorder) next(from, ref int) step {
+func (r *Record) next(from, ref int) step {
 	e, n, rest, _ := effectHead(r.buf[from:]) // which is our own
 	s := step{Effect: e, from: from, to: len(r.buf) - len(rest)}
 	if ref < len(r.refs) && r.refs[ref].At == s.to {
@@ -56,7 +64,7 @@ func (r *recorder) next(from, ref int) step {
 }
 
 // each calls f with every effect in order.
-func (r *recorder) each(f func(i int, s *step)) {
+func (r *Record) each(f func(i int, s *step)) {
 	for i, at, ref := 0, 0, 0; at < len(r.buf); i++ {
 		s := r.next(at, ref)
 		at, ref = s.to, ref+s.refs
@@ -66,9 +74,9 @@ func (r *recorder) each(f func(i int, s *step)) {
 
 // voids is what makes effects of a record void.
 type voids struct {
-	whole   map[keyName]int // the last effect that leaves nothing of what a key was
-	flushed map[int]int     // the last flush of a database
-	patches map[keyName]int // how many bytes those patches of a collection have that are not void
+	whole   map[keyID]int // the last effect that leaves nothing of what a key was
+	flushed map[int]int   // the last flush of a database
+	patches map[keyID]int // how many bytes those patches of a collection have that are not void
 }
 
 // of reports whether effect i is void.
@@ -80,8 +88,8 @@ func (w *voids) of(i int, s *step) bool {
 }
 
 // voids finds them.
-func (r *recorder) voids() *voids {
-	w := &voids{map[keyName]int{}, map[int]int{}, map[keyName]int{}}
+func (r *Record) voids() *voids {
+	w := &voids{map[keyID]int{}, map[int]int{}, map[keyID]int{}}
 	r.each(func(i int, s *step) {
 		switch {
 		case s.Flush:
@@ -97,18 +105,26 @@ func (r *recorder) voids() *voids {
 }
 
 // condense leaves out of the record whatever later effects of it make void, and records
-// collections whole that have less in them than their patches. It looks at those in the
-// store: whoever changes one holds its shard. Limiters it does not look at, since a claim
-// does not hold theirs.
-func (v *View) condense() {
-	r := &v.recorder
+// collections whole that have less in them than their patches: weigh says how many bytes
+// a key takes if it holds a collection, and else more than any patches; whole returns it.
+func (r *Record) condense(weigh func(db int, key string) int, whole func(db int, key string) entry.Entry) {
 	w := r.voids()
 	for key, n := range w.patches {
-		if n <= leastCondensed/16 || n <= v.weightOf(key) {
+		if n <= leastCondensed/16 || n <= weigh(key.db, key.key) {
 			delete(w.patches, key)
 		}
 	}
-	// What stays moves down in the memory that it has.
+	r.leaveOut(w)
+	for key := range w.patches {
+		e := whole(key.db, key.key)
+		r.put(key.db, []byte(key.key), &e)
+	}
+	r.condensed.buf, r.condensed.long = len(r.buf), r.long
+}
+
+// leaveOut leaves out what is void, and the patches of collections that are recorded
+// whole. What stays moves down in the memory that it has.
+func (r *Record) leaveOut(w *voids) {
 	refs, kept, buf := r.refs, r.refs[:0], r.buf[:0]
 	ref := 0
 	r.each(func(i int, s *step) {
@@ -130,36 +146,4 @@ func (v *View) condense() {
 	})
 	clear(refs[len(kept):])
 	r.refs, r.buf = kept, buf
-	for key := range w.patches {
-		v.recordWhole(key)
-	}
-	r.condensed.buf, r.condensed.long = len(r.buf), r.long
-}
-
-// stored returns what key holds, which the view has locked.
-func (v *View) stored(key keyName) (s *shard, e entry.Entry) {
-	h := v.ks.hash([]byte(key.key))
-	s = &v.ks.shards[int(h>>v.ks.shift)]
-	return s, s.get(key.db, h, []byte(key.key))
-}
-
-// weightOf is how many bytes key takes if it holds a collection, and else more than any
-// patches.
-func (v *View) weightOf(key keyName) int {
-	s, e := v.stored(key)
-	switch {
-	case !base(e.Kind).IsCollection():
-		return math.MaxInt
-	case isTree(e.Kind):
-		return int(s.tree(key.db, e.Value).cost)
-	}
-	return len(e.Value)
-}
-
-// recordWhole records what key holds, a collection.
-func (v *View) recordWhole(key keyName) {
-	s, e := v.stored(key)
-	e = s.whole(key.db, e, v.recorder.flat)
-	v.recorder.put(key.db, []byte(key.key), &e)
-	v.recorder.flat = nil
 }

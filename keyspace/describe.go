@@ -19,25 +19,12 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 	case entry.None:
 		return "", false
 	case entry.String:
-		return stringEncoding(e.Value), true
+		return entry.StringEncoding(e.Value), true
 	}
 	if base(e.Kind).IsCollection() {
 		return collectionEncoding(v.object(s, db, &e)), true
 	}
 	return e.Kind.Encoding(), true
-}
-
-// embedded is the longest string that Redis keeps together with its object.
-const embedded = 44
-
-func stringEncoding(value []byte) string {
-	if isInteger(value) {
-		return "int"
-	}
-	if len(value) <= embedded {
-		return "embstr"
-	}
-	return "raw"
 }
 
 // describer is whom Describe tells the fields of a key.
@@ -71,7 +58,7 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 	tell.text("type", base(e.Kind).Type())
 	switch base(e.Kind) {
 	case entry.String:
-		tell.text("mode", stringEncoding(e.Value))
+		tell.text("mode", entry.StringEncoding(e.Value))
 		tell.number("length", int64(len(e.Value)))
 	case entry.Cell:
 		tat := entry.CellTAT(&e)

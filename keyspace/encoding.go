@@ -1,9 +1,8 @@
 package keyspace
 
 import (
-	"strconv"
-
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // Up to how many elements, and of how many bytes each, Redis 7 keeps a collection in
@@ -44,20 +43,11 @@ func collectionEncoding(o object) string {
 			return "hashtable"
 		}
 		for member := range o.All() {
-			if !isInteger(member) {
+			if !entry.IsInteger(member) {
 				return "hashtable"
 			}
 		}
 		return "intset"
 	}
 	return "listpack"
-}
-
-// isInteger reports whether b is a decimal int64 as Redis would write it.
-func isInteger(b []byte) bool {
-	if len(b) > maxNumber {
-		return false
-	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return err == nil && strconv.FormatInt(n, 10) == string(b)
 }

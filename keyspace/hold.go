@@ -97,7 +97,7 @@ func (v *View) Release() {
 	}
 	v.holding, v.refused, v.slack = false, false, 0
 	v.known.n = 0 // the keys of a transaction may be gone before the batch is
-	if len(v.recorder.buf) > 0 {
+	if !v.recorder.Empty() {
 		if v.recorder.worthwhile() {
 			v.condense()
 		}

@@ -1,6 +1,9 @@
 package keyspace
 
 import (
+	"math"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -33,7 +36,7 @@ func (v *View) refuses() bool {
 	switch {
 	case v.ks.journal == nil:
 		return false
-	case v.holding && len(v.recorder.buf) > 0:
+	case v.holding && !v.recorder.Empty():
 		// A script or transaction that has begun is ended, and its record as a whole is
 		// kept or lost: half of it would be worse, and not undone by refusing the rest.
 		return v.overfull()
@@ -45,32 +48,34 @@ func (v *View) refuses() bool {
 	return refuses
 }
 
-// maxHeldRecord is how large the effects of one Hold may grow before further ones
-// are refused, without those that later ones make void: a record is kept whole or not
-// at all, and who loads it has all of it in memory.
-const maxHeldRecord = 64 << 20
-
 // overfull reports whether what is held has had as many effects as a record takes.
 func (v *View) overfull() bool {
 	if v.recorder.due() {
 		v.condense()
 	}
-	return v.recorder.size() >= maxHeldRecord
+	return v.recorder.size() >= maxRecord
 }
 
 // commit hands over what has been recorded. It is called before the shards are
 // unlocked, so that the order in the journal is the order in which it happened.
 func (v *View) commit() {
 	r := &v.recorder
+	buf, refs := r.Parts()
 	if v.ks.abandoned.Load() {
-		shared.ReleaseAll(r.refs)
+		shared.ReleaseAll(refs)
 		r.reset()
 		return
 	}
-	v.position = v.ks.journal.Append(r.buf, r.refs, v.now)
+	v.position = v.ks.journal.Append(buf, refs, v.now)
 	v.effects++
 	v.unsettled += r.size()
 	r.reset()
+}
+
+// recorder is the record of what a view does under the present locks.
+type recorder struct {
+	Record
+	flat []byte // scratch for the bytes of a tree
 }
 
 // TakePosition returns the journal's position behind what this view did since the
@@ -92,3 +97,30 @@ func (v *View) Effects() uint64 { return v.effects }
 // what is held. Commands whose
 // methods here cannot fail, such as a deletion, must not be run then.
 func (v *View) Refuses() bool { return v.refuses() }
+
+// stored returns what key holds, which the view has locked.
+func (v *View) stored(db int, key string) (s *shard, e entry.Entry) {
+	h := v.ks.hash([]byte(key))
+	s = &v.ks.shards[int(h>>v.ks.shift)]
+	return s, s.get(db, h, []byte(key))
+}
+
+// condense condenses the record. It looks at collections in the store: whoever changes one
+// holds its shard. Limiters it does not look at, since a claim does not hold theirs.
+func (v *View) condense() {
+	weigh := func(db int, key string) int {
+		s, e := v.stored(db, key)
+		switch {
+		case !base(e.Kind).IsCollection():
+			return math.MaxInt
+		case isTree(e.Kind):
+			return int(s.tree(db, e.Value).cost)
+		}
+		return len(e.Value)
+	}
+	v.recorder.condense(weigh, func(db int, key string) entry.Entry {
+		s, e := v.stored(db, key)
+		return s.whole(db, e, nil)
+	})
+	v.recorder.flat = nil
+}

@@ -11,18 +11,6 @@ import (
 // wholeBound is the size up to which a value is recorded whole and not by patches.
 const wholeBound = 64
 
-// patchable reports whether keys of kind k may be recorded by patches. An entry of
-// such a kind is kept while loading even if it has expired: a patch that follows may
-// say that it was to live longer.
-func patchable(k entry.Kind) bool {
-	switch {
-	case k.IsWindow():
-		m := k.WindowMode()
-		return m == slidingwindow.Log || m == slidingwindow.Buckets
-	}
-	return k.IsCollection() || k.IsLease()
-}
-
 // differ is a plan that can say what it changes in a large value; see AppendDelta of
 // the families.
 type differ interface {
@@ -186,20 +174,4 @@ func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object) error
 func (s *shard) reload(p *place, e entry.Entry) {
 	s.becomes(p, e.Kind, e.Expiry)
 	s.dbs[p.db].t.Store(p.r, e)
-}
-
-// CheckEffect reports whether e, which may come from a file, is something that can
-// have happened, as far as e alone can tell.
-func CheckEffect(e Effect) error {
-	switch {
-	case e.Flush, !e.Patch && e.Entry.Kind == entry.None:
-		return nil
-	case !e.Patch:
-		return CheckEntry(e.Entry)
-	case !patchable(e.Entry.Kind):
-		return errEffect
-	case e.Entry.Kind.IsCollection():
-		return newObject(e.Entry.Kind).Apply(e.Entry.Value)
-	}
-	return nil
 }

@@ -24,9 +24,6 @@ type SetOptions struct {
 	IfExists, IfAbsent bool
 }
 
-// maxNumber is the longest decimal int64.
-const maxNumber = 20
-
 // SetString makes key hold value, whatever it held, and reports whether o let it.
 // The errors are limit.ErrFull and limit.ErrNotKept; nothing is changed then.
 func (v *View) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
@@ -96,7 +93,7 @@ func (v *View) putString(s *shard, p *place, key []byte, e entry.Entry) error {
 // grows reports whether value takes more memory than there was in its place. A
 // number does not: counters go on when memory is full, as limiters do.
 func grows(p *place, value []byte) bool {
-	return p.old == entry.None || len(value) > max(len(p.e.Value), maxNumber) || busy(p.old, p.e.Value)
+	return p.old == entry.None || len(value) > max(len(p.e.Value), entry.MaxNumber) || busy(p.old, p.e.Value)
 }
 
 // busy reports whether replies refer to a value, so that what replaces it takes memory
@@ -190,7 +187,7 @@ func storedInt(e *entry.Entry) (int64, error) {
 }
 
 func canonicalInt(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > maxNumber {
+	if len(b) == 0 || len(b) > entry.MaxNumber {
 		return 0, false
 	}
 	digits := b

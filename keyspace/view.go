@@ -130,7 +130,7 @@ func (v *View) unlock(s *shard) {
 	if v.holding {
 		return
 	}
-	if len(v.recorder.buf) > 0 {
+	if !v.recorder.Empty() {
 		v.commit()
 	}
 	if v.observed.told {

@@ -68,22 +68,6 @@ func (k Kind) IsBucket() bool { return k >= bucketKinds && k < leaseKinds }
 // IsLease reports whether k is a limiter of package concurrency.
 func (k Kind) IsLease() bool { return k >= leaseKinds && k < Kinds }
 
-// Encoding is what OBJECT ENCODING replies for a limiter: "embstr" for a cell, the
-// mode for the others. A string's depends on its value; which the store looks at.
-func (k Kind) Encoding() string {
-	switch {
-	case k == String || k == Cell:
-		return "embstr"
-	case k.IsWindow():
-		return k.WindowMode().String()
-	case k.IsBucket():
-		return k.BucketMode().String()
-	case k.IsLease():
-		return k.LeaseMode().String()
-	}
-	return k.Type()
-}
-
 // WindowMode is the mode of a window's kind, and slidingwindow.None of None.
 func (k Kind) WindowMode() slidingwindow.Mode {
 	if k == None {

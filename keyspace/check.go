@@ -1,0 +1,82 @@
+package keyspace
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+var errEffect = errors.New("bytes are not an effect")
+
+// CheckEffect reports whether e, which may come from a file, is something that can
+// have happened, as far as e alone can tell.
+func CheckEffect(e Effect) error {
+	switch {
+	case e.Flush, !e.Patch && e.Entry.Kind == entry.None:
+		return nil
+	case !e.Patch:
+		return CheckEntry(e.Entry)
+	case !patchable(e.Entry.Kind):
+		return errEffect
+	case e.Entry.Kind.IsCollection():
+		return newObject(e.Entry.Kind).Apply(e.Entry.Value)
+	}
+	return nil
+}
+
+// CheckEntry reports whether e, which may come from a file, is something that a
+// key can hold.
+func CheckEntry(e entry.Entry) error {
+	switch {
+	case e.Kind == entry.String:
+		return nil
+	case e.Kind.IsCollection():
+		return checkFlat(e.Kind, e.Value)
+	case e.Kind == entry.Cell:
+		if len(e.Value) == 0 {
+			return nil
+		}
+		return gcra.Check(e.Value)
+	case e.Kind.IsWindow():
+		return slidingwindow.Check(e.Kind.WindowMode(), e.Value)
+	case e.Kind.IsBucket():
+		return tokenbucket.Check(e.Kind.BucketMode(), e.Value)
+	case e.Kind.IsLease():
+		return concurrency.Check(e.Kind.LeaseMode(), e.Value)
+	}
+	return errEffect
+}
+
+// checkFlat reports whether flat, which may come from a file, is what a key of that
+// kind can hold.
+func checkFlat(k entry.Kind, flat []byte) error {
+	if len(flat) == 0 {
+		return errEffect // an empty collection is no key
+	}
+	switch k {
+	case entry.Hash:
+		return collection.CheckHash(flat)
+	case entry.SortedSet:
+		return collection.CheckSortedSet(flat)
+	case entry.List:
+		return collection.CheckList(flat)
+	}
+	return collection.CheckSet(flat)
+}
+
+// patchable reports whether keys of kind k may be recorded by patches. An entry of
+// such a kind is kept while loading even if it has expired: a patch that follows may
+// say that it was to live longer.
+func patchable(k entry.Kind) bool {
+	switch {
+	case k.IsWindow():
+		m := k.WindowMode()
+		return m == slidingwindow.Log || m == slidingwindow.Buckets
+	}
+	return k.IsCollection() || k.IsLease()
+}

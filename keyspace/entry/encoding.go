@@ -1,0 +1,45 @@
+package entry
+
+import "strconv"
+
+// Encoding is what OBJECT ENCODING replies for a limiter: "embstr" for a cell, the
+// mode for the others. A string's is [StringEncoding].
+func (k Kind) Encoding() string {
+	switch {
+	case k == String || k == Cell:
+		return "embstr"
+	case k.IsWindow():
+		return k.WindowMode().String()
+	case k.IsBucket():
+		return k.BucketMode().String()
+	case k.IsLease():
+		return k.LeaseMode().String()
+	}
+	return k.Type()
+}
+
+// embedded is the longest string that Redis keeps together with its object.
+const embedded = 44
+
+// StringEncoding is what OBJECT ENCODING replies for a string, as Redis would store it.
+func StringEncoding(value []byte) string {
+	if IsInteger(value) {
+		return "int"
+	}
+	if len(value) <= embedded {
+		return "embstr"
+	}
+	return "raw"
+}
+
+// MaxNumber is the longest decimal int64.
+const MaxNumber = 20
+
+// IsInteger reports whether b is a decimal int64 as Redis would write it.
+func IsInteger(b []byte) bool {
+	if len(b) > MaxNumber {
+		return false
+	}
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return err == nil && strconv.FormatInt(n, 10) == string(b)
+}
