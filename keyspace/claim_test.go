@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
@@ -265,7 +266,7 @@ func TestClaimedKeysAreOneRecord(t *testing.T) {
 	effects := 0
 	for r := j.records[0]; len(r) > 0; effects++ {
 		var err error
-		_, r, err = keyspace.NextEffect(r)
+		_, r, err = effect.Next(r)
 		require.NoError(t, err)
 	}
 	require.Equal(t, len(keys), effects)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -90,7 +91,7 @@ func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) err
 // a snapshot always has room for it.
 const maxTree = 256 << 20
 
-func read[C object](v *View, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
+func read[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -106,7 +107,7 @@ func read[C object](v *View, db int, key []byte, kind entry.Kind, f func(C)) (fo
 	return true, nil
 }
 
-func write[C object](v *View, db int, key []byte, kind entry.Kind, f func(C) error) error {
+func write[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func(C) error) error {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -125,7 +126,7 @@ func write[C object](v *View, db int, key []byte, kind entry.Kind, f func(C) err
 	if full {
 		most = min(most, max(1, o.Len()))
 	}
-	bound(o, most, full)
+	object.Bound(o, most, full)
 	err := f(o.(C))
 	if full && errors.Is(err, collection.ErrFull) {
 		err = limit.ErrFull
@@ -135,13 +136,13 @@ func write[C object](v *View, db int, key []byte, kind entry.Kind, f func(C) err
 
 // object returns e as a collection: the key's own if it is a tree, else one of the
 // view's.
-func (v *View) object(s *shard, db int, e *entry.Entry) object {
+func (v *View) object(s *shard, db int, e *entry.Entry) object.Object {
 	if isTree(e.Kind) {
 		return s.tree(db, e.Value).o
 	}
 	o := v.objects[e.Kind.Ordinal()]
 	if o == nil {
-		o = newObject(e.Kind)
+		o = object.New(e.Kind)
 		v.objects[e.Kind.Ordinal()] = o
 	}
 	o.Load(e.Value)
@@ -150,12 +151,12 @@ func (v *View) object(s *shard, db int, e *entry.Entry) object {
 
 // large returns value as a tree for [shard.plant] if it is one of kind k that is too
 // large for a value, else nil.
-func large(k entry.Kind, value []byte) object {
+func large(k entry.Kind, value []byte) object.Object {
 	// The smallest element takes two bytes.
 	if !k.IsCollection() || len(value) <= 2*wholeBound {
 		return nil
 	}
-	o := newObject(k)
+	o := object.New(k)
 	o.Load(value)
 	if _, small := o.Flat(); small {
 		return nil
@@ -164,7 +165,7 @@ func large(k entry.Kind, value []byte) object {
 }
 
 // keep stores what a write that ended with why has made of o.
-func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object, why error) error {
+func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
 	delta := o.Delta()
 	switch {
 	case len(delta) == 0:
@@ -200,13 +201,13 @@ func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object, w
 }
 
 // keepTree stores a tree that was changed in place, and may have become small.
-func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object, delta []byte) {
+func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object, delta []byte) {
 	if o.Len() == 0 {
 		s.remove(p, key)
 		return
 	}
 	if s.recorder != nil {
-		s.recorder.patch(p.db, key, kind, p.e.Expiry, delta)
+		s.recorder.Patch(p.db, key, kind, p.e.Expiry, delta)
 	}
 	if flat, small := o.Flat(); small {
 		s.replace(p, key, entry.Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat})
@@ -226,9 +227,9 @@ func (s *shard) keepFlat(p *place, key []byte, e entry.Entry, delta []byte) erro
 	}
 	if s.recorder != nil {
 		if isTree(e.Kind) || len(delta) < len(e.Value) {
-			s.recorder.patch(p.db, key, base(e.Kind), e.Expiry, delta)
+			s.recorder.Patch(p.db, key, base(e.Kind), e.Expiry, delta)
 		} else {
-			s.recorder.put(p.db, key, &e)
+			s.recorder.Put(p.db, key, &e)
 		}
 	}
 	s.replace(p, key, e)

@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -155,7 +156,7 @@ func TestCollectionsAreShownWhole(t *testing.T) {
 		e, ok := v.Load(0, []byte("k"))
 		require.True(t, ok)
 		require.Equal(t, entry.Hash, e.Kind)
-		require.NoError(t, keyspace.CheckEntry(e))
+		require.NoError(t, effect.CheckEntry(e))
 		v.ScanEntries(0, 0, 10, func(key []byte, got entry.Entry) {
 			require.Equal(t, "k", string(key))
 			require.Equal(t, e.Kind, got.Kind)

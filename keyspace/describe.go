@@ -3,6 +3,7 @@ package keyspace
 import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -22,7 +23,7 @@ func (v *View) Encoding(db int, key []byte) (string, bool) {
 		return entry.StringEncoding(e.Value), true
 	}
 	if base(e.Kind).IsCollection() {
-		return collectionEncoding(v.object(s, db, &e)), true
+		return object.Encoding(v.object(s, db, &e)), true
 	}
 	return e.Kind.Encoding(), true
 }
@@ -68,7 +69,7 @@ func (v *View) Describe(db int, key []byte, by any, f func(field, text string, n
 		tell.number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
 	case entry.Hash, entry.SortedSet, entry.List, entry.Set:
 		o := v.object(s, db, &e)
-		tell.text("mode", collectionEncoding(o))
+		tell.text("mode", object.Encoding(o))
 		tell.number("length", int64(o.Len()))
 	default:
 		tell.text("mode", e.Kind.Encoding())

@@ -22,7 +22,7 @@ func (v *View) detach(from, to int) (tables []table) {
 	defer v.releaseHere(v.holdHere(&all, anyKey))
 	if v.ks.journal != nil {
 		for db := from; db < to; db++ {
-			v.recorder.flush(db)
+			v.recorder.Flush(db)
 		}
 	}
 	for i := range v.ks.shards {

@@ -98,7 +98,7 @@ func (v *View) Release() {
 	v.holding, v.refused, v.slack = false, false, 0
 	v.known.n = 0 // the keys of a transaction may be gone before the batch is
 	if !v.recorder.Empty() {
-		if v.recorder.worthwhile() {
+		if v.recorder.Worthwhile() {
 			v.condense()
 		}
 		v.commit()

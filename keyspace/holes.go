@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/keyspace/object"
 )
 
 // holes are the lists that a patch has left with positions that have no value. While
@@ -16,7 +17,7 @@ type holes struct {
 }
 
 // note remembers the list o, which has just been patched, if it has holes.
-func (h *holes) note(db int, key []byte, o object) {
+func (h *holes) note(db int, key []byte, o object.Object) {
 	l, ok := o.(*collection.List)
 	if !ok || l.Whole() {
 		return

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
@@ -50,10 +51,10 @@ func (v *View) refuses() bool {
 
 // overfull reports whether what is held has had as many effects as a record takes.
 func (v *View) overfull() bool {
-	if v.recorder.due() {
+	if v.recorder.Due() {
 		v.condense()
 	}
-	return v.recorder.size() >= maxRecord
+	return v.recorder.Size() >= effect.MaxRecord
 }
 
 // commit hands over what has been recorded. It is called before the shards are
@@ -63,18 +64,18 @@ func (v *View) commit() {
 	buf, refs := r.Parts()
 	if v.ks.abandoned.Load() {
 		shared.ReleaseAll(refs)
-		r.reset()
+		r.Reset()
 		return
 	}
 	v.position = v.ks.journal.Append(buf, refs, v.now)
 	v.effects++
-	v.unsettled += r.size()
-	r.reset()
+	v.unsettled += r.Size()
+	r.Reset()
 }
 
 // recorder is the record of what a view does under the present locks.
 type recorder struct {
-	Record
+	effect.Record
 	flat []byte // scratch for the bytes of a tree
 }
 
@@ -118,7 +119,7 @@ func (v *View) condense() {
 		}
 		return len(e.Value)
 	}
-	v.recorder.condense(weigh, func(db int, key string) entry.Entry {
+	v.recorder.Condense(weigh, func(db int, key string) entry.Entry {
 		s, e := v.stored(db, key)
 		return s.whole(db, e, nil)
 	})

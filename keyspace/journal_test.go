@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
@@ -48,7 +49,7 @@ func (j *tape) Refuses() bool { return j.refuses }
 func (j *tape) replay(t *testing.T, ks *keyspace.Keyspace, from int) {
 	for _, r := range j.records[from:] {
 		for len(r) > 0 {
-			e, rest, err := keyspace.NextEffect(r)
+			e, rest, err := effect.Next(r)
 			require.NoError(t, err)
 			require.NoError(t, ks.Apply(e))
 			r = rest

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/object"
 )
 
 // Options are what a [Keyspace] is made of. The zero value of each field but Clock
@@ -49,7 +50,7 @@ type Keyspace struct {
 	journal  Journal // nil keeps nothing
 
 	most    atomic.Int64 // elements of a collection
-	objects [collections]sync.Pool
+	objects [object.Kinds]sync.Pool
 	holes   holes
 
 	abandoned atomic.Bool // see Abandon

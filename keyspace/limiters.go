@@ -187,7 +187,7 @@ func (v *View) store(s *shard, p *place, key []byte, k entry.Kind, expiry limit.
 	if delta == nil {
 		return s.put(p, key, e)
 	}
-	s.recorder.patch(p.db, key, k, e.Expiry, delta)
+	s.recorder.Patch(p.db, key, k, e.Expiry, delta)
 	s.replace(p, key, e)
 	return nil
 }

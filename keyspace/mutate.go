@@ -25,7 +25,7 @@ func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 		s.becomes(p, e.Kind, e.Expiry)
 	}
 	if s.recorder != nil && !e.Long() {
-		s.recorder.put(p.db, key, &e)
+		s.recorder.Put(p.db, key, &e)
 	}
 	d.t.Store(p.r, e)
 	if e.Long() {
@@ -40,7 +40,7 @@ func (s *shard) recordLong(p *place, key []byte) {
 	if s.recorder != nil {
 		var e entry.Entry
 		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.Find(p.hash, key)
-		s.recorder.refer(p.db, key, &e, &s.ks.mem.Memory)
+		s.recorder.Refer(p.db, key, &e, &s.ks.mem.Memory)
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 // remove deletes a live key.
 func (s *shard) remove(p *place, key []byte) {
 	if s.recorder != nil {
-		s.recorder.remove(p.db, key)
+		s.recorder.Remove(p.db, key)
 	}
 	s.touched(p.db, key)
 	s.freed(p.db, key)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -20,7 +22,7 @@ type differ interface {
 // deltaOf returns what plan, which is about to be applied, changes in the value at p,
 // or nil if the whole is to be recorded, or nothing.
 func (v *View) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
-	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !patchable(k) {
+	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(k) {
 		return nil
 	}
 	delta, ok := plan.(differ).AppendDelta(v.delta[:0], p.e.Value)
@@ -34,11 +36,11 @@ func (v *View) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
 // recordNew records what a key holds that was not there before.
 func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	if !isTree(e.Kind) {
-		s.recorder.put(db, key, e)
+		s.recorder.Put(db, key, e)
 		return
 	}
 	whole := s.whole(db, *e, s.recorder.flat)
-	s.recorder.put(db, key, &whole)
+	s.recorder.Put(db, key, &whole)
 	if s.recorder.flat = whole.Value[:0]; cap(whole.Value) > maxScratch {
 		s.recorder.flat = nil
 	}
@@ -46,17 +48,17 @@ func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 
 // recordExpiry records that e is to expire at another instant.
 func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
-	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && patchable(k) {
-		s.recorder.patch(db, key, k, e.Expiry, nil)
+	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && effect.Patchable(k) {
+		s.recorder.Patch(db, key, k, e.Expiry, nil)
 		return
 	}
-	s.recorder.put(db, key, e)
+	s.recorder.Put(db, key, e)
 }
 
 // patch replays a patch. What it belongs to may be absent or newer by now: then what
 // the patch leaves is made right by effects that follow.
-func (ks *Keyspace) patch(e *Effect) error {
-	if e.DB >= ks.Databases() || len(e.Key) > entry.MaxKeyLength || !patchable(e.Entry.Kind) {
+func (ks *Keyspace) patch(e *effect.Effect) error {
+	if e.DB >= ks.Databases() || len(e.Key) > entry.MaxKeyLength || !effect.Patchable(e.Entry.Kind) {
 		return fmt.Errorf("database %d, a key of %d bytes or kind %d is out of range", e.DB, len(e.Key), e.Entry.Kind)
 	}
 	h := ks.hash(e.Key)
@@ -76,7 +78,7 @@ func (ks *Keyspace) patch(e *Effect) error {
 
 // patchLimiter patches a window or a lease set. One that is absent, or of another
 // kind, has been removed or made anew since.
-func (s *shard) patchLimiter(p *place, e *Effect) (err error) {
+func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 	if p.old != e.Entry.Kind {
 		return nil
 	}
@@ -98,7 +100,7 @@ func applyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
 }
 
 // patchCollection patches a collection, an empty one if there is none.
-func (s *shard) patchCollection(p *place, e *Effect) error {
+func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	o, done := s.borrow(p, e.Entry.Kind)
 	defer done()
 	if err := o.Apply(e.Entry.Value); err != nil {
@@ -125,14 +127,14 @@ func (s *shard) patchCollection(p *place, e *Effect) error {
 
 // borrow returns what p holds as a collection: the key's own if it is a tree, else
 // one that is given back by done.
-func (s *shard) borrow(p *place, k entry.Kind) (o object, done func()) {
+func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	if isTree(p.e.Kind) {
 		return s.tree(p.db, p.e.Value).o, func() {}
 	}
 	pool := &s.ks.objects[k.Ordinal()]
-	o, ok := pool.Get().(object)
+	o, ok := pool.Get().(object.Object)
 	if !ok {
-		o = newObject(k)
+		o = object.New(k)
 	}
 	o.Load(p.e.Value)
 	return o, func() {
@@ -160,7 +162,7 @@ func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 }
 
 // restoreTree is restore for e whose value is o.
-func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object) error {
+func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old != entry.None {
 		s.drop(p)
 		*p = place{db: p.db, hash: p.hash}

@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -109,13 +110,13 @@ func FuzzPatch(f *testing.F) {
 		record = append(record[:13], appendCounted(nil, delta)...)
 		for _, key := range []string{"k", "h", "z", "l", "s", "H", "Z", "L", "S", "w", "b", "c"} {
 			record[3] = key[0]
-			e, rest, err := keyspace.NextEffect(record)
+			e, rest, err := effect.Next(record)
 			if err != nil {
 				return
 			}
 			require.Empty(t, rest)
 			require.True(t, e.Patch)
-			checked := keyspace.CheckEffect(e)
+			checked := effect.Check(e)
 			err = ks.Apply(e)
 			if checked != nil {
 				require.Error(t, err)
@@ -124,7 +125,7 @@ func FuzzPatch(f *testing.F) {
 		require.Less(t, ks.Stats().Memory, before+int64(len(delta))*12*200+(1<<20))
 		v.ScanEntries(0, 0, 1000, func(key []byte, e entry.Entry) {
 			if e.Kind != entry.List { // one may have holes
-				require.NoError(t, keyspace.CheckEntry(e), "%q", key)
+				require.NoError(t, effect.CheckEntry(e), "%q", key)
 			}
 		})
 	})

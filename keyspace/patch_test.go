@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -257,7 +258,7 @@ func TestPatchesReplay(t *testing.T) {
 		since := len(j.records)
 		kinds := map[entry.Kind]bool{}
 		require.NoError(t, ks.Snapshot(func(db int, key []byte, e entry.Entry) {
-			require.NoError(t, keyspace.CheckEntry(e))
+			require.NoError(t, effect.CheckEntry(e))
 			require.NoError(t, copied.Restore(db, key, e))
 			kinds[e.Kind] = true
 		}, func() error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 )
 
 // Rename gives what from holds, and its expiry, to to. With nx it leaves an
@@ -31,7 +32,7 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	}
 	e := p.e
 	e.Value = bytes.Clone(e.Value)
-	var o object
+	var o object.Object
 	if isTree(e.Kind) {
 		t := src.tree(db, e.Value)
 		o, t.o = t.o, nil // it moves, and is not dropped

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"fmt"
 
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -18,7 +19,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	case len(key) > entry.MaxKeyLength:
 		return fmt.Errorf("a key of %d bytes is too long", len(key))
 	}
-	if err := CheckEntry(e); err != nil {
+	if err := effect.CheckEntry(e); err != nil {
 		return err
 	}
 	h := ks.hash(key)
@@ -28,7 +29,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	var p place
 	s.find(&p, db, h, key)
 	switch {
-	case e.Expiry <= s.last && !patchable(e.Kind):
+	case e.Expiry <= s.last && !effect.Patchable(e.Kind):
 		if p.old != entry.None {
 			s.drop(&p)
 		}
@@ -39,7 +40,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 }
 
 // Apply replays an effect that was recorded earlier, as [Keyspace.Restore].
-func (ks *Keyspace) Apply(e Effect) error {
+func (ks *Keyspace) Apply(e effect.Effect) error {
 	switch {
 	case e.DB >= ks.Databases():
 		return ks.noDatabase(e.DB)

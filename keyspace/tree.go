@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -29,7 +30,7 @@ func base(k entry.Kind) entry.Kind { return k &^ treeBit }
 
 // tree is a large collection and the memory that it was last seen to take.
 type tree struct {
-	o    object
+	o    object.Object
 	cost int64
 }
 
@@ -40,7 +41,7 @@ const treeOverhead = 224
 const treeValue = 4 // bytes of a number
 
 // plant keeps a large collection and appends its value to dst.
-func (s *shard) plant(dst []byte, db int, o object) []byte {
+func (s *shard) plant(dst []byte, db int, o object.Object) []byte {
 	if s.trees == nil {
 		s.trees = make([]trees, len(s.dbs))
 	}
@@ -59,7 +60,7 @@ func (s *shard) plant(dst []byte, db int, o object) []byte {
 }
 
 // putTree is put for e whose value is o.
-func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object) error {
+func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old == entry.None && s.ks.mem.full(s.slack) {
 		return limit.ErrFull
 	}

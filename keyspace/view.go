@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -44,8 +45,8 @@ type View struct {
 	serving bool        // see Serving
 	ready   []*popQueue // of keys that have changed since
 
-	objects [collections]object // what small collections are read and changed in
-	delta   []byte              // what a plan changes
+	objects [object.Kinds]object.Object // what small collections are read and changed in
+	delta   []byte                      // what a plan changes
 }
 
 // NewView makes a view. A view that is not needed any more must be closed.

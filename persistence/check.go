@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
 // ErrDamaged is what [Check] returns for a directory that a server would not load, and
@@ -200,9 +201,9 @@ func (c *check) conclude(fix bool) error {
 	return nil
 }
 
-func eachEffect(record []byte, f func(keyspace.Effect) error) error {
+func eachEffect(record []byte, f func(effect.Effect) error) error {
 	for len(record) > 0 {
-		e, rest, err := keyspace.NextEffect(record)
+		e, rest, err := effect.Next(record)
 		if err == nil {
 			err = f(e)
 		}

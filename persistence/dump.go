@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
@@ -111,15 +111,15 @@ func (d *dumper) increment(fsys FS, in *increment) error {
 
 // Restore implements [Sink].
 func (d *dumper) Restore(db int, key []byte, e entry.Entry) error {
-	if err := keyspace.CheckEntry(e); err != nil {
+	if err := effect.CheckEntry(e); err != nil {
 		return err
 	}
 	return d.write("put", db, key, e)
 }
 
 // Apply implements [Sink].
-func (d *dumper) Apply(e keyspace.Effect) error {
-	if err := keyspace.CheckEffect(e); err != nil {
+func (d *dumper) Apply(e effect.Effect) error {
+	if err := effect.Check(e); err != nil {
 		return err
 	}
 	switch {

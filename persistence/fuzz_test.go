@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -106,7 +107,7 @@ func FuzzEffects(f *testing.F) {
 // apply applies effects up to the first that is none, and says how many there were.
 func apply(t *testing.T, ks *keyspace.Keyspace, record []byte) (n int) {
 	for len(record) > 0 {
-		e, rest, err := keyspace.NextEffect(record)
+		e, rest, err := effect.Next(record)
 		if err != nil || ks.Apply(e) != nil {
 			return n
 		}

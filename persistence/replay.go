@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
 // replay hands the effects of increments to sink: those of one key in order, and
@@ -66,7 +66,7 @@ func newReplayer(sink Sink, progress *Progress) *replayer {
 func (r *replayer) apply(batch []byte) {
 	defer r.busy.Done()
 	for rest := batch; len(rest) > 0 && r.failed.Load() == nil; {
-		e, after, err := keyspace.NextEffect(rest)
+		e, after, err := effect.Next(rest)
 		if err == nil {
 			err = r.sink.Apply(e)
 		}
@@ -122,7 +122,7 @@ func (r *replayer) file(fsys FS, in *increment) error {
 // for all of them.
 func (r *replayer) deal(record []byte) error {
 	for len(record) > 0 {
-		e, rest, err := keyspace.NextEffect(record)
+		e, rest, err := effect.Next(record)
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -19,7 +19,7 @@ import (
 // in order for each key.
 type Sink interface {
 	Restore(db int, key []byte, e entry.Entry) error
-	Apply(e keyspace.Effect) error
+	Apply(e effect.Effect) error
 	// Whole is called when all has been loaded; its error says that this cannot be.
 	Whole() error
 }

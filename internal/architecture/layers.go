@@ -36,7 +36,7 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense"}, families...),
+		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"keyspace/entry": {
@@ -47,8 +47,16 @@ var layers = map[string]layer{
 		imports: []string{"shared", "limit", "keyspace/entry"},
 		why:     "the table stores entries and knows neither locks nor time, nor who looks",
 	},
+	"keyspace/object": {
+		imports: []string{"collection", "shared", "keyspace/entry"},
+		why:     "what the store needs of a collection is the same for all kinds; it knows no key",
+	},
+	"keyspace/effect": {
+		imports: append([]string{"collection", "shared", "keyspace/entry", "keyspace/object"}, families...),
+		why:     "what is written down of changes needs no store: files are read and checked without one",
+	},
 	"persistence": {
-		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry"}, families...),
+		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/effect"}, families...),
 		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
 	"cluster": {

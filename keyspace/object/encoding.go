@@ -1,4 +1,4 @@
-package keyspace
+package object
 
 import (
 	"github.com/cellserver/cellserver/collection"
@@ -14,9 +14,9 @@ const (
 	intsetMembers   = 512
 )
 
-// collectionEncoding is what OBJECT ENCODING replies for o: what Redis would, if it
+// Encoding is what OBJECT ENCODING replies for o: what Redis would, if it
 // had made it as it is. A collection of Redis that was larger once stays what it was.
-func collectionEncoding(o object) string {
+func Encoding(o Object) string {
 	switch o := o.(type) {
 	case *collection.Hash:
 		if o.Len() > listpackFields {

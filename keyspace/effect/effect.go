@@ -1,4 +1,4 @@
-package keyspace
+package effect
 
 import (
 	"encoding/binary"
@@ -38,9 +38,9 @@ type Effect struct {
 	Patch bool
 }
 
-// NextEffect decodes the first effect of record, which may be any bytes. What it
+// Next decodes the first effect of record, which may be any bytes. What it
 // returns lies in record.
-func NextEffect(record []byte) (e Effect, rest []byte, err error) {
+func Next(record []byte) (e Effect, rest []byte, err error) {
 	e, n, rest, err := effectHead(record)
 	switch {
 	case err != nil || e.Entry.Kind == entry.None:
@@ -74,7 +74,7 @@ func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 	if e.Patch = op == opPatch; e.Patch && len(rest) > 0 {
 		op, rest = rest[0], rest[1:]
 	}
-	if op == 0 || entry.Kind(op) >= entry.Kinds || len(rest) < 8 || e.Patch && !patchable(entry.Kind(op)) {
+	if op == 0 || entry.Kind(op) >= entry.Kinds || len(rest) < 8 || e.Patch && !Patchable(entry.Kind(op)) {
 		return e, 0, nil, errEffect
 	}
 	e.Entry.Kind = entry.Kind(op)

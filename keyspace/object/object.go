@@ -1,4 +1,4 @@
-package keyspace
+package object
 
 import (
 	"github.com/cellserver/cellserver/collection"
@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// object is a collection as the keyspace needs it; see package collection.
-type object interface {
+// Object is a collection, of the kind that it was made for by [New].
+type Object interface {
 	Load(flat []byte)
 	Len() int
 	Flat() (flat []byte, ok bool)
@@ -21,11 +21,11 @@ type object interface {
 	Drop()
 }
 
-// collections is how many kinds of collection there are; see [entry.Kind.Ordinal].
-const collections = 4
+// Kinds is how many kinds of collection there are; see [entry.Kind.Ordinal].
+const Kinds = 4
 
-// newObject makes an empty collection of that kind.
-func newObject(k entry.Kind) object {
+// New makes an empty collection of that kind.
+func New(k entry.Kind) Object {
 	switch k {
 	case entry.Hash:
 		return new(collection.Hash)
@@ -39,9 +39,9 @@ func newObject(k entry.Kind) object {
 	panic("keyspace: not a collection")
 }
 
-// bound makes n the most elements of o; if it is tight, no value may become longer
+// Bound makes n the most elements of o; if it is tight, no value may become longer
 // either.
-func bound(o object, n int, tight bool) {
+func Bound(o Object, n int, tight bool) {
 	switch o := o.(type) {
 	case *collection.Hash:
 		o.Max, o.Tight = n, tight

@@ -1,25 +1,23 @@
-package keyspace
+package effect
 
-import (
-	"github.com/cellserver/cellserver/keyspace/entry"
-)
+import "github.com/cellserver/cellserver/keyspace/entry"
 
 // A script may change a key any number of times. What counts for whoever loads the log is
 // what the last of these changes left, so a record that has become long is condensed:
 // what a later effect of it makes void is left out. Then it takes about as much as the
 // keys that were touched, however often that was.
 
-// maxRecord is how large a record may grow, without what later effects of it make void: it
+// MaxRecord is how large a record may grow, without what later effects of it make void: it
 // is kept whole or not at all, and who loads it has all of it in memory.
-const maxRecord = 64 << 20
+const MaxRecord = 64 << 20
 
 // leastCondensed is from how many bytes on a record is condensed.
 const leastCondensed = 4 << 20
 
-// due reports whether the record is to be condensed: each time that it has doubled, so
+// Due reports whether the record is to be condensed: each time that it has doubled, so
 // that this costs a few times what recording does; sooner where what it refers to grows,
 // which is in memory only for it and may be void; and before it is full.
-func (r *Record) due() bool {
+func (r *Record) Due() bool {
 	if r.long-r.condensed.long >= max(leastCondensed, 4*len(r.buf)) {
 		return true
 	}
@@ -27,13 +25,13 @@ func (r *Record) due() bool {
 		return true
 	}
 	last := r.condensed.buf + r.condensed.long
-	return r.size() >= max(maxRecord, last+last/8)
+	return r.Size() >= max(MaxRecord, last+last/8)
 }
 
-// worthwhile reports whether a record that is complete is to be condensed once more.
-func (r *Record) worthwhile() bool {
+// Worthwhile reports whether a record that is complete is to be condensed once more.
+func (r *Record) Worthwhile() bool {
 	last := r.condensed.buf + r.condensed.long
-	return r.size() >= leastCondensed && r.size() > last+last/4
+	return r.Size() >= leastCondensed && r.Size() > last+last/4
 }
 
 // keyID names a key in maps.
@@ -104,10 +102,10 @@ func (r *Record) voids() *voids {
 	return w
 }
 
-// condense leaves out of the record whatever later effects of it make void, and records
+// Condense leaves out of the record whatever later effects of it make void, and records
 // collections whole that have less in them than their patches: weigh says how many bytes
 // a key takes if it holds a collection, and else more than any patches; whole returns it.
-func (r *Record) condense(weigh func(db int, key string) int, whole func(db int, key string) entry.Entry) {
+func (r *Record) Condense(weigh func(db int, key string) int, whole func(db int, key string) entry.Entry) {
 	w := r.voids()
 	for key, n := range w.patches {
 		if n <= leastCondensed/16 || n <= weigh(key.db, key.key) {
@@ -117,7 +115,7 @@ func (r *Record) condense(weigh func(db int, key string) int, whole func(db int,
 	r.leaveOut(w)
 	for key := range w.patches {
 		e := whole(key.db, key.key)
-		r.put(key.db, []byte(key.key), &e)
+		r.Put(key.db, []byte(key.key), &e)
 	}
 	r.condensed.buf, r.condensed.long = len(r.buf), r.long
 }

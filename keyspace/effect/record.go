@@ -1,4 +1,4 @@
-package keyspace
+package effect
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 // Record gathers the effects of one command, or of all that is done under the same locks.
 type Record struct {
 	buf []byte
-	// refs are long values, which are not copied into buf: see [Journal]. long is how many
+	// refs are long values, which are not copied into buf: they are handed over beside it. long is how many
 	// bytes they have.
 	refs []shared.Ref
 	long int
@@ -26,14 +26,14 @@ func (r *Record) Empty() bool { return len(r.buf) == 0 }
 // where its At says.
 func (r *Record) Parts() (buf []byte, refs []shared.Ref) { return r.buf, r.refs }
 
-// size is how many bytes the record has.
-func (r *Record) size() int { return len(r.buf) + r.long }
+// Size is how many bytes the record has.
+func (r *Record) Size() int { return len(r.buf) + r.long }
 
 // maxKept is the largest buffer that a record keeps for the next one.
 const maxKept = 64 << 10
 
-// reset forgets what was recorded and handed over.
-func (r *Record) reset() {
+// Reset forgets what was recorded and handed over.
+func (r *Record) Reset() {
 	if r.buf = r.buf[:0]; cap(r.buf) > maxKept {
 		r.buf = nil
 	}
@@ -43,13 +43,13 @@ func (r *Record) reset() {
 	r.condensed.buf, r.condensed.long = 0, 0
 }
 
-// put records that key holds e from now on.
-func (r *Record) put(db int, key []byte, e *entry.Entry) {
+// Put records that key holds e from now on.
+func (r *Record) Put(db int, key []byte, e *entry.Entry) {
 	r.head(db, key, e)
 	r.buf = append(r.buf, e.Value...)
 }
 
-// head is what put records before the bytes of the value.
+// head is what Put records before the bytes of the value.
 func (r *Record) head(db int, key []byte, e *entry.Entry) {
 	r.buf = append(r.buf, byte(e.Kind), byte(db))
 	r.buf = appendBytes(r.buf, key)
@@ -57,8 +57,8 @@ func (r *Record) head(db int, key []byte, e *entry.Entry) {
 	r.buf = binary.AppendUvarint(r.buf, uint64(len(e.Value)))
 }
 
-// refer is put for e whose long value is the stored one.
-func (r *Record) refer(db int, key []byte, e *entry.Entry, l shared.Ledger) {
+// Refer is Put for e whose long value is the stored one.
+func (r *Record) Refer(db int, key []byte, e *entry.Entry, l shared.Ledger) {
 	r.head(db, key, e)
 	shared.Hold(e.Value, l)
 	ref := shared.Held(e.Value, l)
@@ -67,20 +67,20 @@ func (r *Record) refer(db int, key []byte, e *entry.Entry, l shared.Ledger) {
 	r.long += len(e.Value)
 }
 
-// remove records that key is gone.
-func (r *Record) remove(db int, key []byte) {
+// Remove records that key is gone.
+func (r *Record) Remove(db int, key []byte) {
 	r.buf = appendBytes(append(r.buf, opDelete, byte(db)), key)
 }
 
-// patch records what became of some elements of key, or only of its expiry: delta is nil then.
-func (r *Record) patch(db int, key []byte, k entry.Kind, expiry limit.Instant, delta []byte) {
+// Patch records what became of some elements of key, or only of its expiry: delta is nil then.
+func (r *Record) Patch(db int, key []byte, k entry.Kind, expiry limit.Instant, delta []byte) {
 	r.buf = appendBytes(append(r.buf, opPatch, byte(db)), key)
 	r.buf = binary.LittleEndian.AppendUint64(append(r.buf, byte(k)), uint64(expiry))
 	r.buf = appendBytes(r.buf, delta)
 }
 
-// flush records that a database is empty.
-func (r *Record) flush(db int) { r.buf = append(r.buf, opFlush, byte(db)) }
+// Flush records that a database is empty.
+func (r *Record) Flush(db int) { r.buf = append(r.buf, opFlush, byte(db)) }
 
 func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)

@@ -1,4 +1,4 @@
-package keyspace
+package effect
 
 import (
 	"errors"
@@ -7,24 +7,25 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 var errEffect = errors.New("bytes are not an effect")
 
-// CheckEffect reports whether e, which may come from a file, is something that can
+// Check reports whether e, which may come from a file, is something that can
 // have happened, as far as e alone can tell.
-func CheckEffect(e Effect) error {
+func Check(e Effect) error {
 	switch {
 	case e.Flush, !e.Patch && e.Entry.Kind == entry.None:
 		return nil
 	case !e.Patch:
 		return CheckEntry(e.Entry)
-	case !patchable(e.Entry.Kind):
+	case !Patchable(e.Entry.Kind):
 		return errEffect
 	case e.Entry.Kind.IsCollection():
-		return newObject(e.Entry.Kind).Apply(e.Entry.Value)
+		return object.New(e.Entry.Kind).Apply(e.Entry.Value)
 	}
 	return nil
 }
@@ -69,10 +70,10 @@ func checkFlat(k entry.Kind, flat []byte) error {
 	return collection.CheckSet(flat)
 }
 
-// patchable reports whether keys of kind k may be recorded by patches. An entry of
+// Patchable reports whether keys of kind k may be recorded by patches. An entry of
 // such a kind is kept while loading even if it has expired: a patch that follows may
 // say that it was to live longer.
-func patchable(k entry.Kind) bool {
+func Patchable(k entry.Kind) bool {
 	switch {
 	case k.IsWindow():
 		m := k.WindowMode()
