@@ -20,14 +20,8 @@ type epollConn struct {
 	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
 	output  atomic.Int32 // what out takes, likewise
 
-	next     Next
-	readable bool // there may be something to read
-	hup      bool // the peer will send no more than what is to be read
-	eof      bool // and that has been read
-	wantOut  bool // the kernel tells when there is room to write
-	deferred bool // a reply leaves at the end of the round
-	queued   bool // in the loop's ready list
-	lastCall bool // the Feed for a Wake that came with the end has been had
+	next Next
+	connFlags
 
 	fd      int32  // -1 once closed
 	slot    int32  // noSlot: not on its loop yet, or no more
@@ -42,6 +36,17 @@ type epollConn struct {
 
 	unix          *net.UnixAddr // of the listener; nil for TCP
 	remote, local netip.AddrPort
+}
+
+// connFlags is where a connection stands.
+type connFlags struct {
+	readable bool // there may be something to read
+	hup      bool // the peer will send no more than what is to be read
+	eof      bool // and that has been read
+	wantOut  bool // the kernel tells when there is room to write
+	deferred bool // a reply leaves at the end of the round
+	queued   bool // in the loop's ready list
+	lastCall bool // the Feed for a Wake that came with the end has been had
 }
 
 // slow is what the sweep remembers of a connection.

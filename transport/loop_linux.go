@@ -26,21 +26,18 @@ type loop struct {
 	bell int // eventfd, rung by other threads when the loop is asleep
 	lane Lane
 
-	in     []byte // read into by all connections
-	out    []byte // replied from by all connections
-	slots  []*epollConn
-	free   []int32
-	ready  []*epollConn // to be looked at in the next round, without an event
-	round  []*epollConn
-	held   []heldReply // of this round, until the log has been asked
-	heldBy []byte      // what they consist of
-	spares [][]byte    // buffers for those that wait for longer
+	in    []byte // read into by all connections
+	out   []byte // replied from by all connections
+	slots []*epollConn
+	free  []int32
+	ready []*epollConn // to be looked at in the next round, without an event
+	round []*epollConn
+	heldReplies
 
 	deferred []heldReply // of this round, until its end
 	deferBy  []byte      // what they consist of
 
-	watch  []*epollConn // slow to read, or lingering
-	swept  time.Time    // the last sweep; zero while nobody is watched
+	watched
 	events [maxEvents]unix.EpollEvent
 	parts  [][]byte // scratch of transmit
 	iovecs [maxParts]unix.Iovec
@@ -51,6 +48,19 @@ type loop struct {
 	told     published
 	conns    atomic.Int64
 	mail     mailbox
+}
+
+// heldReplies is the replies of a round that wait for the log.
+type heldReplies struct {
+	held   []heldReply // until the log has been asked
+	heldBy []byte      // what they consist of
+	spares [][]byte    // buffers for those that wait for longer
+}
+
+// watched is the connections that the sweep looks at.
+type watched struct {
+	watch []*epollConn // slow to read, or lingering
+	swept time.Time    // the last sweep; zero while nobody is watched
 }
 
 // tally are the counters of a loop, and published what others may see of them: the
