@@ -74,7 +74,17 @@ type Log struct {
 	syncMu sync.Mutex // held by whoever syncs; taken before ioMu
 	ticks  int        // of the ticker's goroutine
 
-	mu      sync.Mutex // guards what follows
+	mu sync.Mutex // guards the tail
+	logTail
+	logStatus
+
+	kick chan struct{}
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// logTail is what has been appended and may not be durable yet, and who waits for it.
+type logTail struct {
 	seg     *segment
 	retired []*segment // segments that are written and not yet durable
 	buf     []byte     // framed and not written
@@ -84,7 +94,10 @@ type Log struct {
 	waiters []waiter
 	woken   []Waker // scratch
 	crowd   int     // how many are likely to wait for the next fsync: see expected
+}
 
+// logStatus is what may be asked of a log without locking it.
+type logStatus struct {
 	written, synced atomic.Uint64
 	policy          atomic.Uint32
 	refusing        atomic.Bool
@@ -93,10 +106,6 @@ type Log struct {
 	writeBegan      atomic.Int64 // stopwatch reading, 0 while none is in flight
 	syncBegan       atomic.Int64 // likewise
 	counts          counts
-
-	kick chan struct{}
-	stop chan struct{}
-	done sync.WaitGroup
 }
 
 // LogOptions are what a log is made of.
@@ -151,7 +160,7 @@ type waiter struct {
 
 // newLog begins a log with seg, which is empty and durable.
 func newLog(seg *segment, o LogOptions) *Log {
-	l := &Log{o: o, seg: seg, pos: 1, kick: make(chan struct{}, 1), stop: make(chan struct{})}
+	l := &Log{o: o, logTail: logTail{seg: seg, pos: 1}, kick: make(chan struct{}, 1), stop: make(chan struct{})}
 	if l.o.Tick == 0 {
 		l.o.Tick = time.Second
 	}
