@@ -318,12 +318,6 @@ func (d *Dir) unnamed() (ours []string) {
 	return ours
 }
 
-// The names of our files, as [filepath.Match] has them.
-const (
-	incrementPattern = "incr.*.log"
-	basePattern      = "base.*.snap"
-)
-
 // isOurs reports whether a name is one that this package gives.
 func isOurs(name string) bool {
 	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
@@ -348,4 +342,14 @@ func (d *Dir) Close() error {
 		err = d.log.Close()
 	}
 	return errors.Join(err, d.lock.Close())
+}
+
+// drop removes a file that no manifest names after err, so that trying again on a
+// full disk does not fill it further. Where either manifest may be in force it stays,
+// and the next rewrite tidies up.
+func (d *Dir) drop(err error, p part) {
+	var unsure *unsureError
+	if !errors.As(err, &unsure) {
+		_ = d.o.FS.Remove(d.path(p.name)) // it is in nobody's way
+	}
 }

@@ -39,6 +39,9 @@ type File interface {
 	Truncate(size int64) error
 }
 
+// OS is the file system of the machine. Files are for their owner alone.
+type OS struct{}
+
 type fsError string
 
 func (e fsError) Error() string { return string(e) }

@@ -40,8 +40,3 @@ func due(n, crowd int, quiet, waited, fsync time.Duration) bool {
 	}
 	return quiet > fsync+time.Duration(crowd-n)*answerTime || waited > fsync+time.Duration(crowd)*answerTime
 }
-
-// expected is the crowd that the next fsync is for, given how many waited when the last
-// one ended, for it or the next, and the crowd that that was for. Of a large crowd some
-// are on their way just then, so it shrinks by degrees only.
-func expected(waiting, crowd int) int { return max(waiting, crowd*3/4) }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/shared"
 )
 
 // Policy says when effects are durable before anybody is told of them.
@@ -158,58 +157,6 @@ type waiter struct {
 	w   Waker
 }
 
-// newLog begins a log with seg, which is empty and durable.
-func newLog(seg *segment, o LogOptions) *Log {
-	l := &Log{o: o, logTail: logTail{seg: seg, pos: 1}, kick: make(chan struct{}, 1), stop: make(chan struct{})}
-	if l.o.Tick == 0 {
-		l.o.Tick = time.Second
-	}
-	seg.start, seg.data, seg.clock = l.pos, l.pos, l.pos
-	l.policy.Store(uint32(o.Policy))
-	l.written.Store(l.pos)
-	l.synced.Store(l.pos)
-	l.done.Go(l.runWriter)
-	l.done.Go(l.runTicker)
-	return l
-}
-
-// Append implements keyspace.Journal.
-func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64) {
-	size := len(record)
-	for i := range refs {
-		size += len(refs[i].Bytes)
-	}
-	l.mu.Lock()
-	for !l.drops && size >= maxRecord {
-		seg := l.seg
-		l.mu.Unlock()
-		l.fail(seg, fmt.Errorf("a record of %d bytes is more than %s can hold", size, seg.path))
-		l.mu.Lock()
-	}
-	if l.drops {
-		l.pos += uint64(size)
-		shared.ReleaseAll(refs)
-	} else {
-		if at > l.seg.horizon {
-			l.noteClock(l.o.Clock())
-		}
-		l.frame(record, refs)
-		l.pos += uint64(size + frameHead + 1)
-		l.seg.data = l.pos
-	}
-	position = l.pos
-	l.mu.Unlock()
-	return position
-}
-
-// frame appends a record of effects to what is to be written. mu must be held.
-func (l *Log) frame(record []byte, refs []shared.Ref) {
-	buf, from := l.seg.framer.begin(l.buf, typeEffects)
-	known := len(l.long.refs)
-	buf = l.long.add(buf, record, refs)
-	l.buf = l.seg.framer.endWith(buf, from, l.long.refs[known:])
-}
-
 // Position is behind the last record that was appended.
 func (l *Log) Position() uint64 {
 	l.mu.Lock()
@@ -243,60 +190,6 @@ func (l *Log) kept() uint64 {
 		return l.synced.Load()
 	}
 	return l.written.Load()
-}
-
-// Await returns what has become of everything up to pos. Where that takes no
-// longer than handing it to the kernel it does so; otherwise it has w, unless that
-// is nil, woken when there is news, upon which it is to be called again.
-func (l *Log) Await(pos uint64, w Waker) Outcome {
-	if l.kept() >= pos {
-		return Kept
-	}
-	if !l.always() && !l.isSlow() {
-		if l.lockToWrite(pos) {
-			if l.written.Load() < pos {
-				l.write()
-			}
-			l.ioMu.Unlock()
-		}
-		if l.kept() >= pos {
-			return Kept
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept() >= pos {
-		return Kept
-	}
-	if l.refusing.Load() {
-		return Lost
-	}
-	if w != nil {
-		l.waiters = append(l.waiters, waiter{pos, w})
-		if len(l.waiters) == 1 {
-			l.nudge()
-		}
-	}
-	return Pending
-}
-
-// spins is for how many looks at the position, some microseconds, a caller waits for
-// another's write before it has itself woken: writes are short, and that takes longer
-// than most.
-const spins = 4000
-
-// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile or keeps
-// it for longer than looks like a write: then pos is left to the writer.
-func (l *Log) lockToWrite(pos uint64) bool {
-	for i := range spins {
-		if l.written.Load() >= pos {
-			return false
-		}
-		if i%64 == 0 && l.ioMu.TryLock() {
-			return true
-		}
-	}
-	return false
 }
 
 // isSlow reports whether the disk is slow, so that only the writer may wait for it.
@@ -347,3 +240,8 @@ func (l *Log) wake(everybody bool) {
 }
 
 func (l *Log) wakeAll() { l.wake(true) }
+
+// expected is the crowd that the next fsync is for, given how many waited when the last
+// one ended, for it or the next, and the crowd that that was for. Of a large crowd some
+// are on their way just then, so it shrinks by degrees only.
+func expected(waiting, crowd int) int { return max(waiting, crowd*3/4) }

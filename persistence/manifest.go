@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +12,12 @@ import (
 
 // manifestName is the file that says which files count.
 const manifestName = "cellserver.manifest"
+
+// The names of our files, as [filepath.Match] has them.
+const (
+	incrementPattern = "incr.*.log"
+	basePattern      = "base.*.snap"
+)
 
 // part is a file that the manifest names.
 type part struct {
@@ -188,20 +193,6 @@ func (m *manifest) add(p part) error {
 	}
 	m.nextSeq = max(m.nextSeq, p.seq+1)
 	return nil
-}
-
-// Exists reports whether dir holds state, or what should be.
-func Exists(fsys FS, dir string) bool {
-	f, err := fsys.Open(filepath.Join(dir, manifestName))
-	if err == nil {
-		_ = f.Close() // nothing was written
-		return true
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return true // it is there and cannot be read: whoever opens it is told why
-	}
-	left, err := orphan(fsys, dir)
-	return err == nil && left != ""
 }
 
 // readManifest returns nil without an error if there is none.

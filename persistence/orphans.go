@@ -1,13 +1,29 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 )
 
 // firstBase is the only base that a crash can leave without any manifest: that of the
 // first snapshot of a server without a log, of which nobody has been told yet.
 const firstBase = "base.1.snap"
+
+// Exists reports whether dir holds state, or what should be.
+func Exists(fsys FS, dir string) bool {
+	f, err := fsys.Open(filepath.Join(dir, manifestName))
+	if err == nil {
+		_ = f.Close() // nothing was written
+		return true
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return true // it is there and cannot be read: whoever opens it is told why
+	}
+	left, err := orphan(fsys, dir)
+	return err == nil && left != ""
+}
 
 // orphan returns the name of a file in dir that has state and that no manifest names,
 // because there is none; "" if there is no such file. A server that was never up

@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 )
 
-// OS is the file system of the machine. Files are for their owner alone.
-type OS struct{}
-
 // Create implements [FS]. It does not empty what a symbolic link points to.
 func (OS) Create(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC|noFollow, 0o600))

@@ -97,9 +97,6 @@ func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
 	return Rewritten{Keys: w.keys, Bytes: w.bytes}, nil
 }
 
-// errStopping ends what is being written or loaded while the server stops.
-var errStopping = errors.New("the server stops")
-
 func (d *Dir) goOn(w *blockWriter) error {
 	if d.stopping.Load() {
 		return errStopping
@@ -143,16 +140,6 @@ func (d *Dir) heal(src Source) (done Rewritten, err error) {
 	d.rest.Store(0)
 	d.log.resume()
 	return done, nil
-}
-
-// drop removes a file that no manifest names after err, so that trying again on a
-// full disk does not fill it further. Where either manifest may be in force it stays,
-// and the next rewrite tidies up.
-func (d *Dir) drop(err error, p part) {
-	var unsure *unsureError
-	if !errors.As(err, &unsure) {
-		_ = d.o.FS.Remove(d.path(p.name)) // it is in nobody's way
-	}
 }
 
 // Sizes returns the bytes of the base and of all increments, for deciding when to

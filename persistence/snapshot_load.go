@@ -31,6 +31,9 @@ type Progress struct {
 	Records     atomic.Int64 // of the increments
 }
 
+// errStopping ends what is being written or loaded while the server stops.
+var errStopping = errors.New("the server stops")
+
 // foundBlock is a block that was read and not looked at yet.
 type foundBlock struct {
 	payload []byte
