@@ -11,24 +11,7 @@ import (
 // the writer only notes where they are, and copies them when the lock is released. That
 // takes strings that do not change in between (see collection.Hash.Pin).
 
-// deferred are strings that have been written and have yet to be copied.
-type deferred struct {
-	strings []deferredString
-	mark    int // where the first may be in Buf
-	size    int // what they will add to Size
-	counted int64
-	done    func()
-}
-
-// deferredString is one of them. It is as small as it can be, since a hundred thousand are
-// noted while a shard is locked.
-type deferredString struct {
-	bytes *byte
-	size  uint32
-	at    uint32 // where it comes in Buf
-}
-
-// deferredSize is what one of them takes until it is copied.
+// deferredSize is what a noted string takes until it is copied.
 const deferredSize = int64(unsafe.Sizeof(deferredString{}))
 
 // Defer has [Writer.Element] note its strings, about n, until [Writer.CopyDeferred], which
@@ -54,6 +37,21 @@ func (w *Writer) note(b []byte) {
 	d.strings = append(d.strings, deferredString{unsafe.SliceData(b), uint32(len(b)), uint32(len(w.Buf))})
 	d.size += size
 	w.spilled += size
+}
+
+// Element writes a bulk string that the store has and keeps as it is while it is locked or
+// pinned, which it is now. One that is long enough is referred to, not copied.
+func (w *Writer) Element(b []byte) {
+	if w.deferred != nil {
+		w.note(b)
+		return
+	}
+	if len(b) < shared.Least || w.Ledger == nil {
+		w.Bulk(b)
+		return
+	}
+	shared.Hold(b, w.Ledger)
+	w.refer(shared.Held(b, w.Ledger))
 }
 
 // CopyDeferred copies the strings that have been noted to where they belong.
@@ -103,6 +101,26 @@ func (w *Writer) dropDeferred() {
 		}
 	}
 	w.endDeferred(d)
+}
+
+// Cut takes back what was written since Buf was mark bytes long.
+func (w *Writer) Cut(mark int) {
+	if w.deferred != nil && mark <= w.deferred.mark {
+		w.dropDeferred()
+	}
+	w.Buf = w.Buf[:mark]
+	if len(w.Refs) == 0 {
+		return
+	}
+	n := len(w.Refs)
+	for ; n > 0 && w.Refs[n-1].At >= mark; n-- {
+		w.Referred -= len(w.Refs[n-1].Bytes)
+		w.Refs[n-1].Release()
+	}
+	w.Refs = w.Refs[:n]
+	if n == 0 {
+		w.spilled = 0
+	}
 }
 
 func (w *Writer) endDeferred(d *deferred) {

@@ -7,29 +7,6 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Guard splits the bytes of one connection into commands exactly as Redis 7
-// does, with every length judged before anything is done with it. redcon's own
-// reader can be crashed, frozen or blown up by a few bytes from anyone; it never
-// sees a byte that the guard has not proven.
-//
-// A Guard remembers how far it has understood an unfinished command, so a
-// client that sends single bytes costs as much as one that sends them at once.
-// The zero Guard is ready; it belongs to one connection and is not safe for use
-// by several goroutines.
-//
-// Two oddities of Redis are kept, because a proxy in front may rely on them.
-// A line of a frame ends at its CR, whatever byte follows, and the two bytes
-// after an argument are skipped unseen. And Redis looks for line ends with
-// strchr: a NUL byte hides the end of its line, which then never comes.
-type Guard struct {
-	pos  int // bytes of the unfinished frame already understood
-	seen int // bytes of it searched for a line end, in vain
-	left int // arguments of the frame that are not complete yet
-	bulk int // 1 + length of the argument at pos, 0 while its head is due
-
-	refused *refusal // nil: the command is not being thrown away
-}
-
 // Next takes the first command off in. It returns the arguments, which replace
 // the contents of args, and the number of bytes consumed.
 //
@@ -75,9 +52,6 @@ func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int
 	}
 	return args[:0], n, ""
 }
-
-// idle reports whether g is between two commands. Comparing whole Guards would be a call.
-func (g *Guard) idle() bool { return g.pos|g.seen|g.left|g.bulk == 0 && g.refused == nil }
 
 // shortFrame splits a fresh and whole frame of nine short arguments at most, the
 // only kind that a limiter's client sends. It takes all of it or nothing.
@@ -287,31 +261,4 @@ func whole(frame []byte, args [][]byte) [][]byte {
 	}
 	out, _, _ = fresh.frame(frame, args[:0], &proven)
 	return out
-}
-
-// parseLength reads a count or length as Redis' string2ll does: decimal digits
-// and perhaps a minus, nothing around them, no leading zero, no overflow, and
-// not nothing.
-func parseLength(b []byte) (n int64, ok bool) {
-	if len(b) == 1 && b[0] == '0' {
-		return 0, true
-	}
-	negative := len(b) > 0 && b[0] == '-'
-	if negative {
-		b = b[1:]
-	}
-	if len(b) == 0 || len(b) > 19 || b[0] == '0' {
-		return 0, false
-	}
-	var u uint64 // nineteen digits fit
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		u = u*10 + uint64(c-'0')
-	}
-	if negative {
-		return -int64(u), u <= 1<<63
-	}
-	return int64(u), u <= math.MaxInt64
 }

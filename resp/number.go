@@ -135,3 +135,30 @@ func putInt(b []byte, n int64) int {
 	b[end+1] = '\n'
 	return end + 2
 }
+
+// parseLength reads a count or length as Redis' string2ll does: decimal digits
+// and perhaps a minus, nothing around them, no leading zero, no overflow, and
+// not nothing.
+func parseLength(b []byte) (n int64, ok bool) {
+	if len(b) == 1 && b[0] == '0' {
+		return 0, true
+	}
+	negative := len(b) > 0 && b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	if len(b) == 0 || len(b) > 19 || b[0] == '0' {
+		return 0, false
+	}
+	var u uint64 // nineteen digits fit
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if negative {
+		return -int64(u), u <= 1<<63
+	}
+	return int64(u), u <= math.MaxInt64
+}

@@ -12,21 +12,6 @@ import (
 // whole. They are in Refs, in order, each with its place in Buf. A piece never stands at
 // the very end of a reply, since its line end follows it in Buf.
 
-// Element writes a bulk string that the store has and keeps as it is while it is locked or
-// pinned, which it is now. One that is long enough is referred to, not copied.
-func (w *Writer) Element(b []byte) {
-	if w.deferred != nil {
-		w.note(b)
-		return
-	}
-	if len(b) < shared.Least || w.Ledger == nil {
-		w.Bulk(b)
-		return
-	}
-	shared.Hold(b, w.Ledger)
-	w.refer(shared.Held(b, w.Ledger))
-}
-
 // Lent writes a bulk string whose bytes the caller has a reference to, and no use for
 // any more.
 func (w *Writer) Lent(r shared.Ref) {
@@ -51,6 +36,27 @@ func (w *Writer) BulkString(s string) {
 	w.refer(shared.Own(unsafe.Slice(unsafe.StringData(s), len(s)), w.Pieces, int64(len(s))))
 }
 
+// Verbatim writes text meant for people, with its format: "txt" or "mkd". A
+// format of another length is cut or filled with spaces to the three bytes that
+// RESP3 demands. On RESP2 the text is a bulk string.
+func (w *Writer) Verbatim(format, text string) {
+	if !w.resp3() {
+		w.BulkString(text)
+		return
+	}
+	w.aggregate('=', len(text)+4)
+	for i := range 3 {
+		c := byte(' ')
+		if i < len(format) {
+			c = format[i]
+		}
+		w.Buf = append(w.Buf, c)
+	}
+	w.Buf = append(w.Buf, ':')
+	w.Buf = append(w.Buf, text...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
 // Refers reports whether a string or value of n bytes is referred to, not copied.
 func (w *Writer) Refers(n int) bool { return n >= shared.Least && w.Ledger != nil }
 
@@ -71,26 +77,6 @@ func (w *Writer) Size(mark int) int {
 
 // Length is how many bytes everything that was written will be on the wire.
 func (w *Writer) Length() int { return len(w.Buf) + w.Referred }
-
-// Cut takes back what was written since Buf was mark bytes long.
-func (w *Writer) Cut(mark int) {
-	if w.deferred != nil && mark <= w.deferred.mark {
-		w.dropDeferred()
-	}
-	w.Buf = w.Buf[:mark]
-	if len(w.Refs) == 0 {
-		return
-	}
-	n := len(w.Refs)
-	for ; n > 0 && w.Refs[n-1].At >= mark; n-- {
-		w.Referred -= len(w.Refs[n-1].Bytes)
-		w.Refs[n-1].Release()
-	}
-	w.Refs = w.Refs[:n]
-	if n == 0 {
-		w.spilled = 0
-	}
-}
 
 // Take returns all that was written, which belongs to the caller, and forgets it.
 func (w *Writer) Take() Reply {

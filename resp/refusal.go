@@ -23,13 +23,6 @@ func (e Error) Refuses() bool {
 	return e == ErrOOM || strings.HasPrefix(string(e), refusedArgument) || strings.HasPrefix(string(e), refusedCommand)
 }
 
-// refusal is the state of a Guard that throws a command away.
-type refusal struct {
-	why     Error
-	skip    int64 // bytes of the present argument and its line end that are still to come
-	skipped int64 // bytes of arguments so far, announced ones included
-}
-
 // refuse begins to throw away the command of which an argument of size bytes is too
 // long, by why. It reports whether that may be done: what is longer than MaxSkip, or has
 // no length at all, is still the end of the connection.

@@ -47,6 +47,23 @@ type Writer struct {
 	deferred *deferred
 }
 
+// deferred are strings that have been written and have yet to be copied.
+type deferred struct {
+	strings []deferredString
+	mark    int // where the first may be in Buf
+	size    int // what they will add to Size
+	counted int64
+	done    func()
+}
+
+// deferredString is one of them. It is as small as it can be, since a hundred thousand are
+// noted while a shard is locked.
+type deferredString struct {
+	bytes *byte
+	size  uint32
+	at    uint32 // where it comes in Buf
+}
+
 // Origin is where an error comes from, for those who count.
 type Origin uint8
 
@@ -169,27 +186,6 @@ func (w *Writer) Bool(b bool) {
 		n = 1
 	}
 	w.Int(n)
-}
-
-// Verbatim writes text meant for people, with its format: "txt" or "mkd". A
-// format of another length is cut or filled with spaces to the three bytes that
-// RESP3 demands. On RESP2 the text is a bulk string.
-func (w *Writer) Verbatim(format, text string) {
-	if !w.resp3() {
-		w.BulkString(text)
-		return
-	}
-	w.aggregate('=', len(text)+4)
-	for i := range 3 {
-		c := byte(' ')
-		if i < len(format) {
-			c = format[i]
-		}
-		w.Buf = append(w.Buf, c)
-	}
-	w.Buf = append(w.Buf, ':')
-	w.Buf = append(w.Buf, text...)
-	w.Buf = append(w.Buf, '\r', '\n')
 }
 
 // Double writes a number with a fraction, spelled as Redis 7.2 does: the
