@@ -6,27 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// acceptor takes connections from one listener as bare descriptors: Go's poller
-// waits for the listener, but never learns of the connections.
-type acceptor struct {
-	e     *Epoll
-	l     net.Listener
-	dup   *os.File // of l, which lets nobody else wait for it
-	raw   syscall.RawConn
-	unix  *net.UnixAddr  // of a unix socket
-	local netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
-
-	// bequeaths: connections inherit the listener's options. Those of a multipath
-	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
-	bequeaths atomic.Bool
-}
 
 // newAcceptor takes over l, which is closed if that fails.
 func newAcceptor(e *Epoll, l net.Listener) (*acceptor, error) {
@@ -109,6 +92,12 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 		return
 	}
 	a.e.adopt(c)
+}
+
+// adopt hands c, which may have a session or only a farewell to linger over, to a
+// loop. No loop ends before the last accept.
+func (e *Epoll) adopt(c *epollConn) {
+	e.loops[e.place.pick(e.loops)].arrive(c)
 }
 
 // localOf returns the near end of fd.

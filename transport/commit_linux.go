@@ -2,23 +2,9 @@ package transport
 
 import "github.com/cellserver/cellserver/shared"
 
-// heldReply is a reply of this round that is kept for a while: a part of heldBy if it waits
-// for the log, of deferBy if only for the end of the round.
-type heldReply struct {
-	c        *epollConn
-	from, to int
-}
-
 // maxHeld is how large held replies may grow before the round commits early, and the
 // largest buffer that is kept for the next.
 const maxHeld = 1 << 20
-
-// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
-// loop lends, of which it keeps no more than maxSpares.
-const (
-	spareSize = 1 << 10
-	maxSpares = 512
-)
 
 // hold keeps a reply until the end of the round. Its connection does nothing before.
 func (l *loop) hold(c *epollConn, out []byte, refs []shared.Ref, barrier uint64) {
@@ -70,26 +56,5 @@ func (l *loop) dismiss(c *epollConn, out []byte) {
 	out, refs = settled(c.session, is, out, refs)
 	if l.reply(c, out, refs, false); c.fd >= 0 {
 		l.settle(c)
-	}
-}
-
-// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
-func (l *loop) lend(c *epollConn, n int) {
-	if c.out.b != nil || n > spareSize {
-		return
-	}
-	last := len(l.spares) - 1
-	if last < 0 {
-		c.out.b = make([]byte, 0, spareSize)
-		return
-	}
-	c.out.b = l.spares[last]
-	l.spares = l.spares[:last]
-}
-
-// reclaim takes back a buffer that has been sent, if it may be one that was lent.
-func (l *loop) reclaim(b []byte) {
-	if cap(b) == spareSize && len(l.spares) < maxSpares {
-		l.spares = append(l.spares, b[:0])
 	}
 }

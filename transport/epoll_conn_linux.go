@@ -2,61 +2,8 @@ package transport
 
 import (
 	"net"
-	"net/netip"
-	"sync/atomic"
 	"time"
 )
-
-// noSlot stands for no place in a list.
-const noSlot = -1
-
-// epollConn is one connection and its [Peer]. What is not atomic or constant
-// belongs to the loop that has the connection.
-type epollConn struct {
-	loop    atomic.Pointer[loop]
-	woken   atomic.Bool // a Wake that no Feed has followed yet
-	aborted atomic.Bool
-	posted  atomic.Bool  // in the inbox of a loop
-	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
-	output  atomic.Int32 // what out takes, likewise
-
-	next Next
-	connFlags
-
-	fd      int32  // -1 once closed
-	slot    int32  // noSlot: not on its loop yet, or no more
-	watched int32  // place in the loop's watch list
-	work    uint32 // work in the balancing interval epoch
-	epoch   uint16
-
-	session Session // nil: only lingering
-	in      rest    // received and not consumed
-	out     reply   // not sent yet
-	watch   slow
-
-	unix          *net.UnixAddr // of the listener; nil for TCP
-	remote, local netip.AddrPort
-}
-
-// connFlags is where a connection stands.
-type connFlags struct {
-	readable bool // there may be something to read
-	hup      bool // the peer will send no more than what is to be read
-	eof      bool // and that has been read
-	wantOut  bool // the kernel tells when there is room to write
-	deferred bool // a reply leaves at the end of the round
-	queued   bool // in the loop's ready list
-	lastCall bool // the Feed for a Wake that came with the end has been had
-}
-
-// slow is what the sweep remembers of a connection.
-type slow struct {
-	sent    bool // the peer took something since the last look
-	unsent  int32
-	stuck   time.Duration // how long the peer has taken nothing
-	linger  time.Duration // how long it may still linger; 0: it does not
-	dropped int32         // bytes thrown away while lingering
-}
 
 // Wake implements [Peer].
 func (c *epollConn) Wake() {

@@ -7,37 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
-	"sync/atomic"
 )
 
 const haveEpoll = true
-
-// Epoll is the transport of Linux: a few event loops, each with a thread of its
-// own, one buffer to read into and one to reply from, shared by all its
-// connections. An idle connection costs its [epollConn] and nothing else.
-type Epoll struct {
-	h     Handler
-	log   *slog.Logger
-	lim   atomic.Pointer[Limits]
-	loops []*loop
-	place *placement
-
-	stop      chan struct{} // closed when Shutdown begins
-	fin       chan struct{} // closed when the last loop has ended
-	draining  atomic.Bool   // nobody accepts any more: loops finish and end
-	cut       atomic.Bool   // loops drop what they have
-	accepting sync.WaitGroup
-	running   sync.WaitGroup
-
-	accepted   atomic.Int64
-	acceptErrs atomic.Int64
-	lingering  atomic.Int64
-
-	mu        sync.Mutex // guards what follows
-	stopped   bool
-	acceptors map[*acceptor]struct{}
-}
 
 // NewEpoll starts loops event loops that feed sessions of h. It fails when the
 // kernel refuses a descriptor. Best served with GOMAXPROCS one above loops.
@@ -170,10 +142,4 @@ func (e *Epoll) drain() {
 		l.release()
 	}
 	close(e.fin)
-}
-
-// adopt hands c, which may have a session or only a farewell to linger over, to a
-// loop. No loop ends before the last accept.
-func (e *Epoll) adopt(c *epollConn) {
-	e.loops[e.place.pick(e.loops)].arrive(c)
 }

@@ -4,37 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync"
-	"sync/atomic"
 )
-
-// Goroutine is the portable transport: one goroutine per connection, blocking
-// reads and writes on any net.Conn. It serves TLS and the systems that have no
-// epoll.
-type Goroutine struct {
-	h   Handler
-	log *slog.Logger
-
-	lim   atomic.Pointer[Limits]
-	lanes lanes
-	stop  chan struct{} // closed when Shutdown begins
-	idle  chan struct{} // closed when the last connection is gone
-	fin   chan struct{} // closed when the reaper has ended too
-
-	wg         sync.WaitGroup // connections, refusals and Serve calls
-	reaping    sync.WaitGroup
-	lingering  atomic.Int64
-	accepted   atomic.Int64
-	acceptErrs atomic.Int64
-	slowClosed atomic.Int64
-
-	mu        sync.Mutex // guards what follows
-	stopped   bool
-	reaped    bool // the reaper has been started
-	listeners map[net.Listener]struct{}
-	conns     []*goConn
-	gone      Stats // counters of connections that are no more
-}
 
 // NewGoroutine returns a transport that feeds sessions of h. Nothing runs before Serve.
 func NewGoroutine(h Handler, lim Limits, log *slog.Logger) *Goroutine {
@@ -109,31 +79,22 @@ func (g *Goroutine) admit(nc net.Conn) {
 	go c.serve()
 }
 
-// register adds c to the connections that Shutdown waits for.
-func (g *Goroutine) register(c *goConn) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stopped {
-		return false
+// serve is the life of a connection.
+func (c *goConn) serve() {
+	defer c.g.unregister(c)
+	next, shaken := Read, c.handshake()
+	for shaken && c.ready(next) {
+		var ok bool
+		if next, ok = c.feed(); !ok {
+			break
+		}
 	}
-	c.index = len(g.conns)
-	g.conns = append(g.conns, c)
-	g.wg.Add(1)
-	return true
-}
-
-// unregister is the last thing that happens to a connection.
-func (g *Goroutine) unregister(c *goConn) {
-	g.mu.Lock()
-	last := len(g.conns) - 1
-	g.conns[c.index] = g.conns[last]
-	g.conns[c.index].index = c.index
-	g.conns[last] = nil
-	g.conns = g.conns[:last]
-	g.gone.BytesIn += c.bytesIn.Load()
-	g.gone.BytesOut += c.sent.Load()
-	g.mu.Unlock()
-	g.wg.Done()
+	// Closed comes before the peer can see the end, so that a client that connects
+	// again finds its place free.
+	c.session.Closed()
+	c.in.release()
+	c.noteInput()
+	c.hangUp(next == Close)
 }
 
 // SetLimits implements [Transport].
@@ -196,13 +157,4 @@ func (g *Goroutine) awaitEnd() {
 	close(g.idle)
 	g.reaping.Wait()
 	close(g.fin)
-}
-
-func (g *Goroutine) stopping() bool {
-	select {
-	case <-g.stop:
-		return true
-	default:
-		return false
-	}
 }

@@ -7,18 +7,8 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
-)
-
-// What the goroutine of a connection is doing, as far as a nudge is concerned.
-const (
-	phaseBusy     uint32 = iota // it will look at the flags before it blocks
-	phaseReading                // blocked in Read
-	phaseSleeping               // blocked on cond
-	phaseNudged                 // being pulled out of Read
 )
 
 // errNudged stands for a read that did not happen because there is something else to do.
@@ -33,36 +23,6 @@ const (
 
 // maxGathered is how many pieces one write sends.
 const maxGathered = 64
-
-// goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
-type goConn struct {
-	g       *Goroutine
-	nc      net.Conn
-	session Session
-	in      input
-
-	index int   // guarded by g.mu
-	watch watch // guarded by g.mu
-
-	phase  atomic.Uint32
-	woken  atomic.Bool  // a Wake that no Feed has followed yet
-	dead   atomic.Bool  // aborted: whatever is under way fails
-	shrink atomic.Bool  // the reaper wants the large buffer back
-	lent   atomic.Int64 // size of the large buffer, 0 without one
-	mu     sync.Mutex   // serialises nudges with their end
-	cond   sync.Cond
-
-	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
-	bytesIn atomic.Int64
-	sent    atomic.Int64
-	output  atomic.Int64 // what replies take that have not left
-	counted atomic.Bool  // these are [reply.counted]
-
-	stopSeen bool // the stop has been taken into account: it does not interrupt again
-	eof      bool // the peer has stopped sending
-	lastCall bool // the Feed for a Wake that came with the end has been had
-	closing  bool // the session is gone: nobody is to be fed
-}
 
 func newGoConn(g *Goroutine, nc net.Conn) *goConn {
 	c := &goConn{g: g, nc: nc}
@@ -205,24 +165,6 @@ func (c *goConn) handshake() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	defer cancel()
 	return secure.HandshakeContext(ctx) == nil
-}
-
-// serve is the life of a connection.
-func (c *goConn) serve() {
-	defer c.g.unregister(c)
-	next, shaken := Read, c.handshake()
-	for shaken && c.ready(next) {
-		var ok bool
-		if next, ok = c.feed(); !ok {
-			break
-		}
-	}
-	// Closed comes before the peer can see the end, so that a client that connects
-	// again finds its place free.
-	c.session.Closed()
-	c.in.release()
-	c.noteInput()
-	c.hangUp(next == Close)
 }
 
 // ready blocks until there is something to feed; false means that it is over.

@@ -2,78 +2,9 @@ package transport
 
 import (
 	"runtime"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// The events of one wait. A connection is told of input and of its end, at the edge:
-// its loop remembers what it has not read yet.
-const (
-	maxEvents  = 256
-	readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
-)
-
-// doorbell is the slot number under which the eventfd of a loop reports.
-const doorbell = -1
-
-// loop is one event loop. Except for the mailbox and the counters it is the
-// business of its own goroutine alone.
-type loop struct {
-	e    *Epoll
-	ep   int // epoll descriptor
-	bell int // eventfd, rung by other threads when the loop is asleep
-	lane Lane
-
-	in    []byte // read into by all connections
-	out   []byte // replied from by all connections
-	slots []*epollConn
-	free  []int32
-	ready []*epollConn // to be looked at in the next round, without an event
-	round []*epollConn
-	heldReplies
-
-	deferred []heldReply // of this round, until its end
-	deferBy  []byte      // what they consist of
-
-	watched
-	events [maxEvents]unix.EpollEvent
-	parts  [][]byte // scratch of transmit
-	iovecs [maxParts]unix.Iovec
-
-	draining bool
-	bal      balance
-	tally    tally
-	told     published
-	conns    atomic.Int64
-	mail     mailbox
-}
-
-// heldReplies is the replies of a round that wait for the log.
-type heldReplies struct {
-	held   []heldReply // until the log has been asked
-	heldBy []byte      // what they consist of
-	spares [][]byte    // buffers for those that wait for longer
-}
-
-// watched is the connections that the sweep looks at.
-type watched struct {
-	watch []*epollConn // slow to read, or lingering
-	swept time.Time    // the last sweep; zero while nobody is watched
-}
-
-// tally are the counters of a loop, and published what others may see of them: the
-// loop copies them once a round.
-type tally struct{ work, moved, bytesIn, bytesOut, pending, unread, slowClosed int64 }
-
-type published struct {
-	_ [64]byte // others' cache lines stay theirs
-
-	work, moved, bytesIn, bytesOut, pending, unread, slowClosed atomic.Int64
-
-	_ [64]byte
-}
 
 func newLoop(e *Epoll) (*loop, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -220,15 +151,6 @@ func (l *loop) collect() (ending bool) {
 	return l.draining
 }
 
-// all calls do for every connection.
-func (l *loop) all(do func(*loop, *epollConn)) {
-	for i := range l.slots {
-		if c := l.slots[i]; c != nil {
-			do(l, c)
-		}
-	}
-}
-
 // finished reports whether there are no connections, and sees to it that none arrive.
 func (l *loop) finished() bool {
 	return len(l.free) == len(l.slots) && l.mail.shut()
@@ -254,23 +176,6 @@ func (l *loop) admit(c *epollConn) {
 	l.run(c)
 }
 
-// subscribe sets which events c is told of; false: the kernel has no memory for it.
-func (l *loop) subscribe(c *epollConn, op int) bool {
-	e := unix.EpollEvent{Events: readEvents, Fd: c.slot, Pad: c.fd}
-	if c.wantOut {
-		e.Events |= unix.EPOLLOUT
-	}
-	return unix.EpollCtl(l.ep, op, int(c.fd), &e) == nil
-}
-
-// enqueue has c looked at again after the others.
-func (l *loop) enqueue(c *epollConn) {
-	if !c.queued {
-		c.queued = true
-		l.ready = append(l.ready, c)
-	}
-}
-
 func (l *loop) publish() {
 	l.told.work.Store(l.tally.work)
 	l.told.moved.Store(l.tally.moved)
@@ -279,29 +184,4 @@ func (l *loop) publish() {
 	l.told.pending.Store(l.tally.pending)
 	l.told.unread.Store(l.tally.unread)
 	l.told.slowClosed.Store(l.tally.slowClosed)
-}
-
-// knock has the loop look at the flags of its transport.
-func (l *loop) knock() { l.mail.knock(l.bell) }
-
-func (l *loop) post(c *epollConn) { l.mail.post(c, l.bell) }
-
-// arrive hands a connection over; false: this loop has ended and does not take it.
-func (l *loop) arrive(c *epollConn) bool {
-	c.loop.Store(l)
-	l.conns.Add(1)
-	if l.mail.arrive(c, l.bell) {
-		return true
-	}
-	l.conns.Add(-1)
-	return false
-}
-
-// vacate gives up the slot of c. On its next loop mail about c may come before c does:
-// by then it must not seem to have a slot there.
-func (l *loop) vacate(c *epollConn) {
-	l.slots[c.slot] = nil
-	l.free = append(l.free, c.slot)
-	c.slot = noSlot
-	l.conns.Add(-1)
 }

@@ -1,22 +1,5 @@
 package transport
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
-// mailbox is how other threads reach a loop.
-type mailbox struct {
-	any    atomic.Bool // there is something in it, or a flag to look at
-	asleep atomic.Bool // the loop waits in the kernel: ring the bell
-
-	mu       sync.Mutex // guards what follows
-	closed   bool
-	arrivals []*epollConn
-	posts    []*epollConn
-	spare    [2][]*epollConn
-}
-
 func (m *mailbox) post(c *epollConn, bell int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,4 +73,20 @@ func (m *mailbox) take() (arrivals, posts []*epollConn) {
 	m.arrivals, m.posts = m.spare[0][:0], m.spare[1][:0]
 	m.spare[0], m.spare[1] = arrivals, posts
 	return arrivals, posts
+}
+
+// knock has the loop look at the flags of its transport.
+func (l *loop) knock() { l.mail.knock(l.bell) }
+
+func (l *loop) post(c *epollConn) { l.mail.post(c, l.bell) }
+
+// arrive hands a connection over; false: this loop has ended and does not take it.
+func (l *loop) arrive(c *epollConn) bool {
+	c.loop.Store(l)
+	l.conns.Add(1)
+	if l.mail.arrive(c, l.bell) {
+		return true
+	}
+	l.conns.Add(-1)
+	return false
 }

@@ -46,15 +46,6 @@ func (g *Goroutine) sweep(elapsed time.Duration) {
 	}
 }
 
-// watch is what the reaper remembers of a connection between two looks.
-type watch struct {
-	writes uint64
-	unsent int
-	stuck  time.Duration
-	in     int64
-	idle   time.Duration
-}
-
 // stuckFor returns for how long a write has been under way of which the peer has
 // taken nothing.
 func (w *watch) stuckFor(c *goConn, elapsed time.Duration) time.Duration {

@@ -1,20 +1,9 @@
 package transport
 
-import (
-	"math"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/cellserver/cellserver/shared"
-)
+import "golang.org/x/sys/unix"
 
 // maxOut is how large the shared reply buffer may stay after a large reply.
 const maxOut = 256 << 10
-
-// sendMost is how many bytes one connection sends before others have their turn: the
-// kernel takes about 50 to 100 microseconds for so many. Less would cost a client that
-// reads much, more those beside it.
-const sendMost = 256 << 10
 
 // run does for c what can be done now: sends what waits, feeds its session once, and
 // sees whether it is over. Whoever changes what run looks at has to call it.
@@ -28,18 +17,6 @@ func (l *loop) run(c *epollConn) {
 	}
 	l.tend(c)
 	l.count(c)
-}
-
-// count tells others what c keeps.
-func (l *loop) count(c *epollConn) {
-	if size, told := c.in.size(), c.input.Load(); size != told {
-		l.tally.unread += int64(size - told)
-		c.input.Store(size)
-	}
-	if n, told := int32(min(c.out.kept(), math.MaxInt32)), c.output.Load(); n != told {
-		l.tally.pending += int64(n - told)
-		c.output.Store(n)
-	}
 }
 
 // tend is run for a connection that is here.
@@ -195,25 +172,6 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 	}
 }
 
-// reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
-// ours need not be copied for that.
-func (l *loop) reply(c *epollConn, out []byte, refs []shared.Ref, ours bool) {
-	if c.out.empty() && len(refs) == 0 && len(out) <= sendMost {
-		n, errno := send(c.fd, out)
-		l.tally.bytesOut += int64(n)
-		if n == len(out) {
-			return
-		}
-		if errno != 0 && errno != unix.EAGAIN {
-			l.close(c)
-			return
-		}
-		out = out[n:]
-	}
-	c.out.add(out, refs, ours)
-	l.flush(c)
-}
-
 // durable lets held replies go once the log has reached their barrier. Only a Wake is
 // a reason to ask. It may be meant for that or for the session, so the session gets
 // it too, afterwards.
@@ -228,77 +186,4 @@ func (l *loop) durable(c *epollConn) bool {
 	c.out.settle(c.session, is)
 	c.woken.Store(true)
 	return true
-}
-
-// flush sends what may be sent until the kernel takes no more, and then has it tell
-// when it does, or until others have to have their turn. false means that c was closed.
-func (l *loop) flush(c *epollConn) bool {
-	for left := sendMost; c.out.waits(); {
-		if left <= 0 {
-			l.enqueue(c)
-			return true
-		}
-		n, errno := l.transmit(c, left)
-		if errno == unix.EAGAIN {
-			break
-		}
-		if errno != 0 {
-			l.close(c)
-			return false
-		}
-		left -= n
-		l.tally.bytesOut += int64(n)
-		b := c.out.b
-		if c.out.sent(n); c.out.b == nil {
-			l.reclaim(b)
-		}
-		c.watch.sent = true
-	}
-	if !c.out.waits() {
-		if c.watched != noSlot {
-			l.unwatch(c)
-		}
-		return true
-	}
-	l.keepWatch(c)
-	if !c.wantOut {
-		c.wantOut = true
-		if !l.subscribe(c, unix.EPOLL_CTL_MOD) {
-			l.close(c)
-			return false
-		}
-	}
-	return true
-}
-
-// transmit hands the kernel up to most bytes of what may be sent.
-func (l *loop) transmit(c *epollConn, most int) (n int, errno unix.Errno) {
-	if c.out.pieces == nil {
-		b := c.out.b[c.out.at:]
-		return send(c.fd, b[:min(len(b), most)])
-	}
-	parts, _ := c.out.gather(l.parts[:0], most)
-	n, errno = sendParts(c.fd, parts, &l.iovecs)
-	clear(parts)
-	return n, errno
-}
-
-// settle decides how c goes on after its turn.
-func (l *loop) settle(c *epollConn) {
-	if c.next == Wait && c.hup {
-		c.eof = true // there may be more to read, but nobody to wait for
-	}
-	if c.deferred || !c.out.empty() || c.out.barrier != 0 {
-		return // whatever makes room, or the barrier, or the sweep comes back
-	}
-	ending := (c.eof || l.draining) && (c.next == Read || c.next == Wait)
-	switch {
-	case ending && c.woken.Load() && !c.lastCall:
-		c.lastCall = true
-		l.enqueue(c)
-	case ending || c.next == Close:
-		l.hangUp(c)
-	case c.next == Again, c.readable && (c.next == Read || c.in.len() < l.e.lim.Load().Backlog):
-		l.enqueue(c)
-	}
 }

@@ -1,0 +1,210 @@
+package transport
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Epoll is the transport of Linux: a few event loops, each with a thread of its
+// own, one buffer to read into and one to reply from, shared by all its
+// connections. An idle connection costs its [epollConn] and nothing else.
+type Epoll struct {
+	h     Handler
+	log   *slog.Logger
+	lim   atomic.Pointer[Limits]
+	loops []*loop
+	place *placement
+
+	stop      chan struct{} // closed when Shutdown begins
+	fin       chan struct{} // closed when the last loop has ended
+	draining  atomic.Bool   // nobody accepts any more: loops finish and end
+	cut       atomic.Bool   // loops drop what they have
+	accepting sync.WaitGroup
+	running   sync.WaitGroup
+
+	accepted   atomic.Int64
+	acceptErrs atomic.Int64
+	lingering  atomic.Int64
+
+	mu        sync.Mutex // guards what follows
+	stopped   bool
+	acceptors map[*acceptor]struct{}
+}
+
+// acceptor takes connections from one listener as bare descriptors: Go's poller
+// waits for the listener, but never learns of the connections.
+type acceptor struct {
+	e     *Epoll
+	l     net.Listener
+	dup   *os.File // of l, which lets nobody else wait for it
+	raw   syscall.RawConn
+	unix  *net.UnixAddr  // of a unix socket
+	local netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
+
+	// bequeaths: connections inherit the listener's options. Those of a multipath
+	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
+	bequeaths atomic.Bool
+}
+
+// placement chooses loops for new connections: the one with the least to do, not
+// the one with the fewest connections, of which most may be idle.
+type placement struct {
+	mu      sync.Mutex
+	last    time.Time
+	sampled []int64 // work of each loop at the last sample
+	rate    []int64 // work per second of each loop up to then
+	fresh   []int64 // connections given to each loop since
+}
+
+// The events of one wait. A connection is told of input and of its end, at the edge:
+// its loop remembers what it has not read yet.
+const (
+	maxEvents  = 256
+	readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+)
+
+// doorbell is the slot number under which the eventfd of a loop reports.
+const doorbell = -1
+
+// loop is one event loop. Except for the mailbox and the counters it is the
+// business of its own goroutine alone.
+type loop struct {
+	e    *Epoll
+	ep   int // epoll descriptor
+	bell int // eventfd, rung by other threads when the loop is asleep
+	lane Lane
+
+	in    []byte // read into by all connections
+	out   []byte // replied from by all connections
+	slots []*epollConn
+	free  []int32
+	ready []*epollConn // to be looked at in the next round, without an event
+	round []*epollConn
+	heldReplies
+
+	deferred []heldReply // of this round, until its end
+	deferBy  []byte      // what they consist of
+
+	watched
+	events [maxEvents]unix.EpollEvent
+	parts  [][]byte // scratch of transmit
+	iovecs [maxParts]unix.Iovec
+
+	draining bool
+	bal      balance
+	tally    tally
+	told     published
+	conns    atomic.Int64
+	mail     mailbox
+}
+
+// heldReplies is the replies of a round that wait for the log.
+type heldReplies struct {
+	held   []heldReply // until the log has been asked
+	heldBy []byte      // what they consist of
+	spares [][]byte    // buffers for those that wait for longer
+}
+
+// heldReply is a reply of this round that is kept for a while: a part of heldBy if it waits
+// for the log, of deferBy if only for the end of the round.
+type heldReply struct {
+	c        *epollConn
+	from, to int
+}
+
+// watched is the connections that the sweep looks at.
+type watched struct {
+	watch []*epollConn // slow to read, or lingering
+	swept time.Time    // the last sweep; zero while nobody is watched
+}
+
+// balance is what a loop knows of the others' load.
+type balance struct {
+	at    time.Time
+	next  int64   // own work at which to compare again
+	seen  []int64 // work of each loop at the last comparison
+	epoch uint16  // number of the interval; connections count their work in it
+}
+
+// tally are the counters of a loop, and published what others may see of them: the
+// loop copies them once a round.
+type tally struct{ work, moved, bytesIn, bytesOut, pending, unread, slowClosed int64 }
+
+type published struct {
+	_ [64]byte // others' cache lines stay theirs
+
+	work, moved, bytesIn, bytesOut, pending, unread, slowClosed atomic.Int64
+
+	_ [64]byte
+}
+
+// mailbox is how other threads reach a loop.
+type mailbox struct {
+	any    atomic.Bool // there is something in it, or a flag to look at
+	asleep atomic.Bool // the loop waits in the kernel: ring the bell
+
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	arrivals []*epollConn
+	posts    []*epollConn
+	spare    [2][]*epollConn
+}
+
+// noSlot stands for no place in a list.
+const noSlot = -1
+
+// epollConn is one connection and its [Peer]. What is not atomic or constant
+// belongs to the loop that has the connection.
+type epollConn struct {
+	loop    atomic.Pointer[loop]
+	woken   atomic.Bool // a Wake that no Feed has followed yet
+	aborted atomic.Bool
+	posted  atomic.Bool  // in the inbox of a loop
+	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
+	output  atomic.Int32 // what out takes, likewise
+
+	next Next
+	connFlags
+
+	fd      int32  // -1 once closed
+	slot    int32  // noSlot: not on its loop yet, or no more
+	watched int32  // place in the loop's watch list
+	work    uint32 // work in the balancing interval epoch
+	epoch   uint16
+
+	session Session // nil: only lingering
+	in      rest    // received and not consumed
+	out     reply   // not sent yet
+	watch   slow
+
+	unix          *net.UnixAddr // of the listener; nil for TCP
+	remote, local netip.AddrPort
+}
+
+// connFlags is where a connection stands.
+type connFlags struct {
+	readable bool // there may be something to read
+	hup      bool // the peer will send no more than what is to be read
+	eof      bool // and that has been read
+	wantOut  bool // the kernel tells when there is room to write
+	deferred bool // a reply leaves at the end of the round
+	queued   bool // in the loop's ready list
+	lastCall bool // the Feed for a Wake that came with the end has been had
+}
+
+// slow is what the sweep remembers of a connection.
+type slow struct {
+	sent    bool // the peer took something since the last look
+	unsent  int32
+	stuck   time.Duration // how long the peer has taken nothing
+	linger  time.Duration // how long it may still linger; 0: it does not
+	dropped int32         // bytes thrown away while lingering
+}

@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/shared"
+)
+
+// sendMost is how many bytes one connection sends before others have their turn: the
+// kernel takes about 50 to 100 microseconds for so many. Less would cost a client that
+// reads much, more those beside it.
+const sendMost = 256 << 10
+
+// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
+// loop lends, of which it keeps no more than maxSpares.
+const (
+	spareSize = 1 << 10
+	maxSpares = 512
+)
+
+// reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
+// ours need not be copied for that.
+func (l *loop) reply(c *epollConn, out []byte, refs []shared.Ref, ours bool) {
+	if c.out.empty() && len(refs) == 0 && len(out) <= sendMost {
+		n, errno := send(c.fd, out)
+		l.tally.bytesOut += int64(n)
+		if n == len(out) {
+			return
+		}
+		if errno != 0 && errno != unix.EAGAIN {
+			l.close(c)
+			return
+		}
+		out = out[n:]
+	}
+	c.out.add(out, refs, ours)
+	l.flush(c)
+}
+
+// flush sends what may be sent until the kernel takes no more, and then has it tell
+// when it does, or until others have to have their turn. false means that c was closed.
+func (l *loop) flush(c *epollConn) bool {
+	for left := sendMost; c.out.waits(); {
+		if left <= 0 {
+			l.enqueue(c)
+			return true
+		}
+		n, errno := l.transmit(c, left)
+		if errno == unix.EAGAIN {
+			break
+		}
+		if errno != 0 {
+			l.close(c)
+			return false
+		}
+		left -= n
+		l.tally.bytesOut += int64(n)
+		b := c.out.b
+		if c.out.sent(n); c.out.b == nil {
+			l.reclaim(b)
+		}
+		c.watch.sent = true
+	}
+	if !c.out.waits() {
+		if c.watched != noSlot {
+			l.unwatch(c)
+		}
+		return true
+	}
+	l.keepWatch(c)
+	if !c.wantOut {
+		c.wantOut = true
+		if !l.subscribe(c, unix.EPOLL_CTL_MOD) {
+			l.close(c)
+			return false
+		}
+	}
+	return true
+}
+
+// transmit hands the kernel up to most bytes of what may be sent.
+func (l *loop) transmit(c *epollConn, most int) (n int, errno unix.Errno) {
+	if c.out.pieces == nil {
+		b := c.out.b[c.out.at:]
+		return send(c.fd, b[:min(len(b), most)])
+	}
+	parts, _ := c.out.gather(l.parts[:0], most)
+	n, errno = sendParts(c.fd, parts, &l.iovecs)
+	clear(parts)
+	return n, errno
+}
+
+// settle decides how c goes on after its turn.
+func (l *loop) settle(c *epollConn) {
+	if c.next == Wait && c.hup {
+		c.eof = true // there may be more to read, but nobody to wait for
+	}
+	if c.deferred || !c.out.empty() || c.out.barrier != 0 {
+		return // whatever makes room, or the barrier, or the sweep comes back
+	}
+	ending := (c.eof || l.draining) && (c.next == Read || c.next == Wait)
+	switch {
+	case ending && c.woken.Load() && !c.lastCall:
+		c.lastCall = true
+		l.enqueue(c)
+	case ending || c.next == Close:
+		l.hangUp(c)
+	case c.next == Again, c.readable && (c.next == Read || c.in.len() < l.e.lim.Load().Backlog):
+		l.enqueue(c)
+	}
+}
+
+// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
+func (l *loop) lend(c *epollConn, n int) {
+	if c.out.b != nil || n > spareSize {
+		return
+	}
+	last := len(l.spares) - 1
+	if last < 0 {
+		c.out.b = make([]byte, 0, spareSize)
+		return
+	}
+	c.out.b = l.spares[last]
+	l.spares = l.spares[:last]
+}
+
+// reclaim takes back a buffer that has been sent, if it may be one that was lent.
+func (l *loop) reclaim(b []byte) {
+	if cap(b) == spareSize && len(l.spares) < maxSpares {
+		l.spares = append(l.spares, b[:0])
+	}
+}
