@@ -75,6 +75,10 @@ lint: ## Run the linters of .golangci.yml
 vuln: ## Look up known vulnerabilities (says SKIP when the database is out of reach)
 	bash scripts/vulncheck.sh
 
+.PHONY: architecture
+architecture: ## Print the measures of all packages, and lower the exceptions to their bounds
+	$(GO) run ./internal/architecture/cmd -lower
+
 .PHONY: generate
 generate: ## Write the generated documentation again
 	$(GO) generate ./...

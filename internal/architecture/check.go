@@ -128,14 +128,32 @@ func (c *checker) checkOwn(own string, pos token.Pos) {
 		return
 	case within(own, "internal"):
 		c.report(pos, what, "internal/ holds what tests share; production code has its packages at the top")
+	case slices.Contains(groups, own) && c.pkg != "commands" && (within(c.pkg, "commands") || c.pkg == "session"):
+		c.report(pos, what, groupWhy)
 	default:
-		l, known := layers[c.pkg]
+		l, known := layerOf(c.pkg)
 		if !known {
 			c.report(pos, what, c.pkg+" has no place in the import direction yet: give it one, with its reason, in internal/architecture and ARCHITECTURE.md")
-		} else if !slices.Contains(l.imports, own) {
+		} else if !slices.Contains(l.imports, own) && !(c.pkg == "commands" && slices.Contains(groups, own)) {
 			c.report(pos, what, l.why)
 		}
 	}
+}
+
+// layerOf returns what pkg may import. A package below commands has a place if it is
+// a group or one of the groupParts.
+func layerOf(pkg string) (l layer, known bool) {
+	l, known = layers[pkg]
+	if !within(pkg, "commands") || pkg == "commands" || slices.Contains(groupParts, pkg) {
+		return l, known
+	}
+	if !slices.Contains(groups, pkg) {
+		return layer{}, false
+	}
+	if !known {
+		l = groupLayer
+	}
+	return l, true
 }
 
 // checkClock reports every use of a function of package time that reads the

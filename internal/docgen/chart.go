@@ -21,6 +21,17 @@ const chartStyle = `<style>text{font:12px sans-serif;fill:#24292f}.t{font-size:1
 	`.b{fill:#fff}.o{fill:#afb8c1}.p{fill:#1f6feb}` +
 	`@media(prefers-color-scheme:dark){text{fill:#e6edf3}.b{fill:#0d1117}.o{fill:#6e7681}.p{fill:#388bfd}}</style>`
 
+// panel is a part of the picture: bars of one unit.
+type panel struct {
+	title string
+	bars  []bar
+}
+
+type bar struct {
+	name, figure string
+	value        float64
+}
+
 // drawChart returns panels as an SVG image: horizontal bars, the first of each panel in
 // the colour of this server.
 func drawChart(panels []panel) string {

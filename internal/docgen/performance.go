@@ -142,17 +142,6 @@ func (f figures) fill(line string) (text string, found bool) {
 	}
 }
 
-// panel is a part of the picture: bars of one unit.
-type panel struct {
-	title string
-	bars  []bar
-}
-
-type bar struct {
-	name, figure string
-	value        float64
-}
-
 // panels returns what the picture shows. A bar without a figure is left out.
 func (f figures) panels() []panel {
 	add := func(title string, names ...string) panel {
