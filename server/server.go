@@ -49,24 +49,35 @@ type Options struct {
 
 // Server is one cellserver in this process.
 type Server struct {
-	config    *Config
-	log       *slog.Logger
-	bounds    *logBounds
-	logFile   *os.File
+	config *Config
+	logging
 	pidFile   string // what New has written, "" for none
 	manager   serviceManager
 	terminal  io.Writer // a person, or nil
-	exposed   bool      // whether logExposure has warned
-	level     slog.LevelVar
 	clock     clock.Clock
 	keyspace  *keyspace.Keyspace
 	engine    *commands.Engine
 	transport transport.Transport
 	kind      transport.Kind
 	listeners []net.Listener
+	port      atomic.Int64
 	began     time.Time
 	keeper    *keeper
+	heap
+	stopping
+}
 
+// logging is the log of a server.
+type logging struct {
+	log     *slog.Logger
+	bounds  *logBounds
+	logFile *os.File
+	level   slog.LevelVar
+	exposed bool // whether logExposure has warned
+}
+
+// heap is how a server bounds Go's heap, and when it gives memory back.
+type heap struct {
 	limitHeap func(int64) int64
 	freeHeap  func()
 	freed     freedHeap
@@ -74,17 +85,23 @@ type Server struct {
 	maxMemory atomic.Int64
 	heapMu    sync.Mutex
 	heapBound int64 // what limitHeap was told last; guarded by heapMu
+}
 
+// stopping is how a server is told to end.
+type stopping struct {
 	stopOnce sync.Once
-	stopMode atomic.Uint32 // a commands.StopMode
+	stopMode atomic.Uint32 // a command.StopMode
 	stop     chan struct{}
-	port     atomic.Int64
 }
 
 // New assembles a server and opens its listeners; nothing is accepted before Run,
 // which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
-	s := &Server{config: c, stop: make(chan struct{}), began: time.Now(), terminal: o.Terminal, limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64}
+	s := &Server{
+		config: c, began: time.Now(), terminal: o.Terminal,
+		heap:     heap{limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64},
+		stopping: stopping{stop: make(chan struct{})},
+	}
 	if o.FS == nil {
 		if err := c.checkDir(); err != nil {
 			return nil, err
