@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -75,6 +76,15 @@ func (c *Config) exposed() string {
 	return ""
 }
 
+// addresses are those of the option bind, none where port is 0. An empty bind is none, as
+// in Redis: what a script leaves out must not open the server to everybody.
+func (c *Config) addresses() []string {
+	if c.value("port") == "0" {
+		return nil
+	}
+	return strings.Fields(c.value("bind"))
+}
+
 // value returns an option of ours; asking for one that does not exist is a
 // mistake in the source.
 func (c *Config) value(name string) string {
@@ -85,6 +95,16 @@ func (c *Config) value(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.values[i]
+}
+
+// path returns the file that an option names, "" if it names none: relative to dir, as
+// for Redis, which has gone there.
+func (c *Config) path(name string) string {
+	path := c.value(name)
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.value("dir"), path)
 }
 
 // Get implements commands.Settings.
@@ -187,6 +207,10 @@ func (c *Config) onChange(f func()) {
 	c.apply = f
 	c.mu.Unlock()
 }
+
+// maxLoops is how many event loops there are at most unless io-threads asks for
+// more: beyond that the kernel's network path is the bound.
+const maxLoops = 8
 
 // loops is the number of event loops: io-threads, or one for each core.
 func (c *Config) loops() int {

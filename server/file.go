@@ -9,8 +9,117 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/resp"
 )
+
+// loader is a configuration that is being read.
+type loader struct {
+	c      *Config
+	faults []error
+	// given has the options that the present layer (file, environment, flags) has set.
+	given map[string]bool
+	// chain is the files that include one another down to the present one.
+	chain []string
+	files int
+	idle  map[string]bool
+}
+
+func newLoader() *loader {
+	return &loader{c: DefaultConfig(), idle: make(map[string]bool)}
+}
+
+// fault notes what is wrong at a place.
+func (l *loader) fault(where string, err error) {
+	if err != nil {
+		l.faults = append(l.faults, fmt.Errorf("%s: %w", where, err))
+	}
+}
+
+// unknown is the fault of a name that is no option.
+func (l *loader) unknown(name string) error {
+	return fmt.Errorf("unknown option %q%s", name, DidYouMean(strings.ToLower(name), l.c.names()))
+}
+
+// lacksValue is the fault of a name without anything behind it.
+func (l *loader) lacksValue(name string) error {
+	lower := strings.ToLower(name)
+	if _, word := promises[lower]; !word && !slices.Contains(l.c.names(), lower) {
+		return l.unknown(name)
+	}
+	return fmt.Errorf("option %q lacks its value", name)
+}
+
+// assign sets option i to values, which make one value if it takes several words.
+func (l *loader) assign(i int, name string, values []string) error {
+	o, value := &l.c.table[i], strings.Join(values, " ")
+	switch o.kind.(type) {
+	case words, outputLimits:
+	case savePoints:
+		if l.given[o.name] && value != "" {
+			value = l.c.values[i] + " " + value
+		}
+	default:
+		if len(values) > 1 {
+			return fmt.Errorf("option %q takes one value", name)
+		}
+	}
+	parsed, err := l.c.parse(i, value)
+	if err != nil {
+		return fmt.Errorf("option %q: %w", name, err)
+	}
+	l.c.values[i], l.given[o.name] = parsed, true
+	return nil
+}
+
+// rename is `rename-command old new`.
+func (l *loader) rename(values []string) error {
+	if len(values) != 2 {
+		return errors.New(`option "rename-command" takes a command and its new name`)
+	}
+	renamed := append(slices.Clone(l.c.renamed), [2]string{values[0], values[1]})
+	if _, err := commands.NewRenamedTable(renamed); err != nil {
+		return fmt.Errorf("option %q: %w", "rename-command", err)
+	}
+	l.c.renamed = renamed
+	return nil
+}
+
+// foreign takes an option of Redis that means nothing here, or says why not.
+func (l *loader) foreign(name, lower string, values []string) error {
+	if o, known := l.c.redis[lower]; known {
+		if err := refusedRedisValue(o.name, strings.Join(values, " ")); err != nil {
+			return fmt.Errorf("option %q: %w", name, err)
+		}
+		l.idle[lower] = true
+		return nil
+	}
+	if p, word := promises[lower]; word {
+		return fmt.Errorf("option %q: %w", name, errors.New(p.why))
+	}
+	return l.unknown(name)
+}
+
+// directive is one setting with its values, wherever it was given; where begins the
+// text of a fault.
+func (l *loader) directive(where, name string, values []string) {
+	lower := strings.ToLower(name)
+	if i, ours := l.c.byName[lower]; ours {
+		l.fault(where, l.assign(i, name, values))
+		return
+	}
+	switch lower {
+	case "include":
+		l.include(where, values)
+	case "loadmodule":
+		l.fault(where, loadModule(values[0]))
+		l.c.modules = append(l.c.modules, values[0])
+	case "rename-command":
+		l.fault(where, l.rename(values))
+	default:
+		l.fault(where, l.foreign(name, lower, values))
+	}
+}
 
 // Bounds of files that include others: how deep, how many in all, and of each its bytes.
 const (
@@ -123,79 +232,4 @@ func (l *loader) include(where string, values []string) {
 	for _, m := range matches {
 		l.file(where, m)
 	}
-}
-
-// WriteSample writes a configuration file in which every option is documented and
-// has its default.
-func WriteSample(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("# cellserver configuration, in the syntax of redis.conf.\n")
-	b.WriteString("# Every option with its default; flags (--name value) and environment\n")
-	b.WriteString("# variables (" + environmentPrefix + "NAME) take precedence over this file.\n")
-	for _, o := range options() {
-		fmt.Fprintf(&b, "\n# %s\n", o.doc)
-		if o.mutable {
-			b.WriteString("# Can be changed by CONFIG SET.\n")
-		}
-		value := o.def
-		if value == "" {
-			value = `""`
-		}
-		fmt.Fprintf(&b, "%s %s\n", o.name, value)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// WriteHelp writes what --help prints.
-func WriteHelp(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("Usage: cellserver [file.conf] [--name value ...] [-]\n       cellserver help | version | --sample-config\n\nA redis.conf may be given as it is; \"-\" reads one from standard input.\n\nOptions:\n")
-	for _, o := range options() {
-		fmt.Fprintf(&b, "  --%-28s %s", o.name+" <"+o.kind.hint()+">", o.doc)
-		if o.def != "" {
-			fmt.Fprintf(&b, " (%s)", o.def)
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// AllOptionNames are the names of all options, older ones and those of Redis included.
-func AllOptionNames() []string { return DefaultConfig().names() }
-
-// directiveHelp says what the words of a configuration do that are no options.
-var directiveHelp = map[string]string{
-	"include":        "--include <path>\nReads another file, or all that match a pattern; its path is relative to dir.\n",
-	"loadmodule":     "--loadmodule <path>\nIs taken for redis-cell, which is built in. Any other module is refused.\n",
-	"rename-command": "--rename-command <name> <new name>\nGives a command another name, in scripts too; \"\" takes it away.\n",
-}
-
-// OptionHelp returns what there is to say of one option; ok is false if it does not exist.
-func OptionHelp(name string) (text string, ok bool) {
-	if text, ok := directiveHelp[name]; ok {
-		return text, true
-	}
-	for _, o := range options() {
-		if o.name != name && o.alias != name || name == "" {
-			continue
-		}
-		text = fmt.Sprintf("--%s <%s>\n%s\n", o.name, o.kind.hint(), o.doc)
-		if o.def != "" {
-			text += "Without it: " + o.def + "\n"
-		}
-		if o.mutable {
-			text += "CONFIG SET changes it.\n"
-		}
-		return text, true
-	}
-	for _, g := range redisOptions() {
-		for _, o := range g.options {
-			if o.name == name || o.alias == name && name != "" {
-				return fmt.Sprintf("--%s\nAn option of Redis that means nothing here: %s\n", name, g.why), true
-			}
-		}
-	}
-	return "", false
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"math"
 	"runtime/metrics"
-	"sync"
 )
 
 // The memory that a server may take with a maxmemory M: eleven tenths of M, and 64 MiB
@@ -71,14 +70,6 @@ const (
 	freedShare = 4
 )
 
-// freedHeap follows what keys take of Go's heap: large collections and long values. The
-// runtime collects when something is allocated, and what answers commands allocates
-// nothing: without a nudge the memory of a deleted collection would stay for minutes.
-type freedHeap struct {
-	mu   sync.Mutex
-	peak int64 // guarded by mu
-}
-
 // due reports whether enough has been freed since the last time that it was.
 func (f *freedHeap) due(now int64) bool {
 	f.mu.Lock()
@@ -99,15 +90,6 @@ const (
 	quietLooks = 5
 	leastIdle  = 32 << 20
 )
-
-// quietHeap follows what lies idle in Go's heap while nothing is collected.
-type quietHeap struct {
-	mu     sync.Mutex
-	cycles uint64 // guarded by mu, as are the others
-	held   int64  // the most that keys and clients held since before the last cycle
-	last   int64  // what they held at the last look
-	quiet  int
-}
 
 // due reports whether so many idle bytes, after so many cycles of collection, have
 // been left alone for long enough. What keys and clients hold less than they did since

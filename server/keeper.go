@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
@@ -17,39 +15,6 @@ import (
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
-
-// keeper puts persistence to work: it loads, journals, saves when it is time, and
-// heals the log after a fault. It implements commands.Persistence and, around the
-// log, keyspace.Journal. Without appendonly it only counts changes, and saves.
-type keeper struct {
-	s  *Server
-	fs persistence.FS
-	// start is the instant that the clock goes on from; 0 where nothing was loaded.
-	start limit.Instant
-	log   atomic.Pointer[persistence.Log] // nil without appendonly, and while loading
-
-	mu  sync.Mutex
-	dir *persistence.Dir // guarded by mu; nil until something is kept
-
-	changes   atomic.Int64 // records of effects since the start
-	writing   sync.Mutex   // held by whoever writes a snapshot
-	saving    atomic.Bool  // whether somebody does
-	heal      chan struct{}
-	work      sync.WaitGroup
-	closeOnce sync.Once
-
-	lastSave   atomic.Int64 // civil Unix seconds
-	savedAt    atomic.Int64 // stopwatch reading
-	savedTo    atomic.Int64 // changes that the last snapshot has
-	saveFailed atomic.Bool
-	failures   atomic.Int64 // automatic rewrites that failed in a row
-	retryAt    atomic.Int64 // stopwatch reading before which none is tried
-
-	progress persistence.Progress
-	began    atomic.Int64           // stopwatch reading at which loading began
-	loaded   atomic.Pointer[loaded] // nil until it is done
-	left     atomic.Bool            // the server stops before it is done
-}
 
 func (k *keeper) path() string {
 	return filepath.Join(k.s.config.value("dir"), k.s.config.value("appenddirname"))
@@ -200,6 +165,12 @@ func (k *keeper) interrupt() {
 		k.dir.Interrupt()
 	}
 }
+
+// errLoading is what a snapshot is refused with meanwhile.
+var errLoading = errors.New("the dataset is still being loaded")
+
+// isLoaded reports whether memory has what the files have.
+func (k *keeper) isLoaded() bool { return k.loaded.Load() != nil }
 
 // due reports whether the log has grown, or a save point been reached.
 func (k *keeper) due() bool {

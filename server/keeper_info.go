@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/persistence"
@@ -49,6 +50,25 @@ func (k *keeper) Info() []command.InfoField {
 		field("aof_last_fsync_usec", st.LastSyncMicros),
 		field("aof_fsync_stalled_ms", st.StalledMillis),
 		field("aof_faults", st.Faults))
+}
+
+// loadingInfo is what INFO shows of loading. It is over when no command is refused for
+// it any more, which is a little later than isLoaded.
+func (k *keeper) loadingInfo() []command.InfoField {
+	if !k.s.engine.Loading() {
+		return []command.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
+	}
+	total, read, eta := k.far()
+	percent := 100 * float64(read) / float64(max(total, 1))
+	return []command.InfoField{
+		{Name: "loading", Value: "1"},
+		{Name: "async_loading", Value: "0"},
+		field("loading_start_time", k.s.began.Add(time.Duration(k.began.Load())).Unix()),
+		field("loading_total_bytes", total),
+		field("loading_loaded_bytes", read),
+		{Name: "loading_loaded_perc", Value: strconv.FormatFloat(percent, 'f', 2, 64)},
+		field("loading_eta_seconds", int64(eta/time.Second)),
+	}
 }
 
 func field(name string, n int64) command.InfoField {

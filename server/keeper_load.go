@@ -1,22 +1,13 @@
 package server
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
 )
-
-// loaded is what loading found, for INFO.
-type loaded struct {
-	keys, records, torn int64
-	took                time.Duration
-}
 
 // openKeeper takes the directory if there is something in it or something is going
 // to be.
@@ -104,9 +95,6 @@ func (k *keeper) load() error {
 	return nil
 }
 
-// isLoaded reports whether memory has what the files have.
-func (k *keeper) isLoaded() bool { return k.loaded.Load() != nil }
-
 // leaveLoading has loading end early if it has not ended: the server stops.
 func (k *keeper) leaveLoading() {
 	if !k.isLoaded() {
@@ -168,25 +156,3 @@ func (k *keeper) far() (total, read int64, eta time.Duration) {
 	}
 	return total, read, eta
 }
-
-// loadingInfo is what INFO shows of loading. It is over when no command is refused for
-// it any more, which is a little later than isLoaded.
-func (k *keeper) loadingInfo() []command.InfoField {
-	if !k.s.engine.Loading() {
-		return []command.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
-	}
-	total, read, eta := k.far()
-	percent := 100 * float64(read) / float64(max(total, 1))
-	return []command.InfoField{
-		{Name: "loading", Value: "1"},
-		{Name: "async_loading", Value: "0"},
-		field("loading_start_time", k.s.began.Add(time.Duration(k.began.Load())).Unix()),
-		field("loading_total_bytes", total),
-		field("loading_loaded_bytes", read),
-		{Name: "loading_loaded_perc", Value: strconv.FormatFloat(percent, 'f', 2, 64)},
-		field("loading_eta_seconds", int64(eta/time.Second)),
-	}
-}
-
-// errLoading is what a snapshot is refused with meanwhile.
-var errLoading = errors.New("the dataset is still being loaded")

@@ -36,15 +36,6 @@ func (s *Server) listen(given []net.Listener) error {
 	return nil
 }
 
-// addresses are those of the option bind, none where port is 0. An empty bind is none, as
-// in Redis: what a script leaves out must not open the server to everybody.
-func (c *Config) addresses() []string {
-	if c.value("port") == "0" {
-		return nil
-	}
-	return strings.Fields(c.value("bind"))
-}
-
 // bindNetwork returns the network and the host of an address in Redis' words: "*" is
 // every IPv4 address and "::*" every IPv6 address, and of those no socket takes any
 // IPv4, so that both may be named.

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/cellserver/cellserver/commands"
 )
 
 // Load returns the settings from, in rising precedence, the defaults, the file that
@@ -38,31 +35,8 @@ func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 	return l.finish()
 }
 
-// loader is a configuration that is being read.
-type loader struct {
-	c      *Config
-	faults []error
-	// given has the options that the present layer (file, environment, flags) has set.
-	given map[string]bool
-	// chain is the files that include one another down to the present one.
-	chain []string
-	files int
-	idle  map[string]bool
-}
-
-func newLoader() *loader {
-	return &loader{c: DefaultConfig(), idle: make(map[string]bool)}
-}
-
 // begin begins a layer: what may be given several times begins anew.
 func (l *loader) begin() { l.given = make(map[string]bool) }
-
-// fault notes what is wrong at a place.
-func (l *loader) fault(where string, err error) {
-	if err != nil {
-		l.faults = append(l.faults, fmt.Errorf("%s: %w", where, err))
-	}
-}
 
 // finish checks what only all settings together tell.
 func (l *loader) finish() (*Config, error) {
@@ -75,91 +49,6 @@ func (l *loader) finish() (*Config, error) {
 		l.faults = append(l.faults, c.checkExposure())
 	}
 	return c, errors.Join(l.faults...)
-}
-
-// directive is one setting with its values, wherever it was given; where begins the
-// text of a fault.
-func (l *loader) directive(where, name string, values []string) {
-	lower := strings.ToLower(name)
-	if i, ours := l.c.byName[lower]; ours {
-		l.fault(where, l.assign(i, name, values))
-		return
-	}
-	switch lower {
-	case "include":
-		l.include(where, values)
-	case "loadmodule":
-		l.fault(where, loadModule(values[0]))
-		l.c.modules = append(l.c.modules, values[0])
-	case "rename-command":
-		l.fault(where, l.rename(values))
-	default:
-		l.fault(where, l.foreign(name, lower, values))
-	}
-}
-
-// foreign takes an option of Redis that means nothing here, or says why not.
-func (l *loader) foreign(name, lower string, values []string) error {
-	if o, known := l.c.redis[lower]; known {
-		if err := refusedRedisValue(o.name, strings.Join(values, " ")); err != nil {
-			return fmt.Errorf("option %q: %w", name, err)
-		}
-		l.idle[lower] = true
-		return nil
-	}
-	if p, word := promises[lower]; word {
-		return fmt.Errorf("option %q: %w", name, errors.New(p.why))
-	}
-	return l.unknown(name)
-}
-
-// unknown is the fault of a name that is no option.
-func (l *loader) unknown(name string) error {
-	return fmt.Errorf("unknown option %q%s", name, DidYouMean(strings.ToLower(name), l.c.names()))
-}
-
-// lacksValue is the fault of a name without anything behind it.
-func (l *loader) lacksValue(name string) error {
-	lower := strings.ToLower(name)
-	if _, word := promises[lower]; !word && !slices.Contains(l.c.names(), lower) {
-		return l.unknown(name)
-	}
-	return fmt.Errorf("option %q lacks its value", name)
-}
-
-// assign sets option i to values, which make one value if it takes several words.
-func (l *loader) assign(i int, name string, values []string) error {
-	o, value := &l.c.table[i], strings.Join(values, " ")
-	switch o.kind.(type) {
-	case words, outputLimits:
-	case savePoints:
-		if l.given[o.name] && value != "" {
-			value = l.c.values[i] + " " + value
-		}
-	default:
-		if len(values) > 1 {
-			return fmt.Errorf("option %q takes one value", name)
-		}
-	}
-	parsed, err := l.c.parse(i, value)
-	if err != nil {
-		return fmt.Errorf("option %q: %w", name, err)
-	}
-	l.c.values[i], l.given[o.name] = parsed, true
-	return nil
-}
-
-// rename is `rename-command old new`.
-func (l *loader) rename(values []string) error {
-	if len(values) != 2 {
-		return errors.New(`option "rename-command" takes a command and its new name`)
-	}
-	renamed := append(slices.Clone(l.c.renamed), [2]string{values[0], values[1]})
-	if _, err := commands.NewRenamedTable(renamed); err != nil {
-		return fmt.Errorf("option %q: %w", "rename-command", err)
-	}
-	l.c.renamed = renamed
-	return nil
 }
 
 // environmentPrefix begins the names of our environment variables.
@@ -217,16 +106,6 @@ func (l *loader) flags(args []string) {
 			l.directive(where, name, values)
 		}
 	}
-}
-
-// path returns the file that an option names, "" if it names none: relative to dir, as
-// for Redis, which has gone there.
-func (c *Config) path(name string) string {
-	path := c.value(name)
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(c.value("dir"), path)
 }
 
 // checkDir returns why dir is no directory to work in, in Redis' words.

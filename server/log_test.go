@@ -136,8 +136,9 @@ func TestLogLinesAreLimitedByKind(t *testing.T) {
 	require.NotContains(t, out.String(), "kind 9999")
 }
 
-// loggers may be made in these places: the one log of a server, and none at all.
-var loggers = []string{"server/log.go", "commands/engine.go"}
+// loggers may be made in these places: the one log of a server, how its bounds tell what
+// they left out, and none at all.
+var loggers = []string{"server/log.go", "server/log_bounds.go", "commands/engine.go"}
 
 // TestEveryLineOfTheServerIsBounded: no package of the server writes to a log of its own
 // or to the standard streams, and what a line says first is a constant, so that its kind

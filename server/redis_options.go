@@ -6,36 +6,6 @@ import (
 	"strings"
 )
 
-// redisOption is an option of Redis that this server has no use for. A configuration may
-// name it, CONFIG GET shows one value whatever was said, and CONFIG SET changes nothing.
-type redisOption struct {
-	name string
-	// alias is an older name of the same option, or "".
-	alias string
-	// value is what CONFIG GET shows.
-	value string
-	// immutable is what Redis does not let CONFIG SET change, or protects.
-	immutable bool
-	// hidden is what Redis' own CONFIG GET does not list.
-	hidden bool
-}
-
-// shown returns the names of the option that match accepts, with its value.
-func (o redisOption) shown(match func(name string) bool) (pairs [][2]string) {
-	for _, name := range []string{o.name, o.alias} {
-		if name != "" && !o.hidden && match(name) {
-			pairs = append(pairs, [2]string{name, o.value})
-		}
-	}
-	return pairs
-}
-
-// redisGroup is options that mean nothing for one reason.
-type redisGroup struct {
-	why     string
-	options []redisOption
-}
-
 // promise is what a value of a Redis option asks for that this server does not do.
 // Whoever has written it down relies on it, so it is refused rather than taken.
 type promise struct {
@@ -118,38 +88,4 @@ func loadModule(path string) error {
 		return nil
 	}
 	return fmt.Errorf("module %q: this server loads none; redis-cell alone is built in", base)
-}
-
-// Verdict is what becomes of an option of a running Redis.
-type Verdict int
-
-// The verdicts.
-const (
-	// Honoured options mean here what they mean in Redis.
-	Honoured Verdict = iota
-	// Idle ones mean nothing here.
-	Idle
-	// Refused ones keep the server from starting.
-	Refused
-)
-
-// Judge returns what becomes of an option with a value as CONFIG GET shows it. The value
-// is in the form that this server shows; why is set where it is refused.
-func Judge(name, value string) (v Verdict, shown string, why error) {
-	c := DefaultConfig()
-	if i, ours := c.byName[name]; ours {
-		shown, err := c.parse(i, value)
-		if err != nil {
-			return Refused, value, err
-		}
-		return Honoured, shown, nil
-	}
-	o, known := c.redis[name]
-	if !known {
-		return Refused, value, errors.New("this server does not know it")
-	}
-	if err := refusedRedisValue(o.name, value); err != nil {
-		return Refused, value, err
-	}
-	return Idle, value, nil
 }

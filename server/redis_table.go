@@ -1,5 +1,35 @@
 package server
 
+// redisOption is an option of Redis that this server has no use for. A configuration may
+// name it, CONFIG GET shows one value whatever was said, and CONFIG SET changes nothing.
+type redisOption struct {
+	name string
+	// alias is an older name of the same option, or "".
+	alias string
+	// value is what CONFIG GET shows.
+	value string
+	// immutable is what Redis does not let CONFIG SET change, or protects.
+	immutable bool
+	// hidden is what Redis' own CONFIG GET does not list.
+	hidden bool
+}
+
+// shown returns the names of the option that match accepts, with its value.
+func (o redisOption) shown(match func(name string) bool) (pairs [][2]string) {
+	for _, name := range []string{o.name, o.alias} {
+		if name != "" && !o.hidden && match(name) {
+			pairs = append(pairs, [2]string{name, o.value})
+		}
+	}
+	return pairs
+}
+
+// redisGroup is options that mean nothing for one reason.
+type redisGroup struct {
+	why     string
+	options []redisOption
+}
+
 // redisOptions lists every option of Redis 7.2 that is none of ours, by the reason why
 // it means nothing here. A value is Redis' default, or where that would say something
 // that is not true, what is true here.

@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
@@ -23,9 +22,6 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/transport"
 )
-
-// Version is this server's own version. Clients are told commands.RedisVersion.
-const Version = "0.1.0"
 
 // Options are what a caller may replace: tests do.
 type Options struct {
@@ -45,53 +41,6 @@ type Options struct {
 	// FreeHeap is [debug.FreeOSMemory], on the same condition: it is called, beside
 	// everything else, when much of Go's heap is of no use any more.
 	FreeHeap func()
-}
-
-// Server is one cellserver in this process.
-type Server struct {
-	config *Config
-	logging
-	pidFile   string // what New has written, "" for none
-	manager   serviceManager
-	terminal  io.Writer // a person, or nil
-	clock     clock.Clock
-	keyspace  *keyspace.Keyspace
-	engine    *commands.Engine
-	transport transport.Transport
-	kind      transport.Kind
-	listeners []net.Listener
-	port      atomic.Int64
-	began     time.Time
-	keeper    *keeper
-	heap
-	stopping
-}
-
-// logging is the log of a server.
-type logging struct {
-	log     *slog.Logger
-	bounds  *logBounds
-	logFile *os.File
-	level   slog.LevelVar
-	exposed bool // whether logExposure has warned
-}
-
-// heap is how a server bounds Go's heap, and when it gives memory back.
-type heap struct {
-	limitHeap func(int64) int64
-	freeHeap  func()
-	freed     freedHeap
-	quiet     quietHeap
-	maxMemory atomic.Int64
-	heapMu    sync.Mutex
-	heapBound int64 // what limitHeap was told last; guarded by heapMu
-}
-
-// stopping is how a server is told to end.
-type stopping struct {
-	stopOnce sync.Once
-	stopMode atomic.Uint32 // a command.StopMode
-	stop     chan struct{}
 }
 
 // New assembles a server and opens its listeners; nothing is accepted before Run,
@@ -189,10 +138,6 @@ func (s *Server) openTransport() error {
 	s.transport = t
 	return nil
 }
-
-// maxLoops is how many event loops there are at most unless io-threads asks for
-// more: beyond that the kernel's network path is the bound.
-const maxLoops = 8
 
 func (s *Server) transportLimits() transport.Limits {
 	l := transport.DefaultLimits()
@@ -351,9 +296,6 @@ func (s *Server) Engine() *commands.Engine { return s.engine }
 
 // Keyspace is the state, for tests.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
-
-// stopwatch is the time since New.
-func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
 
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions go on from the server's own clock", "step", step.String())

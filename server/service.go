@@ -13,21 +13,6 @@ import (
 // notifySocket is the variable by which systemd says where it listens for news.
 const notifySocket = "NOTIFY_SOCKET"
 
-// supervision is what the option supervised takes.
-type supervision struct{}
-
-func (supervision) parse(v string) (string, error) {
-	if strings.EqualFold(v, "upstart") {
-		return "", errors.New("argument must be no, systemd or auto: this server knows nothing of upstart")
-	}
-	return choice{"no", "systemd", "auto"}.parse(v)
-}
-
-func (supervision) hint() string { return "no|systemd|auto" }
-
-// serviceManager is the address of the service manager's socket, "" if none listens.
-type serviceManager string
-
 // serviceManager returns whom to tell how the server fares, given what the environment
 // says of it.
 func (c *Config) serviceManager(socket string) serviceManager {

@@ -218,6 +218,6 @@ const measuringWhy = "what draws and counts for the load generator has no place 
 // code may read the wall clock: programs and tests, the edge where deadlines of
 // sockets are set, the store's clock itself, and the assembly, which hands a
 // stopwatch down.
-var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "server/server.go"}
+var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "server/server.go", "server/server_state.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"

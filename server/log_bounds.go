@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// logQuota is what of one kind of line is written: ten at once, and then one in ten
+// seconds.
+var logQuota = func() gcra.Quota {
+	q, err := gcra.NewQuota(9, 1, 10)
+	if err != nil {
+		panic(err)
+	}
+	return q
+}()
+
+// maxLogKinds bounds the kinds of line that are told apart. A kind is a message, which is
+// always a constant of the source, so that there are far fewer.
+const maxLogKinds = 256
+
+// boundedLog is a handler behind our own limiter. Whoever reaches the server may cause a
+// line with every connection; of each kind only so many are written, and the next one
+// says how many were left out (left_out).
+type boundedLog struct {
+	slog.Handler
+	bounds *logBounds
+}
+
+// logBounds is what a boundedLog and all that derive from it share.
+type logBounds struct {
+	stopwatch func() time.Duration
+
+	mu    sync.Mutex
+	kinds map[string]*logKind // guarded by mu
+}
+
+// logKind is one message.
+type logKind struct {
+	tat   limit.Instant
+	left  int64 // how many lines were left out since the last that was written
+	level slog.Level
+	to    slog.Handler
+}
+
+func newLogBounds(stopwatch func() time.Duration) *logBounds {
+	return &logBounds{stopwatch: stopwatch, kinds: make(map[string]*logKind)}
+}
+
+// Handle implements [slog.Handler].
+func (h boundedLog) Handle(ctx context.Context, r slog.Record) error {
+	left, write := h.bounds.admit(r.Message, r.Level, h.Handler)
+	if !write {
+		return nil
+	}
+	if left > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int64("left_out", left))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h boundedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return boundedLog{h.Handler.WithAttrs(attrs), h.bounds}
+}
+
+// WithGroup implements [slog.Handler].
+func (h boundedLog) WithGroup(name string) slog.Handler {
+	return boundedLog{h.Handler.WithGroup(name), h.bounds}
+}
+
+// admit reports whether a line is to be written, and how many of its kind were left out
+// before it.
+func (b *logBounds) admit(message string, level slog.Level, to slog.Handler) (left int64, write bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.kinds[message]
+	if k == nil {
+		if len(b.kinds) >= maxLogKinds {
+			message = ""
+		}
+		if k = b.kinds[message]; k == nil {
+			k = &logKind{}
+			b.kinds[message] = k
+		}
+	}
+	k.level, k.to = level, to
+	if !b.take(k) {
+		k.left++
+		return 0, false
+	}
+	left, k.left = k.left, 0
+	return left, true
+}
+
+// take charges a line to its kind, if there is room. mu must be held.
+func (b *logBounds) take(k *logKind) bool {
+	next, d, _ := gcra.Decide(k.tat, limit.Instant(b.stopwatch()), &logQuota, 1)
+	k.tat = next
+	return d.Allowed()
+}
+
+// tell writes what was left out of each kind that has had no line since: as soon as there
+// is room for one, or at once if all is to be told.
+func (b *logBounds) tell(all bool) {
+	type line struct {
+		message string
+		logKind
+	}
+	var lines []line
+	b.mu.Lock()
+	for message, k := range b.kinds {
+		if k.left > 0 && (all || b.take(k)) {
+			lines = append(lines, line{message, *k})
+			k.left = 0
+		}
+	}
+	b.mu.Unlock()
+	slices.SortFunc(lines, func(a, b line) int { return strings.Compare(a.message, b.message) })
+	for _, l := range lines {
+		slog.New(l.to).Log(context.Background(), l.level, "lines were left out of the log", "line", l.message, "left_out", l.left)
+	}
+}
