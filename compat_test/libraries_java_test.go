@@ -27,9 +27,9 @@ func javaLibraries() []library {
 	const (
 		redisson = "RRateLimiter (overall, per client), RSemaphore, RPermitExpirableSemaphore, RLock, topics, scripts, batches, SW.ALLOW in a script"
 		bucket4j = "its proxy manager: consume, probe, wait, replace and remove a bucket, two managers"
-		own      = "Own tests: all of the tests that it publishes for its back ends, without their container; the asynchronous ones need Lettuce or Redisson"
+		own      = "Own tests: all tests that it publishes for its back ends, without their container. The asynchronous tests need Lettuce or Redisson"
 		scripts  = "token bucket, sliding log and counter as scripts, a CL.THROTTLE pass-through, "
-		fallback = "the way back from NOSCRIPT, transactions, "
+		fallback = "the retry after NOSCRIPT, transactions, "
 	)
 	return []library{
 		javaLibrary("Redisson", "4.7.0", 17, redisson, "redisson-4", "RedissonProgram"),
@@ -56,5 +56,5 @@ func javaLibraries() []library {
 }
 
 var javaOmissions = []omission{
-	{"Redisson's own tests", "They are not published with it. The programs above stand in for them."},
+	{"Redisson's own tests", "They are not published. The programs above replace them."},
 }

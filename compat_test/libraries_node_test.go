@@ -37,5 +37,5 @@ func nodeLibraries() []library {
 }
 
 var nodeOmissions = []omission{
-	{"BullMQ 6.7.0 (its limiter)", "A queue, whose scripts keep events in streams, which are not here."},
+	{"BullMQ 6.7.0 (its limiter)", "A queue whose scripts keep events in streams, which cellserver lacks."},
 }

@@ -204,13 +204,13 @@ const compatibilityHead = `<!-- Written by "make compatibility" from what the pr
 
 # Libraries that run on cellserver
 
-Each line is a library at a pinned version that was installed from its registry,
-pointed at cellserver and used. "Own tests" are those that the package or its module
-ships; the rest are programs of ours in the library's language, below
-[compat_test/libraries](../compat_test/libraries/README.md), which check what
-each call admits, refuses and says. They pass against Redis 7.0 as well, but for the
-checks that use cellserver's own commands (` + "`native-…`" + ` and the redis-cell crates). The
-test run plays all of it again and fails when a line of this page is not true any more.
+Each line is a library that was installed from its registry at a pinned version and run
+against cellserver. "Own tests" are those that the package or its module contains. All
+other checks are programs of ours in the library's language, in
+[compat_test/libraries](../compat_test/libraries/README.md). They check what each call
+admits, refuses and returns. They also pass against Redis 7.0, except the checks that use
+cellserver's own commands (` + "`native-…`" + ` and the redis-cell crates). The test run repeats all
+of this and fails if a line of this page is no longer true.
 `
 
 const compatibilityTail = `
