@@ -2,32 +2,6 @@ package compiler
 
 import (
 	"github.com/yuin/gopher-lua/ast"
-
-	"github.com/cellserver/cellserver/lua/value"
-)
-
-// facts is what the text of a script proves.
-type facts struct {
-	straight bool
-	confined bool
-	// byArguments says that it is straight only with few arguments, since it has
-	// loops over them.
-	byArguments bool
-	calls       []Call
-}
-
-const (
-	// maxStraightNodes bounds the work of a straight script, in nodes of its syntax,
-	// each counted as often as the loops around it run.
-	maxStraightNodes = 4000
-	// maxStraightArguments is how many keys and arguments a script may have whose
-	// loops run over them, and is called straight.
-	maxStraightArguments = 32
-	// anyKey stands for an element of KEYS whose index is not known.
-	anyKey = -1
-	// maxStraightParts is how many operands of ".." a straight script may have:
-	// each can double a string.
-	maxStraightParts = 24
 )
 
 // quickGlobals are the functions of small cost that a straight script may call.
@@ -70,9 +44,8 @@ type analyser struct {
 	plain    bool
 }
 
-// analyse returns what stmts prove, and whether KEYS and ARGV are only read at
-// constant places. It sees the chunk as it was written, and may shorten it.
-func analyse(stmts []ast.Stmt) (facts, bool) {
+// analyse returns what stmts prove. It sees the chunk as it was written, and may shorten it.
+func analyse(stmts []ast.Stmt) facts {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
 		returned: map[*ast.FuncCallExpr]bool{}, ignored: map[*ast.FuncCallExpr]bool{},
@@ -81,11 +54,12 @@ func analyse(stmts []ast.Stmt) (facts, bool) {
 	a.facts.straight = true
 	a.block(stmts)
 	if !a.facts.straight || a.facts.byArguments && !a.plain || a.hidesGlobals() {
-		return facts{}, false
+		return facts{}
 	}
 	a.decideCalls()
 	a.shorten()
-	return a.facts, a.plain
+	a.facts.plainKeys = a.plain
+	return a.facts
 }
 
 // shorten lets the calls of a straight script find their function at once, since
@@ -173,7 +147,9 @@ func (a *analyser) statement(s ast.Stmt) {
 	case *ast.NumberForStmt:
 		a.list([]ast.Expr{s.Init, s.Limit})
 		a.declared[s.Name]++
-		a.loop(a.turns(s), s.Stmts)
+		n, byArguments := turns(s)
+		a.facts.byArguments = a.facts.byArguments || byArguments
+		a.loop(n, s.Stmts)
 	case *ast.GenericForStmt:
 		a.walk(s)
 	case *ast.BreakStmt:
@@ -333,6 +309,36 @@ func (a *analyser) unpack(e *ast.FuncCallExpr) {
 	a.confined = false
 }
 
+// loop looks at a block that runs so often, 0 meaning that this is not known.
+func (a *analyser) loop(turns int, stmts []ast.Stmt) {
+	if turns <= 0 || turns > maxStraightNodes {
+		a.giveUp()
+		return
+	}
+	outer := a.factor
+	a.factor *= turns
+	a.count()
+	a.block(stmts)
+	a.factor = outer
+}
+
+// walk looks at a loop over ipairs(KEYS) or ipairs(ARGV).
+func (a *analyser) walk(s *ast.GenericForStmt) {
+	for _, name := range s.Names {
+		a.declared[name]++
+	}
+	over, ok := walked(s)
+	if !ok {
+		a.giveUp()
+		return
+	}
+	if isName(over, "KEYS") && len(s.Names) > 1 {
+		a.keyLocals[s.Names[1]] = anyKey
+	}
+	a.facts.byArguments = true
+	a.loop(maxStraightArguments, s.Stmts)
+}
+
 // decideCalls looks at the calls once all declarations are known.
 func (a *analyser) decideCalls() {
 	if !a.confined {
@@ -386,26 +392,4 @@ func (a *analyser) keyOf(e ast.Expr) int {
 		return a.keyLocals[name.Value]
 	}
 	return 0
-}
-
-// keyIndex returns n for KEYS[n], anyKey if n is no constant, else 0.
-func keyIndex(e ast.Expr) int {
-	get, ok := e.(*ast.AttrGetExpr)
-	if !ok || !isName(get.Object, "KEYS") {
-		return 0
-	}
-	numeral, ok := get.Key.(*ast.NumberExpr)
-	if !ok {
-		return anyKey // or nil, which is no argument
-	}
-	f, ok := value.Parse(numeral.Value)
-	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {
-		return 0
-	}
-	return int(f)
-}
-
-func isName(e ast.Expr, name string) bool {
-	ident, ok := e.(*ast.IdentExpr)
-	return ok && ident.Value == name
 }

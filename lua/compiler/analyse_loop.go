@@ -8,23 +8,11 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// loop looks at a block that runs so often, 0 meaning that this is not known.
-func (a *analyser) loop(turns int, stmts []ast.Stmt) {
-	if turns <= 0 || turns > maxStraightNodes {
-		a.giveUp()
-		return
-	}
-	outer := a.factor
-	a.factor *= turns
-	a.count()
-	a.block(stmts)
-	a.factor = outer
-}
-
-// turns is how often a numerical loop runs at most: one that counts up to a constant
+// turns is how often a numerical loop runs at most, 0 if that is not known, and whether
+// that is only so with few arguments. Known is one that counts up to a constant
 // or to the number of keys or arguments. The interpreter counts in a variable of its
 // own, so that the body cannot change it.
-func (a *analyser) turns(s *ast.NumberForStmt) int {
+func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 	first, ok := constant(s.Init)
 	step := 1.0
 	if s.Step != nil {
@@ -33,39 +21,30 @@ func (a *analyser) turns(s *ast.NumberForStmt) int {
 		ok = ok && known
 	}
 	if !ok || step == 0 {
-		return 0
+		return 0, false
 	}
-	if n, isLength := s.Limit.(*ast.UnaryLenOpExpr); isLength && isArguments(n.Expr) && first >= 0 && step >= 1 {
-		a.facts.byArguments = true
-		return maxStraightArguments + 1 // it may begin at 0
+	if length, isLength := s.Limit.(*ast.UnaryLenOpExpr); isLength && isArguments(length.Expr) && first >= 0 && step >= 1 {
+		return maxStraightArguments + 1, true // it may begin at 0
 	}
 	last, ok := constant(s.Limit)
 	turns := (last-first)/step + 1
 	switch {
 	case !ok, turns > maxStraightNodes:
-		return 0
+		return 0, false
 	case turns >= 1:
-		return int(turns)
+		return int(turns), false
 	}
-	return 1 // it does not run at all
+	return 1, false // it does not run at all
 }
 
-// walk looks at a loop over ipairs(KEYS) or ipairs(ARGV).
-func (a *analyser) walk(s *ast.GenericForStmt) {
-	for _, name := range s.Names {
-		a.declared[name]++
-	}
+// walked returns what a loop goes through with ipairs, if that is KEYS or ARGV.
+func walked(s *ast.GenericForStmt) (over ast.Expr, ok bool) {
 	call, ok := s.Exprs[0].(*ast.FuncCallExpr)
 	if !ok || len(s.Exprs) != 1 || call.Receiver != nil || !isName(call.Func, "ipairs") ||
 		len(call.Args) != 1 || !isArguments(call.Args[0]) {
-		a.giveUp()
-		return
+		return nil, false
 	}
-	if isName(call.Args[0], "KEYS") && len(s.Names) > 1 {
-		a.keyLocals[s.Names[1]] = anyKey
-	}
-	a.facts.byArguments = true
-	a.loop(maxStraightArguments, s.Stmts)
+	return call.Args[0], true
 }
 
 func isArguments(e ast.Expr) bool { return isName(e, "KEYS") || isName(e, "ARGV") }

@@ -1,5 +1,31 @@
 package compiler
 
+// facts is what the text of a script proves.
+type facts struct {
+	straight bool
+	confined bool
+	// byArguments says that it is straight only with few arguments, since it has
+	// loops over them.
+	byArguments bool
+	calls       []Call
+	// plainKeys says that KEYS and ARGV are only read, at constant places.
+	plainKeys bool
+}
+
+const (
+	// maxStraightNodes bounds the work of a straight script, in nodes of its syntax,
+	// each counted as often as the loops around it run.
+	maxStraightNodes = 4000
+	// maxStraightArguments is how many keys and arguments a script may have whose
+	// loops run over them, and is called straight.
+	maxStraightArguments = 32
+	// anyKey stands for an element of KEYS whose index is not known.
+	anyKey = -1
+	// maxStraightParts is how many operands of ".." a straight script may have:
+	// each can double a string.
+	maxStraightParts = 24
+)
+
 // Call is one redis.call or redis.pcall of a confined script.
 type Call struct {
 	// Name is the name of the command as it is written in the script.

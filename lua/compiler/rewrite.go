@@ -303,6 +303,17 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 	return e
 }
 
+// table rewrites a constructor.
+func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
+	for _, field := range e.Fields {
+		if field.Key != nil {
+			field.Key = r.expression(field.Key)
+		}
+		field.Value = r.expression(field.Value)
+	}
+	return constructor(e)
+}
+
 // numeral makes the interpreter read a numeral as C would.
 func (r *rewriter) numeral(e *ast.NumberExpr) {
 	f, ok := value.Parse(e.Value)
@@ -337,29 +348,4 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 		rest = chain.Rhs
 	}
 	return single(hiddenCall(NameConcat, e, parts))
-}
-
-// single cuts an operand that could be several values to one.
-func single(e ast.Expr) ast.Expr {
-	switch e := e.(type) {
-	case *ast.FuncCallExpr:
-		e.AdjustRet = true
-	case *ast.Comma3Expr:
-		e.AdjustRet = true
-	}
-	return e
-}
-
-func hiddenCall(name string, at ast.Expr, args []ast.Expr) *ast.FuncCallExpr {
-	function := &ast.IdentExpr{Value: name}
-	call := &ast.FuncCallExpr{Func: function, Args: args, AdjustRet: true}
-	place(function, at)
-	place(call, at)
-	return call
-}
-
-// place gives a new node the lines of the one that it stands for.
-func place(node, at ast.Expr) {
-	node.SetLine(at.Line())
-	node.SetLastLine(at.LastLine())
 }

@@ -1,8 +1,6 @@
 package compiler
 
 import (
-	"strconv"
-
 	"github.com/yuin/gopher-lua/ast"
 )
 
@@ -10,24 +8,22 @@ import (
 // them from registers into the table that is being made.
 const fieldsPerFlush = 50
 
-// table makes a constructor one that the interpreter compiles rightly. It does not if
+// constructor makes a constructor one that the interpreter compiles rightly. It does not if
 //
 //   - the last field has a key, and its value is a call: the value becomes an element of
 //     the list, too;
 //   - a field with a key stands behind a multiple of 50 fields without one: these are
 //     moved into the table again, from registers that hold something else by then;
 //   - several values at the end stand there: they replace those 50.
-func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
+func constructor(e *ast.TableExpr) ast.Expr {
 	plain, flushed := 0, false
 	for i, field := range e.Fields {
 		last := i == len(e.Fields)-1
 		if field.Key != nil {
-			field.Key = r.expression(field.Key)
-			field.Value = single(r.expression(field.Value))
+			field.Value = single(field.Value)
 			flushed = flushed || atFlush(plain)
 			continue
 		}
-		field.Value = r.expression(field.Value)
 		if !last || !several(field.Value) {
 			plain++
 			continue
@@ -37,26 +33,15 @@ func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
 	if !flushed {
 		return e
 	}
-	return r.keyed(e)
+	return keyed(e)
 }
 
 // atFlush says that so many fields without a key have all just been moved.
 func atFlush(plain int) bool { return plain > 0 && plain%fieldsPerFlush == 0 }
 
-// several says that e may be any number of values.
-func several(e ast.Expr) bool {
-	switch e := e.(type) {
-	case *ast.FuncCallExpr:
-		return !e.AdjustRet
-	case *ast.Comma3Expr:
-		return !e.AdjustRet
-	}
-	return false
-}
-
 // keyed gives every field of a constructor a key. Several values at its end are added
 // by a call.
-func (r *rewriter) keyed(e *ast.TableExpr) ast.Expr {
+func keyed(e *ast.TableExpr) ast.Expr {
 	var rest ast.Expr
 	plain := 0
 	fields := e.Fields
@@ -76,10 +61,4 @@ func (r *rewriter) keyed(e *ast.TableExpr) ast.Expr {
 		return e
 	}
 	return hiddenCall(NameExtend, e, []ast.Expr{e, numeral(plain, e), rest})
-}
-
-func numeral(n int, at ast.Expr) ast.Expr {
-	e := &ast.NumberExpr{Value: strconv.Itoa(n)}
-	place(e, at)
-	return e
 }

@@ -7,7 +7,8 @@ import glua "github.com/yuin/gopher-lua"
 type Script struct {
 	sha    string
 	source []byte
-	chunk  chunk
+	proto  *glua.FunctionProto
+	flags  Flags
 	facts  facts
 }
 
@@ -16,6 +17,9 @@ func (s *Script) SHA() string { return s.sha }
 
 // Source returns the text. It must not be changed.
 func (s *Script) Source() []byte { return s.source }
+
+// Flags returns what the script's first line declares.
+func (s *Script) Flags() Flags { return s.flags }
 
 // Straight says that the script ends quickly by construction when it is called
 // with so many keys and arguments: it has no function, no loop but those that run a
@@ -38,8 +42,8 @@ func (s *Script) Confined() bool { return s.facts.confined }
 func (s *Script) Calls() []Call { return s.facts.calls }
 
 // Proto returns the compiled main function.
-func (s *Script) Proto() *glua.FunctionProto { return s.chunk.proto }
+func (s *Script) Proto() *glua.FunctionProto { return s.proto }
 
 // PlainKeys says that KEYS and ARGV are only read, at constant places, so that their
 // tables can be used again by the next run.
-func (s *Script) PlainKeys() bool { return s.chunk.plainKeys }
+func (s *Script) PlainKeys() bool { return s.facts.plainKeys }

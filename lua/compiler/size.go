@@ -67,7 +67,7 @@ func protoSize(p *glua.FunctionProto) int {
 
 // Size is about how many bytes of memory the script takes, its source included.
 func (s *Script) Size() int {
-	n := int(unsafe.Sizeof(*s)) + len(s.sha) + len(s.source) + protoSize(s.chunk.proto)
+	n := int(unsafe.Sizeof(*s)) + len(s.sha) + len(s.source) + protoSize(s.proto)
 	for _, call := range s.facts.calls {
 		n += int(unsafe.Sizeof(call)) + len(call.Name) + 8*len(call.Keys)
 	}

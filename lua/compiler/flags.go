@@ -1,0 +1,78 @@
+package compiler
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Flags are what a script says about itself in a first line "#!lua flags=a,b".
+type Flags struct {
+	// Declared says that there is such a line.
+	Declared bool
+	// NoWrites is a promise not to write.
+	NoWrites bool
+	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are for servers with
+	// a bound on memory, with replicas or with a cluster.
+	AllowOOM, AllowStale, NoCluster, AllowCrossSlotKeys bool
+}
+
+// Declared is Flags of a script that has yet to be compiled; of one whose first line is
+// wrong it is nothing.
+func Declared(source []byte) Flags {
+	flags, _, err := readShebang(source)
+	if err != nil {
+		return Flags{}
+	}
+	return flags
+}
+
+// readShebang takes the first line off, if it is one, but not its line end, so
+// that lines keep their numbers.
+func readShebang(source []byte) (Flags, []byte, error) {
+	var flags Flags
+	if !bytes.HasPrefix(source, []byte("#!")) {
+		return flags, source, nil
+	}
+	end := bytes.IndexByte(source, '\n')
+	if end < 0 {
+		return flags, nil, resp.Error("ERR Invalid script shebang")
+	}
+	words := strings.Fields(string(source[:end]))
+	if words[0] != "#!lua" {
+		return flags, nil, resp.Error("ERR Unexpected engine in script shebang: " + words[0])
+	}
+	flags.Declared = true
+	for _, word := range words[1:] {
+		list, ok := strings.CutPrefix(word, "flags=")
+		if !ok {
+			return flags, nil, resp.Error("ERR Unknown lua shebang option: " + word)
+		}
+		if err := flags.read(list); err != nil {
+			return flags, nil, err
+		}
+	}
+	return flags, source[end:], nil
+}
+
+func (f *Flags) read(list string) error {
+	for name := range strings.SplitSeq(list, ",") {
+		switch name {
+		case "":
+		case "no-writes":
+			f.NoWrites = true
+		case "allow-oom":
+			f.AllowOOM = true
+		case "allow-stale":
+			f.AllowStale = true
+		case "no-cluster":
+			f.NoCluster = true
+		case "allow-cross-slot-keys":
+			f.AllowCrossSlotKeys = true
+		default:
+			return resp.Error("ERR Unexpected flag in script shebang: " + name)
+		}
+	}
+	return nil
+}
