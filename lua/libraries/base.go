@@ -20,8 +20,6 @@ func (r *Runtime) openBase() {
 		"next": r.next, "pairs": r.pairs, "pcall": r.pcall, "rawequal": rawEqual, "rawget": r.rawGet,
 		"rawset": r.rawSet, "select": selectValues, "setmetatable": r.setMetatable, "tonumber": luaToNumber,
 		"tostring": r.luaToString, "type": typeOf, "unpack": r.unpack, "xpcall": r.xpcall,
-		compiler.NameConcat: r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
-		compiler.NameExtend: r.extend, compiler.NameValue: func(*glua.LState) int { return 1 },
 	} {
 		r.Globals.RawSetString(name, l.NewFunction(f))
 	}
@@ -177,10 +175,10 @@ func (r *Runtime) rawSet(l *glua.LState) int {
 	sandbox.CheckAny(l, 3)
 	key := l.Get(2)
 	if key == glua.LNil {
-		r.Throw(l, "table index is nil")
+		sandbox.Throw(l, "table index is nil")
 	}
 	if n, ok := key.(glua.LNumber); ok && math.IsNaN(float64(n)) {
-		r.Throw(l, "table index is NaN")
+		sandbox.Throw(l, "table index is NaN")
 	}
 	t.RawSet(key, l.Get(3))
 	l.SetTop(1)
@@ -302,7 +300,7 @@ func (r *Runtime) loadFunction(l *glua.LState) int {
 	if l.Get(2) != glua.LNil {
 		name = sandbox.CheckText(l, 2)
 	}
-	source := r.NewBuilder(l)
+	source := r.Guard.NewBuilder(l)
 	for {
 		l.Push(reader)
 		l.Call(0, 1)

@@ -11,22 +11,6 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// maxJSONDepth is lua-cjson's default, and the most that can be set here: both
-// ways recurse.
-const maxJSONDepth = 1000
-
-// jsonSettings are what the cjson.*_* functions set. Zero means the default, so
-// that clearing them after a run leaves nothing for the next.
-type jsonSettings struct {
-	encodeDepth, decodeDepth, precision int
-	sparse                              bool
-	sparseRatio, sparseSafe             int
-	ratioSet                            bool
-	invalidEncode                       string
-	refuseInvalid                       bool
-	dropBuffer                          bool
-}
-
 func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"encode": r.jsonEncode, "decode": r.jsonDecode,
@@ -39,13 +23,6 @@ func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 		"encode_invalid_numbers":  r.jsonInvalid,
 		"encode_sparse_array":     r.jsonSparse,
 	}
-}
-
-func orDefault(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
 }
 
 // jsonNumber is a setter that returns what is set.
@@ -137,7 +114,7 @@ func (r *Runtime) jsonEncode(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		sandbox.ArgError(l, 1, "expected 1 argument")
 	}
-	e := jsonEncoder{run: r, l: l, b: r.NewBuilder(l)}
+	e := jsonEncoder{run: r, l: l, b: r.Guard.NewBuilder(l)}
 	e.value(l.Get(1), 0)
 	l.Push(e.b.Value())
 	return 1

@@ -231,7 +231,7 @@ func (d *jsonDecoder) string() {
 		d.at = start + i + 1
 		return
 	}
-	b := d.run.NewBuilder(d.l)
+	b := d.run.Guard.NewBuilder(d.l)
 	for d.at < len(d.text) {
 		c := d.text[d.at]
 		switch c {

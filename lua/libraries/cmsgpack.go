@@ -44,7 +44,7 @@ func (r *Runtime) pack(l *glua.LState) int {
 	if n > maxPacked {
 		sandbox.ArgError(l, 0, "Too many arguments for MessagePack pack.")
 	}
-	p := packer{run: r, l: l, out: r.NewBuilder(l)}
+	p := packer{run: r, l: l, out: r.Guard.NewBuilder(l)}
 	for i := 1; i <= n; i++ {
 		p.value(l.Get(i), 0)
 	}
@@ -275,10 +275,10 @@ func (u *unpacker) mapping(top int) (glua.LValue, error) {
 			return nil, err
 		}
 		if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) {
-			u.run.Throw(u.l, "table index is NaN")
+			sandbox.Throw(u.l, "table index is NaN")
 		}
 		if k == glua.LNil {
-			u.run.Throw(u.l, "table index is nil")
+			sandbox.Throw(u.l, "table index is nil")
 		}
 		t.RawSet(k, v)
 	}

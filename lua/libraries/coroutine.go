@@ -101,7 +101,7 @@ func (r *Runtime) wrap(l *glua.LState) int {
 		}
 		if text, ok := failed.(glua.LString); ok {
 			r.Guard.Announce(l, len(text))
-			r.Throw(l, glua.LString(sandbox.Where(l, 1))+text)
+			sandbox.Throw(l, glua.LString(sandbox.Where(l, 1))+text)
 		}
 		l.Error(failed, 0)
 		return 0
@@ -137,7 +137,7 @@ func running(l *glua.LState) int {
 // could not be returned to.
 func (r *Runtime) yield(l *glua.LState) int {
 	if l.Parent == nil {
-		r.Throw(l, errYield)
+		sandbox.Throw(l, errYield)
 	}
 	for level := 1; ; level++ {
 		frame, ok := l.GetStack(level)
@@ -148,7 +148,7 @@ func (r *Runtime) yield(l *glua.LState) int {
 			break
 		}
 		if frame.CurrentLine == -1 {
-			r.Throw(l, errYield)
+			sandbox.Throw(l, errYield)
 		}
 	}
 	r.yielded = l.GetTop()

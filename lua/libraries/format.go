@@ -20,7 +20,7 @@ type spec struct {
 // format is string.format with the conversions of C's printf that Lua 5.1 has.
 func (r *Runtime) format(l *glua.LState) int {
 	text := sandbox.CheckText(l, 1)
-	b := r.NewBuilder(l)
+	b := r.Guard.NewBuilder(l)
 	arg := 1
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -144,7 +144,7 @@ func (r *Runtime) gsub(l *glua.LState) int {
 	if anchored {
 		p = 1
 	}
-	b := r.NewBuilder(l)
+	b := r.Guard.NewBuilder(l)
 	s, count := 0, int64(0)
 	for count < most {
 		end := r.try(l, m, s, p)

@@ -75,7 +75,7 @@ func (r *Runtime) raise(l *glua.LState) int {
 		v = glua.LString(sandbox.Where(l, level) + text)
 	}
 	if text, ok := v.(glua.LString); ok {
-		r.Throw(l, text)
+		sandbox.Throw(l, text)
 		return 0
 	}
 	l.Error(v, 0)

@@ -114,7 +114,7 @@ func (f *layout) size(letter byte) int {
 
 func (r *Runtime) structPack(l *glua.LState) int {
 	f := newLayout(l)
-	b := r.NewBuilder(l)
+	b := r.Guard.NewBuilder(l)
 	arg := 1
 	for {
 		f.total = b.Len()

@@ -17,31 +17,6 @@ func (r *Runtime) tableLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// length is the operator "#" and table.getn.
-func length(l *glua.LState) int {
-	switch v := l.Get(1).(type) {
-	case *glua.LTable:
-		l.Push(value.Number(int64(value.Length(v))))
-	case glua.LString:
-		l.Push(value.Number(int64(len(v))))
-	default:
-		sandbox.Raisef(l, "attempt to get length of a %s value", sandbox.NameOf(v))
-	}
-	return 1
-}
-
-// extend adds the values behind the second to a table of so many, and returns it.
-func (r *Runtime) extend(l *glua.LState) int {
-	t, _ := l.Get(1).(*glua.LTable)
-	n, _ := l.Get(2).(glua.LNumber)
-	r.Guard.Step(l, l.GetTop()/16)
-	for i := 3; i <= l.GetTop(); i++ {
-		t.RawSetInt(int(n)+i-2, l.Get(i))
-	}
-	l.Push(t)
-	return 1
-}
-
 func setn(l *glua.LState) int {
 	sandbox.CheckTable(l, 1)
 	sandbox.Raisef(l, "'setn' is obsolete")
@@ -117,7 +92,7 @@ func (r *Runtime) tableConcat(l *glua.LState) int {
 	if l.Get(4) == glua.LNil {
 		last = int64(value.Length(t))
 	}
-	b := r.NewBuilder(l)
+	b := r.Guard.NewBuilder(l)
 	for i := first; i <= last; i++ {
 		text, ok := value.Text(t.RawGet(glua.LNumber(i)))
 		if !ok {
@@ -231,10 +206,10 @@ func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) 
 func (r *Runtime) compare(l *glua.LState, a, b glua.LValue) bool {
 	r.Guard.Step(l, 1)
 	if sandbox.NameOf(a) != sandbox.NameOf(b) {
-		r.Throw(l, glua.LString("attempt to compare "+sandbox.NameOf(a)+" with "+sandbox.NameOf(b)))
+		sandbox.Throw(l, glua.LString("attempt to compare "+sandbox.NameOf(a)+" with "+sandbox.NameOf(b)))
 	}
 	if _, ok := a.(*glua.LTable); !ok || l.GetMetaField(a, "__lt") == glua.LNil {
-		r.Throw(l, glua.LString("attempt to compare two "+sandbox.NameOf(a)+" values"))
+		sandbox.Throw(l, glua.LString("attempt to compare two "+sandbox.NameOf(a)+" values"))
 	}
 	return l.LessThan(a, b)
 }

@@ -11,13 +11,13 @@ import (
 // Builder is a string in the making. It announces its memory before it takes it, and
 // raises when it is too long.
 type Builder struct {
-	state *State
+	guard *Guard
 	l     *glua.LState
 	Buf   []byte
 }
 
 // NewBuilder returns one that is empty.
-func (s *State) NewBuilder(l *glua.LState) Builder { return Builder{state: s, l: l} }
+func (g *Guard) NewBuilder(l *glua.LState) Builder { return Builder{guard: g, l: l} }
 
 // Grow makes room for n more bytes.
 func (b *Builder) Grow(n int) {
@@ -25,7 +25,7 @@ func (b *Builder) Grow(n int) {
 	if size <= cap(b.Buf) {
 		return
 	}
-	guard := &b.state.Guard
+	guard := b.guard
 	if size > guard.Limits.Strings {
 		guard.Announce(b.l, size)
 	}
@@ -65,6 +65,6 @@ func (b *Builder) WriteRune(c rune) {
 
 // Value is the string, which nothing may be appended to any more.
 func (b *Builder) Value() glua.LString {
-	b.state.Guard.Spend(len(b.Buf) / BytesPerStep)
+	b.guard.Spend(len(b.Buf) / BytesPerStep)
 	return glua.LString(value.View(b.Buf))
 }

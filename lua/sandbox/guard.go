@@ -10,10 +10,6 @@ import (
 )
 
 const (
-	// checkEvery is how many instructions, or steps of a library's loop, pass
-	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
-	// table's array that grows to its maximum).
-	checkEvery = 256
 	// BytesPerStep is how many bytes are moved in the time of an instruction.
 	BytesPerStep = 64
 )

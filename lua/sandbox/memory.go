@@ -9,6 +9,10 @@ import (
 )
 
 const (
+	// checkEvery is how many instructions, or steps of a library's loop, pass
+	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
+	// table's array that grows to its maximum).
+	checkEvery = 256
 	// memoryStep is how many bytes a script announces between two looks at the heap.
 	memoryStep = 256 << 10
 	// LeastMemory is what a script may take even where the heap is at its bound, so that

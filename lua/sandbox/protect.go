@@ -18,8 +18,18 @@ type ProtectedCall struct {
 	done bool
 }
 
-// errorCopies is how many times a long message is in memory while it is raised.
-const errorCopies = 3
+// calls are the protected calls of a state, and what became of them.
+type calls struct {
+	guard *Guard
+	// dirty says that the state is not to be used again.
+	dirty   bool
+	onError *glua.LFunction
+	marks   []ProtectedCall
+	// Unhandled says that the handler of the last protected call failed itself.
+	Unhandled bool
+	// Failure is the error that ended the script.
+	Failure Failure
+}
 
 // Failure is an error that nobody caught, and where it was raised.
 type Failure struct {
@@ -29,89 +39,89 @@ type Failure struct {
 }
 
 // Protect calls the function below nargs arguments on the stack. Panics end here.
-func (s *State) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err error) {
+func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err error) {
 	m.last = highestUpvalue(l)
-	s.marks = append(s.marks, m)
-	depth := len(s.marks)
+	c.marks = append(c.marks, m)
+	depth := len(c.marks)
 	previous := *errorFunc(l)
 	defer func() {
 		if p := recover(); p != nil {
 			// Out of registers, so that PCall could not call its handler either.
-			s.overflow(fmt.Sprint(p))
+			c.overflow(fmt.Sprint(p))
 			err = fmt.Errorf("%v", p)
 		}
 		*errorFunc(l) = previous
-		s.Unhandled = err != nil && !s.marks[depth-1].done
-		if s.Unhandled {
+		c.Unhandled = err != nil && !c.marks[depth-1].done
+		if c.Unhandled {
 			closeUpvaluesAfter(l, m.last)
 		}
-		s.marks = s.marks[:depth-1]
+		c.marks = c.marks[:depth-1]
 	}()
-	err = l.PCall(nargs, nret, s.onError)
+	err = l.PCall(nargs, nret, c.onError)
 	if err != nil {
-		s.Inspect(err)
+		c.Inspect(err)
 	}
 	return err
 }
 
 // Inspect looks for errors after which a state is not trusted again.
-func (s *State) Inspect(err error) {
+func (c *calls) Inspect(err error) {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
-		s.suspect(failed.Object)
+		c.suspect(failed.Object)
 	}
 }
 
 // suspect judges an error by its text, which is all that is left of a panic when
 // its handler is called. A script that raises such a text ends itself.
-func (s *State) suspect(value glua.LValue) {
+func (c *calls) suspect(value glua.LValue) {
 	text, _ := value.(glua.LString)
 	switch {
 	case strings.HasPrefix(string(text), "runtime error: "):
-		s.overflow(string(text))
+		c.overflow(string(text))
 	case strings.Contains(string(text), "stack overflow"), strings.Contains(string(text), "registry overflow"):
-		s.dirty = true
+		c.dirty = true
 	}
 }
 
 // overflow ends the script: what a panic left behind is not to be run on.
-func (s *State) overflow(text string) {
-	s.dirty = true
+func (c *calls) overflow(text string) {
+	c.dirty = true
 	reason := "the interpreter failed"
 	if strings.Contains(text, "registry overflow") || strings.Contains(text, "index out of range") {
 		// The interpreter steps beyond its registers if a call brings in too many.
 		reason = "stack overflow"
 	}
-	s.Guard.Kill(reason)
+	c.guard.Kill(reason)
 }
 
 // caught is called where an error was raised, before the stack is unwound.
-func (s *State) caught(l *glua.LState) int {
-	m, depth := s.marks[len(s.marks)-1], len(s.marks)
+func (c *calls) caught(l *glua.LState) int {
+	m, depth := c.marks[len(c.marks)-1], len(c.marks)
 	value := l.Get(1)
-	s.suspect(value)
+	c.suspect(value)
 	if message, ok := value.(glua.LString); ok {
 		// The interpreter spells long keys out, and has several copies of a message.
-		s.Guard.Fits(errorCopies * len(message))
+		c.guard.Fits(errorCopies * len(message))
 	}
 	switch {
 	case m.Top:
-		s.failed(l, value)
-	case m.Handler != nil && !s.Guard.killed.Load():
+		c.failed(l, value)
+	case m.Handler != nil && !c.guard.killed.Load():
 		l.Push(m.Handler)
 		l.Push(value)
 		l.Call(1, 1)
 		value = l.Get(-1)
 	}
 	closeUpvaluesAfter(l, m.last)
-	s.marks[depth-1].done = true
+	c.marks[depth-1].done = true
 	l.Push(value)
 	return 1
 }
 
 // failed notes the error and its place: the function that raised it, or its
 // caller if that is one of ours.
-func (s *State) failed(l *glua.LState, value glua.LValue) {
-	s.Failure = Failure{Value: value}
+func (c *calls) failed(l *glua.LState, value glua.LValue) {
+	c.Failure = Failure{Value: value}
 	for level := 1; level <= 2; level++ {
 		frame, ok := l.GetStack(level)
 		if !ok {
@@ -121,7 +131,7 @@ func (s *State) failed(l *glua.LState, value glua.LValue) {
 			return
 		}
 		if frame.What != "G" && frame.What != "C" && frame.CurrentLine > 0 {
-			s.Failure.Source, s.Failure.Line = frame.Source, frame.CurrentLine
+			c.Failure.Source, c.Failure.Line = frame.Source, frame.CurrentLine
 			return
 		}
 	}
@@ -133,32 +143,4 @@ func ObjectOf(err error) glua.LValue {
 		return failed.Object
 	}
 	return glua.LString(err.Error())
-}
-
-// Throw raises a string as it is: not every string is a format.
-func (s *State) Throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
-
-// Raisef raises a message with the place of the caller in front, which is none if
-// that is a function of ours.
-func Raisef(l *glua.LState, format string, args ...any) {
-	for _, arg := range args {
-		if text, ok := arg.(string); ok && len(text) > 4096 {
-			if g, ok := l.Context().(*Guard); ok && !g.killed.Load() {
-				g.Reserve(l, errorCopies*len(text))
-			}
-		}
-	}
-	l.Error(glua.LString(Where(l, 1)+fmt.Sprintf(format, args...)), 0)
-}
-
-// Where is the place of a function on the stack, as it stands before messages.
-func Where(l *glua.LState, level int) string {
-	frame, ok := l.GetStack(level)
-	if !ok {
-		return ""
-	}
-	if _, err := l.GetInfo("Sl", frame, glua.LNil); err != nil || frame.CurrentLine <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s:%d: ", frame.Source, frame.CurrentLine)
 }

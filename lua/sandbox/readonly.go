@@ -2,22 +2,20 @@ package sandbox
 
 import glua "github.com/yuin/gopher-lua"
 
-const errReadonly = "Attempt to modify a readonly table"
-
-// Table makes a table of functions.
-func (s *State) Table(functions map[string]glua.LGFunction) *glua.LTable {
-	t := s.L.CreateTable(0, len(functions))
-	for name, f := range functions {
-		t.RawSetString(name, s.L.NewFunction(f))
-	}
-	return t
+// views are empty tables that read from others and refuse to be written.
+type views struct {
+	l *glua.LState
+	// behind has the table behind each.
+	behind map[*glua.LTable]*glua.LTable
 }
+
+const errReadonly = "Attempt to modify a readonly table"
 
 // ReadOnly returns an empty table that reads from t and refuses to be written.
 // Nothing but the metatable stands between, so every function of ours that goes
 // past metatables asks original first.
-func (s *State) ReadOnly(t *glua.LTable) *glua.LTable {
-	l := s.L
+func (v *views) ReadOnly(t *glua.LTable) *glua.LTable {
+	l := v.l
 	view := l.CreateTable(0, 0)
 	meta := l.CreateTable(0, 2)
 	meta.RawSetString("__index", t)
@@ -26,32 +24,32 @@ func (s *State) ReadOnly(t *glua.LTable) *glua.LTable {
 		return 0
 	}))
 	view.Metatable = meta
-	s.readonly[view] = t
+	v.behind[view] = t
 	return view
 }
 
 // Original returns the table behind a view, or t itself.
-func (s *State) Original(t *glua.LTable) *glua.LTable {
+func (v *views) Original(t *glua.LTable) *glua.LTable {
 	if t.Metatable == glua.LNil {
 		return t
 	}
-	if behind, ok := s.readonly[t]; ok {
+	if behind, ok := v.behind[t]; ok {
 		return behind
 	}
 	return t
 }
 
 // IsReadOnly says that t is a view.
-func (s *State) IsReadOnly(t *glua.LTable) bool {
-	_, ok := s.readonly[t]
+func (v *views) IsReadOnly(t *glua.LTable) bool {
+	_, ok := v.behind[t]
 	return ok
 }
 
 // Writable raises for a table that a script may not change.
-func (s *State) Writable(l *glua.LState, t *glua.LTable) *glua.LTable {
+func (v *views) Writable(l *glua.LState, t *glua.LTable) *glua.LTable {
 	if t.Metatable != glua.LNil {
-		if s.IsReadOnly(t) {
-			s.Throw(l, errReadonly)
+		if v.IsReadOnly(t) {
+			l.Error(glua.LString(errReadonly), 0)
 		}
 	}
 	return t

@@ -16,16 +16,8 @@ type State struct {
 	// Globals is the table that functions look their globals up in. It is never handed
 	// out.
 	Globals *glua.LTable
-	// readonly has the tables behind views that refuse to be written.
-	readonly map[*glua.LTable]*glua.LTable
-	// dirty says that the state is not to be used again.
-	dirty   bool
-	onError *glua.LFunction
-	marks   []ProtectedCall
-	// Unhandled says that the handler of the last protected call failed itself.
-	Unhandled bool
-	// Failure is the error that ended the script.
-	Failure Failure
+	views
+	calls
 }
 
 const (
@@ -50,7 +42,8 @@ func (s *State) Open(m *Memory) {
 		RegistryMaxSize: registryMaxSize, RegistryGrowStep: registryStep,
 		SkipOpenLibs: true,
 	})
-	s.readonly = map[*glua.LTable]*glua.LTable{}
+	s.views = views{l: s.L, behind: map[*glua.LTable]*glua.LTable{}}
+	s.calls = calls{guard: &s.Guard}
 	s.onError = s.L.NewFunction(s.caught)
 	s.Globals = s.L.G.Global
 	meta := s.L.NewTable()
@@ -92,5 +85,14 @@ func (s *State) Close() {
 func (s *State) Add(name string, functions map[string]glua.LGFunction) *glua.LTable {
 	t := s.Table(functions)
 	s.Globals.RawSetString(name, s.ReadOnly(t))
+	return t
+}
+
+// Table makes a table of functions.
+func (s *State) Table(functions map[string]glua.LGFunction) *glua.LTable {
+	t := s.L.CreateTable(0, len(functions))
+	for name, f := range functions {
+		t.RawSetString(name, s.L.NewFunction(f))
+	}
 	return t
 }
