@@ -1,6 +1,38 @@
 package lua
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/lua/sandbox"
+)
+
+// Pool keeps states for executions, which take 30 us and 60 KB to make. It may be
+// used by several goroutines.
+type Pool struct {
+	memory *sandbox.Memory
+	idle   idleRuns
+}
+
+// NewPool returns a pool whose runs keep to limits.
+func NewPool(limits Limits) *Pool {
+	return &Pool{memory: sandbox.NewMemory(limits)}
+}
+
+// Get returns a run that is clean, not killed, and the caller's own until Put.
+func (p *Pool) Get() *Run {
+	if r := p.idle.pop(); r != nil {
+		return r
+	}
+	return newRun(p.memory)
+}
+
+// Put gives back a run that is not executing. One that was killed, overflowed,
+// panicked or took much memory is closed instead of kept.
+func (p *Pool) Put(r *Run) {
+	if !r.reusable() || !p.idle.push(r) {
+		r.close()
+	}
+}
 
 // maxIdle is how many states a pool keeps: as many as can run at once on a large
 // machine, 4 MB of them.

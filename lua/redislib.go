@@ -31,22 +31,48 @@ const (
 	errAllowed      = "ERR Invalid command passed to redis.acl_check_cmd()"
 )
 
-// openRedis adds the library to the globals, and the functions that rewritten code calls
+// redisLibrary is the library redis of a run, which leads from a script to its [Host], and
+// what it keeps for one execution.
+type redisLibrary struct {
+	sandbox *sandbox.State
+	host    Host
+	// proto is what the script speaks, 2 or 3.
+	proto int
+	// forwarded is the reply of a command that is the script's.
+	forwarded []byte
+	lent      lent
+	call      callBuffers
+}
+
+// begin readies the library for another script.
+func (r *redisLibrary) begin(host Host) {
+	r.host, r.proto, r.forwarded = host, 2, nil
+	r.lent.bytes = 0
+}
+
+// end forgets what the script has called.
+func (r *redisLibrary) end() {
+	r.host, r.forwarded = nil, nil
+	r.call.forget()
+}
+
+// open adds the library to the globals, and the functions that rewritten code calls
 // where it can mean nothing but redis.call and redis.pcall.
-func (r *Run) openRedis() {
-	redis := r.sandbox.Add("redis", r.redisLibrary())
+func (r *redisLibrary) open(s *sandbox.State) {
+	r.sandbox = s
+	redis := s.Add("redis", r.functions())
 	for name, n := range redisConstants {
 		redis.RawSetString(name, glua.LNumber(n))
 	}
 	redis.RawSetString("REDIS_VERSION", glua.LString(redisVersion))
 	for name, as := range map[string]use{compiler.NameCommand: asValue, compiler.NameForward: asReply, compiler.NameIgnore: asNothing} {
 		for member, raise := range map[string]bool{"call": true, "pcall": false} {
-			r.sandbox.Globals.RawSetString(name+member, r.sandbox.L.NewFunction(func(l *glua.LState) int { return r.command(l, raise, as) }))
+			s.Globals.RawSetString(name+member, s.L.NewFunction(func(l *glua.LState) int { return r.command(l, raise, as) }))
 		}
 	}
 }
 
-func (r *Run) redisLibrary() map[string]glua.LGFunction {
+func (r *redisLibrary) functions() map[string]glua.LGFunction {
 	nothing := func(*glua.LState) int { return 0 }
 	return map[string]glua.LGFunction{
 		"call":               func(l *glua.LState) int { return r.command(l, true, asValue) },
@@ -80,7 +106,7 @@ func (c *callBuffers) forget() {
 
 // commandArguments gathers the arguments of l as bytes. ok is false if one is neither
 // text nor a number.
-func (r *Run) commandArguments(l *glua.LState) ([][]byte, bool) {
+func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	c := &r.call
 	c.args, c.numbers = c.args[:0], c.numbers[:0]
 	for i := 1; i <= l.GetTop(); i++ {
@@ -119,7 +145,7 @@ const (
 )
 
 // command is redis.call and redis.pcall.
-func (r *Run) command(l *glua.LState, raise bool, as use) int {
+func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, raise)
 	}
@@ -144,7 +170,7 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 		l.Push(glua.LNil)
 		return 1
 	}
-	in := reader{sandbox: &r.sandbox, state: l, rest: reply, size: len(reply), refs: refs}
+	in := reader{sandbox: r.sandbox, state: l, rest: reply, size: len(reply), refs: refs}
 	value, ok := in.value(0)
 	if !ok {
 		return r.refuse(l, "ERR malformed reply of a command", raise)
@@ -154,18 +180,11 @@ func (r *Run) command(l *glua.LState, raise bool, as use) int {
 }
 
 // refuse returns or raises an error as a table.
-func (r *Run) refuse(l *glua.LState, text string, raise bool) int {
+func (r *redisLibrary) refuse(l *glua.LState, text string, raise bool) int {
 	return r.give(l, errorTable(l, text), raise)
 }
 
-// commandError is the error that a command answered; Redis marks it as counted.
-func commandError(l *glua.LState, text string) *glua.LTable {
-	t := errorTable(l, errorText(text))
-	t.RawSetString("ignore_error_stats_update", glua.LTrue)
-	return t
-}
-
-func (r *Run) give(l *glua.LState, t *glua.LTable, raise bool) int {
+func (r *redisLibrary) give(l *glua.LState, t *glua.LTable, raise bool) int {
 	if raise {
 		l.Error(t, 0)
 		return 0
@@ -174,23 +193,8 @@ func (r *Run) give(l *glua.LState, t *glua.LTable, raise bool) int {
 	return 1
 }
 
-func errorTable(l *glua.LState, text string) *glua.LTable {
-	t := l.CreateTable(0, 2)
-	t.RawSetString("err", glua.LString(text))
-	return t
-}
-
-// errorText makes sure that an error begins with a code, as Redis does.
-func errorText(text string) string {
-	text = strings.TrimRight(text, "\r\n")
-	if !strings.Contains(text, " ") {
-		return "ERR " + text
-	}
-	return text
-}
-
 // errorReply gives a text that comes with no code the code ERR.
-func (r *Run) errorReply(l *glua.LState) int {
+func (r *redisLibrary) errorReply(l *glua.LState) int {
 	text, ok := l.Get(1).(glua.LString)
 	if !ok || l.GetTop() != 1 {
 		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
@@ -201,7 +205,7 @@ func (r *Run) errorReply(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) statusReply(l *glua.LState) int {
+func (r *redisLibrary) statusReply(l *glua.LState) int {
 	text, ok := l.Get(1).(glua.LString)
 	if !ok || l.GetTop() != 1 {
 		l.Push(errorTable(l, "ERR wrong number or type of arguments"))
@@ -213,7 +217,7 @@ func (r *Run) statusReply(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) sha1hex(l *glua.LState) int {
+func (r *redisLibrary) sha1hex(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR wrong number of arguments", true)
 	}
@@ -224,7 +228,7 @@ func (r *Run) sha1hex(l *glua.LState) int {
 	return 1
 }
 
-func (r *Run) log(l *glua.LState) int {
+func (r *redisLibrary) log(l *glua.LState) int {
 	if l.GetTop() < 2 {
 		return r.refuse(l, "ERR redis.log() requires two arguments or more.", true)
 	}
@@ -253,7 +257,7 @@ func (r *Run) log(l *glua.LState) int {
 // maxLogLine is where Redis cuts a line of its log.
 const maxLogLine = 1024
 
-func (r *Run) setresp(l *glua.LState) int {
+func (r *redisLibrary) setresp(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR redis.setresp() requires one argument.", true)
 	}
@@ -266,7 +270,7 @@ func (r *Run) setresp(l *glua.LState) int {
 }
 
 // setRepl checks its argument; what is kept here are effects, all of them.
-func (r *Run) setRepl(l *glua.LState) int {
+func (r *redisLibrary) setRepl(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR redis.set_repl() requires two arguments.", true)
 	}
@@ -276,7 +280,7 @@ func (r *Run) setRepl(l *glua.LState) int {
 	return 0
 }
 
-func (r *Run) aclCheck(l *glua.LState) int {
+func (r *redisLibrary) aclCheck(l *glua.LState) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, true)
 	}

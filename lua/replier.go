@@ -6,6 +6,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -19,13 +20,15 @@ const tooLarge = "reply of the script is too large"
 // replier writes what a script returned, as Redis 7 does. proto is what the
 // script speaks; the writer has the client's.
 type replier struct {
-	run   *Run
-	w     *resp.Writer
-	start int
-	proto int
-	root  glua.LValue
-	sized bool
-	began int // the length of what the writer had, and of its buffer is start
+	sandbox *sandbox.State
+	inputs  *inputs
+	lent    *lent
+	w       *resp.Writer
+	start   int
+	proto   int
+	root    glua.LValue
+	sized   bool
+	began   int // the length of what the writer had, and of its buffer is start
 	// referred is how much of size is in strings that the reply refers to.
 	referred int
 	failed   string
@@ -38,8 +41,8 @@ func (out *replier) value(v glua.LValue, depth int) {
 	if out.failed != "" {
 		return
 	}
-	if out.run.sandbox.Guard.Killed() {
-		out.failed = out.run.sandbox.Guard.Why()
+	if out.sandbox.Guard.Killed() {
+		out.failed = out.sandbox.Guard.Why()
 		return
 	}
 	switch v := v.(type) {
@@ -64,7 +67,7 @@ func (out *replier) text(s string) {
 		out.w.Bulk(value.Bytes(s))
 		return
 	}
-	if part, ok := out.run.lent.part(s); ok {
+	if part, ok := out.lent.part(s); ok {
 		out.w.Lent(part)
 		return
 	}
@@ -74,7 +77,7 @@ func (out *replier) text(s string) {
 // refers reports whether the reply refers to s instead of copying it. A string that lies
 // in an argument does not last as long as the reply: those bytes are the caller's.
 func (out *replier) refers(s string) bool {
-	return out.w.Refers(len(s)) && !out.run.inputs.borrowed(s)
+	return out.w.Refers(len(s)) && !out.inputs.borrowed(s)
 }
 
 // room checks that n more bytes may be written.
@@ -100,9 +103,9 @@ func (out *replier) makeRoom() {
 	if size -= out.referred; size <= largeReply {
 		return
 	}
-	out.run.sandbox.Guard.PauseNow()
-	if !out.run.sandbox.Guard.Fits(size) {
-		out.failed = out.run.sandbox.Guard.Why()
+	out.sandbox.Guard.PauseNow()
+	if !out.sandbox.Guard.Fits(size) {
+		out.failed = out.sandbox.Guard.Why()
 		return
 	}
 	if out.w.Pieces == nil {
@@ -127,7 +130,7 @@ func (out *replier) size(v glua.LValue, depth int) int {
 		return resp.DecimalSize(int(value.Truncate(float64(v)))) + 3
 	case *glua.LTable:
 		if depth < maxDepth {
-			return out.tableSize(out.run.sandbox.Original(v), depth)
+			return out.tableSize(out.sandbox.Original(v), depth)
 		}
 	}
 	return lineSize
@@ -159,7 +162,7 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 		if v == glua.LNil {
 			return n + resp.DecimalSize(i)
 		}
-		out.run.sandbox.Guard.Spend(1)
+		out.sandbox.Guard.Spend(1)
 		n += out.size(v, depth+1)
 	}
 	return n
@@ -167,10 +170,10 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 
 // entriesSize is size for a map or a set.
 func (out *replier) entriesSize(t *glua.LTable, depth int) int {
-	t = out.run.sandbox.Original(t)
+	t = out.sandbox.Original(t)
 	n := lineSize
 	for k, v := t.Next(glua.LNil); k != glua.LNil && n <= maxReply; k, v = t.Next(k) {
-		out.run.sandbox.Guard.Spend(1)
+		out.sandbox.Guard.Spend(1)
 		n += out.size(k, depth+1) + out.size(v, depth+1)
 	}
 	return n
@@ -187,15 +190,12 @@ func (out *replier) bool(b bool) {
 	}
 }
 
-// get is a field as the script would see it, without metamethods.
-func get(t *glua.LTable, name string) glua.LValue { return t.RawGetString(name) }
-
 func (out *replier) table(t *glua.LTable, depth int) {
 	if depth >= maxDepth {
 		out.w.Error("ERR reached lua stack limit")
 		return
 	}
-	t = out.run.sandbox.Original(t)
+	t = out.sandbox.Original(t)
 	if text, ok := get(t, "err").(glua.LString); ok {
 		if out.room(len(text)) {
 			writeError(out.w, resp.Error(text), t)
@@ -261,7 +261,7 @@ func count(t *glua.LTable) int {
 }
 
 func (out *replier) mapping(t *glua.LTable, depth int) {
-	t = out.run.sandbox.Original(t)
+	t = out.sandbox.Original(t)
 	out.w.Map(count(t))
 	for k, v := t.Next(glua.LNil); k != glua.LNil && out.room(0); k, v = t.Next(k) {
 		out.value(k, depth+1)
@@ -270,7 +270,7 @@ func (out *replier) mapping(t *glua.LTable, depth int) {
 }
 
 func (out *replier) set(t *glua.LTable, depth int) {
-	t = out.run.sandbox.Original(t)
+	t = out.sandbox.Original(t)
 	out.w.Set(count(t))
 	for k, _ := t.Next(glua.LNil); k != glua.LNil && out.room(0); k, _ = t.Next(k) {
 		out.value(k, depth+1)

@@ -48,7 +48,7 @@ func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 		for _, proto := range []int{2, 3} {
 			var w resp.Writer
 			w.Proto = proto
-			out := replier{run: r, w: &w, proto: proto}
+			out := r.replier(&w, proto)
 			v := row(v, glua.LTrue, v)
 			out.value(v, 0)
 			require.Empty(t, out.failed, name)
@@ -65,7 +65,7 @@ func TestBigNumberKeepsItsBytes(t *testing.T) {
 	defer r.close()
 	for proto, want := range map[int]string{2: "$4\r\n\xff 1 \r\n", 3: "(\xff 1 \r\n"} {
 		w := resp.Writer{Proto: proto}
-		out := replier{run: r, w: &w, proto: proto}
+		out := r.replier(&w, proto)
 		out.bigNumber("\xff\r1\n")
 		require.Equal(t, want, string(w.Buf))
 	}

@@ -19,41 +19,36 @@ type Run struct {
 	sandbox   sandbox.State
 	libraries libraries.Runtime
 	inputs    inputs
+	redis     redisLibrary
 	// last is the script whose main function main is.
 	last *Script
 	main *glua.LFunction
 
-	// Of one execution.
-	//
-	// running catches a panic that went through execute.
+	// running catches a panic that went through Execute.
 	running bool
-	host    Host
-	proto   int
-	// forwarded is the reply of a command that is the script's.
-	forwarded []byte
-	lent      lent
-	call      callBuffers
 }
 
 func newRun(m *sandbox.Memory) *Run {
 	r := &Run{}
 	r.sandbox.Open(m)
 	r.libraries.Open(&r.sandbox)
-	r.openRedis()
+	r.redis.open(&r.sandbox)
 	return r
 }
 
 func (r *Run) reusable() bool {
-	return !r.running && r.sandbox.Clean() && r.lent.bytes <= sandbox.LeastMemory
+	return !r.running && r.sandbox.Clean() && r.redis.lent.bytes <= sandbox.LeastMemory
 }
 
 func (r *Run) close() {
 	r.sandbox.Close()
 }
 
-func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
+// Execute runs s with its KEYS and ARGV, and appends its one reply, which may be
+// an error, to w in the protocol of w. keys and args are not kept.
+func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
 	r.begin(s, keys, args, host)
-	defer r.lent.end() // be it that a command panics
+	defer r.redis.lent.end() // be it that a command panics
 	l := r.sandbox.L
 	l.Push(r.main)
 	start := len(w.Buf)
@@ -62,18 +57,37 @@ func (r *Run) execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 		if !r.waits() {
 			r.writeFailure(s, err, w)
 		}
-	case r.forwarded != nil:
-		w.Raw(r.forwarded)
+	case r.redis.forwarded != nil:
+		w.Raw(r.redis.forwarded)
 	default:
 		r.writeResult(l.Get(-1), s, w, start)
 	}
 	r.end(s)
 }
 
+// PauseAfter has pause called on the executing goroutine, once, when the next
+// execution has taken about as long as so many instructions and is not over: never
+// while a command runs. The execution goes on when pause returns. Without a pause
+// the script is killed then.
+func (r *Run) PauseAfter(instructions int, pause func()) {
+	r.sandbox.Guard.PauseAfter(instructions, pause)
+}
+
+// Spent is about how many instructions the last execution took.
+func (r *Run) Spent() int { return r.sandbox.Guard.Spent() }
+
+// Kill stops what the run executes, or would execute next, with the error reason
+// ("Script killed by user with SCRIPT KILL."), to which the place in the script
+// is added. The script cannot catch it. Any goroutine may call it; the first
+// reason counts. It returns at once: the execution ends at its next instruction,
+// or when the command that it waits for is done.
+func (r *Run) Kill(reason string) { r.sandbox.Guard.Kill(reason) }
+
 // writeResult writes what the script returned. A value that is too large, or a
 // kill meanwhile, becomes an error in its place.
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
-	out := replier{run: r, w: w, start: start, began: w.Length(), proto: r.proto, root: value}
+	out := r.replier(w, r.redis.proto)
+	out.start, out.began, out.root = start, w.Length(), value
 	out.value(value, 0)
 	if out.failed == "" {
 		return
@@ -83,22 +97,26 @@ func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start in
 	}
 }
 
+// replier returns one that writes what the script has, and it speaks proto.
+func (r *Run) replier(w *resp.Writer, proto int) replier {
+	return replier{sandbox: &r.sandbox, inputs: &r.inputs, lent: &r.redis.lent, w: w, proto: proto}
+}
+
 // waits reports whether the script lacked memory and is to be run again.
 func (r *Run) waits() bool {
 	if !r.sandbox.Guard.Lacked() {
 		return false
 	}
-	host, ok := r.host.(Waiter)
+	host, ok := r.redis.host.(Waiter)
 	return ok && host.Waits()
 }
 
 // begin readies everything that a script can see.
 func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	r.running = true
-	r.host, r.proto = host, 2
+	r.redis.begin(host)
 	r.sandbox.Begin()
 	r.libraries.Begin()
-	r.forwarded = nil
 	if r.last != s {
 		r.last, r.main = s, r.sandbox.L.NewFunctionFromProto(s.Proto())
 	}
@@ -107,7 +125,6 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 		r.inputs.forget()
 	}
 	r.inputs.set(&r.sandbox, keys, args)
-	r.lent.bytes = 0
 }
 
 // end forgets the execution. What a script may have changed is made anew, now or
@@ -115,8 +132,7 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 func (r *Run) end(s *Script) {
 	r.sandbox.End()
 	r.libraries.End()
-	r.host, r.forwarded = nil, nil
-	r.call.forget()
+	r.redis.end()
 	if !s.PlainKeys() {
 		r.inputs.forget()
 	}
@@ -148,16 +164,6 @@ func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 	b.WriteString(", on " + source + ":" + strconv.Itoa(f.Line) + ".")
 	table, _ := f.Value.(*glua.LTable)
 	writeError(w, resp.Error(b.String()), table)
-}
-
-// writeError writes the error that ended a script, or that it returned as t. One that
-// bears the mark of a command has been counted as that command's.
-func writeError(w *resp.Writer, e resp.Error, t *glua.LTable) {
-	if t != nil && get(t, "ignore_error_stats_update") == glua.LTrue {
-		w.ErrorFrom(e, resp.Repeated)
-		return
-	}
-	w.ErrorFrom(e, resp.OfScript)
 }
 
 func (r *Run) failureText(v glua.LValue) string {
