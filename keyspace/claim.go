@@ -87,7 +87,7 @@ func (c *claim) hasOne(spots []spot) bool {
 // await waits until nobody claims a key of that hash. The shard is locked, by somebody
 // who has locked nothing else, and is so again.
 func (s *shard) await(h uint64) {
-	c := &s.ks.claim
+	c := &s.claim
 	if !c.has(h) {
 		return
 	}

@@ -149,21 +149,6 @@ func (v *View) object(s *shard, db int, e *entry.Entry) object.Object {
 	return o
 }
 
-// large returns value as a tree for [shard.plant] if it is one of kind k that is too
-// large for a value, else nil.
-func large(k entry.Kind, value []byte) object.Object {
-	// The smallest element takes two bytes.
-	if !k.IsCollection() || len(value) <= 2*wholeBound {
-		return nil
-	}
-	o := object.New(k)
-	o.Load(value)
-	if _, small := o.Flat(); small {
-		return nil
-	}
-	return o
-}
-
 // keep stores what a write that ended with why has made of o.
 func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
 	delta := o.Delta()

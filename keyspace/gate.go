@@ -58,7 +58,7 @@ func (g *Gate) part(st *station) {
 	}
 }
 
-// enter and Close are each other's mirror: one writes busy and then reads closed,
+// enter and close are each other's mirror: one writes busy and then reads closed,
 // the other writes closed and then reads busy, so that at least one of them sees
 // the other.
 func (g *Gate) enter(st *station) bool {
@@ -93,12 +93,8 @@ func (g *Gate) opensSoon() bool {
 
 func (st *station) leave() { st.busy.Store(false) }
 
-// Close closes the gate for everybody but own, the caller's view, which may be nil,
-// and returns once all other views have left. If somebody else has closed it,
-// or has waited for it and not been in since, it
-// returns false at once and nothing has changed: the caller has to leave its view
-// and Wait, for the other one waits for it.
-func (g *Gate) Close(own *View) bool {
+// close is [Gate.Close] for the station of own, which may be nil.
+func (g *Gate) close(own *station) bool {
 	if g.owed.Load() > 0 && g.owed.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
 	}
@@ -107,7 +103,7 @@ func (g *Gate) Close(own *View) bool {
 	stations := g.stations
 	g.mu.Unlock()
 	for _, st := range stations {
-		if own != nil && st == &own.gate {
+		if st == own {
 			continue
 		}
 		for n := 0; st.busy.Load(); n++ {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/object"
 )
 
 // Options are what a [Keyspace] is made of. The zero value of each field but Clock
@@ -37,21 +36,15 @@ type Options struct {
 
 // Keyspace is all keys of a server. Its methods may be called from any goroutine.
 type Keyspace struct {
-	shards   []shard
-	shift    int // 64 - log2(len(shards))
-	seed     maphash.Seed
-	clock    clock.Clock
-	every    time.Duration
-	newTable newTable
-	arena    *dense.Arena // nil if newTable is a test's
-	mem      memory
-	gate     Gate
-	claim    claim
-	journal  Journal // nil keeps nothing
-
+	shards  []shard
+	shift   int // 64 - log2(len(shards))
+	clock   clock.Clock
+	every   time.Duration
+	arena   *dense.Arena // nil if newTable is a test's
+	gate    Gate
+	journal Journal      // nil keeps nothing
 	most    atomic.Int64 // elements of a collection
-	objects [object.Kinds]sync.Pool
-	holes   holes
+	common
 
 	abandoned atomic.Bool // see Abandon
 	observing atomic.Bool // observers are told; never false again
@@ -72,10 +65,9 @@ const (
 // two up to 256.
 func New(o Options) *Keyspace {
 	ks := &Keyspace{
-		seed:     maphash.MakeSeed(),
-		clock:    o.Clock,
-		every:    orDefault(o.Housekeeping, 100*time.Millisecond),
-		newTable: o.newTable,
+		clock:  o.Clock,
+		every:  orDefault(o.Housekeeping, 100*time.Millisecond),
+		common: common{seed: maphash.MakeSeed(), newTable: o.newTable},
 	}
 	if ks.newTable == nil {
 		ks.arena = dense.NewArena()
@@ -89,7 +81,7 @@ func New(o Options) *Keyspace {
 	ks.shards = make([]shard, n)
 	for i := range ks.shards {
 		s := &ks.shards[i]
-		s.ks, s.last = ks, ks.clock.Now()
+		s.common, s.last = &ks.common, ks.clock.Now()
 		s.dbs = make([]database, orDefault(o.Databases, defaultDatabases))
 		s.seen = make([]atomic.Pointer[dense.Table], len(s.dbs))
 	}
@@ -148,12 +140,6 @@ func (ks *Keyspace) Close() {
 		ks.arena.Close()
 	}
 }
-
-// hash is seeded per process, so that no client can know which keys collide. The
-// upper bits choose the shard, the lower 32 the place in a table.
-func (ks *Keyspace) hash(key []byte) uint64 { return maphash.Bytes(ks.seed, key) }
-
-func (ks *Keyspace) tableHash(key []byte) uint32 { return uint32(ks.hash(key)) }
 
 func orDefault[T comparable](v, def T) T {
 	var zero T

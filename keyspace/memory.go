@@ -1,9 +1,12 @@
 package keyspace
 
 import (
+	"hash/maphash"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -13,6 +16,23 @@ type memory struct {
 	beside atomic.Int64 // of the clients, by [Keyspace.SetBeside]
 	max    atomic.Int64 // 0: no bound
 }
+
+// common is what all shards of a keyspace have in common.
+type common struct {
+	seed     maphash.Seed
+	newTable newTable
+	mem      memory
+	claim    claim
+	// objects are collections that patches are applied in.
+	objects [object.Kinds]sync.Pool
+	holes   holes
+}
+
+// hash is seeded per process, so that no client can know which keys collide. The
+// upper bits choose the shard, the lower 32 the place in a table.
+func (c *common) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
+
+func (c *common) tableHash(key []byte) uint32 { return uint32(c.hash(key)) }
 
 // Ledger is what the values of [View.AppendString] and of collections are counted by
 // while replies refer to them.

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -40,7 +41,7 @@ func (s *shard) recordLong(p *place, key []byte) {
 	if s.recorder != nil {
 		var e entry.Entry
 		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.Find(p.hash, key)
-		s.recorder.Refer(p.db, key, &e, &s.ks.mem.Memory)
+		s.recorder.Refer(p.db, key, &e, &s.mem.Memory)
 	}
 }
 
@@ -87,7 +88,7 @@ func (s *shard) move(p *place, key []byte, e entry.Entry) bool {
 
 // add is put for a key that has no place yet.
 func (s *shard) add(p *place, key []byte, e entry.Entry) error {
-	if s.ks.mem.full(s.slack) {
+	if s.mem.full(s.slack) {
 		return limit.ErrFull
 	}
 	return s.insert(p, key, e)
@@ -96,7 +97,7 @@ func (s *shard) add(p *place, key []byte, e entry.Entry) error {
 func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
-		d.t, d.count = s.ks.newTable(&s.ks.mem.Memory, s.ks.tableHash), new(tally)
+		d.t, d.count = s.newTable(&s.mem.Memory, s.tableHash), new(tally)
 		t, _ := d.t.(*dense.Table) // nil for a test's own table
 		s.seen[p.db].Store(t)
 	}
@@ -189,7 +190,7 @@ func (s *shard) touched(db int, key []byte) {
 		s.by.changed(key, false)
 	}
 	if s.pops != nil {
-		s.view.popTouched(s, db, key)
+		s.popTouched(db, key)
 	}
 }
 
@@ -222,4 +223,18 @@ func (s *shard) freedAll(db int) {
 	if s.queues != nil {
 		s.wakeHeads(db)
 	}
+}
+
+// putTree is put for e whose value is o.
+func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) error {
+	if p.old == entry.None && s.mem.full(s.slack) {
+		return limit.ErrFull
+	}
+	var number [treeValue]byte
+	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
+	if !s.move(p, key, e) {
+		s.fell(p.db, e.Value)
+		return limit.ErrFull
+	}
+	return nil
 }

@@ -60,10 +60,10 @@ func (ks *Keyspace) StartObserving() {
 func (v *View) StartObserving() { v.ks.StartObserving() }
 
 // changed tells the observer, if there is one.
-func (v *View) changed(key []byte, expired bool) {
-	if v.observed.by != nil {
-		v.observed.told = true
-		v.observed.by.Changed(key, expired)
+func (o *observed) changed(key []byte, expired bool) {
+	if o.by != nil {
+		o.told = true
+		o.by.Changed(key, expired)
 	}
 }
 
@@ -77,11 +77,11 @@ func (v *View) flushed() {
 
 // saw remembers a key that has expired. It is removed when the view unlocks its shard,
 // so that the first who looks for it makes its end known, and not the sweep.
-func (v *View) saw(db int, h uint64, key []byte) {
+func (o *observed) saw(db int, h uint64, key []byte) {
 	// A script may look for it again and again. What is beyond the bound is left to the sweep.
-	if v.observed.by != nil && len(v.observed.seen) < mostSeen {
-		v.observed.told = true
-		v.observed.seen = append(v.observed.seen, seenKey{db, h, bytes.Clone(key)})
+	if o.by != nil && len(o.seen) < mostSeen {
+		o.told = true
+		o.seen = append(o.seen, seenKey{db, h, bytes.Clone(key)})
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	if err := o.Apply(e.Entry.Value); err != nil {
 		return fmt.Errorf("applying a delta of %d bytes: %w", len(e.Entry.Value), err)
 	}
-	s.ks.holes.note(p.db, e.Key, o)
+	s.holes.note(p.db, e.Key, o)
 	flat, small := o.Flat()
 	expiry := e.Entry.Expiry
 	switch {
@@ -131,7 +131,7 @@ func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	if isTree(p.e.Kind) {
 		return s.tree(p.db, p.e.Value).o, func() {}
 	}
-	pool := &s.ks.objects[k.Ordinal()]
+	pool := &s.objects[k.Ordinal()]
 	o, ok := pool.Get().(object.Object)
 	if !ok {
 		o = object.New(k)

@@ -40,6 +40,12 @@ type popQueue struct {
 	called  bool      // Ready was called and MarkReady, by which it is answered, was not
 }
 
+// popServer is what a view knows of those whom it is to serve.
+type popServer struct {
+	serving bool        // see [View.Serving]
+	ready   []*popQueue // of keys that have changed since
+}
+
 // Served is what came of an attempt to serve a waiter.
 type Served uint8
 
@@ -147,7 +153,7 @@ func (v *View) MarkReady(db int, key []byte) {
 	if q := s.pops[keyName{db, string(key)}]; q != nil {
 		q.called = false
 	}
-	v.popTouched(s, db, key)
+	s.popTouched(db, key)
 }
 
 // Serve offers what the keys hold that have changed since Serving to those who wait, in
@@ -185,23 +191,23 @@ func (v *View) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) 
 }
 
 // endServing tells those whom nobody has served, because what should have went wrong.
-func (v *View) endServing() {
-	v.serving = false
-	for _, q := range v.ready {
+func (p *popServer) endServing() {
+	p.serving = false
+	for _, q := range p.ready {
 		q.ready = false
 		q.wake()
 	}
-	v.ready = nil
+	p.ready = nil
 }
 
 // popTouched notes that key has changed, for those who wait for elements under it.
-func (v *View) popTouched(s *shard, db int, key []byte) {
+func (s *shard) popTouched(db int, key []byte) {
 	q := s.pops[keyName{db, string(key)}]
 	switch {
 	case q == nil || q.ready:
-	case v != nil && v.serving:
+	case s.server != nil && s.server.serving:
 		q.ready = true
-		v.ready = append(v.ready, q)
+		s.server.ready = append(s.server.ready, q)
 	default:
 		// Somebody may change what is no use to anybody here without end.
 		if k := base(s.get(db, q.hash, key).Kind); k == entry.List || k == entry.SortedSet {

@@ -6,7 +6,6 @@ import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
-	"github.com/cellserver/cellserver/limit"
 )
 
 // trees are the large collections of one shard in one database. They are objects of
@@ -40,12 +39,9 @@ const treeOverhead = 224
 
 const treeValue = 4 // bytes of a number
 
-// plant keeps a large collection and appends its value to dst.
-func (s *shard) plant(dst []byte, db int, o object.Object) []byte {
-	if s.trees == nil {
-		s.trees = make([]trees, len(s.dbs))
-	}
-	l, number := &s.trees[db], uint32(0)
+// plant keeps a large collection, which m counts, and appends its value to dst.
+func (l *trees) plant(dst []byte, m *dense.Memory, o object.Object) []byte {
+	number := uint32(0)
 	if n := len(l.free); n > 0 {
 		number = l.free[n-1]
 		l.free = l.free[:n-1]
@@ -53,91 +49,59 @@ func (s *shard) plant(dst []byte, db int, o object.Object) []byte {
 		number = uint32(len(l.list))
 		l.list = append(l.list, tree{})
 	}
-	o.SetLedger(&s.ks.mem.Memory)
+	o.SetLedger(m)
 	l.list[number] = tree{o: o}
-	s.weigh(db, number)
-	return binary.LittleEndian.AppendUint32(dst, number)
+	dst = binary.LittleEndian.AppendUint32(dst, number)
+	l.weigh(m, dst[len(dst)-treeValue:])
+	return dst
 }
 
-// putTree is put for e whose value is o.
-func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) error {
-	if p.old == entry.None && s.ks.mem.full(s.slack) {
-		return limit.ErrFull
-	}
-	var number [treeValue]byte
-	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
-	if !s.move(p, key, e) {
-		s.fell(p.db, e.Value)
-		return limit.ErrFull
-	}
-	return nil
-}
+// at returns the collection of a value that plant made.
+func (l *trees) at(value []byte) *tree { return &l.list[binary.LittleEndian.Uint32(value)] }
 
 // weigh counts the memory that a tree takes now.
-func (s *shard) weigh(db int, number uint32) {
-	l := &s.trees[db]
-	t := &l.list[number]
+func (l *trees) weigh(m *dense.Memory, value []byte) {
+	t := l.at(value)
 	cost := t.o.Cost() + treeOverhead
 	l.cost += cost - t.cost
-	s.ks.mem.AddObjects(cost - t.cost)
+	m.AddObjects(cost - t.cost)
 	t.cost = cost
 }
 
 // fell forgets a tree, since its key holds something else or has moved.
-func (s *shard) fell(db int, value []byte) {
-	l, number := &s.trees[db], binary.LittleEndian.Uint32(value)
-	s.ks.mem.AddObjects(-l.list[number].cost)
-	l.cost -= l.list[number].cost
-	if o := l.list[number].o; o != nil { // else it has moved
-		o.Drop()
+func (l *trees) fell(m *dense.Memory, value []byte) {
+	t := l.at(value)
+	m.AddObjects(-t.cost)
+	l.cost -= t.cost
+	if t.o != nil { // else it has moved
+		t.o.Drop()
 	}
-	l.list[number] = tree{}
-	l.free = append(l.free, number)
+	*t = tree{}
+	l.free = append(l.free, binary.LittleEndian.Uint32(value))
 }
 
-// fellAt forgets the tree that the table has at p, alive or not.
-func (s *shard) fellAt(p *place) {
-	_, e := s.dbs[p.db].t.At(p.r)
-	s.fell(p.db, e.Value)
-}
-
-// weighAt is weigh for the tree at p.
-func (s *shard) weighAt(p *place) { s.weigh(p.db, binary.LittleEndian.Uint32(p.e.Value)) }
-
-// fellAll forgets the trees of a database.
-func (s *shard) fellAll(db int) {
-	if s.trees != nil {
-		s.ks.mem.AddObjects(-s.trees[db].cost)
-		for _, t := range s.trees[db].list {
-			if t.o != nil {
-				t.o.Drop()
-			}
+// fellAll forgets all trees.
+func (l *trees) fellAll(m *dense.Memory) {
+	m.AddObjects(-l.cost)
+	for _, t := range l.list {
+		if t.o != nil {
+			t.o.Drop()
 		}
-		s.trees[db] = trees{}
 	}
+	*l = trees{}
 }
 
-// tree returns the collection of a value that plant made.
-func (s *shard) tree(db int, value []byte) *tree {
-	return &s.trees[db].list[binary.LittleEndian.Uint32(value)]
-}
-
-// whole returns e as it is outside of this package: in the place of a tree's number
-// the bytes of all its elements, in the capacity of dst.
-func (s *shard) whole(db int, e entry.Entry, dst []byte) entry.Entry {
-	if isTree(e.Kind) {
-		e.Value = s.tree(db, e.Value).o.AppendFlat(dst[:0])
-		e.Kind = base(e.Kind)
+// large returns value as a tree for [shard.plant] if it is one of kind k that is too
+// large for a value, else nil.
+func large(k entry.Kind, value []byte) object.Object {
+	// The smallest element takes two bytes.
+	if !k.IsCollection() || len(value) <= 2*wholeBound {
+		return nil
 	}
-	return e
-}
-
-// costAt is how many bytes the entry at r takes.
-func (s *shard) costAt(db int, r dense.Ref) int64 {
-	t := s.dbs[db].t
-	n := t.Cost(r)
-	if _, e := t.At(r); isTree(e.Kind) {
-		n += s.tree(db, e.Value).cost
+	o := object.New(k)
+	o.Load(value)
+	if _, small := o.Flat(); small {
+		return nil
 	}
-	return n
+	return o
 }

@@ -19,34 +19,49 @@ type View struct {
 	now  limit.Instant
 	gate station
 
+	lookups
+	locks
+	decisions
+	recording
+	popServer
+	observed observed // what the observer has to be told, and is told
+
+	objects [object.Kinds]object.Object // what small collections are read and changed in
+}
+
+// lookups is what a view knows of the keys that it is about to look for.
+type lookups struct {
 	known known  // what Prefetch has hashed
 	spots []spot // scratch of spread
 	found place  // scratch of visit
+}
 
+// locks is what a view has locked or claimed.
+type locks struct {
 	holding bool
+	held    shardSet
 	claimed claimed
 	slack   int64 // how far beyond its bound memory may go: see Begin
 	refused bool  // the journal has refused something of what is held
-	held    shardSet
+}
 
+// decisions are the plans of limiters, which are made anew for every call.
+type decisions struct {
 	window  slidingwindow.Plan
 	bucket  tokenbucket.Plan
 	lease   concurrency.Plan
 	plan    clausePlan // of the clause that is being decided
 	clauses clauses    // of Multi
 	scratch []byte     // where a family makes a value that has no memory yet
+	delta   []byte     // what a plan changes
+}
 
+// recording is what a view has told the journal, or is about to.
+type recording struct {
 	recorder  recorder // what was done under the present locks
-	observed  observed // what the observer has to be told, and is told
 	position  uint64   // see TakePosition
 	unsettled int      // see Unsettled
 	effects   uint64
-
-	serving bool        // see Serving
-	ready   []*popQueue // of keys that have changed since
-
-	objects [object.Kinds]object.Object // what small collections are read and changed in
-	delta   []byte                      // what a plan changes
 }
 
 // NewView makes a view. A view that is not needed any more must be closed.
@@ -85,6 +100,18 @@ func (v *View) Leave() {
 	v.gate.leave()
 }
 
+// Close closes the gate for everybody but own, the caller's view, which may be nil,
+// and returns once all other views have left. If somebody else has closed it,
+// or has waited for it and not been in since, it
+// returns false at once and nothing has changed: the caller has to leave its view
+// and Wait, for the other one waits for it.
+func (g *Gate) Close(own *View) bool {
+	if own == nil {
+		return g.close(nil)
+	}
+	return g.close(&own.gate)
+}
+
 // lock returns the shard of hash h, locked, with the instants of view and shard
 // made equal, once nobody claims a key of that hash. A held shard is locked already.
 func (v *View) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
@@ -118,11 +145,11 @@ func (v *View) attend(s *shard) {
 			s.recorder = &v.recorder
 		}
 		if ks.observing.Load() {
-			s.by = v
+			s.by = &v.observed
 		}
 	}
 	if s.pops != nil {
-		s.view = v
+		s.server = &v.popServer
 	}
 	s.slack = v.slack
 }

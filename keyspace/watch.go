@@ -124,7 +124,7 @@ func (s *shard) markAll(db int) {
 	for name := range s.watched {
 		if name.db == db {
 			key := []byte(name.key)
-			s.mark(db, key, s.get(db, s.ks.hash(key), key).Kind == entry.None)
+			s.mark(db, key, s.get(db, s.hash(key), key).Kind == entry.None)
 		}
 	}
 }
