@@ -28,13 +28,6 @@ func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 	return 0, 0
 }
 
-// DefaultMaxElements is the most elements of a collection where nobody says more.
-const DefaultMaxElements = 100_000
-
-// SetMaxElements changes [Options.MaxElements]. Larger collections stay what they
-// are, but get no further element.
-func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
-
 // ReadHash calls f with what key holds, if it exists, and returns limit.ErrWrongType
 // if that is no hash. f is called with a shard locked: it must be quick, use nothing
 // of the keyspace, change nothing, and keep nothing.

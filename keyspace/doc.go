@@ -18,6 +18,13 @@
 // table interface in table.go. Large collections are objects beside it (tree.go), of
 // which nobody outside hears.
 //
+// Files refer downwards. At the bottom are the names of keys (refs.go), the seams and what
+// all shards have in common (table.go, common.go, claims.go), and who is told of changes
+// (listeners.go). On these stands a shard (shard.go, tree.go, mutate.go), which knows no
+// view. Keyspace and View come next, then how a view records, locks, claims, holds and
+// looks up (journal.go, lock.go, claim.go, hold.go, lookup.go). At the top is what callers
+// ask for: a file per family and per kind of key, waiting, sweeping, snapshots, loading.
+//
 // What is not here: deciding (gcra, slidingwindow, tokenbucket, concurrency),
 // elements (collection), rounding, replies and files.
 package keyspace

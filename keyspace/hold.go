@@ -2,30 +2,8 @@ package keyspace
 
 import (
 	"errors"
-	"math/bits"
 	"slices"
 )
-
-// Ref names a key of a database.
-type Ref struct {
-	DB  int
-	Key []byte
-}
-
-// shardSet is a set of shard indices.
-type shardSet [maxShards / 64]uint64
-
-func (b *shardSet) add(i int)      { b[i/64] |= 1 << (i % 64) }
-func (b *shardSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
-
-// each calls f with the indices in ascending order.
-func (b *shardSet) each(f func(i int)) {
-	for w, word := range b {
-		for ; word != 0; word &= word - 1 {
-			f(w*64 + bits.TrailingZeros64(word))
-		}
-	}
-}
 
 // Hold locks the shards of refs until Release. Everything the view does in between
 // happens at one instant, the latest of the batch's and those of the shards, and
@@ -115,6 +93,28 @@ func (v *View) Release() {
 		v.released()
 	}
 }
+
+// overdraft is how far beyond the bound what has begun may go on: twice what a
+// transaction can queue.
+const overdraft = 32 << 20
+
+// Full reports whether memory is at its maximum, so that new keys are refused.
+func (v *View) Full() bool { return v.full() }
+
+// Lacks reports whether n bytes more would bring memory to its maximum. Who makes much of
+// a short command asks before; the others are refused once it is full.
+func (v *View) Lacks(n int64) bool { return v.ks.mem.full(v.slack - n) }
+
+// Begin says that what is held has begun and is to come to its end: until Release it is
+// refused nothing for want of memory, unless it goes far beyond the bound. Whoever calls
+// it has found before that memory is not full, or that what is to come needs none.
+func (v *View) Begin() {
+	if v.holding {
+		v.slack = overdraft
+	}
+}
+
+func (v *View) full() bool { return v.ks.mem.full(v.slack) }
 
 // errAbandoned ends a snapshot that could hold what must never have happened.
 var errAbandoned = errors.New("keyspace: what was done last is being abandoned")

@@ -5,24 +5,8 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
-
-// Journal is where effects go, in the order in which they happen to each key. Its
-// methods are called with shards locked: they must be quick and must not use the
-// keyspace.
-type Journal interface {
-	// Append adds a record, all effects of one command together, and returns the
-	// position behind it, which is never 0. It copies what it keeps of record, and takes
-	// over refs: long values that are no part of its bytes but belong between them, each
-	// where its At says. Their bytes stay what they are until it has released them.
-	// Nothing in the record happened later than at.
-	Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64)
-	// Refuses reports whether what would be appended now could not be kept. Then
-	// decisions that would have an effect are limit.ErrNotKept, and nothing changes.
-	Refuses() bool
-}
 
 // SetJournal makes j receive all effects from now on. It must be called before
 // other goroutines use the keyspace.
@@ -71,12 +55,6 @@ func (v *View) commit() {
 	v.effects++
 	v.unsettled += r.Size()
 	r.Reset()
-}
-
-// recorder is the record of what a view does under the present locks.
-type recorder struct {
-	effect.Record
-	flat []byte // scratch for the bytes of a tree
 }
 
 // TakePosition returns the journal's position behind what this view did since the

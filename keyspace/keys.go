@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -84,4 +85,161 @@ func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found
 	var p place
 	v.find(s, &p, db, h, key)
 	return v.lend(dst, &p.e)
+}
+
+// Rename gives what from holds, and its expiry, to to. With nx it leaves an
+// existing to alone, and renamed is false. found reports whether from exists.
+func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
+	hf, ht := v.ks.hash(from), v.ks.hash(to)
+	var set shardSet
+	set.add(int(hf >> v.ks.shift))
+	set.add(int(ht >> v.ks.shift))
+	defer v.releaseHere(v.holdHere(&set, func(c *claim) bool { return c.has(hf) || c.has(ht) }))
+
+	src := v.lock(hf)
+	var p, target place
+	src.find(&p, db, hf, from)
+	if p.e.Kind == entry.None {
+		return false, false
+	}
+	dst := v.lock(ht)
+	if bytes.Equal(from, to) {
+		return !nx, true
+	}
+	dst.find(&target, db, ht, to)
+	if nx && target.e.Kind != entry.None {
+		return false, true
+	}
+	e := p.e
+	e.Value = bytes.Clone(e.Value)
+	var o object.Object
+	if isTree(e.Kind) {
+		t := src.tree(db, e.Value)
+		o, t.o = t.o, nil // it moves, and is not dropped
+	}
+	src.remove(&p, from)
+	if o != nil {
+		e.Value = dst.plant(e.Value[:0], db, o)
+	}
+	// Found again, since removing may have moved it.
+	target = place{}
+	dst.find(&target, db, ht, to)
+	dst.freed(db, to)
+	return dst.move(&target, to, e), true
+}
+
+// Flush deletes all keys of db at one instant.
+func (v *View) Flush(db int) { v.flush(db, db+1) }
+
+// FlushAll deletes all keys at one instant.
+func (v *View) FlushAll() { v.flush(0, v.ks.Databases()) }
+
+// flush detaches the tables under the locks, which is quick whatever they hold,
+// and gives their memory back afterwards.
+func (v *View) flush(from, to int) {
+	for _, t := range v.detach(from, to) {
+		t.Free()
+	}
+}
+
+func (v *View) detach(from, to int) (tables []table) {
+	var all shardSet
+	for i := range v.ks.shards {
+		all.add(i)
+	}
+	defer v.releaseHere(v.holdHere(&all, anyKey))
+	if v.ks.journal != nil {
+		for db := from; db < to; db++ {
+			v.recorder.Flush(db)
+		}
+	}
+	for i := range v.ks.shards {
+		s := v.lockAt(i)
+		for db := from; db < to; db++ {
+			if t := s.clear(db); t != nil {
+				tables = append(tables, t)
+			}
+		}
+	}
+	v.flushed()
+	return tables
+}
+
+// ExpireCond is an option of EXPIRE and its kin: a set of the flags below.
+type ExpireCond uint8
+
+const (
+	// NX: only a key that never expires.
+	NX ExpireCond = 1 << iota
+	// XX: only a key that expires.
+	XX
+	// GT: only to a later instant, where never is the latest.
+	GT
+	// LT: only to an earlier instant.
+	LT
+)
+
+// allows reports whether an expiry may change from old to at.
+func (c ExpireCond) allows(old, at limit.Instant) bool {
+	switch {
+	case c&NX != 0 && old != entry.NoExpiry,
+		c&XX != 0 && old == entry.NoExpiry,
+		c&GT != 0 && at <= old,
+		c&LT != 0 && at >= old:
+		return false
+	}
+	return true
+}
+
+// Expiry returns the instant at which key expires; has is false for a key that
+// never does.
+func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	e := s.get(db, h, key)
+	if e.Kind == entry.None {
+		return 0, false, false
+	}
+	if e.Expiry == entry.NoExpiry {
+		return 0, false, true
+	}
+	return e.Expiry, true, true
+}
+
+// Expire makes key expire at at, if it exists and cond allows, and reports whether
+// it did. An instant that has passed deletes the key. What a limiter has stored
+// does not change: it is forgotten earlier or kept longer, until the next call that
+// consumes something sets the expiry that follows from its state again.
+func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) bool {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	s.find(&p, db, h, key)
+	at = min(at, entry.NoExpiry-1)
+	switch {
+	case p.e.Kind == entry.None || !cond.allows(p.e.Expiry, at):
+		return false
+	case at <= s.last:
+		s.remove(&p, key)
+	default:
+		s.setExpiry(&p, key, at)
+	}
+	return true
+}
+
+// Persist makes key live until it is deleted and reports whether it would have
+// expired.
+func (v *View) Persist(db int, key []byte) bool {
+	h := v.hash(key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	s.find(&p, db, h, key)
+	if p.e.Kind == entry.None || p.e.Expiry == entry.NoExpiry {
+		return false
+	}
+	s.setExpiry(&p, key, entry.NoExpiry)
+	return true
 }

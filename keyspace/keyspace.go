@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/shared"
 )
 
 // Options are what a [Keyspace] is made of. The zero value of each field but Clock
@@ -58,7 +59,6 @@ type Keyspace struct {
 const (
 	defaultDatabases = 16
 	defaultShards    = 64
-	maxShards        = 256
 )
 
 // New makes an empty keyspace. It panics on a number of shards that is no power of
@@ -123,6 +123,17 @@ func (ks *Keyspace) InHeap() int64 {
 	}
 	return ks.mem.Objects()
 }
+
+// DefaultMaxElements is the most elements of a collection where nobody says more.
+const DefaultMaxElements = 100_000
+
+// SetMaxElements changes [Options.MaxElements]. Larger collections stay what they
+// are, but get no further element.
+func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
+
+// Ledger is what the values of [View.AppendString] and of collections are counted by
+// while replies refer to them.
+func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem.Memory }
 
 // Close gives the memory of all tables back. No view may be used afterwards.
 func (ks *Keyspace) Close() {

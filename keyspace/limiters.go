@@ -3,6 +3,7 @@ package keyspace
 import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -171,6 +172,26 @@ type applier interface {
 	Apply(value, dst []byte) []byte
 }
 
+// differ is a plan that can say what it changes in a large value; see AppendDelta of
+// the families.
+type differ interface {
+	AppendDelta(dst, value []byte) (delta []byte, ok bool)
+}
+
+// deltaOf returns what plan, which is about to be applied, changes in the value at p,
+// or nil if the whole is to be recorded, or nothing.
+func (v *View) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
+	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(k) {
+		return nil
+	}
+	delta, ok := plan.(differ).AppendDelta(v.delta[:0], p.e.Value)
+	v.delta = delta[:0]
+	if !ok {
+		return nil
+	}
+	return delta
+}
+
 // store stores what plan makes of the value at p. frees says that those who wait
 // should look again; they should as well if the limiter has become another or will
 // be unused earlier than before.
@@ -191,8 +212,5 @@ func (v *View) store(s *shard, p *place, key []byte, k entry.Kind, expiry limit.
 	s.replace(p, key, e)
 	return nil
 }
-
-// maxScratch is the largest buffer for new values that a view keeps.
-const maxScratch = 64 << 10
 
 func sameMemory(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

@@ -10,41 +10,6 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.
-type Clause struct {
-	Key      []byte
-	Quota    *gcra.Quota // with Quantity
-	Quantity int64
-	Window   *slidingwindow.Call
-	Bucket   *tokenbucket.Call
-	// Peek only asks. If one clause does, the whole call does.
-	Peek bool
-}
-
-// clausePlan is what was decided about one clause.
-type clausePlan struct {
-	next   limit.Instant // of a cell, with write
-	write  bool
-	window slidingwindow.Plan
-	bucket tokenbucket.Plan
-}
-
-// clauses are those of one call, and what is known of them as a whole. The plans are not
-// kept: there may be thousands, and deciding once more takes less than remembering,
-// since a decision depends on nothing but what the key holds, the instant and the call.
-type clauses struct {
-	db      int
-	list    []Clause
-	spots   []spot
-	details []limit.Decision
-
-	refused bool // one of them is
-	changes bool // one has something to store, or to remove
-	grows   bool // one would make a new key
-}
-
-func (c *clauses) key(i int) []byte { return c.list[i].Key }
-
 // Multi decides every clause at one instant and charges all of them or none. The
 // keys must differ. details, as long as clauses, receives each clause's own answer:
 // what it did, if all passed, else what it would answer to a peek. It reports
@@ -77,12 +42,6 @@ func (v *View) Multi(db int, list []Clause, details []limit.Decision) (refused b
 		}
 	}
 	return refused, v.applyAll(all, as)
-}
-
-// fits reports whether what a key holds is what its clause is about.
-func (c *Clause) fits(k entry.Kind) bool {
-	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
-		c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
 // manner is how the clauses are decided.
@@ -186,23 +145,6 @@ func (v *View) applyAll(all *clauses, as manner) (err error) {
 		return err == nil
 	})
 	return err
-}
-
-// changes reports whether the plan has any effect.
-func (plan *clausePlan) changes(c *Clause) bool {
-	return c.Window != nil && plan.window.Action != slidingwindow.Keep ||
-		c.Bucket != nil && plan.bucket.Action != tokenbucket.Keep || c.Quota != nil && plan.write
-}
-
-// stores reports whether the plan would make a key where there is none.
-func (plan *clausePlan) stores(c *Clause, now limit.Instant) bool {
-	switch {
-	case c.Window != nil:
-		return plan.window.Action == slidingwindow.Store
-	case c.Bucket != nil:
-		return plan.bucket.Action == tokenbucket.Store
-	}
-	return plan.write && plan.next > now
 }
 
 func (v *View) applyClause(s *shard, p *place, c *Clause, plan *clausePlan) error {

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
@@ -43,6 +44,28 @@ func (s *shard) recordLong(p *place, key []byte) {
 		_, e.Kind, e.Expiry, e.Value = s.dbs[p.db].t.Find(p.hash, key)
 		s.recorder.Refer(p.db, key, &e, &s.mem.Memory)
 	}
+}
+
+// recordNew records what a key holds that was not there before.
+func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
+	if !isTree(e.Kind) {
+		s.recorder.Put(db, key, e)
+		return
+	}
+	whole := s.whole(db, *e, s.recorder.flat)
+	s.recorder.Put(db, key, &whole)
+	if s.recorder.flat = whole.Value[:0]; cap(whole.Value) > maxScratch {
+		s.recorder.flat = nil
+	}
+}
+
+// recordExpiry records that e is to expire at another instant.
+func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
+	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && effect.Patchable(k) {
+		s.recorder.Patch(db, key, k, e.Expiry, nil)
+		return
+	}
+	s.recorder.Put(db, key, e)
 }
 
 // becomes counts what p is to hold in the place of what it has.
@@ -237,4 +260,55 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 		return limit.ErrFull
 	}
 	return nil
+}
+
+// mark sets dirty for those who watch key; with byTime only for those who saw it
+// alive.
+func (s *shard) mark(db int, key []byte, byTime bool) {
+	for _, m := range s.watched[keyName{db, string(key)}] {
+		if m.alive || !byTime {
+			m.w.dirty.Store(true)
+		}
+	}
+}
+
+// markAll sets dirty for those who watch a key that is in db, and for those who
+// saw it alive there.
+func (s *shard) markAll(db int) {
+	for name := range s.watched {
+		if name.db == db {
+			key := []byte(name.key)
+			s.mark(db, key, s.get(db, s.hash(key), key).Kind == entry.None)
+		}
+	}
+}
+
+func (s *shard) wakeHead(db int, key []byte) {
+	if q := s.queues[keyName{db, string(key)}]; q != nil {
+		q.waiters[0].Wake()
+	}
+}
+
+func (s *shard) wakeHeads(db int) {
+	for name, q := range s.queues {
+		if name.db == db {
+			q.waiters[0].Wake()
+		}
+	}
+}
+
+// popTouched notes that key has changed, for those who wait for elements under it.
+func (s *shard) popTouched(db int, key []byte) {
+	q := s.pops[keyName{db, string(key)}]
+	switch {
+	case q == nil || q.ready:
+	case s.server != nil && s.server.serving:
+		q.ready = true
+		s.server.ready = append(s.server.ready, q)
+	default:
+		// Somebody may change what is no use to anybody here without end.
+		if k := base(s.get(db, q.hash, key).Kind); k == entry.List || k == entry.SortedSet {
+			q.wake()
+		}
+	}
 }

@@ -1,40 +1,8 @@
 package keyspace
 
 import (
-	"bytes"
-
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
-
-// Observer is told what a view changes. The keyspace knows nothing of who reads which
-// key; an observer does. Its methods are called by the goroutine that uses the view.
-type Observer interface {
-	// Changed says that key has changed, in whatever database, or with expired that it
-	// is gone by time. The shard of the key is locked: Changed must be quick and must
-	// not use the keyspace. It may not keep key.
-	Changed(key []byte, expired bool)
-	// Flushed says that all keys of a database are gone. All shards are locked.
-	Flushed()
-	// Released says that no shard is locked any more, after one of the others.
-	Released()
-}
-
-// observed is what a view remembers for its observer.
-type observed struct {
-	by   Observer
-	told bool      // something that Released has to follow
-	seen []seenKey // that have expired and are still there
-}
-
-// mostSeen is how many keys a view remembers to have seen expired.
-const mostSeen = 1024
-
-// seenKey is a key that was looked for and had expired.
-type seenKey struct {
-	db   int
-	hash uint64
-	key  []byte
-}
 
 // Observe makes o the observer of what this view changes, from StartObserving on.
 func (v *View) Observe(o Observer) { v.observed.by = o }
@@ -59,29 +27,11 @@ func (ks *Keyspace) StartObserving() {
 // StartObserving is [Keyspace.StartObserving].
 func (v *View) StartObserving() { v.ks.StartObserving() }
 
-// changed tells the observer, if there is one.
-func (o *observed) changed(key []byte, expired bool) {
-	if o.by != nil {
-		o.told = true
-		o.by.Changed(key, expired)
-	}
-}
-
 // flushed tells the observer of a flush.
 func (v *View) flushed() {
 	if v.observed.by != nil && v.ks.observing.Load() {
 		v.observed.told = true
 		v.observed.by.Flushed()
-	}
-}
-
-// saw remembers a key that has expired. It is removed when the view unlocks its shard,
-// so that the first who looks for it makes its end known, and not the sweep.
-func (o *observed) saw(db int, h uint64, key []byte) {
-	// A script may look for it again and again. What is beyond the bound is left to the sweep.
-	if o.by != nil && len(o.seen) < mostSeen {
-		o.told = true
-		o.seen = append(o.seen, seenKey{db, h, bytes.Clone(key)})
 	}
 }
 
@@ -110,10 +60,4 @@ func (v *View) expireSeen() {
 func (v *View) released() {
 	v.observed.told = false
 	v.observed.by.Released()
-}
-
-// lockBare locks the shard for somebody who is no view and tells nobody.
-func (s *shard) lockBare() {
-	s.mu.Lock()
-	s.by = nil
 }

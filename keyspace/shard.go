@@ -66,12 +66,6 @@ func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
 	}
 }
 
-// keyName names a key in maps.
-type keyName struct {
-	db  int
-	key string
-}
-
 // place is where a key is or would be.
 type place struct {
 	db   int
@@ -167,3 +161,22 @@ func (s *shard) costAt(db int, r dense.Ref) int64 {
 
 // stale reports whether the place is taken by an entry that has expired.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
+
+// lockBare locks the shard for somebody who is no view and tells nobody.
+func (s *shard) lockBare() {
+	s.mu.Lock()
+	s.by = nil
+}
+
+// await waits until nobody claims a key of that hash. The shard is locked, by somebody
+// who has locked nothing else, and is so again.
+func (s *shard) await(h uint64) {
+	c := &s.claim
+	if !c.has(h) {
+		return
+	}
+	s.mu.Unlock()
+	c.one.RLock()
+	s.mu.Lock()
+	c.one.RUnlock()
+}

@@ -91,6 +91,9 @@ func (l *trees) fellAll(m *dense.Memory) {
 	*l = trees{}
 }
 
+// wholeBound is the size up to which a value is recorded whole and not by patches.
+const wholeBound = 64
+
 // large returns value as a tree for [shard.plant] if it is one of kind k that is too
 // large for a value, else nil.
 func large(k entry.Kind, value []byte) object.Object {

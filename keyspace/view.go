@@ -45,6 +45,14 @@ type locks struct {
 	refused bool  // the journal has refused something of what is held
 }
 
+// claimed is what a view knows of the keys that it claims.
+type claimed struct {
+	any    bool
+	shards shardSet      // where the keys are
+	inside *shard        // that the view has entered
+	last   limit.Instant // which was the shard's
+}
+
 // decisions are the plans of limiters, which are made anew for every call.
 type decisions struct {
 	window  slidingwindow.Plan
@@ -112,63 +120,12 @@ func (g *Gate) Close(own *View) bool {
 	return g.close(&own.gate)
 }
 
-// lock returns the shard of hash h, locked, with the instants of view and shard
-// made equal, once nobody claims a key of that hash. A held shard is locked already.
-func (v *View) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
-
-// lockAt is lock for all keys of a shard.
-func (v *View) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
-
-func (v *View) lockFor(i int, h uint64) *shard {
-	s := &v.ks.shards[i]
-	if !v.holding {
-		s.mu.Lock()
-		if s.claimed {
-			s.await(h)
-		}
-	} else if !v.held.has(i) {
-		panic("keyspace: a key outside of what is held")
-	}
-	if v.now > s.last {
-		s.last = v.now
-	} else {
-		v.now = s.last
-	}
-	v.attend(s)
-	return s
-}
-
-// attend tells a shard that is locked by whom.
-func (v *View) attend(s *shard) {
-	if ks := v.ks; ks.attentive.Load() {
-		if ks.journal != nil {
-			s.recorder = &v.recorder
-		}
-		if ks.observing.Load() {
-			s.by = &v.observed
-		}
-	}
-	if s.pops != nil {
-		s.server = &v.popServer
-	}
-	s.slack = v.slack
-}
-
-func (v *View) unlock(s *shard) {
-	if v.holding {
-		return
-	}
-	if !v.recorder.Empty() {
-		v.commit()
-	}
-	if v.observed.told {
-		v.expireSeen()
-		s.mu.Unlock()
-		v.released()
-		return
-	}
-	s.mu.Unlock()
-}
-
 // Keyspace is what the view looks at.
 func (v *View) Keyspace() *Keyspace { return v.ks }
+
+// sweeper is where active expiry has got to.
+type sweeper struct {
+	view  *View
+	shard int
+	left  int // of a slice's budget: tables count it down
+}

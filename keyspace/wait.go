@@ -1,22 +1,11 @@
 package keyspace
 
-import "slices"
+import (
+	"container/list"
+	"slices"
 
-// Waiter is somebody who waits for room under a key, behind those who came before.
-// It is made with Wake set and used for one wait.
-type Waiter struct {
-	// Wake is called when there may be room now, or when this waiter has become the
-	// first. It is called with a shard locked: it must neither block nor use the
-	// keyspace. It may be called when there is no room after all.
-	Wake func()
-
-	name   keyName
-	hash   uint64
-	queued bool // guarded by the shard's lock
-}
-
-// queue holds the waiters of one key, the first in front.
-type queue struct{ waiters []*Waiter }
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
 
 // Enqueue puts w at the end of the queue for key and reports whether it is the
 // first. Only the first needs a timer: the others are woken when they become it.
@@ -81,16 +70,159 @@ func (ks *Keyspace) Waiting() (n int) {
 	return n
 }
 
-func (s *shard) wakeHead(db int, key []byte) {
-	if q := s.queues[keyName{db, string(key)}]; q != nil {
-		q.waiters[0].Wake()
+// Served is what came of an attempt to serve a waiter.
+type Served uint8
+
+const (
+	// ServedYes: it has taken what it wanted, or an error.
+	ServedYes Served = iota
+	// ServedGone: its wait is over for another reason; it is about to leave.
+	ServedGone
+	// ServedLater: what it needs is not held.
+	ServedLater
+)
+
+// EnqueuePop puts w at the end of the queues of keys, once for each. The view holds them:
+// whether there is something to take is found out under the same hold, so that no element
+// is missed. The keys must stay what they are.
+func (v *View) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
+	for _, key := range keys {
+		h := v.ks.hash(key)
+		s := v.lock(h)
+		if s.pops == nil {
+			s.pops = make(map[keyName]*popQueue)
+		}
+		q := s.pops[keyName{db, string(key)}]
+		if q == nil {
+			q = &popQueue{name: keyName{db, string(key)}, hash: h}
+			s.pops[q.name] = q
+		}
+		if last := q.waiters.Back(); last == nil || last.Value != w {
+			w.places = append(w.places, popPlace{q.name, h, q.waiters.PushBack(w)})
+		}
+		v.unlock(s)
 	}
 }
 
-func (s *shard) wakeHeads(db int) {
-	for name, q := range s.queues {
-		if name.db == db {
-			q.waiters[0].Wake()
+// DequeuePop takes w out of its queues. The view must hold nothing: the keys are locked
+// one after another.
+func (v *View) DequeuePop(w *PopWaiter) {
+	for i := range w.places {
+		p := &w.places[i]
+		s := v.lock(p.hash)
+		q := s.pops[p.name]
+		q.waiters.Remove(p.at)
+		if q.waiters.Len() == 0 {
+			delete(s.pops, p.name)
+			if len(s.pops) == 0 {
+				s.pops = nil
+			}
+		}
+		v.unlock(s)
+	}
+	w.places = nil
+}
+
+// mostMoves is how many waiters of a key AppendMoves looks at, and mostMoved how many keys
+// it finds at most. Those beyond are served a moment later if their turn comes and what
+// they need is not held.
+const (
+	mostMoves = 16
+	mostMoved = 64
+)
+
+// AppendMoves appends to refs the keys that elements may be moved to by those who wait
+// under keys of refs, and under these in turn, so that all can be held at once. The view
+// must hold nothing.
+func (v *View) AppendMoves(refs []Ref) []Ref {
+	named, most := len(refs), len(refs)+mostMoved
+	for i := 0; i < len(refs) && len(refs) < most; i++ {
+		h := v.ks.hash(refs[i].Key)
+		s := v.lock(h)
+		if q := s.pops[keyName{refs[i].DB, string(refs[i].Key)}]; q != nil {
+			n := 0
+			for e := q.waiters.Front(); e != nil && n < mostMoves; e = e.Next() {
+				if to := e.Value.(*PopWaiter).Dest; to != nil && !names(refs[named:], refs[i].DB, to) {
+					refs = append(refs, Ref{refs[i].DB, to})
+				}
+				n++
+			}
+		}
+		v.unlock(s)
+	}
+	return refs
+}
+
+func names(refs []Ref, db int, key []byte) bool {
+	for i := range refs {
+		if refs[i].DB == db && string(refs[i].Key) == string(key) {
+			return true
 		}
 	}
+	return false
+}
+
+// Serving says that whoever holds keys now will call Serve before it releases them, so
+// that nobody else takes what waiters are owed.
+func (v *View) Serving() { v.serving = true }
+
+// Holds reports whether the view holds key.
+func (v *View) Holds(key []byte) bool {
+	return v.holding && v.held.has(int(v.ks.hash(key)>>v.ks.shift))
+}
+
+// MarkReady makes Serve look at a key as if it had changed.
+func (v *View) MarkReady(db int, key []byte) {
+	s := v.lock(v.ks.hash(key))
+	if q := s.pops[keyName{db, string(key)}]; q != nil {
+		q.called = false
+	}
+	s.popTouched(db, key)
+}
+
+// Serve offers what the keys hold that have changed since Serving to those who wait, in
+// the order of the changes and of their arrival. f serves one, for a key that holds
+// elements of its kind; it may change keys that are held, which come behind.
+func (v *View) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
+	for len(v.ready) > 0 {
+		q := v.ready[0]
+		v.ready = v.ready[1:]
+		q.ready = false
+		v.serveQueue(q, f)
+	}
+	v.ready = nil
+}
+
+func (v *View) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) Served) {
+	s := v.lock(q.hash)
+	key := []byte(q.name.key)
+	var next *list.Element
+	for e := q.waiters.Front(); e != nil; e = next {
+		next = e.Next()
+		kind := s.get(q.name.db, q.hash, key).Kind
+		w := e.Value.(*PopWaiter)
+		switch {
+		case kind == entry.None:
+			return
+		case base(kind) != w.Kind:
+			continue
+		}
+		if f(w, q.name.db, key) == ServedLater {
+			q.call(w)
+			return
+		}
+	}
+}
+
+// PopWaiting is how many waiters there are under all keys, each as often as it has keys.
+func (ks *Keyspace) PopWaiting() (n int) {
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		for _, q := range s.pops {
+			n += q.waiters.Len()
+		}
+		s.mu.Unlock()
+	}
+	return n
 }

@@ -1,31 +1,8 @@
 package keyspace
 
 import (
-	"sync/atomic"
-
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
-
-// Watcher is what WATCH remembers for one session: the keys it watches, and
-// whether any of them has changed. The zero value watches nothing. Its methods are
-// those of [View]; a watcher is used by one session at a time.
-type Watcher struct {
-	dirty atomic.Bool // set under the shard's lock, by whoever changes a key
-	keys  []watchedKey
-}
-
-type watchedKey struct {
-	name keyName
-	hash uint64
-	// alive says that the key existed at WATCH: then its expiry is a change.
-	alive bool
-}
-
-// watchMark is a watcher in the list of a key.
-type watchMark struct {
-	w     *Watcher
-	alive bool
-}
 
 // Watch makes w watch key from now on.
 func (v *View) Watch(w *Watcher, db int, key []byte) {
@@ -106,25 +83,4 @@ func (v *View) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)
 	return s.get(k.name.db, k.hash, []byte(k.name.key)).Kind == entry.None
-}
-
-// mark sets dirty for those who watch key; with byTime only for those who saw it
-// alive.
-func (s *shard) mark(db int, key []byte, byTime bool) {
-	for _, m := range s.watched[keyName{db, string(key)}] {
-		if m.alive || !byTime {
-			m.w.dirty.Store(true)
-		}
-	}
-}
-
-// markAll sets dirty for those who watch a key that is in db, and for those who
-// saw it alive there.
-func (s *shard) markAll(db int) {
-	for name := range s.watched {
-		if name.db == db {
-			key := []byte(name.key)
-			s.mark(db, key, s.get(db, s.hash(key), key).Kind == entry.None)
-		}
-	}
 }

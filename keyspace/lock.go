@@ -1,0 +1,59 @@
+package keyspace
+
+// lock returns the shard of hash h, locked, with the instants of view and shard
+// made equal, once nobody claims a key of that hash. A held shard is locked already.
+func (v *View) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
+
+// lockAt is lock for all keys of a shard.
+func (v *View) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
+
+func (v *View) lockFor(i int, h uint64) *shard {
+	s := &v.ks.shards[i]
+	if !v.holding {
+		s.mu.Lock()
+		if s.claimed {
+			s.await(h)
+		}
+	} else if !v.held.has(i) {
+		panic("keyspace: a key outside of what is held")
+	}
+	if v.now > s.last {
+		s.last = v.now
+	} else {
+		v.now = s.last
+	}
+	v.attend(s)
+	return s
+}
+
+// attend tells a shard that is locked by whom.
+func (v *View) attend(s *shard) {
+	if ks := v.ks; ks.attentive.Load() {
+		if ks.journal != nil {
+			s.recorder = &v.recorder
+		}
+		if ks.observing.Load() {
+			s.by = &v.observed
+		}
+	}
+	if s.pops != nil {
+		s.server = &v.popServer
+	}
+	s.slack = v.slack
+}
+
+func (v *View) unlock(s *shard) {
+	if v.holding {
+		return
+	}
+	if !v.recorder.Empty() {
+		v.commit()
+	}
+	if v.observed.told {
+		v.expireSeen()
+		s.mu.Unlock()
+		v.released()
+		return
+	}
+	s.mu.Unlock()
+}

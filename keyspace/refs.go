@@ -1,0 +1,62 @@
+package keyspace
+
+import (
+	"math/bits"
+
+	"github.com/cellserver/cellserver/keyspace/dense"
+)
+
+// Ref names a key of a database.
+type Ref struct {
+	DB  int
+	Key []byte
+}
+
+// keyName names a key in maps.
+type keyName struct {
+	db  int
+	key string
+}
+
+// maxShards is how many shards there are at most.
+const maxShards = 256
+
+// shardSet is a set of shard indices.
+type shardSet [maxShards / 64]uint64
+
+func (b *shardSet) add(i int) { b[i/64] |= 1 << (i % 64) }
+
+func (b *shardSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+// each calls f with the indices in ascending order.
+func (b *shardSet) each(f func(i int)) {
+	for w, word := range b {
+		for ; word != 0; word &= word - 1 {
+			f(w*64 + bits.TrailingZeros64(word))
+		}
+	}
+}
+
+// spot is one of the many keys of a command: its hash, and which of them it is.
+type spot struct {
+	hash uint64
+	at   int32
+}
+
+// maxPrefetch is how many keys are loaded together.
+const maxPrefetch = dense.MostProbes
+
+// known are the keys of the last Prefetch, in the order in which they were given,
+// which is that in which they are used.
+type known struct {
+	next, n int
+	db      int
+	keys    [maxPrefetch]knownKey
+	probes  [maxPrefetch]dense.Probe
+}
+
+// knownKey tells a key by the memory that it lies in.
+type knownKey struct {
+	at   *byte
+	size int
+}
