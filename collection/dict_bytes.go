@@ -1,15 +1,5 @@
 package collection
 
-// The effects in a delta of a hash or a set.
-const (
-	// opNew: the field, which is new, is at the end and has the value.
-	opNew = iota + 1
-	// opUpdate: the field has the value, where it is.
-	opUpdate
-	// opGone: the field is gone.
-	opGone
-)
-
 // apply replays a delta.
 func (d *dict) apply(delta []byte, values bool) error {
 	for b := delta; len(b) > 0; {

@@ -121,3 +121,13 @@ func resetDelta(delta []byte) []byte {
 	}
 	return delta[:0]
 }
+
+// The effects in a delta of a hash or a set.
+const (
+	// opNew: the field, which is new, is at the end and has the value.
+	opNew = iota + 1
+	// opUpdate: the field has the value, where it is.
+	opUpdate
+	// opGone: the field is gone.
+	opGone
+)

@@ -1,6 +1,10 @@
 package collection
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/cellserver/cellserver/shared"
+)
 
 // Hash maps fields to values, both any bytes. It is iterated in the order in which
 // fields were first set; setting a field again leaves it where it is, and one that
@@ -64,6 +68,15 @@ func (h *Hash) Delta() []byte { return h.d.delta }
 
 // ResetDelta forgets the delta.
 func (h *Hash) ResetDelta() { h.d.delta = resetDelta(h.d.delta) }
+
+// SetLedger is [List.SetLedger].
+func (h *Hash) SetLedger(ledger shared.Ledger) { h.d.ledger = ledger }
+
+// Drop says that the hash is not in the store any more.
+func (h *Hash) Drop() { h.d.drop() }
+
+// Copied is [List.Copied].
+func (h *Hash) Copied() int { return h.d.copied(h.d.bytes) }
 
 // Apply replays a delta of a hash. It leaves the hash's own delta alone and does not
 // look at Max. The error is [ErrCorrupt]; nothing has been changed then.

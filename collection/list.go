@@ -3,45 +3,10 @@ package collection
 import (
 	"encoding/binary"
 	"iter"
-
-	"github.com/tidwall/btree"
 )
-
-// List is a row of values, any bytes, that grows and shrinks at both ends. An index
-// counts from 0 at the front. At both ends, and at an index, a large list takes
-// O(log n).
-//
-// Arguments are copied. They must not be slices that the same list has returned.
-// What it returns is valid until its next change, or as long as the list is pinned.
-type List struct {
-	// Max is the most elements it may have; 0 is no limit.
-	Max int
-	// Tight has Admits refuse what [Hash.Tight] refuses.
-	Tight bool
-
-	// The elements have the positions from start to before end.
-	start, end int64
-	flatForm   flat
-	// A large list is a tree by position, nil while it is flat; positions that are not
-	// in it are holes. bytes is how large its elements would be in the flat form.
-	tree  *btree.Map[int64, []byte]
-	bytes int
-	cost  int64
-	longs
-
-	// changed says that there is a delta, and replaces that it replaces all.
-	changed  bool
-	replaces bool
-	delta    []byte
-	// popped is the last value that was removed from a flat list.
-	popped []byte
-}
 
 // Load makes l what flat says; see [Hash.Load].
 func (l *List) Load(flat []byte) { l.load(flat) }
-
-// Len returns the number of elements.
-func (l *List) Len() int { return int(l.end - l.start) }
 
 // Whole says whether all positions have a value. One that has not may only be met
 // while deltas are being replayed.
@@ -93,12 +58,40 @@ func (l *List) PopBack() (value []byte, ok bool) {
 	return l.pop(l.end - 1), true
 }
 
+// pop removes the value at one of the ends.
+func (l *List) pop(position int64) []byte {
+	value := l.get(position)
+	if l.tree == nil {
+		l.popped = append(l.popped[:0], value...)
+		value = l.popped
+	}
+	l.changed = true
+	if position == l.start {
+		l.bound(l.start+1, l.end)
+	} else {
+		l.bound(l.start, l.end-1)
+	}
+	return value
+}
+
 // At returns the value with an index, or false if there is none.
 func (l *List) At(index int) (value []byte, ok bool) {
 	if index < 0 || index >= l.Len() {
 		return nil, false
 	}
 	return l.get(l.start + int64(index)), true
+}
+
+func (l *List) get(position int64) []byte {
+	if l.tree != nil {
+		value, _ := l.tree.Get(position)
+		return value
+	}
+	i := int(position - l.start)
+	for value := range l.Range(i, i+1) {
+		return value
+	}
+	return nil
 }
 
 // Admits reports whether value may replace the one with an index.
@@ -179,23 +172,25 @@ func (l *List) Remove(value []byte, count int) (removed int) {
 	return len(equal)
 }
 
-// Flat returns the bytes of a small list; see [Hash.Flat].
-func (l *List) Flat() (flat []byte, ok bool) {
-	switch {
-	case l.tree != nil:
-		return nil, false
-	case l.Len() == 0:
-		return nil, true
+// removeFlat removes the values at positions, which are in order, by writing all others
+// anew.
+func (l *List) removeFlat(positions []int64) {
+	next := List{start: l.start, end: l.start, changed: true, replaces: true}
+	position := l.start
+	for v := range l.Range(0, l.Len()) {
+		if len(positions) > 0 && positions[0] == position {
+			positions = positions[1:]
+		} else {
+			_ = next.PushBack(v) // it has no Max
+		}
+		position++
 	}
-	return l.flatForm.b, true
+	next.Max, next.longs = l.Max, l.longs
+	*l = next
 }
 
 // AppendFlat appends the bytes of a list of any size.
 func (l *List) AppendFlat(dst []byte) []byte { return l.appendFlat(dst) }
-
-// Cost returns roughly the bytes of memory that a large list takes; 0 while it is
-// flat.
-func (l *List) Cost() int64 { return l.cost }
 
 // Delta returns the effects of all changes; see [Hash.Delta].
 func (l *List) Delta() []byte {
@@ -206,10 +201,4 @@ func (l *List) Delta() []byte {
 	binary.LittleEndian.PutUint64(l.delta[1:], uint64(l.start))
 	binary.LittleEndian.PutUint64(l.delta[9:], uint64(l.end))
 	return l.delta
-}
-
-// ResetDelta forgets the delta.
-func (l *List) ResetDelta() {
-	l.delta = resetDelta(l.delta)
-	l.changed, l.replaces = false, false
 }

@@ -5,38 +5,6 @@ import (
 	"math"
 )
 
-// A delta of a list is what it replaces, its bounds, and rows of a position and a
-// value. A value outside of the bounds has come and gone.
-const (
-	// keepsInside: elements within the bounds that are not named stay.
-	keepsInside = 1
-	// replacesAll: nothing stays.
-	replacesAll = 2
-
-	listDeltaHeader = 1 + 8 + 8
-)
-
-// beginDelta makes room for what Delta fills in.
-func (l *List) beginDelta() {
-	if len(l.delta) > 0 {
-		return
-	}
-	var header [listDeltaHeader]byte
-	header[0] = keepsInside
-	if l.replaces {
-		header[0] = replacesAll
-	}
-	l.delta = append(l.delta, header[:]...)
-}
-
-// record notes that a position has a value.
-func (l *List) record(position int64, value []byte) {
-	l.changed = true
-	l.beginDelta()
-	l.delta = binary.AppendVarint(l.delta, position)
-	l.delta = appendElement(l.delta, value)
-}
-
 // Apply replays a delta of a list; see [Hash.Apply].
 func (l *List) Apply(delta []byte) error {
 	if len(delta) == 0 {

@@ -16,12 +16,6 @@ type longs struct {
 // nobody does.
 func (l *longs) SetLedger(ledger shared.Ledger) { l.ledger = ledger }
 
-// SetLedger is [List.SetLedger].
-func (h *Hash) SetLedger(ledger shared.Ledger) { h.d.ledger = ledger }
-
-// SetLedger is [List.SetLedger].
-func (s *Set) SetLedger(ledger shared.Ledger) { s.d.ledger = ledger }
-
 // own returns a copy of an element, or of a part of one.
 func own(v []byte) []byte {
 	if len(v) >= shared.Least {
@@ -65,59 +59,6 @@ func (l *longs) gone(v []byte) {
 		shared.Drop(v, l.ledger)
 	}
 }
-
-// Drop says that the list is not in the store any more.
-func (l *List) Drop() {
-	if l.long == 0 || l.tree == nil {
-		return
-	}
-	l.tree.Scan(func(_ int64, value []byte) bool {
-		l.gone(value)
-		return true
-	})
-	l.long = 0
-}
-
-// Drop says that the sorted set is not in the store any more.
-func (s *SortedSet) Drop() {
-	if s.long == 0 || s.tree == nil {
-		return
-	}
-	for member := range s.scores {
-		s.gone(bytesOf(member))
-	}
-	s.long = 0
-}
-
-// Drop says that the hash is not in the store any more.
-func (h *Hash) Drop() { h.d.drop() }
-
-// Drop says that the set is not in the store any more.
-func (s *Set) Drop() { s.d.drop() }
-
-func (d *dict) drop() {
-	if d.long == 0 {
-		return
-	}
-	for n := d.first; n != nil; n = n.next {
-		d.gone(bytesOf(n.field))
-		d.gone(n.value)
-	}
-	d.long = 0
-}
-
-// Copied is how many bytes a reply with all of a large list takes: those of the elements
-// that it copies, and of its references to the others. It is 0 for a small one.
-func (l *List) Copied() int { return l.copied(l.bytes) }
-
-// Copied is [List.Copied].
-func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
-
-// Copied is [List.Copied].
-func (h *Hash) Copied() int { return h.d.copied(h.d.bytes) }
-
-// Copied is [List.Copied].
-func (s *Set) Copied() int { return s.d.copied(s.d.bytes) }
 
 // copied is what a reply with elements of so many bytes takes.
 func (l *longs) copied(bytes int) int { return bytes - l.longBytes + l.long*shared.RefSize }

@@ -1,6 +1,10 @@
 package collection
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/cellserver/cellserver/shared"
+)
 
 // Set is a set of members, any bytes. It is iterated in the order in which they were
 // added.
@@ -65,6 +69,15 @@ func (s *Set) Delta() []byte { return s.d.delta }
 
 // ResetDelta forgets the delta.
 func (s *Set) ResetDelta() { s.d.delta = resetDelta(s.d.delta) }
+
+// SetLedger is [List.SetLedger].
+func (s *Set) SetLedger(ledger shared.Ledger) { s.d.ledger = ledger }
+
+// Drop says that the set is not in the store any more.
+func (s *Set) Drop() { s.d.drop() }
+
+// Copied is [List.Copied].
+func (s *Set) Copied() int { return s.d.copied(s.d.bytes) }
 
 // Apply replays a delta of a set; see [Hash.Apply].
 func (s *Set) Apply(delta []byte) error { return s.d.apply(delta, false) }

@@ -6,23 +6,6 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// ranked is an element of a large sorted set.
-type ranked struct {
-	score  float64
-	member string
-}
-
-// rankedCost is about the memory of an element beside its member: 24 bytes in the
-// tree, 24 in the map, and the room that both keep free.
-const rankedCost = 48 + 40
-
-func rankedLess(a, b ranked) bool {
-	if a.score != b.score {
-		return a.score < b.score
-	}
-	return a.member < b.member
-}
-
 // grow makes the set a large one with the elements given, which are count without
 // their number.
 func (s *SortedSet) grow(elements []byte) {
@@ -104,56 +87,4 @@ func (s *SortedSet) forget(e ranked) {
 	delete(s.scores, e.member)
 	s.account(e.member, -1)
 	s.shrink()
-}
-
-// nearFront is how many elements are looked through before the whole set is halved.
-const nearFront = 16
-
-func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) int {
-	at := func(rank int) bool {
-		e, _ := s.tree.GetAt(rank)
-		return beyond(bytesOf(e.member), e.score)
-	}
-	to--
-	if !at(to) {
-		return to + 1
-	}
-	// All before from are not beyond, and to is.
-	if near := from + nearFront; near < to {
-		if at(near) {
-			to = near
-		} else {
-			from = near + 1
-		}
-	}
-	if from < to && at(from) {
-		return from
-	}
-	for from < to {
-		middle := int(uint(from+to) / 2)
-		if at(middle) {
-			to = middle
-		} else {
-			from = middle + 1
-		}
-	}
-	return from
-}
-
-// ascend yields n elements from a rank on.
-func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
-	first, _ := s.tree.GetAt(rank)
-	s.tree.Ascend(first, func(e ranked) bool {
-		n--
-		return yield(bytesOf(e.member), e.score) && n > 0
-	})
-}
-
-// descend yields n elements from a rank down.
-func (s *SortedSet) descend(rank, n int, yield func([]byte, float64) bool) {
-	last, _ := s.tree.GetAt(rank)
-	s.tree.Descend(last, func(e ranked) bool {
-		n--
-		return yield(bytesOf(e.member), e.score) && n > 0
-	})
 }

@@ -1,0 +1,92 @@
+package collection
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+func (s *SortedSet) load(b []byte) {
+	s.tree, s.scores, s.bytes, s.cost, s.count = nil, nil, 0, 0, 0
+	s.long, s.longBytes = 0, 0
+	s.delta = resetDelta(s.delta)
+	s.flatForm.load(b)
+	if len(b) == 0 {
+		return
+	}
+	n, rest, _ := cutUvarint(b)
+	s.count = int(n)
+	if n > flatElements || len(b) > flatBytes {
+		s.grow(rest)
+	}
+}
+
+// put gives a member a score to the bit.
+func (s *SortedSet) put(member []byte, score float64) {
+	if s.tree != nil {
+		s.putTree(member, score)
+		return
+	}
+	_, _, begin, end, known := s.find(member)
+	size := scoreSize + elementSize(len(member))
+	if !known && (s.count >= flatElements || max(len(s.flatForm.b), 1)+size > flatBytes) {
+		s.grow(s.elements())
+		s.putTree(member, score)
+		return
+	}
+	if known {
+		s.flatForm.gap(begin, end-begin, 0)
+	} else {
+		if s.count == 0 {
+			s.flatForm.gap(0, len(s.flatForm.b), 1)
+		}
+		s.count++
+	}
+	at := s.place(member, score)
+	b := s.flatForm.gap(at, 0, size)
+	binary.LittleEndian.PutUint64(b, math.Float64bits(score))
+	putElement(b[scoreSize:], member)
+	s.flatForm.b[0] = byte(s.count)
+}
+
+// place returns where an element belongs in the flat bytes, among those that are
+// there, whatever count says.
+func (s *SortedSet) place(member []byte, score float64) int {
+	all := s.flatForm.b
+	for b := all[1:]; len(b) > 0; {
+		sc, m, rest := cutScored(b)
+		if less(score, member, sc, m) {
+			return len(all) - len(b)
+		}
+		b = rest
+	}
+	return len(all)
+}
+
+func (s *SortedSet) del(member []byte) bool {
+	if s.tree != nil {
+		return s.delTree(member)
+	}
+	_, _, begin, end, ok := s.find(member)
+	if ok {
+		s.cutOut(begin, end)
+	}
+	return ok
+}
+
+// delAt removes the element with a rank, which must exist.
+func (s *SortedSet) delAt(rank int) {
+	if s.tree != nil {
+		s.delTreeAt(rank)
+		return
+	}
+	begin := s.offset(rank)
+	_, member, _ := cutScored(s.flatForm.b[begin:])
+	s.cutOut(begin, begin+scoreSize+elementSize(len(member)))
+}
+
+// cutOut removes the one element in flat bytes.
+func (s *SortedSet) cutOut(begin, end int) {
+	s.flatForm.gap(begin, end-begin, 0)
+	s.count--
+	s.flatForm.b[0] = byte(s.count)
+}
