@@ -286,7 +286,7 @@ func (in *increment) seal(fsys FS) error {
 func (d *Dir) warnOfState() {
 	for _, n := range d.unnamed() {
 		if size, err := sizeOf(d.o.FS, d.path(n)); err == nil && size > headerSize {
-			d.o.Log.Warn("the manifest does not name this file, which is removed", "file", n, "bytes", size)
+			d.o.Log.Warn("removing a file that the manifest does not list", "file", n, "bytes", size)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func (d *Dir) warnOfState() {
 func (d *Dir) clean() {
 	for _, n := range d.unnamed() {
 		if err := d.o.FS.Remove(d.path(n)); err != nil {
-			d.o.Log.Warn("a file that is not needed any more cannot be removed", "file", n, "error", err)
+			d.o.Log.Warn("an obsolete file cannot be removed", "file", n, "error", err)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (l *Log) fail(s *segment, err error) {
 	l.refusing.Store(true)
 	l.mu.Unlock()
 	l.counts.faults.Add(1)
-	l.o.Log.Error("the log cannot be written; effects are refused until a fresh base has taken over", "error", err)
+	l.o.Log.Error("the log cannot be written; changes are refused until a new snapshot replaces it", "error", err)
 	l.wakeAll()
 	if l.o.OnFault != nil {
 		l.o.OnFault(err)

@@ -46,7 +46,7 @@ func (k *keeper) read() error {
 		Last: last, Latest: latest, MaxForward: seconds(k.s.config.value("clock-max-forward-jump")),
 	}.Start()
 	if doubted > 0 {
-		k.s.log.Warn("the wall clock is further ahead of what was last recorded than clock-max-forward-jump believes", "not_believed", doubted.String())
+		k.s.log.Warn("the wall clock is ahead of the last recorded instant by more than clock-max-forward-jump", "not_believed", doubted.String())
 	}
 	return nil
 }
@@ -85,11 +85,11 @@ func (k *keeper) load() error {
 	}
 	if t := k.dir.Torn(); t != nil {
 		done.torn = t.Dropped
-		k.s.log.Warn("the end of the log was torn, as a crash leaves it", "what", t.String())
+		k.s.log.Warn("the log ended in an incomplete record, as after a crash, and was cut", "what", t.String())
 	}
 	k.s.log.Info("state loaded", "keys_of_snapshot", done.keys, "records_of_log", done.records, "took", done.took.String())
 	if !k.keeps() {
-		k.s.log.Warn("state was loaded, but nothing is kept from now on: appendonly is no and there are no save points")
+		k.s.log.Warn("state was loaded, but changes are not kept: appendonly is no and there are no save points")
 	}
 	k.loaded.Store(done)
 	return nil

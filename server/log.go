@@ -44,7 +44,7 @@ func (c *Config) logIdle(log *slog.Logger) {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
 	}
 	if len(c.idle) > 0 {
-		log.Warn("options of Redis that mean nothing here are taken and have no effect", "options", strings.Join(c.idle, " "))
+		log.Warn("options of Redis that have no effect here were ignored", "options", strings.Join(c.idle, " "))
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *Server) logExposure() {
 	a := s.config.exposed()
 	exposed := a != "" && s.config.value("protected-mode") == "no"
 	if exposed && !s.exposed {
-		s.log.Warn("everybody who reaches this server may do everything: there is no password, and protected-mode is no", "bind", a)
+		s.log.Warn("anybody who can reach this server has full access: there is no password, and protected-mode is no", "bind", a)
 	}
 	s.exposed = exposed
 }

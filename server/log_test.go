@@ -272,7 +272,7 @@ func TestEveryAdminCommandIsAudited(t *testing.T) {
 // TestBindBeyondLoopbackWithoutPasswordWarns: at the start, and when CONFIG SET makes it
 // so.
 func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
-	const message = "everybody who reaches this server may do everything"
+	const message = "anybody who can reach this server has full access"
 	for flags, times := range map[string]int{
 		"--bind 0.0.0.0 --protected-mode no":                 1,
 		"--bind 127.0.0.1 192.0.2.1 --protected-mode no":     1,

@@ -55,38 +55,42 @@ func writeRedisGroup(b *strings.Builder, g redisGroup) {
 
 const optionsIntro = `# Options
 
-This page is generated from the tables of the program by ` + "`make generate`" + `.
+` + "`make generate`" + ` writes this page from the tables of the program.
 
-An option is given in a file with the syntax of redis.conf, as ` + "`--name value`" + `, or in
-the environment as ` + "`CELLSERVER_NAME`" + `; a flag wins over the environment, that over the
-file. [cellserver.conf](cellserver.conf) has the same list as a file to begin with.
+Give an option in a file with the syntax of redis.conf, as ` + "`--name value`" + `, or in the
+environment as ` + "`CELLSERVER_NAME`" + `. A flag overrides the environment, and the
+environment overrides the file. [cellserver.conf](cellserver.conf) has the same list as a
+file that you can edit.
 
-A redis.conf may be used as it is:
+You can use a redis.conf unchanged:
 
-- ` + "`include`" + ` reads another file, or all that match a pattern; its path is relative to
-  ` + "`dir`" + `, as every path in a configuration. A last argument ` + "`-`" + ` reads standard input.
-- ` + "`save`" + `, ` + "`client-output-buffer-limit`" + `, ` + "`rename-command`" + ` and ` + "`include`" + ` may be given
-  several times. Points of ` + "`save`" + ` add up within the file, and within the flags.
-- ` + "`loadmodule`" + ` of redis-cell is taken: it is built in. Any other module is refused.
-- ` + "`rename-command`" + ` works, in scripts too: another name, or ` + "`\"\"`" + ` for none.
+- ` + "`include`" + ` reads another file, or all files that match a pattern. Its path is relative
+  to ` + "`dir`" + `, like every path in a configuration. If the last argument is ` + "`-`" + `, the server
+  reads standard input.
+- You may give ` + "`save`" + `, ` + "`client-output-buffer-limit`" + `, ` + "`rename-command`" + ` and ` + "`include`" + ` several
+  times. Points of ` + "`save`" + ` add up within the file, and within the flags.
+- The server accepts ` + "`loadmodule`" + ` of redis-cell, which is built in. It refuses any other
+  module.
+- ` + "`rename-command`" + ` gives a command another name, or ` + "`\"\"`" + ` for none, also in scripts.
 - ` + "`daemonize yes`" + ` runs the server in the background. The command returns when the server
-  listens, and with status 1 if it cannot. ` + "`pidfile`" + ` and ` + "`supervised`" + ` are Redis' own.
-- What Redis has and this server does not is in the second list: taken with one warning
-  that names all of it, or refused where a value promises something.
+  listens, and with status 1 if it cannot. ` + "`pidfile`" + ` and ` + "`supervised`" + ` work as in Redis.
+- The second list has the options of Redis that have no effect here. The server accepts
+  them and names them in one warning. It refuses values that ask for something it does
+  not do.
 
-Redis keeps snapshots unless it is told not to. This server keeps nothing unless ` + "`save`" + `
-or ` + "`appendonly`" + ` says so; its first line says which it is.
+By default Redis keeps snapshots. This server keeps nothing unless ` + "`save`" + ` or ` + "`appendonly`" + `
+says so. Its first line of output says which it is.
 
 ## Options of this server
 
 `
 
 const redisIntro = `
-## Options of Redis 7.2 that mean nothing here
+## Options of Redis 7.2 that have no effect here
 
-CONFIG GET shows one value, Redis' default or what is true here. CONFIG SET is answered
-OK, so that programs which tune Redis when they start go on, and changes nothing; where
-Redis itself has an option immutable, it is here.
-A value that asks for what this server does not do is an error, in a file, in a flag and
-in CONFIG SET alike. So are ` + "`user`" + ` and ` + "`sentinel`" + `.
+CONFIG GET shows one value: the default of Redis, or the value that is true here. CONFIG SET
+replies OK and changes nothing, so that programs that tune Redis when they start can
+continue. If an option is immutable in Redis, it is immutable here.
+A value that asks for something this server does not do is an error in a file, in a flag
+and in CONFIG SET. So are ` + "`user`" + ` and ` + "`sentinel`" + `.
 `

@@ -67,7 +67,7 @@ func TestMeaninglessOptionsAreTakenWithOneWarning(t *testing.T) {
 	run(t, s)()
 	content, err := os.ReadFile(log)
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(content), "mean nothing here"))
+	require.Equal(t, 1, strings.Count(string(content), "have no effect here"))
 	require.Contains(t, string(content), `options="activedefrag hash-max-ziplist-value hz masterauth oom-score-adj-values replicaof slowlog-max-len"`)
 	require.Contains(t, string(content), "redis-cell is built in")
 	require.NotContains(t, string(content), "canary")
@@ -78,19 +78,19 @@ func TestMeaninglessOptionsAreTakenWithOneWarning(t *testing.T) {
 // reason, from a file as from flags and from CONFIG SET.
 func TestPromisesAreRefused(t *testing.T) {
 	for line, why := range map[string]string{
-		"cluster-enabled yes":                `option "cluster-enabled": this server is no node of a cluster`,
+		"cluster-enabled yes":                `option "cluster-enabled": this server is not a node of a cluster`,
 		"replicaof 10.0.0.1 6379":            `option "replicaof": this server has no replication`,
 		"SLAVEOF 10.0.0.1 6379":              `option "SLAVEOF": this server has no replication`,
 		"min-slaves-to-write 1":              `option "min-slaves-to-write": this server has no replication`,
 		"tls-port 6380":                      `option "tls-port": this server has no TLS`,
 		"aclfile /etc/redis/users.acl":       `option "aclfile": this server has one user`,
 		"user alice on >canary ~* +@all":     `option "user": this server has one user`,
-		"sentinel monitor m 127.0.0.1 1 2":   `option "sentinel": this server is no sentinel`,
+		"sentinel monitor m 127.0.0.1 1 2":   `option "sentinel": this server is not a sentinel`,
 		"notify-keyspace-events KEA":         `option "notify-keyspace-events": this server sends no notifications`,
 		"maxmemory-policy allkeys-lru":       `option "maxmemory-policy": argument must be noeviction`,
 		"syslog-enabled yes":                 `option "syslog-enabled": this server writes to logfile`,
 		"shutdown-on-sigterm nosave":         `option "shutdown-on-sigterm": a signal always stops`,
-		"aof-load-truncated no":              `option "aof-load-truncated": the end of a log`,
+		"aof-load-truncated no":              `option "aof-load-truncated": the server always cuts the end of a log`,
 		"loadmodule /opt/redisbloom.so":      `module "redisbloom.so": this server loads none; redis-cell alone is built in`,
 		"loadmodule /opt/redis_cell/json.so": `module "json.so": this server loads none`,
 		"rename-command NOSUCH x":            `option "rename-command": no such command "NOSUCH"`,
@@ -120,7 +120,7 @@ func TestConfigSetOfMeaninglessOptions(t *testing.T) {
 	require.Equal(t, array(bulk("timeout"), bulk("9")), c.do("CONFIG", "GET", "timeout"))
 	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "notify-keyspace-events", ""))
 	for args, why := range map[string]string{
-		"notify-keyspace-events Ex":           "'notify-keyspace-events') - this server sends no notifications of keys",
+		"notify-keyspace-events Ex":           "'notify-keyspace-events') - this server sends no keyspace notifications",
 		"tls-port 6380":                       "'tls-port') - this server has no TLS: put a tunnel in front",
 		"daemonize yes":                       "'daemonize') - can't set immutable config",
 		"rdbchecksum no":                      "'rdbchecksum') - can't set immutable config",

@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// promise is what a value of a Redis option asks for that this server does not do.
-// Whoever has written it down relies on it, so it is refused rather than taken.
+// promise describes an option of Redis with values that ask for something this server
+// does not do. The operator relies on such a value, so it is refused.
 type promise struct {
-	// idle are the values that ask for nothing.
+	// idle are the values without effect, which are accepted.
 	idle []string
 	why  string
 }
 
-// promises are the options of Redis, and the words of its configuration files, that may
-// not be taken for meaningless.
+// promises are the options of Redis, and the words of its configuration files, that must
+// not be ignored.
 var promises = map[string]promise{
-	"cluster-enabled":        {[]string{"no"}, "this server is no node of a cluster"},
+	"cluster-enabled":        {[]string{"no"}, "this server is not a node of a cluster"},
 	"replicaof":              {[]string{"", "no one"}, "this server has no replication"},
-	"min-replicas-to-write":  {[]string{"0"}, "this server has no replication, so no write could go on"},
+	"min-replicas-to-write":  {[]string{"0"}, "this server has no replication, so no write would be accepted"},
 	"tls-port":               {[]string{"0"}, "this server has no TLS: put a tunnel in front"},
 	"tls-replication":        {[]string{"", "no"}, "this server has no TLS"},
 	"tls-cluster":            {[]string{"", "no"}, "this server has no TLS"},
 	"aclfile":                {[]string{""}, "this server has one user: set requirepass"},
 	"user":                   {nil, "this server has one user: set requirepass"},
-	"sentinel":               {nil, "this server is no sentinel"},
-	"aof-load-truncated":     {[]string{"yes"}, "the end of a log that a crash has torn is always cut, and reported"},
-	"notify-keyspace-events": {[]string{""}, "this server sends no notifications of keys"},
+	"sentinel":               {nil, "this server is not a sentinel"},
+	"aof-load-truncated":     {[]string{"yes"}, "the server always cuts the end of a log that a crash has torn, and reports it"},
+	"notify-keyspace-events": {[]string{""}, "this server sends no keyspace notifications"},
 	"shutdown-on-sigint":     {[]string{"default", "now", "force", "now force", "force now"}, onSignal},
 	"shutdown-on-sigterm":    {[]string{"default", "now", "force", "now force", "force now"}, onSignal},
 	"socket-mark-id":         {[]string{"0"}, "this server does not mark its packets"},
-	"syslog-enabled":         {[]string{"no"}, "this server writes to logfile or the standard error, where systemd takes it from"},
+	"syslog-enabled":         {[]string{"no"}, "this server writes to logfile or the standard error, and systemd reads it there"},
 }
 
-const onSignal = "a signal always stops as SHUTDOWN does: with a snapshot if there are save points"
+const onSignal = "a signal always stops the server like SHUTDOWN: with a snapshot if there are save points"
 
 // kept returns why a value of the option, or of the word, is refused; nil takes it.
 func (p promise) kept(value string) error {

@@ -62,7 +62,7 @@ func redisOptions() []redisGroup {
 			{name: "replica-serve-stale-data", alias: "slave-serve-stale-data", value: "yes"},
 			{name: "replicaof", alias: "slaveof", immutable: true},
 		}},
-		{why: "A server is a node of no cluster.", options: []redisOption{
+		{why: "There is no cluster.", options: []redisOption{
 			{name: "cluster-allow-pubsubshard-when-down", value: "yes"},
 			{name: "cluster-allow-reads-when-down", value: "no"},
 			{name: "cluster-allow-replica-migration", value: "yes"},
@@ -111,7 +111,7 @@ func redisOptions() []redisGroup {
 			{name: "aclfile", immutable: true},
 			{name: "acllog-max-len", value: "128"},
 		}},
-		{why: "Snapshots and log have a form of their own, with checksums. When a snapshot fails, writes go on.", options: []redisOption{
+		{why: "Snapshots and the log have another format, with checksums. When a snapshot fails, writes continue.", options: []redisOption{
 			{name: "aof-disable-auto-gc", value: "no", hidden: true},
 			{name: "aof-load-truncated", value: "yes"},
 			{name: "aof-rewrite-incremental-fsync", value: "yes"},
@@ -130,7 +130,7 @@ func redisOptions() []redisGroup {
 			{name: "sanitize-dump-payload", value: "no"},
 			{name: "stop-writes-on-bgsave-error", value: "no"},
 		}},
-		{why: "Memory is laid out in one way, and no key is evicted.", options: []redisOption{
+		{why: "There is one layout of memory, and no key is evicted.", options: []redisOption{
 			{name: "active-defrag-cycle-max", value: "25"},
 			{name: "active-defrag-cycle-min", value: "1"},
 			{name: "active-defrag-ignore-bytes", value: "104857600"},
@@ -165,7 +165,7 @@ func redisOptions() []redisGroup {
 			{name: "zset-max-listpack-entries", alias: "zset-max-ziplist-entries", value: "128"},
 			{name: "zset-max-listpack-value", alias: "zset-max-ziplist-value", value: "64"},
 		}},
-		{why: "There is no slow log, no latency monitor and no notification of keys.", options: []redisOption{
+		{why: "There is no slow log, no latency monitor and no keyspace notification.", options: []redisOption{
 			{name: "latency-monitor-threshold", value: "0"},
 			{name: "latency-tracking", value: "no"},
 			{name: "latency-tracking-info-percentiles", value: "50 99 99.9"},
@@ -173,7 +173,7 @@ func redisOptions() []redisGroup {
 			{name: "slowlog-log-slower-than", value: "-1"},
 			{name: "slowlog-max-len", value: "128"},
 		}},
-		{why: "It is about the process of Redis.", options: []redisOption{
+		{why: "They concern the process of Redis.", options: []redisOption{
 			{name: "always-show-logo", value: "no", immutable: true},
 			{name: "aof_rewrite_cpulist", immutable: true},
 			{name: "bgsave_cpulist", immutable: true},

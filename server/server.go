@@ -174,7 +174,7 @@ func (s *Server) clientsForFiles(want int) int {
 		return want
 	}
 	allowed := max(1, int(files)-reservedFiles)
-	s.log.Warn("fewer clients than maxclients fit the limit of open files", "maxclients", want, "allowed", allowed)
+	s.log.Warn("the limit of open files allows fewer clients than maxclients", "maxclients", want, "allowed", allowed)
 	return allowed
 }
 
@@ -207,7 +207,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = errors.Join(err, s.drain())
 	loading.Wait()
 	if s.engine.EndScripts() {
-		s.log.Warn("a script was ended half way; what it did is not kept, nor is a last snapshot")
+		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
 	} else {
 		err = errors.Join(err, s.keeper.saveAtStop(command.StopMode(s.stopMode.Load())))
 	}
@@ -228,7 +228,7 @@ func (s *Server) Run(ctx context.Context) error {
 // load loads what there is to be loaded, while clients are told to wait.
 func (s *Server) load() error {
 	if !s.keeper.isLoaded() {
-		s.log.Info("loading; clients are told to wait", "addresses", s.addresses())
+		s.log.Info("loading; clients get -LOADING meanwhile", "addresses", s.addresses())
 		err := s.keeper.load()
 		switch {
 		case s.keeper.left.Load():
@@ -298,5 +298,5 @@ func (s *Server) Engine() *commands.Engine { return s.engine }
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
 func (s *Server) clockStepped(step time.Duration) {
-	s.log.Warn("the wall clock was stepped; decisions go on from the server's own clock", "step", step.String())
+	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())
 }

@@ -32,12 +32,12 @@ func (c *Config) Background() bool {
 func (s *Server) tellManager(news string) {
 	if s.manager == "" {
 		if s.config.value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
-			s.log.Warn("supervised is systemd, but nobody asks for news: NOTIFY_SOCKET is not set")
+			s.log.Warn("supervised is systemd, but NOTIFY_SOCKET is not set")
 		}
 		return
 	}
 	if err := s.manager.send(news); err != nil {
-		s.log.Warn("the service manager cannot be told", "error", err)
+		s.log.Warn("the service manager cannot be notified", "error", err)
 	}
 }
 

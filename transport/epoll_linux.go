@@ -83,7 +83,7 @@ func (e *Epoll) SetLimits(lim Limits) {
 	defer e.mu.Unlock()
 	for a := range e.acceptors {
 		if err := a.setOptions(lim.KeepAlive); err != nil && !errors.Is(err, os.ErrClosed) {
-			e.log.Warn("setting keep-alive fails", "error", err)
+			e.log.Warn("keep-alive cannot be set", "error", err)
 		}
 	}
 	for _, l := range e.loops {

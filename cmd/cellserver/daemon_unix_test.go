@@ -103,7 +103,7 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	endDetached(t, filepath.Join(dir, "redis-server.pid"))
 	log, err := os.ReadFile(filepath.Join(dir, "redis-server.log"))
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(log), "mean nothing here"), "%s", log)
+	require.Equal(t, 1, strings.Count(string(log), "have no effect here"), "%s", log)
 	require.Contains(t, string(log), "redis-cell is built in")
 	require.Contains(t, string(log), "stopped")
 }

@@ -286,7 +286,7 @@ func TestDoctorJudges(t *testing.T) {
 	for _, want := range []string{
 		"Redis 6.2.1, up 9 days, 4 keys in 2 databases", "2 of the commands that were called, 8 calls: answered the same",
 		"XADD (3 calls)", "GEORADIUS (1 calls)", "FCALL (2 calls)", "PSYNC (1 calls): something replicates it", "module ReJSON: no module",
-		"option cluster-enabled yes: this server is no node", "option tls-port 6380: this server has no TLS", "option novelty 1: this server does not know it",
+		"option cluster-enabled yes: this server is not a node", "option tls-port 6380: this server has no TLS", "option novelty 1: this server does not know it",
 		"a hash of 200000 elements: --collection-max-elements 400000", "a string of 1073741824 bytes", "a key of 20000 bytes (string): the longest is 16384",
 		"ReJSON-RL?; there is no such type here", "database 17 (1 keys)", "replica of 10.0.0.1", "2 replicas", "a node of a cluster", "4 keys were evicted",
 		"the time was over after 4 keys", "--client-output-buffer-limit 'normal 0 0 0 slave 0 0 0 pubsub 1 1 1'", "cellserver /etc/redis/redis.conf",

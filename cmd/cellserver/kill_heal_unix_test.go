@@ -57,7 +57,7 @@ func TestKilledServersThatHealLoseNothing(t *testing.T) {
 	faults := func() int {
 		log, err := os.ReadFile(filepath.Join(dir, "log"))
 		require.NoError(t, err)
-		return bytes.Count(log, []byte("cannot be written; effects are refused"))
+		return bytes.Count(log, []byte("cannot be written; changes are refused"))
 	}
 	var book ledger
 	for round := range rounds + 1 {
