@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Gate stops all views but one. A view that runs a batch is inside; closing the
+// Gate stops all but one. Who runs a batch is inside; closing the
 // gate keeps everybody from entering and waits until all others have left, which
 // takes as long as the longest batch.
 type Gate struct {
@@ -27,7 +27,7 @@ type Gate struct {
 const spins = 1000
 
 const (
-	// patience is how often a view that is to enter looks whether the gate opens,
+	// patience is how often somebody who is to enter looks whether the gate opens,
 	// some microseconds: a script takes as long, and to park and to be woken takes
 	// longer. Once patient ones have looked in vain it is closed for longer.
 	patience = 5000
@@ -37,19 +37,21 @@ const (
 	maxOwed = 4
 )
 
-// station is where a view says whether it is inside. It fills a cache line, since
+// station is where somebody, a view of the store, says whether it is inside. It fills a cache line, since
 // its owner writes it twice per batch.
 type station struct {
 	busy atomic.Bool
 	_    [60]byte
 }
 
+// join makes Close wait for those inside at st.
 func (g *Gate) join(st *station) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stations = append(slices.Clone(g.stations), st)
 }
 
+// part undoes join.
 func (g *Gate) part(st *station) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +60,10 @@ func (g *Gate) part(st *station) {
 	}
 }
 
-// enter and close are each other's mirror: one writes busy and then reads closed,
+// enter says at st that a batch begins. It returns false, and nothing is begun, when the
+// gate is closed.
+//
+// enter and Close are each other's mirror: one writes busy and then reads closed,
 // the other writes closed and then reads busy, so that at least one of them sees
 // the other.
 func (g *Gate) enter(st *station) bool {
@@ -91,10 +96,14 @@ func (g *Gate) opensSoon() bool {
 	return false
 }
 
+// leave says that the batch has ended.
 func (st *station) leave() { st.busy.Store(false) }
 
-// close is [Gate.Close] for the station of own, which may be nil.
-func (g *Gate) close(own *station) bool {
+// Close closes the gate for everybody but own, which may be nil, and returns once all
+// others have left. If somebody else has closed it, or has waited for it and not been in
+// since, it returns false at once and nothing has changed: the caller has to leave and
+// Wait, for the other one waits for it.
+func (g *Gate) Close(own *station) bool {
 	if g.owed.Load() > 0 && g.owed.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
 	}

@@ -19,9 +19,9 @@ func TestGate(t *testing.T) {
 	require.Equal(t, []int{0}, woken, "an open gate is not waited for")
 
 	require.True(t, v.Enter())
-	require.True(t, g.Close(v), "the closer itself may be inside")
+	require.True(t, v.CloseGate(), "the closer itself may be inside")
 	require.False(t, other.Enter())
-	require.False(t, g.Close(other), "one at a time")
+	require.False(t, other.CloseGate(), "one at a time")
 	g.Wait(func() { woken = append(woken, 1) })
 	g.Wait(func() { woken = append(woken, 2) })
 	require.Equal(t, []int{0}, woken)
@@ -56,7 +56,7 @@ func TestGateExcludes(t *testing.T) {
 				inside.Add(1)
 				if (i+n)%50 == 0 {
 					inside.Add(-1)
-					if ks.Gate().Close(v) {
+					if v.CloseGate() {
 						if inside.Load() != 0 {
 							t.Error("somebody else is inside")
 						}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
-	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -107,56 +106,6 @@ func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 	var p place
 	s.find(&p, db, h, key)
 	return p.e
-}
-
-// plant keeps a large collection and appends its value to dst.
-func (s *shard) plant(dst []byte, db int, o object.Object) []byte {
-	if s.trees == nil {
-		s.trees = make([]trees, len(s.dbs))
-	}
-	return s.trees[db].plant(dst, &s.mem.Memory, o)
-}
-
-// fell forgets the tree of a value.
-func (s *shard) fell(db int, value []byte) { s.trees[db].fell(&s.mem.Memory, value) }
-
-// fellAt forgets the tree that the table has at p, alive or not.
-func (s *shard) fellAt(p *place) {
-	_, e := s.dbs[p.db].t.At(p.r)
-	s.fell(p.db, e.Value)
-}
-
-// fellAll forgets the trees of a database.
-func (s *shard) fellAll(db int) {
-	if s.trees != nil {
-		s.trees[db].fellAll(&s.mem.Memory)
-	}
-}
-
-// weighAt counts the memory that the tree at p takes now.
-func (s *shard) weighAt(p *place) { s.trees[p.db].weigh(&s.mem.Memory, p.e.Value) }
-
-// tree returns the collection of a value that plant made.
-func (s *shard) tree(db int, value []byte) *tree { return s.trees[db].at(value) }
-
-// whole returns e as it is outside of this package: in the place of a tree's number
-// the bytes of all its elements, in the capacity of dst.
-func (s *shard) whole(db int, e entry.Entry, dst []byte) entry.Entry {
-	if isTree(e.Kind) {
-		e.Value = s.tree(db, e.Value).o.AppendFlat(dst[:0])
-		e.Kind = base(e.Kind)
-	}
-	return e
-}
-
-// costAt is how many bytes the entry at r takes.
-func (s *shard) costAt(db int, r dense.Ref) int64 {
-	t := s.dbs[db].t
-	n := t.Cost(r)
-	if _, e := t.At(r); isTree(e.Kind) {
-		n += s.tree(db, e.Value).cost
-	}
-	return n
 }
 
 // stale reports whether the place is taken by an entry that has expired.

@@ -1,24 +1,13 @@
 package keyspace
 
 import (
-	"encoding/binary"
-
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 
-// trees are the large collections of one shard in one database. They are objects of
-// Go's own beside the table, whose entries have their number as value and treeBit in
-// their kind. Outside of this package nobody sees that.
-type trees struct {
-	list []tree
-	free []uint32
-	cost int64 // of all
-}
-
 // treeBit is in the kind of a collection that is too large for a value: the table
-// has its number in the place of that. It is never seen outside of this package, nor
+// has its number in [trees] in the place of that. It is never seen outside of this package, nor
 // in a file.
 const treeBit entry.Kind = 64
 
@@ -26,70 +15,6 @@ func isTree(k entry.Kind) bool { return k&treeBit != 0 }
 
 // base is k as it is seen outside of this package.
 func base(k entry.Kind) entry.Kind { return k &^ treeBit }
-
-// tree is a large collection and the memory that it was last seen to take.
-type tree struct {
-	o    object.Object
-	cost int64
-}
-
-// treeOverhead is about what a tree takes beside its cost: the object itself and its
-// place in the list.
-const treeOverhead = 224
-
-const treeValue = 4 // bytes of a number
-
-// plant keeps a large collection, which m counts, and appends its value to dst.
-func (l *trees) plant(dst []byte, m *dense.Memory, o object.Object) []byte {
-	number := uint32(0)
-	if n := len(l.free); n > 0 {
-		number = l.free[n-1]
-		l.free = l.free[:n-1]
-	} else {
-		number = uint32(len(l.list))
-		l.list = append(l.list, tree{})
-	}
-	o.SetLedger(m)
-	l.list[number] = tree{o: o}
-	dst = binary.LittleEndian.AppendUint32(dst, number)
-	l.weigh(m, dst[len(dst)-treeValue:])
-	return dst
-}
-
-// at returns the collection of a value that plant made.
-func (l *trees) at(value []byte) *tree { return &l.list[binary.LittleEndian.Uint32(value)] }
-
-// weigh counts the memory that a tree takes now.
-func (l *trees) weigh(m *dense.Memory, value []byte) {
-	t := l.at(value)
-	cost := t.o.Cost() + treeOverhead
-	l.cost += cost - t.cost
-	m.AddObjects(cost - t.cost)
-	t.cost = cost
-}
-
-// fell forgets a tree, since its key holds something else or has moved.
-func (l *trees) fell(m *dense.Memory, value []byte) {
-	t := l.at(value)
-	m.AddObjects(-t.cost)
-	l.cost -= t.cost
-	if t.o != nil { // else it has moved
-		t.o.Drop()
-	}
-	*t = tree{}
-	l.free = append(l.free, binary.LittleEndian.Uint32(value))
-}
-
-// fellAll forgets all trees.
-func (l *trees) fellAll(m *dense.Memory) {
-	m.AddObjects(-l.cost)
-	for _, t := range l.list {
-		if t.o != nil {
-			t.o.Drop()
-		}
-	}
-	*l = trees{}
-}
 
 // wholeBound is the size up to which a value is recorded whole and not by patches.
 const wholeBound = 64
@@ -107,4 +32,54 @@ func large(k entry.Kind, value []byte) object.Object {
 		return nil
 	}
 	return o
+}
+
+// plant keeps a large collection and appends its value to dst.
+func (s *shard) plant(dst []byte, db int, o object.Object) []byte {
+	if s.trees == nil {
+		s.trees = make([]trees, len(s.dbs))
+	}
+	return s.trees[db].plant(dst, &s.mem.Memory, o)
+}
+
+// fell forgets the tree of a value.
+func (s *shard) fell(db int, value []byte) { s.trees[db].fell(&s.mem.Memory, value) }
+
+// fellAt forgets the tree that the table has at p, alive or not.
+func (s *shard) fellAt(p *place) {
+	_, e := s.dbs[p.db].t.At(p.r)
+	s.fell(p.db, e.Value)
+}
+
+// fellAll forgets the trees of a database.
+func (s *shard) fellAll(db int) {
+	if s.trees != nil {
+		s.trees[db].fellAll(&s.mem.Memory)
+	}
+}
+
+// weighAt counts the memory that the tree at p takes now.
+func (s *shard) weighAt(p *place) { s.trees[p.db].weigh(&s.mem.Memory, p.e.Value) }
+
+// tree returns the collection of a value that plant made.
+func (s *shard) tree(db int, value []byte) *tree { return s.trees[db].at(value) }
+
+// whole returns e as it is outside of this package: in the place of a tree's number
+// the bytes of all its elements, in the capacity of dst.
+func (s *shard) whole(db int, e entry.Entry, dst []byte) entry.Entry {
+	if isTree(e.Kind) {
+		e.Value = s.tree(db, e.Value).o.AppendFlat(dst[:0])
+		e.Kind = base(e.Kind)
+	}
+	return e
+}
+
+// costAt is how many bytes the entry at r takes.
+func (s *shard) costAt(db int, r dense.Ref) int64 {
+	t := s.dbs[db].t
+	n := t.Cost(r)
+	if _, e := t.At(r); isTree(e.Kind) {
+		n += s.tree(db, e.Value).cost
+	}
+	return n
 }

@@ -15,9 +15,9 @@ import (
 // it does happens at the later of the batch's instant and the latest instant of
 // the shard, and the view's own instant moves up to that.
 type View struct {
-	ks   *Keyspace
-	now  limit.Instant
-	gate station
+	ks      *Keyspace
+	now     limit.Instant
+	station station // where it says whether it runs a batch
 
 	lookups
 	locks
@@ -75,12 +75,12 @@ type recording struct {
 // NewView makes a view. A view that is not needed any more must be closed.
 func (ks *Keyspace) NewView() *View {
 	v := &View{ks: ks, now: ks.clock.Now()}
-	ks.gate.join(&v.gate)
+	ks.gate.join(&v.station)
 	return v
 }
 
 // Close takes the view out of the keyspace. It must not hold anything.
-func (v *View) Close() { v.ks.gate.part(&v.gate) }
+func (v *View) Close() { v.ks.gate.part(&v.station) }
 
 // Refresh reads the clock and returns the instant of all that follows until the
 // next Refresh. While keys are held there is only one instant, which it returns.
@@ -100,25 +100,16 @@ func (v *View) Now() limit.Instant { return v.now }
 // Enter begins a batch. It returns false, and nothing is begun, when the gate is
 // closed: the caller parks and has [Gate.Wait] wake it. It costs one atomic store
 // and one load.
-func (v *View) Enter() bool { return v.ks.gate.enter(&v.gate) }
+func (v *View) Enter() bool { return v.ks.gate.enter(&v.station) }
 
 // Leave ends a batch.
 func (v *View) Leave() {
 	v.known.n = 0 // their memory is about to hold something else
-	v.gate.leave()
+	v.station.leave()
 }
 
-// Close closes the gate for everybody but own, the caller's view, which may be nil,
-// and returns once all other views have left. If somebody else has closed it,
-// or has waited for it and not been in since, it
-// returns false at once and nothing has changed: the caller has to leave its view
-// and Wait, for the other one waits for it.
-func (g *Gate) Close(own *View) bool {
-	if own == nil {
-		return g.close(nil)
-	}
-	return g.close(&own.gate)
-}
+// CloseGate closes the gate for everybody else: see [Gate.Close].
+func (v *View) CloseGate() bool { return v.ks.gate.Close(&v.station) }
 
 // Keyspace is what the view looks at.
 func (v *View) Keyspace() *Keyspace { return v.ks }

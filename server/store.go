@@ -29,9 +29,6 @@ func (s *store) Observe(o command.Observer) { s.View.Observe(o) }
 // WaitOpen implements commands.Store.
 func (s *store) WaitOpen(wake func()) { s.ks.Gate().Wait(wake) }
 
-// CloseGate implements commands.Store.
-func (s *store) CloseGate() bool { return s.ks.Gate().Close(s.View) }
-
 // OpenGate implements commands.Store.
 func (s *store) OpenGate() { s.ks.Gate().Open() }
 

@@ -43,9 +43,6 @@ type source interface {
 	close()
 }
 
-// NewArena makes an arena of the kind that the system allows.
-func NewArena() *Arena { return &Arena{source: newSource()} }
-
 // NewHeapArena makes one whose memory is Go's own wherever it runs.
 func NewHeapArena() *Arena { return &Arena{source: heapSource{}} }
 

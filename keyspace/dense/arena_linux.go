@@ -15,7 +15,8 @@ const regionSize = 4 << 20
 // but keep their address, so that a region is only unmapped at the end.
 type mapSource struct{ regions [][]byte }
 
-func newSource() source { return new(mapSource) }
+// NewArena makes an arena that maps its memory.
+func NewArena() *Arena { return &Arena{source: new(mapSource)} }
 
 // region maps memory without huge pages: they would make the first touch of a key
 // wait for the zeroing of 2 MB, and a small table pay for all of them.

@@ -2,4 +2,5 @@
 
 package dense
 
-func newSource() source { return heapSource{} }
+// NewArena makes an arena whose memory is Go's own.
+func NewArena() *Arena { return NewHeapArena() }

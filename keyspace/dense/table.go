@@ -11,17 +11,8 @@ import (
 
 // Table stores entries by their keys, in two structures without pointers: an index of eight
 // bytes per slot (directory.go, segment.go), and records in dense vectors by size
-// (vector.go). An entry takes 12 bytes beside key and value, and 10 to 20 for its
+// (vector.go, record.go). An entry takes 12 bytes beside key and value, and 10 to 20 for its
 // share of the index; nothing else, however many come and go.
-//
-// A record is
-//
-//	8 bytes  expiry
-//	4 bytes  header: kind (7 bits), beside (1), length of the key (15), slack (9)
-//	         key, value, and slack unused bytes
-//
-// or, if it would be longer than maxInline, has its header followed by the number
-// of a blob (blobs.go), 4 bytes, that holds key and value.
 type Table struct {
 	index   directory
 	vectors [numClasses]vector
@@ -31,17 +22,6 @@ type Table struct {
 	mem     *Memory
 	hash    func(key []byte) uint32
 }
-
-const (
-	recordHead = 12
-	blobRecord = recordHead + 4
-
-	headKind   = 1<<7 - 1
-	headBeside = 1 << 7
-	keyShift   = 8
-	keyMask    = entry.MaxKeyLength
-	slackShift = 23
-)
 
 const tableBytes = int64(unsafe.Sizeof(Table{}))
 
@@ -58,18 +38,6 @@ func (t *Table) record(number uint32) []byte {
 	class := number >> placeBits
 	return t.vectors[class].record(&classes[class], number)
 }
-
-func header(rec []byte) uint32 { return binary.LittleEndian.Uint32(rec[8:]) }
-
-func putHeader(rec []byte, h uint32) { binary.LittleEndian.PutUint32(rec[8:], h) }
-
-func putExpiry(rec []byte, at limit.Instant) { binary.LittleEndian.PutUint64(rec, uint64(at)) }
-
-func expiry(rec []byte) limit.Instant { return limit.Instant(binary.LittleEndian.Uint64(rec)) }
-
-func blobNumber(rec []byte) uint32 { return binary.LittleEndian.Uint32(rec[recordHead:]) }
-
-func keyLength(h uint32) int { return int(h >> keyShift & keyMask) }
 
 // parts returns the key and the value of a record, the latter with the capacity to
 // grow that it has where it is.

@@ -1,8 +1,6 @@
 package effect
 
 import (
-	"errors"
-
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
@@ -11,8 +9,6 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
-
-var errEffect = errors.New("bytes are not an effect")
 
 // Check reports whether e, which may come from a file, is something that can
 // have happened, as far as e alone can tell.
@@ -68,16 +64,4 @@ func checkFlat(k entry.Kind, flat []byte) error {
 		return collection.CheckList(flat)
 	}
 	return collection.CheckSet(flat)
-}
-
-// Patchable reports whether keys of kind k may be recorded by patches. An entry of
-// such a kind is kept while loading even if it has expired: a patch that follows may
-// say that it was to live longer.
-func Patchable(k entry.Kind) bool {
-	switch {
-	case k.IsWindow():
-		m := k.WindowMode()
-		return m == slidingwindow.Log || m == slidingwindow.Buckets
-	}
-	return k.IsCollection() || k.IsLease()
 }

@@ -2,9 +2,11 @@ package effect
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 // An effect is what one change left behind, so that replaying needs neither a
@@ -26,6 +28,19 @@ const (
 	opFlush  = 65
 	opPatch  = 66
 )
+
+// Patchable reports whether keys of kind k may be recorded by patches. An entry of
+// such a kind is kept while loading even if it has expired: a patch that follows may
+// say that it was to live longer.
+func Patchable(k entry.Kind) bool {
+	if k.IsWindow() {
+		m := k.WindowMode()
+		return m == slidingwindow.Log || m == slidingwindow.Buckets
+	}
+	return k.IsCollection() || k.IsLease()
+}
+
+var errEffect = errors.New("bytes are not an effect")
 
 // Effect is a decoded effect: a put with its entry; a delete, where Entry is of
 // kind [entry.None]; a patch, where the entry's value is a delta; or a flush of the whole
