@@ -22,7 +22,7 @@ func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 	case p.e.Kind == entry.String:
 		return 0, shared.Copied(len(p.e.Value))
 	case isTree(p.e.Kind):
-		o := s.tree(db, p.e.Value).o
+		o := s.tree(db, p.e.Value).Object
 		return o.Len(), o.Copied()
 	}
 	return 0, 0
@@ -131,7 +131,7 @@ func write[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func
 // view's.
 func (v *View) object(s *shard, db int, e *entry.Entry) object.Object {
 	if isTree(e.Kind) {
-		return s.tree(db, e.Value).o
+		return s.tree(db, e.Value).Object
 	}
 	o := v.objects[e.Kind.Ordinal()]
 	if o == nil {
@@ -168,11 +168,11 @@ func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Ob
 		return s.keepFlat(p, key, entry.Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat}, delta)
 	}
 	v.objects[kind.Ordinal()] = nil // it is the key's from now on
-	var number [treeValue]byte
-	e := entry.Entry{Kind: kind | treeBit, Expiry: p.e.Expiry, Value: s.plant(number[:0], p.db, o)}
+	var number [object.TreeValue]byte
+	e := entry.Entry{Kind: kind | treeBit, Expiry: p.e.Expiry, Value: s.addTree(number[:0], p.db, o)}
 	err := s.keepFlat(p, key, e, delta)
 	if err != nil {
-		s.fell(p.db, e.Value)
+		s.removeTree(p.db, e.Value)
 	}
 	o.ResetDelta()
 	return err
@@ -191,7 +191,7 @@ func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object,
 		s.replace(p, key, entry.Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat})
 		return
 	}
-	s.weighAt(p)
+	s.weighTree(p)
 	s.touched(p.db, key)
 }
 

@@ -93,7 +93,7 @@ func (v *View) condense() {
 		case !base(e.Kind).IsCollection():
 			return math.MaxInt
 		case isTree(e.Kind):
-			return int(s.tree(db, e.Value).cost)
+			return int(s.tree(db, e.Value).Cost)
 		}
 		return len(e.Value)
 	}

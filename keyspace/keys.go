@@ -115,11 +115,11 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	var o object.Object
 	if isTree(e.Kind) {
 		t := src.tree(db, e.Value)
-		o, t.o = t.o, nil // it moves, and is not dropped
+		o, t.Object = t.Object, nil // it moves, and is not dropped
 	}
 	src.remove(&p, from)
 	if o != nil {
-		e.Value = dst.plant(e.Value[:0], db, o)
+		e.Value = dst.addTree(e.Value[:0], db, o)
 	}
 	// Found again, since removing may have moved it.
 	target = place{}

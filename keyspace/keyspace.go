@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/gate"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -42,7 +43,7 @@ type Keyspace struct {
 	clock   clock.Clock
 	every   time.Duration
 	arena   *dense.Arena // nil if newTable is a test's
-	gate    Gate
+	gate    gate.Gate
 	journal Journal      // nil keeps nothing
 	most    atomic.Int64 // elements of a collection
 	common
@@ -98,7 +99,7 @@ func (ks *Keyspace) Databases() int { return len(ks.shards[0].dbs) }
 func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 
 // Gate is what stops all views but one.
-func (ks *Keyspace) Gate() *Gate { return &ks.gate }
+func (ks *Keyspace) Gate() *gate.Gate { return &ks.gate }
 
 // SetMaxMemory changes [Options.MaxMemory].
 func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }

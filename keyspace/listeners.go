@@ -70,9 +70,9 @@ func (o *observed) changed(key []byte, expired bool) {
 	}
 }
 
-// saw remembers a key that has expired. It is removed when the view unlocks its shard,
+// noteExpired remembers a key that has expired. It is removed when the view unlocks its shard,
 // so that the first who looks for it makes its end known, and not the sweep.
-func (o *observed) saw(db int, h uint64, key []byte) {
+func (o *observed) noteExpired(db int, h uint64, key []byte) {
 	// A script may look for it again and again. What is beyond the bound is left to the sweep.
 	if o.by != nil && len(o.seen) < mostSeen {
 		o.told = true

@@ -42,7 +42,7 @@ func (v *View) find(s *shard, p *place, db int, h uint64, key []byte) {
 				p.db, p.hash = db, uint32(h)
 				p.fill(s, r, kind, at, value)
 				if p.e.Kind == entry.None && s.by != nil && p.stale() {
-					s.by.saw(db, h, key)
+					s.by.noteExpired(db, h, key)
 				}
 				return
 			}

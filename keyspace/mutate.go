@@ -24,7 +24,7 @@ func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	}
 	d := &s.dbs[p.db]
 	if p.old != e.Kind || p.oldExpiry == entry.NoExpiry || e.Expiry == entry.NoExpiry {
-		s.becomes(p, e.Kind, e.Expiry)
+		s.setKind(p, e.Kind, e.Expiry)
 	}
 	if s.recorder != nil && !e.Long() {
 		s.recorder.Put(p.db, key, &e)
@@ -68,13 +68,13 @@ func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	s.recorder.Put(db, key, e)
 }
 
-// becomes counts what p is to hold in the place of what it has.
-func (s *shard) becomes(p *place, k entry.Kind, expiry limit.Instant) {
+// setKind counts what p is to hold in the place of what it has.
+func (s *shard) setKind(p *place, k entry.Kind, expiry limit.Instant) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
 	d.count.add(k, expiry, 1)
 	if isTree(p.old) && p.old != k {
-		s.fellAt(p)
+		s.removeTreeAt(p)
 	}
 }
 
@@ -149,7 +149,7 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	if at < p.oldExpiry {
 		s.freed(p.db, key)
 	}
-	s.becomes(p, e.Kind, e.Expiry)
+	s.setKind(p, e.Kind, e.Expiry)
 	if s.recorder != nil && !e.Long() {
 		s.recordExpiry(p.db, key, &e)
 	}
@@ -183,7 +183,7 @@ func (s *shard) drop(p *place) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
 	if isTree(p.old) {
-		s.fellAt(p)
+		s.removeTreeAt(p)
 	}
 	d.t.Remove(p.r)
 }
@@ -197,7 +197,7 @@ func (s *shard) clear(db int) table {
 	}
 	s.touchedAll(db)
 	s.freedAll(db)
-	s.fellAll(db)
+	s.removeTrees(db)
 	old := d.t
 	*d = database{}
 	s.seen[db].Store(nil)
@@ -253,10 +253,10 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 	if p.old == entry.None && s.mem.full(s.slack) {
 		return limit.ErrFull
 	}
-	var number [treeValue]byte
-	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
+	var number [object.TreeValue]byte
+	e.Kind, e.Value = e.Kind|treeBit, s.addTree(number[:0], p.db, o)
 	if !s.move(p, key, e) {
-		s.fell(p.db, e.Value)
+		s.removeTree(p.db, e.Value)
 		return limit.ErrFull
 	}
 	return nil

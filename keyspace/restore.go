@@ -140,7 +140,7 @@ func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	case isTree(p.e.Kind):
 		p.e.Expiry = expiry
 		s.reload(p, p.e)
-		s.weighAt(p)
+		s.weighTree(p)
 	default:
 		return s.restoreTree(p, e.Key, entry.Entry{Kind: e.Entry.Kind, Expiry: expiry}, o)
 	}
@@ -151,7 +151,7 @@ func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 // one that is given back by done.
 func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	if isTree(p.e.Kind) {
-		return s.tree(p.db, p.e.Value).o, func() {}
+		return s.tree(p.db, p.e.Value).Object, func() {}
 	}
 	pool := &s.objects[k.Ordinal()]
 	o, ok := pool.Get().(object.Object)
@@ -189,14 +189,14 @@ func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object
 		s.drop(p)
 		*p = place{db: p.db, hash: p.hash}
 	}
-	var number [treeValue]byte
-	e.Kind, e.Value = e.Kind|treeBit, s.plant(number[:0], p.db, o)
+	var number [object.TreeValue]byte
+	e.Kind, e.Value = e.Kind|treeBit, s.addTree(number[:0], p.db, o)
 	return s.insert(p, key, e)
 }
 
 // reload is replace without telling anybody, for loading.
 func (s *shard) reload(p *place, e entry.Entry) {
-	s.becomes(p, e.Kind, e.Expiry)
+	s.setKind(p, e.Kind, e.Expiry)
 	s.dbs[p.db].t.Store(p.r, e)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -40,7 +41,7 @@ type shard struct {
 	// slack is that of the view which has the lock.
 	slack int64
 	// trees are the large collections by database; nil while there has been none.
-	trees []trees
+	trees []object.Trees
 
 	_ [64]byte
 }
@@ -89,7 +90,7 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	r, k, expiry, value := t.Find(uint32(h), key)
 	p.fill(s, r, k, expiry, value)
 	if p.e.Kind == entry.None && s.by != nil && p.stale() {
-		s.by.saw(db, h, key)
+		s.by.noteExpired(db, h, key)
 	}
 }
 

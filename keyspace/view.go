@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace/gate"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -17,7 +18,7 @@ import (
 type View struct {
 	ks      *Keyspace
 	now     limit.Instant
-	station station // where it says whether it runs a batch
+	station gate.Station // where it says whether it runs a batch
 
 	lookups
 	locks
@@ -75,12 +76,12 @@ type recording struct {
 // NewView makes a view. A view that is not needed any more must be closed.
 func (ks *Keyspace) NewView() *View {
 	v := &View{ks: ks, now: ks.clock.Now()}
-	ks.gate.join(&v.station)
+	ks.gate.Join(&v.station)
 	return v
 }
 
 // Close takes the view out of the keyspace. It must not hold anything.
-func (v *View) Close() { v.ks.gate.part(&v.station) }
+func (v *View) Close() { v.ks.gate.Part(&v.station) }
 
 // Refresh reads the clock and returns the instant of all that follows until the
 // next Refresh. While keys are held there is only one instant, which it returns.
@@ -100,12 +101,12 @@ func (v *View) Now() limit.Instant { return v.now }
 // Enter begins a batch. It returns false, and nothing is begun, when the gate is
 // closed: the caller parks and has [Gate.Wait] wake it. It costs one atomic store
 // and one load.
-func (v *View) Enter() bool { return v.ks.gate.enter(&v.station) }
+func (v *View) Enter() bool { return v.ks.gate.Enter(&v.station) }
 
 // Leave ends a batch.
 func (v *View) Leave() {
 	v.known.n = 0 // their memory is about to hold something else
-	v.station.leave()
+	v.station.Leave()
 }
 
 // CloseGate closes the gate for everybody else: see [Gate.Close].

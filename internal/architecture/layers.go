@@ -70,7 +70,7 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect"}, families...),
+		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/gate"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"keyspace/entry": {
@@ -88,6 +88,9 @@ var layers = map[string]layer{
 	"keyspace/effect": {
 		imports: append([]string{"collection", "shared", "keyspace/entry", "keyspace/object"}, families...),
 		why:     "what is written down of changes needs no store: files are read and checked without one",
+	},
+	"keyspace/gate": {
+		why: "whoever is kept out is a station: the gate knows no store",
 	},
 	"persistence": {
 		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/effect"}, families...),

@@ -1,4 +1,4 @@
-package keyspace
+package gate
 
 import (
 	"runtime"
@@ -18,7 +18,7 @@ type Gate struct {
 	owed atomic.Int32
 
 	mu       sync.Mutex
-	stations []*station // guarded by mu; replaced, never changed
+	stations []*Station // guarded by mu; replaced, never changed
 	waiters  []func()   // guarded by mu
 }
 
@@ -37,22 +37,22 @@ const (
 	maxOwed = 4
 )
 
-// station is where somebody, a view of the store, says whether it is inside. It fills a cache line, since
+// Station is where somebody, a view of the store, says whether it is inside. It fills a cache line, since
 // its owner writes it twice per batch.
-type station struct {
+type Station struct {
 	busy atomic.Bool
 	_    [60]byte
 }
 
-// join makes Close wait for those inside at st.
-func (g *Gate) join(st *station) {
+// Join makes Close wait for those inside at st.
+func (g *Gate) Join(st *Station) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stations = append(slices.Clone(g.stations), st)
 }
 
-// part undoes join.
-func (g *Gate) part(st *station) {
+// Part undoes Join.
+func (g *Gate) Part(st *Station) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.stations, st); i >= 0 {
@@ -60,13 +60,13 @@ func (g *Gate) part(st *station) {
 	}
 }
 
-// enter says at st that a batch begins. It returns false, and nothing is begun, when the
+// Enter says at st that a batch begins. It returns false, and nothing is begun, when the
 // gate is closed.
 //
-// enter and Close are each other's mirror: one writes busy and then reads closed,
+// It and Close are each other's mirror: one writes busy and then reads closed,
 // the other writes closed and then reads busy, so that at least one of them sees
 // the other.
-func (g *Gate) enter(st *station) bool {
+func (g *Gate) Enter(st *Station) bool {
 	for {
 		st.busy.Store(true)
 		if !g.closed.Load() {
@@ -96,14 +96,14 @@ func (g *Gate) opensSoon() bool {
 	return false
 }
 
-// leave says that the batch has ended.
-func (st *station) leave() { st.busy.Store(false) }
+// Leave says that the batch has ended.
+func (st *Station) Leave() { st.busy.Store(false) }
 
 // Close closes the gate for everybody but own, which may be nil, and returns once all
 // others have left. If somebody else has closed it, or has waited for it and not been in
 // since, it returns false at once and nothing has changed: the caller has to leave and
 // Wait, for the other one waits for it.
-func (g *Gate) Close(own *station) bool {
+func (g *Gate) Close(own *Station) bool {
 	if g.owed.Load() > 0 && g.owed.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
 	}

@@ -1,0 +1,80 @@
+package object
+
+import (
+	"encoding/binary"
+
+	"github.com/cellserver/cellserver/shared"
+)
+
+// Trees are collections that are too large for a value. They are objects of Go's own
+// beside a table, whose entries have their number as value.
+type Trees struct {
+	list []Tree
+	free []uint32
+	cost int64 // of all
+}
+
+// Tree is a large collection and the memory that it was last seen to take.
+type Tree struct {
+	Object Object
+	Cost   int64
+}
+
+// treeOverhead is about what a tree takes beside its cost: the object itself and its
+// place in the list.
+const treeOverhead = 224
+
+// TreeValue is how many bytes the value of an entry has whose collection is a tree.
+const TreeValue = 4
+
+// Add keeps a large collection, which m counts, and appends its value to dst.
+func (l *Trees) Add(dst []byte, m shared.Ledger, o Object) []byte {
+	number := uint32(0)
+	if n := len(l.free); n > 0 {
+		number = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		number = uint32(len(l.list))
+		l.list = append(l.list, Tree{})
+	}
+	o.SetLedger(m)
+	l.list[number] = Tree{Object: o}
+	dst = binary.LittleEndian.AppendUint32(dst, number)
+	l.Weigh(m, dst[len(dst)-TreeValue:])
+	return dst
+}
+
+// At returns the collection of a value that Add made.
+func (l *Trees) At(value []byte) *Tree { return &l.list[binary.LittleEndian.Uint32(value)] }
+
+// Weigh counts the memory that the tree of a value takes now.
+func (l *Trees) Weigh(m shared.Ledger, value []byte) {
+	t := l.At(value)
+	cost := t.Object.Cost() + treeOverhead
+	l.cost += cost - t.Cost
+	m.Count(cost - t.Cost)
+	t.Cost = cost
+}
+
+// Remove forgets the tree of a value, since its key holds something else or has moved.
+func (l *Trees) Remove(m shared.Ledger, value []byte) {
+	t := l.At(value)
+	m.Count(-t.Cost)
+	l.cost -= t.Cost
+	if t.Object != nil { // else it has moved
+		t.Object.Drop()
+	}
+	*t = Tree{}
+	l.free = append(l.free, binary.LittleEndian.Uint32(value))
+}
+
+// Clear forgets all trees.
+func (l *Trees) Clear(m shared.Ledger) {
+	m.Count(-l.cost)
+	for _, t := range l.list {
+		if t.Object != nil {
+			t.Object.Drop()
+		}
+	}
+	*l = Trees{}
+}
