@@ -86,7 +86,7 @@ func TestPromisesAreRefused(t *testing.T) {
 		"aclfile /etc/redis/users.acl":       `option "aclfile": this server has one user`,
 		"user alice on >canary ~* +@all":     `option "user": this server has one user`,
 		"sentinel monitor m 127.0.0.1 1 2":   `option "sentinel": this server is not a sentinel`,
-		"notify-keyspace-events KEA":         `option "notify-keyspace-events": this server sends no notifications`,
+		"notify-keyspace-events KEA":         `option "notify-keyspace-events": this server sends no keyspace notifications`,
 		"maxmemory-policy allkeys-lru":       `option "maxmemory-policy": argument must be noeviction`,
 		"syslog-enabled yes":                 `option "syslog-enabled": this server writes to logfile`,
 		"shutdown-on-sigterm nosave":         `option "shutdown-on-sigterm": a signal always stops`,
