@@ -330,7 +330,7 @@ func shutdown(c *command.Call) {
 		mode = command.StopWithoutSaving
 	}
 	if c.Busy {
-		engineOf(c.Server).killAlone(sessionOf(c.Client))
+		c.Server.Host.EndExclusive(c.Client)
 	}
 	if c.Server.Opts.Stop != nil {
 		c.Server.Opts.Stop(mode)

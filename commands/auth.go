@@ -97,12 +97,12 @@ func login(e *command.Server, user string, password []byte) bool {
 // tryLogin checks the credentials and then runs done with the outcome: at once,
 // or, for an address that keeps failing, after a second, with the session parked.
 func tryLogin(c *command.Call, user string, password []byte, done func(w *resp.Writer, ok bool)) {
-	e, s, now := engineOf(c.Server), sessionOf(c.Client), c.Store.Now()
+	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
 	addr := command.HostOf(s.Peer)
-	late := e.auth.exceeded(addr, now)
-	ok := login(&e.Server, user, password)
+	late := g.exceeded(addr, now)
+	ok := login(c.Server, user, password)
 	if !ok {
-		e.auth.note(addr, now)
+		g.note(addr, now)
 		auditLogin(c)
 	}
 	if !late || s.Exclusive {

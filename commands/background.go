@@ -27,7 +27,7 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 	p := c.NewWait()
 	p.Looked = c.Cmd.Flags&command.FlagWrite == 0
 	changes := c.MayChange(c.Cmd, c.Args)
-	if remember := readBeside(c); remember != nil {
+	if remember := e.ReadsElsewhere(c); remember != nil {
 		look := f
 		f = func(st command.Store, w *resp.Writer) {
 			remember()
@@ -69,6 +69,17 @@ func (e *background) Spawn(f func()) {
 	}
 }
 
+// SpawnCall implements [command.Host].
+func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
+	e.Spawn(func() {
+		if much {
+			e.besideSlots <- struct{}{}
+			defer func() { <-e.besideSlots }()
+		}
+		e.withLane(0, func(l *Lane) { f(&command.Call{Worker: &l.Worker}) })
+	})
+}
+
 // WithStore implements [command.Host].
 func (e *Engine) WithStore(client int64, f func(st command.Store)) {
 	e.withLane(client, func(l *Lane) { f(l.Store) })
@@ -94,7 +105,7 @@ func (e *Engine) withLane(client int64, f func(l *Lane)) {
 func (e *workers) inLane(l *Lane, client int64, f func(l *Lane)) {
 	defer e.returnSlowLane(l)
 	defer l.Store.Leave()
-	l.observer.actor = client
+	l.Actor = client
 	l.Store.Refresh()
 	f(l)
 }
@@ -111,9 +122,9 @@ func (e *Engine) Drain() {
 	}
 }
 
-// interrupt ends the wait of s early; it reports whether there was one that can be
-// ended. The answer is found beside the caller, who may be on a loop.
-func (s *Session) interrupt(withError bool) bool {
-	p := s.parked.Load()
+// Unblock implements [command.Host]. The answer is found beside the caller, who may be on a
+// loop.
+func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
+	p := sessionOf(cl).parked.Load()
 	return p != nil && p.Interrupt(withError)
 }

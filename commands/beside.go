@@ -13,18 +13,15 @@ import (
 // needs as it would have done on the loop.
 func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	s := sessionOf(c.Client)
-	p, in := c.NewWait(), s.standIn()
+	p, in := c.NewWait(), s.proxy()
 	in.Beside = true
 	cmd, args := c.Cmd, laneOf(c.Worker).takeArgs(c.Args)
 	changes := c.MayChange(cmd, args)
-	size := func(st command.Store) int { return in.replySize(st, cmd, args) }
-	p.Kept = command.ArgsCost(args)
-	if s.tx != nil {
-		p.Kept += s.tx.bytes + s.watching
-		s.giveTransaction(in)
-	}
+	size := func(st command.Store) int { return replySize(&in.Client, st, cmd, args) }
+	transaction := e.Transfer(&s.Client, &in.Client)
+	p.Kept = command.ArgsCost(args) + transaction
 	p.Resume = func(w *resp.Writer) {
-		s.adopt(in)
+		s.merge(in)
 		w.Proto = s.Proto
 	}
 	c.Park(p)
@@ -38,7 +35,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 			}
 			l.runBeside(p, in, func() {
 				if memory != nil {
-					l.w.Pieces, l.w.Defers = memory, in.tx == nil // which keeps all locked
+					l.w.Pieces, l.w.Defers = memory, transaction == 0 // which keeps all locked
 				}
 				l.ctx.Cmd, l.ctx.Args = cmd, args
 				do(&l.ctx)
@@ -57,7 +54,7 @@ func maxBeside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // runBeside runs do as the session in, and answers p.
 func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
-	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Opts.Ledger, OnError: l.onError}
+	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Opts.Ledger, OnError: l.OnError}
 	l.ctx = command.Call{Worker: &l.Worker, Client: &in.Client, W: &l.w}
 	if l.Journal != nil {
 		l.Journal.TakePosition() // of what ran here before
@@ -71,7 +68,7 @@ func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
 			p.Broken = true
 		}
 		l.flushRun()
-		l.Server.Commands.BatchEnd(&l.Worker)
+		l.Server.BatchEnd(&l.Worker)
 		reply := l.w.Take()
 		l.ctx.Client, l.ctx.Args = nil, nil
 		p.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
@@ -84,12 +81,12 @@ func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
 // anything.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
 	laneOf(c.Worker).beginErrors()
-	timed(c, cmd, cmd.Run)
+	e.Timed(c, cmd, cmd.Run)
 	laneOf(c.Worker).endErrors(cmd)
 }
 
-// timed runs f and counts how long it takes as time of cmd.
-func timed(c *command.Call, cmd *command.Command, f func(c *command.Call)) {
+// Timed implements [command.Host].
+func (e *Engine) Timed(c *command.Call, cmd *command.Command, f func(c *command.Call)) {
 	began := c.Server.Opts.Stopwatch()
 	f(c)
 	laneOf(c.Worker).counts[cmd.Id].Nanos.Add(int64(c.Server.Opts.Stopwatch() - began))

@@ -22,10 +22,8 @@ func clientCommands() []*command.Command {
 		Name: "client", Arity: -2, Categories: command.CatSlow, Group: "connection",
 		Summary: "A container for client connection commands.", Since: "1.0.0", Complexity: "Depends on subcommand.",
 		Sub: []*command.Command{
-			sub("caching", 3, "<YES | NO>", "Tells the server whether to track the keys of the next command.", ok, 0, clientCaching),
 			sub("capa", -3, "capability [capability ...]", "Tells the server what the client can do; nothing is asked of it yet.", ok, 0, (*command.Call).OK),
 			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
-			sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", 0, clientGetRedir),
 			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *command.Call) { c.W.Int(c.Client.Id) }),
 			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
@@ -37,8 +35,6 @@ func clientCommands() []*command.Command {
 			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
 			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets what the client says of its library.", ok, 0, clientSetInfo),
 			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, 0, clientSetName),
-			sub("tracking", -3, "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, 0, clientTracking),
-			sub("trackinginfo", 2, "", "Returns the state of tracking of the connection.", "a map", 0, clientTrackingInfo),
 			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", command.FlagAdmin, clientUnblock),
 			sub("unpause", 2, "", "Ends a pause.", ok, command.FlagAdmin|command.FlagAudit, clientUnpause),
 		},
@@ -65,8 +61,7 @@ func clientSetName(c *command.Call) {
 
 func clientSetInfo(c *command.Call) {
 	value := c.Args[3]
-	s := sessionOf(c.Client)
-	n := s.Identity()
+	n := c.Client.Identity()
 	target := &n.LibName
 	switch {
 	case parse.IsWord(c.Args[2], "LIB-NAME"):
@@ -81,7 +76,7 @@ func clientSetInfo(c *command.Call) {
 		return
 	}
 	*target = string(value)
-	s.Identify(n)
+	c.Client.Identify(n)
 	c.OK()
 }
 
@@ -119,8 +114,8 @@ func clientReply(c *command.Call) {
 }
 
 func clientInfo(c *command.Call) {
-	sessionOf(c.Client).noteCommand(c.Cmd)
-	line := describe(c.Server, nil, sessionOf(c.Client))
+	c.Server.Host.NoteCommand(c.Client, c.Cmd)
+	line := describe(c.Server, nil, c.Client)
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
 
@@ -130,18 +125,18 @@ func clientList(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	sessionOf(c.Client).noteCommand(c.Cmd)
-	e := engineOf(c.Server)
+	server := c.Server
+	server.Host.NoteCommand(c.Client, c.Cmd)
 	list := func(_ command.Store, w *resp.Writer) {
 		var text []byte
-		for _, s := range e.clients.list() {
+		for _, s := range server.Host.Clients() {
 			if !s.Killed.Load() && wanted(s) {
-				text = append(describe(&e.Server, text, s), '\n')
+				text = append(describe(server, text, s), '\n')
 			}
 		}
 		w.Verbatim("txt", string(text))
 	}
-	if open, _ := e.clients.count(); open > listInline {
+	if open, _ := server.Host.CountClients(); open > listInline {
 		c.Offload(list)
 		return
 	}
@@ -151,10 +146,10 @@ func clientList(c *command.Call) {
 // listInline is how many clients are listed on the loop itself.
 const listInline = 200
 
-func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error) {
+func parseClientList(args [][]byte) (wanted func(*command.Client) bool, err resp.Error) {
 	switch {
 	case len(args) == 0:
-		return func(*Session) bool { return true }, ""
+		return func(*command.Client) bool { return true }, ""
 	case len(args) == 2 && parse.IsWord(args[0], "TYPE"):
 		wanted, err := clientType(args[1])
 		return wanted, err
@@ -167,7 +162,7 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 			}
 			ids[id] = true
 		}
-		return func(s *Session) bool { return ids[s.Id] }, ""
+		return func(s *command.Client) bool { return ids[s.Id] }, ""
 	}
 	return nil, resp.ErrSyntax
 }
@@ -175,26 +170,26 @@ func parseClientList(args [][]byte) (wanted func(*Session) bool, err resp.Error)
 // clientType returns what makes a client one of the type: those that have subscribed
 // to something are pubsub, all others normal. The types of replicas are accepted and
 // match nobody.
-func clientType(b []byte) (matches func(*Session) bool, err resp.Error) {
+func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 	switch {
 	case parse.IsWord(b, "NORMAL"):
-		return func(s *Session) bool { return !s.subscriber() }, ""
+		return func(s *command.Client) bool { return !s.Subscribed() }, ""
 	case parse.IsWord(b, "PUBSUB"):
-		return (*Session).subscriber, ""
+		return func(s *command.Client) bool { return s.Subscribed() }, ""
 	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
-		return func(*Session) bool { return false }, ""
+		return func(*command.Client) bool { return false }, ""
 	}
 	return nil, resp.Error("ERR Unknown client type '" + string(command.Echo(b, command.MaxEcho)) + "'")
 }
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
 // read from any goroutine.
-func describe(e *command.Server, b []byte, s *Session) []byte {
+func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	now := e.Opts.Now()
-	who := s.Identity()
-	cmd, m := "NULL", s.memory()
-	if id := s.lastCmd.Load(); id >= 0 {
-		cmd = e.Commands.Entries[id].Name
+	who, d, a := s.Identity(), e.Describe(s), e.Host.Activity(s)
+	cmd := "NULL"
+	if a.LastCommand != nil {
+		cmd = a.LastCommand.Name
 	}
 	num := func(key string, n int64) {
 		b = append(append(append(b, ' '), key...), '=')
@@ -208,22 +203,24 @@ func describe(e *command.Server, b []byte, s *Session) []byte {
 	word("laddr", s.Laddr())
 	word("name", who.Name)
 	num("age", int64(now.Sub(s.Created).Seconds()))
-	num("idle", int64(now.Sub(max(s.Created, s.lastActive())).Seconds()))
-	word("flags", s.flags())
+	num("idle", int64(now.Sub(max(s.Created, a.Active)).Seconds()))
+	word("flags", letters(s, &d, &a))
 	num("db", int64(s.Selected()))
-	b = s.describeSubscriptions(b)
-	num("multi", int64(s.queued.Load())-1)
-	num("qbuf", m.input)
+	num("sub", int64(d.Channels))
+	num("psub", int64(d.Patterns))
+	num("ssub", int64(d.ShardChannels))
+	num("multi", int64(a.Queued))
+	num("qbuf", a.Memory.Input)
 	for _, field := range absentFields {
 		num(field, 0)
 	}
-	num("multi-mem", m.queued)
-	num("omem", m.output+m.messages)
-	num("tot-mem", m.sum())
+	num("multi-mem", a.Memory.Queued)
+	num("omem", a.Memory.Output+a.Memory.Messages)
+	num("tot-mem", a.Memory.Sum())
 	word("events", "r")
 	word("cmd", cmd)
 	word("user", command.DefaultUser)
-	num("redir", s.redirection())
+	num("redir", d.Redirect)
 	num("resp", int64(s.Protocol.Load()))
 	word("lib-name", who.LibName)
 	word("lib-ver", who.LibVer)
@@ -234,20 +231,19 @@ func describe(e *command.Server, b []byte, s *Session) []byte {
 // each of them as an integer and fails without it.
 var absentFields = []string{"qbuf-free", "argv-mem", "rbs", "rbp", "obl", "oll"}
 
-// flags is what CLIENT LIST says of a client in letters, in the order of Redis.
-func (s *Session) flags() string {
+// letters is what CLIENT LIST says of a client in letters, in the order of Redis.
+func letters(s *command.Client, d *command.Description, a *command.Activity) string {
 	var b []byte
-	t := s.tracks.Load()
 	for _, f := range []struct {
 		letter byte
 		set    bool
 	}{
-		{'P', s.subscriber()},
-		{'x', s.queued.Load() > 0},
-		{'b', s.parked.Load() != nil},
-		{'t', t != nil},
-		{'R', t != nil && s.lostRedirect.Load()},
-		{'B', t != nil && t.broadcast},
+		{'P', s.Subscribed()},
+		{'x', a.Queued >= 0},
+		{'b', a.Blocked},
+		{'t', d.Tracks},
+		{'R', d.BrokenRedirect},
+		{'B', d.Broadcasting},
 		{'e', s.Spared.Load()},
 	} {
 		if f.set {
@@ -280,7 +276,7 @@ func clientUnblock(c *command.Call) {
 		c.Fail(resp.ErrNotInteger)
 		return
 	}
-	if s := engineOf(c.Server).clients.get(id); s != nil && s.interrupt(withError) {
+	if s := c.Server.Host.Client(id); s != nil && c.Server.Host.Unblock(s, withError) {
 		c.W.Int(1)
 		return
 	}
@@ -291,7 +287,7 @@ func clientUnblock(c *command.Call) {
 func clientKill(c *command.Call) {
 	if len(c.Args) == 3 {
 		addr := string(c.Args[2])
-		if kill(c, func(s *Session) bool { return s.Addr() == addr }) == 0 {
+		if kill(c, func(s *command.Client) bool { return s.Addr() == addr }) == 0 {
 			c.Fail("ERR No such client")
 			return
 		}
@@ -303,15 +299,15 @@ func clientKill(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	self := sessionOf(c.Client)
-	c.W.Int(int64(kill(c, func(s *Session) bool { return f.matches(s) && (s.Id != self.Id || !f.skipMe) })))
+	self := c.Client
+	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s) && (s.Id != self.Id || !f.skipMe) })))
 }
 
-// kill closes the sessions that match; the caller's own goes after its reply. One that
+// kill closes the clients that match; the caller's own goes after its reply. One that
 // was killed before is gone, although its transport may not have said so yet.
-func kill(c *command.Call, match func(*Session) bool) int {
+func kill(c *command.Call, match func(*command.Client) bool) int {
 	n := 0
-	for _, s := range engineOf(c.Server).clients.list() {
+	for _, s := range c.Server.Host.Clients() {
 		if s.Killed.Load() || !match(s) {
 			continue
 		}
@@ -329,7 +325,7 @@ func kill(c *command.Call, match func(*Session) bool) int {
 type killFilter struct {
 	id          int64
 	addr, laddr []byte
-	typed       func(*Session) bool // nil: of any type
+	typed       func(*command.Client) bool // nil: of any type
 	skipMe      bool
 }
 
@@ -370,7 +366,7 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 	return f, ""
 }
 
-func (f *killFilter) matches(s *Session) bool {
+func (f *killFilter) matches(s *command.Client) bool {
 	return (f.typed == nil || f.typed(s)) &&
 		(f.id == 0 || f.id == s.Id) &&
 		(f.addr == nil || bytes.Equal(f.addr, []byte(s.Addr()))) &&

@@ -4,38 +4,23 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// clientMemory is about how many bytes the server keeps for one client.
-type clientMemory struct {
-	input    int64 // what arrived and has not been run
-	output   int64 // replies that wait to leave
-	messages int64 // what others have told it and it has not taken
-	queued   int64 // commands that wait for EXEC, and watched keys
-	topics   int64 // what it has subscribed to
-}
-
-func (m clientMemory) sum() int64 { return m.input + m.output + m.messages + m.queued + m.topics }
-
 // memory is what is kept for the client. Any goroutine may call it.
-func (s *Session) memory() clientMemory {
+func (s *Session) memory() command.ClientMemory {
 	input, output := s.Peer.Held()
-	topics := int64(0)
-	if subs := s.subs.Load(); subs != nil {
-		topics = subs.cost.Load()
+	return command.ClientMemory{
+		Input: input, Output: output, Messages: int64(s.unread()), Queued: s.kept.Load(), Topics: s.Server.Describe(&s.Client).Memory,
 	}
-	topics += int64(s.tracks.Load().cost())
-	return clientMemory{input, output, int64(s.unread()), s.kept.Load(), topics}
 }
 
 // noteKept tells others what a transaction and the watched keys take. An EXEC that came
 // in the same turn as its MULTI is not worth a word.
 func (s *Session) noteKept() {
-	kept, queued := int64(s.watching), int32(0)
-	if s.tx != nil && s.tx.active {
-		kept, queued = kept+int64(s.tx.bytes), int32(1+len(s.tx.queue))
-	}
+	bytes, waiting := s.Server.Kept(&s.Client)
+	kept, queued := int64(bytes), int32(1+waiting)
 	if p := s.parked.Load(); p != nil {
 		kept += int64(p.Kept)
 	}
@@ -62,8 +47,8 @@ func (s *Session) giveUp() (n int) {
 
 // runsInput reports whether most of what is kept for the client is a command that is about
 // to be run, or runs at this moment: then that memory is on its way.
-func (s *Session) runsInput(held *clientMemory) bool {
-	return s.partial.Load() == 0 && s.parked.Load() == nil && held.output == 0 && 2*held.input >= held.sum()
+func (s *Session) runsInput(held *command.ClientMemory) bool {
+	return s.partial.Load() == 0 && s.parked.Load() == nil && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
 // leastRefused is the smallest input whose command is refused: more than a client that
@@ -73,8 +58,8 @@ const leastRefused = 64 << 10
 // refuseInput has an unfinished command refused that is most of what is kept for the
 // client, and reports whether there is one. A client that leaves replies unread would not
 // be fed, and so keep it.
-func (s *Session) refuseInput(held *clientMemory) bool {
-	if s.partial.Load() == 0 || held.output > 0 || held.input <= leastRefused || 2*held.input < held.sum() {
+func (s *Session) refuseInput(held *command.ClientMemory) bool {
+	if s.partial.Load() == 0 || held.Output > 0 || held.Input <= leastRefused || 2*held.Input < held.Sum() {
 		return false
 	}
 	s.overfull.Store(true)
@@ -96,14 +81,14 @@ func (e *Engine) EvictClients(all int64) {
 	}
 	type holder struct {
 		*Session
-		clientMemory
+		command.ClientMemory
 		held int64
 	}
 	var holders []holder
 	sum := int64(0)
 	for _, s := range e.clients.list() {
 		m := s.memory()
-		held := m.sum()
+		held := m.Sum()
 		if s.Killed.Load() || s.overfull.Load() {
 			all -= held // it is about to go
 			continue
@@ -120,10 +105,10 @@ func (e *Engine) EvictClients(all int64) {
 		h := &holders[i]
 		freed += h.held
 		switch {
-		case h.refuseInput(&h.clientMemory):
+		case h.refuseInput(&h.ClientMemory):
 			refused++
 			continue
-		case h.runsInput(&h.clientMemory):
+		case h.runsInput(&h.ClientMemory):
 			continue
 		}
 		closed++

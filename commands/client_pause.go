@@ -1,15 +1,11 @@
 package commands
 
 import (
-	"math"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -33,59 +29,8 @@ type pause struct {
 	more      bool         // guarded by mu: a pause has ended since it began to look
 }
 
-const (
-	errPauseMode    resp.Error = "ERR CLIENT PAUSE mode must be WRITE or ALL"
-	errPauseInteger resp.Error = "ERR timeout is not an integer or out of range"
-	errPauseLong    resp.Error = "ERR timeout is out of range"
-)
-
-func clientPause(c *command.Call) {
-	if len(c.Args) > 4 {
-		c.Fail(command.SubcommandSyntax(c))
-		return
-	}
-	halt := command.HaltAll
-	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "WRITE") {
-		halt = command.HaltChanges
-	} else if len(c.Args) == 4 && !parse.IsWord(c.Args[3], "ALL") {
-		c.Fail(errPauseMode)
-		return
-	}
-	d, err := parsePause(c.Args[2])
-	if err != "" {
-		c.Fail(err)
-		return
-	}
-	// With the gate closed no other batch is in the middle of a command that it let
-	// through before. In a transaction somebody may be there who waits for our locks.
-	if !c.Client.Exclusive && !laneOf(c.Worker).shut() {
-		return
-	}
-	engineOf(c.Server).pauseFor(c.Store, d, halt)
-	c.OK()
-}
-
-// parsePause reads whole milliseconds, at most 292 years of them.
-func parsePause(b []byte) (time.Duration, resp.Error) {
-	n, ok := parse.Int(b)
-	switch {
-	case !ok:
-		return 0, errPauseInteger
-	case n < 0:
-		return 0, resp.ErrTimeoutNegative
-	case n > math.MaxInt64/int64(time.Millisecond):
-		return 0, errPauseLong
-	}
-	return time.Duration(n) * time.Millisecond, ""
-}
-
-func clientUnpause(c *command.Call) {
-	engineOf(c.Server).endPause(0)
-	c.OK()
-}
-
-// pauseFor begins a pause, or adds to the one there is.
-func (e *Engine) pauseFor(st command.Store, d time.Duration, halt uint32) {
+// Pause implements [command.Host]: it begins a pause, or adds to the one there is.
+func (e *Engine) Pause(st command.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,6 +48,9 @@ func (e *Engine) pauseFor(st command.Store, d time.Duration, halt uint32) {
 	}
 	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
 }
+
+// Unpause implements [command.Host].
+func (e *Engine) Unpause() { e.endPause(0) }
 
 // endPause lets everybody go on, unless the pause has been made longer than until or
 // has ended already; 0 ends any. Waking many takes a while, and is done beside the
@@ -216,25 +164,4 @@ func postpone(c *command.Call, halts uint32) {
 func (s *Session) postponed() bool {
 	p := s.parked.Load()
 	return p != nil && p.Again
-}
-
-// scriptMayChange asks what a script declares, and without that what it is called by.
-func (l *Lane) scriptMayChange(cmd *command.Command, args [][]byte) bool {
-	if f := l.scriptFlags(cmd, args); f.Declared {
-		return !f.NoWrites
-	}
-	return cmd.Flags&command.FlagReadonly == 0
-}
-
-// scriptFlags returns what the script of a call declares.
-func (l *Lane) scriptFlags(cmd *command.Command, args [][]byte) (f lua.Flags) {
-	if !strings.HasPrefix(cmd.Name, "evalsha") {
-		return lua.Declared(args[1])
-	}
-	if sha, ok := parseSHA(args[1]); ok {
-		if s := l.script(sha); s != nil {
-			f = s.Flags()
-		}
-	}
-	return f
 }

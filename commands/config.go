@@ -75,7 +75,7 @@ func configSet(c *command.Call) {
 }
 
 func configResetStat(c *command.Call) {
-	c.Server.Commands.BatchEnd(c.Worker) // what this very batch has noted came before
-	engineOf(c.Server).resetStats()
+	c.Server.BatchEnd(c.Worker) // what this very batch has noted came before
+	c.Server.Host.ResetStatistics()
 	c.OK()
 }

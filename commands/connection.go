@@ -1,10 +1,24 @@
 package commands
 
 import (
+	"slices"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
+
+// connectionGroup returns AUTH, HELLO, CLIENT and their kin.
+func connectionGroup() command.Group {
+	return command.Group{
+		Commands: slices.Concat(connectionCommands(), clientCommands()),
+		Server: func(*command.Server, command.Slot) (any, command.Hooks) {
+			g := &authGuard{tats: make(map[string]limit.Instant)}
+			return g, command.Hooks{Info: func(i *command.Info) { i.FailedLogins = g.failures() }}
+		},
+	}
+}
 
 func connectionCommands() []*command.Command {
 	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
@@ -49,13 +63,24 @@ func ping(c *command.Call) {
 	switch {
 	case len(c.Args) > 2:
 		c.Fail(resp.WrongArity("ping"))
-	case sessionOf(c.Client).listensOnly():
+	case c.Client.ListensOnly():
 		pong(c)
 	case len(c.Args) == 2:
 		c.W.Bulk(c.Args[1])
 	default:
 		c.W.Status("PONG")
 	}
+}
+
+// pong is what PING answers a client that only listens: the shape of a message.
+func pong(c *command.Call) {
+	c.W.Array(2)
+	c.W.BulkString("pong")
+	if len(c.Args) > 1 {
+		c.W.Bulk(c.Args[1])
+		return
+	}
+	c.W.BulkString("")
 }
 
 func echoCommand(c *command.Call) { c.W.Bulk(c.Args[1]) }
@@ -66,12 +91,11 @@ func quit(c *command.Call) {
 }
 
 func reset(c *command.Call) {
-	sessionOf(c.Client).discardQueue(c.Store)
 	c.GoesOn(func(c *command.Call) (more bool) {
-		if sessionOf(c.Client).unsubscribeSome(command.SliceWords) {
+		if c.Server.Reset(c) {
 			return true
 		}
-		sessionOf(c.Client).reset(c.Store.Now())
+		c.Client.Reset(c.Store.Now())
 		c.W.Proto = 2
 		c.W.Status("RESET")
 		return false
@@ -108,7 +132,7 @@ func auth(c *command.Call) {
 		c.Fail(resp.ErrNoPassword)
 		return
 	}
-	s := sessionOf(c.Client)
+	s := c.Client
 	tryLogin(c, user, password, func(w *resp.Writer, ok bool) {
 		if !ok {
 			w.Error(resp.ErrWrongPass)
@@ -135,13 +159,13 @@ func hello(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	s := sessionOf(c.Client)
+	s := c.Client
 	if !h.login {
 		if !s.Admitted() {
 			c.Fail(resp.ErrNoAuthHello)
 			return
 		}
-		greet(&s.Client, c.W, &h)
+		greet(s, c.W, &h)
 		return
 	}
 	h.name = append([]byte(nil), h.name...) // the answer may come after the input is gone
@@ -151,7 +175,7 @@ func hello(c *command.Call) {
 			return
 		}
 		s.Unlock()
-		greet(&s.Client, w, &h)
+		greet(s, w, &h)
 	})
 }
 

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"runtime/debug"
-	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
@@ -18,20 +17,20 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	if len(args) == 0 {
 		c.Cmd = nil
 		c.Fail(a.refused)
-		s.failTransaction()
+		l.Server.Rejected(c)
 		return
 	}
 	if cmd == nil {
+		c.Cmd = nil
 		l.unknown(c)
-		s.failTransaction()
-		s.endCaching(nil)
+		l.Server.Rejected(c)
 		return
 	}
 	if cmd.Sub != nil && len(args) > 1 {
 		sub := cmd.Subcommand(args[1])
 		if sub == nil {
-			s.failTransaction()
-			s.endCaching(nil)
+			c.Cmd = nil
+			l.Server.Rejected(c)
 			c.Fail(command.UnknownSubcommand(cmd.Name, args[1]))
 			return
 		}
@@ -48,7 +47,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	case !s.Admitted() && cmd.Flags&command.FlagNoAuth == 0:
 		l.reject(c, resp.ErrNoAuth)
 		return
-	case s.listensOnly() && !cmd.ListenersMay():
+	case s.ListensOnly() && !cmd.ListenersMay():
 		l.reject(c, errListening(cmd))
 		return
 	case l.Server.Halts.Load() != 0 && halted(c):
@@ -62,7 +61,7 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 		return
 	}
 	switch {
-	case enqueue(c, a.size):
+	case l.Server.Intercepts(c, a.size):
 	case len(args) > cmd.FewWords && wordsLeave(c, len(args)):
 		c.MoveBeside(runNow)
 	default:
@@ -79,6 +78,32 @@ func runNow(c *command.Call) {
 	laneOf(c.Worker).run(c)
 }
 
+// Run implements [command.Host].
+func (e *Engine) Run(c *command.Call) { laneOf(c.Worker).run(c) }
+
+// CountRejected implements [command.Host].
+func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
+	l := laneOf(c.Worker)
+	l.beginErrors() // it is not the caller's
+	if cmd != nil {
+		l.counts[cmd.Id].Rejected.Add(1)
+	}
+}
+
+// Reject implements [command.Host].
+func (e *Engine) Reject(c *command.Call, err resp.Error) { laneOf(c.Worker).reject(c, err) }
+
+// runFeeding runs a command that may put elements under a key that somebody waits for.
+func runFeeding(c *command.Call) {
+	db := c.Client.Selected()
+	c.Refs = c.Refs[:0]
+	for _, i := range c.Cmd.Keys.Positions(c.Args) {
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
+	}
+	c.Lock(c.Refs, nil)
+	c.RunLocked(func() { laneOf(c.Worker).run(c) })
+}
+
 // errLoading is said in Redis' words.
 const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
 
@@ -92,10 +117,7 @@ func (l *Lane) run(c *command.Call) {
 	}
 	l.count(cmd)
 	l.beginErrors()
-	run := cmd.Run
-	if sessionOf(c.Client).tracks.Load() != nil {
-		run = runTracked
-	}
+	run := l.Server.Handler(c)
 	if l.sample--; l.sample > 0 {
 		run(c)
 	} else {
@@ -109,15 +131,12 @@ func (l *Lane) run(c *command.Call) {
 	l.endErrors(cmd)
 }
 
-// reject answers a command that never ran. An EXEC that did not ends its
-// transaction all the same.
+// reject answers a command that never ran.
 func (l *Lane) reject(c *command.Call, e resp.Error) {
 	l.counts[c.Cmd.Id].Rejected.Add(1)
-	sessionOf(c.Client).failTransaction()
-	sessionOf(c.Client).endCaching(c.Cmd)
-	if c.Cmd.Name == "exec" {
-		sessionOf(c.Client).discardQueue(c.Store)
-		e = resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
+	l.Server.Rejected(c)
+	if c.Cmd.Rejected != nil {
+		e = c.Cmd.Rejected(c, e)
 	}
 	c.Fail(e)
 }
@@ -138,4 +157,10 @@ func (l *Lane) unknown(c *command.Call) {
 func (e *Engine) Recovered(any) {
 	e.panics.Add(1)
 	e.Log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
+}
+
+// errListening refuses a command to a client that only listens.
+func errListening(cmd *command.Command) resp.Error {
+	return resp.Error("ERR Can't execute '" + cmd.Name +
+		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -18,21 +16,11 @@ type Engine struct {
 	totals
 	workers
 	background
-	scriptEngine
 
-	auth        authGuard
-	clients     registry
-	hub         hub
-	invalidator invalidator
+	clients registry
 
-	alone   solitude
-	pause   pause
-	poppers struct {
-		mu    sync.Mutex
-		count int // guarded by mu: those who wait for elements
-	}
-
-	transactions sync.Pool // of *transaction, which are empty
+	exclusive exclusiveQueue
+	pause     pause
 }
 
 // maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
@@ -45,20 +33,16 @@ func NewEngine(o command.Options) *Engine {
 		panic(err)
 	}
 	e := &Engine{Server: command.Server{Opts: o, Commands: table, Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
-	e.Server.Owner, e.Host = e, e
-	e.large.Room = func() int64 { return largeRoom(&e.Server) }
+	e.Host = e
+	e.Large.Room = func() int64 { return e.LargeRoom() }
 	e.besideSlots = make(chan struct{}, maxBeside())
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
 	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
-	e.runs, e.alone.idle = lua.NewPool(e.scriptLimits()), sync.NewCond(&e.alone.mu)
-	e.auth.tats = make(map[string]limit.Instant)
-	e.invalidator.reads.init(func(id int64) bool { return e.clients.get(id) != nil })
-	if o.ObserveExpiry != nil {
-		o.ObserveExpiry(&observer{engine: e})
-	}
+	e.exclusive.idle = sync.NewCond(&e.exclusive.mu)
 	e.SetLimits(command.DefaultLimits())
+	e.Equip()
 	return e
 }
 
@@ -75,7 +59,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		return nil, w.Buf
 	}
 	s := &Session{Client: command.Client{Peer: p, Created: e.Opts.Now()}, engine: e}
-	s.Owner, s.Server = s, &e.Server
+	s.Session, s.Server = s, &e.Server
 	s.SetProtocol(2)
 	if e.PasswordSet() {
 		s.Lock(s.Created)
@@ -105,7 +89,7 @@ func refuse(e *command.Server, p transport.Peer) resp.Error {
 // transports must have been shut down.
 func (e *Engine) Close() {
 	e.Ended.Store(true)
-	e.large.End()
+	e.Large.End()
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()
@@ -114,7 +98,7 @@ func (e *Engine) Close() {
 		e.slowLane().Store.OpenGate() // nobody is left to look
 	}
 	e.slow.Wait()
-	e.endAsides()
+	e.endCoroutines()
 }
 
 // slowLane lends a lane to a goroutine of Offload.

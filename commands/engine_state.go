@@ -5,10 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/lua"
 )
 
 // totals counts clients and what became of them since the start.
@@ -27,11 +25,11 @@ type totals struct {
 
 // workers are all lanes, and those that are free.
 type workers struct {
-	lanesMu            sync.Mutex
-	countedSince       limit.Instant // guarded by lanesMu: when counting began
-	lanes              []*Lane       // guarded by lanesMu; never shrinks
-	idle               []*Lane       // guarded by lanesMu: lanes of Offload that are free
-	asides, everyAside []*aside      // guarded by lanesMu: those that are free, and all
+	lanesMu                    sync.Mutex
+	countedSince               limit.Instant // guarded by lanesMu: when counting began
+	lanes                      []*Lane       // guarded by lanesMu; never shrinks
+	idle                       []*Lane       // guarded by lanesMu: lanes of Offload that are free
+	coroutines, everyCoroutine []*coroutine  // guarded by lanesMu: those that are free, and all
 }
 
 // background is the goroutines beside the loops.
@@ -40,13 +38,5 @@ type background struct {
 	slow        sync.WaitGroup // goroutines of spawn
 	closed      bool           // guarded by slowMu
 	slowSlots   chan struct{}
-	large       budget.Budget
 	besideSlots chan struct{} // of moveBeside
-}
-
-// scriptEngine is the scripts that are known, and the states that run them.
-type scriptEngine struct {
-	scripts scriptCache
-	runs    *lua.Pool
-	tidy    tidy
 }

@@ -12,7 +12,7 @@ import (
 // package transport. It never blocks.
 func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 	l := lane.(*Lane)
-	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Opts.Ledger, OnError: l.onError, Room: cap(out)}
+	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Opts.Ledger, OnError: l.OnError, Room: cap(out)}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
@@ -41,7 +41,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	}
 	mark := len(l.w.Buf)
 	// This comes before the mail is taken, which then has all that there is to be told.
-	waits := p == nil && len(in) > 0 && s.told.Load() && s.awaitNews()
+	waits := p == nil && len(in) > 0 && s.engine.Awaits(&s.Client)
 	if s.takeMail(l, &l.w, turnBytes) {
 		return transport.Again, 0
 	}
@@ -52,7 +52,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		if !s.unparkBefore(p, l, mark) {
 			return s.rest(p), 0
 		}
-		if s.told.Load() {
+		if s.Told.Load() {
 			return transport.Again, 0 // it has yet to be told what there is by now
 		}
 		p = nil
@@ -78,7 +78,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	}
 	next, consumed := s.batch(l, p, in)
 	l.flushRun()
-	l.Server.Commands.BatchEnd(&l.Worker)
+	l.Server.BatchEnd(&l.Worker)
 	l.letIn()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
@@ -117,7 +117,7 @@ func (s *Session) unpark(p *command.Wait, l *Lane) bool {
 		p.Resume(&l.w)
 	}
 	if p.Refused != nil {
-		l.Server.Commands.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Opts.Now())
+		l.Server.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Opts.Now())
 	}
 	if p.Failed {
 		l.counts[p.Cmd.Id].Failed.Add(1)
@@ -181,7 +181,7 @@ func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Nex
 			if next = s.step(l, &l.ahead[i], ran); next == transport.Read {
 				continue
 			}
-			if l.shutOut {
+			if l.ShutOut {
 				s.tryLater(l)
 				return transport.Park, before
 			}
@@ -215,7 +215,7 @@ func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Nex
 func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	mark := len(l.w.Buf)
 	l.dispatch(s, a)
-	if l.shutOut {
+	if l.ShutOut {
 		return transport.Park
 	}
 	if p := s.parked.Load(); p != nil {
@@ -225,9 +225,7 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 	if l.Journal != nil {
 		l.noteEffect(mark)
 	}
-	if len(l.posting.held) > 0 {
-		l.publishHeld()
-	}
+	l.Server.AfterCommand(&l.Worker)
 	more := !s.Closing && s.takeMail(l, &l.w, turnBytes)
 	switch {
 	case s.Closing, l.w.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
@@ -270,17 +268,6 @@ func (s *Session) overUnauthenticated(moved int) bool {
 	return s.Spent > unauthBytes
 }
 
-// goSilent ends the subscriptions of a client that is gone; beside the loops if they
-// are many.
-func (s *Session) goSilent() {
-	const few = 256
-	if s.subscribed(toChannel)+s.subscribed(toPattern)+s.subscribed(toShard) <= few {
-		s.unsubscribeAll()
-		return
-	}
-	s.engine.Spawn(s.unsubscribeAll)
-}
-
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
 	if p := s.parked.Load(); p != nil {
@@ -290,12 +277,8 @@ func (s *Session) Closed() {
 		p.Gone.Store(true)
 		p.Forget() // if it has been answered; else whoever answers does
 	}
-	if s.watched != nil {
-		s.engine.Spawn(func() { s.engine.WithStore(0, func(st command.Store) { st.Unwatch(s.watched) }) })
-	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())
-	s.goSilent()
 	s.engine.clients.remove(s)
-	s.forgetTracking()
+	s.engine.Server.Closed(&s.Client)
 }

@@ -46,7 +46,7 @@ func functionCommands() []*command.Command {
 					func(c *command.Call) { c.Fail(errNoLibrary) }),
 				sub("dump", 2, 0, "", "Returns all functions for FUNCTION RESTORE: none.", "bytes", functionDump),
 				sub("flush", -2, command.FlagWrite, "[ASYNC | SYNC]", "Forgets all functions, of which there are none.", "OK", functionFlush),
-				sub("kill", 2, command.FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(errNotBusy) }) }),
+				sub("kill", 2, command.FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(command.ErrNotBusy) }) }),
 				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions, of which there are none.",
 					"an empty array", functionList),
 				sub("load", -3, command.FlagWrite|command.FlagDenyOOM, "[REPLACE] function-code", "Says that functions are not supported.", "an error",

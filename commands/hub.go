@@ -19,10 +19,30 @@ const (
 	topicKinds = 3
 )
 
+// subscriptionGroup returns SUBSCRIBE, PUBLISH and their kin.
+func subscriptionGroup() command.Group {
+	return command.Group{
+		Commands: pubsubCommands(),
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			h := &hub{server: s, slot: slot}
+			return h, command.Hooks{
+				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
+				Memory: h.memory.Load, Info: h.info,
+			}
+		},
+		Worker: func(*command.Worker, command.Slot) any { return new(posting) },
+	}
+}
+
+// hubOf is what the group of the running command, which is this one, keeps.
+func hubOf(c *command.Call) *hub { return command.ServerState[hub](c) }
+
 // hub knows who has subscribed to what. Nobody holds a lock of the whole hub while
 // messages are handed out: its maps are locked for a lookup only, and each topic has a
 // lock of its own, under which all its subscribers get a message in one order.
 type hub struct {
+	server *command.Server
+	slot   command.Slot
 	spaces [topicKinds]space
 	memory atomic.Int64 // bytes that subscriptions take
 }
@@ -49,9 +69,9 @@ type topic struct {
 
 // membership is one client's subscription to one topic.
 type membership struct {
-	topic   *topic
-	session *Session
-	at      int // index in topic.members, guarded by topic.mu
+	topic  *topic
+	client *command.Client
+	at     int // index in topic.members, guarded by topic.mu
 }
 
 // get returns the topic of that name, or nil.
@@ -114,8 +134,8 @@ func (sp *space) forget(t *topic) {
 	sp.all = nil
 }
 
-// join subscribes s.
-func (h *hub) join(kind topicKind, name []byte, s *Session) *membership {
+// join subscribes cl.
+func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership {
 	sp := &h.spaces[kind]
 	for {
 		t := sp.open(kind, name)
@@ -124,7 +144,7 @@ func (h *hub) join(kind topicKind, name []byte, s *Session) *membership {
 			t.mu.Unlock()
 			continue
 		}
-		m := &membership{topic: t, session: s, at: len(t.members)}
+		m := &membership{topic: t, client: cl, at: len(t.members)}
 		t.members = append(t.members, m)
 		t.mu.Unlock()
 		h.memory.Add(int64(command.SubscriptionCost(name)))
@@ -132,7 +152,7 @@ func (h *hub) join(kind topicKind, name []byte, s *Session) *membership {
 	}
 }
 
-// leave ends a subscription. No message of the topic reaches its session afterwards.
+// leave ends a subscription. No message of the topic reaches its client afterwards.
 func (h *hub) leave(m *membership) {
 	t := m.topic
 	h.memory.Add(-int64(command.SubscriptionCost(t.name)))
@@ -159,7 +179,7 @@ func (t *topic) count() int {
 	return len(t.members)
 }
 
-// subscriptions is what one session has subscribed to.
+// subscriptions is what one client has subscribed to.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
 	inner  int                                // of the patterns, as parse.InnerLength
@@ -170,67 +190,70 @@ type subscriptions struct {
 	counts [topicKinds]atomic.Int32
 }
 
-// subscribed returns how many subscriptions of a kind s has. Any goroutine may call
+// of is what a client has subscribed to, nil if that is nothing. Any goroutine may call it.
+func (h *hub) of(cl *command.Client) *subscriptions {
+	subs, _ := h.slot.OfClient(cl).(*subscriptions)
+	return subs
+}
+
+// subscribed returns how many subscriptions of a kind a client has. Any goroutine may call
 // it.
-func (s *Session) subscribed(kind topicKind) int {
-	if subs := s.subs.Load(); subs != nil {
+func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
+	if subs := h.of(cl); subs != nil {
 		return int(subs.counts[kind].Load())
 	}
 	return 0
 }
 
-// subscriber reports whether s has any subscription. Any goroutine may call it.
-func (s *Session) subscriber() bool {
-	subs := s.subs.Load()
-	return subs != nil && subs.counts[toChannel].Load()+subs.counts[toPattern].Load()+subs.counts[toShard].Load() > 0
-}
-
-// subscribe adds a subscription unless s has it.
-func (s *Session) subscribe(kind topicKind, name []byte) {
-	subs := s.subs.Load()
-	if subs == nil {
-		subs = &subscriptions{}
-		s.subs.Store(subs)
-	}
+// subscribe adds a subscription unless the client has it.
+func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
+	subs := command.ClientState[subscriptions](cl, h.slot)
 	if subs.topics[kind][string(name)] != nil {
 		return
 	}
 	if subs.topics[kind] == nil {
 		subs.topics[kind] = make(map[string]*membership)
 	}
-	m := s.engine.hub.join(kind, name, s)
+	m := h.join(kind, name, cl)
 	subs.topics[kind][string(name)] = m
 	subs.cost.Add(int64(command.SubscriptionCost(name)))
 	if kind == toPattern {
 		subs.inner += parse.InnerLength(name)
 	}
 	subs.counts[kind].Add(1)
+	h.count(cl, 1)
+}
+
+// count notes that a client has n subscriptions more.
+func (h *hub) count(cl *command.Client, n int32) {
+	cl.Mark(command.MarkListening, cl.Subscriptions.Add(n) > 0)
 }
 
 // unsubscribe ends a subscription if there is one.
-func (s *Session) unsubscribe(kind topicKind, name []byte) {
-	if subs := s.subs.Load(); subs != nil {
+func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
+	if subs := h.of(cl); subs != nil {
 		if m := subs.topics[kind][string(name)]; m != nil {
-			s.end(subs, m)
+			h.end(cl, subs, m)
 		}
 	}
 }
 
-// end ends one of the subscriptions of s.
-func (s *Session) end(subs *subscriptions, m *membership) {
+// end ends one of the subscriptions of a client.
+func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	name, kind := m.topic.name, m.topic.kind
-	s.engine.hub.leave(m)
+	h.leave(m)
 	delete(subs.topics[kind], string(name))
 	subs.cost.Add(-int64(command.SubscriptionCost(name)))
 	if kind == toPattern {
 		subs.inner -= parse.InnerLength(name)
 	}
 	subs.counts[kind].Add(-1)
+	h.count(cl, -1)
 }
 
-// names returns what s has subscribed to, in no order.
-func (s *Session) names(kind topicKind) [][]byte {
-	subs := s.subs.Load()
+// names returns what a client has subscribed to, in no order.
+func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
+	subs := h.of(cl)
 	if subs == nil {
 		return nil
 	}
@@ -241,10 +264,10 @@ func (s *Session) names(kind topicKind) [][]byte {
 	return names
 }
 
-// unsubscribeSome ends at most so many subscriptions of s, without a word to it, and
+// unsubscribeSome ends at most so many subscriptions of a client, without a word to it, and
 // reports whether there are more.
-func (s *Session) unsubscribeSome(most int) (more bool) {
-	subs := s.subs.Load()
+func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
+	subs := h.of(cl)
 	if subs == nil {
 		return false
 	}
@@ -253,15 +276,43 @@ func (s *Session) unsubscribeSome(most int) (more bool) {
 			if most--; most < 0 {
 				return true
 			}
-			s.end(subs, m)
+			h.end(cl, subs, m)
 		}
 	}
-	s.subs.Store(nil)
 	return false
 }
 
-// unsubscribeAll ends every subscription of s, without a word to it.
-func (s *Session) unsubscribeAll() {
-	for s.unsubscribeSome(command.SliceWords) {
+// unsubscribeAll ends every subscription of a client, without a word to it.
+func (h *hub) unsubscribeAll(cl *command.Client) {
+	for h.unsubscribeSome(cl, command.SliceWords) {
 	}
+}
+
+// reset is RESET.
+func (h *hub) reset(c *command.Call) (more bool) {
+	return h.unsubscribeSome(c.Client, command.SliceWords)
+}
+
+// closed ends the subscriptions of a client that is gone; on a goroutine of its own if they
+// are many.
+func (h *hub) closed(cl *command.Client) {
+	const few = 256
+	if cl.Subscriptions.Load() <= few {
+		h.unsubscribeAll(cl)
+		return
+	}
+	h.server.Host.Spawn(func() { h.unsubscribeAll(cl) })
+}
+
+// describe adds what CLIENT LIST says of a client.
+func (h *hub) describe(cl *command.Client, d *command.Description) {
+	if subs := h.of(cl); subs != nil {
+		d.Channels, d.Patterns, d.ShardChannels = h.subscribed(cl, toChannel), h.subscribed(cl, toPattern), h.subscribed(cl, toShard)
+		d.Memory += subs.cost.Load()
+	}
+}
+
+// info adds what INFO says.
+func (h *hub) info(i *command.Info) {
+	i.Channels, i.Patterns, i.ShardChannels = int64(h.spaces[toChannel].len()), int64(h.spaces[toPattern].len()), int64(h.spaces[toShard].len())
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/stats"
 )
 
 func infoCommands() []*command.Command {
@@ -48,13 +47,12 @@ func infoSections() []infoSection {
 // infoWriter gathers the text of INFO.
 type infoWriter struct {
 	strings.Builder
-	c      *command.Call
-	e      *Engine
-	p      command.Process
-	store  command.StoreStats
-	counts []stats.Totals
-	hits   int64
-	misses int64
+	c     *command.Call
+	e     *command.Server
+	p     command.Process
+	store command.StoreStats
+	stats command.Statistics
+	info  command.Info
 }
 
 func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
@@ -63,8 +61,8 @@ func (w *infoWriter) int(name string, value int64) {
 }
 
 func info(c *command.Call) {
-	w := &infoWriter{c: c, e: engineOf(c.Server), p: c.Server.Process()}
-	w.counts, w.hits, w.misses = engineOf(c.Server).sum()
+	w := &infoWriter{c: c, e: c.Server, p: c.Server.Process()}
+	w.stats, w.info = c.Server.Host.Statistics(), c.Server.Info()
 	w.store = c.Store.Stats()
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) {
@@ -120,13 +118,13 @@ func infoServer(w *infoWriter) {
 }
 
 func infoClients(w *infoWriter) {
-	open, blocked := w.e.clients.count()
+	open, blocked := w.e.Host.CountClients()
 	w.int("connected_clients", open)
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
 	w.int("blocked_clients", blocked)
-	w.int("tracking_clients", w.e.invalidator.clients.Load())
-	w.int("pubsub_clients", w.e.clients.subscribers())
+	w.int("tracking_clients", w.info.TrackingClients)
+	w.int("pubsub_clients", w.stats.Subscribers)
 }
 
 func infoMemory(w *infoWriter) {
@@ -138,14 +136,14 @@ func infoMemory(w *infoWriter) {
 	w.int("used_memory_rss", rss)
 	w.str("used_memory_rss_human", human(rss))
 	w.int("used_memory_dataset", used.Dataset)
-	scripts, scriptBytes := w.e.scripts.size()
+	scriptBytes := w.info.ScriptBytes
 	w.int("used_memory_lua", scriptBytes)
 	w.int("used_memory_scripts_eval", scriptBytes)
 	w.int("used_memory_scripts", scriptBytes)
 	w.str("used_memory_scripts_human", human(scriptBytes))
-	w.int("number_of_cached_scripts", int64(scripts))
+	w.int("number_of_cached_scripts", w.info.Scripts)
 	w.int("number_of_functions", 0)
-	w.int("mem_clients_normal", pending+w.e.Beside())
+	w.int("mem_clients_normal", pending+w.stats.ClientMemory)
 	w.int("maxmemory", used.Max)
 	w.str("maxmemory_human", human(used.Max))
 	w.str("maxmemory_policy", "noeviction")
@@ -188,32 +186,32 @@ func infoPersistence(w *infoWriter) {
 func infoStats(w *infoWriter) {
 	in, out, _ := w.p.Network()
 	processed := int64(0)
-	for _, t := range w.counts {
+	for _, t := range w.stats.Commands {
 		processed += t.Calls
 	}
-	w.int("total_connections_received", w.e.received.Load())
+	w.int("total_connections_received", w.stats.Received)
 	w.int("total_commands_processed", processed)
-	w.int("instantaneous_ops_per_sec", w.e.rate.Ops.Load())
+	w.int("instantaneous_ops_per_sec", w.stats.PerSecond)
 	w.int("total_net_input_bytes", in)
 	w.int("total_net_output_bytes", out)
-	w.int("rejected_connections", w.e.refused.Load())
+	w.int("rejected_connections", w.stats.Refused)
 	w.int("expired_keys", w.store.Memory.Expired)
 	w.int("evicted_keys", 0)
-	w.int("keyspace_hits", w.hits)
-	w.int("keyspace_misses", w.misses)
-	w.int("pubsub_channels", int64(w.e.hub.spaces[toChannel].len()))
-	w.int("pubsub_patterns", int64(w.e.hub.spaces[toPattern].len()))
-	w.int("pubsubshard_channels", int64(w.e.hub.spaces[toShard].len()))
-	w.int("tracking_total_keys", w.e.invalidator.reads.keys.Load())
-	w.int("tracking_total_items", w.e.invalidator.reads.items.Load())
-	w.int("tracking_total_prefixes", w.e.invalidator.prefixes.count.Load())
-	w.int("evicted_clients", w.e.evicted.Load())
-	w.int("evicted_scripts", w.e.scripts.evicted.Load())
-	w.int("client_output_buffer_limit_disconnections", w.e.slowReaders.Load())
+	w.int("keyspace_hits", w.stats.Hits)
+	w.int("keyspace_misses", w.stats.Misses)
+	w.int("pubsub_channels", w.info.Channels)
+	w.int("pubsub_patterns", w.info.Patterns)
+	w.int("pubsubshard_channels", w.info.ShardChannels)
+	w.int("tracking_total_keys", w.info.TrackingKeys)
+	w.int("tracking_total_items", w.info.TrackingItems)
+	w.int("tracking_total_prefixes", w.info.TrackingPrefixes)
+	w.int("evicted_clients", w.stats.Evicted)
+	w.int("evicted_scripts", w.info.EvictedScripts)
+	w.int("client_output_buffer_limit_disconnections", w.stats.SlowReaders)
 	w.int("latest_fork_usec", 0)
-	w.int("total_error_replies", w.e.errors.Total.Load())
-	w.int("acl_access_denied_auth", w.e.auth.failures())
-	w.int("internal_errors", w.e.panics.Load())
+	w.int("total_error_replies", w.stats.Errors.Total.Load())
+	w.int("acl_access_denied_auth", w.info.FailedLogins)
+	w.int("internal_errors", w.stats.Panics)
 }
 
 func infoReplication(w *infoWriter) {
@@ -241,7 +239,7 @@ func infoModules(w *infoWriter) {
 }
 
 func infoCommandstats(w *infoWriter) {
-	for id, t := range w.counts {
+	for id, t := range w.stats.Commands {
 		if t.Calls == 0 && t.Rejected == 0 {
 			continue
 		}
@@ -256,7 +254,7 @@ func infoCommandstats(w *infoWriter) {
 }
 
 func infoErrorstats(w *infoWriter) {
-	w.e.errors.Each(func(word string, count int64) { fmt.Fprintf(w, "errorstat_%s:count=%d\r\n", word, count) })
+	w.stats.Errors.Each(func(word string, count int64) { fmt.Fprintf(w, "errorstat_%s:count=%d\r\n", word, count) })
 }
 
 func infoKeyspace(w *infoWriter) {
@@ -269,7 +267,7 @@ func infoKeyspace(w *infoWriter) {
 
 // infoRatelimit shows what each limiter command has allowed and denied.
 func infoRatelimit(w *infoWriter) {
-	for id, t := range w.counts {
+	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]
 		if limiter(cmd) {
 			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed)

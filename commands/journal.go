@@ -15,8 +15,8 @@ type effectReply struct{ from, to int }
 // noteEffect remembers that the reply since mark must not be sent unless its effect
 // is kept.
 func (l *Lane) noteEffect(mark int) {
-	if n := l.Journal.Effects(); n != l.effects || l.asideEffect {
-		l.effects, l.asideEffect = n, false
+	if n := l.Journal.Effects(); n != l.effects || l.coroutineEffect {
+		l.effects, l.coroutineEffect = n, false
 		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
 	}
 }
@@ -99,31 +99,6 @@ func (l *Lane) refused(c *command.Call) bool {
 	}
 	l.reject(c, c.Refusal())
 	return true
-}
-
-// lacksJournal reports whether effects cannot be kept and t, whose keys are held, would
-// have some: then nothing of it may happen, as in Redis, no message of it either. Limiters
-// that are all it has, and a script that is, are asked one by one: what only looks is
-// answered, and of the others none has an effect.
-func lacksJournal(c *command.Call, t *transaction) bool {
-	if !c.Journal.Refuses() {
-		return false
-	}
-	scripts, limiters, others := 0, 0, 0
-	for _, q := range t.queue {
-		switch {
-		case !c.MayChange(q.cmd, q.args):
-		case q.cmd.RunsScript():
-			scripts++
-		case q.cmd.Flags&command.FlagWrite == 0:
-			others++ // a message
-		case q.cmd.Categories&command.CatRateLimit == 0 && q.cmd.Flags&command.FlagModule == 0:
-			return true
-		default:
-			limiters++
-		}
-	}
-	return scripts > 0 && scripts+limiters+others > 1 || limiters > 0 && others > 0
 }
 
 // turnEffects is after how many bytes of effects a turn ends, so that few of them

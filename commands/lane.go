@@ -11,18 +11,12 @@ import (
 type Lane struct {
 	command.Worker
 	input
-	scriptScratch
 	gateState
 	effectState
 	tally
-	trackingScratch
 
 	ctx command.Call
 	w   resp.Writer
-
-	served []servedPop // those who waited for elements and are to be answered
-
-	posting posting // scratch of PUBLISH, and what is still to be published
 }
 
 func (e *Engine) newLane() *Lane {
@@ -31,16 +25,14 @@ func (e *Engine) newLane() *Lane {
 		tally:  tally{counts: make([]stats.Counter, len(e.Commands.Entries)), sample: sampleEvery},
 		input:  input{args: make([][]byte, 0, command.AheadArgs)},
 	}
-	l.Owner = l
-	e.Commands.Equip(&l.Worker)
+	l.Lane, l.Call = l, &l.ctx
 	if e.Opts.Persistence != nil {
 		l.Journal, _ = l.Store.(command.Recording)
 	}
-	l.w.OnError = l.noteError
-	l.onError, l.host.w.OnError = l.w.OnError, l.w.OnError
-	l.host.w.Most = command.MaxScriptReply
+	l.OnError = l.noteError
+	l.w.OnError = l.OnError
 	l.ctx = command.Call{Worker: &l.Worker, W: &l.w}
-	e.observe(l)
+	l.Equip()
 	e.lanesMu.Lock()
 	if len(e.lanes) == 0 {
 		e.countedSince = e.Opts.Now()

@@ -3,7 +3,6 @@ package commands
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
-	"github.com/cellserver/cellserver/resp"
 )
 
 // input is the commands that have been split off ahead.
@@ -13,20 +12,12 @@ type input struct {
 	ahead []ahead // those of slots that are in use
 }
 
-// scriptScratch is what scripts of the lane share.
-type scriptScratch struct {
-	host       scriptHost
-	lastScript scriptMemo
-}
-
-// gateState is for scripts that may take long; see aside.
+// gateState is for scripts that may take long; see coroutine.
 type gateState struct {
-	// For scripts that may take long; see aside.
-	aside       *aside
-	pinned      bool // who feeds holds its thread
-	gated       bool // the gate is closed by this lane, for the rest of its batch
-	shutOut     bool // the command has to wait for another who has closed it
-	asideEffect bool // what ran aside had an effect
+	coroutine       *coroutine
+	pinned          bool // who feeds holds its thread
+	gated           bool // the gate is closed by this lane, for the rest of its batch
+	coroutineEffect bool // what ran on the coroutine had an effect
 }
 
 // effectState is which replies have to wait for their effects.
@@ -47,11 +38,4 @@ type tally struct {
 	// How many errors the writers of this lane have written, and how many of them had
 	// been when the running command began.
 	errors, errorsSeen int64
-	onError            func(e resp.Error, from resp.Origin) // is noteError
-}
-
-// trackingScratch tells tracking clients what the lane changes and reads.
-type trackingScratch struct {
-	observer observer // tells tracking clients what this lane changes
-	reading  reading
 }

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"math"
-
 	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
 )
@@ -18,9 +16,9 @@ func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st com
 		slots <- struct{}{}
 		return nil
 	}
-	memory := &budget.Grant{All: &e.large}
+	memory := &budget.Grant{All: &e.Large}
 	if n > command.InlineReply {
-		memory = e.large.Ask(int64(min(n, command.MaxReply)))
+		memory = e.Large.Ask(int64(min(n, command.MaxReply)))
 	}
 	for {
 		slots <- struct{}{}
@@ -29,7 +27,7 @@ func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st com
 		}
 		<-slots
 		memory.End()
-		memory = e.large.Ask(int64(min(n, command.MaxReply)))
+		memory = e.Large.Ask(int64(min(n, command.MaxReply)))
 	}
 }
 
@@ -39,31 +37,9 @@ func (e *Engine) endTurn(slots chan struct{}, memory *budget.Grant) {
 	memory.End()
 }
 
-const (
-	// unboundLarge is what large replies may take together where memory has no bound, and
-	// leastLarge what they may take in any case.
-	unboundLarge = 256 << 20
-	leastLarge   = 1 << 20
-)
-
-// largeRoom is how many bytes of large replies there may be: two thirds of what the
-// process may take beside the keys. The rest is for scripts, for the end of each reply,
-// and for garbage.
-func largeRoom(e *command.Server) int64 {
-	if e.Opts.ScriptRoom != nil {
-		if bound, kept := e.Opts.ScriptRoom(); bound != math.MaxInt64 {
-			return max((bound-kept)/3*2, leastLarge)
-		}
-	}
-	if bound := e.Limits().ClientMemory; bound > 0 {
-		return max(bound/2, leastLarge)
-	}
-	return unboundLarge
-}
-
 // LargeReplies is how many bytes copied replies take that are long, or will take: a part of
 // what [Engine.Beside] says.
-func (e *Engine) LargeReplies() int64 { return e.large.Size() }
+func (e *Engine) LargeReplies() int64 { return e.Large.Size() }
 
 // Pressed implements [transport.Pressed]: somebody waits for the memory of replies.
-func (e *Engine) Pressed() bool { return e.large.Waiting.Load() > 0 }
+func (e *Engine) Pressed() bool { return e.Large.Waiting.Load() > 0 }

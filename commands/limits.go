@@ -18,5 +18,5 @@ const (
 func (e *Engine) SetLimits(l command.Limits) {
 	l.PasswordHash = sha256.Sum256([]byte(l.Password))
 	e.Bounds.Store(&l)
-	e.leaveToShrink()
+	e.LimitsChanged()
 }

@@ -122,8 +122,9 @@ func (o *outbox) over(l *command.OutputLimit, now limit.Instant) bool {
 	return l.Hard > 0 && o.size >= l.Hard || o.since != 0 && now.Sub(o.since) > l.For
 }
 
-// post leaves a message with the client, and returns how much memory that takes.
-func (s *Session) post(b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
+// Post implements [command.Host].
+func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
+	s := sessionOf(cl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
@@ -143,23 +144,34 @@ func (s *Session) post(b []byte, f *command.SharedFrame) (next command.Posted, m
 	return command.PostedFirst, memory
 }
 
-// Push adds bytes to what the client is sent between replies and wakes its
-// transport. Any goroutine may call it. A client that leaves more than the output
-// limit unread is cut off.
-func (s *Session) Push(frame []byte) {
-	next, memory := s.post(frame, nil)
-	s.engine.outbound.Add(int64(memory))
-	s.follow(next)
+// Push implements [command.Host]: it adds bytes to what the client is sent between replies
+// and wakes its transport. A client that leaves more than the output limit unread is cut
+// off.
+func (e *Engine) Push(cl *command.Client, frame []byte) {
+	next, memory := e.Post(cl, frame, nil)
+	e.Posted(memory)
+	e.Follow(cl, next)
 }
 
-// follow does what a post asked for.
-func (s *Session) follow(next command.Posted) {
+// Push sends a client something between replies. Any goroutine may call it.
+func (s *Session) Push(frame []byte) { s.engine.Push(&s.Client, frame) }
+
+// Follow implements [command.Host].
+func (e *Engine) Follow(cl *command.Client, next command.Posted) {
 	switch next {
 	case command.PostedFirst:
-		s.Peer.Wake()
+		cl.Peer.Wake()
 	case command.PostedTooMuch:
-		s.cutOff()
+		sessionOf(cl).cutOff()
 	}
+}
+
+// Posted implements [command.Host].
+func (e *Engine) Posted(memory int) { e.outbound.Add(int64(memory)) }
+
+// TakeMessages implements [command.Host].
+func (e *Engine) TakeMessages(c *command.Call) {
+	sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, command.MaxReply)
 }
 
 // cutOff ends a session that does not read what others tell it.

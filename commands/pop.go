@@ -1,13 +1,9 @@
 package commands
 
 import (
-	"iter"
-
-	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/sortedsets"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -15,39 +11,24 @@ import (
 // BLPOP, LMPOP, BZPOPMIN, BLMOVE and their kin. front is the left end of a list, and the
 // lowest scores of a sorted set.
 type popCall struct {
-	sorted, front bool
-	count         int // how many elements, for a reply with an array of them; 0 for one
-	// move and to are those of a command that moves an element of a list; to is nil for
+	kind  *popKind
+	front bool
+	count int // how many elements, for a reply with an array of them; 0 for one
+	// toFront and to are those of a command that moves an element of a list; to is nil for
 	// all others.
-	move listMove
-	to   []byte
+	toFront bool
+	to      []byte
 }
 
-// take takes what there is under a key, which is held, and replies it. If there is nothing
-// it has replied nothing.
-func (call *popCall) take(st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
-	mark := len(w.Buf)
-	switch {
-	case call.to != nil:
-		var value []byte
-		if value, found, err = call.move.move(st, db, key, call.to); found && err == nil {
-			w.Bulk(value)
-		}
-	case call.sorted:
-		err = st.WriteSortedSet(db, key, func(z *collection.SortedSet) error {
-			found = z.Len() > 0
-			return call.takeScored(z, key, w)
-		})
-	default:
-		err = st.WriteList(db, key, func(l *collection.List) error {
-			found = l.Len() > 0
-			return call.takeListed(l, key, w)
-		})
-	}
-	if err != nil {
-		w.Cut(mark)
-	}
-	return found, err
+// popKind is how elements are taken from keys of one type.
+type popKind struct {
+	sortedSet bool
+	// take takes what there is under a key, which is locked, and replies it. If there is
+	// nothing it has replied nothing.
+	take func(call *popCall, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
+	// weigh is how many elements take would take, and how many bytes of them it would copy.
+	// found says that it would look at no other key, be it because of an error.
+	weigh func(call *popCall, c *command.Call, key []byte) (elements, copied int, found bool)
 }
 
 // span returns which elements of a collection of that length the call takes.
@@ -57,48 +38,6 @@ func (call *popCall) span(length int) (from, to int) {
 		return 0, n
 	}
 	return length - n, length
-}
-
-func (call *popCall) takeListed(l *collection.List, key []byte, w *resp.Writer) error {
-	if l.Len() == 0 {
-		return nil
-	}
-	from, to := call.span(l.Len())
-	if elements.CopiedOf(w, l.Range(from, to)) > command.Longest(w) {
-		return command.ErrLongReply
-	}
-	w.Array(2)
-	w.Bulk(key)
-	if call.count > 0 {
-		w.Array(to - from)
-	}
-	for range to - from {
-		v, _ := popOne(l, call.front)
-		w.Element(v)
-	}
-	return nil
-}
-
-func (call *popCall) takeScored(z *collection.SortedSet, key []byte, w *resp.Writer) error {
-	if z.Len() == 0 {
-		return nil
-	}
-	from, to := call.span(z.Len())
-	if call.count == 0 {
-		member, score, _ := z.At(from)
-		w.Array(3)
-		w.Bulk(key)
-		w.Element(member)
-		elements.WriteScore(w, score)
-	} else {
-		w.Array(2)
-		w.Bulk(key)
-		if !sortedsets.WriteElements(w, z, from, to, sortedsets.RangeReply{Down: !call.front, Scores: true, Nested: true}) {
-			return command.ErrLongReply
-		}
-	}
-	z.RemoveRange(from, to)
-	return nil
 }
 
 const (
@@ -115,35 +54,19 @@ func popWork(c *command.Call, call *popCall, keys [][]byte) int {
 	if work > command.LoopWork || call.count <= fewPopped {
 		return work + call.count
 	}
-	n, copied := 0, 0
-	look := func(length int, seq func(from, to int) iter.Seq[[]byte]) {
-		from, to := call.span(length)
-		if n = to - from; n <= command.LoopWork {
-			copied = elements.CopiedOf(c.W, seq(from, to))
-		}
-	}
 	for _, key := range keys {
-		var found bool
-		var err error
-		if call.sorted {
-			found, err = c.Store.ReadSortedSet(c.Client.Selected(), key, func(z *collection.SortedSet) {
-				look(z.Len(), func(from, to int) iter.Seq[[]byte] { return sortedsets.MembersOf(z, from, to) })
-			})
-		} else {
-			found, err = c.Store.ReadList(c.Client.Selected(), key, func(l *collection.List) { look(l.Len(), l.Range) })
-		}
-		if found || err != nil {
-			break
+		if n, copied, found := call.kind.weigh(call, c, key); found {
+			return work + command.Units(n, copied)
 		}
 	}
-	return work + command.Units(n, copied)
+	return work
 }
 
 // popNow takes from the first of keys that has something, and reports whether there was
 // one or an error: then it has replied. The keys are held.
 func popNow(c *command.Call, call *popCall, keys [][]byte) bool {
 	for _, key := range keys {
-		found, err := call.take(c.Store, c.Client.Selected(), key, c.W)
+		found, err := call.kind.take(call, c.Store, c.Client.Selected(), key, c.W)
 		switch {
 		case err != nil:
 			c.Fail(elements.ElementsError(c, err))
@@ -222,24 +145,4 @@ func numkeysAt(i int) command.KeySpec {
 		}
 		return at, true
 	}}
-}
-
-// mpop is the handler of LMPOP and ZMPOP.
-func mpop(sorted bool, front, back string) func(*command.Call) {
-	return func(c *command.Call) {
-		call, keys, err := parseMpop(c.Args[1:], front, back)
-		if err != "" {
-			c.Fail(err)
-			return
-		}
-		call.sorted = sorted
-		if c.Left(c.Stay(popWork(c, &call, keys))) {
-			return
-		}
-		done := false
-		withKeys(c, keys, nil, func() { done = popNow(c, &call, keys) })
-		if !done {
-			c.W.NullArray()
-		}
-	}
 }

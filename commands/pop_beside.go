@@ -7,9 +7,9 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// waitBeside is [Ctx.popOrWait] for a call that would hold up its loop: it waits at once,
+// waitElsewhere is popOrWait for a call that would hold up its loop: it waits at once,
 // and a goroutine joins the queues for it and serves it what there is already.
-func waitBeside(c *command.Call, call popCall, keys [][]byte, timeout time.Duration) {
+func waitElsewhere(c *command.Call, call popCall, keys [][]byte, timeout time.Duration) {
 	w := newPopWait(c, call, keys)
 	if w == nil {
 		return
@@ -19,43 +19,35 @@ func waitBeside(c *command.Call, call popCall, keys [][]byte, timeout time.Durat
 	for i, key := range w.keys {
 		refs[i] = command.KeyRef{DB: w.db, Key: key}
 	}
-	engineOf(c.Server).serveKeys(refs, func(c *command.Call) {
+	w.all.serveKeys(refs, func(c *command.Call) {
 		w.join(c.Store)
 		if slices.ContainsFunc(w.keys, func(key []byte) bool { return c.Store.Exists(w.db, key) }) {
-			serveOne(c, w, w.db, nil)
+			w.all.serveOne(c, w, w.db, nil)
 		}
 	})
 }
 
-// serveBeside serves a key that has changed where nobody could.
-func (e *Engine) serveBeside(db int, key string) {
+// serveKey serves a key that has changed where nobody could.
+func (q *waiters) serveKey(db int, key string) {
 	ref := []command.KeyRef{{DB: db, Key: []byte(key)}}
-	e.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
+	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
 }
 
-// serveKeys runs f with refs held on a goroutine, and serves those whom it makes ready.
-func (e *Engine) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
-	serve := func(l *Lane) {
+// serveKeys runs f with refs locked on a goroutine, and serves those whom it makes ready.
+func (q *waiters) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
+	host := q.server.Host
+	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
 		again := func(goOn bool) {
 			if goOn {
-				e.serveKeys(refs, f)
+				q.serveKeys(refs, f)
 			}
 		}
-		if e.AfterPause(again) {
+		if host.AfterPause(again) {
 			return
 		}
-		c := &command.Call{Worker: &l.Worker}
-		hold(c, refs, nil)
+		c.Lock(refs, nil)
 		f(c)
-		serve(c)
-		c.Store.Release()
-		answerServed(c)
-	}
-	e.Spawn(func() {
-		if len(refs) > 1 {
-			e.besideSlots <- struct{}{}
-			defer func() { <-e.besideSlots }()
-		}
-		e.withLane(0, serve)
+		c.ServeLocked()
+		c.Unlock()
 	})
 }

@@ -15,8 +15,9 @@ import (
 
 // popWait is a client that waits for elements. Whoever puts some under one of its keys
 // serves it, with that key held, before anybody else can take them: see
-// [Ctx.exclusively]. There is no polling.
+// [command.Call.RunLocked]. There is no polling.
 type popWait struct {
+	all    *waiters
 	parked *command.Wait
 	call   popCall
 	db     int
@@ -30,6 +31,28 @@ type popWait struct {
 	// may fire already.
 	stop atomic.Pointer[func() bool]
 }
+
+// waitGroup returns what serves those who wait for elements. It has no commands.
+func waitGroup() command.Group {
+	return command.Group{
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			q := &waiters{server: s, slot: slot}
+			return q, command.Hooks{Serve: q.serve, Unlocked: q.unlocked}
+		},
+		Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
+	}
+}
+
+// waiters is what the group keeps for the server.
+type waiters struct {
+	server *command.Server
+	slot   command.Slot
+	mu     sync.Mutex
+	count  int // guarded by mu: those who wait for elements
+}
+
+// servedPops are those who have been served by a worker and are to be answered.
+type servedPops struct{ list []servedPop }
 
 // servedPop is a waiter that has been served, and its reply.
 type servedPop struct {
@@ -49,7 +72,7 @@ func popOrWait(c *command.Call, call popCall, keys [][]byte, timeout []byte) {
 	}
 	waits := c.MayWait()
 	if c.Leaves(popWork(c, &call, keys)) && waits {
-		waitBeside(c, call, keys, d)
+		waitElsewhere(c, call, keys, d)
 		return
 	}
 	withKeys(c, keys, call.to, func() {
@@ -65,7 +88,7 @@ func popOrWait(c *command.Call, call popCall, keys [][]byte, timeout []byte) {
 	})
 }
 
-// withKeys runs f with keys held, and to unless it is nil, and serves those whom f leaves
+// withKeys runs f with keys locked, and to unless it is nil, and serves those whom f leaves
 // something.
 func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	if c.Client.Exclusive {
@@ -80,34 +103,8 @@ func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	if to != nil {
 		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: to})
 	}
-	hold(c, c.Refs, nil)
-	exclusively(c, f)
-}
-
-// hold is [Locker.Hold], and of what those need who wait under these keys.
-func hold(c *command.Call, refs []command.KeyRef, watched any) {
-	if c.Server.Halts.Load()&command.HaltServing != 0 {
-		refs = c.Store.AppendMoves(refs)
-	}
-	c.Store.Hold(refs, watched)
-	c.Store.Serving()
-}
-
-// holdAll is hold for all keys.
-func holdAll(c *command.Call) {
-	c.Store.HoldAll()
-	c.Store.Serving()
-}
-
-// runFeeding runs a command that may put elements under a key that somebody waits for.
-func runFeeding(c *command.Call) {
-	db := c.Client.Selected()
-	c.Refs = c.Refs[:0]
-	for _, i := range c.Cmd.Keys.Positions(c.Args) {
-		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
-	}
-	hold(c, c.Refs, nil)
-	exclusively(c, func() { laneOf(c.Worker).run(c) })
+	c.Lock(c.Refs, nil)
+	c.RunLocked(f)
 }
 
 // awaitPop joins the queues of keys, which are held, and parks.
@@ -128,12 +125,12 @@ func newPopWait(c *command.Call, call popCall, keys [][]byte) *popWait {
 		c.Fail(errWaitMany)
 		return nil
 	}
-	w := &popWait{parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: command.CloneArgs(keys)}
+	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: command.CloneArgs(keys)}
 	w.call.to = bytes.Clone(call.to)
 	w.parked.Kept = cost
 	w.parked.Cancel = w.leave
 	w.parked.GiveUp = w.giveUp
-	engineOf(c.Server).notePopper(1)
+	w.all.note(1)
 	return w
 }
 
@@ -152,21 +149,20 @@ func (w *popWait) join(st command.Store) {
 	defer w.mu.Unlock()
 	if !w.ended {
 		w.ticket = st.EnqueuePop(w.db, w.keys, command.PopWait{
-			SortedSet: w.call.sorted, Dest: w.call.to, Owner: w, Ready: sessionOf(w.parked.Client).engine.serveBeside,
+			SortedSet: w.call.kind.sortedSet, Dest: w.call.to, Owner: w, Ready: w.all.serveKey,
 		})
 	}
 }
 
-// notePopper counts those who wait; while there are any, commands look whether they feed
-// somebody.
-func (e *Engine) notePopper(n int) {
-	e.poppers.mu.Lock()
-	defer e.poppers.mu.Unlock()
-	e.poppers.count += n
-	if e.poppers.count > 0 {
-		e.Halts.Or(command.HaltServing)
+// note counts those who wait; while there are any, commands look whether they feed somebody.
+func (q *waiters) note(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.count += n
+	if q.count > 0 {
+		q.server.Halts.Or(command.HaltServing)
 	} else {
-		e.Halts.And(^command.HaltServing)
+		q.server.Halts.And(^command.HaltServing)
 	}
 }
 
@@ -182,7 +178,7 @@ func (w *popWait) end(st command.Store) {
 	if ticket != nil {
 		st.DequeuePop(ticket)
 	}
-	sessionOf(w.parked.Client).engine.notePopper(-1)
+	w.all.note(-1)
 }
 
 // giveUp ends the wait with nothing, as in Redis with a null array whatever the command
@@ -201,17 +197,14 @@ func (w *popWait) leave() {
 	}
 }
 
-// serve gives those who wait what is held now, in the order in which it came and they
-// did. It is called before the release, and answerServed behind it.
-func serve(c *command.Call) {
-	if c.Server.Halts.Load()&command.HaltServing != 0 { // else a script would pay for a func value
-		c.Store.Serve(func(owner any, db int, key []byte) command.Served { return serveOne(c, owner, db, key) })
-	}
+// serve implements [command.Hooks].
+func (q *waiters) serve(c *command.Call) {
+	c.Store.Serve(func(owner any, db int, key []byte) command.Served { return q.serveOne(c, owner, db, key) })
 }
 
 // serveOne serves a waiter for whom there is something under fed; nil where that is its
 // first look at its keys, which may find one of another type.
-func serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
+func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
 	w := owner.(*popWait)
 	switch {
 	case w.parked.State.Load() != command.ParkedWaiting:
@@ -222,22 +215,23 @@ func serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
 		return command.ServedGone
 	}
 	out := resp.Writer{Proto: w.parked.Proto, Ledger: c.Server.Opts.Ledger, OnError: w.parked.NoteError}
-	laneOf(c.Worker).observer.served = w.parked.Client.Id
+	served := q.slot.OfWorker(c.Worker).(*servedPops)
+	c.Served = w.parked.Client.Id
 	defer func() {
-		laneOf(c.Worker).observer.served = 0
+		c.Served = 0
 		if r := recover(); r != nil {
-			engineOf(c.Server).Recovered(r)
+			c.Server.Host.Recovered(r)
 			out.Cut(0)
 			w.parked.Broken = true
 			out.Error(resp.ErrInternal)
 		}
-		laneOf(c.Worker).served = append(laneOf(c.Worker).served, servedPop{w, out.Take()})
+		served.list, c.Serves = append(served.list, servedPop{w, out.Take()}), true
 	}()
 	for _, key := range w.keys {
 		if !c.Store.Holds(key) { // it has not changed, and so has nothing
 			continue
 		}
-		found, err := w.call.take(c.Store, db, key, &out)
+		found, err := w.call.kind.take(&w.call, c.Store, db, key, &out)
 		if fed != nil && w.call.to == nil && errors.Is(err, limit.ErrWrongType) {
 			continue // to those who wait it is as if there was nothing
 		}
@@ -262,13 +256,19 @@ func waiterError(c *command.Call, err error) resp.Error {
 	return elements.ElementsError(c, err)
 }
 
-// answerServed answers those who have been served, once nothing is held and what they
-// took has been recorded.
-func answerServed(c *command.Call) {
-	for len(laneOf(c.Worker).served) > 0 {
-		served := laneOf(c.Worker).served
-		laneOf(c.Worker).served = nil
+// unlocked implements [command.Hooks]: it answers those who have been served, once nothing is
+// locked and what they took has been recorded. If all that is abandoned their clients are
+// being cut off.
+func (q *waiters) unlocked(c *command.Call, abandoned bool) {
+	kept := q.slot.OfWorker(c.Worker).(*servedPops)
+	for len(kept.list) > 0 {
+		served := kept.list
+		kept.list = nil
 		for _, s := range served {
+			if abandoned {
+				s.reply.Release()
+				continue
+			}
 			s.w.end(c.Store)
 			s.w.parked.Answer(func(out *resp.Writer) { out.Reply(s.reply) })
 		}

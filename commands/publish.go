@@ -12,11 +12,11 @@ type message struct {
 	channel, body []byte
 }
 
-// posting is a lane's scratch for handing out messages.
+// posting is a worker's scratch for handing out messages.
 type posting struct {
 	matched []*topic
-	wake    []*Session
-	cutOff  []*Session
+	wake    []*command.Client
+	cutOff  []*command.Client
 	frames  [2]resp.Writer // the message in RESP2 and RESP3, empty until it is needed
 	shared  [2]*command.SharedFrame
 	// held are messages of a transaction or script that has not ended yet; bytes is
@@ -46,26 +46,22 @@ func publish(kind topicKind) func(*command.Call) {
 			c.Fail(errChannelTooLong)
 			return
 		}
-		e := engineOf(c.Server)
+		h, p := hubOf(c), command.Scratch[posting](c)
 		steps := publishSteps
 		if c.Client.Exclusive {
 			steps = parse.Unlimited
 		}
-		if !e.hub.match(&laneOf(c.Worker).posting, &m, &steps) {
-			laneOf(c.Worker).posting.rest()
+		if !h.match(p, &m, &steps) || c.Leaves(p.receivers()*postWork) {
+			p.forget()
 			publishBeside(c, m.clone())
 			return
 		}
-		if n := laneOf(c.Worker).posting.receivers(); c.Leaves(n * postWork) {
-			laneOf(c.Worker).posting.rest()
-			publishBeside(c, m.clone())
+		if c.Client.Exclusive && p.bytes < maxHeld {
+			c.Publishes = true
+			c.W.Int(int64(p.hold(&m)))
 			return
 		}
-		if c.Client.Exclusive && laneOf(c.Worker).posting.bytes < maxHeld {
-			c.W.Int(int64(laneOf(c.Worker).posting.hold(&m)))
-			return
-		}
-		n := e.post(&laneOf(c.Worker).posting, &m)
+		n := h.post(p, &m)
 		c.Work += (publishSteps - steps) / stepsPerWork
 		c.W.Int(int64(n))
 	}
@@ -79,11 +75,11 @@ func (m *message) clone() message {
 
 // publishBeside publishes what takes long to match, beside the loops.
 func publishBeside(c *command.Call, m message) {
-	e := engineOf(c.Server)
+	h := hubOf(c)
 	c.Offload(func(_ command.Store, w *resp.Writer) {
 		steps, p := parse.Unlimited, posting{}
-		e.hub.match(&p, &m, &steps)
-		w.Int(int64(e.post(&p, &m)))
+		h.match(&p, &m, &steps)
+		w.Int(int64(h.post(&p, &m)))
 	})
 }
 
@@ -99,7 +95,7 @@ func (p *posting) receivers() (n int) {
 // clients are to get it.
 func (p *posting) hold(m *message) (receivers int) {
 	receivers = p.receivers()
-	p.rest()
+	p.forget()
 	if receivers > 0 {
 		p.held = append(p.held, m.clone())
 		p.bytes += len(m.channel) + len(m.body) + command.QueuedCost
@@ -109,12 +105,12 @@ func (p *posting) hold(m *message) (receivers int) {
 
 // publishHeld hands out what was published by a transaction or script, which must
 // have ended, locks and all.
-func (l *Lane) publishHeld() {
-	p := &l.posting
+func (h *hub) publishHeld(w *command.Worker) {
+	p := h.slot.OfWorker(w).(*posting)
 	for i := range p.held {
 		steps := parse.Unlimited
-		engineOf(l.Server).hub.match(p, &p.held[i], &steps)
-		engineOf(l.Server).post(p, &p.held[i])
+		h.match(p, &p.held[i], &steps)
+		h.post(p, &p.held[i])
 	}
 	p.held, p.bytes = nil, 0
 }
@@ -142,44 +138,44 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 
 // post hands a message to the subscribers of the matched topics and returns how many
 // these are. They are woken behind the locks.
-func (e *Engine) post(p *posting, m *message) (receivers int) {
-	memory := 0
+func (h *hub) post(p *posting, m *message) (receivers int) {
+	memory, host := 0, h.server.Host
 	for _, t := range p.matched {
-		n, taken := p.postTo(t, m)
+		n, taken := h.postTo(p, t, m)
 		receivers, memory = receivers+n, memory+taken
 	}
 	if memory != 0 {
-		e.outbound.Add(int64(memory))
+		host.Posted(memory)
 	}
-	for _, s := range p.wake {
-		s.Peer.Wake()
+	for _, cl := range p.wake {
+		host.Follow(cl, command.PostedFirst)
 	}
-	for _, s := range p.cutOff {
-		s.cutOff()
+	for _, cl := range p.cutOff {
+		host.Follow(cl, command.PostedTooMuch)
 	}
-	p.rest()
+	p.forget()
 	return receivers
 }
 
 // postTo hands a message to the subscribers of one topic, in one order for all.
-func (p *posting) postTo(t *topic, m *message) (receivers, memory int) {
+func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	t.mu.Lock()
 	for _, member := range t.members {
-		s := member.session
+		cl := member.client
 		i := 0
-		if s.Protocol.Load() == 3 {
+		if cl.Protocol.Load() == 3 {
 			i = 1
 		}
 		if len(p.frames[i].Buf) == 0 {
 			memory += p.encode(i, t, m)
 		}
-		next, taken := s.post(p.frames[i].Buf, p.shared[i])
+		next, taken := h.server.Host.Post(cl, p.frames[i].Buf, p.shared[i])
 		memory += taken
 		switch next {
 		case command.PostedFirst:
-			p.wake = append(p.wake, s)
+			p.wake = append(p.wake, cl)
 		case command.PostedTooMuch:
-			p.cutOff = append(p.cutOff, s)
+			p.cutOff = append(p.cutOff, cl)
 		}
 	}
 	receivers = len(t.members)
@@ -229,8 +225,8 @@ func (p *posting) forgetFrames() (memory int) {
 	return memory
 }
 
-// rest forgets the sessions and topics of the last message.
-func (p *posting) rest() {
+// forget forgets the clients and topics of the last message.
+func (p *posting) forget() {
 	clear(p.matched)
 	clear(p.wake)
 	clear(p.cutOff)

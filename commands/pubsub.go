@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"strconv"
-
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
@@ -36,7 +34,7 @@ func pubsubCommands() []*command.Command {
 	}
 	for _, c := range all {
 		if c.Subscribes() {
-			c.WordWork = command.SubscriptionWork
+			c.WordWork, c.Work = command.SubscriptionWork, leaveAllWork
 		}
 	}
 	return all
@@ -44,13 +42,14 @@ func pubsubCommands() []*command.Command {
 
 // leaveAllWork is the work of a queued command that ends all subscriptions of a kind, of
 // which the queue may have begun some itself.
-func (s *Session) leaveAllWork(q *queued, begun int) int {
-	if len(q.args) > 1 {
+func leaveAllWork(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
+	if len(args) > 1 {
 		return 0 // as many as its words
 	}
+	h := cmd.Slot().OfServer(c.Server).(*hub)
 	for kind, word := range unsubscribeWords {
-		if q.cmd.Name == word {
-			return (s.subscribed(topicKind(kind)) + begun) * command.SubscriptionWork
+		if cmd.Name == word {
+			return (h.subscribed(c.Client, topicKind(kind)) + begun) * command.SubscriptionWork
 		}
 	}
 	return 0
@@ -80,9 +79,10 @@ func subscribe(kind topicKind) func(*command.Call) {
 			c.Fail(err)
 			return
 		}
+		h := hubOf(c)
 		c.InSlices(c.Args[1:], func(c *command.Call, name []byte) {
-			sessionOf(c.Client).subscribe(kind, name)
-			confirm(c, subscribeWords[kind], kind, name)
+			h.subscribe(c.Client, kind, name)
+			confirm(c, h, subscribeWords[kind], kind, name)
 		}, nil)
 	}
 }
@@ -102,10 +102,11 @@ func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 			inner += parse.InnerLength(name)
 		}
 	}
-	if subs := sessionOf(c.Client).subs.Load(); subs != nil {
+	h := hubOf(c)
+	if subs := h.of(c.Client); subs != nil {
 		cost, inner = cost+int(subs.cost.Load()), inner+subs.inner
 	}
-	if cost > command.MaxSubscribed || inner > maxInner || kind == toPattern && sessionOf(c.Client).subscribed(toPattern)+len(c.Args)-1 > command.MaxPatterns {
+	if cost > command.MaxSubscribed || inner > maxInner || kind == toPattern && h.subscribed(c.Client, toPattern)+len(c.Args)-1 > command.MaxPatterns {
 		return errManySubscriptions
 	}
 	return ""
@@ -114,19 +115,19 @@ func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 // unsubscribe is the handler of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
 func unsubscribe(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
-		names := c.Args[1:]
+		h, names := hubOf(c), c.Args[1:]
 		if len(names) == 0 {
-			names = sessionOf(c.Client).names(kind)
+			names = h.names(c.Client, kind)
 		}
 		if len(names) == 0 {
-			confirm(c, unsubscribeWords[kind], kind, nil)
+			confirm(c, h, unsubscribeWords[kind], kind, nil)
 		}
 		c.InSlices(names, func(c *command.Call, name []byte) {
-			sessionOf(c.Client).unsubscribe(kind, name)
+			h.unsubscribe(c.Client, kind, name)
 			if c.Client.Reply == command.ReplyOn && !c.Client.Exclusive {
-				sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, command.MaxReply) // what came before comes before
+				c.Server.Host.TakeMessages(c) // what came before comes before
 			}
-			confirm(c, unsubscribeWords[kind], kind, name)
+			confirm(c, h, unsubscribeWords[kind], kind, name)
 		}, nil)
 	}
 }
@@ -134,15 +135,15 @@ func unsubscribe(kind topicKind) func(*command.Call) {
 // confirm says what a subscription has become, and how many there are. No name is the
 // answer to leaving everything without having been anywhere. As in Redis the client is
 // told even if it does not want replies.
-func confirm(c *command.Call, word string, kind topicKind, name []byte) {
+func confirm(c *command.Call, h *hub, word string, kind topicKind, name []byte) {
 	own := resp.Writer{Proto: c.Client.Proto}
 	w := c.W
 	if c.Client.Reply != command.ReplyOn {
 		w = &own
 	}
-	count := sessionOf(c.Client).subscribed(kind)
+	count := h.subscribed(c.Client, kind)
 	if kind != toShard {
-		count = sessionOf(c.Client).subscribed(toChannel) + sessionOf(c.Client).subscribed(toPattern)
+		count = h.subscribed(c.Client, toChannel) + h.subscribed(c.Client, toPattern)
 	}
 	w.Push(3)
 	w.BulkString(word)
@@ -153,35 +154,6 @@ func confirm(c *command.Call, word string, kind topicKind, name []byte) {
 	}
 	w.Int(int64(count))
 	if len(own.Buf) > 0 {
-		sessionOf(c.Client).Push(own.Buf)
+		c.Server.Host.Push(c.Client, own.Buf)
 	}
-}
-
-// listensOnly reports whether s may run only what listenersMay allows: on RESP2 a
-// client cannot tell a reply from a message, so one that listens asks for nothing.
-func (s *Session) listensOnly() bool { return s.Proto == 2 && s.subscriber() }
-
-// errListening refuses a command to a client that only listens.
-func errListening(cmd *command.Command) resp.Error {
-	return resp.Error("ERR Can't execute '" + cmd.Name +
-		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
-}
-
-// pong is what PING answers a client that only listens: the shape of a message.
-func pong(c *command.Call) {
-	c.W.Array(2)
-	c.W.BulkString("pong")
-	if len(c.Args) > 1 {
-		c.W.Bulk(c.Args[1])
-		return
-	}
-	c.W.BulkString("")
-}
-
-// describeSubscriptions appends the fields of CLIENT LIST on subscriptions.
-func (s *Session) describeSubscriptions(b []byte) []byte {
-	for kind, field := range [topicKinds]string{" sub=", " psub=", " ssub="} {
-		b = strconv.AppendInt(append(b, field...), int64(s.subscribed(topicKind(kind))), 10)
-	}
-	return b
 }

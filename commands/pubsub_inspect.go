@@ -45,7 +45,7 @@ func pubsubChannels(kind topicKind) func(*command.Call) {
 		case len(c.Args) == 3:
 			pattern = bytes.Clone(c.Args[2])
 		}
-		sp := &engineOf(c.Server).hub.spaces[kind]
+		sp := &hubOf(c).spaces[kind]
 		list := func(_ command.Store, w *resp.Writer) { sp.write(w, pattern) }
 		if sp.len()*(1+len(pattern)/16) > channelsInline {
 			c.Offload(list)
@@ -81,7 +81,7 @@ func pubsubNumSub(kind topicKind) func(*command.Call) {
 		c.W.Array(2 * (len(c.Args) - 2))
 		for _, name := range c.Args[2:] {
 			n := 0
-			if t := engineOf(c.Server).hub.spaces[kind].get(name); t != nil {
+			if t := hubOf(c).spaces[kind].get(name); t != nil {
 				n = t.count()
 			}
 			c.W.Bulk(name)
@@ -90,4 +90,4 @@ func pubsubNumSub(kind topicKind) func(*command.Call) {
 	}
 }
 
-func pubsubNumPat(c *command.Call) { c.W.Int(int64(engineOf(c.Server).hub.spaces[toPattern].len())) }
+func pubsubNumPat(c *command.Call) { c.W.Int(int64(hubOf(c).spaces[toPattern].len())) }

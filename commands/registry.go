@@ -87,7 +87,7 @@ func (e *Engine) Police(now limit.Instant) {
 		switch {
 		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
 			partial != 0 && now.Sub(partial) >= l.Partial,
-			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.subscriber():
+			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.Subscribed():
 			s.Peer.Abort()
 		case s.outstays(now):
 			s.cutOff()
@@ -100,7 +100,7 @@ func (r *registry) subscribers() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
-		if s.subscriber() {
+		if s.Subscribed() {
 			n++
 		}
 	}
@@ -110,7 +110,43 @@ func (r *registry) subscribers() (n int64) {
 // Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
 // what transactions and WATCH keep, and what is known of who has read what.
 func (e *Engine) Beside() int64 {
-	return e.hub.memory.Load() + e.outbound.Load() + e.kept.Load() + e.invalidator.size() + e.large.Size()
+	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
+}
+
+// Client implements [command.Host].
+func (e *Engine) Client(id int64) *command.Client {
+	if s := e.clients.get(id); s != nil {
+		return &s.Client
+	}
+	return nil
+}
+
+// Clients implements [command.Host].
+func (e *Engine) Clients() []*command.Client {
+	sessions := e.clients.list()
+	all := make([]*command.Client, len(sessions))
+	for i, s := range sessions {
+		all[i] = &s.Client
+	}
+	return all
+}
+
+// CountClients implements [command.Host].
+func (e *Engine) CountClients() (all, blocked int64) { return e.clients.count() }
+
+// Activity implements [command.Host].
+func (e *Engine) Activity(cl *command.Client) command.Activity {
+	s := sessionOf(cl)
+	a := command.Activity{Active: s.lastActive(), Blocked: s.parked.Load() != nil, Queued: int(s.queued.Load()) - 1, Memory: s.memory()}
+	if id := s.lastCmd.Load(); id >= 0 {
+		a.LastCommand = e.Commands.Entries[id]
+	}
+	return a
+}
+
+// NoteCommand implements [command.Host].
+func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
+	sessionOf(cl).noteCommand(cmd)
 }
 
 // isLocal reports whether the peer is this machine: a unix socket or loopback. What

@@ -6,22 +6,10 @@ import "github.com/cellserver/cellserver/commands/command"
 // memory can be waited for. It is an estimate: the values may change meanwhile, and what
 // the reply takes beyond it is counted as it is made.
 
-// replySize is about how many bytes the reply of a command of the session copies, or that
-// of its transaction if the command is EXEC.
-func (s *Session) replySize(st command.Store, cmd *command.Command, args [][]byte) (n int) {
-	db := s.Selected()
-	if cmd.Name != "exec" || s.tx == nil {
-		return command.CopiedBy(st, db, cmd, args)
+// replySize is about how many bytes the reply of a command of the client copies.
+func replySize(cl *command.Client, st command.Store, cmd *command.Command, args [][]byte) int {
+	if cmd.ReplySize != nil {
+		return cmd.ReplySize(cl, st, cmd)
 	}
-	for i := range s.tx.queue {
-		q := &s.tx.queue[i]
-		if q.cmd.Name == "select" {
-			db = selects(&s.engine.Server, q, db)
-			continue
-		}
-		if n += command.CopiedBy(st, db, q.cmd, q.args); n > command.MaxReply {
-			break
-		}
-	}
-	return n
+	return command.CopiedBy(st, cl.Selected(), cmd, args)
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 
 	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
@@ -11,6 +12,55 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// scriptGroup returns EVAL, SCRIPT and FUNCTION.
+func scriptGroup() command.Group {
+	return command.Group{
+		Commands: slices.Concat(scriptingCommands(), functionCommands()),
+		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
+			e := newScriptEngine(s)
+			return e, command.Hooks{Info: e.info}
+		},
+		Worker: func(w *command.Worker, slot command.Slot) any {
+			k := &scriptWorker{engine: slot.OfServer(w.Server).(*scriptEngine)}
+			k.host.w.OnError, k.host.w.Most = w.OnError, command.MaxScriptReply
+			return k
+		},
+	}
+}
+
+// scriptEngine is what the group keeps for the server: the scripts that are known, and the
+// states that run them.
+type scriptEngine struct {
+	server  *command.Server
+	scripts scriptCache
+	runs    *lua.Pool
+	tidy    tidy
+}
+
+func newScriptEngine(s *command.Server) *scriptEngine {
+	e := &scriptEngine{server: s}
+	e.runs = lua.NewPool(e.limits())
+	return e
+}
+
+// info adds what INFO says.
+func (e *scriptEngine) info(i *command.Info) {
+	n, bytes := e.scripts.size()
+	i.Scripts, i.ScriptBytes, i.EvictedScripts = int64(n), bytes, e.scripts.evicted.Load()
+}
+
+// scriptWorker is what the group keeps for a worker.
+type scriptWorker struct {
+	engine *scriptEngine
+	host   scriptHost
+	last   scriptMemo
+	call   scriptCall // of the coroutine that the worker is
+}
+
+// scriptsOf is what the group of the running command, which is this one, keeps for the
+// worker.
+func scriptsOf(c *command.Call) *scriptWorker { return command.Scratch[scriptWorker](c) }
+
 func scriptingCommands() []*command.Command {
 	const flags = command.FlagNoScript | command.FlagStale | command.FlagMovableKeys
 	run := func(name string, f command.Flag, syntax, summary string, run func(*command.Call)) *command.Command {
@@ -18,9 +68,7 @@ func scriptingCommands() []*command.Command {
 			Name: name, Arity: -3, Flags: flags | f, Keys: command.KeySpec{Find: scriptKeys}, Categories: command.CatScripting, Group: "scripting",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
 			Reply: "what the script returns", Run: run,
-			Writes: func(c *command.Call, cmd *command.Command, args [][]byte) bool {
-				return laneOf(c.Worker).scriptMayChange(cmd, args)
-			},
+			Writes: mayChange, Plan: plan,
 		}
 	}
 	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"
@@ -107,19 +155,19 @@ func eval(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	source := c.Args[1]
-	s := laneOf(c.Worker).scriptOf(source)
+	k, source := scriptsOf(c), c.Args[1]
+	s := k.scriptOf(source)
 	if s == nil && len(source) > compileInline && !c.Client.Exclusive {
-		evalBeside(c, n)
+		evalElsewhere(c, n)
 		return
 	}
 	if s == nil {
-		if s, err = engineOf(c.Server).compile(source, false); err != "" {
+		if s, err = k.engine.compile(source, false); err != "" {
 			c.Fail(err)
 			return
 		}
 	}
-	callScript(c, s, n)
+	callScript(c, k, s, n)
 }
 
 // evalSHA is EVALSHA and EVALSHA_RO.
@@ -134,45 +182,78 @@ func evalSHA(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	s := laneOf(c.Worker).script(sha)
+	k := scriptsOf(c)
+	s := k.script(sha)
 	if s == nil {
 		c.Fail(errNoScript)
 		return
 	}
-	callScript(c, s, n)
+	callScript(c, k, s, n)
 }
 
-// callScript runs s with the first n arguments as keys, here or where it delays
-// nobody.
-func callScript(c *command.Call, s *script, n int) {
+// callScript runs s with the first n arguments as keys, here or where it delays nobody.
+func callScript(c *command.Call, k *scriptWorker, s *script, n int) {
 	call := scriptCall{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&command.FlagReadonly != 0}
-	if err := refuses(c, &call); err != "" {
+	if err := call.refused(c); err != "" {
 		c.Fail(err)
 		return
 	}
 	switch {
-	case c.Client.Exclusive && laneOf(c.Worker).host.alone != nil:
+	case c.Client.Exclusive && c.Exclusive != nil:
 		runScript(c, &call)
-		return
 	case s.Straight(len(c.Args) - 3):
-		runStraight(c, &call, n)
-		return
+		runStraight(c, &call)
 	case c.Client.Exclusive: // it has come since EXEC looked for it
 		c.Fail(errNoScript)
-		return
+	default:
+		k.call = call
+		runOnCoroutine(c, k)
 	}
-	runAside(c, &call, n)
 }
 
 // runStraight runs a script that ends soon, unless it has to wait for memory.
-func runStraight(c *command.Call, call *scriptCall, n int) {
+func runStraight(c *command.Call, call *scriptCall) {
 	if need := reserve(c, call); need > 0 {
-		runLater(c, call, n, need)
+		runLater(c, call, need)
 		return
 	}
 	defer call.end()
-	if runScript(c, call); laneOf(c.Worker).host.waits {
-		runLater(c, call, n, largeRoom(c.Server))
+	if runScript(c, call); c.Again {
+		c.Again = false
+		runLater(c, call, c.Server.LargeRoom())
+	}
+}
+
+// scriptCoroutine is how scripts run of which nobody knows how long they take.
+var scriptCoroutine = command.Coroutine{
+	Do: func(c *command.Call, arg any) {
+		call := &scriptsOf(c).call
+		*call = *arg.(*scriptCall) // which the loop may use again once the script has yielded
+		call.keys, call.args = c.Args[3:3+len(call.keys)], c.Args[3+len(call.keys):]
+		defer call.end()
+		runScript(c, call)
+		c.Work += scriptsOf(c).host.spent / instructionsPerWork
+	},
+	Script: func(w *command.Worker) (command.Killable, bool) {
+		h := w.Script.(*scriptHost)
+		return h.run, h.wrote
+	},
+	Again: func(c *command.Call) func(c *command.Call) {
+		return again(c.Cmd, command.CloneArgs(c.Args), &scriptsOf(c).call)
+	},
+}
+
+// runOnCoroutine runs the call of k, at once if it ends soon.
+func runOnCoroutine(c *command.Call, k *scriptWorker) {
+	if !c.Server.Host.StopWorld(c) {
+		return
+	}
+	if need := reserve(c, &k.call); need > 0 {
+		runLater(c, &k.call, need)
+		return
+	}
+	if c.Server.Host.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
+		runLater(c, &k.call, c.Server.LargeRoom())
 	}
 }
 
@@ -182,9 +263,9 @@ func (call *scriptCall) end() {
 	call.memory = nil
 }
 
-// refuses says why a call may not even begin. A script that declares nothing finds out
-// when it writes.
-func refuses(c *command.Call, call *scriptCall) resp.Error {
+// refused says why a call may not even begin. A script that declares nothing finds out when
+// it writes.
+func (call *scriptCall) refused(c *command.Call) resp.Error {
 	f := call.script.Flags()
 	if f.Declared && !f.NoWrites {
 		switch {
@@ -205,11 +286,11 @@ func refuses(c *command.Call, call *scriptCall) resp.Error {
 const compileInline = 2 << 10
 
 // scriptOf returns the script of that source if the cache has it.
-func (l *Lane) scriptOf(source []byte) *script {
+func (k *scriptWorker) scriptOf(source []byte) *script {
 	if len(source) > lua.MaxSource {
 		return nil
 	}
-	return l.script(shaOf(source))
+	return k.script(shaOf(source))
 }
 
 // shaOf is the name of a script.
@@ -222,7 +303,7 @@ func shaOf(source []byte) (sha scriptSHA) {
 // compile returns the script of source, which it copies, and keeps it in the cache.
 // One that is there already costs no more than its name: clients load all their
 // scripts whenever they connect.
-func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
+func (e *scriptEngine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
 	}
@@ -235,22 +316,22 @@ func (e *Engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 		return nil, resp.Error(err.Error())
 	}
 	s := &script{Script: compiled, sha: sha, cost: scriptCost + int64(compiled.Size())}
-	s.confined = confines(e.Commands, compiled)
+	s.confined = confines(e.server.Commands, compiled)
 	return e.scripts.add(s, loaded)
 }
 
-// evalBeside compiles beside the loops, and then runs the script where it is alone,
-// since its session waits anyway.
-func evalBeside(c *command.Call, n int) {
-	e, cmd, own := engineOf(c.Server), c.Cmd, command.CloneArgs(c.Args)
-	a := parkAlone(c, nil)
-	a.parked.Work(func(command.Store) {
+// evalElsewhere compiles on a goroutine, and then runs the script exclusively, since its
+// session waits anyway.
+func evalElsewhere(c *command.Call, n int) {
+	e, host, cmd, own := scriptsOf(c).engine, c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
+	x := host.ParkExclusive(c, nil)
+	x.Wait.Work(func(command.Store) {
 		s, err := e.compile(own[1], false)
 		call := scriptCall{script: s, keys: own[3 : 3+n], args: own[3+n:], readonly: cmd.Flags&command.FlagReadonly != 0}
-		a.do = func(c *command.Call) {
+		x.Do = func(c *command.Call) {
 			c.Cmd, c.Args = cmd, own
 			if err == "" {
-				err = refuses(c, &call)
+				err = call.refused(c)
 			}
 			if err != "" {
 				c.Fail(err)
@@ -258,21 +339,21 @@ func evalBeside(c *command.Call, n int) {
 			}
 			runScript(c, &call)
 		}
-		e.enqueueAlone(a)
+		host.Enqueue(x)
 	})
 }
 
 func scriptLoad(c *command.Call) {
-	e, source := engineOf(c.Server), c.Args[2]
+	k, source := scriptsOf(c), c.Args[2]
 	load := func(w *resp.Writer, source []byte) {
-		s, err := e.compile(source, true)
+		s, err := k.engine.compile(source, true)
 		if err != "" {
 			w.Error(err)
 			return
 		}
 		w.Bulk(s.sha[:])
 	}
-	if len(source) <= compileInline || laneOf(c.Worker).scriptOf(source) != nil {
+	if len(source) <= compileInline || k.scriptOf(source) != nil {
 		load(c.W, source)
 		return
 	}
@@ -280,11 +361,20 @@ func scriptLoad(c *command.Call) {
 	c.Offload(func(_ command.Store, w *resp.Writer) { load(w, source) })
 }
 
+// scriptKill is SCRIPT KILL.
+func scriptKill(c *command.Call) {
+	if err := c.Server.Host.KillExclusive(c); err != "" {
+		c.Fail(err)
+		return
+	}
+	c.OK()
+}
+
 func scriptExists(c *command.Call) {
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
 		found := int64(0)
-		if sha, ok := parseSHA(name); ok && engineOf(c.Server).scripts.get(sha) != nil {
+		if sha, ok := parseSHA(name); ok && scriptsOf(c).engine.scripts.get(sha) != nil {
 			found = 1
 		}
 		c.W.Int(found)
@@ -296,6 +386,6 @@ func scriptFlush(c *command.Call) {
 		c.Fail(errFlushMode)
 		return
 	}
-	engineOf(c.Server).scripts.flush()
+	scriptsOf(c).engine.scripts.flush()
 	c.OK()
 }

@@ -157,23 +157,23 @@ func (sc *scriptCache) size() (n int, bytes int64) {
 	return len(sc.byName), sc.bytes
 }
 
-// script returns the cached script of that name, or nil. A lane remembers the last
-// one, so that a pipeline of one script takes no lock.
-func (l *Lane) script(sha scriptSHA) *script {
-	m := &l.lastScript
-	at := engineOf(l.Server).scripts.flushed.Load()
+// script returns the cached script of that name, or nil. A worker remembers the last one, so
+// that a pipeline of one script takes no lock.
+func (k *scriptWorker) script(sha scriptSHA) *script {
+	m := &k.last
+	at := k.engine.scripts.flushed.Load()
 	if m.script != nil && m.at == at && m.script.sha == sha {
 		if !m.script.used.Load() {
 			m.script.used.Store(true)
 		}
 		return m.script
 	}
-	s := engineOf(l.Server).scripts.get(sha)
+	s := k.engine.scripts.get(sha)
 	m.script, m.at = s, at
 	return s
 }
 
-// scriptMemo is the script that a lane has looked up last, and when.
+// scriptMemo is the script that a worker has looked up last, and when.
 type scriptMemo struct {
 	script *script
 	at     uint64

@@ -7,11 +7,11 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// scriptLimits bounds all scripts of the server together.
-func (e *Engine) scriptLimits() lua.Limits {
+// limits bounds all scripts of the server together.
+func (e *scriptEngine) limits() lua.Limits {
 	l := lua.DefaultLimits()
-	l.Room = e.Opts.ScriptRoom
-	if e.Opts.FreeHeap != nil {
+	l.Room = e.server.Opts.ScriptRoom
+	if e.server.Opts.FreeHeap != nil {
 		l.Leftover = e.freeLeftover
 	}
 	return l
@@ -25,11 +25,11 @@ type tidy struct {
 
 // freeLeftover has the garbage of a large script given back beside the loops, where
 // maxmemory bounds the process: keys may need that memory before the next script does.
-func (e *Engine) freeLeftover() {
-	if e.Opts.ScriptRoom == nil {
+func (e *scriptEngine) freeLeftover() {
+	if e.server.Opts.ScriptRoom == nil {
 		return
 	}
-	if bound, _ := e.Opts.ScriptRoom(); bound == math.MaxInt64 {
+	if bound, _ := e.server.Opts.ScriptRoom(); bound == math.MaxInt64 {
 		return
 	}
 	t := &e.tidy
@@ -37,10 +37,10 @@ func (e *Engine) freeLeftover() {
 	if t.running.Swap(true) {
 		return
 	}
-	e.Spawn(func() {
+	e.server.Host.Spawn(func() {
 		for {
 			for t.again.Swap(false) {
-				e.Opts.FreeHeap()
+				e.server.Opts.FreeHeap()
 			}
 			t.running.Store(false)
 			if !t.again.Load() || t.running.Swap(true) {

@@ -8,13 +8,11 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// scriptHost is what a running script sees of the server: the lane it runs on.
+// scriptHost is what a running script sees of the server: the worker it runs on.
 type scriptHost struct {
 	c        *command.Call
 	w        resp.Writer // the reply of the last command
 	readonly bool
-	alone    *alone // nil for a script that runs on a loop
-	aside    *aside // nil for one that ends soon for sure
 	run      *lua.Run
 	wrote    bool // has called a command that writes
 	lent     int  // how often it was lent a value
@@ -25,7 +23,6 @@ type scriptHost struct {
 	memory  *budget.Grant // of its result, if that was asked for
 	mayWait bool          // it is no part of a transaction
 	acted   bool          // has called a command that does more than read
-	waits   bool          // has lacked memory and is to be run again
 }
 
 const (
@@ -36,10 +33,15 @@ const (
 )
 
 const (
+	// coroutineBudget is how many instructions a script may take where it was called,
+	// about a millisecond, before it is moved to a goroutine.
+	coroutineBudget = 20_000
+	// instructionsPerWork is how many of them count as one unit of work.
+	instructionsPerWork = 4
 	// straightMost is a number of instructions far beyond what a straight script can
 	// take, unless the interpreter has compiled it wrongly.
 	straightMost = 5_000_000
-	// keptScriptReply is how much room for replies a lane keeps.
+	// keptScriptReply is how much room for replies a worker keeps.
 	keptScriptReply = 64 << 10
 	// maxLent is how often a script is lent a value instead of given a copy, about.
 	maxLent = 16 << 10
@@ -69,43 +71,21 @@ func confines(t *command.Table, s *lua.Script) bool {
 	return true
 }
 
-// runScript runs a script at one instant, with all that it can touch locked, unless
-// that is so already because a transaction runs.
+// runScript runs a script at one instant, with all that it can touch locked, unless that is
+// so already because a transaction runs.
 func runScript(c *command.Call, call *scriptCall) {
-	s := sessionOf(c.Client)
-	laneOf(c.Worker).host.mayWait, laneOf(c.Worker).host.waits = !s.Exclusive, false
-	if s.Exclusive {
-		execute(c, call)
+	k := scriptsOf(c)
+	k.host.mayWait, c.Again = !c.Client.Exclusive, false
+	if c.Client.Exclusive {
+		k.execute(c, call)
 		return
 	}
 	if call.script.confined {
-		hold(c, scriptRefs(c, call.keys), nil)
+		c.Lock(scriptRefs(c, call.keys), nil)
 	} else {
-		holdAll(c)
+		c.LockAll()
 	}
-	exclusively(c, func() { execute(c, call) })
-}
-
-// exclusively runs f for a command that has locked what it needs: nothing may park
-// meanwhile.
-func exclusively(c *command.Call, f func()) {
-	c.Client.Exclusive = true
-	f()
-	serve(c)
-	c.Client.Exclusive = false
-	if a := laneOf(c.Worker).host.alone; a != nil && a.isDoomed() {
-		c.Store.Abandon()
-		for _, s := range laneOf(c.Worker).served { // their clients are being cut off
-			s.reply.Release()
-		}
-		laneOf(c.Worker).served = nil
-	} else {
-		c.Store.Release()
-		answerServed(c)
-		if laneOf(c.Worker).host.alone == nil { // else it has to be answered first
-			laneOf(c.Worker).publishHeld()
-		}
-	}
+	c.RunLocked(func() { k.execute(c, call) })
 }
 
 // scriptRefs names the keys of a script as Hold takes them.
@@ -118,41 +98,40 @@ func scriptRefs(c *command.Call, keys [][]byte) []command.KeyRef {
 }
 
 // execute runs the script and writes its reply. The command's own place in the
-// lane is given back as it was.
-func execute(c *command.Call, call *scriptCall) {
-	l, cmd, args, w, db := laneOf(c.Worker), c.Cmd, c.Args, c.W, c.Client.Selected()
-	h := &l.host
+// worker is given back as it was.
+func (k *scriptWorker) execute(c *command.Call, call *scriptCall) {
+	cmd, args, w, db := c.Cmd, c.Args, c.W, c.Client.Selected()
+	h := &k.host
 	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
-	run := engineOf(l.Server).runs.Get()
+	run := k.engine.runs.Get()
 	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
 	}
-	if h.alone != nil {
-		h.alone.begin(run)
-	}
 	switch {
-	case h.alone != nil:
-	case h.aside != nil:
-		run.PauseAfter(asideBudget, h.aside.pause)
+	case c.Exclusive != nil:
+		c.Exclusive.Begin(run)
+	case c.Yield != nil:
+		c.Script = h
+		run.PauseAfter(coroutineBudget, c.Yield)
 	default:
 		run.PauseAfter(straightMost, nil)
 	}
 	mark, refs, pieces := len(w.Buf), len(w.Refs), w.Pieces
-	if h.memory = call.memory; h.memory == nil && h.alone != nil {
-		h.memory = h.alone.memory
+	if h.memory = call.memory; h.memory == nil && c.Exclusive != nil {
+		h.memory = c.Exclusive.Memory
 	}
 	if h.memory != nil {
 		w.Pieces = h.memory
 	} else if pieces == nil {
-		w.Pieces = &engineOf(l.Server).large
+		w.Pieces = &c.Server.Large
 	}
 	c.Volatile = true
 	defer func() { // be it that a command panics
 		c.Volatile = false
 		w.Pieces, h.memory = pieces, nil
-		if h.alone != nil {
-			h.alone.end()
+		if c.Exclusive != nil {
+			c.Exclusive.End()
 		}
 		c.Cmd, c.Args, c.W = cmd, args, w
 		c.Client.Db.Store(int32(db))
@@ -161,14 +140,14 @@ func execute(c *command.Call, call *scriptCall) {
 		}
 	}()
 	run.Execute(call.script.Script, call.keys, call.args, h, w)
-	if h.alone != nil {
-		h.alone.end() // before anybody else has this run
+	if c.Exclusive != nil {
+		c.Exclusive.End() // before anybody else has this run
 	}
-	if w.SpillRest(mark); !h.waits {
+	if w.SpillRest(mark); !c.Again {
 		call.script.noteResult(copied(w, mark, refs))
 	}
 	h.run, h.spent = nil, run.Spent()
-	engineOf(l.Server).runs.Put(run)
+	k.engine.runs.Put(run)
 	c.Failed = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
@@ -193,10 +172,7 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	cmd, err := h.find(args)
 	if err != "" {
 		h.w.Error(err)
-		laneOf(c.Worker).beginErrors() // it is not the script's
-		if cmd != nil {
-			laneOf(c.Worker).counts[cmd.Id].Rejected.Add(1)
-		}
+		c.Server.Host.CountRejected(c, cmd)
 		return h.w.Buf, nil
 	}
 	h.w.Ledger = c.Server.Opts.Ledger
@@ -204,7 +180,7 @@ func (h *scriptHost) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		h.w.Ledger = nil
 	}
 	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
-	laneOf(c.Worker).run(c)
+	c.Server.Host.Run(c)
 	if h.full && h.wrote && !c.Failed {
 		h.full = false // the rest is refused nothing: half of it would be worse
 		c.Store.Begin()
@@ -249,7 +225,7 @@ func (h *scriptHost) find(args [][]byte) (*command.Command, resp.Error) {
 	h.acted = h.acted || cmd.Flags&command.FlagReadonly == 0
 	if cmd.Flags&command.FlagWrite != 0 {
 		h.wrote = true
-		if h.alone != nil && !h.alone.write() {
+		if x := h.c.Exclusive; x != nil && !x.Write() {
 			return cmd, errScriptDenied // it has been killed, and will never see this
 		}
 	}

@@ -66,7 +66,7 @@ func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 // TestScriptCacheTakesManyScriptsOfAKilobyte: what compiled scripts take is counted, and
 // that is little enough for thousands of common length to be loaded.
 func TestScriptCacheTakesManyScriptsOfAKilobyte(t *testing.T) {
-	e := NewEngine(command.Options{})
+	e := newScriptEngine(&command.Server{Commands: NewTable()})
 	body := strings.Repeat("redis.call('SET', KEYS[1], ARGV[1]) ", 6) + "--" + strings.Repeat("x", 780)
 	for i := range 5000 {
 		_, err := e.compile(fmt.Appendf(nil, "local n = %d %s", i, body), true)
@@ -98,7 +98,7 @@ func TestLoadingKeepsAScript(t *testing.T) {
 // TestCompilesAScriptOnce: a script that is there is not compiled again, and one that
 // EVAL has brought stays once SCRIPT LOAD names it; SCRIPT FLUSH forgets it.
 func TestCompilesAScriptOnce(t *testing.T) {
-	e := NewEngine(command.Options{})
+	e := newScriptEngine(&command.Server{Commands: NewTable()})
 	source := []byte("return 1 --[[" + strings.Repeat("x", compileInline) + "]]")
 	first, err := e.compile(source, false)
 	require.Empty(t, err)
@@ -131,7 +131,7 @@ func TestParseSHA(t *testing.T) {
 // TestConfines: only a script all of whose commands stay with its KEYS holds no more
 // than those.
 func TestConfines(t *testing.T) {
-	e := NewEngine(command.Options{})
+	e := newScriptEngine(&command.Server{Commands: NewTable()})
 	for source, want := range map[string]bool{
 		"return redis.call('get', KEYS[1])":                    true,
 		"return redis.call('GET', KEYS[1])":                    true,

@@ -9,8 +9,9 @@ import "github.com/cellserver/cellserver/commands/command"
 
 // Waits implements [lua.Waiter].
 func (h *scriptHost) Waits() bool {
-	h.waits = h.mayWait && !h.acted && (h.alone == nil || h.alone.retries < maxRetries) && engineOf(h.c.Server).large.Size() > h.memory.Unused()
-	return h.waits
+	c := h.c
+	c.Again = h.mayWait && !h.acted && (c.Exclusive == nil || c.Exclusive.Retries < maxRetries) && c.Server.Large.Size() > h.memory.Unused()
+	return c.Again
 }
 
 // leastResult is from how many bytes on the size of a result is remembered.
@@ -34,54 +35,34 @@ func reserve(c *command.Call, call *scriptCall) (need int64) {
 		return 0
 	}
 	need += need / 4
-	if call.memory = engineOf(c.Server).large.Take(need); call.memory == nil {
+	if call.memory = c.Server.Large.Take(need); call.memory == nil {
 		return need
 	}
 	return 0
 }
 
-// runLater parks the session until there is room for the script, and then runs it alone.
-func runLater(c *command.Call, call *scriptCall, n int, need int64) {
-	cmd, own := c.Cmd, command.CloneArgs(c.Args)
-	a := parkAlone(c, again(c, cmd, own, call, n))
-	a.parked.Kept = command.ArgsCost(own)
-	engineOf(c.Server).enqueueWith(a, need)
+// runLater parks the session until there is room for the script, and then runs it
+// exclusively.
+func runLater(c *command.Call, call *scriptCall, need int64) {
+	own := command.CloneArgs(c.Args)
+	x := c.Server.Host.ParkExclusive(c, again(c.Cmd, own, call))
+	x.Wait.Kept += command.ArgsCost(own)
+	c.Server.Host.EnqueueWith(x, need)
 }
 
-// again returns what runs a script alone that has been called with own, of which the
-// first n arguments are its keys.
-func again(c *command.Call, cmd *command.Command, own [][]byte, call *scriptCall, n int) func(c *command.Call) {
-	later := *call
+// again returns what runs a script that has been called with own.
+func again(cmd *command.Command, own [][]byte, call *scriptCall) func(c *command.Call) {
+	later, n := *call, len(call.keys)
 	later.memory = nil
 	later.keys, later.args = own[3:3+n], own[3+n:]
 	return func(c *command.Call) {
 		c.Cmd, c.Args = cmd, own
-		if err := refuses(c, &later); err != "" {
+		if err := later.refused(c); err != "" {
 			c.Fail(err)
 			return
 		}
 		runScript(c, &later)
 	}
-}
-
-// enqueueWith has a run once need bytes are granted to its reply.
-func (e *Engine) enqueueWith(a *alone, need int64) {
-	e.Spawn(func() {
-		a.memory = e.large.Ask(need)
-		if a.parked.Gone.Load() {
-			a.memory.End()
-			return
-		}
-		e.enqueueAlone(a)
-	})
-}
-
-// retry has a, which has lacked memory, run once all is free that others' replies take.
-func (e *Engine) retry(a *alone) {
-	a.memory.End()
-	a.memory = nil
-	a.retries++
-	e.enqueueWith(a, largeRoom(&e.Server))
 }
 
 // maxRetries is how often a script is run again that has lacked memory.

@@ -40,6 +40,17 @@ func (l *Lane) flushRun() {
 	l.runCmd, l.runLen, l.Denied = nil, 0, 0
 }
 
+// Statistics implements [command.Host].
+func (e *Engine) Statistics() command.Statistics {
+	s := command.Statistics{
+		Subscribers: e.clients.subscribers(), ClientMemory: e.Beside(), Received: e.received.Load(), Refused: e.refused.Load(),
+		Evicted: e.evicted.Load(), SlowReaders: e.slowReaders.Load(), Panics: e.panics.Load(), PerSecond: e.rate.Ops.Load(),
+		Errors: &e.errors,
+	}
+	s.Commands, s.Hits, s.Misses = e.sum()
+	return s
+}
+
 // sum adds up the counters of all lanes, by command id, and the keyspace lookups.
 func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 	byCommand = make([]stats.Totals, len(e.Commands.Entries))
@@ -70,9 +81,9 @@ func (e *Engine) commandsProcessed() int64 {
 	return n
 }
 
-// resetStats is CONFIG RESETSTAT. Lanes that run meanwhile may add to either side
+// ResetStatistics implements [command.Host]. Lanes that run meanwhile may add to either side
 // of it.
-func (e *Engine) resetStats() {
+func (e *Engine) ResetStatistics() {
 	e.lanesMu.Lock()
 	defer e.lanesMu.Unlock()
 	for _, l := range e.lanes {
@@ -84,7 +95,7 @@ func (e *Engine) resetStats() {
 		}
 		l.Hits.Store(0)
 		l.Misses.Store(0)
-		e.Commands.ResetStats(&l.Worker)
+		e.Server.ResetStats(&l.Worker)
 	}
 	e.countedSince = e.Opts.Now()
 	for _, field := range []*atomic.Int64{&e.received, &e.refused} {
@@ -104,6 +115,6 @@ func (e *Engine) Tick(d time.Duration) {
 	e.lanesMu.Lock()
 	defer e.lanesMu.Unlock()
 	for _, l := range e.lanes {
-		e.Commands.Decay(&l.Worker)
+		e.Server.Decay(&l.Worker)
 	}
 }

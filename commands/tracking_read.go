@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// reading is the read of a tracking client that a lane runs.
+// reading is the read of a tracking client that a worker runs.
 type reading struct {
 	number uint64 // 0 if none runs
 	fresh  int    // how many keys it has for which the client was not registered
@@ -15,18 +15,17 @@ type reading struct {
 // justRead reports whether an entry is of this read and none before, nor of one since.
 func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read == r.number }
 
-// runTracked runs the command of a client that tracks. It registers the client for the
-// keys of a read before that looks at them, so that no change in between is missed. A
-// change between the two takes the registration away and is told behind the reply; a
-// client that has not kept the value by then would keep it for ever, so it is
-// registered once more.
-func runTracked(c *command.Call) {
-	t, cmd := sessionOf(c.Client).tracks.Load(), c.Cmd
+// run runs the command of a client that tracks. It registers the client for the keys of a
+// read before that looks at them, so that no change in between is missed. A change between
+// the two takes the registration away and is told behind the reply; a client that has not
+// kept the value by then would keep it for ever, so it is registered once more.
+func (v *invalidator) run(c *command.Call) {
+	t, cmd := v.tracking(c.Client), c.Cmd
 	if t == nil || !remembers(c, t) {
 		cmd.Run(c)
 	} else {
-		table, id, keys, args := &engineOf(c.Server).invalidator.reads, c.Client.Id, &cmd.Keys, c.Args
-		r := &laneOf(c.Worker).reading
+		table, id, keys, args := &v.reads, c.Client.Id, &cmd.Keys, c.Args
+		r := v.reading(c.Worker)
 		*r = reading{number: table.read.Add(1)}
 		defer func() { *r = reading{} }()
 		removed := table.removed.Load()
@@ -36,16 +35,21 @@ func runTracked(c *command.Call) {
 			}
 		})
 		if r.fresh > 0 {
-			removed += boundReads(c)
+			removed += v.boundReads(c, r)
 		}
 		cmd.Run(c)
 		if table.removed.Load() != removed {
 			keys.Each(args, func(i int) { table.add(args[i], id, r.number) })
 		}
 	}
-	if !laneOf(c.Worker).shutOut {
-		sessionOf(c.Client).endCaching(cmd)
+	if !c.ShutOut {
+		v.endCaching(c.Client, cmd)
 	}
+}
+
+// reading is the read that a worker runs.
+func (v *invalidator) reading(w *command.Worker) *reading {
+	return &v.slot.OfWorker(w).(*workerTracking).reading
 }
 
 // remembers reports whether the keys of the running command are to be registered: of
@@ -55,18 +59,18 @@ func remembers(c *command.Call, t *tracking) bool {
 	case c.Cmd.Flags&command.FlagReadonly == 0, c.Cmd.RunsScript(), t.broadcast:
 		return false
 	case t.optIn:
-		return sessionOf(c.Client).caching
+		return c.Client.Marks&command.MarkCaching != 0
 	case t.optOut:
-		return !sessionOf(c.Client).caching
+		return c.Client.Marks&command.MarkCaching == 0
 	}
 	return true
 }
 
 // endCaching ends what CLIENT CACHING said behind the command that it was for: the next
 // one that is no CLIENT, or the whole transaction.
-func (s *Session) endCaching(cmd *command.Command) {
-	if s.caching && !s.Exclusive && (s.tx == nil || !s.tx.active) && (cmd == nil || cmd.Group != "connection" || cmd.Parent == nil) {
-		s.caching = false
+func (v *invalidator) endCaching(cl *command.Client, cmd *command.Command) {
+	if cl.Marks&command.MarkQueuing == 0 && !cl.Exclusive && (cmd == nil || cmd.Group != "connection" || cmd.Parent == nil) {
+		cl.Mark(command.MarkCaching, false)
 	}
 }
 
@@ -79,9 +83,9 @@ const mostEvicted = 64
 // added to it, and returns how many entries it has removed. While memory is full the table
 // shrinks: for each new key two others go. Who had read a key that goes is told to forget
 // it.
-func boundReads(c *command.Call) (removed uint64) {
-	t, most := &engineOf(c.Server).invalidator.reads, c.Server.Limits().TrackingKeys
-	twice, forced, spare := 2*uint64(laneOf(c.Worker).reading.fresh), uint64(0), laneOf(c.Worker).reading.number
+func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
+	t, most := &v.reads, c.Server.Limits().TrackingKeys
+	twice, forced, spare := 2*uint64(r.fresh), uint64(0), r.number
 	if c.Store.Full() {
 		forced = twice
 	}
@@ -95,7 +99,7 @@ func boundReads(c *command.Call) (removed uint64) {
 			continue
 		}
 		removed++
-		c.Work += engineOf(c.Server).tell([]change{{who: r}}) * tellWork
+		c.Work += v.tell([]change{{who: r}}) * tellWork
 	}
 	return removed
 }
@@ -105,43 +109,41 @@ func boundReads(c *command.Call) (removed uint64) {
 const shrinkSlice = 1 << 10
 
 // leaveToShrink has the table brought within its bound beside the loops, if it is not.
-func (e *Engine) leaveToShrink() {
-	v := &e.invalidator
-	if !v.reads.beyond(e.Limits().TrackingKeys) {
+func (v *invalidator) leaveToShrink() {
+	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shrinks = true
-	e.wakeInvalidator()
+	v.wake()
 }
 
 // shrinkReads takes a slice out of the table, and reports whether it may have to go on.
-func (e *Engine) shrinkReads() (more bool) {
-	t := &e.invalidator.reads
+func (v *invalidator) shrinkReads() (more bool) {
+	t := &v.reads
 	for range shrinkSlice {
-		if !t.beyond(e.Limits().TrackingKeys) {
+		if !t.beyond(v.server.Limits().TrackingKeys) {
 			return false
 		}
 		r := t.draw(0)
 		if r == nil {
 			return false
 		}
-		e.tellReaders(change{who: r})
+		v.tellReaders(change{who: r})
 	}
 	return true
 }
 
-// readBeside returns what a read that runs beside the loops has to do right before and
-// right after it looks: it registers the client once more, as runTracked does.
-func readBeside(c *command.Call) func() {
-	t := sessionOf(c.Client).tracks.Load()
-	if t == nil || laneOf(c.Worker).reading.number == 0 {
+// readsElsewhere returns what a read that runs on another goroutine has to do right before
+// and right after it looks: it registers the client once more, as run does.
+func (v *invalidator) readsElsewhere(c *command.Call) func() {
+	table, id, number := &v.reads, c.Client.Id, v.reading(c.Worker).number
+	if number == 0 || v.tracking(c.Client) == nil {
 		return nil
 	}
 	var keys [][]byte
 	c.Cmd.Keys.Each(c.Args, func(i int) { keys = append(keys, bytes.Clone(c.Args[i])) })
-	table, id, number := &engineOf(c.Server).invalidator.reads, c.Client.Id, laneOf(c.Worker).reading.number
 	return func() {
 		for _, key := range keys {
 			table.add(key, id, number)

@@ -11,6 +11,9 @@ import (
 
 // invalidator tells clients what they have to forget.
 type invalidator struct {
+	server *command.Server
+	slot   command.Slot
+
 	clients  atomic.Int64 // that track
 	reads    readTable
 	prefixes prefixTree
@@ -28,7 +31,16 @@ type invalidator struct {
 	// issued counts what has been left to be told, and told is as much of it as has been.
 	// Both change with mu held.
 	issued, told atomic.Uint64
-	waiting      map[*Session]struct{} // guarded by mu: woken when told changes
+	waiting      map[*command.Client]struct{} // guarded by mu: woken when told changes
+}
+
+func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
+	v := &invalidator{server: s, slot: slot}
+	v.reads.init(func(id int64) bool { return s.Host.Client(id) != nil })
+	if f := s.Opts.ObserveExpiry; f != nil {
+		f(&observer{invalidator: v})
+	}
+	return v
 }
 
 // size is how many bytes the invalidation table and the prefixes take.
@@ -53,31 +65,33 @@ const (
 // the registrations while the key is locked, and a message that is left with a client
 // while it runs a command leaves behind the reply.
 type observer struct {
-	engine  *Engine
-	lane    *Lane // nil for the sweep
-	actor   int64 // for whom a lane beside the loops works
-	served  int64 // who takes elements that somebody else has brought; 0 while nobody does
-	found   []change
-	at      map[string]int // where in found a key is, once there are more than few
-	groups  []*prefixGroup
-	mark    uint64 // given to groups until the next release, 0 if to none
-	flushed bool
+	invalidator *invalidator
+	worker      *command.Worker // nil for the sweep
+	reading     *reading        // of the worker
+	found       []change
+	at          map[string]int // where in found a key is, once there are more than few
+	groups      []*prefixGroup
+	mark        uint64 // given to groups until the next release, 0 if to none
+	flushed     bool
 }
 
 // writer is the id of the client whose command runs, or is served.
 func (o *observer) writer() int64 {
-	if o.served != 0 {
-		return o.served
+	w := o.worker
+	switch {
+	case w == nil:
+		return 0
+	case w.Served != 0:
+		return w.Served
+	case w.Call.Client != nil:
+		return w.Call.Client.Id
 	}
-	if o.lane != nil && o.lane.ctx.Client != nil {
-		return o.lane.ctx.Client.Id
-	}
-	return o.actor
+	return w.Actor
 }
 
 // Changed takes note of a key that has changed, or is gone by time. The key is locked.
 func (o *observer) Changed(key []byte, expired bool) {
-	v := &o.engine.invalidator
+	v := o.invalidator
 	if v.clients.Load() == 0 {
 		return
 	}
@@ -97,7 +111,7 @@ func (o *observer) Changed(key []byte, expired bool) {
 	if r == nil {
 		return
 	}
-	if expired && o.lane != nil && o.lane.reading.justRead(r) {
+	if expired && o.reading != nil && o.reading.justRead(r) {
 		r.drop(o.writer()) // it is about to be told by the reply
 	}
 	o.note(change{r, writer})
@@ -119,7 +133,7 @@ func (o *observer) note(c change) {
 			if first.writer != c.writer {
 				first.writer = 0
 			}
-			o.engine.invalidator.reads.merge(first.who, c.who)
+			o.invalidator.reads.merge(first.who, c.who)
 			return
 		}
 		o.at[c.who.key] = len(o.found)
@@ -130,7 +144,7 @@ func (o *observer) note(c change) {
 // Flushed takes note that a whole database is gone: as in Redis every tracking client
 // forgets everything.
 func (o *observer) Flushed() {
-	v := &o.engine.invalidator
+	v := o.invalidator
 	if v.clients.Load() > 0 {
 		v.reads.clear()
 		o.flushed = true
@@ -139,9 +153,9 @@ func (o *observer) Flushed() {
 
 // Released tells the clients.
 func (o *observer) Released() {
-	e := o.engine
+	v := o.invalidator
 	if o.flushed || len(o.groups) > 0 {
-		e.leaveToTell(o.groups, o.flushed)
+		v.leaveToTell(o.groups, o.flushed)
 		clear(o.groups)
 		if o.groups = o.groups[:0]; cap(o.groups) > command.KeptPosting {
 			o.groups = nil
@@ -150,9 +164,9 @@ func (o *observer) Released() {
 	}
 	o.mark = 0
 	if len(o.found) > 0 {
-		told := e.tell(o.found)
-		if o.lane != nil {
-			o.lane.Work += told * tellWork
+		told := v.tell(o.found)
+		if o.worker != nil {
+			o.worker.Work += told * tellWork
 		}
 		o.at = nil
 		clear(o.found)
@@ -164,26 +178,24 @@ func (o *observer) Released() {
 
 // tell sends what has changed to who had read it, or has that done if they are many. It
 // returns how many it has told itself.
-func (e *Engine) tell(changes []change) (told int) {
-	v := &e.invalidator
+func (v *invalidator) tell(changes []change) (told int) {
 	for i, c := range changes {
 		n := c.who.len()
 		if told+n > tellInline {
 			v.mu.Lock()
 			v.long = append(v.long, changes[i:]...)
-			e.wakeInvalidator()
+			v.wake()
 			v.mu.Unlock()
 			break
 		}
-		e.tellReaders(c)
+		v.tellReaders(c)
 		told += n
 	}
 	return told
 }
 
 // leaveToTell has groups told what is pending, and all clients of a flush.
-func (e *Engine) leaveToTell(groups []*prefixGroup, flushed bool) {
-	v := &e.invalidator
+func (v *invalidator) leaveToTell(groups []*prefixGroup, flushed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.flushed = v.flushed || flushed
@@ -193,23 +205,21 @@ func (e *Engine) leaveToTell(groups []*prefixGroup, flushed bool) {
 			v.groups = append(v.groups, g)
 		}
 	}
-	e.wakeInvalidator()
+	v.wake()
 }
 
-// wakeInvalidator has a goroutine tell what is left to be told. invalidator.mu is held.
-func (e *Engine) wakeInvalidator() {
-	v := &e.invalidator
+// wake has a goroutine tell what is left to be told. mu is locked.
+func (v *invalidator) wake() {
 	v.issued.Add(1)
 	if !v.running {
 		v.running = true
-		e.Spawn(e.serveInvalidator)
+		v.server.Host.Spawn(v.serve)
 	}
 }
 
-// serveInvalidator tells what is left to be told until there is nothing. What changes
+// serve tells what is left to be told until there is nothing. What changes
 // meanwhile under one prefix is gathered, each key once.
-func (e *Engine) serveInvalidator() {
-	v := &e.invalidator
+func (v *invalidator) serve() {
 	for {
 		v.mu.Lock()
 		long, groups, flushed, shrinks := v.long, v.groups, v.flushed, v.shrinks
@@ -225,18 +235,18 @@ func (e *Engine) serveInvalidator() {
 		upTo := v.issued.Load()
 		v.mu.Unlock()
 		if flushed {
-			e.tellAll()
+			v.tellAll()
 		}
 		for _, c := range long {
-			e.tellReaders(c)
+			v.tellReaders(c)
 		}
 		for _, g := range groups {
-			e.tellGroup(g)
+			v.tellGroup(g)
 		}
-		more := shrinks && e.shrinkReads()
+		more := shrinks && v.shrinkReads()
 		v.hasTold(upTo)
 		if more {
-			e.leaveToShrink()
+			v.leaveToShrink()
 		}
 	}
 }
@@ -248,62 +258,62 @@ func (v *invalidator) hasTold(upTo uint64) {
 	waiting := v.waiting
 	v.waiting = nil
 	v.mu.Unlock()
-	for s := range waiting {
-		s.Peer.Wake()
+	for cl := range waiting {
+		cl.Peer.Wake()
 	}
 }
 
-// awaitNews reports whether the session has to wait before it runs what has arrived: until
-// it has been told what was left to be told by then. So a client that asks for something
-// after somebody has had the reply to a write is told of the write before it is answered, as
-// by Redis, which tells all before any reply leaves. The session is woken.
-func (s *Session) awaitNews() bool {
-	v := &s.engine.invalidator
-	if s.newsUpTo == 0 {
-		s.newsUpTo = v.issued.Load()
+// awaitsNews reports whether a client has to wait before it runs what has arrived: until it
+// has been told what was left to be told by then. So a client that asks for something after
+// somebody has had the reply to a write is told of the write before it is answered, as by
+// Redis, which tells all before any reply leaves. The client is woken.
+func (v *invalidator) awaitsNews(cl *command.Client) bool {
+	state := command.ClientState[trackingState](cl, v.slot)
+	if state.newsUpTo == 0 {
+		state.newsUpTo = v.issued.Load()
 	}
-	if v.told.Load() >= s.newsUpTo {
-		s.newsUpTo = 0
+	if v.told.Load() >= state.newsUpTo {
+		state.newsUpTo = 0
 		return false
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.told.Load() >= s.newsUpTo {
-		s.newsUpTo = 0
+	if v.told.Load() >= state.newsUpTo {
+		state.newsUpTo = 0
 		return false
 	}
 	if v.waiting == nil {
-		v.waiting = make(map[*Session]struct{})
+		v.waiting = make(map[*command.Client]struct{})
 	}
-	v.waiting[s] = struct{}{}
+	v.waiting[cl] = struct{}{}
 	return true
 }
 
 // tellReaders tells those who had read a key that it has changed.
-func (e *Engine) tellReaders(c change) {
+func (v *invalidator) tellReaders(c change) {
 	n := notice{keys: []string{c.who.key}}
 	c.who.each(func(id int64) {
-		s := e.clients.get(id)
-		if s == nil {
+		cl := v.server.Host.Client(id)
+		if cl == nil {
 			return
 		}
-		if t := s.tracks.Load(); t != nil && !t.broadcast && !(t.noLoop && id == c.writer) {
-			e.send(&n, s, t)
+		if t := v.tracking(cl); t != nil && !t.broadcast && !(t.noLoop && id == c.writer) {
+			v.send(&n, cl, t)
 		}
 	})
-	n.end(e)
-	e.invalidator.reads.forget(c.who)
+	v.finish(&n)
+	v.reads.forget(c.who)
 }
 
 // tellAll tells every tracking client to forget everything.
-func (e *Engine) tellAll() {
+func (v *invalidator) tellAll() {
 	n := notice{}
-	for _, s := range e.clients.list() {
-		if t := s.tracks.Load(); t != nil {
-			e.send(&n, s, t)
+	for _, cl := range v.server.Host.Clients() {
+		if t := v.tracking(cl); t != nil {
+			v.send(&n, cl, t)
 		}
 	}
-	n.end(e)
+	v.finish(&n)
 }
 
 // A message of BCAST mode names so many keys at most, of so many bytes together.
@@ -313,7 +323,7 @@ const (
 )
 
 // tellGroup tells those who listen to a prefix what is pending.
-func (e *Engine) tellGroup(g *prefixGroup) {
+func (v *invalidator) tellGroup(g *prefixGroup) {
 	pending, members := g.take()
 	keys, writers, cost := make([]string, 0, len(pending)), make(map[int64]struct{}), 0
 	for key, writer := range pending {
@@ -325,28 +335,28 @@ func (e *Engine) tellGroup(g *prefixGroup) {
 	for part := range parts(keys) {
 		n := notice{keys: part}
 		for _, id := range members {
-			s := e.clients.get(id)
-			if s == nil {
+			cl := v.server.Host.Client(id)
+			if cl == nil {
 				continue
 			}
-			t := s.tracks.Load()
+			t := v.tracking(cl)
 			if t == nil || !t.broadcast {
 				continue
 			}
 			if _, wrote := writers[id]; !wrote || !t.noLoop {
-				e.send(&n, s, t)
+				v.send(&n, cl, t)
 				continue
 			}
 			others := slices.DeleteFunc(slices.Clone(part), func(key string) bool { return pending[key] == id })
 			if len(others) > 0 {
 				own := notice{keys: others}
-				e.send(&own, s, t)
-				own.end(e)
+				v.send(&own, cl, t)
+				v.finish(&own)
 			}
 		}
-		n.end(e)
+		v.finish(&n)
 	}
-	e.invalidator.memory.Add(-int64(cost))
+	v.memory.Add(-int64(cost))
 }
 
 // parts divides keys into messages.
@@ -380,24 +390,24 @@ const invalidateChannel = "__redis__:invalidate"
 
 // send leaves the notice with a tracking client, or with the one it redirects to. A
 // client that neither speaks RESP3 nor listens cannot be told, as in Redis.
-func (e *Engine) send(n *notice, s *Session, t *tracking) {
-	to := s
+func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
+	to, host := cl, v.server.Host
 	if t.redirect != 0 {
-		if to = e.clients.get(t.redirect); to == nil {
-			s.redirectBroken(t.redirect)
+		if to = host.Client(t.redirect); to == nil {
+			v.redirectBroken(cl, t.redirect)
 			return
 		}
 	}
 	i := int(to.Protocol.Load() - 2)
-	if i == 0 && (t.redirect == 0 || !to.subscriber()) {
+	if i == 0 && (t.redirect == 0 || !to.Subscribed()) {
 		return
 	}
 	if len(n.frames[i].Buf) == 0 {
 		n.encode(i)
 	}
-	next, memory := to.post(n.frames[i].Buf, n.shared[i])
+	next, memory := host.Post(to, n.frames[i].Buf, n.shared[i])
 	n.memory += memory
-	to.follow(next)
+	host.Follow(to, next)
 }
 
 func (n *notice) encode(i int) {
@@ -426,33 +436,27 @@ func (n *notice) encode(i int) {
 	}
 }
 
-// end counts what the notice has taken.
-func (n *notice) end(e *Engine) {
+// finish counts what a notice has taken.
+func (v *invalidator) finish(n *notice) {
 	for _, f := range n.shared {
 		if f != nil && f.Refs.Add(-1) == 0 {
 			n.memory -= len(f.Bytes)
 		}
 	}
 	if n.memory != 0 {
-		e.outbound.Add(int64(n.memory))
+		v.server.Host.Posted(n.memory)
 	}
 }
 
-// redirectBroken notes that the client which s redirects to is gone, and tells s.
-func (s *Session) redirectBroken(id int64) {
-	s.lostRedirect.Store(true)
-	if s.Protocol.Load() != 3 {
+// redirectBroken notes that the client which cl redirects to is gone, and tells cl.
+func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
+	v.of(cl).lostRedirect.Store(true)
+	if cl.Protocol.Load() != 3 {
 		return
 	}
 	w := resp.Writer{Proto: 3}
 	w.Push(2)
 	w.BulkString("tracking-redir-broken")
 	w.Int(id)
-	s.Push(w.Buf)
-}
-
-// observe makes the observer of a lane.
-func (e *Engine) observe(l *Lane) {
-	l.observer = observer{engine: e, lane: l}
-	l.Store.Observe(&l.observer)
+	v.server.Host.Push(cl, w.Buf)
 }

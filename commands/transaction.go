@@ -2,11 +2,27 @@ package commands
 
 import (
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
+
+// transactionGroup returns MULTI, EXEC and WATCH, which run commands at one instant.
+func transactionGroup() command.Group {
+	return command.Group{
+		Commands: transactionCommands(),
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			t := &transactions{server: s, slot: slot}
+			return t, command.Hooks{
+				Intercept: t.enqueue, Rejected: t.rejected, NeedsStore: t.needsStore, Transfer: t.transfer,
+				Reset: t.reset, Kept: t.kept, Closed: t.closed,
+			}
+		},
+	}
+}
 
 func transactionCommands() []*command.Command {
 	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
@@ -20,7 +36,7 @@ func transactionCommands() []*command.Command {
 	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1}
 	exec := entry("exec", 1, flags&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
 		"an array of their replies, or null when a watched key has changed", exec)
-	exec.Writes = queueWrites
+	exec.Writes, exec.Rejected, exec.ReplySize = queueWrites, rejectExec, queueReplySize
 	return []*command.Command{
 		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
 		exec,
@@ -51,7 +67,6 @@ const (
 
 // transaction is what a session has queued since MULTI.
 type transaction struct {
-	active bool
 	failed bool // a command was refused: EXEC must abort
 	queue  []queued
 	bytes  int
@@ -67,16 +82,45 @@ type transaction struct {
 // again.
 const keptTransaction = 4 << 10
 
-// newTransaction returns an empty transaction.
-func (e *Engine) newTransaction() *transaction {
-	if t, ok := e.transactions.Get().(*transaction); ok {
+// transactions is what the group keeps for the server.
+type transactions struct {
+	server *command.Server
+	slot   command.Slot
+	free   sync.Pool // of *transaction, which are empty
+}
+
+// transactionsOf is what the group of the running command, which is this one, keeps.
+func transactionsOf(c *command.Call) *transactions { return command.ServerState[transactions](c) }
+
+// clientTransaction is what MULTI and WATCH keep of a client.
+type clientTransaction struct {
+	tx       *transaction // nil outside of a transaction
+	watched  any          // the store's token for the keys of WATCH, nil if there are none
+	watching int          // bytes that these take
+}
+
+// of is what is kept of a client, nil if that is nothing.
+func (m *transactions) of(cl *command.Client) *clientTransaction {
+	k, _ := m.slot.OfClient(cl).(*clientTransaction)
+	return k
+}
+
+// make is of, made at first use: most clients never have a transaction, and idle ones
+// should be small.
+func (m *transactions) make(cl *command.Client) *clientTransaction {
+	return command.ClientState[clientTransaction](cl, m.slot)
+}
+
+// begin returns an empty transaction.
+func (m *transactions) begin() *transaction {
+	if t, ok := m.free.Get().(*transaction); ok {
 		return t
 	}
 	return &transaction{}
 }
 
 // recycle takes back a transaction that has ended.
-func (e *Engine) recycle(t *transaction) {
+func (m *transactions) recycle(t *transaction) {
 	if cap(t.text) > keptTransaction || cap(t.words) > keptTransaction || cap(t.queue) > keptTransaction || cap(t.refs) > keptTransaction {
 		return
 	}
@@ -84,7 +128,7 @@ func (e *Engine) recycle(t *transaction) {
 	clear(t.words)
 	clear(t.refs[:cap(t.refs)])
 	*t = transaction{queue: t.queue[:0], refs: t.refs[:0], text: t.text[:0], words: t.words[:0]}
-	e.transactions.Put(t)
+	m.free.Put(t)
 }
 
 // own copies arguments into the transaction.
@@ -123,20 +167,20 @@ func jumpsQueue(c *command.Command) bool {
 	return false
 }
 
-// enqueue keeps the command for EXEC. It reports whether it did, or refused to:
-// either way nothing runs now.
-func enqueue(c *command.Call, size int) bool {
-	t := sessionOf(c.Client).tx
-	if t == nil || !t.active || jumpsQueue(c.Cmd) {
+// enqueue keeps the command for EXEC. It reports whether it did, or refused to: either way
+// nothing runs now.
+func (m *transactions) enqueue(c *command.Call, size int) bool {
+	if jumpsQueue(c.Cmd) {
 		return false
 	}
+	t := m.of(c.Client).tx
 	switch {
 	case c.Cmd.Flags&command.FlagNoMulti != 0:
-		laneOf(c.Worker).reject(c, errNotInside)
+		c.Server.Host.Reject(c, errNotInside)
 	case c.Cmd.NeedsMemory() && c.Store.Full():
-		laneOf(c.Worker).reject(c, resp.ErrOOM)
+		c.Server.Host.Reject(c, resp.ErrOOM)
 	case len(t.queue) >= maxQueued || t.bytes+size+command.ArgCost*len(c.Args)+command.QueuedCost > command.MaxQueuedBytes:
-		laneOf(c.Worker).reject(c, errTransactionBig)
+		c.Server.Host.Reject(c, errTransactionBig)
 	default:
 		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
 		t.bytes += size + command.ArgCost*len(c.Args) + command.QueuedCost
@@ -146,63 +190,68 @@ func enqueue(c *command.Call, size int) bool {
 	return true
 }
 
-// transaction returns the session's, made at first use: most sessions never have
-// one, and idle ones should be small.
-func (s *Session) transaction() *transaction {
-	if s.tx == nil {
-		s.tx = s.engine.newTransaction()
-	}
-	return s.tx
-}
-
 func multi(c *command.Call) {
-	t := sessionOf(c.Client).transaction()
-	if t.active {
+	m := transactionsOf(c)
+	k := m.make(c.Client)
+	if k.tx != nil {
 		c.Fail(errNestedMulti)
 		return
 	}
-	t.active = true
+	k.tx = m.begin()
+	c.Client.Mark(command.MarkQueuing, true)
 	c.OK()
 }
 
-// failTransaction makes the EXEC to come abort, after a command that could not be
-// queued.
-func (s *transactionState) failTransaction() {
-	if s.tx != nil && s.tx.active {
-		s.tx.failed = true
+// rejected makes the EXEC to come abort, after a command that could not be queued.
+func (m *transactions) rejected(c *command.Call) {
+	if c.Client.Marks&command.MarkQueuing != 0 {
+		m.of(c.Client).tx.failed = true
 	}
 }
 
-// discardQueue ends the transaction and forgets the watched keys.
-func (s *Session) discardQueue(st command.Store) {
-	s.unwatch(st)
-	if s.tx != nil {
-		s.engine.recycle(s.tx)
-		s.tx = nil
+// rejectExec ends the transaction of an EXEC that is refused.
+func rejectExec(c *command.Call, e resp.Error) resp.Error {
+	transactionsOf(c).discard(c.Client, c.Store)
+	return resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
+}
+
+// discard ends the transaction and forgets the watched keys.
+func (m *transactions) discard(cl *command.Client, st command.Store) {
+	m.unwatch(cl, st)
+	if k := m.of(cl); k != nil && k.tx != nil {
+		m.recycle(k.tx)
+		k.tx = nil
+		cl.Mark(command.MarkQueuing, false)
 	}
 }
 
 func discard(c *command.Call) {
-	if sessionOf(c.Client).tx == nil || !sessionOf(c.Client).tx.active {
+	if c.Client.Marks&command.MarkQueuing == 0 {
 		c.Fail(errDiscardAlone)
 		return
 	}
-	sessionOf(c.Client).discardQueue(c.Store)
+	transactionsOf(c).discard(c.Client, c.Store)
 	c.OK()
 }
 
+// reset is RESET.
+func (m *transactions) reset(c *command.Call) (more bool) {
+	m.discard(c.Client, c.Store)
+	return false
+}
+
 func watch(c *command.Call) {
-	if sessionOf(c.Client).tx != nil && sessionOf(c.Client).tx.active {
+	if c.Client.Marks&command.MarkQueuing != 0 {
 		c.Fail(errWatchInside)
 		return
 	}
-	tooMany := false
+	tooMany, k := false, transactionsOf(c).make(c.Client)
 	c.InSlices(c.Args[1:], func(c *command.Call, key []byte) {
-		if tooMany = tooMany || sessionOf(c.Client).watching+len(key)+command.WatchCost > command.MaxQueuedBytes; tooMany {
+		if tooMany = tooMany || k.watching+len(key)+command.WatchCost > command.MaxQueuedBytes; tooMany {
 			return
 		}
-		sessionOf(c.Client).watching += len(key) + command.WatchCost
-		sessionOf(c.Client).watched = c.Store.Watch(sessionOf(c.Client).watched, c.Client.Selected(), key)
+		k.watching += len(key) + command.WatchCost
+		k.watched = c.Store.Watch(k.watched, c.Client.Selected(), key)
 	}, func(c *command.Call) {
 		if tooMany {
 			c.Fail(errWatchMany)
@@ -213,95 +262,141 @@ func watch(c *command.Call) {
 }
 
 func unwatch(c *command.Call) {
-	sessionOf(c.Client).unwatch(c.Store)
+	transactionsOf(c).unwatch(c.Client, c.Store)
 	c.OK()
 }
 
-func (s *Session) unwatch(st command.Store) {
-	watched, many := s.watched, s.watching > command.SliceWords*command.WatchCost
-	if watched == nil {
+func (m *transactions) unwatch(cl *command.Client, st command.Store) {
+	k := m.of(cl)
+	if k == nil || k.watched == nil {
 		return
 	}
-	s.watched, s.watching = nil, 0
-	if many && !s.Beside { // nobody else knows of them
-		s.engine.Spawn(func() { s.engine.WithStore(0, func(st command.Store) { st.Unwatch(watched) }) })
+	watched, many := k.watched, k.watching > command.SliceWords*command.WatchCost
+	k.watched, k.watching = nil, 0
+	if many && !cl.Beside { // nobody else knows of them
+		m.forget(watched)
 		return
 	}
 	st.Unwatch(watched)
 }
 
+// forget ends a watch on a goroutine of its own.
+func (m *transactions) forget(watched any) {
+	host := m.server.Host
+	host.Spawn(func() { host.WithStore(0, func(st command.Store) { st.Unwatch(watched) }) })
+}
+
+// closed forgets what a client that is gone has watched.
+func (m *transactions) closed(cl *command.Client) {
+	if k := m.of(cl); k != nil && k.watched != nil {
+		m.forget(k.watched)
+	}
+}
+
+// needsStore reports whether cmd, which may run while a script is busy, would wait for what
+// the script has locked.
+func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
+	switch cmd.Name {
+	case "watch":
+		return true
+	case "unwatch", "discard", "reset", "exec":
+		k := m.of(cl)
+		return k != nil && k.watched != nil
+	}
+	return false
+}
+
+// kept is what others are told that a transaction and the watched keys take.
+func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
+	k := m.of(cl)
+	if k == nil {
+		return 0, -1
+	}
+	if cl.Marks&command.MarkQueuing == 0 {
+		return k.watching, -1
+	}
+	return k.watching + k.tx.bytes, len(k.tx.queue)
+}
+
+// transfer moves the transaction of a client, and what it watches, to its proxy.
+func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
+	k := m.of(cl)
+	if k == nil || k.tx == nil {
+		return 0
+	}
+	bytes = k.watching + k.tx.bytes
+	*m.make(proxy), *k = *k, clientTransaction{}
+	return bytes
+}
+
 // queueWrites reports whether EXEC changes something: whether a command of its queue does.
-func queueWrites(c *command.Call, _ *command.Command, _ [][]byte) bool {
-	t := sessionOf(c.Client).tx
-	return t != nil && slices.ContainsFunc(t.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
+func queueWrites(c *command.Call, exec *command.Command, _ [][]byte) bool {
+	k, _ := exec.Slot().OfClient(c.Client).(*clientTransaction)
+	return k != nil && k.tx != nil && slices.ContainsFunc(k.tx.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
 }
 
 // exec runs the queue with every shard that it touches locked, at one instant.
 func exec(c *command.Call) {
-	s := sessionOf(c.Client)
-	t := s.tx
-	switch {
-	case t == nil || !t.active:
+	if c.Client.Marks&command.MarkQueuing == 0 {
 		c.Fail(errExecAlone)
 		return
-	case t.failed:
-		s.discardQueue(c.Store)
+	}
+	m := transactionsOf(c)
+	k := m.of(c.Client)
+	if k.tx.failed {
+		m.discard(c.Client, c.Store)
 		c.Fail(errExecAbort)
 		return
 	}
-	t.active = false
-	alone := runsLong(c, t)
-	if !alone && !c.Leaves(transactionWork(c, t)) {
-		runTransaction(c, t)
+	c.Client.Mark(command.MarkQueuing, false)
+	long := runsLong(c, k.tx)
+	if !long && !c.Leaves(transactionWork(c, k)) {
+		m.run(c, k)
 		return
 	}
-	cmd := c.Cmd
+	cmd, host := c.Cmd, c.Server.Host
 	run := func(c *command.Call) {
 		c.Cmd = cmd
-		runTransaction(c, sessionOf(c.Client).tx)
-		sessionOf(c.Client).endCaching(cmd)
+		m.run(c, m.of(c.Client))
 	}
-	if !alone {
-		c.MoveBeside(func(c *command.Call) { timed(c, cmd, run) })
+	if long {
+		host.Enqueue(host.ParkExclusive(c, run))
 		return
 	}
-	a := parkAlone(c, run)
-	a.parked.Kept = t.bytes + s.watching
-	s.giveTransaction(a.stand)
-	engineOf(c.Server).enqueueAlone(a)
+	c.MoveBeside(func(c *command.Call) { host.Timed(c, cmd, run) })
 }
 
-// runTransaction runs the queue of t, which is its session's, and ends it.
-func runTransaction(c *command.Call, t *transaction) {
-	s := sessionOf(c.Client)
+// run runs the queue of a transaction, and ends it.
+func (m *transactions) run(c *command.Call, k *clientTransaction) {
+	t := k.tx
 	if collect(c, t) {
-		hold(c, t.refs, s.watched)
+		c.Lock(t.refs, k.watched)
 	} else {
-		holdAll(c)
+		c.LockAll()
 	}
 	lacks, byItself := lacksMemory(c, t)
 	if lacks {
 		c.Store.Release()
-		laneOf(c.Worker).reject(c, resp.ErrOOM)
+		c.Server.Host.Reject(c, resp.ErrOOM)
 		return
 	}
 	if c.Journal != nil && lacksJournal(c, t) {
 		c.Store.Release()
-		laneOf(c.Worker).reject(c, c.Refusal())
+		c.Server.Host.Reject(c, c.Refusal())
 		return
 	}
-	if s.watched != nil && c.Store.Changed(s.watched) {
+	if k.watched != nil && c.Store.Changed(k.watched) {
 		c.Store.Release()
-		s.discardQueue(c.Store)
+		m.discard(c.Client, c.Store)
 		c.W.NullArray()
 		return
 	}
 	if !byItself {
 		c.Store.Begin()
 	}
-	exclusively(c, func() { runQueue(c, t) })
-	c.Server.Commands.BatchEnd(c.Worker) // which has keys of the queue
-	s.discardQueue(c.Store)
+	c.RunLocked(func() { runQueue(c, t) })
+	c.Server.BatchEnd(c.Worker) // which has keys of the queue
+	m.discard(c.Client, c.Store)
 }
 
 // lacksMemory reports whether memory is full and a command of t, whose keys are held,
@@ -323,8 +418,8 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 			db = selects(c.Server, &q, db)
 		case q.cmd.NeedsMemory():
 			return true
-		case q.cmd.RunsScript():
-			if laneOf(c.Worker).scriptMayChange(q.cmd, q.args) && !laneOf(c.Worker).scriptFlags(q.cmd, q.args).AllowOOM {
+		case q.cmd.Plan != nil:
+			if p := q.cmd.Plan(c, q.cmd, q.args); p.Writes && !p.AllowOOM {
 				scripts++
 			}
 		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
@@ -339,7 +434,7 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 // grows too large all commands run nonetheless, and the client, which cannot be told
 // what became of them, is closed.
 func runQueue(c *command.Call, t *transaction) {
-	l, s, cmd, args := laneOf(c.Worker), sessionOf(c.Client), c.Cmd, c.Args
+	cmd, args := c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for i, q := range t.queue {
@@ -347,10 +442,10 @@ func runQueue(c *command.Call, t *transaction) {
 			prefetchQueue(c, t.queue[i:min(i+command.AheadMost, len(t.queue))])
 		}
 		c.Cmd, c.Args, c.Failed = q.cmd, q.args, false
-		if s.IsStandIn && q.cmd.Subscribes() {
+		if c.Client.ProxyOf != nil && q.cmd.Subscribes() {
 			c.Fail(errSubscribeAlone)
 		} else {
-			l.run(c)
+			c.Server.Host.Run(c)
 		}
 		if tooLong = tooLong || c.W.Size(mark) > command.MaxReply; tooLong {
 			c.W.Cut(mark)
@@ -358,7 +453,7 @@ func runQueue(c *command.Call, t *transaction) {
 			c.W.Spill(mark)
 		}
 	}
-	s.Closing = s.Closing || tooLong
+	c.Client.Closing = c.Client.Closing || tooLong
 	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
@@ -394,10 +489,8 @@ func collect(c *command.Call, t *transaction) bool {
 		if q.cmd.SpansKeyspace() {
 			return false
 		}
-		if q.cmd.RunsScript() {
-			if s := laneOf(c.Worker).queuedScript(&q); s == nil || !s.confined {
-				return false
-			}
+		if q.cmd.Plan != nil && !q.cmd.Plan(c, q.cmd, q.args).Confined {
+			return false
 		}
 		if q.cmd.Name == "select" {
 			db = selects(c.Server, &q, db)

@@ -27,7 +27,7 @@ const UnixHost = "unix"
 // Client is what commands and other sessions may know of a connection. Fields without a
 // note belong to the goroutine that feeds it.
 type Client struct {
-	Owner     any // whose face this is
+	Session   any // the session, which only package session looks at
 	Server    *Server
 	Peer      transport.Peer
 	Id        int64
@@ -38,8 +38,11 @@ type Client struct {
 	Spent     int // bytes in and out before authentication
 	Closing   bool
 	Exclusive bool // a transaction or script is running: nothing may park
-	IsStandIn bool // acts for a session whose command runs elsewhere
-	Beside    bool // as isStandIn, but not alone: nothing may park, and nothing is locked
+	// ProxyOf is the client for which this one acts, whose command runs on another goroutine;
+	// nil for a client of its own.
+	ProxyOf *Client
+	Beside  bool // a proxy that is not exclusive: nothing may park, and nothing is locked
+	Marks   Mark
 	// Read by other goroutines: CLIENT LIST, the janitor.
 	Db       atomic.Int32
 	Protocol atomic.Int32 // proto, for the others
@@ -47,7 +50,42 @@ type Client struct {
 	Killed   atomic.Bool
 	Spared   atomic.Bool              // CLIENT NO-EVICT ON
 	Self     atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
+	// Told says that the client is told of changes that it or another one tracks. Once it
+	// is set it stays. Subscriptions is how many it has, of all kinds.
+	Told          atomic.Bool
+	Subscriptions atomic.Int32
+	states        atomic.Pointer[[]clientState] // of the groups: see Slot
 }
+
+// Mark is a set of what is so rare of a client that commands ask for all of it at once.
+type Mark uint8
+
+const (
+	// MarkQueuing says that a group looks at each command before it runs: see Hooks.Intercept.
+	MarkQueuing Mark = 1 << iota
+	// MarkListening says that the client has subscriptions.
+	MarkListening
+	// MarkTracking says that a group runs the commands: see Hooks.Run.
+	MarkTracking
+	// MarkCaching says that a group is told of commands that are refused: see Hooks.Rejected.
+	MarkCaching
+)
+
+// Mark sets a mark, or takes it away.
+func (s *Client) Mark(m Mark, set bool) {
+	if set {
+		s.Marks |= m
+	} else {
+		s.Marks &^= m
+	}
+}
+
+// ListensOnly reports whether the client may run only what [Command.ListenersMay] allows: on
+// RESP2 a client cannot tell a reply from a message, so one that listens asks for nothing.
+func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Proto == 2 }
+
+// Subscribed reports whether the client has any subscription. Any goroutine may call it.
+func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
 
 // ReadsBeside reports whether the command runs elsewhere until it is done. What it has
 // read may change meanwhile, and the client be told only behind the reply, so that
@@ -161,4 +199,19 @@ func (s *Client) Admitted() bool { return s.Authed || !s.Server.PasswordSet() }
 func (s *Client) SetProtocol(proto int) {
 	s.Proto = proto
 	s.Protocol.Store(int32(proto))
+}
+
+// Reset returns the client to the state of a new connection (RESET), but for what groups
+// keep.
+func (s *Client) Reset(now limit.Instant) {
+	s.SetProtocol(2)
+	s.Reply = ReplyOn
+	s.Db.Store(0)
+	s.SetName(nil)
+	switch {
+	case !s.Server.PasswordSet():
+		s.Unlock()
+	case s.Authed:
+		s.Lock(now)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+
+	"github.com/cellserver/cellserver/resp"
 )
 
 // Command is one declarative entry of the table. Dispatch, COMMAND, its DOCS and
@@ -40,6 +42,17 @@ type Command struct {
 	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
 	// nothing. For commands with FlagAudit.
 	AuditAttrs func(c *Call) []slog.Attr
+	// Rejected tells that a call is refused before it runs, and returns the error to answer;
+	// nil for e itself.
+	Rejected func(c *Call, e resp.Error) resp.Error
+	// Plan says what a call may do, for commands that run others; nil for all others.
+	Plan func(c *Call, cmd *Command, args [][]byte) Plan
+	// Work is the work of a call beyond what its words tell, when it is one of a transaction
+	// in which so many words of commands of its group came before; nil if that is none.
+	Work func(c *Call, cmd *Command, args [][]byte, before int) int
+	// ReplySize is about how many bytes the reply of a call copies, for commands that run
+	// others; nil for all others.
+	ReplySize func(cl *Client, st Store, cmd *Command) int
 
 	Id     int
 	group  int // index of its group
@@ -48,6 +61,14 @@ type Command struct {
 	FewWords int
 	// Feeds says that it may put elements under a key that somebody waits for.
 	Feeds bool
+}
+
+// Plan is what a call may do that runs other commands.
+type Plan struct {
+	Long     bool // nobody knows how long it takes
+	Confined bool // it touches no other keys than those it names
+	Writes   bool // it may change something
+	AllowOOM bool // it may run when memory is full
 }
 
 // KeySpec is where the keys are among the arguments: 1-based first and last

@@ -1,76 +1,116 @@
 package command
 
-import "github.com/cellserver/cellserver/limit"
-
-// Group is a part of the commands, and what it has of its own in the sessions' workers.
+// Group is a part of the commands: their entries, and what the group keeps of its own for
+// the server, for each worker and for a client. Nobody else looks into that.
 type Group struct {
 	Commands []*Command
-	// Worker makes what the group keeps for a new worker, which is used by one goroutine at
-	// a time; nil if that is nothing. Its commands find it by [Scratch].
-	Worker func() any
-	Hooks  Hooks
-}
-
-// Hooks are where a group takes part in what is no command of it. Each gets what the group
-// keeps for a worker; nil is for a group that takes no part.
-type Hooks struct {
-	// BatchEnd is called behind a batch of commands, before its input goes.
-	BatchEnd func(kept any, now limit.Instant)
-	// Refused tells that a command which waited for room under a key got none.
-	Refused func(kept any, db int, key []byte, now limit.Instant)
-	// Decay is called once a minute, ResetStats by CONFIG RESETSTAT, for every worker; each
-	// by any goroutine.
-	Decay, ResetStats func(kept any)
+	// Server makes what the group keeps for the server, and says where the group takes
+	// part in what is no command of it. nil for a group that does neither.
+	Server func(s *Server, slot Slot) (state any, hooks Hooks)
+	// Worker makes what the group keeps for a new worker, which is used by one goroutine
+	// at a time; nil if that is nothing. What the group keeps for the server is made
+	// before. Its commands find it by [Scratch].
+	Worker func(w *Worker, slot Slot) any
 }
 
 // maxGroups is how many groups there may be.
 const maxGroups = 24
 
+// Slot is the place of what a group keeps, in the server, its workers and its clients.
+type Slot int
+
+// OfServer returns what the group keeps for the server.
+func (i Slot) OfServer(s *Server) any { return s.states[i] }
+
+// OfWorker returns what the group keeps for a worker.
+func (i Slot) OfWorker(w *Worker) any { return w.states[i] }
+
+// OfClient returns what the group keeps for a client; nil if that is nothing. Any
+// goroutine may call it.
+func (i Slot) OfClient(cl *Client) any {
+	if all := cl.states.Load(); all != nil {
+		for _, s := range *all {
+			if s.slot == i {
+				return s.state
+			}
+		}
+	}
+	return nil
+}
+
+// Keep makes state what the group keeps for a client. Only the goroutine that feeds the
+// client may call it.
+func (i Slot) Keep(cl *Client, state any) {
+	var all []clientState
+	if old := cl.states.Load(); old != nil {
+		for _, s := range *old {
+			if s.slot != i {
+				all = append(all, s)
+			}
+		}
+	}
+	all = append(all, clientState{i, state})
+	cl.states.Store(&all)
+}
+
+// clientState is what one group keeps for a client. Most clients have none, and few have
+// more than two.
+type clientState struct {
+	slot  Slot
+	state any
+}
+
+// Slot is the place of what the group of the command keeps.
+func (c *Command) Slot() Slot { return Slot(c.group) }
+
 // Scratch is what the group of the running command keeps for the worker.
-func Scratch[T any](c *Call) *T { return c.kept[c.Cmd.group].(*T) }
+func Scratch[T any](c *Call) *T { return c.states[c.Cmd.group].(*T) }
 
 // ScratchOf is what the group of the running command keeps for another worker.
-func ScratchOf[T any](c *Call, w *Worker) *T { return w.kept[c.Cmd.group].(*T) }
+func ScratchOf[T any](c *Call, w *Worker) *T { return w.states[c.Cmd.group].(*T) }
+
+// ServerState is what the group of the running command keeps for the server.
+func ServerState[T any](c *Call) *T { return c.Server.states[c.Cmd.group].(*T) }
+
+// ClientState is what a group keeps for a client, made if there is none. Only the
+// goroutine that feeds the client may call it.
+func ClientState[T any](cl *Client, slot Slot) *T {
+	if state, ok := slot.OfClient(cl).(*T); ok {
+		return state
+	}
+	state := new(T)
+	slot.Keep(cl, state)
+	return state
+}
+
+// Equip gives a new server what the groups keep for it.
+func (s *Server) Equip() {
+	for i, g := range s.Commands.groups {
+		if g.Server == nil {
+			continue
+		}
+		state, hooks := g.Server(s, Slot(i))
+		s.states[i] = state
+		s.hooks.add(hooks)
+	}
+}
 
 // Equip gives a new worker what the groups keep for it.
-func (t *Table) Equip(w *Worker) {
-	for i := range t.groups {
-		if make := t.groups[i].Worker; make != nil {
-			w.kept[i] = make()
+func (w *Worker) Equip() {
+	for i, g := range w.Server.Commands.groups {
+		if g.Worker != nil {
+			w.states[i] = g.Worker(w, Slot(i))
 		}
 	}
 }
 
-// BatchEnd tells the groups that a batch of commands has run.
-func (t *Table) BatchEnd(w *Worker) {
-	for _, i := range t.batchEnd {
-		t.groups[i].Hooks.BatchEnd(w.kept[i], w.Store.Now())
-	}
-}
-
-// Refused tells the groups of a wait for room that ended without any.
-func (t *Table) Refused(w *Worker, db int, key []byte, now limit.Instant) {
-	for i := range t.groups {
-		if f := t.groups[i].Hooks.Refused; f != nil {
-			f(w.kept[i], db, key, now)
+// Find is what the group that keeps a T keeps for the server. It looks at all groups, so
+// that it is for what is rare.
+func Find[T any](s *Server) *T {
+	for _, state := range s.states {
+		if found, ok := state.(*T); ok {
+			return found
 		}
 	}
-}
-
-// Decay is for once a minute, ResetStats for CONFIG RESETSTAT.
-func (t *Table) Decay(w *Worker) {
-	for i := range t.groups {
-		if f := t.groups[i].Hooks.Decay; f != nil {
-			f(w.kept[i])
-		}
-	}
-}
-
-// ResetStats has the groups forget what they have counted.
-func (t *Table) ResetStats(w *Worker) {
-	for i := range t.groups {
-		if f := t.groups[i].Hooks.ResetStats; f != nil {
-			f(w.kept[i])
-		}
-	}
+	return nil
 }

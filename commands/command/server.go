@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -114,7 +115,6 @@ func (e *Server) Loading() bool { return e.Halts.Load()&HaltLoading != 0 }
 
 // Server is what all sessions share and commands may know.
 type Server struct {
-	Owner    any // whose face this is
 	Host     Host
 	Opts     Options
 	Commands *Table
@@ -123,6 +123,9 @@ type Server struct {
 	Draining atomic.Bool   // set by Drain
 	Halts    atomic.Uint32 // what keeps commands from running: see HaltLoading
 	Ended    atomic.Bool   // set by Close: slow commands may give up
+	Large    budget.Budget // what long replies take
+	hooks    hooks
+	states   [maxGroups]any // of the groups: see Slot
 }
 
 // StopMode says whether a server that stops writes a snapshot first.

@@ -9,12 +9,11 @@ import (
 // Table finds commands by name. It never changes after it was made, but for the replies
 // that it keeps.
 type Table struct {
-	groups   []Group
-	batchEnd []int       // indices of the groups with that hook
-	Entries  []*Command  // by id: containers, commands and subcommands
-	Sorted   []*Command  // without subcommands, sorted by name
-	names    []tableName // of top, by what each is called
-	Slots    []nameSlot  // open addressing over endsHash, a power of two long
+	groups  []Group
+	Entries []*Command  // by id: containers, commands and subcommands
+	Sorted  []*Command  // without subcommands, sorted by name
+	names   []tableName // of top, by what each is called
+	Slots   []nameSlot  // open addressing over endsHash, a power of two long
 
 	Info, Docs madeOnce // of top
 }
@@ -31,11 +30,13 @@ func NewTable(groups []Group) *Table {
 				sub.group = i
 			}
 		}
-		t.Sorted = append(t.Sorted, g.Commands...)
-		if g.Hooks.BatchEnd != nil {
-			t.batchEnd = append(t.batchEnd, i)
+		for _, c := range g.Commands {
+			if !strings.Contains(c.Name, "|") {
+				t.Sorted = append(t.Sorted, c)
+			}
 		}
 	}
+	t.attach()
 	slices.SortFunc(t.Sorted, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range t.Sorted {
 		if c.Sub != nil {
@@ -51,6 +52,23 @@ func NewTable(groups []Group) *Table {
 	}
 	t.index()
 	return t
+}
+
+// attach gives containers those subcommands that other groups have: "client|tracking".
+func (t *Table) attach() {
+	for _, g := range t.groups {
+		for _, c := range g.Commands {
+			container, _, is := strings.Cut(c.Name, "|")
+			if !is {
+				continue
+			}
+			at := slices.IndexFunc(t.Sorted, func(c *Command) bool { return c.Name == container })
+			if at < 0 {
+				panic(fmt.Sprintf("commands: %q has no container", c.Name))
+			}
+			t.Sorted[at].Sub = append(t.Sorted[at].Sub, c)
+		}
+	}
 }
 
 func (t *Table) add(c *Command) {

@@ -14,7 +14,7 @@ import (
 
 // Group returns the commands on hashes.
 func Group() command.Group {
-	return command.Group{Commands: commands(), Worker: func() any { return new(hashCall) }}
+	return command.Group{Commands: commands(), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
 }
 
 func commands() []*command.Command {

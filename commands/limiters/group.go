@@ -14,8 +14,8 @@ func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
 			multiCommands(), ratelimitCommands()),
-		Worker: func() any { return new(scratch) },
-		Hooks:  topHooks(),
+		Server: func(_ *command.Server, slot command.Slot) (any, command.Hooks) { return nil, topHooks(slot) },
+		Worker: func(*command.Worker, command.Slot) any { return new(scratch) },
 	}
 }
 

@@ -209,22 +209,23 @@ func flushInto(t *topTable, keys *[]notedKey, weight int64, now limit.Instant) {
 }
 
 // topHooks keep the tables of RL.TOP.
-func topHooks() command.Hooks {
+func topHooks(slot command.Slot) command.Hooks {
+	of := func(w *command.Worker) *scratch { return slot.OfWorker(w).(*scratch) }
 	return command.Hooks{
-		BatchEnd: func(kept any, now limit.Instant) { kept.(*scratch).flush(now) },
-		Refused: func(kept any, db int, key []byte, now limit.Instant) {
-			t := &kept.(*scratch).denied
+		BatchEnd: func(w *command.Worker) { of(w).flush(w.Store.Now()) },
+		Refused: func(w *command.Worker, db int, key []byte, now limit.Instant) {
+			t := &of(w).denied
 			t.mu.Lock()
 			t.add(db, key, 1, now)
 			t.mu.Unlock()
 		},
-		Decay: func(kept any) {
-			kept.(*scratch).denied.halve()
-			kept.(*scratch).calls.halve()
+		Decay: func(w *command.Worker) {
+			of(w).denied.halve()
+			of(w).calls.halve()
 		},
-		ResetStats: func(kept any) {
-			kept.(*scratch).denied.reset()
-			kept.(*scratch).calls.reset()
+		ResetStats: func(w *command.Worker) {
+			of(w).denied.reset()
+			of(w).calls.reset()
 		},
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Group returns the commands on sorted sets.
 func Group() command.Group {
-	return command.Group{Commands: sortedSetCommands(), Worker: func() any { return new(sortedCall) }}
+	return command.Group{Commands: sortedSetCommands(), Worker: func(*command.Worker, command.Slot) any { return new(sortedCall) }}
 }
 
 func sortedSetCommands() []*command.Command {

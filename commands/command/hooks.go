@@ -1,0 +1,331 @@
+package command
+
+import (
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Hooks are where a group takes part in what is no command of it. nil is for a group that
+// takes no part. Those without a note are called by the goroutine that feeds the client,
+// or that has the worker.
+type Hooks struct {
+	// BatchEnd is called behind a batch of commands, before its input goes.
+	BatchEnd func(w *Worker)
+	// Refused tells that a command which waited for room under a key got none.
+	Refused func(w *Worker, db int, key []byte, now limit.Instant)
+	// Decay is called once a minute, ResetStats by CONFIG RESETSTAT, for every worker; each
+	// by any goroutine.
+	Decay, ResetStats func(w *Worker)
+
+	// Intercept is asked before a command of a client with MarkQueuing runs; it reports
+	// whether it has answered the command. size is how many bytes the command has. One
+	// group may have it.
+	Intercept func(c *Call, size int) bool
+	// Rejected tells that a command of a client with MarkQueuing or MarkCaching is refused
+	// before it runs. c.Cmd is nil if there is no such command.
+	Rejected func(c *Call)
+	// Run runs the command of a client with MarkTracking. One group may have it.
+	Run func(c *Call)
+	// Awaits reports whether a client that is Told has to wait before it runs what has
+	// arrived; it is woken then.
+	Awaits func(cl *Client) bool
+	// AfterCommand is called once a command is over, its locks included, for workers that
+	// say by Publishes that there is something to do.
+	AfterCommand func(w *Worker)
+
+	// Serve gives those who wait for elements what is locked now; Unlocked answers them
+	// once nothing is locked any more, or drops their answers if all is abandoned. It is
+	// called for workers that say so by Serves. One group may have them.
+	Serve    func(c *Call)
+	Unlocked func(c *Call, abandoned bool)
+
+	// ReadsElsewhere returns what is to be called right before and right after the running
+	// command reads on another goroutine; nil for nothing.
+	ReadsElsewhere func(c *Call) func()
+	// Proxied tells that proxy begins to act for cl on another goroutine, and Merged that it
+	// is over. Transfer gives proxy what only one of them may have, and returns how many
+	// bytes that takes.
+	Proxied, Merged func(cl, proxy *Client)
+	Transfer        func(cl, proxy *Client) (bytes int)
+	// NeedsStore reports whether cmd, which may run while a script is busy, would wait for
+	// what the script has locked.
+	NeedsStore func(cl *Client, cmd *Command) bool
+
+	// Reset is RESET for a client. It may do a part of what there is to do, and reports
+	// whether there is more.
+	Reset func(c *Call) (more bool)
+	// Kept is how many bytes a client keeps in a transaction, and how many commands wait in
+	// it; -1 outside of one.
+	Kept func(cl *Client) (bytes, queued int)
+	// Closed is called when a client is gone.
+	Closed func(cl *Client)
+	// Describe adds what CLIENT LIST says of a client. Any goroutine may call it.
+	Describe func(cl *Client, d *Description)
+	// Memory is how many bytes the group keeps for all clients. Any goroutine may call it.
+	Memory func() int64
+	// LimitsChanged tells of new limits. Any goroutine may call it.
+	LimitsChanged func()
+	// Info adds fields to INFO. Any goroutine may call it.
+	Info func(i *Info)
+}
+
+// Description is what groups know of a client for CLIENT LIST.
+type Description struct {
+	Channels, Patterns, ShardChannels    int
+	Tracks, BrokenRedirect, Broadcasting bool
+	Redirect                             int64 // the client that is told instead, or 0; -1 if it does not track
+	Memory                               int64 // what subscriptions take
+}
+
+// Info are the fields of INFO that groups know.
+type Info struct {
+	TrackingClients, TrackingKeys, TrackingItems, TrackingPrefixes int64
+	Channels, Patterns, ShardChannels                              int64
+	Scripts, ScriptBytes, EvictedScripts                           int64
+	FailedLogins                                                   int64
+}
+
+// hooks are those of all groups.
+type hooks struct {
+	all       []*Hooks
+	batchEnd  []func(w *Worker)
+	intercept func(c *Call, size int) bool
+	run       func(c *Call)
+	serve     func(c *Call)
+	unlocked  func(c *Call, abandoned bool)
+}
+
+func (h *hooks) add(n Hooks) {
+	h.all = append(h.all, &n)
+	if n.BatchEnd != nil {
+		h.batchEnd = append(h.batchEnd, n.BatchEnd)
+	}
+	only(&h.intercept, n.Intercept)
+	only(&h.run, n.Run)
+	only(&h.serve, n.Serve)
+	only(&h.unlocked, n.Unlocked)
+}
+
+// only sets a hook that one group may have: two are a mistake of ours, found at start-up.
+func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool](dst *F, f F) {
+	switch {
+	case f == nil:
+	case *dst != nil:
+		panic("command: two groups have a hook that is for one")
+	default:
+		*dst = f
+	}
+}
+
+// BatchEnd tells the groups that a batch of commands has run.
+func (s *Server) BatchEnd(w *Worker) {
+	for _, f := range s.hooks.batchEnd {
+		f(w)
+	}
+}
+
+// Refused tells the groups of a wait for room that ended without any.
+func (s *Server) Refused(w *Worker, db int, key []byte, now limit.Instant) {
+	for _, h := range s.hooks.all {
+		if f := h.Refused; f != nil {
+			f(w, db, key, now)
+		}
+	}
+}
+
+// Decay is for once a minute.
+func (s *Server) Decay(w *Worker) {
+	for _, h := range s.hooks.all {
+		if f := h.Decay; f != nil {
+			f(w)
+		}
+	}
+}
+
+// ResetStats has the groups forget what they have counted.
+func (s *Server) ResetStats(w *Worker) {
+	for _, h := range s.hooks.all {
+		if f := h.ResetStats; f != nil {
+			f(w)
+		}
+	}
+}
+
+// Intercepts reports whether a group has answered the command, which waits for EXEC.
+func (s *Server) Intercepts(c *Call, size int) bool {
+	return c.Client.Marks&MarkQueuing != 0 && s.hooks.intercept(c, size)
+}
+
+// Rejected tells the groups of a command that is refused before it runs.
+func (s *Server) Rejected(c *Call) {
+	if c.Client.Marks&(MarkQueuing|MarkCaching) == 0 {
+		return
+	}
+	for _, h := range s.hooks.all {
+		if f := h.Rejected; f != nil {
+			f(c)
+		}
+	}
+}
+
+// Handler is what runs the command of a client.
+func (s *Server) Handler(c *Call) func(c *Call) {
+	if c.Client.Marks&MarkTracking != 0 {
+		return s.hooks.run
+	}
+	return c.Cmd.Run
+}
+
+// Awaits reports whether a client has to wait before it runs what has arrived.
+func (s *Server) Awaits(cl *Client) (waits bool) {
+	if !cl.Told.Load() {
+		return false
+	}
+	for _, h := range s.hooks.all {
+		if f := h.Awaits; f != nil {
+			waits = f(cl) || waits
+		}
+	}
+	return waits
+}
+
+// AfterCommand tells the groups that a command is over, its locks included.
+func (s *Server) AfterCommand(w *Worker) {
+	if !w.Publishes {
+		return
+	}
+	w.Publishes = false
+	for _, h := range s.hooks.all {
+		if f := h.AfterCommand; f != nil {
+			f(w)
+		}
+	}
+}
+
+// ReadsElsewhere returns what is to be called right before and right after the running
+// command reads on another goroutine; nil for nothing.
+func (s *Server) ReadsElsewhere(c *Call) func() {
+	for _, h := range s.hooks.all {
+		if f := h.ReadsElsewhere; f != nil {
+			if remember := f(c); remember != nil {
+				return remember
+			}
+		}
+	}
+	return nil
+}
+
+// Proxied tells the groups that proxy begins to act for cl on another goroutine.
+func (s *Server) Proxied(cl, proxy *Client) {
+	for _, h := range s.hooks.all {
+		if f := h.Proxied; f != nil {
+			f(cl, proxy)
+		}
+	}
+}
+
+// Merged tells the groups that proxy does not act for cl any more.
+func (s *Server) Merged(cl, proxy *Client) {
+	for _, h := range s.hooks.all {
+		if f := h.Merged; f != nil {
+			f(cl, proxy)
+		}
+	}
+}
+
+// Transfer gives proxy what only one of the two may have, and returns how many bytes that
+// takes.
+func (s *Server) Transfer(cl, proxy *Client) (bytes int) {
+	for _, h := range s.hooks.all {
+		if f := h.Transfer; f != nil {
+			bytes += f(cl, proxy)
+		}
+	}
+	return bytes
+}
+
+// NeedsStore reports whether cmd, which may run while a script is busy, would wait for what
+// the script has locked.
+func (s *Server) NeedsStore(cl *Client, cmd *Command) bool {
+	for _, h := range s.hooks.all {
+		if f := h.NeedsStore; f != nil && f(cl, cmd) {
+			return true
+		}
+	}
+	return false
+}
+
+// Reset is RESET for what groups keep of a client. It may do a part, and reports whether
+// there is more.
+func (s *Server) Reset(c *Call) (more bool) {
+	for _, h := range s.hooks.all {
+		if f := h.Reset; f != nil {
+			more = f(c) || more
+		}
+	}
+	return more
+}
+
+// Kept is how many bytes a client keeps in a transaction, and how many commands wait in
+// it; -1 outside of one.
+func (s *Server) Kept(cl *Client) (bytes, queued int) {
+	queued = -1
+	if cl.states.Load() == nil {
+		return bytes, queued
+	}
+	for _, h := range s.hooks.all {
+		if f := h.Kept; f != nil {
+			n, waiting := f(cl)
+			bytes, queued = bytes+n, max(queued, waiting)
+		}
+	}
+	return bytes, queued
+}
+
+// Closed tells the groups that a client is gone.
+func (s *Server) Closed(cl *Client) {
+	for _, h := range s.hooks.all {
+		if f := h.Closed; f != nil {
+			f(cl)
+		}
+	}
+}
+
+// Describe is what groups know of a client for CLIENT LIST. Any goroutine may call it.
+func (s *Server) Describe(cl *Client) Description {
+	d := Description{Redirect: -1}
+	for _, h := range s.hooks.all {
+		if f := h.Describe; f != nil {
+			f(cl, &d)
+		}
+	}
+	return d
+}
+
+// Memory is how many bytes groups keep for clients. Any goroutine may call it.
+func (s *Server) Memory() (n int64) {
+	for _, h := range s.hooks.all {
+		if f := h.Memory; f != nil {
+			n += f()
+		}
+	}
+	return n
+}
+
+// LimitsChanged tells the groups of new limits. Any goroutine may call it.
+func (s *Server) LimitsChanged() {
+	for _, h := range s.hooks.all {
+		if f := h.LimitsChanged; f != nil {
+			f()
+		}
+	}
+}
+
+// Info is what groups know for INFO. Any goroutine may call it.
+func (s *Server) Info() (info Info) {
+	for _, h := range s.hooks.all {
+		if f := h.Info; f != nil {
+			f(&info)
+		}
+	}
+	return info
+}

@@ -1,0 +1,42 @@
+package command
+
+import (
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Statistics are the figures of the whole server that INFO shows.
+type Statistics struct {
+	Commands     []stats.Totals // by id
+	Hits, Misses int64          // lookups of keys
+	Subscribers  int64          // clients that have subscribed to something
+	ClientMemory int64          // bytes that are kept for clients
+	Received     int64          // connections since the start
+	Refused      int64          // of them
+	Evicted      int64          // clients that were closed by maxmemory-clients
+	SlowReaders  int64          // clients that were cut off for what they left unread
+	Panics       int64
+	PerSecond    int64 // commands
+	Errors       *stats.Errors
+}
+
+// Activity is what a client does at the moment, and what is kept for it.
+type Activity struct {
+	Active      limit.Instant // of the last bytes
+	LastCommand *Command      // nil before the first
+	Blocked     bool          // a command of it waits
+	Queued      int           // commands that wait for EXEC, -1 outside of MULTI
+	Memory      ClientMemory
+}
+
+// ClientMemory is about how many bytes the server keeps for one client.
+type ClientMemory struct {
+	Input    int64 // what arrived and has not been run
+	Output   int64 // replies that wait to leave
+	Messages int64 // what others have told it and it has not taken
+	Queued   int64 // commands that wait for EXEC, and watched keys
+	Topics   int64 // what it has subscribed to
+}
+
+// Sum is all of it.
+func (m ClientMemory) Sum() int64 { return m.Input + m.Output + m.Messages + m.Queued + m.Topics }
