@@ -54,6 +54,11 @@ type Command struct {
 	// others; nil for all others.
 	ReplySize func(cl *Client, st Store, cmd *Command) int
 
+	placed
+}
+
+// placed is what the table makes of an entry.
+type placed struct {
 	Id     int
 	group  int // index of its group
 	Parent *Command
