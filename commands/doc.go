@@ -1,8 +1,3 @@
-// Package commands is what cellserver can be asked: one declarative table of
-// commands, the dispatcher that runs them, and the connection state they share.
-//
-// It knows no storage and no socket. What it needs of the keyspace, of the
-// configuration and of the process it declares as interfaces (backend.go) and
-// receives from package server; bytes reach it through the seam of package
-// transport.
+// Package commands is the list of what cellserver can be asked. Each group of commands is a
+// package below it; what they have in common is package command.
 package commands

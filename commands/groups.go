@@ -1,45 +1,47 @@
 package commands
 
 import (
-	"slices"
-
+	"github.com/cellserver/cellserver/commands/admin"
+	"github.com/cellserver/cellserver/commands/blocking"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/connection"
 	"github.com/cellserver/cellserver/commands/hashes"
 	"github.com/cellserver/cellserver/commands/keys"
 	"github.com/cellserver/cellserver/commands/limiters"
+	"github.com/cellserver/cellserver/commands/lists"
+	"github.com/cellserver/cellserver/commands/pubsub"
+	"github.com/cellserver/cellserver/commands/scripting"
 	"github.com/cellserver/cellserver/commands/sets"
 	"github.com/cellserver/cellserver/commands/sortedsets"
 	"github.com/cellserver/cellserver/commands/strings"
+	"github.com/cellserver/cellserver/commands/tracking"
+	"github.com/cellserver/cellserver/commands/transactions"
 )
 
-// groups lists the whole surface of the server.
-func groups() []command.Group {
-	only := func(commands ...[]*command.Command) command.Group {
-		return command.Group{Commands: slices.Concat(commands...)}
-	}
+// Groups lists all groups of commands. Each can be left out: the others do not know of it.
+func Groups() []command.Group {
 	return []command.Group{
 		limiters.Group(),
+		strings.Group(),
 		hashes.Group(),
-		only(strings.Commands(), strings.CounterCommands()),
-		only(keys.Commands(), keys.ExpireCommands(), keys.ScanCommands()),
-		only(sets.Commands()),
-		only(listCommands(), listPopCommands()),
+		lists.Group(),
+		sets.Group(),
 		sortedsets.Group(),
-		only(sortedSetPopCommands()),
-		waitGroup(),
-		transactionGroup(),
-		scriptGroup(),
-		subscriptionGroup(),
-		trackingGroup(),
-		connectionGroup(),
-		only(introspectCommands(), infoCommands(), saveCommands(), configCommands(), adminCommands(), clusterCommands()),
+		keys.Group(),
+		blocking.Group(),
+		transactions.Group(),
+		scripting.Group(),
+		pubsub.Group(),
+		tracking.Group(),
+		connection.Group(),
+		admin.Group(),
 	}
 }
 
-// NewTable builds the table of every command.
-func NewTable() *command.Table { return command.NewTable(groups()) }
+// NewTable makes the table of all commands.
+func NewTable() *command.Table { return command.NewTable(Groups()) }
 
 // NewRenamedTable is NewTable with commands under other names; see [command.NewRenamedTable].
 func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
-	return command.NewRenamedTable(groups(), pairs)
+	return command.NewRenamedTable(Groups(), pairs)
 }

@@ -25,13 +25,15 @@ func TestCommandWithoutNamesIsMadeOnce(t *testing.T) {
 		for _, cmd := range table.Top() {
 			cmd.WriteDocs(&docs)
 		}
-		c := command.Call{Worker: &(&Lane{Worker: command.Worker{Server: &(&Engine{Server: command.Server{Commands: table}}).Server}}).Worker, W: &resp.Writer{Proto: proto}}
+		c := command.Call{Worker: &command.Worker{Server: &command.Server{Commands: table}}, W: &resp.Writer{Proto: proto}}
 		ask := func(run func(c *command.Call), args ...[]byte) []byte {
 			c.Args, c.W.Buf = args, c.W.Buf[:0]
 			run(&c)
 			return c.W.Buf
 		}
 		command, of, nothing := []byte("COMMAND"), []byte("DOCS"), [][]byte(nil)
+		commandAll := table.Lookup(command).Run
+		commandInfo, commandDocs := table.Find([]byte("command|info")).Run, table.Find([]byte("command|docs")).Run
 		require.True(t, bytes.Equal(each.Buf, ask(commandAll, command)))
 		require.True(t, bytes.Equal(each.Buf, ask(commandInfo, append(nothing, command, []byte("INFO"))...)))
 		require.True(t, bytes.Equal(docs.Buf, ask(commandDocs, append(nothing, command, of)...)))

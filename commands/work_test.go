@@ -15,15 +15,14 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 		if cmd.Run == nil || cmd.Arity > 0 {
 			continue
 		}
-		s := &Session{}
-		c := &command.Call{Worker: &(&Lane{}).Worker, Client: &s.Client, Cmd: cmd}
+		c := &command.Call{Worker: &command.Worker{}, Client: &command.Client{}, Cmd: cmd}
 		if cmd.Stays() == "" {
-			require.True(t, wordsLeave(c, 1<<16), "%s: with as many words as there may be", cmd.Name)
+			require.True(t, c.WordsLeave(1<<16), "%s: with as many words as there may be", cmd.Name)
 			require.Zero(t, c.Work, "%s: what leaves is not counted against the turn", cmd.Name)
 		}
-		require.False(t, wordsLeave(c, 8), "%s: with few words", cmd.Name)
-		s.Exclusive = true
-		require.False(t, wordsLeave(c, 1<<16), "%s: inside a transaction", cmd.Name)
+		require.False(t, c.WordsLeave(8), "%s: with few words", cmd.Name)
+		c.Client.Exclusive = true
+		require.False(t, c.WordsLeave(1<<16), "%s: inside a transaction", cmd.Name)
 	}
 }
 

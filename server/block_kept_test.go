@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
 	long "github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -56,11 +57,11 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	ks.SetJournal(journal)
 	began := time.Now()
-	e := commands.NewEngine(command.Options{
+	e := session.NewEngine(command.Options{
 		Ledger: ks.Ledger(), NewStore: func() command.Store { return server.NewStore(ks) }, Persistence: journal,
 		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
 		Settings: server.DefaultConfig(), Log: slog.New(slog.DiscardHandler),
-	})
+	}, commands.NewTable())
 	defer e.Close()
 	other, _ := e.Open(quietPeer{})
 	do := func(args ...string) string {

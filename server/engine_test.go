@@ -21,6 +21,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 	"github.com/cellserver/cellserver/transport"
@@ -29,7 +30,7 @@ import (
 // engine is a command layer that a test has put together itself, behind sockets: it
 // knows its sessions, and its store may misbehave.
 type engine struct {
-	*commands.Engine
+	*session.Engine
 	clock *clocktest.Clock
 	ks    *keyspace.Keyspace
 	log   *logBuffer
@@ -37,7 +38,7 @@ type engine struct {
 	t     testing.TB
 
 	mu       sync.Mutex
-	sessions []*commands.Session // in the order they came
+	sessions []*session.Session // in the order they came
 	fed      func(transport.Turn)
 }
 
@@ -50,7 +51,7 @@ func (e *engine) watch(f func(transport.Turn)) {
 
 // watched is a session whose turns somebody is told of.
 type watched struct {
-	*commands.Session
+	*session.Session
 	fed func(transport.Turn)
 }
 
@@ -83,7 +84,7 @@ func startEngineWith(t testing.TB, kind string, wrap func(command.Store) command
 		Log:       log,
 	}
 	set(&o)
-	e.Engine = commands.NewEngine(o)
+	e.Engine = session.NewEngine(o, commands.NewTable())
 	tr, err := transport.New(transport.Kind(kind), e, transport.DefaultLimits(), 2, log)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,8 +107,8 @@ func startEngineWith(t testing.TB, kind string, wrap func(command.Store) command
 
 // Open implements transport.Handler: it remembers the session.
 func (e *engine) Open(p transport.Peer) (transport.Session, []byte) {
-	session, farewell := e.Engine.Open(p)
-	if s, ok := session.(*commands.Session); ok {
+	opened, farewell := e.Engine.Open(p)
+	if s, ok := opened.(*session.Session); ok {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.sessions = append(e.sessions, s)
@@ -115,10 +116,10 @@ func (e *engine) Open(p transport.Peer) (transport.Session, []byte) {
 			return watched{s, e.fed}, farewell
 		}
 	}
-	return session, farewell
+	return opened, farewell
 }
 
-func (e *engine) session(i int) *commands.Session {
+func (e *engine) session(i int) *session.Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.sessions[i]

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -24,7 +24,7 @@ func (quietPeer) LocalAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(127, 
 
 // bench is a session of an in-process server without sockets.
 type bench struct {
-	engine  *commands.Engine
+	engine  *session.Engine
 	session transport.Session
 	lane    transport.Lane
 	out     []byte

@@ -138,7 +138,7 @@ func TestLogLinesAreLimitedByKind(t *testing.T) {
 
 // loggers may be made in these places: the one log of a server, how its bounds tell what
 // they left out, and none at all.
-var loggers = []string{"server/log.go", "server/log_bounds.go", "commands/engine.go"}
+var loggers = []string{"server/log.go", "server/log_bounds.go", "session/engine.go"}
 
 // TestEveryLineOfTheServerIsBounded: no package of the server writes to a log of its own
 // or to the standard streams, and what a line says first is a constant, so that its kind
@@ -146,7 +146,7 @@ var loggers = []string{"server/log.go", "server/log_bounds.go", "commands/engine
 func TestEveryLineOfTheServerIsBounded(t *testing.T) {
 	files := token.NewFileSet()
 	seen := 0
-	for _, pkg := range []string{"server", "commands", "transport", "persistence", "keyspace", "resp", "lua", "collection"} {
+	for _, pkg := range []string{"server", "commands", "session", "transport", "persistence", "keyspace", "resp", "lua", "collection"} {
 		err := fs.WalkDir(os.DirFS(".."), pkg, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
 				return err

@@ -20,6 +20,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -95,7 +96,11 @@ func (s *Server) assemble(source clock.Clock) {
 		Clock:     s.clock,
 		MaxMemory: number(c.value("maxmemory")),
 	})
-	s.engine = commands.NewEngine(command.Options{
+	table, err := commands.NewRenamedTable(c.renamed)
+	if err != nil {
+		panic(err) // the configuration has been checked
+	}
+	s.engine = session.NewEngine(command.Options{
 		NewStore:      func() command.Store { return newStore(s.keyspace) },
 		Stopwatch:     s.stopwatch,
 		Now:           s.clock.Now,
@@ -105,12 +110,11 @@ func (s *Server) assemble(source clock.Clock) {
 		ObserveExpiry: func(o command.Observer) { s.keyspace.ObserveSweep(o) },
 		Stop:          s.stopAs,
 		Log:           s.log,
-		Renamed:       c.renamed,
 		ScriptRoom:    s.scriptRoom,
 		FreeHeap:      s.freeHeap,
 		Ledger:        s.keyspace.Ledger(),
 		HoldExpiry:    s.keyspace.HoldExpiry,
-	})
+	}, table)
 }
 
 // abandon gives back what New has taken when it fails.
@@ -292,7 +296,7 @@ func (s *Server) janitor(ctx context.Context) {
 }
 
 // Engine is the command layer, for tests and for generators of documentation.
-func (s *Server) Engine() *commands.Engine { return s.engine }
+func (s *Server) Engine() *session.Engine { return s.engine }
 
 // Keyspace is the state, for tests.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }

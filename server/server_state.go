@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -29,7 +29,7 @@ type Server struct {
 	terminal  io.Writer // a person, or nil
 	clock     clock.Clock
 	keyspace  *keyspace.Keyspace
-	engine    *commands.Engine
+	engine    *session.Engine
 	transport transport.Transport
 	kind      transport.Kind
 	listeners []net.Listener

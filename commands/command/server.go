@@ -85,9 +85,6 @@ type Options struct {
 	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.
 	Stop func(StopMode)
-	// Renamed are commands and the names they have instead, "" for none at all, as
-	// rename-command has them: NewRenamedTable must have taken them.
-	Renamed [][2]string
 	// ScriptRoom says how many bytes of objects Go's heap may have while scripts run, and
 	// how many of them are kept for keys; nil stands for any number.
 	ScriptRoom func() (bound, kept int64)

@@ -103,3 +103,17 @@ func (c *Call) Stay(units int) error {
 
 // errLeaves is what stay returns.
 var errLeaves = errors.New("to be done beside the loops")
+
+// WordsLeave reports whether a command of n words, more than Command.FewWords, is to run beside the
+// loops because of them. If not, they are counted against the turn, where dispatch has
+// counted one unit each.
+func (c *Call) WordsLeave(n int) bool {
+	if c.Cmd.Stays() != "" {
+		return false
+	}
+	if work := c.Cmd.WordsWork(n); !c.Leaves(work) {
+		c.Work -= n
+		return false
+	}
+	return true
+}

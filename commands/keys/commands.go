@@ -2,13 +2,19 @@ package keys
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func Commands() []*command.Command {
+// Group returns the commands on keys.
+func Group() command.Group {
+	return command.Group{Commands: slices.Concat(commands(), expireCommands(), scanCommands())}
+}
+
+func commands() []*command.Command {
 	many := command.KeySpec{First: 1, Last: -1, Step: 1}
 	return []*command.Command{
 		{

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func ExpireCommands() []*command.Command {
+func expireCommands() []*command.Command {
 	const options = " [NX | XX | GT | LT]"
 	set := func(name, syntax, summary string, unit time.Duration, absolute bool) *command.Command {
 		return &command.Command{

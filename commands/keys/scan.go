@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func ScanCommands() []*command.Command {
+func scanCommands() []*command.Command {
 	return []*command.Command{
 		{
 			Name: "scan", Arity: -2, Flags: command.FlagReadonly, Categories: command.CatKeyspace, Group: "generic",

@@ -12,7 +12,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func Commands() []*command.Command {
+// Group returns the commands on sets.
+func Group() command.Group {
+	return command.Group{Commands: commands()}
+}
+
+func commands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatSet, Group: "set", Summary: summary,

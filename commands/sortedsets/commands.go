@@ -3,6 +3,7 @@ package sortedsets
 import (
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
@@ -13,7 +14,7 @@ import (
 
 // Group returns the commands on sorted sets.
 func Group() command.Group {
-	return command.Group{Commands: sortedSetCommands(), Worker: func(*command.Worker, command.Slot) any { return new(sortedCall) }}
+	return command.Group{Commands: slices.Concat(sortedSetCommands(), popCommands()), Worker: func(*command.Worker, command.Slot) any { return new(sortedCall) }}
 }
 
 func sortedSetCommands() []*command.Command {

@@ -1,6 +1,7 @@
 package strings
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
@@ -11,7 +12,12 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-func Commands() []*command.Command {
+// Group returns the commands on strings and counters.
+func Group() command.Group {
+	return command.Group{Commands: slices.Concat(commands(), counterCommands())}
+}
+
+func commands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatString, Group: "string", Summary: summary,

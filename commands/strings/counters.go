@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func CounterCommands() []*command.Command {
+func counterCommands() []*command.Command {
 	entry := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",

@@ -31,17 +31,25 @@ var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concur
 // groups are the packages that have commands in them, one concern each. None of them
 // knows another, nor who feeds it: so each can be read, tested and left out by itself.
 var groups = []string{
+	"commands/admin",
+	"commands/connection",
 	"commands/hashes",
 	"commands/keys",
 	"commands/limiters",
+	"commands/lists",
+	"commands/pubsub",
+	"commands/scripting",
 	"commands/sets",
 	"commands/sortedsets",
 	"commands/strings",
+	"commands/tracking",
+	"commands/transactions",
 }
 
 // groupParts are the other packages below commands: what a command is, and what
 // groups share. They have no command in them.
 var groupParts = []string{
+	"commands/blocking",
 	"commands/budget",
 	"commands/command",
 	"commands/elements",
@@ -150,17 +158,25 @@ var layers = map[string]layer{
 		imports: []string{"commands/command", "commands/parse", "collection", "resp", "shared", "limit"},
 		why:     "what collections share in their replies knows no command",
 	},
+	"commands/blocking": {
+		imports: []string{"commands/command", "commands/elements", "commands/parse", "limit", "resp"},
+		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
+	},
+	"commands/scripting": {
+		imports: append([]string{"lua"}, groupLayer.imports...),
+		why:     "scripts are run by package lua, and this group alone is what they see of the server",
+	},
 	"commands": {
-		imports: append([]string{"resp", "transport", "lua", "collection", "shared", "commands/parse", "commands/stats", "commands/budget", "commands/command", "commands/elements"}, families...),
-		why:     "commands declares what it needs (backend.go) and receives it, so that a cluster, a test double or another store can stand behind it",
+		imports: append([]string{"commands/blocking", "commands/command"}, groups...),
+		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {
-		imports: []string{"commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared"},
+		imports: []string{"commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
 		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "session", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

@@ -1,0 +1,346 @@
+package admin
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Group returns the commands of operators.
+func Group() command.Group {
+	return command.Group{
+		Commands: slices.Concat(introspectCommands(), infoCommands(), saveCommands(), configCommands(), commands(), clusterCommands()),
+	}
+}
+
+func commands() []*command.Command {
+	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
+	return []*command.Command{
+		{
+			Name: "time", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Group: "server",
+			Summary: "Returns the server time.",
+			Since:   "1.0.0", Complexity: "O(1)", Reply: "Unix seconds and the microseconds in them", Run: timeCommand,
+		},
+		{
+			Name: "role", Arity: 1, Flags: calm | command.FlagFast, Categories: command.CatAdmin | command.CatDangerous, Group: "server",
+			Summary: "Returns the replication role.",
+			Since:   "1.0.0", Complexity: "O(1)", Reply: "master, offset 0 and no replicas", Run: role,
+		},
+		{
+			Name: "wait", Arity: 3, Flags: command.FlagBlocking, Categories: command.CatConnection, Group: "generic",
+			Summary: "Waits for replicas; there are none, so it answers at once.", Syntax: "numreplicas timeout",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
+		},
+		{
+			Name: "lolwut", Arity: -1, Flags: command.FlagReadonly | command.FlagFast, Group: "server",
+			Summary: "Shows the version.", Syntax: "[VERSION version]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "text", Run: lolwut,
+		},
+		{
+			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy, Group: "server",
+			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
+		},
+		moduleCommand(), objectCommand(), memoryCommand(),
+		slowlogCommand(), latencyCommand(), aclCommand(),
+	}
+}
+
+func moduleCommand() *command.Command {
+	return &command.Command{
+		Name: "module", Arity: -2, Group: "server", Summary: "A container for module commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			command.Subcommand("module", "list", 2, command.FlagNoScript, "", "Names redis-cell, whose command this server answers.", "an array of maps",
+				func(c *command.Call) { command.WriteModules(c.W) }),
+		},
+	}
+}
+
+func objectCommand() *command.Command {
+	keyed := func(name, summary, reply string, run func(*command.Call)) *command.Command {
+		cmd := command.Subcommand("object", name, 3, command.FlagReadonly, "key", summary, reply, run)
+		cmd.Keys, cmd.Categories, cmd.Group = command.KeySpec{First: 2, Last: 2, Step: 1}, command.CatKeyspace, "generic"
+		return cmd
+	}
+	return &command.Command{
+		Name: "object", Arity: -2, Group: "generic", Summary: "A container for object introspection commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			keyed("encoding", "Returns how a value is stored.", "embstr for CL.THROTTLE keys, the mode for other limiters, or null", objectEncoding),
+			keyed("freq", "Says that no access frequency is kept.", "an error", objectFreq),
+			keyed("idletime", "Says that no idle time is kept: every key counts as just used.", "0, or null", func(c *command.Call) { objectNumber(c, 0) }),
+			keyed("refcount", "Returns the reference count of a value.", "1, or null", func(c *command.Call) { objectNumber(c, 1) }),
+		},
+	}
+}
+
+func objectEncoding(c *command.Call) {
+	encoding, ok := c.Store.Encoding(c.Client.Selected(), c.Args[2])
+	if !ok {
+		c.W.Null()
+		return
+	}
+	c.W.BulkString(encoding)
+}
+
+func objectNumber(c *command.Call, n int64) {
+	if !c.Store.Exists(c.Client.Selected(), c.Args[2]) {
+		c.W.Null()
+		return
+	}
+	c.W.Int(n)
+}
+
+func objectFreq(c *command.Call) {
+	if !c.Store.Exists(c.Client.Selected(), c.Args[2]) {
+		c.W.Null()
+		return
+	}
+	c.Fail("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+}
+
+func memoryCommand() *command.Command {
+	usage := command.Subcommand("memory", "usage", -3, command.FlagReadonly, "key [SAMPLES count]", "Returns the bytes that a key takes.", "bytes, or null", memoryUsage)
+	usage.Keys = command.KeySpec{First: 2, Last: 2, Step: 1}
+	return &command.Command{
+		Name: "memory", Arity: -2, Group: "server", Summary: "A container for memory diagnostics commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			command.Subcommand("memory", "doctor", 2, 0, "", "Says whether memory use looks sound.", "text",
+				func(c *command.Call) {
+					c.W.Verbatim("txt", "Nothing to report: limiter states are small and expire by themselves.\n")
+				}),
+			command.Subcommand("memory", "purge", 2, 0, "", "Asks for unused memory to be returned; this happens by itself.", "OK", (*command.Call).OK),
+			command.Subcommand("memory", "stats", 2, 0, "", "Returns where memory goes.", "a map of fields", memoryStats),
+			usage,
+		},
+	}
+}
+
+// memoryStats names what can be told apart: the keys, the Go heap beside them and
+// what waits to be sent to clients.
+func memoryStats(c *command.Call) {
+	p := c.Server.Process()
+	rss, heap := p.Memory()
+	_, _, pending := p.Network()
+	store := c.Store.Stats()
+	used, keys := store.Memory, int64(0)
+	for _, db := range store.Databases {
+		keys += db.Keys
+	}
+	fields := []struct {
+		name  string
+		value int64
+	}{
+		{"total.allocated", used.Used(heap)},
+		{"dataset.bytes", used.Dataset},
+		{"keys.count", keys},
+		{"keys.bytes-per-key", used.Dataset / max(1, keys)},
+		{"overhead.total", used.Used(heap) - used.Dataset},
+		{"clients.normal", pending},
+		{"allocator.resident", rss},
+	}
+	c.W.Map(len(fields))
+	for _, f := range fields {
+		c.W.BulkString(f.name)
+		c.W.Int(f.value)
+	}
+}
+
+func memoryUsage(c *command.Call) {
+	for rest := c.Args[3:]; len(rest) > 0; rest = rest[2:] {
+		if len(rest) < 2 || !parse.IsWord(rest[0], "SAMPLES") {
+			c.Fail(resp.ErrSyntax)
+			return
+		}
+		n, ok := parse.Int(rest[1])
+		if !ok {
+			c.Fail(resp.ErrNotInteger)
+			return
+		}
+		if n < 0 {
+			c.Fail(resp.ErrSyntax)
+			return
+		}
+	}
+	bytes, ok := c.Store.MemoryUsage(c.Client.Selected(), c.Args[2])
+	if !ok {
+		c.W.Null()
+		return
+	}
+	c.W.Int(bytes)
+}
+
+func slowlogCommand() *command.Command {
+	return &command.Command{
+		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands; no slow log is kept.", Since: "1.0.0",
+		Sub: []*command.Command{
+			command.Subcommand("slowlog", "get", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[count]", "Returns the slow log, which is empty.", "an empty array",
+				slowlogGet),
+			command.Subcommand("slowlog", "len", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the length of the slow log.", "0",
+				func(c *command.Call) { c.W.Int(0) }),
+			command.Subcommand("slowlog", "reset", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Clears the slow log.", "OK", (*command.Call).OK),
+		},
+	}
+}
+
+func slowlogGet(c *command.Call) {
+	if len(c.Args) > 3 {
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	}
+	if len(c.Args) == 3 {
+		if n, ok := parse.Int(c.Args[2]); !ok || n < -1 {
+			c.Fail("ERR count should be greater than or equal to -1")
+			return
+		}
+	}
+	c.W.Array(0)
+}
+
+func latencyCommand() *command.Command {
+	empty := func(c *command.Call) { c.W.Array(0) }
+	return &command.Command{
+		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands; no events are recorded.", Since: "1.0.0",
+		Sub: []*command.Command{
+			command.Subcommand("latency", "histogram", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[command ...]", "Returns latency histograms; none are kept.", "an empty map",
+				func(c *command.Call) { c.W.Map(0) }),
+			command.Subcommand("latency", "history", 3, command.FlagAdmin|command.FlagLoading|command.FlagStale, "event", "Returns the samples of an event.", "an empty array", empty),
+			command.Subcommand("latency", "latest", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the latest samples of all events.", "an empty array", empty),
+			command.Subcommand("latency", "reset", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[event ...]", "Forgets recorded events.", "0",
+				func(c *command.Call) { c.W.Int(0) }),
+		},
+	}
+}
+
+func aclCommand() *command.Command {
+	return &command.Command{
+		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands; there is one user, default.", Since: "1.0.0",
+		Sub: []*command.Command{
+			command.Subcommand("acl", "cat", -2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "[category]", "Lists the categories, or the commands of one.", "an array of names", aclCat),
+			command.Subcommand("acl", "list", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the rules of all users.", "one rule", aclList),
+			command.Subcommand("acl", "users", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the users.", "default",
+				func(c *command.Call) {
+					c.W.Array(1)
+					c.W.BulkString(command.DefaultUser)
+				}),
+			command.Subcommand("acl", "whoami", 2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Returns the user of the connection.", "default",
+				func(c *command.Call) { c.W.BulkString(command.DefaultUser) }),
+		},
+	}
+}
+
+func aclCat(c *command.Call) {
+	if len(c.Args) > 3 {
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	}
+	if len(c.Args) == 2 {
+		c.W.Array(len(command.CategoryNames))
+		for _, n := range command.CategoryNames {
+			c.W.BulkString(n.Name)
+		}
+		return
+	}
+	name := string(c.Args[2])
+	var members []string
+	for _, cmd := range c.Server.Commands.All() {
+		if cmd.AllCategories().Has(name) {
+			members = append(members, cmd.Name)
+		}
+	}
+	if members == nil {
+		c.Fail(resp.Error("ERR Unknown category '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
+		return
+	}
+	c.W.Array(len(members))
+	for _, m := range members {
+		c.W.BulkString(m)
+	}
+}
+
+func aclList(c *command.Call) {
+	rule := "user default on nopass sanitize-payload ~* &* +@all"
+	if c.Server.PasswordSet() {
+		rule = "user default on sanitize-payload ~* &* +@all"
+	}
+	c.W.Array(1)
+	c.W.BulkString(rule)
+}
+
+// timeCommand replies civil time, as everybody who compares it with a clock of
+// their own expects.
+func timeCommand(c *command.Call) {
+	us := int64(c.Store.Civil(c.Store.Now())) / int64(time.Microsecond)
+	c.W.Array(2)
+	c.W.BulkString(strconv.FormatInt(us/1e6, 10))
+	c.W.BulkString(strconv.FormatInt(us%1e6, 10))
+}
+
+// waitCommand answers at once: no replica could ever acknowledge anything.
+func waitCommand(c *command.Call) {
+	if _, ok := parse.Int(c.Args[1]); !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	switch timeout, ok := parse.Int(c.Args[2]); {
+	case !ok:
+		c.Fail("ERR timeout is not an integer or out of range")
+	case timeout < 0:
+		c.Fail(resp.ErrTimeoutNegative)
+	default:
+		c.W.Int(0)
+	}
+}
+
+func role(c *command.Call) {
+	c.W.Array(3)
+	c.W.BulkString("master")
+	c.W.Int(0)
+	c.W.Array(0)
+}
+
+func lolwut(c *command.Call) {
+	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.Server.Process().Version()+"\n")
+}
+
+// shutdown stops the server once the clients are served.
+func shutdown(c *command.Call) {
+	var save, noSave, abort bool
+	for _, a := range c.Args[1:] {
+		switch {
+		case parse.IsWord(a, "SAVE"):
+			save = true
+		case parse.IsWord(a, "NOSAVE"):
+			noSave = true
+		case parse.IsWord(a, "ABORT"):
+			abort = true
+		case !parse.IsWord(a, "NOW") && !parse.IsWord(a, "FORCE"):
+			c.Fail(resp.ErrSyntax)
+			return
+		}
+	}
+	switch {
+	case save && noSave, abort && len(c.Args) > 2:
+		c.Fail(resp.ErrSyntax)
+		return
+	case abort:
+		c.Fail("ERR No shutdown in progress.")
+		return
+	}
+	c.Client.Closing = true
+	mode := command.StopAsConfigured
+	if save {
+		mode = command.StopSaving
+	} else if noSave {
+		mode = command.StopWithoutSaving
+	}
+	if c.Busy {
+		c.Server.Host.EndExclusive(c.Client)
+	}
+	if c.Server.Opts.Stop != nil {
+		c.Server.Opts.Stop(mode)
+	}
+}

@@ -1,0 +1,281 @@
+package admin
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+)
+
+func infoCommands() []*command.Command {
+	return []*command.Command{{
+		Name: "info", Arity: -1, Flags: command.FlagLoading | command.FlagStale, Categories: command.CatDangerous, Group: "server",
+		Summary: "Returns information and statistics about the server.", Syntax: "[section [section ...]]",
+		Since: "1.0.0", Complexity: "O(1)", Reply: "text, a field on every line", Run: info,
+		WordWork: 10, // each is compared with the names of all sections
+	}}
+}
+
+// infoSection is one part of INFO. The default reply has all but those marked.
+type infoSection struct {
+	name  string
+	extra bool // only when named, or with all or everything
+	write func(*infoWriter)
+}
+
+func infoSections() []infoSection {
+	return []infoSection{
+		{"Server", false, infoServer},
+		{"Clients", false, infoClients},
+		{"Memory", false, infoMemory},
+		{"Persistence", false, infoPersistence},
+		{"Stats", false, infoStats},
+		{"Replication", false, infoReplication},
+		{"CPU", false, infoCPU},
+		{"Modules", false, infoModules},
+		{"Commandstats", true, infoCommandstats},
+		{"Errorstats", false, infoErrorstats},
+		{"Cluster", false, func(w *infoWriter) { w.int("cluster_enabled", 0) }},
+		{"Keyspace", false, infoKeyspace},
+		{"Ratelimit", false, infoRatelimit},
+	}
+}
+
+// infoWriter gathers the text of INFO.
+type infoWriter struct {
+	strings.Builder
+	c     *command.Call
+	e     *command.Server
+	p     command.Process
+	store command.StoreStats
+	stats command.Statistics
+	info  command.Info
+}
+
+func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
+func (w *infoWriter) int(name string, value int64) {
+	fmt.Fprintf(w, "%s:%d\r\n", name, value)
+}
+
+func info(c *command.Call) {
+	w := &infoWriter{c: c, e: c.Server, p: c.Server.Process()}
+	w.stats, w.info = c.Server.Host.Statistics(), c.Server.Info()
+	w.store = c.Store.Stats()
+	for _, s := range infoSections() {
+		if !infoWants(c.Args[1:], s) {
+			continue
+		}
+		if w.Len() > 0 {
+			w.WriteString("\r\n")
+		}
+		fmt.Fprintf(w, "# %s\r\n", s.name)
+		s.write(w)
+	}
+	c.W.Verbatim("txt", w.String())
+}
+
+func infoWants(args [][]byte, s infoSection) bool {
+	if len(args) == 0 {
+		return !s.extra
+	}
+	name := strings.ToUpper(s.name)
+	for _, a := range args {
+		switch {
+		case parse.IsWord(a, "ALL"), parse.IsWord(a, "EVERYTHING"), parse.IsWord(a, name):
+			return true
+		case parse.IsWord(a, "DEFAULT") && !s.extra:
+			return true
+		}
+	}
+	return false
+}
+
+func infoServer(w *infoWriter) {
+	up := int64(w.p.Uptime() / time.Second)
+	w.str("redis_version", command.RedisVersion)
+	w.str("redis_git_sha1", "00000000")
+	w.int("redis_git_dirty", 0)
+	w.str("redis_mode", "standalone")
+	w.str("os", runtime.GOOS+" "+runtime.GOARCH)
+	w.int("arch_bits", 64)
+	w.str("multiplexing_api", w.p.Transport())
+	w.int("process_id", int64(w.p.PID()))
+	w.str("run_id", w.p.RunID())
+	w.int("tcp_port", int64(w.p.TCPPort()))
+	w.int("server_time_usec", int64(w.c.Store.Civil(w.c.Store.Now()))/int64(time.Microsecond))
+	w.int("uptime_in_seconds", up)
+	w.int("uptime_in_days", up/86400)
+	w.int("hz", 10)
+	w.int("configured_hz", 10)
+	w.str("executable", w.p.Executable())
+	w.str("config_file", w.p.ConfigFile())
+	w.str("server_name", "cellserver")
+	w.str("cellserver_version", w.p.Version())
+	w.int("clock_step_seconds", int64(w.p.ClockStep()/time.Second))
+}
+
+func infoClients(w *infoWriter) {
+	open, blocked := w.e.Host.CountClients()
+	w.int("connected_clients", open)
+	w.int("cluster_connections", 0)
+	w.int("maxclients", int64(w.e.Limits().MaxClients))
+	w.int("blocked_clients", blocked)
+	w.int("tracking_clients", w.info.TrackingClients)
+	w.int("pubsub_clients", w.stats.Subscribers)
+}
+
+func infoMemory(w *infoWriter) {
+	rss, heap := w.p.Memory()
+	used := w.store.Memory
+	_, _, pending := w.p.Network()
+	w.int("used_memory", used.Used(heap))
+	w.str("used_memory_human", human(used.Used(heap)))
+	w.int("used_memory_rss", rss)
+	w.str("used_memory_rss_human", human(rss))
+	w.int("used_memory_dataset", used.Dataset)
+	scriptBytes := w.info.ScriptBytes
+	w.int("used_memory_lua", scriptBytes)
+	w.int("used_memory_scripts_eval", scriptBytes)
+	w.int("used_memory_scripts", scriptBytes)
+	w.str("used_memory_scripts_human", human(scriptBytes))
+	w.int("number_of_cached_scripts", w.info.Scripts)
+	w.int("number_of_functions", 0)
+	w.int("mem_clients_normal", pending+w.stats.ClientMemory)
+	w.int("maxmemory", used.Max)
+	w.str("maxmemory_human", human(used.Max))
+	w.str("maxmemory_policy", "noeviction")
+	w.str("mem_allocator", "go")
+	w.int("active_defrag_running", 0)
+}
+
+// human formats bytes as Redis does: 1.00K.
+func human(n int64) string {
+	f, units := float64(n), "BKMGTPE"
+	i := 0
+	for f >= 1024 && i < len(units)-1 {
+		f /= 1024
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%dB", n)
+	}
+	return fmt.Sprintf("%.2f%c", f, units[i])
+}
+
+func infoPersistence(w *infoWriter) {
+	if p := w.e.Opts.Persistence; p != nil {
+		for _, f := range p.Info() {
+			w.str(f.Name, f.Value)
+		}
+		return
+	}
+	w.int("loading", 0)
+	w.int("async_loading", 0)
+	w.int("rdb_changes_since_last_save", 0)
+	w.int("rdb_bgsave_in_progress", 0)
+	w.int("rdb_last_save_time", 0)
+	w.str("rdb_last_bgsave_status", "ok")
+	w.int("aof_enabled", 0)
+	w.int("aof_rewrite_in_progress", 0)
+	w.str("aof_last_write_status", "ok")
+}
+
+func infoStats(w *infoWriter) {
+	in, out, _ := w.p.Network()
+	processed := int64(0)
+	for _, t := range w.stats.Commands {
+		processed += t.Calls
+	}
+	w.int("total_connections_received", w.stats.Received)
+	w.int("total_commands_processed", processed)
+	w.int("instantaneous_ops_per_sec", w.stats.PerSecond)
+	w.int("total_net_input_bytes", in)
+	w.int("total_net_output_bytes", out)
+	w.int("rejected_connections", w.stats.Refused)
+	w.int("expired_keys", w.store.Memory.Expired)
+	w.int("evicted_keys", 0)
+	w.int("keyspace_hits", w.stats.Hits)
+	w.int("keyspace_misses", w.stats.Misses)
+	w.int("pubsub_channels", w.info.Channels)
+	w.int("pubsub_patterns", w.info.Patterns)
+	w.int("pubsubshard_channels", w.info.ShardChannels)
+	w.int("tracking_total_keys", w.info.TrackingKeys)
+	w.int("tracking_total_items", w.info.TrackingItems)
+	w.int("tracking_total_prefixes", w.info.TrackingPrefixes)
+	w.int("evicted_clients", w.stats.Evicted)
+	w.int("evicted_scripts", w.info.EvictedScripts)
+	w.int("client_output_buffer_limit_disconnections", w.stats.SlowReaders)
+	w.int("latest_fork_usec", 0)
+	w.int("total_error_replies", w.stats.Errors.Total.Load())
+	w.int("acl_access_denied_auth", w.info.FailedLogins)
+	w.int("internal_errors", w.stats.Panics)
+}
+
+func infoReplication(w *infoWriter) {
+	w.str("role", "master")
+	w.int("connected_slaves", 0)
+	w.str("master_failover_state", "no-failover")
+	w.str("master_replid", w.p.RunID())
+	w.str("master_replid2", strings.Repeat("0", 40))
+	w.int("master_repl_offset", 0)
+	w.int("second_repl_offset", -1)
+	w.int("repl_backlog_active", 0)
+}
+
+func infoCPU(w *infoWriter) {
+	sys, user := w.p.CPU()
+	fmt.Fprintf(w, "used_cpu_sys:%.6f\r\n", sys.Seconds())
+	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
+	w.str("used_cpu_sys_children", "0.000000")
+	w.str("used_cpu_user_children", "0.000000")
+}
+
+// infoModules names redis-cell in the seven fields that exporters split.
+func infoModules(w *infoWriter) {
+	w.str("module", "name=redis-cell,ver=1,api=1,filters=0,usedby=[],using=[],options=[]")
+}
+
+func infoCommandstats(w *infoWriter) {
+	for id, t := range w.stats.Commands {
+		if t.Calls == 0 && t.Rejected == 0 {
+			continue
+		}
+		usec := (t.Nanos + 999) / 1000 // what ran has taken time
+		per := 0.0
+		if t.Calls > 0 {
+			per = max(float64(t.Nanos)/1000/float64(t.Calls), 0.01)
+		}
+		fmt.Fprintf(w, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
+			w.e.Commands.Entries[id].Name, t.Calls, usec, per, t.Rejected, t.Failed)
+	}
+}
+
+func infoErrorstats(w *infoWriter) {
+	w.stats.Errors.Each(func(word string, count int64) { fmt.Fprintf(w, "errorstat_%s:count=%d\r\n", word, count) })
+}
+
+func infoKeyspace(w *infoWriter) {
+	for db, s := range w.store.Databases {
+		if s.Keys > 0 {
+			fmt.Fprintf(w, "db%d:keys=%d,expires=%d,avg_ttl=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL.Milliseconds())
+		}
+	}
+}
+
+// infoRatelimit shows what each limiter command has allowed and denied.
+func infoRatelimit(w *infoWriter) {
+	for id, t := range w.stats.Commands {
+		cmd := w.e.Commands.Entries[id]
+		if limiter(cmd) {
+			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed)
+		}
+	}
+}
+
+// limiter reports whether the command answers with a decision.
+func limiter(c *command.Command) bool {
+	return c.Flags&command.FlagModule != 0 || c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0
+}

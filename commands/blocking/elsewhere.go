@@ -1,0 +1,53 @@
+package blocking
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// waitElsewhere is PopOrWait for a call that would hold up its loop: it waits at once,
+// and a goroutine joins the queues for it and serves it what there is already.
+func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
+	w := newPopWait(c, call, keys)
+	if w == nil {
+		return
+	}
+	parkPop(c, w, timeout)
+	refs := make([]command.KeyRef, len(w.keys))
+	for i, key := range w.keys {
+		refs[i] = command.KeyRef{DB: w.db, Key: key}
+	}
+	w.all.serveKeys(refs, func(c *command.Call) {
+		w.join(c.Store)
+		if slices.ContainsFunc(w.keys, func(key []byte) bool { return c.Store.Exists(w.db, key) }) {
+			w.all.serveOne(c, w, w.db, nil)
+		}
+	})
+}
+
+// serveKey serves a key that has changed where nobody could.
+func (q *waiters) serveKey(db int, key string) {
+	ref := []command.KeyRef{{DB: db, Key: []byte(key)}}
+	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
+}
+
+// serveKeys runs f with refs locked on a goroutine, and serves those whom it makes ready.
+func (q *waiters) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
+	host := q.server.Host
+	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
+		again := func(goOn bool) {
+			if goOn {
+				q.serveKeys(refs, f)
+			}
+		}
+		if host.AfterPause(again) {
+			return
+		}
+		c.Lock(refs, nil)
+		f(c)
+		c.ServeLocked()
+		c.Unlock()
+	})
+}

@@ -1,0 +1,276 @@
+package blocking
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// popWait is a client that waits for elements. Whoever puts some under one of its keys
+// serves it, with that key held, before anybody else can take them: see
+// [command.Call.RunLocked]. There is no polling.
+type popWait struct {
+	all    *waiters
+	parked *command.Wait
+	call   Call
+	db     int
+	keys   [][]byte
+
+	mu     sync.Mutex
+	ticket any  // guarded by mu: its places in the queues, nil before it has any
+	ended  bool // guarded by mu: it is to get none any more
+
+	// stop ends the timer of the timeout; nil without one, and for a moment while that
+	// may fire already.
+	stop atomic.Pointer[func() bool]
+}
+
+// Group returns what serves those who wait for elements. It has no commands.
+func Group() command.Group {
+	return command.Group{
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			q := &waiters{server: s, slot: slot}
+			return q, command.Hooks{Serve: q.serve, Unlocked: q.unlocked}
+		},
+		Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
+	}
+}
+
+// waiters is what the group keeps for the server.
+type waiters struct {
+	server *command.Server
+	slot   command.Slot
+	mu     sync.Mutex
+	count  int // guarded by mu: those who wait for elements
+}
+
+// servedPops are those who have been served by a worker and are to be answered.
+type servedPops struct{ list []servedPop }
+
+// servedPop is a waiter that has been served, and its reply.
+type servedPop struct {
+	w     *popWait
+	reply resp.Reply
+}
+
+const errWaitMany resp.Error = "ERR too many keys to wait for"
+
+// PopOrWait takes from the first of keys that has something, or parks the session until
+// one has. In a transaction or script it replies null instead.
+func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
+	d, err := parsePopTimeout(timeout)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	waits := c.MayWait()
+	if c.Leaves(popWork(c, &call, keys)) && waits {
+		waitElsewhere(c, call, keys, d)
+		return
+	}
+	withKeys(c, keys, call.To, func() {
+		switch {
+		case popNow(c, &call, keys):
+		case waits:
+			awaitPop(c, call, keys, d)
+		case call.To != nil:
+			c.W.Null()
+		default:
+			c.W.NullArray()
+		}
+	})
+}
+
+// withKeys runs f with keys locked, and to unless it is nil, and serves those whom f leaves
+// something.
+func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
+	if c.Client.Exclusive {
+		f()
+		return
+	}
+	db := c.Client.Selected()
+	c.Refs = c.Refs[:0]
+	for _, key := range keys {
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: key})
+	}
+	if to != nil {
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: to})
+	}
+	c.Lock(c.Refs, nil)
+	c.RunLocked(f)
+}
+
+// awaitPop joins the queues of keys, which are held, and parks.
+func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
+	if w := newPopWait(c, call, keys); w != nil {
+		w.join(c.Store)
+		parkPop(c, w, timeout)
+	}
+}
+
+// newPopWait makes a waiter of the running command; nil if it has been refused.
+func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
+	cost := 0
+	for _, key := range keys {
+		cost += len(key) + command.WatchCost
+	}
+	if cost > command.MaxQueuedBytes {
+		c.Fail(errWaitMany)
+		return nil
+	}
+	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: command.CloneArgs(keys)}
+	w.call.To = bytes.Clone(call.To)
+	w.parked.Kept = cost
+	w.parked.Cancel = w.leave
+	w.parked.GiveUp = w.giveUp
+	w.all.note(1)
+	return w
+}
+
+// parkPop parks the running command as w, with its timeout unless that is 0.
+func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
+	if timeout > 0 {
+		stop := c.Store.AfterFunc(timeout, func() { w.parked.Interrupt(false) })
+		w.stop.Store(&stop)
+	}
+	c.Park(w.parked)
+}
+
+// join puts w into the queues of its keys, which are held, unless its wait is over.
+func (w *popWait) join(st command.Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.ticket = st.EnqueuePop(w.db, w.keys, command.PopWait{
+			SortedSet: w.call.Kind.SortedSet, Dest: w.call.To, Owner: w, Ready: w.all.serveKey,
+		})
+	}
+}
+
+// note counts those who wait; while there are any, commands look whether they feed somebody.
+func (q *waiters) note(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.count += n
+	if q.count > 0 {
+		q.server.Halts.Or(command.HaltServing)
+	} else {
+		q.server.Halts.And(^command.HaltServing)
+	}
+}
+
+// end takes a waiter whose answer is claimed out of everything. Nothing is held.
+func (w *popWait) end(st command.Store) {
+	if stop := w.stop.Load(); stop != nil {
+		(*stop)()
+	}
+	w.mu.Lock()
+	ticket := w.ticket
+	w.ended = true
+	w.mu.Unlock()
+	if ticket != nil {
+		st.DequeuePop(ticket)
+	}
+	w.all.note(-1)
+}
+
+// giveUp ends the wait with nothing, as in Redis with a null array whatever the command
+// would have replied.
+func (w *popWait) giveUp(st command.Store, out *resp.Writer) {
+	w.end(st)
+	w.parked.Looked = true
+	out.NullArray()
+}
+
+// leave ends the wait of a client that is gone. The answer is claimed at once, so that
+// nobody gives it an element which then is nobody's; the queues are left beside the caller.
+func (w *popWait) leave() {
+	if w.parked.Claim() {
+		w.parked.Work(w.end)
+	}
+}
+
+// serve implements [command.Hooks].
+func (q *waiters) serve(c *command.Call) {
+	c.Store.Serve(func(owner any, db int, key []byte) command.Served { return q.serveOne(c, owner, db, key) })
+}
+
+// serveOne serves a waiter for whom there is something under fed; nil where that is its
+// first look at its keys, which may find one of another type.
+func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
+	w := owner.(*popWait)
+	switch {
+	case w.parked.State.Load() != command.ParkedWaiting:
+		return command.ServedGone
+	case w.call.To != nil && !c.Store.Holds(w.call.To):
+		return command.ServedLater
+	case !w.parked.Claim():
+		return command.ServedGone
+	}
+	out := resp.Writer{Proto: w.parked.Proto, Ledger: c.Server.Opts.Ledger, OnError: w.parked.NoteError}
+	served := q.slot.OfWorker(c.Worker).(*servedPops)
+	c.Served = w.parked.Client.Id
+	defer func() {
+		c.Served = 0
+		if r := recover(); r != nil {
+			c.Server.Host.Recovered(r)
+			out.Cut(0)
+			w.parked.Broken = true
+			out.Error(resp.ErrInternal)
+		}
+		served.list, c.Serves = append(served.list, servedPop{w, out.Take()}), true
+	}()
+	for _, key := range w.keys {
+		if !c.Store.Holds(key) { // it has not changed, and so has nothing
+			continue
+		}
+		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)
+		if fed != nil && w.call.To == nil && errors.Is(err, limit.ErrWrongType) {
+			continue // to those who wait it is as if there was nothing
+		}
+		if err != nil {
+			out.Error(waiterError(c, err))
+		}
+		if err != nil || found {
+			break
+		}
+	}
+	return command.ServedYes
+}
+
+// waiterError is what somebody else's command is answered.
+func waiterError(c *command.Call, err error) resp.Error {
+	switch {
+	case errors.Is(err, limit.ErrNotKept):
+		return command.Misconf(c.Server.Opts.Persistence.Fault())
+	case errors.Is(err, command.ErrLongReply):
+		return command.ErrValuesTooLong // whoever has it served may be a script
+	}
+	return elements.ElementsError(c, err)
+}
+
+// unlocked implements [command.Hooks]: it answers those who have been served, once nothing is
+// locked and what they took has been recorded. If all that is abandoned their clients are
+// being cut off.
+func (q *waiters) unlocked(c *command.Call, abandoned bool) {
+	kept := q.slot.OfWorker(c.Worker).(*servedPops)
+	for len(kept.list) > 0 {
+		served := kept.list
+		kept.list = nil
+		for _, s := range served {
+			if abandoned {
+				s.reply.Release()
+				continue
+			}
+			s.w.end(c.Store)
+			s.w.parked.Answer(func(out *resp.Writer) { out.Reply(s.reply) })
+		}
+	}
+}

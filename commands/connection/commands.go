@@ -1,0 +1,255 @@
+package connection
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Group returns AUTH, HELLO, CLIENT and their kin.
+func Group() command.Group {
+	return command.Group{
+		Commands: slices.Concat(commands(), clientCommands()),
+		Server: func(*command.Server, command.Slot) (any, command.Hooks) {
+			g := &authGuard{tats: make(map[string]limit.Instant)}
+			return g, command.Hooks{Info: func(i *command.Info) { i.FailedLogins = g.failures() }}
+		},
+	}
+}
+
+func commands() []*command.Command {
+	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
+	return []*command.Command{
+		{
+			Name: "ping", Arity: -1, Flags: command.FlagFast, Categories: command.CatConnection, Group: "connection",
+			Summary: "Returns the server's liveliness response.", Syntax: "[message]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "PONG, or the message", Run: ping,
+		},
+		{
+			Name: "echo", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Categories: command.CatConnection, Group: "connection",
+			Summary: "Returns the given string.", Syntax: "message",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "the message", Run: echoCommand,
+		},
+		{
+			Name: "hello", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
+			Summary: "Handshakes with the server.", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "a map of server properties", Run: hello,
+		},
+		{
+			Name: "auth", Arity: -2, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
+			Summary: "Authenticates the connection.", Syntax: "[username] password",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: auth,
+		},
+		{
+			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Categories: command.CatConnection, Group: "connection",
+			Summary: "Changes the selected database.", Syntax: "index",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: selectDB,
+		},
+		{
+			Name: "quit", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
+			Summary: "Closes the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: quit,
+		},
+		{
+			Name: "reset", Arity: 1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
+			Summary: "Resets the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "RESET", Run: reset,
+		},
+	}
+}
+
+func ping(c *command.Call) {
+	switch {
+	case len(c.Args) > 2:
+		c.Fail(resp.WrongArity("ping"))
+	case c.Client.ListensOnly():
+		pong(c)
+	case len(c.Args) == 2:
+		c.W.Bulk(c.Args[1])
+	default:
+		c.W.Status("PONG")
+	}
+}
+
+// pong is what PING answers a client that only listens: the shape of a message.
+func pong(c *command.Call) {
+	c.W.Array(2)
+	c.W.BulkString("pong")
+	if len(c.Args) > 1 {
+		c.W.Bulk(c.Args[1])
+		return
+	}
+	c.W.BulkString("")
+}
+
+func echoCommand(c *command.Call) { c.W.Bulk(c.Args[1]) }
+
+func quit(c *command.Call) {
+	c.Client.Closing = true
+	c.OK()
+}
+
+func reset(c *command.Call) {
+	c.GoesOn(func(c *command.Call) (more bool) {
+		if c.Server.Reset(c) {
+			return true
+		}
+		c.Client.Reset(c.Store.Now())
+		c.W.Proto = 2
+		c.W.Status("RESET")
+		return false
+	})
+}
+
+func selectDB(c *command.Call) {
+	n, ok := parse.Int(c.Args[1])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	switch {
+	case n != int64(int32(n)):
+		c.Fail("ERR value is out of range, value must between -2147483648 and 2147483647")
+		return
+	case n < 0 || n >= int64(c.Server.Limits().Databases):
+		c.Fail(resp.ErrDBIndex)
+		return
+	}
+	c.Client.Db.Store(int32(n))
+	c.OK()
+}
+
+func auth(c *command.Call) {
+	user, password := command.DefaultUser, c.Args[len(c.Args)-1]
+	switch {
+	case len(c.Args) > 3:
+		c.Fail(resp.ErrSyntax)
+		return
+	case len(c.Args) == 3:
+		user = string(c.Args[1])
+	case !c.Server.PasswordSet():
+		c.Fail(resp.ErrNoPassword)
+		return
+	}
+	s := c.Client
+	tryLogin(c, user, password, func(w *resp.Writer, ok bool) {
+		if !ok {
+			w.Error(resp.ErrWrongPass)
+			return
+		}
+		s.Unlock()
+		w.Status("OK")
+	})
+}
+
+// helloCall is a parsed HELLO.
+type helloCall struct {
+	proto    int
+	user     string
+	password []byte
+	login    bool
+	name     []byte
+	setName  bool
+}
+
+func hello(c *command.Call) {
+	h := helloCall{proto: c.Client.Proto}
+	if err := parseHello(c.Args[1:], &h); err != "" {
+		c.Fail(err)
+		return
+	}
+	s := c.Client
+	if !h.login {
+		if !s.Admitted() {
+			c.Fail(resp.ErrNoAuthHello)
+			return
+		}
+		greet(s, c.W, &h)
+		return
+	}
+	h.name = append([]byte(nil), h.name...) // the answer may come after the input is gone
+	tryLogin(c, h.user, h.password, func(w *resp.Writer, ok bool) {
+		if !ok {
+			w.Error(resp.ErrWrongPass)
+			return
+		}
+		s.Unlock()
+		greet(s, w, &h)
+	})
+}
+
+func parseHello(args [][]byte, h *helloCall) resp.Error {
+	if len(args) == 0 {
+		return ""
+	}
+	proto, ok := parse.Int(args[0])
+	if !ok {
+		return resp.ErrProtoNotInteger
+	}
+	if proto != 2 && proto != 3 {
+		return resp.ErrNoProto
+	}
+	h.proto = int(proto)
+	for i := 1; i < len(args); i++ {
+		left := len(args) - 1 - i
+		switch {
+		case parse.IsWord(args[i], "AUTH") && left >= 2:
+			h.user, h.password, h.login = string(args[i+1]), args[i+2], true
+			i += 2
+		case parse.IsWord(args[i], "SETNAME") && left >= 1:
+			if !validName(args[i+1]) {
+				return errClientName
+			}
+			h.name, h.setName = args[i+1], true
+			i++
+		default:
+			return resp.Error("ERR Syntax error in HELLO option '" + string(command.Echo(args[i], command.MaxEcho)) + "'")
+		}
+	}
+	return ""
+}
+
+// greet switches the protocol and describes the server. The order of the fields
+// and every type matter: some clients read them by position.
+func greet(s *command.Client, w *resp.Writer, h *helloCall) {
+	if h.setName {
+		s.SetName(h.name)
+	}
+	s.SetProtocol(h.proto)
+	w.Proto = h.proto
+	w.Map(7)
+	w.BulkString("server")
+	w.BulkString("redis")
+	w.BulkString("version")
+	w.BulkString(command.RedisVersion)
+	w.BulkString("proto")
+	w.Int(int64(h.proto))
+	w.BulkString("id")
+	w.Int(s.Id)
+	w.BulkString("mode")
+	w.BulkString("standalone")
+	w.BulkString("role")
+	w.BulkString("master")
+	w.BulkString("modules")
+	command.WriteModules(w)
+}
+
+const errClientName resp.Error = "ERR Client names cannot contain spaces, newlines or special characters."
+
+// maxName is the longest name of a client or its library. Redis has no bound here;
+// CLIENT LIST shows the names of everybody.
+const maxName = 1 << 10
+
+// validName reports whether a client may be called so: printable, no spaces.
+func validName(b []byte) bool {
+	if len(b) > maxName {
+		return false
+	}
+	for _, c := range b {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

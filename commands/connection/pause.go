@@ -1,0 +1,61 @@
+package connection
+
+import (
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+const (
+	errPauseMode    resp.Error = "ERR CLIENT PAUSE mode must be WRITE or ALL"
+	errPauseInteger resp.Error = "ERR timeout is not an integer or out of range"
+	errPauseLong    resp.Error = "ERR timeout is out of range"
+)
+
+func clientPause(c *command.Call) {
+	if len(c.Args) > 4 {
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	}
+	halt := command.HaltAll
+	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "WRITE") {
+		halt = command.HaltChanges
+	} else if len(c.Args) == 4 && !parse.IsWord(c.Args[3], "ALL") {
+		c.Fail(errPauseMode)
+		return
+	}
+	d, err := parsePause(c.Args[2])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	// With the world stopped no other batch is in the middle of a command that it let
+	// through before. In a transaction somebody may be there who waits for our locks.
+	if !c.Client.Exclusive && !c.Server.Host.StopWorld(c) {
+		return
+	}
+	c.Server.Host.Pause(c.Store, d, halt)
+	c.OK()
+}
+
+// parsePause reads whole milliseconds, at most 292 years of them.
+func parsePause(b []byte) (time.Duration, resp.Error) {
+	n, ok := parse.Int(b)
+	switch {
+	case !ok:
+		return 0, errPauseInteger
+	case n < 0:
+		return 0, resp.ErrTimeoutNegative
+	case n > math.MaxInt64/int64(time.Millisecond):
+		return 0, errPauseLong
+	}
+	return time.Duration(n) * time.Millisecond, ""
+}
+
+func clientUnpause(c *command.Call) {
+	c.Server.Host.Unpause()
+	c.OK()
+}

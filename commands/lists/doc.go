@@ -1,0 +1,2 @@
+// Package lists has the commands on lists.
+package lists

@@ -1,0 +1,97 @@
+package lists
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func lmove(c *command.Call) {
+	if m, err := parseMove(c.Args); err != "" {
+		c.Fail(err)
+	} else {
+		moveElement(c, m)
+	}
+}
+
+func rpoplpush(c *command.Call) { moveElement(c, listMove{toFront: true}) }
+
+// listMove says from which end an element goes to which.
+type listMove struct{ fromFront, toFront bool }
+
+// parseMove reads the ends that LMOVE and BLMOVE name.
+func parseMove(args [][]byte) (m listMove, err resp.Error) {
+	for i, front := range []*bool{&m.fromFront, &m.toFront} {
+		if *front = parse.IsWord(args[3+i], "LEFT"); !*front && !parse.IsWord(args[3+i], "RIGHT") {
+			return m, resp.ErrSyntax
+		}
+	}
+	return m, ""
+}
+
+// moveElement moves an element from one list to another, or in one, at one instant.
+func moveElement(c *command.Call, m listMove) {
+	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
+	if !c.Client.Exclusive { // else the keys are held already
+		c.Refs = append(c.Refs[:0], command.KeyRef{DB: db, Key: from}, command.KeyRef{DB: db, Key: to})
+		c.Store.Hold(c.Refs, nil)
+		defer c.Store.Release()
+	}
+	switch value, found, err := m.move(c.Store, db, from, to); {
+	case err != nil:
+		c.Fail(elements.ElementsError(c, err))
+	case !found:
+		c.W.Null()
+	default:
+		c.W.Bulk(value)
+	}
+}
+
+// move moves an element and returns a copy of it. Both keys are held.
+func (m listMove) move(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
+	if value, found, err = m.peek(st, db, from, to); found && err == nil {
+		err = m.transfer(st, db, from, to, value)
+	}
+	return value, found, err
+}
+
+// peek returns a copy of the element that is to be moved. The destination is looked at
+// only if there is one, as in Redis.
+func (m listMove) peek(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
+	found, err = st.ReadList(db, from, func(l *collection.List) {
+		i := l.Len() - 1
+		if m.fromFront {
+			i = 0
+		}
+		v, _ := l.At(i)
+		value = bytes.Clone(v)
+	})
+	if found && err == nil {
+		_, err = st.ReadList(db, to, func(*collection.List) {})
+	}
+	return value, found, err
+}
+
+// transfer does what peek has found possible: the element is added first, which alone may
+// fail.
+func (m listMove) transfer(st command.Store, db int, from, to, value []byte) error {
+	take := func(l *collection.List) error {
+		popOne(l, m.fromFront)
+		return nil
+	}
+	if bytes.Equal(from, to) {
+		return st.WriteList(db, from, func(l *collection.List) error {
+			_ = take(l)
+			return pushOne(l, m.toFront, value)
+		})
+	}
+	err := st.WriteList(db, to, func(l *collection.List) error { return pushOne(l, m.toFront, value) })
+	if err != nil {
+		return err
+	}
+	return st.WriteList(db, from, take)
+}

@@ -1,0 +1,104 @@
+package lists
+
+import (
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/blocking"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func popCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: command.FlagWrite | f, Keys: keys, Categories: command.CatList, Group: "list", Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: "O(N log M) for N elements of M", Reply: reply, Run: run,
+		}
+	}
+	const (
+		blocks  = command.FlagBlocking
+		numbers = command.FlagMovableKeys
+		keyed   = "an array of key and element, or null"
+		arrayed = "an array of key and an array of elements, or null"
+		popKeys = "key [key ...] timeout"
+		ends    = "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"
+	)
+	butLast := command.KeySpec{First: 1, Last: -2, Step: 1}
+	both := command.KeySpec{First: 1, Last: 2, Step: 1}
+	return []*command.Command{
+		entry("blpop", -3, blocks, butLast, popKeys, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, true)),
+		entry("brpop", -3, blocks, butLast, popKeys, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, false)),
+		entry("blmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blocking.PopMany(&listPops, "LEFT", "RIGHT")),
+		entry("lmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, blocking.PopManyNow(&listPops, "LEFT", "RIGHT")),
+		entry("blmove", 6, blocks|command.FlagDenyOOM, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
+		entry("brpoplpush", 4, blocks|command.FlagDenyOOM, both, "source destination timeout", "Moves the last element of a list before all others of another, and waits for it if there is none.", "the element, or null", brpoplpush),
+	}
+}
+
+// listPops takes elements from lists.
+var listPops = blocking.Kind{
+	Take: func(call *blocking.Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+		mark := len(w.Buf)
+		err = st.WriteList(db, key, func(l *collection.List) error {
+			found = l.Len() > 0
+			return takeListed(call, l, key, w)
+		})
+		if err != nil {
+			w.Cut(mark)
+		}
+		return found, err
+	},
+	Weigh: func(call *blocking.Call, c *command.Call, key []byte) (n, copied int, found bool) {
+		found, err := c.Store.ReadList(c.Client.Selected(), key, func(l *collection.List) {
+			from, to := call.Span(l.Len())
+			if n = to - from; n <= command.LoopWork {
+				copied = elements.CopiedOf(c.W, l.Range(from, to))
+			}
+		})
+		return n, copied, found || err != nil
+	},
+}
+
+// movePops moves an element of a list to another list.
+var movePops = blocking.Kind{
+	Take: func(call *blocking.Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+		value, found, err := listMove{fromFront: call.Front, toFront: call.ToFront}.move(st, db, key, call.To)
+		if found && err == nil {
+			w.Bulk(value)
+		}
+		return found, err
+	},
+}
+
+func takeListed(call *blocking.Call, l *collection.List, key []byte, w *resp.Writer) error {
+	if l.Len() == 0 {
+		return nil
+	}
+	from, to := call.Span(l.Len())
+	if elements.CopiedOf(w, l.Range(from, to)) > command.Longest(w) {
+		return command.ErrLongReply
+	}
+	w.Array(2)
+	w.Bulk(key)
+	if call.Count > 0 {
+		w.Array(to - from)
+	}
+	for range to - from {
+		v, _ := popOne(l, call.Front)
+		w.Element(v)
+	}
+	return nil
+}
+
+func blmove(c *command.Call) {
+	m, err := parseMove(c.Args)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	blocking.PopOrWait(c, blocking.Call{Kind: &movePops, Front: m.fromFront, ToFront: m.toFront, To: c.Args[2]}, c.Args[1:2], c.Args[5])
+}
+
+func brpoplpush(c *command.Call) {
+	blocking.PopOrWait(c, blocking.Call{Kind: &movePops, ToFront: true, To: c.Args[2]}, c.Args[1:2], c.Args[3])
+}

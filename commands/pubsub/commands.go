@@ -1,0 +1,159 @@
+package pubsub
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func commands() []*command.Command {
+	const flags = command.FlagPubSub | command.FlagLoading | command.FlagStale
+	always := func(*command.Call, *command.Command, [][]byte) bool { return true }
+	writes := map[string]func(*command.Call, *command.Command, [][]byte) bool{"publish": always, "spublish": always} // to others
+	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f | flags, Group: "pubsub", Summary: summary, Syntax: syntax,
+			Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+			Writes: writes[name],
+		}
+	}
+	const (
+		each   = "for each, a message with the number of subscriptions"
+		linear = "O(N)"
+	)
+	all := []*command.Command{
+		entry("subscribe", -2, command.FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
+		entry("unsubscribe", -1, command.FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, to all without a name.", linear, each, unsubscribe(toChannel)),
+		entry("psubscribe", -2, command.FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
+		entry("punsubscribe", -1, command.FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, to all without a name.", linear, each, unsubscribe(toPattern)),
+		entry("ssubscribe", -2, command.FlagNoScript, "shardchannel [shardchannel ...]", "Listens for messages published to shard channels.", linear, each, subscribe(toShard)),
+		entry("sunsubscribe", -1, command.FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, to all without a name.", linear, each, unsubscribe(toShard)),
+		entry("publish", 3, command.FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "how many clients got it", publish(toChannel)),
+		entry("spublish", 3, command.FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "how many clients got it", publish(toShard)),
+		pubsubCommand(),
+	}
+	for _, c := range all {
+		if c.Subscribes() {
+			c.WordWork, c.Work = command.SubscriptionWork, leaveAllWork
+		}
+	}
+	return all
+}
+
+// leaveAllWork is the work of a queued command that ends all subscriptions of a kind, of
+// which the queue may have begun some itself.
+func leaveAllWork(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
+	if len(args) > 1 {
+		return 0 // as many as its words
+	}
+	h := cmd.Slot().OfServer(c.Server).(*hub)
+	for kind, word := range unsubscribeWords {
+		if cmd.Name == word {
+			return (h.subscribed(c.Client, topicKind(kind)) + begun) * command.SubscriptionWork
+		}
+	}
+	return 0
+}
+
+const (
+	maxInner = 1024
+	// maxChannel is the longest name of a channel.
+	maxChannel = 4 << 10
+)
+
+const (
+	errManySubscriptions resp.Error = "ERR too many subscriptions"
+	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 4096 bytes"
+)
+
+// subscribeWords and unsubscribeWords are how the answers begin.
+var (
+	subscribeWords   = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
+	unsubscribeWords = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
+)
+
+// subscribe is the handler of SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
+func subscribe(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
+		if err := maySubscribe(c, kind); err != "" {
+			c.Fail(err)
+			return
+		}
+		h := hubOf(c)
+		c.InSlices(c.Args[1:], func(c *command.Call, name []byte) {
+			h.subscribe(c.Client, kind, name)
+			confirm(c, h, subscribeWords[kind], kind, name)
+		}, nil)
+	}
+}
+
+// maySubscribe checks the arguments before anything is done about them.
+func maySubscribe(c *command.Call, kind topicKind) resp.Error {
+	cost, inner := 0, 0
+	for _, name := range c.Args[1:] {
+		switch {
+		case kind == toPattern && len(name) > parse.MaxPattern:
+			return command.ErrPatternTooLong
+		case len(name) > maxChannel:
+			return errChannelTooLong
+		}
+		cost += command.SubscriptionCost(name)
+		if kind == toPattern {
+			inner += parse.InnerLength(name)
+		}
+	}
+	h := hubOf(c)
+	if subs := h.of(c.Client); subs != nil {
+		cost, inner = cost+int(subs.cost.Load()), inner+subs.inner
+	}
+	if cost > command.MaxSubscribed || inner > maxInner || kind == toPattern && h.subscribed(c.Client, toPattern)+len(c.Args)-1 > command.MaxPatterns {
+		return errManySubscriptions
+	}
+	return ""
+}
+
+// unsubscribe is the handler of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
+func unsubscribe(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
+		h, names := hubOf(c), c.Args[1:]
+		if len(names) == 0 {
+			names = h.names(c.Client, kind)
+		}
+		if len(names) == 0 {
+			confirm(c, h, unsubscribeWords[kind], kind, nil)
+		}
+		c.InSlices(names, func(c *command.Call, name []byte) {
+			h.unsubscribe(c.Client, kind, name)
+			if c.Client.Reply == command.ReplyOn && !c.Client.Exclusive {
+				c.Server.Host.TakeMessages(c) // what came before comes before
+			}
+			confirm(c, h, unsubscribeWords[kind], kind, name)
+		}, nil)
+	}
+}
+
+// confirm says what a subscription has become, and how many there are. No name is the
+// answer to leaving everything without having been anywhere. As in Redis the client is
+// told even if it does not want replies.
+func confirm(c *command.Call, h *hub, word string, kind topicKind, name []byte) {
+	own := resp.Writer{Proto: c.Client.Proto}
+	w := c.W
+	if c.Client.Reply != command.ReplyOn {
+		w = &own
+	}
+	count := h.subscribed(c.Client, kind)
+	if kind != toShard {
+		count = h.subscribed(c.Client, toChannel) + h.subscribed(c.Client, toPattern)
+	}
+	w.Push(3)
+	w.BulkString(word)
+	if name == nil {
+		w.Null()
+	} else {
+		w.Bulk(name)
+	}
+	w.Int(int64(count))
+	if len(own.Buf) > 0 {
+		c.Server.Host.Push(c.Client, own.Buf)
+	}
+}

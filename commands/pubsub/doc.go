@@ -1,0 +1,3 @@
+// Package pubsub has SUBSCRIBE, PUBLISH and their kin: who listens to what, and how
+// messages reach them.
+package pubsub

@@ -1,0 +1,318 @@
+package pubsub
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+)
+
+// topicKind is one of the namespaces that clients subscribe in.
+type topicKind uint8
+
+const (
+	toChannel topicKind = iota
+	toPattern
+	toShard
+	topicKinds = 3
+)
+
+// Group returns SUBSCRIBE, PUBLISH and their kin.
+func Group() command.Group {
+	return command.Group{
+		Commands: commands(),
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			h := &hub{server: s, slot: slot}
+			return h, command.Hooks{
+				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
+				Memory: h.memory.Load, Info: h.info,
+			}
+		},
+		Worker: func(*command.Worker, command.Slot) any { return new(posting) },
+	}
+}
+
+// hubOf is what the group of the running command, which is this one, keeps.
+func hubOf(c *command.Call) *hub { return command.ServerState[hub](c) }
+
+// hub knows who has subscribed to what. Nobody holds a lock of the whole hub while
+// messages are handed out: its maps are locked for a lookup only, and each topic has a
+// lock of its own, under which all its subscribers get a message in one order.
+type hub struct {
+	server *command.Server
+	slot   command.Slot
+	spaces [topicKinds]space
+	memory atomic.Int64 // bytes that subscriptions take
+}
+
+// space is the topics of one kind that have subscribers.
+type space struct {
+	mu     sync.RWMutex
+	topics map[string]*topic // guarded by mu
+	// all is the same topics for those who look at each; nil after a change, never
+	// changed itself.
+	all []*topic // guarded by mu
+}
+
+// topic is a channel, or a pattern of channels, and its subscribers.
+type topic struct {
+	kind topicKind
+	name []byte
+	of   *space
+
+	mu      sync.Mutex
+	members []*membership // guarded by mu
+	dead    bool          // guarded by mu: nobody is left, and of forgets it
+}
+
+// membership is one client's subscription to one topic.
+type membership struct {
+	topic  *topic
+	client *command.Client
+	at     int // index in topic.members, guarded by topic.mu
+}
+
+// get returns the topic of that name, or nil.
+func (sp *space) get(name []byte) *topic {
+	sp.mu.RLock()
+	defer sp.mu.RUnlock()
+	return sp.topics[string(name)]
+}
+
+// len is how many topics there are.
+func (sp *space) len() int {
+	sp.mu.RLock()
+	defer sp.mu.RUnlock()
+	return len(sp.topics)
+}
+
+// list returns all topics, in no order. The result must not be changed.
+func (sp *space) list() []*topic {
+	sp.mu.RLock()
+	all, n := sp.all, len(sp.topics)
+	sp.mu.RUnlock()
+	if all != nil || n == 0 {
+		return all
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if sp.all == nil {
+		sp.all = make([]*topic, 0, len(sp.topics))
+		for _, t := range sp.topics {
+			sp.all = append(sp.all, t)
+		}
+	}
+	return sp.all
+}
+
+// open returns the topic of that name, made if there is none.
+func (sp *space) open(kind topicKind, name []byte) *topic {
+	if t := sp.get(name); t != nil {
+		return t
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	t := sp.topics[string(name)]
+	if t == nil {
+		t = &topic{kind: kind, name: slices.Clone(name), of: sp}
+		if sp.topics == nil {
+			sp.topics = make(map[string]*topic)
+		}
+		sp.topics[string(name)] = t
+		sp.all = nil
+	}
+	return t
+}
+
+// forget removes a topic that has died.
+func (sp *space) forget(t *topic) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	delete(sp.topics, string(t.name))
+	sp.all = nil
+}
+
+// join subscribes cl.
+func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership {
+	sp := &h.spaces[kind]
+	for {
+		t := sp.open(kind, name)
+		t.mu.Lock()
+		if t.dead { // it died meanwhile; its place in the map is free now
+			t.mu.Unlock()
+			continue
+		}
+		m := &membership{topic: t, client: cl, at: len(t.members)}
+		t.members = append(t.members, m)
+		t.mu.Unlock()
+		h.memory.Add(int64(command.SubscriptionCost(name)))
+		return m
+	}
+}
+
+// leave ends a subscription. No message of the topic reaches its client afterwards.
+func (h *hub) leave(m *membership) {
+	t := m.topic
+	h.memory.Add(-int64(command.SubscriptionCost(t.name)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := len(t.members) - 1
+	t.members[m.at] = t.members[last]
+	t.members[m.at].at = m.at
+	t.members[last] = nil
+	t.members = t.members[:last]
+	if cap(t.members) > 64 && last < cap(t.members)/4 {
+		t.members = slices.Clone(t.members)
+	}
+	if last == 0 {
+		t.dead = true
+		t.of.forget(t)
+	}
+}
+
+// count is how many clients are subscribed to the topic.
+func (t *topic) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.members)
+}
+
+// subscriptions is what one client has subscribed to.
+type subscriptions struct {
+	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
+	inner  int                                // of the patterns, as parse.InnerLength
+
+	// For others to read, too: how much they take, as command.SubscriptionCost, and how many
+	// there are.
+	cost   atomic.Int64
+	counts [topicKinds]atomic.Int32
+}
+
+// of is what a client has subscribed to, nil if that is nothing. Any goroutine may call it.
+func (h *hub) of(cl *command.Client) *subscriptions {
+	subs, _ := h.slot.OfClient(cl).(*subscriptions)
+	return subs
+}
+
+// subscribed returns how many subscriptions of a kind a client has. Any goroutine may call
+// it.
+func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
+	if subs := h.of(cl); subs != nil {
+		return int(subs.counts[kind].Load())
+	}
+	return 0
+}
+
+// subscribe adds a subscription unless the client has it.
+func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
+	subs := command.ClientState[subscriptions](cl, h.slot)
+	if subs.topics[kind][string(name)] != nil {
+		return
+	}
+	if subs.topics[kind] == nil {
+		subs.topics[kind] = make(map[string]*membership)
+	}
+	m := h.join(kind, name, cl)
+	subs.topics[kind][string(name)] = m
+	subs.cost.Add(int64(command.SubscriptionCost(name)))
+	if kind == toPattern {
+		subs.inner += parse.InnerLength(name)
+	}
+	subs.counts[kind].Add(1)
+	h.count(cl, 1)
+}
+
+// count notes that a client has n subscriptions more.
+func (h *hub) count(cl *command.Client, n int32) {
+	cl.Mark(command.MarkListening, cl.Subscriptions.Add(n) > 0)
+}
+
+// unsubscribe ends a subscription if there is one.
+func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
+	if subs := h.of(cl); subs != nil {
+		if m := subs.topics[kind][string(name)]; m != nil {
+			h.end(cl, subs, m)
+		}
+	}
+}
+
+// end ends one of the subscriptions of a client.
+func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
+	name, kind := m.topic.name, m.topic.kind
+	h.leave(m)
+	delete(subs.topics[kind], string(name))
+	subs.cost.Add(-int64(command.SubscriptionCost(name)))
+	if kind == toPattern {
+		subs.inner -= parse.InnerLength(name)
+	}
+	subs.counts[kind].Add(-1)
+	h.count(cl, -1)
+}
+
+// names returns what a client has subscribed to, in no order.
+func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
+	subs := h.of(cl)
+	if subs == nil {
+		return nil
+	}
+	names := make([][]byte, 0, len(subs.topics[kind]))
+	for _, m := range subs.topics[kind] {
+		names = append(names, m.topic.name)
+	}
+	return names
+}
+
+// unsubscribeSome ends at most so many subscriptions of a client, without a word to it, and
+// reports whether there are more.
+func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
+	subs := h.of(cl)
+	if subs == nil {
+		return false
+	}
+	for kind := range subs.topics {
+		for _, m := range subs.topics[kind] {
+			if most--; most < 0 {
+				return true
+			}
+			h.end(cl, subs, m)
+		}
+	}
+	return false
+}
+
+// unsubscribeAll ends every subscription of a client, without a word to it.
+func (h *hub) unsubscribeAll(cl *command.Client) {
+	for h.unsubscribeSome(cl, command.SliceWords) {
+	}
+}
+
+// reset is RESET.
+func (h *hub) reset(c *command.Call) (more bool) {
+	return h.unsubscribeSome(c.Client, command.SliceWords)
+}
+
+// closed ends the subscriptions of a client that is gone; on a goroutine of its own if they
+// are many.
+func (h *hub) closed(cl *command.Client) {
+	const few = 256
+	if cl.Subscriptions.Load() <= few {
+		h.unsubscribeAll(cl)
+		return
+	}
+	h.server.Host.Spawn(func() { h.unsubscribeAll(cl) })
+}
+
+// describe adds what CLIENT LIST says of a client.
+func (h *hub) describe(cl *command.Client, d *command.Description) {
+	if subs := h.of(cl); subs != nil {
+		d.Channels, d.Patterns, d.ShardChannels = h.subscribed(cl, toChannel), h.subscribed(cl, toPattern), h.subscribed(cl, toShard)
+		d.Memory += subs.cost.Load()
+	}
+}
+
+// info adds what INFO says.
+func (h *hub) info(i *command.Info) {
+	i.Channels, i.Patterns, i.ShardChannels = int64(h.spaces[toChannel].len()), int64(h.spaces[toPattern].len()), int64(h.spaces[toShard].len())
+}

@@ -1,0 +1,93 @@
+package pubsub
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func pubsubCommand() *command.Command {
+	sub := func(name string, arity int, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: "pubsub|" + name, Arity: arity, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale, Group: "pubsub",
+			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	return &command.Command{
+		Name: "pubsub", Arity: -2, Group: "pubsub",
+		Summary: "A container for publish and subscribe commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			sub("channels", -2, "[pattern]", "Returns the channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toChannel)),
+			sub("numpat", 2, "", "Returns how many patterns have subscribers.", "O(1)", "an integer", pubsubNumPat),
+			sub("numsub", -2, "[channel [channel ...]]", "Returns how many subscribers channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toChannel)),
+			sub("shardchannels", -2, "[pattern]", "Returns the shard channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toShard)),
+			sub("shardnumsub", -2, "[shardchannel [shardchannel ...]]", "Returns how many subscribers shard channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toShard)),
+		},
+	}
+}
+
+// channelsInline is how many channels are listed on the loop itself.
+const channelsInline = 1000
+
+// pubsubChannels is the handler of PUBSUB CHANNELS and SHARDCHANNELS.
+func pubsubChannels(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
+		var pattern []byte
+		switch {
+		case len(c.Args) > 3:
+			c.Fail(command.SubcommandSyntax(c))
+			return
+		case len(c.Args) == 3 && len(c.Args[2]) > parse.MaxPattern:
+			c.Fail(command.ErrPatternTooLong)
+			return
+		case len(c.Args) == 3:
+			pattern = bytes.Clone(c.Args[2])
+		}
+		sp := &hubOf(c).spaces[kind]
+		list := func(_ command.Store, w *resp.Writer) { sp.write(w, pattern) }
+		if sp.len()*(1+len(pattern)/16) > channelsInline {
+			c.Offload(list)
+			return
+		}
+		list(c.Store, c.W)
+	}
+}
+
+// write replies the names of the topics that match pattern, all if it is nil.
+func (sp *space) write(w *resp.Writer, pattern []byte) {
+	var names [][]byte
+	size := 0
+	for _, t := range sp.list() {
+		if pattern != nil && !parse.Glob(pattern, t.name) || t.count() == 0 {
+			continue
+		}
+		names, size = append(names, t.name), size+len(t.name)+16
+		if size > command.MaxReply {
+			w.Error("ERR the reply is too long, use a narrower pattern")
+			return
+		}
+	}
+	w.Array(len(names))
+	for _, name := range names {
+		w.Bulk(name)
+	}
+}
+
+// pubsubNumSub is the handler of PUBSUB NUMSUB and SHARDNUMSUB.
+func pubsubNumSub(kind topicKind) func(*command.Call) {
+	return func(c *command.Call) {
+		c.W.Array(2 * (len(c.Args) - 2))
+		for _, name := range c.Args[2:] {
+			n := 0
+			if t := hubOf(c).spaces[kind].get(name); t != nil {
+				n = t.count()
+			}
+			c.W.Bulk(name)
+			c.W.Int(int64(n))
+		}
+	}
+}
+
+func pubsubNumPat(c *command.Call) { c.W.Int(int64(hubOf(c).spaces[toPattern].len())) }

@@ -1,0 +1,43 @@
+package scripting_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/scripting"
+)
+
+// TestConfines: only a script all of whose commands stay with its KEYS holds no more
+// than those.
+func TestConfines(t *testing.T) {
+	table := commands.NewTable()
+	for source, want := range map[string]bool{
+		"return redis.call('get', KEYS[1])":                    true,
+		"return redis.call('GET', KEYS[1])":                    true,
+		"return redis.call('rename', KEYS[1], KEYS[2])":        true,
+		"return redis.call('del', KEYS[1], KEYS[2])":           true,
+		"return redis.call('expire', KEYS[1], ARGV[1])":        true,
+		"return redis.call('ping')":                            true,
+		"return redis.call('nosuch', 'k')":                     true,
+		"return 1":                                             true,
+		"return redis.call('get', ARGV[1])":                    false,
+		"return redis.call('get', 'k')":                        false,
+		"return redis.call('rename', KEYS[1], ARGV[1])":        false,
+		"return redis.call('del', KEYS[1], 'k')":               false,
+		"return redis.call('del', unpack(KEYS))":               false,
+		"return redis.call(ARGV[1], KEYS[1])":                  false,
+		"return redis.call('dbsize')":                          false,
+		"return redis.call('flushall')":                        false,
+		"return redis.call('rl.multi', 1, KEYS[1], 'CL', 1)":   false,
+		"return redis.call('object', 'encoding', KEYS[1])":     false,
+		"for i = 1, 2 do redis.call('get', KEYS[1]) end":       true,
+		"while true do redis.call('get', KEYS[1]) end":         false,
+		"local k = KEYS[1] return redis.call('get', k .. 'x')": false,
+	} {
+		confined, err := scripting.Confined(table, source)
+		require.Empty(t, err, source)
+		require.Equal(t, want, confined, source)
+	}
+}

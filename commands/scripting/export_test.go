@@ -1,0 +1,16 @@
+package scripting
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Confined reports whether a script touches no key beside its KEYS, by the commands of
+// table.
+func Confined(table *command.Table, source string) (bool, resp.Error) {
+	s, err := newEngine(&command.Server{Commands: table}).compile([]byte(source), false)
+	if err != "" {
+		return false, err
+	}
+	return s.confined, ""
+}

@@ -1,0 +1,163 @@
+package scripting
+
+import (
+	"encoding/binary"
+	"hash/crc64"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// This file answers for a server that has scripts but no functions: as Redis 7.2 does
+// while none is loaded, so that programs which ask, flush, save and restore them go on.
+
+const (
+	errNoFunctions    resp.Error = "ERR functions are not supported, only scripts with EVAL and EVALSHA are"
+	errNoFunction     resp.Error = "ERR Function not found"
+	errNoLibrary      resp.Error = "ERR Library not found"
+	errLibraryName    resp.Error = "ERR library name argument was not given"
+	errFunctionFlush  resp.Error = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
+	errRestorePolicy  resp.Error = "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
+	errRestorePayload resp.Error = "ERR DUMP payload version or checksum are wrong"
+)
+
+// functionCommands are FUNCTION with its subcommands, FCALL and FCALL_RO.
+func functionCommands() []*command.Command {
+	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		cmd := command.Subcommand("function", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
+		cmd.Categories, cmd.Group = command.CatScripting, "scripting"
+		return cmd
+	}
+	call := func(name string, f command.Flag) *command.Command {
+		return &command.Command{
+			Name: name, Arity: -3, Flags: command.FlagNoScript | command.FlagStale | f, Categories: command.CatScripting, Group: "scripting",
+			Summary: "Says that there is no such function.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+			Since: "1.0.0", Complexity: "O(1)", Reply: "an error", Run: func(c *command.Call) { c.Fail(errNoFunction) },
+		}
+	}
+	return []*command.Command{
+		call("fcall", 0),
+		call("fcall_ro", command.FlagReadonly),
+		{
+			Name: "function", Arity: -2, Group: "scripting", Summary: "A container for function commands; there are no functions, only scripts.", Since: "1.0.0",
+			Sub: []*command.Command{
+				sub("delete", 3, command.FlagWrite, "library-name", "Says that there is no such library.", "an error",
+					func(c *command.Call) { c.Fail(errNoLibrary) }),
+				sub("dump", 2, 0, "", "Returns all functions for FUNCTION RESTORE: none.", "bytes", functionDump),
+				sub("flush", -2, command.FlagWrite, "[ASYNC | SYNC]", "Forgets all functions, of which there are none.", "OK", functionFlush),
+				sub("kill", 2, command.FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(command.ErrNotBusy) }) }),
+				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions, of which there are none.",
+					"an empty array", functionList),
+				sub("load", -3, command.FlagWrite|command.FlagDenyOOM, "[REPLACE] function-code", "Says that functions are not supported.", "an error",
+					func(c *command.Call) { c.Fail(errNoFunctions) }),
+				sub("restore", -3, command.FlagWrite|command.FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
+					"Takes what FUNCTION DUMP returned, if that has no functions.", "OK, or an error", functionRestore),
+				sub("stats", 2, command.FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *command.Call) { functionBusy(c, func() { functionStats(c) }) }),
+			},
+		},
+	}
+}
+
+func functionList(c *command.Call) {
+	named, withCode := false, false
+	for args := c.Args[2:]; len(args) > 0; args = args[1:] {
+		switch {
+		case !withCode && parse.IsWord(args[0], "WITHCODE"):
+			withCode = true
+		case !named && parse.IsWord(args[0], "LIBRARYNAME"):
+			if len(args) == 1 {
+				c.Fail(errLibraryName)
+				return
+			}
+			named, args = true, args[1:]
+		default:
+			c.Fail(resp.Error("ERR Unknown argument " + string(command.Echo(args[0], command.MaxEcho))))
+			return
+		}
+	}
+	c.W.Array(0)
+}
+
+func functionFlush(c *command.Call) {
+	switch {
+	case len(c.Args) > 3:
+		c.Fail(command.SubcommandSyntax(c))
+	case len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC"):
+		c.Fail(errFunctionFlush)
+	default:
+		c.OK()
+	}
+}
+
+// functionBusy runs f unless a script runs for long, which FUNCTION KILL and STATS may
+// ask about but are not for.
+func functionBusy(c *command.Call, f func()) {
+	if c.Busy {
+		c.Fail(command.ErrBusy)
+		return
+	}
+	f()
+}
+
+func functionStats(c *command.Call) {
+	c.W.Map(2)
+	c.W.BulkString("running_script")
+	c.W.Null()
+	c.W.BulkString("engines")
+	c.W.Map(1)
+	c.W.BulkString("LUA")
+	c.W.Map(2)
+	c.W.BulkString("libraries_count")
+	c.W.Int(0)
+	c.W.BulkString("functions_count")
+	c.W.Int(0)
+}
+
+const (
+	// dumpVersion is the version of the format of Redis 7.2.
+	dumpVersion = 11
+	// dumpFooter is the length of what ends a dump: its version and its checksum.
+	dumpFooter = 2 + 8
+)
+
+// dumpChecksum is that of Redis: its polynomial, as Go's package writes it, begun with 0
+// and with nothing inverted.
+func dumpChecksum(b []byte) uint64 {
+	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), b)
+}
+
+func functionDump(c *command.Call) {
+	dump := binary.LittleEndian.AppendUint16(nil, dumpVersion)
+	c.W.Bulk(binary.LittleEndian.AppendUint64(dump, dumpChecksum(dump)))
+}
+
+func functionRestore(c *command.Call) {
+	switch {
+	case len(c.Args) > 4:
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	case len(c.Args) == 4 && !parse.IsWord(c.Args[3], "FLUSH") && !parse.IsWord(c.Args[3], "APPEND") && !parse.IsWord(c.Args[3], "REPLACE"):
+		c.Fail(errRestorePolicy)
+		return
+	}
+	dump := c.Args[2]
+	switch empty, ok := checkDump(dump); {
+	case !ok:
+		c.Fail(errRestorePayload)
+	case !empty:
+		c.Fail(errNoFunctions)
+	default:
+		c.OK()
+	}
+}
+
+// checkDump reports whether b is a whole dump of a version that we know, and whether
+// nothing is in it.
+func checkDump(b []byte) (empty, ok bool) {
+	n := len(b) - dumpFooter
+	if n < 0 || binary.LittleEndian.Uint16(b[n:]) > dumpVersion {
+		return false, false
+	}
+	return n == 0, binary.LittleEndian.Uint64(b[n+2:]) == dumpChecksum(b[:n+2])
+}

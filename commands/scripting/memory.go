@@ -1,0 +1,51 @@
+package scripting
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/lua"
+)
+
+// limits bounds all scripts of the server together.
+func (e *engine) limits() lua.Limits {
+	l := lua.DefaultLimits()
+	l.Room = e.server.Opts.ScriptRoom
+	if e.server.Opts.FreeHeap != nil {
+		l.Leftover = e.freeLeftover
+	}
+	return l
+}
+
+// tidy says whether a goroutine frees what large scripts have left, and whether it has to
+// begin again.
+type tidy struct {
+	running, again atomic.Bool
+}
+
+// freeLeftover has the garbage of a large script given back beside the loops, where
+// maxmemory bounds the process: keys may need that memory before the next script does.
+func (e *engine) freeLeftover() {
+	if e.server.Opts.ScriptRoom == nil {
+		return
+	}
+	if bound, _ := e.server.Opts.ScriptRoom(); bound == math.MaxInt64 {
+		return
+	}
+	t := &e.tidy
+	t.again.Store(true)
+	if t.running.Swap(true) {
+		return
+	}
+	e.server.Host.Spawn(func() {
+		for {
+			for t.again.Swap(false) {
+				e.server.Opts.FreeHeap()
+			}
+			t.running.Store(false)
+			if !t.again.Load() || t.running.Swap(true) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package scripting
+
+import (
+	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/lua"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
+)
+
+// host is what a running script sees of the server: the worker it runs on.
+type host struct {
+	c        *command.Call
+	w        resp.Writer // the reply of the last command
+	readonly bool
+	run      *lua.Run
+	wrote    bool // has called a command that writes
+	lent     int  // how often it was lent a value
+	full     bool // memory was full when it began, and it has not said that it can do with that
+	spent    int  // instructions, once it is over
+
+	// For scripts that wait for memory: see script_wait.go.
+	memory  *budget.Grant // of its result, if that was asked for
+	mayWait bool          // it is no part of a transaction
+	acted   bool          // has called a command that does more than read
+}
+
+const (
+	errScriptUnknown  resp.Error = "ERR Unknown Redis command called from script"
+	errScriptArity    resp.Error = "ERR Wrong number of args calling Redis command from script"
+	errScriptDenied   resp.Error = "ERR This Redis command is not allowed from script"
+	errScriptReadonly resp.Error = "ERR Write commands are not allowed from read-only scripts."
+)
+
+const (
+	// coroutineBudget is how many instructions a script may take where it was called,
+	// about a millisecond, before it is moved to a goroutine.
+	coroutineBudget = 20_000
+	// instructionsPerWork is how many of them count as one unit of work.
+	instructionsPerWork = 4
+	// straightMost is a number of instructions far beyond what a straight script can
+	// take, unless the interpreter has compiled it wrongly.
+	straightMost = 5_000_000
+	// keptScriptReply is how much room for replies a worker keeps.
+	keptScriptReply = 64 << 10
+	// maxLent is how often a script is lent a value instead of given a copy, about.
+	maxLent = 16 << 10
+)
+
+// confines reports whether the script can only touch its KEYS: it calls commands
+// that are known from its text, which stay with the keys they are given, and gives
+// them nothing else for keys.
+func confines(t *command.Table, s *lua.Script) bool {
+	if !s.Confined() {
+		return false
+	}
+	for _, call := range s.Calls() {
+		cmd := t.Lookup([]byte(call.Name))
+		switch {
+		case cmd == nil: // an error, whatever it is given
+			continue
+		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Find != nil:
+			return false
+		}
+		for _, i := range cmd.Keys.Positions(make([][]byte, 1+len(call.Keys))) {
+			if call.Keys[i-1] == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// runScript runs a script at one instant, with all that it can touch locked, unless that is
+// so already because a transaction runs.
+func runScript(c *command.Call, call *invocation) {
+	k := scriptsOf(c)
+	k.host.mayWait, c.Again = !c.Client.Exclusive, false
+	if c.Client.Exclusive {
+		k.execute(c, call)
+		return
+	}
+	if call.script.confined {
+		c.Lock(scriptRefs(c, call.keys), nil)
+	} else {
+		c.LockAll()
+	}
+	c.RunLocked(func() { k.execute(c, call) })
+}
+
+// scriptRefs names the keys of a script as Hold takes them.
+func scriptRefs(c *command.Call, keys [][]byte) []command.KeyRef {
+	c.Refs = c.Refs[:0]
+	for _, key := range keys {
+		c.Refs = append(c.Refs, command.KeyRef{DB: c.Client.Selected(), Key: key})
+	}
+	return c.Refs
+}
+
+// execute runs the script and writes its reply. The command's own place in the
+// worker is given back as it was.
+func (k *worker) execute(c *command.Call, call *invocation) {
+	cmd, args, w, db := c.Cmd, c.Args, c.W, c.Client.Selected()
+	h := &k.host
+	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
+	run := k.engine.runs.Get()
+	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
+	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
+		c.Store.Begin()
+	}
+	switch {
+	case c.Exclusive != nil:
+		c.Exclusive.Begin(run)
+	case c.Yield != nil:
+		c.Script = h
+		run.PauseAfter(coroutineBudget, c.Yield)
+	default:
+		run.PauseAfter(straightMost, nil)
+	}
+	mark, refs, pieces := len(w.Buf), len(w.Refs), w.Pieces
+	if h.memory = call.memory; h.memory == nil && c.Exclusive != nil {
+		h.memory = c.Exclusive.Memory
+	}
+	if h.memory != nil {
+		w.Pieces = h.memory
+	} else if pieces == nil {
+		w.Pieces = &c.Server.Large
+	}
+	c.Volatile = true
+	defer func() { // be it that a command panics
+		c.Volatile = false
+		w.Pieces, h.memory = pieces, nil
+		if c.Exclusive != nil {
+			c.Exclusive.End()
+		}
+		c.Cmd, c.Args, c.W = cmd, args, w
+		c.Client.Db.Store(int32(db))
+		if h.w.Refs = h.w.Refs[:0]; cap(h.w.Buf) > keptScriptReply || cap(h.w.Refs) > keptScriptReply/shared.RefSize {
+			h.w.Buf, h.w.Refs = nil, nil
+		}
+	}()
+	run.Execute(call.script.Script, call.keys, call.args, h, w)
+	if c.Exclusive != nil {
+		c.Exclusive.End() // before anybody else has this run
+	}
+	if w.SpillRest(mark); !c.Again {
+		call.script.noteResult(copied(w, mark, refs))
+	}
+	h.run, h.spent = nil, run.Spent()
+	k.engine.runs.Put(run)
+	c.Failed = len(w.Buf) > mark && w.Buf[mark] == '-'
+}
+
+// copied is how much memory w took for a reply before which Buf had mark bytes and there
+// were so many refs.
+func copied(w *resp.Writer, mark, refs int) int {
+	n := len(w.Buf) - mark
+	for _, r := range w.Refs[refs:] {
+		if r.Counted() {
+			n += len(r.Bytes)
+		}
+	}
+	return n
+}
+
+// Call implements [lua.Host]: redis.call and redis.pcall. Until the script writes it is
+// lent long values, [maxLent] of them. From then on it is given copies, which are freed as
+// the script forgets them: a value that it sets and reads again and again would pile up.
+func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
+	c := h.c
+	h.w.Buf, h.w.Refs, h.w.Referred, h.w.Proto = h.w.Buf[:0], h.w.Refs[:0], 0, proto
+	cmd, err := h.find(args)
+	if err != "" {
+		h.w.Error(err)
+		c.Server.Host.CountRejected(c, cmd)
+		return h.w.Buf, nil
+	}
+	h.w.Ledger = c.Server.Opts.Ledger
+	if h.wrote || h.lent > maxLent {
+		h.w.Ledger = nil
+	}
+	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
+	c.Server.Host.Run(c)
+	if h.full && h.wrote && !c.Failed {
+		h.full = false // the rest is refused nothing: half of it would be worse
+		c.Store.Begin()
+	}
+	if len(h.w.Buf) > command.MaxScriptReply {
+		h.w.Cut(0)
+		h.w.Buf = nil
+		h.w.Error(command.ErrScriptReply)
+	}
+	h.lent += len(h.w.Refs)
+	return h.w.Buf, h.w.Refs
+}
+
+// find returns the command that a script calls, if there is one, and why it may not.
+func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
+	cmd := h.c.Server.Commands.Lookup(args[0])
+	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
+		cmd = cmd.Subcommand(args[1])
+	}
+	switch {
+	case cmd == nil:
+		return nil, errScriptUnknown
+	case !cmd.ArityOK(len(args)), cmd.Run == nil:
+		return cmd, errScriptArity
+	case cmd.Flags&command.FlagNoScript != 0:
+		return cmd, errScriptDenied
+	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
+		return cmd, errScriptReadonly
+	case h.full && cmd.NeedsMemory():
+		// As a first step this could be half of what it is for: Redis refuses it, too,
+		// whatever it is about. Limiters that exist go on.
+		return cmd, resp.ErrOOM
+	}
+	if err := h.c.Server.Limits().Frame.Check(args); err != "" {
+		return cmd, err
+	}
+	for _, i := range cmd.Keys.Positions(args) {
+		if len(args[i]) > command.MaxKey {
+			return cmd, command.ErrKeyTooLong
+		}
+	}
+	h.acted = h.acted || cmd.Flags&command.FlagReadonly == 0
+	if cmd.Flags&command.FlagWrite != 0 {
+		h.wrote = true
+		if x := h.c.Exclusive; x != nil && !x.Write() {
+			return cmd, errScriptDenied // it has been killed, and will never see this
+		}
+	}
+	return cmd, ""
+}
+
+// Allowed implements [lua.Allower]: redis.acl_check_cmd. There is one user, who may
+// do everything.
+func (h *host) Allowed(args [][]byte) (known, allowed bool) {
+	cmd := h.c.Server.Commands.Lookup(args[0])
+	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
+		cmd = cmd.Subcommand(args[1])
+	}
+	return cmd != nil, cmd != nil
+}
+
+// Log implements [lua.Host]: redis.log. What a script says may hold keys, which our
+// log never shows, so that only its length and severity are noted.
+func (h *host) Log(level int, msg []byte) {
+	h.c.Server.Log.Debug("a script logged a message", "level", level, "bytes", len(msg))
+}

@@ -1,0 +1,69 @@
+package scripting
+
+import "github.com/cellserver/cellserver/commands/command"
+
+// A script may lack memory because of replies that others have not taken yet. As long as
+// nothing of it can have been noticed it is run again from its beginning once there is
+// room: it waits as [budget.Budget] has others wait. One whose last result was large asks
+// for as much before it begins, where that does not fit at once.
+
+// Waits implements [lua.Waiter].
+func (h *host) Waits() bool {
+	c := h.c
+	c.Again = h.mayWait && !h.acted && (c.Exclusive == nil || c.Exclusive.Retries < maxRetries) && c.Server.Large.Size() > h.memory.Unused()
+	return c.Again
+}
+
+// leastResult is from how many bytes on the size of a result is remembered.
+const leastResult = 1 << 20
+
+// noteResult remembers how large the result of a script was.
+func (s *script) noteResult(n int) {
+	if n < leastResult {
+		n = 0
+	}
+	if s.result.Load() != int64(n) {
+		s.result.Store(int64(n))
+	}
+}
+
+// reserve asks for the memory of the result of a script whose last one was large, and
+// some more. It returns how much that is, 0 if it was granted at once or is not needed.
+func reserve(c *command.Call, call *invocation) (need int64) {
+	need = call.script.result.Load()
+	if need == 0 || c.Client.Exclusive {
+		return 0
+	}
+	need += need / 4
+	if call.memory = c.Server.Large.Take(need); call.memory == nil {
+		return need
+	}
+	return 0
+}
+
+// runLater parks the session until there is room for the script, and then runs it
+// exclusively.
+func runLater(c *command.Call, call *invocation, need int64) {
+	own := command.CloneArgs(c.Args)
+	x := c.Server.Host.ParkExclusive(c, again(c.Cmd, own, call))
+	x.Wait.Kept += command.ArgsCost(own)
+	c.Server.Host.EnqueueWith(x, need)
+}
+
+// again returns what runs a script that has been called with own.
+func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command.Call) {
+	later, n := *call, len(call.keys)
+	later.memory = nil
+	later.keys, later.args = own[3:3+n], own[3+n:]
+	return func(c *command.Call) {
+		c.Cmd, c.Args = cmd, own
+		if err := later.refused(c); err != "" {
+			c.Fail(err)
+			return
+		}
+		runScript(c, &later)
+	}
+}
+
+// maxRetries is how often a script is run again that has lacked memory.
+const maxRetries = 3

@@ -1,0 +1,80 @@
+package sortedsets
+
+import (
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/blocking"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func popCommands() []*command.Command {
+	entry := func(name string, arity int, f command.Flag, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: command.FlagWrite | f, Keys: keys, Categories: command.CatSortedSet, Group: "sorted-set", Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: "O(N log M) for N elements of M", Reply: reply, Run: run,
+		}
+	}
+	const (
+		blocks  = command.FlagBlocking
+		numbers = command.FlagMovableKeys
+		scored  = "an array of key, member and score, or null"
+		arrayed = "an array of key and an array of elements, or null"
+		popKeys = "key [key ...] timeout"
+		scores  = "numkeys key [key ...] <MIN | MAX> [COUNT count]"
+	)
+	butLast := command.KeySpec{First: 1, Last: -2, Step: 1}
+	return []*command.Command{
+		entry("bzpopmin", -3, blocks|command.FlagFast, butLast, popKeys, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, true)),
+		entry("bzpopmax", -3, blocks|command.FlagFast, butLast, popKeys, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, false)),
+		entry("bzmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blocking.PopMany(&pops, "MIN", "MAX")),
+		entry("zmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, blocking.PopManyNow(&pops, "MIN", "MAX")),
+	}
+}
+
+// pops takes elements from sorted sets.
+var pops = blocking.Kind{
+	SortedSet: true,
+	Take: func(call *blocking.Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+		mark := len(w.Buf)
+		err = st.WriteSortedSet(db, key, func(z *collection.SortedSet) error {
+			found = z.Len() > 0
+			return takeScored(call, z, key, w)
+		})
+		if err != nil {
+			w.Cut(mark)
+		}
+		return found, err
+	},
+	Weigh: func(call *blocking.Call, c *command.Call, key []byte) (n, copied int, found bool) {
+		found, err := c.Store.ReadSortedSet(c.Client.Selected(), key, func(z *collection.SortedSet) {
+			from, to := call.Span(z.Len())
+			if n = to - from; n <= command.LoopWork {
+				copied = elements.CopiedOf(c.W, MembersOf(z, from, to))
+			}
+		})
+		return n, copied, found || err != nil
+	},
+}
+
+func takeScored(call *blocking.Call, z *collection.SortedSet, key []byte, w *resp.Writer) error {
+	if z.Len() == 0 {
+		return nil
+	}
+	from, to := call.Span(z.Len())
+	if call.Count == 0 {
+		member, score, _ := z.At(from)
+		w.Array(3)
+		w.Bulk(key)
+		w.Element(member)
+		elements.WriteScore(w, score)
+	} else {
+		w.Array(2)
+		w.Bulk(key)
+		if !WriteElements(w, z, from, to, RangeReply{Down: !call.Front, Scores: true, Nested: true}) {
+			return command.ErrLongReply
+		}
+	}
+	z.RemoveRange(from, to)
+	return nil
+}

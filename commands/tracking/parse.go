@@ -1,0 +1,187 @@
+package tracking
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// trackingCall is a parsed CLIENT TRACKING. The prefixes are those that it names, or the
+// empty one if it asks for BCAST without any.
+type trackingCall struct {
+	tracking
+	on       bool
+	prefixes []string
+}
+
+const (
+	errCachingMode   resp.Error = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	errCachingYes    resp.Error = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	errCachingNo     resp.Error = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+	errOneRedirect   resp.Error = "ERR A client can only redirect to a single other client"
+	errNoRedirect    resp.Error = "ERR The client ID you want redirect to does not exist"
+	errPrefixAlone   resp.Error = "ERR PREFIX option requires BCAST mode to be enabled"
+	errSwitchBcast   resp.Error = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
+	errBcastOpt      resp.Error = "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	errBothOpt       resp.Error = "ERR You can't specify both OPTIN mode and OPTOUT mode"
+	errSwitchOpt     resp.Error = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
+	errManyPrefixes  resp.Error = "ERR too many prefixes"
+	errPrefixTooLong resp.Error = "ERR prefix is too long, at most 16384 bytes"
+	errNoOverlap                = "Prefixes for a single client must not overlap."
+)
+
+// parseTracking reads what follows CLIENT TRACKING. exists says whether there is a
+// client of that id.
+func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall, err resp.Error) {
+	for i := 1; i < len(args); i++ {
+		more := i+1 < len(args)
+		switch a := args[i]; {
+		case parse.IsWord(a, "REDIRECT") && more:
+			i++
+			if call.redirect != 0 {
+				return call, errOneRedirect
+			}
+			id, ok := parse.Int(args[i])
+			if !ok {
+				return call, resp.ErrNotInteger
+			}
+			if !exists(id) {
+				return call, errNoRedirect
+			}
+			call.redirect = id
+		case parse.IsWord(a, "BCAST"):
+			call.broadcast = true
+		case parse.IsWord(a, "OPTIN"):
+			call.optIn = true
+		case parse.IsWord(a, "OPTOUT"):
+			call.optOut = true
+		case parse.IsWord(a, "NOLOOP"):
+			call.noLoop = true
+		case parse.IsWord(a, "PREFIX") && more:
+			i++
+			call.prefixes = append(call.prefixes, string(args[i]))
+		default:
+			return call, resp.ErrSyntax
+		}
+	}
+	on, ok := command.OnOff(args[0])
+	if !ok {
+		return call, resp.ErrSyntax
+	}
+	call.on = on
+	return call, ""
+}
+
+// check reports why a client that tracks as old says, or not at all if that is nil, may
+// not go on with call.
+func (call *trackingCall) check(old *tracking) resp.Error {
+	if old == nil {
+		old = &tracking{broadcast: call.broadcast}
+	}
+	switch {
+	case !call.broadcast && len(call.prefixes) > 0:
+		return errPrefixAlone
+	case old.broadcast != call.broadcast:
+		return errSwitchBcast
+	case call.broadcast && (call.optIn || call.optOut):
+		return errBcastOpt
+	case call.optIn && call.optOut:
+		return errBothOpt
+	case call.optIn && old.optOut, call.optOut && old.optIn:
+		return errSwitchOpt
+	case !call.broadcast:
+		return ""
+	case len(call.prefixes) > command.MaxPatterns: // before they are compared
+		return errManyPrefixes
+	}
+	if err := overlap(call.prefixes, old.prefixes); err != "" {
+		return err
+	}
+	return call.checkCost(old)
+}
+
+// checkCost bounds what the prefixes of one client may take, and adds the empty one if
+// there is none.
+func (call *trackingCall) checkCost(old *tracking) resp.Error {
+	if len(call.prefixes) == 0 {
+		call.prefixes = []string{""}
+	}
+	cost := old.cost()
+	for _, p := range call.prefixes {
+		if len(p) > command.MaxKey {
+			return errPrefixTooLong
+		}
+		cost += command.SubscriptionCost([]byte(p))
+	}
+	if cost > command.MaxSubscribed || len(old.prefixes)+len(call.prefixes) > command.MaxPatterns {
+		return errManyPrefixes
+	}
+	return ""
+}
+
+// comparedMost is how many prefixes are compared each with each, which finds the two that
+// Redis names. Of more, any two are named that overlap.
+const comparedMost = 256
+
+// overlap reports two prefixes of which one begins with the other, unless the client has
+// both already.
+func overlap(prefixes, old []string) resp.Error {
+	if len(prefixes)+len(old) > comparedMost {
+		return overlapOfMany(prefixes, old)
+	}
+	for i, p := range prefixes {
+		for _, other := range old {
+			if strings.HasPrefix(p, other) || strings.HasPrefix(other, p) {
+				return overlapError(p, "an existing prefix", other)
+			}
+		}
+		for _, other := range prefixes[i+1:] {
+			if strings.HasPrefix(p, other) || strings.HasPrefix(other, p) {
+				return overlapError(p, "another provided prefix", other)
+			}
+		}
+	}
+	return ""
+}
+
+// overlapOfMany is overlap by sorting: what begins with a prefix comes right behind it.
+// Those that the client has may overlap each other, by the empty one.
+func overlapOfMany(prefixes, old []string) resp.Error {
+	all := slices.Concat(prefixes, old)
+	slices.Sort(all)
+	had := make(map[string]bool, len(old))
+	for _, p := range old {
+		had[p] = true
+	}
+	for i := 1; i < len(all); i++ {
+		switch p, other := all[i], all[i-1]; {
+		case !strings.HasPrefix(p, other), p != other && had[p] && had[other]:
+		case had[other]:
+			return overlapError(p, "an existing prefix", other)
+		default:
+			return overlapError(p, "another provided prefix", other)
+		}
+	}
+	return ""
+}
+
+func overlapError(prefix, what, other string) resp.Error {
+	return resp.Error("ERR Prefix '" + string(command.Echo([]byte(prefix), command.MaxEcho)) + "' overlaps with " + what +
+		" '" + string(command.Echo([]byte(other), command.MaxEcho)) + "'. " + errNoOverlap)
+}
+
+// parseCaching checks the word of CLIENT CACHING for a client that tracks.
+func parseCaching(word []byte, t *tracking) resp.Error {
+	switch {
+	case parse.IsWord(word, "YES") && !t.optIn:
+		return errCachingYes
+	case parse.IsWord(word, "NO") && !t.optOut:
+		return errCachingNo
+	case !parse.IsWord(word, "YES") && !parse.IsWord(word, "NO"):
+		return resp.ErrSyntax
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package tracking
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestReadTableAgreesWithAMapOfSets: whatever is added and taken, it knows who reads
+// what, counts that, and counts no memory when it is empty.
+func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
+	var table readTable
+	table.init(func(int64) bool { return true })
+	model := map[string]map[int64]bool{}
+	random := rand.New(rand.NewPCG(1, 2))
+	items := 0
+	for range 200_000 {
+		key := fmt.Sprint(random.IntN(40))
+		switch random.IntN(200) {
+		case 0:
+			r := table.take([]byte(key))
+			require.Equal(t, model[key] == nil, r == nil)
+			if r == nil {
+				continue
+			}
+			r.each(func(id int64) { require.True(t, model[key][id]) })
+			require.Equal(t, len(model[key]), r.len())
+			items -= r.len()
+			delete(model, key)
+			table.forget(r)
+		default:
+			id := 1 + random.Int64N(100)
+			require.Equal(t, !model[key][id], table.add([]byte(key), id, 1))
+			if model[key] == nil {
+				model[key] = map[int64]bool{}
+			}
+			if !model[key][id] {
+				items++
+			}
+			model[key][id] = true
+		}
+		require.EqualValues(t, len(model), table.keys.Load())
+		require.EqualValues(t, items, table.items.Load())
+	}
+	for range model {
+		table.forget(table.draw(0))
+	}
+	require.Nil(t, table.draw(0))
+	require.Zero(t, table.memory.Load())
+	table.add([]byte("k"), 1, 1)
+	table.clear()
+	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
+}
+
+// TestReadTableForgetsClientsThatAreGone: a key that never changes does not gather
+// everybody who has ever read it.
+func TestReadTableForgetsClientsThatAreGone(t *testing.T) {
+	var table readTable
+	newest := int64(0)
+	table.init(func(id int64) bool { return id > newest-10 })
+	for range 100_000 {
+		newest++
+		table.add([]byte("k"), newest, 1)
+	}
+	require.Less(t, table.items.Load(), int64(200))
+	require.Less(t, table.memory.Load(), int64(20_000))
+}
+
+// TestPrefixTreeAgreesWithAList: a key is told to those, and only those, who listen to
+// what it begins with.
+func TestPrefixTreeAgreesWithAList(t *testing.T) {
+	var tree prefixTree
+	random := rand.New(rand.NewPCG(3, 4))
+	word := func(most int) string {
+		var b strings.Builder
+		for range random.IntN(most) {
+			b.WriteByte("abc"[random.IntN(3)])
+		}
+		return b.String()
+	}
+	model := map[string]map[int64]bool{}
+	for mark := range uint64(20_000) {
+		prefix, id := word(5), int64(1+random.IntN(3))
+		switch {
+		case random.IntN(2) == 0:
+			tree.join(prefix, id)
+			if model[prefix] == nil {
+				model[prefix] = map[int64]bool{}
+			}
+			model[prefix][id] = true
+		default:
+			tree.leave(prefix, id)
+			if delete(model[prefix], id); len(model[prefix]) == 0 {
+				delete(model, prefix)
+			}
+		}
+		require.EqualValues(t, len(model), tree.count.Load())
+		key := word(8)
+		groups, memory := tree.changed(nil, []byte(key), 7, 1+mark)
+		var got, want []string
+		for _, g := range groups {
+			pending, members := g.take()
+			require.Equal(t, map[string]int64{key: 7}, pending)
+			require.Len(t, members, len(model[g.prefix]))
+			got = append(got, g.prefix)
+		}
+		for prefix := range model {
+			if strings.HasPrefix(key, prefix) {
+				want = append(want, prefix)
+			}
+		}
+		slices.Sort(want)
+		require.Equal(t, want, got, "of %q", key)
+		require.EqualValues(t, len(want)*(len(key)+pendingCost), memory)
+	}
+	for prefix, ids := range model {
+		for id := range ids {
+			tree.leave(prefix, id)
+		}
+	}
+	require.Empty(t, tree.root.next)
+}
+
+// TestPendingKeyOfTwoWritersIsNobodysOwn: with NOLOOP each of them is told of it.
+func TestPendingKeyOfTwoWritersIsNobodysOwn(t *testing.T) {
+	var tree prefixTree
+	tree.join("", 1)
+	groups, _ := tree.changed(nil, []byte("k"), 1, 1)
+	again, memory := tree.changed(nil, []byte("k"), 2, 1)
+	require.Empty(t, again)
+	require.Zero(t, memory)
+	other, _ := tree.changed(nil, []byte("k"), 2, 2)
+	require.Equal(t, groups, other, "another writer looks that it is told before its reply leaves")
+	pending, _ := groups[0].take()
+	require.Equal(t, map[string]int64{"k": 0}, pending)
+}
+
+// TestParseTracking: what is not covered by the scripts that are played to Redis as well.
+func TestParseTracking(t *testing.T) {
+	exists := func(id int64) bool { return id == 7 }
+	words := func(s string) (args [][]byte) {
+		for _, w := range strings.Fields(s) {
+			args = append(args, []byte(w))
+		}
+		return args
+	}
+	call, err := parseTracking(words("on redirect 7 bcast prefix a prefix b noloop"), exists)
+	require.Empty(t, err)
+	require.Equal(t, trackingCall{
+		tracking: tracking{noLoop: true, broadcast: true, redirect: 7}, on: true, prefixes: []string{"a", "b"},
+	}, call)
+	var many, had []string
+	for i := range 2000 {
+		many = append(many, fmt.Sprintf("%05d", i))
+	}
+	require.Empty(t, overlap(many, nil))
+	require.Contains(t, overlap(append(many, "000011"), nil), "'000011' overlaps with another provided prefix '00001'")
+	had = []string{"", "x", "y"}
+	require.Empty(t, overlapOfMany(nil, had))
+	require.Contains(t, overlapOfMany([]string{"xa"}, had), "'xa' overlaps with an existing prefix 'x'")
+}
+
+// TestReadTableSweepLeavesWhoStays: only those go who are not kept, and keys that nobody
+// else has read; the counts are those of what is left.
+func TestReadTableSweepLeavesWhoStays(t *testing.T) {
+	var table readTable
+	table.init(func(int64) bool { return true })
+	for i := range 1000 {
+		key := []byte(fmt.Sprint(i))
+		for id := range int64(1 + i%40) {
+			table.add(key, 1+id, 1)
+		}
+	}
+	table.sweep(func(id int64) bool { return id == 3 })
+	require.Equal(t, table.keys.Load(), table.items.Load())
+	require.EqualValues(t, 950, table.keys.Load(), "those with three readers or more")
+	for i := range 1000 {
+		r := table.take([]byte(fmt.Sprint(i)))
+		require.Equal(t, i%40 < 2, r == nil)
+		if r != nil {
+			r.each(func(id int64) { require.EqualValues(t, 3, id) })
+			table.forget(r)
+		}
+	}
+	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
+}
+
+// TestReadTableIsClearedWithoutAWalk: clear looks at no entry, since all shards are locked
+// meanwhile, and its counts come out even whatever has been done before.
+func TestReadTableIsClearedWithoutAWalk(t *testing.T) {
+	var table readTable
+	table.init(func(id int64) bool { return id%3 != 0 })
+	fill := func() {
+		for i := range 500 {
+			for id := range int64(1 + i%90) {
+				table.add([]byte(fmt.Sprint(i)), 1+id, 1)
+			}
+		}
+	}
+	fill()
+	taken := table.take([]byte("100"))
+	table.draw(0)
+	table.sweep(func(id int64) bool { return id != 7 })
+	fill()
+	for i := range table.stripes {
+		s := &table.stripes[i]
+		items, cost := 0, int64(0)
+		for at, r := range s.list {
+			items, cost = items+r.len(), cost+r.cost
+			s.list[at] = nil // a walk would not survive it
+		}
+		clear(s.keys)
+		require.EqualValues(t, items, s.items)
+		require.Equal(t, cost, s.cost)
+	}
+	held := table.memory.Load()
+	require.Positive(t, held)
+	table.clear()
+	require.Zero(t, table.keys.Load()+table.items.Load())
+	require.Less(t, table.memory.Load(), held)
+	fill()
+	require.EqualValues(t, 500, table.keys.Load())
+	require.NotNil(t, taken)
+}

@@ -1,0 +1,508 @@
+package transactions
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Group returns MULTI, EXEC and WATCH, which run commands at one instant.
+func Group() command.Group {
+	return command.Group{
+		Commands: transactionCommands(),
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			t := &transactions{server: s, slot: slot}
+			return t, command.Hooks{
+				Intercept: t.enqueue, Rejected: t.rejected, NeedsStore: t.needsStore, Transfer: t.transfer,
+				Reset: t.reset, Kept: t.kept, Closed: t.closed,
+			}
+		},
+	}
+}
+
+func transactionCommands() []*command.Command {
+	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
+	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
+		return &command.Command{
+			Name: name, Arity: arity, Flags: f, Categories: command.CatTransaction, Group: "transactions", Summary: summary,
+			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
+		}
+	}
+	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
+	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1}
+	exec := entry("exec", 1, flags&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
+		"an array of their replies, or null when a watched key has changed", exec)
+	exec.Writes, exec.Rejected, exec.ReplySize = queueWrites, rejectExec, queueReplySize
+	return []*command.Command{
+		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
+		exec,
+		entry("discard", 1, flags, "", "Drops the queued commands.", "O(N)", "OK", discard),
+		watch,
+		entry("unwatch", 1, flags, "", "Forgets the watched keys.", "O(N)", "OK", unwatch),
+	}
+}
+
+const (
+	errNestedMulti    resp.Error = "ERR MULTI calls can not be nested"
+	errExecAlone      resp.Error = "ERR EXEC without MULTI"
+	errDiscardAlone   resp.Error = "ERR DISCARD without MULTI"
+	errWatchInside    resp.Error = "ERR WATCH inside MULTI is not allowed"
+	errNotInside      resp.Error = "ERR Command not allowed inside a transaction"
+	errExecAbort      resp.Error = "EXECABORT Transaction discarded because of previous errors."
+	errTransactionBig resp.Error = "ERR the transaction is too large"
+	errSubscribeAlone resp.Error = "ERR subscriptions cannot change in a transaction that may take long"
+	errWatchMany      resp.Error = "ERR too many watched keys"
+)
+
+// What one transaction may queue and watch, in commands and in bytes of memory.
+// Redis has no bound here; without one a client could fill the memory with commands
+// that never run.
+const (
+	maxQueued = 1 << 16
+)
+
+// transaction is what a session has queued since MULTI.
+type transaction struct {
+	failed bool // a command was refused: EXEC must abort
+	queue  []queued
+	bytes  int
+	work   int              // of the queue: see transactionWork
+	refs   []command.KeyRef // scratch of EXEC
+
+	// Where the latest arguments are; those before stay where they were.
+	text  []byte
+	words [][]byte
+}
+
+// keptTransaction is how much of each a transaction may have grown to that is used
+// again.
+const keptTransaction = 4 << 10
+
+// transactions is what the group keeps for the server.
+type transactions struct {
+	server *command.Server
+	slot   command.Slot
+	free   sync.Pool // of *transaction, which are empty
+}
+
+// transactionsOf is what the group of the running command, which is this one, keeps.
+func transactionsOf(c *command.Call) *transactions { return command.ServerState[transactions](c) }
+
+// clientTransaction is what MULTI and WATCH keep of a client.
+type clientTransaction struct {
+	tx       *transaction // nil outside of a transaction
+	watched  any          // the store's token for the keys of WATCH, nil if there are none
+	watching int          // bytes that these take
+}
+
+// of is what is kept of a client, nil if that is nothing.
+func (m *transactions) of(cl *command.Client) *clientTransaction {
+	k, _ := m.slot.OfClient(cl).(*clientTransaction)
+	return k
+}
+
+// make is of, made at first use: most clients never have a transaction, and idle ones
+// should be small.
+func (m *transactions) make(cl *command.Client) *clientTransaction {
+	return command.ClientState[clientTransaction](cl, m.slot)
+}
+
+// begin returns an empty transaction.
+func (m *transactions) begin() *transaction {
+	if t, ok := m.free.Get().(*transaction); ok {
+		return t
+	}
+	return &transaction{}
+}
+
+// recycle takes back a transaction that has ended.
+func (m *transactions) recycle(t *transaction) {
+	if cap(t.text) > keptTransaction || cap(t.words) > keptTransaction || cap(t.queue) > keptTransaction || cap(t.refs) > keptTransaction {
+		return
+	}
+	clear(t.queue)
+	clear(t.words)
+	clear(t.refs[:cap(t.refs)])
+	*t = transaction{queue: t.queue[:0], refs: t.refs[:0], text: t.text[:0], words: t.words[:0]}
+	m.free.Put(t)
+}
+
+// own copies arguments into the transaction.
+func (t *transaction) own(args [][]byte) [][]byte {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	if cap(t.text)-len(t.text) < size {
+		t.text = make([]byte, 0, max(size, 256, min(2*cap(t.text), keptTransaction)))
+	}
+	if cap(t.words)-len(t.words) < len(args) {
+		t.words = make([][]byte, 0, max(len(args), 16, min(2*cap(t.words), keptTransaction/16)))
+	}
+	from := len(t.words)
+	for _, a := range args {
+		at := len(t.text)
+		t.text = append(t.text, a...)
+		t.words = append(t.words, t.text[at:len(t.text):len(t.text)])
+	}
+	return t.words[from:len(t.words):len(t.words)]
+}
+
+// queued is a command that waits for EXEC; its arguments are copies.
+type queued struct {
+	cmd  *command.Command
+	args [][]byte
+}
+
+// jumpsQueue lists the commands that act at once inside a transaction.
+func jumpsQueue(c *command.Command) bool {
+	switch c.Name {
+	case "exec", "discard", "multi", "watch", "quit", "reset":
+		return true
+	}
+	return false
+}
+
+// enqueue keeps the command for EXEC. It reports whether it did, or refused to: either way
+// nothing runs now.
+func (m *transactions) enqueue(c *command.Call, size int) bool {
+	if jumpsQueue(c.Cmd) {
+		return false
+	}
+	t := m.of(c.Client).tx
+	switch {
+	case c.Cmd.Flags&command.FlagNoMulti != 0:
+		c.Server.Host.Reject(c, errNotInside)
+	case c.Cmd.NeedsMemory() && c.Store.Full():
+		c.Server.Host.Reject(c, resp.ErrOOM)
+	case len(t.queue) >= maxQueued || t.bytes+size+command.ArgCost*len(c.Args)+command.QueuedCost > command.MaxQueuedBytes:
+		c.Server.Host.Reject(c, errTransactionBig)
+	default:
+		t.queue = append(t.queue, queued{cmd: c.Cmd, args: t.own(c.Args)})
+		t.bytes += size + command.ArgCost*len(c.Args) + command.QueuedCost
+		t.work += command.CommandWork + command.Units(c.Cmd.WordsWork(len(c.Args)), size)
+		c.W.Status("QUEUED")
+	}
+	return true
+}
+
+func multi(c *command.Call) {
+	m := transactionsOf(c)
+	k := m.make(c.Client)
+	if k.tx != nil {
+		c.Fail(errNestedMulti)
+		return
+	}
+	k.tx = m.begin()
+	c.Client.Mark(command.MarkQueuing, true)
+	c.OK()
+}
+
+// rejected makes the EXEC to come abort, after a command that could not be queued.
+func (m *transactions) rejected(c *command.Call) {
+	if c.Client.Marks&command.MarkQueuing != 0 {
+		m.of(c.Client).tx.failed = true
+	}
+}
+
+// rejectExec ends the transaction of an EXEC that is refused.
+func rejectExec(c *command.Call, e resp.Error) resp.Error {
+	transactionsOf(c).discard(c.Client, c.Store)
+	return resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
+}
+
+// discard ends the transaction and forgets the watched keys.
+func (m *transactions) discard(cl *command.Client, st command.Store) {
+	m.unwatch(cl, st)
+	if k := m.of(cl); k != nil && k.tx != nil {
+		m.recycle(k.tx)
+		k.tx = nil
+		cl.Mark(command.MarkQueuing, false)
+	}
+}
+
+func discard(c *command.Call) {
+	if c.Client.Marks&command.MarkQueuing == 0 {
+		c.Fail(errDiscardAlone)
+		return
+	}
+	transactionsOf(c).discard(c.Client, c.Store)
+	c.OK()
+}
+
+// reset is RESET.
+func (m *transactions) reset(c *command.Call) (more bool) {
+	m.discard(c.Client, c.Store)
+	return false
+}
+
+func watch(c *command.Call) {
+	if c.Client.Marks&command.MarkQueuing != 0 {
+		c.Fail(errWatchInside)
+		return
+	}
+	tooMany, k := false, transactionsOf(c).make(c.Client)
+	c.InSlices(c.Args[1:], func(c *command.Call, key []byte) {
+		if tooMany = tooMany || k.watching+len(key)+command.WatchCost > command.MaxQueuedBytes; tooMany {
+			return
+		}
+		k.watching += len(key) + command.WatchCost
+		k.watched = c.Store.Watch(k.watched, c.Client.Selected(), key)
+	}, func(c *command.Call) {
+		if tooMany {
+			c.Fail(errWatchMany)
+			return
+		}
+		c.OK()
+	})
+}
+
+func unwatch(c *command.Call) {
+	transactionsOf(c).unwatch(c.Client, c.Store)
+	c.OK()
+}
+
+func (m *transactions) unwatch(cl *command.Client, st command.Store) {
+	k := m.of(cl)
+	if k == nil || k.watched == nil {
+		return
+	}
+	watched, many := k.watched, k.watching > command.SliceWords*command.WatchCost
+	k.watched, k.watching = nil, 0
+	if many && !cl.Beside { // nobody else knows of them
+		m.forget(watched)
+		return
+	}
+	st.Unwatch(watched)
+}
+
+// forget ends a watch on a goroutine of its own.
+func (m *transactions) forget(watched any) {
+	host := m.server.Host
+	host.Spawn(func() { host.WithStore(0, func(st command.Store) { st.Unwatch(watched) }) })
+}
+
+// closed forgets what a client that is gone has watched.
+func (m *transactions) closed(cl *command.Client) {
+	if k := m.of(cl); k != nil && k.watched != nil {
+		m.forget(k.watched)
+	}
+}
+
+// needsStore reports whether cmd, which may run while a script is busy, would wait for what
+// the script has locked.
+func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
+	switch cmd.Name {
+	case "watch":
+		return true
+	case "unwatch", "discard", "reset", "exec":
+		k := m.of(cl)
+		return k != nil && k.watched != nil
+	}
+	return false
+}
+
+// kept is what others are told that a transaction and the watched keys take.
+func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
+	k := m.of(cl)
+	if k == nil {
+		return 0, -1
+	}
+	if cl.Marks&command.MarkQueuing == 0 {
+		return k.watching, -1
+	}
+	return k.watching + k.tx.bytes, len(k.tx.queue)
+}
+
+// transfer moves the transaction of a client, and what it watches, to its proxy.
+func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
+	k := m.of(cl)
+	if k == nil || k.tx == nil {
+		return 0
+	}
+	bytes = k.watching + k.tx.bytes
+	*m.make(proxy), *k = *k, clientTransaction{}
+	return bytes
+}
+
+// queueWrites reports whether EXEC changes something: whether a command of its queue does.
+func queueWrites(c *command.Call, exec *command.Command, _ [][]byte) bool {
+	k, _ := exec.Slot().OfClient(c.Client).(*clientTransaction)
+	return k != nil && k.tx != nil && slices.ContainsFunc(k.tx.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
+}
+
+// exec runs the queue with every shard that it touches locked, at one instant.
+func exec(c *command.Call) {
+	if c.Client.Marks&command.MarkQueuing == 0 {
+		c.Fail(errExecAlone)
+		return
+	}
+	m := transactionsOf(c)
+	k := m.of(c.Client)
+	if k.tx.failed {
+		m.discard(c.Client, c.Store)
+		c.Fail(errExecAbort)
+		return
+	}
+	c.Client.Mark(command.MarkQueuing, false)
+	long := runsLong(c, k.tx)
+	if !long && !c.Leaves(transactionWork(c, k)) {
+		m.run(c, k)
+		return
+	}
+	cmd, host := c.Cmd, c.Server.Host
+	run := func(c *command.Call) {
+		c.Cmd = cmd
+		m.run(c, m.of(c.Client))
+	}
+	if long {
+		host.Enqueue(host.ParkExclusive(c, run))
+		return
+	}
+	c.MoveBeside(func(c *command.Call) { host.Timed(c, cmd, run) })
+}
+
+// run runs the queue of a transaction, and ends it.
+func (m *transactions) run(c *command.Call, k *clientTransaction) {
+	t := k.tx
+	if collect(c, t) {
+		c.Lock(t.refs, k.watched)
+	} else {
+		c.LockAll()
+	}
+	lacks, byItself := lacksMemory(c, t)
+	if lacks {
+		c.Store.Release()
+		c.Server.Host.Reject(c, resp.ErrOOM)
+		return
+	}
+	if c.Journal != nil && lacksJournal(c, t) {
+		c.Store.Release()
+		c.Server.Host.Reject(c, c.Refusal())
+		return
+	}
+	if k.watched != nil && c.Store.Changed(k.watched) {
+		c.Store.Release()
+		m.discard(c.Client, c.Store)
+		c.W.NullArray()
+		return
+	}
+	if !byItself {
+		c.Store.Begin()
+	}
+	c.RunLocked(func() { runQueue(c, t) })
+	c.Server.BatchEnd(c.Worker) // which has keys of the queue
+	m.discard(c.Client, c.Store)
+}
+
+// lacksMemory reports whether memory is full and a command of t, whose keys are held,
+// would need some: then nothing of it may happen. A limiter needs memory for a key that
+// does not exist, and a script for whatever it writes, unless it says that it may when
+// memory is full. If such a script is all that may change anything it finds out by itself,
+// as outside of a transaction.
+func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
+	if !c.Store.Full() {
+		return false, false
+	}
+	db, changes, scripts := c.Client.Selected(), 0, 0
+	lacks = slices.ContainsFunc(t.queue, func(q queued) bool {
+		if c.MayChange(q.cmd, q.args) {
+			changes++
+		}
+		switch {
+		case q.cmd.Name == "select":
+			db = selects(c.Server, &q, db)
+		case q.cmd.NeedsMemory():
+			return true
+		case q.cmd.Plan != nil:
+			if p := q.cmd.Plan(c, q.cmd, q.args); p.Writes && !p.AllowOOM {
+				scripts++
+			}
+		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
+			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
+		}
+		return false
+	})
+	return lacks || scripts > 0 && changes > 1, scripts > 0
+}
+
+// runQueue replies an array with the outcome of every queued command. When that
+// grows too large all commands run nonetheless, and the client, which cannot be told
+// what became of them, is closed.
+func runQueue(c *command.Call, t *transaction) {
+	cmd, args := c.Cmd, c.Args
+	mark, tooLong := len(c.W.Buf), false
+	c.W.Array(len(t.queue))
+	for i, q := range t.queue {
+		if i%command.AheadMost == 0 {
+			prefetchQueue(c, t.queue[i:min(i+command.AheadMost, len(t.queue))])
+		}
+		c.Cmd, c.Args, c.Failed = q.cmd, q.args, false
+		if c.Client.ProxyOf != nil && q.cmd.Subscribes() {
+			c.Fail(errSubscribeAlone)
+		} else {
+			c.Server.Host.Run(c)
+		}
+		if tooLong = tooLong || c.W.Size(mark) > command.MaxReply; tooLong {
+			c.W.Cut(mark)
+		} else if c.W.Pieces != nil {
+			c.W.Spill(mark)
+		}
+	}
+	c.Client.Closing = c.Client.Closing || tooLong
+	c.Cmd, c.Args, c.Failed = cmd, args, false
+}
+
+// prefetchQueue tells the store which keys are about to be used.
+func prefetchQueue(c *command.Call, queue []queued) {
+	c.Keys = c.Keys[:0]
+	for i := range queue {
+		if q := &queue[i]; q.cmd.Keys.First == 1 && len(q.args) > 1 {
+			c.Keys = append(c.Keys, q.args[1])
+		}
+	}
+	if len(c.Keys) > 1 {
+		c.Store.Prefetch(c.Client.Selected(), c.Keys)
+	}
+}
+
+// selects returns the database behind a queued SELECT, where db is selected before it. A
+// SELECT that will fail changes nothing.
+func selects(e *command.Server, q *queued, db int) int {
+	n, ok := parse.Int(q.args[1])
+	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
+		return db
+	}
+	return int(n)
+}
+
+// collect gathers the keys of the queued commands with their databases, following
+// SELECT. It returns false when a command is not confined to the keys it names.
+func collect(c *command.Call, t *transaction) bool {
+	t.refs = t.refs[:0]
+	db := c.Client.Selected()
+	for _, q := range t.queue {
+		if q.cmd.SpansKeyspace() {
+			return false
+		}
+		if q.cmd.Plan != nil && !q.cmd.Plan(c, q.cmd, q.args).Confined {
+			return false
+		}
+		if q.cmd.Name == "select" {
+			db = selects(c.Server, &q, db)
+			continue
+		}
+		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list
+			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[k.First]})
+			continue
+		}
+		for _, i := range q.cmd.Keys.Positions(q.args) {
+			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[i]})
+		}
+	}
+	return true
+}

@@ -1,0 +1,122 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// memory is what is kept for the client. Any goroutine may call it.
+func (s *Session) memory() command.ClientMemory {
+	input, output := s.Peer.Held()
+	return command.ClientMemory{
+		Input: input, Output: output, Messages: int64(s.unread()), Queued: s.kept.Load(), Topics: s.Server.Describe(&s.Client).Memory,
+	}
+}
+
+// noteKept tells others what a transaction and the watched keys take. An EXEC that came
+// in the same turn as its MULTI is not worth a word.
+func (s *Session) noteKept() {
+	bytes, waiting := s.Server.Kept(&s.Client)
+	kept, queued := int64(bytes), int32(1+waiting)
+	if p := s.parked.Load(); p != nil {
+		kept += int64(p.Kept)
+	}
+	if was := s.kept.Load(); kept != was {
+		s.kept.Store(kept)
+		s.engine.kept.Add(kept - was)
+	}
+	if queued != s.queued.Load() {
+		s.queued.Store(queued)
+	}
+}
+
+// giveUp begins to throw the unfinished command away if [Engine.EvictClients] asks for
+// it, and returns how many bytes of the input are done with: none if it is over already.
+func (s *Session) giveUp() (n int) {
+	if !s.overfull.Load() {
+		return 0
+	}
+	s.overfull.Store(false)
+	limits, _ := s.frameLimits()
+	n, _ = s.guard.GiveUp(resp.ErrOOM, limits)
+	return n
+}
+
+// runsInput reports whether most of what is kept for the client is a command that is about
+// to be run, or runs at this moment: then that memory is on its way.
+func (s *Session) runsInput(held *command.ClientMemory) bool {
+	return s.partial.Load() == 0 && s.parked.Load() == nil && held.Output == 0 && 2*held.Input >= held.Sum()
+}
+
+// leastRefused is the smallest input whose command is refused: more than a client that
+// has yet to authenticate may send, or one that sends a line.
+const leastRefused = 64 << 10
+
+// refuseInput has an unfinished command refused that is most of what is kept for the
+// client, and reports whether there is one. A client that leaves replies unread would not
+// be fed, and so keep it.
+func (s *Session) refuseInput(held *command.ClientMemory) bool {
+	if s.partial.Load() == 0 || held.Output > 0 || held.Input <= leastRefused || 2*held.Input < held.Sum() {
+		return false
+	}
+	s.overfull.Store(true)
+	s.Peer.Wake()
+	return true
+}
+
+// EvictClients takes memory from clients until what is kept for the others is within
+// maxmemory-clients: from those first for whom most is kept, and never from those that
+// asked to be spared (CLIENT NO-EVICT). A client that is sending a long command is
+// refused that, with the error of full memory; any other is closed. all is what is kept
+// for all of them together, which is less than the sum where several wait for the same
+// message, and more where somebody has left whose memory is still being freed: nobody
+// else is closed for that. The server calls it several times a second.
+func (e *Engine) EvictClients(all int64) {
+	bound := e.Limits().ClientMemory
+	if bound <= 0 || all <= bound {
+		return
+	}
+	type holder struct {
+		*Session
+		command.ClientMemory
+		held int64
+	}
+	var holders []holder
+	sum := int64(0)
+	for _, s := range e.clients.list() {
+		m := s.memory()
+		held := m.Sum()
+		if s.Killed.Load() || s.overfull.Load() {
+			all -= held // it is about to go
+			continue
+		}
+		sum += held
+		if held > 0 && !s.Spared.Load() {
+			holders = append(holders, holder{s, m, held})
+		}
+	}
+	all = min(all, sum)
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(b.held, a.held) })
+	closed, refused, freed := 0, 0, int64(0)
+	for i := 0; i < len(holders) && all-freed > bound; i++ {
+		h := &holders[i]
+		freed += h.held
+		switch {
+		case h.refuseInput(&h.ClientMemory):
+			refused++
+			continue
+		case h.runsInput(&h.ClientMemory):
+			continue
+		}
+		closed++
+		e.evicted.Add(1)
+		h.Kill()
+	}
+	if closed+refused > 0 {
+		e.Log.Warn("took memory from the clients for whom most was kept, to be within maxmemory-clients",
+			"closed", closed, "commands_refused", refused, "bytes", freed, "bound", bound)
+	}
+}

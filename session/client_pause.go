@@ -1,0 +1,167 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
+// command looks at anyway, and whom it keeps waiting is in their sessions: a postponed
+// command is parked, with its bytes left where they are, and is run from its first byte
+// when the pause is over. Somebody who waits so costs no timer and no goroutine.
+//
+// Replies, errors and what is postponed are those of Redis 7.0: a command that is
+// malformed or not allowed is refused at once, CLIENT UNPAUSE is postponed by ALL as
+// everything is, and a second pause makes the first neither shorter nor less strict.
+type pause struct {
+	mu     sync.Mutex
+	until  limit.Instant // guarded by mu: 0 without a pause
+	stop   func() bool   // guarded by mu: stops the timer of its end
+	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see AfterPause
+
+	// One goroutine at a time lets go on, however often pauses end.
+	released  []func(bool) // guarded by mu: that were behind a pause that is over
+	releasing bool         // guarded by mu: the goroutine is there
+	more      bool         // guarded by mu: a pause has ended since it began to look
+}
+
+// Pause implements [command.Host]: it begins a pause, or adds to the one there is.
+func (e *Engine) Pause(st command.Store, d time.Duration, halt uint32) {
+	p := &e.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until := st.Now().Add(d)
+	if p.until == 0 && d == 0 {
+		return
+	}
+	e.Halts.Or(halt)
+	e.HoldExpiry(true)
+	if until <= p.until {
+		return
+	}
+	if p.stop != nil {
+		p.stop()
+	}
+	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
+}
+
+// Unpause implements [command.Host].
+func (e *Engine) Unpause() { e.endPause(0) }
+
+// endPause lets everybody go on, unless the pause has been made longer than until or
+// has ended already; 0 ends any. Waking many takes a while, and is done beside the
+// caller, who may be on a loop. Any goroutine may call it.
+func (e *Engine) endPause(until limit.Instant) {
+	p := &e.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == 0 || until != 0 && until != p.until {
+		return
+	}
+	p.stop()
+	p.released = append(p.released, p.behind...)
+	p.until, p.stop, p.behind, p.more = 0, nil, nil, true
+	e.Halts.And(^command.HaltPaused)
+	e.HoldExpiry(false)
+	if !p.releasing {
+		p.releasing = true
+		e.Spawn(e.release)
+	}
+}
+
+// release wakes all that a pause which is over has kept waiting.
+func (e *Engine) release() {
+	p := &e.pause
+	for {
+		p.mu.Lock()
+		if !p.more {
+			p.releasing = false
+			p.mu.Unlock()
+			return
+		}
+		released := p.released
+		p.released, p.more = nil, false
+		p.mu.Unlock()
+		for _, s := range e.clients.list() {
+			if w := s.parked.Load(); w != nil && w.Again {
+				w.Finish(nil)
+			}
+		}
+		for _, f := range released {
+			f(true)
+		}
+	}
+}
+
+// AfterPause keeps f for the end of the pause, if there is one: for what would change
+// something on behalf of a command that began before it. The caller is in the store, so
+// that no pause begins meanwhile. f is told whether to go on; if the server stops before
+// the pause ends, it is not to.
+func (e *Engine) AfterPause(f func(goOn bool)) bool {
+	if e.Halts.Load()&command.HaltPaused == 0 {
+		return false
+	}
+	p := &e.pause
+	p.mu.Lock()
+	paused, keep := p.until != 0, !e.Draining.Load()
+	if paused && keep {
+		p.behind = append(p.behind, f)
+	}
+	p.mu.Unlock()
+	if paused && !keep {
+		f(false)
+	}
+	return paused
+}
+
+// forgoPaused ends, without an answer, what waits behind a pause when the server stops.
+func (e *Engine) forgoPaused() {
+	p := &e.pause
+	p.mu.Lock()
+	behind := p.behind
+	p.behind = nil
+	p.mu.Unlock()
+	for _, f := range behind {
+		f(false)
+	}
+}
+
+// halted refuses or postpones the command that is about to run, and reports whether it
+// did.
+func halted(c *command.Call) bool {
+	halts := c.Server.Halts.Load()
+	switch {
+	case halts&command.HaltLoading != 0 && c.Cmd.Flags&command.FlagLoading == 0:
+		laneOf(c.Worker).reject(c, errLoading)
+	case halts&command.HaltPaused == 0:
+		return false
+	case c.Busy && refuseBusy(c):
+	case halts&command.HaltAll == 0 && !c.MayChange(c.Cmd, c.Args):
+		return false
+	default:
+		postpone(c, halts)
+	}
+	return true
+}
+
+// postpone parks the session until halts, of which a pause is one, have changed.
+func postpone(c *command.Call, halts uint32) {
+	p := c.NewWait()
+	p.Again = true
+	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again
+	c.Park(p)
+	if c.Server.Halts.Load()&command.HaltPaused != halts&command.HaltPaused {
+		p.Finish(nil) // whoever ended the pause may have looked before
+	}
+}
+
+// postponed reports whether the session waits for the end of a pause. Any goroutine may
+// call it.
+func (s *Session) postponed() bool {
+	p := s.parked.Load()
+	return p != nil && p.Again
+}

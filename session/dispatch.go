@@ -1,0 +1,166 @@
+package session
+
+import (
+	"runtime/debug"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// dispatch runs one command: check that it exists, that this client may run it and
+// that it has the right number of words, run it, count it.
+func (l *Lane) dispatch(s *Session, a *ahead) {
+	c := &l.ctx
+	cmd, args := a.cmd, a.args
+	l.Work += command.Units(len(a.args), a.size)
+	c.Client, c.Args, c.Failed = &s.Client, args, false
+	if len(args) == 0 {
+		c.Cmd = nil
+		c.Fail(a.refused)
+		l.Server.Rejected(c)
+		return
+	}
+	if cmd == nil {
+		c.Cmd = nil
+		l.unknown(c)
+		l.Server.Rejected(c)
+		return
+	}
+	if cmd.Sub != nil && len(args) > 1 {
+		sub := cmd.Subcommand(args[1])
+		if sub == nil {
+			c.Cmd = nil
+			l.Server.Rejected(c)
+			c.Fail(command.UnknownSubcommand(cmd.Name, args[1]))
+			return
+		}
+		cmd = sub
+	}
+	c.Cmd = cmd
+	switch {
+	case !cmd.ArityOK(len(args)):
+		l.reject(c, resp.WrongArity(cmd.Name))
+		return
+	case cmd.Run == nil: // a container without its subcommand
+		l.reject(c, resp.WrongArity(cmd.Name))
+		return
+	case !s.Admitted() && cmd.Flags&command.FlagNoAuth == 0:
+		l.reject(c, resp.ErrNoAuth)
+		return
+	case s.ListensOnly() && !cmd.ListenersMay():
+		l.reject(c, errListening(cmd))
+		return
+	case l.Server.Halts.Load() != 0 && halted(c):
+		return
+	}
+	if l.Busy && refuseBusy(c) {
+		return
+	}
+	if a.size > command.MaxKey && cmd.HasLongKey(args) {
+		l.reject(c, command.ErrKeyTooLong)
+		return
+	}
+	switch {
+	case l.Server.Intercepts(c, a.size):
+	case len(args) > cmd.FewWords && c.WordsLeave(len(args)):
+		c.MoveBeside(runNow)
+	default:
+		runNow(c)
+	}
+}
+
+// runNow runs the command, and feeds those who wait for what it may bring.
+func runNow(c *command.Call) {
+	if c.Cmd.Feeds && c.Server.Halts.Load()&command.HaltServing != 0 {
+		runFeeding(c)
+		return
+	}
+	laneOf(c.Worker).run(c)
+}
+
+// Run implements [command.Host].
+func (e *Engine) Run(c *command.Call) { laneOf(c.Worker).run(c) }
+
+// CountRejected implements [command.Host].
+func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
+	l := laneOf(c.Worker)
+	l.beginErrors() // it is not the caller's
+	if cmd != nil {
+		l.counts[cmd.Id].Rejected.Add(1)
+	}
+}
+
+// Reject implements [command.Host].
+func (e *Engine) Reject(c *command.Call, err resp.Error) { laneOf(c.Worker).reject(c, err) }
+
+// runFeeding runs a command that may put elements under a key that somebody waits for.
+func runFeeding(c *command.Call) {
+	db := c.Client.Selected()
+	c.Refs = c.Refs[:0]
+	for _, i := range c.Cmd.Keys.Positions(c.Args) {
+		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
+	}
+	c.Lock(c.Refs, nil)
+	c.RunLocked(func() { laneOf(c.Worker).run(c) })
+}
+
+// errLoading is said in Redis' words.
+const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
+
+// run calls the handler and keeps the books. A panic in a handler is answered,
+// counted and closes that client; the state it saw was not half-changed, because
+// stores change state only when all is decided.
+func (l *Lane) run(c *command.Call) {
+	cmd := c.Cmd
+	if l.Journal != nil && l.refused(c) {
+		return
+	}
+	l.count(cmd)
+	l.beginErrors()
+	run := l.Server.Handler(c)
+	if l.sample--; l.sample > 0 {
+		run(c)
+	} else {
+		l.sample = sampleEvery
+		began := l.Server.Opts.Stopwatch()
+		run(c)
+		n := &l.counts[cmd.Id]
+		n.Sampled.Add(int64(l.Server.Opts.Stopwatch() - began))
+		n.Timed.Add(1)
+	}
+	l.endErrors(cmd)
+}
+
+// reject answers a command that never ran.
+func (l *Lane) reject(c *command.Call, e resp.Error) {
+	l.counts[c.Cmd.Id].Rejected.Add(1)
+	l.Server.Rejected(c)
+	if c.Cmd.Rejected != nil {
+		e = c.Cmd.Rejected(c, e)
+	}
+	c.Fail(e)
+}
+
+// unknown answers a command that does not exist. A browser that was tricked into
+// talking to us sends POST and Host:, and is cut off as in Redis, before the body
+// that it carries can be taken for commands.
+func (l *Lane) unknown(c *command.Call) {
+	if resp.IsCrossProtocol(c.Args[0]) {
+		c.Client.Closing = true
+		l.Server.Log.Warn("closed a connection that speaks HTTP", "client", c.Client.Addr())
+		return
+	}
+	c.Fail(command.UnknownCommand(c.Args))
+}
+
+// Recovered logs a panic without the values it carried, which may hold a key.
+func (e *Engine) Recovered(any) {
+	e.panics.Add(1)
+	e.Log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
+}
+
+// errListening refuses a command to a client that only listens.
+func errListening(cmd *command.Command) resp.Error {
+	return resp.Error("ERR Can't execute '" + cmd.Name +
+		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}

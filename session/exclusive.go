@@ -1,0 +1,230 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// exclusiveQueue runs exclusive commands, one after another.
+type exclusiveQueue struct {
+	busy atomic.Bool // the one that runs has been running for long
+
+	mu      sync.Mutex
+	idle    *sync.Cond           // on mu: current has become nil
+	queue   []*command.Exclusive // guarded by mu
+	running bool                 // guarded by mu: a goroutine serves the queue
+	current *command.Exclusive   // guarded by mu
+	over    bool                 // guarded by mu: the server ends, nothing may run for long
+	torn    bool                 // guarded by mu: a script was ended half way for that
+}
+
+// ParkExclusive implements [command.Host].
+func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *command.Exclusive {
+	x := e.parkExclusive(c, sessionOf(c.Client).proxy())
+	x.Do, x.Changes = do, c.MayChange(c.Cmd, c.Args)
+	x.Wait.Kept = e.Transfer(c.Client, x.Proxy)
+	return x
+}
+
+// parkExclusive parks the session for what in is to do for it.
+func (e *Engine) parkExclusive(c *command.Call, in *Session) *command.Exclusive {
+	x, s := &command.Exclusive{Wait: c.NewWait(), Proxy: &in.Client}, sessionOf(c.Client)
+	x.Wait.Resume = func(w *resp.Writer) {
+		s.merge(in)
+		w.Proto = s.Proto
+	}
+	c.Park(x.Wait)
+	return x
+}
+
+// Enqueue implements [command.Host].
+func (e *Engine) Enqueue(x *command.Exclusive) {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue = append(q.queue, x)
+	if !q.running {
+		q.running = true
+		e.Spawn(e.serveExclusive)
+	}
+}
+
+// EnqueueWith implements [command.Host].
+func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
+	e.Spawn(func() {
+		x.Memory = e.Large.Ask(need)
+		if x.Wait.Gone.Load() {
+			x.Memory.End()
+			return
+		}
+		e.Enqueue(x)
+	})
+}
+
+// retry has x, which has lacked memory, run once all is free that others' replies take.
+func (e *Engine) retry(x *command.Exclusive) {
+	x.Memory.End()
+	x.Memory = nil
+	x.Retries++
+	e.EnqueueWith(x, e.LargeRoom())
+}
+
+// exclusiveBatch is how many commands run before others are let in again.
+const exclusiveBatch = 16
+
+// serveExclusive runs what is in the queue until that is empty. The gate is closed
+// for several of them, since to stop and wake everybody costs more than most of
+// them take.
+func (e *Engine) serveExclusive() {
+	for more := true; more; {
+		e.withStoppedWorld(func(l *Lane) {
+			for range exclusiveBatch {
+				x := e.nextExclusive()
+				if x == nil {
+					more = false
+					return
+				}
+				l.runExclusive(x)
+				if e.doneExclusive() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// nextExclusive takes the next command out of the queue, or ends the service. One that a
+// pause is for comes into the queue again when that is over.
+func (e *Engine) nextExclusive() *command.Exclusive {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) > 0 && !q.over {
+		x := q.queue[0]
+		q.queue[0] = nil
+		q.queue = q.queue[1:]
+		if x.Changes && e.AfterPause(x.Wait.OrForgo(func() { e.Enqueue(x) })) {
+			continue
+		}
+		q.current = x
+		return x
+	}
+	q.running, q.queue = false, nil
+	return nil
+}
+
+// doneExclusive notes that the command has ended, and reports whether it took so long
+// that others have to be let in.
+func (e *Engine) doneExclusive() (long bool) {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.current.StopTimer != nil {
+		q.current.StopTimer()
+	}
+	q.current = nil
+	q.idle.Broadcast()
+	return q.busy.Swap(false)
+}
+
+// withStoppedWorld runs f on a lane of its own while nobody else is in the store.
+func (e *Engine) withStoppedWorld(f func(l *Lane)) {
+	l := e.slowLane()
+	defer e.returnSlowLane(l)
+	for {
+		for !l.Store.Enter() {
+			open := make(chan struct{}, 1)
+			l.Store.WaitOpen(func() { open <- struct{}{} })
+			<-open
+		}
+		if l.Store.CloseGate() {
+			break
+		}
+		l.Store.Leave()
+	}
+	defer func() {
+		l.Store.Leave()
+		if !e.isTorn() { // else Close opens it, once nobody is left to look
+			l.Store.OpenGate()
+		}
+	}()
+	f(l)
+}
+
+// runExclusive runs x with all keys locked, at one instant of its own, and answers it.
+func (l *Lane) runExclusive(x *command.Exclusive) {
+	e, st := engineOf(l.Server), l.Store
+	st.Refresh()
+	e.startBusy(x, st)
+	l.w = resp.Writer{Proto: x.Proxy.Proto, Ledger: e.Opts.Ledger, OnError: l.OnError}
+	l.ctx = command.Call{Worker: &l.Worker, Client: x.Proxy, W: &l.w}
+	l.Exclusive, l.Again = x, false
+	if l.Journal != nil {
+		l.Journal.TakePosition() // of what ran here before
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			e.Recovered(r)
+			st.Release()
+			l.w.Cut(0)
+			l.w.Error(resp.ErrInternal)
+			x.Wait.Broken = true
+		}
+		again := l.Again && !x.Wait.Broken
+		l.Exclusive, l.Again = nil, false
+		l.flushRun()
+		e.BatchEnd(&l.Worker)
+		reply := l.w.Take()
+		l.ctx.Client = nil
+		if again {
+			e.retry(x)
+			return
+		}
+		x.Wait.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
+		x.Wait.Finish(func(w *resp.Writer) { w.Reply(reply) })
+		x.Memory.End()
+		e.AfterCommand(&l.Worker)
+	}()
+	l.beginErrors()
+	began := e.Opts.Stopwatch()
+	x.Do(&l.ctx)
+	l.counts[l.ctx.Cmd.Id].Nanos.Add(int64(e.Opts.Stopwatch() - began))
+	l.endErrors(l.ctx.Cmd)
+}
+
+// isTorn reports whether what ran alone was ended half way.
+func (e *Engine) isTorn() bool {
+	e.exclusive.mu.Lock()
+	defer e.exclusive.mu.Unlock()
+	return e.exclusive.torn
+}
+
+// startBusy starts the time after which x keeps others waiting for long, or starts it
+// again.
+func (e *Engine) startBusy(x *command.Exclusive, st command.Store) {
+	d := e.Limits().Busy
+	if d == 0 {
+		return
+	}
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.current == x {
+		q.busy.Store(false)
+		x.StopTimer = st.AfterFunc(d, func() { e.nowBusy(x, st) })
+	}
+}
+
+// nowBusy tells everybody who waits at the gate that it will take longer.
+func (e *Engine) nowBusy(x *command.Exclusive, st command.Store) {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.current == x {
+		q.busy.Store(true)
+		st.WakeWaiting()
+	}
+}

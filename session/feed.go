@@ -1,0 +1,284 @@
+package session
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Feed runs the commands in in and appends their replies to out: the seam of
+// package transport. It never blocks.
+func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
+	l := lane.(*Lane)
+	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Opts.Ledger, OnError: l.OnError, Room: cap(out)}
+	l.ctx.Cmd = nil
+	next, consumed := s.turn(l, in)
+	barrier := uint64(0)
+	if l.Journal != nil {
+		barrier = s.owe(l)
+	}
+	t := transport.Turn{Out: l.w.Buf, Refs: l.w.Refs, Consumed: consumed, Barrier: barrier, Next: next}
+	l.w.Buf, l.w.Refs = nil, nil
+	if len(in) > largeInput {
+		l.forgetInput()
+	}
+	return t
+}
+
+// turn brings the session up to date, then runs a batch.
+func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
+	if s.Killed.Load() {
+		return transport.Close, 0
+	}
+	p, mid := s.parked.Load(), s.midMail
+	if p != nil && !mid && s.unpark(p, l) {
+		p = nil
+	}
+	if p != nil && !mid && p.ReadsBeside() {
+		return s.rest(p), 0
+	}
+	mark := len(l.w.Buf)
+	// This comes before the mail is taken, which then has all that there is to be told.
+	waits := p == nil && len(in) > 0 && s.engine.Awaits(&s.Client)
+	if s.takeMail(l, &l.w, turnBytes) {
+		return transport.Again, 0
+	}
+	if mid { // it began with the rest of a message
+		mark = len(l.w.Buf)
+	}
+	if p != nil && p.Slice == nil {
+		if !s.unparkBefore(p, l, mark) {
+			return s.rest(p), 0
+		}
+		if s.Told.Load() {
+			return transport.Again, 0 // it has yet to be told what there is by now
+		}
+		p = nil
+	}
+	switch {
+	case s.Closing:
+		return transport.Close, 0
+	case waits:
+		return transport.Park, 0
+	}
+	if l.Busy = !l.Store.Enter(); l.Busy {
+		if next, goesOn := s.closedGate(l); !goesOn {
+			return next, 0
+		}
+		if p != nil {
+			s.awaitGate(l)
+			return transport.Park, 0
+		}
+	}
+	now := l.Store.Refresh()
+	if len(in) > 0 {
+		s.active.Store(int64(now))
+	}
+	next, consumed := s.batch(l, p, in)
+	l.flushRun()
+	l.Server.BatchEnd(&l.Worker)
+	l.letIn()
+	s.noteCommand(l.ctx.Cmd)
+	s.noteKept()
+	if !l.Busy {
+		l.Store.Leave()
+	}
+	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
+	return next, consumed
+}
+
+// rest is how the transport is to treat a session whose command is parked: a wait
+// that may never end is over when the client hangs up or the server stops.
+func (s *Session) rest(p *command.Wait) transport.Next {
+	if p.Slice != nil {
+		return transport.Again
+	}
+	if p.Again || p.GiveUp != nil && !s.engine.Draining.Load() {
+		return transport.Wait
+	}
+	return transport.Park
+}
+
+// unpark writes the reply of a parked command if it has come.
+func (s *Session) unpark(p *command.Wait, l *Lane) bool {
+	if p.State.Load() != command.ParkedDone {
+		return false
+	}
+	if p.Again {
+		s.parked.Store(nil)
+		return true
+	}
+	mark := len(l.w.Buf)
+	l.w.Reply(p.Reply)
+	p.Reply = resp.Reply{}
+	if p.Resume != nil {
+		p.Resume(&l.w)
+	}
+	if p.Refused != nil {
+		l.Server.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Opts.Now())
+	}
+	if p.Failed {
+		l.counts[p.Cmd.Id].Failed.Add(1)
+	}
+	s.Closing = s.Closing || p.Broken
+	s.parked.Store(nil)
+	s.Hush(&l.w, mark)
+	if l.Journal != nil && !p.Looked {
+		l.answered = s.engine.Opts.Persistence.Position()
+		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
+	}
+	return true
+}
+
+// unparkBefore is unpark, with the reply before the mail that has been written since
+// mark: what a command has told its own client comes behind its reply.
+func (s *Session) unparkBefore(p *command.Wait, l *Lane, mark int) bool {
+	if p.State.Load() != command.ParkedDone {
+		return false
+	}
+	mail := bytes.Clone(l.w.Buf[mark:])
+	l.w.Buf = l.w.Buf[:mark]
+	s.unpark(p, l)
+	l.w.Raw(mail)
+	return true
+}
+
+// batch runs commands until the input, the turn or the client's right to go on is
+// used up; before them the next slice of p, unless that is nil. Anything that goes wrong
+// inside a handler ends this client only.
+func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Next, consumed int) {
+	mark := 0 // where the reply of the running command begins
+	l.Work = 0
+	defer func() {
+		if r := recover(); r != nil {
+			s.engine.Recovered(r)
+			l.Store.Release()
+			l.w.Cut(mark)
+			l.w.Error(resp.ErrInternal)
+			next = transport.Close
+		}
+	}()
+	if p != nil && !s.goOn(l, p) {
+		return transport.Again, 0
+	}
+	consumed = s.giveUp()
+	for ran := 0; ; {
+		swallowed, err := s.split(l, in[consumed:])
+		if len(l.ahead) > 1 && !l.Busy {
+			l.prefetch(s.Selected())
+		}
+		base := consumed
+		for i := range l.ahead {
+			if l.Busy && s.waitsOutBusy(l, &l.ahead[i]) {
+				return transport.Park, consumed
+			}
+			ran++
+			before := consumed
+			consumed = base + l.ahead[i].end
+			mark = len(l.w.Buf)
+			if next = s.step(l, &l.ahead[i], ran); next == transport.Read {
+				continue
+			}
+			if l.ShutOut {
+				s.tryLater(l)
+				return transport.Park, before
+			}
+			if s.postponed() {
+				return next, before
+			}
+			if i+1 == len(l.ahead) && err == "" {
+				return next, base + swallowed
+			}
+			s.guard = resp.Guard{} // what was split beyond will be split again
+			return next, consumed
+		}
+		consumed = base + swallowed
+		if err != "" {
+			mark = len(l.w.Buf)
+			l.w.Error(err)
+			s.Hush(&l.w, mark)
+			return transport.Close, consumed
+		}
+		if len(l.ahead) == 0 {
+			if s.overUnauthenticated(swallowed) {
+				return transport.Close, consumed
+			}
+			return transport.Read, consumed
+		}
+	}
+}
+
+// step runs one command, the ran-th of its batch, and says whether the batch may
+// go on.
+func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
+	mark := len(l.w.Buf)
+	l.dispatch(s, a)
+	if l.ShutOut {
+		return transport.Park
+	}
+	if p := s.parked.Load(); p != nil {
+		return s.rest(p)
+	}
+	s.Hush(&l.w, mark)
+	if l.Journal != nil {
+		l.noteEffect(mark)
+	}
+	l.Server.AfterCommand(&l.Worker)
+	more := !s.Closing && s.takeMail(l, &l.w, turnBytes)
+	switch {
+	case s.Closing, l.w.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
+		return transport.Close
+	case more, l.w.Length() >= turnBytes, ran >= turnCommands, l.Work >= turnWork:
+		return transport.Again
+	case l.Journal != nil && l.Journal.Unsettled() >= turnEffects:
+		return transport.Again
+	}
+	return transport.Read
+}
+
+// notePartial remembers since when a command has been unfinished, for the
+// janitor. Bytes that only continue it do not move the instant; with progress the
+// unfinished command is another one than last time.
+func (s *Session) notePartial(now int64, unfinished, progress bool) {
+	since := s.partial.Load()
+	switch {
+	case unfinished && (since == 0 || progress):
+		s.partial.Store(now)
+	case !unfinished && since != 0:
+		s.partial.Store(0)
+	}
+}
+
+// noteCommand remembers the last command for CLIENT LIST.
+func (s *Session) noteCommand(cmd *command.Command) {
+	if cmd != nil && s.lastCmd.Load() != int32(cmd.Id) {
+		s.lastCmd.Store(int32(cmd.Id))
+	}
+}
+
+// overUnauthenticated adds up what a client that has yet to authenticate moves in
+// and out, and reports whether it is too much.
+func (s *Session) overUnauthenticated(moved int) bool {
+	if s.Admitted() {
+		return false
+	}
+	s.Spent += moved
+	return s.Spent > unauthBytes
+}
+
+// Closed forgets the session and stops what it was waiting for.
+func (s *Session) Closed() {
+	if p := s.parked.Load(); p != nil {
+		if p.Cancel != nil {
+			p.Cancel()
+		}
+		p.Gone.Store(true)
+		p.Forget() // if it has been answered; else whoever answers does
+	}
+	s.closeOutbox()
+	s.engine.kept.Add(-s.kept.Load())
+	s.engine.clients.remove(s)
+	s.engine.Server.Closed(&s.Client)
+}

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// effectReply is a reply whose command had an effect.
+type effectReply struct{ from, to int }
+
+// noteEffect remembers that the reply since mark must not be sent unless its effect
+// is kept.
+func (l *Lane) noteEffect(mark int) {
+	if n := l.Journal.Effects(); n != l.effects || l.coroutineEffect {
+		l.effects, l.coroutineEffect = n, false
+		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
+	}
+}
+
+// owe returns the position that the replies of this batch have to wait for, 0 if
+// they may leave, and remembers which of them it is for.
+func (s *Session) owe(l *Lane) (barrier uint64) {
+	barrier = max(l.Journal.TakePosition(), l.answered)
+	l.answered, l.effects = 0, l.Journal.Effects()
+	s.settled()
+	if barrier != 0 && len(l.owed) > 0 {
+		s.owed = owedLists.Get().(*owedReplies)
+		s.owed.list = append(s.owed.list, l.owed...)
+	}
+	l.owed = l.owed[:0]
+	return barrier
+}
+
+// owedReplies are the replies of one session that wait for their effects.
+type owedReplies struct{ list []effectReply }
+
+// owedLists lends lists: a session has one for as long as replies of it wait, which is
+// much shorter than it lives, and asks for one after every batch.
+var owedLists = sync.Pool{New: func() any { return new(owedReplies) }}
+
+// settled gives the list back.
+func (s *Session) settled() {
+	if s.owed != nil {
+		s.owed.list = s.owed.list[:0]
+		owedLists.Put(s.owed)
+		s.owed = nil
+	}
+}
+
+// Settle implements transport.Settler: replies whose effects cannot be kept become
+// errors.
+func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
+	if is == transport.Lost {
+		out, refs = s.retract(out, refs, command.Misconf(s.engine.Opts.Persistence.Fault())+outcomeUnknown)
+	}
+	s.settled()
+	return out, refs
+}
+
+// retract puts an error in the place of every reply in out that is owed an effect.
+func (s *Session) retract(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
+	w := resp.Writer{Proto: s.Proto} // the errors are counted whether the client wants to see them or not
+	from := 0
+	keep := func(to int) {
+		for ; len(refs) > 0 && refs[0].At < to; refs = refs[1:] {
+			refs[0].At += len(w.Buf) - from
+			w.Refs = append(w.Refs, refs[0])
+		}
+		w.Raw(out[from:to])
+	}
+	var owed []effectReply
+	if s.owed != nil {
+		owed = s.owed.list
+	}
+	for _, r := range owed {
+		keep(r.from)
+		if r.to > r.from { // else the client wants no reply
+			w.Error(e)
+		}
+		for ; len(refs) > 0 && refs[0].At < r.to; refs = refs[1:] {
+			refs[0].Release()
+		}
+		from = r.to
+		s.engine.errors.Add(e, resp.OfServer)
+	}
+	keep(len(out))
+	return w.Buf, w.Refs
+}
+
+// refused answers a command that may not run because its effect could not be kept.
+// Those that decide ask for themselves, since one that only looks is answered.
+func (l *Lane) refused(c *command.Call) bool {
+	if c.Cmd.Flags&command.FlagWrite == 0 || c.Cmd.Group != "generic" && c.Cmd.Group != "server" || !l.Journal.Refuses() {
+		return false
+	}
+	l.reject(c, c.Refusal())
+	return true
+}
+
+// turnEffects is after how many bytes of effects a turn ends, so that few of them
+// wait in memory for the disk even if values are large.
+const turnEffects = 1 << 20
+
+// outcomeUnknown ends the error of a command that has run before its effect could not be
+// kept: others may have seen the effect, so it is not taken back, and the snapshot that
+// mends the fault keeps it. A restart before that loses it. An error without these words
+// says that the command has changed nothing.
+const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
+
+// Durable implements transport.Handler.
+func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
+	if e.Opts.Persistence == nil {
+		return transport.Kept
+	}
+	return e.Opts.Persistence.Await(position, p)
+}

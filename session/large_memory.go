@@ -1,0 +1,45 @@
+package session
+
+import (
+	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// takeTurn waits for the memory of the reply to p, which size says, and for one of slots.
+// size may be nil, and the result is then: the reply is short for sure.
+func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st command.Store) int) *budget.Grant {
+	n := 0
+	if size != nil {
+		e.WithStore(p.Client.Id, func(st command.Store) { n = size(st) })
+	}
+	if n == 0 {
+		slots <- struct{}{}
+		return nil
+	}
+	memory := &budget.Grant{All: &e.Large}
+	if n > command.InlineReply {
+		memory = e.Large.Ask(int64(min(n, command.MaxReply)))
+	}
+	for {
+		slots <- struct{}{}
+		if p.Gone.Load() || !memory.Over() {
+			return memory
+		}
+		<-slots
+		memory.End()
+		memory = e.Large.Ask(int64(min(n, command.MaxReply)))
+	}
+}
+
+// endTurn ends what takeTurn has begun.
+func (e *Engine) endTurn(slots chan struct{}, memory *budget.Grant) {
+	<-slots
+	memory.End()
+}
+
+// LargeReplies is how many bytes copied replies take that are long, or will take: a part of
+// what [Engine.Beside] says.
+func (e *Engine) LargeReplies() int64 { return e.Large.Size() }
+
+// Pressed implements [transport.Pressed]: somebody waits for the memory of replies.
+func (e *Engine) Pressed() bool { return e.Large.Waiting.Load() > 0 }

@@ -1,0 +1,74 @@
+package session
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// gatedStore is a store with nothing but a gate, which all of them share.
+type gatedStore struct {
+	command.Store
+	gate *testGate
+}
+
+// testGate is a gate that opens once.
+type testGate struct {
+	mu      sync.Mutex
+	open    bool
+	waiting []func()
+}
+
+func (s gatedStore) Observe(command.Observer) {}
+func (s gatedStore) Refresh() limit.Instant   { return 1 }
+func (s gatedStore) Leave()                   {}
+
+func (s gatedStore) Enter() bool {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.open
+}
+
+func (s gatedStore) WaitOpen(wake func()) {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	s.gate.waiting = append(s.gate.waiting, wake)
+}
+
+// TestWaitingForTheGateTakesNoLane: however much wants to go on while a script keeps the
+// gate closed, such as the timers of thousands of clients, no lanes are made for it.
+func TestWaitingForTheGateTakesNoLane(t *testing.T) {
+	g := &testGate{}
+	e := NewEngine(command.Options{
+		NewStore:  func() command.Store { return gatedStore{gate: g} },
+		Now:       func() limit.Instant { return 1 },
+		Stopwatch: func() time.Duration { return 0 },
+	}, command.NewTable(nil))
+	ran := make(chan struct{}, 100)
+	for i := range cap(ran) {
+		e.Spawn(func() { e.WithStore(0, func(command.Store) { ran <- struct{}{} }) })
+		require.Eventually(t, func() bool {
+			g.mu.Lock()
+			waits := len(g.waiting)
+			g.mu.Unlock()
+			e.lanesMu.Lock()
+			defer e.lanesMu.Unlock()
+			return waits > i && len(e.idle) == len(e.lanes)
+		}, 10*time.Second, 100*time.Microsecond, "it waits and has no lane")
+	}
+	require.Len(t, e.lanes, 1)
+	require.Empty(t, ran)
+	g.mu.Lock()
+	g.open = true
+	g.mu.Unlock()
+	for _, wake := range g.waiting {
+		wake()
+	}
+	e.slow.Wait()
+	require.Len(t, ran, cap(ran), "all of it has run")
+}

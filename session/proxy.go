@@ -1,0 +1,33 @@
+package session
+
+import "github.com/cellserver/cellserver/commands/command"
+
+// proxy returns a session in whose place a command may act that runs on another
+// goroutine: s itself belongs to those who feed it, who look at it whenever its
+// client says something or goes away.
+func (s *Session) proxy() *Session {
+	in := &Session{
+		Client: command.Client{Peer: s.Peer, Id: s.Id, Created: s.Created, Authed: s.Authed, Reply: s.Reply, ProxyOf: &s.Client},
+		engine: s.engine,
+	}
+	in.Session, in.Server = in, s.Server
+	in.SetProtocol(s.Proto)
+	in.Db.Store(s.Db.Load())
+	in.active.Store(s.active.Load())
+	in.lastCmd.Store(s.lastCmd.Load())
+	in.Locked.Store(s.Locked.Load())
+	in.Self.Store(s.Self.Load())
+	s.Server.Proxied(&s.Client, &in.Client)
+	return in
+}
+
+// merge makes s what its proxy has become.
+func (s *Session) merge(in *Session) {
+	s.Authed, s.Reply = in.Authed, in.Reply
+	s.Closing = s.Closing || in.Closing
+	s.SetProtocol(in.Proto)
+	s.Db.Store(in.Db.Load())
+	s.Locked.Store(in.Locked.Load())
+	s.Self.Store(in.Self.Load())
+	s.Server.Merged(&s.Client, &in.Client)
+}

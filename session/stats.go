@@ -1,0 +1,120 @@
+package session
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+)
+
+// sampleEvery is how many commands share one reading of the stopwatch: two
+// readings for each would cost a tenth of a pipelined command. The first call of each
+// command is timed, so that none which ran seems to have taken no time.
+const sampleEvery = 64
+
+// count notes one call of cmd. A run of equal commands is added to the counters in
+// one go, so that a pipeline of one command costs one atomic addition.
+func (l *Lane) count(cmd *command.Command) {
+	if cmd != l.runCmd {
+		l.flushRun()
+		l.runCmd = cmd
+		if l.counts[cmd.Id].Timed.Load() == 0 {
+			l.sample = 1
+		}
+	}
+	l.runLen++
+}
+
+// flushRun adds the current run to the counters, at the end of a batch or when
+// another command begins.
+func (l *Lane) flushRun() {
+	if l.runCmd == nil {
+		return
+	}
+	n := &l.counts[l.runCmd.Id]
+	n.Calls.Add(l.runLen)
+	if l.Denied > 0 {
+		n.Denied.Add(l.Denied)
+	}
+	l.runCmd, l.runLen, l.Denied = nil, 0, 0
+}
+
+// Statistics implements [command.Host].
+func (e *Engine) Statistics() command.Statistics {
+	s := command.Statistics{
+		Subscribers: e.clients.subscribers(), ClientMemory: e.Beside(), Received: e.received.Load(), Refused: e.refused.Load(),
+		Evicted: e.evicted.Load(), SlowReaders: e.slowReaders.Load(), Panics: e.panics.Load(), PerSecond: e.rate.Ops.Load(),
+		Errors: &e.errors,
+	}
+	s.Commands, s.Hits, s.Misses = e.sum()
+	return s
+}
+
+// sum adds up the counters of all lanes, by command id, and the keyspace lookups.
+func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
+	byCommand = make([]stats.Totals, len(e.Commands.Entries))
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		for id := range l.counts {
+			n, t := &l.counts[id], &byCommand[id]
+			t.Calls += n.Calls.Load()
+			t.Nanos += n.Estimate()
+			t.Rejected += n.Rejected.Load()
+			t.Failed += n.Failed.Load()
+			t.Denied += n.Denied.Load()
+		}
+		hits += l.Hits.Load()
+		misses += l.Misses.Load()
+	}
+	return byCommand, hits, misses
+}
+
+// commandsProcessed is the number of commands that have run since the start.
+func (e *Engine) commandsProcessed() int64 {
+	byCommand, _, _ := e.sum()
+	n := int64(0)
+	for _, t := range byCommand {
+		n += t.Calls
+	}
+	return n
+}
+
+// ResetStatistics implements [command.Host]. Lanes that run meanwhile may add to either side
+// of it.
+func (e *Engine) ResetStatistics() {
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		for id := range l.counts {
+			n := &l.counts[id]
+			for _, field := range []*atomic.Int64{&n.Calls, &n.Nanos, &n.Sampled, &n.Timed, &n.Rejected, &n.Failed, &n.Denied} {
+				field.Store(0)
+			}
+		}
+		l.Hits.Store(0)
+		l.Misses.Store(0)
+		e.Server.ResetStats(&l.Worker)
+	}
+	e.countedSince = e.Opts.Now()
+	for _, field := range []*atomic.Int64{&e.received, &e.refused} {
+		field.Store(0)
+	}
+	e.errors.Reset()
+	e.rate.Reset()
+}
+
+// Tick is called once in every period d, for figures that need a rhythm.
+func (e *Engine) Tick(d time.Duration) {
+	e.rate.Tick(e.commandsProcessed(), d)
+	if e.sinceDecay += d; e.sinceDecay < time.Minute {
+		return
+	}
+	e.sinceDecay = 0
+	e.lanesMu.Lock()
+	defer e.lanesMu.Unlock()
+	for _, l := range e.lanes {
+		e.Server.Decay(&l.Worker)
+	}
+}
