@@ -46,9 +46,9 @@ func TestRules(t *testing.T) {
 
 		"store that knows its files":    {"keyspace/a.go", `package keyspace; import "` + own + `persistence"`, "it declares Journal"},
 		"store that knows commands":     {"keyspace/a.go", `package keyspace; import "` + own + `commands"`, "keyspace imports commands"},
-		"commands that know the store":  {"commands/a.go", `package commands; import "` + own + `keyspace"`, "backend.go"},
+		"commands that know the store":  {"commands/command/a.go", `package command; import "` + own + `keyspace"`, "no session and no store"},
 		"commands with their test's":    {"commands/a_test.go", `package commands_test; import "` + own + `keyspace"`, ""},
-		"commands with their protocol":  {"commands/a.go", `package commands; import "` + own + `resp"`, ""},
+		"commands with their protocol":  {"commands/keys/a.go", `package keys; import "` + own + `resp"`, ""},
 		"transport that knows RESP":     {"transport/a.go", `package transport; import "` + own + `resp"`, "moves bytes"},
 		"the assembly":                  {"server/a.go", `package server; import "` + own + `keyspace"`, ""},
 		"part that imports the whole":   {"metrics/a.go", `package metrics; import "` + own + `server"`, "call nobody"},
