@@ -1,10 +1,8 @@
 package connection
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -116,11 +114,4 @@ func tryLogin(c *command.Call, user string, password []byte, done func(w *resp.W
 	stop := c.Store.AfterFunc(authPenalty, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }
 	c.Park(p)
-}
-
-// auditLogin notes an attempt to authenticate that has failed. The name that was given
-// is not said: who has mistaken the order gives the password.
-func auditLogin(c *command.Call) {
-	attrs := c.Client.Who()
-	c.Server.Log.LogAttrs(context.Background(), slog.LevelWarn, "audit: failed AUTH", attrs[:2]...)
 }
