@@ -51,10 +51,6 @@ func (s *Session) runsInput(held *command.ClientMemory) bool {
 	return s.partial.Load() == 0 && s.parked.Load() == nil && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
-// leastRefused is the smallest input whose command is refused: more than a client that
-// has yet to authenticate may send, or one that sends a line.
-const leastRefused = 64 << 10
-
 // refuseInput has an unfinished command refused that is most of what is kept for the
 // client, and reports whether there is one. A client that leaves replies unread would not
 // be fed, and so keep it.
@@ -65,6 +61,12 @@ func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	s.overfull.Store(true)
 	s.Peer.Wake()
 	return true
+}
+
+// Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
+// what transactions and WATCH keep, and what is known of who has read what.
+func (e *Engine) Beside() int64 {
+	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
 }
 
 // EvictClients takes memory from clients until what is kept for the others is within

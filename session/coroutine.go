@@ -8,27 +8,6 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// coroutine is where a call runs that nobody knows the length of, with a lane of its own. A
-// loop that has such a call stops the world, switches to the coroutine, which costs no more
-// than a call does and wakes nobody, and is back when the call is over. If it takes long,
-// the loop is back before: then the coroutine, the lane and the stopped world go to a
-// goroutine that ends it, the session is parked, and the loop goes on. To stop the world
-// first is what makes that possible: whoever was let in could wait for a lock of the call's
-// for ever.
-type coroutine struct {
-	lane   *Lane
-	resume func() (over, ok bool)
-	stop   func()
-
-	// Of one call; the words are copies, in memory that is used again.
-	how    *command.Coroutine
-	arg    any
-	cmd    *command.Command
-	text   []byte
-	words  [][]byte
-	broken bool
-}
-
 // Pin implements transport.Pinned.
 func (l *Lane) Pin() { l.pinned = true }
 
@@ -101,38 +80,6 @@ func (e *Engine) RunOnCoroutine(c *command.Call, how *command.Coroutine, arg any
 		e.moveCoroutine(c, x)
 	})
 	return again
-}
-
-// StopWorld implements [command.Host].
-func (e *Engine) StopWorld(c *command.Call) bool { return laneOf(c.Worker).shut() }
-
-// shut closes the gate for the rest of the batch. It returns false if somebody else
-// has closed it; then the command is to be run again once that is over.
-func (l *Lane) shut() bool {
-	if l.gated {
-		return true
-	}
-	l.gated = l.Store.CloseGate()
-	l.ShutOut = !l.gated
-	return l.gated
-}
-
-// letIn opens the gate at the end of a batch that has closed it.
-func (l *Lane) letIn() {
-	if l.gated {
-		l.gated = false
-		l.Store.OpenGate()
-	}
-}
-
-// tryLater parks the session, whose command could not be run, until the gate is open.
-func (s *Session) tryLater(l *Lane) {
-	l.ShutOut = false
-	if l.runLen > 0 {
-		l.runLen-- // it is counted again
-	}
-	s.guard = resp.Guard{}
-	s.awaitGate(l)
 }
 
 // take copies a call into x.

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"runtime/debug"
-
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -81,18 +79,6 @@ func runNow(c *command.Call) {
 // Run implements [command.Host].
 func (e *Engine) Run(c *command.Call) { laneOf(c.Worker).run(c) }
 
-// CountRejected implements [command.Host].
-func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
-	l := laneOf(c.Worker)
-	l.beginErrors() // it is not the caller's
-	if cmd != nil {
-		l.counts[cmd.Id].Rejected.Add(1)
-	}
-}
-
-// Reject implements [command.Host].
-func (e *Engine) Reject(c *command.Call, err resp.Error) { laneOf(c.Worker).reject(c, err) }
-
 // runFeeding runs a command that may put elements under a key that somebody waits for.
 func runFeeding(c *command.Call) {
 	db := c.Client.Selected()
@@ -103,9 +89,6 @@ func runFeeding(c *command.Call) {
 	c.Lock(c.Refs, nil)
 	c.RunLocked(func() { laneOf(c.Worker).run(c) })
 }
-
-// errLoading is said in Redis' words.
-const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
 
 // run calls the handler and keeps the books. A panic in a handler is answered,
 // counted and closes that client; the state it saw was not half-changed, because
@@ -129,38 +112,4 @@ func (l *Lane) run(c *command.Call) {
 		n.Timed.Add(1)
 	}
 	l.endErrors(cmd)
-}
-
-// reject answers a command that never ran.
-func (l *Lane) reject(c *command.Call, e resp.Error) {
-	l.counts[c.Cmd.Id].Rejected.Add(1)
-	l.Server.Rejected(c)
-	if c.Cmd.Rejected != nil {
-		e = c.Cmd.Rejected(c, e)
-	}
-	c.Fail(e)
-}
-
-// unknown answers a command that does not exist. A browser that was tricked into
-// talking to us sends POST and Host:, and is cut off as in Redis, before the body
-// that it carries can be taken for commands.
-func (l *Lane) unknown(c *command.Call) {
-	if resp.IsCrossProtocol(c.Args[0]) {
-		c.Client.Closing = true
-		l.Server.Log.Warn("closed a connection that speaks HTTP", "client", c.Client.Addr())
-		return
-	}
-	c.Fail(command.UnknownCommand(c.Args))
-}
-
-// Recovered logs a panic without the values it carried, which may hold a key.
-func (e *Engine) Recovered(any) {
-	e.panics.Add(1)
-	e.Log.Error("a command failed on an internal error", "stack", string(debug.Stack()))
-}
-
-// errListening refuses a command to a client that only listens.
-func errListening(cmd *command.Command) resp.Error {
-	return resp.Error("ERR Can't execute '" + cmd.Name +
-		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }

@@ -1,30 +1,15 @@
 package session
 
 import (
+	"crypto/sha256"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
-
-// Engine is everything above the sockets: it opens sessions and feeds them.
-// It implements transport.Handler.
-type Engine struct {
-	command.Server
-	totals
-	workers
-	background
-
-	clients registry
-
-	exclusive exclusiveQueue
-	pause     pause
-}
-
-// maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
-const maxSlow = 2
 
 // NewEngine builds an engine for the commands of table.
 func NewEngine(o command.Options, table *command.Table) *Engine {
@@ -42,8 +27,12 @@ func NewEngine(o command.Options, table *command.Table) *Engine {
 	return e
 }
 
-// NewLane returns scratch for a feeding goroutine.
-func (e *Engine) NewLane() transport.Lane { return e.newLane() }
+// SetLimits puts new limits in force, for live clients too.
+func (e *Engine) SetLimits(l command.Limits) {
+	l.PasswordHash = sha256.Sum256([]byte(l.Password))
+	e.Bounds.Store(&l)
+	e.LimitsChanged()
+}
 
 // Open admits a connection or refuses it with a farewell.
 func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
@@ -72,6 +61,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	return s, nil
 }
 
+const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, or turn protected mode off."
+
 // refuse says why a connection may not even try to authenticate, or "".
 func refuse(e *command.Server, p transport.Peer) resp.Error {
 	l := e.Limits()
@@ -79,6 +70,18 @@ func refuse(e *command.Server, p transport.Peer) resp.Error {
 		return errProtected
 	}
 	return ""
+}
+
+// isLocal reports whether the peer is this machine: a unix socket or loopback. What
+// it does not know is not.
+func isLocal(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.UnixAddr:
+		return true
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	}
+	return false
 }
 
 // Close waits for the slow commands that still run, which are told to give up. The
@@ -95,23 +98,4 @@ func (e *Engine) Close() {
 	}
 	e.slow.Wait()
 	e.endCoroutines()
-}
-
-// slowLane lends a lane to a goroutine of Offload.
-func (e *Engine) slowLane() *Lane {
-	e.lanesMu.Lock()
-	if n := len(e.idle); n > 0 {
-		l := e.idle[n-1]
-		e.idle = e.idle[:n-1]
-		e.lanesMu.Unlock()
-		return l
-	}
-	e.lanesMu.Unlock()
-	return e.newLane()
-}
-
-func (e *workers) returnSlowLane(l *Lane) {
-	e.lanesMu.Lock()
-	e.idle = append(e.idle, l)
-	e.lanesMu.Unlock()
 }

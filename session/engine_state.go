@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -23,15 +24,6 @@ type totals struct {
 	panics      atomic.Int64
 }
 
-// workers are all lanes, and those that are free.
-type workers struct {
-	lanesMu                    sync.Mutex
-	countedSince               limit.Instant // guarded by lanesMu: when counting began
-	lanes                      []*Lane       // guarded by lanesMu; never shrinks
-	idle                       []*Lane       // guarded by lanesMu: lanes of Offload that are free
-	coroutines, everyCoroutine []*coroutine  // guarded by lanesMu: those that are free, and all
-}
-
 // background is the goroutines beside the loops.
 type background struct {
 	slowMu      sync.Mutex
@@ -39,4 +31,37 @@ type background struct {
 	closed      bool           // guarded by slowMu
 	slowSlots   chan struct{}
 	besideSlots chan struct{} // of moveBeside
+}
+
+// exclusiveQueue runs exclusive commands, one after another.
+type exclusiveQueue struct {
+	busy atomic.Bool // the one that runs has been running for long
+
+	mu      sync.Mutex
+	idle    *sync.Cond           // on mu: current has become nil
+	queue   []*command.Exclusive // guarded by mu
+	running bool                 // guarded by mu: a goroutine serves the queue
+	current *command.Exclusive   // guarded by mu
+	over    bool                 // guarded by mu: the server ends, nothing may run for long
+	torn    bool                 // guarded by mu: a script was ended half way for that
+}
+
+// pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
+// command looks at anyway, and whom it keeps waiting is in their sessions: a postponed
+// command is parked, with its bytes left where they are, and is run from its first byte
+// when the pause is over. Somebody who waits so costs no timer and no goroutine.
+//
+// Replies, errors and what is postponed are those of Redis 7.0: a command that is
+// malformed or not allowed is refused at once, CLIENT UNPAUSE is postponed by ALL as
+// everything is, and a second pause makes the first neither shorter nor less strict.
+type pause struct {
+	mu     sync.Mutex
+	until  limit.Instant // guarded by mu: 0 without a pause
+	stop   func() bool   // guarded by mu: stops the timer of its end
+	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see AfterPause
+
+	// One goroutine at a time lets go on, however often pauses end.
+	released  []func(bool) // guarded by mu: that were behind a pause that is over
+	releasing bool         // guarded by mu: the goroutine is there
+	more      bool         // guarded by mu: a pause has ended since it began to look
 }

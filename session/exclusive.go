@@ -1,25 +1,9 @@
 package session
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// exclusiveQueue runs exclusive commands, one after another.
-type exclusiveQueue struct {
-	busy atomic.Bool // the one that runs has been running for long
-
-	mu      sync.Mutex
-	idle    *sync.Cond           // on mu: current has become nil
-	queue   []*command.Exclusive // guarded by mu
-	running bool                 // guarded by mu: a goroutine serves the queue
-	current *command.Exclusive   // guarded by mu
-	over    bool                 // guarded by mu: the server ends, nothing may run for long
-	torn    bool                 // guarded by mu: a script was ended half way for that
-}
 
 // ParkExclusive implements [command.Host].
 func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *command.Exclusive {
@@ -130,30 +114,6 @@ func (e *Engine) doneExclusive() (long bool) {
 	return q.busy.Swap(false)
 }
 
-// withStoppedWorld runs f on a lane of its own while nobody else is in the store.
-func (e *Engine) withStoppedWorld(f func(l *Lane)) {
-	l := e.slowLane()
-	defer e.returnSlowLane(l)
-	for {
-		for !l.Store.Enter() {
-			open := make(chan struct{}, 1)
-			l.Store.WaitOpen(func() { open <- struct{}{} })
-			<-open
-		}
-		if l.Store.CloseGate() {
-			break
-		}
-		l.Store.Leave()
-	}
-	defer func() {
-		l.Store.Leave()
-		if !e.isTorn() { // else Close opens it, once nobody is left to look
-			l.Store.OpenGate()
-		}
-	}()
-	f(l)
-}
-
 // runExclusive runs x with all keys locked, at one instant of its own, and answers it.
 func (l *Lane) runExclusive(x *command.Exclusive) {
 	e, st := engineOf(l.Server), l.Store
@@ -195,13 +155,6 @@ func (l *Lane) runExclusive(x *command.Exclusive) {
 	l.endErrors(l.ctx.Cmd)
 }
 
-// isTorn reports whether what ran alone was ended half way.
-func (e *Engine) isTorn() bool {
-	e.exclusive.mu.Lock()
-	defer e.exclusive.mu.Unlock()
-	return e.exclusive.torn
-}
-
 // startBusy starts the time after which x keeps others waiting for long, or starts it
 // again.
 func (e *Engine) startBusy(x *command.Exclusive, st command.Store) {
@@ -227,4 +180,65 @@ func (e *Engine) nowBusy(x *command.Exclusive, st command.Store) {
 		q.busy.Store(true)
 		st.WakeWaiting()
 	}
+}
+
+// KillExclusive implements [command.Host]. It only ever meets a script that has been
+// running for long: before that the caller waits until it is over, as everything does.
+func (e *Engine) KillExclusive(c *command.Call) resp.Error {
+	q := &e.exclusive
+	q.mu.Lock()
+	x := q.current
+	q.mu.Unlock()
+	if x == nil {
+		return command.ErrNotBusy
+	}
+	if err := x.Kill(); err != "" {
+		return err
+	}
+	// It ends at its next instruction, so that from now on others can wait. Another
+	// script of the same transaction may keep them waiting again.
+	e.startBusy(x, c.Store)
+	return ""
+}
+
+// EndExclusive implements [command.Host]: it ends what runs exclusively, whatever it has done, since the server is to stop
+// at once, and cuts off all clients but the one who asked: nobody may see the half
+// of what it did. Any goroutine may call it.
+func (e *Engine) EndExclusive(asking *command.Client) {
+	if !e.doomExclusive() {
+		return
+	}
+	for _, s := range e.clients.list() {
+		if &s.Client != asking {
+			s.Kill()
+		}
+	}
+}
+
+// doomExclusive ends what runs exclusively, for good. It reports whether there was something.
+func (e *Engine) doomExclusive() bool {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
+	if q.current == nil {
+		return false
+	}
+	q.torn = true
+	q.current.Doom()
+	return true
+}
+
+// EndScripts ends what runs alone, once no client is left to wait for it, and
+// reports whether a script was ended half way, now or before. Memory then holds
+// what no client may ever see, and must not be saved; nothing of it has been logged.
+func (e *Engine) EndScripts() (torn bool) {
+	e.doomExclusive()
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.current != nil {
+		q.idle.Wait()
+	}
+	return q.torn
 }

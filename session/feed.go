@@ -1,8 +1,6 @@
 package session
 
 import (
-	"bytes"
-
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
@@ -87,62 +85,6 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	}
 	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
 	return next, consumed
-}
-
-// rest is how the transport is to treat a session whose command is parked: a wait
-// that may never end is over when the client hangs up or the server stops.
-func (s *Session) rest(p *command.Wait) transport.Next {
-	if p.Slice != nil {
-		return transport.Again
-	}
-	if p.Again || p.GiveUp != nil && !s.engine.Draining.Load() {
-		return transport.Wait
-	}
-	return transport.Park
-}
-
-// unpark writes the reply of a parked command if it has come.
-func (s *Session) unpark(p *command.Wait, l *Lane) bool {
-	if p.State.Load() != command.ParkedDone {
-		return false
-	}
-	if p.Again {
-		s.parked.Store(nil)
-		return true
-	}
-	mark := len(l.w.Buf)
-	l.w.Reply(p.Reply)
-	p.Reply = resp.Reply{}
-	if p.Resume != nil {
-		p.Resume(&l.w)
-	}
-	if p.Refused != nil {
-		l.Server.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Opts.Now())
-	}
-	if p.Failed {
-		l.counts[p.Cmd.Id].Failed.Add(1)
-	}
-	s.Closing = s.Closing || p.Broken
-	s.parked.Store(nil)
-	s.Hush(&l.w, mark)
-	if l.Journal != nil && !p.Looked {
-		l.answered = s.engine.Opts.Persistence.Position()
-		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
-	}
-	return true
-}
-
-// unparkBefore is unpark, with the reply before the mail that has been written since
-// mark: what a command has told its own client comes behind its reply.
-func (s *Session) unparkBefore(p *command.Wait, l *Lane, mark int) bool {
-	if p.State.Load() != command.ParkedDone {
-		return false
-	}
-	mail := bytes.Clone(l.w.Buf[mark:])
-	l.w.Buf = l.w.Buf[:mark]
-	s.unpark(p, l)
-	l.w.Raw(mail)
-	return true
 }
 
 // batch runs commands until the input, the turn or the client's right to go on is
@@ -236,26 +178,6 @@ func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
 		return transport.Again
 	}
 	return transport.Read
-}
-
-// notePartial remembers since when a command has been unfinished, for the
-// janitor. Bytes that only continue it do not move the instant; with progress the
-// unfinished command is another one than last time.
-func (s *Session) notePartial(now int64, unfinished, progress bool) {
-	since := s.partial.Load()
-	switch {
-	case unfinished && (since == 0 || progress):
-		s.partial.Store(now)
-	case !unfinished && since != 0:
-		s.partial.Store(0)
-	}
-}
-
-// noteCommand remembers the last command for CLIENT LIST.
-func (s *Session) noteCommand(cmd *command.Command) {
-	if cmd != nil && s.lastCmd.Load() != int32(cmd.Id) {
-		s.lastCmd.Store(int32(cmd.Id))
-	}
 }
 
 // overUnauthenticated adds up what a client that has yet to authenticate moves in

@@ -9,9 +9,6 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// effectReply is a reply whose command had an effect.
-type effectReply struct{ from, to int }
-
 // noteEffect remembers that the reply since mark must not be sent unless its effect
 // is kept.
 func (l *Lane) noteEffect(mark int) {
@@ -34,9 +31,6 @@ func (s *Session) owe(l *Lane) (barrier uint64) {
 	l.owed = l.owed[:0]
 	return barrier
 }
-
-// owedReplies are the replies of one session that wait for their effects.
-type owedReplies struct{ list []effectReply }
 
 // owedLists lends lists: a session has one for as long as replies of it wait, which is
 // much shorter than it lives, and asks for one after every batch.
@@ -90,20 +84,6 @@ func (s *Session) retract(out []byte, refs []shared.Ref, e resp.Error) ([]byte, 
 	keep(len(out))
 	return w.Buf, w.Refs
 }
-
-// refused answers a command that may not run because its effect could not be kept.
-// Those that decide ask for themselves, since one that only looks is answered.
-func (l *Lane) refused(c *command.Call) bool {
-	if c.Cmd.Flags&command.FlagWrite == 0 || c.Cmd.Group != "generic" && c.Cmd.Group != "server" || !l.Journal.Refuses() {
-		return false
-	}
-	l.reject(c, c.Refusal())
-	return true
-}
-
-// turnEffects is after how many bytes of effects a turn ends, so that few of them
-// wait in memory for the disk even if values are large.
-const turnEffects = 1 << 20
 
 // outcomeUnknown ends the error of a command that has run before its effect could not be
 // kept: others may have seen the effect, so it is not taken back, and the snapshot that

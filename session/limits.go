@@ -1,10 +1,11 @@
 package session
 
-import (
-	"crypto/sha256"
+// How much one command may do on an event loop is counted in units of work. Package
+// command says what a unit is, and what a command does that would do more than
+// command.LoopWork: it runs beside the loops (offload.go), or in slices ([Session.goOn]).
 
-	"github.com/cellserver/cellserver/commands/command"
-)
+// turnWork is how many units a turn may do before others have theirs.
+const turnWork = 8 << 10
 
 // What a turn and a client may use. These are not options: a larger turn would
 // let one client delay another, a smaller one would cost throughput.
@@ -14,9 +15,10 @@ const (
 	unauthBytes  = 16 << 10 // in and out before authentication
 )
 
-// SetLimits puts new limits in force, for live clients too.
-func (e *Engine) SetLimits(l command.Limits) {
-	l.PasswordHash = sha256.Sum256([]byte(l.Password))
-	e.Bounds.Store(&l)
-	e.LimitsChanged()
-}
+// turnEffects is after how many bytes of effects a turn ends, so that few of them
+// wait in memory for the disk even if values are large.
+const turnEffects = 1 << 20
+
+// leastRefused is the smallest input whose command is refused: more than a client that
+// has yet to authenticate may send, or one that sends a line.
+const leastRefused = 64 << 10

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/resp"
 )
 
 const (
@@ -16,6 +18,15 @@ const (
 	// partCost is what a piece takes beside its bytes.
 	partCost = 48
 )
+
+// mailbox is what others have to say to a client.
+type mailbox struct {
+	midMail bool // a message has been sent in part
+	mu      sync.Mutex
+	outbox  *outbox // guarded by mu: what others have to say to the client, between replies; nil until they have
+	mail    atomic.Bool
+	gone    bool // guarded by mu: nothing is left for the client any more
+}
 
 // outbox is what other goroutines have left for a client, in order. It is guarded by
 // the session's mu.
@@ -120,115 +131,6 @@ func (o *outbox) over(l *command.OutputLimit, now limit.Instant) bool {
 		o.since = max(now, 1)
 	}
 	return l.Hard > 0 && o.size >= l.Hard || o.since != 0 && now.Sub(o.since) > l.For
-}
-
-// Post implements [command.Host].
-func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
-	s := sessionOf(cl)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone {
-		return command.PostedQuietly, 0
-	}
-	if s.outbox == nil {
-		s.outbox = &outbox{}
-	}
-	memory = s.outbox.add(b, f)
-	if l := &s.engine.Limits().Output; l.MayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.Opts.Now()) {
-		s.gone = true
-		return command.PostedTooMuch, memory - s.outbox.close()
-	}
-	if s.mail.Swap(true) {
-		return command.PostedQuietly, memory
-	}
-	return command.PostedFirst, memory
-}
-
-// Push implements [command.Host]: it adds bytes to what the client is sent between replies
-// and wakes its transport. A client that leaves more than the output limit unread is cut
-// off.
-func (e *Engine) Push(cl *command.Client, frame []byte) {
-	next, memory := e.Post(cl, frame, nil)
-	e.Posted(memory)
-	e.Follow(cl, next)
-}
-
-// Push sends a client something between replies. Any goroutine may call it.
-func (s *Session) Push(frame []byte) { s.engine.Push(&s.Client, frame) }
-
-// Follow implements [command.Host].
-func (e *Engine) Follow(cl *command.Client, next command.Posted) {
-	switch next {
-	case command.PostedFirst:
-		cl.Peer.Wake()
-	case command.PostedTooMuch:
-		sessionOf(cl).cutOff()
-	}
-}
-
-// Posted implements [command.Host].
-func (e *Engine) Posted(memory int) { e.outbound.Add(int64(memory)) }
-
-// TakeMessages implements [command.Host].
-func (e *Engine) TakeMessages(c *command.Call) {
-	sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, command.MaxReply)
-}
-
-// cutOff ends a session that does not read what others tell it.
-func (s *Session) cutOff() {
-	s.engine.slowReaders.Add(1)
-	s.engine.Log.Warn("closed a client that leaves too much unread", "client", s.Addr())
-	s.Peer.Abort()
-}
-
-// takeMail moves what other goroutines left into the writer, up to most bytes, and
-// reports whether there is more.
-func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
-	if !s.mail.Load() {
-		return false
-	}
-	if l.Journal != nil { // what is told may be of what has yet to be kept
-		l.answered = max(l.answered, s.engine.Opts.Persistence.Position())
-	}
-	s.mu.Lock()
-	if s.outbox == nil { // the client is gone
-		s.mail.Store(false)
-		s.mu.Unlock()
-		return false
-	}
-	var memory int
-	w.Buf, memory = s.outbox.take(w.Buf, most)
-	more = s.outbox.size > 0
-	if l := &s.engine.Limits().Output; s.outbox.size < l.Soft {
-		s.outbox.since = 0
-	}
-	s.mail.Store(more)
-	s.midMail = more
-	s.mu.Unlock()
-	s.engine.outbound.Add(-int64(memory))
-	return more
-}
-
-// closeOutbox throws away what waits for a client that is gone.
-func (s *Session) closeOutbox() {
-	s.mu.Lock()
-	memory := 0
-	if s.outbox != nil {
-		memory = s.outbox.close()
-	}
-	s.outbox, s.gone = nil, true
-	s.mu.Unlock()
-	s.engine.outbound.Add(-int64(memory))
-}
-
-// outstays reports whether the client has left too much unread for too long.
-func (s *Session) outstays(now limit.Instant) bool {
-	if !s.mail.Load() {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.outbox != nil && s.outbox.over(&s.engine.Limits().Output, now)
 }
 
 // unread is how many bytes wait for the client. Any goroutine may call it.

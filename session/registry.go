@@ -1,21 +1,10 @@
 package session
 
 import (
-	"net"
 	"slices"
-	"sync"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/limit"
 )
-
-// registry knows every open session.
-type registry struct {
-	mu       sync.Mutex
-	sessions map[int64]*Session // guarded by mu
-	byHost   map[string]int     // guarded by mu: how many sessions each address has
-	last     int64              // guarded by mu: the newest id
-}
 
 // add gives s its id, unless there are too many sessions, of all or of its address.
 func (r *registry) add(s *Session, l *command.Limits) bool {
@@ -76,25 +65,6 @@ func (r *registry) list() []*Session {
 	return all
 }
 
-// Police closes the clients that have outstayed a limit: idle, too long over one
-// command, or too long without authenticating. The server calls it once a second,
-// which is cheaper than a deadline for every read.
-func (e *Engine) Police(now limit.Instant) {
-	l := e.Limits()
-	for _, s := range e.clients.list() {
-		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
-		idle := now.Sub(max(s.Created, s.lastActive()))
-		switch {
-		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
-			partial != 0 && now.Sub(partial) >= l.Partial,
-			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.Subscribed():
-			s.Peer.Abort()
-		case s.outstays(now):
-			s.cutOff()
-		}
-	}
-}
-
 // subscribers returns how many sessions have subscribed to something.
 func (r *registry) subscribers() (n int64) {
 	r.mu.Lock()
@@ -105,12 +75,6 @@ func (r *registry) subscribers() (n int64) {
 		}
 	}
 	return n
-}
-
-// Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
-// what transactions and WATCH keep, and what is known of who has read what.
-func (e *Engine) Beside() int64 {
-	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
 }
 
 // Client implements [command.Host].
@@ -133,30 +97,3 @@ func (e *Engine) Clients() []*command.Client {
 
 // CountClients implements [command.Host].
 func (e *Engine) CountClients() (all, blocked int64) { return e.clients.count() }
-
-// Activity implements [command.Host].
-func (e *Engine) Activity(cl *command.Client) command.Activity {
-	s := sessionOf(cl)
-	a := command.Activity{Active: s.lastActive(), Blocked: s.parked.Load() != nil, Queued: int(s.queued.Load()) - 1, Memory: s.memory()}
-	if id := s.lastCmd.Load(); id >= 0 {
-		a.LastCommand = e.Commands.Entries[id]
-	}
-	return a
-}
-
-// NoteCommand implements [command.Host].
-func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
-	sessionOf(cl).noteCommand(cmd)
-}
-
-// isLocal reports whether the peer is this machine: a unix socket or loopback. What
-// it does not know is not.
-func isLocal(a net.Addr) bool {
-	switch a := a.(type) {
-	case *net.UnixAddr:
-		return true
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	}
-	return false
-}

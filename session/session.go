@@ -1,10 +1,10 @@
 package session
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -23,5 +23,43 @@ type Session struct {
 	owed *owedReplies // of the last Feed, nil without any
 }
 
-// lastActive is the instant of the last Feed that got bytes.
-func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }
+// activity is what CLIENT LIST and the janitor look at.
+type activity struct {
+	active   atomic.Int64 // instant of the last Feed that got bytes
+	partial  atomic.Int64 // instant the unfinished command began, 0 if none
+	lastCmd  atomic.Int32 // id of the last command, -1 before the first
+	overfull atomic.Bool  // its unfinished command is to be refused: see EvictClients
+	queued   atomic.Int32 // one more than the commands that wait for EXEC, 0 outside of MULTI
+	kept     atomic.Int64 // bytes that these and the watched keys take
+}
+
+// owedReplies are the replies of one session that wait for their effects.
+type owedReplies struct{ list []effectReply }
+
+// Engine is everything above the sockets: it opens sessions and feeds them.
+// It implements transport.Handler.
+type Engine struct {
+	command.Server
+	totals
+	workers
+	background
+
+	clients registry
+
+	exclusive exclusiveQueue
+	pause     pause
+}
+
+// registry knows every open session.
+type registry struct {
+	mu       sync.Mutex
+	sessions map[int64]*Session // guarded by mu
+	byHost   map[string]int     // guarded by mu: how many sessions each address has
+	last     int64              // guarded by mu: the newest id
+}
+
+// sessionOf returns the session that a command knows as x.
+func sessionOf(x *command.Client) *Session { return x.Session.(*Session) }
+
+// engineOf returns the engine that a command knows as x.
+func engineOf(x *command.Server) *Engine { return x.Host.(*Engine) }

@@ -1,11 +1,46 @@
 package session
 
 import (
-	"runtime"
-
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
+
+// Offload implements [command.Host].
+func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f func(st command.Store, w *resp.Writer)) {
+	p := c.NewWait()
+	p.Looked = c.Cmd.Flags&command.FlagWrite == 0
+	changes := c.MayChange(c.Cmd, c.Args)
+	if remember := e.ReadsElsewhere(c); remember != nil {
+		look := f
+		f = func(st command.Store, w *resp.Writer) {
+			remember()
+			look(st, w)
+			remember()
+		}
+	}
+	c.Park(p)
+	var begin func()
+	begin = func() {
+		memory := e.takeTurn(e.slowSlots, p, size)
+		defer e.endTurn(e.slowSlots, memory)
+		p.Do(func(st command.Store) {
+			if changes && e.AfterPause(p.OrForgo(func() { e.Spawn(begin) })) {
+				return
+			}
+			p.Finish(func(w *resp.Writer) {
+				if p.Gone.Load() {
+					return
+				}
+				if memory != nil {
+					w.Pieces, w.Defers = memory, true
+					defer w.CopyDeferred()
+				}
+				f(st, w)
+			})
+		})
+	}
+	e.Spawn(begin)
+}
 
 // Background implements [command.Host]: it runs do, which is the running command or what is left to do of it, on a
 // goroutine beside the loops. The session is parked meanwhile and acts through a
@@ -47,11 +82,6 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	e.Spawn(begin)
 }
 
-// maxBeside is how many commands run beside the loops at once: half of what processors
-// there are, since the loops need theirs, and all that hold many keys wait for each
-// other anyway.
-func maxBeside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
-
 // runBeside runs do as the session in, and answers p.
 func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
 	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Opts.Ledger, OnError: l.OnError}
@@ -77,17 +107,21 @@ func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
 	do()
 }
 
+// replySize is about how many bytes the reply of a command of the client copies. This
+// is asked before the reply is made beside the loops, so that its memory can be waited
+// for. The values may change meanwhile: what the reply takes beyond the estimate is
+// counted as it is made.
+func replySize(cl *command.Client, st command.Store, cmd *command.Command, args [][]byte) int {
+	if cmd.ReplySize != nil {
+		return cmd.ReplySize(cl, st, cmd)
+	}
+	return command.CopiedBy(st, cl.Selected(), cmd, args)
+}
+
 // Rerun implements [command.Host]: it runs a command again that has been counted, and has left its loop before it did
 // anything.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
 	laneOf(c.Worker).beginErrors()
 	e.Timed(c, cmd, cmd.Run)
 	laneOf(c.Worker).endErrors(cmd)
-}
-
-// Timed implements [command.Host].
-func (e *Engine) Timed(c *command.Call, cmd *command.Command, f func(c *command.Call)) {
-	began := c.Server.Opts.Stopwatch()
-	f(c)
-	laneOf(c.Worker).counts[cmd.Id].Nanos.Add(int64(c.Server.Opts.Stopwatch() - began))
 }

@@ -1,33 +1,12 @@
 package session
 
 import (
-	"sync"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
-// command looks at anyway, and whom it keeps waiting is in their sessions: a postponed
-// command is parked, with its bytes left where they are, and is run from its first byte
-// when the pause is over. Somebody who waits so costs no timer and no goroutine.
-//
-// Replies, errors and what is postponed are those of Redis 7.0: a command that is
-// malformed or not allowed is refused at once, CLIENT UNPAUSE is postponed by ALL as
-// everything is, and a second pause makes the first neither shorter nor less strict.
-type pause struct {
-	mu     sync.Mutex
-	until  limit.Instant // guarded by mu: 0 without a pause
-	stop   func() bool   // guarded by mu: stops the timer of its end
-	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see AfterPause
-
-	// One goroutine at a time lets go on, however often pauses end.
-	released  []func(bool) // guarded by mu: that were behind a pause that is over
-	releasing bool         // guarded by mu: the goroutine is there
-	more      bool         // guarded by mu: a pause has ended since it began to look
-}
 
 // Pause implements [command.Host]: it begins a pause, or adds to the one there is.
 func (e *Engine) Pause(st command.Store, d time.Duration, halt uint32) {

@@ -5,18 +5,6 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ahead is a command that has been split off the input and looked up, but has not
-// run yet. Splitting a few at a time lets the store bring the memory of all their
-// keys closer at once, instead of waiting for each in turn.
-type ahead struct {
-	cmd  *command.Command // nil if there is no such command
-	args [][]byte
-	size int // bytes of the command
-	// refused is why the command was thrown away as it came; it has no arguments then.
-	refused resp.Error
-	end     int // bytes of the input that are done with once it has run
-}
-
 const (
 	// largeInput is from how many bytes on an input is not to be kept by a lane that has
 	// split it.
@@ -62,26 +50,6 @@ func (s *Session) split(l *Lane, in []byte) (swallowed int, err resp.Error) {
 	return swallowed, err
 }
 
-// forgetInput lets go of the input that was split last, which arguments point into.
-func (l *Lane) forgetInput() {
-	clear(l.args[:cap(l.args)])
-	clear(l.slots[:])
-	l.ctx.Args = nil
-	l.ahead = nil
-	clear(l.Keys[:cap(l.Keys)])
-}
-
-// takeArgs is command.CloneArgs for arguments of a command that has been split. Those of one that
-// has outgrown the lane's room keep theirs, and the lane gets another.
-func (l *Lane) takeArgs(args [][]byte) [][]byte {
-	if cap(l.args) <= command.AheadKeep || len(args) == 0 || &l.args[:1][0] != &args[0] {
-		return command.CloneArgs(args)
-	}
-	l.args = make([][]byte, 0, command.AheadArgs)
-	command.CopyArgs(args, args)
-	return args
-}
-
 // frameLimits returns what the client may send, and how many commands may be split
 // before the first of them runs: only one while the client has yet to authenticate,
 // since that changes the limits for what follows.
@@ -104,4 +72,24 @@ func (l *Lane) prefetch(db int) {
 	if len(l.Keys) > 1 {
 		l.Store.Prefetch(db, l.Keys)
 	}
+}
+
+// takeArgs is command.CloneArgs for arguments of a command that has been split. Those of one that
+// has outgrown the lane's room keep theirs, and the lane gets another.
+func (l *Lane) takeArgs(args [][]byte) [][]byte {
+	if cap(l.args) <= command.AheadKeep || len(args) == 0 || &l.args[:1][0] != &args[0] {
+		return command.CloneArgs(args)
+	}
+	l.args = make([][]byte, 0, command.AheadArgs)
+	command.CopyArgs(args, args)
+	return args
+}
+
+// forgetInput lets go of the input that was split last, which arguments point into.
+func (l *Lane) forgetInput() {
+	clear(l.args[:cap(l.args)])
+	clear(l.slots[:])
+	l.ctx.Args = nil
+	l.ahead = nil
+	clear(l.Keys[:cap(l.Keys)])
 }

@@ -8,38 +8,6 @@ import (
 	"github.com/cellserver/cellserver/commands/stats"
 )
 
-// sampleEvery is how many commands share one reading of the stopwatch: two
-// readings for each would cost a tenth of a pipelined command. The first call of each
-// command is timed, so that none which ran seems to have taken no time.
-const sampleEvery = 64
-
-// count notes one call of cmd. A run of equal commands is added to the counters in
-// one go, so that a pipeline of one command costs one atomic addition.
-func (l *Lane) count(cmd *command.Command) {
-	if cmd != l.runCmd {
-		l.flushRun()
-		l.runCmd = cmd
-		if l.counts[cmd.Id].Timed.Load() == 0 {
-			l.sample = 1
-		}
-	}
-	l.runLen++
-}
-
-// flushRun adds the current run to the counters, at the end of a batch or when
-// another command begins.
-func (l *Lane) flushRun() {
-	if l.runCmd == nil {
-		return
-	}
-	n := &l.counts[l.runCmd.Id]
-	n.Calls.Add(l.runLen)
-	if l.Denied > 0 {
-		n.Denied.Add(l.Denied)
-	}
-	l.runCmd, l.runLen, l.Denied = nil, 0, 0
-}
-
 // Statistics implements [command.Host].
 func (e *Engine) Statistics() command.Statistics {
 	s := command.Statistics{

@@ -1,0 +1,44 @@
+package session
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// lastActive is the instant of the last Feed that got bytes.
+func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }
+
+// noteCommand remembers the last command for CLIENT LIST.
+func (s *Session) noteCommand(cmd *command.Command) {
+	if cmd != nil && s.lastCmd.Load() != int32(cmd.Id) {
+		s.lastCmd.Store(int32(cmd.Id))
+	}
+}
+
+// notePartial remembers since when a command has been unfinished, for the
+// janitor. Bytes that only continue it do not move the instant; with progress the
+// unfinished command is another one than last time.
+func (s *Session) notePartial(now int64, unfinished, progress bool) {
+	since := s.partial.Load()
+	switch {
+	case unfinished && (since == 0 || progress):
+		s.partial.Store(now)
+	case !unfinished && since != 0:
+		s.partial.Store(0)
+	}
+}
+
+// Activity implements [command.Host].
+func (e *Engine) Activity(cl *command.Client) command.Activity {
+	s := sessionOf(cl)
+	a := command.Activity{Active: s.lastActive(), Blocked: s.parked.Load() != nil, Queued: int(s.queued.Load()) - 1, Memory: s.memory()}
+	if id := s.lastCmd.Load(); id >= 0 {
+		a.LastCommand = e.Commands.Entries[id]
+	}
+	return a
+}
+
+// NoteCommand implements [command.Host].
+func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
+	sessionOf(cl).noteCommand(cmd)
+}

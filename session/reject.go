@@ -1,0 +1,61 @@
+package session
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// reject answers a command that never ran.
+func (l *Lane) reject(c *command.Call, e resp.Error) {
+	l.counts[c.Cmd.Id].Rejected.Add(1)
+	l.Server.Rejected(c)
+	if c.Cmd.Rejected != nil {
+		e = c.Cmd.Rejected(c, e)
+	}
+	c.Fail(e)
+}
+
+// Reject implements [command.Host].
+func (e *Engine) Reject(c *command.Call, err resp.Error) { laneOf(c.Worker).reject(c, err) }
+
+// unknown answers a command that does not exist. A browser that was tricked into
+// talking to us sends POST and Host:, and is cut off as in Redis, before the body
+// that it carries can be taken for commands.
+func (l *Lane) unknown(c *command.Call) {
+	if resp.IsCrossProtocol(c.Args[0]) {
+		c.Client.Closing = true
+		l.Server.Log.Warn("closed a connection that speaks HTTP", "client", c.Client.Addr())
+		return
+	}
+	c.Fail(command.UnknownCommand(c.Args))
+}
+
+// errLoading is said in Redis' words.
+const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
+
+// errListening refuses a command to a client that only listens.
+func errListening(cmd *command.Command) resp.Error {
+	return resp.Error("ERR Can't execute '" + cmd.Name +
+		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}
+
+// refuseBusy answers a command that may not run while a script keeps everybody
+// waiting.
+func refuseBusy(c *command.Call) bool {
+	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
+		return false
+	}
+	laneOf(c.Worker).reject(c, command.ErrBusy)
+	return true
+}
+
+// refused answers a command that may not run because its effect could not be kept.
+// Those that decide ask for themselves, since one that only looks is answered.
+func (l *Lane) refused(c *command.Call) bool {
+	if c.Cmd.Flags&command.FlagWrite == 0 || c.Cmd.Group != "generic" && c.Cmd.Group != "server" || !l.Journal.Refuses() {
+		return false
+	}
+	l.reject(c, c.Refusal())
+	return true
+}
