@@ -202,7 +202,7 @@ func TestConfigSet(t *testing.T) {
 			"timeout 77 nosuch 1":     "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n",
 			"timeout 77 maxclients 0": "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n",
 			"timeout 77 maxmemory-policy allkeys-lru": "-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument must be noeviction: " +
-				"no key is evicted, since a limit that is forgotten is none\r\n",
+				"this server evicts no key, since that would reset a limit\r\n",
 			"timeout 77 timeout 78": "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n",
 			"timeout 77 TIMEOUT 78": "-ERR CONFIG SET failed (possibly related to argument 'TIMEOUT') - duplicate parameter\r\n",
 			"timeout 77 maxclients": "-ERR syntax error\r\n",

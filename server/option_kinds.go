@@ -159,7 +159,7 @@ type evictionPolicy struct{}
 
 func (evictionPolicy) parse(v string) (string, error) {
 	if !strings.EqualFold(v, "noeviction") {
-		return "", errors.New("argument must be noeviction: no key is evicted, since a limit that is forgotten is none")
+		return "", errors.New("argument must be noeviction: this server evicts no key, since that would reset a limit")
 	}
 	return "noeviction", nil
 }

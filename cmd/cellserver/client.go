@@ -66,24 +66,24 @@ func shownAddress(address string) string {
 // advice is what an error of a connection means, by a sign in its text; the first that
 // fits is told.
 var advice = [][2]string{
-	{"NOAUTH", "the server wants a password: redis://:PASSWORD@host:port"},
+	{"NOAUTH", "the server requires a password: redis://:PASSWORD@host:port"},
 	{"WRONGPASS", "user or password is wrong"},
 	{"invalid password", "the password is wrong"},
 	{"without any password", "the server has no password: leave it out of the address"},
 	{"NOPERM", "the user may not do this: give it the command, or use another user"},
-	{"connection refused", "nothing listens there"},
-	{"no such host", "there is no such host"},
+	{"connection refused", "nothing listens at this address"},
+	{"no such host", "this host does not exist"},
 	{"does not look like a TLS", noTLS},
-	{"certificate", "the certificate is not one that this machine trusts: rediss://...?skip_verify=true goes on without"},
-	{"i/o timeout", "no answer: is the port right, does a firewall drop it?"},
+	{"certificate", "this machine does not trust the certificate: rediss://...?skip_verify=true skips the check"},
+	{"i/o timeout", "no answer: check the port and firewalls"},
 	{"context deadline exceeded", "it took too long"},
 	{"EOF", wantsTLS},
 	{"connection reset", wantsTLS},
 }
 
 const (
-	noTLS    = "the server does not speak TLS there: redis:// instead of rediss://"
-	wantsTLS = "the server hung up: does it want TLS (rediss://)?"
+	noTLS    = "the server does not use TLS on this port: write redis:// instead of rediss://"
+	wantsTLS = "the server closed the connection: does it require TLS (rediss://)?"
 )
 
 // explain says what an error of a connection to o means for whoever has written the
@@ -96,7 +96,7 @@ func explain(err error, o *redis.Options) error {
 		}
 		// A server that takes a handshake for a command waits for its end, or hangs up.
 		if o.TLSConfig != nil && (means == wantsTLS || sign == "i/o timeout" || sign == "context deadline exceeded") {
-			means = "no TLS handshake came about: " + noTLS
+			means = "the TLS handshake failed: " + noTLS
 		}
 		return fmt.Errorf("%w (%s)", err, means)
 	}

@@ -56,7 +56,7 @@ func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, er
 			return nil, err
 		}
 		f.config = nil
-		f.unread = append(f.unread, "CONFIG GET ("+err.Error()+"), so its options are not looked at")
+		f.unread = append(f.unread, "CONFIG GET ("+err.Error()+"), so its options were not examined")
 	}
 	if err := f.readModules(ctx, c); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (f *findings) sampleDatabase(ctx context.Context, c *redis.Client, most int
 		began := time.Now()
 		keys, next, err := c.Scan(ctx, cursor, "*", doctorStep).Result()
 		if isReply(err) {
-			f.unread = append(f.unread, "SCAN ("+err.Error()+"), so its keys are not looked at")
+			f.unread = append(f.unread, "SCAN ("+err.Error()+"), so its keys were not examined")
 			return nil
 		}
 		if err != nil {

@@ -34,14 +34,14 @@ func judge(f *findings) *opinion {
 		if name := strings.ReplaceAll(m, "-", "_"); name == "redis_cell" {
 			o.moves = append(o.moves, "module redis-cell: CL.THROTTLE is built in")
 		} else {
-			o.loses = append(o.loses, "module "+m+": no module is loaded; a program that calls it stays with Redis")
+			o.loses = append(o.loses, "module "+m+": modules cannot be loaded here; programs that call it must stay on Redis")
 		}
 	}
 	for _, what := range f.unread {
 		o.looks = append(o.looks, "could not be read: "+what)
 	}
 	if f.outOfTime {
-		o.looks = append(o.looks, fmt.Sprintf("the time was over after %d keys: --timeout gives more", f.looked))
+		o.looks = append(o.looks, fmt.Sprintf("the time was up after %d keys: a larger --timeout allows more", f.looked))
 	}
 	o.prescribe(f, options)
 	return o
@@ -51,7 +51,7 @@ func titleOf(f *findings) string {
 	name, version := "Redis", f.info["redis_version"]
 	switch {
 	case f.info["cellserver"] != "":
-		name = "cellserver, which answers as Redis"
+		name = "cellserver, which replies as Redis"
 	case f.info["valkey_version"] != "":
 		name, version = "Valkey", f.info["valkey_version"]
 	}
@@ -59,7 +59,7 @@ func titleOf(f *findings) string {
 	for _, n := range f.keys {
 		total += n
 	}
-	return fmt.Sprintf("%s %s, up %s days, %d keys in %d databases, of which %d were looked at",
+	return fmt.Sprintf("%s %s, up %s days, %d keys in %d databases, of which %d were examined",
 		name, version, f.info["uptime_in_days"], total, len(f.keys), f.looked)
 }
 
@@ -80,16 +80,16 @@ func (o *opinion) judgeCommands(f *findings) {
 		case c == nil:
 			o.judgeMissing(name, called)
 		case c.AlwaysEmpty():
-			o.looks = append(o.looks, called+"is answered, and is always empty here")
+			o.looks = append(o.looks, called+"replies, but always empty here")
 		case c.OnlyFails() && (c.Group != "cluster" || f.info["cluster_enabled"] == "1"):
-			o.loses = append(o.loses, called+"is answered with an error only")
+			o.loses = append(o.loses, called+"always replies with an error here")
 		default:
 			same++
 			calls += n
 		}
 	}
 	if same > 0 {
-		o.moves = append(o.moves, fmt.Sprintf("%d of the commands that were called, %d calls: answered the same", same, calls))
+		o.moves = append(o.moves, fmt.Sprintf("%d of the commands that were called, %d calls: the replies are the same", same, calls))
 	}
 }
 
@@ -98,9 +98,9 @@ func (o *opinion) judgeMissing(name, called string) {
 	g, is := missing.Of(name)
 	switch {
 	case !is:
-		o.loses = append(o.loses, called+"is an error here; it is of a module or of a newer version than 7.2")
+		o.loses = append(o.loses, called+"is an error here; it belongs to a module or to a version after 7.2")
 	case g.OfServers:
-		o.looks = append(o.looks, called+"something replicates it; there is no replication here")
+		o.looks = append(o.looks, called+"another server replicates this one; there is no replication here")
 	default:
 		o.loses = append(o.loses, fmt.Sprintf("%sis an error here. %s (%s): %s", called, g.What, g.Status, plain(g.Why)))
 	}
@@ -145,17 +145,17 @@ func (o *opinion) judgeKeys(f *findings) {
 		case f.info["cellserver"] != "":
 			o.moves = append(o.moves, share+"; they move with its directory")
 		case kind == limiterKind:
-			o.moves = append(o.moves, share+"; cellserver import copies them, with what is used")
+			o.moves = append(o.moves, share+"; cellserver import copies them with their usage")
 		case slices.Contains(typesHere, kind):
-			o.looks = append(o.looks, fmt.Sprintf("%s, at most %d %s; held here too, but not copied: they begin anew", share, k.elements, map[bool]string{true: "bytes", false: "elements"}[kind == "string"]))
+			o.looks = append(o.looks, fmt.Sprintf("%s, at most %d %s; this type exists here too, but the keys are not copied and start empty", share, k.elements, map[bool]string{true: "bytes", false: "elements"}[kind == "string"]))
 			if kind != "string" && k.elements > mostElements {
-				o.loses = append(o.loses, fmt.Sprintf("a %s of %d elements: --collection-max-elements %d lets it grow so large", kind, k.elements, 2*k.elements))
+				o.loses = append(o.loses, fmt.Sprintf("a %s of %d elements: --collection-max-elements %d allows this size", kind, k.elements, 2*k.elements))
 			}
 			if kind == "string" && k.elements > longestValue {
-				o.loses = append(o.loses, fmt.Sprintf("a string of %d bytes: --proto-max-bulk-len and --client-query-buffer-limit have to be larger", k.elements))
+				o.loses = append(o.loses, fmt.Sprintf("a string of %d bytes: --proto-max-bulk-len and --client-query-buffer-limit must be larger", k.elements))
 			}
 		default:
-			o.loses = append(o.loses, share+"; there is no such type here")
+			o.loses = append(o.loses, share+"; this type does not exist here")
 		}
 		if k.longestKey > longestKey {
 			o.loses = append(o.loses, fmt.Sprintf("a key of %d bytes (%s): the longest is %d", k.longestKey, kind, longestKey))
@@ -163,7 +163,7 @@ func (o *opinion) judgeKeys(f *findings) {
 	}
 	for _, db := range slices.Sorted(maps.Keys(f.keys)) {
 		if db >= databases {
-			o.loses = append(o.loses, fmt.Sprintf("database %d (%d keys): there are the databases 0 to %d", db, f.keys[db], databases-1))
+			o.loses = append(o.loses, fmt.Sprintf("database %d (%d keys): only databases 0 to %d exist", db, f.keys[db], databases-1))
 		}
 	}
 }
@@ -198,13 +198,13 @@ func (o *opinion) judgeOptions(f *findings) (flags []string) {
 		}
 	}
 	if f.config != nil {
-		o.moves = append(o.moves, fmt.Sprintf("%d options mean the same; %d mean nothing here and are taken", same, idle))
+		o.moves = append(o.moves, fmt.Sprintf("%d options mean the same; %d have no effect here and are ignored", same, idle))
 	}
 	if f.config["requirepass"] != "" {
-		o.looks = append(o.looks, "it has a password: set requirepass to the same one")
+		o.looks = append(o.looks, "it has a password: set requirepass to the same password")
 	}
 	if f.users > 1 {
-		o.loses = append(o.loses, fmt.Sprintf("%d users: there is one, default, with the password of requirepass", f.users))
+		o.loses = append(o.loses, fmt.Sprintf("%d users: only one exists here, default, with the password of requirepass", f.users))
 	}
 	if f.config["appendonly"] == "yes" || f.config["save"] != "" {
 		flags = append(flags, "--appendonly yes")
@@ -223,25 +223,25 @@ func quoted(value string) string {
 // judgeRole says what a server is among others.
 func (o *opinion) judgeRole(f *findings) {
 	if f.info["role"] == "slave" {
-		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": ask that one, whose keys are the newest")
+		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": examine that server, which has the newest keys")
 	}
 	if n := f.info["connected_slaves"]; n != "" && n != "0" {
-		o.loses = append(o.loses, n+" replicas: there is no replication here, so plan for what reads from them")
+		o.loses = append(o.loses, n+" replicas: there is no replication here, so plan for the clients that read from them")
 	}
 	if f.info["cluster_enabled"] == "1" {
-		o.loses = append(o.loses, "it is a node of a cluster, which has a part of the keys: each node is looked at and imported by itself")
+		o.loses = append(o.loses, "it is a node of a cluster and has only some of the keys: examine and import each node by itself")
 	}
 	if n := f.info["evicted_keys"]; n != "" && n != "0" {
-		o.looks = append(o.looks, n+" keys were evicted for memory: here new keys are refused instead, so give it more maxmemory")
+		o.looks = append(o.looks, n+" keys were evicted for memory: here new keys are refused instead, so set a larger maxmemory")
 	}
 }
 
 // prescribe says what to do.
 func (o *opinion) prescribe(f *findings, flags []string) {
 	if f.info["cellserver"] != "" {
-		o.todo = append(o.todo, "# it is a cellserver already: stop it, and copy its dir to move it")
+		o.todo = append(o.todo, "# it is a cellserver already: to move it, stop it and copy its dir")
 		if f.config["appendonly"] != "yes" {
-			o.todo = append(o.todo, "# before that have it write there what it holds", "redis-cli -u "+f.address+" SAVE")
+			o.todo = append(o.todo, "# before that, save its keys there", "redis-cli -u "+f.address+" SAVE")
 		}
 		return
 	}
@@ -258,6 +258,6 @@ func (o *opinion) prescribe(f *findings, flags []string) {
 	}
 	o.todo = append(o.todo, strings.Join(append([]string{"cellserver"}, flags...), " "))
 	if file := f.info["config_file"]; file != "" {
-		o.todo = append(o.todo, "# or with the configuration that it has, without what is refused above: cellserver "+file)
+		o.todo = append(o.todo, "# or with its configuration, without the options that are refused above: cellserver "+file)
 	}
 }

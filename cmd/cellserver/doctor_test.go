@@ -69,12 +69,12 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, doctor([]string{address}, &out))
 	for _, want := range []string{
-		"323 keys in 1 databases, of which 323 were looked at",
+		"323 keys in 1 databases, of which 323 were examined",
 		"300 of 323 keys: limiter of redis-cell; cellserver import copies them",
-		"20 of 323 keys: string, at most 1 bytes; held here too, but not copied",
+		"20 of 323 keys: string, at most 1 bytes; this type exists here too, but the keys are not copied",
 		"1 of 323 keys: hash, at most 1 elements",
-		"1 of 323 keys: stream; there is no such type here",
-		"1 of 323 keys: HyperLogLog; there is no such type here",
+		"1 of 323 keys: stream; this type does not exist here",
+		"1 of 323 keys: HyperLogLog; this type does not exist here",
 		"XLEN (1 calls): is an error here",
 		"option maxmemory-policy allkeys-lru: argument must be noeviction",
 		"cellserver import " + address + " state/appendonlydir",
@@ -132,11 +132,11 @@ func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 		}
 	}
 	require.Contains(t, o.loses, "XLEN (3 calls): is an error here. Streams (stays out): No limiter needs this type. Queues belong on Redis.")
-	require.Contains(t, o.loses, "JSON.SET (7 calls): is an error here; it is of a module or of a newer version than 7.2")
-	require.Contains(t, o.loses, "FCALL (7 calls): is answered with an error only")
-	require.Contains(t, o.looks, "SLOWLOG GET (7 calls): is answered, and is always empty here")
+	require.Contains(t, o.loses, "JSON.SET (7 calls): is an error here; it belongs to a module or to a version after 7.2")
+	require.Contains(t, o.loses, "FCALL (7 calls): always replies with an error here")
+	require.Contains(t, o.looks, "SLOWLOG GET (7 calls): replies, but always empty here")
 	require.Len(t, said, len(f.calls)-4, "all but GET, CL.THROTTLE, READONLY and what was not called")
-	require.Equal(t, []string{"3 of the commands that were called, 21 calls: answered the same"}, o.moves)
+	require.Equal(t, []string{"3 of the commands that were called, 21 calls: the replies are the same"}, o.moves)
 }
 
 // TestDoctorIsBounded: it looks at no more keys than asked for, and ends in time.
@@ -147,14 +147,14 @@ func TestDoctorIsBounded(t *testing.T) {
 	require.NoError(t, c.ConfigResetStat(ctx).Err())
 	var out bytes.Buffer
 	require.NoError(t, doctor([]string{address, "--sample", "500"}, &out))
-	require.Contains(t, out.String(), "100000 keys in 1 databases, of which 500 were looked at")
+	require.Contains(t, out.String(), "100000 keys in 1 databases, of which 500 were examined")
 	calls := called(t, c)
 	require.LessOrEqual(t, calls["scan"], int64(10))
 	require.LessOrEqual(t, calls["type"], int64(500))
 
 	out.Reset()
 	require.NoError(t, doctor([]string{"--sample", "0", address}, &out))
-	require.Contains(t, out.String(), "of which 0 were looked at")
+	require.Contains(t, out.String(), "of which 0 were examined")
 
 	// A server that never answers.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -190,12 +190,12 @@ func TestDoctorErrorsAreClear(t *testing.T) {
 	host := "127.0.0.1:" + port
 	var out bytes.Buffer
 	for address, want := range map[string]string{
-		"redis://" + host:                         "wants a password",
+		"redis://" + host:                         "requires a password",
 		"redis://:canary9@" + host:                "user or password is wrong",
 		"redis://nobody:canary9@" + host:          "user or password is wrong",
 		"redis://none:canary3@" + host:            "the user may not do this",
-		"rediss://:canary1@" + host:               "the server does not speak TLS there",
-		"redis://127.0.0.1:" + freeport.Choose():  "nothing listens there",
+		"rediss://:canary1@" + host:               "the server does not use TLS on this port",
+		"redis://127.0.0.1:" + freeport.Choose():  "nothing listens at this address",
 		"http://:canary1@" + host:                 "invalid URL scheme: http",
 		"canary1@" + host:                         "is no address: write redis://",
 		"redis://:canary1@" + host + "/x":         "invalid database number",
@@ -216,7 +216,7 @@ func TestDoctorErrorsAreClear(t *testing.T) {
 	require.Contains(t, out.String(), "could not be read: MODULE LIST (NOPERM")
 	out.Reset()
 	require.NoError(t, doctor([]string{"redis://:canary1@" + host}, &out))
-	require.Contains(t, out.String(), "3 users: there is one, default")
+	require.Contains(t, out.String(), "3 users: only one exists here, default")
 	require.Contains(t, out.String(), "it has a password: set requirepass")
 	require.NotContains(t, out.String(), "canary")
 }
@@ -256,7 +256,7 @@ func TestDoctorKnowsCellserver(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, doctor([]string{"redis://" + l.Addr().String()}, &out))
 	require.NotContains(t, out.String(), "Does not move", "of its own types each moves")
-	for _, want := range []string{"cellserver, which answers as Redis 7", "1 of 2 keys: limiter of redis-cell; they move with its directory", "1 of 2 keys: ratelimit; they move with its directory", "redis-cli -u redis://" + l.Addr().String() + " SAVE", "module redis-cell: CL.THROTTLE is built in", "it is a cellserver already"} {
+	for _, want := range []string{"cellserver, which replies as Redis 7", "1 of 2 keys: limiter of redis-cell; they move with its directory", "1 of 2 keys: ratelimit; they move with its directory", "redis-cli -u redis://" + l.Addr().String() + " SAVE", "module redis-cell: CL.THROTTLE is built in", "it is a cellserver already"} {
 		require.Contains(t, out.String(), want)
 	}
 	require.NotContains(t, out.String(), "Does not move")
@@ -284,12 +284,12 @@ func TestDoctorJudges(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeFindings(&out, judge(f)))
 	for _, want := range []string{
-		"Redis 6.2.1, up 9 days, 4 keys in 2 databases", "2 of the commands that were called, 8 calls: answered the same",
-		"XADD (3 calls)", "GEORADIUS (1 calls)", "FCALL (2 calls)", "PSYNC (1 calls): something replicates it", "module ReJSON: no module",
+		"Redis 6.2.1, up 9 days, 4 keys in 2 databases", "2 of the commands that were called, 8 calls: the replies are the same",
+		"XADD (3 calls)", "GEORADIUS (1 calls)", "FCALL (2 calls)", "PSYNC (1 calls): another server replicates this one", "module ReJSON: modules cannot be loaded here",
 		"option cluster-enabled yes: this server is not a node", "option tls-port 6380: this server has no TLS", "option novelty 1: this server does not know it",
 		"a hash of 200000 elements: --collection-max-elements 400000", "a string of 1073741824 bytes", "a key of 20000 bytes (string): the longest is 16384",
-		"ReJSON-RL?; there is no such type here", "database 17 (1 keys)", "replica of 10.0.0.1", "2 replicas", "a node of a cluster", "4 keys were evicted",
-		"the time was over after 4 keys", "--client-output-buffer-limit 'normal 0 0 0 slave 0 0 0 pubsub 1 1 1'", "cellserver /etc/redis/redis.conf",
+		"ReJSON-RL?; this type does not exist here", "database 17 (1 keys)", "replica of 10.0.0.1", "2 replicas", "a node of a cluster", "4 keys were evicted",
+		"the time was up after 4 keys", "--client-output-buffer-limit 'normal 0 0 0 slave 0 0 0 pubsub 1 1 1'", "cellserver /etc/redis/redis.conf",
 	} {
 		require.Contains(t, out.String(), want)
 	}

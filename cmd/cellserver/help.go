@@ -18,36 +18,35 @@ import (
 var manual = map[string]string{
 	"check-aof": `usage: cellserver check-aof DIR [--fix]
 
-Says whether the files of a server that is stopped are whole. DIR is dir/appenddirname.
-  --fix   cut what is torn, as a crash leaves it
+Checks the files of a stopped server. DIR is dir/appenddirname.
+  --fix   cut the incomplete end that a crash leaves
 `,
 	"dump": `usage: cellserver dump DIR
 
-Prints the files of a server that is stopped as JSON, a line for each entry or effect.
-DIR is dir/appenddirname. It prints keys and values.
+Prints the files of a stopped server as JSON, one line for each entry or effect, with keys
+and values. DIR is dir/appenddirname.
 `,
 	"import": `usage: cellserver import ADDRESS DIR [--match pattern] [--db n] [--dry-run]
 
 Copies the keys of redis-cell from a running Redis or Valkey into DIR, the
-dir/appenddirname of a server that is stopped. What is no key of redis-cell is counted
-and left out. ADDRESS is ` + addressForms + `.
-  --match pattern   only keys of this pattern
+dir/appenddirname of a stopped server. It counts and skips all other keys. ADDRESS is ` + addressForms + `.
+  --match pattern   only keys that match this pattern
   --db n            only this database
   --dry-run         only say what would be done
 `,
 	"export": `usage: cellserver export ADDRESS DIR [--match pattern] [--db n] [--dry-run]
 
-Copies the keys of CL.THROTTLE from DIR to a running Redis with redis-cell: the way back
-from import, with the same options.
+Copies the keys of CL.THROTTLE from DIR back to a running Redis with redis-cell. The
+options are those of import.
 `,
 	"doctor": doctorUsage + `
 
-Looks at a running Redis or Valkey and says what moves to cellserver, what does not, and
-what to do: INFO, CONFIG GET, the commands that were called, modules, and a sample of the
-keys. It sends nothing that changes the server, and takes half of one connection's time.
+Examines a running Redis or Valkey and says what moves to cellserver, what does not, and
+what to do. It reads INFO, CONFIG GET, the commands that were called, modules, and a sample
+of the keys. It changes nothing on the server, and uses one connection half of the time.
 ADDRESS is ` + addressForms + `.
-  --sample n    look at so many keys (10000)
-  --timeout d   end after so long (30s)
+  --sample n    examine this many keys (10000)
+  --timeout d   stop after this time (30s)
 `,
 }
 

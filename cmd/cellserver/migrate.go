@@ -57,7 +57,7 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 		return nil, usage
 	}
 	if m.db < -1 || m.db >= databases {
-		return nil, fmt.Errorf("%s: there are the databases 0 to %d", name, databases-1)
+		return nil, fmt.Errorf("%s: only databases 0 to %d exist", name, databases-1)
 	}
 	if m.options, err = clientOptions(names[0]); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -168,7 +168,7 @@ func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db
 func (m *migration) isLast(err error) bool {
 	if strings.Contains(err.Error(), "SELECT is not allowed in cluster mode") {
 		m.endProgress()
-		fmt.Fprintln(m.w, "this is one node of a cluster, which has only a part of the keys")
+		fmt.Fprintln(m.w, "this is one node of a cluster, which has only some of the keys")
 		return true
 	}
 	return strings.Contains(err.Error(), "out of range")

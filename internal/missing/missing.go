@@ -43,7 +43,7 @@ var FromRedis = []Group{
 		},
 	},
 	{
-		What: "Replication", Status: Planned, OfServers: true, Why: "A server has no replicas, and is none. WAIT answers 0.",
+		What: "Replication", Status: Planned, OfServers: true, Why: "A server has no replicas and cannot be one. WAIT replies 0.",
 		Commands: []string{"failover", "psync", "replconf", "replicaof", "slaveof", "sync"},
 	},
 	{
@@ -87,7 +87,7 @@ var FromRedis = []Group{
 		Commands: []string{"lcs", "sort", "sort_ro"},
 	},
 	{
-		What: "Sorted sets by member", Status: StaysOut, Why: "Limiters go through sorted sets by score and by rank.",
+		What: "Sorted sets by member", Status: StaysOut, Why: "Limiters read sorted sets by score and by rank.",
 		Commands: []string{"zlexcount", "zrangebylex", "zremrangebylex", "zrevrangebylex"},
 	},
 	{
@@ -95,11 +95,11 @@ var FromRedis = []Group{
 		Commands: []string{"hrandfield", "linsert", "lpos", "smove", "zrandmember", "zrangestore"},
 	},
 	{
-		What: "Copying and moving keys", Status: StaysOut, Why: "Values are not kept in the format of Redis. `cellserver import` and `cellserver export` move the keys of redis-cell.",
+		What: "Copying and moving keys", Status: StaysOut, Why: "Values are not stored in the format of Redis. `cellserver import` and `cellserver export` move the keys of redis-cell.",
 		Commands: []string{"copy", "dump", "migrate", "move", "restore", "restore-asking", "swapdb"},
 	},
 	{
-		What: "Cluster", Status: StaysOut, Why: "Each server stands alone. CLUSTER is answered as by a Redis that is not in cluster mode: with an error, whatever the subcommand.",
+		What: "Cluster", Status: StaysOut, Why: "Each server stands alone. CLUSTER replies as a Redis that is not in cluster mode: always with an error.",
 		Commands: []string{
 			"cluster|addslots", "cluster|addslotsrange", "cluster|bumpepoch", "cluster|count-failure-reports",
 			"cluster|countkeysinslot", "cluster|delslots", "cluster|delslotsrange", "cluster|failover",
@@ -110,7 +110,7 @@ var FromRedis = []Group{
 		},
 	},
 	{
-		What: "Modules", Status: StaysOut, Why: "The commands of redis-cell are built in. MODULE LIST names it.",
+		What: "Modules", Status: StaysOut, Why: "The commands of redis-cell are built in. MODULE LIST names redis-cell.",
 		Commands: []string{"module|load", "module|loadex", "module|unload"},
 	},
 	{
@@ -118,7 +118,7 @@ var FromRedis = []Group{
 		Commands: []string{"waitaof"},
 	},
 	{
-		What: "Inside Redis", Status: StaysOut, Why: "They look into parts of Redis that are not here, or stop it for tests.",
+		What: "Inside Redis", Status: StaysOut, Why: "They examine parts of Redis that do not exist here, or stop it for tests.",
 		Commands: []string{"debug", "latency|doctor", "latency|graph", "memory|malloc-stats"},
 	},
 }
