@@ -90,9 +90,3 @@ func CopyArgs(out, args [][]byte) {
 		out[i] = own[from:len(own):len(own)]
 	}
 }
-
-// SpansKeyspace reports whether the command reads or writes keys that it does not
-// name.
-func (c *Command) SpansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.First == 0 && c.Keys.Find == nil || c.Name == "info" || c.Name == "memory|stats"
-}

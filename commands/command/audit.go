@@ -6,10 +6,6 @@ import (
 	"strings"
 )
 
-// FlagAudit is set on commands that change what is there for everybody: the log says who
-// has called them. COMMAND does not show it.
-const FlagAudit Flag = 1 << 31
-
 // audited returns the handler of cmd, followed by a line of the log. It wraps when the
 // table is built, so that other commands pay nothing.
 func audited(cmd *Command) func(*Call) {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"net"
-	"sync/atomic"
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -24,53 +23,6 @@ func HostOf(p transport.Peer) string {
 // UnixHost stands for all who come by a unix socket.
 const UnixHost = "unix"
 
-// Client is what commands and other sessions may know of a connection. Fields without a
-// note belong to the goroutine that feeds it.
-type Client struct {
-	Session   any // the session, which only package session looks at
-	Server    *Server
-	Peer      transport.Peer
-	Id        int64
-	Created   limit.Instant
-	Proto     int  // 2 or 3
-	Authed    bool // has authenticated, or came when that was not needed
-	Reply     replyMode
-	Spent     int // bytes in and out before authentication
-	Closing   bool
-	Exclusive bool // a transaction or script is running: nothing may park
-	// ProxyOf is the client for which this one acts, whose command runs on another goroutine;
-	// nil for a client of its own.
-	ProxyOf *Client
-	Beside  bool // a proxy that is not exclusive: nothing may park, and nothing is locked
-	Marks   Mark
-	// Read by other goroutines: CLIENT LIST, the janitor.
-	Db       atomic.Int32
-	Protocol atomic.Int32 // proto, for the others
-	Locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
-	Killed   atomic.Bool
-	Spared   atomic.Bool              // CLIENT NO-EVICT ON
-	Self     atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
-	// Told says that the client is told of changes that it or another one tracks. Once it
-	// is set it stays. Subscriptions is how many it has, of all kinds.
-	Told          atomic.Bool
-	Subscriptions atomic.Int32
-	states        atomic.Pointer[[]clientState] // of the groups: see Slot
-}
-
-// Mark is a set of what is so rare of a client that commands ask for all of it at once.
-type Mark uint8
-
-const (
-	// MarkQueuing says that a group looks at each command before it runs: see Hooks.Intercept.
-	MarkQueuing Mark = 1 << iota
-	// MarkListening says that the client has subscriptions.
-	MarkListening
-	// MarkTracking says that a group runs the commands: see Hooks.Run.
-	MarkTracking
-	// MarkCaching says that a group is told of commands that are refused: see Hooks.Rejected.
-	MarkCaching
-)
-
 // Mark sets a mark, or takes it away.
 func (s *Client) Mark(m Mark, set bool) {
 	if set {
@@ -86,11 +38,6 @@ func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Pro
 
 // Subscribed reports whether the client has any subscription. Any goroutine may call it.
 func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
-
-// ReadsBeside reports whether the command runs elsewhere until it is done. What it has
-// read may change meanwhile, and the client be told only behind the reply, so that
-// nothing is told before.
-func (p *Wait) ReadsBeside() bool { return p.GiveUp == nil && !p.Again && p.Slice == nil }
 
 // Hush takes back what was written since mark when CLIENT REPLY says so.
 func (s *Client) Hush(w *resp.Writer, mark int) {
@@ -126,19 +73,6 @@ func endpoint(a, other net.Addr) string {
 	}
 	return path + ":0"
 }
-
-// identity is what a client calls itself. It is replaced, never changed.
-type identity struct{ Name, LibName, LibVer string }
-
-// replyMode is the state of CLIENT REPLY.
-type replyMode uint8
-
-const (
-	ReplyOn replyMode = iota
-	ReplyOff
-	ReplySkipNext // CLIENT REPLY SKIP itself is being answered with silence
-	replySkip     // the command after it is
-)
 
 // ID is the number that CLIENT ID answers; it is never used twice.
 func (s *Client) ID() int64 { return s.Id }

@@ -1,5 +1,7 @@
 package command
 
+import "github.com/cellserver/cellserver/resp"
+
 // helpOf returns the HELP subcommand of a container. Its text is made of the
 // entries beside it, so that it cannot leave one out.
 func helpOf(container *Command) *Command {
@@ -32,4 +34,11 @@ func Subcommand(container, name string, arity int, flags Flag, syntax, summary, 
 		Name: container + "|" + name, Arity: arity, Flags: flags, Group: "server", Summary: summary, Syntax: syntax,
 		Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 	}
+}
+
+// SubcommandSyntax is what Redis says of a subcommand with words too many, where it
+// counts them itself.
+func SubcommandSyntax(c *Call) resp.Error {
+	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(Echo(c.Args[1], MaxEcho)) +
+		"'. Try " + upper(c.Cmd.Parent.Name) + " HELP.")
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"slices"
-	"sync"
 
 	"github.com/cellserver/cellserver/resp"
 )
@@ -14,14 +13,6 @@ func (t *Table) WriteInfo(w *resp.Writer) {
 	for _, cmd := range t.Sorted {
 		cmd.WriteInfo(w)
 	}
-}
-
-// madeOnce is a reply that is the same for everybody, by protocol. It is made when it is
-// first asked for: what is to be said of all commands takes milliseconds, and clients of
-// some libraries ask for it whenever they connect.
-type madeOnce [2]struct {
-	once sync.Once
-	text []byte
 }
 
 // Keep returns the reply in a protocol, which write writes the first time.
@@ -179,14 +170,4 @@ func (c *Command) complexity() string {
 		return "Depends on subcommand."
 	}
 	return c.Complexity
-}
-
-// Has reports whether the set holds the category of that name.
-func (c Category) Has(name string) bool {
-	for _, n := range CategoryNames {
-		if n.Name == name {
-			return c&n.category != 0
-		}
-	}
-	return false
 }

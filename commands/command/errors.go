@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
@@ -30,24 +29,6 @@ func FloatError(err error) resp.Error {
 
 const ErrKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 
-// HasLongKey reports whether a key among args is longer than a key may be.
-func (c *Command) HasLongKey(args [][]byte) bool {
-	k := &c.Keys
-	if k.Find == nil && k.First > 0 { // as positions, which makes a list
-		last := k.Last
-		if last < 0 {
-			last += len(args)
-		}
-		for i := k.First; i <= last && i < len(args); i += k.Step {
-			if len(args[i]) > MaxKey {
-				return true
-			}
-		}
-		return false
-	}
-	return slices.ContainsFunc(k.Positions(args), func(i int) bool { return len(args[i]) > MaxKey })
-}
-
 // MaxEcho is how much of an unknown name, and of the arguments together, is
 // repeated in the error (Redis: 128).
 const MaxEcho = 128
@@ -69,13 +50,6 @@ func UnknownCommand(args [][]byte) resp.Error {
 
 func UnknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
-}
-
-// SubcommandSyntax is what Redis says of a subcommand with words too many, where it
-// counts them itself.
-func SubcommandSyntax(c *Call) resp.Error {
-	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(Echo(c.Args[1], MaxEcho)) +
-		"'. Try " + upper(c.Cmd.Parent.Name) + " HELP.")
 }
 
 // Echo returns at most n bytes of b, up to its first NUL, as C prints strings.
@@ -139,3 +113,5 @@ var storeErrors = []struct {
 	{limit.ErrNotKept, ErrNotKept},
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 }
+
+const ErrValuesTooLong resp.Error = "ERR the reply is too long"

@@ -1,24 +1,5 @@
 package command
 
-// Group is a part of the commands: their entries, and what the group keeps of its own for
-// the server, for each worker and for a client. Nobody else looks into that.
-type Group struct {
-	Commands []*Command
-	// Server makes what the group keeps for the server, and says where the group takes
-	// part in what is no command of it. nil for a group that does neither.
-	Server func(s *Server, slot Slot) (state any, hooks Hooks)
-	// Worker makes what the group keeps for a new worker, which is used by one goroutine
-	// at a time; nil if that is nothing. What the group keeps for the server is made
-	// before. Its commands find it by [Scratch].
-	Worker func(w *Worker, slot Slot) any
-}
-
-// maxGroups is how many groups there may be.
-const maxGroups = 24
-
-// Slot is the place of what a group keeps, in the server, its workers and its clients.
-type Slot int
-
 // OfServer returns what the group keeps for the server.
 func (i Slot) OfServer(s *Server) any { return s.states[i] }
 
@@ -51,13 +32,6 @@ func (i Slot) Keep(cl *Client, state any) {
 	}
 	all = append(all, clientState{i, state})
 	cl.states.Store(&all)
-}
-
-// clientState is what one group keeps for a client. Most clients have none, and few have
-// more than two.
-type clientState struct {
-	slot  Slot
-	state any
 }
 
 // Slot is the place of what the group of the command keeps.

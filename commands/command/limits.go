@@ -79,19 +79,11 @@ const MaxReply = 64 << 20 // the longest single reply, e.g. of KEYS
 
 const MaxKey = 16 << 10 // the longest key
 
-// Limits returns the limits in force.
-func (e *Server) Limits() *Limits { return e.Bounds.Load() }
-
-func (e *Server) PasswordSet() bool { return e.Limits().Password != "" }
-
 // KeptPosting is for how many sessions or topics a lane keeps room.
 const KeptPosting = 1 << 14
 
 // SubscriptionWork is the work of beginning or ending one subscription.
 const SubscriptionWork = 5
-
-// Subscribes reports whether the command begins or ends subscriptions.
-func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&FlagNoScript != 0 }
 
 // MaxSubscribed is how much memory the subscriptions of a client may take, and
 // MaxPatterns how many of them may be patterns, since each of those is looked at for
@@ -101,12 +93,3 @@ func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&Flag
 const MaxSubscribed = 16 << 20
 
 const MaxPatterns = 4096
-
-// ListenersMay reports whether a client that only listens may run the command.
-func (c *Command) ListenersMay() bool {
-	switch c.Name {
-	case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset":
-		return true
-	}
-	return false
-}

@@ -7,13 +7,6 @@ import "encoding/binary"
 // two comparisons of words, rather than one of every letter, tell whether it is the
 // one, in whatever case.
 
-// nameSlot is a place of a table of names.
-type nameSlot struct {
-	first, last foldedWord
-	name        string   // what the command is called here, in lower case
-	Cmd         *Command // nil if the slot is free
-}
-
 // foldedWord is eight bytes of a lower-case name. fold has the bit in which the cases
 // of a letter differ wherever there is a letter: x|fold == word then says exactly that
 // x is the word in some case.
@@ -51,4 +44,17 @@ func folded(word uint64) foldedWord {
 		}
 	}
 	return f
+}
+
+// EqualFold reports whether name is the lower-case word, in any ASCII case.
+func EqualFold(name []byte, word string) bool {
+	if len(name) != len(word) {
+		return false
+	}
+	for i, w := range []byte(word) {
+		if c := name[i]; c != w && (c != w-('a'-'A') || w < 'a') {
+			return false
+		}
+	}
+	return true
 }

@@ -47,16 +47,6 @@ const ErrNotKept resp.Error = "MISCONF"
 // errManyEffects refuses what would make the record of a transaction too large.
 const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
 
-// Refusal says why c may not have effects: while the journal has no fault it is the
-// transaction that has had too many.
-func (c *Call) Refusal() resp.Error {
-	fault := c.Server.Opts.Persistence.Fault()
-	if fault == "" && c.Client.Exclusive {
-		return errManyEffects
-	}
-	return Misconf(fault)
-}
-
 // Misconf refuses what cannot be kept. Where the fault is over by the time that it is to
 // be named, fault is "".
 func Misconf(fault string) resp.Error {

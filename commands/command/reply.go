@@ -5,6 +5,28 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
+// OK replies +OK.
+func (c *Call) OK() { c.W.Status("OK") }
+
+// Fail replies with an error and counts the call as failed.
+func (c *Call) Fail(e resp.Error) {
+	c.Failed = true
+	if e == ErrNotKept {
+		e = c.Refusal()
+	}
+	c.W.Error(e)
+}
+
+// Refusal says why c may not have effects: while the journal has no fault it is the
+// transaction that has had too many.
+func (c *Call) Refusal() resp.Error {
+	fault := c.Server.Opts.Persistence.Fault()
+	if fault == "" && c.Client.Exclusive {
+		return errManyEffects
+	}
+	return Misconf(fault)
+}
+
 // Bound makes an error of the reply since mark if it is too long, whatever is missing
 // of it.
 func (c *Call) Bound(mark int) {
@@ -116,5 +138,3 @@ func (c *Call) ReplyCount(n int64, err error) {
 	}
 	c.W.Int(n)
 }
-
-const ErrValuesTooLong resp.Error = "ERR the reply is too long"

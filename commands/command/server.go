@@ -1,15 +1,6 @@
 package command
 
-import (
-	"log/slog"
-	"sync/atomic"
-	"time"
-
-	"github.com/cellserver/cellserver/commands/budget"
-	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/shared"
-)
+import "github.com/cellserver/cellserver/resp"
 
 // What keeps commands from running, as a set: [Engine].halts.
 const (
@@ -21,22 +12,16 @@ const (
 	HaltPaused = HaltChanges | HaltAll
 )
 
+// Limits returns the limits in force.
+func (e *Server) Limits() *Limits { return e.Bounds.Load() }
+
+func (e *Server) PasswordSet() bool { return e.Limits().Password != "" }
+
 // HoldExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
 func (e *Server) HoldExpiry(hold bool) {
 	if f := e.Opts.HoldExpiry; f != nil {
 		f(hold)
-	}
-}
-
-// OrForgo is for behindPause: begin, or close the client of a command that never will.
-func (p *Wait) OrForgo(begin func()) func(goOn bool) {
-	return func(goOn bool) {
-		if goOn {
-			begin()
-		} else {
-			p.Finish(func(*resp.Writer) { p.Broken = true })
-		}
 	}
 }
 
@@ -58,42 +43,6 @@ func WriteModules(w *resp.Writer) {
 	w.Array(0)
 }
 
-// Options are what an Engine needs of the world around it. All but
-// Process, Stop, ScriptRoom, FreeHeap and Log must be set.
-type Options struct {
-	// NewStore returns a view of the store for one lane.
-	NewStore func() Store
-	// Ledger counts values that have left the store while replies refer to them. Without
-	// one replies are copies.
-	Ledger shared.Ledger
-	// Stopwatch is a monotonic reading, for measuring how long a command took. It
-	// decides nothing.
-	Stopwatch func() time.Duration
-	// Now reads the store's clock, for the ages of clients.
-	Now func() limit.Instant
-	// Settings is the configuration that CONFIG shows and changes.
-	Settings Settings
-	// Process is what INFO says of the process; nil leaves those fields out.
-	Process Process
-	// ObserveExpiry has an observer told of what expires without anybody's doing; nil
-	// tells nobody.
-	ObserveExpiry func(Observer)
-	// HoldExpiry keeps keys that have expired from being removed, or lets them go again;
-	// nil if there is nothing to hold. Any goroutine may call it.
-	HoldExpiry func(hold bool)
-	// Persistence keeps effects; nil keeps nothing.
-	Persistence Persistence
-	// Stop ends the server; SHUTDOWN calls it.
-	Stop func(StopMode)
-	// ScriptRoom says how many bytes of objects Go's heap may have while scripts run, and
-	// how many of them are kept for keys; nil stands for any number.
-	ScriptRoom func() (bound, kept int64)
-	// FreeHeap gives what is garbage in Go's heap back to the system; nil does nothing.
-	FreeHeap func()
-	// Log receives what an operator should know; nil discards it.
-	Log *slog.Logger
-}
-
 // Table is the command table, from which documentation is generated.
 func (e *Server) Table() *Table { return e.Commands }
 
@@ -110,29 +59,10 @@ func (e *Server) SetLoading(loading bool) {
 // Loading reports whether the state is yet to come.
 func (e *Server) Loading() bool { return e.Halts.Load()&HaltLoading != 0 }
 
-// Server is what all sessions share and commands may know.
-type Server struct {
-	Host     Host
-	Opts     Options
-	Commands *Table
-	Log      *slog.Logger
-	Bounds   atomic.Pointer[Limits]
-	Draining atomic.Bool   // set by Drain
-	Halts    atomic.Uint32 // what keeps commands from running: see HaltLoading
-	Ended    atomic.Bool   // set by Close: slow commands may give up
-	Large    budget.Budget // what long replies take
-	hooks    hooks
-	states   [maxGroups]any // of the groups: see Slot
+// Process returns what INFO asks.
+func (e *Server) Process() Process {
+	if e.Opts.Process == nil {
+		return noProcess{}
+	}
+	return e.Opts.Process
 }
-
-// StopMode says whether a server that stops writes a snapshot first.
-type StopMode uint8
-
-const (
-	// StopAsConfigured writes one if there are save points and no log.
-	StopAsConfigured StopMode = iota
-	// StopSaving writes one.
-	StopSaving
-	// StopWithoutSaving writes none.
-	StopWithoutSaving
-)

@@ -1,9 +1,6 @@
 package command
 
-import (
-	"github.com/cellserver/cellserver/commands/stats"
-	"github.com/cellserver/cellserver/limit"
-)
+import "github.com/cellserver/cellserver/commands/stats"
 
 // Statistics are the figures of the whole server that INFO shows.
 type Statistics struct {
@@ -20,15 +17,6 @@ type Statistics struct {
 	Errors       *stats.Errors
 }
 
-// Activity is what a client does at the moment, and what is kept for it.
-type Activity struct {
-	Active      limit.Instant // of the last bytes
-	LastCommand *Command      // nil before the first
-	Blocked     bool          // a command of it waits
-	Queued      int           // commands that wait for EXEC, -1 outside of MULTI
-	Memory      ClientMemory
-}
-
 // ClientMemory is about how many bytes the server keeps for one client.
 type ClientMemory struct {
 	Input    int64 // what arrived and has not been run
@@ -40,3 +28,19 @@ type ClientMemory struct {
 
 // Sum is all of it.
 func (m ClientMemory) Sum() int64 { return m.Input + m.Output + m.Messages + m.Queued + m.Topics }
+
+// Description is what groups know of a client for CLIENT LIST.
+type Description struct {
+	Channels, Patterns, ShardChannels    int
+	Tracks, BrokenRedirect, Broadcasting bool
+	Redirect                             int64 // the client that is told instead, or 0; -1 if it does not track
+	Memory                               int64 // what subscriptions take
+}
+
+// Info are the fields of INFO that groups know.
+type Info struct {
+	TrackingClients, TrackingKeys, TrackingItems, TrackingPrefixes int64
+	Channels, Patterns, ShardChannels                              int64
+	Scripts, ScriptBytes, EvictedScripts                           int64
+	FailedLogins                                                   int64
+}

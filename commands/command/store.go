@@ -170,12 +170,6 @@ type Locker interface {
 	Dequeue(ticket any)
 }
 
-// KeyRef names a key and its database.
-type KeyRef struct {
-	DB  int
-	Key []byte
-}
-
 // Observer is told what a store changes, while the shard is locked, and when it is not
 // locked any more. See the methods of observer.
 type Observer interface {
@@ -183,3 +177,28 @@ type Observer interface {
 	Flushed()
 	Released()
 }
+
+// StoreStats is what INFO says of the store: its databases, in order, and what they
+// take.
+type StoreStats struct {
+	Databases []DatabaseStats
+	Memory    MemoryStats
+}
+
+// DatabaseStats is a line of INFO keyspace.
+type DatabaseStats struct {
+	Keys, Expires int64
+	AvgTTL        time.Duration
+}
+
+// MemoryStats is what the store says of its memory.
+type MemoryStats struct {
+	// Dataset is what keys take, in bytes, and InHeap what of that is in Go's heap. Max
+	// is maxmemory, 0 without a bound.
+	Dataset, InHeap, Max int64
+	// Expired is how many keys have expired since the start.
+	Expired int64
+}
+
+// Used is what the process takes for keys and everything else, given its heap.
+func (m *MemoryStats) Used(heap int64) int64 { return m.Dataset + heap - m.InHeap }

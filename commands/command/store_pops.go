@@ -1,5 +1,11 @@
 package command
 
+// KeyRef names a key and its database.
+type KeyRef struct {
+	DB  int
+	Key []byte
+}
+
 // Poppers are the queues of those who wait for elements of lists and sorted sets, in the
 // order of arrival for each key.
 type Poppers interface {

@@ -6,18 +6,6 @@ import (
 	"strings"
 )
 
-// Table finds commands by name. It never changes after it was made, but for the replies
-// that it keeps.
-type Table struct {
-	groups  []Group
-	Entries []*Command  // by id: containers, commands and subcommands
-	Sorted  []*Command  // without subcommands, sorted by name
-	names   []tableName // of top, by what each is called
-	Slots   []nameSlot  // open addressing over endsHash, a power of two long
-
-	Info, Docs madeOnce // of top
-}
-
 // NewTable builds a table of the commands of groups. It panics when two entries share a
 // name or an entry is incomplete: that is a mistake of ours, found at start-up.
 func NewTable(groups []Group) *Table {
@@ -83,12 +71,6 @@ func (t *Table) add(c *Command) {
 	t.Entries = append(t.Entries, c)
 }
 
-// tableName is a command and what it is called.
-type tableName struct {
-	name string
-	cmd  *Command
-}
-
 // NewRenamedTable is NewTable with commands under other names, one pair of old and new
 // after the other; "" for the new name leaves a command out. What a command says of
 // itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
@@ -152,44 +134,8 @@ func (t *Table) Lookup(name []byte) *Command {
 	}
 }
 
-// Subcommand returns the subcommand of c of that name in any case, or nil.
-func (c *Command) Subcommand(name []byte) *Command {
-	for _, sub := range c.Sub {
-		if EqualFold(name, sub.Name[len(c.Name)+1:]) {
-			return sub
-		}
-	}
-	return nil
-}
-
 // All returns every entry, subcommands after their containers.
 func (t *Table) All() []*Command { return t.Entries }
 
 // Top returns the entries without subcommands, sorted by name.
 func (t *Table) Top() []*Command { return t.Sorted }
-
-// EqualFold reports whether name is the lower-case word, in any ASCII case.
-func EqualFold(name []byte, word string) bool {
-	if len(name) != len(word) {
-		return false
-	}
-	for i, w := range []byte(word) {
-		if c := name[i]; c != w && (c != w-('a'-'A') || w < 'a') {
-			return false
-		}
-	}
-	return true
-}
-
-// Each calls f with the indices of args that hold keys.
-func (k *KeySpec) Each(args [][]byte, f func(i int)) {
-	if k.Find == nil && k.First > 0 && k.First == k.Last {
-		if k.First < len(args) {
-			f(k.First) // as positions, which makes a list
-		}
-		return
-	}
-	for _, i := range k.Positions(args) {
-		f(i)
-	}
-}

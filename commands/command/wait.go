@@ -1,56 +1,6 @@
 package command
 
-import (
-	"sync/atomic"
-
-	"github.com/cellserver/cellserver/resp"
-)
-
-// Wait is a command that waits: for a timer, for a slow command that runs
-// beside the loops, for room under a limit. Its session is not fed until it is
-// finished, and what its client sent behind it waits too.
-//
-// Whoever wants to answer claims it first; only one can. Any goroutine may. All
-// fields but state are set before the command is parked or by the one who answers.
-type Wait struct {
-	Client *Client
-	Cmd    *Command
-	Proto  int
-	State  atomic.Int32
-	Gone   atomic.Bool // the client is: set when the session is closed
-
-	// What the answer consists of, valid once state is ParkedDone: the reply, then
-	// what resume writes. refused is the key of a limit that the wait was for and did
-	// not get; broken says that the client is to be closed.
-	Reply   resp.Reply
-	Refused []byte
-	Broken  bool
-	// Failed says that the reply is an error, or has one in it.
-	Failed bool
-	// Looked says that it has had no effect, so that its reply waits for no disk and is
-	// true whatever becomes of that.
-	Looked bool
-	// Again says that there is no answer: the command has yet to be run, and is so from
-	// its first byte when the session is fed again.
-	Again bool
-	// Kept is how many bytes the command took over from its session: a transaction that
-	// runs alone, and what it watches. Used by the goroutine that feeds the session.
-	Kept int
-	// Slice does a part of a command that goes on in slices, and reports whether there is
-	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
-	// as others have had their turn.
-	Slice func(c *Call) (more bool)
-
-	// Resume runs when the session is fed again, on the goroutine that feeds it: for
-	// an answer that changes the session. nil if there is nothing to do.
-	Resume func(w *resp.Writer)
-	// Cancel stops what was being waited for, without an answer, when the client
-	// has gone away. nil if there is nothing to stop. It must not block.
-	Cancel func()
-	// GiveUp writes the answer of a wait that is ended early (CLIENT UNBLOCK,
-	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
-	GiveUp func(st Store, w *resp.Writer)
-}
+import "github.com/cellserver/cellserver/resp"
 
 const (
 	ParkedWaiting int32 = iota
@@ -171,7 +121,18 @@ func (c *Call) MayWait() bool {
 	return !c.Client.Exclusive && !c.Client.Beside && !c.Server.Draining.Load()
 }
 
-// Offload runs f beside the loops, with the session parked until it returns. f
-// must not touch the Call: what it needs of the arguments has to be copied before.
-// Inside a transaction, and beside the loops, f runs at once.
-func (c *Call) Offload(f func(st Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
+// OrForgo is for behindPause: begin, or close the client of a command that never will.
+func (p *Wait) OrForgo(begin func()) func(goOn bool) {
+	return func(goOn bool) {
+		if goOn {
+			begin()
+		} else {
+			p.Finish(func(*resp.Writer) { p.Broken = true })
+		}
+	}
+}
+
+// ReadsBeside reports whether the command runs elsewhere until it is done. What it has
+// read may change meanwhile, and the client be told only behind the reply, so that
+// nothing is told before.
+func (p *Wait) ReadsBeside() bool { return p.GiveUp == nil && !p.Again && p.Slice == nil }

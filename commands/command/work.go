@@ -12,9 +12,6 @@ func (c *Call) StayToPop(copied int) error {
 	return c.Stay(copied / unitBytes)
 }
 
-// RunsScript reports whether the command is EVAL or one of its kin.
-func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Find != nil }
-
 // unitBytes is how many bytes, of a command or of values that are copied for a
 // reply, make one unit.
 const unitBytes = 64
@@ -74,11 +71,6 @@ func (c *Command) Stays() string {
 	}
 	return ""
 }
-
-// FlagLinear is set on commands that may go through all elements of the collection that
-// they name: a transaction that has one is as much work as that is large. Those that take
-// elements from an end, and mostly few, are not. No client sees the flag.
-const FlagLinear Flag = 1 << 30
 
 // Leaves reports whether a command that is about to do so many units is to do them
 // beside the loops. If not, they are counted against its turn. Inside a transaction or

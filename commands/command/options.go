@@ -1,9 +1,60 @@
 package command
 
 import (
+	"log/slog"
 	"time"
 
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/shared"
+)
+
+// Options are what an Engine needs of the world around it. All but
+// Process, Stop, ScriptRoom, FreeHeap and Log must be set.
+type Options struct {
+	// NewStore returns a view of the store for one lane.
+	NewStore func() Store
+	// Ledger counts values that have left the store while replies refer to them. Without
+	// one replies are copies.
+	Ledger shared.Ledger
+	// Stopwatch is a monotonic reading, for measuring how long a command took. It
+	// decides nothing.
+	Stopwatch func() time.Duration
+	// Now reads the store's clock, for the ages of clients.
+	Now func() limit.Instant
+	// Settings is the configuration that CONFIG shows and changes.
+	Settings Settings
+	// Process is what INFO says of the process; nil leaves those fields out.
+	Process Process
+	// ObserveExpiry has an observer told of what expires without anybody's doing; nil
+	// tells nobody.
+	ObserveExpiry func(Observer)
+	// HoldExpiry keeps keys that have expired from being removed, or lets them go again;
+	// nil if there is nothing to hold. Any goroutine may call it.
+	HoldExpiry func(hold bool)
+	// Persistence keeps effects; nil keeps nothing.
+	Persistence Persistence
+	// Stop ends the server; SHUTDOWN calls it.
+	Stop func(StopMode)
+	// ScriptRoom says how many bytes of objects Go's heap may have while scripts run, and
+	// how many of them are kept for keys; nil stands for any number.
+	ScriptRoom func() (bound, kept int64)
+	// FreeHeap gives what is garbage in Go's heap back to the system; nil does nothing.
+	FreeHeap func()
+	// Log receives what an operator should know; nil discards it.
+	Log *slog.Logger
+}
+
+// StopMode says whether a server that stops writes a snapshot first.
+type StopMode uint8
+
+const (
+	// StopAsConfigured writes one if there are save points and no log.
+	StopAsConfigured StopMode = iota
+	// StopSaving writes one.
+	StopSaving
+	// StopWithoutSaving writes none.
+	StopWithoutSaving
 )
 
 // Settings is the configuration as CONFIG sees it.
@@ -37,39 +88,6 @@ type Process interface {
 	Network() (in, out, pending int64)
 	// ClockStep is by how much the wall clock is off the server's own clock.
 	ClockStep() time.Duration
-}
-
-// StoreStats is what INFO says of the store: its databases, in order, and what they
-// take.
-type StoreStats struct {
-	Databases []DatabaseStats
-	Memory    MemoryStats
-}
-
-// DatabaseStats is a line of INFO keyspace.
-type DatabaseStats struct {
-	Keys, Expires int64
-	AvgTTL        time.Duration
-}
-
-// MemoryStats is what the store says of its memory.
-type MemoryStats struct {
-	// Dataset is what keys take, in bytes, and InHeap what of that is in Go's heap. Max
-	// is maxmemory, 0 without a bound.
-	Dataset, InHeap, Max int64
-	// Expired is how many keys have expired since the start.
-	Expired int64
-}
-
-// Used is what the process takes for keys and everything else, given its heap.
-func (m *MemoryStats) Used(heap int64) int64 { return m.Dataset + heap - m.InHeap }
-
-// Process returns what INFO asks.
-func (e *Server) Process() Process {
-	if e.Opts.Process == nil {
-		return noProcess{}
-	}
-	return e.Opts.Process
 }
 
 // noProcess stands in where an engine runs without a server around it.

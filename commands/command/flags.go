@@ -1,0 +1,139 @@
+package command
+
+// Flag is a set of the command flags that COMMAND INFO shows.
+type Flag uint32
+
+// The flags, named as Redis names them.
+const (
+	FlagWrite Flag = 1 << iota
+	FlagReadonly
+	FlagDenyOOM
+	FlagModule
+	FlagAdmin
+	FlagPubSub
+	FlagNoScript
+	FlagBlocking
+	FlagLoading
+	FlagStale
+	FlagFast
+	FlagNoAuth
+	FlagMovableKeys
+	FlagNoMulti
+	FlagAllowBusy
+	FlagSkipSlowlog
+)
+
+// FlagLinear is set on commands that may go through all elements of the collection that
+// they name: a transaction that has one is as much work as that is large. Those that take
+// elements from an end, and mostly few, are not. No client sees the flag.
+const FlagLinear Flag = 1 << 30
+
+// FlagAudit is set on commands that change what is there for everybody: the log says who
+// has called them. COMMAND does not show it.
+const FlagAudit Flag = 1 << 31
+
+var flagNames = []struct {
+	flag Flag
+	name string
+}{
+	{FlagWrite, "write"},
+	{FlagReadonly, "readonly"},
+	{FlagDenyOOM, "denyoom"},
+	{FlagModule, "module"},
+	{FlagAdmin, "admin"},
+	{FlagPubSub, "pubsub"},
+	{FlagNoScript, "noscript"},
+	{FlagBlocking, "blocking"},
+	{FlagLoading, "loading"},
+	{FlagStale, "stale"},
+	{FlagFast, "fast"},
+	{FlagNoAuth, "no_auth"},
+	{FlagMovableKeys, "movablekeys"},
+	{FlagNoMulti, "no_multi"},
+	{FlagAllowBusy, "allow_busy"},
+	{FlagSkipSlowlog, "skip_slowlog"},
+}
+
+// Names returns the flags as COMMAND INFO spells them, in a fixed order.
+func (f Flag) Names() []string {
+	var names []string
+	for _, n := range flagNames {
+		if f&n.flag != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// Category is a set of ACL categories.
+type Category uint32
+
+// The ACL categories of Redis that our commands fall in, and our own @ratelimit.
+const (
+	CatKeyspace Category = 1 << iota
+	CatRead
+	CatWrite
+	CatString
+	CatPubSub
+	CatAdmin
+	CatFast
+	CatSlow
+	CatBlocking
+	CatDangerous
+	CatConnection
+	CatTransaction
+	CatScripting
+	CatRateLimit
+	CatList
+	CatSet
+	CatHash
+	CatSortedSet
+)
+
+// categoryName is a category and what ACL calls it.
+type categoryName struct {
+	category Category
+	Name     string
+}
+
+var CategoryNames = []categoryName{
+	{CatKeyspace, "keyspace"},
+	{CatRead, "read"},
+	{CatWrite, "write"},
+	{CatSet, "set"},
+	{CatSortedSet, "sortedset"},
+	{CatList, "list"},
+	{CatHash, "hash"},
+	{CatString, "string"},
+	{CatPubSub, "pubsub"},
+	{CatAdmin, "admin"},
+	{CatFast, "fast"},
+	{CatSlow, "slow"},
+	{CatBlocking, "blocking"},
+	{CatDangerous, "dangerous"},
+	{CatConnection, "connection"},
+	{CatTransaction, "transaction"},
+	{CatScripting, "scripting"},
+	{CatRateLimit, "ratelimit"},
+}
+
+// Names returns the categories without their '@', in a fixed order.
+func (c Category) Names() []string {
+	var names []string
+	for _, n := range CategoryNames {
+		if c&n.category != 0 {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// Has reports whether the set holds the category of that name.
+func (c Category) Has(name string) bool {
+	for _, n := range CategoryNames {
+		if n.Name == name {
+			return c&n.category != 0
+		}
+	}
+	return false
+}

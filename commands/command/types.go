@@ -1,0 +1,549 @@
+package command
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// The types of this file refer to each other, so they stand together. Their methods are
+// in the files above it: command.go, client.go, wait.go and so on.
+
+// Command is one declarative entry of the table. Dispatch, COMMAND, its DOCS and
+// GETKEYS, ACL categories, statistics, docs/commands.md and the README's table all
+// derive from it; there is no second list of command names.
+type Command struct {
+	// Name in lower case. A subcommand has the name of its container before a bar:
+	// "client|list".
+	Name string
+	// Arity counts the name itself; a negative one is a minimum.
+	Arity int
+	Flags Flag
+	Keys  KeySpec
+	// Categories are the ACL categories beside those that Flags imply.
+	Categories Category
+	Group      string
+	Summary    string
+	// Syntax is what follows the name.
+	Syntax     string
+	Since      string
+	Complexity string
+	// Reply says in words what is answered.
+	Reply string
+	// Run is nil for a container.
+	Run func(*Call)
+	Sub []*Command
+	// WordWork is the work of each word of a call that has many, in units: see work.go.
+	// 0 is what the keys and elements of most take.
+	WordWork int
+
+	// Writes reports whether a call changes something, for commands of which FlagWrite does
+	// not say it; nil for all others.
+	Writes func(c *Call, cmd *Command, args [][]byte) bool
+	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
+	// nothing. For commands with FlagAudit.
+	AuditAttrs func(c *Call) []slog.Attr
+	// Rejected tells that a call is refused before it runs, and returns the error to answer;
+	// nil for e itself.
+	Rejected func(c *Call, e resp.Error) resp.Error
+	// Plan says what a call may do, for commands that run others; nil for all others.
+	Plan func(c *Call, cmd *Command, args [][]byte) Plan
+	// Work is the work of a call beyond what its words tell, when it is one of a transaction
+	// in which so many words of commands of its group came before; nil if that is none.
+	Work func(c *Call, cmd *Command, args [][]byte, before int) int
+	// ReplySize is about how many bytes the reply of a call copies, for commands that run
+	// others; nil for all others.
+	ReplySize func(cl *Client, st Store, cmd *Command) int
+
+	placed
+}
+
+// placed is what the table makes of an entry.
+type placed struct {
+	Id     int
+	group  int // index of its group
+	Parent *Command
+	// FewWords is how many words of a call nobody asks about: see work.go.
+	FewWords int
+	// Feeds says that it may put elements under a key that somebody waits for.
+	Feeds bool
+}
+
+// Plan is what a call may do that runs other commands.
+type Plan struct {
+	Long     bool // nobody knows how long it takes
+	Confined bool // it touches no other keys than those it names
+	Writes   bool // it may change something
+	AllowOOM bool // it may run when memory is full
+}
+
+// Call is one command being run: who calls, with what, and where the reply goes.
+type Call struct {
+	*Worker
+	Client *Client
+	Cmd    *Command
+	Args   [][]byte // Args[0] is the name as it was sent
+	W      *resp.Writer
+	Failed bool
+}
+
+// Client is what commands and other sessions may know of a connection. Fields without a
+// note belong to the goroutine that feeds it.
+type Client struct {
+	Session   any // the session, which only package session looks at
+	Server    *Server
+	Peer      transport.Peer
+	Id        int64
+	Created   limit.Instant
+	Proto     int  // 2 or 3
+	Authed    bool // has authenticated, or came when that was not needed
+	Reply     replyMode
+	Spent     int // bytes in and out before authentication
+	Closing   bool
+	Exclusive bool // a transaction or script is running: nothing may park
+	// ProxyOf is the client for which this one acts, whose command runs on another goroutine;
+	// nil for a client of its own.
+	ProxyOf *Client
+	Beside  bool // a proxy that is not exclusive: nothing may park, and nothing is locked
+	Marks   Mark
+	// Read by other goroutines: CLIENT LIST, the janitor.
+	Db       atomic.Int32
+	Protocol atomic.Int32 // proto, for the others
+	Locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
+	Killed   atomic.Bool
+	Spared   atomic.Bool              // CLIENT NO-EVICT ON
+	Self     atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
+	// Told says that the client is told of changes that it or another one tracks. Once it
+	// is set it stays. Subscriptions is how many it has, of all kinds.
+	Told          atomic.Bool
+	Subscriptions atomic.Int32
+	states        atomic.Pointer[[]clientState] // of the groups: see Slot
+}
+
+// identity is what a client calls itself. It is replaced, never changed.
+type identity struct{ Name, LibName, LibVer string }
+
+// Mark is a set of what is so rare of a client that commands ask for all of it at once.
+type Mark uint8
+
+const (
+	// MarkQueuing says that a group looks at each command before it runs: see Hooks.Intercept.
+	MarkQueuing Mark = 1 << iota
+	// MarkListening says that the client has subscriptions.
+	MarkListening
+	// MarkTracking says that a group runs the commands: see Hooks.Run.
+	MarkTracking
+	// MarkCaching says that a group is told of commands that are refused: see Hooks.Rejected.
+	MarkCaching
+)
+
+// replyMode is the state of CLIENT REPLY.
+type replyMode uint8
+
+const (
+	ReplyOn replyMode = iota
+	ReplyOff
+	ReplySkipNext // CLIENT REPLY SKIP itself is being answered with silence
+	replySkip     // the command after it is
+)
+
+// clientState is what one group keeps for a client. Most clients have none, and few have
+// more than two.
+type clientState struct {
+	slot  Slot
+	state any
+}
+
+// Worker is the part of a feeding goroutine that commands use: its view of the store, and
+// what the groups keep for it. One goroutine at a time uses it.
+type Worker struct {
+	Lane   any // the session's part of it, which only package session looks at
+	Store  Store
+	Server *Server
+	// Journal is what is written down of effects; nil where nothing is.
+	Journal Recording
+	// OnError counts the errors that writers of the worker write.
+	OnError func(e resp.Error, from resp.Origin)
+	// Call is the command that runs, or the last one that has.
+	Call *Call
+	Work int // units done in this batch: see work.go
+	running
+	scratch
+	lookups
+	states [maxGroups]any // of the groups: see Slot
+}
+
+// running is how the command of a worker runs.
+type running struct {
+	Busy bool // a script keeps others out of the store for long: few commands may run
+	// Volatile says that the words of the running command do not last until the batch
+	// ends: a script has made them.
+	Volatile bool
+	// ShutOut says that the command has to wait for another who has stopped the world.
+	ShutOut bool
+	// Again says that the command has lacked memory, and is to be run from its beginning.
+	Again bool
+	// Serves says that answers to those who waited for elements are ready, and Publishes
+	// that messages are: see Hooks.
+	Serves, Publishes bool
+	// Actor is for whom a worker works that runs no command, 0 for nobody, and Served who
+	// takes elements that somebody else has brought, 0 while nobody does.
+	Actor, Served int64
+	// Exclusive is the command that this worker runs while nobody else is in the store; nil
+	// if it runs none.
+	Exclusive *Exclusive
+	// Yield hands the running command over to another goroutine; nil for workers that are no
+	// coroutine's. Script is what runs then, which its group has put there before.
+	Yield  func()
+	Script any
+}
+
+// scratch is room that a command uses for as long as it runs.
+type scratch struct {
+	Keys [][]byte // of prefetch
+	Text []byte   // a key or value being read
+	Refs []KeyRef // what a command locks
+}
+
+// lookups counts what was found. Denied are the refusals of the run of equal commands that
+// is not counted yet.
+type lookups struct {
+	Hits, Misses atomic.Int64
+	Denied       int64
+}
+
+// Server is what all sessions share and commands may know.
+type Server struct {
+	Host     Host
+	Opts     Options
+	Commands *Table
+	Log      *slog.Logger
+	Bounds   atomic.Pointer[Limits]
+	Draining atomic.Bool   // set by Drain
+	Halts    atomic.Uint32 // what keeps commands from running: see HaltLoading
+	Ended    atomic.Bool   // set by Close: slow commands may give up
+	Large    budget.Budget // what long replies take
+	hooks    hooks
+	states   [maxGroups]any // of the groups: see Slot
+}
+
+// Wait is a command that waits: for a timer, for a slow command that runs
+// beside the loops, for room under a limit. Its session is not fed until it is
+// finished, and what its client sent behind it waits too.
+//
+// Whoever wants to answer claims it first; only one can. Any goroutine may. All
+// fields but state are set before the command is parked or by the one who answers.
+type Wait struct {
+	Client *Client
+	Cmd    *Command
+	Proto  int
+	State  atomic.Int32
+	Gone   atomic.Bool // the client is: set when the session is closed
+
+	// What the answer consists of, valid once state is ParkedDone: the reply, then
+	// what resume writes. refused is the key of a limit that the wait was for and did
+	// not get; broken says that the client is to be closed.
+	Reply   resp.Reply
+	Refused []byte
+	Broken  bool
+	// Failed says that the reply is an error, or has one in it.
+	Failed bool
+	// Looked says that it has had no effect, so that its reply waits for no disk and is
+	// true whatever becomes of that.
+	Looked bool
+	// Again says that there is no answer: the command has yet to be run, and is so from
+	// its first byte when the session is fed again.
+	Again bool
+	// Kept is how many bytes the command took over from its session: a transaction that
+	// runs alone, and what it watches. Used by the goroutine that feeds the session.
+	Kept int
+	// Slice does a part of a command that goes on in slices, and reports whether there is
+	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
+	// as others have had their turn.
+	Slice func(c *Call) (more bool)
+
+	// Resume runs when the session is fed again, on the goroutine that feeds it: for
+	// an answer that changes the session. nil if there is nothing to do.
+	Resume func(w *resp.Writer)
+	// Cancel stops what was being waited for, without an answer, when the client
+	// has gone away. nil if there is nothing to stop. It must not block.
+	Cancel func()
+	// GiveUp writes the answer of a wait that is ended early (CLIENT UNBLOCK,
+	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
+	GiveUp func(st Store, w *resp.Writer)
+}
+
+// Exclusive is a command that runs while nobody else is in the store, because nobody knows
+// how long it takes: a script with a loop, or a transaction with such a script. It runs on
+// a goroutine of its own; its session is parked, and a proxy acts in it.
+type Exclusive struct {
+	Wait  *Wait
+	Proxy *Client
+	// Do is what is left to be done of the command.
+	Do func(c *Call)
+	// Changes says that a pause of changes is for it, too.
+	Changes bool
+	// Memory was asked for before it ran; nil if nothing was.
+	Memory *budget.Grant
+	// Retries is how often it has begun again because memory was short.
+	Retries int
+
+	// StopTimer ends what tells that it has been running for long. It is guarded by the
+	// queue of the session.
+	StopTimer func() bool
+
+	mu     sync.Mutex
+	script Killable // guarded by mu: the script that runs, nil between scripts
+	wrote  bool     // guarded by mu: that script has
+	begun  bool     // guarded by mu: a script has
+	killed bool     // guarded by mu: by SCRIPT KILL
+	doomed bool     // guarded by mu: ended with the server
+}
+
+// Killable is what runs within an exclusive command and can be ended between two steps.
+// Any goroutine may call Kill.
+type Killable interface {
+	Kill(reason string)
+}
+
+// Coroutine is how a group runs a call of which nobody knows how long it takes: on a
+// coroutine with a worker of its own, which goes on elsewhere if it takes long.
+type Coroutine struct {
+	// Do runs the call. c is of the coroutine's worker, with copies of the words. arg is what
+	// RunOnCoroutine was given, and valid until c yields.
+	Do func(c *Call, arg any)
+	// Script is what runs, and whether it has written. It is asked once the call has yielded.
+	Script func(w *Worker) (script Killable, wrote bool)
+	// Again returns what runs the call that Do has run from its beginning.
+	Again func(c *Call) func(c *Call)
+}
+
+// Activity is what a client does at the moment, and what is kept for it.
+type Activity struct {
+	Active      limit.Instant // of the last bytes
+	LastCommand *Command      // nil before the first
+	Blocked     bool          // a command of it waits
+	Queued      int           // commands that wait for EXEC, -1 outside of MULTI
+	Memory      ClientMemory
+}
+
+// Group is a part of the commands: their entries, and what the group keeps of its own for
+// the server, for each worker and for a client. Nobody else looks into that.
+type Group struct {
+	Commands []*Command
+	// Server makes what the group keeps for the server, and says where the group takes
+	// part in what is no command of it. nil for a group that does neither.
+	Server func(s *Server, slot Slot) (state any, hooks Hooks)
+	// Worker makes what the group keeps for a new worker, which is used by one goroutine
+	// at a time; nil if that is nothing. What the group keeps for the server is made
+	// before. Its commands find it by [Scratch].
+	Worker func(w *Worker, slot Slot) any
+}
+
+// Slot is the place of what a group keeps, in the server, its workers and its clients.
+type Slot int
+
+// maxGroups is how many groups there may be.
+const maxGroups = 24
+
+// Table finds commands by name. It never changes after it was made, but for the replies
+// that it keeps.
+type Table struct {
+	groups  []Group
+	Entries []*Command  // by id: containers, commands and subcommands
+	Sorted  []*Command  // without subcommands, sorted by name
+	names   []tableName // of top, by what each is called
+	Slots   []nameSlot  // open addressing over endsHash, a power of two long
+
+	Info, Docs madeOnce // of top
+}
+
+// tableName is a command and what it is called.
+type tableName struct {
+	name string
+	cmd  *Command
+}
+
+// nameSlot is a place of a table of names.
+type nameSlot struct {
+	first, last foldedWord
+	name        string   // what the command is called here, in lower case
+	Cmd         *Command // nil if the slot is free
+}
+
+// madeOnce is a reply that is the same for everybody, by protocol. It is made when it is
+// first asked for: what is to be said of all commands takes milliseconds, and clients of
+// some libraries ask for it whenever they connect.
+type madeOnce [2]struct {
+	once sync.Once
+	text []byte
+}
+
+// Host is what commands may ask of the session that runs them, beyond the reply: to wait,
+// to go on elsewhere, to reach the store from another goroutine. All of it is rare, since
+// an interface stands between.
+type Host interface {
+	// Park has the client of p wait for it.
+	Park(p *Wait)
+	// Offload runs f beside the loops, with the session parked until it returns; size says
+	// how much memory its reply takes, nil that it is short.
+	Offload(c *Call, size func(st Store) int, f func(st Store, w *resp.Writer))
+	// Background runs do, which is the running command or what is left to do of it, on a
+	// goroutine beside the loops.
+	Background(c *Call, do func(c *Call))
+	// Rerun runs a command again that has been counted, and has left its loop before it did
+	// anything.
+	Rerun(c *Call, cmd *Command)
+	// AfterPause keeps f for the end of CLIENT PAUSE, if there is one; f is told whether to go
+	// on. The caller is in the store.
+	AfterPause(f func(goOn bool)) bool
+	// EachWorker calls f for every worker there is, and returns since when they count. f may
+	// read what is guarded by itself.
+	EachWorker(f func(w *Worker)) (since limit.Instant)
+	// Spawn runs f on a goroutine that the end of the server waits for.
+	Spawn(f func())
+	// SpawnCall runs f on a goroutine with a worker of its own that has entered the store. If
+	// it is much work it waits until few of its kind run.
+	SpawnCall(much bool, f func(c *Call))
+	// WithStore runs f on a store of its own, for the work of a client, at a fresh instant.
+	// Only for goroutines that may block.
+	WithStore(client int64, f func(st Store))
+	// Recovered notes a panic, without what it carried.
+	Recovered(reason any)
+	// CountError counts an error reply.
+	CountError(e resp.Error, from resp.Origin)
+
+	// Run runs the command of c, whose words are right, and counts it. Reject answers one
+	// that may not run.
+	Run(c *Call)
+	Reject(c *Call, e resp.Error)
+	// Timed runs f, and counts the time that it takes as that of cmd.
+	Timed(c *Call, cmd *Command, f func(c *Call))
+	// ParkExclusive parks the client for a command, of which do is what is left to be done,
+	// that is to run while nobody else is in the store. It does once Enqueue has it.
+	ParkExclusive(c *Call, do func(c *Call)) *Exclusive
+	Enqueue(x *Exclusive)
+	// EnqueueWith is Enqueue once so many bytes are granted to the reply.
+	EnqueueWith(x *Exclusive, need int64)
+	// KillExclusive is SCRIPT KILL. EndExclusive ends what runs, whatever it has done, since
+	// the server is to stop at once, and cuts off all clients but the one who asks.
+	KillExclusive(c *Call) resp.Error
+	EndExclusive(asking *Client)
+	// StopWorld keeps everybody else out of the store for the rest of the batch. It returns
+	// false if another does so: then the command is run again once that is over.
+	StopWorld(c *Call) bool
+	// RunOnCoroutine runs a call of which nobody knows how long it takes, with the world
+	// stopped. If it takes long the client is parked. It reports whether the call is over and
+	// is to be run again.
+	RunOnCoroutine(c *Call, how *Coroutine, arg any) (again bool)
+	// CountRejected counts a call of cmd, by a command that runs others, that is refused.
+	CountRejected(c *Call, cmd *Command)
+
+	// Pause has commands wait for d, those of halt; Unpause ends that.
+	Pause(st Store, d time.Duration, halt uint32)
+	Unpause()
+	// Unblock ends the wait of a client, and reports whether there was one that can be ended.
+	Unblock(cl *Client, withError bool) bool
+	// Statistics are the figures of the server, and ResetStatistics begins to count again.
+	Statistics() Statistics
+	ResetStatistics()
+	// Activity is what a client does. Any goroutine may ask. NoteCommand notes the command
+	// that it runs, which would be noted behind it.
+	Activity(cl *Client) Activity
+	NoteCommand(cl *Client, cmd *Command)
+
+	// CountClients returns how many clients there are, and of how many a command waits.
+	CountClients() (all, blocked int64)
+	// Client returns the client of that id, or nil; Clients all, in the order they came.
+	Client(id int64) *Client
+	Clients() []*Client
+	// Post leaves a message with a client, b or the bytes of f, and returns how much memory
+	// that takes. Follow does what it asks for, and Posted counts the memory, both without
+	// locks. Push is all of this for one message.
+	Post(cl *Client, b []byte, f *SharedFrame) (next Posted, memory int)
+	Follow(cl *Client, next Posted)
+	Posted(memory int)
+	Push(cl *Client, frame []byte)
+	// TakeMessages moves messages for the client of c into its reply.
+	TakeMessages(c *Call)
+}
+
+// Hooks are where a group takes part in what is no command of it. nil is for a group that
+// takes no part. Those without a note are called by the goroutine that feeds the client,
+// or that has the worker.
+type Hooks struct {
+	// BatchEnd is called behind a batch of commands, before its input goes.
+	BatchEnd func(w *Worker)
+	// Refused tells that a command which waited for room under a key got none.
+	Refused func(w *Worker, db int, key []byte, now limit.Instant)
+	// Decay is called once a minute, ResetStats by CONFIG RESETSTAT, for every worker; each
+	// by any goroutine.
+	Decay, ResetStats func(w *Worker)
+
+	// Intercept is asked before a command of a client with MarkQueuing runs; it reports
+	// whether it has answered the command. size is how many bytes the command has. One
+	// group may have it.
+	Intercept func(c *Call, size int) bool
+	// Rejected tells that a command of a client with MarkQueuing or MarkCaching is refused
+	// before it runs. c.Cmd is nil if there is no such command.
+	Rejected func(c *Call)
+	// Run runs the command of a client with MarkTracking. One group may have it.
+	Run func(c *Call)
+	// Awaits reports whether a client that is Told has to wait before it runs what has
+	// arrived; it is woken then.
+	Awaits func(cl *Client) bool
+	// AfterCommand is called once a command is over, its locks included, for workers that
+	// say by Publishes that there is something to do.
+	AfterCommand func(w *Worker)
+
+	// Serve gives those who wait for elements what is locked now; Unlocked answers them
+	// once nothing is locked any more, or drops their answers if all is abandoned. It is
+	// called for workers that say so by Serves. One group may have them.
+	Serve    func(c *Call)
+	Unlocked func(c *Call, abandoned bool)
+
+	// ReadsElsewhere returns what is to be called right before and right after the running
+	// command reads on another goroutine; nil for nothing.
+	ReadsElsewhere func(c *Call) func()
+	// Proxied tells that proxy begins to act for cl on another goroutine, and Merged that it
+	// is over. Transfer gives proxy what only one of them may have, and returns how many
+	// bytes that takes.
+	Proxied, Merged func(cl, proxy *Client)
+	Transfer        func(cl, proxy *Client) (bytes int)
+	// NeedsStore reports whether cmd, which may run while a script is busy, would wait for
+	// what the script has locked.
+	NeedsStore func(cl *Client, cmd *Command) bool
+
+	// Reset is RESET for a client. It may do a part of what there is to do, and reports
+	// whether there is more.
+	Reset func(c *Call) (more bool)
+	// Kept is how many bytes a client keeps in a transaction, and how many commands wait in
+	// it; -1 outside of one.
+	Kept func(cl *Client) (bytes, queued int)
+	// Closed is called when a client is gone.
+	Closed func(cl *Client)
+	// Describe adds what CLIENT LIST says of a client. Any goroutine may call it.
+	Describe func(cl *Client, d *Description)
+	// Memory is how many bytes the group keeps for all clients. Any goroutine may call it.
+	Memory func() int64
+	// LimitsChanged tells of new limits. Any goroutine may call it.
+	LimitsChanged func()
+	// Info adds fields to INFO. Any goroutine may call it.
+	Info func(i *Info)
+}
+
+// hooks are those of all groups.
+type hooks struct {
+	all       []*Hooks
+	batchEnd  []func(w *Worker)
+	intercept func(c *Call, size int) bool
+	run       func(c *Call)
+	serve     func(c *Call)
+	unlocked  func(c *Call, abandoned bool)
+}
