@@ -107,3 +107,17 @@ func TestFacts(t *testing.T) {
 		require.Equal(t, want, got, source)
 	}
 }
+
+// TestLongConstructorsNeedFewConstants: the interpreter's compiler looks a constant up
+// among all others, so that a key for each element would take seconds.
+func TestLongConstructorsNeedFewConstants(t *testing.T) {
+	for _, source := range []string{
+		"return {" + strings.Repeat("9,", 25500) + "x = 1}",
+		"return {" + strings.Repeat("9,", 32000) + "}",
+		"return {" + strings.Repeat("9,", 50) + strings.Repeat("[8] = 7, 6,", 2000) + "}",
+	} {
+		script, err := compiler.Compile([]byte(source))
+		require.NoError(t, err)
+		require.Less(t, len(script.Proto().Constants), 200)
+	}
+}

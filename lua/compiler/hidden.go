@@ -17,8 +17,10 @@ const (
 	// NameModulo is "%", NameLength "#".
 	NameModulo = hiddenPrefix + "modulo"
 	NameLength = hiddenPrefix + "length"
-	// NameExtend adds the arguments behind the second to a table of so many elements.
-	NameExtend = hiddenPrefix + "extend"
+	// NameJoin adds tables to the first, which has as many elements as the second argument
+	// says. Behind each table stands how many elements of it are put behind those that are
+	// there, or -1 if its numbers are keys to be kept.
+	NameJoin = hiddenPrefix + "join"
 	// NameValue returns its argument.
 	NameValue = hiddenPrefix + "value"
 	// NameGlobals is no function but _G.

@@ -8,57 +8,92 @@ import (
 // them from registers into the table that is being made.
 const fieldsPerFlush = 50
 
+// maxPlainFields is how many fields without a key a constructor may have: an instruction
+// has nine bits for how often they were moved.
+const maxPlainFields = 511 * fieldsPerFlush
+
+// maxJoined is how many parts one call joins: each takes two registers, of which a function
+// has 250.
+const maxJoined = 40
+
 // constructor makes a constructor one that the interpreter compiles rightly. It does not if
 //
 //   - the last field has a key, and its value is a call: the value becomes an element of
 //     the list, too;
 //   - a field with a key stands behind a multiple of 50 fields without one: these are
 //     moved into the table again, from registers that hold something else by then;
-//   - several values at the end stand there: they replace those 50.
+//   - several values at the end stand there: they replace those 50;
+//   - it has more than maxPlainFields without a key: those behind are lost.
+//
+// In the last three cases a call joins it from parts.
 func constructor(e *ast.TableExpr) ast.Expr {
-	plain, flushed := 0, false
 	for i, field := range e.Fields {
-		last := i == len(e.Fields)-1
-		if field.Key != nil {
+		if field.Key != nil || i < len(e.Fields)-1 {
 			field.Value = single(field.Value)
-			flushed = flushed || atFlush(plain)
-			continue
 		}
-		if !last || !several(field.Value) {
-			plain++
-			continue
+	}
+	parts := divide(e)
+	whole := ast.Expr(parts[0].table)
+	n := parts[0].plain
+	for parts = parts[1:]; len(parts) > 0; {
+		now := parts[:min(len(parts), maxJoined)]
+		args := []ast.Expr{whole, numeral(n, e)}
+		for _, p := range now {
+			if p.keyed {
+				args = append(args, p.table, numeral(-1, e))
+				continue
+			}
+			args = append(args, p.table, numeral(p.plain, e))
+			n += p.plain
 		}
-		flushed = flushed || atFlush(plain)
+		whole, parts = hiddenCall(NameJoin, e, args), parts[len(now):]
 	}
-	if !flushed {
-		return e
-	}
-	return keyed(e)
+	return whole
 }
 
-// atFlush says that so many fields without a key have all just been moved.
-func atFlush(plain int) bool { return plain > 0 && plain%fieldsPerFlush == 0 }
+// part is some of the fields of a constructor.
+type part struct {
+	table *ast.TableExpr
+	// plain is how many fields without a key there are, but for several values at the end.
+	plain int
+	// keyed says that all fields have keys. Parts but the first are either that, or their
+	// keys are names: so it is known which numbers are to be counted on.
+	keyed bool
+}
 
-// keyed gives every field of a constructor a key. Several values at its end are added
-// by a call.
-func keyed(e *ast.TableExpr) ast.Expr {
-	var rest ast.Expr
-	plain := 0
-	fields := e.Fields
-	for i, field := range fields {
-		if field.Key != nil {
-			continue
+// divide returns the parts of a constructor, in the order of their evaluation.
+func divide(e *ast.TableExpr) []part {
+	parts := []part{{table: &ast.TableExpr{}}}
+	for i, field := range e.Fields {
+		now := &parts[len(parts)-1]
+		open := i == len(e.Fields)-1 && field.Key == nil && several(field.Value)
+		_, named := field.Key.(*ast.StringExpr)
+		computed := field.Key != nil && !named
+		if now.ends(field.Key != nil, computed && len(parts) > 1, open) {
+			parts = append(parts, part{table: &ast.TableExpr{}, keyed: computed})
+			now = &parts[len(parts)-1]
 		}
-		if i == len(fields)-1 && several(field.Value) {
-			rest, e.Fields = field.Value, fields[:i]
-			break
+		now.table.Fields = append(now.table.Fields, field)
+		if field.Key == nil && !open {
+			now.plain++
 		}
-		plain++
-		field.Key = numeral(plain, field.Value)
-		field.Value = single(field.Value)
 	}
-	if rest == nil {
-		return e
+	for _, p := range parts {
+		place(p.table, e)
 	}
-	return hiddenCall(NameExtend, e, []ast.Expr{e, numeral(plain, e), rest})
+	return parts
+}
+
+// ends says that a part ends where the next field has a key, be it one that is computed, or
+// is several values, or none of that.
+func (p part) ends(key, computed, open bool) bool {
+	switch {
+	case p.keyed:
+		return !key
+	case computed:
+		return true
+	case key || open:
+		return p.plain > 0 && p.plain%fieldsPerFlush == 0
+	}
+	return p.plain == maxPlainFields
 }

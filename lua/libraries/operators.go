@@ -15,7 +15,7 @@ import (
 func (r *Runtime) openOperators() {
 	for name, f := range map[string]glua.LGFunction{
 		compiler.NameConcat: r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
-		compiler.NameExtend: r.extend, compiler.NameValue: func(*glua.LState) int { return 1 },
+		compiler.NameJoin: r.join, compiler.NameValue: func(*glua.LState) int { return 1 },
 	} {
 		r.Globals.RawSetString(name, r.L.NewFunction(f))
 	}
@@ -35,13 +35,21 @@ func length(l *glua.LState) int {
 	return 1
 }
 
-// extend adds the values behind the second to a table of so many, and returns it.
-func (r *Runtime) extend(l *glua.LState) int {
+// join puts a table together from the parts of its constructor.
+func (r *Runtime) join(l *glua.LState) int {
 	t, _ := l.Get(1).(*glua.LTable)
 	n, _ := l.Get(2).(glua.LNumber)
-	r.Guard.Step(l, l.GetTop()/16)
-	for i := 3; i <= l.GetTop(); i++ {
-		t.RawSetInt(int(n)+i-2, l.Get(i))
+	for i := 3; i < l.GetTop(); i += 2 {
+		part, _ := l.Get(i).(*glua.LTable)
+		plain, _ := l.Get(i + 1).(glua.LNumber)
+		r.Guard.Step(l, part.Len()/16)
+		part.ForEach(func(k, v glua.LValue) {
+			if at, ok := k.(glua.LNumber); ok && plain >= 0 {
+				k = at + n
+			}
+			t.RawSet(k, v)
+		})
+		n += max(plain, 0)
 	}
 	l.Push(t)
 	return 1
