@@ -15,7 +15,7 @@ func clusterCommands() []*command.Command {
 			Run: func(c *command.Call) { c.Fail(resp.ErrClusterDisabled) },
 		}
 	}
-	const none = "Says that this is no cluster."
+	const none = "Replies that this server is not a cluster."
 	return []*command.Command{
 		entry("cluster", -2, command.FlagStale, command.CatSlow, "cluster", none, "subcommand [arg ...]"),
 		entry("asking", 1, command.FlagFast, command.CatConnection, "cluster", none, ""),

@@ -32,7 +32,7 @@ func commands() []*command.Command {
 		},
 		{
 			Name: "wait", Arity: 3, Flags: command.FlagBlocking, Categories: command.CatConnection, Group: "generic",
-			Summary: "Waits for replicas; there are none, so it answers at once.", Syntax: "numreplicas timeout",
+			Summary: "Waits for replicas. There are none, so it replies at once.", Syntax: "numreplicas timeout",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
 		},
 		{
@@ -54,7 +54,7 @@ func moduleCommand() *command.Command {
 	return &command.Command{
 		Name: "module", Arity: -2, Group: "server", Summary: "A container for module commands.", Since: "1.0.0",
 		Sub: []*command.Command{
-			command.Subcommand("module", "list", 2, command.FlagNoScript, "", "Names redis-cell, whose command this server answers.", "an array of maps",
+			command.Subcommand("module", "list", 2, command.FlagNoScript, "", "Lists redis-cell, whose command is built in.", "an array of maps",
 				func(c *command.Call) { command.WriteModules(c.W) }),
 		},
 	}
@@ -70,8 +70,8 @@ func objectCommand() *command.Command {
 		Name: "object", Arity: -2, Group: "generic", Summary: "A container for object introspection commands.", Since: "1.0.0",
 		Sub: []*command.Command{
 			keyed("encoding", "Returns how a value is stored.", "embstr for CL.THROTTLE keys, the mode for other limiters, or null", objectEncoding),
-			keyed("freq", "Says that no access frequency is kept.", "an error", objectFreq),
-			keyed("idletime", "Says that no idle time is kept: every key counts as just used.", "0, or null", func(c *command.Call) { objectNumber(c, 0) }),
+			keyed("freq", "Replies that no access frequency is kept.", "an error", objectFreq),
+			keyed("idletime", "Replies with 0: no idle time is kept.", "0, or null", func(c *command.Call) { objectNumber(c, 0) }),
 			keyed("refcount", "Returns the reference count of a value.", "1, or null", func(c *command.Call) { objectNumber(c, 1) }),
 		},
 	}
@@ -103,7 +103,7 @@ func objectFreq(c *command.Call) {
 }
 
 func memoryCommand() *command.Command {
-	usage := command.Subcommand("memory", "usage", -3, command.FlagReadonly, "key [SAMPLES count]", "Returns the bytes that a key takes.", "bytes, or null", memoryUsage)
+	usage := command.Subcommand("memory", "usage", -3, command.FlagReadonly, "key [SAMPLES count]", "Returns the memory of a key in bytes.", "bytes, or null", memoryUsage)
 	usage.Keys = command.KeySpec{First: 2, Last: 2, Step: 1}
 	return &command.Command{
 		Name: "memory", Arity: -2, Group: "server", Summary: "A container for memory diagnostics commands.", Since: "1.0.0",
@@ -112,8 +112,8 @@ func memoryCommand() *command.Command {
 				func(c *command.Call) {
 					c.W.Verbatim("txt", "Nothing to report: limiter states are small and expire by themselves.\n")
 				}),
-			command.Subcommand("memory", "purge", 2, 0, "", "Asks for unused memory to be returned; this happens by itself.", "OK", (*command.Call).OK),
-			command.Subcommand("memory", "stats", 2, 0, "", "Returns where memory goes.", "a map of fields", memoryStats),
+			command.Subcommand("memory", "purge", 2, 0, "", "Requests the return of unused memory, which also happens by itself.", "OK", (*command.Call).OK),
+			command.Subcommand("memory", "stats", 2, 0, "", "Returns how memory is used.", "a map of fields", memoryStats),
 			usage,
 		},
 	}
@@ -175,7 +175,7 @@ func memoryUsage(c *command.Call) {
 
 func slowlogCommand() *command.Command {
 	return &command.Command{
-		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands; no slow log is kept.", Since: "1.0.0",
+		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands. No slow log is kept.", Since: "1.0.0",
 		Sub: []*command.Command{
 			command.Subcommand("slowlog", "get", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[count]", "Returns the slow log, which is empty.", "an empty array",
 				slowlogGet),
@@ -203,9 +203,9 @@ func slowlogGet(c *command.Call) {
 func latencyCommand() *command.Command {
 	empty := func(c *command.Call) { c.W.Array(0) }
 	return &command.Command{
-		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands; no events are recorded.", Since: "1.0.0",
+		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands. No events are recorded.", Since: "1.0.0",
 		Sub: []*command.Command{
-			command.Subcommand("latency", "histogram", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[command ...]", "Returns latency histograms; none are kept.", "an empty map",
+			command.Subcommand("latency", "histogram", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[command ...]", "Returns latency histograms. None are kept.", "an empty map",
 				func(c *command.Call) { c.W.Map(0) }),
 			command.Subcommand("latency", "history", 3, command.FlagAdmin|command.FlagLoading|command.FlagStale, "event", "Returns the samples of an event.", "an empty array", empty),
 			command.Subcommand("latency", "latest", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the latest samples of all events.", "an empty array", empty),
@@ -217,7 +217,7 @@ func latencyCommand() *command.Command {
 
 func aclCommand() *command.Command {
 	return &command.Command{
-		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands; there is one user, default.", Since: "1.0.0",
+		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands. There is one user, default.", Since: "1.0.0",
 		Sub: []*command.Command{
 			command.Subcommand("acl", "cat", -2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "[category]", "Lists the categories, or the commands of one.", "an array of names", aclCat),
 			command.Subcommand("acl", "list", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the rules of all users.", "one rule", aclList),

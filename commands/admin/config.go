@@ -20,7 +20,7 @@ func configCommands() []*command.Command {
 		Sub: []*command.Command{
 			get,
 			command.Subcommand("config", "resetstat", 2, flags|command.FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
-			command.Subcommand("config", "rewrite", 2, flags, "", "Is refused: no command writes a file.", "an error",
+			command.Subcommand("config", "rewrite", 2, flags, "", "Replies with an error: no command writes a file.", "an error",
 				func(c *command.Call) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
 			set,
 		},

@@ -15,10 +15,10 @@ func saveCommands() []*command.Command {
 		}
 	}
 	return []*command.Command{
-		entry("save", 1, flags|command.FlagAudit, "", "Writes a snapshot and answers when it is durable; others are served meanwhile.", "O(N)", "OK, or an error", save),
-		entry("bgsave", -1, command.FlagAdmin|command.FlagNoScript|command.FlagAudit, "[SCHEDULE]", "Begins to write a snapshot.", "O(1)", "a status", bgsave),
-		entry("bgrewriteaof", 1, command.FlagAdmin|command.FlagNoScript|command.FlagAudit, "", "Begins to replace the log by a snapshot.", "O(1)", "a status", bgrewriteaof),
-		entry("lastsave", 1, command.FlagLoading|command.FlagStale|command.FlagFast, "", "Returns when the last snapshot was complete.", "O(1)", "Unix seconds", lastsave),
+		entry("save", 1, flags|command.FlagAudit, "", "Writes a snapshot and replies when it is durable. Other clients are served meanwhile.", "O(N)", "OK, or an error", save),
+		entry("bgsave", -1, command.FlagAdmin|command.FlagNoScript|command.FlagAudit, "[SCHEDULE]", "Starts to write a snapshot.", "O(1)", "a status", bgsave),
+		entry("bgrewriteaof", 1, command.FlagAdmin|command.FlagNoScript|command.FlagAudit, "", "Starts to replace the log by a snapshot.", "O(1)", "a status", bgrewriteaof),
+		entry("lastsave", 1, command.FlagLoading|command.FlagStale|command.FlagFast, "", "Returns the time of the last complete snapshot.", "O(1)", "Unix seconds", lastsave),
 	}
 }
 

@@ -14,7 +14,7 @@ func concurrencyCommands() []*command.Command {
 		{
 			Name: "cc.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
 			Categories: command.CatRateLimit, Group: "ratelimit",
-			Summary: "Takes one of limit places under a lease, or refreshes the member's own.",
+			Summary: "Takes one of limit places with a lease, or refreshes the member's lease.",
 			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]",
 			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire,
 		},

@@ -10,7 +10,7 @@ func slidingWindowCommands() []*command.Command {
 	return []*command.Command{{
 		Name: "sw.allow", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
 		Categories: command.CatRateLimit, Group: "ratelimit",
-		Summary: "Asks whether quantity units may pass within a window, and charges them.",
+		Summary: "Checks a limit per window and takes quantity units if they fit.",
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
 			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",

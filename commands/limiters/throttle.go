@@ -13,7 +13,7 @@ func throttleCommands() []*command.Command {
 		Flags:      command.FlagWrite | command.FlagModule,
 		Keys:       command.OneKey,
 		Group:      "module",
-		Summary:    "Asks whether quantity cells may pass under a GCRA limit, and charges them.",
+		Summary:    "Checks a GCRA limit and takes quantity units if they fit.",
 		Syntax:     "key max_burst count period [quantity]",
 		Since:      "1.0.0",
 		Complexity: "O(1)",
@@ -22,7 +22,7 @@ func throttleCommands() []*command.Command {
 	}
 	alias := throttle
 	alias.Name = "rl.throttle"
-	alias.Summary = "Is CL.THROTTLE under a name that says what it does."
+	alias.Summary = "Does the same as CL.THROTTLE."
 	return []*command.Command{&throttle, &alias}
 }
 

@@ -35,20 +35,20 @@ func commands() []*command.Command {
 		return c
 	}
 	return []*command.Command{
-		entry("lpush", -3, grow, " element [element ...]", "Puts elements before all others of a list, which is made if need be.", each, length, push(true, false)),
-		entry("rpush", -3, grow, " element [element ...]", "Puts elements behind all others of a list, which is made if need be.", each, length, push(false, false)),
-		entry("lpushx", -3, grow, " element [element ...]", "Puts elements before all others of a list that exists.", each, length, push(true, true)),
-		entry("rpushx", -3, grow, " element [element ...]", "Puts elements behind all others of a list that exists.", each, length, push(false, true)),
+		entry("lpush", -3, grow, " element [element ...]", "Adds elements to the front of a list, and creates it if needed.", each, length, push(true, false)),
+		entry("rpush", -3, grow, " element [element ...]", "Adds elements to the end of a list, and creates it if needed.", each, length, push(false, false)),
+		entry("lpushx", -3, grow, " element [element ...]", "Adds elements to the front of a list that exists.", each, length, push(true, true)),
+		entry("rpushx", -3, grow, " element [element ...]", "Adds elements to the end of a list that exists.", each, length, push(false, true)),
 		entry("lpop", -2, shrink, " [count]", "Removes the first elements of a list and returns them.", each, "the element or, with a count, an array; null without the key", pop(true)),
 		entry("rpop", -2, shrink, " [count]", "Removes the last elements of a list, from the end on, and returns them.", each, "the element or, with a count, an array; null without the key", pop(false)),
 		entry("llen", 2, command.FlagReadonly|command.FlagFast, "", "Returns the length of a list.", "O(1)", length, llen),
 		entry("lindex", 3, command.FlagReadonly, " index", "Returns the element with an index; -1 is the last.", "O(log N)", "the element, or null", lindex),
 		entry("lrange", 4, command.FlagReadonly|command.FlagLinear, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
 		entry("lset", 4, command.FlagWrite|command.FlagDenyOOM, " index element", "Replaces the element with an index.", "O(log N)", "OK", lset),
-		entry("lrem", 4, command.FlagWrite|command.FlagLinear, " count element", "Removes elements that are equal to one.", "O(N)", "how many were removed", lrem),
-		entry("ltrim", 4, command.FlagWrite|command.FlagLinear, " start stop", "Removes all elements but those from one index to another.", each, "OK", ltrim),
+		entry("lrem", 4, command.FlagWrite|command.FlagLinear, " count element", "Removes elements that equal a value.", "O(N)", "how many were removed", lrem),
+		entry("ltrim", 4, command.FlagWrite|command.FlagLinear, " start stop", "Keeps only the elements from one index to another.", each, "OK", ltrim),
 		move("lmove", 5, "source destination <LEFT | RIGHT> <LEFT | RIGHT>", "Moves an element from an end of a list to an end of another.", lmove),
-		move("rpoplpush", 3, "source destination", "Moves the last element of a list before all others of another.", rpoplpush),
+		move("rpoplpush", 3, "source destination", "Moves the last element of a list to the front of another.", rpoplpush),
 	}
 }
 

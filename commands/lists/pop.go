@@ -31,7 +31,7 @@ func popCommands() []*command.Command {
 		entry("blmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blocking.PopMany(&listPops, "LEFT", "RIGHT")),
 		entry("lmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, blocking.PopManyNow(&listPops, "LEFT", "RIGHT")),
 		entry("blmove", 6, blocks|command.FlagDenyOOM, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
-		entry("brpoplpush", 4, blocks|command.FlagDenyOOM, both, "source destination timeout", "Moves the last element of a list before all others of another, and waits for it if there is none.", "the element, or null", brpoplpush),
+		entry("brpoplpush", 4, blocks|command.FlagDenyOOM, both, "source destination timeout", "Moves the last element of a list to the front of another, and waits for it if there is none.", "the element, or null", brpoplpush),
 	}
 }
 

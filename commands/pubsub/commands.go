@@ -23,13 +23,13 @@ func commands() []*command.Command {
 	)
 	all := []*command.Command{
 		entry("subscribe", -2, command.FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
-		entry("unsubscribe", -1, command.FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, to all without a name.", linear, each, unsubscribe(toChannel)),
+		entry("unsubscribe", -1, command.FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, or to all of them.", linear, each, unsubscribe(toChannel)),
 		entry("psubscribe", -2, command.FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
-		entry("punsubscribe", -1, command.FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, to all without a name.", linear, each, unsubscribe(toPattern)),
+		entry("punsubscribe", -1, command.FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, or to all of them.", linear, each, unsubscribe(toPattern)),
 		entry("ssubscribe", -2, command.FlagNoScript, "shardchannel [shardchannel ...]", "Listens for messages published to shard channels.", linear, each, subscribe(toShard)),
-		entry("sunsubscribe", -1, command.FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, to all without a name.", linear, each, unsubscribe(toShard)),
-		entry("publish", 3, command.FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "how many clients got it", publish(toChannel)),
-		entry("spublish", 3, command.FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "how many clients got it", publish(toShard)),
+		entry("sunsubscribe", -1, command.FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, or to all of them.", linear, each, unsubscribe(toShard)),
+		entry("publish", 3, command.FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "the number of clients that get it", publish(toChannel)),
+		entry("spublish", 3, command.FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "the number of clients that get it", publish(toShard)),
 		pubsubCommand(),
 	}
 	for _, c := range all {

@@ -75,8 +75,8 @@ func commands() []*command.Command {
 	return []*command.Command{
 		run("eval", 0, bySource, "Runs a Lua script at one instant.", eval),
 		run("eval_ro", command.FlagReadonly, bySource, "Runs a Lua script that may not write.", eval),
-		run("evalsha", 0, bySHA, "Runs a Lua script that the server has.", evalSHA),
-		run("evalsha_ro", command.FlagReadonly, bySHA, "Runs a Lua script that the server has and that may not write.", evalSHA),
+		run("evalsha", 0, bySHA, "Runs a loaded Lua script.", evalSHA),
+		run("evalsha_ro", command.FlagReadonly, bySHA, "Runs a loaded Lua script that may not write.", evalSHA),
 		scriptContainer(),
 	}
 }
@@ -92,10 +92,10 @@ func scriptContainer() *command.Command {
 		Name: "script", Arity: -2, Group: "scripting", Summary: "A container for Lua scripts management commands.", Since: "1.0.0",
 		Sub: []*command.Command{
 			sub("load", 3, command.FlagStale, "script", "Compiles a script and keeps it until SCRIPT FLUSH.", "the name of the script, its SHA-1", scriptLoad),
-			sub("exists", -3, 0, "sha1 [sha1 ...]", "Says which scripts the server has.", "an array of 1 and 0", scriptExists),
+			sub("exists", -3, 0, "sha1 [sha1 ...]", "Returns which scripts are loaded.", "an array of 1 and 0", scriptExists),
 			sub("flush", -2, command.FlagAudit, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
-			sub("kill", 2, command.FlagAllowBusy|command.FlagAudit, "", "Ends the running script, unless it has written.", "OK, or an error", scriptKill),
-			sub("debug", 3, 0, "<YES | SYNC | NO>", "Says that scripts cannot be debugged here.", "an error",
+			sub("kill", 2, command.FlagAllowBusy|command.FlagAudit, "", "Stops the running script, unless it has written.", "OK, or an error", scriptKill),
+			sub("debug", 3, 0, "<YES | SYNC | NO>", "Replies that scripts cannot be debugged.", "an error",
 				func(c *command.Call) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
 		},
 	}

@@ -32,7 +32,7 @@ func functionCommands() []*command.Command {
 	call := func(name string, f command.Flag) *command.Command {
 		return &command.Command{
 			Name: name, Arity: -3, Flags: command.FlagNoScript | command.FlagStale | f, Categories: command.CatScripting, Group: "scripting",
-			Summary: "Says that there is no such function.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+			Summary: "Replies that the function does not exist.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "an error", Run: func(c *command.Call) { c.Fail(errNoFunction) },
 		}
 	}
@@ -40,19 +40,19 @@ func functionCommands() []*command.Command {
 		call("fcall", 0),
 		call("fcall_ro", command.FlagReadonly),
 		{
-			Name: "function", Arity: -2, Group: "scripting", Summary: "A container for function commands; there are no functions, only scripts.", Since: "1.0.0",
+			Name: "function", Arity: -2, Group: "scripting", Summary: "A container for function commands. There are no functions, only scripts.", Since: "1.0.0",
 			Sub: []*command.Command{
-				sub("delete", 3, command.FlagWrite, "library-name", "Says that there is no such library.", "an error",
+				sub("delete", 3, command.FlagWrite, "library-name", "Replies that the library does not exist.", "an error",
 					func(c *command.Call) { c.Fail(errNoLibrary) }),
 				sub("dump", 2, 0, "", "Returns all functions for FUNCTION RESTORE: none.", "bytes", functionDump),
-				sub("flush", -2, command.FlagWrite, "[ASYNC | SYNC]", "Forgets all functions, of which there are none.", "OK", functionFlush),
-				sub("kill", 2, command.FlagAllowBusy, "", "Says that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(command.ErrNotBusy) }) }),
-				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions, of which there are none.",
+				sub("flush", -2, command.FlagWrite, "[ASYNC | SYNC]", "Deletes all functions. There are none.", "OK", functionFlush),
+				sub("kill", 2, command.FlagAllowBusy, "", "Replies that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(command.ErrNotBusy) }) }),
+				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions. There are none.",
 					"an empty array", functionList),
-				sub("load", -3, command.FlagWrite|command.FlagDenyOOM, "[REPLACE] function-code", "Says that functions are not supported.", "an error",
+				sub("load", -3, command.FlagWrite|command.FlagDenyOOM, "[REPLACE] function-code", "Replies that functions are not supported.", "an error",
 					func(c *command.Call) { c.Fail(errNoFunctions) }),
 				sub("restore", -3, command.FlagWrite|command.FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
-					"Takes what FUNCTION DUMP returned, if that has no functions.", "OK, or an error", functionRestore),
+					"Accepts what FUNCTION DUMP returned, if it contains no functions.", "OK, or an error", functionRestore),
 				sub("stats", 2, command.FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *command.Call) { functionBusy(c, func() { functionStats(c) }) }),
 			},
 		},

@@ -26,14 +26,14 @@ func commands() []*command.Command {
 	}
 	const look = command.FlagReadonly | command.FlagFast
 	return []*command.Command{
-		entry("sadd", -3, command.FlagWrite|command.FlagDenyOOM|command.FlagFast, " member [member ...]", "Adds members to a set, which is made if need be.", "O(N)", "how many are new", sadd),
+		entry("sadd", -3, command.FlagWrite|command.FlagDenyOOM|command.FlagFast, " member [member ...]", "Adds members to a set, and creates it if needed.", "O(N)", "how many are new", sadd),
 		entry("srem", -3, command.FlagWrite|command.FlagFast, " member [member ...]", "Removes members from a set.", "O(N)", "how many were there", srem),
-		entry("sismember", 3, look, " member", "Tells whether a member is in a set.", "O(1)", "1 or 0", sismember),
-		entry("smismember", -3, look, " member [member ...]", "Tells for each member whether it is in a set.", "O(N)", "an array of 1 and 0", smismember),
+		entry("sismember", 3, look, " member", "Returns whether a member is in a set.", "O(1)", "1 or 0", sismember),
+		entry("smismember", -3, look, " member [member ...]", "Returns for each member whether it is in a set.", "O(N)", "an array of 1 and 0", smismember),
 		entry("scard", 2, look, "", "Returns how many members a set has.", "O(1)", "an integer", scard),
 		entry("smembers", 2, command.FlagReadonly|command.FlagLinear, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
 		entry("spop", -2, command.FlagWrite|command.FlagFast, " [count]", "Removes random members of a set and returns them.", "O(N)", "a member or null, with a count a set of members", spop),
-		entry("srandmember", -2, command.FlagReadonly|command.FlagLinear, " [count]", "Returns random members of a set, with a negative count maybe some twice.", "O(N)", "a member or null, with a count an array", srandmember),
+		entry("srandmember", -2, command.FlagReadonly|command.FlagLinear, " [count]", "Returns random members of a set. With a negative count some may be repeated.", "O(N)", "a member or null, with a count an array", srandmember),
 		entry("sscan", -3, command.FlagReadonly|command.FlagLinear, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
 	}
 }

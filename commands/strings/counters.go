@@ -22,7 +22,7 @@ func counterCommands() []*command.Command {
 		entry("decr", 2, "key", "Subtracts one from the number at a key.", sum, func(c *command.Call) { add(c, -1) }),
 		entry("incrby", 3, "key increment", "Adds to the number at a key.", sum, incrby),
 		entry("decrby", 3, "key decrement", "Subtracts from the number at a key.", sum, decrby),
-		entry("incrbyfloat", 3, "key increment", "Adds a number with a fraction to the one at a key.",
+		entry("incrbyfloat", 3, "key increment", "Adds a floating-point number to the number at a key.",
 			"the number that the key holds now, as a string", incrbyfloat),
 		entry("increx", -2, "key [BYFLOAT increment | BYINT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "+
 			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
