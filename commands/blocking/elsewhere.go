@@ -26,28 +26,3 @@ func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Durat
 		}
 	})
 }
-
-// serveKey serves a key that has changed where nobody could.
-func (q *waiters) serveKey(db int, key string) {
-	ref := []command.KeyRef{{DB: db, Key: []byte(key)}}
-	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
-}
-
-// serveKeys runs f with refs locked on a goroutine, and serves those whom it makes ready.
-func (q *waiters) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
-	host := q.server.Host
-	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
-		again := func(goOn bool) {
-			if goOn {
-				q.serveKeys(refs, f)
-			}
-		}
-		if host.AfterPause(again) {
-			return
-		}
-		c.Lock(refs, nil)
-		f(c)
-		c.ServeLocked()
-		c.Unlock()
-	})
-}

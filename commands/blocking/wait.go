@@ -62,32 +62,6 @@ type servedPop struct {
 
 const errWaitMany resp.Error = "ERR too many keys to wait for"
 
-// PopOrWait takes from the first of keys that has something, or parks the session until
-// one has. In a transaction or script it replies null instead.
-func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
-	d, err := parsePopTimeout(timeout)
-	if err != "" {
-		c.Fail(err)
-		return
-	}
-	waits := c.MayWait()
-	if c.Leaves(popWork(c, &call, keys)) && waits {
-		waitElsewhere(c, call, keys, d)
-		return
-	}
-	withKeys(c, keys, call.To, func() {
-		switch {
-		case popNow(c, &call, keys):
-		case waits:
-			awaitPop(c, call, keys, d)
-		case call.To != nil:
-			c.W.Null()
-		default:
-			c.W.NullArray()
-		}
-	})
-}
-
 // withKeys runs f with keys locked, and to unless it is nil, and serves those whom f leaves
 // something.
 func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
@@ -273,4 +247,29 @@ func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 			s.w.parked.Answer(func(out *resp.Writer) { out.Reply(s.reply) })
 		}
 	}
+}
+
+// serveKey serves a key that has changed where nobody could.
+func (q *waiters) serveKey(db int, key string) {
+	ref := []command.KeyRef{{DB: db, Key: []byte(key)}}
+	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
+}
+
+// serveKeys runs f with refs locked on a goroutine, and serves those whom it makes ready.
+func (q *waiters) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
+	host := q.server.Host
+	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
+		again := func(goOn bool) {
+			if goOn {
+				q.serveKeys(refs, f)
+			}
+		}
+		if host.AfterPause(again) {
+			return
+		}
+		c.Lock(refs, nil)
+		f(c)
+		c.ServeLocked()
+		c.Unlock()
+	})
 }

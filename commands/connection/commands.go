@@ -1,24 +1,10 @@
 package connection
 
 import (
-	"slices"
-
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// Group returns AUTH, HELLO, CLIENT and their kin.
-func Group() command.Group {
-	return command.Group{
-		Commands: slices.Concat(commands(), clientCommands()),
-		Server: func(*command.Server, command.Slot) (any, command.Hooks) {
-			g := &authGuard{tats: make(map[string]limit.Instant)}
-			return g, command.Hooks{Info: func(i *command.Info) { i.FailedLogins = g.failures() }}
-		},
-	}
-}
 
 func commands() []*command.Command {
 	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy

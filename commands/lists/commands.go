@@ -2,7 +2,6 @@ package lists
 
 import (
 	"math"
-	"slices"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
@@ -10,11 +9,6 @@ import (
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// Group returns the commands on lists.
-func Group() command.Group {
-	return command.Group{Commands: slices.Concat(commands(), popCommands())}
-}
 
 func commands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
@@ -75,20 +69,6 @@ func push(front, existing bool) func(*command.Call) {
 		})
 		elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(length)) })
 	}
-}
-
-func pushOne(l *collection.List, front bool, value []byte) error {
-	if front {
-		return l.PushFront(value)
-	}
-	return l.PushBack(value)
-}
-
-func popOne(l *collection.List, front bool) ([]byte, bool) {
-	if front {
-		return l.PopFront()
-	}
-	return l.PopBack()
 }
 
 // pop is the handler of LPOP and RPOP.

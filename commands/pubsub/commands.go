@@ -6,6 +6,21 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// Group returns SUBSCRIBE, PUBLISH and their kin.
+func Group() command.Group {
+	return command.Group{
+		Commands: commands(),
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			h := &hub{server: s, slot: slot}
+			return h, command.Hooks{
+				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
+				Memory: h.memory.Load, Info: h.info,
+			}
+		},
+		Worker: func(*command.Worker, command.Slot) any { return new(posting) },
+	}
+}
+
 func commands() []*command.Command {
 	const flags = command.FlagPubSub | command.FlagLoading | command.FlagStale
 	always := func(*command.Call, *command.Command, [][]byte) bool { return true }
@@ -54,17 +69,6 @@ func leaveAllWork(c *command.Call, cmd *command.Command, args [][]byte, begun in
 	}
 	return 0
 }
-
-const (
-	maxInner = 1024
-	// maxChannel is the longest name of a channel.
-	maxChannel = 4 << 10
-)
-
-const (
-	errManySubscriptions resp.Error = "ERR too many subscriptions"
-	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 4096 bytes"
-)
 
 // subscribeWords and unsubscribeWords are how the answers begin.
 var (

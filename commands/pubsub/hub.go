@@ -7,6 +7,18 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
+)
+
+const (
+	maxInner = 1024
+	// maxChannel is the longest name of a channel.
+	maxChannel = 4 << 10
+)
+
+const (
+	errManySubscriptions resp.Error = "ERR too many subscriptions"
+	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 4096 bytes"
 )
 
 // topicKind is one of the namespaces that clients subscribe in.
@@ -18,21 +30,6 @@ const (
 	toShard
 	topicKinds = 3
 )
-
-// Group returns SUBSCRIBE, PUBLISH and their kin.
-func Group() command.Group {
-	return command.Group{
-		Commands: commands(),
-		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
-			h := &hub{server: s, slot: slot}
-			return h, command.Hooks{
-				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
-				Memory: h.memory.Load, Info: h.info,
-			}
-		},
-		Worker: func(*command.Worker, command.Slot) any { return new(posting) },
-	}
-}
 
 // hubOf is what the group of the running command, which is this one, keeps.
 func hubOf(c *command.Call) *hub { return command.ServerState[hub](c) }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -157,24 +158,45 @@ func (sc *scriptCache) size() (n int, bytes int64) {
 	return len(sc.byName), sc.bytes
 }
 
-// script returns the cached script of that name, or nil. A worker remembers the last one, so
-// that a pipeline of one script takes no lock.
-func (k *worker) script(sha scriptSHA) *script {
-	m := &k.last
-	at := k.engine.scripts.flushed.Load()
-	if m.script != nil && m.at == at && m.script.sha == sha {
-		if !m.script.used.Load() {
-			m.script.used.Store(true)
-		}
-		return m.script
-	}
-	s := k.engine.scripts.get(sha)
-	m.script, m.at = s, at
-	return s
-}
-
 // scriptMemo is the script that a worker has looked up last, and when.
 type scriptMemo struct {
 	script *script
 	at     uint64
+}
+
+// noteResult remembers how large the result of a script was.
+func (s *script) noteResult(n int) {
+	if n < leastResult {
+		n = 0
+	}
+	if s.result.Load() != int64(n) {
+		s.result.Store(int64(n))
+	}
+}
+
+// leastResult is from how many bytes on the size of a result is remembered.
+const leastResult = 1 << 20
+
+// confines reports whether the script can only touch its KEYS: it calls commands
+// that are known from its text, which stay with the keys they are given, and gives
+// them nothing else for keys.
+func confines(t *command.Table, s *lua.Script) bool {
+	if !s.Confined() {
+		return false
+	}
+	for _, call := range s.Calls() {
+		cmd := t.Lookup([]byte(call.Name))
+		switch {
+		case cmd == nil: // an error, whatever it is given
+			continue
+		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Find != nil:
+			return false
+		}
+		for _, i := range cmd.Keys.Positions(make([][]byte, 1+len(call.Keys))) {
+			if call.Keys[i-1] == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }

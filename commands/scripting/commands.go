@@ -1,65 +1,10 @@
 package scripting
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
-	"slices"
-
-	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// Group returns EVAL, SCRIPT and FUNCTION.
-func Group() command.Group {
-	return command.Group{
-		Commands: slices.Concat(commands(), functionCommands()),
-		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
-			e := newEngine(s)
-			return e, command.Hooks{Info: e.info}
-		},
-		Worker: func(w *command.Worker, slot command.Slot) any {
-			k := &worker{engine: slot.OfServer(w.Server).(*engine)}
-			k.host.w.OnError, k.host.w.Most = w.OnError, command.MaxScriptReply
-			return k
-		},
-	}
-}
-
-// engine is what the group keeps for the server: the scripts that are known, and the
-// states that run them.
-type engine struct {
-	server  *command.Server
-	scripts scriptCache
-	runs    *lua.Pool
-	tidy    tidy
-}
-
-func newEngine(s *command.Server) *engine {
-	e := &engine{server: s}
-	e.runs = lua.NewPool(e.limits())
-	return e
-}
-
-// info adds what INFO says.
-func (e *engine) info(i *command.Info) {
-	n, bytes := e.scripts.size()
-	i.Scripts, i.ScriptBytes, i.EvictedScripts = int64(n), bytes, e.scripts.evicted.Load()
-}
-
-// worker is what the group keeps for a worker.
-type worker struct {
-	engine *engine
-	host   host
-	last   scriptMemo
-	call   invocation // of the coroutine that the worker is
-}
-
-// scriptsOf is what the group of the running command, which is this one, keeps for the
-// worker.
-func scriptsOf(c *command.Call) *worker { return command.Scratch[worker](c) }
 
 func commands() []*command.Command {
 	const flags = command.FlagNoScript | command.FlagStale | command.FlagMovableKeys
@@ -101,14 +46,6 @@ func scriptContainer() *command.Command {
 	}
 }
 
-const (
-	errNoScript     resp.Error = "NOSCRIPT No matching script. Please use EVAL."
-	errNegativeKeys resp.Error = "ERR Number of keys can't be negative"
-	errFlushMode    resp.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
-	errReadonlyCall resp.Error = "ERR Can not execute a script with write flag using *_ro command."
-	errSourceLong   resp.Error = "ERR Error compiling script (new function): user_script: the script is too long, at most 65536 bytes"
-)
-
 // scriptKeys finds the keys of EVAL and its kin for COMMAND GETKEYS and for
 // transactions.
 func scriptKeys(args [][]byte) ([]int, bool) {
@@ -138,14 +75,6 @@ func countScriptKeys(args [][]byte) (int, resp.Error) {
 		return 0, errNegativeKeys
 	}
 	return int(n), ""
-}
-
-// invocation is one call of a script.
-type invocation struct {
-	script     *script
-	keys, args [][]byte
-	readonly   bool
-	memory     *budget.Grant // of its result, if that was asked for; who runs it ends that
 }
 
 // eval is EVAL and EVAL_RO.
@@ -257,68 +186,9 @@ func runOnCoroutine(c *command.Call, k *worker) {
 	}
 }
 
-// end gives back what was asked for and is not needed.
-func (call *invocation) end() {
-	call.memory.End()
-	call.memory = nil
-}
-
-// refused says why a call may not even begin. A script that declares nothing finds out when
-// it writes.
-func (call *invocation) refused(c *command.Call) resp.Error {
-	f := call.script.Flags()
-	if f.Declared && !f.NoWrites {
-		switch {
-		case c.Journal != nil && c.Journal.Refuses():
-			return c.Refusal()
-		case call.readonly:
-			return errReadonlyCall
-		case !f.AllowOOM && c.Store.Full():
-			return resp.ErrOOM
-		}
-	}
-	call.readonly = call.readonly || f.NoWrites
-	return ""
-}
-
 // compileInline is how much source is compiled where the command is run; more would
 // delay others. Compiling a kilobyte takes some 20 µs.
 const compileInline = 2 << 10
-
-// scriptOf returns the script of that source if the cache has it.
-func (k *worker) scriptOf(source []byte) *script {
-	if len(source) > lua.MaxSource {
-		return nil
-	}
-	return k.script(shaOf(source))
-}
-
-// shaOf is the name of a script.
-func shaOf(source []byte) (sha scriptSHA) {
-	sum := sha1.Sum(source)
-	hex.Encode(sha[:], sum[:])
-	return sha
-}
-
-// compile returns the script of source, which it copies, and keeps it in the cache.
-// One that is there already costs no more than its name: clients load all their
-// scripts whenever they connect.
-func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
-	if len(source) > lua.MaxSource {
-		return nil, errSourceLong
-	}
-	sha := shaOf(source)
-	if s := e.scripts.get(sha); s != nil {
-		return e.scripts.add(s, loaded)
-	}
-	compiled, err := lua.Compile(source)
-	if err != nil {
-		return nil, resp.Error(err.Error())
-	}
-	s := &script{Script: compiled, sha: sha, cost: scriptCost + int64(compiled.Size())}
-	s.confined = confines(e.server.Commands, compiled)
-	return e.scripts.add(s, loaded)
-}
 
 // evalElsewhere compiles on a goroutine, and then runs the script exclusively, since its
 // session waits anyway.

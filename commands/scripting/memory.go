@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"math"
-	"sync/atomic"
 
 	"github.com/cellserver/cellserver/lua"
 )
@@ -15,12 +14,6 @@ func (e *engine) limits() lua.Limits {
 		l.Leftover = e.freeLeftover
 	}
 	return l
-}
-
-// tidy says whether a goroutine frees what large scripts have left, and whether it has to
-// begin again.
-type tidy struct {
-	running, again atomic.Bool
 }
 
 // freeLeftover has the garbage of a large script given back beside the loops, where

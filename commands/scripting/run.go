@@ -1,29 +1,10 @@
 package scripting
 
 import (
-	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
-
-// host is what a running script sees of the server: the worker it runs on.
-type host struct {
-	c        *command.Call
-	w        resp.Writer // the reply of the last command
-	readonly bool
-	run      *lua.Run
-	wrote    bool // has called a command that writes
-	lent     int  // how often it was lent a value
-	full     bool // memory was full when it began, and it has not said that it can do with that
-	spent    int  // instructions, once it is over
-
-	// For scripts that wait for memory: see script_wait.go.
-	memory  *budget.Grant // of its result, if that was asked for
-	mayWait bool          // it is no part of a transaction
-	acted   bool          // has called a command that does more than read
-}
 
 const (
 	errScriptUnknown  resp.Error = "ERR Unknown Redis command called from script"
@@ -46,30 +27,6 @@ const (
 	// maxLent is how often a script is lent a value instead of given a copy, about.
 	maxLent = 16 << 10
 )
-
-// confines reports whether the script can only touch its KEYS: it calls commands
-// that are known from its text, which stay with the keys they are given, and gives
-// them nothing else for keys.
-func confines(t *command.Table, s *lua.Script) bool {
-	if !s.Confined() {
-		return false
-	}
-	for _, call := range s.Calls() {
-		cmd := t.Lookup([]byte(call.Name))
-		switch {
-		case cmd == nil: // an error, whatever it is given
-			continue
-		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Find != nil:
-			return false
-		}
-		for _, i := range cmd.Keys.Positions(make([][]byte, 1+len(call.Keys))) {
-			if call.Keys[i-1] == 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
 
 // runScript runs a script at one instant, with all that it can touch locked, unless that is
 // so already because a transaction runs.

@@ -14,19 +14,6 @@ func (h *host) Waits() bool {
 	return c.Again
 }
 
-// leastResult is from how many bytes on the size of a result is remembered.
-const leastResult = 1 << 20
-
-// noteResult remembers how large the result of a script was.
-func (s *script) noteResult(n int) {
-	if n < leastResult {
-		n = 0
-	}
-	if s.result.Load() != int64(n) {
-		s.result.Store(int64(n))
-	}
-}
-
 // reserve asks for the memory of the result of a script whose last one was large, and
 // some more. It returns how much that is, 0 if it was granted at once or is not needed.
 func reserve(c *command.Call, call *invocation) (need int64) {

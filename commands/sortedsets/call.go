@@ -9,29 +9,6 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedCall is what a lane keeps for those commands on sorted sets that a log of
-// requests is made of, so that they allocate nothing: what a command wants, what came
-// of it, and the functions for the store, bound once.
-type sortedCall struct {
-	zadd   zaddCall
-	by     rangeBy
-	window sortedWindow
-
-	added, updated int64
-	score          float64
-	processed      bool
-	removed        int
-	// size is how many elements there are, and inside how many in the window.
-	size, inside int64
-
-	ctx *command.Call // that of the command, for those that may have to leave the loop
-
-	addFunc, removeFunc func(z *collection.SortedSet) error
-	countFunc           func(z *collection.SortedSet)
-	// none stands for a key that does not exist; nobody changes it.
-	none collection.SortedSet
-}
-
 func (call *sortedCall) bind() *sortedCall {
 	if call.addFunc == nil {
 		call.addFunc, call.removeFunc, call.countFunc = call.add, call.remove, call.count

@@ -1,9 +1,7 @@
 package sortedsets
 
 import (
-	"errors"
 	"iter"
-	"slices"
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
@@ -11,11 +9,6 @@ import (
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// Group returns the commands on sorted sets.
-func Group() command.Group {
-	return command.Group{Commands: slices.Concat(sortedSetCommands(), popCommands()), Worker: func(*command.Worker, command.Slot) any { return new(sortedCall) }}
-}
 
 func sortedSetCommands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, syntax, complexity, summary, reply string, run func(*command.Call)) *command.Command {
@@ -53,46 +46,6 @@ func sortedSetCommands() []*command.Command {
 		entry("zpopmax", -2, take, "key [count]", each, "Removes the elements of the highest scores.", "an array of members and scores",
 			func(c *command.Call) { zpop(c, true) }),
 	)
-}
-
-const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
-
-// errNaNSum is errNaN on its way through the store.
-var errNaNSum = errors.New("sum of opposite infinities")
-
-// writeScoreReply replies a score.
-func writeScoreReply(c *command.Call, score float64) { elements.WriteScore(c.W, score) }
-
-// readSortedSet calls f with the sorted set at the first argument, an empty one if
-// there is none, unless the key holds something else.
-func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
-	found, err := c.Store.ReadSortedSet(c.Client.Selected(), c.Args[1], f)
-	c.NoteLookup(found)
-	switch {
-	case err != nil:
-		c.Fail(command.StoreError(err))
-	case !found:
-		f(&command.Scratch[sortedCall](c).none)
-	}
-}
-
-// writeSortedSet calls f likewise, to change the set. It reports whether all went
-// well; if not, it has replied.
-func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool {
-	mark := len(c.W.Buf)
-	err := c.Store.WriteSortedSet(c.Client.Selected(), c.Args[1], f)
-	if err == nil {
-		return true
-	}
-	c.W.Cut(mark) // what f may have replied before it came out
-	switch {
-	case c.Left(err):
-	case errors.Is(err, errNaNSum):
-		c.Fail(errNaN)
-	default:
-		c.Fail(elements.ElementsError(c, err))
-	}
-	return false
 }
 
 func zrem(c *command.Call) {

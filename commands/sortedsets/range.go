@@ -37,9 +37,6 @@ func sortedSetRanges(entry func(name string, arity int, f command.Flag, syntax, 
 	}
 }
 
-// rangeBy is what a range is one of.
-type rangeBy uint8
-
 const (
 	byRank rangeBy = iota
 	byScore
@@ -56,13 +53,6 @@ type rangeCall struct {
 	scores        bool
 	offset, count int64 // count is negative for all
 	window        sortedWindow
-}
-
-// sortedWindow is the ends of a range, of which those of one kind are used.
-type sortedWindow struct {
-	start, stop     int64
-	low, high       scoreBound
-	lowLex, highLex lexBound
 }
 
 const (

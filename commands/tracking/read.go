@@ -6,52 +6,6 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// reading is the read of a tracking client that a worker runs.
-type reading struct {
-	number uint64 // 0 if none runs
-	fresh  int    // how many keys it has for which the client was not registered
-}
-
-// justRead reports whether an entry is of this read and none before, nor of one since.
-func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read == r.number }
-
-// run runs the command of a client that tracks. It registers the client for the keys of a
-// read before that looks at them, so that no change in between is missed. A change between
-// the two takes the registration away and is told behind the reply; a client that has not
-// kept the value by then would keep it for ever, so it is registered once more.
-func (v *invalidator) run(c *command.Call) {
-	t, cmd := v.tracking(c.Client), c.Cmd
-	if t == nil || !remembers(c, t) {
-		cmd.Run(c)
-	} else {
-		table, id, keys, args := &v.reads, c.Client.Id, &cmd.Keys, c.Args
-		r := v.reading(c.Worker)
-		*r = reading{number: table.read.Add(1)}
-		defer func() { *r = reading{} }()
-		removed := table.removed.Load()
-		keys.Each(args, func(i int) {
-			if table.add(args[i], id, r.number) {
-				r.fresh++
-			}
-		})
-		if r.fresh > 0 {
-			removed += v.boundReads(c, r)
-		}
-		cmd.Run(c)
-		if table.removed.Load() != removed {
-			keys.Each(args, func(i int) { table.add(args[i], id, r.number) })
-		}
-	}
-	if !c.ShutOut {
-		v.endCaching(c.Client, cmd)
-	}
-}
-
-// reading is the read that a worker runs.
-func (v *invalidator) reading(w *command.Worker) *reading {
-	return &v.slot.OfWorker(w).(*workerTracking).reading
-}
-
 // remembers reports whether the keys of the running command are to be registered: of
 // any that only reads, also for a script, but not of the script as a whole.
 func remembers(c *command.Call, t *tracking) bool {
@@ -104,37 +58,6 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	return removed
 }
 
-// shrinkSlice is how many entries leave the table at a time once its bound has been
-// lowered. Clients that track wait for a slice at most.
-const shrinkSlice = 1 << 10
-
-// leaveToShrink has the table brought within its bound beside the loops, if it is not.
-func (v *invalidator) leaveToShrink() {
-	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.shrinks = true
-	v.wake()
-}
-
-// shrinkReads takes a slice out of the table, and reports whether it may have to go on.
-func (v *invalidator) shrinkReads() (more bool) {
-	t := &v.reads
-	for range shrinkSlice {
-		if !t.beyond(v.server.Limits().TrackingKeys) {
-			return false
-		}
-		r := t.draw(0)
-		if r == nil {
-			return false
-		}
-		v.tellReaders(change{who: r})
-	}
-	return true
-}
-
 // readsElsewhere returns what a read that runs on another goroutine has to do right before
 // and right after it looks: it registers the client once more, as run does.
 func (v *invalidator) readsElsewhere(c *command.Call) func() {
@@ -148,5 +71,37 @@ func (v *invalidator) readsElsewhere(c *command.Call) func() {
 		for _, key := range keys {
 			table.add(key, id, number)
 		}
+	}
+}
+
+// run runs the command of a client that tracks. It registers the client for the keys of a
+// read before that looks at them, so that no change in between is missed. A change between
+// the two takes the registration away and is told behind the reply; a client that has not
+// kept the value by then would keep it for ever, so it is registered once more.
+func (v *invalidator) run(c *command.Call) {
+	t, cmd := v.tracking(c.Client), c.Cmd
+	if t == nil || !remembers(c, t) {
+		cmd.Run(c)
+	} else {
+		table, id, keys, args := &v.reads, c.Client.Id, &cmd.Keys, c.Args
+		r := v.reading(c.Worker)
+		*r = reading{number: table.read.Add(1)}
+		defer func() { *r = reading{} }()
+		removed := table.removed.Load()
+		keys.Each(args, func(i int) {
+			if table.add(args[i], id, r.number) {
+				r.fresh++
+			}
+		})
+		if r.fresh > 0 {
+			removed += v.boundReads(c, r)
+		}
+		cmd.Run(c)
+		if table.removed.Load() != removed {
+			keys.Each(args, func(i int) { table.add(args[i], id, r.number) })
+		}
+	}
+	if !c.ShutOut {
+		v.endCaching(c.Client, cmd)
 	}
 }

@@ -2,56 +2,10 @@ package tracking
 
 import (
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// invalidator tells clients what they have to forget.
-type invalidator struct {
-	server *command.Server
-	slot   command.Slot
-
-	clients  atomic.Int64 // that track
-	reads    readTable
-	prefixes prefixTree
-	memory   atomic.Int64 // of prefixes and of what is pending for them
-
-	marks atomic.Uint64 // the latest mark of an observer
-
-	mu      sync.Mutex
-	running bool           // guarded by mu: a goroutine serves what follows
-	long    []change       // guarded by mu: changes with many readers
-	groups  []*prefixGroup // guarded by mu: those with something pending
-	flushed bool           // guarded by mu
-	shrinks bool           // guarded by mu: the table is to be brought within its bound
-
-	// issued counts what has been left to be told, and told is as much of it as has been.
-	// Both change with mu held.
-	issued, told atomic.Uint64
-	waiting      map[*command.Client]struct{} // guarded by mu: woken when told changes
-}
-
-func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
-	v := &invalidator{server: s, slot: slot}
-	v.reads.init(func(id int64) bool { return s.Host.Client(id) != nil })
-	if f := s.Opts.ObserveExpiry; f != nil {
-		f(&observer{invalidator: v})
-	}
-	return v
-}
-
-// size is how many bytes the invalidation table and the prefixes take.
-func (v *invalidator) size() int64 { return v.reads.memory.Load() + v.memory.Load() }
-
-// change is a key that has changed, those who had read it, and who changed it, 0 if
-// that was nobody.
-type change struct {
-	who    *readers
-	writer int64
-}
 
 const (
 	// tellInline is how many clients are told on a loop. More are told beside the loops.
@@ -59,21 +13,6 @@ const (
 	// tellWork is how many units of turnWork it is to tell one: a lock, a copy and a wake.
 	tellWork = 8
 )
-
-// observer gathers what one store changes until it holds no lock. The order is what
-// makes a stale value impossible: a read is registered before it looks, a write takes
-// the registrations while the key is locked, and a message that is left with a client
-// while it runs a command leaves behind the reply.
-type observer struct {
-	invalidator *invalidator
-	worker      *command.Worker // nil for the sweep
-	reading     *reading        // of the worker
-	found       []change
-	at          map[string]int // where in found a key is, once there are more than few
-	groups      []*prefixGroup
-	mark        uint64 // given to groups until the next release, 0 if to none
-	flushed     bool
-}
 
 // writer is the id of the client whose command runs, or is served.
 func (o *observer) writer() int64 {
@@ -459,4 +398,35 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	w.BulkString("tracking-redir-broken")
 	w.Int(id)
 	v.server.Host.Push(cl, w.Buf)
+}
+
+// shrinkSlice is how many entries leave the table at a time once its bound has been
+// lowered. Clients that track wait for a slice at most.
+const shrinkSlice = 1 << 10
+
+// leaveToShrink has the table brought within its bound beside the loops, if it is not.
+func (v *invalidator) leaveToShrink() {
+	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shrinks = true
+	v.wake()
+}
+
+// shrinkReads takes a slice out of the table, and reports whether it may have to go on.
+func (v *invalidator) shrinkReads() (more bool) {
+	t := &v.reads
+	for range shrinkSlice {
+		if !t.beyond(v.server.Limits().TrackingKeys) {
+			return false
+		}
+		r := t.draw(0)
+		if r == nil {
+			return false
+		}
+		v.tellReaders(change{who: r})
+	}
+	return true
 }

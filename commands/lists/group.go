@@ -1,0 +1,12 @@
+package lists
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// Group returns the commands on lists.
+func Group() command.Group {
+	return command.Group{Commands: slices.Concat(commands(), popCommands())}
+}

@@ -1,0 +1,30 @@
+package scripting
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/lua"
+)
+
+// Group returns EVAL, SCRIPT and FUNCTION.
+func Group() command.Group {
+	return command.Group{
+		Commands: slices.Concat(commands(), functionCommands()),
+		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
+			e := newEngine(s)
+			return e, command.Hooks{Info: e.info}
+		},
+		Worker: func(w *command.Worker, slot command.Slot) any {
+			k := &worker{engine: slot.OfServer(w.Server).(*engine)}
+			k.host.w.OnError, k.host.w.Most = w.OnError, command.MaxScriptReply
+			return k
+		},
+	}
+}
+
+func newEngine(s *command.Server) *engine {
+	e := &engine{server: s}
+	e.runs = lua.NewPool(e.limits())
+	return e
+}

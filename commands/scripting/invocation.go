@@ -1,0 +1,47 @@
+package scripting
+
+import (
+	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// invocation is one call of a script.
+type invocation struct {
+	script     *script
+	keys, args [][]byte
+	readonly   bool
+	memory     *budget.Grant // of its result, if that was asked for; who runs it ends that
+}
+
+// end gives back what was asked for and is not needed.
+func (call *invocation) end() {
+	call.memory.End()
+	call.memory = nil
+}
+
+// refused says why a call may not even begin. A script that declares nothing finds out when
+// it writes.
+func (call *invocation) refused(c *command.Call) resp.Error {
+	f := call.script.Flags()
+	if f.Declared && !f.NoWrites {
+		switch {
+		case c.Journal != nil && c.Journal.Refuses():
+			return c.Refusal()
+		case call.readonly:
+			return errReadonlyCall
+		case !f.AllowOOM && c.Store.Full():
+			return resp.ErrOOM
+		}
+	}
+	call.readonly = call.readonly || f.NoWrites
+	return ""
+}
+
+const (
+	errNoScript     resp.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errNegativeKeys resp.Error = "ERR Number of keys can't be negative"
+	errFlushMode    resp.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+	errReadonlyCall resp.Error = "ERR Can not execute a script with write flag using *_ro command."
+	errSourceLong   resp.Error = "ERR Error compiling script (new function): user_script: the script is too long, at most 65536 bytes"
+)

@@ -1,0 +1,12 @@
+package sortedsets
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// Group returns the commands on sorted sets.
+func Group() command.Group {
+	return command.Group{Commands: slices.Concat(sortedSetCommands(), popCommands()), Worker: func(*command.Worker, command.Slot) any { return new(sortedCall) }}
+}
