@@ -31,7 +31,7 @@ func WriteSample(w io.Writer) error {
 // WriteHelp writes what --help prints.
 func WriteHelp(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("Usage: cellserver [file.conf] [--name value ...] [-]\n       cellserver help | version | --sample-config\n\nA redis.conf may be given as it is; \"-\" reads one from standard input.\n\nOptions:\n")
+	b.WriteString("Usage: cellserver [file.conf] [--name value ...] [-]\n       cellserver help | version | --sample-config\n\nYou can use a redis.conf unchanged; \"-\" reads one from standard input.\n\nOptions:\n")
 	for _, o := range options() {
 		fmt.Fprintf(&b, "  --%-28s %s", o.name+" <"+o.kind.hint()+">", o.doc)
 		if o.def != "" {

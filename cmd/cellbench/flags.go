@@ -69,7 +69,7 @@ func newOptions(name, usage string, stderr io.Writer) *options {
 	o.set.StringVar(&o.password, "auth", "", "`password` to authenticate with")
 	o.set.IntVar(&o.database, "db", 0, "database to select")
 	o.set.IntVar(&o.protocol, "resp", 2, "protocol `version`: 2 or 3")
-	o.set.Var(&o.pids, "pid", "`[name=]pid` of a server's process, which is searched for otherwise (Linux)")
+	o.set.Var(&o.pids, "pid", "`[name=]pid` of a server's process; by default it is searched for (Linux)")
 	o.set.IntVar(&o.threads, "threads", 0, "loading threads (default half the cores)")
 	return o
 }
@@ -77,7 +77,7 @@ func newOptions(name, usage string, stderr io.Writer) *options {
 // addLoad declares the options of subcommands that send a load.
 func (o *options) addLoad() {
 	s := o.set
-	s.Var(&o.commands, "command", "`[weight:]command line` with the places {key} {q} {seq} {data}; several make a mix (default "+defaultCommand+")")
+	s.Var(&o.commands, "command", "`[weight:]command line` with the placeholders {key} {q} {seq} {data}; several make a mix (default "+defaultCommand+")")
 	s.IntVar(&o.connections, "c", 50, "connections")
 	s.IntVar(&o.pipeline, "P", 1, "commands in flight per connection in a closed loop")
 	s.Float64Var(&o.rate, "rate", 0, "commands per second of an open loop; 0 is a closed loop")
@@ -91,10 +91,10 @@ func (o *options) addLoad() {
 	s.StringVar(&o.quantity, "q", "1", "what {q} stands for: a number, or least-most to draw from")
 	s.IntVar(&o.dataSize, "data-size", 3, "bytes of {data}")
 	s.Uint64Var(&o.seed, "seed", 1, "makes runs repeatable")
-	s.StringVar(&o.driver, "driver", "", "`way` of moving bytes: epoll (Linux) or goroutine (default the best there is)")
+	s.StringVar(&o.driver, "driver", "", "`way` of moving bytes: epoll (Linux) or goroutine (default the fastest available)")
 	s.DurationVar(&o.grace, "grace", 10*time.Second, "how long to wait for the last replies")
-	s.BoolVar(&o.noCheck, "no-check", false, "do not hold what limiters allow against their limits")
-	s.BoolVar(&o.sharedKeys, "shared-keys", false, "others use the same keys meanwhile: do not hold limiters to grant us anything")
+	s.BoolVar(&o.noCheck, "no-check", false, "do not check what limiters admit against their limits")
+	s.BoolVar(&o.sharedKeys, "shared-keys", false, "other clients use the same keys: do not check the lower bound")
 	s.BoolVar(&o.allowErrors, "allow-errors", false, "error replies do not make the exit status 1")
 	s.BoolVar(&o.quiet, "quiet", false, "show no progress")
 	s.BoolVar(&o.markdown, "markdown", false, "print tables as Markdown")

@@ -45,11 +45,11 @@ type subcommand struct {
 
 func subcommands() []subcommand {
 	return []subcommand{
-		{"run", "drive one server (what happens without a name, too)", runOne},
-		{"compare", "drive two servers or more in turn, and relate them", runCompare},
-		{"sweep", "compare under several loads: depths of pipelines, numbers of connections", runSweep},
-		{"idle", "see what connections cost that do nothing", runIdle},
-		{"expiry", "see what happens when many keys expire at once", runExpiry},
+		{"run", "drive one server (the default)", runOne},
+		{"compare", "drive two or more servers in turn, and compare them", runCompare},
+		{"sweep", "compare under several pipeline depths and numbers of connections", runSweep},
+		{"idle", "measure the memory of idle connections", runIdle},
+		{"expiry", "measure the latency of others while many keys expire at once", runExpiry},
 	}
 }
 

@@ -93,7 +93,7 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, stderr, "Usage: cellbench "+s.name)
 	}
 	_, _, stderr := cellbench(t, "--help")
-	require.Contains(t, stderr, "expiry   see what happens when many keys expire at once")
+	require.Contains(t, stderr, "expiry   measure the latency of others while many keys expire at once")
 }
 
 func TestCompareWritesItsFiles(t *testing.T) {

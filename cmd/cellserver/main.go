@@ -136,16 +136,16 @@ var answers = map[string]func(io.Writer) error{
 
 // toolsHelp is what --help says of the subcommands.
 const toolsHelp = `
-Commands (cellserver help NAME says more of one, of an option, or of what clients call):
-  cellserver help [NAME]             This text, or what there is to say of one thing.
+Commands (cellserver help NAME explains a command, an option, or a command of clients):
+  cellserver help [NAME]             Prints this text, or explains NAME.
   cellserver version                 Prints the version.
-  cellserver doctor ADDRESS          Says what of a running Redis moves here, and how; it only reads.
+  cellserver doctor ADDRESS          Says what of a running Redis moves here, and how. It only reads.
   cellserver import ADDRESS DIR      Copies the keys of redis-cell from a running Redis.
-  cellserver export ADDRESS DIR      Copies them back.
-  cellserver check-aof DIR [--fix]   Says whether the files are whole; --fix cuts what is torn.
-  cellserver dump DIR                Prints them as JSON, a line for each entry or effect.
+  cellserver export ADDRESS DIR      Copies the keys back.
+  cellserver check-aof DIR [--fix]   Checks the files. --fix cuts an incomplete end.
+  cellserver dump DIR                Prints the files as JSON, one line for each entry or effect.
 ADDRESS is ` + addressForms + `.
-DIR holds the files of a server that is stopped: dir/appenddirname.
+DIR contains the files of a stopped server: dir/appenddirname.
 `
 
 func writeHelp(w io.Writer) error {
