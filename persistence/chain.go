@@ -34,7 +34,7 @@ func inspect(fsys FS, dir string, p part) (*increment, error) {
 	in := &increment{part: p, path: filepath.Join(dir, p.name)}
 	f, err := fsys.Open(in.path)
 	if err != nil {
-		return nil, fmt.Errorf("opening what the manifest names: %w", err)
+		return nil, fmt.Errorf("opening a file that the manifest lists: %w", err)
 	}
 	defer f.Close()
 	if in.size, err = f.Size(); err != nil {

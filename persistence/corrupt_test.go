@@ -171,7 +171,7 @@ func TestAnUnknownVersionIsRefusedByName(t *testing.T) {
 		content := fsys.Content(name)
 		content[8] = 7
 		_, err := open(t, with(fsys, name, content), clock, persistence.SyncNo)
-		require.ErrorContains(t, err, name+": format version 7 is not known")
+		require.ErrorContains(t, err, name+": format version 7 is unknown")
 	}
 }
 

@@ -166,7 +166,7 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 		return err
 	}
 	if err := sink.Whole(); err != nil {
-		return fmt.Errorf("what is in %s cannot be: %w", d.o.Path, err)
+		return fmt.Errorf("the files in %s are invalid: %w", d.o.Path, err)
 	}
 	return nil
 }

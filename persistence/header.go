@@ -83,7 +83,7 @@ func readHeader(f File, name string, m magic, id uint64) (header, error) {
 		return header{}, spoiled(name, 0, 0, fmt.Sprintf("this is no %s of cellserver", m))
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
-		return header{}, fmt.Errorf("%s: format version %d is not known to this program, which knows version %d: use the cellserver that wrote it, or its dump", name, v, formatVersion)
+		return header{}, fmt.Errorf("%s: format version %d is unknown to this program, which knows version %d: use the cellserver that wrote it, or its dump", name, v, formatVersion)
 	}
 	if crc32.Checksum(b[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headerSize-4:]) {
 		return header{}, spoiled(name, 0, 0, "the checksum of the header is wrong")

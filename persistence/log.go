@@ -35,7 +35,7 @@ func ParsePolicy(s string) (Policy, error) {
 	case "always":
 		return SyncAlways, nil
 	}
-	return 0, fmt.Errorf("%q is no policy of appendfsync", s)
+	return 0, fmt.Errorf("%q is not a policy of appendfsync", s)
 }
 
 // Waker is told that there may be news. It must not block.

@@ -76,7 +76,7 @@ const maxLine = 1024
 // with the file and the line.
 func parseManifest(file string, content []byte) (*manifest, error) {
 	bad := func(line int, format string, args ...any) error {
-		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the directory from a backup, for an older manifest does not know the newer files", file, line, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the directory from a backup: an older manifest does not list the newer files", file, line, fmt.Sprintf(format, args...))
 	}
 	if len(content) == 0 {
 		return nil, bad(1, "the manifest is empty")
@@ -118,7 +118,7 @@ func checkVersion(line string) error {
 		return errors.New("the first line must give the version")
 	}
 	if v != strconv.Itoa(formatVersion) {
-		return fmt.Errorf("format version %q is not known to this program, which knows version %d", v, formatVersion)
+		return fmt.Errorf("format version %q is unknown to this program, which knows version %d", v, formatVersion)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func checkVersion(line string) error {
 func checkSum(line string, before []byte) error {
 	want := fmt.Sprintf("checksum %08x", crc32.Checksum(before, castagnoli))
 	if line != want {
-		return errors.New("the last line must be the checksum of those before, and is not: the manifest was changed or is cut off")
+		return errors.New("the last line is not the checksum of the lines before it: the manifest was changed or cut off")
 	}
 	return nil
 }
@@ -140,10 +140,10 @@ func (m *manifest) addLine(line string) error {
 	values := make(map[string]string)
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "" || fields[i+1] == "" {
-			return errors.New("a line must be pairs of a key and a value with single spaces between")
+			return errors.New("a line must be pairs of a key and a value with single spaces between them")
 		}
 		if _, twice := values[fields[i]]; twice {
-			return fmt.Errorf("the key %q comes twice", fields[i])
+			return fmt.Errorf("the key %q occurs twice", fields[i])
 		}
 		values[fields[i]] = fields[i+1]
 	}
@@ -156,17 +156,17 @@ func (m *manifest) addLine(line string) error {
 	}
 	var err error
 	if p.seq, err = strconv.ParseUint(values["seq"], 10, 64); err != nil || p.seq == 0 || p.seq > maxSeq {
-		return fmt.Errorf("the sequence number %q is none", values["seq"])
+		return fmt.Errorf("%q is not a sequence number", values["seq"])
 	}
 	if p.id, err = strconv.ParseUint(values["id"], 16, 64); err != nil || p.id == 0 {
-		return fmt.Errorf("the id %q is none", values["id"])
+		return fmt.Errorf("%q is not an id", values["id"])
 	}
 	switch values["type"] {
 	case "b":
 		p.base = true
 	case "i":
 	default:
-		return fmt.Errorf("the type %q is none", values["type"])
+		return fmt.Errorf("%q is not a type", values["type"])
 	}
 	return m.add(p)
 }
@@ -174,7 +174,7 @@ func (m *manifest) addLine(line string) error {
 func (m *manifest) add(p part) error {
 	for _, q := range m.parts() {
 		if q.name == p.name || q.id == p.id {
-			return fmt.Errorf("the file %q comes twice", p.name)
+			return fmt.Errorf("the file %q occurs twice", p.name)
 		}
 	}
 	if p.base {
@@ -182,7 +182,7 @@ func (m *manifest) add(p part) error {
 			return errors.New("a second base")
 		}
 		if len(m.increments) > 0 {
-			return errors.New("a base behind an increment")
+			return errors.New("a base after an increment")
 		}
 		m.base = &p
 	} else {
@@ -223,7 +223,7 @@ func writeManifest(fsys FS, dir string, m *manifest) error {
 	tmp := path + tmpSuffix
 	content := m.encode()
 	if len(content) > maxManifest {
-		return fmt.Errorf("%s would name %d files, which nobody could read", path, len(m.parts()))
+		return fmt.Errorf("%s would list %d files, too many to read", path, len(m.parts()))
 	}
 	if err := writeDurable(fsys, tmp, content); err != nil {
 		return err

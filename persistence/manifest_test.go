@@ -41,7 +41,7 @@ func TestManifestFaults(t *testing.T) {
 		{"blank line", sealed(version, base, "", second), 3, "blank"},
 		{"only blank", "\n", 1, "blank"},
 		{"no version", sealed(base), 1, "version"},
-		{"unknown version", sealed("version 2", base), 1, `format version "2" is not known`},
+		{"unknown version", sealed("version 2", base), 1, `format version "2" is unknown`},
 		{"no files", sealed(version), 2, "names no file"},
 		{"no checksum", version + "\n" + base + "\n" + second + "\n", 3, "checksum"},
 		{"changed", strings.Replace(sealed(version, base, second), "seq 2", "seq 4", 1), 4, "checksum"},
@@ -59,7 +59,7 @@ func TestManifestFaults(t *testing.T) {
 		{"bad type", sealed(version, "file a seq 1 type h id 1"), 2, "type"},
 		{"file twice", sealed(version, second, strings.Replace(second, "seq 2", "seq 3", 1)), 3, "twice"},
 		{"two bases", sealed(version, base, "file base.2.snap seq 2 type b id 2"), 3, "second base"},
-		{"base last", sealed(version, second, "file base.3.snap seq 3 type b id 3"), 3, "behind"},
+		{"base last", sealed(version, second, "file base.3.snap seq 3 type b id 3"), 3, "a base after an increment"},
 		{"not monotonic", sealed(version, third, second), 3, "does not come after"},
 	}
 	for _, c := range cases {

@@ -58,7 +58,7 @@ func refuseOrphans(fsys FS, dir string) error {
 	if err != nil || name == "" {
 		return err
 	}
-	return fmt.Errorf("%s holds %s and no %s, which says what of it counts. Nothing was loaded; restore the directory from a backup, or move the files away to begin without them",
+	return fmt.Errorf("%s holds %s and no %s, which lists the files that count. Nothing was loaded; restore the directory from a backup, or move the files away to start without them",
 		dir, name, manifestName)
 }
 

@@ -49,7 +49,7 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 	path := filepath.Join(dir, p.name)
 	f, err := fsys.Open(path)
 	if err != nil {
-		return fmt.Errorf("opening what the manifest names: %w", err)
+		return fmt.Errorf("opening a file that the manifest lists: %w", err)
 	}
 	defer f.Close()
 	size, err := f.Size()
@@ -69,7 +69,7 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limit.Instant, err error) {
 	f, err := fsys.Open(path)
 	if err != nil {
-		return c, 0, fmt.Errorf("opening what the manifest names: %w", err)
+		return c, 0, fmt.Errorf("opening a file that the manifest lists: %w", err)
 	}
 	defer f.Close()
 	size, err := f.Size()

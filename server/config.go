@@ -56,7 +56,7 @@ func DefaultConfig() *Config {
 // somebody has said in so many words that everybody may come in.
 func (c *Config) checkExposure() error {
 	if a := c.exposed(); a != "" && c.value("protected-mode") == "yes" {
-		return fmt.Errorf("bind %s lets others in without a password: set requirepass, or protected-mode no", a)
+		return fmt.Errorf("bind %s lets other machines in without a password: set requirepass, or protected-mode no", a)
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 func TestExposureIsDeliberate(t *testing.T) {
 	for _, bind := range []string{"0.0.0.0", "*", "-*", "::", "192.0.2.1", "127.0.0.1 192.0.2.1", "example.com", "-2001:db8::1"} {
 		_, err := server.Load([]string{"--bind=" + bind}, nil)
-		require.ErrorContains(t, err, "lets others in without a password", "%q", bind)
+		require.ErrorContains(t, err, "lets other machines in without a password", "%q", bind)
 		for _, said := range []string{"--requirepass=x", "--protected-mode=no", "--port=0"} {
 			_, err = server.Load([]string{"--bind=" + bind, said}, nil)
 			require.NoError(t, err, "%q %s", bind, said)

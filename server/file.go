@@ -173,7 +173,7 @@ func (l *loader) readAll(name string, r io.Reader) {
 	case err != nil:
 		l.fault(name, err)
 	case len(content) > maxConfig:
-		l.fault(name, fmt.Errorf("longer than %d bytes, so no configuration", maxConfig))
+		l.fault(name, fmt.Errorf("longer than %d bytes, so it is not a configuration", maxConfig))
 	default:
 		l.content(name, string(content))
 	}

@@ -171,7 +171,7 @@ type supervision struct{}
 
 func (supervision) parse(v string) (string, error) {
 	if strings.EqualFold(v, "upstart") {
-		return "", errors.New("argument must be no, systemd or auto: this server knows nothing of upstart")
+		return "", errors.New("argument must be no, systemd or auto: this server does not support upstart")
 	}
 	return choice{"no", "systemd", "auto"}.parse(v)
 }

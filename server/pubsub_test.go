@@ -108,7 +108,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 		_, err := bufio.NewReader(slow).ReadString('\x00') // nothing has one: this reads to the end
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "timeout")
-		require.Contains(t, f.log.String(), "leaves too much unread")
+		require.Contains(t, f.log.String(), "too many unread replies")
 		require.NoError(t, good.Close())
 		eventually(t, "all is forgotten", func() bool { return f.Engine().Beside() == 0 })
 		require.Equal(t, "0", c.info("pubsub_channels"))

@@ -87,5 +87,5 @@ func loadModule(path string) error {
 	if name := strings.ReplaceAll(strings.TrimPrefix(base, "lib"), "-", "_"); strings.HasPrefix(name, "redis_cell") {
 		return nil
 	}
-	return fmt.Errorf("module %q: this server loads none; redis-cell alone is built in", base)
+	return fmt.Errorf("module %q: this server loads no modules; only redis-cell is built in", base)
 }

@@ -249,7 +249,7 @@ func TestTrackingClientThatDoesNotReadIsClosed(t *testing.T) {
 			}
 			return other.infoNumber("tracking_clients") == 0
 		})
-		require.Contains(t, f.log.String(), "leaves too much unread")
+		require.Contains(t, f.log.String(), "too many unread replies")
 	})
 }
 

@@ -118,7 +118,7 @@ func (e *Engine) EvictClients(all int64) {
 		h.Kill()
 	}
 	if closed+refused > 0 {
-		e.Log.Warn("took memory from the clients for whom most was kept, to be within maxmemory-clients",
+		e.Log.Warn("took memory from the clients that held the most, to stay within maxmemory-clients",
 			"closed", closed, "commands_refused", refused, "bytes", freed, "bound", bound)
 	}
 }

@@ -89,7 +89,7 @@ func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
 // cutOff ends a session that does not read what others tell it.
 func (s *Session) cutOff() {
 	s.engine.slowReaders.Add(1)
-	s.engine.Log.Warn("closed a client that leaves too much unread", "client", s.Addr())
+	s.engine.Log.Warn("closed a client with too many unread replies", "client", s.Addr())
 	s.Peer.Abort()
 }
 

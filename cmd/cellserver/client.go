@@ -27,7 +27,7 @@ const addressForms = "redis://[user:password@]host:port, rediss://... for TLS, o
 func clientOptions(address string) (*redis.Options, error) {
 	redis.SetLogger(quiet{})
 	if !strings.Contains(address, "://") {
-		return nil, errors.New("the first argument is no address: write " + addressForms)
+		return nil, errors.New("the first argument is not an address: write " + addressForms)
 	}
 	o, err := redis.ParseURL(address)
 	if err != nil {

@@ -12,7 +12,7 @@ const listens = "listens\n"
 
 // detach cannot be done where a process has no session of its own.
 func detach([]string, io.Reader) error {
-	return errors.New("daemonize: this system has no such processes: run cellserver as a service")
+	return errors.New("daemonize: this system does not support it: run cellserver as a service")
 }
 
 func detached() *os.File { return nil }

@@ -197,7 +197,7 @@ func TestDoctorErrorsAreClear(t *testing.T) {
 		"rediss://:canary1@" + host:               "the server does not use TLS on this port",
 		"redis://127.0.0.1:" + freeport.Choose():  "nothing listens at this address",
 		"http://:canary1@" + host:                 "invalid URL scheme: http",
-		"canary1@" + host:                         "is no address: write redis://",
+		"canary1@" + host:                         "is not an address: write redis://",
 		"redis://:canary1@" + host + "/x":         "invalid database number",
 		"redis://us er:canary1@" + host:           "invalid",
 		"redis://:canary1@" + host + "?canary1=1": "unexpected option",

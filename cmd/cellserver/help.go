@@ -68,7 +68,7 @@ func help(topics []string, w io.Writer) error {
 		option, _ := server.OptionHelp(topic)
 		texts := slices.DeleteFunc([]string{manual[topic], option, commandHelp(topic)}, func(t string) bool { return t == "" })
 		if len(texts) == 0 {
-			return fmt.Errorf("there is no help on %q%s", topic, server.DidYouMean(topic, topicNames()))
+			return fmt.Errorf("there is no help for %q%s", topic, server.DidYouMean(topic, topicNames()))
 		}
 		if _, err := io.WriteString(w, strings.Join(texts, "\n")); err != nil {
 			return err

@@ -310,7 +310,7 @@ func exportKeys(args []string, w io.Writer) error {
 		return err
 	}
 	if !persistence.Exists(persistence.OS{}, m.dir) {
-		return fmt.Errorf("%s holds no state of a cellserver", m.dir)
+		return fmt.Errorf("%s contains no state of a cellserver", m.dir)
 	}
 	dir, ks, err := m.open()
 	if err != nil {
