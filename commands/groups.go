@@ -2,7 +2,6 @@ package commands
 
 import (
 	"github.com/cellserver/cellserver/commands/admin"
-	"github.com/cellserver/cellserver/commands/blocking"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/connection"
 	"github.com/cellserver/cellserver/commands/hashes"
@@ -28,7 +27,6 @@ func Groups() []command.Group {
 		sets.Group(),
 		sortedsets.Group(),
 		keys.Group(),
-		blocking.Group(),
 		transactions.Group(),
 		scripting.Group(),
 		pubsub.Group(),

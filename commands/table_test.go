@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/tracking"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -162,4 +163,39 @@ func TestLookupIgnoresCaseOnly(t *testing.T) {
 	require.Nil(t, table.Lookup(bytes.Repeat([]byte("x"), 1<<10)))
 	require.False(t, command.EqualFold([]byte("g\x05t"), "get"))
 	require.False(t, command.EqualFold([]byte("@"), "`"), "only letters have a case")
+}
+
+// TestEveryEntryOfAGroupIsInTheTable: a subcommand whose container no group has is left out
+// without a word, so that its group can do without the group of the container. A slip in the
+// name of the container would go unnoticed but for this.
+func TestEveryEntryOfAGroupIsInTheTable(t *testing.T) {
+	table := NewTable()
+	for _, g := range Groups() {
+		for _, c := range g.Commands {
+			require.NotNil(t, table.Find([]byte(c.Name)), c.Name)
+		}
+	}
+	require.Nil(t, command.NewTable([]command.Group{tracking.Group()}).Find([]byte("client|tracking")))
+}
+
+// TestGroupsShareTheirParts: a part that several groups need is in a table once, and not
+// at all if no group of the table needs it.
+func TestGroupsShareTheirParts(t *testing.T) {
+	made := 0
+	part := &command.Group{Server: func(*command.Server, command.Slot) (any, command.Hooks) {
+		made++
+		return nil, command.Hooks{Serve: func(*command.Call) {}}
+	}}
+	needs := []*command.Group{part}
+	for want, groups := range [][]command.Group{{{}}, {{Needs: needs}, {}, {Needs: needs}}} {
+		made = 0
+		s := &command.Server{Commands: command.NewTable(groups)}
+		s.Equip()
+		require.Equal(t, want, made)
+	}
+}
+
+// TestTooManyGroups: a table says so at start-up.
+func TestTooManyGroups(t *testing.T) {
+	require.PanicsWithValue(t, "command: 99 groups and parts, of 24 at most", func() { command.NewTable(make([]command.Group, 99)) })
 }

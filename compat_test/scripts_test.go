@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -61,7 +62,7 @@ func TestScripts(t *testing.T) {
 				for _, proto := range section.Protocols {
 					t.Run(runName(section, proto), func(t *testing.T) {
 						t.Parallel()
-						playSection(t, s, section, proto, inProcess(t, section, transports[proto]), nil)
+						playSection(t, s, section, proto, inProcess(t, section, transports[proto], nil), nil)
 					})
 				}
 			}
@@ -77,14 +78,14 @@ func runName(s *script.Section, proto int) string {
 // in a protocol, so that each of them is.
 var transports = map[int]string{2: "auto", 3: "goroutine"}
 
-// inProcess starts a server for one section.
-func inProcess(t *testing.T, s *script.Section, transport string) script.Target {
+// inProcess starts a server for one section, with groups of commands unless that is nil.
+func inProcess(t *testing.T, s *script.Section, transport string, groups func() []command.Group) script.Target {
 	t.Helper()
 	options := []string{"--transport", transport, "--dir", t.TempDir()}
 	for _, option := range s.Config {
 		options = append(options, "--"+option[0], option[1])
 	}
-	server := inproc.Start(t, scriptStart, options...)
+	server := inproc.StartGroups(t, scriptStart, groups, options...)
 	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
 	return script.Target{
 		Dial:  func() (net.Conn, error) { return net.Dial("tcp", server.Addr().String()) },

@@ -26,6 +26,8 @@ import (
 
 // Options are what a caller may replace: tests do.
 type Options struct {
+	// Groups makes the groups of commands that the server has; nil is [commands.Groups].
+	Groups func() []command.Group
 	// Clock decides; nil is the system's.
 	Clock clock.Clock
 	// Log receives what an operator should know; nil is built from the configuration.
@@ -47,6 +49,10 @@ type Options struct {
 // New assembles a server and opens its listeners; nothing is accepted before Run,
 // which also loads what there is to be loaded.
 func New(c *Config, o Options) (*Server, error) {
+	table, err := o.commandTable(c)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		config: c, began: time.Now(), terminal: o.Terminal,
 		heap:     heap{limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64},
@@ -70,7 +76,7 @@ func New(c *Config, o Options) (*Server, error) {
 	if err := s.keeper.read(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	s.assemble(o.Clock)
+	s.assemble(o.Clock, table)
 	if err := s.keeper.prepare(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -85,8 +91,21 @@ func New(c *Config, o Options) (*Server, error) {
 	return s, nil
 }
 
+// commandTable makes the table of the commands that the configuration leaves and renames.
+func (o *Options) commandTable(c *Config) (*command.Table, error) {
+	groups := commands.Groups
+	if o.Groups != nil {
+		groups = o.Groups
+	}
+	table, err := command.NewRenamedTable(groups(), c.renamed)
+	if err != nil {
+		return nil, fmt.Errorf("option %q: %w", "rename-command", err)
+	}
+	return table, nil
+}
+
 // assemble makes clock, keyspace and engine.
-func (s *Server) assemble(source clock.Clock) {
+func (s *Server) assemble(source clock.Clock, table *command.Table) {
 	c := s.config
 	if s.clock = source; s.clock == nil {
 		s.clock = clock.NewSystem(clock.Options{Start: s.keeper.start, OnStep: s.clockStepped})
@@ -96,10 +115,6 @@ func (s *Server) assemble(source clock.Clock) {
 		Clock:     s.clock,
 		MaxMemory: number(c.value("maxmemory")),
 	})
-	table, err := commands.NewRenamedTable(c.renamed)
-	if err != nil {
-		panic(err) // the configuration has been checked
-	}
 	s.engine = session.NewEngine(command.Options{
 		NewStore:      func() command.Store { return newStore(s.keyspace) },
 		Stopwatch:     s.stopwatch,

@@ -32,15 +32,13 @@ type popWait struct {
 	stop atomic.Pointer[func() bool]
 }
 
-// Group returns what serves those who wait for elements. It has no commands.
-func Group() command.Group {
-	return command.Group{
-		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
-			q := &waiters{server: s, slot: slot}
-			return q, command.Hooks{Serve: q.serve, Unlocked: q.unlocked}
-		},
-		Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
-	}
+// Part serves those who wait for elements. Groups with commands that wait need it.
+var Part = &command.Group{
+	Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+		q := &waiters{server: s, slot: slot}
+		return q, command.Hooks{Serve: q.serve, Unlocked: q.unlocked}
+	},
+	Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
 }
 
 // waiters is what the group keeps for the server.

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// NewTable builds a table of the commands of groups. It panics when two entries share a
-// name or an entry is incomplete: that is a mistake of ours, found at start-up.
+// NewTable builds a table of the commands of groups, which are of no use for another table
+// then. It panics when two entries share a name or an entry is incomplete: that is a mistake
+// in the source, found at start-up.
 func NewTable(groups []Group) *Table {
-	t := &Table{groups: groups}
-	for i := range groups {
-		g := &groups[i]
+	t := &Table{groups: withParts(groups)}
+	for i := range t.groups {
+		g := &t.groups[i]
 		for _, c := range g.Commands {
 			c.group = i
 			for _, sub := range c.Sub {
@@ -42,7 +43,26 @@ func NewTable(groups []Group) *Table {
 	return t
 }
 
-// attach gives containers those subcommands that other groups have: "client|tracking".
+// withParts returns groups, with the parts that they need before them.
+func withParts(groups []Group) (all []Group) {
+	var parts []*Group
+	for _, g := range groups {
+		for _, part := range g.Needs {
+			if !slices.Contains(parts, part) {
+				parts = append(parts, part)
+				all = append(all, *part)
+			}
+		}
+		all = append(all, g)
+	}
+	if len(all) > maxGroups {
+		panic(fmt.Sprintf("command: %d groups and parts, of %d at most", len(all), maxGroups))
+	}
+	return all
+}
+
+// attach gives containers those subcommands that other groups have: "client|tracking". A
+// table without the group of the container has none of them.
 func (t *Table) attach() {
 	for _, g := range t.groups {
 		for _, c := range g.Commands {
@@ -51,10 +71,9 @@ func (t *Table) attach() {
 				continue
 			}
 			at := slices.IndexFunc(t.Sorted, func(c *Command) bool { return c.Name == container })
-			if at < 0 {
-				panic(fmt.Sprintf("commands: %q has no container", c.Name))
+			if at >= 0 {
+				t.Sorted[at].Sub = append(t.Sorted[at].Sub, c)
 			}
-			t.Sorted[at].Sub = append(t.Sorted[at].Sub, c)
 		}
 	}
 }

@@ -337,6 +337,10 @@ type Activity struct {
 // the server, for each worker and for a client. Nobody else looks into that.
 type Group struct {
 	Commands []*Command
+	// Needs are the parts without commands that the group shares with others, such as the
+	// one that has clients wait for elements. A table has each of them once, however many of
+	// its groups need it. A part has no Needs.
+	Needs []*Group
 	// Server makes what the group keeps for the server, and says where the group takes
 	// part in what is no command of it. nil for a group that does neither.
 	Server func(s *Server, slot Slot) (state any, hooks Hooks)
@@ -349,7 +353,7 @@ type Group struct {
 // Slot is the place of what a group keeps, in the server, its workers and its clients.
 type Slot int
 
-// maxGroups is how many groups there may be.
+// maxGroups is how many groups a table may have, with the parts that they need.
 const maxGroups = 24
 
 // Table finds commands by name. It never changes after it was made, but for the replies

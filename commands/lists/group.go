@@ -3,10 +3,14 @@ package lists
 import (
 	"slices"
 
+	"github.com/cellserver/cellserver/commands/blocking"
 	"github.com/cellserver/cellserver/commands/command"
 )
 
 // Group returns the commands on lists.
 func Group() command.Group {
-	return command.Group{Commands: slices.Concat(commands(), popCommands())}
+	return command.Group{
+		Commands: slices.Concat(commands(), popCommands()),
+		Needs:    []*command.Group{blocking.Part},
+	}
 }

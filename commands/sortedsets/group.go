@@ -3,10 +3,15 @@ package sortedsets
 import (
 	"slices"
 
+	"github.com/cellserver/cellserver/commands/blocking"
 	"github.com/cellserver/cellserver/commands/command"
 )
 
 // Group returns the commands on sorted sets.
 func Group() command.Group {
-	return command.Group{Commands: slices.Concat(sortedSetCommands(), popCommands()), Worker: func(*command.Worker, command.Slot) any { return new(sortedCall) }}
+	return command.Group{
+		Commands: slices.Concat(sortedSetCommands(), popCommands()),
+		Needs:    []*command.Group{blocking.Part},
+		Worker:   func(*command.Worker, command.Slot) any { return new(sortedCall) },
+	}
 }

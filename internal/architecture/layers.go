@@ -167,7 +167,7 @@ var layers = map[string]layer{
 		why:     "scripts are run by package lua, and this group alone is what they see of the server",
 	},
 	"commands": {
-		imports: append([]string{"commands/blocking", "commands/command"}, groups...),
+		imports: append([]string{"commands/command"}, groups...),
 		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -29,13 +30,18 @@ type Server struct {
 // New assembles a server whose clock shows start, with options as on the command
 // line ("--requirepass", "secret"), that serves the listeners. Nothing runs yet.
 func New(start limit.Instant, listeners []net.Listener, options ...string) (*Server, error) {
+	return newServer(start, listeners, nil, options)
+}
+
+// newServer is New with other groups of commands than all unless that is nil.
+func newServer(start limit.Instant, listeners []net.Listener, groups func() []command.Group, options []string) (*Server, error) {
 	config, err := server.Load(options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
 	clock := clocktest.New(start)
 	s, err := server.New(config, server.Options{
-		Clock: clock, Listeners: listeners, Log: slog.New(slog.DiscardHandler),
+		Groups: groups, Clock: clock, Listeners: listeners, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("assembling a server: %w", err)
@@ -46,9 +52,16 @@ func New(start limit.Instant, listeners []net.Listener, options ...string) (*Ser
 // Start serves a port of this machine until the test ends.
 func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 	tb.Helper()
+	return StartGroups(tb, start, nil, options...)
+}
+
+// StartGroups is Start of a server with other groups of commands than all, unless groups is
+// nil.
+func StartGroups(tb testing.TB, start limit.Instant, groups func() []command.Group, options ...string) *Server {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	s, err := New(start, []net.Listener{l}, options...)
+	s, err := newServer(start, []net.Listener{l}, groups, options)
 	require.NoError(tb, err)
 	var running sync.WaitGroup
 	var failed error
