@@ -16,18 +16,28 @@ import (
 const maxParts = 100
 
 // rewriter changes a chunk so that what the interpreter does otherwise than Lua
-// 5.1, and cannot be told, is done by functions of ours:
+// 5.1, and cannot be told, is done by functions of ours. Numbers are those of gopher-lua's
+// issues; a rule goes when TestTheInterpreterAloneAnswersOtherwise says that the interpreter
+// needs it no more.
 //
-//   - a chain of ".." becomes one call, which bounds the string and spells numbers;
-//   - an assignment to a global becomes one to a table that refuses it;
-//   - "#" becomes a call, since the interpreter's ends at its largest array;
-//   - so does "%", which Lua defines by a division and a floor;
+// Two rules are bounds of ours:
+//
+//   - a chain of ".." becomes one call, which bounds the string, and spells numbers;
+//   - an assignment to a global becomes one to a table that refuses it.
+//
+// The others mend answers:
+//
+//   - "#" becomes a call, since the interpreter's ends at its largest array (#304), which
+//     is kept small here (#501);
+//   - so does "%", which Lua defines by a division and a floor (#412 mended some of it);
 //   - the bounds of a numerical for may be strings;
-//   - assignments to locals that it gets wrong are taken to pieces;
+//   - assignments to locals are taken to pieces where it gets them wrong (#440, #490; see
+//     parallel);
 //   - neither a loop's body nor an expression begins with a jump, since it aims jumps
-//     back to one wrongly;
-//   - table constructors that it gets wrong are written otherwise;
-//   - numerals are read as C does, not as Go does (010 is ten).
+//     back to one wrongly (#540; see padded and unsettled);
+//   - table constructors are written otherwise where it gets them wrong (#537; see
+//     constructor);
+//   - numerals are read as C does: 1e400 is infinite and 0xffffffffffffffff is 2^64.
 type rewriter struct {
 	// locals are the names in scope, innermost last.
 	locals []string
@@ -70,14 +80,18 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 	}
 }
 
-// parallel says that an assignment is one that the interpreter gets wrong. If a
-// local is among several variables, it is assigned to before what is right of it
-// has been evaluated, so that "a, b = b, a" makes them equal. A local that is
-// given the value of "x and y" keeps its old one if x is false and no local, and
-// one that is given "(...)" may lose it to another. The last parameter of a function,
-// when it is given the one value of a call, becomes the function that is called before
-// its arguments are evaluated, and these overwrite the locals behind it. A local that
-// is a value, but not the last, is read only when all the others have been evaluated.
+// parallel says that an assignment is one that the interpreter gets wrong:
+//
+//   - a local among several variables is assigned to before what is right of it has been
+//     evaluated, so that "a, b = b, a" makes them equal (#440);
+//   - a local among several values is read only when all the others have been evaluated
+//     (#440), unless it is the last;
+//   - a local that is given the value of "x and y" keeps its old one if x is false and no
+//     local (#490);
+//   - a local that is given "(...)" may lose it to another;
+//   - the last parameter of a function, when it is given the one value of a call, becomes
+//     the function that is called before its arguments are evaluated, and these overwrite
+//     the locals behind it.
 func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	if len(s.Lhs) < 2 && len(s.Rhs) < 2 {
 		switch s.Rhs[0].(type) {

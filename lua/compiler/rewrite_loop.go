@@ -5,7 +5,7 @@ import "github.com/yuin/gopher-lua/ast"
 // padded returns the body of a loop that jumps back to it, with something in front if
 // it may begin with a jump. The interpreter's compiler follows a jump to a jump to
 // where that leads, but takes a jump that it has settled already, as one further up
-// is, for one that it has not.
+// is, for one that it has not (#540 of gopher-lua).
 func padded(body []ast.Stmt, loop ast.Stmt) []ast.Stmt {
 	if !beginsWithJump(body) {
 		return body
@@ -53,7 +53,8 @@ func beginsConstant(e ast.Expr) bool {
 }
 
 // unsettled returns the first operand of "and" or "or", hidden in a call if it is a
-// constant: instead of looking at that, the compiler begins the expression with a jump.
+// constant: instead of looking at that, the compiler begins the expression with a jump
+// (#540, too).
 func unsettled(e ast.Expr) ast.Expr {
 	constant := e
 	for {

@@ -23,7 +23,8 @@ const maxJoined = 40
 //   - a field with a key stands behind a multiple of 50 fields without one: these are
 //     moved into the table again, from registers that hold something else by then;
 //   - several values at the end stand there: they replace those 50;
-//   - it has more than maxPlainFields without a key: those behind are lost.
+//   - it has more than maxPlainFields without a key: those behind are lost (#537 of
+//     gopher-lua).
 //
 // In the last three cases a call joins it from parts.
 func constructor(e *ast.TableExpr) ast.Expr {

@@ -109,11 +109,13 @@ func (g *Guard) Deadline() (time.Time, bool) { return time.Time{}, false }
 // Value is part of a context and says nothing.
 func (g *Guard) Value(any) any { return nil }
 
+// Kill ends the script; see lua.Run.Kill. Any goroutine may call it.
 func (g *Guard) Kill(reason string) {
 	g.reason.CompareAndSwap(nil, &reason)
 	g.killed.Store(true)
 }
 
+// Why is the reason that the script was ended for.
 func (g *Guard) Why() string {
 	if p := g.reason.Load(); p != nil {
 		return *p

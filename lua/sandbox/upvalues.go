@@ -7,7 +7,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// The interpreter closes the wrong variables when an error is caught: those of
+// The interpreter closes the wrong variables when an error is caught (#448 of gopher-lua): those of
 // every function on the stack if no error function is set, so that an outer
 // function and its closures part ways over a local that they share, and none at
 // all if one is set, so that a closure that survives reads registers that others

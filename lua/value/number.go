@@ -49,7 +49,8 @@ func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 func IsLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // Parse reads a number as Lua 5.1 does: strtod of C, hexadecimal integers,
-// and white space around it.
+// and white space around it. The interpreter reads octal numbers (#478 of gopher-lua), and no
+// exponents in tonumber (#472).
 func Parse(s string) (float64, bool) {
 	for len(s) > 0 && IsSpace(s[0]) {
 		s = s[1:]

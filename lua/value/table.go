@@ -6,10 +6,10 @@ import glua "github.com/yuin/gopher-lua"
 const ElementSize = 16
 
 // ArrayMax is the highest index that a table keeps in its array part: setting
-// it in an empty table fills the array up, 1 MiB.
+// it in an empty table fills the array up (#501 of gopher-lua), 1 MiB.
 const ArrayMax = 1 << 16
 
-// Length is the border of t: the interpreter's length ends at the last index of
+// Length is a border of t: the interpreter's length ends at the last index of
 // the array part.
 func Length(t *glua.LTable) int {
 	n := t.Len()
