@@ -1,3 +1,3 @@
-// Package commands is the list of what cellserver can be asked. Each group of commands is a
-// package below it; what they have in common is package command.
+// Package commands lists all commands of cellserver. Each group of commands is a package
+// below it. Package command has what the groups share.
 package commands

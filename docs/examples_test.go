@@ -1,5 +1,5 @@
-// Package docs_test holds the pages of this folder to the server: every reply and
-// every size that they quote is asked for again.
+// Package docs_test checks the pages of this folder against the server: it repeats every call
+// and every size that they quote.
 package docs_test
 
 import (

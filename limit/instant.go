@@ -2,9 +2,8 @@
 // [Instant], the [Decision], saturating arithmetic, the interval of one unit and
 // the rounding of durations to the whole numbers of a reply.
 //
-// It is a leaf: it reads no clock, does no I/O and imports nothing of this
-// module. Deciding is the business of gcra, slidingwindow, tokenbucket and
-// concurrency; storing is the business of keyspace.
+// It reads no clock, does no I/O and imports nothing of this module. The packages gcra,
+// slidingwindow, tokenbucket and concurrency decide, and keyspace stores.
 package limit
 
 import (

@@ -1,14 +1,14 @@
-// Package persistence keeps the state of a keyspace on disk: a snapshot of
-// everything (the base), files that every effect since is appended to (the
-// increments), and a manifest that says which of them count.
+// Package persistence keeps the state of a keyspace on disk: a snapshot of everything (the
+// base), files with all later effects (the increments), and a manifest that lists the files
+// that count.
 //
-// What must hold, whatever fails:
-//   - What was acknowledged within the chosen fsync policy is there after a crash.
-//   - No wrong state is ever loaded. A file is loaded whole, or cut at a place that
-//     can only be the end of what a crash left, which is reported, or refused.
-//   - A file whose write or fsync has failed once is never trusted again: memory
-//     has all there is, so a fresh base is written and takes over.
+// These rules hold, whatever fails:
+//   - After a crash every change is there that was acknowledged under the chosen fsync policy.
+//   - No wrong state is ever loaded. A file is loaded whole, or refused, or cut at a place that
+//     only a crash can have left, and the cut is reported.
+//   - A file whose write or fsync has failed once is never trusted again. Memory has the whole
+//     state, so a new base is written and replaces the file.
 //
-// The formats are described byte by byte in docs/formats. Everything reaches the
-// disk through [FS], so that tests can record, break and crash it.
+// docs/formats describes the formats byte by byte. Everything reaches the disk through [FS], so
+// that tests can record calls, make them fail, and simulate a crash.
 package persistence

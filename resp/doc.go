@@ -1,9 +1,8 @@
-// Package resp is the edge between bytes and commands: the [Guard] that splits
-// what a client sends into commands exactly as Redis does, the [Writer] that
-// encodes replies in RESP2 and RESP3, and every error text a client can see.
+// Package resp has the protocol: the [Guard], which splits the bytes of a client into commands
+// exactly as Redis does, the [Writer], which encodes replies in RESP2 and RESP3, and the text of
+// every error that a client can get.
 //
-// It is the only importer of tidwall/redcon, whose Append functions encode the
-// replies and whose parser reads frames that the guard has already proven. What
-// a command means is the business of package commands; moving bytes is the
-// business of package transport.
+// It is the only importer of tidwall/redcon. redcon's Append functions encode the replies, and
+// its parser reads frames that the guard has validated. Package commands gives commands their
+// meaning, and package transport moves the bytes.
 package resp

@@ -1,4 +1,4 @@
-// Package scripts_test holds the scripts that people run first to what they promise.
+// Package scripts_test checks the scripts that people run first.
 package scripts_test
 
 import (

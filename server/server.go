@@ -1,6 +1,6 @@
-// Package server puts the parts together: configuration, keyspace, commands and
-// transports become one program, which tests run in process with a clock of their
-// own. Package main only hands it arguments and signals.
+// Package server assembles the parts: configuration, keyspace, commands and transports become
+// one program. Tests run it in process with a clock of their own. Package main only passes
+// arguments and signals to it.
 package server
 
 import (

@@ -1,5 +1,5 @@
-// Package session is what stands between the transport and the commands: it is fed the bytes
-// of one client, splits them into commands, runs these in order, and sees to it that the
-// replies leave in that order, those that wait and those that run elsewhere included. It
-// knows what a command is, and no command.
+// Package session connects the transport and the commands. It gets the bytes of one client,
+// splits them into commands, and runs these in order. The replies leave in the same order,
+// even if a command waits or runs elsewhere. The package knows what a command is, but no
+// particular command.
 package session

@@ -1,13 +1,12 @@
 // Package shared lets a reply refer to a long value in the store instead of copying it.
 //
-// A value of [Least] bytes or more is stored as a slice that [New] has made. From then
-// on its bytes are never changed where somebody else may refer to them. A reply takes a
-// [Ref] while the value is locked, and releases it once it has been sent. The value may
-// leave the store meanwhile ([Drop]): its memory is counted by a [Ledger] until the last
-// reference is gone.
+// A value of [Least] bytes or more is stored as a slice that [New] has made. Its bytes never
+// change while somebody else may refer to them. A reply takes a [Ref] while the value is
+// locked, and releases it once it has been sent. The store may remove the value meanwhile
+// ([Drop]); a [Ledger] counts its memory until the last reference is released.
 //
-// The package knows no keys and no sockets, and what it does costs an atomic operation
-// and no memory: the count of references lies in front of the bytes.
+// The package has no keys and no sockets. A reference costs an atomic operation and no memory:
+// the reference count is stored in front of the bytes.
 package shared
 
 import (

@@ -2,12 +2,12 @@
 // of RESP or of commands: everything above it is behind [Handler] and [Session],
 // and nothing above it may assume a goroutine per connection.
 //
-// The seam is one function, [Session.Feed]: bytes that have arrived go in, reply
-// bytes come out, and it never blocks. Whatever has to wait parks its session
-// and wakes it later through [Peer.Wake]; whatever another goroutine wants to
-// say to a client is left with the session, which is then woken.
+// The interface is one function, [Session.Feed]: it takes the bytes that have arrived,
+// returns reply bytes, and never blocks. A command that has to wait parks its session and
+// wakes it later through [Peer.Wake]. Another goroutine that has a message for a client
+// leaves it with the session, and wakes the session.
 //
-// Guarantees that every transport gives, and that conformance_test.go holds it to:
+// Every transport gives these guarantees, which conformance_test.go checks:
 //   - Feed and Closed of one session are never called at the same time, and Closed
 //     is called exactly once, last.
 //   - Input that Feed did not consume is handed in again, from its first byte.

@@ -1,5 +1,6 @@
-// Command cellbench drives any server that speaks the Redis protocol, and says how
-// fast it answers, what that costs it, and whether its limiters hold.
+// Command cellbench is a load generator for any server that speaks the Redis protocol. It
+// measures how fast the server answers and what that costs, and checks that its limiters
+// keep their limits.
 //
 // Usage: cellbench [run | compare | sweep | idle | expiry] [--option value ...]
 package main

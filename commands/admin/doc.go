@@ -1,3 +1,3 @@
 // Package admin has the commands of operators: INFO, CONFIG, COMMAND, ACL, SAVE, SHUTDOWN
-// and their kin.
+// and others.
 package admin

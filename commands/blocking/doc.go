@@ -1,5 +1,5 @@
-// Package blocking has commands wait for elements: BLPOP, BZPOPMIN, BLMOVE and their kin. A
-// waiting client is served by whoever puts an element under one of its keys, with that key
-// locked, before anybody else can take it. Lists and sorted sets say how their elements are
-// taken.
+// Package blocking has the commands that wait for elements: BLPOP, BZPOPMIN, BLMOVE and
+// others. The command that adds an element to a key serves the clients that wait for it. It
+// does so while it holds the lock of the key, before any other command can take the element.
+// Lists and sorted sets define how their elements are taken.
 package blocking

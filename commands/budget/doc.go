@@ -1,4 +1,4 @@
-// Package budget bounds the memory that long replies take together. A reply asks a
-// Budget for its memory before it is made, and waits until there is room; its pieces
-// give it back as they are sent.
+// Package budget bounds the memory that long replies take together. A reply reserves memory
+// from a Budget before it is built, and waits until enough is free. Its pieces return the
+// memory as they are sent.
 package budget

@@ -1,3 +1,3 @@
-// Package connection has the commands of a client on itself and on others: AUTH, HELLO,
-// SELECT, RESET, CLIENT.
+// Package connection has the commands on client connections: AUTH, HELLO, SELECT, RESET,
+// CLIENT.
 package connection

@@ -1,3 +1,3 @@
-// Package elements replies the elements of collections: as they are if they are few,
-// beside the loops if the reply is long. It has no commands.
+// Package elements writes the elements of collections into replies. It writes few elements at
+// once and long replies in the background. It has no commands.
 package elements

@@ -1,3 +1,2 @@
-// Package keys has the commands that are about keys, whatever they hold: DEL, EXPIRE,
-// SCAN and their kin.
+// Package keys has the commands on keys of any type: DEL, EXPIRE, SCAN and others.
 package keys

@@ -1,3 +1,3 @@
-// Package pubsub has SUBSCRIBE, PUBLISH and their kin: who listens to what, and how
-// messages reach them.
+// Package pubsub has SUBSCRIBE, PUBLISH and related commands. It keeps the subscriptions and
+// delivers the messages.
 package pubsub

@@ -1,3 +1,3 @@
-// Package scripting has EVAL, SCRIPT and FUNCTION: the cache of scripts, where a script
-// runs, and what it sees of the server. Package lua runs it.
+// Package scripting has EVAL, SCRIPT and FUNCTION. It caches scripts, decides where a script
+// runs, and gives it access to the server. Package lua runs it.
 package scripting

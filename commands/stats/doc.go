@@ -1,3 +1,3 @@
-// Package stats counts commands, by command and worker, and error replies, by their
-// first word. It is written by sessions and read by INFO.
+// Package stats counts commands, by command and worker, and error replies, by their first
+// word. Sessions write the counts and INFO reads them.
 package stats

@@ -1,3 +1,3 @@
-// Package tracking has CLIENT TRACKING and its kin, which tell clients what they have to
-// forget of what they have read.
+// Package tracking has CLIENT TRACKING and related commands. It notifies clients when keys
+// change that they have read.
 package tracking

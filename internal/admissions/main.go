@@ -1,7 +1,6 @@
-// Command admissions draws what each limiter admits of one and the same load, for
-// docs/limiters.md. It drives the packages that the server runs, with an instant
-// that it steps itself, so that the pictures cannot show what the server does not
-// do; a test holds the committed files to it.
+// Command admissions draws what each limiter admits of the same load, for docs/limiters.md.
+// It calls the packages that the server runs and steps the instant itself, so the pictures
+// show what the server does. A test compares the committed files with its output.
 //
 // Usage: admissions folder
 package main

@@ -1,4 +1,4 @@
-// Package clocktest is a clock that moves only when a test says so.
+// Package clocktest has a clock that moves only when a test moves it.
 package clocktest
 
 import (

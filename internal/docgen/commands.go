@@ -1,7 +1,7 @@
-// Package docgen writes the pages that are generated from the command table and the
-// option table, so that pages and program always agree:
-// docs/commands.md, docs/missing.md, docs/options.md and the sample configuration. The
-// program in generate writes them; a test fails while one is stale.
+// Package docgen generates pages, so that pages and program always agree. docs/commands.md,
+// docs/missing.md, docs/options.md and the sample configuration come from the command table
+// and the option table. The summary of docs/performance.md comes from the page's own tables.
+// The program in generate writes the pages. A test fails if one is out of date.
 package docgen
 
 import (

@@ -1,6 +1,6 @@
-// Package faultfs is a file system in memory for tests of persistence: it writes
-// down every call, makes a chosen call fail, and can be asked what would be on the
-// disk after the machine lost power at this very moment.
+// Package faultfs is a file system in memory for tests of persistence. It records every call,
+// makes a chosen call fail, and returns what would be on the disk if the machine lost power
+// now.
 package faultfs
 
 import (

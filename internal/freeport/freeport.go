@@ -1,5 +1,5 @@
-// Package freeport chooses ports for servers that tests run as processes of their own,
-// which cannot be handed a listener.
+// Package freeport chooses ports for servers that tests run as processes of their own. Such
+// servers cannot get a listener from the test.
 package freeport
 
 import (

@@ -1,6 +1,6 @@
-// Package inproc runs whole servers inside a test, under a clock that stands still
-// until the test moves it. [Start] serves sockets; [Feed] makes a server without
-// any, whose [Session] hands bytes straight to the command layer.
+// Package inproc runs whole servers inside a test, with a clock that moves only when the test
+// moves it. [Start] serves sockets. [Feed] makes a server without sockets, whose [Session]
+// passes bytes directly to the command layer.
 package inproc
 
 import (

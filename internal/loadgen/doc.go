@@ -1,26 +1,23 @@
-// Package loadgen drives any server that speaks RESP and measures what it
-// answers: the engine of cmd/cellbench.
+// Package loadgen drives any server that speaks RESP and measures its replies. It is the
+// engine of cmd/cellbench.
 //
-// A [Template] is a command line with a place for the key; several with weights
-// are a [Mix]. [Run] opens connections to a [Target], sends the mix to keys drawn
-// from a [KeySpec], and returns a [Result]: latencies, rates, what was allowed and
-// denied, and whether that agrees with the limits in play. [Compare] runs several
-// targets in turn and relates them.
+// A [Template] is a command line with a placeholder for the key. Several templates with weights
+// are a [Mix]. [Run] opens connections to a [Target], sends the mix to keys drawn from a
+// [KeySpec], and returns a [Result]: latencies, rates, the calls that were allowed and denied,
+// and whether these agree with the limits. [Compare] runs several targets in turn and compares
+// them.
 //
-// In a closed loop every connection keeps a batch of Pipeline commands in flight
-// and sends the next one when the last reply is in: it measures how much a server
-// can do. In an open loop commands leave at a constant rate whatever the server
-// does, and a latency counts from the instant at which the command should have
-// left: a server that stalls is charged for every command that it held up, and
-// not only for those that happened to be in flight (coordinated omission).
+// In a closed loop every connection has a batch of Pipeline commands in flight and sends the
+// next batch when the last reply has arrived. This measures throughput. In an open loop
+// commands leave at a constant rate, however slow the server is. A latency counts from the
+// instant at which the command should have left. So a stall counts for every command that it
+// held up, and not only for those that were in flight (coordinated omission).
 //
-// A flow is one connection's traffic without its socket: what to send at an
-// instant, and what the bytes that came back mean. It reads no clock and does no
-// I/O, so that its accounting can be tested with instants of a test's choosing.
-// Two drivers move the bytes of flows: an event loop per thread on Linux, which
-// costs little and paces to the microsecond, and a goroutine per connection
-// everywhere else.
+// A flow is one connection's traffic without its socket: the bytes to send at an instant, and
+// the meaning of the bytes that came back. It reads no clock and does no I/O, so tests can
+// choose the instants. Two drivers move the bytes of flows: an event loop per thread on Linux,
+// which costs little and paces to the microsecond, and a goroutine per connection on other
+// systems.
 //
-// Instants are int64 nanoseconds since the start of a run, on the monotonic
-// clock.
+// Instants are int64 nanoseconds since the start of a run, on the monotonic clock.
 package loadgen

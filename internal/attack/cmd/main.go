@@ -1,5 +1,4 @@
-// Command cmd attacks servers and prints what it did to them: internal/attack as a
-// program.
+// Command cmd attacks servers and prints the results: internal/attack as a program.
 //
 // Usage: go run ./internal/attack/cmd [--small] [--only name,name] [--server 'label=program option ...'] ...
 package main

@@ -1,5 +1,5 @@
-// Command generate writes the generated pages below the folder it is given, that of
-// go.mod.
+// Command generate writes the generated pages into the folder of the project, which is its
+// argument.
 package main
 
 import (

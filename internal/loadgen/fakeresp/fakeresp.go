@@ -1,5 +1,5 @@
-// Package fakeresp is a server for tests of the load generator: it speaks just
-// enough RESP to be driven, and answers what the test wants it to.
+// Package fakeresp is a server for tests of the load generator. It speaks just enough RESP,
+// and replies what the test specifies.
 package fakeresp
 
 import (

@@ -1,6 +1,6 @@
-// Package process looks at a server's process from outside: which one listens at
-// an address, how much processor time it has used, and how much memory it holds.
-// It knows how on Linux; elsewhere every function returns [ErrUnknown].
+// Package process examines a server's process from outside: which process listens at an
+// address, how much processor time it has used, and how much memory it takes. This works on
+// Linux; on other systems every function returns [ErrUnknown].
 package process
 
 import (

@@ -1,6 +1,5 @@
-// Package report writes what package loadgen has measured: as a table for people,
-// as Markdown for documents, as JSON for programs, and as one HTML page that needs
-// nothing else to be shown.
+// Package report writes the measurements of package loadgen: as a table for people, as Markdown
+// for documents, as JSON for programs, and as one self-contained HTML page.
 package report
 
 import (
