@@ -1,10 +1,6 @@
 package concurrency
 
-import (
-	"encoding/binary"
-
-	"github.com/cellserver/cellserver/limit"
-)
+import "github.com/cellserver/cellserver/limit"
 
 // A value is laid out with half as much room again as it needs, and laid out anew
 // when the room is used up or three quarters of it lie idle, so that the work of
@@ -72,72 +68,4 @@ func indexOf(l list) []byte {
 		x.add(until, member)
 	}
 	return x
-}
-
-// sound reports whether x is an index: it may be any bytes.
-func (x index) sound() bool {
-	if len(x) < indexHeader {
-		return false
-	}
-	size, room := uint64(x.u32(headSize)), uint64(x.u32(headRoom))
-	if size < 1 || size > room || indexHeader+room*nodeBytes > uint64(len(x)) {
-		return false
-	}
-	used, live := uint64(x.u32(headUsed)), uint64(x.u32(headLive))
-	if live > used || used > uint64(len(x.names())) || uint64(len(x.names())) > 1<<32-1 {
-		return false
-	}
-	total := uint64(0)
-	for r := ref(1); uint64(r) <= size; r++ {
-		n := x.node(r)
-		length := uint64(binary.LittleEndian.Uint16(x[n+nodeLen:]))
-		if length > MaxMemberSize || uint64(x.u32(n+nodeName))+length > used {
-			return false
-		}
-		total += length
-	}
-	return total == live && byExpiry.sound(x) && byName.sound(x)
-}
-
-// sound reports whether t is a balanced tree of all members in order. Every node's
-// own numbers must be in bounds already.
-func (t tree) sound(x index) bool {
-	before := none
-	return t.soundBelow(x, t.root(x), uint32(x.size()), &before)
-}
-
-// soundBelow reports whether the subtree at top has size members, all of them
-// after before, which becomes the last one. Sizes shrink and sides weigh against
-// each other all the way down, so it cannot go round or deep; members that come in
-// strict order are different ones, so as many as there are are all there are.
-func (t tree) soundBelow(x index, top ref, size uint32, before *ref) bool {
-	if top == none || size == 0 {
-		return top == none && size == 0
-	}
-	if top > ref(x.size()) || t.size(x, top) != size {
-		return false
-	}
-	rest := size - 1
-	left := none
-	if l := t.left(x, top); l != none {
-		if l > ref(x.size()) {
-			return false
-		}
-		left = t.size(x, l)
-	}
-	if left > rest {
-		return false
-	}
-	right := rest - left
-	if left+1 > weightDelta*(right+1) || right+1 > weightDelta*(left+1) {
-		return false
-	}
-	if !t.soundBelow(x, t.left(x, top), left, before) {
-		return false
-	}
-	if *before != none && t.compare(x, *before, top) >= 0 {
-		return false
-	}
-	*before = top
-	return t.soundBelow(x, t.right(x, top), right, before)
 }

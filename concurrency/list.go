@@ -57,76 +57,8 @@ func (l list) find(member []byte) (limit.Instant, bool) {
 	return limit.MinInstant, false
 }
 
-// apply writes the set anew without what has expired and with p's effect, as an
-// index if it has become too large for a list.
-func (l list) apply(dst []byte, p *Plan) []byte {
-	out := sized(dst, max(len(l), listHeader)+entryHeader+len(p.Member))[:listHeader]
-	count := byte(0)
-	placed := p.Effect != Holds
-	var rest []byte
-	if len(l) > 0 {
-		rest = l[listHeader:]
-	}
-	for len(rest) > 0 {
-		var (
-			until limit.Instant
-			m     []byte
-		)
-		until, m, rest = l.next(rest)
-		if until <= p.Now || bytes.Equal(m, p.Member) {
-			continue
-		}
-		if !placed && until > p.Until {
-			out, count, placed = appendEntry(out, p.Until, p.Member), count+1, true
-		}
-		out, count = appendEntry(out, until, m), count+1
-	}
-	if !placed {
-		out, count = appendEntry(out, p.Until, p.Member), count+1
-	}
-	out[0], out[1] = formList, count
-	if count > listMost {
-		return indexOf(list(out))
-	}
-	return out
-}
-
 func appendEntry(out []byte, until limit.Instant, member []byte) []byte {
 	out = binary.LittleEndian.AppendUint64(out, uint64(until))
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(member)))
 	return append(out, member...)
-}
-
-// sound reports whether l is a list: it may be any bytes.
-func (l list) sound() bool {
-	if len(l) < listHeader {
-		return false
-	}
-	var (
-		seen   [listMost][]byte
-		before = limit.MinInstant
-		n      = 0
-		rest   = []byte(l[listHeader:])
-	)
-	for ; len(rest) > 0; n++ {
-		if n == listMost || len(rest) < entryHeader {
-			return false
-		}
-		size := int(binary.LittleEndian.Uint16(rest[8:]))
-		if size > MaxMemberSize || len(rest)-entryHeader < size {
-			return false
-		}
-		var until limit.Instant
-		until, seen[n], rest = l.next(rest)
-		if until < before {
-			return false
-		}
-		for _, m := range seen[:n] {
-			if bytes.Equal(m, seen[n]) {
-				return false
-			}
-		}
-		before = until
-	}
-	return n > 0 && n == l.size()
 }

@@ -31,12 +31,6 @@ type log struct {
 	placed bool
 }
 
-// entry is an instant and the total of units up to and with it.
-type entry struct {
-	at    limit.Instant
-	total uint64
-}
-
 func (s *log) place(c *Call, now limit.Instant, units int64) {
 	*s = log{window: int64(c.Window), now: now, max: c.logMax()}
 	if units > 0 {

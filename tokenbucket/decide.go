@@ -260,14 +260,6 @@ func reserve(wait time.Duration, c *Call) (granted int64, after time.Duration) {
 	return c.Quantity, orNoRetry(wait)
 }
 
-// orNoRetry replaces a wait of 0, which is none.
-func orNoRetry(wait time.Duration) time.Duration {
-	if wait == 0 {
-		return limit.NoRetry
-	}
-	return wait
-}
-
 // answer fills in the fields that describe a bucket.
 func (b *bucket) answer(p *Plan, s *state) {
 	p.Decision = limit.Decision{

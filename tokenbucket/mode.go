@@ -69,3 +69,11 @@ func plus(a, b time.Duration) time.Duration {
 
 // until returns how long it is from now to at, 0 if at has passed.
 func until(at, now limit.Instant) time.Duration { return max(0, at.Sub(now)) }
+
+// orNoRetry replaces a wait of 0, which is none.
+func orNoRetry(wait time.Duration) time.Duration {
+	if wait == 0 {
+		return limit.NoRetry
+	}
+	return wait
+}

@@ -1,0 +1,131 @@
+package concurrency
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Check returns [ErrCorrupt] unless value is one that [Decide] and Apply can be
+// given under mode: it is for bytes that come from a file. It never panics, and
+// takes time in proportion to the value.
+func Check(mode Mode, value []byte) error {
+	ok := mode == Leases && len(value) > 0
+	if ok {
+		switch value[0] {
+		case formList:
+			ok = list(value).sound()
+		case formIndex:
+			ok = index(value).sound()
+		default:
+			ok = false
+		}
+	}
+	if !ok {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// sound reports whether l is a list: it may be any bytes.
+func (l list) sound() bool {
+	if len(l) < listHeader {
+		return false
+	}
+	var (
+		seen   [listMost][]byte
+		before = limit.MinInstant
+		n      = 0
+		rest   = []byte(l[listHeader:])
+	)
+	for ; len(rest) > 0; n++ {
+		if n == listMost || len(rest) < entryHeader {
+			return false
+		}
+		size := int(binary.LittleEndian.Uint16(rest[8:]))
+		if size > MaxMemberSize || len(rest)-entryHeader < size {
+			return false
+		}
+		var until limit.Instant
+		until, seen[n], rest = l.next(rest)
+		if until < before {
+			return false
+		}
+		for _, m := range seen[:n] {
+			if bytes.Equal(m, seen[n]) {
+				return false
+			}
+		}
+		before = until
+	}
+	return n > 0 && n == l.size()
+}
+
+// sound reports whether x is an index: it may be any bytes.
+func (x index) sound() bool {
+	if len(x) < indexHeader {
+		return false
+	}
+	size, room := uint64(x.u32(headSize)), uint64(x.u32(headRoom))
+	if size < 1 || size > room || indexHeader+room*nodeBytes > uint64(len(x)) {
+		return false
+	}
+	used, live := uint64(x.u32(headUsed)), uint64(x.u32(headLive))
+	if live > used || used > uint64(len(x.names())) || uint64(len(x.names())) > 1<<32-1 {
+		return false
+	}
+	total := uint64(0)
+	for r := ref(1); uint64(r) <= size; r++ {
+		n := x.node(r)
+		length := uint64(binary.LittleEndian.Uint16(x[n+nodeLen:]))
+		if length > MaxMemberSize || uint64(x.u32(n+nodeName))+length > used {
+			return false
+		}
+		total += length
+	}
+	return total == live && byExpiry.sound(x) && byName.sound(x)
+}
+
+// sound reports whether t is a balanced tree of all members in order. Every node's
+// own numbers must be in bounds already.
+func (t tree) sound(x index) bool {
+	before := none
+	return t.soundBelow(x, t.root(x), uint32(x.size()), &before)
+}
+
+// soundBelow reports whether the subtree at top has size members, all of them
+// after before, which becomes the last one. Sizes shrink and sides weigh against
+// each other all the way down, so it cannot go round or deep; members that come in
+// strict order are different ones, so as many as there are are all there are.
+func (t tree) soundBelow(x index, top ref, size uint32, before *ref) bool {
+	if top == none || size == 0 {
+		return top == none && size == 0
+	}
+	if top > ref(x.size()) || t.size(x, top) != size {
+		return false
+	}
+	rest := size - 1
+	left := none
+	if l := t.left(x, top); l != none {
+		if l > ref(x.size()) {
+			return false
+		}
+		left = t.size(x, l)
+	}
+	if left > rest {
+		return false
+	}
+	right := rest - left
+	if left+1 > weightDelta*(right+1) || right+1 > weightDelta*(left+1) {
+		return false
+	}
+	if !t.soundBelow(x, t.left(x, top), left, before) {
+		return false
+	}
+	if *before != none && t.compare(x, *before, top) >= 0 {
+		return false
+	}
+	*before = top
+	return t.soundBelow(x, t.right(x, top), right, before)
+}

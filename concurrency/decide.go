@@ -1,0 +1,124 @@
+package concurrency
+
+import "github.com/cellserver/cellserver/limit"
+
+// Decide judges c at now against what is stored under the key (mode [None] for no
+// key) and fills p. It reads value and never writes it. expiry is the key's own,
+// which may have been set to another instant than the last lease's expiry.
+//
+// Acquire is refused while as many members as its limit hold a lease and the
+// member is not among them; it may be tried again when so many of those leases
+// have expired that there is room. An admitted Acquire and a successful Renew set
+// the lease to end c.Lease from now, even if that is earlier than before, and the
+// key's expiry to the end of the last lease. A Release leaves an expiry alone that
+// was set by somebody else.
+//
+// The error is [limit.ErrTooManyMembers] where the set is at its cap though not at
+// the limit, and [limit.ErrWrongType] for a mode that does not exist; p then keeps
+// the key, and its decision means nothing. c must be sound ([Call.Validate]) and
+// value one that passes [Check].
+func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan) error {
+	*p = Plan{Mode: Leases, Member: c.Member, Now: now}
+	p.Decision.RetryAfter = limit.NoRetry
+	s := set(value)
+	switch mode {
+	case None:
+		s = nil
+	case Leases:
+	default:
+		return limit.ErrWrongType
+	}
+	h := look(s, c.Member, now)
+	switch c.Op {
+	case Release:
+		p.release(&h, expiry)
+	case Renew:
+		p.renew(&h, c)
+	default:
+		return p.acquire(s, &h, c)
+	}
+	return nil
+}
+
+// holdings is what a call has to know of a set at one instant.
+type holdings struct {
+	// stored members, of which live ones still hold a lease.
+	stored, live int
+	// held says that the call's member is among the live.
+	held bool
+	// last is the latest expiry of all, and others that of all members but the
+	// call's. They are before now where no live lease is behind them.
+	last, others limit.Instant
+}
+
+func look(s set, member []byte, now limit.Instant) holdings {
+	h := holdings{stored: s.size()}
+	h.live = h.stored - s.expired(now)
+	h.last = s.expiry(h.stored - 1)
+	h.others = h.last
+	until, found := s.find(member)
+	h.held = found && until > now
+	if found && until == h.last {
+		h.others = s.expiry(h.stored - 2)
+	}
+	return h
+}
+
+func (p *Plan) acquire(s set, h *holdings, c *Call) error {
+	d := &p.Decision
+	d.Limit = c.Limit
+	live := int64(h.live)
+	d.Remaining = max(0, c.Limit-live)
+	d.ResetAfter = after(h.last, p.Now)
+	switch {
+	case !h.held && live >= c.Limit:
+		d.Refused = 1
+		d.RetryAfter = s.expiry(h.stored - int(c.Limit)).Sub(p.Now)
+		return nil
+	case !h.held && live >= c.maxMembers():
+		return limit.ErrTooManyMembers
+	case c.Peek:
+		return nil
+	case !h.held:
+		d.Remaining--
+	}
+	p.hold(h, c)
+	return nil
+}
+
+func (p *Plan) renew(h *holdings, c *Call) {
+	p.Decision.ResetAfter = after(h.last, p.Now)
+	if !h.held {
+		p.Decision.Refused = 1
+		return
+	}
+	p.hold(h, c)
+}
+
+// hold gives c's member a lease from now on.
+func (p *Plan) hold(h *holdings, c *Call) {
+	p.Action = Store
+	p.Effect = Holds
+	p.Until = c.until(p.Now)
+	p.Expiry = max(p.Until, h.others)
+	p.Decision.ResetAfter = after(p.Expiry, p.Now)
+}
+
+func (p *Plan) release(h *holdings, expiry limit.Instant) {
+	p.Decision.ResetAfter = after(h.last, p.Now)
+	if !h.held {
+		p.Decision.Refused = 1
+		return
+	}
+	p.Effect = Gone
+	p.Decision.ResetAfter = after(h.others, p.Now)
+	if h.live == 1 {
+		p.Action = Delete
+		return
+	}
+	p.Action = Store
+	p.Expiry = expiry
+	if expiry == h.last {
+		p.Expiry = h.others
+	}
+}

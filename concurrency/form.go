@@ -1,0 +1,35 @@
+package concurrency
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+const (
+	formList  = 1
+	formIndex = 2
+)
+
+// The sizes at which a set changes its form. They are apart so that a set does
+// not go back and forth.
+const (
+	listMost   = 64
+	indexLeast = 32
+)
+
+// ErrCorrupt is what [Check] returns for bytes that no value has.
+var ErrCorrupt = errors.New("bytes are not a set of leases")
+
+func getInstant(b []byte) limit.Instant { return limit.Instant(binary.LittleEndian.Uint64(b)) }
+
+func putInstant(b []byte, t limit.Instant) { binary.LittleEndian.PutUint64(b, uint64(t)) }
+
+// sized returns size bytes of dst's memory, or of new memory where dst has less.
+func sized(dst []byte, size int) []byte {
+	if cap(dst) < size {
+		return make([]byte, size)
+	}
+	return dst[:size]
+}

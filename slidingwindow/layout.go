@@ -1,0 +1,57 @@
+package slidingwindow
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Every value is a row of little-endian words of eight bytes:
+//
+//	COUNTER  start, window, current count, previous count
+//	FIXED    start, window, count
+//	LOG      window, total before the first entry, position of the first entry
+//	         and number of entries (32 bits each), then a ring of
+//	         instant, running total
+//	BUCKETS  start, window, current slot, then m counts
+//
+// Instants are Unix nanoseconds and start is that of the window which the value
+// was last stored in.
+const (
+	word         = 8
+	counterSize  = 4 * word
+	fixedSize    = 3 * word
+	logHeader    = 3 * word
+	entrySize    = 2 * word
+	bucketHeader = 3 * word
+	// smallestRing and largestRing bound the capacity of a LOG's ring.
+	smallestRing = 2
+	largestRing  = 1 << 30
+)
+
+// ErrCorrupt is what [Check] returns for bytes that no value has.
+var ErrCorrupt = errors.New("bytes are not a sliding window")
+
+func entries(ring []byte) int { return len(ring) / entrySize }
+
+// entry is an instant and the total of units up to and with it.
+type entry struct {
+	at    limit.Instant
+	total uint64
+}
+
+func logEntry(ring []byte, i int) entry {
+	return entry{at: limit.Instant(getInt(ring, 2*i)), total: uint64(getInt(ring, 2*i+1))}
+}
+
+func putEntry(ring []byte, i int, e entry) {
+	putInt(ring, 2*i, int64(e.at))
+	putInt(ring, 2*i+1, int64(e.total))
+}
+
+func slotCount(ring []byte, i int) int64 { return getInt(ring, i) }
+
+func getInt(b []byte, i int) int64 { return int64(binary.LittleEndian.Uint64(b[i*word:])) }
+
+func putInt(b []byte, i int, n int64) { binary.LittleEndian.PutUint64(b[i*word:], uint64(n)) }

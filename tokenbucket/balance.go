@@ -1,0 +1,158 @@
+package tokenbucket
+
+import (
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// fresh returns the bucket of a key that does not exist yet.
+func fresh(now limit.Instant, c *Call) (state, error) {
+	s, err := emptied(now, c, c.Capacity-c.Init)
+	s.stored = s.most
+	return s, err
+}
+
+// emptied returns a bucket of the call's mode that lacks used whole tokens, which
+// may be more than its capacity. Of a Warmup bucket, which lacks none, it leaves
+// the stored permits to the caller.
+func emptied(now limit.Instant, c *Call, used int64) (state, error) {
+	s := state{mode: c.Mode, at: now}
+	switch c.Mode {
+	case Interval:
+		s.used, s.count, s.period = used, c.Count, c.Period
+		return s, s.fits(now)
+	case Warmup:
+		s.most, s.warmup = newCurve(c).most, c.Warmup
+		return s, nil
+	}
+	s.interval, s.capacity = c.Interval, c.Capacity
+	return s, s.push(now, times(c.Interval, used))
+}
+
+// settle brings a stored bucket up to now where time passing changes more than the
+// distance to an instant.
+func (s *state) settle(now limit.Instant) {
+	switch s.mode {
+	case Interval:
+		s.credit(now)
+	case Warmup:
+		s.gather(now)
+	}
+}
+
+// balance is the number of whole tokens in a bucket of the given capacity; it is
+// negative when more than that is in use. Of Warmup it is what a change of mode
+// carries over: nothing while a wait is promised.
+func (s *state) balance(now limit.Instant, capacity int64) int64 {
+	switch s.mode {
+	case Interval:
+		return limit.SatSub(capacity, s.used)
+	case Leaky:
+		return limit.SatSub(capacity, int64(until(s.at, now)/s.interval))
+	case Warmup:
+		if s.at > now {
+			return 0
+		}
+		return min(capacity, int64(s.stored))
+	}
+	return limit.SatSub(capacity, limit.CeilDiv(int64(until(s.at, now)), int64(s.interval)))
+}
+
+// wait is how long it takes until the balance of a bucket of the given capacity is
+// at least need, if nobody takes anything; 0 if it is already. A Warmup bucket has
+// no such balance and is never asked.
+func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
+	spare := limit.SatSub(capacity, need)
+	switch s.mode {
+	case Interval:
+		return s.batchWait(now, spare)
+	case Leaky:
+		// A unit that has begun to leave does not count: the balance rises 1 ns
+		// after the backlog is a whole number of units.
+		over := plus(until(s.at, now), -times(s.interval, limit.SatAdd(spare, 1)))
+		return max(0, plus(over, 1))
+	case Warmup:
+		return 0
+	}
+	return max(0, plus(until(s.at, now), -times(s.interval, spare)))
+}
+
+// remaining is field 3 of the answer.
+func (s *state) remaining(now limit.Instant, capacity int64) int64 {
+	if s.mode == Warmup {
+		if s.at > now {
+			return 0
+		}
+		return 1
+	}
+	return max(0, min(s.balance(now, capacity), capacity))
+}
+
+// reset is field 5 of the answer: how long until the bucket is full, or until
+// nobody has to wait.
+func (s *state) reset(now limit.Instant) time.Duration {
+	if s.mode == Interval {
+		return s.batchWait(now, 0)
+	}
+	return until(s.at, now)
+}
+
+// idle returns the instant from which on the bucket is as if never used.
+func (s *state) idle(now limit.Instant) limit.Instant {
+	if s.mode == Warmup {
+		return s.cold()
+	}
+	return now.Add(s.reset(now))
+}
+
+// take charges quantity tokens, a positive number, at the prices of the call.
+func (s *state) take(now limit.Instant, quantity int64, c *Call) error {
+	switch s.mode {
+	case Interval:
+		if s.used > math.MaxInt64-quantity {
+			return limit.ErrOverflow
+		}
+		s.used += quantity
+	case Warmup:
+		return s.push(now, s.spend(quantity, newCurve(c)))
+	default:
+		return s.push(now, times(s.interval, quantity))
+	}
+	return s.fits(now)
+}
+
+// push moves the instant d further into the future.
+func (s *state) push(now limit.Instant, d time.Duration) error {
+	debt := plus(until(s.at, now), d)
+	if debt > maxDebt || debt > limit.MaxInstant.Sub(now) {
+		return limit.ErrOverflow
+	}
+	s.at = now.Add(debt)
+	return nil
+}
+
+// give returns quantity tokens (a positive number; more than there are in use make
+// it full) at the price of interval each.
+func (s *state) give(now limit.Instant, quantity int64, interval time.Duration) {
+	if s.mode == Interval {
+		s.used = max(0, s.used-quantity)
+		return
+	}
+	s.at = max(now, now.Add(plus(until(s.at, now), -times(interval, quantity))))
+}
+
+// fits reports whether the bucket's debt can be stored.
+func (s *state) fits(now limit.Instant) error {
+	reset := s.reset(now)
+	if reset > maxDebt || reset > limit.MaxInstant.Sub(now) {
+		return limit.ErrOverflow
+	}
+	return nil
+}
+
+// full reports whether there is nothing to remember.
+func (s *state) full(now limit.Instant) bool {
+	return s.reset(now) == 0 && (s.mode != Warmup || s.stored >= s.most)
+}
