@@ -51,8 +51,8 @@ func rlTop(c *command.Call) {
 	}
 }
 
-func (l *scratch) deniedKeys() *topTable { return &l.denied }
-func (l *scratch) calledKeys() *topTable { return &l.calls }
+func (s *scratch) deniedKeys() *topTable { return &s.denied }
+func (s *scratch) calledKeys() *topTable { return &s.calls }
 
 func writeTopDetails(w *resp.Writer, top []topEntry) {
 	w.Array(len(top))

@@ -103,20 +103,6 @@ func swap(c *command.Call, o command.SetOptions) {
 	c.ReplyString(old, found, err)
 }
 
-// futureInstant turns the expiry that a command sets a string with into an instant:
-// a positive number, which may all the same lie in the past if it is absolute.
-func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
-	n, ok := parse.Int(text)
-	if !ok {
-		return 0, resp.ErrNotInteger
-	}
-	at, ok := command.ExpiryInstant(c.Store, n, unit, absolute)
-	if !ok || n <= 0 {
-		return 0, resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command")
-	}
-	return min(at, limit.MaxInstant-1), ""
-}
-
 // setUntil is SETEX and PSETEX.
 func setUntil(c *command.Call, unit time.Duration) {
 	at, fault := futureInstant(c, c.Args[2], unit, false)

@@ -74,5 +74,3 @@ func incrbyfloat(c *command.Call) {
 	}
 	c.W.Bulk(text)
 }
-
-var zeroText = []byte("0")

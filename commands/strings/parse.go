@@ -3,7 +3,9 @@ package strings
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -82,3 +84,19 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 	}
 	return false
 }
+
+// futureInstant turns the expiry that a command sets a string with into an instant:
+// a positive number, which may all the same lie in the past if it is absolute.
+func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
+	n, ok := parse.Int(text)
+	if !ok {
+		return 0, resp.ErrNotInteger
+	}
+	at, ok := command.ExpiryInstant(c.Store, n, unit, absolute)
+	if !ok || n <= 0 {
+		return 0, resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command")
+	}
+	return min(at, limit.MaxInstant-1), ""
+}
+
+var zeroText = []byte("0")
