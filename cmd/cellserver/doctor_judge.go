@@ -212,14 +212,6 @@ func (o *opinion) judgeOptions(f *findings) (flags []string) {
 	return flags
 }
 
-// quoted writes a value as a shell takes it.
-func quoted(value string) string {
-	if value != "" && !strings.ContainsAny(value, "[]{}! \t\"'\\$&|;<>()*?`#~%") {
-		return value
-	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-}
-
 // judgeRole says what a server is among others.
 func (o *opinion) judgeRole(f *findings) {
 	if f.info["role"] == "slave" {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 )
 
 // writeFindings writes an opinion for a person.
@@ -27,13 +26,4 @@ func writeFindings(w io.Writer, o *opinion) error {
 	}
 	_, err := io.WriteString(w, strings.Map(printable, b.String()))
 	return err
-}
-
-// printable keeps what a server says from moving the cursor of whoever reads it, and from
-// turning the direction of the text round.
-func printable(r rune) rune {
-	if r == '\n' || unicode.IsPrint(r) {
-		return r
-	}
-	return '?'
 }

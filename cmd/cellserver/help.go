@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -13,42 +11,6 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/server"
 )
-
-// manual says of each tool how it is called and what it does.
-var manual = map[string]string{
-	"check-aof": `usage: cellserver check-aof DIR [--fix]
-
-Checks the files of a stopped server. DIR is dir/appenddirname.
-  --fix   cut the incomplete end that a crash leaves
-`,
-	"dump": `usage: cellserver dump DIR
-
-Prints the files of a stopped server as JSON, one line for each entry or effect, with keys
-and values. DIR is dir/appenddirname.
-`,
-	"import": `usage: cellserver import ADDRESS DIR [--match pattern] [--db n] [--dry-run]
-
-Copies the keys of redis-cell from a running Redis or Valkey into DIR, the
-dir/appenddirname of a stopped server. It counts and skips all other keys. ADDRESS is ` + addressForms + `.
-  --match pattern   only keys that match this pattern
-  --db n            only this database
-  --dry-run         only say what would be done
-`,
-	"export": `usage: cellserver export ADDRESS DIR [--match pattern] [--db n] [--dry-run]
-
-Copies the keys of CL.THROTTLE from DIR back to a running Redis with redis-cell. The
-options are those of import.
-`,
-	"doctor": doctorUsage + `
-
-Examines a running Redis or Valkey and says what moves to cellserver, what does not, and
-what to do. It reads INFO, CONFIG GET, the commands that were called, modules, and a sample
-of the keys. It changes nothing on the server, and uses one connection half of the time.
-ADDRESS is ` + addressForms + `.
-  --sample n    examine this many keys (10000)
-  --timeout d   stop after this time (30s)
-`,
-}
 
 // help writes what is asked for: all there is, or what there is of each name. The words
 // of a command's name may be given as several.
@@ -134,29 +96,4 @@ func mistyped(arg string) error {
 // asksForHelp reports whether somebody wants to know how a tool is called.
 func asksForHelp(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" || a == "-help" })
-}
-
-// parseMixed reads options that may come before, between and behind names. An option that
-// does not exist is told with the nearest one.
-func parseMixed(flags *flag.FlagSet, args []string) (names []string, err error) {
-	for rest := args; ; rest = rest[1:] {
-		if err := flags.Parse(rest); err != nil {
-			return nil, nearestOption(flags, err)
-		}
-		if rest = flags.Args(); len(rest) == 0 {
-			return names, nil
-		}
-		names = append(names, rest[0])
-	}
-}
-
-func nearestOption(flags *flag.FlagSet, err error) error {
-	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !unknown {
-		return err
-	}
-	var known []string
-	flags.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
-	name = "--" + strings.TrimPrefix(name, "-")
-	return errors.New("unknown option " + name + server.DidYouMean(name, known))
 }

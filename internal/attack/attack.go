@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,28 +28,6 @@ type Attack struct {
 	// run is the attack itself. What its clients meet is counted, and is no error:
 	// an error says that the attack could not be carried out.
 	run func(ctx context.Context, s *scene) error
-}
-
-// All returns every attack, in the order of the tables.
-func All() []Attack {
-	return slices.Concat(largeReplies(), manyReplies(), gets(), overwrites(), scripts(), long(), writes(), logs(), mixes())
-}
-
-// Named returns the attacks with the names; none means all of them.
-func Named(names ...string) ([]Attack, error) {
-	all := All()
-	if len(names) == 0 {
-		return all, nil
-	}
-	var chosen []Attack
-	for _, name := range names {
-		at := slices.IndexFunc(all, func(a Attack) bool { return a.Name == name })
-		if at < 0 {
-			return nil, fmt.Errorf("there is no attack named %q", name)
-		}
-		chosen = append(chosen, all[at])
-	}
-	return chosen, nil
 }
 
 // scene is an attack under way: the server, the size, and what is counted.

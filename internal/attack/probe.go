@@ -78,27 +78,16 @@ type look struct {
 	fault string
 }
 
-// look begins to probe a server, until ctx ends.
-func (o *Options) look(ctx context.Context, at *instance) *look {
-	probe := o.Probe
-	if probe == nil {
-		probe = Measure
-	}
-	ready, seen := context.WithCancel(ctx)
-	l := &look{ready: ready, done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		defer seen() // one that has failed is not waited for
-		saw, err := probe(ctx, at.address, at.probes(), seen)
-		if l.saw = saw; err != nil {
-			l.fault = err.Error()
-		}
-	}()
-	return l
-}
-
 // result waits until the probe has ended.
 func (l *look) result() (saw Latency, fault string) {
 	<-l.done
 	return l.saw, l.fault
+}
+
+// probes are the commands of the client that looks on.
+func (i *instance) probes() []string {
+	if i.cell {
+		return []string{"CL.THROTTLE others:{key} 15 30 60", "SET other:{key} x"}
+	}
+	return []string{"GET others:{key}", "SET other:{key} x"}
 }

@@ -175,14 +175,6 @@ func (r *Result) take(t *tally) {
 	r.Errors, r.Notes = maps.Clone(t.errors), slices.Clone(t.notes)
 }
 
-// probes are the commands of the client that looks on.
-func (i *instance) probes() []string {
-	if i.cell {
-		return []string{"CL.THROTTLE others:{key} 15 30 60", "SET other:{key} x"}
-	}
-	return []string{"GET others:{key}", "SET other:{key} x"}
-}
-
 // memory follows the resident memory of a process.
 type memory struct {
 	server *instance
@@ -230,4 +222,23 @@ func (r *Result) errorList() string {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Errors[word], word))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// look begins to probe a server, until ctx ends.
+func (o *Options) look(ctx context.Context, at *instance) *look {
+	probe := o.Probe
+	if probe == nil {
+		probe = Measure
+	}
+	ready, seen := context.WithCancel(ctx)
+	l := &look{ready: ready, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		defer seen() // one that has failed is not waited for
+		saw, err := probe(ctx, at.address, at.probes(), seen)
+		if l.saw = saw; err != nil {
+			l.fault = err.Error()
+		}
+	}()
+	return l
 }

@@ -67,3 +67,16 @@ func (n *inode) survivor(rng *rand.Rand) []byte {
 	}
 	return out
 }
+
+// step counts a call and asks whether it fails. mu must be held.
+func (m *FS) step(op, name string, size int) error {
+	c := Call{op, name, size}
+	m.calls = append(m.calls, c)
+	if m.watch != nil {
+		m.watch(len(m.calls), m.crash)
+	}
+	if m.inject == nil {
+		return nil
+	}
+	return m.inject(len(m.calls), c)
+}

@@ -13,6 +13,10 @@ const maxClaimKeys = 1 << 20
 // time between its request and its arrival.
 const claimSlack = int64(time.Millisecond)
 
+// slew is how much faster than ours a server's clock may run: the most by which
+// NTP corrects a clock, 500 ppm.
+const slew = 2000
+
 // A claim adds up what one key must have been granted to explain its refusals. A
 // call of q units is refused only if the limit's worth less q-1 was granted within a
 // spell before it. Spells that do not overlap add up: a refusal counts if its spell,

@@ -8,18 +8,6 @@ import (
 	"time"
 )
 
-const (
-	readSize = 16 << 10
-	// shortWait is the least time that an open loop waits for replies, so that it
-	// reads even when it lags behind its schedule, and longWait the most, so that
-	// it notices the end of the run.
-	shortWait = 50 * time.Microsecond
-	longWait  = 50 * time.Millisecond
-	// maxWaiting bounds the requests in flight of a connection in an open loop. The
-	// schedule goes on meanwhile, and the requests that are late count as late.
-	maxWaiting = 1 << 16
-)
-
 // driveGoroutines gives every connection a goroutine of its own. It runs wherever
 // Go does; its pace is as fine as the timers of the system.
 func driveGoroutines(l *lane) error {

@@ -2,13 +2,10 @@ package loadgen
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 )
-
-// never is an instant that does not come.
-const never = math.MaxInt64
 
 // plan is what the flows of a run have in common.
 type plan struct {
@@ -30,15 +27,6 @@ type plan struct {
 // about the instant at which a request should leave: what was due in time is sent
 // even when it is late, or a stall at the end would hide what it held up.
 func (p *plan) over(now int64) bool { return now >= p.until || p.stopped.Load() }
-
-// request is one that was sent and not answered yet.
-type request struct {
-	// at is the instant at which it should have left.
-	at  int64
-	key uint64
-	// command and pick say what it was.
-	command, pick uint16
-}
 
 // flow is the traffic of one connection. It belongs to one goroutine.
 type flow struct {
@@ -215,3 +203,15 @@ func (f *flow) room() []byte {
 
 // got notes that n bytes were put there.
 func (f *flow) got(n int) { f.in = f.in[:len(f.in)+n] }
+
+const (
+	readSize = 16 << 10
+	// shortWait is the least time that an open loop waits for replies, so that it
+	// reads even when it lags behind its schedule, and longWait the most, so that
+	// it notices the end of the run.
+	shortWait = 50 * time.Microsecond
+	longWait  = 50 * time.Millisecond
+	// maxWaiting bounds the requests in flight of a connection in an open loop. The
+	// schedule goes on meanwhile, and the requests that are late count as late.
+	maxWaiting = 1 << 16
+)

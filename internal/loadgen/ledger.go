@@ -10,10 +10,6 @@ import (
 // maxLedgerKeys bounds how many keys a ledger follows, the first ones: 32 MiB.
 const maxLedgerKeys = 1 << 22
 
-// slew is how much faster than ours a server's clock may run: the most by which
-// NTP corrects a clock, 500 ppm.
-const slew = 2000
-
 // ledger adds up what one limit granted to each key in the course of a run,
 // warm-up included. Several commands share a ledger if they ask for the same limit
 // on the same keys. It may be used by several goroutines.

@@ -2,6 +2,9 @@ package loadgen
 
 import "math"
 
+// never is an instant that does not come.
+const never = math.MaxInt64
+
 // pace says when the requests of an open loop should leave: one every step
 // nanoseconds from start on, whatever happens meanwhile.
 type pace struct {

@@ -1,5 +1,14 @@
 package loadgen
 
+// request is one that was sent and not answered yet.
+type request struct {
+	// at is the instant at which it should have left.
+	at  int64
+	key uint64
+	// command and pick say what it was.
+	command, pick uint16
+}
+
 // queue holds the requests in flight of one connection, oldest first, in a ring
 // that grows as needed. The zero queue is empty.
 type queue struct {

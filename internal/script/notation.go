@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cellserver/cellserver/resp"
 )
 
 // A pattern says what a reply must be, type and all:
@@ -297,4 +299,17 @@ func (p *parser) aggregate(kind patternKind, closing string) (pattern, error) {
 			return want, fmt.Errorf("%s or a comma expected: %q", closing, p.rest)
 		}
 	}
+}
+
+// splitWords splits as redis-cli does.
+func splitWords(text string) ([]string, error) {
+	fields, ok := resp.SplitWords([]byte(text))
+	if !ok || len(fields) == 0 {
+		return nil, fmt.Errorf("nothing, or a quote that is not closed: %q", text)
+	}
+	words := make([]string, len(fields))
+	for i, f := range fields {
+		words[i] = string(f)
+	}
+	return words, nil
 }

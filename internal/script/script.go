@@ -32,8 +32,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/cellserver/cellserver/resp"
 )
 
 // Script is a parsed file.
@@ -245,19 +243,6 @@ func parseDirective(words []string) (d directive, err error) {
 		return d, err
 	}
 	return d, fmt.Errorf("no such directive: %q", strings.Join(words, " "))
-}
-
-// splitWords splits as redis-cli does.
-func splitWords(text string) ([]string, error) {
-	fields, ok := resp.SplitWords([]byte(text))
-	if !ok || len(fields) == 0 {
-		return nil, fmt.Errorf("nothing, or a quote that is not closed: %q", text)
-	}
-	words := make([]string, len(fields))
-	for i, f := range fields {
-		words[i] = string(f)
-	}
-	return words, nil
 }
 
 // expand replaces every `${name}` by what value returns, and every `${n*text}` by n

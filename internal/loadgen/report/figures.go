@@ -1,10 +1,30 @@
 package report
 
 import (
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/cellserver/cellserver/internal/loadgen"
 )
+
+// Table writes a report for people at a terminal.
+func (r *Report) Table(w io.Writer) error {
+	var b strings.Builder
+	for _, e := range r.Entries {
+		if last := last(e); last != nil {
+			fmt.Fprintf(&b, "%s: %s at %s, %s\n", e.Name, orUnknown(last.Server), last.Address, settings(e))
+		}
+	}
+	b.WriteByte('\n')
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	return writeTables(w, r.grids())
+}
+
+// Markdown writes the tables of a report as Markdown.
+func (r *Report) Markdown(w io.Writer) error { return writeMarkdown(w, r.grids()) }
 
 // grids returns the tables of a report, without those that have nothing to say.
 func (r *Report) grids() []grid {

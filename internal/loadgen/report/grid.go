@@ -14,30 +14,12 @@ type grid struct {
 	rows  [][]string
 }
 
-// Table writes a report for people at a terminal.
-func (r *Report) Table(w io.Writer) error {
-	var b strings.Builder
-	for _, e := range r.Entries {
-		if last := last(e); last != nil {
-			fmt.Fprintf(&b, "%s: %s at %s, %s\n", e.Name, orUnknown(last.Server), last.Address, settings(e))
-		}
-	}
-	b.WriteByte('\n')
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return err
-	}
-	return writeTables(w, r.grids())
-}
-
 func orUnknown(server string) string {
 	if server == "" {
 		return "a server"
 	}
 	return server
 }
-
-// Markdown writes the tables of a report as Markdown.
-func (r *Report) Markdown(w io.Writer) error { return writeMarkdown(w, r.grids()) }
 
 // write writes tables in one of the two forms.
 func write(w io.Writer, grids []grid, markdown bool) error {

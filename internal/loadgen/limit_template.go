@@ -1,10 +1,57 @@
 package loadgen
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// parsers read the arguments behind the key of the commands that have one limit.
+var parsers = map[string]func(*callReader) (*Limit, error){
+	"CL.THROTTLE": throttleLimit,
+	"RL.THROTTLE": throttleLimit,
+	"SW.ALLOW":    windowLimit,
+	"TB.ACQUIRE":  bucketLimit,
+	"CC.ACQUIRE":  leaseLimit,
+}
+
+// parseLimit reads what the template's command asks for: the limit that its replies
+// show, and what it is charged to. Both are nil if it is not a limiter's. A call that
+// no server can accept is not an error here.
+func (t *Template) parseLimit() (l *Limit, charges []charge, err error) {
+	if len(t.words) < 2 {
+		return nil, nil, nil
+	}
+	if parse := parsers[t.Name()]; parse != nil {
+		l, err = t.readLimit(parse, t.words[2:])
+		charges = []charge{{l, t.words[1]}}
+	} else if t.Name() == "RL.MULTI" {
+		l, charges, err = t.multiLimit(t.words[1:])
+	}
+	if errors.Is(err, errNotALimit) || l == nil {
+		return nil, nil, nil
+	}
+	return l, charges, err
+}
+
+// readLimit reads one limit, and what its quantity means to it.
+func (t *Template) readLimit(parse func(*callReader) (*Limit, error), words []string) (*Limit, error) {
+	r := callReader{words: words, quantity: [2]int64{1, 1}, drawn: [2]int64{t.shape.MinQuantity, t.shape.MaxQuantity}}
+	l, err := parse(&r)
+	if err != nil {
+		return nil, err
+	}
+	if r.quantity[0] < 0 {
+		l.bound, l.unbounded = nil, "some calls give units back"
+	}
+	l.free = l.free || r.quantity[1] <= 0
+	l.asks = max(r.quantity[1], 0)
+	if r.varies {
+		l.asks = drawn
+	}
+	return l, nil
+}
 
 // clauses are the words that begin a clause of RL.MULTI, with what reads it.
 var clauses = map[string]func(*callReader) (*Limit, error){
