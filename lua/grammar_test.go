@@ -10,7 +10,7 @@ import (
 type grammar struct {
 	data  []byte
 	depth int
-	// calm leaves out what makes a script not straight.
+	// calm leaves out what makes a script not bounded.
 	calm bool
 }
 
@@ -174,7 +174,7 @@ func (g *grammar) statement() string {
 	return "repeat " + g.block() + " until " + g.expression()
 }
 
-// calmLoop is a loop that a straight script may have, or nearly.
+// calmLoop is a loop that a bounded script may have, or nearly.
 func (g *grammar) calmLoop() string {
 	head := g.oneOf("i = 1, 3", "i = 1, #KEYS", "a = 0, #ARGV, 2", "i = 3, 1, -1", "i = 1, a", "i, k in ipairs(KEYS)", "_, b in ipairs(ARGV)", "a, b in ipairs(KEYS)")
 	call := g.oneOf("redis.call('get', k)", "redis.call('get', KEYS[i])", "redis.call('get', b)", "KEYS[i + 1] = 'x'", "a = a .. a", "break")

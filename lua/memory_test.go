@@ -80,15 +80,15 @@ func TestScriptsKeepToTheRoomThereIs(t *testing.T) {
 	runtime.GC()
 	bound := heapNow() + 96*mib
 	limits.Room = func() (int64, int64) { return bound, 0 }
-	var leftovers atomic.Int64
-	limits.Leftover = func() { leftovers.Add(1) }
+	var freed atomic.Int64
+	limits.FreeGarbage = func() { freed.Add(1) }
 	pool := lua.NewPool(limits)
 	for _, hog := range hogs {
 		require.Contains(t, runIn(pool, hog), notEnough, hog)
 		require.Less(t, heapNow(), bound+16*mib, hog)
 		require.Equal(t, ":1\r\n", runIn(pool, "local s = ('x'):rep(16000000) return 1"), "after %s", hog)
 	}
-	require.Positive(t, leftovers.Load())
+	require.Positive(t, freed.Load())
 
 	var all sync.WaitGroup
 	for i := range 4 {

@@ -6,7 +6,7 @@ import "github.com/cellserver/cellserver/lua/compiler"
 // at once.
 type Script = compiler.Script
 
-// Call is one redis.call or redis.pcall of a confined script.
+// Call is one redis.call or redis.pcall of a script whose calls are known.
 type Call = compiler.Call
 
 // Flags are what a script says about itself in its first line.

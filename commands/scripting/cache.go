@@ -48,8 +48,8 @@ func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 type script struct {
 	*lua.Script
 	sha scriptSHA
-	// confined scripts touch no key beside their KEYS.
-	confined bool
+	// keysOnly says that the script touches no key beside its KEYS.
+	keysOnly bool
 	// result is the size of its last result if that was large: see noteResult.
 	result atomic.Int64
 
@@ -177,14 +177,15 @@ func (s *script) noteResult(n int) {
 // leastResult is from how many bytes on the size of a result is remembered.
 const leastResult = 1 << 20
 
-// confines reports whether the script can only touch its KEYS: it calls commands
+// keysOnly reports whether the script can only touch its KEYS: it calls commands
 // that are known from its text, which stay with the keys they are given, and gives
 // them nothing else for keys.
-func confines(t *command.Table, s *lua.Script) bool {
-	if !s.Confined() {
+func keysOnly(t *command.Table, s *lua.Script) bool {
+	calls, known := s.Calls()
+	if !known {
 		return false
 	}
-	for _, call := range s.Calls() {
+	for _, call := range calls {
 		cmd := t.Lookup([]byte(call.Name))
 		switch {
 		case cmd == nil: // an error, whatever it is given

@@ -130,8 +130,8 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 	switch {
 	case c.Client.Exclusive && c.Exclusive != nil:
 		runScript(c, &call)
-	case s.Straight(len(c.Args) - 3):
-		runStraight(c, &call)
+	case s.Bounded(len(c.Args) - 3):
+		runBounded(c, &call)
 	case c.Client.Exclusive: // it has come since EXEC looked for it
 		c.Fail(errNoScript)
 	default:
@@ -140,8 +140,8 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 	}
 }
 
-// runStraight runs a script that ends soon, unless it has to wait for memory.
-func runStraight(c *command.Call, call *invocation) {
+// runBounded runs a script that ends soon, unless it has to wait for memory.
+func runBounded(c *command.Call, call *invocation) {
 	if need := reserve(c, call); need > 0 {
 		runLater(c, call, need)
 		return

@@ -92,7 +92,7 @@ func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 		return nil, resp.Error(err.Error())
 	}
 	s := &script{Script: compiled, sha: sha, cost: scriptCost + int64(compiled.Size())}
-	s.confined = confines(e.server.Commands, compiled)
+	s.keysOnly = keysOnly(e.server.Commands, compiled)
 	return e.scripts.add(s, loaded)
 }
 

@@ -5,12 +5,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Confined reports whether a script touches no key beside its KEYS, by the commands of
+// KeysOnly reports whether a script touches no key beside its KEYS, by the commands of
 // table.
-func Confined(table *command.Table, source string) (bool, resp.Error) {
+func KeysOnly(table *command.Table, source string) (bool, resp.Error) {
 	s, err := newEngine(&command.Server{Commands: table}).compile([]byte(source), false)
 	if err != "" {
 		return false, err
 	}
-	return s.confined, ""
+	return s.keysOnly, ""
 }

@@ -11,14 +11,14 @@ func (e *engine) limits() lua.Limits {
 	l := lua.DefaultLimits()
 	l.Room = e.server.Opts.ScriptRoom
 	if e.server.Opts.FreeHeap != nil {
-		l.Leftover = e.freeLeftover
+		l.FreeGarbage = e.freeGarbage
 	}
 	return l
 }
 
-// freeLeftover has the garbage of a large script given back beside the loops, where
+// freeGarbage has the garbage of a large script given back beside the loops, where
 // maxmemory bounds the process: keys may need that memory before the next script does.
-func (e *engine) freeLeftover() {
+func (e *engine) freeGarbage() {
 	if e.server.Opts.ScriptRoom == nil {
 		return
 	}

@@ -19,9 +19,9 @@ const (
 	coroutineBudget = 20_000
 	// instructionsPerWork is how many of them count as one unit of work.
 	instructionsPerWork = 4
-	// straightMost is a number of instructions far beyond what a straight script can
+	// maxBounded is a number of instructions far beyond what a bounded script can
 	// take, unless the interpreter has compiled it wrongly.
-	straightMost = 5_000_000
+	maxBounded = 5_000_000
 	// keptScriptReply is how much room for replies a worker keeps.
 	keptScriptReply = 64 << 10
 	// maxLent is how often a script is lent a value instead of given a copy, about.
@@ -37,7 +37,7 @@ func runScript(c *command.Call, call *invocation) {
 		k.execute(c, call)
 		return
 	}
-	if call.script.confined {
+	if call.script.keysOnly {
 		c.Lock(scriptRefs(c, call.keys), nil)
 	} else {
 		c.LockAll()
@@ -72,7 +72,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 		c.Script = h
 		run.PauseAfter(coroutineBudget, c.Yield)
 	default:
-		run.PauseAfter(straightMost, nil)
+		run.PauseAfter(maxBounded, nil)
 	}
 	mark, refs, pieces := len(w.Buf), len(w.Refs), w.Pieces
 	if h.memory = call.memory; h.memory == nil && c.Exclusive != nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// quickGlobals are the functions of small cost that a straight script may call.
+// quickGlobals are the functions of small cost that a bounded script may call.
 var quickGlobals = map[string]bool{
 	"tonumber": true, "tostring": true, "type": true, "error": true, "assert": true,
 }
@@ -39,9 +39,9 @@ type analyser struct {
 	returned map[*ast.FuncCallExpr]bool
 	// ignored are those whose value nobody asks for.
 	ignored map[*ast.FuncCallExpr]bool
-	// confined, plain: no counter-example yet.
-	confined bool
-	plain    bool
+	// known, plain: no counter-example yet.
+	known bool
+	plain bool
 }
 
 // analyse returns what stmts prove. It sees the chunk as it was written, and may shorten it.
@@ -49,11 +49,11 @@ func analyse(stmts []ast.Stmt) facts {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
 		returned: map[*ast.FuncCallExpr]bool{}, ignored: map[*ast.FuncCallExpr]bool{},
-		confined: true, plain: true, factor: 1,
+		known: true, plain: true, factor: 1,
 	}
-	a.facts.straight = true
+	a.facts.bounded = true
 	a.block(stmts)
-	if !a.facts.straight || a.facts.byArguments && !a.plain || a.hidesGlobals() {
+	if !a.facts.bounded || a.facts.byArguments && !a.plain || a.hidesGlobals() {
 		return facts{}
 	}
 	a.decideCalls()
@@ -62,7 +62,7 @@ func analyse(stmts []ast.Stmt) facts {
 	return a.facts
 }
 
-// shorten lets the calls of a straight script find their function at once, since
+// shorten lets the calls of a bounded script find their function at once, since
 // redis can mean nothing else there. Those that are returned leave the reply as it
 // is, and those whose value nobody asks for make none of it.
 func (a *analyser) shorten() {
@@ -82,7 +82,7 @@ func (a *analyser) shorten() {
 	}
 }
 
-func (a *analyser) giveUp() { a.facts.straight = false }
+func (a *analyser) giveUp() { a.facts.bounded = false }
 
 // hidesGlobals says that a name the analysis relies on means something else
 // somewhere.
@@ -102,7 +102,7 @@ func (a *analyser) hidesGlobals() bool {
 
 func (a *analyser) block(stmts []ast.Stmt) {
 	for _, s := range stmts {
-		if a.facts.straight {
+		if a.facts.bounded {
 			a.statement(s)
 		}
 	}
@@ -161,7 +161,7 @@ func (a *analyser) statement(s ast.Stmt) {
 
 func (a *analyser) count() {
 	a.nodes += a.factor
-	if a.nodes > maxStraightNodes {
+	if a.nodes > maxBoundedNodes {
 		a.giveUp()
 	}
 }
@@ -172,9 +172,9 @@ func (a *analyser) target(e ast.Expr) {
 		a.assigned[e.Value] = true
 	case *ast.AttrGetExpr:
 		// A table that a local names. KEYS could be one of these only if it had
-		// been taken as a value, which has ended plain and confined.
+		// been taken as a value, which has ended plain and known.
 		if name, ok := e.Object.(*ast.IdentExpr); ok && (name.Value == "KEYS" || name.Value == "ARGV") {
-			a.plain, a.confined = false, false
+			a.plain, a.known = false, false
 		}
 		a.expression(e.Object)
 		a.expression(e.Key)
@@ -191,7 +191,7 @@ func (a *analyser) list(exprs []ast.Expr) {
 
 func (a *analyser) expression(e ast.Expr) {
 	a.count()
-	if !a.facts.straight {
+	if !a.facts.bounded {
 		return
 	}
 	switch e := e.(type) {
@@ -212,7 +212,7 @@ func (a *analyser) expression(e ast.Expr) {
 		a.list([]ast.Expr{e.Lhs, e.Rhs})
 	case *ast.StringConcatOpExpr:
 		a.parts += 2 * a.factor
-		if a.parts > 2*maxStraightParts {
+		if a.parts > 2*maxBoundedParts {
 			a.giveUp()
 		}
 		a.list([]ast.Expr{e.Lhs, e.Rhs})
@@ -236,7 +236,7 @@ func (a *analyser) name(e *ast.IdentExpr) {
 	switch e.Value {
 	case "KEYS", "ARGV":
 		// Whoever has the table can change it.
-		a.plain, a.confined = false, false
+		a.plain, a.known = false, false
 	case "redis", "_G", "math", "string", "table", "coroutine", "cjson", "struct", "bit", "cmsgpack":
 		// A library under another name could be called as anything.
 		a.giveUp()
@@ -306,12 +306,12 @@ func (a *analyser) unpack(e *ast.FuncCallExpr) {
 		a.giveUp()
 		return
 	}
-	a.confined = false
+	a.known = false
 }
 
 // loop looks at a block that runs so often, 0 meaning that this is not known.
 func (a *analyser) loop(turns int, stmts []ast.Stmt) {
-	if turns <= 0 || turns > maxStraightNodes {
+	if turns <= 0 || turns > maxBoundedNodes {
 		a.giveUp()
 		return
 	}
@@ -336,12 +336,12 @@ func (a *analyser) walk(s *ast.GenericForStmt) {
 		a.keyLocals[s.Names[1]] = anyKey
 	}
 	a.facts.byArguments = true
-	a.loop(maxStraightArguments, s.Stmts)
+	a.loop(maxBoundedArguments, s.Stmts)
 }
 
 // decideCalls looks at the calls once all declarations are known.
 func (a *analyser) decideCalls() {
-	if !a.confined {
+	if !a.known {
 		return
 	}
 	calls := make([]Call, 0, len(a.calls))
@@ -349,16 +349,16 @@ func (a *analyser) decideCalls() {
 		if len(e.Args) == 0 {
 			continue // An error whenever it runs: it names no command.
 		}
-		call, ok := a.confinedCall(e)
+		call, ok := a.knownCall(e)
 		if !ok {
 			return
 		}
 		calls = append(calls, call)
 	}
-	a.facts.confined, a.facts.calls = true, calls
+	a.facts.known, a.facts.calls = true, calls
 }
 
-func (a *analyser) confinedCall(e *ast.FuncCallExpr) (Call, bool) {
+func (a *analyser) knownCall(e *ast.FuncCallExpr) (Call, bool) {
 	name, ok := e.Args[0].(*ast.StringExpr)
 	if !ok {
 		return Call{}, false

@@ -24,12 +24,12 @@ func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 		return 0, false
 	}
 	if length, isLength := s.Limit.(*ast.UnaryLenOpExpr); isLength && isArguments(length.Expr) && first >= 0 && step >= 1 {
-		return maxStraightArguments + 1, true // it may begin at 0
+		return maxBoundedArguments + 1, true // it may begin at 0
 	}
 	last, ok := constant(s.Limit)
 	turns := (last-first)/step + 1
 	switch {
-	case !ok, turns > maxStraightNodes:
+	case !ok, turns > maxBoundedNodes:
 		return 0, false
 	case turns >= 1:
 		return int(turns), false

@@ -36,28 +36,28 @@ func TestCompileRefuses(t *testing.T) {
 
 func TestFacts(t *testing.T) {
 	for source, want := range map[string]string{
-		"return redis.call('cl.throttle',KEYS[1],ARGV[1],ARGV[2],ARGV[3],ARGV[4])":                                                "confined cl.throttle[1 0 0 0 0]",
-		"return redis.call('GET', KEYS[1])":                                                                                       "confined GET[1]",
-		"local k = KEYS[2] local v = tonumber(ARGV[1]) if v > 1 then redis.call('incrby', k, v) end return redis.pcall('ttl', k)": "confined incrby[2 0] ttl[2]",
-		"return 1": "confined",
-		"local k = KEYS[1] k = 'other' return redis.call('get', k)":                       "confined get[0]",
-		"local k = KEYS[1] local k = 'other' return redis.call('get', k)":                 "confined get[0]",
-		"if ARGV[1] then local k = 'x' end local k = KEYS[1] return redis.call('get', k)": "confined get[0]",
-		"return redis.call('get', KEYS[ARGV[1]])":                                         "confined get[-1]",
-		"return redis.call('get', 'p:' .. KEYS[1])":                                       "confined get[0]",
-		"return redis.call(ARGV[1], KEYS[1])":                                             "straight",
-		"return redis.call('del', unpack(KEYS))":                                          "straight",
-		"local t = KEYS t[1] = 'x' return redis.call('get', KEYS[1])":                     "straight",
-		"KEYS[1] = 'x' return redis.call('get', KEYS[1])":                                 "straight",
-		"return redis.call('get', (redis.call('get', KEYS[1])))":                          "confined get[0] get[1]",
-		"return redis.call('get', redis.call('get', KEYS[1]))":                            "straight",
+		"return redis.call('cl.throttle',KEYS[1],ARGV[1],ARGV[2],ARGV[3],ARGV[4])":                                                "known cl.throttle[1 0 0 0 0]",
+		"return redis.call('GET', KEYS[1])":                                                                                       "known GET[1]",
+		"local k = KEYS[2] local v = tonumber(ARGV[1]) if v > 1 then redis.call('incrby', k, v) end return redis.pcall('ttl', k)": "known incrby[2 0] ttl[2]",
+		"return 1": "known",
+		"local k = KEYS[1] k = 'other' return redis.call('get', k)":                       "known get[0]",
+		"local k = KEYS[1] local k = 'other' return redis.call('get', k)":                 "known get[0]",
+		"if ARGV[1] then local k = 'x' end local k = KEYS[1] return redis.call('get', k)": "known get[0]",
+		"return redis.call('get', KEYS[ARGV[1]])":                                         "known get[-1]",
+		"return redis.call('get', 'p:' .. KEYS[1])":                                       "known get[0]",
+		"return redis.call(ARGV[1], KEYS[1])":                                             "bounded",
+		"return redis.call('del', unpack(KEYS))":                                          "bounded",
+		"local t = KEYS t[1] = 'x' return redis.call('get', KEYS[1])":                     "bounded",
+		"KEYS[1] = 'x' return redis.call('get', KEYS[1])":                                 "bounded",
+		"return redis.call('get', (redis.call('get', KEYS[1])))":                          "known get[0] get[1]",
+		"return redis.call('get', redis.call('get', KEYS[1]))":                            "bounded",
 		"local call = redis.call return call('get', KEYS[1])":                             "",
-		"for i = 1, 2 do end": "confined",
-		"for i = 1, #KEYS do local k = KEYS[i] redis.call('del', k, KEYS[i + 1]) end": "confined del[-1 -1]",
+		"for i = 1, 2 do end": "known",
+		"for i = 1, #KEYS do local k = KEYS[i] redis.call('del', k, KEYS[i + 1]) end": "known del[-1 -1]",
 		"for i = #ARGV, 1, -1 do redis.call('del', KEYS[1]) end":                      "",
-		"for _, k in ipairs(KEYS) do redis.call('del', k) break end":                  "confined del[-1]",
-		"for _, k in ipairs(KEYS) do k = 'x' redis.call('del', k) end":                "confined del[0]",
-		"for i, v in ipairs(ARGV) do redis.call('set', v, i) end":                     "confined set[0 0]",
+		"for _, k in ipairs(KEYS) do redis.call('del', k) break end":                  "known del[-1]",
+		"for _, k in ipairs(KEYS) do k = 'x' redis.call('del', k) end":                "known del[0]",
+		"for i, v in ipairs(ARGV) do redis.call('set', v, i) end":                     "known set[0 0]",
 		"for i, v in ipairs(ARGV) do ARGV[i + 1] = 'x' end":                           "",
 		"for i, v in ipairs(ARGV) do local t = ARGV t[i + 1] = 'x' end":               "",
 		"local ipairs = pairs for _, k in ipairs(KEYS) do end":                        "",
@@ -66,7 +66,7 @@ func TestFacts(t *testing.T) {
 		"for i = 1, 1e9 do end":                                                       "",
 		"for i = 1, 10, 0 do end":                                                     "",
 		"for i = 1, 10, 0.001 do end":                                                 "",
-		"for i = 10, 1 do end":                                                        "confined",
+		"for i = 10, 1 do end":                                                        "known",
 		"for i = 9007199254740992, 9007199254740994 do end":                           "",
 		"for i = 1, 64 do for j = 1, 64 do end end":                                   "",
 		"for i = 1, #KEYS do for j = 1, #ARGV do redis.call('del', KEYS[1]) end end":  "",
@@ -94,15 +94,16 @@ func TestFacts(t *testing.T) {
 		script, err := compiler.Compile([]byte(source))
 		require.NoError(t, err, source)
 		got := ""
+		calls, known := script.Calls()
 		switch {
-		case script.Confined():
-			require.True(t, script.Straight(0))
-			got = "confined"
-			for _, c := range script.Calls() {
+		case known:
+			require.True(t, script.Bounded(0))
+			got = "known"
+			for _, c := range calls {
 				got += fmt.Sprintf(" %s%v", c.Name, c.Keys)
 			}
-		case script.Straight(0):
-			got = "straight"
+		case script.Bounded(0):
+			got = "bounded"
 		}
 		require.Equal(t, want, got, source)
 	}

@@ -2,9 +2,10 @@ package compiler
 
 // facts is what the text of a script proves.
 type facts struct {
-	straight bool
-	confined bool
-	// byArguments says that it is straight only with few arguments, since it has
+	bounded bool
+	// known says that calls has all that it may call.
+	known bool
+	// byArguments says that it is bounded only with few arguments, since it has
 	// loops over them.
 	byArguments bool
 	calls       []Call
@@ -13,20 +14,20 @@ type facts struct {
 }
 
 const (
-	// maxStraightNodes bounds the work of a straight script, in nodes of its syntax,
+	// maxBoundedNodes bounds the work of a bounded script, in nodes of its syntax,
 	// each counted as often as the loops around it run.
-	maxStraightNodes = 4000
-	// maxStraightArguments is how many keys and arguments a script may have whose
-	// loops run over them, and is called straight.
-	maxStraightArguments = 32
+	maxBoundedNodes = 4000
+	// maxBoundedArguments is how many keys and arguments a script may have whose
+	// loops run over them, and is called bounded.
+	maxBoundedArguments = 32
 	// anyKey stands for an element of KEYS whose index is not known.
 	anyKey = -1
-	// maxStraightParts is how many operands of ".." a straight script may have:
+	// maxBoundedParts is how many operands of ".." a bounded script may have:
 	// each can double a string.
-	maxStraightParts = 24
+	maxBoundedParts = 24
 )
 
-// Call is one redis.call or redis.pcall of a confined script.
+// Call is one redis.call or redis.pcall of a script whose calls are known.
 type Call struct {
 	// Name is the name of the command as it is written in the script.
 	Name string

@@ -21,25 +21,20 @@ func (s *Script) Source() []byte { return s.source }
 // Flags returns what the script's first line declares.
 func (s *Script) Flags() Flags { return s.flags }
 
-// Straight says that the script ends quickly by construction when it is called
+// Bounded says that the script ends quickly by construction when it is called
 // with so many keys and arguments: it has no function, no loop but those that run a
 // few times, by a constant or by the number of its arguments, and calls nothing but
 // redis.* and library functions of small cost. How long its commands take is another
 // matter.
-func (s *Script) Straight(arguments int) bool {
-	return s.facts.straight && (!s.facts.byArguments || arguments <= maxStraightArguments)
+func (s *Script) Bounded(arguments int) bool {
+	return s.facts.bounded && (!s.facts.byArguments || arguments <= maxBoundedArguments)
 }
 
-// Confined says that each command the script may call is known from its text,
-// and that [Script.Calls] lists them all. It is either straight or could
-// be with fewer arguments. If in every one of
-// them each position that the command takes for a key is an element of KEYS, the
-// script can touch nothing but its KEYS.
-func (s *Script) Confined() bool { return s.facts.confined }
-
-// Calls lists the calls of a confined script in the order of the text. It is nil
-// for any other.
-func (s *Script) Calls() []Call { return s.facts.calls }
+// Calls lists the calls of the script in the order of its text, if every command that it
+// may call is known from that: it is then bounded, or would be with fewer arguments. If in
+// every one of them each position that the command takes for a key is an element of KEYS,
+// the script can touch nothing but its KEYS.
+func (s *Script) Calls() (calls []Call, known bool) { return s.facts.calls, s.facts.known }
 
 // Proto returns the compiled main function.
 func (s *Script) Proto() *glua.FunctionProto { return s.proto }

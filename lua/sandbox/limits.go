@@ -12,9 +12,9 @@ type Limits struct {
 	// them are kept for others than scripts, such as keys, which a script may add to. nil
 	// stands for any number. Any goroutine may call it.
 	Room func() (bound, kept int64)
-	// Leftover, if it is not nil, is called when a script is over that has taken many
+	// FreeGarbage, if it is not nil, is called when a script is over that has taken many
 	// megabytes, most of which are garbage now. It must not block.
-	Leftover func()
+	FreeGarbage func()
 	// Strings is the longest string that a script may build, in bytes.
 	Strings int
 	// PatternSteps is how many steps all pattern matching of a script may take.

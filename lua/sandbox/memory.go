@@ -18,8 +18,8 @@ const (
 	// LeastMemory is what a script may take even where the heap is at its bound, so that
 	// small scripts go on when memory is full.
 	LeastMemory = 1 << 20
-	// leftoverSize is how much a script has to take for [Limits.Leftover] to be called.
-	leftoverSize = 16 << 20
+	// garbageSize is how much a script has to take for [Limits.FreeGarbage] to be called.
+	garbageSize = 16 << 20
 	// After a collection this part of the bound has to be free for a script to go on, but
 	// no more than so many bytes: else it would collect more than it runs.
 	gainShare = 8
@@ -126,8 +126,8 @@ func (u *usage) end() {
 	}
 	u.measure()
 	u.take(0)
-	if u.own >= leftoverSize && u.limits.Leftover != nil {
-		u.limits.Leftover()
+	if u.own >= garbageSize && u.limits.FreeGarbage != nil {
+		u.limits.FreeGarbage()
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/commands/scripting"
 )
 
-// TestConfines: only a script all of whose commands stay with its KEYS holds no more
+// TestScriptsThatTouchOnlyTheirKeys: only a script all of whose commands stay with its KEYS holds no more
 // than those.
-func TestConfines(t *testing.T) {
+func TestScriptsThatTouchOnlyTheirKeys(t *testing.T) {
 	table := commands.NewTable()
 	for source, want := range map[string]bool{
 		"return redis.call('get', KEYS[1])":                    true,
@@ -36,8 +36,8 @@ func TestConfines(t *testing.T) {
 		"while true do redis.call('get', KEYS[1]) end":         false,
 		"local k = KEYS[1] return redis.call('get', k .. 'x')": false,
 	} {
-		confined, err := scripting.Confined(table, source)
+		keysOnly, err := scripting.KeysOnly(table, source)
 		require.Empty(t, err, source)
-		require.Equal(t, want, confined, source)
+		require.Equal(t, want, keysOnly, source)
 	}
 }
