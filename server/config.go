@@ -27,7 +27,7 @@ type Config struct {
 	apply  func()   // guarded by mu: puts changed values in force
 	cores  int      // what the runtime was given at the start, a container's share included
 
-	// What follows is fixed after Load.
+	// The fields below do not change after Load.
 	file    string      // the configuration file, "" without one
 	renamed [][2]string // commands and what they are called, "" for not at all
 	idle    []string    // options of Redis that were given and mean nothing, sorted
@@ -35,7 +35,7 @@ type Config struct {
 	redis   map[string]redisOption
 }
 
-// DefaultConfig returns the settings of a server that is told nothing.
+// DefaultConfig returns the settings of a server without any configuration.
 func DefaultConfig() *Config {
 	c := &Config{table: options(), byName: make(map[string]int), cores: runtime.GOMAXPROCS(0), redis: redisByName()}
 	for i, o := range c.table {
@@ -52,8 +52,8 @@ func DefaultConfig() *Config {
 	return c
 }
 
-// checkExposure refuses addresses that others can reach without a password, unless
-// somebody has said in so many words that everybody may come in.
+// checkExposure refuses addresses that other machines can reach without a password,
+// unless the configuration allows that explicitly.
 func (c *Config) checkExposure() error {
 	if a := c.exposed(); a != "" && c.value("protected-mode") == "yes" {
 		return fmt.Errorf("bind %s lets other machines in without a password: set requirepass, or protected-mode no", a)
@@ -61,8 +61,8 @@ func (c *Config) checkExposure() error {
 	return nil
 }
 
-// exposed returns an address of bind that others can reach while there is no password,
-// "" if there is none.
+// exposed returns an address of bind that other machines can reach while there is no
+// password, or "".
 func (c *Config) exposed() string {
 	if c.value("requirepass") != "" {
 		return ""
@@ -76,8 +76,8 @@ func (c *Config) exposed() string {
 	return ""
 }
 
-// addresses are those of the option bind, none where port is 0. An empty bind is none, as
-// in Redis: what a script leaves out must not open the server to everybody.
+// addresses returns the addresses of the option bind, or none if port is 0. An empty bind
+// has none, as in Redis: a value that a script left out must not open the server.
 func (c *Config) addresses() []string {
 	if c.value("port") == "0" {
 		return nil
@@ -85,8 +85,8 @@ func (c *Config) addresses() []string {
 	return strings.Fields(c.value("bind"))
 }
 
-// value returns an option of ours; asking for one that does not exist is a
-// mistake in the source.
+// value returns the value of one of our options. A name that does not exist is a mistake
+// in the source.
 func (c *Config) value(name string) string {
 	i, ok := c.byName[name]
 	if !ok {
@@ -97,8 +97,8 @@ func (c *Config) value(name string) string {
 	return c.values[i]
 }
 
-// path returns the file that an option names, "" if it names none: relative to dir, as
-// for Redis, which has gone there.
+// path returns the path of the file that an option names, or "". It is relative to dir,
+// as in Redis.
 func (c *Config) path(name string) string {
 	path := c.value(name)
 	if path == "" || filepath.IsAbs(path) {
@@ -148,8 +148,8 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 	return ""
 }
 
-// changes checks what Set is asked for and returns the new values of our options. mu must
-// be held.
+// changes checks the arguments of Set and returns the new values of our options. The
+// caller holds mu.
 func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
 	parsed, seen := make(map[int]string, len(pairs)), make(map[string]bool, len(pairs))
 	for _, p := range pairs {
@@ -180,7 +180,8 @@ func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
 	return parsed, ""
 }
 
-// parse returns value as option i would have it, what it leaves as it is included.
+// parse returns the new value of option i, with the parts that value leaves
+// unchanged.
 func (c *Config) parse(i int, value string) (string, error) {
 	if k, ok := c.table[i].kind.(outputLimits); ok {
 		return k.change(c.values[i], value)
@@ -188,8 +189,8 @@ func (c *Config) parse(i int, value string) (string, error) {
 	return c.table[i].kind.parse(value)
 }
 
-// change checks a new value of option i. One that cannot be changed takes the value that it
-// has: programs set what they need of Redis when they start, such as appendonly no.
+// change checks a new value of option i. An immutable option accepts the value that it has:
+// programs set the options that they need when they start, such as appendonly no.
 func (c *Config) change(i int, value string) (parsed, why string) {
 	parsed, err := c.parse(i, value)
 	switch {
@@ -201,18 +202,18 @@ func (c *Config) change(i int, value string) (parsed, why string) {
 	return parsed, ""
 }
 
-// onChange has f called after every successful Set.
+// onChange makes every successful Set call f.
 func (c *Config) onChange(f func()) {
 	c.mu.Lock()
 	c.apply = f
 	c.mu.Unlock()
 }
 
-// maxLoops is how many event loops there are at most unless io-threads asks for
-// more: beyond that the kernel's network path is the bound.
+// maxLoops is the maximum number of event loops unless io-threads asks for more. With
+// more loops the kernel's network path is the bottleneck.
 const maxLoops = 8
 
-// loops is the number of event loops: io-threads, or one for each core.
+// loops returns the number of event loops: io-threads, or one per core.
 func (c *Config) loops() int {
 	if n := int(number(c.value("io-threads"))); n > 0 {
 		return n
@@ -220,12 +221,12 @@ func (c *Config) loops() int {
 	return min(c.cores, maxLoops)
 }
 
-// Processors is how many threads should run Go code at once: one for each event
-// loop, which is never interrupted, and one for everything beside them, so that
-// active expiry never waits for traffic. A log's writer is a third that waits in the
-// kernel: as long as one of all is left over, Go's runtime does not wake up every 20 µs
-// to see whether it should take those back, which under appendfsync always costs a
-// quarter of a core. 0 means as many as there are cores.
+// Processors returns how many threads should run Go code at once: one for each event
+// loop, which is never interrupted, and one for background work, so that active expiry
+// never waits for traffic. The writer of the log needs another one, because it waits in
+// the kernel. While one thread is spare, Go's runtime does not wake up every 20 µs to
+// check whether it should take others back, which costs a quarter of a core under
+// appendfsync always. 0 means as many as there are cores.
 func (c *Config) Processors() int {
 	if transport.Kind(c.value("transport")).Resolve() != transport.KindEpoll {
 		return 0
@@ -238,15 +239,15 @@ func (c *Config) Processors() int {
 }
 
 const (
-	// maxSkip is how long a command may be that is refused for its length while its
-	// connection is kept: as long as an argument that Redis takes by default. Redis closes
-	// at what is beyond its limit, too.
+	// maxSkip is the length up to which an overlong command is refused without closing its
+	// connection: the longest argument that Redis accepts by default. Redis also closes the
+	// connection beyond its limit.
 	maxSkip = 512 << 20
-	// leastCommand is what a command may have whatever maxmemory-clients is.
+	// leastCommand is the length that a command may always have, whatever maxmemory-clients is.
 	leastCommand = 1 << 20
 )
 
-// limits derives what sessions consult.
+// limits computes the limits that sessions use.
 func (c *Config) limits() command.Limits {
 	l := command.DefaultLimits()
 	l.MaxClients = int(number(c.value("maxclients")))
@@ -262,7 +263,7 @@ func (c *Config) limits() command.Limits {
 	l.Frame.MaxSkip = maxSkip
 	l.ClientMemory = sizeOrShare{}.of(c.value("maxmemory-clients"), number(c.value("maxmemory")))
 	if most := int(l.ClientMemory / 2); most > 0 && most < l.Frame.MaxCommand {
-		// Its client would be closed for it, for the buffer that it grows in.
+		// A longer command would close its client, because of the growing input buffer.
 		l.Frame.MaxCommand, l.Frame.CommandOption = max(most, leastCommand), "maxmemory-clients"
 	}
 	l.FrameUnauth = l.Frame.PreAuth()

@@ -13,13 +13,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// loader is a configuration that is being read.
+// loader reads a configuration.
 type loader struct {
 	c      *Config
 	faults []error
-	// given has the options that the present layer (file, environment, flags) has set.
+	// given contains the options that the current layer (file, environment, flags) has set.
 	given map[string]bool
-	// chain is the files that include one another down to the present one.
+	// chain lists the files that include one another, down to the current one.
 	chain []string
 	files int
 	idle  map[string]bool
@@ -29,19 +29,19 @@ func newLoader() *loader {
 	return &loader{c: DefaultConfig(), idle: make(map[string]bool)}
 }
 
-// fault notes what is wrong at a place.
+// fault records an error and its place.
 func (l *loader) fault(where string, err error) {
 	if err != nil {
 		l.faults = append(l.faults, fmt.Errorf("%s: %w", where, err))
 	}
 }
 
-// unknown is the fault of a name that is no option.
+// unknown returns the error for a name that is not an option.
 func (l *loader) unknown(name string) error {
 	return fmt.Errorf("unknown option %q%s", name, DidYouMean(strings.ToLower(name), l.c.names()))
 }
 
-// lacksValue is the fault of a name without anything behind it.
+// lacksValue returns the error for a name without a value.
 func (l *loader) lacksValue(name string) error {
 	lower := strings.ToLower(name)
 	if _, word := promises[lower]; !word && !slices.Contains(l.c.names(), lower) {
@@ -50,7 +50,7 @@ func (l *loader) lacksValue(name string) error {
 	return fmt.Errorf("option %q lacks its value", name)
 }
 
-// assign sets option i to values, which make one value if it takes several words.
+// assign sets option i. If the option takes several words, values are one value.
 func (l *loader) assign(i int, name string, values []string) error {
 	o, value := &l.c.table[i], strings.Join(values, " ")
 	switch o.kind.(type) {
@@ -72,7 +72,7 @@ func (l *loader) assign(i int, name string, values []string) error {
 	return nil
 }
 
-// rename is `rename-command old new`.
+// rename handles `rename-command old new`.
 func (l *loader) rename(values []string) error {
 	if len(values) != 2 {
 		return errors.New(`option "rename-command" takes a command and its new name`)
@@ -85,7 +85,7 @@ func (l *loader) rename(values []string) error {
 	return nil
 }
 
-// foreign takes an option of Redis that means nothing here, or says why not.
+// foreign accepts an option of Redis that has no effect here, or returns why it cannot.
 func (l *loader) foreign(name, lower string, values []string) error {
 	if o, known := l.c.redis[lower]; known {
 		if err := refusedRedisValue(o.name, strings.Join(values, " ")); err != nil {
@@ -100,8 +100,8 @@ func (l *loader) foreign(name, lower string, values []string) error {
 	return l.unknown(name)
 }
 
-// directive is one setting with its values, wherever it was given; where begins the
-// text of a fault.
+// directive handles one setting with its values, from any layer. where begins the text of
+// an error.
 func (l *loader) directive(where, name string, values []string) {
 	lower := strings.ToLower(name)
 	if i, ours := l.c.byName[lower]; ours {
@@ -121,14 +121,14 @@ func (l *loader) directive(where, name string, values []string) {
 	}
 }
 
-// Bounds of files that include others: how deep, how many in all, and of each its bytes.
+// Bounds on included files: their depth, their number, and the bytes of each.
 const (
 	maxIncludeDepth = 16
 	maxIncluded     = 1000
 	maxConfig       = 16 << 20
 )
 
-// firstFile reads the file that the command line begins with.
+// firstFile reads the file at the beginning of the command line.
 func (l *loader) firstFile(path string) {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
@@ -137,7 +137,7 @@ func (l *loader) firstFile(path string) {
 	l.file("reading the configuration", path)
 }
 
-// file reads a file; where begins the text of a fault that it cannot be read.
+// file reads a file. where begins the text of an error.
 func (l *loader) file(where, path string) {
 	switch {
 	case slices.Contains(l.chain, path):
@@ -162,7 +162,7 @@ func (l *loader) file(where, path string) {
 	_ = f.Close() // it was only read
 }
 
-// readAll reads a file that is open, or what somebody pipes in.
+// readAll reads an open file or standard input.
 func (l *loader) readAll(name string, r io.Reader) {
 	if r == nil {
 		l.fault(name, errors.New("there is none to read the configuration from"))
@@ -207,8 +207,8 @@ func (l *loader) content(path, content string) {
 	}
 }
 
-// include is `include path`: relative to where the server works, as in Redis, not to the
-// file. A pattern may match nothing; a name must be there.
+// include handles `include path`. The path is relative to the working directory, as in
+// Redis, not to the file. A pattern may match nothing; a file must exist.
 func (l *loader) include(where string, values []string) {
 	if len(values) != 1 {
 		l.fault(where, errors.New(`option "include" takes one value`))

@@ -5,31 +5,31 @@ import (
 	"runtime/metrics"
 )
 
-// The memory that a server may take with a maxmemory M: eleven tenths of M, and 64 MiB
-// for what no client can make grow: the program, its threads and buffers, and garbage.
-// What is left of that beside the tables, which are not in Go's heap, is what Go's
-// runtime is told to stay within: it would rather collect more often than take more.
+// With a maxmemory of M the server may take eleven tenths of M, and 64 MiB for memory that
+// clients cannot make grow: the program, its threads and buffers, and garbage. The tables
+// are not in Go's heap. The rest is the limit of Go's runtime, which then collects more
+// often instead of taking more.
 const (
 	processShare = 64 << 20
-	// programShare is what of that is not in Go's heap: the program's own pages, its
-	// threads, and what the kernel counts with them.
+	// programShare is the part of the 64 MiB that is not in Go's heap: the program's pages,
+	// its threads, and the memory that the kernel counts with them.
 	programShare = 20 << 20
 	// Go's heap may exceed its bound while a collection runs. The runtime aims to stay within
 	// eleven tenths of it, and the bound leaves room for that, up to mostOvershoot: most of a
 	// large heap is values without pointers, which make a collection no longer.
 	overshootShare = 11
 	mostOvershoot  = 32 << 20
-	// leastHeap is never taken from Go's runtime, or it would do nothing but collect.
+	// leastHeap always remains for Go's runtime, which would otherwise only collect.
 	leastHeap = 32 << 20
-	// scriptSpare is what scripts leave of that for what is no object: stacks, buffers,
-	// the runtime's own tables, and room between objects.
+	// scriptSpare is the part of the heap that scripts leave for memory outside objects:
+	// stacks, buffers, the runtime's tables, and gaps between objects.
 	scriptSpare = 16 << 20
-	// heapStep is by how much the bound has to move to be worth telling.
+	// heapStep is the change of the bound from which the runtime is told.
 	heapStep = 1 << 20
 )
 
-// heapBound is how many bytes Go's runtime may take, given maxmemory and what tables
-// take outside of its heap. Without maxmemory there is no bound.
+// heapBound returns how many bytes Go's runtime may take, given maxmemory and the memory of
+// tables outside its heap. Without maxmemory there is no bound.
 func heapBound(maxMemory, outside int64) int64 {
 	if maxMemory <= 0 {
 		return math.MaxInt64
@@ -38,7 +38,7 @@ func heapBound(maxMemory, outside int64) int64 {
 	return max(leastHeap, room-min(room/overshootShare, mostOvershoot))
 }
 
-// boundHeap tells Go's runtime its bound if that has moved.
+// boundHeap tells Go's runtime its bound if the bound has changed.
 func (s *Server) boundHeap() {
 	if s.limitHeap == nil {
 		return
@@ -52,8 +52,8 @@ func (s *Server) boundHeap() {
 	}
 }
 
-// scriptRoom is how many bytes of objects Go's heap may have while scripts run, and how
-// many of them are kept for keys.
+// scriptRoom returns how many bytes of objects Go's heap may have while scripts run, and how
+// many of them are reserved for keys.
 func (s *Server) scriptRoom() (bound, kept int64) {
 	kept = s.keyspace.InHeap()
 	m := s.maxMemory.Load()
@@ -63,14 +63,14 @@ func (s *Server) scriptRoom() (bound, kept int64) {
 	return heapBound(m, s.keyspace.Outside()) - scriptSpare, kept
 }
 
-// leastFreed is how much of Go's heap keys have to give up to be worth a collection of
-// its own, and freedShare what part of what they had.
+// leastFreed is how many bytes of Go's heap keys must have freed to justify a collection,
+// and freedShare the share of their memory.
 const (
 	leastFreed = 16 << 20
 	freedShare = 4
 )
 
-// due reports whether enough has been freed since the last time that it was.
+// due reports whether enough has been freed since it last returned true.
 func (f *freedHeap) due(now int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,23 +84,23 @@ func (f *freedHeap) due(now int64) bool {
 	return true
 }
 
-// After so many looks without a collection, leastIdle bytes that are garbage or free
-// are a burst's leftovers: replies and commands of many clients at once.
+// After this many checks without a collection, leastIdle bytes that are garbage or free
+// come from a burst: replies and commands of many clients at once.
 const (
 	quietLooks = 5
 	leastIdle  = 32 << 20
 )
 
-// due reports whether so many idle bytes, after so many cycles of collection, have
-// been left alone for long enough. What keys and clients hold less than they did since
-// the last cycle is idle too: by then it was in use.
+// due reports whether this many idle bytes, after this many collections, have been idle for
+// long enough. Memory that keys and clients have freed since the last collection is idle
+// too: it was still in use then.
 func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	last := q.last
 	q.last = held
 	if cycles != q.cycles {
-		// It was between the two looks, and of what was held then it freed nothing.
+		// The collection ran between the two checks and freed none of the memory held then.
 		q.cycles, q.held, q.quiet = cycles, max(last, held), 0
 		return false
 	}
@@ -117,9 +117,8 @@ func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
 	return true
 }
 
-// idleHeap returns how many collections there were, and what has become of Go's heap
-// since the last one that is of no use: new objects, which may be garbage by now, and
-// memory that is free and still ours.
+// idleHeap returns the number of collections, and the bytes of Go's heap that are idle since
+// the last one: new objects, which may be garbage, and free memory that the process keeps.
 func idleHeap() (cycles uint64, idle int64) {
 	const ofCycles, ofObjects, ofLive, ofFree = 0, 1, 2, 3
 	all := []metrics.Sample{
@@ -140,14 +139,14 @@ func idleHeap() (cycles uint64, idle int64) {
 	return values[ofCycles], int64(since + values[ofFree])
 }
 
-// clientMemory is what waits between clients and commands, in bytes.
+// clientMemory is the memory of waiting input and output of clients, in bytes.
 func (s *Server) clientMemory() int64 {
 	t := s.transport.Stats()
 	return t.Pending + t.Unread + s.engine.Beside()
 }
 
-// besideKeys is what counts against maxmemory beside the keys: what clients take, but for
-// large replies that fit in what the process may take beyond it.
+// besideKeys is the memory that counts against maxmemory in addition to the keys: that of
+// clients, except large replies that fit into the memory beyond maxmemory.
 func (s *Server) besideKeys() int64 {
 	beside, most := s.clientMemory(), s.maxMemory.Load()
 	if bound, _ := s.scriptRoom(); most > 0 && bound != math.MaxInt64 {
@@ -156,8 +155,7 @@ func (s *Server) besideKeys() int64 {
 	return beside
 }
 
-// returnHeap has Go's runtime give back what keys and clients no longer need of its
-// heap.
+// returnHeap makes Go's runtime return memory that keys and clients no longer need.
 func (s *Server) returnHeap() {
 	if s.freeHeap == nil {
 		return

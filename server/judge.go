@@ -2,21 +2,21 @@ package server
 
 import "errors"
 
-// Verdict is what becomes of an option of a running Redis.
+// Verdict says how this server treats an option of a running Redis.
 type Verdict int
 
 // The verdicts.
 const (
-	// Honoured options mean here what they mean in Redis.
+	// Honoured options have the meaning of Redis.
 	Honoured Verdict = iota
-	// Idle ones mean nothing here.
+	// Idle options have no effect here.
 	Idle
-	// Refused ones keep the server from starting.
+	// Refused options keep the server from starting.
 	Refused
 )
 
-// Judge returns what becomes of an option with a value as CONFIG GET shows it. The value
-// is in the form that this server shows; why is set where it is refused.
+// Judge returns how this server treats an option with a value as CONFIG GET of Redis shows
+// it. shown is the value as this server shows it, and why says why it is refused.
 func Judge(name, value string) (v Verdict, shown string, why error) {
 	c := DefaultConfig()
 	if i, ours := c.byName[name]; ours {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// listen opens the listeners of the configuration, or takes those it is given.
+// listen opens the listeners of the configuration, or uses the given ones.
 func (s *Server) listen(given []net.Listener) error {
 	if given != nil {
 		s.listeners = given
@@ -37,8 +37,8 @@ func (s *Server) listen(given []net.Listener) error {
 }
 
 // bindNetwork returns the network and the host of an address in Redis' words: "*" is
-// every IPv4 address and "::*" every IPv6 address, and of those no socket takes any
-// IPv4, so that both may be named.
+// every IPv4 address and "::*" every IPv6 address. IPv6 sockets accept no IPv4, so that
+// both may be given.
 func bindNetwork(address string) (network, host string) {
 	switch {
 	case address == "*":
@@ -53,8 +53,8 @@ func bindNetwork(address string) (network, host string) {
 	return "tcp", address
 }
 
-// listenTCP opens an address each. A "-" before one forgives that this machine does
-// not have it.
+// listenTCP opens the addresses. An address that begins with "-" may be missing on this
+// machine.
 func (s *Server) listenTCP(addresses []string, port string) error {
 	open := 0
 	for _, a := range addresses {
@@ -95,10 +95,10 @@ func missingAddress(err error) bool {
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
-// listenUnix opens the socket. It is created for nobody and opened up to
-// unixsocketperm afterwards, so that there is no moment in which anybody may
-// connect (the class of CVE-2023-45145). A socket that nobody answers on is left
-// over from a server that died, and is replaced.
+// listenUnix opens the socket. It is created without permissions and gets unixsocketperm
+// afterwards, so that nobody without permission can ever connect (the class of
+// CVE-2023-45145). A socket without an answering server is left over from a crash, and is
+// replaced.
 func (s *Server) listenUnix(path string) error {
 	if conn, err := net.Dial("unix", path); err == nil {
 		return errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
@@ -126,8 +126,8 @@ func (s *Server) listenUnix(path string) error {
 	return nil
 }
 
-// isSocket tells a socket from a file that somebody named by mistake: both refuse
-// connections, but only one may be removed.
+// isSocket distinguishes a socket from a file that was named by mistake: both refuse
+// connections, but only a socket may be removed.
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&os.ModeSocket != 0
@@ -145,7 +145,7 @@ func (s *Server) notePort() {
 
 func (s *Server) tcpPort() int { return int(s.port.Load()) }
 
-// Addr is the first address that is listened on.
+// Addr returns the first address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
 
 func (s *Server) addresses() []string {

@@ -12,10 +12,10 @@ import (
 
 // Load returns the settings from, in rising precedence, the defaults, the file that
 // args may begin with, the environment (CELLSERVER_<NAME>) and the flags in args
-// (`--name value ...`). The error names every fault there is, one on a line.
+// (`--name value ...`). The error lists all errors, one per line.
 func Load(args, environ []string) (*Config, error) { return LoadFrom(args, environ, nil) }
 
-// LoadFrom is [Load] for arguments that may end with "-": stdin is then read as one more
+// LoadFrom is [Load] for arguments that may end with "-". It then reads stdin as another
 // file.
 func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 	l := newLoader()
@@ -35,10 +35,10 @@ func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 	return l.finish()
 }
 
-// begin begins a layer: what may be given several times begins anew.
+// begin starts a layer. Options that may be given several times start empty.
 func (l *loader) begin() { l.given = make(map[string]bool) }
 
-// finish checks what only all settings together tell.
+// finish checks rules that involve several settings.
 func (l *loader) finish() (*Config, error) {
 	c := l.c
 	for name := range l.idle {
@@ -65,9 +65,9 @@ func (l *loader) environment(environ []string) {
 	}
 }
 
-// serviceLink reports whether a variable of our prefix is none of ours: Kubernetes
-// tells every pod about a service named cellserver by such as
-// CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379.
+// serviceLink reports whether a variable with our prefix is not an option: Kubernetes sets
+// variables such as CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379 in
+// every pod for a service named cellserver.
 func serviceLink(rest, value string) bool {
 	return strings.HasPrefix(rest, "SERVICE_") || strings.HasPrefix(rest, "PORT_") ||
 		rest == "PORT" && strings.Contains(value, "://")
@@ -108,12 +108,12 @@ func (l *loader) flags(args []string) {
 	}
 }
 
-// checkDir returns why dir is no directory to work in, in Redis' words.
+// checkDir returns why the server cannot work in dir, in Redis' words.
 func (c *Config) checkDir() error {
 	dir := c.value("dir")
 	var err error = syscall.ENOENT // of an empty one, as for chdir
 	if dir != "" {
-		// The dot behind it asks for leave to enter it, which chdir needs as well.
+		// The dot at the end checks the permission to enter it, which chdir needs as well.
 		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ func (s *Server) openLog(given *slog.Logger) error {
 	return nil
 }
 
-// logIdle tells what the configuration names and this server has no use for.
+// logIdle logs the options of the configuration that have no effect here.
 func (c *Config) logIdle(log *slog.Logger) {
 	for _, m := range c.modules {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
@@ -48,8 +48,8 @@ func (c *Config) logIdle(log *slog.Logger) {
 	}
 }
 
-// logExposure warns when everybody who can reach the server may do everything, at the
-// start and when CONFIG SET makes it so. It is called by putInForce alone.
+// logExposure warns if everybody who can reach the server has full access, at the start and
+// after CONFIG SET. Only putInForce calls it.
 func (s *Server) logExposure() {
 	a := s.config.exposed()
 	exposed := a != "" && s.config.value("protected-mode") == "no"

@@ -12,8 +12,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// logQuota is what of one kind of line is written: ten at once, and then one in ten
-// seconds.
+// logQuota limits the lines of one kind: ten at once, and then one in ten seconds.
 var logQuota = func() gcra.Quota {
 	q, err := gcra.NewQuota(9, 1, 10)
 	if err != nil {
@@ -22,19 +21,19 @@ var logQuota = func() gcra.Quota {
 	return q
 }()
 
-// maxLogKinds bounds the kinds of line that are told apart. A kind is a message, which is
-// always a constant of the source, so that there are far fewer.
+// maxLogKinds bounds the number of kinds. A kind is a message, which is always a constant
+// in the source, so there are far fewer.
 const maxLogKinds = 256
 
-// boundedLog is a handler behind our own limiter. Whoever reaches the server may cause a
-// line with every connection; of each kind only so many are written, and the next one
-// says how many were left out (left_out).
+// boundedLog is a handler with a limit for each kind of line. Everybody who can reach the
+// server may cause a line with every connection. A line says how many lines before it were
+// left out (left_out).
 type boundedLog struct {
 	slog.Handler
 	bounds *logBounds
 }
 
-// logBounds is what a boundedLog and all that derive from it share.
+// logBounds is the state that a boundedLog and its derived handlers share.
 type logBounds struct {
 	stopwatch func() time.Duration
 
@@ -101,15 +100,15 @@ func (b *logBounds) admit(message string, level slog.Level, to slog.Handler) (le
 	return left, true
 }
 
-// take charges a line to its kind, if there is room. mu must be held.
+// take charges a line to its kind, if the limit allows it. The caller holds mu.
 func (b *logBounds) take(k *logKind) bool {
 	next, d, _ := gcra.Decide(k.tat, limit.Instant(b.stopwatch()), &logQuota, 1)
 	k.tat = next
 	return d.Allowed()
 }
 
-// tell writes what was left out of each kind that has had no line since: as soon as there
-// is room for one, or at once if all is to be told.
+// tell logs how many lines were left out of each kind that has had no line since: as soon
+// as the limit allows a line, or at once if all is true.
 func (b *logBounds) tell(all bool) {
 	type line struct {
 		message string

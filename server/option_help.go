@@ -43,17 +43,17 @@ func WriteHelp(w io.Writer) error {
 	return err
 }
 
-// AllOptionNames are the names of all options, older ones and those of Redis included.
+// AllOptionNames returns the names of all options, with older names and those of Redis.
 func AllOptionNames() []string { return DefaultConfig().names() }
 
-// directiveHelp says what the words of a configuration do that are no options.
+// directiveHelp explains the words of a configuration that are not options.
 var directiveHelp = map[string]string{
 	"include":        "--include <path>\nReads another file, or all that match a pattern; its path is relative to dir.\n",
 	"loadmodule":     "--loadmodule <path>\nIs taken for redis-cell, which is built in. Any other module is refused.\n",
 	"rename-command": "--rename-command <name> <new name>\nGives a command another name, in scripts too; \"\" takes it away.\n",
 }
 
-// OptionHelp returns what there is to say of one option; ok is false if it does not exist.
+// OptionHelp returns the help of one option. ok is false if it does not exist.
 func OptionHelp(name string) (text string, ok bool) {
 	if text, ok := directiveHelp[name]; ok {
 		return text, true

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// kind is what values an option takes.
+// kind defines the values that an option accepts.
 type kind interface {
 	// parse returns the value in the form that CONFIG GET shows, or what is wrong
 	// with it in Redis' words.
 	parse(value string) (string, error)
-	// hint is what --help shows in place of a value.
+	// hint stands for a value in --help.
 	hint() string
 }
 
@@ -132,7 +132,7 @@ func (k sizeOrShare) parse(v string) (string, error) {
 
 func (sizeOrShare) hint() string { return "bytes|percent" }
 
-// of reads a value that parse has accepted, given what it may be a share of.
+// of reads a value that parse has accepted. whole is what a share refers to.
 func (sizeOrShare) of(v string, whole int64) int64 {
 	if share, ok := strings.CutSuffix(v, "%"); ok {
 		return whole / 100 * number(share)
@@ -154,7 +154,7 @@ func (k choice) parse(v string) (string, error) {
 
 func (k choice) hint() string { return strings.Join(k, "|") }
 
-// evictionPolicy is what may be done when memory is full: there is one way.
+// evictionPolicy says what happens when memory is full. There is only one policy.
 type evictionPolicy struct{}
 
 func (evictionPolicy) parse(v string) (string, error) {
@@ -166,7 +166,7 @@ func (evictionPolicy) parse(v string) (string, error) {
 
 func (evictionPolicy) hint() string { return "noeviction" }
 
-// supervision is what the option supervised takes.
+// supervision is the kind of the option supervised.
 type supervision struct{}
 
 func (supervision) parse(v string) (string, error) {

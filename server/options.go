@@ -1,12 +1,12 @@
 package server
 
-// option is one setting: the single place from which flags, environment, file,
-// CONFIG GET and SET, --help and the sample file derive.
+// option is one setting. Flags, environment, file, CONFIG GET and SET, --help and the sample
+// file all use this one definition.
 type option struct {
 	name string
 	// alias is an older name of the same option, or "".
 	alias string
-	// def is the value of a server that is told nothing, as it is written in a file.
+	// def is the default, as it is written in a file.
 	def string
 	// kind checks and normalises a value.
 	kind kind
@@ -17,8 +17,8 @@ type option struct {
 	doc    string
 }
 
-// options lists every setting. The names are Redis' own where the thing is the
-// same. The order is that of the sample file.
+// options lists every setting, in the order of the sample file. An option with the meaning
+// of one of Redis has its name.
 func options() []option {
 	return []option{
 		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. * is all of IPv4, and ::* all of IPv6. Empty listens on none. An address that begins with '-' may be missing on this machine."},

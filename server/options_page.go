@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// WriteOptions writes docs/options.md: every option there is, and every one of Redis
-// that means nothing here.
+// WriteOptions writes docs/options.md: all options, and all options of Redis that have no
+// effect here.
 func WriteOptions(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(optionsIntro)

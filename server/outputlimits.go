@@ -13,9 +13,8 @@ import (
 // value may name some of the classes only; the others stay as they are.
 type outputLimits struct{}
 
-// defaultOutputLimits is what Redis begins with. Only the bound of pubsub does
-// anything: what others get is bounded by client-output-backlog, and there are no
-// replicas.
+// defaultOutputLimits is the default of Redis. Only the bound of pubsub has an effect:
+// client-output-backlog bounds other clients, and there are no replicas.
 const defaultOutputLimits = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
 
 // outputClasses are the classes, in the order in which they are shown.
@@ -23,7 +22,7 @@ var outputClasses = []string{"normal", "slave", "pubsub"}
 
 func (k outputLimits) parse(v string) (string, error) { return k.change(defaultOutputLimits, v) }
 
-// change returns old with what v names replaced.
+// change returns old with the classes that v names replaced.
 func (outputLimits) change(old, v string) (string, error) {
 	fields, given := strings.Fields(old), strings.Fields(v)
 	if len(given)%4 != 0 {

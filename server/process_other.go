@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where the system does not say, the Go heap stands in.
+// The system does not say, so this is the Go heap.
 func residentSet() int64 { return 0 }
 
 func cpuTime() (sys, user time.Duration) { return 0, 0 }

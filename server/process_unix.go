@@ -66,7 +66,7 @@ func setBacklog(l *net.TCPListener, n int) error {
 	return errors.Join(err, refused)
 }
 
-// withUmask runs f so that files it creates are for nobody else.
+// withUmask runs f so that only the owner can use the files that it creates.
 func withUmask(f func() error) error {
 	old := syscall.Umask(0o177)
 	defer syscall.Umask(old)

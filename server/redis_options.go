@@ -36,7 +36,7 @@ var promises = map[string]promise{
 
 const onSignal = "a signal always stops the server like SHUTDOWN: with a snapshot if there are save points"
 
-// kept returns why a value of the option, or of the word, is refused; nil takes it.
+// kept returns why a value of the option, or of the word, is refused, or nil.
 func (p promise) kept(value string) error {
 	for _, idle := range p.idle {
 		if strings.EqualFold(idle, value) {
@@ -46,7 +46,7 @@ func (p promise) kept(value string) error {
 	return errors.New(p.why)
 }
 
-// refusedRedisValue returns why a value of a Redis option is not taken, nil if it is.
+// refusedRedisValue returns why a value of a Redis option is refused, or nil.
 func refusedRedisValue(name, value string) error {
 	p, ok := promises[name]
 	if !ok {
@@ -69,8 +69,9 @@ func redisByName() map[string]redisOption {
 	return byName
 }
 
-// changeRedis is CONFIG SET of an option that means nothing here: programs that tune
-// Redis when they start go on, but what asks for something that is not done fails.
+// changeRedis is CONFIG SET of an option that has no effect here. Programs that tune Redis
+// when they start can continue. A value that asks for something the server does not do
+// fails.
 func changeRedis(o redisOption, value string) (why string) {
 	if o.immutable {
 		return "can't set immutable config"
@@ -81,7 +82,7 @@ func changeRedis(o redisOption, value string) (why string) {
 	return ""
 }
 
-// loadModule judges `loadmodule path [argument ...]`.
+// loadModule handles `loadmodule path [argument ...]`.
 func loadModule(path string) error {
 	base := path[strings.LastIndexAny(path, `/\`)+1:]
 	if name := strings.ReplaceAll(strings.TrimPrefix(base, "lib"), "-", "_"); strings.HasPrefix(name, "redis_cell") {

@@ -1,16 +1,16 @@
 package server
 
-// redisOption is an option of Redis that this server has no use for. A configuration may
-// name it, CONFIG GET shows one value whatever was said, and CONFIG SET changes nothing.
+// redisOption is an option of Redis that has no effect here. A configuration may contain it,
+// CONFIG GET always shows the same value, and CONFIG SET changes nothing.
 type redisOption struct {
 	name string
 	// alias is an older name of the same option, or "".
 	alias string
 	// value is what CONFIG GET shows.
 	value string
-	// immutable is what Redis does not let CONFIG SET change, or protects.
+	// immutable says that Redis does not let CONFIG SET change it, or protects it.
 	immutable bool
-	// hidden is what Redis' own CONFIG GET does not list.
+	// hidden says that CONFIG GET of Redis does not list it.
 	hidden bool
 }
 
@@ -24,15 +24,15 @@ func (o redisOption) shown(match func(name string) bool) (pairs [][2]string) {
 	return pairs
 }
 
-// redisGroup is options that mean nothing for one reason.
+// redisGroup is a group of options that have no effect for the same reason.
 type redisGroup struct {
 	why     string
 	options []redisOption
 }
 
-// redisOptions lists every option of Redis 7.2 that is none of ours, by the reason why
-// it means nothing here. A value is Redis' default, or where that would say something
-// that is not true, what is true here.
+// redisOptions lists every option of Redis 7.2 that we do not have, by the reason why it has
+// no effect. The value is the default of Redis, or the true value if the default would be
+// wrong here.
 func redisOptions() []redisGroup {
 	return []redisGroup{
 		{why: "There is no replication.", options: []redisOption{

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// notifySocket is the variable by which systemd says where it listens for news.
+// notifySocket is the variable with the socket on which systemd expects notifications.
 const notifySocket = "NOTIFY_SOCKET"
 
-// serviceManager returns whom to tell how the server fares, given what the environment
-// says of it.
+// serviceManager returns the socket of the service manager, according to the option
+// supervised and the environment.
 func (c *Config) serviceManager(socket string) serviceManager {
 	if c.value("supervised") == "no" {
 		return ""
@@ -22,13 +22,13 @@ func (c *Config) serviceManager(socket string) serviceManager {
 	return serviceManager(socket)
 }
 
-// Background reports whether the server should run detached from whoever starts it. As in
-// Redis, under a service manager it does not: that watches the process it has started.
+// Background reports whether the server should run in the background. As in Redis it should
+// not under a service manager, which watches the process that it has started.
 func (c *Config) Background() bool {
 	return c.value("daemonize") == "yes" && c.serviceManager(os.Getenv(notifySocket)) == ""
 }
 
-// tellManager sends news to the service manager, if there is one.
+// tellManager notifies the service manager, if there is one.
 func (s *Server) tellManager(news string) {
 	if s.manager == "" {
 		if s.config.value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
@@ -52,8 +52,8 @@ func (m serviceManager) send(news string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// writePIDFile writes the process id. Redis goes on without the file if it cannot be
-// written, and so do we.
+// writePIDFile writes the process id. Like Redis, the server continues if it cannot write
+// the file.
 func (s *Server) writePIDFile() {
 	path := s.config.path("pidfile")
 	if path == "" {

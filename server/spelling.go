@@ -2,8 +2,8 @@ package server
 
 import "slices"
 
-// DidYouMean returns `, did you mean "x"?` for the name that is nearest to one that does
-// not exist, or "" if none is near.
+// DidYouMean returns `, did you mean "x"?` with the existing name that is nearest to a
+// mistyped one, or "" if none is near.
 func DidYouMean(name string, known []string) string {
 	best, least := "", min(3, len(name)/3+1)
 	for _, k := range known {
@@ -17,8 +17,8 @@ func DidYouMean(name string, known []string) string {
 	return `, did you mean "` + best + `"?`
 }
 
-// editDistance is how many letters must be put in, taken out, changed or swapped with
-// their neighbour to make b of a; most+1 stands for all that is beyond most.
+// editDistance returns how many letters must be inserted, removed, changed or swapped with
+// their neighbour to turn a into b, or most+1 if it is more than most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// welcome says that clients are served, and what this server is: to a person at a
-// terminal in a few lines, to a log in one.
+// welcome reports that the server accepts clients: in a few lines to a person at a
+// terminal, and in one line to a log.
 func (s *Server) welcome() {
 	keeps := s.keeps()
 	if s.terminal != nil {
@@ -22,7 +22,7 @@ func (s *Server) welcome() {
 	}
 }
 
-// keeps says in a few words what a restart finds again.
+// keeps describes what survives a restart.
 func (s *Server) keeps() string {
 	dir, err := filepath.Abs(s.keeper.path())
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) keeps() string {
 	return "nothing, memory only"
 }
 
-// greeting is what a person reads.
+// greeting returns the text for a terminal.
 func (s *Server) greeting(keeps string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, command.RedisVersion)
@@ -59,7 +59,7 @@ func (s *Server) greeting(keeps string) string {
 	return b.String()
 }
 
-// tryLine is the redis-cli that reaches this server.
+// tryLine returns a redis-cli command that reaches this server.
 func (s *Server) tryLine() string {
 	cli := "redis-cli"
 	switch a := s.Addr().(type) {
@@ -79,7 +79,7 @@ func (s *Server) tryLine() string {
 	return cli
 }
 
-// inUnits writes a number of bytes as a configuration would.
+// inUnits formats a number of bytes as in a configuration.
 func inUnits(n int64) string {
 	for _, u := range []struct {
 		suffix string
