@@ -51,9 +51,11 @@ func (l *Trees) At(value []byte) *Tree { return &l.list[binary.LittleEndian.Uint
 func (l *Trees) Weigh(m shared.Ledger, value []byte) {
 	t := l.At(value)
 	cost := t.Object.Cost() + treeOverhead
-	l.cost += cost - t.Cost
-	m.Count(cost - t.Cost)
-	t.Cost = cost
+	if more := cost - t.Cost; more != 0 { // as often as not a change takes no more memory
+		l.cost += more
+		m.Count(more)
+		t.Cost = cost
+	}
 }
 
 // Remove forgets the tree of a value, since its key holds something else or has moved.
