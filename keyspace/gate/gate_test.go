@@ -1,0 +1,54 @@
+package gate_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace/gate"
+)
+
+// TestGateExcludes has many run batches while some of them close the gate:
+// who closed it must be alone.
+func TestGateExcludes(t *testing.T) {
+	var g gate.Gate
+	const all, batches = 8, 3000
+	var inside atomic.Int32
+	var alone int // guarded by the gate
+	var closed atomic.Int32
+	var wg sync.WaitGroup
+	for n := range all {
+		wg.Go(func() {
+			st := new(gate.Station)
+			g.Join(st)
+			defer g.Part(st)
+			for i := range batches {
+				for !g.Enter(st) {
+					opened := make(chan struct{})
+					g.Wait(func() { close(opened) })
+					<-opened
+				}
+				inside.Add(1)
+				if (i+n)%50 == 0 {
+					inside.Add(-1)
+					if g.Close(st) {
+						if inside.Load() != 0 {
+							t.Error("somebody else is inside")
+						}
+						alone++
+						closed.Add(1)
+						g.Open()
+					}
+				} else {
+					inside.Add(-1)
+				}
+				st.Leave()
+			}
+		})
+	}
+	wg.Wait()
+	require.Positive(t, alone)
+	require.Equal(t, int(closed.Load()), alone)
+}
