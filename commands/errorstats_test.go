@@ -16,8 +16,8 @@ import (
 func TestEveryWriterCountsErrors(t *testing.T) {
 	none := map[string]string{
 		"rlInfo": "fields", "confirm": "acknowledgements", "ScanElements": "elements", "redirectBroken": "a push", "scanStep": "keys", "allKeys": "keys", "Keep": "what is the same for all",
-		"retract": "counts them itself, whether they are written or not",
-		"Open":    "refuses a connection, which rejected_connections counts",
+		"replacePending": "counts them itself, whether they are written or not",
+		"Open":           "refuses a connection, which rejected_connections counts",
 	}
 	files, err := filepath.Glob("*/*.go")
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 			continue
 		}
 		c := &command.Call{Worker: &command.Worker{}, Client: &command.Client{}, Cmd: cmd}
-		if cmd.Stays() == "" {
+		if cmd.StaysOnLoop() == "" {
 			require.True(t, c.WordsLeave(1<<16), "%s: with as many words as there may be", cmd.Name)
 			require.Zero(t, c.Work, "%s: what leaves is not counted against the turn", cmd.Name)
 		}
@@ -31,10 +31,10 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
 	may := map[string]bool{"connection": true, "pubsub": true, "transactions": true, "scripting": true}
 	for _, cmd := range NewTable().All() {
-		if cmd.Run == nil || cmd.Arity > 0 || cmd.Stays() == "" {
+		if cmd.Run == nil || cmd.Arity > 0 || cmd.StaysOnLoop() == "" {
 			continue
 		}
-		require.True(t, may[cmd.Group] || cmd.Flags&command.FlagBlocking != 0, "%s stays on its loop: %s", cmd.Name, cmd.Stays())
+		require.True(t, may[cmd.Group] || cmd.Flags&command.FlagBlocking != 0, "%s stays on its loop: %s", cmd.Name, cmd.StaysOnLoop())
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *exampleRun) client(t *testing.T, name string) *exampleClient {
 	if c := r.clients[name]; c != nil {
 		return c
 	}
-	c := &exampleClient{lane: r.server.Engine().NewLane(), wakes: make(chan struct{}, 1)}
+	c := &exampleClient{lane: r.server.Engine().NewWorker(), wakes: make(chan struct{}, 1)}
 	var farewell []byte
 	c.session, farewell = r.server.Engine().Open(c)
 	require.Empty(t, farewell)
@@ -112,7 +112,7 @@ func (r *exampleRun) client(t *testing.T, name string) *exampleClient {
 // exampleClient is a connection without a socket. It is its own transport.Peer.
 type exampleClient struct {
 	session transport.Session
-	lane    transport.Lane
+	lane    transport.Worker
 	wakes   chan struct{}
 	waiting bool
 }

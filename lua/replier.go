@@ -91,7 +91,7 @@ func (out *replier) room(n int) bool {
 }
 
 // makeRoom has a large reply take its memory once, after it was reserved, and not twice
-// as much in steps. What is large is written beside the loop, where nobody copies it
+// as much in steps. What is large is written in the background, where nobody copies it
 // again.
 func (out *replier) makeRoom() {
 	out.sized = true

@@ -58,7 +58,7 @@ func TestWideCommandsMakeRoomOnce(t *testing.T) {
 	}
 }
 
-// TestRecycleKeepsNothingNarrow shows that what a lane has room for is not taken from it.
+// TestRecycleKeepsNothingNarrow shows that what a worker has room for is not taken from it.
 func TestRecycleKeepsNothingNarrow(t *testing.T) {
 	args := [][]byte{[]byte("a")}
 	resp.Recycle(args)

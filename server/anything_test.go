@@ -124,7 +124,7 @@ func TestRandomCommands(t *testing.T) {
 	f := start(t, "goroutine", "--maxclients", "100000")
 	table := f.Engine().Table()
 	vocabulary := words(table)
-	lane := f.Engine().NewLane()
+	worker := f.Engine().NewWorker()
 	r := rand.New(rand.NewPCG(11, 12))
 	out := make([]byte, 0, 1<<20)
 	var session transport.Session
@@ -143,7 +143,7 @@ func TestRandomCommands(t *testing.T) {
 		for range 1 + r.IntN(4) {
 			packet = append(packet, randomCall(r, table, vocabulary)...)
 		}
-		turn := session.Feed(lane, packet, out[:0])
+		turn := session.Feed(worker, packet, out[:0])
 		require.NotContains(t, string(turn.Whole()), "ERR internal error", "%q", packet)
 		if turn.Next == transport.Close || turn.Next == transport.Park || turn.Next == transport.Wait || r.IntN(50) == 0 {
 			closeOld()
@@ -151,7 +151,7 @@ func TestRandomCommands(t *testing.T) {
 		}
 		if i%1000 == 0 {
 			f.clock.Advance(time.Second)
-			f.Engine().Police(f.clock.Now())
+			f.Engine().CloseOverdue(f.clock.Now())
 		}
 	}
 	closeOld()
@@ -208,11 +208,11 @@ func FuzzFeed(f *testing.F) {
 		require.Empty(t, farewell)
 		defer session.Closed()
 		at := min(int(cut), len(stream))
-		turn := session.Feed(b.lane, stream[:at], b.out[:0])
+		turn := session.Feed(b.worker, stream[:at], b.out[:0])
 		require.LessOrEqual(t, turn.Consumed, at)
 		require.NotContains(t, string(turn.Whole()), "ERR internal error")
 		if turn.Next == transport.Read {
-			turn = session.Feed(b.lane, stream[turn.Consumed:], b.out[:0])
+			turn = session.Feed(b.worker, stream[turn.Consumed:], b.out[:0])
 			require.NotContains(t, string(turn.Whole()), "ERR internal error")
 		}
 	})

@@ -65,7 +65,7 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	defer e.Close()
 	other, _ := e.Open(quietPeer{})
 	do := func(args ...string) string {
-		return string(other.Feed(e.NewLane(), frame(args...), nil).Out)
+		return string(other.Feed(e.NewWorker(), frame(args...), nil).Out)
 	}
 	for _, c := range []struct {
 		name         string
@@ -89,8 +89,8 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 			require.Contains(t, do(c.first...), "*5\r\n:0\r\n")
 			turns, peer := make(chan transport.Turn, 1), &eagerPeer{}
 			session, _ := e.Open(peer)
-			peer.feed = func() { turns <- session.Feed(e.NewLane(), nil, nil) }
-			require.Equal(t, transport.Wait, session.Feed(e.NewLane(), frame(c.wants...), nil).Next)
+			peer.feed = func() { turns <- session.Feed(e.NewWorker(), nil, nil) }
+			require.Equal(t, transport.Wait, session.Feed(e.NewWorker(), frame(c.wants...), nil).Next)
 			c.makeRoom()
 			turn := <-turns
 			require.Contains(t, string(turn.Out), "*5\r\n:0\r\n")

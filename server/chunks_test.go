@@ -31,7 +31,7 @@ func (b *bench) play(cuts [][]byte) string {
 	for _, cut := range cuts {
 		pending = append(pending, cut...)
 		for {
-			turn := b.session.Feed(b.lane, pending, nil)
+			turn := b.session.Feed(b.worker, pending, nil)
 			replies = append(replies, turn.Whole()...)
 			pending = pending[turn.Consumed:]
 			if turn.Next == transport.Close {

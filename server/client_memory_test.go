@@ -168,15 +168,15 @@ func TestO4ClientMemoryOfSubscriptions(t *testing.T) {
 // TestO4ClientMemoryOfTransactionsAlone: a transaction that waits to run alone is its
 // client's until it has run.
 func TestO4ClientMemoryOfTransactionsAlone(t *testing.T) {
-	e, lane, late := startLate(t)
+	e, worker, late := startLate(t)
 	session, _ := e.Open(quietPeer{})
 	t.Cleanup(session.Closed)
 	const loop = "local n = 0 while n < 1 do n = n + 1 end return n"
 	packet := slices.Concat(frame("WATCH", "k"), frame("MULTI"), frame("ECHO", strings.Repeat("x", 100_000)), frame("EVAL", loop, "0"), frame("EXEC"))
-	require.Equal(t, transport.Park, session.Feed(lane, packet, nil).Next)
+	require.Equal(t, transport.Park, session.Feed(worker, packet, nil).Next)
 	<-late.came
-	require.InDelta(t, 100_000, e.Beside(), 10_000)
+	require.InDelta(t, 100_000, e.ClientMemory(), 10_000)
 	late.letIn()
-	eventually(t, "it has run", func() bool { return session.Feed(lane, nil, nil).Next == transport.Read })
-	require.Zero(t, e.Beside())
+	eventually(t, "it has run", func() bool { return session.Feed(worker, nil, nil).Next == transport.Read })
+	require.Zero(t, e.ClientMemory())
 }

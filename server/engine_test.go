@@ -56,7 +56,7 @@ type watched struct {
 }
 
 // Feed implements transport.Session.
-func (w watched) Feed(l transport.Lane, in, out []byte) transport.Turn {
+func (w watched) Feed(l transport.Worker, in, out []byte) transport.Turn {
 	turn := w.Session.Feed(l, in, out)
 	w.fed(turn)
 	return turn

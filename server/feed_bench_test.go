@@ -26,7 +26,7 @@ func (quietPeer) LocalAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(127, 
 type bench struct {
 	engine  *session.Engine
 	session transport.Session
-	lane    transport.Lane
+	worker  transport.Worker
 	out     []byte
 }
 
@@ -43,12 +43,12 @@ func newBench(tb testing.TB) *bench {
 // another opens a further session of the same server.
 func (b *bench) another() *bench {
 	session, _ := b.engine.Open(quietPeer{})
-	return &bench{engine: b.engine, session: session, lane: b.engine.NewLane(), out: make([]byte, 0, 1<<16)}
+	return &bench{engine: b.engine, session: session, worker: b.engine.NewWorker(), out: make([]byte, 0, 1<<16)}
 }
 
 // feed runs a packet and returns the replies.
 func (b *bench) feed(packet []byte) []byte {
-	turn := b.session.Feed(b.lane, packet, b.out[:0])
+	turn := b.session.Feed(b.worker, packet, b.out[:0])
 	b.out = turn.Out
 	return turn.Whole()
 }

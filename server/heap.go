@@ -142,7 +142,7 @@ func idleHeap() (cycles uint64, idle int64) {
 // clientMemory is the memory of waiting input and output of clients, in bytes.
 func (s *Server) clientMemory() int64 {
 	t := s.transport.Stats()
-	return t.Pending + t.Unread + s.engine.Beside()
+	return t.Pending + t.Unread + s.engine.ClientMemory()
 }
 
 // besideKeys is the memory that counts against maxmemory in addition to the keys: that of

@@ -277,7 +277,7 @@ func BenchmarkHoldOfLargeRead(b *testing.B) {
 // discard runs a packet to its end and throws the replies away.
 func (b *waitingBench) discard(packet []byte) {
 	for {
-		turn := b.session.Feed(b.lane, packet, b.out[:0])
+		turn := b.session.Feed(b.worker, packet, b.out[:0])
 		packet = packet[turn.Consumed:]
 		for i := range turn.Refs {
 			turn.Refs[i].Release()

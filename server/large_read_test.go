@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLargeReads: a collection that is read beside the loops is answered in its turn,
+// TestLargeReads: a collection that is read in the background is answered in its turn,
 // whole, as inside a transaction, and as an error if the reply is too long.
 func TestLargeReads(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {

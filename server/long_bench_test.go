@@ -98,14 +98,14 @@ func newWaitingBench(tb testing.TB) *waitingBench {
 func (b *bench) waiting() *waitingBench {
 	p := &wakingPeer{wake: make(chan struct{}, 1)}
 	session, _ := b.engine.Open(p)
-	return &waitingBench{&bench{engine: b.engine, session: session, lane: b.engine.NewLane(), out: make([]byte, 0, 1<<16)}, p}
+	return &waitingBench{&bench{engine: b.engine, session: session, worker: b.engine.NewWorker(), out: make([]byte, 0, 1<<16)}, p}
 }
 
 // do runs a packet to its end and returns the replies.
 func (b *waitingBench) do(packet []byte) []byte {
 	out := b.out[:0]
 	for {
-		turn := b.session.Feed(b.lane, packet, out)
+		turn := b.session.Feed(b.worker, packet, out)
 		packet, out = packet[turn.Consumed:], turn.Out
 		switch turn.Next {
 		case transport.Again:

@@ -61,7 +61,7 @@ func TestLongCommandsLeaveTheLoop(t *testing.T) {
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			packet := frame(c.args...)
-			turn := b.session.Feed(b.lane, packet, nil)
+			turn := b.session.Feed(b.worker, packet, nil)
 			if c.args[0] != "LLEN" {
 				require.Equal(t, transport.Park, turn.Next, "the loop is free meanwhile")
 				require.Empty(t, turn.Out)
@@ -84,15 +84,15 @@ func TestCostlyWordsLeaveTheLoop(t *testing.T) {
 		"CONFIG GET": "maxm*ory", "COMMAND INFO": "get", "COMMAND DOCS": "get", "INFO": "server", "RL.MULTI 2000": "k",
 	} {
 		many := strings.Fields(call + strings.Repeat(" "+word, 2000))
-		require.Equal(t, transport.Park, b.session.Feed(b.lane, frame(many...), nil).Next, call)
+		require.Equal(t, transport.Park, b.session.Feed(b.worker, frame(many...), nil).Next, call)
 		<-b.peer.wake
 		reply := string(b.do(nil))
 		require.NotContains(t, reply[:10], "unknown", call)
 		few := frame(many[:12]...)
-		require.Equal(t, transport.Read, b.session.Feed(b.lane, few, nil).Next, call)
+		require.Equal(t, transport.Read, b.session.Feed(b.worker, few, nil).Next, call)
 	}
 	config := strings.Fields("CONFIG GET" + strings.Repeat(" maxm*ory", 200))
-	require.Equal(t, transport.Park, b.session.Feed(b.lane, frame(config...), nil).Next)
+	require.Equal(t, transport.Park, b.session.Feed(b.worker, frame(config...), nil).Next)
 	<-b.peer.wake
 	require.Contains(t, string(b.do(nil)), "maxmemory")
 }
@@ -138,7 +138,7 @@ func TestLongTransactionLeavesTheLoop(t *testing.T) {
 	for i := range 20_000 {
 		b.feed(frame("SET", "k"+strconv.Itoa(i), "v"))
 	}
-	require.Equal(t, transport.Park, b.session.Feed(b.lane, frame("EXEC"), nil).Next)
+	require.Equal(t, transport.Park, b.session.Feed(b.worker, frame("EXEC"), nil).Next)
 	require.Equal(t, "+PONG\r\n", string(b.another().feed(frame("PING"))), "the loop is free meanwhile")
 	<-b.peer.wake
 	reply := string(b.do(nil))
@@ -158,7 +158,7 @@ func TestTransactionOverLargeCollectionsLeavesTheLoop(t *testing.T) {
 	b.do(frame(push...))
 	b.do(frame("MULTI"))
 	b.do(frame("LREM", "l", "0", "7"))
-	turn := b.session.Feed(b.lane, frame("EXEC"), nil)
+	turn := b.session.Feed(b.worker, frame("EXEC"), nil)
 	require.Equal(t, transport.Park, turn.Next)
 	<-b.peer.wake
 	require.Equal(t, "*1\r\n:1\r\n", string(b.do(nil)))
@@ -181,7 +181,7 @@ func TestLongSubscriptionsGoOnInSlices(t *testing.T) {
 		packet := append(names(command), frame("PING")...)
 		turns, out := 0, []byte(nil)
 		for next := transport.Again; next == transport.Again; turns++ {
-			turn := b.session.Feed(b.lane, packet, out)
+			turn := b.session.Feed(b.worker, packet, out)
 			packet, out, next = packet[turn.Consumed:], turn.Out, turn.Next
 		}
 		require.Greater(t, turns, n/2000, command)
@@ -221,7 +221,7 @@ func TestResetOfManySubscriptionsGoesOnInSlices(t *testing.T) {
 	packet := append(frame("RESET"), frame("GET", "k")...)
 	turns, out := 0, []byte(nil)
 	for next := transport.Again; next == transport.Again; turns++ {
-		turn := listener.session.Feed(listener.lane, packet, out)
+		turn := listener.session.Feed(listener.worker, packet, out)
 		packet, out, next = packet[turn.Consumed:], turn.Out, turn.Next
 		require.NotEmpty(t, b.do(frame("PING")), "others have their turn")
 	}
@@ -230,7 +230,7 @@ func TestResetOfManySubscriptionsGoesOnInSlices(t *testing.T) {
 	for _, publish := range [][]byte{frame("PUBLISH", "c7", "m"), frame("PUBLISH", "p7", "m"), frame("SPUBLISH", "s", "m")} {
 		require.Equal(t, ":0\r\n", string(b.do(publish)))
 	}
-	require.Zero(t, b.engine.Beside())
+	require.Zero(t, b.engine.ClientMemory())
 }
 
 // TestPublishToManyLeavesTheLoop publishes to a crowd: each gets the message, and the
@@ -241,7 +241,7 @@ func TestPublishToManyLeavesTheLoop(t *testing.T) {
 	for range crowd {
 		b.waiting().do(frame("SUBSCRIBE", "news"))
 	}
-	require.Equal(t, transport.Park, b.session.Feed(b.lane, frame("PUBLISH", "news", "m"), nil).Next)
+	require.Equal(t, transport.Park, b.session.Feed(b.worker, frame("PUBLISH", "news", "m"), nil).Next)
 	<-b.peer.wake
 	require.Equal(t, fmt.Sprintf(":%d\r\n", crowd), string(b.do(nil)))
 }

@@ -37,10 +37,10 @@ func allocatedBy(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// lone is a server without sockets and a lane to feed its sessions on.
+// lone is a server without sockets and a worker to feed its sessions on.
 type lone struct {
 	server *server.Server
-	lane   transport.Lane
+	worker transport.Worker
 	out    []byte
 }
 
@@ -59,7 +59,7 @@ func sharedBench(t testing.TB) *lone {
 		s, err := server.New(c, server.Options{Listeners: []net.Listener{l}})
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
-		shared.lone = lone{server: s, lane: s.Engine().NewLane(), out: make([]byte, 0, 1<<16)}
+		shared.lone = lone{server: s, worker: s.Engine().NewWorker(), out: make([]byte, 0, 1<<16)}
 	})
 	return &shared.lone
 }

@@ -322,13 +322,13 @@ func requireTurns(t *testing.T, name []byte, n, most int) {
 func TestO4Turns(t *testing.T) {
 	b := newBench(t)
 	ping := []byte("PING\r\n")
-	turn := b.session.Feed(b.lane, bytes.Repeat(ping, 10_000), nil)
+	turn := b.session.Feed(b.worker, bytes.Repeat(ping, 10_000), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 1024*len(ping), turn.Consumed)
 	requireTurns(t, ping, 10_000, 1024)
 
 	echo := frame("ECHO", strings.Repeat("x", 10_000))
-	turn = b.session.Feed(b.lane, bytes.Repeat(echo, 100), nil)
+	turn = b.session.Feed(b.worker, bytes.Repeat(echo, 100), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 7*len(echo), turn.Consumed)
 }
@@ -380,13 +380,13 @@ func TestO4PipelineDelaysNobody(t *testing.T) {
 func TestO4TurnsCountWork(t *testing.T) {
 	b := newBench(t)
 	scan := frame("SCAN", "0", "COUNT", "1000", "MATCH", "nothing")
-	turn := b.session.Feed(b.lane, bytes.Repeat(scan, 100), nil)
+	turn := b.session.Feed(b.worker, bytes.Repeat(scan, 100), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 9*len(scan), turn.Consumed)
 	requireTurns(t, scan, 100, 9)
 
 	wide := frame(append([]string{"EXISTS"}, replicate("k", 4999)...)...)
-	turn = b.another().session.Feed(b.lane, bytes.Repeat(wide, 10), nil)
+	turn = b.another().session.Feed(b.worker, bytes.Repeat(wide, 10), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 2*len(wide), turn.Consumed)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlowCommandsKeepOrder: commands that run beside the loops do not let those behind
+// TestSlowCommandsKeepOrder: commands that run in the background do not let those behind
 // them in the pipeline overtake.
 func TestSlowCommandsKeepOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
@@ -61,7 +61,7 @@ func TestClosedGateParksEverybody(t *testing.T) {
 			in += int64(sent)
 			eventually(t, "all is received", func() bool { return f.Stats().BytesIn == in })
 			out := f.Stats().BytesOut
-			f.Engine().Police(f.clock.Now())
+			f.Engine().CloseOverdue(f.clock.Now())
 			require.Equal(t, out, f.Stats().BytesOut, "somebody was answered behind a closed gate")
 			gate.Open()
 			for i, c := range conns {

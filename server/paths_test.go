@@ -162,7 +162,7 @@ func TestNoArgumentIsAPath(t *testing.T) {
 	own := filepath.Join("server", "appendonlydir")
 	before := tree(t, root, own)
 	require.Contains(t, before, filepath.Join("decoy", "there"))
-	lane := f.Engine().NewLane()
+	worker := f.Engine().NewWorker()
 	paths := []string{filepath.Join(root, "decoy", "made"), "made", "../server/appendonlydir/made", filepath.Join(root, "decoy", "there")}
 	for _, cmd := range f.Engine().Table().All() {
 		if cmd.Name == "shutdown" {
@@ -171,7 +171,7 @@ func TestNoArgumentIsAPath(t *testing.T) {
 		for n := range len(paths) + 1 {
 			session, _ := f.Engine().Open(quietPeer{})
 			require.NotNil(t, session)
-			turn := session.Feed(lane, frame(append(strings.Split(cmd.Name, "|"), paths[:n]...)...), nil)
+			turn := session.Feed(worker, frame(append(strings.Split(cmd.Name, "|"), paths[:n]...)...), nil)
 			require.NotContains(t, string(turn.Whole()), "ERR internal error", cmd.Name)
 			session.Closed()
 		}

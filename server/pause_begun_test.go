@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// lateStore is the store of a goroutine beside the loops, which gets in late.
+// lateStore is the store of a goroutine in the background, which gets in late.
 type lateStore struct {
 	command.Store
 	came, enter, left chan struct{}
@@ -37,8 +37,8 @@ func tell(c chan struct{}) {
 	}
 }
 
-// startLate starts an engine with one lane, beside which everything gets in late.
-func startLate(t *testing.T) (e *engine, lane transport.Lane, late *lateStore) {
+// startLate starts an engine with one worker, beside which everything gets in late.
+func startLate(t *testing.T) (e *engine, worker transport.Worker, late *lateStore) {
 	late = &lateStore{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
 	late.letIn = sync.OnceFunc(func() { close(late.enter) })
 	loops := true // whose stores are made
@@ -50,12 +50,12 @@ func startLate(t *testing.T) (e *engine, lane transport.Lane, late *lateStore) {
 		return late
 	})
 	t.Cleanup(late.letIn) // before the engine waits for what is beside it
-	lane = e.NewLane()
+	worker = e.NewWorker()
 	loops = false
-	return e, lane, late
+	return e, worker, late
 }
 
-// TestPauseBeforeItBegins: what is to change something beside the loops, and has not
+// TestPauseBeforeItBegins: what is to change something in the background, and has not
 // begun when a pause does, begins when that is over; or never, if the server stops before,
 // and then its client is not told that it did.
 func TestPauseBeforeItBegins(t *testing.T) {
@@ -66,16 +66,16 @@ func TestPauseBeforeItBegins(t *testing.T) {
 	} {
 		for _, stops := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				e, lane, late := startLate(t)
+				e, worker, late := startLate(t)
 				open := func() transport.Session {
 					session, _ := e.Open(quietPeer{})
 					t.Cleanup(session.Closed)
 					return session
 				}
 				admin, changes := open(), open()
-				do := func(words ...string) string { return string(admin.Feed(lane, frame(words...), nil).Out) }
+				do := func(words ...string) string { return string(admin.Feed(worker, frame(words...), nil).Out) }
 				require.Equal(t, okReply, do("SET", "k", "v"))
-				require.Equal(t, transport.Park, changes.Feed(lane, packet, nil).Next)
+				require.Equal(t, transport.Park, changes.Feed(worker, packet, nil).Next)
 				<-late.came
 				require.Equal(t, okReply, do("CLIENT", "PAUSE", "1000", "WRITE"))
 				late.letIn()
@@ -83,7 +83,7 @@ func TestPauseBeforeItBegins(t *testing.T) {
 				require.Equal(t, bulk("v"), do("GET", "k"))
 				if stops {
 					e.Drain()
-					turn := changes.Feed(lane, nil, nil)
+					turn := changes.Feed(worker, nil, nil)
 					require.Equal(t, transport.Close, turn.Next)
 					require.Empty(t, turn.Out)
 					return

@@ -125,9 +125,9 @@ func TestPauseWaitsForChanges(t *testing.T) {
 	e := startEngine(t, transports()[0], func(st command.Store) command.Store { return slowStore{st, inside, release} })
 	feed := func(words ...string) (ended chan string) {
 		session, _ := e.Open(quietPeer{})
-		lane := e.NewLane()
+		worker := e.NewWorker()
 		ended = make(chan string, 1)
-		go func() { ended <- string(session.Feed(lane, frame(words...), nil).Out) }()
+		go func() { ended <- string(session.Feed(worker, frame(words...), nil).Out) }()
 		return ended
 	}
 	changed := feed("DEL", "k")
@@ -189,7 +189,7 @@ func TestPausedIsNotLate(t *testing.T) {
 		late.send("AUTH secret\r\n")
 		<-waits
 		e.clock.Advance(time.Minute - 1)
-		e.Police(e.clock.Now())
+		e.CloseOverdue(e.clock.Now())
 		e.clock.Advance(1)
 		late.expect(okReply)
 	})

@@ -67,7 +67,7 @@ func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 			}
 			b.do(frame("DEL", "k"))
 			b.elements(step.kind, "k", n, step.length)
-			turn := b.session.Feed(b.lane, frame(strings.Fields(step.call)...), nil)
+			turn := b.session.Feed(b.worker, frame(strings.Fields(step.call)...), nil)
 			left := turn.Next == transport.Park || turn.Next == transport.Wait
 			require.Equal(t, step.leaves, left, "%s of %d bytes, somebody waits: %t", step.call, step.length, waits)
 			if left {
@@ -87,7 +87,7 @@ func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 		b.elements("RPUSH", "k", many, 5)
 		b.do(frame("MULTI"))
 		b.do(frame("LMPOP", "1", "k", "LEFT", "COUNT", "20000"))
-		require.Equal(t, transport.Park, b.session.Feed(b.lane, frame("EXEC"), nil).Next, "a transaction, too")
+		require.Equal(t, transport.Park, b.session.Feed(b.worker, frame("EXEC"), nil).Next, "a transaction, too")
 		<-b.peer.wake
 		require.Len(t, b.do(nil), len("*1\r\n*2\r\n$1\r\nk\r\n*20000\r\n")+many*len("$5\r\n00000\r\n"))
 	}
@@ -150,7 +150,7 @@ func TestPopsOfManyKeysLeaveTheLoop(t *testing.T) {
 	}
 	call := frame(append(args, "0")...)
 	wait := func() {
-		turn := b.session.Feed(b.lane, call, nil)
+		turn := b.session.Feed(b.worker, call, nil)
 		require.Equal(t, transport.Wait, turn.Next, "the loop is free meanwhile")
 		require.Equal(t, len(call), turn.Consumed)
 	}

@@ -43,7 +43,7 @@ func TestSubscribersAreKilledMeanwhile(t *testing.T) {
 		}
 		all.Wait()
 		require.NoError(t, good.Close())
-		eventually(t, "all is forgotten", func() bool { return f.Engine().Beside() == 0 })
+		eventually(t, "all is forgotten", func() bool { return f.Engine().ClientMemory() == 0 })
 		require.Equal(t, "*0\r\n", c.do("PUBSUB", "CHANNELS"))
 	})
 }
@@ -77,7 +77,7 @@ func TestManyChannels(t *testing.T) {
 		}
 		require.Equal(t, ":1\r\n", c.do("PUBLISH", fmt.Sprint("channel:", round*7), "m"))
 		l.reply()
-		require.Greater(t, f.Engine().Beside(), int64(channels*100))
+		require.Greater(t, f.Engine().ClientMemory(), int64(channels*100))
 		switch round % 3 {
 		case 0:
 			l.send("RESET\r\nPING\r\n")
@@ -91,7 +91,7 @@ func TestManyChannels(t *testing.T) {
 			l.expect("+OK\r\n", "+QUEUED\r\n", array("+PONG\r\n"))
 		}
 		require.NoError(t, l.Close())
-		eventually(t, "all is forgotten", func() bool { return f.Engine().Beside() == 0 })
+		eventually(t, "all is forgotten", func() bool { return f.Engine().ClientMemory() == 0 })
 		if round == 1 {
 			first = heap()
 		}

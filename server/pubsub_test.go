@@ -110,7 +110,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 		require.NotContains(t, err.Error(), "timeout")
 		require.Contains(t, f.log.String(), "too many unread replies")
 		require.NoError(t, good.Close())
-		eventually(t, "all is forgotten", func() bool { return f.Engine().Beside() == 0 })
+		eventually(t, "all is forgotten", func() bool { return f.Engine().ClientMemory() == 0 })
 		require.Equal(t, "0", c.info("pubsub_channels"))
 	})
 }
@@ -128,7 +128,7 @@ func TestSoftOutputLimit(t *testing.T) {
 		}
 		f.clock.Advance(11 * time.Second)
 		eventually(t, "it is gone", func() bool { return c.do("PUBSUB", "NUMSUB", "news") == array(bulk("news"), ":0\r\n") })
-		eventually(t, "its memory is free", func() bool { return f.Engine().Beside() == 0 })
+		eventually(t, "its memory is free", func() bool { return f.Engine().ClientMemory() == 0 })
 	})
 }
 
@@ -153,13 +153,13 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 			refused = c.do("SUBSCRIBE", fmt.Sprint(i)+strings.Repeat("a", 4000)) == "-ERR too many subscriptions\r\n"
 		}
 		require.True(t, refused)
-		require.Positive(t, f.Engine().Beside())
+		require.Positive(t, f.Engine().ClientMemory())
 		require.NoError(t, c.Close())
-		eventually(t, "all is forgotten", func() bool { return f.Engine().Beside() == 0 })
+		eventually(t, "all is forgotten", func() bool { return f.Engine().ClientMemory() == 0 })
 	})
 }
 
-// TestHostilePatterns: matching that takes long runs beside the loops, and the answer is
+// TestHostilePatterns: matching that takes long runs in the background, and the answer is
 // the same.
 func TestHostilePatterns(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
@@ -207,7 +207,7 @@ func TestComingAndGoing(t *testing.T) {
 		require.Equal(t, "*0\r\n", c.do("PUBSUB", "CHANNELS"))
 		require.Equal(t, ":0\r\n", c.do("PUBSUB", "NUMPAT"))
 		require.Equal(t, "0", c.info("pubsub_clients"))
-		require.Zero(t, f.Engine().Beside())
+		require.Zero(t, f.Engine().ClientMemory())
 	})
 }
 
@@ -252,26 +252,26 @@ func TestPublishingAllocatesNothing(t *testing.T) {
 	const subscribers = 100
 	type listener struct {
 		session transport.Session
-		lane    transport.Lane
+		worker  transport.Worker
 		out     []byte
 	}
 	engine := s.Server().Engine()
-	lane := engine.NewLane()
+	worker := engine.NewWorker()
 	var all []*listener
 	for range subscribers {
 		session, farewell := engine.Open(quietPeer{})
 		require.Empty(t, farewell)
-		turn := session.Feed(lane, []byte("SUBSCRIBE news\r\n"), nil)
+		turn := session.Feed(worker, []byte("SUBSCRIBE news\r\n"), nil)
 		require.Contains(t, string(turn.Out), "subscribe")
-		all = append(all, &listener{session, lane, turn.Out})
+		all = append(all, &listener{session, worker, turn.Out})
 	}
 	publisher, _ := engine.Open(quietPeer{})
 	packet, out := []byte(strings.Repeat("PUBLISH news 0123456789\r\n", 3)), []byte(nil)
 	allocs := testing.AllocsPerRun(200, func() {
-		turn := publisher.Feed(lane, packet, out[:0])
+		turn := publisher.Feed(worker, packet, out[:0])
 		out = turn.Out
 		for _, l := range all {
-			turn := l.session.Feed(l.lane, nil, l.out[:0])
+			turn := l.session.Feed(l.worker, nil, l.out[:0])
 			l.out = turn.Out
 		}
 	})
@@ -282,5 +282,5 @@ func TestPublishingAllocatesNothing(t *testing.T) {
 		l.session.Closed()
 	}
 	publisher.Closed()
-	require.Zero(t, engine.Beside())
+	require.Zero(t, engine.ClientMemory())
 }

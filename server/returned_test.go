@@ -141,20 +141,20 @@ func TestQuietHeap(t *testing.T) {
 	}
 }
 
-// TestLanesKeepLittle: a lane that has read a long value does not keep its memory. A
-// goroutine transport under pressure makes a lane for nearly every client.
-func TestLanesKeepLittle(t *testing.T) {
-	const size, lanes = 900_000, 20
+// TestWorkersKeepNoLongValues: a worker that has read a long value does not keep its memory. A
+// goroutine transport under pressure makes a worker for nearly every client.
+func TestWorkersKeepNoLongValues(t *testing.T) {
+	const size, workers = 900_000, 20
 	b := newBench(t)
 	b.feed(frame("SET", "long", strings.Repeat("v", size)))
 	b.out = make([]byte, 0, 1<<10)
 	before := heapBytes()
-	all := make([]*bench, lanes)
+	all := make([]*bench, workers)
 	for i := range all {
 		all[i] = b.another()
 		require.Len(t, all[i].feed(frame("GET", "long")), size+len("$900000\r\n\r\n"))
 		all[i].out = nil
 	}
-	require.Less(t, heapBytes(), before+lanes*size/4)
+	require.Less(t, heapBytes(), before+workers*size/4)
 	require.NotEmpty(t, all[0].feed(frame("PING")))
 }

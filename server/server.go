@@ -300,7 +300,7 @@ func (s *Server) janitor(ctx context.Context) {
 				s.engine.EvictClients(s.clientMemory())
 			}
 		case <-tick.C:
-			s.engine.Police(s.clock.Now())
+			s.engine.CloseOverdue(s.clock.Now())
 			s.engine.Tick(period)
 			s.keyspace.SetBeside(s.besideKeys())
 			s.boundHeap()

@@ -142,7 +142,7 @@ func (s *store) Multi(db int, clauses []command.Clause, details []limit.Decision
 }
 
 // maxClauses is for how many clauses a store keeps room. Only the few stores of commands
-// that run beside the loops ever see so many.
+// that run in the background ever see so many.
 const maxClauses = 16 << 10
 
 // Stats implements commands.Store.

@@ -24,7 +24,7 @@ func TestTrackerThatLeavesWhileItsTransactionRunsIsCountedOnce(t *testing.T) {
 		f.runsAlone()
 		require.NoError(t, c.Conn.(*net.TCPConn).SetLinger(0))
 		require.NoError(t, c.Close())
-		eventually(t, "it is forgotten", func() bool { return f.Engine().Beside() < int64(len(long)) })
+		eventually(t, "it is forgotten", func() bool { return f.Engine().ClientMemory() < int64(len(long)) })
 		f.clock.Advance(5 * time.Second)
 		require.Equal(t, okReply, other.do("SCRIPT", "KILL"))
 		require.EqualValues(t, 0, other.infoNumber("tracking_clients"))

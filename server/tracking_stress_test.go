@@ -22,7 +22,7 @@ type cachingClient struct {
 	asked [][]string // the keys of the reads that are not answered yet
 }
 
-// The keys are strings, and a list that is read beside the loops.
+// The keys are strings, and a list that is read in the background.
 const (
 	stressKeys = 12
 	stressList = "list"
@@ -175,7 +175,7 @@ func write(c *client, n int64) {
 }
 
 // TestTrackingClientsNeverKeepAStaleValue: whatever writers do at the same time, from
-// other loops, in transactions, scripts and beside the loops, a cache that does what it
+// other loops, in transactions, scripts and in the background, a cache that does what it
 // is told holds nothing but the truth once it has been told.
 func TestTrackingClientsNeverKeepAStaleValue(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
@@ -233,7 +233,7 @@ func playStress(t *testing.T, f *fixture, rounds int) {
 	}
 }
 
-// fillList makes the list long enough to be read beside the loops, and short enough to
+// fillList makes the list long enough to be read in the background, and short enough to
 // be read often.
 func fillList(c *client) {
 	args := []string{"RPUSH", stressList}

@@ -129,8 +129,8 @@ func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
 	full := 0
 	for i := range 1000 {
 		if i == 300 {
-			f.Keyspace().SetBeside(f.Engine().Beside()) // as the janitor does
-			full = int(f.Engine().Beside())
+			f.Keyspace().SetBeside(f.Engine().ClientMemory()) // as the janitor does
+			full = int(f.Engine().ClientMemory())
 			require.Greater(t, full, 2<<20)
 		}
 		a.command("GET", fmt.Sprintf("k%d%s", i, long))
@@ -138,7 +138,7 @@ func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
 			require.Contains(t, push, "invalidate")
 		}
 	}
-	require.LessOrEqual(t, int(f.Engine().Beside()), full)
+	require.LessOrEqual(t, int(f.Engine().ClientMemory()), full)
 	require.Less(t, b.infoNumber("tracking_total_keys"), int64(305))
 }
 
@@ -167,7 +167,7 @@ func TestTrackingRedirectThatIsGoneIsTold(t *testing.T) {
 func TestTrackingIsCountedAndForgotten(t *testing.T) {
 	f := start(t, "goroutine")
 	other := f.dial()
-	before := f.Engine().Beside()
+	before := f.Engine().ClientMemory()
 	var all []*client
 	for i := range 5 {
 		all = append(all, f.tracker("BCAST", "PREFIX", "same", "PREFIX", fmt.Sprintf("own%d", i)))
@@ -182,11 +182,11 @@ func TestTrackingIsCountedAndForgotten(t *testing.T) {
 	eventually(t, "forgotten", func() bool {
 		return other.infoNumber("tracking_clients") == 0 && other.infoNumber("tracking_total_prefixes") == 0
 	})
-	require.Equal(t, before, f.Engine().Beside())
+	require.Equal(t, before, f.Engine().ClientMemory())
 }
 
 // TestReadThroughScriptIsTracked: what a script reads is remembered for its caller, also
-// of a script that runs beside the loops and in a transaction, and told behind the reply.
+// of a script that runs in the background and in a transaction, and told behind the reply.
 func TestReadThroughScriptIsTracked(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
@@ -229,7 +229,7 @@ func TestManyReadersAreToldBesideTheLoops(t *testing.T) {
 		for _, r := range readers {
 			require.Equal(t, invalidated("k"), r.reply())
 		}
-		eventually(t, "free", func() bool { return f.Engine().Beside() == 0 })
+		eventually(t, "free", func() bool { return f.Engine().ClientMemory() == 0 })
 	})
 }
 

@@ -110,7 +110,7 @@ func feedAnything(t *testing.T, packet string) {
 	b := sharedBench(t)
 	session, farewell := b.server.Engine().Open(quietPeer{})
 	require.Empty(t, farewell)
-	turn := session.Feed(b.lane, []byte(packet), b.out[:0])
+	turn := session.Feed(b.worker, []byte(packet), b.out[:0])
 	if turn.Next == transport.Close {
 		require.Contains(t, string(turn.Whole()), "-ERR Protocol error: ", "%q", packet)
 	}
@@ -138,7 +138,7 @@ func TestR02Counts(t *testing.T) {
 	head := []byte("*65536\r\n$4\r\nECHO\r\n$1")
 	allocated := allocatedBy(func() {
 		for range 1000 {
-			session.Feed(b.lane, head, b.out[:0])
+			session.Feed(b.worker, head, b.out[:0])
 		}
 	})
 	require.Less(t, allocated, uint64(1<<20), "memory is taken as arguments come, not as they are announced")
@@ -351,5 +351,5 @@ func TestR11Deadlines(t *testing.T) {
 // police moves the clock and has the server look at its clients.
 func (f *fixture) police(d time.Duration) {
 	f.clock.Advance(d)
-	f.Engine().Police(f.clock.Now())
+	f.Engine().CloseOverdue(f.clock.Now())
 }

@@ -10,8 +10,8 @@ func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Loa
 
 // noteCommand remembers the last command for CLIENT LIST.
 func (s *Session) noteCommand(cmd *command.Command) {
-	if cmd != nil && s.lastCmd.Load() != int32(cmd.Id) {
-		s.lastCmd.Store(int32(cmd.Id))
+	if cmd != nil && s.lastCmd.Load() != int32(cmd.ID) {
+		s.lastCmd.Store(int32(cmd.ID))
 	}
 }
 
@@ -31,7 +31,7 @@ func (s *Session) notePartial(now int64, unfinished, progress bool) {
 // Activity implements [command.Host].
 func (e *Engine) Activity(cl *command.Client) command.Activity {
 	s := sessionOf(cl)
-	a := command.Activity{Active: s.lastActive(), Blocked: s.parked.Load() != nil, Queued: int(s.queued.Load()) - 1, Memory: s.memory()}
+	a := command.Activity{Active: s.lastActive(), Blocked: s.wait.Load() != nil, Queued: int(s.queued.Load()) - 1, Memory: s.memory()}
 	if id := s.lastCmd.Load(); id >= 0 {
 		a.LastCommand = e.Commands.Entries[id]
 	}

@@ -21,27 +21,27 @@ func (e *background) Spawn(f func()) {
 func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 	e.Spawn(func() {
 		if much {
-			e.besideSlots <- struct{}{}
-			defer func() { <-e.besideSlots }()
+			e.slots <- struct{}{}
+			defer func() { <-e.slots }()
 		}
-		e.withLane(0, func(l *Lane) { f(&command.Call{Worker: &l.Worker}) })
+		e.withWorker(0, func(l *Worker) { f(&command.Call{Worker: &l.Worker}) })
 	})
 }
 
 // maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
 const maxSlow = 2
 
-// maxBeside is how many commands run beside the loops at once: half of what processors
+// maxBackground is how many commands run in the background at once: half of what processors
 // there are, since the loops need theirs, and all that hold many keys wait for each
 // other anyway.
-func maxBeside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+func maxBackground() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // takeTurn waits for the memory of the reply to p, which size says, and for one of slots.
 // size may be nil, and the result is then: the reply is short for sure.
 func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st command.Store) int) *budget.Grant {
 	n := 0
 	if size != nil {
-		e.WithStore(p.Client.Id, func(st command.Store) { n = size(st) })
+		e.WithStore(p.Client.ID, func(st command.Store) { n = size(st) })
 	}
 	if n == 0 {
 		slots <- struct{}{}
@@ -69,7 +69,7 @@ func (e *Engine) endTurn(slots chan struct{}, memory *budget.Grant) {
 }
 
 // LargeReplies is how many bytes copied replies take that are long, or will take: a part of
-// what [Engine.Beside] says.
+// what [Engine.ClientMemory] says.
 func (e *Engine) LargeReplies() int64 { return e.Large.Size() }
 
 // Pressed implements [transport.Pressed]: somebody waits for the memory of replies.

@@ -21,7 +21,7 @@ func (s *Session) memory() command.ClientMemory {
 func (s *Session) noteKept() {
 	bytes, waiting := s.Server.Kept(&s.Client)
 	kept, queued := int64(bytes), int32(1+waiting)
-	if p := s.parked.Load(); p != nil {
+	if p := s.wait.Load(); p != nil {
 		kept += int64(p.Kept)
 	}
 	if was := s.kept.Load(); kept != was {
@@ -33,9 +33,9 @@ func (s *Session) noteKept() {
 	}
 }
 
-// giveUp begins to throw the unfinished command away if [Engine.EvictClients] asks for
+// refuseOverfull begins to throw the unfinished command away if [Engine.EvictClients] asks for
 // it, and returns how many bytes of the input are done with: none if it is over already.
-func (s *Session) giveUp() (n int) {
+func (s *Session) refuseOverfull() (n int) {
 	if !s.overfull.Load() {
 		return 0
 	}
@@ -45,10 +45,10 @@ func (s *Session) giveUp() (n int) {
 	return n
 }
 
-// runsInput reports whether most of what is kept for the client is a command that is about
+// runsItsInput reports whether most of what is kept for the client is a command that is about
 // to be run, or runs at this moment: then that memory is on its way.
-func (s *Session) runsInput(held *command.ClientMemory) bool {
-	return s.partial.Load() == 0 && s.parked.Load() == nil && held.Output == 0 && 2*held.Input >= held.Sum()
+func (s *Session) runsItsInput(held *command.ClientMemory) bool {
+	return s.partial.Load() == 0 && s.wait.Load() == nil && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
 // refuseInput has an unfinished command refused that is most of what is kept for the
@@ -63,9 +63,9 @@ func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	return true
 }
 
-// Beside is how many bytes sessions take: subscriptions, messages that wait for clients,
+// ClientMemory is how many bytes sessions take: subscriptions, messages that wait for clients,
 // what transactions and WATCH keep, and what is known of who has read what.
-func (e *Engine) Beside() int64 {
+func (e *Engine) ClientMemory() int64 {
 	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
 }
 
@@ -110,7 +110,7 @@ func (e *Engine) EvictClients(all int64) {
 		case h.refuseInput(&h.ClientMemory):
 			refused++
 			continue
-		case h.runsInput(&h.ClientMemory):
+		case h.runsItsInput(&h.ClientMemory):
 			continue
 		}
 		closed++

@@ -9,11 +9,11 @@ import (
 )
 
 // Pin implements transport.Pinned.
-func (l *Lane) Pin() { l.pinned = true }
+func (l *Worker) Pin() { l.pinned = true }
 
 // unpinned runs f without holding the thread: a coroutine that is made or switched
 // to by who holds a thread can never leave that thread.
-func (l *Lane) unpinned(f func()) {
+func (l *Worker) unpinned(f func()) {
 	if !l.pinned {
 		f()
 		return
@@ -25,38 +25,38 @@ func (l *Lane) unpinned(f func()) {
 
 // takeCoroutine returns a coroutine that waits for a call.
 func (e *Engine) takeCoroutine() *coroutine {
-	e.lanesMu.Lock()
+	e.mu.Lock()
 	if n := len(e.coroutines); n > 0 {
 		x := e.coroutines[n-1]
 		e.coroutines = e.coroutines[:n-1]
-		e.lanesMu.Unlock()
+		e.mu.Unlock()
 		return x
 	}
-	e.lanesMu.Unlock()
-	x := &coroutine{lane: e.newLane()}
+	e.mu.Unlock()
+	x := &coroutine{worker: e.newWorker()}
 	x.resume, x.stop = iter.Pull(func(yield func(over bool) bool) {
-		x.lane.Yield = func() { yield(false) }
+		x.worker.Yield = func() { yield(false) }
 		for yield(true) {
 			x.serve()
 		}
 	})
 	x.resume()
-	e.lanesMu.Lock()
+	e.mu.Lock()
 	e.everyCoroutine = append(e.everyCoroutine, x)
-	e.lanesMu.Unlock()
+	e.mu.Unlock()
 	return x
 }
 
 func (e *workers) returnCoroutine(x *coroutine) {
-	e.lanesMu.Lock()
+	e.mu.Lock()
 	e.coroutines = append(e.coroutines, x)
-	e.lanesMu.Unlock()
+	e.mu.Unlock()
 }
 
 // endCoroutines ends all coroutines, none of which has anything to do.
 func (e *workers) endCoroutines() {
-	e.lanesMu.Lock()
-	defer e.lanesMu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, x := range e.everyCoroutine {
 		x.stop()
 	}
@@ -65,7 +65,7 @@ func (e *workers) endCoroutines() {
 
 // RunOnCoroutine implements [command.Host].
 func (e *Engine) RunOnCoroutine(c *command.Call, how *command.Coroutine, arg any) (again bool) {
-	l := laneOf(c.Worker)
+	l := workerOf(c.Worker)
 	l.unpinned(func() {
 		if l.coroutine == nil {
 			l.coroutine = e.takeCoroutine()
@@ -76,7 +76,7 @@ func (e *Engine) RunOnCoroutine(c *command.Call, how *command.Coroutine, arg any
 			again = x.finish(c)
 			return
 		}
-		l.coroutine, l.gated = nil, false
+		l.coroutine, l.stopped = nil, false
 		e.moveCoroutine(c, x)
 	})
 	return again
@@ -98,7 +98,7 @@ func (x *coroutine) take(c *command.Call, how *command.Coroutine, arg any) {
 		x.words = append(x.words, x.text[from:len(x.text):len(x.text)])
 	}
 	x.how, x.arg, x.cmd, x.broken = how, arg, c.Cmd, false
-	l := x.lane
+	l := x.worker
 	l.w.Buf, l.w.Proto, l.w.Ledger = l.w.Buf[:0], c.W.Proto, c.W.Ledger
 	l.ctx = command.Call{Worker: &l.Worker, Client: c.Client, W: &l.w}
 	l.Work, l.Again = 0, false
@@ -106,7 +106,7 @@ func (x *coroutine) take(c *command.Call, how *command.Coroutine, arg any) {
 
 // serve runs the call on the coroutine.
 func (x *coroutine) serve() {
-	l := x.lane
+	l := x.worker
 	defer func() {
 		if r := recover(); r != nil {
 			engineOf(l.Server).Recovered(r)
@@ -131,7 +131,7 @@ const (
 
 // leave forgets a call.
 func (x *coroutine) leave() {
-	l := x.lane
+	l := x.worker
 	l.flushRun()
 	l.Server.BatchEnd(&l.Worker)
 	l.Exclusive, l.Again, x.arg = nil, false, nil
@@ -146,7 +146,7 @@ func (x *coroutine) leave() {
 
 // finish answers a call that has ended soon, and reports whether it is to be run again.
 func (x *coroutine) finish(c *command.Call) (again bool) {
-	l, from := laneOf(c.Worker), x.lane
+	l, from := workerOf(c.Worker), x.worker
 	if reply := from.w.Take(); !l.w.Reply(reply) {
 		from.w.Buf = reply.Buf[:0]
 	}
@@ -168,7 +168,7 @@ func (x *coroutine) finish(c *command.Call) (again bool) {
 // moveCoroutine hands a call that takes long, and the stopped world, to a goroutine. The
 // call stands still meanwhile, between two steps.
 func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
-	s, from := sessionOf(c.Client), x.lane
+	s, from := sessionOf(c.Client), x.worker
 	in := s.proxy()
 	in.Exclusive, s.Exclusive = true, false
 	run := e.parkExclusive(c, in)
@@ -185,18 +185,18 @@ func (e *Engine) setExclusive(run *command.Exclusive) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.current = run
-	if q.over {
-		q.torn = true
-		run.Doom()
+	if q.closed {
+		q.aborted = true
+		run.Abort()
 	}
 }
 
 // endCoroutine runs a call to its end, answers it and lets everybody in again.
 func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
-	l := x.lane
-	began := e.Opts.Stopwatch()
+	l := x.worker
+	began := e.Options.Stopwatch()
 	x.resume()
-	l.counts[x.cmd.Id].Nanos.Add(int64(e.Opts.Stopwatch() - began))
+	l.counts[x.cmd.ID].Nanos.Add(int64(e.Options.Stopwatch() - began))
 	l.endErrors(x.cmd)
 	reply, st, again := l.w.Take(), l.Store, l.Again
 	if again {
@@ -204,7 +204,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 		run.Do = x.how.Again(&l.ctx)
 	}
 	// With an effect the session waits for all there is.
-	run.Wait.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
+	run.Wait.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
 	x.leave()
 	run.Wait.Broken = x.broken
 	if again {
@@ -214,7 +214,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	}
 	e.AfterCommand(&l.Worker)
 	e.doneExclusive()
-	if !e.isTorn() {
+	if !e.isAborted() {
 		st.OpenGate()
 	}
 	e.returnCoroutine(x)

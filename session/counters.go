@@ -14,11 +14,11 @@ const sampleEvery = 64
 
 // count notes one call of cmd. A run of equal commands is added to the counters in
 // one go, so that a pipeline of one command costs one atomic addition.
-func (l *Lane) count(cmd *command.Command) {
+func (l *Worker) count(cmd *command.Command) {
 	if cmd != l.runCmd {
 		l.flushRun()
 		l.runCmd = cmd
-		if l.counts[cmd.Id].Timed.Load() == 0 {
+		if l.counts[cmd.ID].Timed.Load() == 0 {
 			l.sample = 1
 		}
 	}
@@ -27,11 +27,11 @@ func (l *Lane) count(cmd *command.Command) {
 
 // flushRun adds the current run to the counters, at the end of a batch or when
 // another command begins.
-func (l *Lane) flushRun() {
+func (l *Worker) flushRun() {
 	if l.runCmd == nil {
 		return
 	}
-	n := &l.counts[l.runCmd.Id]
+	n := &l.counts[l.runCmd.ID]
 	n.Calls.Add(l.runLen)
 	if l.Denied > 0 {
 		n.Denied.Add(l.Denied)
@@ -41,15 +41,15 @@ func (l *Lane) flushRun() {
 
 // CountRejected implements [command.Host].
 func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
-	l := laneOf(c.Worker)
+	l := workerOf(c.Worker)
 	l.beginErrors() // it is not the caller's
 	if cmd != nil {
-		l.counts[cmd.Id].Rejected.Add(1)
+		l.counts[cmd.ID].Rejected.Add(1)
 	}
 }
 
-// noteError is the OnError of a lane's writers.
-func (l *Lane) noteError(e resp.Error, from resp.Origin) {
+// noteError is the OnError of a worker's writers.
+func (l *Worker) noteError(e resp.Error, from resp.Origin) {
 	l.errors++
 	engineOf(l.Server).errors.Add(e, from)
 }
@@ -66,15 +66,15 @@ func (l *tally) beginErrors() { l.errorsSeen = l.errors }
 func (l *tally) endErrors(cmd *command.Command) {
 	if l.errors != l.errorsSeen {
 		l.errorsSeen = l.errors
-		l.counts[cmd.Id].Failed.Add(1)
+		l.counts[cmd.ID].Failed.Add(1)
 	}
 }
 
 // Timed implements [command.Host].
 func (e *Engine) Timed(c *command.Call, cmd *command.Command, f func(c *command.Call)) {
-	began := c.Server.Opts.Stopwatch()
+	began := c.Server.Options.Stopwatch()
 	f(c)
-	laneOf(c.Worker).counts[cmd.Id].Nanos.Add(int64(c.Server.Opts.Stopwatch() - began))
+	workerOf(c.Worker).counts[cmd.ID].Nanos.Add(int64(c.Server.Options.Stopwatch() - began))
 }
 
 // Recovered logs a panic without the values it carried, which may hold a key.

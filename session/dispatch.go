@@ -7,7 +7,7 @@ import (
 
 // dispatch runs one command: check that it exists, that this client may run it and
 // that it has the right number of words, run it, count it.
-func (l *Lane) dispatch(s *Session, a *ahead) {
+func (l *Worker) dispatch(s *Session, a *request) {
 	c := &l.ctx
 	cmd, args := a.cmd, a.args
 	l.Work += command.Units(len(a.args), a.size)
@@ -60,8 +60,8 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 	}
 	switch {
 	case l.Server.Intercepts(c, a.size):
-	case len(args) > cmd.FewWords && c.WordsLeave(len(args)):
-		c.MoveBeside(runNow)
+	case len(args) > cmd.InlineWords && c.WordsLeave(len(args)):
+		c.MoveToBackground(runNow)
 	default:
 		runNow(c)
 	}
@@ -69,31 +69,31 @@ func (l *Lane) dispatch(s *Session, a *ahead) {
 
 // runNow runs the command, and feeds those who wait for what it may bring.
 func runNow(c *command.Call) {
-	if c.Cmd.Feeds && c.Server.Halts.Load()&command.HaltServing != 0 {
-		runFeeding(c)
+	if c.Cmd.Serves && c.Server.Halts.Load()&command.HaltServing != 0 {
+		runServing(c)
 		return
 	}
-	laneOf(c.Worker).run(c)
+	workerOf(c.Worker).run(c)
 }
 
 // Run implements [command.Host].
-func (e *Engine) Run(c *command.Call) { laneOf(c.Worker).run(c) }
+func (e *Engine) Run(c *command.Call) { workerOf(c.Worker).run(c) }
 
-// runFeeding runs a command that may put elements under a key that somebody waits for.
-func runFeeding(c *command.Call) {
+// runServing runs a command that may put elements under a key that somebody waits for.
+func runServing(c *command.Call) {
 	db := c.Client.Selected()
 	c.Refs = c.Refs[:0]
 	for _, i := range c.Cmd.Keys.Positions(c.Args) {
 		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
 	}
 	c.Lock(c.Refs, nil)
-	c.RunLocked(func() { laneOf(c.Worker).run(c) })
+	c.RunLocked(func() { workerOf(c.Worker).run(c) })
 }
 
 // run calls the handler and keeps the books. A panic in a handler is answered,
 // counted and closes that client; the state it saw was not half-changed, because
 // stores change state only when all is decided.
-func (l *Lane) run(c *command.Call) {
+func (l *Worker) run(c *command.Call) {
 	cmd := c.Cmd
 	if l.Journal != nil && l.refused(c) {
 		return
@@ -105,10 +105,10 @@ func (l *Lane) run(c *command.Call) {
 		run(c)
 	} else {
 		l.sample = sampleEvery
-		began := l.Server.Opts.Stopwatch()
+		began := l.Server.Options.Stopwatch()
 		run(c)
-		n := &l.counts[cmd.Id]
-		n.Sampled.Add(int64(l.Server.Opts.Stopwatch() - began))
+		n := &l.counts[cmd.ID]
+		n.Sampled.Add(int64(l.Server.Options.Stopwatch() - began))
 		n.Timed.Add(1)
 	}
 	l.endErrors(cmd)

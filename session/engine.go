@@ -13,10 +13,10 @@ import (
 
 // NewEngine builds an engine for the commands of table.
 func NewEngine(o command.Options, table *command.Table) *Engine {
-	e := &Engine{Server: command.Server{Opts: o, Commands: table, Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
+	e := &Engine{Server: command.Server{Options: o, Commands: table, Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Host = e
 	e.Large.Room = func() int64 { return e.LargeRoom() }
-	e.besideSlots = make(chan struct{}, maxBeside())
+	e.slots = make(chan struct{}, maxBackground())
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
@@ -30,7 +30,7 @@ func NewEngine(o command.Options, table *command.Table) *Engine {
 // SetLimits puts new limits in force, for live clients too.
 func (e *Engine) SetLimits(l command.Limits) {
 	l.PasswordHash = sha256.Sum256([]byte(l.Password))
-	e.Bounds.Store(&l)
+	e.ActiveLimits.Store(&l)
 	e.LimitsChanged()
 }
 
@@ -43,8 +43,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		w.Error(why)
 		return nil, w.Buf
 	}
-	s := &Session{Client: command.Client{Peer: p, Created: e.Opts.Now()}, engine: e}
-	s.Session, s.Server = s, &e.Server
+	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
+	s.Owner, s.Server = s, &e.Server
 	s.SetProtocol(2)
 	if e.PasswordSet() {
 		s.Lock(s.Created)
@@ -94,7 +94,7 @@ func (e *Engine) Close() {
 	e.slowMu.Unlock()
 	e.endPause(0) // stops its timer
 	if e.EndScripts() {
-		e.slowLane().Store.OpenGate() // nobody is left to look
+		e.takeWorker().Store.OpenGate() // nobody is left to look
 	}
 	e.slow.Wait()
 	e.endCoroutines()

@@ -24,13 +24,13 @@ type totals struct {
 	panics      atomic.Int64
 }
 
-// background is the goroutines beside the loops.
+// background is the goroutines in the background.
 type background struct {
-	slowMu      sync.Mutex
-	slow        sync.WaitGroup // goroutines of spawn
-	closed      bool           // guarded by slowMu
-	slowSlots   chan struct{}
-	besideSlots chan struct{} // of moveBeside
+	slowMu    sync.Mutex
+	slow      sync.WaitGroup // goroutines of spawn
+	closed    bool           // guarded by slowMu
+	slowSlots chan struct{}
+	slots     chan struct{} // of moveBeside
 }
 
 // exclusiveQueue runs exclusive commands, one after another.
@@ -42,8 +42,8 @@ type exclusiveQueue struct {
 	queue   []*command.Exclusive // guarded by mu
 	running bool                 // guarded by mu: a goroutine serves the queue
 	current *command.Exclusive   // guarded by mu
-	over    bool                 // guarded by mu: the server ends, nothing may run for long
-	torn    bool                 // guarded by mu: a script was ended half way for that
+	closed  bool                 // guarded by mu: the server ends, nothing may run for long
+	aborted bool                 // guarded by mu: a script was ended half way for that
 }
 
 // pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every

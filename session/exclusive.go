@@ -64,7 +64,7 @@ const exclusiveBatch = 16
 // them take.
 func (e *Engine) serveExclusive() {
 	for more := true; more; {
-		e.withStoppedWorld(func(l *Lane) {
+		e.withStoppedWorld(func(l *Worker) {
 			for range exclusiveBatch {
 				x := e.nextExclusive()
 				if x == nil {
@@ -86,11 +86,11 @@ func (e *Engine) nextExclusive() *command.Exclusive {
 	q := &e.exclusive
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.queue) > 0 && !q.over {
+	for len(q.queue) > 0 && !q.closed {
 		x := q.queue[0]
 		q.queue[0] = nil
 		q.queue = q.queue[1:]
-		if x.Changes && e.AfterPause(x.Wait.OrForgo(func() { e.Enqueue(x) })) {
+		if x.Changes && e.AfterPause(x.Wait.OrDrop(func() { e.Enqueue(x) })) {
 			continue
 		}
 		q.current = x
@@ -115,11 +115,11 @@ func (e *Engine) doneExclusive() (long bool) {
 }
 
 // runExclusive runs x with all keys locked, at one instant of its own, and answers it.
-func (l *Lane) runExclusive(x *command.Exclusive) {
+func (l *Worker) runExclusive(x *command.Exclusive) {
 	e, st := engineOf(l.Server), l.Store
 	st.Refresh()
 	e.startBusy(x, st)
-	l.w = resp.Writer{Proto: x.Proxy.Proto, Ledger: e.Opts.Ledger, OnError: l.OnError}
+	l.w = resp.Writer{Proto: x.Proxy.Proto, Ledger: e.Options.Ledger, OnError: l.OnError}
 	l.ctx = command.Call{Worker: &l.Worker, Client: x.Proxy, W: &l.w}
 	l.Exclusive, l.Again = x, false
 	if l.Journal != nil {
@@ -143,15 +143,15 @@ func (l *Lane) runExclusive(x *command.Exclusive) {
 			e.retry(x)
 			return
 		}
-		x.Wait.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
+		x.Wait.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
 		x.Wait.Finish(func(w *resp.Writer) { w.Reply(reply) })
 		x.Memory.End()
 		e.AfterCommand(&l.Worker)
 	}()
 	l.beginErrors()
-	began := e.Opts.Stopwatch()
+	began := e.Options.Stopwatch()
 	x.Do(&l.ctx)
-	l.counts[l.ctx.Cmd.Id].Nanos.Add(int64(e.Opts.Stopwatch() - began))
+	l.counts[l.ctx.Cmd.ID].Nanos.Add(int64(e.Options.Stopwatch() - began))
 	l.endErrors(l.ctx.Cmd)
 }
 
@@ -205,7 +205,7 @@ func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 // at once, and cuts off all clients but the one who asked: nobody may see the half
 // of what it did. Any goroutine may call it.
 func (e *Engine) EndExclusive(asking *command.Client) {
-	if !e.doomExclusive() {
+	if !e.abortExclusive() {
 		return
 	}
 	for _, s := range e.clients.list() {
@@ -215,17 +215,17 @@ func (e *Engine) EndExclusive(asking *command.Client) {
 	}
 }
 
-// doomExclusive ends what runs exclusively, for good. It reports whether there was something.
-func (e *Engine) doomExclusive() bool {
+// abortExclusive ends what runs exclusively, for good. It reports whether there was something.
+func (e *Engine) abortExclusive() bool {
 	q := &e.exclusive
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.over = true
+	q.closed = true
 	if q.current == nil {
 		return false
 	}
-	q.torn = true
-	q.current.Doom()
+	q.aborted = true
+	q.current.Abort()
 	return true
 }
 
@@ -233,12 +233,12 @@ func (e *Engine) doomExclusive() bool {
 // reports whether a script was ended half way, now or before. Memory then holds
 // what no client may ever see, and must not be saved; nothing of it has been logged.
 func (e *Engine) EndScripts() (torn bool) {
-	e.doomExclusive()
+	e.abortExclusive()
 	q := &e.exclusive
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.current != nil {
 		q.idle.Wait()
 	}
-	return q.torn
+	return q.aborted
 }

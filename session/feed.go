@@ -8,14 +8,14 @@ import (
 
 // Feed runs the commands in in and appends their replies to out: the seam of
 // package transport. It never blocks.
-func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
-	l := lane.(*Lane)
-	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Opts.Ledger, OnError: l.OnError, Room: cap(out)}
+func (s *Session) Feed(worker transport.Worker, in, out []byte) transport.Turn {
+	l := worker.(*Worker)
+	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Options.Ledger, OnError: l.OnError, Room: cap(out)}
 	l.ctx.Cmd = nil
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
 	if l.Journal != nil {
-		barrier = s.owe(l)
+		barrier = s.takeBarrier(l)
 	}
 	t := transport.Turn{Out: l.w.Buf, Refs: l.w.Refs, Consumed: consumed, Barrier: barrier, Next: next}
 	l.w.Buf, l.w.Refs = nil, nil
@@ -26,29 +26,29 @@ func (s *Session) Feed(lane transport.Lane, in, out []byte) transport.Turn {
 }
 
 // turn brings the session up to date, then runs a batch.
-func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
+func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 	if s.Killed.Load() {
 		return transport.Close, 0
 	}
-	p, mid := s.parked.Load(), s.midMail
-	if p != nil && !mid && s.unpark(p, l) {
+	p, mid := s.wait.Load(), s.partialMessage
+	if p != nil && !mid && s.resume(p, l) {
 		p = nil
 	}
 	if p != nil && !mid && p.ReadsBeside() {
-		return s.rest(p), 0
+		return s.parkedNext(p), 0
 	}
 	mark := len(l.w.Buf)
 	// This comes before the mail is taken, which then has all that there is to be told.
 	waits := p == nil && len(in) > 0 && s.engine.Awaits(&s.Client)
-	if s.takeMail(l, &l.w, turnBytes) {
+	if s.drainOutbox(l, &l.w, turnBytes) {
 		return transport.Again, 0
 	}
 	if mid { // it began with the rest of a message
 		mark = len(l.w.Buf)
 	}
 	if p != nil && p.Slice == nil {
-		if !s.unparkBefore(p, l, mark) {
-			return s.rest(p), 0
+		if !s.resumeBefore(p, l, mark) {
+			return s.parkedNext(p), 0
 		}
 		if s.Told.Load() {
 			return transport.Again, 0 // it has yet to be told what there is by now
@@ -62,11 +62,11 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 		return transport.Park, 0
 	}
 	if l.Busy = !l.Store.Enter(); l.Busy {
-		if next, goesOn := s.closedGate(l); !goesOn {
+		if next, goesOn := s.whileStopped(l); !goesOn {
 			return next, 0
 		}
 		if p != nil {
-			s.awaitGate(l)
+			s.awaitStart(l)
 			return transport.Park, 0
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 	next, consumed := s.batch(l, p, in)
 	l.flushRun()
 	l.Server.BatchEnd(&l.Worker)
-	l.letIn()
+	l.startWorld()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
 	if !l.Busy {
@@ -90,7 +90,7 @@ func (s *Session) turn(l *Lane, in []byte) (transport.Next, int) {
 // batch runs commands until the input, the turn or the client's right to go on is
 // used up; before them the next slice of p, unless that is nil. Anything that goes wrong
 // inside a handler ends this client only.
-func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Next, consumed int) {
+func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.Next, consumed int) {
 	mark := 0 // where the reply of the running command begins
 	l.Work = 0
 	defer func() {
@@ -102,35 +102,35 @@ func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Nex
 			next = transport.Close
 		}
 	}()
-	if p != nil && !s.goOn(l, p) {
+	if p != nil && !s.runSlice(l, p) {
 		return transport.Again, 0
 	}
-	consumed = s.giveUp()
+	consumed = s.refuseOverfull()
 	for ran := 0; ; {
 		swallowed, err := s.split(l, in[consumed:])
-		if len(l.ahead) > 1 && !l.Busy {
+		if len(l.requests) > 1 && !l.Busy {
 			l.prefetch(s.Selected())
 		}
 		base := consumed
-		for i := range l.ahead {
-			if l.Busy && s.waitsOutBusy(l, &l.ahead[i]) {
+		for i := range l.requests {
+			if l.Busy && s.waitsForScript(l, &l.requests[i]) {
 				return transport.Park, consumed
 			}
 			ran++
 			before := consumed
-			consumed = base + l.ahead[i].end
+			consumed = base + l.requests[i].end
 			mark = len(l.w.Buf)
-			if next = s.step(l, &l.ahead[i], ran); next == transport.Read {
+			if next = s.runOne(l, &l.requests[i], ran); next == transport.Read {
 				continue
 			}
-			if l.ShutOut {
-				s.tryLater(l)
+			if l.WorldBusy {
+				s.runAgain(l)
 				return transport.Park, before
 			}
 			if s.postponed() {
 				return next, before
 			}
-			if i+1 == len(l.ahead) && err == "" {
+			if i+1 == len(l.requests) && err == "" {
 				return next, base + swallowed
 			}
 			s.guard = resp.Guard{} // what was split beyond will be split again
@@ -140,10 +140,10 @@ func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Nex
 		if err != "" {
 			mark = len(l.w.Buf)
 			l.w.Error(err)
-			s.Hush(&l.w, mark)
+			s.SuppressReply(&l.w, mark)
 			return transport.Close, consumed
 		}
-		if len(l.ahead) == 0 {
+		if len(l.requests) == 0 {
 			if s.overUnauthenticated(swallowed) {
 				return transport.Close, consumed
 			}
@@ -152,23 +152,23 @@ func (s *Session) batch(l *Lane, p *command.Wait, in []byte) (next transport.Nex
 	}
 }
 
-// step runs one command, the ran-th of its batch, and says whether the batch may
+// runOne runs one command, the ran-th of its batch, and says whether the batch may
 // go on.
-func (s *Session) step(l *Lane, a *ahead, ran int) transport.Next {
+func (s *Session) runOne(l *Worker, a *request, ran int) transport.Next {
 	mark := len(l.w.Buf)
 	l.dispatch(s, a)
-	if l.ShutOut {
+	if l.WorldBusy {
 		return transport.Park
 	}
-	if p := s.parked.Load(); p != nil {
-		return s.rest(p)
+	if p := s.wait.Load(); p != nil {
+		return s.parkedNext(p)
 	}
-	s.Hush(&l.w, mark)
+	s.SuppressReply(&l.w, mark)
 	if l.Journal != nil {
 		l.noteEffect(mark)
 	}
 	l.Server.AfterCommand(&l.Worker)
-	more := !s.Closing && s.takeMail(l, &l.w, turnBytes)
+	more := !s.Closing && s.drainOutbox(l, &l.w, turnBytes)
 	switch {
 	case s.Closing, l.w.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
 		return transport.Close
@@ -192,7 +192,7 @@ func (s *Session) overUnauthenticated(moved int) bool {
 
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
-	if p := s.parked.Load(); p != nil {
+	if p := s.wait.Load(); p != nil {
 		if p.Cancel != nil {
 			p.Cancel()
 		}

@@ -11,37 +11,37 @@ import (
 
 // noteEffect remembers that the reply since mark must not be sent unless its effect
 // is kept.
-func (l *Lane) noteEffect(mark int) {
+func (l *Worker) noteEffect(mark int) {
 	if n := l.Journal.Effects(); n != l.effects || l.coroutineEffect {
 		l.effects, l.coroutineEffect = n, false
-		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
+		l.pending = append(l.pending, durableReply{mark, len(l.w.Buf)})
 	}
 }
 
-// owe returns the position that the replies of this batch have to wait for, 0 if
+// takeBarrier returns the position that the replies of this batch have to wait for, 0 if
 // they may leave, and remembers which of them it is for.
-func (s *Session) owe(l *Lane) (barrier uint64) {
+func (s *Session) takeBarrier(l *Worker) (barrier uint64) {
 	barrier = max(l.Journal.TakePosition(), l.answered)
 	l.answered, l.effects = 0, l.Journal.Effects()
-	s.settled()
-	if barrier != 0 && len(l.owed) > 0 {
-		s.owed = owedLists.Get().(*owedReplies)
-		s.owed.list = append(s.owed.list, l.owed...)
+	s.forgetPending()
+	if barrier != 0 && len(l.pending) > 0 {
+		s.pending = pendingLists.Get().(*pendingReplies)
+		s.pending.list = append(s.pending.list, l.pending...)
 	}
-	l.owed = l.owed[:0]
+	l.pending = l.pending[:0]
 	return barrier
 }
 
-// owedLists lends lists: a session has one for as long as replies of it wait, which is
+// pendingLists lends lists: a session has one for as long as replies of it wait, which is
 // much shorter than it lives, and asks for one after every batch.
-var owedLists = sync.Pool{New: func() any { return new(owedReplies) }}
+var pendingLists = sync.Pool{New: func() any { return new(pendingReplies) }}
 
-// settled gives the list back.
-func (s *Session) settled() {
-	if s.owed != nil {
-		s.owed.list = s.owed.list[:0]
-		owedLists.Put(s.owed)
-		s.owed = nil
+// forgetPending gives the list back.
+func (s *Session) forgetPending() {
+	if s.pending != nil {
+		s.pending.list = s.pending.list[:0]
+		pendingLists.Put(s.pending)
+		s.pending = nil
 	}
 }
 
@@ -49,14 +49,14 @@ func (s *Session) settled() {
 // errors.
 func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if is == transport.Lost {
-		out, refs = s.retract(out, refs, command.Misconf(s.engine.Opts.Persistence.Fault())+outcomeUnknown)
+		out, refs = s.replacePending(out, refs, command.Misconf(s.engine.Options.Persistence.Fault())+outcomeUnknown)
 	}
-	s.settled()
+	s.forgetPending()
 	return out, refs
 }
 
-// retract puts an error in the place of every reply in out that is owed an effect.
-func (s *Session) retract(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
+// replacePending puts an error in the place of every reply in out that is owed an effect.
+func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
 	w := resp.Writer{Proto: s.Proto} // the errors are counted whether the client wants to see them or not
 	from := 0
 	keep := func(to int) {
@@ -66,9 +66,9 @@ func (s *Session) retract(out []byte, refs []shared.Ref, e resp.Error) ([]byte, 
 		}
 		w.Raw(out[from:to])
 	}
-	var owed []effectReply
-	if s.owed != nil {
-		owed = s.owed.list
+	var owed []durableReply
+	if s.pending != nil {
+		owed = s.pending.list
 	}
 	for _, r := range owed {
 		keep(r.from)
@@ -93,8 +93,8 @@ const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
 
 // Durable implements transport.Handler.
 func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
-	if e.Opts.Persistence == nil {
+	if e.Options.Persistence == nil {
 		return transport.Kept
 	}
-	return e.Opts.Persistence.Await(position, p)
+	return e.Options.Persistence.Await(position, p)
 }

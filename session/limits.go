@@ -2,7 +2,7 @@ package session
 
 // How much one command may do on an event loop is counted in units of work. Package
 // command says what a unit is, and what a command does that would do more than
-// command.LoopWork: it runs beside the loops (offload.go), or in slices ([Session.goOn]).
+// command.MaxLoopWork: it runs in the background (offload.go), or in slices ([Session.runSlice]).
 
 // turnWork is how many units a turn may do before others have theirs.
 const turnWork = 8 << 10

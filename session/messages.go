@@ -11,18 +11,18 @@ func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (nex
 	s := sessionOf(cl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone {
+	if s.closed {
 		return command.PostedQuietly, 0
 	}
 	if s.outbox == nil {
 		s.outbox = &outbox{}
 	}
 	memory = s.outbox.add(b, f)
-	if l := &s.engine.Limits().Output; l.MayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.Opts.Now()) {
-		s.gone = true
+	if l := &s.engine.Limits().Output; l.MayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.Options.Now()) {
+		s.closed = true
 		return command.PostedTooMuch, memory - s.outbox.close()
 	}
-	if s.mail.Swap(true) {
+	if s.full.Swap(true) {
 		return command.PostedQuietly, memory
 	}
 	return command.PostedFirst, memory
@@ -46,7 +46,7 @@ func (e *Engine) Follow(cl *command.Client, next command.Posted) {
 	case command.PostedFirst:
 		cl.Peer.Wake()
 	case command.PostedTooMuch:
-		sessionOf(cl).cutOff()
+		sessionOf(cl).disconnect()
 	}
 }
 
@@ -55,21 +55,21 @@ func (e *Engine) Posted(memory int) { e.outbound.Add(int64(memory)) }
 
 // TakeMessages implements [command.Host].
 func (e *Engine) TakeMessages(c *command.Call) {
-	sessionOf(c.Client).takeMail(laneOf(c.Worker), c.W, command.MaxReply)
+	sessionOf(c.Client).drainOutbox(workerOf(c.Worker), c.W, command.MaxReply)
 }
 
-// takeMail moves what other goroutines left into the writer, up to most bytes, and
+// drainOutbox moves what other goroutines left into the writer, up to most bytes, and
 // reports whether there is more.
-func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
-	if !s.mail.Load() {
+func (s *Session) drainOutbox(l *Worker, w *resp.Writer, most int) (more bool) {
+	if !s.full.Load() {
 		return false
 	}
 	if l.Journal != nil { // what is told may be of what has yet to be kept
-		l.answered = max(l.answered, s.engine.Opts.Persistence.Position())
+		l.answered = max(l.answered, s.engine.Options.Persistence.Position())
 	}
 	s.mu.Lock()
 	if s.outbox == nil { // the client is gone
-		s.mail.Store(false)
+		s.full.Store(false)
 		s.mu.Unlock()
 		return false
 	}
@@ -79,23 +79,23 @@ func (s *Session) takeMail(l *Lane, w *resp.Writer, most int) (more bool) {
 	if l := &s.engine.Limits().Output; s.outbox.size < l.Soft {
 		s.outbox.since = 0
 	}
-	s.mail.Store(more)
-	s.midMail = more
+	s.full.Store(more)
+	s.partialMessage = more
 	s.mu.Unlock()
 	s.engine.outbound.Add(-int64(memory))
 	return more
 }
 
-// cutOff ends a session that does not read what others tell it.
-func (s *Session) cutOff() {
+// disconnect ends a session that does not read what others tell it.
+func (s *Session) disconnect() {
 	s.engine.slowReaders.Add(1)
 	s.engine.Log.Warn("closed a client with too many unread replies", "client", s.Addr())
 	s.Peer.Abort()
 }
 
-// outstays reports whether the client has left too much unread for too long.
-func (s *Session) outstays(now limit.Instant) bool {
-	if !s.mail.Load() {
+// overdue reports whether the client has left too much unread for too long.
+func (s *Session) overdue(now limit.Instant) bool {
+	if !s.full.Load() {
 		return false
 	}
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *Session) closeOutbox() {
 	if s.outbox != nil {
 		memory = s.outbox.close()
 	}
-	s.outbox, s.gone = nil, true
+	s.outbox, s.closed = nil, true
 	s.mu.Unlock()
 	s.engine.outbound.Add(-int64(memory))
 }

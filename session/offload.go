@@ -8,7 +8,7 @@ import (
 // Offload implements [command.Host].
 func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f func(st command.Store, w *resp.Writer)) {
 	p := c.NewWait()
-	p.Looked = c.Cmd.Flags&command.FlagWrite == 0
+	p.NoEffect = c.Cmd.Flags&command.FlagWrite == 0
 	changes := c.MayChange(c.Cmd, c.Args)
 	if remember := e.ReadsElsewhere(c); remember != nil {
 		look := f
@@ -24,7 +24,7 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 		memory := e.takeTurn(e.slowSlots, p, size)
 		defer e.endTurn(e.slowSlots, memory)
 		p.Do(func(st command.Store) {
-			if changes && e.AfterPause(p.OrForgo(func() { e.Spawn(begin) })) {
+			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
 				return
 			}
 			p.Finish(func(w *resp.Writer) {
@@ -43,14 +43,14 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 }
 
 // Background implements [command.Host]: it runs do, which is the running command or what is left to do of it, on a
-// goroutine beside the loops. The session is parked meanwhile and acts through a
+// goroutine in the background. The session is parked meanwhile and acts through a
 // stand-in. Unlike in a command that is [alone] everybody else goes on: do locks what it
 // needs as it would have done on the loop.
 func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	s := sessionOf(c.Client)
 	p, in := c.NewWait(), s.proxy()
-	in.Beside = true
-	cmd, args := c.Cmd, laneOf(c.Worker).takeArgs(c.Args)
+	in.Background = true
+	cmd, args := c.Cmd, workerOf(c.Worker).takeArgs(c.Args)
 	changes := c.MayChange(cmd, args)
 	size := func(st command.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
@@ -62,13 +62,13 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	c.Park(p)
 	var begin func()
 	begin = func() {
-		memory := e.takeTurn(e.besideSlots, p, size)
-		defer e.endTurn(e.besideSlots, memory)
-		e.withLane(s.Id, func(l *Lane) {
-			if changes && e.AfterPause(p.OrForgo(func() { e.Spawn(begin) })) {
+		memory := e.takeTurn(e.slots, p, size)
+		defer e.endTurn(e.slots, memory)
+		e.withWorker(s.ID, func(l *Worker) {
+			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
 				return
 			}
-			l.runBeside(p, in, func() {
+			l.runInBackground(p, in, func() {
 				if memory != nil {
 					l.w.Pieces, l.w.Defers = memory, transaction == 0 // which keeps all locked
 				}
@@ -82,9 +82,9 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	e.Spawn(begin)
 }
 
-// runBeside runs do as the session in, and answers p.
-func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
-	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Opts.Ledger, OnError: l.OnError}
+// runInBackground runs do as the session in, and answers p.
+func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
+	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Options.Ledger, OnError: l.OnError}
 	l.ctx = command.Call{Worker: &l.Worker, Client: &in.Client, W: &l.w}
 	if l.Journal != nil {
 		l.Journal.TakePosition() // of what ran here before
@@ -101,14 +101,14 @@ func (l *Lane) runBeside(p *command.Wait, in *Session, do func()) {
 		l.Server.BatchEnd(&l.Worker)
 		reply := l.w.Take()
 		l.ctx.Client, l.ctx.Args = nil, nil
-		p.Looked = l.Journal != nil && l.Journal.TakePosition() == 0
+		p.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
 		p.Finish(func(w *resp.Writer) { w.Reply(reply) })
 	}()
 	do()
 }
 
 // replySize is about how many bytes the reply of a command of the client copies. This
-// is asked before the reply is made beside the loops, so that its memory can be waited
+// is asked before the reply is made in the background, so that its memory can be waited
 // for. The values may change meanwhile: what the reply takes beyond the estimate is
 // counted as it is made.
 func replySize(cl *command.Client, st command.Store, cmd *command.Command, args [][]byte) int {
@@ -121,7 +121,7 @@ func replySize(cl *command.Client, st command.Store, cmd *command.Command, args 
 // Rerun implements [command.Host]: it runs a command again that has been counted, and has left its loop before it did
 // anything.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
-	laneOf(c.Worker).beginErrors()
+	workerOf(c.Worker).beginErrors()
 	e.Timed(c, cmd, cmd.Run)
-	laneOf(c.Worker).endErrors(cmd)
+	workerOf(c.Worker).endErrors(cmd)
 }

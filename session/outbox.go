@@ -21,11 +21,11 @@ const (
 
 // mailbox is what others have to say to a client.
 type mailbox struct {
-	midMail bool // a message has been sent in part
-	mu      sync.Mutex
-	outbox  *outbox // guarded by mu: what others have to say to the client, between replies; nil until they have
-	mail    atomic.Bool
-	gone    bool // guarded by mu: nothing is left for the client any more
+	partialMessage bool // a message has been sent in part
+	mu             sync.Mutex
+	outbox         *outbox // guarded by mu: what others have to say to the client, between replies; nil until they have
+	full           atomic.Bool
+	closed         bool // guarded by mu: nothing is left for the client any more
 }
 
 // outbox is what other goroutines have left for a client, in order. It is guarded by

@@ -40,9 +40,9 @@ func (s gatedStore) WaitOpen(wake func()) {
 	s.gate.waiting = append(s.gate.waiting, wake)
 }
 
-// TestWaitingForTheGateTakesNoLane: however much wants to go on while a script keeps the
-// gate closed, such as the timers of thousands of clients, no lanes are made for it.
-func TestWaitingForTheGateTakesNoLane(t *testing.T) {
+// TestWaitingForTheWorldTakesNoWorker: however much wants to go on while a script keeps the
+// gate closed, such as the timers of thousands of clients, no workers are made for it.
+func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
 	g := &testGate{}
 	e := NewEngine(command.Options{
 		NewStore:  func() command.Store { return gatedStore{gate: g} },
@@ -56,12 +56,12 @@ func TestWaitingForTheGateTakesNoLane(t *testing.T) {
 			g.mu.Lock()
 			waits := len(g.waiting)
 			g.mu.Unlock()
-			e.lanesMu.Lock()
-			defer e.lanesMu.Unlock()
-			return waits > i && len(e.idle) == len(e.lanes)
-		}, 10*time.Second, 100*time.Microsecond, "it waits and has no lane")
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return waits > i && len(e.idle) == len(e.all)
+		}, 10*time.Second, 100*time.Microsecond, "it waits and has no worker")
 	}
-	require.Len(t, e.lanes, 1)
+	require.Len(t, e.all, 1)
 	require.Empty(t, ran)
 	g.mu.Lock()
 	g.open = true

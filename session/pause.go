@@ -66,7 +66,7 @@ func (e *Engine) release() {
 		p.released, p.more = nil, false
 		p.mu.Unlock()
 		for _, s := range e.clients.list() {
-			if w := s.parked.Load(); w != nil && w.Again {
+			if w := s.wait.Load(); w != nil && w.RunAgain {
 				w.Finish(nil)
 			}
 		}
@@ -97,8 +97,8 @@ func (e *Engine) AfterPause(f func(goOn bool)) bool {
 	return paused
 }
 
-// forgoPaused ends, without an answer, what waits behind a pause when the server stops.
-func (e *Engine) forgoPaused() {
+// dropPaused ends, without an answer, what waits behind a pause when the server stops.
+func (e *Engine) dropPaused() {
 	p := &e.pause
 	p.mu.Lock()
 	behind := p.behind
@@ -115,7 +115,7 @@ func halted(c *command.Call) bool {
 	halts := c.Server.Halts.Load()
 	switch {
 	case halts&command.HaltLoading != 0 && c.Cmd.Flags&command.FlagLoading == 0:
-		laneOf(c.Worker).reject(c, errLoading)
+		workerOf(c.Worker).reject(c, errLoading)
 	case halts&command.HaltPaused == 0:
 		return false
 	case c.Busy && refuseBusy(c):
@@ -130,7 +130,7 @@ func halted(c *command.Call) bool {
 // postpone parks the session until halts, of which a pause is one, have changed.
 func postpone(c *command.Call, halts uint32) {
 	p := c.NewWait()
-	p.Again = true
+	p.RunAgain = true
 	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again
 	c.Park(p)
 	if c.Server.Halts.Load()&command.HaltPaused != halts&command.HaltPaused {
@@ -141,6 +141,6 @@ func postpone(c *command.Call, halts uint32) {
 // postponed reports whether the session waits for the end of a pause. Any goroutine may
 // call it.
 func (s *Session) postponed() bool {
-	p := s.parked.Load()
-	return p != nil && p.Again
+	p := s.wait.Load()
+	return p != nil && p.RunAgain
 }

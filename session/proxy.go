@@ -7,12 +7,12 @@ import "github.com/cellserver/cellserver/commands/command"
 // client says something or goes away.
 func (s *Session) proxy() *Session {
 	in := &Session{
-		Client: command.Client{Peer: s.Peer, Id: s.Id, Created: s.Created, Authed: s.Authed, Reply: s.Reply, ProxyOf: &s.Client},
+		Client: command.Client{Peer: s.Peer, ID: s.ID, Created: s.Created, Authed: s.Authed, Reply: s.Reply, ProxyOf: &s.Client},
 		engine: s.engine,
 	}
-	in.Session, in.Server = in, s.Server
+	in.Owner, in.Server = in, s.Server
 	in.SetProtocol(s.Proto)
-	in.Db.Store(s.Db.Load())
+	in.Database.Store(s.Database.Load())
 	in.active.Store(s.active.Load())
 	in.lastCmd.Store(s.lastCmd.Load())
 	in.Locked.Store(s.Locked.Load())
@@ -26,7 +26,7 @@ func (s *Session) merge(in *Session) {
 	s.Authed, s.Reply = in.Authed, in.Reply
 	s.Closing = s.Closing || in.Closing
 	s.SetProtocol(in.Proto)
-	s.Db.Store(in.Db.Load())
+	s.Database.Store(in.Database.Load())
 	s.Locked.Store(in.Locked.Load())
 	s.Self.Store(in.Self.Load())
 	s.Server.Merged(&s.Client, &in.Client)

@@ -18,8 +18,8 @@ func (r *registry) add(s *Session, l *command.Limits) bool {
 		return false
 	}
 	r.last++
-	s.Id = r.last
-	r.sessions[s.Id] = s
+	s.ID = r.last
+	r.sessions[s.ID] = s
 	r.byHost[from]++
 	return true
 }
@@ -28,7 +28,7 @@ func (r *registry) remove(s *Session) {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sessions, s.Id)
+	delete(r.sessions, s.ID)
 	if r.byHost[from]--; r.byHost[from] <= 0 {
 		delete(r.byHost, from)
 	}
@@ -46,7 +46,7 @@ func (r *registry) count() (open, parked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
-		if s.parked.Load() != nil {
+		if s.wait.Load() != nil {
 			parked++
 		}
 	}
@@ -61,7 +61,7 @@ func (r *registry) list() []*Session {
 		all = append(all, s)
 	}
 	r.mu.Unlock()
-	slices.SortFunc(all, func(a, b *Session) int { return int(a.Id - b.Id) })
+	slices.SortFunc(all, func(a, b *Session) int { return int(a.ID - b.ID) })
 	return all
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // reject answers a command that never ran.
-func (l *Lane) reject(c *command.Call, e resp.Error) {
-	l.counts[c.Cmd.Id].Rejected.Add(1)
+func (l *Worker) reject(c *command.Call, e resp.Error) {
+	l.counts[c.Cmd.ID].Rejected.Add(1)
 	l.Server.Rejected(c)
 	if c.Cmd.Rejected != nil {
 		e = c.Cmd.Rejected(c, e)
@@ -17,12 +17,12 @@ func (l *Lane) reject(c *command.Call, e resp.Error) {
 }
 
 // Reject implements [command.Host].
-func (e *Engine) Reject(c *command.Call, err resp.Error) { laneOf(c.Worker).reject(c, err) }
+func (e *Engine) Reject(c *command.Call, err resp.Error) { workerOf(c.Worker).reject(c, err) }
 
 // unknown answers a command that does not exist. A browser that was tricked into
 // talking to us sends POST and Host:, and is cut off as in Redis, before the body
 // that it carries can be taken for commands.
-func (l *Lane) unknown(c *command.Call) {
+func (l *Worker) unknown(c *command.Call) {
 	if resp.IsCrossProtocol(c.Args[0]) {
 		c.Client.Closing = true
 		l.Server.Log.Warn("closed a connection that speaks HTTP", "client", c.Client.Addr())
@@ -46,13 +46,13 @@ func refuseBusy(c *command.Call) bool {
 	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
 		return false
 	}
-	laneOf(c.Worker).reject(c, command.ErrBusy)
+	workerOf(c.Worker).reject(c, command.ErrBusy)
 	return true
 }
 
 // refused answers a command that may not run because its effect could not be kept.
 // Those that decide ask for themselves, since one that only looks is answered.
-func (l *Lane) refused(c *command.Call) bool {
+func (l *Worker) refused(c *command.Call) bool {
 	if c.Cmd.Flags&command.FlagWrite == 0 || c.Cmd.Group != "generic" && c.Cmd.Group != "server" || !l.Journal.Refuses() {
 		return false
 	}

@@ -18,9 +18,9 @@ type Session struct {
 	engine *Engine
 	guard  resp.Guard
 
-	parked atomic.Pointer[command.Wait] // set by the feeding goroutine only
+	wait atomic.Pointer[command.Wait] // set by the feeding goroutine only
 
-	owed *owedReplies // of the last Feed, nil without any
+	pending *pendingReplies // of the last Feed, nil without any
 }
 
 // activity is what CLIENT LIST and the janitor look at.
@@ -33,8 +33,8 @@ type activity struct {
 	kept     atomic.Int64 // bytes that these and the watched keys take
 }
 
-// owedReplies are the replies of one session that wait for their effects.
-type owedReplies struct{ list []effectReply }
+// pendingReplies are the replies of one session that wait for their effects.
+type pendingReplies struct{ list []durableReply }
 
 // Engine is everything above the sockets: it opens sessions and feeds them.
 // It implements transport.Handler.
@@ -59,7 +59,7 @@ type registry struct {
 }
 
 // sessionOf returns the session that a command knows as x.
-func sessionOf(x *command.Client) *Session { return x.Session.(*Session) }
+func sessionOf(x *command.Client) *Session { return x.Owner.(*Session) }
 
 // engineOf returns the engine that a command knows as x.
 func engineOf(x *command.Server) *Engine { return x.Host.(*Engine) }

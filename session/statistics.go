@@ -11,7 +11,7 @@ import (
 // Statistics implements [command.Host].
 func (e *Engine) Statistics() command.Statistics {
 	s := command.Statistics{
-		Subscribers: e.clients.subscribers(), ClientMemory: e.Beside(), Received: e.received.Load(), Refused: e.refused.Load(),
+		Subscribers: e.clients.subscribers(), ClientMemory: e.ClientMemory(), Received: e.received.Load(), Refused: e.refused.Load(),
 		Evicted: e.evicted.Load(), SlowReaders: e.slowReaders.Load(), Panics: e.panics.Load(), PerSecond: e.rate.Ops.Load(),
 		Errors: &e.errors,
 	}
@@ -19,12 +19,12 @@ func (e *Engine) Statistics() command.Statistics {
 	return s
 }
 
-// sum adds up the counters of all lanes, by command id, and the keyspace lookups.
+// sum adds up the counters of all workers, by command id, and the keyspace lookups.
 func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 	byCommand = make([]stats.Totals, len(e.Commands.Entries))
-	e.lanesMu.Lock()
-	defer e.lanesMu.Unlock()
-	for _, l := range e.lanes {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.all {
 		for id := range l.counts {
 			n, t := &l.counts[id], &byCommand[id]
 			t.Calls += n.Calls.Load()
@@ -49,12 +49,12 @@ func (e *Engine) commandsProcessed() int64 {
 	return n
 }
 
-// ResetStatistics implements [command.Host]. Lanes that run meanwhile may add to either side
+// ResetStatistics implements [command.Host]. Workers that run meanwhile may add to either side
 // of it.
 func (e *Engine) ResetStatistics() {
-	e.lanesMu.Lock()
-	defer e.lanesMu.Unlock()
-	for _, l := range e.lanes {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.all {
 		for id := range l.counts {
 			n := &l.counts[id]
 			for _, field := range []*atomic.Int64{&n.Calls, &n.Nanos, &n.Sampled, &n.Timed, &n.Rejected, &n.Failed, &n.Denied} {
@@ -65,7 +65,7 @@ func (e *Engine) ResetStatistics() {
 		l.Misses.Store(0)
 		e.Server.ResetStats(&l.Worker)
 	}
-	e.countedSince = e.Opts.Now()
+	e.countedSince = e.Options.Now()
 	for _, field := range []*atomic.Int64{&e.received, &e.refused} {
 		field.Store(0)
 	}
@@ -80,9 +80,9 @@ func (e *Engine) Tick(d time.Duration) {
 		return
 	}
 	e.sinceDecay = 0
-	e.lanesMu.Lock()
-	defer e.lanesMu.Unlock()
-	for _, l := range e.lanes {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.all {
 		e.Server.Decay(&l.Worker)
 	}
 }

@@ -7,31 +7,31 @@ import (
 )
 
 // StopWorld implements [command.Host].
-func (e *Engine) StopWorld(c *command.Call) bool { return laneOf(c.Worker).shut() }
+func (e *Engine) StopWorld(c *command.Call) bool { return workerOf(c.Worker).stopWorld() }
 
-// shut closes the gate for the rest of the batch. It returns false if somebody else
+// stopWorld closes the gate for the rest of the batch. It returns false if somebody else
 // has closed it; then the command is to be run again once that is over.
-func (l *Lane) shut() bool {
-	if l.gated {
+func (l *Worker) stopWorld() bool {
+	if l.stopped {
 		return true
 	}
-	l.gated = l.Store.CloseGate()
-	l.ShutOut = !l.gated
-	return l.gated
+	l.stopped = l.Store.CloseGate()
+	l.WorldBusy = !l.stopped
+	return l.stopped
 }
 
-// letIn opens the gate at the end of a batch that has closed it.
-func (l *Lane) letIn() {
-	if l.gated {
-		l.gated = false
+// startWorld opens the gate at the end of a batch that has closed it.
+func (l *Worker) startWorld() {
+	if l.stopped {
+		l.stopped = false
 		l.Store.OpenGate()
 	}
 }
 
-// withStoppedWorld runs f on a lane of its own while nobody else is in the store.
-func (e *Engine) withStoppedWorld(f func(l *Lane)) {
-	l := e.slowLane()
-	defer e.returnSlowLane(l)
+// withStoppedWorld runs f on a worker of its own while nobody else is in the store.
+func (e *Engine) withStoppedWorld(f func(l *Worker)) {
+	l := e.takeWorker()
+	defer e.returnWorker(l)
 	for {
 		for !l.Store.Enter() {
 			open := make(chan struct{}, 1)
@@ -45,44 +45,44 @@ func (e *Engine) withStoppedWorld(f func(l *Lane)) {
 	}
 	defer func() {
 		l.Store.Leave()
-		if !e.isTorn() { // else Close opens it, once nobody is left to look
+		if !e.isAborted() { // else Close opens it, once nobody is left to look
 			l.Store.OpenGate()
 		}
 	}()
 	f(l)
 }
 
-// isTorn reports whether what ran alone was ended half way.
-func (e *Engine) isTorn() bool {
+// isAborted reports whether what ran alone was ended half way.
+func (e *Engine) isAborted() bool {
 	e.exclusive.mu.Lock()
 	defer e.exclusive.mu.Unlock()
-	return e.exclusive.torn
+	return e.exclusive.aborted
 }
 
-// closedGate says how a session goes on whose lane was not let into the store: it
+// whileStopped says how a session goes on whose worker was not let into the store: it
 // waits, unless a script has kept everybody waiting for long. Then it is fed, so that
 // it can be told, and can kill the script.
-func (s *Session) closedGate(l *Lane) (next transport.Next, goesOn bool) {
+func (s *Session) whileStopped(l *Worker) (next transport.Next, goesOn bool) {
 	if s.engine.exclusive.busy.Load() {
 		return transport.Read, true
 	}
-	s.awaitGate(l)
+	s.awaitStart(l)
 	return transport.Park, false
 }
 
-// awaitGate has the session woken when the gate opens, or once it is told that it
+// awaitStart has the session woken when the gate opens, or once it is told that it
 // will be closed for long.
-func (s *Session) awaitGate(l *Lane) {
+func (s *Session) awaitStart(l *Worker) {
 	l.Store.WaitOpen(s.Peer.Wake)
 	if s.engine.exclusive.busy.Load() { // since then: those who wait have been woken before
 		s.Peer.Wake()
 	}
 }
 
-// waitsOutBusy reports whether a command waits for a script that is busy instead of
+// waitsForScript reports whether a command waits for a script that is busy instead of
 // being refused: if it may run meanwhile but needs the store nonetheless, and if the
 // script is about to end. Then its session is parked.
-func (s *Session) waitsOutBusy(l *Lane, a *ahead) bool {
+func (s *Session) waitsForScript(l *Worker, a *request) bool {
 	if len(a.args) == 0 || s.engine.exclusive.busy.Load() && (a.cmd == nil || !s.engine.NeedsStore(&s.Client, a.cmd)) {
 		return false // what was thrown away cannot be split off again
 	}
@@ -91,12 +91,12 @@ func (s *Session) waitsOutBusy(l *Lane, a *ahead) bool {
 	return true
 }
 
-// tryLater parks the session, whose command could not be run, until the gate is open.
-func (s *Session) tryLater(l *Lane) {
-	l.ShutOut = false
+// runAgain parks the session, whose command could not be run, until the gate is open.
+func (s *Session) runAgain(l *Worker) {
+	l.WorldBusy = false
 	if l.runLen > 0 {
 		l.runLen-- // it is counted again
 	}
 	s.guard = resp.Guard{}
-	s.awaitGate(l)
+	s.awaitStart(l)
 }

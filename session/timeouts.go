@@ -2,10 +2,10 @@ package session
 
 import "github.com/cellserver/cellserver/limit"
 
-// Police closes the clients that have outstayed a limit: idle, too long over one
+// CloseOverdue closes the clients that have outstayed a limit: idle, too long over one
 // command, or too long without authenticating. The server calls it once a second,
 // which is cheaper than a deadline for every read.
-func (e *Engine) Police(now limit.Instant) {
+func (e *Engine) CloseOverdue(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {
 		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
@@ -13,10 +13,10 @@ func (e *Engine) Police(now limit.Instant) {
 		switch {
 		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
 			partial != 0 && now.Sub(partial) >= l.Partial,
-			l.Idle > 0 && idle >= l.Idle && s.parked.Load() == nil && !s.Subscribed():
+			l.Idle > 0 && idle >= l.Idle && s.wait.Load() == nil && !s.Subscribed():
 			s.Peer.Abort()
-		case s.outstays(now):
-			s.cutOff()
+		case s.overdue(now):
+			s.disconnect()
 		}
 	}
 }

@@ -9,27 +9,27 @@ import (
 )
 
 // Park implements [command.Host].
-func (e *Engine) Park(p *command.Wait) { sessionOf(p.Client).parked.Store(p) }
+func (e *Engine) Park(p *command.Wait) { sessionOf(p.Client).wait.Store(p) }
 
-// rest is how the transport is to treat a session whose command is parked: a wait
+// parkedNext is how the transport is to treat a session whose command is parked: a wait
 // that may never end is over when the client hangs up or the server stops.
-func (s *Session) rest(p *command.Wait) transport.Next {
+func (s *Session) parkedNext(p *command.Wait) transport.Next {
 	if p.Slice != nil {
 		return transport.Again
 	}
-	if p.Again || p.GiveUp != nil && !s.engine.Draining.Load() {
+	if p.RunAgain || p.OnTimeout != nil && !s.engine.Draining.Load() {
 		return transport.Wait
 	}
 	return transport.Park
 }
 
-// unpark writes the reply of a parked command if it has come.
-func (s *Session) unpark(p *command.Wait, l *Lane) bool {
-	if p.State.Load() != command.ParkedDone {
+// resume writes the reply of a parked command if it has come.
+func (s *Session) resume(p *command.Wait, l *Worker) bool {
+	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
-	if p.Again {
-		s.parked.Store(nil)
+	if p.RunAgain {
+		s.wait.Store(nil)
 		return true
 	}
 	mark := len(l.w.Buf)
@@ -39,37 +39,37 @@ func (s *Session) unpark(p *command.Wait, l *Lane) bool {
 		p.Resume(&l.w)
 	}
 	if p.Refused != nil {
-		l.Server.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Opts.Now())
+		l.Server.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Options.Now())
 	}
 	if p.Failed {
-		l.counts[p.Cmd.Id].Failed.Add(1)
+		l.counts[p.Cmd.ID].Failed.Add(1)
 	}
 	s.Closing = s.Closing || p.Broken
-	s.parked.Store(nil)
-	s.Hush(&l.w, mark)
-	if l.Journal != nil && !p.Looked {
-		l.answered = s.engine.Opts.Persistence.Position()
-		l.owed = append(l.owed, effectReply{mark, len(l.w.Buf)})
+	s.wait.Store(nil)
+	s.SuppressReply(&l.w, mark)
+	if l.Journal != nil && !p.NoEffect {
+		l.answered = s.engine.Options.Persistence.Position()
+		l.pending = append(l.pending, durableReply{mark, len(l.w.Buf)})
 	}
 	return true
 }
 
-// unparkBefore is unpark, with the reply before the mail that has been written since
+// resumeBefore is unpark, with the reply before the mail that has been written since
 // mark: what a command has told its own client comes behind its reply.
-func (s *Session) unparkBefore(p *command.Wait, l *Lane, mark int) bool {
-	if p.State.Load() != command.ParkedDone {
+func (s *Session) resumeBefore(p *command.Wait, l *Worker, mark int) bool {
+	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
 	mail := bytes.Clone(l.w.Buf[mark:])
 	l.w.Buf = l.w.Buf[:mark]
-	s.unpark(p, l)
+	s.resume(p, l)
 	l.w.Raw(mail)
 	return true
 }
 
-// goOn runs the next slice of a command, as if it had just been dispatched. It reports
+// runSlice runs the next slice of a command, as if it had just been dispatched. It reports
 // whether the command is done.
-func (s *Session) goOn(l *Lane, p *command.Wait) (done bool) {
+func (s *Session) runSlice(l *Worker, p *command.Wait) (done bool) {
 	mark := len(l.w.Buf)
 	c := &l.ctx
 	c.Client, c.Cmd, c.Args, c.Failed = &s.Client, p.Cmd, nil, false
@@ -79,15 +79,15 @@ func (s *Session) goOn(l *Lane, p *command.Wait) (done bool) {
 	if more {
 		return false
 	}
-	s.parked.Store(nil)
-	s.Hush(&l.w, mark)
+	s.wait.Store(nil)
+	s.SuppressReply(&l.w, mark)
 	return true
 }
 
-// Unblock implements [command.Host]. The answer is found beside the caller, who may be on a
+// Unblock implements [command.Host]. The answer is found on another goroutine: the caller may be on a
 // loop.
 func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
-	p := sessionOf(cl).parked.Load()
+	p := sessionOf(cl).wait.Load()
 	return p != nil && p.Interrupt(withError)
 }
 
@@ -95,9 +95,9 @@ func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
 // that stops owes nobody an answer. No command waits from then on.
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
-	e.forgoPaused()
+	e.dropPaused()
 	for _, s := range e.clients.list() {
-		if p := s.parked.Load(); p != nil && p.GiveUp != nil && p.Claim() {
+		if p := s.wait.Load(); p != nil && p.OnTimeout != nil && p.Claim() {
 			p.End(false)
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Lane is the scratch of one feeding goroutine: its view of the store, its
+// Worker is the scratch of one feeding goroutine: its view of the store, its
 // buffers and its share of the statistics. It is used by one goroutine at a time.
-type Lane struct {
+type Worker struct {
 	command.Worker
 	input
-	gateState
+	worldState
 	effectState
 	tally
 
@@ -24,15 +24,15 @@ type Lane struct {
 
 // input is the commands that have been split off ahead.
 type input struct {
-	args  [][]byte // room for the arguments of ahead
-	slots [command.AheadMost]ahead
-	ahead []ahead // those of slots that are in use
+	room     [][]byte // room for the arguments of ahead
+	slots    [command.MaxRequests]request
+	requests []request // those of slots that are in use
 }
 
-// ahead is a command that has been split off the input and looked up, but has not
+// request is a command that has been split off the input and looked up, but has not
 // run yet. Splitting a few at a time lets the store bring the memory of all their
 // keys closer at once, instead of waiting for each in turn.
-type ahead struct {
+type request struct {
 	cmd  *command.Command // nil if there is no such command
 	args [][]byte
 	size int // bytes of the command
@@ -41,23 +41,23 @@ type ahead struct {
 	end     int // bytes of the input that are done with once it has run
 }
 
-// gateState is for scripts that may take long; see coroutine.
-type gateState struct {
+// worldState is for scripts that may take long; see coroutine.
+type worldState struct {
 	coroutine       *coroutine
 	pinned          bool // who feeds holds its thread
-	gated           bool // the gate is closed by this lane, for the rest of its batch
+	stopped         bool // the gate is closed by this worker, for the rest of its batch
 	coroutineEffect bool // what ran on the coroutine had an effect
 }
 
-// coroutine is where a call runs that nobody knows the length of, with a lane of its own. A
+// coroutine is where a call runs that nobody knows the length of, with a worker of its own. A
 // loop that has such a call stops the world, switches to the coroutine, which costs no more
 // than a call does and wakes nobody, and is back when the call is over. If it takes long,
-// the loop is back before: then the coroutine, the lane and the stopped world go to a
+// the loop is back before: then the coroutine, the worker and the stopped world go to a
 // goroutine that ends it, the session is parked, and the loop goes on. To stop the world
 // first is what makes that possible: whoever was let in could wait for a lock of the call's
 // for ever.
 type coroutine struct {
-	lane   *Lane
+	worker *Worker
 	resume func() (over, ok bool)
 	stop   func()
 
@@ -72,15 +72,15 @@ type coroutine struct {
 
 // effectState is which replies have to wait for their effects.
 type effectState struct {
-	effects  uint64        // records seen so far
-	owed     []effectReply // of this batch
-	answered uint64        // the position that a parked command's reply waits for
+	effects  uint64         // records seen so far
+	pending  []durableReply // of this batch
+	answered uint64         // the position that a parked command's reply waits for
 }
 
-// effectReply is a reply whose command had an effect.
-type effectReply struct{ from, to int }
+// durableReply is a reply whose command had an effect.
+type durableReply struct{ from, to int }
 
-// tally counts the commands and errors of one lane.
+// tally counts the commands and errors of one worker.
 type tally struct {
 	// The run of equal commands that is not yet in counts, so that a pipeline of
 	// one command costs one atomic addition.
@@ -88,19 +88,19 @@ type tally struct {
 	runLen int64
 	sample int             // commands until the next timed one
 	counts []stats.Counter // by command id
-	// How many errors the writers of this lane have written, and how many of them had
+	// How many errors the writers of this worker have written, and how many of them had
 	// been when the running command began.
 	errors, errorsSeen int64
 }
 
-// workers are all lanes, and those that are free.
+// workers are all workers, and those that are free.
 type workers struct {
-	lanesMu                    sync.Mutex
-	countedSince               limit.Instant // guarded by lanesMu: when counting began
-	lanes                      []*Lane       // guarded by lanesMu; never shrinks
-	idle                       []*Lane       // guarded by lanesMu: lanes of Offload that are free
-	coroutines, everyCoroutine []*coroutine  // guarded by lanesMu: those that are free, and all
+	mu                         sync.Mutex
+	countedSince               limit.Instant // guarded by mu: when counting began
+	all                        []*Worker     // guarded by mu; never shrinks
+	idle                       []*Worker     // guarded by mu: workers of Offload that are free
+	coroutines, everyCoroutine []*coroutine  // guarded by mu: those that are free, and all
 }
 
-// laneOf returns the lane that a command knows as x.
-func laneOf(x *command.Worker) *Lane { return x.Lane.(*Lane) }
+// workerOf returns the worker that a command knows as x.
+func workerOf(x *command.Worker) *Worker { return x.Owner.(*Worker) }

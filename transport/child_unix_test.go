@@ -86,11 +86,11 @@ type ponger struct{}
 
 type pongSession struct{}
 
-func (ponger) NewLane() transport.Lane                          { return nil }
+func (ponger) NewWorker() transport.Worker                      { return nil }
 func (ponger) Open(transport.Peer) (transport.Session, []byte)  { return pongSession{}, nil }
 func (ponger) Durable(uint64, transport.Peer) transport.Outcome { return transport.Kept }
 func (pongSession) Closed()                                     {}
-func (pongSession) Feed(_ transport.Lane, in, out []byte) transport.Turn {
+func (pongSession) Feed(_ transport.Worker, in, out []byte) transport.Turn {
 	t := transport.Turn{Out: out}
 	for {
 		end := bytes.IndexByte(in[t.Consumed:], '\n')

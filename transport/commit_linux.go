@@ -12,21 +12,21 @@ func (l *loop) hold(c *epollConn, out []byte, refs []shared.Ref, barrier uint64)
 	c.out.refer(refs, 0)
 	from := len(l.heldBy)
 	l.heldBy = append(l.heldBy, out...)
-	l.held = append(l.held, heldReply{c, from, len(l.heldBy)})
+	l.held = append(l.held, pendingReply{c, from, len(l.heldBy)})
 }
 
 // commit asks the log about the replies of this round: the first question has it
 // write what all of them wait for. What is settled leaves.
 func (l *loop) commit() {
-	l.letGo(l.held, l.heldBy, (*loop).dismiss)
+	l.releaseReplies(l.held, l.heldBy, (*loop).flushPending)
 	l.held = l.held[:0]
 	if l.heldBy = l.heldBy[:0]; cap(l.heldBy) > maxHeld {
 		l.heldBy = nil
 	}
 }
 
-// letGo calls send for each of the replies, which are parts of b.
-func (l *loop) letGo(replies []heldReply, b []byte, send func(l *loop, c *epollConn, out []byte)) {
+// releaseReplies calls send for each of the replies, which are parts of b.
+func (l *loop) releaseReplies(replies []pendingReply, b []byte, send func(l *loop, c *epollConn, out []byte)) {
 	for i := range replies {
 		h := &replies[i]
 		c, out := h.c, b[h.from:h.to:h.to]
@@ -42,8 +42,8 @@ func (l *loop) letGo(replies []heldReply, b []byte, send func(l *loop, c *epollC
 	}
 }
 
-// dismiss sends out, which waits for the barrier of c, or has it wait for longer.
-func (l *loop) dismiss(c *epollConn, out []byte) {
+// flushPending sends out, which waits for the barrier of c, or has it wait for longer.
+func (l *loop) flushPending(c *epollConn, out []byte) {
 	is := l.e.h.Durable(c.out.barrier, c)
 	refs := c.out.takeRefs()
 	if is == Pending {

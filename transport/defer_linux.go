@@ -20,13 +20,13 @@ func (l *loop) postpone(c *epollConn, out []byte) {
 	c.deferred = true
 	from := len(l.deferBy)
 	l.deferBy = append(l.deferBy, out...)
-	l.deferred = append(l.deferred, heldReply{c, from, len(l.deferBy)})
+	l.deferred = append(l.deferred, pendingReply{c, from, len(l.deferBy)})
 }
 
 // sendDeferred sends the replies that have been postponed, in the order in which their
 // connections had their turns.
 func (l *loop) sendDeferred() {
-	l.letGo(l.deferred, l.deferBy, (*loop).sendOne)
+	l.releaseReplies(l.deferred, l.deferBy, (*loop).sendOne)
 	l.deferred, l.deferBy = l.deferred[:0], l.deferBy[:0]
 }
 

@@ -77,10 +77,10 @@ const doorbell = -1
 // loop is one event loop. Except for the mailbox and the counters it is the
 // business of its own goroutine alone.
 type loop struct {
-	e    *Epoll
-	ep   int // epoll descriptor
-	bell int // eventfd, rung by other threads when the loop is asleep
-	lane Lane
+	e      *Epoll
+	ep     int // epoll descriptor
+	bell   int // eventfd, rung by other threads when the loop is asleep
+	worker Worker
 
 	in    []byte // read into by all connections
 	out   []byte // replied from by all connections
@@ -88,10 +88,10 @@ type loop struct {
 	free  []int32
 	ready []*epollConn // to be looked at in the next round, without an event
 	round []*epollConn
-	heldReplies
+	pendingReplies
 
-	deferred []heldReply // of this round, until its end
-	deferBy  []byte      // what they consist of
+	deferred []pendingReply // of this round, until its end
+	deferBy  []byte         // what they consist of
 
 	watched
 	events [maxEvents]unix.EpollEvent
@@ -106,16 +106,16 @@ type loop struct {
 	mail     mailbox
 }
 
-// heldReplies is the replies of a round that wait for the log.
-type heldReplies struct {
-	held   []heldReply // until the log has been asked
-	heldBy []byte      // what they consist of
-	spares [][]byte    // buffers for those that wait for longer
+// pendingReplies is the replies of a round that wait for the log.
+type pendingReplies struct {
+	held   []pendingReply // until the log has been asked
+	heldBy []byte         // what they consist of
+	spares [][]byte       // buffers for those that wait for longer
 }
 
-// heldReply is a reply of this round that is kept for a while: a part of heldBy if it waits
+// pendingReply is a reply of this round that is kept for a while: a part of heldBy if it waits
 // for the log, of deferBy if only for the end of the round.
-type heldReply struct {
+type pendingReply struct {
 	c        *epollConn
 	from, to int
 }
@@ -181,7 +181,7 @@ type epollConn struct {
 	epoch   uint16
 
 	session Session // nil: only lingering
-	in      rest    // received and not consumed
+	in      unread  // received and not consumed
 	out     reply   // not sent yet
 	watch   slow
 

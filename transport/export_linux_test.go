@@ -41,7 +41,7 @@ func NewLatecomer(t *testing.T, e *Epoll, moved bool) *Latecomer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		idle.lane = e.h.NewLane()
+		idle.worker = e.h.NewWorker()
 		idle.resize()
 		*made = idle
 	}

@@ -226,10 +226,10 @@ func (c *goConn) await(next Next) (fed, ok bool) {
 // the connection is beyond use.
 func (c *goConn) feed() (next Next, ok bool) {
 	out := getBuffer(minBuffer)
-	lane := c.g.lanes.borrow(c.g.h)
+	worker := c.g.workers.borrow(c.g.h)
 	c.woken.Store(false)
-	t := c.session.Feed(lane, c.in.bytes(), out.b[:0])
-	c.g.lanes.giveBack(lane)
+	t := c.session.Feed(worker, c.in.bytes(), out.b[:0])
+	c.g.workers.giveBack(worker)
 	c.in.consumed(t.Consumed)
 	c.noteInput()
 	if t.Next == Read && c.in.len() >= c.g.lim.Load().MaxInput {

@@ -23,11 +23,11 @@ type Goroutine struct {
 	h   Handler
 	log *slog.Logger
 
-	lim   atomic.Pointer[Limits]
-	lanes lanes
-	stop  chan struct{} // closed when Shutdown begins
-	idle  chan struct{} // closed when the last connection is gone
-	fin   chan struct{} // closed when the reaper has ended too
+	lim     atomic.Pointer[Limits]
+	workers workers
+	stop    chan struct{} // closed when Shutdown begins
+	idle    chan struct{} // closed when the last connection is gone
+	fin     chan struct{} // closed when the reaper has ended too
 
 	wg         sync.WaitGroup // connections, refusals and Serve calls
 	reaping    sync.WaitGroup

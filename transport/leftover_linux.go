@@ -4,23 +4,23 @@ package transport
 // which then has a whole chunk of room, instead of being read after.
 const smallRest = minBuffer
 
-// rest is input that is kept between two turns. An idle connection keeps none.
-type rest struct {
+// unread is input that is kept between two turns. An idle connection keeps none.
+type unread struct {
 	lent *buffer
 	r, w int // the bytes are [r:w] of the buffer
 }
 
-func (in *rest) len() int { return in.w - in.r }
+func (in *unread) len() int { return in.w - in.r }
 
 // size is what the buffer takes.
-func (in *rest) size() int32 {
+func (in *unread) size() int32 {
 	if in.lent == nil {
 		return 0
 	}
 	return int32(len(in.lent.b))
 }
 
-func (in *rest) bytes() []byte {
+func (in *unread) bytes() []byte {
 	if in.lent == nil {
 		return nil
 	}
@@ -28,21 +28,21 @@ func (in *rest) bytes() []byte {
 }
 
 // keep stores a copy of p, which is not empty, in place of what was there.
-func (in *rest) keep(p []byte) {
+func (in *unread) keep(p []byte) {
 	in.drop()
 	in.lent = getBuffer(len(p))
 	in.r, in.w = 0, copy(in.lent.b, p)
 }
 
 // consumed drops n bytes from the front.
-func (in *rest) consumed(n int) {
+func (in *unread) consumed(n int) {
 	in.r += n
 	if in.r >= in.w {
 		in.drop()
 	}
 }
 
-func (in *rest) drop() {
+func (in *unread) drop() {
 	if in.lent != nil {
 		putBuffer(in.lent)
 		in.lent, in.r, in.w = nil, 0, 0
@@ -51,7 +51,7 @@ func (in *rest) drop() {
 
 // room returns where to append up to chunk bytes without exceeding limit, which
 // must not have been reached yet.
-func (in *rest) room(limit, chunk int) []byte {
+func (in *unread) room(limit, chunk int) []byte {
 	held := in.len()
 	if in.lent == nil || len(in.lent.b)-held < len(in.lent.b)/4 {
 		larger := getBuffer(max(2*held, 4*minBuffer))

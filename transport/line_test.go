@@ -38,7 +38,7 @@ type lineHandler struct {
 	onRefer func(t *transport.Turn, n int)
 	pressed atomic.Bool // what Pressed says
 
-	opened, closed, lanes atomic.Int64
+	opened, closed, workers atomic.Int64
 
 	mu       sync.Mutex
 	sessions []*lineSession
@@ -47,7 +47,7 @@ type lineHandler struct {
 	breaches []string
 }
 
-type lineLane struct{ busy atomic.Bool }
+type lineWorker struct{ busy atomic.Bool }
 
 func newLineHandler() *lineHandler {
 	return &lineHandler{parked: make(map[string]*lineSession)}
@@ -56,9 +56,9 @@ func newLineHandler() *lineHandler {
 // Pressed implements transport.Pressed.
 func (h *lineHandler) Pressed() bool { return h.pressed.Load() }
 
-func (h *lineHandler) NewLane() transport.Lane {
-	h.lanes.Add(1)
-	return &lineLane{}
+func (h *lineHandler) NewWorker() transport.Worker {
+	h.workers.Add(1)
+	return &lineWorker{}
 }
 
 func (h *lineHandler) Open(p transport.Peer) (transport.Session, []byte) {
@@ -186,13 +186,13 @@ func (s *lineSession) Settle(is transport.Outcome, out []byte, refs []shared.Ref
 	return out, refs
 }
 
-func (s *lineSession) Feed(l transport.Lane, in, out []byte) transport.Turn {
-	lane := l.(*lineLane)
+func (s *lineSession) Feed(l transport.Worker, in, out []byte) transport.Turn {
+	worker := l.(*lineWorker)
 	if s.feeding.Swap(true) {
 		s.h.breach("two Feeds at once")
 	}
-	if lane.busy.Swap(true) {
-		s.h.breach("a lane lent twice")
+	if worker.busy.Swap(true) {
+		s.h.breach("a worker lent twice")
 	}
 	if s.closed.Load() {
 		s.h.breach("Feed after Closed")
@@ -209,7 +209,7 @@ func (s *lineSession) Feed(l transport.Lane, in, out []byte) transport.Turn {
 	}
 	turn := s.turn(in, out)
 	s.left = append(s.left[:0], in[turn.Consumed:]...)
-	lane.busy.Store(false)
+	worker.busy.Store(false)
 	s.feeding.Store(false)
 	return turn
 }

@@ -38,9 +38,9 @@ func (l *loop) release() {
 func (l *loop) loop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.lane = l.e.h.NewLane()
-	if lane, ok := l.lane.(Pinned); ok {
-		lane.Pin()
+	l.worker = l.e.h.NewWorker()
+	if worker, ok := l.worker.(Pinned); ok {
+		worker.Pin()
 	}
 	for {
 		n := l.wait()

@@ -30,9 +30,9 @@ var ErrClosed = errors.New("transport: closed")
 
 // Handler makes the sessions. All methods may be called from any goroutine.
 type Handler interface {
-	// NewLane returns scratch for one goroutine that feeds sessions. An event
+	// NewWorker returns scratch for one goroutine that feeds sessions. An event
 	// loop keeps one for life; other transports lend one for the length of a Feed.
-	NewLane() Lane
+	NewWorker() Worker
 	// Open is called once for every accepted connection, before its first byte is
 	// read. It must not block. A nil session refuses the connection: farewell is
 	// written to it if that is possible at once, and it is closed.
@@ -94,10 +94,10 @@ const (
 	Lost
 )
 
-// Lane is the handler's scratch for one feeding goroutine, opaque to transports.
-type Lane any
+// Worker is the handler's scratch for one feeding goroutine, opaque to transports.
+type Worker any
 
-// Pinned is a [Lane] that has to know whether the goroutine that feeds with it holds
+// Pinned is a [Worker] that has to know whether the goroutine that feeds with it holds
 // its thread (runtime.LockOSThread), once. A Feed may let go of that for a while.
 type Pinned interface{ Pin() }
 
@@ -105,7 +105,7 @@ type Pinned interface{ Pin() }
 type Session interface {
 	// Feed processes in, appends replies to out and says how to go on. in and out
 	// belong to the transport again as soon as Feed returns.
-	Feed(l Lane, in, out []byte) Turn
+	Feed(l Worker, in, out []byte) Turn
 	// Closed is told that the connection is gone.
 	Closed()
 }

@@ -138,7 +138,7 @@ func (l *loop) feed(c *epollConn, data []byte, kept bool) {
 	if len(data) > maxDeferred {
 		l.sendDeferred() // this may take long
 	}
-	t := c.session.Feed(l.lane, data, l.out[:0])
+	t := c.session.Feed(l.worker, data, l.out[:0])
 	work := uint32(workPerTurn + len(data)/workPerBytes)
 	l.tally.work += int64(work)
 	if c.epoch != l.bal.epoch {

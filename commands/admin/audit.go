@@ -19,7 +19,7 @@ func knownOptions(c *command.Call) string {
 			break
 		}
 		name := strings.ToLower(string(c.Args[i]))
-		known := c.Server.Opts.Settings.Get(func(n string) bool { return n == name })
+		known := c.Server.Options.Settings.Get(func(n string) bool { return n == name })
 		if len(known) == 0 {
 			name = "?"
 		}

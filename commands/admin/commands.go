@@ -340,7 +340,7 @@ func shutdown(c *command.Call) {
 	if c.Busy {
 		c.Server.Host.EndExclusive(c.Client)
 	}
-	if c.Server.Opts.Stop != nil {
-		c.Server.Opts.Stop(mode)
+	if c.Server.Options.Stop != nil {
+		c.Server.Options.Stop(mode)
 	}
 }

@@ -38,7 +38,7 @@ func configGet(c *command.Call) {
 		lower := strings.ToLower(string(p))
 		patterns, asked[lower] = append(patterns, []byte(lower)), p
 	}
-	pairs := c.Server.Opts.Settings.Get(func(name string) bool {
+	pairs := c.Server.Options.Settings.Get(func(name string) bool {
 		for _, p := range patterns {
 			if parse.Glob(p, []byte(name)) {
 				return true
@@ -67,7 +67,7 @@ func configSet(c *command.Call) {
 	for ; len(args) > 0; args = args[2:] {
 		pairs = append(pairs, [2]string{string(args[0]), string(args[1])})
 	}
-	if err := c.Server.Opts.Settings.Set(pairs); err != "" {
+	if err := c.Server.Options.Settings.Set(pairs); err != "" {
 		c.Fail(err)
 		return
 	}

@@ -166,7 +166,7 @@ func human(n int64) string {
 }
 
 func infoPersistence(w *infoWriter) {
-	if p := w.e.Opts.Persistence; p != nil {
+	if p := w.e.Options.Persistence; p != nil {
 		for _, f := range p.Info() {
 			w.str(f.Name, f.Value)
 		}

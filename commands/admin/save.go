@@ -30,7 +30,7 @@ const (
 
 // persistence returns what keeps the state, or answers that there is nothing.
 func persistence(c *command.Call) command.Persistence {
-	p := c.Server.Opts.Persistence
+	p := c.Server.Options.Persistence
 	if p == nil {
 		c.Fail(errNoPersistence)
 	}

@@ -51,7 +51,7 @@ const (
 // popWork is how much it is to take from the first of keys that has something.
 func popWork(c *command.Call, call *Call, keys [][]byte) int {
 	work := len(keys) * popKeyWork
-	if work > command.LoopWork || call.Count <= fewPopped {
+	if work > command.MaxLoopWork || call.Count <= fewPopped {
 		return work + call.Count
 	}
 	for _, key := range keys {

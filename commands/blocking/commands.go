@@ -32,7 +32,7 @@ func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 			return
 		}
 		call.Kind = kind
-		if c.Left(c.Stay(popWork(c, &call, keys))) {
+		if c.LeftLoop(c.StayOnLoop(popWork(c, &call, keys))) {
 			return
 		}
 		done := false
@@ -52,7 +52,7 @@ func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
 		return
 	}
 	waits := c.MayWait()
-	if c.Leaves(popWork(c, &call, keys)) && waits {
+	if c.ExceedsLoop(popWork(c, &call, keys)) && waits {
 		waitElsewhere(c, call, keys, d)
 		return
 	}

@@ -101,7 +101,7 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	w.call.To = bytes.Clone(call.To)
 	w.parked.Kept = cost
 	w.parked.Cancel = w.leave
-	w.parked.GiveUp = w.giveUp
+	w.parked.OnTimeout = w.giveUp
 	w.all.note(1)
 	return w
 }
@@ -153,11 +153,11 @@ func (w *popWait) end(st command.Store) {
 	w.all.note(-1)
 }
 
-// giveUp ends the wait with nothing, as in Redis with a null array whatever the command
+// refuseOverfull ends the wait with nothing, as in Redis with a null array whatever the command
 // would have replied.
 func (w *popWait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
-	w.parked.Looked = true
+	w.parked.NoEffect = true
 	out.NullArray()
 }
 
@@ -179,16 +179,16 @@ func (q *waiters) serve(c *command.Call) {
 func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
 	w := owner.(*popWait)
 	switch {
-	case w.parked.State.Load() != command.ParkedWaiting:
+	case w.parked.State.Load() != command.WaitPending:
 		return command.ServedGone
 	case w.call.To != nil && !c.Store.Holds(w.call.To):
 		return command.ServedLater
 	case !w.parked.Claim():
 		return command.ServedGone
 	}
-	out := resp.Writer{Proto: w.parked.Proto, Ledger: c.Server.Opts.Ledger, OnError: w.parked.NoteError}
+	out := resp.Writer{Proto: w.parked.Proto, Ledger: c.Server.Options.Ledger, OnError: w.parked.NoteError}
 	served := q.slot.OfWorker(c.Worker).(*servedPops)
-	c.Served = w.parked.Client.Id
+	c.Served = w.parked.Client.ID
 	defer func() {
 		c.Served = 0
 		if r := recover(); r != nil {
@@ -221,7 +221,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) comma
 func waiterError(c *command.Call, err error) resp.Error {
 	switch {
 	case errors.Is(err, limit.ErrNotKept):
-		return command.Misconf(c.Server.Opts.Persistence.Fault())
+		return command.Misconf(c.Server.Options.Persistence.Fault())
 	case errors.Is(err, command.ErrLongReply):
 		return command.ErrValuesTooLong // whoever has it served may be a script
 	}

@@ -27,5 +27,5 @@ func audited(cmd *Command) func(*Call) {
 // Who says whose doing a line of the log is. What a client calls itself is left out: it
 // may be anything, a password included.
 func (s *Client) Who() []slog.Attr {
-	return []slog.Attr{slog.String("client", s.Addr()), slog.Int64("id", s.Id), slog.String("user", DefaultUser)}
+	return []slog.Attr{slog.String("client", s.Addr()), slog.Int64("id", s.ID), slog.String("user", DefaultUser)}
 }

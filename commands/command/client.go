@@ -39,8 +39,8 @@ func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Pro
 // Subscribed reports whether the client has any subscription. Any goroutine may call it.
 func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
 
-// Hush takes back what was written since mark when CLIENT REPLY says so.
-func (s *Client) Hush(w *resp.Writer, mark int) {
+// SuppressReply takes back what was written since mark when CLIENT REPLY says so.
+func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	switch s.Reply {
 	case ReplyOn:
 		return
@@ -73,9 +73,6 @@ func endpoint(a, other net.Addr) string {
 	}
 	return path + ":0"
 }
-
-// ID is the number that CLIENT ID answers; it is never used twice.
-func (s *Client) ID() int64 { return s.Id }
 
 // Kill ends the session: at its next Feed if it can be fed, at once if its peer
 // does not read what it was sent. Any goroutine may call it.
@@ -112,7 +109,7 @@ func (s *Client) Identify(n identity) {
 }
 
 // Selected is the database of the session.
-func (s *Client) Selected() int { return int(s.Db.Load()) }
+func (s *Client) Selected() int { return int(s.Database.Load()) }
 
 // Lock makes the session authenticate again before it may go on.
 func (s *Client) Lock(now limit.Instant) {
@@ -140,7 +137,7 @@ func (s *Client) SetProtocol(proto int) {
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)
 	s.Reply = ReplyOn
-	s.Db.Store(0)
+	s.Database.Store(0)
 	s.SetName(nil)
 	switch {
 	case !s.Server.PasswordSet():

@@ -17,7 +17,7 @@ func (x *Exclusive) Begin(script Killable) {
 	x.killed = x.killed && !x.begun // before it began, or else the one before it
 	x.script, x.wrote, x.begun = script, false, true
 	switch {
-	case x.doomed:
+	case x.aborted:
 		script.Kill(killedByServer)
 	case x.killed:
 		script.Kill(killedByUser)
@@ -41,7 +41,7 @@ func (x *Exclusive) End() {
 func (x *Exclusive) Write() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.killed || x.doomed {
+	if x.killed || x.aborted {
 		return false
 	}
 	x.wrote = true
@@ -65,20 +65,20 @@ func (x *Exclusive) Kill() resp.Error {
 	return ""
 }
 
-// Doom ends the running script whatever it has done, and all that come after it in the
+// Abort ends the running script whatever it has done, and all that come after it in the
 // same transaction.
-func (x *Exclusive) Doom() {
+func (x *Exclusive) Abort() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.doomed = true
+	x.aborted = true
 	if x.script != nil {
 		x.script.Kill(killedByServer)
 	}
 }
 
-// Doomed reports whether what x has done is to be forgotten.
-func (x *Exclusive) Doomed() bool {
+// Aborted reports whether what x has done is to be forgotten.
+func (x *Exclusive) Aborted() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.doomed
+	return x.aborted
 }

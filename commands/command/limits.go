@@ -7,14 +7,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// AheadMost is how many commands are split before the first of them runs.
-const AheadMost = 32
+// MaxRequests is how many commands are split before the first of them runs.
+const MaxRequests = 32
 
-// AheadArgs is how many arguments a lane has room for without allocating, and
-// AheadKeep how many it may keep room for after a wider command.
-const AheadArgs = 256
+// RequestWords is how many arguments a worker has room for without allocating, and
+// KeptRequestWords how many it may keep room for after a wider command.
+const RequestWords = 256
 
-const AheadKeep = 4096
+const KeptRequestWords = 4096
 
 // SubscriptionCost is the memory that a subscription takes: the name, twice if nobody
 // else has it, and the entries of maps and lists.
@@ -79,7 +79,7 @@ const MaxReply = 64 << 20 // the longest single reply, e.g. of KEYS
 
 const MaxKey = 16 << 10 // the longest key
 
-// KeptPosting is for how many sessions or topics a lane keeps room.
+// KeptPosting is for how many sessions or topics a worker keeps room.
 const KeptPosting = 1 << 14
 
 // SubscriptionWork is the work of beginning or ending one subscription.

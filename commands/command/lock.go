@@ -38,7 +38,7 @@ func (c *Call) ServeLocked() {
 // ended with the server is forgotten: its clients, and those it has served, are cut off.
 func (c *Call) Unlock() {
 	x := c.Worker.Exclusive
-	abandoned := x != nil && x.Doomed()
+	abandoned := x != nil && x.Aborted()
 	if abandoned {
 		c.Store.Abandon()
 	} else {

@@ -5,29 +5,29 @@ import "github.com/cellserver/cellserver/resp"
 // OffloadSized is Offload for a reply that may be large: the memory that it takes, which size
 // says, is waited for first. nil is for one that is not.
 func (c *Call) OffloadSized(size func(st Store) int, f func(st Store, w *resp.Writer)) {
-	if c.Client.Exclusive || c.Client.Beside {
+	if c.Client.Exclusive || c.Client.Background {
 		f(c.Store, c.W)
 		return
 	}
 	c.Server.Host.Offload(c, size, f)
 }
 
-// Offload runs f beside the loops, with the session parked until it returns. f
+// Offload runs f in the background, with the session parked until it returns. f
 // must not touch the Call: what it needs of the arguments has to be copied before.
-// Inside a transaction, and beside the loops, f runs at once.
+// Inside a transaction, and in the background, f runs at once.
 func (c *Call) Offload(f func(st Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
 
-// MoveBeside runs do, which is the running command or what is left to do of it, beside
+// MoveToBackground runs do, which is the running command or what is left to do of it, beside
 // the loops; see [Host].
-func (c *Call) MoveBeside(do func(c *Call)) { c.Server.Host.Background(c, do) }
+func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Background(c, do) }
 
-// Left reports whether err is errLeaves, and has the running command run beside the
+// LeftLoop reports whether err is errLeaves, and has the running command run beside the
 // loops then.
-func (c *Call) Left(err error) bool {
+func (c *Call) LeftLoop(err error) bool {
 	if err != errLeaves { //nolint:errorlint // nobody wraps it
 		return false
 	}
 	cmd := c.Cmd
-	c.MoveBeside(func(c *Call) { c.Server.Host.Rerun(c, cmd) })
+	c.MoveToBackground(func(c *Call) { c.Server.Host.Rerun(c, cmd) })
 	return true
 }

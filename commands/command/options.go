@@ -12,7 +12,7 @@ import (
 // Options are what an Engine needs of the world around it. All but
 // Process, Stop, ScriptRoom, FreeHeap and Log must be set.
 type Options struct {
-	// NewStore returns a view of the store for one lane.
+	// NewStore returns a view of the store for one worker.
 	NewStore func() Store
 	// Ledger counts values that have left the store while replies refer to them. Without
 	// one replies are copies.

@@ -20,7 +20,7 @@ func (c *Call) Fail(e resp.Error) {
 // Refusal says why c may not have effects: while the journal has no fault it is the
 // transaction that has had too many.
 func (c *Call) Refusal() resp.Error {
-	fault := c.Server.Opts.Persistence.Fault()
+	fault := c.Server.Options.Persistence.Fault()
 	if fault == "" && c.Client.Exclusive {
 		return errManyEffects
 	}
@@ -69,10 +69,10 @@ func TooLong(w *resp.Writer) resp.Error {
 }
 
 // InlineReply is how many bytes a reply that nobody knows the length of may copy on a
-// loop. A longer one is made once more, beside the loops.
+// loop. A longer one is made once more, in the background.
 const InlineReply = 256 << 10
 
-// ReplyString replies what was read into the lane's scratch.
+// ReplyString replies what was read into the worker's scratch.
 func (c *Call) ReplyString(value []byte, found bool, err error) {
 	c.NoteLookup(found)
 	switch {
@@ -85,7 +85,7 @@ func (c *Call) ReplyString(value []byte, found bool, err error) {
 	}
 }
 
-// ReplySpan replies a part of what was read: into the lane's scratch, or lent by the
+// ReplySpan replies a part of what was read: into the worker's scratch, or lent by the
 // store because it is long.
 func (c *Call) ReplySpan(value []byte, from, to int) {
 	if len(value) < shared.Least {
@@ -93,7 +93,7 @@ func (c *Call) ReplySpan(value []byte, from, to int) {
 		c.W.Bulk(value[from:to])
 		return
 	}
-	r := shared.Held(value, c.Server.Opts.Ledger)
+	r := shared.Held(value, c.Server.Options.Ledger)
 	r.Bytes = value[from:to]
 	c.W.Lent(r)
 }
@@ -104,11 +104,11 @@ func (c *Call) GiveBack(value []byte) {
 		c.KeepText(value)
 		return
 	}
-	r := shared.Held(value, c.Server.Opts.Ledger)
+	r := shared.Held(value, c.Server.Options.Ledger)
 	r.Release()
 }
 
-// maxText is how large a lane's scratch for values stays.
+// maxText is how large a worker's scratch for values stays.
 const maxText = 64 << 10
 
 // KeepText keeps the memory that c.text has grown to, if it is not much.

@@ -41,8 +41,8 @@ const (
 // process may take beside the keys. The rest is for scripts, for the end of each reply,
 // and for garbage.
 func (s *Server) LargeRoom() int64 {
-	if s.Opts.ScriptRoom != nil {
-		if bound, kept := s.Opts.ScriptRoom(); bound != math.MaxInt64 {
+	if s.Options.ScriptRoom != nil {
+		if bound, kept := s.Options.ScriptRoom(); bound != math.MaxInt64 {
 			return max((bound-kept)/3*2, leastLarge)
 		}
 	}

@@ -7,20 +7,20 @@ const (
 	HaltLoading uint32 = 1 << iota // those without FlagLoading are refused
 	HaltChanges                    // those that may change something are postponed
 	HaltAll                        // all are postponed
-	HaltServing                    // none: somebody waits for elements, see [Ctx.runFeeding]
+	HaltServing                    // none: somebody waits for elements, see [Ctx.runServing]
 
 	HaltPaused = HaltChanges | HaltAll
 )
 
 // Limits returns the limits in force.
-func (e *Server) Limits() *Limits { return e.Bounds.Load() }
+func (e *Server) Limits() *Limits { return e.ActiveLimits.Load() }
 
 func (e *Server) PasswordSet() bool { return e.Limits().Password != "" }
 
 // HoldExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
 func (e *Server) HoldExpiry(hold bool) {
-	if f := e.Opts.HoldExpiry; f != nil {
+	if f := e.Options.HoldExpiry; f != nil {
 		f(hold)
 	}
 }
@@ -61,8 +61,8 @@ func (e *Server) Loading() bool { return e.Halts.Load()&HaltLoading != 0 }
 
 // Process returns what INFO asks.
 func (e *Server) Process() Process {
-	if e.Opts.Process == nil {
+	if e.Options.Process == nil {
 		return noProcess{}
 	}
-	return e.Opts.Process
+	return e.Options.Process
 }

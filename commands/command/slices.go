@@ -9,7 +9,7 @@ const SliceWords = 1 << 10
 // does nothing else before done, which ends the command. Inside a transaction all is done
 // at once. do and done run on the goroutine that feeds the session; done may be nil.
 func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
-	if len(words) <= SliceWords || c.Client.Exclusive || c.Client.Beside {
+	if len(words) <= SliceWords || c.Client.Exclusive || c.Client.Background {
 		for _, word := range words {
 			do(c, word)
 		}
@@ -39,7 +39,7 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 // done at once, and inside a transaction all are.
 func (c *Call) GoesOn(slice func(c *Call) (more bool)) {
 	for slice(c) {
-		if !c.Client.Exclusive && !c.Client.Beside {
+		if !c.Client.Exclusive && !c.Client.Background {
 			c.parkInSlices(0, slice)
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Store is the state that commands act on, as one lane sees it. It is used by one
+// Store is the state that commands act on, as one worker sees it. It is used by one
 // goroutine at a time. The store owns the clock: no method takes an instant that
 // is "now".
 type Store interface {
@@ -19,7 +19,7 @@ type Store interface {
 	Strings
 	Collections
 	Locker
-	Poppers
+	BlockedPops
 
 	// Refresh reads the clock: the instant of all that follows, until the next
 	// Refresh. While keys are held it only returns their instant.

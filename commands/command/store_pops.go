@@ -6,9 +6,9 @@ type KeyRef struct {
 	Key []byte
 }
 
-// Poppers are the queues of those who wait for elements of lists and sorted sets, in the
+// BlockedPops are the queues of those who wait for elements of lists and sorted sets, in the
 // order of arrival for each key.
-type Poppers interface {
+type BlockedPops interface {
 	// EnqueuePop puts a waiter at the end of the queues of keys, which are held and stay
 	// what they are. DequeuePop takes it out of all, once, while nothing is held.
 	EnqueuePop(db int, keys [][]byte, w PopWait) (ticket any)

@@ -83,10 +83,10 @@ func (t *Table) add(c *Command) {
 	if c.Flags&FlagAudit != 0 {
 		c.Run = audited(c)
 	}
-	c.Id = len(t.Entries)
-	c.Feeds = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
+	c.ID = len(t.Entries)
+	c.Serves = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
 		c.Name == "rename" || c.Name == "renamenx"
-	c.FewWords = min(mostFewWords, LoopWork/c.WordsWork(1))
+	c.InlineWords = min(maxInlineWords, MaxLoopWork/c.WordsWork(1))
 	t.Entries = append(t.Entries, c)
 }
 

@@ -66,13 +66,13 @@ type Command struct {
 
 // placed is what the table makes of an entry.
 type placed struct {
-	Id     int
+	ID     int
 	group  int // index of its group
 	Parent *Command
-	// FewWords is how many words of a call nobody asks about: see work.go.
-	FewWords int
+	// InlineWords is how many words of a call nobody asks about: see work.go.
+	InlineWords int
 	// Feeds says that it may put elements under a key that somebody waits for.
-	Feeds bool
+	Serves bool
 }
 
 // Plan is what a call may do that runs other commands.
@@ -96,10 +96,10 @@ type Call struct {
 // Client is what commands and other sessions may know of a connection. Fields without a
 // note belong to the goroutine that feeds it.
 type Client struct {
-	Session   any // the session, which only package session looks at
+	Owner     any // the session, which only package session looks at
 	Server    *Server
 	Peer      transport.Peer
-	Id        int64
+	ID        int64
 	Created   limit.Instant
 	Proto     int  // 2 or 3
 	Authed    bool // has authenticated, or came when that was not needed
@@ -109,11 +109,11 @@ type Client struct {
 	Exclusive bool // a transaction or script is running: nothing may park
 	// ProxyOf is the client for which this one acts, whose command runs on another goroutine;
 	// nil for a client of its own.
-	ProxyOf *Client
-	Beside  bool // a proxy that is not exclusive: nothing may park, and nothing is locked
-	Marks   Mark
+	ProxyOf    *Client
+	Background bool // a proxy that is not exclusive: nothing may park, and nothing is locked
+	Marks      Mark
 	// Read by other goroutines: CLIENT LIST, the janitor.
-	Db       atomic.Int32
+	Database atomic.Int32
 	Protocol atomic.Int32 // proto, for the others
 	Locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
 	Killed   atomic.Bool
@@ -163,7 +163,7 @@ type clientState struct {
 // Worker is the part of a feeding goroutine that commands use: its view of the store, and
 // what the groups keep for it. One goroutine at a time uses it.
 type Worker struct {
-	Lane   any // the session's part of it, which only package session looks at
+	Owner  any // the session's part of it, which only package session looks at
 	Store  Store
 	Server *Server
 	// Journal is what is written down of effects; nil where nothing is.
@@ -185,8 +185,8 @@ type running struct {
 	// Volatile says that the words of the running command do not last until the batch
 	// ends: a script has made them.
 	Volatile bool
-	// ShutOut says that the command has to wait for another who has stopped the world.
-	ShutOut bool
+	// WorldBusy says that the command has to wait for another who has stopped the world.
+	WorldBusy bool
 	// Again says that the command has lacked memory, and is to be run from its beginning.
 	Again bool
 	// Serves says that answers to those who waited for elements are ready, and Publishes
@@ -220,21 +220,21 @@ type lookups struct {
 
 // Server is what all sessions share and commands may know.
 type Server struct {
-	Host     Host
-	Opts     Options
-	Commands *Table
-	Log      *slog.Logger
-	Bounds   atomic.Pointer[Limits]
-	Draining atomic.Bool   // set by Drain
-	Halts    atomic.Uint32 // what keeps commands from running: see HaltLoading
-	Ended    atomic.Bool   // set by Close: slow commands may give up
-	Large    budget.Budget // what long replies take
-	hooks    hooks
-	states   [maxGroups]any // of the groups: see Slot
+	Host         Host
+	Options      Options
+	Commands     *Table
+	Log          *slog.Logger
+	ActiveLimits atomic.Pointer[Limits]
+	Draining     atomic.Bool   // set by Drain
+	Halts        atomic.Uint32 // what keeps commands from running: see HaltLoading
+	Ended        atomic.Bool   // set by Close: slow commands may give up
+	Large        budget.Budget // what long replies take
+	hooks        hooks
+	states       [maxGroups]any // of the groups: see Slot
 }
 
 // Wait is a command that waits: for a timer, for a slow command that runs
-// beside the loops, for room under a limit. Its session is not fed until it is
+// in the background, for room under a limit. Its session is not fed until it is
 // finished, and what its client sent behind it waits too.
 //
 // Whoever wants to answer claims it first; only one can. Any goroutine may. All
@@ -246,7 +246,7 @@ type Wait struct {
 	State  atomic.Int32
 	Gone   atomic.Bool // the client is: set when the session is closed
 
-	// What the answer consists of, valid once state is ParkedDone: the reply, then
+	// What the answer consists of, valid once state is WaitAnswered: the reply, then
 	// what resume writes. refused is the key of a limit that the wait was for and did
 	// not get; broken says that the client is to be closed.
 	Reply   resp.Reply
@@ -256,10 +256,10 @@ type Wait struct {
 	Failed bool
 	// Looked says that it has had no effect, so that its reply waits for no disk and is
 	// true whatever becomes of that.
-	Looked bool
+	NoEffect bool
 	// Again says that there is no answer: the command has yet to be run, and is so from
 	// its first byte when the session is fed again.
-	Again bool
+	RunAgain bool
 	// Kept is how many bytes the command took over from its session: a transaction that
 	// runs alone, and what it watches. Used by the goroutine that feeds the session.
 	Kept int
@@ -274,9 +274,9 @@ type Wait struct {
 	// Cancel stops what was being waited for, without an answer, when the client
 	// has gone away. nil if there is nothing to stop. It must not block.
 	Cancel func()
-	// GiveUp writes the answer of a wait that is ended early (CLIENT UNBLOCK,
+	// OnTimeout writes the answer of a wait that is ended early (CLIENT UNBLOCK,
 	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
-	GiveUp func(st Store, w *resp.Writer)
+	OnTimeout func(st Store, w *resp.Writer)
 }
 
 // Exclusive is a command that runs while nobody else is in the store, because nobody knows
@@ -298,12 +298,12 @@ type Exclusive struct {
 	// queue of the session.
 	StopTimer func() bool
 
-	mu     sync.Mutex
-	script Killable // guarded by mu: the script that runs, nil between scripts
-	wrote  bool     // guarded by mu: that script has
-	begun  bool     // guarded by mu: a script has
-	killed bool     // guarded by mu: by SCRIPT KILL
-	doomed bool     // guarded by mu: ended with the server
+	mu      sync.Mutex
+	script  Killable // guarded by mu: the script that runs, nil between scripts
+	wrote   bool     // guarded by mu: that script has
+	begun   bool     // guarded by mu: a script has
+	killed  bool     // guarded by mu: by SCRIPT KILL
+	aborted bool     // guarded by mu: ended with the server
 }
 
 // Killable is what runs within an exclusive command and can be ended between two steps.
@@ -395,11 +395,11 @@ type madeOnce [2]struct {
 type Host interface {
 	// Park has the client of p wait for it.
 	Park(p *Wait)
-	// Offload runs f beside the loops, with the session parked until it returns; size says
+	// Offload runs f in the background, with the session parked until it returns; size says
 	// how much memory its reply takes, nil that it is short.
 	Offload(c *Call, size func(st Store) int, f func(st Store, w *resp.Writer))
 	// Background runs do, which is the running command or what is left to do of it, on a
-	// goroutine beside the loops.
+	// goroutine in the background.
 	Background(c *Call, do func(c *Call))
 	// Rerun runs a command again that has been counted, and has left its loop before it did
 	// anything.

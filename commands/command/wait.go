@@ -3,11 +3,11 @@ package command
 import "github.com/cellserver/cellserver/resp"
 
 const (
-	ParkedWaiting int32 = iota
-	parkedClaimed
-	parkedWriting
-	ParkedDone
-	parkedForgotten
+	WaitPending int32 = iota
+	waitClaimed
+	waitAnswering
+	WaitAnswered
+	waitForgotten
 )
 
 // NewWait begins to park the running command: the caller fills in what may end the
@@ -20,24 +20,24 @@ func (c *Call) NewWait() *Wait {
 // having written anything.
 func (c *Call) Park(p *Wait) {
 	c.Server.Host.Park(p)
-	if p.GiveUp != nil && c.Server.Draining.Load() {
+	if p.OnTimeout != nil && c.Server.Draining.Load() {
 		p.Interrupt(false) // Drain may have looked before this wait began
 	}
 }
 
 // Claim reserves the right to answer.
-func (p *Wait) Claim() bool { return p.State.CompareAndSwap(ParkedWaiting, parkedClaimed) }
+func (p *Wait) Claim() bool { return p.State.CompareAndSwap(WaitPending, waitClaimed) }
 
 // Answer gives the reply of a command that the caller has claimed and wakes its
 // session. fill may be nil.
 func (p *Wait) Answer(fill func(w *resp.Writer)) {
-	w := resp.Writer{Proto: p.Proto, Ledger: p.Client.Server.Opts.Ledger, OnError: p.NoteError}
+	w := resp.Writer{Proto: p.Proto, Ledger: p.Client.Server.Options.Ledger, OnError: p.NoteError}
 	if fill != nil {
 		fill(&w)
 	}
-	if p.State.CompareAndSwap(parkedClaimed, parkedWriting) {
+	if p.State.CompareAndSwap(waitClaimed, waitAnswering) {
 		p.Reply = w.Take()
-		p.State.Store(ParkedDone)
+		p.State.Store(WaitAnswered)
 		if p.Gone.Load() {
 			p.Forget()
 		}
@@ -53,7 +53,7 @@ func (p *Wait) NoteError(e resp.Error, from resp.Origin) {
 
 // Forget releases an answer for which there is nobody any more.
 func (p *Wait) Forget() {
-	if p.State.CompareAndSwap(ParkedDone, parkedForgotten) {
+	if p.State.CompareAndSwap(WaitAnswered, waitForgotten) {
 		p.Reply.Release()
 	}
 }
@@ -67,7 +67,7 @@ func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 	return true
 }
 
-// Work runs f, which may answer p, beside the loops.
+// Work runs f, which may answer p, in the background.
 func (p *Wait) Work(f func(st Store)) {
 	p.Client.Server.Host.Spawn(func() { p.Do(f) })
 }
@@ -76,7 +76,7 @@ func (p *Wait) Work(f func(st Store)) {
 // client closed, and nobody else is harmed.
 func (p *Wait) Do(f func(st Store)) {
 	e := p.Client.Server.Host
-	e.WithStore(p.Client.Id, func(st Store) {
+	e.WithStore(p.Client.ID, func(st Store) {
 		defer func() {
 			if r := recover(); r != nil {
 				e.Recovered(r)
@@ -93,7 +93,7 @@ func (p *Wait) Do(f func(st Store)) {
 }
 
 func (p *Wait) Interrupt(withError bool) bool {
-	if p.GiveUp == nil || !p.Claim() {
+	if p.OnTimeout == nil || !p.Claim() {
 		return false
 	}
 	p.Client.Server.Host.Spawn(func() { p.End(withError) })
@@ -104,7 +104,7 @@ func (p *Wait) Interrupt(withError bool) bool {
 func (p *Wait) End(withError bool) {
 	p.Do(func(st Store) {
 		p.Answer(func(w *resp.Writer) {
-			p.GiveUp(st, w)
+			p.OnTimeout(st, w)
 			if withError {
 				w.Cut(0)
 				w.Error(errUnblocked)
@@ -116,13 +116,13 @@ func (p *Wait) End(withError bool) {
 const errUnblocked resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 // MayWait reports whether the running command may wait for room: not inside a
-// transaction, not beside the loops, and not once the server stops.
+// transaction, not in the background, and not once the server stops.
 func (c *Call) MayWait() bool {
-	return !c.Client.Exclusive && !c.Client.Beside && !c.Server.Draining.Load()
+	return !c.Client.Exclusive && !c.Client.Background && !c.Server.Draining.Load()
 }
 
-// OrForgo is for behindPause: begin, or close the client of a command that never will.
-func (p *Wait) OrForgo(begin func()) func(goOn bool) {
+// OrDrop is for behindPause: begin, or close the client of a command that never will.
+func (p *Wait) OrDrop(begin func()) func(goOn bool) {
 	return func(goOn bool) {
 		if goOn {
 			begin()
@@ -135,4 +135,4 @@ func (p *Wait) OrForgo(begin func()) func(goOn bool) {
 // ReadsBeside reports whether the command runs elsewhere until it is done. What it has
 // read may change meanwhile, and the client be told only behind the reply, so that
 // nothing is told before.
-func (p *Wait) ReadsBeside() bool { return p.GiveUp == nil && !p.Again && p.Slice == nil }
+func (p *Wait) ReadsBeside() bool { return p.OnTimeout == nil && !p.RunAgain && p.Slice == nil }

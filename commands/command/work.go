@@ -9,16 +9,16 @@ func (c *Call) StayToPop(copied int) error {
 	if copied > Longest(c.W) {
 		return ErrLongReply
 	}
-	return c.Stay(copied / unitBytes)
+	return c.StayOnLoop(copied / unitBytes)
 }
 
 // unitBytes is how many bytes, of a command or of values that are copied for a
 // reply, make one unit.
 const unitBytes = 64
 
-// LoopWork is how many units a single command may do on a loop: a little less than
+// MaxLoopWork is how many units a single command may do on a loop: a little less than
 // a millisecond. One that would do more leaves it.
-const LoopWork = 8 << 10
+const MaxLoopWork = 8 << 10
 
 // CommandWork is what a command is beside its words, and writeWork what each of many
 // words is of one that writes, unless Command.WordWork says otherwise: a key or an
@@ -27,9 +27,9 @@ const CommandWork = 4
 
 const writeWork = 2
 
-// mostFewWords is how many words few commands have too much to do with: nobody asks
+// maxInlineWords is how many words few commands have too much to do with: nobody asks
 // about those of others then.
-const mostFewWords = 256
+const maxInlineWords = 256
 
 // Units is the work that elements and bytes are together.
 func Units(elements, bytes int) int { return elements + bytes/unitBytes }
@@ -54,9 +54,9 @@ func (c *Call) MayChange(cmd *Command, args [][]byte) bool {
 	return cmd.Flags&FlagWrite != 0
 }
 
-// Stays says why a command runs on its loop however many words it has; "" for those that
+// StaysOnLoop says why a command runs on its loop however many words it has; "" for those that
 // do not.
-func (c *Command) Stays() string {
+func (c *Command) StaysOnLoop() string {
 	switch {
 	case c.Group == "connection":
 		return "it is about its session, and is done with a word in no time"
@@ -72,38 +72,38 @@ func (c *Command) Stays() string {
 	return ""
 }
 
-// Leaves reports whether a command that is about to do so many units is to do them
-// beside the loops. If not, they are counted against its turn. Inside a transaction or
-// script, and beside the loops, everything is done at once.
-func (c *Call) Leaves(units int) bool {
-	if units <= LoopWork || c.Client.Exclusive || c.Client.Beside {
+// ExceedsLoop reports whether a command that is about to do so many units is to do them
+// in the background. If not, they are counted against its turn. Inside a transaction or
+// script, and in the background, everything is done at once.
+func (c *Call) ExceedsLoop(units int) bool {
+	if units <= MaxLoopWork || c.Client.Exclusive || c.Client.Background {
 		c.Work += units
 		return false
 	}
 	return true
 }
 
-// Stay is leaves for what is found out with a collection locked: its error, which the
+// StayOnLoop is leaves for what is found out with a collection locked: its error, which the
 // function that the store has called returns, means that nothing has been done and that
-// the command is run again, beside the loops.
-func (c *Call) Stay(units int) error {
-	if c.Leaves(units) {
+// the command is run again, in the background.
+func (c *Call) StayOnLoop(units int) error {
+	if c.ExceedsLoop(units) {
 		return errLeaves
 	}
 	return nil
 }
 
 // errLeaves is what stay returns.
-var errLeaves = errors.New("to be done beside the loops")
+var errLeaves = errors.New("to be done in the background")
 
-// WordsLeave reports whether a command of n words, more than Command.FewWords, is to run beside the
+// WordsLeave reports whether a command of n words, more than Command.InlineWords, is to run beside the
 // loops because of them. If not, they are counted against the turn, where dispatch has
 // counted one unit each.
 func (c *Call) WordsLeave(n int) bool {
-	if c.Cmd.Stays() != "" {
+	if c.Cmd.StaysOnLoop() != "" {
 		return false
 	}
-	if work := c.Cmd.WordsWork(n); !c.Leaves(work) {
+	if work := c.Cmd.WordsWork(n); !c.ExceedsLoop(work) {
 		c.Work -= n
 		return false
 	}

@@ -24,7 +24,7 @@ func clientCommands() []*command.Command {
 		Sub: []*command.Command{
 			sub("capa", -3, "capability [capability ...]", "Tells the server what the client supports. The server does not use it yet.", ok, 0, (*command.Call).OK),
 			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
-			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *command.Call) { c.W.Int(c.Client.Id) }),
+			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *command.Call) { c.W.Int(c.Client.ID) }),
 			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
 			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
 				"Closes connections.", "OK, or the number of connections closed", command.FlagAdmin|command.FlagAudit, clientKill),
@@ -162,7 +162,7 @@ func parseClientList(args [][]byte) (wanted func(*command.Client) bool, err resp
 			}
 			ids[id] = true
 		}
-		return func(s *command.Client) bool { return ids[s.Id] }, ""
+		return func(s *command.Client) bool { return ids[s.ID] }, ""
 	}
 	return nil, resp.ErrSyntax
 }
@@ -185,7 +185,7 @@ func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
 // read from any goroutine.
 func describe(e *command.Server, b []byte, s *command.Client) []byte {
-	now := e.Opts.Now()
+	now := e.Options.Now()
 	who, d, a := s.Identity(), e.Describe(s), e.Host.Activity(s)
 	cmd := "NULL"
 	if a.LastCommand != nil {
@@ -198,7 +198,7 @@ func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	word := func(key, value string) {
 		b = append(append(append(append(b, ' '), key...), '='), value...)
 	}
-	b = strconv.AppendInt(append(b, "id="...), s.Id, 10)
+	b = strconv.AppendInt(append(b, "id="...), s.ID, 10)
 	word("addr", s.Addr())
 	word("laddr", s.Laddr())
 	word("name", who.Name)
@@ -300,7 +300,7 @@ func clientKill(c *command.Call) {
 		return
 	}
 	self := c.Client
-	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s) && (s.Id != self.Id || !f.skipMe) })))
+	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s) && (s.ID != self.ID || !f.skipMe) })))
 }
 
 // kill closes the clients that match; the caller's own goes after its reply. One that
@@ -312,7 +312,7 @@ func kill(c *command.Call, match func(*command.Client) bool) int {
 			continue
 		}
 		n++
-		if s.Id == c.Client.Id {
+		if s.ID == c.Client.ID {
 			c.Client.Closing = true
 		} else {
 			s.Kill()
@@ -368,7 +368,7 @@ func parseKill(args [][]byte) (killFilter, resp.Error) {
 
 func (f *killFilter) matches(s *command.Client) bool {
 	return (f.typed == nil || f.typed(s)) &&
-		(f.id == 0 || f.id == s.Id) &&
+		(f.id == 0 || f.id == s.ID) &&
 		(f.addr == nil || bytes.Equal(f.addr, []byte(s.Addr()))) &&
 		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.Laddr())))
 }

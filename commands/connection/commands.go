@@ -102,7 +102,7 @@ func selectDB(c *command.Call) {
 		c.Fail(resp.ErrDBIndex)
 		return
 	}
-	c.Client.Db.Store(int32(n))
+	c.Client.Database.Store(int32(n))
 	c.OK()
 }
 
@@ -212,7 +212,7 @@ func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	w.BulkString("proto")
 	w.Int(int64(h.proto))
 	w.BulkString("id")
-	w.Int(s.Id)
+	w.Int(s.ID)
 	w.BulkString("mode")
 	w.BulkString("standalone")
 	w.BulkString("role")

@@ -27,7 +27,7 @@ func ElementsError(c *command.Call, err error) resp.Error {
 // WroteElements replies what f writes, or why a write did not happen.
 func WroteElements(c *command.Call, err error, f func(w *resp.Writer)) {
 	switch {
-	case c.Left(err):
+	case c.LeftLoop(err):
 	case err != nil:
 		c.Fail(ElementsError(c, err))
 	default:

@@ -30,11 +30,11 @@ func (p Whole) bytes() int {
 // bytes it copies.
 func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 	size = p.bytes()
-	return size, c.Leaves(command.Units(p.N, size))
+	return size, c.ExceedsLoop(command.Units(p.N, size))
 }
 
 // BesideRead runs read, which replies about size bytes of what the key at the first
-// argument holds, beside the loops; none replies that it does not exist any more.
+// argument holds, in the background; none replies that it does not exist any more.
 func BesideRead(c *command.Call,
 	size int, read func(st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
@@ -87,7 +87,7 @@ func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
 
 // MostHere is how many bytes a reply of the running command may copy where it runs.
 func MostHere(c *command.Call) int {
-	if c.Client.Exclusive || c.Client.Beside {
+	if c.Client.Exclusive || c.Client.Background {
 		return command.Longest(c.W)
 	}
 	return command.InlineReply

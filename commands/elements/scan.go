@@ -62,7 +62,7 @@ const errScanLong resp.Error = "ERR the pattern takes too long to match"
 
 // ScanElements is HSCAN, SSCAN and ZSCAN, which give all elements at once, whatever cursor
 // they are asked for: so none is seen twice or missed, and nobody has to remember where
-// an iteration was. Many elements are read beside the loops, and so are those that a
+// an iteration was. Many elements are read in the background, and so are those that a
 // pattern takes long to be compared with. Options are looked at only if there is a
 // collection, as in Redis.
 func ScanElements(c *command.Call, read readElements) {

@@ -55,7 +55,7 @@ func commands() []*command.Command {
 }
 
 // hashCall is what HSET and HGET do with a hash: functions that are made once for a
-// lane, since a new one for each call would be an allocation.
+// worker, since a new one for each call would be an allocation.
 type hashCall struct {
 	args    [][]byte // of HSET the pairs, of HGET the field
 	added   int64

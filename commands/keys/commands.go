@@ -80,8 +80,8 @@ func commands() []*command.Command {
 func countKeys(c *command.Call, f func(db int, key []byte) bool) {
 	n, db := int64(0), c.Client.Selected()
 	for i, key := range c.Args[1:] {
-		if i%command.AheadMost == 0 && len(c.Args) > 2 {
-			c.Store.Prefetch(db, c.Args[i+1:min(i+1+command.AheadMost, len(c.Args))])
+		if i%command.MaxRequests == 0 && len(c.Args) > 2 {
+			c.Store.Prefetch(db, c.Args[i+1:min(i+1+command.MaxRequests, len(c.Args))])
 		}
 		if f(db, key) {
 			n++
@@ -127,7 +127,7 @@ func randomKey(c *command.Call) {
 func dbsize(c *command.Call) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
 
 // flushMode checks the only option of FLUSHDB and FLUSHALL. Both modes drop the
-// tables at once and return their memory beside the loops.
+// tables at once and return their memory in the background.
 func flushMode(args [][]byte) resp.Error {
 	switch {
 	case len(args) == 1:

@@ -60,7 +60,7 @@ func waitFor(c *command.Call, key []byte, timeout time.Duration, w *wait) {
 	}
 	waits = true
 	w.parked.Cancel = func() { w.parked.Work(w.leave) }
-	w.parked.GiveUp = w.giveUp
+	w.parked.OnTimeout = w.giveUp
 	if timeout > 0 {
 		w.endAfter(st, timeout)
 	}
@@ -121,7 +121,7 @@ func (w *wait) attempt(st command.Store) {
 	}
 	w.parked.Answer(func(out *resp.Writer) {
 		if errors.Is(err, limit.ErrNotKept) {
-			out.Error(command.Misconf(w.parked.Client.Server.Opts.Persistence.Fault()))
+			out.Error(command.Misconf(w.parked.Client.Server.Options.Persistence.Fault()))
 			return
 		}
 		writeDecision(out, d, err, w.millis)
@@ -160,7 +160,7 @@ func (w *wait) decide(st command.Store) (d limit.Decision, over bool, err error)
 	return d, true, err
 }
 
-// goOn makes the attempt that a pause has put off. When the server stops, Drain ends the
+// runSlice makes the attempt that a pause has put off. When the server stops, Drain ends the
 // wait instead.
 func (w *wait) goOn(yes bool) {
 	if yes {
@@ -168,7 +168,7 @@ func (w *wait) goOn(yes bool) {
 	}
 }
 
-// giveUp ends the wait with the refusal as it is now.
+// refuseOverfull ends the wait with the refusal as it is now.
 func (w *wait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
 	d, err := w.look(st)

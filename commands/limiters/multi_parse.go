@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// multiArgs is a parsed RL.MULTI. Its room is a lane's scratch.
+// multiArgs is a parsed RL.MULTI. Its room is a worker's scratch.
 type multiArgs struct {
 	multiRoom
 	millis bool
@@ -30,11 +30,11 @@ type multiRoom struct {
 	calls   []clauseCalls
 }
 
-// wideMultis keeps room for calls that are wider than what a lane has room for. What is
+// wideMultis keeps room for calls that are wider than what a worker has room for. What is
 // in there points to nothing that is still needed.
 var wideMultis sync.Pool // of *multiRoom
 
-// laneClauses is for how many clauses a lane keeps room.
+// laneClauses is for how many clauses a worker keeps room.
 const laneClauses = 64
 
 // clauseCalls is where the calls live that a clause points to.

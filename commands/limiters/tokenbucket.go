@@ -55,7 +55,7 @@ type reservation struct {
 func serveOut(c *command.Call, d limit.Decision, call *tokenbucket.Call) {
 	r := &reservation{parked: c.NewWait(), db: c.Client.Selected(), key: bytes.Clone(c.Args[1]), call: *call, granted: d}
 	r.stop = c.Store.AfterFunc(d.RetryAfter, func() { r.parked.Work(r.serve) })
-	r.parked.GiveUp = r.giveUp
+	r.parked.OnTimeout = r.giveUp
 	r.parked.Cancel = func() {
 		if r.parked.Claim() {
 			r.parked.Work(r.undo)
@@ -69,7 +69,7 @@ func (r *reservation) serve(st command.Store) {
 	r.parked.Finish(func(w *resp.Writer) { r.answer(st, w, 0) })
 }
 
-// giveUp is the answer of a caller that is made to stop waiting.
+// refuseOverfull is the answer of a caller that is made to stop waiting.
 func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
 	r.undo(st)
 	r.parked.Refused = r.key

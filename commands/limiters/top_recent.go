@@ -18,7 +18,7 @@ type recentCount struct {
 	curr, prev int64
 }
 
-// add counts weight at now. Lanes may differ by a moment: what comes late counts for
+// add counts weight at now. Workers may differ by a moment: what comes late counts for
 // the period that has begun.
 func (r *recentCount) add(now limit.Instant, weight int64) {
 	r.roll(int64(now) / int64(recentPeriod))

@@ -28,7 +28,7 @@ type topSlot struct {
 
 const (
 	topSlots = 512
-	// topKey is the longest key that is remembered: the table of a lane then stays
+	// topKey is the longest key that is remembered: the table of a worker then stays
 	// below a megabyte whatever keys a client makes up.
 	topKey = 1 << 10
 )

@@ -131,7 +131,7 @@ func TestTopRatesFollowTheLastTenSeconds(t *testing.T) {
 	require.Equal(t, recentPeriod, over(time.Hour))
 }
 
-// TestTopRatesTakeLateCountsForNow: lanes read the clock at their own instants, so a
+// TestTopRatesTakeLateCountsForNow: workers read the clock at their own instants, so a
 // count may be a moment older than one that is there already.
 func TestTopRatesTakeLateCountsForNow(t *testing.T) {
 	var r recentCount

@@ -90,7 +90,7 @@ func pop(front bool) func(*command.Call) {
 		err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 			found = l.Len() > 0
 			n := int(min(count, int64(l.Len())))
-			err := c.Stay(n)
+			err := c.StayOnLoop(n)
 			if err == nil && n > 1 {
 				from := 0
 				if !front {
@@ -111,7 +111,7 @@ func pop(front bool) func(*command.Call) {
 			return nil
 		})
 		switch {
-		case c.Left(err):
+		case c.LeftLoop(err):
 		case err != nil:
 			c.W.Cut(mark)
 			c.Fail(elements.ElementsError(c, err))
@@ -218,7 +218,7 @@ func ltrim(c *command.Call) {
 	}
 	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 		start, end := listSpan(from, to, l.Len())
-		if err := c.Stay(l.Len() - (end - start)); err != nil {
+		if err := c.StayOnLoop(l.Len() - (end - start)); err != nil {
 			return err
 		}
 		l.Trim(start, end)
@@ -261,7 +261,7 @@ func lrem(c *command.Call) {
 	}
 	removed := 0
 	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
-		if err := c.Stay(l.Len()); err != nil {
+		if err := c.StayOnLoop(l.Len()); err != nil {
 			return err
 		}
 		removed = l.Remove(c.Args[3], int(min(max(count, -math.MaxInt32), math.MaxInt32)))

@@ -51,7 +51,7 @@ var listPops = blocking.Kind{
 	Weigh: func(call *blocking.Call, c *command.Call, key []byte) (n, copied int, found bool) {
 		found, err := c.Store.ReadList(c.Client.Selected(), key, func(l *collection.List) {
 			from, to := call.Span(l.Len())
-			if n = to - from; n <= command.LoopWork {
+			if n = to - from; n <= command.MaxLoopWork {
 				copied = elements.CopiedOf(c.W, l.Range(from, to))
 			}
 		})

@@ -51,7 +51,7 @@ func publish(kind topicKind) func(*command.Call) {
 		if c.Client.Exclusive {
 			steps = parse.Unlimited
 		}
-		if !h.match(p, &m, &steps) || c.Leaves(p.receivers()*postWork) {
+		if !h.match(p, &m, &steps) || c.ExceedsLoop(p.receivers()*postWork) {
 			p.forget()
 			publishBeside(c, m.clone())
 			return
@@ -73,7 +73,7 @@ func (m *message) clone() message {
 	return message{m.kind, own[0], own[1]}
 }
 
-// publishBeside publishes what takes long to match, beside the loops.
+// publishBeside publishes what takes long to match, in the background.
 func publishBeside(c *command.Call, m message) {
 	h := hubOf(c)
 	c.Offload(func(_ command.Store, w *resp.Writer) {

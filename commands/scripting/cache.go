@@ -63,7 +63,7 @@ type script struct {
 // has brought make room for others, the ones that have not been used for long
 // first (a second chance for each that was).
 type scriptCache struct {
-	flushed atomic.Uint64 // counts changes after which a lane must look again
+	flushed atomic.Uint64 // counts changes after which a worker must look again
 
 	mu     sync.Mutex
 	byName map[scriptSHA]*script // guarded by mu

@@ -40,7 +40,7 @@ func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 	require.Equal(t, 1+maxEvalScripts, n)
 	require.EqualValues(t, 1+maxEvalScripts, bytes)
 	require.EqualValues(t, 10, sc.evicted.Load())
-	require.Greater(t, sc.flushed.Load(), before, "lanes look again")
+	require.Greater(t, sc.flushed.Load(), before, "workers look again")
 	require.NotNil(t, sc.get(nameOf(0)), "loaded")
 	require.NotNil(t, sc.get(nameOf(1)), "used")
 	require.Nil(t, sc.get(nameOf(2)))

@@ -9,20 +9,20 @@ import (
 // limits bounds all scripts of the server together.
 func (e *engine) limits() lua.Limits {
 	l := lua.DefaultLimits()
-	l.Room = e.server.Opts.ScriptRoom
-	if e.server.Opts.FreeHeap != nil {
+	l.Room = e.server.Options.ScriptRoom
+	if e.server.Options.FreeHeap != nil {
 		l.FreeGarbage = e.freeGarbage
 	}
 	return l
 }
 
-// freeGarbage has the garbage of a large script given back beside the loops, where
+// freeGarbage has the garbage of a large script given back in the background, where
 // maxmemory bounds the process: keys may need that memory before the next script does.
 func (e *engine) freeGarbage() {
-	if e.server.Opts.ScriptRoom == nil {
+	if e.server.Options.ScriptRoom == nil {
 		return
 	}
-	if bound, _ := e.server.Opts.ScriptRoom(); bound == math.MaxInt64 {
+	if bound, _ := e.server.Options.ScriptRoom(); bound == math.MaxInt64 {
 		return
 	}
 	t := &e.tidy
@@ -33,7 +33,7 @@ func (e *engine) freeGarbage() {
 	e.server.Host.Spawn(func() {
 		for {
 			for t.again.Swap(false) {
-				e.server.Opts.FreeHeap()
+				e.server.Options.FreeHeap()
 			}
 			t.running.Store(false)
 			if !t.again.Load() || t.running.Swap(true) {

@@ -91,7 +91,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 			c.Exclusive.End()
 		}
 		c.Cmd, c.Args, c.W = cmd, args, w
-		c.Client.Db.Store(int32(db))
+		c.Client.Database.Store(int32(db))
 		if h.w.Refs = h.w.Refs[:0]; cap(h.w.Buf) > keptScriptReply || cap(h.w.Refs) > keptScriptReply/shared.RefSize {
 			h.w.Buf, h.w.Refs = nil, nil
 		}
@@ -132,7 +132,7 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		c.Server.Host.CountRejected(c, cmd)
 		return h.w.Buf, nil
 	}
-	h.w.Ledger = c.Server.Opts.Ledger
+	h.w.Ledger = c.Server.Options.Ledger
 	if h.wrote || h.lent > maxLent {
 		h.w.Ledger = nil
 	}

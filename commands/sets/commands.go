@@ -144,7 +144,7 @@ func spop(c *command.Call) {
 	var picked [][]byte
 	err := c.Store.WriteSet(c.Client.Selected(), c.Args[1], func(s *collection.Set) error {
 		n := int(min(count, int64(s.Len())))
-		if err := c.Stay(n); err != nil {
+		if err := c.StayOnLoop(n); err != nil {
 			return err
 		}
 		picked = pick(s, n)

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedCall is what a lane keeps for those commands on sorted sets that a log of
+// sortedCall is what a worker keeps for those commands on sorted sets that a log of
 // requests is made of, so that they allocate nothing: what a command wants, what came
 // of it, and the functions for the store, bound once.
 type sortedCall struct {
@@ -55,7 +55,7 @@ func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool
 	}
 	c.W.Cut(mark) // what f may have replied before it came out
 	switch {
-	case c.Left(err):
+	case c.LeftLoop(err):
 	case errors.Is(err, errNaNSum):
 		c.Fail(errNaN)
 	default:

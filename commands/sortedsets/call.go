@@ -85,7 +85,7 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 
 func (call *sortedCall) remove(z *collection.SortedSet) error {
 	from, to := call.window.ranks(z, call.by, false, z.Len())
-	if err := call.ctx.Stay(to - from); err != nil {
+	if err := call.ctx.StayOnLoop(to - from); err != nil {
 		return err
 	}
 	call.removed = z.RemoveRange(from, to)

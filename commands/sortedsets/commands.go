@@ -146,7 +146,7 @@ func zpop(c *command.Call, down bool) {
 		if down {
 			from = z.Len() - n
 		}
-		err := c.Stay(n)
+		err := c.StayOnLoop(n)
 		if err == nil && n > 1 {
 			err = c.StayToPop(elements.CopiedOf(c.W, MembersOf(z, from, from+n)))
 		}

@@ -49,7 +49,7 @@ var pops = blocking.Kind{
 	Weigh: func(call *blocking.Call, c *command.Call, key []byte) (n, copied int, found bool) {
 		found, err := c.Store.ReadSortedSet(c.Client.Selected(), key, func(z *collection.SortedSet) {
 			from, to := call.Span(z.Len())
-			if n = to - from; n <= command.LoopWork {
+			if n = to - from; n <= command.MaxLoopWork {
 				copied = elements.CopiedOf(c.W, MembersOf(z, from, to))
 			}
 		})

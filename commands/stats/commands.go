@@ -2,7 +2,7 @@ package stats
 
 import "sync/atomic"
 
-// Counter is what one lane knows of one command. Only its lane adds; INFO reads.
+// Counter is what one worker knows of one command. Only its worker adds; INFO reads.
 type Counter struct {
 	Calls    atomic.Int64
 	Nanos    atomic.Int64 // of what was measured whenever it ran
@@ -23,7 +23,7 @@ func (n *Counter) Estimate() int64 {
 	return n.Nanos.Load() + int64(float64(n.Sampled.Load())/float64(timed)*float64(n.Calls.Load()))
 }
 
-// Totals is the sum of a counter over all lanes.
+// Totals is the sum of a counter over all workers.
 type Totals struct {
 	Calls, Nanos, Rejected, Failed, Denied int64
 }

@@ -275,7 +275,7 @@ func setrange(c *command.Call) {
 			return nil, expiry, limit.ErrTooLong
 		}
 		length = max(length, int(offset)+len(part))
-		if err := c.Stay(command.Units(0, length)); err != nil {
+		if err := c.StayOnLoop(command.Units(0, length)); err != nil {
 			return nil, expiry, err
 		}
 		if zeros := offset - int64(len(old)); zeros > 0 && c.Store.Lacks(zeros) {
@@ -286,7 +286,7 @@ func setrange(c *command.Call) {
 		copy(value[offset:], part)
 		return value, expiry, nil
 	})
-	if c.Left(err) {
+	if c.LeftLoop(err) {
 		return
 	}
 	c.ReplyCount(int64(length), err)
@@ -310,7 +310,7 @@ func strlen(c *command.Call) {
 	}
 }
 
-// readString reads the string at the first argument into the lane's scratch, or has the
+// readString reads the string at the first argument into the worker's scratch, or has the
 // store lend it: replySpan or giveBack ends that.
 func readString(c *command.Call) (value []byte, found bool, err error) {
 	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])

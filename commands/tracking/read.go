@@ -61,7 +61,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 // readsElsewhere returns what a read that runs on another goroutine has to do right before
 // and right after it looks: it registers the client once more, as run does.
 func (v *invalidator) readsElsewhere(c *command.Call) func() {
-	table, id, number := &v.reads, c.Client.Id, v.reading(c.Worker).number
+	table, id, number := &v.reads, c.Client.ID, v.reading(c.Worker).number
 	if number == 0 || v.tracking(c.Client) == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (v *invalidator) run(c *command.Call) {
 	if t == nil || !remembers(c, t) {
 		cmd.Run(c)
 	} else {
-		table, id, keys, args := &v.reads, c.Client.Id, &cmd.Keys, c.Args
+		table, id, keys, args := &v.reads, c.Client.ID, &cmd.Keys, c.Args
 		r := v.reading(c.Worker)
 		*r = reading{number: table.read.Add(1)}
 		defer func() { *r = reading{} }()
@@ -101,7 +101,7 @@ func (v *invalidator) run(c *command.Call) {
 			keys.Each(args, func(i int) { table.add(args[i], id, r.number) })
 		}
 	}
-	if !c.ShutOut {
+	if !c.WorldBusy {
 		v.endCaching(c.Client, cmd)
 	}
 }

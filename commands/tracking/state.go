@@ -45,7 +45,7 @@ func (v *invalidator) start(cl *command.Client, st command.Store, t *tracking, p
 			t.prefixes = old.prefixes
 		}
 		for _, p := range prefixes {
-			v.prefixes.join(p, cl.Id)
+			v.prefixes.join(p, cl.ID)
 		}
 		t.prefixes = slices.Concat(t.prefixes, prefixes)
 		slices.Sort(t.prefixes)
@@ -67,7 +67,7 @@ func (v *invalidator) start(cl *command.Client, st command.Store, t *tracking, p
 		command.ClientState[trackingState](cl, v.slot).tracks.Store(t)
 	}
 	cl.Mark(command.MarkTracking, true)
-	if cl.ProxyOf != nil && v.server.Host.Client(cl.Id) == nil {
+	if cl.ProxyOf != nil && v.server.Host.Client(cl.ID) == nil {
 		v.end(cl) // the client has gone away meanwhile
 	}
 }
@@ -93,7 +93,7 @@ func (v *invalidator) end(cl *command.Client) {
 		proxy.tracks.Store(nil)
 	}
 	if t != nil {
-		v.leave(cl.Id, t)
+		v.leave(cl.ID, t)
 	}
 }
 
@@ -114,9 +114,9 @@ func (v *invalidator) closed(cl *command.Client) {
 	switch t := state.tracks.Swap(nil); {
 	case t == nil:
 	case len(t.prefixes) <= few:
-		v.leave(cl.Id, t)
+		v.leave(cl.ID, t)
 	default:
-		v.server.Host.Spawn(func() { v.leave(cl.Id, t) })
+		v.server.Host.Spawn(func() { v.leave(cl.ID, t) })
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// tellInline is how many clients are told on a loop. More are told beside the loops.
+	// tellInline is how many clients are told on a loop. More are told in the background.
 	tellInline = 256
 	// tellWork is how many units of turnWork it is to tell one: a lock, a copy and a wake.
 	tellWork = 8
@@ -23,7 +23,7 @@ func (o *observer) writer() int64 {
 	case w.Served != 0:
 		return w.Served
 	case w.Call.Client != nil:
-		return w.Call.Client.Id
+		return w.Call.Client.ID
 	}
 	return w.Actor
 }
@@ -404,7 +404,7 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 // lowered. Clients that track wait for a slice at most.
 const shrinkSlice = 1 << 10
 
-// leaveToShrink has the table brought within its bound beside the loops, if it is not.
+// leaveToShrink has the table brought within its bound in the background, if it is not.
 func (v *invalidator) leaveToShrink() {
 	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
 		return

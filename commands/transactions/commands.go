@@ -178,7 +178,7 @@ func (m *transactions) unwatch(cl *command.Client, st command.Store) {
 	}
 	watched, many := k.watched, k.watching > command.SliceWords*command.WatchCost
 	k.watched, k.watching = nil, 0
-	if many && !cl.Beside { // nobody else knows of them
+	if many && !cl.Background { // nobody else knows of them
 		m.forget(watched)
 		return
 	}
@@ -255,7 +255,7 @@ func exec(c *command.Call) {
 	}
 	c.Client.Mark(command.MarkQueuing, false)
 	long := runsLong(c, k.tx)
-	if !long && !c.Leaves(transactionWork(c, k)) {
+	if !long && !c.ExceedsLoop(transactionWork(c, k)) {
 		m.run(c, k)
 		return
 	}
@@ -268,7 +268,7 @@ func exec(c *command.Call) {
 		host.Enqueue(host.ParkExclusive(c, run))
 		return
 	}
-	c.MoveBeside(func(c *command.Call) { host.Timed(c, cmd, run) })
+	c.MoveToBackground(func(c *command.Call) { host.Timed(c, cmd, run) })
 }
 
 // run runs the queue of a transaction, and ends it.
@@ -343,8 +343,8 @@ func runQueue(c *command.Call, t *transaction) {
 	mark, tooLong := len(c.W.Buf), false
 	c.W.Array(len(t.queue))
 	for i, q := range t.queue {
-		if i%command.AheadMost == 0 {
-			prefetchQueue(c, t.queue[i:min(i+command.AheadMost, len(t.queue))])
+		if i%command.MaxRequests == 0 {
+			prefetchQueue(c, t.queue[i:min(i+command.MaxRequests, len(t.queue))])
 		}
 		c.Cmd, c.Args, c.Failed = q.cmd, q.args, false
 		if c.Client.ProxyOf != nil && q.cmd.Subscribes() {

@@ -20,10 +20,10 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 	for i := range t.queue {
 		q := &t.queue[i]
 		switch {
-		case n > command.LoopWork:
+		case n > command.MaxLoopWork:
 			return n
 		case q.cmd.SpansKeyspace() && q.cmd.Flags&command.FlagFast == 0:
-			return command.LoopWork + 1 // KEYS and its kind
+			return command.MaxLoopWork + 1 // KEYS and its kind
 		case q.cmd.Name == "select":
 			db = selects(c.Server, q, db)
 		case q.cmd.Work != nil:

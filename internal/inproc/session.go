@@ -13,7 +13,7 @@ import (
 type Session struct {
 	server  *Server
 	session transport.Session
-	lane    transport.Lane
+	worker  transport.Worker
 	peer    *peer
 	out     []byte
 }
@@ -40,7 +40,7 @@ func (s *Server) Open(from net.Addr) (session *Session, farewell []byte) {
 	if opened == nil {
 		return nil, farewell
 	}
-	return &Session{server: s, session: opened, lane: s.Engine().NewLane(), peer: p}, nil
+	return &Session{server: s, session: opened, worker: s.Engine().NewWorker(), peer: p}, nil
 }
 
 // Server is what the session talks to.
@@ -50,12 +50,12 @@ func (s *Session) Server() *Server { return s.server }
 var errClosed = errors.New("the server closed the session")
 
 // Do hands in a command and returns the reply, which is valid until the next call.
-// A command that runs beside the loop is waited for.
+// A command that runs in the background is waited for.
 func (s *Session) Do(args ...string) ([]byte, error) {
 	in := Encode(nil, args...)
 	s.out = s.out[:0]
 	for {
-		turn := s.session.Feed(s.lane, in, s.out)
+		turn := s.session.Feed(s.worker, in, s.out)
 		in, s.out = in[turn.Consumed:], turn.Whole()
 		switch turn.Next {
 		case transport.Again:

@@ -16,7 +16,7 @@ type run struct {
 	options   *Options
 	plan      *plan
 	sessions  []*Session
-	lanes     []*lane
+	workers   []*worker
 	recorders []*recorder
 	version   string
 	pid       int
@@ -52,15 +52,15 @@ func newRun(target *Target, o *Options, sessions []*Session) *run {
 	clock := func() int64 { return int64(time.Since(r.started)) }
 	for i := range o.Threads {
 		r.recorders = append(r.recorders, newRecorder(len(o.Mix.templates)))
-		l := &lane{plan: p, clock: clock, abandoned: &r.abandoned}
+		l := &worker{plan: p, clock: clock, abandoned: &r.abandoned}
 		if o.open() {
 			l.pace = newPace(o.Rate, i, o.Threads)
 		}
-		r.lanes = append(r.lanes, l)
+		r.workers = append(r.workers, l)
 	}
 	for i, s := range sessions {
 		thread := i % o.Threads
-		l := r.lanes[thread]
+		l := r.workers[thread]
 		l.flows = append(l.flows, newFlow(p, r.recorders[thread], o.Seed, o.Keys, i, len(sessions), o.share(i)))
 		l.sessions = append(l.sessions, s)
 		if o.open() {
@@ -99,11 +99,11 @@ func (r *run) sample() sample {
 	return sample{taken: true, cpu: r.usage().CPU, completed: glance(r.recorders, 0).Completed}
 }
 
-// drive runs every lane to its end and returns the first error.
+// drive runs every worker to its end and returns the first error.
 func (r *run) drive(d driver) error {
-	errs := make(chan error, len(r.lanes))
+	errs := make(chan error, len(r.workers))
 	var wait sync.WaitGroup
-	for _, l := range r.lanes {
+	for _, l := range r.workers {
 		wait.Go(func() {
 			err := d(l)
 			if err != nil {

@@ -21,13 +21,13 @@ const (
 	pollEvery = 50 * time.Millisecond
 )
 
-// driveEpoll drives a lane by an event loop on a thread of its own. In an open
+// driveEpoll drives a worker by an event loop on a thread of its own. In an open
 // loop that thread never sleeps for less than two milliseconds: it polls, so that a
 // command leaves within a microsecond of its instant, and a core is busy with it.
-var driveEpoll driver = func(l *lane) error {
+var driveEpoll driver = func(l *worker) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	e := epollLane{lane: l, events: make([]unix.EpollEvent, 256), due: make([]int, 0, 64)}
+	e := epollWorker{worker: l, events: make([]unix.EpollEvent, 256), due: make([]int, 0, 64)}
 	defer e.close()
 	if err := e.open(); err != nil {
 		return err
@@ -35,15 +35,15 @@ var driveEpoll driver = func(l *lane) error {
 	return e.loop()
 }
 
-type epollLane struct {
-	*lane
+type epollWorker struct {
+	*worker
 	epoll int
 	// fds are the sockets, by the number of their flow. A full one did not take all
 	// that was written to it, and is watched until it has room.
 	fds    []int
 	full   []bool
 	events []unix.EpollEvent
-	// due are the flows with new requests: at most as many as fit, so that a lane
+	// due are the flows with new requests: at most as many as fit, so that a worker
 	// that lags behind its schedule still reads.
 	due []int
 	// turn is the flow that the next request of an open loop goes to.
@@ -53,7 +53,7 @@ type epollLane struct {
 }
 
 // open moves the connections from Go's own event loop to this one.
-func (e *epollLane) open() error {
+func (e *epollWorker) open() error {
 	var err error
 	if e.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("creating an event loop: %w", err)
@@ -97,14 +97,14 @@ func takeOver(conn net.Conn) (int, error) {
 	return fd, nil
 }
 
-func (e *epollLane) close() {
+func (e *epollWorker) close() {
 	for _, fd := range e.fds {
 		_ = unix.Close(fd) // nothing is left to lose
 	}
 	_ = unix.Close(e.epoll)
 }
 
-func (e *epollLane) loop() error {
+func (e *epollWorker) loop() error {
 	e.ended = true
 	for {
 		now := e.clock()
@@ -127,7 +127,7 @@ func (e *epollLane) loop() error {
 }
 
 // finished reports whether all flows are. It looks at them only when one may be.
-func (e *epollLane) finished(now int64) bool {
+func (e *epollWorker) finished(now int64) bool {
 	over := e.over(e.pace, now)
 	if !e.ended && !over {
 		return false
@@ -143,7 +143,7 @@ func (e *epollLane) finished(now int64) bool {
 
 // send starts the batches of a closed loop, once, or sends what is due in an open
 // one.
-func (e *epollLane) send(now int64) error {
+func (e *epollWorker) send(now int64) error {
 	if e.pace == nil {
 		if !e.ended {
 			return nil
@@ -176,7 +176,7 @@ func (e *epollLane) send(now int64) error {
 }
 
 // pick returns the flow whose turn it is, passing over those that cannot send.
-func (e *epollLane) pick() (int, bool) {
+func (e *epollWorker) pick() (int, bool) {
 	for range e.flows {
 		i := e.turn
 		e.turn = (e.turn + 1) % len(e.flows)
@@ -189,7 +189,7 @@ func (e *epollLane) pick() (int, bool) {
 
 // wait returns the number of events that have come by the time at which there is
 // something to send.
-func (e *epollLane) wait(now int64) (int, error) {
+func (e *epollWorker) wait(now int64) (int, error) {
 	sleep := pollEvery
 	if e.pace != nil && !e.over(e.pace, now) {
 		sleep = min(sleep, time.Duration(e.pace.next()-now)-spinBelow/2)
@@ -212,7 +212,7 @@ func (e *epollLane) wait(now int64) (int, error) {
 
 // poll asks for events without waiting. It does not tell Go's scheduler, which
 // would take the thread's processor away.
-func (e *epollLane) poll() (int, error) {
+func (e *epollWorker) poll() (int, error) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.epoll),
 		uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)), 0, 0, 0)
 	if errno != 0 {
@@ -222,7 +222,7 @@ func (e *epollLane) poll() (int, error) {
 }
 
 // serve takes what one connection has to say.
-func (e *epollLane) serve(event *unix.EpollEvent) error {
+func (e *epollWorker) serve(event *unix.EpollEvent) error {
 	i := int(event.Fd)
 	f := e.flows[i]
 	if event.Events&unix.EPOLLOUT != 0 {
@@ -259,7 +259,7 @@ func (e *epollLane) serve(event *unix.EpollEvent) error {
 }
 
 // flush writes what flow i has encoded, as far as its socket takes it.
-func (e *epollLane) flush(i int) error {
+func (e *epollWorker) flush(i int) error {
 	f := e.flows[i]
 	for len(f.out) > 0 && !e.full[i] {
 		n, errno := rawWrite(e.fds[i], f.out)
@@ -278,7 +278,7 @@ func (e *epollLane) flush(i int) error {
 }
 
 // resume writes to a socket that has room again.
-func (e *epollLane) resume(i int) error {
+func (e *epollWorker) resume(i int) error {
 	e.full[i] = false
 	if err := e.flush(i); err != nil || e.full[i] {
 		return err
@@ -286,7 +286,7 @@ func (e *epollLane) resume(i int) error {
 	return e.watch(i, unix.EPOLLIN)
 }
 
-func (e *epollLane) watch(i int, events uint32) error {
+func (e *epollWorker) watch(i int, events uint32) error {
 	event := unix.EpollEvent{Events: events, Fd: int32(i)}
 	if err := unix.EpollCtl(e.epoll, unix.EPOLL_CTL_MOD, e.fds[i], &event); err != nil {
 		return fmt.Errorf("watching a connection: %w", err)

@@ -10,12 +10,12 @@ import (
 
 // driveGoroutines gives every connection a goroutine of its own. It runs wherever
 // Go does; its pace is as fine as the timers of the system.
-func driveGoroutines(l *lane) error {
+func driveGoroutines(l *worker) error {
 	errs := make([]error, len(l.flows))
 	var wait sync.WaitGroup
 	for i := range l.flows {
 		wait.Go(func() {
-			c := blockingFlow{lane: l, flow: l.flows[i], conn: l.sessions[i].conn, started: time.Now().Add(-time.Duration(l.clock()))}
+			c := blockingFlow{worker: l, flow: l.flows[i], conn: l.sessions[i].conn, started: time.Now().Add(-time.Duration(l.clock()))}
 			if l.pace != nil {
 				c.pace = l.paces[i]
 			}
@@ -28,7 +28,7 @@ func driveGoroutines(l *lane) error {
 
 // blockingFlow is a flow and a connection whose reads and writes block.
 type blockingFlow struct {
-	*lane
+	*worker
 	flow    *flow
 	conn    net.Conn
 	pace    *pace

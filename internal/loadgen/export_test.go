@@ -117,19 +117,19 @@ func (b *Bench) Reply(now time.Duration, text string) error {
 
 // Finished reports whether the flow has nothing to do any more.
 func (b *Bench) Finished(now time.Duration) bool {
-	return b.flow.finished((&lane{plan: b.plan}).over(b.pace, int64(now)))
+	return b.flow.finished((&worker{plan: b.plan}).over(b.pace, int64(now)))
 }
 
 // Result returns what was measured within span.
 func (b *Bench) Result(o Options, span time.Duration) *Result {
 	r := &run{
 		target: &Target{Name: "fake"}, options: &o, plan: b.plan, recorders: []*recorder{b.rec},
-		lanes: []*lane{{flows: []*flow{b.flow}}}, span: span,
+		workers: []*worker{{flows: []*flow{b.flow}}}, span: span,
 	}
 	return r.result()
 }
 
-// GiveUp asks a watchdog about glances at a run, and returns the instant at which
+// OnTimeout asks a watchdog about glances at a run, and returns the instant at which
 // it gives up, or -1.
 func GiveUp(until, grace time.Duration, busy bool, step time.Duration, completed []int64) time.Duration {
 	w := watchdog{plan: &plan{until: int64(until)}, grace: int64(grace), deadline: never, busy: busy}

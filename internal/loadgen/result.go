@@ -138,7 +138,7 @@ func (r *run) result() *Result {
 	if n := r.samples[1].completed - r.samples[0].completed; n > 0 && r.pid != 0 && r.samples[0].taken {
 		res.CPU = (r.samples[1].cpu - r.samples[0].cpu) / time.Duration(n)
 	}
-	for _, l := range r.lanes {
+	for _, l := range r.workers {
 		if r.abandoned.Load() {
 			res.Unanswered += l.unsent()
 		}

@@ -2,8 +2,8 @@ package loadgen
 
 import "sync/atomic"
 
-// lane is one thread's share of a run.
-type lane struct {
+// worker is one thread's share of a run.
+type worker struct {
 	plan  *plan
 	flows []*flow
 	// sessions are those of the flows.
@@ -18,12 +18,12 @@ type lane struct {
 	abandoned *atomic.Bool
 }
 
-// driver moves the bytes of a lane until its flows are finished.
-type driver func(*lane) error
+// driver moves the bytes of a worker until its flows are finished.
+type driver func(*worker) error
 
 // over reports whether nothing is to be sent any more: at now in a closed loop,
 // and by a pace in an open one.
-func (l *lane) over(p *pace, now int64) bool {
+func (l *worker) over(p *pace, now int64) bool {
 	if p == nil {
 		return l.plan.over(now)
 	}
@@ -31,7 +31,7 @@ func (l *lane) over(p *pace, now int64) bool {
 }
 
 // unsent returns how many requests of the schedule were due and never sent.
-func (l *lane) unsent() int64 {
+func (l *worker) unsent() int64 {
 	paces := l.paces
 	if l.pace != nil && l.pace.k > 0 {
 		paces = []*pace{l.pace} // the driver went by this one
