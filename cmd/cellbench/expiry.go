@@ -9,8 +9,7 @@ import (
 	"github.com/cellserver/cellserver/internal/loadgen/report"
 )
 
-func runExpiry(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	o := newOptions("expiry", "Makes keys that all expire at one instant, and watches the server meanwhile.", stderr)
+func runExpiry(ctx context.Context, o *options, args []string, stdout, _ io.Writer) (int, error) {
 	e := loadgen.ExpiryOptions{Shape: loadgen.Shape{KeyWidth: loadgen.DefaultKeyWidth, MinQuantity: 1, MaxQuantity: 1, DataSize: 3}}
 	o.set.Int64Var(&e.Keys, "keys", 1_000_000, "keys that expire")
 	o.set.StringVar(&e.Command, "command", "CL.THROTTLE expiring:{key} 15 1 3600", "`command` that makes a key")

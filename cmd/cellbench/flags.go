@@ -28,41 +28,50 @@ func (l *list) Set(v string) error {
 // options are the values of the command line.
 type options struct {
 	set *flag.FlagSet
+	serverOptions
+	loadOptions
+	reportOptions
+}
 
-	targets, commands, pids     list
-	user, password              string
-	database, protocol          int
-	connections, threads        int
-	pipeline                    int
-	rate                        float64
-	duration, warmup, grace     time.Duration
-	count                       int64
-	keys, firstKey, seed        uint64
-	keyWidth, dataSize          int
-	choice, quantity, driver    string
-	noCheck, allowErrors, quiet bool
-	sharedKeys                  bool
-	markdown                    bool
-	json, html, title           string
-	rounds                      int
+// serverOptions say which servers there are, and how to connect to them.
+type serverOptions struct {
+	targets, pids      list
+	user, password     string
+	database, protocol int
+}
+
+// loadOptions say what the servers are sent, by how many connections and how fast.
+type loadOptions struct {
+	commands                 list
+	connections, threads     int
+	pipeline, rounds         int
+	rate                     float64
+	duration, warmup, grace  time.Duration
+	count                    int64
+	keys, firstKey, seed     uint64
+	keyWidth, dataSize       int
+	choice, quantity, driver string
+	noCheck, sharedKeys      bool
+}
+
+// reportOptions say where and how the results are shown.
+type reportOptions struct {
+	allowErrors, quiet, markdown bool
+	json, html, title            string
 }
 
 // defaultCommand is what is sent unless the command line says otherwise.
 const defaultCommand = "CL.THROTTLE user:{key} 15 30 60"
 
-// newOptions declares the options that every subcommand has.
-func newOptions(name, usage string, stderr io.Writer) *options {
+// newOptions declares the options that every subcommand has. The help of the subcommand
+// begins with usage and ends with more.
+func newOptions(name, usage, more string, stderr io.Writer) *options {
 	o := &options{set: flag.NewFlagSet("cellbench "+name, flag.ContinueOnError)}
 	o.set.SetOutput(stderr)
 	o.set.Usage = func() {
 		fmt.Fprintf(stderr, "Usage: cellbench %s [options]\n%s\nOptions:\n", name, usage)
 		o.set.PrintDefaults()
-		if name == "run" {
-			fmt.Fprintln(stderr, "\nSubcommands:")
-			for _, s := range subcommands() {
-				fmt.Fprintf(stderr, "  %-8s %s\n", s.name, s.summary)
-			}
-		}
+		fmt.Fprint(stderr, more)
 	}
 	o.set.Var(&o.targets, "target", "`[name=]address[ command]` of a server: host:port, a port, a path, redis://..; its own command may follow")
 	o.set.StringVar(&o.user, "user", "", "`name` to authenticate as")

@@ -9,8 +9,7 @@ import (
 	"github.com/cellserver/cellserver/internal/loadgen/report"
 )
 
-func runIdle(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	o := newOptions("idle", "Opens connections, sends one PING on each, waits, and looks at the memory of the server's process.", stderr)
+func runIdle(ctx context.Context, o *options, args []string, stdout, _ io.Writer) (int, error) {
 	connections := o.set.Int("c", 10_000, "connections")
 	settle := o.set.Duration("settle", 15*time.Second, "how long the server may take to give buffers back")
 	o.set.BoolVar(&o.markdown, "markdown", false, "print a Markdown table")

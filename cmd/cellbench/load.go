@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -14,8 +15,7 @@ import (
 	"github.com/cellserver/cellserver/internal/loadgen/report"
 )
 
-func runOne(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	o := newOptions("run", "Drives one server and prints what it measured.", stderr)
+func runOne(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) (int, error) {
 	o.addLoad()
 	if err := o.parse(args); err != nil {
 		return 0, err
@@ -27,8 +27,7 @@ func runOne(ctx context.Context, args []string, stdout, stderr io.Writer) (int, 
 	return o.measure(ctx, args, stdout, stderr)
 }
 
-func runCompare(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	o := newOptions("compare", "Drives two servers or more in turn, A B B A .., and relates the first to each of the others.", stderr)
+func runCompare(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) (int, error) {
 	o.addLoad()
 	o.set.IntVar(&o.rounds, "rounds", 5, "how often each target has its turn")
 	if err := o.parse(args); err != nil {
@@ -38,6 +37,12 @@ func runCompare(ctx context.Context, args []string, stdout, stderr io.Writer) (i
 		return 0, usageError{errors.New("a comparison needs two targets and a round")}
 	}
 	return o.measure(ctx, args, stdout, stderr)
+}
+
+// makeRoom lets Go use a processor for each loading thread and one for the rest, as
+// a thread that polls would otherwise hold up what watches it.
+func makeRoom(threads int) {
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), threads+1))
 }
 
 // measure runs the targets, prints and writes the results, and returns the exit
@@ -59,6 +64,18 @@ func (o *options) measure(ctx context.Context, args []string, stdout, stderr io.
 		return 0, err
 	}
 	return o.judge(comparison, stderr), nil
+}
+
+// compare runs the targets of the command line.
+func (o *options) compare(ctx context.Context, show *progress) (*loadgen.Comparison, error) {
+	contenders, err := o.contenders()
+	if err != nil {
+		return nil, err
+	}
+	for i := range contenders {
+		contenders[i].Options.Progress = show.watch(contenders[i].Target.Name)
+	}
+	return loadgen.Compare(ctx, contenders, o.rounds, func(int, *loadgen.Result) { show.next() })
 }
 
 // write prints the tables and writes the files that are asked for.

@@ -13,19 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
-)
-
-// The exit statuses.
-const (
-	exitOK = 0
-	// exitFailed: it could not be measured, or commands failed.
-	exitFailed = 1
-	// exitUsage: the command line makes no sense.
-	exitUsage = 2
-	// exitViolated: a limiter let more through than its limit can have, or less.
-	exitViolated = 3
 )
 
 func main() {
@@ -35,23 +23,46 @@ func main() {
 	os.Exit(status)
 }
 
-// usageError is a fault of the command line.
-type usageError struct{ error }
-
 // subcommand is one thing that cellbench does.
 type subcommand struct {
 	name, summary string
-	run           func(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error)
+	// usage is what its help begins with.
+	usage string
+	run   func(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) (int, error)
 }
 
 func subcommands() []subcommand {
 	return []subcommand{
-		{"run", "drive one server (the default)", runOne},
-		{"compare", "drive two or more servers in turn, and compare them", runCompare},
-		{"sweep", "compare under several pipeline depths and numbers of connections", runSweep},
-		{"idle", "measure the memory of idle connections", runIdle},
-		{"expiry", "measure the latency of others while many keys expire at once", runExpiry},
+		{
+			"run", "drive one server (the default)",
+			"Drives one server and prints what it measured.", runOne,
+		},
+		{
+			"compare", "drive two or more servers in turn, and compare them",
+			"Drives two servers or more in turn, A B B A .., and relates the first to each of the others.", runCompare,
+		},
+		{
+			"sweep", "compare under several pipeline depths and numbers of connections",
+			"Compares servers under several loads, and prints a column for each.", runSweep,
+		},
+		{
+			"idle", "measure the memory of idle connections",
+			"Opens connections, sends one PING on each, waits, and looks at the memory of the server's process.", runIdle,
+		},
+		{
+			"expiry", "measure the latency of others while many keys expire at once",
+			"Makes keys that all expire at one instant, and watches the server meanwhile.", runExpiry,
+		},
 	}
+}
+
+// listOf is what the help says of the subcommands.
+func listOf(all []subcommand) string {
+	text := "\nSubcommands:\n"
+	for _, s := range all {
+		text += fmt.Sprintf("  %-8s %s\n", s.name, s.summary)
+	}
+	return text
 }
 
 // run is the whole program with everything it depends on as a parameter. It
@@ -66,7 +77,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			}
 		}
 	}
-	status, err := chosen.run(ctx, args, stdout, stderr)
+	more := ""
+	if chosen.name == "run" {
+		more = listOf(subcommands())
+	}
+	o := newOptions(chosen.name, chosen.usage, more, stderr)
+	status, err := chosen.run(ctx, o, args, stdout, stderr)
 	var usage usageError
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -79,10 +95,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return status
-}
-
-// makeRoom lets Go use a processor for each loading thread and one for the rest, as
-// a thread that polls would otherwise hold up what watches it.
-func makeRoom(threads int) {
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), threads+1))
 }

@@ -179,7 +179,7 @@ func TestInterruptedRunStillReports(t *testing.T) {
 }
 
 func TestTargetOption(t *testing.T) {
-	o := options{user: "me", password: "all", protocol: 3, pids: list{"7", "b=9"}}
+	o := options{serverOptions: serverOptions{user: "me", password: "all", protocol: 3, pids: list{"7", "b=9"}}}
 	for text, want := range map[string]struct {
 		name, address, password, command string
 		pid                              int
@@ -214,7 +214,7 @@ func TestShellWordsHideSecrets(t *testing.T) {
 }
 
 func TestDefaultTarget(t *testing.T) {
-	o := newOptions("run", "", &strings.Builder{})
+	o := newOptions("run", "", "", &strings.Builder{})
 	o.addLoad()
 	require.NoError(t, o.parse(nil))
 	contenders, err := o.contenders()

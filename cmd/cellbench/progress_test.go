@@ -29,18 +29,18 @@ func TestProgressNeedsATerminal(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/log")
 	require.NoError(t, err)
 	defer file.Close()
-	p := newProgress(file, true, &options{duration: time.Second}, 1)
+	p := newProgress(file, true, &options{loadOptions: loadOptions{duration: time.Second}}, 1)
 	require.Nil(t, p.watch("a"))
 	p.finish()
 
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer nowhere.Close()
-	require.Nil(t, newProgress(nowhere, false, &options{duration: time.Second}, 1).watch("a"), "--quiet")
+	require.Nil(t, newProgress(nowhere, false, &options{loadOptions: loadOptions{duration: time.Second}}, 1).watch("a"), "--quiet")
 	if !isTerminal(nowhere) {
 		return // a system whose null device is not a character device
 	}
-	p = newProgress(nowhere, true, &options{duration: time.Second}, 1)
+	p = newProgress(nowhere, true, &options{loadOptions: loadOptions{duration: time.Second}}, 1)
 	watch := p.watch("a")
 	require.NotNil(t, watch)
 	watch(loadgen.Live{Elapsed: time.Second})

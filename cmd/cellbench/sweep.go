@@ -8,12 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cellserver/cellserver/internal/loadgen"
 	"github.com/cellserver/cellserver/internal/loadgen/report"
 )
 
-func runSweep(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	o := newOptions("sweep", "Compares servers under several loads, and prints a column for each.", stderr)
+func runSweep(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) (int, error) {
 	o.addLoad()
 	o.set.IntVar(&o.rounds, "rounds", 5, "how often each target has its turn under each load")
 	pipelines := o.set.String("pipelines", "1,16,32", "values of -P")
@@ -61,16 +59,4 @@ func integers(text string) ([]int, error) {
 		all = append(all, n)
 	}
 	return all, nil
-}
-
-// compare runs the targets of the command line.
-func (o *options) compare(ctx context.Context, show *progress) (*loadgen.Comparison, error) {
-	contenders, err := o.contenders()
-	if err != nil {
-		return nil, err
-	}
-	for i := range contenders {
-		contenders[i].Options.Progress = show.watch(contenders[i].Target.Name)
-	}
-	return loadgen.Compare(ctx, contenders, o.rounds, func(int, *loadgen.Result) { show.next() })
 }
