@@ -3,7 +3,6 @@ package keyspace
 import (
 	"hash/maphash"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,27 +33,6 @@ type Options struct {
 	Housekeeping time.Duration
 
 	newTable newTable // a test's own
-}
-
-// Keyspace is all keys of a server. Its methods may be called from any goroutine.
-type Keyspace struct {
-	shards  []shard
-	shift   int // 64 - log2(len(shards))
-	clock   clock.Clock
-	every   time.Duration
-	arena   *dense.Arena // nil if newTable is a test's
-	gate    gate.Gate
-	journal Journal      // nil keeps nothing
-	most    atomic.Int64 // elements of a collection
-	common
-
-	abandoned atomic.Bool // see Abandon
-	observing atomic.Bool // observers are told; never false again
-	attentive atomic.Bool // there is a journal, or observers are told
-	expiry    atomic.Bool // is held: see HoldExpiry
-
-	sweepMu sync.Mutex
-	sweeper sweeper // guarded by sweepMu
 }
 
 const (

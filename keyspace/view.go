@@ -1,13 +1,40 @@
 package keyspace
 
 import (
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/gate"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
+
+// Keyspace is all keys of a server. Its methods may be called from any goroutine.
+type Keyspace struct {
+	shards  []shard
+	shift   int // 64 - log2(len(shards))
+	clock   clock.Clock
+	every   time.Duration
+	arena   *dense.Arena // nil if newTable is a test's
+	gate    gate.Gate
+	journal Journal      // nil keeps nothing
+	most    atomic.Int64 // elements of a collection
+	common
+
+	abandoned atomic.Bool // see Abandon
+	observing atomic.Bool // observers are told; never false again
+	attentive atomic.Bool // there is a journal, or observers are told
+	expiry    atomic.Bool // is held: see HoldExpiry
+
+	sweepMu sync.Mutex
+	sweeper sweeper // guarded by sweepMu
+}
 
 // View is the keyspace as one goroutine sees it: the instant of its batch, the
 // shards it holds, its scratch. A view is used by one goroutine at a time.
