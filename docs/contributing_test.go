@@ -1,0 +1,92 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rehearsal is the module that does what CONTRIBUTING.md says of new commands and families.
+const rehearsal = "../examples/extension"
+
+var rehearsalLink = regexp.MustCompile(`\]\((examples/extension/\S+\.go)\)`)
+
+// howTo returns the sections of CONTRIBUTING.md that the rehearsal follows.
+func howTo(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../CONTRIBUTING.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "\n## How to add a command\n")
+	require.True(t, found)
+	family := strings.Index(rest, "\n## How to add a limiter family\n")
+	require.GreaterOrEqual(t, family, 0)
+	end := strings.Index(rest[family+1:], "\n## ")
+	require.GreaterOrEqual(t, end, 0)
+	return rest[:family+1+end]
+}
+
+// TestContributingQuotesTheRehearsal: each block of code is in the file that is named before
+// it, and each file of the rehearsal is named.
+func TestContributingQuotesTheRehearsal(t *testing.T) {
+	const indent = "   " // of a block in a list
+	file, block, inside, quoted := "", "", false, map[string]bool{}
+	for line := range strings.Lines(howTo(t)) {
+		bare := strings.TrimSpace(line)
+		switch {
+		case inside && bare == "```":
+			source, err := os.ReadFile(filepath.Join("..", file))
+			require.NoError(t, err)
+			require.Contains(t, string(source), block, file)
+			block, inside, quoted[file] = "", false, true
+		case inside:
+			block += strings.TrimPrefix(line, indent)
+		case bare == "```go":
+			require.NotEmpty(t, file, "a link to the file comes first")
+			inside = true
+		default:
+			if link := rehearsalLink.FindStringSubmatch(line); link != nil {
+				file = link[1]
+			}
+		}
+	}
+	require.NoError(t, filepath.WalkDir(rehearsal, func(name string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
+			require.True(t, quoted[strings.TrimPrefix(filepath.ToSlash(name), "../")], "CONTRIBUTING.md does not quote %s", name)
+		}
+		return err
+	}))
+}
+
+// TestRehearsal runs the tests of the rehearsal, which is a module of its own: they show that
+// a command and a limiter family can be added without a change to this module. It needs the
+// modules that this one needs, and no others.
+func TestRehearsal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiling another module is left to the full test run")
+	}
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	requirements, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	own := strings.Replace(string(requirements), "module github.com/cellserver/cellserver\n", "module example.com/extension\n", 1) +
+		"require github.com/cellserver/cellserver v0.0.0\n" +
+		"replace github.com/cellserver/cellserver => \"" + filepath.ToSlash(root) + "\"\n"
+	modules := filepath.Join(t.TempDir(), "go.mod")
+	require.NoError(t, os.WriteFile(modules, []byte(own), 0o600))
+	require.NoError(t, os.WriteFile(strings.TrimSuffix(modules, "mod")+"sum", sums, 0o600))
+	for _, arguments := range [][]string{{"vet"}, {"test", "-count=1"}} {
+		command := exec.Command("go", append(arguments, "-modfile", modules, "./...")...)
+		command.Dir = rehearsal
+		command.Env = append(os.Environ(), "GOWORK=off", "GOPROXY=off")
+		said, err := command.CombinedOutput()
+		require.NoError(t, err, "%s", said)
+	}
+}

@@ -1,0 +1,58 @@
+// Package backoff decides how long a caller has to wait after each call: twice as long as
+// after the one before. Somebody who guesses passwords gets a few guesses, and then hardly
+// any. A caller that stays away for as long again as it had to wait begins anew.
+//
+// [Decide] judges a [Call] against the bytes that are stored under a key, and returns the
+// bytes to store next. It reads no clock and stores nothing.
+package backoff
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Call is how long the first wait is, and the longest. First must be positive, and Longest
+// no less.
+type Call struct{ First, Longest time.Duration }
+
+// stateSize is the size of a state: the instant at which the next call may come, and the
+// wait that ends then.
+const stateSize = 16
+
+// Decide admits a call at now, or says how long to wait. state is what the last admitted
+// call has returned as next, or empty; next is nil if the call is denied, since that
+// changes nothing. At until it is as if there had been no call. The error is
+// limit.ErrWrongType for a state that is none.
+func Decide(state []byte, now limit.Instant, c Call) (d limit.Decision, next []byte, until limit.Instant, err error) {
+	var free limit.Instant
+	var wait int64
+	switch len(state) {
+	case 0:
+		free = now
+	case stateSize:
+		free = limit.Instant(binary.BigEndian.Uint64(state))
+		wait = max(0, int64(binary.BigEndian.Uint64(state[8:])))
+	default:
+		return d, nil, 0, limit.ErrWrongType
+	}
+	d = limit.Decision{Limit: 1, RetryAfter: limit.NoRetry}
+	if now < free {
+		d.Refused, d.RetryAfter = 1, free.Sub(now)
+		d.ResetAfter = end(free, wait).Sub(now)
+		return d, nil, 0, nil
+	}
+	wait = max(int64(c.First), min(limit.SatMul(2, wait), int64(c.Longest)))
+	free = now.Add(time.Duration(wait))
+	until = end(free, wait)
+	d.ResetAfter = until.Sub(now)
+	next = binary.BigEndian.AppendUint64(nil, uint64(free))
+	return d, binary.BigEndian.AppendUint64(next, uint64(wait)), until, nil
+}
+
+// end is when a wait that ended at free is forgotten. The last instant there is would mean
+// never.
+func end(free limit.Instant, wait int64) limit.Instant {
+	return min(free.Add(time.Duration(wait)), limit.MaxInstant-1)
+}

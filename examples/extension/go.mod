@@ -1,0 +1,7 @@
+module example.com/extension
+
+go 1.26.0
+
+require github.com/cellserver/cellserver v0.0.0
+
+replace github.com/cellserver/cellserver => ../..

@@ -1,0 +1,57 @@
+package extension
+
+import (
+	"time"
+
+	"example.com/extension/backoff"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func tryCommand() *command.Command {
+	return &command.Command{
+		Name: "backoff.try", Arity: 4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+		Keys: command.OneKey, Categories: command.CatRateLimit, Group: "example",
+		Summary: "Admits a call, and doubles the wait before the next.", Syntax: "key first longest",
+		Since: "1.0.0", Complexity: "O(1)", Reply: "five integers as of CL.THROTTLE", Run: try,
+	}
+}
+
+// try is BACKOFF.TRY.
+func try(c *command.Call) {
+	call, err := parseTry(c.Args[2:])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+
+	var d limit.Decision
+	failed := c.Store.UpdateString(c.Client.Selected(), c.Args[1],
+		func(state []byte, _ bool, _ limit.Instant) (next []byte, until limit.Instant, err error) {
+			d, next, until, err = backoff.Decide(state, c.Store.Now(), call)
+			return next, until, err
+		})
+
+	if failed != nil {
+		c.Fail(command.StoreError(failed))
+		return
+	}
+	c.W.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
+}
+
+const errWaits resp.Error = "ERR the waits must be whole seconds, the first at least 1 and at most the longest"
+
+// parseTry reads `first longest`, in seconds.
+func parseTry(args [][]byte) (call backoff.Call, err resp.Error) {
+	first, ok1 := parse.Int(args[0])
+	longest, ok2 := parse.Int(args[1])
+	if !ok1 || !ok2 || first < 1 || longest < first {
+		return call, errWaits
+	}
+	call.First = time.Duration(limit.SatMul(first, int64(time.Second)))
+	call.Longest = time.Duration(limit.SatMul(longest, int64(time.Second)))
+	return call, ""
+}
