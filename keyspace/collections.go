@@ -192,7 +192,7 @@ func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object,
 		return
 	}
 	s.weighTree(p)
-	s.touched(p.db, key)
+	s.notify(p.db, key)
 }
 
 // keepFlat stores a collection that was a value or nothing before, and has become e

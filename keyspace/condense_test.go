@@ -86,7 +86,7 @@ func TestCondensedRecordIsWhatWasDone(t *testing.T) {
 		v.HoldAll()
 		for range 60 {
 			for range 20 {
-				deed(v, rng)
+				operate(v, rng)
 			}
 			key := []byte{byte('a' + rng.IntN(6))}
 			_, err := v.SetString(rng.IntN(2), key, long[:rng.IntN(len(long))], keyspace.SetOptions{Expiry: entry.NoExpiry, KeepTTL: true})

@@ -77,8 +77,8 @@ func journalled(t testing.TB) (*keyspace.Keyspace, *keyspace.View, *tape, *clock
 	return ks, ks.NewView(), j, clock
 }
 
-// deed does one thing of any kind to one of few keys.
-func deed(v *keyspace.View, rng *rand.Rand) {
+// operate does one thing of any kind to one of few keys.
+func operate(v *keyspace.View, rng *rand.Rand) {
 	key := []byte{byte('a' + rng.IntN(6))}
 	db := rng.IntN(2)
 	quota, _ := gcra.NewQuota(3, 5, 60)
@@ -117,7 +117,7 @@ func TestEffectsReplay(t *testing.T) {
 		for range 200 {
 			clock.Advance(time.Duration(rng.IntN(1e9)))
 			v.Refresh()
-			deed(v, rng)
+			operate(v, rng)
 		}
 		copied := keyspace.New(keyspace.Options{Clock: clock, Shards: 8, Databases: 2})
 		since := len(j.records)
@@ -125,7 +125,7 @@ func TestEffectsReplay(t *testing.T) {
 			require.NoError(t, copied.Restore(db, key, e))
 		}, func() error {
 			for range rng.IntN(8) {
-				deed(v, rng)
+				operate(v, rng)
 			}
 			return nil
 		})

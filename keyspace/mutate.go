@@ -33,7 +33,7 @@ func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	if e.Long() {
 		s.recordLong(p, key)
 	}
-	s.touched(p.db, key)
+	s.notify(p.db, key)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	default:
 		s.recordNew(p.db, key, &e)
 	}
-	s.touched(p.db, key)
+	s.notify(p.db, key)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	if e.Long() {
 		s.recordLong(p, key)
 	}
-	s.touched(p.db, key)
+	s.notify(p.db, key)
 }
 
 // remove deletes a live key.
@@ -165,7 +165,7 @@ func (s *shard) remove(p *place, key []byte) {
 	if s.recorder != nil {
 		s.recorder.Remove(p.db, key)
 	}
-	s.touched(p.db, key)
+	s.notify(p.db, key)
 	s.freed(p.db, key)
 	s.drop(p)
 }
@@ -173,7 +173,7 @@ func (s *shard) remove(p *place, key []byte) {
 // expire removes an entry that is past its expiry. To everybody it was gone
 // already, but for those who watched it while it lived.
 func (s *shard) expire(p *place, key []byte) {
-	s.touchedByTime(p.db, key)
+	s.notifyExpired(p.db, key)
 	s.freed(p.db, key)
 	s.drop(p)
 	s.expired++
@@ -195,7 +195,7 @@ func (s *shard) clear(db int) table {
 	if d.t == nil {
 		return nil
 	}
-	s.touchedAll(db)
+	s.notifyFlushed(db)
 	s.freedAll(db)
 	s.removeTrees(db)
 	old := d.t
@@ -204,8 +204,8 @@ func (s *shard) clear(db int) table {
 	return old
 }
 
-// touched marks those who watch key, after a write, and tells the observer.
-func (s *shard) touched(db int, key []byte) {
+// notify marks those who watch key, after a write, and tells the observer.
+func (s *shard) notify(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, false)
 	}
@@ -213,12 +213,12 @@ func (s *shard) touched(db int, key []byte) {
 		s.by.changed(key, false)
 	}
 	if s.pops != nil {
-		s.popTouched(db, key)
+		s.notifyPops(db, key)
 	}
 }
 
-// touchedByTime marks those who watched key while it lived, and tells the observer.
-func (s *shard) touchedByTime(db int, key []byte) {
+// notifyExpired marks those who watched key while it lived, and tells the observer.
+func (s *shard) notifyExpired(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, true)
 	}
@@ -227,8 +227,8 @@ func (s *shard) touchedByTime(db int, key []byte) {
 	}
 }
 
-// touchedAll marks those who watch a key that a flush of db takes away.
-func (s *shard) touchedAll(db int) {
+// notifyFlushed marks those who watch a key that a flush of db takes away.
+func (s *shard) notifyFlushed(db int) {
 	if s.watched != nil {
 		s.markAll(db)
 	}
@@ -297,8 +297,8 @@ func (s *shard) wakeHeads(db int) {
 	}
 }
 
-// popTouched notes that key has changed, for those who wait for elements under it.
-func (s *shard) popTouched(db int, key []byte) {
+// notifyPops notes that key has changed, for those who wait for elements under it.
+func (s *shard) notifyPops(db int, key []byte) {
 	q := s.pops[keyName{db, string(key)}]
 	switch {
 	case q == nil || q.ready:

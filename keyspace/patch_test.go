@@ -19,9 +19,9 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// deedOnElements changes a collection or a limiter that is large enough for patches,
+// operateOnElements changes a collection or a limiter that is large enough for patches,
 // often enough by much that it grows into a tree and shrinks again.
-func deedOnElements(v *keyspace.View, rng *rand.Rand) error {
+func operateOnElements(v *keyspace.View, rng *rand.Rand) error {
 	db, key := rng.IntN(2), []byte{byte('a' + rng.IntN(3))}
 	n := 1
 	if rng.IntN(4) == 0 {
@@ -53,7 +53,7 @@ func deedOnElements(v *keyspace.View, rng *rand.Rand) error {
 			return nil
 		})
 	case 2:
-		return v.WriteList(db, append(key, 'q'), func(l *collection.List) error { return deedOnList(l, rng, n, away, word) })
+		return v.WriteList(db, append(key, 'q'), func(l *collection.List) error { return operateOnList(l, rng, n, away, word) })
 	case 3:
 		return v.WriteSet(db, append(key, 's'), func(s *collection.Set) error {
 			for range n {
@@ -66,10 +66,10 @@ func deedOnElements(v *keyspace.View, rng *rand.Rand) error {
 			return nil
 		})
 	}
-	return deedOnLarge(v, rng, db, key)
+	return operateOnLarge(v, rng, db, key)
 }
 
-func deedOnList(l *collection.List, rng *rand.Rand, n int, away bool, word func() []byte) error {
+func operateOnList(l *collection.List, rng *rand.Rand, n int, away bool, word func() []byte) error {
 	for range n {
 		var err error
 		switch rng.IntN(8) {
@@ -105,8 +105,8 @@ func deedOnList(l *collection.List, rng *rand.Rand, n int, away bool, word func(
 	return nil
 }
 
-// deedOnLarge calls a limiter of many entries, slots or members.
-func deedOnLarge(v *keyspace.View, rng *rand.Rand, db int, key []byte) error {
+// operateOnLarge calls a limiter of many entries, slots or members.
+func operateOnLarge(v *keyspace.View, rng *rand.Rand, db int, key []byte) error {
 	quantity := int64(rng.IntN(6)) - 1
 	var err error
 	switch rng.IntN(3) {
@@ -131,8 +131,8 @@ func deedOnLarge(v *keyspace.View, rng *rand.Rand, db int, key []byte) error {
 	return err
 }
 
-// deedOnKey does something to a key as a whole.
-func deedOnKey(v *keyspace.View, rng *rand.Rand) {
+// operateOnKey does something to a key as a whole.
+func operateOnKey(v *keyspace.View, rng *rand.Rand) {
 	kinds := "hzqslbm"
 	name := func() []byte { return []byte{byte('a' + rng.IntN(3)), kinds[rng.IntN(len(kinds))]} }
 	db := rng.IntN(2)
@@ -155,14 +155,14 @@ func deedOnKey(v *keyspace.View, rng *rand.Rand) {
 	}
 }
 
-func deedOfAnyKind(v *keyspace.View, rng *rand.Rand) error {
+func operateOnAny(v *keyspace.View, rng *rand.Rand) error {
 	switch rng.IntN(12) {
 	case 0:
-		deedOnKey(v, rng)
+		operateOnKey(v, rng)
 	case 1:
-		deed(v, rng)
+		operate(v, rng)
 	default:
-		if err := deedOnElements(v, rng); !errors.Is(err, limit.ErrWrongType) {
+		if err := operateOnElements(v, rng); !errors.Is(err, limit.ErrWrongType) {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func TestPatchesReplay(t *testing.T) {
 		live := func() {
 			clock.Advance(time.Duration(rng.IntN(400)) * time.Millisecond)
 			v.Refresh()
-			require.NoError(t, deedOfAnyKind(v, rng))
+			require.NoError(t, operateOnAny(v, rng))
 			if rng.IntN(30) == 0 {
 				ks.Sweep(1000)
 			}

@@ -177,7 +177,7 @@ func (v *View) MarkReady(db int, key []byte) {
 	if q := s.pops[keyName{db, string(key)}]; q != nil {
 		q.called = false
 	}
-	s.popTouched(db, key)
+	s.notifyPops(db, key)
 }
 
 // Serve offers what the keys hold that have changed since Serving to those who wait, in
