@@ -10,22 +10,22 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// increment is an increment as it was found on disk.
+// increment is an increment as found on disk.
 type increment struct {
 	part
 	path  string
 	size  int64
 	valid int64 // where its records stop being valid
 	seq   uint64
-	// sealed says that it has an end record, ended that nothing but promises is behind
-	// that, so that nothing is missing.
-	sealed   bool
-	ended    bool
-	records  int
-	promises bool // it holds a promise, so all before it was durable
-	damage   *damage
-	clock    clock.Record
-	latest   limit.Instant // no effect so far was later
+	// sealed says that it has an end record; ended says that only durable-offset records
+	// follow the end record, so that nothing is missing.
+	sealed  bool
+	ended   bool
+	records int
+	durable bool // it has a durable-offset record, so all increments before it were durable
+	damage  *damage
+	clock   clock.Record
+	latest  limit.Instant // no effect so far was later
 }
 
 // inspect reads an increment from beginning to end. The error is a failed read or
@@ -59,7 +59,7 @@ func (in *increment) scan(f File) error {
 			return fmt.Errorf("reading %s: %w", in.path, d.err)
 		case errors.As(err, &d):
 			in.damage = d
-		case in.ended && !isPromise(payload):
+		case in.ended && !isDurableRecord(payload):
 			in.damage = &damage{offset: in.valid, record: in.seq, what: "there is something behind the end record"}
 			in.ended = false
 		default:
@@ -75,13 +75,13 @@ func (in *increment) scan(f File) error {
 	}
 }
 
-// isPromise reports whether a record only says what was durable. One behind the end
-// record, which a server once wrote when it stopped, takes nothing away from the end.
-func isPromise(payload []byte) bool {
-	return recordType(payload[0]) == typePromise || recordType(payload[0]) == typeEnd
+// isDurableRecord reports whether a record only says what was durable. Such a record may
+// follow the end record: an older server wrote one when it stopped.
+func isDurableRecord(payload []byte) bool {
+	return recordType(payload[0]) == typeDurable || recordType(payload[0]) == typeEnd
 }
 
-// note takes in what a record says, or why it cannot be.
+// note evaluates a record. It returns why the record is invalid, or "".
 func (in *increment) note(payload []byte) string {
 	switch recordType(payload[0]) {
 	case typeEffects:
@@ -93,11 +93,11 @@ func (in *increment) note(payload []byte) string {
 		}
 		in.clock = parseClock(payload[1:])
 		in.latest = max(in.latest, in.clock.Derived)
-	case typePromise, typeEnd:
-		if _, ok := promised(payload, in.id); !ok {
-			return "a promise that belongs to another file"
+	case typeDurable, typeEnd:
+		if _, ok := durableOffset(payload, in.id); !ok {
+			return "a durable-offset record of another file"
 		}
-		in.promises = true
+		in.durable = true
 		in.ended = in.ended || recordType(payload[0]) == typeEnd
 		in.sealed = in.ended
 	default:
@@ -106,7 +106,7 @@ func (in *increment) note(payload []byte) string {
 	return ""
 }
 
-// Torn says what a crash left at the end of the log, and that it was cut off.
+// Torn describes the incomplete end of a log that a crash left and that was cut off.
 type Torn struct {
 	File   string
 	Offset int64
@@ -116,14 +116,14 @@ type Torn struct {
 	What    string
 }
 
-// String says it on one line.
+// String returns the description as one line.
 func (t *Torn) String() string {
-	return fmt.Sprintf("%s: offset %d, record %d: %s; %d bytes that were never promised to be durable are cut off", t.File, t.Offset, t.Record, t.What, t.Dropped)
+	return fmt.Sprintf("%s: offset %d, record %d: %s; %d bytes that were not known to be durable are cut off", t.File, t.Offset, t.Record, t.What, t.Dropped)
 }
 
-// judge decides whether the increments, in order, are whole, or torn in a way that
-// a crash explains: nothing at or behind the tear was ever promised to be durable.
-// Otherwise it returns a *[CorruptError].
+// judge decides whether the increments, in order, are whole, or torn as after a crash: no
+// record says that anything at or after the tear was durable. Otherwise it returns a
+// *[CorruptError].
 func judge(fsys FS, ins []*increment) (*Torn, error) {
 	for i, in := range ins {
 		if in.ended || in.damage == nil && !anyRecords(ins[i+1:]) {
@@ -154,10 +154,10 @@ func anyRecords(ins []*increment) bool {
 	return false
 }
 
-// contradicted looks for a promise that covers the damage.
+// contradicted looks for a durable-offset record that covers the damage.
 func contradicted(fsys FS, in *increment, d *damage, later []*increment) error {
 	for _, l := range later {
-		if l.promises {
+		if l.durable {
 			return corrupt(in.path, d.offset, d.record, d.what+", and "+l.name+" says that all of this file was durable")
 		}
 	}
@@ -166,7 +166,7 @@ func contradicted(fsys FS, in *increment, d *damage, later []*increment) error {
 		return fmt.Errorf("reading %s: %w", in.path, err)
 	}
 	defer f.Close()
-	offset, found, err := promiseAfter(f, in.size, in.id, d.offset)
+	offset, found, err := durableRecordAfter(f, in.size, in.id, d.offset)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", in.path, err)
 	}

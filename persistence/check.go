@@ -21,11 +21,10 @@ var (
 	ErrTorn    = errors.New("the log is torn: a server would cut it, and start")
 )
 
-// Check reads everything in a directory, whose server must not be running, does with
-// it what a server would that starts, in as much memory, and writes to w what it
-// finds. With fix it cuts a damaged log at the first record that is wrong, giving up
-// all that follows; a damaged base or manifest cannot be fixed. Without fix nothing is
-// changed.
+// Check reads everything in a directory, whose server must not be running. It loads it as a
+// starting server would, in as much memory, and writes the results to w. With fix it cuts a
+// damaged log at the first wrong record and discards the rest; a damaged base or manifest
+// cannot be fixed. Without fix it changes nothing.
 func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -61,8 +60,8 @@ func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	return c.conclude(fix)
 }
 
-// claim reads the manifest of a directory that must have one, and keeps servers from
-// it until unlock is called. It leaves nothing behind where there is no manifest.
+// claim reads the manifest of a directory that must have one, and locks servers out until
+// unlock is called. Without a manifest it leaves nothing in the directory.
 func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	if m, err = readManifest(fsys, dir); err == nil && m == nil {
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)
@@ -88,7 +87,7 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	return m, unlock, nil
 }
 
-// check is a directory that is looked into.
+// check is the state of a [Check].
 type check struct {
 	Dir
 	w  io.Writer
@@ -181,8 +180,7 @@ func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	}
 }
 
-// conclude says what there is to say of what a server would load, and cuts what is to
-// be cut.
+// conclude reports what a server would load, and cuts what has to be cut.
 func (c *check) conclude(fix bool) error {
 	switch {
 	case c.torn == nil:

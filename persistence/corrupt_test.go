@@ -152,7 +152,7 @@ func looked(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock) (string, *pe
 	return stateOf(ks), dir
 }
 
-// A sector of what was promised to be durable is no torn end.
+// A damaged sector before a durable offset is not a torn end.
 func TestAHoleInTheDurablePartIsRefused(t *testing.T) {
 	fsys, _, clock := closed(t)
 	name := logFile(fsys)

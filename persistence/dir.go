@@ -15,17 +15,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Source is what a base is written from.
+// Source has the state that a base is written from.
 type Source interface {
 	// Snapshot is [keyspace.Keyspace.Snapshot].
 	Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error
 }
 
-// Options are what a [Dir] is made of. All must be set.
+// Options are the parts of a [Dir]. All must be set.
 type Options struct {
 	FS   FS
 	Path string
-	// Clock says what time it is, in all forms.
+	// Clock reads the clock in all its forms.
 	Clock func() clock.Record
 	// Stopwatch is a monotonic reading; it only measures.
 	Stopwatch func() time.Duration
@@ -64,7 +64,7 @@ func Open(o Options) (*Dir, error) {
 	return d, nil
 }
 
-// Take takes the directory, which is made if need be, before anybody else does.
+// Take creates the directory if needed, and locks it.
 func Take(o Options) (d *Dir, err error) {
 	d = &Dir{o: o, manifest: &manifest{nextSeq: 1}}
 	if err := o.FS.Mkdir(o.Path); err != nil {
@@ -81,8 +81,8 @@ func Take(o Options) (d *Dir, err error) {
 
 func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
 
-// Read reads the manifest and all increments, and decides whether they are what was
-// written. Nothing is changed yet. The error names file, place and what to do.
+// Read reads the manifest and all increments, and decides whether they are intact. It
+// changes nothing. The error names the file and the place, and says what to do.
 func (d *Dir) Read() error {
 	m, err := readManifest(d.o.FS, d.o.Path)
 	switch {
@@ -111,11 +111,11 @@ func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Tor
 // Empty reports whether there is nothing to load.
 func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 }
 
-// Torn says what was found to be cut off at the end, or nil.
+// Torn returns the incomplete end that was found, or nil.
 func (d *Dir) Torn() *Torn { return d.torn }
 
-// Clock is the last clock record there is, zero if there is none, and an instant
-// that no effect is later than.
+// Clock returns the last clock record, or zero, and an instant that is not earlier than any
+// effect.
 func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
 		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {
@@ -131,7 +131,7 @@ func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	return c, max(latest, c.Derived), nil
 }
 
-// kept are the increments up to the tear, if there is one.
+// kept returns the increments up to the tear, if there is one.
 func (d *Dir) kept() []*increment {
 	if d.torn != nil {
 		for i, in := range d.found {
@@ -143,7 +143,7 @@ func (d *Dir) kept() []*increment {
 	return d.found
 }
 
-// Load hands everything to sink. [Dir.Interrupt] ends it early, with an error.
+// Load passes everything to sink. [Dir.Interrupt] ends it early, with an error.
 func (d *Dir) Load(sink Sink, progress *Progress) error {
 	total := int64(0)
 	for _, in := range d.kept() {
@@ -171,8 +171,8 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 	return nil
 }
 
-// Start repairs what is torn, begins a new increment and returns the log that
-// appends to it. What no manifest names is removed.
+// Start repairs torn files, begins a new increment, and returns the log that appends to it.
+// It removes files that the manifest does not list.
 func (d *Dir) Start(o LogOptions) (*Log, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,9 +238,9 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 	return &segment{part: p, path: path, f: f, framer: newFramer(p.id), horizon: h.clock.Derived.Add(clockReach)}, nil
 }
 
-// repair cuts what is torn and ends what is not ended, so that whoever reads it
-// later knows that it is whole. That may be more than the last one, if a crash came
-// when the next was named and not used yet.
+// repair cuts torn increments and adds missing end records, so that a later reader knows that
+// they are whole. It may concern more than the last increment, if a crash came when the next
+// was listed but not used yet.
 func (d *Dir) repair() error {
 	kept := d.kept()
 	for _, in := range kept {
@@ -270,7 +270,7 @@ func (in *increment) seal(fsys FS) error {
 	if err == nil && !in.sealed {
 		framer := newFramer(in.id)
 		framer.seq = in.seq
-		if err = writeAll(f, framer.promise(nil, typeEnd, in.valid)); err == nil {
+		if err = writeAll(f, framer.durableRecord(nil, typeEnd, in.valid)); err == nil {
 			err = f.Sync()
 		}
 	}
@@ -280,9 +280,8 @@ func (in *increment) seal(fsys FS) error {
 	return nil
 }
 
-// warnOfState tells of files that have state and are about to be removed: a crash while
-// the log was being healed leaves some, and so does an older manifest in the place of
-// the newest.
+// warnOfState logs files with state that are about to be removed. A crash during the recovery
+// of the log leaves such files. So does an older manifest in the place of the newest.
 func (d *Dir) warnOfState() {
 	for _, n := range d.unnamed() {
 		if size, err := sizeOf(d.o.FS, d.path(n)); err == nil && size > headerSize {
@@ -291,7 +290,7 @@ func (d *Dir) warnOfState() {
 	}
 }
 
-// clean removes our files that the manifest does not name.
+// clean removes our files that the manifest does not list.
 func (d *Dir) clean() {
 	for _, n := range d.unnamed() {
 		if err := d.o.FS.Remove(d.path(n)); err != nil {
@@ -300,7 +299,7 @@ func (d *Dir) clean() {
 	}
 }
 
-// unnamed are our files that the manifest does not name.
+// unnamed returns our files that the manifest does not list.
 func (d *Dir) unnamed() (ours []string) {
 	names, err := d.o.FS.List(d.o.Path)
 	if err != nil {
@@ -318,7 +317,7 @@ func (d *Dir) unnamed() (ours []string) {
 	return ours
 }
 
-// isOurs reports whether a name is one that this package gives.
+// isOurs reports whether this package gives files such a name.
 func isOurs(name string) bool {
 	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
 		if ok, _ := filepath.Match(pattern, name); ok {
@@ -328,11 +327,10 @@ func isOurs(name string) bool {
 	return false
 }
 
-// Interrupt has a base that is being written, or what is being loaded, left
-// unfinished: the server stops.
+// Interrupt stops writing a base, or loading, because the server stops.
 func (d *Dir) Interrupt() { d.stopping.Store(true) }
 
-// Close closes the log, if there is one, and lets the directory go.
+// Close closes the log, if there is one, and unlocks the directory.
 func (d *Dir) Close() error {
 	d.Interrupt()
 	d.mu.Lock()
@@ -344,9 +342,9 @@ func (d *Dir) Close() error {
 	return errors.Join(err, d.lock.Close())
 }
 
-// drop removes a file that no manifest names after err, so that trying again on a
-// full disk does not fill it further. Where either manifest may be in force it stays,
-// and the next rewrite tidies up.
+// drop removes a file that no manifest lists after err, so that retries on a full disk do not
+// fill it further. If either manifest may be in force, the file stays, and the next rewrite
+// removes it.
 func (d *Dir) drop(err error, p part) {
 	var unsure *unsureError
 	if !errors.As(err, &unsure) {

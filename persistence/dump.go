@@ -37,10 +37,9 @@ type line struct {
 	Delta64 string `json:"delta_base64,omitempty"`
 }
 
-// Dump writes what a directory holds as JSON, a line for each entry of the base and
-// each effect of the log in order: reading the lines in order, each in place of what
-// was known of its key, or as a patch of that, gives the state. Its server must not
-// be running.
+// Dump writes the content of a directory as JSON: a line for each entry of the base, and then
+// for each effect of the log in order. A reader gets the state if each line replaces the value
+// of its key, or patches it. The server must not be running.
 func Dump(fsys FS, dir string, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -50,7 +49,7 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 	d := &dumper{w: bufio.NewWriter(w)}
 	d.enc = json.NewEncoder(d.w)
 	d.enc.SetEscapeHTML(false)
-	// What comes before the damage is worth having.
+	// The part before the damage is useful.
 	return errors.Join(d.all(fsys, dir, m), d.w.Flush())
 }
 

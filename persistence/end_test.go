@@ -32,13 +32,13 @@ func records(content []byte) (n uint64) {
 	return n
 }
 
-// behind appends a record to a log whose last is an end or a promise: body gets that
+// behind appends a record to a log that ends with an end or a durable-offset record: body gets that
 // one's payload and returns the new one's.
 func behind(content []byte, body func(last []byte) []byte) []byte {
-	const promise = 1 + 4*8
-	payload := body(bytes.Clone(content[len(content)-promise:]))
+	const size = 1 + 4*8
+	payload := body(bytes.Clone(content[len(content)-size:]))
 	table := crc32.MakeTable(crc32.Castagnoli)
-	id := content[len(content)-promise+9:][:8]
+	id := content[len(content)-size+9:][:8]
 	head := binary.LittleEndian.AppendUint64(nil, records(content)+1)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(payload)))
 	sum := crc32.Update(crc32.Update(crc32.Checksum(id, table), table, head), table, payload)
@@ -47,11 +47,11 @@ func behind(content []byte, body func(last []byte) []byte) []byte {
 	return append(content, payload...)
 }
 
-// Promises and ends behind an end are no damage: a server once wrote a promise there
+// Durable-offset and end records after an end are no damage: a server once wrote one there
 // when it stopped, and the next one another end, before its own log. Nothing is cut or
 // refused, neither at once nor by the starts that follow.
-func TestPromisesBehindTheEnd(t *testing.T) {
-	for name, types := range map[string][]byte{"a promise": {3}, "an end": {4}, "both": {3, 4}} {
+func TestDurableRecordsMayFollowTheEnd(t *testing.T) {
+	for name, types := range map[string][]byte{"a durable offset": {3}, "an end": {4}, "both": {3, 4}} {
 		t.Run(name, func(t *testing.T) {
 			fsys, was, log := stopped(t)
 			content := fsys.Content(log)

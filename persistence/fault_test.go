@@ -184,7 +184,7 @@ func TestTheOrderOfASwitch(t *testing.T) {
 		"write data/incr.1.log 0",
 		"create data/base.3.snap", "write data/base.3.snap 0", "write data/base.3.snap 0", "sync data/base.3.snap", "close data/base.3.snap", "syncdir data",
 		"sync data/incr.1.log", "close data/incr.1.log", "sync data/incr.2.log",
-		"write data/incr.2.log 0", // the promise that goes with the base
+		"write data/incr.2.log 0", // the durable-offset record that goes with the base
 		"create data/cellserver.manifest.tmp", "write data/cellserver.manifest.tmp 0", "sync data/cellserver.manifest.tmp", "close data/cellserver.manifest.tmp",
 		"rename data/cellserver.manifest", "syncdir data",
 		"list data", "remove data/incr.1.log",

@@ -25,20 +25,20 @@ const (
 	typeEffects recordType = 1
 	// typeClock is a clock record.
 	typeClock recordType = 2
-	// typePromise says that everything before an offset in this file, and all of the
-	// increments before it, was durable when the promise was written.
-	typePromise recordType = 3
-	// typeEnd is a promise of all before itself with which a file ends.
+	// typeDurable is a durable-offset record: everything before an offset in this file, and
+	// all increments before it, were durable when the record was written.
+	typeDurable recordType = 3
+	// typeEnd is a durable-offset record for everything before it. It ends a file.
 	typeEnd recordType = 4
 )
 
-// promiseMarker begins the body of promises and ends, so that one can be found
-// behind damage without knowing where records begin:
+// durableMarker begins the body of durable-offset and end records. With it one can be found
+// after damage, without knowing where records begin:
 //
 //	type, marker (8 bytes), file id, offset, sequence of the record itself
-var promiseMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
+var durableMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
 
-const promiseSize = 1 + 8 + 8 + 8 + 8
+const durableSize = 1 + 8 + 8 + 8 + 8
 
 // maxRecord bounds a record, and a block of a snapshot. A transaction stays far below, for the keyspace refuses
 // what would make it larger; whatever does not takes the log for broken, and a base
@@ -65,7 +65,7 @@ func (f *framer) checksum(payload []byte) uint32 {
 	return crc32.Update(f.start(len(payload)), castagnoli, payload)
 }
 
-// start is the checksum of what comes before a payload of n bytes.
+// start returns the checksum of the bytes before a payload of n bytes.
 func (f *framer) start(n int) uint32 {
 	binary.LittleEndian.PutUint64(f.head[:], f.seq)
 	binary.LittleEndian.PutUint32(f.head[8:], uint32(n))
@@ -98,19 +98,20 @@ func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	return dst
 }
 
-// promise appends a promise, or an end, that everything before offset is durable.
-func (f *framer) promise(dst []byte, t recordType, offset int64) []byte {
+// durableRecord appends a durable-offset or an end record: everything before offset is
+// durable.
+func (f *framer) durableRecord(dst []byte, t recordType, offset int64) []byte {
 	dst, at := f.begin(dst, t)
-	dst = append(dst, promiseMarker[:]...)
+	dst = append(dst, durableMarker[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, f.id)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(offset))
 	dst = binary.LittleEndian.AppendUint64(dst, f.seq)
 	return f.end(dst, at)
 }
 
-// promised returns the offset of a promise or an end whose checksum held.
-func promised(payload []byte, id uint64) (offset int64, ok bool) {
-	if len(payload) != promiseSize || [8]byte(payload[1:9]) != promiseMarker ||
+// durableOffset returns the offset of a durable-offset or end record with a valid checksum.
+func durableOffset(payload []byte, id uint64) (offset int64, ok bool) {
+	if len(payload) != durableSize || [8]byte(payload[1:9]) != durableMarker ||
 		binary.LittleEndian.Uint64(payload[9:]) != id {
 		return 0, false
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Policy says when effects are durable before anybody is told of them.
+// Policy says whether effects must be durable before their replies are sent.
 type Policy uint8
 
-// The policies, named as appendfsync names them. Under each of them effects are
-// with the kernel before a reply leaves, so the death of the process loses nothing.
+// The policies, with the names of appendfsync. Under each of them effects are written to the
+// kernel before the reply is sent, so a crash of the process loses nothing.
 const (
-	// SyncNo leaves it to the kernel when to write to the disk, for a minute at most.
+	// SyncNo lets the kernel decide when to write to the disk, for at most a minute.
 	SyncNo Policy = iota
-	// SyncEverySecond loses at most the last second with the machine.
+	// SyncEverySecond loses at most the last second if the machine crashes.
 	SyncEverySecond
 	// SyncAlways loses nothing.
 	SyncAlways
@@ -38,10 +38,10 @@ func ParsePolicy(s string) (Policy, error) {
 	return 0, fmt.Errorf("%q is not a policy of appendfsync", s)
 }
 
-// Waker is told that there may be news. It must not block.
+// Waker is called when the outcome may have changed. It must not block.
 type Waker interface{ Wake() }
 
-// Outcome is what has become of a position.
+// Outcome says whether a position is safe.
 type Outcome uint8
 
 // The outcomes of [Log.Await].
@@ -50,12 +50,12 @@ const (
 	Kept Outcome = iota
 	// Pending: the waker is going to be woken.
 	Pending
-	// Lost: it cannot be kept; nobody may be told that it was.
+	// Lost: it cannot be kept, and no reply may say that it was.
 	Lost
 )
 
-// slowDisk is how long a write or an fsync may take before callers stop waiting
-// for the next one themselves.
+// slowDisk is the duration of a write or an fsync from which callers no longer wait for the
+// next one themselves.
 const slowDisk = 5 * time.Millisecond
 
 // Log appends records to the newest increment. It implements keyspace.Journal. Its
@@ -95,7 +95,7 @@ type logTail struct {
 	crowd   int     // how many are likely to wait for the next fsync: see expected
 }
 
-// logStatus is what may be asked of a log without locking it.
+// logStatus is the state of a log that can be read without locking it.
 type logStatus struct {
 	written, synced atomic.Uint64
 	policy          atomic.Uint32
@@ -107,7 +107,7 @@ type logStatus struct {
 	counts          counts
 }
 
-// LogOptions are what a log is made of.
+// LogOptions are the parts of a log.
 type LogOptions struct {
 	Policy Policy
 	// Stopwatch is a monotonic reading; it only measures.
@@ -119,7 +119,7 @@ type LogOptions struct {
 	// begins to refuse.
 	OnFault func(error)
 	Log     *slog.Logger
-	// Tick is how often to sync and promise: a second.
+	// Tick is the interval of fsyncs and durable-offset records: a second.
 	Tick time.Duration
 }
 
@@ -136,11 +136,11 @@ type segment struct {
 	f      File
 	framer framer
 	start  uint64 // the log's position of its offset headerSize
-	// data is the position behind the last effects; promisable the offset up to
-	// which all is durable, promised the one that was last written down.
-	data                 uint64
-	promisable, promised int64
-	clock                uint64 // the position at which the last clock record was
+	// data is the position after the last effects. durable is the offset up to which
+	// everything is durable, and recorded the offset of the last durable-offset record.
+	data              uint64
+	durable, recorded int64
+	clock             uint64 // the position at which the last clock record was
 	// horizon is the latest instant that effects may have behind that record.
 	horizon limit.Instant
 }

@@ -14,7 +14,7 @@ func (l *Log) rotate(next *segment) error {
 	}
 	old := l.seg
 	before := len(l.buf)
-	l.buf = old.framer.promise(l.buf, typeEnd, old.promisable)
+	l.buf = old.framer.durableRecord(l.buf, typeEnd, old.durable)
 	l.pos += uint64(len(l.buf) - before)
 	buf, pos, long := l.buf, l.pos, l.long.take()
 	defer long.release()
@@ -123,8 +123,8 @@ func (l *Log) finish() error {
 	l.mu.Lock()
 	s := l.seg
 	before := len(l.buf)
-	l.buf = s.framer.promise(l.buf, typeEnd, s.offset(l.synced.Load()))
-	s.promised = s.promisable // by this: no promise may come behind the end
+	l.buf = s.framer.durableRecord(l.buf, typeEnd, s.offset(l.synced.Load()))
+	s.recorded = s.durable // by this: no durable-offset record may follow the end
 	l.pos += uint64(len(l.buf) - before)
 	l.mu.Unlock()
 	return l.Sync()

@@ -8,24 +8,24 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// promiseEvery is after how many durable bytes a promise is written at the latest;
-// the ticker writes one for what is less.
-const promiseEvery = 16 << 10
+// durableEvery is the number of durable bytes after which a durable-offset record is written
+// at the latest. The ticker writes one for fewer bytes.
+const durableEvery = 16 << 10
 
-// lazyTicks is after how many seconds a log is synced under SyncNo: the system has
-// written nearly all of it by then, and damage to what is promised to be durable is
-// told from what a crash leaves.
+// lazyTicks is the number of seconds after which a log is synced under SyncNo. The system has
+// written nearly all of it by then. Up to the recorded offset, damage can be told from the
+// traces of a crash.
 const lazyTicks = 60
 
 // keepBuffer is the largest buffer that is kept for the next write.
 const keepBuffer = 4 << 20
 
-// write hands what is in the buffer to the kernel. ioMu must be held.
+// write writes the buffer to the kernel. The caller holds ioMu.
 func (l *Log) write() {
 	l.mu.Lock()
 	seg := l.seg
-	if seg.promisable-seg.promised >= promiseEvery {
-		l.promise()
+	if seg.durable-seg.recorded >= durableEvery {
+		l.noteDurable()
 	}
 	buf, pos, long := l.buf, l.pos, l.long.take()
 	l.buf = l.spare[:0]
@@ -56,16 +56,16 @@ func (l *Log) write() {
 	l.written.Store(pos)
 }
 
-// promise appends a promise of what is durable. mu must be held.
-func (l *Log) promise() {
+// noteDurable appends a durable-offset record. The caller holds mu.
+func (l *Log) noteDurable() {
 	seg := l.seg
 	before := len(l.buf)
-	l.buf = seg.framer.promise(l.buf, typePromise, seg.promisable)
-	seg.promised = seg.promisable
+	l.buf = seg.framer.durableRecord(l.buf, typeDurable, seg.durable)
+	seg.recorded = seg.durable
 	l.pos += uint64(len(l.buf) - before)
 }
 
-// sync makes durable what has been written when it is called. An fsync is never
+// sync makes everything durable that has been written when it is called. An fsync is never
 // repeated: after a failure the file is given up.
 func (l *Log) sync() error {
 	l.syncMu.Lock()
@@ -99,7 +99,7 @@ func (l *Log) sync() error {
 	l.measured(l.o.Stopwatch() - began)
 	l.mu.Lock()
 	if s := segs[len(segs)-1]; target >= s.start && !l.drops {
-		s.promisable = max(s.promisable, s.offset(target))
+		s.durable = max(s.durable, s.offset(target))
 		l.synced.Store(max(target, l.synced.Load()))
 	}
 	l.mu.Unlock()
@@ -128,8 +128,8 @@ func (l *Log) forget(s *segment) {
 	}
 }
 
-// fail gives the log's files up: nothing more is written to them, and effects are
-// refused until a fresh base has taken their place.
+// fail gives up the files of the log: nothing more is written to them, and effects are
+// refused until a new base replaces them.
 func (l *Log) fail(s *segment, err error) {
 	l.mu.Lock()
 	current := l.seg == s
@@ -154,7 +154,7 @@ func (l *Log) fail(s *segment, err error) {
 	}
 }
 
-// runWriter writes, and under SyncAlways syncs, for all who wait.
+// runWriter writes, and under SyncAlways syncs, for all callers that wait.
 func (l *Log) runWriter() {
 	for {
 		select {
@@ -164,7 +164,7 @@ func (l *Log) runWriter() {
 		}
 		always := l.always()
 		if always {
-			l.gather()
+			l.awaitGroup()
 		}
 		l.ioMu.Lock()
 		l.write()
@@ -176,7 +176,7 @@ func (l *Log) runWriter() {
 	}
 }
 
-// runTicker syncs every second, and writes down what is durable and what time it is.
+// runTicker syncs every second, and appends durable-offset and clock records.
 func (l *Log) runTicker() {
 	tick := time.NewTicker(l.o.Tick)
 	defer tick.Stop()
@@ -190,7 +190,7 @@ func (l *Log) runTicker() {
 	}
 }
 
-// tick is what is done every second. What is durable is written down at once.
+// tick runs every second. It records the durable offset at once.
 func (l *Log) tick() {
 	l.note()
 	l.ticks++
@@ -202,7 +202,7 @@ func (l *Log) tick() {
 	l.wake(false)
 }
 
-// note appends a clock record and a promise if there is something to be said.
+// note appends a clock record and a durable-offset record if there is something to record.
 func (l *Log) note() {
 	if l.refusing.Load() {
 		return
@@ -215,8 +215,8 @@ func (l *Log) note() {
 	if s.data > s.clock && !l.drops {
 		l.noteClock(clock)
 	}
-	if s.promisable > s.promised && s.promised < s.offset(s.data) && !l.drops {
-		l.promise()
+	if s.durable > s.recorded && s.recorded < s.offset(s.data) && !l.drops {
+		l.noteDurable()
 	}
 	l.mu.Unlock()
 	l.write()
@@ -242,5 +242,5 @@ func (l *Log) Sync() error {
 	return err
 }
 
-// errClosed is why a log that was closed refuses.
+// errClosed is the error of a closed log.
 var errClosed = errors.New("the log is closed")

@@ -20,7 +20,7 @@ type scanner struct {
 	at  int64
 }
 
-// damage is where the records of a file stop making sense.
+// damage is the place from which the records of a file are invalid.
 type damage struct {
 	offset int64
 	record uint64
@@ -93,11 +93,11 @@ func (s *scanner) window(n int64) ([]byte, error) {
 	return s.buf[from : from+n], nil
 }
 
-// promiseAfter looks for a promise in what lies behind from, whatever there is,
-// that covers more than the bytes before from.
-func promiseAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int64, found bool, err error) {
-	pattern := binary.LittleEndian.AppendUint64(bytes.Clone(promiseMarker[:]), id)
-	const overlap = frameHead + promiseSize
+// durableRecordAfter looks in the bytes after from, whatever they are, for a durable-offset
+// record that covers more than the bytes before from.
+func durableRecordAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int64, found bool, err error) {
+	pattern := binary.LittleEndian.AppendUint64(bytes.Clone(durableMarker[:]), id)
+	const overlap = frameHead + durableSize
 	buf := make([]byte, min(scanBuffer+overlap, size-from))
 	for at := from; at < size; at += scanBuffer {
 		n := min(int64(len(buf)), size-at)
@@ -109,7 +109,7 @@ func promiseAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int6
 			if i < 0 {
 				break
 			}
-			if o, ok := promiseAt(buf[:n], base+i, id); ok && o > from {
+			if o, ok := durableRecordAt(buf[:n], base+i, id); ok && o > from {
 				return o, true, nil
 			}
 			rest, base = rest[i+1:], base+i+1
@@ -118,18 +118,18 @@ func promiseAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int6
 	return 0, false, nil
 }
 
-// promiseAt checks the record whose marker is at i of b.
-func promiseAt(b []byte, i int, id uint64) (offset int64, ok bool) {
-	from, end := i-1-frameHead, i-1+promiseSize
+// durableRecordAt checks the record whose marker is at i of b.
+func durableRecordAt(b []byte, i int, id uint64) (offset int64, ok bool) {
+	from, end := i-1-frameHead, i-1+durableSize
 	if from < 0 || end > len(b) {
 		return 0, false
 	}
 	rec := b[from:end]
 	f := newFramer(id)
 	f.seq = binary.LittleEndian.Uint64(rec[frameHead+25:])
-	if binary.LittleEndian.Uint32(rec) != promiseSize ||
+	if binary.LittleEndian.Uint32(rec) != durableSize ||
 		binary.LittleEndian.Uint32(rec[4:]) != f.checksum(rec[frameHead:]) {
 		return 0, false
 	}
-	return promised(rec[frameHead:], id)
+	return durableOffset(rec[frameHead:], id)
 }

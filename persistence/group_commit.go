@@ -1,0 +1,43 @@
+package persistence
+
+import "time"
+
+// maxPauses bounds the pauses by which an fsync is delayed, whatever the stopwatch says.
+const maxPauses = 128
+
+// answerTime is about what a loop takes to send one reply and read the next command.
+const answerTime = 10 * time.Microsecond
+
+// awaitGroup implements group commit. It delays an fsync until the callers that the last fsync
+// served have new records. If the fsync began without them, each would wait for two fsyncs,
+// and there would be twice as many.
+func (l *Log) awaitGroup() {
+	fsync := time.Duration(l.counts.lastSync.Load())
+	began := l.o.Stopwatch()
+	latest, before := began, 0
+	for range maxPauses {
+		now := l.o.Stopwatch()
+		l.mu.Lock()
+		n, crowd := len(l.waiters), l.crowd
+		l.mu.Unlock()
+		if n > before {
+			latest, before = now, n
+		}
+		if due(n, crowd, now-latest, now-began, fsync) {
+			return
+		}
+		shortPause()
+	}
+}
+
+// due reports whether an fsync should begin for n of crowd expected callers. The last of them
+// came a time of quiet ago, and the fsync has been delayed for waited. Seven eighths of the
+// crowd are enough: the others keep the event loops busy during the fsync, and belong to the
+// next one. A caller that does not come within the time of another fsync, and the time to
+// answer all that are missing, is not waited for.
+func due(n, crowd int, quiet, waited, fsync time.Duration) bool {
+	if 8*n >= 7*crowd {
+		return true
+	}
+	return quiet > fsync+time.Duration(crowd-n)*answerTime || waited > fsync+time.Duration(crowd)*answerTime
+}
