@@ -61,7 +61,7 @@ func raw(words []string) [][]byte {
 	return list
 }
 
-func TestKeysAndArguments(t *testing.T) {
+func TestScriptsGetTheirKeysAndArguments(t *testing.T) {
 	host := &scripted{reply: "+OK\r\n"}
 	reply := execute(t, "return {redis.call('SET', KEYS[1], ARGV[1], 3), #KEYS, #ARGV, KEYS[3]}", host, 2,
 		[]string{"k\x00\xff", "l"}, []string{"v"})
@@ -70,9 +70,9 @@ func TestKeysAndArguments(t *testing.T) {
 	require.Equal(t, []int{2}, host.protos)
 }
 
-// TestRepliesBothWays sends replies of commands through a script to both kinds of
+// TestRepliesPassThroughScripts sends replies of commands through a script to both kinds of
 // clients.
-func TestRepliesBothWays(t *testing.T) {
+func TestRepliesPassThroughScripts(t *testing.T) {
 	for _, c := range []struct{ setresp, reply, two, three string }{
 		{"", ":5\r\n", ":5\r\n", ":5\r\n"},
 		{"", ":-9007199254740993\r\n", ":-9007199254740992\r\n", ":-9007199254740992\r\n"},
@@ -108,7 +108,7 @@ func TestRepliesBothWays(t *testing.T) {
 	}
 }
 
-func TestWhatALibraryTellsTheHost(t *testing.T) {
+func TestHostIsToldWhatTheLibraryIsAsked(t *testing.T) {
 	host := &scripted{reply: "+OK\r\n"}
 	require.Equal(t, "$-1\r\n", execute(t, "redis.log(redis.LOG_WARNING, 'a', 1, {}, 'b')", host, 2, nil, nil))
 	require.Equal(t, []string{"3 a 1 b"}, host.logged)
@@ -119,9 +119,9 @@ func TestWhatALibraryTellsTheHost(t *testing.T) {
 	require.Equal(t, []int{3, 2}, host.protos)
 }
 
-// TestNothingStays runs pairs of scripts in one state: the second must not see the
+// TestAScriptLeavesNothingToTheNext runs pairs of scripts in one state: the second must not see the
 // first.
-func TestNothingStays(t *testing.T) {
+func TestAScriptLeavesNothingToTheNext(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	for _, c := range [][2]string{
 		{"KEYS[1] = 'x' KEYS.y = 1 ARGV.z = 2", "return {#KEYS, tostring(KEYS.y), tostring(ARGV.z)}"},
@@ -141,7 +141,7 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-func TestKillIsSticky(t *testing.T) {
+func TestAKilledScriptCannotGoOn(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	script, err := lua.Compile([]byte("while true do pcall(function() while true do end end) end"))
 	require.NoError(t, err)
@@ -167,8 +167,8 @@ func TestKillIsSticky(t *testing.T) {
 	require.Contains(t, string(w.Buf), "-ERR over script: ")
 }
 
-// TestConstantConditions: the interpreter alone aims some of these jumps wrongly.
-func TestConstantConditions(t *testing.T) {
+// TestConstantConditionsAreDecidedAsAnyOther: the interpreter alone aims some of these jumps wrongly.
+func TestConstantConditionsAreDecidedAsAnyOther(t *testing.T) {
 	for _, loop := range []string{"for a in ipairs({1, 2})", "for a = 1, 2", "for a in pairs({1, 2})", "local a = 0 while a < 2"} {
 		for condition, taken := range map[string]bool{
 			"nil": false, "false": false, "true": true, "1": true, "'x'": true, "not nil": true, "not 1": false,

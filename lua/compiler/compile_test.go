@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/lua/compiler"
 )
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileRefusesWithTheErrorsOfRedis(t *testing.T) {
 	for source, want := range map[string]string{
 		"x x":                       "ERR Error compiling script (new function): user_script:1: ",
 		"\n\nfor":                   "ERR Error compiling script (new function): user_script:3: ",
@@ -34,7 +34,7 @@ func TestCompileRefuses(t *testing.T) {
 	require.Equal(t, compiler.SHA([]byte("#!lua flags=no-writes,allow-stale\nreturn redis.call('x')")), script.SHA())
 }
 
-func TestFacts(t *testing.T) {
+func TestTextsProveWhatScriptsDo(t *testing.T) {
 	for source, want := range map[string]string{
 		"return redis.call('cl.throttle',KEYS[1],ARGV[1],ARGV[2],ARGV[3],ARGV[4])":                                                "known cl.throttle[1 0 0 0 0]",
 		"return redis.call('GET', KEYS[1])":                                                                                       "known GET[1]",

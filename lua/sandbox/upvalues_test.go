@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// TestInterpreterFields holds the fields that are reached past the interpreter's
+// TestFieldsOfTheInterpreterHaveTheTypesAssumed holds the fields that are reached past the interpreter's
 // interface to their types.
-func TestInterpreterFields(t *testing.T) {
+func TestFieldsOfTheInterpreterHaveTheTypesAssumed(t *testing.T) {
 	for _, c := range []struct {
 		in   reflect.Type
 		name string
