@@ -36,11 +36,6 @@ func commands() []*command.Command {
 			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
 		},
 		{
-			Name: "lolwut", Arity: -1, Flags: command.FlagReadonly | command.FlagFast, Group: "server",
-			Summary: "Shows the version.", Syntax: "[VERSION version]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "text", Run: lolwut,
-		},
-		{
 			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy, Group: "server",
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
@@ -300,10 +295,6 @@ func role(c *command.Call) {
 	c.W.BulkString("master")
 	c.W.Int(0)
 	c.W.Array(0)
-}
-
-func lolwut(c *command.Call) {
-	c.W.Verbatim("txt", "One cell at a time.\ncellserver ver. "+c.Server.Process().Version()+"\n")
 }
 
 // shutdown stops the server once the clients are served.

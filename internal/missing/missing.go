@@ -118,6 +118,10 @@ var FromRedis = []Group{
 		Commands: []string{"waitaof"},
 	},
 	{
+		What: "Art", Status: StaysOut, Why: "No program needs the drawing. `INFO server` shows the version.",
+		Commands: []string{"lolwut"},
+	},
+	{
 		What: "Inside Redis", Status: StaysOut, Why: "They examine parts of Redis that do not exist here, or stop it for tests.",
 		Commands: []string{"debug", "latency|doctor", "latency|graph", "memory|malloc-stats"},
 	},
