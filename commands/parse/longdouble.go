@@ -28,7 +28,7 @@ func LongDouble(b []byte) (x *big.Float, ok bool) {
 	if neg || b[0] == '+' {
 		b = b[1:]
 	}
-	x = NewLongDouble()
+	x = newLongDouble()
 	switch {
 	case IsWord(b, "INF"), IsWord(b, "INFINITY"):
 		x.SetInf(neg)
@@ -47,7 +47,7 @@ func LongDouble(b []byte) (x *big.Float, ok bool) {
 	return x, true
 }
 
-func NewLongDouble() *big.Float { return new(big.Float).SetPrec(longMantissa) }
+func newLongDouble() *big.Float { return new(big.Float).SetPrec(longMantissa) }
 
 // scanNumber reads digits with at most one point among them and an exponent: of ten
 // behind an e, or of two behind a p for hexadecimal ones.
@@ -144,17 +144,17 @@ func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.
 // exactly is n in as many bits as it takes.
 func exactly(n *big.Int) *big.Float { return new(big.Float).SetInt(n) }
 
-// AddLongDoubles adds; ok is false if the sum is no finite number.
-func AddLongDoubles(x, y *big.Float) (sum *big.Float, ok bool) {
+// addLongDoubles adds; ok is false if the sum is no finite number.
+func addLongDoubles(x, y *big.Float) (sum *big.Float, ok bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
 	}
-	sum = NewLongDouble().Add(x, y)
+	sum = newLongDouble().Add(x, y)
 	return sum, sum.MantExp(nil) <= longMaxExponent
 }
 
-// AppendLongDouble spells x with up to 17 digits behind the point.
-func AppendLongDouble(dst []byte, x *big.Float) []byte {
+// appendLongDouble spells x with up to 17 digits behind the point.
+func appendLongDouble(dst []byte, x *big.Float) []byte {
 	from := len(dst)
 	dst = x.Append(dst, 'f', 17)
 	dst = bytes.TrimRight(dst, "0") // there is a point
@@ -180,9 +180,9 @@ func AddFloats(a, b []byte) (sum []byte, err error) {
 	if !ok {
 		return nil, ErrNotFloat
 	}
-	z, ok := AddLongDoubles(x, y)
+	z, ok := addLongDoubles(x, y)
 	if !ok {
 		return nil, ErrNotFinite
 	}
-	return AppendLongDouble(nil, z), nil
+	return appendLongDouble(nil, z), nil
 }

@@ -72,6 +72,6 @@ func FuzzLongDouble(f *testing.F) {
 			nearest := new(big.Float).SetPrec(longMantissa).SetRat(exact)
 			require.Zero(t, x.Cmp(nearest), "%q", b)
 		}
-		require.NotContains(t, string(AppendLongDouble(nil, x)), "e")
+		require.NotContains(t, string(appendLongDouble(nil, x)), "e")
 	})
 }

@@ -24,10 +24,6 @@ func counterCommands() []*command.Command {
 		entry("decrby", 3, "key decrement", "Subtracts from the number at a key.", sum, decrby),
 		entry("incrbyfloat", 3, "key increment", "Adds a floating-point number to the number at a key.",
 			"the number that the key holds now, as a string", incrbyfloat),
-		entry("increx", -2, "key [BYFLOAT increment | BYINT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "+
-			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
-			"Adds to the number at a key within bounds and sets its expiry.",
-			"the number that the key holds now, and what was added", increx),
 	}
 }
 
