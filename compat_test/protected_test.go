@@ -30,14 +30,14 @@ func TestProtectedMode(t *testing.T) {
 			s, err := inproc.Feed(scriptStart, c.options...)
 			require.NoError(t, err)
 			defer s.Close()
-			session, farewell := s.Server().Open(c.from)
+			session, rejection := s.Server().Open(c.from)
 			if c.reply == "" {
 				require.Nil(t, session)
-				require.True(t, strings.HasPrefix(string(farewell), "-DENIED Redis is running in protected mode because "), "%q", farewell)
-				require.True(t, strings.HasSuffix(string(farewell), "\r\n"))
+				require.True(t, strings.HasPrefix(string(rejection), "-DENIED Redis is running in protected mode because "), "%q", rejection)
+				require.True(t, strings.HasSuffix(string(rejection), "\r\n"))
 				return
 			}
-			require.NotNil(t, session, "%q", farewell)
+			require.NotNil(t, session, "%q", rejection)
 			reply, err := session.Do("PING")
 			require.NoError(t, err)
 			require.Equal(t, c.reply, string(reply))

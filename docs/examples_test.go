@@ -102,9 +102,9 @@ func (r *exampleRun) client(t *testing.T, name string) *exampleClient {
 		return c
 	}
 	c := &exampleClient{lane: r.server.Engine().NewWorker(), wakes: make(chan struct{}, 1)}
-	var farewell []byte
-	c.session, farewell = r.server.Engine().Open(c)
-	require.Empty(t, farewell)
+	var rejection []byte
+	c.session, rejection = r.server.Engine().Open(c)
+	require.Empty(t, rejection)
 	r.clients[name] = c
 	return c
 }

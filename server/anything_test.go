@@ -204,8 +204,8 @@ func FuzzFeed(f *testing.F) {
 			}
 		}
 		b := sharedBench(t)
-		session, farewell := b.server.Engine().Open(quietPeer{})
-		require.Empty(t, farewell)
+		session, rejection := b.server.Engine().Open(quietPeer{})
+		require.Empty(t, rejection)
 		defer session.Closed()
 		at := min(int(cut), len(stream))
 		turn := session.Feed(b.worker, stream[:at], b.out[:0])

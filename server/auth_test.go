@@ -246,12 +246,12 @@ func TestProtectedMode(t *testing.T) {
 			require.NotNil(t, session, "%v", a)
 		}
 		for _, a := range remote {
-			session, farewell := s.Engine().Open(fakePeer{remote: a})
+			session, rejection := s.Engine().Open(fakePeer{remote: a})
 			if session != nil {
 				n++
 				continue
 			}
-			require.Regexp(t, `^-DENIED Redis is running in protected mode .*\r\n$`, string(farewell))
+			require.Regexp(t, `^-DENIED Redis is running in protected mode .*\r\n$`, string(rejection))
 		}
 		return n
 	}

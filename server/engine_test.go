@@ -107,16 +107,16 @@ func startEngineWith(t testing.TB, kind string, wrap func(command.Store) command
 
 // Open implements transport.Handler: it remembers the session.
 func (e *engine) Open(p transport.Peer) (transport.Session, []byte) {
-	opened, farewell := e.Engine.Open(p)
+	opened, rejection := e.Engine.Open(p)
 	if s, ok := opened.(*session.Session); ok {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.sessions = append(e.sessions, s)
 		if e.fed != nil {
-			return watched{s, e.fed}, farewell
+			return watched{s, e.fed}, rejection
 		}
 	}
-	return opened, farewell
+	return opened, rejection
 }
 
 func (e *engine) session(i int) *session.Session {

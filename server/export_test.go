@@ -15,10 +15,10 @@ import (
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
 
 // LogLoading is what a server that loads does every few seconds.
-func (s *Server) LogLoading() { s.keeper.logLoading() }
+func (s *Server) LogLoading() { s.persistence.logLoading() }
 
 // LoadFor makes believe that loading, which goes on, began so long ago.
-func (s *Server) LoadFor(d time.Duration) { s.keeper.began.Store(int64(s.stopwatch() - d)) }
+func (s *Server) LoadFor(d time.Duration) { s.persistence.began.Store(int64(s.stopwatch() - d)) }
 
 // ReturnHeap is what the janitor does every second about memory that keys gave up.
 func (s *Server) ReturnHeap() { s.returnHeap() }

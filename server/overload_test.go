@@ -63,8 +63,8 @@ func TestO1Default(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for i := range 10_000 - 1 {
-			session, farewell := f.Engine().Open(quietPeer{})
-			require.NotNil(t, session, "client %d: %s", i, farewell)
+			session, rejection := f.Engine().Open(quietPeer{})
+			require.NotNil(t, session, "client %d: %s", i, rejection)
 		}
 		last := f.dial()
 		require.Equal(t, "+PONG\r\n", last.do("PING"))
@@ -433,9 +433,9 @@ func TestO1PerAddress(t *testing.T) {
 			other, _ := f.Engine().Open(from)
 			require.NotNil(t, other)
 		}
-		other, farewell := f.Engine().Open(from)
+		other, rejection := f.Engine().Open(from)
 		require.Nil(t, other)
-		require.Equal(t, maxClientsText, string(farewell))
+		require.Equal(t, maxClientsText, string(rejection))
 
 		require.Equal(t, "+OK\r\n", first.do("QUIT"))
 		first.expectEnd()

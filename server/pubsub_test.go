@@ -259,8 +259,8 @@ func TestPublishingAllocatesNothing(t *testing.T) {
 	worker := engine.NewWorker()
 	var all []*listener
 	for range subscribers {
-		session, farewell := engine.Open(quietPeer{})
-		require.Empty(t, farewell)
+		session, rejection := engine.Open(quietPeer{})
+		require.Empty(t, rejection)
 		turn := session.Feed(worker, []byte("SUBSCRIBE news\r\n"), nil)
 		require.Contains(t, string(turn.Out), "subscribe")
 		all = append(all, &listener{session, worker, turn.Out})

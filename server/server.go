@@ -67,23 +67,23 @@ func New(c *Config, o Options) (*Server, error) {
 		return nil, err
 	}
 	c.logIdle(s.log)
-	if err := s.openKeeper(o.FS); err != nil {
+	if err := s.openPersistence(o.FS); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.listen(o.Listeners); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	if err := s.keeper.read(); err != nil {
+	if err := s.persistence.read(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	s.assemble(o.Clock, table)
-	if err := s.keeper.prepare(); err != nil {
+	if err := s.persistence.prepare(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	if err := s.openTransport(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	s.engine.SetLoading(!s.keeper.isLoaded())
+	s.engine.SetLoading(!s.persistence.isLoaded())
 	s.putInForce()
 	c.onChange(s.putInForce)
 	s.manager = c.serviceManager(os.Getenv(notifySocket))
@@ -108,7 +108,7 @@ func (o *Options) commandTable(c *Config) (*command.Table, error) {
 func (s *Server) assemble(source clock.Clock, table *command.Table) {
 	c := s.config
 	if s.clock = source; s.clock == nil {
-		s.clock = clock.NewSystem(clock.Options{Start: s.keeper.start, OnStep: s.clockStepped})
+		s.clock = clock.NewSystem(clock.Options{Start: s.persistence.start, OnStep: s.clockStepped})
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
 		Databases: int(number(c.value("databases"))),
@@ -121,7 +121,7 @@ func (s *Server) assemble(source clock.Clock, table *command.Table) {
 		Now:           s.clock.Now,
 		Settings:      c,
 		Process:       newProcess(s),
-		Persistence:   s.keeper,
+		Persistence:   s.persistence,
 		ObserveExpiry: func(o command.Observer) { s.keyspace.ObserveSweep(o) },
 		Stop:          s.stopAs,
 		Log:           s.log,
@@ -137,7 +137,7 @@ func (s *Server) abandon() (err error) {
 	for _, l := range s.listeners {
 		err = errors.Join(err, l.Close())
 	}
-	err = errors.Join(err, s.keeper.close())
+	err = errors.Join(err, s.persistence.close())
 	if s.keyspace != nil {
 		s.keyspace.Close()
 	}
@@ -177,7 +177,7 @@ func (s *Server) putInForce() {
 	s.keyspace.SetMaxElements(int(number(s.config.value("collection-max-elements"))))
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
-	s.keeper.putInForce()
+	s.persistence.putInForce()
 	s.level.Set(logLevels[s.config.value("loglevel")])
 	s.logExposure()
 }
@@ -211,7 +211,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		background.Go(func() { s.keyspace.Run(housekeeping) })
 		background.Go(func() { s.janitor(housekeeping) })
-		background.Go(func() { s.keeper.run(housekeeping) })
+		background.Go(func() { s.persistence.run(housekeeping) })
 	})
 	for _, l := range s.listeners {
 		background.Go(func() { failed <- s.transport.Serve(l) })
@@ -222,18 +222,18 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-s.stop:
 	case err = <-failed:
 	}
-	s.keeper.leaveLoading()
+	s.persistence.leaveLoading()
 	err = errors.Join(err, s.drain())
 	loading.Wait()
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
 	} else {
-		err = errors.Join(err, s.keeper.saveAtStop(command.StopMode(s.stopMode.Load())))
+		err = errors.Join(err, s.persistence.saveAtStop(command.StopMode(s.stopMode.Load())))
 	}
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
-	err = errors.Join(err, s.keeper.close())
+	err = errors.Join(err, s.persistence.close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())
 	s.bounds.tell(true)
@@ -246,11 +246,11 @@ func (s *Server) Run(ctx context.Context) error {
 
 // load loads what there is to be loaded, while clients are told to wait.
 func (s *Server) load() error {
-	if !s.keeper.isLoaded() {
+	if !s.persistence.isLoaded() {
 		s.log.Info("loading; clients get -LOADING meanwhile", "addresses", s.addresses())
-		err := s.keeper.load()
+		err := s.persistence.load()
 		switch {
-		case s.keeper.left.Load():
+		case s.persistence.left.Load():
 			return nil // the server stops; what was loaded is of no use
 		case err != nil:
 			return err

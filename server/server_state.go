@@ -24,18 +24,18 @@ const Version = "0.1.0"
 type Server struct {
 	config *Config
 	logging
-	pidFile   string // what New has written, "" for none
-	manager   serviceManager
-	terminal  io.Writer // a person, or nil
-	clock     clock.Clock
-	keyspace  *keyspace.Keyspace
-	engine    *session.Engine
-	transport transport.Transport
-	kind      transport.Kind
-	listeners []net.Listener
-	port      atomic.Int64
-	began     time.Time
-	keeper    *keeper
+	pidFile     string // what New has written, "" for none
+	manager     serviceManager
+	terminal    io.Writer // a person, or nil
+	clock       clock.Clock
+	keyspace    *keyspace.Keyspace
+	engine      *session.Engine
+	transport   transport.Transport
+	kind        transport.Kind
+	listeners   []net.Listener
+	port        atomic.Int64
+	began       time.Time
+	persistence *persistenceManager
 	heap
 	stopping
 }
@@ -87,10 +87,10 @@ type stopping struct {
 // serviceManager is the address of the service manager's socket, "" if none listens.
 type serviceManager string
 
-// keeper puts persistence to work: it loads, journals, saves when it is time, and
-// heals the log after a fault. It implements commands.Persistence and, around the
-// log, keyspace.Journal. Without appendonly it only counts changes, and saves.
-type keeper struct {
+// persistenceManager runs persistence: it loads, journals, saves when it is time, and
+// recovers the log after a fault. It implements command.Persistence and, around the log,
+// keyspace.Journal. Without appendonly it only counts changes and saves.
+type persistenceManager struct {
 	s  *Server
 	fs persistence.FS
 	// start is the instant that the clock goes on from; 0 where nothing was loaded.

@@ -108,8 +108,8 @@ func TestR01Lengths(t *testing.T) {
 func feedAnything(t *testing.T, packet string) {
 	t.Helper()
 	b := sharedBench(t)
-	session, farewell := b.server.Engine().Open(quietPeer{})
-	require.Empty(t, farewell)
+	session, rejection := b.server.Engine().Open(quietPeer{})
+	require.Empty(t, rejection)
 	turn := session.Feed(b.worker, []byte(packet), b.out[:0])
 	if turn.Next == transport.Close {
 		require.Contains(t, string(turn.Whole()), "-ERR Protocol error: ", "%q", packet)

@@ -24,9 +24,9 @@ func (s *Server) welcome() {
 
 // keeps describes what survives a restart.
 func (s *Server) keeps() string {
-	dir, err := filepath.Abs(s.keeper.path())
+	dir, err := filepath.Abs(s.persistence.path())
 	if err != nil {
-		dir = s.keeper.path()
+		dir = s.persistence.path()
 	}
 	switch {
 	case s.config.value("appendonly") == "yes":

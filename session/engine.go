@@ -34,7 +34,7 @@ func (e *Engine) SetLimits(l command.Limits) {
 	e.LimitsChanged()
 }
 
-// Open admits a connection or refuses it with a farewell.
+// Open admits a connection, or refuses it and returns a rejection to send.
 func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	e.received.Add(1)
 	if why := refuse(&e.Server, p); why != "" {

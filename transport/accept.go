@@ -15,7 +15,7 @@ const (
 	maxAcceptDelay = time.Second
 )
 
-// A refused connection may take so long to pick up its farewell; more than
+// A refused connection may take this long to read its rejection; more than
 // maxLingering of them at once are cut without waiting.
 const (
 	lingerTime   = time.Second

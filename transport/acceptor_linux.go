@@ -78,14 +78,14 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 			_ = setTCPOptions(fd, a.e.lim.Load().KeepAlive)
 		}
 	}
-	session, farewell := a.e.h.Open(c)
+	session, rejection := a.e.h.Open(c)
 	if session != nil {
 		c.session = session
 		a.e.adopt(c)
 		return
 	}
-	if len(farewell) > 0 {
-		_, _ = unix.Write(fd, farewell) // fits into an empty socket, or the peer is gone
+	if len(rejection) > 0 {
+		_, _ = unix.Write(fd, rejection) // fits into an empty socket, or the peer is gone
 	}
 	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.e, lingerTime) {
 		_ = unix.Close(fd) // nothing was promised to it
@@ -94,7 +94,7 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 	a.e.adopt(c)
 }
 
-// adopt hands c, which may have a session or only a farewell to linger over, to a
+// adopt hands c, which may have a session or only a rejection to linger over, to a
 // loop. No loop ends before the last accept.
 func (e *Epoll) adopt(c *epollConn) {
 	e.loops[e.place.pick(e.loops)].arrive(c)

@@ -70,9 +70,9 @@ func (g *Goroutine) admit(nc net.Conn) {
 	}
 	g.accepted.Add(1)
 	keepAlive(nc, g.lim.Load().KeepAlive)
-	session, farewell := g.h.Open(c)
+	session, rejection := g.h.Open(c)
 	if session == nil {
-		go c.refuse(farewell)
+		go c.refuse(rejection)
 		return
 	}
 	c.session = session

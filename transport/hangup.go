@@ -2,12 +2,12 @@ package transport
 
 import "time"
 
-// refuse says farewell to a connection that got no session.
-func (c *goConn) refuse(farewell []byte) {
+// refuse sends the rejection to a connection that got no session.
+func (c *goConn) refuse(rejection []byte) {
 	defer c.g.unregister(c)
 	_ = c.nc.SetDeadline(time.Now().Add(lingerTime)) // a closed connection fails below
-	if len(farewell) > 0 {
-		_, _ = c.nc.Write(farewell) // whoever does not take it goes without
+	if len(rejection) > 0 {
+		_, _ = c.nc.Write(rejection) // a client that does not read it does not get it
 	}
 	c.hangUp(true)
 }

@@ -63,8 +63,8 @@ func (h *lineHandler) NewWorker() transport.Worker {
 
 func (h *lineHandler) Open(p transport.Peer) (transport.Session, []byte) {
 	if h.refuse != nil {
-		if farewell := h.refuse(); farewell != nil {
-			return nil, farewell
+		if rejection := h.refuse(); rejection != nil {
+			return nil, rejection
 		}
 	}
 	s := &lineSession{h: h, peer: p}

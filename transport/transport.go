@@ -34,9 +34,9 @@ type Handler interface {
 	// loop keeps one for life; other transports lend one for the length of a Feed.
 	NewWorker() Worker
 	// Open is called once for every accepted connection, before its first byte is
-	// read. It must not block. A nil session refuses the connection: farewell is
+	// read. It must not block. A nil session refuses the connection: rejection is
 	// written to it if that is possible at once, and it is closed.
-	Open(p Peer) (s Session, farewell []byte)
+	Open(p Peer) (s Session, rejection []byte)
 	// Durable says what becomes of everything up to barrier. While that is Pending, p is
 	// woken once it may not be. Only called with a barrier that a Turn carried, first soon
 	// after it and then after every Wake of p until the answer is another. A transport

@@ -25,20 +25,20 @@ func Feed(start limit.Instant, options ...string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, farewell := s.Open(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})
+	session, rejection := s.Open(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})
 	if session == nil {
-		return nil, fmt.Errorf("the server refused the session: %q", farewell)
+		return nil, fmt.Errorf("the server refused the session: %q", rejection)
 	}
 	return session, nil
 }
 
 // Open opens a session as if somebody connected from that address, or returns what
 // the server tells those whom it refuses.
-func (s *Server) Open(from net.Addr) (session *Session, farewell []byte) {
+func (s *Server) Open(from net.Addr) (session *Session, rejection []byte) {
 	p := &peer{from: from, wake: make(chan struct{}, 1)}
-	opened, farewell := s.Engine().Open(p)
+	opened, rejection := s.Engine().Open(p)
 	if opened == nil {
-		return nil, farewell
+		return nil, rejection
 	}
 	return &Session{server: s, session: opened, worker: s.Engine().NewWorker(), peer: p}, nil
 }

@@ -9,29 +9,29 @@ import (
 )
 
 // Info implements commands.Persistence.
-func (k *keeper) Info() []command.InfoField {
+func (m *persistenceManager) Info() []command.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
-	log, found := k.log.Load(), k.loaded.Load()
+	log, found := m.log.Load(), m.loaded.Load()
 	if log != nil {
 		st = log.Stats()
-		base, increments = k.dir.Sizes()
+		base, increments = m.dir.Sizes()
 	}
 	if found == nil {
 		found = &loaded{}
 	}
-	saving := k.saving.Load()
-	fields := append(k.loadingInfo(), []command.InfoField{
-		field("rdb_changes_since_last_save", k.changes.Load()-k.savedTo.Load()),
+	saving := m.saving.Load()
+	fields := append(m.loadingInfo(), []command.InfoField{
+		field("rdb_changes_since_last_save", m.changes.Load()-m.savedTo.Load()),
 		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
-		field("rdb_last_save_time", k.lastSave.Load()),
-		{Name: "rdb_last_bgsave_status", Value: status(!k.saveFailed.Load())},
+		field("rdb_last_save_time", m.lastSave.Load()),
+		{Name: "rdb_last_bgsave_status", Value: status(!m.saveFailed.Load())},
 		field("rdb_last_load_keys_loaded", found.keys),
 		{Name: "aof_enabled", Value: digit(log != nil)},
 		{Name: "aof_rewrite_in_progress", Value: digit(saving && log != nil)},
 		{Name: "aof_rewrite_scheduled", Value: "0"},
-		{Name: "aof_last_bgrewrite_status", Value: status(!k.saveFailed.Load())},
-		{Name: "aof_last_write_status", Value: status(!k.Refuses())},
+		{Name: "aof_last_bgrewrite_status", Value: status(!m.saveFailed.Load())},
+		{Name: "aof_last_write_status", Value: status(!m.Refuses())},
 	}...)
 	fields = append(fields,
 		field("load_duration_ms", found.took.Milliseconds()),
@@ -54,16 +54,16 @@ func (k *keeper) Info() []command.InfoField {
 
 // loadingInfo is what INFO shows of loading. It is over when no command is refused for
 // it any more, which is a little later than isLoaded.
-func (k *keeper) loadingInfo() []command.InfoField {
-	if !k.s.engine.Loading() {
+func (m *persistenceManager) loadingInfo() []command.InfoField {
+	if !m.s.engine.Loading() {
 		return []command.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
 	}
-	total, read, eta := k.far()
+	total, read, eta := m.far()
 	percent := 100 * float64(read) / float64(max(total, 1))
 	return []command.InfoField{
 		{Name: "loading", Value: "1"},
 		{Name: "async_loading", Value: "0"},
-		field("loading_start_time", k.s.began.Add(time.Duration(k.began.Load())).Unix()),
+		field("loading_start_time", m.s.began.Add(time.Duration(m.began.Load())).Unix()),
 		field("loading_total_bytes", total),
 		field("loading_loaded_bytes", read),
 		{Name: "loading_loaded_perc", Value: strconv.FormatFloat(percent, 'f', 2, 64)},

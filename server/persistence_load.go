@@ -1,0 +1,157 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// openPersistence takes the directory if it has state or will have some.
+func (s *Server) openPersistence(fsys persistence.FS) error {
+	if fsys == nil {
+		fsys = persistence.OS{}
+	}
+	m := &persistenceManager{s: s, fs: fsys, heal: make(chan struct{}, 1)}
+	s.persistence = m
+	m.lastSave.Store(s.began.Unix())
+	if !m.keeps() && !persistence.Exists(fsys, m.path()) {
+		return nil
+	}
+	return m.take()
+}
+
+// keeps reports whether changes will be kept.
+func (m *persistenceManager) keeps() bool {
+	return m.s.config.value("appendonly") == "yes" || m.s.config.value("save") != ""
+}
+
+// read validates the directory and restores the clock.
+func (m *persistenceManager) read() error {
+	if m.dir == nil {
+		return nil
+	}
+	if err := m.dir.Read(); err != nil {
+		return err
+	}
+	last, latest, err := m.dir.Clock()
+	if err != nil || last == (clock.Record{}) {
+		return err
+	}
+	var doubted time.Duration
+	m.start, doubted = clock.Resumption{
+		Last: last, Latest: latest, MaxForward: seconds(m.s.config.value("clock-max-forward-jump")),
+	}.Start()
+	if doubted > 0 {
+		m.s.log.Warn("the wall clock is ahead of the last recorded instant by more than clock-max-forward-jump", "not_believed", doubted.String())
+	}
+	return nil
+}
+
+// prepare makes the keyspace report changes. If there is nothing to load, loading is over at
+// once.
+func (m *persistenceManager) prepare() error {
+	if m.keeps() {
+		m.s.keyspace.SetJournal(m) // otherwise nothing needs to know of changes
+	}
+	if m.dir == nil {
+		m.loaded.Store(&loaded{})
+		return nil
+	}
+	if m.dir.Empty() {
+		return m.load()
+	}
+	return nil
+}
+
+// load fills the keyspace and starts the log.
+func (m *persistenceManager) load() error {
+	m.began.Store(int64(m.s.stopwatch()))
+	stop := m.report()
+	err := m.dir.Load(m.s.keyspace, &m.progress)
+	stop()
+	if err != nil {
+		return err
+	}
+	if err := m.startLog(); err != nil {
+		return err
+	}
+	done := &loaded{
+		keys: m.progress.Keys.Load(), records: m.progress.Records.Load(),
+		took: m.s.stopwatch() - time.Duration(m.began.Load()),
+	}
+	if t := m.dir.Torn(); t != nil {
+		done.torn = t.Dropped
+		m.s.log.Warn("the log ended in an incomplete record, as after a crash, and was cut", "what", t.String())
+	}
+	m.s.log.Info("state loaded", "keys_of_snapshot", done.keys, "records_of_log", done.records, "took", done.took.String())
+	if !m.keeps() {
+		m.s.log.Warn("state was loaded, but changes are not kept: appendonly is no and there are no save points")
+	}
+	m.loaded.Store(done)
+	return nil
+}
+
+// leaveLoading ends loading early, because the server stops.
+func (m *persistenceManager) leaveLoading() {
+	if !m.isLoaded() {
+		m.left.Store(true)
+		m.interrupt()
+	}
+}
+
+func (m *persistenceManager) startLog() error {
+	if m.s.config.value("appendonly") != "yes" {
+		return nil
+	}
+	policy, err := persistence.ParsePolicy(m.s.config.value("appendfsync"))
+	if err != nil {
+		return err
+	}
+	log, err := m.dir.Start(persistence.LogOptions{Policy: policy, OnFault: m.faulted})
+	if err != nil {
+		return fmt.Errorf("starting the log: %w", err)
+	}
+	m.log.Store(log)
+	return nil
+}
+
+// report logs the progress of loading, every few seconds, until stop is called.
+func (m *persistenceManager) report() (stop func()) {
+	done := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			m.logLoading()
+		}
+	})
+	return func() {
+		close(done)
+		reporting.Wait()
+	}
+}
+
+func (m *persistenceManager) logLoading() {
+	total, read, eta := m.far()
+	m.s.log.Info("loading", "percent", 100*read/max(total, 1), "keys", m.progress.Keys.Load(), "records", m.progress.Records.Load(), "eta", eta.Round(time.Second).String())
+}
+
+// far returns how many bytes there are to load, how many have been loaded, and how long the
+// rest takes at that pace.
+func (m *persistenceManager) far() (total, read int64, eta time.Duration) {
+	total, read = m.progress.Total.Load(), m.progress.Done.Load()
+	if read > 0 && total > read {
+		spent := m.s.stopwatch() - time.Duration(m.began.Load())
+		eta = time.Duration(float64(spent) * float64(total-read) / float64(read))
+	}
+	return total, read, eta
+}

@@ -1,0 +1,303 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/transport"
+)
+
+func (m *persistenceManager) path() string {
+	return filepath.Join(m.s.config.value("dir"), m.s.config.value("appenddirname"))
+}
+
+// take takes the directory. The caller holds mu, or is the only one.
+func (m *persistenceManager) take() (err error) {
+	path, err := filepath.Abs(m.path())
+	if err != nil {
+		return fmt.Errorf("the directory of persistence: %w", err)
+	}
+	m.dir, err = persistence.Take(persistence.Options{
+		FS: m.fs, Path: path, Clock: m.record, Stopwatch: m.s.stopwatch, Log: m.s.log,
+	})
+	return err
+}
+
+// open returns the directory. It takes the directory first, if nothing was kept so far.
+func (m *persistenceManager) open() (*persistence.Dir, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dir == nil {
+		if err := m.take(); err != nil {
+			return nil, err
+		}
+		if err := m.dir.Read(); err != nil {
+			err = errors.Join(err, m.dir.Close())
+			m.dir = nil
+			return nil, err
+		}
+	}
+	return m.dir, nil
+}
+
+// record reads the clock in all its forms.
+func (m *persistenceManager) record() clock.Record {
+	if c, ok := m.s.clock.(interface{ Record() clock.Record }); ok {
+		return c.Record()
+	}
+	return clock.Record{Derived: m.s.clock.Now(), Wall: int64(m.s.clock.Now())}
+}
+
+func (m *persistenceManager) putInForce() {
+	if l := m.log.Load(); l != nil {
+		if p, err := persistence.ParsePolicy(m.s.config.value("appendfsync")); err == nil {
+			l.SetPolicy(p)
+		}
+	}
+}
+
+// Append implements keyspace.Journal.
+func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
+	m.changes.Add(1)
+	l := m.log.Load()
+	if l == nil {
+		shared.ReleaseAll(refs)
+		return 0
+	}
+	return l.Append(record, refs, at)
+}
+
+// Refuses implements keyspace.Journal.
+func (m *persistenceManager) Refuses() bool {
+	l := m.log.Load()
+	return l != nil && l.Refuses()
+}
+
+// Await implements commands.Persistence.
+func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.Outcome {
+	l := m.log.Load()
+	if l == nil {
+		return transport.Kept
+	}
+	switch l.Await(position, p) {
+	case persistence.Kept:
+		return transport.Kept
+	case persistence.Pending:
+		return transport.Pending
+	}
+	return transport.Lost
+}
+
+// Position implements commands.Persistence.
+func (m *persistenceManager) Position() uint64 {
+	l := m.log.Load()
+	if l == nil {
+		return 0
+	}
+	return l.Position()
+}
+
+// Fault implements commands.Persistence. The message begins like the system's messages in C,
+// as in Redis.
+func (m *persistenceManager) Fault() string {
+	l := m.log.Load()
+	if l == nil {
+		return ""
+	}
+	err := l.Fault()
+	if err == nil {
+		return ""
+	}
+	return systemWords(err)
+}
+
+// systemWords returns the system's message in an error, without paths, as in C.
+func systemWords(err error) string {
+	for u := err; u != nil; u = errors.Unwrap(u) {
+		err = u
+	}
+	text := err.Error()
+	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
+}
+
+// faulted starts the recovery of the log.
+func (m *persistenceManager) faulted(error) {
+	select {
+	case m.heal <- struct{}{}:
+	default:
+	}
+}
+
+// run heals and saves until ctx ends.
+func (m *persistenceManager) run(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			m.interrupt()
+			m.work.Wait()
+			return
+		case <-m.heal:
+		case <-tick.C:
+		}
+		if m.Refuses() || m.due() {
+			m.begin()
+		}
+	}
+}
+
+// interrupt stops writing a snapshot.
+func (m *persistenceManager) interrupt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dir != nil {
+		m.dir.Interrupt()
+	}
+}
+
+// errLoading is why a snapshot is refused during loading.
+var errLoading = errors.New("the dataset is still being loaded")
+
+// isLoaded reports whether memory has the state of the files.
+func (m *persistenceManager) isLoaded() bool { return m.loaded.Load() != nil }
+
+// due reports whether the log has grown enough, or a save point has been reached.
+func (m *persistenceManager) due() bool {
+	if int64(m.s.stopwatch()) < m.retryAt.Load() {
+		return false
+	}
+	changed := m.changes.Load() - m.savedTo.Load()
+	if (savePoints{}).due(m.s.config.value("save"), m.s.stopwatch()-time.Duration(m.savedAt.Load()), changed) {
+		return true
+	}
+	percent := number(m.s.config.value("auto-aof-rewrite-percentage"))
+	if m.log.Load() == nil || percent == 0 {
+		return false
+	}
+	base, grown := m.dir.Sizes()
+	return grown >= number(m.s.config.value("auto-aof-rewrite-min-size")) && grown >= base/100*percent
+}
+
+// begin starts a snapshot in the background, unless one is being written.
+func (m *persistenceManager) begin() bool {
+	if !m.isLoaded() || !m.claim() {
+		return false
+	}
+	m.work.Go(func() {
+		defer m.release()
+		_ = m.write() // it has been logged
+	})
+	return true
+}
+
+// Start implements commands.Persistence.
+func (m *persistenceManager) Start() bool { return m.begin() }
+
+// Save implements commands.Persistence.
+func (m *persistenceManager) Save() error {
+	if !m.isLoaded() {
+		return errLoading
+	}
+	if !m.claim() {
+		return errors.New("Background save already in progress")
+	}
+	defer m.release()
+	return m.write()
+}
+
+// claim takes the right to write a snapshot, which release returns. It is false if one is
+// being written.
+func (m *persistenceManager) claim() bool {
+	if !m.writing.TryLock() {
+		return false
+	}
+	m.saving.Store(true)
+	return true
+}
+
+func (m *persistenceManager) release() {
+	m.saving.Store(false)
+	m.writing.Unlock()
+}
+
+// Backing off after failures (Redis: AOF_REWRITE_LIMITE_THRESHOLD and its delays).
+const (
+	failuresAllowed = 3
+	maxRetryDelay   = time.Hour
+)
+
+// write writes a snapshot.
+func (m *persistenceManager) write() error {
+	healing := m.Refuses()
+	began, upTo := m.s.stopwatch(), m.changes.Load()
+	var done persistence.Rewritten
+	dir, err := m.open()
+	if err == nil {
+		done, err = dir.Rewrite(m.s.keyspace)
+	}
+	took := m.s.stopwatch() - began
+	if err != nil {
+		m.saveFailed.Store(true)
+		if n := m.failures.Add(1); n >= failuresAllowed {
+			delay := min(time.Minute<<min(n-failuresAllowed, 10), maxRetryDelay)
+			m.retryAt.Store(int64(m.s.stopwatch() + delay))
+		}
+		if !healing {
+			m.s.log.Error("a snapshot could not be written", "error", err)
+		}
+		return err
+	}
+	m.failures.Store(0)
+	m.saveFailed.Store(false)
+	m.lastSave.Store(int64(m.s.clock.Civil(m.s.clock.Now())) / int64(time.Second))
+	m.savedAt.Store(int64(m.s.stopwatch()))
+	m.savedTo.Store(upTo)
+	m.s.log.Info("snapshot written", "keys", done.Keys, "bytes", done.Bytes, "took", took.String(), "healed", healing)
+	return nil
+}
+
+// saveAtStop writes the final snapshot. A log is complete, so with a log a snapshot is written
+// only on demand, or if the log was given up: its content on disk is unknown then.
+func (m *persistenceManager) saveAtStop(mode command.StopMode) error {
+	if m.left.Load() || !m.isLoaded() {
+		return nil // memory has no more than the files
+	}
+	wanted := mode == command.StopSaving ||
+		mode == command.StopAsConfigured && m.log.Load() == nil && m.s.config.value("save") != ""
+	if !wanted && !m.Refuses() {
+		return nil
+	}
+	m.writing.Lock() // a snapshot that is being written is older than the last change
+	m.saving.Store(true)
+	defer m.release()
+	if err := m.write(); err != nil {
+		return fmt.Errorf("saving at the end: %w", err)
+	}
+	return nil
+}
+
+// LastSave implements commands.Persistence.
+func (m *persistenceManager) LastSave() int64 { return m.lastSave.Load() }
+
+// close ends the log. Everything that was acknowledged is then durable.
+func (m *persistenceManager) close() (err error) {
+	m.closeOnce.Do(func() {
+		m.work.Wait()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.dir != nil {
+			err = m.dir.Close()
+		}
+	})
+	return err
+}
