@@ -140,7 +140,7 @@ const (
 	// asReply is what the script returns next, so that it needs not become a value if
 	// it would end as the same bytes.
 	asReply
-	// asNothing is for a reply that nobody looks at, unless it is an error.
+	// asNothing is for a reply that is not used, unless it is an error.
 	asNothing
 )
 

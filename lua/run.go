@@ -48,7 +48,7 @@ func (r *Run) close() {
 // an error, to w in the protocol of w. keys and args are not kept.
 func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
 	r.begin(s, keys, args, host)
-	defer r.redis.lent.end() // be it that a command panics
+	defer r.redis.lent.end() // even if a command panics
 	l := r.sandbox.L
 	l.Push(r.main)
 	start := len(w.Buf)

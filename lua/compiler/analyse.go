@@ -37,7 +37,7 @@ type analyser struct {
 	calls []*ast.FuncCallExpr
 	// returned are those whose value the script returns as it is.
 	returned map[*ast.FuncCallExpr]bool
-	// ignored are those whose value nobody asks for.
+	// ignored are those whose value is not used.
 	ignored map[*ast.FuncCallExpr]bool
 	// known, plain: no counter-example yet.
 	known bool
@@ -64,7 +64,7 @@ func analyse(stmts []ast.Stmt) facts {
 
 // shorten lets the calls of a bounded script find their function at once, since
 // redis can mean nothing else there. Those that are returned leave the reply as it
-// is, and those whose value nobody asks for make none of it.
+// is, and those whose value is not used make none of it.
 func (a *analyser) shorten() {
 	for _, e := range a.calls {
 		get, _ := e.Func.(*ast.AttrGetExpr)

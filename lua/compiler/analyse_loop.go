@@ -49,7 +49,7 @@ func walked(s *ast.GenericForStmt) (over ast.Expr, ok bool) {
 
 func isArguments(e ast.Expr) bool { return isName(e, "KEYS") || isName(e, "ARGV") }
 
-// constant returns the value of a small whole number, be it negative.
+// constant returns the value of a small whole number, which may be negative.
 func constant(e ast.Expr) (float64, bool) {
 	if minus, ok := e.(*ast.UnaryMinusOpExpr); ok {
 		f, ok := constant(minus.Expr)

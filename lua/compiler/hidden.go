@@ -25,9 +25,9 @@ const (
 	NameValue = hiddenPrefix + "value"
 	// NameGlobals is no function but _G.
 	NameGlobals = hiddenPrefix + "globals"
-	// NameCommand stands in front of call and pcall where they can be nothing but those of
-	// redis, NameForward where the script returns the reply as it is, and NameIgnore
-	// where nobody asks for it.
+	// NameCommand, NameForward and NameIgnore stand in front of call and pcall where these
+	// are certainly those of redis: NameForward where the script returns the reply as it
+	// is, NameIgnore where it does not use the reply.
 	NameCommand = hiddenPrefix + "command."
 	NameForward = hiddenPrefix + "forward."
 	NameIgnore  = hiddenPrefix + "ignore."

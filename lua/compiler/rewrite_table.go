@@ -57,8 +57,8 @@ type part struct {
 	table *ast.TableExpr
 	// plain is how many fields without a key there are, but for several values at the end.
 	plain int
-	// keyed says that all fields have keys. Parts but the first are either that, or their
-	// keys are names: so it is known which numbers are to be counted on.
+	// keyed says that all fields have keys. In other parts but the first all keys are names,
+	// so that the numbers in their tables are those of elements.
 	keyed bool
 }
 
@@ -85,8 +85,8 @@ func divide(e *ast.TableExpr) []part {
 	return parts
 }
 
-// ends says that a part ends where the next field has a key, be it one that is computed, or
-// is several values, or none of that.
+// ends reports whether the part ends before the next field: key says that the field has a
+// key, computed that the key is no name, open that the field is several values.
 func (p part) ends(key, computed, open bool) bool {
 	switch {
 	case p.keyed:

@@ -331,7 +331,7 @@ const (
 	functionBytes = 17 << 10
 )
 
-// loadText compiles source. What is too long is not compiled, and so takes nothing.
+// loadText compiles source. Source that is too long is refused, and takes no memory.
 func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 	if len(source) > compiler.MaxSource {
 		l.Push(glua.LNil)

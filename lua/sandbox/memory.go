@@ -101,7 +101,7 @@ type usage struct {
 	announced, taking int64
 	// settled says that base is set: the heap after the first collection, less what was
 	// kept for others then. From then on it may grow by allowed: what the limit leaves
-	// beside all that the script had allocated by then, be it reachable or not.
+	// beside all that the script had allocated by then, reachable or not.
 	settled       bool
 	base, allowed int64
 }
