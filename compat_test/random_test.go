@@ -70,7 +70,7 @@ func (w *twins) makeHash(t *testing.T, key string) {
 	require.NoError(t, err)
 	_, err = script.ReadValue(w.in)
 	require.NoError(t, err)
-	v := w.ours.Server().Keyspace().NewView()
+	v := w.ours.Server().Keyspace().NewHandle()
 	defer v.Close()
 	require.NoError(t, v.WriteHash(0, []byte(key), func(h *collection.Hash) error {
 		_, err := h.Set([]byte("field"), []byte("value"))

@@ -26,7 +26,7 @@ func newKeyBlock(n int) keyBlock {
 func (b keyBlock) at(i int) []byte { return b[16*i : 16*i+16] }
 
 // fill makes n cells whose keys have the given length.
-func fill(t testing.TB, v *keyspace.View, n, length int) {
+func fill(t testing.TB, v *keyspace.Handle, n, length int) {
 	q := quota(t)
 	k := make([]byte, 0, length)
 	for i := range n {
@@ -44,7 +44,7 @@ func BenchmarkThrottle(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/keys=%d", name, n), func(b *testing.B) {
 				ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)}.With(name))
 				defer ks.Close()
-				v, q, keys := ks.NewView(), quota(b), newKeyBlock(n)
+				v, q, keys := ks.NewHandle(), quota(b), newKeyBlock(n)
 				for i := range n {
 					_, err := v.Throttle(0, keys.at(i), q, 1)
 					require.NoError(b, err)
@@ -69,7 +69,7 @@ func BenchmarkInsert(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)}.With(name))
-				v := ks.NewView()
+				v := ks.NewHandle()
 				for i := range n {
 					_, _ = v.Throttle(0, keys.at(i), q, 1)
 				}
@@ -88,7 +88,7 @@ func BenchmarkSweep(b *testing.B) {
 		b.StopTimer()
 		clock := clocktest.New(t0)
 		ks := keyspace.New(keyspace.Options{Clock: clock})
-		fill(b, ks.NewView(), n, 16)
+		fill(b, ks.NewHandle(), n, 16)
 		clock.Advance(1e12)
 		b.StartTimer()
 		for ks.Sweep(1<<16).Removed > 0 {

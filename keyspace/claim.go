@@ -10,10 +10,10 @@ const (
 )
 
 // claim claims spots, which lie in set, at the latest instant of the batch's and those of
-// the shards, until Release. Meanwhile nothing is done with the view but visits of them.
-func (v *View) claim(set *shardSet, spots []spot) {
+// the shards, until Release. Meanwhile nothing is done with the handle but visits of them.
+func (v *Handle) claim(set *shardSet, spots []spot) {
 	if v.holding {
-		panic("keyspace: the view holds keys already")
+		panic("keyspace: the handle holds keys already")
 	}
 	c := &v.ks.claim
 	c.one.Lock()
@@ -29,7 +29,7 @@ func (v *View) claim(set *shardSet, spots []spot) {
 }
 
 // endClaim gives up what claim has claimed.
-func (v *View) endClaim() {
+func (v *Handle) endClaim() {
 	v.leave() // if something has panicked
 	v.claimed.shards.each(func(i int) {
 		s := &v.ks.shards[i]
@@ -46,9 +46,9 @@ func (v *View) endClaim() {
 	c.one.Unlock()
 }
 
-// enter locks the shard of a key that the view has claimed, unless it is inside, at the
+// enter locks the shard of a key that the handle has claimed, unless it is inside, at the
 // instant of the claim, whatever others have done there since.
-func (v *View) enter(h uint64) *shard {
+func (v *Handle) enter(h uint64) *shard {
 	s := &v.ks.shards[h>>v.ks.shift]
 	if v.claimed.inside == s {
 		return s
@@ -61,8 +61,8 @@ func (v *View) enter(h uint64) *shard {
 	return s
 }
 
-// leave ends enter, unless the view has left.
-func (v *View) leave() {
+// leave ends enter, unless the handle has left.
+func (v *Handle) leave() {
 	s := v.claimed.inside
 	if s == nil {
 		return

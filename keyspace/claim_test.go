@@ -54,7 +54,7 @@ func numbered(prefix string, n int) (keys [][]byte) {
 }
 
 // set has all of keys hold value.
-func set(t testing.TB, v *keyspace.View, keys [][]byte, value string) {
+func set(t testing.TB, v *keyspace.Handle, keys [][]byte, value string) {
 	t.Helper()
 	var pairs [][]byte
 	for _, k := range keys {
@@ -66,7 +66,7 @@ func set(t testing.TB, v *keyspace.View, keys [][]byte, value string) {
 }
 
 // values returns what keys hold, each once.
-func values(v *keyspace.View, keys [][]byte) (seen []string) {
+func values(v *keyspace.Handle, keys [][]byte) (seen []string) {
 	v.EachString(0, keys, func(value []byte, found bool) bool {
 		if is := fmt.Sprint(string(value), found); !slices.Contains(seen, is) {
 			seen = append(seen, is)
@@ -80,7 +80,7 @@ func values(v *keyspace.View, keys [][]byte) (seen []string) {
 // that it does not name can be read, changed and held meanwhile.
 func TestOthersGoOnWhileACommandOfVeryManyKeysRuns(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
-	other := ks.NewView()
+	other := ks.NewHandle()
 	keys := numbered("many", manyReads)
 	// One shard is locked at any time, that of the key which is being read: of a hundred
 	// keys in 64 shards most are in others.
@@ -98,9 +98,9 @@ func TestOthersGoOnWhileACommandOfVeryManyKeysRuns(t *testing.T) {
 			for _, k := range free {
 				require.True(t, other.Exists(0, k))
 			}
-			other.Hold([]keyspace.Ref{{Key: free[0]}, {Key: free[1]}})
+			other.Lock([]keyspace.Ref{{Key: free[0]}, {Key: free[1]}})
 			require.True(t, other.Delete(0, free[0]))
-			other.Release()
+			other.Unlock()
 			renamed, _ := other.Rename(0, free[1], free[2], false)
 			require.True(t, renamed)
 		})
@@ -114,7 +114,7 @@ func shardOf(ks *keyspace.Keyspace, key []byte) int { return ks.ShardOf(key) }
 // what there was at its beginning, to its end, and others are not thrown back.
 func TestCommandsOfVeryManyKeysHaveOneInstant(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
-	other := ks.NewView()
+	other := ks.NewHandle()
 	keys, free := numbered("many", manyReads), numbered("free", 1000)
 	for _, k := range keys {
 		require.NoError(t, v.Put(0, k, entry.String, []byte("x"), t0.Add(time.Second)))
@@ -153,21 +153,21 @@ func TestWhoWantsClaimedKeysWaitsForTheEnd(t *testing.T) {
 			t.Errorf("%s: %q", what, seen)
 		}
 	}
-	looks := []func(v *keyspace.View){
-		func(v *keyspace.View) { check("a few", values(v, [][]byte{keys[0], keys[1000], keys[2999]})) },
-		func(v *keyspace.View) {
+	looks := []func(v *keyspace.Handle){
+		func(v *keyspace.Handle) { check("a few", values(v, [][]byte{keys[0], keys[1000], keys[2999]})) },
+		func(v *keyspace.Handle) {
 			if seen := values(v, more); len(seen) != 2 { // and those that there are not
 				t.Errorf("many: %q", seen)
 			}
 		},
-		func(v *keyspace.View) {
-			v.Hold([]keyspace.Ref{{Key: keys[7]}, {Key: keys[2000]}})
-			defer v.Release()
+		func(v *keyspace.Handle) {
+			v.Lock([]keyspace.Ref{{Key: keys[7]}, {Key: keys[2000]}})
+			defer v.Unlock()
 			a, _, _ := v.AppendString(nil, 0, keys[7])
 			b, _, _ := v.AppendString(nil, 0, keys[2000])
 			check("held", slices.Compact([]string{string(a), string(b)}))
 		},
-		func(v *keyspace.View) {
+		func(v *keyspace.Handle) {
 			done := int(rounds.Load())
 			a, _, _ := v.AppendString(nil, 0, keys[rand.IntN(len(keys))])
 			b, _, _ := v.AppendString(nil, 0, keys[rand.IntN(len(keys))])
@@ -177,10 +177,10 @@ func TestWhoWantsClaimedKeysWaitsForTheEnd(t *testing.T) {
 				t.Errorf("one after another: %d, %d, at least %d", x, y, done)
 			}
 		},
-		func(v *keyspace.View) {
+		func(v *keyspace.Handle) {
 			seen := map[string]bool{}
-			v.HoldAll()
-			defer v.Release()
+			v.LockAll()
+			defer v.Unlock()
 			v.ScanEntries(0, 0, 10*manyWrites, func(_ []byte, e entry.Entry) { seen[string(e.Value)] = true })
 			check("all", slices.Collect(maps.Keys(seen)))
 		},
@@ -189,7 +189,7 @@ func TestWhoWantsClaimedKeysWaitsForTheEnd(t *testing.T) {
 	end := make(chan struct{})
 	for _, look := range looks {
 		wg.Go(func() {
-			v := ks.NewView()
+			v := ks.NewHandle()
 			for {
 				select {
 				case <-end:
@@ -228,7 +228,7 @@ func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 	var wg sync.WaitGroup
 	for by := range callers {
 		wg.Go(func() {
-			v, list, details := ks.NewView(), clauses(by), make([]limit.Decision, manyClauses)
+			v, list, details := ks.NewHandle(), clauses(by), make([]limit.Decision, manyClauses)
 			for range each {
 				refused, err := v.Multi(0, list, details)
 				if err != nil {
@@ -285,7 +285,7 @@ func TestClaimedKeysAreGivenUpAfterAPanic(t *testing.T) {
 		v.EachString(0, keys, func([]byte, bool) bool { panic("a fault") })
 	})
 	within(t, func() {
-		other := ks.NewView()
+		other := ks.NewHandle()
 		set(t, other, keys, "x")
 		other.FlushAll()
 		require.Zero(t, other.Len(0))
@@ -368,7 +368,7 @@ func (forgetful) Refuses() bool { return false }
 func TestRecordOfAClaimIsCondensedWithoutItsKeys(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{Shards: 1})
 	ks.SetJournal(forgetful{})
-	other := ks.NewView()
+	other := ks.NewHandle()
 	call := slidingwindow.Call{Limit: 1_000_000, Window: time.Minute, Quantity: 1, Mode: slidingwindow.Counter}
 	logged := call
 	logged.Mode = slidingwindow.Log

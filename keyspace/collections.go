@@ -12,7 +12,7 @@ import (
 
 // Weigh says how many elements the collection at key has if they lie in a tree, and how
 // many bytes a reply with all of it would copy. Of a string it says only the latter.
-func (v *View) Weigh(db int, key []byte) (elements, copied int) {
+func (v *Handle) Weigh(db int, key []byte) (elements, copied int) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -31,22 +31,22 @@ func (v *View) Weigh(db int, key []byte) (elements, copied int) {
 // ReadHash calls f with what key holds, if it exists, and returns limit.ErrWrongType
 // if that is no hash. f is called with a shard locked: it must be quick, use nothing
 // of the keyspace, change nothing, and keep nothing.
-func (v *View) ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error) {
+func (v *Handle) ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error) {
 	return read(v, db, key, entry.Hash, f)
 }
 
-// ReadSortedSet is [View.ReadHash] for a sorted set.
-func (v *View) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error) {
+// ReadSortedSet is [Handle.ReadHash] for a sorted set.
+func (v *Handle) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error) {
 	return read(v, db, key, entry.SortedSet, f)
 }
 
-// ReadList is [View.ReadHash] for a list.
-func (v *View) ReadList(db int, key []byte, f func(l *collection.List)) (found bool, err error) {
+// ReadList is [Handle.ReadHash] for a list.
+func (v *Handle) ReadList(db int, key []byte, f func(l *collection.List)) (found bool, err error) {
 	return read(v, db, key, entry.List, f)
 }
 
-// ReadSet is [View.ReadHash] for a set.
-func (v *View) ReadSet(db int, key []byte, f func(s *collection.Set)) (found bool, err error) {
+// ReadSet is [Handle.ReadHash] for a set.
+func (v *Handle) ReadSet(db int, key []byte, f func(s *collection.Set)) (found bool, err error) {
 	return read(v, db, key, entry.Set, f)
 }
 
@@ -61,22 +61,22 @@ func (v *View) ReadSet(db int, key []byte, f func(s *collection.Set)) (found boo
 // Other errors are limit.ErrWrongType; limit.ErrFull, when memory is full and the
 // hash would grow; limit.ErrNotKept, without calling f. f itself gets
 // collection.ErrFull from a hash of as many fields as there may be.
-func (v *View) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
+func (v *Handle) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
 	return write(v, db, key, entry.Hash, f)
 }
 
-// WriteSortedSet is [View.WriteHash] for a sorted set.
-func (v *View) WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error {
+// WriteSortedSet is [Handle.WriteHash] for a sorted set.
+func (v *Handle) WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error {
 	return write(v, db, key, entry.SortedSet, f)
 }
 
-// WriteList is [View.WriteHash] for a list.
-func (v *View) WriteList(db int, key []byte, f func(l *collection.List) error) error {
+// WriteList is [Handle.WriteHash] for a list.
+func (v *Handle) WriteList(db int, key []byte, f func(l *collection.List) error) error {
 	return write(v, db, key, entry.List, f)
 }
 
-// WriteSet is [View.WriteHash] for a set.
-func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) error {
+// WriteSet is [Handle.WriteHash] for a set.
+func (v *Handle) WriteSet(db int, key []byte, f func(s *collection.Set) error) error {
 	return write(v, db, key, entry.Set, f)
 }
 
@@ -84,7 +84,7 @@ func (v *View) WriteSet(db int, key []byte, f func(s *collection.Set) error) err
 // a snapshot always has room for it.
 const maxTree = 256 << 20
 
-func read[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
+func read[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -100,7 +100,7 @@ func read[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func(
 	return true, nil
 }
 
-func write[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func(C) error) error {
+func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C) error) error {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -128,8 +128,8 @@ func write[C object.Object](v *View, db int, key []byte, kind entry.Kind, f func
 }
 
 // object returns e as a collection: the key's own if it is a tree, else one of the
-// view's.
-func (v *View) object(s *shard, db int, e *entry.Entry) object.Object {
+// handle's.
+func (v *Handle) object(s *shard, db int, e *entry.Entry) object.Object {
 	if isTree(e.Kind) {
 		return s.tree(db, e.Value).Object
 	}
@@ -143,7 +143,7 @@ func (v *View) object(s *shard, db int, e *entry.Entry) object.Object {
 }
 
 // keep stores what a write that ended with why has made of o.
-func (v *View) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
+func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
 	delta := o.Delta()
 	switch {
 	case len(delta) == 0:

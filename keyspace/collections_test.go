@@ -17,7 +17,7 @@ import (
 )
 
 // fillHash makes key a hash of n fields.
-func fillHash(t testing.TB, v *keyspace.View, db int, key string, n int) {
+func fillHash(t testing.TB, v *keyspace.Handle, db int, key string, n int) {
 	require.NoError(t, v.WriteHash(db, []byte(key), func(h *collection.Hash) error {
 		for i := range n {
 			if _, err := h.Set(fmt.Appendf(nil, "field:%06d", i), []byte("a value of some bytes")); err != nil {
@@ -28,7 +28,7 @@ func fillHash(t testing.TB, v *keyspace.View, db int, key string, n int) {
 	}))
 }
 
-func fields(t testing.TB, v *keyspace.View, db int, key string) (n int) {
+func fields(t testing.TB, v *keyspace.Handle, db int, key string) (n int) {
 	_, err := v.ReadHash(db, []byte(key), func(h *collection.Hash) { n = h.Len() })
 	require.NoError(t, err)
 	return n
@@ -40,32 +40,32 @@ var sizes = []int{5, 1000}
 // However a large collection goes, its memory goes with it, and the counts of keys
 // stay right.
 func TestCollectionsGoWithTheirKeys(t *testing.T) {
-	ways := map[string]func(ks *keyspace.Keyspace, v *keyspace.View, advance func(time.Duration)){
-		"DEL":      func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) { v.Delete(1, []byte("k")) },
-		"FLUSHDB":  func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) { v.Flush(1) },
-		"FLUSHALL": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) { v.FlushAll() },
-		"SET": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) {
+	ways := map[string]func(ks *keyspace.Keyspace, v *keyspace.Handle, advance func(time.Duration)){
+		"DEL":      func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) { v.Delete(1, []byte("k")) },
+		"FLUSHDB":  func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) { v.Flush(1) },
+		"FLUSHALL": func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) { v.FlushAll() },
+		"SET": func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) {
 			_, _ = v.SetString(1, []byte("k"), []byte("v"), keyspace.SetOptions{Expiry: entry.NoExpiry})
 			v.Delete(1, []byte("k"))
 		},
-		"RENAME over it": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) {
+		"RENAME over it": func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) {
 			_ = v.Put(1, []byte("other"), entry.String, nil, entry.NoExpiry)
 			v.Rename(1, []byte("other"), []byte("k"), false)
 			v.Delete(1, []byte("k"))
 		},
-		"EXPIRE and the sweep": func(ks *keyspace.Keyspace, v *keyspace.View, advance func(time.Duration)) {
+		"EXPIRE and the sweep": func(ks *keyspace.Keyspace, v *keyspace.Handle, advance func(time.Duration)) {
 			v.Expire(1, []byte("k"), v.Now().Add(time.Second), 0)
 			advance(2 * time.Second)
 			ks.Sweep(1 << 20)
 		},
-		"expiry and a new one": func(_ *keyspace.Keyspace, v *keyspace.View, advance func(time.Duration)) {
+		"expiry and a new one": func(_ *keyspace.Keyspace, v *keyspace.Handle, advance func(time.Duration)) {
 			v.Expire(1, []byte("k"), v.Now().Add(time.Second), 0)
 			advance(2 * time.Second)
 			v.Refresh()
 			_ = v.WriteHash(1, []byte("k"), func(h *collection.Hash) error { _, err := h.Set([]byte("a"), nil); return err })
 			v.Delete(1, []byte("k"))
 		},
-		"expiry and a large new one": func(_ *keyspace.Keyspace, v *keyspace.View, advance func(time.Duration)) {
+		"expiry and a large new one": func(_ *keyspace.Keyspace, v *keyspace.Handle, advance func(time.Duration)) {
 			v.Expire(1, []byte("k"), v.Now().Add(time.Second), 0)
 			advance(2 * time.Second)
 			v.Refresh()
@@ -77,7 +77,7 @@ func TestCollectionsGoWithTheirKeys(t *testing.T) {
 			})
 			v.Delete(1, []byte("k"))
 		},
-		"the last field": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) {
+		"the last field": func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) {
 			_ = v.WriteHash(1, []byte("k"), func(h *collection.Hash) error {
 				for i := range 1000 {
 					h.Delete(fmt.Appendf(nil, "field:%06d", i))
@@ -85,7 +85,7 @@ func TestCollectionsGoWithTheirKeys(t *testing.T) {
 				return nil
 			})
 		},
-		"all but a few fields": func(_ *keyspace.Keyspace, v *keyspace.View, _ func(time.Duration)) {
+		"all but a few fields": func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) {
 			_ = v.WriteHash(1, []byte("k"), func(h *collection.Hash) error {
 				for i := range 998 {
 					h.Delete(fmt.Appendf(nil, "field:%06d", i))

@@ -64,5 +64,5 @@ func (h *holes) note(db int, key []byte, o object.Object) {
 	h.names[keyName{db, string(key)}] = struct{}{}
 }
 
-// maxScratch is the largest buffer for new values that a view keeps.
+// maxScratch is the largest buffer for new values that a handle keeps.
 const maxScratch = 64 << 10

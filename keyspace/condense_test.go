@@ -18,11 +18,11 @@ import (
 func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
 	value := bytes.Repeat([]byte("v"), 3_000_000)
 	keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
-	set := func(v *keyspace.View, i int, value []byte) error {
+	set := func(v *keyspace.Handle, i int, value []byte) error {
 		_, err := v.SetString(0, keys[i%3], value, keyspace.SetOptions{Expiry: entry.NoExpiry})
 		return err
 	}
-	field := func(v *keyspace.View, i int, name string) error {
+	field := func(v *keyspace.Handle, i int, name string) error {
 		return v.WriteHash(0, keys[i%3], func(h *collection.Hash) error {
 			_, err := h.Set([]byte(name), value[:1_000_000])
 			return err
@@ -30,31 +30,31 @@ func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
 	}
 	for name, change := range map[string]struct {
 		times, most int
-		do          func(v *keyspace.View, i int) error
+		do          func(v *keyspace.Handle, i int) error
 	}{
-		"long strings":  {100, 10_000_000, func(v *keyspace.View, i int) error { return set(v, i, value) }},
-		"short strings": {60_000, 5_000_000, func(v *keyspace.View, i int) error { return set(v, i, value[:100]) }},
-		"strings that go": {100, 10_000_000, func(v *keyspace.View, i int) error {
+		"long strings":  {100, 10_000_000, func(v *keyspace.Handle, i int) error { return set(v, i, value) }},
+		"short strings": {60_000, 5_000_000, func(v *keyspace.Handle, i int) error { return set(v, i, value[:100]) }},
+		"strings that go": {100, 10_000_000, func(v *keyspace.Handle, i int) error {
 			defer v.Delete(0, keys[i%3])
 			return set(v, i, value)
 		}},
-		"flushes": {100, 10_000_000, func(v *keyspace.View, i int) error {
+		"flushes": {100, 10_000_000, func(v *keyspace.Handle, i int) error {
 			defer v.Flush(0)
 			return set(v, i, value)
 		}},
-		"a field of a hash":     {100, 10_000_000, func(v *keyspace.View, i int) error { return field(v, i, "f") }},
-		"some fields of hashes": {100, 45_000_000, func(v *keyspace.View, i int) error { return field(v, i, strconv.Itoa(i%5)) }},
+		"a field of a hash":     {100, 10_000_000, func(v *keyspace.Handle, i int) error { return field(v, i, "f") }},
+		"some fields of hashes": {100, 45_000_000, func(v *keyspace.Handle, i int) error { return field(v, i, strconv.Itoa(i%5)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ks, v, j, _ := journalled(t)
-			v.HoldAll()
-			defer v.Release()
+			v.LockAll()
+			defer v.Unlock()
 			for i := range change.times {
 				require.False(t, v.Refuses())
 				require.NoError(t, change.do(v, i))
 				require.Less(t, ks.InHeap(), int64(50_000_000))
 			}
-			v.Release()
+			v.Unlock()
 			require.Len(t, j.records, 1)
 			require.Less(t, len(j.records[0]), change.most)
 			again := keyspace.New(keyspace.Options{Clock: ks.Clock(), Shards: 4, Databases: 2})
@@ -75,15 +75,15 @@ func requireSame(t *testing.T, want, got entries) {
 	}
 }
 
-// TestCondensedRecordIsWhatWasDone: whatever is done while keys are held, and however often
+// TestCondensedRecordIsWhatWasDone: whatever is done while keys are locked, and however often
 // the record is condensed meanwhile, it leaves what there is.
 func TestCondensedRecordIsWhatWasDone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	ks, v, j, _ := journalled(t)
 	long := make([]byte, 3<<20)
-	defer v.Release()
+	defer v.Unlock()
 	for range 8 {
-		v.HoldAll()
+		v.LockAll()
 		for range 60 {
 			for range 20 {
 				operate(v, rng)
@@ -95,7 +95,7 @@ func TestCondensedRecordIsWhatWasDone(t *testing.T) {
 				v.Flush(rng.IntN(2))
 			}
 		}
-		v.Release()
+		v.Unlock()
 		require.Less(t, len(j.records[len(j.records)-1]), 40<<20)
 	}
 	again := keyspace.New(keyspace.Options{Clock: ks.Clock(), Shards: 4, Databases: 2})

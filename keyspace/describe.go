@@ -12,7 +12,7 @@ import (
 
 // Encoding is what OBJECT ENCODING replies: a string's as Redis would store it, a
 // limiter's mode.
-func (v *View) Encoding(db int, key []byte) (string, bool) {
+func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -43,7 +43,7 @@ func (f describer) number(field string, n int64) { f(field, "", n, false) }
 // missing: it is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or
 // *[concurrency.Call], of which the limit or capacity counts. One of another family than
 // the key's is [limit.ErrWrongType].
-func (v *View) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
+func (v *Handle) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)

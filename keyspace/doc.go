@@ -3,8 +3,8 @@
 //
 // A [Keyspace] is divided into shards by a seeded hash of the key; a shard is a
 // mutex, the latest instant it has decided at, and one table per database. Each
-// goroutine that runs commands has a [View], through which everything goes. A
-// command on one key locks one shard and allocates nothing; [View.Hold] locks the
+// goroutine that runs commands has a [Handle], through which everything goes. A
+// command on one key locks one shard and allocates nothing; [Handle.Lock] locks the
 // shards of several keys in index order and gives all that follows one instant,
 // which is what RL.MULTI, EXEC and scripts are built on.
 //
@@ -21,7 +21,7 @@
 // Files refer downwards. At the bottom are the names of keys (refs.go), the seams and what
 // all shards have in common (table.go, common.go, claims.go), and who is told of changes
 // (listeners.go). On these stands a shard (shard.go, tree.go, mutate.go), which knows no
-// view. Keyspace and View come next, then how a view records, locks, claims, holds and
+// handle. Keyspace and Handle come next, then how a handle records, locks, claims, holds and
 // looks up (journal.go, lock.go, claim.go, hold.go, lookup.go). At the top is what callers
 // ask for: a file per family and per kind of key, waiting, sweeping, snapshots, loading.
 //

@@ -32,8 +32,8 @@ func (o Options) With(storage string) Options {
 	return o
 }
 
-// Seen is how many keys the view remembers to have seen expired.
-func (v *View) Seen() int { return len(v.observed.seen) }
+// Seen is how many keys the handle remembers to have seen expired.
+func (v *Handle) Seen() int { return len(v.observed.seen) }
 
 // ShardOf is which shard key lies in.
 func (ks *Keyspace) ShardOf(key []byte) int { return int(ks.hash(key) >> ks.shift) }

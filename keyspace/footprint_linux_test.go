@@ -56,7 +56,7 @@ func measureFootprint(t *testing.T, n int) (m footprint) {
 	clock := clocktest.New(t0)
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	defer ks.Close()
-	v := ks.NewView()
+	v := ks.NewHandle()
 	fill(t, v, 1, 16)
 	before := resident(t)
 	fill(t, v, n, 16)
@@ -78,7 +78,7 @@ func BenchmarkBytesPerKey(b *testing.B) {
 				for b.Loop() {
 					before := resident(b)
 					ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)})
-					fill(b, ks.NewView(), n, length)
+					fill(b, ks.NewHandle(), n, length)
 					b.ReportMetric(float64(resident(b)-before)/float64(n), "resident-B/key")
 					b.ReportMetric(float64(ks.Stats().Memory)/float64(n), "told-B/key")
 					ks.Close()
@@ -95,7 +95,7 @@ func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	const most, keys = 16 << 20, 2_000_000
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0), MaxMemory: most})
 	defer ks.Close()
-	v, q := ks.NewView(), quota(t)
+	v, q := ks.NewHandle(), quota(t)
 	before := resident(t)
 	refused := 0
 	for i := range keys {

@@ -16,8 +16,8 @@ func (ks *Keyspace) SetJournal(j Journal) {
 }
 
 // refuses reports whether nothing may be changed now. Methods that cannot fail do
-// not ask: their callers do, through [View.Refuses].
-func (v *View) refuses() bool {
+// not ask: their callers do, through [Handle.Refuses].
+func (v *Handle) refuses() bool {
 	switch {
 	case v.ks.journal == nil:
 		return false
@@ -33,8 +33,8 @@ func (v *View) refuses() bool {
 	return refuses
 }
 
-// overfull reports whether what is held has had as many effects as a record takes.
-func (v *View) overfull() bool {
+// overfull reports whether what is locked has had as many effects as a record takes.
+func (v *Handle) overfull() bool {
 	if v.recorder.Due() {
 		v.condense()
 	}
@@ -43,7 +43,7 @@ func (v *View) overfull() bool {
 
 // commit hands over what has been recorded. It is called before the shards are
 // unlocked, so that the order in the journal is the order in which it happened.
-func (v *View) commit() {
+func (v *Handle) commit() {
 	r := &v.recorder
 	buf, refs := r.Parts()
 	if v.ks.abandoned.Load() {
@@ -57,28 +57,28 @@ func (v *View) commit() {
 	r.Reset()
 }
 
-// TakePosition returns the journal's position behind what this view did since the
+// TakePosition returns the journal's position behind what this handle did since the
 // last call, or 0 if that had no effects: before the journal has got there nobody
 // may be told.
-func (v *View) TakePosition() uint64 {
+func (v *Handle) TakePosition() uint64 {
 	p := v.position
 	v.position, v.unsettled = 0, 0
 	return p
 }
 
 // Unsettled is how many bytes of effects there were since the last TakePosition.
-func (v *View) Unsettled() int { return v.unsettled }
+func (v *Handle) Unsettled() int { return v.unsettled }
 
-// Effects is how many records this view has ever handed to the journal.
-func (v *View) Effects() uint64 { return v.effects }
+// Effects is how many records this handle has ever handed to the journal.
+func (v *Handle) Effects() uint64 { return v.effects }
 
 // Refuses reports whether the journal cannot keep effects now, or no more of them in
-// what is held. Commands whose
+// what is locked. Commands whose
 // methods here cannot fail, such as a deletion, must not be run then.
-func (v *View) Refuses() bool { return v.refuses() }
+func (v *Handle) Refuses() bool { return v.refuses() }
 
-// stored returns what key holds, which the view has locked.
-func (v *View) stored(db int, key string) (s *shard, e entry.Entry) {
+// stored returns what key holds, which the handle has locked.
+func (v *Handle) stored(db int, key string) (s *shard, e entry.Entry) {
 	h := v.ks.hash([]byte(key))
 	s = &v.ks.shards[int(h>>v.ks.shift)]
 	return s, s.get(db, h, []byte(key))
@@ -86,7 +86,7 @@ func (v *View) stored(db int, key string) (s *shard, e entry.Entry) {
 
 // condense condenses the record. It looks at collections in the store: whoever changes one
 // holds its shard. Limiters it does not look at, since a claim does not hold theirs.
-func (v *View) condense() {
+func (v *Handle) condense() {
 	weigh := func(db int, key string) int {
 		s, e := v.stored(db, key)
 		switch {

@@ -68,17 +68,17 @@ func all(ks *keyspace.Keyspace) entries {
 	return m
 }
 
-func journalled(t testing.TB) (*keyspace.Keyspace, *keyspace.View, *tape, *clocktest.Clock) {
+func journalled(t testing.TB) (*keyspace.Keyspace, *keyspace.Handle, *tape, *clocktest.Clock) {
 	clock := clocktest.New(1_700_000_000_000_000_000)
 	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 2})
 	t.Cleanup(ks.Close)
 	j := &tape{}
 	ks.SetJournal(j)
-	return ks, ks.NewView(), j, clock
+	return ks, ks.NewHandle(), j, clock
 }
 
 // operate does one thing of any kind to one of few keys.
-func operate(v *keyspace.View, rng *rand.Rand) {
+func operate(v *keyspace.Handle, rng *rand.Rand) {
 	key := []byte{byte('a' + rng.IntN(6))}
 	db := rng.IntN(2)
 	quota, _ := gcra.NewQuota(3, 5, 60)
@@ -149,13 +149,13 @@ func TestOneRecordForOneCommand(t *testing.T) {
 	_, err = v.Throttle(0, []byte("a"), &quota, 0)
 	require.NoError(t, err)
 	require.Empty(t, j.records, "a peek has no effect")
-	v.Hold([]keyspace.Ref{{Key: []byte("a")}, {Key: []byte("b")}})
+	v.Lock([]keyspace.Ref{{Key: []byte("a")}, {Key: []byte("b")}})
 	_, err = v.Throttle(0, []byte("a"), &quota, 1)
 	require.NoError(t, err)
 	_, err = v.Throttle(0, []byte("b"), &quota, 1)
 	require.NoError(t, err)
 	require.Empty(t, j.records)
-	v.Release()
+	v.Unlock()
 	require.Len(t, j.records, 1)
 	require.NotZero(t, v.TakePosition())
 	require.Zero(t, v.TakePosition())
@@ -203,19 +203,19 @@ func TestWhatHasBegunIsEnded(t *testing.T) {
 		_, err := v.SetString(0, []byte(key), []byte("v"), keyspace.SetOptions{Expiry: entry.NoExpiry})
 		return err
 	}
-	v.HoldAll()
+	v.LockAll()
 	require.NoError(t, put("a"))
 	j.refuses = true
 	require.False(t, v.Refuses())
 	require.NoError(t, put("b"))
-	v.Release()
+	v.Unlock()
 	require.Len(t, j.records, 1)
 	require.True(t, v.Refuses())
-	v.HoldAll()
+	v.LockAll()
 	require.ErrorIs(t, put("c"), limit.ErrNotKept)
-	j.refuses = false // too late for what is held
+	j.refuses = false // too late for what is locked
 	require.ErrorIs(t, put("d"), limit.ErrNotKept)
-	v.Release()
+	v.Unlock()
 	require.Len(t, j.records, 1)
 	require.NoError(t, put("e"))
 }
@@ -239,8 +239,8 @@ func TestHeldEffectsAreBounded(t *testing.T) {
 	ks, v, j, _ := journalled(t)
 	value := make([]byte, 1<<20)
 	key := func(i int) []byte { return []byte{'k', byte(i)} }
-	v.HoldAll()
-	defer v.Release()
+	v.LockAll()
+	defer v.Unlock()
 	puts := 0
 	for ; !v.Refuses(); puts++ {
 		require.Less(t, puts, 100)
@@ -250,7 +250,7 @@ func TestHeldEffectsAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, limit.ErrWrongType)
 	_, err = v.Lease(0, []byte("l"), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
 	require.ErrorIs(t, err, limit.ErrNotKept)
-	v.Release()
+	v.Unlock()
 	require.Len(t, j.records, 1)
 	require.Greater(t, v.Unsettled(), 64<<20)
 	require.Less(t, v.Unsettled(), 66<<20)

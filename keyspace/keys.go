@@ -9,7 +9,7 @@ import (
 )
 
 // Kind returns what key holds; None if it does not exist.
-func (v *View) Kind(db int, key []byte) entry.Kind {
+func (v *Handle) Kind(db int, key []byte) entry.Kind {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -19,10 +19,10 @@ func (v *View) Kind(db int, key []byte) entry.Kind {
 }
 
 // Exists reports whether key exists.
-func (v *View) Exists(db int, key []byte) bool { return v.Kind(db, key) != entry.None }
+func (v *Handle) Exists(db int, key []byte) bool { return v.Kind(db, key) != entry.None }
 
 // Delete removes key and reports whether it existed.
-func (v *View) Delete(db int, key []byte) bool {
+func (v *Handle) Delete(db int, key []byte) bool {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -36,7 +36,7 @@ func (v *View) Delete(db int, key []byte) bool {
 }
 
 // Load returns a copy of what key holds.
-func (v *View) Load(db int, key []byte) (entry.Entry, bool) {
+func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -51,7 +51,7 @@ func (v *View) Load(db int, key []byte) (entry.Entry, bool) {
 
 // Put makes key hold value, which is copied, until expiry; an expiry that has
 // passed deletes the key. The only error is limit.ErrFull, for a new key.
-func (v *View) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.Instant) error {
+func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.Instant) error {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -78,7 +78,7 @@ func (v *View) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.
 // decimal nanoseconds. Other kinds are limit.ErrWrongType. A value of [shared.Least]
 // bytes or more is not appended but returned as it is stored, held by [shared.Hold]: it
 // must not be changed, and is to be released as [shared.Held] with [Keyspace.Ledger].
-func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
+func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -89,12 +89,12 @@ func (v *View) AppendString(dst []byte, db int, key []byte) (value []byte, found
 
 // Rename gives what from holds, and its expiry, to to. With nx it leaves an
 // existing to alone, and renamed is false. found reports whether from exists.
-func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
+func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	hf, ht := v.ks.hash(from), v.ks.hash(to)
 	var set shardSet
 	set.add(int(hf >> v.ks.shift))
 	set.add(int(ht >> v.ks.shift))
-	defer v.releaseHere(v.holdHere(&set, func(c *claim) bool { return c.has(hf) || c.has(ht) }))
+	defer v.unlockHere(v.lockHere(&set, func(c *claim) bool { return c.has(hf) || c.has(ht) }))
 
 	src := v.lock(hf)
 	var p, target place
@@ -129,25 +129,25 @@ func (v *View) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 }
 
 // Flush deletes all keys of db at one instant.
-func (v *View) Flush(db int) { v.flush(db, db+1) }
+func (v *Handle) Flush(db int) { v.flush(db, db+1) }
 
 // FlushAll deletes all keys at one instant.
-func (v *View) FlushAll() { v.flush(0, v.ks.Databases()) }
+func (v *Handle) FlushAll() { v.flush(0, v.ks.Databases()) }
 
 // flush detaches the tables under the locks, which is quick whatever they hold,
 // and gives their memory back afterwards.
-func (v *View) flush(from, to int) {
+func (v *Handle) flush(from, to int) {
 	for _, t := range v.detach(from, to) {
 		t.Free()
 	}
 }
 
-func (v *View) detach(from, to int) (tables []table) {
+func (v *Handle) detach(from, to int) (tables []table) {
 	var all shardSet
 	for i := range v.ks.shards {
 		all.add(i)
 	}
-	defer v.releaseHere(v.holdHere(&all, anyKey))
+	defer v.unlockHere(v.lockHere(&all, anyKey))
 	if v.ks.journal != nil {
 		for db := from; db < to; db++ {
 			v.recorder.Flush(db)
@@ -193,7 +193,7 @@ func (c ExpireCond) allows(old, at limit.Instant) bool {
 
 // Expiry returns the instant at which key expires; has is false for a key that
 // never does.
-func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
+func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -211,7 +211,7 @@ func (v *View) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 // it did. An instant that has passed deletes the key. What a limiter has stored
 // does not change: it is forgotten earlier or kept longer, until the next call that
 // consumes something sets the expiry that follows from its state again.
-func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) bool {
+func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) bool {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -231,7 +231,7 @@ func (v *View) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) boo
 
 // Persist makes key live until it is deleted and reports whether it would have
 // expired.
-func (v *View) Persist(db int, key []byte) bool {
+func (v *Handle) Persist(db int, key []byte) bool {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/gate"
+	"github.com/cellserver/cellserver/keyspace/world"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -66,7 +66,7 @@ func New(o Options) *Keyspace {
 	}
 	ks.mem.max.Store(o.MaxMemory)
 	ks.SetMaxElements(orDefault(o.MaxElements, DefaultMaxElements))
-	ks.sweeper.view = ks.NewView()
+	ks.sweeper.handle = ks.NewHandle()
 	return ks
 }
 
@@ -76,8 +76,8 @@ func (ks *Keyspace) Databases() int { return len(ks.shards[0].dbs) }
 // Clock is the clock that the keyspace was made with.
 func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 
-// Gate is what stops all views but one.
-func (ks *Keyspace) Gate() *gate.Gate { return &ks.gate }
+// World is what stops all handles but one.
+func (ks *Keyspace) World() *world.Lock { return &ks.world }
 
 // SetMaxMemory changes [Options.MaxMemory].
 func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
@@ -110,11 +110,11 @@ const DefaultMaxElements = 100_000
 // are, but get no further element.
 func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
 
-// Ledger is what the values of [View.AppendString] and of collections are counted by
+// Ledger is what the values of [Handle.AppendString] and of collections are counted by
 // while replies refer to them.
 func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem.Memory }
 
-// Close gives the memory of all tables back. No view may be used afterwards.
+// Close gives the memory of all tables back. No handle may be used afterwards.
 func (ks *Keyspace) Close() {
 	for i := range ks.shards {
 		s := &ks.shards[i]

@@ -17,14 +17,14 @@ import (
 // t0 is where the clocks of these tests begin.
 const t0 = limit.Instant(1_700_000_000_000_000_000)
 
-// open returns an empty keyspace with a stepped clock, and a view of it.
-func open(t testing.TB, o keyspace.Options) (*keyspace.Keyspace, *keyspace.View, *clocktest.Clock) {
+// open returns an empty keyspace with a stepped clock, and a handle of it.
+func open(t testing.TB, o keyspace.Options) (*keyspace.Keyspace, *keyspace.Handle, *clocktest.Clock) {
 	t.Helper()
 	c := clocktest.New(t0)
 	o.Clock = c
 	ks := keyspace.New(o)
 	t.Cleanup(ks.Close)
-	v := ks.NewView()
+	v := ks.NewHandle()
 	v.Refresh()
 	return ks, v, c
 }

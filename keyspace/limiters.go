@@ -13,7 +13,7 @@ import (
 // Throttle decides quantity cells against q, as CL.THROTTLE, and stores the effect.
 // A plain string that is an int64 is taken for a TAT. The errors are
 // limit.ErrWrongType, limit.ErrNotInteger and limit.ErrFull; nothing is stored then.
-func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d limit.Decision, err error) {
+func (v *Handle) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d limit.Decision, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -35,7 +35,7 @@ func (v *View) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (d li
 // Allow decides c, as SW.ALLOW, and stores the effect. The errors are
 // limit.ErrWrongType, limit.ErrFull and those of slidingwindow.Decide; nothing is
 // stored then.
-func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
+func (v *Handle) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -54,7 +54,7 @@ func (v *View) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision,
 // Acquire decides c, as TB.ACQUIRE, and stores the effect. The errors are
 // limit.ErrWrongType, limit.ErrFull and those of tokenbucket.Decide; nothing is
 // stored then.
-func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
+func (v *Handle) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -73,7 +73,7 @@ func (v *View) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision,
 // Lease decides c, as CC.ACQUIRE, CC.RELEASE and CC.RENEW, and stores the effect.
 // The errors are limit.ErrWrongType, limit.ErrFull and those of concurrency.Decide;
 // nothing is stored then.
-func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, error) {
+func (v *Handle) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -105,7 +105,7 @@ func (v *View) Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, e
 // CancelAcquire gives back what c took earlier, for a caller that has gone away
 // before the instant it was told to wait for. A key that is no bucket any more is
 // left alone.
-func (v *View) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
+func (v *Handle) CancelAcquire(db int, key []byte, c *tokenbucket.Call) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -146,7 +146,7 @@ func decideBucket(e *entry.Entry, now limit.Instant, c *tokenbucket.Call, plan *
 	return tokenbucket.Decide(e.Kind.BucketMode(), e.Value, e.Expiry, now, c, plan)
 }
 
-func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.Plan, refund bool) error {
+func (v *Handle) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.Plan, refund bool) error {
 	switch plan.Action {
 	case slidingwindow.Store:
 		return v.store(s, p, key, entry.OfWindow(plan.Mode), plan.Expiry, plan, refund)
@@ -156,7 +156,7 @@ func (v *View) applyWindow(s *shard, p *place, key []byte, plan *slidingwindow.P
 	return nil
 }
 
-func (v *View) applyBucket(s *shard, p *place, key []byte, plan *tokenbucket.Plan) error {
+func (v *Handle) applyBucket(s *shard, p *place, key []byte, plan *tokenbucket.Plan) error {
 	switch plan.Action {
 	case tokenbucket.Store:
 		return v.store(s, p, key, entry.OfBucket(plan.Mode), plan.Expiry, plan, false)
@@ -180,7 +180,7 @@ type differ interface {
 
 // deltaOf returns what plan, which is about to be applied, changes in the value at p,
 // or nil if the whole is to be recorded, or nothing.
-func (v *View) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
+func (v *Handle) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
 	if s.recorder == nil || k != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(k) {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (v *View) deltaOf(s *shard, p *place, k entry.Kind, plan applier) []byte {
 // store stores what plan makes of the value at p. frees says that those who wait
 // should look again; they should as well if the limiter has become another or will
 // be unused earlier than before.
-func (v *View) store(s *shard, p *place, key []byte, k entry.Kind, expiry limit.Instant, plan applier, frees bool) error {
+func (v *Handle) store(s *shard, p *place, key []byte, k entry.Kind, expiry limit.Instant, plan applier, frees bool) error {
 	delta := v.deltaOf(s, p, k, plan)
 	value := plan.Apply(p.e.Value, v.scratch[:0])
 	if cap(value) > cap(v.scratch) && cap(value) <= maxScratch && !sameMemory(value, p.e.Value) {

@@ -39,21 +39,21 @@ func leaseOf(member string) *concurrency.Call {
 // family is a way to use and to show one kind of limiter.
 type family struct {
 	name string
-	use  func(v *keyspace.View, key []byte, quantity int64) (limit.Decision, error)
+	use  func(v *keyspace.Handle, key []byte, quantity int64) (limit.Decision, error)
 }
 
 func families() (f []family) {
 	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets} {
-		f = append(f, family{m.String(), func(v *keyspace.View, key []byte, n int64) (limit.Decision, error) {
+		f = append(f, family{m.String(), func(v *keyspace.Handle, key []byte, n int64) (limit.Decision, error) {
 			return v.Allow(0, key, windowIn(m, n))
 		}})
 	}
 	for _, m := range []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Debt, tokenbucket.Interval, tokenbucket.Leaky, tokenbucket.Warmup} {
-		f = append(f, family{m.String(), func(v *keyspace.View, key []byte, n int64) (limit.Decision, error) {
+		f = append(f, family{m.String(), func(v *keyspace.Handle, key []byte, n int64) (limit.Decision, error) {
 			return v.Acquire(0, key, bucket(m, n))
 		}})
 	}
-	return append(f, family{"leases", func(v *keyspace.View, key []byte, _ int64) (limit.Decision, error) {
+	return append(f, family{"leases", func(v *keyspace.Handle, key []byte, _ int64) (limit.Decision, error) {
 		return v.Lease(0, key, leaseOf("m"))
 	}})
 }
@@ -221,9 +221,9 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 			c.Advance(time.Second)
 			v.Refresh()
 			_, _ = v.Multi(0, all, details) // now passed, now refused
-			v.Hold(held)
+			v.Lock(held)
 			_, _ = v.Multi(0, all, details)
-			v.Release()
+			v.Unlock()
 		}), "several keys")
 		buf := make([]byte, 0, 64)
 		require.Zero(t, testing.AllocsPerRun(1000, func() {

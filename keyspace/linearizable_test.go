@@ -99,7 +99,7 @@ func throttleHistory(t *testing.T, o keyspace.Options, seed uint64) ([]porcupine
 	var wg sync.WaitGroup
 	for c := range clients {
 		wg.Go(func() {
-			v, rng := ks.NewView(), rand.New(rand.NewPCG(seed, uint64(c)))
+			v, rng := ks.NewHandle(), rand.New(rand.NewPCG(seed, uint64(c)))
 			for i := range calls {
 				if i%8 == 0 {
 					clock.Advance(time.Duration(rng.Int64N(int64(5 * time.Millisecond))))
@@ -145,7 +145,7 @@ func TestNeverOverAdmits(t *testing.T) {
 		var wg sync.WaitGroup
 		for c := range clients {
 			wg.Go(func() {
-				v, rng := ks.NewView(), rand.New(rand.NewPCG(uint64(c), 9))
+				v, rng := ks.NewHandle(), rand.New(rand.NewPCG(uint64(c), 9))
 				for range calls {
 					k := rng.IntN(keys)
 					call := time.Since(begun)

@@ -26,14 +26,14 @@ type Journal interface {
 	Refuses() bool
 }
 
-// recorder is the record of what a view does under the present locks.
+// recorder is the record of what a handle does under the present locks.
 type recorder struct {
 	effect.Record
 	flat []byte // scratch for the bytes of a tree
 }
 
-// Observer is told what a view changes. The keyspace knows nothing of who reads which
-// key; an observer does. Its methods are called by the goroutine that uses the view.
+// Observer is told what a handle changes. The keyspace knows nothing of who reads which
+// key; an observer does. Its methods are called by the goroutine that uses the handle.
 type Observer interface {
 	// Changed says that key has changed, in whatever database, or with expired that it
 	// is gone by time. The shard of the key is locked: Changed must be quick and must
@@ -42,17 +42,17 @@ type Observer interface {
 	// Flushed says that all keys of a database are gone. All shards are locked.
 	Flushed()
 	// Released says that no shard is locked any more, after one of the others.
-	Released()
+	Unlocked()
 }
 
-// observed is what a view remembers for its observer.
+// observed is what a handle remembers for its observer.
 type observed struct {
 	by   Observer
 	told bool      // something that Released has to follow
 	seen []seenKey // that have expired and are still there
 }
 
-// mostSeen is how many keys a view remembers to have seen expired.
+// mostSeen is how many keys a handle remembers to have seen expired.
 const mostSeen = 1024
 
 // seenKey is a key that was looked for and had expired.
@@ -70,7 +70,7 @@ func (o *observed) changed(key []byte, expired bool) {
 	}
 }
 
-// noteExpired remembers a key that has expired. It is removed when the view unlocks its shard,
+// noteExpired remembers a key that has expired. It is removed when the handle unlocks its shard,
 // so that the first who looks for it makes its end known, and not the sweep.
 func (o *observed) noteExpired(db int, h uint64, key []byte) {
 	// A script may look for it again and again. What is beyond the bound is left to the sweep.
@@ -82,7 +82,7 @@ func (o *observed) noteExpired(db int, h uint64, key []byte) {
 
 // Watcher is what WATCH remembers for one session: the keys it watches, and
 // whether any of them has changed. The zero value watches nothing. Its methods are
-// those of [View]; a watcher is used by one session at a time.
+// those of [Handle]; a watcher is used by one session at a time.
 type Watcher struct {
 	dirty atomic.Bool // set under the shard's lock, by whoever changes a key
 	keys  []watchedKey
@@ -127,7 +127,7 @@ type PopWaiter struct {
 	// Owner is for whoever serves it.
 	Owner any
 	// Ready is called when a key that it is the first for has changed and whoever did that
-	// does not serve: see [View.Serve]. It is called with a shard locked and may only
+	// does not serve: see [Handle.Serve]. It is called with a shard locked and may only
 	// start something that leads to MarkReady. Until then it is not called again for the
 	// key, however often that changes.
 	Ready func(db int, key string)
@@ -147,7 +147,7 @@ type popQueue struct {
 	name    keyName
 	hash    uint64
 	waiters list.List // of *PopWaiter
-	ready   bool      // is among those that the view which holds the key has to serve
+	ready   bool      // is among those that the handle which holds the key has to serve
 	called  bool      // Ready was called and MarkReady, by which it is answered, was not
 }
 
@@ -166,9 +166,9 @@ func (q *popQueue) call(w *PopWaiter) {
 	}
 }
 
-// popServer is what a view knows of those whom it is to serve.
+// popServer is what a handle knows of those whom it is to serve.
 type popServer struct {
-	serving bool        // see [View.Serving]
+	serving bool        // see [Handle.Serving]
 	ready   []*popQueue // of keys that have changed since
 }
 

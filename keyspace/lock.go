@@ -1,13 +1,13 @@
 package keyspace
 
-// lock returns the shard of hash h, locked, with the instants of view and shard
+// lock returns the shard of hash h, locked, with the instants of handle and shard
 // made equal, once nobody claims a key of that hash. A held shard is locked already.
-func (v *View) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
+func (v *Handle) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
 
 // lockAt is lock for all keys of a shard.
-func (v *View) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
+func (v *Handle) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
 
-func (v *View) lockFor(i int, h uint64) *shard {
+func (v *Handle) lockFor(i int, h uint64) *shard {
 	s := &v.ks.shards[i]
 	if !v.holding {
 		s.mu.Lock()
@@ -27,7 +27,7 @@ func (v *View) lockFor(i int, h uint64) *shard {
 }
 
 // attend tells a shard that is locked by whom.
-func (v *View) attend(s *shard) {
+func (v *Handle) attend(s *shard) {
 	if ks := v.ks; ks.attentive.Load() {
 		if ks.journal != nil {
 			s.recorder = &v.recorder
@@ -42,7 +42,7 @@ func (v *View) attend(s *shard) {
 	s.slack = v.slack
 }
 
-func (v *View) unlock(s *shard) {
+func (v *Handle) unlock(s *shard) {
 	if v.holding {
 		return
 	}
@@ -52,7 +52,7 @@ func (v *View) unlock(s *shard) {
 	if v.observed.told {
 		v.expireSeen()
 		s.mu.Unlock()
-		v.released()
+		v.unlocked()
 		return
 	}
 	s.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 // Prefetch loads the memory that the keys of db lie in, so that what is done with
 // them next finds it in the processor's caches. Looking up one key waits for two
 // loads that depend on each other; here those of many keys wait together. The keys
-// must stay what they are until [View.Leave].
+// must stay what they are until [Handle.Leave].
 //
 // It takes no lock, so it believes nothing of what it sees: see [dense.Load].
-func (v *View) Prefetch(db int, keys [][]byte) {
+func (v *Handle) Prefetch(db int, keys [][]byte) {
 	for len(keys) > maxPrefetch {
 		v.load(db, keys[:maxPrefetch], nil)
 		keys = keys[maxPrefetch:]
@@ -22,7 +22,7 @@ func (v *View) Prefetch(db int, keys [][]byte) {
 }
 
 // hash returns the hash of key, which Prefetch may have worked out already.
-func (v *View) hash(key []byte) uint64 {
+func (v *Handle) hash(key []byte) uint64 {
 	if k := &v.known; k.next < k.n {
 		if a := &k.keys[k.next]; a.at == unsafe.SliceData(key) && a.size == len(key) {
 			h := k.probes[k.next].Hash
@@ -35,7 +35,7 @@ func (v *View) hash(key []byte) uint64 {
 
 // find is [shard.find], which it spares where Prefetch has found the record: if there
 // is a record of that number in the table, and it has the key, then it is the one.
-func (v *View) find(s *shard, p *place, db int, h uint64, key []byte) {
+func (v *Handle) find(s *shard, p *place, db int, h uint64, key []byte) {
 	if k := &v.known.probes[uint(v.known.next-1)%maxPrefetch]; k.Hash == h && v.known.n > 0 && v.known.db == db {
 		if t, _ := s.dbs[db].t.(*dense.Table); t != nil {
 			if r, kind, at, value, ok := t.Confirm(k, key); ok {
@@ -53,7 +53,7 @@ func (v *View) find(s *shard, p *place, db int, h uint64, key []byte) {
 
 // load is Prefetch for maxPrefetch keys at most. hashes are theirs, nil if they have to
 // be worked out.
-func (v *View) load(db int, keys [][]byte, hashes []uint64) {
+func (v *Handle) load(db int, keys [][]byte, hashes []uint64) {
 	k := &v.known
 	k.next, k.n, k.db = 0, len(keys), db
 	for i, key := range keys {
@@ -69,15 +69,15 @@ func (v *View) load(db int, keys [][]byte, hashes []uint64) {
 	dense.Load(k.probes[:len(keys)])
 }
 
-// maxSpots is how many spots a view keeps room for, of 16 bytes each. Commands of many
-// keys run on a few views only.
+// maxSpots is how many spots a handle keeps room for, of 16 bytes each. Commands of many
+// keys run on a few handles only.
 const maxSpots = 64 << 10
 
 // spread hashes n keys, and returns them in the order of their shards, those of a shard
 // in the order in which they came, and which shards these are. It is done before any
 // lock is held: what many keys need under their locks should be only what has to be
-// there. The result is the view's, until the next call.
-func (v *View) spread(n int, key func(i int) []byte) (spots []spot, set shardSet) {
+// there. The result is the handle's, until the next call.
+func (v *Handle) spread(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	room := v.room(2 * n)
 	came, spots := room[:n], room[n:]
 	var begin [maxShards + 1]int32
@@ -101,7 +101,7 @@ func (v *View) spread(n int, key func(i int) []byte) (spots []spot, set shardSet
 }
 
 // inOrder is spread for keys that are to be visited in the order in which they came.
-func (v *View) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSet) {
+func (v *Handle) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	spots = v.room(n)
 	for i := range spots {
 		h := v.ks.hash(key(i))
@@ -111,8 +111,8 @@ func (v *View) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSe
 	return spots, set
 }
 
-// room returns n spots, which are the view's to use again if they are not many.
-func (v *View) room(n int) []spot {
+// room returns n spots, which are the handle's to use again if they are not many.
+func (v *Handle) room(n int) []spot {
 	if n > maxSpots {
 		return make([]spot, n)
 	}
@@ -122,10 +122,10 @@ func (v *View) room(n int) []spot {
 	return v.spots[:n]
 }
 
-// visit calls f with the places of keys that are claimed or whose shards are held, one
+// visit calls f with the places of keys that are claimed or whose shards are locked, one
 // after another, until it returns false. What f does to one key may move others: each is
 // looked for when its turn has come, in memory that was asked for some keys ahead.
-func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
+func (v *Handle) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
 	var ahead [maxPrefetch][]byte
 	var hashes [maxPrefetch]uint64
 	for len(spots) > 0 {
@@ -150,7 +150,7 @@ func (v *View) visit(db int, spots []spot, key func(i int) []byte, f func(i int,
 }
 
 // visited locks the shard of a key that is visited.
-func (v *View) visited(h uint64) *shard {
+func (v *Handle) visited(h uint64) *shard {
 	if v.claimed.any {
 		return v.enter(h)
 	}

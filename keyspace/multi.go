@@ -19,14 +19,14 @@ import (
 // rate of a bucket, a key with INIT. Nothing at all is stored on an error, which is
 // limit.ErrWrongType, limit.ErrNotInteger, limit.ErrFull or that of a decision; the
 // kinds of all keys are checked before anything is decided.
-func (v *View) Multi(db int, list []Clause, details []limit.Decision) (refused bool, err error) {
+func (v *Handle) Multi(db int, list []Clause, details []limit.Decision) (refused bool, err error) {
 	all := &v.clauses
 	*all = clauses{db: db, list: list, details: details}
 	defer func() { *all = clauses{} }()
 	var set shardSet
 	all.spots, set = v.spread(len(list), all.key)
 	peek := slices.ContainsFunc(list, func(c Clause) bool { return c.Peek })
-	defer v.releaseHere(v.holdSpots(&set, all.spots, mostHeldClauses))
+	defer v.unlockHere(v.lockSpots(&set, all.spots, mostHeldClauses))
 
 	as := charging
 	if peek {
@@ -57,7 +57,7 @@ const (
 
 // decideAll decides all clauses. If one does not fit its key that is the error, else that
 // of the first clause that has one.
-func (v *View) decideAll(all *clauses, as manner) (err error) {
+func (v *Handle) decideAll(all *clauses, as manner) (err error) {
 	all.refused, all.changes, all.grows = false, false, false
 	fit, failed := true, len(all.list)
 	v.visit(all.db, all.spots, all.key, func(i int, _ *shard, p *place) bool {
@@ -86,7 +86,7 @@ func (v *View) decideAll(all *clauses, as manner) (err error) {
 	return err
 }
 
-func (v *View) decideClause(e *entry.Entry, c *Clause, plan *clausePlan, as manner) (limit.Decision, error) {
+func (v *Handle) decideClause(e *entry.Entry, c *Clause, plan *clausePlan, as manner) (limit.Decision, error) {
 	switch {
 	case c.Window != nil:
 		was := c.Window.Charge
@@ -109,7 +109,7 @@ func (v *View) decideClause(e *entry.Entry, c *Clause, plan *clausePlan, as mann
 	return v.decideCell(e, c, plan, as)
 }
 
-func (v *View) decideCell(e *entry.Entry, c *Clause, plan *clausePlan, as manner) (d limit.Decision, err error) {
+func (v *Handle) decideCell(e *entry.Entry, c *Clause, plan *clausePlan, as manner) (d limit.Decision, err error) {
 	tat, err := entry.StoredTAT(e)
 	if err != nil {
 		return d, err
@@ -125,7 +125,7 @@ func (v *View) decideCell(e *entry.Entry, c *Clause, plan *clausePlan, as manner
 
 // applyAll stores what was decided, or nothing if memory is full and one of the keys
 // would be new.
-func (v *View) applyAll(all *clauses, as manner) (err error) {
+func (v *Handle) applyAll(all *clauses, as manner) (err error) {
 	switch {
 	case !all.changes:
 		return nil
@@ -147,7 +147,7 @@ func (v *View) applyAll(all *clauses, as manner) (err error) {
 	return err
 }
 
-func (v *View) applyClause(s *shard, p *place, c *Clause, plan *clausePlan) error {
+func (v *Handle) applyClause(s *shard, p *place, c *Clause, plan *clausePlan) error {
 	switch {
 	case c.Window != nil:
 		return v.applyWindow(s, p, c.Key, &plan.window, c.Window.Quantity < 0)

@@ -22,7 +22,7 @@ func clauses(t testing.TB, cells, units, tokens int64) []keyspace.Clause {
 	}
 }
 
-func multi(t testing.TB, v *keyspace.View, c []keyspace.Clause) (bool, []limit.Decision) {
+func multi(t testing.TB, v *keyspace.Handle, c []keyspace.Clause) (bool, []limit.Decision) {
 	details := make([]limit.Decision, len(c))
 	refused, err := v.Multi(0, c, details)
 	require.NoError(t, err)
@@ -121,13 +121,13 @@ func TestMultiErrorsStoreNothing(t *testing.T) {
 
 func TestMultiInsideHold(t *testing.T) {
 	_, v, c := open(t, keyspace.Options{})
-	v.Hold(refs("cl", "sw", "tb"))
+	v.Lock(refs("cl", "sw", "tb"))
 	c.Advance(time.Hour)
 	refused, _ := multi(t, v, clauses(t, 1, 1, 1))
 	require.False(t, refused)
 	at, _, _ := v.Expiry(0, []byte("cl"))
 	require.Equal(t, t0.Add(2*time.Second), at, "at the instant of the Hold")
-	v.Release()
+	v.Unlock()
 	refused, _ = multi(t, v, clauses(t, 1, 1, 1))
 	require.False(t, refused)
 }

@@ -4,14 +4,14 @@ import (
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
-// Observe makes o the observer of what this view changes, from StartObserving on.
-func (v *View) Observe(o Observer) { v.observed.by = o }
+// Observe makes o the observer of what this handle changes, from StartObserving on.
+func (v *Handle) Observe(o Observer) { v.observed.by = o }
 
-// ObserveSweep is [View.Observe] for what the sweep removes.
+// ObserveSweep is [Handle.Observe] for what the sweep removes.
 func (ks *Keyspace) ObserveSweep(o Observer) {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
-	ks.sweeper.view.Observe(o)
+	ks.sweeper.handle.Observe(o)
 }
 
 // StartObserving has all observers told of changes. A change that is not told of was
@@ -25,10 +25,10 @@ func (ks *Keyspace) StartObserving() {
 }
 
 // StartObserving is [Keyspace.StartObserving].
-func (v *View) StartObserving() { v.ks.StartObserving() }
+func (v *Handle) StartObserving() { v.ks.StartObserving() }
 
 // flushed tells the observer of a flush.
-func (v *View) flushed() {
+func (v *Handle) flushed() {
 	if v.observed.by != nil && v.ks.observing.Load() {
 		v.observed.told = true
 		v.observed.by.Flushed()
@@ -37,7 +37,7 @@ func (v *View) flushed() {
 
 // expireSeen removes what was seen to have expired, unless it lives again. Its shards
 // are locked.
-func (v *View) expireSeen() {
+func (v *Handle) expireSeen() {
 	for i := range v.observed.seen {
 		k := &v.observed.seen[i]
 		s := &v.ks.shards[k.hash>>v.ks.shift]
@@ -56,8 +56,8 @@ func (v *View) expireSeen() {
 	v.observed.seen = v.observed.seen[:0]
 }
 
-// released tells the observer that nothing is locked any more.
-func (v *View) released() {
+// unlocked tells the observer that nothing is locked any more.
+func (v *Handle) unlocked() {
 	v.observed.told = false
-	v.observed.by.Released()
+	v.observed.by.Unlocked()
 }

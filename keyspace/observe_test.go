@@ -23,7 +23,7 @@ func (l *changeLog) Changed(key []byte, expired bool) {
 }
 
 func (l *changeLog) Flushed()  { l.told = append(l.told, "flushed") }
-func (l *changeLog) Released() { l.told = append(l.told, "released") }
+func (l *changeLog) Unlocked() { l.told = append(l.told, "released") }
 
 func (l *changeLog) take() []string {
 	told := l.told
@@ -37,7 +37,7 @@ func TestObserverIsToldOfEveryChange(t *testing.T) {
 	clock := clocktest.New(limit.Instant(time.Hour))
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	t.Cleanup(ks.Close)
-	v := ks.NewView()
+	v := ks.NewHandle()
 	var l changeLog
 	v.Observe(&l)
 	a, b := []byte("a"), []byte("b")
@@ -59,10 +59,10 @@ func TestObserverIsToldOfEveryChange(t *testing.T) {
 		"persist": {func() { set(a); l.take(); v.Persist(0, a) }, nil},
 		"flush":   {func() { v.Flush(3) }, []string{"flushed", "released"}},
 		"held": {func() {
-			v.Hold([]keyspace.Ref{{Key: a}, {Key: b}})
+			v.Lock([]keyspace.Ref{{Key: a}, {Key: b}})
 			set(a)
 			set(b)
-			v.Release()
+			v.Unlock()
 		}, []string{"a", "b", "released"}},
 		"found to have expired": {func() {
 			set(a)
@@ -90,14 +90,14 @@ func TestObserverIsToldOfEveryChange(t *testing.T) {
 	}
 }
 
-// observed returns a keyspace that tells l of what its view and its sweep change, and in
+// observed returns a keyspace that tells l of what its handle and its sweep change, and in
 // which the key a has expired.
-func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.View) {
+func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.Handle) {
 	t.Helper()
 	clock := clocktest.New(limit.Instant(time.Hour))
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	t.Cleanup(ks.Close)
-	v := ks.NewView()
+	v := ks.NewHandle()
 	setString(t, v, "a", "v")
 	v.Expire(0, []byte("a"), v.Now()+1000, 0)
 	clock.Advance(time.Second)
@@ -121,12 +121,12 @@ func TestObserverOfTheSweepIsToldWhatTimeTakes(t *testing.T) {
 func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
 	var l changeLog
 	_, v := observed(t, &l)
-	v.HoldAll()
+	v.LockAll()
 	for range 10_000 {
 		v.Exists(0, []byte("a"))
 	}
 	seen := v.Seen()
-	v.Release() // before what may fail: Close would wait for it
+	v.Unlock() // before what may fail: Close would wait for it
 	require.LessOrEqual(t, seen, 1024)
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }

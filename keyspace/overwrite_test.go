@@ -16,7 +16,7 @@ import (
 
 // overwrite does one thing that stores or removes a string or a collection of any
 // size, under key and perhaps other.
-func overwrite(v *keyspace.View, rng *rand.Rand, key, other []byte) {
+func overwrite(v *keyspace.Handle, rng *rand.Rand, key, other []byte) {
 	value := make([]byte, 2000)
 	number := func() []byte { return fmt.Append(nil, rng.IntN(400)) }
 	db, n := rng.IntN(2), []int{1, 3, 300}[rng.IntN(3)]
@@ -111,7 +111,7 @@ func TestPrefetchBeforeOverwrites(t *testing.T) {
 	with, without := keyspace.New(options), keyspace.New(options)
 	defer with.Close()
 	defer without.Close()
-	v, w := with.NewView(), without.NewView()
+	v, w := with.NewHandle(), without.NewHandle()
 	rng := rand.New(rand.NewPCG(31, 32))
 	draw := func() []byte { return fmt.Append(nil, "key:", rng.IntN(50)) }
 	for round := range 600 {

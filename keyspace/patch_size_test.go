@@ -101,7 +101,7 @@ func FuzzPatch(f *testing.F) {
 	}
 	f.Add(byte(entry.List), []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x01v"))
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0), Shards: 1})
-	v := ks.NewView()
+	v := ks.NewHandle()
 	f.Fuzz(func(t *testing.T, kind byte, delta []byte) {
 		v.FlushAll()
 		fillKinds(t, v)
@@ -140,7 +140,7 @@ func appendCounted(dst, b []byte) []byte {
 }
 
 // fillKinds makes a key of every kind that patches are for, small and large.
-func fillKinds(t testing.TB, v *keyspace.View) {
+func fillKinds(t testing.TB, v *keyspace.Handle) {
 	for name, n := range map[string]int{"h": 3, "H": 100} {
 		fillHash(t, v, 0, name, n)
 	}

@@ -21,7 +21,7 @@ import (
 
 // operateOnElements changes a collection or a limiter that is large enough for patches,
 // often enough by much that it grows into a tree and shrinks again.
-func operateOnElements(v *keyspace.View, rng *rand.Rand) error {
+func operateOnElements(v *keyspace.Handle, rng *rand.Rand) error {
 	db, key := rng.IntN(2), []byte{byte('a' + rng.IntN(3))}
 	n := 1
 	if rng.IntN(4) == 0 {
@@ -106,7 +106,7 @@ func operateOnList(l *collection.List, rng *rand.Rand, n int, away bool, word fu
 }
 
 // operateOnLarge calls a limiter of many entries, slots or members.
-func operateOnLarge(v *keyspace.View, rng *rand.Rand, db int, key []byte) error {
+func operateOnLarge(v *keyspace.Handle, rng *rand.Rand, db int, key []byte) error {
 	quantity := int64(rng.IntN(6)) - 1
 	var err error
 	switch rng.IntN(3) {
@@ -132,7 +132,7 @@ func operateOnLarge(v *keyspace.View, rng *rand.Rand, db int, key []byte) error 
 }
 
 // operateOnKey does something to a key as a whole.
-func operateOnKey(v *keyspace.View, rng *rand.Rand) {
+func operateOnKey(v *keyspace.Handle, rng *rand.Rand) {
 	kinds := "hzqslbm"
 	name := func() []byte { return []byte{byte('a' + rng.IntN(3)), kinds[rng.IntN(len(kinds))]} }
 	db := rng.IntN(2)
@@ -155,7 +155,7 @@ func operateOnKey(v *keyspace.View, rng *rand.Rand) {
 	}
 }
 
-func operateOnAny(v *keyspace.View, rng *rand.Rand) error {
+func operateOnAny(v *keyspace.Handle, rng *rand.Rand) error {
 	switch rng.IntN(12) {
 	case 0:
 		operateOnKey(v, rng)

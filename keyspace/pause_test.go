@@ -25,7 +25,7 @@ func BenchmarkGrowth(b *testing.B) {
 	const n, stretch = 10_000_000, 20_000
 	for b.Loop() {
 		ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)})
-		v, q := ks.NewView(), quota(b)
+		v, q := ks.NewHandle(), quota(b)
 		var k [16]byte
 		var made, known stalls
 		for from := 0; from < n; from += stretch {
@@ -51,7 +51,7 @@ type stalls struct {
 	worst time.Duration
 }
 
-func (s *stalls) time(b *testing.B, v *keyspace.View, key []byte, q *gcra.Quota) {
+func (s *stalls) time(b *testing.B, v *keyspace.Handle, key []byte, q *gcra.Quota) {
 	begun := time.Now()
 	_, err := v.Throttle(0, key, q, 1)
 	took := time.Since(begun)
@@ -72,7 +72,7 @@ func BenchmarkMassExpiry(b *testing.B) {
 	const n, lasts = 1_000_000, 4 * time.Second
 	for b.Loop() {
 		ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{})})
-		v := ks.NewView()
+		v := ks.NewHandle()
 		v.Refresh()
 		expiry := v.Now().Add(lasts)
 		keys := newKeyBlock(n)
@@ -113,7 +113,7 @@ func slowest(l [3]load) float64 {
 // foreground calls keys of its own and counts the slow calls before and after an
 // instant.
 func foreground(ctx context.Context, ks *keyspace.Keyspace, q *gcra.Quota, instant limit.Instant) (before, after load) {
-	v := ks.NewView()
+	v := ks.NewHandle()
 	var k [16]byte
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Appendf(k[:0], "busy:%d", i%1000)

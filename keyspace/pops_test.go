@@ -17,7 +17,7 @@ func popper(kind entry.Kind, name string, ready *[]string) *keyspace.PopWaiter {
 	return &keyspace.PopWaiter{Kind: kind, Owner: name, Ready: func(_ int, key string) { *ready = append(*ready, name+":"+key) }}
 }
 
-func pushTo(t *testing.T, v *keyspace.View, key string, values ...string) {
+func pushTo(t *testing.T, v *keyspace.Handle, key string, values ...string) {
 	t.Helper()
 	require.NoError(t, v.WriteList(0, []byte(key), func(l *collection.List) error {
 		for _, value := range values {
@@ -29,7 +29,7 @@ func pushTo(t *testing.T, v *keyspace.View, key string, values ...string) {
 	}))
 }
 
-func popFrom(t *testing.T, v *keyspace.View, key []byte) string {
+func popFrom(t *testing.T, v *keyspace.Handle, key []byte) string {
 	t.Helper()
 	var value string
 	require.NoError(t, v.WriteList(0, key, func(l *collection.List) error {
@@ -44,7 +44,7 @@ func popFrom(t *testing.T, v *keyspace.View, key []byte) string {
 // which keys changed and they came, once for each key, and nobody is left behind.
 func TestPopWaitersAreServedInOrder(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
-	v := ks.NewView()
+	v := ks.NewHandle()
 	defer v.Close()
 	var ready, served []string
 	keys := [][]byte{[]byte("a"), []byte("b"), []byte("b")}
@@ -52,17 +52,17 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 	waiters := map[string]*keyspace.PopWaiter{}
 	for _, name := range []string{"one", "two", "three"} {
 		waiters[name] = popper(entry.List, name, &ready)
-		v.Hold(refs)
+		v.Lock(refs)
 		v.EnqueuePop(0, keys, waiters[name])
-		v.Release()
+		v.Unlock()
 	}
 	sorted := popper(entry.SortedSet, "sorted", &ready)
-	v.Hold(refs)
+	v.Lock(refs)
 	v.EnqueuePop(0, keys[:1], sorted)
-	v.Release()
+	v.Unlock()
 	require.Equal(t, 7, ks.PopWaiting())
 
-	v.Hold(refs)
+	v.Lock(refs)
 	v.Serving()
 	pushTo(t, v, "b", "1")
 	pushTo(t, v, "a", "2", "3", "4")
@@ -76,7 +76,7 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 		served = append(served, name+":"+string(key)+popFrom(t, v, key))
 		return keyspace.ServedYes
 	})
-	v.Release()
+	v.Unlock()
 	require.Equal(t, []string{"one:b1", "two:a2", "three:a3"}, served)
 	require.Empty(t, ready)
 	for _, w := range waiters {
@@ -91,31 +91,31 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 // leaves undone, is told to the first who waits.
 func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
-	v, other := ks.NewView(), ks.NewView()
+	v, other := ks.NewHandle(), ks.NewHandle()
 	defer v.Close()
 	defer other.Close()
 	var ready []string
 	w := popper(entry.List, "w", &ready)
 	w.Dest = []byte("to")
 	refs := []keyspace.Ref{{Key: []byte("l")}}
-	v.Hold(refs)
+	v.Lock(refs)
 	v.EnqueuePop(0, [][]byte{refs[0].Key}, w)
-	require.False(t, v.Holds([]byte(strings.Repeat("x", 100))) && v.Holds([]byte("y")) && v.Holds([]byte("z")))
-	v.Release()
+	require.False(t, v.IsLocked([]byte(strings.Repeat("x", 100))) && v.IsLocked([]byte("y")) && v.IsLocked([]byte("z")))
+	v.Unlock()
 
 	pushTo(t, other, "l", "1")
 	require.Equal(t, []string{"w:l"}, ready)
-	other.Hold(refs)
+	other.Lock(refs)
 	other.Serving()
 	other.MarkReady(0, refs[0].Key)
 	require.Len(t, ready, 1, "it is going to be served")
-	other.Release()
+	other.Unlock()
 	require.Len(t, ready, 2, "it was not served")
-	other.Hold(refs)
+	other.Lock(refs)
 	other.Serving()
 	other.MarkReady(0, refs[0].Key)
 	other.Serve(func(*keyspace.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedLater })
-	other.Release()
+	other.Unlock()
 	require.Len(t, ready, 3)
 
 	moves := v.AppendMoves(refs)
@@ -129,14 +129,14 @@ func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
 // somebody comes to serve; and never of what is neither a list nor a sorted set.
 func TestPopWaitersAreToldOnce(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
-	v := ks.NewView()
+	v := ks.NewHandle()
 	defer v.Close()
 	var ready []string
 	w, key := popper(entry.List, "w", &ready), []byte("k")
 	refs := []keyspace.Ref{{Key: key}}
-	v.Hold(refs)
+	v.Lock(refs)
 	v.EnqueuePop(0, [][]byte{key}, w)
-	v.Release()
+	v.Unlock()
 	for range 3 {
 		_, err := v.SetString(0, key, []byte("1"), keyspace.SetOptions{Expiry: entry.NoExpiry})
 		require.NoError(t, err)
@@ -147,11 +147,11 @@ func TestPopWaitersAreToldOnce(t *testing.T) {
 		pushTo(t, v, "k", "1")
 	}
 	require.Equal(t, []string{"w:k"}, ready)
-	v.Hold(refs)
+	v.Lock(refs)
 	v.Serving()
 	v.MarkReady(0, key)
 	v.Serve(func(*keyspace.PopWaiter, int, []byte) keyspace.Served { return keyspace.ServedGone })
-	v.Release()
+	v.Unlock()
 	pushTo(t, v, "k", "1")
 	require.Len(t, ready, 2, "whoever was told has come and gone")
 	v.DequeuePop(w)

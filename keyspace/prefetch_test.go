@@ -28,7 +28,7 @@ func TestPrefetchBesideChanges(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 3 {
 		readers.Go(func() {
-			v := ks.NewView()
+			v := ks.NewHandle()
 			defer v.Close()
 			for i := 0; !done.Load(); i++ {
 				from := i * 37 % len(keys)
@@ -36,7 +36,7 @@ func TestPrefetchBesideChanges(t *testing.T) {
 			}
 		})
 	}
-	v := ks.NewView()
+	v := ks.NewHandle()
 	defer v.Close()
 	for round := range 30 {
 		for _, key := range keys {
@@ -66,7 +66,7 @@ func TestPrefetchKeepsNothingOld(t *testing.T) {
 	defer with.Close()
 	without := keyspace.New(keyspace.Options{Clock: clock, Databases: 2, Shards: 2})
 	defer without.Close()
-	v, w, other := with.NewView(), without.NewView(), with.NewView()
+	v, w, other := with.NewHandle(), without.NewHandle(), with.NewHandle()
 	q := quota(t)
 	draw := func() []byte { return fmt.Appendf(nil, "key:%d", rng.IntN(300)) }
 	for range 3000 {
@@ -85,7 +85,7 @@ func TestPrefetchKeepsNothingOld(t *testing.T) {
 			switch rng.IntN(12) {
 			case 0:
 				key = draw()
-			case 1: // what another view does in between
+			case 1: // what another handle does in between
 				gone := draw()
 				require.Equal(t, w.Delete(db, gone), other.Delete(db, gone))
 			case 2:

@@ -207,7 +207,7 @@ func (ks *Keyspace) Whole() error {
 	names := ks.holes.names
 	ks.holes.names = nil
 	ks.holes.mu.Unlock()
-	v := ks.NewView()
+	v := ks.NewHandle()
 	defer v.Close()
 	for name := range names {
 		whole := true

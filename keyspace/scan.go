@@ -18,14 +18,14 @@ const shardCursor = 40
 //
 // f is called with a shard locked: it must not use the keyspace, and key is only
 // valid during the call.
-func (v *View) Scan(db int, cursor uint64, count int, f func(key []byte, k entry.Kind)) (next uint64) {
+func (v *Handle) Scan(db int, cursor uint64, count int, f func(key []byte, k entry.Kind)) (next uint64) {
 	return v.scan(db, cursor, count, func(_ *shard, key []byte, e entry.Entry) { f(key, base(e.Kind)) })
 }
 
-// ScanEntries is [View.Scan] with all that the keys hold, values included, which
+// ScanEntries is [Handle.Scan] with all that the keys hold, values included, which
 // are only valid during the call: with the effects of what happens meanwhile it is
 // a snapshot that stops nobody.
-func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64) {
+func (v *Handle) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64) {
 	var flat []byte
 	return v.scan(db, cursor, count, func(s *shard, key []byte, e entry.Entry) {
 		if isTree(e.Kind) {
@@ -36,7 +36,7 @@ func (v *View) ScanEntries(db int, cursor uint64, count int, f func(key []byte, 
 	})
 }
 
-func (v *View) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64) {
+func (v *Handle) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64) {
 	count = max(count, 1)
 	i := int(cursor >> shardCursor)
 	within := cursor & (1<<shardCursor - 1)
@@ -59,7 +59,7 @@ const scanSlice = 256
 
 // scanShard returns how many entries it has looked at, those included that have
 // expired and are not shown: they have to count, or a step could last for ever.
-func (v *View) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64, looked int) {
+func (v *Handle) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	t := s.dbs[db].t
@@ -77,7 +77,7 @@ func (v *View) scanShard(i, db int, cursor uint64, count int, f func(s *shard, k
 
 // Len returns the number of keys in db, with those that have expired and were not
 // found yet, as DBSIZE counts.
-func (v *View) Len(db int) int {
+func (v *Handle) Len(db int) int {
 	n := 0
 	for i := range v.ks.shards {
 		n += v.shardLen(i, db)
@@ -85,7 +85,7 @@ func (v *View) Len(db int) int {
 	return n
 }
 
-func (v *View) shardLen(i, db int) int {
+func (v *Handle) shardLen(i, db int) int {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	if t := s.dbs[db].t; t != nil {
@@ -99,7 +99,7 @@ func (v *View) shardLen(i, db int) int {
 const randomTries = 100
 
 // RandomKey appends a key of db to dst, any of them about as likely as any other.
-func (v *View) RandomKey(dst []byte, db int) ([]byte, bool) {
+func (v *Handle) RandomKey(dst []byte, db int) ([]byte, bool) {
 	for range randomTries {
 		n := v.Len(db)
 		if n == 0 {
@@ -125,7 +125,7 @@ func (v *View) RandomKey(dst []byte, db int) ([]byte, bool) {
 
 // drawn appends a random key of the shard that the n-th key of db lies in, if it
 // is alive.
-func (v *View) drawn(dst []byte, db, n int) ([]byte, bool) {
+func (v *Handle) drawn(dst []byte, db, n int) ([]byte, bool) {
 	for i := range v.ks.shards {
 		if l := v.shardLen(i, db); n >= l {
 			n -= l
@@ -136,7 +136,7 @@ func (v *View) drawn(dst []byte, db, n int) ([]byte, bool) {
 	return dst, false
 }
 
-func (v *View) drawnFrom(dst []byte, db, i int) ([]byte, bool) {
+func (v *Handle) drawnFrom(dst []byte, db, i int) ([]byte, bool) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
 	t := s.dbs[db].t

@@ -15,7 +15,7 @@ import (
 )
 
 // scanAll returns how often a whole iteration with this count sees each key.
-func scanAll(v *keyspace.View, db, count int) map[string]int {
+func scanAll(v *keyspace.Handle, db, count int) map[string]int {
 	seen := map[string]int{}
 	for c := uint64(0); ; {
 		c = v.Scan(db, c, count, func(key []byte, _ entry.Kind) { seen[string(key)]++ })
@@ -82,7 +82,7 @@ func TestScanUnderChange(t *testing.T) {
 		var writers, readers sync.WaitGroup
 		for w := range 3 {
 			writers.Go(func() {
-				v, rng := ks.NewView(), rand.New(rand.NewPCG(uint64(w), 1))
+				v, rng := ks.NewHandle(), rand.New(rand.NewPCG(uint64(w), 1))
 				for i := 0; !done.Load(); i++ {
 					k := fmt.Append(nil, "other", w, rng.IntN(30_000))
 					if (i/20_000)%2 == 0 {
@@ -98,7 +98,7 @@ func TestScanUnderChange(t *testing.T) {
 		}
 		for r := range 2 {
 			readers.Go(func() {
-				v := ks.NewView()
+				v := ks.NewHandle()
 				for round := range 8 {
 					seen := scanAll(v, 0, 1+round*round*13+r)
 					for i := range steady {

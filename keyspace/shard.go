@@ -18,13 +18,13 @@ type shard struct {
 	// at an earlier one.
 	last limit.Instant
 	dbs  []database
-	// seen are the tables of dbs for [View.Prefetch], which reads without the lock.
+	// seen are the tables of dbs for [Handle.Prefetch], which reads without the lock.
 	seen []atomic.Pointer[dense.Table]
 	// watched and queues are nil while nothing is watched or waited for, which is
 	// the only test that a command pays for them.
 	watched map[keyName][]watchMark
 	queues  map[keyName]*queue
-	// pops are those who wait for elements, likewise nil; server is of the view that has the
+	// pops are those who wait for elements, likewise nil; server is of the handle that has the
 	// lock while there are some.
 	pops   map[keyName]*popQueue
 	server *popServer
@@ -34,11 +34,11 @@ type shard struct {
 	sweepDB int   // the database that the next sweep goes on with
 	scratch [8]byte
 	*common
-	// recorder is that of the view which has the lock; nil without a journal.
+	// recorder is that of the handle which has the lock; nil without a journal.
 	recorder *recorder
-	// by is of the view that has the lock; nil before StartObserving and for who is no view.
+	// by is of the handle that has the lock; nil before StartObserving and for who is no handle.
 	by *observed
-	// slack is that of the view which has the lock.
+	// slack is that of the handle which has the lock.
 	slack int64
 	// trees are the large collections by database; nil while there has been none.
 	trees []object.Trees
@@ -112,7 +112,7 @@ func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 // stale reports whether the place is taken by an entry that has expired.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
 
-// lockBare locks the shard for somebody who is no view and tells nobody.
+// lockBare locks the shard for somebody who is no handle and tells nobody.
 func (s *shard) lockBare() {
 	s.mu.Lock()
 	s.by = nil

@@ -12,7 +12,7 @@ const snapshotStep = 64
 // add is called with a shard locked and must be quick; between locks pause is
 // called, whose error ends the snapshot.
 func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
-	w := snapshot{v: ks.NewView(), add: add}
+	w := snapshot{v: ks.NewHandle(), add: add}
 	defer w.v.Close()
 	at := make([]snapshotPlace, len(ks.shards))
 	for left := len(at); left > 0; {
@@ -41,7 +41,7 @@ type snapshotPlace struct {
 
 // snapshot is one that is being made.
 type snapshot struct {
-	v    *View
+	v    *Handle
 	add  func(db int, key []byte, e entry.Entry)
 	keys []byte // of the trees that a step has met
 	ends []int  // where each ends

@@ -34,13 +34,13 @@ type Stats struct {
 // ttlSamples is how many keys of each shard and database AvgTTL is drawn from.
 const ttlSamples = 4
 
-// Stats counts. A view that holds keys asks its own [View.Stats].
+// Stats counts. A handle that holds keys asks its own [Handle.Stats].
 func (ks *Keyspace) Stats() Stats {
 	return ks.stats(func(s *shard) { s.mu.Lock() }, func(s *shard) { s.mu.Unlock() })
 }
 
-// Stats is [Keyspace.Stats] for a view, which may hold all keys, or none.
-func (v *View) Stats() Stats {
+// Stats is [Keyspace.Stats] for a handle, which may hold all keys, or none.
+func (v *Handle) Stats() Stats {
 	if v.holding {
 		return v.ks.stats(func(*shard) {}, func(*shard) {})
 	}
@@ -102,7 +102,7 @@ func (m *mean) value() time.Duration {
 
 // MemoryUsage is how many bytes key takes, its share of the table's structure
 // included.
-func (v *View) MemoryUsage(db int, key []byte) (int64, bool) {
+func (v *Handle) MemoryUsage(db int, key []byte) (int64, bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)

@@ -26,7 +26,7 @@ type SetOptions struct {
 
 // SetString makes key hold value, whatever it held, and reports whether o let it.
 // The errors are limit.ErrFull and limit.ErrNotKept; nothing is changed then.
-func (v *View) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
+func (v *Handle) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -35,9 +35,9 @@ func (v *View) SetString(db int, key, value []byte, o SetOptions) (done bool, er
 	return v.setString(s, &p, key, value, o)
 }
 
-// SwapString is SetString that also returns what key held, as [View.AppendString] does.
+// SwapString is SetString that also returns what key held, as [Handle.AppendString] does.
 // That has to be a string: the error is limit.ErrWrongType otherwise.
-func (v *View) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error) {
+func (v *Handle) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -53,7 +53,7 @@ func (v *View) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (
 	return old, found, done, nil
 }
 
-func (v *View) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
+func (v *Handle) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
 	exists := p.e.Kind != entry.None
 	if exists && o.IfAbsent || !exists && o.IfExists {
 		return false, nil
@@ -69,7 +69,7 @@ func (v *View) setString(s *shard, p *place, key, value []byte, o SetOptions) (d
 }
 
 // putString stores e, whose kind may be left out.
-func (v *View) putString(s *shard, p *place, key []byte, e entry.Entry) error {
+func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error {
 	if v.refuses() {
 		return limit.ErrNotKept
 	}
@@ -105,7 +105,7 @@ func busy(k entry.Kind, value []byte) bool {
 // lend is what the calls that return a string do with it. A long one is not copied:
 // the value is the stored bytes themselves, held by [shared.Hold] with [Keyspace.Ledger],
 // and the caller has to release them.
-func (v *View) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
+func (v *Handle) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	if e.Kind == entry.String && len(e.Value) >= shared.Least {
 		shared.Hold(e.Value, &v.ks.mem.Memory)
 		return e.Value, true, nil
@@ -114,7 +114,7 @@ func (v *View) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err e
 }
 
 // takeBack releases what lend has returned and nobody gets.
-func (v *View) takeBack(value []byte) {
+func (v *Handle) takeBack(value []byte) {
 	if len(value) >= shared.Least {
 		lent := shared.Held(value, &v.ks.mem.Memory)
 		lent.Release()
@@ -145,7 +145,7 @@ func (p *place) expiryOrNever() limit.Instant {
 // AddInt adds by to the number that key holds, 0 if it does not exist, and returns
 // the sum. The errors are limit.ErrWrongType, limit.ErrNotInteger,
 // limit.ErrSumOverflow, limit.ErrFull and limit.ErrNotKept; nothing is changed then.
-func (v *View) AddInt(db int, key []byte, by int64) (sum int64, err error) {
+func (v *Handle) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -221,7 +221,7 @@ func canonicalInt(b []byte) (n int64, ok bool) {
 // ExtendString puts more behind the string that key holds and returns how long it is
 // now. One that would be longer than most is limit.ErrTooLong; the other errors are
 // limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept; nothing is changed then.
-func (v *View) ExtendString(db int, key, more []byte, most int) (length int, err error) {
+func (v *Handle) ExtendString(db int, key, more []byte, most int) (length int, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -244,8 +244,8 @@ func (v *View) ExtendString(db int, key, more []byte, most int) (length int, err
 	return len(e.Value), v.putString(s, &p, key, e)
 }
 
-// TakeString is [View.AppendString] that deletes the key.
-func (v *View) TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
+// TakeString is [Handle.AppendString] that deletes the key.
+func (v *Handle) TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -262,9 +262,9 @@ func (v *View) TakeString(dst []byte, db int, key []byte) (value []byte, found b
 	return value, true, nil
 }
 
-// ReadUntil is [View.AppendString] that makes the key end at at, never with [entry.NoExpiry],
+// ReadUntil is [Handle.AppendString] that makes the key end at at, never with [entry.NoExpiry],
 // at once if that has passed.
-func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
+func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -290,7 +290,7 @@ func (v *View) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (valu
 // is, one of [shared.Least] bytes or more has to be made by [shared.New] and is taken
 // over, and an error of f's is returned. f runs under the lock of the shard. The other
 // errors are limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept.
-func (v *View) UpdateString(
+func (v *Handle) UpdateString(
 	db int, key []byte, f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error),
 ) error {
 	h := v.hash(key)
@@ -315,10 +315,10 @@ func (v *View) UpdateString(
 // EachString calls f for what each of keys holds, at one instant; a key that holds
 // no string counts as absent. f must not keep or change the value, and ends it all by
 // returning false.
-func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
+func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
 	key := func(i int) []byte { return keys[i] }
 	spots, set := v.inOrder(len(keys), key)
-	defer v.releaseHere(v.holdSpots(&set, spots, mostHeldReads))
+	defer v.unlockHere(v.lockSpots(&set, spots, mostHeldReads))
 	v.visit(db, spots, key, func(_ int, _ *shard, p *place) bool {
 		value := p.e.Value
 		if p.e.Kind == entry.Cell {
@@ -333,10 +333,10 @@ func (v *View) EachString(db int, keys [][]byte, f func(value []byte, found bool
 // at one instant. With ifAbsent it changes nothing if one of the keys exists, and
 // reports that. The errors are limit.ErrFull and limit.ErrNotKept, and nothing is
 // changed then either.
-func (v *View) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
+func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
 	key := func(i int) []byte { return pairs[2*i] }
 	spots, set := v.spread(len(pairs)/2, key)
-	defer v.releaseHere(v.holdSpots(&set, spots, mostHeldWrites))
+	defer v.unlockHere(v.lockSpots(&set, spots, mostHeldWrites))
 	if full := v.full(); full || ifAbsent {
 		v.visit(db, spots, key, func(i int, _ *shard, p *place) bool {
 			done = ifAbsent && p.e.Kind != entry.None

@@ -19,14 +19,14 @@ import (
 
 var forever = keyspace.SetOptions{Expiry: entry.NoExpiry}
 
-func setString(t testing.TB, v *keyspace.View, key, value string) {
+func setString(t testing.TB, v *keyspace.Handle, key, value string) {
 	t.Helper()
 	done, err := v.SetString(0, []byte(key), []byte(value), forever)
 	require.NoError(t, err)
 	require.True(t, done)
 }
 
-func getString(t testing.TB, v *keyspace.View, key string) string {
+func getString(t testing.TB, v *keyspace.Handle, key string) string {
 	t.Helper()
 	value, found, err := v.AppendString(nil, 0, []byte(key))
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ type modelString struct {
 
 // stringModel is a machine that tells a keyspace and a map the same.
 type stringModel struct {
-	v     *keyspace.View
+	v     *keyspace.Handle
 	clock interface{ Advance(time.Duration) }
 	want  map[string]modelString
 }
@@ -362,7 +362,7 @@ func TestSeveralStringsAtOnce(t *testing.T) {
 	var running sync.WaitGroup
 	for g := range 2 {
 		running.Go(func() {
-			v := ks.NewView()
+			v := ks.NewHandle()
 			defer v.Close()
 			for i := range 2000 {
 				value := strconv.AppendInt(nil, int64(2*i+g), 10)
@@ -376,7 +376,7 @@ func TestSeveralStringsAtOnce(t *testing.T) {
 			}
 		})
 		running.Go(func() {
-			v := ks.NewView()
+			v := ks.NewHandle()
 			defer v.Close()
 			for range 2000 {
 				seen := map[string]bool{}

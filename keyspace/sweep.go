@@ -15,29 +15,29 @@ type Swept struct {
 	Removed int
 }
 
-// HoldExpiry keeps keys that have expired where they are, or lets them go again. Nobody
+// SuspendExpiry keeps keys that have expired where they are, or lets them go again. Nobody
 // finds them meanwhile, but they are counted. Any goroutine may call it.
-func (ks *Keyspace) HoldExpiry(hold bool) { ks.expiry.Store(hold) }
+func (ks *Keyspace) SuspendExpiry(hold bool) { ks.expiry.Store(hold) }
 
 // Sweep looks at up to budget entries, where the last Sweep stopped, and removes
 // those that have expired. It takes a slice of each shard in turn and never holds
 // one for long: draining one shard after another would starve the commands that
-// need it. It does nothing while the gate is closed or expiry is held.
+// need it. It does nothing while the world is stopped or expiry is held.
 func (ks *Keyspace) Sweep(budget int) Swept {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
 	w := &ks.sweeper
-	w.view.Refresh()
+	w.handle.Refresh()
 	var sum Swept
 	if ks.expiry.Load() {
 		return sum
 	}
 	for short := 0; sum.Looked < budget && short < 2*len(ks.shards); {
-		if !w.view.Enter() {
+		if !w.handle.Enter() {
 			break
 		}
 		n := w.slice(min(sweepSlice, budget-sum.Looked))
-		w.view.Leave()
+		w.handle.Leave()
 		sum.Looked += n.Looked
 		sum.Removed += n.Removed
 		if n.Looked < sweepSlice {
@@ -53,7 +53,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 // slice sweeps a part of the next shard: of its databases one after another, each
 // from where it was left.
 func (w *sweeper) slice(budget int) Swept {
-	v := w.view
+	v := w.handle
 	s := v.lockAt(w.shard)
 	defer v.unlock(s)
 	w.shard = (w.shard + 1) % len(v.ks.shards)

@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 			ks.Run(ctx)
 			close(ended)
 		}()
-		v := ks.NewView()
+		v := ks.NewHandle()
 		for i := range 1000 {
 			_, err := v.Throttle(0, fmt.Append(nil, i), quota(t), 1)
 			require.NoError(t, err)

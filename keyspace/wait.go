@@ -11,7 +11,7 @@ import (
 // first. Only the first needs a timer: the others are woken when they become it.
 // To lose no wake-up, the refusal that makes somebody wait is decided under the
 // same Hold, or once more after Enqueue.
-func (v *View) Enqueue(db int, key []byte, w *Waiter) (first bool) {
+func (v *Handle) Enqueue(db int, key []byte, w *Waiter) (first bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -29,14 +29,14 @@ func (v *View) Enqueue(db int, key []byte, w *Waiter) (first bool) {
 }
 
 // First reports whether w is the first of its queue.
-func (v *View) First(w *Waiter) bool {
+func (v *Handle) First(w *Waiter) bool {
 	s := v.lock(w.hash)
 	defer v.unlock(s)
 	return w.queued && s.queues[w.name].waiters[0] == w
 }
 
 // Dequeue takes w out of its queue, once, and wakes who becomes the first by that.
-func (v *View) Dequeue(w *Waiter) {
+func (v *Handle) Dequeue(w *Waiter) {
 	s := v.lock(w.hash)
 	defer v.unlock(s)
 	if !w.queued {
@@ -82,10 +82,10 @@ const (
 	ServedLater
 )
 
-// EnqueuePop puts w at the end of the queues of keys, once for each. The view holds them:
+// EnqueuePop puts w at the end of the queues of keys, once for each. The handle holds them:
 // whether there is something to take is found out under the same hold, so that no element
 // is missed. The keys must stay what they are.
-func (v *View) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
+func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 	for _, key := range keys {
 		h := v.ks.hash(key)
 		s := v.lock(h)
@@ -104,9 +104,9 @@ func (v *View) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 	}
 }
 
-// DequeuePop takes w out of its queues. The view must hold nothing: the keys are locked
+// DequeuePop takes w out of its queues. The handle must hold nothing: the keys are locked
 // one after another.
-func (v *View) DequeuePop(w *PopWaiter) {
+func (v *Handle) DequeuePop(w *PopWaiter) {
 	for i := range w.places {
 		p := &w.places[i]
 		s := v.lock(p.hash)
@@ -132,9 +132,9 @@ const (
 )
 
 // AppendMoves appends to refs the keys that elements may be moved to by those who wait
-// under keys of refs, and under these in turn, so that all can be held at once. The view
+// under keys of refs, and under these in turn, so that all can be held at once. The handle
 // must hold nothing.
-func (v *View) AppendMoves(refs []Ref) []Ref {
+func (v *Handle) AppendMoves(refs []Ref) []Ref {
 	named, most := len(refs), len(refs)+mostMoved
 	for i := 0; i < len(refs) && len(refs) < most; i++ {
 		h := v.ks.hash(refs[i].Key)
@@ -164,15 +164,15 @@ func names(refs []Ref, db int, key []byte) bool {
 
 // Serving says that whoever holds keys now will call Serve before it releases them, so
 // that nobody else takes what waiters are owed.
-func (v *View) Serving() { v.serving = true }
+func (v *Handle) Serving() { v.serving = true }
 
-// Holds reports whether the view holds key.
-func (v *View) Holds(key []byte) bool {
+// IsLocked reports whether the handle holds key.
+func (v *Handle) IsLocked(key []byte) bool {
 	return v.holding && v.held.has(int(v.ks.hash(key)>>v.ks.shift))
 }
 
 // MarkReady makes Serve look at a key as if it had changed.
-func (v *View) MarkReady(db int, key []byte) {
+func (v *Handle) MarkReady(db int, key []byte) {
 	s := v.lock(v.ks.hash(key))
 	if q := s.pops[keyName{db, string(key)}]; q != nil {
 		q.called = false
@@ -182,8 +182,8 @@ func (v *View) MarkReady(db int, key []byte) {
 
 // Serve offers what the keys hold that have changed since Serving to those who wait, in
 // the order of the changes and of their arrival. f serves one, for a key that holds
-// elements of its kind; it may change keys that are held, which come behind.
-func (v *View) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
+// elements of its kind; it may change keys that are locked, which come behind.
+func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	for len(v.ready) > 0 {
 		q := v.ready[0]
 		v.ready = v.ready[1:]
@@ -193,7 +193,7 @@ func (v *View) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	v.ready = nil
 }
 
-func (v *View) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) Served) {
+func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) Served) {
 	s := v.lock(q.hash)
 	key := []byte(q.name.key)
 	var next *list.Element

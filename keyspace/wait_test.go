@@ -32,46 +32,46 @@ func TestWhatWakesTheFirst(t *testing.T) {
 	k, other := []byte("k"), []byte("other")
 	for _, row := range []struct {
 		name string
-		do   func(t *testing.T, v *keyspace.View)
+		do   func(t *testing.T, v *keyspace.Handle)
 		want int
 	}{
-		{"nothing", func(*testing.T, *keyspace.View) {}, 0},
-		{"usage", func(t *testing.T, v *keyspace.View) {
+		{"nothing", func(*testing.T, *keyspace.Handle) {}, 0},
+		{"usage", func(t *testing.T, v *keyspace.Handle) {
 			_, err := v.Allow(0, k, window(1))
 			require.NoError(t, err)
 		}, 0},
-		{"a refund", func(t *testing.T, v *keyspace.View) {
+		{"a refund", func(t *testing.T, v *keyspace.Handle) {
 			_, err := v.Allow(0, k, window(-1))
 			require.NoError(t, err)
 		}, 1},
-		{"a refund of everything", func(t *testing.T, v *keyspace.View) {
+		{"a refund of everything", func(t *testing.T, v *keyspace.Handle) {
 			_, err := v.Allow(0, k, window(-99))
 			require.NoError(t, err)
 		}, 1},
-		{"another mode", func(t *testing.T, v *keyspace.View) {
+		{"another mode", func(t *testing.T, v *keyspace.Handle) {
 			c := window(1)
 			c.Mode = slidingwindow.Log
 			_, err := v.Allow(0, k, c)
 			require.NoError(t, err)
 		}, 1},
-		{"a shorter window", func(t *testing.T, v *keyspace.View) {
+		{"a shorter window", func(t *testing.T, v *keyspace.Handle) {
 			c := window(1)
 			c.Window = time.Second
 			_, err := v.Allow(0, k, c)
 			require.NoError(t, err)
 		}, 1},
-		{"DEL", func(_ *testing.T, v *keyspace.View) { v.Delete(0, k) }, 1},
-		{"DEL of another database's", func(_ *testing.T, v *keyspace.View) { v.Delete(1, k) }, 0},
-		{"FLUSHDB", func(_ *testing.T, v *keyspace.View) { v.Flush(0) }, 1},
-		{"FLUSHDB of another", func(_ *testing.T, v *keyspace.View) { v.Flush(1) }, 0},
-		{"FLUSHALL", func(_ *testing.T, v *keyspace.View) { v.FlushAll() }, 1},
-		{"RENAME away", func(_ *testing.T, v *keyspace.View) { v.Rename(0, k, other, false) }, 1},
-		{"RENAME onto it", func(t *testing.T, v *keyspace.View) {
+		{"DEL", func(_ *testing.T, v *keyspace.Handle) { v.Delete(0, k) }, 1},
+		{"DEL of another database's", func(_ *testing.T, v *keyspace.Handle) { v.Delete(1, k) }, 0},
+		{"FLUSHDB", func(_ *testing.T, v *keyspace.Handle) { v.Flush(0) }, 1},
+		{"FLUSHDB of another", func(_ *testing.T, v *keyspace.Handle) { v.Flush(1) }, 0},
+		{"FLUSHALL", func(_ *testing.T, v *keyspace.Handle) { v.FlushAll() }, 1},
+		{"RENAME away", func(_ *testing.T, v *keyspace.Handle) { v.Rename(0, k, other, false) }, 1},
+		{"RENAME onto it", func(t *testing.T, v *keyspace.Handle) {
 			require.NoError(t, v.Put(0, other, entry.String, nil, entry.NoExpiry))
 			v.Rename(0, other, k, false)
 		}, 1},
-		{"EXPIRE in the past", func(_ *testing.T, v *keyspace.View) { v.Expire(0, k, t0, 0) }, 1},
-		{"SET", func(t *testing.T, v *keyspace.View) {
+		{"EXPIRE in the past", func(_ *testing.T, v *keyspace.Handle) { v.Expire(0, k, t0, 0) }, 1},
+		{"SET", func(t *testing.T, v *keyspace.Handle) {
 			require.NoError(t, v.Put(0, k, entry.String, nil, entry.NoExpiry))
 		}, 1},
 	} {

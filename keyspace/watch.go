@@ -5,7 +5,7 @@ import (
 )
 
 // Watch makes w watch key from now on.
-func (v *View) Watch(w *Watcher, db int, key []byte) {
+func (v *Handle) Watch(w *Watcher, db int, key []byte) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
@@ -24,7 +24,7 @@ func (v *View) Watch(w *Watcher, db int, key []byte) {
 }
 
 // Unwatch makes w watch nothing and forgets what has changed.
-func (v *View) Unwatch(w *Watcher) {
+func (v *Handle) Unwatch(w *Watcher) {
 	for i := range w.keys {
 		v.unwatchKey(w, &w.keys[i])
 	}
@@ -32,7 +32,7 @@ func (v *View) Unwatch(w *Watcher) {
 	w.dirty.Store(false)
 }
 
-func (v *View) unwatchKey(w *Watcher, k *watchedKey) {
+func (v *Handle) unwatchKey(w *Watcher, k *watchedKey) {
 	i := int(k.hash >> v.ks.shift)
 	s := &v.ks.shards[i]
 	if !v.holding || !v.held.has(i) {
@@ -56,7 +56,7 @@ func (v *View) unwatchKey(w *Watcher, k *watchedKey) {
 	}
 }
 
-// WatchedRefs appends the keys that w watches, for [View.Hold].
+// WatchedRefs appends the keys that w watches, for [Handle.Lock].
 func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
 	for i := range w.keys {
 		dst = append(dst, Ref{DB: w.keys[i].name.db, Key: []byte(w.keys[i].name.key)})
@@ -67,7 +67,7 @@ func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
 // Dirty reports whether a key that w watches was written, deleted, renamed or
 // flushed since, in whatever database, or has expired after it was alive at WATCH.
 // To act on the answer the caller holds the watched keys.
-func (v *View) Dirty(w *Watcher) bool {
+func (v *Handle) Dirty(w *Watcher) bool {
 	for i := range w.keys {
 		k := &w.keys[i]
 		if k.alive && !w.dirty.Load() && v.hasExpired(k) {
@@ -79,7 +79,7 @@ func (v *View) Dirty(w *Watcher) bool {
 
 // hasExpired reports whether a key that was alive at WATCH is past its expiry now.
 // Whatever else may have happened to it has set dirty.
-func (v *View) hasExpired(k *watchedKey) bool {
+func (v *Handle) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)
 	return s.get(k.name.db, k.hash, []byte(k.name.key)).Kind == entry.None

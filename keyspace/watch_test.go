@@ -23,57 +23,57 @@ func TestWatch(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		key  []byte // what is watched, in database 0
-		do   func(t *testing.T, v *keyspace.View, c *clocktest.Clock)
+		do   func(t *testing.T, v *keyspace.Handle, c *clocktest.Clock)
 		want bool
 	}{
-		{"nothing happens", alive, func(*testing.T, *keyspace.View, *clocktest.Clock) {}, false},
-		{"a call that consumes", alive, func(t *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"nothing happens", alive, func(*testing.T, *keyspace.Handle, *clocktest.Clock) {}, false},
+		{"a call that consumes", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			_, err := v.Throttle(0, alive, quota(t), 1)
 			require.NoError(t, err)
 		}, true},
-		{"a call that is denied", alive, func(t *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"a call that is denied", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			d, err := v.Throttle(0, alive, quota(t), 17)
 			require.NoError(t, err)
 			require.False(t, d.Allowed())
 		}, false},
-		{"a call that only looks", alive, func(t *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"a call that only looks", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			_, err := v.Throttle(0, alive, quota(t), 0)
 			require.NoError(t, err)
 		}, false},
-		{"the first call", absent, func(t *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"the first call", absent, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			_, err := v.Throttle(0, absent, quota(t), 1)
 			require.NoError(t, err)
 		}, true},
-		{"the same key of another database", alive, func(t *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"the same key of another database", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			_, err := v.Throttle(1, alive, quota(t), 1)
 			require.NoError(t, err)
 			v.Delete(1, alive)
 		}, false},
-		{"a delete", alive, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) { v.Delete(0, alive) }, true},
-		{"a delete of nothing", absent, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) { v.Delete(0, absent) }, false},
-		{"an expiry set", alive, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"a delete", alive, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) { v.Delete(0, alive) }, true},
+		{"a delete of nothing", absent, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) { v.Delete(0, absent) }, false},
+		{"an expiry set", alive, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			v.Expire(0, alive, t0.Add(time.Hour), 0)
 		}, true},
-		{"a flush of it", alive, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) { v.Flush(0) }, true},
-		{"a flush of everything", alive, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) { v.FlushAll() }, true},
-		{"a flush of another database", alive, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) { v.Flush(1) }, false},
-		{"a flush without the key", absent, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) { v.FlushAll() }, false},
-		{"a rename away", alive, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"a flush of it", alive, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) { v.Flush(0) }, true},
+		{"a flush of everything", alive, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) { v.FlushAll() }, true},
+		{"a flush of another database", alive, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) { v.Flush(1) }, false},
+		{"a flush without the key", absent, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) { v.FlushAll() }, false},
+		{"a rename away", alive, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			v.Rename(0, alive, []byte("other"), false)
 		}, true},
-		{"a rename onto it", absent, func(_ *testing.T, v *keyspace.View, _ *clocktest.Clock) {
+		{"a rename onto it", absent, func(_ *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
 			v.Rename(0, alive, absent, false)
 		}, true},
-		{"its expiry, not found yet", alive, func(_ *testing.T, _ *keyspace.View, c *clocktest.Clock) {
+		{"its expiry, not found yet", alive, func(_ *testing.T, _ *keyspace.Handle, c *clocktest.Clock) {
 			c.Advance(time.Hour)
 		}, true},
-		{"its expiry, swept", alive, func(t *testing.T, v *keyspace.View, c *clocktest.Clock) {
+		{"its expiry, swept", alive, func(t *testing.T, v *keyspace.Handle, c *clocktest.Clock) {
 			c.Advance(time.Hour)
 			v.Refresh()
 			require.False(t, v.Exists(0, alive))
 			v.Keyspace().Sweep(1000)
 		}, true},
-		{"its expiry, overwritten", alive, func(t *testing.T, v *keyspace.View, c *clocktest.Clock) {
+		{"its expiry, overwritten", alive, func(t *testing.T, v *keyspace.Handle, c *clocktest.Clock) {
 			c.Advance(time.Hour)
 			v.Refresh()
 			_, err := v.Throttle(0, alive, quota(t), 1)
@@ -85,16 +85,16 @@ func TestWatch(t *testing.T) {
 				ks, v, c := open(t, o)
 				_, err := v.Throttle(0, alive, quota(t), 1)
 				require.NoError(t, err)
-				other := ks.NewView()
+				other := ks.NewHandle()
 				var w keyspace.Watcher
 				v.Watch(&w, 0, row.key)
 				v.Watch(&w, 0, row.key) // twice is once
 
 				row.do(t, other, c)
 				v.Refresh()
-				v.Hold(w.WatchedRefs(nil))
+				v.Lock(w.WatchedRefs(nil))
 				require.Equal(t, row.want, v.Dirty(&w))
-				v.Release()
+				v.Unlock()
 
 				v.Unwatch(&w)
 				require.False(t, v.Dirty(&w))

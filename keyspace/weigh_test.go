@@ -18,7 +18,7 @@ import (
 func TestWeighCountsReferences(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	defer ks.Close()
-	v := ks.NewView()
+	v := ks.NewHandle()
 	defer v.Close()
 	const many = 100
 	for _, n := range []int{100, shared.Least - 1, shared.Least, 1 << 20} {

@@ -26,7 +26,7 @@ func saves(t *testing.T, fsys *faultfs.FS, n int, done func(state string, err er
 	}
 	ks := keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 3})
 	defer ks.Close()
-	v := ks.NewView()
+	v := ks.NewHandle()
 	for i := range n {
 		for j := range i {
 			require.NoError(t, v.Put(j%3, fmt.Appendf(nil, "key:%d", j), entry.String, fmt.Appendf(nil, "%d", i), entry.NoExpiry))

@@ -29,7 +29,7 @@ func benchDir(b *testing.B, base bool) (persistence.Options, *clocktest.Clock) {
 	log, err := dir.Start(persistence.LogOptions{Policy: persistence.SyncNo})
 	require.NoError(b, err)
 	ks.SetJournal(log)
-	v := ks.NewView()
+	v := ks.NewHandle()
 	q, err := gcra.NewQuota(1_000_000, 30, 60)
 	require.NoError(b, err)
 	for i := range benchKeys {
@@ -84,7 +84,7 @@ func BenchmarkAppend(b *testing.B) {
 			if on {
 				ks.SetJournal(log)
 			}
-			v := ks.NewView()
+			v := ks.NewHandle()
 			q, err := gcra.NewQuota(1<<40, 1000, 1)
 			require.NoError(b, err)
 			key := []byte("user:12345678901")

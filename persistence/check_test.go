@@ -22,9 +22,9 @@ import (
 func TestCheckReplays(t *testing.T) {
 	build := func(record []byte) (*faultfs.FS, *clocktest.Clock) {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
-		require.NoError(t, s.view.Put(0, []byte("before"), entry.String, []byte("v"), entry.NoExpiry))
+		require.NoError(t, s.handle.Put(0, []byte("before"), entry.String, []byte("v"), entry.NoExpiry))
 		s.log.Append(record, nil, begin)
-		require.NoError(t, s.view.Put(0, []byte("after"), entry.String, []byte("v"), entry.NoExpiry))
+		require.NoError(t, s.handle.Put(0, []byte("after"), entry.String, []byte("v"), entry.NoExpiry))
 		s.close()
 		return s.fs, s.clock
 	}

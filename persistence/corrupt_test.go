@@ -107,7 +107,7 @@ func TestALogCutAnywhereIsAPrefix(t *testing.T) {
 	name := logFile(fsys)
 	for len(states) <= 1000 {
 		key := fmt.Appendf(nil, "key:%d", rng.IntN(20))
-		require.NoError(t, s.view.Put(0, key, entry.String, fmt.Appendf(nil, "%d", len(states)), entry.NoExpiry))
+		require.NoError(t, s.handle.Put(0, key, entry.String, fmt.Appendf(nil, "%d", len(states)), entry.NoExpiry))
 		require.Equal(t, persistence.Kept, s.settled())
 		states, ends = append(states, s.state()), append(ends, len(fsys.Content(name)))
 	}
@@ -199,13 +199,13 @@ func TestCheckAndFix(t *testing.T) {
 func TestDump(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
-	require.NoError(t, s.view.Put(1, []byte("in base"), entry.String, []byte("one"), entry.NoExpiry))
+	require.NoError(t, s.handle.Put(1, []byte("in base"), entry.String, []byte("one"), entry.NoExpiry))
 	_, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
-	_, err = s.view.Throttle(0, []byte{0xff}, &s.quota, 1)
+	_, err = s.handle.Throttle(0, []byte{0xff}, &s.quota, 1)
 	require.NoError(t, err)
-	s.view.Delete(1, []byte("in base"))
-	s.view.Flush(2)
+	s.handle.Delete(1, []byte("in base"))
+	s.handle.Flush(2)
 	s.close()
 	var out bytes.Buffer
 	require.NoError(t, persistence.Dump(fsys, "data", &out))

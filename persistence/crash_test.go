@@ -63,13 +63,13 @@ func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clock
 	})
 	for range 150 {
 		acting = true
-		effects := s.view.Effects()
+		effects := s.handle.Effects()
 		if seed%2 == 0 {
 			s.act(rng)
 		} else {
 			s.touch(rng)
 		}
-		effect := s.view.Effects() > effects
+		effect := s.handle.Effects() > effects
 		require.Equal(t, persistence.Kept, s.settled())
 		h.add(s, effect)
 		acting = false
@@ -103,18 +103,18 @@ func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clock
 // LOG are left out: the bytes behind their entries mean nothing and may differ.
 func (s *stage) touch(rng *rand.Rand) {
 	s.clock.Advance(time.Duration(1 + rng.IntN(1e8)))
-	s.view.Refresh()
+	s.handle.Refresh()
 	kind := []int{0, 1, 2, 4, 5, 6}[rng.IntN(6)]
 	key := fmt.Appendf(nil, "key:%d:%d", kind, rng.IntN(2))
 	switch rng.IntN(15) {
 	case 0:
-		s.view.Delete(0, key)
+		s.handle.Delete(0, key)
 	case 1:
-		s.view.Rename(0, key, fmt.Appendf(nil, "key:%d:%d", kind, rng.IntN(2)), false)
+		s.handle.Rename(0, key, fmt.Appendf(nil, "key:%d:%d", kind, rng.IntN(2)), false)
 	case 2:
-		s.view.Expire(0, key, s.clock.Now().Add(time.Hour), 0)
+		s.handle.Expire(0, key, s.clock.Now().Add(time.Hour), 0)
 	default:
-		element(s.view, kind, key, rng)
+		element(s.handle, kind, key, rng)
 	}
 }
 

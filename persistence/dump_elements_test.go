@@ -17,24 +17,24 @@ import (
 func TestDumpShowsElements(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
-	require.NoError(t, s.view.WriteHash(0, []byte("h"), func(h *collection.Hash) error {
+	require.NoError(t, s.handle.WriteHash(0, []byte("h"), func(h *collection.Hash) error {
 		_, err := h.Set([]byte("field"), []byte("value"))
 		return err
 	}))
-	require.NoError(t, s.view.WriteSortedSet(0, []byte("z"), func(z *collection.SortedSet) error {
+	require.NoError(t, s.handle.WriteSortedSet(0, []byte("z"), func(z *collection.SortedSet) error {
 		_, _ = z.Set([]byte("low"), math.Inf(-1))
 		_, err := z.Set([]byte("high"), 1e17)
 		return err
 	}))
-	require.NoError(t, s.view.WriteList(0, []byte("l"), func(l *collection.List) error {
+	require.NoError(t, s.handle.WriteList(0, []byte("l"), func(l *collection.List) error {
 		_ = l.PushBack([]byte("1"))
 		return l.PushBack([]byte("2"))
 	}))
-	require.NoError(t, s.view.WriteSet(0, []byte("s"), func(m *collection.Set) error {
+	require.NoError(t, s.handle.WriteSet(0, []byte("s"), func(m *collection.Set) error {
 		_, err := m.Add([]byte("only"))
 		return err
 	}))
-	require.NoError(t, s.view.WriteSet(0, []byte("bytes"), func(m *collection.Set) error {
+	require.NoError(t, s.handle.WriteSet(0, []byte("bytes"), func(m *collection.Set) error {
 		_, err := m.Add([]byte{0xff})
 		return err
 	}))

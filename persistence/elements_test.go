@@ -20,7 +20,7 @@ import (
 
 // element does one thing to a key of many elements, and returns what that answered
 // and what the key is afterwards, as far as can be seen.
-func element(v *keyspace.View, kind int, key []byte, rng *rand.Rand) string {
+func element(v *keyspace.Handle, kind int, key []byte, rng *rand.Rand) string {
 	n, away, seed := 1+rng.IntN(2)*rng.IntN(60), rng.IntN(3) == 0, rng.Uint64()
 	own := rand.New(rand.NewPCG(seed, 5))
 	word := func() []byte { return fmt.Appendf(nil, "element:%d", own.IntN(120)) }
@@ -93,7 +93,7 @@ func TestRestartsKeepElements(t *testing.T) {
 	clock := clocktest.New(begin)
 	plain := keyspace.New(keyspace.Options{Clock: clock, Shards: 4})
 	defer plain.Close()
-	through := plain.NewView()
+	through := plain.NewHandle()
 	fsys := faultfs.New()
 	s, err := open(t, fsys, clock, persistence.SyncEverySecond)
 	require.NoError(t, err)
@@ -101,28 +101,28 @@ func TestRestartsKeepElements(t *testing.T) {
 	for i := range calls {
 		clock.Advance(time.Duration(rng.IntN(20e6)))
 		through.Refresh()
-		s.view.Refresh()
+		s.handle.Refresh()
 		kind := rng.IntN(kinds)
 		key, seed := fmt.Appendf(nil, "key:%d:%d", kind, rng.IntN(5)), rng.Uint64()
-		both := func(do func(v *keyspace.View) any) {
-			require.Equal(t, do(through), do(s.view), "call %d, kind %d", i, kind)
+		both := func(do func(v *keyspace.Handle) any) {
+			require.Equal(t, do(through), do(s.handle), "call %d, kind %d", i, kind)
 		}
 		switch rng.IntN(40) {
 		case 0:
-			both(func(v *keyspace.View) any { return v.Delete(0, key) })
+			both(func(v *keyspace.Handle) any { return v.Delete(0, key) })
 		case 1, 2, 3:
 			at := clock.Now().Add(time.Duration(1+rng.IntN(20)) * time.Second)
-			both(func(v *keyspace.View) any { return v.Expire(0, key, at, 0) })
+			both(func(v *keyspace.Handle) any { return v.Expire(0, key, at, 0) })
 		case 4, 5:
-			both(func(v *keyspace.View) any { return v.Persist(0, key) })
+			both(func(v *keyspace.Handle) any { return v.Persist(0, key) })
 		case 6:
 			to := fmt.Appendf(nil, "key:%d:%d", kind, rng.IntN(5))
-			both(func(v *keyspace.View) any {
+			both(func(v *keyspace.Handle) any {
 				renamed, found := v.Rename(0, key, to, false)
 				return [2]bool{renamed, found}
 			})
 		default:
-			both(func(v *keyspace.View) any { return element(v, kind, key, rand.New(rand.NewPCG(seed, 6))) })
+			both(func(v *keyspace.Handle) any { return element(v, kind, key, rand.New(rand.NewPCG(seed, 6))) })
 		}
 		if i%4_000 == 2_500 {
 			_, err := s.dir.Rewrite(s.ks)

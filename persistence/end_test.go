@@ -18,7 +18,7 @@ import (
 func stopped(t *testing.T) (fsys *faultfs.FS, s *stage, name string) {
 	fsys = faultfs.New()
 	s = mustOpen(t, fsys, persistence.SyncAlways)
-	require.NoError(t, s.view.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
+	require.NoError(t, s.handle.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
 	require.NoError(t, s.log.Sync())
 	s.close()
 	return fsys, s, logFile(fsys)
@@ -68,7 +68,7 @@ func TestDurableRecordsMayFollowTheEnd(t *testing.T) {
 				require.NoError(t, err)
 				require.Nil(t, s.dir.Torn())
 				require.Equal(t, was.state(), s.state())
-				require.NoError(t, s.view.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
+				require.NoError(t, s.handle.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
 				require.NoError(t, s.log.Sync())
 				s.close()
 				require.NoError(t, persistence.Check(fsys, "data", true, io.Discard))
@@ -92,7 +92,7 @@ func TestEffectsBehindTheEnd(t *testing.T) {
 	}
 	s, err := open(t, fsys, was.clock, persistence.SyncAlways)
 	require.NoError(t, err)
-	require.NoError(t, s.view.Put(0, []byte("later"), entry.String, nil, entry.NoExpiry))
+	require.NoError(t, s.handle.Put(0, []byte("later"), entry.String, nil, entry.NoExpiry))
 	s.close()
 	_, err = open(t, with(fsys, log, longer), was.clock, persistence.SyncAlways)
 	require.ErrorContains(t, err, "there is something behind the end record")

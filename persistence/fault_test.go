@@ -25,7 +25,7 @@ func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []st
 	}
 	states = append(states, s.state())
 	step := func() {
-		if s.view.Refuses() {
+		if s.handle.Refuses() {
 			return
 		}
 		s.act(rng)
@@ -107,7 +107,7 @@ func failOne(t *testing.T, p persistence.Policy, fault error, n int) bool {
 	}
 	_, err = s.dir.Rewrite(s.ks)
 	require.NoError(t, err, about)
-	require.False(t, s.view.Refuses(), about)
+	require.False(t, s.handle.Refuses(), about)
 	s.act(rand.New(rand.NewPCG(1, uint64(n))))
 	require.NoError(t, s.log.Sync(), about)
 	want := s.state()
@@ -137,9 +137,9 @@ func TestNoFileIsSyncedAgainAfterAFailure(t *testing.T) {
 		}
 		return nil
 	})
-	require.NoError(t, s.view.Put(0, []byte("key"), entry.String, []byte("value"), entry.NoExpiry))
+	require.NoError(t, s.handle.Put(0, []byte("key"), entry.String, []byte("value"), entry.NoExpiry))
 	require.ErrorIs(t, s.log.Sync(), syscall.EIO)
-	require.True(t, s.view.Refuses())
+	require.True(t, s.handle.Refuses())
 	require.ErrorIs(t, s.log.Fault(), syscall.EIO)
 	for range 3 {
 		s.log.Tick()
@@ -147,7 +147,7 @@ func TestNoFileIsSyncedAgainAfterAFailure(t *testing.T) {
 	require.Equal(t, 1, syncs[failed])
 	_, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
-	require.False(t, s.view.Refuses())
+	require.False(t, s.handle.Refuses())
 	require.NoError(t, s.log.Fault())
 	require.Equal(t, 1, syncs[failed])
 }

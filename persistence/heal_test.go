@@ -75,7 +75,7 @@ func TestTryingAgainLeavesNothing(t *testing.T) {
 		for _, file := range []string{"incr", "base", "manifest.tmp"} {
 			fsys := faultfs.New()
 			s := mustOpen(t, fsys, persistence.SyncAlways)
-			require.NoError(t, s.view.Put(0, []byte("key"), entry.String, []byte("value"), entry.NoExpiry))
+			require.NoError(t, s.handle.Put(0, []byte("key"), entry.String, []byte("value"), entry.NoExpiry))
 			fail := func(_ int, c faultfs.Call) error {
 				if c.Op == op && strings.Contains(c.Name, file) {
 					return syscall.ENOSPC

@@ -32,24 +32,24 @@ func TestNoListWithHolesIsLoaded(t *testing.T) {
 	for _, n := range []int{1, 3, 64, 65, 1 << 20} {
 		for name, c := range map[string]struct {
 			expiry  limit.Instant
-			after   func(v *keyspace.View)
+			after   func(v *keyspace.Handle)
 			refused bool
 		}{
 			"alive":   {expiry: entry.NoExpiry, refused: true},
 			"expired": {expiry: begin - 1},
-			"deleted": {expiry: entry.NoExpiry, after: func(v *keyspace.View) {
+			"deleted": {expiry: entry.NoExpiry, after: func(v *keyspace.Handle) {
 				_ = v.Put(0, []byte("list"), entry.String, nil, entry.NoExpiry)
 				v.Delete(0, []byte("list"))
 			}},
-			"replaced": {expiry: entry.NoExpiry, after: func(v *keyspace.View) {
+			"replaced": {expiry: entry.NoExpiry, after: func(v *keyspace.Handle) {
 				_ = v.Put(0, []byte("list"), entry.String, nil, entry.NoExpiry)
 			}},
-			"flushed": {expiry: entry.NoExpiry, after: func(v *keyspace.View) { v.FlushAll() }},
+			"flushed": {expiry: entry.NoExpiry, after: func(v *keyspace.Handle) { v.FlushAll() }},
 		} {
 			s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 			s.log.Append(stretch("list", n, c.expiry), nil, begin)
 			if c.after != nil {
-				c.after(s.view)
+				c.after(s.handle)
 			}
 			s.close()
 			s.clock.Advance(time.Second)

@@ -29,7 +29,7 @@ func TestOnARealDisk(t *testing.T) {
 		log, err := dir.Start(persistence.LogOptions{Policy: persistence.SyncAlways})
 		require.NoError(t, err)
 		ks.SetJournal(log)
-		v := ks.NewView()
+		v := ks.NewHandle()
 		for i := range 500 {
 			require.NoError(t, v.Put(0, []byte{byte(i), byte(life)}, entry.String, []byte("v"), entry.NoExpiry))
 			if i == 250 && life%2 == 1 {

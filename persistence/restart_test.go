@@ -22,7 +22,7 @@ import (
 )
 
 // call makes a decision of a kind that follows from the number.
-func call(v *keyspace.View, kind int, key []byte, n int64, member int) (limit.Decision, error) {
+func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.Decision, error) {
 	switch {
 	case kind == 0:
 		q, err := gcra.NewQuota(5, 30, 60)
@@ -54,7 +54,7 @@ func TestRestartsDecideTheSame(t *testing.T) {
 	clock := clocktest.New(begin)
 	plain := keyspace.New(keyspace.Options{Clock: clock, Shards: 4})
 	defer plain.Close()
-	through := plain.NewView()
+	through := plain.NewHandle()
 	fsys := faultfs.New()
 	s, err := open(t, fsys, clock, persistence.SyncEverySecond)
 	require.NoError(t, err)
@@ -63,11 +63,11 @@ func TestRestartsDecideTheSame(t *testing.T) {
 	for i := range calls {
 		clock.Advance(time.Duration(rng.IntN(3e6)))
 		through.Refresh()
-		s.view.Refresh()
+		s.handle.Refresh()
 		k := rng.IntN(1000)
 		key, n, member := fmt.Appendf(nil, "key:%d", k), int64(rng.IntN(3)), rng.IntN(6)
 		want, wantErr := call(through, k%kinds, key, n, member)
-		got, gotErr := call(s.view, k%kinds, key, n, member)
+		got, gotErr := call(s.handle, k%kinds, key, n, member)
 		require.NoError(t, wantErr, "kind %d", k%kinds)
 		require.NoError(t, gotErr)
 		require.Equal(t, want, got, "call %d, kind %d", i, k%kinds)
@@ -102,7 +102,7 @@ func TestLargeValuesInASnapshot(t *testing.T) {
 	s := mustOpen(t, fsys, persistence.SyncNo)
 	for i := range 200 {
 		value := bytes.Repeat([]byte{byte(i)}, 1+i*i*7%200_000)
-		require.NoError(t, s.view.Put(i%2, fmt.Appendf(nil, "key:%d", i), entry.String, value, entry.NoExpiry))
+		require.NoError(t, s.handle.Put(i%2, fmt.Appendf(nil, "key:%d", i), entry.String, value, entry.NoExpiry))
 	}
 	done, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)

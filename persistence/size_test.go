@@ -18,8 +18,8 @@ func TestSizeOfAKey(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 	for i := range keys {
 		s.clock.Advance(50 * time.Microsecond)
-		s.view.Refresh()
-		_, err := s.view.Throttle(0, fmt.Appendf(nil, "user:%011d", i*7919%keys), &s.quota, 1)
+		s.handle.Refresh()
+		_, err := s.handle.Throttle(0, fmt.Appendf(nil, "user:%011d", i*7919%keys), &s.quota, 1)
 		require.NoError(t, err)
 	}
 	_, log := s.dir.Sizes()

@@ -27,14 +27,14 @@ const begin = limit.Instant(1_700_000_000_000_000_000)
 
 // stage is a keyspace with a directory below it, on a disk that tests can break.
 type stage struct {
-	t     testing.TB
-	fs    *faultfs.FS
-	clock *clocktest.Clock
-	ks    *keyspace.Keyspace
-	dir   *persistence.Dir
-	log   *persistence.Log
-	view  *keyspace.View
-	quota gcra.Quota
+	t      testing.TB
+	fs     *faultfs.FS
+	clock  *clocktest.Clock
+	ks     *keyspace.Keyspace
+	dir    *persistence.Dir
+	log    *persistence.Log
+	handle *keyspace.Handle
+	quota  gcra.Quota
 }
 
 func options(fsys persistence.FS, source *clocktest.Clock) persistence.Options {
@@ -61,7 +61,7 @@ func open(t testing.TB, fsys *faultfs.FS, clock *clocktest.Clock, p persistence.
 		return nil, err
 	}
 	s.ks.SetJournal(s.log)
-	s.view = s.ks.NewView()
+	s.handle = s.ks.NewHandle()
 	q, err := gcra.NewQuota(5, 10, 60)
 	require.NoError(t, err)
 	s.quota = q
@@ -89,33 +89,33 @@ func stateOf(ks *keyspace.Keyspace) string {
 // act does something, with an effect most of the time, at an instant of its own.
 func (s *stage) act(rng *rand.Rand) {
 	s.clock.Advance(time.Duration(1 + rng.IntN(1e9)))
-	s.view.Refresh()
+	s.handle.Refresh()
 	key := fmt.Appendf(nil, "key:%d", rng.IntN(40))
 	db := rng.IntN(3)
 	var err error
 	switch n := rng.IntN(100); {
 	case n < 45:
-		_, err = s.view.Throttle(db, key, &s.quota, int64(rng.IntN(3)))
+		_, err = s.handle.Throttle(db, key, &s.quota, int64(rng.IntN(3)))
 	case n < 60:
-		err = s.view.Put(db, key, entry.String, fmt.Appendf(nil, "%d", rng.Int()), entry.NoExpiry)
+		err = s.handle.Put(db, key, entry.String, fmt.Appendf(nil, "%d", rng.Int()), entry.NoExpiry)
 	case n < 70:
-		s.view.Delete(db, key)
+		s.handle.Delete(db, key)
 	case n < 78:
-		s.view.Expire(db, key, s.clock.Now().Add(time.Hour), 0)
+		s.handle.Expire(db, key, s.clock.Now().Add(time.Hour), 0)
 	case n < 86:
-		s.view.Rename(db, key, fmt.Appendf(nil, "key:%d", rng.IntN(40)), false)
+		s.handle.Rename(db, key, fmt.Appendf(nil, "key:%d", rng.IntN(40)), false)
 	case n < 88:
-		s.view.Flush(db)
+		s.handle.Flush(db)
 	case n < 94:
 		c := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: time.Minute, Quantity: 1}
-		_, err = s.view.Allow(db, fmt.Appendf(nil, "log:%d", rng.IntN(5)), &c)
+		_, err = s.handle.Allow(db, fmt.Appendf(nil, "log:%d", rng.IntN(5)), &c)
 	default:
-		s.view.Hold([]keyspace.Ref{{DB: db, Key: key}, {DB: db, Key: []byte("other")}})
-		_, err = s.view.Throttle(db, key, &s.quota, 1)
+		s.handle.Lock([]keyspace.Ref{{DB: db, Key: key}, {DB: db, Key: []byte("other")}})
+		_, err = s.handle.Throttle(db, key, &s.quota, 1)
 		if err == nil || errors.Is(err, limit.ErrNotInteger) {
-			err = s.view.Put(db, []byte("other"), entry.String, key, entry.NoExpiry)
+			err = s.handle.Put(db, []byte("other"), entry.String, key, entry.NoExpiry)
 		}
-		s.view.Release()
+		s.handle.Unlock()
 	}
 	for _, expected := range []error{limit.ErrNotInteger, limit.ErrWrongType, limit.ErrNotKept} {
 		if errors.Is(err, expected) {
@@ -130,9 +130,9 @@ type nobody struct{}
 
 func (nobody) Wake() {}
 
-// settled reports whether what the view did since the last call is kept.
+// settled reports whether what the handle did since the last call is kept.
 func (s *stage) settled() persistence.Outcome {
-	p := s.view.TakePosition()
+	p := s.handle.TakePosition()
 	if p == 0 {
 		return persistence.Kept
 	}

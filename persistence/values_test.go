@@ -17,7 +17,7 @@ import (
 func setValues(s *stage, mark byte, n int) {
 	long := bytes.Repeat([]byte{mark}, n)
 	pairs := [][]byte{[]byte("a"), long, []byte("b"), []byte("short"), []byte("c"), long[:n/2], []byte("d"), long[:n/4], []byte("a"), long}
-	_, err := s.view.SetStrings(0, pairs, false)
+	_, err := s.handle.SetStrings(0, pairs, false)
 	require.NoError(s.t, err)
 }
 
@@ -62,10 +62,10 @@ func TestLongValuesAreLoggedWhereTheyBelong(t *testing.T) {
 			state := s.state()
 			again := mustOpenAgain(t, s)
 			require.Equal(t, state, again.state())
-			again.view.FlushAll()
+			again.handle.FlushAll()
 			require.NoError(t, again.log.Sync())
 			require.Zero(t, again.ks.InHeap())
-			s.view.FlushAll()
+			s.handle.FlushAll()
 			require.Zero(t, s.ks.InHeap(), "something is referred to")
 			again.close()
 		})

@@ -176,9 +176,9 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
 		c := e.dial()
 		require.Equal(t, "+PONG\r\n", c.do("PING"))
-		gate := e.ks.Gate()
-		require.True(t, gate.Close(nil))
-		defer gate.Open()
+		gate := e.ks.World()
+		require.True(t, gate.Stop(nil))
+		defer gate.Start()
 		push := []byte("+" + strings.Repeat("x", 1<<20) + "\r\n")
 		for range 200 {
 			e.session(0).Push(push)

@@ -47,11 +47,11 @@ func TestClosedGateParksEverybody(t *testing.T) {
 			conns[i] = f.dial()
 			require.Equal(t, "+PONG\r\n", conns[i].do("PING"))
 		}
-		gate := f.Keyspace().Gate()
+		gate := f.Keyspace().World()
 		in := int64(len(conns) * len(frame("PING")))
 		eventually(t, "the counters are up to date", func() bool { return f.Stats().BytesIn == in })
 		for round := range 20 {
-			require.True(t, gate.Close(nil))
+			require.True(t, gate.Stop(nil))
 			sent := 0
 			for i, c := range conns {
 				packet := fmt.Sprintf("PING %d\r\nKEYS none\r\nPING %d\r\n", i, round)
@@ -63,7 +63,7 @@ func TestClosedGateParksEverybody(t *testing.T) {
 			out := f.Stats().BytesOut
 			f.Engine().CloseOverdue(f.clock.Now())
 			require.Equal(t, out, f.Stats().BytesOut, "somebody was answered behind a closed gate")
-			gate.Open()
+			gate.Start()
 			for i, c := range conns {
 				c.expect(bulk(fmt.Sprint(i)), "*0\r\n", bulk(fmt.Sprint(round)))
 			}
@@ -75,7 +75,7 @@ func TestClosedGateParksEverybody(t *testing.T) {
 func TestGateUnderLoad(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
-		gate := f.Keyspace().Gate()
+		gate := f.Keyspace().World()
 		stop, ended := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -84,8 +84,8 @@ func TestGateUnderLoad(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					if gate.Close(nil) {
-						gate.Open()
+					if gate.Stop(nil) {
+						gate.Start()
 					}
 				}
 			}

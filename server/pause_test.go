@@ -133,7 +133,7 @@ func TestPauseWaitsForChanges(t *testing.T) {
 	changed := feed("DEL", "k")
 	<-inside
 	paused := feed("CLIENT", "PAUSE", "1000", "WRITE")
-	for probe := e.ks.NewView(); probe.Enter(); probe.Leave() {
+	for probe := e.ks.NewHandle(); probe.Enter(); probe.Leave() {
 		require.Empty(t, paused, "it is answered")
 	}
 	close(release) // the gate is closed: it waits

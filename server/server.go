@@ -128,7 +128,7 @@ func (s *Server) assemble(source clock.Clock, table *command.Table) {
 		ScriptRoom:    s.scriptRoom,
 		FreeHeap:      s.freeHeap,
 		Ledger:        s.keyspace.Ledger(),
-		HoldExpiry:    s.keyspace.HoldExpiry,
+		SuspendExpiry: s.keyspace.SuspendExpiry,
 	}, table)
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// store shows a view of the keyspace as commands want to see it. What the two
+// store shows a handle of the keyspace as commands want to see it. What the two
 // spell alike passes through by embedding; the methods here translate the rest.
 type store struct {
-	*keyspace.View
+	*keyspace.Handle
 	ks      *keyspace.Keyspace
 	refs    []keyspace.Ref    // scratch of Hold
 	clauses []keyspace.Clause // scratch of Multi
@@ -21,22 +21,22 @@ type store struct {
 
 var _ command.Store = (*store)(nil)
 
-func newStore(ks *keyspace.Keyspace) *store { return &store{View: ks.NewView(), ks: ks} }
+func newStore(ks *keyspace.Keyspace) *store { return &store{Handle: ks.NewHandle(), ks: ks} }
 
 // Observe implements commands.Store.
-func (s *store) Observe(o command.Observer) { s.View.Observe(o) }
+func (s *store) Observe(o command.Observer) { s.Handle.Observe(o) }
 
-// WaitOpen implements commands.Store.
-func (s *store) WaitOpen(wake func()) { s.ks.Gate().Wait(wake) }
+// NotifyStart implements commands.Store.
+func (s *store) NotifyStart(wake func()) { s.ks.World().NotifyStart(wake) }
 
-// OpenGate implements commands.Store.
-func (s *store) OpenGate() { s.ks.Gate().Open() }
+// StartWorld implements commands.Store.
+func (s *store) StartWorld() { s.ks.World().Start() }
 
 // WakeWaiting implements commands.Store.
-func (s *store) WakeWaiting() { s.ks.Gate().WakeWaiting() }
+func (s *store) WakeWaiting() { s.ks.World().WakeWaiting() }
 
-// Hold implements commands.Store.
-func (s *store) Hold(refs []command.KeyRef, watched any) {
+// Lock implements commands.Store.
+func (s *store) Lock(refs []command.KeyRef, watched any) {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
@@ -44,7 +44,7 @@ func (s *store) Hold(refs []command.KeyRef, watched any) {
 	if watched != nil {
 		s.refs = watched.(*keyspace.Watcher).WatchedRefs(s.refs)
 	}
-	s.View.Hold(s.refs)
+	s.Handle.Lock(s.refs)
 }
 
 // Watch implements commands.Store.
@@ -52,7 +52,7 @@ func (s *store) Watch(token any, db int, key []byte) any {
 	if token == nil {
 		token = &keyspace.Watcher{}
 	}
-	s.View.Watch(token.(*keyspace.Watcher), db, key)
+	s.Handle.Watch(token.(*keyspace.Watcher), db, key)
 	return token
 }
 
@@ -60,19 +60,19 @@ func (s *store) Watch(token any, db int, key []byte) any {
 func (s *store) Changed(token any) bool { return s.Dirty(token.(*keyspace.Watcher)) }
 
 // Unwatch implements commands.Store.
-func (s *store) Unwatch(token any) { s.View.Unwatch(token.(*keyspace.Watcher)) }
+func (s *store) Unwatch(token any) { s.Handle.Unwatch(token.(*keyspace.Watcher)) }
 
 // Enqueue implements commands.Store.
 func (s *store) Enqueue(db int, key []byte, wake func()) (ticket any, first bool) {
 	w := &keyspace.Waiter{Wake: wake}
-	return w, s.View.Enqueue(db, key, w)
+	return w, s.Handle.Enqueue(db, key, w)
 }
 
 // First implements commands.Store.
-func (s *store) First(ticket any) bool { return s.View.First(ticket.(*keyspace.Waiter)) }
+func (s *store) First(ticket any) bool { return s.Handle.First(ticket.(*keyspace.Waiter)) }
 
 // Dequeue implements commands.Store.
-func (s *store) Dequeue(ticket any) { s.View.Dequeue(ticket.(*keyspace.Waiter)) }
+func (s *store) Dequeue(ticket any) { s.Handle.Dequeue(ticket.(*keyspace.Waiter)) }
 
 // EnqueuePop implements commands.Store.
 func (s *store) EnqueuePop(db int, keys [][]byte, w command.PopWait) (ticket any) {
@@ -80,12 +80,12 @@ func (s *store) EnqueuePop(db int, keys [][]byte, w command.PopWait) (ticket any
 	if w.SortedSet {
 		p.Kind = entry.SortedSet
 	}
-	s.View.EnqueuePop(db, keys, p)
+	s.Handle.EnqueuePop(db, keys, p)
 	return p
 }
 
 // DequeuePop implements commands.Store.
-func (s *store) DequeuePop(ticket any) { s.View.DequeuePop(ticket.(*keyspace.PopWaiter)) }
+func (s *store) DequeuePop(ticket any) { s.Handle.DequeuePop(ticket.(*keyspace.PopWaiter)) }
 
 // AppendMoves implements commands.Store.
 func (s *store) AppendMoves(refs []command.KeyRef) []command.KeyRef {
@@ -93,7 +93,7 @@ func (s *store) AppendMoves(refs []command.KeyRef) []command.KeyRef {
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
 	}
-	s.refs = s.View.AppendMoves(s.refs)
+	s.refs = s.Handle.AppendMoves(s.refs)
 	for _, r := range s.refs[len(refs):] {
 		refs = append(refs, command.KeyRef(r))
 	}
@@ -102,7 +102,7 @@ func (s *store) AppendMoves(refs []command.KeyRef) []command.KeyRef {
 
 // Serve implements commands.Store. The outcomes of both packages are the same numbers.
 func (s *store) Serve(f func(owner any, db int, key []byte) command.Served) {
-	s.View.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
+	s.Handle.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
 	})
 }
@@ -124,7 +124,7 @@ func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Typ
 // Expire implements commands.Store. The flags of both packages are the same bits,
 // which a test holds them to.
 func (s *store) Expire(db int, key []byte, at limit.Instant, cond command.ExpireCondition) bool {
-	return s.View.Expire(db, key, at, keyspace.ExpireCond(cond))
+	return s.Handle.Expire(db, key, at, keyspace.ExpireCond(cond))
 }
 
 // Multi implements commands.Store.
@@ -133,7 +133,7 @@ func (s *store) Multi(db int, clauses []command.Clause, details []limit.Decision
 	for _, c := range clauses {
 		s.clauses = append(s.clauses, keyspace.Clause(c))
 	}
-	refused, err := s.View.Multi(db, s.clauses, details)
+	refused, err := s.Handle.Multi(db, s.clauses, details)
 	clear(s.clauses) // no key of a client is kept
 	if cap(s.clauses) > maxClauses {
 		s.clauses = nil
@@ -147,7 +147,7 @@ const maxClauses = 16 << 10
 
 // Stats implements commands.Store.
 func (s *store) Stats() command.StoreStats {
-	st := s.View.Stats()
+	st := s.Handle.Stats()
 	out := command.StoreStats{
 		Databases: make([]command.DatabaseStats, len(st.Databases)),
 		Memory:    command.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired},
@@ -160,5 +160,5 @@ func (s *store) Stats() command.StoreStats {
 
 // Scan implements commands.Store.
 func (s *store) Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) uint64 {
-	return s.View.Scan(db, cursor, count, func(key []byte, k entry.Kind) { f(key, k.Type()) })
+	return s.Handle.Scan(db, cursor, count, func(key []byte, k entry.Kind) { f(key, k.Type()) })
 }

@@ -7,10 +7,10 @@ import (
 
 // SetString implements commands.Store.
 func (s *store) SetString(db int, key, value []byte, o command.SetOptions) (bool, error) {
-	return s.View.SetString(db, key, value, keyspace.SetOptions(o))
+	return s.Handle.SetString(db, key, value, keyspace.SetOptions(o))
 }
 
 // SwapString implements commands.Store.
 func (s *store) SwapString(dst []byte, db int, key, value []byte, o command.SetOptions) (old []byte, found, done bool, err error) {
-	return s.View.SwapString(dst, db, key, value, keyspace.SetOptions(o))
+	return s.Handle.SwapString(dst, db, key, value, keyspace.SetOptions(o))
 }

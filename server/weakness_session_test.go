@@ -159,8 +159,8 @@ func TestR18ClosingWaitsForNothing(t *testing.T) {
 			conns[i] = f.dial()
 			require.Equal(t, "+OK\r\n", conns[i].do("WATCH", "k"))
 		}
-		gate := f.Keyspace().Gate()
-		require.True(t, gate.Close(nil))
+		gate := f.Keyspace().World()
+		require.True(t, gate.Stop(nil))
 		for _, c := range conns {
 			require.NoError(t, c.Close())
 		}
@@ -174,7 +174,7 @@ func TestR18ClosingWaitsForNothing(t *testing.T) {
 			var timeout net.Error
 			return errors.As(err, &timeout) && timeout.Timeout() // parked, not refused
 		})
-		gate.Open()
+		gate.Start()
 		require.NoError(t, fresh.SetReadDeadline(time.Now().Add(patience)))
 		fresh.expect("+PONG\r\n")
 		eventually(t, "nothing is watched", func() bool { return fresh.info("connected_clients") == "1" })
@@ -191,8 +191,8 @@ func TestR19Drain(t *testing.T) {
 		for i := range conns {
 			conns[i] = f.dial()
 		}
-		gate := f.Keyspace().Gate()
-		require.True(t, gate.Close(nil))
+		gate := f.Keyspace().World()
+		require.True(t, gate.Stop(nil))
 		for _, c := range conns {
 			c.send(strings.Repeat("PING\r\n", depth))
 		}
@@ -205,7 +205,7 @@ func TestR19Drain(t *testing.T) {
 			}
 			return err != nil
 		})
-		gate.Open()
+		gate.Start()
 		for _, c := range conns {
 			for range depth {
 				c.expect("+PONG\r\n")

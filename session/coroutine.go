@@ -110,7 +110,7 @@ func (x *coroutine) serve() {
 	defer func() {
 		if r := recover(); r != nil {
 			engineOf(l.Server).Recovered(r)
-			l.Store.Release()
+			l.Store.Unlock()
 			l.ctx.Client.Exclusive = false
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
@@ -215,7 +215,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	e.AfterCommand(&l.Worker)
 	e.doneExclusive()
 	if !e.isAborted() {
-		st.OpenGate()
+		st.StartWorld()
 	}
 	e.returnCoroutine(x)
 }

@@ -94,7 +94,7 @@ func (e *Engine) Close() {
 	e.slowMu.Unlock()
 	e.endPause(0) // stops its timer
 	if e.EndScripts() {
-		e.takeWorker().Store.OpenGate() // nobody is left to look
+		e.takeWorker().Store.StartWorld() // nobody is left to look
 	}
 	e.slow.Wait()
 	e.endCoroutines()

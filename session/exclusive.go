@@ -59,7 +59,7 @@ func (e *Engine) retry(x *command.Exclusive) {
 // exclusiveBatch is how many commands run before others are let in again.
 const exclusiveBatch = 16
 
-// serveExclusive runs what is in the queue until that is empty. The gate is closed
+// serveExclusive runs what is in the queue until that is empty. The world is stopped
 // for several of them, since to stop and wake everybody costs more than most of
 // them take.
 func (e *Engine) serveExclusive() {
@@ -128,7 +128,7 @@ func (l *Worker) runExclusive(x *command.Exclusive) {
 	defer func() {
 		if r := recover(); r != nil {
 			e.Recovered(r)
-			st.Release()
+			st.Unlock()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			x.Wait.Broken = true
@@ -171,7 +171,7 @@ func (e *Engine) startBusy(x *command.Exclusive, st command.Store) {
 	}
 }
 
-// nowBusy tells everybody who waits at the gate that it will take longer.
+// nowBusy tells everybody who waits at the world lock that it will take longer.
 func (e *Engine) nowBusy(x *command.Exclusive, st command.Store) {
 	q := &e.exclusive
 	q.mu.Lock()

@@ -96,7 +96,7 @@ func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.N
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.Recovered(r)
-			l.Store.Release()
+			l.Store.Unlock()
 			l.w.Cut(mark)
 			l.w.Error(resp.ErrInternal)
 			next = transport.Close

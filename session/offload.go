@@ -92,7 +92,7 @@ func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			engineOf(l.Server).Recovered(r)
-			l.Store.Release()
+			l.Store.Unlock()
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			p.Broken = true

@@ -11,30 +11,30 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// gatedStore is a store with nothing but a gate, which all of them share.
-type gatedStore struct {
+// stoppedStore is a store with nothing but a world lock, which all of them share.
+type stoppedStore struct {
 	command.Store
 	gate *testGate
 }
 
-// testGate is a gate that opens once.
+// testGate is a world lock that opens once.
 type testGate struct {
 	mu      sync.Mutex
 	open    bool
 	waiting []func()
 }
 
-func (s gatedStore) Observe(command.Observer) {}
-func (s gatedStore) Refresh() limit.Instant   { return 1 }
-func (s gatedStore) Leave()                   {}
+func (s stoppedStore) Observe(command.Observer) {}
+func (s stoppedStore) Refresh() limit.Instant   { return 1 }
+func (s stoppedStore) Leave()                   {}
 
-func (s gatedStore) Enter() bool {
+func (s stoppedStore) Enter() bool {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return s.gate.open
 }
 
-func (s gatedStore) WaitOpen(wake func()) {
+func (s stoppedStore) NotifyStart(wake func()) {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	s.gate.waiting = append(s.gate.waiting, wake)
@@ -45,7 +45,7 @@ func (s gatedStore) WaitOpen(wake func()) {
 func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
 	g := &testGate{}
 	e := NewEngine(command.Options{
-		NewStore:  func() command.Store { return gatedStore{gate: g} },
+		NewStore:  func() command.Store { return stoppedStore{gate: g} },
 		Now:       func() limit.Instant { return 1 },
 		Stopwatch: func() time.Duration { return 0 },
 	}, command.NewTable(nil))

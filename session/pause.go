@@ -18,7 +18,7 @@ func (e *Engine) Pause(st command.Store, d time.Duration, halt uint32) {
 		return
 	}
 	e.Halts.Or(halt)
-	e.HoldExpiry(true)
+	e.SuspendExpiry(true)
 	if until <= p.until {
 		return
 	}
@@ -45,7 +45,7 @@ func (e *Engine) endPause(until limit.Instant) {
 	p.released = append(p.released, p.behind...)
 	p.until, p.stop, p.behind, p.more = 0, nil, nil, true
 	e.Halts.And(^command.HaltPaused)
-	e.HoldExpiry(false)
+	e.SuspendExpiry(false)
 	if !p.releasing {
 		p.releasing = true
 		e.Spawn(e.release)

@@ -9,22 +9,22 @@ import (
 // StopWorld implements [command.Host].
 func (e *Engine) StopWorld(c *command.Call) bool { return workerOf(c.Worker).stopWorld() }
 
-// stopWorld closes the gate for the rest of the batch. It returns false if somebody else
+// stopWorld stops the world for the rest of the batch. It returns false if somebody else
 // has closed it; then the command is to be run again once that is over.
 func (l *Worker) stopWorld() bool {
 	if l.stopped {
 		return true
 	}
-	l.stopped = l.Store.CloseGate()
+	l.stopped = l.Store.StopWorld()
 	l.WorldBusy = !l.stopped
 	return l.stopped
 }
 
-// startWorld opens the gate at the end of a batch that has closed it.
+// startWorld starts the world at the end of a batch that has closed it.
 func (l *Worker) startWorld() {
 	if l.stopped {
 		l.stopped = false
-		l.Store.OpenGate()
+		l.Store.StartWorld()
 	}
 }
 
@@ -35,10 +35,10 @@ func (e *Engine) withStoppedWorld(f func(l *Worker)) {
 	for {
 		for !l.Store.Enter() {
 			open := make(chan struct{}, 1)
-			l.Store.WaitOpen(func() { open <- struct{}{} })
+			l.Store.NotifyStart(func() { open <- struct{}{} })
 			<-open
 		}
-		if l.Store.CloseGate() {
+		if l.Store.StopWorld() {
 			break
 		}
 		l.Store.Leave()
@@ -46,7 +46,7 @@ func (e *Engine) withStoppedWorld(f func(l *Worker)) {
 	defer func() {
 		l.Store.Leave()
 		if !e.isAborted() { // else Close opens it, once nobody is left to look
-			l.Store.OpenGate()
+			l.Store.StartWorld()
 		}
 	}()
 	f(l)
@@ -70,10 +70,10 @@ func (s *Session) whileStopped(l *Worker) (next transport.Next, goesOn bool) {
 	return transport.Park, false
 }
 
-// awaitStart has the session woken when the gate opens, or once it is told that it
+// awaitStart has the session woken when the world starts, or once it is told that it
 // will be closed for long.
 func (s *Session) awaitStart(l *Worker) {
-	l.Store.WaitOpen(s.Peer.Wake)
+	l.Store.NotifyStart(s.Peer.Wake)
 	if s.engine.exclusive.busy.Load() { // since then: those who wait have been woken before
 		s.Peer.Wake()
 	}
@@ -87,11 +87,11 @@ func (s *Session) waitsForScript(l *Worker, a *request) bool {
 		return false // what was thrown away cannot be split off again
 	}
 	s.guard = resp.Guard{} // it will be split off again
-	l.Store.WaitOpen(s.Peer.Wake)
+	l.Store.NotifyStart(s.Peer.Wake)
 	return true
 }
 
-// runAgain parks the session, whose command could not be run, until the gate is open.
+// runAgain parks the session, whose command could not be run, until the world lock is open.
 func (s *Session) runAgain(l *Worker) {
 	l.WorldBusy = false
 	if l.runLen > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Worker is the scratch of one feeding goroutine: its view of the store, its
+// Worker is the scratch of one feeding goroutine: its handle of the store, its
 // buffers and its share of the statistics. It is used by one goroutine at a time.
 type Worker struct {
 	command.Worker
@@ -45,7 +45,7 @@ type request struct {
 type worldState struct {
 	coroutine       *coroutine
 	pinned          bool // who feeds holds its thread
-	stopped         bool // the gate is closed by this worker, for the rest of its batch
+	stopped         bool // the world is stopped by this worker, for the rest of its batch
 	coroutineEffect bool // what ran on the coroutine had an effect
 }
 

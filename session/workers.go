@@ -67,7 +67,7 @@ func (e *Engine) WithStore(client int64, f func(st command.Store)) {
 	e.withWorker(client, func(l *Worker) { f(l.Store) })
 }
 
-// withWorker is WithStore for what needs the worker, too. While the gate is closed there
+// withWorker is WithStore for what needs the worker, too. While the world is stopped there
 // is none: thousands may wait for it, and workers are many kilobytes each and stay.
 func (e *Engine) withWorker(client int64, f func(l *Worker)) {
 	for {
@@ -77,7 +77,7 @@ func (e *Engine) withWorker(client int64, f func(l *Worker)) {
 			return
 		}
 		open := make(chan struct{}, 1)
-		l.Store.WaitOpen(func() { open <- struct{}{} })
+		l.Store.NotifyStart(func() { open <- struct{}{} })
 		e.returnWorker(l)
 		<-open
 	}

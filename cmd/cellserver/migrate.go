@@ -329,7 +329,7 @@ func exportKeys(args []string, w io.Writer) error {
 }
 
 func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int) error {
-	v := ks.NewView()
+	v := ks.NewHandle()
 	defer v.Close()
 	m.total += int64(v.Len(db))
 	for cursor := uint64(0); ; {

@@ -41,7 +41,7 @@ func (call *Call) Span(length int) (from, to int) {
 }
 
 const (
-	// popKeyWork is the work of each key of a pop, which is held, looked at and, if there
+	// popKeyWork is the work of each key of a pop, which is locked, looked at and, if there
 	// is nothing, waited for.
 	popKeyWork = 8
 	// fewPopped is of how many elements a pop is too short to be measured.
@@ -63,7 +63,7 @@ func popWork(c *command.Call, call *Call, keys [][]byte) int {
 }
 
 // popNow takes from the first of keys that has something, and reports whether there was
-// one or an error: then it has replied. The keys are held.
+// one or an error: then it has replied. The keys are locked.
 func popNow(c *command.Call, call *Call, keys [][]byte) bool {
 	for _, key := range keys {
 		found, err := call.Kind.Take(call, c.Store, c.Client.Selected(), key, c.W)

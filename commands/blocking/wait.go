@@ -14,7 +14,7 @@ import (
 )
 
 // popWait is a client that waits for elements. Whoever puts some under one of its keys
-// serves it, with that key held, before anybody else can take them: see
+// serves it, with that key locked, before anybody else can take them: see
 // [command.Call.RunLocked]. There is no polling.
 type popWait struct {
 	all    *waiters
@@ -79,7 +79,7 @@ func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	c.RunLocked(f)
 }
 
-// awaitPop joins the queues of keys, which are held, and parks.
+// awaitPop joins the queues of keys, which are locked, and parks.
 func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
 	if w := newPopWait(c, call, keys); w != nil {
 		w.join(c.Store)
@@ -115,7 +115,7 @@ func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 	c.Park(w.parked)
 }
 
-// join puts w into the queues of its keys, which are held, unless its wait is over.
+// join puts w into the queues of its keys, which are locked, unless its wait is over.
 func (w *popWait) join(st command.Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (q *waiters) note(n int) {
 	}
 }
 
-// end takes a waiter whose answer is claimed out of everything. Nothing is held.
+// end takes a waiter whose answer is claimed out of everything. Nothing is locked.
 func (w *popWait) end(st command.Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
@@ -181,7 +181,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) comma
 	switch {
 	case w.parked.State.Load() != command.WaitPending:
 		return command.ServedGone
-	case w.call.To != nil && !c.Store.Holds(w.call.To):
+	case w.call.To != nil && !c.Store.IsLocked(w.call.To):
 		return command.ServedLater
 	case !w.parked.Claim():
 		return command.ServedGone
@@ -200,7 +200,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) comma
 		served.list, c.Serves = append(served.list, servedPop{w, out.Take()}), true
 	}()
 	for _, key := range w.keys {
-		if !c.Store.Holds(key) { // it has not changed, and so has nothing
+		if !c.Store.IsLocked(key) { // it has not changed, and so has nothing
 			continue
 		}
 		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)

@@ -67,10 +67,10 @@ func (l *Budget) takeLocked(size int64) *Grant {
 	return &Grant{All: l, left: size}
 }
 
-// fits reports whether size more bytes may be held. mu is held.
+// fits reports whether size more bytes may be held. mu is locked.
 func (l *Budget) fits(size int64) bool { return l.held == 0 || l.held+size <= l.Room() }
 
-// Count implements [shared.Ledger]: it adds to the bytes that are held, and lets those go
+// Count implements [shared.Ledger]: it adds to the bytes that are locked, and lets those go
 // on for whom there is room.
 func (l *Budget) Count(bytes int64) {
 	l.mu.Lock()
@@ -81,7 +81,7 @@ func (l *Budget) Count(bytes int64) {
 	}
 }
 
-// grant lets the first go on, while there is room or nobody is to wait. mu is held.
+// grant lets the first go on, while there is room or nobody is to wait. mu is locked.
 func (l *Budget) grant() {
 	n := 0
 	for ; n < len(l.queue) && (l.ended || l.fits(l.queue[n].size)); n++ {

@@ -6,13 +6,13 @@ func (c *Call) Lock(refs []KeyRef, watched any) {
 	if c.Server.Halts.Load()&HaltServing != 0 {
 		refs = c.Store.AppendMoves(refs)
 	}
-	c.Store.Hold(refs, watched)
+	c.Store.Lock(refs, watched)
 	c.Store.Serving()
 }
 
 // LockAll is Lock for all keys.
 func (c *Call) LockAll() {
-	c.Store.HoldAll()
+	c.Store.LockAll()
 	c.Store.Serving()
 }
 
@@ -42,7 +42,7 @@ func (c *Call) Unlock() {
 	if abandoned {
 		c.Store.Abandon()
 	} else {
-		c.Store.Release()
+		c.Store.Unlock()
 	}
 	if c.Serves {
 		c.Serves = false

@@ -12,7 +12,7 @@ import (
 // Options are what an Engine needs of the world around it. All but
 // Process, Stop, ScriptRoom, FreeHeap and Log must be set.
 type Options struct {
-	// NewStore returns a view of the store for one worker.
+	// NewStore returns a handle of the store for one worker.
 	NewStore func() Store
 	// Ledger counts values that have left the store while replies refer to them. Without
 	// one replies are copies.
@@ -29,9 +29,9 @@ type Options struct {
 	// ObserveExpiry has an observer told of what expires without anybody's doing; nil
 	// tells nobody.
 	ObserveExpiry func(Observer)
-	// HoldExpiry keeps keys that have expired from being removed, or lets them go again;
+	// SuspendExpiry keeps keys that have expired from being removed, or lets them go again;
 	// nil if there is nothing to hold. Any goroutine may call it.
-	HoldExpiry func(hold bool)
+	SuspendExpiry func(hold bool)
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
 	// Stop ends the server; SHUTDOWN calls it.

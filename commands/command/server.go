@@ -17,10 +17,10 @@ func (e *Server) Limits() *Limits { return e.ActiveLimits.Load() }
 
 func (e *Server) PasswordSet() bool { return e.Limits().Password != "" }
 
-// HoldExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
+// SuspendExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
-func (e *Server) HoldExpiry(hold bool) {
-	if f := e.Options.HoldExpiry; f != nil {
+func (e *Server) SuspendExpiry(hold bool) {
+	if f := e.Options.SuspendExpiry; f != nil {
 		f(hold)
 	}
 }

@@ -22,7 +22,7 @@ type Store interface {
 	BlockedPops
 
 	// Refresh reads the clock: the instant of all that follows, until the next
-	// Refresh. While keys are held it only returns their instant.
+	// Refresh. While keys are locked it only returns their instant.
 	Refresh() limit.Instant
 	// Now is the instant of the last Refresh.
 	Now() limit.Instant
@@ -130,25 +130,25 @@ const (
 
 // Locker lets several commands happen at one instant, and everything else wait.
 type Locker interface {
-	// Enter brackets a batch; false means that the gate is closed and nothing may
-	// run: park, and be woken through WaitOpen.
+	// Enter brackets a batch; false means that the world is stopped and nothing may
+	// run: park, and be woken through NotifyStart.
 	Enter() bool
 	Leave()
-	// WaitOpen calls wake once the gate is open; at once if it is open already.
-	WaitOpen(wake func())
-	// CloseGate keeps everybody else from entering and returns once all others have
+	// NotifyStart calls wake once the world lock is open; at once if it is open already.
+	NotifyStart(wake func())
+	// StopWorld keeps everybody else from entering and returns once all others have
 	// left; false if somebody else has closed it, who has to be waited for outside.
 	// WakeWaiting wakes those who wait all the same; any goroutine may call it.
-	CloseGate() bool
-	OpenGate()
+	StopWorld() bool
+	StartWorld()
 	WakeWaiting()
 	// Hold locks the shards of refs, and of what is watched unless that is nil,
-	// until Release: everything in between happens at one instant. HoldAll locks
-	// every shard. Release does nothing when nothing is held.
-	Hold(refs []KeyRef, watched any)
-	HoldAll()
-	Release()
-	// Begin says that what is held is to come to its end: until Release nothing of it is
+	// until Release: everything in between happens at one instant. LockAll locks
+	// every shard. Release does nothing when nothing is locked.
+	Lock(refs []KeyRef, watched any)
+	LockAll()
+	Unlock()
+	// Begin says that what is locked is to come to its end: until Release nothing of it is
 	// refused for want of memory, and Full is false, unless it goes far beyond the bound.
 	Begin()
 	// Abandon is Release for what must never have happened: nothing of it, nor of
@@ -175,7 +175,7 @@ type Locker interface {
 type Observer interface {
 	Changed(key []byte, expired bool)
 	Flushed()
-	Released()
+	Unlocked()
 }
 
 // StoreStats is what INFO says of the store: its databases, in order, and what they

@@ -9,19 +9,19 @@ type KeyRef struct {
 // BlockedPops are the queues of those who wait for elements of lists and sorted sets, in the
 // order of arrival for each key.
 type BlockedPops interface {
-	// EnqueuePop puts a waiter at the end of the queues of keys, which are held and stay
-	// what they are. DequeuePop takes it out of all, once, while nothing is held.
+	// EnqueuePop puts a waiter at the end of the queues of keys, which are locked and stay
+	// what they are. DequeuePop takes it out of all, once, while nothing is locked.
 	EnqueuePop(db int, keys [][]byte, w PopWait) (ticket any)
 	DequeuePop(ticket any)
 	// AppendMoves adds to refs the keys that waiters under them would move elements to.
 	AppendMoves(refs []KeyRef) []KeyRef
-	// Serving says that Serve will be called before what is held is released. Serve offers
+	// Serving says that Serve will be called before what is locked is released. Serve offers
 	// the keys that have changed since, and those of MarkReady, to their waiters.
 	Serving()
 	MarkReady(db int, key []byte)
 	Serve(f func(owner any, db int, key []byte) Served)
 	// Holds reports whether a key may be used by f.
-	Holds(key []byte) bool
+	IsLocked(key []byte) bool
 }
 
 // PopWait is somebody who waits for elements.

@@ -160,7 +160,7 @@ type clientState struct {
 	state any
 }
 
-// Worker is the part of a feeding goroutine that commands use: its view of the store, and
+// Worker is the part of a feeding goroutine that commands use: its handle of the store, and
 // what the groups keep for it. One goroutine at a time uses it.
 type Worker struct {
 	Owner  any // the session's part of it, which only package session looks at

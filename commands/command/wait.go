@@ -80,7 +80,7 @@ func (p *Wait) Do(f func(st Store)) {
 		defer func() {
 			if r := recover(); r != nil {
 				e.Recovered(r)
-				st.Release()
+				st.Unlock()
 				p.Claim()
 				p.Answer(func(w *resp.Writer) {
 					w.Error(resp.ErrInternal)

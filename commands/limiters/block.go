@@ -39,8 +39,8 @@ func waitFor(c *command.Call, key []byte, timeout time.Duration, w *wait) {
 	w.parked = c.NewWait()
 	w.ref = []command.KeyRef{{DB: c.Client.Selected(), Key: append([]byte(nil), key...)}}
 	st := c.Store
-	st.Hold(w.ref, nil)
-	defer st.Release()
+	st.Lock(w.ref, nil)
+	defer st.Unlock()
 	var first bool
 	w.ticket, first = st.Enqueue(w.ref[0].DB, w.ref[0].Key, w.wake)
 	waits := false
@@ -108,7 +108,7 @@ func (w *wait) retryAfter(st command.Store, d limit.Decision) time.Duration {
 }
 
 // attempt decides for the first in the queue, and answers it if it may pass or never will.
-// It does so once nothing is held: by then the effect has been recorded, and the session,
+// It does so once nothing is locked: by then the effect has been recorded, and the session,
 // which may be fed at once, waits for all that has.
 func (w *wait) attempt(st command.Store) {
 	if w.parked.Client.Server.Host.AfterPause(w.goOn) {
@@ -132,8 +132,8 @@ func (w *wait) attempt(st command.Store) {
 // there is room is looked at before the answer is claimed, so that whoever ends the wait
 // meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
 func (w *wait) decide(st command.Store) (d limit.Decision, over bool, err error) {
-	st.Hold(w.ref, nil)
-	defer st.Release()
+	st.Lock(w.ref, nil)
+	defer st.Unlock()
 	goesOn := false
 	defer func() {
 		if !goesOn { // be it that deciding panics

@@ -36,10 +36,10 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 // moveElement moves an element from one list to another, or in one, at one instant.
 func moveElement(c *command.Call, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
-	if !c.Client.Exclusive { // else the keys are held already
+	if !c.Client.Exclusive { // else the keys are locked already
 		c.Refs = append(c.Refs[:0], command.KeyRef{DB: db, Key: from}, command.KeyRef{DB: db, Key: to})
-		c.Store.Hold(c.Refs, nil)
-		defer c.Store.Release()
+		c.Store.Lock(c.Refs, nil)
+		defer c.Store.Unlock()
 	}
 	switch value, found, err := m.move(c.Store, db, from, to); {
 	case err != nil:
@@ -51,7 +51,7 @@ func moveElement(c *command.Call, m listMove) {
 	}
 }
 
-// move moves an element and returns a copy of it. Both keys are held.
+// move moves an element and returns a copy of it. Both keys are locked.
 func (m listMove) move(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	if value, found, err = m.peek(st, db, from, to); found && err == nil {
 		err = m.transfer(st, db, from, to, value)

@@ -90,8 +90,8 @@ func (o *observer) Flushed() {
 	}
 }
 
-// Released tells the clients.
-func (o *observer) Released() {
+// Unlocked tells the clients.
+func (o *observer) Unlocked() {
 	v := o.invalidator
 	if o.flushed || len(o.groups) > 0 {
 		v.leaveToTell(o.groups, o.flushed)

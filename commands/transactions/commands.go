@@ -281,17 +281,17 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 	}
 	lacks, byItself := lacksMemory(c, t)
 	if lacks {
-		c.Store.Release()
+		c.Store.Unlock()
 		c.Server.Host.Reject(c, resp.ErrOOM)
 		return
 	}
 	if c.Journal != nil && lacksJournal(c, t) {
-		c.Store.Release()
+		c.Store.Unlock()
 		c.Server.Host.Reject(c, c.Refusal())
 		return
 	}
 	if k.watched != nil && c.Store.Changed(k.watched) {
-		c.Store.Release()
+		c.Store.Unlock()
 		m.discard(c.Client, c.Store)
 		c.W.NullArray()
 		return
@@ -304,7 +304,7 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 	m.discard(c.Client, c.Store)
 }
 
-// lacksMemory reports whether memory is full and a command of t, whose keys are held,
+// lacksMemory reports whether memory is full and a command of t, whose keys are locked,
 // would need some: then nothing of it may happen. A limiter needs memory for a key that
 // does not exist, and a script for whatever it writes, unless it says that it may when
 // memory is full. If such a script is all that may change anything it finds out by itself,

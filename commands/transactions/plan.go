@@ -40,7 +40,7 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 	return n
 }
 
-// lacksJournal reports whether effects cannot be kept and t, whose keys are held, would
+// lacksJournal reports whether effects cannot be kept and t, whose keys are locked, would
 // have some: then nothing of it may happen, as in Redis, no message of it either. Limiters
 // that are all it has, and a script that is, are asked one by one: what only looks is
 // answered, and of the others none has an effect.

@@ -78,7 +78,7 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/gate"}, families...),
+		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"keyspace/entry": {
@@ -97,7 +97,7 @@ var layers = map[string]layer{
 		imports: append([]string{"collection", "shared", "keyspace/entry", "keyspace/object"}, families...),
 		why:     "what is written down of changes needs no store: files are read and checked without one",
 	},
-	"keyspace/gate": {
+	"keyspace/world": {
 		why: "whoever is kept out is a station: the gate knows no store",
 	},
 	"persistence": {

@@ -77,7 +77,7 @@ func StartGroups(tb testing.TB, start limit.Instant, groups func() []command.Gro
 // Put makes a key of database 0 hold a value of that kind, which no command of ours
 // can; without a ttl it never expires.
 func (s *Server) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
-	v := s.Keyspace().NewView()
+	v := s.Keyspace().NewHandle()
 	defer v.Close()
 	expiry := entry.NoExpiry
 	if ttl != 0 {

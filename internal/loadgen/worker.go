@@ -9,7 +9,7 @@ type worker struct {
 	// sessions are those of the flows.
 	sessions []*Session
 	// pace is nil in a closed loop; paces are the same for each flow by itself,
-	// for a driver that has no thread's view.
+	// for a driver that has no thread's handle.
 	pace  *pace
 	paces []*pace
 	// clock returns the present instant.

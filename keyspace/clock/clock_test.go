@@ -151,12 +151,12 @@ func TestStepsMoveNoDecision(t *testing.T) {
 		calls = 50_000
 	}
 	var m [2]*machine
-	var v [2]*keyspace.View
+	var v [2]*keyspace.Handle
 	for i := range m {
 		m[i] = newMachine()
 		ks := keyspace.New(keyspace.Options{Clock: m[i].clock(clock.Options{})})
 		t.Cleanup(ks.Close)
-		v[i] = ks.NewView()
+		v[i] = ks.NewHandle()
 	}
 	steps := []time.Duration{time.Second, -time.Second, time.Hour, -time.Hour, 10 * 365 * 24 * time.Hour, -20 * 365 * 24 * time.Hour}
 	rng := rand.New(rand.NewPCG(7, 8))

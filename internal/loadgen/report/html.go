@@ -13,8 +13,8 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// view is what the page shows.
-type view struct {
+// handle is what the page shows.
+type handle struct {
 	*Report
 	When         string
 	Targets      []viewTarget
@@ -48,7 +48,7 @@ func (r *Report) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	v := view{
+	v := handle{
 		Report: r, When: r.Started.UTC().Format(time.RFC1123),
 		// The charts are drawn here, and names in them are escaped by their writer.
 		LatencyChart: template.HTML(latency), CPUChart: template.HTML(cpu),
@@ -77,7 +77,7 @@ func (r *Report) HTML(w io.Writer) error {
 		v.Targets = append(v.Targets, t)
 	}
 	for _, g := range r.grids() {
-		v.Grids = append(v.Grids, g.view())
+		v.Grids = append(v.Grids, g.handle())
 	}
 	if err := page.Execute(w, v); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
@@ -85,7 +85,7 @@ func (r *Report) HTML(w io.Writer) error {
 	return nil
 }
 
-func (g *grid) view() viewGrid {
+func (g *grid) handle() viewGrid {
 	v := viewGrid{Title: g.title}
 	cells := func(row []string) []viewCell {
 		var out []viewCell

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/gate"
 	"github.com/cellserver/cellserver/keyspace/object"
+	"github.com/cellserver/cellserver/keyspace/world"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -22,7 +22,7 @@ type Keyspace struct {
 	clock   clock.Clock
 	every   time.Duration
 	arena   *dense.Arena // nil if newTable is a test's
-	gate    gate.Gate
+	world   world.Lock
 	journal Journal      // nil keeps nothing
 	most    atomic.Int64 // elements of a collection
 	common
@@ -30,22 +30,22 @@ type Keyspace struct {
 	abandoned atomic.Bool // see Abandon
 	observing atomic.Bool // observers are told; never false again
 	attentive atomic.Bool // there is a journal, or observers are told
-	expiry    atomic.Bool // is held: see HoldExpiry
+	expiry    atomic.Bool // is held: see SuspendExpiry
 
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu
 }
 
-// View is the keyspace as one goroutine sees it: the instant of its batch, the
-// shards it holds, its scratch. A view is used by one goroutine at a time.
+// Handle is the keyspace as one goroutine sees it: the instant of its batch, the
+// shards it holds, its scratch. A handle is used by one goroutine at a time.
 //
 // Every method that takes a key locks the key's shard for its own duration. What
 // it does happens at the later of the batch's instant and the latest instant of
-// the shard, and the view's own instant moves up to that.
-type View struct {
-	ks      *Keyspace
-	now     limit.Instant
-	station gate.Station // where it says whether it runs a batch
+// the shard, and the handle's own instant moves up to that.
+type Handle struct {
+	ks     *Keyspace
+	now    limit.Instant
+	member world.Member // where it says whether it runs a batch
 
 	lookups
 	locks
@@ -57,27 +57,27 @@ type View struct {
 	objects [object.Kinds]object.Object // what small collections are read and changed in
 }
 
-// lookups is what a view knows of the keys that it is about to look for.
+// lookups is what a handle knows of the keys that it is about to look for.
 type lookups struct {
 	known known  // what Prefetch has hashed
 	spots []spot // scratch of spread
 	found place  // scratch of visit
 }
 
-// locks is what a view has locked or claimed.
+// locks is what a handle has locked or claimed.
 type locks struct {
 	holding bool
 	held    shardSet
 	claimed claimed
 	slack   int64 // how far beyond its bound memory may go: see Begin
-	refused bool  // the journal has refused something of what is held
+	refused bool  // the journal has refused something of what is locked
 }
 
-// claimed is what a view knows of the keys that it claims.
+// claimed is what a handle knows of the keys that it claims.
 type claimed struct {
 	any    bool
 	shards shardSet      // where the keys are
-	inside *shard        // that the view has entered
+	inside *shard        // that the handle has entered
 	last   limit.Instant // which was the shard's
 }
 
@@ -92,7 +92,7 @@ type decisions struct {
 	delta   []byte     // what a plan changes
 }
 
-// recording is what a view has told the journal, or is about to.
+// recording is what a handle has told the journal, or is about to.
 type recording struct {
 	recorder  recorder // what was done under the present locks
 	position  uint64   // see TakePosition
@@ -100,19 +100,19 @@ type recording struct {
 	effects   uint64
 }
 
-// NewView makes a view. A view that is not needed any more must be closed.
-func (ks *Keyspace) NewView() *View {
-	v := &View{ks: ks, now: ks.clock.Now()}
-	ks.gate.Join(&v.station)
+// NewHandle makes a handle. A handle that is not needed any more must be closed.
+func (ks *Keyspace) NewHandle() *Handle {
+	v := &Handle{ks: ks, now: ks.clock.Now()}
+	ks.world.Add(&v.member)
 	return v
 }
 
-// Close takes the view out of the keyspace. It must not hold anything.
-func (v *View) Close() { v.ks.gate.Part(&v.station) }
+// Close takes the handle out of the keyspace. It must not hold anything.
+func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 
 // Refresh reads the clock and returns the instant of all that follows until the
-// next Refresh. While keys are held there is only one instant, which it returns.
-func (v *View) Refresh() limit.Instant {
+// next Refresh. While keys are locked there is only one instant, which it returns.
+func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
 		if now := v.ks.clock.Now(); now > v.now {
 			v.now = now
@@ -121,30 +121,30 @@ func (v *View) Refresh() limit.Instant {
 	return v.now
 }
 
-// Now is the instant of the last Refresh, or of what this view did last in a shard
-// where another view had been later.
-func (v *View) Now() limit.Instant { return v.now }
+// Now is the instant of the last Refresh, or of what this handle did last in a shard
+// where another handle had been later.
+func (v *Handle) Now() limit.Instant { return v.now }
 
-// Enter begins a batch. It returns false, and nothing is begun, when the gate is
-// closed: the caller parks and has [Gate.Wait] wake it. It costs one atomic store
+// Enter begins a batch. It returns false, and nothing is begun, when the world lock is
+// closed: the caller parks and has [world.Lock.NotifyStart] wake it. It costs one atomic store
 // and one load.
-func (v *View) Enter() bool { return v.ks.gate.Enter(&v.station) }
+func (v *Handle) Enter() bool { return v.ks.world.Enter(&v.member) }
 
 // Leave ends a batch.
-func (v *View) Leave() {
+func (v *Handle) Leave() {
 	v.known.n = 0 // their memory is about to hold something else
-	v.station.Leave()
+	v.member.Leave()
 }
 
-// CloseGate closes the gate for everybody else: see [Gate.Close].
-func (v *View) CloseGate() bool { return v.ks.gate.Close(&v.station) }
+// StopWorld stops the world for everybody else: see [world.Lock.Stop].
+func (v *Handle) StopWorld() bool { return v.ks.world.Stop(&v.member) }
 
-// Keyspace is what the view looks at.
-func (v *View) Keyspace() *Keyspace { return v.ks }
+// Keyspace is what the handle looks at.
+func (v *Handle) Keyspace() *Keyspace { return v.ks }
 
 // sweeper is where active expiry has got to.
 type sweeper struct {
-	view  *View
-	shard int
-	left  int // of a slice's budget: tables count it down
+	handle *Handle
+	shard  int
+	left   int // of a slice's budget: tables count it down
 }

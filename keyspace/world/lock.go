@@ -1,4 +1,4 @@
-package gate
+package world
 
 import (
 	"runtime"
@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// Gate stops all but one. Who runs a batch is inside; closing the
-// gate keeps everybody from entering and waits until all others have left, which
+// Lock stops all but one. Who runs a batch is inside; closing the
+// Lock keeps everybody from entering and waits until all others have left, which
 // takes as long as the longest batch.
-type Gate struct {
+type Lock struct {
 	closed atomic.Bool
-	// missed counts those who have waited for the gate to open in vain.
+	// missed counts those who have waited for the world lock to open in vain.
 	missed atomic.Int32
-	// owed is for how many of those who were woken the gate must stay open.
+	// owed is for how many of those who were woken the world lock must stay open.
 	owed atomic.Int32
 
 	mu       sync.Mutex
-	stations []*Station // guarded by mu; replaced, never changed
-	waiters  []func()   // guarded by mu
+	stations []*Member // guarded by mu; replaced, never changed
+	waiters  []func()  // guarded by mu
 }
 
 // spins is how often Close looks before it lets the scheduler run somebody else,
@@ -27,7 +27,7 @@ type Gate struct {
 const spins = 1000
 
 const (
-	// patience is how often somebody who is to enter looks whether the gate opens,
+	// patience is how often somebody who is to enter looks whether the world starts,
 	// some microseconds: a script takes as long, and to park and to be woken takes
 	// longer. Once patient ones have looked in vain it is closed for longer.
 	patience = 5000
@@ -37,22 +37,22 @@ const (
 	maxOwed = 4
 )
 
-// Station is where somebody, a view of the store, says whether it is inside. It fills a cache line, since
+// Member is where somebody, a handle of the store, says whether it is inside. It fills a cache line, since
 // its owner writes it twice per batch.
-type Station struct {
+type Member struct {
 	busy atomic.Bool
 	_    [60]byte
 }
 
-// Join makes Close wait for those inside at st.
-func (g *Gate) Join(st *Station) {
+// Add makes Close wait for those inside at st.
+func (g *Lock) Add(st *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stations = append(slices.Clone(g.stations), st)
 }
 
-// Part undoes Join.
-func (g *Gate) Part(st *Station) {
+// Remove undoes Join.
+func (g *Lock) Remove(st *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.stations, st); i >= 0 {
@@ -61,12 +61,12 @@ func (g *Gate) Part(st *Station) {
 }
 
 // Enter says at st that a batch begins. It returns false, and nothing is begun, when the
-// gate is closed.
+// world is stopped.
 //
 // It and Close are each other's mirror: one writes busy and then reads closed,
 // the other writes closed and then reads busy, so that at least one of them sees
 // the other.
-func (g *Gate) Enter(st *Station) bool {
+func (g *Lock) Enter(st *Member) bool {
 	for {
 		st.busy.Store(true)
 		if !g.closed.Load() {
@@ -76,14 +76,14 @@ func (g *Gate) Enter(st *Station) bool {
 			return true
 		}
 		st.busy.Store(false)
-		if !g.opensSoon() {
+		if !g.startsSoon() {
 			return false
 		}
 	}
 }
 
-// opensSoon waits a moment for the gate to open.
-func (g *Gate) opensSoon() bool {
+// startsSoon waits a moment for the world lock to open.
+func (g *Lock) startsSoon() bool {
 	if g.missed.Load() >= patient {
 		return false
 	}
@@ -97,13 +97,13 @@ func (g *Gate) opensSoon() bool {
 }
 
 // Leave says that the batch has ended.
-func (st *Station) Leave() { st.busy.Store(false) }
+func (st *Member) Leave() { st.busy.Store(false) }
 
-// Close closes the gate for everybody but own, which may be nil, and returns once all
+// Stop stops the world for everybody but own, which may be nil, and returns once all
 // others have left. If somebody else has closed it, or has waited for it and not been in
 // since, it returns false at once and nothing has changed: the caller has to leave and
 // Wait, for the other one waits for it.
-func (g *Gate) Close(own *Station) bool {
+func (g *Lock) Stop(own *Member) bool {
 	if g.owed.Load() > 0 && g.owed.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
 	}
@@ -124,9 +124,9 @@ func (g *Gate) Close(own *Station) bool {
 	return true
 }
 
-// Open lets everybody in again and wakes those who wait, in the order in which
+// Start lets everybody in again and wakes those who wait, in the order in which
 // they came.
-func (g *Gate) Open() {
+func (g *Lock) Start() {
 	g.mu.Lock()
 	waiters := g.waiters
 	g.waiters = nil
@@ -138,9 +138,9 @@ func (g *Gate) Open() {
 	}
 }
 
-// WakeWaiting wakes those who wait although the gate is closed. They have to Wait
+// WakeWaiting wakes those who wait although the world is stopped. They have to Wait
 // again if they still want to.
-func (g *Gate) WakeWaiting() {
+func (g *Lock) WakeWaiting() {
 	g.mu.Lock()
 	waiters := g.waiters
 	g.waiters = nil
@@ -150,9 +150,9 @@ func (g *Gate) WakeWaiting() {
 	}
 }
 
-// Wait has wake called once the gate opens; at once if it is open. wake must not
+// NotifyStart has wake called once the world starts; at once if it is open. wake must not
 // block.
-func (g *Gate) Wait(wake func()) {
+func (g *Lock) NotifyStart(wake func()) {
 	g.mu.Lock()
 	if g.closed.Load() {
 		g.waiters = append(g.waiters, wake)

@@ -1,4 +1,4 @@
-package gate_test
+package world_test
 
 import (
 	"sync"
@@ -7,39 +7,39 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/keyspace/gate"
+	"github.com/cellserver/cellserver/keyspace/world"
 )
 
-// TestGateExcludes has many run batches while some of them close the gate:
+// TestGateExcludes has many run batches while some of them close the world lock:
 // who closed it must be alone.
 func TestGateExcludes(t *testing.T) {
-	var g gate.Gate
+	var g world.Lock
 	const all, batches = 8, 3000
 	var inside atomic.Int32
-	var alone int // guarded by the gate
+	var alone int // guarded by the world lock
 	var closed atomic.Int32
 	var wg sync.WaitGroup
 	for n := range all {
 		wg.Go(func() {
-			st := new(gate.Station)
-			g.Join(st)
-			defer g.Part(st)
+			st := new(world.Member)
+			g.Add(st)
+			defer g.Remove(st)
 			for i := range batches {
 				for !g.Enter(st) {
 					opened := make(chan struct{})
-					g.Wait(func() { close(opened) })
+					g.NotifyStart(func() { close(opened) })
 					<-opened
 				}
 				inside.Add(1)
 				if (i+n)%50 == 0 {
 					inside.Add(-1)
-					if g.Close(st) {
+					if g.Stop(st) {
 						if inside.Load() != 0 {
 							t.Error("somebody else is inside")
 						}
 						alone++
 						closed.Add(1)
-						g.Open()
+						g.Start()
 					}
 				} else {
 					inside.Add(-1)

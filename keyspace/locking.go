@@ -5,39 +5,39 @@ import (
 	"slices"
 )
 
-// Hold locks the shards of refs until Release. Everything the view does in between
+// Lock locks the shards of refs until Release. Everything the handle does in between
 // happens at one instant, the latest of the batch's and those of the shards, and
-// no other view sees a state in between. Only keys of refs may be touched; methods
-// that concern a whole database need [View.HoldAll]. The view must not hold
+// no other handle sees a state in between. Only keys of refs may be touched; methods
+// that concern a whole database need [Handle.LockAll]. The handle must not hold
 // anything yet.
-func (v *View) Hold(refs []Ref) {
+func (v *Handle) Lock(refs []Ref) {
 	var set shardSet
 	for i := range refs {
 		set.add(int(v.ks.hash(refs[i].Key) >> v.ks.shift))
 	}
-	v.hold(&set, func(c *claim) bool {
+	v.lockSet(&set, func(c *claim) bool {
 		return slices.ContainsFunc(refs, func(r Ref) bool { return c.has(v.ks.hash(r.Key)) })
 	})
 }
 
-// HoldAll is [View.Hold] for all keys of all databases.
-func (v *View) HoldAll() {
+// LockAll is [Handle.Lock] for all keys of all databases.
+func (v *Handle) LockAll() {
 	var set shardSet
 	for i := range v.ks.shards {
 		set.add(i)
 	}
-	v.hold(&set, anyKey)
+	v.lockSet(&set, anyKey)
 }
 
-// anyKey is the claimed of [View.hold] for all keys of the shards.
+// anyKey is the claimed of [Handle.lockSet] for all keys of the shards.
 func anyKey(*claim) bool { return true }
 
-// hold locks in ascending order, as everybody does who locks more than one shard,
+// lockSet locks in ascending order, as everybody does who locks more than one shard,
 // which is why nobody waits for ever. claimed reports whether somebody claims one of the
 // keys: that is waited for, holding nothing.
-func (v *View) hold(set *shardSet, claimed func(c *claim) bool) {
+func (v *Handle) lockSet(set *shardSet, claimed func(c *claim) bool) {
 	if v.holding {
-		panic("keyspace: the view holds keys already")
+		panic("keyspace: the handle holds keys already")
 	}
 	if c := &v.ks.claim; v.lockAll(set) && claimed(c) {
 		v.unlockAll(set)
@@ -49,9 +49,9 @@ func (v *View) hold(set *shardSet, claimed func(c *claim) bool) {
 	v.held, v.holding = *set, true
 }
 
-// lockAll locks the shards of set, moves the view's instant to the latest of theirs, and
+// lockAll locks the shards of set, moves the handle's instant to the latest of theirs, and
 // reports whether somebody claims keys of one of them.
-func (v *View) lockAll(set *shardSet) (claims bool) {
+func (v *Handle) lockAll(set *shardSet) (claims bool) {
 	set.each(func(i int) {
 		s := &v.ks.shards[i]
 		s.mu.Lock()
@@ -61,12 +61,12 @@ func (v *View) lockAll(set *shardSet) (claims bool) {
 	return claims
 }
 
-func (v *View) unlockAll(set *shardSet) {
+func (v *Handle) unlockAll(set *shardSet) {
 	set.each(func(i int) { v.ks.shards[i].mu.Unlock() })
 }
 
-// Release ends a Hold. It does nothing if there is none.
-func (v *View) Release() {
+// Unlock ends a Hold. It does nothing if there is none.
+func (v *Handle) Unlock() {
 	if !v.holding {
 		return
 	}
@@ -90,7 +90,7 @@ func (v *View) Release() {
 	v.unlockAll(&v.held)
 	v.held = shardSet{}
 	if v.observed.told {
-		v.released()
+		v.unlocked()
 	}
 }
 
@@ -99,59 +99,59 @@ func (v *View) Release() {
 const overdraft = 32 << 20
 
 // Full reports whether memory is at its maximum, so that new keys are refused.
-func (v *View) Full() bool { return v.full() }
+func (v *Handle) Full() bool { return v.full() }
 
 // Lacks reports whether n bytes more would bring memory to its maximum. Who makes much of
 // a short command asks before; the others are refused once it is full.
-func (v *View) Lacks(n int64) bool { return v.ks.mem.full(v.slack - n) }
+func (v *Handle) Lacks(n int64) bool { return v.ks.mem.full(v.slack - n) }
 
-// Begin says that what is held has begun and is to come to its end: until Release it is
+// Begin says that what is locked has begun and is to come to its end: until Release it is
 // refused nothing for want of memory, unless it goes far beyond the bound. Whoever calls
 // it has found before that memory is not full, or that what is to come needs none.
-func (v *View) Begin() {
+func (v *Handle) Begin() {
 	if v.holding {
 		v.slack = overdraft
 	}
 }
 
-func (v *View) full() bool { return v.ks.mem.full(v.slack) }
+func (v *Handle) full() bool { return v.ks.mem.full(v.slack) }
 
 // errAbandoned ends a snapshot that could hold what must never have happened.
 var errAbandoned = errors.New("keyspace: what was done last is being abandoned")
 
-// Abandon is [View.Release] for what must never have happened although it cannot be
+// Abandon is [Handle.Unlock] for what must never have happened although it cannot be
 // undone: from now on the journal is told of nothing and no snapshot ends well, so
 // that what is kept remains as it was before the Hold. The keyspace is good for
 // nothing but to be closed.
-func (v *View) Abandon() {
+func (v *Handle) Abandon() {
 	v.ks.abandoned.Store(true)
-	v.Release()
+	v.Unlock()
 }
 
-// holdHere holds the shards of set unless the view holds its own already, for a
+// lockHere holds the shards of set unless the handle holds its own already, for a
 // method that needs several, with hold's claimed. It reports whether the method has to
 // undo that.
-func (v *View) holdHere(set *shardSet, claimed func(c *claim) bool) (mine bool) {
+func (v *Handle) lockHere(set *shardSet, claimed func(c *claim) bool) (mine bool) {
 	if v.holding {
 		return false
 	}
-	v.hold(set, claimed)
+	v.lockSet(set, claimed)
 	return true
 }
 
-// holdSpots is holdHere for spots, which lie in set. If they are more than most they are
+// lockSpots is lockHere for spots, which lie in set. If they are more than most they are
 // claimed.
-func (v *View) holdSpots(set *shardSet, spots []spot, most int) (mine bool) {
+func (v *Handle) lockSpots(set *shardSet, spots []spot, most int) (mine bool) {
 	if v.holding || len(spots) <= most {
-		return v.holdHere(set, func(c *claim) bool { return c.hasOne(spots) })
+		return v.lockHere(set, func(c *claim) bool { return c.hasOne(spots) })
 	}
 	v.claim(set, spots)
 	return true
 }
 
-// releaseHere undoes holdHere and holdSpots.
-func (v *View) releaseHere(mine bool) {
+// unlockHere undoes lockHere and lockSpots.
+func (v *Handle) unlockHere(mine bool) {
 	if mine {
-		v.Release()
+		v.Unlock()
 	}
 }

@@ -23,14 +23,14 @@ func refs(keys ...string) (r []keyspace.Ref) {
 
 func TestHoldHasOneInstant(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
-	late := ks.NewView()
+	late := ks.NewHandle()
 	c.Advance(time.Second)
 	late.Refresh()
 	_, err := late.Throttle(0, []byte("b"), quota(t), 1)
 	require.NoError(t, err)
 
 	require.Equal(t, t0, v.Now())
-	v.Hold(refs("a", "b"))
+	v.Lock(refs("a", "b"))
 	require.Equal(t, t0.Add(time.Second), v.Now(), "the latest instant of the shards")
 	c.Advance(time.Hour)
 	require.Equal(t, t0.Add(time.Second), v.Refresh(), "there is only one")
@@ -39,15 +39,15 @@ func TestHoldHasOneInstant(t *testing.T) {
 	require.NoError(t, err)
 	at, _, _ := v.Expiry(0, []byte("a"))
 	require.Equal(t, t0.Add(3*time.Second), at)
-	v.Release()
-	v.Release() // nothing is held: nothing happens
+	v.Unlock()
+	v.Unlock() // nothing is locked: nothing happens
 	require.Equal(t, t0.Add(time.Second+time.Hour), v.Refresh())
 	require.False(t, v.Exists(0, []byte("b")))
 }
 
 func TestInstantsNeverStepBack(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
-	ahead := ks.NewView()
+	ahead := ks.NewHandle()
 	c.Advance(10 * time.Second)
 	ahead.Refresh()
 	require.NoError(t, ahead.Put(0, []byte("k"), entry.String, []byte("v"), t0.Add(11*time.Second)))
@@ -62,18 +62,18 @@ func TestInstantsNeverStepBack(t *testing.T) {
 
 func TestHoldGuardsItsKeysOnly(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
-	v.Hold(refs("a"))
-	require.Panics(t, func() { v.Hold(refs("b")) }, "a second Hold could wait for ever")
+	v.Lock(refs("a"))
+	require.Panics(t, func() { v.Lock(refs("b")) }, "a second Hold could wait for ever")
 	require.Panics(t, func() {
 		for i := range 1000 { // one of them is in another shard
 			v.Exists(0, key(i))
 		}
 	})
-	v.Release()
-	v.HoldAll()
+	v.Unlock()
+	v.LockAll()
 	require.Zero(t, v.Len(0))
 	v.FlushAll()
-	v.Release()
+	v.Unlock()
 	require.NoError(t, v.Put(0, []byte("a"), entry.String, nil, entry.NoExpiry), "no lock is left behind")
 }
 
@@ -84,12 +84,12 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		const accounts, each, goroutines, moves = 10, 100, 8, 1500
 		ks, v, _ := open(t, o)
-		put := func(v *keyspace.View, i, n int) {
+		put := func(v *keyspace.Handle, i, n int) {
 			if err := v.Put(0, key(i), entry.String, strconv.AppendInt(nil, int64(n), 10), entry.NoExpiry); err != nil {
 				t.Error(err)
 			}
 		}
-		get := func(v *keyspace.View, i int) int {
+		get := func(v *keyspace.Handle, i int) int {
 			b, _, err := v.AppendString(nil, 0, key(i))
 			n, err2 := strconv.Atoi(string(b))
 			if err != nil || err2 != nil {
@@ -105,23 +105,23 @@ func TestTransfersKeepTheSum(t *testing.T) {
 		var wg sync.WaitGroup
 		for n := range goroutines {
 			wg.Go(func() {
-				v, rng := ks.NewView(), rand.New(rand.NewPCG(uint64(n), 0))
+				v, rng := ks.NewHandle(), rand.New(rand.NewPCG(uint64(n), 0))
 				for range moves {
 					from, to := rng.IntN(accounts), rng.IntN(accounts)
 					if from == to {
 						continue
 					}
-					v.Hold([]keyspace.Ref{{Key: key(from)}, {Key: key(to)}})
+					v.Lock([]keyspace.Ref{{Key: key(from)}, {Key: key(to)}})
 					put(v, from, get(v, from)-1)
 					put(v, to, get(v, to)+1)
-					v.Release()
+					v.Unlock()
 					if from == 0 {
-						v.Hold(all)
+						v.Lock(all)
 						sum := 0
 						for i := range accounts {
 							sum += get(v, i)
 						}
-						v.Release()
+						v.Unlock()
 						if sum != accounts*each {
 							t.Error(fmt.Sprint("sum ", sum))
 						}
