@@ -44,7 +44,7 @@ func drip(t *testing.T, stream []byte) (commands, arguments int, err resp.Error,
 	return commands, arguments, err, after.Mallocs - before.Mallocs
 }
 
-func TestR01HugeLengthsDoNotOverflow(t *testing.T) {
+func TestHugeLengthsDoNotOverflow(t *testing.T) {
 	// redcon adds an unchecked length to its index and panics.
 	lim := resp.DefaultLimits()
 	random := rand.New(rand.NewPCG(1, 1))
@@ -66,7 +66,7 @@ func TestR01HugeLengthsDoNotOverflow(t *testing.T) {
 	requireSplit(t, lim, "*1\r\n$9223372036854775807\r\n", nil, resp.ErrBulkLength)
 }
 
-func TestR02AnnouncedArgumentsCostNothing(t *testing.T) {
+func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
 	// redcon loops as often as the count says, whether arguments came or not.
 	lim := resp.DefaultLimits()
 	requireSplit(t, lim, "*9223372036854775807\r\n", nil, resp.ErrMultibulkLength)
@@ -79,14 +79,14 @@ func TestR02AnnouncedArgumentsCostNothing(t *testing.T) {
 	require.LessOrEqual(t, cap(scratch), 16, "room is made for the arguments that came, not for those announced")
 }
 
-func TestR03LengthsDoNotWrapAround(t *testing.T) {
+func TestLengthsDoNotWrapAround(t *testing.T) {
 	// redcon reads 2^64+1 as 1; a proxy in front may not.
 	lim := resp.DefaultLimits()
 	requireSplit(t, lim, "*18446744073709551617\r\n$4\r\nPING\r\n", nil, resp.ErrMultibulkLength)
 	requireSplit(t, lim, "*1\r\n$18446744073709551620\r\nPING\r\n", nil, resp.ErrBulkLength)
 }
 
-func TestR04ADripOfAMillionBytesIsLinear(t *testing.T) {
+func TestReadingByteByByteTakesLinearTime(t *testing.T) {
 	// redcon recurses once per read of an unfinished command and rescans it.
 	for name, s := range map[string]struct {
 		stream    []byte
@@ -121,7 +121,7 @@ func TestR04ADripOfAMillionBytesIsLinear(t *testing.T) {
 	}
 }
 
-func TestR05InlineMemoryIsLinear(t *testing.T) {
+func TestInlineCommandsTakeLinearMemory(t *testing.T) {
 	// redcon allocates the length of the whole line for each of its words.
 	lim := resp.DefaultLimits()
 	for _, word := range []string{"a ", "'' ", "\"\\x41\" ", "a\"b\" "} {
@@ -139,7 +139,7 @@ func TestR05InlineMemoryIsLinear(t *testing.T) {
 	}
 }
 
-func TestR06LinesWithoutEndAreCut(t *testing.T) {
+func TestLinesWithoutEndAreRefused(t *testing.T) {
 	// redcon waits for the line feed for ever and looks for it from the start.
 	lim := resp.DefaultLimits()
 	requireSplit(t, lim, strings.Repeat("a", 65536), nil, "")
@@ -149,7 +149,7 @@ func TestR06LinesWithoutEndAreCut(t *testing.T) {
 	requireSplit(t, lim, strings.Repeat("a", 512<<10)+"\n", nil, resp.ErrInlineTooBig)
 }
 
-func TestR07NothingIsKeptBehindAMisalignedPipeline(t *testing.T) {
+func TestMisalignedPipelineLeavesNothingPending(t *testing.T) {
 	// redcon's buffer doubles whenever a command straddles its end. After each
 	// read the guard leaves less than one command unconsumed.
 	ping := frameOf("PING")
@@ -166,7 +166,7 @@ func TestR07NothingIsKeptBehindAMisalignedPipeline(t *testing.T) {
 	require.Len(t, c.commands, 20_000)
 }
 
-func TestR08NoCommandOverAMebibyteIsAwaited(t *testing.T) {
+func TestCommandsOverAMebibyteAreRefused(t *testing.T) {
 	// redcon takes a command of any size and keeps its buffer. The guard refuses
 	// at the length that crosses the bound, before the bytes it announces.
 	lim := resp.DefaultLimits()
@@ -183,7 +183,7 @@ func TestR08NoCommandOverAMebibyteIsAwaited(t *testing.T) {
 	require.LessOrEqual(t, received, lim.MaxCommand+50010)
 }
 
-func TestR16GoodCommandsBeforeABadOneAreReturned(t *testing.T) {
+func TestCommandsBeforeAnErrorAreReturned(t *testing.T) {
 	// redcon forgets the complete commands of the same read.
 	ping := "*1\r\n$4\r\nPING\r\n"
 	for _, bad := range []string{"*x\r\n", "*1\r\n$-1\r\n", "*1\r\nPING\r\n", "ECHO \"a\"b\r\n"} {
@@ -193,7 +193,7 @@ func TestR16GoodCommandsBeforeABadOneAreReturned(t *testing.T) {
 	}
 }
 
-func TestR17EmptyRequestsAreSwallowed(t *testing.T) {
+func TestEmptyRequestsAreIgnored(t *testing.T) {
 	// redcon closes on them. In Valkey (CVE-2026-27623) an empty request left
 	// its kind behind, so that an inline command after it was taken for a frame.
 	lim := resp.DefaultLimits()
@@ -208,7 +208,7 @@ func TestR17EmptyRequestsAreSwallowed(t *testing.T) {
 	}
 }
 
-func TestR20LinesOfHTTPAreRecognised(t *testing.T) {
+func TestLinesOfHTTPAreRecognised(t *testing.T) {
 	// redcon runs each line of a request that a browser was made to send.
 	for _, name := range []string{"POST", "post", "pOsT", "Host:", "host:", "HOST:"} {
 		require.True(t, resp.IsCrossProtocol([]byte(name)), name)
@@ -218,7 +218,7 @@ func TestR20LinesOfHTTPAreRecognised(t *testing.T) {
 	}
 }
 
-func TestR21RedconSeesOnlyProvenFrames(t *testing.T) {
+func TestRedconGetsOnlyProvenFrames(t *testing.T) {
 	// ReadNextCommand panics on lengths it does not check, and takes a leading $
 	// for another protocol.
 	lim := resp.DefaultLimits()
@@ -239,7 +239,7 @@ func TestR21RedconSeesOnlyProvenFrames(t *testing.T) {
 	}
 }
 
-func TestR22AGuardIsSmall(t *testing.T) {
+func TestGuardIsSmall(t *testing.T) {
 	// redcon keeps three buffers of 4 KiB for every connection.
 	require.LessOrEqual(t, unsafe.Sizeof(resp.Guard{}), uintptr(48))
 }

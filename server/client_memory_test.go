@@ -49,9 +49,10 @@ func (c *client) queueing(name string, n int) *client {
 	return c
 }
 
-// TestO4ClientMemory: beyond maxmemory-clients those go for whom most is kept, until the
-// others are within it, and whoever asked to be spared stays.
-func TestO4ClientMemory(t *testing.T) {
+// TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients fills maxmemory-clients. The
+// clients that take most are closed until the others are within it. A client with CLIENT
+// NO-EVICT stays.
+func TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--maxmemory", "100m") // of which clients may have a tenth
 		witness, spared := f.dial(), f.dial()
@@ -79,9 +80,9 @@ func TestO4ClientMemory(t *testing.T) {
 	})
 }
 
-// TestO4ClientMemoryOfEveryKind: unread replies, unfinished commands, messages and
-// subscriptions count.
-func TestO4ClientMemoryOfEveryKind(t *testing.T) {
+// TestClientMemoryCountsEveryKind tests that unread replies, unfinished commands,
+// messages and subscriptions count.
+func TestClientMemoryCountsEveryKind(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--write-timeout", "3600")
 		witness := f.dial()
@@ -146,9 +147,9 @@ func TestWritersAreRefusedNotClosed(t *testing.T) {
 	})
 }
 
-// TestO4ClientMemoryOfSubscriptions: who takes most by what it has subscribed to is the
-// one who goes, and not those beside it.
-func TestO4ClientMemoryOfSubscriptions(t *testing.T) {
+// TestClientThatTakesMostBySubscriptionsIsClosed has clients with subscriptions. The one
+// that takes most by them is closed, and no other.
+func TestClientThatTakesMostBySubscriptionsIsClosed(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		witness, listener := f.dial(), f.dial()
@@ -165,9 +166,9 @@ func TestO4ClientMemoryOfSubscriptions(t *testing.T) {
 	})
 }
 
-// TestO4ClientMemoryOfTransactionsAlone: a transaction that waits to run alone is its
-// client's until it has run.
-func TestO4ClientMemoryOfTransactionsAlone(t *testing.T) {
+// TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun has a transaction wait for
+// exclusive execution. It counts as memory of its client until it has run.
+func TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun(t *testing.T) {
 	e, worker, late := startLate(t)
 	session, _ := e.Open(quietPeer{})
 	t.Cleanup(session.Closed)

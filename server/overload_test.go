@@ -21,9 +21,9 @@ import (
 
 const maxClientsText = "-ERR max number of clients reached\r\n"
 
-// TestO1TooManyClients: the client beyond the limit is told why in Redis' words, and a
-// client that leaves makes room.
-func TestO1TooManyClients(t *testing.T) {
+// TestClientBeyondMaxclientsGetsTheErrorOfRedis connects one client more than maxclients.
+// It gets the error of Redis. A client that leaves makes room.
+func TestClientBeyondMaxclientsGetsTheErrorOfRedis(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--maxclients", "50")
 		conns := make([]*client, 50)
@@ -58,8 +58,8 @@ func TestO1TooManyClients(t *testing.T) {
 	})
 }
 
-// TestO1Default: ten thousand clients by default, and not one more.
-func TestO1Default(t *testing.T) {
+// TestMaxclientsIsTenThousandByDefault connects ten thousand clients and one more.
+func TestMaxclientsIsTenThousandByDefault(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for i := range 10_000 - 1 {
@@ -75,8 +75,9 @@ func TestO1Default(t *testing.T) {
 	})
 }
 
-// TestO1SilentRefused: those who are refused and say or read nothing hold up nobody.
-func TestO1SilentRefused(t *testing.T) {
+// TestSilentRefusedClientsDelayNobody refuses clients that send and read nothing. They
+// delay nobody.
+func TestSilentRefusedClientsDelayNobody(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--maxclients", "1")
 		c := f.dial()
@@ -92,9 +93,9 @@ func TestO1SilentRefused(t *testing.T) {
 	})
 }
 
-// TestO2Limits: the largest key, argument, command and number of arguments, and one
-// more of each.
-func TestO2Limits(t *testing.T) {
+// TestOnlyRequestsWithinTheLimitsAreAccepted sends the largest key, argument, command and
+// number of arguments, and one more of each.
+func TestOnlyRequestsWithinTheLimitsAreAccepted(t *testing.T) {
 	const keyTooLong = "-ERR key is too long, at most 16384 bytes\r\n"
 	key := strings.Repeat("k", 16<<10)
 	eachTransport(t, func(t *testing.T, kind string) {
@@ -138,8 +139,9 @@ func TestO2Limits(t *testing.T) {
 	})
 }
 
-// TestO2FollowsConfig: the limits are options, for connections that are open too.
-func TestO2FollowsConfig(t *testing.T) {
+// TestConfigSetOfLimitsReachesOpenConnections sets the limits by CONFIG SET. They hold
+// for open connections too.
+func TestConfigSetOfLimitsReachesOpenConnections(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		c := start(t, kind).dial()
 		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "proto-max-bulk-len", "2mb", "client-query-buffer-limit", "3mb"))
@@ -150,9 +152,9 @@ func TestO2FollowsConfig(t *testing.T) {
 	})
 }
 
-// TestO3Unauthenticated: who has not authenticated may send 10 arguments of 4 KiB, 16 KiB
-// in all and in both directions, for 10 seconds.
-func TestO3Unauthenticated(t *testing.T) {
+// TestUnauthenticatedClientsHaveLowLimits tests the limits before authentication: 10
+// arguments of 4 KiB, 16 KiB in total in both directions, and 10 seconds.
+func TestUnauthenticatedClientsHaveLowLimits(t *testing.T) {
 	const noAuth = "-NOAUTH Authentication required.\r\n"
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--requirepass", "sesame")
@@ -208,9 +210,9 @@ func TestO3Unauthenticated(t *testing.T) {
 	})
 }
 
-// TestO3AfterAuthentication: what came before AUTH in the same packet does not count
-// against what comes behind it.
-func TestO3AfterAuthentication(t *testing.T) {
+// TestLowLimitsEndWithAuthentication sends commands before and behind AUTH in one packet.
+// Those before it do not count against those behind it.
+func TestLowLimitsEndWithAuthentication(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		c := start(t, kind, "--requirepass", "sesame").dial()
 		large := strings.Repeat("x", 50_000)
@@ -220,9 +222,9 @@ func TestO3AfterAuthentication(t *testing.T) {
 	})
 }
 
-// TestO4SlowReaders: fifty clients that ask for much and take nothing cost little, and
-// nobody else notices.
-func TestO4SlowReaders(t *testing.T) {
+// TestSlowReadersTakeLittleAndDelayNobody has fifty clients that ask for much and read
+// nothing. They take little memory and delay nobody.
+func TestSlowReadersTakeLittleAndDelayNobody(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--write-timeout", "3600")
 		witness := f.dial()
@@ -253,9 +255,10 @@ func TestO4SlowReaders(t *testing.T) {
 	})
 }
 
-// TestO4LongReply: one reply may be longer than the backlog, and the largest is cut off
-// with its client, not with the server.
-func TestO4LongReply(t *testing.T) {
+// TestTooLongRepliesAreRefused asks for a reply longer than the backlog, which is sent. A
+// still longer one is refused with an error. A transaction whose replies are too long
+// runs to its end, and its client is closed.
+func TestTooLongRepliesAreRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills 70 MiB of keys")
 	}
@@ -318,8 +321,9 @@ func requireTurns(t *testing.T, name []byte, n, most int) {
 	})
 }
 
-// TestO4Turns: a long pipeline is cut into turns, so that others come in between.
-func TestO4Turns(t *testing.T) {
+// TestLongPipelineIsDividedIntoTurns sends a long pipeline. It is divided into turns, so
+// that others run in between.
+func TestLongPipelineIsDividedIntoTurns(t *testing.T) {
 	b := newBench(t)
 	ping := []byte("PING\r\n")
 	turn := b.session.Feed(b.worker, bytes.Repeat(ping, 10_000), nil)
@@ -333,9 +337,9 @@ func TestO4Turns(t *testing.T) {
 	require.Equal(t, 7*len(echo), turn.Consumed)
 }
 
-// TestO4PipelineDelaysNobody: while one client keeps a pipeline of 10,000 commands
-// full, another is answered all the time.
-func TestO4PipelineDelaysNobody(t *testing.T) {
+// TestLongPipelineDelaysNobody has one client keep a pipeline of 10,000 commands full.
+// Another client gets its replies all the time.
+func TestLongPipelineDelaysNobody(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--io-threads", "1")
 		greedy := f.dial()
@@ -375,9 +379,9 @@ func TestO4PipelineDelaysNobody(t *testing.T) {
 	})
 }
 
-// TestO4TurnsCountWork: commands that look at many keys and say little do not make a turn
-// longer than those that say much.
-func TestO4TurnsCountWork(t *testing.T) {
+// TestTurnsCountWork sends commands that look at many keys and reply little. Their turns
+// are no longer than those of commands that reply much.
+func TestTurnsCountWork(t *testing.T) {
 	b := newBench(t)
 	scan := frame("SCAN", "0", "COUNT", "1000", "MATCH", "nothing")
 	turn := b.session.Feed(b.worker, bytes.Repeat(scan, 100), nil)
@@ -391,9 +395,9 @@ func TestO4TurnsCountWork(t *testing.T) {
 	require.Equal(t, 2*len(wide), turn.Consumed)
 }
 
-// TestO1ListsOfManyClients: what a list of all clients costs is not paid by the loop, and
-// no name makes it grow without bounds.
-func TestO1ListsOfManyClients(t *testing.T) {
+// TestListOfManyClientsIsWholeAndNamesAreBounded lists 301 clients, which runs in the
+// background. The names in the list are bounded.
+func TestListOfManyClientsIsWholeAndNamesAreBounded(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		c := f.dial()
@@ -413,9 +417,9 @@ func TestO1ListsOfManyClients(t *testing.T) {
 	})
 }
 
-// TestO1PerAddress: the clients of one address can be bound, too; those of others, and of
-// unix sockets, do not count.
-func TestO1PerAddress(t *testing.T) {
+// TestMaxClientsPerIPCountsOneAddressOnly bounds the clients of one address. Those of
+// other addresses and of unix sockets do not count.
+func TestMaxClientsPerIPCountsOneAddressOnly(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--max-clients-per-ip", "2", "--requirepass", "x")
 		first, second := f.dial(), f.dial()

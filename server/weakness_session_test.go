@@ -17,9 +17,9 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// TestR12DescriptorsExhausted: a process with 64 file descriptors refuses whom it cannot
-// serve, goes on serving those it has, and does not spin meanwhile.
-func TestR12DescriptorsExhausted(t *testing.T) {
+// TestAcceptDoesNotSpinWithoutDescriptors runs the server with 64 file descriptors. It
+// refuses clients that it cannot serve, serves those that it has, and does not spin.
+func TestAcceptDoesNotSpinWithoutDescriptors(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc and limits with ulimit")
 	}
@@ -96,8 +96,9 @@ func cpuTicks(t *testing.T, pid int) int {
 	return user + system
 }
 
-// TestR15AfterQuit: what comes behind QUIT, or behind a kill of oneself, is not run.
-func TestR15AfterQuit(t *testing.T) {
+// TestCommandsAfterQuitDoNotRun sends commands behind QUIT, and behind a CLIENT KILL of
+// the same client. They do not run.
+func TestCommandsAfterQuitDoNotRun(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		witness := f.dial()
@@ -113,8 +114,9 @@ func TestR15AfterQuit(t *testing.T) {
 	})
 }
 
-// TestR16GoodBeforeBad: complete commands before a protocol error are answered first.
-func TestR16GoodBeforeBad(t *testing.T) {
+// TestCommandsBeforeAProtocolErrorAreAnswered sends complete commands before a protocol
+// error. They are answered first.
+func TestCommandsBeforeAProtocolErrorAreAnswered(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for bad, want := range map[string]string{
@@ -135,9 +137,9 @@ func TestR16GoodBeforeBad(t *testing.T) {
 	})
 }
 
-// TestR17EmptyRequests: requests without a command are swallowed, and what comes behind
-// them is read afresh.
-func TestR17EmptyRequests(t *testing.T) {
+// TestEmptyRequestsAreIgnored sends requests without a command. They get no reply, and
+// the next request is read afresh.
+func TestEmptyRequestsAreIgnored(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		c := start(t, kind).dial()
 		c.send("*0\r\nPING\r\n*-1\r\n*1\r\n$4\r\nPING\r\n*-10\r\n\r\n\n   \r\n*0\r\n*0\r\nPING\r\n")
@@ -149,9 +151,9 @@ func TestR17EmptyRequests(t *testing.T) {
 	})
 }
 
-// TestR18ClosingWaitsForNothing: clients leave, and make room for others, although what
-// they have to give back (their watched keys) cannot be reached for the moment.
-func TestR18ClosingWaitsForNothing(t *testing.T) {
+// TestClosingConnectionsWaitsForNoGate closes clients that watch keys while the gate is
+// closed. They leave and make room for others.
+func TestClosingConnectionsWaitsForNoGate(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--maxclients", "10")
 		conns := make([]*client, 10)
@@ -181,9 +183,9 @@ func TestR18ClosingWaitsForNothing(t *testing.T) {
 	})
 }
 
-// TestR19Drain: everything that has been received when the server stops is answered
-// first, be it that nothing could run just then.
-func TestR19Drain(t *testing.T) {
+// TestReceivedCommandsAreAnsweredBeforeStop stops the server while the gate is closed.
+// Everything that was received before is answered first.
+func TestReceivedCommandsAreAnsweredBeforeStop(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--shutdown-timeout", "60")
 		const clients, depth = 20, 2000
@@ -216,9 +218,9 @@ func TestR19Drain(t *testing.T) {
 	})
 }
 
-// TestR20CrossProtocol: a browser is cut off before the body it sends can be taken for
-// commands, and unknown names are not repeated whole.
-func TestR20CrossProtocol(t *testing.T) {
+// TestHTTPRequestsAreCutOff sends requests of a browser. The connection is closed before
+// the body can be taken for commands. Unknown names are repeated in part only.
+func TestHTTPRequestsAreCutOff(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for _, request := range []string{
@@ -244,9 +246,9 @@ func TestR20CrossProtocol(t *testing.T) {
 	})
 }
 
-// TestR21OnlyProvenFrames: what redcon's parser takes for other protocols, or dies of,
-// is read as Redis reads it.
-func TestR21OnlyProvenFrames(t *testing.T) {
+// TestOtherPrefixesAreInlineCommands sends what redcon's parser takes for other
+// protocols, or panics on. It is read as Redis reads it.
+func TestOtherPrefixesAreInlineCommands(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		c := f.dial()
@@ -259,9 +261,9 @@ func TestR21OnlyProvenFrames(t *testing.T) {
 	})
 }
 
-// TestR22IdleConnection: what a connection that does nothing costs, the client's end in
-// this process included.
-func TestR22IdleConnection(t *testing.T) {
+// TestIdleConnectionTakesLittleMemory measures an idle connection, including the client's
+// end in this process.
+func TestIdleConnectionTakesLittleMemory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector changes what things cost")
 	}
@@ -294,9 +296,9 @@ func TestR22IdleConnection(t *testing.T) {
 	})
 }
 
-// TestR23Replies: both protocols, and no error that carries a client's bytes can be
-// taken for two replies.
-func TestR23Replies(t *testing.T) {
+// TestErrorsCannotForgeReplies sends line ends in names. No error that repeats them reads
+// as two replies. It also tests HELLO with both protocols.
+func TestErrorsCannotForgeReplies(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		c := start(t, kind).dial()
 		require.Equal(t, "-ERR unknown command 'a  +OK  b', with args beginning with: 'x  -y' \r\n", c.do("a\r\n+OK\r\nb", "x\r\n-y"))

@@ -17,50 +17,51 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// weaknesses lists what redcon's own server gets wrong, by number, with the test that
-// holds this server to better. The last column says why a row needs no more.
+// weaknesses lists what redcon's own server gets wrong, each with the test that shows that
+// this server does not. The last column says why a row has no test, or needs no more.
 var weaknesses = []struct {
-	id, fault string
-	test      func(*testing.T)
-	closed    string
+	fault  string
+	test   func(*testing.T)
+	closed string
 }{
-	{"R1", "a length that overflows ends the process", TestR01Lengths, ""},
-	{"R2", "a count that is never sent pins a core", TestR02Counts, ""},
-	{"R3", "lengths wrap around, have signs and zeros", TestR03Framing, ""},
-	{"R4", "a dripped command grows the stack", TestR04Drip, "no code recurses per read"},
-	{"R5", "inline words cost the square of their line", TestR05InlineWords, ""},
-	{"R6", "an inline line has no bound", TestR06InlineWithoutEnd, ""},
-	{"R7", "a pipeline out of step grows the buffer", TestR07MisalignedPipeline, ""},
-	{"R8", "one large command keeps its memory", TestR08LargeCommand, ""},
-	{"R9", "all replies of a batch pile up", TestR09LargeReplies, ""},
-	{"R10", "readers that never read are kept", TestR10NeverReading, ""},
-	{"R11", "one deadline for everything, fixed at accept", TestR11Deadlines, ""},
-	{"R12", "accept spins when descriptors run out", TestR12DescriptorsExhausted, ""},
-	{"R13", "a TLS handshake on the accepting goroutine", nil, "there is no TLS yet; plain connections are refused beside the accept loop, which TestO1TooManyClients covers"},
-	{"R14", "a TLS handshake without a deadline", nil, "there is no TLS yet"},
-	{"R15", "commands after QUIT run", TestR15AfterQuit, ""},
-	{"R16", "good commands before a bad one are lost", TestR16GoodBeforeBad, ""},
-	{"R17", "empty requests are errors", TestR17EmptyRequests, ""},
-	{"R18", "closing runs under a lock of the server", TestR18ClosingWaitsForNothing, "transports call Closed without a lock, and it never blocks"},
-	{"R19", "stopping cuts live connections", TestR19Drain, ""},
-	{"R20", "unknown names are repeated whole, HTTP is read on", TestR20CrossProtocol, ""},
-	{"R21", "the parser of single frames panics", TestR21OnlyProvenFrames, "package resp gives redcon only frames that its guard has proven, and tests that"},
-	{"R22", "three buffers for every connection", TestR22IdleConnection, ""},
-	{"R23", "RESP2 only, errors may forge replies", TestR23Replies, ""},
+	{"a length that overflows ends the process", TestHugeLengthsEndOnlyTheirConnection, ""},
+	{"a count that is never sent pins a core", TestAnnouncedArgumentsTakeNoMemory, ""},
+	{"lengths wrap around, have signs and zeros", TestMalformedLengthsAreProtocolErrors, ""},
+	{"a dripped command grows the stack", TestCommandInManyPiecesTakesNoStack, "no code recurses per read"},
+	{"inline words cost the square of their line", TestInlineLineOfManyWordsTakesLittleMemory, ""},
+	{"an inline line has no bound", TestInlineLineWithoutEndIsRefused, ""},
+	{"a pipeline out of step grows the buffer", TestMisalignedPipelineTakesNoMemory, ""},
+	{"one large command keeps its memory", TestLargeCommandsReleaseTheirMemory, ""},
+	{"all replies of a batch pile up", TestUnreadRepliesStopThePipeline, ""},
+	{"readers that never read are kept", TestClientsThatNeverReadAreClosed, ""},
+	{"one deadline for everything, fixed at accept", TestIdleAndUnfinishedCommandsHaveDeadlines, ""},
+	{"accept spins when descriptors run out", TestAcceptDoesNotSpinWithoutDescriptors, ""},
+	{"a TLS handshake on the accepting goroutine", nil, "there is no TLS yet; plain connections are refused beside the accept loop, which TestClientBeyondMaxclientsGetsTheErrorOfRedis covers"},
+	{"a TLS handshake without a deadline", nil, "there is no TLS yet"},
+	{"commands after QUIT run", TestCommandsAfterQuitDoNotRun, ""},
+	{"good commands before a bad one are lost", TestCommandsBeforeAProtocolErrorAreAnswered, ""},
+	{"empty requests are errors", TestEmptyRequestsAreIgnored, ""},
+	{"closing runs under a lock of the server", TestClosingConnectionsWaitsForNoGate, "transports call Closed without a lock, and it never blocks"},
+	{"stopping cuts live connections", TestReceivedCommandsAreAnsweredBeforeStop, ""},
+	{"unknown names are repeated whole, HTTP is read on", TestHTTPRequestsAreCutOff, ""},
+	{"the parser of single frames panics", TestOtherPrefixesAreInlineCommands, "package resp gives redcon only frames that its guard has proven, and tests that"},
+	{"three buffers for every connection", TestIdleConnectionTakesLittleMemory, ""},
+	{"RESP2 only, errors may forge replies", TestErrorsCannotForgeReplies, ""},
 }
 
-// TestWeaknesses keeps the list whole: every number is there once, in order, with a
-// test of that number or the reason why there is none.
-func TestWeaknesses(t *testing.T) {
+// TestEveryWeaknessHasATestOrAReason keeps the list whole: each weakness has a test of
+// its own, or the reason why there is none.
+func TestEveryWeaknessHasATestOrAReason(t *testing.T) {
 	require.Len(t, weaknesses, 23)
-	for i, w := range weaknesses {
-		require.Equal(t, fmt.Sprintf("R%d", i+1), w.id)
+	seen := map[uintptr]bool{}
+	for _, w := range weaknesses {
 		if w.test == nil {
-			require.NotEmpty(t, w.closed, w.id)
+			require.NotEmpty(t, w.closed, w.fault)
 			continue
 		}
-		name := runtime.FuncForPC(reflect.ValueOf(w.test).Pointer()).Name()
-		require.Contains(t, name, fmt.Sprintf(".TestR%02d", i+1))
+		test := reflect.ValueOf(w.test).Pointer()
+		require.False(t, seen[test], w.fault)
+		seen[test] = true
 	}
 }
 
@@ -77,9 +78,9 @@ var edgeLengths = []string{
 	"", "-", "+1", " 1", "1 ", "01", "-0", "00", "0x1", "1e3", "-2", "\x00", "1\x00", "١",
 }
 
-// TestR01Lengths: no length, of an argument or of a command, does more than end its
-// own connection.
-func TestR01Lengths(t *testing.T) {
+// TestHugeLengthsEndOnlyTheirConnection sends lengths that overflow, of arguments and of
+// commands. Each ends its own connection at most.
+func TestHugeLengthsEndOnlyTheirConnection(t *testing.T) {
 	for _, length := range edgeLengths {
 		for _, packet := range []string{"*1\r\n$" + length + "\r\n", "*" + length + "\r\n", "*" + length + "\r\n$" + length + "\r\nx\r\n"} {
 			feedAnything(t, packet)
@@ -118,9 +119,9 @@ func feedAnything(t *testing.T, packet string) {
 	session.Closed()
 }
 
-// TestR02Counts: a count that is too high is refused at sight, and one that is allowed
-// costs nothing before its arguments come.
-func TestR02Counts(t *testing.T) {
+// TestAnnouncedArgumentsTakeNoMemory announces arguments. A count above the limit is
+// refused at once. An allowed one takes no memory before its arguments come.
+func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for _, count := range []string{"9223372036854775807", "3000000000", "2147483648", "65537"} {
@@ -144,8 +145,8 @@ func TestR02Counts(t *testing.T) {
 	require.Less(t, allocated, uint64(1<<20), "memory is taken as arguments come, not as they are announced")
 }
 
-// TestR03Framing: lengths are read as Redis reads them.
-func TestR03Framing(t *testing.T) {
+// TestMalformedLengthsAreProtocolErrors sends lengths that Redis refuses.
+func TestMalformedLengthsAreProtocolErrors(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for _, count := range []string{"18446744073709551617", "+1", "01", "", " 1", "-", "1 ", "0x1", "4294967297"} {
@@ -167,9 +168,9 @@ func TestR03Framing(t *testing.T) {
 	})
 }
 
-// TestR04Drip: a command that comes in 60,000 pieces costs no more than one that comes
-// at once.
-func TestR04Drip(t *testing.T) {
+// TestCommandInManyPiecesTakesNoStack sends a command in 60,000 pieces. It costs no more
+// than in one piece.
+func TestCommandInManyPiecesTakesNoStack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("60,000 packets take seconds under the race detector")
 	}
@@ -190,9 +191,9 @@ func TestR04Drip(t *testing.T) {
 	})
 }
 
-// TestR05InlineWords: a line of 64 KiB with as many words as fit costs its words' heads
-// and no more.
-func TestR05InlineWords(t *testing.T) {
+// TestInlineLineOfManyWordsTakesLittleMemory sends a line of 64 KiB with as many words as
+// fit. It takes the memory of its slice headers and no more.
+func TestInlineLineOfManyWordsTakesLittleMemory(t *testing.T) {
 	b := newBench(t)
 	line := []byte(strings.Repeat("a ", 32<<10-1) + "\r\n")
 	require.Contains(t, string(b.feed(line)), "-ERR unknown command 'a'")
@@ -209,8 +210,9 @@ func TestR05InlineWords(t *testing.T) {
 	})
 }
 
-// TestR06InlineWithoutEnd: a line that does not end is cut where Redis cuts it.
-func TestR06InlineWithoutEnd(t *testing.T) {
+// TestInlineLineWithoutEndIsRefused sends a line without an end. It is refused at the
+// length at which Redis refuses it.
+func TestInlineLineWithoutEndIsRefused(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for _, size := range []int{64<<10 + 1, 512 << 10} {
@@ -222,9 +224,9 @@ func TestR06InlineWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestR07MisalignedPipeline: 32 MiB of commands, of which none begins where a read
-// does, pass through without the server holding more than at the start.
-func TestR07MisalignedPipeline(t *testing.T) {
+// TestMisalignedPipelineTakesNoMemory sends 32 MiB of commands, none of which begins
+// where a read begins. The server holds no more memory than at the start.
+func TestMisalignedPipelineTakesNoMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves 32 MiB")
 	}
@@ -252,9 +254,9 @@ func TestR07MisalignedPipeline(t *testing.T) {
 	})
 }
 
-// TestR08LargeCommand: the memory of large commands is given back although their
-// clients stay.
-func TestR08LargeCommand(t *testing.T) {
+// TestLargeCommandsReleaseTheirMemory sends large commands over connections that stay
+// open. The server releases the memory.
+func TestLargeCommandsReleaseTheirMemory(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		before := heapBytes()
@@ -273,9 +275,9 @@ func TestR08LargeCommand(t *testing.T) {
 	})
 }
 
-// TestR09LargeReplies: replies that nobody takes stop the commands behind them, so that
-// a small pipeline cannot fill the memory.
-func TestR09LargeReplies(t *testing.T) {
+// TestUnreadRepliesStopThePipeline does not read its replies. The commands behind them do
+// not run, so that a small pipeline cannot fill the memory.
+func TestUnreadRepliesStopThePipeline(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--write-timeout", "3600")
 		c := f.dial()
@@ -300,9 +302,9 @@ func TestR09LargeReplies(t *testing.T) {
 	})
 }
 
-// TestR10NeverReading: whoever takes nothing of its replies for a while is closed, and
-// what waited for it is dropped.
-func TestR10NeverReading(t *testing.T) {
+// TestClientsThatNeverReadAreClosed has clients that read nothing. After write-timeout
+// they are closed and their replies are dropped.
+func TestClientsThatNeverReadAreClosed(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--write-timeout", "1")
 		witness := f.dial()
@@ -320,9 +322,10 @@ func TestR10NeverReading(t *testing.T) {
 	})
 }
 
-// TestR11Deadlines: idle, an unfinished command and missing authentication have
-// deadlines of their own, which reach connections that are open already.
-func TestR11Deadlines(t *testing.T) {
+// TestIdleAndUnfinishedCommandsHaveDeadlines has an idle client and one with an
+// unfinished command. Each has a deadline of its own, and CONFIG SET changes it for open
+// connections too.
+func TestIdleAndUnfinishedCommandsHaveDeadlines(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		admin, idle, partial := f.dial(), f.dial(), f.dial()

@@ -69,11 +69,12 @@ func flood(socket, name string, n int, period string) (allowed, refused int, err
 	return allowed, refused, nil
 }
 
-// TestO5Flood has clients call ten million keys that nobody has used, of which
-// maxmemory has room for about half. The process stays within what it promises, keys
-// that are in use go on deciding as they should, new ones are refused in Redis' words,
-// and once the flood has expired there is room again, and the memory is back.
-func TestO5Flood(t *testing.T) {
+// TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory has clients call ten million keys that
+// nobody has used. maxmemory has room for about half of them. The process stays within
+// its bound, keys in use are decided as they should be, and new ones are refused with the
+// error of Redis. After the flood has expired there is room again, and the memory is
+// released.
+func TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory(t *testing.T) {
 	keys, maxMemory, lasts := 10_000_000, int64(256<<20), 40*time.Second
 	if testing.Short() {
 		keys, maxMemory, lasts = 500_000, 16<<20, 20*time.Second
