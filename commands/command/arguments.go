@@ -17,6 +17,7 @@ func ArgsCost(args [][]byte) (n int) {
 	return n
 }
 
+// OnOff reads ON or OFF, in any case.
 func OnOff(b []byte) (on, ok bool) {
 	on = parse.IsWord(b, "ON")
 	return on, on || parse.IsWord(b, "OFF")
@@ -62,12 +63,17 @@ func Once(word []byte, option *bool) resp.Error {
 	return ""
 }
 
+// MaxQueuedBytes bounds what a transaction may queue, and what a client may watch or wait
+// for, in bytes of memory.
 const MaxQueuedBytes = 16 << 20
 
+// ArgCost is what an argument takes beside its bytes.
 const ArgCost = 24 // of an argument, beside its bytes
 
+// QueuedCost is what a queued command takes beside its arguments.
 const QueuedCost = 48 // of a command, beside its arguments
 
+// WatchCost is what a watched key takes beside its bytes.
 const WatchCost = 256 // of a watched key, beside its bytes
 
 // CloneArgs copies arguments into one piece of memory.

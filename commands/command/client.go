@@ -56,6 +56,7 @@ func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 // for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.
 func (s *Client) Addr() string { return endpoint(s.Peer.RemoteAddr(), s.Peer.LocalAddr()) }
 
+// Laddr is the server's end of the connection as CLIENT LIST shows it.
 func (s *Client) Laddr() string { return endpoint(s.Peer.LocalAddr(), nil) }
 
 // endpoint formats an address; that of a unix socket is its path and port 0, and
@@ -85,11 +86,11 @@ func (s *Client) Kill() {
 func (s *Client) Name() string { return s.Identity().Name }
 
 // Identity returns what the client calls itself. Any goroutine may call it.
-func (s *Client) Identity() identity {
+func (s *Client) Identity() Identity {
 	if n := s.Self.Load(); n != nil {
 		return *n
 	}
-	return identity{}
+	return Identity{}
 }
 
 // SetName is CLIENT SETNAME.
@@ -100,8 +101,8 @@ func (s *Client) SetName(name []byte) {
 }
 
 // Identify sets what the client calls itself. Most say nothing, and cost nothing.
-func (s *Client) Identify(n identity) {
-	if n == (identity{}) {
+func (s *Client) Identify(n Identity) {
+	if n == (Identity{}) {
 		s.Self.Store(nil)
 		return
 	}

@@ -118,6 +118,7 @@ func (c *Command) KeyFlags() []string {
 	return []string{"RO", "access"}
 }
 
+// WriteAllDocs replies what COMMAND DOCS says of cmds.
 func WriteAllDocs(w *resp.Writer, cmds []*Command) {
 	w.Map(len(cmds))
 	for _, cmd := range cmds {

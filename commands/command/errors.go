@@ -14,6 +14,7 @@ type ElementError resp.Error
 // Error implements error.
 func (e ElementError) Error() string { return string(e) }
 
+// ErrNoSum refuses a sum that is no finite number.
 const ErrNoSum resp.Error = "ERR increment would produce NaN or Infinity"
 
 // FloatError is the reply to an error of a sum of floats.
@@ -27,12 +28,14 @@ func FloatError(err error) resp.Error {
 	return StoreError(err)
 }
 
+// ErrKeyTooLong refuses a key of more than [MaxKey] bytes.
 const ErrKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 
 // MaxEcho is how much of an unknown name, and of the arguments together, is
 // repeated in the error (Redis: 128).
 const MaxEcho = 128
 
+// UnknownCommand is the error for a command that does not exist. It repeats a part of its words.
 func UnknownCommand(args [][]byte) resp.Error {
 	b := append([]byte("ERR unknown command '"), Echo(args[0], MaxEcho)...)
 	b = append(b, "', with args beginning with: "...)
@@ -48,6 +51,7 @@ func UnknownCommand(args [][]byte) resp.Error {
 	return resp.Error(b)
 }
 
+// UnknownSubcommand is the error for a subcommand that does not exist.
 func UnknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
 }
@@ -75,12 +79,16 @@ func upper(s string) string {
 	return string(b)
 }
 
+// ErrPatternTooLong refuses a pattern of more than [parse.MaxPattern] bytes.
 const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
 
+// ErrReplyTooLong refuses a reply of more than [MaxReply] bytes.
 const ErrReplyTooLong resp.Error = "ERR the reply is too long, use SCAN with a smaller COUNT"
 
+// ErrBusy refuses a command while a script keeps others out of the store for long.
 const ErrBusy resp.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 
+// ErrScriptReply refuses a reply that is too long for a script.
 const ErrScriptReply resp.Error = "ERR the reply is too large for a script"
 
 // MaxScriptReply is the longest reply that a script may be given.
@@ -114,4 +122,5 @@ var storeErrors = []struct {
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 }
 
+// ErrValuesTooLong refuses values that are too long together for a script.
 const ErrValuesTooLong resp.Error = "ERR the reply is too long"

@@ -2,6 +2,7 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
+// What SCRIPT KILL answers where it ends nothing, and what a script that is ended says.
 const (
 	ErrNotBusy    resp.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable resp.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."

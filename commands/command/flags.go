@@ -96,6 +96,7 @@ type categoryName struct {
 	Name     string
 }
 
+// CategoryNames are the ACL categories and their names, in the order of Redis.
 var CategoryNames = []categoryName{
 	{CatKeyspace, "keyspace"},
 	{CatRead, "read"},

@@ -14,6 +14,7 @@ const MaxRequests = 32
 // KeptRequestWords how many it may keep room for after a wider command.
 const RequestWords = 256
 
+// KeptRequestWords is for how many words a worker keeps room.
 const KeptRequestWords = 4096
 
 // SubscriptionCost is the memory that a subscription takes: the name, twice if nobody
@@ -75,8 +76,10 @@ func DefaultLimits() Limits {
 	}
 }
 
+// MaxReply bounds the bytes of one reply.
 const MaxReply = 64 << 20 // the longest single reply, e.g. of KEYS
 
+// MaxKey bounds the bytes of a key.
 const MaxKey = 16 << 10 // the longest key
 
 // KeptPosting is for how many sessions or topics a worker keeps room.
@@ -92,4 +95,5 @@ const SubscriptionWork = 5
 // no bound here.
 const MaxSubscribed = 16 << 20
 
+// MaxPatterns bounds the patterns that one client subscribes to.
 const MaxPatterns = 4096

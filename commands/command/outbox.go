@@ -30,6 +30,7 @@ func (l *OutputLimit) MayBeOver(size int) bool {
 // Posted says what the writer of a message has to do next.
 type Posted uint8
 
+// What may have become of a message.
 const (
 	PostedQuietly Posted = iota // somebody else wakes the client
 	PostedFirst                 // the client is to be woken

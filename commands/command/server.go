@@ -13,14 +13,15 @@ const (
 )
 
 // Limits returns the limits in force.
-func (e *Server) Limits() *Limits { return e.ActiveLimits.Load() }
+func (s *Server) Limits() *Limits { return s.ActiveLimits.Load() }
 
-func (e *Server) PasswordSet() bool { return e.Limits().Password != "" }
+// PasswordSet reports whether clients have to authenticate.
+func (s *Server) PasswordSet() bool { return s.Limits().Password != "" }
 
 // SuspendExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
-func (e *Server) SuspendExpiry(hold bool) {
-	if f := e.Options.SuspendExpiry; f != nil {
+func (s *Server) SuspendExpiry(hold bool) {
+	if f := s.Options.SuspendExpiry; f != nil {
 		f(hold)
 	}
 }
@@ -44,25 +45,25 @@ func WriteModules(w *resp.Writer) {
 }
 
 // Table is the command table, from which documentation is generated.
-func (e *Server) Table() *Table { return e.Commands }
+func (s *Server) Table() *Table { return s.Commands }
 
 // SetLoading says that the state is not there yet, or that it is from now on.
 // Meanwhile only commands are run that are flagged so.
-func (e *Server) SetLoading(loading bool) {
+func (s *Server) SetLoading(loading bool) {
 	if loading {
-		e.Halts.Or(HaltLoading)
+		s.Halts.Or(HaltLoading)
 	} else {
-		e.Halts.And(^HaltLoading)
+		s.Halts.And(^HaltLoading)
 	}
 }
 
 // Loading reports whether the state is yet to come.
-func (e *Server) Loading() bool { return e.Halts.Load()&HaltLoading != 0 }
+func (s *Server) Loading() bool { return s.Halts.Load()&HaltLoading != 0 }
 
 // Process returns what INFO asks.
-func (e *Server) Process() Process {
-	if e.Options.Process == nil {
+func (s *Server) Process() Process {
+	if s.Options.Process == nil {
 		return noProcess{}
 	}
-	return e.Options.Process
+	return s.Options.Process
 }

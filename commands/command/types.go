@@ -78,7 +78,7 @@ type placed struct {
 // Plan is what a call may do that runs other commands.
 type Plan struct {
 	Long     bool // nobody knows how long it takes
-	Confined bool // it touches no other keys than those it names
+	KeysOnly bool // it touches no other keys than those it names
 	Writes   bool // it may change something
 	AllowOOM bool // it may run when memory is full
 }
@@ -118,7 +118,7 @@ type Client struct {
 	Locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
 	Killed   atomic.Bool
 	Spared   atomic.Bool              // CLIENT NO-EVICT ON
-	Self     atomic.Pointer[identity] // nil: none was given; set by the feeding goroutine only
+	Self     atomic.Pointer[Identity] // nil: none was given; set by the feeding goroutine only
 	// Told says that the client is told of changes that it or another one tracks. Once it
 	// is set it stays. Subscriptions is how many it has, of all kinds.
 	Told          atomic.Bool
@@ -126,8 +126,8 @@ type Client struct {
 	states        atomic.Pointer[[]clientState] // of the groups: see Slot
 }
 
-// identity is what a client calls itself. It is replaced, never changed.
-type identity struct{ Name, LibName, LibVer string }
+// Identity is what a client calls itself and its library. It is replaced, never changed.
+type Identity struct{ Name, LibName, LibVer string }
 
 // Mark is a set of what is so rare of a client that commands ask for all of it at once.
 type Mark uint8
@@ -146,6 +146,7 @@ const (
 // replyMode is the state of CLIENT REPLY.
 type replyMode uint8
 
+// The modes of CLIENT REPLY.
 const (
 	ReplyOn replyMode = iota
 	ReplyOff

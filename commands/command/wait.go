@@ -2,6 +2,8 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
+// The states of a wait: nobody answers yet, somebody has claimed the answer, writes it, has
+// written it, and nobody is left who wants it.
 const (
 	WaitPending int32 = iota
 	waitClaimed
@@ -92,6 +94,8 @@ func (p *Wait) Do(f func(st Store)) {
 	})
 }
 
+// Interrupt ends a wait before its time, with the reply of a timeout or with an error. It
+// reports whether the command was waiting and can be ended so.
 func (p *Wait) Interrupt(withError bool) bool {
 	if p.OnTimeout == nil || !p.Claim() {
 		return false

@@ -165,6 +165,7 @@ func appendLongDouble(dst []byte, x *big.Float) []byte {
 	return dst
 }
 
+// What is wrong with an operand of a sum, or with the sum.
 var (
 	ErrNotFloat  = errors.New("not a number")
 	ErrNotFinite = errors.New("sum is not finite")

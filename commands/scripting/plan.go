@@ -42,7 +42,7 @@ func plan(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
 		p.Long = !bySHA(cmd)
 		return p
 	}
-	p.Long, p.Confined = !s.Bounded(len(args)-3), s.keysOnly
+	p.Long, p.KeysOnly = !s.Bounded(len(args)-3), s.keysOnly
 	return p
 }
 

@@ -19,6 +19,7 @@ func (r *Rate) Tick(commands int64, d time.Duration) {
 	}
 }
 
+// Reset begins to count again.
 func (r *Rate) Reset() {
 	r.Ops.Store(0)
 	r.last.Store(0)

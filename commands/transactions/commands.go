@@ -384,7 +384,7 @@ func collect(c *command.Call, t *transaction) bool {
 		if q.cmd.SpansKeyspace() {
 			return false
 		}
-		if q.cmd.Plan != nil && !q.cmd.Plan(c, q.cmd, q.args).Confined {
+		if q.cmd.Plan != nil && !q.cmd.Plan(c, q.cmd, q.args).KeysOnly {
 			return false
 		}
 		if q.cmd.Name == "select" {
