@@ -55,6 +55,6 @@ func (l *loop) flushPending(c *epollConn, out []byte) {
 	c.out.barrier = 0
 	out, refs = settled(c.session, is, out, refs)
 	if l.reply(c, out, refs, false); c.fd >= 0 {
-		l.settle(c)
+		l.afterTurn(c)
 	}
 }

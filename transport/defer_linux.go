@@ -34,6 +34,6 @@ func (l *loop) sendDeferred() {
 func (l *loop) sendOne(c *epollConn, out []byte) {
 	c.deferred = false
 	if l.reply(c, out, nil, false); c.fd >= 0 {
-		l.settle(c)
+		l.afterTurn(c)
 	}
 }

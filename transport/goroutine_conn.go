@@ -269,7 +269,7 @@ func (c *goConn) hold(o *reply) bool {
 			return false
 		}
 		if is := c.g.h.Durable(o.barrier, c); is != Pending {
-			o.settle(c.session, is)
+			o.onDurable(c.session, is)
 			c.output.Store(int64(o.kept())) // it may have changed them
 			break
 		}

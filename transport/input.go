@@ -1,7 +1,7 @@
 package transport
 
 // smallInput is what an idle connection keeps to read into. It holds a few short
-// commands; whoever sends more gets a larger buffer while it does.
+// commands; a client that sends more gets a larger buffer meanwhile.
 const smallInput = 512
 
 // input is what a connection has received and its session has not consumed.

@@ -23,8 +23,8 @@ type pieces struct {
 	kept int          // what they take: see [shared.Ref.Kept]
 }
 
-// settle ends what is held: s may change it before it leaves.
-func (o *reply) settle(s Session, is Outcome) {
+// onDurable releases a reply that waited for its record: s may change it before it is sent.
+func (o *reply) onDurable(s Session, is Outcome) {
 	from := len(o.b) - o.held
 	refs := o.takeRefs()
 	out, refs := settled(s, is, o.b[from:len(o.b):len(o.b)], refs)

@@ -90,8 +90,8 @@ func (l *loop) transmit(c *epollConn, most int) (n int, errno unix.Errno) {
 	return n, errno
 }
 
-// settle decides how c goes on after its turn.
-func (l *loop) settle(c *epollConn) {
+// afterTurn decides how c continues after its turn.
+func (l *loop) afterTurn(c *epollConn) {
 	if c.next == Wait && c.hup {
 		c.eof = true // there may be more to read, but nobody to wait for
 	}

@@ -90,7 +90,7 @@ const (
 	Pending Outcome = iota
 	// Kept: it is as safe as it was asked to be.
 	Kept
-	// Lost: it never will be, or nobody knows; nobody may be told that it was kept.
+	// Lost: it never will be, or that is unknown. No reply may say that it was kept.
 	Lost
 )
 

@@ -5,22 +5,22 @@ import "golang.org/x/sys/unix"
 // maxOut is how large the shared reply buffer may stay after a large reply.
 const maxOut = 256 << 10
 
-// run does for c what can be done now: sends what waits, feeds its session once, and
-// sees whether it is over. Whoever changes what run looks at has to call it.
+// run does what c needs now: it sends waiting bytes, feeds the session once, and checks
+// whether the connection ends. Code that changes the state that run reads has to call it.
 func (l *loop) run(c *epollConn) {
 	if c.loop.Load() != l {
-		c.post() // it has moved on, and the mail follows it
+		c.post() // it has moved to another loop, and so does the notice
 		return
 	}
 	if c.fd < 0 || c.slot == noSlot {
 		return // gone, or not here yet: when it arrives it is run anyway
 	}
-	l.tend(c)
+	l.serve(c)
 	l.count(c)
 }
 
-// tend is run for a connection that is here.
-func (l *loop) tend(c *epollConn) {
+// serve is run for a connection of this loop.
+func (l *loop) serve(c *epollConn) {
 	if c.aborted.Load() {
 		l.close(c)
 		return
@@ -40,7 +40,7 @@ func (l *loop) tend(c *epollConn) {
 	if c.out.empty() && c.next != Close && !l.turn(c) {
 		return
 	}
-	l.settle(c)
+	l.afterTurn(c)
 }
 
 // turn feeds c if there is a reason to; false means that it was closed.
@@ -183,7 +183,7 @@ func (l *loop) durable(c *epollConn) bool {
 	if is == Pending {
 		return false
 	}
-	c.out.settle(c.session, is)
+	c.out.onDurable(c.session, is)
 	c.woken.Store(true)
 	return true
 }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangUp closes c once everything is sent. Closing a socket that has unread input
-// resets it, and a reset can overtake the last reply: so the sending side goes first
-// and the input is thrown away, for a moment, until the peer has closed too.
+// hangUp closes c after everything is sent. Closing a socket with unread input resets it,
+// and a reset can overtake the last reply. So the sending side is closed first, and input is
+// discarded for a short time, until the peer has closed too.
 func (l *loop) hangUp(c *epollConn) {
 	patience := lingerTime
 	if l.draining {
