@@ -112,9 +112,9 @@ func TestKeyPositions(t *testing.T) {
 	}
 }
 
-// TestEveryKeyCommandIsConfinedOrSpans: inside a transaction only the keys that a
+// TestCommandsTouchOnlyTheirKeysOrSaySo: inside a transaction only the keys that a
 // command names are locked, so one that touches others has to say so.
-func TestEveryKeyCommandIsConfinedOrSpans(t *testing.T) {
+func TestCommandsTouchOnlyTheirKeysOrSaySo(t *testing.T) {
 	spans := map[string]bool{}
 	for _, c := range NewTable().All() {
 		if c.SpansKeyspace() && !strings.HasSuffix(c.Name, "|help") {

@@ -26,9 +26,9 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 	}
 }
 
-// TestWorkOfStayingCommandsIsKnown holds those that never leave because of their words
-// to a list, so that none is added without a thought.
-func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
+// TestCommandsThatNeverLeaveTheLoopAreListed holds those that never leave because of
+// their words to a list, so that none is added without a thought.
+func TestCommandsThatNeverLeaveTheLoopAreListed(t *testing.T) {
 	may := map[string]bool{"connection": true, "pubsub": true, "transactions": true, "scripting": true}
 	for _, cmd := range NewTable().All() {
 		if cmd.Run == nil || cmd.Arity > 0 || cmd.StaysOnLoop() == "" {
@@ -38,9 +38,10 @@ func TestWorkOfStayingCommandsIsKnown(t *testing.T) {
 	}
 }
 
-// TestLinearIsWhatTheTableDeclares: whether a command goes through a collection is said by
-// a flag, whatever its texts say, and the commands that take one element have none.
-func TestLinearIsWhatTheTableDeclares(t *testing.T) {
+// TestLinearCommandsAreThoseWithTheFlag: whether a command goes through a collection is
+// said by a flag, whatever its texts say, and the commands that take one element have
+// none.
+func TestLinearCommandsAreThoseWithTheFlag(t *testing.T) {
 	linear := map[string]bool{}
 	for _, cmd := range NewTable().All() {
 		if cmd.Flags&command.FlagLinear == 0 {

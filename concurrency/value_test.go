@@ -34,9 +34,9 @@ func TestListLayout(t *testing.T) {
 	require.Equal(t, want, k.value)
 }
 
-// TestForms: a set becomes an index at 65 members and a list again at 32, and
-// never goes back and forth on one member.
-func TestForms(t *testing.T) {
+// TestSetsChangeTheirFormAt65And32Members: a set becomes an index at 65 members and a
+// list again at 32, and never goes back and forth on one member.
+func TestSetsChangeTheirFormAt65And32Members(t *testing.T) {
 	k := filled(t, 64)
 	require.Equal(t, byte(1), k.value[0])
 	flips := 0
@@ -80,9 +80,9 @@ func TestMemory(t *testing.T) {
 	require.Len(t, k.value, 2+10*(10+len("member-1")))
 }
 
-// TestBacklogGoes: members whose leases have run out leave a set that stays in
-// use, a few per call, and it never grows beyond what was live at one time.
-func TestBacklogGoes(t *testing.T) {
+// TestExpiredMembersLeaveAFewPerCall: members whose leases have run out leave a set that
+// stays in use, a few per call, and it never grows beyond what was live at one time.
+func TestExpiredMembersLeaveAFewPerCall(t *testing.T) {
 	const members = 1000
 	k := filled(t, members)
 	k.call(t, t0, acquire("keeper", members+1, 3*time.Hour))
@@ -102,8 +102,9 @@ func TestBacklogGoes(t *testing.T) {
 	require.Equal(t, int64(members/7+1), stored)
 }
 
-// TestAdversary: no order of names and expiries makes a large set slow or unsound.
-func TestAdversary(t *testing.T) {
+// TestHostileNamesAndExpiriesKeepSetsFastAndSound: no order of names and expiries makes a
+// large set slow or unsound.
+func TestHostileNamesAndExpiriesKeepSetsFastAndSound(t *testing.T) {
 	const members = 3000
 	orders := map[string]func(i int) (name int, lease time.Duration){
 		"rising":      func(i int) (int, time.Duration) { return i, time.Duration(i + 1) },

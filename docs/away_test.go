@@ -24,8 +24,8 @@ import (
 // client's defaults last for seconds, of every call.
 const awayBound = 20 * 50 * time.Millisecond
 
-// TestAwayShowsThePrograms holds what is shown to what is run.
-func TestAwayShowsThePrograms(t *testing.T) {
+// TestAwayPageShowsTheProgramsThatRun holds what is shown to what is run.
+func TestAwayPageShowsTheProgramsThatRun(t *testing.T) {
 	shown := showsPrograms(t, "when-it-is-away.md")
 	require.Len(t, shown, len(awayPrograms))
 	for _, file := range awayPrograms {
@@ -39,9 +39,9 @@ var awayPrograms = []string{
 	"examples/go/whenaway/main.go", "examples/ruby/when_away.rb",
 }
 
-// TestWhenItIsAway runs each program while its server answers, hangs, is killed, and
-// comes back.
-func TestWhenItIsAway(t *testing.T) {
+// TestProgramsSurviveAServerThatIsAway runs each program while its server answers, hangs,
+// is killed, and comes back.
+func TestProgramsSurviveAServerThatIsAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("programs in other languages are left to the full test run")
 	}

@@ -144,8 +144,8 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestWrittenByOthers starts from a TAT that somebody else has put there.
-func TestWrittenByOthers(t *testing.T) {
+// TestDecideStartsFromAnyStoredTAT starts from a TAT that somebody else has put there.
+func TestDecideStartsFromAnyStoredTAT(t *testing.T) {
 	play(t, t0.Add(100*time.Second), []row{{args: []int64{4, 1, 10}, want: [5]int64{1, 5, 0, 60, 100}}})
 	for _, past := range []limit.Instant{1, 0, -1, limit.MinInstant, t0 - 1, t0} {
 		play(t, past, []row{

@@ -37,9 +37,9 @@ func fields(t testing.TB, v *keyspace.Handle, db int, key string) (n int) {
 // sizes are of a hash that lies in the table and of one that does not.
 var sizes = []int{5, 1000}
 
-// However a large collection goes, its memory goes with it, and the counts of keys
-// stay right.
-func TestCollectionsGoWithTheirKeys(t *testing.T) {
+// However a large collection goes, its memory goes with it, and the counts of keys stay
+// right.
+func TestDeletedCollectionsReleaseTheirMemory(t *testing.T) {
 	ways := map[string]func(ks *keyspace.Keyspace, v *keyspace.Handle, advance func(time.Duration)){
 		"DEL":      func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) { v.Delete(1, []byte("k")) },
 		"FLUSHDB":  func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) { v.Flush(1) },
@@ -298,7 +298,7 @@ func TestCollectionsWhenMemoryIsFull(t *testing.T) {
 }
 
 // A collection gets no further element than the option says.
-func TestMostElements(t *testing.T) {
+func TestCollectionsKeepToMaxElements(t *testing.T) {
 	ks, v, _, _ := journalled(t)
 	for _, n := range sizes {
 		v.FlushAll()

@@ -25,11 +25,11 @@ func resident(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestMemoryIsToldTruly compares what Stats says of many keys with what the process
-// takes for them, while they are there and when they are gone. What else the process
-// has comes and goes in the meantime, and the kernel hands out pages as it likes, so
-// one look of several has to be undisturbed.
-func TestMemoryIsToldTruly(t *testing.T) {
+// TestStatsReportTheMemoryOfTheProcess compares what Stats says of many keys with what
+// the process takes for them, while they are there and when they are gone. What else the
+// process has comes and goes in the meantime, and the kernel hands out pages as it likes,
+// so one look of several has to be undisturbed.
+func TestStatsReportTheMemoryOfTheProcess(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector keeps memory of its own beside every byte")
 	}

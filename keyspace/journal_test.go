@@ -165,9 +165,9 @@ func TestOneRecordForOneCommand(t *testing.T) {
 	require.Len(t, j.records, 3)
 }
 
-// While the journal refuses, what would have an effect is an error and changes
-// nothing; what only looks is answered.
-func TestRefusedEffects(t *testing.T) {
+// While the journal refuses, what would have an effect is an error and changes nothing;
+// what only looks is answered.
+func TestWritesAreRefusedWhileTheJournalRefuses(t *testing.T) {
 	ks, v, j, _ := journalled(t)
 	quota, err := gcra.NewQuota(3, 5, 60)
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestRefusedEffects(t *testing.T) {
 
 // What has begun before the journal refuses is ended: half of a transaction or script
 // would be worse than all of it, which is one record, kept or lost.
-func TestWhatHasBegunIsEnded(t *testing.T) {
+func TestTransactionsEndAlthoughTheJournalRefuses(t *testing.T) {
 	_, v, j, _ := journalled(t)
 	put := func(key string) error {
 		_, err := v.SetString(0, []byte(key), []byte("v"), keyspace.SetOptions{Expiry: entry.NoExpiry})
@@ -235,7 +235,7 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 
 // A transaction whose effects are large is refused further ones long before its record is
 // more than a file can hold.
-func TestHeldEffectsAreBounded(t *testing.T) {
+func TestEffectsOfATransactionAreBounded(t *testing.T) {
 	ks, v, j, _ := journalled(t)
 	value := make([]byte, 1<<20)
 	key := func(i int) []byte { return []byte{'k', byte(i)} }

@@ -21,7 +21,7 @@ func refs(keys ...string) (r []keyspace.Ref) {
 	return r
 }
 
-func TestHoldHasOneInstant(t *testing.T) {
+func TestLockedKeysShareOneInstant(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	late := ks.NewHandle()
 	c.Advance(time.Second)
@@ -60,7 +60,7 @@ func TestInstantsNeverStepBack(t *testing.T) {
 	require.Equal(t, t0.Add(10*time.Second), v.Refresh())
 }
 
-func TestHoldGuardsItsKeysOnly(t *testing.T) {
+func TestLockCoversOnlyItsKeys(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	v.Lock(refs("a"))
 	require.Panics(t, func() { v.Lock(refs("b")) }, "a second Hold could wait for ever")
@@ -77,9 +77,8 @@ func TestHoldGuardsItsKeysOnly(t *testing.T) {
 	require.NoError(t, v.Put(0, []byte("a"), entry.String, nil, entry.NoExpiry), "no lock is left behind")
 }
 
-// TestTransfersKeepTheSum moves amounts between keys from many goroutines, while
-// others look at all of them: nobody sees a transfer half done, nobody waits for
-// ever.
+// TestTransfersKeepTheSum moves amounts between keys from many goroutines, while others
+// read all of them. No reader sees half of a transfer, and nobody waits for ever.
 func TestTransfersKeepTheSum(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		const accounts, each, goroutines, moves = 10, 100, 8, 1500

@@ -119,7 +119,7 @@ func TestMultiErrorsStoreNothing(t *testing.T) {
 	require.False(t, refused, "keys that exist go on")
 }
 
-func TestMultiInsideHold(t *testing.T) {
+func TestMultiOnLockedKeysUsesTheirInstant(t *testing.T) {
 	_, v, c := open(t, keyspace.Options{})
 	v.Lock(refs("cl", "sw", "tb"))
 	c.Advance(time.Hour)

@@ -15,9 +15,9 @@ import (
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
-// TestPrefetchBesideChanges looks keys up without a lock while tables grow, shrink
-// and are flushed: it may find anything, but must not fault or change anything.
-func TestPrefetchBesideChanges(t *testing.T) {
+// TestPrefetchDuringChangesIsHarmless looks keys up without a lock while tables grow,
+// shrink and are flushed. It may find anything, but must not fault or change anything.
+func TestPrefetchDuringChangesIsHarmless(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1), Databases: 2})
 	defer ks.Close()
 	keys := make([][]byte, 4096)

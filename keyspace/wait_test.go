@@ -28,7 +28,7 @@ func newWaiting() *waiting {
 	return w
 }
 
-func TestWhatWakesTheFirst(t *testing.T) {
+func TestChangesThatMakeRoomWakeTheFirst(t *testing.T) {
 	k, other := []byte("k"), []byte("other")
 	for _, row := range []struct {
 		name string

@@ -233,7 +233,7 @@ func (b busySource) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 
 // What happened while a base was written is damaged if it is damaged, however soon after
 // that the process dies: cut there, the log would end before the base.
-func TestDamageBesideANewBase(t *testing.T) {
+func TestDamageOfTheNewLogLoadsAKnownStateOrIsRefused(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncEverySecond)
 	rng := rand.New(rand.NewPCG(2, 8))

@@ -77,9 +77,9 @@ func TestDurableRecordsMayFollowTheEnd(t *testing.T) {
 	}
 }
 
-// Effects behind an end are damage that no crash explains: they are refused where a
-// later log says that all was durable, else cut, and the end remains the end.
-func TestEffectsBehindTheEnd(t *testing.T) {
+// Effects behind an end are damage that no crash explains: they are refused where a later
+// log says that all was durable, else cut, and the end remains the end.
+func TestEffectsAfterTheEndAreDamage(t *testing.T) {
 	fsys, was, log := stopped(t)
 	longer := behind(fsys.Content(log), func([]byte) []byte { return []byte{1, 65, 0} }) // FLUSHDB
 	broken := with(fsys, log, longer)

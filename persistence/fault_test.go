@@ -153,7 +153,7 @@ func TestNoFileIsSyncedAgainAfterAFailure(t *testing.T) {
 }
 
 // The second of two servers on one directory refuses to start.
-func TestOneOwner(t *testing.T) {
+func TestSecondServerOnADirectoryRefusesToStart(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
 	_, err := persistence.Open(options(fsys, s.clock))

@@ -68,9 +68,9 @@ func TestADeathWhileHealing(t *testing.T) {
 	}
 }
 
-// Trying again and again on a full disk does not fill it: of what came to nothing no
-// file is left.
-func TestTryingAgainLeavesNothing(t *testing.T) {
+// Trying again and again on a full disk does not fill it: of what came to nothing no file
+// is left.
+func TestFailedAttemptsOnAFullDiskLeaveNoFiles(t *testing.T) {
 	for _, op := range []string{"write", "sync"} {
 		for _, file := range []string{"incr", "base", "manifest.tmp"} {
 			fsys := faultfs.New()

@@ -58,8 +58,9 @@ func TestWideCommandsMakeRoomOnce(t *testing.T) {
 	}
 }
 
-// TestRecycleKeepsNothingNarrow shows that what a worker has room for is not taken from it.
-func TestRecycleKeepsNothingNarrow(t *testing.T) {
+// TestRecycleLeavesSmallSlicesAlone tests that the slices of a worker keep their
+// contents.
+func TestRecycleLeavesSmallSlicesAlone(t *testing.T) {
 	args := [][]byte{[]byte("a")}
 	resp.Recycle(args)
 	require.Equal(t, "a", string(args[0]))

@@ -51,11 +51,11 @@ func (c *client) told(raw string) (replies []string) {
 	}
 }
 
-// TestLookingAheadChangesNothing has one server get commands many at a time, which
-// looks up their keys before it runs the first, and another the same ones by one:
-// commands of every kind about the same few keys, so that what is looked up early is
-// often moved, replaced, removed, flushed or expired before its turn.
-func TestLookingAheadChangesNothing(t *testing.T) {
+// TestPrefetchChangesNoReply has one server get commands many at a time, which looks up
+// their keys before it runs the first, and another the same ones by one: commands of
+// every kind about the same few keys, so that what is looked up early is often moved,
+// replaced, removed, flushed or expired before its turn.
+func TestPrefetchChangesNoReply(t *testing.T) {
 	lines := vocabulary(t)
 	require.Greater(t, len(lines), 1500)
 	rng := rand.New(rand.NewPCG(21, 22))

@@ -109,9 +109,9 @@ func TestPipelinedGuesses(t *testing.T) {
 	})
 }
 
-// TestGuesserLeaves: a client that goes away while its attempt waits leaves nothing
-// behind, and one that is killed is not answered.
-func TestGuesserLeaves(t *testing.T) {
+// TestClientMayLeaveDuringADelayedAuth: a client that goes away while its attempt waits
+// leaves nothing behind, and one that is killed is not answered.
+func TestClientMayLeaveDuringADelayedAuth(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--requirepass", "sesame")
 		admin := f.dial()

@@ -179,8 +179,9 @@ func TestBlockInsideMulti(t *testing.T) {
 	})
 }
 
-// TestRoomWakesTheFirst: whatever makes room lets the first in line look at once.
-func TestRoomWakesTheFirst(t *testing.T) {
+// TestWhateverMakesRoomWakesTheFirst: whatever makes room lets the first in line look at
+// once.
+func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		c := f.dial()

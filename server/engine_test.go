@@ -176,9 +176,9 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
 		c := e.dial()
 		require.Equal(t, "+PONG\r\n", c.do("PING"))
-		gate := e.ks.World()
-		require.True(t, gate.Stop(nil))
-		defer gate.Start()
+		world := e.ks.World()
+		require.True(t, world.Stop(nil))
+		defer world.Start()
 		push := []byte("+" + strings.Repeat("x", 1<<20) + "\r\n")
 		for range 200 {
 			e.session(0).Push(push)
@@ -272,8 +272,8 @@ func (e *engine) requireSound(witness *client) {
 	eventually(e.t, "nobody waits", func() bool { return e.ks.Waiting() == 0 })
 }
 
-// TestPanicBesideTheLoops: the same for what runs when a wait ends.
-func TestPanicBesideTheLoops(t *testing.T) {
+// TestPanicInTheBackgroundEndsOneClient: the same for what runs when a wait ends.
+func TestPanicInTheBackgroundEndsOneClient(t *testing.T) {
 	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
 	endings := map[string]func(e *engine, admin *client, id string){
 		"its time comes": func(e *engine, _ *client, _ string) { e.clock.Advance(time.Minute) },
@@ -306,9 +306,9 @@ func TestPanicBesideTheLoops(t *testing.T) {
 	})
 }
 
-// TestPanicOfTheFirstLetsTheNextIn: whoever comes behind a client that was lost that way
-// becomes the first.
-func TestPanicOfTheFirstLetsTheNextIn(t *testing.T) {
+// TestPanicOfTheFirstWaiterLetsTheNextIn: whoever comes behind a client that was lost
+// that way becomes the first.
+func TestPanicOfTheFirstWaiterLetsTheNextIn(t *testing.T) {
 	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
 	eachTransport(t, func(t *testing.T, kind string) {
 		var fuse atomic.Int64

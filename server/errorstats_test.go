@@ -75,8 +75,9 @@ func TestErrorstatsCountEveryKindOfError(t *testing.T) {
 	})
 }
 
-// TestWhatRanHasTakenTime: no command that has run shows 0 microseconds.
-func TestWhatRanHasTakenTime(t *testing.T) {
+// TestCommandstatsShowTimeForEveryCommandThatRan: no command that has run shows 0
+// microseconds.
+func TestCommandstatsShowTimeForEveryCommandThatRan(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		c := start(t, kind).dial()
 		c.send("PING\r\nSET s v\r\nGET s\r\nPING\r\nEVAL \"return redis.call('strlen',KEYS[1])\" 1 s\r\nMULTI\r\nINCR n\r\nEXEC\r\nCONFIG RESETSTAT\r\nPING\r\nTTL s\r\n")

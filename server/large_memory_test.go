@@ -98,9 +98,9 @@ func TestRepliesOfManyShortValuesAreReservedFirst(t *testing.T) {
 	}
 }
 
-// TestLargeRepliesAreWholeBesideTheLoops: what is made in pieces has the same bytes as
-// what is made at once.
-func TestLargeRepliesAreWholeBesideTheLoops(t *testing.T) {
+// TestLargeRepliesInTheBackgroundAreWhole compares replies that are made in pieces with
+// replies that are made at once.
+func TestLargeRepliesInTheBackgroundAreWhole(t *testing.T) {
 	c := start(t, transports()[0]).dial()
 	keys := c.fillShort()
 	for i := range 3 { // long ones between the short

@@ -20,9 +20,10 @@ func openFiles() int {
 	return len(entries)
 }
 
-// TestNothingIsLeft: after a life with idle, waiting, slow, half-sent, refused and killed
-// clients a server leaves no goroutine and no descriptor behind.
-func TestNothingIsLeft(t *testing.T) {
+// TestStoppedServerLeavesNoGoroutineOrDescriptor: after a life with idle, waiting, slow,
+// half-sent, refused and killed clients a server leaves no goroutine and no descriptor
+// behind.
+func TestStoppedServerLeavesNoGoroutineOrDescriptor(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		warm := start(t, kind) // what the runtime opens once stays open
 		require.Equal(t, "+PONG\r\n", warm.dial().do("PING"))

@@ -77,8 +77,8 @@ func TestLongCommandsLeaveTheLoop(t *testing.T) {
 	}
 }
 
-// TestCostlyWordsLeaveTheLoop: where each word takes long, few of them are many.
-func TestCostlyWordsLeaveTheLoop(t *testing.T) {
+// TestFewCostlyArgumentsLeaveTheLoop: where each word takes long, few of them are many.
+func TestFewCostlyArgumentsLeaveTheLoop(t *testing.T) {
 	b := newWaitingBench(t)
 	for call, word := range map[string]string{
 		"CONFIG GET": "maxm*ory", "COMMAND INFO": "get", "COMMAND DOCS": "get", "INFO": "server", "RL.MULTI 2000": "k",

@@ -37,9 +37,9 @@ func TestSlowCommandsKeepOrder(t *testing.T) {
 	})
 }
 
-// TestClosedGateParksEverybody: nothing runs while the gate is closed, and all that came
-// meanwhile runs in order when it opens.
-func TestClosedGateParksEverybody(t *testing.T) {
+// TestNothingRunsWhileTheWorldIsStopped stops the world. No client gets a reply while it
+// is stopped. What was received meanwhile runs in order when it starts.
+func TestNothingRunsWhileTheWorldIsStopped(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		conns := make([]*client, 16)
@@ -47,11 +47,11 @@ func TestClosedGateParksEverybody(t *testing.T) {
 			conns[i] = f.dial()
 			require.Equal(t, "+PONG\r\n", conns[i].do("PING"))
 		}
-		gate := f.Keyspace().World()
+		world := f.Keyspace().World()
 		in := int64(len(conns) * len(frame("PING")))
 		eventually(t, "the counters are up to date", func() bool { return f.Stats().BytesIn == in })
 		for round := range 20 {
-			require.True(t, gate.Stop(nil))
+			require.True(t, world.Stop(nil))
 			sent := 0
 			for i, c := range conns {
 				packet := fmt.Sprintf("PING %d\r\nKEYS none\r\nPING %d\r\n", i, round)
@@ -62,8 +62,8 @@ func TestClosedGateParksEverybody(t *testing.T) {
 			eventually(t, "all is received", func() bool { return f.Stats().BytesIn == in })
 			out := f.Stats().BytesOut
 			f.Engine().CloseOverdue(f.clock.Now())
-			require.Equal(t, out, f.Stats().BytesOut, "somebody was answered behind a closed gate")
-			gate.Start()
+			require.Equal(t, out, f.Stats().BytesOut, "somebody was answered while the world was stopped")
+			world.Start()
 			for i, c := range conns {
 				c.expect(bulk(fmt.Sprint(i)), "*0\r\n", bulk(fmt.Sprint(round)))
 			}
@@ -71,11 +71,12 @@ func TestClosedGateParksEverybody(t *testing.T) {
 	})
 }
 
-// TestGateUnderLoad: a gate that keeps closing loses nobody's wake-up.
-func TestGateUnderLoad(t *testing.T) {
+// TestStoppingTheWorldLosesNoWakeUp stops and starts the world all the time. Every client
+// gets its replies.
+func TestStoppingTheWorldLosesNoWakeUp(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
-		gate := f.Keyspace().World()
+		world := f.Keyspace().World()
 		stop, ended := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -84,8 +85,8 @@ func TestGateUnderLoad(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					if gate.Stop(nil) {
-						gate.Start()
+					if world.Stop(nil) {
+						world.Start()
 					}
 				}
 			}
@@ -106,7 +107,7 @@ func TestGateUnderLoad(t *testing.T) {
 	})
 }
 
-// TestKillWhateverItDoes: CLIENT KILL ends idle, waiting, slow-reading and gated clients,
+// TestKillWhateverItDoes: CLIENT KILL ends idle, waiting, slow-reading and stopped clients,
 // and what they were doing.
 func TestKillWhateverItDoes(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
@@ -224,9 +225,9 @@ func TestClientReply(t *testing.T) {
 	})
 }
 
-// TestLateHelloSwitchesProtocol: commands behind a HELLO AUTH that had to wait are
+// TestDelayedHelloSwitchesTheProtocol: commands behind a HELLO AUTH that had to wait are
 // answered in the protocol that it asked for.
-func TestLateHelloSwitchesProtocol(t *testing.T) {
+func TestDelayedHelloSwitchesTheProtocol(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--requirepass", "sesame")
 		c := f.dial()

@@ -166,8 +166,9 @@ func TestPausedClientsEnd(t *testing.T) {
 	})
 }
 
-// TestPausedIsNotLate: who is about to authenticate when a pause begins has time for it.
-func TestPausedIsNotLate(t *testing.T) {
+// TestPauseExtendsTheTimeToAuthenticate: who is about to authenticate when a pause begins
+// has time for it.
+func TestPauseExtendsTheTimeToAuthenticate(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
 		limits := command.DefaultLimits()

@@ -142,9 +142,10 @@ func TestLeavingManyChannelsInATransactionIsRefused(t *testing.T) {
 	require.Equal(t, ":0\r\n", c.do("PUBLISH", "c1", "m"))
 }
 
-// TestLeavingInATransaction: UNSUBSCRIBE inside of MULTI takes effect with EXEC and not
-// before, and a message that came between comes before its answer.
-func TestLeavingInATransaction(t *testing.T) {
+// TestUnsubscribeInATransactionTakesEffectWithExec: UNSUBSCRIBE inside of MULTI takes
+// effect with EXEC and not before, and a message that came between comes before its
+// answer.
+func TestUnsubscribeInATransactionTakesEffectWithExec(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		l, c := f.dial(), f.dial()

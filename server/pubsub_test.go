@@ -186,9 +186,9 @@ func TestHostilePatterns(t *testing.T) {
 	})
 }
 
-// TestComingAndGoing: clients that subscribe, leave, publish, reset and hang up all at
-// once leave nothing behind, and nobody hears what he has left.
-func TestComingAndGoing(t *testing.T) {
+// TestSubscribersThatComeAndGoLeaveNothing: clients that subscribe, leave, publish, reset
+// and hang up all at once leave nothing behind, and nobody hears what he has left.
+func TestSubscribersThatComeAndGoLeaveNothing(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		var all sync.WaitGroup

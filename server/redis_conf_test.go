@@ -74,9 +74,10 @@ func TestMeaninglessOptionsAreTakenWithOneWarning(t *testing.T) {
 	require.Equal(t, "-1", value(t, c, "slowlog-log-slower-than"))
 }
 
-// TestPromisesAreRefused: what this server cannot do stops it, with the place and the
-// reason, from a file as from flags and from CONFIG SET.
-func TestPromisesAreRefused(t *testing.T) {
+// TestUnsupportedOptionsAreRefused sets options that this server does not support. It
+// does not start, and names the place and the reason, for a file, for flags and for
+// CONFIG SET.
+func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	for line, why := range map[string]string{
 		"cluster-enabled yes":                `option "cluster-enabled": this server is not a node of a cluster`,
 		"replicaof 10.0.0.1 6379":            `option "replicaof": this server has no replication`,

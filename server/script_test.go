@@ -186,9 +186,9 @@ func (f *fixture) runsAlone() {
 	eventually(f.t, "a script to run", func() bool { return f.clock.Timers() == 1 })
 }
 
-// TestUnkillable: what has written is not killed by a client, but by the end of the
-// server; then nothing of it is kept.
-func TestUnkillable(t *testing.T) {
+// TestScriptThatHasWrittenIsKilledByShutdownOnly: what has written is not killed by a
+// client, but by the end of the server; then nothing of it is kept.
+func TestScriptThatHasWrittenIsKilledByShutdownOnly(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		dir := t.TempDir()
 		flags := []string{"--dir", dir, "--appendonly", "yes"}

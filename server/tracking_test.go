@@ -142,9 +142,9 @@ func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
 	require.Less(t, b.infoNumber("tracking_total_keys"), int64(305))
 }
 
-// TestTrackingRedirectThatIsGoneIsTold: who redirects to a client that has left is told
-// so in the place of each invalidation.
-func TestTrackingRedirectThatIsGoneIsTold(t *testing.T) {
+// TestTrackingNotifiesThatTheRedirectIsGone: who redirects to a client that has left is
+// told so in the place of each invalidation.
+func TestTrackingNotifiesThatTheRedirectIsGone(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		b, other := f.dial(), f.dial()
@@ -211,9 +211,9 @@ func TestReadThroughScriptIsTracked(t *testing.T) {
 	})
 }
 
-// TestManyReadersAreToldBesideTheLoops: the change of a key that thousands have read
-// reaches each of them, and neither the writer nor anybody else waits for that.
-func TestManyReadersAreToldBesideTheLoops(t *testing.T) {
+// TestManyReadersAreInvalidatedInTheBackground changes a key that thousands have read.
+// Each of them is notified, and neither the writer nor anybody else waits for that.
+func TestManyReadersAreInvalidatedInTheBackground(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		const n = 1000
 		f := start(t, kind, "--tcp-backlog", "2048")

@@ -188,8 +188,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestHugeQueue: how much a transaction and a watch may hold.
-func TestHugeQueue(t *testing.T) {
+// TestTransactionsAndWatchesAreBounded: how much a transaction and a watch may hold.
+func TestTransactionsAndWatchesAreBounded(t *testing.T) {
 	const tooLarge = "-ERR the transaction is too large\r\n"
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)

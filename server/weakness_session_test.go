@@ -151,9 +151,9 @@ func TestEmptyRequestsAreIgnored(t *testing.T) {
 	})
 }
 
-// TestClosingConnectionsWaitsForNoGate closes clients that watch keys while the gate is
-// closed. They leave and make room for others.
-func TestClosingConnectionsWaitsForNoGate(t *testing.T) {
+// TestConnectionsCloseWhileTheWorldIsStopped closes clients that watch keys while the
+// world is stopped. They leave and make room for others.
+func TestConnectionsCloseWhileTheWorldIsStopped(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--maxclients", "10")
 		conns := make([]*client, 10)
@@ -161,8 +161,8 @@ func TestClosingConnectionsWaitsForNoGate(t *testing.T) {
 			conns[i] = f.dial()
 			require.Equal(t, "+OK\r\n", conns[i].do("WATCH", "k"))
 		}
-		gate := f.Keyspace().World()
-		require.True(t, gate.Stop(nil))
+		world := f.Keyspace().World()
+		require.True(t, world.Stop(nil))
 		for _, c := range conns {
 			require.NoError(t, c.Close())
 		}
@@ -176,14 +176,14 @@ func TestClosingConnectionsWaitsForNoGate(t *testing.T) {
 			var timeout net.Error
 			return errors.As(err, &timeout) && timeout.Timeout() // parked, not refused
 		})
-		gate.Start()
+		world.Start()
 		require.NoError(t, fresh.SetReadDeadline(time.Now().Add(patience)))
 		fresh.expect("+PONG\r\n")
 		eventually(t, "nothing is watched", func() bool { return fresh.info("connected_clients") == "1" })
 	})
 }
 
-// TestReceivedCommandsAreAnsweredBeforeStop stops the server while the gate is closed.
+// TestReceivedCommandsAreAnsweredBeforeStop stops the server while the world is stopped.
 // Everything that was received before is answered first.
 func TestReceivedCommandsAreAnsweredBeforeStop(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
@@ -193,8 +193,8 @@ func TestReceivedCommandsAreAnsweredBeforeStop(t *testing.T) {
 		for i := range conns {
 			conns[i] = f.dial()
 		}
-		gate := f.Keyspace().World()
-		require.True(t, gate.Stop(nil))
+		world := f.Keyspace().World()
+		require.True(t, world.Stop(nil))
 		for _, c := range conns {
 			c.send(strings.Repeat("PING\r\n", depth))
 		}
@@ -207,7 +207,7 @@ func TestReceivedCommandsAreAnsweredBeforeStop(t *testing.T) {
 			}
 			return err != nil
 		})
-		gate.Start()
+		world.Start()
 		for _, c := range conns {
 			for range depth {
 				c.expect("+PONG\r\n")

@@ -41,7 +41,7 @@ var weaknesses = []struct {
 	{"commands after QUIT run", TestCommandsAfterQuitDoNotRun, ""},
 	{"good commands before a bad one are lost", TestCommandsBeforeAProtocolErrorAreAnswered, ""},
 	{"empty requests are errors", TestEmptyRequestsAreIgnored, ""},
-	{"closing runs under a lock of the server", TestClosingConnectionsWaitsForNoGate, "transports call Closed without a lock, and it never blocks"},
+	{"closing runs under a lock of the server", TestConnectionsCloseWhileTheWorldIsStopped, "transports call Closed without a lock, and it never blocks"},
 	{"stopping cuts live connections", TestReceivedCommandsAreAnsweredBeforeStop, ""},
 	{"unknown names are repeated whole, HTTP is read on", TestHTTPRequestsAreCutOff, ""},
 	{"the parser of single frames panics", TestOtherPrefixesAreInlineCommands, "package resp gives redcon only frames that its guard has proven, and tests that"},

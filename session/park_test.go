@@ -41,7 +41,7 @@ func (s stoppedStore) NotifyStart(wake func()) {
 }
 
 // TestWaitingForTheWorldTakesNoWorker: however much wants to go on while a script keeps the
-// gate closed, such as the timers of thousands of clients, no workers are made for it.
+// world stopped, such as the timers of thousands of clients, no workers are made for it.
 func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
 	g := &testGate{}
 	e := NewEngine(command.Options{

@@ -78,8 +78,8 @@ func TestReferencesOfManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestPinned until the last one has unpinned.
-func TestPinned(t *testing.T) {
+// TestValueStaysPinnedUntilTheLastUnpin until the last one has unpinned.
+func TestValueStaysPinnedUntilTheLastUnpin(t *testing.T) {
 	var p shared.Pins
 	require.False(t, p.Pinned())
 	first, second := p.Pin(), p.Pin()

@@ -124,9 +124,9 @@ func TestDescribe(t *testing.T) {
 	tokenbucket.Describe(tokenbucket.None, nil, epoch, func(string, int64) { t.Fatal("nothing to describe") })
 }
 
-// TestRoomIsWhatQuantityZeroAnswers holds Room to Decide, in every mode, while a bucket
-// fills up; without a capacity only Debt and Warmup know something.
-func TestRoomIsWhatQuantityZeroAnswers(t *testing.T) {
+// TestRoomEqualsTheReplyToQuantityZero holds Room to Decide, in every mode, while a
+// bucket fills up; without a capacity only Debt and Warmup know something.
+func TestRoomEqualsTheReplyToQuantityZero(t *testing.T) {
 	for _, c := range []tokenbucket.Call{
 		with(call(tokenbucket.Greedy, 5, 1, second), quantity(4)),
 		with(call(tokenbucket.Debt, 5, 1, second), quantity(9)),

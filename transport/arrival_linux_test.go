@@ -8,10 +8,10 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestMailBeforeArrival: whoever aborts or wakes a connection while it is on its way to
-// a loop, a new one or another one, may be heard there before it arrives. Nothing may
-// come of that until it does, least of all to its neighbours.
-func TestMailBeforeArrival(t *testing.T) {
+// TestWakeBeforeArrivalHasNoEffect aborts or wakes a connection while it is on its way to
+// a loop, a new one or another one. The loop may see that before the connection arrives.
+// Until then it has no effect, least of all on other connections.
+func TestWakeBeforeArrivalHasNoEffect(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		for _, abort := range []bool{false, true} {
 			h := newLineHandler()

@@ -54,9 +54,9 @@ func TestHelpExplainsEverything(t *testing.T) {
 	require.NotContains(t, out.String(), "CONFIG SET")
 }
 
-// TestMistypedNamesAreTold: commands, tools' options and the server's, with the nearest
-// that exists, and the argument that is wrong.
-func TestMistypedNamesAreTold(t *testing.T) {
+// TestMistypedNamesGetTheNearestName: commands, tools' options and the server's, with the
+// nearest that exists, and the argument that is wrong.
+func TestMistypedNamesGetTheNearestName(t *testing.T) {
 	for want, args := range map[string][]string{
 		`cellserver: unknown command "improt", did you mean "import"?`:                           {"improt", "redis://x", "y"},
 		`cellserver: unknown command "docter", did you mean "doctor"?`:                           {"docter"},

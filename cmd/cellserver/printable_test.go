@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatServersSayMovesNoCursor prints what a hostile server may have said: escape
-// sequences of seven and of eight bits, and marks that turn text round.
-func TestWhatServersSayMovesNoCursor(t *testing.T) {
+// TestTextOfServersIsPrintedWithoutControlCharacters prints what a hostile server may
+// have said: escape sequences of seven and of eight bits, and marks that turn text round.
+func TestTextOfServersIsPrintedWithoutControlCharacters(t *testing.T) {
 	const hostile = "a\x1b]0;title\x07\u009b2J\u202eb\rc"
 	const harmless = "a?]0;title??2J?b?c"
 	var report, stderr strings.Builder

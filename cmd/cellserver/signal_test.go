@@ -207,8 +207,9 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// TestTerminalGoesAway: neither SIGHUP nor a log that nobody reads any more ends it.
-func TestTerminalGoesAway(t *testing.T) {
+// TestServerSurvivesTheEndOfItsTerminal: neither SIGHUP nor a log that nobody reads any
+// more ends it.
+func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
 	port := freeport.Choose()

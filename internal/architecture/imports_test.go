@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/architecture"
 )
 
-// TestTheTree holds the module itself to the rules.
-func TestTheTree(t *testing.T) {
+// TestModuleFollowsTheRules holds the module itself to the rules.
+func TestModuleFollowsTheRules(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(root, "go.mod"))

@@ -60,7 +60,7 @@ func TestFilesAreFiles(t *testing.T) {
 	require.Nil(t, m.Content("d/b"))
 }
 
-func TestOneLock(t *testing.T) {
+func TestLockedDirectoryIsNotLockedAgain(t *testing.T) {
 	m := faultfs.New()
 	lock, err := m.Lock("d/lock")
 	require.NoError(t, err)

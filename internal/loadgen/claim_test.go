@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRefusalsOweWhatTheySay plays any traffic against every limiter: whenever it
+// TestRefusalsFollowEnoughGrants plays any traffic against every limiter: whenever it
 // refuses, it granted at least what the refusal owes within the spell before it, and a
 // run that sees all of that finds no fault.
-func TestRefusalsOweWhatTheySay(t *testing.T) {
+func TestRefusalsFollowEnoughGrants(t *testing.T) {
 	const start = limit.Instant(1_700_000_000 * time.Second)
 	rapid.Check(t, func(t *rapid.T) {
 		text, decide := anyLimiter(t)
@@ -99,7 +99,7 @@ func TestUnderAdmissionIsCaught(t *testing.T) {
 	}
 }
 
-func TestNothingIsOwed(t *testing.T) {
+func TestSomeLimitsRefuseWithoutGrants(t *testing.T) {
 	for _, text := range []string{
 		"CL.THROTTLE k -1 30 60", "CL.THROTTLE k 5 -30 60", "SW.ALLOW k 5 1 PENALIZE", "SW.ALLOW k 5 1 BLOCK 1",
 		"SW.ALLOW k 5 1 BUCKETS 5 EVEN", "SW.ALLOW k 5 1 FORCE", "TB.ACQUIRE k 5 1 1 INIT 0", "TB.ACQUIRE k 5 1 1 WAIT 1",

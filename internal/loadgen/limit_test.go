@@ -58,7 +58,7 @@ func TestLimitBounds(t *testing.T) {
 	}
 }
 
-func TestNoBound(t *testing.T) {
+func TestLimitsWithoutABoundSayWhy(t *testing.T) {
 	for _, text := range []string{
 		"SW.ALLOW k 10 60 FORCE", "TB.ACQUIRE k 10 1 1 FORCE", "TB.ACQUIRE k 10 1 1 BLOCK 0",
 		"CL.THROTTLE k 15 30 60 -1", "CL.THROTTLE k 15 30 60 {q}",
@@ -72,7 +72,7 @@ func TestNoBound(t *testing.T) {
 	}
 }
 
-func TestNotALimit(t *testing.T) {
+func TestOtherCommandsAreNoLimits(t *testing.T) {
 	for _, text := range []string{
 		"PING", "GET {key}", "CL.THROTTLE", "CL.THROTTLE k", "CL.THROTTLE k 1 2", "CL.THROTTLE k 1 2 0", "CL.THROTTLE k a 2 3",
 		"CL.THROTTLE k 1 2 3 4 5", "SW.ALLOW k 1", "SW.ALLOW k 0 1", "SW.ALLOW k 1 1 WHAT", "SW.ALLOW k 1 1 BUCKETS x",

@@ -10,9 +10,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The bar T4: on the same boot a restart goes on by the time the machine has been
-// up, whatever the wall clock says; on another it never goes back.
-func TestResumption(t *testing.T) {
+// TestTimeGoesOnAfterARestart tests that time goes on by the machine's uptime after a
+// restart in the same boot, whatever the wall clock says, and never goes back after
+// another boot.
+func TestTimeGoesOnAfterARestart(t *testing.T) {
 	const (
 		derived = limit.Instant(1_700_000_000_000_000_000)
 		hour    = int64(time.Hour)

@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/keyspace/world"
 )
 
-// TestGateExcludes has many run batches while some of them close the world lock:
-// who closed it must be alone.
-func TestGateExcludes(t *testing.T) {
+// TestStoppedWorldIsExclusive has many goroutines run batches while some of them stop the
+// world. Nobody else is inside while it is stopped.
+func TestStoppedWorldIsExclusive(t *testing.T) {
 	var g world.Lock
 	const all, batches = 8, 3000
 	var inside atomic.Int32

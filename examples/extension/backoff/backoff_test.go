@@ -43,8 +43,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestStatesThatAreNone: whatever is stored, nothing wraps and nothing panics.
-func TestStatesThatAreNone(t *testing.T) {
+// TestCorruptStatesNeverPanic: whatever is stored, nothing wraps and nothing panics.
+func TestCorruptStatesNeverPanic(t *testing.T) {
 	_, _, _, err := backoff.Decide([]byte("text"), 0, backoff.Call{First: 1, Longest: 1})
 	require.ErrorIs(t, err, limit.ErrWrongType)
 	for _, b := range []byte{0, 0x7f, 0x80, 0xff} {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFindsItself(t *testing.T) {
+func TestFindReturnsTheProcessThatListens(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems do not tell")
 	}
@@ -32,7 +32,7 @@ func TestFindsItself(t *testing.T) {
 	}
 }
 
-func TestFindsNobody(t *testing.T) {
+func TestFindKnowsNoProcessOfAnUnusedAddress(t *testing.T) {
 	for _, addr := range []net.Addr{
 		&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, // reserved for documents: never ours
 		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1},

@@ -238,8 +238,8 @@ func TestNoReaderSeesHalfOfAWrite(t *testing.T) {
 	})
 }
 
-// BenchmarkHoldOfLargeRead is how long a shard is locked for a reply of 60 MB.
-func BenchmarkHoldOfLargeRead(b *testing.B) {
+// BenchmarkLockOfLargeRead is how long a shard is locked for a reply of 60 MB.
+func BenchmarkLockOfLargeRead(b *testing.B) {
 	const n, size = 100_000, 600
 	var mu sync.Mutex
 	var longest time.Duration // of one request

@@ -8,13 +8,13 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-func TestGate(t *testing.T) {
+func TestStoppedWorldLetsNobodyIn(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	other := ks.NewHandle()
 	g := ks.World()
 	var woken []int
 	g.NotifyStart(func() { woken = append(woken, 0) })
-	require.Equal(t, []int{0}, woken, "an open gate is not waited for")
+	require.Equal(t, []int{0}, woken, "a world that runs is not waited for")
 
 	require.True(t, v.Enter())
 	require.True(t, v.StopWorld(), "the closer itself may be inside")

@@ -38,7 +38,7 @@ func saves(t *testing.T, fsys *faultfs.FS, n int, done func(state string, err er
 
 // Without a log a power failure leaves the last snapshot that was complete, or the one
 // that was being written, and so does a kill after any call that failed.
-func TestSnapshotsAlone(t *testing.T) {
+func TestSnapshotSurvivesPowerFailureWithoutALog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	check := func(fsys *faultfs.FS, kept, next, about string) {
 		got, dir := lookedAll(t, fsys, about)

@@ -25,9 +25,9 @@ func (b bell) Wake() {
 	}
 }
 
-// TestEverybodyIsWoken: under SyncAlways, whoever asks while an fsync is being put
-// off, or while one is in flight, is woken by it or by the next; nobody is forgotten.
-func TestEverybodyIsWoken(t *testing.T) {
+// TestEveryWaiterForAnFsyncIsWoken asks for durability under SyncAlways while an fsync is
+// delayed or in flight. That fsync or the next wakes each caller.
+func TestEveryWaiterForAnFsyncIsWoken(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncAlways)
 	defer s.close()
 	const clients, calls = 30, 200
@@ -56,9 +56,9 @@ func TestEverybodyIsWoken(t *testing.T) {
 	require.LessOrEqual(t, s.log.Stats().Syncs, int64(clients*calls))
 }
 
-// TestALongWriteIsNotWaitedFor: whoever asks while a write is in flight that does not end
-// is told to wait for news instead of being held up, and is given them.
-func TestALongWriteIsNotWaitedFor(t *testing.T) {
+// TestCallersDoNotWaitForALongWrite asks for durability while a write is in flight that
+// does not end. The caller does not block; it is notified later.
+func TestCallersDoNotWaitForALongWrite(t *testing.T) {
 	for _, p := range []persistence.Policy{persistence.SyncEverySecond, persistence.SyncNo} {
 		fsys, clock := faultfs.New(), clocktest.New(begin)
 		var now atomic.Int64
@@ -95,9 +95,9 @@ func TestALongWriteIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWhenAnFsyncBegins: with fsyncs of 200 µs, for seven eighths of those expected, or
-// for fewer if the others do not come.
-func TestWhenAnFsyncBegins(t *testing.T) {
+// TestFsyncBeginsWhenMostExpectedCallersHaveCome: with fsyncs of 200 µs, for seven
+// eighths of those expected, or for fewer if the others do not come.
+func TestFsyncBeginsWhenMostExpectedCallersHaveCome(t *testing.T) {
 	const us, fsync = time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
 		n, crowd      int
@@ -123,9 +123,9 @@ func TestWhenAnFsyncBegins(t *testing.T) {
 	}
 }
 
-// TestCrowdsShrinkByDegrees: those who are on their way are expected, and forgotten if
-// they stay away.
-func TestCrowdsShrinkByDegrees(t *testing.T) {
+// TestExpectedCallersShrinkByDegrees: those who are on their way are expected, and
+// forgotten if they stay away.
+func TestExpectedCallersShrinkByDegrees(t *testing.T) {
 	require.Equal(t, 500, persistence.Expected(500, 10))
 	require.Equal(t, 375, persistence.Expected(250, 500))
 	crowd, fsyncs := 500, 0

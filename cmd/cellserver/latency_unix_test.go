@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkBeside calls CL.THROTTLE over one connection, one call after another, while
-// others do their worst: nobody; a thousand clients that ask for much and read none of
-// it; clients beyond maxclients, who come and are refused, fifty thousand of them if
-// it lasts. It reports the latency in µs, and beside the last how many were refused.
-func BenchmarkBeside(b *testing.B) {
+// BenchmarkLatencyOfOthers calls CL.THROTTLE over one connection, one call after another,
+// while others do their worst: nobody; a thousand clients that ask for much and read none
+// of it; clients beyond maxclients, who come and are refused, fifty thousand of them if
+// it lasts. It reports the latency in µs, and for the last case how many were refused.
+func BenchmarkLatencyOfOthers(b *testing.B) {
 	b.Run("nobody", func(b *testing.B) {
 		measureBeside(b, dialBeside(b, launch(b, b.TempDir(), nil, besideFlags...)))
 	})
