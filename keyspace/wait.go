@@ -163,7 +163,7 @@ func names(refs []Ref, db int, key []byte) bool {
 }
 
 // Serving says that whoever holds keys now will call Serve before it releases them, so
-// that nobody else takes what waiters are owed.
+// that nobody else takes what is for waiters.
 func (v *Handle) Serving() { v.serving = true }
 
 // IsLocked reports whether the handle holds key.

@@ -229,7 +229,7 @@ func (e *Engine) abortExclusive() bool {
 	return true
 }
 
-// EndScripts ends what runs alone, once no client is left to wait for it, and
+// EndScripts ends what runs exclusively, once no client is left to wait for it, and
 // reports whether a script was ended half way, now or before. Memory then holds
 // what no client may ever see, and must not be saved; nothing of it has been logged.
 func (e *Engine) EndScripts() (torn bool) {

@@ -55,7 +55,7 @@ func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([
 	return out, refs
 }
 
-// replacePending puts an error in the place of every reply in out that is owed an effect.
+// replacePending puts an error in the place of every reply in out whose effect is not kept.
 func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
 	w := resp.Writer{Proto: s.Proto} // the errors are counted whether the client wants to see them or not
 	from := 0
@@ -66,11 +66,11 @@ func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([
 		}
 		w.Raw(out[from:to])
 	}
-	var owed []durableReply
+	var pending []durableReply
 	if s.pending != nil {
-		owed = s.pending.list
+		pending = s.pending.list
 	}
-	for _, r := range owed {
+	for _, r := range pending {
 		keep(r.from)
 		if r.to > r.from { // else the client wants no reply
 			w.Error(e)

@@ -44,7 +44,7 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 
 // Background implements [command.Host]: it runs do, which is the running command or what is left to do of it, on a
 // goroutine in the background. The session is parked meanwhile and acts through a
-// stand-in. Unlike in a command that is [alone] everybody else goes on: do locks what it
+// proxy. Unlike in an exclusive command everybody else goes on: do locks what it
 // needs as it would have done on the loop.
 func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	s := sessionOf(c.Client)

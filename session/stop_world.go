@@ -52,7 +52,7 @@ func (e *Engine) withStoppedWorld(f func(l *Worker)) {
 	f(l)
 }
 
-// isAborted reports whether what ran alone was ended half way.
+// isAborted reports whether what ran exclusively was aborted half way.
 func (e *Engine) isAborted() bool {
 	e.exclusive.mu.Lock()
 	defer e.exclusive.mu.Unlock()

@@ -92,7 +92,7 @@ func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
 }
 
 // Drain answers every waiting command as if its time were over, so that a server
-// that stops owes nobody an answer. No command waits from then on.
+// that stops leaves nobody without an answer. No command waits from then on.
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()

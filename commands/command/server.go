@@ -2,12 +2,12 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
-// What keeps commands from running, as a set: [Engine].halts.
+// What keeps commands from running, as a set: Server.Halts.
 const (
 	HaltLoading uint32 = 1 << iota // those without FlagLoading are refused
 	HaltChanges                    // those that may change something are postponed
 	HaltAll                        // all are postponed
-	HaltServing                    // none: somebody waits for elements, see [Ctx.runServing]
+	HaltServing                    // none: somebody waits for elements, whom commands serve
 
 	HaltPaused = HaltChanges | HaltAll
 )

@@ -91,7 +91,7 @@ type Keys interface {
 	// false.
 	Rename(db int, from, to []byte, nx bool) (renamed, found bool)
 	// AppendString appends to dst what GET replies. A value of shared.Least bytes or more
-	// is returned as it is stored instead, and held: [Ctx.ReplySpan] or [Ctx.GiveBack] has
+	// is returned as it is stored instead, and kept: [Call.ReplySpan] or [Call.GiveBack] has
 	// to release it.
 	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
 	RandomKey(dst []byte, db int) ([]byte, bool)

@@ -262,7 +262,7 @@ type Wait struct {
 	// its first byte when the session is fed again.
 	RunAgain bool
 	// Kept is how many bytes the command took over from its session: a transaction that
-	// runs alone, and what it watches. Used by the goroutine that feeds the session.
+	// runs exclusively, and what it watches. Used by the goroutine that feeds the session.
 	Kept int
 	// Slice does a part of a command that goes on in slices, and reports whether there is
 	// more to do; nil for all others. It waits for nothing: its session is fed again as soon

@@ -37,7 +37,7 @@ type host struct {
 	full     bool // memory was full when it began, and it has not said that it can do with that
 	spent    int  // instructions, once it is over
 
-	// For scripts that wait for memory: see script_wait.go.
+	// For scripts that wait for memory: see wait.go.
 	memory  *budget.Grant // of its result, if that was asked for
 	mayWait bool          // it is no part of a transaction
 	acted   bool          // has called a command that does more than read

@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Lock stops all but one. Who runs a batch is inside; closing the
+// Lock stops all but one. Who runs a batch is inside; stopping the
 // Lock keeps everybody from entering and waits until all others have left, which
 // takes as long as the longest batch.
 type Lock struct {
 	closed atomic.Bool
-	// missed counts those who have waited for the world lock to open in vain.
+	// missed counts those who have waited in vain for the world to start.
 	missed atomic.Int32
-	// owed is for how many of those who were woken the world lock must stay open.
-	owed atomic.Int32
+	// admits is how many of those who were woken must enter before the world is stopped again.
+	admits atomic.Int32
 
 	mu       sync.Mutex
 	stations []*Member // guarded by mu; replaced, never changed
@@ -32,9 +32,9 @@ const (
 	// longer. Once patient ones have looked in vain it is closed for longer.
 	patience = 5000
 	patient  = 4
-	// maxOwed bounds how often a Close is refused for the sake of those who wait, who
+	// maxAdmits bounds how often a Close is refused for the sake of those who wait, who
 	// may also have gone away.
-	maxOwed = 4
+	maxAdmits = 4
 )
 
 // Member is where somebody, a handle of the store, says whether it is inside. It fills a cache line, since
@@ -70,8 +70,8 @@ func (g *Lock) Enter(st *Member) bool {
 	for {
 		st.busy.Store(true)
 		if !g.closed.Load() {
-			if g.owed.Load() > 0 {
-				g.owed.Add(-1)
+			if g.admits.Load() > 0 {
+				g.admits.Add(-1)
 			}
 			return true
 		}
@@ -82,7 +82,7 @@ func (g *Lock) Enter(st *Member) bool {
 	}
 }
 
-// startsSoon waits a moment for the world lock to open.
+// startsSoon waits some microseconds for the world to start.
 func (g *Lock) startsSoon() bool {
 	if g.missed.Load() >= patient {
 		return false
@@ -104,7 +104,7 @@ func (st *Member) Leave() { st.busy.Store(false) }
 // since, it returns false at once and nothing has changed: the caller has to leave and
 // Wait, for the other one waits for it.
 func (g *Lock) Stop(own *Member) bool {
-	if g.owed.Load() > 0 && g.owed.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
+	if g.admits.Load() > 0 && g.admits.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
 	}
 	g.missed.Store(0)
@@ -130,7 +130,7 @@ func (g *Lock) Start() {
 	g.mu.Lock()
 	waiters := g.waiters
 	g.waiters = nil
-	g.owed.Store(int32(min(len(waiters), maxOwed)))
+	g.admits.Store(int32(min(len(waiters), maxAdmits)))
 	g.closed.Store(false)
 	g.mu.Unlock()
 	for _, wake := range waiters {
