@@ -141,7 +141,7 @@ func BenchmarkSet(b *testing.B) {
 }
 
 // A small collection is read and changed without the allocator.
-func TestSmallOnesAllocateNothing(t *testing.T) {
+func TestSmallCollectionsAllocateNothing(t *testing.T) {
 	h, s, l := fillHash(10), fillSorted(10), fillList(10)
 	all := members(11)
 	hash, sorted, list := h.AppendFlat(nil), s.AppendFlat(nil), l.AppendFlat(nil)

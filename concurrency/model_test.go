@@ -75,9 +75,9 @@ type traffic struct {
 	pause time.Duration
 }
 
-// TestModel compares every decision of a million random calls and more with the
-// model, and now and then everything that is stored.
-func TestModel(t *testing.T) {
+// TestDecisionsAgreeWithTheModel compares every decision of a million random calls and
+// more with the model, and now and then everything that is stored.
+func TestDecisionsAgreeWithTheModel(t *testing.T) {
 	second := time.Second
 	kinds := map[string]traffic{
 		"one place":     {steps: 200_000, names: 4, most: 1, longest: 8, lease: second, release: 4, varied: 8, pause: second / 2},

@@ -56,9 +56,9 @@ func repeat(args []int64, want ...[5]int64) []row {
 	return rows
 }
 
-// TestMeasured holds the replies measured on redis-cell 0.5.0 on a fresh key, with
-// the intended reply where its arithmetic goes wrong (the name says how).
-func TestMeasured(t *testing.T) {
+// TestRepliesAreThoseOfRedisCell plays the replies measured on redis-cell 0.5.0 on a
+// fresh key, with the intended reply where its arithmetic is wrong (the name says how).
+func TestRepliesAreThoseOfRedisCell(t *testing.T) {
 	const maxInt, minInt = math.MaxInt64, math.MinInt64
 	tables := map[string][]row{
 		"documented":     repeat([]int64{15, 30, 60}, [5]int64{0, 16, 15, -1, 2}),
@@ -185,8 +185,9 @@ func TestTimed(t *testing.T) {
 	play(t, 0, rows)
 }
 
-// TestExactInside: what the seconds of a reply hide is exact to the nanosecond.
-func TestExactInside(t *testing.T) {
+// TestInstantsAreExactToTheNanosecond tests what the seconds of a reply hide: it is exact
+// to the nanosecond.
+func TestInstantsAreExactToTheNanosecond(t *testing.T) {
 	q, err := gcra.NewQuota(6, 7, 60)
 	require.NoError(t, err)
 	next, d, write := gcra.Decide(0, t0, &q, 3)

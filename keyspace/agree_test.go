@@ -19,9 +19,9 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestStoragesAgree plays the same random commands of every kind on keyspaces over
-// each storage and compares all answers: whatever a family does to its bytes, in
-// place or not, must come out the same.
+// TestStoragesAgree plays the same random commands of every kind on keyspaces over each
+// storage and compares all replies: a family that changes its bytes in place gives the
+// same result.
 func TestStoragesAgree(t *testing.T) {
 	steps := 600_000
 	if testing.Short() {

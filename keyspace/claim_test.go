@@ -140,9 +140,9 @@ func TestCommandsOfVeryManyKeysHaveOneInstant(t *testing.T) {
 	require.False(t, v.Exists(0, keys[1]) && shardOf(ks, keys[1]) != first)
 }
 
-// TestWhoWantsClaimedKeysWaitsForTheEnd has many goroutines look at keys that commands of
-// very many keys change, in every way that there is to look: nobody sees half of one.
-func TestWhoWantsClaimedKeysWaitsForTheEnd(t *testing.T) {
+// TestReadersWaitForClaimedKeys has many goroutines read keys, in every way, that
+// commands of very many keys change. No reader sees half of a change.
+func TestReadersWaitForClaimedKeys(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{Shards: 4})
 	keys := numbered("many", manyWrites)
 	more := slices.Concat(keys, numbered("more", manyReads))

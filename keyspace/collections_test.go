@@ -245,9 +245,9 @@ func TestCollectionsOfWrongType(t *testing.T) {
 	}
 }
 
-// What changes nothing is no effect, no write to those who watch and no key; an error
-// of a small collection's write is as if it had not been called.
-func TestWritesWithoutEffect(t *testing.T) {
+// What changes nothing is no effect, no write to those who watch and no key; an error of
+// a small collection's write is as if it had not been called.
+func TestWritesWithoutEffectNotifyNobody(t *testing.T) {
 	for _, n := range sizes {
 		_, v, j, _ := journalled(t)
 		fillHash(t, v, 0, "k", n)

@@ -31,9 +31,9 @@ func (l *changeLog) take() []string {
 	return told
 }
 
-// TestObserverIsToldOfEveryChange: of each way in which a key changes, once it is asked
-// for, and of nothing else.
-func TestObserverIsToldOfEveryChange(t *testing.T) {
+// TestObserverIsNotifiedOfEveryChange changes keys in every way. The observer is notified
+// of each change of a key that it asked for, and of nothing else.
+func TestObserverIsNotifiedOfEveryChange(t *testing.T) {
 	clock := clocktest.New(limit.Instant(time.Hour))
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	t.Cleanup(ks.Close)
@@ -108,8 +108,8 @@ func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.Handle)
 	return ks, v
 }
 
-// TestObserverOfTheSweepIsToldWhatTimeTakes: nobody has asked for the key.
-func TestObserverOfTheSweepIsToldWhatTimeTakes(t *testing.T) {
+// TestObserverOfTheSweepIsNotifiedOfExpiredKeys expires keys for which nobody has asked.
+func TestObserverOfTheSweepIsNotifiedOfExpiredKeys(t *testing.T) {
 	var l changeLog
 	ks, _ := observed(t, &l)
 	require.Equal(t, 1, ks.Sweep(1<<20).Removed)

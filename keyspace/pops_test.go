@@ -87,9 +87,9 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 	require.Zero(t, ks.PopWaiting())
 }
 
-// TestPopWaitersAreToldWhenNobodyServes: a change outside of Serve, and one that Serve
-// leaves undone, is told to the first who waits.
-func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
+// TestPopWaitersAreNotifiedWhenNobodyServes changes a key outside of Serve, or leaves a
+// change undone in Serve. The first waiter is notified.
+func TestPopWaitersAreNotifiedWhenNobodyServes(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	v, other := ks.NewHandle(), ks.NewHandle()
 	defer v.Close()
@@ -125,9 +125,9 @@ func TestPopWaitersAreToldWhenNobodyServes(t *testing.T) {
 	require.Len(t, v.AppendMoves(refs), 1)
 }
 
-// TestPopWaitersAreToldOnce: however often a key changes, its waiter is told once, until
-// somebody comes to serve; and never of what is neither a list nor a sorted set.
-func TestPopWaitersAreToldOnce(t *testing.T) {
+// TestPopWaitersAreNotifiedOnce changes a key often. Its waiter is notified once, until
+// somebody comes to serve, and never of what is neither a list nor a sorted set.
+func TestPopWaitersAreNotifiedOnce(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	v := ks.NewHandle()
 	defer v.Close()

@@ -133,7 +133,7 @@ func TestQueueIsFIFO(t *testing.T) {
 	require.Zero(t, ks.Waiting())
 }
 
-func TestLeasesWake(t *testing.T) {
+func TestReleasedAndShorterLeasesWakeTheFirst(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
 	lease := func(op concurrency.Op, member string, d time.Duration) {

@@ -105,7 +105,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestWatchedWhenExpired(t *testing.T) {
+func TestWatchOfAnExpiredKeySeesNoChange(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	k := []byte("k")
 	_, err := v.Throttle(0, k, quota(t), 1)

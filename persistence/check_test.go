@@ -87,9 +87,9 @@ func TestDamageThatCannotBeCut(t *testing.T) {
 	require.Subset(t, strings.Split(whole.String(), "\n"), strings.Split(before.String(), "\n"))
 }
 
-// A directory that has lost its manifest is not taken for an empty one, whose files
-// would be removed.
-func TestALostManifest(t *testing.T) {
+// A directory that has lost its manifest is not taken for an empty one, whose files would
+// be removed.
+func TestLostManifestIsRefused(t *testing.T) {
 	fsys, _, clock := closed(t)
 	require.NoError(t, fsys.Remove("data/"+persistence.ManifestName))
 	require.True(t, persistence.Exists(fsys, "data"))
@@ -162,7 +162,7 @@ func TestDumpOfNoCollection(t *testing.T) {
 }
 
 // An effect on a database that there is not is named with its file and the option.
-func TestABeyondDatabaseIsNamed(t *testing.T) {
+func TestUnknownDatabaseIsNamed(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 	s.log.Append([]byte{byte(entry.String), 9, 1, 'k', 255, 255, 255, 255, 255, 255, 255, 127, 0}, nil, begin)
 	s.close()

@@ -43,7 +43,7 @@ func with(fsys *faultfs.FS, name string, content []byte) *faultfs.FS {
 	return broken
 }
 
-// The bar P1: one flipped bit, wherever it is, is noticed. A log that was closed
+// One flipped bit, wherever it is, is noticed. A log that was closed
 // loses nothing: its end is flipped at most, which is no state.
 func TestNoFlippedBitLoadsWrongState(t *testing.T) {
 	t.Parallel()
@@ -80,9 +80,9 @@ func logFile(fsys *faultfs.FS) string {
 	return best
 }
 
-// The bar P2: a length that was made larger in the middle is refused, by name,
-// offset and record number.
-func TestAGrownLengthIsRefused(t *testing.T) {
+// A length that was made larger in the middle is refused, by name, offset and record
+// number.
+func TestGrownLengthIsRefusedByName(t *testing.T) {
 	fsys, _, clock := closed(t)
 	name := logFile(fsys)
 	content := fsys.Content(name)
@@ -96,7 +96,7 @@ func TestAGrownLengthIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "check-aof")
 }
 
-// The bar P3: cut anywhere, a log is an exact prefix of what was done; so it is
+// Cut anywhere, a log is an exact prefix of what was done; so it is
 // with zeros behind the cut, and with a sector of the unsynced part missing.
 func TestALogCutAnywhereIsAPrefix(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func looked(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock) (string, *pe
 }
 
 // A damaged sector before a durable offset is not a torn end.
-func TestAHoleInTheDurablePartIsRefused(t *testing.T) {
+func TestDamageBeforeADurableOffsetIsRefused(t *testing.T) {
 	fsys, _, clock := closed(t)
 	name := logFile(fsys)
 	content := fsys.Content(name)

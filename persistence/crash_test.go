@@ -118,7 +118,7 @@ func (s *stage) touch(rng *rand.Rand) {
 	}
 }
 
-// The bar P8: whatever a power failure leaves, what is recovered is the state after
+// Whatever a power failure leaves, what is recovered is the state after
 // some action, and no earlier one than the last that was durable; and what is
 // recovered can be recovered again.
 func TestEveryCrashRecoversAPrefix(t *testing.T) {

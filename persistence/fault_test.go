@@ -56,7 +56,7 @@ func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []st
 	return states, acked, s
 }
 
-// The bar P9: whichever call of a run with two rewrites fails, and however, nothing
+// Whichever call of a run with two rewrites fails, and however, nothing
 // that was acknowledged is lost, and once the disk works again so does the log.
 func TestEveryCallMayFail(t *testing.T) {
 	for _, p := range []persistence.Policy{persistence.SyncEverySecond, persistence.SyncAlways} {
@@ -163,9 +163,9 @@ func TestSecondServerOnADirectoryRefusesToStart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The manifest is switched by writing another file, syncing it, renaming it and
-// syncing the directory, in that order, after the base is durable under its name.
-func TestTheOrderOfASwitch(t *testing.T) {
+// The manifest is switched by writing another file, syncing it, renaming it and syncing
+// the directory, in that order, after the base is durable under its name.
+func TestManifestIsSwitchedInOrder(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncAlways)
 	defer s.close()

@@ -14,10 +14,10 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// A process may die while it heals its log, too: whichever call of a rewrite fails,
-// and whichever call of the healing that follows is the last one, what was
-// acknowledged is there.
-func TestADeathWhileHealing(t *testing.T) {
+// A process may die while it heals its log, too: whichever call of a rewrite fails, and
+// whichever call of the healing that follows is the last one, what was acknowledged is
+// there.
+func TestDeathDuringRecoveryLosesNothing(t *testing.T) {
 	checked := 0
 	for first := 1; ; first++ {
 		for last := 1; ; last++ {

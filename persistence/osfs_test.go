@@ -13,7 +13,7 @@ import (
 )
 
 // The machine's own file system does what the one of the tests does.
-func TestOnARealDisk(t *testing.T) {
+func TestFileSystemOfTheMachineBehavesAsTheOneOfTests(t *testing.T) {
 	clock := clocktest.New(begin)
 	o := options(nil, clock)
 	o.FS, o.Path = persistence.OS{}, filepath.Join(t.TempDir(), "a", "b")

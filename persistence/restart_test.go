@@ -44,7 +44,7 @@ func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.
 	return v.Lease(0, key, &concurrency.Call{Op: concurrency.Acquire, Limit: 4, Lease: 5 * time.Second, Member: fmt.Appendf(nil, "m%d", member)})
 }
 
-// The bar T5: a server that is killed and started again decides as one that was
+// A server that is killed and started again decides as one that was
 // not, over every kind of limiter.
 func TestRestartsDecideTheSame(t *testing.T) {
 	const (

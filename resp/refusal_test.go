@@ -112,9 +112,9 @@ func TestAnUnfinishedCommandIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestGarbageStillCloses: no length, and one that nobody would send, ends the connection
-// as ever, also in the middle of what is thrown away.
-func TestGarbageStillCloses(t *testing.T) {
+// TestMalformedLengthClosesEvenWhileSkipping sends no length, and one that no client
+// would send. They end the connection, also in the middle of an argument that is skipped.
+func TestMalformedLengthClosesEvenWhileSkipping(t *testing.T) {
 	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
 	pre := lim.PreAuth()
 	thrown := "*2\r\n$60\r\n" + strings.Repeat("x", 60) + "\r\n"

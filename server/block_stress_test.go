@@ -83,9 +83,9 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 	})
 }
 
-// TestWindowNeverGivesTwice: whoever waits and whoever does not, a window of three units
-// gives three in every minute.
-func TestWindowNeverGivesTwice(t *testing.T) {
+// TestBlockedCallersNeverExceedTheWindow has clients that wait and clients that do not. A
+// window of three units gives three in every minute.
+func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		const waiters, limit = 30, 3

@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLargeReads: a collection that is read in the background is answered in its turn,
-// whole, as inside a transaction, and as an error if the reply is too long.
-func TestLargeReads(t *testing.T) {
+// TestLargeReadsAreAnsweredWholeAndInOrder reads collections in the background. The
+// replies come in their order and whole, as inside a transaction. A reply that is too
+// long is an error.
+func TestLargeReadsAreAnsweredWholeAndInOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		c := f.dial()

@@ -129,9 +129,9 @@ func TestLoading(t *testing.T) {
 // loadingLine is what a server that loads logs every few seconds.
 var loadingLine = regexp.MustCompile(`level=INFO msg=loading percent=(\d+) keys=(\d+) records=(\d+) eta=(\S+)\n`)
 
-// TestHowFarLoadingIs: the log and INFO say how much of what there is has been read, and
-// how long the rest takes at the pace so far.
-func TestHowFarLoadingIs(t *testing.T) {
+// TestLoadingShowsItsProgress loads a large log. The log file and INFO show how much of
+// it has been read, and how long the rest takes at the pace so far.
+func TestLoadingShowsItsProgress(t *testing.T) {
 	dir := filledDir(t)
 	disk := &gatedFS{free: "base.", gate: make(chan struct{})}
 	f := behindGate(t, disk, "goroutine", dir, "--appendonly", "yes")

@@ -107,9 +107,9 @@ func TestStoppingTheWorldLosesNoWakeUp(t *testing.T) {
 	})
 }
 
-// TestKillWhateverItDoes: CLIENT KILL ends idle, waiting, slow-reading and stopped clients,
-// and what they were doing.
-func TestKillWhateverItDoes(t *testing.T) {
+// TestClientKillEndsClientsInEveryState kills idle, waiting, slow-reading and stopped
+// clients. They end, and so does what they were doing.
+func TestClientKillEndsClientsInEveryState(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind, "--write-timeout", "3600")
 		admin := f.dial()
@@ -147,9 +147,9 @@ func TestKillWhateverItDoes(t *testing.T) {
 	})
 }
 
-// TestKilledIsGone: a client that was killed is not there any more, be it that its
+// TestKilledClientIsGoneAtOnce kills a client. It is not listed any more, even if its
 // connection has not ended yet.
-func TestKilledIsGone(t *testing.T) {
+func TestKilledClientIsGoneAtOnce(t *testing.T) {
 	b := newBench(t)
 	victim := b.another()
 	id := strings.Trim(string(victim.feed(frame("CLIENT", "ID"))), ":\r\n")

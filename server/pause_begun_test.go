@@ -55,10 +55,10 @@ func startLate(t *testing.T) (e *engine, worker transport.Worker, late *lateStor
 	return e, worker, late
 }
 
-// TestPauseBeforeItBegins: what is to change something in the background, and has not
-// begun when a pause does, begins when that is over; or never, if the server stops before,
-// and then its client is not told that it did.
-func TestPauseBeforeItBegins(t *testing.T) {
+// TestBackgroundWorkBeginsAfterThePause: what is to change something in the background,
+// and has not begun when a pause does, begins when that is over; or never, if the server
+// stops before, and then its client is not told that it did.
+func TestBackgroundWorkBeginsAfterThePause(t *testing.T) {
 	const loop = "local n = 0 while n < 1 do n = n + 1 end return redis.call('DEL', KEYS[1])"
 	for name, packet := range map[string][]byte{
 		"offloaded": frame("FLUSHALL"),

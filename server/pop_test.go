@@ -235,9 +235,10 @@ func TestPopWaitersAreBounded(t *testing.T) {
 	})
 }
 
-// TestServedMoveIsOfWhoWaited: what a waiter moves is its own doing, not that of the client
-// whose push has served it: that is told of the change even with NOLOOP.
-func TestServedMoveIsOfWhoWaited(t *testing.T) {
+// TestServedMoveCountsAsTheWaitersOwnWrite serves a waiter that moves an element. The
+// move is the waiter's write, not that of the client whose push served it: that client is
+// notified of the change even with NOLOOP.
+func TestServedMoveCountsAsTheWaitersOwnWrite(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		admin, pusher, mover := f.dial(), f.tracker("NOLOOP"), f.tracker("NOLOOP")

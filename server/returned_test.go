@@ -79,9 +79,9 @@ func TestHeapIsReturned(t *testing.T) {
 	require.Greater(t, freed.Load(), before)
 }
 
-// TestFreedHeap: what keys have given up is given back once, if it is much and a good part
-// of what they had.
-func TestFreedHeap(t *testing.T) {
+// TestMemoryOfDeletedKeysIsReturnedOnce tests that the memory of deleted keys is returned
+// once, if it is much and a good part of what they had.
+func TestMemoryOfDeletedKeysIsReturnedOnce(t *testing.T) {
 	const mib = 1 << 20
 	for name, c := range map[string]struct {
 		keys []int64
@@ -102,9 +102,9 @@ func TestFreedHeap(t *testing.T) {
 	}
 }
 
-// TestQuietHeap: what a burst left is given back after five looks, unless the runtime
-// collects by itself or it is not worth it.
-func TestQuietHeap(t *testing.T) {
+// TestHeapIsReturnedOnceQuiet tests that what a burst left is returned after five looks,
+// unless the runtime collects by itself or it is not worth it.
+func TestHeapIsReturnedOnceQuiet(t *testing.T) {
 	const much, little = 100 << 20, 1 << 20
 	for _, c := range []struct {
 		name   string

@@ -276,10 +276,10 @@ func TestScriptIsOneRecord(t *testing.T) {
 	})
 }
 
-// TestScriptsThatAreMoved: scripts that take longer than a loop waits for, some of them
-// in a pipeline, from many clients; nothing of them is lost or seen halfway, and what is
-// sent behind one is answered behind it.
-func TestScriptsThatAreMoved(t *testing.T) {
+// TestScriptsInTheBackgroundKeepOrderAndAtomicity: scripts that take longer than a loop
+// waits for, some of them in a pipeline, from many clients; nothing of them is lost or
+// seen halfway, and what is sent behind one is answered behind it.
+func TestScriptsInTheBackgroundKeepOrderAndAtomicity(t *testing.T) {
 	const turns, clients, rounds = 3000, 6, 10
 	script := fmt.Sprintf("local i = 0 repeat i = i + 1 redis.call('incr', KEYS[1]) until i == %d return tonumber(redis.call('get', KEYS[1]))", turns)
 	eachTransport(t, func(t *testing.T, kind string) {

@@ -80,9 +80,9 @@ func TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach(t *testin
 	})
 }
 
-// TestNothingIsRememberedOnceNobodyTracks: what clients have read that track no more, or
-// are gone, does not fill memory for ever.
-func TestNothingIsRememberedOnceNobodyTracks(t *testing.T) {
+// TestReadTableIsEmptiedOnceNobodyTracks tests that what clients have read that track no
+// more, or are gone, does not fill memory for ever.
+func TestReadTableIsEmptiedOnceNobodyTracks(t *testing.T) {
 	for name, leave := range map[string]func(c *client){
 		"gone": func(c *client) { require.NoError(t, c.Close()) },
 		"off":  func(c *client) { require.Equal(t, okReply, c.do("CLIENT", "TRACKING", "OFF")) },

@@ -46,10 +46,10 @@ func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T)
 	})
 }
 
-// TestOwnWriteIsToldBehindItsReplyAndBeforeTheNext: with BCAST, too, what a client writes
-// itself is told behind the replies of what it has sent together, in one message for a
-// prefix, and before the reply to what it sends next.
-func TestOwnWriteIsToldBehindItsReplyAndBeforeTheNext(t *testing.T) {
+// TestInvalidationOfAnOwnWriteComesBetweenReplies writes as a tracking client, also with
+// BCAST. The invalidation comes behind the replies to what the client has sent together,
+// in one message for a prefix, and before the reply to what it sends next.
+func TestInvalidationOfAnOwnWriteComesBetweenReplies(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
 		for range 100 {

@@ -72,8 +72,8 @@ func TestPhaseAt(t *testing.T) {
 	}
 }
 
-// TestWeeksFromMonday: an anchor far from now sets the phase.
-func TestWeeksFromMonday(t *testing.T) {
+// TestAnchorFarFromNowSetsThePhase: an anchor far from now sets the phase.
+func TestAnchorFarFromNowSetsThePhase(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	monday := time.Date(2040, 1, 2, 0, 0, 0, 0, time.UTC)
 	var k key
@@ -96,8 +96,9 @@ func TestHashKeyIsFixed(t *testing.T) {
 	}
 }
 
-// TestPhasesSpread: keys that differ in a digit share out the window evenly.
-func TestPhasesSpread(t *testing.T) {
+// TestPhasesOfKeysSpreadOverTheWindow: keys that differ in a digit share out the window
+// evenly.
+func TestPhasesOfKeysSpreadOverTheWindow(t *testing.T) {
 	const keys, parts = 100_000, 20
 	var in [parts]int
 	for i := range keys {

@@ -131,8 +131,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestFirstForgetsItsPhase: only a live key has a phase to keep.
-func TestFirstForgetsItsPhase(t *testing.T) {
+// TestExpiredKeyHasNoPhase: only a live key has a phase to keep.
+func TestExpiredKeyHasNoPhase(t *testing.T) {
 	c := slidingwindow.Call{Mode: slidingwindow.Counter, Limit: 5, Window: time.Second, First: true, Quantity: 1}
 	var k key
 	require.Equal(t, five{0, 5, 4, -1, 1001}, k.do(t, at(300*ms), c))

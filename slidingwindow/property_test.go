@@ -45,9 +45,9 @@ func live(t *rapid.T, tb testing.TB) (*key, limit.Instant, slidingwindow.Call) {
 	return k, now, c
 }
 
-// TestPeekAgrees: a peek says what the call would be answered, and changes
-// nothing.
-func TestPeekAgrees(t *testing.T) {
+// TestPeekAgreesWithTheCall tests that a peek replies what the call would reply, and
+// changes nothing.
+func TestPeekAgreesWithTheCall(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		k, now, c := live(rt, t)
 		c.Charge = slidingwindow.Peek
@@ -86,8 +86,9 @@ func TestRetryIsTheFirstInstant(t *testing.T) {
 	})
 }
 
-// TestRefundRestores: what a call took, a refund at the same instant gives back.
-func TestRefundRestores(t *testing.T) {
+// TestRefundRestoresTheWindow gives back at the same instant what a call took. The window
+// is as before.
+func TestRefundRestoresTheWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		k, now, c := live(rt, t)
 		look := c
@@ -148,9 +149,9 @@ func TestLogAdmitsTheLimit(t *testing.T) {
 	})
 }
 
-// TestPenaltyStopsAtOneBeyond: refusals alone never push a window further than one
-// unit beyond the limit.
-func TestPenaltyStopsAtOneBeyond(t *testing.T) {
+// TestPenaltyEndsOneUnitBeyondTheLimit: refusals alone never push a window further than
+// one unit beyond the limit.
+func TestPenaltyEndsOneUnitBeyondTheLimit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawCall(rt)
 		c.Even, c.Penalize = false, true

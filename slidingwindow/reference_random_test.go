@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAgainstReference compares a million random calls for each mode with the
-// naive models: idle times, edges, and windows, modes and limits that change on
-// live keys included.
-func TestAgainstReference(t *testing.T) {
+// TestDecisionsAgreeWithTheReference compares a million random calls for each mode with
+// the naive models: idle times, edges, and windows, modes and limits that change on live
+// keys included.
+func TestDecisionsAgreeWithTheReference(t *testing.T) {
 	for _, mode := range []slidingwindow.Mode{
 		slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets,
 	} {

@@ -37,9 +37,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestOverflow: what would make a debt of more than 2^62 ns fails, a Peek of it too,
-// and writes nothing.
-func TestOverflow(t *testing.T) {
+// TestTooLargeDebtIsAnErrorAndChangesNothing asks for a debt of more than 2^62 ns. The
+// call and a Peek of it fail and write nothing.
+func TestTooLargeDebtIsAnErrorAndChangesNothing(t *testing.T) {
 	full := func(mode tokenbucket.Mode) *key {
 		k := new(key)
 		k.do(t, epoch, with(bulky(mode), quantity(1<<31)))
@@ -70,8 +70,9 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestPastTheLastInstant: a debt that fits but ends after 2262 fails as well.
-func TestPastTheLastInstant(t *testing.T) {
+// TestDebtBeyondTheLastInstantIsAnError asks for a debt that fits but ends after 2262.
+// The call fails.
+func TestDebtBeyondTheLastInstantIsAnError(t *testing.T) {
 	for _, mode := range []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Interval, tokenbucket.Leaky} {
 		var k key
 		c := call(mode, 1, 1, second)
@@ -104,8 +105,9 @@ func TestClockBack(t *testing.T) {
 	}, k.do(t, epoch.Add(-10*time.Second), c))
 }
 
-// TestSaturates: waits and totals at the end of int64 neither wrap nor panic.
-func TestSaturates(t *testing.T) {
+// TestWaitsAndTotalsSaturate tests waits and totals at the end of int64. They neither
+// wrap nor panic.
+func TestWaitsAndTotalsSaturate(t *testing.T) {
 	for _, mode := range allModes {
 		for _, n := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, math.MaxInt64 - 1, math.MaxInt64} {
 			c := with(call(mode, 3, 1, second), warmup(second, 3), quantity(n), wait(tokenbucket.NoLimit))

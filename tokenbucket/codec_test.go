@@ -158,9 +158,9 @@ func TestRoomEqualsTheReplyToQuantityZero(t *testing.T) {
 	require.Equal(t, []int64{-1, -1}, []int64{most, remaining})
 }
 
-// TestCancel: who stops waiting gives its tokens back in the mode and at the rate
-// that is stored by then.
-func TestCancel(t *testing.T) {
+// TestCancelGivesTokensBackInTheStoredMode cancels a wait. Its tokens are given back in
+// the mode and at the rate that is stored by then.
+func TestCancelGivesTokensBackInTheStoredMode(t *testing.T) {
 	for _, c := range []tokenbucket.Call{
 		call(tokenbucket.Greedy, 2, 1, second),
 		call(tokenbucket.Debt, 2, 1, second),

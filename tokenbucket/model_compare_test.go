@@ -13,9 +13,10 @@ import (
 // modelSteps is how many random calls each model is compared over.
 const modelSteps = 1_000_000
 
-// TestModels compares the algorithms with their models over random calls, pauses and
-// changes of parameters, most of them sane, some at the ends of what can be stored.
-func TestModels(t *testing.T) {
+// TestDecisionsAgreeWithTheModels compares the algorithms with their models over random
+// calls, pauses and changes of parameters, most of them sane, some at the ends of what
+// can be stored.
+func TestDecisionsAgreeWithTheModels(t *testing.T) {
 	for _, m := range []struct {
 		modes []tokenbucket.Mode
 		fresh func() model

@@ -47,9 +47,9 @@ func drawKey(t *rapid.T, modes ...tokenbucket.Mode) (*key, limit.Instant) {
 	return k, now
 }
 
-// TestGreedyIsThrottle: Greedy decides as CL.THROTTLE with a max burst of one less,
-// every duration compared to the nanosecond.
-func TestGreedyIsThrottle(t *testing.T) {
+// TestGreedyDecidesAsThrottle: Greedy decides as CL.THROTTLE with a max burst of one
+// less, every duration compared to the nanosecond.
+func TestGreedyDecidesAsThrottle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Int64Range(1, 1<<20).Draw(t, "capacity")
 		period := rapid.Int64Range(1, 1<<40).Draw(t, "period")
@@ -110,9 +110,9 @@ func TestRetryIsExact(t *testing.T) {
 	})
 }
 
-// TestPeekAgrees: a Peek says what the call then does, and neither a Peek nor a
-// quantity of 0 writes.
-func TestPeekAgrees(t *testing.T) {
+// TestPeekAgreesWithTheCall tests that a Peek replies what the call then does, and that
+// neither a Peek nor a quantity of 0 writes.
+func TestPeekAgreesWithTheCall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes...)
 		c := drawCall(t, allModes...)
@@ -129,9 +129,9 @@ func TestPeekAgrees(t *testing.T) {
 	})
 }
 
-// TestRefundUndoes: giving back at once what was taken restores what remains. The
-// warm-up does not give back what was stored, only the waiting.
-func TestRefundUndoes(t *testing.T) {
+// TestRefundRestoresTheBalance takes tokens and gives them back at once. The balance is
+// as before. Warm-up does not give back what was stored, only the waiting.
+func TestRefundRestoresTheBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes[:4]...)
 		c := drawCall(t, allModes[:4]...)
@@ -154,9 +154,10 @@ func TestRefundUndoes(t *testing.T) {
 	})
 }
 
-// TestGreedyBound: over any span Greedy admits no more than the capacity and what
-// comes in that span, and splitting a quantity into ones never admits less.
-func TestGreedyBound(t *testing.T) {
+// TestGreedyNeverExceedsItsBound tests that over any span Greedy admits no more than the
+// capacity and what comes in that span, and that splitting a quantity into ones never
+// admits less.
+func TestGreedyNeverExceedsItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t, tokenbucket.Greedy)
 		c.Waits, c.MaxWait = false, 0

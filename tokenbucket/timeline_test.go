@@ -178,8 +178,8 @@ func TestDebtTimeline(t *testing.T) {
 	})
 }
 
-// TestDebtScales halves a bucket that is a third empty.
-func TestDebtScales(t *testing.T) {
+// TestNewCapacityScalesTheDebt halves a bucket that is a third empty.
+func TestNewCapacityScalesTheDebt(t *testing.T) {
 	play(t, ms, []row{
 		{0, with(call(tokenbucket.Debt, 6, 1, second), quantity(2)), [5]int64{0, 6, 4, -1, 2000}},
 		{0, with(call(tokenbucket.Debt, 3, 1, second), peek), [5]int64{0, 3, 2, -1, 1000}},

@@ -196,7 +196,7 @@ func (l *ledger) total() (n int) {
 	return n
 }
 
-// The bar P4: killed at any moment, under either policy, with the disk at its usual
+// Killed at any moment, under either policy, with the disk at its usual
 // speed or stalled, the program has after a restart all that it acknowledged.
 func TestKilledServersLoseNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -236,7 +236,7 @@ func TestKilledServersLoseNothing(t *testing.T) {
 	t.Logf("%d kills, %d acknowledged calls, 0 lost (strace %t)", rounds, book.total(), traced)
 }
 
-// The bar P5: on a full disk the call that cannot be kept is refused, as are all
+// On a full disk the call that cannot be kept is refused, as are all
 // that would have an effect, while PING, INFO and peeks are answered; once there is
 // room everything goes on by itself, and nothing acknowledged is lost.
 func TestFullDisk(t *testing.T) {

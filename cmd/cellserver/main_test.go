@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswers: the flags that print something and start no server.
-func TestAnswers(t *testing.T) {
+// TestFlagsThatPrintStartNoServer runs the flags that print something and start no
+// server.
+func TestFlagsThatPrintStartNoServer(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--version":       "cellserver 0.",
 		"-v":              "cellserver 0.",
@@ -35,8 +36,9 @@ func TestHelpNamesTools(t *testing.T) {
 	}
 }
 
-// TestFaultsExit: everything that is wrong is told in one message, and the status is 1.
-func TestFaultsExit(t *testing.T) {
+// TestEveryFaultIsReportedAndTheStatusIsOne starts the program with several faults. It
+// reports all of them in one message, and its status is 1.
+func TestEveryFaultIsReportedAndTheStatusIsOne(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.conf")
 	require.NoError(t, os.WriteFile(file, []byte("port x\nnosuch 1\n"), 0o600))
 	var out, errs bytes.Buffer

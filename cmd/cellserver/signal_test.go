@@ -162,9 +162,9 @@ func TestShutdownCommand(t *testing.T) {
 	}
 }
 
-// TestSecondSignalForces: a client that takes nothing of its replies holds up a graceful
-// stop for as long as it is allowed to; a second signal does not wait.
-func TestSecondSignalForces(t *testing.T) {
+// TestSecondSignalStopsAtOnce has a client that does not read its replies, which delays a
+// graceful stop. A second signal stops the server at once.
+func TestSecondSignalStopsAtOnce(t *testing.T) {
 	for _, kind := range kinds() {
 		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "3600", "--write-timeout", "3600")
 		slow, _ := p.dial()

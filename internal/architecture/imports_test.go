@@ -24,9 +24,9 @@ func TestModuleFollowsTheRules(t *testing.T) {
 	}
 }
 
-// TestRules shows for each rule a file that breaks it and one beside it that
-// does not, so that a rule that has stopped seeing anything is noticed.
-func TestRules(t *testing.T) {
+// TestEachRuleFindsAFileThatBreaksIt shows for each rule a file that breaks it and a
+// similar one that does not, so that a rule that finds nothing any more is noticed.
+func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 	const own = "github.com/cellserver/cellserver/"
 	tests := map[string]struct {
 		file, source string

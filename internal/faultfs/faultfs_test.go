@@ -105,7 +105,7 @@ func TestInjection(t *testing.T) {
 }
 
 // What a failed Sync was to write is never written, though the next one says so.
-func TestAFailedSyncIsFinal(t *testing.T) {
+func TestDataOfAFailedSyncIsNeverWritten(t *testing.T) {
 	m := faultfs.New()
 	f := created(t, m, "d/a", "one")
 	require.NoError(t, f.Sync())

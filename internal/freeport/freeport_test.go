@@ -10,8 +10,9 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// TestChoose: a port can be listened on at once, and is none that a system chooses.
-func TestChoose(t *testing.T) {
+// TestChosenPortIsFreeAndNotEphemeral tests that a port can be listened on at once, and
+// is none that a system chooses.
+func TestChosenPortIsFreeAndNotEphemeral(t *testing.T) {
 	port := freeport.Choose()
 	n, err := strconv.Atoi(port)
 	require.NoError(t, err)

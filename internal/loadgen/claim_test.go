@@ -109,9 +109,9 @@ func TestSomeLimitsRefuseWithoutGrants(t *testing.T) {
 	}
 }
 
-// TestClaims goes through one key's refusals: a limit of 2, one unit per second, so
-// that a refusal owes 2 within two seconds.
-func TestClaims(t *testing.T) {
+// TestRefusalsWithoutEnoughGrantsAreFound goes through one key's refusals: a limit of 2,
+// one unit per second, so that a refusal needs grants of 2 within two seconds.
+func TestRefusalsWithoutEnoughGrantsAreFound(t *testing.T) {
 	o := load(t, "CL.THROTTLE k 1 1 1")
 	o.Rate, o.Duration = 1, time.Hour
 	yes, no := fakeresp.Five(0, 2, 0, -1, 1), fakeresp.Five(1, 2, 0, 1, 2)

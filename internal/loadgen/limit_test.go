@@ -257,9 +257,9 @@ func TestBoundsHold(t *testing.T) {
 	})
 }
 
-// TestBoundIsReached shows that the bound of CL.THROTTLE is not merely generous: a
-// key that is asked without a pause is granted all of it.
-func TestBoundIsReached(t *testing.T) {
+// TestBoundOfThrottleIsTight shows that the bound of CL.THROTTLE is not merely generous:
+// a key that is asked without a pause is granted all of it.
+func TestBoundOfThrottleIsTight(t *testing.T) {
 	l := limitOf(t, "CL.THROTTLE k 15 30 60", one)
 	decide := throttler(t, 15, 30, 60)
 	sum := int64(0)

@@ -75,9 +75,10 @@ func TestDenseShrinks(t *testing.T) {
 	require.LessOrEqual(t, mem.Used(), empty+pageSize*8)
 }
 
-// TestDenseGoesBackAndForth adds and removes at every boundary, as a key does that
-// comes and expires all the time: no memory is mapped and unmapped for that.
-func TestDenseGoesBackAndForth(t *testing.T) {
+// TestTableKeepsItsMemoryWhenKeysComeAndGo adds and removes at every boundary, as a key
+// does that is created and expires all the time. No memory is mapped and unmapped for
+// that.
+func TestTableKeepsItsMemoryWhenKeysComeAndGo(t *testing.T) {
 	table, mem := newTestTable(t, seeded)
 	for i := range 10_000 {
 		addCell(t, table, fmt.Sprintf("%016d", i))
