@@ -80,6 +80,7 @@ var hotCommands = map[string][]string{
 	"SWFixed":    {"SW.ALLOW", "fixed", "1000000", "60", "1", "FIXED"},
 	"TBGreedy":   {"TB.ACQUIRE", "greedy", "100", "1000000", "1", "1"},
 	"TBInterval": {"TB.ACQUIRE", "interval", "100", "1000", "1", "1", "INTERVAL"},
+	"RLMulti":    {"RL.MULTI", "2", "second", "day", "TB", "100", "1000000", "1", "SW", "1000000", "86400", "FIXED"},
 	"TBLeaky":    {"TB.ACQUIRE", "leaky", "100", "1000000", "1", "1", "LEAKY"},
 }
 
@@ -118,8 +119,12 @@ func BenchmarkFeed(b *testing.B) {
 			for i := range packets {
 				for j := range depth {
 					a := append([]string(nil), args...)
-					if len(a) > 1 {
-						a[1] = fmt.Sprintf("user:%012d", i*depth+j)
+					key := fmt.Sprintf("user:%012d", i*depth+j)
+					switch {
+					case name == "RLMulti":
+						a[2], a[3] = key, "d"+key
+					case len(a) > 1:
+						a[1] = key
 					}
 					packets[i] = append(packets[i], frame(a...)...)
 				}
