@@ -21,22 +21,22 @@ import (
 // it lasts. It reports the latency in µs, and for the last case how many were refused.
 func BenchmarkLatencyOfOthers(b *testing.B) {
 	b.Run("nobody", func(b *testing.B) {
-		measureBeside(b, dialBeside(b, launch(b, b.TempDir(), nil, besideFlags...)))
+		measureLatency(b, dialProgram(b, launch(b, b.TempDir(), nil, latencyFlags...)))
 	})
 	b.Run("slow readers", func(b *testing.B) {
-		p := launch(b, b.TempDir(), nil, besideFlags...)
+		p := launch(b, b.TempDir(), nil, latencyFlags...)
 		for range 1000 {
-			_, err := io.WriteString(dialBeside(b, p), strings.Repeat("COMMAND\r\n", 100)) // some 3 MB of replies
+			_, err := io.WriteString(dialProgram(b, p), strings.Repeat("COMMAND\r\n", 100)) // some 3 MB of replies
 			require.NoError(b, err)
 		}
-		measureBeside(b, dialBeside(b, p))
+		measureLatency(b, dialProgram(b, p))
 	})
 	b.Run("refused", func(b *testing.B) {
-		p := launch(b, b.TempDir(), nil, append([]string{"--maxclients", "10"}, besideFlags...)...)
+		p := launch(b, b.TempDir(), nil, append([]string{"--maxclients", "10"}, latencyFlags...)...)
 		const callers, each = 8, 50_000 / 8
 		var last net.Conn
 		for range 10 {
-			last = dialBeside(b, p)
+			last = dialProgram(b, p)
 		}
 		var refused [callers]int
 		var wg sync.WaitGroup
@@ -44,7 +44,7 @@ func BenchmarkLatencyOfOthers(b *testing.B) {
 		for i := range callers {
 			wg.Go(func() { refused[i] = beRefused(p.socket, each, stop) })
 		}
-		measureBeside(b, last)
+		measureLatency(b, last)
 		close(stop)
 		wg.Wait()
 		total := 0
@@ -55,9 +55,9 @@ func BenchmarkLatencyOfOthers(b *testing.B) {
 	})
 }
 
-// besideFlags keep slow readers for as long as it takes: being cut off is not what is
+// latencyFlags keep slow readers for as long as it takes: being cut off is not what is
 // measured.
-var besideFlags = []string{"--appendonly", "no", "--save", "", "--write-timeout", "3600"}
+var latencyFlags = []string{"--appendonly", "no", "--save", "", "--write-timeout", "3600"}
 
 // beRefused connects up to n times and returns how often it was told that there are
 // too many clients.
@@ -80,8 +80,8 @@ func beRefused(socket string, n int, stop chan struct{}) (refused int) {
 	return refused
 }
 
-// dialBeside opens a connection that has been served.
-func dialBeside(b *testing.B, p *process) net.Conn {
+// dialProgram opens a connection that has been served.
+func dialProgram(b *testing.B, p *process) net.Conn {
 	c, err := net.Dial("unix", p.socket)
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = c.Close() })
@@ -90,7 +90,7 @@ func dialBeside(b *testing.B, p *process) net.Conn {
 	return c
 }
 
-func measureBeside(b *testing.B, c net.Conn) {
+func measureLatency(b *testing.B, c net.Conn) {
 	r := bufio.NewReader(c)
 	took := make([]time.Duration, 0, b.N)
 	b.ResetTimer()
