@@ -68,7 +68,7 @@ func (l *Log) settle() error {
 	return seg.f.Sync()
 }
 
-// refuseOverfull undoes replace where the base could not be written.
+// giveUp undoes replace where the base could not be written.
 func (l *Log) giveUp() {
 	l.mu.Lock()
 	l.drops, l.buf = true, l.buf[:0]

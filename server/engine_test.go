@@ -328,3 +328,17 @@ func TestPanicOfTheFirstWaiterLetsTheNextIn(t *testing.T) {
 		e.requireSound(admin)
 	})
 }
+
+// TestUnknownCommandIsNoLastCommand: CLIENT LIST names the command before it, be it of the
+// same batch.
+func TestUnknownCommandIsNoLastCommand(t *testing.T) {
+	f := start(t, "auto")
+	c, admin := f.dial(), f.dial()
+	for _, unknown := range []string{"FOO\r\n", "CLIENT FOO\r\n"} {
+		require.Equal(t, "+PONG\r\n", c.do("PING"))
+		c.send("SET key value\r\n" + unknown)
+		c.expect("+OK\r\n")
+		require.Contains(t, c.reply(), "ERR unknown")
+		require.Contains(t, admin.do("CLIENT", "LIST"), "cmd=set")
+	}
+}

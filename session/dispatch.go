@@ -19,16 +19,14 @@ func (l *Worker) dispatch(s *Session, a *request) {
 		return
 	}
 	if cmd == nil {
-		c.Cmd = nil
+		l.rejectUnknown(c)
 		l.unknown(c)
-		l.Server.Rejected(c)
 		return
 	}
 	if cmd.Sub != nil && len(args) > 1 {
 		sub := cmd.Subcommand(args[1])
 		if sub == nil {
-			c.Cmd = nil
-			l.Server.Rejected(c)
+			l.rejectUnknown(c)
 			c.Fail(command.UnknownSubcommand(cmd.Name, args[1]))
 			return
 		}

@@ -27,10 +27,10 @@ type totals struct {
 // background is the goroutines in the background.
 type background struct {
 	slowMu    sync.Mutex
-	slow      sync.WaitGroup // goroutines of spawn
+	slow      sync.WaitGroup // goroutines of Spawn
 	closed    bool           // guarded by slowMu
 	slowSlots chan struct{}
-	slots     chan struct{} // of moveBeside
+	slots     chan struct{} // of Background
 }
 
 // exclusiveQueue runs exclusive commands, one after another.

@@ -19,6 +19,15 @@ func (l *Worker) reject(c *command.Call, e resp.Error) {
 // Reject implements [command.Host].
 func (e *Engine) Reject(c *command.Call, err resp.Error) { workerOf(c.Worker).reject(c, err) }
 
+// rejectUnknown tells the groups of a command that does not exist. CLIENT LIST goes on to
+// name the one before it.
+func (l *Worker) rejectUnknown(c *command.Call) {
+	last := c.Cmd
+	c.Cmd = nil
+	l.Server.Rejected(c)
+	c.Cmd = last
+}
+
 // unknown answers a command that does not exist. A browser that was tricked into
 // talking to us sends POST and Host:, and is cut off as in Redis, before the body
 // that it carries can be taken for commands.

@@ -153,7 +153,7 @@ func (w *popWait) end(st command.Store) {
 	w.all.note(-1)
 }
 
-// refuseOverfull ends the wait with nothing, as in Redis with a null array whatever the command
+// giveUp ends the wait with nothing, as in Redis with a null array whatever the command
 // would have replied.
 func (w *popWait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)

@@ -125,7 +125,7 @@ func (c *Call) MayWait() bool {
 	return !c.Client.Exclusive && !c.Client.Background && !c.Server.Draining.Load()
 }
 
-// OrDrop is for behindPause: begin, or close the client of a command that never will.
+// OrDrop is for [Host.AfterPause]: begin, or close the client of a command that never will.
 func (p *Wait) OrDrop(begin func()) func(goOn bool) {
 	return func(goOn bool) {
 		if goOn {

@@ -83,7 +83,7 @@ func (c *Call) ExceedsLoop(units int) bool {
 	return true
 }
 
-// StayOnLoop is leaves for what is found out with a collection locked: its error, which the
+// StayOnLoop is ExceedsLoop for what is found out with a collection locked: its error, which the
 // function that the store has called returns, means that nothing has been done and that
 // the command is run again, in the background.
 func (c *Call) StayOnLoop(units int) error {

@@ -160,7 +160,7 @@ func (w *wait) decide(st command.Store) (d limit.Decision, over bool, err error)
 	return d, true, err
 }
 
-// runSlice makes the attempt that a pause has put off. When the server stops, Drain ends the
+// goOn makes the attempt that a pause has put off. When the server stops, Drain ends the
 // wait instead.
 func (w *wait) goOn(yes bool) {
 	if yes {
@@ -168,7 +168,7 @@ func (w *wait) goOn(yes bool) {
 	}
 }
 
-// refuseOverfull ends the wait with the refusal as it is now.
+// giveUp ends the wait with the refusal as it is now.
 func (w *wait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
 	d, err := w.look(st)

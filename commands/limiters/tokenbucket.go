@@ -69,7 +69,7 @@ func (r *reservation) serve(st command.Store) {
 	r.parked.Finish(func(w *resp.Writer) { r.answer(st, w, 0) })
 }
 
-// refuseOverfull is the answer of a caller that is made to stop waiting.
+// giveUp is the answer of a caller that is made to stop waiting.
 func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
 	r.undo(st)
 	r.parked.Refused = r.key

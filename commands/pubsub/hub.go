@@ -276,6 +276,7 @@ func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 			h.end(cl, subs, m)
 		}
 	}
+	subs.topics = [topicKinds]map[string]*membership{} // maps keep their room
 	return false
 }
 

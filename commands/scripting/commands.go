@@ -184,6 +184,7 @@ func runOnCoroutine(c *command.Call, k *worker) {
 	if c.Server.Host.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
 		runLater(c, &k.call, c.Server.LargeRoom())
 	}
+	k.call = invocation{} // its words lie in the input, which goes with the batch
 }
 
 // compileInline is how much source is compiled where the command is run; more would

@@ -1,0 +1,34 @@
+package scripting
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// onceHost runs what comes to a coroutine at once.
+type onceHost struct {
+	command.Host
+	ran *invocation
+}
+
+func (h *onceHost) StopWorld(*command.Call) bool { return true }
+
+func (h *onceHost) RunOnCoroutine(_ *command.Call, _ *command.Coroutine, arg any) bool {
+	call := *arg.(*invocation)
+	h.ran = &call
+	return false
+}
+
+// TestWorkerForgetsTheCallOfACoroutine: the words of a call lie in the input of its client,
+// which may be megabytes.
+func TestWorkerForgetsTheCallOfACoroutine(t *testing.T) {
+	host := &onceHost{}
+	c := &command.Call{Worker: &command.Worker{Server: &command.Server{Host: host}}, Client: &command.Client{}}
+	k := &worker{call: invocation{script: &script{}, keys: [][]byte{[]byte("key")}}}
+	runOnCoroutine(c, k)
+	require.Len(t, host.ran.keys, 1)
+	require.Zero(t, k.call)
+}
