@@ -24,8 +24,8 @@ func nodeLibraries() []library {
 		nodeLibrary("rate-limit-redis (node-redis)", "6.0.1", 8, express, "express.js", "redis"),
 		nodeLibrary("@fastify/rate-limit", "11.2.0", 16, "Own tests of its Redis store, over ioredis 6.0.0.", "fastify.js"),
 		nodeLibrary("@upstash/ratelimit", "2.2.0", 11,
-			"fixedWindow, slidingWindow and tokenBucket over a redis object made of ioredis, since the package's client speaks HTTP. "+
-				"The first line of its scripts, a flag of the service's own, is taken off: Redis 7 refuses it as well.", "upstash.js"),
+			"fixedWindow, slidingWindow and tokenBucket over a redis object made from ioredis, since the package's client speaks HTTP. "+
+				"The object removes the first line of the scripts, a flag of the service: Redis 7 refuses it too.", "upstash.js"),
 		nodeLibrary("bottleneck (ioredis)", "2.19.5", 10, bottleneck, "bottleneck.js", "ioredis"),
 		nodeLibrary("bottleneck (node-redis 3)", "2.19.5", 10, bottleneck, "bottleneck.js", "redis"),
 		nodeLibrary("bottleneck, own tests (ioredis)", "2.19.5", 110, own+" 110 of 119 tests, without three for Redis Cluster.", "bottleneck-own.js", "ioredis"),
