@@ -75,7 +75,7 @@ func TestMaxForwardJump(t *testing.T) {
 	left := millis(t, f.dial().do("PTTL", "k"))
 	require.LessOrEqual(t, left, 3_600_000)
 	require.Greater(t, left, 3_500_000)
-	require.Contains(t, f.log.String(), "further ahead")
+	require.Contains(t, f.log.String(), "clock-max-forward-jump")
 	now, err := strconv.ParseInt(strings.Split(f.dial().do("TIME"), "\r\n")[2], 10, 64)
 	require.NoError(t, err)
 	require.InDelta(t, time.Now().Unix(), now, 30, "what people mean by a time is the wall clock's")
