@@ -101,11 +101,13 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	status, said := runToEnd(t, "", conf, "--port", port, "--dir", dir, "--logfile", "redis-server.log", "--pidfile", "redis-server.pid")
 	require.Zero(t, status, said)
 	endDetached(t, filepath.Join(dir, "redis-server.pid"))
-	log, err := os.ReadFile(filepath.Join(dir, "redis-server.log"))
-	require.NoError(t, err)
+	var log []byte
+	require.Eventually(t, func() bool { // the last line is behind the removal of the pidfile
+		log, err = os.ReadFile(filepath.Join(dir, "redis-server.log"))
+		return err == nil && strings.Contains(string(log), "msg=stopped")
+	}, patience, time.Millisecond, "%s", log)
 	require.Equal(t, 1, strings.Count(string(log), "have no effect here"), "%s", log)
 	require.Contains(t, string(log), "redis-cell is built in")
-	require.Contains(t, string(log), "stopped")
 }
 
 // TestSupervisedServerTellsSystemd: that it is ready, and that it stops; then it stays in
