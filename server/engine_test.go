@@ -138,7 +138,7 @@ func TestPushesComeBetweenReplies(t *testing.T) {
 		const push = ">2\r\n+news\r\n:1\r\n"
 		c.send("SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\nPING\r\n")
 		eventually(t, "it waits", func() bool { return e.ks.Waiting() == 1 })
-		session.Push([]byte(push))
+		e.Push(&session.Client, []byte(push))
 		c.expect(push)
 		e.clock.Advance(time.Minute)
 		c.expect(five(0, 1, 0, -1, 60), "+PONG\r\n")
@@ -148,7 +148,7 @@ func TestPushesComeBetweenReplies(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range pushes {
-					session.Push([]byte(push))
+					e.Push(&session.Client, []byte(push))
 				}
 			})
 		}
@@ -181,7 +181,7 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 		defer world.Start()
 		push := []byte("+" + strings.Repeat("x", 1<<20) + "\r\n")
 		for range 200 {
-			e.session(0).Push(push)
+			e.Push(&e.session(0).Client, push)
 		}
 		_, err := c.r.ReadString('\x00') // nothing has one: this reads to the end
 		require.Error(t, err)

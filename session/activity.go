@@ -31,7 +31,10 @@ func (s *Session) notePartial(now int64, unfinished, progress bool) {
 // Activity implements [command.Host].
 func (e *Engine) Activity(cl *command.Client) command.Activity {
 	s := sessionOf(cl)
-	a := command.Activity{Active: s.lastActive(), Blocked: s.wait.Load() != nil, Queued: int(s.queued.Load()) - 1, Memory: s.memory()}
+	d := e.Describe(cl)
+	a := command.Activity{
+		Description: d, Active: s.lastActive(), Blocked: s.wait.Load() != nil, Queued: int(s.queued.Load()) - 1, Held: s.memory(d.Memory),
+	}
 	if id := s.lastCmd.Load(); id >= 0 {
 		a.LastCommand = e.Commands.Entries[id]
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// memory is what is kept for the client. Any goroutine may call it.
-func (s *Session) memory() command.ClientMemory {
+// memory is what is kept for the client, whose subscriptions take topics. Any goroutine may call it.
+func (s *Session) memory(topics int64) command.ClientMemory {
 	input, output := s.Peer.Held()
 	return command.ClientMemory{
-		Input: input, Output: output, Messages: int64(s.unread()), Queued: s.kept.Load(), Topics: s.Server.Describe(&s.Client).Memory,
+		Input: input, Output: output, Messages: int64(s.unread()), Queued: s.kept.Load(), Topics: topics,
 	}
 }
 
@@ -89,7 +89,7 @@ func (e *Engine) EvictClients(all int64) {
 	var holders []holder
 	sum := int64(0)
 	for _, s := range e.clients.list() {
-		m := s.memory()
+		m := s.memory(e.Describe(&s.Client).Memory)
 		held := m.Sum()
 		if s.Killed.Load() || s.overfull.Load() {
 			all -= held // it is about to go

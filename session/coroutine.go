@@ -25,14 +25,14 @@ func (l *Worker) unpinned(f func()) {
 
 // takeCoroutine returns a coroutine that waits for a call.
 func (e *Engine) takeCoroutine() *coroutine {
-	e.mu.Lock()
+	e.workersMu.Lock()
 	if n := len(e.coroutines); n > 0 {
 		x := e.coroutines[n-1]
 		e.coroutines = e.coroutines[:n-1]
-		e.mu.Unlock()
+		e.workersMu.Unlock()
 		return x
 	}
-	e.mu.Unlock()
+	e.workersMu.Unlock()
 	x := &coroutine{worker: e.newWorker()}
 	x.resume, x.stop = iter.Pull(func(yield func(over bool) bool) {
 		x.worker.Yield = func() { yield(false) }
@@ -41,22 +41,22 @@ func (e *Engine) takeCoroutine() *coroutine {
 		}
 	})
 	x.resume()
-	e.mu.Lock()
+	e.workersMu.Lock()
 	e.everyCoroutine = append(e.everyCoroutine, x)
-	e.mu.Unlock()
+	e.workersMu.Unlock()
 	return x
 }
 
 func (e *workers) returnCoroutine(x *coroutine) {
-	e.mu.Lock()
+	e.workersMu.Lock()
 	e.coroutines = append(e.coroutines, x)
-	e.mu.Unlock()
+	e.workersMu.Unlock()
 }
 
 // endCoroutines ends all coroutines, none of which has anything to do.
 func (e *workers) endCoroutines() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.workersMu.Lock()
+	defer e.workersMu.Unlock()
 	for _, x := range e.everyCoroutine {
 		x.stop()
 	}

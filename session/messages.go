@@ -9,9 +9,9 @@ import (
 // Post implements [command.Host].
 func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
 	s := sessionOf(cl)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	s.outboxMu.Lock()
+	defer s.outboxMu.Unlock()
+	if s.outboxClosed {
 		return command.PostedQuietly, 0
 	}
 	if s.outbox == nil {
@@ -19,10 +19,10 @@ func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (nex
 	}
 	memory = s.outbox.add(b, f)
 	if l := &s.engine.Limits().Output; l.MayBeOver(s.outbox.size) && s.outbox.over(l, s.engine.Options.Now()) {
-		s.closed = true
+		s.outboxClosed = true
 		return command.PostedTooMuch, memory - s.outbox.close()
 	}
-	if s.full.Swap(true) {
+	if s.hasMessages.Swap(true) {
 		return command.PostedQuietly, memory
 	}
 	return command.PostedFirst, memory
@@ -36,9 +36,6 @@ func (e *Engine) Push(cl *command.Client, frame []byte) {
 	e.Posted(memory)
 	e.Follow(cl, next)
 }
-
-// Push sends a client something between replies. Any goroutine may call it.
-func (s *Session) Push(frame []byte) { s.engine.Push(&s.Client, frame) }
 
 // Follow implements [command.Host].
 func (e *Engine) Follow(cl *command.Client, next command.Posted) {
@@ -61,16 +58,16 @@ func (e *Engine) TakeMessages(c *command.Call) {
 // drainOutbox moves what other goroutines left into the writer, up to most bytes, and
 // reports whether there is more.
 func (s *Session) drainOutbox(l *Worker, w *resp.Writer, most int) (more bool) {
-	if !s.full.Load() {
+	if !s.hasMessages.Load() {
 		return false
 	}
 	if l.Journal != nil { // what is told may be of what has yet to be kept
 		l.answered = max(l.answered, s.engine.Options.Persistence.Position())
 	}
-	s.mu.Lock()
+	s.outboxMu.Lock()
 	if s.outbox == nil { // the client is gone
-		s.full.Store(false)
-		s.mu.Unlock()
+		s.hasMessages.Store(false)
+		s.outboxMu.Unlock()
 		return false
 	}
 	var memory int
@@ -79,9 +76,9 @@ func (s *Session) drainOutbox(l *Worker, w *resp.Writer, most int) (more bool) {
 	if l := &s.engine.Limits().Output; s.outbox.size < l.Soft {
 		s.outbox.since = 0
 	}
-	s.full.Store(more)
+	s.hasMessages.Store(more)
 	s.partialMessage = more
-	s.mu.Unlock()
+	s.outboxMu.Unlock()
 	s.engine.outbound.Add(-int64(memory))
 	return more
 }
@@ -95,22 +92,22 @@ func (s *Session) disconnect() {
 
 // overdue reports whether the client has left too much unread for too long.
 func (s *Session) overdue(now limit.Instant) bool {
-	if !s.full.Load() {
+	if !s.hasMessages.Load() {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.outboxMu.Lock()
+	defer s.outboxMu.Unlock()
 	return s.outbox != nil && s.outbox.over(&s.engine.Limits().Output, now)
 }
 
 // closeOutbox throws away what waits for a client that is gone.
 func (s *Session) closeOutbox() {
-	s.mu.Lock()
+	s.outboxMu.Lock()
 	memory := 0
 	if s.outbox != nil {
 		memory = s.outbox.close()
 	}
-	s.outbox, s.closed = nil, true
-	s.mu.Unlock()
+	s.outbox, s.outboxClosed = nil, true
+	s.outboxMu.Unlock()
 	s.engine.outbound.Add(-int64(memory))
 }

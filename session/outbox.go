@@ -22,14 +22,14 @@ const (
 // mailbox is what others have to say to a client.
 type mailbox struct {
 	partialMessage bool // a message has been sent in part
-	mu             sync.Mutex
-	outbox         *outbox // guarded by mu: what others have to say to the client, between replies; nil until they have
-	full           atomic.Bool
-	closed         bool // guarded by mu: nothing is left for the client any more
+	outboxMu       sync.Mutex
+	outbox         *outbox // guarded by outboxMu: what others have to say to the client, between replies; nil until they have
+	hasMessages    atomic.Bool
+	outboxClosed   bool // guarded by outboxMu: nothing is left for the client any more
 }
 
 // outbox is what other goroutines have left for a client, in order. It is guarded by
-// the session's mu.
+// the session's outboxMu.
 type outbox struct {
 	parts []part
 	size  int           // bytes to be sent, shared ones included
@@ -135,8 +135,8 @@ func (o *outbox) over(l *command.OutputLimit, now limit.Instant) bool {
 
 // unread is how many bytes wait for the client. Any goroutine may call it.
 func (s *mailbox) unread() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.outboxMu.Lock()
+	defer s.outboxMu.Unlock()
 	if s.outbox == nil {
 		return 0
 	}

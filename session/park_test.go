@@ -56,12 +56,12 @@ func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
 			g.mu.Lock()
 			waits := len(g.waiting)
 			g.mu.Unlock()
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			return waits > i && len(e.idle) == len(e.all)
+			e.workersMu.Lock()
+			defer e.workersMu.Unlock()
+			return waits > i && len(e.idleWorkers) == len(e.everyWorker)
 		}, 10*time.Second, 100*time.Microsecond, "it waits and has no worker")
 	}
-	require.Len(t, e.all, 1)
+	require.Len(t, e.everyWorker, 1)
 	require.Empty(t, ran)
 	g.mu.Lock()
 	g.open = true

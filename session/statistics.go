@@ -22,9 +22,9 @@ func (e *Engine) Statistics() command.Statistics {
 // sum adds up the counters of all workers, by command id, and the keyspace lookups.
 func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 	byCommand = make([]stats.Totals, len(e.Commands.Entries))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range e.all {
+	e.workersMu.Lock()
+	defer e.workersMu.Unlock()
+	for _, l := range e.everyWorker {
 		for id := range l.counts {
 			n, t := &l.counts[id], &byCommand[id]
 			t.Calls += n.Calls.Load()
@@ -52,9 +52,9 @@ func (e *Engine) commandsProcessed() int64 {
 // ResetStatistics implements [command.Host]. Workers that run meanwhile may add to either side
 // of it.
 func (e *Engine) ResetStatistics() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range e.all {
+	e.workersMu.Lock()
+	defer e.workersMu.Unlock()
+	for _, l := range e.everyWorker {
 		for id := range l.counts {
 			n := &l.counts[id]
 			for _, field := range []*atomic.Int64{&n.Calls, &n.Nanos, &n.Sampled, &n.Timed, &n.Rejected, &n.Failed, &n.Denied} {
@@ -80,9 +80,9 @@ func (e *Engine) Tick(d time.Duration) {
 		return
 	}
 	e.sinceDecay = 0
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range e.all {
+	e.workersMu.Lock()
+	defer e.workersMu.Unlock()
+	for _, l := range e.everyWorker {
 		e.Server.Decay(&l.Worker)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (e *Engine) StopWorld(c *command.Call) bool { return workerOf(c.Worker).stopWorld() }
 
 // stopWorld stops the world for the rest of the batch. It returns false if somebody else
-// has closed it; then the command is to be run again once that is over.
+// has stopped it; then the command is to be run again once that is over.
 func (l *Worker) stopWorld() bool {
 	if l.stopped {
 		return true
@@ -20,7 +20,7 @@ func (l *Worker) stopWorld() bool {
 	return l.stopped
 }
 
-// startWorld starts the world at the end of a batch that has closed it.
+// startWorld starts the world at the end of a batch that has stopped it.
 func (l *Worker) startWorld() {
 	if l.stopped {
 		l.stopped = false
@@ -45,7 +45,7 @@ func (e *Engine) withStoppedWorld(f func(l *Worker)) {
 	}
 	defer func() {
 		l.Store.Leave()
-		if !e.isAborted() { // else Close opens it, once nobody is left to look
+		if !e.isAborted() { // else Close starts it, once nobody is left to look
 			l.Store.StartWorld()
 		}
 	}()
@@ -71,7 +71,7 @@ func (s *Session) whileStopped(l *Worker) (next transport.Next, goesOn bool) {
 }
 
 // awaitStart has the session woken when the world starts, or once it is told that it
-// will be closed for long.
+// will be stopped for long.
 func (s *Session) awaitStart(l *Worker) {
 	l.Store.NotifyStart(s.Peer.Wake)
 	if s.engine.exclusive.busy.Load() { // since then: those who wait have been woken before
@@ -91,7 +91,7 @@ func (s *Session) waitsForScript(l *Worker, a *request) bool {
 	return true
 }
 
-// runAgain parks the session, whose command could not be run, until the world lock is open.
+// runAgain parks the session, whose command could not be run, until the world starts.
 func (s *Session) runAgain(l *Worker) {
 	l.WorldBusy = false
 	if l.runLen > 0 {

@@ -54,7 +54,7 @@ func (s *Session) resume(p *command.Wait, l *Worker) bool {
 	return true
 }
 
-// resumeBefore is unpark, with the reply before the mail that has been written since
+// resumeBefore is resume, with the reply before the messages that were written since
 // mark: what a command has told its own client comes behind its reply.
 func (s *Session) resumeBefore(p *command.Wait, l *Worker, mark int) bool {
 	if p.State.Load() != command.WaitAnswered {
@@ -84,8 +84,8 @@ func (s *Session) runSlice(l *Worker, p *command.Wait) (done bool) {
 	return true
 }
 
-// Unblock implements [command.Host]. The answer is found on another goroutine: the caller may be on a
-// loop.
+// Unblock implements [command.Host]. The answer is found on another goroutine: the
+// caller may be on a loop.
 func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
 	p := sessionOf(cl).wait.Load()
 	return p != nil && p.Interrupt(withError)

@@ -95,11 +95,11 @@ type tally struct {
 
 // workers are all workers, and those that are free.
 type workers struct {
-	mu                         sync.Mutex
-	countedSince               limit.Instant // guarded by mu: when counting began
-	all                        []*Worker     // guarded by mu; never shrinks
-	idle                       []*Worker     // guarded by mu: workers of Offload that are free
-	coroutines, everyCoroutine []*coroutine  // guarded by mu: those that are free, and all
+	workersMu                  sync.Mutex
+	countedSince               limit.Instant // guarded by workersMu: when counting began
+	everyWorker                []*Worker     // guarded by workersMu; never shrinks
+	idleWorkers                []*Worker     // guarded by workersMu: workers of Offload that are free
+	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: those that are free, and all
 }
 
 // workerOf returns the worker that a command knows as x.

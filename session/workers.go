@@ -24,20 +24,20 @@ func (e *Engine) newWorker() *Worker {
 	l.w.OnError = l.OnError
 	l.ctx = command.Call{Worker: &l.Worker, W: &l.w}
 	l.Equip()
-	e.mu.Lock()
-	if len(e.all) == 0 {
+	e.workersMu.Lock()
+	if len(e.everyWorker) == 0 {
 		e.countedSince = e.Options.Now()
 	}
-	e.all = append(e.all, l)
-	e.mu.Unlock()
+	e.everyWorker = append(e.everyWorker, l)
+	e.workersMu.Unlock()
 	return l
 }
 
-// EachWorker implements [Host].
+// EachWorker implements [command.Host].
 func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range e.all {
+	e.workersMu.Lock()
+	defer e.workersMu.Unlock()
+	for _, l := range e.everyWorker {
 		f(&l.Worker)
 	}
 	return e.countedSince
@@ -45,21 +45,21 @@ func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
 
 // takeWorker lends a worker to a goroutine of Offload.
 func (e *Engine) takeWorker() *Worker {
-	e.mu.Lock()
-	if n := len(e.idle); n > 0 {
-		l := e.idle[n-1]
-		e.idle = e.idle[:n-1]
-		e.mu.Unlock()
+	e.workersMu.Lock()
+	if n := len(e.idleWorkers); n > 0 {
+		l := e.idleWorkers[n-1]
+		e.idleWorkers = e.idleWorkers[:n-1]
+		e.workersMu.Unlock()
 		return l
 	}
-	e.mu.Unlock()
+	e.workersMu.Unlock()
 	return e.newWorker()
 }
 
 func (e *workers) returnWorker(l *Worker) {
-	e.mu.Lock()
-	e.idle = append(e.idle, l)
-	e.mu.Unlock()
+	e.workersMu.Lock()
+	e.idleWorkers = append(e.idleWorkers, l)
+	e.workersMu.Unlock()
 }
 
 // WithStore implements [command.Host].

@@ -336,7 +336,7 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 		pipe := c.Pipeline()
 		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e entry.Entry) {
 			m.seen++
-			if !parse.MatchGlob([]byte(m.match), key) {
+			if !parse.Glob([]byte(m.match), key) {
 				m.skipped["not of the pattern"]++
 				return
 			}

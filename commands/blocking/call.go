@@ -8,13 +8,13 @@ import (
 )
 
 // Call is what a command that takes elements from the first of several keys wants:
-// BLPOP, LMPOP, BZPOPMIN, BLMOVE and their kin. front is the left end of a list, and the
+// BLPOP, LMPOP, BZPOPMIN, BLMOVE and their kin. Front is the left end of a list, and the
 // lowest scores of a sorted set.
 type Call struct {
 	Kind  *Kind
 	Front bool
 	Count int // how many elements, for a reply with an array of them; 0 for one
-	// toFront and to are those of a command that moves an element of a list; to is nil for
+	// ToFront and To are those of a command that moves an element of a list; To is nil for
 	// all others.
 	ToFront bool
 	To      []byte
@@ -23,15 +23,15 @@ type Call struct {
 // Kind is how elements are taken from keys of one type.
 type Kind struct {
 	SortedSet bool
-	// take takes what there is under a key, which is locked, and replies it. If there is
+	// Take takes what there is under a key, which is locked, and replies it. If there is
 	// nothing it has replied nothing.
 	Take func(call *Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
-	// weigh is how many elements take would take, and how many bytes of them it would copy.
+	// Weigh is how many elements Take would take, and how many bytes of them it would copy.
 	// found says that it would look at no other key, be it because of an error.
 	Weigh func(call *Call, c *command.Call, key []byte) (elements, copied int, found bool)
 }
 
-// span returns which elements of a collection of that length the call takes.
+// Span returns which elements of a collection of that length the call takes.
 func (call *Call) Span(length int) (from, to int) {
 	n := min(max(call.Count, 1), length)
 	if call.Front {

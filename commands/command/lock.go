@@ -29,7 +29,7 @@ func (c *Call) RunLocked(f func()) {
 // ServeLocked gives those who wait for elements what is locked now, in the order in which
 // it came and they did.
 func (c *Call) ServeLocked() {
-	if c.Server.Halts.Load()&HaltServing != 0 && c.Server.hooks.serve != nil {
+	if c.Server.Halts.Load()&HaltServing != 0 { // which the group with that hook has set
 		c.Server.hooks.serve(c)
 	}
 }

@@ -327,11 +327,12 @@ type Coroutine struct {
 
 // Activity is what a client does at the moment, and what is kept for it.
 type Activity struct {
+	Description
 	Active      limit.Instant // of the last bytes
 	LastCommand *Command      // nil before the first
 	Blocked     bool          // a command of it waits
 	Queued      int           // commands that wait for EXEC, -1 outside of MULTI
-	Memory      ClientMemory
+	Held        ClientMemory
 }
 
 // Group is a part of the commands: their entries, and what the group keeps of its own for

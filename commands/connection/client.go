@@ -186,7 +186,8 @@ func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 // read from any goroutine.
 func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	now := e.Options.Now()
-	who, d, a := s.Identity(), e.Describe(s), e.Host.Activity(s)
+	who, a := s.Identity(), e.Host.Activity(s)
+	d := &a.Description
 	cmd := "NULL"
 	if a.LastCommand != nil {
 		cmd = a.LastCommand.Name
@@ -204,19 +205,19 @@ func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	word("name", who.Name)
 	num("age", int64(now.Sub(s.Created).Seconds()))
 	num("idle", int64(now.Sub(max(s.Created, a.Active)).Seconds()))
-	word("flags", letters(s, &d, &a))
+	word("flags", letters(s, &a))
 	num("db", int64(s.Selected()))
 	num("sub", int64(d.Channels))
 	num("psub", int64(d.Patterns))
 	num("ssub", int64(d.ShardChannels))
 	num("multi", int64(a.Queued))
-	num("qbuf", a.Memory.Input)
+	num("qbuf", a.Held.Input)
 	for _, field := range absentFields {
 		num(field, 0)
 	}
-	num("multi-mem", a.Memory.Queued)
-	num("omem", a.Memory.Output+a.Memory.Messages)
-	num("tot-mem", a.Memory.Sum())
+	num("multi-mem", a.Held.Queued)
+	num("omem", a.Held.Output+a.Held.Messages)
+	num("tot-mem", a.Held.Sum())
 	word("events", "r")
 	word("cmd", cmd)
 	word("user", command.DefaultUser)
@@ -232,7 +233,7 @@ func describe(e *command.Server, b []byte, s *command.Client) []byte {
 var absentFields = []string{"qbuf-free", "argv-mem", "rbs", "rbp", "obl", "oll"}
 
 // letters is what CLIENT LIST says of a client in letters, in the order of Redis.
-func letters(s *command.Client, d *command.Description, a *command.Activity) string {
+func letters(s *command.Client, a *command.Activity) string {
 	var b []byte
 	for _, f := range []struct {
 		letter byte
@@ -241,9 +242,9 @@ func letters(s *command.Client, d *command.Description, a *command.Activity) str
 		{'P', s.Subscribed()},
 		{'x', a.Queued >= 0},
 		{'b', a.Blocked},
-		{'t', d.Tracks},
-		{'R', d.BrokenRedirect},
-		{'B', d.Broadcasting},
+		{'t', a.Tracks},
+		{'R', a.BrokenRedirect},
+		{'B', a.Broadcasting},
 		{'e', s.Spared.Load()},
 	} {
 		if f.set {

@@ -9,27 +9,19 @@ import (
 )
 
 func popCommands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: command.FlagWrite | f, Keys: keys, Categories: command.CatList, Group: "list", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: "O(N log M) for N elements of M", Reply: reply, Run: run,
-		}
-	}
+	entry := blocking.Entries("list", command.CatList)
 	const (
 		blocks  = command.FlagBlocking
 		numbers = command.FlagMovableKeys
 		keyed   = "an array of key and element, or null"
-		arrayed = "an array of key and an array of elements, or null"
-		popKeys = "key [key ...] timeout"
 		ends    = "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"
 	)
-	butLast := command.KeySpec{First: 1, Last: -2, Step: 1}
 	both := command.KeySpec{First: 1, Last: 2, Step: 1}
 	return []*command.Command{
-		entry("blpop", -3, blocks, butLast, popKeys, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, true)),
-		entry("brpop", -3, blocks, butLast, popKeys, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, false)),
-		entry("blmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", arrayed, blocking.PopMany(&listPops, "LEFT", "RIGHT")),
-		entry("lmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), ends, "Removes elements from the first list that has some.", arrayed, blocking.PopManyNow(&listPops, "LEFT", "RIGHT")),
+		entry("blpop", -3, blocks, blocking.ButLast, blocking.PopSyntax, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, true)),
+		entry("brpop", -3, blocks, blocking.ButLast, blocking.PopSyntax, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, false)),
+		entry("blmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", blocking.ManyReply, blocking.PopMany(&listPops, "LEFT", "RIGHT")),
+		entry("lmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), ends, "Removes elements from the first list that has some.", blocking.ManyReply, blocking.PopManyNow(&listPops, "LEFT", "RIGHT")),
 		entry("blmove", 6, blocks|command.FlagDenyOOM, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
 		entry("brpoplpush", 4, blocks|command.FlagDenyOOM, both, "source destination timeout", "Moves the last element of a list to the front of another, and waits for it if there is none.", "the element, or null", brpoplpush),
 	}

@@ -6,9 +6,6 @@ import "math"
 // most the product of both lengths.
 const MaxPattern = 1 << 10
 
-// MatchGlob reports whether s matches a pattern of KEYS and SCAN.
-func MatchGlob(pattern, s []byte) bool { return Glob(pattern, s) }
-
 // Glob reports whether s matches the glob pattern as Redis reads it: `*`,
 // `?`, `[a-z]`, `[^a]` and a backslash before a character that stands for itself.
 //

@@ -129,25 +129,25 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 	}
 	switch {
 	case c.Client.Exclusive && c.Exclusive != nil:
-		runScript(c, &call)
+		k.runScript(c, &call)
 	case s.Bounded(len(c.Args) - 3):
-		runBounded(c, &call)
+		k.runBounded(c, &call)
 	case c.Client.Exclusive: // it has come since EXEC looked for it
 		c.Fail(errNoScript)
 	default:
 		k.call = call
-		runOnCoroutine(c, k)
+		k.runOnCoroutine(c)
 	}
 }
 
 // runBounded runs a script that ends soon, unless it has to wait for memory.
-func runBounded(c *command.Call, call *invocation) {
+func (k *worker) runBounded(c *command.Call, call *invocation) {
 	if need := reserve(c, call); need > 0 {
 		runLater(c, call, need)
 		return
 	}
 	defer call.end()
-	if runScript(c, call); c.Again {
+	if k.runScript(c, call); c.Again {
 		c.Again = false
 		runLater(c, call, c.Server.LargeRoom())
 	}
@@ -156,12 +156,13 @@ func runBounded(c *command.Call, call *invocation) {
 // scriptCoroutine is how scripts run of which nobody knows how long they take.
 var scriptCoroutine = command.Coroutine{
 	Do: func(c *command.Call, arg any) {
-		call := &scriptsOf(c).call
+		k := scriptsOf(c)
+		call := &k.call
 		*call = *arg.(*invocation) // which the loop may use again once the script has yielded
 		call.keys, call.args = c.Args[3:3+len(call.keys)], c.Args[3+len(call.keys):]
 		defer call.end()
-		runScript(c, call)
-		c.Work += scriptsOf(c).host.spent / instructionsPerWork
+		k.runScript(c, call)
+		c.Work += k.host.spent / instructionsPerWork
 	},
 	Script: func(w *command.Worker) (command.Killable, bool) {
 		h := w.Script.(*host)
@@ -173,7 +174,7 @@ var scriptCoroutine = command.Coroutine{
 }
 
 // runOnCoroutine runs the call of k, at once if it ends soon.
-func runOnCoroutine(c *command.Call, k *worker) {
+func (k *worker) runOnCoroutine(c *command.Call) {
 	if !c.Server.Host.StopWorld(c) {
 		return
 	}
@@ -198,17 +199,13 @@ func evalElsewhere(c *command.Call, n int) {
 	x := host.ParkExclusive(c, nil)
 	x.Wait.Work(func(command.Store) {
 		s, err := e.compile(own[1], false)
-		call := invocation{script: s, keys: own[3 : 3+n], args: own[3+n:], readonly: cmd.Flags&command.FlagReadonly != 0}
-		x.Do = func(c *command.Call) {
-			c.Cmd, c.Args = cmd, own
-			if err == "" {
-				err = call.refused(c)
-			}
-			if err != "" {
+		call := invocation{script: s, keys: own[3 : 3+n], readonly: cmd.Flags&command.FlagReadonly != 0}
+		x.Do = again(cmd, own, &call)
+		if err != "" {
+			x.Do = func(c *command.Call) {
+				c.Cmd, c.Args = cmd, own
 				c.Fail(err)
-				return
 			}
-			runScript(c, &call)
 		}
 		host.Enqueue(x)
 	})

@@ -28,7 +28,7 @@ func TestWorkerForgetsTheCallOfACoroutine(t *testing.T) {
 	host := &onceHost{}
 	c := &command.Call{Worker: &command.Worker{Server: &command.Server{Host: host}}, Client: &command.Client{}}
 	k := &worker{call: invocation{script: &script{}, keys: [][]byte{[]byte("key")}}}
-	runOnCoroutine(c, k)
+	k.runOnCoroutine(c)
 	require.Len(t, host.ran.keys, 1)
 	require.Zero(t, k.call)
 }

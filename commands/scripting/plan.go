@@ -9,11 +9,21 @@ import (
 
 // mayChange asks what a script declares, and without that what it is called by.
 func mayChange(c *command.Call, cmd *command.Command, args [][]byte) bool {
-	k := cmd.Slot().OfWorker(c.Worker).(*worker)
-	if f := k.flags(cmd, args); f.Declared {
+	return writes(cmd, workerFor(c, cmd).flags(cmd, args))
+}
+
+// writes reports whether a script with these flags, called by cmd, may change something.
+func writes(cmd *command.Command, f lua.Flags) bool {
+	if f.Declared {
 		return !f.NoWrites
 	}
 	return cmd.Flags&command.FlagReadonly == 0
+}
+
+// workerFor is what the group keeps for the worker that runs c, where cmd is one of its
+// commands and c may be of another.
+func workerFor(c *command.Call, cmd *command.Command) *worker {
+	return cmd.Slot().OfWorker(c.Worker).(*worker)
 }
 
 // flags returns what the script of a call declares.
@@ -35,8 +45,9 @@ func bySHA(cmd *command.Command) bool { return strings.HasPrefix(cmd.Name, "eval
 // plan says what a queued call of a script may do. One that the server does not have yet may
 // take long, since it has to be compiled; of EVALSHA that is an error.
 func plan(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
-	k := cmd.Slot().OfWorker(c.Worker).(*worker)
-	p := command.Plan{Writes: mayChange(c, cmd, args), AllowOOM: k.flags(cmd, args).AllowOOM}
+	k := workerFor(c, cmd)
+	f := k.flags(cmd, args)
+	p := command.Plan{Writes: writes(cmd, f), AllowOOM: f.AllowOOM}
 	s := k.queued(cmd, args)
 	if s == nil {
 		p.Long = !bySHA(cmd)

@@ -30,8 +30,7 @@ const (
 
 // runScript runs a script at one instant, with all that it can touch locked, unless that is
 // so already because a transaction runs.
-func runScript(c *command.Call, call *invocation) {
-	k := scriptsOf(c)
+func (k *worker) runScript(c *command.Call, call *invocation) {
 	k.host.mayWait, c.Again = !c.Client.Exclusive, false
 	if c.Client.Exclusive {
 		k.execute(c, call)
@@ -45,7 +44,7 @@ func runScript(c *command.Call, call *invocation) {
 	c.RunLocked(func() { k.execute(c, call) })
 }
 
-// scriptRefs names the keys of a script as Hold takes them.
+// scriptRefs names the keys of a script as [command.Call.Lock] takes them.
 func scriptRefs(c *command.Call, keys [][]byte) []command.KeyRef {
 	c.Refs = c.Refs[:0]
 	for _, key := range keys {

@@ -48,7 +48,7 @@ func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command
 			c.Fail(err)
 			return
 		}
-		runScript(c, &later)
+		scriptsOf(c).runScript(c, &later)
 	}
 }
 

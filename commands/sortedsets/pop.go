@@ -9,26 +9,18 @@ import (
 )
 
 func popCommands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: command.FlagWrite | f, Keys: keys, Categories: command.CatSortedSet, Group: "sorted-set", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: "O(N log M) for N elements of M", Reply: reply, Run: run,
-		}
-	}
+	entry := blocking.Entries("sorted-set", command.CatSortedSet)
 	const (
 		blocks  = command.FlagBlocking
 		numbers = command.FlagMovableKeys
 		scored  = "an array of key, member and score, or null"
-		arrayed = "an array of key and an array of elements, or null"
-		popKeys = "key [key ...] timeout"
 		scores  = "numkeys key [key ...] <MIN | MAX> [COUNT count]"
 	)
-	butLast := command.KeySpec{First: 1, Last: -2, Step: 1}
 	return []*command.Command{
-		entry("bzpopmin", -3, blocks|command.FlagFast, butLast, popKeys, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, true)),
-		entry("bzpopmax", -3, blocks|command.FlagFast, butLast, popKeys, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, false)),
-		entry("bzmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", arrayed, blocking.PopMany(&pops, "MIN", "MAX")),
-		entry("zmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), scores, "Removes elements from the first sorted set that has some.", arrayed, blocking.PopManyNow(&pops, "MIN", "MAX")),
+		entry("bzpopmin", -3, blocks|command.FlagFast, blocking.ButLast, blocking.PopSyntax, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, true)),
+		entry("bzpopmax", -3, blocks|command.FlagFast, blocking.ButLast, blocking.PopSyntax, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, false)),
+		entry("bzmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", blocking.ManyReply, blocking.PopMany(&pops, "MIN", "MAX")),
+		entry("zmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), scores, "Removes elements from the first sorted set that has some.", blocking.ManyReply, blocking.PopManyNow(&pops, "MIN", "MAX")),
 	}
 }
 

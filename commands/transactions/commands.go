@@ -236,7 +236,7 @@ func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
 
 // queueWrites reports whether EXEC changes something: whether a command of its queue does.
 func queueWrites(c *command.Call, exec *command.Command, _ [][]byte) bool {
-	k, _ := exec.Slot().OfClient(c.Client).(*clientTransaction)
+	k := keptOf(exec.Slot(), c.Client)
 	return k != nil && k.tx != nil && slices.ContainsFunc(k.tx.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
 }
 

@@ -79,7 +79,7 @@ func runsLong(c *command.Call, t *transaction) bool {
 
 // queueReplySize is about how many bytes the replies of a transaction copy.
 func queueReplySize(cl *command.Client, st command.Store, exec *command.Command) (n int) {
-	k, _ := exec.Slot().OfClient(cl).(*clientTransaction)
+	k := keptOf(exec.Slot(), cl)
 	if k == nil || k.tx == nil {
 		return 0
 	}

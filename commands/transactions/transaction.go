@@ -42,8 +42,11 @@ type clientTransaction struct {
 }
 
 // of is what is kept of a client, nil if that is nothing.
-func (m *transactions) of(cl *command.Client) *clientTransaction {
-	k, _ := m.slot.OfClient(cl).(*clientTransaction)
+func (m *transactions) of(cl *command.Client) *clientTransaction { return keptOf(m.slot, cl) }
+
+// keptOf is what the group with that slot keeps of a client, nil if that is nothing.
+func keptOf(slot command.Slot, cl *command.Client) *clientTransaction {
+	k, _ := slot.OfClient(cl).(*clientTransaction)
 	return k
 }
 
