@@ -14,6 +14,8 @@ import (
 type Options struct {
 	// NewStore returns a handle of the store for one worker.
 	NewStore func() Store
+	// Remote decides what commands ask, instead of the store; nil has the store decide.
+	Remote Remote
 	// Ledger counts values that have left the store while replies refer to them. Without
 	// one replies are copies.
 	Ledger shared.Ledger

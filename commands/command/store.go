@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -56,6 +57,17 @@ type Limiter interface {
 	// or none; details receives every clause's own answer. It reports whether any
 	// clause was refused.
 	Multi(db int, clauses []Clause, details []limit.Decision) (refused bool, err error)
+}
+
+// Remote decides asks with state that is not in this process.
+type Remote interface {
+	// Submit never blocks. done is called once, on any goroutine, when all asks have been
+	// answered, which is within the store's deadline. Asks about one key are decided in the
+	// order in which they were submitted. With together, all are decided at one instant if
+	// one node has all their keys. The asks own their bytes: see [decide.Ask.Own].
+	Submit(asks []*decide.Ask, together bool, done func())
+	// Now is the instant of the clock that decides.
+	Now() limit.Instant
 }
 
 // Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.

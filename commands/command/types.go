@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
@@ -38,7 +39,12 @@ type Command struct {
 	Reply string
 	// Run is nil for a container.
 	Run func(*Call)
-	Sub []*Command
+	// Parse and Answer are the two halves of a command that asks one thing of the store, so
+	// that what lies between them may happen elsewhere: see ask.go. Run is both with the
+	// store in between, unless the entry has a Run of its own.
+	Parse  func(*Call) resp.Error
+	Answer func(*Call, *decide.Ask)
+	Sub    []*Command
 	// WordWork is the work of each word of a call that has many, in units: see work.go.
 	// 0 is what the keys and elements of most take.
 	WordWork int
@@ -175,9 +181,18 @@ type Worker struct {
 	Call *Call
 	Work int // units done in this batch: see work.go
 	running
+	asking
 	scratch
 	lookups
 	states [maxGroups]any // of the groups: see Slot
+}
+
+// asking is where the running command puts what it wants decided.
+type asking struct {
+	ask decide.Ask // of a command that is decided at once
+	// Collect makes the next ask of a command that is decided elsewhere; nil where all are
+	// decided at once.
+	Collect func() *decide.Ask
 }
 
 // running is how the command of a worker runs.

@@ -59,7 +59,7 @@ var groupParts = []string{
 
 // groupLayer is the layer of every group that has no line of its own in layers.
 var groupLayer = layer{
-	imports: slices.Concat(groupParts, []string{"collection", "resp", "shared"}, families),
+	imports: slices.Concat(groupParts, []string{"decide", "collection", "resp", "shared"}, families),
 	why:     "a group of commands imports what a command is and what groups share; what it needs of the store and of clients is in commands/command",
 }
 
@@ -78,7 +78,7 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world"}, families...),
+		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"keyspace/entry": {
@@ -104,8 +104,12 @@ var layers = map[string]layer{
 		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/effect"}, families...),
 		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
+	"decide": {
+		imports: append([]string{"keyspace/entry"}, families...), pure: true,
+		why: "to choose among the algorithms is as pure as they are: who keeps the entries calls it",
+	},
 	"cluster": {
-		imports: families,
+		imports: append([]string{"decide", "keyspace/entry"}, families...),
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
 	},
 
@@ -151,7 +155,7 @@ var layers = map[string]layer{
 		why:     "the clock knows nothing of what it is read for",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "commands/parse", "commands/stats", "commands/budget"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/parse", "commands/stats", "commands/budget"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/elements": {
@@ -171,12 +175,12 @@ var layers = map[string]layer{
 		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {
-		imports: []string{"commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
+		imports: []string{"decide", "commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
 		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "resp", "transport", "commands", "session", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
+		imports: append([]string{"keyspace", "persistence", "cluster", "decide", "resp", "transport", "commands", "session", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

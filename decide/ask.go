@@ -1,0 +1,182 @@
+package decide
+
+import (
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Family says which field of an [Ask] has what is asked.
+type Family uint8
+
+// The families.
+const (
+	// Cell is CL.THROTTLE: Quota and Quantity.
+	Cell Family = iota + 1
+	// Window is SW.ALLOW.
+	Window
+	// Bucket is TB.ACQUIRE.
+	Bucket
+	// Cancel gives back what Bucket took for a caller that stopped waiting.
+	Cancel
+	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW.
+	Lease
+	// Several is RL.MULTI: Clauses, decided at one instant; all are charged or none.
+	Several
+	// Admin is a command about a key, or about all keys, that is no limiter.
+	Admin
+)
+
+// Ask is what one command wants decided, and the answer. It refers to the words of the
+// command until [Ask.Own] copies them.
+type Ask struct {
+	DB       int
+	Key      []byte // unless Family is Several
+	Family   Family
+	Quota    gcra.Quota
+	Quantity int64
+	Window   slidingwindow.Call
+	Bucket   tokenbucket.Call
+	Lease    concurrency.Call
+	Clauses  []Clause
+	Admin    AdminCall
+
+	// Next is a further ask of the same command, nil for most.
+	Next *Ask
+
+	// The answer. Nothing of it means anything but Err, if that is not nil.
+
+	// Now is the instant at which it was decided.
+	Now      limit.Instant
+	Decision limit.Decision
+	// Details are the clauses' own answers; the asker makes room for them. Refused
+	// reports whether one of them was refused.
+	Details []limit.Decision
+	Refused bool
+	Result  AdminResult
+	Err     error
+}
+
+// Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.
+type Clause struct {
+	Key      []byte
+	Quota    *gcra.Quota // with Quantity
+	Quantity int64
+	Window   *slidingwindow.Call
+	Bucket   *tokenbucket.Call
+	// Peek only asks. If one clause does, the whole call does.
+	Peek bool
+}
+
+// Op says what an [AdminCall] does.
+type Op uint8
+
+// The operations. The last three are about all keys and have no Key.
+const (
+	Delete   Op = iota + 1
+	Exists      // also TOUCH
+	Expiry      // TTL and its kin
+	Expire      // At and Condition
+	Persist     //
+	Type        // the name that TYPE replies
+	Text        // GET: the decimal TAT of a cell, ErrWrongType for all else
+	Describe    // RL.INFO: By
+	Scan        // Cursor and Count
+	Count       // DBSIZE
+	Flush       // FLUSHDB: the keys of this server's prefix only
+)
+
+// AdminCall is the parameters of a command that is no limiter.
+type AdminCall struct {
+	Op        Op
+	At        limit.Instant
+	Condition ExpireCondition
+	By        any // of Describe: see command.Keys
+	Cursor    uint64
+	Count     int
+}
+
+// ExpireCondition is an option of EXPIRE and its kin: a set of the flags below.
+type ExpireCondition uint8
+
+const (
+	// ExpireIfNone (NX): only a key that never expires.
+	ExpireIfNone ExpireCondition = 1 << iota
+	// ExpireIfAny (XX): only a key that expires.
+	ExpireIfAny
+	// ExpireIfLater (GT): only to a later instant; never counts as latest.
+	ExpireIfLater
+	// ExpireIfEarlier (LT): only to an earlier instant.
+	ExpireIfEarlier
+)
+
+// AdminResult is the answer to an [AdminCall].
+type AdminResult struct {
+	Found  bool          // there is such a key
+	Done   bool          // it was deleted, or its expiry changed
+	Expiry limit.Instant // with HasExpiry
+	// HasExpiry is false for a key that lives until it is deleted.
+	HasExpiry bool
+	Text      string  // of Type and Text
+	Number    int64   // of Count
+	Fields    []Field // of Describe
+	Cursor    uint64  // of Scan: where the next step goes on, 0 at the end
+	Keys      []Named // of Scan
+}
+
+// Field is one of RL.INFO: a text or a number.
+type Field struct {
+	Name, Text string
+	Number     int64
+	IsText     bool
+}
+
+// Named is a key that Scan has found, and what TYPE replies for it.
+type Named struct {
+	Key  []byte
+	Type string
+}
+
+// Unavailable is the error of an ask that nobody could decide: the reason, for people.
+type Unavailable string
+
+func (e Unavailable) Error() string { return string(e) }
+
+// Own copies the bytes that the ask refers to, appended to buf, so that it may outlive the
+// words of its command. The calls that clauses point to are copied, too.
+func (a *Ask) Own(buf []byte) []byte {
+	own := func(b []byte) []byte {
+		from := len(buf)
+		buf = append(buf, b...)
+		return buf[from:len(buf):len(buf)]
+	}
+	a.Key, a.Lease.Member = own(a.Key), own(a.Lease.Member)
+	clauses := make([]Clause, len(a.Clauses))
+	for i, c := range a.Clauses {
+		clauses[i] = c.own()
+		clauses[i].Key = own(c.Key)
+	}
+	if a.Clauses = nil; len(clauses) > 0 {
+		a.Clauses, a.Details = clauses, make([]limit.Decision, len(clauses))
+	}
+	return buf
+}
+
+// own copies the call of a clause.
+func (c Clause) own() Clause {
+	if c.Quota != nil {
+		q := *c.Quota
+		c.Quota = &q
+	}
+	if c.Window != nil {
+		w := *c.Window
+		c.Window = &w
+	}
+	if c.Bucket != nil {
+		b := *c.Bucket
+		c.Bucket = &b
+	}
+	return c
+}
