@@ -1,10 +1,10 @@
 package cluster
 
-import "time"
+import store "github.com/cellserver/cellserver/cluster/engine"
 
 // engine is where the values are. No method blocks. Each calls done once, on any goroutine,
-// within the engine's own time limit; err says that nobody knows what became of a swap, or
-// why it was not tried.
+// within the engine's own time limit. An err is a *store.Error, which says whether nobody
+// knows what became of a swap.
 type engine interface {
 	// Get reads the value of a key; raw is nil if there is none.
 	Get(key []byte, done func(raw []byte, err error))
@@ -18,9 +18,5 @@ type engine interface {
 	Slot(key []byte) int
 }
 
-// Write is one compare-and-set. An empty Old stands for no key, an empty New deletes. Keep
-// is how long the engine keeps the value: the expiry inside it is what decides.
-type Write struct {
-	Key, Old, New []byte
-	Keep          time.Duration
-}
+// Write is one compare-and-set.
+type Write = store.Write

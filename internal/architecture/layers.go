@@ -109,8 +109,16 @@ var layers = map[string]layer{
 		why: "to choose among the algorithms is as pure as they are: who keeps the entries calls it",
 	},
 	"cluster": {
-		imports: append([]string{"decide", "keyspace/entry"}, families...),
+		imports: append([]string{"decide", "keyspace/entry", "cluster/engine", "cluster/clock"}, families...),
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
+	},
+	"cluster/engine": {
+		imports: []string{"cluster/clock"},
+		why:     "what talks to the engine moves bytes; what they mean is decided above it",
+	},
+	"cluster/clock": {
+		imports: []string{"limit"},
+		why:     "what samples of other clocks are worth depends on nothing but them",
 	},
 
 	"lua/value": {
@@ -214,7 +222,7 @@ var externals = []external{
 		why: "ordered elements are what collection is for",
 	},
 	{
-		path: "github.com/redis/go-redis", in: []string{"cluster", "cmd", "compat_test", "examples"}, inTests: true,
+		path: "github.com/redis/go-redis", in: []string{"cluster/engine", "cmd", "compat_test", "examples"}, inTests: true,
 		why: "we are the server; only the cluster, the migration commands, examples and tests talk to one",
 	},
 	{
