@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// epoch is the civil instant at which virtual time begins.
+const epoch = limit.Instant(1_800_000_000 * time.Second)
+
+// world is virtual time. What is due happens in order, on the goroutine that calls run, and
+// what is due at one instant happens in the order in which it was asked for. Equal seeds make
+// equal histories.
+type world struct {
+	now    time.Duration
+	due    events
+	asked  uint64
+	random *rand.Rand
+}
+
+func newWorld(seed uint64) *world {
+	return &world{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
+}
+
+// after has f happen d from now, unless stop is called before, which then returns true.
+func (w *world) after(d time.Duration, f func()) (stop func() bool) {
+	w.asked++
+	e := &event{at: w.now + max(d, 0), asked: w.asked, happen: f}
+	heap.Push(&w.due, e)
+	return func() bool {
+		pending := e.happen != nil
+		e.happen = nil
+		return pending
+	}
+}
+
+// every has f happen every d until the instant.
+func (w *world) every(d, until time.Duration, f func()) {
+	var again func()
+	again = func() {
+		f()
+		if w.now+d <= until {
+			w.after(d, again)
+		}
+	}
+	w.after(d, again)
+}
+
+// runUntil lets happen what is due up to and with the instant, which is then now.
+func (w *world) runUntil(at time.Duration) {
+	for len(w.due) > 0 && w.due[0].at <= at {
+		e := heap.Pop(&w.due).(*event)
+		if f := e.happen; f != nil {
+			w.now, e.happen = e.at, nil
+			f()
+		}
+	}
+	w.now = max(w.now, at)
+}
+
+// runFor lets d pass.
+func (w *world) runFor(d time.Duration) { w.runUntil(w.now + d) }
+
+// chance is true with the probability.
+func (w *world) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
+
+// upTo is a random duration below d, 0 if d is.
+func (w *world) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(w.random.Int64N(int64(d)))
+}
+
+// civil is now on a clock that is right.
+func (w *world) civil() limit.Instant { return epoch.Add(w.now) }
+
+type event struct {
+	at     time.Duration
+	asked  uint64
+	happen func()
+}
+
+type events []*event
+
+func (e events) Len() int      { return len(e) }
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].asked < e[j].asked
+}
+func (e *events) Push(x any) { *e = append(*e, x.(*event)) }
+
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	(*e)[last] = nil
+	*e = (*e)[:last]
+	return x
+}
