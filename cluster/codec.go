@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	store "github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// A value in the engine, big-endian but for the family's bytes:
+//
+//	0   1  format, 1
+//	1   1  kind, the numbers of package entry
+//	2   1  n, how many older writers follow, 0 to 7
+//	3   1  0
+//	4   8  tag: the writer, a random number of each process, and the number of its write
+//	12  8  stamp: the instant of the decision that wrote this, ns since 1970
+//	20  8  expiry, ns since 1970
+//	28  8n the tags of the latest write of each other writer, the newest first
+//	..     the family's bytes, as in a snapshot
+//
+// The first 12 bytes differ in every write: a swap compares them.
+const (
+	format    = 1
+	headerLen = 28
+	tagLen    = 8
+	mostOlder = 7
+)
+
+// longestKeep is the longest that the engine is told to keep a value.
+const longestKeep = 10 * 365 * 24 * time.Hour
+
+// tag names one write of one process. Nothing depends on the order of tags.
+type tag uint64
+
+func newTag(writer, sequence uint32) tag { return tag(writer)<<32 | tag(sequence) }
+
+func (t tag) writer() uint32 { return uint32(t >> 32) }
+
+// value is a value of the engine, taken apart. The zero value is that of no key.
+type value struct {
+	// raw is the whole, nil for no key. Nobody changes it any more.
+	raw   []byte
+	tag   tag
+	older []byte // the tags as they are in raw
+	stamp limit.Instant
+	// entry is what is stored, expired or not. Its Value lies in raw.
+	entry entry.Entry
+}
+
+// decode takes raw apart. Bytes that no server has written are [limit.ErrWrongType].
+func decode(raw []byte) (v value, err error) {
+	if len(raw) == 0 {
+		return value{}, nil
+	}
+	if len(raw) < headerLen || raw[0] != format || raw[2] > mostOlder || raw[3] != 0 {
+		return value{}, limit.ErrWrongType
+	}
+	end := headerLen + tagLen*int(raw[2])
+	if len(raw) < end {
+		return value{}, limit.ErrWrongType
+	}
+	v = value{
+		raw:   raw,
+		tag:   tag(binary.BigEndian.Uint64(raw[4:])),
+		older: raw[headerLen:end],
+		stamp: limit.Instant(binary.BigEndian.Uint64(raw[12:])),
+		entry: entry.Entry{
+			Kind:   entry.Kind(raw[1]),
+			Expiry: limit.Instant(binary.BigEndian.Uint64(raw[20:])),
+			Value:  raw[end:],
+		},
+	}
+	if checkEntry(&v.entry) != nil {
+		return value{}, limit.ErrWrongType
+	}
+	return v, nil
+}
+
+// checkEntry reports whether e is the state of a limiter.
+func checkEntry(e *entry.Entry) error {
+	k := e.Kind
+	switch {
+	case k == entry.Cell && len(e.Value) == 0:
+		return nil
+	case k == entry.Cell:
+		return gcra.Check(e.Value)
+	case k.IsWindow():
+		return slidingwindow.Check(k.WindowMode(), e.Value)
+	case k.IsBucket():
+		return tokenbucket.Check(k.BucketMode(), e.Value)
+	case k.IsLease():
+		return concurrency.Check(k.LeaseMode(), e.Value)
+	}
+	return limit.ErrWrongType
+}
+
+// at returns what the key holds at an instant: an entry of kind [entry.None] once that has
+// expired.
+func (v *value) at(now limit.Instant) entry.Entry {
+	if v.entry.Expiry <= now {
+		return entry.Entry{}
+	}
+	return v.entry
+}
+
+// full reports whether there may have been writers that are not among the older any more.
+func (v *value) full() bool { return len(v.older) == mostOlder*tagLen }
+
+// writers calls f with the tag of the latest write of each writer, the newest first, until
+// it returns false.
+func (v *value) writers(f func(tag) bool) {
+	if v.raw == nil || !f(v.tag) {
+		return
+	}
+	for o := v.older; len(o) > 0; o = o[tagLen:] {
+		if !f(tag(binary.BigEndian.Uint64(o))) {
+			return
+		}
+	}
+}
+
+// has reports whether t is the latest write of its writer.
+func (v *value) has(t tag) (found bool) {
+	v.writers(func(one tag) bool {
+		found = one == t
+		return !found
+	})
+	return found
+}
+
+// encode returns the value that t makes of v: e, decided at stamp.
+func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
+	raw := make([]byte, headerLen, headerLen+len(v.older)+tagLen+len(e.Value))
+	v.writers(func(one tag) bool {
+		if one.writer() != t.writer() {
+			raw = binary.BigEndian.AppendUint64(raw, uint64(one))
+		}
+		return len(raw) < headerLen+mostOlder*tagLen
+	})
+	raw[0], raw[1], raw[2] = format, byte(e.Kind), byte((len(raw)-headerLen)/tagLen)
+	binary.BigEndian.PutUint64(raw[4:], uint64(t))
+	binary.BigEndian.PutUint64(raw[12:], uint64(stamp))
+	binary.BigEndian.PutUint64(raw[20:], uint64(e.Expiry))
+	return append(raw, e.Value...)
+}
+
+// compared returns the bytes of raw that a swap compares.
+func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
+
+// sameWrite reports whether two values are of one write.
+func sameWrite(a, b []byte) bool { return slices.Equal(compared(a), compared(b)) }
+
+// keepFor is how long the engine is to keep a value: some time beyond its expiry, which
+// alone decides.
+func keepFor(expiry, stamp limit.Instant) time.Duration {
+	d := max(0, expiry.Sub(stamp))
+	if d >= longestKeep-time.Second {
+		return longestKeep
+	}
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond) + time.Second
+}
