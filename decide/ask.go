@@ -42,6 +42,9 @@ type Ask struct {
 	Lease    concurrency.Call
 	Clauses  []Clause
 	Admin    AdminCall
+	// Millis and WithDetails decide nothing: they are how RL.MULTI is answered. The calls
+	// of the other families have their own.
+	Millis, WithDetails bool
 
 	// Next is a further ask of the same command, nil for most.
 	Next *Ask

@@ -1,0 +1,80 @@
+package decide
+
+import (
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// The families. Each method judges one call against e at now, writes the answer to d and
+// fills the plan. With an error nothing is to be done, and d means nothing.
+
+func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
+	p.Action, p.by = Keep, Cell
+	tat, err := entry.StoredTAT(e)
+	if err != nil {
+		return err
+	}
+	if next, write := gcra.DecideInto(d, tat, now, q, quantity); write {
+		p.endCell(e, now, next)
+	}
+	return nil
+}
+
+func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant, c *slidingwindow.Call) error {
+	p.Action, p.by = Keep, Window
+	if e.Kind != entry.None && !e.Kind.IsWindow() {
+		return limit.ErrWrongType
+	}
+	w := &p.window
+	if err := slidingwindow.Decide(e.Kind.WindowMode(), e.Value, e.Expiry, now, c, w); err != nil {
+		return err
+	}
+	*d = w.Decision
+	p.end(e, Action(w.Action), entry.OfWindow(w.Mode), w.Expiry, c.Quantity < 0)
+	return nil
+}
+
+func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) error {
+	p.Action, p.by = Keep, Bucket
+	if e.Kind != entry.None && !e.Kind.IsBucket() {
+		return limit.ErrWrongType
+	}
+	b := &p.bucket
+	if err := tokenbucket.Decide(e.Kind.BucketMode(), e.Value, e.Expiry, now, c, b); err != nil {
+		return err
+	}
+	*d = b.Decision
+	p.end(e, Action(b.Action), entry.OfBucket(b.Mode), b.Expiry, false)
+	return nil
+}
+
+// cancelBucket gives back what c took. A key that is no bucket any more is left alone.
+func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) {
+	p.Action, p.by = Keep, Bucket
+	if !e.Kind.IsBucket() {
+		return
+	}
+	b := &p.bucket
+	tokenbucket.Cancel(e.Kind.BucketMode(), e.Value, now, c, b)
+	*d = b.Decision
+	p.end(e, Action(b.Action), entry.OfBucket(b.Mode), b.Expiry, false)
+}
+
+func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant, c *concurrency.Call) error {
+	p.Action, p.by = Keep, Lease
+	if e.Kind != entry.None && !e.Kind.IsLease() {
+		return limit.ErrWrongType
+	}
+	l := &p.lease
+	if err := concurrency.Decide(e.Kind.LeaseMode(), e.Value, e.Expiry, now, c, l); err != nil {
+		return err
+	}
+	*d = l.Decision
+	// Even an acquired lease may be one that now ends earlier than it did.
+	p.end(e, Action(l.Action), entry.OfLease(l.Mode), l.Expiry, true)
+	return nil
+}

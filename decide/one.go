@@ -1,0 +1,35 @@
+package decide
+
+import (
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// One decides a at now. e is what a.Key holds, of kind [entry.None] if there is no such key
+// or if it has expired at now. One reads e and never changes it, fills in the answer of a,
+// and says in p what is to be done to the key.
+//
+// The error is why nothing was decided, and then nothing is to be done: [limit.ErrWrongType],
+// [limit.ErrNotInteger] or that of a family. a.Err is left to the caller, whose store may
+// fail as well. [Several] asks about many entries: see [Rounds]. So do the operations
+// of Admin from Scan on, which whoever has all keys carries out.
+func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
+	a.Now = now
+	switch a.Family {
+	case Cell:
+		return p.decideCell(&a.Decision, e, now, &a.Quota, a.Quantity)
+	case Window:
+		return p.decideWindow(&a.Decision, e, now, &a.Window)
+	case Bucket:
+		return p.decideBucket(&a.Decision, e, now, &a.Bucket)
+	case Lease:
+		return p.decideLease(&a.Decision, e, now, &a.Lease)
+	case Cancel:
+		p.cancelBucket(&a.Decision, e, now, &a.Bucket)
+		return nil
+	case Admin:
+		return p.administer(e, now, &a.Admin, &a.Result)
+	}
+	p.Action = Keep
+	return errNotOne
+}

@@ -1,0 +1,204 @@
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// several is a limit of each kind, of five units.
+func several(t testing.TB, cells, units, tokens int64) *decide.Ask {
+	q := quota(t)
+	return &decide.Ask{
+		Family: decide.Several, Details: make([]limit.Decision, 3),
+		Clauses: []decide.Clause{
+			{Key: []byte("cl"), Quota: &q, Quantity: cells},
+			{Key: []byte("sw"), Window: &window(slidingwindow.Fixed, units).Window},
+			{Key: []byte("tb"), Bucket: &bucket(tokenbucket.Greedy, tokens).Bucket},
+		},
+	}
+}
+
+// keys are those of the clauses.
+type keys struct {
+	entries [3]entry.Entry
+	rounds  decide.Rounds
+}
+
+func (k *keys) ask(t testing.TB, a *decide.Ask) error {
+	at := func(i int) *entry.Entry { return &k.entries[i] }
+	err := k.rounds.All(a, start, at)
+	require.Equal(t, start, a.Now)
+	if err != nil || !k.rounds.Changes {
+		return err
+	}
+	for i := range a.Clauses {
+		answer := a.Details[i]
+		require.NoError(t, k.rounds.Again(i, at(i)))
+		require.Equal(t, answer, a.Details[i])
+		one := key{e: k.entries[i]}
+		one.apply(&k.rounds.Plan)
+		k.entries[i] = one.e
+	}
+	k.rounds.Forget()
+	return nil
+}
+
+func remaining(a *decide.Ask) (n [3]int64) {
+	for i := range n {
+		n[i] = a.Details[i].Remaining
+	}
+	return n
+}
+
+func TestSeveralChargesAllOrNone(t *testing.T) {
+	var k keys
+	a := several(t, 1, 2, 3)
+	require.NoError(t, k.ask(t, a))
+	require.False(t, a.Refused)
+	require.Equal(t, [3]int64{4, 3, 2}, remaining(a))
+	before := k.entries
+	for _, a := range []*decide.Ask{several(t, 5, 1, 1), several(t, 1, 4, 1), several(t, 1, 1, 3)} {
+		require.NoError(t, k.ask(t, a))
+		require.True(t, a.Refused)
+		require.False(t, k.rounds.Changes)
+		require.Equal(t, [3]int64{4, 3, 2}, remaining(a), "as a peek answers")
+		require.Equal(t, 2*time.Second, a.Details[0].ResetAfter)
+		refused := 0
+		for _, d := range a.Details {
+			refused += int(d.Refused)
+		}
+		require.Equal(t, 1, refused, "the others would have passed")
+		require.Equal(t, before, k.entries)
+	}
+	a = several(t, 4, 3, 2)
+	require.NoError(t, k.ask(t, a))
+	require.False(t, a.Refused, "nothing was consumed meanwhile")
+	require.Equal(t, [3]int64{}, remaining(a))
+}
+
+func TestSeveralPeeksIfOneClauseDoes(t *testing.T) {
+	var k keys
+	a := several(t, 1, 2, 3)
+	a.Clauses[1].Peek = true
+	require.NoError(t, k.ask(t, a))
+	require.False(t, a.Refused)
+	require.False(t, k.rounds.Changes)
+	require.Equal(t, [3]int64{5, 5, 5}, remaining(a))
+	require.Equal(t, slidingwindow.Whole, a.Clauses[1].Window.Charge, "the calls are as they were")
+	require.Equal(t, tokenbucket.Whole, a.Clauses[2].Bucket.Charge)
+
+	a = several(t, 6, 2, 3)
+	a.Clauses[0].Peek = true
+	a.Clauses[2].Bucket.Init = 4 // which a refusal would store
+	require.NoError(t, k.ask(t, a))
+	require.True(t, a.Refused)
+	require.False(t, k.rounds.Changes, "nothing is stored for a peek")
+}
+
+func TestSeveralStoresWhatARefusalStores(t *testing.T) {
+	var k keys
+	a := several(t, 6, 1, 1)
+	a.Clauses[2].Bucket.Init = 3
+	require.NoError(t, k.ask(t, a))
+	require.True(t, a.Refused)
+	require.Equal(t, int64(3), a.Details[2].Remaining)
+	require.Equal(t, [2]entry.Kind{}, [2]entry.Kind{k.entries[0].Kind, k.entries[1].Kind})
+	require.True(t, k.entries[2].Kind.IsBucket(), "the key with INIT")
+	require.False(t, a.Clauses[2].Bucket.Denied)
+}
+
+func TestSeveralTellsTheFirstError(t *testing.T) {
+	text := entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: []byte("x")}
+	overflow := func(a *decide.Ask) *decide.Ask {
+		a.Clauses[2].Bucket.Quantity, a.Clauses[2].Bucket.Charge = 1<<62, tokenbucket.Force
+		return a
+	}
+	for name, c := range map[string]struct {
+		entries [3]entry.Entry
+		ask     *decide.Ask
+		order   [3]int
+		want    error
+	}{
+		"a kind that does not fit, before all": {[3]entry.Entry{text, {}, text}, several(t, 1, 1, 1), [3]int{0, 1, 2}, limit.ErrWrongType},
+		"no number":                            {[3]entry.Entry{text}, several(t, 1, 1, 1), [3]int{0, 1, 2}, limit.ErrNotInteger},
+		"the first of two":                     {[3]entry.Entry{text}, overflow(several(t, 1, 1, 1)), [3]int{0, 1, 2}, limit.ErrNotInteger},
+		"the first of two, judged last":        {[3]entry.Entry{text}, overflow(several(t, 1, 1, 1)), [3]int{2, 1, 0}, limit.ErrNotInteger},
+		"an error beside a refusal":            {[3]entry.Entry{text}, several(t, 1, 6, 1), [3]int{1, 0, 2}, limit.ErrNotInteger},
+		"another kind beside a refusal":        {[3]entry.Entry{{}, {}, text}, several(t, 1, 6, 1), [3]int{1, 0, 2}, limit.ErrWrongType},
+		"an error in a bucket":                 {[3]entry.Entry{}, overflow(several(t, 1, 1, 1)), [3]int{0, 1, 2}, limit.ErrOverflow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s decide.Rounds
+			for s.Start(c.ask, start); s.Round(); {
+				for _, i := range c.order {
+					if !s.Judge(i, &c.entries[i]) {
+						break
+					}
+				}
+			}
+			require.ErrorIs(t, s.End(), c.want)
+			require.False(t, s.Changes)
+			k := keys{entries: c.entries}
+			require.ErrorIs(t, k.ask(t, c.ask), c.want)
+		})
+	}
+}
+
+// TestClauseByItself: after a race a clause is decided once more, without the others.
+func TestClauseByItself(t *testing.T) {
+	var k keys
+	a := several(t, 1, 2, 3)
+	require.NoError(t, k.ask(t, a))
+	var p decide.Plan
+	require.NoError(t, p.Clause(1, &k.entries[1], start, a))
+	require.Equal(t, decide.Store, p.Action)
+	require.Equal(t, int64(1), a.Details[1].Remaining)
+	require.ErrorIs(t, p.Clause(1, &k.entries[2], start, a), limit.ErrWrongType)
+	require.NoError(t, p.Clause(0, &entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: gcra.AppendDecimal(nil, tatAt)}, start, a))
+	require.Equal(t, int64(3), a.Details[0].Remaining)
+}
+
+func TestSeveralAllocatesNothing(t *testing.T) {
+	var k keys
+	a := several(t, 1, 1, 1)
+	at := func(i int) *entry.Entry { return &k.entries[i] }
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = k.rounds.All(a, start, at) }))
+}
+
+func TestOwnedAskRefersToNothingOfItsCommand(t *testing.T) {
+	words := []byte("keymemberclsw")
+	q := quota(t)
+	a := decide.Ask{Key: words[:3], Clauses: []decide.Clause{
+		{Key: words[9:11], Quota: &q, Quantity: 1},
+		{Key: words[11:], Window: &window(slidingwindow.Fixed, 1).Window},
+		{Key: words[11:], Bucket: &bucket(tokenbucket.Greedy, 1).Bucket},
+	}}
+	a.Lease.Member = words[3:9]
+	before := a.Clauses
+	buf := a.Own(nil)
+	clear(words)
+	before[1].Window.Limit, before[2].Bucket.Capacity, *before[0].Quota = 0, 0, gcra.Quota{}
+	require.Equal(t, "key", string(a.Key))
+	require.Equal(t, "member", string(a.Lease.Member))
+	require.Equal(t, "keymemberclswsw", string(buf))
+	require.Len(t, a.Details, 3)
+	require.Equal(t, "cl", string(a.Clauses[0].Key))
+	require.Equal(t, quota(t), *a.Clauses[0].Quota)
+	require.Equal(t, int64(5), a.Clauses[1].Window.Limit)
+	require.Equal(t, int64(5), a.Clauses[2].Bucket.Capacity)
+
+	a = decide.Ask{Key: []byte("k"), Clauses: []decide.Clause{}}
+	a.Own(nil)
+	require.Nil(t, a.Clauses)
+	require.Nil(t, a.Details)
+	require.Equal(t, "store is away", decide.Unavailable("store is away").Error())
+}
