@@ -84,9 +84,34 @@ install_packages() {
   return $status
 }
 
+# Debian 12 has Valkey in its backports only, which no machine looks for packages in by
+# default. Nothing else is taken from there: what is there has a lower priority.
+source_file=${SOURCES_D:-/etc/apt/sources.list.d}/bookworm-backports.list
+
+# source_line is the line that tells apt of them, on the server that it has Debian 12 from.
+source_line() {
+  local archive=''
+  read -r archive < <(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' 2>/dev/null)
+  [ -n "$archive" ] && echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive bookworm-backports main"
+}
+
+# needs_source tells whether Valkey is wanted and apt has to be told where it is.
+needs_source() {
+  [[ "$packages " == *" valkey-server "* ]] && [ ! -e "$source_file" ] || return 1
+  have apt-cache && apt-cache show valkey-server >/dev/null 2>&1 && return 1
+  # shellcheck disable=SC1090
+  [ "$(. "${OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${VERSION_CODENAME:-}")" = bookworm ] && source_line >/dev/null
+}
+
+# valkey notes that there is no Valkey, neither installed nor built in VALKEY_DIR.
+valkey() {
+  have valkey-server || [ -x "${VALKEY_DIR:-/nonexistent}/src/valkey-server" ] || packaged 7 valkey-server
+}
+
 # programs notes which programs are missing.
 programs() {
   have redis-cli redis-benchmark redis-server || packaged 10 redis-tools redis-server
+  valkey
   have script || packaged 1 bsdutils
   have python3 && python3 -c 'import ensurepip' 2>/dev/null || packaged 30 python3-venv
   have node || packaged 90 nodejs
@@ -100,31 +125,36 @@ announce() {
   echo "The tests of real clients need what this machine lacks (\`go test ./...\` skips them without):"
   printf '%s' "$plan"
   [ -z "$packages" ] || printf '%6d MB  Debian packages:%s\n' "$package_size" "$packages"
+  needs_source && echo "           (valkey-server from bookworm-backports, for which $source_file is written)"
   echo "About $((size + package_size)) MB in all, below compat_test and in the caches of pip, npm, Maven, Go and cargo."
 }
 
 # ask_for_packages installs the packages if it may.
 ask_for_packages() {
   [ -n "$packages" ] || return 0
-  local command="apt-get install -y --no-install-recommends$packages" answer=''
+  local sudo='' answer=''
+  [ "$(id -u)" = 0 ] || sudo='sudo '
+  local command="${sudo}apt-get install -y --no-install-recommends$packages"
   have apt-get || { give_up "not installed, and there is no apt to do it:$packages"; return; }
-  if [ "$(id -u)" = 0 ]; then
+  if [ -z "$sudo" ]; then
     if [ "${CI:-}" = true ]; then
       answer=y
     elif [ -t 0 ] && [ -t 1 ]; then
       read -r -p "Install these Debian packages now? [y/N] " answer
     fi
-  else
-    command="sudo $command"
   fi
   case $answer in
   [yY]*)
     echo "installing$packages"
+    if needs_source; then
+      source_line >"$source_file" || { give_up "cannot write $source_file"; return; }
+    fi
     # shellcheck disable=SC2086 # names without blanks
     install_packages $packages || give_up "apt could not install$packages"
     ;;
   *)
     echo "For the programs run this once, then \`make setup\` again:"
+    needs_source && echo "    echo '$(source_line)' | ${sudo}tee $source_file && ${sudo}apt-get update"
     echo "    $command"
     give_up "not installed:$packages"
     ;;

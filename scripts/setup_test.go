@@ -17,6 +17,9 @@ type machine struct {
 	root, bin, calls string
 }
 
+// archive is where the machine gets Debian's packages from.
+const archive = "http://archive.example/debian"
+
 // newMachine returns a machine with the programs of every system, apt-get, and some more.
 func newMachine(t *testing.T, uid string, more ...string) *machine {
 	t.Helper()
@@ -34,7 +37,7 @@ func newMachine(t *testing.T, uid string, more ...string) *machine {
 	}
 	m.program(t, bash, "id", "echo "+uid)
 	for _, name := range append([]string{"apt-get"}, more...) {
-		m.program(t, bash, name, `mkdir -p node_modules; echo "`+name+` $*" >>"`+m.calls+`"`)
+		m.program(t, bash, name, `[ "$1" != indextargets ] || { echo `+archive+`; exit; }; mkdir -p node_modules; echo "`+name+` $*" >>"`+m.calls+`"`)
 	}
 	for _, tree := range []string{"scripts/ci-setup.sh", "compat_test/clients", "compat_test/libraries"} {
 		m.copyTracked(t, tree)
@@ -75,7 +78,8 @@ func (m *machine) setup(t *testing.T, env ...string) (said, called string, err e
 	t.Helper()
 	require.NoError(t, os.RemoveAll(m.calls))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(m.bin, "bash"), filepath.Join(m.root, "scripts", "ci-setup.sh"))
-	cmd.Env = append(env, "PATH="+m.bin, "HOME="+m.root, "POLICY_RC_D="+filepath.Join(m.root, "policy"))
+	cmd.Env = append(env, "PATH="+m.bin, "HOME="+m.root, "POLICY_RC_D="+filepath.Join(m.root, "policy"),
+		"SOURCES_D="+m.root, "OS_RELEASE="+filepath.Join(m.root, "os-release"))
 	out, err := cmd.CombinedOutput()
 	calls, readErr := os.ReadFile(m.calls)
 	if !os.IsNotExist(readErr) {
@@ -106,7 +110,7 @@ func TestSetupSaysBeforehandWhatItInstallsAndHowLarge(t *testing.T) {
 // TestSetupAsksForWhatNeedsRoot: nobody's system is changed unless they agree, which a
 // terminal or CI=true can; the others are told the one command.
 func TestSetupAsksForWhatNeedsRoot(t *testing.T) {
-	const command = "apt-get install -y --no-install-recommends redis-tools redis-server"
+	const command = "apt-get install -y --no-install-recommends redis-tools redis-server valkey-server"
 	for name, c := range map[string]struct {
 		uid, env, says string
 		installs       bool
@@ -114,7 +118,7 @@ func TestSetupAsksForWhatNeedsRoot(t *testing.T) {
 		"a user":                  {"1000", "CI=", "    sudo " + command, false},
 		"root without a terminal": {"0", "CI=", "    " + command, false},
 		"a user in CI":            {"1000", "CI=true", "    sudo " + command, false},
-		"root in CI":              {"0", "CI=true", "installing redis-tools redis-server", true},
+		"root in CI":              {"0", "CI=true", "installing redis-tools redis-server valkey-server", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said, called, err := newMachine(t, c.uid).setup(t, c.env)
@@ -123,4 +127,43 @@ func TestSetupAsksForWhatNeedsRoot(t *testing.T) {
 			require.Equal(t, c.env == "CI=true", err != nil, "what cannot be had fails in CI alone: %s", said)
 		})
 	}
+}
+
+// TestSetupFindsValkeyWhereDebianHasIt: Debian 12 has it in backports only, of which apt is
+// told by one line, and only if whoever installs agrees.
+func TestSetupFindsValkeyWhereDebianHasIt(t *testing.T) {
+	const line = archive + " bookworm-backports main"
+	for name, c := range map[string]struct {
+		release, uid, env string
+		writes, says      bool
+	}{
+		"Debian 12 in CI":      {"bookworm", "0", "CI=true", true, true},
+		"Debian 12 of a user":  {"bookworm", "1000", "CI=", false, true},
+		"another system in CI": {"trixie", "0", "CI=true", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, c.uid)
+			require.NoError(t, os.WriteFile(filepath.Join(m.root, "os-release"), []byte("VERSION_CODENAME="+c.release+"\n"), 0o600))
+			said, called, _ := m.setup(t, c.env)
+			require.Equal(t, c.says, strings.Contains(said, "bookworm-backports"), said)
+			written, err := os.ReadFile(filepath.Join(m.root, "bookworm-backports.list"))
+			require.Equal(t, c.writes, err == nil)
+			require.Equal(t, c.writes, strings.Contains(string(written), line))
+			if c.writes {
+				require.Contains(t, called, "update")
+			} else if c.says {
+				require.Contains(t, said, line)
+			}
+			require.Equal(t, c.uid == "0", strings.Contains(called, "valkey-server"), called)
+		})
+	}
+	m := newMachine(t, "0", "valkey-server")
+	said, _, _ := m.setup(t, "CI=")
+	require.NotContains(t, said, "valkey", "it is there already")
+	m = newMachine(t, "0")
+	built := filepath.Join(m.root, "valkey", "src")
+	require.NoError(t, os.MkdirAll(built, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(built, "valkey-server"), nil, 0o755))
+	said, _, _ = m.setup(t, "CI=", "VALKEY_DIR="+filepath.Dir(built))
+	require.NotContains(t, said, "valkey-server", "it was built")
 }

@@ -222,7 +222,7 @@ var externals = []external{
 		why: "ordered elements are what collection is for",
 	},
 	{
-		path: "github.com/redis/go-redis", in: []string{"cluster/engine", "cmd", "compat_test", "examples"}, inTests: true,
+		path: "github.com/redis/go-redis", in: []string{"cluster/engine", "cmd", "compat_test", "examples", "internal/storetest"}, inTests: true,
 		why: "we are the server; only the cluster, the migration commands, examples and tests talk to one",
 	},
 	{

@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Engine is a program that keeps states.
+type Engine struct {
+	// Name is redis-server or valkey-server.
+	Name    string
+	program string
+}
+
+// Redis is the redis-server on the path. Without one the test is skipped; in continuous
+// integration it fails.
+func Redis(t testing.TB) Engine {
+	t.Helper()
+	return find(t, "redis-server", "make setup installs it")
+}
+
+// Valkey is the valkey-server on the path, or the one that was built in the checkout that
+// VALKEY_DIR names. Without one the test is skipped; in continuous integration it fails.
+func Valkey(t testing.TB) Engine {
+	t.Helper()
+	if built, err := filepath.Abs(filepath.Join(os.Getenv("VALKEY_DIR"), "src", "valkey-server")); err == nil && os.Getenv("VALKEY_DIR") != "" {
+		if _, err := os.Stat(built); err == nil {
+			return Engine{Name: "valkey-server", program: built}
+		}
+	}
+	return find(t, "valkey-server", "make setup installs it where Debian has it, or build it in VALKEY_DIR")
+}
+
+// Best is Valkey where there is one, else Redis, for tests that need one engine only.
+func Best(t testing.TB) Engine {
+	t.Helper()
+	if _, err := exec.LookPath("valkey-server"); err == nil || os.Getenv("VALKEY_DIR") != "" || os.Getenv("CI") != "" {
+		return Valkey(t)
+	}
+	return Redis(t)
+}
+
+// Each runs f as a subtest with each engine.
+func Each(t *testing.T, f func(t *testing.T, e Engine)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { f(t, Redis(t)) })
+	t.Run("valkey", func(t *testing.T) { f(t, Valkey(t)) })
+}
+
+func find(t testing.TB, name, advice string) Engine {
+	t.Helper()
+	program, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatalf("no %s: continuous integration has to have it", name)
+	default:
+		t.Skipf("SKIP: no %s (%s)", name, advice)
+	}
+	return Engine{Name: name, program: program}
+}

@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"bytes"
+	"os/exec"
+	"runtime"
+	"sync"
+)
+
+// process is a program that runs.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has
+	said  *log
+}
+
+// launch starts a program in a folder. What it prints goes to said.
+func launch(program string, args []string, dir string, said *log) (*process, error) {
+	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{}), said: said} //nolint:gosec // an engine that was looked up
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, said, said
+	p.cmd.SysProcAttr = endWithParent()
+	started := make(chan error)
+	go func() {
+		// A process that ends with its parent ends with the thread that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.ended)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // it is killed, as a rule
+		}
+	}()
+	return p, <-started
+}
+
+// kill ends the process with SIGKILL and returns when it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	<-p.ended
+}
+
+// log keeps what processes print.
+type log struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes.Write(b)
+}
+
+// tail returns the end of it.
+func (l *log) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const most = 1500
+	b := l.bytes.Bytes()
+	return string(b[max(0, len(b)-most):])
+}

@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/freeport"
+)
+
+// MasterName is what sentinels call the node they watch.
+const MasterName = "limits"
+
+// Sentinels are three sentinels, the master they watch, and its replicas.
+type Sentinels struct {
+	Master    *Node // at the start
+	Replicas  []*Node
+	Sentinels []*Node
+	t         testing.TB
+}
+
+// Sentinels starts a master, replicas, and three sentinels of which two decide. It returns
+// when the sentinels know each other and all replicas. Front is not for these.
+func (e Engine) Sentinels(t testing.TB, replicas int, o Options) *Sentinels {
+	t.Helper()
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = 2 * time.Second
+	}
+	if o.Password != "" {
+		// A master that comes back is a replica.
+		o.Args = append(o.Args, "--masterauth", o.Password)
+	}
+	s := &Sentinels{t: t, Master: e.node(t, o)}
+	for range replicas {
+		s.Replicas = append(s.Replicas, e.Replica(t, o, s.Master, ""))
+	}
+	for range 3 {
+		s.Sentinels = append(s.Sentinels, e.sentinel(t, o, s.Master))
+	}
+	for _, n := range s.Sentinels {
+		Await(t, "the sentinels know each other", func() error {
+			line := n.Info("sentinel")["master0"]
+			if !strings.Contains(line, fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=3", s.Master.Addr, replicas)) {
+				return errors.New(line)
+			}
+			return nil
+		})
+	}
+	return s
+}
+
+// sentinel starts one that watches master.
+func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
+	t.Helper()
+	n := &Node{t: t, engine: e, dir: t.TempDir(), options: Options{TLS: o.TLS}}
+	port := freeport.Choose()
+	n.Addr = net.JoinHostPort("127.0.0.1", port)
+	n.Front = n.Addr
+	host, masterPort, err := net.SplitHostPort(master.Addr)
+	require.NoError(t, err)
+	lines := []string{"bind 127.0.0.1"}
+	if o.TLS == nil {
+		lines = append(lines, "port "+port)
+	} else {
+		lines = append(lines, "port 0", "tls-port "+port, "tls-cert-file "+o.TLS.Certificate, "tls-key-file "+o.TLS.Key,
+			"tls-ca-cert-file "+o.TLS.Authority, "tls-replication yes")
+	}
+	lines = append(lines,
+		"sentinel monitor "+MasterName+" "+host+" "+masterPort+" 2",
+		"sentinel down-after-milliseconds "+MasterName+" "+milliseconds(o.NodeTimeout),
+		"sentinel failover-timeout "+MasterName+" "+milliseconds(5*o.NodeTimeout))
+	if o.Password != "" {
+		lines = append(lines, "sentinel auth-pass "+MasterName+" "+o.Password)
+	}
+	file := filepath.Join(n.dir, "sentinel.conf") // sentinels write what they learn into it
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	n.args = []string{file, "--sentinel"}
+	n.Client = redis.NewClient(n.ClientOptions())
+	n.run()
+	return n
+}
+
+// Addrs are where the sentinels listen.
+func (s *Sentinels) Addrs() []string {
+	var addrs []string
+	for _, n := range s.Sentinels {
+		addrs = append(addrs, n.Addr)
+	}
+	return addrs
+}
+
+// AwaitFailover returns when all sentinels name another master than old, and it is one.
+func (s *Sentinels) AwaitFailover(old *Node) *Node {
+	s.t.Helper()
+	var taken *Node
+	for _, sentinel := range s.Sentinels {
+		Await(s.t, "a replica takes over for "+old.Addr, func() error {
+			reply, err := sentinel.Client.Do(s.t.Context(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName).StringSlice()
+			if err != nil {
+				return err
+			}
+			for _, n := range append([]*Node{s.Master}, s.Replicas...) {
+				if n != old && n.Addr == net.JoinHostPort(reply[0], reply[1]) && n.Role() == "master" {
+					taken = n
+					return nil
+				}
+			}
+			return fmt.Errorf("the master is %v", reply)
+		})
+	}
+	return taken
+}

@@ -1,0 +1,126 @@
+package storetest
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// Owner is the running node that serves a slot.
+func (c *Cluster) Owner(slot int) *Node {
+	c.t.Helper()
+	for _, n := range c.Nodes() {
+		if !n.Alive() {
+			continue
+		}
+		addr := n.Served()[slot]
+		for _, owner := range c.Nodes() {
+			if owner.Front == addr {
+				return owner
+			}
+		}
+		break
+	}
+	require.Fail(c.t, "nobody serves the slot", "%d", slot)
+	return nil
+}
+
+// Served has the address of the master of each slot, as the node tells clients; "" for one
+// that has none.
+func (n *Node) Served() (addrs [Slots]string) {
+	n.t.Helper()
+	for _, row := range n.Do("CLUSTER", "SLOTS").([]any) {
+		r := row.([]any)
+		master := r[2].([]any)
+		addr := net.JoinHostPort(master[0].(string), fmt.Sprint(master[1]))
+		for slot := r[0].(int64); slot <= r[1].(int64); slot++ {
+			addrs[slot] = addr
+		}
+	}
+	return addrs
+}
+
+// SlotOf is the slot of a key.
+func (c *Cluster) SlotOf(key string) int {
+	c.t.Helper()
+	return int(c.Masters[0].Do("CLUSTER", "KEYSLOT", key).(int64))
+}
+
+// MoveSlots moves the slots first to last from one master to another, with the keys in
+// them, as a resharding does: a few slots at a time, and clients are redirected meanwhile.
+func (c *Cluster) MoveSlots(from, to *Node, first, last int) {
+	c.t.Helper()
+	const step = 64
+	for ; first <= last; first += step {
+		c.moveSome(from, to, first, min(last, first+step-1))
+	}
+}
+
+func (c *Cluster) moveSome(from, to *Node, first, last int) {
+	c.t.Helper()
+	source, target := from.ID(), to.ID()
+	c.setSlots(to, first, last, "IMPORTING", source)
+	c.setSlots(from, first, last, "MIGRATING", target)
+	for slot := first; slot <= last; slot++ {
+		for c.moveKeys(from, to, slot) {
+			continue
+		}
+	}
+	c.setSlots(to, first, last, "NODE", target)
+	c.setSlots(from, first, last, "NODE", target)
+	for _, n := range c.Nodes() {
+		if n != from && n != to && n.Alive() && n.Role() == "master" {
+			c.setSlots(n, first, last, "NODE", target)
+		}
+	}
+}
+
+// setSlots runs CLUSTER SETSLOT for each slot at a node.
+func (c *Cluster) setSlots(n *Node, first, last int, state, id string) {
+	c.t.Helper()
+	_, err := n.Client.Pipelined(c.t.Context(), func(p redis.Pipeliner) error {
+		for slot := first; slot <= last; slot++ {
+			p.Do(c.t.Context(), "CLUSTER", "SETSLOT", slot, state, id)
+		}
+		return nil
+	})
+	require.NoError(c.t, err, "%s of %d to %d at %s", state, first, last, n.Addr)
+}
+
+// moveKeys moves some keys of a slot, and reports whether there may be more.
+func (c *Cluster) moveKeys(from, to *Node, slot int) bool {
+	c.t.Helper()
+	const most = 100
+	keys, err := from.Client.ClusterGetKeysInSlot(c.t.Context(), slot, most).Result()
+	require.NoError(c.t, err)
+	if len(keys) == 0 {
+		return false
+	}
+	host, port, err := net.SplitHostPort(to.Addr)
+	require.NoError(c.t, err)
+	words := []any{"MIGRATE", host, port, "", 0, Patience.Milliseconds()}
+	if c.options.Password != "" {
+		words = append(words, "AUTH", c.options.Password)
+	}
+	words = append(words, "KEYS")
+	for _, k := range keys {
+		words = append(words, k)
+	}
+	// Keys that end meanwhile are none that could be moved: NOKEY.
+	err = from.Client.Do(c.t.Context(), words...).Err()
+	require.NoError(c.t, err, "moving %d keys of slot %d", len(keys), slot)
+	return true
+}
+
+// FlushScripts has all nodes forget all scripts.
+func (c *Cluster) FlushScripts() error {
+	for _, n := range c.Nodes() {
+		if err := n.Client.ScriptFlush(c.t.Context()).Err(); err != nil && !strings.HasPrefix(err.Error(), "READONLY") {
+			return fmt.Errorf("%s: %w", n.Addr, err)
+		}
+	}
+	return nil
+}
