@@ -43,3 +43,9 @@ func NewTable() *command.Table { return command.NewTable(Groups()) }
 func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
 	return command.NewRenamedTable(Groups(), pairs)
 }
+
+// NewStoreTable is NewRenamedTable for a server without a keyspace; see
+// [command.NewStoreTable].
+func NewStoreTable(pairs [][2]string) (*command.Table, error) {
+	return command.NewStoreTable(Groups(), pairs)
+}

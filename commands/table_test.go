@@ -127,9 +127,9 @@ func TestCommandsTouchOnlyTheirKeysOrSaySo(t *testing.T) {
 
 func TestEchoedNamesAreCut(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	got := string(command.UnknownCommand([][]byte{[]byte(long), []byte("a\x00b"), []byte(long), []byte("never")}))
+	got := string(NewTable().Unknown([][]byte{[]byte(long), []byte("a\x00b"), []byte(long), []byte("never")}))
 	require.Equal(t, "ERR unknown command '"+long[:128]+"', with args beginning with: 'a' '"+long[:124]+"' ", got)
-	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), command.UnknownSubcommand("client", []byte("nope")))
+	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), NewTable().UnknownSub(NewTable().Find([]byte("client")), []byte("nope")))
 }
 
 // TestLookupIgnoresCaseOnly asks for every name in random cases, and for every name

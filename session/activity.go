@@ -33,7 +33,7 @@ func (e *Engine) Activity(cl *command.Client) command.Activity {
 	s := sessionOf(cl)
 	d := e.Describe(cl)
 	a := command.Activity{
-		Description: d, Active: s.lastActive(), Blocked: s.wait.Load() != nil, Queued: int(s.queued.Load()) - 1, Held: s.memory(d.Memory),
+		Description: d, Active: s.lastActive(), Blocked: s.blocked(), Queued: int(s.queued.Load()) - 1, Held: s.memory(d.Memory),
 	}
 	if id := s.lastCmd.Load(); id >= 0 {
 		a.LastCommand = e.Commands.Entries[id]

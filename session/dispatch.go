@@ -27,7 +27,7 @@ func (l *Worker) dispatch(s *Session, a *request) {
 		sub := cmd.Subcommand(args[1])
 		if sub == nil {
 			l.rejectUnknown(c)
-			c.Fail(command.UnknownSubcommand(cmd.Name, args[1]))
+			c.Fail(l.Server.Commands.UnknownSub(cmd, args[1]))
 			return
 		}
 		cmd = sub

@@ -15,6 +15,12 @@ import (
 func NewEngine(o command.Options, table *command.Table) *Engine {
 	e := &Engine{Server: command.Server{Options: o, Commands: table, Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Host = e
+	if remote := e.Options.Remote; remote != nil {
+		e.Options.Now, e.Options.Ledger = remote.Now, nil // nothing is lent
+	}
+	if (e.Options.Remote != nil) != table.Remote {
+		panic("session: a table that asks a Remote goes with one, and no other does")
+	}
 	e.Large.Room = func() int64 { return e.LargeRoom() }
 	e.slots = make(chan struct{}, maxBackground())
 	if e.Log == nil {
@@ -29,6 +35,9 @@ func NewEngine(o command.Options, table *command.Table) *Engine {
 
 // SetLimits puts new limits in force, for live clients too.
 func (e *Engine) SetLimits(l command.Limits) {
+	if e.Options.Remote != nil {
+		l.Databases = 1
+	}
 	l.PasswordHash = sha256.Sum256([]byte(l.Password))
 	e.ActiveLimits.Store(&l)
 	e.LimitsChanged()

@@ -32,7 +32,7 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 	}
 	p, mid := s.wait.Load(), s.partialMessage
 	if p != nil && !mid && s.resume(p, l) {
-		p = nil
+		p = s.wait.Load()
 	}
 	if p != nil && !mid && p.ReadsBeside() {
 		return s.parkedNext(p), 0
@@ -75,6 +75,9 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 		s.active.Store(int64(now))
 	}
 	next, consumed := s.batch(l, p, in)
+	if l.flight != nil {
+		next = s.launch(l, next)
+	}
 	l.flushRun()
 	l.Server.BatchEnd(&l.Worker)
 	l.startWorld()
@@ -120,14 +123,19 @@ func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.N
 			before := consumed
 			consumed = base + l.requests[i].end
 			mark = len(l.w.Buf)
-			if next = s.runOne(l, &l.requests[i], ran); next == transport.Read {
+			if l.flight == nil {
+				next = s.runOne(l, &l.requests[i], ran)
+			} else {
+				next = s.runInFlight(l, &l.requests[i], ran)
+			}
+			if next == transport.Read {
 				continue
 			}
 			if l.WorldBusy {
 				s.runAgain(l)
 				return transport.Park, before
 			}
-			if s.postponed() {
+			if s.postponed() || l.flight != nil && l.flight.postpone {
 				return next, before
 			}
 			if i+1 == len(l.requests) && err == "" {
@@ -178,6 +186,32 @@ func (s *Session) runOne(l *Worker, a *request, ran int) transport.Next {
 		return transport.Again
 	}
 	return transport.Read
+}
+
+// runInFlight is runOne where a Remote decides.
+func (s *Session) runInFlight(l *Worker, a *request, ran int) transport.Next {
+	f := l.flight
+	if len(f.slots) == 0 {
+		f.from = len(l.w.Buf)
+	} else if endsBefore(a) {
+		f.postpone = true
+		s.guard = resp.Guard{} // it will be split off again
+		return transport.Park
+	}
+	before := s.Reply
+	next := s.runOne(l, a, ran)
+	switch {
+	case f.postpone:
+		return transport.Park
+	case len(f.slots) == 0:
+		return next
+	}
+	// Only the command behind CLIENT REPLY SKIP finds this, and leaves another.
+	f.silent = s.Reply != command.ReplyOn || before != command.ReplyOn && before != command.ReplyOff
+	if next == transport.Read && (len(f.slots) >= mostSlots || f.silent || l.ctx.Cmd != nil && l.ctx.Cmd.Flags&command.FlagFence != 0) {
+		return transport.Park
+	}
+	return next
 }
 
 // overUnauthenticated adds up what a client that has yet to authenticate moves in

@@ -69,11 +69,14 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 				return
 			}
 			l.runInBackground(p, in, func() {
-				if memory != nil {
+				if memory != nil && l.flight == nil { // whose replies are not long
 					l.w.Pieces, l.w.Defers = memory, transaction == 0 // which keeps all locked
 				}
 				l.ctx.Cmd, l.ctx.Args = cmd, args
 				do(&l.ctx)
+				if l.flight != nil {
+					l.settle(in)
+				}
 				l.w.CopyDeferred()
 			})
 			resp.Recycle(args)
@@ -96,6 +99,9 @@ func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 			l.w.Cut(0)
 			l.w.Error(resp.ErrInternal)
 			p.Broken = true
+		}
+		if l.flight != nil {
+			l.flight.clear() // of what a panic has left
 		}
 		l.flushRun()
 		l.Server.BatchEnd(&l.Worker)

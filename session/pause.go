@@ -129,6 +129,11 @@ func halted(c *command.Call) bool {
 
 // postpone parks the session until halts, of which a pause is one, have changed.
 func postpone(c *command.Call, halts uint32) {
+	if f := workerOf(c.Worker).flight; f != nil && len(f.slots) > 0 {
+		f.postpone = true // behind which it comes here again
+		sessionOf(c.Client).guard = resp.Guard{}
+		return
+	}
 	p := c.NewWait()
 	p.RunAgain = true
 	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again

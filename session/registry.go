@@ -41,16 +41,16 @@ func (r *registry) get(id int64) *Session {
 	return r.sessions[id]
 }
 
-// count returns how many sessions are open, and how many of them are parked.
-func (r *registry) count() (open, parked int64) {
+// count returns how many sessions are open, and how many of them a command keeps waiting.
+func (r *registry) count() (open, blocked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
-		if s.wait.Load() != nil {
-			parked++
+		if s.blocked() {
+			blocked++
 		}
 	}
-	return int64(len(r.sessions)), parked
+	return int64(len(r.sessions)), blocked
 }
 
 // list returns the sessions in the order they came.

@@ -37,7 +37,7 @@ func (l *Worker) unknown(c *command.Call) {
 		l.Server.Log.Warn("closed a connection that speaks HTTP", "client", c.Client.Addr())
 		return
 	}
-	c.Fail(command.UnknownCommand(c.Args))
+	c.Fail(c.Server.Commands.Unknown(c.Args))
 }
 
 // errLoading is said in Redis' words.

@@ -58,6 +58,13 @@ type registry struct {
 	last     int64              // guarded by mu: the newest id
 }
 
+// blocked reports whether a command keeps the client waiting. What a Remote is deciding
+// does not. Any goroutine may call it.
+func (s *Session) blocked() bool {
+	p := s.wait.Load()
+	return p != nil && p.Render == nil
+}
+
 // sessionOf returns the session that a command knows as x.
 func sessionOf(x *command.Client) *Session { return x.Owner.(*Session) }
 

@@ -32,6 +32,11 @@ func (s *Session) resume(p *command.Wait, l *Worker) bool {
 		s.wait.Store(nil)
 		return true
 	}
+	if p.Render != nil {
+		s.wait.Store(nil)
+		p.Render(&l.ctx)
+		return true
+	}
 	mark := len(l.w.Buf)
 	l.w.Reply(p.Reply)
 	p.Reply = resp.Reply{}

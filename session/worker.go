@@ -2,9 +2,11 @@ package session
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -18,8 +20,9 @@ type Worker struct {
 	effectState
 	tally
 
-	ctx command.Call
-	w   resp.Writer
+	flight *flight // what is being asked; nil where the store decides
+	ctx    command.Call
+	w      resp.Writer
 }
 
 // input is the commands that have been split off ahead.
@@ -91,6 +94,38 @@ type tally struct {
 	// How many errors the writers of this worker have written, and how many of them had
 	// been when the running command began.
 	errors, errorsSeen int64
+}
+
+// flight is what the commands of a batch have asked, where a Remote decides, and what they
+// reply. It is gathered while the batch runs, submitted once, and the session is parked once.
+// When all is decided the replies are written in order. What commands reply by themselves
+// in between waits in the flight.
+type flight struct {
+	slots []slot
+	asks  []*decide.Ask // of all slots, in order; those beyond used are empty
+	used  int
+	added int    // how many of these belong to slots
+	text  []byte // what asks refer to
+	local []byte // what is replied between the slots, once the batch is over
+
+	from     int  // where the replies begin in the writer of the batch
+	together bool // one EXEC has asked for all
+	silent   bool // CLIENT REPLY wants no reply
+	postpone bool // the batch ends before the command that was about to run
+
+	// left is who has yet to be done with it: the one who submits, and the Remote.
+	left atomic.Int32
+	wait *command.Wait
+	done func() // is landed
+}
+
+// slot is a command that has asked.
+type slot struct {
+	cmd   *command.Command
+	ask   *decide.Ask
+	at    int // where its reply comes in local
+	proto int
+	timed bool
 }
 
 // workers are all workers, and those that are free.

@@ -17,6 +17,9 @@ func (e *Engine) newWorker() *Worker {
 		input:  input{room: make([][]byte, 0, command.RequestWords)},
 	}
 	l.Owner, l.Call = l, &l.ctx
+	if e.Options.Remote != nil {
+		l.flight, l.Collector = newFlight(), l
+	}
 	if e.Options.Persistence != nil {
 		l.Journal, _ = l.Store.(command.Recording)
 	}

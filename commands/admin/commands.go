@@ -13,7 +13,12 @@ import (
 // Group returns the commands of operators.
 func Group() command.Group {
 	return command.Group{
-		Commands: slices.Concat(introspectCommands(), infoCommands(), saveCommands(), configCommands(), commands(), clusterCommands()),
+		Commands: slices.Concat(
+			command.With(command.FlagLocal, introspectCommands()...),
+			command.With(command.FlagLocal|command.FlagFence, slices.Concat(infoCommands(), configCommands())...),
+			command.With(command.FlagLocal, slices.Concat(commands(), clusterCommands())...),
+			saveCommands(), []*command.Command{objectCommand(), memoryCommand()},
+		),
 	}
 }
 
@@ -36,12 +41,11 @@ func commands() []*command.Command {
 			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
 		},
 		{
-			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy, Group: "server",
+			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy | command.FlagFence, Group: "server",
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
 		},
-		moduleCommand(), objectCommand(), memoryCommand(),
-		slowlogCommand(), latencyCommand(), aclCommand(),
+		moduleCommand(), slowlogCommand(), latencyCommand(), aclCommand(),
 	}
 }
 
@@ -103,12 +107,12 @@ func memoryCommand() *command.Command {
 	return &command.Command{
 		Name: "memory", Arity: -2, Group: "server", Summary: "A container for memory diagnostics commands.", Since: "1.0.0",
 		Sub: []*command.Command{
-			command.Subcommand("memory", "doctor", 2, 0, "", "Says whether memory use looks sound.", "text",
+			command.Subcommand("memory", "doctor", 2, command.FlagLocal, "", "Says whether memory use looks sound.", "text",
 				func(c *command.Call) {
 					c.W.Verbatim("txt", "Nothing to report: limiter states are small and expire by themselves.\n")
 				}),
-			command.Subcommand("memory", "purge", 2, 0, "", "Requests the return of unused memory, which also happens by itself.", "OK", (*command.Call).OK),
-			command.Subcommand("memory", "stats", 2, 0, "", "Returns how memory is used.", "a map of fields", memoryStats),
+			command.Subcommand("memory", "purge", 2, command.FlagLocal, "", "Requests the return of unused memory, which also happens by itself.", "OK", (*command.Call).OK),
+			command.Subcommand("memory", "stats", 2, command.FlagLocal, "", "Returns how memory is used.", "a map of fields", memoryStats),
 			usage,
 		},
 	}

@@ -35,6 +35,15 @@ func (c *Command) AllCategories() Category {
 	return cats
 }
 
+// With adds flags to commands and their subcommands.
+func With(f Flag, commands ...*Command) []*Command {
+	for _, c := range commands {
+		c.Flags |= f
+		With(f, c.Sub...)
+	}
+	return commands
+}
+
 // OnlyFails reports whether the command is there so that callers are told why it does
 // nothing.
 func (c *Command) OnlyFails() bool { return c.Run != nil && c.Reply == "an error" }
@@ -62,6 +71,8 @@ func (c *Command) check() {
 		panic(fmt.Sprintf("commands: entry %q has no arity", c.Name))
 	case c.Run == nil && c.Sub == nil:
 		panic(fmt.Sprintf("commands: entry %q does nothing", c.Name))
+	case c.Flags&FlagLocal != 0 && (c.Keys.First != 0 || c.Keys.Find != nil || c.Categories&CatKeyspace != 0 || c.Parse != nil):
+		panic(fmt.Sprintf("commands: entry %q is said to reach no key and has some", c.Name))
 	case c.Run != nil && c.Complexity == "":
 		panic(fmt.Sprintf("commands: entry %q lacks its complexity", c.Name))
 	}

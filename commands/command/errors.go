@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -35,8 +36,13 @@ const ErrKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 // repeated in the error (Redis: 128).
 const MaxEcho = 128
 
-// UnknownCommand is the error for a command that does not exist. It repeats a part of its words.
-func UnknownCommand(args [][]byte) resp.Error {
+// notServed refuses a command for which there is no keyspace here.
+func notServed(name string) resp.Error {
+	return resp.Error("ERR '" + name + "' is not served with --store; ask the store itself")
+}
+
+// unknownCommand is the error for a command that does not exist. It repeats a part of its words.
+func unknownCommand(args [][]byte) resp.Error {
 	b := append([]byte("ERR unknown command '"), Echo(args[0], MaxEcho)...)
 	b = append(b, "', with args beginning with: "...)
 	shown := 0
@@ -51,8 +57,8 @@ func UnknownCommand(args [][]byte) resp.Error {
 	return resp.Error(b)
 }
 
-// UnknownSubcommand is the error for a subcommand that does not exist.
-func UnknownSubcommand(container string, name []byte) resp.Error {
+// unknownSubcommand is the error for a subcommand that does not exist.
+func unknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
 }
 
@@ -99,6 +105,9 @@ var ErrLongReply = ElementError(ErrValuesTooLong)
 
 // StoreError is the reply to what the store could not do.
 func StoreError(err error) resp.Error {
+	if reason, ok := err.(decide.Unavailable); ok { //nolint:errorlint // nobody wraps it
+		return resp.Error("UNAVAILABLE " + string(reason))
+	}
 	for _, known := range storeErrors {
 		if errors.Is(err, known.err) {
 			return known.text

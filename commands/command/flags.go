@@ -28,6 +28,15 @@ const (
 // elements from an end, and mostly few, are not. No client sees the flag.
 const FlagLinear Flag = 1 << 30
 
+// FlagFence is set on commands that may wait, that change what the client is, or that look at
+// what the commands before them have left anywhere but under a key. Those are to be over
+// before it runs, where a Remote decides. COMMAND does not show it.
+const FlagFence Flag = 1 << 29
+
+// FlagLocal is set on commands that reach no key: they are served where the keys are those of
+// a Remote, too. COMMAND does not show it.
+const FlagLocal Flag = 1 << 28
+
 // FlagAudit is set on commands that change what is there for everybody: the log says who
 // has called them. COMMAND does not show it.
 const FlagAudit Flag = 1 << 31

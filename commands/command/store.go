@@ -64,7 +64,9 @@ type Remote interface {
 	// Submit never blocks. done is called once, on any goroutine, when all asks have been
 	// answered, which is within the store's deadline. Asks about one key are decided in the
 	// order in which they were submitted. With together, all are decided at one instant if
-	// one node has all their keys. The asks own their bytes: see [decide.Ask.Own].
+	// one node has all their keys. The asks own their bytes: see [decide.Ask.Own]. They are
+	// the caller's again once done is called, and soon stand for something else. One that is
+	// the Next of another is among asks, too, and has no other meaning there.
 	Submit(asks []*decide.Ask, together bool, done func())
 	// Now is the instant of the clock that decides.
 	Now() limit.Instant

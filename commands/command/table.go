@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cellserver/cellserver/resp"
 )
 
 // NewTable builds a table of the commands of groups, which are of no use for another table
@@ -94,9 +96,70 @@ func (t *Table) add(c *Command) {
 // after the other; "" for the new name leaves a command out. What a command says of
 // itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
 func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
-	t := NewTable(groups)
+	return renamed(NewTable(groups), pairs)
+}
+
+// NewStoreTable is NewRenamedTable for a server whose keys are those of a Remote. It has
+// the commands that ask it ([Command.Parse]) and those that reach no key ([FlagLocal]). All
+// others are refused by name. A group of which nothing is left has no part in anything.
+func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
+	unserved := make(map[string]string)
+	served := make([]Group, 0, len(groups))
+	for _, g := range groups {
+		if g.Commands = servedOf(g.Commands, unserved); len(g.Commands) > 0 {
+			served = append(served, g)
+		}
+	}
+	t := NewTable(served)
+	t.Remote, t.unserved = true, unserved
+	return renamed(t, pairs)
+}
+
+// servedOf returns those of commands that can be served without a keyspace, and notes the
+// names of the others.
+func servedOf(commands []*Command, unserved map[string]string) (served []*Command) {
+	for _, c := range commands {
+		hadSubs := c.Sub != nil
+		c.Sub = servedOf(c.Sub, unserved)
+		switch {
+		case c.Parse != nil:
+			c.Run = collects(c)
+		case c.Flags&FlagLocal == 0 && len(c.Sub) == 0, hadSubs && c.Run == nil && len(c.Sub) == 0:
+			unserved[c.Name] = c.Name
+			continue
+		}
+		served = append(served, c)
+	}
+	return served
+}
+
+// Unknown is the error for a command that is not in the table.
+func (t *Table) Unknown(args [][]byte) resp.Error {
+	if name, is := t.unserved[strings.ToLower(string(Echo(args[0], MaxEcho)))]; is {
+		return notServed(name)
+	}
+	return unknownCommand(args)
+}
+
+// UnknownSub is the error for a subcommand that is not in the table.
+func (t *Table) UnknownSub(container *Command, name []byte) resp.Error {
+	if name, is := t.unserved[container.Name+"|"+strings.ToLower(string(Echo(name, MaxEcho)))]; is {
+		return notServed(name)
+	}
+	return unknownSubcommand(container.Name, name)
+}
+
+// renamed gives commands of a new table other names.
+func renamed(t *Table, pairs [][2]string) (*Table, error) {
 	for _, p := range pairs {
 		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
+		if name, is := t.unserved[from]; is {
+			delete(t.unserved, from)
+			if to != "" {
+				t.unserved[to] = name
+			}
+			continue
+		}
 		at := slices.IndexFunc(t.names, func(n tableName) bool { return n.name == from })
 		if at < 0 {
 			return nil, fmt.Errorf("no such command %q", p[0])

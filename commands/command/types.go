@@ -63,6 +63,9 @@ type Command struct {
 	// Work is the work of a call beyond what its words tell, when it is one of a transaction
 	// in which so many words of commands of its group came before; nil if that is none.
 	Work func(c *Call, cmd *Command, args [][]byte, before int) int
+	// Waits reports whether a call may wait for room, by its words. It may be wrong about one
+	// that does not. nil for commands that never do.
+	Waits func(args [][]byte) bool
 	// ReplySize is about how many bytes the reply of a call copies, for commands that run
 	// others; nil for all others.
 	ReplySize func(cl *Client, st Store, cmd *Command) int
@@ -190,9 +193,18 @@ type Worker struct {
 // asking is where the running command puts what it wants decided.
 type asking struct {
 	ask decide.Ask // of a command that is decided at once
-	// Collect makes the next ask of a command that is decided elsewhere; nil where all are
-	// decided at once.
-	Collect func() *decide.Ask
+	// Collector gathers what a Remote is asked; nil where all is decided at once.
+	Collector Collector
+}
+
+// Collector gathers what the commands of a worker ask a Remote.
+type Collector interface {
+	// NewAsk makes the next ask of the running command.
+	NewAsk() *decide.Ask
+	// Add takes what the running command has asked, which Parse has filled in: Answer is
+	// called once it is decided. Drop forgets it.
+	Add(c *Call)
+	Drop()
 }
 
 // running is how the command of a worker runs.
@@ -287,6 +299,9 @@ type Wait struct {
 	// Resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.
 	Resume func(w *resp.Writer)
+	// Render is Resume for what several commands have asked. It does what CLIENT REPLY has
+	// said by itself.
+	Render func(c *Call)
 	// Cancel stops what was being waited for, without an answer, when the client
 	// has gone away. nil if there is nothing to stop. It must not block.
 	Cancel func()
@@ -381,6 +396,10 @@ type Table struct {
 	Sorted  []*Command  // without subcommands, sorted by name
 	names   []tableName // of top, by what each is called
 	Slots   []nameSlot  // open addressing over endsHash, a power of two long
+	// Remote says that commands ask a Remote, and unserved are those that cannot, by what
+	// each is called here: see [NewStoreTable].
+	Remote   bool
+	unserved map[string]string
 
 	Info, Docs madeOnce // of top
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func commands() []*command.Command {
-	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
+	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence
 	return []*command.Command{
 		{
 			Name: "ping", Arity: -1, Flags: command.FlagFast, Categories: command.CatConnection, Group: "connection",
@@ -30,7 +30,7 @@ func commands() []*command.Command {
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: auth,
 		},
 		{
-			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Categories: command.CatConnection, Group: "connection",
+			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagFence, Categories: command.CatConnection, Group: "connection",
 			Summary: "Changes the selected database.", Syntax: "index",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: selectDB,
 		},

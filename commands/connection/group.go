@@ -10,7 +10,7 @@ import (
 // Group returns AUTH, HELLO, CLIENT and their kin.
 func Group() command.Group {
 	return command.Group{
-		Commands: slices.Concat(commands(), clientCommands()),
+		Commands: command.With(command.FlagLocal, slices.Concat(commands(), command.With(command.FlagFence, clientCommands()...))...),
 		Server: func(*command.Server, command.Slot) (any, command.Hooks) {
 			g := &authGuard{tats: make(map[string]limit.Instant)}
 			return g, command.Hooks{Info: func(i *command.Info) { i.FailedLogins = g.failures() }}

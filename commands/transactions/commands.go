@@ -23,7 +23,8 @@ func Group() command.Group {
 }
 
 func transactionCommands() []*command.Command {
-	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy
+	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence
+	const local = flags | command.FlagLocal
 	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f, Categories: command.CatTransaction, Group: "transactions", Summary: summary,
@@ -32,13 +33,13 @@ func transactionCommands() []*command.Command {
 	}
 	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
 	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1}
-	exec := entry("exec", 1, flags&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
+	exec := entry("exec", 1, local&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
 		"an array of their replies, or null when a watched key has changed", exec)
 	exec.Writes, exec.Rejected, exec.ReplySize = queueWrites, rejectExec, queueReplySize
 	return []*command.Command{
-		entry("multi", 1, flags, "", "Starts a transaction.", "O(1)", "OK", multi),
+		entry("multi", 1, local, "", "Starts a transaction.", "O(1)", "OK", multi),
 		exec,
-		entry("discard", 1, flags, "", "Drops the queued commands.", "O(N)", "OK", discard),
+		entry("discard", 1, local, "", "Drops the queued commands.", "O(N)", "OK", discard),
 		watch,
 		entry("unwatch", 1, flags, "", "Forgets the watched keys.", "O(N)", "OK", unwatch),
 	}

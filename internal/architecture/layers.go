@@ -121,6 +121,11 @@ var layers = map[string]layer{
 		why:     "what samples of other clocks are worth depends on nothing but them",
 	},
 
+	"remote": {
+		imports: []string{"commands/command", "decide", "limit"},
+		why:     "a store without keys knows what commands ask of one, and who decides instead",
+	},
+
 	"lua/value": {
 		why: "numbers and values are what Lua says they are, whoever has them",
 	},
@@ -188,7 +193,7 @@ var layers = map[string]layer{
 	},
 	"metrics": {why: "metrics are counted into and read out, they call nobody"},
 	"server": {
-		imports: append([]string{"keyspace", "persistence", "cluster", "decide", "resp", "transport", "commands", "session", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
+		imports: append([]string{"keyspace", "remote", "persistence", "cluster", "decide", "resp", "transport", "commands", "session", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

@@ -1,0 +1,69 @@
+package remote
+
+import (
+	"container/list"
+	"sync"
+)
+
+// queues are those who wait for room under a key, in the order of arrival.
+type queues struct {
+	mu    sync.Mutex
+	byKey map[string]*list.List // guarded by mu: of tickets; none is empty
+}
+
+// ticket is a place in the queue of a key.
+type ticket struct {
+	key   string
+	wake  func()
+	place *list.Element // guarded by the mutex of the queues: nil once it has left
+}
+
+// enqueue puts somebody at the end of the queue of a key, and reports whether it is the first.
+func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
+	t = &ticket{key: string(key), wake: wake}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := q.byKey[t.key]
+	if waiting == nil {
+		waiting = list.New()
+		q.byKey[t.key] = waiting
+	}
+	t.place = waiting.PushBack(t)
+	return t, waiting.Len() == 1
+}
+
+// isFirst reports whether t is the first of its queue.
+func (q *queues) isFirst(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return t.place != nil && q.byKey[t.key].Front() == t.place
+}
+
+// dequeue takes t out of its queue, once, and wakes who becomes the first by that.
+func (q *queues) dequeue(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.place == nil {
+		return
+	}
+	waiting := q.byKey[t.key]
+	wasFirst := waiting.Front() == t.place
+	waiting.Remove(t.place)
+	t.place = nil
+	switch next := waiting.Front(); {
+	case next == nil:
+		delete(q.byKey, t.key)
+	case wasFirst:
+		next.Value.(*ticket).wake()
+	}
+}
+
+// len is how many wait under all keys.
+func (q *queues) len() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, waiting := range q.byKey {
+		n += waiting.Len()
+	}
+	return n
+}

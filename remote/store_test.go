@@ -1,0 +1,92 @@
+package remote_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
+)
+
+// decider answers every ask on another goroutine.
+type decider struct {
+	now   limit.Instant
+	asked chan []*decide.Ask
+}
+
+func (d *decider) Now() limit.Instant { return d.now }
+
+func (d *decider) Submit(asks []*decide.Ask, _ bool, done func()) {
+	d.asked <- asks
+	go func() {
+		asks[0].Decision.Remaining = 7
+		done()
+	}()
+}
+
+// TestStoreDecidesInTheBackground: Decide comes back with the answer of another goroutine.
+func TestStoreDecidesInTheBackground(t *testing.T) {
+	d := &decider{asked: make(chan []*decide.Ask, 1)}
+	st := remote.New(d, nil).NewStore().(interface{ Decide(*decide.Ask) })
+	a := &decide.Ask{Key: []byte("k")}
+	st.Decide(a)
+	require.Equal(t, int64(7), a.Decision.Remaining)
+	require.Same(t, a, (<-d.asked)[0])
+}
+
+// TestStoreClockNeverGoesBack: the clock is that of the Remote, but for steps back.
+func TestStoreClockNeverGoesBack(t *testing.T) {
+	d := &decider{now: 5}
+	st := remote.New(d, nil).NewStore()
+	require.Equal(t, limit.Instant(5), st.Refresh())
+	d.now = 3
+	require.Equal(t, limit.Instant(5), st.Refresh())
+	d.now = 8
+	require.Equal(t, limit.Instant(5), st.Now())
+	require.Equal(t, limit.Instant(8), st.Refresh())
+}
+
+// TestWaitersOfAllWorkersShareAQueue: who waits under a key is woken when it becomes the
+// first, in the order of arrival, whatever worker it came by.
+func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
+	stores := remote.New(&decider{}, func(time.Duration, func()) func() bool { return nil })
+	one, other := stores.NewStore(), stores.NewStore()
+	var woken []string
+	enqueue := func(st command.Store, key, name string) (place any, first bool) {
+		return st.Enqueue(0, []byte(key), func() { woken = append(woken, name) })
+	}
+	a, first := enqueue(one, "k", "a")
+	require.True(t, first)
+	b, first := enqueue(other, "k", "b")
+	require.False(t, first)
+	c, first := enqueue(one, "k", "c")
+	require.False(t, first)
+	_, first = enqueue(one, "j", "d")
+	require.True(t, first)
+	require.Equal(t, 4, stores.Waiting())
+	one.Dequeue(b)
+	require.Empty(t, woken, "it was not the first")
+	require.True(t, other.First(a))
+	require.False(t, other.First(c))
+	require.False(t, other.First(b))
+	other.Dequeue(a)
+	other.Dequeue(a)
+	require.Equal(t, []string{"c"}, woken)
+	require.True(t, one.First(c))
+	one.Dequeue(c)
+	require.Equal(t, 1, stores.Waiting())
+}
+
+// TestStoreHasNoKeys: what is about keys is not there, so that no command can reach any.
+func TestStoreHasNoKeys(t *testing.T) {
+	st := remote.New(&decider{}, nil).NewStore()
+	require.Panics(t, func() { st.Exists(0, []byte("k")) })
+	require.Panics(t, func() { st.FlushAll() })
+	require.Panics(t, func() { st.Watch(nil, 0, []byte("k")) })
+	require.Zero(t, st.Stats())
+	require.False(t, st.Full())
+}
