@@ -15,7 +15,7 @@ import (
 // this list write none, or parts of a reply only.
 func TestEveryWriterCountsErrors(t *testing.T) {
 	none := map[string]string{
-		"rlInfo": "fields", "confirm": "acknowledgements", "ScanElements": "elements", "redirectBroken": "a push", "scanStep": "keys", "allKeys": "keys", "Keep": "what is the same for all",
+		"rlInfo": "fields", "confirm": "acknowledgements", "ScanElements": "elements", "redirectBroken": "a push", "scanStep": "keys", "writeScan": "keys", "allKeys": "keys", "Keep": "what is the same for all",
 		"replacePending": "counts them itself, whether they are written or not",
 		"Open":           "refuses a connection, which rejected_connections counts",
 	}

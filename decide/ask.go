@@ -99,6 +99,10 @@ type AdminCall struct {
 	By        any // of Describe: see command.Keys
 	Cursor    uint64
 	Count     int
+	// Match and TypeName decide nothing: they say which of the keys that Scan has found
+	// are replied.
+	Match    []byte
+	TypeName string
 }
 
 // ExpireCondition is an option of EXPIRE and its kin: a set of the flags below.
@@ -156,6 +160,9 @@ func (a *Ask) Own(buf []byte) []byte {
 		return buf[from:len(buf):len(buf)]
 	}
 	a.Key, a.Lease.Member = own(a.Key), own(a.Lease.Member)
+	if a.Admin.Match != nil { // an empty pattern is one, too
+		a.Admin.Match = own(a.Admin.Match)
+	}
 	clauses := make([]Clause, len(a.Clauses))
 	for i, c := range a.Clauses {
 		clauses[i] = c.own()

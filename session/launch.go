@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
@@ -113,11 +115,16 @@ func (l *Worker) answer(a *slot, silent bool) {
 	}
 	c.Cmd, c.Failed, l.w.Proto = cmd, false, a.proto
 	l.beginErrors()
-	if !a.timed {
-		cmd.Answer(c, a.ask)
+	var began time.Duration
+	if a.timed {
+		began = l.Server.Options.Stopwatch()
+	}
+	if a.ask.Err != nil {
+		c.Fail(command.StoreError(a.ask.Err))
 	} else {
-		began := l.Server.Options.Stopwatch()
 		cmd.Answer(c, a.ask)
+	}
+	if a.timed {
 		l.counts[cmd.ID].Sampled.Add(int64(l.Server.Options.Stopwatch() - began))
 	}
 	l.endErrors(cmd)

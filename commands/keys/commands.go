@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -21,26 +22,31 @@ func commands() []*command.Command {
 			Name: "del", Arity: -2, Flags: command.FlagWrite, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Deletes one or more keys, which resets their limiters.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
+			Parse: askEach(decide.Delete), Answer: answerDone,
 		},
 		{
 			Name: "unlink", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Deletes one or more keys.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
+			Parse: askEach(decide.Delete), Answer: answerDone,
 		},
 		{
 			Name: "exists", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
+			Parse: askEach(decide.Exists), Answer: answerFound,
 		},
 		{
 			Name: "touch", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
+			Parse: askEach(decide.Exists), Answer: answerFound,
 		},
 		{
 			Name: "type", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Returns the type of the value at a key.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", Run: typeOf,
+			Parse: askOne(decide.Type), Answer: answerType,
 		},
 		{
 			Name: "rename", Arity: 3, Flags: command.FlagWrite, Keys: command.KeySpec{First: 1, Last: 2, Step: 1}, Categories: command.CatKeyspace, Group: "generic",
@@ -58,14 +64,16 @@ func commands() []*command.Command {
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "a key, or null in an empty database", Run: randomKey,
 		},
 		{
-			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast, Categories: command.CatKeyspace, Group: "server",
+			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast | command.FlagFence, Categories: command.CatKeyspace, Group: "server",
 			Summary: "Returns the number of keys in the database.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "the number of keys", Run: dbsize,
+			Parse: askAll(decide.Count), Answer: answerSize,
 		},
 		{
-			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagAudit, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
+			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagAudit | command.FlagFence, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
 			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
+			Parse: askFlush, Answer: answerOK,
 			AuditAttrs: func(c *command.Call) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.Selected())} },
 		},
 		{
@@ -149,6 +157,16 @@ func flushDB(c *command.Call) {
 		w.Status("OK")
 	})
 }
+
+func askFlush(c *command.Call) resp.Error {
+	if err := flushMode(c.Args); err != "" {
+		return err
+	}
+	ask(c, decide.Flush, nil)
+	return ""
+}
+
+func answerOK(c *command.Call, _ *decide.Ask) { c.OK() }
 
 func flushAll(c *command.Call) {
 	if err := flushMode(c.Args); err != "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -16,13 +17,15 @@ func expireCommands() []*command.Command {
 			Name: name, Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: summary, Syntax: "key " + syntax + options,
 			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the expiry was set, 0 if not",
-			Run: func(c *command.Call) { expire(c, unit, absolute) },
+			Run:   func(c *command.Call) { expire(c, unit, absolute) },
+			Parse: askExpire(unit, absolute), Answer: answerDone,
 		}
 	}
-	read := func(name, summary, reply string, run func(*command.Call)) *command.Command {
+	read := func(name, summary, reply string, run func(*command.Call), answer func(*command.Call, *decide.Ask)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: summary, Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
+			Parse: askOne(decide.Expiry), Answer: answer,
 		}
 	}
 	return []*command.Command{
@@ -31,42 +34,61 @@ func expireCommands() []*command.Command {
 		set("expireat", "unix-time-seconds", "Sets the expiry of a key to a Unix time.", time.Second, true),
 		set("pexpireat", "unix-time-milliseconds", "Sets the expiry of a key to a Unix time in milliseconds.", time.Millisecond, true),
 		read("ttl", "Returns the time to live of a key in seconds.", "seconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { ttl(c, time.Second) }),
+			func(c *command.Call) { ttl(c, time.Second) }, answerTTL(time.Second)),
 		read("pttl", "Returns the time to live of a key in milliseconds, rounded up.", "milliseconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { ttl(c, time.Millisecond) }),
+			func(c *command.Call) { ttl(c, time.Millisecond) }, answerTTL(time.Millisecond)),
 		read("expiretime", "Returns the expiry of a key as a Unix time.", "seconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { expireTime(c, time.Second) }),
+			func(c *command.Call) { expireTime(c, time.Second) }, answerExpireTime(time.Second)),
 		read("pexpiretime", "Returns the expiry of a key as a Unix time in milliseconds.", "milliseconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { expireTime(c, time.Millisecond) }),
+			func(c *command.Call) { expireTime(c, time.Millisecond) }, answerExpireTime(time.Millisecond)),
 		{
 			Name: "persist", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Removes the expiry of a key.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if there was one, 0 if not", Run: persist,
+			Parse: askOne(decide.Persist), Answer: answerDone,
 		},
 	}
 }
 
 // expire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func expire(c *command.Call, unit time.Duration, absolute bool) {
+	at, cond, err := parseExpire(c, unit, absolute)
+	switch {
+	case err != "":
+		c.Fail(err)
+	case c.Store.Expire(c.Client.Selected(), c.Args[1], at, cond):
+		c.W.Int(1)
+	default:
+		c.W.Int(0)
+	}
+}
+
+// parseExpire reads when a key is to expire, and on what condition.
+func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Instant, command.ExpireCondition, resp.Error) {
 	cond, err := parseExpireOptions(c.Args[3:])
 	if err != "" {
-		c.Fail(err)
-		return
+		return 0, 0, err
 	}
 	n, ok := parse.Int(c.Args[2])
 	if !ok {
-		c.Fail(resp.ErrNotInteger)
-		return
+		return 0, 0, resp.ErrNotInteger
 	}
 	at, ok := command.ExpiryInstant(c.Store, n, unit, absolute)
 	if !ok {
-		c.Fail(resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command"))
-		return
+		return 0, 0, resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command")
 	}
-	if c.Store.Expire(c.Client.Selected(), c.Args[1], at, cond) {
-		c.W.Int(1)
-	} else {
-		c.W.Int(0)
+	return at, cond, ""
+}
+
+// askExpire returns Parse of EXPIRE and its kin.
+func askExpire(unit time.Duration, absolute bool) func(c *command.Call) resp.Error {
+	return func(c *command.Call) resp.Error {
+		at, cond, err := parseExpire(c, unit, absolute)
+		if err == "" {
+			a := ask(c, decide.Expire, c.Args[1])
+			a.Admin.At, a.Admin.Condition = at, decide.ExpireCondition(cond)
+		}
+		return err
 	}
 }
 
@@ -95,31 +117,48 @@ func parseExpireOptions(args [][]byte) (command.ExpireCondition, resp.Error) {
 	return cond, ""
 }
 
-// ttl is TTL and PTTL. PTTL rounds up: a key lives until its very nanosecond. TTL
-// rounds those milliseconds to the nearest second, as Redis does.
+// ttl is TTL and PTTL.
 func ttl(c *command.Call, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
-	if !noExpiry(c, has, found) {
-		return
+	if noExpiry(c, has, found) {
+		replyTTL(c, at.Sub(c.Store.Now()), unit)
 	}
-	ms := limit.MillisUp(at.Sub(c.Store.Now()))
+}
+
+// expireTime is EXPIRETIME and PEXPIRETIME, in civil time.
+func expireTime(c *command.Call, unit time.Duration) {
+	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
+	if noExpiry(c, has, found) {
+		replyTTL(c, time.Duration(c.Store.Civil(at)), unit)
+	}
+}
+
+// replyTTL replies milliseconds, rounded up: a key lives until its very nanosecond. Of
+// those it makes seconds as Redis does, which rounds to the nearest one.
+func replyTTL(c *command.Call, d, unit time.Duration) {
+	ms := limit.MillisUp(d)
 	if unit == time.Second {
 		ms = (ms + 500) / 1000
 	}
 	c.W.Int(ms)
 }
 
-// expireTime is EXPIRETIME and PEXPIRETIME, in civil time.
-func expireTime(c *command.Call, unit time.Duration) {
-	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
-	if !noExpiry(c, has, found) {
-		return
+// answerTTL returns Answer of TTL and PTTL.
+func answerTTL(unit time.Duration) func(c *command.Call, a *decide.Ask) {
+	return func(c *command.Call, a *decide.Ask) {
+		if r := &a.Result; noExpiry(c, r.HasExpiry, r.Found) {
+			replyTTL(c, r.Expiry.Sub(a.Now), unit)
+		}
 	}
-	ms := limit.MillisUp(time.Duration(c.Store.Civil(at)))
-	if unit == time.Second {
-		ms = (ms + 500) / 1000
+}
+
+// answerExpireTime returns Answer of EXPIRETIME and PEXPIRETIME.
+func answerExpireTime(unit time.Duration) func(c *command.Call, a *decide.Ask) {
+	return func(c *command.Call, a *decide.Ask) {
+		if r := &a.Result; noExpiry(c, r.HasExpiry, r.Found) {
+			replyTTL(c, time.Duration(c.Store.Civil(r.Expiry)), unit)
+		}
 	}
-	c.W.Int(ms)
 }
 
 // noExpiry replies -2 or -1 for a key without an expiry to speak of; it reports

@@ -8,16 +8,18 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
 )
 
 func scanCommands() []*command.Command {
 	return []*command.Command{
 		{
-			Name: "scan", Arity: -2, Flags: command.FlagReadonly, Categories: command.CatKeyspace, Group: "generic",
+			Name: "scan", Arity: -2, Flags: command.FlagReadonly | command.FlagFence, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
 			Since: "1.0.0", Complexity: "O(1) for every call, O(N) for a full iteration",
 			Reply: "the next cursor and an array of keys", Run: scan,
+			Parse: askScan, Answer: answerScan,
 		},
 		{
 			Name: "keys", Arity: 2, Flags: command.FlagReadonly, Categories: command.CatKeyspace | command.CatDangerous, Group: "generic",
@@ -60,6 +62,46 @@ func scan(c *command.Call) {
 	}
 	c.OffloadSized(func(st command.Store) int { return min(call.count, st.Len(db)) * nameBytes },
 		func(st command.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
+}
+
+// askScan is Parse of SCAN. The count is a hint, and a step elsewhere is a short one.
+func askScan(c *command.Call) resp.Error {
+	var call scanCall
+	if err := parseScan(c.Args[1:], &call); err != "" {
+		return err
+	}
+	a := ask(c, decide.Scan, nil)
+	a.Admin.Cursor, a.Admin.Count, a.Admin.Match, a.Admin.TypeName = call.cursor, min(call.count, scanInline), call.pattern, call.typ
+	return ""
+}
+
+// answerScan replies those keys of a step that match. If that is much work it is done in the
+// background.
+func answerScan(c *command.Call, a *decide.Ask) {
+	call := scanCall{pattern: a.Admin.Match, typ: a.Admin.TypeName}
+	found := a.Result
+	if writeScan(c.W, &call, &found, scanWork) {
+		return
+	}
+	call.pattern = append([]byte{}, call.pattern...) // the ask goes
+	c.Offload(func(_ command.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
+}
+
+// writeScan replies one step of an iteration. It returns false, with nothing written, when
+// matching would take more than work.
+func writeScan(w *resp.Writer, call *scanCall, step *decide.AdminResult, work int) bool {
+	found, n := resp.Writer{Pieces: w.Pieces}, 0
+	for _, k := range step.Keys {
+		if work -= len(call.pattern) * len(k.Key); work < 0 {
+			return false
+		}
+		if call.matches(k.Key, k.Type) {
+			n++
+			addName(&found, k.Key)
+		}
+	}
+	writeStep(w, step.Cursor, n, found.Take())
+	return true
 }
 
 func parseScan(args [][]byte, call *scanCall) resp.Error {
@@ -122,11 +164,16 @@ func scanStep(st command.Store, w *resp.Writer, db int, call *scanCall, work int
 		w.Error(command.ErrReplyTooLong)
 		return true
 	}
+	writeStep(w, next, n, found.Take())
+	return true
+}
+
+// writeStep replies the next cursor and n keys.
+func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
 	w.Array(n)
-	w.Reply(found.Take())
-	return true
+	w.Reply(keys)
 }
 
 // nameBytes is about what a key takes in a reply. Longer ones are counted as they come.

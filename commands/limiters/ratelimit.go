@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -19,7 +20,7 @@ func ratelimitCommands() []*command.Command {
 			Summary: "Shows what is stored under a limiter's key.",
 			Syntax:  "key [CL max_burst count period | SW limit | TB capacity | CC limit]",
 			Since:   "1.0.0", Complexity: "O(1); O(N) of what a LOG, BUCKETS or lease set holds",
-			Reply: "a map of fields, or null", Run: rlInfo,
+			Reply: "a map of fields, or null", Run: rlInfo, Parse: askInfo, Answer: answerInfo,
 		},
 		{
 			Name: "rl.top", Arity: -1, Flags: command.FlagAdmin | command.FlagLocal | command.FlagFence, Categories: command.CatRateLimit, Group: "ratelimit",
@@ -58,6 +59,33 @@ func rlInfo(c *command.Call) {
 	}
 	c.W.Map(n)
 	c.W.Raw(fields.Buf)
+}
+
+// askInfo is Parse of RL.INFO.
+func askInfo(c *command.Call) resp.Error {
+	by, fault := parseInfo(c.Args[2:])
+	if fault != "" {
+		return fault
+	}
+	c.NewAsk(decide.Admin, c.Args[1]).Admin = decide.AdminCall{Op: decide.Describe, By: by}
+	return ""
+}
+
+// answerInfo is Answer of RL.INFO.
+func answerInfo(c *command.Call, a *decide.Ask) {
+	if !a.Result.Found {
+		c.W.Null()
+		return
+	}
+	c.W.Map(len(a.Result.Fields))
+	for _, f := range a.Result.Fields {
+		c.W.BulkString(f.Name)
+		if f.IsText {
+			c.W.BulkString(f.Text)
+		} else {
+			c.W.Int(f.Number)
+		}
+	}
 }
 
 // parseInfo reads the limit that a caller of RL.INFO supplies, in the words of a clause

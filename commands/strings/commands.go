@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -36,6 +37,7 @@ func commands() []*command.Command {
 			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
 			Summary: "Returns the value of a key. For a CL.THROTTLE key it is the TAT in nanoseconds.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "the value, or null", Run: get,
+			Parse: askText, Answer: answerText,
 		},
 		{
 			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
@@ -295,6 +297,22 @@ func setrange(c *command.Call) {
 // get replies a plain string, or the TAT of a CL.THROTTLE key.
 func get(c *command.Call) {
 	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
+}
+
+// askText is Parse of GET.
+func askText(c *command.Call) resp.Error {
+	c.NewAsk(decide.Admin, c.Args[1]).Admin = decide.AdminCall{Op: decide.Text}
+	return ""
+}
+
+// answerText is Answer of GET.
+func answerText(c *command.Call, a *decide.Ask) {
+	c.NoteLookup(a.Result.Found)
+	if a.Result.Found {
+		c.W.BulkString(a.Result.Text)
+	} else {
+		c.W.Null()
+	}
 }
 
 func strlen(c *command.Call) {
