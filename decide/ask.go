@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"errors"
+
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
@@ -150,6 +152,10 @@ type Named struct {
 type Unavailable string
 
 func (e Unavailable) Error() string { return string(e) }
+
+// ErrCrossSlot is the error of a [Several] whose keys no engine writes at once, where that is
+// not to be done in steps.
+var ErrCrossSlot = errors.New("the keys are in several slots")
 
 // Own copies the bytes that the ask refers to, appended to buf, so that it may outlive the
 // words of its command. The calls that clauses point to are copied, too.

@@ -58,6 +58,7 @@ const (
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"
 	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"
 	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"
+	ErrCrossSlot     Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	ErrLeaseTooLong  Error = "ERR lease is too long"
 )
 

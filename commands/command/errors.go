@@ -129,6 +129,7 @@ var storeErrors = []struct {
 	{limit.ErrTooLong, resp.ErrStringTooLong},
 	{limit.ErrNotKept, ErrNotKept},
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
+	{decide.ErrCrossSlot, resp.ErrCrossSlot},
 }
 
 // ErrValuesTooLong refuses values that are too long together for a script.
