@@ -152,6 +152,15 @@ func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
 	return append(raw, e.Value...)
 }
 
+// successor is the value that encode makes.
+func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
+	raw := v.encode(t, stamp, e)
+	end := headerLen + tagLen*int(raw[2])
+	next := value{raw: raw, tag: t, older: raw[headerLen:end], stamp: stamp, entry: *e}
+	next.entry.Value = raw[end:]
+	return next
+}
+
 // compared returns the bytes of raw that a swap compares.
 func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// takes reports whether an ask does nothing but take units, if there are enough.
+func takes(a *decide.Ask) bool {
+	switch a.Family {
+	case decide.Cell:
+		return a.Quantity > 0
+	case decide.Window:
+		c := &a.Window
+		return c.Quantity > 0 && (c.Charge == slidingwindow.Whole || c.Charge == slidingwindow.Partial) && !c.Penalize && !c.Block
+	case decide.Bucket:
+		c := &a.Bucket
+		return c.Quantity > 0 && (c.Charge == tokenbucket.Whole || c.Charge == tokenbucket.Partial) && !c.Waits && c.MaxWait == 0 && !c.Block
+	case decide.Lease:
+		c := &a.Lease
+		return c.Op == concurrency.Acquire && !c.Peek && !c.Block
+	}
+	return false
+}
+
+// denial is a refusal that can be repeated: the same call is refused again while nobody
+// frees room, with times that are as much shorter as it came later.
+type denial struct {
+	call     any // a comparable copy of what was asked
+	decision limit.Decision
+	at       limit.Instant
+	until    limit.Instant
+}
+
+type cellCall struct {
+	quota    gcra.Quota
+	quantity int64
+}
+
+type leaseCall struct {
+	member     string
+	most       int64
+	lease      time.Duration
+	maxMembers int64
+}
+
+// denialOf returns the refusal of a, nil if it is none that can be repeated.
+func denialOf(a *decide.Ask, most time.Duration) *denial {
+	d := a.Decision
+	if most <= 0 || a.Err != nil || !takes(a) || d.Refused <= 0 || d.Refused < asked(a) {
+		return nil
+	}
+	if d.RetryAfter != limit.NoRetry {
+		most = min(most, d.RetryAfter)
+	}
+	return &denial{call: callOf(a), decision: d, at: a.Now, until: a.Now.Add(most)}
+}
+
+// asked is how many units a refusal of the whole of a says that it refuses.
+func asked(a *decide.Ask) int64 {
+	switch {
+	case a.Family == decide.Window && a.Window.Charge == slidingwindow.Partial:
+		return a.Window.Quantity
+	case a.Family == decide.Bucket && a.Bucket.Charge == tokenbucket.Partial:
+		return a.Bucket.Quantity
+	}
+	return 1
+}
+
+func callOf(a *decide.Ask) any {
+	switch a.Family {
+	case decide.Cell:
+		return cellCall{a.Quota, a.Quantity}
+	case decide.Window:
+		return a.Window
+	case decide.Bucket:
+		return a.Bucket
+	}
+	l := &a.Lease
+	return leaseCall{string(l.Member), l.Limit, l.Lease, l.MaxMembers}
+}
+
+// same reports whether a asks what was refused.
+func (d *denial) same(a *decide.Ask) bool {
+	switch c := d.call.(type) {
+	case cellCall:
+		return a.Family == decide.Cell && c.quantity == a.Quantity && c.quota == a.Quota
+	case slidingwindow.Call:
+		return a.Family == decide.Window && c == a.Window
+	case tokenbucket.Call:
+		return a.Family == decide.Bucket && c == a.Bucket
+	case leaseCall:
+		l := &a.Lease
+		return a.Family == decide.Lease && takes(a) && c.most == l.Limit && c.lease == l.Lease &&
+			c.maxMembers == l.MaxMembers && c.member == string(l.Member)
+	}
+	return false
+}
+
+// repeat answers a as the refusal did, and reports false if it is not the same call or not
+// the time any more.
+func (d *denial) repeat(a *decide.Ask, now limit.Instant) bool {
+	if now >= d.until || !d.same(a) {
+		return false
+	}
+	passed := max(0, now.Sub(d.at))
+	a.Now, a.Err, a.Decision = d.at.Add(passed), nil, d.decision
+	if a.Decision.RetryAfter != limit.NoRetry {
+		a.Decision.RetryAfter -= passed
+	}
+	a.Decision.ResetAfter = max(0, a.Decision.ResetAfter-passed)
+	return true
+}

@@ -1,0 +1,208 @@
+package cluster
+
+import "time"
+
+// memory is what a server remembers of a key. It is no cache of answers: it saves the read of
+// a key that nobody else writes, finds out that the engine has lost writes, and knows what
+// is to be given back.
+type memory struct {
+	// known says that value is what the engine was last seen to have: the zero value if
+	// there was no such key.
+	known bool
+	value value
+	// others is how many other servers wrote between the last two looks that found any;
+	// sharedAt is when that was.
+	others   int
+	sharedAt time.Duration
+	// notBefore is when the next exchange may begin, so that others get their turns.
+	notBefore time.Duration
+
+	denial *denial
+	debts  []*debt
+	// back is the debt that is all of the latest write: then all is to be as it was before.
+	back *debt
+	// owed are asks of the store itself: they give back what debts were found to have
+	// charged.
+	owed []*item
+}
+
+// debt is a write during which asks were answered by the policy. If it was done, what they
+// have charged is to be given back.
+type debt struct {
+	tag tag   // of the write, 0 if it deleted the key
+	old value // what it replaced
+	// items were answered with an error. whole says that nothing else was in the write.
+	items []*item
+	whole bool
+	// sure says that the write is known to have been done.
+	sure bool
+	// again are asks of the store itself that were in the write: they are to be decided
+	// again if it was not done.
+	again []*item
+}
+
+// mostDebts bounds what is remembered of one key. Each took an exchange that ended without
+// an answer of the engine.
+const mostDebts = 16
+
+const (
+	// quiet is for how long nobody else may have written to a key that is written to
+	// without a look.
+	quiet = 100 * time.Millisecond
+	// longestGap is the longest that a writer leaves to others.
+	longestGap = 5 * time.Millisecond
+)
+
+// shared reports whether others write to the key, too.
+func (m *memory) shared(elapsed time.Duration) bool {
+	return m.others > 0 && elapsed-m.sharedAt < quiet
+}
+
+// idle reports whether there is nothing to remember.
+func (m *memory) idle() bool {
+	return m.value.raw == nil && m.denial == nil && len(m.debts) == 0 && m.back == nil && len(m.owed) == 0
+}
+
+// observe takes in what the engine has now. lost reports whether that is older than what it
+// had: then what is remembered stands.
+func (m *memory) observe(c *core, v *value) (lost bool) {
+	m.settle(c, v)
+	if m.known && v.raw != nil && v.stamp < m.value.stamp && m.value.raw != nil {
+		c.count.repaired.Add(1)
+		return true
+	}
+	m.countOthers(c, v)
+	if !sameWrite(v.raw, m.value.raw) {
+		m.denial = nil
+	}
+	m.known, m.value = true, *v
+	return false
+}
+
+// countOthers counts who else has written since the last look.
+func (m *memory) countOthers(c *core, v *value) {
+	if sameWrite(v.raw, m.value.raw) || v.raw == nil {
+		return
+	}
+	others := 0
+	if m.known {
+		v.writers(func(one tag) bool {
+			if one.writer() != c.writer && !m.value.has(one) {
+				others++
+			}
+			return true
+		})
+	} else if v.tag.writer() != c.writer && c.timing.Now().Sub(v.stamp) < quiet {
+		others = 1
+	}
+	if others > 0 {
+		m.others, m.sharedAt = others, c.timing.Elapsed()
+	}
+}
+
+// wrote takes in that v, a write of this server that took rtt, was done.
+func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
+	if m.back != nil {
+		m.giveBack(c, m.back, v)
+		m.back = nil
+	}
+	m.known, m.value, m.denial = true, *v, nil
+	// What was in doubt before would have changed what this write has replaced.
+	for _, d := range m.debts {
+		m.owed = append(m.owed, d.again...)
+	}
+	clear(m.debts)
+	m.debts = m.debts[:0]
+	if elapsed := c.timing.Elapsed(); m.shared(elapsed) {
+		m.notBefore = elapsed + min(rtt*time.Duration(m.others+1)/2, longestGap)
+	}
+}
+
+// owe notes a debt.
+func (m *memory) owe(c *core, d *debt) {
+	if len(d.items) == 0 && len(d.again) == 0 {
+		return
+	}
+	if len(m.debts) == mostDebts {
+		c.count.unknown.Add(1)
+		m.debts = m.debts[:copy(m.debts, m.debts[1:])]
+	}
+	m.debts = append(m.debts, d)
+}
+
+// claims reports whether something is to be given back as soon as can be.
+func (m *memory) claims() bool {
+	for _, d := range m.debts {
+		if d.sure {
+			return true
+		}
+	}
+	return m.back != nil || len(m.owed) > 0
+}
+
+// settle finds out from v, which the engine has now, which debts were done, and notes what
+// is to be given back.
+func (m *memory) settle(c *core, v *value) {
+	if m.back != nil {
+		m.debts, m.back = append(m.debts, m.back), nil
+	}
+	open := m.debts[:0]
+	for _, d := range m.debts {
+		switch fate(d.tag, &d.old, v) {
+		case undecided:
+			open = append(open, d)
+		case done:
+			if d.whole && v.tag == d.tag {
+				m.back = d
+				continue
+			}
+			m.giveBack(c, d, v)
+		case lost:
+			c.count.unknown.Add(1)
+		case notWritten:
+			m.owed = append(m.owed, d.again...)
+		}
+	}
+	clear(m.debts[len(open):])
+	m.debts = open
+}
+
+// outcome is what became of a write.
+type outcome uint8
+
+const (
+	undecided outcome = iota // it may still happen
+	done
+	notWritten // and never will be
+	lost       // nobody can tell
+)
+
+// fate finds out from v, which the engine has now, what became of the write t of this server
+// that was to replace old. t is 0 if it was to delete the key.
+func fate(t tag, old, v *value) outcome {
+	switch {
+	case sameWrite(old.raw, v.raw):
+		return undecided
+	case t == 0 && v.raw == nil:
+		return done
+	case t == 0 && v.has(old.tag):
+		return notWritten
+	case t != 0 && v.has(t):
+		return done
+	case t == 0 || v.full():
+		return lost
+	}
+	return notWritten
+}
+
+// giveBack owes what the asks of a debt have charged, as far as v tells that it is still
+// there.
+func (m *memory) giveBack(c *core, d *debt, v *value) {
+	for _, it := range d.items {
+		if a := refund(it.ask, v, c.timing.Now(), v.tag == d.tag); a != nil {
+			m.owed = append(m.owed, &item{ask: a, place: it.place})
+			continue
+		}
+		c.count.kept.Add(1)
+	}
+}

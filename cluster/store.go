@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Store decides asks with the state in an engine. It is for any number of goroutines.
+type Store struct {
+	exchanger
+	// overall carries out what is about all keys.
+	overall overall
+}
+
+// overall is what the engine does about all keys: Scan, Count and Flush, which may take longer
+// than the store's time limit. done is called once, in bounded time.
+type overall interface {
+	Overall(a *decide.Ask, done func())
+}
+
+func newStore(e engine, t timing, p policy, l limits) *Store {
+	s := new(Store)
+	s.engine, s.timing, s.policy, s.limits = e, t, p, l
+	s.writer = t.Number()
+	s.open(l.prefix)
+	return s
+}
+
+// Now is the instant of the clock that decides.
+func (s *Store) Now() limit.Instant { return s.timing.Now() }
+
+// Submit has asks decided. It never blocks. done is
+// called once, on any goroutine, perhaps before Submit returns, when all have been answered,
+// which is within the time limit of the store, or nearly. Asks about one key are decided in
+// the order in which they were submitted. With together all are decided at one instant, if
+// one node has all their keys.
+//
+// Until done is called the asks and the bytes they refer to are the store's, and must not
+// change. Afterwards the store keeps nothing of them.
+func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
+	f := &flight{items: make([]item, len(asks)), done: done}
+	f.left.Store(int32(len(asks) + 1))
+	s.count.asks.Add(int64(len(asks)))
+	for i, a := range asks {
+		f.items[i].ask, f.items[i].flight = a, f
+	}
+	if together && len(f.items) > 1 {
+		s.together(f)
+	} else {
+		for i := range f.items {
+			s.route(&f.items[i])
+		}
+	}
+	if f.left.Load() > 1 {
+		f.stop = s.timing.AfterFunc(s.limits.timeout, func() { s.expire(f) })
+	}
+	f.answered(1)
+}
+
+// route brings an item to where it is decided.
+func (s *Store) route(it *item) {
+	switch a := it.ask; {
+	case a.Family == decide.Several:
+		s.several(it)
+	case a.Family == decide.Admin && a.Admin.Op >= decide.Scan:
+		s.all(it)
+	default:
+		s.enqueue(it)
+	}
+}
+
+// enqueue has the item wait for its turn at its key, unless a refusal can be repeated.
+func (s *Store) enqueue(it *item) {
+	a := it.ask
+	shard := &s.shards[s.number(a.Key)]
+	shard.mu.Lock()
+	k := s.find(shard, a.Key)
+	it.place = &k.place
+	if s.repeats(k, it) {
+		it.stage = answered
+		if !k.busy {
+			shard.rest(k)
+		}
+		shard.mu.Unlock()
+		it.flight.answered(1)
+		return
+	}
+	k.queue.push(it)
+	begin := !k.busy
+	k.busy = true
+	shard.mu.Unlock()
+	if begin {
+		s.start(k)
+	}
+}
+
+// all has the engine carry out what is about all keys.
+func (s *Store) all(it *item) {
+	if s.overall == nil {
+		it.ask.Err = decide.Unavailable("the store has no list of its keys")
+		it.flight.answered(1)
+		return
+	}
+	s.overall.Overall(it.ask, func() {
+		if it.ask.Admin.Op == decide.Flush && it.ask.Err == nil {
+			s.forget()
+		}
+		it.flight.answered(1)
+	})
+}
+
+// repeats answers an item as an earlier refusal did, if that can be done. It forgets the
+// refusal if there may be more room once the item is decided.
+func (s *Store) repeats(k *key, it *item) bool {
+	d := k.memory.denial
+	switch {
+	case d == nil:
+	case it.mayFree():
+		k.memory.denial = nil
+	case d.repeat(it.ask, s.timing.Now()):
+		s.count.cachedDenials.Add(1)
+		return true
+	}
+	return false
+}
+
+// expire answers what a flight still lacks at its deadline.
+func (s *Store) expire(f *flight) {
+	for i := range f.items {
+		if a := s.abandon(&f.items[i]); a != nil {
+			s.policy.answer(a, late)
+			f.answered(1)
+		}
+	}
+}
+
+// abandon takes an item away from whoever works at it, and returns its ask; nil if it was
+// answered.
+func (s *Store) abandon(it *item) *decide.Ask {
+	switch {
+	case it.group != nil:
+		return it.group.abandon(it)
+	case it.place == nil:
+		return nil // the engine ends what is about all keys
+	}
+	p := it.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch it.stage {
+	case answered:
+		return nil
+	case queued:
+		p.queue.remove(it)
+	case writing:
+		if it.abandoned {
+			return nil
+		}
+		a := it.detach()
+		was := p.basis.at(it.ask.Now)
+		it.owed = s.policy.closed(a.Key) && refundable(it.ask, &was)
+		return a
+	}
+	it.stage = answered
+	return it.ask
+}
+
+// together decides the asks of a transaction.
+func (s *Store) together(f *flight) {
+	for i := range f.items {
+		s.route(&f.items[i])
+	}
+}
+
+// several decides an RL.MULTI.
+func (s *Store) several(it *item) {
+	it.stage = answered
+	s.policy.answer(it.ask, "unsupported")
+	it.flight.answered(1)
+}

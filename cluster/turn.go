@@ -1,0 +1,54 @@
+package cluster
+
+import "slices"
+
+// turn is the turn of a group at its keys.
+type turn struct {
+	hold
+	*exchanger
+	keys []*key
+}
+
+// turnAt takes the turn at all keys of these names, which differ, at once: what was submitted
+// before comes before, and what comes later waits. ready is called, once, when it is the turn
+// of all, perhaps before turnAt returns. Until [turn.end] nobody else of this server reads or
+// writes the keys.
+func (x *exchanger) turnAt(names [][]byte, ready func(t *turn)) *turn {
+	t := &turn{exchanger: x, keys: make([]*key, len(names))}
+	t.ready = func() { ready(t) }
+	t.missing.Store(int32(len(names)))
+	numbers := make([]int, 0, len(names))
+	for _, name := range names {
+		numbers = append(numbers, x.number(name))
+	}
+	order := slices.Clone(numbers)
+	slices.Sort(order)
+	order = slices.Compact(order)
+	for _, n := range order {
+		x.shards[n].mu.Lock()
+	}
+	idle := make([]*key, 0, len(names))
+	for i, name := range names {
+		k := x.find(&x.shards[numbers[i]], name)
+		t.keys[i] = k
+		k.queue.push(&item{hold: &t.hold, place: &k.place})
+		if k.memory.denial = nil; !k.busy {
+			k.busy = true
+			idle = append(idle, k)
+		}
+	}
+	for _, n := range order {
+		x.shards[n].mu.Unlock()
+	}
+	for _, k := range idle {
+		x.start(k)
+	}
+	return t
+}
+
+// end lets others have the keys again.
+func (t *turn) end() {
+	for _, k := range t.keys {
+		t.start(k)
+	}
+}
