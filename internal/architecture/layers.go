@@ -113,7 +113,7 @@ var layers = map[string]layer{
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
 	},
 	"cluster/engine": {
-		imports: []string{"cluster/clock"},
+		imports: []string{"cluster/clock", "limit"},
 		why:     "what talks to the engine moves bytes; what they mean is decided above it",
 	},
 	"cluster/clock": {

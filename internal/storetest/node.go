@@ -170,6 +170,7 @@ func storeURL(e Engine, o Options, addrs ...string) string {
 	u := url.URL{Scheme: strings.TrimSuffix(e.Name, "-server"), Host: strings.Join(addrs, ",")}
 	if o.TLS != nil {
 		u.Scheme += "s"
+		u.RawQuery = url.Values{"ca": {o.TLS.Authority}, "cert": {o.TLS.Certificate}, "key": {o.TLS.Key}}.Encode()
 	}
 	if o.Password != "" {
 		u.User = url.UserPassword("", o.Password)

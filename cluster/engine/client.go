@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	// controlTimeout is for what no caller waits for: which nodes there are, what time it
+	// is, keys.
+	controlTimeout = time.Second
+	// bufferSize is what a connection reads and writes at once.
+	bufferSize = 64 << 10
+	// workers is how many pipelines of a node are under way at once: while the answers of
+	// one are handed out the node works on the other.
+	workers = 2
+	// connections of one client: the workers', and those of what no caller waits for.
+	connections = workers + 6
+)
+
+// dialError says that there is no connection, so that nothing was sent.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// dialer makes connections.
+type dialer struct {
+	timeout time.Duration
+	tls     *tls.Config // nil without TLS
+}
+
+// newDialer reads the files that the address names.
+func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
+	// A handshake takes more than an answer.
+	d := &dialer{timeout: max(200*time.Millisecond, 2*timeout)}
+	if t == nil {
+		return d, nil
+	}
+	d.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify} //nolint:gosec // the operator has asked for that, and is warned
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("CA of the store: %w", err)
+		}
+		d.tls.RootCAs = x509.NewCertPool()
+		if !d.tls.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("CA of the store: %s has no certificate", t.CA)
+		}
+	}
+	if t.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+			return nil, fmt.Errorf("certificate for the store: %w", err)
+		}
+		// The files are read again for each connection: they may be renewed.
+		d.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+			return &c, err
+		}
+	}
+	return d, nil
+}
+
+// dial never fails. The client library would try again, longer than anybody waits, and after
+// some failures not try at all; so it is given a connection that fails instead.
+func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: d.timeout, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+	if err != nil {
+		return failedConn{&dialError{err}}, nil
+	}
+	if d.tls == nil {
+		return guard(conn), nil
+	}
+	c := d.tls
+	if c.ServerName == "" {
+		c = c.Clone()
+		c.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secured := tls.Client(conn, c)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return failedConn{&dialError{fmt.Errorf("TLS: %w", err)}}, nil
+	}
+	return guard(secured), nil
+}
+
+// failedConn is a connection that could not be made.
+type failedConn struct{ err error }
+
+func (c failedConn) Read([]byte) (int, error)       { return 0, c.err }
+func (c failedConn) Write([]byte) (int, error)      { return 0, c.err }
+func (failedConn) Close() error                     { return nil }
+func (failedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (failedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (failedConn) SetDeadline(time.Time) error      { return nil }
+func (failedConn) SetReadDeadline(time.Time) error  { return nil }
+func (failedConn) SetWriteDeadline(time.Time) error { return nil }
+
+// quiet keeps the client library from writing to standard error: what it has to say is in
+// its errors.
+var quiet = sync.OnceFunc(logging.Disable)
+
+// newClient returns a client of one node. It connects when it is used.
+func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.Client {
+	quiet()
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Username: who.User, Password: who.Password,
+		Dialer: d.dial, DialTimeout: d.timeout, DialerRetries: 1,
+		ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		// What was sent once is sent again by those who know what it means.
+		MaxRetries: -1,
+		// RESP2 and no names: every engine and every user is allowed that.
+		Protocol: 2, DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		PoolSize:                 connections, PipelinePoolSize: -1,
+		ReadBufferSize: bufferSize, WriteBufferSize: bufferSize,
+		ConnMaxIdleTime: 5 * time.Minute,
+	})
+}
+
+// newSentinel returns a client of a Sentinel.
+func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
+	quiet()
+	return redis.NewSentinelClient(&redis.Options{
+		Addr: addr, Username: who.User, Password: who.Password,
+		Dialer: d.dial, DialTimeout: d.timeout, DialerRetries: 1,
+		ReadTimeout: controlTimeout / 2, WriteTimeout: controlTimeout / 2, MaxRetries: -1,
+		Protocol: 2, DisableIdentity: true, PoolSize: 2, PipelinePoolSize: -1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+var errClosed = errors.New("the store is being closed")

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// refreshEvery is how often the topology is looked at when nothing happens, refreshGap
+	// how long there is at least between two looks, and retryEvery between two that found
+	// nothing.
+	refreshEvery = 15 * time.Second
+	sentinelLook = time.Second
+	refreshGap   = 100 * time.Millisecond
+	retryEvery   = 500 * time.Millisecond
+	// unusedFor is after how long a node that has no slots is forgotten.
+	unusedFor = time.Minute
+)
+
+// follow keeps the routes up to date until the engine is closed.
+func (e *Engine) follow() {
+	for {
+		next := refreshEvery
+		if e.o.Address.Master != "" {
+			next = sentinelLook
+		}
+		t, err := e.look()
+		if err != nil {
+			next = retryEvery
+			e.lost(err)
+		} else {
+			e.adopt(t)
+		}
+		if !e.pause(refreshGap, nil) || !e.pause(next, e.stale) {
+			return
+		}
+	}
+}
+
+// pause waits, or until it is told to go on; false at the end.
+func (e *Engine) pause(d time.Duration, goOn <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-e.stop:
+		return false
+	case <-goOn:
+	case <-t.C:
+	}
+	return true
+}
+
+// lost notes why it is not known which nodes there are.
+func (e *Engine) lost(err error) {
+	why := err.Error()
+	if isReply(err) {
+		why = replied(lastReply(err)).Error()
+	}
+	if old := e.fault.Swap(&why); (old == nil || *old != why) && !e.closing.Load() {
+		e.o.Log.Warn("the store does not say which nodes it has", "error", why)
+	}
+}
+
+// look asks who is known until one answers which nodes there are.
+func (e *Engine) look() (*topology, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var last error
+	if name := e.o.Address.Master; name != "" {
+		for _, addr := range e.o.Address.Hosts {
+			t, err := askSentinel(ctx, e.sentinel(addr), name, addr)
+			if err == nil {
+				return t, nil
+			}
+			last = err
+		}
+		return nil, last
+	}
+	several := len(e.o.Address.Hosts) > 1
+	for _, addr := range e.whom() {
+		t, err := askNode(ctx, e.contact(addr), addr, several)
+		if err == nil {
+			return t, nil
+		}
+		if last = err; e.closing.Load() {
+			break
+		}
+	}
+	return nil, last
+}
+
+// whom returns whom to ask: masters that answer first, then the hosts of the address.
+func (e *Engine) whom() []string {
+	var all []string
+	if r := e.routes.Load(); r != nil && r.slots != nil {
+		for _, n := range r.masters {
+			if n.breaker.closedTo() == nil {
+				all = append(all, n.addr)
+			}
+		}
+		if len(all) > 3 {
+			all = all[:3]
+		}
+	}
+	for _, addr := range e.o.Address.Hosts {
+		if !slices.Contains(all, addr) {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// contact returns a client of the node at addr that no caller waits for.
+func (e *Engine) contact(addr string) *redis.Client {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := e.nodes[addr]; n != nil {
+		return n.control
+	}
+	c := e.contacts[addr]
+	if c == nil {
+		c = newClient(addr, e.o.Address.Login, e.dial, controlTimeout)
+		e.contacts[addr] = c
+		if e.closing.Load() {
+			_ = c.Close()
+		}
+	}
+	return c
+}
+
+func (e *Engine) sentinel(addr string) *redis.SentinelClient {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.sentinels[addr]
+	if c == nil {
+		c = newSentinel(addr, e.o.Address.Sentinel, e.dial)
+		e.sentinels[addr] = c
+		if e.closing.Load() {
+			_ = c.Close()
+		}
+	}
+	return c
+}
+
+// adopt has the nodes of t asked from now on.
+func (e *Engine) adopt(t *topology) {
+	if old := e.fault.Swap(nil); old != nil || !e.known.Swap(true) {
+		e.o.Log.Info("the store said which nodes it has", "masters", len(t.masters), "cluster", t.cluster)
+	}
+	next := &routes{}
+	for _, addr := range t.masters {
+		n := e.node(addr)
+		if n == nil {
+			return
+		}
+		n.listed.Store(true)
+		next.masters = append(next.masters, n)
+	}
+	if t.cluster {
+		next.slots = make([]*node, slots)
+		for s, at := range t.slots {
+			if at >= 0 {
+				next.slots[s] = next.masters[at]
+			}
+		}
+	} else {
+		next.all = next.masters[0]
+	}
+	e.mu.Lock()
+	e.routes.Store(next)
+	e.mu.Unlock()
+	e.forget(next.masters)
+}
+
+// forget closes nodes that are no masters, once they have not been used for long.
+func (e *Engine) forget(masters []*node) {
+	now := e.o.Elapsed()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for addr, n := range e.nodes {
+		if slices.Contains(masters, n) {
+			continue
+		}
+		n.listed.Store(false)
+		if now-time.Duration(n.used.Load()) > unusedFor && n.queue.len() == 0 && !e.closing.Load() {
+			delete(e.nodes, addr)
+			delete(e.versions, addr)
+			e.ending.Go(n.close)
+		}
+	}
+}

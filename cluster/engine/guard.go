@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+)
+
+const (
+	// maxBulk and maxElements bound what a reply may announce. The client library makes room
+	// for what is announced before it has read it.
+	maxBulk     = 16 << 20
+	maxElements = 1 << 17
+	// maxLine bounds a line of a reply: a number, a status or an error.
+	maxLine = 16 << 10
+)
+
+var errReply = errors.New("the reply is too long, or is none")
+
+// guardedConn reads replies of bounded length. It looks at no more than the heads of them.
+type guardedConn struct {
+	net.Conn
+	skip int64 // bytes of a string that are still to come, with its line end
+	line []byte
+	size int // of a line that is longer than what of it is kept
+	err  error
+}
+
+func (g *guardedConn) Read(p []byte) (int, error) {
+	if g.err != nil {
+		return 0, g.err
+	}
+	n, err := g.Conn.Read(p)
+	if g.err = g.look(p[:n]); g.err != nil {
+		return 0, g.err
+	}
+	return n, err
+}
+
+// look follows the replies in b.
+func (g *guardedConn) look(b []byte) error {
+	for len(b) > 0 {
+		if g.skip > 0 {
+			n := min(g.skip, int64(len(b)))
+			g.skip, b = g.skip-n, b[n:]
+			continue
+		}
+		c := b[0]
+		b = b[1:]
+		if g.size++; g.size > maxLine {
+			return errReply
+		}
+		if c != '\n' {
+			if len(g.line) < cap(g.line) {
+				g.line = append(g.line, c)
+			}
+			continue
+		}
+		if err := g.head(); err != nil {
+			return err
+		}
+		g.line, g.size = g.line[:0], 0
+	}
+	return nil
+}
+
+// head judges a line that is whole.
+func (g *guardedConn) head() error {
+	if len(g.line) == 0 {
+		return errReply
+	}
+	most := int64(maxElements)
+	switch g.line[0] {
+	case '+', '-', ':':
+		return nil
+	case '$':
+		most = maxBulk
+	case '*':
+	default: // nothing else is in RESP2, which is what was asked for
+		return errReply
+	}
+	n, err := number(g.line[1:])
+	if err != nil || n > most {
+		return fmt.Errorf("%w: it announces too much", errReply)
+	}
+	if g.line[0] == '$' && n >= 0 {
+		g.skip = n + 2
+	}
+	return nil
+}
+
+// number reads the length in a head, of which the \r is a part.
+func number(b []byte) (int64, error) {
+	if string(b) == "-1\r" {
+		return -1, nil
+	}
+	if len(b) < 2 || len(b) > 12 || b[len(b)-1] != '\r' {
+		return 0, errReply
+	}
+	var n int64
+	for _, c := range b[:len(b)-1] {
+		if c < '0' || c > '9' {
+			return 0, errReply
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, nil
+}
+
+func guard(conn net.Conn) *guardedConn {
+	return &guardedConn{Conn: conn, line: make([]byte, 0, 16)}
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// cursorBits are the node's own part of a cursor; the number of the node stands above.
+	cursorBits = 48
+	// keysAtOnce is how many keys a step looks at where nobody has said how many.
+	keysAtOnce = 1000
+	// tasksLast bounds what looks at all keys.
+	tasksLast = time.Minute
+)
+
+// pattern matches what begins with prefix.
+func pattern(prefix string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
+}
+
+// Scan goes on at cursor with a step of about count keys, and returns the cursor of the next
+// step, 0 at the end. Keys have lost the prefix. done is called on another goroutine.
+func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
+	e.task(func() {
+		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))
+		if err != nil {
+			done(0, nil, err)
+			return
+		}
+		done(next, found, nil)
+	}, func(why *Error) { done(0, nil, why) })
+}
+
+// Count counts the keys with the prefix.
+func (e *Engine) Count(done func(n int64, err error)) {
+	e.task(func() {
+		var n int64
+		err := e.each(func(_ *node, keys []string) error {
+			n += int64(len(keys))
+			return nil
+		})
+		if err != nil {
+			done(0, err)
+			return
+		}
+		done(n, nil)
+	}, func(why *Error) { done(0, why) })
+}
+
+// Flush deletes the keys with the prefix. What is written meanwhile may stay.
+func (e *Engine) Flush(done func(err error)) {
+	e.task(func() {
+		err := e.each(func(n *node, keys []string) error {
+			ctx := context.Background()
+			pipe := n.control.Pipeline()
+			for _, key := range keys { // one by one: those of a cluster are of many slots
+				pipe.Del(ctx, key)
+			}
+			cmds, err := pipe.Exec(ctx)
+			for _, c := range cmds {
+				// A slot that has moved meanwhile is seen at its new node.
+				if e := c.Err(); e != nil && (!isReply(e) || replied(e.Error()).useless()) {
+					return e
+				}
+			}
+			if err != nil && !isReply(err) {
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			done(err)
+			return
+		}
+		done(nil)
+	}, func(why *Error) { done(why) })
+}
+
+// task has f called where it may wait, or says why not.
+func (e *Engine) task(f func(), refuse func(*Error)) {
+	switch {
+	case e.closing.Load():
+		go refuse(closing)
+	case !e.tasks.add(f):
+		go refuse(overloaded)
+	}
+}
+
+// scan is one step.
+func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
+	way := e.routes.Load()
+	if way == nil || !e.clock.Ready() {
+		return 0, nil, starting
+	}
+	at := int(cursor >> cursorBits)
+	if at >= len(way.masters) {
+		return 0, nil, nil // of more nodes than there are now
+	}
+	n := way.masters[at]
+	if why := n.breaker.closedTo(); why != nil {
+		return 0, nil, why
+	}
+	ctx := context.Background()
+	keys, inner, err := n.control.Scan(ctx, cursor&(1<<cursorBits-1), pattern(e.o.Prefix), int64(count)).Result()
+	if err != nil {
+		return 0, nil, errorOf(err)
+	}
+	found, err := e.values(ctx, n, keys)
+	if err != nil {
+		return 0, nil, errorOf(err)
+	}
+	switch {
+	case inner >= 1<<cursorBits:
+		return 0, nil, &Error{Reason: Malformed, Text: "a cursor of the store is too large", NotDone: true}
+	case inner != 0:
+		return uint64(at)<<cursorBits | inner, found, nil
+	case at+1 < len(way.masters):
+		return uint64(at+1) << cursorBits, found, nil
+	}
+	return 0, found, nil
+}
+
+// values reads what the keys hold. Those that are gone meanwhile, or hold what is no string,
+// are left out.
+func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, error) {
+	pipe := n.control.Pipeline()
+	gets := make([]*redis.StringCmd, len(keys))
+	for i, key := range keys {
+		gets[i] = pipe.Get(ctx, key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return nil, err
+	}
+	found := make([]Found, 0, len(keys))
+	for i, get := range gets {
+		if value, err := get.Bytes(); err == nil && strings.HasPrefix(keys[i], e.o.Prefix) {
+			found = append(found, Found{Key: []byte(keys[i][len(e.o.Prefix):]), Value: value})
+		}
+	}
+	return found, nil
+}
+
+// each calls f with all keys of the prefix, some at a time.
+func (e *Engine) each(f func(n *node, keys []string) error) error {
+	way := e.routes.Load()
+	if way == nil || !e.clock.Ready() {
+		return starting
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tasksLast)
+	defer cancel()
+	for _, n := range way.masters {
+		for cursor := uint64(0); ; {
+			keys, next, err := n.control.Scan(ctx, cursor, pattern(e.o.Prefix), keysAtOnce).Result()
+			if err == nil && len(keys) > 0 {
+				err = f(n, keys)
+			}
+			switch {
+			case err != nil:
+				return errorOf(err)
+			case e.closing.Load():
+				return closing
+			case ctx.Err() != nil:
+				return &Error{Reason: Timeout, Text: "there are too many keys"}
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// errorOf is what a command failed with that only its own caller has sent.
+func errorOf(err error) *Error {
+	if isReply(err) {
+		return replied(lastReply(err))
+	}
+	return failed(err, true)
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slots is how many hash slots a cluster has.
+const slots = 16384
+
+// topology says which master has which slots: of each slot the index of its address, -1 if
+// none has it. A node by itself has all.
+type topology struct {
+	cluster bool
+	masters []string
+	slots   []int16 // nil without a cluster
+}
+
+var errNoCluster = errors.New("several hosts are named, but they are no cluster")
+
+// askNode asks a node whether it is one of a cluster, and which.
+func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*topology, error) {
+	info, err := c.Info(ctx, "cluster").Result()
+	switch {
+	case err != nil && !isReply(err):
+		return nil, err
+	case err == nil && !strings.Contains(info, "cluster_enabled:1"):
+		if several {
+			return nil, errNoCluster
+		}
+		return &topology{masters: []string{addr}}, nil
+	}
+	ranges, err2 := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS is younger than some engines
+	switch {
+	case err2 == nil:
+		return clusterOf(ranges, addr)
+	case isReply(err2) && strings.Contains(err2.Error(), "cluster support disabled") && !several:
+		return &topology{masters: []string{addr}}, nil
+	}
+	return nil, errors.Join(err, err2)
+}
+
+// clusterOf is the topology that a node at asked has described.
+func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
+	t := &topology{cluster: true, slots: make([]int16, slots)}
+	for i := range t.slots {
+		t.slots[i] = -1
+	}
+	slices.SortFunc(ranges, func(a, b redis.ClusterSlot) int { return a.Start - b.Start })
+	for _, r := range ranges {
+		if len(r.Nodes) == 0 || r.Start < 0 || r.End >= slots || r.Start > r.End {
+			continue
+		}
+		at := slices.Index(t.masters, reachable(r.Nodes[0].Addr, asked))
+		if at < 0 {
+			if at = len(t.masters); at > mostNodes {
+				return nil, fmt.Errorf("the cluster has more than %d masters", mostNodes)
+			}
+			t.masters = append(t.masters, reachable(r.Nodes[0].Addr, asked))
+		}
+		for s := r.Start; s <= r.End; s++ {
+			t.slots[s] = int16(at)
+		}
+	}
+	if len(t.masters) == 0 {
+		return nil, errors.New("the cluster has no slots yet")
+	}
+	return t, nil
+}
+
+// mostNodes bounds how many masters are known.
+const mostNodes = 1 << 11
+
+// reachable is where a node is that another, at asked, calls addr. Without a host it is that
+// of the other; and so it is for one that knows itself by its loopback address alone.
+func reachable(addr, asked string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	other, _, err := net.SplitHostPort(asked)
+	if err != nil {
+		return addr
+	}
+	if host == "" || host == "?" || loopback(host) && !loopback(other) {
+		return net.JoinHostPort(other, port)
+	}
+	return addr
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// askSentinel asks a Sentinel for its master.
+func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked string) (*topology, error) {
+	at, err := c.GetMasterAddrByName(ctx, name).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("the Sentinel at %s knows no master %q", asked, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(at) != 2 {
+		return nil, fmt.Errorf("the Sentinel at %s replied no address", asked)
+	}
+	return &topology{masters: []string{reachable(net.JoinHostPort(at[0], at[1]), asked)}}, nil
+}
+
+// redirection reads MOVED 3999 127.0.0.1:6381, and ASK likewise.
+func redirection(text string) (slot int, addr string, ok bool) {
+	fields := strings.Fields(text)
+	if len(fields) < 3 {
+		return 0, "", false
+	}
+	slot, err := strconv.Atoi(fields[1])
+	return slot, fields[2], err == nil && slot >= 0 && slot < slots && strings.Contains(fields[2], ":")
+}
+
+// slotOf is the slot of a key in a cluster: of what stands between the first { and the next
+// }, if that is anything.
+func slotOf(prefix string, key []byte) int {
+	if open := slices.Index(key, '{'); open >= 0 {
+		if end := slices.Index(key[open+1:], '}'); end > 0 {
+			return int(crc16(0, key[open+1:open+1+end])) % slots
+		}
+	}
+	return int(crc16(crc16(0, prefix), key)) % slots
+}
+
+// crc16 goes on with the CRC-16/XMODEM that clusters use.
+func crc16[T string | []byte](crc uint16, b T) uint16 {
+	for i := range len(b) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^b[i]]
+	}
+	return crc
+}
+
+var crcTable = func() (t [256]uint16) {
+	for i := range t {
+		c := uint16(i) << 8
+		for range 8 {
+			if c&0x8000 != 0 {
+				c = c<<1 ^ 0x1021
+			} else {
+				c <<= 1
+			}
+		}
+		t[i] = c
+	}
+	return t
+}()
