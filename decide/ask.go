@@ -44,8 +44,8 @@ type Ask struct {
 	Lease    concurrency.Call
 	Clauses  []Clause
 	Admin    AdminCall
-	// Millis and WithDetails decide nothing: they are how RL.MULTI is answered. The calls
-	// of the other families have their own.
+	// Millis and WithDetails decide nothing: they say how it is answered, with times in
+	// milliseconds, and with those of each clause.
 	Millis, WithDetails bool
 
 	// Next is a further ask of the same command, nil for most.
@@ -158,26 +158,38 @@ func (e Unavailable) Error() string { return string(e) }
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
 // Own copies the bytes that the ask refers to, appended to buf, so that it may outlive the
-// words of its command. The calls that clauses point to are copied, too.
+// words of its command. The calls that clauses point to are copied, too. What the ask of
+// another family has left there is dropped.
 func (a *Ask) Own(buf []byte) []byte {
 	own := func(b []byte) []byte {
 		from := len(buf)
 		buf = append(buf, b...)
 		return buf[from:len(buf):len(buf)]
 	}
-	a.Key, a.Lease.Member = own(a.Key), own(a.Lease.Member)
-	if a.Admin.Match != nil { // an empty pattern is one, too
+	if a.Key = own(a.Key); a.Family == Lease {
+		a.Lease.Member = own(a.Lease.Member)
+	} else {
+		a.Lease.Member = nil
+	}
+	if a.Family != Admin {
+		a.Admin.Match = nil
+	} else if a.Admin.Match != nil { // an empty pattern is one, too
 		a.Admin.Match = own(a.Admin.Match)
 	}
-	clauses := make([]Clause, len(a.Clauses))
-	for i, c := range a.Clauses {
-		clauses[i] = c.own()
-		clauses[i].Key = own(c.Key)
-	}
-	if a.Clauses = nil; len(clauses) > 0 {
-		a.Clauses, a.Details = clauses, make([]limit.Decision, len(clauses))
+	clauses := a.Clauses
+	if a.Clauses, a.Details = nil, nil; a.Family == Several {
+		a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))
+		for i, c := range clauses {
+			a.Clauses[i] = c.own()
+			a.Clauses[i].Key = own(c.Key)
+		}
 	}
 	return buf
+}
+
+// Forget drops all bytes that the ask refers to, for one that is kept for the next command.
+func (a *Ask) Forget() {
+	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
 }
 
 // own copies the call of a clause.

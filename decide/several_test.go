@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -175,30 +176,40 @@ func TestSeveralAllocatesNothing(t *testing.T) {
 }
 
 func TestOwnedAskRefersToNothingOfItsCommand(t *testing.T) {
-	words := []byte("keymemberclsw")
-	q := quota(t)
-	a := decide.Ask{Key: words[:3], Clauses: []decide.Clause{
-		{Key: words[9:11], Quota: &q, Quantity: 1},
-		{Key: words[11:], Window: &window(slidingwindow.Fixed, 1).Window},
-		{Key: words[11:], Bucket: &bucket(tokenbucket.Greedy, 1).Bucket},
-	}}
-	a.Lease.Member = words[3:9]
+	words := []byte("clswtb")
+	a := several(t, 1, 1, 1)
+	for i := range a.Clauses {
+		a.Clauses[i].Key = words[2*i:][:2]
+	}
 	before := a.Clauses
 	buf := a.Own(nil)
 	clear(words)
-	before[1].Window.Limit, before[2].Bucket.Capacity, *before[0].Quota = 0, 0, gcra.Quota{}
-	require.Equal(t, "key", string(a.Key))
-	require.Equal(t, "member", string(a.Lease.Member))
-	require.Equal(t, "keymemberclswsw", string(buf))
+	*before[0].Quota, before[1].Window.Limit, before[2].Bucket.Capacity = gcra.Quota{}, 0, 0
+	require.Equal(t, "clswtb", string(buf))
 	require.Len(t, a.Details, 3)
-	require.Equal(t, "cl", string(a.Clauses[0].Key))
+	for i, key := range []string{"cl", "sw", "tb"} {
+		require.Equal(t, key, string(a.Clauses[i].Key))
+	}
 	require.Equal(t, quota(t), *a.Clauses[0].Quota)
 	require.Equal(t, int64(5), a.Clauses[1].Window.Limit)
 	require.Equal(t, int64(5), a.Clauses[2].Bucket.Capacity)
 
-	a = decide.Ask{Key: []byte("k"), Clauses: []decide.Clause{}}
-	a.Own(nil)
-	require.Nil(t, a.Clauses)
-	require.Nil(t, a.Details)
+	words = []byte("keymember")
+	b := lease(concurrency.Acquire, "")
+	b.Key, b.Lease.Member, b.Clauses, b.Details = words[:3], words[3:], before, a.Details
+	b.Own(nil)
+	clear(words)
+	require.Equal(t, "key", string(b.Key))
+	require.Equal(t, "member", string(b.Lease.Member))
+	require.Nil(t, b.Clauses, "of an earlier ask")
+	require.Nil(t, b.Details)
+	b.Family = decide.Window
+	b.Own(nil)
+	require.Nil(t, b.Lease.Member, "of an earlier ask")
+	b.Forget()
+	require.Nil(t, b.Key)
+}
+
+func TestUnavailableSaysWhy(t *testing.T) {
 	require.Equal(t, "store is away", decide.Unavailable("store is away").Error())
 }

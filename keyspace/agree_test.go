@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -109,18 +110,18 @@ func randomLimiter(t testing.TB, rng *rand.Rand, kind int, k []byte) func(v *key
 	case kind == 0:
 		q, err := gcra.NewQuota(rng.Int64N(40), 1+rng.Int64N(100), 10)
 		require.NoError(t, err)
-		return func(v *keyspace.Handle) (any, error) { return answer(v.Throttle(0, k, &q, quantity)) }
+		return func(v *keyspace.Handle) (any, error) { return answer(asks.Throttle(v, 0, k, &q, quantity)) }
 	case kind < 5:
 		c := windowIn(slidingwindow.Mode(kind), quantity)
 		c.Limit, c.Window = 20_000, time.Duration(1+rng.IntN(2))*10*time.Minute
 		if kind == int(slidingwindow.Buckets) {
 			c.Slots = 2 + rng.IntN(3)*400
 		}
-		return func(v *keyspace.Handle) (any, error) { return answer(v.Allow(0, k, c)) }
+		return func(v *keyspace.Handle) (any, error) { return answer(asks.Allow(v, 0, k, c)) }
 	case kind < 9:
 		c := bucket(tokenbucket.Mode(kind-4), quantity)
 		c.Init = 10 - rng.Int64N(2)*5
-		return func(v *keyspace.Handle) (any, error) { return answer(v.Acquire(0, k, c)) }
+		return func(v *keyspace.Handle) (any, error) { return answer(asks.Acquire(v, 0, k, c)) }
 	}
 	c := &concurrency.Call{
 		Op: concurrency.Op(rng.IntN(4) % 3), Member: fmt.Appendf(nil, "member:%0*d", rng.IntN(200), rng.IntN(400)),
@@ -132,7 +133,7 @@ func randomLimiter(t testing.TB, rng *rand.Rand, kind int, k []byte) func(v *key
 	if c.Op != concurrency.Acquire {
 		c.Limit = 0
 	}
-	return func(v *keyspace.Handle) (any, error) { return answer(v.Lease(0, k, c)) }
+	return func(v *keyspace.Handle) (any, error) { return answer(asks.Lease(v, 0, k, c)) }
 }
 
 // randomString changes a plain string, or a cell, in one of the ways there are.

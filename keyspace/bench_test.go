@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 )
@@ -27,12 +28,13 @@ func (b keyBlock) at(i int) []byte { return b[16*i : 16*i+16] }
 
 // fill makes n cells whose keys have the given length.
 func fill(t testing.TB, v *keyspace.Handle, n, length int) {
-	q := quota(t)
+	a := &decide.Ask{Family: decide.Cell, Quota: *quota(t), Quantity: 1}
 	k := make([]byte, 0, length)
 	for i := range n {
 		k = fmt.Appendf(k[:0], "user:%0*d", length-5, i)
-		if _, err := v.Throttle(0, k, q, 1); err != nil {
-			require.NoError(t, err)
+		a.Key = k
+		if v.Decide(a); a.Err != nil {
+			require.NoError(t, a.Err)
 		}
 	}
 }
@@ -44,15 +46,18 @@ func BenchmarkThrottle(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/keys=%d", name, n), func(b *testing.B) {
 				ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)}.With(name))
 				defer ks.Close()
-				v, q, keys := ks.NewHandle(), quota(b), newKeyBlock(n)
+				v, keys := ks.NewHandle(), newKeyBlock(n)
+				a := &decide.Ask{Family: decide.Cell, Quota: *quota(b), Quantity: 1}
 				for i := range n {
-					_, err := v.Throttle(0, keys.at(i), q, 1)
-					require.NoError(b, err)
+					a.Key = keys.at(i)
+					v.Decide(a)
+					require.NoError(b, a.Err)
 				}
 				rng := rand.New(rand.NewPCG(1, 2))
 				b.ReportAllocs()
 				for b.Loop() {
-					_, _ = v.Throttle(0, keys.at(rng.IntN(n)), q, 1)
+					a.Key = keys.at(rng.IntN(n))
+					v.Decide(a)
 				}
 			})
 		}
@@ -65,13 +70,14 @@ func BenchmarkInsert(b *testing.B) {
 	keys := newKeyBlock(n)
 	for _, name := range []string{"dense", "map"} {
 		b.Run(name, func(b *testing.B) {
-			q := quota(b)
+			a := &decide.Ask{Family: decide.Cell, Quota: *quota(b), Quantity: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0)}.With(name))
 				v := ks.NewHandle()
 				for i := range n {
-					_, _ = v.Throttle(0, keys.at(i), q, 1)
+					a.Key = keys.at(i)
+					v.Decide(a)
 				}
 				ks.Close()
 			}

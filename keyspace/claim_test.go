@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -213,14 +215,14 @@ func TestReadersWaitForClaimedKeys(t *testing.T) {
 func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 	const callers, each, most = 4, 8, 10
 	ks, v, _ := open(t, keyspace.Options{})
-	clauses := func(by int) (list []keyspace.Clause) {
+	clauses := func(by int) (list []decide.Clause) {
 		keys := numbered("window", manyClauses)
 		if by%2 == 1 {
 			slices.Reverse(keys)
 		}
 		for _, k := range keys {
 			call := slidingwindow.Call{Limit: most, Window: time.Hour, Quantity: 1, Mode: slidingwindow.Log}
-			list = append(list, keyspace.Clause{Key: k, Window: &call})
+			list = append(list, decide.Clause{Key: k, Window: &call})
 		}
 		return list
 	}
@@ -230,7 +232,7 @@ func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 		wg.Go(func() {
 			v, list, details := ks.NewHandle(), clauses(by), make([]limit.Decision, manyClauses)
 			for range each {
-				refused, err := v.Multi(0, list, details)
+				refused, err := asks.Multi(v, 0, list, details)
 				if err != nil {
 					t.Error(err)
 				}
@@ -246,7 +248,7 @@ func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 	for i := range list {
 		list[i].Peek = true
 	}
-	_, err := v.Multi(0, list, details)
+	_, err := asks.Multi(v, 0, list, details)
 	require.NoError(t, err)
 	for i := range details {
 		require.Zero(t, details[i].Remaining, "clause %d", i)
@@ -337,15 +339,15 @@ func BenchmarkVeryManyKeys(b *testing.B) {
 			v.EachString(0, keys, func([]byte, bool) bool { return true })
 		}
 	})
-	var list []keyspace.Clause
+	var list []decide.Clause
 	for _, k := range numbered("window", 16_000) {
 		call := slidingwindow.Call{Limit: 1_000_000, Window: time.Minute, Quantity: 1, Mode: slidingwindow.Counter}
-		list = append(list, keyspace.Clause{Key: k, Window: &call})
+		list = append(list, decide.Clause{Key: k, Window: &call})
 	}
 	details := make([]limit.Decision, len(list))
 	b.Run("multi", func(b *testing.B) {
 		for b.Loop() {
-			_, _ = v.Multi(0, list, details)
+			_, _ = asks.Multi(v, 0, list, details)
 		}
 	})
 }
@@ -373,18 +375,18 @@ func TestRecordOfAClaimIsCondensedWithoutItsKeys(t *testing.T) {
 	logged := call
 	logged.Mode = slidingwindow.Log
 	name := []byte(strings.Repeat("l", 30_000)) // patches of twenty clauses have the length from which a collection is looked at
-	var list []keyspace.Clause
+	var list []decide.Clause
 	for range 20 {
-		list = append(list, keyspace.Clause{Key: name, Window: &logged})
+		list = append(list, decide.Clause{Key: name, Window: &logged})
 	}
 	for _, k := range numbered(strings.Repeat("k", 9000), manyClauses) {
-		list = append(list, keyspace.Clause{Key: k, Window: &call})
+		list = append(list, decide.Clause{Key: k, Window: &call})
 	}
 	details := make([]limit.Decision, len(list))
 	for range 100 { // a log of this length is recorded by patches
 		c.Advance(10 * time.Millisecond)
 		v.Refresh()
-		_, err := v.Multi(0, list[:1], details)
+		_, err := asks.Multi(v, 0, list[:1], details)
 		require.NoError(t, err)
 	}
 	var others sync.WaitGroup
@@ -397,7 +399,7 @@ func TestRecordOfAClaimIsCondensedWithoutItsKeys(t *testing.T) {
 	for range 15 {
 		c.Advance(time.Second)
 		v.Refresh()
-		refused, err := v.Multi(0, list, details)
+		refused, err := asks.Multi(v, 0, list, details)
 		require.NoError(t, err)
 		require.False(t, refused)
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -229,13 +231,13 @@ func TestCollectionsOfWrongType(t *testing.T) {
 		fillHash(t, v, 0, "k", n)
 		quota, err := gcra.NewQuota(3, 5, 60)
 		require.NoError(t, err)
-		_, err = v.Throttle(0, []byte("k"), &quota, 1)
+		_, err = asks.Throttle(v, 0, []byte("k"), &quota, 1)
 		require.ErrorIs(t, err, limit.ErrWrongType)
 		_, _, err = v.AppendString(nil, 0, []byte("k"))
 		require.ErrorIs(t, err, limit.ErrWrongType)
 		_, err = v.AddInt(0, []byte("k"), 1)
 		require.ErrorIs(t, err, limit.ErrWrongType)
-		_, err = v.Multi(0, []keyspace.Clause{{Key: []byte("k"), Quota: &quota, Quantity: 1}}, make([]limit.Decision, 1))
+		_, err = asks.Multi(v, 0, []decide.Clause{{Key: []byte("k"), Quota: &quota, Quantity: 1}}, make([]limit.Decision, 1))
 		require.ErrorIs(t, err, limit.ErrWrongType)
 		_, err = v.ReadSet(0, []byte("k"), func(*collection.Set) { t.Fatal("called") })
 		require.ErrorIs(t, err, limit.ErrWrongType)

@@ -1,13 +1,9 @@
 package keyspace
 
 import (
-	"github.com/cellserver/cellserver/concurrency"
-	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
-	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Encoding is what OBJECT ENCODING replies: a string's as Redis would store it, a
@@ -29,150 +25,33 @@ func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	return e.Kind.Encoding(), true
 }
 
-// describer is whom Describe tells the fields of a key.
-type describer func(field, text string, number int64, isText bool)
-
-func (f describer) text(field, t string) { f(field, t, 0, true) }
-
-func (f describer) number(field string, n int64) { f(field, "", n, false) }
-
 // Describe calls f with what RL.INFO shows of key, field by field, as a text or as
-// a number, and reports whether the key exists.
-//
-// Most limiters get their limits with every call and store none. by supplies what is
-// missing: it is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or
-// *[concurrency.Call], of which the limit or capacity counts. One of another family than
-// the key's is [limit.ErrWrongType].
+// a number, and reports whether the key exists. by supplies what the state lacks: see
+// [decide.Tell].
 func (v *Handle) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	e, tell := p.e, describer(f)
-	if e.Kind == entry.None {
+	if p.e.Kind == entry.None {
 		return false, nil
 	}
-	r, err := roomOf(&e, s.last, by)
-	if err != nil {
+	e := p.e
+	e.Kind = base(e.Kind)
+	if err := decide.Tell(&e, s.last, by, f); err != nil {
 		return true, err
 	}
-	tell.text("type", base(e.Kind).Type())
-	switch base(e.Kind) {
-	case entry.String:
-		tell.text("mode", entry.StringEncoding(e.Value))
-		tell.number("length", int64(len(e.Value)))
-	case entry.Cell:
-		tat := entry.CellTAT(&e)
-		tell.text("mode", "gcra")
-		tell.number("tat-ns", int64(tat))
-		tell.number("debt-ns", int64(max(0, tat.Sub(s.last))))
-		tell.number("reset-ms", limit.MillisUp(max(0, tat.Sub(s.last))))
-	case entry.Hash, entry.SortedSet, entry.List, entry.Set:
-		o := v.object(s, db, &e)
-		tell.text("mode", object.Encoding(o))
-		tell.number("length", int64(o.Len()))
-	default:
-		tell.text("mode", e.Kind.Encoding())
-		describeLimiter(&e, s.last, tell.number)
+	if e.Kind.IsCollection() {
+		o := v.object(s, db, &p.e)
+		f("mode", object.Encoding(o), 0, true)
+		f("length", "", int64(o.Len()), false)
 	}
-	r.tell(tell)
 	at := int64(-1)
 	if e.Expiry != entry.NoExpiry {
 		at = int64(v.ks.clock.Civil(e.Expiry)) / 1e6
 	}
-	tell.number("expire-at", at)
-	tell.number("bytes", s.costAt(db, p.r))
+	f("expire-at", "", at, false)
+	f("bytes", "", s.costAt(db, p.r), false)
 	return true, nil
-}
-
-func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, n int64)) {
-	switch {
-	case e.Kind.IsWindow():
-		slidingwindow.Describe(e.Kind.WindowMode(), e.Value, now, emit)
-	case e.Kind.IsLease():
-		concurrency.Describe(e.Kind.LeaseMode(), e.Value, now, emit)
-	case e.Kind.IsBucket():
-		tokenbucket.Describe(e.Kind.BucketMode(), e.Value, now, emit)
-	}
-}
-
-// room is what RL.INFO can say of a limit: fields 2 and 3 of a call with quantity 0,
-// each unless it is unknown, and the arguments without which something is unknown.
-type room struct {
-	limit, remaining       int64
-	hasLimit, hasRemaining bool
-	missing                string
-}
-
-func (r *room) tell(to describer) {
-	if r.hasLimit {
-		to.number("limit", r.limit)
-	}
-	if r.hasRemaining {
-		to.number("remaining", r.remaining)
-	}
-	if r.missing != "" {
-		to.text("missing", r.missing)
-	}
-}
-
-// roomOf says what is known of e's limit, by the parameters in by if there are some.
-func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
-	silent := func(string, int64) {}
-	switch by := by.(type) {
-	case *gcra.Quota:
-		tat, err := entry.StoredTAT(e)
-		if err != nil {
-			return room{}, err
-		}
-		var d limit.Decision
-		gcra.DecideInto(&d, tat, now, by, 0)
-		return allKnown(d.Limit, d.Remaining), nil
-	case *slidingwindow.Call:
-		if !e.Kind.IsWindow() {
-			return room{}, limit.ErrWrongType
-		}
-		used := slidingwindow.Describe(e.Kind.WindowMode(), e.Value, now, silent)
-		return allKnown(by.Limit, max(0, by.Limit-used)), nil
-	case *concurrency.Call:
-		if !e.Kind.IsLease() {
-			return room{}, limit.ErrWrongType
-		}
-		used := concurrency.Describe(e.Kind.LeaseMode(), e.Value, now, silent)
-		return allKnown(by.Limit, max(0, by.Limit-used)), nil
-	case *tokenbucket.Call:
-		if !e.Kind.IsBucket() {
-			return room{}, limit.ErrWrongType
-		}
-		return bucketRoom(e, now, by.Capacity), nil
-	}
-	return storedRoom(e, now), nil
-}
-
-// storedRoom says what the state tells by itself.
-func storedRoom(e *entry.Entry, now limit.Instant) room {
-	switch {
-	case e.Kind == entry.Cell:
-		return room{missing: "max_burst count period"}
-	case e.Kind.IsWindow(), e.Kind.IsLease():
-		return room{missing: "limit"}
-	case e.Kind.IsBucket():
-		return bucketRoom(e, now, tokenbucket.Unknown)
-	}
-	return room{} // no limiter
-}
-
-func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {
-	most, remaining := tokenbucket.Room(e.Kind.BucketMode(), e.Value, now, capacity)
-	r := room{limit: most, remaining: remaining}
-	r.hasLimit, r.hasRemaining = most != tokenbucket.Unknown, remaining != tokenbucket.Unknown
-	if !r.hasLimit {
-		r.missing = "capacity"
-	}
-	return r
-}
-
-func allKnown(most, remaining int64) room {
-	return room{limit: most, remaining: remaining, hasLimit: true, hasRemaining: true}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
@@ -95,19 +96,21 @@ func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	const most, keys = 16 << 20, 2_000_000
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0), MaxMemory: most})
 	defer ks.Close()
-	v, q := ks.NewHandle(), quota(t)
+	v, a := ks.NewHandle(), &decide.Ask{Family: decide.Cell, Quota: *quota(t), Quantity: 1}
 	before := resident(t)
 	refused := 0
 	for i := range keys {
-		_, err := v.Throttle(0, fmt.Appendf(nil, "flood:%d", i), q, 1)
-		if err != nil {
-			require.ErrorIs(t, err, limit.ErrFull)
+		a.Key = fmt.Appendf(nil, "flood:%d", i)
+		v.Decide(a)
+		if a.Err != nil {
+			require.ErrorIs(t, a.Err, limit.ErrFull)
 			refused++
 		}
 		if i%1000 == 0 {
-			d, err := v.Throttle(0, []byte("flood:0"), q, 1)
-			require.NoError(t, err)
-			require.Equal(t, i/1000 < 15, d.Allowed())
+			a.Key = []byte("flood:0")
+			v.Decide(a)
+			require.NoError(t, a.Err)
+			require.Equal(t, i/1000 < 15, a.Decision.Allowed())
 		}
 	}
 	require.Greater(t, refused, keys/2)

@@ -5,14 +5,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/keyspace/world"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Keyspace is all keys of a server. Its methods may be called from any goroutine.
@@ -81,15 +79,12 @@ type claimed struct {
 	last   limit.Instant // which was the shard's
 }
 
-// decisions are the plans of limiters, which are made anew for every call.
+// decisions are what limiters are decided with, anew for every ask.
 type decisions struct {
-	window  slidingwindow.Plan
-	bucket  tokenbucket.Plan
-	lease   concurrency.Plan
-	plan    clausePlan // of the clause that is being decided
-	clauses clauses    // of Multi
-	scratch []byte     // where a family makes a value that has no memory yet
-	delta   []byte     // what a plan changes
+	plan    decide.Rounds // of which the plan is used alone for an ask about one key
+	several several
+	scratch []byte // where a family makes a value that has no memory yet
+	delta   []byte // what a plan changes
 }
 
 // recording is what a handle has told the journal, or is about to.

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
@@ -85,12 +87,12 @@ func operate(v *keyspace.Handle, rng *rand.Rand) {
 	n := int64(rng.IntN(3))
 	switch rng.IntN(12) {
 	case 0, 1:
-		_, _ = v.Throttle(db, key, &quota, n)
+		_, _ = asks.Throttle(v, db, key, &quota, n)
 	case 2, 3:
 		modes := []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets}
-		_, _ = v.Allow(db, append(key, 'w'), &slidingwindow.Call{Mode: modes[rng.IntN(4)], Limit: 20, Window: time.Minute, Quantity: n - 1, Slots: 6})
+		_, _ = asks.Allow(v, db, append(key, 'w'), &slidingwindow.Call{Mode: modes[rng.IntN(4)], Limit: 20, Window: time.Minute, Quantity: n - 1, Slots: 6})
 	case 4, 5:
-		_, _ = v.Lease(db, append(key, 'l'), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte{byte(rng.IntN(30))}})
+		_, _ = asks.Lease(v, db, append(key, 'l'), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte{byte(rng.IntN(30))}})
 	case 6:
 		v.Delete(db, key)
 	case 7:
@@ -146,13 +148,13 @@ func TestOneRecordForOneCommand(t *testing.T) {
 	quota, err := gcra.NewQuota(3, 5, 60)
 	require.NoError(t, err)
 	require.Zero(t, v.TakePosition())
-	_, err = v.Throttle(0, []byte("a"), &quota, 0)
+	_, err = asks.Throttle(v, 0, []byte("a"), &quota, 0)
 	require.NoError(t, err)
 	require.Empty(t, j.records, "a peek has no effect")
 	v.Lock([]keyspace.Ref{{Key: []byte("a")}, {Key: []byte("b")}})
-	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	_, err = asks.Throttle(v, 0, []byte("a"), &quota, 1)
 	require.NoError(t, err)
-	_, err = v.Throttle(0, []byte("b"), &quota, 1)
+	_, err = asks.Throttle(v, 0, []byte("b"), &quota, 1)
 	require.NoError(t, err)
 	require.Empty(t, j.records)
 	v.Unlock()
@@ -171,27 +173,27 @@ func TestWritesAreRefusedWhileTheJournalRefuses(t *testing.T) {
 	ks, v, j, _ := journalled(t)
 	quota, err := gcra.NewQuota(3, 5, 60)
 	require.NoError(t, err)
-	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	_, err = asks.Throttle(v, 0, []byte("a"), &quota, 1)
 	require.NoError(t, err)
 	before := all(ks)
 	j.refuses = true
 	require.True(t, v.Refuses())
-	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	_, err = asks.Throttle(v, 0, []byte("a"), &quota, 1)
 	require.ErrorIs(t, err, limit.ErrNotKept)
-	d, err := v.Throttle(0, []byte("a"), &quota, 0)
+	d, err := asks.Throttle(v, 0, []byte("a"), &quota, 0)
 	require.NoError(t, err)
 	require.Equal(t, int64(3), d.Remaining)
-	_, err = v.Allow(0, []byte("w"), &slidingwindow.Call{Mode: slidingwindow.Counter, Limit: 5, Window: time.Minute, Quantity: 1})
+	_, err = asks.Allow(v, 0, []byte("w"), &slidingwindow.Call{Mode: slidingwindow.Counter, Limit: 5, Window: time.Minute, Quantity: 1})
 	require.ErrorIs(t, err, limit.ErrNotKept)
-	_, err = v.Lease(0, []byte("l"), &concurrency.Call{Op: concurrency.Acquire, Limit: 5, Lease: time.Minute, Member: []byte("m")})
+	_, err = asks.Lease(v, 0, []byte("l"), &concurrency.Call{Op: concurrency.Acquire, Limit: 5, Lease: time.Minute, Member: []byte("m")})
 	require.ErrorIs(t, err, limit.ErrNotKept)
-	_, err = v.Acquire(0, []byte("t"), &tokenbucket.Call{Mode: tokenbucket.Greedy, Capacity: 5, Init: 5, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1})
+	_, err = asks.Acquire(v, 0, []byte("t"), &tokenbucket.Call{Mode: tokenbucket.Greedy, Capacity: 5, Init: 5, Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1})
 	require.ErrorIs(t, err, limit.ErrNotKept)
-	_, err = v.Multi(0, []keyspace.Clause{{Key: []byte("a"), Quota: &quota, Quantity: 1}}, make([]limit.Decision, 1))
+	_, err = asks.Multi(v, 0, []decide.Clause{{Key: []byte("a"), Quota: &quota, Quantity: 1}}, make([]limit.Decision, 1))
 	require.ErrorIs(t, err, limit.ErrNotKept)
 	require.Equal(t, before, all(ks))
 	j.refuses = false
-	_, err = v.Throttle(0, []byte("a"), &quota, 1)
+	_, err = asks.Throttle(v, 0, []byte("a"), &quota, 1)
 	require.NoError(t, err)
 }
 
@@ -226,9 +228,9 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	j.blind = true
 	quota, err := gcra.NewQuota(1<<40, 1000, 1)
 	require.NoError(t, err)
-	key := []byte("user:1234567890")
+	a := &decide.Ask{Key: []byte("user:1234567890"), Family: decide.Cell, Quota: quota, Quantity: 1}
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		_, _ = v.Throttle(0, key, &quota, 1)
+		v.Decide(a)
 		_ = v.TakePosition()
 	}))
 }
@@ -246,9 +248,9 @@ func TestEffectsOfATransactionAreBounded(t *testing.T) {
 		require.Less(t, puts, 100)
 		require.NoError(t, v.Put(0, key(puts), entry.String, value, entry.NoExpiry))
 	}
-	_, err := v.Lease(0, key(0), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
+	_, err := asks.Lease(v, 0, key(0), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
 	require.ErrorIs(t, err, limit.ErrWrongType)
-	_, err = v.Lease(0, []byte("l"), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
+	_, err = asks.Lease(v, 0, []byte("l"), &concurrency.Call{Op: concurrency.Acquire, Limit: 20, Lease: time.Minute, Member: []byte("m")})
 	require.ErrorIs(t, err, limit.ErrNotKept)
 	v.Unlock()
 	require.Len(t, j.records, 1)

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
@@ -165,32 +166,6 @@ func (v *Handle) detach(from, to int) (tables []table) {
 	return tables
 }
 
-// ExpireCond is an option of EXPIRE and its kin: a set of the flags below.
-type ExpireCond uint8
-
-const (
-	// NX: only a key that never expires.
-	NX ExpireCond = 1 << iota
-	// XX: only a key that expires.
-	XX
-	// GT: only to a later instant, where never is the latest.
-	GT
-	// LT: only to an earlier instant.
-	LT
-)
-
-// allows reports whether an expiry may change from old to at.
-func (c ExpireCond) allows(old, at limit.Instant) bool {
-	switch {
-	case c&NX != 0 && old != entry.NoExpiry,
-		c&XX != 0 && old == entry.NoExpiry,
-		c&GT != 0 && at <= old,
-		c&LT != 0 && at >= old:
-		return false
-	}
-	return true
-}
-
 // Expiry returns the instant at which key expires; has is false for a key that
 // never does.
 func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
@@ -208,38 +183,31 @@ func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 }
 
 // Expire makes key expire at at, if it exists and cond allows, and reports whether
-// it did. An instant that has passed deletes the key. What a limiter has stored
-// does not change: it is forgotten earlier or kept longer, until the next call that
-// consumes something sets the expiry that follows from its state again.
-func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond ExpireCond) bool {
-	h := v.hash(key)
-	s := v.lock(h)
-	defer v.unlock(s)
-	var p place
-	s.find(&p, db, h, key)
-	at = min(at, entry.NoExpiry-1)
-	switch {
-	case p.e.Kind == entry.None || !cond.allows(p.e.Expiry, at):
-		return false
-	case at <= s.last:
-		s.remove(&p, key)
-	default:
-		s.setExpiry(&p, key, at)
-	}
-	return true
+// it did: see [decide.Reschedule].
+func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool {
+	return v.reschedule(db, key, func(e *entry.Entry) (limit.Instant, decide.Action) {
+		return decide.Reschedule(e, v.now, at, cond)
+	})
 }
 
 // Persist makes key live until it is deleted and reports whether it would have
 // expired.
-func (v *Handle) Persist(db int, key []byte) bool {
+func (v *Handle) Persist(db int, key []byte) bool { return v.reschedule(db, key, decide.Forever) }
+
+// reschedule does what decided says about the expiry of key, and reports whether that
+// changes anything.
+func (v *Handle) reschedule(db int, key []byte, decided func(*entry.Entry) (limit.Instant, decide.Action)) bool {
 	h := v.hash(key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	s.find(&p, db, h, key)
-	if p.e.Kind == entry.None || p.e.Expiry == entry.NoExpiry {
-		return false
+	at, action := decided(&p.e)
+	switch action {
+	case decide.Remove:
+		s.remove(&p, key)
+	case decide.Store:
+		s.setExpiry(&p, key, at)
 	}
-	s.setExpiry(&p, key, entry.NoExpiry)
-	return true
+	return action != decide.Keep
 }

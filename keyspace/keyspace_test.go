@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -41,7 +43,7 @@ func key(i int) []byte { return fmt.Appendf(nil, "key:%d", i) }
 func TestThrottleKeepsTheTAT(t *testing.T) {
 	_, v, c := open(t, keyspace.Options{})
 	k := []byte("user123")
-	d, err := v.Throttle(0, k, quota(t), 1)
+	d, err := asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	require.Equal(t, limit.Decision{Limit: 16, Remaining: 15, RetryAfter: limit.NoRetry, ResetAfter: 2 * time.Second}, d)
 
@@ -68,7 +70,7 @@ func TestThrottleTakesStrings(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	tat := t0.Add(10 * time.Second)
 	require.NoError(t, v.Put(0, []byte("n"), entry.String, fmt.Append(nil, int64(tat)), entry.NoExpiry))
-	d, err := v.Throttle(0, []byte("n"), quota(t), 1)
+	d, err := asks.Throttle(v, 0, []byte("n"), quota(t), 1)
 	require.NoError(t, err)
 	require.Equal(t, 12*time.Second, d.ResetAfter)
 	require.Equal(t, entry.Cell, v.Kind(0, []byte("n")))
@@ -76,10 +78,10 @@ func TestThrottleTakesStrings(t *testing.T) {
 	require.Equal(t, t0.Add(12*time.Second), at)
 
 	require.NoError(t, v.Put(0, []byte("s"), entry.String, []byte("foo"), entry.NoExpiry))
-	_, err = v.Throttle(0, []byte("s"), quota(t), 1)
+	_, err = asks.Throttle(v, 0, []byte("s"), quota(t), 1)
 	require.ErrorIs(t, err, limit.ErrNotInteger)
 	require.NoError(t, v.Put(0, []byte("l"), entry.List, []byte("foo"), entry.NoExpiry))
-	_, err = v.Throttle(0, []byte("l"), quota(t), 1)
+	_, err = asks.Throttle(v, 0, []byte("l"), quota(t), 1)
 	require.ErrorIs(t, err, limit.ErrWrongType)
 	_, _, err = v.AppendString(nil, 0, []byte("l"))
 	require.ErrorIs(t, err, limit.ErrWrongType)
@@ -88,7 +90,7 @@ func TestThrottleTakesStrings(t *testing.T) {
 func TestExpireOnACell(t *testing.T) {
 	_, v, c := open(t, keyspace.Options{})
 	k := []byte("k")
-	_, err := v.Throttle(0, k, quota(t), 5)
+	_, err := asks.Throttle(v, 0, k, quota(t), 5)
 	require.NoError(t, err)
 	tat := fmt.Sprint(int64(t0.Add(10 * time.Second)))
 
@@ -102,7 +104,7 @@ func TestExpireOnACell(t *testing.T) {
 	c.Advance(time.Hour)
 	v.Refresh()
 	require.True(t, v.Exists(0, k), "PERSIST keeps an idle key")
-	d, err := v.Throttle(0, k, quota(t), 1)
+	d, err := asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	require.Equal(t, int64(15), d.Remaining)
 	at, has, _ := v.Expiry(0, k)
@@ -112,11 +114,11 @@ func TestExpireOnACell(t *testing.T) {
 	require.True(t, v.Expire(0, k, v.Now().Add(time.Millisecond), 0))
 	c.Advance(time.Millisecond)
 	v.Refresh()
-	d, err = v.Throttle(0, k, quota(t), 0)
+	d, err = asks.Throttle(v, 0, k, quota(t), 0)
 	require.NoError(t, err)
 	require.Equal(t, int64(16), d.Remaining, "a shorter expiry forgets usage")
 
-	_, err = v.Throttle(0, k, quota(t), 1)
+	_, err = asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	require.True(t, v.Expire(0, k, v.Now(), 0))
 	require.False(t, v.Exists(0, k), "an instant that has passed deletes")
@@ -128,21 +130,21 @@ func TestExpireConditions(t *testing.T) {
 		name string
 		old  limit.Instant
 		at   limit.Instant
-		cond keyspace.ExpireCond
+		cond decide.ExpireCondition
 		want bool
 	}{
 		{"always", at(10), at(5), 0, true},
-		{"NX on a key that expires", at(10), at(20), keyspace.NX, false},
-		{"NX on one that does not", entry.NoExpiry, at(20), keyspace.NX, true},
-		{"XX on a key that expires", at(10), at(20), keyspace.XX, true},
-		{"XX on one that does not", entry.NoExpiry, at(20), keyspace.XX, false},
-		{"GT later", at(10), at(20), keyspace.GT, true},
-		{"GT the same", at(10), at(10), keyspace.GT, false},
-		{"GT than never", entry.NoExpiry, at(20), keyspace.GT, false},
-		{"LT earlier", at(10), at(9), keyspace.LT, true},
-		{"LT later", at(10), at(11), keyspace.LT, false},
-		{"LT than never", entry.NoExpiry, at(20), keyspace.LT, true},
-		{"XX GT", entry.NoExpiry, at(20), keyspace.XX | keyspace.GT, false},
+		{"NX on a key that expires", at(10), at(20), decide.ExpireIfNone, false},
+		{"NX on one that does not", entry.NoExpiry, at(20), decide.ExpireIfNone, true},
+		{"XX on a key that expires", at(10), at(20), decide.ExpireIfAny, true},
+		{"XX on one that does not", entry.NoExpiry, at(20), decide.ExpireIfAny, false},
+		{"GT later", at(10), at(20), decide.ExpireIfLater, true},
+		{"GT the same", at(10), at(10), decide.ExpireIfLater, false},
+		{"GT than never", entry.NoExpiry, at(20), decide.ExpireIfLater, false},
+		{"LT earlier", at(10), at(9), decide.ExpireIfEarlier, true},
+		{"LT later", at(10), at(11), decide.ExpireIfEarlier, false},
+		{"LT than never", entry.NoExpiry, at(20), decide.ExpireIfEarlier, true},
+		{"XX GT", entry.NoExpiry, at(20), decide.ExpireIfAny | decide.ExpireIfLater, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, v, _ := open(t, keyspace.Options{})
@@ -191,7 +193,7 @@ func TestRename(t *testing.T) {
 func TestFlushAndCounts(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	for i := range 1000 {
-		_, err := v.Throttle(i%2, key(i), quota(t), 1)
+		_, err := asks.Throttle(v, i%2, key(i), quota(t), 1)
 		require.NoError(t, err)
 	}
 	require.NoError(t, v.Put(1, []byte("s"), entry.String, []byte("v"), entry.NoExpiry))
@@ -216,21 +218,21 @@ func TestFlushAndCounts(t *testing.T) {
 
 func TestMaxMemoryRefusesNewKeysOnly(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
-	_, err := v.Throttle(0, []byte("old"), quota(t), 1)
+	_, err := asks.Throttle(v, 0, []byte("old"), quota(t), 1)
 	require.NoError(t, err)
 	ks.SetMaxMemory(1)
-	_, err = v.Throttle(0, []byte("new"), quota(t), 1)
+	_, err = asks.Throttle(v, 0, []byte("new"), quota(t), 1)
 	require.ErrorIs(t, err, limit.ErrFull)
 	require.False(t, v.Exists(0, []byte("new")))
-	d, err := v.Throttle(0, []byte("old"), quota(t), 1)
+	d, err := asks.Throttle(v, 0, []byte("old"), quota(t), 1)
 	require.NoError(t, err)
 	require.Equal(t, int64(14), d.Remaining)
-	d, err = v.Throttle(0, []byte("new"), quota(t), 0)
+	d, err = asks.Throttle(v, 0, []byte("new"), quota(t), 0)
 	require.NoError(t, err)
 	require.Equal(t, int64(16), d.Remaining, "looking needs no memory")
 	renamed, _ := v.Rename(0, []byte("old"), []byte("renamed"), false)
 	require.True(t, renamed)
 	ks.SetMaxMemory(0)
-	_, err = v.Throttle(0, []byte("new"), quota(t), 1)
+	_, err = asks.Throttle(v, 0, []byte("new"), quota(t), 1)
 	require.NoError(t, err)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -45,16 +47,16 @@ type family struct {
 func families() (f []family) {
 	for _, m := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets} {
 		f = append(f, family{m.String(), func(v *keyspace.Handle, key []byte, n int64) (limit.Decision, error) {
-			return v.Allow(0, key, windowIn(m, n))
+			return asks.Allow(v, 0, key, windowIn(m, n))
 		}})
 	}
 	for _, m := range []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Debt, tokenbucket.Interval, tokenbucket.Leaky, tokenbucket.Warmup} {
 		f = append(f, family{m.String(), func(v *keyspace.Handle, key []byte, n int64) (limit.Decision, error) {
-			return v.Acquire(0, key, bucket(m, n))
+			return asks.Acquire(v, 0, key, bucket(m, n))
 		}})
 	}
 	return append(f, family{"leases", func(v *keyspace.Handle, key []byte, _ int64) (limit.Decision, error) {
-		return v.Lease(0, key, leaseOf("m"))
+		return asks.Lease(v, 0, key, leaseOf("m"))
 	}})
 }
 
@@ -101,7 +103,7 @@ func TestEveryFamilyIsStored(t *testing.T) {
 						require.Equal(t, f.name != wrong.name, err != nil, wrong.name)
 					}
 				}
-				_, err = v.Throttle(0, k, quota(t), 1)
+				_, err = asks.Throttle(v, 0, k, quota(t), 1)
 				require.ErrorIs(t, err, limit.ErrWrongType)
 				_, _, err = v.AppendString(nil, 0, k)
 				require.ErrorIs(t, err, limit.ErrWrongType)
@@ -113,7 +115,7 @@ func TestEveryFamilyIsStored(t *testing.T) {
 				c.Set(at)
 				v.Refresh()
 				require.False(t, v.Exists(0, k))
-				_, err = v.Throttle(0, k, quota(t), 1)
+				_, err = asks.Throttle(v, 0, k, quota(t), 1)
 				require.NoError(t, err, "an expired key has no type")
 			})
 		})
@@ -122,13 +124,13 @@ func TestEveryFamilyIsStored(t *testing.T) {
 
 func TestBucketsAndWindowsAreApart(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
-	_, err := v.Allow(0, []byte("w"), window(1))
+	_, err := asks.Allow(v, 0, []byte("w"), window(1))
 	require.NoError(t, err)
-	_, err = v.Acquire(0, []byte("w"), bucket(tokenbucket.Greedy, 1))
+	_, err = asks.Acquire(v, 0, []byte("w"), bucket(tokenbucket.Greedy, 1))
 	require.ErrorIs(t, err, limit.ErrWrongType)
-	_, err = v.Acquire(0, []byte("b"), bucket(tokenbucket.Greedy, 1))
+	_, err = asks.Acquire(v, 0, []byte("b"), bucket(tokenbucket.Greedy, 1))
 	require.NoError(t, err)
-	_, err = v.Allow(0, []byte("b"), window(1))
+	_, err = asks.Allow(v, 0, []byte("b"), window(1))
 	require.ErrorIs(t, err, limit.ErrWrongType)
 }
 
@@ -150,7 +152,7 @@ func TestStringsAreDescribed(t *testing.T) {
 	require.False(t, found)
 	_, ok = v.MemoryUsage(0, []byte("none"))
 	require.False(t, ok)
-	_, err = v.Throttle(0, []byte("c"), quota(t), 1)
+	_, err = asks.Throttle(v, 0, []byte("c"), quota(t), 1)
 	require.NoError(t, err)
 	enc, _ := v.Encoding(0, []byte("c"))
 	require.Equal(t, "embstr", enc)
@@ -173,18 +175,18 @@ func TestCancelledReservation(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
 	call := bucket(tokenbucket.Greedy, 10)
-	_, err := v.Acquire(0, k, call)
+	_, err := asks.Acquire(v, 0, k, call)
 	require.NoError(t, err)
 	call.Quantity, call.MaxWait, call.Waits = 2, time.Minute, true
-	d, err := v.Acquire(0, k, call)
+	d, err := asks.Acquire(v, 0, k, call)
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, d.RetryAfter)
-	v.CancelAcquire(0, k, call)
-	d, err = v.Acquire(0, k, bucket(tokenbucket.Greedy, 0))
+	asks.Cancel(v, 0, k, call)
+	d, err = asks.Acquire(v, 0, k, bucket(tokenbucket.Greedy, 0))
 	require.NoError(t, err)
 	require.Equal(t, 10*time.Second, d.ResetAfter)
 	v.Delete(0, k)
-	v.CancelAcquire(0, k, call)
+	asks.Cancel(v, 0, k, call)
 	require.False(t, v.Exists(0, k), "nothing to give back to")
 }
 
@@ -192,37 +194,38 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		_, v, c := open(t, o)
 		for _, mode := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed} {
-			k, call := []byte(mode.String()), windowIn(mode, 3)
+			a := &decide.Ask{Key: []byte(mode.String()), Family: decide.Window, Window: *windowIn(mode, 3)}
 			require.Zero(t, testing.AllocsPerRun(1000, func() {
 				c.Advance(time.Second)
 				v.Refresh()
-				_, _ = v.Allow(0, k, call)
+				v.Decide(a)
 			}), mode)
 		}
 		for _, mode := range []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Interval, tokenbucket.Leaky} {
-			k, call := []byte(mode.String()), bucket(mode, 3)
+			a := &decide.Ask{Key: []byte(mode.String()), Family: decide.Bucket, Bucket: *bucket(mode, 3)}
 			require.Zero(t, testing.AllocsPerRun(1000, func() {
 				c.Advance(time.Second)
 				v.Refresh()
-				_, _ = v.Acquire(0, k, call)
+				v.Decide(a)
 			}), mode)
 		}
-		k, q := []byte("cell"), quota(t)
+		k := []byte("cell")
+		cell := &decide.Ask{Key: k, Family: decide.Cell, Quota: *quota(t), Quantity: 1}
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
 			c.Advance(time.Second) // now allowed, now denied, now expired
 			v.Enter()
 			v.Refresh()
-			_, _ = v.Throttle(0, k, q, 1)
+			v.Decide(cell)
 			v.Leave()
 		}))
-		all, details := clauses(t, 1, 1, 1), make([]limit.Decision, 3)
+		all := &decide.Ask{Family: decide.Several, Clauses: clauses(t, 1, 1, 1), Details: make([]limit.Decision, 3)}
 		held := refs("cl", "sw", "tb")
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
 			c.Advance(time.Second)
 			v.Refresh()
-			_, _ = v.Multi(0, all, details) // now passed, now refused
+			v.Decide(all) // now passed, now refused
 			v.Lock(held)
-			_, _ = v.Multi(0, all, details)
+			v.Decide(all)
 			v.Unlock()
 		}), "several keys")
 		buf := make([]byte, 0, 64)

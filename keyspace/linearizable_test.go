@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
@@ -110,7 +111,7 @@ func throttleHistory(t *testing.T, o keyspace.Options, seed uint64) ([]porcupine
 				k, n := rng.IntN(keys), rng.Int64N(4)-1
 				v.Refresh()
 				call := ticks.Add(1)
-				d, err := v.Throttle(0, key(k), &q, n)
+				d, err := asks.Throttle(v, 0, key(k), &q, n)
 				at := v.Now() // the shard may have been later than the batch
 				if err != nil {
 					t.Error(err)
@@ -150,7 +151,7 @@ func TestNeverOverAdmits(t *testing.T) {
 					k := rng.IntN(keys)
 					call := time.Since(begun)
 					v.Refresh()
-					d, err := v.Throttle(0, key(k), &q, 1)
+					d, err := asks.Throttle(v, 0, key(k), &q, 1)
 					back := time.Since(begun)
 					if err != nil {
 						t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
@@ -26,7 +27,7 @@ func TestLockedKeysShareOneInstant(t *testing.T) {
 	late := ks.NewHandle()
 	c.Advance(time.Second)
 	late.Refresh()
-	_, err := late.Throttle(0, []byte("b"), quota(t), 1)
+	_, err := asks.Throttle(late, 0, []byte("b"), quota(t), 1)
 	require.NoError(t, err)
 
 	require.Equal(t, t0, v.Now())
@@ -35,7 +36,7 @@ func TestLockedKeysShareOneInstant(t *testing.T) {
 	c.Advance(time.Hour)
 	require.Equal(t, t0.Add(time.Second), v.Refresh(), "there is only one")
 	require.True(t, v.Exists(0, []byte("b")))
-	_, err = v.Throttle(0, []byte("a"), quota(t), 1)
+	_, err = asks.Throttle(v, 0, []byte("a"), quota(t), 1)
 	require.NoError(t, err)
 	at, _, _ := v.Expiry(0, []byte("a"))
 	require.Equal(t, t0.Add(3*time.Second), at)
@@ -52,7 +53,7 @@ func TestInstantsNeverStepBack(t *testing.T) {
 	ahead.Refresh()
 	require.NoError(t, ahead.Put(0, []byte("k"), entry.String, []byte("v"), t0.Add(11*time.Second)))
 	// v's batch began earlier, but what it does to k happens after that.
-	_, err := v.Throttle(0, []byte("k2"), quota(t), 1)
+	_, err := asks.Throttle(v, 0, []byte("k2"), quota(t), 1)
 	require.NoError(t, err)
 	require.True(t, v.Exists(0, []byte("k")))
 	require.Equal(t, t0.Add(10*time.Second), v.Now())

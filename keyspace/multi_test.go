@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -14,17 +16,17 @@ import (
 )
 
 // clauses are one limit of each kind: 16 cells, 10 units per minute, 10 tokens.
-func clauses(t testing.TB, cells, units, tokens int64) []keyspace.Clause {
-	return []keyspace.Clause{
+func clauses(t testing.TB, cells, units, tokens int64) []decide.Clause {
+	return []decide.Clause{
 		{Key: []byte("cl"), Quota: quota(t), Quantity: cells},
 		{Key: []byte("sw"), Window: windowIn(slidingwindow.Fixed, units)},
 		{Key: []byte("tb"), Bucket: bucket(tokenbucket.Greedy, tokens)},
 	}
 }
 
-func multi(t testing.TB, v *keyspace.Handle, c []keyspace.Clause) (bool, []limit.Decision) {
+func multi(t testing.TB, v *keyspace.Handle, c []decide.Clause) (bool, []limit.Decision) {
 	details := make([]limit.Decision, len(c))
-	refused, err := v.Multi(0, c, details)
+	refused, err := asks.Multi(v, 0, c, details)
 	require.NoError(t, err)
 	return refused, details
 }
@@ -38,7 +40,7 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		require.Equal(t, int64(8), details[1].Remaining)
 		require.Equal(t, int64(7), details[2].Remaining)
 
-		for _, c := range [][]keyspace.Clause{clauses(t, 16, 1, 1), clauses(t, 1, 9, 1), clauses(t, 1, 1, 8)} {
+		for _, c := range [][]decide.Clause{clauses(t, 16, 1, 1), clauses(t, 1, 9, 1), clauses(t, 1, 1, 8)} {
 			refused, details = multi(t, v, c)
 			require.True(t, refused)
 			n := 0
@@ -83,7 +85,7 @@ func TestMultiDeniedStoresWhatADenialStores(t *testing.T) {
 	require.True(t, v.Exists(0, []byte("tb")))
 	require.False(t, c[2].Bucket.Denied)
 
-	_, err := v.Acquire(0, []byte("tb"), bucket(tokenbucket.Greedy, 4))
+	_, err := asks.Acquire(v, 0, []byte("tb"), bucket(tokenbucket.Greedy, 4))
 	require.NoError(t, err)
 	c[2].Bucket.Interval, c[2].Bucket.Count = time.Second/2, 2
 	refused, _ = multi(t, v, c)
@@ -96,19 +98,19 @@ func TestMultiErrorsStoreNothing(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	details := make([]limit.Decision, 3)
 	require.NoError(t, v.Put(0, []byte("tb"), entry.String, []byte("x"), entry.NoExpiry))
-	_, err := v.Multi(0, clauses(t, 1, 1, 1), details)
+	_, err := asks.Multi(v, 0, clauses(t, 1, 1, 1), details)
 	require.ErrorIs(t, err, limit.ErrWrongType)
 	require.Equal(t, 1, v.Len(0))
 	v.FlushAll()
 
 	require.NoError(t, v.Put(0, []byte("cl"), entry.String, []byte("x"), entry.NoExpiry))
-	_, err = v.Multi(0, clauses(t, 1, 1, 1), details)
+	_, err = asks.Multi(v, 0, clauses(t, 1, 1, 1), details)
 	require.ErrorIs(t, err, limit.ErrNotInteger)
 	require.Equal(t, 1, v.Len(0))
 	require.NoError(t, v.Put(0, []byte("cl"), entry.String, []byte("1"), entry.NoExpiry))
 
 	ks.SetMaxMemory(1)
-	_, err = v.Multi(0, clauses(t, 1, 1, 1), details)
+	_, err = asks.Multi(v, 0, clauses(t, 1, 1, 1), details)
 	require.ErrorIs(t, err, limit.ErrFull)
 	require.Equal(t, entry.String, v.Kind(0, []byte("cl")))
 	ks.SetMaxMemory(0)

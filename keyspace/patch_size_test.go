@@ -11,6 +11,8 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
@@ -29,14 +31,16 @@ func TestPatchesAreSmall(t *testing.T) {
 	for i := range members {
 		members[i] = fmt.Append(nil, "member:", i)
 	}
-	logKey, bucketsKey, leaseKey := []byte("log"), []byte("buckets"), []byte("lease")
+	logAsk := &decide.Ask{Key: []byte("log"), Family: decide.Window, Window: *window}
+	bucketsAsk := &decide.Ask{Key: []byte("buckets"), Family: decide.Window, Window: *slots}
+	leaseAsk := &decide.Ask{Key: []byte("lease"), Family: decide.Lease, Lease: *lease}
 	calls := map[string]func(){
-		"log":     func() { clock.Advance(time.Millisecond); v.Refresh(); _, _ = v.Allow(0, logKey, window) },
-		"buckets": func() { clock.Advance(time.Second); v.Refresh(); _, _ = v.Allow(0, bucketsKey, slots) },
+		"log":     func() { clock.Advance(time.Millisecond); v.Refresh(); v.Decide(logAsk) },
+		"buckets": func() { clock.Advance(time.Second); v.Refresh(); v.Decide(bucketsAsk) },
 		"lease": func() {
 			n++
-			lease.Member = members[n%len(members)]
-			_, _ = v.Lease(0, leaseKey, lease)
+			leaseAsk.Lease.Member = members[n%len(members)]
+			v.Decide(leaseAsk)
 		},
 	}
 	collections := map[string]func(){
@@ -164,10 +168,10 @@ func fillKinds(t testing.TB, v *keyspace.Handle) {
 			return nil
 		}))
 	}
-	_, err := v.Allow(0, []byte("w"), &slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: time.Hour, Quantity: 1})
+	_, err := asks.Allow(v, 0, []byte("w"), &slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: time.Hour, Quantity: 1})
 	require.NoError(t, err)
-	_, err = v.Allow(0, []byte("b"), &slidingwindow.Call{Mode: slidingwindow.Buckets, Limit: 9, Window: time.Hour, Quantity: 1, Slots: 12})
+	_, err = asks.Allow(v, 0, []byte("b"), &slidingwindow.Call{Mode: slidingwindow.Buckets, Limit: 9, Window: time.Hour, Quantity: 1, Slots: 12})
 	require.NoError(t, err)
-	_, err = v.Lease(0, []byte("c"), &concurrency.Call{Op: concurrency.Acquire, Limit: 9, Lease: time.Hour, Member: []byte("m")})
+	_, err = asks.Lease(v, 0, []byte("c"), &concurrency.Call{Op: concurrency.Acquire, Limit: 9, Lease: time.Hour, Member: []byte("m")})
 	require.NoError(t, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -111,11 +112,11 @@ func operateOnLarge(v *keyspace.Handle, rng *rand.Rand, db int, key []byte) erro
 	var err error
 	switch rng.IntN(3) {
 	case 0:
-		_, err = v.Allow(db, append(key, 'l'), &slidingwindow.Call{
+		_, err = asks.Allow(v, db, append(key, 'l'), &slidingwindow.Call{
 			Mode: slidingwindow.Log, Limit: 200, Window: 5 * time.Minute, Quantity: quantity, LogMaxEntries: 1000,
 		})
 	case 1:
-		_, err = v.Allow(db, append(key, 'b'), &slidingwindow.Call{
+		_, err = asks.Allow(v, db, append(key, 'b'), &slidingwindow.Call{
 			Mode: slidingwindow.Buckets, Limit: 200, Window: 2 * time.Minute, Quantity: quantity, Slots: 40 + 10*rng.IntN(2),
 		})
 	default:
@@ -126,7 +127,7 @@ func operateOnLarge(v *keyspace.Handle, rng *rand.Rand, db int, key []byte) erro
 		if c.Op == concurrency.Acquire {
 			c.Limit = 50
 		}
-		_, err = v.Lease(db, append(key, 'm'), c)
+		_, err = asks.Lease(v, db, append(key, 'm'), c)
 	}
 	return err
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
@@ -53,7 +55,7 @@ type stalls struct {
 
 func (s *stalls) time(b *testing.B, v *keyspace.Handle, key []byte, q *gcra.Quota) {
 	begun := time.Now()
-	_, err := v.Throttle(0, key, q, 1)
+	_, err := asks.Throttle(v, 0, key, q, 1)
 	took := time.Since(begun)
 	if err != nil {
 		require.NoError(b, err)
@@ -114,15 +116,16 @@ func slowest(l [3]load) float64 {
 // instant.
 func foreground(ctx context.Context, ks *keyspace.Keyspace, q *gcra.Quota, instant limit.Instant) (before, after load) {
 	v := ks.NewHandle()
+	a := &decide.Ask{DB: 1, Family: decide.Cell, Quota: *q, Quantity: 1}
 	var k [16]byte
 	for i := 0; ctx.Err() == nil; i++ {
-		key := fmt.Appendf(k[:0], "busy:%d", i%1000)
+		a.Key = fmt.Appendf(k[:0], "busy:%d", i%1000)
 		begun := time.Now()
 		l := &before
 		if v.Refresh() >= instant {
 			l = &after
 		}
-		_, _ = v.Throttle(1, key, q, 1)
+		v.Decide(a)
 		l.calls++
 		if time.Since(begun) > time.Millisecond {
 			l.over++

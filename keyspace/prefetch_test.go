@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -104,8 +105,8 @@ func TestPrefetchKeepsNothingOld(t *testing.T) {
 				movedToo, foundToo := w.Rename(db, key, to, false)
 				require.Equal(t, []bool{movedToo, foundToo}, []bool{moved, found})
 			}
-			got, err := v.Throttle(db, key, q, 1)
-			want, wantErr := w.Throttle(db, key, q, 1)
+			got, err := asks.Throttle(v, db, key, q, 1)
+			want, wantErr := asks.Throttle(w, db, key, q, 1)
 			require.Equal(t, wantErr, err)
 			require.Equal(t, want, got)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -214,7 +215,7 @@ func TestStringsAgainstAMap(t *testing.T) {
 func TestCellsAreStrings(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
-	_, err := v.Throttle(0, k, quota(t), 1)
+	_, err := asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	tat := int64(t0) + 2e9
 	require.Equal(t, strconv.FormatInt(tat, 10), getString(t, v, "k"))
@@ -226,7 +227,7 @@ func TestCellsAreStrings(t *testing.T) {
 	require.Equal(t, limit.Instant(tat), at, "what a counter holds does not change when it ends")
 	require.Equal(t, entry.String, v.Kind(0, k))
 	setString(t, v, "k", strconv.FormatInt(int64(t0)+4e9, 10))
-	d, err := v.Throttle(0, k, quota(t), 1)
+	d, err := asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	require.Equal(t, 6*time.Second, d.ResetAfter)
 	n, err := v.ExtendString(0, k, []byte("0"), 100)
@@ -240,7 +241,7 @@ func TestCellsAreStrings(t *testing.T) {
 func TestStringsOfTheWrongKind(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
-	_, err := v.Allow(0, k, window(1))
+	_, err := asks.Allow(v, 0, k, window(1))
 	require.NoError(t, err)
 	before, _ := v.Load(0, k)
 	for name, do := range map[string]func() error{

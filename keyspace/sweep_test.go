@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -82,7 +83,7 @@ func TestRun(t *testing.T) {
 		}()
 		v := ks.NewHandle()
 		for i := range 1000 {
-			_, err := v.Throttle(0, fmt.Append(nil, i), quota(t), 1)
+			_, err := asks.Throttle(v, 0, fmt.Append(nil, i), quota(t), 1)
 			require.NoError(t, err)
 		}
 		time.Sleep(1900 * time.Millisecond)

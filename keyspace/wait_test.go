@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -37,27 +38,27 @@ func TestChangesThatMakeRoomWakeTheFirst(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, *keyspace.Handle) {}, 0},
 		{"usage", func(t *testing.T, v *keyspace.Handle) {
-			_, err := v.Allow(0, k, window(1))
+			_, err := asks.Allow(v, 0, k, window(1))
 			require.NoError(t, err)
 		}, 0},
 		{"a refund", func(t *testing.T, v *keyspace.Handle) {
-			_, err := v.Allow(0, k, window(-1))
+			_, err := asks.Allow(v, 0, k, window(-1))
 			require.NoError(t, err)
 		}, 1},
 		{"a refund of everything", func(t *testing.T, v *keyspace.Handle) {
-			_, err := v.Allow(0, k, window(-99))
+			_, err := asks.Allow(v, 0, k, window(-99))
 			require.NoError(t, err)
 		}, 1},
 		{"another mode", func(t *testing.T, v *keyspace.Handle) {
 			c := window(1)
 			c.Mode = slidingwindow.Log
-			_, err := v.Allow(0, k, c)
+			_, err := asks.Allow(v, 0, k, c)
 			require.NoError(t, err)
 		}, 1},
 		{"a shorter window", func(t *testing.T, v *keyspace.Handle) {
 			c := window(1)
 			c.Window = time.Second
-			_, err := v.Allow(0, k, c)
+			_, err := asks.Allow(v, 0, k, c)
 			require.NoError(t, err)
 		}, 1},
 		{"DEL", func(_ *testing.T, v *keyspace.Handle) { v.Delete(0, k) }, 1},
@@ -79,7 +80,7 @@ func TestChangesThatMakeRoomWakeTheFirst(t *testing.T) {
 			overStorages(t, func(t *testing.T, o keyspace.Options) {
 				ks, v, _ := open(t, o)
 				for db := range 2 {
-					_, err := v.Allow(db, k, window(5))
+					_, err := asks.Allow(v, db, k, window(5))
 					require.NoError(t, err)
 				}
 				first, second := newWaiting(), newWaiting()
@@ -100,7 +101,7 @@ func TestChangesThatMakeRoomWakeTheFirst(t *testing.T) {
 func TestExpiryWakesTheFirst(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	k := []byte("k")
-	_, err := v.Allow(0, k, window(5))
+	_, err := asks.Allow(v, 0, k, window(5))
 	require.NoError(t, err)
 	w := newWaiting()
 	v.Enqueue(0, k, &w.Waiter)
@@ -137,7 +138,7 @@ func TestReleasedAndShorterLeasesWakeTheFirst(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
 	lease := func(op concurrency.Op, member string, d time.Duration) {
-		_, err := v.Lease(0, k, &concurrency.Call{Op: op, Member: []byte(member), Limit: 2, Lease: d})
+		_, err := asks.Lease(v, 0, k, &concurrency.Call{Op: op, Member: []byte(member), Limit: 2, Lease: d})
 		require.NoError(t, err)
 	}
 	lease(concurrency.Acquire, "a", time.Minute)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -28,24 +29,24 @@ func TestWatch(t *testing.T) {
 	}{
 		{"nothing happens", alive, func(*testing.T, *keyspace.Handle, *clocktest.Clock) {}, false},
 		{"a call that consumes", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
-			_, err := v.Throttle(0, alive, quota(t), 1)
+			_, err := asks.Throttle(v, 0, alive, quota(t), 1)
 			require.NoError(t, err)
 		}, true},
 		{"a call that is denied", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
-			d, err := v.Throttle(0, alive, quota(t), 17)
+			d, err := asks.Throttle(v, 0, alive, quota(t), 17)
 			require.NoError(t, err)
 			require.False(t, d.Allowed())
 		}, false},
 		{"a call that only looks", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
-			_, err := v.Throttle(0, alive, quota(t), 0)
+			_, err := asks.Throttle(v, 0, alive, quota(t), 0)
 			require.NoError(t, err)
 		}, false},
 		{"the first call", absent, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
-			_, err := v.Throttle(0, absent, quota(t), 1)
+			_, err := asks.Throttle(v, 0, absent, quota(t), 1)
 			require.NoError(t, err)
 		}, true},
 		{"the same key of another database", alive, func(t *testing.T, v *keyspace.Handle, _ *clocktest.Clock) {
-			_, err := v.Throttle(1, alive, quota(t), 1)
+			_, err := asks.Throttle(v, 1, alive, quota(t), 1)
 			require.NoError(t, err)
 			v.Delete(1, alive)
 		}, false},
@@ -76,14 +77,14 @@ func TestWatch(t *testing.T) {
 		{"its expiry, overwritten", alive, func(t *testing.T, v *keyspace.Handle, c *clocktest.Clock) {
 			c.Advance(time.Hour)
 			v.Refresh()
-			_, err := v.Throttle(0, alive, quota(t), 1)
+			_, err := asks.Throttle(v, 0, alive, quota(t), 1)
 			require.NoError(t, err)
 		}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			overStorages(t, func(t *testing.T, o keyspace.Options) {
 				ks, v, c := open(t, o)
-				_, err := v.Throttle(0, alive, quota(t), 1)
+				_, err := asks.Throttle(v, 0, alive, quota(t), 1)
 				require.NoError(t, err)
 				other := ks.NewHandle()
 				var w keyspace.Watcher
@@ -108,7 +109,7 @@ func TestWatch(t *testing.T) {
 func TestWatchOfAnExpiredKeySeesNoChange(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	k := []byte("k")
-	_, err := v.Throttle(0, k, quota(t), 1)
+	_, err := asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	c.Advance(time.Hour)
 	v.Refresh()
@@ -116,7 +117,7 @@ func TestWatchOfAnExpiredKeySeesNoChange(t *testing.T) {
 	v.Watch(&w, 0, k) // expired, though nobody has noticed
 	require.Equal(t, 1, ks.Sweep(1000).Removed)
 	require.False(t, v.Dirty(&w), "to go on not existing is no change")
-	_, err = v.Throttle(0, k, quota(t), 1)
+	_, err = asks.Throttle(v, 0, k, quota(t), 1)
 	require.NoError(t, err)
 	require.True(t, v.Dirty(&w))
 	v.Unwatch(&w)

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/persistence"
@@ -38,7 +40,7 @@ func benchDir(b *testing.B, base bool) (persistence.Options, *clocktest.Clock) {
 			v.Refresh()
 			require.Equal(b, persistence.Kept, log.Await(max(1, v.TakePosition()), nil))
 		}
-		_, err := v.Throttle(0, fmt.Appendf(nil, "user:%011d", i), &q, 1000)
+		_, err := asks.Throttle(v, 0, fmt.Appendf(nil, "user:%011d", i), &q, 1000)
 		require.NoError(b, err)
 	}
 	if base {
@@ -87,11 +89,11 @@ func BenchmarkAppend(b *testing.B) {
 			v := ks.NewHandle()
 			q, err := gcra.NewQuota(1<<40, 1000, 1)
 			require.NoError(b, err)
-			key := []byte("user:12345678901")
+			a := &decide.Ask{Key: []byte("user:12345678901"), Family: decide.Cell, Quota: q, Quantity: 1}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				_, _ = v.Throttle(0, key, &q, 1)
+				v.Decide(a)
 				if i++; i%32 == 0 && on {
 					log.Await(v.TakePosition(), nil)
 				}

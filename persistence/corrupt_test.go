@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
@@ -202,7 +203,7 @@ func TestDump(t *testing.T) {
 	require.NoError(t, s.handle.Put(1, []byte("in base"), entry.String, []byte("one"), entry.NoExpiry))
 	_, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
-	_, err = s.handle.Throttle(0, []byte{0xff}, &s.quota, 1)
+	_, err = asks.Throttle(s.handle, 0, []byte{0xff}, &s.quota, 1)
 	require.NoError(t, err)
 	s.handle.Delete(1, []byte("in base"))
 	s.handle.Flush(2)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
@@ -61,11 +62,11 @@ func element(v *keyspace.Handle, kind int, key []byte, rng *rand.Rand) string {
 		}))
 	case 3:
 		n := own.Int64N(4)
-		d, err := v.Allow(0, key, &slidingwindow.Call{Mode: slidingwindow.Log, Limit: 40, Window: time.Minute, Quantity: n})
+		d, err := asks.Allow(v, 0, key, &slidingwindow.Call{Mode: slidingwindow.Log, Limit: 40, Window: time.Minute, Quantity: n})
 		return fmt.Sprint(d, err)
 	case 4:
 		n := own.Int64N(4)
-		d, err := v.Allow(0, key, &slidingwindow.Call{Mode: slidingwindow.Buckets, Limit: 40, Window: time.Minute, Slots: 60, Quantity: n})
+		d, err := asks.Allow(v, 0, key, &slidingwindow.Call{Mode: slidingwindow.Buckets, Limit: 40, Window: time.Minute, Slots: 60, Quantity: n})
 		return fmt.Sprint(d, err)
 	case 5:
 		c := &concurrency.Call{Op: concurrency.Op(own.IntN(3)), Member: word()}
@@ -75,7 +76,7 @@ func element(v *keyspace.Handle, kind int, key []byte, rng *rand.Rand) string {
 		if c.Op == concurrency.Acquire {
 			c.Limit = 30
 		}
-		d, err := v.Lease(0, key, c)
+		d, err := asks.Lease(v, 0, key, c)
 		return fmt.Sprint(d, err)
 	default:
 		sum, err := v.AddInt(0, key, own.Int64N(100))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
@@ -29,19 +30,19 @@ func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.
 		if err != nil {
 			return limit.Decision{}, err
 		}
-		return v.Throttle(0, key, &q, n)
+		return asks.Throttle(v, 0, key, &q, n)
 	case kind <= 4:
 		modes := []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets}
-		return v.Allow(0, key, &slidingwindow.Call{Mode: modes[kind-1], Limit: 10, Window: 20 * time.Second, Quantity: n, Slots: 5})
+		return asks.Allow(v, 0, key, &slidingwindow.Call{Mode: modes[kind-1], Limit: 10, Window: 20 * time.Second, Quantity: n, Slots: 5})
 	case kind <= 9:
 		modes := []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Debt, tokenbucket.Interval, tokenbucket.Leaky, tokenbucket.Warmup}
 		c := tokenbucket.Call{Mode: modes[kind-5], Capacity: 6, Init: 6, Count: 1, Period: time.Second, Interval: time.Second, Quantity: n, Cold: 3, Warmup: 5 * time.Second}
 		if modes[kind-5] == tokenbucket.Leaky || modes[kind-5] == tokenbucket.Warmup {
 			c.Waits, c.MaxWait = true, 3*time.Second
 		}
-		return v.Acquire(0, key, &c)
+		return asks.Acquire(v, 0, key, &c)
 	}
-	return v.Lease(0, key, &concurrency.Call{Op: concurrency.Acquire, Limit: 4, Lease: 5 * time.Second, Member: fmt.Appendf(nil, "m%d", member)})
+	return asks.Lease(v, 0, key, &concurrency.Call{Op: concurrency.Acquire, Limit: 4, Lease: 5 * time.Second, Member: fmt.Appendf(nil, "m%d", member)})
 }
 
 // A server that is killed and started again decides as one that was

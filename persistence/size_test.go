@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -19,7 +20,7 @@ func TestSizeOfAKey(t *testing.T) {
 	for i := range keys {
 		s.clock.Advance(50 * time.Microsecond)
 		s.handle.Refresh()
-		_, err := s.handle.Throttle(0, fmt.Appendf(nil, "user:%011d", i*7919%keys), &s.quota, 1)
+		_, err := asks.Throttle(s.handle, 0, fmt.Appendf(nil, "user:%011d", i*7919%keys), &s.quota, 1)
 		require.NoError(t, err)
 	}
 	_, log := s.dir.Sizes()

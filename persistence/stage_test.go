@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
@@ -95,7 +96,7 @@ func (s *stage) act(rng *rand.Rand) {
 	var err error
 	switch n := rng.IntN(100); {
 	case n < 45:
-		_, err = s.handle.Throttle(db, key, &s.quota, int64(rng.IntN(3)))
+		_, err = asks.Throttle(s.handle, db, key, &s.quota, int64(rng.IntN(3)))
 	case n < 60:
 		err = s.handle.Put(db, key, entry.String, fmt.Appendf(nil, "%d", rng.Int()), entry.NoExpiry)
 	case n < 70:
@@ -108,10 +109,10 @@ func (s *stage) act(rng *rand.Rand) {
 		s.handle.Flush(db)
 	case n < 94:
 		c := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: time.Minute, Quantity: 1}
-		_, err = s.handle.Allow(db, fmt.Appendf(nil, "log:%d", rng.IntN(5)), &c)
+		_, err = asks.Allow(s.handle, db, fmt.Appendf(nil, "log:%d", rng.IntN(5)), &c)
 	default:
 		s.handle.Lock([]keyspace.Ref{{DB: db, Key: key}, {DB: db, Key: []byte("other")}})
-		_, err = s.handle.Throttle(db, key, &s.quota, 1)
+		_, err = asks.Throttle(s.handle, db, key, &s.quota, 1)
 		if err == nil || errors.Is(err, limit.ErrNotInteger) {
 			err = s.handle.Put(db, []byte("other"), entry.String, key, entry.NoExpiry)
 		}

@@ -16,14 +16,11 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -212,19 +209,9 @@ func (f *faulty) fail(key []byte) {
 	}
 }
 
-func (f *faulty) Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error) {
-	f.fail(key)
-	return f.Store.Throttle(db, key, q, quantity)
-}
-
-func (f *faulty) Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
-	f.fail(key)
-	return f.Store.Allow(db, key, c)
-}
-
-func (f *faulty) Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
-	f.fail(key)
-	return f.Store.Acquire(db, key, c)
+func (f *faulty) Decide(a *decide.Ask) {
+	f.fail(a.Key)
+	f.Store.Decide(a)
 }
 
 func (f *faulty) Flush(int) { f.fail([]byte("panic")) }

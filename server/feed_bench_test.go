@@ -81,6 +81,7 @@ var hotCommands = map[string][]string{
 	"TBGreedy":   {"TB.ACQUIRE", "greedy", "100", "1000000", "1", "1"},
 	"TBInterval": {"TB.ACQUIRE", "interval", "100", "1000", "1", "1", "INTERVAL"},
 	"RLMulti":    {"RL.MULTI", "2", "second", "day", "TB", "100", "1000000", "1", "SW", "1000000", "86400", "FIXED"},
+	"CCAcquire":  {"CC.ACQUIRE", "lease", "10", "60", "member"},
 	"TBLeaky":    {"TB.ACQUIRE", "leaky", "100", "1000000", "1", "1", "LEAKY"},
 }
 

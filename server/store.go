@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
@@ -14,9 +13,8 @@ import (
 // spell alike passes through by embedding; the methods here translate the rest.
 type store struct {
 	*keyspace.Handle
-	ks      *keyspace.Keyspace
-	refs    []keyspace.Ref    // scratch of Hold
-	clauses []keyspace.Clause // scratch of Multi
+	ks   *keyspace.Keyspace
+	refs []keyspace.Ref // scratch of Hold
 }
 
 var _ command.Store = (*store)(nil)
@@ -120,30 +118,6 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 
 // TypeName implements commands.Store.
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
-
-// Expire implements commands.Store. The flags of both packages are the same bits,
-// which a test holds them to.
-func (s *store) Expire(db int, key []byte, at limit.Instant, cond command.ExpireCondition) bool {
-	return s.Handle.Expire(db, key, at, keyspace.ExpireCond(cond))
-}
-
-// Multi implements commands.Store.
-func (s *store) Multi(db int, clauses []command.Clause, details []limit.Decision) (bool, error) {
-	s.clauses = slices.Grow(s.clauses[:0], len(clauses))
-	for _, c := range clauses {
-		s.clauses = append(s.clauses, keyspace.Clause(c))
-	}
-	refused, err := s.Handle.Multi(db, s.clauses, details)
-	clear(s.clauses) // no key of a client is kept
-	if cap(s.clauses) > maxClauses {
-		s.clauses = nil
-	}
-	return refused, err
-}
-
-// maxClauses is for how many clauses a store keeps room. Only the few stores of commands
-// that run in the background ever see so many.
-const maxClauses = 16 << 10
 
 // Stats implements commands.Store.
 func (s *store) Stats() command.StoreStats {

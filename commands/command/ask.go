@@ -1,6 +1,17 @@
 package command
 
-import "github.com/cellserver/cellserver/decide"
+import (
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// A command that asks one thing of the store has a Parse and an Answer. Parse makes the ask
+// with [Call.NewAsk] and reads the words into it: it touches no store. Whoever decides fills
+// in the answer, at once or elsewhere. Answer replies, perhaps long after the words of the
+// command are gone, so that it takes all it needs from the ask.
+//
+// The ask refers to the words, and to room of the worker that the next Parse uses again. One
+// that is decided elsewhere is owned before that: see [decide.Ask.Own].
 
 // NewAsk returns an ask about the key, for the running command to fill in and for Parse
 // only. Of what it had before it keeps what the family of another call has left there.
@@ -37,4 +48,38 @@ func (c *Call) Collect() {
 		return
 	}
 	c.Collector.Add(c)
+}
+
+// Parsed has parse read the words of the running command, which is decided at once. It
+// returns the ask, or nil once it has replied what is wrong.
+func (c *Call) Parsed(parse func(*Call) resp.Error) *decide.Ask {
+	if err := parse(c); err != "" {
+		c.Fail(err)
+		return nil
+	}
+	return &c.ask
+}
+
+// DecideNow has the store decide a, and answers.
+func (c *Call) DecideNow(a *decide.Ask, answer func(*Call, *decide.Ask)) {
+	c.Store.Decide(a)
+	c.Conclude(a, answer)
+}
+
+// Conclude answers a, which has been decided: Answer is for what has no error.
+func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
+	if a.Err != nil {
+		c.Fail(StoreError(a.Err))
+		return
+	}
+	answer(c, a)
+}
+
+// asks returns how a command runs that asks one thing and has it decided at once.
+func asks(parse func(*Call) resp.Error, answer func(*Call, *decide.Ask)) func(*Call) {
+	return func(c *Call) {
+		if a := c.Parsed(parse); a != nil {
+			c.DecideNow(a, answer)
+		}
+	}
 }

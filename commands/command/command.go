@@ -73,6 +73,8 @@ func (c *Command) check() {
 		panic(fmt.Sprintf("commands: entry %q does nothing", c.Name))
 	case c.Flags&FlagLocal != 0 && (c.Keys.First != 0 || c.Keys.Find != nil || c.Categories&CatKeyspace != 0 || c.Parse != nil):
 		panic(fmt.Sprintf("commands: entry %q is said to reach no key and has some", c.Name))
+	case (c.Parse == nil) != (c.Answer == nil):
+		panic(fmt.Sprintf("commands: entry %q has one of Parse and Answer", c.Name))
 	case c.Run != nil && c.Complexity == "":
 		panic(fmt.Sprintf("commands: entry %q lacks its complexity", c.Name))
 	}

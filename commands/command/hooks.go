@@ -29,6 +29,7 @@ func (s *Server) BatchEnd(w *Worker) {
 	for _, f := range s.hooks.batchEnd {
 		f(w)
 	}
+	w.ask.Forget()
 }
 
 // Refused tells the groups of a wait for room that ended without any.

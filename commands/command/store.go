@@ -3,12 +3,8 @@ package command
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Store is the state that commands act on, as one worker sees it. It is used by one
@@ -43,20 +39,10 @@ type Store interface {
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// Limiter is the local/cluster seam: decisions, not state. Each call is atomic
-// for its key, happens at the store's instant and stores its effect.
+// Limiter decides what commands ask: see [decide.Ask]. It is atomic, happens at the store's
+// instant and stores the effect. The answer, or an error, is in the ask.
 type Limiter interface {
-	Throttle(db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error)
-	Allow(db int, key []byte, c *slidingwindow.Call) (limit.Decision, error)
-	Acquire(db int, key []byte, c *tokenbucket.Call) (limit.Decision, error)
-	// CancelAcquire gives back what an Acquire of c took for a caller that stopped
-	// waiting; reservations behind it stay where they are.
-	CancelAcquire(db int, key []byte, c *tokenbucket.Call)
-	Lease(db int, key []byte, c *concurrency.Call) (limit.Decision, error)
-	// Multi decides clauses[i] for each key at one instant and applies all of them
-	// or none; details receives every clause's own answer. It reports whether any
-	// clause was refused.
-	Multi(db int, clauses []Clause, details []limit.Decision) (refused bool, err error)
+	Decide(a *decide.Ask)
 }
 
 // Remote decides asks with state that is not in this process.
@@ -70,16 +56,6 @@ type Remote interface {
 	Submit(asks []*decide.Ask, together bool, done func())
 	// Now is the instant of the clock that decides.
 	Now() limit.Instant
-}
-
-// Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.
-type Clause struct {
-	Key      []byte
-	Quota    *gcra.Quota // with Quantity
-	Quantity int64
-	Window   *slidingwindow.Call
-	Bucket   *tokenbucket.Call
-	Peek     bool
 }
 
 // Keys is the administrative half of the store.
@@ -99,7 +75,7 @@ type Keys interface {
 	Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 	// Expire changes it if cond allows and reports whether it did; an instant that
 	// has passed deletes the key.
-	Expire(db int, key []byte, at limit.Instant, cond ExpireCondition) bool
+	Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool
 	Persist(db int, key []byte) bool
 	// Rename moves from to to. With nx an existing to is left alone and renamed is
 	// false.
@@ -127,20 +103,6 @@ type Keys interface {
 	// call of another family, of which the limit or capacity counts.
 	Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (found bool, err error)
 }
-
-// ExpireCondition is an option of EXPIRE and its kin: a set of the flags below.
-type ExpireCondition uint8
-
-const (
-	// ExpireIfNone (NX): only a key that never expires.
-	ExpireIfNone ExpireCondition = 1 << iota
-	// ExpireIfAny (XX): only a key that expires.
-	ExpireIfAny
-	// ExpireIfLater (GT): only to a later instant; never counts as latest.
-	ExpireIfLater
-	// ExpireIfEarlier (LT): only to an earlier instant.
-	ExpireIfEarlier
-)
 
 // Locker lets several commands happen at one instant, and everything else wait.
 type Locker interface {

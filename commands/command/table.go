@@ -81,6 +81,9 @@ func (t *Table) attach() {
 }
 
 func (t *Table) add(c *Command) {
+	if c.Run == nil && c.Parse != nil {
+		c.Run = asks(c.Parse, c.Answer)
+	}
 	c.check()
 	if c.Flags&FlagAudit != 0 {
 		c.Run = audited(c)

@@ -40,8 +40,8 @@ type Command struct {
 	// Run is nil for a container.
 	Run func(*Call)
 	// Parse and Answer are the two halves of a command that asks one thing of the store, so
-	// that what lies between them may happen elsewhere: see ask.go. Run is both with the
-	// store in between, unless the entry has a Run of its own.
+	// that what lies between them may happen elsewhere: see ask.go. The table makes Run of
+	// them with the store in between, unless the entry has a Run of its own.
 	Parse  func(*Call) resp.Error
 	Answer func(*Call, *decide.Ask)
 	Sub    []*Command

@@ -64,7 +64,7 @@ func expire(c *command.Call, unit time.Duration, absolute bool) {
 }
 
 // parseExpire reads when a key is to expire, and on what condition.
-func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Instant, command.ExpireCondition, resp.Error) {
+func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Instant, decide.ExpireCondition, resp.Error) {
 	cond, err := parseExpireOptions(c.Args[3:])
 	if err != "" {
 		return 0, 0, err
@@ -86,32 +86,32 @@ func askExpire(unit time.Duration, absolute bool) func(c *command.Call) resp.Err
 		at, cond, err := parseExpire(c, unit, absolute)
 		if err == "" {
 			a := ask(c, decide.Expire, c.Args[1])
-			a.Admin.At, a.Admin.Condition = at, decide.ExpireCondition(cond)
+			a.Admin.At, a.Admin.Condition = at, cond
 		}
 		return err
 	}
 }
 
-func parseExpireOptions(args [][]byte) (command.ExpireCondition, resp.Error) {
-	var cond command.ExpireCondition
+func parseExpireOptions(args [][]byte) (decide.ExpireCondition, resp.Error) {
+	var cond decide.ExpireCondition
 	for _, a := range args {
 		switch {
 		case parse.IsWord(a, "NX"):
-			cond |= command.ExpireIfNone
+			cond |= decide.ExpireIfNone
 		case parse.IsWord(a, "XX"):
-			cond |= command.ExpireIfAny
+			cond |= decide.ExpireIfAny
 		case parse.IsWord(a, "GT"):
-			cond |= command.ExpireIfLater
+			cond |= decide.ExpireIfLater
 		case parse.IsWord(a, "LT"):
-			cond |= command.ExpireIfEarlier
+			cond |= decide.ExpireIfEarlier
 		default:
 			return 0, resp.Error("ERR Unsupported option " + string(command.Echo(a, command.MaxEcho)))
 		}
 	}
 	switch {
-	case cond&command.ExpireIfNone != 0 && cond != command.ExpireIfNone:
+	case cond&decide.ExpireIfNone != 0 && cond != decide.ExpireIfNone:
 		return 0, "ERR NX and XX, GT or LT options at the same time are not compatible"
-	case cond&command.ExpireIfLater != 0 && cond&command.ExpireIfEarlier != 0:
+	case cond&decide.ExpireIfLater != 0 && cond&decide.ExpireIfEarlier != 0:
 		return 0, "ERR GT and LT options at the same time are not compatible"
 	}
 	return cond, ""

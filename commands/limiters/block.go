@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 // wait is a client that waits under a key for room, in the order of arrival. Only
@@ -18,11 +20,7 @@ type wait struct {
 	parked *command.Wait
 	ref    []command.KeyRef // the one key, as Hold takes it
 	ticket any              // the place in the queue
-
-	// try charges if there is room; look only says whether there is. Both are
-	// called with the key held, or with nobody else's answer depending on it.
-	try, look func(st command.Store) (limit.Decision, error)
-	millis    bool
+	ask    decide.Ask       // owns its bytes, and is never decided itself
 
 	due atomic.Bool // an attempt has been started and has not looked yet
 
@@ -32,30 +30,53 @@ type wait struct {
 	concluded bool        // guarded by mu: no further timer may start
 }
 
-// waitFor answers w at once if that is possible, and otherwise parks the session
+// try charges if there is room. It is called with the key held, or with nobody else's
+// answer depending on it.
+func (w *wait) try(st command.Store) decide.Ask {
+	a := w.ask
+	st.Decide(&a)
+	return a
+}
+
+// look says whether there is room, likewise.
+func (w *wait) look(st command.Store) decide.Ask {
+	a := w.ask
+	switch a.Family {
+	case decide.Window:
+		a.Window.Charge, a.Window.Block = slidingwindow.Peek, false
+	case decide.Lease:
+		a.Lease.Peek, a.Lease.Block = true, false
+	}
+	st.Decide(&a)
+	return a
+}
+
+// waitFor answers a at once if that is possible, and otherwise parks the session
 // until there is room or timeout (0: no bound) has passed. A call that can never
 // pass is answered at once.
-func waitFor(c *command.Call, key []byte, timeout time.Duration, w *wait) {
-	w.parked = c.NewWait()
-	w.ref = []command.KeyRef{{DB: c.Client.Selected(), Key: append([]byte(nil), key...)}}
+func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
+	w := &wait{parked: c.NewWait(), ask: *a}
+	w.ask.Own(nil)
+	w.ref = []command.KeyRef{{DB: a.DB, Key: w.ask.Key}}
 	st := c.Store
 	st.Lock(w.ref, nil)
 	defer st.Unlock()
 	var first bool
-	w.ticket, first = st.Enqueue(w.ref[0].DB, w.ref[0].Key, w.wake)
+	w.ticket, first = st.Enqueue(a.DB, w.ask.Key, w.wake)
 	waits := false
 	defer func() {
 		if !waits {
 			st.Dequeue(w.ticket)
 		}
 	}()
-	decide := w.look
+	var now decide.Ask
 	if first {
-		decide = w.try
+		now = w.try(st)
+	} else {
+		now = w.look(st)
 	}
-	d, err := decide(st)
-	if err != nil || first && d.Refused == 0 || d.Refused != 0 && d.RetryAfter == limit.NoRetry {
-		replyDecision(c, d, err, w.millis)
+	if first && now.Decision.Refused == 0 || hopeless(&now) {
+		c.Conclude(&now, answerFive)
 		return
 	}
 	waits = true
@@ -65,7 +86,7 @@ func waitFor(c *command.Call, key []byte, timeout time.Duration, w *wait) {
 		w.endAfter(st, timeout)
 	}
 	if first {
-		w.tryAfter(st, w.retryAfter(st, d))
+		w.tryAfter(st, w.retryAfter(st, &now))
 	}
 	c.Park(w.parked)
 }
@@ -99,12 +120,17 @@ func (w *wait) tryAfter(st command.Store, d time.Duration) {
 
 // retryAfter is when there may be room: when the decision says, or when the key
 // expires, which EXPIRE may have made earlier than the limiter itself knows.
-func (w *wait) retryAfter(st command.Store, d limit.Decision) time.Duration {
-	at, has, _ := st.Expiry(w.ref[0].DB, w.ref[0].Key)
-	if !has {
-		return d.RetryAfter
+func (w *wait) retryAfter(st command.Store, now *decide.Ask) time.Duration {
+	after := now.Decision.RetryAfter
+	if at, has, _ := st.Expiry(w.ask.DB, w.ask.Key); has {
+		return min(after, at.Sub(st.Now()))
 	}
-	return min(d.RetryAfter, at.Sub(st.Now()))
+	return after
+}
+
+// hopeless reports whether a call as now can never pass.
+func hopeless(now *decide.Ask) bool {
+	return now.Err != nil || now.Decision.Refused != 0 && now.Decision.RetryAfter == limit.NoRetry
 }
 
 // attempt decides for the first in the queue, and answers it if it may pass or never will.
@@ -115,23 +141,29 @@ func (w *wait) attempt(st command.Store) {
 		return // it stays due
 	}
 	w.due.Store(false)
-	d, over, err := w.decide(st)
+	now, over := w.decide(st)
 	if !over {
 		return
 	}
-	w.parked.Answer(func(out *resp.Writer) {
-		if errors.Is(err, limit.ErrNotKept) {
-			out.Error(command.Misconf(w.parked.Client.Server.Options.Persistence.Fault()))
-			return
-		}
-		writeDecision(out, d, err, w.millis)
-	})
+	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
+}
+
+// answer writes the answer of a wait that is over.
+func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
+	switch {
+	case now.Err == nil:
+		writeDecision(out, &now.Decision, now.Millis)
+	case errors.Is(now.Err, limit.ErrNotKept):
+		out.Error(command.Misconf(w.parked.Client.Server.Options.Persistence.Fault()))
+	default:
+		out.Error(command.StoreError(now.Err))
+	}
 }
 
 // decide reports whether the wait is over, with its answer claimed, and with what. Whether
 // there is room is looked at before the answer is claimed, so that whoever ends the wait
 // meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
-func (w *wait) decide(st command.Store) (d limit.Decision, over bool, err error) {
+func (w *wait) decide(st command.Store) (now decide.Ask, over bool) {
 	st.Lock(w.ref, nil)
 	defer st.Unlock()
 	goesOn := false
@@ -142,22 +174,22 @@ func (w *wait) decide(st command.Store) (d limit.Decision, over bool, err error)
 	}()
 	if !st.First(w.ticket) {
 		goesOn = true
-		return d, false, nil
+		return now, false
 	}
-	d, err = w.look(st)
-	if err == nil && d.Refused != 0 && d.RetryAfter != limit.NoRetry {
+	now = w.look(st)
+	if now.Decision.Refused != 0 && !hopeless(&now) {
 		goesOn = true
-		w.tryAfter(st, w.retryAfter(st, d))
-		return d, false, nil
+		w.tryAfter(st, w.retryAfter(st, &now))
+		return now, false
 	}
 	if !w.parked.Claim() {
 		goesOn = true // for whoever was faster
-		return d, false, nil
+		return now, false
 	}
-	if d, err = w.try(st); err == nil && d.Refused != 0 {
-		w.parked.Refused = w.ref[0].Key
+	if now = w.try(st); now.Err == nil && now.Decision.Refused != 0 {
+		w.parked.Refused = w.ask.Key
 	}
-	return d, true, err
+	return now, true
 }
 
 // goOn makes the attempt that a pause has put off. When the server stops, Drain ends the
@@ -171,12 +203,12 @@ func (w *wait) goOn(yes bool) {
 // giveUp ends the wait with the refusal as it is now.
 func (w *wait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
-	d, err := w.look(st)
-	if d.Refused == 0 {
-		d.Refused = 1 // there may be room this very moment, but none was taken
+	now := w.look(st)
+	if now.Decision.Refused == 0 {
+		now.Decision.Refused = 1 // there may be room this very moment, but none was taken
 	}
-	w.parked.Refused = w.ref[0].Key
-	writeDecision(out, d, err, w.millis)
+	w.parked.Refused = w.ask.Key
+	w.answer(out, &now)
 }
 
 // leave ends the wait of a client that is gone.
@@ -200,26 +232,17 @@ func (w *wait) end(st command.Store) {
 	st.Dequeue(w.ticket)
 }
 
-// replyDecision replies the five integers, or what went wrong.
-func replyDecision(c *command.Call, d limit.Decision, err error, millis bool) {
-	c.Failed = err != nil
-	if err == nil {
-		decided(c, c.Args[1], &d)
-	} else if errors.Is(err, limit.ErrNotKept) {
-		c.Fail(command.ErrNotKept)
-		return
-	}
-	writeDecision(c.W, d, err, millis)
+// answerFive replies the five integers.
+func answerFive(c *command.Call, a *decide.Ask) {
+	decided(c, a)
+	writeDecision(c.W, &a.Decision, a.Millis)
 }
 
-// writeDecision writes the five integers with times rounded up, or an error.
-func writeDecision(w *resp.Writer, d limit.Decision, err error, millis bool) {
-	switch {
-	case err != nil:
-		w.Error(command.StoreError(err))
-	case millis:
+// writeDecision writes the five integers with times rounded up.
+func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
+	if millis {
 		w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.MillisUp(d.RetryAfter), limit.MillisUp(d.ResetAfter))
-	default:
-		w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
+		return
 	}
+	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }

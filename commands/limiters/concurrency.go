@@ -1,11 +1,9 @@
 package limiters
 
 import (
-	"bytes"
-
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/concurrency"
-	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func concurrencyCommands() []*command.Command {
@@ -16,74 +14,55 @@ func concurrencyCommands() []*command.Command {
 			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Takes one of limit places with a lease, or refreshes the member's lease.",
 			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]",
-			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire,
+			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire, Parse: askLease, Answer: answerFive,
 		},
 		{
 			Name: "cc.release", Arity: 3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
 			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Gives a member's place back.", Syntax: "key member",
-			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Run: leaseRelease,
+			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Parse: askRelease, Answer: answerLease,
 		},
 		{
 			Name: "cc.renew", Arity: -4, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
 			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Sets a new lease for a member that holds a place.", Syntax: "key member lease [MS]",
-			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Run: leaseRenew,
+			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Parse: askRenew, Answer: answerLease,
 		},
 	}
 }
 
+func askLease(c *command.Call) resp.Error {
+	a := c.NewAsk(decide.Lease, c.Args[1])
+	err := parseLeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, &a.Lease)
+	a.Millis = a.Lease.Millis
+	return err
+}
+
+// leaseAcquire is CC.ACQUIRE, which may wait.
 func leaseAcquire(c *command.Call) {
-	call := &command.Scratch[scratch](c).lease
-	if err := parseLeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, call); err != "" {
-		c.Fail(err)
-		return
-	}
-	if call.Block && c.MayWait() {
-		waitFor(c, c.Args[1], call.Timeout, leaseWait(*call, c.Client.Selected(), c.Args[1]))
-		return
-	}
-	d, err := c.Store.Lease(c.Client.Selected(), c.Args[1], call)
-	replyDecision(c, d, err, call.Millis)
-}
-
-// leaseWait is a waiting CC.ACQUIRE, with copies of what it needs.
-func leaseWait(call concurrency.Call, db int, key []byte) *wait {
-	key, call.Member = bytes.Clone(key), bytes.Clone(call.Member)
-	peek := call
-	peek.Peek, peek.Block = true, false
-	return &wait{
-		millis: call.Millis,
-		try:    func(st command.Store) (limit.Decision, error) { return st.Lease(db, key, &call) },
-		look:   func(st command.Store) (limit.Decision, error) { return st.Lease(db, key, &peek) },
-	}
-}
-
-func leaseRelease(c *command.Call) {
-	if err := parseLeaseRelease(c.Args[1:], &command.Scratch[scratch](c).lease); err != "" {
-		c.Fail(err)
-		return
-	}
-	leaseChange(c)
-}
-
-func leaseRenew(c *command.Call) {
-	if err := parseLeaseRenew(c.Args[1:], &command.Scratch[scratch](c).lease); err != "" {
-		c.Fail(err)
-		return
-	}
-	leaseChange(c)
-}
-
-// leaseChange replies whether the member held a lease that could be changed.
-func leaseChange(c *command.Call) {
-	d, err := c.Store.Lease(c.Client.Selected(), c.Args[1], &command.Scratch[scratch](c).lease)
+	a := c.Parsed(askLease)
 	switch {
-	case err != nil:
-		c.Fail(command.StoreError(err))
-	case d.Refused == 0:
-		c.W.Int(1)
+	case a == nil:
+	case a.Lease.Block && c.MayWait():
+		waitFor(c, a, a.Lease.Timeout)
 	default:
+		c.DecideNow(a, answerFive)
+	}
+}
+
+func askRelease(c *command.Call) resp.Error {
+	return parseLeaseRelease(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
+}
+
+func askRenew(c *command.Call) resp.Error {
+	return parseLeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
+}
+
+// answerLease replies whether the member held a lease that could be changed.
+func answerLease(c *command.Call, a *decide.Ask) {
+	if a.Decision.Refused == 0 {
+		c.W.Int(1)
+	} else {
 		c.W.Int(0)
 	}
 }

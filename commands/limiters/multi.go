@@ -3,7 +3,9 @@ package limiters
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func multiCommands() []*command.Command {
@@ -15,7 +17,7 @@ func multiCommands() []*command.Command {
 		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
 			"TB capacity count period [quantity] [mode]> [MS] [PEEK] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
-		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: rlMulti,
+		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Parse: askMulti, Answer: answerMulti,
 	}}
 }
 
@@ -39,43 +41,43 @@ func multiKeys(args [][]byte) ([]int, bool) {
 	return at, true
 }
 
-func rlMulti(c *command.Call) {
+func askMulti(c *command.Call) resp.Error {
 	m := &command.Scratch[scratch](c).multi
 	if err := m.parse(c.Args[1:], c.Server.Limits().LogMaxEntries); err != "" {
-		c.Fail(err)
-		return
+		return err
 	}
-	defer m.trim()
-	refused, err := c.Store.Multi(c.Client.Selected(), m.clauses, m.details)
-	if err != nil {
-		c.Fail(command.StoreError(err))
-		return
-	}
-	d := m.binding(refused)
+	a := c.NewAsk(decide.Several, nil)
+	a.Clauses, a.Details, a.Millis, a.WithDetails = m.clauses, m.details, m.millis, m.detail
+	return ""
+}
+
+func answerMulti(c *command.Call, a *decide.Ask) {
+	d := binding(a)
 	c.Denied += d.Refused
-	for i := range m.details {
-		note(c, m.clauses[i].Key, m.details[i].Refused != 0)
+	for i := range a.Details {
+		note(c, a.DB, a.Clauses[i].Key, a.Details[i].Refused != 0)
 	}
-	if !m.detail {
-		writeDecision(c.W, d, nil, m.millis)
+	if !a.WithDetails {
+		writeDecision(c.W, &d, a.Millis)
 		return
 	}
 	c.W.Array(2)
-	writeDecision(c.W, d, nil, m.millis)
-	c.W.Array(len(m.details))
-	for _, d := range m.details {
-		writeDecision(c.W, d, nil, m.millis)
+	writeDecision(c.W, &d, a.Millis)
+	c.W.Array(len(a.Details))
+	for i := range a.Details {
+		writeDecision(c.W, &a.Details[i], a.Millis)
 	}
 }
 
 // binding is the answer as a whole: the limit that leaves least, among the refused
 // ones if there are any, with the longest times.
-func (m *multiArgs) binding(refused bool) limit.Decision {
+func binding(a *decide.Ask) limit.Decision {
 	d := limit.Decision{RetryAfter: limit.NoRetry}
 	chosen, never := false, false
-	for _, detail := range m.details {
+	for i := range a.Details {
+		detail := &a.Details[i]
 		d.ResetAfter = max(d.ResetAfter, detail.ResetAfter)
-		if refused && detail.Refused == 0 {
+		if a.Refused && detail.Refused == 0 {
 			continue
 		}
 		if !chosen || detail.Remaining < d.Remaining {
@@ -84,7 +86,7 @@ func (m *multiArgs) binding(refused bool) limit.Decision {
 		never = never || detail.RetryAfter == limit.NoRetry
 		d.RetryAfter = max(d.RetryAfter, detail.RetryAfter)
 	}
-	if refused {
+	if a.Refused {
 		d.Refused = 1
 		if never {
 			d.RetryAfter = limit.NoRetry

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -25,7 +26,7 @@ type multiArgs struct {
 
 // multiRoom is what the clauses of an RL.MULTI need.
 type multiRoom struct {
-	clauses []command.Clause
+	clauses []decide.Clause
 	details []limit.Decision
 	calls   []clauseCalls
 }
@@ -177,10 +178,10 @@ func newMultiRoom(n int) multiRoom {
 			return *room
 		}
 	}
-	return multiRoom{make([]command.Clause, n), make([]limit.Decision, n), make([]clauseCalls, n)}
+	return multiRoom{make([]decide.Clause, n), make([]limit.Decision, n), make([]clauseCalls, n)}
 }
 
-// trim has others use the room that a very wide call needed.
+// trim has others use the room that a very wide call needed, behind its batch.
 func (m *multiArgs) trim() {
 	if cap(m.clauses) > laneClauses {
 		clear(m.clauses) // they point to the words of the command
@@ -197,7 +198,7 @@ func (m *multiArgs) clause(i int, key []byte, args [][]byte, logMax int64) resp.
 		unit = time.Millisecond
 	}
 	calls := &m.calls[i]
-	m.clauses[i] = command.Clause{Key: key, Peek: m.peek}
+	m.clauses[i] = decide.Clause{Key: key, Peek: m.peek}
 	switch clause := &m.clauses[i]; clauseWord(args[0]) {
 	case 'C':
 		clause.Quota = &calls.throttle.quota

@@ -2,8 +2,8 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func slidingWindowCommands() []*command.Command {
@@ -14,36 +14,28 @@ func slidingWindowCommands() []*command.Command {
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
 			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
-		Reply: fiveReply, Run: allow,
+		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive,
 	}}
 }
 
 // fiveReply describes the answer of the limiters with rounded-up times.
 const fiveReply = "five integers: limited, limit, remaining, retry after, reset after (seconds, milliseconds with MS)"
 
-// allow is SW.ALLOW.
-func allow(c *command.Call) {
-	call := &command.Scratch[scratch](c).window
-	if err := parseSlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, call); err != "" {
-		c.Fail(err)
-		return
-	}
-	if call.Block && call.Quantity > 0 && c.MayWait() {
-		waitFor(c, c.Args[1], call.Timeout, windowWait(*call, c.Client.Selected(), c.Args[1]))
-		return
-	}
-	d, err := c.Store.Allow(c.Client.Selected(), c.Args[1], call)
-	replyDecision(c, d, err, call.Millis)
+func askAllow(c *command.Call) resp.Error {
+	a := c.NewAsk(decide.Window, c.Args[1])
+	err := parseSlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window)
+	a.Millis = a.Window.Millis
+	return err
 }
 
-// windowWait is a waiting SW.ALLOW, with copies of what it needs.
-func windowWait(call slidingwindow.Call, db int, key []byte) *wait {
-	key = append([]byte(nil), key...)
-	peek := call
-	peek.Charge, peek.Block = slidingwindow.Peek, false
-	return &wait{
-		millis: call.Millis,
-		try:    func(st command.Store) (limit.Decision, error) { return st.Allow(db, key, &call) },
-		look:   func(st command.Store) (limit.Decision, error) { return st.Allow(db, key, &peek) },
+// allow is SW.ALLOW, which may wait.
+func allow(c *command.Call) {
+	a := c.Parsed(askAllow)
+	switch {
+	case a == nil:
+	case a.Window.Block && a.Window.Quantity > 0 && c.MayWait():
+		waitFor(c, a, a.Window.Timeout)
+	default:
+		c.DecideNow(a, answerFive)
 	}
 }

@@ -2,8 +2,10 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func throttleCommands() []*command.Command {
@@ -18,7 +20,8 @@ func throttleCommands() []*command.Command {
 		Since:      "1.0.0",
 		Complexity: "O(1)",
 		Reply:      "five integers: limited, limit, remaining, retry after, reset after (seconds)",
-		Run:        throttle,
+		Parse:      askThrottle,
+		Answer:     answerThrottle,
 	}
 	alias := throttle
 	alias.Name = "rl.throttle"
@@ -26,18 +29,19 @@ func throttleCommands() []*command.Command {
 	return []*command.Command{&throttle, &alias}
 }
 
-// throttle is CL.THROTTLE: parse, decide, reply.
-func throttle(c *command.Call) {
-	call := &command.Scratch[scratch](c).throttle
-	if err := parseThrottle(c.Args[1:], call); err != "" {
-		c.Fail(err)
-		return
+func askThrottle(c *command.Call) resp.Error {
+	var call throttleCall
+	if err := parseThrottle(c.Args[1:], &call); err != "" {
+		return err
 	}
-	d, err := c.Store.Throttle(c.Client.Selected(), c.Args[1], &call.quota, call.quantity)
-	if err != nil {
-		c.Fail(command.StoreError(err))
-		return
-	}
-	decided(c, c.Args[1], &d)
-	c.W.FiveInts(d.Refused, d.Limit, d.Remaining, gcra.RetrySeconds(d), limit.CellSeconds(d.ResetAfter))
+	a := c.NewAsk(decide.Cell, c.Args[1])
+	a.Quota, a.Quantity = call.quota, call.quantity
+	return ""
+}
+
+// answerThrottle replies with redis-cell's rounding.
+func answerThrottle(c *command.Call, a *decide.Ask) {
+	decided(c, a)
+	d := &a.Decision
+	c.W.FiveInts(d.Refused, d.Limit, d.Remaining, gcra.RetrySeconds(*d), limit.CellSeconds(d.ResetAfter))
 }

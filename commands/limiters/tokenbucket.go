@@ -1,9 +1,8 @@
 package limiters
 
 import (
-	"bytes"
-
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -16,45 +15,43 @@ func tokenBucketCommands() []*command.Command {
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
 			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE]",
-		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Run: acquire,
+		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Parse: askAcquire, Answer: answerAcquire,
 	}}
 }
 
-// acquire is TB.ACQUIRE.
-func acquire(c *command.Call) {
-	call := &command.Scratch[scratch](c).bucket
-	if err := parseAcquire(c.Args[1:], call); err != "" {
-		c.Fail(err)
+func askAcquire(c *command.Call) resp.Error {
+	a := c.NewAsk(decide.Bucket, c.Args[1])
+	err := parseAcquire(c.Args[1:], &a.Bucket)
+	a.Millis = a.Bucket.Millis
+	if a.Bucket.Block && !c.MayWait() {
+		a.Bucket.MaxWait, a.Bucket.Block = 0, false // as WAIT 0
+	}
+	return err
+}
+
+// answerAcquire replies, or has the caller of a granted reservation wait.
+func answerAcquire(c *command.Call, a *decide.Ask) {
+	if d := &a.Decision; a.Bucket.Block && d.Refused == 0 && d.RetryAfter > 0 {
+		decided(c, a)
+		serveOut(c, a)
 		return
 	}
-	waits := call.Block && c.MayWait()
-	if call.Block && !waits {
-		call.MaxWait = 0 // as WAIT 0
-	}
-	d, err := c.Store.Acquire(c.Client.Selected(), c.Args[1], call)
-	if waits && err == nil && d.Refused == 0 && d.RetryAfter > 0 {
-		decided(c, c.Args[1], &d)
-		serveOut(c, d, call)
-		return
-	}
-	replyDecision(c, d, err, call.Millis)
+	answerFive(c, a)
 }
 
 // reservation is a granted TB.ACQUIRE whose caller waits until its tokens are
 // there. The units are charged already; a caller that goes away gives them back.
 type reservation struct {
-	parked  *command.Wait
-	db      int
-	key     []byte
-	call    tokenbucket.Call
-	granted limit.Decision
-	stop    func() bool // the timer
+	parked *command.Wait
+	ask    decide.Ask  // owns its bytes; its answer is the grant
+	stop   func() bool // the timer
 }
 
 // serveOut keeps the caller of a granted reservation waiting.
-func serveOut(c *command.Call, d limit.Decision, call *tokenbucket.Call) {
-	r := &reservation{parked: c.NewWait(), db: c.Client.Selected(), key: bytes.Clone(c.Args[1]), call: *call, granted: d}
-	r.stop = c.Store.AfterFunc(d.RetryAfter, func() { r.parked.Work(r.serve) })
+func serveOut(c *command.Call, a *decide.Ask) {
+	r := &reservation{parked: c.NewWait(), ask: *a}
+	r.ask.Own(nil)
+	r.stop = c.Store.AfterFunc(a.Decision.RetryAfter, func() { r.parked.Work(r.serve) })
 	r.parked.OnTimeout = r.giveUp
 	r.parked.Cancel = func() {
 		if r.parked.Claim() {
@@ -72,34 +69,37 @@ func (r *reservation) serve(st command.Store) {
 // giveUp is the answer of a caller that is made to stop waiting.
 func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
 	r.undo(st)
-	r.parked.Refused = r.key
+	r.parked.Refused = r.ask.Key
 	r.answer(st, w, 1)
 }
 
 func (r *reservation) undo(st command.Store) {
 	r.stop()
-	st.CancelAcquire(r.db, r.key, &r.call)
+	a := r.ask
+	a.Family = decide.Cancel
+	st.Decide(&a)
 }
 
 // answer writes what the bucket shows now. Should something else lie under the key
 // by now, it is what the bucket showed when the reservation was made: the grant
 // stands.
 func (r *reservation) answer(st command.Store, w *resp.Writer, refused int64) {
-	look := r.call
-	look.Block, look.MaxWait = false, 0
+	look := r.ask
+	look.Bucket.Block, look.Bucket.MaxWait = false, 0
 	if refused == 0 {
-		look.Quantity = 0
+		look.Bucket.Quantity = 0
 	} else {
-		look.Charge = tokenbucket.Peek
+		look.Bucket.Charge = tokenbucket.Peek
 	}
-	d, err := st.Acquire(r.db, r.key, &look)
-	if err != nil {
-		d = r.granted
+	st.Decide(&look)
+	d := look.Decision
+	if look.Err != nil {
+		d = r.ask.Decision
 		d.RetryAfter = limit.NoRetry
 	}
 	d.Refused = refused
 	if refused == 0 {
 		d.RetryAfter = limit.NoRetry
 	}
-	writeDecision(w, d, nil, r.call.Millis)
+	writeDecision(w, &d, look.Millis)
 }

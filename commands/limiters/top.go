@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -51,27 +52,27 @@ const (
 )
 
 // note remembers the key of a decision for RL.TOP until the batch ends.
-func note(c *command.Call, key []byte, refused bool) {
+func note(c *command.Call, db int, key []byte, refused bool) {
 	s := command.Scratch[scratch](c)
 	if refused {
 		if s.refusals++; s.refusals <= deniedExact {
-			s.noted = append(s.noted, noted(c, key))
+			s.noted = append(s.noted, noted(c, db, key))
 		} else if s.refusals%deniedSample == 0 {
-			s.notedMany = append(s.notedMany, noted(c, key))
+			s.notedMany = append(s.notedMany, noted(c, db, key))
 		}
 	}
 	if s.untilCall--; s.untilCall < 0 {
 		s.untilCall = callsSample - 1
-		s.called = append(s.called, noted(c, key))
+		s.called = append(s.called, noted(c, db, key))
 	}
 }
 
 // noted names a key, which is copied if it does not last.
-func noted(c *command.Call, key []byte) notedKey {
+func noted(c *command.Call, db int, key []byte) notedKey {
 	if c.Volatile {
 		key = bytes.Clone(key)
 	}
-	return notedKey{c.Client.Selected(), key}
+	return notedKey{db, key}
 }
 
 // flush moves what a batch has noted into the tables.
@@ -99,7 +100,11 @@ func flushInto(t *topTable, keys *[]notedKey, weight int64, now limit.Instant) {
 func topHooks(slot command.Slot) command.Hooks {
 	of := func(w *command.Worker) *scratch { return slot.OfWorker(w).(*scratch) }
 	return command.Hooks{
-		BatchEnd: func(w *command.Worker) { of(w).flush(w.Store.Now()) },
+		BatchEnd: func(w *command.Worker) {
+			s := of(w)
+			s.flush(w.Store.Now())
+			s.multi.trim()
+		},
 		Refused: func(w *command.Worker, db int, key []byte, now limit.Instant) {
 			t := &of(w).denied
 			t.mu.Lock()
@@ -117,10 +122,11 @@ func topHooks(slot command.Slot) command.Hooks {
 	}
 }
 
-// decided notes the outcome of a limiter command for key.
-func decided(c *command.Call, key []byte, d *limit.Decision) {
-	if d.Refused != 0 {
+// decided notes the outcome of a limiter command for its key.
+func decided(c *command.Call, a *decide.Ask) {
+	refused := a.Decision.Refused != 0
+	if refused {
 		c.Denied++
 	}
-	note(c, key, d.Refused != 0)
+	note(c, a.DB, a.Key, refused)
 }

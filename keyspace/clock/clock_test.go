@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
@@ -175,7 +176,7 @@ func TestStepsMoveNoDecision(t *testing.T) {
 			}
 			v[j].Refresh()
 			var err error
-			if got[j], err = v[j].Throttle(0, k, q, n); err != nil {
+			if got[j], err = asks.Throttle(v[j], 0, k, q, n); err != nil {
 				require.NoError(t, err)
 			}
 		}

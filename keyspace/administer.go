@@ -1,0 +1,54 @@
+package keyspace
+
+import (
+	"bytes"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// administer carries out what is no limiter, for whoever asks a keyspace as any other
+// store. Commands have methods for it, which make no copies.
+func (v *Handle) administer(a *decide.Ask) (err error) {
+	c, r := &a.Admin, &a.Result
+	a.Now = v.now
+	switch c.Op {
+	case decide.Scan:
+		*r = decide.AdminResult{}
+		r.Cursor = v.Scan(a.DB, c.Cursor, c.Count, func(key []byte, k entry.Kind) {
+			r.Keys = append(r.Keys, decide.Named{Key: bytes.Clone(key), Type: k.Type()})
+		})
+	case decide.Count:
+		*r = decide.AdminResult{Number: int64(v.Len(a.DB))}
+	case decide.Flush:
+		*r = decide.AdminResult{Done: true}
+		v.Flush(a.DB)
+	case decide.Describe:
+		*r = decide.AdminResult{}
+		r.Found, err = v.Describe(a.DB, a.Key, c.By, func(name, text string, number int64, isText bool) {
+			r.Fields = append(r.Fields, decide.Field{Name: name, Text: text, Number: number, IsText: isText})
+		})
+	default:
+		return v.administerOne(a)
+	}
+	return err
+}
+
+// administerOne carries out what is about one key, of whatever kind.
+func (v *Handle) administerOne(a *decide.Ask) error {
+	h := v.hash(a.Key)
+	s := v.lock(h)
+	defer v.unlock(s)
+	var p place
+	v.find(s, &p, a.DB, h, a.Key)
+	e, plan := p.e, &v.plan.Plan
+	e.Kind = base(e.Kind)
+	err := plan.One(&e, v.now, a)
+	switch plan.Action {
+	case decide.Remove:
+		s.remove(&p, a.Key)
+	case decide.Store:
+		s.setExpiry(&p, a.Key, plan.Expiry)
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package keyspace
+
+import (
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/keyspace/effect"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// apply stores what plan makes of the value at p.
+func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error {
+	if plan.Action == decide.Remove {
+		s.remove(p, key)
+		return nil
+	}
+	delta := v.deltaOf(s, p, plan)
+	value := plan.Apply(p.e.Value, v.scratch[:0])
+	if cap(value) > cap(v.scratch) && cap(value) <= maxScratch && !sameMemory(value, p.e.Value) {
+		v.scratch = value[:0]
+	}
+	if plan.Frees {
+		s.freed(p.db, key)
+	}
+	e := entry.Entry{Kind: plan.Kind, Expiry: plan.Expiry, Value: value}
+	if delta == nil {
+		return s.put(p, key, e)
+	}
+	s.recorder.Patch(p.db, key, e.Kind, e.Expiry, delta)
+	s.replace(p, key, e)
+	return nil
+}
+
+// deltaOf returns what plan, which is about to be applied, changes in the value at p,
+// or nil if the whole is to be recorded, or nothing.
+func (v *Handle) deltaOf(s *shard, p *place, plan *decide.Plan) []byte {
+	if s.recorder == nil || plan.Kind != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(plan.Kind) {
+		return nil
+	}
+	delta, ok := plan.AppendDelta(v.delta[:0], p.e.Value)
+	v.delta = delta[:0]
+	if !ok {
+		return nil
+	}
+	return delta
+}
+
+func sameMemory(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
