@@ -6,6 +6,8 @@
 //	cellserver dump DIR
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
+//	cellserver copy DIR valkey://host:port [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
+//	cellserver copy valkey://host:port DIR
 //	cellserver doctor redis://host:port [--sample n] [--timeout d]
 //	cellserver help [name]
 package main

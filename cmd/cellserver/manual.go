@@ -35,6 +35,19 @@ dir/appenddirname of a stopped server. It counts and skips all other keys. ADDRE
 Copies the keys of CL.THROTTLE from DIR back to a running Redis with redis-cell. The
 options are those of import.
 `,
+	"copy": `usage: cellserver copy DIR ADDRESS, or back: cellserver copy ADDRESS DIR
+         [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
+
+Copies the states of all limiters from DIR, the dir/appenddirname of a stopped server, into
+the store at ADDRESS, or back. They keep their instants. What is newer on the other side
+stays. Other keys are counted and skipped. ADDRESS is that of --store: valkey://host:port,
+several hosts with commas, valkeys:// for TLS.
+  --match pattern      only keys that match this pattern
+  --db n               the database of DIR (0); a store has one
+  --store-prefix text  what stands before every key in the store (cs:)
+  --replace            overwrite what is newer, too
+  --dry-run            only say what would be done
+`,
 	"doctor": doctorUsage + `
 
 Examines a running Redis or Valkey and says what moves to cellserver, what does not, and

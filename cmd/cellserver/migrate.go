@@ -39,6 +39,9 @@ type migration struct {
 	seen    int
 	total   int64
 	shown   time.Time
+	// last is an instant at which the server of dir ran, and latest one that nothing in dir
+	// is later than.
+	last, latest limit.Instant
 }
 
 func parseMigration(name string, args []string, w io.Writer) (*migration, error) {
@@ -93,6 +96,7 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
 	o := clock.Options{}
+	m.last, m.latest = last.Derived, latest
 	if last != (clock.Record{}) {
 		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start()
 	}

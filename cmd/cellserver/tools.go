@@ -15,6 +15,7 @@ var tools = map[string]func(args []string, w io.Writer) error{
 	"dump":      dump,
 	"import":    importKeys,
 	"export":    exportKeys,
+	"copy":      copyStates,
 	"doctor":    doctor,
 }
 
@@ -26,6 +27,7 @@ Commands (cellserver help NAME explains a command, an option, or a command of cl
   cellserver doctor ADDRESS          Says what of a running Redis moves here, and how. It only reads.
   cellserver import ADDRESS DIR      Copies the keys of redis-cell from a running Redis.
   cellserver export ADDRESS DIR      Copies the keys back.
+  cellserver copy DIR ADDRESS        Copies the states of all limiters into a store (see --store). Also back.
   cellserver check-aof DIR [--fix]   Checks the files. --fix cuts an incomplete end.
   cellserver dump DIR                Prints the files as JSON, one line for each entry or effect.
 ADDRESS is ` + addressForms + `.

@@ -1,0 +1,48 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// TestStatesArePackedAndUnpacked tests that a state comes out as it went in, that the write
+// takes the place of what was there, and that nothing but states is packed or unpacked.
+func TestStatesArePackedAndUnpacked(t *testing.T) {
+	const now = limit.Instant(1_800_000_000_000_000_000)
+	s := cluster.State{Stamp: now, Entry: entry.Entry{Kind: entry.Cell, Expiry: now.Add(time.Hour), Value: []byte{}}}
+	one, two := cluster.NewPacker(), cluster.NewPacker()
+	first, err := one.Pack([]byte("k"), nil, s)
+	require.NoError(t, err)
+	require.Empty(t, first.Old)
+	require.Equal(t, time.Hour+time.Second, first.Keep)
+	got, err := cluster.Unpack(first.New)
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+
+	s.Stamp, s.Entry.Expiry = now+1, now.Add(time.Minute)
+	second, err := two.Pack([]byte("k"), first.New, s)
+	require.NoError(t, err)
+	require.Equal(t, first.New[:len(second.Old)], second.Old)
+	require.NotEqual(t, first.New[:12], second.New[:12], "every write has a tag of its own")
+	require.Contains(t, string(second.New), string(first.New[4:12]), "the writer before is remembered")
+	got, err = cluster.Unpack(second.New)
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+
+	got, err = cluster.Unpack(nil)
+	require.NoError(t, err)
+	require.Zero(t, got)
+	_, err = cluster.Unpack([]byte("1800000000"))
+	require.ErrorIs(t, err, limit.ErrWrongType)
+	_, err = one.Pack([]byte("k"), []byte("1800000000"), s)
+	require.ErrorIs(t, err, limit.ErrWrongType)
+	s.Entry.Kind = entry.String
+	_, err = one.Pack([]byte("k"), nil, s)
+	require.ErrorIs(t, err, limit.ErrWrongType)
+}

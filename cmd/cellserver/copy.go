@@ -1,0 +1,322 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+const copyUsage = "usage: cellserver copy DIR valkey://host:port (or back: copy valkey://host:port DIR)" +
+	" [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]"
+
+// copying moves the states of limiters between the directory of a stopped server and a
+// store. They are the same bytes on both sides, so they keep their instants.
+type copying struct {
+	migration
+	address string
+	prefix  string
+	replace bool
+	toStore bool
+	kinds   map[string]int // that were copied
+	bar     *progressbar.ProgressBar
+}
+
+func parseCopy(args []string, w io.Writer) (*copying, error) {
+	c := &copying{migration: migration{w: w, skipped: map[string]int{}}, kinds: map[string]int{}}
+	flags := flag.NewFlagSet("copy", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&c.match, "match", "*", "only keys of this pattern")
+	flags.IntVar(&c.db, "db", 0, "the database of DIR")
+	flags.StringVar(&c.prefix, "store-prefix", "cs:", "what stands before every key in the store")
+	flags.BoolVar(&c.replace, "replace", false, "overwrite states that are newer, too")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "only say what would be done")
+	names, err := parseMixed(flags, args)
+	if err != nil {
+		return nil, fmt.Errorf("copy: %w\n%s", err, copyUsage)
+	}
+	if len(names) != 2 || isURL(names[0]) == isURL(names[1]) {
+		return nil, errors.New(copyUsage)
+	}
+	if c.db < 0 || c.db >= databases {
+		return nil, fmt.Errorf("copy: only databases 0 to %d exist", databases-1)
+	}
+	c.toStore = isURL(names[1])
+	if !c.toStore {
+		slices.Reverse(names)
+	}
+	c.address = names[1]
+	c.dir, err = filepath.Abs(names[0])
+	return c, err
+}
+
+func isURL(s string) bool { return strings.Contains(s, "://") }
+
+// copyStates is the tool.
+func copyStates(args []string, w io.Writer) error {
+	c, err := parseCopy(args, w)
+	if err != nil {
+		return err
+	}
+	if c.toStore && !persistence.Exists(persistence.OS{}, c.dir) {
+		return fmt.Errorf("%s contains no state of a cellserver", c.dir)
+	}
+	s, err := openStore(c.address, c.prefix)
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	defer s.engine.Close()
+	dir, ks, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer ks.Close()
+	if err = c.checkClocks(ks, s); err == nil && c.toStore {
+		err = c.write(ks, s)
+	} else if err == nil {
+		err = c.read(ks, s)
+	}
+	if err == nil && !c.toStore && !c.dryRun {
+		_, err = dir.Rewrite(ks)
+	}
+	c.conclude(err)
+	if dir != nil {
+		err = errors.Join(err, dir.Close())
+	}
+	return err
+}
+
+// checkClocks refuses states whose instants mean another time of day in the store, and says
+// so where they mean it by a little.
+func (c *copying) checkClocks(ks *keyspace.Keyspace, s *stateStore) error {
+	now := ks.Clock().Now()
+	if off := ks.Clock().Civil(now).Sub(now); off != 0 {
+		return fmt.Errorf("copy: the instants of %s are %s off the time of day, which was set while its server ran: "+
+			"they would end at another time in the store", c.dir, off.Round(time.Second))
+	}
+	if apart := s.engine.Now().Sub(now); apart > time.Second || apart < -time.Second {
+		fmt.Fprintf(c.w, "the clock of the store is %s off this machine's: limits end as much earlier or later\n", apart.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// write copies the states of the keyspace into the store.
+func (c *copying) write(ks *keyspace.Keyspace, s *stateStore) error {
+	v := ks.NewHandle()
+	defer v.Close()
+	c.total = int64(v.Len(c.db))
+	c.begin()
+	for cursor := uint64(0); ; {
+		var step []moving
+		cursor = v.ScanEntries(c.db, cursor, copyStep, func(key []byte, e entry.Entry) {
+			e.Value = slices.Clone(e.Value)
+			if why := c.unwanted(key, e.Kind); why != "" {
+				c.pass(why)
+				return
+			}
+			step = append(step, moving{key: slices.Clone(key), entry: e})
+		})
+		err := together(len(step), func(i int) error { return c.put(s, &step[i]) })
+		for i := range step {
+			c.count(&step[i])
+		}
+		if err != nil || cursor == 0 {
+			return err
+		}
+	}
+}
+
+// moving is one key on its way.
+type moving struct {
+	key   []byte
+	entry entry.Entry
+	done  bool   // it was tried
+	why   string // it was passed over
+}
+
+// unwanted says why a key is passed over, whatever the other side has.
+func (c *copying) unwanted(key []byte, k entry.Kind) string {
+	switch {
+	case !parse.Glob([]byte(c.match), key):
+		return "not of the pattern"
+	case k != entry.Cell && !k.IsWindow() && !k.IsBucket() && !k.IsLease():
+		return "not the state of a limiter: " + k.Type()
+	}
+	return ""
+}
+
+// put writes one state, unless the store has a newer one.
+func (c *copying) put(s *stateStore, m *moving) error {
+	old, err := s.get(m.key)
+	for err == nil {
+		m.why = c.standing(old, m.entry, s.engine.Now())
+		if m.why != "" || c.dryRun {
+			m.done = true
+			return nil
+		}
+		var w cluster.Write
+		if w, err = s.packer.Pack(m.key, old, cluster.State{Entry: m.entry, Stamp: s.engine.Now()}); err != nil {
+			return err
+		}
+		var applied bool
+		if applied, old, err = s.swap(w); applied {
+			m.done = true
+			return nil
+		}
+	}
+	return err
+}
+
+// standing says why what the store has of a key stays.
+func (c *copying) standing(raw []byte, e entry.Entry, now limit.Instant) string {
+	there, err := cluster.Unpack(raw)
+	switch {
+	case err != nil:
+		return "the store has something else at this key"
+	case there.Entry.Expiry <= now:
+		return ""
+	case same(there.Entry, e):
+		return "is there already"
+	case there.Stamp > c.last && !c.replace:
+		return "the store has a newer state"
+	}
+	return ""
+}
+
+func same(a, b entry.Entry) bool {
+	return a.Kind == b.Kind && a.Expiry == b.Expiry && slices.Equal(a.Value, b.Value)
+}
+
+// read copies the states of the store into the keyspace.
+func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
+	v := ks.NewHandle()
+	defer v.Close()
+	c.total = -1 // nobody knows before it was counted, which takes as long
+	c.begin()
+	for cursor := uint64(0); ; {
+		next, found, err := s.scan(cursor)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			state, err := cluster.Unpack(f.Value)
+			m := moving{key: f.Key, entry: state.Entry, done: true}
+			if err != nil {
+				m.why = "not the state of a limiter"
+			} else if m.why = c.unwanted(f.Key, state.Entry.Kind); m.why == "" {
+				m.why = c.kept(v, &m, state.Stamp)
+			}
+			if m.why == "" && !c.dryRun {
+				if err := ks.Restore(c.db, m.key, m.entry); err != nil {
+					return err
+				}
+			}
+			c.count(&m)
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// kept says why what the directory has of a key stays. It does not know when that was
+// written, but when at the latest.
+func (c *copying) kept(v *keyspace.Handle, m *moving, stamp limit.Instant) string {
+	there, found := v.Load(c.db, m.key)
+	switch {
+	case m.entry.Expiry <= v.Refresh():
+		return "over"
+	case len(m.key) > longestKey:
+		return "its key is too long"
+	case !found:
+		return ""
+	case same(there, m.entry):
+		return "is there already"
+	case stamp <= c.latest && !c.replace:
+		return "the directory may have a newer state"
+	}
+	return ""
+}
+
+// begin draws a bar, if there is a terminal to draw it on.
+func (c *copying) begin() {
+	if isTerminal(c.w) {
+		c.bar = progressbar.NewOptions64(c.total, progressbar.OptionSetWriter(c.w), progressbar.OptionSetWidth(40),
+			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("copying"))
+	}
+}
+
+// pass counts a key that is passed over.
+func (c *copying) pass(why string) {
+	c.seen++
+	c.skipped[why]++
+	c.step()
+}
+
+// count counts a key that was on its way.
+func (c *copying) count(m *moving) {
+	switch {
+	case m.why != "":
+		c.pass(m.why)
+	case m.done:
+		c.seen++
+		c.copied++
+		c.kinds[family(m.entry.Kind)]++
+		c.step()
+	}
+}
+
+func (c *copying) step() {
+	if c.bar != nil {
+		_ = c.bar.Add(1) // a terminal that is gone is no fault of the copy
+	}
+}
+
+// family is what people call the state of a kind.
+func family(k entry.Kind) string {
+	switch {
+	case k == entry.Cell:
+		return "CL.THROTTLE"
+	case k.IsWindow():
+		return "SW.ALLOW " + k.Encoding()
+	case k.IsBucket():
+		return "TB.ACQUIRE " + k.Encoding()
+	}
+	return "CC.ACQUIRE " + k.Encoding()
+}
+
+// conclude says what was copied and what was not.
+func (c *copying) conclude(err error) {
+	if c.bar != nil {
+		_ = c.bar.Finish() // as above
+	}
+	verb := "copied"
+	if err != nil && c.toStore {
+		verb = "copied before it failed"
+	} else if err != nil {
+		verb = "read and not kept"
+	}
+	c.report(verb)
+	var names []string
+	for name := range c.kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(c.w, "%d of %s\n", c.kinds[name], name)
+	}
+}

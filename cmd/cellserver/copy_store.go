@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/cluster/engine"
+)
+
+// copyStep is how many keys are looked at together.
+const copyStep = 1000
+
+// stateStore is a store as a tool uses it: it waits for answers, and asks again for a while
+// where there is none.
+type stateStore struct {
+	engine *engine.Engine
+	packer *cluster.Packer
+	// patience is how long an answer is waited for in all.
+	patience time.Duration
+}
+
+// openStore returns the store at an address once it answers.
+func openStore(address, prefix string) (*stateStore, error) {
+	at, err := engine.ParseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	e, err := engine.Open(engine.Options{
+		Address: at, Prefix: prefix, Timeout: 2 * time.Second,
+		Elapsed: func() time.Duration { return time.Since(began) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &stateStore{engine: e, packer: cluster.NewPacker(), patience: 10 * time.Second}
+	if _, err := s.get(nil); err != nil {
+		e.Close()
+		return nil, fmt.Errorf("the store does not answer: %w", err)
+	}
+	return s, nil
+}
+
+// again calls f until it is answered, for a while. A swap that is sent twice is done once.
+func (s *stateStore) again(f func(done func(err error))) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
+	defer cancel()
+	for {
+		answer := make(chan error, 1)
+		f(func(err error) { answer <- err })
+		err := <-answer
+		if err == nil || !passing(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// passing reports whether an error may be none soon.
+func passing(err error) bool {
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Reason {
+	case "NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "OOM", "READONLY", engine.Untrusted:
+		return false
+	}
+	return true
+}
+
+func (s *stateStore) get(key []byte) (raw []byte, err error) {
+	err = s.again(func(done func(err error)) {
+		s.engine.Get(key, func(value []byte, err error) {
+			raw = value
+			done(err)
+		})
+	})
+	return raw, err
+}
+
+func (s *stateStore) swap(w cluster.Write) (applied bool, now []byte, err error) {
+	err = s.again(func(done func(err error)) {
+		s.engine.Swap(w, func(ok bool, value []byte, err error) {
+			applied, now = ok, value
+			done(err)
+		})
+	})
+	return applied, now, err
+}
+
+func (s *stateStore) scan(cursor uint64) (next uint64, found []engine.Found, err error) {
+	err = s.again(func(done func(err error)) {
+		s.engine.Scan(cursor, copyStep, func(to uint64, all []engine.Found, err error) {
+			next, found = to, all
+			done(err)
+		})
+	})
+	return next, found, err
+}
+
+// together calls f for every number below n, some at a time, and returns its first error.
+func together(n int, f func(i int) error) error {
+	var (
+		work sync.WaitGroup
+		once sync.Once
+		why  error
+	)
+	places := make(chan struct{}, 64)
+	failed := make(chan struct{})
+	for i := range n {
+		select {
+		case <-failed:
+		case places <- struct{}{}:
+			work.Go(func() {
+				defer func() { <-places }()
+				if err := f(i); err != nil {
+					once.Do(func() {
+						why = err
+						close(failed)
+					})
+				}
+			})
+			continue
+		}
+		break
+	}
+	work.Wait()
+	return why
+}
+
+// isTerminal reports whether a person may be looking: what is shown to another character
+// device, such as /dev/null, does no harm.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,173 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/internal/storetest"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// fillLimiters has a server hold states of every family, the rest of a limit of 5 among
+// them, and two keys that are none, and returns what it holds.
+func fillLimiters(t *testing.T, dir string) {
+	t.Helper()
+	p := startDaemon(t, "--appendonly", "yes", "--dir", dir, "--appenddirname", "state")
+	c := redis.NewClient(&redis.Options{Addr: p.addr, DisableIdentity: true})
+	for i := range 40 {
+		for _, words := range [][]any{
+			{"CL.THROTTLE", "cell", 4, 1, 3600, 2},
+			{"SW.ALLOW", "counter", 5, 3600, 2},
+			{"SW.ALLOW", "log", 5, 3600, 2, "LOG"},
+			{"SW.ALLOW", "fixed", 5, 3600, 2, "FIXED"},
+			{"SW.ALLOW", "buckets", 5, 3600, 2, "BUCKETS", 10},
+			{"TB.ACQUIRE", "bucket", 5, 1, 3600, 2},
+			{"TB.ACQUIRE", "interval", 5, 5, 3600, 2, "INTERVAL"},
+			{"CC.ACQUIRE", "lease", 5, 3600, "member"},
+			{"CL.THROTTLE", "short", 0, 1, 1},
+			{"SET", "text", "no limiter"},
+		} {
+			words[1] = fmt.Sprintf("{%d}%s", i, words[1])
+			require.NoError(t, c.Do(t.Context(), words...).Err(), "%v", words)
+		}
+	}
+	require.NoError(t, c.HSet(t.Context(), "hash", "a", 1).Err())
+	require.NoError(t, c.Close())
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, p.status())
+}
+
+// statesOf has every limiter's state of a directory.
+func statesOf(t *testing.T, dir string) map[string]entry.Entry {
+	t.Helper()
+	m := &migration{dir: dir, w: &bytes.Buffer{}}
+	d, ks, err := m.open()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	defer ks.Close()
+	v := ks.NewHandle()
+	defer v.Close()
+	all := map[string]entry.Entry{}
+	for cursor := uint64(0); ; {
+		cursor = v.ScanEntries(0, cursor, 1000, func(key []byte, e entry.Entry) {
+			if e.Kind != entry.String && !e.Kind.IsCollection() && !bytes.HasSuffix(key, []byte("short")) {
+				e.Value = slices.Clone(e.Value)
+				all[string(key)] = entry.Entry{Kind: e.Kind, Expiry: e.Expiry, Value: e.Value}
+			}
+		})
+		if cursor == 0 {
+			return all
+		}
+	}
+}
+
+// TestCopyMovesStatesIntoAStoreAndBack rehearses the way from a server by itself to a store
+// and back: states come over to the nanosecond, what is newer stays, and nothing else moves.
+func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
+	dir := t.TempDir()
+	fillLimiters(t, dir)
+	from, back := filepath.Join(dir, "state"), filepath.Join(dir, "back")
+	wanted := statesOf(t, from)
+	require.Len(t, wanted, 320)
+	node := storetest.Best(t).Single(t, storetest.Options{Password: "secret"})
+	url := node.URL()
+	do := func(args ...string) string {
+		var out bytes.Buffer
+		require.NoError(t, copyStates(args, &out), out.String())
+		return out.String()
+	}
+
+	require.Contains(t, do(from, url, "--dry-run"), "would be copied")
+	require.Equal(t, int64(0), node.Do("DBSIZE"))
+	said := do(from, url, "--match", "{[0-9]}*")
+	require.Contains(t, said, "10 of SW.ALLOW log\n")
+	said = do(from, url)
+	require.Contains(t, said, "30 of SW.ALLOW log\n")
+	require.Regexp(t, `(?m)^[89]0 skipped: is there already$`, said, "short ones may be over or not")
+	require.Contains(t, said, "1 skipped: not the state of a limiter: hash\n40 skipped: not the state of a limiter: string\n")
+	for key, e := range wanted {
+		raw, err := node.Client.Get(t.Context(), "cs:"+key).Bytes()
+		require.NoError(t, err, key)
+		s, err := cluster.Unpack(raw)
+		require.NoError(t, err)
+		require.True(t, same(e, s.Entry), key)
+		require.WithinRange(t, time.Unix(0, int64(s.Stamp)), time.Now().Add(-patience), time.Now().Add(time.Second))
+	}
+
+	require.Contains(t, do(url, back, "--dry-run"), "would be copied")
+	require.NoDirExists(t, back)
+	require.Contains(t, do(url, back), "40 of CC.ACQUIRE leases\n")
+	require.Equal(t, wanted, statesOf(t, back))
+	require.Contains(t, do(back, url), " 0 copied\n")
+}
+
+// TestCopyKeepsWhatIsNewer tests both ways, with and without --replace.
+func TestCopyKeepsWhatIsNewer(t *testing.T) {
+	dir := t.TempDir()
+	fillLimiters(t, dir)
+	from := filepath.Join(dir, "state")
+	wanted := statesOf(t, from)
+	node := storetest.Redis(t).Single(t, storetest.Options{})
+	do := func(args ...string) string {
+		var out bytes.Buffer
+		require.NoError(t, copyStates(append(args, "--match", "{0}log"), &out), out.String())
+		return out.String()
+	}
+	do(from, node.URL())
+	key := []byte("{0}log")
+	changed := wanted["{0}log"]
+	changed.Expiry = changed.Expiry.Add(time.Second)
+	old, err := node.Client.Get(t.Context(), "cs:{0}log").Bytes()
+	require.NoError(t, err)
+	s, err := cluster.Unpack(old)
+	require.NoError(t, err)
+	w, err := cluster.NewPacker().Pack(key, old, cluster.State{Entry: changed, Stamp: s.Stamp.Add(time.Hour)})
+	require.NoError(t, err)
+	require.NoError(t, node.Client.Set(t.Context(), "cs:{0}log", w.New, 0).Err())
+
+	require.Contains(t, do(from, node.URL()), "1 skipped: the store has a newer state\n")
+	require.Contains(t, do(node.URL(), from), "1 of SW.ALLOW log\n", "it is newer than the directory")
+	require.Equal(t, changed, statesOf(t, from)["{0}log"])
+	w, err = cluster.NewPacker().Pack(key, w.New, cluster.State{Entry: wanted["{0}log"], Stamp: s.Stamp.Add(-time.Hour)})
+	require.NoError(t, err)
+	require.NoError(t, node.Client.Set(t.Context(), "cs:{0}log", w.New, 0).Err())
+	require.Contains(t, do(node.URL(), from), "1 skipped: the directory may have a newer state\n")
+	require.Contains(t, do(node.URL(), from, "--replace"), "1 of SW.ALLOW log\n")
+	require.Equal(t, wanted["{0}log"], statesOf(t, from)["{0}log"])
+
+	require.NoError(t, node.Client.Set(t.Context(), "cs:{0}log", "foreign", 0).Err())
+	require.Contains(t, do(from, node.URL(), "--replace"), "1 skipped: the store has something else at this key\n")
+	require.Contains(t, do(node.URL(), from), "1 skipped: not the state of a limiter\n")
+}
+
+// TestCopyIntoAStoreThatRefusesFails tests that a copy that is not whole says so.
+func TestCopyIntoAStoreThatRefusesFails(t *testing.T) {
+	dir := t.TempDir()
+	fillLimiters(t, dir)
+	from := filepath.Join(dir, "state")
+	node := storetest.Redis(t).Single(t, storetest.Options{Args: []string{"--maxmemory", "1", "--maxmemory-policy", "noeviction"}})
+	var out bytes.Buffer
+	require.ErrorContains(t, copyStates([]string{from, node.URL()}, &out), "OOM")
+	require.Contains(t, out.String(), "0 copied before it failed\n")
+	for want, args := range map[string][]string{
+		"usage: cellserver copy":               {from},
+		"usage: ":                              {from, from},
+		"unknown scheme":                       {from, "http://127.0.0.1:1"},
+		"contains no state":                    {filepath.Join(dir, "none"), node.URL()},
+		"only databases 0 to 15":               {from, node.URL(), "--db", "16"},
+		"unknown option --repalce, did you me": {from, node.URL(), "--repalce"},
+	} {
+		require.ErrorContains(t, copyStates(args, &out), want)
+	}
+}
