@@ -30,7 +30,9 @@ func (p *apart) allows(t *testing.T, server int, at limit.Instant, a *decide.Ask
 	if e.Expiry <= now {
 		e = entry.Entry{}
 	}
-	require.NoError(t, p.plan.One(&e, now, a))
+	if err := p.plan.One(&e, now, a); err != nil {
+		t.Fatal(err)
+	}
 	switch p.plan.Action {
 	case decide.Store:
 		e.Value = p.plan.Apply(e.Value, nil)
@@ -111,7 +113,7 @@ func TestClocksApartExceedALimitByWhatIsPublished(t *testing.T) {
 func TestClocksApartKeepTheBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, skew := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-		for _, stretch := range []int{1, 7, 200, 9000, 21000} {
+		for _, stretch := range []int{1, 200, 9000, 21000}[4-int(seeds(4)):] {
 			server, left := 0, 0
 			choose := func(int) int {
 				if left--; left < 0 {

@@ -29,6 +29,8 @@ type limits struct {
 	denials time.Duration
 	// maxValue is the most bytes of a value: what would make a larger one is refused.
 	maxValue int
+	// refuseAcross refuses an RL.MULTI whose keys are in several slots.
+	refuseAcross bool
 }
 
 // newTag names the next write.

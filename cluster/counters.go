@@ -19,6 +19,8 @@ type counters struct {
 	repaired atomic.Int64 // keys whose latest writes the engine had lost
 	undone   atomic.Int64 // asks answered with an error whose charge was given back
 	kept     atomic.Int64 // such asks whose charge could not be given back
+	races    atomic.Int64 // calls over several slots that were refused after the first write
+	refunded atomic.Int64 // charges of those given back though others have written since
 
 	cachedDenials atomic.Int64 // refusals repeated from memory
 	foreign       atomic.Int64 // values that no server has written

@@ -45,7 +45,7 @@ func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 		f.items[i].ask, f.items[i].flight = a, f
 	}
 	if together && len(f.items) > 1 {
-		s.together(f)
+		s.together(f, s.route)
 	} else {
 		for i := range f.items {
 			s.route(&f.items[i])
@@ -162,18 +162,4 @@ func (s *Store) abandon(it *item) *decide.Ask {
 	}
 	it.stage = answered
 	return it.ask
-}
-
-// together decides the asks of a transaction.
-func (s *Store) together(f *flight) {
-	for i := range f.items {
-		s.route(&f.items[i])
-	}
-}
-
-// several decides an RL.MULTI.
-func (s *Store) several(it *item) {
-	it.stage = answered
-	s.policy.answer(it.ask, "unsupported")
-	it.flight.answered(1)
 }

@@ -52,13 +52,23 @@ func (w *world) every(d, until time.Duration, f func()) {
 // runUntil lets happen what is due up to and with the instant, which is then now.
 func (w *world) runUntil(at time.Duration) {
 	for len(w.due) > 0 && w.due[0].at <= at {
-		e := heap.Pop(&w.due).(*event)
-		if f := e.happen; f != nil {
-			w.now, e.happen = e.at, nil
-			f()
-		}
+		w.step()
 	}
 	w.now = max(w.now, at)
+}
+
+// step lets happen what is due next, false if nothing is.
+func (w *world) step() bool {
+	if len(w.due) == 0 {
+		return false
+	}
+	e := heap.Pop(&w.due).(*event)
+	w.now = max(w.now, e.at)
+	if f := e.happen; f != nil {
+		e.happen = nil
+		f()
+	}
+	return true
 }
 
 // runFor lets d pass.

@@ -1,0 +1,132 @@
+package cluster
+
+import "time"
+
+// sending is a write of a group that is under way.
+type sending struct {
+	parts []int
+	sent  time.Duration
+	tries int
+	doubt bool // one try ended without an answer
+	then  func(outcome)
+}
+
+// mostTries bounds how often a write is sent whose answers do not come, or an undoing: about
+// two seconds. The keys wait for it.
+const mostTries = 64
+
+// send writes what was prepared for the parts, all or nothing, and calls then, with the lock,
+// once it is known what became of that: done, notWritten or lost. undecided says that it was
+// given up without a write.
+func (g *group) send(parts []int, then func(outcome)) {
+	g.try(&sending{parts: parts, sent: g.timing.Elapsed(), then: then})
+}
+
+func (g *group) try(s *sending) {
+	g.count.swaps.Add(1)
+	ws := make([]Write, len(s.parts))
+	for i, n := range s.parts {
+		ws[i] = g.parts[n].write
+	}
+	g.later(func() {
+		if len(ws) == 1 {
+			g.engine.Swap(ws[0], func(applied bool, now []byte, err error) {
+				g.locked(func() { g.tried(s, applied, [][]byte{now}, err) })
+			})
+			return
+		}
+		g.engine.SwapAll(ws, func(applied bool, now [][]byte, err error) {
+			g.locked(func() { g.tried(s, applied, now, err) })
+		})
+	})
+}
+
+func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
+	switch {
+	case isForeign(err):
+		for _, i := range s.parts {
+			if g.parts[i].stale = true; len(s.parts) == 1 {
+				g.foreign(&g.parts[i])
+			}
+		}
+		s.then(notWritten)
+	case err != nil:
+		g.failed(s, err)
+	case applied:
+		g.count.applied.Add(1)
+		rtt := g.timing.Elapsed() - s.sent
+		for _, i := range s.parts {
+			p := &g.parts[i]
+			p.applied, p.seen, p.v = true, p.put.raw, p.put
+			p.key.shard.mu.Lock()
+			p.key.memory.wrote(&g.core, &p.put, rtt)
+			p.key.shard.mu.Unlock()
+		}
+		s.then(done)
+	default:
+		g.conflict(s, now)
+	}
+}
+
+// failed decides what follows from a try that failed.
+func (g *group) failed(s *sending, err error) {
+	if !notDone(err) {
+		s.doubt = true
+		g.count.doubts.Add(1)
+	} else if !s.doubt && reasonOf(err) != moved && !g.undoing() {
+		g.giveUp(reasonOf(err))
+	}
+	s.tries++
+	switch {
+	case !s.doubt && g.over() && !g.undoing(), s.tries == mostTries && !s.doubt:
+		s.then(undecided)
+	case s.tries == mostTries:
+		g.count.unknown.Add(1)
+		s.then(lost)
+	default:
+		g.again(s.tries, func() { g.try(s) })
+	}
+}
+
+// moved is why several keys cannot be written at once while their slot moves to another node.
+const moved reason = "TRYAGAIN"
+
+func (g *group) undoing() bool { return g.undoes > 0 }
+
+// conflict finds out, from what the engine has now, whether an earlier try was done.
+func (g *group) conflict(s *sending, now [][]byte) {
+	became := lost
+	if !s.doubt {
+		became = notWritten
+	}
+	for n, i := range s.parts {
+		p := &g.parts[i]
+		v, err := decode(now[n])
+		if err != nil {
+			continue
+		}
+		switch fate(p.tag, &p.old, &v) {
+		case done:
+			if s.doubt || p.tag != 0 {
+				became = done
+			}
+		case undecided, notWritten: // what one key lacks no other has got
+			if became == lost {
+				became = notWritten
+			}
+		}
+	}
+	for n, i := range s.parts {
+		g.saw(&g.parts[i], now[n])
+		g.parts[i].applied = became == done
+	}
+	switch became {
+	case done:
+		g.count.found.Add(1)
+	case lost:
+		g.count.unknown.Add(1)
+	default:
+		g.count.conflicts.Add(1)
+	}
+	s.then(became)
+}

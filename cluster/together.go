@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// decideTogether decides all asks at one instant, one after another, and writes all that they
+// change at once: their keys are in one slot.
+func (g *group) decideTogether() {
+	g.now = g.instant()
+	for i := range g.parts {
+		p := &g.parts[i]
+		p.next, p.changes, p.applied = p.v.at(g.now), false, false
+	}
+	for n := range g.asks {
+		g.decide(&g.asks[n])
+	}
+	var changed []int
+	for i := range g.parts {
+		if p := &g.parts[i]; p.changes && g.prepare(p) {
+			changed = append(changed, i)
+		}
+	}
+	if len(changed) == 0 {
+		g.answerAll()
+		g.end()
+		return
+	}
+	g.send(changed, func(became outcome) {
+		switch {
+		case became == done:
+			g.answerAll()
+			g.undo()
+		case became == lost && g.over():
+			g.end()
+		case became == undecided || g.over():
+			g.giveUp(late)
+			g.end()
+		default:
+			g.pause(func() {
+				// What did not conflict may have changed, too.
+				g.look(func(p *part) bool { return p.stale || !p.changes }, g.decideTogether)
+			})
+		}
+	})
+}
+
+// decide decides an ask of a group on what the asks before it have left.
+func (g *group) decide(m *member) {
+	a := &m.own
+	a.Err = nil
+	for _, i := range m.at {
+		if a.Err = g.parts[i].err; a.Err == nil {
+			continue
+		}
+		if a.Family == decide.Admin && a.Admin.Op == decide.Exists {
+			a.Err, a.Result = nil, decide.AdminResult{Found: true}
+		}
+		return
+	}
+	if a.Family == decide.Several {
+		a.Err = g.decideClauses(m)
+		return
+	}
+	p := &g.parts[m.at[0]]
+	plan := &g.plan.Plan
+	if a.Err = plan.One(&p.next, g.now, a); a.Err == nil {
+		a.Err = g.apply(p, a, plan)
+	}
+	if a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 && a.Family == decide.Admin {
+		bytes := int64(len(p.key.full) + len(p.v.raw))
+		a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: bytes})
+	}
+	plan.Forget()
+}
+
+// decideClauses decides an RL.MULTI: all clauses are charged or none.
+func (g *group) decideClauses(m *member) error {
+	entryOf := func(i int) *entry.Entry { return &g.parts[m.at[i]].next }
+	if err := g.plan.All(&m.own, g.now, entryOf); err != nil || !g.plan.Changes {
+		return err
+	}
+	type before struct {
+		next    entry.Entry
+		changes bool
+	}
+	was := make([]before, len(m.at))
+	for n, i := range m.at {
+		was[n] = before{g.parts[i].next, g.parts[i].changes}
+	}
+	for n, i := range m.at {
+		p := &g.parts[i]
+		err := g.plan.Again(n, &p.next)
+		if err == nil {
+			err = g.apply(p, clauseAsk(&m.own, n), &g.plan.Plan)
+		}
+		if err != nil {
+			for n, i := range m.at {
+				g.parts[i].next, g.parts[i].changes = was[n].next, was[n].changes
+			}
+			return err
+		}
+	}
+	return nil
+}

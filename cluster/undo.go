@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// undo gives back what asks have charged to which another answer was given, and lets others
+// have the keys then.
+func (g *group) undo() {
+	g.undoes = 1
+	for i := range g.parts {
+		p := &g.parts[i]
+		if !p.applied {
+			continue
+		}
+		if owed, whole := g.owed(i); len(owed) > 0 {
+			g.undoes++
+			g.restore(i, owed, whole)
+		}
+	}
+	g.undone()
+}
+
+func (g *group) undone() {
+	if g.undoes--; g.undoes == 0 {
+		g.end()
+	}
+}
+
+// owed are the asks that are to be given back in a part. whole reports whether nothing else
+// can be in what was written.
+func (g *group) owed(i int) (owed []*decide.Ask, whole bool) {
+	whole = true
+	for n := range g.asks {
+		m := &g.asks[n]
+		for c, at := range m.at {
+			if at != i {
+				continue
+			}
+			if a := m.charge(c); m.owes && a != nil {
+				owed = append(owed, a)
+			} else if a != nil || !m.looks() {
+				whole = false
+			}
+		}
+	}
+	return owed, whole
+}
+
+// charge is the ask, or its c-th clause, if it has taken something.
+func (m *member) charge(c int) *decide.Ask {
+	a := &m.own
+	if a.Family == decide.Several {
+		if a.Refused || a.Err != nil {
+			return nil
+		}
+		a = clauseAsk(a, c)
+	}
+	if taken(a) == 0 {
+		return nil
+	}
+	return a
+}
+
+// looks reports whether the ask changes nothing for certain.
+func (m *member) looks() bool {
+	if m.own.Family != decide.Admin {
+		return false
+	}
+	switch m.own.Admin.Op {
+	case decide.Exists, decide.Expiry, decide.Type, decide.Text, decide.Describe:
+		return true
+	}
+	return false
+}
+
+// restore puts back what a part had, under a new tag, so that no older write passes for the
+// latest. If somebody has written since, that is not possible.
+func (g *group) restore(i int, owed []*decide.Ask, whole bool) {
+	p := &g.parts[i]
+	if !whole || p.v.tag != p.tag {
+		g.refund(i, owed)
+		return
+	}
+	g.now = max(g.timing.Now(), p.v.stamp)
+	p.next = p.old.at(g.now)
+	if !g.prepare(p) {
+		g.undone()
+		return
+	}
+	g.send([]int{i}, func(became outcome) {
+		switch became {
+		case done:
+			g.count.undone.Add(int64(len(owed)))
+			g.undone()
+		case notWritten:
+			g.refund(i, owed)
+		default:
+			g.count.kept.Add(int64(len(owed)))
+			g.undone()
+		}
+	})
+}
+
+// refund gives back to a part what asks have charged, as far as that is possible.
+func (g *group) refund(i int, owed []*decide.Ask) {
+	p := &g.parts[i]
+	if p.err != nil {
+		g.count.kept.Add(int64(len(owed)))
+		g.undone()
+		return
+	}
+	g.now = max(g.timing.Now(), p.v.stamp)
+	p.next, p.changes = p.v.at(g.now), false
+	given := 0
+	for _, a := range owed {
+		if g.give(p, a) {
+			given++
+		}
+	}
+	if !p.changes || !g.prepare(p) {
+		g.count.kept.Add(int64(len(owed)))
+		g.undone()
+		return
+	}
+	g.send([]int{i}, func(became outcome) {
+		switch became {
+		case done:
+			g.count.refunded.Add(int64(given))
+			g.count.kept.Add(int64(len(owed) - given))
+			g.undone()
+		case notWritten:
+			g.pause(func() { g.refund(i, owed) })
+		default:
+			g.count.kept.Add(int64(len(owed)))
+			g.undone()
+		}
+	})
+}
+
+// give decides the refund of one ask.
+func (g *group) give(p *part, a *decide.Ask) bool {
+	if p.next.Kind == entry.None {
+		return false
+	}
+	back := refund(a, &p.v, g.now, false)
+	if back == nil {
+		return false
+	}
+	plan := &g.plan.Plan
+	err := plan.One(&p.next, g.now, back)
+	if err != nil || plan.Action == decide.Keep {
+		return false
+	}
+	return g.apply(p, back, plan) == nil
+}
+
+// clauseAsk is a clause of a, as an ask of its own that was answered as the clause was.
+func clauseAsk(a *decide.Ask, n int) *decide.Ask {
+	c := &a.Clauses[n]
+	one := &decide.Ask{DB: a.DB, Key: c.Key, Now: a.Now, Decision: a.Details[n]}
+	switch {
+	case c.Window != nil:
+		one.Family, one.Window = decide.Window, *c.Window
+	case c.Bucket != nil:
+		one.Family, one.Bucket = decide.Bucket, *c.Bucket
+	default:
+		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity
+	}
+	return one
+}
