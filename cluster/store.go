@@ -10,6 +10,7 @@ type Store struct {
 	exchanger
 	// overall carries out what is about all keys.
 	overall overall
+	opened  opened
 }
 
 // overall is what the engine does about all keys: Scan, Count and Flush, which may take longer

@@ -60,3 +60,16 @@ func (q *Quota) Limit() int64 { return q.limit }
 
 // Interval returns the emission interval T, the time that one cell takes.
 func (q *Quota) Interval() time.Duration { return time.Duration(q.interval) }
+
+// Share returns the quota of one of n that divide this one among them: the rate and the
+// limit by n, a limit above zero at least 1.
+func (q *Quota) Share(n int64) Quota {
+	s := *q
+	if n > 1 {
+		s.interval = limit.SatMul(q.interval, n)
+		if q.limit > 0 {
+			s.limit = max(1, q.limit/n)
+		}
+	}
+	return s
+}

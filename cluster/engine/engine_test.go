@@ -36,7 +36,10 @@ func engineAt(t testing.TB, url string, change ...func(*engine.Options)) *engine
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		e.Close()
-		goleak.VerifyNone(t, before)
+		goleak.VerifyNone(t, before,
+			// Those of a node that was started again end with the test.
+			goleak.IgnoreAnyFunction("github.com/cellserver/cellserver/internal/storetest.launch.func1"),
+			goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"))
 	})
 	return e
 }

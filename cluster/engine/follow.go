@@ -147,7 +147,9 @@ func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 
 // adopt has the nodes of t asked from now on.
 func (e *Engine) adopt(t *topology) {
-	if old := e.fault.Swap(nil); old != nil || !e.known.Swap(true) {
+	old := e.fault.Swap(nil)
+	if first := !e.known.Swap(true); old != nil || first {
+		e.outages.Add(1)
 		e.o.Log.Info("the store said which nodes it has", "masters", len(t.masters), "cluster", t.cluster)
 	}
 	next := &routes{}

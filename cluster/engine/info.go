@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/cluster/clock"
+)
+
+// Info is what people want to know of the engine.
+type Info struct {
+	// Kind is single, sentinel or cluster, and unknown before it has answered.
+	Kind string
+	// Fault is why it is not known which nodes there are; empty if it is.
+	Fault string
+	Clock clock.State
+	Nodes []NodeInfo
+}
+
+// NodeInfo is a master.
+type NodeInfo struct {
+	Addr, Version string
+	// State is up, or down with a Reason while only probes are sent to it.
+	State, Reason string
+	// RTT is how long the latest probe took.
+	RTT time.Duration
+	// Waiting is how many requests have yet to be sent.
+	Waiting                                             int
+	Gets, Swaps, Pipelines, Failures, Redirected, Trips int64
+}
+
+// Info describes the engine.
+func (e *Engine) Info() Info {
+	i := Info{Kind: "unknown", Clock: e.clock.State(e.o.Elapsed())}
+	if why := e.fault.Load(); why != nil {
+		i.Fault = *why
+	}
+	way := e.routes.Load()
+	switch {
+	case way == nil:
+		return i
+	case way.slots != nil:
+		i.Kind = "cluster"
+	case e.o.Address.Master != "":
+		i.Kind = "sentinel"
+	default:
+		i.Kind = "single"
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, n := range way.masters {
+		i.Nodes = append(i.Nodes, n.info(e.versions[n.addr].version))
+	}
+	return i
+}
+
+func (n *node) info(version string) NodeInfo {
+	s := &n.stats
+	i := NodeInfo{
+		Addr: n.addr, Version: version, State: "up", RTT: time.Duration(s.rtt.Load()), Waiting: n.queue.len(),
+		Gets: s.gets.Load(), Swaps: s.swaps.Load(), Pipelines: s.pipelines.Load(), Failures: s.failures.Load(),
+		Redirected: s.redirected.Load(), Trips: n.breaker.trips.Load(),
+	}
+	if why := n.breaker.closedTo(); why != nil {
+		i.State, i.Reason = "down", why.Reason
+	}
+	return i
+}
+
+// Outages is how often the engine, or a node of it, has come back.
+func (e *Engine) Outages() int64 { return e.outages.Load() }

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"time"
+
+	store "github.com/cellserver/cellserver/cluster/engine"
+)
+
+// Info is what people want to know of a store, for INFO and for metrics.
+type Info struct {
+	// Kind is single, sentinel or cluster, and unknown before the engine has answered.
+	Kind string
+	// Fault is why it is not known which nodes there are; empty if it is.
+	Fault string
+	// Figures are of the store as a whole.
+	Figures []Figure
+	Nodes   []NodeInfo
+	// Policy is how many asks were answered in the engine's place.
+	Policy []PolicyCount
+}
+
+// NodeInfo is a master of the engine.
+type NodeInfo struct {
+	Addr, Version string
+	// State is up, or down with a Reason while only probes are sent to it.
+	State, Reason string
+	Figures       []Figure
+}
+
+// Figure is a number with its name and what it says.
+type Figure struct {
+	Name, Help string
+	// Counter only grows; the others are as they are now.
+	Counter bool
+	Value   float64
+}
+
+// row is a figure of a T.
+type row[T any] struct {
+	name, help string
+	counter    bool
+	value      func(T) float64
+}
+
+func figures[T any](rows []row[T], of T) []Figure {
+	all := make([]Figure, len(rows))
+	for i, r := range rows {
+		all[i] = Figure{r.name, r.help, r.counter, r.value(of)}
+	}
+	return all
+}
+
+// whole is what the figures of a store are of.
+type whole struct {
+	*counters
+	store.Info
+}
+
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// storeRows are the figures of a store.
+var storeRows = []row[whole]{
+	{"asks", "Calls submitted.", true, func(w whole) float64 { return float64(w.asks.Load()) }},
+	{"batched", "Calls decided together with one before them.", true, func(w whole) float64 { return float64(w.batched.Load()) }},
+	{"gets", "Values read.", true, func(w whole) float64 { return float64(w.gets.Load()) }},
+	{"swaps", "Writes sent, those sent again too.", true, func(w whole) float64 { return float64(w.swaps.Load()) }},
+	{"applied", "Writes done.", true, func(w whole) float64 { return float64(w.applied.Load()) }},
+	{"conflicts", "Writes not done since another server was first.", true, func(w whole) float64 { return float64(w.conflicts.Load()) }},
+	{"remembered", "Writes decided on what was remembered, without a read.", true, func(w whole) float64 { return float64(w.fromMine.Load()) }},
+	{"doubts", "Writes of which the store did not say what became.", true, func(w whole) float64 { return float64(w.doubts.Load()) }},
+	{"own_found", "Writes in doubt found in what others have written since.", true, func(w whole) float64 { return float64(w.found.Load()) }},
+	{"unknown", "Writes of which nobody will know what became.", true, func(w whole) float64 { return float64(w.unknown.Load()) }},
+	{"repaired", "Keys whose latest writes the store had lost.", true, func(w whole) float64 { return float64(w.repaired.Load()) }},
+	{"undone", "Calls answered with an error whose charge was given back.", true, func(w whole) float64 { return float64(w.undone.Load()) }},
+	{"kept", "Calls answered with an error whose charge could not be given back.", true, func(w whole) float64 { return float64(w.kept.Load()) }},
+	{"cached_denials", "Refusals repeated from memory.", true, func(w whole) float64 { return float64(w.cachedDenials.Load()) }},
+	{"foreign", "Values that no server has written.", true, func(w whole) float64 { return float64(w.foreign.Load()) }},
+	{"too_large", "Calls refused since the value would pass its bound.", true, func(w whole) float64 { return float64(w.tooLarge.Load()) }},
+	{"clock_ready", "1 once the store's clock is known.", false, func(w whole) float64 { return flag(w.Clock.Ready) }},
+	{"clock_slewing_seconds", "How far the clock has still to go to where the store's is.", false, func(w whole) float64 { return seconds(w.Clock.Slewing) }},
+	{"clock_spread_seconds", "How far apart the clocks of the store's nodes are.", false, func(w whole) float64 { return seconds(w.Clock.Spread) }},
+	{"clock_jumps", "Jumps of the store's clock beyond store-max-skew.", true, func(w whole) float64 { return float64(w.Clock.Jumps) }},
+}
+
+// nodeRows are the figures of a node.
+var nodeRows = []row[store.NodeInfo]{
+	{"up", "1 while the node is asked, 0 while only probes are sent to it.", false, func(n store.NodeInfo) float64 { return flag(n.State == "up") }},
+	{"rtt_seconds", "How long the latest probe took.", false, func(n store.NodeInfo) float64 { return seconds(n.RTT) }},
+	{"depth", "Requests that have yet to be sent.", false, func(n store.NodeInfo) float64 { return float64(n.Waiting) }},
+	{"gets", "Reads sent.", true, func(n store.NodeInfo) float64 { return float64(n.Gets) }},
+	{"swaps", "Swaps sent.", true, func(n store.NodeInfo) float64 { return float64(n.Swaps) }},
+	{"pipelines", "Pipelines that these were sent in.", true, func(n store.NodeInfo) float64 { return float64(n.Pipelines) }},
+	{"failures", "Requests answered with an error.", true, func(n store.NodeInfo) float64 { return float64(n.Failures) }},
+	{"redirected", "Requests that the node sent to another.", true, func(n store.NodeInfo) float64 { return float64(n.Redirected) }},
+	{"trips", "Times the node was found not to answer.", true, func(n store.NodeInfo) float64 { return float64(n.Trips) }},
+}
+
+// infoOf gathers what is known.
+func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
+	i := Info{Kind: e.Kind, Fault: e.Fault, Figures: figures(storeRows, whole{c, e}), Policy: policy}
+	for _, n := range e.Nodes {
+		i.Nodes = append(i.Nodes, NodeInfo{
+			Addr: n.Addr, Version: n.Version, State: n.State, Reason: n.Reason, Figures: figures(nodeRows, n),
+		})
+	}
+	return i
+}
+
+// opened is what a store has that was opened with a URL.
+type opened struct {
+	engine   *store.Engine
+	policies *policies
+}

@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	store "github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Open opens the store that o.URL names. It does not wait for the engine: what is asked
+// before that has answered is answered by the policies.
+func Open(o Options) (*Store, error) {
+	at, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	var e *store.Engine
+	t := newRealTime(func() limit.Instant { return e.Now() })
+	if e, err = store.Open(store.Options{
+		Address: at, Prefix: o.Prefix, Timeout: o.Timeout, MaxSkew: o.MaxSkew, Elapsed: t.Elapsed, Log: o.Log,
+	}); err != nil {
+		return nil, err
+	}
+	p := newPolicies(&o, e.Now, e.Outages)
+	// The engine adds the prefix.
+	s := newStore(e, t, p, limits{timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue})
+	s.overall = allKeys{e, t}
+	s.opened = opened{e, p}
+	return s, nil
+}
+
+// Info describes the store. Any goroutine may call it.
+func (s *Store) Info() Info {
+	return infoOf(&s.count, s.opened.engine.Info(), s.opened.policies.counts())
+}
+
+// Close ends the store. What was asked before is answered.
+func (s *Store) Close() { s.opened.engine.Close() }

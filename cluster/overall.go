@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	store "github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// lister knows which keys the engine has: see [store.Engine].
+type lister interface {
+	Scan(cursor uint64, count int, done func(next uint64, found []store.Found, err error))
+	Count(done func(n int64, err error))
+	Flush(done func(err error))
+}
+
+// allKeys carries out what is about all keys.
+type allKeys struct {
+	lister
+	timing timing
+}
+
+// Overall implements overall.
+func (k allKeys) Overall(a *decide.Ask, done func()) {
+	a.Now, a.Err, a.Result = k.timing.Now(), nil, decide.AdminResult{}
+	end := func(err error) {
+		if err != nil {
+			a.Err = decide.Unavailable("the store does not answer: " + string(reasonOf(err)))
+		}
+		done()
+	}
+	switch a.Admin.Op {
+	case decide.Scan:
+		k.Scan(a.Admin.Cursor, a.Admin.Count, func(next uint64, found []store.Found, err error) {
+			a.Result.Cursor, a.Result.Keys = next, k.named(found)
+			end(err)
+		})
+	case decide.Count:
+		k.Count(func(n int64, err error) {
+			a.Result.Number = n
+			end(err)
+		})
+	case decide.Flush:
+		k.Flush(end)
+	default:
+		end(&store.Error{Reason: "unsupported"})
+	}
+}
+
+// named returns the keys that are there, with their types. An expired one is not, though the
+// engine has yet to remove it.
+func (k allKeys) named(found []store.Found) []decide.Named {
+	now := k.timing.Now()
+	names := make([]decide.Named, 0, len(found))
+	for _, f := range found {
+		v, err := decode(f.Value)
+		if err != nil {
+			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // to the engine, at least
+			continue
+		}
+		if e := v.at(now); e.Kind != entry.None {
+			names = append(names, decide.Named{Key: f.Key, Type: e.Kind.Type()})
+		}
+	}
+	return names
+}

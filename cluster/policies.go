@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// policies are what an operator wants to be answered where the engine does not, by the
+// prefix of the key.
+type policies struct {
+	// rules are in the order in which they are looked at: the longest prefix first, and
+	// that of all keys last.
+	rules []rule
+	now   func() limit.Instant
+	// local decides in a keyspace of this server's own, with an n-th of the limits.
+	local func(*decide.Ask)
+	n     int64
+	// outages is how often the engine has come back: what local decided before is forgotten.
+	outages func() int64
+
+	answers sync.Map // of tally to *atomic.Int64
+}
+
+type rule struct{ prefix, policy string }
+
+// tally is what is counted by.
+type tally struct {
+	policy string
+	why    reason
+}
+
+func newPolicies(o *Options, now func() limit.Instant, outages func() int64) *policies {
+	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
+	for prefix, policy := range o.FailPolicies {
+		p.rules = append(p.rules, rule{prefix, policy})
+	}
+	if _, ok := o.FailPolicies[""]; !ok {
+		p.rules = append(p.rules, rule{"", Closed})
+	}
+	slices.SortFunc(p.rules, func(a, b rule) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	return p
+}
+
+// of is the policy for a key.
+func (p *policies) of(key []byte) string {
+	for _, r := range p.rules {
+		if len(key) >= len(r.prefix) && string(key[:len(r.prefix)]) == r.prefix {
+			return r.policy
+		}
+	}
+	return Closed
+}
+
+// closed implements policy.
+func (p *policies) closed(key []byte) bool { return p.of(key) == Closed }
+
+// answer implements policy.
+func (p *policies) answer(a *decide.Ask, why reason) {
+	policy := p.forAsk(a)
+	p.count(policy, why)
+	a.Now, a.Err = p.now(), nil
+	switch policy {
+	case Opened:
+		admit(a)
+	case Local:
+		p.decideLocally(a)
+	default:
+		a.Err = decide.Unavailable("the store does not answer: " + string(why))
+	}
+}
+
+// forAsk is the policy for an ask: the strictest of its keys'. What is about a key and no
+// limiter cannot be guessed.
+func (p *policies) forAsk(a *decide.Ask) string {
+	switch a.Family {
+	case decide.Admin:
+		return Closed
+	case decide.Several:
+		all := Opened
+		for i := range a.Clauses {
+			switch p.of(a.Clauses[i].Key) {
+			case Closed:
+				return Closed
+			case Local:
+				all = Local
+			}
+		}
+		return all
+	}
+	return p.of(a.Key)
+}
+
+func (p *policies) count(policy string, why reason) {
+	key := tally{policy, why}
+	n, ok := p.answers.Load(key)
+	if !ok {
+		n, _ = p.answers.LoadOrStore(key, new(atomic.Int64))
+	}
+	n.(*atomic.Int64).Add(1)
+}
+
+// PolicyCount is how many asks a policy has answered for a reason.
+type PolicyCount struct {
+	Policy, Reason string
+	N              int64
+}
+
+// counts are in the order of their names.
+func (p *policies) counts() []PolicyCount {
+	var all []PolicyCount
+	p.answers.Range(func(k, n any) bool {
+		key := k.(tally)
+		all = append(all, PolicyCount{key.policy, string(key.why), n.(*atomic.Int64).Load()})
+		return true
+	})
+	slices.SortFunc(all, func(a, b PolicyCount) int {
+		return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.Reason, b.Reason))
+	})
+	return all
+}
+
+// admit answers as if the limiter had never been used, whatever it is asked for.
+func admit(a *decide.Ask) {
+	a.Refused = false
+	switch a.Family {
+	case decide.Cell:
+		admitCell(&a.Decision, a.Now, &a.Quota, a.Quantity)
+	case decide.Window:
+		a.Decision = unused(a.Window.Limit)
+	case decide.Bucket:
+		a.Decision = unused(a.Bucket.Capacity)
+	case decide.Lease:
+		a.Decision = unused(a.Lease.Limit)
+	case decide.Several:
+		for i := range a.Clauses {
+			switch c := &a.Clauses[i]; {
+			case c.Quota != nil:
+				admitCell(&a.Details[i], a.Now, c.Quota, c.Quantity)
+				a.Refused = a.Refused || a.Details[i].Refused > 0
+			case c.Window != nil:
+				a.Details[i] = unused(c.Window.Limit)
+			default:
+				a.Details[i] = unused(c.Bucket.Capacity)
+			}
+		}
+	}
+}
+
+// unused is the answer of a limiter that admits and has all of its limit.
+func unused(most int64) limit.Decision {
+	return limit.Decision{Limit: most, Remaining: most, RetryAfter: limit.NoRetry}
+}
+
+// admitCell admits, but for a quota that admits nobody at any time: that is a ban.
+func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int64) {
+	if gcra.DecideInto(d, 0, now, q, 1); d.Refused > 0 {
+		gcra.DecideInto(d, 0, now, q, quantity)
+		return
+	}
+	*d = unused(q.Limit())
+}
+
+// decideLocally decides with this server's share of the limits.
+func (p *policies) decideLocally(a *decide.Ask) {
+	mine := *a
+	outage := uint32(p.outages())
+	mine.Key, mine.Next = keyOf(outage, a.Key), nil
+	switch a.Family {
+	case decide.Cell:
+		mine.Quota = a.Quota.Share(p.n)
+	case decide.Window:
+		shareWindow(&mine.Window, p.n)
+	case decide.Bucket, decide.Cancel:
+		shareBucket(&mine.Bucket, p.n)
+	case decide.Lease:
+		mine.Lease.Limit = share(a.Lease.Limit, p.n)
+	case decide.Several:
+		mine.Clauses = shareClauses(a.Clauses, p.n, outage)
+	}
+	p.local(&mine)
+	a.Now, a.Decision, a.Refused, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Err
+	// Who holds a lease holds it in the engine: that it is not known here is no reason to
+	// stop working.
+	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {
+		a.Decision.Refused = 0
+	}
+}

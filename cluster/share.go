@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// The share of one of n servers in a limit and its rate. n is at least 1.
+
+// share divides what there is at once, of which everybody has at least one.
+func share(most, n int64) int64 { return max(1, most/n) }
+
+func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
+
+// shareBucket divides the capacity and the rate. A rate that nobody can calculate with stays.
+func shareBucket(c *tokenbucket.Call, n int64) {
+	whole := *c
+	c.Capacity = share(c.Capacity, n)
+	c.Init = c.Init / n
+	if whole.Init >= whole.Capacity {
+		c.Init = c.Capacity
+	}
+	c.Interval = time.Duration(limit.SatMul(int64(whole.Interval), n))
+	// A batch is divided like the capacity, and what a batch of one has too much comes later.
+	c.Count = share(whole.Count, n)
+	c.Period = time.Duration(limit.MulDivCeil(limit.SatMul(int64(whole.Period), n), c.Count, whole.Count))
+	if c.Validate() != nil {
+		c.Interval, c.Count, c.Period = whole.Interval, whole.Count, whole.Period
+	}
+}
+
+// shareClauses are those of an RL.MULTI, with calls and keys of their own.
+func shareClauses(all []decide.Clause, n int64, outage uint32) []decide.Clause {
+	mine := make([]decide.Clause, len(all))
+	for i, c := range all {
+		c.Key = keyOf(outage, c.Key)
+		switch {
+		case c.Quota != nil:
+			q := c.Quota.Share(n)
+			c.Quota = &q
+		case c.Window != nil:
+			w := *c.Window
+			shareWindow(&w, n)
+			c.Window = &w
+		default:
+			b := *c.Bucket
+			shareBucket(&b, n)
+			c.Bucket = &b
+		}
+		mine[i] = c
+	}
+	return mine
+}
+
+// keyOf is the key here of what an outage decides about key.
+func keyOf(outage uint32, key []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)
+}
