@@ -136,6 +136,15 @@ func (v *value) has(t tag) (found bool) {
 	return found
 }
 
+// wroteOf reports whether a write of the writer is there.
+func (v *value) wroteOf(writer uint32) (found bool) {
+	v.writers(func(one tag) bool {
+		found = one.writer() == writer
+		return !found
+	})
+	return found
+}
+
 // encode returns the value that t makes of v: e, decided at stamp.
 func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
 	raw := make([]byte, headerLen, headerLen+len(v.older)+tagLen+len(e.Value))

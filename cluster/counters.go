@@ -15,7 +15,7 @@ type counters struct {
 
 	doubts   atomic.Int64 // writes of which the engine did not say what became
 	found    atomic.Int64 // own writes found in what another has written since
-	unknown  atomic.Int64 // writes of which nobody will ever know
+	unknown  atomic.Int64 // asks in writes of which nobody will ever know
 	repaired atomic.Int64 // keys whose latest writes the engine had lost
 	undone   atomic.Int64 // asks answered with an error whose charge was given back
 	kept     atomic.Int64 // such asks whose charge could not be given back

@@ -300,6 +300,11 @@ func (e *exchange) sort() {
 func (e *exchange) plan(j *judge) {
 	e.next, e.tag = value{}, 0
 	e.write = Write{Key: e.key.full, Old: compared(e.there.raw)}
+	if j.entry.Kind == entry.None && (e.back != nil || slices.ContainsFunc(e.batch, (*item).own)) {
+		// A deleted key could come back: the write that is being undone may have been sent
+		// twice, and the second may still arrive. One that has expired is no key either.
+		j.entry = entry.Entry{Kind: entry.Cell, Expiry: j.now}
+	}
 	if j.entry.Kind != entry.None {
 		e.tag = e.newTag()
 		e.next = e.basis.successor(e.tag, j.now, &j.entry)
@@ -350,7 +355,7 @@ func (e *exchange) wrote(applied bool, now []byte, err error) step {
 		e.next = v
 		return e.settled(true)
 	case outcome == lost && e.doubt:
-		e.count.unknown.Add(1)
+		e.count.unknown.Add(int64(len(e.batch)))
 	}
 	return e.conflict(v)
 }
@@ -499,7 +504,7 @@ func (e *exchange) remember() {
 func (e *exchange) foreign() step {
 	e.count.foreign.Add(1)
 	if e.doubt {
-		e.count.unknown.Add(1)
+		e.count.unknown.Add(int64(len(e.batch)))
 	}
 	e.key.memory = memory{notBefore: e.key.memory.notBefore}
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool { return !it.live() })

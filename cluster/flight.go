@@ -67,6 +67,9 @@ type owner interface {
 // live reports whether somebody waits for the answer.
 func (it *item) live() bool { return it.flight != nil && it.stage != answered && !it.abandoned }
 
+// own reports whether the ask is the store's own.
+func (it *item) own() bool { return it.flight == nil }
+
 // detach gives the item a copy of its ask, with the answer that was decided, so that the ask
 // itself can be answered otherwise.
 func (it *item) detach() (theirs *decide.Ask) {

@@ -41,6 +41,9 @@ type debt struct {
 	again []*item
 }
 
+// asks is how many asks the debt is about.
+func (d *debt) asks() int64 { return int64(len(d.items) + len(d.again)) }
+
 // mostDebts bounds what is remembered of one key. Each took an exchange that ended without
 // an answer of the engine.
 const mostDebts = 16
@@ -124,7 +127,7 @@ func (m *memory) owe(c *core, d *debt) {
 		return
 	}
 	if len(m.debts) == mostDebts {
-		c.count.unknown.Add(1)
+		c.count.unknown.Add(m.debts[0].asks())
 		m.debts = m.debts[:copy(m.debts, m.debts[1:])]
 	}
 	m.debts = append(m.debts, d)
@@ -158,7 +161,7 @@ func (m *memory) settle(c *core, v *value) {
 			}
 			m.giveBack(c, d, v)
 		case lost:
-			c.count.unknown.Add(1)
+			c.count.unknown.Add(d.asks())
 		case notWritten:
 			m.owed = append(m.owed, d.again...)
 		}
@@ -189,6 +192,8 @@ func fate(t tag, old, v *value) outcome {
 		return notWritten
 	case t != 0 && v.has(t):
 		return done
+	case t != 0 && v.wroteOf(t.writer()):
+		return notWritten // an earlier write of this server is its latest there
 	case t == 0 || v.full():
 		return lost
 	}
