@@ -84,6 +84,7 @@ func (s *store) Enter() bool                              { return true }
 func (s *store) Leave()                                   {}
 func (s *store) NotifyStart(wake func())                  { wake() }
 func (s *store) WakeWaiting()                             {}
+func (s *store) StopWorld() bool                          { return true }
 func (s *store) StartWorld()                              {}
 func (s *store) Lock([]command.KeyRef, any)               {}
 func (s *store) LockAll()                                 {}

@@ -190,15 +190,16 @@ func (s *Session) runOne(l *Worker, a *request, ran int) transport.Next {
 
 // runInFlight is runOne where a Remote decides.
 func (s *Session) runInFlight(l *Worker, a *request, ran int) transport.Next {
-	f := l.flight
-	if len(f.slots) == 0 {
+	f, fence := l.flight, l.fences(a)
+	switch {
+	case len(f.slots) == 0:
 		f.from = len(l.w.Buf)
-	} else if endsBefore(a) {
+	case fence:
 		f.postpone = true
 		s.guard = resp.Guard{} // it will be split off again
 		return transport.Park
 	}
-	before := s.Reply
+	f.reply = s.Reply
 	next := s.runOne(l, a, ran)
 	switch {
 	case f.postpone:
@@ -206,9 +207,10 @@ func (s *Session) runInFlight(l *Worker, a *request, ran int) transport.Next {
 	case len(f.slots) == 0:
 		return next
 	}
-	// Only the command behind CLIENT REPLY SKIP finds this, and leaves another.
-	f.silent = s.Reply != command.ReplyOn || before != command.ReplyOn && before != command.ReplyOff
-	if next == transport.Read && (len(f.slots) >= mostSlots || f.silent || l.ctx.Cmd != nil && l.ctx.Cmd.Flags&command.FlagFence != 0) {
+	// Of the modes other than on and off a command finds only that behind CLIENT REPLY SKIP,
+	// and leaves another.
+	f.silent = s.Reply != command.ReplyOn || f.reply != command.ReplyOn && f.reply != command.ReplyOff
+	if next == transport.Read && (len(f.slots) >= mostSlots || f.silent || fence) {
 		return transport.Park
 	}
 	return next

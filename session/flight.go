@@ -100,9 +100,9 @@ func (l *Worker) Add(c *command.Call) {
 // Drop implements [command.Collector].
 func (l *Worker) Drop() { l.flight.drop() }
 
-// endsBefore reports whether a flight ends before a command: one that wants all commands
+// fences reports whether a flight ends before a command, and behind it: one that wants all
 // before it to be over, or that may park the session by itself.
-func endsBefore(a *request) bool {
+func (l *Worker) fences(a *request) bool {
 	cmd := a.cmd
 	if cmd == nil || len(a.args) == 0 {
 		return false
@@ -112,5 +112,5 @@ func endsBefore(a *request) bool {
 			cmd = sub
 		}
 	}
-	return cmd.Flags&command.FlagFence != 0 || len(a.args) > cmd.InlineWords || cmd.Waits != nil && cmd.Waits(a.args)
+	return cmd.Flags&command.FlagFence != 0 || len(a.args) > cmd.InlineWords || cmd.Waits != nil && cmd.ArityOK(len(a.args)) && cmd.Waits(l.Server, a.args)
 }

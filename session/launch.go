@@ -85,15 +85,18 @@ func (l *Worker) render(s *Session, f *flight) {
 		if f.silent {
 			w.Cut(mark)
 		}
+		if s.wait.Load() != nil { // what it waits for now is answered as it would have been
+			s.Reply = f.reply
+		}
 		f.recycle()
 	}()
-	c.Client.Exclusive = len(f.slots) > 1 // one that is alone may go on in the background
+	c.Client.Exclusive = len(f.slots) > 1 // one that is alone may wait
 	written := 0
 	for i := range f.slots {
 		at := min(f.slots[i].at, len(f.local)) // what CLIENT REPLY has suppressed is not there
 		w.Raw(f.local[written:at])
 		written, current = at, len(w.Buf)
-		l.answer(&f.slots[i], f.silent)
+		l.answer(&f.slots[i])
 		if w.Size(mark) > command.MaxReply {
 			w.Cut(mark)
 			s.Closing = true
@@ -104,11 +107,8 @@ func (l *Worker) render(s *Session, f *flight) {
 }
 
 // answer writes the reply of one command, and keeps the books as run does.
-func (l *Worker) answer(a *slot, silent bool) {
+func (l *Worker) answer(a *slot) {
 	c, cmd := &l.ctx, a.cmd
-	if silent && a.ask.Err == nil && cmd.Flags&command.FlagReadonly != 0 {
-		return
-	}
 	if cmd != l.runCmd { // it is counted already
 		l.flushRun()
 		l.runCmd = cmd
@@ -119,11 +119,7 @@ func (l *Worker) answer(a *slot, silent bool) {
 	if a.timed {
 		began = l.Server.Options.Stopwatch()
 	}
-	if a.ask.Err != nil {
-		c.Fail(command.StoreError(a.ask.Err))
-	} else {
-		cmd.Answer(c, a.ask)
-	}
+	c.Conclude(a.ask, cmd.Answer)
 	if a.timed {
 		l.counts[cmd.ID].Sampled.Add(int64(l.Server.Options.Stopwatch() - began))
 	}

@@ -102,7 +102,12 @@ func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()
 	for _, s := range e.clients.list() {
-		if p := s.wait.Load(); p != nil && p.OnTimeout != nil && p.Claim() {
+		p := s.wait.Load()
+		switch {
+		case p == nil || p.OnTimeout == nil:
+		case p.Retracts: // each asks a Remote once more
+			p.Interrupt(false)
+		case p.Claim():
 			p.End(false)
 		}
 	}

@@ -108,10 +108,11 @@ type flight struct {
 	text  []byte // what asks refer to
 	local []byte // what is replied between the slots, once the batch is over
 
-	from     int  // where the replies begin in the writer of the batch
-	together bool // one EXEC has asked for all
-	silent   bool // CLIENT REPLY wants no reply
-	postpone bool // the batch ends before the command that was about to run
+	from     int               // where the replies begin in the writer of the batch
+	together bool              // one EXEC has asked for all
+	silent   bool              // CLIENT REPLY wants no reply
+	reply    command.ReplyMode // as the last command found it
+	postpone bool              // the batch ends before the command that was about to run
 
 	// left is who has yet to be done with it: the one who submits, and the Remote.
 	left atomic.Int32

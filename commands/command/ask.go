@@ -24,19 +24,22 @@ func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	return a
 }
 
-// collects returns Run of a command where a Remote decides what it asks. A call that may
-// wait has Run as it was.
+// collects returns Run of a command where a Remote decides what it asks. A call that waits
+// has Run of its own, if it has one.
 func collects(cmd *Command) func(c *Call) {
-	run := cmd.Run
-	if cmd.Waits == nil {
+	run, waits := cmd.Run, cmd.Waits
+	if run == nil || waits == nil {
 		return (*Call).Collect
 	}
 	return func(c *Call) {
-		if c.Cmd.Waits(c.Args) && c.MayWait() {
-			run(c)
+		if !c.MayWait() || !waits(c.Server, c.Args) {
+			c.Collect()
 			return
 		}
-		c.Collect()
+		collector := c.Collector
+		c.Collector = nil
+		defer func() { c.Collector = collector }()
+		run(c)
 	}
 }
 

@@ -63,9 +63,9 @@ type Command struct {
 	// Work is the work of a call beyond what its words tell, when it is one of a transaction
 	// in which so many words of commands of its group came before; nil if that is none.
 	Work func(c *Call, cmd *Command, args [][]byte, before int) int
-	// Waits reports whether a call may wait for room, by its words. It may be wrong about one
-	// that does not. nil for commands that never do.
-	Waits func(args [][]byte) bool
+	// Waits reports whether a call waits for room if there is none. nil for commands that
+	// never do.
+	Waits func(s *Server, args [][]byte) bool
 	// ReplySize is about how many bytes the reply of a call copies, for commands that run
 	// others; nil for all others.
 	ReplySize func(cl *Client, st Store, cmd *Command) int
@@ -112,7 +112,7 @@ type Client struct {
 	Created   limit.Instant
 	Proto     int  // 2 or 3
 	Authed    bool // has authenticated, or came when that was not needed
-	Reply     replyMode
+	Reply     ReplyMode
 	Spent     int // bytes in and out before authentication
 	Closing   bool
 	Exclusive bool // a transaction or script is running: nothing may park
@@ -152,12 +152,12 @@ const (
 	MarkCaching
 )
 
-// replyMode is the state of CLIENT REPLY.
-type replyMode uint8
+// ReplyMode is the state of CLIENT REPLY.
+type ReplyMode uint8
 
 // The modes of CLIENT REPLY.
 const (
-	ReplyOn replyMode = iota
+	ReplyOn ReplyMode = iota
 	ReplyOff
 	ReplySkipNext // CLIENT REPLY SKIP itself is being answered with silence
 	replySkip     // the command after it is
@@ -295,6 +295,11 @@ type Wait struct {
 	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
 	// as others have had their turn.
 	Slice func(c *Call) (more bool)
+
+	// Retracts says that who has claimed the answer may give the claim back, and wanted how
+	// the wait was to be ended meanwhile.
+	Retracts bool
+	wanted   atomic.Int32
 
 	// Resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.

@@ -97,11 +97,45 @@ func (p *Wait) Do(f func(st Store)) {
 // Interrupt ends a wait before its time, with the reply of a timeout or with an error. It
 // reports whether the command was waiting and can be ended so.
 func (p *Wait) Interrupt(withError bool) bool {
-	if p.OnTimeout == nil || !p.Claim() {
+	if p.OnTimeout == nil {
 		return false
+	}
+	if !p.Claim() {
+		if !p.Retracts {
+			return false
+		}
+		p.wanted.Store(wantedEnd(withError))
+		if !p.Claim() {
+			return p.State.Load() == waitClaimed // who has claimed it may give it back
+		}
 	}
 	p.Client.Server.Host.Spawn(func() { p.End(withError) })
 	return true
+}
+
+// How a wait that somebody has claimed was to be ended meanwhile.
+const (
+	endAsTimeout int32 = 1 + iota
+	endWithError
+)
+
+func wantedEnd(withError bool) int32 {
+	if withError {
+		return endWithError
+	}
+	return endAsTimeout
+}
+
+// Retract gives a claim back, of which nothing has come. If somebody wanted to end the wait
+// meanwhile it ends now.
+func (p *Wait) Retract() {
+	p.State.Store(WaitPending)
+	switch how := p.wanted.Load(); {
+	case how != 0:
+		p.Interrupt(how == endWithError)
+	case p.Client.Server.Draining.Load():
+		p.Interrupt(false)
+	}
 }
 
 // End answers a claimed command as if its time were over, or with an error.

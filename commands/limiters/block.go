@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -24,10 +25,19 @@ type wait struct {
 
 	due atomic.Bool // an attempt has been started and has not looked yet
 
+	elsewhere
+
 	mu        sync.Mutex
 	bound     func() bool // guarded by mu: stops the timer of the timeout
 	nextTry   func() bool // guarded by mu: stops the timer of the next attempt
 	concluded bool        // guarded by mu: no further timer may start
+}
+
+// elsewhere is what a wait needs where a Remote decides.
+type elsewhere struct {
+	gone  atomic.Bool // the client is
+	one   sync.Mutex  // held by an attempt
+	fresh bool        // guarded by one: nobody has tried yet
 }
 
 // try charges if there is room. It is called with the key held, or with nobody else's
@@ -51,6 +61,16 @@ func (w *wait) look(st command.Store) decide.Ask {
 	return a
 }
 
+// saysBlock reports whether BLOCK is among the words of a call.
+func saysBlock(args [][]byte) bool {
+	for _, word := range args[1:] {
+		if parse.IsWord(word, "BLOCK") {
+			return true
+		}
+	}
+	return false
+}
+
 // waitFor answers a at once if that is possible, and otherwise parks the session
 // until there is room or timeout (0: no bound) has passed. A call that can never
 // pass is answered at once.
@@ -58,6 +78,10 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	w := &wait{parked: c.NewWait(), ask: *a}
 	w.ask.Own(nil)
 	w.ref = []command.KeyRef{{DB: a.DB, Key: w.ask.Key}}
+	if c.Server.Options.Remote != nil {
+		w.waitElsewhere(c, timeout)
+		return
+	}
 	st := c.Store
 	st.Lock(w.ref, nil)
 	defer st.Unlock()
@@ -141,7 +165,11 @@ func (w *wait) attempt(st command.Store) {
 		return // it stays due
 	}
 	w.due.Store(false)
-	now, over := w.decide(st)
+	decideOn := w.decide
+	if w.parked.Client.Server.Options.Remote != nil {
+		decideOn = w.decideElsewhere
+	}
+	now, over := decideOn(st)
 	if !over {
 		return
 	}
@@ -190,6 +218,76 @@ func (w *wait) decide(st command.Store) (now decide.Ask, over bool) {
 		w.parked.Refused = w.ask.Key
 	}
 	return now, true
+}
+
+// waitElsewhere parks the session. A Remote decides, so that all of it is done in the
+// background.
+func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
+	w.fresh = true
+	w.ticket, _ = c.Store.Enqueue(w.ask.DB, w.ask.Key, w.wake)
+	w.parked.Retracts = true
+	w.parked.OnTimeout = w.giveUp
+	w.parked.Cancel = func() {
+		w.gone.Store(true)
+		w.parked.Work(w.leave)
+	}
+	if timeout > 0 {
+		w.endAfter(c.Store, timeout)
+	}
+	c.Park(w.parked)
+	w.wake()
+}
+
+// noticed is how late a waiter may notice that others have made room elsewhere.
+const noticed = 100 * time.Millisecond
+
+// decideElsewhere is decide where a Remote does. Nothing can be locked there: others may
+// take the room between a look and a charge, and then the wait goes on.
+func (w *wait) decideElsewhere(st command.Store) (now decide.Ask, over bool) {
+	w.one.Lock()
+	defer w.one.Unlock()
+	goesOn := false
+	defer func() {
+		if !goesOn {
+			w.end(st)
+		}
+	}()
+	first := st.First(w.ticket)
+	if !first || !w.fresh { // a refusal may charge: the others only look
+		now = w.look(st)
+		if !hopeless(&now) && (!first || now.Decision.Refused != 0) {
+			goesOn = true
+			w.lookAgain(st, first, &now)
+			return now, false
+		}
+	}
+	if !w.parked.Claim() {
+		goesOn = true
+		return now, false
+	}
+	if first && !hopeless(&now) {
+		w.fresh = false
+		if now = w.try(st); now.Decision.Refused != 0 && !hopeless(&now) {
+			goesOn = true
+			w.lookAgain(st, true, &now)
+			if w.parked.Retract(); w.gone.Load() {
+				w.leave(st)
+			}
+			return now, false
+		}
+	}
+	if now.Err == nil && now.Decision.Refused != 0 {
+		w.parked.Refused = w.ask.Key
+	}
+	return now, true
+}
+
+// lookAgain starts the timer of the next attempt, for the first in the queue. The others are
+// woken.
+func (w *wait) lookAgain(st command.Store, first bool, now *decide.Ask) {
+	if first {
+		w.tryAfter(st, min(noticed, now.Decision.RetryAfter))
+	}
 }
 
 // goOn makes the attempt that a pause has put off. When the server stops, Drain ends the

@@ -2,6 +2,7 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -14,7 +15,7 @@ func concurrencyCommands() []*command.Command {
 			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Takes one of limit places with a lease, or refreshes the member's lease.",
 			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]",
-			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire, Parse: askLease, Answer: answerFive,
+			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire, Parse: askLease, Answer: answerFive, Waits: leaseWaits,
 		},
 		{
 			Name: "cc.release", Arity: 3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
@@ -48,6 +49,15 @@ func leaseAcquire(c *command.Call) {
 	default:
 		c.DecideNow(a, answerFive)
 	}
+}
+
+// leaseWaits is Waits of CC.ACQUIRE.
+func leaseWaits(s *command.Server, args [][]byte) bool {
+	if !saysBlock(args) {
+		return false
+	}
+	var call concurrency.Call
+	return parseLeaseAcquire(args[1:], s.Limits().MaxMembers, &call) == "" && call.Block
 }
 
 func askRelease(c *command.Call) resp.Error {

@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 func slidingWindowCommands() []*command.Command {
@@ -14,7 +15,7 @@ func slidingWindowCommands() []*command.Command {
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +
 			"[PENALIZE] [MS] [PEEK | PARTIAL | FORCE] [BLOCK timeout]",
 		Since: "1.0.0", Complexity: "O(1), amortised for LOG; O(slots) for BUCKETS",
-		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive,
+		Reply: fiveReply, Run: allow, Parse: askAllow, Answer: answerFive, Waits: allowWaits,
 	}}
 }
 
@@ -38,4 +39,13 @@ func allow(c *command.Call) {
 	default:
 		c.DecideNow(a, answerFive)
 	}
+}
+
+// allowWaits is Waits of SW.ALLOW.
+func allowWaits(s *command.Server, args [][]byte) bool {
+	if !saysBlock(args) {
+		return false
+	}
+	var call slidingwindow.Call
+	return parseSlidingWindow(args[1:], s.Limits().LogMaxEntries, &call) == "" && call.Block && call.Quantity > 0
 }

@@ -15,7 +15,7 @@ func tokenBucketCommands() []*command.Command {
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
 			"[INIT tokens] [DEBT] [WAIT max | BLOCK timeout] [MS] [PEEK | PARTIAL | FORCE]",
-		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Parse: askAcquire, Answer: answerAcquire,
+		Since: "1.0.0", Complexity: "O(1)", Reply: fiveReply, Parse: askAcquire, Answer: answerAcquire, Waits: acquireWaits,
 	}}
 }
 
@@ -27,6 +27,12 @@ func askAcquire(c *command.Call) resp.Error {
 		a.Bucket.MaxWait, a.Bucket.Block = 0, false // as WAIT 0
 	}
 	return err
+}
+
+// acquireWaits is Waits of TB.ACQUIRE.
+func acquireWaits(_ *command.Server, args [][]byte) bool {
+	var call tokenbucket.Call
+	return saysBlock(args) && parseAcquire(args[1:], &call) == "" && call.Block
 }
 
 // answerAcquire replies, or has the caller of a granted reservation wait.

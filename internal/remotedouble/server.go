@@ -1,0 +1,172 @@
+package remotedouble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Server is a command layer without a keyspace, which asks a double.
+type Server struct {
+	*session.Engine
+	Double *Double
+	Clock  *clocktest.Clock
+	Stores *remote.Stores
+}
+
+// NewServer makes a server whose clock shows start. set may change its options.
+func NewServer(start limit.Instant, seed uint64, set func(o *command.Options)) (*Server, error) {
+	clock := clocktest.New(start)
+	return Share(New(keyspace.New(keyspace.Options{Databases: 1, Clock: clock}), seed), clock, set)
+}
+
+// Share makes one more server that asks d.
+func Share(d *Double, clock *clocktest.Clock, set func(o *command.Options)) (*Server, error) {
+	table, err := commands.NewStoreTable(nil)
+	if err != nil {
+		return nil, fmt.Errorf("making the table: %w", err)
+	}
+	s := &Server{Double: d, Clock: clock}
+	s.Stores = remote.New(d, func(d time.Duration, f func()) (stop func() bool) { return clock.AfterFunc(d, f).Stop })
+	began := time.Now()
+	o := command.Options{
+		NewStore: s.Stores.NewStore, Remote: s.Double, Settings: server.DefaultConfig(),
+		Stopwatch: func() time.Duration { return time.Since(began) },
+	}
+	if set != nil {
+		set(&o)
+	}
+	s.Engine = session.NewEngine(o, table)
+	return s, nil
+}
+
+// Close ends a server whose sessions are closed, and its double.
+func (s *Server) Close() {
+	s.Engine.Drain()
+	s.Engine.Close()
+	s.Double.Close()
+	s.Double.Keyspace.Close()
+}
+
+// Serve serves a port of this machine by a kind of transport until the test ends.
+func (s *Server) Serve(tb testing.TB, kind string) net.Addr {
+	tb.Helper()
+	tr, err := transport.New(transport.Kind(kind), s.Engine, transport.DefaultLimits(), 2, slog.New(slog.DiscardHandler))
+	require.NoError(tb, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	served := make(chan error, 1)
+	go func() { served <- tr.Serve(l) }()
+	tb.Cleanup(func() {
+		s.Drain()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.NoError(tb, tr.Shutdown(ctx))
+		if err := <-served; !errors.Is(err, transport.ErrClosed) { // it need not have begun
+			require.NoError(tb, err)
+		}
+		s.Close()
+	})
+	return l.Addr()
+}
+
+// Session is one client of a server, which need not be one with a double, without a socket.
+type Session struct {
+	transport.Session
+	worker transport.Worker
+	peer   *peer
+	Turns  int // since it was opened
+}
+
+// Open opens a session of e that is fed by a worker of its own.
+func Open(e *session.Engine) (*Session, error) { return OpenWith(e, e.NewWorker()) }
+
+// OpenWith is Open with a worker that others use, too, but not at the same time.
+func OpenWith(e *session.Engine, worker transport.Worker) (*Session, error) {
+	p := &peer{wake: make(chan struct{}, 1)}
+	opened, rejection := e.Open(p)
+	if opened == nil {
+		return nil, fmt.Errorf("the server refused the session: %q", rejection)
+	}
+	return &Session{Session: opened, worker: worker, peer: p}, nil
+}
+
+// Feed hands in bytes, and returns the replies to all that is whole, and whether the
+// session is over. It waits for what waits.
+func (s *Session) Feed(in []byte) (out []byte, over bool) {
+	_, out, over = s.FeedMore(in, nil)
+	return out, over
+}
+
+// FeedMore is Feed that appends to out, and returns what is left of in, too: the beginning of
+// a command.
+func (s *Session) FeedMore(in, out []byte) (rest, replies []byte, over bool) {
+	for {
+		var next transport.Next
+		in, out, next = s.Turn(in, out)
+		switch next {
+		case transport.Again:
+		case transport.Park, transport.Wait:
+			<-s.peer.wake
+		case transport.Close:
+			return in, out, true
+		default:
+			return in, out, false
+		}
+	}
+}
+
+// Turn feeds the session once. It returns what is left of in, and out with the replies.
+func (s *Session) Turn(in, out []byte) (rest, replies []byte, next transport.Next) {
+	s.Turns++
+	select {
+	case <-s.peer.wake: // this is what it asked for
+	default:
+	}
+	turn := s.Session.Feed(s.worker, in, nil)
+	return in[turn.Consumed:], append(out, turn.Whole()...), turn.Next
+}
+
+// Woken reports whether the session is to be fed again.
+func (s *Session) Woken() bool { return len(s.peer.wake) > 0 }
+
+// Aborted reports whether the connection was cut off.
+func (s *Session) Aborted() bool { return s.peer.aborted.Load() }
+
+// peer is the transport's end of a session that has no transport.
+type peer struct {
+	wake    chan struct{} // holds one: a second wake before a Feed says nothing new
+	aborted atomic.Bool
+}
+
+func (p *peer) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *peer) Abort() { p.aborted.Store(true) }
+
+func (*peer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (*peer) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+func (*peer) Held() (input, output int64) { return 0, 0 }
