@@ -122,6 +122,10 @@ attack: build ## Attack the server and redis-server at full size (ARGS='--only m
 	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd
 	bin/attack $(ARGS)
 
+.PHONY: chaos
+chaos: ## Harm real stores at full size: lost replies, resharding, killed masters (about an hour)
+	cd compat_test/chaos && CHAOS_FULL=1 $(GO) test -count=1 -v -timeout 120m ./...
+
 .PHONY: valkey-suite
 valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see compat_test/valkey)
 	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test

@@ -164,7 +164,10 @@ type quiet struct{}
 func (quiet) Printf(context.Context, string, ...any) {}
 
 // URL is the address of the node's front as --store takes it.
-func (n *Node) URL() string { return storeURL(n.engine, n.options, n.Front) }
+func (n *Node) URL() string { return n.URLAt(n.Front) }
+
+// URLAt is the same with another address, a proxy's.
+func (n *Node) URLAt(addr string) string { return storeURL(n.engine, n.options, addr) }
 
 func storeURL(e Engine, o Options, addrs ...string) string {
 	u := url.URL{Scheme: strings.TrimSuffix(e.Name, "-server"), Host: strings.Join(addrs, ",")}
