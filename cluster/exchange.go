@@ -16,10 +16,10 @@ const mostBatch = 1024
 
 const (
 	// patience is how many conflicts one exchange takes before it begins to wait, a random
-	// time that grows.
+	// time that grows a little. Who waited for long would be last again, and so again.
 	patience    = 3
 	firstDelay  = 50 * time.Microsecond
-	mostDoubled = 6
+	mostDoubled = 3
 	// Something that failed is tried again at once, then after a time that grows.
 	firstPause = time.Millisecond
 	mostPauses = 4
@@ -75,14 +75,13 @@ type exchange struct {
 type step uint8
 
 const (
-	nothing  step = iota
-	look          // read the value
-	send          // write it
-	decideIt      // decide, after a pause
-	answer        // hand out the answers, then go on with what waits
-	refuse        // have the policy answer, then go on
-	goOn          // with what waits
-	hand          // the key to the group that holds it
+	nothing step = iota
+	look         // read the value
+	send         // write it
+	answer       // hand out the answers, then go on with what waits
+	refuse       // have the policy answer, then go on
+	goOn         // with what waits
+	hand         // the key to the group that holds it
 )
 
 // start begins an exchange for a key that has just become busy.
@@ -121,20 +120,10 @@ func (e *exchange) do(s step) {
 			e.release()
 			h.arrived()
 			return
-		case decideIt, goOn:
-			s = e.locked(s)
+		case goOn:
+			s = e.begin()
 		}
 	}
-}
-
-// locked does a step that needs the lock of the shard, and returns the next.
-func (e *exchange) locked(s step) step {
-	e.key.shard.mu.Lock()
-	defer e.key.shard.mu.Unlock()
-	if s == decideIt {
-		return e.decide()
-	}
-	return e.begin()
 }
 
 // release ends the exchange. The key is left as it is.
@@ -162,6 +151,8 @@ func (e *exchange) onResume() { e.do(e.resume) }
 // begin takes what waits and finds out what to decide it on.
 func (e *exchange) begin() step {
 	k := e.key
+	k.shard.mu.Lock()
+	defer k.shard.mu.Unlock()
 	m := &k.memory
 	clear(e.batch)
 	e.batch = e.batch[:0]
@@ -247,6 +238,9 @@ func (e *exchange) decideOn(v value) step {
 // take makes what the engine has now what is decided on.
 func (e *exchange) take(v value) {
 	m := &e.key.memory
+	if e.back != nil { // it was not undone
+		m.owe(&e.core, e.back)
+	}
 	e.there, e.basis, e.fromMine, e.failures = v, v, false, 0
 	if m.observe(&e.core, &v) {
 		e.basis = m.value
@@ -370,15 +364,12 @@ func (e *exchange) conflict(v value) step {
 			it.stage = batched
 		}
 	}
-	if e.back != nil {
-		e.key.memory.owe(&e.core, e.back)
-		e.back = nil
-	}
 	e.take(v)
 	if e.conflicts < patience {
 		return e.decide()
 	}
-	return e.after(e.timing.UpTo(firstDelay<<min(e.conflicts-patience, mostDoubled)), decideIt)
+	// What is there now will not be what is there then.
+	return e.after(e.timing.UpTo(firstDelay<<min(e.conflicts-patience, mostDoubled)), look)
 }
 
 // failed goes on after the engine has not done what it was asked.
