@@ -126,7 +126,7 @@ func (e *Engine) again(r *request) {
 
 // at has the node at addr asked.
 func (e *Engine) at(addr string, r *request) {
-	n := e.node(addr)
+	n := e.node(addr, false)
 	if n == nil {
 		e.refuse(r, closing)
 		return
@@ -174,12 +174,15 @@ func (e *Engine) trouble() {
 	}
 }
 
-// node returns the node at addr, which it begins to ask if it is new; nil if the engine is
-// being closed, or knows too many nodes.
-func (e *Engine) node(addr string) *node {
+// node returns the node at addr; nil if the engine is being closed, or knows too many nodes.
+// A listed one has slots, so that it is watched.
+func (e *Engine) node(addr string, listed bool) *node {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n := e.nodes[addr]; n != nil {
+		if listed {
+			n.listed.Store(true)
+		}
 		return n
 	}
 	if e.closing.Load() || len(e.nodes) > mostNodes {
@@ -191,6 +194,7 @@ func (e *Engine) node(addr string) *node {
 		trouble: e.trouble, after: e.after, changed: e.changed,
 	})
 	n.used.Store(int64(e.o.Elapsed()))
+	n.listed.Store(listed)
 	e.nodes[addr] = n
 	n.done.Go(func() { n.watch(e.o.Prefix, &e.clock, e.inspected) })
 	return n
@@ -209,11 +213,10 @@ func (e *Engine) changed(addr string, open bool, why string) {
 
 // moved notes that a slot is at addr, until all of the topology is known.
 func (e *Engine) moved(slot int, addr string) {
-	n := e.node(addr)
+	n := e.node(addr, true)
 	if n == nil {
 		return
 	}
-	n.listed.Store(true)
 	e.mu.Lock()
 	if old := e.routes.Load(); old != nil && old.slots != nil && old.slots[slot] != n {
 		next := *old

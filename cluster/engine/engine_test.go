@@ -336,7 +336,7 @@ func TestEngineSaysWhyItCannotConnect(t *testing.T) {
 		strings.Split(n.URL(), "?")[0]:                  "TLS",
 	} {
 		var log lines
-		e := engineAt(t, url, func(o *engine.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		e := engineAt(t, url, logTo(&log))
 		storetest.Await(t, want, func() error {
 			if log.contains(want) {
 				return nil
@@ -373,3 +373,15 @@ func (l *lines) String() string {
 }
 
 func (l *lines) contains(s string) bool { return strings.Contains(l.String(), s) }
+
+// warnings opens the engine at url and returns its log.
+func warnings(t *testing.T, url string) *lines {
+	t.Helper()
+	log := &lines{}
+	ready(t, url, logTo(log))
+	return log
+}
+
+func logTo(l *lines) func(*engine.Options) {
+	return func(o *engine.Options) { o.Log = slog.New(slog.NewTextHandler(l, nil)) }
+}

@@ -154,11 +154,10 @@ func (e *Engine) adopt(t *topology) {
 	}
 	next := &routes{}
 	for _, addr := range t.masters {
-		n := e.node(addr)
+		n := e.node(addr, true)
 		if n == nil {
 			return
 		}
-		n.listed.Store(true)
 		next.masters = append(next.masters, n)
 	}
 	if t.cluster {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -225,6 +226,9 @@ func (n *node) judge(r *request, err error, scripts *[2]bool) (e *Error, again b
 			n.hooks.again(r)
 		}
 		return e, again
+	}
+	if errors.Is(err, redis.Nil) { // which no script returns
+		return malformed, false
 	}
 	e = replied(err.Error())
 	switch e.Reason {

@@ -1,0 +1,141 @@
+package engine_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fake is a node that answers what a test wants.
+type fake struct {
+	addr     string
+	listener net.Listener
+	// answer is what to reply to a command, whose words are in lower case where they are
+	// the first two. Empty is silence, and "close" ends the connection.
+	answer   atomic.Pointer[func(words []string) string]
+	accepted atomic.Int64
+	done     sync.WaitGroup
+	mu       sync.Mutex
+	conns    []net.Conn
+}
+
+func newFake(t *testing.T, answer func(words []string) string) *fake {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f := &fake{addr: l.Addr().String(), listener: l}
+	f.answer.Store(&answer)
+	f.done.Go(f.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		f.mu.Lock()
+		for _, c := range f.conns {
+			_ = c.Close()
+		}
+		f.mu.Unlock()
+		f.done.Wait()
+	})
+	return f
+}
+
+func (f *fake) url() string { return "redis://" + f.addr }
+
+func (f *fake) accept() {
+	for {
+		c, err := f.listener.Accept()
+		if err != nil {
+			return
+		}
+		f.accepted.Add(1)
+		f.mu.Lock()
+		f.conns = append(f.conns, c)
+		f.mu.Unlock()
+		f.done.Go(func() { f.serve(c) })
+	}
+}
+
+func (f *fake) serve(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	for in := bufio.NewReader(c); ; {
+		words, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		reply := (*f.answer.Load())(words)
+		if reply == "close" {
+			return
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+	}
+}
+
+func readCommand(in *bufio.Reader) ([]string, error) {
+	line := func() (int, error) {
+		s, err := in.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(s[1:]))
+	}
+	n, err := line()
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, n)
+	for i := range words {
+		size, err := line()
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, size+2)
+		if _, err := io.ReadFull(in, b); err != nil {
+			return nil, err
+		}
+		words[i] = string(b[:size])
+	}
+	words[0] = strings.ToLower(words[0])
+	return words, nil
+}
+
+// healthy answers as a node by itself does that has no keys.
+func healthy(words []string) string {
+	switch words[0] {
+	case "time":
+		now := time.Now()
+		s, us := strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond()/1000)
+		return fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(s), s, len(us), us)
+	case "info":
+		return bulk("redis_version:7.0.0\r\ncluster_enabled:0\r\n")
+	case "get":
+		return "$-1\r\n"
+	case "evalsha", "eval":
+		return ":1\r\n"
+	}
+	return "-ERR unknown command\r\n"
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+// but answers the commands of that name otherwise, and all others as a healthy node.
+func but(reply string, names ...string) func([]string) string {
+	return func(words []string) string {
+		for _, name := range names {
+			// A probe asks for the key that is the prefix.
+			if words[0] == name && (name != "get" || words[1] != "cs:") {
+				return reply
+			}
+		}
+		return healthy(words)
+	}
+}

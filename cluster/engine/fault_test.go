@@ -1,0 +1,280 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/internal/storetest"
+)
+
+// TestFaultsSayWhatBecameOfASwap has a node answer a swap in all the ways that are none.
+func TestFaultsSayWhatBecameOfASwap(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply   string
+		reason  string
+		notDone bool
+	}{
+		"loading":            {"-LOADING Redis is loading the dataset in memory\r\n", "LOADING", true},
+		"read only":          {"-READONLY You can't write against a read only replica.\r\n", "READONLY", true},
+		"out of memory":      {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "OOM", true},
+		"out of memory, 6.2": {"-ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed\r\n", "OOM", true},
+		"too few replicas":   {"-NOREPLICAS Not enough good replicas to write.\r\n", "NOREPLICAS", true},
+		"disk":               {"-MISCONF Redis is configured to save RDB snapshots\r\n", "MISCONF", true},
+		"busy":               {"-BUSY Redis is busy running a script.\r\n", "BUSY", true},
+		"not allowed":        {"-NOPERM this user has no permissions to run the 'evalsha' command\r\n", "NOPERM", true},
+		"cluster down":       {"-CLUSTERDOWN The cluster is down\r\n", "CLUSTERDOWN", true},
+		"moved nowhere":      {"-MOVED x\r\n", "MOVED", true},
+		"unknown error":      {"-ERR upstream failure with key a\r\n", "ERR", false},
+		"silence":            {"", "timeout", false},
+		"half a reply":       {"$100\r\nabc", "timeout", false},
+		"closed":             {"close", "broken", false},
+		"no reply at all":    {"HTTP/1.1 400 Bad Request\r\n\r\n", "malformed", false},
+		"another type":       {"*-1\r\n", "malformed", false},
+		"huge string":        {"$999999999999\r\n", "malformed", false},
+		"huger string":       {"$99999999999999999999\r\n", "malformed", false},
+		"huge array":         {"*999999999\r\n", "malformed", false},
+		"endless line":       {"+" + strings.Repeat("x", 1<<20), "malformed", false},
+		"number is not 1":    {":2\r\n", "malformed", false},
+		"negative length":    {"$-2\r\n", "malformed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, healthy)
+			e := ready(t, f.url(), func(o *engine.Options) { o.Timeout = 100 * time.Millisecond })
+			answer := but(test.reply, "evalsha", "eval")
+			f.answer.Store(&answer)
+			_, _, err := swap(e, write("a", nil, value(1, "secret")))
+			var why *engine.Error
+			require.ErrorAs(t, err, &why)
+			require.Equal(t, test.reason, why.Reason, "%v", err)
+			require.Equal(t, test.notDone, why.NotDone, "%v", err)
+			require.NotContains(t, err.Error(), "secret")
+
+			sound := healthy
+			f.answer.Store(&sound)
+			storetest.Await(t, "the node is asked again", func() error {
+				_, _, err := swap(e, write("a", nil, value(1, "")))
+				return err
+			})
+		})
+	}
+}
+
+func TestGetIsSentAgainWhenAnIdleConnectionHasEnded(t *testing.T) {
+	f := newFake(t, healthy)
+	e := ready(t, f.url())
+	for range 20 {
+		f.mu.Lock()
+		for _, c := range f.conns {
+			_ = c.Close()
+		}
+		f.conns = nil
+		f.mu.Unlock()
+		_, err := get(e, "a")
+		require.NoError(t, err)
+	}
+}
+
+// TestNodeThatIsSilentIsAskedNoMore expects answers at once after some have timed out, for
+// the reason that they had, and no more goroutines for any number of calls.
+func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
+	f := newFake(t, healthy)
+	e := ready(t, f.url(), func(o *engine.Options) { o.Timeout = 20 * time.Millisecond })
+	silent := func([]string) string { return "" }
+	f.answer.Store(&silent)
+	storetest.Await(t, "the node is down", func() error {
+		_, err := get(e, "a")
+		if n := e.Info().Nodes[0]; n.State != "down" {
+			return fmt.Errorf("%s, %w", n.State, err)
+		}
+		return nil
+	})
+	before := runtime.NumGoroutine()
+	accepted := f.accepted.Load()
+	since := time.Now()
+	for range 10_000 {
+		_, _, err := swap(e, write("a", nil, value(1, "")))
+		var why *engine.Error
+		require.ErrorAs(t, err, &why)
+		require.Equal(t, engine.Timeout, why.Reason)
+		require.True(t, why.NotDone)
+	}
+	took := time.Since(since)
+	t.Logf("10,000 answers in %v", took)
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+5)
+	probes := took/time.Second + 2
+	require.LessOrEqual(t, f.accepted.Load()-accepted, 2*int64(probes), "a probe a second")
+	require.EqualValues(t, 1, e.Info().Nodes[0].Trips)
+
+	sound := healthy
+	f.answer.Store(&sound)
+	since = time.Now()
+	answers(t, e)
+	t.Logf("back after %v", time.Since(since))
+}
+
+// TestNodeThatLoadsIsAskedNoMore expects a node to be left alone that knows the time and has
+// no keys yet.
+func TestNodeThatLoadsIsAskedNoMore(t *testing.T) {
+	f := newFake(t, healthy)
+	e := ready(t, f.url())
+	loading := func(words []string) string {
+		if words[0] == "time" || words[0] == "info" {
+			return healthy(words)
+		}
+		return "-LOADING Redis is loading the dataset in memory\r\n"
+	}
+	f.answer.Store(&loading)
+	storetest.Await(t, "the node is down", func() error {
+		_, err := get(e, "a")
+		if n := e.Info().Nodes[0]; n.State != "down" || n.Reason != "LOADING" {
+			return fmt.Errorf("%s, %w", n.State, err)
+		}
+		return nil
+	})
+	sound := healthy
+	f.answer.Store(&sound)
+	answers(t, e)
+	require.EqualValues(t, 1, e.Info().Nodes[0].Trips, "probes did not find it well too early")
+}
+
+// TestErrorsOfWritesLeaveReadsAlone expects a full node to go on answering reads.
+func TestErrorsOfWritesLeaveReadsAlone(t *testing.T) {
+	f := newFake(t, but("-OOM command not allowed when used memory > 'maxmemory'.\r\n", "evalsha", "eval"))
+	e := ready(t, f.url())
+	for range 100 {
+		_, _, err := swap(e, write("a", nil, value(1, "")))
+		require.ErrorContains(t, err, "OOM")
+	}
+	_, err := get(e, "a")
+	require.NoError(t, err)
+	require.Equal(t, "up", e.Info().Nodes[0].State)
+}
+
+func TestCloseAnswersWhatWaits(t *testing.T) {
+	f := newFake(t, healthy)
+	e := ready(t, f.url(), func(o *engine.Options) { o.Timeout = time.Minute })
+	silent := func([]string) string { return "" }
+	f.answer.Store(&silent)
+	answered := make(chan error, 2000)
+	for range 1000 {
+		e.Get([]byte("a"), func(_ []byte, err error) { answered <- err })
+		e.Swap(write("b", nil, value(1, "")), func(_ bool, _ []byte, err error) { answered <- err })
+	}
+	e.Close()
+	for range 2000 {
+		require.Error(t, <-answered)
+	}
+	_, err := get(e, "a")
+	require.ErrorContains(t, err, engine.Closing)
+}
+
+// TestRequestsAreRefusedWhenTooManyWait fills the queue of a node that is silent.
+func TestRequestsAreRefusedWhenTooManyWait(t *testing.T) {
+	f := newFake(t, healthy)
+	e := ready(t, f.url(), func(o *engine.Options) { o.Timeout = 5 * time.Second })
+	silent := func([]string) string { return "" }
+	f.answer.Store(&silent)
+	const calls = 70_000
+	reasons := make(chan string, calls)
+	for range calls {
+		e.Get([]byte("a"), func(_ []byte, err error) {
+			if why, ok := err.(*engine.Error); ok { //nolint:errorlint // nobody wraps it
+				reasons <- why.Reason
+				return
+			}
+			reasons <- "none"
+		})
+	}
+	require.Equal(t, engine.Overload, <-reasons)
+	sound := healthy
+	f.answer.Store(&sound)
+	e.Close()
+	for range calls - 1 {
+		<-reasons
+	}
+}
+
+func TestOperatorIsWarnedOfSettingsThatLoseLimits(t *testing.T) {
+	n := storetest.Best(t).Single(t, storetest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
+	log := warnings(t, n.URL())
+	storetest.Await(t, "the warning", func() error {
+		if !log.contains("maxmemory-policy is allkeys-lru") {
+			return fmt.Errorf("%s", log)
+		}
+		return nil
+	})
+}
+
+func TestHostsThatAreNoClusterAreToldOf(t *testing.T) {
+	one, two := newFake(t, healthy), newFake(t, healthy)
+	log := &lines{}
+	e := engineAt(t, "redis://"+one.addr+","+two.addr, logTo(log))
+	storetest.Await(t, "the fault", func() error {
+		if !log.contains("they are no cluster") {
+			return fmt.Errorf("%s", log)
+		}
+		return nil
+	})
+	require.Contains(t, e.Info().Fault, "they are no cluster")
+}
+
+// TestClusterThatNamesItsNodesOddly has a node call itself by no host, and by one that only
+// it can reach.
+func TestClusterThatNamesItsNodesOddly(t *testing.T) {
+	for _, host := range []string{"", "?", "127.0.0.1"} {
+		var port string
+		f := newFake(t, func(words []string) string {
+			switch {
+			case words[0] == "info":
+				return bulk("cluster_enabled:1\r\n")
+			case words[0] == "cluster":
+				return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk(host) + ":" + port + "\r\n"
+			}
+			return healthy(words)
+		})
+		_, port, _ = strings.Cut(f.addr, ":")
+		e := ready(t, f.url())
+		require.Equal(t, f.addr, e.Info().Nodes[0].Addr)
+	}
+}
+
+// TestSlotWithoutANodeIsClusterdown has a cluster in which only some slots are served.
+func TestSlotWithoutANodeIsClusterdown(t *testing.T) {
+	var port string
+	f := newFake(t, func(words []string) string {
+		switch {
+		case words[0] == "info":
+			return bulk("cluster_enabled:1\r\n")
+		case words[0] == "cluster":
+			return "*1\r\n*3\r\n:0\r\n:1000\r\n*2\r\n" + bulk("127.0.0.1") + ":" + port + "\r\n"
+		}
+		return healthy(words)
+	})
+	_, port, _ = strings.Cut(f.addr, ":")
+	e := engineAt(t, f.url())
+	storetest.Await(t, "a slot that is served", func() error {
+		for i := range 1000 {
+			if key := fmt.Sprint("k", i); e.Slot([]byte(key)) <= 1000 {
+				_, err := get(e, key)
+				return err
+			}
+		}
+		return nil
+	})
+	for i := range 1000 {
+		if key := fmt.Sprint("k", i); e.Slot([]byte(key)) > 1000 {
+			_, _, err := swap(e, write(key, nil, value(1, "")))
+			var why *engine.Error
+			require.ErrorAs(t, err, &why)
+			require.Equal(t, "CLUSTERDOWN", why.Reason)
+			require.True(t, why.NotDone)
+			return
+		}
+	}
+}
