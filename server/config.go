@@ -97,6 +97,9 @@ func (c *Config) value(name string) string {
 	return c.values[i]
 }
 
+// remote reports whether limits are in a store elsewhere.
+func (c *Config) remote() bool { return c.value("store") != "" }
+
 // path returns the path of the file that an option names, or "". It is relative to dir,
 // as in Redis.
 func (c *Config) path(name string) string {
@@ -112,11 +115,15 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, o := range c.table {
+		value := c.values[i]
+		if o.show != nil {
+			value = o.show(value)
+		}
 		if match(o.name) {
-			pairs = append(pairs, [2]string{o.name, c.values[i]})
+			pairs = append(pairs, [2]string{o.name, value})
 		}
 		if o.alias != "" && match(o.alias) {
-			pairs = append(pairs, [2]string{o.alias, c.values[i]})
+			pairs = append(pairs, [2]string{o.alias, value})
 		}
 	}
 	for _, g := range redisOptions() {

@@ -68,6 +68,17 @@ func TestOptionEdges(t *testing.T) {
 		"appendonly":         {{"no", "no"}, {"yes", "yes"}, {"maybe", refused}},
 		"sw-log-max-entries": {{"1", "1"}, {"0", refused}, {"16777217", refused}},
 		"cc-max-members":     {{"1", "1"}, {"0", refused}},
+		"store":              {{"", ""}, {"valkey://a,b:7000", "valkey://a,b:7000"}, {"a:6379", refused}, {"http://a", refused}, {"redis://", refused}, {"redis://a/3", refused}},
+		"store-prefix":       {{"cs:", "cs:"}, {"", refused}, {"a{b", refused}, {"}", refused}, {strings.Repeat("p", 64), strings.Repeat("p", 64)}, {strings.Repeat("p", 65), refused}, {"a\nb", refused}},
+		"store-timeout":      {{"1", "1"}, {"60000", "60000"}, {"0", refused}, {"60001", refused}},
+		"store-servers":      {{"1", "1"}, {"0", refused}},
+		"store-max-value":    {{"64kb", "65536"}, {"1kb", "1024"}, {"1023", refused}, {"17mb", refused}},
+		"store-max-skew":     {{"1", "1"}, {"0", refused}},
+		"hot-lease":          {{"1", "1"}, {"10000", "10000"}, {"0", refused}, {"10001", refused}},
+		"denial-cache":       {{"0", "0"}, {"60000", "60000"}, {"60001", refused}, {"-1", refused}},
+		"multi-across-slots": {{"charge", "charge"}, {"REFUSE", "refuse"}, {"", refused}},
+		"fail-policy":        {{"open", "open"}, {"", "closed"}, {"api: OPEN", "closed api: open"}, {"local api: open login: closed", "local api: open login: closed"}, {"api: open local", "local api: open"}, {"api:", refused}, {"api: ajar", refused}, {"open closed", refused}, {"a open a closed", refused}},
+		"hot-keys":           {{"lease", "lease"}, {"tenant: lease", "exact tenant: lease"}, {"tenant: leased", refused}},
 	} {
 		for _, edge := range edges {
 			c, err := server.Load([]string{"--" + name + "=" + edge[0]}, nil)

@@ -55,7 +55,7 @@ func (l *loader) assign(i int, name string, values []string) error {
 	o, value := &l.c.table[i], strings.Join(values, " ")
 	switch o.kind.(type) {
 	case words, outputLimits:
-	case savePoints:
+	case savePoints, byPrefix:
 		if l.given[o.name] && value != "" {
 			value = l.c.values[i] + " " + value
 		}

@@ -46,9 +46,35 @@ func (l *loader) finish() (*Config, error) {
 	}
 	slices.Sort(c.idle)
 	if len(l.faults) == 0 {
-		l.faults = append(l.faults, c.checkExposure())
+		l.faults = append(l.faults, c.checkExposure(), c.checkStore())
 	}
 	return c, errors.Join(l.faults...)
+}
+
+// checkStore refuses options that contradict store, and settles databases, of which a
+// store has one.
+func (c *Config) checkStore() error {
+	if c.value("store") == "" {
+		return nil
+	}
+	var faults []error
+	clash := func(name, why string) {
+		faults = append(faults, fmt.Errorf("options %q and %q exclude each other: %s", name, "store", why))
+	}
+	if c.value("appendonly") == "yes" {
+		clash("appendonly", "the store keeps the limits, see its own appendonly")
+	}
+	if c.value("save") != "" {
+		clash("save", "the store keeps the limits, see its own save")
+	}
+	at := c.byName["databases"]
+	switch c.value("databases") {
+	case "1", c.table[at].def: // nobody has asked for more
+		c.values[at] = "1"
+	default:
+		clash("databases", "there is one database with a store")
+	}
+	return errors.Join(faults...)
 }
 
 // environmentPrefix begins the names of our environment variables.

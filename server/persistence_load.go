@@ -17,7 +17,11 @@ func (s *Server) openPersistence(fsys persistence.FS) error {
 	m := &persistenceManager{s: s, fs: fsys, heal: make(chan struct{}, 1)}
 	s.persistence = m
 	m.lastSave.Store(s.began.Unix())
-	if !m.keeps() && !persistence.Exists(fsys, m.path()) {
+	switch exists := persistence.Exists(fsys, m.path()); {
+	case exists && s.config.remote():
+		s.log.Warn("the store has the limits: what is kept on disk is not used", "directory", m.path())
+		return nil
+	case !m.keeps() && !exists:
 		return nil
 	}
 	return m.take()

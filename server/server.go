@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
@@ -38,6 +39,8 @@ type Options struct {
 	Listeners []net.Listener
 	// FS is where state is kept; nil is the system's.
 	FS persistence.FS
+	// OpenStore opens what the option store names; nil is [cluster.Open].
+	OpenStore func(cluster.Options) (RemoteStore, error)
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
 	// called with what maxmemory leaves Go's heap, whenever that changes.
 	LimitHeap func(bytes int64) int64
@@ -76,7 +79,9 @@ func New(c *Config, o Options) (*Server, error) {
 	if err := s.persistence.read(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
-	s.assemble(o.Clock, table)
+	if err := s.assemble(o.Clock, o.OpenStore, table); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
 	if err := s.persistence.prepare(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -93,19 +98,22 @@ func New(c *Config, o Options) (*Server, error) {
 
 // commandTable makes the table of the commands that the configuration leaves and renames.
 func (o *Options) commandTable(c *Config) (*command.Table, error) {
-	groups := commands.Groups
+	groups, newTable := commands.Groups, command.NewRenamedTable
 	if o.Groups != nil {
 		groups = o.Groups
 	}
-	table, err := command.NewRenamedTable(groups(), c.renamed)
+	if c.remote() {
+		newTable = command.NewStoreTable
+	}
+	table, err := newTable(groups(), c.renamed)
 	if err != nil {
 		return nil, fmt.Errorf("option %q: %w", "rename-command", err)
 	}
 	return table, nil
 }
 
-// assemble makes clock, keyspace and engine.
-func (s *Server) assemble(source clock.Clock, table *command.Table) {
+// assemble makes clock, keyspace, the store that the configuration names, and engine.
+func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
 	if s.clock = source; s.clock == nil {
 		s.clock = clock.NewSystem(clock.Options{Start: s.persistence.start, OnStep: s.clockStepped})
@@ -115,21 +123,34 @@ func (s *Server) assemble(source clock.Clock, table *command.Table) {
 		Clock:     s.clock,
 		MaxMemory: number(c.value("maxmemory")),
 	})
-	s.engine = session.NewEngine(command.Options{
-		NewStore:      func() command.Store { return newStore(s.keyspace) },
-		Stopwatch:     s.stopwatch,
-		Now:           s.clock.Now,
-		Settings:      c,
-		Process:       newProcess(s),
-		Persistence:   s.persistence,
-		ObserveExpiry: func(o command.Observer) { s.keyspace.ObserveSweep(o) },
-		Stop:          s.stopAs,
-		Log:           s.log,
-		ScriptRoom:    s.scriptRoom,
-		FreeHeap:      s.freeHeap,
-		Ledger:        s.keyspace.Ledger(),
-		SuspendExpiry: s.keyspace.SuspendExpiry,
-	}, table)
+	o := command.Options{
+		Stopwatch:  s.stopwatch,
+		Now:        s.clock.Now,
+		Settings:   c,
+		Process:    newProcess(s),
+		Stop:       s.stopAs,
+		Log:        s.log,
+		ScriptRoom: s.scriptRoom,
+		FreeHeap:   s.freeHeap,
+	}
+	if !c.remote() {
+		s.keyspaceOptions(&o)
+	} else if err := s.openStore(open); err != nil {
+		return err
+	} else {
+		s.remoteOptions(&o)
+	}
+	s.engine = session.NewEngine(o, table)
+	return nil
+}
+
+// keyspaceOptions has the keyspace decide what is asked.
+func (s *Server) keyspaceOptions(o *command.Options) {
+	o.NewStore = func() command.Store { return newStore(s.keyspace) }
+	o.Persistence = s.persistence
+	o.ObserveExpiry = func(observer command.Observer) { s.keyspace.ObserveSweep(observer) }
+	o.Ledger = s.keyspace.Ledger()
+	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
 
 // abandon gives back what New has taken when it fails.
@@ -138,6 +159,7 @@ func (s *Server) abandon() (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	err = errors.Join(err, s.persistence.close())
+	s.closeStore()
 	if s.keyspace != nil {
 		s.keyspace.Close()
 	}
@@ -227,12 +249,13 @@ func (s *Server) Run(ctx context.Context) error {
 	loading.Wait()
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
-	} else {
+	} else if !s.config.remote() {
 		err = errors.Join(err, s.persistence.saveAtStop(command.StopMode(s.stopMode.Load())))
 	}
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
+	s.closeStore()
 	err = errors.Join(err, s.persistence.close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())
@@ -300,7 +323,7 @@ func (s *Server) janitor(ctx context.Context) {
 				s.engine.EvictClients(s.clientMemory())
 			}
 		case <-tick.C:
-			s.engine.CloseOverdue(s.clock.Now())
+			s.engine.CloseOverdue(s.engine.Options.Now())
 			s.engine.Tick(period)
 			s.keyspace.SetBeside(s.besideKeys())
 			s.boundHeap()
@@ -313,7 +336,7 @@ func (s *Server) janitor(ctx context.Context) {
 // Engine is the command layer, for tests and for generators of documentation.
 func (s *Server) Engine() *session.Engine { return s.engine }
 
-// Keyspace is the state, for tests.
+// Keyspace is the state, for tests. With the option store it is that of fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
 func (s *Server) clockStepped(step time.Duration) {

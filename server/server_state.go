@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
@@ -29,6 +31,7 @@ type Server struct {
 	terminal    io.Writer // a person, or nil
 	clock       clock.Clock
 	keyspace    *keyspace.Keyspace
+	store       RemoteStore // nil without the option store
 	engine      *session.Engine
 	transport   transport.Transport
 	kind        transport.Kind
@@ -38,6 +41,15 @@ type Server struct {
 	persistence *persistenceManager
 	heap
 	stopping
+}
+
+// RemoteStore is what decides where there is the option store: a [cluster.Store], or a
+// double of a test.
+type RemoteStore interface {
+	command.Remote
+	Info() cluster.Info
+	// Close answers what is under way, and ends all that the store has started.
+	Close()
 }
 
 // logging is the log of a server.

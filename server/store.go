@@ -124,12 +124,16 @@ func (s *store) Stats() command.StoreStats {
 	st := s.Handle.Stats()
 	out := command.StoreStats{
 		Databases: make([]command.DatabaseStats, len(st.Databases)),
-		Memory:    command.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired},
+		Memory:    memoryStats(st),
 	}
 	for i, d := range st.Databases {
 		out.Databases[i] = command.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
 	}
 	return out
+}
+
+func memoryStats(st keyspace.Stats) command.MemoryStats {
+	return command.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
 }
 
 // Scan implements commands.Store.

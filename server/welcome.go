@@ -22,6 +22,8 @@ func (s *Server) welcome() {
 	}
 }
 
+const keepsNothing = "nothing, memory only"
+
 // keeps describes what survives a restart.
 func (s *Server) keeps() string {
 	dir, err := filepath.Abs(s.persistence.path())
@@ -29,12 +31,14 @@ func (s *Server) keeps() string {
 		dir = s.persistence.path()
 	}
 	switch {
+	case s.config.remote():
+		return "nothing here, everything in " + maskURL(s.config.value("store"))
 	case s.config.value("appendonly") == "yes":
 		return "everything, in " + dir + " (appendfsync " + s.config.value("appendfsync") + ")"
 	case s.config.value("save") != "":
 		return "snapshots, in " + dir + " (save " + s.config.value("save") + ")"
 	}
-	return "nothing, memory only"
+	return keepsNothing
 }
 
 // greeting returns the text for a terminal.
@@ -43,7 +47,7 @@ func (s *Server) greeting(keeps string) string {
 	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, command.RedisVersion)
 	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, text) }
 	line("listens on", strings.Join(s.addresses(), ", "))
-	if strings.HasPrefix(keeps, "nothing") {
+	if keeps == keepsNothing {
 		keeps += ": --appendonly yes keeps everything over a restart"
 	}
 	line("keeps", keeps)

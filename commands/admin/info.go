@@ -40,6 +40,7 @@ func infoSections() []infoSection {
 		{"Errorstats", false, infoErrorstats},
 		{"Cluster", false, func(w *infoWriter) { w.int("cluster_enabled", 0) }},
 		{"Keyspace", false, infoKeyspace},
+		{"Store", false, infoStore},
 		{"Ratelimit", false, infoRatelimit},
 	}
 }
@@ -65,7 +66,7 @@ func info(c *command.Call) {
 	w.stats, w.info = c.Server.Host.Statistics(), c.Server.Info()
 	w.store = c.Store.Stats()
 	for _, s := range infoSections() {
-		if !infoWants(c.Args[1:], s) {
+		if !infoWants(c.Args[1:], s) || s.name == "Store" && c.Server.Options.RemoteInfo == nil {
 			continue
 		}
 		if w.Len() > 0 {
@@ -262,6 +263,13 @@ func infoKeyspace(w *infoWriter) {
 		if s.Keys > 0 {
 			fmt.Fprintf(w, "db%d:keys=%d,expires=%d,avg_ttl=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL.Milliseconds())
 		}
+	}
+}
+
+// infoStore shows what has the limits, where that is not this process.
+func infoStore(w *infoWriter) {
+	for _, f := range w.e.Options.RemoteInfo() {
+		w.str(f.Name, f.Value)
 	}
 }
 

@@ -16,6 +16,8 @@ type Options struct {
 	NewStore func() Store
 	// Remote decides what commands ask, instead of the store; nil has the store decide.
 	Remote Remote
+	// RemoteInfo is what INFO says of Remote; nil leaves that out.
+	RemoteInfo func() []InfoField
 	// Ledger counts values that have left the store while replies refer to them. Without
 	// one replies are copies.
 	Ledger shared.Ledger

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// storeInfo is what INFO store shows.
+func (s *Server) storeInfo() []command.InfoField {
+	info := s.store.Info()
+	fields := []command.InfoField{
+		{Name: "store_url", Value: maskURL(s.config.value("store"))},
+		{Name: "store_prefix", Value: s.config.value("store-prefix")},
+		{Name: "store_kind", Value: info.Kind},
+		{Name: "store_fault", Value: info.Fault},
+	}
+	for _, f := range info.Figures {
+		fields = append(fields, command.InfoField{Name: "store_" + f.Name, Value: figure(f)})
+	}
+	fields = append(fields, policyFields(info.Policy)...)
+	for i, n := range info.Nodes {
+		fields = append(fields, command.InfoField{Name: "store_node" + strconv.Itoa(i), Value: describeNode(n)})
+	}
+	return fields
+}
+
+func figure(f cluster.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }
+
+// policyFields says for each policy how many calls it has answered, by reason.
+func policyFields(counts []cluster.PolicyCount) (fields []command.InfoField) {
+	for _, policy := range failPolicies {
+		var reasons []string
+		var sum int64
+		for _, c := range counts {
+			if c.Policy == policy {
+				sum += c.N
+				reasons = append(reasons, fmt.Sprintf(",%s=%d", c.Reason, c.N))
+			}
+		}
+		fields = append(fields, command.InfoField{Name: "store_policy_" + policy, Value: fmt.Sprintf("calls=%d%s", sum, strings.Join(reasons, ""))})
+	}
+	return fields
+}
+
+// describeNode is a line about a master, in the form of INFO commandstats.
+func describeNode(n cluster.NodeInfo) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "addr=%s,version=%s,state=%s,reason=%s", n.Addr, n.Version, n.State, n.Reason)
+	for _, f := range n.Figures {
+		fmt.Fprintf(&b, ",%s=%s", f.Name, figure(f))
+	}
+	return b.String()
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
+)
+
+func openCluster(o cluster.Options) (RemoteStore, error) { return cluster.Open(o) }
+
+// remoteStore is the store as sessions know it. Until it has learned the time from its
+// nodes, instants are the server's own.
+type remoteStore struct {
+	RemoteStore
+	own func() limit.Instant
+}
+
+// Now implements [command.Remote].
+func (r *remoteStore) Now() limit.Instant {
+	if now := r.RemoteStore.Now(); now > 0 {
+		return now
+	}
+	return r.own()
+}
+
+// storeOptions are the options of the store.
+func (c *Config) storeOptions() cluster.Options {
+	millis := func(name string) time.Duration { return time.Duration(number(c.value(name))) * time.Millisecond }
+	return cluster.Options{
+		URL:          c.value("store"),
+		Prefix:       c.value("store-prefix"),
+		Timeout:      millis("store-timeout"),
+		FailPolicies: failPolicies.rules(c.value("fail-policy")),
+		Servers:      int(number(c.value("store-servers"))),
+		HotKeys:      hotKeys.rules(c.value("hot-keys")),
+		HotLease:     millis("hot-lease"),
+		DenialCache:  millis("denial-cache"),
+		MaxValue:     int(number(c.value("store-max-value"))),
+		MaxSkew:      millis("store-max-skew"),
+		MultiAcross:  c.value("multi-across-slots"),
+	}
+}
+
+// rules returns the choices by prefix; that of "" is for all keys.
+func (k byPrefix) rules(v string) map[string]string {
+	all, pairs, _ := k.split(v) // it was accepted
+	rules := map[string]string{"": all}
+	for _, p := range pairs {
+		rules[p[0]] = p[1]
+	}
+	return rules
+}
+
+// openStore opens the store. The keyspace is then that of fail-policy local, which
+// nothing but the store reaches.
+func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err error) {
+	if open == nil {
+		open = openCluster
+	}
+	o := s.config.storeOptions()
+	o.Log, o.Local = s.log, newPrivate(s.keyspace).decide
+	s.store, err = open(o)
+	return err
+}
+
+// remoteOptions has a store decide what is asked.
+func (s *Server) remoteOptions(o *command.Options) {
+	r := &remoteStore{s.store, s.clock.Now}
+	o.Remote, o.RemoteInfo, o.Now = r, s.storeInfo, r.Now
+	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
+	o.NewStore = func() command.Store { return withMemory{stores.NewStore(), s.keyspace} }
+}
+
+// withMemory is a store that says what memory the process takes for the keys of
+// fail-policy local.
+type withMemory struct {
+	command.Store
+	ks *keyspace.Keyspace
+}
+
+// Stats implements [command.Store]. It has no databases: nobody sees their keys.
+func (s withMemory) Stats() command.StoreStats {
+	return command.StoreStats{Memory: memoryStats(s.ks.Stats())}
+}
+
+// closeStore closes the store, if there is one. Nobody asks any more.
+func (s *Server) closeStore() {
+	if s.store != nil {
+		s.store.Close()
+	}
+}
+
+// private is the keyspace of fail-policy local.
+type private struct {
+	handles chan *keyspace.Handle
+}
+
+// newPrivate makes as many handles as there can be goroutines that decide at once.
+func newPrivate(ks *keyspace.Keyspace) *private {
+	p := &private{handles: make(chan *keyspace.Handle, runtime.GOMAXPROCS(0))}
+	for range cap(p.handles) {
+		p.handles <- ks.NewHandle()
+	}
+	return p
+}
+
+// decide decides an ask here. Any goroutine may call it.
+func (p *private) decide(a *decide.Ask) {
+	h := <-p.handles
+	defer func() { p.handles <- h }()
+	h.Refresh()
+	h.Decide(a)
+}
