@@ -57,6 +57,7 @@ type exchange struct {
 	sent  time.Duration
 	// lastChange is the place in the batch of the last ask that changed anything.
 	lastChange int
+	tooMany    int // asks refused since the value would become too large
 
 	doubt     bool // nobody knows what became of the write
 	failures  int  // of what is asked of the engine at present
@@ -265,8 +266,7 @@ func (e *exchange) decide() step {
 	j.bytes = len(e.key.full) + len(e.basis.raw)
 	j.decideAll(e.batch)
 	j.end()
-	e.count.tooLarge.Add(int64(j.tooMany))
-	e.lastChange = j.lastChange
+	e.lastChange, e.tooMany = j.lastChange, j.tooMany
 	switch {
 	case j.changed && (j.entry.Kind != entry.None || len(e.there.raw) > 0):
 		e.plan(&j)
@@ -455,6 +455,7 @@ func (e *exchange) settled(written bool) step {
 	if e.back != nil {
 		e.count.undone.Add(int64(len(e.back.items)))
 	}
+	e.count.tooLarge.Add(int64(e.tooMany))
 	e.remember()
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool {
 		if it.flight == nil {
