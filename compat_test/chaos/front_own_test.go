@@ -83,6 +83,8 @@ func TestHeldReplicationIsLostWithTheMaster(t *testing.T) {
 	master := e.Single(t, storetest.Options{})
 	f := newFront(t, master.Addr)
 	replica := e.Replica(t, storetest.Options{}, master, f.addr)
+	master.Do("SET", "early", 1)
+	storetest.Await(t, "the replica follows", func() error { return replica.Client.Get(t.Context(), "early").Err() })
 	holdReplicas(t, f, master, replica, time.Minute)
 	c := through(t, f, master)
 	require.NoError(t, c.Set(t.Context(), "late", 1, 0).Err(), "clients are not held back")
@@ -96,8 +98,6 @@ func TestHeldReplicationIsLostWithTheMaster(t *testing.T) {
 // holdReplicas has what master tells replica come late from now on.
 func holdReplicas(t *testing.T, f *front, master, replica *storetest.Node, late time.Duration) {
 	t.Helper()
-	master.Do("SET", "early", 1)
-	storetest.Await(t, "the replica follows", func() error { return replica.Client.Get(t.Context(), "early").Err() })
 	f.add(hold(int(late.Milliseconds())))
 	before := master.Do("CLIENT", "LIST", "TYPE", "replica")
 	master.Do("CLIENT", "KILL", "TYPE", "replica")

@@ -129,6 +129,17 @@ func (l *load) total() (all tally) {
 	return all
 }
 
+// admittedIn is how many units of a key were admitted to calls under way in a span of the
+// load.
+func (l *load) admittedIn(key string, from, to time.Duration) (n int64) {
+	for _, c := range l.calls {
+		if c.Key == key && c.Admitted && c.Ended >= from && c.Began <= to {
+			n += c.Quantity
+		}
+	}
+	return n
+}
+
 // slowest is how long the slowest 1 % of the calls took at least, of those that began in a
 // span of the load.
 func (l *load) slowest(from, to time.Duration) time.Duration {
