@@ -68,10 +68,9 @@ func TestEveryAskIsAnsweredInTime(t *testing.T) {
 func TestAnOutageLeavesNoGoroutines(t *testing.T) {
 	i := newInstant()
 	dead := &unreachable{instant: i}
-	p := &silent{}
 	l := bounds()
 	l.timeout = 5 * time.Millisecond
-	s := newStore(dead, i, p, l)
+	s := newStore(dead, i, &refusing{}, l)
 	before := runtime.NumGoroutine()
 	done := make(chan struct{}, 20_000)
 	for n := range 20_000 {
