@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -105,11 +106,36 @@ func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 		require.WithinRange(t, time.Unix(0, int64(s.Stamp)), time.Now().Add(-patience), time.Now().Add(time.Second))
 	}
 
+	requireSharedUse(t, url)
+
 	require.Contains(t, do(url, back, "--dry-run"), "would be copied")
 	require.NoDirExists(t, back)
 	require.Contains(t, do(url, back), "40 of CC.ACQUIRE leases\n")
 	require.Equal(t, wanted, statesOf(t, back))
 	require.Contains(t, do(back, url), " 0 copied\n")
+}
+
+// requireSharedUse has a server with the store asked about what was used before the copy.
+func requireSharedUse(t *testing.T, url string) {
+	t.Helper()
+	p := startDaemon(t, "--store", url, "--store-timeout", "5000", "--dir", t.TempDir())
+	c := redis.NewClient(&redis.Options{Addr: p.addr, DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	require.Eventually(t, func() bool { return c.Exists(t.Context(), "{7}cell").Err() == nil }, patience, time.Millisecond)
+	for words, remaining := range map[string]int64{
+		"CL.THROTTLE {7}cell 4 1 3600 0": 3, "SW.ALLOW {7}counter 5 3600 0": 3, "SW.ALLOW {7}log 5 3600 0 LOG": 3,
+		"TB.ACQUIRE {7}interval 5 5 3600 0 INTERVAL": 3, "CC.ACQUIRE {7}lease 5 3600 another PEEK": 4,
+	} {
+		var args []any
+		for word := range strings.FieldsSeq(words) {
+			args = append(args, word)
+		}
+		reply, err := c.Do(t.Context(), args...).Int64Slice()
+		require.NoError(t, err, words)
+		require.Equal(t, []int64{0, 5, remaining}, reply[:3], words)
+	}
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, p.status())
 }
 
 // TestCopyKeepsWhatIsNewer tests both ways, with and without --replace.
