@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/script"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/remote"
+	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// recorded is a line of a file of recorded calls: the beginning of a scenario, or a call with
+// its reply.
+type recorded struct {
+	Scenario string
+	At       string
+	Cmd      []string
+	Reply    any
+	Error    *string
+	Ours     any
+	OursAny  []any `json:"ours_any"`
+}
+
+// single is an engine of one node, which writes all keys at once.
+type single struct{ *machine }
+
+func (single) Slot([]byte) int { return 0 }
+
+func (s single) SwapAll(ws []Write, done func(applied bool, now [][]byte, err error)) {
+	s.request(func() reply {
+		applied, now := s.swapAll(ws)
+		return reply{applied: applied, raws: now}
+	}, func(r reply) { done(r.applied, r.raws, r.err) })
+}
+
+// client is a client of a server whose limits are in an engine.
+type client struct {
+	*server
+	engine  *session.Engine
+	session transport.Session
+	worker  transport.Worker
+}
+
+func (*client) Wake()  {}
+func (*client) Abort() {}
+func (*client) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (*client) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+func (*client) Held() (input, output int64) { return 0, 0 }
+
+func connect(t testing.TB, table *command.Table) *client {
+	m, p := newCloud(1).join(network{}), &silent{}
+	c := &client{server: &server{newStore(single{m}, m, p, bounds()), m, p}}
+	stores := remote.New(c.Store, c.machine.AfterFunc)
+	c.engine = session.NewEngine(command.Options{NewStore: stores.NewStore, Remote: c.Store, Stopwatch: c.Elapsed}, table)
+	c.worker = c.engine.NewWorker()
+	c.session, _ = c.engine.Open(c)
+	require.NotNil(t, c.session)
+	return c
+}
+
+// do runs one command.
+func (c *client) do(t testing.TB, words []string) script.Value {
+	in := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
+	for _, w := range words {
+		in = append(in, "$"+strconv.Itoa(len(w))+"\r\n"+w+"\r\n"...)
+	}
+	var out []byte
+	for range 1000 {
+		turn := c.session.Feed(c.worker, in, nil)
+		in, out = in[turn.Consumed:], append(out, turn.Whole()...)
+		if len(in) == 0 && len(out) > 0 && turn.Next != transport.Again {
+			break
+		}
+		c.runFor(0)
+	}
+	v, err := script.ReadValue(bufio.NewReader(bytes.NewReader(out)))
+	require.NoError(t, err, "%q: %q", words, out)
+	return v
+}
+
+// set has the clock show an instant.
+func (c *client) set(t testing.TB, at string) {
+	n, err := strconv.ParseInt(at, 10, 64)
+	require.NoError(t, err)
+	c.offset = limit.Instant(n).Sub(c.civil())
+}
+
+// TestOraclesOverAnEngine plays what was recorded of redis-cell, and of exact models of the
+// other limiters, on a server whose limits are in an engine. What is not served there is left
+// out: with it a scenario ends.
+func TestOraclesOverAnEngine(t *testing.T) {
+	table, err := commands.NewStoreTable(nil)
+	require.NoError(t, err)
+	files, err := filepath.Glob("../compat_test/testdata/oracle/*.jsonl*")
+	require.NoError(t, err)
+	more, err := filepath.Glob("../compat_test/testdata/oracle/limiters/*.gz")
+	require.NoError(t, err)
+	files = append(files, more...)
+	require.Len(t, files, 12)
+	played, left := 0, 0
+	for _, file := range files {
+		var c *client
+		for n, r := range readRecorded(t, file) {
+			switch {
+			case r.Scenario != "":
+				c = connect(t, table)
+				continue
+			case testing.Short() && n > 2000, c == nil:
+				left++
+				continue
+			}
+			c.set(t, r.At)
+			got := c.do(t, r.Cmd)
+			if strings.HasSuffix(got.Text, "is not served with --store; ask the store itself") {
+				c = nil
+				left++
+				continue
+			}
+			for _, w := range r.Cmd {
+				if got.Text == "ERR syntax error near '"+w+"'" {
+					got.Text = "ERR syntax error"
+				}
+			}
+			played++
+			require.True(t, r.accepts(got), "%s:%d at %s: %q answered %s", file, n+1, r.At, r.Cmd, got)
+		}
+	}
+	t.Logf("%d calls answered as recorded, %d left out", played, left)
+	if !testing.Short() {
+		require.Greater(t, played, 9*left, "most are played")
+	}
+}
+
+// readRecorded reads a file of recorded calls.
+func readRecorded(t testing.TB, file string) (all []recorded) {
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	var in io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		in, err = gzip.NewReader(f)
+		require.NoError(t, err)
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r recorded
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.UseNumber()
+		require.NoError(t, d.Decode(&r))
+		all = append(all, r)
+	}
+	require.NoError(t, lines.Err())
+	return all
+}
+
+// accepts reports whether v is a reply that was recorded, or that we mean to give instead.
+func (r *recorded) accepts(v script.Value) bool {
+	switch {
+	case r.OursAny != nil:
+		for _, one := range r.OursAny {
+			if isReply(one, v) {
+				return true
+			}
+		}
+		return false
+	case r.Ours != nil:
+		return isReply(r.Ours, v)
+	case r.Error != nil:
+		return v.Type == '-' && v.Text == *r.Error
+	}
+	return isReply(r.Reply, v)
+}
+
+func isReply(want any, v script.Value) bool {
+	switch want := want.(type) {
+	case nil:
+		return v.Null
+	case json.Number:
+		return v.Type == ':' && strconv.FormatInt(v.Int, 10) == want.String()
+	case string:
+		return !v.Null && (v.Type == '$' || v.Type == '+') && v.Text == want
+	case map[string]any:
+		return v.Type == '-' && v.Text == want["error"]
+	case []any:
+		if v.Type != '*' || v.Null || len(v.Elems) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !isReply(want[i], v.Elems[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
