@@ -31,7 +31,7 @@ func (f *flight) answered(n int) {
 type stage uint8
 
 const (
-	fresh stage = iota
+	_ stage = iota
 	// queued: it waits in the queue of its key.
 	queued
 	// batched: its exchange is under way and may be decided again; nothing is being written.

@@ -56,8 +56,8 @@ type client struct {
 	worker  transport.Worker
 }
 
-func (*client) Wake()  {}
-func (*client) Abort() {}
+func (*client) Wake()                {}
+func (*client) Abort()               {}
 func (*client) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (*client) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }

@@ -110,8 +110,8 @@ func TestOneCallReadsAndWrites(t *testing.T) {
 	require.False(t, a.Decision.Allowed())
 	require.Equal(t, 8*time.Millisecond, s.Elapsed(), "a refusal is read, not written")
 	require.EqualValues(t, 2, s.used("k"))
-	require.EqualValues(t, 2, c.ops.gets)
-	require.EqualValues(t, 2, c.ops.swaps)
+	require.Equal(t, 2, c.ops.gets)
+	require.Equal(t, 2, c.ops.swaps)
 
 	for _, op := range []decide.Op{decide.Exists, decide.Type, decide.Expiry, decide.Persist, decide.Text, decide.Describe, decide.Delete} {
 		x := admin("k", op)
