@@ -69,7 +69,7 @@ func TestAnOutageLeavesNoGoroutines(t *testing.T) {
 	i := newInstant()
 	dead := &unreachable{instant: i}
 	l := bounds()
-	l.timeout = time.Second
+	l.timeout = 5 * time.Millisecond
 	s := newStore(dead, i, &refusing{}, l)
 	before := runtime.NumGoroutine()
 	done := make(chan struct{}, 20_000)

@@ -3,10 +3,13 @@ package remote
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 )
 
 // queues are those who wait for room under a key, in the order of arrival.
 type queues struct {
+	number atomic.Int64 // of all who wait
+
 	mu    sync.Mutex
 	byKey map[string]*list.List // guarded by mu: of tickets; none is empty
 }
@@ -29,6 +32,7 @@ func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
 		q.byKey[t.key] = waiting
 	}
 	t.place = waiting.PushBack(t)
+	q.number.Add(1)
 	return t, waiting.Len() == 1
 }
 
@@ -50,6 +54,7 @@ func (q *queues) dequeue(t *ticket) {
 	wasFirst := waiting.Front() == t.place
 	waiting.Remove(t.place)
 	t.place = nil
+	q.number.Add(-1)
 	switch next := waiting.Front(); {
 	case next == nil:
 		delete(q.byKey, t.key)
@@ -58,12 +63,19 @@ func (q *queues) dequeue(t *ticket) {
 	}
 }
 
-// len is how many wait under all keys.
-func (q *queues) len() (n int) {
+// wake wakes the first under a key, and wakeAll the first under each.
+func (q *queues) wake(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if waiting := q.byKey[key]; waiting != nil {
+		waiting.Front().Value.(*ticket).wake()
+	}
+}
+
+func (q *queues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, waiting := range q.byKey {
-		n += waiting.Len()
+		waiting.Front().Value.(*ticket).wake()
 	}
-	return n
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Stores makes the stores of the workers of one server. [Stores.NewStore] is what
-// [command.Options].NewStore is to be where there is a Remote.
+// Stores makes the stores of the workers of one server. [Stores.NewStore] and
+// [Stores.Remote] are for the fields of [command.Options] of these names.
 type Stores struct {
 	decider   command.Remote
 	afterFunc func(d time.Duration, f func()) (stop func() bool)
@@ -29,7 +29,7 @@ func New(d command.Remote, afterFunc func(d time.Duration, f func()) (stop func(
 func (s *Stores) NewStore() command.Store { return &store{shared: s} }
 
 // Waiting is how many clients wait for room, under all keys.
-func (s *Stores) Waiting() int { return s.waiting.len() }
+func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
 // store is what one worker uses. Every method of [command.Store] that is not here is about
 // keys: no command reaches one (see [command.NewStoreTable]), and a panic would say so.

@@ -72,8 +72,8 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 // remoteOptions has a store decide what is asked.
 func (s *Server) remoteOptions(o *command.Options) {
 	r := &remoteStore{s.store, s.clock.Now}
-	o.Remote, o.RemoteInfo, o.Now = r, s.storeInfo, r.Now
 	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
+	o.Remote, o.RemoteInfo, o.Now = stores.Remote(), s.storeInfo, r.Now
 	o.NewStore = func() command.Store { return withMemory{stores.NewStore(), s.keyspace} }
 }
 

@@ -62,6 +62,7 @@ func TestBlockElsewhereIsFIFO(t *testing.T) {
 	settled(t, s)
 	out, _ = open(t, other.Engine).Feed(lines("DEL k"))
 	require.Equal(t, ":1\r\n", string(out))
+	require.False(t, first.Woken(), "it has yet to look")
 	s.Clock.Advance(100 * time.Millisecond)
 	answered(t, first, granted)
 	require.False(t, second.Woken())
@@ -73,6 +74,28 @@ func TestBlockElsewhereIsFIFO(t *testing.T) {
 	answered(t, second, granted)
 	require.Zero(t, s.Stores.Waiting())
 	require.Zero(t, s.Clock.Timers())
+}
+
+// TestBlockElsewhereNoticesRoomAtOnce: what a call of the same server gives back goes to who
+// waits, without a clock.
+func TestBlockElsewhereNoticesRoomAtOnce(t *testing.T) {
+	for take, free := range map[string][2]string{
+		"CC.ACQUIRE k 1 60 a": {"CC.ACQUIRE k 1 60 b BLOCK 0", "CC.RELEASE k a"},
+		"SW.ALLOW k 1 60 LOG": {"SW.ALLOW k 1 60 LOG BLOCK 0", "SW.ALLOW k 1 60 -1 LOG"},
+		"SW.ALLOW k 1 60":     {"SW.ALLOW k 1 60 BLOCK 0", "DEL k"},
+		"SW.ALLOW k 1 61":     {"SW.ALLOW k 1 61 BLOCK 0", "PEXPIRE k -1"},
+		"SW.ALLOW k 1 62":     {"SW.ALLOW k 1 62 BLOCK 0", "FLUSHDB"},
+		"SW.ALLOW k 1 63 LOG": {"SW.ALLOW k 1 63 LOG BLOCK 0", "RL.MULTI 1 k SW 1 63 -1 LOG"},
+	} {
+		s := newServer(t)
+		c := open(t, s.Engine)
+		_, _ = c.Feed(lines(take))
+		w := waiting(t, s, free[0], 1)
+		_, _ = c.Feed(lines(free[1]))
+		require.Eventually(t, w.Woken, time.Minute, 50*time.Microsecond, free[1])
+		out, _ := w.Feed(nil)
+		require.Equal(t, "*5\r\n:0\r\n:1\r\n:0\r\n", string(out[:16]), free[1])
+	}
 }
 
 // settledOr is settled for a wait that may be over.

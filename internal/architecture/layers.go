@@ -122,7 +122,7 @@ var layers = map[string]layer{
 	},
 
 	"remote": {
-		imports: []string{"commands/command", "decide", "limit"},
+		imports: []string{"commands/command", "concurrency", "decide", "limit"},
 		why:     "a store without keys knows what commands ask of one, and who decides instead",
 	},
 

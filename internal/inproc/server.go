@@ -14,8 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/remotedouble"
+	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
@@ -30,19 +33,17 @@ type Server struct {
 // New assembles a server whose clock shows start, with options as on the command
 // line ("--requirepass", "secret"), that serves the listeners. Nothing runs yet.
 func New(start limit.Instant, listeners []net.Listener, options ...string) (*Server, error) {
-	return newServer(start, listeners, nil, options)
+	return newServer(clocktest.New(start), listeners, server.Options{}, options)
 }
 
-// newServer is New with other groups of commands than all unless that is nil.
-func newServer(start limit.Instant, listeners []net.Listener, groups func() []command.Group, options []string) (*Server, error) {
+// newServer is New with some of what a caller may replace.
+func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Options, options []string) (*Server, error) {
 	config, err := server.Load(options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
-	clock := clocktest.New(start)
-	s, err := server.New(config, server.Options{
-		Groups: groups, Clock: clock, Listeners: listeners, Log: slog.New(slog.DiscardHandler),
-	})
+	o.Clock, o.Listeners, o.Log = clock, listeners, slog.New(slog.DiscardHandler)
+	s, err := server.New(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("assembling a server: %w", err)
 	}
@@ -59,9 +60,27 @@ func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 // nil.
 func StartGroups(tb testing.TB, start limit.Instant, groups func() []command.Group, options ...string) *Server {
 	tb.Helper()
+	return run(tb, clocktest.New(start), server.Options{Groups: groups}, options)
+}
+
+// StartWithStore is Start of a server with the option store, which asks the double that is
+// returned.
+func StartWithStore(tb testing.TB, start limit.Instant, options ...string) (*Server, *remotedouble.Double) {
+	tb.Helper()
+	clock := clocktest.New(start)
+	ks := keyspace.New(keyspace.Options{Databases: 1, Clock: clock})
+	tb.Cleanup(ks.Close)
+	double := remotedouble.New(ks, 1)
+	open := func(cluster.Options) (server.RemoteStore, error) { return double, nil }
+	return run(tb, clock, server.Options{OpenStore: open}, options), double
+}
+
+// run serves a port of this machine until the test ends.
+func run(tb testing.TB, clock *clocktest.Clock, o server.Options, options []string) *Server {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	s, err := newServer(start, []net.Listener{l}, groups, options)
+	s, err := newServer(clock, []net.Listener{l}, o, options)
 	require.NoError(tb, err)
 	var running sync.WaitGroup
 	var failed error

@@ -5,9 +5,12 @@ package remotedouble
 import (
 	"math/rand/v2"
 	"sync"
+	"time"
 
+	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -64,8 +67,22 @@ func (d *Double) Close() {
 	d.running.Wait()
 }
 
+// Put makes a key hold a value of that kind; without a ttl it never expires.
+func (d *Double) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
+	h := d.Keyspace.NewHandle()
+	defer h.Close()
+	expiry := entry.NoExpiry
+	if ttl != 0 {
+		expiry = h.Refresh().Add(ttl)
+	}
+	return h.Put(0, []byte(key), kind, []byte(value), expiry)
+}
+
 // Now is the instant of the keyspace's clock.
 func (d *Double) Now() limit.Instant { return d.Keyspace.Clock().Now() }
+
+// Info is that of no store in particular.
+func (*Double) Info() cluster.Info { return cluster.Info{Kind: "double"} }
 
 // Hold keeps everything undecided until Release.
 func (d *Double) Hold() { d.setHeld(true) }

@@ -47,7 +47,7 @@ func Share(d *Double, clock *clocktest.Clock, set func(o *command.Options)) (*Se
 	s.Stores = remote.New(d, func(d time.Duration, f func()) (stop func() bool) { return clock.AfterFunc(d, f).Stop })
 	began := time.Now()
 	o := command.Options{
-		NewStore: s.Stores.NewStore, Remote: s.Double, Settings: server.DefaultConfig(),
+		NewStore: s.Stores.NewStore, Remote: s.Stores.Remote(), Settings: server.DefaultConfig(),
 		Stopwatch: func() time.Duration { return time.Since(began) },
 	}
 	if set != nil {

@@ -1,0 +1,71 @@
+package remote
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+)
+
+// room is a Remote that wakes who waits here for what a call of this server has given back.
+// What others give back is found out by looking.
+type room struct {
+	command.Remote
+	waiting *queues
+}
+
+// Remote returns what decides, for [command.Options].Remote: clients that wait under a key
+// learn of the room that calls of this server make.
+func (s *Stores) Remote() command.Remote { return room{s.decider, &s.waiting} }
+
+// Submit implements [command.Remote].
+func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
+	if r.waiting.number.Load() == 0 {
+		r.Remote.Submit(asks, together, done)
+		return
+	}
+	var keys []string
+	all := false
+	for _, a := range asks {
+		keys = appendFreed(keys, a)
+		all = all || a.Family == decide.Admin && a.Admin.Op == decide.Flush
+	}
+	if len(keys) == 0 && !all {
+		r.Remote.Submit(asks, together, done)
+		return
+	}
+	r.Remote.Submit(asks, together, func() {
+		done()
+		if all {
+			r.waiting.wakeAll()
+			return
+		}
+		for _, key := range keys {
+			r.waiting.wake(key)
+		}
+	})
+}
+
+// appendFreed adds the keys under which an ask may make room.
+func appendFreed(keys []string, a *decide.Ask) []string {
+	switch a.Family {
+	case decide.Window:
+		if a.Window.Quantity < 0 {
+			keys = append(keys, string(a.Key))
+		}
+	case decide.Lease:
+		if a.Lease.Op != concurrency.Acquire {
+			keys = append(keys, string(a.Key))
+		}
+	case decide.Several:
+		for i := range a.Clauses {
+			if w := a.Clauses[i].Window; w != nil && w.Quantity < 0 {
+				keys = append(keys, string(a.Clauses[i].Key))
+			}
+		}
+	case decide.Admin:
+		if a.Admin.Op == decide.Delete || a.Admin.Op == decide.Expire {
+			keys = append(keys, string(a.Key))
+		}
+	}
+	return keys
+}
