@@ -117,6 +117,10 @@ clean: ## Remove what make built
 bench: ## Measure beside Redis and write docs/performance.md (BENCH_QUICK=1: a short look)
 	bash scripts/bench.sh
 
+.PHONY: bench-store
+bench-store: ## Measure --store beside redis_rate on a cluster and write docs/scale-out-performance.md (ARGS='--rounds 1' changes that)
+	bash scripts/bench-store.sh $(ARGS)
+
 .PHONY: attack
 attack: build ## Attack the server and redis-server at full size (ARGS='--only mix' chooses; see docs/attacks.md)
 	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd

@@ -3,7 +3,6 @@ package docs_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/server"
 )
@@ -109,7 +109,7 @@ func useAll(t *testing.T, url string, refused func() bool) error {
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s, err := server.New(c, server.Options{Listeners: []net.Listener{l}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s, err := server.New(c, server.Options{Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -119,7 +119,7 @@ func useAll(t *testing.T, url string, refused func() bool) error {
 		require.NoError(t, <-ended)
 	}()
 	client := redis.NewClient(&redis.Options{Addr: l.Addr().String(), MaxRetries: -1, DisableIdentity: true})
-	defer client.Close()
+	defer func() { require.NoError(t, client.Close()) }()
 	require.Eventually(t, func() bool {
 		return client.Do(ctx, "CL.THROTTLE", "first", 1, 1, 60).Err() == nil || refused()
 	}, time.Minute, time.Millisecond)
@@ -137,4 +137,28 @@ func useAll(t *testing.T, url string, refused func() bool) error {
 		}
 	}
 	return nil
+}
+
+// TestScaleOutNamesWhatIsServed: each command on the page is served with a store, and each
+// command about keys that is served is on the page.
+func TestScaleOutNamesWhatIsServed(t *testing.T) {
+	_, part, found := strings.Cut(scaleOut(t), "\n## What is served\n")
+	require.True(t, found)
+	rows, _, _ := strings.Cut(part, "\n\n- ")
+	named := regexp.MustCompile(`\b[A-Z]{2,}(\.[A-Z]+)?\b`).FindAllString(rows, -1)
+	table, err := commands.NewStoreTable(nil)
+	require.NoError(t, err)
+	served := map[string]bool{}
+	for _, c := range table.Top() {
+		served[strings.ToUpper(c.Name)] = true
+		if c.Parse != nil {
+			require.Contains(t, named, strings.ToUpper(c.Name))
+		}
+	}
+	require.Greater(t, len(named), 30)
+	for _, name := range named {
+		if name != "BLOCK" {
+			require.True(t, served[name], name)
+		}
+	}
 }

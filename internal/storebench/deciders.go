@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
+)
+
+// perSecond is a limit so far off that every call is admitted and written. farPerSecond is
+// that of leases, which decide more.
+const perSecond, farPerSecond = 1_000_000, 1_000_000_000
+
+// connectLibrary is redis_rate as a program has it: one client for all callers, with the
+// client's defaults.
+func connectLibrary(ctx context.Context, nodes []string) (*subject, error) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: nodes})
+	if err := client.Ping(ctx).Err(); err != nil {
+		return nil, err
+	}
+	limiter := redis_rate.NewLimiter(client)
+	one := func() decider {
+		return func(key string) error {
+			r, err := limiter.Allow(ctx, key, redis_rate.Limit{Rate: perSecond, Burst: perSecond, Period: time.Second})
+			if err == nil && r.Allowed != 1 {
+				err = errors.New("refused")
+			}
+			return err
+		}
+	}
+	return &subject{one, func() int64 { return 0 }, func() { _ = client.Close() }}, nil // the process ends
+}
+
+// connectStore is what --store puts behind the commands, without the commands.
+func connectStore(ctx context.Context, t task) (*subject, error) {
+	o := cluster.Options{URL: "redis://" + t.Nodes, Prefix: "cs:", Timeout: time.Second}
+	most := int64(perSecond)
+	if t.Lease > 0 {
+		o.HotKeys, o.HotLease, most = map[string]string{"": "lease"}, t.Lease, farPerSecond
+	}
+	store, err := cluster.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	quota, err := gcra.NewQuota(most, most, 1)
+	if err != nil {
+		return nil, err
+	}
+	one := func() decider {
+		asks, answered := []*decide.Ask{{}}, make(chan struct{}, 1)
+		done := func() { answered <- struct{}{} }
+		return func(key string) error {
+			*asks[0] = decide.Ask{Key: []byte(key), Family: decide.Cell, Quota: quota, Quantity: 1}
+			store.Submit(asks, false, done)
+			<-answered
+			switch a := asks[0]; {
+			case a.Err != nil:
+				return a.Err
+			case !a.Decision.Allowed():
+				return errors.New("refused")
+			}
+			return nil
+		}
+	}
+	messages := func() (sum int64) {
+		for _, f := range store.Info().Figures {
+			if f.Name == "gets" || f.Name == "swaps" {
+				sum += int64(f.Value)
+			}
+		}
+		return sum
+	}
+	first := one()
+	// It learns the time and the nodes first.
+	return &subject{one, messages, store.Close}, until(ctx, func() error { return first("first") })
+}
