@@ -34,9 +34,22 @@ const (
 // Ask is what one command wants decided, and the answer. It refers to the words of the
 // command until [Ask.Own] copies them.
 type Ask struct {
-	DB       int
-	Key      []byte // unless Family is Several
-	Family   Family
+	DB     int
+	Key    []byte // unless Family is Several
+	Family Family
+	// Millis and WithDetails decide nothing: they say how it is answered, with times in
+	// milliseconds, and with those of each clause.
+	Millis, WithDetails bool
+
+	// The answer, as is what stands last. Nothing of it means anything but Err, if that is
+	// not nil. Refused reports whether one of the clauses was refused. Now is the instant at
+	// which it was decided.
+	Refused  bool
+	Err      error
+	Now      limit.Instant
+	Decision limit.Decision
+
+	// What is asked, by Family.
 	Quota    gcra.Quota
 	Quantity int64
 	Window   slidingwindow.Call
@@ -44,24 +57,13 @@ type Ask struct {
 	Lease    concurrency.Call
 	Clauses  []Clause
 	Admin    AdminCall
-	// Millis and WithDetails decide nothing: they say how it is answered, with times in
-	// milliseconds, and with those of each clause.
-	Millis, WithDetails bool
 
 	// Next is a further ask of the same command, nil for most.
 	Next *Ask
 
-	// The answer. Nothing of it means anything but Err, if that is not nil.
-
-	// Now is the instant at which it was decided.
-	Now      limit.Instant
-	Decision limit.Decision
-	// Details are the clauses' own answers; the asker makes room for them. Refused
-	// reports whether one of them was refused.
+	// Details are the clauses' own answers; the asker makes room for them.
 	Details []limit.Decision
-	Refused bool
 	Result  AdminResult
-	Err     error
 }
 
 // Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.

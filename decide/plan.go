@@ -69,6 +69,11 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return value // only the expiry changes
 }
 
+// Cell returns the entry that Store stores where Kind is that of a cell; dst is as for Apply.
+func (p *Plan) Cell(dst []byte) entry.Entry {
+	return entry.Entry{Kind: entry.Cell, Expiry: p.Expiry, Value: entry.AppendCell(dst, p.tat, p.Expiry)}
+}
+
 // AppendDelta appends to dst what Apply is about to change in a large value, for a record
 // that is smaller than the value. ok is false where the whole value is to be recorded.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {

@@ -8,9 +8,12 @@ import (
 
 // apply stores what plan makes of the value at p.
 func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error {
-	if plan.Action == decide.Remove {
+	switch {
+	case plan.Action == decide.Remove:
 		s.remove(p, key)
 		return nil
+	case plan.Kind == entry.Cell: // small, and on the hot path
+		return s.put(p, key, plan.Cell(s.scratch[:0]))
 	}
 	delta := v.deltaOf(s, p, plan)
 	value := plan.Apply(p.e.Value, v.scratch[:0])

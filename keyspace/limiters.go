@@ -12,31 +12,25 @@ func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:
 		a.Err = v.decideSeveral(a)
+		return
 	case decide.Admin:
 		a.Err = v.administer(a)
-	default:
-		a.Err = v.decideOne(a)
+		return
 	}
-}
-
-// decideOne decides an ask about one key.
-func (v *Handle) decideOne(a *decide.Ask) error {
 	h := v.hash(a.Key)
 	s := v.lock(h)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, a.DB, h, a.Key)
 	plan := &v.plan.Plan
-	err := plan.One(&p.e, v.now, a)
-	if err == nil && plan.Action != decide.Keep {
+	if a.Err = plan.One(&p.e, v.now, a); a.Err == nil && plan.Action != decide.Keep {
 		if a.Family != decide.Cancel && v.refuses() {
-			err = limit.ErrNotKept
+			a.Err = limit.ErrNotKept
 		} else {
-			err = v.apply(s, &p, a.Key, plan)
+			a.Err = v.apply(s, &p, a.Key, plan)
 		}
 	}
 	if a.Family == decide.Lease {
 		plan.Forget()
 	}
-	return err
 }

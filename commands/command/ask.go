@@ -16,11 +16,18 @@ import (
 // NewAsk returns an ask about the key, for the running command to fill in and for Parse
 // only. Of what it had before it keeps what the family of another call has left there.
 func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
-	a := &c.ask
 	if c.Collector != nil {
-		a = c.Collector.NewAsk()
+		return c.collected(f, key)
 	}
-	a.DB, a.Key, a.Family, a.Next, a.Err = c.Client.Selected(), key, f, nil, nil
+	a := &c.ask
+	a.DB, a.Key, a.Family, a.Err = c.Client.Selected(), key, f, nil
+	return a
+}
+
+// collected is NewAsk of a command that is decided elsewhere.
+func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
+	a := c.Collector.NewAsk()
+	a.DB, a.Key, a.Family = c.Client.Selected(), key, f
 	return a
 }
 
@@ -78,11 +85,19 @@ func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
 	answer(c, a)
 }
 
-// asks returns how a command runs that asks one thing and has it decided at once.
+// asks returns how a command runs that asks one thing and has it decided at once: Parsed and
+// DecideNow in one, for this is the hot path.
 func asks(parse func(*Call) resp.Error, answer func(*Call, *decide.Ask)) func(*Call) {
 	return func(c *Call) {
-		if a := c.Parsed(parse); a != nil {
-			c.DecideNow(a, answer)
+		if err := parse(c); err != "" {
+			c.Fail(err)
+			return
 		}
+		a := &c.ask
+		if c.Store.Decide(a); a.Err != nil {
+			c.Fail(StoreError(a.Err))
+			return
+		}
+		answer(c, a)
 	}
 }

@@ -55,7 +55,7 @@ func answerMulti(c *command.Call, a *decide.Ask) {
 	d := binding(a)
 	c.Denied += d.Refused
 	for i := range a.Details {
-		note(c, a.DB, a.Clauses[i].Key, a.Details[i].Refused != 0)
+		note(c, a.DB, a.Clauses[i].Key, a.Details[i].Refused)
 	}
 	if !a.WithDetails {
 		writeDecision(c.W, &d, a.Millis)

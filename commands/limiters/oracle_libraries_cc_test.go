@@ -121,7 +121,7 @@ func (r *heldRun) decide(t *testing.T, now limit.Instant, line *heldLine) limit.
 	}
 	if strings.HasPrefix(r.head.Command, "CL.") {
 		var c throttleCall
-		require.Empty(t, parseThrottle(args, &c))
+		require.Empty(t, parseThrottle(args, &c.quota, &c.quantity))
 		next, d, write := gcra.Decide(r.tat, now, &c.quota, c.quantity)
 		if write {
 			r.tat = next

@@ -260,7 +260,7 @@ func (e *cellEntry) read(now limit.Instant, name string) any {
 
 func (s cellStore) throttle(now limit.Instant, args [][]byte) any {
 	var c throttleCall
-	if err := parseThrottle(args, &c); err != "" {
+	if err := parseThrottle(args, &c.quota, &c.quantity); err != "" {
 		return err
 	}
 	var tat limit.Instant

@@ -30,13 +30,11 @@ func throttleCommands() []*command.Command {
 }
 
 func askThrottle(c *command.Call) resp.Error {
-	var call throttleCall
-	if err := parseThrottle(c.Args[1:], &call); err != "" {
-		return err
+	if len(c.Args) < 2 {
+		return resp.ErrCellUsage
 	}
 	a := c.NewAsk(decide.Cell, c.Args[1])
-	a.Quota, a.Quantity = call.quota, call.quantity
-	return ""
+	return parseThrottle(c.Args[1:], &a.Quota, &a.Quantity)
 }
 
 // answerThrottle replies with redis-cell's rounding.

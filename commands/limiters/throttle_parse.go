@@ -9,17 +9,17 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// throttleCall is a parsed CL.THROTTLE: what the key may use, and how much of it
-// this call asks for.
+// throttleCall is a parsed clause of CL: what the key may use, and how much of it the call
+// asks for.
 type throttleCall struct {
 	quota    gcra.Quota
 	quantity int64
 }
 
-// parseThrottle reads `key max_burst count period [quantity]` into c. The checks
-// and their order are redis-cell's: the number of arguments, then each integer
+// parseThrottle reads `key max_burst count period [quantity]`: what the key may use, and
+// how much of it the call asks for. The checks and their order are redis-cell's: the number of arguments, then each integer
 // from left to right, then the rate; all of them before the key is looked at.
-func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
+func parseThrottle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 	if len(args) != 4 && len(args) != 5 {
 		return resp.ErrCellUsage
 	}
@@ -35,10 +35,10 @@ func parseThrottle(args [][]byte, c *throttleCall) resp.Error {
 		n[i] = v
 	}
 	var err error
-	if c.quota, err = gcra.NewQuota(n[0], n[1], n[2]); err != nil {
+	if *quota, err = gcra.NewQuota(n[0], n[1], n[2]); err != nil {
 		return resp.ErrCellRate
 	}
-	c.quantity = n[3]
+	*quantity = n[3]
 	return ""
 }
 

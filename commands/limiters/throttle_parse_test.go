@@ -45,7 +45,7 @@ func TestParseThrottle(t *testing.T) {
 		{"k -9223372036854775808 -9223372036854775808 -9223372036854775808 -9223372036854775808", throttleCall{quota(math.MinInt64, math.MinInt64, math.MinInt64), math.MinInt64}},
 	} {
 		var got throttleCall
-		require.Empty(t, parseThrottle(throttleArgs(strings.Fields(c.args)...), &got), c.args)
+		require.Empty(t, parseThrottle(throttleArgs(strings.Fields(c.args)...), &got.quota, &got.quantity), c.args)
 		require.Equal(t, c.want, got, c.args)
 	}
 }
@@ -70,7 +70,7 @@ func TestParseThrottleOrder(t *testing.T) {
 		"k 15 1000000001 1": resp.ErrCellRate,
 	} {
 		var c throttleCall
-		require.Equal(t, want, parseThrottle(throttleArgs(strings.Fields(args)...), &c), args)
+		require.Equal(t, want, parseThrottle(throttleArgs(strings.Fields(args)...), &c.quota, &c.quantity), args)
 		require.Zero(t, c, "%q leaves the call alone", args)
 	}
 }
@@ -91,7 +91,7 @@ func TestParseThrottleTexts(t *testing.T) {
 			args[position] = []byte(arg)
 			var c throttleCall
 			want := resp.Error("Cell error: Store error: Couldn't parse as integer: " + shown)
-			require.Equal(t, want, parseThrottle(args, &c), "%q", arg)
+			require.Equal(t, want, parseThrottle(args, &c.quota, &c.quantity), "%q", arg)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestParseThrottleClause(t *testing.T) {
 func TestParseThrottleAllocatesNothing(t *testing.T) {
 	args := throttleArgs("k", "15", "30", "60", "1")
 	var c throttleCall
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseThrottle(args, &c) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseThrottle(args, &c.quota, &c.quantity) }))
 }
 
 // FuzzParseThrottle: integers are what strconv takes for them, an error names the
@@ -151,7 +151,7 @@ func FuzzParseThrottle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, burst, count, period, quantity []byte) {
 		args := [][]byte{[]byte("k"), burst, count, period, quantity}
 		var c throttleCall
-		got := parseThrottle(args, &c)
+		got := parseThrottle(args, &c.quota, &c.quantity)
 		require.NotContains(t, string(got), "\r")
 		require.NotContains(t, string(got), "\n")
 		var n [4]int64

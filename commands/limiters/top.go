@@ -52,9 +52,9 @@ const (
 )
 
 // note remembers the key of a decision for RL.TOP until the batch ends.
-func note(c *command.Call, db int, key []byte, refused bool) {
+func note(c *command.Call, db int, key []byte, refused int64) {
 	s := command.Scratch[scratch](c)
-	if refused {
+	if refused != 0 {
 		if s.refusals++; s.refusals <= deniedExact {
 			s.noted = append(s.noted, noted(c, db, key))
 		} else if s.refusals%deniedSample == 0 {
@@ -124,9 +124,8 @@ func topHooks(slot command.Slot) command.Hooks {
 
 // decided notes the outcome of a limiter command for its key.
 func decided(c *command.Call, a *decide.Ask) {
-	refused := a.Decision.Refused != 0
-	if refused {
+	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	note(c, a.DB, a.Key, refused)
+	note(c, a.DB, a.Key, a.Decision.Refused)
 }
