@@ -100,7 +100,7 @@ func TestStoresOnOneEngineHoldOneLimit(t *testing.T) {
 	require.Positive(t, figure(t, i.Nodes[0].Figures, "rtt_seconds"))
 	require.Positive(t, figure(t, i.Nodes[0].Figures, "swaps"))
 	require.Positive(t, figure(t, i.Figures, "applied"))
-	require.EqualValues(t, 1, figure(t, i.Figures, "clock_ready"))
+	require.Positive(t, figure(t, i.Figures, "clock_ready"))
 	require.NotEmpty(t, i.Policy, "asks before the store has answered")
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +24,9 @@ type policies struct {
 	// local decides in a keyspace of this server's own, with an n-th of the limits.
 	local func(*decide.Ask)
 	n     int64
-	// outages is how often the engine has come back: what local decided before is forgotten.
-	outages func() int64
+	// outages is how often the engine has come back with a key: what local decided about it
+	// before is forgotten.
+	outages func(key []byte) int64
 
 	answers sync.Map // of tally to *atomic.Int64
 }
@@ -37,7 +39,7 @@ type tally struct {
 	why    reason
 }
 
-func newPolicies(o *Options, now func() limit.Instant, outages func() int64) *policies {
+func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) int64) *policies {
 	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
 	for prefix, policy := range o.FailPolicies {
 		p.rules = append(p.rules, rule{prefix, policy})
@@ -171,8 +173,7 @@ func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int
 // decideLocally decides with this server's share of the limits.
 func (p *policies) decideLocally(a *decide.Ask) {
 	mine := *a
-	outage := uint32(p.outages())
-	mine.Key, mine.Next = keyOf(outage, a.Key), nil
+	mine.Key, mine.Next = p.keyOf(a.Key), nil
 	switch a.Family {
 	case decide.Cell:
 		mine.Quota = a.Quota.Share(p.n)
@@ -183,7 +184,10 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	case decide.Lease:
 		mine.Lease.Limit = share(a.Lease.Limit, p.n)
 	case decide.Several:
-		mine.Clauses = shareClauses(a.Clauses, p.n, outage)
+		mine.Clauses = shareClauses(a.Clauses, p.n)
+		for i := range mine.Clauses {
+			mine.Clauses[i].Key = p.keyOf(mine.Clauses[i].Key)
+		}
 	}
 	p.local(&mine)
 	a.Now, a.Decision, a.Refused, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Err
@@ -192,4 +196,10 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {
 		a.Decision.Refused = 0
 	}
+}
+
+// keyOf is the key here of what is decided about key while the engine is away.
+func (p *policies) keyOf(key []byte) []byte {
+	outage := uint32(p.outages(key))
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)
 }

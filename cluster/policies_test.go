@@ -27,7 +27,7 @@ func policiesOf(rules map[string]string) (p *policies, local *[]decide.Ask) {
 			a.Details[i].Refused = 1
 		}
 	}}
-	return newPolicies(&o, func() limit.Instant { return policyNow }, func() int64 { return 0x01020304 }), local
+	return newPolicies(&o, func() limit.Instant { return policyNow }, func(key []byte) int64 { return 0x01020300 + int64(len(key)) }), local
 }
 
 func quota(t *testing.T, burst, count, period int64) gcra.Quota {
@@ -142,7 +142,7 @@ func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 			require.EqualValues(t, 30, a.Clauses[0].Quota.Limit())
 			require.EqualValues(t, 30, a.Clauses[1].Window.Limit)
 			require.EqualValues(t, 30, a.Clauses[2].Bucket.Capacity)
-			require.Equal(t, "\x01\x02\x03\x04key", string(c[1].Key))
+			require.Equal(t, "\x01\x02\x03\x03key", string(c[1].Key))
 			continue
 		case "cell":
 			require.EqualValues(t, 10, got.Quota.Limit())
@@ -160,7 +160,7 @@ func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 			require.EqualValues(t, 10, got.Lease.Limit)
 			require.EqualValues(t, 1, a.Decision.Refused)
 		}
-		require.Equal(t, "\x01\x02\x03\x04key", string(got.Key))
+		require.Equal(t, "\x01\x02\x03\x03key", string(got.Key))
 		require.Equal(t, policyNow+1, a.Now)
 	}
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/cellserver/cellserver/decide"
@@ -34,11 +33,10 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 	}
 }
 
-// shareClauses are those of an RL.MULTI, with calls and keys of their own.
-func shareClauses(all []decide.Clause, n int64, outage uint32) []decide.Clause {
+// shareClauses are those of an RL.MULTI, with calls of their own.
+func shareClauses(all []decide.Clause, n int64) []decide.Clause {
 	mine := make([]decide.Clause, len(all))
 	for i, c := range all {
-		c.Key = keyOf(outage, c.Key)
 		switch {
 		case c.Quota != nil:
 			q := c.Quota.Share(n)
@@ -55,9 +53,4 @@ func shareClauses(all []decide.Clause, n int64, outage uint32) []decide.Clause {
 		mine[i] = c
 	}
 	return mine
-}
-
-// keyOf is the key here of what an outage decides about key.
-func keyOf(outage uint32, key []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)
 }

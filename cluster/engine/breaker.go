@@ -22,8 +22,9 @@ type breaker struct {
 	b    *gobreaker.TwoStepCircuitBreaker[struct{}]
 	last atomic.Pointer[Error] // why the node failed last
 	// open is why the node is not asked; nil if it is.
-	open  atomic.Pointer[Error]
-	trips atomic.Int64
+	open atomic.Pointer[Error]
+	// trips and closings count how often it opened, and closed again.
+	trips, closings atomic.Int64
 }
 
 // newBreaker returns one that calls changed, which may not block, when it opens or closes.
@@ -41,6 +42,7 @@ func newBreaker(changed func(open bool, why string)) *breaker {
 			switch {
 			case to == gobreaker.StateClosed:
 				br.open.Store(nil)
+				br.closings.Add(1)
 				changed(false, "")
 			case from == gobreaker.StateClosed:
 				br.trips.Add(1)

@@ -37,7 +37,6 @@ type Engine struct {
 	refused *queue // of requests that are answered without a node
 	tasks   *tasks
 	fault   atomic.Pointer[string] // why it is not known which nodes there are
-	outages atomic.Int64           // that are over
 
 	stop    chan struct{}
 	closing atomic.Bool
@@ -207,7 +206,6 @@ func (e *Engine) changed(addr string, open bool, why string) {
 		e.trouble()
 		return
 	}
-	e.outages.Add(1)
 	e.o.Log.Info("a node of the store answers again", "node", addr)
 }
 

@@ -94,6 +94,7 @@ func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
 		}
 		return nil
 	})
+	outages := e.Outages([]byte("a"))
 	before := runtime.NumGoroutine()
 	accepted := f.accepted.Load()
 	since := time.Now()
@@ -114,8 +115,10 @@ func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
 	sound := healthy
 	f.answer.Store(&sound)
 	since = time.Now()
+	require.Equal(t, outages, e.Outages([]byte("a")), "it is not over")
 	answers(t, e)
 	t.Logf("back after %v", time.Since(since))
+	require.Equal(t, outages+1, e.Outages([]byte("a")))
 }
 
 // TestNodeThatLoadsIsAskedNoMore expects a node to be left alone that knows the time and has

@@ -149,7 +149,6 @@ func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 func (e *Engine) adopt(t *topology) {
 	old := e.fault.Swap(nil)
 	if first := !e.known.Swap(true); old != nil || first {
-		e.outages.Add(1)
 		e.o.Log.Info("the store said which nodes it has", "masters", len(t.masters), "cluster", t.cluster)
 	}
 	next := &routes{}

@@ -66,5 +66,13 @@ func (n *node) info(version string) NodeInfo {
 	return i
 }
 
-// Outages is how often the engine, or a node of it, has come back.
-func (e *Engine) Outages() int64 { return e.outages.Load() }
+// Outages is how often the node that has the key was away and is back, counted from 1; 0
+// before it is known which node that is.
+func (e *Engine) Outages(key []byte) int64 {
+	if way := e.routes.Load(); way != nil {
+		if at := way.node(e.Slot(key)); at != nil {
+			return 1 + at.breaker.closings.Load()
+		}
+	}
+	return 0
+}

@@ -144,15 +144,25 @@ func TestSentinelsNameTheMaster(t *testing.T) {
 	})
 }
 
+// TestClusterWithTLS has a user with the commands that docs/scale-out.md names.
 func TestClusterWithTLS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster takes seconds to meet")
 	}
 	storetest.Each(t, func(t *testing.T, en storetest.Engine) {
-		c := en.Cluster(t, 2, 0, storetest.Options{Password: "secret", TLS: storetest.NewCertificates(t)})
-		e := ready(t, c.URL())
+		c := en.Cluster(t, 2, 0, storetest.Options{
+			Password: "secret", TLS: storetest.NewCertificates(t),
+			Users: []string{
+				"user default on >secret ~* &* +@all",
+				"user limiter on >other ~cs:* resetchannels -@all +get +getrange +set +del +eval +evalsha +scan +time +info +cluster|slots +asking",
+			},
+		})
+		e := ready(t, strings.Replace(c.URL(), ":secret@", "limiter:other@", 1), func(o *engine.Options) { o.Timeout = 20 * time.Second })
 		stop := load(t, e, nil)
-		require.GreaterOrEqual(t, stop(), int64(0))
+		c.MoveSlots(c.Masters[0], c.Masters[1], 0, 100)
+		require.NoError(t, c.FlushScripts())
+		require.Positive(t, stop())
+		require.Positive(t, count(t, e))
 		require.Len(t, e.Info().Nodes, 2)
 	})
 }
