@@ -49,6 +49,9 @@ type Clock struct {
 	course atomic.Pointer[course]
 	jumps  atomic.Int64
 
+	// read says that somebody knows the time: it cannot go back any more.
+	read atomic.Bool
+
 	mu      sync.Mutex
 	samples map[string][]Sample // of each node, the newest last
 	jumped  bool                // the last sample was beyond MaxSkew, and that was told
@@ -79,6 +82,11 @@ func (c *Clock) Ready() bool { return c.course.Load() != nil }
 // Now is the instant when the stopwatch shows elapsed; false before the first sample. It
 // never steps back.
 func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
+	if !c.read.Load() && c.Ready() {
+		c.mu.Lock() // so that no sample is half taken into account
+		c.read.Store(true)
+		c.mu.Unlock()
+	}
 	way := c.course.Load()
 	if way == nil {
 		return 0, false
@@ -86,8 +94,9 @@ func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	return limit.Instant(limit.SatAdd(int64(elapsed), way.at(elapsed))), true
 }
 
-// Add takes a sample into account when the stopwatch shows elapsed. The first sets the clock;
-// all others move it slowly.
+// Add takes a sample into account when the stopwatch shows elapsed. Samples set the clock
+// until somebody has asked for the time; from then on they move it slowly. So one node whose
+// clock is wrong does no harm if it is the first to answer.
 func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +110,7 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.samples[s.Node] = kept
 	target := c.agreed(elapsed)
 	way := c.course.Load()
-	if way == nil {
+	if way == nil || !c.read.Load() {
 		c.course.Store(&course{from: elapsed, offset: target, target: target})
 		return
 	}

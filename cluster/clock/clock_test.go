@@ -61,11 +61,23 @@ func TestClockFollowsWhatNodesAgreeOn(t *testing.T) {
 	}
 }
 
+func TestFirstNodeWhoseClockIsWrongDoesNoHarm(t *testing.T) {
+	var c clock.Clock
+	add(&c, sample("a", 0, 0, time.Hour, .5))
+	add(&c, sample("b", 0, 0, 0, .5))
+	add(&c, sample("c", 0, 0, ms, .5))
+	now, _ := c.Now(second)
+	require.Equal(t, wall.Add(second+ms), now)
+	require.Zero(t, c.State(second).Slewing)
+	require.Zero(t, c.State(second).Jumps)
+}
+
 func TestClockIsSlewedBy500PPM(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 100 * ms, "behind": -100 * ms} {
 		t.Run(name, func(t *testing.T) {
 			var c clock.Clock
 			add(&c, sample("a", 0, 0, 0, .5))
+			c.Now(0)
 			add(&c, sample("a", 20*second, 0, ahead, .5))
 			sign := ahead / ahead.Abs()
 			for _, passed := range []time.Duration{0, second, 100 * second, 199 * second} {
@@ -99,6 +111,7 @@ func TestJumpIsToldOnce(t *testing.T) {
 	var told []time.Duration
 	c := clock.Clock{MaxSkew: 250 * ms, OnJump: func(by time.Duration) { told = append(told, by) }}
 	add(&c, sample("a", 0, 0, 0, .5))
+	c.Now(0)
 	add(&c, sample("a", 20*second, 0, 250*ms, .5))
 	require.Empty(t, told, "that is within the bound")
 	add(&c, sample("a", 40*second, 0, time.Hour, .5))

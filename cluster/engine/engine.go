@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Engine struct {
 
 	routes  atomic.Pointer[routes]
 	known   atomic.Bool // it was once seen which nodes there are
+	settled atomic.Bool // the clock may be read: see timed
 	stale   chan struct{}
 	refused *queue // of requests that are answered without a node
 	tasks   *tasks
@@ -66,11 +68,40 @@ func (r *routes) node(slot int) *node {
 	return r.slots[slot]
 }
 
-// Now is the instant of the clock that all servers of the store share. Before the first
-// sample of it the engine answers nothing, and the instant is the epoch.
+// Now is the instant of the clock that all servers of the store share. Before it is known
+// the engine answers nothing, and the instant is the epoch.
 func (e *Engine) Now() limit.Instant {
+	if !e.timed() {
+		return 0
+	}
 	now, _ := e.clock.Now(e.o.Elapsed())
 	return now
+}
+
+// timed reports whether the time is known: each master has said what its clock shows, or has
+// had a second to do so since the first did. One that is wrong and answers first would
+// otherwise set the clock.
+func (e *Engine) timed() bool {
+	if e.settled.Load() {
+		return true
+	}
+	way := e.routes.Load()
+	if way == nil || !e.clock.Ready() {
+		return false
+	}
+	now, first, all := int64(e.o.Elapsed()), int64(math.MaxInt64), true
+	for _, n := range way.masters {
+		at := n.sampled.Load()
+		all = all && at > 0
+		if at > 0 {
+			first = min(first, at)
+		}
+	}
+	if !all && now-int64(sampleEvery) < first {
+		return false
+	}
+	e.settled.Store(true)
+	return true
 }
 
 // Slot is the number of the key's hash slot; 0 for all where there is one node.
@@ -111,7 +142,9 @@ var starting = &Error{Reason: Starting, Text: "the store has not answered yet", 
 // again has the node of the request's slot asked.
 func (e *Engine) again(r *request) {
 	switch way := e.routes.Load(); {
-	case way == nil || !e.clock.Ready():
+	case e.closing.Load():
+		e.refuse(r, closing)
+	case way == nil || !e.timed():
 		e.refuse(r, starting)
 	case way.node(r.slot) == nil:
 		e.trouble()

@@ -93,7 +93,7 @@ func (e *Engine) task(f func(), refuse func(*Error)) {
 // scan is one step.
 func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	way := e.routes.Load()
-	if way == nil || !e.clock.Ready() {
+	if way == nil || !e.timed() {
 		return 0, nil, starting
 	}
 	at := int(cursor >> cursorBits)
@@ -147,7 +147,7 @@ func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, e
 // each calls f with all keys of the prefix, some at a time.
 func (e *Engine) each(f func(n *node, keys []string) error) error {
 	way := e.routes.Load()
-	if way == nil || !e.clock.Ready() {
+	if way == nil || !e.timed() {
 		return starting
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tasksLast)

@@ -41,6 +41,7 @@ type node struct {
 	stats   nodeStats
 	listed  atomic.Bool // it has slots, as far as is known
 	used    atomic.Int64
+	sampled atomic.Int64 // when it first said what time it is; 0 before
 	stop    chan struct{}
 	done    sync.WaitGroup
 }

@@ -77,6 +77,7 @@ func (n *node) probe(prefix string, c *clock.Clock) bool {
 	c.Add(n.hooks.elapsed(), clock.Sample{
 		Node: n.addr, Sent: sent, Received: received, Shown: limit.Instant(shown.Val().UnixNano()),
 	})
+	n.sampled.CompareAndSwap(0, max(1, int64(n.hooks.elapsed())))
 	return e == nil
 }
 
