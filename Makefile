@@ -133,3 +133,7 @@ chaos: ## Harm real stores at full size: lost replies, resharding, killed master
 .PHONY: valkey-suite
 valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see compat_test/valkey)
 	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test
+
+.PHONY: cluster-demo
+cluster-demo: build ## Show three servers that hold one limit in a cluster, and kill a master (half a minute)
+	$(GO) run ./examples/cluster

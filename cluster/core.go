@@ -31,6 +31,10 @@ type limits struct {
 	maxValue int
 	// refuseAcross refuses an RL.MULTI whose keys are in several slots.
 	refuseAcross bool
+	// lease is how long a lease lasts at most, and leased reports whether a key is to have
+	// one once it is hot; nil for none.
+	lease  time.Duration
+	leased func(key []byte) bool
 }
 
 // newTag names the next write.

@@ -22,6 +22,9 @@ type counters struct {
 	races    atomic.Int64 // calls over several slots that were refused after the first write
 	refunded atomic.Int64 // charges of those given back though others have written since
 
+	leases atomic.Int64 // leases taken, of which each is one exchange
+	leased atomic.Int64 // calls decided by them
+
 	cachedDenials atomic.Int64 // refusals repeated from memory
 	foreign       atomic.Int64 // values that no server has written
 	tooLarge      atomic.Int64 // asks refused since the value would pass its bound

@@ -23,6 +23,8 @@ const (
 	// Something that failed is tried again at once, then after a time that grows.
 	firstPause = time.Millisecond
 	mostPauses = 4
+	// mostRaces in one exchange are no accident.
+	mostRaces = 4
 )
 
 // exchanger runs exchanges: one for each key that has something to do.
@@ -169,12 +171,17 @@ func (e *exchange) begin() step {
 		e.batch = append(e.batch, first)
 		return hand
 	}
+	if k.lease != nil {
+		if next := e.lend(); next != nothing {
+			return next
+		}
+	}
 	if wait := m.notBefore - e.timing.Elapsed(); wait > 0 {
 		return e.after(wait, goOn)
 	}
 	e.fruitless = false
 	e.fill()
-	e.fromMine = len(e.batch) == 1 && len(m.owed) == 0 && e.remembers(m)
+	e.fromMine = len(e.batch) == 1 && len(m.owed) == 0 && e.remembered(k)
 	if !e.fromMine {
 		return look
 	}
@@ -182,22 +189,47 @@ func (e *exchange) begin() step {
 	return e.decide()
 }
 
-// fill takes what waits, up to a hold.
+// lend answers what waits out of the key's lease, as far as that goes, or has that prolonged.
+func (e *exchange) lend() step {
+	l, q := e.key.lease, &e.key.queue
+	now, elapsed := e.timing.Now(), e.timing.Elapsed()
+	for it := q.first; it != nil && it.hold == nil && l.decide(it.ask, elapsed, now); it = q.first {
+		q.remove(it)
+		it.stage = answered
+		e.batch = append(e.batch, it)
+	}
+	if len(e.batch) > 0 {
+		e.count.leased.Add(int64(len(e.batch)))
+		return answer
+	}
+	if it := q.first; it != nil && it.hold == nil && l.due(it.ask, elapsed) {
+		l.renewing = true
+		q.pushFirst(l.turn())
+		return goOn
+	}
+	return nothing
+}
+
+// fill takes what waits, up to a hold or to what a lease decides.
 func (e *exchange) fill() {
 	q := &e.key.queue
 	for it := q.first; it != nil && it.hold == nil && len(e.batch) < mostBatch; it = q.first {
+		if l := e.key.lease; l != nil && len(e.batch) > 0 && l.fits(it.ask) {
+			return
+		}
 		q.remove(it)
 		it.stage = batched
 		e.batch = append(e.batch, it)
 	}
 }
 
-// remembers reports whether what is remembered may be decided on without a look: nobody else
-// writes the key, and the engine cannot have forgotten it yet.
-func (e *exchange) remembers(m *memory) bool {
+// remembered reports whether what is remembered of a key may be decided on without a look:
+// nobody else writes the key, and the engine cannot have forgotten it yet.
+func (x *exchanger) remembered(k *key) bool {
+	m := &k.memory
 	v := &m.value
-	return m.known && v.raw != nil && len(m.debts) == 0 && m.back == nil && !m.shared(e.timing.Elapsed()) &&
-		e.timing.Now().Sub(v.stamp) < keepFor(v.entry.Expiry, v.stamp)
+	return m.known && v.raw != nil && len(m.debts) == 0 && m.back == nil && !m.shared(x.timing.Elapsed()) &&
+		x.timing.Now().Sub(v.stamp) < keepFor(v.entry.Expiry, v.stamp)
 }
 
 // onLook goes on with what the engine has.
@@ -358,6 +390,7 @@ func (e *exchange) wrote(applied bool, now []byte, err error) step {
 func (e *exchange) conflict(v value) step {
 	e.count.conflicts.Add(1)
 	e.conflicts++
+	e.key.raced = e.key.raced || e.conflicts > mostRaces
 	e.doubt = false
 	for _, it := range e.batch {
 		if it.stage == writing {

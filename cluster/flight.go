@@ -110,6 +110,21 @@ func (q *queue) push(it *item) {
 	}
 }
 
+// pushFirst puts an item before all others.
+func (q *queue) pushFirst(it *item) {
+	it.stage = queued
+	it.next = q.first
+	if q.first == nil {
+		q.last = it
+	} else {
+		q.first.prev = it
+	}
+	q.first = it
+	if it.mayFree() {
+		q.freeing++
+	}
+}
+
 func (q *queue) remove(it *item) {
 	if it.prev == nil {
 		q.first = it.next

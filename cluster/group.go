@@ -26,6 +26,10 @@ type group struct {
 	tries  int           // decisions that lost a race
 	undoes int           // parts that are still being undone
 	todo   []func()      // what is to be done without the lock
+	// own says that the store itself waits for what is to be done, and ended what it does
+	// then.
+	own   bool
+	ended func()
 }
 
 // member is an ask of a group.
@@ -76,7 +80,7 @@ func (g *group) later(f func()) { g.todo = append(g.todo, f) }
 
 // over reports whether nobody waits for an answer any more.
 func (g *group) over() bool {
-	return !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
+	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
 }
 
 // gather makes a group of items. Each of the names, which differ, becomes a part.
@@ -197,14 +201,29 @@ func (g *group) again(tries int, f func()) {
 	})
 }
 
-// pause has f happen once it is worth to try again after a race was lost.
-func (g *group) pause(f func()) {
-	if g.tries++; g.tries < 3 {
-		f()
+// pause has f happen once it is worth to try again after a race was lost: at once, since who
+// lost has seen what is there now, or, if races go on, after a while. Then f is told to look
+// anew.
+func (g *group) pause(f func(look bool)) {
+	if g.tries++; g.tries < patience {
+		f(false)
 		return
 	}
-	d := g.timing.UpTo(50 * time.Microsecond << min(g.tries-3, 6))
-	g.later(func() { g.timing.AfterFunc(d, func() { g.locked(f) }) })
+	d := g.timing.UpTo(firstDelay << min(g.tries-patience, mostDoubled))
+	g.later(func() {
+		g.timing.AfterFunc(d, func() { g.locked(func() { f(true) }) })
+	})
+}
+
+// pauseFor is pause for one part, which is read anew if need be.
+func (g *group) pauseFor(p *part, f func()) {
+	g.pause(func(look bool) {
+		if look {
+			g.read(p, 0, f)
+			return
+		}
+		f()
+	})
 }
 
 // saw takes in what the engine has for a part.
@@ -276,7 +295,12 @@ func (g *group) prepare(p *part) bool {
 }
 
 // end lets others have the keys.
-func (g *group) end() { g.later(g.turn.end) }
+func (g *group) end() {
+	if g.ended != nil {
+		g.ended()
+	}
+	g.later(g.turn.end)
+}
 
 // answer gives the answer of the n-th ask.
 func (g *group) answer(n int) {
@@ -300,6 +324,7 @@ func (g *group) answerAll() {
 
 // giveUp has the policy answer what has no answer yet.
 func (g *group) giveUp(why reason) {
+	g.own = false
 	for n := range g.asks {
 		if g.asks[n].item == nil {
 			continue

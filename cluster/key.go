@@ -26,6 +26,7 @@ type key struct {
 	// waits in the queue.
 	busy   bool
 	memory memory
+	leasing
 
 	newer, older *key // of the idle keys of the shard
 	bytes        int  // of an idle key
@@ -44,6 +45,8 @@ type shard struct {
 // table is all keys that are known.
 type table struct {
 	prefix string
+	// leased reports whether the operator wants leases for a key; nil for none.
+	leased func(name []byte) bool
 	seed   maphash.Seed
 	shards [shardCount]shard
 }
@@ -66,6 +69,7 @@ func (t *table) find(s *shard, name []byte) *key {
 	if k == nil {
 		k = &key{name: string(name), shard: s, place: place{mu: &s.mu}}
 		k.full = append(append(make([]byte, 0, len(t.prefix)+len(name)), t.prefix...), name...)
+		k.may = t.leased != nil && t.leased(name)
 		s.keys[k.name] = k
 		return k
 	}
@@ -78,7 +82,7 @@ func (t *table) find(s *shard, name []byte) *key {
 // rest says that the key has nothing to do any more.
 func (s *shard) rest(k *key) {
 	k.busy = false
-	if k.memory.idle() {
+	if k.memory.idle() && k.lease == nil {
 		delete(s.keys, k.name)
 		return
 	}
@@ -94,6 +98,7 @@ func (s *shard) rest(k *key) {
 	s.bytes += k.bytes
 	for s.idle > mostIdle/shardCount || s.bytes > mostIdleBytes/shardCount {
 		last := s.oldest
+		last.lease = nil
 		s.unlink(last)
 		delete(s.keys, last.name)
 	}

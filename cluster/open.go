@@ -21,7 +21,10 @@ func Open(o Options) (*Store, error) {
 	}
 	p := newPolicies(&o, e.Now, e.Outages)
 	// The engine adds the prefix.
-	s := newStore(e, t, p, limits{timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue})
+	s := newStore(e, t, p, limits{
+		timeout: o.Timeout, denials: o.DenialCache, maxValue: o.MaxValue,
+		refuseAcross: o.MultiAcross == "refuse", lease: o.HotLease, leased: o.leased(),
+	})
 	s.overall = allKeys{e, t}
 	s.opened = opened{e, p}
 	return s, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	store "github.com/cellserver/cellserver/cluster/engine"
@@ -85,6 +86,28 @@ func (o *Options) complete() (*store.Address, error) {
 	orElse(&o.MaxValue, 64<<10)
 	orElse(&o.Servers, 1)
 	return at, nil
+}
+
+// leased reports whether a key may be decided by leases; the longest prefix wins. It is nil
+// if none may.
+func (o *Options) leased() func(key []byte) bool {
+	any := false
+	for _, way := range o.HotKeys {
+		any = any || way == "lease"
+	}
+	if !any {
+		return nil
+	}
+	ways := maps.Clone(o.HotKeys)
+	return func(key []byte) bool {
+		longest, lease := -1, false
+		for prefix, way := range ways {
+			if len(prefix) > longest && len(prefix) <= len(key) && string(key[:len(prefix)]) == prefix {
+				longest, lease = len(prefix), way == "lease"
+			}
+		}
+		return lease
+	}
 }
 
 // orElse gives what is not set a default.

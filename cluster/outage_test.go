@@ -69,7 +69,7 @@ func TestAnOutageLeavesNoGoroutines(t *testing.T) {
 	i := newInstant()
 	dead := &unreachable{instant: i}
 	l := bounds()
-	l.timeout = 5 * time.Millisecond
+	l.timeout = time.Second
 	s := newStore(dead, i, &refusing{}, l)
 	before := runtime.NumGoroutine()
 	done := make(chan struct{}, 20_000)

@@ -106,7 +106,7 @@ func (x *across) write(i int) {
 			x.giveUp(late)
 			x.settled()
 		default:
-			x.pause(func() { x.again(i) })
+			x.pauseFor(&x.parts[i], func() { x.again(i) })
 		}
 	})
 }

@@ -24,6 +24,7 @@ func newStore(e engine, t timing, p policy, l limits) *Store {
 	s.engine, s.timing, s.policy, s.limits = e, t, p, l
 	s.writer = t.Number()
 	s.open(l.prefix)
+	s.leased = l.leased
 	return s
 }
 
@@ -77,7 +78,7 @@ func (s *Store) enqueue(it *item) {
 	shard.mu.Lock()
 	k := s.find(shard, a.Key)
 	it.place = &k.place
-	if s.repeats(k, it) {
+	if s.repeats(k, it) || s.lends(k, a) {
 		it.stage = answered
 		if !k.busy {
 			shard.rest(k)
@@ -86,6 +87,7 @@ func (s *Store) enqueue(it *item) {
 		it.flight.answered(1)
 		return
 	}
+	s.warm(k, a)
 	k.queue.push(it)
 	begin := !k.busy
 	k.busy = true

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -14,16 +15,19 @@ import (
 // silent answers with an error, or, if it is open, as if all were admitted.
 type silent struct {
 	open    bool
+	mu      sync.Mutex
 	reasons map[reason]int
 }
 
 func (s *silent) closed([]byte) bool { return !s.open }
 
 func (s *silent) answer(a *decide.Ask, why reason) {
+	s.mu.Lock()
 	if s.reasons == nil {
 		s.reasons = map[reason]int{}
 	}
 	s.reasons[why]++
+	s.mu.Unlock()
 	if s.open {
 		a.Err, a.Decision = nil, limit.Decision{RetryAfter: limit.NoRetry}
 		return

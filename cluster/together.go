@@ -38,9 +38,9 @@ func (g *group) decideTogether() {
 			g.giveUp(late)
 			g.end()
 		default:
-			g.pause(func() {
+			g.pause(func(look bool) {
 				// What did not conflict may have changed, too.
-				g.look(func(p *part) bool { return p.stale || !p.changes }, g.decideTogether)
+				g.look(func(p *part) bool { return look || p.stale || !p.changes }, g.decideTogether)
 			})
 		}
 	})

@@ -131,7 +131,7 @@ func (g *group) refund(i int, owed []*decide.Ask) {
 			g.count.kept.Add(int64(len(owed) - given))
 			g.undone()
 		case notWritten:
-			g.pause(func() { g.refund(i, owed) })
+			g.pauseFor(p, func() { g.refund(i, owed) })
 		default:
 			g.count.kept.Add(int64(len(owed)))
 			g.undone()

@@ -1,0 +1,61 @@
+// Command cluster shows one limit that three servers hold in a cluster of Valkey or Redis,
+// and what happens when the node that has the limit is killed. It starts all of them on
+// this machine and ends them after half a minute: make cluster-demo.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	d := demo{w: os.Stdout, nodeTimeout: 2 * time.Second}
+	flag.StringVar(&d.server, "server", "bin/cellserver", "the program")
+	flag.IntVar(&d.kill, "kill", 5, "after how many seconds a master is killed")
+	flag.IntVar(&d.seconds, "seconds", 15, "for how many seconds the servers are called")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := d.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster-demo:", err)
+		os.Exit(1)
+	}
+}
+
+// run shows all of it.
+func (d *demo) run(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "cellserver-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	ctx, end := context.WithCancel(ctx)
+	h := &house{ctx: ctx, dir: dir}
+	defer h.empty()
+	defer end()
+
+	engine, err := findEngine()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "Starting %s: 3 masters, 3 replicas\n", engine)
+	nodes, err := h.startCluster(engine, d.nodeTimeout)
+	if err != nil {
+		return err
+	}
+	store := engine + "://" + strings.Join(nodes[:3], ",")
+	fmt.Fprintf(d.w, "Starting 3 cellservers, each with --store %s\n", store)
+	servers, err := h.startServers(d.server, store)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "\nEach server is asked again and again: %s\n", strings.Trim(fmt.Sprint(command()), "[]"))
+	fmt.Fprintf(d.w, "The limit is %d calls at once and %d more each second, for all servers together.\n\n", burst, perSecond)
+	return d.show(ctx, h, nodes, servers)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDemoHoldsOneLimit plays the demo in a short form: all three servers admit calls, all
+// of them together no more than the limit, and none goes on without a master for long.
+func TestDemoHoldsOneLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster is left to the full test run")
+	}
+	if _, err := findEngine(); err != nil {
+		require.Empty(t, os.Getenv("CI"), err)
+		t.Skip("SKIP:", err)
+	}
+	program := filepath.Join(t.TempDir(), "cellserver")
+	said, err := exec.Command("go", "build", "-o", program, "../../cmd/cellserver").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	var out bytes.Buffer
+	d := demo{server: program, kill: 2, seconds: 12, nodeTimeout: time.Second, w: &out}
+	require.NoError(t, d.run(t.Context()), out.String())
+	require.Contains(t, out.String(), "kill -9 of the master that has the limit")
+	last := regexp.MustCompile(`(?m)^(\d+) admitted in ([\d.]+) s\. .* = (\d+)\.$`).FindStringSubmatch(out.String())
+	require.NotNil(t, last, out.String())
+	admitted, err := strconv.Atoi(last[1])
+	require.NoError(t, err)
+	allowed, err := strconv.Atoi(last[3])
+	require.NoError(t, err)
+	// What the replica lacked of the last moments may be admitted again.
+	require.LessOrEqual(t, admitted, allowed+perSecond, out.String())
+	require.Greater(t, admitted, 2*perSecond, out.String())
+	require.Regexp(t, `(?m)^ +1  +[1-9]\d* +[1-9]\d* +[1-9]\d* `, out.String(), "every server has a part of it")
+	require.Regexp(t, `(?m)^ +12  .* 0$`, out.String(), "in the end every call is decided")
+}
