@@ -63,10 +63,16 @@ func TestScaleOutUserHasTheRightsThatServersNeed(t *testing.T) {
 	}
 	line := aclLine.FindStringSubmatch(scaleOut(t))
 	require.NotNil(t, line)
-	c := storetest.Best(t).Cluster(t, 3, 0, storetest.Options{})
+	storetest.Each(t, func(t *testing.T, e storetest.Engine) { needsRights(t, e, line[1]) })
+}
+
+// needsRights gives a user the rights and takes each of them away once.
+func needsRights(t *testing.T, e storetest.Engine, given string) {
+	t.Helper()
+	c := e.Cluster(t, 3, 0, storetest.Options{})
 	words := []any{"ACL", "SETUSER", "cellserver"}
 	var rights []string
-	for _, w := range strings.Fields(line[1]) {
+	for _, w := range strings.Fields(given) {
 		words = append(words, w)
 		if right, is := strings.CutPrefix(w, "+"); is {
 			rights = append(rights, right)
@@ -86,7 +92,7 @@ func TestScaleOutUserHasTheRightsThatServersNeed(t *testing.T) {
 	}
 	_, nodes, _ := strings.Cut(c.URL(), "://")
 	url := "redis://cellserver:secret@" + nodes
-	require.NoError(t, useAll(t, url, func() bool { return false }))
+	require.NoError(t, useAll(t, url, "30000", func() bool { return false }))
 	require.Empty(t, refused())
 	for _, right := range rights {
 		if right == "asking" {
@@ -94,7 +100,7 @@ func TestScaleOutUserHasTheRightsThatServersNeed(t *testing.T) {
 		}
 		onAll("ACL", "SETUSER", "cellserver", "-"+right)
 		onAll("SCRIPT", "FLUSH")
-		_ = useAll(t, url, func() bool { return refused() != "" }) // it has not all it needs
+		_ = useAll(t, url, "500", func() bool { return refused() != "" }) // it has not all it needs
 		require.NotEmpty(t, refused(), "servers do without %s", right)
 		onAll("ACL", "SETUSER", "cellserver", "+"+right)
 		onAll("ACL", "LOG", "RESET")
@@ -103,9 +109,9 @@ func TestScaleOutUserHasTheRightsThatServersNeed(t *testing.T) {
 
 // useAll starts a server that has its limits at the URL, and calls what it serves, unless
 // refused says before the first decision that nothing will come of it.
-func useAll(t *testing.T, url string, refused func() bool) error {
+func useAll(t *testing.T, url, timeout string, refused func() bool) error {
 	t.Helper()
-	c, err := server.Load([]string{"--store", url, "--dir", t.TempDir(), "--store-timeout", "2000"}, nil)
+	c, err := server.Load([]string{"--store", url, "--dir", t.TempDir(), "--store-timeout", timeout}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
