@@ -64,6 +64,7 @@ func loseReplies(t *testing.T, e storetest.Engine, writers int, begin func(f *fr
 		stores, fronts = append(stores, s), append(fronts, f)
 		l.call(i, s)
 	}
+	l.awaitBegin()
 	var ends []func()
 	for _, f := range fronts {
 		ends = append(ends, begin(f))

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -27,6 +29,7 @@ type load struct {
 	keys  []string // each begins with the name of its family
 	stop  chan struct{}
 	work  sync.WaitGroup
+	far   atomic.Int64 // calls admitted so far
 
 	mu    sync.Mutex
 	calls []call
@@ -87,12 +90,26 @@ func (l *load) call(number int, s *cluster.Store) {
 	}
 }
 
+// awaitBegin returns when some calls were admitted: what is done then meets a load.
+func (l *load) awaitBegin() {
+	l.t.Helper()
+	storetest.Await(l.t, "the load begins", func() error {
+		if l.far.Load() < 100 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
+
 func (l *load) one(number, caller int, s *cluster.Store) call {
 	c := call{Store: number, Caller: caller, Key: l.keys[rand.IntN(len(l.keys))], Quantity: 1 + rand.Int64N(mostUnits), Began: time.Since(l.began)}
 	a := submit(s, familyOf(c.Key)(c.Key, c.Quantity))
 	c.Ended, c.Admitted = time.Since(l.began), a.Err == nil && a.Decision.Refused == 0
 	if a.Err != nil {
 		c.Error = a.Err.Error()
+	}
+	if c.Admitted {
+		l.far.Add(1)
 	}
 	return c
 }

@@ -40,6 +40,7 @@ func TestReshardingLosesAndChargesNothing(t *testing.T) {
 			stores = append(stores, s)
 			l.call(i, s)
 		}
+		l.awaitBegin()
 		flush := every(100*time.Millisecond, func() { _ = c.FlushScripts() }) // at the end there is none
 		time.Sleep(time.Second)                                               // the calm to compare with
 		began := time.Since(l.began)
