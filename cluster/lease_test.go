@@ -217,6 +217,19 @@ func TestLeasedKeyAnswersInPlace(t *testing.T) {
 	require.Equal(t, before, s.requests)
 }
 
+// TestLeaseOfALimitBeyondAllTime: not all that remains can be charged.
+func TestLeaseOfALimitBeyondAllTime(t *testing.T) {
+	s := serve(newCloud(1).join(network{there: 100 * time.Microsecond, back: 100 * time.Microsecond}), lending(100*time.Millisecond))
+	a := take(t, "k", 1<<40, 2000)
+	for i := range 400 {
+		s.call(t, a)
+		require.NoError(t, a.Err)
+		require.True(t, a.Decision.Allowed(), "call %d", i)
+		s.runFor(10 * time.Microsecond)
+	}
+	require.NotZero(t, s.Store.count.leased.Load())
+}
+
 // TestLeaseGoesWithItsKey: what was paid for is forgotten when the key is deleted.
 func TestLeaseGoesWithItsKey(t *testing.T) {
 	for _, here := range []bool{true, false} {

@@ -205,10 +205,17 @@ func (r *renewal) reckon() {
 		return
 	}
 	r.next.rest = look.Decision.Remaining
-	if n := min(want, r.next.rest); n > 0 && r.apply(was.with(n)) {
-		r.next.left = n
-		r.next.rest -= n
+	// What remains may be more than can be charged: its end would lie beyond all time.
+	n := min(want, r.next.rest)
+	for n > 0 && !r.apply(was.with(n)) {
+		n /= 2
 	}
+	if n == 0 && r.next.rest > 0 {
+		r.next.lasts = 0
+		return
+	}
+	r.next.left = n
+	r.next.rest -= n
 	r.next.all = r.next.left == want
 }
 
