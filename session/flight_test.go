@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -313,12 +314,14 @@ func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
 	s, err := remotedouble.NewServer(epoch, 1, nil)
 	require.NoError(t, err)
 	s.Double.Hold()
+	goroutines := runtime.NumGoroutine()
 	for range 50 {
 		c := open(t, s.Engine)
 		_, _, next := c.Turn(lines(throttle, "MULTI"), nil)
 		require.Equal(t, transport.Park, next)
 		c.Closed()
 	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "a flight under way takes no goroutine")
 	killed := open(t, s.Engine)
 	_, _, next := killed.Turn(lines(throttle), nil)
 	require.Equal(t, transport.Park, next)
