@@ -220,8 +220,8 @@ func TestLeasedKeyAnswersInPlace(t *testing.T) {
 // TestLeaseOfALimitBeyondAllTime: not all that remains can be charged.
 func TestLeaseOfALimitBeyondAllTime(t *testing.T) {
 	s := serve(newCloud(1).join(network{there: 100 * time.Microsecond, back: 100 * time.Microsecond}), lending(100*time.Millisecond))
-	a := take(t, "k", 1<<40, 2000)
-	for i := range 400 {
+	a := take(t, "k", 1<<40, 5000)
+	for i := range 200 {
 		s.call(t, a)
 		require.NoError(t, a.Err)
 		require.True(t, a.Decision.Allowed(), "call %d", i)
