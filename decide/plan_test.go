@@ -202,6 +202,7 @@ func TestCells(t *testing.T) {
 				require.Equal(t, entry.Cell, k.e.Kind)
 				require.Equal(t, c.expiry, k.e.Expiry)
 				require.Equal(t, c.expiry, entry.CellTAT(&k.e))
+				require.Equal(t, entry.Entry{Kind: entry.Cell, Expiry: c.expiry, Value: []byte{}}, k.plan.Cell([]byte{}))
 				require.Empty(t, k.e.Value, "the expiry tells the TAT")
 			}
 		})

@@ -206,6 +206,11 @@ func TestOwnedAskRefersToNothingOfItsCommand(t *testing.T) {
 	b.Family = decide.Window
 	b.Own(nil)
 	require.Nil(t, b.Lease.Member, "of an earlier ask")
+	pattern := []byte("a*")
+	b.Family, b.Admin.Match = decide.Admin, pattern
+	b.Own(nil)
+	clear(pattern)
+	require.Equal(t, "a*", string(b.Admin.Match))
 	b.Forget()
 	require.Nil(t, b.Key)
 }
