@@ -69,11 +69,12 @@ func (m *memory) idle() bool {
 // observe takes in what the engine has now. lost reports whether that is older than what it
 // had: then what is remembered stands.
 func (m *memory) observe(c *core, v *value) (lost bool) {
-	m.settle(c, v)
 	if m.known && v.raw != nil && v.stamp < m.value.stamp && m.value.raw != nil {
 		c.count.repaired.Add(1)
+		m.settle(c, &m.value)
 		return true
 	}
+	m.settle(c, v)
 	m.countOthers(c, v)
 	if !sameWrite(v.raw, m.value.raw) {
 		m.denial = nil
@@ -143,7 +144,7 @@ func (m *memory) claims() bool {
 	return m.back != nil || len(m.owed) > 0
 }
 
-// settle finds out from v, which the engine has now, which debts were done, and notes what
+// settle finds out from v, which is what counts now, which debts were done, and notes what
 // is to be given back.
 func (m *memory) settle(c *core, v *value) {
 	if m.back != nil {
@@ -153,6 +154,10 @@ func (m *memory) settle(c *core, v *value) {
 	for _, d := range m.debts {
 		switch fate(d.tag, &d.old, v) {
 		case undecided:
+			if d.sure { // and lost since, with what it has charged
+				c.count.undone.Add(int64(len(d.items)))
+				continue
+			}
 			open = append(open, d)
 		case done:
 			if d.whole && v.tag == d.tag {
