@@ -39,6 +39,7 @@ func TestFaultsSayWhatBecameOfASwap(t *testing.T) {
 		"huge string":        {"$999999999999\r\n", "malformed", false},
 		"huger string":       {"$99999999999999999999\r\n", "malformed", false},
 		"huge array":         {"*999999999\r\n", "malformed", false},
+		"arrays in arrays":   {strings.Repeat("*131072\r\n", 50), "malformed", false},
 		"endless line":       {"+" + strings.Repeat("x", 1<<20), "malformed", false},
 		"number is not 1":    {":2\r\n", "malformed", false},
 		"negative length":    {"$-2\r\n", "malformed", false},

@@ -11,6 +11,9 @@ const (
 	// for what is announced before it has read it.
 	maxBulk     = 16 << 20
 	maxElements = 1 << 17
+	// maxNested is how many arrays may lie within each other: CLUSTER SLOTS has four. Who
+	// reads them calls itself, and makes room for each.
+	maxNested = 8
 	// maxLine bounds a line of a reply: a number, a status or an error.
 	maxLine = 16 << 10
 )
@@ -23,6 +26,8 @@ type guardedConn struct {
 	skip int64 // bytes of a string that are still to come, with its line end
 	line []byte
 	size int // of a line that is longer than what of it is kept
+	// open is how many elements the arrays lack that are being read, the innermost last.
+	open []int64
 	err  error
 }
 
@@ -72,7 +77,7 @@ func (g *guardedConn) head() error {
 	most := int64(maxElements)
 	switch g.line[0] {
 	case '+', '-', ':':
-		return nil
+		return g.element(0)
 	case '$':
 		most = maxBulk
 	case '*':
@@ -83,8 +88,29 @@ func (g *guardedConn) head() error {
 	if err != nil || n > most {
 		return fmt.Errorf("%w: it announces too much", errReply)
 	}
-	if g.line[0] == '$' && n >= 0 {
+	if g.line[0] == '*' {
+		return g.element(n)
+	}
+	if n >= 0 {
 		g.skip = n + 2
+	}
+	return g.element(0)
+}
+
+// element counts a reply, which is an element of the innermost array if there is one. Of
+// itself it has n.
+func (g *guardedConn) element(n int64) error {
+	if last := len(g.open) - 1; last >= 0 {
+		g.open[last]--
+	}
+	if n > 0 {
+		g.open = append(g.open, n)
+	}
+	if len(g.open) > maxNested {
+		return fmt.Errorf("%w: its arrays lie too deep in each other", errReply)
+	}
+	for len(g.open) > 0 && g.open[len(g.open)-1] == 0 {
+		g.open = g.open[:len(g.open)-1]
 	}
 	return nil
 }

@@ -145,9 +145,24 @@ func TestGuardFollowsRepliesInAnyPieces(t *testing.T) {
 			require.NoError(t, g.look(stream[second:]))
 			require.Zero(t, g.skip)
 			require.Empty(t, g.line)
+			require.Empty(t, g.open)
 		}
 	}
 	for _, s := range []string{"$16777217\r\n", "*131073\r\n", "\r\n", "\n", "x\r\n", "$\r\n", "$1\n", "$1x\r\n", "%1\r\n", "*-2\r\n", strings.Repeat("x", maxLine+1)} {
 		require.ErrorIs(t, guard(nil).look([]byte(s)), errReply, "%.20q", s)
 	}
+}
+
+// TestGuardBoundsArraysWithinArrays: who reads them makes room for each that is announced, and
+// calls itself for each that is in another.
+func TestGuardBoundsArraysWithinArrays(t *testing.T) {
+	for _, head := range []string{"*1\r\n", "*131072\r\n", "*2\r\n*0\r\n"} {
+		g := guard(nil)
+		require.NoError(t, g.look([]byte(strings.Repeat(head, maxNested))))
+		require.ErrorIs(t, g.look([]byte(head)), errReply)
+	}
+	g := guard(nil)
+	flat := "*2\r\n*3\r\n*-1\r\n$1\r\nx\r\n*1\r\n:1\r\n*0\r\n"
+	require.NoError(t, g.look([]byte(strings.Repeat(flat, 1000))), "one after the other they may be many")
+	require.Empty(t, g.open)
 }
