@@ -248,3 +248,36 @@ func TestGroupsOfManyGoroutines(t *testing.T) {
 		require.LessOrEqual(t, admitted[key], int64(100))
 	}
 }
+
+// TestATransactionThatDeletesIsNotTakenForDone: its write never arrives. Meanwhile somebody else
+// deletes the key that it was to delete, and charges the other. What is not there now of the
+// first does not tell that the write was done: the second does.
+func TestATransactionThatDeletesIsNotTakenForDone(t *testing.T) {
+	for _, keys := range [][2]string{{"{x}a", "{x}d"}, {"{x}d", "{x}a"}} {
+		c := newCloud(1)
+		well := network{there: time.Millisecond, back: time.Millisecond}
+		s, other := serve(c.join(well), bounds()), serve(c.join(well), bounds())
+		other.call(t, take(t, "{x}d", 9, 1))
+		c.after(1500*time.Microsecond, func() { s.drops = 1 }) // after the reads
+		c.after(5*time.Millisecond, func() {
+			s.drops = 0
+			c.put([]byte("cs:{x}d"), nil, 0)
+			a := take(t, "{x}a", 9, 1)
+			other.Submit([]*decide.Ask{a}, false, func() { require.True(t, a.Decision.Allowed()) })
+		})
+		var asks []*decide.Ask
+		for _, key := range keys {
+			if key == "{x}d" {
+				asks = append(asks, admin(key, decide.Delete))
+				continue
+			}
+			asks = append(asks, take(t, key, 9, 1))
+		}
+		s.transact(t, asks...)
+		for _, a := range asks {
+			require.NoError(t, a.Err)
+		}
+		require.Positive(t, s.count.doubts.Load())
+		require.EqualValues(t, 2, s.used("{x}a"), "both were admitted")
+	}
+}

@@ -95,27 +95,7 @@ func (g *group) undoing() bool { return g.undoes > 0 }
 
 // conflict finds out, from what the engine has now, whether an earlier try was done.
 func (g *group) conflict(s *sending, now [][]byte) {
-	became := lost
-	if !s.doubt {
-		became = notWritten
-	}
-	for n, i := range s.parts {
-		p := &g.parts[i]
-		v, err := decode(now[n])
-		if err != nil {
-			continue
-		}
-		switch fate(p.tag, &p.old, &v) {
-		case done:
-			if s.doubt || p.tag != 0 {
-				became = done
-			}
-		case undecided, notWritten: // what one key lacks no other has got
-			if became == lost {
-				became = notWritten
-			}
-		}
-	}
+	became := g.became(s, now)
 	for n, i := range s.parts {
 		g.saw(&g.parts[i], now[n])
 		g.parts[i].applied = became == done
@@ -129,4 +109,34 @@ func (g *group) conflict(s *sending, now [][]byte) {
 		g.count.conflicts.Add(1)
 	}
 	s.then(became)
+}
+
+// became is what became of a write, from what the engine has now: what one key has got, or
+// lacks, all have, or lack. A key that is gone does not tell: others delete, too.
+func (g *group) became(s *sending, now [][]byte) outcome {
+	var seen [lost + 1]bool
+	gone := false
+	for n, i := range s.parts {
+		p := &g.parts[i]
+		v, err := decode(now[n])
+		if err != nil {
+			seen[lost] = true
+			continue
+		}
+		became := fate(p.tag, &p.old, &v)
+		if p.tag == 0 && became == done {
+			gone = true
+			continue
+		}
+		seen[became] = true
+	}
+	switch {
+	case seen[done]:
+		return done
+	case seen[undecided], seen[notWritten], !s.doubt:
+		return notWritten
+	case gone && !seen[lost]:
+		return done
+	}
+	return lost
 }
