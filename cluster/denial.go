@@ -50,8 +50,9 @@ type leaseCall struct {
 	maxMembers int64
 }
 
-// denialOf returns the refusal of a, nil if it is none that can be repeated.
-func denialOf(a *decide.Ask, most time.Duration) *denial {
+// denialOf returns the refusal of a, nil if it is none that can be repeated. now is the
+// clock's, which may be behind the instant of a.
+func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	d := a.Decision
 	if most <= 0 || a.Err != nil || !takes(a) || d.Refused <= 0 || d.Refused < asked(a) {
 		return nil
@@ -59,7 +60,7 @@ func denialOf(a *decide.Ask, most time.Duration) *denial {
 	if d.RetryAfter != limit.NoRetry {
 		most = min(most, d.RetryAfter)
 	}
-	return &denial{call: callOf(a), decision: d, at: a.Now, until: a.Now.Add(most)}
+	return &denial{call: callOf(a), decision: d, at: a.Now, until: min(a.Now, now).Add(most)}
 }
 
 // asked is how many units a refusal of the whole of a says that it refuses.

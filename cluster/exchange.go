@@ -518,7 +518,7 @@ func (e *exchange) remember() {
 		return
 	}
 	for i := len(e.batch) - 1; i >= e.lastChange; i-- {
-		if d := denialOf(e.batch[i].ask, e.limits.denials); d != nil {
+		if d := denialOf(e.batch[i].ask, e.timing.Now(), e.limits.denials); d != nil {
 			k.memory.denial = d
 			return
 		}

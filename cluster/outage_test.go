@@ -315,6 +315,26 @@ func TestARefusalIsRepeated(t *testing.T) {
 	require.True(t, f.Decision.Allowed(), "behind what gives back nothing is repeated")
 }
 
+// TestARefusalOfALaterInstantIsRepeatedNoLonger: the latest decision about a key was made by a
+// clock that is ahead. What somebody else frees shows as late as ever, and not after that time.
+func TestARefusalOfALaterInstantIsRepeatedNoLonger(t *testing.T) {
+	c := newCloud(1)
+	l := bounds()
+	l.denials = 100 * time.Millisecond
+	s, ahead := serve(c.join(network{}), l), serve(c.join(network{}), l)
+	ahead.offset = time.Minute
+	ahead.call(t, take(t, "k", 1, 1))
+	a := take(t, "k", 1, 1)
+	s.call(t, a)
+	require.False(t, a.Decision.Allowed())
+	ahead.call(t, admin("k", decide.Delete))
+	s.call(t, a)
+	require.EqualValues(t, 1, s.count.cachedDenials.Load())
+	c.runFor(100 * time.Millisecond)
+	s.call(t, a)
+	require.True(t, a.Decision.Allowed())
+}
+
 func TestARefusalThatEndsSoonIsNotRepeatedAfterwards(t *testing.T) {
 	c := newCloud(1)
 	l := bounds()
