@@ -108,7 +108,7 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 		kept = slices.Delete(kept, 0, len(kept)-samplesKept)
 	}
 	c.samples[s.Node] = kept
-	target := c.agreed(elapsed)
+	target := c.agreed(min(elapsed, s.Received)) // the process may have been stopped since
 	way := c.course.Load()
 	if way == nil || !c.read.Load() {
 		c.course.Store(&course{from: elapsed, offset: target, target: target})

@@ -36,6 +36,15 @@ func TestFirstSampleSetsTheClock(t *testing.T) {
 	require.Equal(t, wall.Add(3*second), now)
 }
 
+// TestSampleThatIsOldWhenItIsTakenInCounts: the process was stopped in between.
+func TestSampleThatIsOldWhenItIsTakenInCounts(t *testing.T) {
+	var c clock.Clock
+	c.Add(time.Hour, sample("a", second, 2*ms, 0, .5))
+	now, ok := c.Now(time.Hour)
+	require.True(t, ok)
+	require.Equal(t, wall.Add(time.Hour), now)
+}
+
 func TestClockFollowsWhatNodesAgreeOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		samples []clock.Sample
