@@ -233,6 +233,19 @@ func TestForeignValuesStay(t *testing.T) {
 	require.Equal(t, "a string that somebody has stored", string(c.look([]byte("cs:k"))))
 }
 
+// TestAnEmptyStringStays: it is no key to GETRANGE, but somebody has stored it.
+func TestAnEmptyStringStays(t *testing.T) {
+	c := newCloud(1)
+	s := serve(c.join(network{}), bounds())
+	c.stored["cs:{x}k"] = kept{raw: []byte{}, until: time.Hour}
+	a, both := take(t, "{x}k", 5, 1), multi(t, 5, "{x}k", "{x}other")
+	s.call(t, a)
+	require.ErrorIs(t, a.Err, limit.ErrWrongType)
+	s.call(t, both)
+	require.ErrorIs(t, both.Err, limit.ErrWrongType)
+	require.Equal(t, []byte{}, c.look([]byte("cs:{x}k")))
+}
+
 // TestAValueHasABound: what would make it larger is refused, and all else goes on.
 func TestAValueHasABound(t *testing.T) {
 	c := newCloud(1)
