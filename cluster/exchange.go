@@ -279,6 +279,7 @@ func (e *exchange) take(v value) {
 		e.basis = m.value
 	}
 	e.back, m.back = m.back, nil
+	e.key.noteGone(&e.there)
 }
 
 // decide decides the batch at one instant, and says what is to become of the key.
@@ -479,6 +480,7 @@ func (e *exchange) settled(written bool) step {
 	d := e.debt()
 	if written {
 		m.wrote(&e.core, &e.next, e.timing.Elapsed()-e.sent)
+		e.key.noteGone(&e.next)
 		d.sure = true
 		if len(d.items) > 0 {
 			d.again = nil

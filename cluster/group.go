@@ -239,6 +239,7 @@ func (g *group) saw(p *part, raw []byte) {
 	if m := &p.key.memory; m.observe(&g.core, &v) {
 		p.v = m.value
 	}
+	p.key.noteGone(&v)
 }
 
 // foreign says that a part has a value of somebody else, which stays.

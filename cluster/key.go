@@ -104,6 +104,14 @@ func (s *shard) rest(k *key) {
 	}
 }
 
+// noteGone has the lease of a key go with it, if v, which the engine has now, is no key. What
+// was paid for was of another.
+func (k *key) noteGone(v *value) {
+	if v.raw == nil && k.lease != nil {
+		k.lease.pause(0, 0)
+	}
+}
+
 // forget drops what is remembered of all keys.
 func (t *table) forget() {
 	for i := range t.shards {
@@ -111,6 +119,7 @@ func (t *table) forget() {
 		s.mu.Lock()
 		for _, k := range s.keys {
 			k.memory.known, k.memory.value, k.memory.denial = false, value{}, nil
+			k.noteGone(&k.memory.value)
 		}
 		s.mu.Unlock()
 	}

@@ -199,7 +199,8 @@ func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	return max(limit.SatAdd(want, want/2), l.most, 1)
 }
 
-// pause ends what the lease may hand out, which was given back, until a window is over.
+// pause ends what the lease may hand out, which was given back or is lost, until a window is
+// over.
 func (l *lease) pause(elapsed, left time.Duration) {
 	l.left, l.until, l.resume = 0, 0, elapsed+left
 }

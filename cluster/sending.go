@@ -60,6 +60,7 @@ func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 			p.applied, p.seen, p.v = true, p.put.raw, p.put
 			p.key.shard.mu.Lock()
 			p.key.memory.wrote(&g.core, &p.put, rtt)
+			p.key.noteGone(&p.put)
 			p.key.shard.mu.Unlock()
 		}
 		s.then(done)
