@@ -12,7 +12,15 @@ import (
 	"github.com/cellserver/cellserver/remote"
 )
 
-func openCluster(o cluster.Options) (RemoteStore, error) { return cluster.Open(o) }
+// openCluster opens the store that o names. It returns nil with an error: no *cluster.Store
+// that is nil must become a store that looks open.
+func openCluster(o cluster.Options) (RemoteStore, error) {
+	s, err := cluster.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
 // remoteStore is the store as sessions know it. Until it has learned the time from its
 // nodes, instants are the server's own.

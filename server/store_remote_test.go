@@ -146,6 +146,27 @@ func TestServerWithStoreDescribesItself(t *testing.T) {
 	require.NotContains(t, without, "# Store")
 }
 
+// TestStoreThatCannotBeOpenedIsAnError: files that the address names are read only when
+// the store is opened, and the server says what is wrong with them.
+func TestStoreThatCannotBeOpenedIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca.pem")
+	require.NoError(t, os.WriteFile(ca, []byte("no certificate"), 0o600))
+	for parameters, want := range map[string]string{
+		"ca=" + ca:                            "has no certificate",
+		"ca=" + filepath.Join(dir, "missing"): "no such file",
+		"cert=" + ca + "&key=" + ca:           "certificate",
+	} {
+		c, err := server.Load([]string{"--dir", dir, "--port", "0", "--store", "rediss://:canary@127.0.0.1:1?" + parameters}, nil)
+		require.NoError(t, err)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		_, err = server.New(c, server.Options{Listeners: []net.Listener{l}})
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "canary")
+	}
+}
+
 // TestOptionsReachTheStore: each is handed over in the unit of the store.
 func TestOptionsReachTheStore(t *testing.T) {
 	e := newElsewhere(t)
