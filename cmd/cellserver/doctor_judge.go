@@ -230,6 +230,10 @@ func (o *opinion) judgeRole(f *findings) {
 
 // prescribe says what to do.
 func (o *opinion) prescribe(f *findings, flags []string) {
+	if store := f.config["store"]; f.info["cellserver"] != "" && store != "" {
+		o.todo = append(o.todo, "# it is a cellserver already, and has its limits in "+store+": start another with the same --store")
+		return
+	}
 	if f.info["cellserver"] != "" {
 		o.todo = append(o.todo, "# it is a cellserver already: to move it, stop it and copy its dir")
 		if f.config["appendonly"] != "yes" {

@@ -262,6 +262,20 @@ func TestDoctorKnowsCellserver(t *testing.T) {
 	require.NotContains(t, out.String(), "Does not move")
 }
 
+// TestDoctorKnowsWhereLimitsAre: a server with a store has nothing in its directory, and
+// refuses to save.
+func TestDoctorKnowsWhereLimitsAre(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, writeFindings(&out, judge(&findings{
+		address: "redis://host:1",
+		info:    map[string]string{"redis_version": "7.2.7", "cellserver": "yes"},
+		config:  map[string]string{"store": "valkey://u:***@a:1", "appendonly": "no"},
+	})))
+	require.Contains(t, out.String(), "has its limits in valkey://u:***@a:1: start another with the same --store")
+	require.NotContains(t, out.String(), "SAVE")
+	require.NotContains(t, out.String(), "copy its dir")
+}
+
 // TestDoctorJudges: what no server of a test has.
 func TestDoctorJudges(t *testing.T) {
 	f := &findings{
