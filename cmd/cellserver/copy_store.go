@@ -54,7 +54,7 @@ func (s *stateStore) again(f func(done func(err error))) error {
 	for {
 		answer := make(chan error, 1)
 		f(func(err error) { answer <- err })
-		err := <-answer
+		err := s.explained(<-answer)
 		if err == nil || !passing(err) {
 			return err
 		}
@@ -63,6 +63,22 @@ func (s *stateStore) again(f func(done func(err error))) error {
 			return err
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+// explained says why it is not known which nodes the store has, if that is what err is.
+func (s *stateStore) explained(err error) error {
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Reason != engine.Starting {
+		return err
+	}
+	switch fault := s.engine.Info().Fault; fault {
+	case "":
+		return err
+	case "NOAUTH", "WRONGPASS", "NOPERM":
+		return &engine.Error{Reason: fault, NotDone: true}
+	default:
+		return &engine.Error{Reason: engine.Starting, Text: fault, NotDone: true}
 	}
 }
 

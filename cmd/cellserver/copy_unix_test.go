@@ -197,3 +197,20 @@ func TestCopyIntoAStoreThatRefusesFails(t *testing.T) {
 		require.ErrorContains(t, copyStates(args, &out), want)
 	}
 }
+
+// TestCopySaysWhyAStoreDoesNotAnswer tests that a wrong password is named, at once.
+func TestCopySaysWhyAStoreDoesNotAnswer(t *testing.T) {
+	dir := t.TempDir()
+	fillLimiters(t, dir)
+	from := filepath.Join(dir, "state")
+	node := storetest.Redis(t).Single(t, storetest.Options{Password: "secret"})
+	var out bytes.Buffer
+	for want, url := range map[string]string{
+		"the store does not answer: WRONGPASS": strings.Replace(node.URL(), ":secret@", ":canary@", 1),
+		"the store does not answer: NOAUTH":    strings.Replace(node.URL(), ":secret@", "", 1),
+	} {
+		err := copyStates([]string{from, url}, &out)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "canary")
+	}
+}
