@@ -262,7 +262,7 @@ func (g *group) instant() limit.Instant {
 }
 
 // apply makes what was planned about the next entry of a part the one after it.
-func (g *group) apply(p *part, a *decide.Ask, plan *decide.Plan) error {
+func (g *group) apply(p *part, plan *decide.Plan) error {
 	switch plan.Action {
 	case decide.Keep:
 		return nil
@@ -270,7 +270,7 @@ func (g *group) apply(p *part, a *decide.Ask, plan *decide.Plan) error {
 		next := plan.Apply(slices.Clone(p.next.Value), nil)
 		if len(next) > len(p.next.Value) && len(next) > g.limits.maxValue-headerLen-mostOlder*tagLen {
 			g.count.tooLarge.Add(1)
-			return tooLarge(a)
+			return limit.ErrTooLarge
 		}
 		p.next = entry.Entry{Kind: plan.Kind, Expiry: plan.Expiry, Value: next}
 	case decide.Remove:

@@ -4,7 +4,6 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/slidingwindow"
 )
 
 // judge decides asks about one key one after another, at one instant.
@@ -40,7 +39,7 @@ func (j *judge) decide(a *decide.Ask) (changed bool) {
 	}
 	switch p.Action {
 	case decide.Store:
-		a.Err = j.store(a)
+		a.Err = j.store()
 		changed = a.Err == nil
 	case decide.Remove:
 		j.entry, changed = entry.Entry{}, true
@@ -54,7 +53,7 @@ func (j *judge) decide(a *decide.Ask) (changed bool) {
 }
 
 // store makes the entry what the plan says, unless it would become too large.
-func (j *judge) store(a *decide.Ask) error {
+func (j *judge) store() error {
 	if !j.owns {
 		j.mine = append(j.mine[:0], j.entry.Value...)
 		j.entry.Value, j.owns = j.mine, true
@@ -64,24 +63,13 @@ func (j *judge) store(a *decide.Ask) error {
 	next := j.plan.Apply(value[:len(value):len(value)], j.spare[:0])
 	if len(next) > len(value) && len(next) > j.most {
 		j.tooMany++
-		return tooLarge(a)
+		return limit.ErrTooLarge
 	}
 	if len(next) == 0 || len(value) == 0 || &next[0] != &value[0] {
 		j.mine, j.spare = next, value[:0]
 	}
 	j.entry = entry.Entry{Kind: j.plan.Kind, Expiry: j.plan.Expiry, Value: next}
 	return nil
-}
-
-// tooLarge is the error of a call whose state would become too large.
-func tooLarge(a *decide.Ask) error {
-	switch a.Family {
-	case decide.Lease:
-		return limit.ErrTooManyMembers
-	case decide.Window:
-		return slidingwindow.ErrLogTooLong
-	}
-	return limit.ErrFull
 }
 
 // end gives back what is large of the scratch.

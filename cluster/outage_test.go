@@ -267,10 +267,10 @@ func TestAValueHasABound(t *testing.T) {
 			errs++
 		}
 		if a.Err != nil {
-			require.ErrorIs(t, a.Err, slidingwindow.ErrLogTooLong)
+			require.Equal(t, limit.ErrTooLarge, a.Err)
 		}
 		if b.Err != nil {
-			require.ErrorIs(t, b.Err, limit.ErrTooManyMembers)
+			require.Equal(t, limit.ErrTooLarge, b.Err)
 		}
 	}
 	require.Positive(t, fine)

@@ -242,7 +242,7 @@ func (r *renewal) apply(a *decide.Ask) bool {
 	if plan.One(&p.next, g.now, a) != nil || !a.Decision.Allowed() {
 		return false
 	}
-	return g.apply(p, a, plan) == nil
+	return g.apply(p, plan) == nil
 }
 
 // mine reports whether what the engine has still has in it what the lease has paid: the key

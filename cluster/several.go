@@ -126,7 +126,7 @@ func (x *across) again(i int) {
 		err = g.plan.Clause(i, &p.next, now, a)
 	}
 	if err == nil && a.Details[i].Allowed() {
-		err = g.apply(p, clauseAsk(a, i), &g.plan.Plan)
+		err = g.apply(p, &g.plan.Plan)
 	}
 	switch {
 	case err != nil:

@@ -66,7 +66,7 @@ func (g *group) decide(m *member) {
 	p := &g.parts[m.at[0]]
 	plan := &g.plan.Plan
 	if a.Err = plan.One(&p.next, g.now, a); a.Err == nil {
-		a.Err = g.apply(p, a, plan)
+		a.Err = g.apply(p, plan)
 	}
 	if a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 && a.Family == decide.Admin {
 		bytes := int64(len(p.key.full) + len(p.v.raw))
@@ -93,7 +93,7 @@ func (g *group) decideClauses(m *member) error {
 		p := &g.parts[i]
 		err := g.plan.Again(n, &p.next)
 		if err == nil {
-			err = g.apply(p, clauseAsk(&m.own, n), &g.plan.Plan)
+			err = g.apply(p, &g.plan.Plan)
 		}
 		if err != nil {
 			for n, i := range m.at {

@@ -153,7 +153,7 @@ func (g *group) give(p *part, a *decide.Ask) bool {
 	if err != nil || plan.Action == decide.Keep {
 		return false
 	}
-	return g.apply(p, back, plan) == nil
+	return g.apply(p, plan) == nil
 }
 
 // clauseAsk is a clause of a, as an ask of its own that was answered as the clause was.

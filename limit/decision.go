@@ -53,4 +53,6 @@ var (
 	ErrTooLong = errors.New("string is too long")
 	// ErrTooManyMembers: a lease set has reached its cap.
 	ErrTooManyMembers = errors.New("too many members")
+	// ErrTooLarge: the state would be larger than one may be in the store.
+	ErrTooLarge = errors.New("state is too large")
 )

@@ -60,6 +60,7 @@ const (
 	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"
 	ErrCrossSlot     Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	ErrLeaseTooLong  Error = "ERR lease is too long"
+	ErrStateTooLarge Error = "ERR the state would exceed store-max-value"
 )
 
 // The texts of redis-cell, which carry no ERR.

@@ -129,6 +129,7 @@ var storeErrors = []struct {
 	{limit.ErrTooLong, resp.ErrStringTooLong},
 	{limit.ErrNotKept, ErrNotKept},
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
+	{limit.ErrTooLarge, resp.ErrStateTooLarge},
 	{decide.ErrCrossSlot, resp.ErrCrossSlot},
 }
 

@@ -5,9 +5,16 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/stretchr/testify/require"
 )
 
 func TestKeysInSeveralSlotsAreRefusedInTheWordsOfRedis(t *testing.T) {
 	require.EqualValues(t, "CROSSSLOT Keys in request don't hash to the same slot", command.StoreError(decide.ErrCrossSlot))
+}
+
+// TestStateThatIsTooLargeNamesTheOption: the caps of a log and of a set of leases are other
+// options, and those may be far off.
+func TestStateThatIsTooLargeNamesTheOption(t *testing.T) {
+	require.EqualValues(t, "ERR the state would exceed store-max-value", command.StoreError(limit.ErrTooLarge))
 }
