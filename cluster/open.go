@@ -15,7 +15,7 @@ func Open(o Options) (*Store, error) {
 	var e *store.Engine
 	t := newRealTime(func() limit.Instant { return e.Now() })
 	if e, err = store.Open(store.Options{
-		Address: at, Prefix: o.Prefix, Timeout: o.Timeout, MaxSkew: o.MaxSkew, Elapsed: t.Elapsed, Log: o.Log,
+		Address: at, Prefix: o.Prefix, MaxValue: max(2*o.MaxValue, 1<<20), Timeout: o.Timeout, MaxSkew: o.MaxSkew, Elapsed: t.Elapsed, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}

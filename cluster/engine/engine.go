@@ -17,6 +17,9 @@ type Options struct {
 	Address *Address
 	// Prefix stands before every key. It has no braces.
 	Prefix string
+	// MaxValue is the most bytes of a value that is read: a longer one is somebody else's.
+	// Default 1 MiB.
+	MaxValue int
 	// Timeout is the time limit of one answer.
 	Timeout time.Duration
 	// MaxSkew is what the clock may be off at once without a line in the log; 0 is all.
@@ -115,7 +118,7 @@ func (e *Engine) Slot(key []byte) int {
 // Get reads the value of a key; raw is nil if there is none. done is called on another
 // goroutine, within about the time limit.
 func (e *Engine) Get(key []byte, done func(raw []byte, err error)) {
-	e.submit(newGet(e.o.Prefix, key, e.Slot(key), done))
+	e.submit(newGet(e.o.Prefix, key, e.Slot(key), e.o.MaxValue, done))
 }
 
 // Swap writes w.New if the value still begins with the tag that w.Old begins with. now is

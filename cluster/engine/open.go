@@ -18,6 +18,9 @@ func Open(o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.MaxValue <= 0 {
+		o.MaxValue = 1 << 20
+	}
 	d, err := newDialer(o.Address.TLS, o.Timeout)
 	if err != nil {
 		return nil, err

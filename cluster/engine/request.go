@@ -50,6 +50,7 @@ type request struct {
 
 	key, tag, value word
 	keep            int64
+	last            int64 // byte that is read
 	get             *redis.StringCmd
 	swap            *redis.Cmd
 	args            [7]any // of swap
@@ -65,7 +66,7 @@ type request struct {
 var requests = sync.Pool{New: func() any {
 	r := &request{}
 	ctx := context.Background()
-	r.get = redis.NewStringCmd(ctx, "get", &r.key)
+	r.get = redis.NewStringCmd(ctx, "getrange", &r.key, 0, &r.last)
 	r.args = [7]any{"evalsha", swapOne.sha, 1, &r.key, &r.tag, &r.value, &r.keep}
 	r.swap = redis.NewCmd(ctx, r.args[:]...)
 	return r
@@ -78,9 +79,11 @@ func newRequest(prefix string, key []byte, slot int) *request {
 	return r
 }
 
-// newGet returns a request for the value of a key.
-func newGet(prefix string, key []byte, slot int, done func([]byte, error)) *request {
+// newGet returns a request for the value of a key. Of a value that is longer than most, and so
+// is somebody else's, it reads one byte more than that: all of it would hold up the others.
+func newGet(prefix string, key []byte, slot, most int, done func([]byte, error)) *request {
 	r := newRequest(prefix, key, slot)
+	r.last = int64(most)
 	r.cmd, r.onGet = r.get, done
 	return r
 }
@@ -160,11 +163,14 @@ func (r *request) fail(e *Error) {
 func (r *request) answer() bool {
 	get, swap, all, keys := r.onGet, r.onSwap, r.onAll, r.keys
 	if get != nil {
-		raw := bytesOf(r.get.Val())
-		if r.get.Err() != nil { // there is none
+		raw, most := bytesOf(r.get.Val()), int(r.last)
+		if len(raw) > most {
+			r.free()
+			get(nil, &Error{Reason: "WRONGTYPE", Text: "the value is longer than any state", NotDone: true})
+			return true
+		}
+		if len(raw) == 0 { // there is none, or the swap will find that it is empty
 			raw = nil
-		} else if raw == nil {
-			raw = []byte{} // an empty string is a value, of somebody else
 		}
 		r.free()
 		get(raw, nil)

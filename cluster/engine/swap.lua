@@ -6,7 +6,10 @@ if there ~= ARGV[1] then
   if ARGV[2] ~= '' and there == string.sub(ARGV[2], 1, 12) then return 1 end
   return redis.call('GET', KEYS[1]) or ''
 end
-if ARGV[2] ~= '' then
+if ARGV[1] == '' and ARGV[2] ~= '' then
+  -- An empty string looks like no key, and is somebody else's: '?' is no value either.
+  return redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3], 'NX') and 1 or '?'
+elseif ARGV[2] ~= '' then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 elseif there ~= '' then
   redis.call('DEL', KEYS[1])
