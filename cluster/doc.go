@@ -47,7 +47,7 @@
 // # Files
 //
 // From below: codec.go is the values, flight.go what is submitted and waits, memory.go what
-// is remembered of a key, key.go the keys, judge.go the decisions, exchange.go the steps
+// is remembered of a key, key.go the keys, decider.go the decisions, exchange.go the steps
 // above, turn.go and group.go several keys at once, store.go what others call, open.go what
 // it is made of.
 package cluster

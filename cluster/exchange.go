@@ -50,7 +50,7 @@ type exchange struct {
 	fromMine     bool
 	// back is a write that is to be undone before anything is decided: nobody has written
 	// since.
-	back *debt
+	back *unsettledWrite
 
 	// The write that was decided, and what makes the value of it.
 	write Write
@@ -162,7 +162,7 @@ func (e *exchange) begin() step {
 	e.doubt, e.failures, e.conflicts, e.back = false, 0, 0, nil
 	first := k.queue.first
 	switch {
-	case first == nil && (e.fruitless || !m.claims()):
+	case first == nil && (e.fruitless || !m.refundsDue()):
 		k.shard.rest(k)
 		e.release()
 		return nothing
@@ -181,7 +181,7 @@ func (e *exchange) begin() step {
 	}
 	e.fruitless = false
 	e.fill()
-	e.fromMine = len(e.batch) == 1 && len(m.owed) == 0 && e.remembered(k)
+	e.fromMine = len(e.batch) == 1 && len(m.refunds) == 0 && e.remembered(k)
 	if !e.fromMine {
 		return look
 	}
@@ -228,7 +228,7 @@ func (e *exchange) fill() {
 func (x *exchanger) remembered(k *key) bool {
 	m := &k.memory
 	v := &m.value
-	return m.known && v.raw != nil && len(m.debts) == 0 && m.back == nil && !m.shared(x.timing.Elapsed()) &&
+	return m.known && v.raw != nil && len(m.unsettled) == 0 && m.back == nil && !m.shared(x.timing.Elapsed()) &&
 		x.timing.Now().Sub(v.stamp) < keepFor(v.entry.Expiry, v.stamp)
 }
 
@@ -272,7 +272,7 @@ func (e *exchange) decideOn(v value) step {
 func (e *exchange) take(v value) {
 	m := &e.key.memory
 	if e.back != nil { // it was not undone
-		m.owe(&e.core, e.back)
+		m.noteUnsettled(&e.core, e.back)
 	}
 	e.there, e.basis, e.fromMine, e.failures = v, v, false, 0
 	if m.observe(&e.core, &v) {
@@ -292,8 +292,7 @@ func (e *exchange) decide() step {
 	if e.back != nil {
 		was = &e.back.old
 	}
-	desk := &e.key.shard.desk
-	j := judge{desk: desk, now: max(e.timing.Now(), e.basis.stamp), changed: e.back != nil}
+	j := decider{scratch: &e.key.shard.scratch, now: max(e.timing.Now(), e.basis.stamp), changed: e.back != nil}
 	j.entry = was.at(j.now)
 	j.most = e.limits.maxValue - headerLen - mostOlder*tagLen
 	j.bytes = len(e.key.full) + len(e.basis.raw)
@@ -311,20 +310,20 @@ func (e *exchange) decide() step {
 	return e.settled(false)
 }
 
-// sort puts what the store owes before the others, and drops those that have been answered
+// sort puts refunds before the others, and drops those that have been answered
 // meanwhile.
 func (e *exchange) sort() {
 	m := &e.key.memory
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool { return it.stage == answered || it.abandoned })
-	if len(m.owed) > 0 {
-		e.batch = slices.Insert(e.batch, 0, m.owed...)
-		clear(m.owed)
-		m.owed = m.owed[:0]
+	if len(m.refunds) > 0 {
+		e.batch = slices.Insert(e.batch, 0, m.refunds...)
+		clear(m.refunds)
+		m.refunds = m.refunds[:0]
 	}
 }
 
 // plan makes the write of what was decided.
-func (e *exchange) plan(j *judge) {
+func (e *exchange) plan(j *decider) {
 	e.next, e.tag = value{}, 0
 	e.write = Write{Key: e.key.full, Old: compared(e.there.raw)}
 	if j.entry.Kind == entry.None && (e.back != nil || slices.ContainsFunc(e.batch, (*item).own)) {
@@ -374,7 +373,7 @@ func (e *exchange) wrote(applied bool, now []byte, err error) step {
 	if err != nil {
 		return e.foreign()
 	}
-	outcome := fate(e.tag, &e.there, &v)
+	outcome := outcomeOf(e.tag, &e.there, &v)
 	switch {
 	case outcome == done && (e.tag != 0 || e.doubt):
 		e.count.found.Add(1)
@@ -427,7 +426,7 @@ func (e *exchange) refused() step {
 	m := &e.key.memory
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool {
 		if it.flight == nil {
-			m.owed = append(m.owed, it)
+			m.refunds = append(m.refunds, it)
 		}
 		return !it.live()
 	})
@@ -435,7 +434,7 @@ func (e *exchange) refused() step {
 		it.stage = answered
 	}
 	if e.back != nil {
-		m.owe(&e.core, e.back)
+		m.noteUnsettled(&e.core, e.back)
 	}
 	e.fruitless = true
 	return refuse
@@ -446,26 +445,26 @@ func (e *exchange) refused() step {
 func (e *exchange) giveUp() step {
 	m := &e.key.memory
 	if e.back != nil {
-		m.owe(&e.core, e.back)
+		m.noteUnsettled(&e.core, e.back)
 	}
-	d := e.debt()
+	d := e.unsettledWrite()
 	if e.doubt {
-		m.owe(&e.core, d)
+		m.noteUnsettled(&e.core, d)
 	} else {
-		m.owed = append(m.owed, d.again...)
+		m.refunds = append(m.refunds, d.again...)
 	}
 	e.fruitless = true
 	return goOn
 }
 
-// debt is what the policy has answered of the write under way.
-func (e *exchange) debt() *debt {
-	d := &debt{tag: e.tag, old: e.there, whole: e.back == nil}
+// unsettledWrite is what the policy has answered of the write under way.
+func (e *exchange) unsettledWrite() *unsettledWrite {
+	d := &unsettledWrite{tag: e.tag, old: e.there, whole: e.back == nil}
 	for _, it := range e.batch {
 		switch {
 		case it.flight == nil:
 			d.again = append(d.again, it)
-		case it.owed:
+		case it.refundDue:
 			d.items = append(d.items, it)
 			continue
 		}
@@ -477,14 +476,14 @@ func (e *exchange) debt() *debt {
 // settled ends an exchange: the engine has what was decided, or nothing was to be written.
 func (e *exchange) settled(written bool) step {
 	m := &e.key.memory
-	d := e.debt()
+	d := e.unsettledWrite()
 	if written {
 		m.wrote(&e.core, &e.next, e.timing.Elapsed()-e.sent)
 		e.key.noteGone(&e.next)
 		d.sure = true
 		if len(d.items) > 0 {
 			d.again = nil
-			m.owe(&e.core, d)
+			m.noteUnsettled(&e.core, d)
 		}
 	}
 	if e.back != nil {

@@ -52,9 +52,9 @@ type item struct {
 	group      owner   // of an ask that is decided with others; nil for most
 	stage      stage
 	// abandoned says that the policy has answered while a write was under way. The ask is
-	// then a copy of the item's own, and owed says that what it turns out to have charged
+	// then a copy of the item's own, and refundDue says that what it turns out to have charged
 	// is to be given back.
-	abandoned, owed bool
+	abandoned, refundDue bool
 }
 
 // owner is a group, whose lock guards its items.

@@ -37,9 +37,9 @@ type member struct {
 	item *item      // nil once it is answered
 	own  decide.Ask // the copy that is decided
 	at   []int      // the part of the key, or of each clause
-	// owes says that the policy has answered with an error, so that what was charged is to
+	// refundDue says that the policy has answered with an error, so that what was charged is to
 	// be given back.
-	owes bool
+	refundDue bool
 }
 
 // part is what a group knows of one of its keys.
@@ -141,7 +141,7 @@ func (g *group) abandon(it *item) (a *decide.Ask) {
 func (g *group) drop(n int) *decide.Ask {
 	m := &g.asks[n]
 	it := m.item
-	eachKey(&m.own, func(name []byte) { m.owes = m.owes || g.policy.closed(name) })
+	eachKey(&m.own, func(name []byte) { m.refundDue = m.refundDue || g.policy.closed(name) })
 	it.stage, m.item = answered, nil
 	return it.ask
 }

@@ -39,7 +39,7 @@ type shard struct {
 	// The idle keys, in the order in which they became idle.
 	newest, oldest *key
 	idle, bytes    int
-	desk           desk
+	scratch        scratch
 }
 
 // table is all keys that are known.
@@ -142,13 +142,13 @@ func (s *shard) unlink(k *key) {
 	s.bytes -= k.bytes
 }
 
-// desk is the scratch on which one exchange at a time decides.
-type desk struct {
+// scratch is room in which one exchange at a time decides.
+type scratch struct {
 	plan decide.Plan
 	// mine is what the value under way lies in, if it is not the engine's any more, and
 	// spare the room for the next.
 	mine, spare []byte
 }
 
-// mostScratch is the most bytes that a desk keeps of each.
+// mostScratch is the most bytes that a scratch keeps of each.
 const mostScratch = 64 << 10

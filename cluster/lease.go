@@ -62,11 +62,11 @@ type lease struct {
 	lacked int64         // units refused
 	most   int64         // the most units of one call
 
-	*office
+	*renewer
 }
 
-// office is what the leases of a key have in common, one after another.
-type office struct {
+// renewer is what the leases of a key have in common, one after another.
+type renewer struct {
 	plan decide.Plan
 	// renewing says that the next lease is being taken. turn makes the hold for that.
 	renewing bool

@@ -17,18 +17,18 @@ type memory struct {
 	// notBefore is when the next exchange may begin, so that others get their turns.
 	notBefore time.Duration
 
-	denial *denial
-	debts  []*debt
-	// back is the debt that is all of the latest write: then all is to be as it was before.
-	back *debt
-	// owed are asks of the store itself: they give back what debts were found to have
+	denial    *denial
+	unsettled []*unsettledWrite
+	// back is the unsettled write that the value is of: then all is to be as it was before.
+	back *unsettledWrite
+	// refunds are asks of the store itself: they give back what unsettled writes were found to have
 	// charged.
-	owed []*item
+	refunds []*item
 }
 
-// debt is a write during which asks were answered by the policy. If it was done, what they
+// unsettledWrite is a write during which asks were answered by the policy. If it was done, what they
 // have charged is to be given back.
-type debt struct {
+type unsettledWrite struct {
 	tag tag   // of the write, 0 if it deleted the key
 	old value // what it replaced
 	// items were answered with an error. whole says that nothing else was in the write.
@@ -41,12 +41,12 @@ type debt struct {
 	again []*item
 }
 
-// asks is how many asks the debt is about.
-func (d *debt) asks() int64 { return int64(len(d.items) + len(d.again)) }
+// asks is how many asks the write is about.
+func (d *unsettledWrite) asks() int64 { return int64(len(d.items) + len(d.again)) }
 
-// mostDebts bounds what is remembered of one key. Each took an exchange that ended without
+// mostUnsettled bounds what is remembered of one key. Each took an exchange that ended without
 // an answer of the engine.
-const mostDebts = 16
+const mostUnsettled = 16
 
 const (
 	// quiet is for how long nobody else may have written to a key that is written to
@@ -63,7 +63,7 @@ func (m *memory) shared(elapsed time.Duration) bool {
 
 // idle reports whether there is nothing to remember.
 func (m *memory) idle() bool {
-	return m.value.raw == nil && m.denial == nil && len(m.debts) == 0 && m.back == nil && len(m.owed) == 0
+	return m.value.raw == nil && m.denial == nil && len(m.unsettled) == 0 && m.back == nil && len(m.refunds) == 0
 }
 
 // observe takes in what the engine has now. lost reports whether that is older than what it
@@ -112,47 +112,47 @@ func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	}
 	m.known, m.value, m.denial = true, *v, nil
 	// What was in doubt before would have changed what this write has replaced.
-	for _, d := range m.debts {
-		m.owed = append(m.owed, d.again...)
+	for _, d := range m.unsettled {
+		m.refunds = append(m.refunds, d.again...)
 	}
-	clear(m.debts)
-	m.debts = m.debts[:0]
+	clear(m.unsettled)
+	m.unsettled = m.unsettled[:0]
 	if elapsed := c.timing.Elapsed(); m.shared(elapsed) {
 		m.notBefore = elapsed + min(rtt*time.Duration(m.others+1)/2, longestGap)
 	}
 }
 
-// owe notes a debt.
-func (m *memory) owe(c *core, d *debt) {
+// noteUnsettled notes such a write.
+func (m *memory) noteUnsettled(c *core, d *unsettledWrite) {
 	if len(d.items) == 0 && len(d.again) == 0 {
 		return
 	}
-	if len(m.debts) == mostDebts {
-		c.count.unknown.Add(m.debts[0].asks())
-		m.debts = m.debts[:copy(m.debts, m.debts[1:])]
+	if len(m.unsettled) == mostUnsettled {
+		c.count.unknown.Add(m.unsettled[0].asks())
+		m.unsettled = m.unsettled[:copy(m.unsettled, m.unsettled[1:])]
 	}
-	m.debts = append(m.debts, d)
+	m.unsettled = append(m.unsettled, d)
 }
 
-// claims reports whether something is to be given back as soon as can be.
-func (m *memory) claims() bool {
-	for _, d := range m.debts {
+// refundsDue reports whether something is to be given back as soon as can be.
+func (m *memory) refundsDue() bool {
+	for _, d := range m.unsettled {
 		if d.sure {
 			return true
 		}
 	}
-	return m.back != nil || len(m.owed) > 0
+	return m.back != nil || len(m.refunds) > 0
 }
 
-// settle finds out from v, which is what counts now, which debts were done, and notes what
+// settle finds out from v, which is what counts now, which unsettled writes were done, and notes what
 // is to be given back.
 func (m *memory) settle(c *core, v *value) {
 	if m.back != nil {
-		m.debts, m.back = append(m.debts, m.back), nil
+		m.unsettled, m.back = append(m.unsettled, m.back), nil
 	}
-	open := m.debts[:0]
-	for _, d := range m.debts {
-		switch fate(d.tag, &d.old, v) {
+	open := m.unsettled[:0]
+	for _, d := range m.unsettled {
+		switch outcomeOf(d.tag, &d.old, v) {
 		case undecided:
 			if d.sure { // and lost since, with what it has charged
 				c.count.undone.Add(int64(len(d.items)))
@@ -168,11 +168,11 @@ func (m *memory) settle(c *core, v *value) {
 		case lost:
 			c.count.unknown.Add(d.asks())
 		case notWritten:
-			m.owed = append(m.owed, d.again...)
+			m.refunds = append(m.refunds, d.again...)
 		}
 	}
-	clear(m.debts[len(open):])
-	m.debts = open
+	clear(m.unsettled[len(open):])
+	m.unsettled = open
 }
 
 // outcome is what became of a write.
@@ -185,9 +185,9 @@ const (
 	lost       // nobody can tell
 )
 
-// fate finds out from v, which the engine has now, what became of the write t of this server
+// outcomeOf finds out from v, which the engine has now, what became of the write t of this server
 // that was to replace old. t is 0 if it was to delete the key.
-func fate(t tag, old, v *value) outcome {
+func outcomeOf(t tag, old, v *value) outcome {
 	switch {
 	case sameWrite(old.raw, v.raw):
 		return undecided
@@ -205,12 +205,12 @@ func fate(t tag, old, v *value) outcome {
 	return notWritten
 }
 
-// giveBack owes what the asks of a debt have charged, as far as v tells that it is still
+// giveBack notes refunds of what the asks of d have charged, as far as v tells that it is still
 // there.
-func (m *memory) giveBack(c *core, d *debt, v *value) {
+func (m *memory) giveBack(c *core, d *unsettledWrite, v *value) {
 	for _, it := range d.items {
 		if a := refund(it.ask, v, c.timing.Now(), v.tag == d.tag); a != nil {
-			m.owed = append(m.owed, &item{ask: a, place: it.place})
+			m.refunds = append(m.refunds, &item{ask: a, place: it.place})
 			continue
 		}
 		c.count.kept.Add(1)

@@ -40,8 +40,8 @@ func (x *exchanger) warm(k *key, a *decide.Ask) {
 		l.exact = elapsed + hotSpan
 		return
 	}
-	o := new(office)
-	n := &lease{call: *a, office: o}
+	o := new(renewer)
+	n := &lease{call: *a, renewer: o}
 	n.call.Key, n.call.Next = []byte(k.name), nil
 	*quantityOf(&n.call) = 0
 	took := max(elapsed-l.from, time.Millisecond)
@@ -279,7 +279,7 @@ func (r *renewal) ended() {
 		k.lease, k.exact = nil, g.timing.Elapsed()+hotSpan
 		return
 	}
-	n.call, n.office, n.state, n.tag = l.call, l.office, p.v.entry, p.v.tag
+	n.call, n.renewer, n.state, n.tag = l.call, l.renewer, p.v.entry, p.v.tag
 	// Servers are not to ask all at the same time. What was taken of a window is not for
 	// the next one.
 	next := n.lasts*95/100 + g.timing.UpTo(n.lasts/10)

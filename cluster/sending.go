@@ -124,7 +124,7 @@ func (g *group) became(s *sending, now [][]byte) outcome {
 			seen[lost] = true
 			continue
 		}
-		became := fate(p.tag, &p.old, &v)
+		became := outcomeOf(p.tag, &p.old, &v)
 		if p.tag == 0 && became == done {
 			gone = true
 			continue

@@ -155,7 +155,7 @@ func (x *across) settled() {
 		}
 		g.answerAll()
 		// What was charged is what was decided before.
-		m.own.Details, m.own.Refused, m.own.Err, m.owes = was, false, nil, true
+		m.own.Details, m.own.Refused, m.own.Err, m.refundDue = was, false, nil, true
 	}
 	g.answerAll()
 	g.undo()

@@ -160,7 +160,7 @@ func (s *Store) abandon(it *item) *decide.Ask {
 		}
 		a := it.detach()
 		was := p.basis.at(it.ask.Now)
-		it.owed = s.policy.closed(a.Key) && refundable(it.ask, &was)
+		it.refundDue = s.policy.closed(a.Key) && refundable(it.ask, &was)
 		return a
 	}
 	it.stage = answered

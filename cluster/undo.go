@@ -14,9 +14,9 @@ func (g *group) undo() {
 		if !p.applied {
 			continue
 		}
-		if owed, whole := g.owed(i); len(owed) > 0 {
+		if refunds, whole := g.refundsOf(i); len(refunds) > 0 {
 			g.undoes++
-			g.restore(i, owed, whole)
+			g.restore(i, refunds, whole)
 		}
 	}
 	g.undone()
@@ -28,9 +28,9 @@ func (g *group) undone() {
 	}
 }
 
-// owed are the asks that are to be given back in a part. whole reports whether nothing else
+// refundsOf is the asks that are to be given back in a part. whole reports whether nothing else
 // can be in what was written.
-func (g *group) owed(i int) (owed []*decide.Ask, whole bool) {
+func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 	whole = true
 	for n := range g.asks {
 		m := &g.asks[n]
@@ -38,14 +38,14 @@ func (g *group) owed(i int) (owed []*decide.Ask, whole bool) {
 			if at != i {
 				continue
 			}
-			if a := m.charge(c); m.owes && a != nil {
-				owed = append(owed, a)
+			if a := m.charge(c); m.refundDue && a != nil {
+				refunds = append(refunds, a)
 			} else if a != nil || !m.looks() {
 				whole = false
 			}
 		}
 	}
-	return owed, whole
+	return refunds, whole
 }
 
 // charge is the ask, or its c-th clause, if it has taken something.
@@ -77,10 +77,10 @@ func (m *member) looks() bool {
 
 // restore puts back what a part had, under a new tag, so that no older write passes for the
 // latest. If somebody has written since, that is not possible.
-func (g *group) restore(i int, owed []*decide.Ask, whole bool) {
+func (g *group) restore(i int, refunds []*decide.Ask, whole bool) {
 	p := &g.parts[i]
 	if !whole || p.v.tag != p.tag {
-		g.refund(i, owed)
+		g.refund(i, refunds)
 		return
 	}
 	g.now = max(g.timing.Now(), p.v.stamp)
@@ -92,35 +92,35 @@ func (g *group) restore(i int, owed []*decide.Ask, whole bool) {
 	g.send([]int{i}, func(became outcome) {
 		switch became {
 		case done:
-			g.count.undone.Add(int64(len(owed)))
+			g.count.undone.Add(int64(len(refunds)))
 			g.undone()
 		case notWritten:
-			g.refund(i, owed)
+			g.refund(i, refunds)
 		default:
-			g.count.kept.Add(int64(len(owed)))
+			g.count.kept.Add(int64(len(refunds)))
 			g.undone()
 		}
 	})
 }
 
 // refund gives back to a part what asks have charged, as far as that is possible.
-func (g *group) refund(i int, owed []*decide.Ask) {
+func (g *group) refund(i int, refunds []*decide.Ask) {
 	p := &g.parts[i]
 	if p.err != nil {
-		g.count.kept.Add(int64(len(owed)))
+		g.count.kept.Add(int64(len(refunds)))
 		g.undone()
 		return
 	}
 	g.now = max(g.timing.Now(), p.v.stamp)
 	p.next, p.changes = p.v.at(g.now), false
 	given := 0
-	for _, a := range owed {
+	for _, a := range refunds {
 		if g.give(p, a) {
 			given++
 		}
 	}
 	if !p.changes || !g.prepare(p) {
-		g.count.kept.Add(int64(len(owed)))
+		g.count.kept.Add(int64(len(refunds)))
 		g.undone()
 		return
 	}
@@ -128,12 +128,12 @@ func (g *group) refund(i int, owed []*decide.Ask) {
 		switch became {
 		case done:
 			g.count.refunded.Add(int64(given))
-			g.count.kept.Add(int64(len(owed) - given))
+			g.count.kept.Add(int64(len(refunds) - given))
 			g.undone()
 		case notWritten:
-			g.pauseFor(p, func() { g.refund(i, owed) })
+			g.pauseFor(p, func() { g.refund(i, refunds) })
 		default:
-			g.count.kept.Add(int64(len(owed)))
+			g.count.kept.Add(int64(len(refunds)))
 			g.undone()
 		}
 	})

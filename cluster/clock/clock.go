@@ -117,11 +117,11 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	elapsed = max(elapsed, way.from)
 	now := way.at(elapsed)
 	c.course.Store(&course{from: elapsed, offset: now, target: target})
-	c.judge(time.Duration(limit.SatSub(target, now)))
+	c.noteJump(time.Duration(limit.SatSub(target, now)))
 }
 
-// judge tells of a jump once, until the clock has caught up with it.
-func (c *Clock) judge(ahead time.Duration) {
+// noteJump tells of a jump once, until the clock has caught up with it.
+func (c *Clock) noteJump(ahead time.Duration) {
 	if c.MaxSkew <= 0 || ahead.Abs() <= c.MaxSkew {
 		c.jumped = false
 		return

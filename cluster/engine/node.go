@@ -191,7 +191,7 @@ func (n *node) handOut(batch []*request) (why *Error) {
 			}
 			continue
 		}
-		e, again := n.judge(r, err, &scripts)
+		e, again := n.classify(r, err, &scripts)
 		if e.useless() {
 			why = e
 		} else {
@@ -216,9 +216,9 @@ func (n *node) count(r *request) {
 	n.stats.gets.Add(1)
 }
 
-// judge says what err means for the node, and sends the request again, here or elsewhere, if
+// classify says what err means for the node, and sends the request again, here or elsewhere, if
 // that helps.
-func (n *node) judge(r *request, err error, scripts *[2]bool) (e *Error, again bool) {
+func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, again bool) {
 	if !isReply(err) || !r.key.sent {
 		e = failed(err, r.key.sent)
 		n.hooks.trouble()

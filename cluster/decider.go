@@ -6,9 +6,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// judge decides asks about one key one after another, at one instant.
-type judge struct {
-	*desk
+// decider decides asks about one key one after another, at one instant.
+type decider struct {
+	*scratch
 	entry   entry.Entry // as it is after the latest
 	now     limit.Instant
 	changed bool
@@ -18,12 +18,12 @@ type judge struct {
 	bytes int
 	// lastChange is the place of the last ask that changed the entry.
 	lastChange int
-	// owns says that the entry's Value is the desk's and not the engine's.
+	// owns says that the entry's Value is the scratch's and not the engine's.
 	owns bool
 }
 
 // decideAll decides the asks of a batch in its order.
-func (j *judge) decideAll(batch []*item) {
+func (j *decider) decideAll(batch []*item) {
 	for i, it := range batch {
 		if j.decide(it.ask) {
 			j.changed, j.lastChange = true, i
@@ -32,7 +32,7 @@ func (j *judge) decideAll(batch []*item) {
 }
 
 // decide decides a, and reports whether it changed the entry.
-func (j *judge) decide(a *decide.Ask) (changed bool) {
+func (j *decider) decide(a *decide.Ask) (changed bool) {
 	p := &j.plan
 	if a.Err = p.One(&j.entry, j.now, a); a.Err != nil {
 		return false
@@ -53,7 +53,7 @@ func (j *judge) decide(a *decide.Ask) (changed bool) {
 }
 
 // store makes the entry what the plan says, unless it would become too large.
-func (j *judge) store() error {
+func (j *decider) store() error {
 	if !j.owns {
 		j.mine = append(j.mine[:0], j.entry.Value...)
 		j.entry.Value, j.owns = j.mine, true
@@ -73,7 +73,7 @@ func (j *judge) store() error {
 }
 
 // end gives back what is large of the scratch.
-func (j *judge) end() {
+func (j *decider) end() {
 	if cap(j.mine) > mostScratch {
 		j.mine = nil
 	}
