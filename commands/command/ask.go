@@ -60,21 +60,10 @@ func (c *Call) Collect() {
 	c.Collector.Add(c)
 }
 
-// Parsed has parse read the words of the running command, which is decided at once. It
-// returns the ask, or nil once it has replied what is wrong.
-func (c *Call) Parsed(parse func(*Call) resp.Error) *decide.Ask {
-	if err := parse(c); err != "" {
-		c.Fail(err)
-		return nil
-	}
-	return &c.ask
-}
-
-// DecideNow has the store decide a, and answers.
-func (c *Call) DecideNow(a *decide.Ask, answer func(*Call, *decide.Ask)) {
-	c.Store.Decide(a)
-	c.Conclude(a, answer)
-}
+// OwnAsk is the ask that Parse of the running command, which is decided at once, has filled in:
+// for Run of a command that may wait. What such a Run does otherwise it spells out as asks
+// does, since each call in between is measured on a hot path.
+func (c *Call) OwnAsk() *decide.Ask { return &c.ask }
 
 // Conclude answers a, which has been decided: Answer is for what has no error.
 func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
@@ -85,8 +74,7 @@ func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
 	answer(c, a)
 }
 
-// asks returns how a command runs that asks one thing and has it decided at once: Parsed and
-// DecideNow in one, for this is the hot path.
+// asks returns how a command runs that asks one thing and has it decided at once.
 func asks(parse func(*Call) resp.Error, answer func(*Call, *decide.Ask)) func(*Call) {
 	return func(c *Call) {
 		if err := parse(c); err != "" {

@@ -41,14 +41,20 @@ func askLease(c *command.Call) resp.Error {
 
 // leaseAcquire is CC.ACQUIRE, which may wait.
 func leaseAcquire(c *command.Call) {
-	a := c.Parsed(askLease)
-	switch {
-	case a == nil:
-	case a.Lease.Block && c.MayWait():
-		waitFor(c, a, a.Lease.Timeout)
-	default:
-		c.DecideNow(a, answerFive)
+	if err := askLease(c); err != "" {
+		c.Fail(err)
+		return
 	}
+	a := c.OwnAsk()
+	if a.Lease.Block && c.MayWait() {
+		waitFor(c, a, a.Lease.Timeout)
+		return
+	}
+	if c.Store.Decide(a); a.Err != nil {
+		c.Fail(command.StoreError(a.Err))
+		return
+	}
+	answerFive(c, a)
 }
 
 // leaseWaits is Waits of CC.ACQUIRE.

@@ -31,14 +31,20 @@ func askAllow(c *command.Call) resp.Error {
 
 // allow is SW.ALLOW, which may wait.
 func allow(c *command.Call) {
-	a := c.Parsed(askAllow)
-	switch {
-	case a == nil:
-	case a.Window.Block && a.Window.Quantity > 0 && c.MayWait():
-		waitFor(c, a, a.Window.Timeout)
-	default:
-		c.DecideNow(a, answerFive)
+	if err := askAllow(c); err != "" {
+		c.Fail(err)
+		return
 	}
+	a := c.OwnAsk()
+	if a.Window.Block && a.Window.Quantity > 0 && c.MayWait() {
+		waitFor(c, a, a.Window.Timeout)
+		return
+	}
+	if c.Store.Decide(a); a.Err != nil {
+		c.Fail(command.StoreError(a.Err))
+		return
+	}
+	answerFive(c, a)
 }
 
 // allowWaits is Waits of SW.ALLOW.
