@@ -44,9 +44,7 @@ func (j *decider) decide(a *decide.Ask) (changed bool) {
 	case decide.Remove:
 		j.entry, changed = entry.Entry{}, true
 	case decide.Keep:
-		if a.Family == decide.Admin && a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 {
-			a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: int64(j.bytes)})
-		}
+		tellBytes(a, j.bytes)
 	}
 	p.Forget()
 	return changed
@@ -70,6 +68,21 @@ func (j *decider) store() error {
 	}
 	j.entry = entry.Entry{Kind: j.plan.Kind, Expiry: j.plan.Expiry, Value: next}
 	return nil
+}
+
+// answerForeign answers an ask about a key that has a value of somebody else.
+func answerForeign(a *decide.Ask) {
+	a.Err = limit.ErrWrongType
+	if a.Family == decide.Admin && a.Admin.Op == decide.Exists {
+		a.Err, a.Result = nil, decide.AdminResult{Found: true}
+	}
+}
+
+// tellBytes adds to what RL.INFO says how many bytes the value takes in the engine.
+func tellBytes(a *decide.Ask, bytes int) {
+	if a.Family == decide.Admin && a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 {
+		a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: int64(bytes)})
+	}
 }
 
 // end gives back what is large of the scratch.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -536,10 +535,7 @@ func (e *exchange) foreign() step {
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool { return !it.live() })
 	for _, it := range e.batch {
 		it.stage = answered
-		it.ask.Err = limit.ErrWrongType
-		if a := it.ask; a.Family == decide.Admin && a.Admin.Op == decide.Exists {
-			a.Err, a.Result = nil, decide.AdminResult{Found: true}
-		}
+		answerForeign(it.ask)
 	}
 	return answer
 }

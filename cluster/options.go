@@ -1,10 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
+	"slices"
 	"time"
 
 	store "github.com/cellserver/cellserver/cluster/engine"
@@ -98,16 +99,37 @@ func (o *Options) leased() func(key []byte) bool {
 	if !any {
 		return nil
 	}
-	ways := maps.Clone(o.HotKeys)
-	return func(key []byte) bool {
-		longest, lease := -1, false
-		for prefix, way := range ways {
-			if len(prefix) > longest && len(prefix) <= len(key) && string(key[:len(prefix)]) == prefix {
-				longest, lease = len(prefix), way == "lease"
-			}
-		}
-		return lease
+	ways := newRules(o.HotKeys, "exact")
+	return func(key []byte) bool { return ways.of(key) == "lease" }
+}
+
+// rules are what an operator has chosen, by the prefix of the key. They are in the order in
+// which they are looked at: the longest prefix first, and that of all keys last.
+type rules []rule
+
+type rule struct{ prefix, choice string }
+
+// newRules makes rules of choices by prefix; def is for all other keys.
+func newRules(choices map[string]string, def string) rules {
+	var all rules
+	for prefix, choice := range choices {
+		all = append(all, rule{prefix, choice})
 	}
+	if _, ok := choices[""]; !ok {
+		all = append(all, rule{"", def})
+	}
+	slices.SortFunc(all, func(a, b rule) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	return all
+}
+
+// of is what was chosen for a key.
+func (all rules) of(key []byte) (choice string) {
+	for _, r := range all {
+		if choice = r.choice; len(key) >= len(r.prefix) && string(key[:len(r.prefix)]) == r.prefix {
+			break
+		}
+	}
+	return choice
 }
 
 // orElse gives what is not set a default.

@@ -17,9 +17,7 @@ import (
 // policies are what an operator wants to be answered where the engine does not, by the
 // prefix of the key.
 type policies struct {
-	// rules are in the order in which they are looked at: the longest prefix first, and
-	// that of all keys last.
-	rules []rule
+	rules rules
 	now   func() limit.Instant
 	// local decides in a keyspace of this server's own, with an n-th of the limits.
 	local func(*decide.Ask)
@@ -31,8 +29,6 @@ type policies struct {
 	answers sync.Map // of tally to *atomic.Int64
 }
 
-type rule struct{ prefix, policy string }
-
 // tally is what is counted by.
 type tally struct {
 	policy string
@@ -40,26 +36,14 @@ type tally struct {
 }
 
 func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) int64) *policies {
-	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
-	for prefix, policy := range o.FailPolicies {
-		p.rules = append(p.rules, rule{prefix, policy})
+	return &policies{
+		rules: newRules(o.FailPolicies, Closed),
+		now:   now, local: o.Local, n: int64(o.Servers), outages: outages,
 	}
-	if _, ok := o.FailPolicies[""]; !ok {
-		p.rules = append(p.rules, rule{"", Closed})
-	}
-	slices.SortFunc(p.rules, func(a, b rule) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
-	return p
 }
 
 // of is the policy for a key.
-func (p *policies) of(key []byte) string {
-	for _, r := range p.rules {
-		if len(key) >= len(r.prefix) && string(key[:len(r.prefix)]) == r.prefix {
-			return r.policy
-		}
-	}
-	return Closed
-}
+func (p *policies) of(key []byte) string { return p.rules.of(key) }
 
 // closed implements policy.
 func (p *policies) closed(key []byte) bool { return p.of(key) == Closed }

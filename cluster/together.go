@@ -51,13 +51,10 @@ func (g *group) decide(m *member) {
 	a := &m.own
 	a.Err = nil
 	for _, i := range m.at {
-		if a.Err = g.parts[i].err; a.Err == nil {
-			continue
+		if g.parts[i].err != nil {
+			answerForeign(a)
+			return
 		}
-		if a.Family == decide.Admin && a.Admin.Op == decide.Exists {
-			a.Err, a.Result = nil, decide.AdminResult{Found: true}
-		}
-		return
 	}
 	if a.Family == decide.Several {
 		a.Err = g.decideClauses(m)
@@ -68,10 +65,7 @@ func (g *group) decide(m *member) {
 	if a.Err = plan.One(&p.next, g.now, a); a.Err == nil {
 		a.Err = g.apply(p, plan)
 	}
-	if a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 && a.Family == decide.Admin {
-		bytes := int64(len(p.key.full) + len(p.v.raw))
-		a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: bytes})
-	}
+	tellBytes(a, len(p.key.full)+len(p.v.raw))
 	plan.Forget()
 }
 

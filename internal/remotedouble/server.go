@@ -1,16 +1,10 @@
 package remotedouble
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"sync/atomic"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
@@ -63,28 +57,6 @@ func (s *Server) Close() {
 	s.Engine.Close()
 	s.Double.Close()
 	s.Double.Keyspace.Close()
-}
-
-// Serve serves a port of this machine by a kind of transport until the test ends.
-func (s *Server) Serve(tb testing.TB, kind string) net.Addr {
-	tb.Helper()
-	tr, err := transport.New(transport.Kind(kind), s.Engine, transport.DefaultLimits(), 2, slog.New(slog.DiscardHandler))
-	require.NoError(tb, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	served := make(chan error, 1)
-	go func() { served <- tr.Serve(l) }()
-	tb.Cleanup(func() {
-		s.Drain()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.NoError(tb, tr.Shutdown(ctx))
-		if err := <-served; !errors.Is(err, transport.ErrClosed) { // it need not have begun
-			require.NoError(tb, err)
-		}
-		s.Close()
-	})
-	return l.Addr()
 }
 
 // Session is one client of a server, which need not be one with a double, without a socket.
