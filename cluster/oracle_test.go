@@ -3,11 +3,7 @@ package cluster
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,18 +19,6 @@ import (
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
-
-// recorded is a line of a file of recorded calls: the beginning of a scenario, or a call with
-// its reply.
-type recorded struct {
-	Scenario string
-	At       string
-	Cmd      []string
-	Reply    any
-	Error    *string
-	Ours     any
-	OursAny  []any `json:"ours_any"`
-}
 
 // single is an engine of one node, which writes all keys at once.
 type single struct{ *machine }
@@ -116,7 +100,9 @@ func TestOraclesOverAnEngine(t *testing.T) {
 	played, left := 0, 0
 	for _, file := range files {
 		var c *client
-		for n, r := range readRecorded(t, file) {
+		all, err := script.ReadRecorded(file)
+		require.NoError(t, err)
+		for n, r := range all {
 			switch {
 			case r.Scenario != "":
 				c = connect(t, table)
@@ -138,76 +124,11 @@ func TestOraclesOverAnEngine(t *testing.T) {
 				}
 			}
 			played++
-			require.True(t, r.accepts(got), "%s:%d at %s: %q answered %s", file, n+1, r.At, r.Cmd, got)
+			require.True(t, r.Accepts(got), "%s:%d at %s: %q answered %s", file, n+1, r.At, r.Cmd, got)
 		}
 	}
 	t.Logf("%d calls answered as recorded, %d left out", played, left)
 	if !testing.Short() {
 		require.Greater(t, played, 9*left, "most are played")
 	}
-}
-
-// readRecorded reads a file of recorded calls.
-func readRecorded(t testing.TB, file string) (all []recorded) {
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, f.Close()) }()
-	var in io.Reader = f
-	if strings.HasSuffix(file, ".gz") {
-		in, err = gzip.NewReader(f)
-		require.NoError(t, err)
-	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r recorded
-		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
-		d.UseNumber()
-		require.NoError(t, d.Decode(&r))
-		all = append(all, r)
-	}
-	require.NoError(t, lines.Err())
-	return all
-}
-
-// accepts reports whether v is a reply that was recorded, or that we mean to give instead.
-func (r *recorded) accepts(v script.Value) bool {
-	switch {
-	case r.OursAny != nil:
-		for _, one := range r.OursAny {
-			if isReply(one, v) {
-				return true
-			}
-		}
-		return false
-	case r.Ours != nil:
-		return isReply(r.Ours, v)
-	case r.Error != nil:
-		return v.Type == '-' && v.Text == *r.Error
-	}
-	return isReply(r.Reply, v)
-}
-
-func isReply(want any, v script.Value) bool {
-	switch want := want.(type) {
-	case nil:
-		return v.Null
-	case json.Number:
-		return v.Type == ':' && strconv.FormatInt(v.Int, 10) == want.String()
-	case string:
-		return !v.Null && (v.Type == '$' || v.Type == '+') && v.Text == want
-	case map[string]any:
-		return v.Type == '-' && v.Text == want["error"]
-	case []any:
-		if v.Type != '*' || v.Null || len(v.Elems) != len(want) {
-			return false
-		}
-		for i := range want {
-			if !isReply(want[i], v.Elems[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }

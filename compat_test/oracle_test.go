@@ -3,15 +3,11 @@ package compat_test
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -24,25 +20,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// recorded is a step of a recorded scenario, or the line that begins one.
-type recorded struct {
-	Scenario string
-	Line     int `json:"-"`
-
-	At    string
-	Cmd   []string
-	Reply any
-	Error *string
-	// Ours replaces reply and error where this server means to differ; any of
-	// OursAny is right where the recording leaves a choice.
-	Ours    any
-	OursAny []any `json:"ours_any"`
-}
-
 // scenario is a recording that stands for itself.
 type scenario struct {
 	name  string
-	steps []recorded
+	steps []script.Recorded
 }
 
 // oracleFiles are the recordings with the number of steps that each must have, so
@@ -100,11 +81,11 @@ func TestOracle(t *testing.T) {
 }
 
 // standIn plays a step in place of a command that does not exist, if it can.
-type standIn func(*inproc.Server, *recorded) (done bool, err error)
+type standIn func(*inproc.Server, *script.Recorded) (done bool, err error)
 
 // putList plays LPUSH, which the recordings use to make a wrong type, or to be
 // refused because there is one.
-func putList(s *inproc.Server, step *recorded) (done bool, err error) {
+func putList(s *inproc.Server, step *script.Recorded) (done bool, err error) {
 	if step.Cmd[0] != "LPUSH" {
 		return false, nil
 	}
@@ -128,21 +109,9 @@ func readMissing(tb testing.TB) map[string]string {
 // readOracle reads a file of recorded scenarios.
 func readOracle(tb testing.TB, file string) (all []scenario) {
 	tb.Helper()
-	f, err := os.Open(filepath.Join("testdata", "oracle", file))
+	steps, err := script.ReadRecorded(filepath.Join("testdata", "oracle", file))
 	require.NoError(tb, err)
-	defer func() { require.NoError(tb, f.Close()) }()
-	var in io.Reader = f
-	if strings.HasSuffix(file, ".gz") {
-		in, err = gzip.NewReader(f)
-		require.NoError(tb, err)
-	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		r := recorded{Line: n}
-		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
-		d.UseNumber() // int64 does not fit a float64
-		require.NoError(tb, d.Decode(&r), "%s:%d", file, n)
+	for _, r := range steps {
 		if r.Scenario != "" {
 			all = append(all, scenario{name: r.Scenario})
 			continue
@@ -150,7 +119,6 @@ func readOracle(tb testing.TB, file string) (all []scenario) {
 		last := &all[len(all)-1]
 		last.steps = append(last.steps, r)
 	}
-	require.NoError(tb, lines.Err())
 	return all
 }
 
@@ -187,8 +155,8 @@ func replay(sc scenario, proto int, stand standIn) (failed []string, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if !step.accepts(asRecorded(got, step.Cmd)) {
-			failed = append(failed, fmt.Sprintf("%s, line %d, at %s: %q answered %s, not %s", sc.name, step.Line, step.At, step.Cmd, got, step.wanted()))
+		if !step.Accepts(asRecorded(got, step.Cmd)) {
+			failed = append(failed, fmt.Sprintf("%s, line %d, at %s: %q answered %s, not %s", sc.name, step.Line, step.At, step.Cmd, got, step.Wanted()))
 		}
 	}
 	return failed, nil
@@ -220,60 +188,4 @@ func asRecorded(v script.Value, cmd []string) script.Value {
 		}
 	}
 	return v
-}
-
-// accepts reports whether v is a reply that the step allows.
-func (r *recorded) accepts(v script.Value) bool {
-	switch {
-	case r.OursAny != nil:
-		for _, one := range r.OursAny {
-			if equals(one, v) {
-				return true
-			}
-		}
-		return false
-	case r.Ours != nil:
-		return equals(r.Ours, v)
-	case r.Error != nil:
-		return v.Type == '-' && v.Text == *r.Error
-	}
-	return equals(r.Reply, v)
-}
-
-func (r *recorded) wanted() string {
-	want := r.Reply
-	switch {
-	case r.OursAny != nil:
-		want = r.OursAny
-	case r.Ours != nil:
-		want = r.Ours
-	case r.Error != nil:
-		return "-" + *r.Error
-	}
-	return fmt.Sprint(want)
-}
-
-// equals compares a reply with a recorded one, where a status is like a string.
-func equals(want any, v script.Value) bool {
-	switch want := want.(type) {
-	case nil:
-		return v.Null
-	case json.Number:
-		return v.Type == ':' && strconv.FormatInt(v.Int, 10) == want.String()
-	case string:
-		return !v.Null && (v.Type == '$' || v.Type == '+') && v.Text == want
-	case map[string]any:
-		return v.Type == '-' && v.Text == want["error"]
-	case []any:
-		if v.Type != '*' || v.Null || len(v.Elems) != len(want) {
-			return false
-		}
-		for i := range want {
-			if !equals(want[i], v.Elems[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }

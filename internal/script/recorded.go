@@ -1,0 +1,116 @@
+package script
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Recorded is a step of a recorded scenario, or the line that begins one.
+type Recorded struct {
+	Scenario string
+	Line     int `json:"-"`
+
+	At    string
+	Cmd   []string
+	Reply any
+	Error *string
+	// Ours replaces reply and error where this server means to differ; any of
+	// OursAny is right where the recording leaves a choice.
+	Ours    any
+	OursAny []any `json:"ours_any"`
+}
+
+// ReadRecorded reads a file of recorded scenarios, which may be compressed.
+func ReadRecorded(file string) (all []Recorded, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("opening a recording: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var in io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		if in, err = gzip.NewReader(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		r := Recorded{Line: n}
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.UseNumber() // int64 does not fit a float64
+		if err := d.Decode(&r); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		all = append(all, r)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return all, nil
+}
+
+// Accepts reports whether v is a reply that the step allows.
+func (r *Recorded) Accepts(v Value) bool {
+	switch {
+	case r.OursAny != nil:
+		for _, one := range r.OursAny {
+			if equals(one, v) {
+				return true
+			}
+		}
+		return false
+	case r.Ours != nil:
+		return equals(r.Ours, v)
+	case r.Error != nil:
+		return v.Type == '-' && v.Text == *r.Error
+	}
+	return equals(r.Reply, v)
+}
+
+// Wanted is what the step allows, for people.
+func (r *Recorded) Wanted() string {
+	want := r.Reply
+	switch {
+	case r.OursAny != nil:
+		want = r.OursAny
+	case r.Ours != nil:
+		want = r.Ours
+	case r.Error != nil:
+		return "-" + *r.Error
+	}
+	return fmt.Sprint(want)
+}
+
+// equals compares a reply with a recorded one, where a status is like a string.
+func equals(want any, v Value) bool {
+	switch want := want.(type) {
+	case nil:
+		return v.Null
+	case json.Number:
+		return v.Type == ':' && strconv.FormatInt(v.Int, 10) == want.String()
+	case string:
+		return !v.Null && (v.Type == '$' || v.Type == '+') && v.Text == want
+	case map[string]any:
+		return v.Type == '-' && v.Text == want["error"]
+	case []any:
+		if v.Type != '*' || v.Null || len(v.Elems) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !equals(want[i], v.Elems[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
