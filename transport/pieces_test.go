@@ -137,5 +137,5 @@ func testPiecesFair(t *testing.T, f factory) {
 		fair = sentMeanwhile() < most
 	}
 	require.True(t, fair, "nobody was answered before most of it had been sent")
-	require.False(t, shared.Busy(value))
+	r.eventually(func() bool { return !shared.Busy(value) }) // the client may have read all before its last write returns
 }
