@@ -61,8 +61,8 @@ func (c *Call) Collect() {
 }
 
 // OwnAsk is the ask that Parse of the running command, which is decided at once, has filled in:
-// for Run of a command that may wait. What such a Run does otherwise it spells out as asks
-// does, since each call in between is measured on a hot path.
+// for Run of a command that may wait, or that is called most. What such a Run does otherwise it
+// spells out as asks does, since each call in between is measured on a hot path.
 func (c *Call) OwnAsk() *decide.Ask { return &c.ask }
 
 // Conclude answers a, which has been decided: Answer is for what has no error.
