@@ -37,6 +37,17 @@ func settled(t *testing.T, s *remotedouble.Server) {
 	require.Eventually(t, func() bool { return s.Double.Pending() == 0 && s.Clock.Timers() > 0 }, time.Minute, 50*time.Microsecond)
 }
 
+// asking feeds a session once, and waits until what it asks then is decided.
+func asking(t *testing.T, s *remotedouble.Server, c *remotedouble.Session, in []byte) (rest, out []byte) {
+	t.Helper()
+	s.Double.Hold() // what is decided before Submit returns is answered at once
+	rest, out, next := c.Turn(in, nil)
+	require.Equal(t, transport.Park, next)
+	s.Double.Release()
+	require.Eventually(t, c.Woken, time.Minute, 50*time.Microsecond)
+	return rest, out
+}
+
 // answered wants a waiting session to be answered.
 func answered(t *testing.T, c *remotedouble.Session, want string) {
 	t.Helper()
@@ -182,26 +193,23 @@ func TestBlockElsewhereIsInterruptedWhileItTries(t *testing.T) {
 func TestReservationElsewhereWaits(t *testing.T) {
 	s := newServer(t)
 	c := open(t, s.Engine)
-	rest, out, next := c.Turn(lines("TB.ACQUIRE b 1 1 10 BLOCK 60", "TB.ACQUIRE b 1 1 10 BLOCK 60", "PING"), nil)
-	require.Equal(t, transport.Park, next)
+	rest, out := asking(t, s, c, lines("TB.ACQUIRE b 1 1 10 BLOCK 60", "TB.ACQUIRE b 1 1 10 BLOCK 60", "PING"))
 	require.Empty(t, out)
-	require.Eventually(t, c.Woken, time.Minute, 50*time.Microsecond)
-	rest, out, next = c.Turn(rest, nil)
+	rest, out = asking(t, s, c, rest)
 	require.Equal(t, "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:10\r\n", string(out))
-	require.Equal(t, transport.Park, next)
-	require.Eventually(t, c.Woken, time.Minute, 50*time.Microsecond)
-	rest, out, next = c.Turn(rest, nil)
+	rest, out, next := c.Turn(rest, nil)
 	require.Empty(t, out)
 	require.Equal(t, transport.Wait, next)
 
 	gone := open(t, s.Engine)
-	_, _, _ = gone.Turn(lines("TB.ACQUIRE b 1 1 10 BLOCK 60"), nil)
-	require.Eventually(t, gone.Woken, time.Minute, 50*time.Microsecond)
+	_, _ = asking(t, s, gone, lines("TB.ACQUIRE b 1 1 10 BLOCK 60"))
 	_, _, next = gone.Turn(nil, nil)
 	require.Equal(t, transport.Wait, next)
 	require.Equal(t, 2, s.Clock.Timers())
+	decided := s.Double.Decided()
 	gone.Closed()
-	require.Eventually(t, func() bool { return s.Clock.Timers() == 1 && s.Double.Pending() == 0 }, time.Minute, 50*time.Microsecond)
+	require.Eventually(t, func() bool { return s.Double.Decided() == decided+1 }, time.Minute, 50*time.Microsecond, "its tokens are given back")
+	require.Equal(t, 1, s.Clock.Timers())
 
 	s.Clock.Advance(10 * time.Second)
 	require.Eventually(t, c.Woken, time.Minute, 50*time.Microsecond)

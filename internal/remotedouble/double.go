@@ -22,6 +22,7 @@ type Double struct {
 	changed *sync.Cond // on mu
 	rng     *rand.Rand // guarded by mu
 	jobs    []*job     // guarded by mu: in the order of submission, those that run included
+	decided int        // guarded by mu
 	held    bool       // guarded by mu
 	closed  bool       // guarded by mu
 	fault   func(a *decide.Ask) error
@@ -113,6 +114,13 @@ func (d *Double) Pending() (n int) {
 		n += len(j.asks)
 	}
 	return n
+}
+
+// Decided is how many asks have been decided.
+func (d *Double) Decided() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.decided
 }
 
 // Submit implements [command.Remote].
@@ -229,6 +237,7 @@ func keysOf(a *decide.Ask) (keys []string, all bool) {
 // end takes a job that is decided out of the queue.
 func (d *Double) end(j *job) {
 	d.mu.Lock()
+	d.decided += len(j.asks)
 	for i := range d.jobs {
 		if d.jobs[i] == j {
 			d.jobs = append(d.jobs[:i], d.jobs[i+1:]...)
