@@ -18,7 +18,9 @@ FUZZTIME ?= 10s
 # MODULES are modules of their own that are tested as this one is: what their tests need
 # beside it never reaches the server.
 MODULES := compat_test/chaos
-IN_MODULES = for module in $(MODULES); do ( cd "$$module" && $(1) ); done
+# LINTED are the modules that vet and lint read: a benchmark has no tests, and runs on Unix only.
+LINTED := $(MODULES) internal/storebench
+IN = for module in $(1); do ( cd "$$module" && $(2) ); done
 # BIN is where make build puts PROGRAMS.
 BIN ?= bin
 PROGRAMS ?= ./cmd/...
@@ -43,7 +45,7 @@ setup: ## Say what the tests need and this machine lacks, and install it
 .PHONY: test
 test: setup ## Run every test: units, recorded oracles, compat scripts, real clients
 	$(GO) test -timeout 30m ./...
-	$(call IN_MODULES,$(GO) test -timeout 10m ./...)
+	$(call IN,$(MODULES),$(GO) test -timeout 10m ./...)
 
 .PHONY: compatibility
 compatibility: setup ## Run the limiter libraries and write docs/compatibility.md
@@ -52,7 +54,7 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 .PHONY: race
 race: ## Run the tests that need no foreign client under the race detector
 	$(GO) test -race -short -timeout 25m ./...
-	$(call IN_MODULES,$(GO) test -race -short -timeout 10m ./...)
+	$(call IN,$(MODULES),$(GO) test -race -short -timeout 10m ./...)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 10s)
@@ -72,12 +74,12 @@ fmt-check:
 .PHONY: vet
 vet: ## Run go vet
 	$(GO) vet ./...
-	$(call IN_MODULES,$(GO) vet ./...)
+	$(call IN,$(LINTED),$(GO) vet ./...)
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml
 	$(TOOL) golangci-lint run ./...
-	$(call IN_MODULES,$(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...)
+	$(call IN,$(LINTED),$(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...)
 
 .PHONY: vuln
 vuln: ## Look up known vulnerabilities (says SKIP when the database is out of reach)
@@ -101,7 +103,7 @@ cross: ## Compile program and tests for every platform we promise
 		echo "$$platform"; \
 		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
 		$(GO) vet ./...; \
-		$(call IN_MODULES,$(GO) vet ./...); \
+		$(call IN,$(MODULES),$(GO) vet ./...); \
 		$(GO) build -o /dev/null ./...; \
 	done
 
