@@ -44,11 +44,14 @@ var groups = []string{
 	"commands/strings",
 	"commands/tracking",
 	"commands/transactions",
+	"commands/monitor",
+	"commands/users",
 }
 
 // groupParts are the other packages below commands: what a command is, and what
 // groups share. They have no command in them.
 var groupParts = []string{
+	"commands/acl",
 	"commands/blocking",
 	"commands/budget",
 	"commands/command",
@@ -156,8 +159,12 @@ var layers = map[string]layer{
 		imports: []string{"resp"},
 		why:     "reading a word is the same for every command, so it knows none",
 	},
+	"commands/acl": {
+		imports: []string{"commands/parse"},
+		why:     "what a user may do is rules about names and numbers: it knows no command and no client",
+	},
 	"commands/stats": {
-		imports: []string{"resp"},
+		imports: []string{"limit", "resp"},
 		why:     "counters are added to and read, they call nobody",
 	},
 	"commands/budget": {
@@ -168,7 +175,7 @@ var layers = map[string]layer{
 		why:     "the clock knows nothing of what it is read for",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/parse", "commands/stats", "commands/budget"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/parse", "commands/stats", "commands/budget"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/elements": {
@@ -188,12 +195,35 @@ var layers = map[string]layer{
 		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {
-		imports: []string{"decide", "commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
+		imports: []string{"decide", "commands/acl", "commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
 		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
 	},
-	"metrics": {why: "metrics are counted into and read out, they call nobody"},
+	"admin": {
+		imports: []string{"commands/acl"},
+		why:     "who may reach the handlers of the admin port is decided here; what they answer is not known",
+	},
+	"admin/page": {why: "the page is a file: it asks the API for what it shows"},
+	"metrics": {
+		imports: []string{"commands/stats"},
+		why:     "metrics are made of figures that others give them: they call nobody",
+	},
+	"report": {
+		imports: []string{"commands/acl", "commands/parse", "commands/stats", "limit"},
+		why:     "a report is made of figures that others give it: it knows no session, no store and no port",
+	},
+	"top": {
+		imports: []string{"report"},
+		why:     "a terminal shows reports: it asks a server by a function that the program gives it",
+	},
+	"tlsconfig": {
+		why: "certificates are files and names are text: who speaks TLS with them is nobody's business here",
+	},
+	"config": {
+		imports: []string{"cluster/engine", "commands", "commands/acl", "commands/command", "commands/stats", "resp", "tlsconfig", "transport"},
+		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
+	},
 	"server": {
-		imports: append([]string{"keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "keyspace/entry"}, families...),
+		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/acl", "keyspace/entry", "admin", "admin/page"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }
@@ -231,6 +261,18 @@ var externals = []external{
 		why: "we are the server; only the cluster, the migration commands, examples and tests talk to one",
 	},
 	{
+		path: "charm.land/bubbletea", in: []string{"top", "cmd"},
+		why: terminalWhy,
+	},
+	{
+		path: "github.com/charmbracelet/x/ansi", in: []string{"top"},
+		why: terminalWhy,
+	},
+	{
+		path: "github.com/prometheus/client_golang", in: []string{"metrics"},
+		why: "what is measured is counted by those who do it; only metrics turns that into series",
+	},
+	{
 		path: "gonum.org/v1/plot", in: []string{"internal/loadgen", "cmd"},
 		why: measuringWhy,
 	},
@@ -247,6 +289,8 @@ var externals = []external{
 		why: "an assertion library has no place in the binary",
 	},
 }
+
+const terminalWhy = "what draws in a terminal is for the program that has one (docs/adr/0014)"
 
 const measuringWhy = "what draws and counts for the load generator has no place in the server"
 

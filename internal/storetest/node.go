@@ -154,7 +154,7 @@ func (n *Node) TLSConfig() *tls.Config {
 	if n.options.TLS == nil {
 		return nil
 	}
-	return n.options.TLS.Config(n.t)
+	return n.options.TLS.Config()
 }
 
 // quiet drops what the client library logs: most of its errors are wanted here.

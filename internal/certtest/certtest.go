@@ -1,0 +1,127 @@
+// Package certtest makes certificates for tests: an [Authority], and what it signs.
+package certtest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Authority signs certificates.
+type Authority struct {
+	// File has its certificate in PEM.
+	File string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// Subject says whom a certificate is for.
+type Subject struct {
+	Name    string
+	URIs    []string
+	Expired bool
+	// RSA has the key be one of RSA, not of ECDSA.
+	RSA bool
+}
+
+// Pair is a certificate with its key.
+type Pair struct {
+	CertFile, KeyFile string
+	TLS               tls.Certificate
+}
+
+// New makes an authority.
+func New(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{File: filepath.Join(t.TempDir(), "ca.crt")}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	a.cert, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a.key = key
+	write(t, a.File, "CERTIFICATE", der)
+	return a
+}
+
+// Issue signs a certificate for s that is good for servers on this machine and for clients.
+func (a *Authority) Issue(t testing.TB, s Subject) Pair {
+	t.Helper()
+	key := newKey(t, s.RSA)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: s.Name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(999 * time.Hour),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	if s.Expired {
+		template.NotAfter = time.Now().Add(-time.Minute)
+	}
+	for _, text := range s.URIs {
+		u, err := url.Parse(text)
+		require.NoError(t, err)
+		template.URIs = append(template.URIs, u)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	p := Pair{CertFile: filepath.Join(dir, "server.crt"), KeyFile: filepath.Join(dir, "server.key")}
+	write(t, p.CertFile, "CERTIFICATE", der)
+	write(t, p.KeyFile, "PRIVATE KEY", keyDER)
+	p.TLS, err = tls.LoadX509KeyPair(p.CertFile, p.KeyFile)
+	require.NoError(t, err)
+	return p
+}
+
+func newKey(t testing.TB, isRSA bool) crypto.Signer {
+	t.Helper()
+	if isRSA {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		require.NoError(t, err)
+		return key
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	return key
+}
+
+// Client returns what a client needs that trusts a, and shows the certificates.
+func (a *Authority) Client(shows ...Pair) *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	conf := &tls.Config{RootCAs: roots, ServerName: "localhost"}
+	for _, p := range shows {
+		conf.Certificates = append(conf.Certificates, p.TLS)
+	}
+	return conf
+}
+
+func write(t testing.TB, path, kind string, der []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+}

@@ -1,0 +1,156 @@
+package tlsconfig
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/des"
+	"crypto/pbkdf2"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"hash"
+)
+
+var (
+	errNoPassword = errors.New("the key is encrypted: set tls-key-file-pass")
+	errPassword   = errors.New("tls-key-file-pass does not fit the key")
+	errScheme     = errors.New("the key is encrypted in a way that is not supported: openssl pkcs8 -topk8 -v2 aes-256-cbc converts it")
+)
+
+// decryptKey returns the file of a key without encryption. OpenSSL writes encrypted keys in
+// two formats: that of PKCS #8, for which the standard library has no function, and the
+// older one with a line Proc-Type, for which it has one that is deprecated because of the
+// format.
+func decryptKey(content []byte, password string) ([]byte, error) {
+	var out []byte
+	for rest := content; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		encrypted := block.Type == "ENCRYPTED PRIVATE KEY" || x509.IsEncryptedPEMBlock(block) //nolint:staticcheck // the operator's choice
+		if encrypted && password == "" {
+			return nil, errNoPassword
+		}
+		var err error
+		switch {
+		case !encrypted:
+		case block.Type == "ENCRYPTED PRIVATE KEY":
+			block.Type = "PRIVATE KEY"
+			block.Bytes, err = decryptPKCS8(block.Bytes, password)
+		default:
+			block.Bytes, err = x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // likewise
+			block.Headers = nil
+			if errors.Is(err, x509.IncorrectPasswordError) {
+				err = errPassword
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pem.EncodeToMemory(block)...)
+	}
+	return out, nil
+}
+
+// The structures of RFC 8018 (PBES2) as far as OpenSSL writes them.
+type (
+	encryptedKey struct {
+		Algorithm pkix.AlgorithmIdentifier
+		Data      []byte
+	}
+	pbes2Params struct {
+		KDF, Cipher pkix.AlgorithmIdentifier
+	}
+	pbkdf2Params struct {
+		Salt       []byte
+		Iterations int
+		KeyLength  int                      `asn1:"optional"`
+		PRF        pkix.AlgorithmIdentifier `asn1:"optional"`
+	}
+)
+
+var (
+	oidPBES2  = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 13}
+	oidPBKDF2 = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 12}
+)
+
+// maxIterations bounds the work that a file can ask for. OpenSSL writes 2,048.
+const maxIterations = 10_000_000
+
+// prf returns the hash of the function that makes a key of a password.
+func prf(id asn1.ObjectIdentifier) func() hash.Hash {
+	switch id.String() {
+	case "", "1.2.840.113549.2.7":
+		return sha1.New
+	case "1.2.840.113549.2.9":
+		return sha256.New
+	case "1.2.840.113549.2.11":
+		return sha512.New
+	}
+	return nil
+}
+
+// blockCipher returns the length of the key of a cipher in CBC mode, and how it is made.
+func blockCipher(id asn1.ObjectIdentifier) (length int, make func([]byte) (cipher.Block, error)) {
+	switch id.String() {
+	case "2.16.840.1.101.3.4.1.2":
+		return 16, aes.NewCipher
+	case "2.16.840.1.101.3.4.1.22":
+		return 24, aes.NewCipher
+	case "2.16.840.1.101.3.4.1.42":
+		return 32, aes.NewCipher
+	case "1.2.840.113549.3.7":
+		return 24, des.NewTripleDESCipher
+	}
+	return 0, nil
+}
+
+// decryptPKCS8 decrypts a key in the form of PKCS #8.
+func decryptPKCS8(der []byte, password string) ([]byte, error) {
+	var key encryptedKey
+	var scheme pbes2Params
+	var kdf pbkdf2Params
+	var iv []byte
+	if _, err := asn1.Unmarshal(der, &key); err != nil {
+		return nil, errScheme
+	}
+	if _, err := asn1.Unmarshal(key.Algorithm.Parameters.FullBytes, &scheme); err != nil || !key.Algorithm.Algorithm.Equal(oidPBES2) {
+		return nil, errScheme
+	}
+	if _, err := asn1.Unmarshal(scheme.KDF.Parameters.FullBytes, &kdf); err != nil || !scheme.KDF.Algorithm.Equal(oidPBKDF2) {
+		return nil, errScheme
+	}
+	if _, err := asn1.Unmarshal(scheme.Cipher.Parameters.FullBytes, &iv); err != nil {
+		return nil, errScheme
+	}
+	hashed := prf(kdf.PRF.Algorithm)
+	length, newBlock := blockCipher(scheme.Cipher.Algorithm)
+	if hashed == nil || newBlock == nil || kdf.Iterations < 1 || kdf.Iterations > maxIterations {
+		return nil, errScheme
+	}
+	derived, err := pbkdf2.Key(hashed, password, kdf.Salt, kdf.Iterations, length)
+	if err != nil {
+		return nil, errScheme
+	}
+	block, err := newBlock(derived)
+	if err != nil || len(iv) != block.BlockSize() || len(key.Data) == 0 || len(key.Data)%block.BlockSize() != 0 {
+		return nil, errScheme
+	}
+	plain := make([]byte, len(key.Data))
+	cipher.NewCBCDecrypter(block, iv).CryptBlocks(plain, key.Data)
+	padding := int(plain[len(plain)-1])
+	if padding < 1 || padding > block.BlockSize() || padding > len(plain) {
+		return nil, errPassword
+	}
+	plain = plain[:len(plain)-padding]
+	if _, err := x509.ParsePKCS8PrivateKey(plain); err != nil {
+		return nil, errPassword
+	}
+	return plain, nil
+}
