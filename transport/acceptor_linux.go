@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +14,9 @@ import (
 // newAcceptor takes over l, which is closed if that fails.
 func newAcceptor(e *Epoll, l net.Listener) (*acceptor, error) {
 	a := &acceptor{e: e, l: l}
+	if over, ok := l.(*TLSListener); ok {
+		l, a.tls = over.Listener, over.config
+	}
 	var err error
 	switch l := l.(type) {
 	case *net.TCPListener:
@@ -40,10 +43,25 @@ func newAcceptor(e *Epoll, l net.Listener) (*acceptor, error) {
 
 // close ends accept, now or when it is called next.
 func (a *acceptor) close() {
+	a.closed.Store(true)
 	_ = a.l.Close() // closed already, most of the time
 	if a.dup != nil {
 		_ = a.dup.Close() // likewise
 	}
+}
+
+// retired reports whether the listener has been closed.
+func (a *acceptor) retired() bool {
+	l := a.l
+	if over, ok := l.(*TLSListener); ok {
+		l = over.Listener
+	}
+	own, ok := l.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := own.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
 // accept takes one connection and opens its session. It never waits for the peer.
@@ -54,7 +72,7 @@ func (a *acceptor) accept() error {
 		return !errors.Is(err, unix.EAGAIN)
 	})
 	switch {
-	case errors.Is(rerr, os.ErrClosed):
+	case rerr != nil && a.closed.Load(): // it has no error of its own for that
 		return net.ErrClosed
 	case rerr != nil:
 		return rerr
@@ -69,7 +87,7 @@ func (a *acceptor) accept() error {
 
 func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 	a.e.accepted.Add(1)
-	c := &epollConn{fd: int32(fd), unix: a.unix, slot: noSlot, watched: noSlot}
+	c := &epollConn{fd: int32(fd), opened: int32(fd), unix: a.unix, slot: noSlot, watched: noSlot}
 	if a.unix == nil {
 		c.remote = addrPort(sa)
 		c.local = a.localOf(fd)
@@ -78,8 +96,20 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 			_ = setTCPOptions(fd, a.e.lim.Load().KeepAlive)
 		}
 	}
+	if a.tls != nil {
+		c.tls = &secure{c: c}
+	}
 	session, rejection := a.e.h.Open(c)
-	if session != nil {
+	switch {
+	case session == nil && c.tls != nil:
+		_ = unix.Close(fd) // it could not read the reason before a handshake
+		return
+	case session == nil:
+	case c.tls != nil:
+		c.session = session
+		a.e.shakeHands(c, a.tls())
+		return
+	default:
 		c.session = session
 		a.e.adopt(c)
 		return
@@ -92,12 +122,6 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 		return
 	}
 	a.e.adopt(c)
-}
-
-// adopt hands c, which may have a session or only a rejection to linger over, to a
-// loop. No loop ends before the last accept.
-func (e *Epoll) adopt(c *epollConn) {
-	e.loops[e.place.pick(e.loops)].arrive(c)
 }
 
 // localOf returns the near end of fd.

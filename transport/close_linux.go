@@ -19,6 +19,7 @@ func (l *loop) hangUp(c *epollConn) {
 	c.end()
 	c.in.drop()
 	l.count(c)
+	l.sayGoodbye(c)
 	if c.eof || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(l.e, patience) {
 		l.close(c)
 		return
@@ -58,6 +59,9 @@ func (l *loop) close(c *epollConn) {
 	}
 	c.out.drop()
 	c.in.drop()
+	if c.tls != nil {
+		c.tls.drop()
+	}
 	l.count(c)
 	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
 	c.fd = -1

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,50 +30,54 @@ type factory func(h transport.Handler, lim transport.Limits) transport.Transport
 var conformance = []struct {
 	name string
 	test func(t *testing.T, f factory)
+	// plain is about sockets without TLS. slow takes seconds, and is not repeated for each
+	// version of TLS.
+	plain, slow bool
 }{
-	{"replies come in order over TCP", testEcho},
-	{"replies come in order over a unix socket", testUnixSocket},
-	{"a drip of single bytes", testDrip},
-	{"any split of the input means the same", testSplits},
-	{"a deep pipeline", testDeepPipeline},
-	{"a command of a megabyte", testLargeCommand},
-	{"input without an end is cut off", testEndlessInput},
-	{"input that is kept is counted", testUnread},
-	{"half-close is answered, then closed", testHalfClose},
-	{"a reset in the middle of a command", testReset},
-	{"Close delivers the last reply past unread input", testCloseDelivers},
-	{"counters add up", testStats},
-	{"addresses", testAddresses},
-	{"a parked command keeps the order", testParkOrder},
-	{"a parked session keeps input up to the backlog", testParkBacklog},
-	{"a parked client that stops sending is answered", testParkHalfClose},
-	{"a waiting client that hangs up is noticed", testWaitHangUp},
-	{"a parked client that resets is noticed", testParkReset},
-	{"a Wake during Feed leads to another", testWakeDuringFeed},
-	{"a Wake before the first byte", testWakeBeforeFirstByte},
-	{"wake storms lose nothing", testWakeStorm},
-	{"abort while idle, parked and writing", testAbort},
-	{"peers outlive their connection", testPeerAfterEnd},
-	{"a barrier holds replies back", testBarrier},
-	{"an abort reaches a held reply", testBarrierAbort},
-	{"more is held back than a round keeps", testHeldMuch},
-	{"what waited may be changed before it leaves", testSettle},
-	{"bytes and what lies elsewhere come in order", testPieces},
-	{"what lies elsewhere is released with its connection", testPiecesReleased},
-	{"who takes much does not hold others up", testPiecesFair},
-	{"slow readers cost bounded memory and are cut", testSlowReaders},
-	{"a slow but steady reader is kept", testSteadyReader},
-	{"who takes nothing of memory that others wait for is cut sooner", testPressed},
-	{"a flood that is never read stops at the backlog", testFlood},
-	{"one flood does not starve others", testFairness},
-	{"limits reach live connections", testSetLimits},
-	{"refusals are delivered and hold up nobody", testRefusal},
-	{"connections come and go", testChurn},
-	{"graceful stop finishes what it has begun", testShutdown},
-	{"graceful stop waits for parked, not for waiting", testShutdownParked},
-	{"graceful stop is cut short by its context", testShutdownCut},
-	{"no Serve after Shutdown", testServeAfterShutdown},
-	{"a listener closed by its owner", testListenerClosed},
+	{name: "replies come in order over TCP", test: testEcho},
+	{name: "replies come in order over a unix socket", test: testUnixSocket},
+	{name: "a drip of single bytes", test: testDrip},
+	{name: "any split of the input means the same", test: testSplits},
+	{name: "a deep pipeline", test: testDeepPipeline},
+	{name: "a command of a megabyte", test: testLargeCommand},
+	{name: "input without an end is cut off", test: testEndlessInput},
+	{name: "input that is kept is counted", test: testUnread, plain: true},
+	{name: "half-close is answered, then closed", test: testHalfClose},
+	{name: "a reset in the middle of a command", test: testReset},
+	{name: "Close delivers the last reply past unread input", test: testCloseDelivers},
+	{name: "counters add up", test: testStats},
+	{name: "a retired listener is closed, and its connections stay", test: testRetire},
+	{name: "addresses", test: testAddresses},
+	{name: "a parked command keeps the order", test: testParkOrder},
+	{name: "a parked session keeps input up to the backlog", test: testParkBacklog},
+	{name: "a parked client that stops sending is answered", test: testParkHalfClose},
+	{name: "a waiting client that hangs up is noticed", test: testWaitHangUp},
+	{name: "a parked client that resets is noticed", test: testParkReset},
+	{name: "a Wake during Feed leads to another", test: testWakeDuringFeed},
+	{name: "a Wake before the first byte", test: testWakeBeforeFirstByte},
+	{name: "wake storms lose nothing", test: testWakeStorm, slow: true},
+	{name: "abort while idle, parked and writing", test: testAbort},
+	{name: "peers outlive their connection", test: testPeerAfterEnd},
+	{name: "a barrier holds replies back", test: testBarrier},
+	{name: "an abort reaches a held reply", test: testBarrierAbort},
+	{name: "more is held back than a round keeps", test: testHeldMuch},
+	{name: "what waited may be changed before it leaves", test: testSettle},
+	{name: "bytes and what lies elsewhere come in order", test: testPieces, slow: true},
+	{name: "what lies elsewhere is released with its connection", test: testPiecesReleased},
+	{name: "who takes much does not hold others up", test: testPiecesFair, slow: true},
+	{name: "slow readers cost bounded memory and are cut", test: testSlowReaders, slow: true},
+	{name: "a slow but steady reader is kept", test: testSteadyReader, slow: true},
+	{name: "who takes nothing of memory that others wait for is cut sooner", test: testPressed, slow: true},
+	{name: "a flood that is never read stops at the backlog", test: testFlood, slow: true},
+	{name: "one flood does not starve others", test: testFairness, slow: true},
+	{name: "limits reach live connections", test: testSetLimits},
+	{name: "refusals are delivered and hold up nobody", test: testRefusal, plain: true},
+	{name: "connections come and go", test: testChurn, slow: true},
+	{name: "graceful stop finishes what it has begun", test: testShutdown},
+	{name: "graceful stop waits for parked, not for waiting", test: testShutdownParked},
+	{name: "graceful stop is cut short by its context", test: testShutdownCut},
+	{name: "no Serve after Shutdown", test: testServeAfterShutdown},
+	{name: "a listener closed by its owner", test: testListenerClosed},
 }
 
 // run holds one kind of transport to the guarantees of the package.
@@ -154,11 +159,33 @@ type client struct {
 
 func (r *rig) dial() *client {
 	r.t.Helper()
-	nc, err := net.Dial(r.addr.Network(), r.addr.String())
+	nc, err := dial(r.tr, r.addr)
 	require.NoError(r.t, err)
 	require.NoError(r.t, nc.SetDeadline(time.Now().Add(patience)))
 	r.t.Cleanup(func() { nc.Close() })
 	return &client{t: r.t, Conn: nc, r: bufio.NewReader(nc)}
+}
+
+// dial connects to addr, with TLS if tr serves that.
+func dial(tr transport.Transport, addr net.Addr) (net.Conn, error) {
+	nc, err := net.Dial(addr.Network(), addr.String())
+	if over, ok := tr.(*overTLS); ok && err == nil {
+		return tls.Client(nc, over.client), nil
+	}
+	return nc, err
+}
+
+// tcp returns the connection without TLS.
+func (c *client) tcp() *net.TCPConn {
+	if over, ok := c.Conn.(*tls.Conn); ok {
+		return over.NetConn().(*net.TCPConn)
+	}
+	return c.Conn.(*net.TCPConn)
+}
+
+// closeWrite says that the client sends no more.
+func (c *client) closeWrite() error {
+	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
 
 func (c *client) send(lines ...string) {

@@ -14,9 +14,15 @@ func (c *epollConn) Wake() {
 
 // Abort implements [Peer].
 func (c *epollConn) Abort() {
-	if !c.aborted.Swap(true) {
-		c.post()
+	if c.aborted.Swap(true) {
+		return
 	}
+	if c.tls != nil {
+		if x := c.tls.early.Load(); x != nil {
+			x.hurry(longAgo())
+		}
+	}
+	c.post()
 }
 
 // post has the loop look at c. Before the connection has a loop there is no need:
@@ -51,6 +57,9 @@ func (c *epollConn) LocalAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(c.local)
 }
 
+// Descriptor implements [Described].
+func (c *epollConn) Descriptor() int { return int(c.opened) }
+
 // Held implements [Peer].
 func (c *epollConn) Held() (input, output int64) {
 	return int64(c.input.Load()), int64(c.output.Load())
@@ -63,6 +72,27 @@ func (c *epollConn) end() {
 		c.session = nil
 	}
 }
+
+// sent reports whether all records have left.
+func (s *secure) sent() bool { return s.at == len(s.sealed) }
+
+// hurry implements [handshaker].
+func (x *earlyConn) hurry(by time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.by.IsZero() || by.Before(x.by) {
+		x.by = by
+	}
+	if x.file != nil {
+		_ = x.file.SetDeadline(x.by) // fails on a closed file only, which needs none
+	}
+}
+
+// sent reports whether nothing is left to be sent.
+func (c *epollConn) sent() bool { return c.out.empty() && (c.tls == nil || c.tls.sent()) }
+
+// waits reports whether there is something that may be sent.
+func (c *epollConn) waits() bool { return c.out.waits() || c.tls != nil && !c.tls.sent() }
 
 // parked reports whether bytes are only kept, not fed.
 func (c *epollConn) parked() bool { return c.next == Park || c.next == Wait }
@@ -77,3 +107,25 @@ func (c *epollConn) beginLinger(e *Epoll, patience time.Duration) bool {
 	c.watch.linger = patience
 	return true
 }
+
+// forget drops n bytes of the reply of c that have left.
+func (l *loop) forget(c *epollConn, n int) {
+	b := c.out.b
+	if c.out.sent(n); c.out.b == nil {
+		l.reclaim(b)
+	}
+}
+
+// reclaim takes back a buffer that has been sent, if it may be one that was lent.
+func (l *loop) reclaim(b []byte) {
+	if cap(b) == spareSize && len(l.spares) < maxSpares {
+		l.spares = append(l.spares, b[:0])
+	}
+}
+
+// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
+// loop lends, of which it keeps no more than maxSpares.
+const (
+	spareSize = 1 << 10
+	maxSpares = 512
+)

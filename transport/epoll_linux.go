@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 )
 
 const haveEpoll = true
@@ -15,11 +16,13 @@ const haveEpoll = true
 // kernel refuses a descriptor. Best served with GOMAXPROCS one above loops.
 func NewEpoll(h Handler, lim Limits, loops int, log *slog.Logger) (*Epoll, error) {
 	e := &Epoll{
-		h:         h,
-		log:       log,
-		stop:      make(chan struct{}),
-		fin:       make(chan struct{}),
-		acceptors: make(map[*acceptor]struct{}),
+		born:       time.Now(),
+		h:          h,
+		log:        log,
+		stop:       make(chan struct{}),
+		fin:        make(chan struct{}),
+		acceptors:  make(map[*acceptor]struct{}),
+		handshakes: newHandshakes(loops),
 	}
 	e.lim.Store(lim.sane())
 	for range max(loops, 1) {
@@ -44,7 +47,7 @@ func newEpoll(h Handler, lim Limits, loops int, log *slog.Logger) (Transport, er
 	return NewEpoll(h, lim, loops, log)
 }
 
-// Serve implements [Transport], for TCP and unix sockets.
+// Serve implements [Transport], for TCP, with TLS or without, and unix sockets.
 func (e *Epoll) Serve(l net.Listener) error {
 	a, err := newAcceptor(e, l)
 	if err != nil {
@@ -55,6 +58,9 @@ func (e *Epoll) Serve(l net.Listener) error {
 		return ErrClosed
 	}
 	defer e.end(a)
+	if a.retired() {
+		return net.ErrClosed
+	}
 	return acceptLoop(a.accept, e.stop, &e.acceptErrs, e.log)
 }
 
@@ -76,6 +82,19 @@ func (e *Epoll) end(a *acceptor) {
 	e.accepting.Done()
 }
 
+// Retire implements [Transport]. A listener whose acceptor is only about to begin is closed, and
+// its acceptor finds that.
+func (e *Epoll) Retire(l net.Listener) {
+	_ = l.Close() // closed already, if it has failed
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for a := range e.acceptors {
+		if a.l == l {
+			a.close()
+		}
+	}
+}
+
 // SetLimits implements [Transport].
 func (e *Epoll) SetLimits(lim Limits) {
 	e.lim.Store(lim.sane())
@@ -93,11 +112,13 @@ func (e *Epoll) SetLimits(lim Limits) {
 
 // Stats implements [Transport].
 func (e *Epoll) Stats() Stats {
-	s := Stats{Accepted: e.accepted.Load(), AcceptErrs: e.acceptErrs.Load()}
+	s := Stats{Connections: e.handshakes.count(), Accepted: e.accepted.Load(), AcceptErrs: e.acceptErrs.Load()}
 	for _, l := range e.loops {
 		s.Connections += l.conns.Load()
 		s.BytesIn += l.told.bytesIn.Load()
 		s.BytesOut += l.told.bytesOut.Load()
+		s.Reads += l.told.reads.Load()
+		s.Writes += l.told.writes.Load()
 		s.Pending += l.told.pending.Load()
 		s.Unread += l.told.unread.Load()
 		s.SlowClosed += l.told.slowClosed.Load()
@@ -132,7 +153,9 @@ func (e *Epoll) Shutdown(ctx context.Context) error {
 
 // drain has the loops finish once nothing can be accepted any more.
 func (e *Epoll) drain() {
+	e.handshakes.stop()
 	e.accepting.Wait()
+	e.handshakes.wait()
 	e.draining.Store(true)
 	for _, l := range e.loops {
 		l.knock()

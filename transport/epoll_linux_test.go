@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,8 @@ func TestEpollConformance(t *testing.T) { run(t, epollOf(t, 2)) }
 
 func TestEpollConformanceOneLoop(t *testing.T) { run(t, epollOf(t, 1)) }
 
+func TestEpollConformanceOverTLS(t *testing.T) { runTLS(t, epollOf(t, 2)) }
+
 func TestEpollServesOnlyWhatItCan(t *testing.T) {
 	tr := epollOf(t, 1)(newLineHandler(), transport.DefaultLimits())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,20 +40,38 @@ func TestEpollServesOnlyWhatItCan(t *testing.T) {
 	require.NoError(t, tr.Shutdown(t.Context()))
 }
 
-// Connections alternate between two loops; then every other one becomes busy. The
-// busy ones must not stay on one loop, and neither replies nor wakes may get lost
-// when they move.
+// All connections of one of two loops become busy. They must not stay on that loop, and
+// neither replies nor wakes may get lost when they move.
 func TestEpollBalancesLoad(t *testing.T) {
-	r := start(t, epollOf(t, 2), newLineHandler(), transport.DefaultLimits())
-	e := r.tr.(*transport.Epoll)
+	balances(t, epollOf(t, 2))
+}
+
+// With TLS what was received and not yet decrypted moves with them.
+func TestEpollBalancesLoadOverTLS(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		balances(t, secured(t, epollOf(t, 2), version))
+	}
+}
+
+func balances(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	e, plain := r.tr.(*transport.Epoll)
+	if !plain {
+		e = r.tr.(*overTLS).Transport.(*transport.Epoll)
+	}
 	var done atomic.Bool
 	var group sync.WaitGroup
-	busy := make(map[*client]*lineSession)
+	on := map[int]map[*client]*lineSession{0: {}, 1: {}} // by loop
 	for i := range 16 {
 		c := r.dial()
-		if s := r.session(i); i%2 == 0 {
-			busy[c] = s
-		}
+		c.send("echo 0") // with TLS it has been through its handshake then
+		c.expect("0")
+		s := r.session(i)
+		on[transport.LoopOf(e, s.peer)][c] = s
+	}
+	busy := on[0]
+	if len(on[1]) > len(busy) {
+		busy = on[1]
 	}
 	for c, s := range busy {
 		group.Go(func() { converse(t, c, s, &done) })

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -23,6 +24,8 @@ type Epoll struct {
 	loops []*loop
 	place *placement
 
+	handshakes *handshakes
+
 	stop      chan struct{} // closed when Shutdown begins
 	fin       chan struct{} // closed when the last loop has ended
 	draining  atomic.Bool   // nobody accepts any more: loops finish and end
@@ -34,20 +37,33 @@ type Epoll struct {
 	acceptErrs atomic.Int64
 	lingering  atomic.Int64
 
+	born time.Time
+	busy busyLoops
+
 	mu        sync.Mutex // guards what follows
 	stopped   bool
 	acceptors map[*acceptor]struct{}
 }
 
+// busyLoops is how busy the loops were at the last sample.
+type busyLoops struct {
+	mu     sync.Mutex      // guards what follows
+	at     time.Duration   // of the sample, since born
+	asleep []time.Duration // what each loop had slept by then
+	ratios []float64
+}
+
 // acceptor takes connections from one listener as bare descriptors: Go's poller
 // waits for the listener, but never learns of the connections.
 type acceptor struct {
-	e     *Epoll
-	l     net.Listener
-	dup   *os.File // of l, which lets nobody else wait for it
-	raw   syscall.RawConn
-	unix  *net.UnixAddr  // of a unix socket
-	local netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
+	e      *Epoll
+	l      net.Listener
+	tls    func() *tls.Config // nil without TLS
+	dup    *os.File           // of l, which lets nobody else wait for it
+	raw    syscall.RawConn
+	closed atomic.Bool
+	unix   *net.UnixAddr  // of a unix socket
+	local  netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
 
 	// bequeaths: connections inherit the listener's options. Those of a multipath
 	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
@@ -82,8 +98,9 @@ type loop struct {
 	bell   int // eventfd, rung by other threads when the loop is asleep
 	worker Worker
 
-	in    []byte // read into by all connections
-	out   []byte // replied from by all connections
+	in  []byte // read into by all connections
+	out []byte // replied from by all connections
+	tlsScratch
 	slots []*epollConn
 	free  []int32
 	ready []*epollConn // to be looked at in the next round, without an event
@@ -104,6 +121,12 @@ type loop struct {
 	told     published
 	conns    atomic.Int64
 	mail     mailbox
+}
+
+// tlsScratch is what all connections with TLS share.
+type tlsScratch struct {
+	sealed []byte // records of a short reply
+	plain  []byte // what becomes a record together
 }
 
 // pendingReplies is the replies of a round that wait for the log.
@@ -136,12 +159,33 @@ type balance struct {
 
 // tally are the counters of a loop, and published what others may see of them: the
 // loop copies them once a round.
-type tally struct{ work, moved, bytesIn, bytesOut, pending, unread, slowClosed int64 }
+type tally struct {
+	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds int64
+}
+
+// received notes that n bytes were received, if any were, and sent that n were sent.
+func (t *tally) received(n int) {
+	if n > 0 {
+		t.bytesIn += int64(n)
+		t.reads++
+	}
+}
+
+func (t *tally) sent(n int) {
+	if n > 0 {
+		t.bytesOut += int64(n)
+		t.writes++
+	}
+}
 
 type published struct {
 	_ [64]byte // others' cache lines stay theirs
 
-	work, moved, bytesIn, bytesOut, pending, unread, slowClosed atomic.Int64
+	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds atomic.Int64
+
+	// asleep is how long the loop has slept, in nanoseconds, without the sleep that has begun at
+	// since, by the clock of [Epoll.born]; 0 if it is awake.
+	asleep, since atomic.Int64
 
 	_ [64]byte
 }
@@ -175,6 +219,7 @@ type epollConn struct {
 	connFlags
 
 	fd      int32  // -1 once closed
+	opened  int32  // fd, which any goroutine may read: it does not change
 	slot    int32  // noSlot: not on its loop yet, or no more
 	watched int32  // place in the loop's watch list
 	work    uint32 // work in the balancing interval epoch
@@ -184,6 +229,7 @@ type epollConn struct {
 	in      unread  // received and not consumed
 	out     reply   // not sent yet
 	watch   slow
+	tls     *secure // nil without TLS
 
 	unix          *net.UnixAddr // of the listener; nil for TCP
 	remote, local netip.AddrPort
@@ -207,4 +253,33 @@ type slow struct {
 	stuck   time.Duration // how long the peer has taken nothing
 	linger  time.Duration // how long it may still linger; 0: it does not
 	dropped int32         // bytes thrown away while lingering
+}
+
+// secure is the part of a connection of an event loop that has TLS. It also is the
+// network, a [net.Conn], that crypto/tls sees: the handshake is done by a goroutine that
+// may wait, over a duplicate of the descriptor. After it Read is recv, which never waits,
+// and Write leaves records in sealed.
+//
+// Until the handshake is over it belongs to who does that, afterwards to the loop.
+type secure struct {
+	c      *epollConn
+	conn   *tls.Conn // nil before the handshake
+	early  atomic.Pointer[earlyConn]
+	sealed []byte // records that have not left
+	at     int    // sealed[:at] has
+
+	drained bool  // there is nothing to read before the next event
+	room    int32 // the size of the buffer that crypto/tls reads into
+}
+
+// earlyConn is a connection of an event loop before its loop: a goroutine does the
+// handshake over a duplicate of the descriptor. It implements [handshaker].
+type earlyConn struct {
+	e    *Epoll
+	c    *epollConn
+	conf *tls.Config
+
+	mu   sync.Mutex
+	file *os.File  // guarded by mu, but who shakes hands reads it; nil before
+	by   time.Time // guarded by mu; when the handshake has to end
 }

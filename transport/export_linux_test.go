@@ -25,6 +25,9 @@ func Moved(e *Epoll) int64 {
 	return moved
 }
 
+// LoopOf returns which loop of e serves a connection.
+func LoopOf(e *Epoll, p Peer) int { return slices.Index(e.loops, p.(*epollConn).loop.Load()) }
+
 // Latecomer is a connection that has been given its loop and has not arrived there.
 // The loop does not run: the test collects its mail.
 type Latecomer struct {

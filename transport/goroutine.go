@@ -9,12 +9,13 @@ import (
 // NewGoroutine returns a transport that feeds sessions of h. Nothing runs before Serve.
 func NewGoroutine(h Handler, lim Limits, log *slog.Logger) *Goroutine {
 	g := &Goroutine{
-		h:         h,
-		log:       log,
-		stop:      make(chan struct{}),
-		idle:      make(chan struct{}),
-		fin:       make(chan struct{}),
-		listeners: make(map[net.Listener]struct{}),
+		h:          h,
+		log:        log,
+		stop:       make(chan struct{}),
+		idle:       make(chan struct{}),
+		fin:        make(chan struct{}),
+		listeners:  make(map[net.Listener]struct{}),
+		handshakes: newHandshakes(0),
 	}
 	g.lim.Store(lim.sane())
 	return g
@@ -69,21 +70,25 @@ func (g *Goroutine) admit(nc net.Conn) {
 		return
 	}
 	g.accepted.Add(1)
-	keepAlive(nc, g.lim.Load().KeepAlive)
+	keepAlive(rawConn(nc), g.lim.Load().KeepAlive)
 	session, rejection := g.h.Open(c)
 	if session == nil {
 		go c.refuse(rejection)
 		return
 	}
 	c.session = session
+	if c.secure() != nil {
+		g.handshakes.begin(&greeting{goConn: c, next: c.serve})
+		return
+	}
 	go c.serve()
 }
 
 // serve is the life of a connection.
 func (c *goConn) serve() {
 	defer c.g.unregister(c)
-	next, shaken := Read, c.handshake()
-	for shaken && c.ready(next) {
+	next := Read
+	for c.ready(next) {
 		var ok bool
 		if next, ok = c.feed(); !ok {
 			break
@@ -100,6 +105,9 @@ func (c *goConn) serve() {
 // SetLimits implements [Transport].
 func (g *Goroutine) SetLimits(lim Limits) { g.lim.Store(lim.sane()) }
 
+// Retire implements [Transport].
+func (g *Goroutine) Retire(l net.Listener) { _ = l.Close() } // closed already, if it has failed
+
 // Stats implements [Transport].
 func (g *Goroutine) Stats() Stats {
 	g.mu.Lock()
@@ -111,8 +119,7 @@ func (g *Goroutine) Stats() Stats {
 	s.SlowClosed = g.slowClosed.Load()
 	for _, c := range g.conns {
 		input, output := c.Held()
-		s.BytesIn += c.bytesIn.Load()
-		s.BytesOut += c.sent.Load()
+		c.moved.addTo(&s)
 		s.Pending += output
 		s.Unread += input
 	}
@@ -130,6 +137,7 @@ func (g *Goroutine) Shutdown(ctx context.Context) error {
 		}
 		go g.awaitEnd()
 	}
+	g.handshakes.stop()
 	conns := append([]*goConn(nil), g.conns...)
 	g.mu.Unlock()
 	for _, c := range conns {
@@ -153,6 +161,7 @@ func (g *Goroutine) Shutdown(ctx context.Context) error {
 // awaitEnd closes fin when everything has ended, the reaper last: it still has to
 // cut peers that do not read while the others finish.
 func (g *Goroutine) awaitEnd() {
+	g.handshakes.wait()
 	g.wg.Wait()
 	close(g.idle)
 	g.reaping.Wait()

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -14,8 +13,8 @@ import (
 // errNudged stands for a read that did not happen because there is something else to do.
 var errNudged = errors.New("transport: nudged")
 
-// writeChunk is how much one Write hands over where only that shows progress: the kernel
-// cannot be asked what it still holds for a TLS connection. sendChunk is it elsewhere.
+// writeChunk is how much one Write hands over where only that shows progress: with TLS,
+// which makes records of so much. sendChunk is it elsewhere.
 const (
 	writeChunk = 16 << 10
 	sendChunk  = 256 << 10
@@ -42,21 +41,28 @@ func (c *goConn) Abort() {
 	if c.dead.Swap(true) {
 		return
 	}
-	nc := c.nc
 	// The Close of a TLS connection writes an alert and may wait seconds for that.
-	if wrapped, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		nc = wrapped.NetConn()
-	}
-	_ = nc.Close() // it fails only where there is nothing left to close
+	_ = rawConn(c.nc).Close() // it fails only where there is nothing left to close
 	c.nudge()
 }
 
 // RemoteAddr implements [Peer]. The far end of a unix socket has no name of its own.
 func (c *goConn) RemoteAddr() net.Addr {
-	if _, ok := c.nc.(*net.UnixConn); ok {
+	if _, ok := rawConn(c.nc).(*net.UnixConn); ok {
 		return c.nc.LocalAddr()
 	}
 	return c.nc.RemoteAddr()
+}
+
+// Descriptor implements [Described].
+func (c *goConn) Descriptor() int {
+	number := -1
+	if file, ok := rawConn(c.nc).(syscall.Conn); ok {
+		if raw, err := file.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // it fails once it is closed
+		}
+	}
+	return number
 }
 
 // LocalAddr implements [Peer].
@@ -70,7 +76,7 @@ func (c *goConn) Held() (input, output int64) {
 // cut aborts and drops what the kernel still holds for the peer: it would stay
 // there, megabytes of it, for as long as the peer keeps its window shut.
 func (c *goConn) cut() {
-	if tc, ok := c.nc.(*net.TCPConn); ok {
+	if tc, ok := rawConn(c.nc).(*net.TCPConn); ok {
 		_ = tc.SetLinger(0) // a socket that refuses is as good as closed
 	}
 	c.Abort()
@@ -114,16 +120,16 @@ func (c *goConn) read(limit int) error {
 	c.noteInput()
 	if n > 0 {
 		c.in.added(n)
-		c.bytesIn.Store(c.bytesIn.Load() + int64(n))
+		c.moved.received(n)
 	}
 	return err
 }
 
 // noteInput lets others see how much the input takes.
 func (c *goConn) noteInput() {
-	size := int64(0)
+	size := tlsRoom(c.nc)
 	if c.in.large() {
-		size = int64(len(c.in.buf()))
+		size += int64(len(c.in.buf()))
 	}
 	if size != c.lent.Load() {
 		c.lent.Store(size)
@@ -148,23 +154,6 @@ func (c *goConn) readInto(buf []byte) (n int, err error) {
 		err = errNudged
 	}
 	return n, err
-}
-
-// handshakeTimeout is how long a client may take over the TLS handshake.
-const handshakeTimeout = 5 * time.Second
-
-// handshake completes that of a TLS connection before anything can interrupt a
-// read: an interrupted handshake is the end of its connection.
-func (c *goConn) handshake() bool {
-	secure, ok := c.nc.(interface {
-		HandshakeContext(ctx context.Context) error
-	})
-	if !ok {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
-	defer cancel()
-	return secure.HandshakeContext(ctx) == nil
 }
 
 // ready blocks until there is something to feed; false means that it is over.
@@ -300,17 +289,34 @@ func (c *goConn) write(o *reply) bool {
 	parts := make([][]byte, 0, maxGathered)
 	for {
 		parts, _ = o.gather(parts[:0], chunk)
-		gathered := net.Buffers(parts)
-		n, err := gathered.WriteTo(c.nc)
-		if done := c.wrote(o, int(n)); done || err != nil {
+		n, err := c.writeParts(parts)
+		if done := c.wrote(o, n); done || err != nil {
 			return err == nil
 		}
 	}
 }
 
+// writeParts writes all parts, with TLS as one record.
+func (c *goConn) writeParts(parts [][]byte) (int, error) {
+	if c.secure() == nil {
+		gathered := net.Buffers(parts)
+		n, err := gathered.WriteTo(c.nc)
+		return int(n), err
+	}
+	joined := getBuffer(writeChunk)
+	defer putBuffer(joined)
+	b := joined.b[:0]
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return c.nc.Write(b)
+}
+
 // wrote notes that n bytes of o have left, and reports whether these were all.
 func (c *goConn) wrote(o *reply, n int) (done bool) {
-	c.sent.Store(c.sent.Load() + int64(n))
+	if n > 0 {
+		c.moved.sent(n)
+	}
 	o.sent(n)
 	c.output.Store(int64(o.kept()))
 	if o.empty() {

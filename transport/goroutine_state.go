@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync"
@@ -23,11 +24,12 @@ type Goroutine struct {
 	h   Handler
 	log *slog.Logger
 
-	lim     atomic.Pointer[Limits]
-	workers workers
-	stop    chan struct{} // closed when Shutdown begins
-	idle    chan struct{} // closed when the last connection is gone
-	fin     chan struct{} // closed when the reaper has ended too
+	lim        atomic.Pointer[Limits]
+	workers    workers
+	handshakes *handshakes
+	stop       chan struct{} // closed when Shutdown begins
+	idle       chan struct{} // closed when the last connection is gone
+	fin        chan struct{} // closed when the reaper has ended too
 
 	wg         sync.WaitGroup // connections, refusals and Serve calls
 	reaping    sync.WaitGroup
@@ -63,8 +65,7 @@ type goConn struct {
 	cond   sync.Cond
 
 	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
-	bytesIn atomic.Int64
-	sent    atomic.Int64
+	moved   traffic
 	output  atomic.Int64 // what replies take that have not left
 	counted atomic.Bool  // these are [reply.counted]
 
@@ -72,6 +73,28 @@ type goConn struct {
 	eof      bool // the peer has stopped sending
 	lastCall bool // the Feed for a Wake that came with the end has been had
 	closing  bool // the session is gone: nobody is to be fed
+}
+
+// traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone
+// adds to it.
+type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
+
+// received notes a call that received n bytes, and sent one that sent them.
+func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
+func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
+
+// grow needs no locked addition, since nobody else writes.
+func grow(bytes, calls *atomic.Int64, n int) {
+	bytes.Store(bytes.Load() + int64(n))
+	calls.Store(calls.Load() + 1)
+}
+
+// addTo adds it to a sum.
+func (t *traffic) addTo(s *Stats) {
+	s.BytesIn += t.bytesIn.Load()
+	s.BytesOut += t.bytesOut.Load()
+	s.Reads += t.reads.Load()
+	s.Writes += t.writes.Load()
 }
 
 // watch is what the reaper remembers of a connection between two looks.
@@ -104,8 +127,7 @@ func (g *Goroutine) unregister(c *goConn) {
 	g.conns[c.index].index = c.index
 	g.conns[last] = nil
 	g.conns = g.conns[:last]
-	g.gone.BytesIn += c.bytesIn.Load()
-	g.gone.BytesOut += c.sent.Load()
+	c.moved.addTo(&g.gone)
 	g.mu.Unlock()
 	g.wg.Done()
 }
@@ -117,4 +139,10 @@ func (g *Goroutine) stopping() bool {
 	default:
 		return false
 	}
+}
+
+// secure returns the connection as one with TLS, nil if it has none.
+func (c *goConn) secure() *tls.Conn {
+	over, _ := c.nc.(*tls.Conn)
+	return over
 }

@@ -5,6 +5,10 @@ import "time"
 // refuse sends the rejection to a connection that got no session.
 func (c *goConn) refuse(rejection []byte) {
 	defer c.g.unregister(c)
+	if c.secure() != nil {
+		c.Abort() // it could not read the reason before a handshake
+		return
+	}
 	_ = c.nc.SetDeadline(time.Now().Add(lingerTime)) // a closed connection fails below
 	if len(rejection) > 0 {
 		_, _ = c.nc.Write(rejection) // a client that does not read it does not get it
@@ -18,6 +22,9 @@ func (c *goConn) refuse(rejection []byte) {
 func (c *goConn) hangUp(linger bool) {
 	defer c.Abort()
 	stopping := c.g.stopping()
+	if secure := c.secure(); secure != nil && c.eof && !c.dead.Load() {
+		_ = secure.CloseWrite() // the peer may be gone
+	}
 	if c.eof || c.dead.Load() || (!linger && !stopping) {
 		return
 	}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,7 +86,11 @@ func (l *loop) wait() int {
 	if !l.mail.lieDown() {
 		return poll(l.ep, l.events[:])
 	}
+	began := time.Since(l.e.born)
+	l.told.since.Store(int64(began))
 	n, err := unix.EpollWait(l.ep, l.events[:], timeout)
+	l.told.since.Store(0)
+	l.told.asleep.Add(int64(time.Since(l.e.born) - began))
 	l.mail.getUp()
 	if err != nil { // EINTR: nothing else can happen to descriptors of our own
 		return 0
@@ -111,6 +116,9 @@ func (l *loop) event(e *unix.EpollEvent) {
 	}
 	if e.Events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.readable = true
+		if c.tls != nil {
+			c.tls.drained = false
+		}
 	}
 	if e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0 {
 		c.hup = true
@@ -173,14 +181,21 @@ func (l *loop) admit(c *epollConn) {
 		l.close(c)
 		return
 	}
+	if c.tls != nil && c.session != nil {
+		l.arrived(c)
+	}
 	l.run(c)
 }
 
 func (l *loop) publish() {
+	l.tally.rounds++
+	l.told.rounds.Store(l.tally.rounds)
 	l.told.work.Store(l.tally.work)
 	l.told.moved.Store(l.tally.moved)
 	l.told.bytesIn.Store(l.tally.bytesIn)
 	l.told.bytesOut.Store(l.tally.bytesOut)
+	l.told.reads.Store(l.tally.reads)
+	l.told.writes.Store(l.tally.writes)
 	l.told.pending.Store(l.tally.pending)
 	l.told.unread.Store(l.tally.unread)
 	l.told.slowClosed.Store(l.tally.slowClosed)

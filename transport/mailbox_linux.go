@@ -35,6 +35,12 @@ func (m *mailbox) close() {
 	m.closed = true
 }
 
+func (m *mailbox) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
 // shut closes the mailbox unless a connection has arrived.
 func (m *mailbox) shut() bool {
 	m.mu.Lock()

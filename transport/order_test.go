@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -147,7 +148,7 @@ func testHalfClose(t *testing.T, f factory) {
 		c := r.dial()
 		go func() {
 			io.WriteString(c, strings.Repeat("echo abc\n", n)+"echo cut o")
-			c.Conn.(*net.TCPConn).CloseWrite()
+			_ = c.closeWrite() // the test has ended, or reads what came before
 		}()
 		got, err := io.ReadAll(c.r)
 		require.NoError(t, err)
@@ -163,8 +164,8 @@ func testReset(t *testing.T, f factory) {
 		c.expect("whole")
 		_, err := io.WriteString(c, "echo cut o")
 		require.NoError(t, err)
-		require.NoError(t, c.Conn.(*net.TCPConn).SetLinger(0))
-		require.NoError(t, c.Close())
+		require.NoError(t, c.tcp().SetLinger(0))
+		require.NoError(t, c.tcp().Close())
 		r.eventually(r.session(i).closed.Load)
 	}
 	c := r.dial()
@@ -188,6 +189,39 @@ func testCloseDelivers(t *testing.T, f factory) {
 	}
 }
 
+func testRetire(t *testing.T, f factory) {
+	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	serve := func() (net.Listener, chan error) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- r.tr.Serve(l) }()
+		return l, served
+	}
+	l, served := serve()
+	nc, err := dial(r.tr, l.Addr())
+	require.NoError(t, err)
+	defer nc.Close()
+	c := &client{t: t, Conn: nc, r: bufio.NewReader(nc)}
+	c.send("echo 1")
+	c.expect("1")
+	r.tr.Retire(l)
+	require.ErrorIs(t, <-served, net.ErrClosed)
+	_, err = net.Dial("tcp", l.Addr().String())
+	require.Error(t, err)
+	r.tr.Retire(l)
+	c.send("echo 2")
+	c.expect("2")
+	other := r.dial()
+	other.send("echo 3")
+	other.expect("3")
+	for range 20 { // it may not have begun
+		l, served := serve()
+		r.tr.Retire(l)
+		require.ErrorIs(t, <-served, net.ErrClosed)
+	}
+}
+
 func testStats(t *testing.T, f factory) {
 	r := start(t, f, newLineHandler(), transport.DefaultLimits())
 	a, b := r.dial(), r.dial()
@@ -203,6 +237,6 @@ func testStats(t *testing.T, f factory) {
 	// The writer counts after the bytes have left, so the reader may be ahead of it.
 	r.eventually(func() bool {
 		s := r.tr.Stats()
-		return s.BytesIn == 11+9 && s.BytesOut == 6+4 && s.Pending == 0
+		return s.BytesIn == 11+9 && s.BytesOut == 6+4 && s.Pending == 0 && s.Reads == 2 && s.Writes == 2
 	})
 }

@@ -3,7 +3,6 @@ package transport_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime"
 	"sync"
@@ -64,7 +63,7 @@ func testChurn(t *testing.T, f factory) {
 	for w := range workers {
 		group.Go(func() {
 			for i := range total / workers {
-				if err := visit(r.addr, w, i); err != nil {
+				if err := visit(r, w, i); err != nil {
 					t.Error(err)
 					return
 				}
@@ -80,8 +79,8 @@ func testChurn(t *testing.T, f factory) {
 }
 
 // visit connects, says something, and leaves: politely, by a reset, or mid-word.
-func visit(addr net.Addr, worker, i int) error {
-	nc, err := net.Dial(addr.Network(), addr.String())
+func visit(r *rig, worker, i int) error {
+	nc, err := dial(r.tr, r.addr)
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func visit(addr net.Addr, worker, i int) error {
 	}
 	switch i % 3 {
 	case 0:
-		return nc.(*net.TCPConn).SetLinger(0)
+		return (&client{Conn: nc}).tcp().SetLinger(0)
 	case 1:
 		_, err = io.WriteString(nc, "echo cut o")
 	}

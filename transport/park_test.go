@@ -3,7 +3,6 @@ package transport_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,7 +52,7 @@ func testParkHalfClose(t *testing.T, f factory) {
 	r := start(t, f, newLineHandler(), transport.DefaultLimits())
 	c := r.dial()
 	c.send("park a", "echo 2", "park b", "echo 3")
-	require.NoError(t, c.Conn.(*net.TCPConn).CloseWrite())
+	require.NoError(t, c.closeWrite())
 	r.eventually(func() bool { return r.h.isParked("a") })
 	r.h.finish("a", "A")
 	c.expect("A", "2")
@@ -87,8 +86,8 @@ func testParkReset(t *testing.T, f factory) {
 		c := r.dial()
 		c.send(command, "echo never")
 		r.eventually(func() bool { return r.h.isParked("a") })
-		require.NoError(t, c.Conn.(*net.TCPConn).SetLinger(0))
-		require.NoError(t, c.Close())
+		require.NoError(t, c.tcp().SetLinger(0))
+		require.NoError(t, c.tcp().Close())
 		r.eventually(r.session(i).closed.Load)
 		r.h.finish("a", "A")
 	}
@@ -248,7 +247,7 @@ func testBarrier(t *testing.T, f factory) {
 	// Neither Close nor the end of input lets a reply out early.
 	all[0].send("sync 9", "bye")
 	all[1].send("sync 9")
-	require.NoError(t, all[1].Conn.(*net.TCPConn).CloseWrite())
+	require.NoError(t, all[1].closeWrite())
 	r.eventually(func() bool { return h.syncing() >= 2 })
 	h.synced(9)
 	all[0].expect("synced 9", "bye")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
-	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -44,7 +43,11 @@ func testPieces(t *testing.T, f factory) {
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := r.dial()
-	require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(16<<10))
+	buffer := 16 << 10
+	if _, ok := r.tr.(*overTLS); ok {
+		buffer = 64 << 10 // with less than a record the kernel waits for its timers
+	}
+	require.NoError(t, c.tcp().SetReadBuffer(buffer))
 	for range 20 {
 		var lines, want []string
 		for range 1 + rng.IntN(200) {
@@ -85,7 +88,11 @@ func testPiecesReleased(t *testing.T, f factory) {
 		c.send("refer "+strconv.Itoa(large), "refer 7")
 		r.eventually(func() bool { return h.ledger.sum.Load() > large })
 		r.eventually(func() bool { return r.tr.Stats().BytesOut > 0 })
-		require.Less(t, r.tr.Stats().Pending, int64(1000), "what others count is not the connection's")
+		most := int64(1000)
+		if _, ok := r.tr.(*overTLS); ok {
+			most += 128 << 10 // records are copies
+		}
+		require.Less(t, r.tr.Stats().Pending, most, "what others count is not the connection's")
 		end(c, s)
 		r.eventually(func() bool { return h.ledger.sum.Load() == 0 })
 	}

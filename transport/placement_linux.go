@@ -24,6 +24,12 @@ func newPlacement(loops int) *placement {
 	}
 }
 
+// adopt hands c, which may have a session or only a rejection to linger over, to a
+// loop. No loop ends before the last accept.
+func (e *Epoll) adopt(c *epollConn) {
+	e.loops[e.place.pick(e.loops)].arrive(c)
+}
+
 // pick returns the index of the least loaded loop. Connections placed since the last
 // sample count as average ones; among equals, fewer connections win.
 func (p *placement) pick(loops []*loop) int {
@@ -139,7 +145,7 @@ func (l *loop) shed(events int, surplus int64, to *loop) {
 
 // movable reports whether c is in none of its loop's lists but its slot.
 func (c *epollConn) movable() bool {
-	return c.session != nil && !c.queued && c.watched == noSlot && c.out.empty()
+	return c.session != nil && !c.queued && c.watched == noSlot && c.sent()
 }
 
 // move hands c over. Mail that still comes here is sent after it.

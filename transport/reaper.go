@@ -54,7 +54,7 @@ func (w *watch) stuckFor(c *goConn, elapsed time.Duration) time.Duration {
 		w.writes, w.unsent, w.stuck = writes, -2, 0
 		return 0
 	}
-	unsent := unsent(c.nc)
+	unsent := unsent(rawConn(c.nc))
 	if unsent != w.unsent {
 		w.unsent, w.stuck = unsent, 0
 		return 0
@@ -65,7 +65,7 @@ func (w *watch) stuckFor(c *goConn, elapsed time.Duration) time.Duration {
 
 // idleFor has a connection that keeps a large buffer for nothing give it back.
 func (w *watch) idleFor(c *goConn, elapsed time.Duration) {
-	in := c.bytesIn.Load()
+	in := c.moved.bytesIn.Load()
 	if in != w.in || c.lent.Load() == 0 {
 		w.in, w.idle = in, 0
 		return

@@ -11,19 +11,16 @@ import (
 // reads much, more those beside it.
 const sendMost = 256 << 10
 
-// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
-// loop lends, of which it keeps no more than maxSpares.
-const (
-	spareSize = 1 << 10
-	maxSpares = 512
-)
-
 // reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
 // ours need not be copied for that.
 func (l *loop) reply(c *epollConn, out []byte, refs []shared.Ref, ours bool) {
+	if c.tls != nil {
+		l.replySealed(c, out, refs, ours)
+		return
+	}
 	if c.out.empty() && len(refs) == 0 && len(out) <= sendMost {
 		n, errno := send(c.fd, out)
-		l.tally.bytesOut += int64(n)
+		l.tally.sent(n)
 		if n == len(out) {
 			return
 		}
@@ -37,10 +34,38 @@ func (l *loop) reply(c *epollConn, out []byte, refs []shared.Ref, ours bool) {
 	l.flush(c)
 }
 
+// replySealed is reply for a connection with TLS: what is short is sealed in the loop's
+// memory and sent at once.
+func (l *loop) replySealed(c *epollConn, out []byte, refs []shared.Ref, ours bool) {
+	s := c.tls
+	if !c.sent() || len(refs) > 0 || len(out) > sealMost {
+		c.out.add(out, refs, ours)
+		l.flush(c)
+		return
+	}
+	s.sealed = l.sealed[:0]
+	_, err := s.conn.Write(out)
+	l.sealed = s.sealed
+	if err != nil {
+		l.close(c)
+		return
+	}
+	l.tally.sent(len(out))
+	n, errno := send(c.fd, s.sealed)
+	if rest := s.sealed[n:]; len(rest) == 0 {
+		s.sealed = nil
+	} else if errno != 0 && errno != unix.EAGAIN {
+		l.close(c)
+	} else {
+		s.sealed, s.at = append([]byte(nil), rest...), 0
+		l.flush(c)
+	}
+}
+
 // flush sends what may be sent until the kernel takes no more, and then has it tell
 // when it does, or until others have to have their turn. false means that c was closed.
 func (l *loop) flush(c *epollConn) bool {
-	for left := sendMost; c.out.waits(); {
+	for left := sendMost; c.waits(); {
 		if left <= 0 {
 			l.enqueue(c)
 			return true
@@ -54,14 +79,9 @@ func (l *loop) flush(c *epollConn) bool {
 			return false
 		}
 		left -= n
-		l.tally.bytesOut += int64(n)
-		b := c.out.b
-		if c.out.sent(n); c.out.b == nil {
-			l.reclaim(b)
-		}
 		c.watch.sent = true
 	}
-	if !c.out.waits() {
+	if !c.waits() {
 		if c.watched != noSlot {
 			l.unwatch(c)
 		}
@@ -80,13 +100,21 @@ func (l *loop) flush(c *epollConn) bool {
 
 // transmit hands the kernel up to most bytes of what may be sent.
 func (l *loop) transmit(c *epollConn, most int) (n int, errno unix.Errno) {
-	if c.out.pieces == nil {
+	switch {
+	case c.tls != nil:
+		return l.transmitSealed(c)
+	case c.out.pieces == nil:
 		b := c.out.b[c.out.at:]
-		return send(c.fd, b[:min(len(b), most)])
+		n, errno = send(c.fd, b[:min(len(b), most)])
+	default:
+		parts, _ := c.out.gather(l.parts[:0], most)
+		n, errno = sendParts(c.fd, parts, &l.iovecs)
+		clear(parts)
 	}
-	parts, _ := c.out.gather(l.parts[:0], most)
-	n, errno = sendParts(c.fd, parts, &l.iovecs)
-	clear(parts)
+	if errno == 0 {
+		l.forget(c, n)
+		l.tally.sent(n)
+	}
 	return n, errno
 }
 
@@ -95,7 +123,7 @@ func (l *loop) afterTurn(c *epollConn) {
 	if c.next == Wait && c.hup {
 		c.eof = true // there may be more to read, but nobody to wait for
 	}
-	if c.deferred || !c.out.empty() || c.out.barrier != 0 {
+	if c.deferred || !c.sent() || c.out.barrier != 0 {
 		return // whatever makes room, or the barrier, or the sweep comes back
 	}
 	ending := (c.eof || l.draining) && (c.next == Read || c.next == Wait)
@@ -122,11 +150,4 @@ func (l *loop) lend(c *epollConn, n int) {
 	}
 	c.out.b = l.spares[last]
 	l.spares = l.spares[:last]
-}
-
-// reclaim takes back a buffer that has been sent, if it may be one that was lent.
-func (l *loop) reclaim(b []byte) {
-	if cap(b) == spareSize && len(l.spares) < maxSpares {
-		l.spares = append(l.spares, b[:0])
-	}
 }

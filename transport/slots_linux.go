@@ -43,11 +43,16 @@ func (l *loop) vacate(c *epollConn) {
 
 // count tells others what c keeps.
 func (l *loop) count(c *epollConn) {
-	if size, told := c.in.size(), c.input.Load(); size != told {
+	size, kept := c.in.size(), c.out.kept()
+	if c.tls != nil {
+		size += c.tls.room
+		kept += len(c.tls.sealed) - c.tls.at
+	}
+	if told := c.input.Load(); size != told {
 		l.tally.unread += int64(size - told)
 		c.input.Store(size)
 	}
-	if n, told := int32(min(c.out.kept(), math.MaxInt32)), c.output.Load(); n != told {
+	if n, told := int32(min(kept, math.MaxInt32)), c.output.Load(); n != told {
 		l.tally.pending += int64(n - told)
 		c.output.Store(n)
 	}

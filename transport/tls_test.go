@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,52 @@ func (r *rig) dialTLS(conf *tls.Config) *client {
 	r.t.Cleanup(func() { _ = nc.Close() }) // closed already, where the server hung up
 	return &client{t: r.t, Conn: nc, r: bufio.NewReader(nc)}
 }
+
+// overTLS is a transport whose clients speak TLS.
+type overTLS struct {
+	transport.Transport
+	server, client *tls.Config
+	listeners      sync.Map // of TLS, by those below them
+}
+
+func (o *overTLS) Serve(l net.Listener) error {
+	return o.Transport.Serve(o.over(l))
+}
+
+func (o *overTLS) Retire(l net.Listener) { o.Transport.Retire(o.over(l)) }
+
+// over returns the listener of TLS over l.
+func (o *overTLS) over(l net.Listener) net.Listener {
+	over, _ := o.listeners.LoadOrStore(l, transport.NewTLSListener(l, func() *tls.Config { return o.server }))
+	return over.(net.Listener)
+}
+
+// secured returns what f makes with TLS of this version in front.
+func secured(t *testing.T, f factory, version uint16) factory {
+	server, client := selfSigned(t)
+	server.MinVersion, server.MaxVersion = version, version
+	server.DynamicRecordSizingDisabled = true
+	return func(h transport.Handler, lim transport.Limits) transport.Transport {
+		return &overTLS{Transport: f(h, lim), server: server, client: client}
+	}
+}
+
+// runTLS holds a transport to the guarantees of the package over TLS 1.3 and 1.2. What is
+// only about the bytes of a socket without TLS has tests of its own here.
+func runTLS(t *testing.T, f factory) {
+	for _, v := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
+		t.Run(tls.VersionName(v), func(t *testing.T) {
+			for _, c := range conformance {
+				if c.plain || v == tls.VersionTLS12 && c.slow {
+					continue
+				}
+				t.Run(c.name, func(t *testing.T) { c.test(t, secured(t, f, v)) })
+			}
+		})
+	}
+}
+
+func TestGoroutineConformanceOverTLS(t *testing.T) { runTLS(t, newGoroutine) }
 
 // A wake interrupts a blocked read, here in the middle of whatever TLS is reading.
 func TestGoroutineServesTLS(t *testing.T) {

@@ -52,6 +52,9 @@ type Transport interface {
 	// the start and closes it, whatever it returns; a closed l is an error. Several
 	// listeners may be served at once.
 	Serve(l net.Listener) error
+	// Retire ends Serve of l, which returns an error that is [net.ErrClosed], and closes l.
+	// Connections that it has accepted stay.
+	Retire(l net.Listener)
 	// Shutdown stops accepting, lets every connection finish its Feed, what its
 	// session still has to do with bytes already received, and its write, closes it
 	// and waits for every goroutine. When ctx ends first, what is left is cut and the
@@ -62,6 +65,14 @@ type Transport interface {
 	SetLimits(lim Limits)
 	// Stats adds up the counters of all connections.
 	Stats() Stats
+}
+
+// Looped is a [Transport] with event loops.
+type Looped interface {
+	// Busy is in which share of the last second or more each loop had something to do.
+	Busy() []float64
+	// Answer waits until every loop has come round, or until ctx ends, which is an error.
+	Answer(ctx context.Context) error
 }
 
 // Pressed is a [Handler] that may be short of memory for replies.
@@ -141,6 +152,10 @@ type Peer interface {
 	// without what others count of these (package shared).
 	Held() (input, output int64)
 }
+
+// Described is a [Peer] with a file descriptor. Descriptor returns its number; once the
+// connection is gone that may be another file's, or -1.
+type Described interface{ Descriptor() int }
 
 // Next says what a transport is to do after a Feed.
 type Next uint8
@@ -249,6 +264,8 @@ type Stats struct {
 	AcceptErrs  int64
 	BytesIn     int64
 	BytesOut    int64
+	Reads       int64 // calls of the system that received bytes; with TLS reads of the connection that did
+	Writes      int64 // calls of the system that sent some, likewise
 	Pending     int64 // what replies take that wait to be sent: see [Peer.Held]
 	Unread      int64 // what buffers of input that sessions have not consumed take
 	SlowClosed  int64 // connections closed because their peer did not read

@@ -1,9 +1,17 @@
 package transport
 
-import "golang.org/x/sys/unix"
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+)
 
 // maxOut is how large the shared reply buffer may stay after a large reply.
 const maxOut = 256 << 10
+
+// answerMost is how many bytes TLS itself may answer, to requests for new keys, before
+// they have to leave.
+const answerMost = 4 << 10
 
 // run does what c needs now: it sends waiting bytes, feeds the session once, and checks
 // whether the connection ends. Code that changes the state that run reads has to call it.
@@ -22,6 +30,9 @@ func (l *loop) run(c *epollConn) {
 // serve is run for a connection of this loop.
 func (l *loop) serve(c *epollConn) {
 	if c.aborted.Load() {
+		if c.session != nil {
+			l.sayGoodbye(c)
+		}
 		l.close(c)
 		return
 	}
@@ -32,13 +43,16 @@ func (l *loop) serve(c *epollConn) {
 	if c.deferred || c.out.barrier != 0 && !l.durable(c) {
 		return
 	}
-	if !c.out.empty() && !l.flush(c) {
+	if !c.sent() && !l.flush(c) {
 		return
 	}
 	// The backlog would allow more, but the kernel still has plenty to send: feeding
 	// on would only have slow readers hold more memory.
-	if c.out.empty() && c.next != Close && !l.turn(c) {
+	if c.sent() && c.next != Close && !l.turn(c) {
 		return
+	}
+	if c.tls != nil && !c.deferred && !c.tls.sent() && !l.flush(c) {
+		return // TLS itself had something to answer
 	}
 	l.afterTurn(c)
 }
@@ -76,8 +90,7 @@ func (l *loop) read(c *epollConn) (data []byte, n int, ok bool) {
 	} else {
 		room = l.in[had : had+lim.Chunk]
 	}
-	n, errno := recv(c.fd, room)
-	if !l.received(c, n, len(room), errno) {
+	if n, ok = l.receive(c, room); !ok {
 		return nil, 0, false
 	}
 	switch {
@@ -93,6 +106,36 @@ func (l *loop) read(c *epollConn) (data []byte, n int, ok bool) {
 	return l.in[:had+n], n, true
 }
 
+// receive reads into room what the client has sent, and notes the outcome; ok is false
+// if c was closed. n is 0 if there is nothing for now, and at the end of input.
+func (l *loop) receive(c *epollConn, room []byte) (n int, ok bool) {
+	if c.tls == nil {
+		n, errno := recv(c.fd, room)
+		return n, l.received(c, n, len(room), errno)
+	}
+	s := c.tls
+	var err error
+	for err == nil && n < len(room) && len(s.sealed) < answerMost {
+		var m int
+		m, err = s.conn.Read(room[n:])
+		n += m
+	}
+	l.tally.received(n) // as in Redis, without what TLS adds
+	switch {
+	case err == errWouldBlock: //nolint:errorlint // nobody wraps it, and this is each read
+		c.readable = false
+	case err == nil || n > 0:
+		c.readable = true // an error will be there at the next read, too
+	case err == io.EOF: //nolint:errorlint // crypto/tls does not wrap it
+		c.readable, c.eof = false, true
+	default:
+		l.sendRest(c) // the alert that says why
+		l.close(c)
+		return 0, false
+	}
+	return n, true
+}
+
 // received notes the outcome of a read; false means that c was closed. A read that
 // did not fill its room has emptied the socket, except for the end of input.
 func (l *loop) received(c *epollConn, n, room int, errno unix.Errno) bool {
@@ -106,7 +149,7 @@ func (l *loop) received(c *epollConn, n, room int, errno unix.Errno) bool {
 		c.readable, c.eof = false, true
 	default:
 		c.readable = n == room || c.hup
-		l.tally.bytesIn += int64(n)
+		l.tally.received(n)
 	}
 	return true
 }
@@ -118,8 +161,8 @@ func (l *loop) stash(c *epollConn) bool {
 		return true
 	}
 	room := c.in.room(lim.Backlog, lim.Chunk)
-	n, errno := recv(c.fd, room)
-	if !l.received(c, n, len(room), errno) {
+	n, ok := l.receive(c, room)
+	if !ok {
 		return false
 	}
 	c.in.w += n

@@ -1,0 +1,86 @@
+package transport
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// greeting is a connection before its handshake. It implements [handshaker].
+type greeting struct {
+	*goConn
+	next func()    // goes on with it
+	by   time.Time // guarded by mu, as is over
+	over bool
+}
+
+// hurry implements [handshaker].
+func (x *greeting) hurry(by time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return
+	}
+	if x.by.IsZero() || by.Before(x.by) {
+		x.by = by
+	}
+	_ = x.nc.SetDeadline(x.by) // fails on a closed connection only
+}
+
+// end takes the deadline away.
+func (x *greeting) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	_ = x.nc.SetDeadline(time.Time{}) // fails on a closed connection only
+}
+
+// shake implements [handshaker]. Nothing but its deadline may interrupt a handshake: one
+// that was interrupted is the end of its connection.
+func (x *greeting) shake(by time.Time) {
+	x.hurry(by)
+	secure := x.secure()
+	if err := secure.Handshake(); err != nil {
+		logHandshake(x.g.log, x.RemoteAddr(), err)
+		if why := explanation(x.g.h, err); why != nil {
+			x.end()
+			go x.explain(why)
+			return
+		}
+		x.giveUp()
+		return
+	}
+	x.end()
+	identify(x.session, secure)
+	go x.next()
+}
+
+// giveUp implements [handshaker].
+func (x *greeting) giveUp() {
+	x.session.Closed()
+	x.Abort()
+	x.g.unregister(x.goConn)
+}
+
+// explain sends why to a client that does not speak TLS, and closes the connection.
+func (x *greeting) explain(why []byte) {
+	x.session.Closed()
+	defer x.g.unregister(x.goConn)
+	defer x.Abort()
+	defer x.g.lingering.Add(-1)
+	if x.g.lingering.Add(1) > maxLingering {
+		return
+	}
+	nc, ok := rawConn(x.nc).(*net.TCPConn)
+	if !ok {
+		return
+	}
+	patience := lingerTime
+	if x.g.stopping() {
+		patience = stopLinger
+	}
+	_ = nc.SetDeadline(time.Now().Add(patience)) // a closed connection fails below
+	if _, err := nc.Write(why); err == nil && nc.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, nc, lingerBytes) // until the peer has closed, too
+	}
+}

@@ -1,0 +1,166 @@
+package transport
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A handshake takes about a millisecond of a processor and some tens of KiB, and it waits
+// for the client: so no loop does it, and only so many are under way at once.
+const (
+	// handshakeTimeout is how long a client may take over the TLS handshake.
+	handshakeTimeout = 5 * time.Second
+	// hurriedTimeout is how long it may take while others wait to begin.
+	hurriedTimeout = time.Second
+	// leastHandshakes is how many are under way at least before others wait, and
+	// handshakesPerLoop how many for each loop.
+	leastHandshakes   = 64
+	handshakesPerLoop = 8
+)
+
+// handshaker is a connection before its handshake.
+type handshaker interface {
+	// shake does the handshake until by, and passes the connection on or closes it.
+	shake(by time.Time)
+	// hurry has shake end by then. Any goroutine may call it, at any time.
+	hurry(by time.Time)
+	// giveUp closes the connection. It is called instead of shake.
+	giveUp()
+}
+
+// handshakes runs handshakes on goroutines of its own, up to most at once. Of those that
+// wait the newest is next: clients that connect and say nothing, a thousand of them, are
+// the oldest of those that wait, and do not hold up who comes after them. While
+// somebody waits, the time of those under way is cut.
+type handshakes struct {
+	most  int
+	ended sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	stopped bool
+	running []*handshake // the oldest first
+	waiting []*handshake // the oldest first
+}
+
+// handshake is one that waits or is under way.
+type handshake struct {
+	handshaker
+	accepted, begun time.Time
+	hurried         bool
+}
+
+func newHandshakes(loops int) *handshakes {
+	return &handshakes{most: MostHandshakes(loops)}
+}
+
+// MostHandshakes is how many handshakes are under way at once. With event loops each of them
+// has a second descriptor.
+func MostHandshakes(loops int) int { return max(leastHandshakes, handshakesPerLoop*loops) }
+
+// begin has the handshake of c done, now or when others have ended. It does not wait.
+func (s *handshakes) begin(c handshaker) {
+	h := &handshake{handshaker: c, accepted: time.Now()}
+	s.mu.Lock()
+	switch {
+	case s.stopped:
+		s.mu.Unlock()
+		h.giveUp()
+	case len(s.running) >= s.most:
+		s.waiting = append(s.waiting, h)
+		s.hurryOne()
+		s.mu.Unlock()
+	default:
+		by := s.start(h)
+		s.ended.Add(1) // with mu held: stop comes before or after
+		s.mu.Unlock()
+		go s.serve(h, by)
+	}
+}
+
+// start notes that h is under way, and returns when it has to end. The caller holds mu.
+func (s *handshakes) start(h *handshake) (by time.Time) {
+	h.begun = time.Now()
+	s.running = append(s.running, h)
+	by = h.accepted.Add(handshakeTimeout)
+	if h.hurried = len(s.waiting) > 0; h.hurried && by.After(h.begun.Add(hurriedTimeout)) {
+		by = h.begun.Add(hurriedTimeout)
+	}
+	return by
+}
+
+// hurryOne cuts the time of the oldest that is under way with all of it. The caller holds mu.
+func (s *handshakes) hurryOne() {
+	for _, h := range s.running {
+		if !h.hurried {
+			h.hurried = true
+			h.hurry(h.begun.Add(hurriedTimeout))
+			return
+		}
+	}
+}
+
+// serve does h and then what waits.
+func (s *handshakes) serve(h *handshake, by time.Time) {
+	defer s.ended.Done()
+	for h != nil {
+		h.shake(by)
+		h, by = s.next(h)
+	}
+}
+
+// next takes the newest of those that wait, and gives those up that have waited for too long.
+func (s *handshakes) next(done *handshake) (h *handshake, by time.Time) {
+	s.mu.Lock()
+	i := slices.Index(s.running, done)
+	s.running = slices.Delete(s.running, i, i+1)
+	if last := len(s.waiting) - 1; last >= 0 {
+		h = s.waiting[last]
+		s.waiting[last] = nil
+		s.waiting = s.waiting[:last]
+		by = s.start(h)
+	}
+	late := s.takeLate(time.Now().Add(-handshakeTimeout))
+	s.mu.Unlock()
+	for _, h := range late {
+		h.giveUp()
+	}
+	return h, by
+}
+
+// takeLate removes those that have waited since before then. The caller holds mu.
+func (s *handshakes) takeLate(then time.Time) []*handshake {
+	n := 0
+	for n < len(s.waiting) && s.waiting[n].accepted.Before(then) {
+		n++
+	}
+	late := slices.Clone(s.waiting[:n])
+	s.waiting = slices.Delete(s.waiting, 0, n)
+	return late
+}
+
+// count returns how many wait or are under way.
+func (s *handshakes) count() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.running) + len(s.waiting))
+}
+
+// stop ends all of them, and none begins any more. Nothing has been promised to the
+// clients.
+func (s *handshakes) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	waiting := s.waiting
+	s.waiting = nil
+	for _, h := range s.running {
+		h.hurry(longAgo())
+	}
+	s.mu.Unlock()
+	for _, h := range waiting {
+		h.giveUp()
+	}
+}
+
+// wait returns when all have ended after stop.
+func (s *handshakes) wait() { s.ended.Wait() }
