@@ -1,0 +1,49 @@
+package acl
+
+// bits is a set of numbers of commands.
+type bits []uint64
+
+func newBits(n int) bits { return make(bits, (n+63)/64) }
+
+// has reports whether id is in the set.
+func (b bits) has(id int) bool { return b[id/64]&(1<<(id%64)) != 0 }
+
+// set puts id into the set, or takes it out.
+func (b bits) set(id int, in bool) {
+	if in {
+		b[id/64] |= 1 << (id % 64)
+	} else {
+		b[id/64] &^= 1 << (id % 64)
+	}
+}
+
+// full reports whether everything is in the set.
+func (b bits) full() bool {
+	for _, word := range b {
+		if word != ^uint64(0) {
+			return false
+		}
+	}
+	return true
+}
+
+// empty reports whether nothing is in the set.
+func (b bits) empty() bool {
+	for _, word := range b {
+		if word != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fill puts everything into the set, or takes it out.
+func (b bits) fill(in bool) {
+	word := uint64(0)
+	if in {
+		word = ^word
+	}
+	for i := range b {
+		b[i] = word
+	}
+}

@@ -1,0 +1,34 @@
+package acl
+
+import "fmt"
+
+// RuleError is a rule that cannot be applied, in Redis' words.
+type RuleError struct {
+	Rule string
+	Why  string
+}
+
+// Error implements error.
+func (e *RuleError) Error() string {
+	return fmt.Sprintf("Error in ACL SETUSER modifier '%s': %s", e.Rule, e.Why)
+}
+
+// parenthesisError is a selector without an end.
+type parenthesisError struct{ start string }
+
+// Error implements error.
+func (e *parenthesisError) Error() string {
+	return fmt.Sprintf("Unmatched parenthesis in acl selector starting at '%s'.", e.start)
+}
+
+// What is wrong with a rule.
+const (
+	whySyntax      = "Syntax error"
+	whyUnknown     = "Unknown command or category name in ACL"
+	whyAllKeys     = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
+	whyAllChannels = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels"
+	whyNoPassword  = "The password you are trying to remove from the user does not exist"
+	whyHash        = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
+	whyTooMany     = "Too many passwords, patterns, selectors or commands"
+	whyFirstArg    = "Allowing first-arg of a subcommand is not supported"
+)

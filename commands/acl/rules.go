@@ -1,0 +1,165 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// Apply returns rules changed by the words of ACL SETUSER, or the first error. Nothing is
+// changed then. allChannels is whether a user who is reset may use all channels.
+func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, error) {
+	next, faults := r.applyAll(v, words, allChannels)
+	if len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return next, nil
+}
+
+// applyAll is Apply with all errors that say something of their own: what comes behind a rule
+// that has another meaning than intended may be wrong because of it, but an unknown name is
+// one wherever it stands.
+func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *Rules, faults []error) {
+	if tooManyWords(words) {
+		return nil, []error{errTooLarge}
+	}
+	merged, err := mergeSelectors(words)
+	if err != nil {
+		return nil, []error{err}
+	}
+	next = r.clone()
+	misread := false
+	for _, word := range merged {
+		why := next.apply(v, word, allChannels)
+		if why == "" || misread && why != whyUnknown {
+			continue
+		}
+		misread = misread || why != whyUnknown
+		faults = append(faults, &RuleError{word, why})
+	}
+	return next.seal(), faults
+}
+
+// tooManyWords reports whether to apply the words would keep everybody waiting for long.
+func tooManyWords(words []string) bool {
+	n, size := len(words), 0
+	for _, word := range words {
+		size += len(word)
+		if n <= maxWords && strings.HasPrefix(word, "(") {
+			n += strings.Count(word, " ")
+		}
+	}
+	return n > maxWords || size > MaxRules
+}
+
+// mergeSelectors joins the words between parentheses, which a caller may have split.
+func mergeSelectors(words []string) (merged []string, err *parenthesisError) {
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if !strings.HasPrefix(word, "(") || strings.HasSuffix(word, ")") {
+			merged = append(merged, word)
+			continue
+		}
+		from := i
+		for i++; i < len(words) && !strings.HasSuffix(words[i], ")"); i++ {
+		}
+		if i == len(words) {
+			return nil, &parenthesisError{word}
+		}
+		merged = append(merged, strings.Join(words[from:i+1], " "))
+	}
+	return merged, nil
+}
+
+// apply changes rules by one word, and returns what is wrong with it.
+func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) {
+	switch strings.ToLower(word) {
+	case "":
+	case "on":
+		r.On = true
+	case "off":
+		r.On = false
+	case "nopass":
+		r.NoPass, r.passwords = true, nil
+	case "resetpass":
+		r.NoPass, r.passwords = false, nil
+	case "sanitize-payload":
+		r.skipSanitize = false
+	case "skip-sanitize-payload":
+		r.skipSanitize = true
+	case "clearselectors":
+		r.selectors = r.selectors[:1]
+	case "reset":
+		*r = *newRules(v, allChannels)
+	default:
+		return r.applySigned(v, word)
+	}
+	return ""
+}
+
+// applySigned is apply for passwords, selectors and what selectors consist of.
+func (r *Rules) applySigned(v Vocabulary, word string) (why string) {
+	switch word[0] {
+	case '>', '<':
+		return r.changePassword(word[0] == '>', sha256.Sum256([]byte(word[1:])))
+	case '#', '!':
+		sum, ok := parseDigest(word[1:])
+		if !ok {
+			return whyHash
+		}
+		return r.changePassword(word[0] == '#', sum)
+	case '(':
+		return r.addSelector(v, word)
+	default:
+		return r.selectors[0].apply(v, word)
+	}
+}
+
+// changePassword adds a password, or takes it away.
+func (r *Rules) changePassword(add bool, sum digest) (why string) {
+	at := slices.Index(r.passwords, sum)
+	switch {
+	case add && at < 0 && len(r.passwords) >= maxList:
+		return whyTooMany
+	case add && at < 0:
+		r.passwords = append(r.passwords, sum)
+	case !add && at < 0:
+		return whyNoPassword
+	case !add:
+		r.passwords = slices.Delete(r.passwords, at, at+1)
+	}
+	r.NoPass = r.NoPass && !add
+	return ""
+}
+
+// parseDigest reads a digest in lower-case hexadecimal.
+func parseDigest(text string) (sum digest, ok bool) {
+	if len(text) != hex.EncodedLen(len(sum)) || strings.ToLower(text) != text {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], []byte(text))
+	return sum, err == nil
+}
+
+// addSelector is (rules).
+func (r *Rules) addSelector(v Vocabulary, word string) (why string) {
+	inner, closed := strings.CutSuffix(word[1:], ")")
+	if !closed {
+		return whySyntax
+	}
+	if len(r.selectors) >= maxList {
+		return whyTooMany
+	}
+	s := newSelector(v)
+	for _, rule := range SplitWords(inner) {
+		if strings.HasSuffix(rule, ")") { // which would end the selector in a file
+			return whySyntax
+		}
+		if why := s.apply(v, rule); why != "" {
+			return why
+		}
+	}
+	r.selectors = append(r.selectors, s)
+	return ""
+}

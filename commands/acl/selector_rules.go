@@ -1,0 +1,157 @@
+package acl
+
+import (
+	"slices"
+	"strings"
+)
+
+// apply changes a selector by one rule, and returns what is wrong with it.
+func (s *Selector) apply(v Vocabulary, rule string) (why string) {
+	switch strings.ToLower(rule) {
+	case "":
+	case "allkeys", "~*":
+		s.allKeys, s.keys = true, nil
+	case "resetkeys":
+		s.allKeys, s.keys = false, nil
+	case "allchannels", "&*":
+		s.allChannels, s.channels = true, nil
+	case "resetchannels":
+		s.allChannels, s.channels = false, nil
+	case "allcommands", "+@all":
+		s.allowAll(true)
+	case "nocommands", "-@all":
+		s.allowAll(false)
+	default:
+		return s.applyPattern(v, rule)
+	}
+	return ""
+}
+
+// applyPattern is apply for the rules that begin with a sign.
+func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
+	rest := rule[1:]
+	switch rule[0] {
+	case '~':
+		return s.addKeys(rest, Read|Write)
+	case '%':
+		access, text, ok := keyAccess(rest)
+		if !ok {
+			return whySyntax
+		}
+		return s.addKeys(text, access)
+	case '&':
+		return s.addChannel(rest)
+	case '+', '-':
+		if category, ok := strings.CutPrefix(rest, "@"); ok {
+			return s.applyCategory(v, rule[0] == '+', strings.ToLower(category))
+		}
+		return s.applyCommand(v, rule[0] == '+', rest)
+	}
+	return whySyntax
+}
+
+// keyAccess reads the letters of %R~pattern, %W~ and %RW~.
+func keyAccess(rest string) (access Access, text string, ok bool) {
+	letters, text, found := strings.Cut(rest, "~")
+	for _, letter := range strings.ToUpper(letters) {
+		switch {
+		case letter == 'R' && access&Read == 0:
+			access |= Read
+		case letter == 'W' && access&Write == 0:
+			access |= Write
+		default:
+			return 0, "", false
+		}
+	}
+	return access, text, found && access != 0
+}
+
+// SplitWords returns the words of a line of a file. What separates them are the spaces that no
+// name and no pattern can have: those of other scripts than ASCII are a part of a word.
+func SplitWords(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r", r) })
+}
+
+// spaced reports whether a name, a pattern or an argument has what would end it in a file.
+func spaced(text string) bool { return strings.ContainsAny(text, " \t\n\v\f\r\x00") }
+
+func (s *Selector) addKeys(text string, access Access) (why string) {
+	switch at := slices.IndexFunc(s.keys, func(p pattern) bool { return p.text == text }); {
+	case s.allKeys:
+		return whyAllKeys
+	case spaced(text):
+		return whySyntax
+	case at >= 0:
+		s.keys[at].access |= access
+	case len(s.keys) >= maxList:
+		return whyTooMany
+	default:
+		s.keys = append(s.keys, compile(text, access))
+	}
+	return ""
+}
+
+func (s *Selector) addChannel(text string) (why string) {
+	switch {
+	case s.allChannels:
+		return whyAllChannels
+	case spaced(text):
+		return whySyntax
+	case slices.ContainsFunc(s.channels, func(p pattern) bool { return p.text == text }):
+	case len(s.channels) >= maxList:
+		return whyTooMany
+	default:
+		s.channels = append(s.channels, compile(text, 0))
+	}
+	return ""
+}
+
+// applyCategory is +@name and -@name.
+func (s *Selector) applyCategory(v Vocabulary, allow bool, name string) (why string) {
+	ids, known := v.Category(name)
+	if !known && !redisCategories[name] {
+		return whyUnknown
+	}
+	for _, id := range ids {
+		s.allow(v, id, allow)
+	}
+	return s.addRule(allow, "@"+name)
+}
+
+// applyCommand is +command, -command, +container|subcommand, -container|subcommand and
+// +command|argument. Names of Redis that we lack are noted and have no effect, since the
+// user files of a Redis have them.
+func (s *Selector) applyCommand(v Vocabulary, allow bool, name string) (why string) {
+	name = strings.ToLower(name)
+	if id, known := v.Command(name); known {
+		s.allow(v, id, allow)
+	} else if _, known := redisCommands[name]; !known {
+		at := strings.LastIndexByte(name, '|')
+		if !allow || at < 0 {
+			return whyUnknown
+		}
+		if why := s.allowFirstArg(v, name[:at], name[at+1:]); why != "" {
+			return why
+		}
+	}
+	return s.addRule(allow, name)
+}
+
+// allowFirstArg is +command|argument.
+func (s *Selector) allowFirstArg(v Vocabulary, command, argument string) (why string) {
+	id, ours := v.Command(command)
+	container, known := redisCommands[command]
+	switch {
+	case !ours && !known:
+		return whyUnknown
+	case strings.Contains(command, "|"):
+		return whyFirstArg
+	case argument == "" || spaced(argument):
+		return whySyntax
+	case ours && v.Subcommands(id) != nil, !ours && container:
+		return whyUnknown
+	case ours && !slices.Contains(s.firstArgs[id], argument):
+		s.firstArgs[id] = append(s.firstArgs[id], argument)
+	}
+	return ""
+}

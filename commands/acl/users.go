@@ -1,0 +1,227 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// DefaultUser is the user of a connection that has not said who it is.
+const DefaultUser = "default"
+
+// ErrUserName says that a name has what would end it in a file.
+var ErrUserName = errors.New("Usernames can't contain spaces or null characters") //nolint:staticcheck // Redis' words
+
+// Users are all users there are. Any goroutine may use them.
+type Users struct {
+	vocabulary Vocabulary
+	// Default is the user default, which always is there and always is the same.
+	Default     *User
+	allChannels atomic.Bool
+	closings    atomic.Int64
+
+	change sync.Mutex // held by whoever changes something, for as long as that takes
+	memory int        // guarded by change: what the rules of all take
+
+	mu     sync.RWMutex     // never held for long, since those who log in wait for it
+	byName map[string]*User // guarded by mu, and changed by the holder of change only
+}
+
+// NewUsers returns the users of a new server: default, who may do everything without a
+// password.
+func NewUsers(v Vocabulary) *Users {
+	us := &Users{vocabulary: v, Default: &User{Name: DefaultUser}}
+	r := us.defaultRules()
+	us.memory = r.cost
+	us.Default.rules.Store(r)
+	us.byName = map[string]*User{DefaultUser: us.Default}
+	return us
+}
+
+// defaultRules are those of default where nobody says anything else.
+func (us *Users) defaultRules() *Rules {
+	r, err := newRules(us.vocabulary, true).Apply(us.vocabulary, []string{"on", "nopass", "+@all", "~*", "&*"}, true)
+	if err != nil {
+		panic(err) // a mistake in this package
+	}
+	return r
+}
+
+// SetAllChannels is acl-pubsub-default: whether new users may use all channels.
+func (us *Users) SetAllChannels(all bool) { us.allChannels.Store(all) }
+
+// Find returns the user of that name, or nil.
+func (us *Users) Find(name string) *User {
+	us.mu.RLock()
+	defer us.mu.RUnlock()
+	return us.byName[name]
+}
+
+// all returns all users in order of their names.
+func (us *Users) all() []*User {
+	us.mu.RLock()
+	all := slices.Collect(maps.Values(us.byName))
+	us.mu.RUnlock()
+	slices.SortFunc(all, func(a, b *User) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Names returns the names of all users in order.
+func (us *Users) Names() []string {
+	all := us.all()
+	names := make([]string, len(all))
+	for i, u := range all {
+		names[i] = u.Name
+	}
+	return names
+}
+
+// List returns all users as lines of a file, in order of their names.
+func (us *Users) List() []string {
+	all := us.all()
+	lines := make([]string, len(all))
+	for i, u := range all {
+		lines[i] = "user " + u.Name + " " + u.Rules().Text()
+	}
+	return lines
+}
+
+// Set is ACL SETUSER: it changes a user, or makes a new one, by all rules or by none. before
+// are the rules that it had, nil for a new user.
+func (us *Users) Set(name string, words []string) (u *User, before *Rules, err error) {
+	if spaced(name) {
+		return nil, nil, ErrUserName
+	}
+	us.change.Lock()
+	defer us.change.Unlock()
+	from, had := newRules(us.vocabulary, us.allChannels.Load()), 0
+	if u = us.Find(name); u != nil {
+		before = u.Rules()
+		from, had = before, before.cost
+	}
+	next, err := from.Apply(us.vocabulary, words, us.allChannels.Load())
+	if err != nil {
+		return nil, nil, err
+	}
+	grown := us.memory - had + next.cost + 2*len(name)
+	if len(name) > MaxRules || next.tooLong() || grown > MaxMemory && next.cost > had {
+		return nil, nil, errTooLarge
+	}
+	if u != nil {
+		us.memory = grown - 2*len(name)
+		u.rules.Store(next)
+		return u, before, nil
+	}
+	u = &User{Name: name}
+	u.rules.Store(next)
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	if len(us.byName) >= MaxUsers {
+		return nil, nil, errTooLarge
+	}
+	us.byName[name], us.memory = u, grown
+	return u, nil, nil
+}
+
+// tooLong reports whether the text of the rules is longer than a user may have.
+func (r *Rules) tooLong() bool { return r.cost > MaxRules/2 && len(r.Text()) > MaxRules }
+
+// Check returns what Set would say of rules for a user who need not exist.
+func (us *Users) Check(words []string) error {
+	_, err := newRules(us.vocabulary, false).Apply(us.vocabulary, words, false)
+	return err
+}
+
+// Delete removes users, and returns those that there were. Nobody may log in as them any
+// more; the caller closes their clients. default stays.
+func (us *Users) Delete(names []string) (gone []*User) {
+	us.change.Lock()
+	defer us.change.Unlock()
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	for _, name := range names {
+		u := us.byName[name]
+		if u == nil || u == us.Default {
+			continue
+		}
+		delete(us.byName, name)
+		us.memory -= u.Rules().cost + 2*len(name)
+		us.end(u)
+		gone = append(gone, u)
+	}
+	us.closings.Add(1)
+	return gone
+}
+
+// end takes all rights from a user who is gone, for what still acts as it and is no connection
+// that could be closed.
+func (us *Users) end(u *User) { u.rules.Store(newRules(us.vocabulary, false).seal()) }
+
+// Closings is how often clients of users had to be closed. Whoever makes a client that of a
+// user looks at it before and after: see [Users.Delete].
+func (us *Users) Closings() int64 { return us.closings.Load() }
+
+// nobody is compared with when a name is not known, so that it takes as long.
+var nobody = new(Rules)
+
+// Authenticate returns the user of that name if the password is right and it is on. A name
+// that is not known, a user who is off and a wrong password take the same work.
+func (us *Users) Authenticate(name string, password []byte) (u *User, ok bool) {
+	sum := sha256.Sum256(password)
+	r := nobody
+	if u = us.Find(name); u != nil {
+		r = u.Rules()
+	}
+	if ok, _ = r.accepts(&sum); !ok || !r.On {
+		return nil, false
+	}
+	return u, true
+}
+
+// ByName returns the user of that name if it is on: for those whom somebody else vouches
+// for, such as a certificate.
+func (us *Users) ByName(name string) (u *User, ok bool) {
+	if u = us.Find(name); u == nil || !u.Rules().On {
+		return nil, false
+	}
+	return u, true
+}
+
+// NeedsLogin reports whether a connection has to say who it is before it may do anything.
+func (us *Users) NeedsLogin() bool {
+	r := us.Default.Rules()
+	return !r.NoPass || !r.On
+}
+
+// AnyUsable reports whether there is a user who can log in and run a command. byCertificate is
+// whether certificates log users in, so that they need no password.
+func (us *Users) AnyUsable(byCertificate bool) bool {
+	return slices.ContainsFunc(us.all(), func(u *User) bool {
+		r := u.Rules()
+		return r.On && (r.NoPass || len(r.passwords) > 0 || byCertificate) && r.mayRun()
+	})
+}
+
+// withPassword returns the same rules for one who has that password only, or needs none.
+func (r *Rules) withPassword(password string) *Rules {
+	next := r.clone()
+	next.NoPass, next.passwords = password == "", nil
+	if password != "" {
+		next.passwords = []digest{sha256.Sum256([]byte(password))}
+	}
+	return next.seal()
+}
+
+// SetPassword is requirepass: default has that password only, or needs none.
+func (us *Users) SetPassword(password string) {
+	us.change.Lock()
+	defer us.change.Unlock()
+	before := us.Default.Rules()
+	next := before.withPassword(password)
+	us.memory += next.cost - before.cost
+	us.Default.rules.Store(next)
+}
