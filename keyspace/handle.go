@@ -19,7 +19,8 @@ type Keyspace struct {
 	shift   int // 64 - log2(len(shards))
 	clock   clock.Clock
 	every   time.Duration
-	arena   *dense.Arena // nil if newTable is a test's
+	swept   func(longest, all time.Duration) // nil tells nobody
+	arena   *dense.Arena                     // nil if newTable is a test's
 	world   world.Lock
 	journal Journal      // nil keeps nothing
 	most    atomic.Int64 // elements of a collection

@@ -32,6 +32,10 @@ type Options struct {
 	// which is also the longest that a suspended machine may stay unnoticed.
 	Housekeeping time.Duration
 
+	// Swept is told of each round of the removal of keys that have expired how long a shard was
+	// locked at most, and how long all shards were one after the other; nil tells nobody.
+	Swept func(longest, all time.Duration)
+
 	newTable newTable // a test's own
 }
 
@@ -46,6 +50,7 @@ func New(o Options) *Keyspace {
 	ks := &Keyspace{
 		clock:  o.Clock,
 		every:  orDefault(o.Housekeeping, 100*time.Millisecond),
+		swept:  o.Swept,
 		common: common{seed: maphash.MakeSeed(), newTable: o.newTable},
 	}
 	if ks.newTable == nil {

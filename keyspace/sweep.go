@@ -32,12 +32,16 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 	if ks.expiry.Load() {
 		return sum
 	}
+	longest, all, reading := time.Duration(0), time.Duration(0), ks.clock.Now()
 	for short := 0; sum.Looked < budget && short < 2*len(ks.shards); {
 		if !w.handle.Enter() {
 			break
 		}
 		n := w.slice(min(sweepSlice, budget-sum.Looked))
 		w.handle.Leave()
+		now := ks.clock.Now()
+		took := now.Sub(reading)
+		longest, all, reading = max(longest, took), all+took, now
 		sum.Looked += n.Looked
 		sum.Removed += n.Removed
 		if n.Looked < sweepSlice {
@@ -46,6 +50,10 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 		}
 		short = 0
 		giveWay()
+		reading = ks.clock.Now()
+	}
+	if ks.swept != nil {
+		ks.swept(longest, all)
 	}
 	return sum
 }

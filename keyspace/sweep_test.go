@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/asks"
+	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
 )
 
 func TestSweep(t *testing.T) {
@@ -95,4 +97,29 @@ func TestRun(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// busyClock moves by a millisecond at each reading.
+type busyClock struct{ *clocktest.Clock }
+
+func (c busyClock) Now() limit.Instant {
+	c.Advance(time.Millisecond)
+	return c.Clock.Now()
+}
+
+// TestSweepTellsHowLongItLocksAShard: for LATENCY.
+func TestSweepTellsHowLongItLocksAShard(t *testing.T) {
+	var took, sum []time.Duration
+	ks := keyspace.New(keyspace.Options{
+		Clock: busyClock{clocktest.New(t0)}, Swept: func(d, all time.Duration) { took, sum = append(took, d), append(sum, all) },
+	})
+	t.Cleanup(ks.Close)
+	ks.Sweep(100)
+	ks.Sweep(100)
+	require.Len(t, took, 2)
+	for i, d := range took {
+		require.GreaterOrEqual(t, d, time.Millisecond)
+		require.Less(t, d, 10*time.Millisecond, "one shard, not the whole round")
+		require.GreaterOrEqual(t, sum[i], 10*d, "the whole round")
+	}
 }

@@ -2,5 +2,5 @@
 
 package lua_test
 
-// grownTwice is described in race_test.go.
-const grownTwice = false
+// raceDetector is described in race_test.go.
+const raceDetector = false

@@ -3,6 +3,7 @@ package lua
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	glua "github.com/yuin/gopher-lua"
 
@@ -23,6 +24,8 @@ type Run struct {
 	// last is the script whose main function main is.
 	last *Script
 	main *glua.LFunction
+	// current is the script that runs, or the last one that has.
+	current atomic.Pointer[Script]
 
 	// running catches a panic that went through Execute.
 	running bool
@@ -47,6 +50,9 @@ func (r *Run) close() {
 // Execute runs s with its KEYS and ARGV, and appends its one reply, which may be
 // an error, to w in the protocol of w. keys and args are not kept.
 func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
+	if r.current.Load() != s {
+		r.current.Store(s)
+	}
 	r.begin(s, keys, args, host)
 	defer r.redis.lent.end() // even if a command panics
 	l := r.sandbox.L
@@ -63,6 +69,14 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 		r.writeResult(l.Get(-1), s, w, start)
 	}
 	r.end(s)
+}
+
+// Name is the SHA-1 of the script that runs, or that has run last. Any goroutine may call it.
+func (r *Run) Name() string {
+	if s := r.current.Load(); s != nil {
+		return s.SHA()
+	}
+	return ""
 }
 
 // PauseAfter has pause called on the executing goroutine, once, when the next

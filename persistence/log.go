@@ -104,6 +104,7 @@ type logStatus struct {
 	slow            atomic.Bool
 	writeBegan      atomic.Int64 // stopwatch reading, 0 while none is in flight
 	syncBegan       atomic.Int64 // likewise
+	safeAt          atomic.Int64 // stopwatch reading up to which all that was appended is durable
 	counts          counts
 }
 
@@ -118,7 +119,10 @@ type LogOptions struct {
 	// OnFault is called, in a goroutine that must not be held up, when the log
 	// begins to refuse.
 	OnFault func(error)
-	Log     *slog.Logger
+	// Wrote and Synced are told how long each write and each fsync took, by the goroutine that
+	// waited for it; nil tells nobody.
+	Wrote, Synced func(took time.Duration)
+	Log           *slog.Logger
 	// Tick is the interval of fsyncs and durable-offset records: a second.
 	Tick time.Duration
 }

@@ -18,6 +18,7 @@ func newLog(seg *segment, o LogOptions) *Log {
 	l.policy.Store(uint32(o.Policy))
 	l.written.Store(l.pos)
 	l.synced.Store(l.pos)
+	l.safeAt.Store(int64(l.o.Stopwatch()))
 	l.done.Go(l.runWriter)
 	l.done.Go(l.runTicker)
 	return l

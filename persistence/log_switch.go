@@ -1,6 +1,9 @@
 package persistence
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // rotate goes on in next, which the manifest names behind the present segment. What
 // is in the buffer still goes to the present one, with an end record.
@@ -137,6 +140,8 @@ type LogStats struct {
 	Buffered int
 	// Size is that of the present increment.
 	Size int64
+	// Unsafe is for how long something that was appended may have been waiting to be durable.
+	Unsafe time.Duration
 	// StalledMillis is how long the fsync in flight has taken.
 	StalledMillis, LastSyncMicros int64
 	Position                      uint64
@@ -152,6 +157,9 @@ func (l *Log) Stats() LogStats {
 	st.LastSyncMicros = l.counts.lastSync.Load() / 1000
 	if began := l.syncBegan.Load(); began != 0 {
 		st.StalledMillis = (int64(l.o.Stopwatch()) - began) / 1e6
+	}
+	if st.Position > l.synced.Load() {
+		st.Unsafe = max(0, l.o.Stopwatch()-time.Duration(l.safeAt.Load()))
 	}
 	return st
 }

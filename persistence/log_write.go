@@ -42,7 +42,11 @@ func (l *Log) write() {
 	began := max(1, l.o.Stopwatch())
 	l.writeBegan.Store(int64(began))
 	err := long.write(seg.f, buf)
-	l.slow.Store(l.o.Stopwatch()-began > slowDisk)
+	took := l.o.Stopwatch() - began
+	l.slow.Store(took > slowDisk)
+	if l.o.Wrote != nil {
+		l.o.Wrote(took)
+	}
 	l.writeBegan.Store(0)
 	l.counts.writes.Add(1)
 	if err != nil {
@@ -73,15 +77,16 @@ func (l *Log) sync() error {
 	if l.refusing.Load() {
 		return l.Fault()
 	}
+	began := max(1, l.o.Stopwatch())
 	target := l.written.Load()
 	if l.synced.Load() >= target {
+		l.safeAt.Store(int64(began))
 		return l.Fault()
 	}
 	l.mu.Lock()
 	var few [4]*segment // an fsync is no reason to allocate
 	segs := append(append(few[:0], l.retired...), l.seg)
 	l.mu.Unlock()
-	began := max(1, l.o.Stopwatch())
 	l.syncBegan.Store(int64(began))
 	var err error
 	for i, s := range segs {
@@ -101,6 +106,7 @@ func (l *Log) sync() error {
 	if s := segs[len(segs)-1]; target >= s.start && !l.drops {
 		s.durable = max(s.durable, s.offset(target))
 		l.synced.Store(max(target, l.synced.Load()))
+		l.safeAt.Store(int64(began))
 	}
 	l.mu.Unlock()
 	return l.Fault()
@@ -109,6 +115,9 @@ func (l *Log) sync() error {
 func (l *Log) measured(d time.Duration) {
 	l.counts.syncs.Add(1)
 	l.counts.lastSync.Store(int64(d))
+	if l.o.Synced != nil {
+		l.o.Synced(d)
+	}
 	if d >= time.Second {
 		l.counts.slowSyncs.Add(1)
 		l.o.Log.Warn("an fsync of the log took long", "took", d.String())

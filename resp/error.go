@@ -36,6 +36,7 @@ const (
 
 // The protocol errors after which Redis closes the connection.
 const (
+	ErrTLS             Error = "ERR Protocol error: this port does not speak TLS. Connect without TLS, or to the port of the option tls-port"
 	ErrMultibulkLength Error = "ERR Protocol error: invalid multibulk length"
 	ErrBulkLength      Error = "ERR Protocol error: invalid bulk length"
 	ErrInlineTooBig    Error = "ERR Protocol error: too big inline request"

@@ -5,6 +5,9 @@ import "bytes"
 // inline continues with the line of words that starts at in[0], the protocol of
 // a person at a terminal.
 func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
+	if isClientHello(in) {
+		return args[:0], 0, ErrTLS
+	}
 	reach := min(len(in), lim.MaxInline+1)
 	from := min(g.seen, reach)
 	lf, searched := findLineFeed(in[from:reach])
@@ -26,6 +29,13 @@ func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n i
 		return args[:0], 0, ErrUnbalanced
 	}
 	return out, n, ""
+}
+
+// isClientHello reports whether in begins as what a client of TLS says first: a record of
+// the handshake, of whatever version, with a ClientHello. It has no end of a line, most of
+// the time, so both sides would wait.
+func isClientHello(in []byte) bool {
+	return len(in) > 5 && in[0] == 22 && in[1] == 3 && in[5] == 1
 }
 
 // findLineFeed returns the index of the line feed that Redis would find in b, or
