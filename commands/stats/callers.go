@@ -1,0 +1,49 @@
+package stats
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxCallers is how many users are counted by name.
+const MaxCallers = 50
+
+// Callers counts commands by user: of the first [MaxCallers], and of all others together. Any
+// goroutine may use it.
+type Callers struct {
+	mu     sync.Mutex
+	byName map[string]*atomic.Int64 // guarded by mu
+	others atomic.Int64
+}
+
+// Of returns the count of a user.
+func (c *Callers) Of(name string) *atomic.Int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.byName[name]; n != nil {
+		return n
+	}
+	if len(c.byName) >= MaxCallers {
+		return &c.others
+	}
+	if c.byName == nil {
+		c.byName = make(map[string]*atomic.Int64)
+	}
+	n := new(atomic.Int64)
+	c.byName[name] = n
+	return n
+}
+
+// Each calls f with the users in order of their names, then with the sum of the others.
+func (c *Callers) Each(f func(name string, calls int64)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.byName)) {
+		f(name, c.byName[name].Load())
+	}
+	if n := c.others.Load(); n > 0 {
+		f(OtherGroups, n)
+	}
+}

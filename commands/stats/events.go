@@ -1,0 +1,138 @@
+package stats
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Event is a kind of work that may keep clients waiting.
+type Event uint8
+
+// The events that the server watches.
+const (
+	CommandEvent     Event = iota // a command without the flag fast
+	FastCommandEvent              // a command with the flag fast, or a batch of them
+	ScriptEvent                   // a script, which is a command too
+	ExpireEvent                   // the removal of keys that have expired
+	WriteEvent                    // a write to the log of effects
+	SyncEvent                     // an fsync of the log of effects
+	events                        // how many there are
+)
+
+// String returns the name of the event in LATENCY.
+func (e Event) String() string {
+	return [events]string{"command", "fast-command", "script", "expire-cycle", "aof-write", "aof-fsync"}[e]
+}
+
+// EventNamed returns the event of that name.
+func EventNamed(name string) (Event, bool) {
+	for e := range events {
+		if e.String() == name {
+			return e, true
+		}
+	}
+	return 0, false
+}
+
+// maxSamples is how many samples of an event are kept, as in Redis.
+const maxSamples = 160
+
+// Sample is the worst that an event took in one second.
+type Sample struct {
+	At   int64 // civil time in Unix seconds
+	Took int64 // milliseconds
+}
+
+// Samples is what is known of one event.
+type Samples struct {
+	Event Event
+	List  []Sample // the oldest first, of different seconds; never empty
+	Worst int64    // milliseconds, since the last reset
+}
+
+// Events keeps the times at which events took long. Any goroutine may use it.
+type Events struct {
+	threshold atomic.Int64 // nanoseconds; 0 keeps nothing
+
+	mu   sync.Mutex
+	kept [events]Samples // guarded by mu
+}
+
+// SetThreshold says from which duration on an event is kept; 0 keeps none.
+func (es *Events) SetThreshold(d time.Duration) { es.threshold.Store(int64(d)) }
+
+// Threshold returns what SetThreshold has set.
+func (es *Events) Threshold() time.Duration { return time.Duration(es.threshold.Load()) }
+
+// Watches reports whether an event of that duration is kept.
+func (es *Events) Watches(d time.Duration) bool {
+	t := es.threshold.Load()
+	return t > 0 && int64(d) >= t
+}
+
+// Note keeps an event that took d and ended at the civil time at, in Unix seconds, if it took
+// long enough.
+func (es *Events) Note(e Event, d time.Duration, at int64) {
+	if !es.Watches(d) {
+		return
+	}
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	s := &es.kept[e]
+	took := d.Milliseconds()
+	s.Worst = max(s.Worst, took)
+	if n := len(s.List); n > 0 && s.List[n-1].At == at {
+		s.List[n-1].Took = max(s.List[n-1].Took, took)
+		return
+	}
+	if len(s.List) == maxSamples {
+		copy(s.List, s.List[1:])
+		s.List = s.List[:maxSamples-1]
+	}
+	s.List = append(s.List, Sample{at, took})
+}
+
+// Of returns what is known of an event; ok is false if that is nothing.
+func (es *Events) Of(e Event) (s Samples, ok bool) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	return es.copyOf(e)
+}
+
+// All returns what is known of the events that have samples.
+func (es *Events) All() (all []Samples) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	for e := range events {
+		if s, ok := es.copyOf(e); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// copyOf is Of. The caller holds mu.
+func (es *Events) copyOf(e Event) (s Samples, ok bool) {
+	kept := &es.kept[e]
+	return Samples{e, append([]Sample(nil), kept.List...), kept.Worst}, len(kept.List) > 0
+}
+
+// Reset forgets the samples of an event, and reports whether there were any.
+func (es *Events) Reset(e Event) bool {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	had := len(es.kept[e].List) > 0
+	es.kept[e] = Samples{}
+	return had
+}
+
+// ResetAll forgets all samples, and returns how many events had some.
+func (es *Events) ResetAll() (n int) {
+	for e := range events {
+		if es.Reset(e) {
+			n++
+		}
+	}
+	return n
+}

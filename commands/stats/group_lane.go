@@ -1,0 +1,131 @@
+package stats
+
+import (
+	"hash/maphash"
+	"math"
+	"time"
+)
+
+// NewLane returns the counts of one more worker.
+func (g *Groups) NewLane() *GroupLane {
+	l := &GroupLane{all: g, Sampler: NewSampler()}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lanes = append(g.lanes, l)
+	return l
+}
+
+// Add counts a call that is due.
+func (l *GroupLane) Add(key []byte, o Outcome) { l.Count(key, o, l.Weight()) }
+
+// Count counts so many calls alike.
+func (l *GroupLane) Count(key []byte, o Outcome, calls int64) {
+	n := l.count(l.group(key, calls))
+	n.Calls += calls
+	switch {
+	case o.Refused != 0:
+		n.Denied += calls
+		l.denied(o.RetryAfter, calls)
+	case nearLimit(o, l.all.near.Load()):
+		n.Near += calls
+	}
+}
+
+// nearLimit reports whether an allowed call leaves less than 100-percent of its limit.
+func nearLimit(o Outcome, percent int64) bool {
+	if o.Limit <= math.MaxInt64/100 {
+		return o.Remaining*100 < o.Limit*(100-percent)
+	}
+	return o.Remaining < o.Limit/100*(100-percent)
+}
+
+func (l *GroupLane) denied(after time.Duration, calls int64) {
+	if after < 0 {
+		return
+	}
+	bucket := retryBuckets
+	for i, bound := range retryTimes {
+		if after <= bound {
+			bucket = i
+			break
+		}
+	}
+	l.anyDenial = true
+	l.denials.Counts[bucket] += calls
+	l.denials.Sum += float64(after) * float64(calls)
+}
+
+var retryTimes = func() (times [retryBuckets]time.Duration) {
+	for i, seconds := range RetryBounds() {
+		times[i] = time.Duration(seconds * float64(time.Second))
+	}
+	return times
+}()
+
+// group returns the number of the group of a key.
+func (l *GroupLane) group(key []byte, calls int64) int {
+	if n := len(l.memo); n > 0 && len(key) >= n && string(key[:n]) == string(l.memo) {
+		return l.memoID
+	}
+	name, fixed := GroupOf(key, l.all.delimiter)
+	switch fixed {
+	case NoGroup:
+		return noGroup
+	case OtherGroups:
+		return otherGroup
+	}
+	hash := maphash.Bytes(l.all.seed, name)
+	id, known := l.find(name, hash)
+	switch {
+	case known:
+	case len(l.names) >= l.all.most: // nobody else gets a count
+		return otherGroup
+	default:
+		if id = l.all.see(l, name, hash, calls); id == otherGroup {
+			return otherGroup
+		}
+	}
+	l.memo, l.memoID = append(l.memo[:0], key[:len(name)+len(l.all.delimiter)]...), id
+	return id
+}
+
+// count returns the count of a group in this batch.
+func (l *GroupLane) count(id int) *GroupCount {
+	if l.batch == nil {
+		l.batch, l.touched = make([]GroupCount, firstNamed+l.all.most), make([]int, 0, firstNamed+l.all.most)
+	}
+	n := &l.batch[id]
+	if n.Calls == 0 {
+		l.touched = append(l.touched, id)
+	}
+	return n
+}
+
+// Publish ends a batch: what it has counted can be seen.
+func (l *GroupLane) Publish() {
+	l.EndBatch()
+	if len(l.touched) == 0 {
+		return
+	}
+	l.mu.Lock()
+	if l.totals == nil {
+		l.totals = make([]GroupCount, len(l.batch))
+	}
+	for _, id := range l.touched {
+		sum, n := &l.totals[id], &l.batch[id]
+		sum.Calls += n.Calls
+		sum.Denied += n.Denied
+		sum.Near += n.Near
+		*n = GroupCount{}
+	}
+	l.touched = l.touched[:0]
+	if l.anyDenial {
+		l.anyDenial = false
+		for i, n := range l.denials.Counts {
+			l.retries.Counts[i] += n
+		}
+		l.retries.Sum += l.denials.Sum / float64(time.Second)
+		l.denials = Retries{}
+	}
+	l.mu.Unlock()
+}

@@ -1,0 +1,155 @@
+package stats
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// A histogram divides each power of two of nanoseconds into stepsPerOctave equal buckets, so
+// that a bucket is at most a sixteenth wider than its least value. The first bucket is all
+// below 2^leastOctave ns. What takes 2^endOctave ns (34 s) or longer is in the last bucket.
+const (
+	stepBits       = 4
+	stepsPerOctave = 1 << stepBits
+	leastOctave    = 6
+	endOctave      = 35
+	bucketCount    = 1 + (endOctave-leastOctave)*stepsPerOctave
+)
+
+// Class is how long a command is expected to take.
+type Class uint8
+
+// The classes of commands: those with the flag fast, all others, and those that run scripts.
+const (
+	Fast Class = iota
+	Slow
+	Script
+	Classes // how many there are
+)
+
+// String returns the name of the class.
+func (c Class) String() string { return [Classes]string{"fast", "slow", "script"}[c] }
+
+// Histogram counts how long calls took. Any goroutine may use it. The zero value is empty.
+type Histogram struct {
+	counts [bucketCount]atomic.Int64
+	sum    atomic.Int64 // nanoseconds
+}
+
+// Add notes that so many calls took d each.
+func (h *Histogram) Add(d time.Duration, calls int64) {
+	h.counts[bucketOf(d)].Add(calls)
+	h.sum.Add(int64(d) * calls)
+}
+
+// Reset forgets everything.
+func (h *Histogram) Reset() {
+	for i := range h.counts {
+		h.counts[i].Store(0)
+	}
+	h.sum.Store(0)
+}
+
+// bucketOf returns the index of the bucket of d.
+func bucketOf(d time.Duration) int {
+	if d < 1<<leastOctave {
+		return 0
+	}
+	octave := bits.Len64(uint64(d)) - 1
+	if octave >= endOctave {
+		return bucketCount - 1
+	}
+	return 1 + (octave-leastOctave)*stepsPerOctave + int(uint64(d)>>(octave-stepBits))&(stepsPerOctave-1)
+}
+
+// bucketEnd returns the least duration that is beyond a bucket.
+func bucketEnd(i int) time.Duration {
+	octave, step := leastOctave+(i-1)/stepsPerOctave, (i-1)%stepsPerOctave
+	if i == 0 {
+		return 1 << leastOctave
+	}
+	return time.Duration(stepsPerOctave+step+1) << (octave - stepBits)
+}
+
+// Distribution is the sum of histograms at one moment.
+type Distribution struct {
+	Calls  int64
+	Sum    time.Duration
+	counts [bucketCount]int64
+}
+
+// Add adds what h has counted.
+func (d *Distribution) Add(h *Histogram) {
+	for i := range h.counts {
+		if n := h.counts[i].Load(); n != 0 {
+			d.counts[i] += n
+			d.Calls += n
+		}
+	}
+	d.Sum += time.Duration(h.sum.Load())
+}
+
+// Merge adds what another distribution has.
+func (d *Distribution) Merge(o *Distribution) {
+	for i := range d.counts {
+		d.counts[i] += o.counts[i]
+	}
+	d.Calls += o.Calls
+	d.Sum += o.Sum
+}
+
+// Sub takes away what an earlier distribution of the same histograms has. If they have been
+// reset since, nothing is taken away.
+func (d *Distribution) Sub(earlier *Distribution) {
+	for i := range d.counts {
+		if d.counts[i] < earlier.counts[i] {
+			return
+		}
+	}
+	for i := range d.counts {
+		d.counts[i] -= earlier.counts[i]
+	}
+	d.Calls -= earlier.Calls
+	d.Sum -= earlier.Sum
+}
+
+// Below returns how many calls took less than limit. It is exact if limit is a power of two
+// of nanoseconds, of at least 64 ns and at most 2^34 ns. Otherwise it counts the whole bucket
+// of limit, which is up to a sixteenth wider.
+func (d *Distribution) Below(limit time.Duration) (calls int64) {
+	for i, n := range d.counts {
+		if i > 0 && bucketEnd(i-1) >= limit {
+			break
+		}
+		calls += n
+	}
+	return calls
+}
+
+// Quantile returns the duration that a share of q of the calls did not exceed, rounded up to
+// the end of its bucket. It is 0 without calls.
+func (d *Distribution) Quantile(q float64) time.Duration {
+	if d.Calls == 0 {
+		return 0
+	}
+	rank := max(1, int64(math.Ceil(q*float64(d.Calls))))
+	seen := int64(0)
+	for i, n := range d.counts {
+		if seen += n; seen >= rank {
+			return bucketEnd(i)
+		}
+	}
+	return bucketEnd(bucketCount - 1)
+}
+
+// Max returns the end of the last bucket with a call, 0 without calls.
+func (d *Distribution) Max() time.Duration {
+	for i := bucketCount - 1; i >= 0; i-- {
+		if d.counts[i] > 0 {
+			return bucketEnd(i)
+		}
+	}
+	return 0
+}
