@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+
+	"github.com/cellserver/cellserver/commands/acl"
+)
+
+// Config is what an admin port serves, and to whom.
+type Config struct {
+	// Users are those who may log in, and May reports whether one may call a command. Both
+	// are needed.
+	Users *acl.Users
+	May   func(u *acl.User, command string) bool
+	// Protected reports whether clients of other machines have to give a password, even for a
+	// user who needs none; nil never does.
+	Protected func() bool
+	// Logins bounds how fast passwords can be guessed; nil does not.
+	Logins Logins
+
+	// Healthy and Ready return "", or in a few words why the server is not. nil is always "".
+	Healthy func(ctx context.Context) string
+	Ready   func() string
+
+	// Metrics answers /metrics, API all below /api/v1/, and Page everything else. Those that
+	// are nil do not exist. The user who asks is in the context of the request: see [User].
+	Metrics, API, Page http.Handler
+	// AnonymousMetrics shows the metrics to everybody, and Pprof serves /debug/pprof/ to
+	// users who may call DEBUG.
+	AnonymousMetrics, Pprof bool
+	// Hosts are names by which the port may be asked for, beside addresses and localhost;
+	// "*" is every name.
+	Hosts []string
+
+	// TLS encrypts the port; nil does not.
+	TLS *tls.Config
+	// Log receives what an operator should know; nil is nobody.
+	Log *slog.Logger
+	// MaxConnections is how many connections may be open at once; 0 is
+	// [DefaultMaxConnections].
+	MaxConnections int
+}
+
+// Logins counts and slows down attempts to log in. Any goroutine may call it.
+type Logins interface {
+	// Exceeded reports whether the address has failed so often that it has to wait.
+	Exceeded(address string) bool
+	// Failed notes a failed attempt of an address.
+	Failed(user, address string)
+}
+
+// Bounds of what a client of the port can take.
+const (
+	// DefaultMaxConnections is how many connections are open at once: a few dashboards and
+	// probes need a handful.
+	DefaultMaxConnections = 64
+	// MaxHeader is the longest header of a request, and MaxBody the longest body, in bytes.
+	MaxHeader = 16 << 10
+	MaxBody   = 64 << 10
+)

@@ -1,0 +1,111 @@
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+)
+
+// connections bounds how many connections are open. When there are too many, the one that has
+// asked for nothing for longest makes room: clients that send their requests slowly keep out
+// nobody who sends one at once.
+type connections struct {
+	most int
+	mu   sync.Mutex
+	open map[net.Conn]*connection // guarded by mu
+	next uint64                   // guarded by mu: counts what has happened
+}
+
+// connection is one of them.
+type connection struct {
+	net.Conn
+	all     *connections
+	serving bool   // guarded by all.mu: a handler runs
+	since   uint64 // guarded by all.mu: when that last changed
+}
+
+func newConnections(most int) *connections {
+	return &connections{most: most, open: make(map[net.Conn]*connection)}
+}
+
+// bound returns a listener whose connections count.
+func (cs *connections) bound(l net.Listener) net.Listener { return &boundListener{l, cs} }
+
+type boundListener struct {
+	net.Listener
+	all *connections
+}
+
+// Accept implements net.Listener.
+func (l *boundListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // package http compares it
+		}
+		if c := l.all.admit(conn); c != nil {
+			return c, nil
+		}
+		_ = conn.Close() // there is no room, and nobody to tell
+	}
+}
+
+// admit takes a connection in, if need be in the place of another; nil if all are busy.
+func (cs *connections) admit(conn net.Conn) *connection {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.open) >= cs.most {
+		out := cs.longestIdle()
+		if out == nil {
+			return nil
+		}
+		delete(cs.open, out)
+		_ = out.Conn.Close()
+	}
+	cs.next++
+	c := &connection{Conn: conn, all: cs, since: cs.next}
+	cs.open[c] = c
+	return c
+}
+
+// longestIdle returns the connection that has run no handler for longest. cs.mu is held.
+func (cs *connections) longestIdle() (out *connection) {
+	for _, c := range cs.open {
+		if !c.serving && (out == nil || c.since < out.since) {
+			out = c
+		}
+	}
+	return out
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.all.mu.Lock()
+	delete(c.all.open, c)
+	c.all.mu.Unlock()
+	return c.Conn.Close() //nolint:wrapcheck // a wrapper
+}
+
+// connectionKey is the key of the connection in the context of a request.
+type connectionKey struct{}
+
+// context implements http.Server.ConnContext.
+func (cs *connections) context(ctx context.Context, conn net.Conn) context.Context {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	return context.WithValue(ctx, connectionKey{}, conn)
+}
+
+// serving notes whether a handler runs for a connection.
+func (cs *connections) serving(ctx context.Context, yes bool) {
+	c, ok := ctx.Value(connectionKey{}).(*connection)
+	if !ok {
+		return // a request of a test
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.next++
+	c.serving, c.since = yes, cs.next
+}

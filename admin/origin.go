@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ActionHeader is a header that a POST must have, with any value. A page of another origin
+// cannot set it without asking first, which is always refused.
+const ActionHeader = "X-Cellserver-Action"
+
+// hostAllowed reports whether a request may name that host: an address, localhost, or a name
+// of the configuration. Any other name may be one whose owner makes it resolve to this
+// address, so that a page of that name could read what only this network may.
+func (s *Server) hostAllowed(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil || name == "localhost" {
+		return true
+	}
+	return slices.ContainsFunc(s.Hosts, func(known string) bool {
+		return known == "*" || strings.EqualFold(known, name)
+	})
+}
+
+// sameOrigin reports whether a request comes from a page of this port, or from no page. A port
+// without TLS may stand behind a proxy that has it, so its page may be one of https.
+func (s *Server) sameOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return r.Method != http.MethodPost && r.Header.Get("Sec-Fetch-Mode") == "navigate" // a link to here
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	return strings.EqualFold(origin, "https://"+r.Host) ||
+		r.TLS == nil && strings.EqualFold(origin, "http://"+r.Host)
+}
+
+// jsonPost reports whether a POST is what only a page of this port or a program sends.
+func jsonPost(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return r.Header.Get(ActionHeader) != "" && strings.EqualFold(strings.TrimSpace(kind), "application/json")
+}
+
+// guarded serves h to requests that no foreign page can have caused.
+func (s *Server) guarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protect(w.Header())
+		post := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, apiPath)
+		switch {
+		case !s.hostAllowed(r.Host):
+			refuse(w, http.StatusForbidden, "the name of this host is not known: ask for the address, or put the name into admin-hosts")
+		case !post && r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			refuse(w, http.StatusMethodNotAllowed, "only GET and HEAD are served here")
+		case !s.sameOrigin(r):
+			refuse(w, http.StatusForbidden, "a page of another origin may not ask this")
+		case post && !jsonPost(r):
+			refuse(w, http.StatusForbidden, "a POST needs the header "+ActionHeader+" and the type application/json")
+		default:
+			r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+			h.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,0 +1,61 @@
+// Package page is the page of the admin port: one HTML file that asks /api/v1 each second how
+// the server is, and says it. The file is embedded. It contains its script and its style, so
+// one answer is the whole page and no part of it can be of another version.
+//
+// It asks nothing of the server itself: the API is in package report, and who may see the page
+// is decided in package admin.
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+//go:embed page.html
+var source []byte
+
+// Handler serves the page at / and nothing else.
+func Handler() http.Handler {
+	policy := Policy()
+	sum := sha256.Sum256(source)
+	tag := fmt.Sprintf(`"%x"`, sum[:12])
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			http.NotFound(w, r)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "the page can only be read", http.StatusMethodNotAllowed)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Cache-Control", "no-cache") // ask whether it is still the same
+		h.Set("ETag", tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(source))
+	})
+}
+
+// Policy is the Content-Security-Policy of the page: it may ask its own origin, and it may run
+// the one script and use the one style that are in it. Whatever a key contains, no other script
+// runs.
+func Policy() string {
+	return fmt.Sprintf("default-src 'self'; script-src '%s'; style-src '%s'; img-src data:; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		digest("script"), digest("style"))
+}
+
+// digest is the hash that a policy names the one inline element of that tag by.
+func digest(tag string) string {
+	_, rest, _ := bytes.Cut(source, []byte("<"+tag+">"))
+	text, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

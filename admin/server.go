@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Times after which a connection is closed: one that has not sent its header, a request that
+// has not been sent or an answer that has not been taken, and one that is idle.
+const (
+	headerTime = 5 * time.Second
+	bodyTime   = 10 * time.Second
+	answerTime = 30 * time.Second
+	idleTime   = time.Minute
+)
+
+// New makes an admin port. It serves nothing before Serve.
+func New(c Config) *Server {
+	if c.MaxConnections == 0 {
+		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Config: c, conns: newConnections(c.MaxConnections), waiting: make(chan struct{}, maxWaiting), stopped: make(chan struct{})}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // one request at a time is easy to bound
+	s.http = http.Server{
+		Handler:           s.Handler(),
+		Protocols:         &protocols,
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       bodyTime,
+		WriteTimeout:      answerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    MaxHeader,
+		ConnContext:       s.conns.context,
+		// What package http says is about what clients do, such as a failed handshake: they
+		// could fill the log with it.
+		ErrorLog: log.New(discard{}, "", 0),
+	}
+	return s
+}
+
+// discard takes what nobody reads.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// Handler answers requests: everything above the connections.
+func (s *Server) Handler() http.Handler {
+	routes := s.routes()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.conns.serving(r.Context(), true)
+		defer s.conns.serving(r.Context(), false)
+		defer s.recovered(w)
+		routes.ServeHTTP(w, r)
+	})
+}
+
+// recovered answers a request whose handler has panicked, without the value, which may hold a
+// key.
+func (s *Server) recovered(w http.ResponseWriter) {
+	if recover() != nil {
+		s.Log.Error("a request to the admin port failed on an internal error")
+		refuse(w, http.StatusInternalServerError, "internal error")
+	}
+}
+
+// Serve accepts connections until Shutdown.
+func (s *Server) Serve(l net.Listener) error {
+	l = s.conns.bound(l)
+	if s.TLS != nil {
+		l = tls.NewListener(l, s.TLS)
+	}
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the admin port: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, lets requests end until ctx does, and closes what is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop.Do(func() { close(s.stopped) })
+	if err := s.http.Shutdown(ctx); err != nil {
+		return s.http.Close() //nolint:wrapcheck // of listeners that are closed already
+	}
+	return nil
+}

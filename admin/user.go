@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/acl"
+)
+
+// userKey is the key of the user in the context of a request.
+type userKey struct{}
+
+// User returns who asks, nil for somebody who need not say so.
+func User(ctx context.Context) *acl.User {
+	u, _ := ctx.Value(userKey{}).(*acl.User)
+	return u
+}
+
+// WithUser returns a context whose [User] is u, for tests of handlers.
+func WithUser(ctx context.Context, u *acl.User) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
+}
+
+// loginPenalty is how long an attempt of an address that keeps failing waits.
+const loginPenalty = time.Second
+
+// login returns who asks, or answers that nobody known does. As over the Redis protocol, who
+// says nothing is the user default if that needs no password.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok bool) {
+	name, password, said := r.BasicAuth()
+	if !said {
+		if u = s.Users.Default; s.Users.NeedsLogin() || r.Header.Get("Authorization") != "" {
+			askForLogin(w)
+			return nil, false
+		}
+		return u, s.near(w, r, u)
+	}
+	if name == "" {
+		name = acl.DefaultUser
+	}
+	from := address(r)
+	late := s.Logins != nil && s.Logins.Exceeded(from)
+	u, ok = s.Users.Authenticate(name, []byte(password))
+	if !ok && s.Logins != nil {
+		s.Logins.Failed(name, from)
+	}
+	if late && !s.serveOut(r.Context()) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
+		return nil, false
+	}
+	if !ok {
+		askForLogin(w)
+		return nil, false
+	}
+	return u, s.near(w, r, u)
+}
+
+// near reports whether a user without a password may come from where the request does, or
+// answers that not.
+func (s *Server) near(w http.ResponseWriter, r *http.Request, u *acl.User) bool {
+	if s.Protected == nil || !u.Rules().NoPass || !s.Protected() {
+		return true
+	}
+	if ip := net.ParseIP(address(r)); ip != nil && ip.IsLoopback() {
+		return true
+	}
+	refuse(w, http.StatusForbidden, "protected mode is on: only this machine is served while the user needs no password")
+	return false
+}
+
+// serveOut waits for the penalty, and reports whether there was room to wait.
+func (s *Server) serveOut(ctx context.Context) bool {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return false
+	}
+	timer := time.NewTimer(loginPenalty)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.stopped:
+	}
+	return true
+}
+
+func askForLogin(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Basic realm="cellserver", charset="UTF-8"`)
+	refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
+}
+
+// needs serves h to users who may call a command.
+func (s *Server) needs(command string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u, ok := s.login(w, r)
+		switch {
+		case !ok:
+		case !s.May(u, command):
+			refuse(w, http.StatusForbidden, "the user has no permissions to run the '"+command+"' command")
+		default:
+			h.ServeHTTP(w, r.WithContext(WithUser(r.Context(), u)))
+		}
+	})
+}
+
+// address is where a request comes from, without the port.
+func address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands/acl"
+)
+
+// errForbidden is the error of what a user may not see.
+type errForbidden string
+
+func (e errForbidden) Error() string {
+	return "the user has no permissions to run the '" + string(e) + "' command"
+}
+
+// Answer makes the JSON of the report that q asks for, as u may see it. from is where the
+// request came from.
+func (r *Reporter) Answer(u *acl.User, from string, q Query) ([]byte, error) {
+	is, err := r.value(u, from, q)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(is)
+	if err != nil {
+		return nil, fmt.Errorf("making JSON: %w", err)
+	}
+	return text, nil
+}
+
+func (r *Reporter) value(u *acl.User, from string, q Query) (any, error) {
+	needs := map[string]string{"clients": "client|list", "slowlog": "slowlog|get"}[q.Report]
+	if needs != "" && (u == nil || !r.src.May(u, needs)) {
+		return nil, errForbidden(needs)
+	}
+	switch q.Report {
+	case "overview":
+		return r.Overview(u), nil
+	case "history":
+		return r.History(q.Span), nil
+	case "keys":
+		return r.Keys(u, q.ByCalls, q.N, q.Group), nil
+	case "groups":
+		return r.Groups(), nil
+	case "changes":
+		return r.Changes(q.Since), nil
+	case "key":
+		return r.Key(u, from, q.DB, q.Key)
+	case "clients":
+		return r.src.Clients(q.N), nil
+	case "slowlog":
+		return r.src.SlowLog(q.N), nil
+	}
+	return nil, errors.New("no such report")
+}
+
+// Key is the state of one key.
+func (r *Reporter) Key(u *acl.User, from string, db int, key string) (KeyState, error) {
+	if !readable(u, key) {
+		return KeyState{}, errForbidden("rl.info")
+	}
+	s := KeyState{DB: db, Key: Key(key), Group: Key(r.src.GroupOf(key)), TTLms: -1, Info: map[string]any{}, Clients: []Caller{}}
+	denied, called := index(r.src.Denied()), index(r.src.Called())
+	name := keyName{db, key}
+	if k := denied[name]; k != nil || called[name] != nil {
+		if k == nil {
+			k = called[name]
+		}
+		line := r.keyLine(k, denied[name], called[name], 0, string(s.Group))
+		s.Command, s.Args, s.Limit, s.DeniedS, s.CallsS, s.RetryMs, s.Clients, s.Since = line.Command, line.Args, line.Limit, line.DeniedS, line.CallsS, line.RetryMs, line.Clients, line.Since
+	}
+	info, err := r.run(u, from, db, append([]string{"RL.INFO", key}, askedWith(s.Command, string(s.Args))...)...)
+	if err != nil {
+		return s, err
+	}
+	if fields, is := info.(map[string]any); is {
+		s.Info, s.Exists = fields, true
+	} else if failed, is := info.(RunReply); is {
+		s.Info["error"] = failed.Error
+	}
+	if ttl, err := r.run(u, from, db, "PTTL", key); err == nil {
+		if n, is := ttl.(int64); is && n >= 0 {
+			s.TTLms = n
+		}
+	}
+	s.Actions = r.offered(u, db, actionsOnKey(&s))
+	return s, nil
+}
+
+// run executes a command and returns its reply as a value for JSON.
+func (r *Reporter) run(u *acl.User, from string, db int, words ...string) (any, error) {
+	args := make([][]byte, len(words))
+	for i, w := range words {
+		args[i] = []byte(w)
+	}
+	reply, err := r.src.Execute(u, from, db, args)
+	if err != nil {
+		return nil, fmt.Errorf("executing: %w", err)
+	}
+	return decodeReply(reply)
+}
+
+// Run is POST /api/v1/run.
+func (r *Reporter) Run(u *acl.User, from string, q RunRequest) (RunReply, error) {
+	words := make([]string, len(q.Args))
+	for i, a := range q.Args {
+		words[i] = string(a)
+	}
+	is, err := r.run(u, from, q.DB, words...)
+	if err != nil {
+		return RunReply{}, err
+	}
+	if failed, is := is.(RunReply); is {
+		return failed, nil
+	}
+	return RunReply{Reply: is}, nil
+}
+
+// askedWith is what RL.INFO has to know of a limit that its state does not say: the words of the
+// call that was seen.
+func askedWith(command, args string) []string {
+	words := strings.Fields(args)
+	kind, n := "", 1
+	switch command {
+	case "cl.throttle", "rl.throttle":
+		kind, n = "CL", 3
+	case "sw.allow":
+		kind = "SW"
+	case "tb.acquire":
+		kind = "TB"
+	case "cc.acquire":
+		kind = "CC"
+	}
+	if kind == "" || len(words) < n {
+		return nil
+	}
+	return append([]string{kind}, words[:n]...)
+}

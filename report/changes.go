@@ -1,0 +1,125 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/stats"
+)
+
+// Mark is the letter of the change of that number, from 1: A, B, ... Z, AA, AB, ...
+func Mark(id int64) string {
+	mark := ""
+	for ; id > 0; id = (id - 1) / 26 {
+		mark = string(rune('A'+(id-1)%26)) + mark
+	}
+	return mark
+}
+
+// changeOf makes the JSON of a change.
+func changeOf(c stats.Change) Change {
+	is := Change{ID: c.ID, At: c.At, Mark: Mark(c.ID), Kind: c.Kind, Text: c.Text, By: c.By}
+	if c.Kind == "limit" && c.Group != "" {
+		g := Key(c.Group)
+		is.Group = &g
+	}
+	return is
+}
+
+// Changes makes the JSON of changes, the newest first. Those of the last hour say what was
+// before and after.
+func (r *Recorder) Changes(all []stats.Change) []Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changes := make([]Change, 0, len(all))
+	for i := len(all) - 1; i >= 0; i-- {
+		c := changeOf(all[i])
+		c.Around = r.around(c.At, c.Group)
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// aroundMinutes is how much before and after a change is compared.
+const aroundMinutes = 10
+
+// around compares what was before a civil instant with what came after, nil if too little is
+// known.
+func (r *Recorder) around(civil int64, of *Key) *Around {
+	if r.last.At == 0 {
+		return nil
+	}
+	now := second(r.last.At)
+	at := now - (r.last.Civil-civil)/1000
+	from, to := at-aroundMinutes*60, min(now, at+aroundMinutes*60)
+	if at <= second(r.started)+groupStep || to < at+groupStep || from < now-secondSteps {
+		return nil
+	}
+	a := &Around{Group: of, Minutes: aroundMinutes}
+	a.Before, a.After = r.period(from, at, of), r.period(at, to, of)
+	return a
+}
+
+// period is what happened between two seconds.
+func (r *Recorder) period(from, to int64, of *Key) Period {
+	first := max(from, second(r.started), r.seconds.first)
+	var all, mine sums
+	for n := first; n < to; n++ {
+		if t, ok := r.seconds.get(n); ok {
+			all.allowed, all.denied = all.allowed+int64(t.allowed), all.denied+int64(t.denied)
+		}
+	}
+	if mine = all; of != nil {
+		mine = sums{}
+		if g := r.groups[string(*of)]; g != nil {
+			for n := first / groupStep; n < to/groupStep; n++ {
+				if t, ok := g.steps.get(n); ok {
+					mine.allowed, mine.denied = mine.allowed+int64(t.allowed), mine.denied+int64(t.denied)
+				}
+			}
+		}
+	}
+	p := Period{CallsS: float64(mine.allowed+mine.denied) / float64(max(1, to-first)), PerGranted: -1, DeniedElse: -1}
+	if mine.allowed > 0 {
+		p.PerGranted = float64(mine.allowed+mine.denied) / float64(mine.allowed)
+	}
+	if of == nil {
+		if all.allowed+all.denied > 0 {
+			p.DeniedElse = float64(all.denied) / float64(all.allowed+all.denied)
+		}
+	} else if others := all.allowed + all.denied - mine.allowed - mine.denied; others > 0 {
+		p.DeniedElse = min(1, max(0, float64(all.denied-mine.denied)/float64(others)))
+	}
+	return p
+}
+
+// hour is how old a change may be that explains what is seen.
+const hour = int64(3600e3)
+
+// explains returns the newest change of those kinds in the hour before an instant that is
+// about the user of that name, or about nobody in particular. requirepass is about default.
+func explains(changes []Change, before int64, name string, kinds ...string) *Change {
+	for i := range changes { // the newest first
+		c := &changes[i]
+		if c.At > before || c.At < before-hour {
+			continue
+		}
+		for _, kind := range kinds {
+			if c.Kind == kind && (kind != "acl" || c.Text == "ACL LOAD" || named(c.Text, name)) &&
+				(kind != "config" || name == acl.DefaultUser && strings.Contains(c.Text, "requirepass")) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// named reports whether a name is among the words of a text.
+func named(text, name string) bool {
+	for _, word := range strings.Fields(text) {
+		if word == name {
+			return true
+		}
+	}
+	return false
+}

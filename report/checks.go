@@ -1,0 +1,113 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// What is all right at most.
+const (
+	mostP99      = time.Millisecond
+	mostLoops    = 0.8
+	mostErrors   = 1.0 // a second
+	mostMemory   = 0.8
+	mostSyncAge  = 2 * time.Second
+	mostStep     = time.Second
+	mostScript   = 100 * time.Millisecond
+	mostFailures = 10 // in five minutes
+	// fewAnswers is how many answers are too few to say how long most take.
+	fewAnswers = 200
+)
+
+// checks answers "is the limiter sick?". mu is held.
+func (r *Recorder) checks() []Check {
+	f := &r.last.Figures
+	recent, over := r.recent(window)
+	long, _ := r.recent(longWindow)
+	answers, _, p99 := r.latency()
+	return []Check{
+		checkP99(answers, p99),
+		{
+			ID: CheckLoops, Name: "Event loops have room", Value: rounded(f.Loops), Limit: mostLoops, OK: f.Loops <= mostLoops,
+			Text: "busiest " + percent(f.Loops), Bound: "≤ 80 %",
+		},
+		checkErrors(float64(recent.errors) / over),
+		{
+			ID: CheckRefused, Name: "No client refused or cut off", Value: float64(long.lost), OK: long.lost == 0,
+			Text: thousands(long.lost) + " in 5 min", Bound: "0",
+		},
+		checkMemory(f),
+		checkState(f),
+		checkClock(f.ClockStep),
+		checkScripts(f, time.Duration(long.script)*time.Microsecond),
+		{
+			ID: CheckLogins, Name: "Few failed logins", Value: float64(long.logins), Limit: mostFailures, OK: long.logins <= mostFailures,
+			Text: thousands(long.logins) + " in 5 min", Bound: "≤ 10",
+		},
+	}
+}
+
+func checkP99(answers int64, p99 time.Duration) Check {
+	ms := float64(p99) / float64(time.Millisecond)
+	c := Check{
+		ID: CheckP99, Name: "Answers in time", Value: ms, Limit: float64(mostP99) / float64(time.Millisecond), OK: p99 <= mostP99 || answers < fewAnswers,
+		Text: "p99 " + lasting(p99), Bound: "≤ 1 ms",
+	}
+	if answers < fewAnswers {
+		c.Value, c.Text = 0, thousands(answers)+" answers, too few to tell"
+	}
+	return c
+}
+
+func checkErrors(perSecond float64) Check {
+	return Check{
+		ID: CheckErrors, Name: "Few errors answered", Value: perSecond, Limit: mostErrors, OK: perSecond <= mostErrors,
+		Text: strconv.FormatFloat(math.Round(perSecond*10)/10, 'f', -1, 64) + "/s", Bound: "≤ 1/s",
+	}
+}
+
+func checkMemory(f *Figures) Check {
+	c := Check{ID: CheckMemory, Name: "Memory has room", Limit: mostMemory, OK: true, Text: mebibytes(f.Memory) + " MiB", Bound: "no maxmemory"}
+	if f.MaxMemory > 0 {
+		c.Value = rounded(float64(f.Memory) / float64(f.MaxMemory))
+		c.OK = c.Value <= mostMemory
+		c.Text = mebibytes(f.Memory) + " of " + mebibytes(f.MaxMemory) + " MiB"
+		c.Bound = "≤ 80 %"
+	}
+	return c
+}
+
+func checkState(f *Figures) Check {
+	c := Check{ID: CheckState, Name: "State is kept", Limit: mostSyncAge.Seconds(), OK: true, Bound: "≤ 2 s"}
+	switch {
+	case f.Fault != "":
+		c.OK, c.Text = false, "not kept: "+f.Fault
+	case !f.Keeps:
+		c.Text, c.Bound = "no log is written", "appendonly no"
+	default:
+		c.Value = f.SyncAge.Seconds()
+		c.OK = f.SyncAge <= mostSyncAge
+		c.Text = "synced " + lasting(f.SyncAge) + " ago"
+	}
+	return c
+}
+
+func checkClock(step time.Duration) Check {
+	return Check{
+		ID: CheckClock, Name: "Clock is steady", Value: step.Seconds(), Limit: mostStep.Seconds(), OK: step.Abs() <= mostStep,
+		Text: fmt.Sprintf("step %d s", int64(step.Seconds())), Bound: "≤ 1 s",
+	}
+}
+
+func checkScripts(f *Figures, longest time.Duration) Check {
+	if f.Script != nil {
+		longest = max(longest, f.Script.Running)
+	}
+	ms := float64(longest) / float64(time.Millisecond)
+	return Check{
+		ID: CheckScripts, Name: "No script in the way", Value: ms, Limit: float64(mostScript / time.Millisecond), OK: longest <= mostScript,
+		Text: "longest " + lasting(longest), Bound: "≤ 100 ms",
+	}
+}

@@ -1,0 +1,281 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Diagnose says in one sentence how the server is: the first of the incidents that fits. It is
+// pure: the same facts have the same verdict.
+func Diagnose(f *Facts) Verdict {
+	for _, incident := range [...]func(*Facts) (Verdict, bool){
+		stateIsLost, memoryIsFull, scriptRuns, lockedOut, limitChanged, oneCaller, manyCallers, checkFails, nobodyCalls,
+	} {
+		if v, is := incident(f); is {
+			return v
+		}
+	}
+	return Verdict{
+		Kind: Healthy, Title: "The limiter works.",
+		Text: percent(f.Now.DeniedRatio) + " of the calls are denied" + f.asUsual() + ". " + f.passing(),
+	}
+}
+
+// passing says whether all checks pass. One that does not has failed for a moment only.
+func (f *Facts) passing() string {
+	var names []string
+	for _, c := range f.Checks {
+		if !c.OK {
+			names = append(names, "“"+c.Name+"”")
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "All checks pass."
+	case 1:
+		return "The check " + names[0] + " has failed for less than a minute; all others pass."
+	}
+	return "These checks have failed for less than a minute: " + strings.Join(names, ", ") + "."
+}
+
+func (f *Facts) asUsual() string {
+	if f.Now.UsualRatio < 0 {
+		return ""
+	}
+	return ", usually " + percent(f.Now.UsualRatio)
+}
+
+func stateIsLost(f *Facts) (Verdict, bool) {
+	if f.Fault == "" {
+		return Verdict{}, false
+	}
+	return Verdict{
+		Kind: State, Sick: true, Since: f.FaultSince,
+		Title: "Sick: the state cannot be kept.",
+		Text:  "Since " + f.clock(f.FaultSince) + " commands that change something are refused with -MISCONF: " + f.Fault + ".",
+	}, true
+}
+
+func memoryIsFull(f *Facts) (Verdict, bool) {
+	if f.FullSince == 0 {
+		return Verdict{}, false
+	}
+	v := Verdict{Kind: Memory, Sick: true, Since: f.FullSince, Title: "Sick: memory is full.", Text: "new keys"}
+	if f.Lacking != "" {
+		group := f.Lacking
+		v.Group = &group
+		v.Title = "Sick: memory is full. New keys of " + group.shown() + " are refused."
+		v.Text = "new keys of " + group.shown()
+	}
+	v.Text = "Since " + f.clock(f.FullSince) + " " + v.Text + " are refused with -OOM. " + mebibytes(f.Now.Memory) + " of " + mebibytes(f.Now.MaxMemory) + " MiB are in use."
+	return v, true
+}
+
+func scriptRuns(f *Facts) (Verdict, bool) {
+	s := f.Script
+	if s == nil || !s.Busy {
+		return Verdict{}, false
+	}
+	since := f.At - s.Running.Milliseconds()
+	who := fmt.Sprintf("client %d", s.Client)
+	switch {
+	case s.Client == 0:
+		who = "the admin port"
+	case s.Name != "":
+		who += " (" + s.Name.shown() + ")"
+	}
+	what := "a transaction with a script"
+	if s.SHA != "" {
+		what = "script " + s.SHA[:min(8, len(s.SHA))]
+	}
+	return Verdict{
+		Kind: Script, Sick: true, Since: since, Client: s.Client, Script: s.SHA,
+		Title: fmt.Sprintf("Sick: %s of %s has been running for %d s.", what, who, int64(s.Running.Seconds())),
+		Text:  "It has been running since " + f.clock(since) + ". Everybody else is answered -BUSY. SCRIPT KILL ends it if it has written nothing.",
+	}, true
+}
+
+// fewLogins is how many failures are no incident.
+const fewLogins = 10
+
+func lockedOut(f *Facts) (Verdict, bool) {
+	for _, l := range f.Logins {
+		cause := explains(f.Changes, l.Last, string(l.User), "acl", "reload", "config")
+		if !l.Known || l.Count < fewLogins || f.At-l.Last > 30e3 || cause == nil {
+			continue
+		}
+		user := l.User
+		n := "Clients"
+		switch {
+		case l.Clients == 1:
+			n = "1 client"
+		case l.Clients > 1:
+			n = thousands(l.Clients) + " clients"
+		}
+		return Verdict{
+			Kind: LockedOut, Sick: true, Since: cause.At, User: &user, Change: cause.ID, Mark: cause.Mark,
+			Title: n + " of " + user.shown() + " cannot log in since " + cause.Mark + ".",
+			Text: fmt.Sprintf("%s is the change %s at %s, by %s. Since %s %s logins as %s have failed.",
+				cause.Mark, cause.Text, f.clock(cause.At), cause.By, f.clock(l.First), thousands(l.Count), user.shown()),
+		}, true
+	}
+	return Verdict{}, false
+}
+
+const (
+	// severalKeys is how many denied keys are everybody, if none of them has most of it.
+	severalKeys = 10
+	someMore    = 0.02 // of the calls of a group
+	manyMore    = 0.25 // of all calls
+)
+
+func limitChanged(f *Facts) (Verdict, bool) {
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		lower := g.Rate == 0 || g.WasRate == 0 || g.Rate < g.WasRate
+		before := max(0, g.Before)
+		if g.Changed == 0 || f.At-g.Changed > hour || !lower || g.KeysDenied < severalKeys || g.TopShare > 0.5 || g.DeniedRatio < before+someMore || g.DeniedRatio < 2*before {
+			continue
+		}
+		name := g.Group.Group
+		v := Verdict{
+			Kind: Limit, Since: g.Changed, Group: &name, Share: f.shareOf(g),
+			Title: fmt.Sprintf("The limiter works. Everybody in %s: %s, was %s.", name.shown(), g.Limit, g.Was),
+			Text:  fmt.Sprintf("Since %s the calls of %s ask for another limit. %s of them are denied, on about %s keys.", f.clock(g.Changed), name.shown(), percent(g.DeniedRatio), thousands(g.KeysDenied)),
+		}
+		if g.Before >= 0 {
+			v.Text += " Before that " + percent(g.Before) + " were."
+		}
+		for _, c := range f.Changes {
+			if c.Kind == "limit" && c.Group != nil && *c.Group == name {
+				v.Change, v.Mark = c.ID, c.Mark
+				break
+			}
+		}
+		return v, true
+	}
+	return Verdict{}, false
+}
+
+// shareOf is the part of what is denied that a group makes up.
+func (f *Facts) shareOf(g *GroupFacts) float64 {
+	all := f.Now.DeniedRatio * f.Now.CallsS
+	if all <= 0 {
+		return 0
+	}
+	return rounded(min(1, g.DeniedRatio*g.CallsS/all))
+}
+
+const (
+	// mostOfIt is the part of all denials that makes one key the caller that matters.
+	mostOfIt = 0.6
+	// farOver is how many times its limit such a key calls.
+	farOver = 5
+	// atLeast is how many denials a second, and lastsFor how long, before it is one.
+	atLeast  = 2.0
+	lastsFor = 8 * time.Second
+)
+
+func oneCaller(f *Facts) (Verdict, bool) {
+	if len(f.Keys) == 0 {
+		return Verdict{}, false
+	}
+	k := &f.Keys[0]
+	_, rate := LimitWords(k.Command, string(k.Args))
+	if rate == 0 {
+		rate = max(0, k.CallsS-k.DeniedS)
+	}
+	if k.Share < mostOfIt || k.DeniedS < atLeast || k.DeniedS+rate < farOver*rate || f.At-k.Since < lastsFor.Milliseconds() {
+		return Verdict{}, false
+	}
+	key, group := k.Key, k.Group
+	v := Verdict{
+		Kind: OneCaller, Since: k.Since, Key: &key, DB: k.DB, Group: &group, Share: k.Share,
+		Title: "The limiter works. One caller is over its limit.",
+		Text:  fmt.Sprintf("Since %s %s of all denials are one key, %s", f.clock(k.Since), percent(k.Share), key.shown()),
+	}
+	if k.Limit != "" {
+		v.Text += ", whose limit is " + k.Limit
+	}
+	v.Text += "."
+	if len(k.Clients) > 0 {
+		v.Client = k.Clients[len(k.Clients)-1].ID
+	}
+	all := f.Now.CallsS * f.Now.DeniedRatio
+	calls, denied := f.Now.CallsS-max(k.CallsS, all*k.Share), all*(1-k.Share)
+	if calls >= 1 {
+		v.Text += " Of everybody else's calls " + percent(min(1, max(0, denied/calls))) + " are denied."
+	}
+	return v, true
+}
+
+// manyCallers is when much more is denied than people are used to, and nothing explains it.
+func manyCallers(f *Facts) (Verdict, bool) {
+	usual := f.Now.UsualRatio
+	if usual < 0 || f.Now.CallsS < 10 || f.Now.DeniedRatio < usual+manyMore || f.Now.DeniedRatio < 3*usual {
+		return Verdict{}, false
+	}
+	v := Verdict{
+		Kind: Denials, Title: "The limiter works. More is denied than usual.",
+		Text: percent(f.Now.DeniedRatio) + " of the calls are denied, usually " + percent(usual),
+	}
+	if f.Now.KeysDenied >= severalKeys {
+		v.Title = "The limiter works. More is denied than usual, of many keys."
+		v.Text += ", on about " + thousands(f.Now.KeysDenied) + " keys"
+	}
+	if v.Text += "."; !slices.ContainsFunc(f.Changes, func(c Change) bool { return c.Kind == "limit" && f.At-c.At < hour }) {
+		v.Text += " No limit has changed in the last hour."
+	}
+	for i := range f.Groups {
+		if g := &f.Groups[i]; f.shareOf(g) > v.Share {
+			name := g.Group.Group
+			v.Share, v.Group = f.shareOf(g), &name
+		}
+	}
+	return v, true
+}
+
+// failsFor is how long a check has to fail before it is the verdict.
+const failsFor = time.Minute
+
+func checkFails(f *Facts) (Verdict, bool) {
+	var fails []string
+	oldest := int64(0)
+	for _, c := range f.Checks {
+		since := f.Failing[c.ID]
+		if c.OK || since == 0 || f.At-since < failsFor.Milliseconds() {
+			continue
+		}
+		fails = append(fails, "“"+c.Name+"” fails: "+c.Text+", "+expected(c.Bound)+".")
+		if oldest == 0 || since < oldest {
+			oldest = since
+		}
+	}
+	v := Verdict{Kind: Failing, Since: oldest, Title: "The limiter works, but a check fails."}
+	switch len(fails) {
+	case 0:
+		return Verdict{}, false
+	case 1:
+	default:
+		v.Title = fmt.Sprintf("The limiter works, but %d checks fail.", len(fails))
+	}
+	v.Text = "Since " + f.clock(oldest) + " " + strings.Join(fails, " ")
+	return v, true
+}
+
+// expected says what a check has as its bound.
+func expected(bound string) string {
+	if rest, is := strings.CutPrefix(bound, "≤ "); is {
+		return "at most " + rest + " is expected"
+	}
+	return bound + " is expected"
+}
+
+func nobodyCalls(f *Facts) (Verdict, bool) {
+	if !f.Idle {
+		return Verdict{}, false
+	}
+	return Verdict{Kind: Idle, Title: "Nobody calls a limiter.", Text: "The server is up and answers. No limiter has been called for a minute."}, true
+}

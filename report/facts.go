@@ -1,0 +1,64 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// idleSeconds is how long nobody has to call before the server is idle.
+const idleSeconds = 60
+
+// facts gathers what is remembered.
+func (r *Recorder) facts(top func(group string) float64) Facts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := Facts{
+		At: r.last.Civil, Now: r.now(), Checks: r.checks(), Failing: make(map[string]int64, len(r.failing)),
+		Fault: r.last.Fault, FaultSince: r.civil(r.faulty), FullSince: r.civil(r.full), Lacking: Key(r.lacking),
+		Script: r.last.Script, Logins: r.last.Logins,
+	}
+	for id, since := range r.failing {
+		f.Failing[id] = r.civil(since)
+	}
+	for _, g := range r.groups {
+		f.Groups = append(f.Groups, GroupFacts{
+			Group: r.describe(g, top), Before: g.limits.before, Was: g.limits.was, Changed: r.civil(g.limits.changed),
+			Rate: g.limits.rate, WasRate: g.limits.wasRate,
+		})
+		f.Now.KeysDenied += g.keysDenied(second(r.last.At))
+	}
+	sortGroups(f.Groups)
+	recent, over := r.recent(idleSeconds)
+	f.Idle = recent.calls == 0 && over >= idleSeconds-1
+	return f
+}
+
+// now are the figures of the last seconds.
+func (r *Recorder) now() Now {
+	recent, over := r.recent(window)
+	_, p50, p99 := r.latency()
+	n := Now{
+		CallsS: float64(recent.calls) / over, UsualRatio: r.usualRatio(), P50us: float64(micros(p50)), P99us: float64(micros(p99)),
+		Clients: r.last.Clients, Memory: r.last.Memory, MaxMemory: r.last.MaxMemory, Keys: r.last.Keys,
+	}
+	if recent.calls > 0 {
+		n.DeniedRatio = rounded(float64(recent.denied) / float64(recent.calls))
+	}
+	return n
+}
+
+// Civil is the time of day of an instant, in Unix milliseconds.
+func (r *Recorder) Civil(at limit.Instant) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.civil(at)
+}
+
+// sortGroups puts those with most calls first.
+func sortGroups(groups []GroupFacts) {
+	slices.SortFunc(groups, func(a, b GroupFacts) int {
+		return cmp.Or(cmp.Compare(b.CallsS, a.CallsS), cmp.Compare(a.Group.Group, b.Group.Group))
+	})
+}

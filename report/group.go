@@ -1,0 +1,222 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// sketchMinutes is how many minutes of denied keys are remembered.
+const sketchMinutes = 5
+
+// addGroups adds what the groups have counted and what was seen of them.
+func (r *Recorder) addGroups(n int64, s *Sample) {
+	for i := range s.Groups {
+		c := &s.Groups[i]
+		g := r.groups[c.Name]
+		if g == nil {
+			if len(r.groups) >= maxGroups {
+				continue
+			}
+			g = &group{name: c.Name, started: s.At, steps: newRing[groupTime](groupSteps), recent: newRing[GroupSample](window + 1), denied: newRing[stats.Sketch](sketchMinutes)}
+			r.groups[c.Name] = g
+		}
+		was := g.total
+		g.total.grow(&g.base, c)
+		calls, denied := g.total.Calls-was.Calls, g.total.Denied-was.Denied
+		*g.recent.at(n) = g.total
+		t := g.steps.at(n / groupStep)
+		t.allowed += uint32(max(0, calls-denied))
+		t.denied += uint32(denied)
+		g.denied.at(n / 60)
+	}
+	most := int64(0)
+	for i := range s.Seen {
+		seen := &s.Seen[i]
+		if seen.Refused > most {
+			most, r.lacking = seen.Refused, seen.Name
+		}
+		g := r.groups[seen.Name]
+		if g == nil {
+			continue
+		}
+		g.denied.at(n / 60).Merge(&seen.Denied)
+		began := g.limits.began
+		if was, is, changed := g.limits.add(s.At, seen.Calls); changed && r.changed != nil {
+			g.limits.before = g.ratioBefore(second(began))
+			r.changed("limit", fmt.Sprintf("Limit of group %s changed in calls: %s, was %s", Key(g.name).shown(), is, was), g.name)
+		}
+	}
+}
+
+// grow sets what was counted since the start.
+func (c *GroupSample) grow(base, s *GroupSample) {
+	c.Name = s.Name
+	c.Calls, c.Denied, c.Near = max(c.Calls, base.Calls+s.Calls), max(c.Denied, base.Denied+s.Denied), max(c.Near, base.Near+s.Near)
+}
+
+// ratioBefore is the ratio of denied calls of most steps of the ten minutes before a second, -1
+// if there were none.
+func (g *group) ratioBefore(at int64) float64 {
+	var ratios []float64
+	for n := at/groupStep - 60; n < at/groupStep; n++ {
+		if t, ok := g.steps.get(n); ok && t.allowed+t.denied > 0 {
+			ratios = append(ratios, float64(t.denied)/float64(int64(t.allowed)+int64(t.denied)))
+		}
+	}
+	return median(ratios)
+}
+
+// rates are the calls and denials a second of the last seconds, and the ratios.
+func (g *group) rates() (calls, denied, near float64) {
+	newest, ok := g.recent.get(g.recent.next - 1)
+	if !ok {
+		return 0, 0, 0
+	}
+	oldest := GroupSample{}
+	from := g.recent.first
+	for ; from < g.recent.next-1; from++ {
+		if o, ok := g.recent.get(from); ok && o.Name != "" {
+			oldest = *o
+			break
+		}
+	}
+	if oldest.Name == "" {
+		from = g.recent.next - 2
+	}
+	seconds := float64(max(1, g.recent.next-1-from))
+	return float64(newest.Calls-oldest.Calls) / seconds, float64(max(0, newest.Denied-oldest.Denied)) / seconds, float64(max(0, newest.Near-oldest.Near)) / seconds
+}
+
+// keysDenied is about how many keys were denied in the last minutes.
+func (g *group) keysDenied(now int64) int64 {
+	var all stats.Sketch
+	for n := now/60 - sketchMinutes + 1; n <= now/60; n++ {
+		if s, ok := g.denied.get(n); ok {
+			all.Merge(s)
+		}
+	}
+	return all.Estimate()
+}
+
+const (
+	// enoughCalls is how many calls have to be seen before the limit of most of them is known:
+	// a twelfth of these is looked at.
+	enoughCalls = 12 * 16
+	// enoughTime is for how long they are looked at, since a job may be the only caller for a
+	// moment.
+	enoughTime = 5 * time.Second
+	// maxKinds is how many limits of a group are told apart until there are enough calls.
+	maxKinds = 16
+)
+
+// add adds calls that were seen. It reports whether most calls have another limit than most
+// had before.
+func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string, changed bool) {
+	if l.counts == nil {
+		l.counts, l.calls = make(map[string]int64), make(map[string]stats.SeenCall)
+	}
+	for _, c := range seen {
+		key := c.Command + " " + c.Args[:min(c.Limit, len(c.Args))]
+		if _, known := l.counts[key]; known || len(l.counts) < maxKinds {
+			l.counts[key] += c.Count
+			l.calls[key] = c.SeenCall
+		}
+		l.total += c.Count
+	}
+	if l.began == 0 {
+		l.began = now
+	}
+	if l.total < enoughCalls || now.Sub(l.began) < enoughTime {
+		return "", "", false
+	}
+	most := ""
+	for key, n := range l.counts {
+		if n > l.counts[most] || n == l.counts[most] && key < most {
+			most = key
+		}
+	}
+	before, now2 := l.command+" "+l.args, l.calls[most]
+	share := func(key string) float64 { return float64(l.counts[key]) / float64(l.total) }
+	switch {
+	case l.args == "":
+		l.set(now2)
+	case most != before && share(most) >= 0.6 && share(before) <= 0.3:
+		was, l.wasRate = l.text, l.rate
+		l.was, l.changed = was, now
+		l.set(now2)
+		is, changed = l.text, true
+	}
+	clear(l.counts)
+	clear(l.calls)
+	l.total, l.began = 0, 0
+	return was, is, changed
+}
+
+// set makes c the call that most are like.
+func (l *limits) set(c stats.SeenCall) {
+	l.command, l.args = c.Command, c.Args[:min(c.Limit, len(c.Args))]
+	l.text, l.rate = LimitWords(c.Command, c.Args)
+	if l.text == "" {
+		l.text = l.command + " " + Key(l.args).shown()
+	}
+}
+
+// Groups returns the groups that were called in the last hour, those with most calls first.
+// top says what part of what a group is denied is its most denied key.
+func (r *Recorder) Groups(top func(group string) float64) []Group {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Group, 0, len(r.groups))
+	for _, g := range r.groups {
+		all = append(all, r.describe(g, top))
+	}
+	slices.SortFunc(all, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.CallsS, a.CallsS), cmp.Compare(a.Group, b.Group))
+	})
+	return all
+}
+
+func (r *Recorder) describe(g *group, top func(group string) float64) Group {
+	calls, denied, near := g.rates()
+	d := Group{
+		Group: Key(g.name), CallsS: calls, KeysDenied: g.keysDenied(second(r.last.At)), Spark: r.spark(g),
+		Limit: g.limits.text, Args: Key(g.limits.args),
+	}
+	if calls > 0 {
+		d.DeniedRatio, d.NearRatio = denied/calls, near/calls
+	}
+	if top != nil {
+		d.TopShare = top(g.name)
+	}
+	return d
+}
+
+// sparkSteps is how many steps a sparkline has.
+const sparkSteps = 60
+
+// spark is the ratio of denied calls over the last hour.
+func (r *Recorder) spark(g *group) []float64 {
+	line := make([]float64, sparkSteps)
+	now := second(r.last.At) / groupStep
+	const each = groupSteps / sparkSteps
+	for i := range line {
+		var allowed, denied int64
+		for j := range int64(each) {
+			if t, ok := g.steps.get(now - now%each - int64(sparkSteps-1-i)*each + j); ok {
+				allowed, denied = allowed+int64(t.allowed), denied+int64(t.denied)
+			}
+		}
+		if line[i] = -1; allowed+denied > 0 {
+			line[i] = rounded(float64(denied) / float64(allowed+denied))
+		}
+	}
+	return line
+}
+
+// rounded keeps four digits of a ratio.
+func rounded(ratio float64) float64 { return float64(int64(ratio*1e4+0.5)) / 1e4 }

@@ -1,0 +1,92 @@
+package report
+
+// spans are what a history may be of, and how long its steps are then.
+var steps = [...]struct{ span, step int64 }{{300, 1}, {3600, 10}, {6 * 3600, 60}, {24 * 3600, 120}}
+
+// MaxSpan is the longest history there is.
+const MaxSpan = 24 * 3600 // seconds
+
+// History returns what happened in the last seconds, in at most 720 steps.
+func (r *Recorder) History(seconds int64, marks []Change) History {
+	seconds = min(max(1, seconds), MaxSpan)
+	size := int64(0)
+	for _, s := range steps {
+		if size = s.step; seconds <= s.span {
+			break
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := History{Step: size, Allowed: []int64{}, Denied: []int64{}, P50us: []float64{}, P99us: []float64{}, Marks: []Change{}}
+	if r.last.At == 0 {
+		return h
+	}
+	now := second(r.last.At)
+	// Steps begin where those of the last request began, so that a chart does not flicker.
+	from := max(now-seconds, second(r.started)) / size
+	for n := from; n <= now/size; n++ {
+		s, any := r.sum(n*size, size)
+		if !any && len(h.Allowed) == 0 {
+			continue
+		}
+		if len(h.Allowed) == 0 {
+			h.From = r.last.Civil - r.last.Civil%1000 - (now-n*size)*1000
+		}
+		h.Allowed, h.Denied = append(h.Allowed, s.allowed), append(h.Denied, s.denied)
+		h.P50us, h.P99us = append(h.P50us, float64(s.p50)), append(h.P99us, float64(s.p99))
+	}
+	for _, m := range marks {
+		if m.At >= h.From {
+			h.Marks = append(h.Marks, m)
+		}
+	}
+	return h
+}
+
+// sums is step for more than it has room for.
+type sums struct {
+	allowed, denied int64
+	p50, p99        float32
+}
+
+// sum adds up the steps from a second on.
+func (r *Recorder) sum(from, size int64) (s sums, any bool) {
+	source, unit := r.seconds, int64(1)
+	if size >= 60 {
+		source, unit = r.minutes, 60
+	}
+	for n := from / unit; n < (from+size)/unit; n++ {
+		t, ok := source.get(n)
+		if !ok {
+			continue
+		}
+		any = true
+		s.allowed, s.denied = s.allowed+int64(t.allowed), s.denied+int64(t.denied)
+		s.p50, s.p99 = max(s.p50, t.p50), max(s.p99, t.p99)
+	}
+	return s, any
+}
+
+// Usual is learned from what was some time ago, so that an incident does not become usual while
+// it lasts.
+const (
+	usualLag = 6 * 60 // minutes, for a server that has run so long
+	usualAge = 10     // minutes that the server has run before anything is usual
+)
+
+// usualRatio is the ratio of denied calls of most minutes of the last day, but for the newest: the
+// last three quarters of the time since the start, at most six hours. -1 if that is not known.
+func (r *Recorder) usualRatio() float64 {
+	start, now := second(r.started)/60, r.minutes.next-1
+	age := now - start
+	if age < usualAge {
+		return -1
+	}
+	var ratios []float64
+	for n := r.minutes.first; n <= now-min(usualLag, age*3/4); n++ {
+		if t, ok := r.minutes.get(n); ok && t.allowed+t.denied > 0 {
+			ratios = append(ratios, float64(t.denied)/float64(int64(t.allowed)+int64(t.denied)))
+		}
+	}
+	return median(ratios)
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Query is what somebody asks of one report. Its values are within their bounds.
+type Query struct {
+	Report  string
+	Span    int64 // seconds
+	ByCalls bool
+	N       int
+	Group   string
+	Since   int64
+	DB      int
+	Key     string
+}
+
+// Bounds of a query.
+const (
+	defaultSpan = 3600
+	defaultN    = 20
+	maxKey      = 16 << 10
+)
+
+// parameters are what each report takes.
+func parameters(report string) (names []string, ok bool) {
+	names, ok = map[string][]string{
+		"overview": {}, "groups": {}, "history": {"span"}, "keys": {"by", "n", "group"}, "changes": {"since"},
+		"key": {"db", "key"}, "clients": {"n"}, "slowlog": {"n"},
+	}[report]
+	return names, ok
+}
+
+// ParseQuery checks what was asked. given has the parameters by their names, in lower case.
+func ParseQuery(report string, given map[string][]string, databases int) (q Query, err error) {
+	names, ok := parameters(report)
+	if !ok {
+		return q, fmt.Errorf("there is no report %q", shorten(report))
+	}
+	q = Query{Report: report, Span: defaultSpan, N: defaultN}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		values := given[name]
+		switch {
+		case !slices.Contains(names, name):
+			return q, fmt.Errorf("%s has no parameter %q", report, shorten(name))
+		case len(values) != 1:
+			return q, fmt.Errorf("parameter %q is given more than once", name)
+		}
+		if err := q.set(name, values[0], databases); err != nil {
+			return q, err
+		}
+	}
+	if _, has := given["key"]; report == "key" && !has {
+		return q, fmt.Errorf("parameter %q is missing", "key")
+	}
+	return q, nil
+}
+
+// set reads one parameter.
+func (q *Query) set(name, value string, databases int) (err error) {
+	var n int64
+	switch name {
+	case "span":
+		q.Span, err = parseSpan(value)
+	case "by":
+		if q.ByCalls = value == "calls"; value != "calls" && value != "denied" {
+			err = fmt.Errorf(`by is "denied" or "calls"`)
+		}
+	case "n":
+		n, err = parseBetween(name, value, 1, keysAtMost)
+		q.N = int(n)
+	case "since":
+		q.Since, err = parseBetween(name, value, 0, 1<<62)
+	case "db":
+		n, err = parseBetween(name, value, 0, int64(databases-1))
+		q.DB = int(n)
+	case "group":
+		q.Group = value
+	case "key":
+		q.Key = value
+	}
+	if len(value) > maxKey {
+		return fmt.Errorf("parameter %q is longer than %d bytes", name, maxKey)
+	}
+	return err
+}
+
+func parseBetween(name, value string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s is an integer from %d to %d", name, least, most)
+	}
+	return n, nil
+}
+
+// parseSpan reads seconds, or minutes, hours or days: 90, 5m, 6h, 1d.
+func parseSpan(value string) (int64, error) {
+	unit := int64(1)
+	for suffix, seconds := range map[string]int64{"s": 1, "m": 60, "h": 3600, "d": 24 * 3600} {
+		if rest, has := strings.CutSuffix(value, suffix); has {
+			value, unit = rest, seconds
+			break
+		}
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 1 || n > MaxSpan || n*unit > MaxSpan {
+		return 0, fmt.Errorf("span is from 1s to 24h")
+	}
+	return n * unit, nil
+}
+
+// shorten bounds what an error repeats.
+func shorten(s string) string { return s[:min(len(s), 64)] }

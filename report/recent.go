@@ -1,0 +1,66 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// second is the number of the second that at is in.
+func second(at limit.Instant) int64 { return int64(at) / int64(time.Second) }
+
+func micros(d time.Duration) float32 { return float32(d.Seconds() * 1e6) }
+
+// recent returns what was counted in the last seconds, and how many these are.
+func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
+	newest, ok := r.counters.get(r.counters.next - 1)
+	if !ok {
+		return counted{}, 1
+	}
+	from := max(r.counters.first, r.counters.next-1-seconds)
+	oldest, _ := r.counters.get(from)
+	for !oldest.is { // left out
+		from++
+		oldest, _ = r.counters.get(from)
+	}
+	delta = counted{
+		calls: newest.calls - oldest.calls, denied: newest.denied - oldest.denied, errors: newest.errors - oldest.errors,
+		lost: newest.lost - oldest.lost, logins: newest.logins - oldest.logins, full: newest.full - oldest.full,
+	}
+	for i := from; i < r.counters.next; i++ {
+		if c, ok := r.counters.get(i); ok {
+			delta.script = max(delta.script, c.script)
+		}
+	}
+	return delta, float64(max(1, r.counters.next-1-from))
+}
+
+// latency is of the last seconds.
+func (r *Recorder) latency() (calls int64, p50, p99 time.Duration) {
+	if r.last.Answers == nil {
+		return 0, 0, 0
+	}
+	d, n := *r.last.Answers, second(r.last.At)
+	if r.seconds.next-r.seconds.first >= window {
+		d.Sub(&r.answers[(n+1)%window])
+	}
+	return d.Calls, d.Quantile(0.5), d.Quantile(0.99)
+}
+
+// civil is the time of day of an instant.
+func (r *Recorder) civil(at limit.Instant) int64 {
+	if at == 0 {
+		return 0
+	}
+	return r.last.Civil - r.last.At.Sub(at).Milliseconds()
+}
+
+// median of values, -1 without any.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return -1
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// NewRecorder returns a recorder of a server that has started now. changed is told of changes
+// that calls show; it must not call the recorder.
+func NewRecorder(now limit.Instant, changed func(kind, text, group string)) *Recorder {
+	return &Recorder{
+		started: now, changed: changed,
+		seconds: newRing[step](secondSteps), minutes: newRing[step](minuteSteps), counters: newRing[counted](longWindow + 1),
+		groups: make(map[string]*group), failing: make(map[string]limit.Instant),
+	}
+}
+
+// Add takes the next sample. The Recorder keeps it.
+func (r *Recorder) Add(s Sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := second(s.At)
+	if r.last.At == 0 {
+		r.last.At, r.last.Resets = s.At, s.Resets
+	}
+	if s.Resets != r.last.Resets {
+		r.beginAgain()
+	}
+	calls, denied := r.total.calls, r.total.denied
+	r.total.grow(&r.base, &s)
+	now := r.total
+	r.addStep(n, second(r.last.At), now.calls-calls, now.denied-denied, s.Answers)
+	if s.Scripts != nil {
+		latest := *s.Scripts
+		latest.Sub(&r.scripts)
+		now.script = float32(latest.Max().Seconds() * 1e6)
+		r.scripts = *s.Scripts
+	}
+	*r.counters.at(n) = now
+	r.addGroups(n, &s)
+	r.last = s
+	r.note(s.At)
+}
+
+// beginAgain takes note that all counters were reset: what they had counted is added to what
+// they will.
+func (r *Recorder) beginAgain() {
+	r.base = r.total
+	r.answers, r.scripts = [window]stats.Distribution{}, stats.Distribution{}
+	for _, g := range r.groups {
+		g.base = g.total
+	}
+}
+
+// grow sets what was counted since the start. A call may be known to fail before it counts,
+// and one that waited may be taken back: a counter that is a little less than before stays.
+func (c *counted) grow(base *counted, s *Sample) {
+	c.is = true
+	c.calls, c.denied = max(c.calls, base.calls+s.Calls), max(c.denied, base.denied+s.Denied)
+	c.errors, c.lost = max(c.errors, base.errors+s.Errors), max(c.lost, base.lost+s.ClientsLost)
+	c.logins, c.full = max(c.logins, base.logins+s.FailedLogins), max(c.full, base.full+s.OutOfMemory)
+}
+
+// addStep adds what happened since the last sample, evenly over the seconds if a few were
+// missed.
+func (r *Recorder) addStep(n, last, calls, denied int64, answers *stats.Distribution) {
+	var p50, p99 float32
+	if answers != nil {
+		latest := *answers
+		latest.Sub(&r.answers[max(0, last)%window])
+		p50, p99 = micros(latest.Quantile(0.5)), micros(latest.Quantile(0.99))
+		for i := last + 1; i < n && i < last+window; i++ {
+			r.answers[i%window] = r.answers[max(0, last)%window]
+		}
+		r.answers[n%window] = *answers
+	}
+	from := n
+	if n > last && n-last <= window {
+		from = last + 1
+	}
+	parts := n - from + 1
+	for i := from; i <= n; i++ {
+		part := i - from
+		c, d := share(calls, parts, part), share(denied, parts, part)
+		for _, to := range []*step{r.seconds.at(i), r.minutes.at(i / 60)} {
+			to.allowed += uint32(max(0, c-d))
+			to.denied += uint32(d)
+			to.p50, to.p99 = p50, max(to.p99, p99)
+		}
+	}
+}
+
+// share is the part of a sum that comes to one of several seconds.
+func share(sum, parts, part int64) int64 { return sum*(part+1)/parts - sum*part/parts }
+
+// note keeps since when something is wrong.
+func (r *Recorder) note(now limit.Instant) {
+	keep := func(since *limit.Instant, is bool) {
+		switch {
+		case !is:
+			*since = 0
+		case *since == 0:
+			*since = now
+		}
+	}
+	keep(&r.faulty, r.last.Fault != "")
+	recent, _ := r.recent(window)
+	keep(&r.full, recent.full > 0)
+	if r.full == 0 {
+		r.lacking = ""
+	}
+	for _, c := range r.checks() {
+		switch _, known := r.failing[c.ID]; {
+		case c.OK:
+			delete(r.failing, c.ID)
+		case !known:
+			r.failing[c.ID] = now
+		}
+	}
+}

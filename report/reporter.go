@@ -1,0 +1,203 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/stats"
+)
+
+// Reporter makes reports of what a [Recorder] remembers and a [Source] knows.
+type Reporter struct {
+	rec *Recorder
+	src Source
+}
+
+// New returns a Reporter.
+func New(rec *Recorder, src Source) *Reporter { return &Reporter{rec, src} }
+
+// keysAtMost is how many keys one report has.
+const keysAtMost = 1000
+
+// hidden stands for a key that a user may not read.
+const hidden Key = "(a key that you may not read)"
+
+// readable reports whether a user may read a key.
+func readable(u *acl.User, key string) bool {
+	return u != nil && slices.ContainsFunc(u.Rules().Selectors(), func(s *acl.Selector) bool { return s.Key([]byte(key), acl.Read) })
+}
+
+// Overview is what u may see of the server.
+func (r *Reporter) Overview(u *acl.User) Overview {
+	f, at := r.facts(u)
+	o := Overview{At: at, Server: r.src.Identity(), You: r.you(u), Verdict: Diagnose(&f), Checks: f.Checks, Now: f.Now}
+	if v := &o.Verdict; v.Key != nil && *v.Key == hidden {
+		v.Key, v.DB, v.Client = nil, 0, 0
+	}
+	o.Actions = r.offered(u, 0, actionsOn(&o.Verdict))
+	return o
+}
+
+// you says who asks.
+func (r *Reporter) you(u *acl.User) You {
+	you := You{Actions: r.src.Actions(), May: []string{}}
+	if u == nil {
+		return you
+	}
+	you.User = u.Name
+	for _, name := range Offered() {
+		if r.src.May(u, name) {
+			you.May = append(you.May, name)
+		}
+	}
+	return you
+}
+
+// facts gathers what a verdict is made of.
+func (r *Reporter) facts(u *acl.User) (f Facts, at int64) {
+	keys, _ := r.denied(u, "", keysAtMost, true)
+	top := make(map[string]float64)
+	sums := make(map[string]float64)
+	for _, k := range keys {
+		sums[string(k.Group)] += k.DeniedS
+		top[string(k.Group)] = max(top[string(k.Group)], k.DeniedS)
+	}
+	for g, most := range top {
+		if sums[g] > 0 {
+			top[g] = most / sums[g]
+		}
+	}
+	f = r.rec.facts(func(g string) float64 { return top[g] })
+	f.Keys = keys[:min(len(keys), 10)]
+	f.Changes = r.Changes(0)
+	return f, f.At
+}
+
+// Keys are those that are denied or called most and that u may read, of a group unless that
+// is "".
+func (r *Reporter) Keys(u *acl.User, byCalls bool, n int, group string) []DeniedKey {
+	if !byCalls {
+		keys, _ := r.denied(u, group, n, false)
+		return keys
+	}
+	called, denied := r.src.Called(), index(r.src.Denied())
+	keys := make([]DeniedKey, 0, min(n, len(called.Keys)))
+	for i := range called.Keys {
+		k := &called.Keys[i]
+		if name := r.src.GroupOf(k.Key); len(keys) < n && readable(u, k.Key) && (group == "" || group == name) {
+			keys = append(keys, r.keyLine(k, denied[keyName{k.DB, k.Key}], k, called.PerSecond, name))
+		}
+	}
+	return keys
+}
+
+// denied are the keys that are denied most; those that u may not read are left out, or shown
+// without their names.
+func (r *Reporter) denied(u *acl.User, group string, n int, hide bool) (keys []DeniedKey, perSecond float64) {
+	denied, called := r.src.Denied(), index(r.src.Called())
+	keys = make([]DeniedKey, 0, min(n, len(denied.Keys)))
+	for i := range denied.Keys {
+		k := &denied.Keys[i]
+		may := readable(u, k.Key)
+		if name := r.src.GroupOf(k.Key); len(keys) < n && (may || hide) && (group == "" || group == name) {
+			line := r.keyLine(k, k, called[keyName{k.DB, k.Key}], denied.PerSecond, name)
+			if !may {
+				line.Key, line.Clients = hidden, []Caller{}
+			}
+			keys = append(keys, line)
+		}
+	}
+	return keys, denied.PerSecond
+}
+
+type keyName struct {
+	db  int
+	key string
+}
+
+func index(keys stats.SeenKeys) map[keyName]*stats.SeenKey {
+	all := make(map[keyName]*stats.SeenKey, len(keys.Keys))
+	for i := range keys.Keys {
+		k := &keys.Keys[i]
+		all[keyName{k.DB, k.Key}] = k
+	}
+	return all
+}
+
+// keyLine describes a key. denied and called are what is known of it as such, nil for nothing.
+func (r *Reporter) keyLine(k, denied, called *stats.SeenKey, all float64, group string) DeniedKey {
+	line := DeniedKey{
+		DB: k.DB, Key: Key(k.Key), Group: Key(group), Command: k.Command, Args: Key(k.Args), RetryMs: k.RetryAfter.Milliseconds(),
+		Since: r.rec.Civil(k.First), Clients: r.callers(k.Clients),
+	}
+	line.Limit, _ = LimitWords(k.Command, k.Args)
+	if denied != nil {
+		line.DeniedS, line.RetryMs = denied.PerSecond, denied.RetryAfter.Milliseconds()
+	}
+	if line.CallsS = line.DeniedS; called != nil {
+		line.CallsS = max(line.CallsS, called.PerSecond)
+	}
+	if all > 0 {
+		line.Share = rounded(min(1, k.PerSecond/all))
+	}
+	return line
+}
+
+// callers are the clients of those that are still connected, each once.
+func (r *Reporter) callers(ids []int64) []Caller {
+	callers := make([]Caller, 0, len(ids))
+	for i, id := range ids {
+		if slices.Contains(ids[:i], id) || len(callers) == stats.MaxSeenClients {
+			continue
+		}
+		if c, ok := r.src.Caller(id); ok {
+			callers = append(callers, c)
+		}
+	}
+	return callers
+}
+
+// History is what happened; see [Recorder.History].
+func (r *Reporter) History(seconds int64) History {
+	return r.rec.History(seconds, r.rec.Changes(r.src.Changes(0)))
+}
+
+// Groups are the groups of keys, those with most calls first.
+func (r *Reporter) Groups() []Group {
+	top, sums := make(map[string]float64), make(map[string]float64)
+	for _, k := range r.src.Denied().Keys {
+		g := r.src.GroupOf(k.Key)
+		sums[g] += k.PerSecond
+		top[g] = max(top[g], k.PerSecond)
+	}
+	return r.rec.Groups(func(g string) float64 {
+		if sums[g] == 0 {
+			return 0
+		}
+		return rounded(top[g] / sums[g])
+	})
+}
+
+// Changes are those behind an ID, the newest first.
+func (r *Reporter) Changes(since int64) []Change { return r.rec.Changes(r.src.Changes(since)) }
+
+// offered leaves out the actions that a user may not take.
+func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
+	client := r.src.Identity().Client
+	if u != nil && u.Name != acl.DefaultUser && !u.Rules().NoPass {
+		client = strings.TrimSuffix(client, " --askpass") + " --user " + shellWord(u.Name) + " --askpass"
+	}
+	if db != 0 {
+		client += " -n " + strconv.Itoa(db)
+	}
+	may := []Action{}
+	for _, a := range all {
+		a.Line = client + " " + a.Line
+		if u != nil && (r.src.May(u, commandName(a.Args, 1)) || r.src.May(u, commandName(a.Args, 2))) {
+			may = append(may, a)
+		}
+	}
+	return may
+}

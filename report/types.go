@@ -1,0 +1,266 @@
+package report
+
+// Times in this file are civil, in Unix milliseconds, unless a name says otherwise. 0 is
+// "never" or "not known". Ratios go from 0 to 1.
+
+// Overview is what one look at the server has to tell.
+type Overview struct {
+	At      int64   `json:"at"`
+	Server  Server  `json:"server"`
+	You     You     `json:"you"`
+	Verdict Verdict `json:"verdict"`
+	Checks  []Check `json:"checks"`
+	Now     Now     `json:"now"`
+	// Actions are what may be done about the verdict itself: SCRIPT KILL of its script, CLIENT
+	// KILL of its client, ACL LOG for a user that cannot log in. Those for its key are in
+	// [KeyState].
+	Actions []Action `json:"actions"`
+}
+
+// Server names the process.
+type Server struct {
+	ID      string `json:"id"` // host and port
+	Version string `json:"version"`
+	UptimeS int64  `json:"uptime_s"`
+	// GroupBy is the delimiter behind which a key's group ends, and MaxGroups how many groups
+	// are counted apart.
+	GroupBy   string `json:"group_by"`
+	MaxGroups int    `json:"max_groups"`
+	// Client is redis-cli with the options by which it reaches the server.
+	Client string `json:"-"`
+}
+
+// You is the user who asks.
+type You struct {
+	User string `json:"user"`
+	// Actions says that POST /api/v1/run is there at all (admin-actions).
+	Actions bool `json:"actions"`
+	// May lists those of [Offered] that the user's rules allow, whatever the key.
+	May []string `json:"may"`
+}
+
+// Kinds of a verdict.
+const (
+	Healthy   = "healthy"
+	Idle      = "idle"       // no limiter has been called for a minute
+	State     = "state"      // the state cannot be kept
+	Memory    = "memory"     // memory is full
+	Script    = "script"     // a script keeps everybody waiting
+	LockedOut = "locked_out" // clients of a user cannot log in
+	Limit     = "limit"      // everybody in a group is denied, by another limit than before
+	OneCaller = "one_caller" // one key makes up most of what is denied
+	Denials   = "denials"    // more is denied than usual, and no limit has changed
+	Failing   = "check"      // a check fails that no other verdict explains
+)
+
+// Verdict is the one sentence that matters, and why.
+type Verdict struct {
+	Kind string `json:"kind"`
+	// Sick says that the server is at fault, or whoever runs it. A limiter that denies what it
+	// was told to deny is not sick.
+	Sick   bool   `json:"sick"`
+	Title  string `json:"title"`
+	Text   string `json:"text"`
+	Since  int64  `json:"since,omitempty"`
+	Key    *Key   `json:"key,omitempty"`
+	DB     int    `json:"db,omitempty"` // of Key
+	Group  *Key   `json:"group,omitempty"`
+	User   *Key   `json:"user,omitempty"`
+	Client int64  `json:"client,omitempty"` // as in CLIENT LIST
+	Script string `json:"script,omitempty"` // its SHA-1
+	Change int64  `json:"change,omitempty"` // ID of the change that explains it
+	Mark   string `json:"mark,omitempty"`   // the letter of that change
+	// Share is the part of what is denied that Key or Group makes up.
+	Share float64 `json:"share,omitempty"`
+}
+
+// IDs of the checks, in the order in which they are shown.
+const (
+	CheckP99     = "p99"
+	CheckLoops   = "loops"
+	CheckErrors  = "errors"
+	CheckRefused = "refused"
+	CheckMemory  = "memory"
+	CheckState   = "state"
+	CheckClock   = "clock"
+	CheckScripts = "scripts"
+	CheckLogins  = "logins"
+)
+
+// Check is one answer to "is the limiter sick?".
+type Check struct {
+	ID    string  `json:"id"`
+	OK    bool    `json:"ok"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"` // the largest Value that is OK
+	Name  string  `json:"name"`  // what is checked: "Answers in time"
+	Text  string  `json:"text"`  // Value in words: "p99 0.21 ms"
+	Bound string  `json:"bound"` // Limit in words: "≤ 1 ms"
+}
+
+// Now is the last ten seconds.
+type Now struct {
+	CallsS      float64 `json:"calls_s"` // decisions of limiters a second
+	DeniedRatio float64 `json:"denied_ratio"`
+	// UsualRatio is the DeniedRatio of most minutes of the last day, but for the newest: three
+	// quarters of the uptime, at most six hours. -1 in the first ten minutes.
+	UsualRatio float64 `json:"usual_ratio"`
+	P50us      float64 `json:"p50_us"` // time in the server, microseconds
+	P99us      float64 `json:"p99_us"`
+	Clients    int64   `json:"clients"`
+	Memory     int64   `json:"memory"`     // bytes
+	MaxMemory  int64   `json:"max_memory"` // bytes; 0 for no bound
+	Keys       int64   `json:"keys"`       // in all databases
+	// KeysDenied is about how many keys were denied in the last five minutes. It is too low
+	// where keys are denied once each in long pipelines, of which only a part is looked at.
+	KeysDenied int64 `json:"keys_denied"`
+}
+
+// History is what happened, step by step, the oldest first. All lists but Marks have the same
+// length. A step in which the server did not run is not in them.
+type History struct {
+	Step    int64     `json:"step"` // seconds
+	From    int64     `json:"from"` // when the first step began
+	Allowed []int64   `json:"allowed"`
+	Denied  []int64   `json:"denied"` // in the step, not a second
+	P50us   []float64 `json:"p50_us"`
+	P99us   []float64 `json:"p99_us"`
+	Marks   []Change  `json:"marks"` // those within
+}
+
+// DeniedKey is a line of "one caller or everyone?".
+type DeniedKey struct {
+	DB      int     `json:"db"`
+	Key     Key     `json:"key"`
+	Group   Key     `json:"group"`
+	DeniedS float64 `json:"denied_s"`
+	CallsS  float64 `json:"calls_s"` // about; never below DeniedS
+	Share   float64 `json:"share"`   // of all that was denied
+	Command string  `json:"command"` // that the key was last called with: "cl.throttle"
+	Args    Key     `json:"args"`    // what followed the key: "199 100 1"; at most 48 bytes
+	Limit   string  `json:"limit"`   // Args in words: "100/s"; empty if that is not known
+	RetryMs int64   `json:"retry_ms"`
+	// Clients are those that were seen to call it and are still connected; at most eight.
+	Clients []Caller `json:"clients"`
+	Since   int64    `json:"since"` // when it was first denied, of what is remembered
+}
+
+// Caller is a client that called a key.
+type Caller struct {
+	ID   int64  `json:"id"`
+	Name Key    `json:"name"`
+	User Key    `json:"user"`
+	Lib  Key    `json:"lib"` // library and version
+	Addr string `json:"addr"`
+}
+
+// Group is all keys with the same first part.
+type Group struct {
+	Group       Key     `json:"group"`
+	CallsS      float64 `json:"calls_s"`
+	DeniedRatio float64 `json:"denied_ratio"`
+	// Spark is the ratio of denied calls in 60 steps of the last hour, the oldest first; -1
+	// where none was called.
+	Spark      []float64 `json:"spark"`
+	KeysDenied int64     `json:"keys_denied"` // about, in the last five minutes
+	TopShare   float64   `json:"top_share"`   // of the key that is denied most, of what the group is denied
+	NearRatio  float64   `json:"near_ratio"`  // of the calls: allowed with less than a fifth left
+	Limit      string    `json:"limit"`       // of most of its calls, in words
+	Args       Key       `json:"args"`        // of most of its calls
+}
+
+// Change is something that may explain what is seen.
+type Change struct {
+	ID   int64  `json:"id"`
+	At   int64  `json:"at"`
+	Mark string `json:"mark"` // a letter: A, B, ... Z, AA, ...
+	Kind string `json:"kind"` // start, config, acl, reload, flush, rewrite, pause, script, certificate, client, limit
+	Text string `json:"text"`
+	By   string `json:"by"`
+	// Group is whom it concerns, if that is one group. In Around it is compared with all others.
+	Group *Key `json:"group,omitempty"`
+	// Around compares what was before with what came after; nil where little is known.
+	Around *Around `json:"around,omitempty"`
+}
+
+// Around is the time before and after a change.
+type Around struct {
+	Group   *Key   `json:"group,omitempty"` // Before and After are of its calls; nil for all
+	Minutes int    `json:"minutes"`         // at most, on each side
+	Before  Period `json:"before"`
+	After   Period `json:"after"`
+}
+
+// Period is one side of a change.
+type Period struct {
+	CallsS     float64 `json:"calls_s"`
+	PerGranted float64 `json:"per_granted"` // calls for each one that was allowed; -1 if none was
+	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of everybody else; -1 if there were none
+}
+
+// KeyState is one key.
+type KeyState struct {
+	DB      int    `json:"db"`
+	Key     Key    `json:"key"`
+	Group   Key    `json:"group"`
+	Exists  bool   `json:"exists"`
+	Command string `json:"command"` // that it was last called with, if that is remembered
+	Args    Key    `json:"args"`
+	Limit   string `json:"limit"`
+	// Info is what RL.INFO says of it, by its field; values are numbers or text.
+	Info    map[string]any `json:"info"`
+	TTLms   int64          `json:"ttl_ms"` // -1 for no expiry
+	DeniedS float64        `json:"denied_s"`
+	CallsS  float64        `json:"calls_s"`
+	RetryMs int64          `json:"retry_ms"`
+	Clients []Caller       `json:"clients"`
+	Since   int64          `json:"since"`
+	Actions []Action       `json:"actions"`
+}
+
+// Action is something that may be done, for the commands that the user may run.
+type Action struct {
+	ID   string `json:"id"`   // look, del, kill, off, scriptkill, block
+	Name string `json:"name"` // "Reset once"
+	Args []Key  `json:"args"` // for POST /api/v1/run
+	Line string `json:"line"` // the same for a shell: redis-cli DEL 'api:acme'
+	// Danger says that clients notice it.
+	Danger bool `json:"danger"`
+}
+
+// ClientLine is a client that is connected.
+type ClientLine struct {
+	Caller
+	AgeS   int64  `json:"age_s"`
+	IdleS  int64  `json:"idle_s"`
+	DB     int    `json:"db"`
+	Cmd    string `json:"cmd"` // the last one
+	Memory int64  `json:"memory"`
+}
+
+// SlowCall is an entry of SLOWLOG.
+type SlowCall struct {
+	ID   int64  `json:"id"`
+	At   int64  `json:"at"`
+	Us   int64  `json:"us"`
+	Args []Key  `json:"args"`
+	Addr string `json:"addr"`
+	Name Key    `json:"name"` // of the client
+}
+
+// RunRequest is the body of POST /api/v1/run.
+type RunRequest struct {
+	Args []Key `json:"args"`
+	DB   int   `json:"db"`
+}
+
+// RunReply is its answer. One of the two is set.
+type RunReply struct {
+	Reply any    `json:"reply,omitempty"` // nil, a number, a Key, a list, or an object
+	Error string `json:"error,omitempty"` // as Redis says it: "NOPERM ..."
+}
+
+// Failure is the answer with every status that is not 200.
+type Failure struct {
+	Error string `json:"error"`
+}

@@ -1,0 +1,165 @@
+package top_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/top"
+)
+
+// at is 02:47:12 on a day in 2026.
+const at = int64(1_795_402_032_000)
+
+func ptr(k report.Key) *report.Key { return &k }
+
+// oneCaller is a look at a server that one key calls far too often.
+func oneCaller() top.Snapshot {
+	s := top.Snapshot{
+		Overview: report.Overview{
+			At: at, Server: report.Server{ID: "limiter-0:6379", Version: "0.9.0", UptimeS: 3_564_000, GroupBy: ":", MaxGroups: 100},
+			Verdict: report.Verdict{
+				Kind: report.OneCaller, Title: "The limiter works. One caller is over its limit.",
+				Text: "Since 02:31 98 % of all denials are one key, api:acme-prod.", Key: ptr("api:acme-prod"), Group: ptr("api"), Change: 2, Mark: "B",
+			},
+			Checks: []report.Check{{ID: "p99", OK: true, Name: "Answers in time", Text: "p99 210 µs", Bound: "≤ 1 ms"}},
+			Now:    report.Now{CallsS: 48_200, DeniedRatio: 0.119, UsualRatio: 0.002, P99us: 212, Clients: 412, Memory: 212 << 20, MaxMemory: 1 << 30, KeysDenied: 214},
+		},
+		Keys: []report.DeniedKey{
+			{
+				Key: "api:acme-prod", Group: "api", DeniedS: 5630, CallsS: 5730, Share: 0.98, Limit: "100/s", Since: at - 16*60e3,
+				Clients: []report.Caller{{Name: "orders-svc", Lib: "lettuce 6.8.1"}, {Name: "orders-svc"}, {Name: "orders-svc"}},
+			},
+			{Key: "login:203.0.113.77", Group: "login", DeniedS: 41, CallsS: 44, Share: 0.007, Limit: "5/min", Since: at - 35*60e3},
+		},
+		Groups: []report.Group{
+			{Group: "api", CallsS: 39_800, DeniedRatio: 0.143, Spark: []float64{-1, 0.002, 0.143}, KeysDenied: 31, TopShare: 0.99, NearRatio: 0.06, Limit: "100/s"},
+			{Group: "webhook", CallsS: 500, DeniedRatio: 0.0001},
+		},
+		Changes: []report.Change{
+			{ID: 1, At: at - 33*60e3, Mark: "A", Kind: "rewrite", Text: "BGREWRITEAOF 1.4 s", By: "automatic"},
+			{ID: 2, At: at - 17*60e3, Mark: "B", Kind: "client", Text: "New library: lettuce 6.8.1, was 6.5.0", By: "3 clients", Around: &report.Around{Group: ptr("api"), Before: report.Period{CallsS: 92}, After: report.Period{CallsS: 5730}}},
+		},
+	}
+	s.History = report.History{Step: 1, From: at - 60e3}
+	for i := range int64(60) {
+		s.History.Allowed = append(s.History.Allowed, 41_000+i*20)
+		s.History.Denied = append(s.History.Denied, i*95)
+	}
+	return s
+}
+
+// TestBlankGroupsCanBeSeen: a name of nothing, or of spaces, is in quotes.
+func TestBlankGroupsCanBeSeen(t *testing.T) {
+	s := oneCaller()
+	s.Groups = append(s.Groups, report.Group{Group: ""}, report.Group{Group: "  "})
+	text := top.Text(&s, 120)
+	require.Contains(t, text, "\n  \"\" ")
+	require.Contains(t, text, "\n  \"  \" ")
+}
+
+// TestTextSaysTheVerdictFirst: a pipe gets the same as a terminal, in words and signs alone.
+func TestTextSaysTheVerdictFirst(t *testing.T) {
+	s := oneCaller()
+	require.Equal(t, `cellserver limiter-0:6379  0.9.0  up 41 d 6 h
+▲ The limiter works. One caller is over its limit.  (denies)
+  Since 02:31 98 % of all denials are one key, api:acme-prod.
+
+  48.2k calls/s   12 % denied (usually 0.2 %)   p99 212 µs   412 clients   212 MiB of 1024 MiB
+  Is the limiter sick? ✓ no, 1 of 1 checks pass
+
+  calls/s, at most 47.8k  ▇▇▇▇▇▇▇▇████████████████████████████████████████████████████
+  denied, at most 12 %     ▁▁▁▁▁▁▂▂▂▂▂▂▂▃▃▃▃▃▃▃▄▄▄▄▄▄▄▅▅▅▅▅▅▅▆▆▆▆▆▆▆▆▇▇▇▇▇▇▇▇█████████
+
+Keys denied most · about 214 denied in 5 min
+  key                                denied/s  of calls   share       limit  called by                           since
+▶ api:acme-prod                          5630      98 %    98 %       100/s  orders-svc · lettuce 6.8.1 …        02:31
+  login:203.0.113.77                       41      93 %   0.7 %       5/min  not connected                       02:12
+
+Groups
+  group                           calls/s   denied  1 h                   keys denied  top key  near limit       limit
+▶ api                               39.8k     14 %   ▁█                            31     99 %       6.0 %       100/s
+  webhook                             500   <0.1 %                                  0        –         0 %
+
+Changes
+      time         what                                             calls/s before and after  by
+▶ B   02:30        New library: lettuce 6.8.1, was 6.5.0                    92 → 5730 of api  3 clients
+  A   02:14        BGREWRITEAOF 1.4 s                                                         automatic
+`, top.Text(&s, 120))
+}
+
+// TestShortTimesAreMicroseconds: a p99 of a fifth of a microsecond is not 0.00 ms.
+func TestShortTimesAreMicroseconds(t *testing.T) {
+	s := oneCaller()
+	for us, want := range map[float64]string{0: "p99 0 µs", 0.4: "p99 0.4 µs", 9.9: "p99 9.9 µs", 48: "p99 48 µs", 999: "p99 999 µs", 999.7: "p99 1.00 ms", 4026: "p99 4.03 ms", 2.5e5: "p99 250 ms"} {
+		s.Overview.Now.P99us = us
+		require.Contains(t, top.Text(&s, 120), want+"   412 clients")
+	}
+}
+
+// TestSickServerListsWhatFails: each check that fails is a line with its value and its bound.
+func TestSickServerListsWhatFails(t *testing.T) {
+	s := oneCaller()
+	s.Overview.Verdict = report.Verdict{Kind: report.Memory, Sick: true, Title: "Sick: memory is full.", Text: "New keys are refused."}
+	s.Overview.Checks = append(s.Overview.Checks, report.Check{ID: "memory", Name: "Memory", Text: "64 of 64 MiB", Bound: "≤ 80 %"})
+	text := top.Text(&s, 100)
+	require.Contains(t, text, "✕ Sick: memory is full.  (sick)\n")
+	require.Contains(t, text, "Is the limiter sick? ✕ yes, 1 of 2 checks pass\n  ✕ Memory: 64 of 64 MiB (≤ 80 %)\n")
+	s.Overview.Verdict = report.Verdict{Kind: report.Failing, Title: "The limiter works, but a check fails."}
+	require.Contains(t, top.Text(&s, 100), "Is the limiter sick? ! no, 1 of 2 checks pass\n  ✕ Memory: 64 of 64 MiB (≤ 80 %)\n", "as the verdict says")
+}
+
+// TestNamesOfClientsCannotDriveTheTerminal: control characters of seven and eight bits, bytes
+// that are no text, and marks that turn text round, in every name there is.
+func TestNamesOfClientsCannotDriveTheTerminal(t *testing.T) {
+	const bad = "a\x1b]0;title\x07\u009b2J\u202eb\rc\nd\xff"
+	s := oneCaller()
+	s.Overview.Server.ID, s.Overview.Verdict.Title, s.Overview.Verdict.Text = bad, bad, bad
+	s.Keys[0] = report.DeniedKey{Key: bad, Group: bad, Limit: "1/s", Clients: []report.Caller{{Name: bad, Lib: bad, Addr: bad}}}
+	s.Groups[0].Group = bad
+	s.Changes[0].Text, s.Changes[0].By = bad, bad
+	s.Overview.Checks[0] = report.Check{Name: "Errors", Text: bad}
+	text := top.Text(&s, 300)
+	for _, r := range text {
+		require.False(t, r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0) || r == '\u202e', "%q in %s", r, text)
+	}
+	require.Contains(t, text, `a\x1b]0;title\x07\u{009b}2J\u{202e}b\x0dc\x0ad\xff`)
+}
+
+// TestAskReadsAllReports: each report is one command, and what is chosen is part of it.
+func TestAskReadsAllReports(t *testing.T) {
+	want := oneCaller()
+	var asked []string
+	source := func(_ context.Context, args ...string) ([]byte, error) {
+		asked = append(asked, strings.Join(args, " "))
+		return json.Marshal(map[string]any{"OVERVIEW": want.Overview, "HISTORY": want.History, "KEYS": want.Keys, "GROUPS": want.Groups, "CHANGES": want.Changes}[args[1]])
+	}
+	got, err := top.Ask(context.Background(), source, top.Choice{Span: 3600, Calls: true, Group: "api"})
+	require.NoError(t, err)
+	require.Equal(t, want.Keys, got.Keys)
+	require.Equal(t, want.Overview.Verdict, got.Overview.Verdict)
+	require.Equal(t, []string{"RL.REPORT OVERVIEW", "RL.REPORT HISTORY SPAN 3600", "RL.REPORT KEYS BY calls COUNT 50 GROUP api", "RL.REPORT GROUPS", "RL.REPORT CHANGES"}, asked)
+
+	_, err = top.Ask(context.Background(), func(context.Context, ...string) ([]byte, error) { return []byte("[]"), nil }, top.Choice{})
+	require.ErrorContains(t, err, "reading the reply of RL.REPORT OVERVIEW")
+	refused := errors.New("NOPERM")
+	_, err = top.Ask(context.Background(), func(context.Context, ...string) ([]byte, error) { return nil, refused }, top.Choice{})
+	require.ErrorIs(t, err, refused)
+}
+
+// TestEmptyServerHasText: nothing is called yet, and nothing breaks.
+func TestEmptyServerHasText(t *testing.T) {
+	s := top.Snapshot{Overview: report.Overview{At: at, Verdict: report.Verdict{Kind: report.Idle, Title: "Nobody calls a limiter."}, Now: report.Now{UsualRatio: -1}}}
+	text := top.Text(&s, 80)
+	require.Contains(t, text, "– Nobody calls a limiter.  (idle)")
+	require.Contains(t, text, "Groups\n  none has been called\n")
+	for _, width := range []int{40, 41, 60, 200} {
+		require.NotEmpty(t, top.Text(&s, width), fmt.Sprint(width))
+	}
+}
