@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/keys"
 	"github.com/cellserver/cellserver/commands/limiters"
 	"github.com/cellserver/cellserver/commands/lists"
+	"github.com/cellserver/cellserver/commands/monitor"
 	"github.com/cellserver/cellserver/commands/pubsub"
 	"github.com/cellserver/cellserver/commands/scripting"
 	"github.com/cellserver/cellserver/commands/sets"
@@ -15,6 +16,7 @@ import (
 	"github.com/cellserver/cellserver/commands/strings"
 	"github.com/cellserver/cellserver/commands/tracking"
 	"github.com/cellserver/cellserver/commands/transactions"
+	"github.com/cellserver/cellserver/commands/users"
 )
 
 // Groups lists all groups of commands. Each can be left out: the others do not know of it.
@@ -32,6 +34,8 @@ func Groups() []command.Group {
 		pubsub.Group(),
 		tracking.Group(),
 		connection.Group(),
+		users.Group(),
+		monitor.Group(),
 		admin.Group(),
 	}
 }

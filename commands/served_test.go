@@ -140,9 +140,9 @@ func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 }
 
 // served are the commands that a server with a store has, those of containers aside.
-const served = "acl asking auth cc.acquire cc.release cc.renew cl.throttle client cluster command config dbsize del discard " +
-	"echo exec exists expire expireat expiretime flushdb get hello info latency memory module multi persist pexpire pexpireat " +
-	"pexpiretime ping pttl quit readonly readwrite reset rl.info rl.multi rl.throttle rl.top role scan select shutdown slowlog " +
+const served = "acl asking auth cc.acquire cc.release cc.renew cl.throttle client cluster command config dbsize debug del discard " +
+	"echo exec exists expire expireat expiretime flushdb get hello info latency memory module monitor multi persist pexpire pexpireat " +
+	"pexpiretime ping pttl quit readonly readwrite reset rl.info rl.multi rl.report rl.throttle rl.top role scan select shutdown slowlog " +
 	"sw.allow tb.acquire time touch ttl type unlink wait"
 
 // TestWithAStoreTheTableHasWhatIsServed: COMMAND says what is served, and nothing else.

@@ -54,11 +54,11 @@ func TestEntriesArePublishable(t *testing.T) {
 		require.Equal(t, strings.ToLower(c.Name), c.Name)
 		require.True(t, strings.HasSuffix(c.Summary, "."), c.Name)
 		require.False(t, c.Flags&command.FlagWrite != 0 && c.Flags&command.FlagReadonly != 0, "%s writes and does not", c.Name)
-		if c.Keys.Find != nil {
+		if c.Keys.Count > 0 {
 			require.NotZero(t, c.Flags&command.FlagMovableKeys, c.Name)
 		}
 		if c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0 {
-			require.True(t, c.Keys.First == 1 || c.Keys.Find != nil, "%s has no key", c.Name)
+			require.True(t, c.Keys.First == 1 || c.Keys.Count > 0, "%s has no key", c.Name)
 		}
 		if c.Name != "rl.multi" && strings.HasPrefix(c.Syntax, "key") {
 			require.NotZero(t, c.Keys.First, "%s has a key that it does not declare", c.Name)
@@ -198,4 +198,15 @@ func TestGroupsShareTheirParts(t *testing.T) {
 // TestTooManyGroups: a table says so at start-up.
 func TestTooManyGroups(t *testing.T) {
 	require.PanicsWithValue(t, "command: 99 groups and parts, of 24 at most", func() { command.NewTable(make([]command.Group, 99)) })
+}
+
+// TestStrangersReachFewCommands: whoever has yet to authenticate can call these and no others.
+func TestStrangersReachFewCommands(t *testing.T) {
+	var open []string
+	for _, c := range NewTable().All() {
+		if c.Flags&command.FlagNoAuth != 0 {
+			open = append(open, c.Name)
+		}
+	}
+	require.Equal(t, []string{"auth", "hello", "quit", "reset"}, open)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -72,7 +73,7 @@ func TestExecIsAtomic(t *testing.T) {
 // startReal is a server on the real clock; stop ends it.
 func startReal(t *testing.T, kind string) (addr string, stop func()) {
 	t.Helper()
-	c, err := server.Load([]string{"--transport", kind}, nil)
+	c, err := config.Load([]string{"--transport", kind}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -234,7 +235,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 	admitted := func(flags ...string) (n int) {
 		t.Helper()
-		c, err := server.Load(flags, nil)
+		c, err := config.Load(flags, nil)
 		require.NoError(t, err)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/freeport"
-	"github.com/cellserver/cellserver/server"
 )
 
 // TestBind: the addresses of IPv4 and IPv6 may be named side by side, as redis.conf
@@ -52,7 +52,7 @@ func TestBind(t *testing.T) {
 // TestServiceLinks: what Kubernetes tells about a service of our name is no
 // configuration, and what is still is.
 func TestServiceLinks(t *testing.T) {
-	c, err := server.Load(nil, []string{
+	c, err := config.Load(nil, []string{
 		"CELLSERVER_SERVICE_HOST=10.0.0.1", "CELLSERVER_SERVICE_PORT=6379", "CELLSERVER_SERVICE_PORT_REDIS=6379",
 		"CELLSERVER_PORT=tcp://10.0.0.1:6379", "CELLSERVER_PORT_6379_TCP=tcp://10.0.0.1:6379",
 		"CELLSERVER_PORT_6379_TCP_PROTO=tcp", "CELLSERVER_PORT_6379_TCP_PORT=6379", "CELLSERVER_PORT_6379_TCP_ADDR=10.0.0.1",
@@ -61,9 +61,9 @@ func TestServiceLinks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [][2]string{{"port", "6379"}}, c.Get(func(name string) bool { return name == "port" }))
 	require.Equal(t, [][2]string{{"maxclients", "77"}}, c.Get(func(name string) bool { return name == "maxclients" }))
-	c, err = server.Load(nil, []string{"CELLSERVER_PORT=7000"})
+	c, err = config.Load(nil, []string{"CELLSERVER_PORT=7000"})
 	require.NoError(t, err)
 	require.Equal(t, [][2]string{{"port", "7000"}}, c.Get(func(name string) bool { return name == "port" }))
-	_, err = server.Load(nil, []string{"CELLSERVER_PORT=70000"})
+	_, err = config.Load(nil, []string{"CELLSERVER_PORT=70000"})
 	require.Error(t, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
@@ -60,7 +61,7 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	e := session.NewEngine(command.Options{
 		Ledger: ks.Ledger(), NewStore: func() command.Store { return server.NewStore(ks) }, Persistence: journal,
 		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
-		Settings: server.DefaultConfig(), Log: slog.New(slog.DiscardHandler),
+		Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
 	}, commands.NewTable())
 	defer e.Close()
 	other, _ := e.Open(quietPeer{})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
@@ -77,7 +78,7 @@ func startEngineWith(t testing.TB, kind string, wrap func(command.Store) command
 		NewStore:  func() command.Store { return wrap(server.NewStore(e.ks)) },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Now:       e.clock.Now,
-		Settings:  server.DefaultConfig(),
+		Settings:  config.Default(),
 		Log:       log,
 	}
 	set(&o)

@@ -1,18 +1,36 @@
 package server
 
 import (
+	"crypto/tls"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // Stats is what the transport counts.
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
+
+// ClientAuth is what the port with TLS asks clients for.
+func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
+
+// Beat takes in what connections have moved, as the janitor does every second.
+func (s *Server) Beat() { s.beat(time.Second) }
+
+// Peak is the most memory that the janitor has seen.
+func (s *Server) Peak() int64 { _, peak := s.recent.memory(); return peak }
+
+// SnapshotSeconds is how long the last snapshot took and the present one has been written, as
+// INFO says it, if it began and the last one took so long, at the stopwatch reading now.
+func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running int64) {
+	var n snapshots
+	n.began.Store(int64(began))
+	n.took.Store(int64(took))
+	return n.seconds(saving, now)
+}
 
 // LogLoading is what a server that loads does every few seconds.
 func (s *Server) LogLoading() { s.persistence.logLoading() }
@@ -38,34 +56,6 @@ func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(c
 // NewStore is what the server gives its engine, for engines that a test assembles.
 func NewStore(ks *keyspace.Keyspace) command.Store { return newStore(ks) }
 
-// OptionNames are the options that this server has itself, and RedisOptionNames those of
-// Redis that mean nothing to it, older names included.
-func OptionNames() (names []string) {
-	for _, o := range options() {
-		names = append(names, o.name)
-		if o.alias != "" {
-			names = append(names, o.alias)
-		}
-	}
-	return names
-}
-
-// RedisOptionNames is described at OptionNames.
-func RedisOptionNames() (names []string) {
-	for _, g := range redisOptions() {
-		for _, o := range g.options {
-			names = append(names, o.name)
-			if o.alias != "" {
-				names = append(names, o.alias)
-			}
-		}
-	}
-	return names
-}
-
-// Promises are the options and words that promise something in some of their values.
-func Promises() (names []string) { return slices.Sorted(maps.Keys(promises)) }
-
 // NewBoundedLog is what every line of a server passes, by a stopwatch of the caller's.
 func NewBoundedLog(to slog.Handler, stopwatch func() time.Duration) slog.Handler {
 	return boundedLog{to, newLogBounds(stopwatch)}
@@ -73,3 +63,12 @@ func NewBoundedLog(to slog.Handler, stopwatch func() time.Duration) slog.Handler
 
 // TellLeftOut is what the janitor does every second, and with all what the stop does.
 func TellLeftOut(h slog.Handler, all bool) { h.(boundedLog).bounds.tell(all) }
+
+// ClientKinds follows as what clients show themselves.
+type ClientKinds struct{ k clientKinds }
+
+// Look is what happens once a second.
+func (k *ClientKinds) Look(e *session.Engine) { k.k.look(e) }
+
+// LookEvery is how many seconds pass between two looks, FirstLooks how many note nothing.
+const LookEvery, FirstLooks = lookEvery, firstLooks

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
@@ -35,7 +38,7 @@ func newBench(tb testing.TB) *bench {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, l.Close()) })
-	s, err := server.New(server.DefaultConfig(), server.Options{Listeners: []net.Listener{l}})
+	s, err := server.New(config.Default(), server.Options{Listeners: []net.Listener{l}})
 	require.NoError(tb, err)
 	return (&bench{engine: s.Engine()}).another()
 }
@@ -95,6 +98,80 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		packet := frame(args...)
 		require.NotEqual(t, byte('-'), b.feed(packet)[0], "%s: %s", name, b.out)
 		require.Zero(t, testing.AllocsPerRun(1000, func() { b.feed(packet) }), name)
+	}
+}
+
+// TestRestrictedUsersAllocateNothing is the same for a user with patterns of each kind, and
+// for a call with selectors.
+func TestRestrictedUsersAllocateNothing(t *testing.T) {
+	for _, rules := range [][]string{
+		{"+@all", "~*"},
+		{"+@all", "%R~c?ll", "~[a-z]*", "~second", "~day"},
+		{"-@all", "(+@all", "~x*)", "(+@all", "~*)"},
+	} {
+		b := newBench(t)
+		_, _, err := b.engine.Users.Set("app", append([]string{"on", "nopass"}, rules...))
+		require.NoError(t, err)
+		b.feed(frame("AUTH", "app", "x"))
+		b.feed(frame("CL.THROTTLE", "cell", "15", "30", "60", "1"))
+		b.feed(frame("SET", "string", "a value of some length"))
+		for name, args := range hotCommands {
+			packet := frame(args...)
+			require.NotEqual(t, byte('-'), b.feed(packet)[0], "%s: %s", name, b.out)
+			require.Zero(t, testing.AllocsPerRun(1000, func() { b.feed(packet) }), "%s %s", name, rules)
+		}
+	}
+}
+
+// BenchmarkUsers measures CL.THROTTLE as BenchmarkFeed does, for users with more and less to
+// compare. They take turns, since a busy machine is not as fast at one time as at another, and
+// of each the fastest turn is reported; one operation is a turn of all of them.
+func BenchmarkUsers(b *testing.B) {
+	users := []struct {
+		name, rules string
+		*bench
+		fastest time.Duration
+	}{
+		{name: "none"},
+		{name: "unrestricted", rules: "+@all ~* &*"},
+		{name: "prefix", rules: "+@all ~user:*"},
+		{name: "command", rules: "+cl.throttle ~user:*"},
+		{name: "tenPrefixes", rules: "+@all ~a:* ~b:* ~c:* ~d:* ~e:* ~f:* ~g:* ~h:* ~i:* ~user:*"},
+		{name: "glob", rules: "+@all ~*er:*"},
+		{name: "selectors", rules: "-@all (+get ~*) (+cl.throttle ~user:*)"},
+	}
+	const depth, turn = 32, 25
+	packets := make([][]byte, 1000)
+	for i := range packets {
+		for j := range depth {
+			packets[i] = append(packets[i], frame("CL.THROTTLE", fmt.Sprintf("user:%012d", i*depth+j), "15", "30", "60", "1")...)
+		}
+	}
+	all := newBench(b)
+	for i := range users {
+		u := &users[i]
+		u.bench, u.fastest = all.another(), time.Hour
+		u.worker = all.worker // so that they differ in nothing else
+		if u.rules == "" {
+			continue
+		}
+		_, _, err := u.engine.Users.Set(u.name, append([]string{"on", "nopass"}, strings.Fields(u.rules)...))
+		require.NoError(b, err)
+		require.Equal(b, okReply, string(u.feed(frame("AUTH", u.name, "x"))))
+	}
+	for n := 0; b.Loop(); n++ {
+		for i := range users {
+			u := &users[i]
+			began := time.Now()
+			for k := range turn {
+				u.feed(packets[(n*turn+k)%len(packets)])
+			}
+			u.fastest = min(u.fastest, time.Since(began))
+			require.Equal(b, byte('*'), u.out[0])
+		}
+	}
+	for i := range users {
+		b.ReportMetric(float64(users[i].fastest)/turn/depth, users[i].name+"-ns")
 	}
 }
 

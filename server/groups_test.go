@@ -10,13 +10,14 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/hashes"
 	"github.com/cellserver/cellserver/commands/sets"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 )
 
 // TestRenamingACommandThatIsLeftOut: New refuses to rename what the groups that it is given
 // do not have.
 func TestRenamingACommandThatIsLeftOut(t *testing.T) {
-	c, err := server.Load([]string{"--rename-command", "hset", "hashset"}, nil)
+	c, err := config.Load([]string{"--rename-command", "hset", "hashset"}, nil)
 	require.NoError(t, err)
 	options := server.Options{
 		Groups:    func() []command.Group { return []command.Group{sets.Group()} },

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
@@ -64,7 +65,7 @@ type fixture struct {
 // test ends.
 func start(t testing.TB, kind string, flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir()}, flags...), nil)
+	c, err := config.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir()}, flags...), nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func start(t testing.TB, kind string, flags ...string) *fixture {
 // loaded.
 func startOnDisk(t testing.TB, kind string, disk persistence.FS, made func(), flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2"}, flags...), nil)
+	c, err := config.Load(append([]string{"--transport", kind, "--io-threads", "2"}, flags...), nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -84,7 +85,7 @@ func startOnDisk(t testing.TB, kind string, disk persistence.FS, made func(), fl
 
 // startOn is start with a configuration and a listener of the caller's. What there
 // is to be loaded has been when it returns.
-func startOn(t testing.TB, c *server.Config, l net.Listener) *fixture {
+func startOn(t testing.TB, c *config.Config, l net.Listener) *fixture {
 	t.Helper()
 	f := launch(t, c, l, nil, func() {})
 	eventually(t, "loaded", func() bool { return !f.Engine().Loading() })
@@ -93,13 +94,13 @@ func startOn(t testing.TB, c *server.Config, l net.Listener) *fixture {
 
 // launch is startOn on a disk of the caller's, and does not wait; made is called once
 // the server is there and before it runs.
-func launch(t testing.TB, c *server.Config, l net.Listener, disk persistence.FS, made func()) *fixture {
+func launch(t testing.TB, c *config.Config, l net.Listener, disk persistence.FS, made func()) *fixture {
 	t.Helper()
 	return launchAt(t, c, l, disk, clocktest.New(epoch), made)
 }
 
 // launchAt is launch with a clock of the caller's; nil is the system's.
-func launchAt(t testing.TB, c *server.Config, l net.Listener, disk persistence.FS, clock *clocktest.Clock, made func()) *fixture {
+func launchAt(t testing.TB, c *config.Config, l net.Listener, disk persistence.FS, clock *clocktest.Clock, made func()) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: clock, log: &logBuffer{}, addr: l.Addr().String(), done: make(chan error, 1)}
 	o := server.Options{

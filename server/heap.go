@@ -139,6 +139,13 @@ func idleHeap() (cycles uint64, idle int64) {
 	return values[ofCycles], int64(since + values[ofFree])
 }
 
+// usedMemory is what the process takes for keys and everything else, in bytes.
+func (s *Server) usedMemory() int64 {
+	_, heap := s.engine.Process().Memory()
+	memory := memoryStats(s.keyspace.Stats())
+	return memory.Used(heap)
+}
+
 // clientMemory is the memory of waiting input and output of clients, in bytes.
 func (s *Server) clientMemory() int64 {
 	t := s.transport.Stats()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/server"
 )
@@ -66,7 +67,7 @@ func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 
 // startHeapBound starts a server that tells limitHeap what Go's heap may take.
 func startHeapBound(t *testing.T, limitHeap func(int64) int64) *fixture {
-	c, err := server.Load([]string{"--dir", t.TempDir()}, nil)
+	c, err := config.Load([]string{"--dir", t.TempDir()}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
-	"github.com/cellserver/cellserver/server"
 )
 
 // hungFS is a disk whose fsyncs of files do not return while it hangs. Once it falters,
@@ -192,7 +192,7 @@ func crashed(t *testing.T, dir string) string {
 // after starts a server on what a crash has left, at an instant.
 func after(t *testing.T, dir string, at limit.Instant) *fixture {
 	t.Helper()
-	c, err := server.Load([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, nil)
+	c, err := config.Load([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

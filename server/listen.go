@@ -6,34 +6,62 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/transport"
 )
 
 // listen opens the listeners of the configuration, or uses the given ones.
 func (s *Server) listen(given []net.Listener) error {
+	open := &s.listening.open
+	for _, l := range given {
+		*open = append(*open, &listener{Listener: l, option: optionOf(l)})
+	}
 	if given != nil {
-		s.listeners = given
 		s.notePort()
 		return nil
 	}
-	addresses, port := s.config.addresses(), s.config.value("port")
-	if len(addresses) > 0 {
-		if err := s.listenTCP(addresses, port); err != nil {
+	for _, option := range portOptions {
+		opened, err := s.listenTCP(s.config, option)
+		*open = append(*open, opened...)
+		if err != nil {
 			return err
 		}
 	}
-	if path := s.config.path("unixsocket"); path != "" {
-		if err := s.listenUnix(path); err != nil {
+	if path := s.config.Path("unixsocket"); path != "" {
+		l, err := s.listenUnix(path)
+		if l != nil {
+			*open = append(*open, &listener{Listener: l, option: "unixsocket"})
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if len(s.listeners) == 0 {
-		return errors.New("nothing to listen on: bind is empty or port is 0, and there is no unixsocket")
+	if len(*open) == 0 {
+		return errNoListener
 	}
 	s.notePort()
 	return nil
+}
+
+// portOptions are the options that are ports for clients, in the order of [listening].
+var portOptions = []string{"port", "tls-port"}
+
+var errNoListener = errors.New("nothing to listen on: bind is empty or port and tls-port are 0, and there is no unixsocket")
+
+// optionOf returns the option that would open l.
+func optionOf(l net.Listener) string {
+	switch l.(type) {
+	case *transport.TLSListener:
+		return "tls-port"
+	case *net.UnixListener:
+		return "unixsocket"
+	}
+	return "port"
 }
 
 // bindNetwork returns the network and the host of an address in Redis' words: "*" is
@@ -53,33 +81,36 @@ func bindNetwork(address string) (network, host string) {
 	return "tcp", address
 }
 
-// listenTCP opens the addresses. An address that begins with "-" may be missing on this
-// machine.
-func (s *Server) listenTCP(addresses []string, port string) error {
-	open := 0
+// listenTCP opens the port of an option on all addresses of c, with TLS or without. An address
+// that begins with "-" may be missing on this machine. What was opened before an error is
+// returned too.
+func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener, err error) {
+	addresses, port := c.Addresses(), c.Value(option)
+	if len(addresses) == 0 || port == "0" {
+		return nil, nil
+	}
 	for _, a := range addresses {
 		address, optional := strings.CutPrefix(a, "-")
 		network, host := bindNetwork(address)
-		if open > 0 && port == "0" {
-			break
-		}
 		l, err := listenConfig().Listen(context.Background(), network, net.JoinHostPort(host, port))
 		if err != nil {
 			if optional && missingAddress(err) {
 				continue
 			}
-			return fmt.Errorf("listening on %s: %w", a, err)
+			return opened, fmt.Errorf("listening on %s: %w", a, err)
 		}
-		if err := setBacklog(l.(*net.TCPListener), int(number(s.config.value("tcp-backlog")))); err != nil {
-			return errors.Join(fmt.Errorf("setting the backlog of %s: %w", a, err), l.Close())
+		if err := setBacklog(l.(*net.TCPListener), int(c.Number("tcp-backlog"))); err != nil {
+			return opened, errors.Join(fmt.Errorf("setting the backlog of %s: %w", a, err), l.Close())
 		}
-		open++
-		s.listeners = append(s.listeners, l)
+		if option == "tls-port" {
+			l = transport.NewTLSListener(l, s.tls.clients.Load)
+		}
+		opened = append(opened, &listener{Listener: l, option: option})
 	}
-	if open == 0 {
-		return fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
+	if len(opened) == 0 {
+		return nil, fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
 	}
-	return nil
+	return opened, nil
 }
 
 // listenConfig is plain TCP: the multipath form that Go prefers does not pass the
@@ -99,31 +130,29 @@ func missingAddress(err error) bool {
 // afterwards, so that nobody without permission can ever connect (the class of
 // CVE-2023-45145). A socket without an answering server is left over from a crash, and is
 // replaced.
-func (s *Server) listenUnix(path string) error {
+func (s *Server) listenUnix(path string) (l net.Listener, err error) {
 	if conn, err := net.Dial("unix", path); err == nil {
-		return errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
+		return nil, errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
 	} else if errors.Is(err, syscall.ECONNREFUSED) && isSocket(path) {
 		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("removing the socket of a dead server: %w", err)
+			return nil, fmt.Errorf("removing the socket of a dead server: %w", err)
 		}
 	}
-	var l net.Listener
-	err := withUmask(func() (err error) {
+	err = withUmask(func() (err error) {
 		l, err = (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w", path, err)
+		return nil, fmt.Errorf("listening on %s: %w", path, err)
 	}
-	s.listeners = append(s.listeners, l)
-	perm, err := strconv.ParseUint(s.config.value("unixsocketperm"), 8, 32)
+	perm, err := strconv.ParseUint(s.config.Value("unixsocketperm"), 8, 32)
 	if err != nil {
-		return fmt.Errorf("unixsocketperm: %w", err)
+		return l, fmt.Errorf("unixsocketperm: %w", err)
 	}
 	if err := os.Chmod(path, os.FileMode(perm)); err != nil {
-		return fmt.Errorf("setting the permissions of %s: %w", path, err)
+		return l, fmt.Errorf("setting the permissions of %s: %w", path, err)
 	}
-	return nil
+	return l, nil
 }
 
 // isSocket distinguishes a socket from a file that was named by mistake: both refuse
@@ -133,25 +162,34 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
+// all returns the listeners.
+func (ls *listening) all() []*listener {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return slices.Clone(ls.open)
+}
+
 // notePort remembers the port that INFO shows.
 func (s *Server) notePort() {
-	for _, l := range s.listeners {
+	port := 0
+	for _, l := range s.listening.all() {
 		if a, ok := l.Addr().(*net.TCPAddr); ok {
-			s.port.Store(int64(a.Port))
-			return
+			port = a.Port
+			break
 		}
 	}
+	s.port.Store(int64(port))
 }
 
 func (s *Server) tcpPort() int { return int(s.port.Load()) }
 
 // Addr returns the first address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
+func (s *Server) Addr() net.Addr { return s.listening.all()[0].Addr() }
 
 func (s *Server) addresses() []string {
-	all := make([]string, len(s.listeners))
-	for i, l := range s.listeners {
-		all[i] = l.Addr().String()
+	var all []string
+	for _, l := range s.listening.all() {
+		all = append(all, l.Addr().String())
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/server"
 )
@@ -19,7 +20,7 @@ import (
 // newServer assembles a server that opens its own listeners.
 func newServer(t *testing.T, flags ...string) (*server.Server, error) {
 	t.Helper()
-	c, err := server.Load(flags, nil)
+	c, err := config.Load(flags, nil)
 	require.NoError(t, err)
 	return server.New(c, server.Options{Log: slog.New(slog.DiscardHandler)})
 }
@@ -148,7 +149,7 @@ func TestListenFaults(t *testing.T) {
 func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	for range 2 {
-		c, err := server.Load([]string{"--logfile", path}, nil)
+		c, err := config.Load([]string{"--logfile", path}, nil)
 		require.NoError(t, err)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestLogFile(t *testing.T) {
 
 func newServerWithLog(t *testing.T, path string) (*server.Server, error) {
 	t.Helper()
-	c, err := server.Load([]string{"--logfile", path}, nil)
+	c, err := config.Load([]string{"--logfile", path}, nil)
 	require.NoError(t, err)
 	return server.New(c, server.Options{})
 }

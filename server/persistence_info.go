@@ -21,15 +21,20 @@ func (m *persistenceManager) Info() []command.InfoField {
 		found = &loaded{}
 	}
 	saving := m.saving.Load()
+	took, running := m.snapshots.seconds(saving, m.s.stopwatch())
 	fields := append(m.loadingInfo(), []command.InfoField{
 		field("rdb_changes_since_last_save", m.changes.Load()-m.savedTo.Load()),
 		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
 		field("rdb_last_save_time", m.lastSave.Load()),
 		{Name: "rdb_last_bgsave_status", Value: status(!m.saveFailed.Load())},
+		field("rdb_last_bgsave_time_sec", took),
+		field("rdb_current_bgsave_time_sec", running),
+		field("rdb_saves", m.snapshots.written.Load()),
 		field("rdb_last_load_keys_loaded", found.keys),
 		{Name: "aof_enabled", Value: digit(log != nil)},
 		{Name: "aof_rewrite_in_progress", Value: digit(saving && log != nil)},
 		{Name: "aof_rewrite_scheduled", Value: "0"},
+		field("aof_rewrites_consecutive_failures", m.failures.Load()),
 		{Name: "aof_last_bgrewrite_status", Value: status(!m.saveFailed.Load())},
 		{Name: "aof_last_write_status", Value: status(!m.Refuses())},
 	}...)
@@ -41,7 +46,12 @@ func (m *persistenceManager) Info() []command.InfoField {
 		return fields
 	}
 	return append(fields,
+		field("aof_rewrites", m.snapshots.written.Load()),
+		field("aof_last_rewrite_time_sec", took),
+		field("aof_current_rewrite_time_sec", running),
 		field("aof_current_size", base+increments),
+		field("aof_pending_rewrite", 0),
+		command.InfoField{Name: "aof_pending_bio_fsync", Value: digit(st.StalledMillis > 0)},
 		field("aof_base_size", base),
 		field("aof_buffer_length", int64(st.Buffered)),
 		field("aof_delayed_fsync", st.SlowSyncs),
@@ -50,6 +60,19 @@ func (m *persistenceManager) Info() []command.InfoField {
 		field("aof_last_fsync_usec", st.LastSyncMicros),
 		field("aof_fsync_stalled_ms", st.StalledMillis),
 		field("aof_faults", st.Faults))
+}
+
+// seconds returns how long the last snapshot took, and for how long one is being written if one
+// is, in whole seconds; -1 for none, as in Redis.
+func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64) {
+	took, running = -1, -1
+	if n.written.Load() > 0 || n.took.Load() > 0 {
+		took = int64(time.Duration(n.took.Load()) / time.Second)
+	}
+	if saving {
+		running = int64(max(0, now-time.Duration(n.began.Load())) / time.Second)
+	}
+	return took, running
 }
 
 // loadingInfo is what INFO shows of loading. It is over when no command is refused for

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -18,7 +19,7 @@ func (s *Server) openPersistence(fsys persistence.FS) error {
 	s.persistence = m
 	m.lastSave.Store(s.began.Unix())
 	switch exists := persistence.Exists(fsys, m.path()); {
-	case exists && s.config.remote():
+	case exists && s.config.Remote():
 		s.log.Warn("the store has the limits: what is kept on disk is not used", "directory", m.path())
 		return nil
 	case !m.keeps() && !exists:
@@ -29,7 +30,7 @@ func (s *Server) openPersistence(fsys persistence.FS) error {
 
 // keeps reports whether changes will be kept.
 func (m *persistenceManager) keeps() bool {
-	return m.s.config.value("appendonly") == "yes" || m.s.config.value("save") != ""
+	return m.s.config.Yes("appendonly") || m.s.config.Value("save") != ""
 }
 
 // read validates the directory and restores the clock.
@@ -46,7 +47,7 @@ func (m *persistenceManager) read() error {
 	}
 	var doubted time.Duration
 	m.start, doubted = clock.Resumption{
-		Last: last, Latest: latest, MaxForward: seconds(m.s.config.value("clock-max-forward-jump")),
+		Last: last, Latest: latest, MaxForward: m.s.config.Seconds("clock-max-forward-jump"),
 	}.Start()
 	if doubted > 0 {
 		m.s.log.Warn("the wall clock is ahead of the last recorded instant by more than clock-max-forward-jump", "not_believed", doubted.String())
@@ -107,14 +108,18 @@ func (m *persistenceManager) leaveLoading() {
 }
 
 func (m *persistenceManager) startLog() error {
-	if m.s.config.value("appendonly") != "yes" {
+	if !m.s.config.Yes("appendonly") {
 		return nil
 	}
-	policy, err := persistence.ParsePolicy(m.s.config.value("appendfsync"))
+	policy, err := persistence.ParsePolicy(m.s.config.Value("appendfsync"))
 	if err != nil {
 		return err
 	}
-	log, err := m.dir.Start(persistence.LogOptions{Policy: policy, OnFault: m.faulted})
+	log, err := m.dir.Start(persistence.LogOptions{
+		Policy: policy, OnFault: m.faulted,
+		Wrote:  func(took time.Duration) { m.s.noteEvent(stats.WriteEvent, took) },
+		Synced: func(took time.Duration) { m.s.noteEvent(stats.SyncEvent, took) },
+	})
 	if err != nil {
 		return fmt.Errorf("starting the log: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func (m *persistenceManager) path() string {
-	return filepath.Join(m.s.config.value("dir"), m.s.config.value("appenddirname"))
+	return filepath.Join(m.s.config.Value("dir"), m.s.config.Value("appenddirname"))
 }
 
 // take takes the directory. The caller holds mu, or is the only one.
@@ -59,7 +59,7 @@ func (m *persistenceManager) record() clock.Record {
 
 func (m *persistenceManager) putInForce() {
 	if l := m.log.Load(); l != nil {
-		if p, err := persistence.ParsePolicy(m.s.config.value("appendfsync")); err == nil {
+		if p, err := persistence.ParsePolicy(m.s.config.Value("appendfsync")); err == nil {
 			l.SetPolicy(p)
 		}
 	}
@@ -177,15 +177,15 @@ func (m *persistenceManager) due() bool {
 		return false
 	}
 	changed := m.changes.Load() - m.savedTo.Load()
-	if (savePoints{}).due(m.s.config.value("save"), m.s.stopwatch()-time.Duration(m.savedAt.Load()), changed) {
+	if m.s.config.SaveDue(m.s.stopwatch()-time.Duration(m.savedAt.Load()), changed) {
 		return true
 	}
-	percent := number(m.s.config.value("auto-aof-rewrite-percentage"))
+	percent := m.s.config.Number("auto-aof-rewrite-percentage")
 	if m.log.Load() == nil || percent == 0 {
 		return false
 	}
 	base, grown := m.dir.Sizes()
-	return grown >= number(m.s.config.value("auto-aof-rewrite-min-size")) && grown >= base/100*percent
+	return grown >= m.s.config.Number("auto-aof-rewrite-min-size") && grown >= base/100*percent
 }
 
 // begin starts a snapshot in the background, unless one is being written.
@@ -240,12 +240,14 @@ const (
 func (m *persistenceManager) write() error {
 	healing := m.Refuses()
 	began, upTo := m.s.stopwatch(), m.changes.Load()
+	m.snapshots.began.Store(int64(began))
 	var done persistence.Rewritten
 	dir, err := m.open()
 	if err == nil {
 		done, err = dir.Rewrite(m.s.keyspace)
 	}
 	took := m.s.stopwatch() - began
+	m.snapshots.took.Store(int64(took))
 	if err != nil {
 		m.saveFailed.Store(true)
 		if n := m.failures.Add(1); n >= failuresAllowed {
@@ -258,6 +260,7 @@ func (m *persistenceManager) write() error {
 		return err
 	}
 	m.failures.Store(0)
+	m.snapshots.written.Add(1)
 	m.saveFailed.Store(false)
 	m.lastSave.Store(int64(m.s.clock.Civil(m.s.clock.Now())) / int64(time.Second))
 	m.savedAt.Store(int64(m.s.stopwatch()))
@@ -273,7 +276,7 @@ func (m *persistenceManager) saveAtStop(mode command.StopMode) error {
 		return nil // memory has no more than the files
 	}
 	wanted := mode == command.StopSaving ||
-		mode == command.StopAsConfigured && m.log.Load() == nil && m.s.config.value("save") != ""
+		mode == command.StopAsConfigured && m.log.Load() == nil && m.s.config.Value("save") != ""
 	if !wanted && !m.Refuses() {
 		return nil
 	}

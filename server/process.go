@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -32,7 +33,7 @@ func (p *process) Uptime() time.Duration { return p.s.stopwatch() }
 func (p *process) RunID() string         { return p.runID }
 func (p *process) PID() int              { return os.Getpid() }
 func (p *process) Transport() string     { return string(p.s.kind) }
-func (p *process) ConfigFile() string    { return p.s.config.file }
+func (p *process) ConfigFile() string    { return p.s.config.File() }
 func (p *process) Executable() string    { return p.executable }
 func (p *process) TCPPort() int          { return p.s.tcpPort() }
 
@@ -50,16 +51,24 @@ func (p *process) Memory() (rss, heap int64) {
 	return rss, heap
 }
 
+// Measures implements [stats.Measured].
+func (p *process) Measures() stats.Measures {
+	start, peak := p.s.recent.memory()
+	return stats.Measures{
+		SystemMemory: systemMemory(), StartMemory: start, PeakMemory: peak, ExpireTime: time.Duration(p.s.recent.swept.Load()),
+	}
+}
+
 // CPU is what the process has used.
 func (p *process) CPU() (sys, user time.Duration) { return cpuTime() }
 
 // Network adds up the transports' counters.
-func (p *process) Network() (in, out, pending int64) {
+func (p *process) Network() stats.Traffic {
 	var t transport.Stats
 	if p.s.transport != nil {
 		t = p.s.transport.Stats()
 	}
-	return t.BytesIn, t.BytesOut, t.Pending + t.Unread
+	return p.s.recent.traffic(t)
 }
 
 // ClockStep is how far the wall clock is off the server's instants.

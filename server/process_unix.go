@@ -29,6 +29,23 @@ func residentSet() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
+// systemMemory reads the memory of the machine from /proc, in bytes; 0 where there is none.
+func systemMemory() int64 {
+	content, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(content)
+	if len(fields) < 2 || string(fields[0]) != "MemTotal:" {
+		return 0
+	}
+	kilobytes, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}
+
 func cpuTime() (sys, user time.Duration) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/server"
 )
 
 // killedAt runs a server at an instant of its own, on no boot that anybody knows,
@@ -21,7 +21,7 @@ import (
 func killedAt(t *testing.T, at limit.Instant, calls func(f *fixture, c *client)) string {
 	t.Helper()
 	dir, copied := t.TempDir(), t.TempDir()
-	c, err := server.Load([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, nil)
+	c, err := config.Load([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func killedAt(t *testing.T, at limit.Instant, calls func(f *fixture, c *client))
 // resumed starts a server on dir with the clock of the system.
 func resumed(t *testing.T, dir string, flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, flags...), nil)
+	c, err := config.Load(append([]string{"--transport", "goroutine", "--dir", dir, "--appendonly", "yes"}, flags...), nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/server"
 )
@@ -53,7 +54,7 @@ func fillHash(t *testing.T, c *client, key string, fields int) {
 // it back.
 func TestHeapIsReturned(t *testing.T) {
 	var freed atomic.Int64
-	cfg, err := server.Load([]string{"--dir", t.TempDir()}, nil)
+	cfg, err := config.Load([]string{"--dir", t.TempDir()}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -12,14 +12,20 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
@@ -37,6 +43,8 @@ type Options struct {
 	Terminal io.Writer
 	// Listeners are served instead of opening those of the configuration.
 	Listeners []net.Listener
+	// AdminListeners are served as the admin port instead of opening those of the configuration.
+	AdminListeners []net.Listener
 	// FS is where state is kept; nil is the system's.
 	FS persistence.FS
 	// OpenStore opens what the option store names; nil is [cluster.Open].
@@ -51,7 +59,7 @@ type Options struct {
 
 // New assembles a server and opens its listeners; nothing is accepted before Run,
 // which also loads what there is to be loaded.
-func New(c *Config, o Options) (*Server, error) {
+func New(c *config.Config, o Options) (*Server, error) {
 	table, err := o.commandTable(c)
 	if err != nil {
 		return nil, err
@@ -62,14 +70,14 @@ func New(c *Config, o Options) (*Server, error) {
 		stopping: stopping{stop: make(chan struct{})},
 	}
 	if o.FS == nil {
-		if err := c.checkDir(); err != nil {
+		if err := checkDir(c); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.openLog(o.Log); err != nil {
 		return nil, err
 	}
-	c.logIdle(s.log)
+	logIdle(c, s.log)
 	if err := s.openPersistence(o.FS); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -90,22 +98,37 @@ func New(c *Config, o Options) (*Server, error) {
 	}
 	s.engine.SetLoading(!s.persistence.isLoaded())
 	s.putInForce()
-	c.onChange(s.putInForce)
-	s.manager = c.serviceManager(os.Getenv(notifySocket))
+	if err := s.start(s.prepareUsers); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.startTLS(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if err := s.openAdmin(o.AdminListeners); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	s.recent.started(s.usedMemory())
+	c.OnCommit(func(name string) bool { return slices.Contains(portOptions, name) }, s.preparePorts)
+	s.logExposure()
+	c.OnChange(func() {
+		s.putInForce()
+		s.logExposure()
+	})
+	s.manager = serviceManagerOf(c, os.Getenv(notifySocket))
 	s.writePIDFile()
 	return s, nil
 }
 
 // commandTable makes the table of the commands that the configuration leaves and renames.
-func (o *Options) commandTable(c *Config) (*command.Table, error) {
+func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	groups, newTable := commands.Groups, command.NewRenamedTable
 	if o.Groups != nil {
 		groups = o.Groups
 	}
-	if c.remote() {
+	if c.Remote() {
 		newTable = command.NewStoreTable
 	}
-	table, err := newTable(groups(), c.renamed)
+	table, err := newTable(groups(), c.Renamed())
 	if err != nil {
 		return nil, fmt.Errorf("option %q: %w", "rename-command", err)
 	}
@@ -119,21 +142,35 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		s.clock = clock.NewSystem(clock.Options{Start: s.persistence.start, OnStep: s.clockStepped})
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
-		Databases: int(number(c.value("databases"))),
+		Databases: int(c.Number("databases")),
 		Clock:     s.clock,
-		MaxMemory: number(c.value("maxmemory")),
+		MaxMemory: c.Number("maxmemory"),
+		Swept: func(longest, all time.Duration) {
+			s.recent.swept.Add(int64(all))
+			s.noteEvent(stats.ExpireEvent, longest)
+		},
 	})
 	o := command.Options{
-		Stopwatch:  s.stopwatch,
-		Now:        s.clock.Now,
-		Settings:   c,
+		Stopwatch: s.stopwatch,
+		Now:       s.clock.Now,
+		Civil:     func() limit.Instant { return s.clock.Civil(s.clock.Now()) },
+		Settings:  c,
+		Report: func(u *acl.User, from, name string, given map[string][]string) ([]byte, error) {
+			return s.reports.answer(u, from, name, given)
+		},
 		Process:    newProcess(s),
 		Stop:       s.stopAs,
 		Log:        s.log,
 		ScriptRoom: s.scriptRoom,
 		FreeHeap:   s.freeHeap,
+		Reload:     s.reloadFor,
+		Groups:     c.Groups(),
+		Rewrite:    s.Rewrite,
 	}
-	if !c.remote() {
+	if file := userFileOf(c); file != nil {
+		o.UserFile = file
+	}
+	if !c.Remote() {
 		s.keyspaceOptions(&o)
 	} else if err := s.openStore(open); err != nil {
 		return err
@@ -141,6 +178,8 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		s.remoteOptions(&o)
 	}
 	s.engine = session.NewEngine(o, table)
+	s.reports = newReporting(s)
+	s.engine.Changed("start", "cellserver "+Version+" has started", "")
 	return nil
 }
 
@@ -155,7 +194,8 @@ func (s *Server) keyspaceOptions(o *command.Options) {
 
 // abandon gives back what New has taken when it fails.
 func (s *Server) abandon() (err error) {
-	for _, l := range s.listeners {
+	err = closeAll(s.listening.open)
+	for _, l := range s.admin.listeners {
 		err = errors.Join(err, l.Close())
 	}
 	err = errors.Join(err, s.persistence.close())
@@ -171,8 +211,8 @@ func (s *Server) abandon() (err error) {
 
 // openTransport makes the transport that the configuration asks for.
 func (s *Server) openTransport() error {
-	s.kind = transport.Kind(s.config.value("transport")).Resolve()
-	t, err := transport.New(s.kind, s.engine, s.transportLimits(), s.config.loops(), s.log)
+	s.kind = transport.Kind(s.config.Value("transport")).Resolve()
+	t, err := transport.New(s.kind, s.engine, s.transportLimits(), s.config.Loops(), s.log)
 	if err != nil {
 		return err
 	}
@@ -182,39 +222,52 @@ func (s *Server) openTransport() error {
 
 func (s *Server) transportLimits() transport.Limits {
 	l := transport.DefaultLimits()
-	l.Backlog = int(number(s.config.value("client-output-backlog")))
-	l.WriteTimeout = seconds(s.config.value("write-timeout"))
-	l.KeepAlive = seconds(s.config.value("tcp-keepalive"))
-	l.MaxInput = max(l.MaxInput, 2*int(number(s.config.value("client-query-buffer-limit"))))
+	l.Backlog = int(s.config.Number("client-output-backlog"))
+	l.WriteTimeout = s.config.Seconds("write-timeout")
+	l.KeepAlive = s.config.Seconds("tcp-keepalive")
+	l.MaxInput = max(l.MaxInput, 2*int(s.config.Number("client-query-buffer-limit")))
 	return l
 }
 
 // putInForce hands the current settings to those who consult them.
 func (s *Server) putInForce() {
-	limits := s.config.limits()
+	limits := s.config.Limits()
 	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
 	s.engine.SetLimits(limits)
-	s.maxMemory.Store(number(s.config.value("maxmemory")))
+	s.maxMemory.Store(s.config.Number("maxmemory"))
 	s.keyspace.SetMaxMemory(s.maxMemory.Load())
-	s.keyspace.SetMaxElements(int(number(s.config.value("collection-max-elements"))))
+	s.keyspace.SetMaxElements(int(s.config.Number("collection-max-elements")))
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
 	s.persistence.putInForce()
-	s.level.Set(logLevels[s.config.value("loglevel")])
-	s.logExposure()
+	s.level.Set(logLevels[s.config.Value("loglevel")])
 }
 
 // reservedFiles are kept for listeners, logs and whatever else is not a client
 // (Redis: CONFIG_MIN_RESERVED_FDS).
 const reservedFiles = 32
 
+// filesBeside is how many open files are not clients: each handshake of TLS on an event loop has a
+// second descriptor, and connections to the admin port are no clients.
+func (s *Server) filesBeside() int {
+	n := reservedFiles
+	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
+		n += transport.MostHandshakes(s.config.Loops())
+	}
+	if len(s.config.AdminAddresses()) > 0 {
+		n += admin.DefaultMaxConnections
+	}
+	return n
+}
+
 // clientsForFiles is how many clients the open files allow.
 func (s *Server) clientsForFiles(want int) int {
-	files := raiseFiles(uint64(want) + reservedFiles)
-	if files >= uint64(want)+reservedFiles {
+	beside := s.filesBeside()
+	files := raiseFiles(uint64(want + beside))
+	if files >= uint64(want+beside) {
 		return want
 	}
-	allowed := max(1, int(files)-reservedFiles)
+	allowed := max(1, int(files)-beside)
 	s.log.Warn("the limit of open files allows fewer clients than maxclients", "maxclients", want, "allowed", allowed)
 	return allowed
 }
@@ -224,34 +277,44 @@ func (s *Server) clientsForFiles(want int) int {
 func (s *Server) Run(ctx context.Context) error {
 	housekeeping, endHousekeeping := context.WithCancel(context.Background())
 	var background sync.WaitGroup
-	failed := make(chan error, len(s.listeners)+1)
+	failed := make(chan error, 1)
+	fail := func(err error) {
+		select {
+		case failed <- err:
+		default: // another was first
+		}
+	}
 	var loading sync.WaitGroup
 	loading.Go(func() {
 		if err := s.load(); err != nil {
-			failed <- err
+			fail(err)
 			return
 		}
 		background.Go(func() { s.keyspace.Run(housekeeping) })
 		background.Go(func() { s.janitor(housekeeping) })
 		background.Go(func() { s.persistence.run(housekeeping) })
 	})
-	for _, l := range s.listeners {
-		background.Go(func() { failed <- s.transport.Serve(l) })
-	}
+	background.Go(func() { s.reports.run(housekeeping) })
+	background.Go(func() { s.reports.watchMemory(housekeeping) })
+	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
+	s.serveAdmin(background.Go, fail)
 	var err error
 	select {
 	case <-ctx.Done():
 	case <-s.stop:
 	case err = <-failed:
 	}
+	s.listening.end()
 	s.persistence.leaveLoading()
 	err = errors.Join(err, s.drain())
 	loading.Wait()
+	s.engine.EndExecutions()
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
-	} else if !s.config.remote() {
+	} else if !s.config.Remote() {
 		err = errors.Join(err, s.persistence.saveAtStop(command.StopMode(s.stopMode.Load())))
 	}
+	err = errors.Join(err, s.endAdmin())
 	endHousekeeping()
 	background.Wait()
 	s.engine.Close()
@@ -281,13 +344,13 @@ func (s *Server) load() error {
 		s.engine.SetLoading(false)
 	}
 	s.welcome()
-	s.tellManager("READY=1\nSTATUS=Ready to accept connections\n")
+	s.tellManager(ready)
 	return nil
 }
 
 // drain stops accepting, ends the waits and lets the transports finish.
 func (s *Server) drain() error {
-	limit := seconds(s.config.value("shutdown-timeout"))
+	limit := s.config.Seconds("shutdown-timeout")
 	s.tellManager("STOPPING=1\n")
 	s.log.Info("stopping", "clients_may_take", limit.String())
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -325,12 +388,23 @@ func (s *Server) janitor(ctx context.Context) {
 		case <-tick.C:
 			s.engine.CloseOverdue(s.engine.Options.Now())
 			s.engine.Tick(period)
+			s.beat(period)
 			s.keyspace.SetBeside(s.besideKeys())
 			s.boundHeap()
 			s.returnHeap()
 			s.bounds.tell(false)
 		}
 	}
+}
+
+// beat takes in the last period. Any goroutine may call it.
+func (s *Server) beat(period time.Duration) {
+	now := s.transport.Stats()
+	input, output := int64(0), int64(0)
+	if now.Pending+now.Unread > 0 {
+		input, output = s.engine.LargestBuffers()
+	}
+	s.recent.tick(now, input, output, s.reports.held.Load().used, period)
 }
 
 // Engine is the command layer, for tests and for generators of documentation.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -9,12 +10,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -24,7 +30,7 @@ const Version = "0.1.0"
 
 // Server is one cellserver in this process.
 type Server struct {
-	config *Config
+	config *config.Config
 	logging
 	pidFile     string // what New has written, "" for none
 	manager     serviceManager
@@ -35,12 +41,46 @@ type Server struct {
 	engine      *session.Engine
 	transport   transport.Transport
 	kind        transport.Kind
-	listeners   []net.Listener
+	listening   listening
+	admin       adminPort
+	tls         certificates
 	port        atomic.Int64
 	began       time.Time
 	persistence *persistenceManager
+	reports     *reporting
+	reloading   reloading
+	recent      recent
 	heap
 	stopping
+}
+
+// reloading is held while the configuration is read again.
+type reloading struct {
+	sync.Mutex
+	changed []*acl.User // whose clients are to be closed
+}
+
+// certificates are the configurations of TLS of new connections, nil where there is none.
+type certificates struct {
+	clients atomic.Pointer[tls.Config] // of tls-port
+	admin   atomic.Pointer[tls.Config] // of admin-port, which asks for no certificate
+}
+
+// listening is where the server listens.
+type listening struct {
+	mu    sync.Mutex        // guards what follows
+	open  []*listener       // those of port first, then tls-port, then unixsocket
+	serve func(l *listener) // nil before Run
+	ended bool
+}
+
+// listener is one of them.
+type listener struct {
+	net.Listener
+	option string // that it is opened for
+	// late: it was opened while the server ran, which goes on without it.
+	late    bool
+	retired atomic.Bool
 }
 
 // RemoteStore is what decides where there is the option store: a [cluster.Store], or a
@@ -51,6 +91,32 @@ type RemoteStore interface {
 	// Close answers what is under way, and ends all that the store has started.
 	Close()
 }
+
+// adminPort is the port for operators; it has no listener without admin-port.
+type adminPort struct {
+	port      *admin.Server
+	listeners []net.Listener
+	// certificates returns the configuration of TLS; nil without certificates.
+	certificates func() *tls.Config
+}
+
+// reporting samples the server once a second and makes reports of that. It implements
+// [report.Source].
+type reporting struct {
+	s        *Server
+	recorder *report.Recorder
+	reporter *report.Reporter
+	id       string
+	// held is what keys take. To ask for it waits for a script that holds all keys, so a
+	// goroutine of its own does.
+	held    atomic.Pointer[heldMemory]
+	ask     chan struct{}
+	clients clientKinds // of the sampling goroutine
+	busy    bool        // of the sampling goroutine: whether warnOfScript has warned
+}
+
+// heldMemory is what the store said last.
+type heldMemory struct{ used, keys int64 }
 
 // logging is the log of a server.
 type logging struct {
@@ -125,11 +191,19 @@ type persistenceManager struct {
 	saveFailed atomic.Bool
 	failures   atomic.Int64 // automatic rewrites that failed in a row
 	retryAt    atomic.Int64 // stopwatch reading before which none is tried
+	snapshots  snapshots
 
 	progress persistence.Progress
 	began    atomic.Int64           // stopwatch reading at which loading began
 	loaded   atomic.Pointer[loaded] // nil until it is done
 	left     atomic.Bool            // the server stops before it is done
+}
+
+// snapshots is what INFO says of those that the server has written.
+type snapshots struct {
+	written atomic.Int64
+	began   atomic.Int64 // stopwatch reading at which the last one was begun
+	took    atomic.Int64 // nanoseconds that the last one took, even if it failed; 0 before the first
 }
 
 // loaded is what loading found, for INFO.
@@ -140,3 +214,10 @@ type loaded struct {
 
 // stopwatch is the time since New.
 func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
+
+// noteEvent keeps an event that took long enough for LATENCY. Any goroutine may call it.
+func (s *Server) noteEvent(e stats.Event, took time.Duration) {
+	if s.engine != nil && s.engine.Events.Watches(took) {
+		s.engine.Events.Note(e, took, s.engine.CivilMillis()/1000)
+	}
+}

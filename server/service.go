@@ -8,15 +8,21 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"github.com/cellserver/cellserver/config"
 )
 
 // notifySocket is the variable with the socket on which systemd expects notifications.
 const notifySocket = "NOTIFY_SOCKET"
 
-// serviceManager returns the socket of the service manager, according to the option
+// ready is what the service manager is told when clients are served, also after a reload.
+const ready = "READY=1\nSTATUS=Ready to accept connections\n"
+
+// serviceManagerOf returns the socket of the service manager, according to the option
 // supervised and the environment.
-func (c *Config) serviceManager(socket string) serviceManager {
-	if c.value("supervised") == "no" {
+func serviceManagerOf(c *config.Config, socket string) serviceManager {
+	if c.Value("supervised") == "no" {
 		return ""
 	}
 	return serviceManager(socket)
@@ -24,14 +30,14 @@ func (c *Config) serviceManager(socket string) serviceManager {
 
 // Background reports whether the server should run in the background. As in Redis it should
 // not under a service manager, which watches the process that it has started.
-func (c *Config) Background() bool {
-	return c.value("daemonize") == "yes" && c.serviceManager(os.Getenv(notifySocket)) == ""
+func Background(c *config.Config) bool {
+	return c.Yes("daemonize") && serviceManagerOf(c, os.Getenv(notifySocket)) == ""
 }
 
 // tellManager notifies the service manager, if there is one.
 func (s *Server) tellManager(news string) {
 	if s.manager == "" {
-		if s.config.value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
+		if s.config.Value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
 			s.log.Warn("supervised is systemd, but NOTIFY_SOCKET is not set")
 		}
 		return
@@ -55,7 +61,7 @@ func (m serviceManager) send(news string) error {
 // writePIDFile writes the process id. Like Redis, the server continues if it cannot write
 // the file.
 func (s *Server) writePIDFile() {
-	path := s.config.path("pidfile")
+	path := s.config.Path("pidfile")
 	if path == "" {
 		return
 	}
@@ -72,6 +78,20 @@ func (s *Server) removePIDFile() error {
 	}
 	if err := os.Remove(s.pidFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the file of the process id: %w", err)
+	}
+	return nil
+}
+
+// checkDir returns why the server cannot work in dir, in Redis' words.
+func checkDir(c *config.Config) error {
+	dir := c.Value("dir")
+	var err error = syscall.ENOENT // of an empty one, as for chdir
+	if dir != "" {
+		// The dot at the end checks the permission to enter it, which chdir needs as well.
+		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
+	}
+	if err != nil {
+		return c.At("dir", fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err))) //nolint:staticcheck // Redis' words
 	}
 	return nil
 }

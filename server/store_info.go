@@ -7,14 +7,15 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 )
 
 // storeInfo is what INFO store shows.
 func (s *Server) storeInfo() []command.InfoField {
 	info := s.store.Info()
 	fields := []command.InfoField{
-		{Name: "store_url", Value: maskURL(s.config.value("store"))},
-		{Name: "store_prefix", Value: s.config.value("store-prefix")},
+		{Name: "store_url", Value: config.MaskURL(s.config.Value("store"))},
+		{Name: "store_prefix", Value: s.config.Value("store-prefix")},
 		{Name: "store_kind", Value: info.Kind},
 		{Name: "store_fault", Value: info.Fault},
 	}
@@ -32,7 +33,7 @@ func figure(f cluster.Figure) string { return strconv.FormatFloat(f.Value, 'f', 
 
 // policyFields says for each policy how many calls it has answered, by reason.
 func policyFields(counts []cluster.PolicyCount) (fields []command.InfoField) {
-	for _, policy := range failPolicies {
+	for _, policy := range config.FailPolicyNames() {
 		var reasons []string
 		var sum int64
 		for _, c := range counts {

@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/storetest"
-	"github.com/cellserver/cellserver/server"
 )
 
 // startAt runs a server with limits in what the URL names, and the system's clock.
 func startAt(t *testing.T, kind, url string, flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir(), "--store", url}, flags...), nil)
+	c, err := config.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", t.TempDir(), "--store", url}, flags...), nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
@@ -38,31 +39,20 @@ func (r *remoteStore) Now() limit.Instant {
 }
 
 // storeOptions are the options of the store.
-func (c *Config) storeOptions() cluster.Options {
-	millis := func(name string) time.Duration { return time.Duration(number(c.value(name))) * time.Millisecond }
+func storeOptions(c *config.Config) cluster.Options {
 	return cluster.Options{
-		URL:          c.value("store"),
-		Prefix:       c.value("store-prefix"),
-		Timeout:      millis("store-timeout"),
-		FailPolicies: failPolicies.rules(c.value("fail-policy")),
-		Servers:      int(number(c.value("store-servers"))),
-		HotKeys:      hotKeys.rules(c.value("hot-keys")),
-		HotLease:     millis("hot-lease"),
-		DenialCache:  millis("denial-cache"),
-		MaxValue:     int(number(c.value("store-max-value"))),
-		MaxSkew:      millis("store-max-skew"),
-		MultiAcross:  c.value("multi-across-slots"),
+		URL:          c.Value("store"),
+		Prefix:       c.Value("store-prefix"),
+		Timeout:      c.Milliseconds("store-timeout"),
+		FailPolicies: c.FailPolicies(),
+		Servers:      int(c.Number("store-servers")),
+		HotKeys:      c.HotKeys(),
+		HotLease:     c.Milliseconds("hot-lease"),
+		DenialCache:  c.Milliseconds("denial-cache"),
+		MaxValue:     int(c.Number("store-max-value")),
+		MaxSkew:      c.Milliseconds("store-max-skew"),
+		MultiAcross:  c.Value("multi-across-slots"),
 	}
-}
-
-// rules returns the choices by prefix; that of "" is for all keys.
-func (k byPrefix) rules(v string) map[string]string {
-	all, pairs, _ := k.split(v) // it was accepted
-	rules := map[string]string{"": all}
-	for _, p := range pairs {
-		rules[p[0]] = p[1]
-	}
-	return rules
 }
 
 // openStore opens the store. The keyspace is then that of fail-policy local, which
@@ -71,7 +61,7 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 	if open == nil {
 		open = openCluster
 	}
-	o := s.config.storeOptions()
+	o := storeOptions(s.config)
 	o.Log, o.Local = s.log, newPrivate(s.keyspace).decide
 	s.store, err = open(o)
 	return err

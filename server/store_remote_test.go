@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
@@ -79,7 +80,7 @@ func (e *elsewhere) Close() {
 // startWithStore runs a server whose limits are in e.
 func startWithStore(t *testing.T, kind string, e *elsewhere, flags ...string) *fixture {
 	t.Helper()
-	c, err := server.Load(append([]string{
+	c, err := config.Load(append([]string{
 		"--transport", kind, "--io-threads", "2", "--dir", t.TempDir(), "--store", "redis://user:canary@127.0.0.1:1",
 	}, flags...), nil)
 	require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestStoreThatCannotBeOpenedIsAnError(t *testing.T) {
 		"ca=" + filepath.Join(dir, "missing"): "no such file",
 		"cert=" + ca + "&key=" + ca:           "certificate",
 	} {
-		c, err := server.Load([]string{"--dir", dir, "--port", "0", "--store", "rediss://:canary@127.0.0.1:1?" + parameters}, nil)
+		c, err := config.Load([]string{"--dir", dir, "--port", "0", "--store", "rediss://:canary@127.0.0.1:1?" + parameters}, nil)
 		require.NoError(t, err)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

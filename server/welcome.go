@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 )
 
 // welcome reports that the server accepts clients: in a few lines to a person at a
@@ -18,7 +19,7 @@ func (s *Server) welcome() {
 		_, _ = fmt.Fprint(s.terminal, s.greeting(keeps)) // somebody may have closed the terminal
 	}
 	if s.terminal == nil || s.logFile != nil {
-		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", number(s.config.value("maxmemory")))
+		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", s.config.Number("maxmemory"))
 	}
 }
 
@@ -31,12 +32,12 @@ func (s *Server) keeps() string {
 		dir = s.persistence.path()
 	}
 	switch {
-	case s.config.remote():
-		return "nothing here, everything in " + maskURL(s.config.value("store"))
-	case s.config.value("appendonly") == "yes":
-		return "everything, in " + dir + " (appendfsync " + s.config.value("appendfsync") + ")"
-	case s.config.value("save") != "":
-		return "snapshots, in " + dir + " (save " + s.config.value("save") + ")"
+	case s.config.Remote():
+		return "nothing here, everything in " + config.MaskURL(s.config.Value("store"))
+	case s.config.Yes("appendonly"):
+		return "everything, in " + dir + " (appendfsync " + s.config.Value("appendfsync") + ")"
+	case s.config.Value("save") != "":
+		return "snapshots, in " + dir + " (save " + s.config.Value("save") + ")"
 	}
 	return keepsNothing
 }
@@ -51,24 +52,38 @@ func (s *Server) greeting(keeps string) string {
 		keeps += ": --appendonly yes keeps everything over a restart"
 	}
 	line("keeps", keeps)
-	if most := number(s.config.value("maxmemory")); most > 0 {
-		line("maxmemory", inUnits(most)+", beyond which new keys are refused")
+	if most := s.config.Number("maxmemory"); most > 0 {
+		size := config.InUnits(most)
+		if !strings.HasSuffix(size, "b") {
+			size += " bytes"
+		}
+		line("maxmemory", size+", beyond which new keys are refused")
 	} else {
 		line("maxmemory", "no bound: --maxmemory 1gb sets one")
 	}
-	line("password", map[bool]string{true: "none", false: "yes"}[s.config.value("requirepass") == ""])
+	line("password", map[bool]string{true: "none", false: "yes"}[s.config.Value("requirepass") == ""])
 	line("try", s.tryLine()+" CL.THROTTLE user123 15 30 60")
 	line("help", "cellserver help; Ctrl-C stops")
 	b.WriteByte('\n')
 	return b.String()
 }
 
-// tryLine returns a redis-cli command that reaches this server.
-func (s *Server) tryLine() string {
+// tryLine returns a redis-cli command that reaches this server from its machine.
+func (s *Server) tryLine() string { return s.cli("") }
+
+// cli is tryLine for a machine that knows this one by a name, if that is not "".
+func (s *Server) cli(name string) string {
 	cli := "redis-cli"
-	switch a := s.Addr().(type) {
+	open := s.listening.all()
+	if len(open) == 0 { // it is fed by the process that it is in
+		return cli
+	}
+	switch a := open[0].Addr().(type) {
 	case *net.TCPAddr:
-		if !a.IP.IsUnspecified() && !a.IP.Equal(net.IPv4(127, 0, 0, 1)) {
+		switch {
+		case a.IP.IsUnspecified() && name != "":
+			cli += " -h " + name
+		case !a.IP.IsUnspecified() && !a.IP.Equal(net.IPv4(127, 0, 0, 1)):
 			cli += " -h " + a.IP.String()
 		}
 		if a.Port != 6379 {
@@ -77,21 +92,11 @@ func (s *Server) tryLine() string {
 	default:
 		cli += " -s " + a.String()
 	}
-	if s.config.value("requirepass") != "" {
+	if open[0].option == "tls-port" {
+		cli += " --tls"
+	}
+	if s.config.Value("requirepass") != "" {
 		cli += " --askpass"
 	}
 	return cli
-}
-
-// inUnits formats a number of bytes as in a configuration.
-func inUnits(n int64) string {
-	for _, u := range []struct {
-		suffix string
-		factor int64
-	}{{"gb", 1 << 30}, {"mb", 1 << 20}, {"kb", 1 << 10}} {
-		if n%u.factor == 0 {
-			return strconv.FormatInt(n/u.factor, 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(n, 10) + " bytes"
 }

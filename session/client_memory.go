@@ -63,6 +63,17 @@ func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	return true
 }
 
+// LargestBuffers is the most input and output that one client keeps at the moment, in bytes.
+func (e *Engine) LargestBuffers() (input, output int64) {
+	e.clients.mu.Lock()
+	defer e.clients.mu.Unlock()
+	for _, s := range e.clients.sessions {
+		in, out := s.Peer.Held()
+		input, output = max(input, in), max(output, out+int64(s.unread()))
+	}
+	return input, output
+}
+
 // ClientMemory is how many bytes sessions take: subscriptions, messages that wait for clients,
 // what transactions and WATCH keep, and what is known of who has read what.
 func (e *Engine) ClientMemory() int64 {

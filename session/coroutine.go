@@ -132,8 +132,7 @@ const (
 // leave forgets a call.
 func (x *coroutine) leave() {
 	l := x.worker
-	l.flushRun()
-	l.Server.BatchEnd(&l.Worker)
+	l.endBatch()
 	l.Exclusive, l.Again, x.arg = nil, false, nil
 	l.ctx.Client = nil
 	if cap(x.text) > keptText || cap(x.words) > keptWords {
@@ -184,7 +183,7 @@ func (e *Engine) setExclusive(run *command.Exclusive) {
 	q := &e.exclusive
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.current = run
+	q.current, q.began = run, e.Options.Stopwatch()
 	if q.closed {
 		q.aborted = true
 		run.Abort()
@@ -196,7 +195,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	l := x.worker
 	began := e.Options.Stopwatch()
 	x.resume()
-	l.counts[x.cmd.ID].Nanos.Add(int64(e.Options.Stopwatch() - began))
+	run.Wait.Took.Add(int64(e.Options.Stopwatch() - began))
 	l.endErrors(x.cmd)
 	reply, st, again := l.w.Take(), l.Store, l.Again
 	if again {

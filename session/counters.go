@@ -2,15 +2,11 @@ package session
 
 import (
 	"runtime/debug"
+	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
-
-// sampleEvery is how many commands share one reading of the stopwatch: two
-// readings for each would cost a tenth of a pipelined command. The first call of each
-// command is timed, so that none which ran seems to have taken no time.
-const sampleEvery = 64
 
 // count notes one call of cmd. A run of equal commands is added to the counters in
 // one go, so that a pipeline of one command costs one atomic addition.
@@ -18,9 +14,8 @@ func (l *Worker) count(cmd *command.Command) {
 	if cmd != l.runCmd {
 		l.flushRun()
 		l.runCmd = cmd
-		if l.counts[cmd.ID].Timed.Load() == 0 {
-			l.sample = 1
-		}
+		n := &l.counts[cmd.ID]
+		l.pace = l.paceOf(cmd, n.Timed.Load() == 0 && n.Exact.Load() == 0)
 	}
 	l.runLen++
 }
@@ -36,7 +31,22 @@ func (l *Worker) flushRun() {
 	if l.Denied > 0 {
 		n.Denied.Add(l.Denied)
 	}
+	l.called += l.runLen
 	l.runCmd, l.runLen, l.Denied = nil, 0, 0
+}
+
+// endBatch ends what a worker has run for one client: it adds the last run to the counters, and
+// all calls to those of the client's user.
+func (l *Worker) endBatch() {
+	l.flushRun()
+	if l.called > 0 && l.ctx.Client != nil {
+		if u := l.ctx.Client.User.Load(); u != l.by {
+			l.by, l.caller = u, engineOf(l.Server).callers.Of(u.Name)
+		}
+		l.caller.Add(l.called)
+		l.called = 0
+	}
+	l.Server.BatchEnd(&l.Worker)
 }
 
 // CountRejected implements [command.Host].
@@ -52,6 +62,18 @@ func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
 func (l *Worker) noteError(e resp.Error, from resp.Origin) {
 	l.errors++
 	engineOf(l.Server).errors.Add(e, from)
+	if from != resp.Repeated && strings.HasPrefix(string(e), "OOM ") {
+		l.lackedMemory()
+	}
+}
+
+// lackedMemory notes which key the running command has no memory for.
+func (l *Worker) lackedMemory() {
+	c := &l.ctx
+	if l.Server.Seen == nil || c.Cmd == nil || c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args) {
+		return
+	}
+	l.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])
 }
 
 // CountError implements [command.Host].
@@ -68,13 +90,6 @@ func (l *tally) endErrors(cmd *command.Command) {
 		l.errorsSeen = l.errors
 		l.counts[cmd.ID].Failed.Add(1)
 	}
-}
-
-// Timed implements [command.Host].
-func (e *Engine) Timed(c *command.Call, cmd *command.Command, f func(c *command.Call)) {
-	began := c.Server.Options.Stopwatch()
-	f(c)
-	workerOf(c.Worker).counts[cmd.ID].Nanos.Add(int64(c.Server.Options.Stopwatch() - began))
 }
 
 // Recovered logs a panic without the values it carried, which may hold a key.

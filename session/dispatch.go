@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -43,8 +44,9 @@ func (l *Worker) dispatch(s *Session, a *request) {
 	case !s.Admitted() && cmd.Flags&command.FlagNoAuth == 0:
 		l.reject(c, resp.ErrNoAuth)
 		return
-	case s.ListensOnly() && !cmd.ListenersMay():
-		l.reject(c, errListening(cmd))
+	case !s.User.Load().Rules().Unrestricted && restricted(s, cmd, args) && l.forbidden(c):
+		return
+	case s.Marks&(command.MarkListening|command.MarkMonitoring) != 0 && l.refuseListener(c):
 		return
 	case l.Server.Halts.Load() != 0 && halted(c):
 		return
@@ -65,6 +67,24 @@ func (l *Worker) dispatch(s *Session, a *request) {
 	}
 }
 
+// restricted reports whether a user of s that has restrictions may not be allowed the call.
+func restricted(s *Session, cmd *command.Command, args [][]byte) bool {
+	return !cmd.SoonAllowed(s.User.Load().Rules(), args)
+}
+
+// forbidden rejects what the user of the client may not do.
+func (l *Worker) forbidden(c *command.Call) bool {
+	in := acl.TopLevel
+	if c.Client.Marks&command.MarkQueuing != 0 {
+		in = acl.InTransaction
+	}
+	is, forbidden := c.Forbidden(in, c.Cmd)
+	if forbidden {
+		l.reject(c, is.Error(c.Client, c.Cmd))
+	}
+	return forbidden
+}
+
 // runNow runs the command, and feeds those who wait for what it may bring.
 func runNow(c *command.Call) {
 	if c.Cmd.Serves && c.Server.Halts.Load()&command.HaltServing != 0 {
@@ -81,7 +101,7 @@ func (e *Engine) Run(c *command.Call) { workerOf(c.Worker).run(c) }
 func runServing(c *command.Call) {
 	db := c.Client.Selected()
 	c.Refs = c.Refs[:0]
-	for _, i := range c.Cmd.Keys.Positions(c.Args) {
+	for i, end, step := c.Cmd.Keys.Range(c.Args); i < end; i += step {
 		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
 	}
 	c.Lock(c.Refs, nil)
@@ -99,15 +119,15 @@ func (l *Worker) run(c *command.Call) {
 	l.count(cmd)
 	l.beginErrors()
 	run := l.Server.Handler(c)
-	if l.sample--; l.sample > 0 {
+	switch untimed := l.untimed(); {
+	case l.Server.Halts.Load()&command.HaltMonitor != 0:
+		l.runMonitored(c, run)
+	case !untimed:
+		l.runWeighed(c, run)
+	case l.pace == byWork:
+		l.runByWork(c, run)
+	default:
 		run(c)
-	} else {
-		l.sample = sampleEvery
-		began := l.Server.Options.Stopwatch()
-		run(c)
-		n := &l.counts[cmd.ID]
-		n.Sampled.Add(int64(l.Server.Options.Stopwatch() - began))
-		n.Timed.Add(1)
 	}
 	l.endErrors(cmd)
 }

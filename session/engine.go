@@ -1,11 +1,11 @@
 package session
 
 import (
-	"crypto/sha256"
 	"log/slog"
 	"net"
 	"sync"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
@@ -13,8 +13,9 @@ import (
 
 // NewEngine builds an engine for the commands of table.
 func NewEngine(o command.Options, table *command.Table) *Engine {
-	e := &Engine{Server: command.Server{Options: o, Commands: table, Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
+	e := &Engine{Server: command.Server{Options: o, Commands: table, Users: acl.NewUsers(table), Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Host = e
+	e.paces = pacesOf(table, e.Options.Remote != nil)
 	if remote := e.Options.Remote; remote != nil {
 		e.Options.Now, e.Options.Ledger = remote.Now, nil // nothing is lent
 	}
@@ -38,9 +39,20 @@ func (e *Engine) SetLimits(l command.Limits) {
 	if e.Options.Remote != nil {
 		l.Databases = 1
 	}
-	l.PasswordHash = sha256.Sum256([]byte(l.Password))
-	e.ActiveLimits.Store(&l)
+	if before := e.ActiveLimits.Swap(&l); before == nil || before.Password != l.Password {
+		e.Users.SetPassword(l.Password)
+	}
+	e.Users.SetAllChannels(l.AllChannels)
+	e.Server.Refusals.SetMax(l.Refusals)
 	e.LimitsChanged()
+}
+
+// KeepUsers has the next SetLimits leave the user default alone although the password is
+// another one: whoever has replaced all users has taken it into account.
+func (e *Engine) KeepUsers(password string) {
+	l := *e.ActiveLimits.Load()
+	l.Password = password
+	e.ActiveLimits.Store(&l)
 }
 
 // Open admits a connection, or refuses it and returns a rejection to send.
@@ -55,10 +67,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
 	s.Owner, s.Server = s, &e.Server
 	s.SetProtocol(2)
-	if e.PasswordSet() {
+	if s.Login(e.Users.Default); e.Users.NeedsLogin() {
 		s.Lock(s.Created)
-	} else {
-		s.Unlock()
 	}
 	s.lastCmd.Store(-1)
 	if !e.clients.add(s, e.Limits()) {
@@ -74,8 +84,7 @@ const errProtected resp.Error = "DENIED Redis is running in protected mode becau
 
 // refuse says why a connection may not even try to authenticate, or "".
 func refuse(e *command.Server, p transport.Peer) resp.Error {
-	l := e.Limits()
-	if l.ProtectedMode && l.Password == "" && !isLocal(p.RemoteAddr()) {
+	if e.Limits().ProtectedMode && e.Users.Default.Rules().Open() && !isLocal(p.RemoteAddr()) {
 		return errProtected
 	}
 	return ""

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,9 @@ type totals struct {
 	received    atomic.Int64  // connections since the start
 	refused     atomic.Int64
 	errors      stats.Errors
+	callers     stats.Callers
 	panics      atomic.Int64
+	resets      atomic.Int64 // two for each: when it begins, and when it has ended
 }
 
 // background is the goroutines in the background.
@@ -33,6 +36,15 @@ type background struct {
 	slots     chan struct{} // of Background
 }
 
+// executions are the commands that run by Execute.
+type executions struct {
+	executing       sync.WaitGroup
+	executionsMu    sync.Mutex
+	cancels         map[int64]context.CancelCauseFunc // guarded by executionsMu: of those that run
+	lastExecution   int64                             // guarded by executionsMu
+	executionsEnded bool                              // guarded by executionsMu: no more begin
+}
+
 // exclusiveQueue runs exclusive commands, one after another.
 type exclusiveQueue struct {
 	busy atomic.Bool // the one that runs has been running for long
@@ -42,6 +54,7 @@ type exclusiveQueue struct {
 	queue   []*command.Exclusive // guarded by mu
 	running bool                 // guarded by mu: a goroutine serves the queue
 	current *command.Exclusive   // guarded by mu
+	began   time.Duration        // guarded by mu: when current did, by the stopwatch
 	closed  bool                 // guarded by mu: the server ends, nothing may run for long
 	aborted bool                 // guarded by mu: a script was ended half way for that
 }

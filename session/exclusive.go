@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -93,7 +95,7 @@ func (e *Engine) nextExclusive() *command.Exclusive {
 		if x.Changes && e.AfterPause(x.Wait.OrDrop(func() { e.Enqueue(x) })) {
 			continue
 		}
-		q.current = x
+		q.current, q.began = x, e.Options.Stopwatch()
 		return x
 	}
 	q.running, q.queue = false, nil
@@ -135,8 +137,7 @@ func (l *Worker) runExclusive(x *command.Exclusive) {
 		}
 		again := l.Again && !x.Wait.Broken
 		l.Exclusive, l.Again = nil, false
-		l.flushRun()
-		e.BatchEnd(&l.Worker)
+		l.endBatch()
 		reply := l.w.Take()
 		l.ctx.Client = nil
 		if again {
@@ -151,7 +152,7 @@ func (l *Worker) runExclusive(x *command.Exclusive) {
 	l.beginErrors()
 	began := e.Options.Stopwatch()
 	x.Do(&l.ctx)
-	l.counts[l.ctx.Cmd.ID].Nanos.Add(int64(e.Options.Stopwatch() - began))
+	x.Wait.Took.Add(int64(e.Options.Stopwatch() - began))
 	l.endErrors(l.ctx.Cmd)
 }
 
@@ -241,4 +242,24 @@ func (e *Engine) EndScripts() (torn bool) {
 		q.idle.Wait()
 	}
 	return q.aborted
+}
+
+// Running is what runs exclusively.
+type Running struct {
+	Client *command.Client
+	Script string        // its SHA-1; "" for a transaction between two scripts
+	For    time.Duration // how long it has been running
+	Busy   bool          // so long that others are told
+}
+
+// Running returns what runs exclusively. Any goroutine may call it.
+func (e *Engine) Running() (r Running, ok bool) {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	x := q.current
+	if x == nil {
+		return r, false
+	}
+	return Running{Client: x.Wait.Client, Script: x.ScriptName(), For: e.Options.Stopwatch() - q.began, Busy: q.busy.Load()}, true
 }

@@ -75,11 +75,12 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 		s.active.Store(int64(now))
 	}
 	next, consumed := s.batch(l, p, in)
+	l.endGroup(s)
+	l.groupBegan = 0
 	if l.flight != nil {
 		next = s.launch(l, next)
 	}
-	l.flushRun()
-	l.Server.BatchEnd(&l.Worker)
+	l.endBatch()
 	l.startWorld()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
@@ -110,7 +111,9 @@ func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.N
 	}
 	consumed = s.refuseOverfull()
 	for ran := 0; ; {
+		l.endGroup(s)
 		swallowed, err := s.split(l, in[consumed:])
+		l.beginGroup()
 		if len(l.requests) > 1 && !l.Busy {
 			l.prefetch(s.Selected())
 		}
@@ -120,6 +123,7 @@ func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.N
 				return transport.Park, consumed
 			}
 			ran++
+			l.ran = i + 1
 			before := consumed
 			consumed = base + l.requests[i].end
 			mark = len(l.w.Buf)
@@ -147,7 +151,9 @@ func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.N
 		consumed = base + swallowed
 		if err != "" {
 			mark = len(l.w.Buf)
-			l.w.Error(err)
+			if l.w.Error(err); err == resp.ErrTLS {
+				s.engine.Log.Warn("closed a connection that speaks TLS to a port without it", "client", s.Addr())
+			}
 			s.SuppressReply(&l.w, mark)
 			return transport.Close, consumed
 		}
@@ -175,7 +181,12 @@ func (s *Session) runOne(l *Worker, a *request, ran int) transport.Next {
 	if l.Journal != nil {
 		l.noteEffect(mark)
 	}
-	l.Server.AfterCommand(&l.Worker)
+	if l.Publishes {
+		l.Server.AfterCommand(&l.Worker)
+	}
+	if l.Lines.Size() > monitoredEnough {
+		l.Server.BatchEnd(&l.Worker)
+	}
 	more := !s.Closing && s.drainOutbox(l, &l.w, turnBytes)
 	switch {
 	case s.Closing, l.w.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
@@ -228,6 +239,13 @@ func (s *Session) overUnauthenticated(moved int) bool {
 
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
+	s.stopWaiting()
+	s.engine.clients.remove(s)
+	s.engine.Server.Closed(&s.Client)
+}
+
+// stopWaiting stops what the session was waiting for, and forgets what it was to be told.
+func (s *Session) stopWaiting() {
 	if p := s.wait.Load(); p != nil {
 		if p.Cancel != nil {
 			p.Cancel()
@@ -237,6 +255,4 @@ func (s *Session) Closed() {
 	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())
-	s.engine.clients.remove(s)
-	s.engine.Server.Closed(&s.Client)
 }

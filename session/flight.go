@@ -92,7 +92,7 @@ func (l *Worker) Add(c *command.Call) {
 	}
 	f.added = f.used
 	f.slots = append(f.slots, slot{
-		cmd: c.Cmd, ask: f.asks[first], at: len(c.W.Buf) - f.from, proto: c.W.Proto, timed: l.sample == sampleEvery,
+		cmd: c.Cmd, ask: f.asks[first], at: len(c.W.Buf) - f.from, proto: c.W.Proto,
 	})
 	f.together = f.together || c.Client.Exclusive
 }

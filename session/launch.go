@@ -80,8 +80,7 @@ func (l *Worker) render(s *Session, f *flight) {
 		}
 		c.Client.Exclusive = exclusive
 		w.Proto = s.Proto
-		l.flushRun()
-		l.Server.BatchEnd(&l.Worker) // which has keys of the flight
+		l.endBatch() // which has keys of the flight
 		if f.silent {
 			w.Cut(mark)
 		}
@@ -116,12 +115,12 @@ func (l *Worker) answer(a *slot) {
 	c.Cmd, c.Failed, l.w.Proto = cmd, false, a.proto
 	l.beginErrors()
 	var began time.Duration
-	if a.timed {
+	if a.calls > 0 {
 		began = l.Server.Options.Stopwatch()
 	}
 	c.Conclude(a.ask, cmd.Answer)
-	if a.timed {
-		l.counts[cmd.ID].Sampled.Add(int64(l.Server.Options.Stopwatch() - began))
+	if a.calls > 0 {
+		l.note(c.Client, cmd, nil, a.took+l.Server.Options.Stopwatch()-began, a.calls)
 	}
 	l.endErrors(cmd)
 }

@@ -15,6 +15,10 @@ const (
 	unauthBytes  = 16 << 10 // in and out before authentication
 )
 
+// monitoredEnough is from how many bytes on those who monitor are sent commands before the
+// batch is over.
+const monitoredEnough = 64 << 10
+
 // turnEffects is after how many bytes of effects a turn ends, so that few of them
 // wait in memory for the disk even if values are large.
 const turnEffects = 1 << 20

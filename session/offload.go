@@ -8,6 +8,7 @@ import (
 // Offload implements [command.Host].
 func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f func(st command.Store, w *resp.Writer)) {
 	p := c.NewWait()
+	p.Args = command.CloneArgs(c.Args)
 	p.NoEffect = c.Cmd.Flags&command.FlagWrite == 0
 	changes := c.MayChange(c.Cmd, c.Args)
 	if remember := e.ReadsElsewhere(c); remember != nil {
@@ -31,11 +32,17 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 				if p.Gone.Load() {
 					return
 				}
+				if err := p.Forbidden(st); err != "" {
+					w.Error(err)
+					return
+				}
 				if memory != nil {
 					w.Pieces, w.Defers = memory, true
 					defer w.CopyDeferred()
 				}
+				began := e.Options.Stopwatch()
 				f(st, w)
+				p.Took.Add(int64(e.Options.Stopwatch() - began))
 			})
 		})
 	}
@@ -73,7 +80,9 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 					l.w.Pieces, l.w.Defers = memory, transaction == 0 // which keeps all locked
 				}
 				l.ctx.Cmd, l.ctx.Args = cmd, args
-				do(&l.ctx)
+				if transaction > 0 || !l.forbidden(&l.ctx) { // EXEC asks for each of its commands
+					do(&l.ctx)
+				}
 				if l.flight != nil {
 					l.settle(in)
 				}
@@ -103,8 +112,7 @@ func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 		if l.flight != nil {
 			l.flight.clear() // of what a panic has left
 		}
-		l.flushRun()
-		l.Server.BatchEnd(&l.Worker)
+		l.endBatch()
 		reply := l.w.Take()
 		l.ctx.Client, l.ctx.Args = nil, nil
 		p.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
@@ -128,6 +136,6 @@ func replySize(cl *command.Client, st command.Store, cmd *command.Command, args 
 // anything.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
 	workerOf(c.Worker).beginErrors()
-	e.Timed(c, cmd, cmd.Run)
+	e.Timed(c, cmd.Run)
 	workerOf(c.Worker).endErrors(cmd)
 }

@@ -12,6 +12,7 @@ func (s *Session) proxy() *Session {
 	}
 	in.Owner, in.Server = in, s.Server
 	in.SetProtocol(s.Proto)
+	in.User.Store(s.User.Load())
 	in.Database.Store(s.Database.Load())
 	in.active.Store(s.active.Load())
 	in.lastCmd.Store(s.lastCmd.Load())
@@ -26,6 +27,11 @@ func (s *Session) merge(in *Session) {
 	s.Authed, s.Reply = in.Authed, in.Reply
 	s.Closing = s.Closing || in.Closing
 	s.SetProtocol(in.Proto)
+	if u := in.User.Load(); u != s.User.Load() {
+		if s.User.Store(u); s.Server.Users.Find(u.Name) != u {
+			s.Killed.Store(true) // it was deleted when s was not yet its client
+		}
+	}
 	s.Database.Store(in.Database.Load())
 	s.Locked.Store(in.Locked.Load())
 	s.Self.Store(in.Self.Load())

@@ -49,6 +49,23 @@ func errListening(cmd *command.Command) resp.Error {
 		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }
 
+const errMonitoring resp.Error = "ERR Replica can't interact with the keyspace"
+
+// refuseListener refuses a command to a client that only listens, or one that would use keys
+// to a client that monitors.
+func (l *Worker) refuseListener(c *command.Call) bool {
+	const keys = command.FlagWrite | command.FlagReadonly
+	switch {
+	case c.Client.ListensOnly() && !c.Cmd.ListenersMay():
+		l.reject(c, errListening(c.Cmd))
+	case c.Client.Marks&command.MarkMonitoring != 0 && (c.Cmd.Flags&keys != 0 || c.Cmd.RunsScript()):
+		l.reject(c, errMonitoring)
+	default:
+		return false
+	}
+	return true
+}
+
 // refuseBusy answers a command that may not run while a script keeps everybody
 // waiting.
 func refuseBusy(c *command.Call) bool {

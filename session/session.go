@@ -43,6 +43,7 @@ type Engine struct {
 	totals
 	workers
 	background
+	executions
 
 	clients registry
 

@@ -13,10 +13,22 @@ func (e *Engine) Statistics() command.Statistics {
 	s := command.Statistics{
 		Subscribers: e.clients.subscribers(), ClientMemory: e.ClientMemory(), Received: e.received.Load(), Refused: e.refused.Load(),
 		Evicted: e.evicted.Load(), SlowReaders: e.slowReaders.Load(), Panics: e.panics.Load(), PerSecond: e.rate.Ops.Load(),
-		Errors: &e.errors,
+		Errors: &e.errors, Callers: &e.callers,
 	}
 	s.Commands, s.Hits, s.Misses = e.sum()
 	return s
+}
+
+// ScriptRunning is for how long the script or transaction that keeps everybody waiting has been
+// running, 0 if none does.
+func (e *Engine) ScriptRunning() time.Duration {
+	q := &e.exclusive
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.current == nil {
+		return 0
+	}
+	return e.Options.Stopwatch() - q.began
 }
 
 // sum adds up the counters of all workers, by command id, and the keyspace lookups.
@@ -36,6 +48,11 @@ func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 		hits += l.Hits.Load()
 		misses += l.Misses.Load()
 	}
+	for id := range byCommand { // a call that is refused while it waits has been counted, perhaps before a reset
+		if t := &byCommand[id]; t.Calls <= 0 {
+			t.Calls, t.Nanos = 0, 0
+		}
+	}
 	return byCommand, hits, misses
 }
 
@@ -49,27 +66,33 @@ func (e *Engine) commandsProcessed() int64 {
 	return n
 }
 
+// Resets is how often the statistics were reset, and whether that is going on.
+func (e *Engine) Resets() (n int64, now bool) {
+	n = e.resets.Load()
+	return n / 2, n%2 == 1
+}
+
 // ResetStatistics implements [command.Host]. Workers that run meanwhile may add to either side
 // of it.
 func (e *Engine) ResetStatistics() {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
+	e.resets.Add(1)
+	defer e.resets.Add(1)
 	for _, l := range e.everyWorker {
 		for id := range l.counts {
-			n := &l.counts[id]
-			for _, field := range []*atomic.Int64{&n.Calls, &n.Nanos, &n.Sampled, &n.Timed, &n.Rejected, &n.Failed, &n.Denied} {
-				field.Store(0)
-			}
+			l.counts[id].Reset()
 		}
 		l.Hits.Store(0)
 		l.Misses.Store(0)
 		e.Server.ResetStats(&l.Worker)
 	}
 	e.countedSince = e.Options.Now()
-	for _, field := range []*atomic.Int64{&e.received, &e.refused} {
+	for _, field := range []*atomic.Int64{&e.received, &e.refused, &e.evicted, &e.slowReaders} {
 		field.Store(0)
 	}
 	e.errors.Reset()
+	e.Refusals.ResetCounts()
 	e.rate.Reset()
 }
 

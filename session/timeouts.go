@@ -11,7 +11,7 @@ func (e *Engine) CloseOverdue(now limit.Instant) {
 		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
 		idle := now.Sub(max(s.Created, s.lastActive()))
 		switch {
-		case l.Password != "" && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
+		case e.Users.NeedsLogin() && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
 			partial != 0 && now.Sub(partial) >= l.Partial,
 			l.Idle > 0 && idle >= l.Idle && s.wait.Load() == nil && !s.Subscribed():
 			s.Peer.Abort()

@@ -43,12 +43,20 @@ func (s *Session) resume(p *command.Wait, l *Worker) bool {
 	if p.Resume != nil {
 		p.Resume(&l.w)
 	}
-	if p.Refused != nil {
-		l.Server.Refused(&l.Worker, s.Selected(), p.Refused, s.engine.Options.Now())
+	if p.Decided != nil {
+		if p.Decided.Decision.Refused != 0 {
+			l.counts[p.Cmd.ID].Denied.Add(1)
+		}
+		l.Server.Decided(&l.Worker, s.Selected(), p.Decided, s.engine.Options.Now())
 	}
-	if p.Failed {
-		l.counts[p.Cmd.ID].Failed.Add(1)
+	switch n := &l.counts[p.Cmd.ID]; {
+	case p.Rejected: // it was counted when it began to wait, and has not run
+		n.Rejected.Add(1)
+		n.Calls.Add(-1)
+	case p.Failed:
+		n.Failed.Add(1)
 	}
+	l.noteAnswered(p)
 	s.Closing = s.Closing || p.Broken
 	s.wait.Store(nil)
 	s.SuppressReply(&l.w, mark)
@@ -79,11 +87,14 @@ func (s *Session) runSlice(l *Worker, p *command.Wait) (done bool) {
 	c := &l.ctx
 	c.Client, c.Cmd, c.Args, c.Failed = &s.Client, p.Cmd, nil, false
 	l.beginErrors()
+	began := l.Server.Options.Stopwatch()
 	more := p.Slice(c)
+	p.Took.Add(int64(l.Server.Options.Stopwatch() - began))
 	l.endErrors(p.Cmd)
 	if more {
 		return false
 	}
+	l.noteAnswered(p)
 	s.wait.Store(nil)
 	s.SuppressReply(&l.w, mark)
 	return true

@@ -3,7 +3,9 @@ package session
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
@@ -89,11 +91,29 @@ type tally struct {
 	// one command costs one atomic addition.
 	runCmd *command.Command
 	runLen int64
-	sample int             // commands until the next timed one
 	counts []stats.Counter // by command id
+	// called is how many calls of this batch are not yet in caller, the count of the user by,
+	// which is the last that was counted.
+	called int64
+	by     *acl.User
+	caller *atomic.Int64
+	clock
 	// How many errors the writers of this worker have written, and how many of them had
 	// been when the running command began.
 	errors, errorsSeen int64
+}
+
+// clock is which calls of a worker are timed.
+type clock struct {
+	sample int    // calls until the next timed one
+	paces  []pace // by command id
+	pace   pace   // of the running command
+	exact  bool   // of the commands that have been split: each is timed
+	noted  bool   // a call was more than a number since the group of commands began
+	ran    int    // commands of the group that have begun
+	// groupBegan is the reading at which the group of commands began, 0 without a group that
+	// is timed. last is the last reading since.
+	groupBegan, last time.Duration
 }
 
 // flight is what the commands of a batch have asked, where a Remote decides, and what they
@@ -126,13 +146,17 @@ type slot struct {
 	ask   *decide.Ask
 	at    int // where its reply comes in local
 	proto int
-	timed bool
+	// calls is for how many calls it stands if it is timed, 0 if it is not, and took how long
+	// it took to ask.
+	calls int64
+	took  time.Duration
 }
 
 // workers are all workers, and those that are free.
 type workers struct {
 	workersMu                  sync.Mutex
 	countedSince               limit.Instant // guarded by workersMu: when counting began
+	paces                      []pace        // by command id: of which a sample is timed
 	everyWorker                []*Worker     // guarded by workersMu; never shrinks
 	idleWorkers                []*Worker     // guarded by workersMu: workers of Offload that are free
 	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: those that are free, and all

@@ -13,7 +13,7 @@ func (e *Engine) NewWorker() transport.Worker { return e.newWorker() }
 func (e *Engine) newWorker() *Worker {
 	l := &Worker{
 		Worker: command.Worker{Store: e.Options.NewStore(), Server: &e.Server},
-		tally:  tally{counts: make([]stats.Counter, len(e.Commands.Entries)), sample: sampleEvery},
+		tally:  tally{counts: make([]stats.Counter, len(e.Commands.Entries)), clock: clock{exact: true, paces: e.paces}},
 		input:  input{room: make([][]byte, 0, command.RequestWords)},
 	}
 	l.Owner, l.Call = l, &l.ctx
@@ -79,11 +79,33 @@ func (e *Engine) withWorker(client int64, f func(l *Worker)) {
 			e.inWorker(l, client, f)
 			return
 		}
-		open := make(chan struct{}, 1)
-		l.Store.NotifyStart(func() { open <- struct{}{} })
+		open := opening(l.Store)
 		e.returnWorker(l)
 		<-open
 	}
+}
+
+// opening is told once the world lock is open.
+func opening(st command.Store) <-chan struct{} {
+	open := make(chan struct{}, 1)
+	st.NotifyStart(func() { open <- struct{}{} })
+	return open
+}
+
+// Outside implements [command.Host].
+func (e *Engine) Outside(c *command.Call, f func()) {
+	if !c.Client.Background {
+		f()
+		return
+	}
+	c.Store.Leave()
+	defer func() {
+		for !c.Store.Enter() {
+			<-opening(c.Store)
+		}
+		c.Store.Refresh()
+	}()
+	f()
 }
 
 // inWorker runs f on a worker that has entered the store, and gives the worker back.

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"strings"
 
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/config"
 )
 
 // split tells names from options, which may come before and behind them.
@@ -42,5 +42,5 @@ func nearestOption(flags *flag.FlagSet, err error) error {
 	var known []string
 	flags.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
 	name = "--" + strings.TrimPrefix(name, "-")
-	return errors.New("unknown option " + name + server.DidYouMean(name, known))
+	return errors.New("unknown option " + name + config.DidYouMean(name, known))
 }

@@ -74,6 +74,10 @@ var advice = [][2]string{
 	{"connection refused", "nothing listens at this address"},
 	{"no such host", "this host does not exist"},
 	{"does not look like a TLS", noTLS},
+	{"remote error: tls: bad certificate", refusesCertificate},
+	{"remote error: tls: unknown certificate authority", refusesCertificate},
+	{"remote error: tls: expired certificate", refusesCertificate},
+	{"certificate required", "the server wants a certificate of its clients, and this one shows none: --cert and --key name one"},
 	{"certificate", "this machine does not trust the certificate: rediss://...?skip_verify=true skips the check"},
 	{"i/o timeout", "no answer: check the port and firewalls"},
 	{"context deadline exceeded", "it took too long"},
@@ -82,6 +86,8 @@ var advice = [][2]string{
 }
 
 const (
+	refusesCertificate = "the server refuses the certificate of this client: it wants one of its tls-ca-cert-file"
+
 	noTLS    = "the server does not use TLS on this port: write redis:// instead of rediss://"
 	wantsTLS = "the server closed the connection: does it require TLS (rediss://)?"
 )

@@ -35,16 +35,21 @@ type copying struct {
 	bar     *progressbar.ProgressBar
 }
 
-func parseCopy(args []string, w io.Writer) (*copying, error) {
-	c := &copying{migration: migration{w: w, skipped: map[string]int{}}, kinds: map[string]int{}}
+// flags reads the options into c.
+func (c *copying) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("copy", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.match, "match", "*", "only keys of this pattern")
-	flags.IntVar(&c.db, "db", 0, "the database of DIR")
-	flags.StringVar(&c.prefix, "store-prefix", "cs:", "what stands before every key in the store")
-	flags.BoolVar(&c.replace, "replace", false, "overwrite states that are newer, too")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "only say what would be done")
-	names, err := parseMixed(flags, args)
+	flags.StringVar(&c.match, "match", "*", "")
+	flags.IntVar(&c.db, "db", 0, "")
+	flags.StringVar(&c.prefix, "store-prefix", "cs:", "")
+	flags.BoolVar(&c.replace, "replace", false, "")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "")
+	return flags
+}
+
+func parseCopy(args []string, w io.Writer) (*copying, error) {
+	c := &copying{migration: migration{w: w, skipped: map[string]int{}}, kinds: map[string]int{}}
+	names, err := parseMixed(c.flags(), args)
 	if err != nil {
 		return nil, fmt.Errorf("copy: %w\n%s", err, copyUsage)
 	}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/freeport"
-	"github.com/cellserver/cellserver/server"
 )
 
 // runToEnd runs the program to its end and returns its status and what it said.
@@ -91,7 +91,7 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	}
 	require.NoError(t, err, "CI installs redis-server")
 	require.Contains(t, string(content), "\ndaemonize yes\n")
-	_, err = server.Load([]string{stockConf, "--loadmodule", "/usr/lib/redis/modules/libredis_cell.so"}, nil)
+	_, err = config.Load([]string{stockConf, "--loadmodule", "/usr/lib/redis/modules/libredis_cell.so"}, nil)
 	require.NoError(t, err)
 
 	dir, port := t.TempDir(), freeport.Choose()
@@ -110,7 +110,8 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	require.Contains(t, string(log), "redis-cell is built in")
 }
 
-// TestSupervisedServerTellsSystemd: that it is ready, and that it stops; then it stays in
+// TestSupervisedServerTellsSystemd: that it is ready, that it reads its
+// configuration again, and that it stops; then it stays in
 // the foreground whatever daemonize says.
 func TestSupervisedServerTellsSystemd(t *testing.T) {
 	dir, err := os.MkdirTemp("", "cell") // short enough for a socket
@@ -129,6 +130,9 @@ func TestSupervisedServerTellsSystemd(t *testing.T) {
 		require.NoError(t, err)
 		return string(news[:n])
 	}
+	require.Contains(t, heard(), "READY=1\n")
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	require.Contains(t, heard(), "RELOADING=1\n")
 	require.Contains(t, heard(), "READY=1\n")
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, "STOPPING=1\n", heard())

@@ -9,27 +9,38 @@ import (
 	"time"
 )
 
+// doctorOptions is how doctor was called.
+type doctorOptions struct {
+	sample  int
+	timeout *time.Duration
+}
+
+func doctorFlags(o *doctorOptions) *flag.FlagSet {
+	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&o.sample, "sample", 10_000, "")
+	o.timeout = spanVar(flags, "timeout", 30*time.Second)
+	return flags
+}
+
 // doctor looks at a running Redis or Valkey and says what moves, what does not, and what
 // to do. It only reads.
 func doctor(args []string, w io.Writer) error {
-	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	sample := flags.Int("sample", 10_000, "")
-	timeout := flags.Duration("timeout", 30*time.Second, "")
-	names, err := parseMixed(flags, args)
+	var given doctorOptions
+	names, err := parseMixed(doctorFlags(&given), args)
 	if err != nil {
 		return fmt.Errorf("doctor: %w\n%s", err, doctorUsage)
 	}
-	if len(names) != 1 || *sample < 0 || *timeout <= 0 {
+	if len(names) != 1 || given.sample < 0 || *given.timeout <= 0 {
 		return errors.New(doctorUsage)
 	}
 	o, err := clientOptions(names[0])
 	if err != nil {
 		return fmt.Errorf("doctor: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), *given.timeout)
 	defer cancel()
-	found, err := examine(ctx, o, *sample)
+	found, err := examine(ctx, o, given.sample)
 	if err != nil {
 		return fmt.Errorf("doctor: %w", explain(err, o))
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/missing"
-	"github.com/cellserver/cellserver/server"
 )
 
 // opinion is what the doctor has to say.
@@ -123,7 +123,7 @@ var typesHere = []string{"string", "hash", "list", "set", "zset"}
 // byDefault returns the values that options of this server have by default.
 func byDefault() map[string]string {
 	values := make(map[string]string)
-	for _, p := range server.DefaultConfig().Get(func(string) bool { return true }) {
+	for _, p := range config.Default().Get(func(string) bool { return true }) {
 		values[p[0]] = p[1]
 	}
 	return values
@@ -184,13 +184,13 @@ func (o *opinion) judgeOptions(f *findings) (flags []string) {
 	same, idle := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(f.config)) {
 		value := f.config[name]
-		verdict, shown, why := server.Judge(name, value)
+		verdict, shown, why := config.Judge(name, value)
 		switch verdict {
-		case server.Refused:
+		case config.Refused:
 			o.loses = append(o.loses, fmt.Sprintf("option %s %s: %v", name, value, why))
-		case server.Idle:
+		case config.Idle:
 			idle++
-		case server.Honoured:
+		case config.Honoured:
 			same++
 			if shown != ours[name] && redisLimits[name] != shown && !slices.Contains(ofThePlace, name) && name != "lua-time-limit" {
 				flags = append(flags, "--"+name+" "+quoted(shown))

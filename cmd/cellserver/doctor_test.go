@@ -105,7 +105,7 @@ func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 			stats = append(stats, "cmdstat_"+name+":calls=3,usec=1")
 		}
 	}
-	for _, name := range []string{"get", "cl.throttle", "json.set", "fcall", "slowlog|get", "readonly", "sort_never"} {
+	for _, name := range []string{"get", "cl.throttle", "json.set", "fcall", "function|list", "readonly", "sort_never"} {
 		calls := 7
 		if name == "sort_never" {
 			calls = 0
@@ -134,7 +134,7 @@ func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 	require.Contains(t, o.loses, "XLEN (3 calls): is an error here. Streams (stays out): No limiter needs this type. Queues belong on Redis.")
 	require.Contains(t, o.loses, "JSON.SET (7 calls): is an error here; it belongs to a module or to a version after 7.2")
 	require.Contains(t, o.loses, "FCALL (7 calls): always replies with an error here")
-	require.Contains(t, o.looks, "SLOWLOG GET (7 calls): replies, but always empty here")
+	require.Contains(t, o.looks, "FUNCTION LIST (7 calls): replies, but always empty here")
 	require.Len(t, said, len(f.calls)-4, "all but GET, CL.THROTTLE, READONLY and what was not called")
 	require.Equal(t, []string{"3 of the commands that were called, 21 calls: the replies are the same"}, o.moves)
 }
@@ -285,7 +285,7 @@ func TestDoctorJudges(t *testing.T) {
 		},
 		calls:   map[string]int64{"cl.throttle": 7, "xadd": 3, "georadius": 1, "fcall": 2, "psync": 1, "config|get": 1, "never": 0},
 		keys:    map[int]int64{0: 3, 17: 1},
-		config:  map[string]string{"save": "", "appendonly": "no", "cluster-enabled": "yes", "tls-port": "6380", "client-output-buffer-limit": "normal 0 0 0 slave 0 0 0 pubsub 1 1 1", "novelty": "1"},
+		config:  map[string]string{"save": "", "appendonly": "no", "cluster-enabled": "yes", "tls-replication": "yes", "client-output-buffer-limit": "normal 0 0 0 slave 0 0 0 pubsub 1 1 1", "novelty": "1"},
 		modules: []string{"redis-cell", "ReJSON"},
 		looked:  4,
 		kinds: map[string]*keysOfKind{
@@ -300,7 +300,7 @@ func TestDoctorJudges(t *testing.T) {
 	for _, want := range []string{
 		"Redis 6.2.1, up 9 days, 4 keys in 2 databases", "2 of the commands that were called, 8 calls: the replies are the same",
 		"XADD (3 calls)", "GEORADIUS (1 calls)", "FCALL (2 calls)", "PSYNC (1 calls): another server replicates this one", "module ReJSON: modules cannot be loaded here",
-		"option cluster-enabled yes: this server is not a node", "option tls-port 6380: this server has no TLS", "option novelty 1: this server does not know it",
+		"option cluster-enabled yes: this server is not a node", "option tls-replication yes: this server has no replication", "option novelty 1: this server does not know it",
 		"a hash of 200000 elements: --collection-max-elements 400000", "a string of 1073741824 bytes", "a key of 20000 bytes (string): the longest is 16384",
 		"ReJSON-RL?; this type does not exist here", "database 17 (1 keys)", "replica of 10.0.0.1", "2 replicas", "a node of a cluster", "4 keys were evicted",
 		"the time was up after 4 keys", "--client-output-buffer-limit 'normal 0 0 0 slave 0 0 0 pubsub 1 1 1'", "cellserver /etc/redis/redis.conf",

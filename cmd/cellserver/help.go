@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/config"
 )
 
 // help writes what is asked for: all there is, or what there is of each name. The words
@@ -27,10 +27,10 @@ func help(topics []string, w io.Writer) error {
 		if _, whole := answers["--"+topic]; whole || topic == "help" {
 			return writeHelp(w)
 		}
-		option, _ := server.OptionHelp(topic)
+		option, _ := config.Help(topic)
 		texts := slices.DeleteFunc([]string{manual[topic], option, commandHelp(topic)}, func(t string) bool { return t == "" })
 		if len(texts) == 0 {
-			return fmt.Errorf("there is no help for %q%s", topic, server.DidYouMean(topic, topicNames()))
+			return fmt.Errorf("there is no help for %q%s", topic, config.DidYouMean(topic, topicNames()))
 		}
 		if _, err := io.WriteString(w, strings.Join(texts, "\n")); err != nil {
 			return err
@@ -61,9 +61,9 @@ func commandHelp(name string) string {
 
 // topicNames are all names that there is help on.
 func topicNames() []string {
-	names := append(words(), server.AllOptionNames()...)
-	for _, c := range commands.NewTable().Top() {
-		names = append(names, c.Name, shown(c.Name))
+	names := append(words(), config.Names()...)
+	for _, name := range commandNames() {
+		names = append(names, name, shown(name))
 	}
 	return names
 }
@@ -81,10 +81,10 @@ func mistyped(arg string) error {
 	if _, err := os.Stat(arg); err == nil {
 		return nil
 	}
-	if slices.Contains(server.AllOptionNames(), arg) {
+	if slices.Contains(config.Names(), arg) {
 		return fmt.Errorf("%q is neither a command nor a file, did you mean \"--%s\"?", arg, arg)
 	}
-	if guess := server.DidYouMean(arg, words()); guess != "" {
+	if guess := config.DidYouMean(arg, words()); guess != "" {
 		return fmt.Errorf("unknown command %q%s (cellserver help lists all)", arg, guess)
 	}
 	if !strings.ContainsAny(arg, `./\`) {
@@ -94,6 +94,9 @@ func mistyped(arg string) error {
 }
 
 // asksForHelp reports whether somebody wants to know how a tool is called.
-func asksForHelp(args []string) bool {
+func asksForHelp(name string, args []string) bool {
+	if name == "top" || name == "ping" { // their -h has a host behind it
+		return slices.Contains(args, "--help") || len(args) > 0 && args[len(args)-1] == "-h"
+	}
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" || a == "-help" })
 }

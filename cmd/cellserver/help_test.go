@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -14,11 +15,11 @@ import (
 // with the nearest name.
 func TestHelpExplainsEverything(t *testing.T) {
 	for name := range tools {
-		require.Contains(t, manual[name], "usage: cellserver "+name+" ")
+		require.Contains(t, manual[name], "usage: cellserver "+name)
 		for _, args := range [][]string{{"help", name}, {name, "--help"}, {name, "x", "-h"}, {"--help", name}} {
 			var out, errs bytes.Buffer
 			require.Zero(t, run(args, nil, &out, &errs), "%q", args)
-			require.Equal(t, manual[name], out.String())
+			require.True(t, strings.HasPrefix(out.String(), manual[name]), "clients may have a command of this name, too: %s", &out)
 			require.Empty(t, errs.String())
 		}
 	}

@@ -3,11 +3,14 @@
 // Usage: cellserver [file.conf] [--name value ...]
 //
 //	cellserver check-aof DIR [--fix]
+//	cellserver check-config FILE [--name value ...]
 //	cellserver dump DIR
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver export redis://host:port DIR [--match pattern] [--db n] [--dry-run]
 //	cellserver copy DIR valkey://host:port [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
 //	cellserver copy valkey://host:port DIR
+//	cellserver ping [redis://host:port] [-h host] [-p port] [--config file] [--tls] [--timeout d]
+//	cellserver top [redis://host:port] [-h host] [-p port] [--user name] [--askpass] [--tls] [--once]
 //	cellserver doctor redis://host:port [--sample n] [--timeout d]
 //	cellserver help [name]
 package main
@@ -26,6 +29,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -50,7 +54,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return report(stderr, print(stdout))
 	}
 	if tool := tools[name]; tool != nil {
-		if asksForHelp(rest) {
+		if asksForHelp(name, rest) {
 			return report(stderr, help([]string{name}, stdout))
 		}
 		return report(stderr, tool(rest, stdout))
@@ -77,17 +81,17 @@ func serve(args, environ []string, stderr io.Writer) int {
 		stderr = ready
 	}
 	var given bytes.Buffer
-	config, err := server.LoadFrom(args, environ, io.TeeReader(os.Stdin, &given))
+	c, err := config.LoadFrom(args, environ, io.TeeReader(os.Stdin, &given))
 	if err != nil {
 		return fail(stderr, err)
 	}
-	if config.Background() && ready == nil {
+	if server.Background(c) && ready == nil {
 		if err := detach(args, &given); err != nil {
 			return fail(stderr, err)
 		}
 		return 0
 	}
-	tuneRuntime(config)
+	tuneRuntime(c)
 	ctx, stop := untilSignal() // before anybody can know that there is a server
 	defer stop()
 	o := server.Options{FreeHeap: debug.FreeOSMemory}
@@ -97,10 +101,11 @@ func serve(args, environ []string, stderr io.Writer) int {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		o.LimitHeap = debug.SetMemoryLimit
 	}
-	s, err := server.New(config, o)
+	s, err := server.New(c, o)
 	if err != nil {
 		return fail(stderr, err)
 	}
+	defer reloadOnSignal(s.Reload)()
 	if ready != nil {
 		stderr = os.Stderr
 		if _, err := io.WriteString(ready, listens); err != nil {
@@ -116,8 +121,8 @@ func serve(args, environ []string, stderr io.Writer) int {
 
 // tuneRuntime has Go's runtime do as the server needs, unless the environment says
 // otherwise.
-func tuneRuntime(config *server.Config) {
-	if n := config.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
+func tuneRuntime(c *config.Config) {
+	if n := c.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n)
 	}
 	// What is long-lived lies outside of Go's heap, and the hot path makes no garbage:
@@ -133,15 +138,38 @@ func fail(stderr io.Writer, err error) int {
 	return 1
 }
 
-// ignored are the signals that must not end a server: the terminal or the reader of
-// its log going away.
-var ignored = []os.Signal{syscall.SIGHUP, syscall.SIGPIPE}
+// ignored are the signals that must not end a server: the reader of its log going away.
+var ignored = []os.Signal{syscall.SIGPIPE}
+
+// reloadOnSignal has SIGHUP reload the configuration until stop is called. It is sent by an
+// operator, and when the terminal goes away, which must not end a server.
+func reloadOnSignal(reload func(by string) error) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-signals:
+				_ = reload("SIGHUP") // it has logged why it failed
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
 
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. The
 // second one ends the process at once.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signal.Ignore(ignored...)
+	signal.Ignore(syscall.SIGHUP) // until there is something to reload
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

@@ -5,10 +5,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/config"
 )
 
 const doctorUsage = "usage: cellserver doctor redis://[user:password@]host:port [--sample n] [--timeout d]"
+
+const pingUsage = "usage: cellserver ping [ADDRESS] [-h host] [-p port] [--config file] [--tls] [--timeout d]"
+
+// connectionManual says what the options of a connection do, one a line.
+const connectionManual = `  -h host           the server, instead of ADDRESS (127.0.0.1)
+  -p port           its port (6379)
+  --user name       the user (default), with its password from REDISCLI_AUTH
+  --askpass         ask for the password
+  --tls             encrypt, as rediss:// does
+  --insecure        do not check the certificate of the server
+  --cacert file     the authority of the server's certificate, instead of those of this machine
+  --sni name        the name that the server's certificate has to have
+  --cert file       the certificate of this client, for a server that wants one
+  --key file        the key of that certificate
+`
+
+const completionUsage = "usage: cellserver completion bash|zsh|fish"
+
+// migrationManual says what the options of import and export do.
+const migrationManual = `  --match pattern   only keys that match this pattern
+  --db n            only this database
+  --dry-run         only say what would be done
+`
 
 // manual says of each tool how it is called and what it does.
 var manual = map[string]string{
@@ -16,6 +39,13 @@ var manual = map[string]string{
 
 Checks the files of a stopped server. DIR is dir/appenddirname.
   --fix   cut the incomplete end that a crash leaves
+`,
+	"check-config": checkConfigUsage + `
+
+Says whether a server would start with a configuration, and ends with status 0 if so. It tells
+all faults, with the files and lines that they are in, those of users and of other files that
+the configuration names included. The arguments are those of the server, "-" included, and so
+is the environment.
 `,
 	"dump": `usage: cellserver dump DIR
 
@@ -26,15 +56,11 @@ and values. DIR is dir/appenddirname.
 
 Copies the keys of redis-cell from a running Redis or Valkey into DIR, the
 dir/appenddirname of a stopped server. It counts and skips all other keys. ADDRESS is ` + addressForms + `.
-  --match pattern   only keys that match this pattern
-  --db n            only this database
-  --dry-run         only say what would be done
-`,
+` + migrationManual,
 	"export": `usage: cellserver export ADDRESS DIR [--match pattern] [--db n] [--dry-run]
 
-Copies the keys of CL.THROTTLE from DIR back to a running Redis with redis-cell. The
-options are those of import.
-`,
+Copies the keys of CL.THROTTLE from DIR back to a running Redis with redis-cell.
+` + migrationManual,
 	"copy": `usage: cellserver copy DIR ADDRESS, or back: cellserver copy ADDRESS DIR
          [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
 
@@ -48,6 +74,36 @@ several hosts with commas, valkeys:// for TLS.
   --replace            overwrite what is newer, too
   --dry-run            only say what would be done
 `,
+	"completion": completionUsage + `
+
+Prints a script that completes command lines. bash and fish read it with source; zsh loads
+it from a file _cellserver in a folder of fpath.
+`,
+	"ping": pingUsage + `
+
+Says whether a server answers, and ends with status 0 if so: for health checks. Without
+ADDRESS it is the server that the environment configures, on this machine: CELLSERVER_PORT or
+CELLSERVER_UNIXSOCKET, CELLSERVER_REQUIREPASS, and CELLSERVER_TLS_PORT if there is nothing
+else. With --config it is that of a file, and of the environment. Over TLS it then shows the
+server's own certificate, and checks none without --cacert, since that names other addresses.
+A server that asks for a password, runs a script or cannot write works, and one that loads its
+state does not yet. ADDRESS is ` + addressForms + `.
+` + connectionManual + `  --config file     the file of the server, instead of an address
+  --timeout d       fail after this time: seconds, or a time such as 500ms (2s)
+`,
+	"man": `usage: cellserver man
+
+Prints the man page cellserver(1), which man reads from a file: cellserver man | man -l -
+`,
+	"top": topUsage + `
+
+Shows how a running server is: a verdict, groups, keys and changes, as the page of the admin
+port does. It sends RL.REPORT and nothing else. The password is asked for with --askpass, or
+read from REDISCLI_AUTH. ADDRESS is ` + addressForms + `.
+` + connectionManual + `  --interval d      how often it asks: seconds, or a time such as 500ms (1s)
+  --once            print one look as text and leave; so it does without a terminal.
+                    It is as wide as COLUMNS says (120)
+`,
 	"doctor": doctorUsage + `
 
 Examines a running Redis or Valkey and says what moves to cellserver, what does not, and
@@ -55,7 +111,7 @@ what to do. It reads INFO, CONFIG GET, the commands that were called, modules, a
 of the keys. It changes nothing on the server, and uses one connection half of the time.
 ADDRESS is ` + addressForms + `.
   --sample n    examine this many keys (10000)
-  --timeout d   stop after this time (30s)
+  --timeout d   stop after this time: seconds, or a time such as 500ms (30s)
 `,
 }
 
@@ -64,7 +120,7 @@ func unknownOption(tool string, given []string, known ...string) error {
 	for _, o := range given {
 		if !slices.Contains(known, o) {
 			usage, _, _ := strings.Cut(manual[tool], "\n")
-			return fmt.Errorf("%s: unknown option %q%s\n%s", tool, o, server.DidYouMean(o, known), usage)
+			return fmt.Errorf("%s: unknown option %q%s\n%s", tool, o, config.DidYouMean(o, known), usage)
 		}
 	}
 	return nil

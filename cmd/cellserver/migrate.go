@@ -44,15 +44,20 @@ type migration struct {
 	last, latest limit.Instant
 }
 
+// flags reads the options of import and export into m.
+func (m *migration) flags(tool string) *flag.FlagSet {
+	flags := flag.NewFlagSet(tool, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&m.match, "match", "*", "")
+	flags.IntVar(&m.db, "db", -1, "")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "")
+	return flags
+}
+
 func parseMigration(name string, args []string, w io.Writer) (*migration, error) {
 	m := &migration{w: w, skipped: map[string]int{}}
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&m.match, "match", "*", "only keys of this pattern")
-	flags.IntVar(&m.db, "db", -1, "only this database; -1 is all")
-	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what would be done")
 	usage := fmt.Errorf("usage: cellserver %s redis://[user:password@]host:port DIR [--match pattern] [--db n] [--dry-run]", name)
-	names, err := parseMixed(flags, args)
+	names, err := parseMixed(m.flags(name), args)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%w", name, err, usage)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -230,6 +231,36 @@ func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	}
 	c, r := p.dial()
 	say(t, c, r, "PING", "+PONG")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, p.status())
+}
+
+// TestHangupReloads: SIGHUP puts the file in force, or nothing of it, and each fault is
+// logged.
+func TestHangupReloads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cellserver.conf")
+	require.NoError(t, os.WriteFile(path, []byte("maxclients 500\n"), 0o600))
+	port := freeport.Choose()
+	p := &daemon{t: t, addr: net.JoinHostPort("127.0.0.1", port), log: &syncBuffer{}, ended: make(chan struct{})}
+	p.Cmd = exec.Command(os.Args[0], path, "--port", port)
+	p.Env = append(os.Environ(), asServer+"=1")
+	p.Stderr = p.log
+	p.start()
+	logged := func(text string) {
+		require.Eventually(t, func() bool { return strings.Contains(p.log.String(), text) }, 20*time.Second, time.Millisecond, text)
+	}
+	logged("ready to accept")
+	require.NoError(t, os.WriteFile(path, []byte("maxclients 600\ntimeout x\nport 1\nnosuch 1\n"), 0o600))
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	logged("not reloaded, nothing has changed\" faults=2")
+	logged(`:2: option`)
+	logged(`:4: unknown option`)
+	c, r := p.dial()
+	require.Equal(t, "500", p.info(c, r, "maxclients"))
+	require.NoError(t, os.WriteFile(path, []byte("maxclients 600\n"), 0o600))
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	logged("the configuration was reloaded")
+	require.Equal(t, "600", p.info(c, r, "maxclients"))
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.Zero(t, p.status())
 }

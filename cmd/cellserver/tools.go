@@ -6,17 +6,23 @@ import (
 	"runtime"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/server"
 )
 
 // tools are the subcommands, which take what follows their name.
 var tools = map[string]func(args []string, w io.Writer) error{
-	"check-aof": checkAOF,
-	"dump":      dump,
-	"import":    importKeys,
-	"export":    exportKeys,
-	"copy":      copyStates,
-	"doctor":    doctor,
+	"check-aof":    checkAOF,
+	"check-config": checkConfig,
+	"dump":         dump,
+	"import":       importKeys,
+	"export":       exportKeys,
+	"copy":         copyStates,
+	"doctor":       doctor,
+	"completion":   completion,
+	"ping":         ping,
+	"man":          manPage,
+	"top":          showTop,
 }
 
 // toolsHelp is what --help says of the subcommands.
@@ -24,12 +30,17 @@ const toolsHelp = `
 Commands (cellserver help NAME explains a command, an option, or a command of clients):
   cellserver help [NAME]             Prints this text, or explains NAME.
   cellserver version                 Prints the version.
+  cellserver top [ADDRESS]           Shows in the terminal how a running server is. --once prints it.
   cellserver doctor ADDRESS          Says what of a running Redis moves here, and how. It only reads.
   cellserver import ADDRESS DIR      Copies the keys of redis-cell from a running Redis.
   cellserver export ADDRESS DIR      Copies the keys back.
   cellserver copy DIR ADDRESS        Copies the states of all limiters into a store (see --store). Also back.
   cellserver check-aof DIR [--fix]   Checks the files. --fix cuts an incomplete end.
+  cellserver check-config FILE       Says whether a server would start with a configuration.
   cellserver dump DIR                Prints the files as JSON, one line for each entry or effect.
+  cellserver ping [ADDRESS]          Says whether a server answers; its status is 0 if so.
+  cellserver completion SHELL        Prints a completion script for bash, zsh or fish.
+  cellserver man                     Prints the man page.
 ADDRESS is ` + addressForms + `.
 DIR contains the files of a stopped server: dir/appenddirname.
 `
@@ -39,11 +50,11 @@ var answers = map[string]func(io.Writer) error{
 	"--version":       writeVersion,
 	"version":         writeVersion,
 	"-v":              writeVersion,
-	"--sample-config": server.WriteSample,
+	"--sample-config": config.WriteSample,
 }
 
 func writeHelp(w io.Writer) error {
-	if err := server.WriteHelp(w); err != nil {
+	if err := config.WriteHelp(w); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, toolsHelp)

@@ -18,8 +18,8 @@ func clusterCommands() []*command.Command {
 	const none = "Replies that this server is not a cluster."
 	return []*command.Command{
 		entry("cluster", -2, command.FlagStale, command.CatSlow, "cluster", none, "subcommand [arg ...]"),
-		entry("asking", 1, command.FlagFast, command.CatConnection, "cluster", none, ""),
-		entry("readonly", 1, command.FlagLoading|command.FlagStale|command.FlagFast, command.CatConnection, "cluster", none, ""),
-		entry("readwrite", 1, command.FlagLoading|command.FlagStale|command.FlagFast, command.CatConnection, "cluster", none, ""),
+		entry("asking", 1, command.FlagFast|command.FlagConnection, command.CatConnection, "cluster", none, ""),
+		entry("readonly", 1, command.FlagLoading|command.FlagStale|command.FlagFast|command.FlagConnection, command.CatConnection, "cluster", none, ""),
+		entry("readwrite", 1, command.FlagLoading|command.FlagStale|command.FlagFast|command.FlagConnection, command.CatConnection, "cluster", none, ""),
 	}
 }

@@ -12,13 +12,18 @@ import (
 
 // Group returns the commands of operators.
 func Group() command.Group {
+	names := new(optionNames)
 	return command.Group{
 		Commands: slices.Concat(
 			command.With(command.FlagLocal, introspectCommands()...),
-			command.With(command.FlagLocal|command.FlagFence, slices.Concat(infoCommands(), configCommands())...),
+			command.With(command.FlagLocal|command.FlagFence, slices.Concat(infoCommands(), configCommands(names))...),
 			command.With(command.FlagLocal, slices.Concat(commands(), clusterCommands())...),
-			saveCommands(), []*command.Command{objectCommand(), memoryCommand()},
+			saveCommands(), []*command.Command{objectCommand(), memoryCommand(), reportCommand()},
 		),
+		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
+			names.settings = s.Options.Settings
+			return new(highest), command.Hooks{}
+		},
 	}
 }
 
@@ -45,7 +50,7 @@ func commands() []*command.Command {
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
 		},
-		moduleCommand(), slowlogCommand(), latencyCommand(), aclCommand(),
+		moduleCommand(),
 	}
 }
 
@@ -62,7 +67,7 @@ func moduleCommand() *command.Command {
 func objectCommand() *command.Command {
 	keyed := func(name, summary, reply string, run func(*command.Call)) *command.Command {
 		cmd := command.Subcommand("object", name, 3, command.FlagReadonly, "key", summary, reply, run)
-		cmd.Keys, cmd.Categories, cmd.Group = command.KeySpec{First: 2, Last: 2, Step: 1}, command.CatKeyspace, "generic"
+		cmd.Keys, cmd.Categories, cmd.Group = command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing}, command.CatKeyspace, "generic"
 		return cmd
 	}
 	return &command.Command{
@@ -103,7 +108,7 @@ func objectFreq(c *command.Call) {
 
 func memoryCommand() *command.Command {
 	usage := command.Subcommand("memory", "usage", -3, command.FlagReadonly, "key [SAMPLES count]", "Returns the memory of a key in bytes.", "bytes, or null", memoryUsage)
-	usage.Keys = command.KeySpec{First: 2, Last: 2, Step: 1}
+	usage.Keys = command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing}
 	return &command.Command{
 		Name: "memory", Arity: -2, Group: "server", Summary: "A container for memory diagnostics commands.", Since: "1.0.0",
 		Sub: []*command.Command{
@@ -123,7 +128,6 @@ func memoryCommand() *command.Command {
 func memoryStats(c *command.Call) {
 	p := c.Server.Process()
 	rss, heap := p.Memory()
-	_, _, pending := p.Network()
 	store := c.Store.Stats()
 	used, keys := store.Memory, int64(0)
 	for _, db := range store.Databases {
@@ -138,7 +142,7 @@ func memoryStats(c *command.Call) {
 		{"keys.count", keys},
 		{"keys.bytes-per-key", used.Dataset / max(1, keys)},
 		{"overhead.total", used.Used(heap) - used.Dataset},
-		{"clients.normal", pending},
+		{"clients.normal", p.Network().Pending},
 		{"allocator.resident", rss},
 	}
 	c.W.Map(len(fields))
@@ -170,103 +174,6 @@ func memoryUsage(c *command.Call) {
 		return
 	}
 	c.W.Int(bytes)
-}
-
-func slowlogCommand() *command.Command {
-	return &command.Command{
-		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands. No slow log is kept.", Since: "1.0.0",
-		Sub: []*command.Command{
-			command.Subcommand("slowlog", "get", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[count]", "Returns the slow log, which is empty.", "an empty array",
-				slowlogGet),
-			command.Subcommand("slowlog", "len", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the length of the slow log.", "0",
-				func(c *command.Call) { c.W.Int(0) }),
-			command.Subcommand("slowlog", "reset", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Clears the slow log.", "OK", (*command.Call).OK),
-		},
-	}
-}
-
-func slowlogGet(c *command.Call) {
-	if len(c.Args) > 3 {
-		c.Fail(command.SubcommandSyntax(c))
-		return
-	}
-	if len(c.Args) == 3 {
-		if n, ok := parse.Int(c.Args[2]); !ok || n < -1 {
-			c.Fail("ERR count should be greater than or equal to -1")
-			return
-		}
-	}
-	c.W.Array(0)
-}
-
-func latencyCommand() *command.Command {
-	empty := func(c *command.Call) { c.W.Array(0) }
-	return &command.Command{
-		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands. No events are recorded.", Since: "1.0.0",
-		Sub: []*command.Command{
-			command.Subcommand("latency", "histogram", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[command ...]", "Returns latency histograms. None are kept.", "an empty map",
-				func(c *command.Call) { c.W.Map(0) }),
-			command.Subcommand("latency", "history", 3, command.FlagAdmin|command.FlagLoading|command.FlagStale, "event", "Returns the samples of an event.", "an empty array", empty),
-			command.Subcommand("latency", "latest", 2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "", "Returns the latest samples of all events.", "an empty array", empty),
-			command.Subcommand("latency", "reset", -2, command.FlagAdmin|command.FlagLoading|command.FlagStale, "[event ...]", "Forgets recorded events.", "0",
-				func(c *command.Call) { c.W.Int(0) }),
-		},
-	}
-}
-
-func aclCommand() *command.Command {
-	return &command.Command{
-		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands. There is one user, default.", Since: "1.0.0",
-		Sub: []*command.Command{
-			command.Subcommand("acl", "cat", -2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "[category]", "Lists the categories, or the commands of one.", "an array of names", aclCat),
-			command.Subcommand("acl", "list", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the rules of all users.", "one rule", aclList),
-			command.Subcommand("acl", "users", 2, command.FlagAdmin|command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Lists the users.", "default",
-				func(c *command.Call) {
-					c.W.Array(1)
-					c.W.BulkString(command.DefaultUser)
-				}),
-			command.Subcommand("acl", "whoami", 2, command.FlagNoScript|command.FlagLoading|command.FlagStale, "", "Returns the user of the connection.", "default",
-				func(c *command.Call) { c.W.BulkString(command.DefaultUser) }),
-		},
-	}
-}
-
-func aclCat(c *command.Call) {
-	if len(c.Args) > 3 {
-		c.Fail(command.SubcommandSyntax(c))
-		return
-	}
-	if len(c.Args) == 2 {
-		c.W.Array(len(command.CategoryNames))
-		for _, n := range command.CategoryNames {
-			c.W.BulkString(n.Name)
-		}
-		return
-	}
-	name := string(c.Args[2])
-	var members []string
-	for _, cmd := range c.Server.Commands.All() {
-		if cmd.AllCategories().Has(name) {
-			members = append(members, cmd.Name)
-		}
-	}
-	if members == nil {
-		c.Fail(resp.Error("ERR Unknown category '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
-		return
-	}
-	c.W.Array(len(members))
-	for _, m := range members {
-		c.W.BulkString(m)
-	}
-}
-
-func aclList(c *command.Call) {
-	rule := "user default on nopass sanitize-payload ~* &* +@all"
-	if c.Server.PasswordSet() {
-		rule = "user default on sanitize-payload ~* &* +@all"
-	}
-	c.W.Array(1)
-	c.W.BulkString(rule)
 }
 
 // timeCommand replies civil time, as everybody who compares it with a clock of

@@ -4,24 +4,31 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
-func configCommands() []*command.Command {
+// configCommands returns CONFIG. names knows which words of CONFIG SET others may see.
+func configCommands(names *optionNames) []*command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale
 	get := command.Subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
 	get.WordWork = 150 // each is compared with hundreds of names
 	set := command.Subcommand("config", "set", -4, flags|command.FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet)
 	set.AuditAttrs = func(c *command.Call) []slog.Attr { return []slog.Attr{slog.String("options", knownOptions(c))} }
+	reload := command.Subcommand("config", "reload", 2, command.FlagAdmin|command.FlagNoScript|command.FlagNoMulti|command.FlagAudit, "",
+		"Reads the configuration and the files that it names again: all of it takes effect, or nothing.", "OK, or an error with all faults", configReload)
+	reload.WordWork = command.MaxLoopWork
+	set.Secrets = names.secrets
 	return []*command.Command{{
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
 		Sub: []*command.Command{
 			get,
+			reload,
 			command.Subcommand("config", "resetstat", 2, flags|command.FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
-			command.Subcommand("config", "rewrite", 2, flags, "", "Replies with an error: no command writes a file.", "an error",
-				func(c *command.Call) { c.Fail("ERR CONFIG REWRITE is not supported: no command writes to a file") }),
+			command.Subcommand("config", "rewrite", 2, flags|command.FlagNoMulti|command.FlagAudit, "",
+				"Writes the settings into the configuration file that the server was started with.", "OK, or an error", configRewrite),
 			set,
 		},
 	}}
@@ -67,12 +74,64 @@ func configSet(c *command.Call) {
 	for ; len(args) > 0; args = args[2:] {
 		pairs = append(pairs, [2]string{string(args[0]), string(args[1])})
 	}
-	if err := c.Server.Options.Settings.Set(pairs); err != "" {
+	settings := c.Server.Options.Settings
+	before := valuesOf(settings, pairs)
+	if err := settings.Set(pairs); err != "" {
 		c.Fail(err)
 		return
 	}
+	if text := changedOptions(before, valuesOf(settings, pairs)); text != "" {
+		c.Server.Changed("config", "CONFIG SET "+text, c.Client.By())
+	}
 	c.OK()
 }
+
+// errNoReload answers where an engine runs without a server around it.
+const errNoReload resp.Error = "ERR this server has no configuration to reload"
+
+// configReload is CONFIG RELOAD. It runs beside the loops, since it reads files. A caller whose
+// user has changed has the reply before its connection is closed.
+func configReload(c *command.Call) {
+	reload := c.Server.Options.Reload
+	if reload == nil {
+		c.Fail(errNoReload)
+		return
+	}
+	var closes bool
+	var err error
+	c.Server.Host.Outside(c, func() { closes, err = reload(c.Client.By(), c.Client.ID) })
+	if err != nil {
+		c.Fail(resp.Error("ERR CONFIG RELOAD failed, nothing has changed: " + oneLine(err)))
+		return
+	}
+	c.Client.Closing = c.Client.Closing || closes
+	c.OK()
+}
+
+// errNoFile is Redis' text.
+const errNoFile resp.Error = "ERR The server is running without a config file"
+
+// configRewrite is CONFIG REWRITE. Files are read and written in the background.
+func configRewrite(c *command.Call) {
+	rewrite, file := c.Server.Options.Rewrite, c.Server.Options.Process.ConfigFile()
+	if rewrite == nil || file == "" {
+		c.Fail(errNoFile)
+		return
+	}
+	c.Offload(func(_ command.Store, w *resp.Writer) {
+		if err := rewrite(); err != nil {
+			w.Error(resp.Error("ERR Rewriting config file: " + oneLine(err)))
+			return
+		}
+		w.Status("OK")
+	})
+}
+
+// maxFaults is how many bytes of faults a reply has.
+const maxFaults = 8 << 10
+
+// oneLine is the text of an error with a fault on each line.
+func oneLine(err error) string { return acl.FaultLine(err, "; ", maxFaults) }
 
 func configResetStat(c *command.Call) {
 	c.Server.BatchEnd(c.Worker) // what this very batch has noted came before

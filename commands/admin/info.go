@@ -3,11 +3,15 @@ package admin
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/commands/stats"
 )
 
 func infoCommands() []*command.Command {
@@ -38,6 +42,7 @@ func infoSections() []infoSection {
 		{"Modules", false, infoModules},
 		{"Commandstats", true, infoCommandstats},
 		{"Errorstats", false, infoErrorstats},
+		{"Latencystats", true, infoLatencystats},
 		{"Cluster", false, func(w *infoWriter) { w.int("cluster_enabled", 0) }},
 		{"Keyspace", false, infoKeyspace},
 		{"Store", false, infoStore},
@@ -48,12 +53,14 @@ func infoSections() []infoSection {
 // infoWriter gathers the text of INFO.
 type infoWriter struct {
 	strings.Builder
-	c     *command.Call
-	e     *command.Server
-	p     command.Process
-	store command.StoreStats
-	stats command.Statistics
-	info  command.Info
+	c        *command.Call
+	e        *command.Server
+	p        command.Process
+	store    command.StoreStats
+	stats    command.Statistics
+	info     command.Info
+	moved    stats.Traffic
+	measures stats.Measures
 }
 
 func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
@@ -61,10 +68,25 @@ func (w *infoWriter) int(name string, value int64) {
 	fmt.Fprintf(w, "%s:%d\r\n", name, value)
 }
 
+// kept returns what persistence says in that field, 0 if nothing.
+func (w *infoWriter) kept(field string) string {
+	if p := w.e.Options.Persistence; p != nil {
+		for _, f := range p.Info() {
+			if f.Name == field {
+				return f.Value
+			}
+		}
+	}
+	return "0"
+}
+
 func info(c *command.Call) {
 	w := &infoWriter{c: c, e: c.Server, p: c.Server.Process()}
 	w.stats, w.info = c.Server.Host.Statistics(), c.Server.Info()
-	w.store = c.Store.Stats()
+	w.store, w.moved = c.Store.Stats(), w.p.Network()
+	if p, known := w.p.(stats.Measured); known {
+		w.measures = p.Measures()
+	}
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) || s.name == "Store" && c.Server.Options.RemoteInfo == nil {
 			continue
@@ -72,8 +94,10 @@ func info(c *command.Call) {
 		if w.Len() > 0 {
 			w.WriteString("\r\n")
 		}
+		from := w.Len()
 		fmt.Fprintf(w, "# %s\r\n", s.name)
 		s.write(w)
+		w.WriteString(absent(s.name, w.String()[from:]))
 	}
 	c.W.Verbatim("txt", w.String())
 }
@@ -123,6 +147,8 @@ func infoClients(w *infoWriter) {
 	w.int("connected_clients", open)
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
+	w.int("client_recent_max_input_buffer", w.moved.LargestInput)
+	w.int("client_recent_max_output_buffer", w.moved.LargestOutput)
 	w.int("blocked_clients", blocked)
 	w.int("tracking_clients", w.info.TrackingClients)
 	w.int("pubsub_clients", w.stats.Subscribers)
@@ -131,25 +157,76 @@ func infoClients(w *infoWriter) {
 func infoMemory(w *infoWriter) {
 	rss, heap := w.p.Memory()
 	used := w.store.Memory
-	_, _, pending := w.p.Network()
 	w.int("used_memory", used.Used(heap))
 	w.str("used_memory_human", human(used.Used(heap)))
 	w.int("used_memory_rss", rss)
 	w.str("used_memory_rss_human", human(rss))
 	w.int("used_memory_dataset", used.Dataset)
+	w.int("used_memory_startup", w.measures.StartMemory)
+	infoMemoryShares(w, used.Used(heap), used.Dataset, rss, heap)
 	scriptBytes := w.info.ScriptBytes
 	w.int("used_memory_lua", scriptBytes)
+	w.str("used_memory_lua_human", human(scriptBytes))
+	w.int("used_memory_vm_eval", scriptBytes)
+	w.int("used_memory_vm_total", scriptBytes)
+	w.str("used_memory_vm_total_human", human(scriptBytes))
 	w.int("used_memory_scripts_eval", scriptBytes)
 	w.int("used_memory_scripts", scriptBytes)
 	w.str("used_memory_scripts_human", human(scriptBytes))
 	w.int("number_of_cached_scripts", w.info.Scripts)
 	w.int("number_of_functions", 0)
-	w.int("mem_clients_normal", pending+w.stats.ClientMemory)
+	w.int("mem_clients_normal", w.moved.Pending+w.stats.ClientMemory)
+	w.str("mem_aof_buffer", w.kept("aof_buffer_length"))
 	w.int("maxmemory", used.Max)
 	w.str("maxmemory_human", human(used.Max))
 	w.str("maxmemory_policy", "noeviction")
 	w.str("mem_allocator", "go")
 	w.int("active_defrag_running", 0)
+}
+
+// infoMemoryShares shows what the figures of memory are to each other. What the allocator has is
+// Go's heap.
+func infoMemoryShares(w *infoWriter, used, dataset, rss, heap int64) {
+	peak := memoryPeak(w.c, max(used, w.measures.PeakMemory))
+	ratio := func(name string, of, by int64) { w.str(name, fmt.Sprintf("%.2f", float64(of)/float64(max(by, 1)))) }
+	percent := func(name string, of, by int64) {
+		w.str(name, fmt.Sprintf("%.2f%%", 100*float64(of)/float64(max(by, 1))))
+	}
+	w.int("used_memory_peak", peak)
+	w.str("used_memory_peak_human", human(peak))
+	percent("used_memory_peak_perc", used, peak)
+	w.int("used_memory_overhead", used-dataset)
+	percent("used_memory_dataset_perc", dataset, used)
+	w.int("allocator_allocated", heap)
+	w.int("allocator_active", heap)
+	w.int("allocator_resident", rss)
+	ratio("allocator_frag_ratio", heap, heap)
+	w.int("allocator_frag_bytes", 0)
+	ratio("allocator_rss_ratio", rss, heap)
+	w.int("allocator_rss_bytes", rss-heap)
+	ratio("rss_overhead_ratio", rss, rss)
+	w.int("rss_overhead_bytes", 0)
+	ratio("mem_fragmentation_ratio", rss, used)
+	w.int("mem_fragmentation_bytes", rss-used)
+	w.int("total_system_memory", w.measures.SystemMemory)
+	w.str("total_system_memory_human", human(w.measures.SystemMemory))
+}
+
+// highest is what the group keeps for the server.
+type highest struct{ memory atomic.Int64 }
+
+// memoryPeak returns the most memory that was seen so far, by the process or by INFO.
+func memoryPeak(c *command.Call, used int64) int64 {
+	h := command.ServerState[highest](c)
+	for {
+		peak := h.memory.Load()
+		if used <= peak {
+			return peak
+		}
+		if h.memory.CompareAndSwap(peak, used) {
+			return used
+		}
+	}
 }
 
 // human formats bytes as Redis does: 1.00K.
@@ -185,7 +262,6 @@ func infoPersistence(w *infoWriter) {
 }
 
 func infoStats(w *infoWriter) {
-	in, out, _ := w.p.Network()
 	processed := int64(0)
 	for _, t := range w.stats.Commands {
 		processed += t.Calls
@@ -193,8 +269,13 @@ func infoStats(w *infoWriter) {
 	w.int("total_connections_received", w.stats.Received)
 	w.int("total_commands_processed", processed)
 	w.int("instantaneous_ops_per_sec", w.stats.PerSecond)
-	w.int("total_net_input_bytes", in)
-	w.int("total_net_output_bytes", out)
+	w.int("total_net_input_bytes", w.moved.In)
+	w.int("total_net_output_bytes", w.moved.Out)
+	w.str("instantaneous_input_kbps", fmt.Sprintf("%.2f", w.moved.InPerSecond/1024))
+	w.str("instantaneous_output_kbps", fmt.Sprintf("%.2f", w.moved.OutPerSecond/1024))
+	w.int("total_reads_processed", w.moved.Reads)
+	w.int("total_writes_processed", w.moved.Writes)
+	w.int("expire_cycle_cpu_milliseconds", w.measures.ExpireTime.Milliseconds())
 	w.int("rejected_connections", w.stats.Refused)
 	w.int("expired_keys", w.store.Memory.Expired)
 	w.int("evicted_keys", 0)
@@ -212,6 +293,9 @@ func infoStats(w *infoWriter) {
 	w.int("latest_fork_usec", 0)
 	w.int("total_error_replies", w.stats.Errors.Total.Load())
 	w.int("acl_access_denied_auth", w.info.FailedLogins)
+	w.int("acl_access_denied_cmd", w.e.Refusals.Count(acl.DeniedCommand))
+	w.int("acl_access_denied_key", w.e.Refusals.Count(acl.DeniedKey))
+	w.int("acl_access_denied_channel", w.e.Refusals.Count(acl.DeniedChannel))
 	w.int("internal_errors", w.stats.Panics)
 }
 
@@ -232,6 +316,8 @@ func infoCPU(w *infoWriter) {
 	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
 	w.str("used_cpu_sys_children", "0.000000")
 	w.str("used_cpu_user_children", "0.000000")
+	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // there is no other
+	fmt.Fprintf(w, "used_cpu_user_main_thread:%.6f\r\n", user.Seconds())
 }
 
 // infoModules names redis-cell in the seven fields that exporters split.
@@ -251,6 +337,28 @@ func infoCommandstats(w *infoWriter) {
 		}
 		fmt.Fprintf(w, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
 			w.e.Commands.Entries[id].Name, t.Calls, usec, per, t.Rejected, t.Failed)
+	}
+}
+
+// infoLatencystats shows percentiles of how long calls took, in microseconds.
+func infoLatencystats(w *infoWriter) {
+	shown := w.e.Limits().Observing.Percentiles
+	for id, t := range w.stats.Commands {
+		if t.Calls == 0 || len(shown) == 0 {
+			continue
+		}
+		took, _ := w.e.Host.Durations(id)
+		if took.Calls == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "latency_percentiles_usec_%s:", w.e.Commands.Entries[id].Name)
+		for i, p := range shown {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			fmt.Fprintf(w, "p%s=%.3f", strconv.FormatFloat(p, 'f', -1, 64), float64(took.Quantile(p/100))/1000)
+		}
+		w.WriteString("\r\n")
 	}
 }
 

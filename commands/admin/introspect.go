@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
@@ -87,7 +88,7 @@ func commandGetKeys(c *command.Call) {
 	case !cmd.ArityOK(len(args)):
 		c.Fail("ERR Invalid number of arguments specified for command")
 		return
-	case cmd.Keys.First == 0 && cmd.Keys.Find == nil:
+	case cmd.Keys.None():
 		c.Fail("ERR The command has no key arguments")
 		return
 	}
@@ -98,13 +99,13 @@ func commandGetKeys(c *command.Call) {
 	}
 	withFlags := c.Cmd.Name == "command|getkeysandflags"
 	c.W.Array(len(at))
-	for _, i := range at {
+	for n, i := range at {
 		if withFlags {
 			c.W.Array(2)
 		}
 		c.W.Bulk(args[i])
 		if withFlags {
-			flags := cmd.KeyFlags()
+			flags := cmd.Keys.UseAt(args, n).Names()
 			c.W.Set(len(flags))
 			for _, f := range flags {
 				c.W.Status(f)
@@ -126,7 +127,7 @@ func commandList(c *command.Call) {
 			}
 		case parse.IsWord(c.Args[3], "ACLCAT"):
 			name := strings.ToLower(string(value))
-			wanted = func(cmd *command.Command) bool { return cmd.AllCategories().Has(name) }
+			wanted = func(cmd *command.Command) bool { return slices.Contains(cmd.AllCategories().Names(), name) }
 		case parse.IsWord(c.Args[3], "PATTERN") && len(value) <= parse.MaxPattern:
 			wanted = func(cmd *command.Command) bool { return parse.Glob(bytes.ToLower(value), []byte(cmd.Name)) }
 		default:

@@ -130,19 +130,4 @@ func parseMpopCount(b []byte) (int, resp.Error) {
 const maxPopped = 1 << 40
 
 // NumkeysAt is the KeySpec of a command with the number of its keys as argument i.
-func NumkeysAt(i int) command.KeySpec {
-	return command.KeySpec{Find: func(args [][]byte) ([]int, bool) {
-		if len(args) <= i {
-			return nil, false
-		}
-		n, ok := parse.Int(args[i])
-		if !ok || n < 1 || n > int64(len(args)-1-i) {
-			return nil, false
-		}
-		at := make([]int, n)
-		for k := range at {
-			at[k] = i + 1 + k
-		}
-		return at, true
-	}}
-}
+func NumkeysAt(i int) command.KeySpec { return command.KeySpec{Count: i} }

@@ -1,7 +1,6 @@
 package blocking
 
 import (
-	"bytes"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -97,9 +96,13 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 		c.Fail(errWaitMany)
 		return nil
 	}
-	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: command.CloneArgs(keys)}
-	w.call.To = bytes.Clone(call.To)
-	w.parked.Kept = cost
+	own := command.CloneArgs(c.Args)
+	at := c.Cmd.Keys.Positions(own) // of the keys, which lie side by side, and of the destination
+	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
+	if call.To != nil {
+		w.call.To = own[at[len(keys)]]
+	}
+	w.parked.Args, w.parked.Kept = own, cost
 	w.parked.Cancel = w.leave
 	w.parked.OnTimeout = w.giveUp
 	w.all.note(1)
@@ -199,6 +202,10 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) comma
 		}
 		served.list, c.Serves = append(served.list, servedPop{w, out.Take()}), true
 	}()
+	if err := w.parked.Forbidden(c.Store); err != "" {
+		out.Error(err)
+		return command.ServedYes
+	}
 	for _, key := range w.keys {
 		if !c.Store.IsLocked(key) { // it has not changed, and so has nothing
 			continue

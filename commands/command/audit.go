@@ -4,12 +4,16 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/stats"
 )
 
-// audited returns the handler of cmd, followed by a line of the log. It wraps when the
-// table is built, so that other commands pay nothing.
+// audited returns the handler of cmd, followed by a line of the log, and by a change if it is
+// one that may explain what is seen later. The table wraps it: other commands pay nothing.
 func audited(cmd *Command) func(*Call) {
 	run := cmd.Run
+	kind := stats.KindOfChange(cmd.Name)
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))
 	return func(c *Call) {
 		run(c)
@@ -19,6 +23,8 @@ func audited(cmd *Command) func(*Call) {
 		}
 		if c.Failed {
 			attrs = append(attrs, slog.Bool("refused", true))
+		} else if kind != "" {
+			c.Server.Changed(kind, changeText(c), c.Client.By())
 		}
 		c.Server.Log.LogAttrs(context.Background(), slog.LevelInfo, message, attrs...) //nolint:sloglint // one of the table, so that each is a kind
 	}
@@ -27,5 +33,51 @@ func audited(cmd *Command) func(*Call) {
 // Who says whose doing a line of the log is. What a client calls itself is left out: it
 // may be anything, a password included.
 func (s *Client) Who() []slog.Attr {
-	return []slog.Attr{slog.String("client", s.Addr()), slog.Int64("id", s.ID), slog.String("user", DefaultUser)}
+	which := slog.Int64("id", s.ID)
+	if s.ID == 0 { // a request to the admin port, which is no connection
+		which = slog.String("via", "admin port")
+	}
+	return []slog.Attr{slog.String("client", s.Addr()), which, slog.String("user", s.UserName())}
+}
+
+// Changed notes something that may explain what the server does from now on. kind is one
+// word, text has no secret in it, and by says whose doing it is. Any goroutine may call it.
+func (s *Server) Changed(kind, text, by string) {
+	s.Changes.Add(stats.Change{At: s.CivilMillis(), Kind: kind, Text: text, By: by})
+}
+
+// CivilMillis is the time of day in Unix milliseconds.
+func (s *Server) CivilMillis() int64 {
+	if s.Options.Civil != nil {
+		return int64(s.Options.Civil()) / int64(time.Millisecond)
+	}
+	return int64(s.Options.Now()) / int64(time.Millisecond)
+}
+
+// By says whose doing a change is.
+func (s *Client) By() string {
+	if s.ID == 0 {
+		return "admin port, user " + s.UserName() + " from " + s.Addr()
+	}
+	return s.UserName() + ", from " + s.Addr()
+}
+
+// changeText is the call without what may be a secret: of its arguments only the names of
+// users, the time of a pause and the database.
+func changeText(c *Call) string {
+	text := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
+	switch c.Cmd.Name {
+	case "acl|setuser", "client|pause":
+		text += " " + string(Echo(c.Args[2], MaxEcho))
+	case "acl|deluser":
+		for _, name := range c.Args[2:min(len(c.Args), 6)] {
+			text += " " + string(Echo(name, MaxEcho))
+		}
+	}
+	if c.Cmd.AuditAttrs != nil {
+		for _, a := range c.Cmd.AuditAttrs(c) {
+			text += " " + a.String()
+		}
+	}
+	return text
 }

@@ -3,13 +3,11 @@ package command
 import (
 	"net"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
-
-// DefaultUser is the one user there is.
-const DefaultUser = "default"
 
 // HostOf is the address that failed attempts are charged to: without the port, so
 // that a new connection is no new chance.
@@ -118,14 +116,38 @@ func (s *Client) Lock(now limit.Instant) {
 	s.Locked.Store(int64(now))
 }
 
-// Unlock admits the session, whatever becomes of the password.
-func (s *Client) Unlock() {
+// Login makes the session one of u, and admits it whatever becomes of the password.
+func (s *Client) Login(u *acl.User) {
+	s.User.Store(u)
 	s.Authed = true
 	s.Locked.Store(0)
 }
 
+// LoginAs is Login as the user whom find returns, if it returns one. find is called again if
+// users were deleted or replaced meanwhile: whoever closes their clients may have looked at
+// this one before it was theirs.
+func (s *Client) LoginAs(find func() (u *acl.User, ok bool)) bool {
+	user, authed, locked := s.User.Load(), s.Authed, s.Locked.Load()
+	for {
+		before := s.Server.Users.Closings()
+		u, ok := find()
+		if !ok {
+			return false
+		}
+		if s.Login(u); s.Server.Users.Closings() == before {
+			return true
+		}
+		s.User.Store(user)
+		s.Authed = authed
+		s.Locked.Store(locked)
+	}
+}
+
 // Admitted reports whether the session may run commands.
-func (s *Client) Admitted() bool { return s.Authed || !s.Server.PasswordSet() }
+func (s *Client) Admitted() bool { return s.Authed || !s.Server.Users.NeedsLogin() }
+
+// UserName returns the name of the user. Any goroutine may call it.
+func (s *Client) UserName() string { return s.User.Load().Name }
 
 // SetProtocol switches between RESP2 and RESP3.
 func (s *Client) SetProtocol(proto int) {
@@ -140,10 +162,11 @@ func (s *Client) Reset(now limit.Instant) {
 	s.Reply = ReplyOn
 	s.Database.Store(0)
 	s.SetName(nil)
-	switch {
-	case !s.Server.PasswordSet():
-		s.Unlock()
+	switch users := s.Server.Users; {
+	case !users.NeedsLogin():
+		s.Login(users.Default)
 	case s.Authed:
+		s.User.Store(users.Default)
 		s.Lock(now)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cellserver/cellserver/commands/stats"
 )
 
 // AllCategories returns the categories of the command: its own and those that its
@@ -28,6 +30,9 @@ func (c *Command) AllCategories() Category {
 		if c.Flags&implied.flag != 0 {
 			cats |= implied.cats
 		}
+	}
+	if c.Categories&CatScripting != 0 {
+		cats &^= CatRead // whoever may read may not run scripts
 	}
 	if cats&CatFast == 0 {
 		cats |= CatSlow
@@ -71,7 +76,7 @@ func (c *Command) check() {
 		panic(fmt.Sprintf("commands: entry %q has no arity", c.Name))
 	case c.Run == nil && c.Sub == nil:
 		panic(fmt.Sprintf("commands: entry %q does nothing", c.Name))
-	case c.Flags&FlagLocal != 0 && (c.Keys.First != 0 || c.Keys.Find != nil || c.Categories&CatKeyspace != 0 || c.Parse != nil):
+	case c.Flags&FlagLocal != 0 && (!c.Keys.None() || c.Categories&CatKeyspace != 0 || c.Parse != nil):
 		panic(fmt.Sprintf("commands: entry %q is said to reach no key and has some", c.Name))
 	case (c.Parse == nil) != (c.Answer == nil):
 		panic(fmt.Sprintf("commands: entry %q has one of Parse and Answer", c.Name))
@@ -93,25 +98,17 @@ func (c *Command) Subcommand(name []byte) *Command {
 // SpansKeyspace reports whether the command reads or writes keys that it does not
 // name.
 func (c *Command) SpansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.First == 0 && c.Keys.Find == nil || c.Name == "info" || c.Name == "memory|stats"
+	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Name == "info" || c.Name == "memory|stats"
 }
 
 // HasLongKey reports whether a key among args is longer than a key may be.
 func (c *Command) HasLongKey(args [][]byte) bool {
-	k := &c.Keys
-	if k.Find == nil && k.First > 0 { // as positions, which makes a list
-		last := k.Last
-		if last < 0 {
-			last += len(args)
+	for i, end, step := c.Keys.Range(args); i < end; i += step {
+		if len(args[i]) > MaxKey {
+			return true
 		}
-		for i := k.First; i <= last && i < len(args); i += k.Step {
-			if len(args[i]) > MaxKey {
-				return true
-			}
-		}
-		return false
 	}
-	return slices.ContainsFunc(k.Positions(args), func(i int) bool { return len(args[i]) > MaxKey })
+	return false
 }
 
 // RepliesValues reports whether the command replies values that it finds, and changes
@@ -139,4 +136,40 @@ func (c *Command) ListenersMay() bool {
 }
 
 // RunsScript reports whether the command is EVAL or one of its kin.
-func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Find != nil }
+func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Count > 0 }
+
+// KeyUses says how commands use their keys that do it otherwise than most: those that write
+// read and update, and the others read. The names of commands are separated by spaces.
+type KeyUses []struct {
+	Names     string
+	Use, Rest KeyUse
+}
+
+// In sets the uses of commands, and returns commands. It panics at a name that is not among
+// them, and is called once for each.
+func (us KeyUses) In(commands []*Command) []*Command {
+	for _, u := range us {
+		for name := range strings.FieldsSeq(u.Names) {
+			at := slices.IndexFunc(commands, func(c *Command) bool { return c.Name == name })
+			if at < 0 {
+				panic(fmt.Sprintf("command: no entry %q whose keys are used", name))
+			}
+			commands[at].Keys.Use, commands[at].Keys.Rest = u.Use, u.Rest
+		}
+	}
+	return commands
+}
+
+// classOf is how long calls of a command are expected to take.
+func classOf(c *Command) stats.Class {
+	switch {
+	case c.RunsScript():
+		return stats.Script
+	case c.Flags&FlagFast != 0:
+		return stats.Fast
+	}
+	return stats.Slow
+}
+
+// Shown returns the words of a call as others may see them.
+func (c *Command) Shown(args [][]byte) [][]byte { return stats.Shown(c.Secrets, args) }

@@ -70,16 +70,30 @@ func (c *Command) WriteInfo(w *resp.Writer) {
 	}
 }
 
-// writeKeySpecs writes where the keys are in the form that Redis 7 introduced.
+// writeKeySpecs writes where the keys are in the form that Redis 7 introduced: one range,
+// or two where the first key is used otherwise than the rest.
 func (c *Command) writeKeySpecs(w *resp.Writer) {
-	if c.Keys.First == 0 {
+	k := &c.Keys
+	switch {
+	case k.First == 0:
 		w.Set(0)
-		return
+	case k.Use == k.Rest:
+		w.Set(1)
+		k.writeRange(w, k.First, k.Last, k.Use)
+	default:
+		w.Set(2)
+		k.writeRange(w, k.First, k.First, k.Use)
+		k.writeRange(w, k.First+k.Step, k.Last, k.Rest)
 	}
-	w.Set(1)
+}
+
+func (k *KeySpec) writeRange(w *resp.Writer, first, last int, use KeyUse) {
 	w.Map(3)
 	w.BulkString("flags")
-	flags := c.KeyFlags()
+	flags := use.Names()
+	if k.UseOf != nil {
+		flags = append(flags, "variable_flags")
+	}
 	w.Set(len(flags))
 	for _, f := range flags {
 		w.Status(f)
@@ -91,7 +105,7 @@ func (c *Command) writeKeySpecs(w *resp.Writer) {
 	w.BulkString("spec")
 	w.Map(1)
 	w.BulkString("index")
-	w.Int(int64(c.Keys.First))
+	w.Int(int64(first))
 	w.BulkString("find_keys")
 	w.Map(2)
 	w.BulkString("type")
@@ -99,23 +113,14 @@ func (c *Command) writeKeySpecs(w *resp.Writer) {
 	w.BulkString("spec")
 	w.Map(3)
 	w.BulkString("lastkey")
-	last := c.Keys.Last
 	if last > 0 {
-		last -= c.Keys.First // relative to the first key, negative from the end
+		last -= first // relative to the first key, negative from the end
 	}
 	w.Int(int64(last))
 	w.BulkString("keystep")
-	w.Int(int64(c.Keys.Step))
+	w.Int(int64(k.Step))
 	w.BulkString("limit")
 	w.Int(0)
-}
-
-// KeyFlags says how the keys are used. redis-cell declares access and update.
-func (c *Command) KeyFlags() []string {
-	if c.Flags&FlagWrite != 0 {
-		return []string{"RW", "access", "update"}
-	}
-	return []string{"RO", "access"}
 }
 
 // WriteAllDocs replies what COMMAND DOCS says of cmds.

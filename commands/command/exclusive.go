@@ -83,3 +83,14 @@ func (x *Exclusive) Aborted() bool {
 	defer x.mu.Unlock()
 	return x.aborted
 }
+
+// ScriptName returns the SHA-1 of the script that runs, "" if none does. Any goroutine may call
+// it.
+func (x *Exclusive) ScriptName() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.script == nil {
+		return ""
+	}
+	return x.script.Name()
+}

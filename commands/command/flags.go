@@ -37,6 +37,18 @@ const FlagFence Flag = 1 << 29
 // a Remote, too. COMMAND does not show it.
 const FlagLocal Flag = 1 << 28
 
+// FlagEveryKey is set on commands that show or delete keys which they do not name. COMMAND
+// does not show it.
+const FlagEveryKey Flag = 1 << 27
+
+// FlagDecides is set on commands that answer with the decision of a limiter. COMMAND does not
+// show it.
+const FlagDecides Flag = 1 << 26
+
+// FlagConnection is set on commands about the connection that sends them: what it is, what it
+// is sent, what it has queued or watches. COMMAND does not show it.
+const FlagConnection Flag = 1 << 25
+
 // FlagAudit is set on commands that change what is there for everybody: the log says who
 // has called them. COMMAND does not show it.
 const FlagAudit Flag = 1 << 31
@@ -136,14 +148,4 @@ func (c Category) Names() []string {
 		}
 	}
 	return names
-}
-
-// Has reports whether the set holds the category of that name.
-func (c Category) Has(name string) bool {
-	for _, n := range CategoryNames {
-		if n.Name == name {
-			return c&n.category != 0
-		}
-	}
-	return false
 }

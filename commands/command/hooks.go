@@ -1,6 +1,9 @@
 package command
 
-import "github.com/cellserver/cellserver/limit"
+import (
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/limit"
+)
 
 func (h *hooks) add(n Hooks) {
 	h.all = append(h.all, &n)
@@ -32,11 +35,11 @@ func (s *Server) BatchEnd(w *Worker) {
 	w.ask.Forget()
 }
 
-// Refused tells the groups of a wait for room that ended without any.
-func (s *Server) Refused(w *Worker, db int, key []byte, now limit.Instant) {
+// Decided tells the groups how a wait for room has ended.
+func (s *Server) Decided(w *Worker, db int, d *Decided, now limit.Instant) {
 	for _, h := range s.hooks.all {
-		if f := h.Refused; f != nil {
-			f(w, db, key, now)
+		if f := h.Decided; f != nil {
+			f(w, db, d, now)
 		}
 	}
 }
@@ -220,8 +223,20 @@ func (s *Server) Memory() (n int64) {
 	return n
 }
 
-// LimitsChanged tells the groups of new limits. Any goroutine may call it.
+// RulesChanged tells the groups that a user may do something else than before. Any goroutine
+// may call it.
+func (s *Server) RulesChanged(u *acl.User, before *acl.Rules) {
+	for _, h := range s.hooks.all {
+		if f := h.RulesChanged; f != nil {
+			f(u, before)
+		}
+	}
+}
+
+// LimitsChanged puts in force what the server observes, and tells the groups of new limits.
+// Any goroutine may call it.
 func (s *Server) LimitsChanged() {
+	s.observe(&s.Limits().Observing)
 	for _, h := range s.hooks.all {
 		if f := h.LimitsChanged; f != nil {
 			f()

@@ -1,9 +1,9 @@
 package command
 
 import (
-	"crypto/sha256"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -29,8 +29,18 @@ type Limits struct {
 	MaxPerAddress int
 	Databases     int
 	ProtectedMode bool
-	// Password is requirepass; "" lets everybody in.
+	// Password is requirepass, which is that of the user default; "" lets everybody in.
 	Password string
+	// CertificateUser says what of a client's certificate is the name of its user: CN or
+	// URI; otherwise nothing is.
+	CertificateUser string
+	// Refusals is how many entries ACL LOG keeps.
+	Refusals int
+	// AllChannels says that new users may use all channels.
+	AllChannels bool
+	// EveryKey has commands that reach keys which they do not name, such as KEYS and FLUSHALL,
+	// need a user who may read and write every key.
+	EveryKey bool
 	// Idle closes a client that has sent nothing for so long; 0 never does.
 	Idle time.Duration
 	// Partial closes a client whose unfinished command is older than this.
@@ -47,14 +57,16 @@ type Limits struct {
 	// Busy is how long a script may keep others waiting before they are told; 0 is
 	// for ever.
 	Busy time.Duration
+	// NearLimit is from which percentage of a limit in use an allowed call is near it.
+	NearLimit int
 	// ClientMemory is maxmemory-clients in bytes; 0 is no bound.
 	ClientMemory int64
 	// TrackingKeys is the most keys of the invalidation table; 0 is no bound.
 	TrackingKeys int64
 	// Output bounds what others leave for a client: messages to a subscriber.
 	Output OutputLimit
-
-	PasswordHash [sha256.Size]byte
+	// Observing is what is kept about calls.
+	Observing stats.Observing
 }
 
 // DefaultLimits returns the limits of a server without a configuration.
@@ -63,6 +75,8 @@ func DefaultLimits() Limits {
 		MaxClients:    10000,
 		Databases:     16,
 		ProtectedMode: true,
+		EveryKey:      true,
+		Refusals:      128,
 		Partial:       30 * time.Second,
 		PreAuth:       10 * time.Second,
 		Frame:         resp.DefaultLimits(),
@@ -73,6 +87,7 @@ func DefaultLimits() Limits {
 		Busy:          5 * time.Second,
 		TrackingKeys:  1_000_000,
 		Output:        OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
+		Observing:     stats.Observing{SlowerThan: 10 * time.Millisecond, SlowEntries: 128, Histograms: true, Percentiles: []float64{50, 99, 99.9}},
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -26,6 +28,8 @@ type Options struct {
 	Stopwatch func() time.Duration
 	// Now reads the store's clock, for the ages of clients.
 	Now func() limit.Instant
+	// Civil is the time of day; nil stands for Now.
+	Civil func() limit.Instant
 	// Settings is the configuration that CONFIG shows and changes.
 	Settings Settings
 	// Process is what INFO says of the process; nil leaves those fields out.
@@ -38,13 +42,28 @@ type Options struct {
 	SuspendExpiry func(hold bool)
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
+	// UserFile is where ACL LOAD and ACL SAVE find users; nil without a file.
+	UserFile UserFile
+	// Report makes the JSON of a report as a user may see it. An error says what is wrong with
+	// what was asked. nil makes none.
+	Report func(u *acl.User, from, report string, given map[string][]string) ([]byte, error)
 	// Stop ends the server; SHUTDOWN calls it.
 	Stop func(StopMode)
 	// ScriptRoom says how many bytes of objects Go's heap may have while scripts run, and
 	// how many of them are kept for keys; nil stands for any number.
 	ScriptRoom func() (bound, kept int64)
+	// Reload reads the configuration and its files again, and puts all of it in force or
+	// nothing; by says whose doing it is. closes says that the connection of caller, the ID of
+	// a client, ends after its reply, since its user is gone or has other rules; those of others
+	// have ended. nil if there is nothing to read.
+	Reload func(by string, caller int64) (closes bool, err error)
+	// Rewrite writes the configuration into the file that it was read from; nil if there is
+	// none.
+	Rewrite func() error
 	// FreeHeap gives what is garbage in Go's heap back to the system; nil does nothing.
 	FreeHeap func()
+	// Groups says how decisions are counted by group of keys.
+	Groups stats.GroupOptions
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 }
@@ -70,6 +89,13 @@ type Settings interface {
 	Set(pairs [][2]string) resp.Error
 }
 
+// UserFile is a file of users. Load puts all of it in force or nothing, and returns the
+// users that are gone or may do something else.
+type UserFile interface {
+	Load(users *acl.Users) (changed []*acl.User, err error)
+	Save(users *acl.Users) error
+}
+
 // Process is what INFO says of the process that holds the engine.
 type Process interface {
 	// Version is our own version, Started when the process began (civil, unix
@@ -87,9 +113,8 @@ type Process interface {
 	Memory() (rss, heap int64)
 	// CPU is the processor time used, in the system and as user.
 	CPU() (sys, user time.Duration)
-	// Network is what the transports have moved, and what waits in them: replies to be
-	// sent and input that is no whole command yet.
-	Network() (in, out, pending int64)
+	// Network is what the transports have moved, and what waits in them.
+	Network() stats.Traffic
 	// ClockStep is by how much the wall clock is off the server's own clock.
 	ClockStep() time.Duration
 }
@@ -117,6 +142,6 @@ func (noProcess) Memory() (rss, heap int64) { return 0, 0 }
 
 func (noProcess) CPU() (sys, user time.Duration) { return 0, 0 }
 
-func (noProcess) Network() (in, out, pending int64) { return 0, 0, 0 }
+func (noProcess) Network() stats.Traffic { return stats.Traffic{} }
 
 func (noProcess) ClockStep() time.Duration { return 0 }

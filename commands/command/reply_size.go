@@ -21,7 +21,7 @@ func CopiedBy(st Store, db int, cmd *Command, args [][]byte) (n int) {
 		})
 		return n
 	}
-	for _, i := range cmd.Keys.Positions(args) {
+	for i, end, step := cmd.Keys.Range(args); i < end; i += step {
 		elements, copied := st.Weigh(db, args[i])
 		if n += copied + (elements+1)*HeadBytes; n > MaxReply {
 			break

@@ -1,6 +1,9 @@
 package command
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/resp"
+)
 
 // What keeps commands from running, as a set: Server.Halts.
 const (
@@ -8,15 +11,13 @@ const (
 	HaltChanges                    // those that may change something are postponed
 	HaltAll                        // all are postponed
 	HaltServing                    // none: somebody waits for elements, whom commands serve
+	HaltMonitor                    // none: somebody monitors, who is sent all
 
 	HaltPaused = HaltChanges | HaltAll
 )
 
 // Limits returns the limits in force.
 func (s *Server) Limits() *Limits { return s.ActiveLimits.Load() }
-
-// PasswordSet reports whether clients have to authenticate.
-func (s *Server) PasswordSet() bool { return s.Limits().Password != "" }
 
 // SuspendExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
@@ -66,4 +67,10 @@ func (s *Server) Process() Process {
 		return noProcess{}
 	}
 	return s.Options.Process
+}
+
+// observe puts what is observed in force.
+func (s *Server) observe(o *stats.Observing) {
+	s.Slow.SetMax(o.SlowEntries)
+	s.Events.SetThreshold(o.Latency)
 }

@@ -15,6 +15,7 @@ type Statistics struct {
 	Panics       int64
 	PerSecond    int64 // commands
 	Errors       *stats.Errors
+	Callers      *stats.Callers
 }
 
 // ClientMemory is about how many bytes the server keeps for one client.
@@ -33,6 +34,7 @@ func (m ClientMemory) Sum() int64 { return m.Input + m.Output + m.Messages + m.Q
 type Description struct {
 	Channels, Patterns, ShardChannels    int
 	Tracks, BrokenRedirect, Broadcasting bool
+	Monitors                             bool
 	Redirect                             int64 // the client that is told instead, or 0; -1 if it does not track
 	Memory                               int64 // what subscriptions take
 }

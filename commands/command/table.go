@@ -42,6 +42,7 @@ func NewTable(groups []Group) *Table {
 		t.names = append(t.names, tableName{c.Name, c})
 	}
 	t.index()
+	t.speak()
 	return t
 }
 
@@ -88,9 +89,11 @@ func (t *Table) add(c *Command) {
 	if c.Flags&FlagAudit != 0 {
 		c.Run = audited(c)
 	}
+	c.Keys.complete(c.Flags&FlagReadonly == 0)
 	c.ID = len(t.Entries)
 	c.Serves = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
 		c.Name == "rename" || c.Name == "renamenx"
+	c.Class = classOf(c)
 	c.InlineWords = min(maxInlineWords, MaxLoopWork/c.WordsWork(1))
 	t.Entries = append(t.Entries, c)
 }

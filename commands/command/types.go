@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -52,9 +54,6 @@ type Command struct {
 	// Writes reports whether a call changes something, for commands of which FlagWrite does
 	// not say it; nil for all others.
 	Writes func(c *Call, cmd *Command, args [][]byte) bool
-	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
-	// nothing. For commands with FlagAudit.
-	AuditAttrs func(c *Call) []slog.Attr
 	// Rejected tells that a call is refused before it runs, and returns the error to answer;
 	// nil for e itself.
 	Rejected func(c *Call, e resp.Error) resp.Error
@@ -70,6 +69,7 @@ type Command struct {
 	// others; nil for all others.
 	ReplySize func(cl *Client, st Store, cmd *Command) int
 
+	Disclosure
 	placed
 }
 
@@ -82,14 +82,16 @@ type placed struct {
 	InlineWords int
 	// Feeds says that it may put elements under a key that somebody waits for.
 	Serves bool
+	Class  stats.Class
 }
 
-// Plan is what a call may do that runs other commands.
-type Plan struct {
-	Long     bool // nobody knows how long it takes
-	KeysOnly bool // it touches no other keys than those it names
-	Writes   bool // it may change something
-	AllowOOM bool // it may run when memory is full
+// Disclosure is what others are told of calls.
+type Disclosure struct {
+	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
+	// nothing. For commands with FlagAudit.
+	AuditAttrs func(c *Call) []slog.Attr
+	// Secrets are the words that others may not see; nil if there are none.
+	Secrets stats.Secrets
 }
 
 // Call is one command being run: who calls, with what, and where the reply goes.
@@ -121,6 +123,9 @@ type Client struct {
 	ProxyOf    *Client
 	Background bool // a proxy that is not exclusive: nothing may park, and nothing is locked
 	Marks      Mark
+	// User is who the client is, the user default before it has said so. Set by the feeding
+	// goroutine only.
+	User atomic.Pointer[acl.User]
 	// Read by other goroutines: CLIENT LIST, the janitor.
 	Database atomic.Int32
 	Protocol atomic.Int32 // proto, for the others
@@ -133,41 +138,6 @@ type Client struct {
 	Told          atomic.Bool
 	Subscriptions atomic.Int32
 	states        atomic.Pointer[[]clientState] // of the groups: see Slot
-}
-
-// Identity is what a client calls itself and its library. It is replaced, never changed.
-type Identity struct{ Name, LibName, LibVer string }
-
-// Mark is a set of what is so rare of a client that commands ask for all of it at once.
-type Mark uint8
-
-const (
-	// MarkQueuing says that a group looks at each command before it runs: see Hooks.Intercept.
-	MarkQueuing Mark = 1 << iota
-	// MarkListening says that the client has subscriptions.
-	MarkListening
-	// MarkTracking says that a group runs the commands: see Hooks.Run.
-	MarkTracking
-	// MarkCaching says that a group is told of commands that are refused: see Hooks.Rejected.
-	MarkCaching
-)
-
-// ReplyMode is the state of CLIENT REPLY.
-type ReplyMode uint8
-
-// The modes of CLIENT REPLY.
-const (
-	ReplyOn ReplyMode = iota
-	ReplyOff
-	ReplySkipNext // CLIENT REPLY SKIP itself is being answered with silence
-	replySkip     // the command after it is
-)
-
-// clientState is what one group keeps for a client. Most clients have none, and few have
-// more than two.
-type clientState struct {
-	slot  Slot
-	state any
 }
 
 // Worker is the part of a feeding goroutine that commands use: its handle of the store, and
@@ -187,6 +157,7 @@ type Worker struct {
 	asking
 	scratch
 	lookups
+	stats.Lines
 	states [maxGroups]any // of the groups: see Slot
 }
 
@@ -253,12 +224,38 @@ type Server struct {
 	Commands     *Table
 	Log          *slog.Logger
 	ActiveLimits atomic.Pointer[Limits]
-	Draining     atomic.Bool   // set by Drain
-	Halts        atomic.Uint32 // what keeps commands from running: see HaltLoading
-	Ended        atomic.Bool   // set by Close: slow commands may give up
-	Large        budget.Budget // what long replies take
-	hooks        hooks
-	states       [maxGroups]any // of the groups: see Slot
+	Users        *acl.Users
+	Refusals     acl.Log // ACL LOG
+	Changes      stats.Changes
+	Seen         Seen // nil without limiters
+	// Logins slows down who guesses passwords; nil without commands that log in.
+	Logins Logins
+	// ClientLine is what CLIENT LIST says of a client; nil without that command.
+	ClientLine func(cl *Client, now limit.Instant) []byte
+	Draining   atomic.Bool   // set by Drain
+	Halts      atomic.Uint32 // what keeps commands from running: see HaltLoading
+	// Slow and Events are what took long: SLOWLOG and LATENCY.
+	Slow   stats.SlowLog
+	Events stats.Events
+	Ended  atomic.Bool   // set by Close: slow commands may give up
+	Large  budget.Budget // what long replies take
+	hooks  hooks
+	states [maxGroups]any // of the groups: see Slot
+}
+
+// Seen is what the limiters have seen of keys and their groups. Any goroutine may call it, but
+// for LackedMemory.
+type Seen interface {
+	// Denied and Called are the keys that are denied and called most, over all workers.
+	Denied(now limit.Instant) stats.SeenKeys
+	Called(now limit.Instant) stats.SeenKeys
+	// TakeGroups returns what was seen since the last time, in the order of the names.
+	TakeGroups() []stats.SeenGroup
+	// Groups are the decisions by group of keys.
+	Groups() []stats.GroupCount
+	// LackedMemory notes that a call of the worker about the key was refused for want of
+	// memory. The goroutine of the worker calls it.
+	LackedMemory(w *Worker, key []byte)
 }
 
 // Wait is a command that waits: for a timer, for a slow command that runs
@@ -275,13 +272,14 @@ type Wait struct {
 	Gone   atomic.Bool // the client is: set when the session is closed
 
 	// What the answer consists of, valid once state is WaitAnswered: the reply, then
-	// what resume writes. refused is the key of a limit that the wait was for and did
-	// not get; broken says that the client is to be closed.
+	// what resume writes. Decided is how a wait for room has ended, nil for other waits;
+	// broken says that the client is to be closed.
 	Reply   resp.Reply
-	Refused []byte
+	Decided *Decided
 	Broken  bool
-	// Failed says that the reply is an error, or has one in it.
-	Failed bool
+	// Failed says that the reply is an error, or has one in it, and Rejected that the command
+	// was never run: see [Wait.Forbidden].
+	Failed, Rejected bool
 	// Looked says that it has had no effect, so that its reply waits for no disk and is
 	// true whatever becomes of that.
 	NoEffect bool
@@ -291,6 +289,9 @@ type Wait struct {
 	// Kept is how many bytes the command took over from its session: a transaction that
 	// runs exclusively, and what it watches. Used by the goroutine that feeds the session.
 	Kept int
+	// Args are the words of the command as far as they say what its user has to be allowed;
+	// nil for a command that is not asked about again.
+	Args [][]byte
 	// Slice does a part of a command that goes on in slices, and reports whether there is
 	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
 	// as others have had their turn.
@@ -300,6 +301,8 @@ type Wait struct {
 	// the wait was to be ended meanwhile.
 	Retracts bool
 	wanted   atomic.Int32
+
+	stats.Waiting // how long the command has run
 
 	// Resume runs when the session is fed again, on the goroutine that feeds it: for
 	// an answer that changes the session. nil if there is nothing to do.
@@ -342,12 +345,6 @@ type Exclusive struct {
 	aborted bool     // guarded by mu: ended with the server
 }
 
-// Killable is what runs within an exclusive command and can be ended between two steps.
-// Any goroutine may call Kill.
-type Killable interface {
-	Kill(reason string)
-}
-
 // Coroutine is how a group runs a call of which nobody knows how long it takes: on a
 // coroutine with a worker of its own, which goes on elsewhere if it takes long.
 type Coroutine struct {
@@ -387,12 +384,6 @@ type Group struct {
 	Worker func(w *Worker, slot Slot) any
 }
 
-// Slot is the place of what a group keeps, in the server, its workers and its clients.
-type Slot int
-
-// maxGroups is how many groups a table may have, with the parts that they need.
-const maxGroups = 24
-
 // Table finds commands by name. It never changes after it was made, but for the replies
 // that it keeps.
 type Table struct {
@@ -405,6 +396,7 @@ type Table struct {
 	// each is called here: see [NewStoreTable].
 	Remote   bool
 	unserved map[string]string
+	vocabulary
 
 	Info, Docs madeOnce // of top
 }
@@ -413,21 +405,6 @@ type Table struct {
 type tableName struct {
 	name string
 	cmd  *Command
-}
-
-// nameSlot is a place of a table of names.
-type nameSlot struct {
-	first, last foldedWord
-	name        string   // what the command is called here, in lower case
-	Cmd         *Command // nil if the slot is free
-}
-
-// madeOnce is a reply that is the same for everybody, by protocol. It is made when it is
-// first asked for: what is to be said of all commands takes milliseconds, and clients of
-// some libraries ask for it whenever they connect.
-type madeOnce [2]struct {
-	once sync.Once
-	text []byte
 }
 
 // Host is what commands may ask of the session that runs them, beyond the reply: to wait,
@@ -468,8 +445,16 @@ type Host interface {
 	// that may not run.
 	Run(c *Call)
 	Reject(c *Call, e resp.Error)
-	// Timed runs f, and counts the time that it takes as that of cmd.
-	Timed(c *Call, cmd *Command, f func(c *Call))
+	// Timed runs f, which is what is left to be done of a command that has left its loop, and
+	// counts the time that it takes as the command's.
+	Timed(c *Call, f func(c *Call))
+	// Outside runs f, which may wait for a disk, and has whoever stops the world not wait for it.
+	// The caller is in the background, or else f runs at once, and has locked nothing.
+	Outside(c *Call, f func())
+	// Durations is how long the calls of the command with that id took that were timed, and how
+	// many calls there were. ClassDurations is the same for a class of commands.
+	Durations(id int) (d stats.Distribution, calls int64)
+	ClassDurations(class stats.Class) stats.Distribution
 	// ParkExclusive parks the client for a command, of which do is what is left to be done,
 	// that is to run while nobody else is in the store. It does once Enqueue has it.
 	ParkExclusive(c *Call, do func(c *Call)) *Exclusive
@@ -525,8 +510,8 @@ type Host interface {
 type Hooks struct {
 	// BatchEnd is called behind a batch of commands, before its input goes.
 	BatchEnd func(w *Worker)
-	// Refused tells that a command which waited for room under a key got none.
-	Refused func(w *Worker, db int, key []byte, now limit.Instant)
+	// Decided tells how a command that waited for room has ended.
+	Decided func(w *Worker, db int, d *Decided, now limit.Instant)
 	// Decay is called once a minute, ResetStats by CONFIG RESETSTAT, for every worker; each
 	// by any goroutine.
 	Decay, ResetStats func(w *Worker)
@@ -577,6 +562,9 @@ type Hooks struct {
 	Describe func(cl *Client, d *Description)
 	// Memory is how many bytes the group keeps for all clients. Any goroutine may call it.
 	Memory func() int64
+	// RulesChanged tells that a user may do something else than before. Any goroutine may
+	// call it.
+	RulesChanged func(u *acl.User, before *acl.Rules)
 	// LimitsChanged tells of new limits. Any goroutine may call it.
 	LimitsChanged func()
 	// Info adds fields to INFO. Any goroutine may call it.
@@ -591,4 +579,11 @@ type hooks struct {
 	run       func(c *Call)
 	serve     func(c *Call)
 	unlocked  func(c *Call, abandoned bool)
+}
+
+// nameSlot is a place of a table of names.
+type nameSlot struct {
+	first, last foldedWord
+	name        string   // what the command is called here, in lower case
+	Cmd         *Command // nil if the slot is free
 }

@@ -7,9 +7,13 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// auditLogin notes an attempt to authenticate that has failed. The name that was given
-// is not said: who has mistaken the order gives the password.
-func auditLogin(c *command.Call) {
-	attrs := c.Client.Who()
-	c.Server.Log.LogAttrs(context.Background(), slog.LevelWarn, "audit: failed AUTH", attrs[:2]...)
+// auditLogin notes an attempt to authenticate that has failed. It says the name that was given if
+// a user has it, and nothing else: who has mistaken the order gives the password as the name.
+func auditLogin(c *command.Call, name string) {
+	tried := "(no such user)"
+	if c.Server.Users.Find(name) != nil {
+		tried = string(command.Echo([]byte(name), command.MaxEcho))
+	}
+	attrs := append(c.Client.Who()[:2], slog.String("tried", tried))
+	c.Server.Log.LogAttrs(context.Background(), slog.LevelWarn, "audit: failed AUTH", attrs...)
 }

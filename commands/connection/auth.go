@@ -1,11 +1,11 @@
 package connection
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
+	"bytes"
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
@@ -19,6 +19,7 @@ type authGuard struct {
 	mu     sync.Mutex
 	tats   map[string]limit.Instant // guarded by mu: TAT by address
 	failed int64                    // guarded by mu
+	failing
 }
 
 // authPenalty is how long an attempt beyond the limit waits for its answer.
@@ -35,16 +36,16 @@ var authQuota = func() gcra.Quota {
 	return q
 }()
 
-// exceeded reports whether the address has used up its failures.
-func (g *authGuard) exceeded(addr string, now limit.Instant) bool {
+// Exceeded implements [command.Logins]. It reports whether the address has used up its failures.
+func (g *authGuard) Exceeded(addr string, now limit.Instant) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, d, _ := gcra.Decide(g.tats[addr], now, &authQuota, 0)
 	return d.Remaining == 0
 }
 
-// note charges a failed attempt to the address.
-func (g *authGuard) note(addr string, now limit.Instant) {
+// Failed implements [command.Logins]. It charges a failed attempt to the address.
+func (g *authGuard) Failed(addr string, now limit.Instant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.failed++
@@ -84,33 +85,42 @@ func (g *authGuard) failures() int64 {
 	return g.failed
 }
 
-// login checks a user and password. An unknown user costs the same work as a
-// wrong password.
-func login(e *command.Server, user string, password []byte) bool {
-	l := e.Limits()
-	sum := sha256.Sum256(password)
-	match := subtle.ConstantTimeCompare(sum[:], l.PasswordHash[:]) == 1
-	known := subtle.ConstantTimeCompare([]byte(user), []byte(command.DefaultUser)) == 1
-	return known && (match || l.Password == "")
-}
-
-// tryLogin checks the credentials and then runs done with the outcome: at once,
-// or, for an address that keeps failing, after a second, with the session parked.
-func tryLogin(c *command.Call, user string, password []byte, done func(w *resp.Writer, ok bool)) {
+// tryLogin checks the credentials, makes the client one of that user if they are right, and
+// then runs done, or answers that they are wrong: at once, or, for an address that keeps
+// failing, after a second, with the session parked. They have to be right then, too.
+func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
 	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
 	addr := command.HostOf(s.Peer)
-	late := g.exceeded(addr, now)
-	ok := login(c.Server, user, password)
+	late, ok := g.Exceeded(addr, now), false
+	find := func() (*acl.User, bool) { return c.Server.Users.Authenticate(name, password) }
+	if late {
+		_, ok = find()
+	} else {
+		ok = s.LoginAs(find)
+	}
 	if !ok {
-		g.note(addr, now)
-		auditLogin(c)
+		g.Failed(addr, now)
+		g.note(s.ID, name, now)
+		auditLogin(c, name)
+		c.Server.Host.NoteCommand(s, c.Cmd)
+		s.NoteRefusal(c.Store, acl.LogEntry{Reason: acl.DeniedAuth, Object: string(c.Args[0]), User: name})
+	}
+	finish := func(w *resp.Writer, ok bool) {
+		if ok {
+			g.end(s.ID)
+			done(w)
+		} else {
+			w.Error(resp.ErrWrongPass)
+		}
 	}
 	if !late || s.Exclusive {
-		done(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying
+		finish(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying
 		return
 	}
-	p := c.NewWait()
-	p.Resume = func(w *resp.Writer) { done(w, ok) }
+	p, users := c.NewWait(), c.Server.Users
+	password = bytes.Clone(password) // which lies in the input
+	find = func() (*acl.User, bool) { return users.Authenticate(name, password) }
+	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }
 	stop := c.Store.AfterFunc(authPenalty, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }
 	c.Park(p)

@@ -1,11 +1,11 @@
 package connection
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -17,24 +17,27 @@ func clientCommands() []*command.Command {
 			Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}
 	}
-	const ok = "OK"
+	const (
+		ok  = "OK"
+		own = command.FlagConnection
+	)
 	client := &command.Command{
 		Name: "client", Arity: -2, Categories: command.CatSlow, Group: "connection",
 		Summary: "A container for client connection commands.", Since: "1.0.0", Complexity: "Depends on subcommand.",
 		Sub: []*command.Command{
-			sub("capa", -3, "capability [capability ...]", "Tells the server what the client supports. The server does not use it yet.", ok, 0, (*command.Call).OK),
-			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", 0, clientGetName),
-			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", 0, func(c *command.Call) { c.W.Int(c.Client.ID) }),
-			sub("info", 2, "", "Returns information about the connection.", "one line of text", 0, clientInfo),
-			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|PUBSUB] [SKIPME YES|NO]>",
+			sub("capa", -3, "capability [capability ...]", "Tells the server what the client supports. The server does not use it yet.", ok, own, (*command.Call).OK),
+			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", own, clientGetName),
+			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", own, func(c *command.Call) { c.W.Int(c.Client.ID) }),
+			sub("info", 2, "", "Returns information about the connection.", "one line of text", own, clientInfo),
+			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|MASTER|REPLICA|PUBSUB] [SKIPME YES|NO] [MAXAGE seconds]>",
 				"Closes connections.", "OK, or the number of connections closed", command.FlagAdmin|command.FlagAudit, clientKill),
-			sub("list", -2, "[TYPE type] [ID client-id [client-id ...]]", "Lists open connections.", "a line of text for each", command.FlagAdmin, clientList),
-			sub("no-evict", 3, "<ON | OFF>", "Protects the connection when maxmemory-clients closes clients.", ok, command.FlagAdmin, clientNoEvict),
-			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use. Keys have no age here.", ok, 0, clientOnOff),
+			sub("list", -2, "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID client-id [client-id ...]] [ADDR ip:port] [LADDR ip:port] [USER username] [SKIPME YES|NO] [MAXAGE seconds]", "Lists open connections.", "a line of text for each", command.FlagAdmin, clientList),
+			sub("no-evict", 3, "<ON | OFF>", "Protects the connection when maxmemory-clients closes clients.", ok, command.FlagAdmin|own, clientNoEvict),
+			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use. Keys have no age here.", ok, own, clientOnOff),
 			sub("pause", -3, "timeout [WRITE | ALL]", "Delays the commands of all connections, or only those that write, for a time in milliseconds.", ok, command.FlagAdmin|command.FlagAudit, clientPause),
-			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, 0, clientReply),
-			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets the name or version of the client's library.", ok, 0, clientSetInfo),
-			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, 0, clientSetName),
+			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, own, clientReply),
+			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets the name or version of the client's library.", ok, own, clientSetInfo),
+			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, own, clientSetName),
 			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", command.FlagAdmin, clientUnblock),
 			sub("unpause", 2, "", "Ends a pause.", ok, command.FlagAdmin|command.FlagAudit, clientUnpause),
 		},
@@ -115,23 +118,28 @@ func clientReply(c *command.Call) {
 
 func clientInfo(c *command.Call) {
 	c.Server.Host.NoteCommand(c.Client, c.Cmd)
-	line := describe(c.Server, nil, c.Client)
+	line := describe(c.Server, nil, c.Client, c.Server.Options.Now(), requestOf(c.Args))
 	c.W.Verbatim("txt", string(append(line, '\n')))
 }
 
 func clientList(c *command.Call) {
-	wanted, err := parseClientList(c.Args[2:])
+	f, err := parseFilter(c.Args[2:], c.Server.Users, true)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	server := c.Server
+	server, self, own := c.Server, c.Client.ID, requestOf(c.Args)
 	server.Host.NoteCommand(c.Client, c.Cmd)
 	list := func(_ command.Store, w *resp.Writer) {
 		var text []byte
+		now := server.Options.Now()
 		for _, s := range server.Host.Clients() {
-			if !s.Killed.Load() && wanted(s) {
-				text = append(describe(server, text, s), '\n')
+			if !s.Killed.Load() && f.matches(s, self, now) {
+				running := request{}
+				if s.ID == self {
+					running = own
+				}
+				text = append(describe(server, text, s, now, running), '\n')
 			}
 		}
 		w.Verbatim("txt", string(text))
@@ -146,46 +154,23 @@ func clientList(c *command.Call) {
 // listInline is how many clients are listed on the loop itself.
 const listInline = 200
 
-func parseClientList(args [][]byte) (wanted func(*command.Client) bool, err resp.Error) {
-	switch {
-	case len(args) == 0:
-		return func(*command.Client) bool { return true }, ""
-	case len(args) == 2 && parse.IsWord(args[0], "TYPE"):
-		wanted, err := clientType(args[1])
-		return wanted, err
-	case len(args) >= 2 && parse.IsWord(args[0], "ID"):
-		ids := make(map[int64]bool)
-		for _, a := range args[1:] {
-			id, ok := parse.Int(a)
-			if !ok {
-				return nil, "ERR Invalid client ID"
-			}
-			ids[id] = true
-		}
-		return func(s *command.Client) bool { return ids[s.ID] }, ""
-	}
-	return nil, resp.ErrSyntax
-}
+// request is what a running command takes, in bytes: as it arrived, and its words alone.
+type request struct{ arrived, words int64 }
 
-// clientType returns what makes a client one of the type: those that have subscribed
-// to something are pubsub, all others normal. The types of replicas are accepted and
-// match nobody.
-func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
-	switch {
-	case parse.IsWord(b, "NORMAL"):
-		return func(s *command.Client) bool { return !s.Subscribed() }, ""
-	case parse.IsWord(b, "PUBSUB"):
-		return func(s *command.Client) bool { return s.Subscribed() }, ""
-	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
-		return func(*command.Client) bool { return false }, ""
+func requestOf(args [][]byte) (r request) {
+	header := func(n int) int64 { return int64(len(strconv.Itoa(n)) + len("$\r\n")) }
+	r.arrived = header(len(args))
+	for _, a := range args {
+		r.words += int64(len(a))
+		r.arrived += header(len(a)) + int64(len(a)) + int64(len("\r\n"))
 	}
-	return nil, resp.Error("ERR Unknown client type '" + string(command.Echo(b, command.MaxEcho)) + "'")
+	return r
 }
 
 // describe appends the line of CLIENT LIST about s. Everything it reads may be
-// read from any goroutine.
-func describe(e *command.Server, b []byte, s *command.Client) []byte {
-	now := e.Options.Now()
+// read from any goroutine. running is the command of a client that asks about itself: between
+// two commands nothing is kept.
+func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant, running request) []byte {
 	who, a := s.Identity(), e.Host.Activity(s)
 	d := &a.Description
 	cmd := "NULL"
@@ -202,6 +187,7 @@ func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	b = strconv.AppendInt(append(b, "id="...), s.ID, 10)
 	word("addr", s.Addr())
 	word("laddr", s.Laddr())
+	num("fd", descriptor(s))
 	word("name", who.Name)
 	num("age", max(0, int64(now.Sub(s.Created).Seconds())))
 	num("idle", max(0, int64(now.Sub(max(s.Created, a.Active)).Seconds())))
@@ -211,16 +197,19 @@ func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	num("psub", int64(d.Patterns))
 	num("ssub", int64(d.ShardChannels))
 	num("multi", int64(a.Queued))
-	num("qbuf", a.Held.Input)
+	input := max(a.Held.Input, running.arrived)
+	num("qbuf", input)
+	num("qbuf-free", 0)
+	num("argv-mem", running.words)
+	num("multi-mem", a.Held.Queued)
 	for _, field := range absentFields {
 		num(field, 0)
 	}
-	num("multi-mem", a.Held.Queued)
 	num("omem", a.Held.Output+a.Held.Messages)
-	num("tot-mem", a.Held.Sum())
+	num("tot-mem", a.Held.Sum()-a.Held.Input+input+running.words)
 	word("events", "r")
 	word("cmd", cmd)
-	word("user", command.DefaultUser)
+	word("user", s.UserName())
 	num("redir", d.Redirect)
 	num("resp", int64(s.Protocol.Load()))
 	word("lib-name", who.LibName)
@@ -228,9 +217,18 @@ func describe(e *command.Server, b []byte, s *command.Client) []byte {
 	return b
 }
 
-// absentFields are numbers of Redis that have no counterpart here. redis-py 5 reads
+// absentFields are numbers of Redis that have no counterpart here: a client has no buffer of
+// replies, and a buffer of input only for what it has sent. redis-py 5 reads
 // each of them as an integer and fails without it.
-var absentFields = []string{"qbuf-free", "argv-mem", "rbs", "rbp", "obl", "oll"}
+var absentFields = []string{"rbs", "rbp", "obl", "oll"}
+
+// descriptor is the number of the client's socket, -1 if there is none.
+func descriptor(s *command.Client) int64 {
+	if d, ok := s.Peer.(interface{ Descriptor() int }); ok {
+		return int64(d.Descriptor())
+	}
+	return -1
+}
 
 // letters is what CLIENT LIST says of a client in letters, in the order of Redis.
 func letters(s *command.Client, a *command.Activity) string {
@@ -239,6 +237,7 @@ func letters(s *command.Client, a *command.Activity) string {
 		letter byte
 		set    bool
 	}{
+		{'O', a.Monitors},
 		{'P', s.Subscribed()},
 		{'x', a.Queued >= 0},
 		{'b', a.Blocked},
@@ -295,13 +294,13 @@ func clientKill(c *command.Call) {
 		c.OK()
 		return
 	}
-	f, err := parseKill(c.Args[2:])
+	f, err := parseFilter(c.Args[2:], c.Server.Users, false)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	self := c.Client
-	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s) && (s.ID != self.ID || !f.skipMe) })))
+	self, now := c.Client.ID, c.Server.Options.Now()
+	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s, self, now) })))
 }
 
 // kill closes the clients that match; the caller's own goes after its reply. One that
@@ -320,56 +319,4 @@ func kill(c *command.Call, match func(*command.Client) bool) int {
 		}
 	}
 	return n
-}
-
-// killFilter is the conjunction of the filters of CLIENT KILL.
-type killFilter struct {
-	id          int64
-	addr, laddr []byte
-	typed       func(*command.Client) bool // nil: of any type
-	skipMe      bool
-}
-
-func parseKill(args [][]byte) (killFilter, resp.Error) {
-	f := killFilter{skipMe: true}
-	if len(args)%2 != 0 {
-		return f, resp.ErrSyntax
-	}
-	for ; len(args) > 0; args = args[2:] {
-		value := args[1]
-		switch {
-		case parse.IsWord(args[0], "ID"):
-			id, ok := parse.Int(value)
-			if !ok || id < 1 {
-				return f, "ERR client-id should be greater than 0"
-			}
-			f.id = id
-		case parse.IsWord(args[0], "TYPE"):
-			typed, err := clientType(value)
-			if err != "" {
-				return f, err
-			}
-			f.typed = typed
-		case parse.IsWord(args[0], "ADDR"):
-			f.addr = value
-		case parse.IsWord(args[0], "LADDR"):
-			f.laddr = value
-		case parse.IsWord(args[0], "USER"):
-			if string(value) != command.DefaultUser {
-				return f, resp.Error("ERR No such user '" + string(command.Echo(value, command.MaxEcho)) + "'")
-			}
-		case parse.IsWord(args[0], "SKIPME") && (parse.IsWord(value, "YES") || parse.IsWord(value, "NO")):
-			f.skipMe = parse.IsWord(value, "YES")
-		default:
-			return f, resp.ErrSyntax
-		}
-	}
-	return f, ""
-}
-
-func (f *killFilter) matches(s *command.Client) bool {
-	return (f.typed == nil || f.typed(s)) &&
-		(f.id == 0 || f.id == s.ID) &&
-		(f.addr == nil || bytes.Equal(f.addr, []byte(s.Addr()))) &&
-		(f.laddr == nil || bytes.Equal(f.laddr, []byte(s.Laddr())))
 }

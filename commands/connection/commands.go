@@ -1,13 +1,15 @@
 package connection
 
 import (
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
 )
 
 func commands() []*command.Command {
-	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence
+	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence | command.FlagConnection
 	return []*command.Command{
 		{
 			Name: "ping", Arity: -1, Flags: command.FlagFast, Categories: command.CatConnection, Group: "connection",
@@ -23,14 +25,16 @@ func commands() []*command.Command {
 			Name: "hello", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
 			Summary: "Handshakes with the server.", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "a map of server properties", Run: hello,
+			Disclosure: command.Disclosure{Secrets: helloSecrets},
 		},
 		{
 			Name: "auth", Arity: -2, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
 			Summary: "Authenticates the connection.", Syntax: "[username] password",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: auth,
+			Disclosure: command.Disclosure{Secrets: stats.SecretsFrom(1)},
 		},
 		{
-			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagFence, Categories: command.CatConnection, Group: "connection",
+			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagFence | command.FlagConnection, Categories: command.CatConnection, Group: "connection",
 			Summary: "Changes the selected database.", Syntax: "index",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: selectDB,
 		},
@@ -107,26 +111,18 @@ func selectDB(c *command.Call) {
 }
 
 func auth(c *command.Call) {
-	user, password := command.DefaultUser, c.Args[len(c.Args)-1]
+	user, password := acl.DefaultUser, c.Args[len(c.Args)-1]
 	switch {
 	case len(c.Args) > 3:
 		c.Fail(resp.ErrSyntax)
 		return
 	case len(c.Args) == 3:
 		user = string(c.Args[1])
-	case !c.Server.PasswordSet():
+	case c.Server.Users.Default.Rules().NoPass:
 		c.Fail(resp.ErrNoPassword)
 		return
 	}
-	s := c.Client
-	tryLogin(c, user, password, func(w *resp.Writer, ok bool) {
-		if !ok {
-			w.Error(resp.ErrWrongPass)
-			return
-		}
-		s.Unlock()
-		w.Status("OK")
-	})
+	tryLogin(c, user, password, func(w *resp.Writer) { w.Status("OK") })
 }
 
 // helloCall is a parsed HELLO.
@@ -155,14 +151,22 @@ func hello(c *command.Call) {
 		return
 	}
 	h.name = append([]byte(nil), h.name...) // the answer may come after the input is gone
-	tryLogin(c, h.user, h.password, func(w *resp.Writer, ok bool) {
-		if !ok {
-			w.Error(resp.ErrWrongPass)
-			return
+	tryLogin(c, h.user, h.password, func(w *resp.Writer) { greet(s, w, &h) })
+}
+
+// helloSecrets hides the user and password of HELLO.
+func helloSecrets(args [][]byte, hide func(i int)) {
+	for i := 2; i < len(args); i++ {
+		switch {
+		case parse.IsWord(args[i], "AUTH"):
+			for at := i + 1; at <= min(i+2, len(args)-1); at++ {
+				hide(at)
+			}
+			i += 2
+		case parse.IsWord(args[i], "SETNAME"):
+			i++
 		}
-		s.Unlock()
-		greet(s, w, &h)
-	})
+	}
 }
 
 func parseHello(args [][]byte, h *helloCall) resp.Error {

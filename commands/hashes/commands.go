@@ -14,7 +14,15 @@ import (
 
 // Group returns the commands on hashes.
 func Group() command.Group {
-	return command.Group{Commands: commands(), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
+	return command.Group{Commands: keyUses.In(commands()), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
+}
+
+// keyUses are the uses of keys that are not those of most commands.
+var keyUses = command.KeyUses{
+	{"hset hmset", command.UsesUpdates, 0},
+	{"hsetnx", command.UsesInserts, 0},
+	{"hdel", command.UsesDeletes, 0},
+	{"hlen hexists hstrlen", command.UsesNothing, 0},
 }
 
 func commands() []*command.Command {

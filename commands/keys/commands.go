@@ -12,7 +12,16 @@ import (
 
 // Group returns the commands on keys.
 func Group() command.Group {
-	return command.Group{Commands: slices.Concat(commands(), expireCommands(), scanCommands())}
+	return command.Group{Commands: keyUses.In(slices.Concat(commands(), expireCommands(), scanCommands()))}
+}
+
+// keyUses are the uses of keys that are not those of most commands.
+var keyUses = command.KeyUses{
+	{"del unlink", command.UseRM | command.UseDelete, 0},
+	{"exists touch type", command.UsesNothing, 0},
+	{"expire pexpire expireat pexpireat persist", command.UsesUpdates, 0},
+	{"rename", command.UsesTakes, command.UsesSets},
+	{"renamenx", command.UsesTakes, command.UseOW | command.UseInsert},
 }
 
 func commands() []*command.Command {
@@ -59,7 +68,7 @@ func commands() []*command.Command {
 			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the key was renamed, 0 if the destination existed", Run: rename,
 		},
 		{
-			Name: "randomkey", Arity: 1, Flags: command.FlagReadonly, Categories: command.CatKeyspace, Group: "generic",
+			Name: "randomkey", Arity: 1, Flags: command.FlagReadonly | command.FlagEveryKey, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Returns a random key of the database.",
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "a key, or null in an empty database", Run: randomKey,
 		},
@@ -70,14 +79,14 @@ func commands() []*command.Command {
 			Parse: askAll(decide.Count), Answer: answerSize,
 		},
 		{
-			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagAudit | command.FlagFence, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
+			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit | command.FlagFence, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
 			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
 			Parse: askFlush, Answer: answerOK,
-			AuditAttrs: func(c *command.Call) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.Selected())} },
+			Disclosure: command.Disclosure{AuditAttrs: func(c *command.Call) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.Selected())} }},
 		},
 		{
-			Name: "flushall", Arity: -1, Flags: command.FlagWrite | command.FlagAudit, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
+			Name: "flushall", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
 			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushAll,
 		},

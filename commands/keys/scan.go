@@ -15,14 +15,14 @@ import (
 func scanCommands() []*command.Command {
 	return []*command.Command{
 		{
-			Name: "scan", Arity: -2, Flags: command.FlagReadonly | command.FlagFence, Categories: command.CatKeyspace, Group: "generic",
+			Name: "scan", Arity: -2, Flags: command.FlagReadonly | command.FlagEveryKey | command.FlagFence, Categories: command.CatKeyspace, Group: "generic",
 			Summary: "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
 			Since: "1.0.0", Complexity: "O(1) for every call, O(N) for a full iteration",
 			Reply: "the next cursor and an array of keys", Run: scan,
 			Parse: askScan, Answer: answerScan,
 		},
 		{
-			Name: "keys", Arity: 2, Flags: command.FlagReadonly, Categories: command.CatKeyspace | command.CatDangerous, Group: "generic",
+			Name: "keys", Arity: 2, Flags: command.FlagReadonly | command.FlagEveryKey, Categories: command.CatKeyspace | command.CatDangerous, Group: "generic",
 			Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
 			Since: "1.0.0", Complexity: "O(N)", Reply: "an array of keys", Run: keysCommand,
 		},

@@ -23,6 +23,8 @@ type wait struct {
 	ticket any              // the place in the queue
 	ask    decide.Ask       // owns its bytes, and is never decided itself
 
+	refusal resp.Error // set by who has claimed the answer: the user may not wait for it any more
+
 	due atomic.Bool // an attempt has been started and has not looked yet
 
 	elsewhere
@@ -77,6 +79,7 @@ func saysBlock(args [][]byte) bool {
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	w := &wait{parked: c.NewWait(), ask: *a}
 	w.ask.Own(nil)
+	w.parked.Args = [][]byte{nil, w.ask.Key} // a command that waits has one key
 	w.ref = []command.KeyRef{{DB: a.DB, Key: w.ask.Key}}
 	if c.Server.Options.Remote != nil {
 		w.waitElsewhere(c, timeout)
@@ -176,9 +179,18 @@ func (w *wait) attempt(st command.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
+// decided notes how the wait has ended.
+func (w *wait) decided(now *decide.Ask) {
+	if now.Err == nil {
+		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision}
+	}
+}
+
 // answer writes the answer of a wait that is over.
 func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	switch {
+	case w.refusal != "":
+		out.Error(w.refusal)
 	case now.Err == nil:
 		writeDecision(out, &now.Decision, now.Millis)
 	case errors.Is(now.Err, limit.ErrNotKept):
@@ -214,9 +226,11 @@ func (w *wait) decide(st command.Store) (now decide.Ask, over bool) {
 		goesOn = true // for whoever was faster
 		return now, false
 	}
-	if now = w.try(st); now.Err == nil && now.Decision.Refused != 0 {
-		w.parked.Refused = w.ask.Key
+	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
+		return now, true
 	}
+	now = w.try(st)
+	w.decided(&now)
 	return now, true
 }
 
@@ -265,6 +279,9 @@ func (w *wait) decideElsewhere(st command.Store) (now decide.Ask, over bool) {
 		goesOn = true
 		return now, false
 	}
+	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
+		return now, true
+	}
 	if first && !hopeless(&now) {
 		w.fresh = false
 		if now = w.try(st); now.Decision.Refused != 0 && !hopeless(&now) {
@@ -276,9 +293,7 @@ func (w *wait) decideElsewhere(st command.Store) (now decide.Ask, over bool) {
 			return now, false
 		}
 	}
-	if now.Err == nil && now.Decision.Refused != 0 {
-		w.parked.Refused = w.ask.Key
-	}
+	w.decided(&now)
 	return now, true
 }
 
@@ -301,11 +316,15 @@ func (w *wait) goOn(yes bool) {
 // giveUp ends the wait with the refusal as it is now.
 func (w *wait) giveUp(st command.Store, out *resp.Writer) {
 	w.end(st)
+	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
+		out.Error(w.refusal)
+		return
+	}
 	now := w.look(st)
 	if now.Decision.Refused == 0 {
 		now.Decision.Refused = 1 // there may be room this very moment, but none was taken
 	}
-	w.parked.Refused = w.ask.Key
+	w.decided(&now)
 	w.answer(out, &now)
 }
 

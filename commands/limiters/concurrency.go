@@ -11,7 +11,7 @@ func concurrencyCommands() []*command.Command {
 	const log = "O(log N) of the members"
 	return []*command.Command{
 		{
-			Name: "cc.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
+			Name: "cc.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides, Keys: command.OneKey,
 			Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Takes one of limit places with a lease, or refreshes the member's lease.",
 			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]",

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
 )
 
 // Group returns the limiters: what this server is for.
@@ -11,7 +12,15 @@ func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
 			multiCommands(), ratelimitCommands()),
-		Server: func(_ *command.Server, slot command.Slot) (any, command.Hooks) { return nil, topHooks(slot) },
-		Worker: func(*command.Worker, command.Slot) any { return new(scratch) },
+		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
+			s.Seen = watch{s, slot}
+			groups := stats.NewGroups(s.Options.Groups)
+			hooks := topHooks(slot)
+			hooks.LimitsChanged = func() { groups.SetNear(s.Limits().NearLimit) }
+			return groups, hooks
+		},
+		Worker: func(w *command.Worker, slot command.Slot) any {
+			return &scratch{counts: slot.OfServer(w.Server).(*stats.Groups).NewLane(), denials: stats.NewSampler()}
+		},
 	}
 }

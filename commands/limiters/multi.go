@@ -2,7 +2,6 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -10,8 +9,8 @@ import (
 
 func multiCommands() []*command.Command {
 	return []*command.Command{{
-		Name: "rl.multi", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagMovableKeys,
-		Keys: command.KeySpec{Find: multiKeys}, Categories: command.CatRateLimit, Group: "ratelimit",
+		Name: "rl.multi", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagMovableKeys | command.FlagDecides,
+		Keys: command.KeySpec{Count: 1}, Categories: command.CatRateLimit, Group: "ratelimit",
 		WordWork: clauseWordWork,
 		Summary:  "Charges several limits at one instant, all of them or none.",
 		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
@@ -24,22 +23,6 @@ func multiCommands() []*command.Command {
 // clauseWordWork is a fifth of what a clause takes, which has five words with its key or
 // so.
 const clauseWordWork = 5
-
-// multiKeys finds the keys of RL.MULTI for COMMAND GETKEYS and for transactions.
-func multiKeys(args [][]byte) ([]int, bool) {
-	if len(args) < 2 {
-		return nil, false
-	}
-	n, ok := parse.Int(args[1])
-	if !ok || n < 1 || n > int64(len(args)-2) {
-		return nil, false
-	}
-	at := make([]int, n)
-	for i := range at {
-		at[i] = i + 2
-	}
-	return at, true
-}
 
 func askMulti(c *command.Call) resp.Error {
 	m := &command.Scratch[scratch](c).multi
@@ -55,7 +38,7 @@ func answerMulti(c *command.Call, a *decide.Ask) {
 	d := binding(a)
 	c.Denied += d.Refused
 	for i := range a.Details {
-		note(c, a.DB, a.Clauses[i].Key, a.Details[i].Refused)
+		note(c, a, a.Clauses[i].Key, &a.Details[i])
 	}
 	if !a.WithDetails {
 		writeDecision(c.W, &d, a.Millis)

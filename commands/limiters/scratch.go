@@ -1,11 +1,24 @@
 package limiters
 
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/commands/stats"
+)
+
 // scratch is the scratch of the limiters, and what RL.TOP shows.
 type scratch struct {
-	multi multiArgs
-	// What RL.TOP shows: the tables, and the keys of this batch on their way there.
-	denied, calls            topTable
-	noted, notedMany, called []notedKey
-	refusals                 int // of this batch
-	untilCall                int
+	multi  multiArgs
+	counts *stats.GroupLane
+	// What RL.TOP shows of this batch.
+	noted, called []notedKey
+	details       []detail // what calls that are noted were like
+	denials       stats.Sampler
+	callsDue      int64 // how many calls the next one stands for that is noted
+	// How many calls are left before the next that is noted, and the next whose details are.
+	untilCall, untilDetail int
+
+	mu            sync.Mutex
+	denied, calls topTable   // guarded by mu: RL.TOP
+	groups        seenGroups // guarded by mu
 }

@@ -9,7 +9,7 @@ import (
 
 func slidingWindowCommands() []*command.Command {
 	return []*command.Command{{
-		Name: "sw.allow", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
+		Name: "sw.allow", Arity: -4, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides, Keys: command.OneKey,
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Checks a limit per window and takes quantity units if they fit.",
 		Syntax: "key limit window [quantity] [COUNTER | FIXED | LOG | <BUCKETS slots [EVEN]>] [ANCHOR <FIRST | KEY | unix-time>] " +

@@ -12,7 +12,7 @@ func throttleCommands() []*command.Command {
 	entry := command.Command{
 		Name:       "cl.throttle",
 		Arity:      -1, // as a module command: redis-cell counts its arguments itself
-		Flags:      command.FlagWrite | command.FlagModule,
+		Flags:      command.FlagWrite | command.FlagModule | command.FlagDecides,
 		Keys:       command.OneKey,
 		Group:      "module",
 		Summary:    "Checks a GCRA limit and takes quantity units if they fit.",

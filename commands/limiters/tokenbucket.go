@@ -10,7 +10,7 @@ import (
 
 func tokenBucketCommands() []*command.Command {
 	return []*command.Command{{
-		Name: "tb.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey,
+		Name: "tb.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides, Keys: command.OneKey,
 		Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Takes quantity tokens from a bucket, or reserves them.",
 		Syntax: "key capacity count period [quantity] [GREEDY | INTERVAL | LEAKY | <WARMUP duration [COLD factor]>] " +
@@ -38,7 +38,6 @@ func acquireWaits(_ *command.Server, args [][]byte) bool {
 // answerAcquire replies, or has the caller of a granted reservation wait.
 func answerAcquire(c *command.Call, a *decide.Ask) {
 	if d := &a.Decision; a.Bucket.Block && d.Refused == 0 && d.RetryAfter > 0 {
-		decided(c, a)
 		serveOut(c, a)
 		return
 	}
@@ -57,6 +56,7 @@ type reservation struct {
 func serveOut(c *command.Call, a *decide.Ask) {
 	r := &reservation{parked: c.NewWait(), ask: *a}
 	r.ask.Own(nil)
+	r.parked.Args = [][]byte{nil, r.ask.Key}
 	r.stop = c.Store.AfterFunc(a.Decision.RetryAfter, func() { r.parked.Work(r.serve) })
 	r.parked.OnTimeout = r.giveUp
 	r.parked.Cancel = func() {
@@ -67,15 +67,28 @@ func serveOut(c *command.Call, a *decide.Ask) {
 	c.Park(r.parked)
 }
 
-// serve tells the caller that its tokens are there.
+// serve tells the caller that its tokens are there. If it may not have them any more it gives
+// them back.
 func (r *reservation) serve(st command.Store) {
-	r.parked.Finish(func(w *resp.Writer) { r.answer(st, w, 0) })
+	r.parked.Finish(func(w *resp.Writer) {
+		if err := r.parked.Forbidden(st); err != "" {
+			r.undo(st)
+			w.Error(err)
+			return
+		}
+		r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: r.ask.Decision}
+		r.answer(st, w, 0)
+	})
 }
 
 // giveUp is the answer of a caller that is made to stop waiting.
 func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
 	r.undo(st)
-	r.parked.Refused = r.ask.Key
+	if err := r.parked.Forbidden(st); err != "" {
+		w.Error(err)
+		return
+	}
+	r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}}
 	r.answer(st, w, 1)
 }
 

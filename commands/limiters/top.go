@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -22,16 +23,20 @@ type topEntry struct {
 const everyDatabase = -1
 
 // topKeys returns the n most frequent keys of a database, or of every one, over all
-// workers, the most frequent first. Shares are of what occurred in all databases.
-func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int) []topEntry {
+// workers, the most frequent first, of those that shown accepts; nil accepts all. Shares are
+// of what occurred in all databases.
+func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int, shown func(key string) bool) []topEntry {
 	sum, total, now := make(map[topName]topCount), int64(0), c.Store.Now()
 	since := c.Server.Host.EachWorker(func(w *command.Worker) {
-		total += table(command.ScratchOf[scratch](c, w)).collect(now, sum)
+		s := command.ScratchOf[scratch](c, w)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		total += table(s).collect(now, sum)
 	})
 	counted := now.Sub(since)
 	all := make([]topEntry, 0, len(sum))
 	for name, n := range sum {
-		if db != everyDatabase && name.db != db {
+		if db != everyDatabase && name.db != db || shown != nil && !shown(name.key) {
 			continue
 		}
 		all = append(all, topEntry{name, n.count, n.recent / over(counted).Seconds(), float64(n.count) / float64(total)})
@@ -45,55 +50,128 @@ func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int) []topEn
 const (
 	// callsSample is how many calls share one entry in the table of calls.
 	callsSample = 16
-	// deniedExact is how many refusals of a batch are counted one by one. Of a
-	// longer run every deniedSample-th stands for so many.
-	deniedExact  = 8
-	deniedSample = 8
+	// detailSample is of how many calls of a long batch that are noted one is remembered with
+	// what it was like.
+	detailSample = 3
+	// maxNoted is of how many calls a batch remembers what they were like until they are moved
+	// into the tables.
+	maxNoted = 256
 )
 
-// note remembers the key of a decision for RL.TOP until the batch ends.
-func note(c *command.Call, db int, key []byte, refused int64) {
+// note remembers the key of a decision for RL.TOP until the batch ends: of some refusals and of
+// every callsSample-th call. The decision is counted in the group of the key.
+func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	s := command.Scratch[scratch](c)
-	if refused != 0 {
-		if s.refusals++; s.refusals <= deniedExact {
-			s.noted = append(s.noted, noted(c, db, key))
-		} else if s.refusals%deniedSample == 0 {
-			s.notedMany = append(s.notedMany, noted(c, db, key))
-		}
+	if s.counts.Due() {
+		s.counts.Add(key, outcome(d))
+	}
+	if d.Refused != 0 && s.denials.Due() {
+		s.noteDenied(c, a, key, d)
 	}
 	if s.untilCall--; s.untilCall < 0 {
-		s.untilCall = callsSample - 1
-		s.called = append(s.called, noted(c, db, key))
+		s.noteCalled(c, a, key, d)
 	}
+}
+
+// noteDenied notes a refusal that is due. What the first one of a batch was like is remembered,
+// and of some that stand for others.
+func (s *scratch) noteDenied(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
+	k := noted(c, a.DB, key, s.denials.Weight())
+	if len(s.noted) == 0 || k.weight > 1 && s.detailDue() {
+		k.is = s.detailed(c, a.Family, d)
+	}
+	s.noted = append(s.noted, k)
+}
+
+// noteCalled notes a call that stands for callsSample. A long batch notes one: others that are
+// due add to what the next one stands for.
+func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
+	s.callsDue += callsSample
+	exact := s.counts.Exact()
+	if s.untilCall = callsSample - 1; !exact {
+		s.untilCall = int(s.denials.Random() % (2*callsSample - 1)) // so that no place in a pipeline is preferred
+	}
+	if len(s.called) > 0 && !c.Volatile {
+		return
+	}
+	k := noted(c, a.DB, key, s.callsDue)
+	s.callsDue = 0
+	switch {
+	case exact:
+		k.is, k.like = s.detailed(c, a.Family, d), k.weight
+	case s.detailDue():
+		k.is, k.like = s.detailed(c, a.Family, d), k.weight*detailSample
+	}
+	s.called = append(s.called, k)
+	if len(s.called) >= maxNoted { // a script may call without end
+		s.flush(c.Worker)
+	}
+}
+
+// detailDue reports whether what a call was like is to be remembered, which costs most of all.
+func (s *scratch) detailDue() bool {
+	s.untilDetail--
+	if s.untilDetail > 0 {
+		return false
+	}
+	s.untilDetail = detailSample
+	return true
+}
+
+// detailed notes what a call is like, and returns the index of that.
+func (s *scratch) detailed(c *command.Call, f decide.Family, d *limit.Decision) int {
+	n := len(s.details)
+	if n < cap(s.details) {
+		s.details = s.details[:n+1]
+	} else {
+		s.details = append(s.details, detail{})
+	}
+	s.details[n].set(c, f, int64(d.RetryAfter))
+	return n
 }
 
 // noted names a key, which is copied if it does not last.
-func noted(c *command.Call, db int, key []byte) notedKey {
+func noted(c *command.Call, db int, key []byte, weight int64) notedKey {
 	if c.Volatile {
 		key = bytes.Clone(key)
 	}
-	return notedKey{db, key}
+	return notedKey{key: key, db: db, is: -1, weight: weight}
 }
 
 // flush moves what a batch has noted into the tables.
-func (s *scratch) flush(now limit.Instant) {
-	s.refusals = 0
-	flushInto(&s.denied, &s.noted, 1, now)
-	flushInto(&s.denied, &s.notedMany, deniedSample, now)
-	flushInto(&s.calls, &s.called, callsSample, now)
-}
-
-func flushInto(t *topTable, keys *[]notedKey, weight int64, now limit.Instant) {
-	if len(*keys) == 0 {
+func (s *scratch) flush(w *command.Worker) {
+	if len(s.noted) == 0 && len(s.called) == 0 {
 		return
 	}
-	t.mu.Lock()
-	for _, k := range *keys {
-		t.add(k.db, k.key, weight, now)
+	now, groupBy := w.Store.Now(), w.Server.Options.Groups.Delimiter
+	s.mu.Lock()
+	s.denied.locate(s.noted)
+	s.calls.locate(s.called)
+	for i := range s.noted {
+		k := &s.noted[i]
+		s.groups.of(k.key, groupBy).denied.Add(k.hash)
+		s.denied.add(k, now, s.detailOf(k))
 	}
-	t.mu.Unlock()
-	clear(*keys) // the input is about to go
-	*keys = (*keys)[:0]
+	for i := range s.called {
+		k := &s.called[i]
+		is := s.detailOf(k)
+		if is != nil {
+			s.groups.of(k.key, groupBy).called(is, k.like)
+		}
+		s.calls.add(k, now, is)
+	}
+	s.mu.Unlock()
+	clear(s.noted) // the input is about to go
+	clear(s.called)
+	s.noted, s.called, s.details = s.noted[:0], s.called[:0], s.details[:0]
+}
+
+// detailOf returns what a noted call was like, nil if that is not kept.
+func (s *scratch) detailOf(k *notedKey) *detail {
+	if k.is < 0 {
+		return nil
+	}
+	return &s.details[k.is]
 }
 
 // topHooks keep the tables of RL.TOP.
@@ -102,24 +180,43 @@ func topHooks(slot command.Slot) command.Hooks {
 	return command.Hooks{
 		BatchEnd: func(w *command.Worker) {
 			s := of(w)
-			s.flush(w.Store.Now())
+			s.flush(w)
+			s.denials.EndBatch()
+			s.counts.Publish()
 			s.multi.trim()
 		},
-		Refused: func(w *command.Worker, db int, key []byte, now limit.Instant) {
-			t := &of(w).denied
-			t.mu.Lock()
-			t.add(db, key, 1, now)
-			t.mu.Unlock()
+		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
+			s := of(w)
+			s.counts.Count(d.Key, outcome(&d.Decision), 1)
+			s.counts.Publish()
+			if d.Decision.Refused == 0 {
+				return
+			}
+			s.mu.Lock()
+			s.denied.add(&notedKey{key: d.Key, db: db, weight: 1, hash: topHash(db, d.Key)}, now, nil)
+			s.mu.Unlock()
 		},
 		Decay: func(w *command.Worker) {
-			of(w).denied.halve()
-			of(w).calls.halve()
+			s := of(w)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.denied.halve()
+			s.calls.halve()
 		},
 		ResetStats: func(w *command.Worker) {
-			of(w).denied.reset()
-			of(w).calls.reset()
+			s := of(w)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.denied.reset()
+			s.calls.reset()
+			s.counts.Reset()
 		},
 	}
+}
+
+// outcome is a decision as groups count it.
+func outcome(d *limit.Decision) stats.Outcome {
+	return stats.Outcome{Refused: d.Refused, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter}
 }
 
 // decided notes the outcome of a limiter command for its key.
@@ -127,5 +224,5 @@ func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	note(c, a.DB, a.Key, a.Decision.Refused)
+	note(c, a, a.Key, &a.Decision)
 }

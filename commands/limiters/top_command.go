@@ -2,7 +2,9 @@ package limiters
 
 import (
 	"math"
+	"slices"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
@@ -28,7 +30,7 @@ func rlTop(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	command.Scratch[scratch](c).flush(c.Store.Now()) // what this very batch has noted belongs to the picture
+	command.Scratch[scratch](c).flush(c.Worker) // what this very batch has noted belongs to the picture
 	table, db := (*scratch).deniedKeys, c.Client.Selected()
 	if call.calls {
 		table = (*scratch).calledKeys
@@ -39,7 +41,7 @@ func rlTop(c *command.Call) {
 	case call.details:
 		db = everyDatabase
 	}
-	top := topKeys(c, table, db, int(min(call.count, topMost)))
+	top := topKeys(c, table, db, int(min(call.count, topMost)), readable(c))
 	if call.details {
 		writeTopDetails(c.W, top)
 		return
@@ -48,6 +50,17 @@ func rlTop(c *command.Call) {
 	for _, k := range top {
 		c.W.BulkString(k.key)
 		c.W.Int(k.count)
+	}
+}
+
+// readable returns which keys the user of the caller may read; nil for all.
+func readable(c *command.Call) func(key string) bool {
+	r := c.Client.User.Load().Rules()
+	if slices.ContainsFunc(r.Selectors(), (*acl.Selector).AllKeys) {
+		return nil
+	}
+	return func(key string) bool {
+		return slices.ContainsFunc(r.Selectors(), func(s *acl.Selector) bool { return s.Key([]byte(key), acl.Read) })
 	}
 }
 

@@ -2,7 +2,6 @@ package limiters
 
 import (
 	"hash/maphash"
-	"sync"
 
 	"github.com/cellserver/cellserver/limit"
 )
@@ -13,17 +12,26 @@ import (
 // against any number of rare ones (the majority vote of Boyer and Moore, per slot), and
 // its count is never above the truth.
 type topTable struct {
-	mu    sync.Mutex
-	slots []topSlot // guarded by mu
-	total int64     // guarded by mu: occurrences of all keys, halved with them
+	slots  []topSlot
+	more   []topDetail // of each slot
+	total  int64       // occurrences of all keys, halved with them
+	recent recentCount // of all keys
+	seen   int64       // what locate has looked at
 }
 
+// topSlot is what most occurrences look at, in a cache line.
 type topSlot struct {
 	hash   uint64
 	count  int64
 	recent recentCount
-	db     int
-	key    []byte
+	span
+	db int
+}
+
+// topDetail is what is known of the key of a slot beside its counts.
+type topDetail struct {
+	key []byte
+	manner
 }
 
 const (
@@ -41,34 +49,52 @@ func topHash(db int, key []byte) uint64 {
 	return maphash.Bytes(topSeed, key) + uint64(db)*0x9e3779b97f4a7c15
 }
 
-// add notes weight occurrences of key at now.
-func (t *topTable) add(db int, key []byte, weight int64, now limit.Instant) {
-	t.total += weight
-	if len(key) > topKey {
+// locate computes the hashes of keys, and looks at all of their slots, so that the memory comes
+// at the same time and not for one after the other.
+func (t *topTable) locate(keys []notedKey) {
+	if t.slots == nil {
+		t.slots, t.more = make([]topSlot, topSlots), make([]topDetail, topSlots)
+	}
+	for i := range keys {
+		k := &keys[i]
+		k.hash = topHash(k.db, k.key)
+		t.seen += t.slots[k.hash%topSlots].count
+	}
+}
+
+// add notes the occurrences of a key that k stands for at now, the last of which was as is
+// says, unless that is nil.
+func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
+	t.total += k.weight
+	t.recent.add(now, k.weight)
+	if len(k.key) > topKey {
 		return
 	}
 	if t.slots == nil {
-		t.slots = make([]topSlot, topSlots)
+		t.locate(nil)
 	}
-	h := topHash(db, key)
-	s := &t.slots[h%topSlots]
+	at := k.hash % topSlots
+	s := &t.slots[at]
 	switch {
-	case s.hash == h && s.count > 0:
-		s.count += weight
-	case s.count > weight:
-		s.count -= weight
+	case s.hash == k.hash && s.count > 0:
+		s.count += k.weight
+	case s.count > k.weight:
+		s.count -= k.weight
 		return
 	default:
-		s.hash, s.count, s.db, s.key = h, weight, db, append(s.key[:0], key...)
-		s.recent = recentCount{}
+		*s = topSlot{hash: k.hash, count: k.weight, db: k.db}
+		more := &t.more[at]
+		more.key, more.known = append(more.key[:0], k.key...), false
 	}
-	s.recent.add(now, weight)
+	s.recent.add(now, k.weight)
+	s.span.note(now)
+	if is != nil {
+		t.more[at].note(is)
+	}
 }
 
 // halve forgets half of everything, so that the table shows what happens now.
 func (t *topTable) halve() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.total /= 2
 	for i := range t.slots {
 		t.slots[i].count /= 2
@@ -77,9 +103,7 @@ func (t *topTable) halve() {
 
 // reset forgets everything.
 func (t *topTable) reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.total = 0
+	t.total, t.recent = 0, recentCount{}
 	for i := range t.slots {
 		t.slots[i].count = 0
 	}
@@ -99,11 +123,9 @@ type topCount struct {
 
 // collect adds the table's counts to sum, and returns the total behind them.
 func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for i := range t.slots {
 		if s := &t.slots[i]; s.count > 0 {
-			name := topName{s.db, string(s.key)}
+			name := topName{s.db, string(t.more[i].key)}
 			n := sum[name]
 			sum[name] = topCount{n.count + s.count, n.recent + s.recent.at(now)}
 		}
@@ -114,6 +136,10 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 // notedKey is a key on its way to a table of RL.TOP. It lies in the input of its
 // batch, which stays until the batch ends.
 type notedKey struct {
-	db  int
-	key []byte
+	key    []byte
+	db     int
+	is     int    // index of what its call was like, -1 if that is not kept
+	weight int64  // how many calls it stands for
+	like   int64  // how many calls of its group are like it
+	hash   uint64 // of key and db
 }

@@ -12,6 +12,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
+// add counts occurrences of a key.
+func add(t *topTable, db int, key []byte, weight int64) {
+	t.add(&notedKey{key: key, db: db, weight: weight, hash: topHash(db, key)}, 0, nil)
+}
+
 // sumOf returns what a table has counted of database 0.
 func sumOf(t *topTable) map[string]int64 {
 	sum, counts := make(map[topName]topCount), make(map[string]int64)
@@ -32,11 +37,11 @@ func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	truth := make(map[string]int64)
 	for i := range flood {
-		table.add(0, fmt.Appendf(nil, "once:%d", i), 1, 0)
+		add(&table, 0, fmt.Appendf(nil, "once:%d", i), 1)
 		if r.IntN(4) == 0 {
 			key := fmt.Sprintf("heavy:%d", r.IntN(heavy))
 			truth[key]++
-			table.add(0, []byte(key), 1, 0)
+			add(&table, 0, []byte(key), 1)
 		}
 	}
 	sum := sumOf(&table)
@@ -59,9 +64,9 @@ func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
 func TestTopTableForgets(t *testing.T) {
 	var table topTable
 	for range 1000 {
-		table.add(0, []byte("a"), 1, 0)
+		add(&table, 0, []byte("a"), 1)
 	}
-	table.add(0, []byte(strings.Repeat("x", topKey+1)), 1, 0)
+	add(&table, 0, []byte(strings.Repeat("x", topKey+1)), 1)
 	require.Equal(t, map[string]int64{"a": 1000}, sumOf(&table))
 	for range 10 {
 		table.halve()
@@ -74,7 +79,7 @@ func TestTopTableForgets(t *testing.T) {
 func TestTopTableKeepsItsKeys(t *testing.T) {
 	var table topTable
 	key := []byte("mine")
-	table.add(0, key, 3, 0)
+	add(&table, 0, key, 3)
 	copy(key, "zzzz")
 	require.Equal(t, map[string]int64{"mine": 3}, sumOf(&table))
 }
@@ -85,7 +90,7 @@ func TestTopTableKeepsDatabasesApart(t *testing.T) {
 	var table topTable
 	for db := range 16 {
 		for range db + 1 {
-			table.add(db, []byte("same"), 1, 0)
+			add(&table, db, []byte("same"), 1)
 		}
 	}
 	sum := make(map[topName]topCount)
@@ -99,13 +104,13 @@ func TestTopTableKeepsDatabasesApart(t *testing.T) {
 // total.
 func TestTopTableResetForgetsEverything(t *testing.T) {
 	var table topTable
-	table.add(0, []byte("a"), 5, 0)
-	table.add(0, []byte(strings.Repeat("x", topKey+1)), 5, 0)
+	add(&table, 0, []byte("a"), 5)
+	add(&table, 0, []byte(strings.Repeat("x", topKey+1)), 5)
 	table.reset()
 	sum := make(map[topName]topCount)
 	require.Zero(t, table.collect(0, sum))
 	require.Empty(t, sum)
-	table.add(0, []byte("a"), 1, 0)
+	add(&table, 0, []byte("a"), 1)
 	require.Equal(t, int64(1), table.collect(0, sum))
 	require.Equal(t, topCount{1, 1}, sum[topName{0, "a"}])
 }

@@ -14,7 +14,7 @@ func Group() command.Group {
 			h := &hub{server: s, slot: slot}
 			return h, command.Hooks{
 				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
-				Memory: h.memory.Load, Info: h.info,
+				Memory: h.memory.Load, Info: h.info, RulesChanged: h.rulesChanged,
 			}
 		},
 		Worker: func(*command.Worker, command.Slot) any { return new(posting) },
@@ -47,8 +47,14 @@ func commands() []*command.Command {
 		entry("spublish", 3, command.FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "the number of clients that get it", publish(toShard)),
 		pubsubCommand(),
 	}
+	channels := map[string]command.ChannelSpec{
+		"subscribe": {First: 1, Last: -1}, "psubscribe": {First: 1, Last: -1, Patterns: true}, "ssubscribe": {First: 1, Last: -1},
+		"publish": {First: 1, Last: 1}, "spublish": {First: 1, Last: 1},
+	}
 	for _, c := range all {
+		c.Keys.Channels = channels[c.Name]
 		if c.Subscribes() {
+			c.Flags |= command.FlagConnection
 			c.WordWork, c.Work = command.SubscriptionWork, leaveAllWork
 		}
 	}
@@ -86,6 +92,7 @@ func subscribe(kind topicKind) func(*command.Call) {
 		h := hubOf(c)
 		c.InSlices(c.Args[1:], func(c *command.Call, name []byte) {
 			h.subscribe(c.Client, kind, name)
+			closeIfForbidden(c.Client, kind, name)
 			confirm(c, h, subscribeWords[kind], kind, name)
 		}, nil)
 	}

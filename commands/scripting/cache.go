@@ -190,7 +190,7 @@ func keysOnly(t *command.Table, s *lua.Script) bool {
 		switch {
 		case cmd == nil: // an error, whatever it is given
 			continue
-		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Find != nil:
+		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Count > 0:
 			return false
 		}
 		for _, i := range cmd.Keys.Positions(make([][]byte, 1+len(call.Keys))) {

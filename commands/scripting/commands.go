@@ -10,7 +10,7 @@ func commands() []*command.Command {
 	const flags = command.FlagNoScript | command.FlagStale | command.FlagMovableKeys
 	run := func(name string, f command.Flag, syntax, summary string, run func(*command.Call)) *command.Command {
 		return &command.Command{
-			Name: name, Arity: -3, Flags: flags | f, Keys: command.KeySpec{Find: scriptKeys}, Categories: command.CatScripting, Group: "scripting",
+			Name: name, Arity: -3, Flags: flags | f, Keys: command.KeySpec{Count: 2}, Categories: command.CatScripting, Group: "scripting",
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
 			Reply: "what the script returns", Run: run,
 			Writes: mayChange, Plan: plan,
@@ -44,20 +44,6 @@ func scriptContainer() *command.Command {
 				func(c *command.Call) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
 		},
 	}
-}
-
-// scriptKeys finds the keys of EVAL and its kin for COMMAND GETKEYS and for
-// transactions.
-func scriptKeys(args [][]byte) ([]int, bool) {
-	n, err := countScriptKeys(args)
-	if err != "" || n == 0 {
-		return nil, false
-	}
-	at := make([]int, n)
-	for i := range at {
-		at[i] = i + 3
-	}
-	return at, true
 }
 
 // countScriptKeys reads numkeys.

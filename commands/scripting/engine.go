@@ -29,7 +29,8 @@ func (e *engine) info(i *command.Info) {
 // host is what a running script sees of the server: the worker it runs on.
 type host struct {
 	c        *command.Call
-	w        resp.Writer // the reply of the last command
+	caller   *command.Command // that runs the script
+	w        resp.Writer      // the reply of the last command
 	readonly bool
 	run      *lua.Run
 	wrote    bool // has called a command that writes

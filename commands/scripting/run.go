@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -58,7 +59,7 @@ func scriptRefs(c *command.Call, keys [][]byte) []command.KeyRef {
 func (k *worker) execute(c *command.Call, call *invocation) {
 	cmd, args, w, db := c.Cmd, c.Args, c.W, c.Client.Selected()
 	h := &k.host
-	h.c, h.readonly, h.w.Proto = c, call.readonly, 2
+	h.c, h.caller, h.readonly, h.w.Proto = c, cmd, call.readonly, 2
 	run := k.engine.runs.Get()
 	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
@@ -163,6 +164,11 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 		return cmd, errScriptArity
 	case cmd.Flags&command.FlagNoScript != 0:
 		return cmd, errScriptDenied
+	}
+	if err := h.forbidden(cmd, args); err != "" {
+		return cmd, err
+	}
+	switch {
 	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
 	case h.full && cmd.NeedsMemory():
@@ -173,7 +179,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	if err := h.c.Server.Limits().Frame.Check(args); err != "" {
 		return cmd, err
 	}
-	for _, i := range cmd.Keys.Positions(args) {
+	for i, end, step := cmd.Keys.Range(args); i < end; i += step {
 		if len(args[i]) > command.MaxKey {
 			return cmd, command.ErrKeyTooLong
 		}
@@ -188,14 +194,30 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	return cmd, ""
 }
 
-// Allowed implements [lua.Allower]: redis.acl_check_cmd. There is one user, who may
-// do everything.
+// forbidden returns the error for what the user of the caller may not do.
+func (h *host) forbidden(cmd *command.Command, args [][]byte) resp.Error {
+	c := h.c
+	if c.Client.User.Load().Rules().Unrestricted {
+		return ""
+	}
+	c.Cmd, c.Args = cmd, args
+	if is, forbidden := c.Forbidden(acl.InScript, h.caller); forbidden {
+		return resp.Error("NOPERM ACL failure in script: " + is.Text(c.Client, cmd))
+	}
+	return ""
+}
+
+// Allowed implements [lua.Allower]: redis.acl_check_cmd.
 func (h *host) Allowed(args [][]byte) (known, allowed bool) {
 	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
 		cmd = cmd.Subcommand(args[1])
 	}
-	return cmd != nil, cmd != nil
+	if cmd == nil {
+		return false, false
+	}
+	is := cmd.Refused(h.c.Client.User.Load().Rules(), args, h.c.Server.Limits().EveryKey)
+	return true, is.Reason == acl.DeniedNothing
 }
 
 // Log implements [lua.Host]: redis.log. What a script says may hold keys, which our

@@ -1,6 +1,9 @@
 package scripting
 
-import "github.com/cellserver/cellserver/commands/command"
+import (
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
+)
 
 // A script may lack memory because of replies that others have not taken yet. As long as
 // nothing of it can have been noticed it is run again from its beginning once there is
@@ -44,6 +47,10 @@ func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command
 	later.keys, later.args = own[3:3+n], own[3+n:]
 	return func(c *command.Call) {
 		c.Cmd, c.Args = cmd, own
+		if is, forbidden := c.Forbidden(acl.TopLevel, cmd); forbidden { // rules may have changed since it was called
+			c.Server.Host.Reject(c, is.Error(c.Client, cmd))
+			return
+		}
 		if err := later.refused(c); err != "" {
 			c.Fail(err)
 			return

@@ -14,7 +14,15 @@ import (
 
 // Group returns the commands on sets.
 func Group() command.Group {
-	return command.Group{Commands: commands()}
+	return command.Group{Commands: keyUses.In(commands())}
+}
+
+// keyUses are the uses of keys that are not those of most commands.
+var keyUses = command.KeyUses{
+	{"sadd", command.UsesInserts, 0},
+	{"srem", command.UsesDeletes, 0},
+	{"spop", command.UsesTakes, 0},
+	{"scard sismember", command.UsesNothing, 0},
 }
 
 func commands() []*command.Command {

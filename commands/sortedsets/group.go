@@ -10,8 +10,16 @@ import (
 // Group returns the commands on sorted sets.
 func Group() command.Group {
 	return command.Group{
-		Commands: slices.Concat(sortedSetCommands(), popCommands()),
+		Commands: keyUses.In(slices.Concat(sortedSetCommands(), popCommands())),
 		Needs:    []*command.Group{blocking.Part},
 		Worker:   func(*command.Worker, command.Slot) any { return new(sortedCall) },
 	}
+}
+
+// keyUses are the uses of keys that are not those of most commands.
+var keyUses = command.KeyUses{
+	{"zadd", command.UsesUpdates, 0},
+	{"zrem zremrangebyscore zremrangebyrank", command.UsesDeletes, 0},
+	{"zpopmin zpopmax zmpop bzpopmin bzpopmax bzmpop", command.UsesTakes, 0},
+	{"zcard", command.UsesNothing, 0},
 }

@@ -15,7 +15,17 @@ import (
 
 // Group returns the commands on strings and counters.
 func Group() command.Group {
-	return command.Group{Commands: slices.Concat(commands(), counterCommands())}
+	return command.Group{Commands: keyUses.In(slices.Concat(commands(), counterCommands()))}
+}
+
+// keyUses are the uses of keys that are not those of most commands.
+var keyUses = command.KeyUses{
+	{"setex psetex mset", command.UsesSets, 0},
+	{"setnx msetnx", command.UseOW | command.UseInsert, 0},
+	{"append", command.UsesInserts, 0},
+	{"setrange", command.UsesUpdates, 0},
+	{"getdel", command.UsesTakes, 0},
+	{"strlen", command.UsesNothing, 0},
 }
 
 func commands() []*command.Command {
@@ -25,13 +35,19 @@ func commands() []*command.Command {
 			Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}
 	}
-	over := func(c *command.Command, keys command.KeySpec) *command.Command {
-		c.Keys, c.Complexity = keys, "O(N)"
+	with := func(c *command.Command, keys command.KeySpec) *command.Command {
+		c.Keys = keys
 		return c
+	}
+	over := func(c *command.Command, keys command.KeySpec) *command.Command {
+		c.Complexity = "O(N)"
+		return with(c, keys)
 	}
 	const write = command.FlagWrite | command.FlagDenyOOM
 	const expiry = "[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | "
 	pairs := command.KeySpec{First: 1, Last: -1, Step: 2}
+	setKey := command.OneKey
+	setKey.Use, setKey.UseOf = command.UseRW|command.UseAccess|command.UseUpdate, useOfSet
 	return []*command.Command{
 		{
 			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
@@ -44,8 +60,8 @@ func commands() []*command.Command {
 			Summary: "Returns the length of the value of a key.", Syntax: "key",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "the length in bytes, 0 without the key", Run: strlen,
 		},
-		entry("set", -3, write, "key value [NX | XX] [GET] "+expiry+"KEEPTTL]",
-			"Sets the value of a key, whatever its type was.", "OK, or null if NX or XX prevented it; with GET the old value", set),
+		with(entry("set", -3, write, "key value [NX | XX] [GET] "+expiry+"KEEPTTL]",
+			"Sets the value of a key, whatever its type was.", "OK, or null if NX or XX prevented it; with GET the old value", set), setKey),
 		entry("setex", 4, write, "key seconds value", "Sets the value and the expiry of a key.", "OK",
 			func(c *command.Call) { setUntil(c, time.Second) }),
 		entry("psetex", 4, write, "key milliseconds value", "Sets the value and the expiry in milliseconds of a key.", "OK",
@@ -68,6 +84,16 @@ func commands() []*command.Command {
 			"the bytes from start to end; negative positions count from the end", getrange), command.OneKey),
 		over(entry("setrange", 4, write, "key offset value", "Overwrites a part of the value of a key.", "the length in bytes", setrange), command.OneKey),
 	}
+}
+
+// useOfSet is how SET uses its key: it reads it if it returns the old value.
+func useOfSet(args [][]byte) command.KeyUse {
+	for _, arg := range args[min(3, len(args)):] {
+		if parse.IsWord(arg, "GET") {
+			return command.UseRW | command.UseAccess | command.UseUpdate
+		}
+	}
+	return command.UsesSets
 }
 
 // set is SET.

@@ -30,7 +30,7 @@ func Group() command.Group {
 func commands() []*command.Command {
 	sub := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
-			Name: "client|" + name, Arity: arity, Flags: command.FlagNoScript | command.FlagLoading | command.FlagStale,
+			Name: "client|" + name, Arity: arity, Flags: command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
 			Categories: command.CatConnection, Group: "connection", Summary: summary, Syntax: syntax,
 			Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -23,7 +24,7 @@ func Group() command.Group {
 }
 
 func transactionCommands() []*command.Command {
-	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence
+	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence | command.FlagConnection
 	const local = flags | command.FlagLocal
 	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
@@ -32,7 +33,7 @@ func transactionCommands() []*command.Command {
 		}
 	}
 	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
-	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1}
+	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1, Use: command.UsesNothing}
 	exec := entry("exec", 1, local&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
 		"an array of their replies, or null when a watched key has changed", exec)
 	exec.Writes, exec.Rejected, exec.ReplySize = queueWrites, rejectExec, queueReplySize
@@ -269,7 +270,7 @@ func exec(c *command.Call) {
 		host.Enqueue(host.ParkExclusive(c, run))
 		return
 	}
-	c.MoveToBackground(func(c *command.Call) { host.Timed(c, cmd, run) })
+	c.MoveToBackground(func(c *command.Call) { host.Timed(c, run) })
 }
 
 // run runs the queue of a transaction, and ends it.
@@ -336,6 +337,15 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 	return lacks || scripts > 0 && changes > 1, scripts > 0
 }
 
+// errRulesChanged is followed by what of a queued command is no longer allowed.
+const errRulesChanged resp.Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: "
+
+var whyRulesChanged = map[acl.Denied]string{
+	acl.DeniedCommand: "no permission to execute the command or subcommand",
+	acl.DeniedKey:     "no permission to touch the specified keys",
+	acl.DeniedChannel: "no permission to access one of the channels used as arguments to the command",
+}
+
 // runQueue replies an array with the outcome of every queued command. When that
 // grows too large all commands run nonetheless, and the client, which cannot be told
 // what became of them, is closed.
@@ -350,6 +360,8 @@ func runQueue(c *command.Call, t *transaction) {
 		c.Cmd, c.Args, c.Failed = q.cmd, q.args, false
 		if c.Client.ProxyOf != nil && q.cmd.Subscribes() {
 			c.Fail(errSubscribeAlone)
+		} else if is, forbidden := c.Forbidden(acl.InTransaction, cmd); forbidden {
+			c.Fail(errRulesChanged + resp.Error(whyRulesChanged[is.Reason]))
 		} else {
 			c.Server.Host.Run(c)
 		}
@@ -392,11 +404,7 @@ func collect(c *command.Call, t *transaction) bool {
 			db = selects(c.Server, &q, db)
 			continue
 		}
-		if k := &q.cmd.Keys; k.Find == nil && k.First == k.Last && k.First > 0 && k.First < len(q.args) { // as positions, which makes a list
-			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[k.First]})
-			continue
-		}
-		for _, i := range q.cmd.Keys.Positions(q.args) {
+		for i, end, step := q.cmd.Keys.Range(q.args); i < end; i += step {
 			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[i]})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"example.com/extension"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
@@ -37,11 +38,11 @@ func (noTimer) Stop() bool { return true }
 // start runs a server with the commands of this module. stop ends it.
 func start(t *testing.T, c clock.Clock, options ...string) (client *redis.Client, stop func()) {
 	t.Helper()
-	config, err := server.Load(options, nil)
+	settings, err := config.Load(options, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s, err := server.New(config, server.Options{
+	s, err := server.New(settings, server.Options{
 		Groups: extension.Groups, Clock: c, Listeners: []net.Listener{l}, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func facts(c *command.Command) (lines [][2]string) {
 func keys(c *command.Command) string {
 	k := c.Keys
 	switch {
-	case k.Find != nil:
+	case k.Count > 0:
 		return "the keys that numkeys counts"
 	case k.First == 0:
 		return ""

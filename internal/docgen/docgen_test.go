@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/docgen"
-	"github.com/cellserver/cellserver/server"
 )
 
 // TestPagesAreFresh: what is generated is committed together with what it is
@@ -29,9 +29,9 @@ func TestPagesAreFresh(t *testing.T) {
 // TestSampleLoads: a server that is given the sample is as one that is given nothing.
 func TestSampleLoads(t *testing.T) {
 	all := func(string) bool { return true }
-	c, err := server.Load([]string{"../../docs/cellserver.conf"}, nil)
+	c, err := config.Load([]string{"../../docs/cellserver.conf"}, nil)
 	require.NoError(t, err)
-	require.Equal(t, server.DefaultConfig().Get(all), c.Get(all))
+	require.Equal(t, config.Default().Get(all), c.Get(all))
 }
 
 func TestCommandsPageNamesEveryCommand(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/config"
 )
 
 // Pages returns the content of every generated file below root, the folder of the
@@ -27,16 +27,17 @@ func Pages(root string) (map[string]string, error) {
 		return nil, err
 	}
 	var sample strings.Builder
-	if err := server.WriteSample(&sample); err != nil {
+	if err := config.WriteSample(&sample); err != nil {
 		return nil, fmt.Errorf("writing the sample configuration: %w", err)
 	}
 	var options strings.Builder
-	if err := server.WriteOptions(&options); err != nil {
+	if err := config.WriteOptions(&options); err != nil {
 		return nil, fmt.Errorf("writing the options: %w", err)
 	}
 	return map[string]string{
 		"docs/options.md":      options.String(),
 		"docs/commands.md":     page,
+		"docs/metrics.md":      MetricsPage(),
 		"docs/missing.md":      MissingPage(table),
 		"docs/cellserver.conf": sample.String(),
 		"docs/performance.md":  performance,

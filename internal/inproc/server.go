@@ -16,6 +16,7 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
@@ -38,12 +39,12 @@ func New(start limit.Instant, listeners []net.Listener, options ...string) (*Ser
 
 // newServer is New with some of what a caller may replace.
 func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Options, options []string) (*Server, error) {
-	config, err := server.Load(options, nil)
+	c, err := config.Load(options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
 	o.Clock, o.Listeners, o.Log = clock, listeners, slog.New(slog.DiscardHandler)
-	s, err := server.New(config, o)
+	s, err := server.New(c, o)
 	if err != nil {
 		return nil, fmt.Errorf("assembling a server: %w", err)
 	}

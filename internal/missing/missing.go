@@ -36,19 +36,8 @@ func Of(command string) (g Group, is bool) {
 // one of the two.
 var FromRedis = []Group{
 	{
-		What: "Users", Status: Planned, Why: "There is one user, `default`, with one password.",
-		Commands: []string{
-			"acl|deluser", "acl|dryrun", "acl|genpass", "acl|getuser", "acl|load", "acl|log",
-			"acl|save", "acl|setuser",
-		},
-	},
-	{
 		What: "Replication", Status: Planned, OfServers: true, Why: "A server has no replicas and cannot be one. WAIT replies 0.",
 		Commands: []string{"failover", "psync", "replconf", "replicaof", "slaveof", "sync"},
-	},
-	{
-		What: "Watching all commands", Status: Planned, Why: "Until then `RL.TOP`, CLIENT LIST and INFO commandstats show what a server does.",
-		Commands: []string{"monitor"},
 	},
 	{
 		What: "Streams", Status: StaysOut, Why: "No limiter needs this type. Queues belong on Redis.",
@@ -123,6 +112,6 @@ var FromRedis = []Group{
 	},
 	{
 		What: "Inside Redis", Status: StaysOut, Why: "They examine parts of Redis that do not exist here, or stop it for tests.",
-		Commands: []string{"debug", "latency|doctor", "latency|graph", "memory|malloc-stats"},
+		Commands: []string{"memory|malloc-stats"},
 	},
 }

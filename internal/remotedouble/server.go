@@ -8,11 +8,11 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
-	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -41,7 +41,7 @@ func Share(d *Double, clock *clocktest.Clock, set func(o *command.Options)) (*Se
 	s.Stores = remote.New(d, func(d time.Duration, f func()) (stop func() bool) { return clock.AfterFunc(d, f).Stop })
 	began := time.Now()
 	o := command.Options{
-		NewStore: s.Stores.NewStore, Remote: s.Stores.Remote(), Settings: server.DefaultConfig(),
+		NewStore: s.Stores.NewStore, Remote: s.Stores.Remote(), Settings: config.Default(),
 		Stopwatch: func() time.Duration { return time.Since(began) },
 	}
 	if set != nil {

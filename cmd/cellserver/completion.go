@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/cmd/cellserver/reference"
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/server"
+)
+
+// shells are those that completion knows.
+var shells = map[string]func(io.Writer, *reference.Program) error{
+	"bash": reference.Bash,
+	"zsh":  reference.Zsh,
+	"fish": reference.Fish,
+}
+
+// completion prints a script that completes command lines of this program.
+func completion(args []string, w io.Writer) error {
+	if len(args) != 1 {
+		return errors.New(completionUsage)
+	}
+	write := shells[args[0]]
+	if write == nil {
+		return errors.New("completion: unknown shell" + config.DidYouMean(args[0], slices.Sorted(maps.Keys(shells))) + "\n" + completionUsage)
+	}
+	return write(w, described())
+}
+
+// manPage prints the man page.
+func manPage(args []string, w io.Writer) error {
+	if len(args) != 0 {
+		return errors.New("usage: cellserver man")
+	}
+	p := described()
+	build, _ := debug.ReadBuildInfo()
+	p.Date = releaseDate(os.Getenv("SOURCE_DATE_EPOCH"), released, build)
+	return reference.Man(w, p)
+}
+
+// released is when this program was published, in seconds since 1970: what makes the archives
+// sets it. It is empty in others.
+var released string
+
+// releaseDate is when the program is from, zero if nothing says it: the date that whoever makes
+// a package has chosen, that of the release, or that of the commit that was compiled. The clock
+// does not matter, so the same program always prints the same page.
+func releaseDate(chosen, released string, build *debug.BuildInfo) time.Time {
+	for _, text := range []string{chosen, released} {
+		if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return time.Unix(seconds, 0).UTC()
+		}
+	}
+	if build == nil {
+		return time.Time{}
+	}
+	for _, s := range build.Settings {
+		if s.Key == "vcs.time" {
+			if at, err := time.Parse(time.RFC3339, s.Value); err == nil {
+				return at.UTC()
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// answered is what the manual would say of the commands that are no tools.
+var answered = map[string]string{
+	"help": `usage: cellserver help [NAME ...]
+
+Prints all options and commands, or explains an option, a command of this program, or a
+command of clients.
+`,
+	"version": `usage: cellserver version
+
+Prints the version of the server, of Redis whose replies it gives, and of Go.
+`,
+}
+
+// described is the whole program as shells and man know it.
+func described() *reference.Program {
+	p := &reference.Program{Version: server.Version, Topics: config.Names()}
+	for _, o := range config.Describe() {
+		p.Options = append(p.Options, reference.Option{Name: o.Name, Hint: o.Hint, Default: o.Default, Text: o.Text})
+	}
+	all := maps.Clone(manual)
+	maps.Copy(all, answered)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		p.Topics = append(p.Topics, name)
+		c := reference.NewCommand(name, all[name])
+		c.Configures = name == "check-config"
+		p.Commands = append(p.Commands, c)
+	}
+	for _, c := range commandNames() {
+		p.Topics = append(p.Topics, shown(c))
+	}
+	slices.Sort(p.Topics)
+	p.Topics = slices.Compact(p.Topics)
+	return p
+}
+
+// commandNames are the names of what clients call.
+func commandNames() (names []string) {
+	for _, c := range commands.NewTable().Top() {
+		names = append(names, c.Name)
+	}
+	return names
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/term"
+
+	"github.com/cellserver/cellserver/top"
+)
+
+const topUsage = "usage: cellserver top [ADDRESS] [-h host] [-p port] [--user name] [--askpass] [--tls] [--once]"
+
+// topOptions is how top was called.
+type topOptions struct {
+	connectionFlags
+	once     bool
+	interval *time.Duration
+}
+
+// topFlags reads the options, which are those of redis-cli as far as it has them.
+func topFlags(o *topOptions) *flag.FlagSet {
+	flags := flag.NewFlagSet("top", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o.register(flags)
+	flags.BoolVar(&o.once, "once", false, "")
+	o.interval = spanVar(flags, "interval", time.Second)
+	return flags
+}
+
+// showTop is cellserver top.
+func showTop(args []string, w io.Writer) error {
+	o := topOptions{}
+	names, err := parseMixed(topFlags(&o), args)
+	switch {
+	case err != nil:
+		return fmt.Errorf("top: %w\n%s", err, topUsage)
+	case len(names) > 1:
+		return errors.New(topUsage)
+	case *o.interval < 100*time.Millisecond:
+		return errors.New("top: --interval is at least 100ms")
+	}
+	options, err := o.options(first(names))
+	if err != nil {
+		return fmt.Errorf("top: %w", err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close() //nolint:errcheck // it has told all that it had to
+	source := func(ctx context.Context, args ...string) ([]byte, error) {
+		return reportOf(ctx, client, options, args)
+	}
+	if file, is := w.(*os.File); o.once || !is || !term.IsTerminal(int(file.Fd())) {
+		return printTop(w, source)
+	}
+	// What cannot be asked at all is said on the terminal itself, not on a screen that is gone
+	// when the program is.
+	if _, err := source(context.Background(), "RL.REPORT", "OVERVIEW"); err != nil {
+		return fmt.Errorf("top: %w", err)
+	}
+	_, err = tea.NewProgram(top.NewModel(source, *o.interval, time.Now), tea.WithOutput(w)).Run()
+	return err
+}
+
+// reportOf sends a command whose reply is a report.
+func reportOf(ctx context.Context, client *redis.Client, options *redis.Options, args []string) ([]byte, error) {
+	words := make([]any, len(args))
+	for i, a := range args {
+		words[i] = a
+	}
+	text, err := client.Do(ctx, words...).Text()
+	if err != nil {
+		return nil, explain(err, options)
+	}
+	return []byte(text), nil
+}
+
+// onceWidth is how wide text is that goes into a pipe, unless COLUMNS says it.
+const onceWidth = 120
+
+// printTop prints one look at the server.
+func printTop(w io.Writer, source top.Source) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := top.Ask(ctx, source, top.Choice{Span: 300})
+	if err != nil {
+		return fmt.Errorf("top: %w", err)
+	}
+	width := onceWidth
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 40 && n <= 1000 {
+		width = n
+	}
+	_, err = io.WriteString(w, top.Text(&s, width))
+	return err
+}
+
+// first is the first of at most one name, or "".
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}

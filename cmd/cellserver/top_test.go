@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// connectionOf is what a command line of top means.
+func connectionOf(t *testing.T, args ...string) (address, user, password string, encrypted bool, err error) {
+	t.Helper()
+	o := topOptions{}
+	names, err := parseMixed(topFlags(&o), args)
+	require.NoError(t, err)
+	options, err := o.options(first(names))
+	if err != nil {
+		return "", "", "", false, err
+	}
+	return options.Addr, options.Username, options.Password, options.TLSConfig != nil, nil
+}
+
+// TestTopIsCalledAsRedisCliIs: -h is a host, -p a port, and the password need not be in the
+// command line, where others see it.
+func TestTopIsCalledAsRedisCliIs(t *testing.T) {
+	t.Setenv("REDISCLI_AUTH", "")
+	address, user, password, encrypted, err := connectionOf(t, "-h", "::1", "-p", "6390")
+	require.NoError(t, err)
+	require.Equal(t, []any{"[::1]:6390", "", "", false}, []any{address, user, password, encrypted})
+
+	t.Setenv("REDISCLI_AUTH", "secret")
+	address, user, password, encrypted, err = connectionOf(t, "--user", "oncall", "--tls", "--insecure")
+	require.NoError(t, err)
+	require.Equal(t, []any{"127.0.0.1:6379", "oncall", "secret", true}, []any{address, user, password, encrypted})
+
+	address, user, password, _, err = connectionOf(t, "redis://a:b@host:1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"host:1", "a", "b"}, []string{address, user, password})
+}
+
+// TestTopSaysWhatIsWrong with a command line, a password or a server.
+func TestTopSaysWhatIsWrong(t *testing.T) {
+	t.Setenv("REDISCLI_AUTH", "")
+	for want, args := range map[string][]string{
+		"top: unknown option --onse, did you mean \"--once\"?":            {"--onse"},
+		"usage: cellserver top":                                           {"redis://a", "redis://b"},
+		"top: --interval is at least 100ms":                               {"--interval", "1ms"},
+		"top: the first argument is not an address":                       {"a"},
+		"top: a user needs a password":                                    {"--user", "oncall"},
+		"top: --cacert: open /no/such/file":                               {"--tls", "--cacert", "/no/such/file"},
+		"connection refused (nothing listens at this address)":            {"-p", "1", "--once"},
+		"--askpass needs a terminal: put the password into REDISCLI_AUTH": {"--askpass"},
+	} {
+		err := showTop(args, &strings.Builder{})
+		require.ErrorContains(t, err, want)
+	}
+}

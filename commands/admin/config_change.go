@@ -1,0 +1,49 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// valuesOf returns what the options of pairs have at the moment, in the order of the table of
+// options.
+func valuesOf(settings command.Settings, pairs [][2]string) [][2]string {
+	names := make([]string, len(pairs))
+	for i, p := range pairs {
+		names[i] = strings.ToLower(p[0])
+	}
+	return settings.Get(func(name string) bool { return slices.Contains(names, name) })
+}
+
+// changedOptions says which options have other values than before, without those that may
+// have a secret in them; "" if none has.
+func changedOptions(before, after [][2]string) string {
+	var text []string
+	for i, p := range after {
+		switch {
+		case i >= len(before) || before[i] == p:
+		case maySayValue(p[0]) && len(before[i][1])+len(p[1]) <= mostSaid:
+			text = append(text, p[0]+" "+sayValue(before[i][1])+" → "+sayValue(p[1]))
+		default:
+			text = append(text, p[0])
+		}
+	}
+	return strings.Join(text, ", ")
+}
+
+// mostSaid is how long both values of an option may be together.
+const mostSaid = 64
+
+// maySayValue reports whether the value of an option is no secret and has none in it.
+func maySayValue(name string) bool {
+	return !slices.ContainsFunc([]string{"pass", "auth", "store", "user", "secret"}, func(part string) bool { return strings.Contains(name, part) })
+}
+
+func sayValue(value string) string {
+	if value == "" {
+		return "(empty)"
+	}
+	return value
+}

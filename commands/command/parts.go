@@ -1,0 +1,96 @@
+package command
+
+// This file has the small types that those of types.go are made of.
+
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Identity is what a client calls itself and its library. It is replaced, never changed.
+type Identity struct{ Name, LibName, LibVer string }
+
+// Mark is a set of what is so rare of a client that commands ask for all of it at once.
+type Mark uint8
+
+const (
+	// MarkQueuing says that a group looks at each command before it runs: see Hooks.Intercept.
+	MarkQueuing Mark = 1 << iota
+	// MarkListening says that the client has subscriptions.
+	MarkListening
+	// MarkTracking says that a group runs the commands: see Hooks.Run.
+	MarkTracking
+	// MarkCaching says that a group is told of commands that are refused: see Hooks.Rejected.
+	MarkCaching
+	// MarkMonitoring says that the client is sent all commands: it may not use keys.
+	MarkMonitoring
+)
+
+// ReplyMode is the state of CLIENT REPLY.
+type ReplyMode uint8
+
+// The modes of CLIENT REPLY.
+const (
+	ReplyOn ReplyMode = iota
+	ReplyOff
+	ReplySkipNext // CLIENT REPLY SKIP itself is being answered with silence
+	replySkip     // the command after it is
+)
+
+// Logins counts attempts to log in that fail, by address. Any goroutine may call it.
+type Logins interface {
+	// Exceeded reports whether an address has failed so often that it has to wait.
+	Exceeded(address string, now limit.Instant) bool
+	// Failed notes an attempt that has failed.
+	Failed(address string, now limit.Instant)
+}
+
+// Killable is what runs within an exclusive command and can be ended between two steps.
+// Any goroutine may call it.
+type Killable interface {
+	Kill(reason string)
+	// Name is the SHA-1 of the script.
+	Name() string
+}
+
+// Slot is the place of what a group keeps, in the server, its workers and its clients.
+type Slot int
+
+// maxGroups is how many groups a table may have, with the parts that they need.
+const maxGroups = 24
+
+// madeOnce is a reply that is the same for everybody, by protocol. It is made when it is
+// first asked for: what is to be said of all commands takes milliseconds, and clients of
+// some libraries ask for it whenever they connect.
+type madeOnce [2]struct {
+	once sync.Once
+	text []byte
+}
+
+// Decided is the decision on a command that has waited for room under a key.
+type Decided struct {
+	Key      []byte
+	Decision limit.Decision
+}
+
+// Plan is what a call may do that runs other commands.
+type Plan struct {
+	Long     bool // nobody knows how long it takes
+	KeysOnly bool // it touches no other keys than those it names
+	Writes   bool // it may change something
+	AllowOOM bool // it may run when memory is full
+}
+
+// clientState is what one group keeps for a client. Most clients have none, and few have
+// more than two.
+type clientState struct {
+	slot  Slot
+	state any
+}
+
+// vocabulary is where rules look names up: a file of users names many.
+type vocabulary struct {
+	commands   map[string]int
+	categories map[string][]int
+}

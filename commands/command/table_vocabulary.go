@@ -1,0 +1,40 @@
+package command
+
+import "strings"
+
+// A table is the [acl.Vocabulary] of a server: rules name commands as they are called in the
+// table, whatever they have been renamed to.
+
+// speak fills the vocabulary once all entries are there.
+func (t *Table) speak() {
+	t.vocabulary = vocabulary{make(map[string]int, len(t.Entries)), make(map[string][]int)}
+	for _, c := range t.Entries {
+		t.vocabulary.commands[c.Name] = c.ID
+		for _, name := range c.AllCategories().Names() {
+			t.vocabulary.categories[name] = append(t.vocabulary.categories[name], c.ID)
+		}
+	}
+}
+
+// Commands implements acl.Vocabulary.
+func (t *Table) Commands() int { return len(t.Entries) }
+
+// Command implements acl.Vocabulary.
+func (t *Table) Command(name string) (id int, ok bool) {
+	id, ok = t.vocabulary.commands[name]
+	return id, ok
+}
+
+// Subcommands implements acl.Vocabulary.
+func (t *Table) Subcommands(id int) (ids []int) {
+	for _, sub := range t.Entries[id].Sub {
+		ids = append(ids, sub.ID)
+	}
+	return ids
+}
+
+// Category implements acl.Vocabulary. The result must not be changed.
+func (t *Table) Category(name string) (ids []int, ok bool) {
+	ids, ok = t.vocabulary.categories[strings.ToLower(name)]
+	return ids, ok
+}

@@ -1,0 +1,38 @@
+package command_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// clocked is a store of which only the time is asked.
+type clocked struct{ command.Store }
+
+func (clocked) Now() limit.Instant                   { return 1 }
+func (clocked) Civil(at limit.Instant) limit.Instant { return at }
+
+// TestWaitIsCheckedWhoseRulesChangedBeforeItBegan: between the check of a call and the moment in
+// which it begins to wait its user may have lost the right. Nobody looks again before it wakes.
+func TestWaitIsCheckedWhoseRulesChangedBeforeItBegan(t *testing.T) {
+	cmd := &command.Command{Name: "get", Arity: 2, Flags: command.FlagReadonly, Keys: command.OneKey, Group: "string", Summary: "s.", Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: "r", Run: func(*command.Call) {}}
+	table := command.NewTable([]command.Group{{Commands: []*command.Command{cmd}}})
+	server := &command.Server{Users: acl.NewUsers(table), Commands: table}
+	server.ActiveLimits.Store(&command.Limits{})
+	u, _, err := server.Users.Set("app", []string{"on", "+get", "~a"})
+	require.NoError(t, err)
+	cl := &command.Client{Server: server}
+	cl.User.Store(u)
+	c := &command.Call{Worker: &command.Worker{Server: server}, Client: cl, Cmd: cmd, Args: [][]byte{[]byte("GET"), []byte("a")}}
+	require.Equal(t, acl.DeniedNothing, cmd.Refused(u.Rules(), c.Args, true).Reason)
+	_, _, err = server.Users.Set("app", []string{"-get"})
+	require.NoError(t, err)
+	p := c.NewWait()
+	p.Args = c.Args
+	require.Equal(t, resp.Error("NOPERM User app has no permissions to run the 'get' command"), p.Forbidden(clocked{}))
+}

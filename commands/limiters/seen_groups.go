@@ -1,0 +1,113 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/commands/stats"
+)
+
+// seenGroups is what one worker has seen of groups of keys since somebody took it. Only calls
+// that RL.TOP looks at come here.
+type seenGroups struct {
+	byName map[string]*seenGroup // at most maxSeenGroups
+	// last is the group of the keys that begin with prefix: most calls are of the same as the
+	// one before. none is that of keys without a delimiter.
+	last, none *seenGroup
+	prefix     []byte
+}
+
+// seenGroup is one group. kinds are the kinds of its calls that occur most (Misra and Gries:
+// a kind that makes up more than a fifth is among them).
+type seenGroup struct {
+	name    string
+	used    bool // since the last take
+	denied  stats.Sketch
+	refused int64
+	kinds   [4]seenKind
+}
+
+type seenKind struct {
+	detail
+	count int64
+}
+
+// maxSeenGroups is how many groups a worker keeps apart; further ones are the others.
+const maxSeenGroups = 256
+
+// of returns the group of a key.
+func (g *seenGroups) of(key []byte, delimiter string) *seenGroup {
+	if n := len(g.prefix); n > 0 && len(key) >= n && string(key[:n]) == string(g.prefix) {
+		g.last.used = true
+		return g.last
+	}
+	name, fixed := stats.GroupOf(key, delimiter)
+	var group *seenGroup
+	switch {
+	case fixed == stats.NoGroup && g.none != nil:
+		group = g.none
+	case fixed != "":
+		group = g.byName[fixed]
+	default:
+		group = g.byName[string(name)]
+	}
+	if group == nil {
+		group = g.enter(string(name) + fixed)
+	}
+	group.used = true
+	switch fixed {
+	case "":
+		g.last, g.prefix = group, append(g.prefix[:0], key[:len(name)+len(delimiter)]...)
+	case stats.NoGroup:
+		g.none = group
+	}
+	return group
+}
+
+// enter makes room for a group.
+func (g *seenGroups) enter(name string) *seenGroup {
+	if g.byName == nil {
+		g.byName = make(map[string]*seenGroup)
+	}
+	if len(g.byName) >= maxSeenGroups-1 {
+		name = stats.OtherGroups
+	}
+	group := g.byName[name]
+	if group == nil {
+		group = &seenGroup{name: name}
+		g.byName[name] = group
+	}
+	return group
+}
+
+// called notes weight calls.
+func (g *seenGroup) called(is *detail, weight int64) {
+	free := -1
+	for i := range g.kinds {
+		k := &g.kinds[i]
+		switch {
+		case k.count == 0:
+			free = i
+		case k.sameLimit(is):
+			k.count += weight
+			return
+		}
+	}
+	if free >= 0 {
+		g.kinds[free] = seenKind{*is, weight}
+		return
+	}
+	for i := range g.kinds {
+		g.kinds[i].count = max(0, g.kinds[i].count-weight)
+	}
+}
+
+// take gives f what has been seen, and forgets it.
+func (g *seenGroups) take(f func(*seenGroup)) {
+	for name, group := range g.byName {
+		if !group.used {
+			delete(g.byName, name)
+			continue
+		}
+		f(group)
+		*group = seenGroup{name: name}
+	}
+	g.last, g.none, g.prefix = nil, nil, g.prefix[:0]
+}

@@ -1,0 +1,132 @@
+package limiters_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// seenBy runs calls on a server of its own, as one client, one command a batch.
+func seenBy(t *testing.T, options ...string) (*inproc.Session, func(call string)) {
+	t.Helper()
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), options...)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s, func(call string) {
+		_, err := s.Do(strings.Fields(call)...)
+		require.NoError(t, err)
+	}
+}
+
+// TestTheMostDeniedKeySaysWhoCallsItAndHow: by which command, with which words, since when, how
+// often a second, and how long it was told to wait.
+func TestTheMostDeniedKeySaysWhoCallsItAndHow(t *testing.T) {
+	s, do := seenBy(t)
+	now := s.Server().Clock.Now()
+	for range 41 {
+		do("CL.THROTTLE api:acme 0 1 60 1")
+	}
+	seen := s.Server().Engine().Seen.Denied(now)
+	require.Len(t, seen.Keys, 1)
+	k := seen.Keys[0]
+	require.Equal(t, "api:acme", k.Key)
+	require.Equal(t, stats.SeenCall{Command: "cl.throttle", Args: "0 1 60 1", Limit: len("0 1 60"), RetryAfter: time.Minute}, k.SeenCall)
+	require.Equal(t, []int64{1}, k.Clients)
+	require.Equal(t, now, k.First)
+	require.InDelta(t, 40, k.PerSecond, 0)
+	require.InDelta(t, 40, seen.PerSecond, 0)
+	require.EqualValues(t, 40, k.Count)
+
+	called := s.Server().Engine().Seen.Called(now)
+	require.Len(t, called.Keys, 1)
+	require.InDelta(t, 48, called.Keys[0].PerSecond, 0, "every 16th call counts for 16")
+}
+
+// TestWordsOfSeenCalls: of every family, bounded, without what names a caller.
+func TestWordsOfSeenCalls(t *testing.T) {
+	for call, want := range map[string]stats.SeenCall{
+		"SW.ALLOW g:k 1 60 1 FIXED":                                {Command: "sw.allow", Args: "1 60 1 FIXED", Limit: 4, RetryAfter: 40 * time.Second},
+		"TB.ACQUIRE g:k 1 1 60 1":                                  {Command: "tb.acquire", Args: "1 1 60 1", Limit: 6, RetryAfter: time.Minute},
+		"RL.MULTI 1 g:k CL 0 1 60":                                 {Command: "rl.multi", Args: "CL 0 1 60", Limit: 9, RetryAfter: time.Minute},
+		"CL.THROTTLE g:k 0 1 60 " + strings.Repeat("0", 100) + "1": {Command: "cl.throttle", Args: "0 1 60 " + strings.Repeat("0", 41), Limit: 6, RetryAfter: time.Minute},
+	} {
+		s, do := seenBy(t)
+		do(call)
+		do(call)
+		keys := s.Server().Engine().Seen.Denied(s.Server().Clock.Now()).Keys
+		require.Len(t, keys, 1, call)
+		require.Equal(t, want, keys[0].SeenCall, call)
+	}
+	s, do := seenBy(t)
+	do("CC.ACQUIRE g:k 1 60 one")
+	do("CC.ACQUIRE g:k 1 60 another")
+	keys := s.Server().Engine().Seen.Denied(s.Server().Clock.Now()).Keys
+	require.Len(t, keys, 1)
+	require.Equal(t, "1 60", keys[0].Args)
+}
+
+// TestGroupsAreSeenOnce: which calls a group gets and how many keys are denied, until somebody
+// has taken it.
+func TestGroupsAreSeenOnce(t *testing.T) {
+	s, do := seenBy(t)
+	seen := s.Server().Engine().Seen
+	for i := range 320 {
+		do(fmt.Sprintf("CL.THROTTLE api:%d 0 1 60", i%100))
+	}
+	for range 160 {
+		do("TB.ACQUIRE login:a 5 1 60 1")
+	}
+	do("CL.THROTTLE plain 1 1 60")
+	groups := seen.TakeGroups()
+	require.Len(t, groups, 3)
+	require.Equal(t, stats.NoGroup, groups[0].Name)
+	api, login := groups[1], groups[2]
+	require.Equal(t, "api", api.Name)
+	require.InDelta(t, 100, api.Denied.Estimate(), 25)
+	require.Len(t, api.Calls, 1)
+	require.Equal(t, "0 1 60", api.Calls[0].Args)
+	require.EqualValues(t, 320, api.Calls[0].Count)
+	require.Equal(t, "login", login.Name)
+	require.EqualValues(t, 1, login.Denied.Estimate())
+	require.Empty(t, seen.TakeGroups())
+	require.Empty(t, seen.TakeGroups())
+}
+
+// TestGroupsThatAreSeenAreBounded: whatever keys a client makes up.
+func TestGroupsThatAreSeenAreBounded(t *testing.T) {
+	s, do := seenBy(t)
+	for i := range 2000 {
+		do(fmt.Sprintf("CL.THROTTLE %d:k -1 1 60", i))
+	}
+	groups := s.Server().Engine().Seen.TakeGroups()
+	require.LessOrEqual(t, len(groups), 256)
+	other := 0
+	for _, g := range groups {
+		if g.Name == stats.OtherGroups {
+			other++
+		}
+	}
+	require.Equal(t, 1, other)
+}
+
+// TestGroupsSayWhoLacksMemory: a refusal for want of memory counts for the group of its key.
+func TestGroupsSayWhoLacksMemory(t *testing.T) {
+	s, do := seenBy(t, "--maxmemory", "1mb")
+	for i := range 40_000 {
+		do(fmt.Sprintf("CL.THROTTLE fill:%d 100 1 60", i))
+	}
+	found := false
+	for _, g := range s.Server().Engine().Seen.TakeGroups() {
+		if g.Name == "fill" {
+			found = g.Refused > 0
+		}
+	}
+	require.True(t, found)
+}

@@ -1,0 +1,119 @@
+package limiters
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// detail is what a call was like. It has room for the words, so that to note one allocates
+// nothing: those of the call are gone when its batch ends.
+type detail struct {
+	client  int64
+	command string
+	retry   int64 // nanoseconds
+	words   [stats.MaxSeenArgs]byte
+	length  uint8 // of words that is in use
+	limit   uint8 // of that, what says how much is allowed
+}
+
+// set makes d say what the running command is, whose words are gone if a Remote has decided.
+func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
+	d.client, d.command, d.retry, d.length, d.limit = c.Client.ID, c.Cmd.Name, retry, 0, 0
+	from, limitWords := 2, 3
+	switch family {
+	case decide.Window:
+		limitWords = 2
+	case decide.Lease:
+		limitWords = 2
+	case decide.Several:
+		if _, end, _ := c.Cmd.Keys.Range(c.Args); end > 0 {
+			from, limitWords = end, len(c.Args)
+		}
+	}
+	words, n := c.Args, 0
+	if family == decide.Lease { // the member is as good as a key
+		words = words[:min(len(words), from+limitWords)]
+	}
+	for i := from; i < len(words); i++ {
+		if i > from && n < len(d.words) {
+			d.words[n] = ' '
+			n++
+		}
+		if n += copy(d.words[n:], words[i]); i < from+limitWords {
+			d.limit = uint8(n)
+		}
+	}
+	d.length = uint8(n)
+}
+
+// call returns d for those who read it later.
+func (d *detail) call() stats.SeenCall {
+	return stats.SeenCall{Command: d.command, Args: string(d.words[:d.length]), Limit: int(d.limit), RetryAfter: time.Duration(max(0, d.retry))}
+}
+
+// sameLimit reports whether two calls allow the same.
+func (d *detail) sameLimit(o *detail) bool {
+	return d.limit == o.limit && d.command == o.command && string(d.words[:d.limit]) == string(o.words[:o.limit])
+}
+
+// callers are the clients that were seen to call a key, as a ring.
+type callers struct {
+	ids  [stats.MaxSeenClients]int64
+	last uint8
+}
+
+func (cs *callers) add(id int64) {
+	for _, known := range cs.ids {
+		if known == id {
+			return
+		}
+	}
+	cs.last = (cs.last + 1) % stats.MaxSeenClients
+	cs.ids[cs.last] = id
+}
+
+// list returns the clients, the newest last.
+func (cs *callers) list() []int64 {
+	var ids []int64
+	for i := range cs.ids {
+		if id := cs.ids[(int(cs.last)+1+i)%len(cs.ids)]; id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// quietTime is after which a key that occurs again begins anew.
+const quietTime = limit.Instant(60e9)
+
+// span is since when the key of a slot occurs.
+type span struct{ first, last limit.Instant }
+
+// note adds an occurrence at now.
+func (t *span) note(now limit.Instant) {
+	if t.first == 0 || now > t.last+quietTime {
+		t.first = now
+	}
+	t.last = max(t.last, now)
+}
+
+// manner is what the newest call of a key was like, and who made such calls. If it is not
+// known, it is that of another key.
+type manner struct {
+	known   bool
+	callers callers
+	newest  detail
+}
+
+// note adds a call.
+func (m *manner) note(is *detail) {
+	if !m.known {
+		m.known, m.callers = true, callers{}
+	}
+	m.newest = *is
+	m.callers.add(is.client)
+}

@@ -1,0 +1,169 @@
+package monitor
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func latencyCommand() *command.Command {
+	sub := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return command.Subcommand("latency", name, arity, calm, syntax, summary, reply, run)
+	}
+	histogram := sub("histogram", -2, "[command [command ...]]", "Returns how many calls of commands took less than a time.",
+		"a map by command: calls, and how many of them took up to so many microseconds", latencyHistogram)
+	histogram.WordWork = 50
+	return &command.Command{
+		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			sub("doctor", 2, "", "Says in words what took long, and what may help.", "text", func(c *command.Call) {
+				c.W.Verbatim("txt", diagnose(c.Server.Events.All(), c.Server.Events.Threshold()))
+			}),
+			sub("graph", 3, "event", "Draws the samples of an event.", "text", latencyGraph),
+			histogram,
+			sub("history", 3, "event", "Returns the samples of an event, one a second at most.", "an array of pairs: Unix time and milliseconds", latencyHistory),
+			sub("latest", 2, "", "Returns the latest samples of all events.", "an array of entries: event, Unix time, milliseconds, the most ever", latencyLatest),
+			sub("reset", -2, "[event [event ...]]", "Forgets the samples of events, or of all.", "how many events had samples", latencyReset),
+		},
+	}
+}
+
+// eventOf is the event that a word names.
+func eventOf(word []byte) (stats.Event, bool) { return stats.EventNamed(strings.ToLower(string(word))) }
+
+func latencyHistory(c *command.Call) {
+	var s stats.Samples
+	if e, ok := eventOf(c.Args[2]); ok {
+		s, _ = c.Server.Events.Of(e)
+	}
+	c.W.Array(len(s.List))
+	for _, at := range s.List {
+		c.W.Array(2)
+		c.W.Int(at.At)
+		c.W.Int(at.Took)
+	}
+}
+
+func latencyLatest(c *command.Call) {
+	all := c.Server.Events.All()
+	c.W.Array(len(all))
+	for _, s := range all {
+		latest := s.List[len(s.List)-1]
+		c.W.Array(4)
+		c.W.BulkString(s.Event.String())
+		c.W.Int(latest.At)
+		c.W.Int(latest.Took)
+		c.W.Int(s.Worst)
+	}
+}
+
+func latencyReset(c *command.Call) {
+	if len(c.Args) == 2 {
+		c.W.Int(int64(c.Server.Events.ResetAll()))
+		return
+	}
+	n := int64(0)
+	for _, word := range c.Args[2:] {
+		if e, ok := eventOf(word); ok && c.Server.Events.Reset(e) {
+			n++
+		}
+	}
+	c.W.Int(n)
+}
+
+func latencyGraph(c *command.Call) {
+	var s stats.Samples
+	e, ok := eventOf(c.Args[2])
+	if ok {
+		s, ok = c.Server.Events.Of(e)
+	}
+	if !ok {
+		c.Fail(resp.Error("ERR No samples available for event '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
+		return
+	}
+	c.W.Verbatim("txt", graph(&s, c.Server.CivilMillis()/1000))
+}
+
+// called is a command with calls that were timed.
+type called struct {
+	cmd   *command.Command
+	took  stats.Distribution
+	calls int64
+}
+
+// latencyHistogram is LATENCY HISTOGRAM. Names of nothing, and commands that nobody has
+// called, are left out.
+func latencyHistogram(c *command.Call) {
+	var asked []*command.Command
+	seen := make(map[*command.Command]bool)
+	ask := func(cmd *command.Command) {
+		if !seen[cmd] {
+			seen[cmd] = true
+			asked = append(asked, cmd)
+		}
+	}
+	t := c.Server.Commands
+	if len(c.Args) == 2 {
+		asked = t.Entries
+	}
+	for _, name := range c.Args[2:] {
+		container, sub, is := strings.Cut(string(name), "|")
+		cmd := t.Lookup([]byte(container))
+		if cmd != nil && is {
+			cmd = cmd.Subcommand([]byte(sub))
+		}
+		if cmd == nil {
+			continue
+		}
+		ask(cmd)
+		for _, s := range cmd.Sub {
+			ask(s)
+		}
+	}
+	var all []called
+	for _, cmd := range asked {
+		if took, calls := c.Server.Host.Durations(cmd.ID); took.Calls > 0 {
+			all = append(all, called{cmd, took, max(calls, 1)})
+		}
+	}
+	c.W.Map(len(all))
+	for i := range all {
+		all[i].write(c.W)
+	}
+}
+
+// leastBound is the first bound of LATENCY HISTOGRAM, which is one microsecond there.
+const leastBound = 1024 * time.Nanosecond
+
+// mostBound is the last bound below which calls are told apart, 17 s.
+const mostBound = leastBound << 24
+
+// write replies calls and histogram. Of pipelined calls only a sample was timed, which stands
+// for all. As in Redis each bound is twice the one before, and those without calls of their
+// own are left out.
+func (h *called) write(w *resp.Writer) {
+	w.BulkString(h.cmd.Name)
+	w.Map(2)
+	w.BulkString("calls")
+	w.Int(h.calls)
+	w.BulkString("histogram_usec")
+	var bounds []int64
+	scale, last, shown := float64(h.calls)/float64(h.took.Calls), int64(0), int64(0)
+	for bound := leastBound; last < h.took.Calls; bound *= 2 {
+		if last = h.took.Below(bound); bound > mostBound {
+			last = h.took.Calls
+		}
+		if n := int64(math.Ceil(float64(last) * scale)); n > shown {
+			bounds = append(bounds, int64(bound/1000), n)
+			shown = n
+		}
+	}
+	w.Map(len(bounds) / 2)
+	for _, n := range bounds {
+		w.Int(n)
+	}
+}

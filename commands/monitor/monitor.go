@@ -1,0 +1,109 @@
+package monitor
+
+import (
+	"sync"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
+)
+
+func monitorCommand() *command.Command {
+	return &command.Command{
+		Name: "monitor", Arity: 1, Flags: calm | command.FlagNoScript | command.FlagConnection, Group: "server",
+		Summary: "Sends the connection every command that the server runs, but for those of operators. RESET ends that.",
+		Since:   "1.0.0", Complexity: "O(N) for each command, of N connections that monitor", Reply: "OK, then a line for each command", Run: monitor,
+	}
+}
+
+const errMonitorExclusive resp.Error = "ERR MONITOR isn't allowed for DENY BLOCKING client"
+
+// audience is the clients that are sent every command.
+type audience struct {
+	server *command.Server
+
+	mu      sync.Mutex
+	clients map[*command.Client]bool // guarded by mu
+}
+
+func monitor(c *command.Call) {
+	if c.Client.Exclusive || c.Client.ProxyOf != nil {
+		c.Fail(errMonitorExclusive)
+		return
+	}
+	command.ServerState[audience](c).join(c.Client)
+	c.OK()
+}
+
+// join adds a client. Sessions see from the next command on that somebody monitors.
+func (a *audience) join(cl *command.Client) {
+	cl.Mark(command.MarkMonitoring, true)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.clients == nil {
+		a.clients = make(map[*command.Client]bool)
+	}
+	a.clients[cl] = true
+	a.server.Halts.Or(command.HaltMonitor)
+}
+
+// leave removes a client. Without anybody left commands are not written down any more.
+func (a *audience) leave(cl *command.Client) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.clients[cl] {
+		return
+	}
+	if delete(a.clients, cl); len(a.clients) == 0 {
+		a.server.Halts.And(^command.HaltMonitor)
+	}
+}
+
+// reset is RESET.
+func (a *audience) reset(c *command.Call) (more bool) {
+	if c.Client.Marks&command.MarkMonitoring != 0 {
+		c.Client.Mark(command.MarkMonitoring, false)
+		a.leave(c.Client)
+	}
+	return false
+}
+
+// has reports whether a client is sent every command.
+func (a *audience) has(cl *command.Client) bool {
+	if a.server.Halts.Load()&command.HaltMonitor == 0 {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.clients[cl]
+}
+
+// flush sends what the commands of a worker have been written down as. One whose
+// output limit that exceeds is closed, like a subscriber.
+func (a *audience) flush(w *command.Worker) {
+	if w.Lines.Size() == 0 {
+		return
+	}
+	lines := w.Lines.Take(a.server.CivilMillis() * 1000)
+	a.mu.Lock()
+	to := make([]*command.Client, 0, len(a.clients))
+	for cl := range a.clients {
+		to = append(to, cl)
+	}
+	a.mu.Unlock()
+	host, memory := a.server.Host, 0
+	var frame *command.SharedFrame
+	if len(lines) >= command.SharedFrom {
+		frame = &command.SharedFrame{Bytes: append([]byte(nil), lines...)}
+		frame.Refs.Store(1)
+		memory = len(lines)
+	}
+	for _, cl := range to {
+		next, n := host.Post(cl, lines, frame)
+		memory += n
+		host.Follow(cl, next)
+	}
+	if frame != nil && frame.Refs.Add(-1) == 0 {
+		memory -= len(frame.Bytes)
+	}
+	host.Posted(memory)
+}

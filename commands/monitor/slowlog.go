@@ -1,0 +1,64 @@
+package monitor
+
+import (
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+)
+
+// calm are the flags of commands for operators.
+const calm = command.FlagAdmin | command.FlagLoading | command.FlagStale
+
+func slowlogCommand() *command.Command {
+	return &command.Command{
+		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			command.Subcommand("slowlog", "get", -2, calm, "[count]", "Returns the newest calls that took long, 10 unless it is told otherwise, all for -1.",
+				"an array of entries: id, Unix time, microseconds, arguments, address and name of the client", slowlogGet),
+			command.Subcommand("slowlog", "len", 2, calm, "", "Returns the number of entries.", "an integer",
+				func(c *command.Call) { c.W.Int(int64(c.Server.Slow.Len())) }),
+			command.Subcommand("slowlog", "reset", 2, calm, "", "Removes all entries.", "OK",
+				func(c *command.Call) {
+					c.Server.Slow.Reset()
+					c.OK()
+				}),
+		},
+	}
+}
+
+// slowlogCount is how many entries SLOWLOG GET returns unless it is told otherwise.
+const slowlogCount = 10
+
+func slowlogGet(c *command.Call) {
+	if len(c.Args) > 3 {
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	}
+	most := int64(slowlogCount)
+	if len(c.Args) == 3 {
+		var ok bool
+		if most, ok = parse.Int(c.Args[2]); !ok || most < -1 {
+			c.Fail("ERR count should be greater than or equal to -1")
+			return
+		}
+		if most == -1 {
+			most = math.MaxInt32
+		}
+	}
+	entries := c.Server.Slow.Newest(int(min(most, math.MaxInt32)))
+	c.W.Array(len(entries))
+	for _, e := range entries {
+		c.W.Array(6)
+		c.W.Int(e.ID)
+		c.W.Int(e.At / 1000)
+		c.W.Int(int64(e.Took / time.Microsecond))
+		c.W.Array(len(e.Args))
+		for _, a := range e.Args {
+			c.W.BulkString(a)
+		}
+		c.W.BulkString(e.Addr)
+		c.W.BulkString(e.Name)
+	}
+}

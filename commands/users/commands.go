@@ -1,0 +1,156 @@
+package users
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Group returns ACL with its subcommands.
+func Group() command.Group {
+	return command.Group{Commands: command.With(command.FlagLocal, container())}
+}
+
+func container() *command.Command {
+	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
+	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		cmd := command.Subcommand("acl", name, arity, calm|f, syntax, summary, reply, run)
+		if name == "setuser" || name == "getuser" || name == "deluser" { // rules have passwords
+			cmd.Secrets = stats.SecretsFrom(2)
+		}
+		return cmd
+	}
+	const admin = command.FlagAdmin
+	all := &command.Command{
+		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands.", Since: "1.0.0",
+		Sub: []*command.Command{
+			sub("cat", -2, 0, "[category]", "Lists the categories, or the commands of one.", "an array of names", cat),
+			sub("deluser", -3, admin|command.FlagFence|command.FlagAudit, "username [username ...]", "Deletes users and closes their connections.", "how many there were", deluser),
+			sub("dryrun", -4, admin, "username command [arg [arg ...]]", "Says whether a user may run a command, without running it.", "OK, or what the user may not do", dryrun),
+			sub("genpass", -2, 0, "[bits]", "Makes a random password, of 256 bits unless it is told otherwise.", "hexadecimal digits", genpass),
+			sub("getuser", 3, admin, "username", "Returns the rules of a user.", "a map, or null", getuser),
+			sub("list", 2, admin|command.FlagFence, "", "Lists the rules of all users.", "an array of rules", list),
+			sub("load", 2, admin|command.FlagFence|command.FlagAudit, "", "Reads the ACL file again and closes the connections of users that it changes.", "OK", load),
+			sub("log", -2, admin, "[count | RESET]", "Lists the newest calls and logins that were refused.", "an array of maps, or OK", aclLog),
+			sub("save", 2, admin|command.FlagFence, "", "Writes the ACL file.", "OK", save),
+			sub("setuser", -3, admin|command.FlagFence|command.FlagAudit, "username [rule [rule ...]]", "Creates a user, or changes its rules.", "OK", setuser),
+			sub("users", 2, admin|command.FlagFence, "", "Lists the users.", "an array of names", func(c *command.Call) { writeWords(c.W, c.Server.Users.Names()) }),
+			sub("whoami", 2, 0, "", "Returns the user of the connection.", "a name", func(c *command.Call) { c.W.BulkString(c.Client.UserName()) }),
+		},
+	}
+	for _, c := range all.Sub {
+		switch c.Name {
+		case "acl|list", "acl|load", "acl|save", "acl|users": // they may wait for the disk, and there may be many users
+			c.WordWork = command.MaxLoopWork
+		case "acl|setuser":
+			c.WordWork = ruleWork
+		}
+	}
+	return all
+}
+
+// ruleWork is about what the rule of a category takes.
+const ruleWork = 100
+
+func writeWords(w *resp.Writer, words []string) {
+	w.Array(len(words))
+	for _, word := range words {
+		w.BulkString(word)
+	}
+}
+
+// cat is ACL CAT.
+func cat(c *command.Call) {
+	if len(c.Args) > 3 {
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	}
+	var names []string
+	if len(c.Args) == 2 {
+		for _, n := range command.CategoryNames {
+			names = append(names, n.Name)
+		}
+		writeWords(c.W, names)
+		return
+	}
+	ids, ok := c.Server.Commands.Category(string(c.Args[2]))
+	if !ok {
+		c.Fail(resp.Error("ERR Unknown category '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
+		return
+	}
+	for _, id := range ids {
+		names = append(names, c.Server.Commands.All()[id].Name)
+	}
+	writeWords(c.W, names)
+}
+
+func list(c *command.Call) { writeWords(c.W, c.Server.Users.List()) }
+
+// defaultBits is how long a password is that ACL GENPASS makes, and maxBits the most.
+const defaultBits, maxBits = 256, 4096
+
+// genpass is ACL GENPASS.
+func genpass(c *command.Call) {
+	if len(c.Args) > 3 {
+		c.Fail(command.SubcommandSyntax(c))
+		return
+	}
+	bits := int64(defaultBits)
+	if len(c.Args) == 3 {
+		n, ok := parse.Int(c.Args[2])
+		if !ok {
+			c.Fail(resp.ErrNotInteger)
+			return
+		}
+		if bits = n; bits <= 0 || bits > maxBits {
+			c.Fail("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096")
+			return
+		}
+	}
+	digits := (bits + 3) / 4
+	random := make([]byte, (digits+1)/2)
+	_, _ = rand.Read(random) // never fails, by its contract
+	c.W.BulkString(hex.EncodeToString(random)[:digits])
+}
+
+// getuser is ACL GETUSER.
+func getuser(c *command.Call) {
+	u := c.Server.Users.Find(string(c.Args[2]))
+	if u == nil {
+		c.W.Null()
+		return
+	}
+	r := u.Rules()
+	w := c.W
+	w.Map(6)
+	w.BulkString("flags")
+	flags := r.Flags()
+	w.Set(len(flags))
+	for _, flag := range flags {
+		w.BulkString(flag)
+	}
+	w.BulkString("passwords")
+	writeWords(w, r.Passwords())
+	root, others := r.Selectors()[0], r.Selectors()[1:]
+	writeSelector(w, root)
+	w.BulkString("selectors")
+	w.Array(len(others))
+	for _, s := range others {
+		w.Map(3)
+		writeSelector(w, s)
+	}
+}
+
+func writeSelector(w *resp.Writer, s *acl.Selector) {
+	w.BulkString("commands")
+	w.BulkString(s.CommandRules())
+	w.BulkString("keys")
+	w.BulkString(s.KeyRules())
+	w.BulkString("channels")
+	w.BulkString(s.ChannelRules())
+}

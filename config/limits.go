@@ -1,0 +1,99 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// maxLoops is the maximum number of event loops unless io-threads asks for more. With
+// more loops the kernel's network path is the bottleneck.
+const maxLoops = 8
+
+// Loops returns the number of event loops: io-threads, or one per core.
+func (c *Config) Loops() int {
+	if n := int(c.Number("io-threads")); n > 0 {
+		return n
+	}
+	return min(c.cores, maxLoops)
+}
+
+// Processors returns how many threads should run Go code at once: one for each event
+// loop, which is never interrupted, and one for background work, so that active expiry
+// never waits for traffic. The writer of the log needs another one, because it waits in
+// the kernel. While one thread is spare, Go's runtime does not wake up every 20 µs to
+// check whether it should take others back, which costs a quarter of a core under
+// appendfsync always. 0 means as many as there are cores.
+func (c *Config) Processors() int {
+	if transport.Kind(c.Value("transport")).Resolve() != transport.KindEpoll {
+		return 0
+	}
+	n := c.Loops() + 1
+	if c.Yes("appendonly") {
+		n++
+	}
+	return n
+}
+
+const (
+	// maxSkip is the length up to which an overlong command is refused without closing its
+	// connection: the longest argument that Redis accepts by default. Redis also closes the
+	// connection beyond its limit.
+	maxSkip = 512 << 20
+	// leastCommand is the length that a command may always have, whatever maxmemory-clients is.
+	leastCommand = 1 << 20
+)
+
+// Limits computes the limits that sessions use.
+func (c *Config) Limits() command.Limits {
+	l := command.DefaultLimits()
+	l.MaxClients = int(c.Number("maxclients"))
+	l.MaxPerAddress = int(c.Number("max-clients-per-ip"))
+	l.Databases = int(c.Number("databases"))
+	l.ProtectedMode = c.Yes("protected-mode")
+	l.Password = c.Value("requirepass")
+	l.Idle = c.Seconds("timeout")
+	l.Partial = c.Seconds("partial-timeout")
+	l.PreAuth = c.Seconds("auth-timeout")
+	l.Frame.MaxBulk = int(c.Number("proto-max-bulk-len"))
+	l.Frame.MaxCommand = int(c.Number("client-query-buffer-limit"))
+	l.Frame.MaxSkip = maxSkip
+	l.ClientMemory = sizeOrShare{}.of(c.Value("maxmemory-clients"), c.Number("maxmemory"))
+	if most := int(l.ClientMemory / 2); most > 0 && most < l.Frame.MaxCommand {
+		// A longer command would close its client, because of the growing input buffer.
+		l.Frame.MaxCommand, l.Frame.CommandOption = max(most, leastCommand), "maxmemory-clients"
+	}
+	l.FrameUnauth = l.Frame.PreAuth()
+	l.Output = outputLimits{}.ofSubscribers(c.Value("client-output-buffer-limit"))
+	l.LogMaxEntries = c.Number("sw-log-max-entries")
+	l.MaxMembers = c.Number("cc-max-members")
+	l.MaxElements = c.Number("collection-max-elements")
+	l.CertificateUser = c.Value("tls-auth-clients-user")
+	l.Refusals = int(c.Number("acllog-max-len"))
+	l.EveryKey = c.Yes("acl-keyspace-needs-allkeys")
+	l.AllChannels = c.Value("acl-pubsub-default") == "allchannels"
+	l.NearLimit = int(c.Number("metrics-near-limit"))
+	l.TrackingKeys = c.Number("tracking-table-max-keys")
+	l.Observing = c.observing()
+	l.Busy = c.Milliseconds("busy-reply-threshold")
+	return l
+}
+
+// observing computes what sessions observe.
+func (c *Config) observing() stats.Observing {
+	o := stats.Observing{
+		SlowerThan:  -1,
+		SlowEntries: int(c.Number("slowlog-max-len")),
+		Latency:     c.Milliseconds("latency-monitor-threshold"),
+		Histograms:  c.Yes("latency-tracking"),
+		Percentiles: percentiles{}.of(c.Value("latency-tracking-info-percentiles")),
+		Debug:       stats.DebugCommand(slices.Index([]string{"no", "local", "yes"}, c.Value("enable-debug-command"))),
+	}
+	if us := c.Number("slowlog-log-slower-than"); us >= 0 {
+		o.SlowerThan = time.Duration(us) * time.Microsecond
+	}
+	return o
+}

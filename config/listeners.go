@@ -1,0 +1,77 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// checkListeners refuses listeners that cannot be open together, since they have the same port
+// of the same address.
+func (c *Config) checkListeners() error {
+	type place struct{ option, bind, address, port string }
+	var taken []place
+	var faults []error
+	for _, option := range []string{"port", "tls-port", "admin-port"} {
+		port, bind, addresses := c.Value(option), "bind", strings.Fields(c.Value("bind"))
+		if option == "admin-port" {
+			bind, addresses = "admin-bind", strings.Fields(c.Value("admin-bind"))
+		}
+		if port == "0" {
+			continue
+		}
+		for _, a := range addresses {
+			p := place{option, bind, a, port}
+			i := slices.IndexFunc(taken, func(other place) bool { return other.port == port && overlap(other.address, a) })
+			switch {
+			case i < 0:
+				taken = append(taken, p)
+			case taken[i].option == option:
+				faults = append(faults, c.At(bind, fmt.Errorf("%s has %s and %s, which are the same address", bind, taken[i].address, a)))
+			default:
+				faults = append(faults, c.At(option, fmt.Errorf("%s %s is the port of option %q as well, at %s", option, port, taken[i].option, a)))
+			}
+			if i >= 0 {
+				break // one fault of a port is enough
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// overlap reports whether two addresses of bind cannot have the same port: they are the same,
+// or one is all addresses of a family that the other is of.
+func overlap(a, b string) bool {
+	a, b = spelled(a), spelled(b)
+	if a == b {
+		return true
+	}
+	whole := func(all, one string) bool {
+		ip := net.ParseIP(one)
+		switch {
+		case ip == nil: // a name: what it stands for is found out when it listens
+			return false
+		case all == "0.0.0.0":
+			return ip.To4() != nil
+		}
+		return all == "::" && ip.To4() == nil
+	}
+	return whole(a, b) || whole(b, a)
+}
+
+// spelled is an address of bind in one spelling.
+func spelled(address string) string {
+	address = strings.TrimPrefix(address, "-")
+	switch address {
+	case "*":
+		return "0.0.0.0"
+	case "::*":
+		return "::"
+	}
+	if ip := net.ParseIP(address); ip != nil {
+		return ip.String()
+	}
+	return strings.ToLower(address)
+}

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Load returns the settings from, in rising precedence, the defaults, the file that
+// args may begin with, the environment (CELLSERVER_<NAME>) and the flags in args
+// (`--name value ...`). The error lists all errors, one per line.
+func Load(args, environ []string) (*Config, error) { return LoadFrom(args, environ, nil) }
+
+// LoadFrom is [Load] for arguments that may end with "-". It then reads stdin as another
+// file.
+func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
+	l := newLoader()
+	var given bytes.Buffer
+	if stdin != nil {
+		stdin = io.TeeReader(stdin, &given)
+	}
+	all := args
+	l.begin()
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		l.firstFile(args[0])
+		args = args[1:]
+	}
+	if len(args) > 0 && args[len(args)-1] == "-" {
+		l.readAll("standard input", stdin)
+		args = args[:len(args)-1]
+	}
+	l.begin()
+	l.environment(environ)
+	l.begin()
+	l.flags(args)
+	l.c.keepSources(all, environ, given.Bytes())
+	return l.finish()
+}
+
+// keepSources remembers what a configuration was read from.
+func (c *Config) keepSources(args, environ []string, stdin []byte) {
+	ours := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return !strings.HasPrefix(entry, environmentPrefix) })
+	c.from = sources{slices.Clone(args), ours, stdin}
+}
+
+// begin starts a layer. Options that may be given several times start empty.
+func (l *loader) begin() { l.given = make(map[string]bool) }
+
+// finish checks rules that involve several settings.
+func (l *loader) finish() (*Config, error) {
+	c := l.c
+	for name := range l.idle {
+		c.idle = append(c.idle, name)
+	}
+	slices.Sort(c.idle)
+	if len(l.faults) == 0 {
+		l.faults = append(l.faults, c.checkExposure(), c.checkStore(), c.checkListeners())
+	}
+	return c, errors.Join(l.faults...)
+}
+
+// checkStore refuses options that contradict store, and settles databases, of which a
+// store has one.
+func (c *Config) checkStore() error {
+	if c.Value("store") == "" {
+		return nil
+	}
+	var faults []error
+	clash := func(name, why string) {
+		faults = append(faults, c.At(name, fmt.Errorf("options %q and %q exclude each other: %s", name, "store", why)))
+	}
+	if c.Yes("appendonly") {
+		clash("appendonly", "the store keeps the limits, see its own appendonly")
+	}
+	if c.Value("save") != "" {
+		clash("save", "the store keeps the limits, see its own save")
+	}
+	at := c.byName["databases"]
+	switch c.Value("databases") {
+	case "1", c.table[at].def: // nobody has asked for more
+		c.values[at] = "1"
+	default:
+		clash("databases", "there is one database with a store")
+	}
+	return errors.Join(faults...)
+}
+
+// environmentPrefix begins the names of our environment variables.
+const environmentPrefix = "CELLSERVER_"
+
+// environmentOrigin begins what says that a value stems from one of them.
+const environmentOrigin = "environment variable "
+
+func (l *loader) environment(environ []string) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, environmentPrefix)
+		if !ours || serviceLink(rest, value) {
+			continue
+		}
+		l.directive(environmentOrigin+name, strings.ToLower(strings.ReplaceAll(rest, "_", "-")), []string{value})
+	}
+}
+
+// serviceLink reports whether a variable with our prefix is not an option: Kubernetes sets
+// variables such as CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379 in
+// every pod for a service named cellserver, and CELLSERVER_ADMIN_PORT=tcp://10.0.0.2:9121 for
+// one named cellserver-admin.
+func serviceLink(rest, value string) bool {
+	rest = "_" + rest
+	return strings.Contains(rest, "_SERVICE_HOST") || strings.Contains(rest, "_SERVICE_PORT") || strings.Contains(rest, "_PORT_") ||
+		strings.HasSuffix(rest, "_PORT") && strings.Contains(value, "://")
+}
+
+// flags reads `--name value ...`: everything up to the next flag is the value, so
+// that `--bind a b` needs no quotes. A value may not begin with "--".
+func (l *loader) flags(args []string) {
+	const where = "command line"
+	for len(args) > 0 {
+		name, isFlag := strings.CutPrefix(args[0], "--")
+		if !isFlag || name == "" {
+			guess := ""
+			if bare := strings.TrimPrefix(args[0], "-"); bare != args[0] && slices.Contains(l.c.names(), bare) {
+				guess = `, did you mean "--` + bare + `"?`
+			}
+			l.fault(where, fmt.Errorf("%q is not a flag%s", args[0], guess))
+			args = args[1:]
+			continue
+		}
+		name, first, joined := strings.Cut(name, "=")
+		args = args[1:]
+		var values []string
+		for len(args) > 0 && !strings.HasPrefix(args[0], "--") {
+			values = append(values, args[0])
+			args = args[1:]
+		}
+		switch {
+		case joined && len(values) > 0:
+			l.fault(where, fmt.Errorf("option %q has a value too many", name))
+		case !joined && len(values) == 0:
+			l.fault(where, l.lacksValue(name))
+		case joined:
+			l.directive(where, name, []string{first})
+		default:
+			l.directive(where, name, values)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteSample writes a configuration file in which every option is documented and
+// has its default.
+func WriteSample(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("# cellserver configuration, in the syntax of redis.conf.\n")
+	b.WriteString("# Every option with its default; flags (--name value) and environment\n")
+	b.WriteString("# variables (" + environmentPrefix + "NAME) take precedence over this file.\n")
+	for _, o := range options() {
+		fmt.Fprintf(&b, "\n# %s\n", o.doc)
+		if o.mutable {
+			b.WriteString("# Can be changed by CONFIG SET.\n")
+		}
+		value := o.def
+		if value == "" {
+			value = `""`
+		}
+		fmt.Fprintf(&b, "%s %s\n", o.name, value)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteHelp writes what --help prints.
+func WriteHelp(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("Usage: cellserver [file.conf] [--name value ...] [-]\n       cellserver help | version | --sample-config\n\nYou can use a redis.conf unchanged; \"-\" reads one from standard input.\n\nOptions:\n")
+	for _, o := range options() {
+		fmt.Fprintf(&b, "  --%-28s %s", o.name+" <"+o.kind.hint()+">", o.doc)
+		if o.def != "" {
+			fmt.Fprintf(&b, " (%s)", o.def)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Names returns the names of all options, with older names and those of Redis.
+func Names() []string { return Default().names() }
+
+// directiveHelp explains the words of a configuration that are not options.
+var directiveHelp = map[string]string{
+	"include":        "--include <path>\nReads another file, or all that match a pattern; its path is relative to dir.\n",
+	"loadmodule":     "--loadmodule <path>\nIs taken for redis-cell, which is built in. Any other module is refused.\n",
+	"user":           "--user <name> <rule> [<rule> ...]\nDefines a user by the rules of ACL SETUSER. aclfile reads them from a file of their own.\n",
+	"rename-command": "--rename-command <name> <new name>\nGives a command another name, in scripts too; \"\" takes it away.\n",
+}
+
+// Help returns the help of one option. ok is false if it does not exist.
+func Help(name string) (text string, ok bool) {
+	if text, ok := directiveHelp[name]; ok {
+		return text, true
+	}
+	for _, o := range options() {
+		if o.name != name && o.alias != name || name == "" {
+			continue
+		}
+		text = fmt.Sprintf("--%s <%s>\n%s\n", o.name, o.kind.hint(), o.doc)
+		if o.def != "" {
+			text += "Without it: " + o.def + "\n"
+		}
+		if o.mutable {
+			text += "CONFIG SET changes it.\n"
+		}
+		return text, true
+	}
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			if o.name == name || o.alias == name && name != "" {
+				return fmt.Sprintf("--%s\nAn option of Redis that means nothing here: %s\n", name, g.why), true
+			}
+		}
+	}
+	return "", false
+}

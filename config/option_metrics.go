@@ -1,0 +1,38 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// metricsOptions are what the metrics tell apart.
+func metricsOptions() []option {
+	return []option{
+		{name: "metrics-group-by", def: "prefix :", kind: groupBy{}, doc: "Which group a key belongs to in the metrics: prefix and a delimiter of up to 8 bytes take what stands before the delimiter, none has no groups."},
+		{name: "metrics-max-groups", def: "100", kind: integer{0, 200, ""}, doc: "Maximum number of groups that are counted by name: the first that about 16 calls were about. The others are counted together."},
+		{name: "metrics-near-limit", def: "80", kind: integer{1, 99, ""}, mutable: true, doc: "Percentage of a limit in use from which an allowed call counts as near the limit."},
+	}
+}
+
+// groupBy is how keys are grouped.
+type groupBy struct{}
+
+// maxDelimiter is the longest delimiter of groups, in bytes.
+const maxDelimiter = 8
+
+func (groupBy) parse(v string) (string, error) {
+	kind, delimiter, _ := strings.Cut(strings.TrimSpace(v), " ")
+	delimiter = strings.TrimSpace(delimiter)
+	switch {
+	case strings.EqualFold(kind, "none") && delimiter == "":
+		return "none", nil
+	case !strings.EqualFold(kind, "prefix") || delimiter == "" || len(delimiter) > maxDelimiter:
+		return "", fmt.Errorf("argument must be none, or prefix and a delimiter of 1 to %d bytes", maxDelimiter)
+	}
+	if _, err := (text{}).parse(delimiter); err != nil {
+		return "", err
+	}
+	return "prefix " + delimiter, nil
+}
+
+func (groupBy) hint() string { return "none|prefix delimiter" }

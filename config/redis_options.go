@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// promise describes an option of Redis with values that ask for something this server
+// does not do. The operator relies on such a value, so it is refused.
+type promise struct {
+	// idle are the values without effect, which are accepted.
+	idle []string
+	why  string
+}
+
+// promises are the options of Redis, and the words of its configuration files, that must
+// not be ignored.
+var promises = map[string]promise{
+	"cluster-enabled":        {[]string{"no"}, "this server is not a node of a cluster"},
+	"replicaof":              {[]string{"", "no one"}, "this server has no replication"},
+	"min-replicas-to-write":  {[]string{"0"}, "this server has no replication, so no write would be accepted"},
+	"tls-replication":        {[]string{"", "no"}, "this server has no replication"},
+	"tls-cluster":            {[]string{"", "no"}, "this server is not a node of a cluster"},
+	"sentinel":               {nil, "this server is not a sentinel"},
+	"aof-load-truncated":     {[]string{"yes"}, "the server always cuts the end of a log that a crash has torn, and reports it"},
+	"notify-keyspace-events": {[]string{""}, "this server sends no keyspace notifications"},
+	"shutdown-on-sigint":     {[]string{"default", "now", "force", "now force", "force now"}, onSignal},
+	"shutdown-on-sigterm":    {[]string{"default", "now", "force", "now force", "force now"}, onSignal},
+	"socket-mark-id":         {[]string{"0"}, "this server does not mark its packets"},
+	"syslog-enabled":         {[]string{"no"}, "this server writes to logfile or the standard error, and systemd reads it there"},
+}
+
+const onSignal = "a signal always stops the server like SHUTDOWN: with a snapshot if there are save points"
+
+// kept returns why a value of the option, or of the word, is refused, or nil.
+func (p promise) kept(value string) error {
+	for _, idle := range p.idle {
+		if strings.EqualFold(idle, value) {
+			return nil
+		}
+	}
+	return errors.New(p.why)
+}
+
+// refusedRedisValue returns why a value of a Redis option is refused, or nil.
+func refusedRedisValue(name, value string) error {
+	p, ok := promises[name]
+	if !ok {
+		return nil
+	}
+	return p.kept(value)
+}
+
+// redisByName returns the options of redisOptions by all of their names.
+func redisByName() map[string]redisOption {
+	byName := make(map[string]redisOption)
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			byName[o.name] = o
+			if o.alias != "" {
+				byName[o.alias] = o
+			}
+		}
+	}
+	return byName
+}
+
+// changeRedis is CONFIG SET of an option that has no effect here. Programs that tune Redis
+// when they start can continue. A value that asks for something the server does not do
+// fails.
+func changeRedis(o redisOption, value string) (why string) {
+	if o.immutable {
+		return "can't set immutable config"
+	}
+	if err := refusedRedisValue(o.name, value); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// loadModule handles `loadmodule path [argument ...]`.
+func loadModule(path string) error {
+	base := path[strings.LastIndexAny(path, `/\`)+1:]
+	if name := strings.ReplaceAll(strings.TrimPrefix(base, "lib"), "-", "_"); strings.HasPrefix(name, "redis_cell") {
+		return nil
+	}
+	return fmt.Errorf("module %q: this server loads no modules; only redis-cell is built in", base)
+}

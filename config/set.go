@@ -1,0 +1,171 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Get implements commands.Settings.
+func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, o := range c.table {
+		value := c.values[i]
+		if o.show != nil {
+			value = o.show(value)
+		}
+		if match(o.name) {
+			pairs = append(pairs, [2]string{o.name, value})
+		}
+		if o.alias != "" && match(o.alias) {
+			pairs = append(pairs, [2]string{o.alias, value})
+		}
+	}
+	for _, g := range redisOptions() {
+		for _, o := range g.options {
+			pairs = append(pairs, o.shown(match)...)
+		}
+	}
+	return pairs
+}
+
+// Set implements commands.Settings: all pairs take effect, or none.
+func (c *Config) Set(pairs [][2]string) resp.Error {
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	c.mu.Lock()
+	parsed, err := c.changes(pairs)
+	if err != "" {
+		c.mu.Unlock()
+		return err
+	}
+	checks, last := slices.Clone(c.checks), c.last
+	next := c.with(parsed)
+	c.mu.Unlock()
+	applies, err := check(next, checks, pairs)
+	if err != "" {
+		return err
+	}
+	commit, err := check(next, []setCheck{last}, pairs)
+	if err != "" {
+		return err
+	}
+	c.mu.Lock()
+	for i, value := range parsed {
+		if c.values[i] != value {
+			c.values[i], c.origins[c.table[i].name] = value, ""
+		}
+	}
+	applies = slices.Concat(applies, []func(){c.apply}, commit)
+	c.mu.Unlock()
+	for _, apply := range applies {
+		if apply != nil {
+			apply()
+		}
+	}
+	return ""
+}
+
+// OnSet has p asked by every Set of an option that concerns says yes to, even if its value
+// does not change: that may be the name of a file with something new in it.
+func (c *Config) OnSet(concerns func(name string) bool, p Prepare) {
+	c.mu.Lock()
+	c.checks = append(c.checks, setCheck{concerns, p})
+	c.mu.Unlock()
+}
+
+// OnCommit has p asked by every Reload, and by every Set of an option that concerns says yes to,
+// after all others, if none has found a fault. If p finds none either, what it returns is
+// called, last. So p may take what it would have to give back otherwise, such as a port.
+func (c *Config) OnCommit(concerns func(name string) bool, p Prepare) {
+	c.mu.Lock()
+	c.last = setCheck{concerns, p}
+	c.mu.Unlock()
+}
+
+// with returns a configuration with these values, and otherwise those of c. The caller
+// holds mu.
+func (c *Config) with(parsed map[int]string) *Config {
+	next := Default()
+	next.values, next.users = slices.Clone(c.values), c.users
+	for i, value := range parsed {
+		next.values[i] = value
+	}
+	return next
+}
+
+// check asks those whom pairs concern.
+func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func(), err resp.Error) {
+	for _, ch := range checks {
+		if ch.prepare == nil {
+			continue
+		}
+		i := slices.IndexFunc(pairs, func(p [2]string) bool { return ch.concerns(strings.ToLower(p[0])) })
+		if i < 0 {
+			continue
+		}
+		apply, err := ch.prepare(next)
+		if err != nil {
+			why := strings.Join(strings.Fields(err.Error()), " ") // on one line
+			return nil, resp.Error("ERR CONFIG SET failed (possibly related to argument '" + pairs[i][0] + "') - " + why)
+		}
+		applies = append(applies, apply)
+	}
+	return applies, ""
+}
+
+// changes checks the arguments of Set and returns the new values of our options. The
+// caller holds mu.
+func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
+	parsed, seen := make(map[int]string, len(pairs)), make(map[string]bool, len(pairs))
+	for _, p := range pairs {
+		var value, why, canonical string
+		name := strings.ToLower(p[0])
+		i, ours := c.byName[name]
+		redis, known := c.redis[name]
+		switch {
+		case ours:
+			canonical = c.table[i].name
+			value, why = c.change(i, p[1])
+		case known:
+			canonical = redis.name
+			why = changeRedis(redis, p[1])
+		default:
+			return nil, resp.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + p[0] + "'")
+		}
+		if seen[canonical] {
+			why = "duplicate parameter"
+		}
+		if why != "" {
+			return nil, resp.Error("ERR CONFIG SET failed (possibly related to argument '" + p[0] + "') - " + why)
+		}
+		if seen[canonical] = true; ours {
+			parsed[i] = value
+		}
+	}
+	return parsed, ""
+}
+
+// parse returns the new value of option i, with the parts that value leaves
+// unchanged.
+func (c *Config) parse(i int, value string) (string, error) {
+	if k, ok := c.table[i].kind.(outputLimits); ok {
+		return k.change(c.values[i], value)
+	}
+	return c.table[i].kind.parse(value)
+}
+
+// change checks a new value of option i. An immutable option accepts the value that it has:
+// programs set the options that they need when they start, such as appendonly no.
+func (c *Config) change(i int, value string) (parsed, why string) {
+	parsed, err := c.parse(i, value)
+	switch {
+	case !c.table[i].mutable && (err != nil || parsed != c.values[i]):
+		return "", "can't set immutable config"
+	case err != nil:
+		return "", err.Error()
+	}
+	return parsed, ""
+}

@@ -1,0 +1,294 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/report"
+)
+
+// day feeds a recorder with seconds of traffic.
+type day struct {
+	rec     *report.Recorder
+	src     *source
+	rep     *report.Reporter
+	admin   *acl.User
+	now     limit.Instant
+	sample  report.Sample
+	changes []string
+}
+
+func newDay(t testing.TB) *day {
+	t.Helper()
+	table := commands.NewTable()
+	users := acl.NewUsers(table)
+	d := &day{now: limit.Instant(1_700_000_000e9), src: &source{table: table}, admin: users.Default}
+	d.rec = report.NewRecorder(d.now, func(kind, text, group string) {
+		d.src.changes.Add(stats.Change{At: int64(d.now) / 1e6, Kind: kind, Text: text, Group: group})
+		d.changes = append(d.changes, text)
+	})
+	d.rep = report.New(d.rec, d.src)
+	return d
+}
+
+// traffic is what a group does in a second.
+type traffic struct {
+	group         string
+	calls, denied int64
+	args          string
+}
+
+func (d *day) second(all ...traffic) {
+	d.now = d.now.Add(time.Second)
+	d.sample.At, d.sample.Civil = d.now, int64(d.now)/1e6
+	d.sample.Seen = nil
+	groups := append([]report.GroupSample(nil), d.sample.Groups...)
+	for _, tr := range all {
+		d.sample.Calls, d.sample.Denied = d.sample.Calls+tr.calls, d.sample.Denied+tr.denied
+		at := -1
+		for i := range groups {
+			if groups[i].Name == tr.group {
+				at = i
+			}
+		}
+		if at < 0 {
+			at, groups = len(groups), append(groups, report.GroupSample{Name: tr.group})
+		}
+		groups[at].Calls, groups[at].Denied = groups[at].Calls+tr.calls, groups[at].Denied+tr.denied
+		seen := stats.SeenGroup{Name: tr.group, Calls: []stats.SeenCalls{{SeenCall: stats.SeenCall{Command: "cl.throttle", Args: tr.args, Limit: len(tr.args)}, Count: tr.calls / 16 * 16}}}
+		for range min(tr.denied, 300) {
+			seen.Denied.Add(rand.Uint64())
+		}
+		d.sample.Seen = append(d.sample.Seen, seen)
+	}
+	d.sample.Groups = groups
+	d.rec.Add(d.sample)
+}
+
+func TestHistoryIsWhatHappened(t *testing.T) {
+	d := newDay(t)
+	for i := range int64(7300) {
+		d.second(traffic{"api", 100 + i%10, i % 10, "99 100 60"})
+	}
+	for span, steps := range map[int64]int{60: 61, 300: 301, 3600: 361, 7200: 121, 24 * 3600: 61} {
+		h := d.rep.History(span)
+		require.InDelta(t, steps, len(h.Allowed), 2, "span %d", span)
+		require.Len(t, h.Denied, len(h.Allowed))
+		require.Len(t, h.P99us, len(h.Allowed))
+		require.Equal(t, 100*h.Step, h.Allowed[len(h.Allowed)/2], "span %d", span)
+		end := h.From + int64(len(h.Allowed))*h.Step*1000
+		require.InDelta(t, int64(d.now)/1e6, end, float64(h.Step*1000))
+	}
+	g := d.rep.Groups()
+	require.Len(t, g, 1)
+	require.InDelta(t, 104.5, g[0].CallsS, 1)
+	require.InDelta(t, 0.043, g[0].Spark[30], 0.002)
+	require.Equal(t, "100/min", g[0].Limit)
+}
+
+// TestHistoryTakesMissedSecondsAndResets: what came while nobody looked is spread over the
+// seconds, and counters that begin again are no flood.
+func TestHistoryTakesMissedSecondsAndResets(t *testing.T) {
+	d := newDay(t)
+	d.second(traffic{"api", 100, 0, "99 100 60"})
+	d.now = d.now.Add(4 * time.Second)
+	d.second(traffic{"api", 500, 50, "99 100 60"})
+	h := d.rep.History(10)
+	require.Equal(t, []int64{90, 90, 90, 90, 90}, h.Allowed[len(h.Allowed)-5:])
+	d.sample.Calls, d.sample.Denied, d.sample.Groups, d.sample.Resets = 0, 0, nil, 1
+	d.second(traffic{"api", 7, 0, "99 100 60"})
+	h = d.rep.History(10)
+	require.EqualValues(t, 7, h.Allowed[len(h.Allowed)-1])
+}
+
+// TestUsualIsWhatWasBeforeAnIncident: however long an incident has lasted, what is usual is that
+// from before it, unless it is older than most that is remembered.
+func TestUsualIsWhatWasBeforeAnIncident(t *testing.T) {
+	type part struct {
+		minutes int
+		denied  int64 // of 100 calls
+	}
+	for _, row := range []struct {
+		name  string
+		parts []part
+		usual float64
+	}{
+		{"nothing is usual at once", []part{{9, 2}}, -1},
+		{"after ten minutes", []part{{11, 2}}, 0.02},
+		{"a start with few denials, since no key has used up its limit", []part{{1, 0}, {10, 40}}, 0.4},
+		{"an incident of minutes", []part{{11, 2}, {10, 60}}, 0.02},
+		{"one as long as all before", []part{{30, 2}, {30, 60}}, 0.02},
+		{"one of an hour", []part{{15, 2}, {60, 60}}, 0.02},
+		{"one of twelve hours after a day", []part{{24 * 60, 2}, {12 * 60, 60}}, 0.02},
+		{"one of a day and a half is usual by then", []part{{24 * 60, 2}, {36 * 60, 60}}, 0.6},
+		{"an incident at the start", []part{{10, 60}, {120, 2}}, 0.02},
+		{"a quiet night", []part{{12 * 60, 30}, {8 * 60, 0}, {60, 30}}, 0.3},
+		{"nobody calls", []part{{60, -1}}, -1},
+		{"nobody calls any more", []part{{60, 2}, {120, -1}}, 0.02},
+	} {
+		d := newDay(t)
+		d.sample.At, d.sample.Civil = d.now, int64(d.now)/1e6
+		for _, p := range row.parts {
+			for range p.minutes * 6 { // a sample each ten seconds is as good
+				d.now = d.now.Add(10 * time.Second)
+				d.sample.At, d.sample.Civil = d.now, int64(d.now)/1e6
+				if p.denied >= 0 {
+					d.sample.Calls, d.sample.Denied = d.sample.Calls+1000, d.sample.Denied+10*p.denied
+				}
+				d.rec.Add(d.sample)
+			}
+		}
+		o := d.rep.Overview(d.admin)
+		require.InDelta(t, row.usual, o.Now.UsualRatio, 1e-9, row.name)
+		if last := row.parts[len(row.parts)-1]; last.denied == 60 && row.usual == 0.02 {
+			require.Equal(t, report.Denials, o.Verdict.Kind, row.name)
+		}
+	}
+}
+
+// TestResetsOfCountersHideNothing: after CONFIG RESETSTAT counters are small, whether they have
+// grown beyond what they were or not, and what was counted is neither lost nor counted twice.
+func TestResetsOfCountersHideNothing(t *testing.T) {
+	d := newDay(t)
+	add := func(calls, denied, errors int64) {
+		d.now = d.now.Add(time.Second)
+		d.sample.At, d.sample.Civil = d.now, int64(d.now)/1e6
+		d.sample.Calls, d.sample.Denied, d.sample.Errors = calls, denied, errors
+		d.sample.Groups = []report.GroupSample{{Name: "api", Calls: calls, Denied: denied}}
+		d.rec.Add(d.sample)
+	}
+	add(0, 0, 0)
+	add(10, 5, 3)
+	add(20, 10, 6)
+	d.sample.Resets++
+	add(18, 9, 1) // nearly as many as before
+	d.sample.Resets++
+	add(30, 0, 40) // and more
+	add(29, 0, 40) // one was taken back
+	add(31, 0, 40)
+	h := d.rep.History(10)
+	require.Equal(t, []int64{0, 5, 5, 9, 30, 0, 1}, h.Allowed[len(h.Allowed)-7:])
+	require.Equal(t, []int64{0, 5, 5, 9, 0, 0, 0}, h.Denied[len(h.Denied)-7:])
+	o := d.rep.Overview(d.admin)
+	require.InDelta(t, 69./6, o.Now.CallsS, 1e-9)
+	for _, c := range o.Checks {
+		if c.ID == report.CheckErrors {
+			require.InDelta(t, 47./6, c.Value, 1e-9)
+			require.Equal(t, "7.8/s", c.Text)
+		}
+	}
+	require.InDelta(t, 69./6, d.rep.Groups()[0].CallsS, 1e-9)
+}
+
+// TestFewAnswersAreNoAlarm: what takes long among a handful of answers says nothing, and the check
+// shows no figure beyond its bound.
+func TestFewAnswersAreNoAlarm(t *testing.T) {
+	d := newDay(t)
+	check := func(took time.Duration, calls int64) report.Check {
+		var h stats.Histogram
+		h.Add(took, calls)
+		d.now = d.now.Add(time.Second)
+		d.sample.At, d.sample.Civil, d.sample.Answers = d.now, int64(d.now)/1e6, new(stats.Distribution)
+		d.sample.Answers.Add(&h)
+		d.sample.Resets++
+		d.rec.Add(d.sample)
+		return d.rep.Overview(d.admin).Checks[0]
+	}
+	c := check(23*time.Millisecond, 7)
+	require.True(t, c.OK)
+	require.Zero(t, c.Value)
+	require.Equal(t, "7 answers, too few to tell", c.Text)
+	c = check(23*time.Millisecond, 200)
+	require.False(t, c.OK)
+	require.Regexp(t, `^p99 2\d\.\d ms$`, c.Text)
+	c = check(40*time.Microsecond, 200)
+	require.True(t, c.OK)
+	require.Regexp(t, `^p99 4\d µs$`, c.Text)
+	require.Regexp(t, `^p99 0\.\d µs$`, check(600*time.Nanosecond, 200).Text)
+}
+
+// TestHistoryTakesTwoMebibytes: with as many groups as there can be, a day long.
+func TestHistoryTakesTwoMebibytes(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	d := newDay(t)
+	all := make([]traffic, 250)
+	for i := range all {
+		all[i] = traffic{fmt.Sprintf("group%d", i), 320, 10, "99 100 60"}
+	}
+	for range 700 {
+		d.second(all...)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	t.Logf("%d KiB", (after.HeapAlloc-before.HeapAlloc)>>10)
+	require.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(2<<20))
+	require.Len(t, d.rep.Groups(), 202)
+	runtime.KeepAlive(d)
+}
+
+// TestLimitChangesAreSeenInCalls: most calls with another limit are a change, once; groups with
+// several limits at once are none.
+func TestLimitChangesAreSeenInCalls(t *testing.T) {
+	d := newDay(t)
+	for range 60 {
+		d.second(traffic{"calls", 1000, 0, "99 100 60"})
+	}
+	for range 60 {
+		d.second(traffic{"calls", 1000, 600, "9 10 60"})
+	}
+	require.Equal(t, []string{"Limit of group calls changed in calls: 10/min, was 100/min"}, d.changes)
+	v := d.rep.Overview(d.admin).Verdict
+	require.Equal(t, report.Limit, v.Kind, v.Text)
+	require.Equal(t, "The limiter works. Everybody in calls: 10/min, was 100/min.", v.Title)
+	require.Equal(t, "A", v.Mark)
+}
+
+// TestAnUnevenHealthyDayRaisesNoAlarm: over whole days of virtual time, whose load follows the
+// hour, has bursts and a few callers over their limit for moments, the verdict is that the limiter
+// works, in every ten seconds.
+func TestAnUnevenHealthyDayRaisesNoAlarm(t *testing.T) {
+	days := 3
+	if testing.Short() {
+		days = 1
+	}
+	for seed := range uint64(days) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		d := newDay(t)
+		d.sample.MaxMemory, d.sample.Memory = 1<<30, 300<<20
+		burst, burstEnds, denials := 1.0, 0, 0.0
+		for s := range 24 * 3600 {
+			hour := 1 + 0.8*math.Sin(float64(s)/86400*2*math.Pi)
+			if s >= burstEnds {
+				burst, denials = 1, 0.01*r.Float64()
+				if r.IntN(600) == 0 {
+					burst, denials, burstEnds = 1+2*r.Float64(), 0.08*r.Float64(), s+5+r.IntN(60)
+				}
+			}
+			load := func(base float64) int64 { return int64(base * hour * burst * (0.8 + 0.4*r.Float64())) }
+			api, login := load(4000), load(300)
+			large := int64(float64(api) * (0.35 + 0.3*r.Float64())) // two tiers of customers, about as often
+			d.second(traffic{"api", api - large, int64(float64(api) * denials), "99 100 60"}, traffic{"api", large, 0, "999 1000 60"},
+				traffic{"login", login, login / 60, "4 5 60"})
+			d.src.keys = stats.SeenKeys{PerSecond: float64(api)*denials + float64(login)/60, Keys: []stats.SeenKey{{
+				Key: "login:203.0.113.77", PerSecond: float64(login) / 120, First: d.now.Add(-time.Hour), Last: d.now,
+				SeenCall: stats.SeenCall{Command: "cl.throttle", Args: "59 60 1", Limit: 7},
+			}}}
+			if s%10 == 9 {
+				v := d.rep.Overview(d.admin).Verdict
+				require.Equal(t, report.Healthy, v.Kind, "second %d of day %d: %s %s", s, seed, v.Title, v.Text)
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestUsersTellNoSecrets: whatever is said of users, right or wrong, no password is in the log,
+// in INFO, in CLIENT LIST, in CONFIG or among the changes that an operator is shown. Those who
+// have changed a user are named.
+func TestUsersTellNoSecrets(t *testing.T) {
+	const password = "canary-password"
+	eachTransport(t, func(t *testing.T, kind string) {
+		path := filepath.Join(t.TempDir(), "users.acl")
+		require.NoError(t, os.WriteFile(path, []byte("user default on nopass ~* &* +@all\nuser app on >"+password+" +@all\n"), 0o600))
+		f := start(t, kind, "--aclfile", path, "--loglevel", "debug")
+		admin, c := f.dial(), f.dial()
+		for _, call := range []string{
+			"ACL SETUSER app >" + password + "2",
+			"ACL SETUSER app <" + password + "3",
+			"ACL SETUSER app " + password,
+			"ACL SETUSER app #" + password,
+			"ACL SETUSER other on ( >" + password + " )",
+			"ACL SETUSER other ( +get " + password,
+			"ACL DRYRUN app AUTH " + password,
+			"ACL GETUSER app",
+			"ACL LIST",
+			"ACL SAVE",
+			"ACL DELUSER other nobody",
+			"ACL LOG",
+			"ACL " + password + " " + password,
+		} {
+			admin.do(strings.Fields(call)...)
+		}
+		require.Equal(t, wrongPass, c.do("AUTH", "app", password+"4"))
+		require.Equal(t, wrongPass, c.do("AUTH", password, "app"))
+		require.Equal(t, okReply, c.do("AUTH", "app", password))
+		require.Equal(t, okReply, c.do("ACL", "SETUSER", "app", "<"+password+"2"))
+		require.NoError(t, os.WriteFile(path, []byte("user default on nopass "+password+"\nuser app on >"+password+" +nosuch <"+password+"\n"+password+"\nuser app\n"), 0o600))
+		require.Contains(t, admin.do("ACL", "LOAD"), "ACL errors detected")
+		require.Contains(t, f.log.String(), "the users were not loaded")
+		require.Contains(t, f.log.String(), "audit: ACL SETUSER")
+		require.Contains(t, f.log.String(), "user=app\n")
+		require.Regexp(t, "audit: ACL LOAD.* refused=true", f.log.String())
+
+		changes, loads := "", 0
+		for _, change := range f.Engine().Changes.Since(0) {
+			changes += change.Text + " by " + change.By + "\n"
+			if strings.HasPrefix(change.Text, "ACL LOAD") {
+				loads++
+			}
+		}
+		require.Contains(t, changes, "ACL SETUSER app by app, from 127.0.0.1")
+		require.Contains(t, changes, "ACL DELUSER other")
+		require.Zero(t, loads, "it has changed nothing")
+		shown := admin.do("INFO", "everything") + admin.do("CLIENT", "LIST") + admin.do("CONFIG", "GET", "*") + changes
+		require.NotContains(t, shown, password)
+		require.NotContains(t, f.log.String(), password)
+	})
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/admin"
+	"github.com/cellserver/cellserver/admin/page"
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/metrics"
+)
+
+// openAdmin makes the admin port and opens its listeners, or uses the given ones.
+func (s *Server) openAdmin(given []net.Listener) error {
+	addresses := s.config.AdminAddresses()
+	if len(addresses) == 0 && given == nil {
+		return nil
+	}
+	if err := s.config.RefuseReachableAdmin(hasPasswords(s.engine.Users)); err != nil {
+		return err
+	}
+	conf := s.adminConfig()
+	if s.config.Yes("admin-tls") {
+		if s.admin.certificates == nil {
+			return errors.New("admin-tls needs a certificate: set tls-cert-file and tls-key-file")
+		}
+		conf.TLS = &tls.Config{
+			MinVersion:             tls.VersionTLS12,
+			SessionTicketsDisabled: true, // the keys would be those of this, whatever follows
+			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.admin.certificates(), nil },
+		}
+	}
+	s.admin.listeners = given
+	if given == nil {
+		opened, err := listenAll(addresses, s.config.Value("admin-port"))
+		if err != nil {
+			return fmt.Errorf("admin-port: %w", err)
+		}
+		s.admin.listeners = opened
+	}
+	s.admin.port = admin.New(conf)
+	return nil
+}
+
+// adminConfig is what the admin port serves.
+func (s *Server) adminConfig() admin.Config {
+	c := s.config
+	return admin.Config{
+		Users:            s.engine.Users,
+		May:              s.may,
+		Protected:        func() bool { return s.engine.Limits().ProtectedMode },
+		Logins:           adminLogins{s},
+		Healthy:          s.loopsAnswer,
+		Ready:            s.notReady,
+		Metrics:          metrics.Handler((&figures{s: s, allowed: make(map[int]float64)}).gather, s.log),
+		API:              s.reports.reporter.Handler(func(r *http.Request) *acl.User { return admin.User(r.Context()) }),
+		Page:             page.Handler(),
+		AnonymousMetrics: c.Yes("admin-anonymous-metrics"),
+		Pprof:            c.Yes("admin-pprof"),
+		Hosts:            s.adminHosts(),
+		Log:              s.log,
+	}
+}
+
+// adminHosts returns the names of the option admin-hosts, and that of the machine.
+func (s *Server) adminHosts() []string {
+	hosts := strings.Fields(s.config.Value("admin-hosts"))
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	return hosts
+}
+
+// listenAll opens a port on the addresses of an option like bind.
+func listenAll(addresses []string, port string) (all []net.Listener, err error) {
+	for _, a := range addresses {
+		address, optional := strings.CutPrefix(a, "-")
+		network, host := bindNetwork(address)
+		l, err := listenConfig().Listen(context.Background(), network, net.JoinHostPort(host, port))
+		switch {
+		case err == nil:
+			all = append(all, l)
+		case !optional || !missingAddress(err):
+			for _, l := range all {
+				err = errors.Join(err, l.Close())
+			}
+			return nil, fmt.Errorf("listening on %s: %w", a, err)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("listening on %s: none of the addresses exists here", strings.Join(addresses, " "))
+	}
+	return all, nil
+}
+
+// hasPasswords reports whether any user has a password.
+func hasPasswords(users *acl.Users) bool {
+	return slices.ContainsFunc(users.Names(), func(name string) bool {
+		u := users.Find(name)
+		return u != nil && len(u.Rules().Passwords()) > 0
+	})
+}
+
+// may reports whether a user may call a command. One that does not exist is for those who may
+// do everything.
+func (s *Server) may(u *acl.User, name string) bool {
+	r := u.Rules()
+	cmd := s.engine.Commands.Find([]byte(name))
+	if r.Unrestricted || cmd == nil {
+		return r.Unrestricted
+	}
+	return cmd.Refused(r, [][]byte{[]byte(name)}, false).Reason == acl.DeniedNothing
+}
+
+// loopsAnswer says what of the server does not answer, "" if all does.
+func (s *Server) loopsAnswer(ctx context.Context) string {
+	looped, ok := s.transport.(interface {
+		Answer(ctx context.Context) error
+	})
+	if !ok {
+		return ""
+	}
+	if err := looped.Answer(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// notReady says why the server should get no commands, "" if it should.
+func (s *Server) notReady() string {
+	switch {
+	case s.engine.Loading():
+		return "loading"
+	case s.engine.Draining.Load():
+		return "draining"
+	case s.persistence.Refuses():
+		return "misconf"
+	}
+	return ""
+}
+
+// adminLogins implements admin.Logins: attempts count as those over the Redis protocol do.
+type adminLogins struct{ s *Server }
+
+func (l adminLogins) Exceeded(address string) bool {
+	e := l.s.engine
+	return e.Logins != nil && e.Logins.Exceeded(address, e.Options.Now())
+}
+
+func (l adminLogins) Failed(user, address string) {
+	e := l.s.engine
+	if e.Logins != nil {
+		e.Logins.Failed(address, e.Options.Now())
+	}
+	e.Refusals.Add(acl.LogEntry{Reason: acl.DeniedAuth, Object: "HTTP", User: user, Client: "addr=" + address},
+		int64(e.Options.Civil())/int64(time.Millisecond))
+}
+
+// serveAdmin serves the admin port until endAdmin.
+func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
+	for _, l := range s.admin.listeners {
+		start(func() { fail(s.admin.port.Serve(l)) })
+	}
+	if s.admin.port != nil {
+		s.log.Info("the admin port accepts connections", "addresses", addressesOf(s.admin.listeners))
+	}
+}
+
+// adminLinger is how long requests to the admin port may take when the server stops.
+const adminLinger = time.Second
+
+// endAdmin ends the admin port, which is the last that answers.
+func (s *Server) endAdmin() error {
+	if s.admin.port == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminLinger)
+	defer cancel()
+	if err := s.admin.port.Shutdown(ctx); err != nil {
+		return fmt.Errorf("closing the admin port: %w", err)
+	}
+	return nil
+}
+
+// AdminAddr returns the first address of the admin port, nil without one.
+func (s *Server) AdminAddr() net.Addr {
+	if len(s.admin.listeners) == 0 {
+		return nil
+	}
+	return s.admin.listeners[0].Addr()
+}
+
+func addressesOf(listeners []net.Listener) []string {
+	all := make([]string, len(listeners))
+	for i, l := range listeners {
+		all[i] = l.Addr().String()
+	}
+	return all
+}

@@ -1,0 +1,27 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/config"
+)
+
+// Check returns the faults of a configuration that a server would find when it starts, in files
+// that it names too. It opens no listener and changes nothing.
+func Check(c *config.Config) error {
+	o := Options{}
+	table, err := o.commandTable(c)
+	if err != nil {
+		return err
+	}
+	faults := []error{checkDir(c)}
+	passwords := c.Value("requirepass") != ""
+	if c.DefinesUsers() {
+		users, err := checkedUsers(c, acl.NewUsers(table))
+		faults = append(faults, err)
+		passwords = passwords || err != nil || users.HavePasswords()
+	}
+	_, err = loadTLS(c)
+	return errors.Join(append(faults, err, c.RefuseReachableAdmin(passwords))...)
+}

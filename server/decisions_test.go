@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// groupCounts returns what the server has counted of the calls of each group.
+func groupCounts(s *inproc.Server) map[string]stats.GroupCount {
+	counts := make(map[string]stats.GroupCount)
+	for _, n := range command.Find[stats.Groups](&s.Engine().Server).Snapshot() {
+		name := n.Label
+		n.Name, n.Label = "", ""
+		counts[name] = n
+	}
+	return counts
+}
+
+// TestDecisionsAreCountedByGroup: those of every command and clause, wherever they are made.
+func TestDecisionsAreCountedByGroup(t *testing.T) {
+	for _, kind := range []string{"here", "store"} {
+		t.Run(kind, func(t *testing.T) {
+			var s *inproc.Server
+			if kind == "store" {
+				s, _ = inproc.StartWithStore(t, epoch)
+			} else {
+				s = inproc.Start(t, epoch)
+			}
+			c := dial(t, "tcp", s.Addr().String())
+			do := func(times int, format string) {
+				t.Helper()
+				for range times {
+					c.send(format + "\r\n")
+					require.NotContains(t, c.reply(), "ERR")
+				}
+			}
+			for i, group := range []string{"cl", "sw", "tb", "cc", "m"} {
+				do(16, fmt.Sprintf("CL.THROTTLE %s:warm 1000 1 60", group)) // the 16th is counted by name
+				require.Equal(t, stats.GroupCount{Calls: 1}, groupCounts(s)[group])
+				require.EqualValues(t, 15*(i+1), groupCounts(s)["other"].Calls)
+			}
+			do(10, "CL.THROTTLE cl:a 4 1 60")
+			do(10, "SW.ALLOW sw:a 5 60 1 FIXED")
+			do(10, "TB.ACQUIRE tb:a 5 1 60")
+			for i := range 10 {
+				do(1, fmt.Sprintf("CC.ACQUIRE cc:a 5 60 member%d", i))
+			}
+			do(3, "CL.THROTTLE plain 1000 1 60")
+			do(10, "RL.MULTI 2 m:a m:b TB 4 1 60 SW 1000 86400 FIXED")
+			counts := groupCounts(s)
+			require.Equal(t, stats.GroupCount{Calls: 11, Denied: 5, Near: 1}, counts["cl"])
+			require.Equal(t, stats.GroupCount{Calls: 11, Denied: 5, Near: 1}, counts["sw"])
+			require.Equal(t, stats.GroupCount{Calls: 11, Denied: 5, Near: 1}, counts["tb"])
+			require.Equal(t, stats.GroupCount{Calls: 11, Denied: 5, Near: 1}, counts["cc"])
+			require.Equal(t, stats.GroupCount{Calls: 21, Denied: 6, Near: 1}, counts["m"], "both clauses count")
+			require.Equal(t, stats.GroupCount{Calls: 3}, counts["(none)"])
+
+			do(1, "CONFIG SET metrics-near-limit 10")
+			do(1, "CL.THROTTLE cl:b 9 1 60")
+			do(1, "CL.THROTTLE cl:b 9 1 60")
+			require.EqualValues(t, 2, groupCounts(s)["cl"].Near, "9 of 10 left is no less than 90 %, 8 is")
+			c.send("MULTI\r\nCL.THROTTLE cl:c 1000 1 60\r\nEXEC\r\n")
+			c.reply()
+			c.reply()
+			c.reply()
+			require.EqualValues(t, 14, groupCounts(s)["cl"].Calls)
+			do(1, "CONFIG RESETSTAT")
+			require.Empty(t, groupCounts(s))
+		})
+	}
+}
+
+// TestWaitsAreCountedAsTheyEnd: a call that waits for room is one call, allowed or denied.
+func TestWaitsAreCountedAsTheyEnd(t *testing.T) {
+	s := inproc.Start(t, epoch, "--metrics-group-by", "none")
+	c := dial(t, "tcp", s.Addr().String())
+	c.send("SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n")
+	c.expect(five(0, 1, 0, -1, 60))
+	c.send("SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 1\r\n")
+	eventually(t, "it waits", func() bool { return s.Keyspace().Waiting() == 1 })
+	require.EqualValues(t, 1, groupCounts(s)["(none)"].Calls)
+	s.Clock.Advance(1_000_000_000)
+	c.expect(five(1, 1, 0, 59, 59))
+	require.Equal(t, stats.GroupCount{Calls: 2, Denied: 1, Near: 1}, groupCounts(s)["(none)"])
+	c.send("SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n")
+	eventually(t, "it waits", func() bool { return s.Keyspace().Waiting() == 1 })
+	s.Clock.Advance(60_000_000_000)
+	c.expect(five(0, 1, 0, -1, 60))
+	require.Equal(t, stats.GroupCount{Calls: 3, Denied: 1, Near: 2}, groupCounts(s)["(none)"])
+	c.send("INFO ratelimit\r\n")
+	require.Contains(t, c.reply(), "sw.allow:allowed=2,denied=1,errors=0")
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cellserver/cellserver/config"
+)
+
+// preparePorts opens the ports that next has and the configuration in force has not, and returns
+// what has clients served there and closes the others. Who is connected stays so.
+func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
+	var changed []string
+	for _, option := range portOptions {
+		if next.Value(option) != s.config.Value(option) {
+			changed = append(changed, option)
+		}
+	}
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	var opened []*listener
+	for _, option := range changed {
+		more, err := s.listenTCP(next, option)
+		opened = append(opened, more...)
+		if err != nil {
+			err = next.At(option, fmt.Errorf("Unable to listen on this port: %w", err)) //nolint:staticcheck // Redis' words
+			return nil, errors.Join(err, closeAll(opened))
+		}
+	}
+	for _, l := range opened {
+		l.late = true
+	}
+	others := func(l *listener) bool { return !slices.Contains(changed, l.option) }
+	if len(opened) == 0 && !slices.ContainsFunc(s.listening.all(), others) {
+		return nil, next.At(changed[0], errNoListener)
+	}
+	return func() { s.replaceListeners(changed, opened) }, nil
+}
+
+// replaceListeners serves opened, and then closes what was open for these options.
+func (s *Server) replaceListeners(options []string, opened []*listener) {
+	ls := &s.listening
+	ls.mu.Lock()
+	var kept, gone []*listener
+	for _, l := range ls.open {
+		if slices.Contains(options, l.option) {
+			gone = append(gone, l)
+		} else {
+			kept = append(kept, l)
+		}
+	}
+	if ls.ended { // nobody is served any more
+		ls.mu.Unlock()
+		_ = closeAll(opened) // they have served nobody
+		return
+	}
+	ls.open = ls.open[:0:0]
+	for _, option := range append(slices.Clone(portOptions), "unixsocket") {
+		for _, l := range slices.Concat(kept, opened) {
+			if l.option == option {
+				ls.open = append(ls.open, l)
+			}
+		}
+	}
+	if ls.serve != nil {
+		for _, l := range opened {
+			ls.serve(l)
+		}
+	}
+	ls.mu.Unlock()
+	for _, l := range gone {
+		l.retired.Store(true)
+		s.transport.Retire(l.Listener)
+	}
+	s.notePort()
+	s.log.Info("the server listens on other ports", "addresses", s.addresses())
+}
+
+// begin has serve called for all listeners, those of later included, until end.
+func (ls *listening) begin(serve func(l *listener)) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.serve = serve
+	for _, l := range ls.open {
+		serve(l)
+	}
+}
+
+// end has no listener served that is not yet.
+func (ls *listening) end() {
+	ls.mu.Lock()
+	ls.ended = true
+	ls.mu.Unlock()
+}
+
+// serve accepts clients of l until it is retired or the server ends. fail is told what ends a
+// listener that the server cannot do without.
+func (s *Server) serve(l *listener, fail func(error)) {
+	err := s.transport.Serve(l.Listener)
+	switch {
+	case l.retired.Load():
+	case l.late && err != nil:
+		s.log.Error("a port is not served any more", "address", l.Addr().String(), "error", err)
+	default:
+		fail(err)
+	}
+}
+
+func closeAll(listeners []*listener) (err error) {
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}

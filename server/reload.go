@@ -1,0 +1,103 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/config"
+)
+
+// start has a part of the server begin with the configuration that there is, and take part in
+// every reload.
+func (s *Server) start(prepare config.Prepare) error {
+	apply, err := prepare(s.config)
+	if err != nil {
+		return err
+	}
+	if apply != nil {
+		apply()
+	}
+	s.config.OnReload(prepare)
+	return nil
+}
+
+// Reload reads the configuration and the files that it names again, and puts all of it in
+// force, or nothing if there is a fault. It logs every fault. by says whose doing it is.
+// Any goroutine may call it.
+func (s *Server) Reload(by string) error {
+	_, err := s.reloadFor(by, 0)
+	return err
+}
+
+// reloadFor is Reload as a client asks for it, with its ID. closes says that the caller closes
+// the connection of the client after the reply, since its user has changed.
+func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.reloading.changed = nil
+	if s.persistence.isLoaded() { // before that the manager is told nothing of being ready
+		s.tellManager("RELOADING=1\nSTATUS=Reading the configuration again\n")
+		defer s.tellManager(ready)
+	}
+	err = s.config.Reload()
+	if err == nil {
+		closes = s.closeClientsOf(s.reloading.changed, client)
+		s.engine.Changed("reload", "the configuration and its files were read again", by)
+		s.log.Info("the configuration was reloaded", "file", s.config.File())
+		return closes, nil
+	}
+	faults := config.Faults(err)
+	s.log.Warn("the configuration was not reloaded, nothing has changed", "faults", len(faults))
+	for len(faults) > maxFaultLines {
+		last := len(faults) - 1
+		faults = append(faults[:last-1], fmt.Errorf("%w; %w", faults[last-1], faults[last]))
+	}
+	for _, fault := range faults {
+		s.log.Warn("fault of the configuration", "error", fault)
+	}
+	return false, err
+}
+
+// Rewrite writes the settings and users into the file that the server was started with.
+func (s *Server) Rewrite() error {
+	err := s.config.Rewrite(s.userLines, func(path string, content []byte) error {
+		mode := os.FileMode(0o600) // there may be a password in it
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target
+		}
+		if info, err := os.Stat(path); err == nil {
+			mode = info.Mode().Perm()
+		}
+		return replaceFile(path, content, mode)
+	})
+	if err != nil {
+		s.log.Warn("the configuration was not rewritten", "error", err)
+		return err
+	}
+	s.log.Info("the configuration was rewritten", "file", s.config.File())
+	return nil
+}
+
+// userLines returns the lines of all users, or nil if those of the file say the same, or if
+// the option aclfile has users in a file of their own.
+func (s *Server) userLines(has []acl.Line) []string {
+	if s.config.Value("aclfile") != "" {
+		return nil
+	}
+	users := s.engine.Users
+	parsed, err := users.ParseLines(has)
+	want := users.List()
+	if err == nil {
+		users.AddDefault(parsed, s.config.Value("requirepass"))
+		if slices.Equal(parsed.List(), want) {
+			return nil
+		}
+	}
+	return want
+}
+
+// maxFaultLines is how many lines tell faults: the log lets ten of a kind pass at once.
+const maxFaultLines = 10

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// replaceFile makes content the whole of a file, or leaves what was there: a crash at any
+// moment leaves one or the other.
+func replaceFile(path string, content []byte, mode os.FileMode) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("replacing %s: it is not a regular file", path)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err // without the name of a file that nobody knows
+		}
+		return fmt.Errorf("replacing %s: no file can be made in its directory: %w", path, err)
+	}
+	_, err = temp.Write(content)
+	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("replacing %s: %w", path, err), os.Remove(temp.Name()))
+	}
+	return persistence.OS{}.SyncDir(filepath.Dir(path))
+}

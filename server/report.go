@@ -1,0 +1,312 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/transport"
+)
+
+func newReporting(s *Server) *reporting {
+	r := &reporting{s: s, ask: make(chan struct{}, 1)}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	r.id = host
+	r.held.Store(&heldMemory{})
+	r.recorder = report.NewRecorder(s.engine.Options.Now(), func(kind, text, group string) {
+		s.engine.Changes.Add(stats.Change{At: s.engine.CivilMillis(), Kind: kind, Text: text, Group: group, By: "seen in calls"})
+	})
+	r.reporter = report.New(r.recorder, r)
+	return r
+}
+
+// run samples until ctx ends.
+func (r *reporting) run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		r.sample()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// watchMemory asks the store what it holds, whenever it is told to, until ctx ends.
+func (r *reporting) watchMemory(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.ask:
+		}
+		st := r.s.keyspace.Stats()
+		_, heap := r.s.engine.Process().Memory()
+		memory := memoryStats(st)
+		held := heldMemory{used: memory.Used(heap)}
+		for _, db := range st.Databases {
+			held.keys += int64(db.Keys)
+		}
+		r.held.Store(&held)
+	}
+}
+
+// sample takes one sample. The command is of one goroutine.
+func (r *reporting) sample() {
+	e := r.s.engine
+	select {
+	case r.ask <- struct{}{}:
+	default: // it is being asked
+	}
+	resets, resetting := e.Resets()
+	now := e.Options.Now()
+	s := report.Sample{At: now, Civil: e.CivilMillis(), Resets: resets, Figures: r.figures()}
+	r.warnOfScript(s.Script)
+	answers, slow, scripts := e.ClassDurations(stats.Fast), e.ClassDurations(stats.Slow), e.ClassDurations(stats.Script)
+	answers.Merge(&slow)
+	s.Answers, s.Scripts = &answers, &scripts
+	totals := e.Statistics()
+	for id, t := range totals.Commands {
+		if decides(e.Commands.Entries[id]) {
+			s.Calls, s.Denied = s.Calls+t.Calls-t.Failed, s.Denied+t.Denied
+		}
+	}
+	s.Errors, s.ClientsLost = totals.Errors.Total.Load(), totals.Refused+totals.Evicted+totals.SlowReaders
+	totals.Errors.Each(func(word string, n int64) {
+		if word == "OOM" {
+			s.OutOfMemory = n
+		}
+	})
+	if e.Seen != nil {
+		s.Seen = e.Seen.TakeGroups()
+		for _, g := range e.Seen.Groups() {
+			s.Groups = append(s.Groups, report.GroupSample{Name: g.Name, Calls: g.Calls, Denied: g.Denied, Near: g.Near})
+		}
+	}
+	r.clients.look(e)
+	if again, now := e.Resets(); resetting || now || again != resets {
+		return // some of it was counted before the reset, and some after; the next sample is not
+	}
+	r.recorder.Add(s)
+}
+
+// warnOfScript logs once that a script keeps everybody waiting.
+func (r *reporting) warnOfScript(script *report.RunningScript) {
+	busy := script != nil && script.Busy
+	if busy && !r.busy {
+		from := slog.Int64("id", script.Client)
+		if script.Client == 0 {
+			from = slog.String("via", "admin port")
+		}
+		r.s.log.Warn("a script keeps everybody waiting, who are answered -BUSY: SCRIPT KILL ends it if it has written nothing",
+			slog.String("script", script.SHA), from, slog.Duration("runs_for", script.Running))
+	}
+	r.busy = busy
+}
+
+// decides reports whether a command asks a limiter.
+func decides(cmd *command.Command) bool {
+	switch cmd.Name {
+	case "cl.throttle", "rl.throttle", "sw.allow", "tb.acquire", "cc.acquire", "rl.multi", "ratelimit":
+		return true
+	}
+	return false
+}
+
+// figures are what checks look at.
+func (r *reporting) figures() report.Figures {
+	e, held := r.s.engine, r.held.Load()
+	f := report.Figures{
+		FailedLogins: e.Refusals.Count(acl.DeniedAuth), Memory: held.used, Keys: held.keys, MaxMemory: r.s.maxMemory.Load(),
+		ClockStep: e.Process().ClockStep(),
+	}
+	f.Clients, _ = e.CountClients()
+	if looped, ok := r.s.transport.(transport.Looped); ok {
+		for _, busy := range looped.Busy() {
+			f.Loops = max(f.Loops, busy)
+		}
+	}
+	if p := e.Options.Persistence; p != nil {
+		f.Fault = p.Fault()
+		if log := r.s.persistence.log.Load(); log != nil {
+			f.Keeps, f.SyncAge = true, time.Duration(log.Stats().StalledMillis)*time.Millisecond
+		}
+	}
+	if running, ok := e.Running(); ok {
+		f.Script = &report.RunningScript{SHA: running.Script, Client: running.Client.ID, Name: report.Key(running.Client.Name()), Running: running.For, Busy: running.Busy}
+	}
+	f.Logins = r.failedLogins()
+	return f
+}
+
+// failedLogins are the users as whom somebody failed to log in during the last minute.
+func (r *reporting) failedLogins() (failed []report.FailedLogin) {
+	e, after := r.s.engine, r.s.engine.CivilMillis()-time.Minute.Milliseconds()
+	for _, entry := range e.Refusals.Newest(128) {
+		if entry.Reason != acl.DeniedAuth || entry.Updated < after {
+			continue
+		}
+		_, known := e.Users.ByName(entry.User)
+		l := report.FailedLogin{User: report.Key(entry.User), Known: known, Count: entry.Count, First: entry.Created, Last: entry.Updated}
+		if follows, ok := e.Logins.(interface{ Failing(user string) int64 }); ok {
+			l.Clients = follows.Failing(entry.User)
+		}
+		failed = append(failed, l)
+	}
+	return failed
+}
+
+// answer is RL.REPORT.
+func (r *reporting) answer(u *acl.User, from, name string, given map[string][]string) ([]byte, error) {
+	q, err := report.ParseQuery(name, given, r.Databases())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller is told as it is
+	}
+	return r.reporter.Answer(u, from, q) //nolint:wrapcheck // likewise
+}
+
+// Identity implements report.Source.
+func (r *reporting) Identity() report.Server {
+	groups := r.s.engine.Options.Groups
+	return report.Server{
+		ID: r.id + ":" + strconv.Itoa(r.s.tcpPort()), Version: Version, UptimeS: int64(r.s.stopwatch() / time.Second),
+		GroupBy: groups.Delimiter, MaxGroups: groups.Max, Client: r.s.cli(r.id),
+	}
+}
+
+// Actions implements report.Source.
+func (r *reporting) Actions() bool { return r.s.config.Yes("admin-actions") }
+
+// Databases implements report.Source.
+func (r *reporting) Databases() int { return r.s.engine.Limits().Databases }
+
+// Denied implements report.Source.
+func (r *reporting) Denied() stats.SeenKeys {
+	if r.s.engine.Seen == nil {
+		return stats.SeenKeys{}
+	}
+	return r.s.engine.Seen.Denied(r.s.engine.Options.Now())
+}
+
+// Called implements report.Source.
+func (r *reporting) Called() stats.SeenKeys {
+	if r.s.engine.Seen == nil {
+		return stats.SeenKeys{}
+	}
+	return r.s.engine.Seen.Called(r.s.engine.Options.Now())
+}
+
+// GroupOf implements report.Source.
+func (r *reporting) GroupOf(key string) string {
+	return stats.GroupName([]byte(key), r.s.engine.Options.Groups.Delimiter)
+}
+
+// Changes implements report.Source.
+func (r *reporting) Changes(since int64) []stats.Change { return r.s.engine.Changes.Since(since) }
+
+// Caller implements report.Source.
+func (r *reporting) Caller(id int64) (report.Caller, bool) {
+	c := r.s.engine.Client(id)
+	if c == nil {
+		return report.Caller{}, false
+	}
+	return callerOf(c), true
+}
+
+func callerOf(c *command.Client) report.Caller {
+	is := c.Identity()
+	return report.Caller{
+		ID: c.ID, Name: report.Key(is.Name), User: report.Key(c.UserName()), Addr: c.Addr(),
+		Lib: report.Key(strings.TrimSpace(is.LibName + " " + is.LibVer)),
+	}
+}
+
+// Clients implements report.Source.
+func (r *reporting) Clients(most int) []report.ClientLine {
+	e, now := r.s.engine, r.s.engine.Options.Now()
+	all := e.Clients()
+	lines := make([]report.ClientLine, 0, min(most, len(all)))
+	for _, c := range all[:min(most, len(all))] {
+		does := e.Activity(c)
+		line := report.ClientLine{
+			Caller: callerOf(c), AgeS: int64(now.Sub(c.Created) / time.Second), IdleS: int64(now.Sub(max(c.Created, does.Active)) / time.Second),
+			DB: c.Selected(), Memory: does.Held.Sum(),
+		}
+		if does.LastCommand != nil {
+			line.Cmd = does.LastCommand.Name
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// SlowLog implements report.Source.
+func (r *reporting) SlowLog(most int) []report.SlowCall {
+	entries := r.s.engine.Slow.Newest(most)
+	calls := make([]report.SlowCall, len(entries))
+	for i, e := range entries {
+		calls[i] = report.SlowCall{ID: e.ID, At: e.At, Us: e.Took.Microseconds(), Addr: e.Addr, Name: report.Key(e.Name)}
+		for _, a := range e.Args {
+			calls[i].Args = append(calls[i].Args, report.Key(a))
+		}
+	}
+	return calls
+}
+
+// May implements report.Source.
+func (r *reporting) May(u *acl.User, name string) bool {
+	id, known := r.s.engine.Commands.Command(name)
+	if !known {
+		return false
+	}
+	for _, s := range u.Rules().Selectors() {
+		if s.Command(id, nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostExecuting is how long a command of the admin port may take.
+const mostExecuting = 10 * time.Second
+
+// Execute implements report.Source.
+func (r *reporting) Execute(u *acl.User, from string, db int, args [][]byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), mostExecuting)
+	defer cancel()
+	addr, err := net.ResolveTCPAddr("tcp", from)
+	if err != nil {
+		addr = &net.TCPAddr{}
+	}
+	reply, err := r.s.engine.Execute(ctx, u, addr, db, args)
+	switch {
+	case errors.Is(err, session.ErrWaits):
+		return nil, report.ErrWaits
+	case errors.Is(err, session.ErrNeedsConnection):
+		return nil, report.ErrNeedsConnection
+	case errors.Is(err, session.ErrNoReply):
+		return nil, report.ErrNoReply
+	case errors.Is(err, session.ErrReplyTooLong):
+		return nil, report.ErrReplyTooLong
+	case errors.Is(err, session.ErrStopping):
+		return nil, report.ErrStopping
+	case err != nil:
+		return nil, report.ErrTimeout
+	}
+	return reply, nil
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"crypto/tls"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/tlsconfig"
+)
+
+// startTLS puts certificates in force. CONFIG SET of any of its options and every reload
+// read them again.
+func (s *Server) startTLS() error {
+	s.config.OnSet(func(name string) bool { return strings.HasPrefix(name, "tls-") }, s.prepareTLS)
+	if err := s.start(s.prepareTLS); err != nil {
+		return err
+	}
+	if s.tls.admin.Load() != nil {
+		s.admin.certificates = s.tls.admin.Load
+	}
+	return nil
+}
+
+// prepareTLS reads what the configuration says about TLS, and returns what puts that in
+// force for new connections. Those that there are go on.
+func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
+	conf, err := loadTLS(next)
+	if conf == nil || err != nil {
+		return nil, err
+	}
+	fixed := next.Value("tls-ciphersuites")
+	clients, news := next.Value("tls-port") != "0", s.tls.admin.Load() == nil || fixed != s.config.Value("tls-ciphersuites")
+	return func() {
+		if fixed != "" && news {
+			s.log.Warn("tls-ciphersuites has no effect: the cipher suites of TLS 1.3 are fixed")
+		}
+		s.useTLS(conf, clients)
+	}, nil
+}
+
+// loadTLS reads the files that the configuration names; nil if no port speaks TLS.
+func loadTLS(c *config.Config) (*tls.Config, error) {
+	options := c.TLSOptions()
+	if c.Value("tls-port") == "0" {
+		if !c.Yes("admin-tls") || c.Value("admin-port") == "0" {
+			return nil, nil
+		}
+		options.AuthClients = tlsconfig.Ignore // there are none
+	}
+	return tlsconfig.Load(options)
+}
+
+// soonExpired is how long before its end the server warns of a certificate.
+const soonExpired = 14 * 24 * time.Hour
+
+// useTLS puts a configuration in force: for the admin port, and with clients for theirs. Without, the
+// port of clients is closed or about to be, and asks whoever still comes for what it did before.
+func (s *Server) useTLS(conf *tls.Config, clients bool) {
+	forAdmin := conf.Clone()
+	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers have a password
+	forAdmin.SessionTicketsDisabled = true
+	old := s.tls.admin.Swap(forAdmin)
+	if clients {
+		s.tls.clients.Store(conf)
+	}
+	cert := conf.Certificates[0].Leaf
+	text := "certificate of " + cert.Subject.String() + " until " + cert.NotAfter.UTC().Format(time.DateOnly)
+	if old == nil || !cert.Equal(old.Certificates[0].Leaf) {
+		s.log.Info("TLS uses a certificate", "subject", cert.Subject.String(), "expires", cert.NotAfter.UTC().Format(time.RFC3339))
+		s.engine.Changed("certificate", text, "")
+	}
+	if left := cert.NotAfter.Sub(time.UnixMilli(s.engine.CivilMillis())); left < soonExpired {
+		s.log.Warn("the certificate expires soon, or has expired", "subject", cert.Subject.String(), "expires", cert.NotAfter.UTC().Format(time.RFC3339))
+	}
+}

@@ -1,0 +1,236 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+
+	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Errors of [Engine.Execute]. With the first two and the last one nothing has run.
+var (
+	ErrWaits           = errors.New("the command waits for others")
+	ErrNeedsConnection = errors.New("the command is about the connection that sends it")
+	ErrNoReply         = errors.New("the command has no reply")
+	ErrReplyTooLong    = errors.New("the reply is too long")
+	ErrStopping        = errors.New("the server is stopping")
+)
+
+// MaxExecuted is how long the reply to a command of Execute may be, in bytes.
+const MaxExecuted = 1 << 20
+
+// clientName is what ACL LOG and SLOWLOG call a session of Execute.
+const clientName = "admin-port"
+
+// Execute runs one command as u, on a session without a socket, and returns the reply in
+// RESP3. from is who asked for it, for the log and ACL LOG. A command that waits for others or
+// is about its connection is refused; one that takes longer than ctx allows is left alone, and
+// may still run. After EndExecutions nothing runs.
+func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int, args [][]byte) ([]byte, error) {
+	if err := e.unfit(args); err != nil {
+		return nil, err
+	}
+	ctx, end, ok := e.beginExecution(ctx)
+	if !ok {
+		return nil, ErrStopping
+	}
+	defer end()
+	p := &caller{from: from, wake: make(chan struct{}, 1)}
+	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
+	s.Owner, s.Server = s, &e.Server
+	s.SetProtocol(3)
+	s.Login(u)
+	s.Identify(command.Identity{Name: clientName})
+	s.Database.Store(int32(db))
+	s.lastCmd.Store(-1)
+	defer e.Server.Closed(&s.Client)
+	defer s.stopWaiting()
+	var in []byte
+	in = append(strconv.AppendInt(append(in, '*'), int64(len(args)), 10), "\r\n"...)
+	for _, a := range args {
+		in = append(strconv.AppendInt(append(in, '$'), int64(len(a)), 10), "\r\n"...)
+		in = append(append(in, a...), "\r\n"...)
+	}
+	return s.feedUntilAnswered(ctx, p, in)
+}
+
+// unfit says why a call cannot be executed, nil if it can.
+func (e *Engine) unfit(args [][]byte) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd := e.Commands.Lookup(args[0])
+	if cmd != nil && len(args) > 1 && cmd.Sub != nil {
+		cmd = cmd.Subcommand(args[1])
+	}
+	switch {
+	case cmd == nil: // which dispatch says
+		return nil
+	case cmd.Flags&command.FlagConnection != 0:
+		return ErrNeedsConnection
+	case cmd.Flags&command.FlagBlocking != 0 || cmd.Waits != nil && cmd.Waits(&e.Server, args):
+		return ErrWaits // for what may never come
+	}
+	return nil
+}
+
+// beginExecution has EndExecutions wait for end, and cancels ctx then.
+func (e *executions) beginExecution(ctx context.Context) (of context.Context, end func(), ok bool) {
+	e.executionsMu.Lock()
+	defer e.executionsMu.Unlock()
+	if e.executionsEnded {
+		return nil, nil, false
+	}
+	of, cancel := context.WithCancelCause(ctx)
+	e.lastExecution++
+	id := e.lastExecution
+	if e.cancels == nil {
+		e.cancels = make(map[int64]context.CancelCauseFunc)
+	}
+	e.cancels[id] = cancel
+	e.executing.Add(1)
+	return of, func() {
+		e.executionsMu.Lock()
+		delete(e.cancels, id)
+		e.executionsMu.Unlock()
+		cancel(nil)
+		e.executing.Done()
+	}, true
+}
+
+// Executing is how many commands run by Execute. Any goroutine may call it.
+func (e *Engine) Executing() int {
+	e.executionsMu.Lock()
+	defer e.executionsMu.Unlock()
+	return len(e.cancels)
+}
+
+// EndExecutions lets no more commands begin by Execute, ends the waits of those that run, and
+// returns once all have returned.
+func (e *Engine) EndExecutions() {
+	e.executionsMu.Lock()
+	e.executionsEnded = true
+	for _, cancel := range e.cancels {
+		cancel(ErrStopping)
+	}
+	e.executionsMu.Unlock()
+	e.executing.Wait()
+}
+
+// feedUntilAnswered feeds the command in until there is a reply that may be told.
+func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (reply []byte, err error) {
+	for {
+		next, out, err := s.feedOnce(ctx, p, &in)
+		if err != nil {
+			return nil, err
+		}
+		if len(reply)+len(out) > MaxExecuted {
+			return nil, ErrReplyTooLong
+		}
+		reply = append(reply, out...)
+		switch {
+		case next == transport.Read && len(reply) == 0, next == transport.Close:
+			if len(reply) == 0 {
+				return nil, ErrNoReply
+			}
+			return reply, nil
+		case next == transport.Read:
+			return reply, nil
+		case next == transport.Again:
+			if err := context.Cause(ctx); err != nil {
+				return nil, err //nolint:wrapcheck // the caller's own
+			}
+			continue
+		}
+		s.wakeAfterPause()
+		if err := p.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wakeAfterPause has the session go on at the end of the pause that it waits for, if it does:
+// the end of a pause wakes clients, of which it is none.
+func (s *Session) wakeAfterPause() {
+	w := s.wait.Load()
+	if w == nil || !w.RunAgain {
+		return
+	}
+	if !s.engine.AfterPause(func(goOn bool) {
+		if goOn {
+			w.Finish(nil)
+		}
+	}) {
+		w.Finish(nil)
+	}
+}
+
+// feedOnce feeds what is left of in, and waits until what is replied may be told.
+func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transport.Next, []byte, error) {
+	l := s.engine.takeWorker()
+	l.Actor = 0
+	turn := s.Feed(l, *in, nil)
+	s.engine.returnWorker(l)
+	*in = (*in)[turn.Consumed:]
+	if turn.Barrier != 0 {
+		is := s.engine.Durable(turn.Barrier, p)
+		for is == transport.Pending {
+			if err := p.wait(ctx); err != nil {
+				release(turn.Refs)
+				s.forgetPending()
+				return turn.Next, nil, err
+			}
+			is = s.engine.Durable(turn.Barrier, p)
+		}
+		turn.Out, turn.Refs = s.Settle(is, turn.Out, turn.Refs)
+	}
+	size := len(turn.Out)
+	for i := range turn.Refs {
+		size += len(turn.Refs[i].Bytes)
+	}
+	if size > MaxExecuted {
+		release(turn.Refs)
+		return turn.Next, nil, ErrReplyTooLong
+	}
+	return turn.Next, turn.Whole(), nil
+}
+
+// release gives back what a reply that nobody gets refers to.
+func release(refs []shared.Ref) {
+	for i := range refs {
+		refs[i].Release()
+	}
+}
+
+// caller is the end of a session that has no socket.
+type caller struct {
+	from net.Addr
+	wake chan struct{} // holds one
+}
+
+// wait waits until somebody has called Wake.
+func (p *caller) wait(ctx context.Context) error {
+	select {
+	case <-p.wake:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+	}
+}
+
+func (p *caller) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *caller) Abort()               { p.Wake() }
+func (p *caller) RemoteAddr() net.Addr { return p.from }
+func (p *caller) LocalAddr() net.Addr  { return p.from }
+func (*caller) Held() (in, out int64)  { return 0, 0 }

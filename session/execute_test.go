@@ -1,0 +1,251 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/session"
+)
+
+// TestExecuteRunsACommandAsAUser: with its permissions, in the database that was asked for, also
+// while the server runs scripts, and without a trace among the clients.
+func TestExecuteRunsACommandAsAUser(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	e := s.Server().Engine()
+	app, _, err := e.Users.Set("app", []string{"on", "nopass", "~app:*", "+@all"})
+	require.NoError(t, err)
+	from := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4}
+	run := func(db int, words ...string) (string, error) {
+		args := make([][]byte, len(words))
+		for i, w := range words {
+			args[i] = []byte(w)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		reply, err := e.Execute(ctx, app, from, db, args)
+		return string(reply), err
+	}
+	for _, row := range []struct {
+		db    int
+		words []string
+		reply string
+	}{
+		{0, []string{"SET", "app:a", "1\r\n\x00"}, "+OK\r\n"},
+		{0, []string{"GET", "app:a"}, "$4\r\n1\r\n\x00\r\n"},
+		{1, []string{"GET", "app:a"}, "_\r\n"},
+		{0, []string{"GET", "other"}, "-NOPERM No permissions to access a key\r\n"},
+		{0, []string{"NOSUCH"}, "-ERR unknown command 'NOSUCH', with args beginning with: \r\n"},
+		{0, []string{"ACL", "WHOAMI"}, "$3\r\napp\r\n"},
+		{0, []string{"EVAL", "return redis.call('GET', KEYS[1])", "1", "app:a"}, "$4\r\n1\r\n\x00\r\n"},
+		{0, []string{"EVAL", "local n = 0 for i = 1, 300000 do n = n + 1 end return n", "0"}, ":300000\r\n"},
+	} {
+		reply, err := run(row.db, row.words...)
+		require.NoError(t, err, "%q", row.words)
+		require.Equal(t, row.reply, reply, "%q", row.words)
+	}
+	for _, words := range [][]string{{"BLPOP", "app:l", "0"}, {"SW.ALLOW", "app:w", "1", "60", "1", "BLOCK", "0"}} {
+		_, err := run(0, words...)
+		require.ErrorIs(t, err, session.ErrWaits, "%q", words)
+	}
+	_, err = run(0, "POST", "/")
+	require.ErrorIs(t, err, session.ErrNoReply, "it closes the connection")
+	open, blocked := e.CountClients()
+	require.EqualValues(t, 1, open)
+	require.Zero(t, blocked)
+	entry := e.Refusals.Newest(1)[0]
+	require.Equal(t, "app", entry.User)
+	require.Contains(t, entry.Client, "addr=10.0.0.9:4")
+	require.Contains(t, entry.Client, "name=admin-port")
+}
+
+// executing returns a server and what executes commands on it as the user default.
+func executing(t *testing.T) (*inproc.Session, func(words ...string) (string, error)) {
+	t.Helper()
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	e := s.Server().Engine()
+	return s, func(words ...string) (string, error) {
+		args := make([][]byte, len(words))
+		for i, w := range words {
+			args[i] = []byte(w)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		reply, err := e.Execute(ctx, e.Users.Default, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4}, 0, args)
+		return string(reply), err
+	}
+}
+
+// TestExecuteRefusesWhatNeedsAConnection: commands that change what their connection is or is
+// sent would be answered OK, and change nothing.
+func TestExecuteRefusesWhatNeedsAConnection(t *testing.T) {
+	s, run := executing(t)
+	for _, call := range []string{
+		"SUBSCRIBE a", "psubscribe a*", "SSUBSCRIBE a", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "MULTI", "EXEC", "DISCARD", "WATCH a", "UNWATCH",
+		"HELLO 3", "HELLO", "AUTH default x", "QUIT", "RESET", "SELECT 1", "ASKING", "READONLY", "READWRITE",
+		"CLIENT REPLY OFF", "CLIENT REPLY ON", "client setname a", "CLIENT GETNAME", "CLIENT SETINFO LIB-NAME a", "CLIENT ID", "CLIENT INFO", "CLIENT NO-EVICT ON",
+		"CLIENT NO-TOUCH ON", "CLIENT TRACKING ON", "CLIENT CACHING YES", "CLIENT TRACKINGINFO", "CLIENT GETREDIR", "CLIENT CAPA redirect", "SUBSCRIBE", "CLIENT REPLY",
+	} {
+		reply, err := run(strings.Fields(call)...)
+		require.ErrorIs(t, err, session.ErrNeedsConnection, "%s: %s", call, reply)
+	}
+	var of func(all []*command.Command)
+	of = func(all []*command.Command) {
+		for _, cmd := range all {
+			words := strings.Split(cmd.Name, "|")
+			if cmd.Flags&(command.FlagNoAuth|command.FlagBlocking) != 0 || cmd.Subscribes() || cmd.Categories&command.CatTransaction != 0 {
+				_, err := run(words...)
+				require.Error(t, err, cmd.Name)
+			}
+			of(cmd.Sub)
+		}
+	}
+	of(s.Server().Engine().Commands.Entries)
+	for _, call := range []string{"PING", "CLIENT LIST", "CLIENT KILL ID 99", "PUBLISH a b", "PUBSUB CHANNELS", "CLIENT", "CLIENT NOSUCH", "TIME"} {
+		reply, err := run(strings.Fields(call)...)
+		require.NoError(t, err, call)
+		require.NotEmpty(t, reply)
+	}
+}
+
+// TestExecuteBoundsTheReply: what is too long is thrown away, whether it is copied or refers to a
+// value of the store.
+func TestExecuteBoundsTheReply(t *testing.T) {
+	s, run := executing(t)
+	dataset := func() int {
+		info, err := s.Do("INFO", "memory")
+		require.NoError(t, err)
+		_, field, _ := strings.Cut(string(info), "\r\nused_memory_dataset:")
+		field, _, _ = strings.Cut(field, "\r\n")
+		n, err := strconv.Atoi(field)
+		require.NoError(t, err)
+		return n
+	}
+	_, err := run("SET", "long", strings.Repeat("v", session.MaxExecuted))
+	require.NoError(t, err)
+	_, err = run("SET", "fits", strings.Repeat("v", session.MaxExecuted-20))
+	require.NoError(t, err)
+	reply, err := run("GET", "fits")
+	require.NoError(t, err)
+	require.Len(t, reply, len("$1048556\r\n\r\n")+session.MaxExecuted-20)
+	for _, call := range []string{"GET long", "MGET fits fits", "EVAL return{redis.call('get','fits'),redis.call('get','fits')} 0", "GETDEL long"} {
+		reply, err := run(strings.Fields(call)...)
+		require.ErrorIs(t, err, session.ErrReplyTooLong, call)
+		require.Empty(t, reply)
+	}
+	reply, err = run("DEL", "long", "fits")
+	require.NoError(t, err)
+	require.Equal(t, ":1\r\n", reply, "GETDEL has run")
+	require.Less(t, dataset(), session.MaxExecuted/10, "nothing is referred to any more")
+}
+
+// TestExecutionsEndWithTheServer: one that waits is told, and none begins any more.
+func TestExecutionsEndWithTheServer(t *testing.T) {
+	s, run := executing(t)
+	e := s.Server().Engine()
+	_, err := s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Execute(ctx, e.Users.Default, &net.TCPAddr{}, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+		ended <- err
+	}()
+	untilPaused(t, e)
+	e.EndExecutions()
+	require.ErrorIs(t, <-ended, session.ErrStopping)
+	_, err = run("PING")
+	require.ErrorIs(t, err, session.ErrStopping)
+	e.EndExecutions()
+}
+
+// TestTheAdminPortIsNamedInWhatIsKeptOfIt: a request has no client ID that anybody could look for.
+func TestTheAdminPortIsNamedInWhatIsKeptOfIt(t *testing.T) {
+	s, run := executing(t)
+	reply, err := run("CONFIG", "SET", "maxmemory", "1gb")
+	require.NoError(t, err)
+	require.Equal(t, "+OK\r\n", reply)
+	changes := s.Server().Engine().Changes.Since(0)
+	require.Equal(t, "admin port, user default from 10.0.0.9:4", changes[len(changes)-1].By)
+}
+
+// TestExecuteLeavesACommandAloneThatTakesTooLong: who asked is told, and nothing stays behind.
+func TestExecuteLeavesACommandAloneThatTakesTooLong(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	e := s.Server().Engine()
+	_, err = s.Do("CLIENT", "PAUSE", "1000000", "ALL")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = e.Execute(ctx, e.Users.Default, &net.TCPAddr{}, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// untilPaused returns once a command waits for the end of a pause.
+func untilPaused(t *testing.T, e *session.Engine) {
+	t.Helper()
+	require.Eventually(t, func() bool { return e.BehindPause() == 1 }, time.Minute, time.Millisecond)
+}
+
+// TestExecuteGoesOnAfterAPause: the end of CLIENT PAUSE lets a command of the admin port go on.
+func TestExecuteGoesOnAfterAPause(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	e := s.Server().Engine()
+	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	from, answered := &net.TCPAddr{}, make(chan string, 1)
+	go func() {
+		reply, err := e.Execute(ctx, e.Users.Default, from, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+		answered <- fmt.Sprintf("%s%v", reply, err)
+	}()
+	untilPaused(t, e)
+	_, err = s.Do("CLIENT", "UNPAUSE")
+	require.NoError(t, err)
+	require.Equal(t, "+OK\r\n<nil>", <-answered)
+}
+
+// TestExecuteRunsNothingForADeletedUser: a command that waits for the end of a pause has no
+// connection that DELUSER could close.
+func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	e := s.Server().Engine()
+	app, _, err := e.Users.Set("app", []string{"on", "nopass", "~*", "+@all"})
+	require.NoError(t, err)
+	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	from, answered := &net.TCPAddr{}, make(chan string, 1)
+	go func() {
+		reply, err := e.Execute(ctx, app, from, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+		answered <- fmt.Sprintf("%s%v", reply, err)
+	}()
+	untilPaused(t, e)
+	for _, words := range [][]string{{"ACL", "DELUSER", "app"}, {"CLIENT", "UNPAUSE"}} {
+		_, err = s.Do(words...)
+		require.NoError(t, err)
+	}
+	require.Equal(t, "-NOPERM User app has no permissions to run the 'set' command\r\n<nil>", <-answered)
+}
