@@ -36,6 +36,13 @@ var valkeyUnits = []string{
 	"unit/introspection", "unit/introspection-2",
 }
 
+// valkeyOwnServers are those files whose subject is the configuration of a server, so that
+// they start servers of their own.
+var valkeyOwnServers = []string{"unit/acl", "unit/acl-v2", "unit/slowlog", "unit/latency-monitor"}
+
+// allValkeyUnits are both kinds of files.
+func allValkeyUnits() []string { return slices.Concat(valkeyUnits, valkeyOwnServers) }
+
 // TestValkeySuite plays Valkey's own test suite against the server: the files that are
 // about something that we have, from a checkout of version 7.2.7 that VALKEY_DIR names.
 // What fails has to be in the list, with a reason; an entry that explains nothing any
@@ -49,12 +56,12 @@ func TestValkeySuite(t *testing.T) {
 	if err != nil {
 		t.Skip("tclsh is not installed, in which the suite is written")
 	}
-	suite := prepareValkey(t, checkout)
 	command, err := process.Command("..", t.TempDir())
 	require.NoError(t, err)
+	suite := prepareValkey(t, checkout, command)
 	entries := readValkeyList(t)
 	t.Run("files", func(t *testing.T) {
-		for _, unit := range valkeyUnits {
+		for _, unit := range allValkeyUnits() {
 			t.Run(unit, func(t *testing.T) {
 				t.Parallel()
 				outcomes := playValkey(t, tclsh, suite, command, unit, entries)
@@ -66,26 +73,35 @@ func TestValkeySuite(t *testing.T) {
 		}
 	})
 	for _, e := range entries {
-		if slices.Contains(valkeyUnits, e.unit) || e.unit == "*" {
+		if slices.Contains(allValkeyUnits(), e.unit) || e.unit == "*" {
 			require.Positive(t, e.matched.Load(), "%s explains nothing: %s | %s | %s", valkeyLeftOut, e.unit, e.tests, e.says)
 		}
 	}
 }
 
-// prepareValkey copies the suite and puts our prelude in front of its files.
-func prepareValkey(t *testing.T, checkout string) string {
+// prepareValkey copies the suite, puts our prelude in front of its files, and the server under
+// test where it finds its own.
+func prepareValkey(t *testing.T, checkout string, command []string) string {
 	if version, err := os.ReadFile(filepath.Join(checkout, "src", "version.h")); err == nil {
 		require.Contains(t, string(version), `"`+valkeyVersion+`"`, "the list is about another version of the suite")
 	}
 	suite := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(suite, "tests"), os.DirFS(filepath.Join(checkout, "tests"))))
+	require.NoError(t, os.Mkdir(filepath.Join(suite, "src"), 0o700))
+	start := "#!/bin/sh\nexec '" + strings.Join(command, "' '") + "' \"$@\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(suite, "src", "valkey-server"), []byte(start), 0o700)) //nolint:gosec // a program
 	prelude, err := os.ReadFile("valkey/prelude.tcl")
 	require.NoError(t, err)
-	for _, unit := range valkeyUnits {
+	ownServers, err := os.ReadFile("valkey/own_servers.tcl")
+	require.NoError(t, err)
+	for _, unit := range allValkeyUnits() {
 		name := filepath.Join(suite, "tests", unit+".tcl")
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		changed := string(prelude) + string(text)
+		if slices.Contains(valkeyOwnServers, unit) {
+			changed = string(ownServers) + string(text)
+		}
 		if unit == "unit/scripting" {
 			// It runs everything four times: by FUNCTION, which we do not have, and by EVAL,
 			// each under the name that Redis gives its table and under Valkey's own.
@@ -98,20 +114,24 @@ func prepareValkey(t *testing.T, checkout string) string {
 	return suite
 }
 
-// playValkey runs one file of the suite against a server of its own.
+// playValkey runs one file of the suite against a server of its own, or has it start those
+// that it asks for.
 func playValkey(t *testing.T, tclsh, suite string, command []string, unit string, entries []*valkeyEntry) []valkeyOutcome {
-	// One event loop, for the suite takes it that a command is through before another
-	// connection's is begun.
-	server, err := process.Start(append(slices.Clone(command), "--io-threads", "1"), t.TempDir())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, server.Stop()) }()
-	_, port, err := net.SplitHostPort(server.Addr)
-	require.NoError(t, err)
 	args := []string{
-		"tests/test_helper.tcl", "--host", "127.0.0.1", "--port", port, "--single", unit, "--durable",
-		"--ignore-encoding", "--ignore-digest", "--no-latency", "--timeout", "120",
-		"--baseport", strconv.Itoa(firstValkeyPort + 100*slices.Index(valkeyUnits, unit)),
-		"--tags", "-needs:debug -needs:repl -needs:reset -cluster -large-memory",
+		"tests/test_helper.tcl", "--single", unit, "--durable", "--clients", "1", "--timeout", "120",
+		"--baseport", strconv.Itoa(firstValkeyPort + 100*slices.Index(allValkeyUnits(), unit)),
+	}
+	if slices.Contains(valkeyOwnServers, unit) {
+		// What the suite starts there has files of fixed names.
+		own := t.TempDir()
+		require.NoError(t, os.CopyFS(own, os.DirFS(suite)))
+		suite = own
+		args = append(args, "--tags", "-needs:repl -cluster -large-memory")
+	} else {
+		server, port := startForValkey(t, command)
+		defer func() { require.NoError(t, server.Stop()) }()
+		args = append(args, "--host", "127.0.0.1", "--port", port, "--ignore-encoding", "--ignore-digest", "--no-latency",
+			"--tags", "-needs:debug -needs:repl -needs:reset -cluster -large-memory")
 	}
 	for _, e := range entries {
 		if e.notRun && e.unit == unit {
@@ -133,6 +153,18 @@ func playValkey(t *testing.T, tclsh, suite string, command []string, unit string
 		t.Errorf("the file was not played to its end: %s", lastLines(string(output), 20))
 	}
 	return outcomes
+}
+
+// startForValkey starts a server that a file of the suite connects to.
+func startForValkey(t *testing.T, command []string) (server *process.Server, port string) {
+	t.Helper()
+	// One event loop, for the suite takes it that a command is through before another
+	// connection's is begun.
+	server, err := process.Start(append(slices.Clone(command), "--io-threads", "1"), t.TempDir())
+	require.NoError(t, err)
+	_, port, err = net.SplitHostPort(server.Addr)
+	require.NoError(t, err)
+	return server, port
 }
 
 // countValkey says how many tests there are of which outcome.

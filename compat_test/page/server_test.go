@@ -1,0 +1,167 @@
+package page_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/server"
+)
+
+// binary is the server, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "cellserver-page-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "cellserver")
+	build := exec.Command("go", "build", "-o", path, "./cmd/cellserver")
+	build.Dir, build.Stderr = filepath.Join("..", ".."), os.Stderr
+	return path, build.Run()
+})
+
+// running is a server with an admin port.
+type running struct {
+	t          testing.TB
+	port, page string
+}
+
+// start runs the program with those options until the test ends.
+func start(t testing.TB, options ...string) *running {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	r := &running{t: t, port: freeport.Choose()}
+	admin := freeport.Choose()
+	r.page = "http://127.0.0.1:" + admin
+	p := exec.Command(path, append([]string{"--port", r.port, "--admin-port", admin, "--admin-actions", "yes", "--dir", t.TempDir()}, options...)...)
+	p.Stderr = t.Output()
+	require.NoError(t, p.Start())
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // it may be busy for ever
+		_ = p.Wait()
+	})
+	r.awaitPage()
+	return r
+}
+
+// startOn runs the server in this process, on files that can be made to fail.
+func startOn(t testing.TB, fs persistence.FS, options ...string) *running {
+	t.Helper()
+	r := &running{t: t, port: freeport.Choose()}
+	admin := freeport.Choose()
+	r.page = "http://127.0.0.1:" + admin
+	c, err := config.LoadFrom(append([]string{"--port", r.port, "--admin-port", admin, "--dir", t.TempDir()}, options...), nil, nil)
+	require.NoError(t, err)
+	s, err := server.New(c, server.Options{FS: fs, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.Error(t, <-ended, "it has no disk to write to")
+	})
+	r.awaitPage()
+	return r
+}
+
+// awaitPage waits for the admin port.
+func (r *running) awaitPage() {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		answer, err := http.Get(r.page + "/readyz")
+		return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	}, 30*time.Second, 20*time.Millisecond)
+}
+
+// client is a connection to it.
+func (r *running) client(name string) *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr: net.JoinHostPort("127.0.0.1", r.port), ClientName: name, Protocol: 2, ReadTimeout: time.Minute, MaxRetries: -1,
+		DialerRetries: 1,
+	})
+	r.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// must runs a command that succeeds.
+func (r *running) must(args ...any) {
+	r.t.Helper()
+	require.NoError(r.t, r.client("admin").Do(context.Background(), args...).Err())
+}
+
+// load calls limiters, ten times a second, with what next makes for each time, until the test
+// ends. Errors are those of the incident.
+func (r *running) load(name string, next func(i int) [][]any) {
+	c := r.client(name)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			pipe := c.Pipeline()
+			for _, args := range next(i) {
+				pipe.Do(ctx, args...)
+			}
+			_, _ = pipe.Exec(ctx) // a reply may be an error, and so it shall
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	r.t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+}
+
+// fullDisk is a disk that is full once it is told so.
+type fullDisk struct {
+	persistence.OS
+	full atomic.Bool
+}
+
+type fullFile struct {
+	persistence.File
+	disk *fullDisk
+}
+
+// Create implements [persistence.FS].
+func (d *fullDisk) Create(name string) (persistence.File, error) {
+	f, err := d.OS.Create(name)
+	return fullFile{f, d}, err
+}
+
+// Append implements [persistence.FS].
+func (d *fullDisk) Append(name string) (persistence.File, error) {
+	f, err := d.OS.Append(name)
+	return fullFile{f, d}, err
+}
+
+// Write implements [persistence.File].
+func (f fullFile) Write(p []byte) (int, error) {
+	if f.disk.full.Load() {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.Write(p)
+}
