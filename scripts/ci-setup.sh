@@ -113,11 +113,26 @@ programs() {
   have redis-cli redis-benchmark redis-server || packaged 10 redis-tools redis-server
   valkey
   have script || packaged 1 bsdutils
+  have chromium-headless-shell || [ -n "${CELL_BROWSER:-}" ] || packaged 290 chromium-headless-shell
   have python3 && python3 -c 'import ensurepip' 2>/dev/null || packaged 30 python3-venv
   have node || packaged 90 nodejs
   have npm || packaged 130 npm
   have javac || packaged 220 openjdk-17-jdk-headless
   have mvn || packaged 90 maven
+  judges
+}
+
+# judges notes which programs are missing that tell whether packages are well-formed.
+judges() {
+  have buildah || packaged 60 buildah
+  have promtool || packaged 100 prometheus
+  have prometheus-redis-exporter || packaged 9 prometheus-redis-exporter
+  have systemd-analyze || packaged 10 systemd
+  have strace || packaged 3 strace
+  have mandoc || packaged 2 mandoc
+  have zsh || packaged 20 zsh
+  have fish || packaged 15 fish
+  have shellcheck || packaged 30 shellcheck
 }
 
 # announce says what the first pass has noted.
@@ -203,6 +218,17 @@ go_clients() {
   GOWORK=off attempt go mod download && touch "$stamp" || give_up "the Go clients could not be downloaded"
 }
 
+spdx_tools() {
+  stale .venv/.installed requirements.txt || return 0
+  planned 55 "the tools of SPDX" && return
+  have python3 || { give_up "no python3 for the tools of SPDX"; return; }
+  echo "installing the tools of SPDX"
+  rm -rf .venv
+  python3 -m venv .venv &&
+    attempt .venv/bin/pip install -q --disable-pip-version-check --no-deps -r requirements.txt &&
+    touch .venv/.installed || give_up "the tools of SPDX could not be installed"
+}
+
 # within DIR COMMAND... runs COMMAND in the folder of one language.
 within() {
   local back=$PWD
@@ -220,6 +246,7 @@ everything() {
   within node node_clients
   within java java_clients
   within go go_clients
+  [ ! -d ../../tools/dist/spdx ] || within ../../tools/dist/spdx spdx_tools
   # Each language of compat_test/libraries installs itself, with the functions above.
   cd ../libraries || exit 1
   for language in */; do

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/google/licensecheck"
+)
+
+// module is a part of the program that others have written.
+type module struct {
+	path, version, sum string
+	// licences are the files that say what one may do with it, and must go along.
+	licences []file
+	// licence is what they are in the words of SPDX, such as "MIT" or "Apache-2.0 AND MIT".
+	licence string
+}
+
+// standardLibrary is the name of the standard library in a bill of materials.
+const standardLibrary = "stdlib"
+
+// modulesOf returns what a program is compiled from, beside this project: the modules that it
+// names itself, and the standard library.
+func (r *release) modulesOf(ctx context.Context, program string) ([]module, error) {
+	built, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	goRoot, err := output(ctx, r.root, "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	std := module{path: standardLibrary, version: strings.TrimPrefix(built.GoVersion, "go")}
+	if err := std.readLicences(strings.TrimSpace(string(goRoot))); err != nil {
+		return nil, err
+	}
+	modules := []module{std}
+	for _, dep := range built.Deps {
+		m, err := r.download(ctx, dep)
+		if err != nil {
+			return nil, err
+		}
+		modules = append(modules, m)
+	}
+	return modules, nil
+}
+
+// download reads the licences of a module, where Go keeps it.
+func (r *release) download(ctx context.Context, dep *debug.Module) (module, error) {
+	if dep.Replace != nil {
+		dep = dep.Replace
+	}
+	said, err := output(ctx, r.root, "go", "mod", "download", "-json", dep.Path+"@"+dep.Version)
+	if err != nil {
+		return module{}, err
+	}
+	var where struct{ Dir, Sum string }
+	if err := json.Unmarshal(said, &where); err != nil {
+		return module{}, err
+	}
+	if where.Sum != dep.Sum {
+		return module{}, fmt.Errorf("%s %s: the program was compiled from %s, and here is %s", dep.Path, dep.Version, dep.Sum, where.Sum)
+	}
+	m := module{path: dep.Path, version: dep.Version, sum: dep.Sum}
+	return m, m.readLicences(where.Dir)
+}
+
+// licenceName is what files with licences are called.
+var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)`)
+
+// permission is what files are called that go along with a licence and are none: SPDX has no
+// name for them.
+var permission = regexp.MustCompile(`(?i)^(notice|patents)`)
+
+// readLicences reads the files of a folder that say what one may do with it. Without one that
+// is known, nothing may be published.
+func (m *module) readLicences(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, e := range entries {
+		if e.IsDir() || !licenceName.MatchString(e.Name()) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		m.licences = append(m.licences, file{name: "licences/" + m.path + "/" + e.Name(), content: content})
+		if !permission.MatchString(e.Name()) {
+			known = append(known, identify(content)...)
+		}
+	}
+	slices.Sort(known)
+	if known = slices.Compact(known); len(known) == 0 {
+		return errors.New("no known licence in " + m.path + " " + m.version)
+	}
+	m.licence = strings.Join(known, " AND ")
+	return nil
+}
+
+// mostly is the share of a text in percent that must be of known licences. The rest is names
+// and years.
+const mostly = 75
+
+// identify returns the licences in a text in the words of SPDX.
+func identify(text []byte) (ids []string) {
+	found := licensecheck.Scan(text)
+	if found.Percent < mostly {
+		return nil
+	}
+	for _, match := range found.Match {
+		if !match.IsURL {
+			ids = append(ids, match.ID)
+		}
+	}
+	return ids
+}

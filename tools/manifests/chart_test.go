@@ -1,0 +1,256 @@
+package manifests_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+const chartDir = "../../deploy/helm/cellserver"
+
+// installations are values that operators set, and the kinds of objects that come of them.
+var installations = map[string]struct {
+	values string
+	kinds  string
+}{
+	"by default": {"{}", "ConfigMap NetworkPolicy PodDisruptionBudget Service Service StatefulSet"},
+	"monitored": {
+		"{auth: {existingSecret: s}, admin: {enabled: true}, serviceMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}}",
+		"ConfigMap NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceMonitor StatefulSet",
+	},
+	"several with a store": {
+		"{replicas: 3, store: {existingSecret: u}, config: {fail-policy: local, store-servers: 3}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}",
+		"ConfigMap NetworkPolicy PodDisruptionBudget Service Service StatefulSet",
+	},
+	"bare": {
+		"{persistence: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, resources: {}, imagePullSecrets: [{name: r}]}",
+		"ConfigMap Service Service StatefulSet",
+	},
+	"for some": {
+		"{networkPolicy: {clients: [{namespaceSelector: {matchLabels: {team: a}}}]}, service: {type: LoadBalancer, annotations: {a: b}}, persistence: {size: 10Gi, storageClassName: fast}, nodeSelector: {disk: ssd}, tolerations: [{key: k, operator: Exists}], podAnnotations: {c: d}}",
+		"ConfigMap NetworkPolicy PodDisruptionBudget Service Service StatefulSet",
+	},
+}
+
+func values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	v := map[string]any{}
+	require.NoError(t, sigsyaml.Unmarshal([]byte(text), &v))
+	return v
+}
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load(chartDir)
+	require.NoError(t, err)
+	return c
+}
+
+// render does what helm template does: it checks values against the schema and fills in the
+// templates. The manifests are in the order of their files.
+func render(t *testing.T, text string) (objects []runtime.Object, err error) {
+	t.Helper()
+	c := load(t)
+	all, err := chartutil.ToRenderValues(c, values(t, text), chartutil.ReleaseOptions{Name: "limits", Namespace: "prod", IsInstall: true}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Engine{Strict: true}.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			objects = append(objects, decode(t, name, content)...)
+		}
+	}
+	return objects, nil
+}
+
+// decode reads manifests strictly: a field that Kubernetes does not know, or that is there
+// twice, is an error. Kinds of the operator of Prometheus are checked as YAML alone.
+func decode(t *testing.T, name, content string) (objects []runtime.Object) {
+	t.Helper()
+	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(content)))
+	for {
+		document, err := documents.Read()
+		if err == io.EOF {
+			return objects
+		}
+		require.NoError(t, err)
+		if len(bytes.TrimSpace(document)) == 0 {
+			continue
+		}
+		object, _, err := strict.Decode(document, nil, nil)
+		if runtime.IsNotRegisteredError(err) {
+			u := &unstructured.Unstructured{}
+			require.NoError(t, sigsyaml.UnmarshalStrict(document, &u.Object), "%s\n%s", name, document)
+			require.Equal(t, "monitoring.coreos.com/v1", u.GetAPIVersion(), name)
+			object, err = u, nil
+		}
+		require.NoError(t, err, "%s\n%s", name, document)
+		objects = append(objects, object)
+	}
+}
+
+// TestChartIsFoundGood: helm lint --strict has nothing to say, whatever is set.
+func TestChartIsFoundGood(t *testing.T) {
+	for name, c := range installations {
+		result := lint.All(chartDir, values(t, c.values), "prod", true)
+		for _, m := range result.Messages {
+			require.Less(t, m.Severity, support.WarningSev, "%s: %s", name, m)
+		}
+	}
+}
+
+// TestChartMakesWhatKubernetesKnows renders the chart for each installation and reads the
+// manifests as Kubernetes does.
+func TestChartMakesWhatKubernetesKnows(t *testing.T) {
+	for name, c := range installations {
+		t.Run(name, func(t *testing.T) {
+			objects, err := render(t, c.values)
+			require.NoError(t, err)
+			var kinds []string
+			for _, o := range objects {
+				kinds = append(kinds, o.GetObjectKind().GroupVersionKind().Kind)
+			}
+			require.ElementsMatch(t, strings.Fields(c.kinds), kinds)
+		})
+	}
+}
+
+// TestChartRefusesWhatWouldNotWork: before anything is installed, and with the reason.
+func TestChartRefusesWhatWouldNotWork(t *testing.T) {
+	for text, why := range map[string]string{
+		"{replicas: 2}":                       "share no limits without a store",
+		"{replicas: 0}":                       "replicas",
+		"{admin: {enabled: true}}":            "auth.existingSecret",
+		"{serviceMonitor: {enabled: true}}":   "admin.enabled",
+		"{replica: 1}":                        "replica",
+		"{config: {port: 1}}":                 "port",
+		"{config: {admin-hosts: x}}":          "admin-hosts",
+		"{admin: {hosts: [\"a\\nport 1\"]}}":  "hosts",
+		"{admin: {hosts: [https://a]}}":       "hosts",
+		"{config: {maxmemory: \"1\\nport\"}}": "maxmemory",
+		"{persistence: {size: much}}":         "size",
+		"{admin: {port: 80}}":                 "port",
+		"{image: {pullPolicy: Sometimes}}":    "pullPolicy",
+	} {
+		_, err := render(t, text)
+		require.ErrorContains(t, err, why, text)
+	}
+}
+
+// TestChartRunsTheImageAsItIsMade: as its user, on a root that nobody can write to, with the
+// configuration of the values, and probes on ports that exist.
+func TestChartRunsTheImageAsItIsMade(t *testing.T) {
+	objects, err := render(t, "{auth: {existingSecret: s}, admin: {enabled: true}, config: {maxmemory: 1gb, io-threads: 2}}")
+	require.NoError(t, err)
+	var set *appsv1.StatefulSet
+	var conf *corev1.ConfigMap
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *appsv1.StatefulSet:
+			set = o
+		case *corev1.ConfigMap:
+			conf = o
+		}
+	}
+	for _, line := range []string{"maxmemory 1gb\n", "io-threads 2\n", "admin-port 9379\n", "appendonly yes\n"} {
+		require.Contains(t, conf.Data["cellserver.conf"], line)
+	}
+	require.NotContains(t, conf.Data["cellserver.conf"], "protected-mode")
+	pod := set.Spec.Template.Spec
+	require.EqualValues(t, 65532, *pod.SecurityContext.RunAsUser)
+	require.Len(t, pod.Containers, 1)
+	c := pod.Containers[0]
+	require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+	require.Equal(t, "CELLSERVER_REQUIREPASS", c.Env[0].Name)
+	named := map[string]bool{}
+	for _, p := range c.Ports {
+		named[p.Name] = true
+	}
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+		require.True(t, named[probe.HTTPGet.Port.StrVal], fmt.Sprint(probe.HTTPGet.Port))
+	}
+	mounted := map[string]bool{}
+	for _, v := range pod.Volumes {
+		mounted[v.Name] = true
+	}
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		mounted[claim.Name] = true
+	}
+	for _, m := range c.VolumeMounts {
+		require.True(t, mounted[m.Name], m.Name)
+	}
+}
+
+// TestChartKnowsTheNamesOfItsServices: the admin port may be asked for by every name of the
+// service that leads to it, and by those that an operator gives to an ingress.
+func TestChartKnowsTheNamesOfItsServices(t *testing.T) {
+	objects, err := render(t, "{auth: {existingSecret: s}, admin: {enabled: true, hosts: [limits.example.org, other]}}")
+	require.NoError(t, err)
+	var conf, service string
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *corev1.ConfigMap:
+			conf = o.Data["cellserver.conf"]
+		case *corev1.Service:
+			for _, p := range o.Spec.Ports {
+				if p.Name == "admin" {
+					service = o.Name
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, service)
+	s := service + ".prod"
+	require.Contains(t, conf, "\nadmin-hosts "+strings.Join([]string{service, s, s + ".svc", s + ".svc.cluster.local", "limits.example.org", "other"}, " ")+"\n")
+}
+
+// TestChartHasTheRules: what an operator of Prometheus gets is the file that promtool tests.
+func TestChartHasTheRules(t *testing.T) {
+	ours, err := os.ReadFile("../../deploy/prometheus/cellserver.rules.yml")
+	require.NoError(t, err)
+	chart, err := os.ReadFile(chartDir + "/files/cellserver.rules.yml")
+	require.NoError(t, err)
+	require.Equal(t, string(ours), string(chart), "copy deploy/prometheus/cellserver.rules.yml to deploy/helm/cellserver/files")
+}
+
+// valuesOfPage are the values that the page for Kubernetes shows.
+var valuesOfPage = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+
+// TestValuesOfThePageAreGood renders the chart with each of them.
+func TestValuesOfThePageAreGood(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations/kubernetes.md")
+	require.NoError(t, err)
+	shown := valuesOfPage.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, shown, 2)
+	for _, v := range shown {
+		objects, err := render(t, v[1])
+		require.NoError(t, err, v[1])
+		require.NotEmpty(t, objects)
+	}
+}
