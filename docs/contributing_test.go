@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,5 +89,58 @@ func TestRehearsal(t *testing.T) {
 		command.Env = append(os.Environ(), "GOWORK=off", "GOPROXY=off")
 		said, err := command.CombinedOutput()
 		require.NoError(t, err, "%s", said)
+	}
+}
+
+// TestEveryPackageIsListed: CONTRIBUTING.md says of each package what is in it, and
+// ARCHITECTURE.md names each folder at the top. Folders of tests, and commands below internal,
+// are a part of what contains them.
+func TestEveryPackageIsListed(t *testing.T) {
+	contributing, err := os.ReadFile("../CONTRIBUTING.md")
+	require.NoError(t, err)
+	architecture, err := os.ReadFile("../ARCHITECTURE.md")
+	require.NoError(t, err)
+	whole := []string{"compat_test", "examples", "docs", "scripts"}
+	listed := 0
+	require.NoError(t, filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || name == ".." {
+			return err
+		}
+		folder := strings.TrimPrefix(filepath.ToSlash(name), "../")
+		if base := filepath.Base(name); base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") {
+			return filepath.SkipDir
+		}
+		sources, err := filepath.Glob(filepath.Join(name, "*.go"))
+		if err != nil || len(sources) == 0 {
+			return err
+		}
+		top, below, _ := strings.Cut(folder, "/")
+		require.Regexp(t, `(?m)\b`+regexp.QuoteMeta(top)+`\b`, string(architecture), "ARCHITECTURE.md")
+		if slices.Contains(whole, top) {
+			return filepath.SkipDir
+		}
+		if top == "internal" {
+			below, _, _ = strings.Cut(below, "/")
+			folder = top + "/" + below
+		}
+		require.Contains(t, string(contributing), "`"+folder+"`", "CONTRIBUTING.md")
+		listed++
+		return nil
+	}))
+	require.Greater(t, listed, 60)
+}
+
+// TestReadmeListsEveryPage of the folder docs and of docs/operations. Those about one language
+// or format are listed where they belong.
+func TestReadmeListsEveryPage(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	for _, pattern := range []string{"*.md", "operations/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, pages)
+		for _, page := range pages {
+			require.Regexp(t, `\]\(docs/`+regexp.QuoteMeta(filepath.ToSlash(page))+`[)#]`, string(readme))
+		}
 	}
 }

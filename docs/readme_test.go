@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/server"
 )
 
 // callingPages are the pages that show calls of CL.THROTTLE.
@@ -267,7 +267,7 @@ func TestShellCommands(t *testing.T) {
 func checkOptions(t *testing.T, line string) {
 	t.Helper()
 	known := make(map[string]bool)
-	for _, p := range server.DefaultConfig().Get(func(string) bool { return true }) {
+	for _, p := range config.Default().Get(func(string) bool { return true }) {
 		known[p[0]] = true
 	}
 	for _, word := range strings.Fields(line)[2:] {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/storetest"
 	"github.com/cellserver/cellserver/server"
 )
@@ -37,12 +38,12 @@ func TestScaleOutListsEveryOption(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\n`store` takes a URL")
 	shown := map[string]string{}
 	for _, row := range storeOption.FindAllStringSubmatch(table, -1) {
-		c, err := server.Load([]string{"--" + row[1] + "=" + row[2]}, nil)
+		c, err := config.Load([]string{"--" + row[1] + "=" + row[2]}, nil)
 		require.NoError(t, err, row[1])
 		shown[row[1]] = c.Get(func(name string) bool { return name == row[1] })[0][1]
 	}
 	defaults := map[string]string{}
-	for _, pair := range server.DefaultConfig().Get(func(name string) bool {
+	for _, pair := range config.Default().Get(func(name string) bool {
 		return strings.HasPrefix(name, "store") || strings.HasPrefix(name, "hot-") ||
 			name == "fail-policy" || name == "denial-cache" || name == "multi-across-slots"
 	}) {
@@ -111,7 +112,7 @@ func needsRights(t *testing.T, e storetest.Engine, given string) {
 // refused says before the first decision that nothing will come of it.
 func useAll(t *testing.T, url, timeout string, refused func() bool) error {
 	t.Helper()
-	c, err := server.Load([]string{"--store", url, "--dir", t.TempDir(), "--store-timeout", timeout}, nil)
+	c, err := config.Load([]string{"--store", url, "--dir", t.TempDir(), "--store-timeout", timeout}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
