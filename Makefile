@@ -17,9 +17,12 @@ ARGS ?=
 FUZZTIME ?= 10s
 # MODULES are modules of their own that are tested as this one is: what their tests need
 # beside it never reaches the server.
-MODULES := compat_test/chaos
+MODULES := compat_test/chaos compat_test/page
+# PACKAGED are modules that make and check what is published. Their libraries are large, and no
+# code of theirs runs concurrently: so make race leaves them out.
+PACKAGED := tools/dist tools/manifests
 # LINTED are the modules that vet and lint read: a benchmark has no tests, and runs on Unix only.
-LINTED := $(MODULES) internal/storebench
+LINTED := $(MODULES) tools/dist internal/storebench
 IN = for module in $(1); do ( cd "$$module" && $(2) ); done
 # BIN is where make build puts PROGRAMS.
 BIN ?= bin
@@ -33,6 +36,30 @@ help: ## Print this list
 .PHONY: build
 build: ## Build the server into bin/, without libc: it runs on any Linux, in an empty image too
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(PROGRAMS)
+
+# IMAGE is where make image-files puts what an image consists of, and CERTIFICATES are those of
+# this machine's authorities: an image has no others.
+IMAGE ?= bin/image
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+
+.PHONY: image-files
+image-files: ## Compile what the container image consists of into bin/image (see Dockerfile)
+	rm -rf $(IMAGE)
+	mkdir -p $(IMAGE)/root/etc/ssl/certs $(IMAGE)/data
+	cp $(CERTIFICATES) $(IMAGE)/root/etc/ssl/certs/ca-certificates.crt
+	touch $(IMAGE)/data/.keep
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(IMAGE)/root/cellserver ./cmd/cellserver
+
+# What is published carries the date of the last commit.
+DATE = $$(git log -1 --format=%ct 2>/dev/null || echo 0)
+
+.PHONY: dist
+dist: ## Make the archives of all platforms, with checksums and bills of materials, in dist/
+	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -date $(DATE)
+
+.PHONY: packages
+packages: ## Test archives, chart and compose file: a few minutes where nothing is compiled yet
+	$(call IN,$(PACKAGED),$(GO) test -timeout 10m ./...)
 
 .PHONY: run
 run: build ## Build and start the server (ARGS='--port 6390' passes options on)
@@ -103,12 +130,11 @@ cross: ## Compile program and tests for every platform we promise
 		echo "$$platform"; \
 		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
 		$(GO) vet ./...; \
-		$(call IN,$(MODULES),$(GO) vet ./...); \
 		$(GO) build -o /dev/null ./...; \
 	done
 
 .PHONY: check
-check: fmt-check vet lint generate-check test race cross vuln ## Run everything that CI runs
+check: fmt-check vet lint generate-check test packages race cross vuln ## Run everything that CI runs
 
 .PHONY: clean
 clean: ## Remove what make built
@@ -123,10 +149,18 @@ bench: ## Measure beside Redis and write docs/performance.md (BENCH_QUICK=1: a s
 bench-store: ## Measure --store beside redis_rate on a cluster and write docs/scale-out-performance.md (ARGS='--rounds 1' changes that)
 	bash scripts/bench-store.sh $(ARGS)
 
+.PHONY: bench-observability
+bench-observability: build ## Measure what metrics, SLOWLOG and rules of users cost (OTHER=PROGRAM: another build to compare with)
+	bash scripts/bench-observability.sh bin/cellserver $(OTHER)
+
 .PHONY: attack
 attack: build ## Attack the server and redis-server at full size (ARGS='--only mix' chooses; see docs/attacks.md)
 	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd
 	bin/attack $(ARGS)
+
+.PHONY: page-day
+page-day: ## Watch the page for five minutes of healthy, uneven traffic (needs a browser)
+	cd compat_test/page && CELL_DAY=5m $(GO) test -count=1 -v -timeout 10m -run TestHealthyUnevenDay .
 
 .PHONY: chaos
 chaos: ## Harm real stores at full size: lost replies, resharding, killed masters (about an hour)
