@@ -31,6 +31,8 @@ func (g *Goroutine) reap() {
 
 func (g *Goroutine) sweep(elapsed time.Duration) {
 	limit, pressed := g.lim.Load().WriteTimeout, pressed(g.h)
+	// What this process itself was late, nobody is to blame for who was not asked meanwhile.
+	elapsed = min(elapsed, 2*sweepEvery(limit))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.conns {
