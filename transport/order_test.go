@@ -2,12 +2,14 @@ package transport_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -175,18 +177,24 @@ func testReset(t *testing.T, f factory) {
 
 func testCloseDelivers(t *testing.T, f factory) {
 	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	soon := 0
 	for range 20 {
 		c := r.dial()
 		sent := make(chan error, 1)
+		begun := time.Now()
 		go func() {
 			_, err := io.WriteString(c, "echo 1\nbye\n"+strings.Repeat("echo late\n", 50_000))
 			sent <- err
 		}()
 		c.expect("1", "bye")
 		c.expectEnd()
-		require.NoError(t, <-sent)
-		require.NoError(t, c.Close())
+		err := errors.Join(<-sent, c.Close())
+		if time.Since(begun) < time.Second { // else the machine stood still for as long as late input is read
+			require.NoError(t, err)
+			soon++
+		}
 	}
+	require.Positive(t, soon)
 }
 
 func testRetire(t *testing.T, f factory) {
@@ -229,9 +237,10 @@ func testStats(t *testing.T, f factory) {
 	a.expect("12345")
 	b.send("echo 123")
 	b.expect("123")
-	s := r.tr.Stats()
-	require.EqualValues(t, 2, s.Connections)
-	require.EqualValues(t, 2, s.Accepted)
+	require.EqualValues(t, 2, r.tr.Stats().Accepted)
+	// A connection with TLS counts as a handshake too until the goroutine of that goes on, which
+	// may be after the first reply.
+	r.eventually(func() bool { return r.tr.Stats().Connections == 2 })
 	require.NoError(t, a.Close())
 	r.eventually(func() bool { return r.tr.Stats().Connections == 1 })
 	// The writer counts after the bytes have left, so the reader may be ahead of it.

@@ -58,25 +58,43 @@ func testSlowReaders(t *testing.T, f factory) {
 
 func testSteadyReader(t *testing.T, f factory) {
 	lim := transport.DefaultLimits()
-	lim.WriteTimeout = 1500 * time.Millisecond // a busy machine stops this reader, too
+	lim.WriteTimeout = 1500 * time.Millisecond
 	r := start(t, f, newLineHandler(), lim)
-	c := r.dial()
+	const attempts = 5
+	for n := 1; ; n++ {
+		cut := r.tr.Stats().SlowClosed
+		pause, err := readSteadily(t, r.dial())
+		if pause > lim.WriteTimeout/3 && n < attempts {
+			continue // a busy machine has stopped the reader, which was not steady then
+		}
+		require.NoError(t, err)
+		require.Equal(t, cut, r.tr.Stats().SlowClosed)
+		return
+	}
+}
+
+// readSteadily takes some 1.3 MB/s for several times the limit, then the rest at full speed. It
+// returns how long its longest pause was, and what went wrong.
+func readSteadily(t *testing.T, c *client) (pause time.Duration, err error) {
+	defer c.Close()
 	require.NoError(t, c.tcp().SetReadBuffer(256<<10))
 	const size = 12 << 20
 	c.send("big 12582912")
-	// Some 1.3 MB/s for several times the limit, then the rest at full speed.
 	pace := time.NewTicker(25 * time.Millisecond)
 	defer pace.Stop()
 	part := make([]byte, 32<<10)
+	last := time.Now()
 	for range 180 {
 		<-pace.C
 		_, err := io.ReadFull(c.r, part)
-		require.NoError(t, err)
+		pause = max(pause, time.Since(last))
+		last = time.Now()
+		if err != nil {
+			return pause, err
+		}
 	}
-	rest, err := io.CopyN(io.Discard, c.r, size+1-180*int64(len(part)))
-	require.NoError(t, err)
-	require.Positive(t, rest)
-	require.Zero(t, r.tr.Stats().SlowClosed)
+	_, err = io.CopyN(io.Discard, c.r, size+1-180*int64(len(part)))
+	return max(pause, time.Since(last)), err
 }
 
 func testFlood(t *testing.T, f factory) {
@@ -168,15 +186,16 @@ func testPressed(t *testing.T, f factory) {
 	}
 	r := start(t, f, h, lim)
 	value, own := r.dial(), r.dial()
+	begun := time.Now() // before any time for writing
 	value.send("refer 1")
 	own.send("refer " + strconv.Itoa(large))
 	r.eventually(func() bool { return h.ledger.sum.Load() > 2*large-large/2 })
 	h.pressed.Store(true)
-	begun := time.Now()
 	r.eventually(func() bool { return r.tr.Stats().SlowClosed > 0 })
+	r.eventually(func() bool { return h.ledger.sum.Load() < 2*large-large/2 })
+	closed, left := r.tr.Stats().SlowClosed, h.ledger.sum.Load()
 	if time.Since(begun) < lim.WriteTimeout { // else the machine stood still
-		require.EqualValues(t, 1, r.tr.Stats().SlowClosed)
-		r.eventually(func() bool { return h.ledger.sum.Load() < 2*large-large/2 })
-		require.Greater(t, h.ledger.sum.Load(), int64(large/2), "the value is still there")
+		require.EqualValues(t, 1, closed)
+		require.Greater(t, left, int64(large/2), "the value is still there")
 	}
 }
