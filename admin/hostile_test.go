@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,10 +153,10 @@ func TestHostileRequestsAreBounded(t *testing.T) {
 // TestALongBodyIsRefused: a handler never gets more of it than its bound.
 func TestALongBodyIsRefused(t *testing.T) {
 	c := newConfig(t)
-	var read int
+	var read atomic.Int64
 	c.API = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if read = len(body); err != nil {
+		if read.Store(int64(len(body))); err != nil {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 		}
 	})
@@ -171,7 +172,7 @@ func TestALongBodyIsRefused(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
 		require.NoError(t, answer.Body.Close())
 	}
-	require.LessOrEqual(t, read, admin.MaxBody)
+	require.LessOrEqual(t, read.Load(), int64(admin.MaxBody))
 }
 
 // TestSlowClientsKeepOutNobody: with all connections held by clients that send their requests
@@ -180,13 +181,18 @@ func TestSlowClientsKeepOutNobody(t *testing.T) {
 	c := newConfig(t)
 	c.MaxConnections = 8
 	address := serve(t, c)
-	for range 5 {
-		for range 20 {
-			raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127")
+	const rounds, attempts = 5, 3
+	for range rounds {
+		soon := false // a busy machine may keep it waiting for as long as a timeout, but not every time
+		for n := 0; n < attempts && !soon; n++ {
+			for range 20 {
+				raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127")
+			}
+			began := time.Now()
+			require.Equal(t, 200, status(t, raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+			soon = time.Since(began) < 4*time.Second
 		}
-		began := time.Now()
-		require.Equal(t, 200, status(t, raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
-		require.Less(t, time.Since(began), 4*time.Second, "it did not wait for a timeout")
+		require.True(t, soon, "it did not wait for a timeout")
 	}
 }
 
