@@ -85,7 +85,7 @@ func TestPingOverTLS(t *testing.T) {
 		{"--config", s.file(t)},
 		append([]string{"--config", s.file(t), "--sni", "localhost"}, ca...),
 	} {
-		status, said := pinged(append(args, "--timeout", "20")...)
+		status, said := pinged(args...)
 		require.Zero(t, status, "%s: %s", args, said)
 		require.Equal(t, "PONG\n", said, "%s", args)
 	}
@@ -93,7 +93,7 @@ func TestPingOverTLS(t *testing.T) {
 	for want, args := range map[string][]string{
 		"the server wants a certificate of its clients": append([]string{"rediss://127.0.0.1:" + s.port}, ca...),
 		"does not trust the certificate":                append([]string{"rediss://127.0.0.1:" + s.port}, pair...),
-		"does it require TLS":                           {"-p", s.port, "--timeout", "1"},
+		"does it require TLS":                           {"-p", s.port},
 		"need --tls":                                    append([]string{"-p", s.port}, ca...),
 		"belong together":                               {"--tls", "-p", s.port, "--cert", s.app.CertFile},
 		"--cacert: open ":                               {"--tls", "-p", s.port, "--cacert", "/no/such/file"},
@@ -136,12 +136,13 @@ func TestPingOfABusyServer(t *testing.T) {
 	go func() { ended <- client.Eval(t.Context(), "while true do end", nil).Err() }()
 	s.environ(t)
 	require.Eventually(t, func() bool {
-		status, said := pinged("--timeout", "20s")
+		status, said := pinged()
 		require.Zero(t, status, said)
 		return strings.HasPrefix(said, "BUSY ")
 	}, patience, patience/10_000)
-	killer := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:" + s.port, TLSConfig: s.authority.Client(s.app), Password: "secret", Protocol: 2, DisableIdentity: true,
+	killer := redis.NewClient(&redis.Options{ // who does not ask twice: the script would be gone
+		Addr: "127.0.0.1:" + s.port, TLSConfig: s.authority.Client(s.app), Password: "secret", Protocol: 2,
+		MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true,
 	})
 	defer func() { require.NoError(t, killer.Close()) }()
 	require.NoError(t, killer.ScriptKill(t.Context()).Err())
@@ -166,7 +167,7 @@ func TestPingOfAServerThatCannotWrite(t *testing.T) {
 				}
 			}
 		}()
-		status, said := pinged("redis://"+l.Addr().String(), "--timeout", "20")
+		status, said := pinged("redis://" + l.Addr().String())
 		require.Equal(t, want, status, "%s: %s", answer, said)
 		require.NoError(t, l.Close())
 	}

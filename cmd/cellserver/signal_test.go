@@ -247,7 +247,7 @@ func TestHangupReloads(t *testing.T) {
 	p.Stderr = p.log
 	p.start()
 	logged := func(text string) {
-		require.Eventually(t, func() bool { return strings.Contains(p.log.String(), text) }, 20*time.Second, time.Millisecond, text)
+		require.Eventually(t, func() bool { return strings.Contains(p.log.String(), text) }, patience, time.Millisecond, text)
 	}
 	logged("ready to accept")
 	require.NoError(t, os.WriteFile(path, []byte("maxclients 600\ntimeout x\nport 1\nnosuch 1\n"), 0o600))
