@@ -125,7 +125,7 @@ func useAll(t *testing.T, url, timeout string, refused func() bool) error {
 		stop()
 		require.NoError(t, <-ended)
 	}()
-	client := redis.NewClient(&redis.Options{Addr: l.Addr().String(), MaxRetries: -1, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{Addr: l.Addr().String(), MaxRetries: -1, ReadTimeout: time.Minute, DisableIdentity: true})
 	defer func() { require.NoError(t, client.Close()) }()
 	require.Eventually(t, func() bool {
 		return client.Do(ctx, "CL.THROTTLE", "first", 1, 1, 60).Err() == nil || refused()

@@ -211,7 +211,7 @@ func TestExecuteGoesOnAfterAPause(t *testing.T) {
 	e := s.Server().Engine()
 	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	from, answered := &net.TCPAddr{}, make(chan string, 1)
 	go func() {
@@ -235,7 +235,7 @@ func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	from, answered := &net.TCPAddr{}, make(chan string, 1)
 	go func() {
