@@ -72,12 +72,17 @@ func TestDangerousActionAsksAgain(t *testing.T) {
 	address := v.serve(t)
 	b := open(t, address, wide)
 	b.until(`document.querySelectorAll('.do').length === 4`)
-	press := func() string {
-		return js[string](b, `(document.querySelectorAll('.do')[1].click(), document.querySelectorAll('.do')[1].textContent)`)
-	}
-	require.Equal(t, "Really? Press again", press())
-	require.Empty(t, v.asked)
-	press()
+	// Both presses are one step: the page takes the second one for a first one after 5 seconds.
+	require.Equal(t, []string{"Really? Press again", "0 sent", "1 sent"}, js[[]string](b, `(() => {
+		const ask = window.fetch, button = () => document.querySelectorAll('.do')[1], said = [];
+		let sent = 0;
+		window.fetch = (...a) => { if (String(a[0]).endsWith('/run')) sent++; return ask(...a); };
+		button().click();
+		said.push(button().textContent, sent + ' sent');
+		button().click();
+		said.push(sent + ' sent');
+		return said;
+	})()`))
 	require.Equal(t, report.RunRequest{Args: []report.Key{"DEL", "api:acme-prod"}}, <-v.asked)
 	b.until(`document.querySelector('.reply') !== null && document.querySelector('.reply').textContent === '✓ 1'`)
 	b.fine(address)
@@ -98,11 +103,18 @@ func TestWhoMayNotActSeesLinesAlone(t *testing.T) {
 func TestCopyTakesTheLine(t *testing.T) {
 	b := open(t, oneCaller().serve(t), wide)
 	b.until(`document.querySelectorAll('.line').length === 4`)
-	js[bool](b, `(Object.defineProperty(navigator, 'clipboard', { value: undefined }), document.addEventListener('copy', () => { window.taken = getSelection().toString(); }), true)`)
+	// The button says for 2 seconds that it has copied, which a look now and then may miss.
+	js[bool](b, `(() => {
+		Object.defineProperty(navigator, 'clipboard', { value: undefined });
+		document.addEventListener('copy', () => { window.taken = getSelection().toString(); });
+		window.said = new Set();
+		new MutationObserver(() => window.said.add(document.querySelector("[data-copy='1']").textContent))
+			.observe(document.getElementById('act'), { subtree: true, childList: true, characterData: true });
+		return true;
+	})()`)
 	b.do(chromedp.Click(chromedp.CSS("[data-copy='1']")))
-	b.until(`window.taken !== undefined`)
+	b.until(`window.taken !== undefined && window.said.has('copied')`)
 	require.Equal(t, "redis-cli DEL api:acme-prod", js[string](b, "window.taken"))
-	require.Equal(t, "copied", js[string](b, `document.querySelector("[data-copy='1']").textContent`))
 }
 
 // TestSilentServerIsSaidToBeSilent: what is shown is no longer true, and the page says so.
@@ -115,8 +127,7 @@ func TestSilentServerIsSaidToBeSilent(t *testing.T) {
 	require.True(t, js[bool](b, `document.body.classList.contains('stale') && document.title.startsWith('?')`))
 	b.picture("silent-wide")
 	v.silent.Store(false)
-	b.until(`/^live/.test(document.getElementById('live').textContent)`)
-	require.False(t, js[bool](b, `document.body.classList.contains('stale')`))
+	b.until(`/^live/.test(document.getElementById('live').textContent) && !document.body.classList.contains('stale')`)
 }
 
 // TestServerThatNeverAnswersIsSaidSo: the page explains itself before it has heard anything.
