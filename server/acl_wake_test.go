@@ -226,6 +226,8 @@ func TestUsersWhereKeysAreElsewhere(t *testing.T) {
 		app.send(waitWindow)
 		other.send("TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n")
 		eventually(t, "they wait", func() bool { _, waits := f.Engine().CountClients(); return waits == 2 })
+		// The one for the window gets its timer behind an answer of the store.
+		eventually(t, "their timers run", func() bool { return f.clock.Timers() == 2 })
 		require.Equal(t, okReply, admin.do("ACL", "SETUSER", "app", "resetkeys"))
 		f.clock.Advance(time.Minute)
 		app.expect(noKey)
