@@ -119,7 +119,8 @@ func TestBackgroundWorkIsCheckedWhenItBegins(t *testing.T) {
 			require.Equal(t, c.want, string(out))
 			_, _, err = e.Users.Set("app", []string{"~*", "+@all"})
 			require.NoError(t, err)
-			require.Equal(t, bulk("v"), do("GET", "k"))
+			// What ran alone is answered before the others are let in again.
+			eventually(t, "it has changed nothing", func() bool { return do("GET", "k") == bulk("v") })
 		})
 	}
 }
