@@ -110,8 +110,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 		require.NotContains(t, err.Error(), "timeout")
 		require.Contains(t, f.log.String(), "too many unread replies")
 		require.NoError(t, good.Close())
-		eventually(t, "all is forgotten", func() bool { return f.Engine().ClientMemory() == 0 })
-		require.Equal(t, "0", c.info("pubsub_channels"))
+		eventually(t, "all is forgotten", func() bool { return f.Engine().ClientMemory() == 0 && c.info("pubsub_channels") == "0" })
 	})
 }
 
@@ -204,10 +203,11 @@ func TestSubscribersThatComeAndGoLeaveNothing(t *testing.T) {
 		c := f.dial()
 		// What those who have hung up had sent may be read only now.
 		eventually(t, "all have left", func() bool { return c.info("connected_clients") == "1" })
-		require.Equal(t, "*0\r\n", c.do("PUBSUB", "CHANNELS"))
-		require.Equal(t, ":0\r\n", c.do("PUBSUB", "NUMPAT"))
-		require.Equal(t, "0", c.info("pubsub_clients"))
-		require.Zero(t, f.Engine().ClientMemory())
+		// The last one is no client any more a moment before its subscriptions are ended.
+		eventually(t, "no channel is left", func() bool { return c.do("PUBSUB", "CHANNELS") == "*0\r\n" })
+		eventually(t, "no pattern is left", func() bool { return c.do("PUBSUB", "NUMPAT") == ":0\r\n" })
+		eventually(t, "no subscriber is left", func() bool { return c.info("pubsub_clients") == "0" })
+		eventually(t, "no memory is left", func() bool { return f.Engine().ClientMemory() == 0 })
 	})
 }
 
