@@ -112,6 +112,8 @@ func TestMetricsAreServed(t *testing.T) {
 	c.do("ACL", "SETUSER", "ann", "on", "nopass", "+ping", "+auth")
 	c.do("AUTH", "ann", "x")
 	c.do("GET", "k")
+	// A scrape waits for the keyspace a moment only, and then shows what that said before.
+	eventually(t, "the keyspace has been asked", func() bool { return o.series()[`cellserver_keys{db="0"}`] == "1" })
 	got := o.series()
 	for name, want := range map[string]string{
 		`cellserver_build_info{go_version="GO",redis_version="7.2.4",version="0.1.0"}`: "1",

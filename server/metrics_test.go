@@ -47,11 +47,14 @@ func TestSeriesAreBoundedWhateverTheKeys(t *testing.T) {
 		}
 	}
 	o.floodGroups(n)
+	const keys = `cellserver_keys{db="0"}`
+	// A scrape waits for the keyspace a moment only, and then shows what that said before.
+	eventually(t, "the keyspace has been asked", func() bool { return o.series()[keys] == fmt.Sprint(float64(n+8)) })
 	all := o.series()
 	require.LessOrEqual(t, len(all), 500)
 	require.Greater(t, len(all), 300, "all groups that there may be have series")
 	require.Contains(t, all, `cellserver_group_decisions_total{group="\"\\xff\\xfe\"",result="allowed"}`)
-	require.Equal(t, fmt.Sprint(float64(n+8)), all[`cellserver_keys{db="0"}`])
+	require.Equal(t, fmt.Sprint(float64(n+8)), all[keys])
 }
 
 // TestTheRunningScriptIsSeen while it keeps the others waiting.
