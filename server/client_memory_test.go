@@ -101,6 +101,8 @@ func TestClientMemoryCountsEveryKind(t *testing.T) {
 			witness.do("PUBLISH", "news", strings.Repeat("x", 100_000))
 		}
 		require.NotEmpty(t, topics.do("PSUBSCRIBE", strings.Repeat("x", 500)))
+		// A command of which little has come is not refused: its client is closed as well.
+		eventually(t, "all of the input has come", func() bool { return witness.listed("input", "qbuf") >= 500_000 })
 		for name, field := range map[string]string{"input": "qbuf", "output": "omem", "messages": "omem", "topics": "psub"} {
 			eventually(t, name, func() bool {
 				return witness.listed(name, field) > 0 && witness.listed(name, "tot-mem") > 0
