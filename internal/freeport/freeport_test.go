@@ -21,3 +21,13 @@ func TestChosenPortIsFreeAndNotEphemeral(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 }
+
+// TestPortsAreChosenOnce tests that two ports of one test are never the same.
+func TestPortsAreChosenOnce(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		port := freeport.Choose()
+		require.False(t, seen[port], port)
+		seen[port] = true
+	}
+}
