@@ -11,20 +11,25 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// lateStore is the store of a goroutine in the background, which gets in late.
-type lateStore struct {
-	command.Store
+// late is what the stores of goroutines in the background have in common, which get in late.
+type late struct {
 	came, enter, left chan struct{}
 	letIn             func() // closes enter, once
 }
 
-func (s *lateStore) Enter() bool {
+// lateStore is one of them. There may be several at once.
+type lateStore struct {
+	command.Store
+	*late
+}
+
+func (s lateStore) Enter() bool {
 	tell(s.came)
 	<-s.enter
 	return s.Store.Enter()
 }
 
-func (s *lateStore) Leave() {
+func (s lateStore) Leave() {
 	s.Store.Leave()
 	tell(s.left)
 }
@@ -38,21 +43,20 @@ func tell(c chan struct{}) {
 }
 
 // startLate starts an engine with one worker, beside which everything gets in late.
-func startLate(t *testing.T) (e *engine, worker transport.Worker, late *lateStore) {
-	late = &lateStore{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
-	late.letIn = sync.OnceFunc(func() { close(late.enter) })
+func startLate(t *testing.T) (e *engine, worker transport.Worker, all *late) {
+	all = &late{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
+	all.letIn = sync.OnceFunc(func() { close(all.enter) })
 	loops := true // whose stores are made
 	e = startEngine(t, transports()[0], func(st command.Store) command.Store {
 		if loops {
 			return st
 		}
-		late.Store = st
-		return late
+		return lateStore{st, all}
 	})
-	t.Cleanup(late.letIn) // before the engine waits for what is beside it
+	t.Cleanup(all.letIn) // before the engine waits for what is beside it
 	worker = e.NewWorker()
 	loops = false
-	return e, worker, late
+	return e, worker, all
 }
 
 // TestBackgroundWorkBeginsAfterThePause: what is to change something in the background,
