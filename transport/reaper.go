@@ -31,7 +31,7 @@ func (g *Goroutine) reap() {
 
 func (g *Goroutine) sweep(elapsed time.Duration) {
 	limit, pressed := g.lim.Load().WriteTimeout, pressed(g.h)
-	// What this process itself was late, nobody is to blame for who was not asked meanwhile.
+	// No client is to blame for the time in which this process did not run.
 	elapsed = min(elapsed, 2*sweepEvery(limit))
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestNobodyIsCutForWhatTheProcessWasLate: a process that was stopped for longer than the time
-// for writing has not asked its clients meanwhile.
+// TestNobodyIsCutForWhatTheProcessWasLate: a process that was stopped for longer than
+// write-timeout cuts none of its clients for that.
 func TestNobodyIsCutForWhatTheProcessWasLate(t *testing.T) {
 	lim := transport.DefaultLimits()
 	lim.WriteTimeout = patience
