@@ -13,6 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
@@ -51,7 +52,7 @@ func connect(t testing.TB, table *command.Table) *client {
 	m, p := newCloud(1).join(network{}), &silent{}
 	c := &client{server: &server{newStore(single{m}, m, p, bounds()), m, p}}
 	stores := remote.New(c.Store, c.machine.AfterFunc)
-	c.engine = session.NewEngine(command.Options{NewStore: stores.NewStore, Remote: c.Store, Stopwatch: c.Elapsed}, table)
+	c.engine = session.NewEngine(env.Options{NewStore: stores.NewStore, Remote: c.Store, Stopwatch: c.Elapsed}, table)
 	c.worker = c.engine.NewWorker()
 	c.session, _ = c.engine.Open(c)
 	require.NotNil(t, c.session)

@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/syntax"
 )
 
 // spell writes arguments in a notation of its own, so that a whole tree fits a line:
 // name:kind, =TOKEN, ? for optional, + for several, parentheses around parts.
-func spell(args []command.Argument) string {
+func spell(args []syntax.Argument) string {
 	var words []string
 	for _, a := range args {
 		w := a.Name + ":" + a.Kind
@@ -45,7 +45,7 @@ func TestParseSyntax(t *testing.T) {
 		{"parameter value [parameter value ...]", "parameter:string value:string block:block?(parameter:string+ value:string+)"},
 		{"key max_burst count period [quantity]", "key:key max_burst:integer count:integer period:integer quantity:integer?"},
 	} {
-		require.Equal(t, c.want, spell(command.ParseSyntax(c.syntax)), c.syntax)
+		require.Equal(t, c.want, spell(syntax.Parse(c.syntax)), c.syntax)
 	}
 }
 
@@ -56,8 +56,8 @@ func TestSyntaxOfEveryCommand(t *testing.T) {
 		s := cmd.Syntax
 		require.Equal(t, strings.Count(s, "["), strings.Count(s, "]"), cmd.Name)
 		require.Equal(t, strings.Count(s, "<"), strings.Count(s, ">"), cmd.Name)
-		spelt := spell(command.ParseSyntax(s))
-		for _, word := range command.SyntaxWords(s) {
+		spelt := spell(syntax.Parse(s))
+		for _, word := range syntax.Words(s) {
 			if word != "..." && !strings.Contains("[]<>|", word) {
 				require.Contains(t, spelt, word, "%s: %s", cmd.Name, s)
 			}
@@ -82,7 +82,7 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 		}
 		require.Equal(t, strings.Contains(cmd.Syntax, "["), cmd.Arity < 0, "%s: arity %d, syntax %q", cmd.Name, cmd.Arity, cmd.Syntax)
 		least := len(strings.Split(cmd.Name, "|"))
-		for _, a := range command.ParseSyntax(cmd.Syntax) {
+		for _, a := range syntax.Parse(cmd.Syntax) {
 			if a.Optional {
 				continue
 			}
@@ -93,7 +93,7 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 }
 
 // leastOf is how many words an argument takes at least.
-func leastOf(a *command.Argument) int {
+func leastOf(a *syntax.Argument) int {
 	n := 0
 	switch a.Kind {
 	case "oneof":

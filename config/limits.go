@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -48,8 +48,8 @@ const (
 )
 
 // Limits computes the limits that sessions use.
-func (c *Config) Limits() command.Limits {
-	l := command.DefaultLimits()
+func (c *Config) Limits() env.Limits {
+	l := env.DefaultLimits()
 	l.MaxClients = int(c.Number("maxclients"))
 	l.MaxPerAddress = int(c.Number("max-clients-per-ip"))
 	l.Databases = int(c.Number("databases"))

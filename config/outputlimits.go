@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // outputLimits is `client-output-buffer-limit` as Redis writes it: for each class of
@@ -60,9 +60,9 @@ func outputClass(name string) int {
 }
 
 // ofSubscribers reads the bound of pubsub from a value that parse has accepted.
-func (outputLimits) ofSubscribers(v string) command.OutputLimit {
+func (outputLimits) ofSubscribers(v string) env.OutputLimit {
 	f := strings.Fields(v)[4*outputClass("pubsub"):]
-	return command.OutputLimit{
+	return env.OutputLimit{
 		Hard: int(number(f[1])),
 		Soft: int(number(f[2])),
 		For:  time.Duration(number(f[3])) * time.Second,

@@ -1,7 +1,7 @@
 package remote
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 )
@@ -9,15 +9,15 @@ import (
 // room is a Remote that wakes who waits here for what a call of this server has given back.
 // What others give back is found out by looking.
 type room struct {
-	command.Remote
+	env.Remote
 	waiting *queues
 }
 
-// Remote returns what decides, for [command.Options].Remote: clients that wait under a key
+// Remote returns what decides, for [env.Options].Remote: clients that wait under a key
 // learn of the room that calls of this server make.
-func (s *Stores) Remote() command.Remote { return room{s.decider, &s.waiting} }
+func (s *Stores) Remote() env.Remote { return room{s.decider, &s.waiting} }
 
-// Submit implements [command.Remote].
+// Submit implements [env.Remote].
 func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	if r.waiting.number.Load() == 0 {
 		r.Remote.Submit(asks, together, done)

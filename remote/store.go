@@ -1,40 +1,40 @@
 // Package remote is the store of a server whose keys are in another one: what commands,
-// sessions and waiting clients need of a [command.Store] beside keys. It has none.
+// sessions and waiting clients need of a [env.Store] beside keys. It has none.
 package remote
 
 import (
 	"container/list"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 )
 
 // Stores makes the stores of the workers of one server. [Stores.NewStore] and
-// [Stores.Remote] are for the fields of [command.Options] of these names.
+// [Stores.Remote] are for the fields of [env.Options] of these names.
 type Stores struct {
-	decider   command.Remote
+	decider   env.Remote
 	afterFunc func(d time.Duration, f func()) (stop func() bool)
 	waiting   queues
 }
 
 // New makes stores that have d decide. afterFunc runs a function on a goroutine of its own
 // after a time, unless it is stopped.
-func New(d command.Remote, afterFunc func(d time.Duration, f func()) (stop func() bool)) *Stores {
+func New(d env.Remote, afterFunc func(d time.Duration, f func()) (stop func() bool)) *Stores {
 	return &Stores{decider: d, afterFunc: afterFunc, waiting: queues{byKey: make(map[string]*list.List)}}
 }
 
 // NewStore returns the store of one worker.
-func (s *Stores) NewStore() command.Store { return &store{shared: s} }
+func (s *Stores) NewStore() env.Store { return &store{shared: s} }
 
 // Waiting is how many clients wait for room, under all keys.
 func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
-// store is what one worker uses. Every method of [command.Store] that is not here is about
+// store is what one worker uses. Every method of [env.Store] that is not here is about
 // keys: no command reaches one (see [command.NewStoreTable]), and a panic would say so.
 type store struct {
-	command.Store // nil
+	env.Store // nil
 
 	shared *Stores
 	now    limit.Instant
@@ -47,36 +47,36 @@ func (s *store) Decide(a *decide.Ask) {
 	<-decided
 }
 
-// Refresh implements [command.Store]. The instant is behind the one before if the clock that
+// Refresh implements [env.Store]. The instant is behind the one before if the clock that
 // decides was found to be behind this machine's: EXPIRE and its kin are to go by that one.
 func (s *store) Refresh() limit.Instant {
 	s.now = s.shared.decider.Now()
 	return s.now
 }
 
-// Now implements [command.Store].
+// Now implements [env.Store].
 func (s *store) Now() limit.Instant { return s.now }
 
-// Civil implements [command.Store]: the clock that decides is a civil one.
+// Civil implements [env.Store]: the clock that decides is a civil one.
 func (s *store) Civil(i limit.Instant) limit.Instant { return i }
 
-// FromCivil implements [command.Store].
+// FromCivil implements [env.Store].
 func (s *store) FromCivil(i limit.Instant) limit.Instant { return i }
 
-// AfterFunc implements [command.Store].
+// AfterFunc implements [env.Store].
 func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return s.shared.afterFunc(d, f)
 }
 
-// Enqueue implements [command.Store].
+// Enqueue implements [env.Store].
 func (s *store) Enqueue(_ int, key []byte, wake func()) (place any, first bool) {
 	return s.shared.waiting.enqueue(key, wake)
 }
 
-// First implements [command.Store].
+// First implements [env.Store].
 func (s *store) First(place any) bool { return s.shared.waiting.isFirst(place.(*ticket)) }
 
-// Dequeue implements [command.Store].
+// Dequeue implements [env.Store].
 func (s *store) Dequeue(place any) { s.shared.waiting.dequeue(place.(*ticket)) }
 
 // Nobody is ever kept out, nothing is locked, and nothing changes here.
@@ -87,14 +87,14 @@ func (s *store) NotifyStart(wake func())                  { wake() }
 func (s *store) WakeWaiting()                             {}
 func (s *store) StopWorld() bool                          { return true }
 func (s *store) StartWorld()                              {}
-func (s *store) Lock([]command.KeyRef, any)               {}
+func (s *store) Lock([]env.KeyRef, any)               {}
 func (s *store) LockAll()                                 {}
 func (s *store) Unlock()                                  {}
 func (s *store) Begin()                                   {}
 func (s *store) Serving()                                 {}
 func (s *store) Prefetch(int, [][]byte)                   {}
-func (s *store) Observe(command.Observer)                 {}
+func (s *store) Observe(env.Observer)                 {}
 func (s *store) Full() bool                               { return false }
 func (s *store) Lacks(int64) bool                         { return false }
-func (s *store) Stats() command.StoreStats                { return command.StoreStats{} }
+func (s *store) Stats() env.StoreStats                { return env.StoreStats{} }
 func (s *store) Weigh(int, []byte) (elements, copied int) { return 0, 0 }

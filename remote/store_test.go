@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
@@ -56,7 +56,7 @@ func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	stores := remote.New(&decider{}, func(time.Duration, func()) func() bool { return nil })
 	one, other := stores.NewStore(), stores.NewStore()
 	var woken []string
-	enqueue := func(st command.Store, key, name string) (place any, first bool) {
+	enqueue := func(st env.Store, key, name string) (place any, first bool) {
 		return st.Enqueue(0, []byte(key), func() { woken = append(woken, name) })
 	}
 	a, first := enqueue(one, "k", "a")

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // slowUserFile is a file of users on a disk that answers late.
@@ -27,7 +27,7 @@ func (f slowUserFile) Save(us *acl.Users) error {
 func TestNobodyWaitsForTheDiskOfUsers(t *testing.T) {
 	for _, call := range []string{"LOAD", "SAVE"} {
 		f := slowUserFile{make(chan struct{}), make(chan struct{})}
-		e := startEngineWith(t, transports()[0], func(st command.Store) command.Store { return st }, func(o *command.Options) { o.UserFile = f })
+		e := startEngineWith(t, transports()[0], func(st env.Store) env.Store { return st }, func(o *env.Options) { o.UserFile = f })
 		admin, other := dial(t, "tcp", e.addr), dial(t, "tcp", e.addr)
 		admin.command("ACL", call)
 		<-f.came

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -129,7 +129,7 @@ func TestBackgroundWorkIsCheckedWhenItBegins(t *testing.T) {
 // since whoever has taken the channel away may have looked before.
 func TestSubscribersWhoLoseAChannelMeanwhile(t *testing.T) {
 	for _, call := range []string{"SUBSCRIBE", "SSUBSCRIBE"} {
-		e := startEngine(t, transports()[0], func(st command.Store) command.Store { return st })
+		e := startEngine(t, transports()[0], func(st env.Store) env.Store { return st })
 		worker := e.NewWorker()
 		session, _ := e.Open(quietPeer{})
 		t.Cleanup(session.Closed)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
@@ -34,12 +34,12 @@ func (r *records) Refuses() bool { return false }
 // Await implements commands.Persistence.
 func (r *records) Await(uint64, transport.Peer) transport.Outcome { return transport.Kept }
 
-func (r *records) Position() uint64          { return r.n.Load() }
-func (r *records) Fault() string             { return "" }
-func (r *records) Save() error               { return nil }
-func (r *records) Start() bool               { return true }
-func (r *records) LastSave() int64           { return 0 }
-func (r *records) Info() []command.InfoField { return nil }
+func (r *records) Position() uint64      { return r.n.Load() }
+func (r *records) Fault() string         { return "" }
+func (r *records) Save() error           { return nil }
+func (r *records) Start() bool           { return true }
+func (r *records) LastSave() int64       { return 0 }
+func (r *records) Info() []env.InfoField { return nil }
 
 // eagerPeer has its session fed the moment that it is woken, as by a loop that was just
 // about to look.
@@ -58,8 +58,8 @@ func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	ks.SetJournal(journal)
 	began := time.Now()
-	e := session.NewEngine(command.Options{
-		Ledger: ks.Ledger(), NewStore: func() command.Store { return server.NewStore(ks) }, Persistence: journal,
+	e := session.NewEngine(env.Options{
+		Ledger: ks.Ledger(), NewStore: func() env.Store { return server.NewStore(ks) }, Persistence: journal,
 		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
 		Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
 	}, commands.NewTable())

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
@@ -61,21 +61,21 @@ func (w watched) Feed(l transport.Worker, in, out []byte) transport.Turn {
 }
 
 // startEngine serves an engine whose stores are passed through wrap.
-func startEngine(t testing.TB, kind string, wrap func(command.Store) command.Store) *engine {
+func startEngine(t testing.TB, kind string, wrap func(env.Store) env.Store) *engine {
 	t.Helper()
-	return startEngineWith(t, kind, wrap, func(*command.Options) {})
+	return startEngineWith(t, kind, wrap, func(*env.Options) {})
 }
 
 // startEngineWith is startEngine with options that set changes.
-func startEngineWith(t testing.TB, kind string, wrap func(command.Store) command.Store, set func(*command.Options)) *engine {
+func startEngineWith(t testing.TB, kind string, wrap func(env.Store) env.Store, set func(*env.Options)) *engine {
 	t.Helper()
 	e := &engine{clock: clocktest.New(epoch), log: &logBuffer{}, t: t}
 	e.ks = keyspace.New(keyspace.Options{Clock: e.clock})
 	began := time.Now()
 	log := slog.New(slog.NewTextHandler(e.log, nil))
-	o := command.Options{
+	o := env.Options{
 		Ledger:    e.ks.Ledger(),
-		NewStore:  func() command.Store { return wrap(server.NewStore(e.ks)) },
+		NewStore:  func() env.Store { return wrap(server.NewStore(e.ks)) },
 		Stopwatch: func() time.Duration { return time.Since(began) },
 		Now:       e.clock.Now,
 		Settings:  config.Default(),
@@ -129,7 +129,7 @@ func (e *engine) dial() *client { return dial(e.t, "tcp", e.addr) }
 // between replies, also while it is parked.
 func TestPushesComeBetweenReplies(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
+		e := startEngine(t, kind, func(st env.Store) env.Store { return st })
 		c := e.dial()
 		require.Equal(t, five(0, 1, 0, -1, 60), c.do("SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
 		session := e.session(0)
@@ -171,7 +171,7 @@ func TestPushesComeBetweenReplies(t *testing.T) {
 // want to tell it fills the memory.
 func TestPushesBeyondAllBounds(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
+		e := startEngine(t, kind, func(st env.Store) env.Store { return st })
 		c := e.dial()
 		require.Equal(t, "+PONG\r\n", c.do("PING"))
 		world := e.ks.World()
@@ -190,7 +190,7 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 // faulty panics for keys that begin with "panic" once it is armed, the way a store with
 // a bug would: inside deciding.
 type faulty struct {
-	command.Store
+	env.Store
 	// fuse is how many calls pass before one does not; all do with never, none with
 	// always.
 	fuse *atomic.Int64
@@ -224,7 +224,7 @@ const internalError = "-ERR internal error\r\n"
 func TestPanicEndsOneClient(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		var fuse atomic.Int64
-		e := startEngine(t, kind, func(st command.Store) command.Store { return &faulty{st, &fuse} })
+		e := startEngine(t, kind, func(st env.Store) env.Store { return &faulty{st, &fuse} })
 		witness := e.dial()
 		packets := map[string][]string{
 			"CL.THROTTLE panic 1 1 1\r\n":           nil,
@@ -274,7 +274,7 @@ func TestPanicInTheBackgroundEndsOneClient(t *testing.T) {
 		for name, end := range endings {
 			var fuse atomic.Int64
 			fuse.Store(never)
-			e := startEngine(t, kind, func(st command.Store) command.Store { return &faulty{st, &fuse} })
+			e := startEngine(t, kind, func(st env.Store) env.Store { return &faulty{st, &fuse} })
 			admin, window, bucket := e.dial(), e.dial(), e.dial()
 			admin.send("SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST\r\nTB.ACQUIRE panic:b 1 1 60\r\n")
 			admin.expect(five(0, 1, 0, -1, 60), five(0, 1, 0, -1, 60))
@@ -302,7 +302,7 @@ func TestPanicOfTheFirstWaiterLetsTheNextIn(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
 		var fuse atomic.Int64
 		fuse.Store(never)
-		e := startEngine(t, kind, func(st command.Store) command.Store { return &faulty{st, &fuse} })
+		e := startEngine(t, kind, func(st env.Store) env.Store { return &faulty{st, &fuse} })
 		admin, first, second := e.dial(), e.dial(), e.dial()
 		require.Equal(t, five(0, 1, 0, -1, 60), admin.do("SW.ALLOW", "panic", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
 		first.send(block)

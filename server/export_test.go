@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
@@ -54,7 +54,7 @@ type QuietHeap struct{ q quietHeap }
 func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(cycles, idle, held) }
 
 // NewStore is what the server gives its engine, for engines that a test assembles.
-func NewStore(ks *keyspace.Keyspace) command.Store { return newStore(ks) }
+func NewStore(ks *keyspace.Keyspace) env.Store { return newStore(ks) }
 
 // NewBoundedLog is what every line of a server passes, by a stopwatch of the caller's.
 func NewBoundedLog(to slog.Handler, stopwatch func() time.Duration) slog.Handler {

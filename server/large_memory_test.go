@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // Replies with all that fillShort has made are longer than what a kernel takes of them.
@@ -130,7 +130,7 @@ func TestLargeRepliesInTheBackgroundAreWhole(t *testing.T) {
 func roomOfScripts(t *testing.T, kind string) (e *engine, room *atomic.Int64) {
 	room = new(atomic.Int64)
 	room.Store(math.MaxInt64 - 1)
-	e = startEngineWith(t, kind, func(st command.Store) command.Store { return st }, func(o *command.Options) {
+	e = startEngineWith(t, kind, func(st env.Store) env.Store { return st }, func(o *env.Options) {
 		o.ScriptRoom = func() (bound, kept int64) { return room.Load(), 0 }
 	})
 	return e, room

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -22,7 +22,7 @@ import (
 // and has to call read, which does what the command does; then behind is called, when it
 // is locked no more.
 type lockedReads struct {
-	command.Store
+	env.Store
 	during func(read func())
 	behind func()
 }
@@ -95,7 +95,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 	const n, size = 5000, 600
 	var mu sync.Mutex
 	most := uint64(0)
-	e := startEngineWith(t, transports()[0], func(st command.Store) command.Store {
+	e := startEngineWith(t, transports()[0], func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -105,7 +105,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 			defer mu.Unlock()
 			most = max(most, after.TotalAlloc-before.TotalAlloc)
 		}, func() {}}
-	}, func(*command.Options) {})
+	}, func(*env.Options) {})
 	c := e.dial()
 	c.fillMany(n, size)
 	for name, words := range readsOfMany(n) {
@@ -123,7 +123,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 // lock and the copying, the reply has what there was under the lock.
 func TestLargeRepliesAreOfOneState(t *testing.T) {
 	const n, size = 2000, 600
-	var writer command.Store
+	var writer env.Store
 	var generation atomic.Int64 // of all elements
 	letter := func(generation int64) string { return string(rune('a' + generation%26)) }
 	value := func(i int) []byte {
@@ -168,9 +168,9 @@ func TestLargeRepliesAreOfOneState(t *testing.T) {
 			return err
 		}))
 	}
-	e := startEngineWith(t, transports()[0], func(st command.Store) command.Store {
+	e := startEngineWith(t, transports()[0], func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) { read() }, change}
-	}, func(*command.Options) {})
+	}, func(*env.Options) {})
 	writer = server.NewStore(e.ks)
 	change()
 	c := e.dial()
@@ -243,7 +243,7 @@ func BenchmarkLockOfLargeRead(b *testing.B) {
 	const n, size = 100_000, 600
 	var mu sync.Mutex
 	var longest time.Duration // of one request
-	e := startEngineWith(b, transports()[0], func(st command.Store) command.Store {
+	e := startEngineWith(b, transports()[0], func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) {
 			began := time.Now()
 			read()
@@ -251,7 +251,7 @@ func BenchmarkLockOfLargeRead(b *testing.B) {
 			defer mu.Unlock()
 			longest = max(longest, time.Since(began))
 		}, func() {}}
-	}, func(*command.Options) {})
+	}, func(*env.Options) {})
 	e.dial().fillMany(n, size)
 	s := (&bench{engine: e.Engine}).waiting()
 	for name, words := range readsOfMany(n) {

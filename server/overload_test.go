@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -292,7 +292,7 @@ func TestTooLongRepliesAreRefused(t *testing.T) {
 func requireTurns(t *testing.T, name []byte, n, most int) {
 	t.Helper()
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
+		e := startEngine(t, kind, func(st env.Store) env.Store { return st })
 		var cut, longer, shorter atomic.Int64
 		e.watch(func(turn transport.Turn) {
 			switch {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -19,7 +19,7 @@ type late struct {
 
 // lateStore is one of them. There may be several at once.
 type lateStore struct {
-	command.Store
+	env.Store
 	*late
 }
 
@@ -47,7 +47,7 @@ func startLate(t *testing.T) (e *engine, worker transport.Worker, all *late) {
 	all = &late{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
 	all.letIn = sync.OnceFunc(func() { close(all.enter) })
 	loops := true // whose stores are made
-	e = startEngine(t, transports()[0], func(st command.Store) command.Store {
+	e = startEngine(t, transports()[0], func(st env.Store) env.Store {
 		if loops {
 			return st
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -108,7 +108,7 @@ func TestPauseStopsChanges(t *testing.T) {
 
 // slowStore deletes when it is told to.
 type slowStore struct {
-	command.Store
+	env.Store
 	inside, release chan struct{}
 }
 
@@ -122,7 +122,7 @@ func (s slowStore) Delete(db int, key []byte) bool {
 // still at work.
 func TestPauseWaitsForChanges(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
-	e := startEngine(t, transports()[0], func(st command.Store) command.Store { return slowStore{st, inside, release} })
+	e := startEngine(t, transports()[0], func(st env.Store) env.Store { return slowStore{st, inside, release} })
 	feed := func(words ...string) (ended chan string) {
 		session, _ := e.Open(quietPeer{})
 		worker := e.NewWorker()
@@ -170,8 +170,8 @@ func TestPausedClientsEnd(t *testing.T) {
 // has time for it.
 func TestPauseExtendsTheTimeToAuthenticate(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		e := startEngine(t, kind, func(st command.Store) command.Store { return st })
-		limits := command.DefaultLimits()
+		e := startEngine(t, kind, func(st env.Store) env.Store { return st })
+		limits := env.DefaultLimits()
 		limits.Password = "secret"
 		e.SetLimits(limits)
 		admin := e.dial()

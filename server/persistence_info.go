@@ -4,12 +4,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/persistence"
 )
 
 // Info implements commands.Persistence.
-func (m *persistenceManager) Info() []command.InfoField {
+func (m *persistenceManager) Info() []env.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
 	log, found := m.log.Load(), m.loaded.Load()
@@ -22,7 +22,7 @@ func (m *persistenceManager) Info() []command.InfoField {
 	}
 	saving := m.saving.Load()
 	took, running := m.snapshots.seconds(saving, m.s.stopwatch())
-	fields := append(m.loadingInfo(), []command.InfoField{
+	fields := append(m.loadingInfo(), []env.InfoField{
 		field("rdb_changes_since_last_save", m.changes.Load()-m.savedTo.Load()),
 		{Name: "rdb_bgsave_in_progress", Value: digit(saving)},
 		field("rdb_last_save_time", m.lastSave.Load()),
@@ -51,7 +51,7 @@ func (m *persistenceManager) Info() []command.InfoField {
 		field("aof_current_rewrite_time_sec", running),
 		field("aof_current_size", base+increments),
 		field("aof_pending_rewrite", 0),
-		command.InfoField{Name: "aof_pending_bio_fsync", Value: digit(st.StalledMillis > 0)},
+		env.InfoField{Name: "aof_pending_bio_fsync", Value: digit(st.StalledMillis > 0)},
 		field("aof_base_size", base),
 		field("aof_buffer_length", int64(st.Buffered)),
 		field("aof_delayed_fsync", st.SlowSyncs),
@@ -77,13 +77,13 @@ func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64
 
 // loadingInfo is what INFO shows of loading. It is over when no command is refused for
 // it any more, which is a little later than isLoaded.
-func (m *persistenceManager) loadingInfo() []command.InfoField {
+func (m *persistenceManager) loadingInfo() []env.InfoField {
 	if !m.s.engine.Loading() {
-		return []command.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
+		return []env.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}
 	}
 	total, read, eta := m.far()
 	percent := 100 * float64(read) / float64(max(total, 1))
-	return []command.InfoField{
+	return []env.InfoField{
 		{Name: "loading", Value: "1"},
 		{Name: "async_loading", Value: "0"},
 		field("loading_start_time", m.s.began.Add(time.Duration(m.began.Load())).Unix()),
@@ -94,8 +94,8 @@ func (m *persistenceManager) loadingInfo() []command.InfoField {
 	}
 }
 
-func field(name string, n int64) command.InfoField {
-	return command.InfoField{Name: name, Value: strconv.FormatInt(n, 10)}
+func field(name string, n int64) env.InfoField {
+	return env.InfoField{Name: name, Value: strconv.FormatInt(n, 10)}
 }
 
 func digit(b bool) string {

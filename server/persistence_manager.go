@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
@@ -271,12 +271,12 @@ func (m *persistenceManager) write() error {
 
 // saveAtStop writes the final snapshot. A log is complete, so with a log a snapshot is written
 // only on demand, or if the log was given up: its content on disk is unknown then.
-func (m *persistenceManager) saveAtStop(mode command.StopMode) error {
+func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.isLoaded() {
 		return nil // memory has no more than the files
 	}
-	wanted := mode == command.StopSaving ||
-		mode == command.StopAsConfigured && m.log.Load() == nil && m.s.config.Value("save") != ""
+	wanted := mode == env.StopSaving ||
+		mode == env.StopAsConfigured && m.log.Load() == nil && m.s.config.Value("save") != ""
 	if !wanted && !m.Refuses() {
 		return nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
@@ -150,7 +151,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 			s.noteEvent(stats.ExpireEvent, longest)
 		},
 	})
-	o := command.Options{
+	o := env.Options{
 		Stopwatch: s.stopwatch,
 		Now:       s.clock.Now,
 		Civil:     func() limit.Instant { return s.clock.Civil(s.clock.Now()) },
@@ -184,10 +185,10 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 }
 
 // keyspaceOptions has the keyspace decide what is asked.
-func (s *Server) keyspaceOptions(o *command.Options) {
-	o.NewStore = func() command.Store { return newStore(s.keyspace) }
+func (s *Server) keyspaceOptions(o *env.Options) {
+	o.NewStore = func() env.Store { return newStore(s.keyspace) }
 	o.Persistence = s.persistence
-	o.ObserveExpiry = func(observer command.Observer) { s.keyspace.ObserveSweep(observer) }
+	o.ObserveExpiry = func(observer env.Observer) { s.keyspace.ObserveSweep(observer) }
 	o.Ledger = s.keyspace.Ledger()
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
@@ -312,7 +313,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")
 	} else if !s.config.Remote() {
-		err = errors.Join(err, s.persistence.saveAtStop(command.StopMode(s.stopMode.Load())))
+		err = errors.Join(err, s.persistence.saveAtStop(env.StopMode(s.stopMode.Load())))
 	}
 	err = errors.Join(err, s.endAdmin())
 	endHousekeeping()
@@ -363,7 +364,7 @@ func (s *Server) drain() error {
 }
 
 // stopAs is Stop for a client, who may say whether a snapshot is written first.
-func (s *Server) stopAs(mode command.StopMode) {
+func (s *Server) stopAs(mode env.StopMode) {
 	s.stopMode.Store(uint32(mode))
 	s.Stop()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
@@ -86,7 +86,7 @@ type listener struct {
 // RemoteStore is what decides where there is the option store: a [cluster.Store], or a
 // double of a test.
 type RemoteStore interface {
-	command.Remote
+	env.Remote
 	Info() cluster.Info
 	// Close answers what is under way, and ends all that the store has started.
 	Close()

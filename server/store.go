@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -17,12 +17,12 @@ type store struct {
 	refs []keyspace.Ref // scratch of Hold
 }
 
-var _ command.Store = (*store)(nil)
+var _ env.Store = (*store)(nil)
 
 func newStore(ks *keyspace.Keyspace) *store { return &store{Handle: ks.NewHandle(), ks: ks} }
 
 // Observe implements commands.Store.
-func (s *store) Observe(o command.Observer) { s.Handle.Observe(o) }
+func (s *store) Observe(o env.Observer) { s.Handle.Observe(o) }
 
 // NotifyStart implements commands.Store.
 func (s *store) NotifyStart(wake func()) { s.ks.World().NotifyStart(wake) }
@@ -34,7 +34,7 @@ func (s *store) StartWorld() { s.ks.World().Start() }
 func (s *store) WakeWaiting() { s.ks.World().WakeWaiting() }
 
 // Lock implements commands.Store.
-func (s *store) Lock(refs []command.KeyRef, watched any) {
+func (s *store) Lock(refs []env.KeyRef, watched any) {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
@@ -73,7 +73,7 @@ func (s *store) First(ticket any) bool { return s.Handle.First(ticket.(*keyspace
 func (s *store) Dequeue(ticket any) { s.Handle.Dequeue(ticket.(*keyspace.Waiter)) }
 
 // EnqueuePop implements commands.Store.
-func (s *store) EnqueuePop(db int, keys [][]byte, w command.PopWait) (ticket any) {
+func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
 	p := &keyspace.PopWaiter{Kind: entry.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
 	if w.SortedSet {
 		p.Kind = entry.SortedSet
@@ -86,20 +86,20 @@ func (s *store) EnqueuePop(db int, keys [][]byte, w command.PopWait) (ticket any
 func (s *store) DequeuePop(ticket any) { s.Handle.DequeuePop(ticket.(*keyspace.PopWaiter)) }
 
 // AppendMoves implements commands.Store.
-func (s *store) AppendMoves(refs []command.KeyRef) []command.KeyRef {
+func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
 		s.refs = append(s.refs, keyspace.Ref(r))
 	}
 	s.refs = s.Handle.AppendMoves(s.refs)
 	for _, r := range s.refs[len(refs):] {
-		refs = append(refs, command.KeyRef(r))
+		refs = append(refs, env.KeyRef(r))
 	}
 	return refs
 }
 
 // Serve implements commands.Store. The outcomes of both packages are the same numbers.
-func (s *store) Serve(f func(owner any, db int, key []byte) command.Served) {
+func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
 	s.Handle.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
 	})
@@ -120,20 +120,20 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
 
 // Stats implements commands.Store.
-func (s *store) Stats() command.StoreStats {
+func (s *store) Stats() env.StoreStats {
 	st := s.Handle.Stats()
-	out := command.StoreStats{
-		Databases: make([]command.DatabaseStats, len(st.Databases)),
+	out := env.StoreStats{
+		Databases: make([]env.DatabaseStats, len(st.Databases)),
 		Memory:    memoryStats(st),
 	}
 	for i, d := range st.Databases {
-		out.Databases[i] = command.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
+		out.Databases[i] = env.DatabaseStats{Keys: int64(d.Keys), Expires: int64(d.Expires), AvgTTL: d.AvgTTL}
 	}
 	return out
 }
 
-func memoryStats(st keyspace.Stats) command.MemoryStats {
-	return command.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
+func memoryStats(st keyspace.Stats) env.MemoryStats {
+	return env.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
 }
 
 // Scan implements commands.Store.

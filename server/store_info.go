@@ -6,25 +6,25 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 )
 
 // storeInfo is what INFO store shows.
-func (s *Server) storeInfo() []command.InfoField {
+func (s *Server) storeInfo() []env.InfoField {
 	info := s.store.Info()
-	fields := []command.InfoField{
+	fields := []env.InfoField{
 		{Name: "store_url", Value: config.MaskURL(s.config.Value("store"))},
 		{Name: "store_prefix", Value: s.config.Value("store-prefix")},
 		{Name: "store_kind", Value: info.Kind},
 		{Name: "store_fault", Value: info.Fault},
 	}
 	for _, f := range info.Figures {
-		fields = append(fields, command.InfoField{Name: "store_" + f.Name, Value: figure(f)})
+		fields = append(fields, env.InfoField{Name: "store_" + f.Name, Value: figure(f)})
 	}
 	fields = append(fields, policyFields(info.Policy)...)
 	for i, n := range info.Nodes {
-		fields = append(fields, command.InfoField{Name: "store_node" + strconv.Itoa(i), Value: describeNode(n)})
+		fields = append(fields, env.InfoField{Name: "store_node" + strconv.Itoa(i), Value: describeNode(n)})
 	}
 	return fields
 }
@@ -32,7 +32,7 @@ func (s *Server) storeInfo() []command.InfoField {
 func figure(f cluster.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }
 
 // policyFields says for each policy how many calls it has answered, by reason.
-func policyFields(counts []cluster.PolicyCount) (fields []command.InfoField) {
+func policyFields(counts []cluster.PolicyCount) (fields []env.InfoField) {
 	for _, policy := range config.FailPolicyNames() {
 		var reasons []string
 		var sum int64
@@ -42,7 +42,7 @@ func policyFields(counts []cluster.PolicyCount) (fields []command.InfoField) {
 				reasons = append(reasons, fmt.Sprintf(",%s=%d", c.Reason, c.N))
 			}
 		}
-		fields = append(fields, command.InfoField{Name: "store_policy_" + policy, Value: fmt.Sprintf("calls=%d%s", sum, strings.Join(reasons, ""))})
+		fields = append(fields, env.InfoField{Name: "store_policy_" + policy, Value: fmt.Sprintf("calls=%d%s", sum, strings.Join(reasons, ""))})
 	}
 	return fields
 }

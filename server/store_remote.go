@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace"
@@ -30,7 +30,7 @@ type remoteStore struct {
 	own func() limit.Instant
 }
 
-// Now implements [command.Remote].
+// Now implements [env.Remote].
 func (r *remoteStore) Now() limit.Instant {
 	if now := r.RemoteStore.Now(); now > 0 {
 		return now
@@ -68,23 +68,23 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 }
 
 // remoteOptions has a store decide what is asked.
-func (s *Server) remoteOptions(o *command.Options) {
+func (s *Server) remoteOptions(o *env.Options) {
 	r := &remoteStore{s.store, s.clock.Now}
 	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
 	o.Remote, o.RemoteInfo, o.Now = stores.Remote(), s.storeInfo, r.Now
-	o.NewStore = func() command.Store { return withMemory{stores.NewStore(), s.keyspace} }
+	o.NewStore = func() env.Store { return withMemory{stores.NewStore(), s.keyspace} }
 }
 
 // withMemory is a store that says what memory the process takes for the keys of
 // fail-policy local.
 type withMemory struct {
-	command.Store
+	env.Store
 	ks *keyspace.Keyspace
 }
 
-// Stats implements [command.Store]. It has no databases: nobody sees their keys.
-func (s withMemory) Stats() command.StoreStats {
-	return command.StoreStats{Memory: memoryStats(s.ks.Stats())}
+// Stats implements [env.Store]. It has no databases: nobody sees their keys.
+func (s withMemory) Stats() env.StoreStats {
+	return env.StoreStats{Memory: memoryStats(s.ks.Stats())}
 }
 
 // closeStore closes the store, if there is one. Nobody asks any more.

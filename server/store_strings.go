@@ -1,16 +1,16 @@
 package server
 
 import (
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/keyspace"
 )
 
 // SetString implements commands.Store.
-func (s *store) SetString(db int, key, value []byte, o command.SetOptions) (bool, error) {
+func (s *store) SetString(db int, key, value []byte, o env.SetOptions) (bool, error) {
 	return s.Handle.SetString(db, key, value, keyspace.SetOptions(o))
 }
 
 // SwapString implements commands.Store.
-func (s *store) SwapString(dst []byte, db int, key, value []byte, o command.SetOptions) (old []byte, found, done bool, err error) {
+func (s *store) SwapString(dst []byte, db int, key, value []byte, o env.SetOptions) (old []byte, found, done bool, err error) {
 	return s.Handle.SwapString(dst, db, key, value, keyspace.SetOptions(o))
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
@@ -125,7 +125,7 @@ func TestTrackingTableForgetsWhatItHasNoRoomFor(t *testing.T) {
 // that is full the table does not grow. There is no janitor, who would count again at any
 // time and so decide when memory is full.
 func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
-	e := startEngine(t, "goroutine", func(st command.Store) command.Store { return st })
+	e := startEngine(t, "goroutine", func(st env.Store) env.Store { return st })
 	e.ks.SetMaxMemory(2 << 20)
 	a, b := e.dial(), e.dial()
 	require.Contains(t, a.do("HELLO", "3"), "%7")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // Spawn runs f on a goroutine that Close waits for. After Close nothing is run:
@@ -38,10 +39,10 @@ func maxBackground() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // takeTurn waits for the memory of the reply to p, which size says, and for one of slots.
 // size may be nil, and the result is then: the reply is short for sure.
-func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st command.Store) int) *budget.Grant {
+func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env.Store) int) *budget.Grant {
 	n := 0
 	if size != nil {
-		e.WithStore(p.Client.ID, func(st command.Store) { n = size(st) })
+		e.WithStore(p.Client.ID, func(st env.Store) { n = size(st) })
 	}
 	if n == 0 {
 		slots <- struct{}{}

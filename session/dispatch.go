@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -102,7 +103,7 @@ func runServing(c *command.Call) {
 	db := c.Client.Selected()
 	c.Refs = c.Refs[:0]
 	for i, end, step := c.Cmd.Keys.Range(c.Args); i < end; i += step {
-		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: c.Args[i]})
+		c.Refs = append(c.Refs, env.KeyRef{DB: db, Key: c.Args[i]})
 	}
 	c.Lock(c.Refs, nil)
 	c.RunLocked(func() { workerOf(c.Worker).run(c) })

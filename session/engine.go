@@ -7,12 +7,13 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // NewEngine builds an engine for the commands of table.
-func NewEngine(o command.Options, table *command.Table) *Engine {
+func NewEngine(o env.Options, table *command.Table) *Engine {
 	e := &Engine{Server: command.Server{Options: o, Commands: table, Users: acl.NewUsers(table), Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Host = e
 	e.paces = pacesOf(table, e.Options.Remote != nil)
@@ -29,13 +30,13 @@ func NewEngine(o command.Options, table *command.Table) *Engine {
 	}
 	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
 	e.exclusive.idle = sync.NewCond(&e.exclusive.mu)
-	e.SetLimits(command.DefaultLimits())
+	e.SetLimits(env.DefaultLimits())
 	e.Equip()
 	return e
 }
 
 // SetLimits puts new limits in force, for live clients too.
-func (e *Engine) SetLimits(l command.Limits) {
+func (e *Engine) SetLimits(l env.Limits) {
 	if e.Options.Remote != nil {
 		l.Databases = 1
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -158,7 +159,7 @@ func (l *Worker) runExclusive(x *command.Exclusive) {
 
 // startBusy starts the time after which x keeps others waiting for long, or starts it
 // again.
-func (e *Engine) startBusy(x *command.Exclusive, st command.Store) {
+func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
 	d := e.Limits().Busy
 	if d == 0 {
 		return
@@ -173,7 +174,7 @@ func (e *Engine) startBusy(x *command.Exclusive, st command.Store) {
 }
 
 // nowBusy tells everybody who waits at the world lock that it will take longer.
-func (e *Engine) nowBusy(x *command.Exclusive, st command.Store) {
+func (e *Engine) nowBusy(x *command.Exclusive, st env.Store) {
 	q := &e.exclusive
 	q.mu.Lock()
 	defer q.mu.Unlock()

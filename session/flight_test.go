@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
@@ -378,7 +379,7 @@ func TestExecAsksForAllTogether(t *testing.T) {
 
 // recorder notes how many asks are submitted.
 type recorder struct {
-	command.Remote
+	env.Remote
 	mu    sync.Mutex
 	calls []string
 }
@@ -451,7 +452,7 @@ func TestAnswerThatIsReadyAtOnceIsWrittenAtOnce(t *testing.T) {
 }
 
 // atOnce finds nothing, and says so before Submit returns.
-type atOnce struct{ command.Remote }
+type atOnce struct{ env.Remote }
 
 func (atOnce) Submit(asks []*decide.Ask, _ bool, done func()) { done() }
 

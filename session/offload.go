@@ -2,18 +2,19 @@ package session
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // Offload implements [command.Host].
-func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f func(st command.Store, w *resp.Writer)) {
+func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
 	p := c.NewWait()
 	p.Args = command.CloneArgs(c.Args)
 	p.NoEffect = c.Cmd.Flags&command.FlagWrite == 0
 	changes := c.MayChange(c.Cmd, c.Args)
 	if remember := e.ReadsElsewhere(c); remember != nil {
 		look := f
-		f = func(st command.Store, w *resp.Writer) {
+		f = func(st env.Store, w *resp.Writer) {
 			remember()
 			look(st, w)
 			remember()
@@ -24,7 +25,7 @@ func (e *Engine) Offload(c *command.Call, size func(st command.Store) int, f fun
 	begin = func() {
 		memory := e.takeTurn(e.slowSlots, p, size)
 		defer e.endTurn(e.slowSlots, memory)
-		p.Do(func(st command.Store) {
+		p.Do(func(st env.Store) {
 			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
 				return
 			}
@@ -59,7 +60,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	in.Background = true
 	cmd, args := c.Cmd, workerOf(c.Worker).takeArgs(c.Args)
 	changes := c.MayChange(cmd, args)
-	size := func(st command.Store) int { return replySize(&in.Client, st, cmd, args) }
+	size := func(st env.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
 	p.Kept = command.ArgsCost(args) + transaction
 	p.Resume = func(w *resp.Writer) {
@@ -125,7 +126,7 @@ func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 // is asked before the reply is made in the background, so that its memory can be waited
 // for. The values may change meanwhile: what the reply takes beyond the estimate is
 // counted as it is made.
-func replySize(cl *command.Client, st command.Store, cmd *command.Command, args [][]byte) int {
+func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]byte) int {
 	if cmd.ReplySize != nil {
 		return cmd.ReplySize(cl, st, cmd)
 	}

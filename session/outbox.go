@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -124,7 +125,7 @@ func (o *outbox) close() (memory int) {
 }
 
 // over reports whether the outbox is beyond its limit at now.
-func (o *outbox) over(l *command.OutputLimit, now limit.Instant) bool {
+func (o *outbox) over(l *env.OutputLimit, now limit.Instant) bool {
 	if l.Soft <= 0 || o.size < l.Soft {
 		o.since = 0
 	} else if o.since == 0 {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -77,7 +78,7 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 // TestOutboxIsBounded: at once beyond the hard limit, after the time beyond the soft one,
 // and a client that comes down in between starts anew.
 func TestOutboxIsBounded(t *testing.T) {
-	l := &command.OutputLimit{Hard: 1000, Soft: 100, For: 10 * time.Second}
+	l := &env.OutputLimit{Hard: 1000, Soft: 100, For: 10 * time.Second}
 	at := func(s int) limit.Instant { return limit.Instant(s) * limit.Instant(time.Second) }
 	for name, c := range map[string]struct {
 		sizes []int // one a second
@@ -94,7 +95,7 @@ func TestOutboxIsBounded(t *testing.T) {
 			require.Equal(t, c.over[i], o.over(l, at(i)), "%s: second %d", name, i)
 		}
 	}
-	none := &command.OutputLimit{}
+	none := &env.OutputLimit{}
 	require.False(t, (&outbox{size: 1 << 40}).over(none, at(100)))
 	require.False(t, none.MayBeOver(1<<40))
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 )
 
 // stoppedStore is a store with nothing but a world lock, which all of them share.
 type stoppedStore struct {
-	command.Store
+	env.Store
 	gate *testGate
 }
 
@@ -24,9 +25,9 @@ type testGate struct {
 	waiting []func()
 }
 
-func (s stoppedStore) Observe(command.Observer) {}
-func (s stoppedStore) Refresh() limit.Instant   { return 1 }
-func (s stoppedStore) Leave()                   {}
+func (s stoppedStore) Observe(env.Observer)   {}
+func (s stoppedStore) Refresh() limit.Instant { return 1 }
+func (s stoppedStore) Leave()                 {}
 
 func (s stoppedStore) Enter() bool {
 	s.gate.mu.Lock()
@@ -44,14 +45,14 @@ func (s stoppedStore) NotifyStart(wake func()) {
 // world stopped, such as the timers of thousands of clients, no workers are made for it.
 func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
 	g := &testGate{}
-	e := NewEngine(command.Options{
-		NewStore:  func() command.Store { return stoppedStore{gate: g} },
+	e := NewEngine(env.Options{
+		NewStore:  func() env.Store { return stoppedStore{gate: g} },
 		Now:       func() limit.Instant { return 1 },
 		Stopwatch: func() time.Duration { return 0 },
 	}, command.NewTable(nil))
 	ran := make(chan struct{}, 100)
 	for i := range cap(ran) {
-		e.Spawn(func() { e.WithStore(0, func(command.Store) { ran <- struct{}{} }) })
+		e.Spawn(func() { e.WithStore(0, func(env.Store) { ran <- struct{}{} }) })
 		require.Eventually(t, func() bool {
 			g.mu.Lock()
 			waits := len(g.waiting)

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // Pause implements [command.Host]: it begins a pause, or adds to the one there is.
-func (e *Engine) Pause(st command.Store, d time.Duration, halt uint32) {
+func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // add gives s its id, unless there are too many sessions, of all or of its address.
-func (r *registry) add(s *Session, l *command.Limits) bool {
+func (r *registry) add(s *Session, l *env.Limits) bool {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()

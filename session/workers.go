@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/transport"
@@ -21,7 +22,7 @@ func (e *Engine) newWorker() *Worker {
 		l.flight, l.Collector = newFlight(), l
 	}
 	if e.Options.Persistence != nil {
-		l.Journal, _ = l.Store.(command.Recording)
+		l.Journal, _ = l.Store.(env.Recording)
 	}
 	l.OnError = l.noteError
 	l.w.OnError = l.OnError
@@ -66,7 +67,7 @@ func (e *workers) returnWorker(l *Worker) {
 }
 
 // WithStore implements [command.Host].
-func (e *Engine) WithStore(client int64, f func(st command.Store)) {
+func (e *Engine) WithStore(client int64, f func(st env.Store)) {
 	e.withWorker(client, func(l *Worker) { f(l.Store) })
 }
 
@@ -86,7 +87,7 @@ func (e *Engine) withWorker(client int64, f func(l *Worker)) {
 }
 
 // opening is told once the world lock is open.
-func opening(st command.Store) <-chan struct{} {
+func opening(st env.Store) <-chan struct{} {
 	open := make(chan struct{}, 1)
 	st.NotifyStart(func() { open <- struct{}{} })
 	return open

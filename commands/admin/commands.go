@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -233,11 +234,11 @@ func shutdown(c *command.Call) {
 		return
 	}
 	c.Client.Closing = true
-	mode := command.StopAsConfigured
+	mode := env.StopAsConfigured
 	if save {
-		mode = command.StopSaving
+		mode = env.StopSaving
 	} else if noSave {
-		mode = command.StopWithoutSaving
+		mode = env.StopWithoutSaving
 	}
 	if c.Busy {
 		c.Server.Host.EndExclusive(c.Client)

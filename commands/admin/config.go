@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -118,7 +119,7 @@ func configRewrite(c *command.Call) {
 		c.Fail(errNoFile)
 		return
 	}
-	c.Offload(func(_ command.Store, w *resp.Writer) {
+	c.Offload(func(_ env.Store, w *resp.Writer) {
 		if err := rewrite(); err != nil {
 			w.Error(resp.Error("ERR Rewriting config file: " + oneLine(err)))
 			return

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // valuesOf returns what the options of pairs have at the moment, in the order of the table of
 // options.
-func valuesOf(settings command.Settings, pairs [][2]string) [][2]string {
+func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	names := make([]string, len(pairs))
 	for i, p := range pairs {
 		names[i] = strings.ToLower(p[0])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/stats"
 )
@@ -55,8 +56,8 @@ type infoWriter struct {
 	strings.Builder
 	c        *command.Call
 	e        *command.Server
-	p        command.Process
-	store    command.StoreStats
+	p        env.Process
+	store    env.StoreStats
 	stats    command.Statistics
 	info     command.Info
 	moved    stats.Traffic

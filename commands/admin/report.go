@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -63,7 +64,7 @@ func reportRun(c *command.Call) {
 		return
 	}
 	u, from := c.Client.User.Load(), c.Client.Addr()
-	answer := func(_ command.Store, w *resp.Writer) {
+	answer := func(_ env.Store, w *resp.Writer) {
 		text, err := reports(u, from, name, given)
 		if err != nil {
 			w.Error(resp.Error("ERR " + string(command.Echo([]byte(err.Error()), 2*command.MaxEcho))))

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // persistence returns what keeps the state, or answers that there is nothing.
-func persistence(c *command.Call) command.Persistence {
+func persistence(c *command.Call) env.Persistence {
 	p := c.Server.Options.Persistence
 	if p == nil {
 		c.Fail(errNoPersistence)
@@ -42,7 +43,7 @@ func save(c *command.Call) {
 	if p == nil {
 		return
 	}
-	c.Offload(func(_ command.Store, w *resp.Writer) {
+	c.Offload(func(_ env.Store, w *resp.Writer) {
 		if err := p.Save(); err != nil {
 			w.Error(resp.Error("ERR " + err.Error()))
 			return

@@ -3,14 +3,14 @@ package admin
 import (
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // optionNames knows the options of a server, so that nothing is shown of a CONFIG SET but the
 // names that there are, and the values of those that are no secret. A name that does not exist may
 // be a mistyped requirepass, or a password out of its place.
 type optionNames struct {
-	settings command.Settings // nil before there is a server
+	settings env.Settings // nil before there is a server
 }
 
 // secrets implements [stats.Secrets] for CONFIG SET.

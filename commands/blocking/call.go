@@ -3,6 +3,7 @@ package blocking
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -25,7 +26,7 @@ type Kind struct {
 	SortedSet bool
 	// Take takes what there is under a key, which is locked, and replies it. If there is
 	// nothing it has replied nothing.
-	Take func(call *Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
+	Take func(call *Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
 	// Weigh is how many elements Take would take, and how many bytes of them it would copy.
 	// found says that it would look at no other key, be it because of an error.
 	Weigh func(call *Call, c *command.Call, key []byte) (elements, copied int, found bool)

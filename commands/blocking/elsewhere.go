@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // waitElsewhere is PopOrWait for a call that would hold up its loop: it waits at once,
@@ -15,9 +16,9 @@ func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Durat
 		return
 	}
 	parkPop(c, w, timeout)
-	refs := make([]command.KeyRef, len(w.keys))
+	refs := make([]env.KeyRef, len(w.keys))
 	for i, key := range w.keys {
-		refs[i] = command.KeyRef{DB: w.db, Key: key}
+		refs[i] = env.KeyRef{DB: w.db, Key: key}
 	}
 	w.all.serveKeys(refs, func(c *command.Call) {
 		w.join(c.Store)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -69,10 +70,10 @@ func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	db := c.Client.Selected()
 	c.Refs = c.Refs[:0]
 	for _, key := range keys {
-		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: key})
+		c.Refs = append(c.Refs, env.KeyRef{DB: db, Key: key})
 	}
 	if to != nil {
-		c.Refs = append(c.Refs, command.KeyRef{DB: db, Key: to})
+		c.Refs = append(c.Refs, env.KeyRef{DB: db, Key: to})
 	}
 	c.Lock(c.Refs, nil)
 	c.RunLocked(f)
@@ -119,11 +120,11 @@ func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 }
 
 // join puts w into the queues of its keys, which are locked, unless its wait is over.
-func (w *popWait) join(st command.Store) {
+func (w *popWait) join(st env.Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended {
-		w.ticket = st.EnqueuePop(w.db, w.keys, command.PopWait{
+		w.ticket = st.EnqueuePop(w.db, w.keys, env.PopWait{
 			SortedSet: w.call.Kind.SortedSet, Dest: w.call.To, Owner: w, Ready: w.all.serveKey,
 		})
 	}
@@ -142,7 +143,7 @@ func (q *waiters) note(n int) {
 }
 
 // end takes a waiter whose answer is claimed out of everything. Nothing is locked.
-func (w *popWait) end(st command.Store) {
+func (w *popWait) end(st env.Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
 	}
@@ -158,7 +159,7 @@ func (w *popWait) end(st command.Store) {
 
 // giveUp ends the wait with nothing, as in Redis with a null array whatever the command
 // would have replied.
-func (w *popWait) giveUp(st command.Store, out *resp.Writer) {
+func (w *popWait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	w.parked.NoEffect = true
 	out.NullArray()
@@ -174,20 +175,20 @@ func (w *popWait) leave() {
 
 // serve implements [command.Hooks].
 func (q *waiters) serve(c *command.Call) {
-	c.Store.Serve(func(owner any, db int, key []byte) command.Served { return q.serveOne(c, owner, db, key) })
+	c.Store.Serve(func(owner any, db int, key []byte) env.Served { return q.serveOne(c, owner, db, key) })
 }
 
 // serveOne serves a waiter for whom there is something under fed; nil where that is its
 // first look at its keys, which may find one of another type.
-func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) command.Served {
+func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) env.Served {
 	w := owner.(*popWait)
 	switch {
 	case w.parked.State.Load() != command.WaitPending:
-		return command.ServedGone
+		return env.ServedGone
 	case w.call.To != nil && !c.Store.IsLocked(w.call.To):
-		return command.ServedLater
+		return env.ServedLater
 	case !w.parked.Claim():
-		return command.ServedGone
+		return env.ServedGone
 	}
 	out := resp.Writer{Proto: w.parked.Proto, Ledger: c.Server.Options.Ledger, OnError: w.parked.NoteError}
 	served := q.slot.OfWorker(c.Worker).(*servedPops)
@@ -204,7 +205,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) comma
 	}()
 	if err := w.parked.Forbidden(c.Store); err != "" {
 		out.Error(err)
-		return command.ServedYes
+		return env.ServedYes
 	}
 	for _, key := range w.keys {
 		if !c.Store.IsLocked(key) { // it has not changed, and so has nothing
@@ -221,7 +222,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) comma
 			break
 		}
 	}
-	return command.ServedYes
+	return env.ServedYes
 }
 
 // waiterError is what somebody else's command is answered.
@@ -256,12 +257,12 @@ func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 
 // serveKey serves a key that has changed where nobody could.
 func (q *waiters) serveKey(db int, key string) {
-	ref := []command.KeyRef{{DB: db, Key: []byte(key)}}
+	ref := []env.KeyRef{{DB: db, Key: []byte(key)}}
 	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
 }
 
 // serveKeys runs f with refs locked on a goroutine, and serves those whom it makes ready.
-func (q *waiters) serveKeys(refs []command.KeyRef, f func(c *command.Call)) {
+func (q *waiters) serveKeys(refs []env.KeyRef, f func(c *command.Call)) {
 	host := q.server.Host
 	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
 		again := func(goOn bool) {

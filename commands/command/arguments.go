@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -26,7 +27,7 @@ func OnOff(b []byte) (on, ok bool) {
 // ExpiryInstant turns the number of an expiry command into an instant. Redis
 // refuses what does not fit its milliseconds since the epoch; what fits those but
 // not our nanoseconds is held at the end of time, in 2262.
-func ExpiryInstant(st Store, n int64, unit time.Duration, absolute bool) (limit.Instant, bool) {
+func ExpiryInstant(st env.Store, n int64, unit time.Duration, absolute bool) (limit.Instant, bool) {
 	perMilli := int64(unit / time.Millisecond)
 	if n > math.MaxInt64/perMilli || n < math.MinInt64/perMilli {
 		return 0, false

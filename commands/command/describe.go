@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/cellserver/cellserver/commands/syntax"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -138,7 +139,7 @@ func (c *Command) WriteDocs(w *resp.Writer) {
 	if c.Flags&FlagModule != 0 {
 		fields++
 	}
-	args := ParseSyntax(c.Syntax)
+	args := syntax.Parse(c.Syntax)
 	if len(args) > 0 {
 		fields++
 	}
@@ -160,7 +161,7 @@ func (c *Command) WriteDocs(w *resp.Writer) {
 	}
 	if len(args) > 0 {
 		w.BulkString("arguments")
-		writeArguments(w, args)
+		syntax.Write(w, args)
 	}
 	if len(c.Sub) > 0 {
 		w.BulkString("subcommands")

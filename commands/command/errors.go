@@ -135,3 +135,18 @@ var storeErrors = []struct {
 
 // ErrValuesTooLong refuses values that are too long together for a script.
 const ErrValuesTooLong resp.Error = "ERR the reply is too long"
+
+// ErrNotKept stands for the fault of the journal until it is known which.
+const ErrNotKept resp.Error = "MISCONF"
+
+// errManyEffects refuses what would make the record of a transaction too large.
+const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
+
+// Misconf refuses what cannot be kept. Where the fault is over by the time that it is to
+// be named, fault is "".
+func Misconf(fault string) resp.Error {
+	if fault == "" {
+		fault = "what was written last is lost"
+	}
+	return resp.Error("MISCONF Errors writing to the AOF file: " + fault)
+}

@@ -1,8 +1,10 @@
 package command
 
+import "github.com/cellserver/cellserver/commands/env"
+
 // Lock locks refs for the running command, what those need who wait for elements under
 // them, and what watched watches.
-func (c *Call) Lock(refs []KeyRef, watched any) {
+func (c *Call) Lock(refs []env.KeyRef, watched any) {
 	if c.Server.Halts.Load()&HaltServing != 0 {
 		refs = c.Store.AppendMoves(refs)
 	}

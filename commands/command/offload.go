@@ -1,10 +1,13 @@
 package command
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/resp"
+)
 
 // OffloadSized is Offload for a reply that may be large: the memory that it takes, which size
 // says, is waited for first. nil is for one that is not.
-func (c *Call) OffloadSized(size func(st Store) int, f func(st Store, w *resp.Writer)) {
+func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
 	if c.Client.Exclusive || c.Client.Background {
 		f(c.Store, c.W)
 		return
@@ -15,7 +18,7 @@ func (c *Call) OffloadSized(size func(st Store) int, f func(st Store, w *resp.Wr
 // Offload runs f in the background, with the session parked until it returns. f
 // must not touch the Call: what it needs of the arguments has to be copied before.
 // Inside a transaction, and in the background, f runs at once.
-func (c *Call) Offload(f func(st Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
+func (c *Call) Offload(f func(st env.Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
 
 // MoveToBackground runs do, which is the running command or what is left to do of it, beside
 // the loops; see [Host].

@@ -1,17 +1,6 @@
 package command
 
-import (
-	"sync/atomic"
-	"time"
-)
-
-// OutputLimit bounds what waits for a client that others write to: beyond Hard bytes
-// it is cut off at once, beyond Soft after it has been so for longer than For. A
-// bound of 0 is none.
-type OutputLimit struct {
-	Hard, Soft int
-	For        time.Duration
-}
+import "sync/atomic"
 
 // SharedFrom is the length from which a message is not copied for every client.
 const SharedFrom = 4 << 10
@@ -20,11 +9,6 @@ const SharedFrom = 4 << 10
 type SharedFrame struct {
 	Bytes []byte
 	Refs  atomic.Int32
-}
-
-// MayBeOver reports whether size is beyond one of the bounds.
-func (l *OutputLimit) MayBeOver(size int) bool {
-	return l.Soft > 0 && size >= l.Soft || l.Hard > 0 && size >= l.Hard
 }
 
 // Posted says what the writer of a message has to do next.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -107,7 +108,7 @@ func (c *Call) Forbidden(in acl.Context, running *Command) (is Refusal, forbidde
 }
 
 // forbidden is Call.Forbidden for any call of the client. Any goroutine may call it.
-func (s *Client) forbidden(st Store, cmd *Command, args [][]byte, in acl.Context) (is Refusal, forbidden bool) {
+func (s *Client) forbidden(st env.Store, cmd *Command, args [][]byte, in acl.Context) (is Refusal, forbidden bool) {
 	u := s.User.Load()
 	r := u.Rules()
 	if r.Unrestricted {
@@ -126,7 +127,7 @@ func (s *Client) forbidden(st Store, cmd *Command, args [][]byte, in acl.Context
 }
 
 // NoteRefusal adds a refusal of the client to ACL LOG. Any goroutine may call it.
-func (s *Client) NoteRefusal(st Store, e acl.LogEntry) {
+func (s *Client) NoteRefusal(st env.Store, e acl.LogEntry) {
 	now := st.Now()
 	if s.Server.ClientLine != nil {
 		e.Client = string(s.Server.ClientLine(s, now))
@@ -137,7 +138,7 @@ func (s *Client) NoteRefusal(st Store, e acl.LogEntry) {
 // Forbidden returns the error for a command that waits and whose user may not call it any
 // more, and notes that in ACL LOG; "" if the user may. Whoever wakes a command asks, since
 // rules may have changed while it waited. Any goroutine may call it.
-func (p *Wait) Forbidden(st Store) resp.Error {
+func (p *Wait) Forbidden(st env.Store) resp.Error {
 	if p.Args == nil {
 		return ""
 	}

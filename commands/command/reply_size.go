@@ -4,10 +4,11 @@ import (
 	"math"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // CopiedBy is about how many bytes the reply of a command copies.
-func CopiedBy(st Store, db int, cmd *Command, args [][]byte) (n int) {
+func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 	switch {
 	case !cmd.RepliesValues():
 		return 0

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -17,7 +18,7 @@ const (
 )
 
 // Limits returns the limits in force.
-func (s *Server) Limits() *Limits { return s.ActiveLimits.Load() }
+func (s *Server) Limits() *env.Limits { return s.ActiveLimits.Load() }
 
 // SuspendExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
 // nobody finds them, but nothing is removed. It is called with the pause locked.
@@ -62,9 +63,9 @@ func (s *Server) SetLoading(loading bool) {
 func (s *Server) Loading() bool { return s.Halts.Load()&HaltLoading != 0 }
 
 // Process returns what INFO asks.
-func (s *Server) Process() Process {
+func (s *Server) Process() env.Process {
 	if s.Options.Process == nil {
-		return noProcess{}
+		return env.NoProcess{}
 	}
 	return s.Options.Process
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -67,7 +68,7 @@ type Command struct {
 	Waits func(s *Server, args [][]byte) bool
 	// ReplySize is about how many bytes the reply of a call copies, for commands that run
 	// others; nil for all others.
-	ReplySize func(cl *Client, st Store, cmd *Command) int
+	ReplySize func(cl *Client, st env.Store, cmd *Command) int
 
 	Disclosure
 	placed
@@ -144,10 +145,10 @@ type Client struct {
 // what the groups keep for it. One goroutine at a time uses it.
 type Worker struct {
 	Owner  any // the session's part of it, which only package session looks at
-	Store  Store
+	Store  env.Store
 	Server *Server
 	// Journal is what is written down of effects; nil where nothing is.
-	Journal Recording
+	Journal env.Recording
 	// OnError counts the errors that writers of the worker write.
 	OnError func(e resp.Error, from resp.Origin)
 	// Call is the command that runs, or the last one that has.
@@ -205,9 +206,9 @@ type running struct {
 
 // scratch is room that a command uses for as long as it runs.
 type scratch struct {
-	Keys [][]byte // of prefetch
-	Text []byte   // a key or value being read
-	Refs []KeyRef // what a command locks
+	Keys [][]byte     // of prefetch
+	Text []byte       // a key or value being read
+	Refs []env.KeyRef // what a command locks
 }
 
 // lookups counts what was found. Denied are the refusals of the run of equal commands that
@@ -220,10 +221,10 @@ type lookups struct {
 // Server is what all sessions share and commands may know.
 type Server struct {
 	Host         Host
-	Options      Options
+	Options      env.Options
 	Commands     *Table
 	Log          *slog.Logger
-	ActiveLimits atomic.Pointer[Limits]
+	ActiveLimits atomic.Pointer[env.Limits]
 	Users        *acl.Users
 	Refusals     acl.Log // ACL LOG
 	Changes      stats.Changes
@@ -315,7 +316,7 @@ type Wait struct {
 	Cancel func()
 	// OnTimeout writes the answer of a wait that is ended early (CLIENT UNBLOCK,
 	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
-	OnTimeout func(st Store, w *resp.Writer)
+	OnTimeout func(st env.Store, w *resp.Writer)
 }
 
 // Exclusive is a command that runs while nobody else is in the store, because nobody knows
@@ -415,7 +416,7 @@ type Host interface {
 	Park(p *Wait)
 	// Offload runs f in the background, with the session parked until it returns; size says
 	// how much memory its reply takes, nil that it is short.
-	Offload(c *Call, size func(st Store) int, f func(st Store, w *resp.Writer))
+	Offload(c *Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer))
 	// Background runs do, which is the running command or what is left to do of it, on a
 	// goroutine in the background.
 	Background(c *Call, do func(c *Call))
@@ -435,7 +436,7 @@ type Host interface {
 	SpawnCall(much bool, f func(c *Call))
 	// WithStore runs f on a store of its own, for the work of a client, at a fresh instant.
 	// Only for goroutines that may block.
-	WithStore(client int64, f func(st Store))
+	WithStore(client int64, f func(st env.Store))
 	// Recovered notes a panic, without what it carried.
 	Recovered(reason any)
 	// CountError counts an error reply.
@@ -476,7 +477,7 @@ type Host interface {
 	CountRejected(c *Call, cmd *Command)
 
 	// Pause has commands wait for d, those of halt; Unpause ends that.
-	Pause(st Store, d time.Duration, halt uint32)
+	Pause(st env.Store, d time.Duration, halt uint32)
 	Unpause()
 	// Unblock ends the wait of a client, and reports whether there was one that can be ended.
 	Unblock(cl *Client, withError bool) bool

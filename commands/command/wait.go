@@ -1,6 +1,9 @@
 package command
 
-import "github.com/cellserver/cellserver/resp"
+import (
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/resp"
+)
 
 // The states of a wait: nobody answers yet, somebody has claimed the answer, writes it, has
 // written it, and nobody is left who wants it.
@@ -70,15 +73,15 @@ func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 }
 
 // Work runs f, which may answer p, in the background.
-func (p *Wait) Work(f func(st Store)) {
+func (p *Wait) Work(f func(st env.Store)) {
 	p.Client.Server.Host.Spawn(func() { p.Do(f) })
 }
 
 // Do runs f on a store of its own. If f panics, p is answered with an error and its
 // client closed, and nobody else is harmed.
-func (p *Wait) Do(f func(st Store)) {
+func (p *Wait) Do(f func(st env.Store)) {
 	e := p.Client.Server.Host
-	e.WithStore(p.Client.ID, func(st Store) {
+	e.WithStore(p.Client.ID, func(st env.Store) {
 		defer func() {
 			if r := recover(); r != nil {
 				e.Recovered(r)
@@ -140,7 +143,7 @@ func (p *Wait) Retract() {
 
 // End answers a claimed command as if its time were over, or with an error.
 func (p *Wait) End(withError bool) {
-	p.Do(func(st Store) {
+	p.Do(func(st env.Store) {
 		p.Answer(func(w *resp.Writer) {
 			p.OnTimeout(st, w)
 			if withError {

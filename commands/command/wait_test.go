@@ -7,12 +7,13 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // clocked is a store of which only the time is asked.
-type clocked struct{ command.Store }
+type clocked struct{ env.Store }
 
 func (clocked) Now() limit.Instant                   { return 1 }
 func (clocked) Civil(at limit.Instant) limit.Instant { return at }
@@ -23,7 +24,7 @@ func TestWaitIsCheckedWhoseRulesChangedBeforeItBegan(t *testing.T) {
 	cmd := &command.Command{Name: "get", Arity: 2, Flags: command.FlagReadonly, Keys: command.OneKey, Group: "string", Summary: "s.", Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: "r", Run: func(*command.Call) {}}
 	table := command.NewTable([]command.Group{{Commands: []*command.Command{cmd}}})
 	server := &command.Server{Users: acl.NewUsers(table), Commands: table}
-	server.ActiveLimits.Store(&command.Limits{})
+	server.ActiveLimits.Store(&env.Limits{})
 	u, _, err := server.Users.Set("app", []string{"on", "+get", "~a"})
 	require.NoError(t, err)
 	cl := &command.Client{Server: server}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -130,7 +131,7 @@ func clientList(c *command.Call) {
 	}
 	server, self, own := c.Server, c.Client.ID, requestOf(c.Args)
 	server.Host.NoteCommand(c.Client, c.Cmd)
-	list := func(_ command.Store, w *resp.Writer) {
+	list := func(_ env.Store, w *resp.Writer) {
 		var text []byte
 		now := server.Options.Now()
 		for _, s := range server.Host.Clients() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -36,10 +37,10 @@ func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 // BesideRead runs read, which replies about size bytes of what the key at the first
 // argument holds, in the background; none replies that it does not exist any more.
 func BesideRead(c *command.Call,
-	size int, read func(st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
+	size int, read func(st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
 	db, key := c.Client.Selected(), bytes.Clone(c.Args[1])
-	c.OffloadSized(func(command.Store) int { return size }, func(st command.Store, w *resp.Writer) {
+	c.OffloadSized(func(env.Store) int { return size }, func(st env.Store, w *resp.Writer) {
 		mark := len(w.Buf)
 		found, err := read(st, db, key, w)
 		switch {

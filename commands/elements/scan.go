@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -52,7 +53,7 @@ func (e *Elements) append(w *resp.Writer, name, value []byte) {
 }
 
 // readElements calls f with what key holds, if it exists.
-type readElements func(st command.Store, db int, key []byte, f func(e Elements)) (found bool, err error)
+type readElements func(st env.Store, db int, key []byte, f func(e Elements)) (found bool, err error)
 
 // maxScanSteps bounds what matching a pattern may cost while a shard is locked, in
 // comparisons of a character.
@@ -93,7 +94,7 @@ func ScanElements(c *command.Call, read readElements) {
 	case beside && c.Client.Exclusive:
 		c.Fail(errScanLong)
 	case beside:
-		BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return scanBeside(st, db, key, read, pattern, w)
 		}, func(w *resp.Writer) { scannedHead(w, 0) })
 	default:
@@ -165,7 +166,7 @@ func (e *Elements) pin() (all []element, unpin func()) {
 
 // scanBeside replies those of the elements under key whose names match. The shard is not
 // locked for as long as it takes to compare and to copy them.
-func scanBeside(st command.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
+func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
 	var of Elements
 	var all []element
 	unpin := func() {}

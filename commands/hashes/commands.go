@@ -7,6 +7,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -183,7 +184,7 @@ func hmget(c *command.Call) {
 		c.Fail(command.TooLong(c.W))
 	default:
 		fields := command.CloneArgs(c.Args[2:])
-		elements.BesideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, command.CopiedBy(c.Store, c.Client.Selected(), c.Cmd, c.Args), func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) {
 				if !writeFields(w, h, fields, command.MaxReply) {
 					w.Error(command.ErrValuesTooLong)
@@ -229,7 +230,7 @@ func hashAll(c *command.Call, fields, values bool) {
 	case absent:
 		none(c.W)
 	case large:
-		elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadHash(db, key, func(h *collection.Hash) { elements.WriteHash(w, h, fields, values) })
 		}, none)
 	default:

@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 func elementsOfHash(h *collection.Hash) elements.Elements {
@@ -11,7 +12,7 @@ func elementsOfHash(h *collection.Hash) elements.Elements {
 }
 
 func hscan(c *command.Call) {
-	elements.ScanElements(c, func(st command.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
+	elements.ScanElements(c, func(st env.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadHash(db, key, func(h *collection.Hash) { f(elementsOfHash(h)) })
 	})
 }

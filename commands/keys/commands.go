@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
@@ -161,7 +162,7 @@ func flushDB(c *command.Call) {
 		return
 	}
 	db := c.Client.Selected()
-	c.Offload(func(st command.Store, w *resp.Writer) {
+	c.Offload(func(st env.Store, w *resp.Writer) {
 		st.Flush(db)
 		w.Status("OK")
 	})
@@ -182,7 +183,7 @@ func flushAll(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	c.Offload(func(st command.Store, w *resp.Writer) {
+	c.Offload(func(st env.Store, w *resp.Writer) {
 		st.FlushAll()
 		w.Status("OK")
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
@@ -60,8 +61,8 @@ func scan(c *command.Call) {
 	if call.count <= scanInline && scanStep(c.Store, c.W, db, &call, scanWork) {
 		return
 	}
-	c.OffloadSized(func(st command.Store) int { return min(call.count, st.Len(db)) * nameBytes },
-		func(st command.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
+	c.OffloadSized(func(st env.Store) int { return min(call.count, st.Len(db)) * nameBytes },
+		func(st env.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
 // askScan is Parse of SCAN. The count is a hint, and a step elsewhere is a short one.
@@ -84,7 +85,7 @@ func answerScan(c *command.Call, a *decide.Ask) {
 		return
 	}
 	call.pattern = append([]byte{}, call.pattern...) // the ask goes
-	c.Offload(func(_ command.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
+	c.Offload(func(_ env.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
 }
 
 // writeScan replies one step of an iteration. It returns false, with nothing written, when
@@ -145,7 +146,7 @@ func (s *scanCall) matches(key []byte, typ string) bool {
 
 // scanStep replies one step of an iteration. It returns false, with nothing written,
 // when matching would take more than work.
-func scanStep(st command.Store, w *resp.Writer, db int, call *scanCall, work int) bool {
+func scanStep(st env.Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
 	next := walk(st, db, call.cursor, call.count, func(key []byte, typ string) bool {
@@ -190,7 +191,7 @@ func addName(found *resp.Writer, key []byte) {
 // walk calls f for about count keys from cursor on, until f returns false, and
 // returns the next cursor. f may take its time: the keys are copied a page at a
 // time, so that no shard is locked while f looks at them.
-func walk(st command.Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
+func walk(st env.Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
 	type entry struct {
 		end int // of the key in text
 		typ string
@@ -226,14 +227,14 @@ func keysCommand(c *command.Call) {
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.Selected()
 	e := c.Server
-	c.OffloadSized(func(st command.Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
-		func(st command.Store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
+	c.OffloadSized(func(st env.Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
+		func(st env.Store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
 }
 
 // allKeys writes every matching key once: a scan may show a key twice when the
 // table grows meanwhile, which KEYS may not. When the server
 // has ended, nobody waits for it.
-func allKeys(e *command.Server, st command.Store, w *resp.Writer, db int, call *scanCall) {
+func allKeys(e *command.Server, st env.Store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
 	more := func() bool { return found.Size(0) <= command.Longest(w) && !e.Ended.Load() }

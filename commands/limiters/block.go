@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -19,9 +20,9 @@ import (
 // are woken when they become the first. There is no polling.
 type wait struct {
 	parked *command.Wait
-	ref    []command.KeyRef // the one key, as Hold takes it
-	ticket any              // the place in the queue
-	ask    decide.Ask       // owns its bytes, and is never decided itself
+	ref    []env.KeyRef // the one key, as Hold takes it
+	ticket any          // the place in the queue
+	ask    decide.Ask   // owns its bytes, and is never decided itself
 
 	refusal resp.Error // set by who has claimed the answer: the user may not wait for it any more
 
@@ -44,14 +45,14 @@ type elsewhere struct {
 
 // try charges if there is room. It is called with the key held, or with nobody else's
 // answer depending on it.
-func (w *wait) try(st command.Store) decide.Ask {
+func (w *wait) try(st env.Store) decide.Ask {
 	a := w.ask
 	st.Decide(&a)
 	return a
 }
 
 // look says whether there is room, likewise.
-func (w *wait) look(st command.Store) decide.Ask {
+func (w *wait) look(st env.Store) decide.Ask {
 	a := w.ask
 	switch a.Family {
 	case decide.Window:
@@ -80,7 +81,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	w := &wait{parked: c.NewWait(), ask: *a}
 	w.ask.Own(nil)
 	w.parked.Args = [][]byte{nil, w.ask.Key} // a command that waits has one key
-	w.ref = []command.KeyRef{{DB: a.DB, Key: w.ask.Key}}
+	w.ref = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
 	if c.Server.Options.Remote != nil {
 		w.waitElsewhere(c, timeout)
 		return
@@ -126,14 +127,14 @@ func (w *wait) wake() {
 }
 
 // endAfter starts the timer of the timeout.
-func (w *wait) endAfter(st command.Store, d time.Duration) {
+func (w *wait) endAfter(st env.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bound = st.AfterFunc(d, func() { w.parked.Interrupt(false) })
 }
 
 // tryAfter replaces the timer of the next attempt.
-func (w *wait) tryAfter(st command.Store, d time.Duration) {
+func (w *wait) tryAfter(st env.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.concluded {
@@ -147,7 +148,7 @@ func (w *wait) tryAfter(st command.Store, d time.Duration) {
 
 // retryAfter is when there may be room: when the decision says, or when the key
 // expires, which EXPIRE may have made earlier than the limiter itself knows.
-func (w *wait) retryAfter(st command.Store, now *decide.Ask) time.Duration {
+func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
 	if at, has, _ := st.Expiry(w.ask.DB, w.ask.Key); has {
 		return min(after, at.Sub(st.Now()))
@@ -163,7 +164,7 @@ func hopeless(now *decide.Ask) bool {
 // attempt decides for the first in the queue, and answers it if it may pass or never will.
 // It does so once nothing is locked: by then the effect has been recorded, and the session,
 // which may be fed at once, waits for all that has.
-func (w *wait) attempt(st command.Store) {
+func (w *wait) attempt(st env.Store) {
 	if w.parked.Client.Server.Host.AfterPause(w.goOn) {
 		return // it stays due
 	}
@@ -203,7 +204,7 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 // decide reports whether the wait is over, with its answer claimed, and with what. Whether
 // there is room is looked at before the answer is claimed, so that whoever ends the wait
 // meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
-func (w *wait) decide(st command.Store) (now decide.Ask, over bool) {
+func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 	st.Lock(w.ref, nil)
 	defer st.Unlock()
 	goesOn := false
@@ -257,7 +258,7 @@ const noticed = 100 * time.Millisecond
 
 // decideElsewhere is decide where a Remote does. Nothing can be locked there: others may
 // take the room between a look and a charge, and then the wait goes on.
-func (w *wait) decideElsewhere(st command.Store) (now decide.Ask, over bool) {
+func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	w.one.Lock()
 	defer w.one.Unlock()
 	goesOn := false
@@ -299,7 +300,7 @@ func (w *wait) decideElsewhere(st command.Store) (now decide.Ask, over bool) {
 
 // lookAgain starts the timer of the next attempt, for the first in the queue. The others are
 // woken.
-func (w *wait) lookAgain(st command.Store, first bool, now *decide.Ask) {
+func (w *wait) lookAgain(st env.Store, first bool, now *decide.Ask) {
 	if first {
 		w.tryAfter(st, min(noticed, now.Decision.RetryAfter))
 	}
@@ -314,7 +315,7 @@ func (w *wait) goOn(yes bool) {
 }
 
 // giveUp ends the wait with the refusal as it is now.
-func (w *wait) giveUp(st command.Store, out *resp.Writer) {
+func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
 		out.Error(w.refusal)
@@ -329,14 +330,14 @@ func (w *wait) giveUp(st command.Store, out *resp.Writer) {
 }
 
 // leave ends the wait of a client that is gone.
-func (w *wait) leave(st command.Store) {
+func (w *wait) leave(st env.Store) {
 	if w.parked.Claim() {
 		w.end(st)
 	}
 }
 
 // end stops the timers and gives up the place in the queue.
-func (w *wait) end(st command.Store) {
+func (w *wait) end(st env.Store) {
 	w.mu.Lock()
 	w.concluded = true
 	for _, stop := range []func() bool{w.bound, w.nextTry} {

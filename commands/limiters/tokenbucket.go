@@ -2,6 +2,7 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -69,7 +70,7 @@ func serveOut(c *command.Call, a *decide.Ask) {
 
 // serve tells the caller that its tokens are there. If it may not have them any more it gives
 // them back.
-func (r *reservation) serve(st command.Store) {
+func (r *reservation) serve(st env.Store) {
 	r.parked.Finish(func(w *resp.Writer) {
 		if err := r.parked.Forbidden(st); err != "" {
 			r.undo(st)
@@ -82,7 +83,7 @@ func (r *reservation) serve(st command.Store) {
 }
 
 // giveUp is the answer of a caller that is made to stop waiting.
-func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
+func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.undo(st)
 	if err := r.parked.Forbidden(st); err != "" {
 		w.Error(err)
@@ -92,7 +93,7 @@ func (r *reservation) giveUp(st command.Store, w *resp.Writer) {
 	r.answer(st, w, 1)
 }
 
-func (r *reservation) undo(st command.Store) {
+func (r *reservation) undo(st env.Store) {
 	r.stop()
 	a := r.ask
 	a.Family = decide.Cancel
@@ -102,7 +103,7 @@ func (r *reservation) undo(st command.Store) {
 // answer writes what the bucket shows now. Should something else lie under the key
 // by now, it is what the bucket showed when the reservation was made: the grant
 // stands.
-func (r *reservation) answer(st command.Store, w *resp.Writer, refused int64) {
+func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	look := r.ask
 	look.Bucket.Block, look.Bucket.MaxWait = false, 0
 	if refused == 0 {

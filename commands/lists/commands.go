@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -200,7 +201,7 @@ func lrange(c *command.Call) {
 	case !found:
 		c.W.Array(0)
 	case large:
-		elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+		elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 			return st.ReadList(db, key, func(l *collection.List) {
 				start, end := listSpan(from, to, l.Len())
 				elements.WriteList(w, l, start, end)

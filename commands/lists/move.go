@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -37,7 +38,7 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 func moveElement(c *command.Call, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
 	if !c.Client.Exclusive { // else the keys are locked already
-		c.Refs = append(c.Refs[:0], command.KeyRef{DB: db, Key: from}, command.KeyRef{DB: db, Key: to})
+		c.Refs = append(c.Refs[:0], env.KeyRef{DB: db, Key: from}, env.KeyRef{DB: db, Key: to})
 		c.Store.Lock(c.Refs, nil)
 		defer c.Store.Unlock()
 	}
@@ -52,7 +53,7 @@ func moveElement(c *command.Call, m listMove) {
 }
 
 // move moves an element and returns a copy of it. Both keys are locked.
-func (m listMove) move(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
+func (m listMove) move(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	if value, found, err = m.peek(st, db, from, to); found && err == nil {
 		err = m.transfer(st, db, from, to, value)
 	}
@@ -61,7 +62,7 @@ func (m listMove) move(st command.Store, db int, from, to []byte) (value []byte,
 
 // peek returns a copy of the element that is to be moved. The destination is looked at
 // only if there is one, as in Redis.
-func (m listMove) peek(st command.Store, db int, from, to []byte) (value []byte, found bool, err error) {
+func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
 		if m.fromFront {
@@ -78,7 +79,7 @@ func (m listMove) peek(st command.Store, db int, from, to []byte) (value []byte,
 
 // transfer does what peek has found possible: the element is added first, which alone may
 // fail.
-func (m listMove) transfer(st command.Store, db int, from, to, value []byte) error {
+func (m listMove) transfer(st env.Store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {
 		popOne(l, m.fromFront)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"github.com/cellserver/cellserver/commands/blocking"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -29,7 +30,7 @@ func popCommands() []*command.Command {
 
 // listPops takes elements from lists.
 var listPops = blocking.Kind{
-	Take: func(call *blocking.Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		mark := len(w.Buf)
 		err = st.WriteList(db, key, func(l *collection.List) error {
 			found = l.Len() > 0
@@ -53,7 +54,7 @@ var listPops = blocking.Kind{
 
 // movePops moves an element of a list to another list.
 var movePops = blocking.Kind{
-	Take: func(call *blocking.Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		value, found, err := listMove{fromFront: call.Front, toFront: call.ToFront}.move(st, db, key, call.To)
 		if found && err == nil {
 			w.Bulk(value)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -46,7 +47,7 @@ func pubsubChannels(kind topicKind) func(*command.Call) {
 			pattern = bytes.Clone(c.Args[2])
 		}
 		sp := &hubOf(c).spaces[kind]
-		list := func(_ command.Store, w *resp.Writer) { sp.write(w, pattern) }
+		list := func(_ env.Store, w *resp.Writer) { sp.write(w, pattern) }
 		if sp.len()*(1+len(pattern)/16) > channelsInline {
 			c.Offload(list)
 			return

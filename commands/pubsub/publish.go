@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -76,7 +77,7 @@ func (m *message) clone() message {
 // publishBeside publishes what takes long to match, in the background.
 func publishBeside(c *command.Call, m message) {
 	h := hubOf(c)
-	c.Offload(func(_ command.Store, w *resp.Writer) {
+	c.Offload(func(_ env.Store, w *resp.Writer) {
 		steps, p := parse.Unlimited, posting{}
 		h.match(&p, &m, &steps)
 		w.Int(int64(h.post(&p, &m)))

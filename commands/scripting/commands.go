@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -183,7 +184,7 @@ const compileInline = 2 << 10
 func evalElsewhere(c *command.Call, n int) {
 	e, host, cmd, own := scriptsOf(c).engine, c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
 	x := host.ParkExclusive(c, nil)
-	x.Wait.Work(func(command.Store) {
+	x.Wait.Work(func(env.Store) {
 		s, err := e.compile(own[1], false)
 		call := invocation{script: s, keys: own[3 : 3+n], readonly: cmd.Flags&command.FlagReadonly != 0}
 		x.Do = again(cmd, own, &call)
@@ -212,7 +213,7 @@ func scriptLoad(c *command.Call) {
 		return
 	}
 	source = append([]byte(nil), source...)
-	c.Offload(func(_ command.Store, w *resp.Writer) { load(w, source) })
+	c.Offload(func(_ env.Store, w *resp.Writer) { load(w, source) })
 }
 
 // scriptKill is SCRIPT KILL.

@@ -3,6 +3,7 @@ package scripting
 import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -46,10 +47,10 @@ func (k *worker) runScript(c *command.Call, call *invocation) {
 }
 
 // scriptRefs names the keys of a script as [command.Call.Lock] takes them.
-func scriptRefs(c *command.Call, keys [][]byte) []command.KeyRef {
+func scriptRefs(c *command.Call, keys [][]byte) []env.KeyRef {
 	c.Refs = c.Refs[:0]
 	for _, key := range keys {
-		c.Refs = append(c.Refs, command.KeyRef{DB: c.Client.Selected(), Key: key})
+		c.Refs = append(c.Refs, env.KeyRef{DB: c.Client.Selected(), Key: key})
 	}
 	return c.Refs
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -131,7 +132,7 @@ func smembers(c *command.Call) {
 		c.Bound(mark)
 		return
 	}
-	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { elements.WriteSet(w, s) })
 	}, func(w *resp.Writer) { w.Set(0) })
 }
@@ -247,7 +248,7 @@ func srandmember(c *command.Call) {
 		c.Bound(mark)
 		return
 	}
-	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { writeRandom(w, s, count, many) })
 	}, func(w *resp.Writer) { w.Array(0) })
 }

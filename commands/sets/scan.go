@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 func elementsOfSet(s *collection.Set) elements.Elements {
@@ -17,7 +18,7 @@ func elementsOfSet(s *collection.Set) elements.Elements {
 }
 
 func sscan(c *command.Call) {
-	elements.ScanElements(c, func(st command.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
+	elements.ScanElements(c, func(st env.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadSet(db, key, func(s *collection.Set) { f(elementsOfSet(s)) })
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/cellserver/cellserver/commands/blocking"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -27,7 +28,7 @@ func popCommands() []*command.Command {
 // pops takes elements from sorted sets.
 var pops = blocking.Kind{
 	SortedSet: true,
-	Take: func(call *blocking.Call, st command.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
+	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		mark := len(w.Buf)
 		err = st.WriteSortedSet(db, key, func(z *collection.SortedSet) error {
 			found = z.Len() > 0

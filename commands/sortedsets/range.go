@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -191,7 +192,7 @@ func zrange(c *command.Call, call rangeCall) {
 	args := command.CloneArgs(c.Args)
 	call = unparsed
 	_ = call.parse(args[2:4], args[4:]) // as it went before
-	elements.BesideRead(c, size, func(st command.Store, db int, key []byte, w *resp.Writer) (bool, error) {
+	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
 			if !WriteElements(w, z, from, to, call.reply(w)) {

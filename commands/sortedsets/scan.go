@@ -4,6 +4,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 )
 
@@ -20,7 +21,7 @@ func elementsOfSortedSet(z *collection.SortedSet) elements.Elements {
 
 // zscan replies scores as text in both protocols, as Redis does.
 func zscan(c *command.Call) {
-	elements.ScanElements(c, func(st command.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
+	elements.ScanElements(c, func(st env.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) { f(elementsOfSortedSet(z)) })
 	})
 }

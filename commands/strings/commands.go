@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -103,7 +104,7 @@ func set(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	o := command.SetOptions{Expiry: limit.MaxInstant, KeepTTL: call.keepTTL, IfAbsent: call.nx, IfExists: call.xx}
+	o := env.SetOptions{Expiry: limit.MaxInstant, KeepTTL: call.keepTTL, IfAbsent: call.nx, IfExists: call.xx}
 	if call.expiry != nil {
 		if o.Expiry, err = futureInstant(c, call.expiry, call.unit, call.absolute); err != "" {
 			c.Fail(err)
@@ -126,7 +127,7 @@ func set(c *command.Call) {
 }
 
 // swap sets the key and replies what it held.
-func swap(c *command.Call, o command.SetOptions) {
+func swap(c *command.Call, o env.SetOptions) {
 	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
 	c.ReplyString(old, found, err)
 }
@@ -138,7 +139,7 @@ func setUntil(c *command.Call, unit time.Duration) {
 		c.Fail(fault)
 		return
 	}
-	if _, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[3], command.SetOptions{Expiry: at}); err != nil {
+	if _, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[3], env.SetOptions{Expiry: at}); err != nil {
 		c.Fail(command.StoreError(err))
 		return
 	}
@@ -146,11 +147,11 @@ func setUntil(c *command.Call, unit time.Duration) {
 }
 
 func setnx(c *command.Call) {
-	done, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[2], command.SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
+	done, err := c.Store.SetString(c.Client.Selected(), c.Args[1], c.Args[2], env.SetOptions{Expiry: limit.MaxInstant, IfAbsent: true})
 	c.ReplyWhether(done, err)
 }
 
-func getset(c *command.Call) { swap(c, command.SetOptions{Expiry: limit.MaxInstant}) }
+func getset(c *command.Call) { swap(c, env.SetOptions{Expiry: limit.MaxInstant}) }
 
 func getdel(c *command.Call) {
 	c.ReplyString(c.Store.TakeString(c.Text[:0], c.Client.Selected(), c.Args[1]))
@@ -190,7 +191,7 @@ func mget(c *command.Call) {
 		return
 	}
 	cmd, args := c.Cmd, command.CloneArgs(c.Args)
-	c.OffloadSized(func(st command.Store) int { return command.CopiedBy(st, db, cmd, args) }, func(st command.Store, w *resp.Writer) {
+	c.OffloadSized(func(st env.Store) int { return command.CopiedBy(st, db, cmd, args) }, func(st env.Store, w *resp.Writer) {
 		if !replyValues(l, st, w, db, args[1:], command.MaxReply) {
 			w.Error(command.ErrValuesTooLong)
 		}
@@ -199,7 +200,7 @@ func mget(c *command.Call) {
 
 // replyValues replies what keys hold, or reports that this takes more than most bytes,
 // and then has written nothing. l counts what was found; it may be in use.
-func replyValues(l *command.Worker, st command.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
+func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
 	reply, hits, fits := elements.WholeOf(w, len(keys)), int64(0), true
 	reply.Most = most
 	w.Array(len(keys))

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // workerTracking is what the group keeps for a worker.
@@ -36,7 +37,7 @@ func (v *invalidator) tracking(cl *command.Client) *tracking {
 }
 
 // start turns tracking on, or changes how: prefixes are added to those that there are.
-func (v *invalidator) start(cl *command.Client, st command.Store, t *tracking, prefixes []string) {
+func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefixes []string) {
 	own := command.ClientState[trackingState](owner(cl), v.slot)
 	v.clients.Add(1)
 	st.StartObserving()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -123,7 +124,7 @@ func rejectExec(c *command.Call, e resp.Error) resp.Error {
 }
 
 // discard ends the transaction and forgets the watched keys.
-func (m *transactions) discard(cl *command.Client, st command.Store) {
+func (m *transactions) discard(cl *command.Client, st env.Store) {
 	m.unwatch(cl, st)
 	if k := m.of(cl); k != nil && k.tx != nil {
 		m.recycle(k.tx)
@@ -173,7 +174,7 @@ func unwatch(c *command.Call) {
 	c.OK()
 }
 
-func (m *transactions) unwatch(cl *command.Client, st command.Store) {
+func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 	k := m.of(cl)
 	if k == nil || k.watched == nil {
 		return
@@ -190,7 +191,7 @@ func (m *transactions) unwatch(cl *command.Client, st command.Store) {
 // forget ends a watch on a goroutine of its own.
 func (m *transactions) forget(watched any) {
 	host := m.server.Host
-	host.Spawn(func() { host.WithStore(0, func(st command.Store) { st.Unwatch(watched) }) })
+	host.Spawn(func() { host.WithStore(0, func(st env.Store) { st.Unwatch(watched) }) })
 }
 
 // closed forgets what a client that is gone has watched.
@@ -405,7 +406,7 @@ func collect(c *command.Call, t *transaction) bool {
 			continue
 		}
 		for i, end, step := q.cmd.Keys.Range(q.args); i < end; i += step {
-			t.refs = append(t.refs, command.KeyRef{DB: db, Key: q.args[i]})
+			t.refs = append(t.refs, env.KeyRef{DB: db, Key: q.args[i]})
 		}
 	}
 	return true

@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // What EXEC asks of its queue before it runs.
@@ -78,7 +79,7 @@ func runsLong(c *command.Call, t *transaction) bool {
 }
 
 // queueReplySize is about how many bytes the replies of a transaction copy.
-func queueReplySize(cl *command.Client, st command.Store, exec *command.Command) (n int) {
+func queueReplySize(cl *command.Client, st env.Store, exec *command.Command) (n int) {
 	k := keptOf(exec.Slot(), cl)
 	if k == nil || k.tx == nil {
 		return 0

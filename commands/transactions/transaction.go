@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 )
 
@@ -12,8 +13,8 @@ type transaction struct {
 	failed bool // a command was refused: EXEC must abort
 	queue  []queued
 	bytes  int
-	work   int              // of the queue: see transactionWork
-	refs   []command.KeyRef // scratch of EXEC
+	work   int          // of the queue: see transactionWork
+	refs   []env.KeyRef // scratch of EXEC
 
 	// Where the latest arguments are; those before stay where they were.
 	text  []byte

@@ -56,14 +56,16 @@ var groupParts = []string{
 	"commands/budget",
 	"commands/command",
 	"commands/elements",
+	"commands/env",
 	"commands/parse",
 	"commands/stats",
+	"commands/syntax",
 }
 
 // groupLayer is the layer of every group that has no line of its own in layers.
 var groupLayer = layer{
 	imports: slices.Concat(groupParts, []string{"decide", "collection", "resp", "shared"}, families),
-	why:     "a group of commands imports what a command is and what groups share; what it needs of the store and of clients is in commands/command",
+	why:     "a group of commands imports what a command is and what groups share; what it needs of clients is in commands/command, and of the store in commands/env",
 }
 
 const groupWhy = "groups of commands never import each other, and neither sessions nor what groups share may know one: what two groups need belongs into commands/command or a package beside it"
@@ -125,7 +127,7 @@ var layers = map[string]layer{
 	},
 
 	"remote": {
-		imports: []string{"commands/command", "concurrency", "decide", "limit"},
+		imports: []string{"commands/env", "concurrency", "decide", "limit"},
 		why:     "a store without keys knows what commands ask of one, and who decides instead",
 	},
 
@@ -175,15 +177,23 @@ var layers = map[string]layer{
 		why:     "the clock knows nothing of what it is read for",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/parse", "commands/stats", "commands/budget"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/env", "commands/parse", "commands/stats", "commands/syntax", "commands/budget"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
+	"commands/env": {
+		imports: []string{"commands/acl", "commands/stats", "collection", "decide", "limit", "resp", "shared", "transport"},
+		why:     "what commands need is declared here and implemented elsewhere: it knows no call, and nobody who implements it",
+	},
+	"commands/syntax": {
+		imports: []string{"resp"},
+		why:     "a line that says which arguments there are is text: whose arguments they are is not known",
+	},
 	"commands/elements": {
-		imports: []string{"commands/command", "commands/parse", "collection", "resp", "shared", "limit"},
+		imports: []string{"commands/command", "commands/env", "commands/parse", "collection", "resp", "shared", "limit"},
 		why:     "what collections share in their replies knows no command",
 	},
 	"commands/blocking": {
-		imports: []string{"commands/command", "commands/elements", "commands/parse", "limit", "resp"},
+		imports: []string{"commands/command", "commands/elements", "commands/env", "commands/parse", "limit", "resp"},
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
 	},
 	"commands/scripting": {
@@ -195,7 +205,7 @@ var layers = map[string]layer{
 		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {
-		imports: []string{"decide", "commands/acl", "commands/command", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
+		imports: []string{"decide", "commands/acl", "commands/command", "commands/env", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
 		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
 	},
 	"admin": {
@@ -219,11 +229,11 @@ var layers = map[string]layer{
 		why: "certificates are files and names are text: who speaks TLS with them is nobody's business here",
 	},
 	"config": {
-		imports: []string{"cluster/engine", "commands", "commands/acl", "commands/command", "commands/stats", "resp", "tlsconfig", "transport"},
+		imports: []string{"cluster/engine", "commands", "commands/acl", "commands/env", "commands/stats", "resp", "tlsconfig", "transport"},
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/acl", "keyspace/entry", "admin", "admin/page"}, families...),
+		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "keyspace/entry", "admin", "admin/page"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 }

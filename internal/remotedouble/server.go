@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
@@ -26,13 +26,13 @@ type Server struct {
 }
 
 // NewServer makes a server whose clock shows start. set may change its options.
-func NewServer(start limit.Instant, seed uint64, set func(o *command.Options)) (*Server, error) {
+func NewServer(start limit.Instant, seed uint64, set func(o *env.Options)) (*Server, error) {
 	clock := clocktest.New(start)
 	return Share(New(keyspace.New(keyspace.Options{Databases: 1, Clock: clock}), seed), clock, set)
 }
 
 // Share makes one more server that asks d.
-func Share(d *Double, clock *clocktest.Clock, set func(o *command.Options)) (*Server, error) {
+func Share(d *Double, clock *clocktest.Clock, set func(o *env.Options)) (*Server, error) {
 	table, err := commands.NewStoreTable(nil)
 	if err != nil {
 		return nil, fmt.Errorf("making the table: %w", err)
@@ -40,7 +40,7 @@ func Share(d *Double, clock *clocktest.Clock, set func(o *command.Options)) (*Se
 	s := &Server{Double: d, Clock: clock}
 	s.Stores = remote.New(d, func(d time.Duration, f func()) (stop func() bool) { return clock.AfterFunc(d, f).Stop })
 	began := time.Now()
-	o := command.Options{
+	o := env.Options{
 		NewStore: s.Stores.NewStore, Remote: s.Stores.Remote(), Settings: config.Default(),
 		Stopwatch: func() time.Duration { return time.Since(began) },
 	}

@@ -1,4 +1,4 @@
-package command
+package env
 
 import (
 	"log/slog"
@@ -119,29 +119,41 @@ type Process interface {
 	ClockStep() time.Duration
 }
 
-// noProcess stands in where an engine runs without a server around it.
-type noProcess struct{}
+// NoProcess stands in where an engine runs without a server around it.
+type NoProcess struct{}
 
-func (noProcess) Version() string { return "dev" }
+// Version implements Process.
+func (NoProcess) Version() string { return "dev" }
 
-func (noProcess) Uptime() time.Duration { return 0 }
+// Uptime implements Process.
+func (NoProcess) Uptime() time.Duration { return 0 }
 
-func (noProcess) RunID() string { return "" }
+// RunID implements Process.
+func (NoProcess) RunID() string { return "" }
 
-func (noProcess) PID() int { return 0 }
+// PID implements Process.
+func (NoProcess) PID() int { return 0 }
 
-func (noProcess) Transport() string { return "" }
+// Transport implements Process.
+func (NoProcess) Transport() string { return "" }
 
-func (noProcess) ConfigFile() string { return "" }
+// ConfigFile implements Process.
+func (NoProcess) ConfigFile() string { return "" }
 
-func (noProcess) Executable() string { return "" }
+// Executable implements Process.
+func (NoProcess) Executable() string { return "" }
 
-func (noProcess) TCPPort() int { return 0 }
+// TCPPort implements Process.
+func (NoProcess) TCPPort() int { return 0 }
 
-func (noProcess) Memory() (rss, heap int64) { return 0, 0 }
+// Memory implements Process.
+func (NoProcess) Memory() (rss, heap int64) { return 0, 0 }
 
-func (noProcess) CPU() (sys, user time.Duration) { return 0, 0 }
+// CPU implements Process.
+func (NoProcess) CPU() (sys, user time.Duration) { return 0, 0 }
 
-func (noProcess) Network() stats.Traffic { return stats.Traffic{} }
+// Network implements Process.
+func (NoProcess) Network() stats.Traffic { return stats.Traffic{} }
 
-func (noProcess) ClockStep() time.Duration { return 0 }
+// ClockStep implements Process.
+func (NoProcess) ClockStep() time.Duration { return 0 }

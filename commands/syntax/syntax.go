@@ -1,4 +1,6 @@
-package command
+// Package syntax reads the lines that say which arguments a command takes, and writes them as
+// COMMAND DOCS shows them. It knows no command.
+package syntax
 
 import (
 	"strings"
@@ -16,28 +18,28 @@ type Argument struct {
 	Sub      []Argument
 }
 
-// ParseSyntax reads the syntax line of a table entry: `[...]` is optional,
+// Parse reads the syntax line of a table entry: `[...]` is optional,
 // `<a | b>` or a bar inside brackets is a choice, upper-case words are tokens and a
 // trailing `[name ...]` repeats what is before it. redis-cli draws its hints from
 // the result, so that the line and the hints cannot differ.
-func ParseSyntax(syntax string) []Argument {
-	p := syntaxParser{words: SyntaxWords(syntax)}
+func Parse(syntax string) []Argument {
+	p := parser{words: Words(syntax)}
 	return p.sequence("")
 }
 
-// SyntaxWords splits a syntax line into words and the marks [ ] < > |.
-func SyntaxWords(s string) []string {
+// Words splits a syntax line into words and the marks [ ] < > |.
+func Words(s string) []string {
 	for _, mark := range []string{"[", "]", "<", ">", "|"} {
 		s = strings.ReplaceAll(s, mark, " "+mark+" ")
 	}
 	return strings.Fields(s)
 }
 
-type syntaxParser struct {
+type parser struct {
 	words []string
 }
 
-func (p *syntaxParser) next() (word string) {
+func (p *parser) next() (word string) {
 	if len(p.words) == 0 {
 		return ""
 	}
@@ -45,7 +47,7 @@ func (p *syntaxParser) next() (word string) {
 	return word
 }
 
-func (p *syntaxParser) peek() string {
+func (p *parser) peek() string {
 	if len(p.words) == 0 {
 		return ""
 	}
@@ -53,7 +55,7 @@ func (p *syntaxParser) peek() string {
 }
 
 // sequence reads up to the closing mark: alternatives if there is a bar.
-func (p *syntaxParser) sequence(closing string) []Argument {
+func (p *parser) sequence(closing string) []Argument {
 	var alternatives [][]Argument
 	var current []Argument
 	for {
@@ -82,7 +84,7 @@ func (p *syntaxParser) sequence(closing string) []Argument {
 
 // optional reads a bracket. One that repeats the argument before it makes that
 // one multiple instead.
-func (p *syntaxParser) optional(before []Argument) []Argument {
+func (p *parser) optional(before []Argument) []Argument {
 	inside := group(p.sequence("]"))
 	if n := len(before); n > 0 && inside.Multiple && inside.Name == before[n-1].Name {
 		before[n-1].Multiple = true
@@ -93,7 +95,7 @@ func (p *syntaxParser) optional(before []Argument) []Argument {
 }
 
 // word reads a name, or a token with the one value that follows it.
-func (p *syntaxParser) word(word string) Argument {
+func (p *parser) word(word string) Argument {
 	if !isToken(word) {
 		return Argument{Name: word, Kind: kindOf(word)}
 	}
@@ -141,8 +143,8 @@ func choice(alternatives [][]Argument) Argument {
 	return a
 }
 
-// writeArguments writes arguments in the shape of COMMAND DOCS.
-func writeArguments(w *resp.Writer, args []Argument) {
+// Write writes arguments in the shape of COMMAND DOCS.
+func Write(w *resp.Writer, args []Argument) {
 	w.Array(len(args))
 	for _, a := range args {
 		a.write(w)
@@ -186,6 +188,6 @@ func (a *Argument) write(w *resp.Writer) {
 	}
 	if len(a.Sub) > 0 {
 		w.BulkString("arguments")
-		writeArguments(w, a.Sub)
+		Write(w, a.Sub)
 	}
 }

@@ -1,9 +1,6 @@
-package command
+package env
 
-import (
-	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/transport"
-)
+import "github.com/cellserver/cellserver/transport"
 
 // Persistence is what keeps effects, as the commands see it. A nil one keeps
 // nothing. Its methods may be called from any goroutine; only Save waits for a disk.
@@ -39,19 +36,4 @@ type Recording interface {
 	// Unsettled is how many bytes of effects that makes.
 	Unsettled() int
 	Refuses() bool
-}
-
-// ErrNotKept stands for the fault of the journal until it is known which.
-const ErrNotKept resp.Error = "MISCONF"
-
-// errManyEffects refuses what would make the record of a transaction too large.
-const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
-
-// Misconf refuses what cannot be kept. Where the fault is over by the time that it is to
-// be named, fault is "".
-func Misconf(fault string) resp.Error {
-	if fault == "" {
-		fault = "what was written last is lost"
-	}
-	return resp.Error("MISCONF Errors writing to the AOF file: " + fault)
 }

@@ -1,4 +1,4 @@
-package command
+package env
 
 import (
 	"github.com/cellserver/cellserver/collection"

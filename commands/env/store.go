@@ -1,4 +1,4 @@
-package command
+package env
 
 import (
 	"time"
@@ -81,8 +81,8 @@ type Keys interface {
 	// false.
 	Rename(db int, from, to []byte, nx bool) (renamed, found bool)
 	// AppendString appends to dst what GET replies. A value of shared.Least bytes or more
-	// is returned as it is stored instead, and kept: [Call.ReplySpan] or [Call.GiveBack] has
-	// to release it.
+	// is returned as it is stored instead, and kept: ReplySpan or GiveBack of command.Call
+	// has to release it.
 	AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
 	RandomKey(dst []byte, db int) ([]byte, bool)
 	// Scan calls f for the keys of one step and returns the next cursor, 0 at the
