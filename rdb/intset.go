@@ -1,0 +1,25 @@
+package rdb
+
+// intset is how sets of integers are packed: the size of each (u32: 2, 4 or 8), their
+// number (u32), and the integers.
+type intset struct {
+	cursor
+	size int
+}
+
+func newIntset(blob []byte) (packed, error) {
+	s := &intset{cursor: cursor{rest: blob}}
+	size, n := s.little(4), s.little(4)
+	if s.short || size != 2 && size != 4 && size != 8 || uint64(len(s.rest)) != size*n {
+		return nil, corrupt("intset of %d bytes says %d integers of %d", len(blob), n, size)
+	}
+	s.size = int(size)
+	return s, nil
+}
+
+func (s *intset) next() (e item, more bool, err error) {
+	if len(s.rest) == 0 {
+		return e, false, nil
+	}
+	return item{number: s.signed(s.size)}, true, nil
+}

@@ -1,0 +1,49 @@
+package rdb
+
+// lzfRatio is the most bytes that one byte of LZF stands for: three bytes repeat at most
+// 264. A string that claims to be longer is refused before memory is reserved for it.
+const lzfRatio = 88
+
+// unpackLZF appends to dst the size bytes that packed stands for. A control byte below 32
+// is followed by one more literal byte than it says. The upper three bits of others are the
+// length of a repetition less 2, 7 being continued in a byte, and the rest with a further
+// byte how far back it begins, less 1.
+//
+// The caller has room for size bytes in dst, so that it is not moved while it grows.
+func unpackLZF(dst, packed []byte, size int) ([]byte, error) {
+	start := len(dst)
+	for i := 0; i < len(packed); {
+		control := int(packed[i])
+		i++
+		if control < 32 {
+			n := control + 1
+			if n > len(packed)-i || n > size-(len(dst)-start) {
+				return dst, corrupt("LZF: %d bytes at %d are too many", n, i)
+			}
+			dst = append(dst, packed[i:i+n]...)
+			i += n
+			continue
+		}
+		n, back := control>>5, control&31<<8
+		if n == 7 && i < len(packed) {
+			n += int(packed[i])
+			i++
+		}
+		if i == len(packed) {
+			return dst, corrupt("LZF: it ends in a repetition")
+		}
+		back += int(packed[i]) + 1
+		i++
+		n += 2
+		if back > len(dst)-start || n > size-(len(dst)-start) {
+			return dst, corrupt("LZF: %d bytes from %d back at %d of %d", n, back, len(dst)-start, size)
+		}
+		for range n { // byte by byte: what is repeated may be what was just written
+			dst = append(dst, dst[len(dst)-back])
+		}
+	}
+	if len(dst)-start != size {
+		return dst, corrupt("LZF: %d bytes instead of %d", len(dst)-start, size)
+	}
+	return dst, nil
+}

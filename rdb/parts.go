@@ -1,0 +1,95 @@
+package rdb
+
+import "strconv"
+
+// partElements is how many elements a part has at most. They take 36 KiB.
+const partElements = 512
+
+// parts collects elements and hands them over in parts. What they consist of is in an
+// arena of [piece] bytes, or by itself if it does not fit there.
+type parts struct {
+	visitor  *Visitor
+	key      *Key
+	elements []Element
+	arena    []byte
+	// apart is how many bytes of the collected elements are not in the arena.
+	apart int
+	// n is how many elements of the value were collected, and sent says that some of them
+	// were handed over.
+	n    uint64
+	sent bool
+}
+
+// begin begins a value.
+func (p *parts) begin(key *Key) {
+	if p.arena == nil {
+		p.arena, p.elements = make([]byte, 0, piece), make([]Element, 0, partElements)
+	}
+	p.key, p.n, p.sent = key, 0, false
+	p.empty()
+}
+
+func (p *parts) empty() {
+	clear(p.elements) // so that large strings are freed
+	p.arena, p.elements, p.apart = p.arena[:0], p.elements[:0], 0
+}
+
+// room is where the next string may be appended. If it does not fit, append moves it
+// elsewhere. The caller hands what came of it to kept.
+func (p *parts) room() []byte { return p.arena[len(p.arena):] }
+
+// kept takes a string that was appended to room.
+func (p *parts) kept(text []byte) []byte {
+	if free := cap(p.arena) - len(p.arena); len(text) <= free {
+		p.arena = p.arena[:len(p.arena)+len(text)]
+	} else {
+		p.apart += len(text)
+	}
+	return text[:len(text):len(text)]
+}
+
+// decimals is a number as a string.
+func (p *parts) decimals(n int64) []byte {
+	return p.kept(strconv.AppendInt(p.room(), n, 10))
+}
+
+// add takes the next element. It must not be called between two strings of one element:
+// when a part is full, what the strings are in is used again.
+func (p *parts) add(e Element) error {
+	p.elements = append(p.elements, e)
+	p.n++
+	if len(p.elements) < partElements && p.apart < piece && cap(p.arena)-len(p.arena) >= piece/8 {
+		return nil
+	}
+	return p.flush(false)
+}
+
+// flush hands over what was collected, if that is something or the last.
+func (p *parts) flush(last bool) error {
+	if len(p.elements) == 0 && !last {
+		return nil
+	}
+	part := Part{Elements: p.elements, First: !p.sent, Last: last}
+	p.sent = true
+	var err error
+	if p.visitor.Value != nil {
+		err = p.visitor.Value(p.key, part)
+	}
+	p.empty()
+	return err
+}
+
+// end ends a value. No server has an empty collection, and Redis passes over one too.
+func (p *parts) end() error {
+	if p.n > 0 {
+		return p.flush(true)
+	}
+	return p.visitor.skipped("empty "+p.key.Kind.String(), p.key)
+}
+
+func (v *Visitor) skipped(what string, key *Key) error {
+	if v.Skipped == nil {
+		return nil
+	}
+	return v.Skipped(Skipped{What: what, Key: key})
+}

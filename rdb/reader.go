@@ -1,0 +1,251 @@
+package rdb
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Limits bound what a [Reader] accepts.
+type Limits struct {
+	// String is how long a string may be in bytes, compressed or not, 0 for 512 MiB. That
+	// holds for packed collections too, which Redis keeps much smaller.
+	String int64
+	// Elements is how many a collection may have, 0 for 2^32.
+	Elements int64
+}
+
+// Reader reads one RDB.
+//
+// It holds one string at a time, and parts of collections. Memory grows by bytes that have
+// come, never by a length that was only announced: it is at most 64 times the input and
+// 1 MiB. A compressed string takes what it stands for, which is at most 88 times its size.
+type Reader struct {
+	values
+	valkey  bool
+	version int
+	db      int
+	// current is the key that is being read, and expire that of the next.
+	current Key
+	expire  int64
+}
+
+// NewReader returns a reader of in. It takes no byte from in beyond the end of the RDB, so
+// what follows can be read from in afterwards.
+func NewReader(in *bufio.Reader, limits Limits) *Reader {
+	if limits.String <= 0 {
+		limits.String = 512 << 20
+	}
+	if limits.Elements <= 0 {
+		limits.Elements = 1 << 32
+	}
+	r := &Reader{}
+	r.in = in
+	r.longest = min(limits.String, math.MaxInt)
+	r.most = uint64(limits.Elements)
+	return r
+}
+
+// Version returns the version of the RDB, and whether it is one of Valkey's own. It is known
+// when the first function of the visitor is called.
+func (r *Reader) Version() (version int, valkey bool) { return r.version, r.valkey }
+
+// Offset returns how many bytes were read.
+func (r *Reader) Offset() int64 { return r.offset() }
+
+// Read reads everything and calls visitor for what is there. It returns nil only if the
+// RDB was read to its end and its checksum is right, or is 0, which a server writes that
+// computes none. A visitor that has seen values of an RDB with an error must forget them.
+// Read may be called once.
+func (r *Reader) Read(visitor *Visitor) error {
+	r.visitor = visitor
+	err := r.all()
+	r.settle()
+	if err != nil {
+		return fmt.Errorf("RDB at byte %d: %w", r.before, err)
+	}
+	return nil
+}
+
+func (r *Reader) all() error {
+	if err := r.header(); err != nil {
+		return err
+	}
+	for {
+		code, err := r.byte()
+		if err != nil {
+			return err
+		}
+		if code == opEnd {
+			return r.checksum()
+		}
+		if code >= opSlotImportOrMeta {
+			err = r.opcode(code)
+		} else {
+			err = r.keyValue(code)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Reader) header() error {
+	head, err := r.read(nil, headerSize)
+	if err != nil {
+		return err
+	}
+	name, digits := head[:5], head[5:]
+	if string(head[:6]) == "VALKEY" {
+		r.valkey, name, digits = true, head[:6], head[6:]
+	}
+	version, err := strconv.ParseUint(string(digits), 10, 16)
+	known := version >= oldest && version <= newest
+	if r.valkey {
+		known = version == valkeyVersion
+	}
+	if err != nil || !r.valkey && string(name) != "REDIS" {
+		return fmt.Errorf("%w: %q is not the beginning of an RDB", ErrVersion, head)
+	}
+	if !known {
+		return fmt.Errorf("%w: %s %d", ErrVersion, name, version)
+	}
+	r.version = int(version)
+	return nil
+}
+
+func (r *Reader) checksum() error {
+	r.settle()
+	want := r.sum
+	sum, err := r.number(8)
+	if err == nil && sum != 0 && sum != want {
+		err = fmt.Errorf("%w: %016x instead of %016x", ErrChecksum, sum, want)
+	}
+	return err
+}
+
+func (r *Reader) opcode(code byte) error {
+	switch code {
+	case opAux:
+		return r.aux()
+	case opSelectDB:
+		db, err := r.count()
+		if err == nil && db > math.MaxInt32 {
+			err = corrupt("database %d", db)
+		}
+		r.db = int(db)
+		return err
+	case opResize:
+		return r.resize()
+	case opExpire:
+		seconds, err := r.number(4)
+		r.expire = instant(uint64(int64(int32(seconds)) * 1000))
+		return err
+	case opExpireMS:
+		ms, err := r.number(8)
+		r.expire = instant(ms)
+		return err
+	case opFreq:
+		return r.skip(1)
+	case opIdle:
+		return r.counts(1)
+	case opSlotInfo: // the slot, how many keys it has, how many of them expire
+		return r.counts(3)
+	case opFunction:
+		if err := r.skipText(); err != nil {
+			return err
+		}
+		return r.visitor.skipped("functions", nil)
+	case opModuleAux:
+		return r.moduleAux()
+	case opSlotImportOrMeta:
+		if r.valkey {
+			return r.slotImport()
+		}
+		return r.keyMetadata()
+	}
+	return fmt.Errorf("%w opcode %d", ErrUnknown, code)
+}
+
+func (r *Reader) aux() (err error) {
+	if r.name, err = r.text(r.name[:0]); err != nil {
+		return err
+	}
+	if r.blob, err = r.text(r.blob[:0]); err != nil {
+		return err
+	}
+	if r.visitor.Aux != nil {
+		err = r.visitor.Aux(r.name, r.blob)
+	}
+	r.name, r.blob = reusable(r.name), reusable(r.blob)
+	return err
+}
+
+func (r *Reader) resize() error {
+	keys, err := r.count()
+	if err != nil {
+		return err
+	}
+	expires, err := r.count()
+	if err == nil && r.visitor.Resize != nil {
+		err = r.visitor.Resize(r.db, keys, expires)
+	}
+	return err
+}
+
+// keyValue reads a key and its value, which is of type code.
+func (r *Reader) keyValue(code byte) (err error) {
+	e, collected := encoding{}, false
+	if !known(code) {
+		if e, collected = encodingOf(code, r.valkey); !collected {
+			return fmt.Errorf("%w type %d of a value", ErrUnknown, code)
+		}
+	}
+	if r.name, err = r.text(r.name[:0]); err != nil {
+		return err
+	}
+	r.current = Key{DB: r.db, Name: r.name, Expire: r.expire, Type: code}
+	r.expire = 0
+	switch {
+	case code == typeString:
+		err = r.string(&r.current)
+	case collected:
+		err = r.collection(e, &r.current)
+	default:
+		err = r.passOver(&r.current)
+	}
+	r.name = reusable(r.name)
+	return err
+}
+
+// known says that values of a type can be read, though they are not collections.
+func known(code byte) bool {
+	switch code {
+	case typeString, typeModule, typeStream, typeStream2, typeStream3:
+		return true
+	}
+	return false
+}
+
+// passOver reads a value that is not handed over.
+func (r *Reader) passOver(key *Key) (err error) {
+	what := "stream"
+	switch key.Type {
+	case typeStream:
+		err = r.stream(1)
+	case typeStream2:
+		err = r.stream(2)
+	case typeStream3:
+		err = r.stream(3)
+	case typeModule:
+		if what, err = r.moduleName(); err == nil {
+			what = "module " + what
+			err = r.module()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.visitor.skipped(what, key)
+}

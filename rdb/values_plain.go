@@ -1,0 +1,61 @@
+package rdb
+
+func (v *values) plain() error {
+	return v.each(func() error {
+		name, err := v.next()
+		if err != nil {
+			return err
+		}
+		return v.add(Element{Name: name})
+	})
+}
+
+func (v *values) plainHash() error {
+	return v.each(func() error { return v.pair(0) })
+}
+
+func (v *values) sortedSet() error     { return v.scored(v.double) }
+func (v *values) sortedSetText() error { return v.scored(v.doubleText) }
+
+func (v *values) scored(score func() (float64, error)) error {
+	return v.each(func() error {
+		name, err := v.next()
+		if err != nil {
+			return err
+		}
+		s, err := score()
+		if err != nil {
+			return err
+		}
+		return v.addScored(name, s)
+	})
+}
+
+// quicklist reads a list whose nodes are ziplists.
+func (v *values) quicklist() error {
+	return v.each(func() error { return v.packedForm(newZiplist, alone) })
+}
+
+// quicklist2 reads a list whose nodes are listpacks, or one element that was too long for
+// one.
+func (v *values) quicklist2() error {
+	return v.each(func() error {
+		container, err := v.count()
+		switch {
+		case err != nil:
+			return err
+		case container == 2:
+			return v.packedForm(newListpack, alone)
+		case container != 1:
+			return corrupt("node %d of a quicklist", container)
+		}
+		if err := v.another(); err != nil {
+			return err
+		}
+		name, err := v.next()
+		if err != nil {
+			return err
+		}
+		return v.add(Element{Name: name})
+	})
+}

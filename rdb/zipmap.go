@@ -1,0 +1,43 @@
+package rdb
+
+// zipmap is how Redis before 2.6 packed hashes: the number of pairs (a byte, 254 or more if
+// it does not fit), then fields and values and a byte 255. Both have a length (a byte, or
+// 254 and a u32); behind that of a value a byte says how many bytes after it are unused.
+type zipmap struct {
+	cursor
+	announced, n uint64 // n counts fields and values
+}
+
+func newZipmap(blob []byte) (packed, error) {
+	z := &zipmap{cursor: cursor{rest: blob}}
+	z.announced = z.little(1)
+	if z.short {
+		return nil, corrupt("zipmap of 0 bytes")
+	}
+	return z, nil
+}
+
+func (z *zipmap) next() (e item, more bool, err error) {
+	size := z.little(1)
+	if size == 255 && !z.short {
+		pairs := z.n / 2
+		if len(z.rest) > 0 || z.n%2 > 0 || z.announced < 254 && z.announced != pairs {
+			return e, false, corrupt("zipmap ends after %d of %d pairs with %d bytes left", pairs, z.announced, len(z.rest))
+		}
+		return e, false, nil
+	}
+	if size == 254 {
+		size = z.little(4)
+	}
+	unused := uint64(0)
+	if z.n%2 > 0 {
+		unused = z.little(1)
+	}
+	e = item{text: z.take(size), isText: true}
+	z.take(unused)
+	if z.short {
+		return e, false, corrupt("zipmap: entry %d", z.n)
+	}
+	z.n++
+	return e, true, nil
+}
