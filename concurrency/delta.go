@@ -65,6 +65,15 @@ func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	return p.Apply(value, dst), nil
 }
 
+// CheckDelta reports whether delta, which may be any bytes, is one that [ApplyDelta] takes
+// under mode. The error is [ErrCorrupt].
+func CheckDelta(mode Mode, delta []byte) error {
+	if _, ok := planOf(delta); !ok || mode != Leases {
+		return ErrCorrupt
+	}
+	return nil
+}
+
 // planOf takes a delta apart, which may be any bytes.
 func planOf(delta []byte) (p Plan, ok bool) {
 	if len(delta) < 9 {

@@ -18,6 +18,7 @@ func (v *Handle) claim(set *shardSet, spots []spot) {
 	c := &v.ks.claim
 	c.one.Lock()
 	c.fill(spots)
+	v.followReset(&shardSet{})
 	set.each(func(i int) {
 		s := &v.ks.shards[i]
 		s.mu.Lock()

@@ -31,6 +31,9 @@ type common struct {
 	newTable newTable
 	mem      memory
 	claim    claim
+	// removable is the instant that nothing is removed for having expired after: see
+	// [Keyspace.SweepTo].
+	removable atomic.Int64
 	// objects are collections that patches are applied in.
 	objects [object.Kinds]sync.Pool
 	holes   holes

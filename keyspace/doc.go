@@ -22,8 +22,9 @@
 // all shards have in common (table.go, common.go, claims.go), and who is told of changes
 // (listeners.go). On these stands a shard (shard.go, tree.go, mutate.go), which knows no
 // handle. Keyspace and Handle come next, then how a handle records, locks, claims, holds and
-// looks up (journal.go, lock.go, claim.go, hold.go, lookup.go). At the top is what callers
-// ask for: a file per family and per kind of key, waiting, sweeping, snapshots, loading.
+// looks up (journal.go, lock.go, claim.go, locking.go, lookup.go). At the top is what callers
+// ask for: a file per family and per kind of key, waiting, sweeping, snapshots, loading, and
+// following another keyspace (replicate.go).
 //
 // What is not here: deciding (gcra, slidingwindow, tokenbucket, concurrency),
 // elements (collection), rounding, replies and files.

@@ -22,17 +22,21 @@ type Keyspace struct {
 	swept   func(longest, all time.Duration) // nil tells nobody
 	arena   *dense.Arena                     // nil if newTable is a test's
 	world   world.Lock
-	journal Journal      // nil keeps nothing
-	most    atomic.Int64 // elements of a collection
+	journal atomic.Pointer[Journal] // nil keeps nothing
+	most    atomic.Int64            // elements of a collection
 	common
 
-	abandoned atomic.Bool // see Abandon
-	observing atomic.Bool // observers are told; never false again
-	attentive atomic.Bool // there is a journal, or observers are told
-	expiry    atomic.Bool // is held: see SuspendExpiry
+	abandoned atomic.Bool                    // see Abandon
+	observing atomic.Bool                    // observers are told; never false again
+	attentive atomic.Bool                    // there is or was a journal, or observers are told
+	epoch     atomic.Uint32                  // how often ResetInstants was called
+	expiry    atomic.Bool                    // is held: see SuspendExpiry
+	observer  atomic.Pointer[sharedObserver] // see ObserveSweep
 
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu
+
+	applier applier // see ApplyRecord
 }
 
 // Handle is the keyspace as one goroutine sees it: the instant of its batch, the
@@ -44,6 +48,7 @@ type Keyspace struct {
 type Handle struct {
 	ks     *Keyspace
 	now    limit.Instant
+	epoch  uint32       // the keyspace's when now was read
 	member world.Member // where it says whether it runs a batch
 
 	lookups
@@ -98,7 +103,8 @@ type recording struct {
 
 // NewHandle makes a handle. A handle that is not needed any more must be closed.
 func (ks *Keyspace) NewHandle() *Handle {
-	v := &Handle{ks: ks, now: ks.clock.Now()}
+	v := &Handle{ks: ks, epoch: ks.epoch.Load()}
+	v.now = ks.clock.Now()
 	ks.world.Add(&v.member)
 	return v
 }
@@ -110,11 +116,21 @@ func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 // next Refresh. While keys are locked there is only one instant, which it returns.
 func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
-		if now := v.ks.clock.Now(); now > v.now {
+		// The epoch is read first: what the clock shows then is of no earlier one.
+		anew := v.renew()
+		if now := v.ks.clock.Now(); anew || now > v.now {
 			v.now = now
 		}
 	}
 	return v.now
+}
+
+// renew reports whether instants have been reset since this handle read the clock, once.
+func (v *Handle) renew() bool {
+	epoch := v.ks.epoch.Load()
+	anew := epoch != v.epoch
+	v.epoch = epoch
+	return anew
 }
 
 // Now is the instant of the last Refresh, or of what this handle did last in a shard
@@ -137,6 +153,12 @@ func (v *Handle) StopWorld() bool { return v.ks.world.Stop(&v.member) }
 
 // Keyspace is what the handle looks at.
 func (v *Handle) Keyspace() *Keyspace { return v.ks }
+
+// applier is what records of several effects are applied with.
+type applier struct {
+	mu     sync.Mutex
+	handle *Handle // guarded by mu
+}
 
 // sweeper is where active expiry has got to.
 type sweeper struct {

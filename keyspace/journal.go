@@ -8,18 +8,24 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// SetJournal makes j receive all effects from now on. It must be called before
-// other goroutines use the keyspace.
+// SetJournal makes j receive all effects from now on; nil keeps nothing. While other
+// goroutines use the keyspace it is called inside [Keyspace.Alone], so that no effect of a
+// batch goes to another journal than the rest of it.
 func (ks *Keyspace) SetJournal(j Journal) {
-	ks.journal = j
+	if j == nil {
+		ks.journal.Store(nil)
+		return
+	}
+	ks.journal.Store(&j)
 	ks.attentive.Store(true)
 }
 
 // refuses reports whether nothing may be changed now. Methods that cannot fail do
 // not ask: their callers do, through [Handle.Refuses].
 func (v *Handle) refuses() bool {
+	j := v.ks.journal.Load()
 	switch {
-	case v.ks.journal == nil:
+	case j == nil:
 		return false
 	case v.holding && !v.recorder.Empty():
 		// A script or transaction that has begun is ended, and its record as a whole is
@@ -28,7 +34,7 @@ func (v *Handle) refuses() bool {
 	case v.refused:
 		return true // nor may the end of one happen whose beginning did not
 	}
-	refuses := v.ks.journal.Refuses()
+	refuses := (*j).Refuses()
 	v.refused = refuses && v.holding
 	return refuses
 }
@@ -46,12 +52,13 @@ func (v *Handle) overfull() bool {
 func (v *Handle) commit() {
 	r := &v.recorder
 	buf, refs := r.Parts()
-	if v.ks.abandoned.Load() {
+	j := v.ks.journal.Load()
+	if j == nil || v.ks.abandoned.Load() {
 		shared.ReleaseAll(refs)
 		r.Reset()
 		return
 	}
-	v.position = v.ks.journal.Append(buf, refs, v.now)
+	v.position = (*j).Append(buf, refs, v.now)
 	v.effects++
 	v.unsettled += r.Size()
 	r.Reset()

@@ -149,7 +149,7 @@ func (v *Handle) detach(from, to int) (tables []table) {
 		all.add(i)
 	}
 	defer v.unlockHere(v.lockHere(&all, anyKey))
-	if v.ks.journal != nil {
+	if v.ks.journal.Load() != nil {
 		for db := from; db < to; db++ {
 			v.recorder.Flush(db)
 		}

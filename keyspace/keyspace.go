@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/world"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )
 
@@ -70,8 +71,9 @@ func New(o Options) *Keyspace {
 		s.seen = make([]atomic.Pointer[dense.Table], len(s.dbs))
 	}
 	ks.mem.max.Store(o.MaxMemory)
+	ks.removable.Store(int64(limit.MaxInstant))
 	ks.SetMaxElements(orDefault(o.MaxElements, DefaultMaxElements))
-	ks.sweeper.handle = ks.NewHandle()
+	ks.sweeper.handle, ks.applier.handle = ks.NewHandle(), ks.NewHandle()
 	return ks
 }
 
@@ -83,6 +85,31 @@ func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 
 // World is what stops all handles but one.
 func (ks *Keyspace) World() *world.Lock { return &ks.world }
+
+// Alone stops the world, runs f and starts the world again. It waits until all batches have
+// ended, and for whoever has stopped the world before. The caller must not be inside a batch.
+func (ks *Keyspace) Alone(f func()) {
+	for !ks.world.Stop(nil) {
+		started := make(chan struct{})
+		ks.world.NotifyStart(func() { close(started) })
+		<-started
+	}
+	defer ks.world.Start()
+	f()
+}
+
+// ResetInstants makes at the latest instant of every shard, also where it was later, and
+// has all handles read the clock anew. It is called inside [Keyspace.Alone], once the clock
+// has been set: afterwards nothing happens at an instant of the clock as it was before.
+func (ks *Keyspace) ResetInstants(at limit.Instant) {
+	ks.epoch.Add(1)
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		s.last = at
+		s.mu.Unlock()
+	}
+}
 
 // SetMaxMemory changes [Options.MaxMemory].
 func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"bytes"
 	"container/list"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/keyspace/effect"
@@ -36,13 +37,42 @@ type recorder struct {
 // key; an observer does. Its methods are called by the goroutine that uses the handle.
 type Observer interface {
 	// Changed says that key has changed, in whatever database, or with expired that it
-	// is gone by time. The shard of the key is locked: Changed must be quick and must
-	// not use the keyspace. It may not keep key.
+	// is gone by time. The shard of the key is locked, or was a moment ago: Changed must be
+	// quick and must not use the keyspace. It may not keep key.
 	Changed(key []byte, expired bool)
 	// Flushed says that all keys of a database are gone. All shards are locked.
 	Flushed()
 	// Released says that no shard is locked any more, after one of the others.
 	Unlocked()
+}
+
+// sharedObserver has an observer told by several goroutines, one at a time. What one of them
+// has told may be acted upon when another one has unlocked its shards: who looks for a key
+// that is locked still waits for it.
+type sharedObserver struct {
+	mu sync.Mutex
+	by Observer // guarded by mu
+}
+
+// Changed implements [Observer].
+func (o *sharedObserver) Changed(key []byte, expired bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.by.Changed(key, expired)
+}
+
+// Flushed implements [Observer].
+func (o *sharedObserver) Flushed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.by.Flushed()
+}
+
+// Unlocked implements [Observer].
+func (o *sharedObserver) Unlocked() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.by.Unlocked()
 }
 
 // observed is what a handle remembers for its observer.

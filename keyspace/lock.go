@@ -29,7 +29,8 @@ func (v *Handle) lockFor(i int, h uint64) *shard {
 // attend tells a shard that is locked by whom.
 func (v *Handle) attend(s *shard) {
 	if ks := v.ks; ks.attentive.Load() {
-		if ks.journal != nil {
+		s.recorder = nil
+		if ks.journal.Load() != nil {
 			s.recorder = &v.recorder
 		}
 		if ks.observing.Load() {
@@ -56,4 +57,14 @@ func (v *Handle) unlock(s *shard) {
 		return
 	}
 	s.mu.Unlock()
+}
+
+// followReset has a handle that is in no batch not carry an instant of before
+// [Keyspace.ResetInstants] into the shards of set, which are locked.
+func (v *Handle) followReset(set *shardSet) {
+	if !v.renew() {
+		return
+	}
+	v.now = v.ks.clock.Now()
+	set.each(func(i int) { v.now = max(v.now, v.ks.shards[i].last) })
 }

@@ -45,6 +45,7 @@ func (v *Handle) lockSet(set *shardSet, claimed func(c *claim) bool) {
 		v.lockAll(set)
 		c.one.RUnlock()
 	}
+	v.followReset(set)
 	set.each(func(i int) { v.ks.shards[i].last = v.now })
 	v.held, v.holding = *set, true
 }

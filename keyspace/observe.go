@@ -7,11 +7,23 @@ import (
 // Observe makes o the observer of what this handle changes, from StartObserving on.
 func (v *Handle) Observe(o Observer) { v.observed.by = o }
 
-// ObserveSweep is [Handle.Observe] for what the sweep removes.
+// ObserveSweep is [Handle.Observe] for what no handle of a caller changes: what the sweep
+// removes, and what [Keyspace.ApplyRecord] and [Keyspace.Empty] change. These tell of a key
+// when it is locked no more. The observer is told by one goroutine at a time.
 func (ks *Keyspace) ObserveSweep(o Observer) {
+	shared := &sharedObserver{by: o}
+	ks.observer.Store(shared)
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
-	ks.sweeper.handle.Observe(o)
+	ks.sweeper.handle.Observe(shared)
+}
+
+// besides returns the observer of what no handle of a caller changes, or nil.
+func (ks *Keyspace) besides() *sharedObserver {
+	if !ks.observing.Load() {
+		return nil
+	}
+	return ks.observer.Load()
 }
 
 // StartObserving has all observers told of changes. A change that is not told of was
@@ -48,7 +60,7 @@ func (v *Handle) expireSeen() {
 		var p place
 		p.db, p.hash = k.db, uint32(k.hash)
 		p.r, p.old, p.oldExpiry, _ = t.Find(uint32(k.hash), k.key)
-		if p.old != entry.None && p.oldExpiry <= s.last && !v.ks.expiry.Load() {
+		if p.old != entry.None && s.removes(p.oldExpiry) && !v.ks.expiry.Load() {
 			s.expire(&p, k.key)
 		}
 	}

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"math/bits"
 
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/dense"
 )
 
@@ -42,6 +43,15 @@ type spot struct {
 	hash uint64
 	at   int32
 }
+
+// several is the ask of an RL.MULTI, and where its keys are.
+type several struct {
+	ask   *decide.Ask
+	spots []spot
+	grows bool // a clause would make a new key
+}
+
+func (a *several) key(i int) []byte { return a.ask.Clauses[i].Key }
 
 // maxPrefetch is how many keys are loaded together.
 const maxPrefetch = dense.MostProbes

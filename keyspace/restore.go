@@ -8,7 +8,6 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -26,21 +25,24 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	if err := effect.CheckEntry(e); err != nil {
 		return err
 	}
-	h := ks.hash(key)
+	h, o := ks.hash(key), large(e.Kind, e.Value)
 	s := &ks.shards[int(h>>ks.shift)]
-	s.lockBare()
+	s.lockFree(h)
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, db, h, key)
-	switch {
-	case e.Expiry <= s.last && !effect.Patchable(e.Kind):
-		if p.old != entry.None {
-			s.drop(&p)
-		}
-	default:
-		return s.restore(&p, key, e)
+	if s.removes(e.Expiry) && !effect.Patchable(e.Kind) {
+		s.discard(&p, key)
+		return nil
 	}
-	return nil
+	return s.restore(&p, key, e, o)
+}
+
+// discard removes what the table has at p, alive or not, if there is something.
+func (s *shard) discard(p *place, key []byte) {
+	if p.old != entry.None {
+		s.remove(p, key)
+	}
 }
 
 // Apply replays an effect that was recorded earlier, as [Keyspace.Restore].
@@ -51,18 +53,85 @@ func (ks *Keyspace) Apply(e effect.Effect) error {
 	case e.Flush:
 		ks.dropAll(e.DB)
 		return nil
-	case e.Patch:
-		return ks.patch(&e)
-	case e.Entry.Kind == entry.None:
-		// Nothing expires at the first instant, so this only deletes.
-		e.Entry = entry.Entry{Kind: entry.String, Expiry: limit.MinInstant}
+	case len(e.Key) > entry.MaxKeyLength || e.Patch && !effect.Patchable(e.Entry.Kind):
+		return fmt.Errorf("a key of %d bytes or a patch of kind %d is out of range", len(e.Key), e.Entry.Kind)
+	case !e.Patch && e.Entry.Kind != entry.None:
+		return ks.Restore(e.DB, e.Key, e.Entry)
 	}
-	return ks.Restore(e.DB, e.Key, e.Entry)
+	h := ks.hash(e.Key)
+	s := &ks.shards[int(h>>ks.shift)]
+	s.lockFree(h)
+	defer s.mu.Unlock()
+	return s.replay(&e, h, nil)
+}
+
+// treeOf returns what e puts as a tree, if it is one.
+func treeOf(e *effect.Effect) object.Object {
+	if e.Patch || e.Flush {
+		return nil
+	}
+	return large(e.Entry.Kind, e.Entry.Value)
+}
+
+// replay makes e, which is no flush and has been checked, what the shard holds of its key,
+// whatever the instant is. o is the entry as a tree, if it is one.
+func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
+	var p place
+	s.find(&p, e.DB, h, e.Key)
+	switch {
+	case e.Patch:
+		return s.patch(&p, e)
+	case e.Entry.Kind == entry.None:
+		s.discard(&p, e.Key)
+		return nil
+	}
+	return s.restore(&p, e.Key, e.Entry, o)
 }
 
 // noDatabase is the error for something of a database that there is not.
 func (ks *Keyspace) noDatabase(db int) error {
 	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.Databases())
+}
+
+// Empty removes all keys of all databases at once, and tells those who watch them. It is not
+// recorded.
+func (ks *Keyspace) Empty() {
+	ks.claim.one.RLock() // until nobody claims a key
+	for i := range ks.shards {
+		ks.shards[i].lockBare()
+	}
+	ks.claim.one.RUnlock()
+	var old []table
+	for db := range ks.Databases() {
+		old = ks.clear(db, old)
+	}
+	for i := range ks.shards {
+		ks.shards[i].mu.Unlock()
+	}
+	for _, t := range old {
+		t.Free()
+	}
+	if o := ks.besides(); o != nil {
+		o.Flushed()
+		o.Unlocked()
+	}
+}
+
+// bareAll is [shard.bare] for all shards, which are locked.
+func (ks *Keyspace) bareAll() {
+	for i := range ks.shards {
+		ks.shards[i].bare()
+	}
+}
+
+// clear empties a database, whose shards are locked, and appends the tables that it had.
+func (ks *Keyspace) clear(db int, old []table) []table {
+	for i := range ks.shards {
+		if t := ks.shards[i].clear(db); t != nil {
+			old = append(old, t)
+		}
+	}
+	return old
 }
 
 func (ks *Keyspace) dropAll(db int) {
@@ -79,30 +148,21 @@ func (ks *Keyspace) dropAll(db int) {
 
 // patch replays a patch. What it belongs to may be absent or newer by now: then what
 // the patch leaves is made right by effects that follow.
-func (ks *Keyspace) patch(e *effect.Effect) error {
-	if e.DB >= ks.Databases() || len(e.Key) > entry.MaxKeyLength || !effect.Patchable(e.Entry.Kind) {
-		return fmt.Errorf("database %d, a key of %d bytes or kind %d is out of range", e.DB, len(e.Key), e.Entry.Kind)
-	}
-	h := ks.hash(e.Key)
-	s := &ks.shards[int(h>>ks.shift)]
-	s.lockBare()
-	defer s.mu.Unlock()
-	var p place
-	s.find(&p, e.DB, h, e.Key)
+func (s *shard) patch(p *place, e *effect.Effect) error {
 	if p.e = (entry.Entry{}); base(p.old) == e.Entry.Kind {
 		_, p.e = s.dbs[e.DB].t.At(p.r) // alive or not
 	}
 	if e.Entry.Kind.IsCollection() {
-		return s.patchCollection(&p, e)
+		return s.patchCollection(p, e)
 	}
-	return s.patchLimiter(&p, e)
+	return s.patchLimiter(p, e)
 }
 
 // patchLimiter patches a window or a lease set. One that is absent, or of another
 // kind, has been removed or made anew since.
 func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 	if p.old != e.Entry.Kind {
-		return nil
+		return effect.Check(*e)
 	}
 	p.e.Expiry = e.Entry.Expiry
 	if delta := e.Entry.Value; len(delta) > 0 {
@@ -110,7 +170,7 @@ func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 			return fmt.Errorf("applying a delta of %d bytes: %w", len(delta), err)
 		}
 	}
-	s.reload(p, p.e)
+	s.reload(p, e.Key, p.e)
 	return nil
 }
 
@@ -133,13 +193,13 @@ func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	expiry := e.Entry.Expiry
 	switch {
 	case o.Len() == 0 && p.old != entry.None:
-		s.drop(p)
+		s.remove(p, e.Key)
 	case o.Len() == 0:
 	case small:
 		return s.restoreValue(p, e.Key, entry.Entry{Kind: e.Entry.Kind, Expiry: expiry, Value: flat})
 	case isTree(p.e.Kind):
 		p.e.Expiry = expiry
-		s.reload(p, p.e)
+		s.reload(p, e.Key, p.e)
 		s.weighTree(p)
 	default:
 		return s.restoreTree(p, e.Key, entry.Entry{Kind: e.Entry.Kind, Expiry: expiry}, o)
@@ -166,9 +226,10 @@ func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	}
 }
 
-// restore makes e, which is checked, what is at p, without recording it.
-func (s *shard) restore(p *place, key []byte, e entry.Entry) error {
-	if o := large(e.Kind, e.Value); o != nil {
+// restore makes e, which is checked, what is at p, without recording it. o is e as a tree, if
+// it is one.
+func (s *shard) restore(p *place, key []byte, e entry.Entry, o object.Object) error {
+	if o != nil {
 		return s.restoreTree(p, key, e, o)
 	}
 	return s.restoreValue(p, key, e)
@@ -177,7 +238,7 @@ func (s *shard) restore(p *place, key []byte, e entry.Entry) error {
 // restoreValue is restore for what is no large collection.
 func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 	if p.old != entry.None {
-		s.reload(p, e)
+		s.reload(p, key, e)
 		return nil
 	}
 	return s.insert(p, key, e)
@@ -186,6 +247,7 @@ func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 // restoreTree is restore for e whose value is o.
 func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old != entry.None {
+		s.freed(p.db, key)
 		s.drop(p)
 		*p = place{db: p.db, hash: p.hash}
 	}
@@ -194,10 +256,13 @@ func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object
 	return s.insert(p, key, e)
 }
 
-// reload is replace without telling anybody, for loading.
-func (s *shard) reload(p *place, e entry.Entry) {
+// reload is replace for a key that may have expired. There may be room now, for all that is
+// known of the change.
+func (s *shard) reload(p *place, key []byte, e entry.Entry) {
 	s.setKind(p, e.Kind, e.Expiry)
 	s.dbs[p.db].t.Store(p.r, e)
+	s.notify(p.db, key)
+	s.freed(p.db, key)
 }
 
 // Whole is asked when all has been loaded. Its error says that patches have left a

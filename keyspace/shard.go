@@ -112,11 +112,32 @@ func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 // stale reports whether the place is taken by an entry that has expired.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
 
-// lockBare locks the shard for somebody who is no handle and tells nobody.
+// removes reports whether what expires at that instant may be removed: it has expired, and
+// [Keyspace.SweepTo] does not keep it.
+func (s *shard) removes(expiry limit.Instant) bool { return expiry <= s.bound() }
+
+// bound is the latest expiry of what may be removed.
+func (s *shard) bound() limit.Instant {
+	return min(s.last, limit.Instant(s.removable.Load()))
+}
+
+// lockBare locks the shard for somebody who is no handle and records nothing.
 func (s *shard) lockBare() {
 	s.mu.Lock()
-	s.by = nil
+	s.bare()
 }
+
+// lockFree is lockBare once nobody claims a key of that hash.
+func (s *shard) lockFree(h uint64) {
+	s.mu.Lock()
+	if s.claimed {
+		s.await(h)
+	}
+	s.bare()
+}
+
+// bare makes a shard that is locked forget the handle that had it before.
+func (s *shard) bare() { s.recorder, s.by, s.server, s.slack = nil, nil, nil, 0 }
 
 // await waits until nobody claims a key of that hash. The shard is locked, by somebody
 // who has locked nothing else, and is so again.

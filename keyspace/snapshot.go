@@ -12,86 +12,123 @@ const snapshotStep = 64
 // add is called with a shard locked and must be quick; between locks pause is
 // called, whose error ends the snapshot.
 func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
-	w := snapshot{v: ks.NewHandle(), add: add}
-	defer w.v.Close()
-	at := make([]snapshotPlace, len(ks.shards))
-	for left := len(at); left > 0; {
-		w.v.Refresh()
-		for i := range at {
-			p := &at[i]
-			if p.db == ks.Databases() {
-				continue
-			}
-			if err := w.step(i, p, pause); err != nil {
-				return err
-			}
-			if p.db == ks.Databases() {
-				left--
-			}
+	w := ks.Steps(add)
+	defer w.Close()
+	for more := true; more; {
+		var err error
+		if more, err = w.Next(); err != nil {
+			return err
+		}
+		giveWay()
+		if err = pause(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// snapshotPlace is where a snapshot has got to in one shard.
-type snapshotPlace struct {
+// Steps are a snapshot that is made step by step, whenever its owner has time for one. They
+// are used by one goroutine at a time; any number of them may be under way.
+type Steps struct {
+	ks    *Keyspace
+	add   func(db int, key []byte, e entry.Entry)
+	at    []stepPlace
+	shard int    // of the step before
+	left  int    // shards that have not been seen to their end
+	keys  []byte // of the trees that a step has met and the next ones copy
+	ends  []int  // where each ends
+	done  int    // how many of them have been copied
+	flat  []byte // the bytes of a tree
+}
+
+// stepPlace is where steps have got to in one shard.
+type stepPlace struct {
 	db     int
 	cursor uint64
 }
 
-// snapshot is one that is being made.
-type snapshot struct {
-	v    *Handle
-	add  func(db int, key []byte, e entry.Entry)
-	keys []byte // of the trees that a step has met
-	ends []int  // where each ends
-	flat []byte // the bytes of a tree
+// Steps begins what [Keyspace.Snapshot] does, to be gone on with by [Steps.Next]. What has
+// expired is left out, unless [Keyspace.SweepTo] keeps it: a patch may prolong it.
+func (ks *Keyspace) Steps(add func(db int, key []byte, e entry.Entry)) *Steps {
+	return &Steps{ks: ks, add: add, at: make([]stepPlace, len(ks.shards)), shard: -1, left: len(ks.shards)}
 }
 
-// step copies some entries of shard i. A tree is copied under a lock of its own, for
-// it may take as long as thousands of values.
-func (w *snapshot) step(i int, p *snapshotPlace, pause func() error) error {
-	w.keys, w.ends = w.keys[:0], w.ends[:0]
-	p.cursor, _ = w.v.scanShard(i, p.db, p.cursor, snapshotStep, func(_ *shard, key []byte, e entry.Entry) {
-		if isTree(e.Kind) {
-			w.keys = append(w.keys, key...)
-			w.ends = append(w.ends, len(w.keys))
-			return
-		}
-		w.add(p.db, key, e)
-	})
-	if err := w.pause(pause); err != nil {
-		return err
+// Close gives up what is left to do.
+func (w *Steps) Close() { w.left, w.done, w.ends, w.keys, w.flat = 0, 0, nil, nil, nil }
+
+// Next gives add up to 64 entries or somewhat more of one shard, or one large collection,
+// which may take as long as thousands of values. It reports whether there is more to come.
+// An error ends the snapshot, which could hold what must never have happened.
+func (w *Steps) Next() (more bool, err error) {
+	switch {
+	case w.done < len(w.ends):
+		w.tree()
+	case w.left > 0:
+		w.entries()
 	}
+	if w.ks.abandoned.Load() {
+		return false, errAbandoned
+	}
+	return w.left > 0 || w.done < len(w.ends), nil
+}
+
+// entries copies some entries of the next shard that has any left.
+func (w *Steps) entries() {
+	for more := true; more; more = w.at[w.shard].db == w.ks.Databases() {
+		w.shard = (w.shard + 1) % len(w.at)
+	}
+	w.keys, w.ends, w.done = w.keys[:0], w.ends[:0], 0
+	p := &w.at[w.shard]
+	s := w.lock(w.shard, anyHash)
+	defer s.mu.Unlock()
+	for ; p.db < len(s.dbs); p.db++ {
+		t := s.dbs[p.db].t
+		if t == nil {
+			p.cursor = 0 // it may have been flushed since
+			continue
+		}
+		if p.cursor = t.Scan(p.cursor, snapshotStep, func(key []byte, e entry.Entry) { w.entry(s, p.db, key, e) }); p.cursor == 0 {
+			p.db++
+		}
+		break
+	}
+	if p.db == len(s.dbs) {
+		w.left--
+	}
+}
+
+func (w *Steps) entry(s *shard, db int, key []byte, e entry.Entry) {
+	switch {
+	case s.removes(e.Expiry):
+	case isTree(e.Kind):
+		w.keys = append(w.keys, key...)
+		w.keys = append(w.keys, byte(db))
+		w.ends = append(w.ends, len(w.keys))
+	default:
+		w.add(db, key, e)
+	}
+}
+
+// tree copies what the next of the keys that had a tree holds by now, which need not be one
+// any more.
+func (w *Steps) tree() {
 	begin := 0
-	for _, end := range w.ends {
-		w.tree(p.db, w.keys[begin:end])
-		if err := w.pause(pause); err != nil {
-			return err
-		}
-		begin = end
+	if w.done > 0 {
+		begin = w.ends[w.done-1]
 	}
-	if p.cursor == 0 {
-		p.db++
+	end := w.ends[w.done] - 1
+	key, db := w.keys[begin:end], int(w.keys[end])
+	w.done++
+	h := w.ks.hash(key)
+	s := w.lock(int(h>>w.ks.shift), h)
+	defer s.mu.Unlock()
+	t := s.dbs[db].t
+	if t == nil {
+		return
 	}
-	return nil
-}
-
-func (w *snapshot) pause(pause func() error) error {
-	if w.v.ks.abandoned.Load() {
-		return errAbandoned
-	}
-	giveWay()
-	return pause()
-}
-
-// tree copies what key holds by now, which need not be a tree any more.
-func (w *snapshot) tree(db int, key []byte) {
-	h := w.v.ks.hash(key)
-	s := w.v.lock(h)
-	defer w.v.unlock(s)
-	e := s.get(db, h, key)
-	if e.Kind == entry.None {
+	var e entry.Entry
+	_, e.Kind, e.Expiry, e.Value = t.Find(uint32(h), key)
+	if e.Kind == entry.None || s.removes(e.Expiry) {
 		return
 	}
 	if isTree(e.Kind) {
@@ -103,5 +140,15 @@ func (w *snapshot) tree(db int, key []byte) {
 	w.add(db, key, e)
 }
 
-// maxHeldFlat is the largest buffer for the bytes of trees that a snapshot keeps.
+// lock locks a shard once nobody claims a key of hash h. Nothing happens there any more at an
+// instant at which something lived that is left out now. The clock is read under the lock:
+// so nothing of before [Keyspace.ResetInstants] comes behind it.
+func (w *Steps) lock(i int, h uint64) *shard {
+	s := &w.ks.shards[i]
+	s.lockFree(h)
+	s.last = max(s.last, w.ks.clock.Now())
+	return s
+}
+
+// maxHeldFlat is the largest buffer for the bytes of trees that steps keep.
 const maxHeldFlat = 1 << 20

@@ -3,6 +3,8 @@ package keyspace
 import (
 	"context"
 	"time"
+
+	"github.com/cellserver/cellserver/limit"
 )
 
 // sweepSlice is how many entries are looked at under one lock, a few tens of
@@ -19,6 +21,11 @@ type Swept struct {
 // finds them meanwhile, but they are counted. Any goroutine may call it.
 func (ks *Keyspace) SuspendExpiry(hold bool) { ks.expiry.Store(hold) }
 
+// SweepTo has nothing removed from now on that expires after at, by a Sweep or when it is
+// found; [limit.MaxInstant], which is the default, is no bound. Nobody finds what has
+// expired all the same. A replica removes only what its primary can prolong no more.
+func (ks *Keyspace) SweepTo(at limit.Instant) { ks.removable.Store(int64(at)) }
+
 // Sweep looks at up to budget entries, where the last Sweep stopped, and removes
 // those that have expired. It takes a slice of each shard in turn and never holds
 // one for long: draining one shard after another would starve the commands that
@@ -27,7 +34,6 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
 	w := &ks.sweeper
-	w.handle.Refresh()
 	var sum Swept
 	if ks.expiry.Load() {
 		return sum
@@ -37,6 +43,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 		if !w.handle.Enter() {
 			break
 		}
+		w.handle.Refresh()
 		n := w.slice(min(sweepSlice, budget-sum.Looked))
 		w.handle.Leave()
 		now := ks.clock.Now()
@@ -85,7 +92,7 @@ func (w *sweeper) slice(budget int) Swept {
 func (s *shard) sweep(db int, budget *int) (removed int) {
 	d := &s.dbs[db]
 	for *budget > 0 {
-		r, ok := d.t.Due(&d.sweepPos, budget, s.last)
+		r, ok := d.t.Due(&d.sweepPos, budget, s.bound())
 		if !ok {
 			break
 		}

@@ -145,34 +145,68 @@ func (d *deltaReader) instant() limit.Instant {
 	return t
 }
 
-func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
+// CheckDelta reports whether delta, which may be any bytes, is one that [ApplyDelta] takes
+// under mode. The error is [ErrCorrupt].
+func CheckDelta(mode Mode, delta []byte) error {
+	d := deltaReader{rest: delta}
+	switch mode {
+	case Log:
+		d.readLog()
+	case Buckets:
+		d.readBuckets()
+	default:
+		return ErrCorrupt
+	}
+	if d.broken {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// logDelta is what a delta says of a LOG.
+type logDelta struct {
+	drops            bool
+	at, dropped, cut limit.Instant
+	units            int64
+}
+
+func (d *deltaReader) readLog() (l logDelta) {
 	if len(d.rest) == 0 || d.rest[0] > flagDropped|flagCut {
-		return value, ErrCorrupt
+		d.broken = true
+		return l
 	}
 	flags := d.rest[0]
 	d.rest = d.rest[1:]
-	at := d.instant()
-	dropped, cut := limit.MinInstant, at
-	if flags&flagDropped != 0 {
-		dropped = limit.Instant(uint64(at) - d.varint())
+	l.drops, l.at = flags&flagDropped != 0, d.instant()
+	l.dropped, l.cut = limit.MinInstant, l.at
+	if l.drops {
+		l.dropped = limit.Instant(uint64(l.at) - d.varint())
 	}
 	if flags&flagCut != 0 {
-		cut = limit.Instant(uint64(at) - d.varint())
+		l.cut = limit.Instant(uint64(l.at) - d.varint())
 	}
-	units := d.upTo(math.MaxInt64)
-	if d.broken || len(d.rest) > 0 || units == 0 || cut > at || flags&flagDropped != 0 && dropped >= cut {
+	l.units = d.upTo(math.MaxInt64)
+	if len(d.rest) > 0 || l.units == 0 || l.cut > l.at || l.drops && l.dropped >= l.cut {
+		d.broken = true
+	}
+	return l
+}
+
+func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
+	l := d.readLog()
+	if d.broken {
 		return value, ErrCorrupt
 	}
 	p := Plan{Mode: Log}
 	s := &p.log
 	size := s.decode(value)
-	if flags&flagDropped != 0 {
-		s.drop(sort.Search(s.kept, func(i int) bool { return s.at(i).at > dropped }))
+	if l.drops {
+		s.drop(sort.Search(s.kept, func(i int) bool { return s.at(i).at > l.dropped }))
 	}
-	s.kept = sort.Search(s.kept, func(i int) bool { return s.at(i).at >= cut })
+	s.kept = sort.Search(s.kept, func(i int) bool { return s.at(i).at >= l.cut })
 	used := s.used()
-	if units = min(units, math.MaxInt64-int64(used)); units > 0 {
-		s.last, s.placed = entry{at: at, total: s.base + used + uint64(units)}, true
+	if units := min(l.units, math.MaxInt64-int64(used)); units > 0 {
+		s.last, s.placed = entry{at: l.at, total: s.base + used + uint64(units)}, true
 	}
 	if s.size() > size && size == largestRing {
 		return value, ErrCorrupt
@@ -180,28 +214,41 @@ func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
 	return p.applyLog(value, dst), nil
 }
 
-func (d *deltaReader) applyBuckets(value []byte) ([]byte, error) {
-	slots := d.upTo(MaxSlots)
-	start := d.instant()
-	slot := d.upTo(uint64(max(slots-1, 0)))
-	emptied := d.upTo(uint64(slots))
-	top := d.upTo(uint64(slots))
-	units := int64(0)
-	if top < slots {
-		units = d.upTo(math.MaxInt64)
+// bucketsDelta is what a delta says of BUCKETS.
+type bucketsDelta struct {
+	slots, slot, emptied, top, units int64
+	start                            limit.Instant
+}
+
+func (d *deltaReader) readBuckets() (b bucketsDelta) {
+	b.slots = d.upTo(MaxSlots)
+	b.start = d.instant()
+	b.slot = d.upTo(uint64(max(b.slots-1, 0)))
+	b.emptied = d.upTo(uint64(b.slots))
+	b.top = d.upTo(uint64(b.slots))
+	if b.top < b.slots {
+		b.units = d.upTo(math.MaxInt64)
 	}
-	if d.broken || len(d.rest) > 0 || slots < MinSlots {
+	if len(d.rest) > 0 || b.slots < MinSlots {
+		d.broken = true
+	}
+	return b
+}
+
+func (d *deltaReader) applyBuckets(value []byte) ([]byte, error) {
+	b := d.readBuckets()
+	if d.broken {
 		return value, ErrCorrupt
 	}
 	var s buckets
 	s.decode(value)
-	if int64(s.slots) != slots {
+	if int64(s.slots) != b.slots {
 		return value, nil
 	}
-	s.start, s.slot, s.shift, s.top, s.head = start, int(slot), int(emptied), int(top), 0
+	s.start, s.slot, s.shift, s.top, s.head = b.start, int(b.slot), int(b.emptied), int(b.top), 0
 	s.encode(value)
-	if room := math.MaxInt64 - s.total(0, s.slots); top < slots {
-		putInt(s.ring, s.position(s.top), min(units, room))
+	if room := math.MaxInt64 - s.total(0, s.slots); b.top < b.slots {
+		putInt(s.ring, s.position(s.top), min(b.units, room))
 	}
 	return value, nil
 }

@@ -94,6 +94,7 @@ func (p *Plan) applyLog(value, dst []byte) []byte {
 		return value
 	}
 	fresh := sized(dst, logHeader+capacity*entrySize)
+	clear(fresh) // slots without an entry are kept and replicated too: not with the bytes of another key
 	p.log.relay(fresh, value)
 	return fresh
 }

@@ -77,6 +77,16 @@ func (c *Clock) Set(i limit.Instant) {
 	c.now = i
 }
 
+// Follow moves the clock to what a primary's clock shows, but not back.
+func (c *Clock) Follow(at limit.Instant) {
+	if at > c.Now() {
+		c.Set(at)
+	}
+}
+
+// Lead does nothing: the clock stands still where it is.
+func (c *Clock) Lead() {}
+
 // take removes the first timer that is due at i and moves the clock to it.
 func (c *Clock) take(i limit.Instant) *timer {
 	c.mu.Lock()

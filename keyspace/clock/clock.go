@@ -41,15 +41,20 @@ type Options struct {
 }
 
 // System is the clock of a real server. Somebody has to call Sample at least
-// every 100 ms; [Keyspace.Run] does.
+// every 100 ms; [Keyspace.Run] does. It goes by itself, or follows that of another
+// server: see [System.Follow].
 type System struct {
 	src    sources
 	onStep func(time.Duration)
-	start  int64 // instant at which mono was 0
-	// boot0 is boot minus mono at the start. suspended is how much further apart
-	// they are now: how long the machine was suspended since.
-	boot0     int64
-	suspended atomic.Int64
+	// offset is the instant at which mono was 0: that of the start, later by how long the
+	// machine was suspended since, and moved by Set and Follow. It is stored under mu.
+	offset atomic.Int64
+	// follows says that Now has to look at latest, the latest instant that was ever read:
+	// offset may have been taken back.
+	follows atomic.Bool
+	latest  atomic.Int64
+	// boot0 is boot minus mono at the start.
+	boot0 int64
 	// civil is what is added to an instant to make it civil.
 	civil atomic.Int64
 	// step is how far the wall clock is from the instants now, when that is more
@@ -57,6 +62,12 @@ type System struct {
 	step atomic.Int64
 
 	mu sync.Mutex // guards what follows
+	// suspended is how much further apart boot and mono are now than at the start: how
+	// long the machine was suspended since.
+	suspended int64
+	primary   primary
+	// moved is what Follow has moved offset by since civil was last adapted.
+	moved int64
 	// pending is a difference from civil that began at since and goes on.
 	pending int64
 	since   limit.Instant
@@ -82,7 +93,7 @@ func NewSystem(o Options) *System {
 	}
 	mono := c.src.mono()
 	c.boot0 = c.src.boot() - mono
-	c.start = begin - mono
+	c.offset.Store(begin - mono)
 	// A start that was worked out a moment ago is as good as the wall's: instants are to
 	// read as what they were stored as.
 	if off := wall - begin; beyond(off, stepSize) {
@@ -93,7 +104,24 @@ func NewSystem(o Options) *System {
 
 // Now returns the instant.
 func (c *System) Now() limit.Instant {
-	return limit.Instant(c.start + c.src.mono() + c.suspended.Load())
+	if c.follows.Load() {
+		return c.notBefore()
+	}
+	return limit.Instant(c.src.mono() + c.offset.Load())
+}
+
+// notBefore is Now for a clock that follows: an instant that is not before any that was read.
+func (c *System) notBefore() limit.Instant {
+	now := c.src.mono() + c.offset.Load()
+	for {
+		latest := c.latest.Load()
+		if now <= latest {
+			return limit.Instant(latest)
+		}
+		if c.latest.CompareAndSwap(latest, now) {
+			return limit.Instant(now)
+		}
+	}
 }
 
 // Civil turns an instant into what the wall clock shows then.
@@ -128,15 +156,18 @@ func (c *System) Sample() {
 func (c *System) sampleBoot() {
 	boot := c.src.boot()
 	apart := boot - c.src.mono() - c.boot0
-	if apart > c.suspended.Load() {
-		c.suspended.Store(apart)
+	if more := apart - c.suspended; more > 0 {
+		c.suspended = apart
+		c.offset.Add(more)
+		c.primary.shift(more)
 	}
 }
 
 // sampleWall compares the wall clock with civil time. A step is reported when it
 // is seen, and followed by civil time once it has lasted a minute.
 func (c *System) sampleWall() {
-	now := c.Now()
+	// Not Now, which stands still while what was taken back is made up for.
+	now := limit.Instant(c.src.mono() + c.offset.Load())
 	apart := c.src.wall() - int64(now)
 	if beyond(apart, stepSize) {
 		c.step.Store(apart)

@@ -22,8 +22,12 @@ func Check(e Effect) error {
 		return errEffect
 	case e.Entry.Kind.IsCollection():
 		return object.New(e.Entry.Kind).Apply(e.Entry.Value)
+	case len(e.Entry.Value) == 0:
+		return nil // only the expiry
+	case e.Entry.Kind.IsWindow():
+		return slidingwindow.CheckDelta(e.Entry.Kind.WindowMode(), e.Entry.Value)
 	}
-	return nil
+	return concurrency.CheckDelta(e.Entry.Kind.LeaseMode(), e.Entry.Value)
 }
 
 // CheckEntry reports whether e, which may come from a file, is something that a

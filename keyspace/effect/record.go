@@ -51,10 +51,9 @@ func (r *Record) Put(db int, key []byte, e *entry.Entry) {
 
 // head is what Put records before the bytes of the value.
 func (r *Record) head(db int, key []byte, e *entry.Entry) {
-	r.buf = append(r.buf, byte(e.Kind), byte(db))
-	r.buf = appendBytes(r.buf, key)
-	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(e.Expiry))
-	r.buf = binary.AppendUvarint(r.buf, uint64(len(e.Value)))
+	buf := appendBytes(append(r.buf, byte(e.Kind), byte(db)), key)
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(e.Expiry))
+	r.buf = binary.AppendUvarint(buf, uint64(len(e.Value)))
 }
 
 // Refer is Put for e whose long value is the stored one.
