@@ -42,6 +42,9 @@ type Dir struct {
 	found    []*increment
 	torn     *Torn
 	log      *Log // guarded by mu; nil without one
+	// adopted is the manifest that Adopt began, without the base that it needs; guarded by mu,
+	// nil if there is none.
+	adopted *manifest
 
 	stopping atomic.Bool // what is being written or loaded is to be left
 
@@ -327,7 +330,7 @@ func isOurs(name string) bool {
 	return false
 }
 
-// Interrupt stops writing a base, or loading, because the server stops.
+// Interrupt stops writing a base, or loading, because the server stops. There is no way back.
 func (d *Dir) Interrupt() { d.stopping.Store(true) }
 
 // Close closes the log, if there is one, and unlocks the directory.
@@ -337,6 +340,10 @@ func (d *Dir) Close() error {
 	defer d.mu.Unlock()
 	var err error
 	if d.log != nil {
+		if d.adopted != nil {
+			d.log.giveUp(errStopping)
+			d.disown()
+		}
 		err = d.log.Close()
 	}
 	return errors.Join(err, d.lock.Close())
@@ -349,5 +356,13 @@ func (d *Dir) drop(err error, p part) {
 	var unsure *unsureError
 	if !errors.As(err, &unsure) {
 		_ = d.o.FS.Remove(d.path(p.name)) // it is in nobody's way
+	}
+}
+
+// disown forgets the increment that Adopt has made, since the log was given up again.
+func (d *Dir) disown() {
+	if d.adopted != nil {
+		d.drop(nil, d.adopted.increments[0])
+		d.adopted = nil
 	}
 }

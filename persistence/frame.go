@@ -10,7 +10,7 @@ import (
 // A record in an increment:
 //
 //	length    uint32  of the payload
-//	checksum  uint32  CRC32C of file id, sequence, length, payload
+//	checksum  uint32  CRC32C of file id, sequence, length, payload; 0 without a file
 //	payload           a type byte and what belongs to the type
 //
 // Numbers are little-endian. The sequence counts the records of a file from 1 and
@@ -53,6 +53,8 @@ type framer struct {
 	seq  uint64 // of the next record
 	seed uint32 // checksum of id
 	head [12]byte
+	// unread says that there is no file: nobody ever looks at a checksum, and none is made.
+	unread bool
 }
 
 func newFramer(id uint64) framer {
@@ -86,13 +88,16 @@ func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	for i := range refs {
 		n += len(refs[i].Bytes)
 	}
+	binary.LittleEndian.PutUint32(dst[at:], uint32(n))
+	if f.unread {
+		return dst
+	}
 	sum := f.start(n)
 	for i := range refs {
 		sum = crc32.Update(sum, castagnoli, dst[from:refs[i].At])
 		sum = crc32.Update(sum, castagnoli, refs[i].Bytes)
 		from = refs[i].At
 	}
-	binary.LittleEndian.PutUint32(dst[at:], uint32(n))
 	binary.LittleEndian.PutUint32(dst[at+4:], crc32.Update(sum, castagnoli, dst[from:]))
 	f.seq++
 	return dst

@@ -95,6 +95,32 @@ func TestCallersDoNotWaitForALongWrite(t *testing.T) {
 	}
 }
 
+// TestWhoeverAsksWithoutAWakerIsServed: nobody who asks waits, as a replica that applies what
+// comes, and yet what was appended becomes as safe as the policy asks for, without a tick.
+func TestWhoeverAsksWithoutAWakerIsServed(t *testing.T) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncAlways)
+	synced := make(chan struct{}, 8)
+	fsys.Inject(func(_ int, c faultfs.Call) error {
+		if c.Op == "sync" {
+			synced <- struct{}{}
+		}
+		return nil
+	})
+	for range 3 {
+		pos := s.log.Append([]byte("record"), nil, begin)
+		require.Equal(t, persistence.Pending, s.log.Await(pos, nil))
+		<-synced
+		ring := make(bell, 1)
+		for s.log.Await(pos, ring) == persistence.Pending {
+			<-ring
+		}
+		require.Equal(t, pos, s.log.Synced())
+	}
+	fsys.Inject(nil)
+	s.close()
+}
+
 // TestFsyncBeginsWhenMostExpectedCallersHaveCome: with fsyncs of 200 µs, for seven
 // eighths of those expected, or for fewer if the others do not come.
 func TestFsyncBeginsWhenMostExpectedCallersHaveCome(t *testing.T) {

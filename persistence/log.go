@@ -63,12 +63,15 @@ const slowDisk = 5 * time.Millisecond
 // disk.
 type Log struct {
 	o LogOptions
+	// volatile says that there is no file: see NewVolatile.
+	volatile bool
 
 	// ioMu is held by whoever writes; it is taken before mu.
 	ioMu  sync.Mutex
 	spare []byte // guarded by ioMu: the buffer that is not being filled
 	// unowned is up to where it has been written since replace; guarded by ioMu.
 	unowned uint64
+	tap     Tap // guarded by ioMu; nil without one
 
 	syncMu sync.Mutex // held by whoever syncs; taken before ioMu
 	ticks  int        // of the ticker's goroutine
@@ -90,6 +93,7 @@ type logTail struct {
 	long    values     // what belongs into buf and lies elsewhere
 	pos     uint64     // behind the last record in buf
 	drops   bool       // nothing is kept until another segment takes over
+	gap     bool       // something was dropped, which the tap has not been told yet
 	waiters []waiter
 	woken   []Waker // scratch
 	crowd   int     // how many are likely to wait for the next fsync: see expected
@@ -100,12 +104,15 @@ type logStatus struct {
 	written, synced atomic.Uint64
 	policy          atomic.Uint32
 	refusing        atomic.Bool
-	fault           atomic.Pointer[error]
-	slow            atomic.Bool
-	writeBegan      atomic.Int64 // stopwatch reading, 0 while none is in flight
-	syncBegan       atomic.Int64 // likewise
-	safeAt          atomic.Int64 // stopwatch reading up to which all that was appended is durable
-	counts          counts
+	// adopting says that no manifest names the segment yet: what is appended is accepted, and
+	// durable only once a base is: see Dir.Adopt. It is changed with mu held.
+	adopting   atomic.Bool
+	fault      atomic.Pointer[error]
+	slow       atomic.Bool
+	writeBegan atomic.Int64 // stopwatch reading, 0 while none is in flight
+	syncBegan  atomic.Int64 // likewise
+	safeAt     atomic.Int64 // stopwatch reading up to which all that was appended is durable
+	counts     counts
 }
 
 // LogOptions are the parts of a log.
@@ -114,7 +121,7 @@ type LogOptions struct {
 	// Stopwatch is a monotonic reading; it only measures.
 	Stopwatch func() time.Duration
 	// Clock is asked about once a second, while there is something to record, for
-	// what a restart goes on from. It must be quick.
+	// what a restart goes on from, and by NoteClock. It must be quick.
 	Clock func() clock.Record
 	// OnFault is called, in a goroutine that must not be held up, when the log
 	// begins to refuse.
@@ -144,7 +151,8 @@ type segment struct {
 	// everything is durable, and recorded the offset of the last durable-offset record.
 	data              uint64
 	durable, recorded int64
-	clock             uint64 // the position at which the last clock record was
+	clock             uint64 // the position behind the last clock record
+	noted             uint64 // and behind the last durable-offset record, 0 without one
 	// horizon is the latest instant that effects may have behind that record.
 	horizon limit.Instant
 }
@@ -168,6 +176,12 @@ func (l *Log) Position() uint64 {
 	return l.pos
 }
 
+// Written is the position up to which the kernel has everything.
+func (l *Log) Written() uint64 { return l.written.Load() }
+
+// Synced is the position up to which everything is durable. It never moves without a file.
+func (l *Log) Synced() uint64 { return l.synced.Load() }
+
 // Refuses implements keyspace.Journal.
 func (l *Log) Refuses() bool { return l.refusing.Load() }
 
@@ -186,7 +200,7 @@ func (l *Log) SetPolicy(p Policy) {
 	l.nudge()
 }
 
-func (l *Log) always() bool { return Policy(l.policy.Load()) == SyncAlways }
+func (l *Log) always() bool { return !l.volatile && Policy(l.policy.Load()) == SyncAlways }
 
 // kept is the position up to which everything is as safe as the policy asks for.
 func (l *Log) kept() uint64 {
@@ -231,7 +245,7 @@ func (l *Log) wake(everybody bool) {
 	l.crowd = expected(len(l.waiters), l.crowd)
 	l.waiters, l.woken = rest, nil
 	l.mu.Unlock()
-	if len(rest) > 0 {
+	if len(rest) > 0 && !(l.adopting.Load() && l.always()) { // then no fsync serves them
 		l.nudge()
 	}
 	for _, w := range woken {

@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+// SetTap makes t, which may be nil, the tap in place of the one before. From is a position:
+// the tap before gets everything up to it, and t everything behind it.
+func (l *Log) SetTap(t Tap) (from uint64) {
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.write()
+	l.tap = t
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pos - uint64(len(l.buf)+l.long.bytes) // others append all the time
+}
+
 // rotate goes on in next, which the manifest names behind the present segment. What
 // is in the buffer still goes to the present one, with an end record.
 func (l *Log) rotate(next *segment) error {
@@ -30,6 +42,9 @@ func (l *Log) rotate(next *segment) error {
 		l.fail(old, err)
 		return err
 	}
+	if l.tap != nil {
+		long.tell(l.tap, buf, pos)
+	}
 	l.written.Store(pos)
 	return nil
 }
@@ -40,18 +55,52 @@ func (l *Log) begin(next *segment) {
 	l.seg, l.unowned = next, l.pos
 }
 
+// Suspend gives up the files of the log, as a failed write does, because the state is about to
+// be replaced as a whole: the files keep what was appended before, and effects are refused,
+// for the reason why, until [Dir.Adopt], or until [Dir.Rewrite] has written a base of the new
+// state. OnFault is not called. A log without a file goes on; its tap is told of the gap, too.
+func (l *Log) Suspend(why error) {
+	_ = l.Sync() // a failure has been dealt with
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.write()
+	l.mu.Lock()
+	l.gap = true
+	suspended := !l.volatile && !l.drops
+	if suspended {
+		l.drop()
+		l.fault.Store(&why)
+		l.refusing.Store(true)
+		l.adopting.Store(false)
+	}
+	l.mu.Unlock()
+	l.write() // the tap is told of the gap
+	if suspended {
+		l.o.Log.Info("the log is suspended until a new snapshot replaces it", "reason", why)
+		l.wakeAll()
+	}
+}
+
 // replace goes on in next in place of segments that were given up; a base that is
-// written from now on has everything before. Effects are still refused, but those
-// of commands that were under way are kept again.
-func (l *Log) replace(next *segment) {
+// written from now on has everything before. Those of commands that are under way are kept
+// again. Others are still refused, unless adopt says that memory has a whole new state.
+func (l *Log) replace(next *segment, adopt bool) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
 	l.mu.Lock()
 	old := append(l.retired, l.seg)
-	l.retired, l.buf, l.drops = nil, l.buf[:0], false
-	l.long.release()
+	l.discard()
+	l.retired, l.drops, l.gap = nil, false, false
 	l.begin(next)
+	l.adopting.Store(adopt)
+	if adopt {
+		l.written.Store(l.pos) // nobody is to wait for what was dropped
+		l.refusing.Store(false)
+	}
 	l.mu.Unlock()
+	if l.tap != nil {
+		l.tap.Gap() // more may have been dropped since it was told
+	}
 	for _, s := range old {
 		_ = s.f.Close() // it was given up
 	}
@@ -59,6 +108,11 @@ func (l *Log) replace(next *segment) {
 
 // settle makes durable what was appended since replace.
 func (l *Log) settle() error {
+	if l.adopting.Load() {
+		err := l.Sync() // others write meanwhile
+		l.note()        // damage to it must never be taken for what a crash leaves
+		return err
+	}
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
 	l.write()
@@ -71,21 +125,37 @@ func (l *Log) settle() error {
 	return seg.f.Sync()
 }
 
-// giveUp undoes replace where the base could not be written.
-func (l *Log) giveUp() {
+// giveUp undoes replace where the base could not be written. Effects that were accepted since
+// then are refused again, for the reason why.
+func (l *Log) giveUp(why error) {
 	l.mu.Lock()
-	l.drops, l.buf = true, l.buf[:0]
-	l.long.release()
+	l.drop()
+	l.adopting.Store(false)
+	accepted := !l.refusing.Load()
+	if accepted {
+		l.fault.Store(&why)
+		l.refusing.Store(true)
+	}
 	l.mu.Unlock()
+	if accepted {
+		l.wakeAll()
+	}
+	l.nudge() // the tap is told of the gap
 }
 
 // resume accepts effects again: the manifest names the base and the segment.
 func (l *Log) resume() {
 	l.ioMu.Lock()
 	l.mu.Lock()
+	l.adopting.Store(false)
+	if l.drops { // given up again since it was settled
+		l.mu.Unlock()
+		l.ioMu.Unlock()
+		return
+	}
 	start := l.seg.start
-	l.written.Store(max(start, l.unowned))
-	l.synced.Store(start)
+	l.written.Store(max(start, l.unowned, l.written.Load()))
+	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // an adopted one was synced
 	l.refusing.Store(false)
 	l.mu.Unlock()
 	l.ioMu.Unlock()
@@ -158,7 +228,7 @@ func (l *Log) Stats() LogStats {
 	if began := l.syncBegan.Load(); began != 0 {
 		st.StalledMillis = (int64(l.o.Stopwatch()) - began) / 1e6
 	}
-	if st.Position > l.synced.Load() {
+	if st.Position > l.synced.Load() && !l.volatile {
 		st.Unsafe = max(0, l.o.Stopwatch()-time.Duration(l.safeAt.Load()))
 	}
 	return st

@@ -29,35 +29,51 @@ func (l *Log) write() {
 	}
 	buf, pos, long := l.buf, l.pos, l.long.take()
 	l.buf = l.spare[:0]
-	dropped := l.drops
+	dropped, gap := l.drops, l.gap
+	l.gap = false
 	l.mu.Unlock()
 	defer long.release()
 	l.spare = buf[:0]
 	if cap(buf) > keepBuffer {
 		l.spare = nil
 	}
-	if dropped || len(buf) == 0 {
+	if gap && l.tap != nil {
+		l.tap.Gap()
+	}
+	if dropped || len(buf) == 0 && !gap { // behind a gap there may be nothing to write
 		return
 	}
-	began := max(1, l.o.Stopwatch())
-	l.writeBegan.Store(int64(began))
-	err := long.write(seg.f, buf)
-	took := l.o.Stopwatch() - began
-	l.slow.Store(took > slowDisk)
-	if l.o.Wrote != nil {
-		l.o.Wrote(took)
-	}
-	l.writeBegan.Store(0)
-	l.counts.writes.Add(1)
-	if err != nil {
+	if err := l.writeTo(seg.f, &long, buf); err != nil {
 		l.fail(seg, fmt.Errorf("writing %s: %w", seg.path, err))
 		return
+	}
+	if l.tap != nil {
+		long.tell(l.tap, buf, pos)
 	}
 	if l.refusing.Load() {
 		l.unowned = pos // it counts once a base does
 		return
 	}
 	l.written.Store(pos)
+}
+
+// writeTo writes buf, with the long values that belong into it, and measures that. Without a
+// file there is nothing to do. The caller holds ioMu.
+func (l *Log) writeTo(f File, long *values, buf []byte) error {
+	l.counts.writes.Add(1)
+	if l.volatile {
+		return nil
+	}
+	began := max(1, l.o.Stopwatch())
+	l.writeBegan.Store(int64(began))
+	err := long.write(f, buf)
+	took := l.o.Stopwatch() - began
+	l.slow.Store(took > slowDisk)
+	if l.o.Wrote != nil {
+		l.o.Wrote(took)
+	}
+	l.writeBegan.Store(0)
+	return err
 }
 
 // noteDurable appends a durable-offset record. The caller holds mu.
@@ -67,6 +83,7 @@ func (l *Log) noteDurable() {
 	l.buf = seg.framer.durableRecord(l.buf, typeDurable, seg.durable)
 	seg.recorded = seg.durable
 	l.pos += uint64(len(l.buf) - before)
+	seg.noted = l.pos
 }
 
 // sync makes everything durable that has been written when it is called. An fsync is never
@@ -74,7 +91,7 @@ func (l *Log) noteDurable() {
 func (l *Log) sync() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	if l.refusing.Load() {
+	if l.volatile || l.refusing.Load() {
 		return l.Fault()
 	}
 	began := max(1, l.o.Stopwatch())
@@ -105,8 +122,10 @@ func (l *Log) sync() error {
 	l.mu.Lock()
 	if s := segs[len(segs)-1]; target >= s.start && !l.drops {
 		s.durable = max(s.durable, s.offset(target))
-		l.synced.Store(max(target, l.synced.Load()))
-		l.safeAt.Store(int64(began))
+		if !l.adopting.Load() {
+			l.synced.Store(max(target, l.synced.Load()))
+			l.safeAt.Store(int64(began))
+		}
 	}
 	l.mu.Unlock()
 	return l.Fault()
@@ -149,18 +168,30 @@ func (l *Log) fail(s *segment, err error) {
 		l.mu.Unlock()
 		return
 	}
-	l.drops = true
-	l.buf = l.buf[:0]
-	l.long.release()
+	l.drop()
 	l.fault.Store(&err)
 	l.refusing.Store(true)
 	l.mu.Unlock()
 	l.counts.faults.Add(1)
 	l.o.Log.Error("the log cannot be written; changes are refused until a new snapshot replaces it", "error", err)
 	l.wakeAll()
+	l.nudge() // the tap is told of the gap
 	if l.o.OnFault != nil {
 		l.o.OnFault(err)
 	}
+}
+
+// drop gives up what was not written, and all that is appended from now on. mu must be held.
+func (l *Log) drop() {
+	l.drops = true
+	l.discard()
+}
+
+// discard gives up what was not written. mu must be held.
+func (l *Log) discard() {
+	l.gap = true
+	l.buf = l.buf[:0]
+	l.long.release()
 }
 
 // runWriter writes, and under SyncAlways syncs, for all callers that wait.
@@ -203,12 +234,25 @@ func (l *Log) runTicker() {
 func (l *Log) tick() {
 	l.note()
 	l.ticks++
-	if Policy(l.policy.Load()) != SyncNo || l.ticks%lazyTicks == 0 {
+	if !l.idle() && (Policy(l.policy.Load()) != SyncNo || l.ticks%lazyTicks == 0) {
 		if l.sync() == nil { // a failure has been dealt with
 			l.note()
 		}
 	}
 	l.wake(false)
+}
+
+// idle reports whether everything but clock records is durable, and notes it. Those of a
+// primary, ten a second, are no reason for an fsync.
+func (l *Log) idle() bool {
+	now := l.o.Stopwatch()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drops || max(l.seg.data, l.seg.noted) > l.synced.Load() || len(l.retired) > 0 {
+		return false
+	}
+	l.safeAt.Store(int64(now))
+	return true
 }
 
 // note appends a clock record and a durable-offset record if there is something to record.
@@ -239,6 +283,20 @@ func (l *Log) noteClock(clock clock.Record) {
 	l.buf = s.framer.end(appendClock(buf, &clock), at)
 	l.pos += uint64(len(l.buf) - before)
 	s.clock, s.horizon = l.pos, clock.Derived.Add(clockReach)
+}
+
+// NoteClock records and writes the clock now, behind everything that was appended before. The
+// error is that of [Log.Fault].
+func (l *Log) NoteClock() error {
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.mu.Lock()
+	if !l.drops {
+		l.noteClock(l.o.Clock())
+	}
+	l.mu.Unlock()
+	l.write()
+	return l.Fault()
 }
 
 // Sync writes and syncs everything that was appended before, whatever the policy.

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -13,12 +14,18 @@ type Rewritten struct {
 
 // Rewrite writes a fresh base from src and makes it, with the increments since it
 // began, take the place of all files before. Without a log the base is all. Where
-// the log was given up it is healed.
+// the log was given up it is healed, and what [Dir.Adopt] began is ended.
 func (d *Dir) Rewrite(src Source) (Rewritten, error) {
+	return d.RewriteContext(context.Background(), src)
+}
+
+// RewriteContext is [Dir.Rewrite] that ends early, with the cause, when ctx does. The files of
+// before count then.
+func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.log != nil && d.log.Refuses() {
-		return d.heal(src)
+	if d.log != nil && (d.adopted != nil || d.log.Refuses()) {
+		return d.heal(ctx, src)
 	}
 	if d.log != nil {
 		if err := d.rotate(); err != nil {
@@ -29,7 +36,7 @@ func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 	if d.log != nil {
 		m.increments = d.manifest.increments[len(d.manifest.increments)-1:]
 	}
-	done, err := d.writeBase(&m, src)
+	done, err := d.writeBase(ctx, &m, src)
 	if err != nil {
 		return done, err
 	}
@@ -69,7 +76,7 @@ func (d *Dir) rotate() error {
 }
 
 // writeBase writes a durable base and adds it to m.
-func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
+func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewritten, err error) {
 	p := &part{id: newID(), seq: m.nextSeq, base: true}
 	p.name = fmt.Sprintf("base.%d.snap", p.seq)
 	m.nextSeq++
@@ -81,7 +88,7 @@ func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
 	}
 	w, err := newBlockWriter(f, &header{id: p.id, clock: d.o.Clock()})
 	if err == nil {
-		err = src.Snapshot(w.add, func() error { return d.goOn(w) })
+		err = src.Snapshot(w.add, func() error { return d.goOn(ctx, w) })
 	}
 	if err == nil {
 		err = w.finish(d.o.Clock().Derived)
@@ -97,9 +104,12 @@ func (d *Dir) writeBase(m *manifest, src Source) (done Rewritten, err error) {
 	return Rewritten{Keys: w.keys, Bytes: w.bytes}, nil
 }
 
-func (d *Dir) goOn(w *blockWriter) error {
+func (d *Dir) goOn(ctx context.Context, w *blockWriter) error {
 	if d.stopping.Load() {
 		return errStopping
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return w.pause(blockSize)
 }
@@ -118,23 +128,57 @@ func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	return nil
 }
 
-// heal replaces a log that was given up: memory has all there is.
-func (d *Dir) heal(src Source) (done Rewritten, err error) {
-	m := manifest{nextSeq: d.manifest.nextSeq}
-	seg, err := d.newSegment(&m)
+// Adopt has a log that was given up accept effects at once, because memory has a whole new state.
+// They go to a new increment, which counts once [Dir.Rewrite] has written the base before it.
+// Until then a crash leaves the files of before, so nothing is durable: under SyncAlways whoever
+// waits for the log goes on waiting. After an error the log refuses as before.
+func (d *Dir) Adopt() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.log == nil || !d.log.Refuses() {
+		return nil
+	}
+	d.disown()
+	m, err := d.takeOver(true)
+	if err == nil {
+		d.adopted = m
+	}
+	return err
+}
+
+// takeOver has the log go on in a new increment, which no manifest names. It is that of m, which
+// has no base yet.
+func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
+	m = &manifest{nextSeq: d.manifest.nextSeq}
+	seg, err := d.newSegment(m)
 	d.manifest.nextSeq = max(d.manifest.nextSeq, m.nextSeq+1)
 	if err != nil {
-		return done, err
+		return nil, err
 	}
-	d.log.replace(seg)
-	if done, err = d.writeBase(&m, src); err == nil {
+	d.log.replace(seg, adopt)
+	return m, nil
+}
+
+// heal replaces a log that was given up: memory has all there is.
+func (d *Dir) heal(ctx context.Context, src Source) (done Rewritten, err error) {
+	if d.log.Refuses() {
+		d.disown()
+	}
+	m := d.adopted
+	d.adopted = nil
+	if m == nil {
+		if m, err = d.takeOver(false); err != nil {
+			return done, err
+		}
+	}
+	if done, err = d.writeBase(ctx, m, src); err == nil {
 		if err = d.log.settle(); err == nil {
-			err = d.switchTo(&m, done)
+			err = d.switchTo(m, done)
 		}
 	}
 	if err != nil {
-		d.log.giveUp()
-		d.drop(err, seg.part)
+		d.log.giveUp(err)
+		d.drop(err, m.increments[0])
 		return done, err
 	}
 	d.rest.Store(0)

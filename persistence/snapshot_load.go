@@ -198,16 +198,11 @@ func (l *snapshotLoader) decode(b foundBlock) {
 	switch {
 	case blockSum(l.id, b.seq, b.payload) != b.sum:
 		err = errors.New("the checksum of the block is wrong")
-	case b.payload[0] != blockEntries:
-		err = fmt.Errorf("a block of type %d is not known to this program", b.payload[0])
 	default:
-		keys := int64(0)
-		err = decodeBlock(b.payload[1:], func(db int, key []byte, e entry.Entry) error {
-			keys++
-			return l.use(db, key, e)
-		})
+		var keys int
+		keys, err = DecodeBlock(b.payload, l.use)
 		l.keys.Add(uint64(keys))
-		l.progress.Keys.Add(keys)
+		l.progress.Keys.Add(int64(keys))
 	}
 	if err != nil {
 		err = spoiled(l.path, b.offset, b.seq, err.Error())

@@ -1,0 +1,186 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// A snapshot is a header and blocks:
+//
+//	length    uint32  of the payload
+//	checksum  uint32  CRC32C of file id, block number from 1, length, payload
+//	payload           a type byte, then entries or the footer
+//
+// A block of entries holds its database, the earliest expiry in it, and entries:
+//
+//	kind (6 bits), 64 if it never expires, 128 if its value is empty
+//	length of the key that it shares with the key before, length of the rest, rest
+//	expiry after the earliest      unless 64
+//	length of the value, value     unless 128
+//
+// Lengths and expiries are unsigned varints. The footer is the number of entries, of
+// blocks before it, and an instant that nothing in it was later than; nothing
+// follows.
+const (
+	blockEntries = 1
+	blockFooter  = 2
+
+	// footerSize is the length of the footer's payload.
+	footerSize = 1 + 8 + 8 + 8
+
+	flagForever = 64
+	flagNoValue = 128
+	kindMask    = 63
+)
+
+// blockSize is about how large blocks are: small enough that several processors
+// have some to load, large enough that nothing else matters.
+const blockSize = 64 << 10
+
+// gathered is entries that are not in a block yet, by database; nil where there were none.
+type gathered []*block
+
+// block is entries of one database that are not in a block yet.
+type block struct {
+	keys    []byte // keys, values and what else there is
+	entries []blockEntry
+	size    int
+	// earliest is not later than any expiry in it.
+	earliest limit.Instant
+	// done is how many of the entries next has taken, and from where their bytes end in keys.
+	done, from int
+}
+
+type blockEntry struct {
+	key, value int // lengths
+	kind       entry.Kind
+	expiry     limit.Instant
+}
+
+// add takes an entry. It only copies: it is called with a lock held.
+func (g *gathered) add(db int, key []byte, e entry.Entry) {
+	for len(*g) <= db {
+		*g = append(*g, nil)
+	}
+	b := (*g)[db]
+	if b == nil {
+		b = &block{}
+		b.reset()
+		(*g)[db] = b
+	}
+	b.keys = append(append(b.keys, key...), e.Value...)
+	b.entries = append(b.entries, blockEntry{len(key), len(e.Value), e.Kind, e.Expiry})
+	b.size += len(key) + len(e.Value) + 12
+	b.earliest = min(b.earliest, e.Expiry)
+}
+
+// reset empties b, and keeps its memory.
+func (b *block) reset() {
+	*b = block{keys: b.keys[:0], entries: b.entries[:0], earliest: limit.MaxInstant}
+}
+
+// next appends to out what a block of database db has behind its type: the entries that were
+// not taken yet, or some of them if values are large.
+func (b *block) next(out []byte, db int) ([]byte, error) {
+	at := len(out)
+	out = binary.LittleEndian.AppendUint64(append(out, byte(db)), uint64(b.earliest))
+	var before []byte
+	for b.done < len(b.entries) && len(out)-at <= 4*blockSize {
+		e := &b.entries[b.done]
+		key, value := b.keys[b.from:b.from+e.key], b.keys[b.from+e.key:b.from+e.key+e.value]
+		if len(out)-at+e.key+e.value > maxRecord-maxEntryHead {
+			if before != nil {
+				break // it may fit into a block of its own
+			}
+			return out, fmt.Errorf("the value of a key is %d bytes, more than a snapshot can hold", len(value))
+		}
+		out = appendEntry(out, e, key, value, before, b.earliest)
+		before = key
+		b.done++
+		b.from += e.key + e.value
+	}
+	return out, nil
+}
+
+// maxEntryHead is more than what belongs to an entry beside its key and value.
+const maxEntryHead = 64
+
+func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
+	kind := byte(e.kind)
+	if e.expiry == entry.NoExpiry {
+		kind |= flagForever
+	}
+	if len(value) == 0 {
+		kind |= flagNoValue
+	}
+	shared := 0
+	for shared < len(key) && shared < len(before) && key[shared] == before[shared] {
+		shared++
+	}
+	out = binary.AppendUvarint(append(out, kind), uint64(shared))
+	out = append(binary.AppendUvarint(out, uint64(len(key)-shared)), key[shared:]...)
+	if kind&flagForever == 0 {
+		out = binary.AppendUvarint(out, uint64(e.expiry)-uint64(earliest))
+	}
+	if len(value) > 0 {
+		out = append(binary.AppendUvarint(out, uint64(len(value))), value...)
+	}
+	return out
+}
+
+// errEntry is what the bytes of a block with a good checksum can only be if they
+// were written wrongly.
+var errEntry = errors.New("bytes are not entries")
+
+// decodeBlock calls f for the entries of a payload, which may be any bytes behind
+// its type.
+func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) error {
+	if len(payload) < 9 {
+		return errEntry
+	}
+	db, earliest := int(payload[0]), binary.LittleEndian.Uint64(payload[1:])
+	var key []byte
+	for rest := payload[9:]; len(rest) > 0; {
+		kind := rest[0]
+		shared, n := binary.Uvarint(rest[1:])
+		if n <= 0 || shared > uint64(len(key)) {
+			return errEntry
+		}
+		suffix, after, ok := cutCounted(rest[1+n:])
+		if !ok {
+			return errEntry
+		}
+		key = append(key[:shared], suffix...)
+		e := entry.Entry{Kind: entry.Kind(kind & kindMask), Expiry: entry.NoExpiry}
+		if kind&flagForever == 0 {
+			later, n := binary.Uvarint(after)
+			if n <= 0 {
+				return errEntry
+			}
+			e.Expiry, after = limit.Instant(earliest+later), after[n:]
+		}
+		if kind&flagNoValue == 0 {
+			if e.Value, after, ok = cutCounted(after); !ok || len(e.Value) == 0 {
+				return errEntry
+			}
+		}
+		if err := f(db, key, e); err != nil {
+			return err
+		}
+		rest = after
+	}
+	return nil
+}
+
+func cutCounted(b []byte) (out, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	end := size + int(n)
+	return b[size:end:end], b[end:], true
+}

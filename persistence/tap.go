@@ -1,0 +1,35 @@
+package persistence
+
+// Tap receives the records that a log has written, which a replica is sent. Its methods are
+// called one at a time, with a lock of the log held: they must be quick, and must not call
+// the log.
+type Tap interface {
+	// Wrote passes the next bytes of records, of all types, as they are in the file. A write
+	// is passed in one piece, or in several if long values belong into it. Piece is valid
+	// until Wrote returns. End is the log's position behind the last piece of a write, and 0
+	// with the others. Whoever waits for a position is told that it is kept after Wrote.
+	Wrote(piece []byte, end uint64)
+	// Gap says that records were dropped: the next piece does not follow the last one, and
+	// its position may be any later one. It may be called several times in a row.
+	Gap()
+}
+
+// tell passes buf, with the values in their places, to t.
+func (v *values) tell(t Tap, buf []byte, end uint64) {
+	from := 0
+	for i := range v.refs {
+		r := &v.refs[i]
+		if r.At > from {
+			t.Wrote(buf[from:r.At], 0)
+		}
+		from = r.At
+		if i == len(v.refs)-1 && from == len(buf) {
+			t.Wrote(r.Bytes, end)
+			return
+		}
+		t.Wrote(r.Bytes, 0)
+	}
+	if from < len(buf) {
+		t.Wrote(buf[from:], end)
+	}
+}

@@ -1,0 +1,161 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/effect"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// The types of records that a [Tap] passes on.
+const (
+	FrameEffects = byte(typeEffects)
+	FrameClock   = byte(typeClock)
+	FrameDurable = byte(typeDurable)
+	FrameEnd     = byte(typeEnd)
+)
+
+// Frame is a record as it is sent to a replica.
+type Frame struct {
+	Type byte
+	// Body is what follows the type. It is a part of the bytes that the frame was found in.
+	Body []byte
+}
+
+// FrameLength returns the length of a whole frame, in bytes, of which head is the beginning.
+// It is 0 if head is shorter than the 8 bytes before a payload. The error says that no record
+// has such a length.
+func FrameLength(head []byte) (int, error) {
+	if len(head) < frameHead {
+		return 0, nil
+	}
+	n := binary.LittleEndian.Uint32(head)
+	if n == 0 || n > maxRecord {
+		return 0, fmt.Errorf("a record of %d bytes, which cannot be", n)
+	}
+	return frameHead + int(n), nil
+}
+
+// NextFrame returns the first frame of b, which may be any bytes, and its length, which is 0
+// if b does not have all of it. The error is that of [FrameLength]. The checksum is not
+// looked at, for it depends on the file that the record was written to.
+func NextFrame(b []byte) (f Frame, n int, err error) {
+	n, err = FrameLength(b)
+	if n == 0 || n > len(b) {
+		return Frame{}, 0, err
+	}
+	return Frame{Type: b[frameHead], Body: b[frameHead+1 : n : n]}, n, nil
+}
+
+// ParseClock returns the clock record in the body of a frame of type [FrameClock].
+func ParseClock(body []byte) (clock.Record, error) {
+	if len(body) != clockSize {
+		return clock.Record{}, fmt.Errorf("a clock record of %d bytes, which cannot be", len(body))
+	}
+	return parseClock(body), nil
+}
+
+// Blocks makes blocks of entries for a replica. They are what a snapshot has as payloads of
+// its blocks, with their type and without length and checksum. One goroutine at a time may
+// use it.
+type Blocks struct {
+	entries gathered
+	out     []byte
+	err     error
+}
+
+// NewBlocks returns Blocks without entries.
+func NewBlocks() *Blocks { return &Blocks{} }
+
+// Add takes an entry, which is copied. Of a key that is added twice the later entry counts
+// only if the blocks are used in their order.
+func (b *Blocks) Add(db int, key []byte, e entry.Entry) { b.entries.add(db, key, e) }
+
+// Take returns the payload of the next block, which is valid until the next call, and how
+// many keys it has. Blocks are made of a database that has at least that many bytes of
+// entries, about; of any with least 0. One is at most 256 KiB and a value. It is not ok if
+// there is no such block, so call it until then, and look at [Blocks.Err].
+func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
+	for db, from := range b.entries {
+		if b.err != nil {
+			break
+		}
+		if from == nil || len(from.entries) == 0 || from.size < least && from.done == 0 {
+			continue
+		}
+		if cap(b.out) > 8*blockSize {
+			b.out = nil // it was for a large value
+		}
+		done := from.done
+		if b.out, b.err = from.next(append(b.out[:0], blockEntries), db); b.err != nil {
+			break
+		}
+		keys = from.done - done
+		if from.done == len(from.entries) {
+			from.reset()
+			if cap(from.keys) > keepBuffer {
+				from.keys = nil // likewise
+			}
+		}
+		return b.out, keys, true
+	}
+	return nil, 0, false
+}
+
+// Err is why there are no more blocks although there are entries: a value that is larger than
+// a block can be, about 1 GiB.
+func (b *Blocks) Err() error { return b.err }
+
+// DecodeBlock calls f for the entries of the payload of a block, which may be any bytes, until
+// f returns an error, and returns how many there were. Key and value are valid until f
+// returns. Whether there can be such an entry is for f to find out.
+func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) (keys int, err error) {
+	if len(payload) == 0 {
+		return 0, errEntry
+	}
+	if payload[0] != blockEntries {
+		return 0, fmt.Errorf("a block of type %d is not known to this program", payload[0])
+	}
+	err = decodeBlock(payload[1:], func(db int, key []byte, e entry.Entry) error {
+		if len(key) > entry.MaxKeyLength {
+			return fmt.Errorf("a key of %d bytes is too long", len(key))
+		}
+		keys++
+		return f(db, key, e)
+	})
+	return keys, err
+}
+
+// CheckBlock reports whether the payload of a block, which may be any bytes, is entries of a server
+// with that many databases, as far as they alone can tell.
+func CheckBlock(payload []byte, databases int) error {
+	_, err := DecodeBlock(payload, func(db int, _ []byte, e entry.Entry) error {
+		return errors.Join(checkDatabase(db, databases), effect.CheckEntry(e))
+	})
+	return err
+}
+
+// CheckEffects is [CheckBlock] for the body of a frame of effects.
+func CheckEffects(record []byte, databases int) error {
+	for first := true; first || len(record) > 0; first = false {
+		e, rest, err := effect.Next(record)
+		if err == nil {
+			err = errors.Join(checkDatabase(e.DB, databases), effect.Check(e))
+		}
+		if err != nil {
+			return err
+		}
+		record = rest
+	}
+	return nil
+}
+
+func checkDatabase(db, databases int) error {
+	if db >= databases {
+		return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, databases)
+	}
+	return nil
+}
