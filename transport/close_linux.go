@@ -115,7 +115,7 @@ func (l *loop) sweep() {
 	for i := len(l.watch) - 1; i >= 0; i-- {
 		if c := l.watch[i]; c.watch.linger > 0 {
 			l.lingered(c, elapsed)
-		} else if limit > 0 {
+		} else if limit > 0 && (l.draining || !c.patient.Load()) {
 			stuck := c.stuckFor(elapsed)
 			if stuck >= limit || pressed && stuck >= limit/pressedShare && c.out.counted() {
 				l.tally.slowClosed++

@@ -60,6 +60,9 @@ func (c *epollConn) LocalAddr() net.Addr {
 // Descriptor implements [Described].
 func (c *epollConn) Descriptor() int { return int(c.opened) }
 
+// BePatient implements [Patient].
+func (c *epollConn) BePatient() { c.patient.Store(true) }
+
 // Held implements [Peer].
 func (c *epollConn) Held() (input, output int64) {
 	return int64(c.input.Load()), int64(c.output.Load())

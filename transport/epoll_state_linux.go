@@ -212,6 +212,7 @@ type epollConn struct {
 	woken   atomic.Bool // a Wake that no Feed has followed yet
 	aborted atomic.Bool
 	posted  atomic.Bool  // in the inbox of a loop
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
 	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
 	output  atomic.Int32 // what out takes, likewise
 

@@ -68,6 +68,9 @@ func (c *goConn) Descriptor() int {
 // LocalAddr implements [Peer].
 func (c *goConn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
+// BePatient implements [Patient].
+func (c *goConn) BePatient() { c.patient.Store(true) }
+
 // Held implements [Peer].
 func (c *goConn) Held() (input, output int64) {
 	return c.lent.Load(), c.output.Load()
@@ -142,6 +145,7 @@ func (c *goConn) readInto(buf []byte) (n int, err error) {
 	if c.urgent() {
 		err = errNudged
 	} else {
+		c.wakes = 0
 		n, err = c.nc.Read(buf)
 	}
 	if !c.phase.CompareAndSwap(phaseReading, phaseBusy) {
@@ -170,7 +174,7 @@ func (c *goConn) ready(next Next) bool {
 		ending := (c.eof || c.stopSeen) && next != Park
 		if c.woken.Load() && (!ending || !c.lastCall) {
 			c.lastCall = ending
-			return true
+			return next != Read || c.glance()
 		}
 		if ending {
 			return false
@@ -185,6 +189,40 @@ func (c *goConn) ready(next Next) bool {
 		}
 	}
 }
+
+// glance looks, now and then, whether a client whose session is woken again and again has sent
+// something: see [Pump]. Otherwise it is read from only when nobody wakes its session. false
+// means that the connection is over.
+func (c *goConn) glance() bool {
+	if c.wakes++; c.wakes < glanceAfter {
+		return true
+	}
+	now, limit := time.Now(), c.g.lim.Load().MaxInput
+	if c.eof || c.in.len() >= limit || now.Sub(c.glanced) < glanceEvery {
+		return true
+	}
+	c.glanced = now
+	_ = c.nc.SetReadDeadline(now.Add(glanceTime)) // the read reports what is wrong
+	n, err := c.nc.Read(c.in.room(limit, c.g.lim.Load().Chunk))
+	_ = c.nc.SetReadDeadline(time.Time{}) // so does the next one
+	c.noteInput()
+	if n > 0 {
+		c.in.added(n)
+		c.moved.received(n)
+	}
+	if errors.Is(err, io.EOF) {
+		c.eof, err = true, nil
+	}
+	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// A client whose session has been woken glanceAfter times, with no time to read from it in
+// between, is read from every glanceEvery, for glanceTime at most.
+const (
+	glanceAfter = 16
+	glanceEvery = 100 * time.Millisecond
+	glanceTime  = time.Millisecond
+)
 
 // await reads or, where nothing more may be kept or comes, sleeps.
 func (c *goConn) await(next Next) (fed, ok bool) {

@@ -68,11 +68,15 @@ type goConn struct {
 	moved   traffic
 	output  atomic.Int64 // what replies take that have not left
 	counted atomic.Bool  // these are [reply.counted]
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
 
 	stopSeen bool // the stop has been taken into account: it does not interrupt again
 	eof      bool // the peer has stopped sending
 	lastCall bool // the Feed for a Wake that came with the end has been had
 	closing  bool // the session is gone: nobody is to be fed
+
+	wakes   int       // Feeds for a Wake since it was last read from
+	glanced time.Time // when glance last did so
 }
 
 // traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone

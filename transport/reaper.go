@@ -37,7 +37,7 @@ func (g *Goroutine) sweep(elapsed time.Duration) {
 	defer g.mu.Unlock()
 	for _, c := range g.conns {
 		c.watch.idleFor(c, elapsed)
-		if limit == 0 {
+		if limit == 0 || c.patient.Load() && !g.stopping() {
 			continue
 		}
 		stuck := c.watch.stuckFor(c, elapsed)

@@ -157,6 +157,35 @@ type Peer interface {
 // connection is gone that may be another file's, or -1.
 type Described interface{ Descriptor() int }
 
+// Patient is a [Peer] whose connection can be excepted from [Limits.WriteTimeout], for a client
+// whose session finds out by other means that it is gone: a replica that loads may take nothing
+// for minutes. It lasts until the connection ends or the transport stops. Every transport of this
+// package has it.
+type Patient interface{ BePatient() }
+
+// Pump is what a client is sent beside replies, without asking: the stream of a replica. The
+// session of the client calls it in its turn, behind the replies of a Feed, so that it needs no
+// goroutine and runs on the same loop as the connection. Each method is called on the goroutine
+// that feeds the session, and never two at the same time.
+//
+// Whoever has something new for the client calls [Peer.Wake], which leads to a Feed and so to a
+// Fill.
+type Pump interface {
+	// Fill appends at most `most` bytes to out, which is never negative, and returns the
+	// result. more says that there is more to be sent now: Fill is called again once these
+	// bytes have left and others have had their turn. An error closes the connection, after
+	// what was appended has been sent. Fill does not block, and keeps neither out nor filled.
+	Fill(out []byte, most int) (filled []byte, more bool, err error)
+	// Closed is told that the connection is gone, once. Fill is not called any more. It does
+	// not block.
+	Closed()
+}
+
+// PumpMost is the most bytes that one turn of a session asks of a [Pump]: as long as any other
+// turn, so that a replica that catches up delays the clients beside it no longer than a large
+// reply does.
+const PumpMost = 64 << 10
+
 // Next says what a transport is to do after a Feed.
 type Next uint8
 
