@@ -189,3 +189,9 @@ func BenchmarkFiveIntsByParts(b *testing.B) {
 		w.Int(2)
 	}
 }
+
+func TestAppendCommand(t *testing.T) {
+	require.Equal(t, "a*2\r\n$3\r\nGET\r\n$4\r\n\r\n\x00k\r\n", string(resp.AppendCommand([]byte("a"), "GET", "\r\n\x00k")))
+	require.Equal(t, "*1\r\n$0\r\n\r\n", string(resp.AppendCommand(nil, []byte{})))
+	require.Equal(t, "*0\r\n", string(resp.AppendCommand[string](nil)))
+}

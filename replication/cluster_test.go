@@ -1,0 +1,355 @@
+package replication_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/replication"
+)
+
+// soon bounds the waiting for something that happens.
+const soon = time.Minute
+
+// hurry is how many times faster the timers of nodes run in tests, so that a second of
+// waiting is none for a test.
+const hurry = 50
+
+// web is some nodes that reach each other. Its methods may be called from any goroutine.
+type web struct {
+	t testing.TB
+
+	mu    sync.Mutex // guards what follows
+	nodes map[string]*member
+	conns map[net.Conn][2]string // both ends of each connection, by who dialled whom
+	down  map[string]bool        // addresses that nobody reaches, and that reach nobody
+	deaf  map[string]bool        // addresses that nobody reaches
+	held  map[string]*sync.RWMutex
+	plays map[string]func(conn net.Conn) // what answers at addresses without a node
+	ids   atomic.Int64
+	wg    sync.WaitGroup
+}
+
+func newWeb(t testing.TB) *web {
+	w := &web{
+		t: t, nodes: map[string]*member{}, conns: map[net.Conn][2]string{}, down: map[string]bool{},
+		deaf: map[string]bool{}, held: map[string]*sync.RWMutex{}, plays: map[string]func(net.Conn){},
+	}
+	t.Cleanup(w.wg.Wait)
+	return w
+}
+
+// member is a node with all that belongs to it.
+type member struct {
+	web     *web
+	address string
+	port    int
+	ks      *keyspace.Keyspace
+	clock   *clock.System
+	source  *replication.Source
+	node    *replication.Node
+	host    *host
+	keeper  *keeper
+	set     atomic.Pointer[replication.Settings]
+	stop    func()
+}
+
+// host is a server of which nothing is there but what refuses commands.
+type host struct {
+	readOnly, masterDown, noReplicas, loading, paused atomic.Bool
+	unblocked                                         atomic.Int64
+	primary                                           atomic.Pointer[string]
+}
+
+func (h *host) SetReadOnly(on bool)   { h.readOnly.Store(on) }
+func (h *host) SetMasterDown(on bool) { h.masterDown.Store(on) }
+func (h *host) SetNoReplicas(on bool) { h.noReplicas.Store(on) }
+func (h *host) SetLoading(on bool)    { h.loading.Store(on) }
+func (h *host) SetPrimary(ip, port string) {
+	primary := ip + " " + port
+	h.primary.Store(&primary)
+}
+
+func (h *host) PauseWrites() { h.paused.Store(true) }
+func (h *host) Resume()      { h.paused.Store(false) }
+func (h *host) Unblock()     { h.unblocked.Add(1) }
+
+// keeper has a log without files, and counts.
+type keeper struct {
+	p                  *member
+	log                *persistence.Log
+	suspended, adopted atomic.Int64
+	adoptErr           atomic.Pointer[error]
+}
+
+func (k *keeper) Log() (replication.Log, error) {
+	k.p.ks.Alone(func() {
+		if k.log == nil {
+			k.log = persistence.NewVolatile(persistence.LogOptions{
+				Stopwatch: stopwatch, Clock: k.p.clock.Record, Log: slog.New(slog.DiscardHandler),
+			})
+			k.p.ks.SetJournal(k.log)
+		}
+	})
+	return k.log, nil
+}
+
+func (k *keeper) Suspend() { k.suspended.Add(1) }
+
+func (k *keeper) Adopt() (finish func(context.Context) error) {
+	return func(context.Context) error {
+		k.adopted.Add(1)
+		if err := k.adoptErr.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}
+}
+
+var began = time.Now()
+
+func stopwatch() time.Duration { return time.Since(began) }
+
+// start starts a node that is reached at address "host:port". ahead is how far its clock is
+// ahead of others.
+func (w *web) start(address string, ahead time.Duration) *member {
+	return w.startWith(address, ahead, func(*replication.Options) {})
+}
+
+// startWith is start with other options of the node.
+func (w *web) startWith(address string, ahead time.Duration, with func(o *replication.Options)) *member {
+	_, port, _ := net.SplitHostPort(address)
+	p := &member{web: w, address: address, host: &host{}}
+	p.port, _ = strconv.Atoi(port)
+	p.clock = clock.NewSystem(clock.Options{Start: clock.NewSystem(clock.Options{}).Now().Add(ahead)})
+	p.ks = keyspace.New(keyspace.Options{Clock: p.clock, Shards: 4})
+	p.keeper = &keeper{p: p}
+	p.set.Store(&replication.Settings{
+		Port: p.port, AnnounceIP: strings.Split(address, ":")[0], Announced: true, Priority: 100,
+		Timeout: soon, ServeStale: true, RefuseEmpty: true, BacklogSize: 1 << 20,
+	})
+	p.source = replication.NewSource(replication.SourceOptions{
+		Keyspace: p.ks, Reached: func() uint64 { return p.node.Reached() },
+		BacklogSize: func() int64 { return p.set.Load().BacklogSize },
+		BacklogTTL:  func() time.Duration { return 0 },
+		PingPeriod:  func() time.Duration { return time.Second },
+		Stopwatch:   stopwatch,
+		After: func(d time.Duration, f func()) clock.Timer {
+			return time.AfterFunc(d/hurry, f)
+		},
+		Freed: func() { p.node.Freed() },
+		Log:   slog.New(slog.DiscardHandler),
+	})
+	o := replication.Options{
+		Keyspace: p.ks, Clock: p.clock, Keeper: p.keeper, Host: p.host, Source: p.source,
+		Dial:      func(_ context.Context, _, to string) (net.Conn, error) { return w.dial(address, to) },
+		Settings:  func() replication.Settings { return *p.set.Load() },
+		Stopwatch: stopwatch,
+		After:     func(d time.Duration) <-chan time.Time { return time.After(d / hurry) },
+		Log:       slog.New(slog.DiscardHandler),
+	}
+	with(&o)
+	p.node = replication.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() { _ = p.node.Run(ctx) })
+	p.stop = func() {
+		cancel()
+		w.cut(address)
+		run.Wait()
+		p.source.Close()
+	}
+	w.t.Cleanup(p.stop)
+	w.mu.Lock()
+	w.nodes[address] = p
+	w.mu.Unlock()
+	return p
+}
+
+var errRefused = errors.New("connection refused")
+
+func (w *web) dial(from, to string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, answer := w.nodes[to], w.plays[to]
+	if p != nil {
+		answer = p.serve
+	}
+	if answer == nil || w.down[to] || w.down[from] || w.deaf[to] {
+		return nil, errRefused
+	}
+	near, far := net.Pipe()
+	w.conns[near], w.conns[far] = [2]string{from, to}, [2]string{from, to}
+	w.wg.Go(func() {
+		answer(far)
+		w.mu.Lock()
+		delete(w.conns, far)
+		delete(w.conns, near)
+		w.mu.Unlock()
+	})
+	return &slowed{near, w.gate(from)}, nil
+}
+
+// slowed is a connection over which nothing comes while its gate is held.
+type slowed struct {
+	net.Conn
+	gate *sync.RWMutex
+}
+
+func (c *slowed) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	return n, err
+}
+
+// gate is held while nothing comes to a node. The caller holds mu.
+func (w *web) gate(address string) *sync.RWMutex {
+	if w.held[address] == nil {
+		w.held[address] = &sync.RWMutex{}
+	}
+	return w.held[address]
+}
+
+// hold keeps from a node what its primary sends, or undoes that.
+func (w *web) hold(address string, on bool) {
+	w.mu.Lock()
+	gate := w.gate(address)
+	w.mu.Unlock()
+	if on {
+		gate.Lock()
+	} else {
+		gate.Unlock()
+	}
+}
+
+// refuse keeps others from connecting to a node, or undoes that.
+func (w *web) refuse(address string, on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf[address] = on
+}
+
+// cut closes the connections of a node.
+func (w *web) cut(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for conn, ends := range w.conns {
+		if ends[0] == address || ends[1] == address {
+			_ = conn.Close()
+		}
+	}
+}
+
+// isolate keeps a node from being reached, or undoes that.
+func (w *web) isolate(address string, on bool) {
+	w.mu.Lock()
+	w.down[address] = on
+	w.mu.Unlock()
+	if on {
+		w.cut(address)
+	}
+}
+
+// client is one that changes the keys of nodes, as commands do.
+type client struct {
+	p *member
+	v *keyspace.Handle
+}
+
+func (p *member) client() *client {
+	c := &client{p, p.ks.NewHandle()}
+	p.web.t.Cleanup(c.v.Close)
+	return c
+}
+
+// do runs a command that changes something, unless that is refused or postponed.
+func (c *client) do(f func(v *keyspace.Handle)) bool {
+	for !c.v.Enter() {
+		started := make(chan struct{})
+		c.p.ks.World().NotifyStart(func() { close(started) })
+		<-started
+	}
+	if h := c.p.host; h.readOnly.Load() || h.loading.Load() || h.paused.Load() {
+		c.v.Leave()
+		return false
+	}
+	c.v.Refresh()
+	f(c.v)
+	position, log := c.v.TakePosition(), c.p.keeper.log
+	c.v.Leave()
+	if log != nil && position != 0 {
+		log.Await(position, nil)
+	}
+	return true
+}
+
+func (c *client) put(key, value string) bool {
+	return c.do(func(v *keyspace.Handle) {
+		_, err := v.SetString(0, []byte(key), []byte(value), keyspace.SetOptions{Expiry: entry.NoExpiry})
+		require.NoError(c.p.web.t, err)
+	})
+}
+
+func (p *member) info() map[string]string {
+	all := map[string]string{}
+	for _, f := range p.node.Info() {
+		all[f.Name] = f.Value
+	}
+	return all
+}
+
+// follow makes p a replica of another.
+func (p *member) follow(to *member) {
+	host, port, _ := net.SplitHostPort(to.address)
+	p.node.Follow(host, port)
+}
+
+// eventually waits until f reports that something is so.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	require.Eventually(t, f, soon, 2*time.Millisecond, what)
+}
+
+func (p *member) awaitField(name, value string) {
+	p.web.t.Helper()
+	eventually(p.web.t, name+" becomes "+value, func() bool { return p.info()[name] == value })
+}
+
+func (p *member) awaitUp() {
+	p.web.t.Helper()
+	eventually(p.web.t, p.address+" is up", func() bool { return p.info()["master_link_status"] == "up" })
+}
+
+func (p *member) awaitPrimary() {
+	p.web.t.Helper()
+	eventually(p.web.t, p.address+" leads", func() bool { return !p.node.Role().Replica && !p.host.readOnly.Load() })
+}
+
+// awaitEqual waits until replicas have all that the primary has, and compares.
+func awaitEqual(t *testing.T, primary *member, replicas ...*member) {
+	t.Helper()
+	for _, r := range replicas {
+		r.awaitUp()
+		eventually(t, "equal offsets", func() bool {
+			return r.info()["master_link_status"] == "up" &&
+				r.source.Offset() == primary.source.Offset() && r.source.History().ID == primary.source.History().ID
+		})
+		// What expires while this compares is left out.
+		then := max(primary.clock.Now(), r.clock.Now()).Add(soon)
+		require.Equal(t, primary.stateAt(then), r.stateAt(then))
+	}
+}

@@ -1,0 +1,197 @@
+package replication_test
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// TestFailoverErrors: the texts and their order are those of Redis.
+func TestFailoverErrors(t *testing.T) {
+	w := newWeb(t)
+	a, b := w.start("a:1", 0), w.start("b:2", 0)
+	fail := func(p *member, c standby.FailoverCall) resp.Error { return p.node.Failover(c) }
+	require.Equal(t, resp.Error("ERR No failover in progress."), fail(a, standby.FailoverCall{Abort: true}))
+	require.Equal(t, resp.Error("ERR FAILOVER requires connected replicas."), fail(a, standby.FailoverCall{}))
+	b.follow(a)
+	b.awaitUp()
+	require.Equal(t, resp.Error("ERR FAILOVER is not valid when server is a replica."), fail(b, standby.FailoverCall{}))
+	force := resp.Error("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
+	require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Timeout: 1}))
+	require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Host: "b", Port: "2"}))
+	require.Equal(t, resp.Error("ERR FAILOVER target HOST and PORT is not a replica."), fail(a, standby.FailoverCall{Host: "b", Port: "3"}))
+	require.False(t, a.host.paused.Load())
+}
+
+// TestFailoverLosesNothing hands over under load, again and again: whatever was accepted by
+// one node is on the other.
+func TestFailoverLosesNothing(t *testing.T) {
+	w := newWeb(t)
+	a, b := w.start("a:1", 0), w.start("b:2", 0)
+	b.follow(a)
+	b.awaitUp()
+	var accepted [2]int64
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	for i, c := range []*client{a.client(), b.client()} {
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if c.do(func(v *keyspace.Handle) {
+					_, err := v.AddInt(0, []byte("n"), 1)
+					require.NoError(t, err)
+				}) {
+					accepted[i]++
+				} else {
+					time.Sleep(100 * time.Microsecond) // no haste: it is refused
+				}
+			}
+		})
+	}
+	primary, replica := a, b
+	for range 10 {
+		replica.awaitUp()
+		eventually(t, "accepted", func() bool {
+			return primary.node.Failover(standby.FailoverCall{}) == ""
+		})
+		primary.awaitUp()
+		replica.awaitPrimary()
+		primary.awaitField("master_failover_state", "no-failover")
+		require.False(t, primary.host.paused.Load())
+		require.True(t, primary.host.readOnly.Load())
+		primary, replica = replica, primary
+	}
+	close(stop)
+	load.Wait()
+	awaitEqual(t, primary, replica)
+	value, found, err := primary.ks.NewHandle().AppendString(nil, 0, []byte("n"))
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, strconv.FormatInt(accepted[0]+accepted[1], 10), string(value))
+	require.Zero(t, a.keeper.suspended.Load(), "without a full sync")
+	require.Equal(t, int64(1), b.keeper.suspended.Load())
+}
+
+// TestFailoverEnds shows what becomes of one whose target does not answer.
+func TestFailoverEnds(t *testing.T) {
+	start := func(t *testing.T) (w *web, a, b *member) {
+		w = newWeb(t)
+		a, b = w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "v"))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		return w, a, b
+	}
+	leads := func(t *testing.T, a, b *member) {
+		a.awaitField("master_failover_state", "no-failover")
+		a.awaitPrimary()
+		require.False(t, a.host.paused.Load())
+		require.True(t, a.client().put("more", "v"))
+		awaitEqual(t, a, b)
+		require.Equal(t, int64(1), b.keeper.suspended.Load(), "without a full sync")
+	}
+	t.Run("timeout", func(t *testing.T) {
+		w, a, b := start(t)
+		w.hold(b.address, true)
+		require.True(t, a.client().put("not there yet", "v"))
+		require.Empty(t, a.node.Failover(standby.FailoverCall{Timeout: 10 * time.Millisecond}))
+		require.True(t, a.host.paused.Load())
+		require.Equal(t, resp.Error("ERR FAILOVER already in progress."), a.node.Failover(standby.FailoverCall{}))
+		a.awaitField("master_failover_state", "no-failover")
+		w.hold(b.address, false)
+		leads(t, a, b)
+	})
+	t.Run("abort while waiting", func(t *testing.T) {
+		w, a, b := start(t)
+		w.hold(b.address, true)
+		require.True(t, a.client().put("not there yet", "v"))
+		require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+		require.Equal(t, "waiting-for-sync", a.info()["master_failover_state"])
+		require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+		w.hold(b.address, false)
+		leads(t, a, b)
+	})
+	t.Run("abort under way", func(t *testing.T) {
+		w, a, b := start(t)
+		w.refuse(b.address, true)
+		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+		a.awaitField("master_failover_state", "failover-in-progress")
+		require.Equal(t, "slave", a.info()["role"])
+		require.True(t, a.host.readOnly.Load())
+		require.True(t, a.host.paused.Load())
+		require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+		w.refuse(b.address, false)
+		leads(t, a, b)
+	})
+	t.Run("orders to change the role", func(t *testing.T) {
+		w, a, b := start(t)
+		w.refuse(b.address, true)
+		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+		a.awaitField("master_failover_state", "failover-in-progress")
+		a.node.Lead()
+		a.node.Follow("elsewhere", "1")
+		require.Equal(t, "failover-in-progress", a.info()["master_failover_state"])
+		w.refuse(b.address, false)
+		b.awaitPrimary()
+		a.awaitUp()
+		require.True(t, b.client().put("of b", "v"))
+		awaitEqual(t, b, a)
+	})
+	t.Run("refused", func(t *testing.T) {
+		w, a, b := start(t)
+		w.refuse(b.address, true)
+		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+		a.awaitField("master_failover_state", "failover-in-progress")
+		b.node.Lead() // so it is nobody's to promote
+		b.awaitPrimary()
+		w.refuse(b.address, false)
+		a.awaitField("master_failover_state", "no-failover")
+		a.awaitPrimary()
+		require.False(t, a.host.paused.Load())
+	})
+	t.Run("force", func(t *testing.T) {
+		w, a, b := start(t)
+		w.hold(b.address, true)
+		require.True(t, a.client().put("lost", "v"))
+		require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2", Force: true, Timeout: time.Millisecond}))
+		a.awaitField("master_failover_state", "failover-in-progress")
+		w.hold(b.address, false)
+		b.awaitPrimary()
+		awaitEqual(t, b, a)
+		require.True(t, b.client().put("of b", "v"))
+		awaitEqual(t, b, a)
+	})
+}
+
+// TestSyncTexts: the answers to PSYNC of a node that cannot serve.
+func TestSyncTexts(t *testing.T) {
+	w := newWeb(t)
+	a, b := w.start("a:1", 0), w.start("b:2", 0)
+	refused := func(p *member, c standby.SyncCall) resp.Error {
+		c.Capa = standby.CapaCell1
+		_, pump, err := p.node.Sync(c)
+		require.Nil(t, pump)
+		return err
+	}
+	id := a.info()["master_replid"]
+	require.Equal(t, resp.Error("ERR PSYNC FAILOVER can't be sent to a master."), refused(a, standby.SyncCall{Failover: true, ReplID: id}))
+	b.node.Follow("nowhere", "1")
+	require.Equal(t, resp.Error("ERR PSYNC FAILOVER replid must match my replid."), refused(b, standby.SyncCall{Failover: true, ReplID: id}))
+	require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while not connected with my master"), refused(b, standby.SyncCall{ReplID: "?", Offset: -1}))
+	b.follow(a)
+	b.awaitUp()
+	w.refuse(b.address, true)
+	require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+	require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while failing over"), refused(a, standby.SyncCall{ReplID: "?", Offset: -1}))
+}

@@ -1,0 +1,373 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// longAgo is the instant of a node while it loads another's state: nothing has expired by
+// then, whatever the clocks of the two nodes show.
+const longAgo = limit.Instant(1)
+
+// farAhead is an instant that no clock gets to.
+const farAhead = limit.MaxInstant / 2
+
+// keptPending is the largest buffer of an incomplete frame that is kept for the next.
+const keptPending = 4 << 20
+
+// follower applies what a primary sends. One goroutine at a time uses it, that of the link
+// or, between two links, that of the node; the atomic fields are for all.
+type follower struct {
+	o   *Options
+	log Log // nil before the first Follow
+
+	// whole says that the state is a whole one: the node's own, or that of a primary at the
+	// offset of the source. It is false from the beginning of a full sync to its end.
+	whole atomic.Bool
+	// related says that the state is that of the source's history at its offset, so that it
+	// may go on from there.
+	related bool
+	// streaming says that what comes is applied to a whole state, so that the offset of the
+	// source is to be acknowledged.
+	streaming atomic.Bool
+	address   string // of the primary whose link this is
+	from      string // address of the primary that the state came from, or empty
+
+	pending []byte  // the beginning of a frame
+	sync    *intake // nil while there is none
+	// The clock when a full sync began, by which it goes on if that is given up.
+	left      limit.Instant
+	leftSince time.Duration
+	horizon   atomic.Int64 // instant of the last clock frame
+	bytes     atomic.Int64 // that came in chunks
+	durable   durability
+	position  uint64 // of the log, behind what was appended last
+	// reached is the offset behind the frame that is being applied, or less.
+	reached atomic.Uint64
+
+	adoption adoption
+}
+
+// intake is a full sync that is under way.
+type intake struct {
+	id      string
+	offset  uint64 // behind the last complete frame
+	started bool   // the state of before is gone
+	ended   bool   // all blocks have come
+	keys    uint64
+	blocks  uint64
+	// clock is the instant of the last clock frame, which came at the reading since.
+	clock    limit.Instant
+	since    time.Duration
+	hasClock bool
+}
+
+// errEmptyPrimary is why a replica keeps its state: see Settings.RefuseEmpty.
+var errEmptyPrimary = errors.New("the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
+
+// errIntake is why replicas lose their connection.
+var errIntake = errors.New("this node begins a full sync with its primary")
+
+// next is the offset of the next byte that is to come.
+func (f *follower) next() uint64 {
+	if f.sync != nil {
+		return f.sync.offset + uint64(len(f.pending))
+	}
+	return f.o.Source.Offset() + uint64(len(f.pending))
+}
+
+// owed reports whether the primary has begun something that has not come completely.
+func (f *follower) owed() bool { return f.sync != nil || len(f.pending) > 0 }
+
+// begin takes the answer to PSYNC of the primary at address.
+func (f *follower) begin(a answer, address string) error {
+	f.drop()
+	f.address = address
+	if a.full {
+		f.sync = &intake{id: a.id, offset: a.offset}
+		return nil
+	}
+	if !f.whole.Load() || !f.related {
+		return errors.New("the primary continues a history that it was not asked for")
+	}
+	if a.id != f.o.Source.History().ID {
+		f.o.Source.Promote(a.id)
+	}
+	f.from = address
+	f.streaming.Store(true)
+	return nil
+}
+
+// drop forgets what has come of a frame or a full sync when a link has ended.
+func (f *follower) drop() {
+	f.streaming.Store(false)
+	f.reached.Store(0)
+	f.pending, f.sync = nil, nil
+}
+
+// chunk applies one. After an error nothing of its link may be used.
+func (f *follower) chunk(c Chunk) error {
+	f.bytes.Add(int64(ChunkHead + len(c.Payload)))
+	if c.Type == ChunkAlive {
+		return nil
+	}
+	if want := f.next(); c.Offset != want {
+		return fmt.Errorf("the primary sent what belongs to offset %d, at offset %d", c.Offset, want)
+	}
+	switch {
+	case c.Type == ChunkTail:
+		if err := f.tail(c.Payload); err != nil {
+			return err
+		}
+	case f.sync == nil || f.sync.ended:
+		return fmt.Errorf("the primary sent a chunk of type %d when there is no full sync", c.Type)
+	case c.Type == ChunkBlock:
+		if err := f.block(c.Payload); err != nil {
+			return err
+		}
+	default:
+		if err := f.end(c); err != nil {
+			return err
+		}
+	}
+	if s := f.sync; s != nil && s.ended && s.hasClock {
+		f.complete()
+	}
+	return nil
+}
+
+// tail applies a piece of the stream.
+func (f *follower) tail(piece []byte) error {
+	if len(f.pending) == 0 {
+		n, err := f.frames(piece)
+		f.pending = append(f.pending, piece[n:]...)
+		return err
+	}
+	f.pending = append(f.pending, piece...)
+	n, err := f.frames(f.pending)
+	rest := copy(f.pending, f.pending[n:])
+	if f.pending = f.pending[:rest]; rest == 0 && cap(f.pending) > keptPending {
+		f.pending = nil
+	}
+	return err
+}
+
+// frames applies the whole frames at the beginning of b, passes them on, and returns how
+// long they are.
+func (f *follower) frames(b []byte) (done int, err error) {
+	for {
+		fr, n, bad := persistence.NextFrame(b[done:])
+		if bad != nil {
+			err = fmt.Errorf("the stream of the primary has %w", bad)
+			break
+		}
+		if n == 0 {
+			break
+		}
+		if f.sync == nil {
+			f.reached.Store(f.o.Source.Offset() + uint64(done+n))
+		}
+		if err = f.frame(fr); err != nil {
+			break
+		}
+		done += n
+	}
+	switch {
+	case done == 0:
+	case f.sync != nil:
+		f.sync.offset += uint64(done)
+	default:
+		f.o.Source.Write(b[:done])
+	}
+	return done, err
+}
+
+// frame applies one.
+func (f *follower) frame(fr persistence.Frame) error {
+	switch {
+	case fr.Type == persistence.FrameEffects:
+		return f.effects(fr.Body)
+	case fr.Type == persistence.FrameClock:
+		return f.clock(fr.Body)
+	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= 128:
+		return nil // about the files of the primary, or for versions that know it
+	}
+	return fmt.Errorf("the stream of the primary has a frame of type %d, which this version does not know", fr.Type)
+}
+
+func (f *follower) effects(record []byte) error {
+	if f.sync != nil && !f.sync.started {
+		if err := persistence.CheckEffects(record, f.o.Keyspace.Databases()); err != nil {
+			return fmt.Errorf("a record of the primary cannot be applied: %w", err)
+		}
+		f.start()
+	}
+	now := f.o.Clock.Now()
+	if err := f.o.Keyspace.ApplyRecord(record, now); err != nil {
+		return fmt.Errorf("a record of the primary cannot be applied: %w", err)
+	}
+	if f.sync == nil {
+		f.position = f.log.Append(record, nil, now.Add(reach))
+		f.durable.appended(f.position)
+	}
+	return nil
+}
+
+func (f *follower) clock(body []byte) error {
+	r, err := persistence.ParseClock(body)
+	if err != nil {
+		return fmt.Errorf("the stream of the primary has %w", err)
+	}
+	if r.Derived < longAgo || r.Derived > farAhead {
+		return errors.New("the clock of the primary shows what no clock does")
+	}
+	if s := f.sync; s != nil {
+		s.clock, s.since, s.hasClock = r.Derived, f.o.Stopwatch(), true
+		return nil
+	}
+	f.o.Clock.Follow(r.Derived)
+	f.o.Keyspace.SweepTo(r.Derived)
+	f.horizon.Store(int64(r.Derived))
+	return nil
+}
+
+// round writes what was applied to the log, once for many records.
+func (f *follower) round() {
+	if f.position != 0 {
+		f.log.Await(f.position, nil) // whoever keeps the files knows whether that fails
+	}
+}
+
+// start gives up the state of before, since what comes replaces it. The first piece of that has
+// been checked: a primary that sends rubbish from the beginning costs nothing.
+func (f *follower) start() {
+	if f.sync.started {
+		return
+	}
+	f.sync.started = true
+	f.o.Keyspace.SweepTo(longAgo)
+	f.clear(f.whole.Swap(false), func() limit.Instant { return longAgo })
+}
+
+// clear empties the keyspace and sets its clock. Of several full syncs in a row, first is
+// the one before which there was a state.
+func (f *follower) clear(first bool, clock func() limit.Instant) {
+	f.related = false
+	f.o.Host.SetLoading(true)
+	f.o.Source.DropReplicas(errIntake)
+	f.adoption.interrupt(errIntake)
+	f.o.Keeper.Suspend()
+	f.o.Keyspace.Alone(func() {
+		if first {
+			f.left, f.leftSince = f.o.Clock.Now(), f.o.Stopwatch()
+		}
+		f.o.Keyspace.Empty()
+		now := clock()
+		f.o.Clock.Set(now)
+		f.o.Keyspace.ResetInstants(now)
+	})
+}
+
+// resumed is what the clock of before the first full sync shows now.
+func (f *follower) resumed() limit.Instant { return f.left.Add(f.o.Stopwatch() - f.leftSince) }
+
+// block stores the entries of a block.
+func (f *follower) block(payload []byte) error {
+	if !f.sync.started {
+		if err := persistence.CheckBlock(payload, f.o.Keyspace.Databases()); err != nil {
+			return fmt.Errorf("a block of the primary cannot be stored: %w", err)
+		}
+		f.start()
+	}
+	keys, err := persistence.DecodeBlock(payload, func(db int, key []byte, e entry.Entry) error {
+		return f.o.Keyspace.Restore(db, key, e)
+	})
+	if err != nil {
+		return fmt.Errorf("a block of the primary cannot be stored: %w", err)
+	}
+	f.sync.keys += uint64(keys)
+	f.sync.blocks++
+	return nil
+}
+
+// end checks that all of the state has come.
+func (f *follower) end(c Chunk) error {
+	s := f.sync
+	keys, blocks := c.Whole()
+	if keys != s.keys || blocks != s.blocks {
+		return fmt.Errorf("the primary sent %d keys in %d blocks, and says %d in %d", s.keys, s.blocks, keys, blocks)
+	}
+	if !s.started && f.refusesEmpty() {
+		return errEmptyPrimary
+	}
+	f.start()
+	if err := f.o.Keyspace.Whole(); err != nil {
+		return fmt.Errorf("the state of the primary is not whole: %w", err)
+	}
+	s.ended = true
+	return nil
+}
+
+// refusesEmpty reports whether a state without a key, which is what the primary has, must
+// not replace the present one.
+func (f *follower) refusesEmpty() bool {
+	h := f.o.Source.History()
+	known := f.sync.id == h.ID || f.sync.id == h.ID2
+	return f.o.Settings().RefuseEmpty && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
+}
+
+// keys is how many keys there are.
+func (f *follower) keys() (n int) {
+	for _, db := range f.o.Keyspace.Stats().Databases {
+		n += db.Keys
+	}
+	return n
+}
+
+// complete puts the state of a full sync in force.
+func (f *follower) complete() {
+	s := f.sync
+	f.o.Keyspace.Alone(func() {
+		now := s.clock.Add(f.o.Stopwatch() - s.since)
+		f.o.Clock.Set(now)
+		f.o.Keyspace.ResetInstants(now)
+	})
+	f.o.Clock.Follow(s.clock.Add(f.o.Stopwatch() - s.since))
+	f.o.Keyspace.SweepTo(s.clock)
+	f.horizon.Store(int64(s.clock))
+	f.o.Source.Begin(History{ID: s.id, Offset2: -1}, s.offset)
+	f.sync, f.related, f.from = nil, true, f.address
+	f.durable.forget()
+	f.whole.Store(true)
+	f.streaming.Store(true)
+	f.adoption.begin(f.o.Keeper, f.o.Log)
+	f.o.Host.SetLoading(false)
+}
+
+// abandon gives up a full sync that has not ended, since nobody is followed any more. What
+// has come is a part of a state, so nothing is kept. The world is stopped.
+func (f *follower) abandon() {
+	now := f.resumed()
+	f.o.Keyspace.Empty()
+	f.o.Clock.Set(now)
+	f.o.Keyspace.ResetInstants(now)
+	f.from, f.related = "", false
+	f.whole.Store(true)
+}
+
+// progress is what is acknowledged. It is nothing during a full sync: then the
+// acknowledgement only shows that the replica is there.
+func (f *follower) progress() progress {
+	if !f.streaming.Load() {
+		return progress{}
+	}
+	p := progress{applied: f.o.Source.Offset()}
+	p.durable, p.hasDurable = f.durable.durable(f.log.Synced(), p.applied)
+	return p
+}

@@ -1,0 +1,237 @@
+package replication
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+const (
+	// maxLine bounds a line that a primary answers. Those of Redis are below 200 bytes.
+	maxLine = 4 << 10
+	// maxBlank bounds the empty lines before an answer to PSYNC. Redis sends one each
+	// second while it prepares a snapshot.
+	maxBlank = 10_000
+	// shownLine bounds what an error quotes of an answer.
+	shownLine = 200
+	// idLength is the length of a replication ID, in hexadecimal digits.
+	idLength = 40
+	// offsetBits bounds the offset at which a primary says that it begins, far from where the
+	// numbers of INFO and PSYNC end.
+	offsetBits = 62
+	// ourCapa is the word by which two servers of this kind know each other: in REPLCONF
+	// capa and at the end of the answer to PSYNC.
+	ourCapa = "cell1"
+)
+
+// greeting is what a replica says to its primary.
+type greeting struct {
+	user, password string
+	port           int
+	ip             string // announced; empty lets the primary take that of the connection
+	id             string // history that the replica has, or empty
+	next           uint64 // offset of the next byte that it needs, counted from 1
+	failover       bool   // the peer is to become the primary: FAILOVER
+}
+
+// answer is what the primary said to PSYNC.
+type answer struct {
+	line string // without its end
+	// foreign says that the peer is a Redis or Valkey; then only line is set.
+	foreign bool
+	// full says that a full sync follows, which begins at offset of history id. Otherwise
+	// the stream goes on, in history id.
+	full   bool
+	id     string
+	offset uint64
+}
+
+// refusal is an error that the peer answered in place of what was asked of it.
+type refusal struct {
+	what string // the command
+	line string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the primary answered %s with %s", r.what, quote(r.line))
+}
+
+// greet runs the handshake on a connection. The answers of the peer are bounded and
+// checked; whether it takes too long is left to whoever closes the connection.
+func greet(w io.Writer, r *lines, g *greeting) (answer, error) {
+	// Redis goes on after these errors of PING, since AUTH is still to come.
+	line, err := say(w, r, "PING")
+	if err != nil {
+		return answer{}, err
+	}
+	if !strings.HasPrefix(line, "+") && !hasAnyPrefix(line, "-NOAUTH", "-NOPERM", "-ERR operation not permitted") {
+		return answer{}, &refusal{"PING", line}
+	}
+	if g.password != "" {
+		words := []string{"AUTH", g.password}
+		if g.user != "" {
+			words = []string{"AUTH", g.user, g.password}
+		}
+		if line, err = say(w, r, words...); err != nil {
+			return answer{}, err
+		}
+		if !strings.HasPrefix(line, "+") {
+			return answer{}, &refusal{"AUTH", line}
+		}
+	}
+	if err := introduce(w, r, g); err != nil {
+		return answer{}, err
+	}
+	return psync(w, r, g)
+}
+
+// introduce says what the primary shows of the replica. A peer that does not know a word
+// of it is still a primary, as for Redis.
+func introduce(w io.Writer, r *lines, g *greeting) error {
+	said := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(g.port)}}
+	if g.ip != "" {
+		said = append(said, []string{"REPLCONF", "ip-address", g.ip})
+	}
+	said = append(said, []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", ourCapa})
+	for _, words := range said {
+		line, err := say(w, r, words...)
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "-ERR") {
+			return &refusal{strings.Join(words[:2], " "), line}
+		}
+	}
+	return nil
+}
+
+func psync(w io.Writer, r *lines, g *greeting) (answer, error) {
+	words := []string{"PSYNC", "?", "-1"}
+	if g.id != "" {
+		words[1], words[2] = g.id, strconv.FormatUint(g.next, 10)
+	}
+	if g.failover {
+		words = append(words, "FAILOVER")
+	}
+	if err := send(w, words...); err != nil {
+		return answer{}, err
+	}
+	for range maxBlank {
+		line, err := r.next()
+		if err != nil {
+			return answer{}, fmt.Errorf("reading the answer to PSYNC: %w", err)
+		}
+		if line != "" {
+			return parseAnswer(line)
+		}
+	}
+	return answer{}, errors.New("the primary answers PSYNC with nothing but empty lines")
+}
+
+// parseAnswer reads an answer to PSYNC, which is any line.
+func parseAnswer(line string) (answer, error) {
+	a := answer{line: line}
+	words := strings.Split(line, " ")
+	a.full = words[0] == "+FULLRESYNC"
+	if !a.full && words[0] != "+CONTINUE" {
+		return a, &refusal{"PSYNC", line}
+	}
+	if words[len(words)-1] != ourCapa {
+		a.foreign = true
+		return a, nil
+	}
+	words = words[1 : len(words)-1]
+	want := 1
+	if a.full {
+		want = 2
+	}
+	if len(words) != want || !isID(words[0]) {
+		return a, fmt.Errorf("the primary answered PSYNC with %s, which is out of form", quote(line))
+	}
+	a.id = words[0]
+	if a.full {
+		offset, err := strconv.ParseUint(words[1], 10, offsetBits)
+		if err != nil {
+			return a, fmt.Errorf("the primary answered PSYNC with %s, which has no offset", quote(line))
+		}
+		a.offset = offset
+	}
+	return a, nil
+}
+
+// isID reports whether s has the form of a replication ID.
+func isID(s string) bool {
+	if len(s) != idLength {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// say sends a command and returns the line that answers it.
+func say(w io.Writer, r *lines, words ...string) (string, error) {
+	if err := send(w, words...); err != nil {
+		return "", err
+	}
+	line, err := r.next()
+	if err != nil {
+		return "", fmt.Errorf("reading the answer to %s: %w", words[0], err)
+	}
+	return line, nil
+}
+
+func send(w io.Writer, words ...string) error {
+	if _, err := w.Write(resp.AppendCommand(nil, words...)); err != nil {
+		return fmt.Errorf("sending %s: %w", words[0], err)
+	}
+	return nil
+}
+
+// lines are what a primary answers. whole is called after each.
+type lines struct {
+	r     *bufio.Reader
+	whole func()
+}
+
+// next reads a line of at most maxLine bytes and returns it without its end.
+func (r *lines) next() (string, error) {
+	var line []byte
+	for len(line) <= maxLine {
+		c, err := r.r.ReadByte()
+		switch {
+		case err != nil:
+			return "", err
+		case c == '\n':
+			r.whole()
+			return strings.TrimSuffix(string(line), "\r"), nil
+		}
+		line = append(line, c)
+	}
+	return "", fmt.Errorf("a line is longer than %d bytes", maxLine)
+}
+
+// quote returns what a log may show of a line from a peer.
+func quote(line string) string {
+	if len(line) > shownLine {
+		line = line[:shownLine]
+	}
+	return strconv.Quote(line)
+}
+
+func hasAnyPrefix(s string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}

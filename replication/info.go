@@ -1,0 +1,154 @@
+package replication
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// placeOf is where a replica listens: at what it has announced, or else at the address that
+// its connection comes from.
+func placeOf(r ReplicaInfo) place {
+	host := r.IP
+	if host == "" {
+		if host, _, _ = net.SplitHostPort(r.Addr); host == "" {
+			host = r.Addr
+		}
+	}
+	return place{host, strconv.Itoa(r.Port)}
+}
+
+// Role implements standby.Node.
+func (n *Node) Role() standby.Role {
+	role := standby.Role{Offset: int64(n.o.Source.Offset())}
+	for _, r := range n.o.Source.Replicas() {
+		at := placeOf(r)
+		role.Replicas = append(role.Replicas, standby.ReplicaAt{Host: at.host, Port: at.port, Offset: int64(r.Acked)})
+	}
+	id, offset, _ := n.foreign()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if role.Replica = n.replica; n.replica {
+		if id != "" {
+			role.Offset = offset
+		}
+		role.Host, role.State = n.primary.host, n.phase
+		role.Port, _ = strconv.Atoi(n.primary.port) // the command has checked it
+		if !n.f.whole.Load() {
+			role.Offset = -1
+		}
+	}
+	return role
+}
+
+// Info implements standby.Node. The fields of a replica that Redis has none for follow at
+// the end.
+func (n *Node) Info() []standby.Field {
+	n.mu.Lock()
+	st, state := n.standing, n.handover.state
+	n.mu.Unlock()
+	rest := n.primaryInfo(state).Fields()
+	if s := n.o.Settings(); s.NeedsReplicas() {
+		good := number("min_slaves_good_slaves", int64(n.o.Source.Good(s.MinReplicasMaxLag)))
+		rest = slices.Insert(rest, 2, good) // behind role and connected_slaves
+	}
+	if !st.replica {
+		return rest
+	}
+	fields := append([]standby.Field{{Name: "role", Value: "slave"}}, n.replicaInfo(&st)...)
+	fields = append(fields, rest[1:]...) // without the role
+	lag := int64(-1)
+	if at := n.f.horizon.Load(); at != 0 {
+		lag = max(0, n.o.Clock.Now().Sub(limit.Instant(at)).Milliseconds())
+	}
+	return append(fields, number("cell_repl_lag_ms", lag), standby.Field{Name: "cell_repl_error", Value: st.fault})
+}
+
+// primaryInfo is what both roles show: their history and their replicas.
+func (n *Node) primaryInfo(state handoverState) standby.PrimaryInfo {
+	h := n.o.Source.History()
+	active, first, length := n.o.Source.BacklogState()
+	p := standby.PrimaryInfo{
+		ReplID: h.ID, ReplID2: h.ID2, Offset: int64(n.o.Source.Offset()), SecondOffset: h.Offset2,
+		FailoverState: state.String(), BacklogActive: active, BacklogSize: n.o.Settings().BacklogSize,
+		Backlog: int64(length),
+	}
+	if active {
+		p.BacklogFrom = int64(first) + 1
+	}
+	for i, r := range n.o.Source.Replicas() {
+		at, state := placeOf(r), "send_bulk"
+		if r.Online {
+			state = "online"
+		}
+		p.Replicas = append(p.Replicas, standby.Field{
+			Name: "slave" + strconv.Itoa(i),
+			Value: fmt.Sprintf("ip=%s,port=%s,state=%s,offset=%d,lag=%d",
+				at.host, at.port, state, r.Acked, max(0, r.Heard)/time.Second),
+		})
+	}
+	return p
+}
+
+// replicaInfo is what a replica shows of its primary.
+func (n *Node) replicaInfo(st *standing) []standby.Field {
+	s, now := n.o.Settings(), n.o.Stopwatch()
+	status, heard, offset, priority := "down", int64(-1), int64(n.o.Source.Offset()), int64(s.Priority)
+	if st.phase == phaseConnected {
+		status = "up"
+		if st.link != nil {
+			heard = int64(st.link.silence() / time.Second)
+		}
+	}
+	if !n.IsWhole() {
+		priority = 0 // no sentinel may promote a part of a state
+	}
+	if id, at, _ := n.foreign(); id != "" {
+		offset = at // of the stream of the Redis that is followed
+	}
+	syncing := st.phase == phaseSync
+	fields := []standby.Field{
+		{Name: "master_host", Value: st.primary.host},
+		{Name: "master_port", Value: st.primary.port},
+		{Name: "master_link_status", Value: status},
+		number("master_last_io_seconds_ago", heard),
+		number("master_sync_in_progress", bit(syncing)),
+		number("slave_read_repl_offset", offset), number("slave_repl_offset", offset),
+	}
+	if syncing {
+		idle := int64(0)
+		if st.link != nil {
+			idle = int64(st.link.silence() / time.Second)
+		}
+		// How much is to come is not known, as with a diskless sync of Redis.
+		read := n.f.bytes.Load() - st.bytesBefore
+		fields = append(fields, number("master_sync_total_bytes", -1), number("master_sync_read_bytes", read),
+			number("master_sync_left_bytes", -1), standby.Field{Name: "master_sync_perc", Value: "-0.00"},
+			number("master_sync_last_io_seconds_ago", idle))
+	}
+	if status == "down" {
+		since := int64(-1)
+		if st.wasUp {
+			since = int64((now - st.downSince) / time.Second)
+		}
+		fields = append(fields, number("master_link_down_since_seconds", since))
+	}
+	return append(fields, number("slave_priority", priority), number("slave_read_only", 1),
+		number("replica_announced", bit(s.Announced)))
+}
+
+func number(name string, n int64) standby.Field {
+	return standby.Field{Name: name, Value: strconv.FormatInt(n, 10)}
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

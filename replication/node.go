@@ -1,0 +1,245 @@
+package replication
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Node is a server as a part of replication: a primary, or a replica that follows one. It
+// implements standby.Node. Requests to change the role are left for [Node.Run], which must
+// be running. Its other methods may be called from any goroutine and do not block.
+type Node struct {
+	o    Options
+	f    *follower
+	wake chan struct{} // room for one: Run has something to do
+
+	// tap is where the log passes on what this node changes; nil on a replica, and on a
+	// primary before its first replica.
+	tap   atomic.Pointer[tap]
+	freed atomic.Bool // the stream of a primary is not needed
+
+	// What follows is for the goroutine of Run.
+	fresh     bool  // nobody has a part of the history yet
+	following bool  // what the node does, while replica below is what it was told to do
+	log       Log   // nil until it is needed
+	chase     chase // the goroutine that follows
+
+	mu sync.Mutex // guards what follows
+	standing
+	handover handover
+	late     []*latePump
+}
+
+// standing is what a node was told to be and how far that is done.
+type standing struct {
+	replica bool
+	primary place  // which it is to follow; only of a replica
+	order   order  // what Run has not done yet
+	phase   string // one of the states of ROLE
+	link    *link  // the present one, or nil
+	// downSince is the reading at which the link went down, or the node began to follow.
+	downSince   time.Duration
+	wasUp       bool   // the link was up since the node began to follow
+	bytesBefore int64  // that had come when the present sync began
+	fault       string // why the last link ended
+}
+
+// place is where a server listens.
+type place struct{ host, port string }
+
+func (p place) address() string { return net.JoinHostPort(p.host, p.port) }
+
+// order is a change of role that was asked for.
+type order uint8
+
+const (
+	orderNone order = iota
+	orderFollow
+	orderLead
+)
+
+// The states of a link, as ROLE names them.
+const (
+	phaseConnect    = "connect"
+	phaseConnecting = "connecting"
+	phaseSync       = "sync"
+	phaseConnected  = "connected"
+)
+
+// handover is a FAILOVER, from this node to a replica.
+type handover struct {
+	state handoverState
+	to    place // the target; empty while it may be any replica
+	force bool
+	until time.Duration // reading at which waiting ends; 0 is never
+	abort string        // why it is to be given up, or empty
+}
+
+type handoverState uint8
+
+const (
+	handoverNone handoverState = iota
+	handoverWaiting
+	handoverUnderWay
+)
+
+// String returns the name that Redis gives the state.
+func (s handoverState) String() string {
+	return [...]string{"no-failover", "waiting-for-sync", "failover-in-progress"}[s]
+}
+
+// chase is the goroutine that follows a primary.
+type chase struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// New makes a node: a primary without replicas, with a history of its own. The state of its
+// keyspace must be loaded.
+func New(o Options) *Node {
+	if o.After == nil {
+		o.After = time.After
+	}
+	n := &Node{o: o, wake: make(chan struct{}, 1), fresh: true}
+	n.f = &follower{o: &n.o}
+	n.f.whole.Store(true)
+	o.Source.Begin(newHistory(), 0)
+	return n
+}
+
+// newHistory returns one that continues none.
+func newHistory() History { return History{ID: newID(), Offset2: -1} }
+
+// newID returns a random replication ID.
+func newID() string {
+	var b [idLength / 2]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Follow implements standby.Node. From its return on, commands that change something are
+// refused.
+func (n *Node) Follow(host, port string) {
+	to := place{host, port}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.handover.state != handoverNone:
+		n.o.Log.Warn("another primary is not followed during a failover", "primary", to.address())
+		return
+	case n.replica && n.primary == to && n.order != orderLead:
+		return
+	}
+	n.standing = standing{
+		replica: true, primary: to, order: orderFollow, phase: phaseConnect,
+		link: n.link, downSince: n.o.Stopwatch(), wasUp: n.wasUp,
+	}
+	n.o.Host.SetReadOnly(true)
+	n.o.Host.SetPrimary(host, port)
+	n.nudge()
+}
+
+// Lead implements standby.Node. Commands that change something are refused until it is done.
+func (n *Node) Lead() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.handover.state != handoverNone:
+		n.o.Log.Warn("the role is not changed during a failover")
+		return
+	case !n.replica:
+		return
+	}
+	n.order = orderLead
+	n.o.Host.SetPrimary("", "")
+	n.nudge()
+}
+
+// nudge has Run look at what there is to do.
+func (n *Node) nudge() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Hear implements standby.Node.
+func (n *Node) Hear(id int64, r standby.ReplicaSays) {
+	n.o.Source.Hear(id, r)
+	n.mu.Lock()
+	waits := n.handover.state == handoverWaiting
+	n.mu.Unlock()
+	if waits {
+		n.nudge()
+	}
+}
+
+// Await implements standby.Node. Position is one of the log.
+func (n *Node) Await(replicas int, position uint64, p transport.Peer) (int, transport.Outcome) {
+	return n.o.Source.Await(replicas, n.offset(position), p)
+}
+
+// Counts implements standby.Node.
+func (n *Node) Counts() standby.Counts {
+	c := n.o.Source.Counts()
+	c.BytesIn = n.f.bytes.Load()
+	return c
+}
+
+// Acked implements standby.Node.
+func (n *Node) Acked(position uint64) int { return n.o.Source.Acked(n.offset(position)) }
+
+// offset is that of the stream which belongs to a position of the log. Position 0 stands for
+// nothing, which every replica has.
+func (n *Node) offset(position uint64) uint64 {
+	t := n.tap.Load()
+	switch {
+	case position == 0:
+		return 0
+	case t == nil: // there is no stream: it begins later, behind this
+		return math.MaxUint64
+	}
+	return t.offset(position)
+}
+
+// IsWhole reports whether the state is a whole one, which may be kept in a snapshot. It is
+// not during a full sync with a primary.
+func (n *Node) IsWhole() bool { return n.f.whole.Load() }
+
+// Reached is the offset behind all that the keyspace holds, for SourceOptions.Reached.
+func (n *Node) Reached() uint64 {
+	if t := n.tap.Load(); t != nil {
+		return t.reached()
+	}
+	return n.f.reached.Load()
+}
+
+// Freed is told that the backlog was freed, for SourceOptions.Freed. Then the log need not
+// pass on anything until there is a replica again.
+func (n *Node) Freed() {
+	n.freed.Store(true)
+	n.nudge()
+}
+
+// foreign is up to where the state is that of a Redis, or "" if it is not.
+func (n *Node) foreign() (replid string, offset int64, settled bool) {
+	if n.o.Foreign == nil {
+		return "", 0, false
+	}
+	return n.o.Foreign.Current()
+}
+
+// up says that the link is up. The caller holds mu.
+func (n *Node) up() {
+	n.phase, n.wasUp, n.fault = phaseConnected, true, ""
+	n.o.Host.SetMasterDown(false)
+}

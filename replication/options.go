@@ -1,0 +1,161 @@
+package replication
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Options are the parts of a [Node]. All fields must be set but Foreign, Serve
+// and After.
+type Options struct {
+	Keyspace Keyspace
+	Clock    Clock
+	Keeper   Keeper
+	Host     Host
+	// Source is the sending side of the node, which no other node uses.
+	Source *Source
+	// Dial opens connections to a primary.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Settings returns the values of the options of the server. It is asked often.
+	Settings func() Settings
+	// Stopwatch is a monotonic reading; it only measures.
+	Stopwatch func() time.Duration
+	// After is time.After, or a test's own.
+	After func(time.Duration) <-chan time.Time
+	// Foreign takes over connections to a Redis or Valkey. Nil means that the node can only
+	// follow servers of its own kind.
+	Foreign Foreign
+	// Serve answers a PSYNC of a replica that is no server of this kind, in place of the
+	// source. It is called when the stream runs, and must not block. Nil refuses them.
+	Serve func(c standby.SyncCall) (reply []byte, p transport.Pump, err resp.Error)
+	Log   *slog.Logger
+}
+
+// Settings are options of the server, by their names in its configuration.
+type Settings struct {
+	User, Password    string        // masteruser, masterauth
+	AnnounceIP        string        // replica-announce-ip
+	Port              int           // replica-announce-port, or else the port that is listened on
+	Announced         bool          // replica-announced
+	Priority          int           // replica-priority
+	Timeout           time.Duration // repl-timeout
+	ServeStale        bool          // replica-serve-stale-data
+	RefuseEmpty       bool          // repl-refuse-empty
+	BacklogSize       int64         // repl-backlog-size
+	MinReplicas       int           // min-replicas-to-write
+	MinReplicasMaxLag time.Duration // min-replicas-max-lag; with 0, no replica is needed
+}
+
+// NeedsReplicas reports whether a primary refuses changes while it has too few good replicas.
+func (s Settings) NeedsReplicas() bool { return s.MinReplicas > 0 && s.MinReplicasMaxLag > 0 }
+
+// Keyspace is what a node asks of the keyspace that it replicates; its methods are those of
+// keyspace.Keyspace.
+type Keyspace interface {
+	// Databases is how many there are.
+	Databases() int
+	// ApplyRecord applies the effects of a record together. After an error nothing of it is
+	// applied.
+	ApplyRecord(record []byte, at limit.Instant) error
+	// Restore makes a key hold what it holds in a snapshot.
+	Restore(db int, key []byte, e entry.Entry) error
+	// Whole is asked when a state is loaded. Its error says that something is missing.
+	Whole() error
+	// Empty removes all keys.
+	Empty()
+	// Alone runs f while nobody else uses the keyspace.
+	Alone(f func())
+	// ResetInstants makes at the latest instant of all keys. It is called inside Alone.
+	ResetInstants(at limit.Instant)
+	// SweepTo says that keys that expire after an instant are not removed.
+	SweepTo(at limit.Instant)
+	// Stats says how many keys there are.
+	Stats() keyspace.Stats
+}
+
+// Clock is the clock of a node, which learns to follow another's.
+type Clock interface {
+	Now() limit.Instant
+	// Set moves the clock to an instant, also back. It is called while nobody reads it.
+	Set(at limit.Instant)
+	// Follow says that the primary's clock showed at when it sent what has just arrived.
+	Follow(at limit.Instant)
+	// Lead lets the clock go on by its own.
+	Lead()
+}
+
+// Log is the log through which the effects of a node go; its methods are those of
+// persistence.Log.
+type Log interface {
+	keyspace.Journal
+	// SetTap passes everything behind position from to t, or to nobody if t is nil.
+	SetTap(t persistence.Tap) (from uint64)
+	// Await writes everything up to a position, unless it was, or leaves that to others.
+	Await(position uint64, w persistence.Waker) persistence.Outcome
+	// NoteClock writes a clock record, and all that was appended before.
+	NoteClock() error
+	// Position is behind everything that was appended.
+	Position() uint64
+	// Synced is the position up to which everything is durable.
+	Synced() uint64
+}
+
+// Keeper is who manages the files of a node.
+type Keeper interface {
+	// Log is the log through which all effects go. It is made if there is none. It waits
+	// until nobody uses the keyspace, so a goroutine that does must not call it.
+	Log() (Log, error)
+	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot
+	// may begin. What Adopt began has ended then.
+	Suspend()
+	// Adopt says that the state is whole and belongs into the files. From its return on the log
+	// accepts effects. Finish returns when the files have the state, with all effects since. If
+	// ctx ends before, they are left as they were: Suspend is next, or nothing.
+	Adopt() (finish func(ctx context.Context) error)
+}
+
+// Foreign follows a Redis or Valkey for a node; its methods are those of attach.Follower.
+type Foreign interface {
+	// Follow follows over conn, whose answer to PSYNC is reply, until the connection or ctx
+	// ends. It calls [Node.ForeignBegins] before a whole state comes, and
+	// [Node.ForeignWhole] when it has come.
+	Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error
+	// Current is the history that was copied, or "", and up to where. Settled says that all
+	// before is stored.
+	Current() (replid string, offset int64, settled bool)
+	// Forget has the next link begin with a whole copy. It is not called during Follow.
+	Forget()
+}
+
+// Host is the server as a node changes it. Its methods do not block.
+type Host interface {
+	// The four set what commands are refused for.
+	SetReadOnly(on bool)
+	SetMasterDown(on bool)
+	SetNoReplicas(on bool)
+	SetLoading(on bool)
+	// SetPrimary tells whom the node follows from now on, or with two empty strings that it is
+	// a primary.
+	SetPrimary(host, port string)
+	// PauseWrites postpones commands that may change something until Resume.
+	PauseWrites()
+	Resume()
+	// Unblock ends the waiting of all clients that a primary would serve, with -UNBLOCKED.
+	Unblock()
+}
+
+// After a clock record of the primary, its effects may be later than the clock here by the
+// least time that a message takes. reach is more than that: a record is stored with a clock
+// record of its own unless one covers it.
+const reach = 250 * time.Millisecond

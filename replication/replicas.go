@@ -1,0 +1,98 @@
+package replication
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Hear takes what the replica with that client id has applied. What it cannot have been sent
+// is passed over.
+func (s *Source) Hear(id int64, r standby.ReplicaSays) {
+	g, end := s.guestOf(id)
+	if g != nil {
+		s.hearGuest(id, g, r)
+		return
+	}
+	if r.Ack > end || r.HasFack && r.Fack > end {
+		return
+	}
+	s.lane.ledger.hear(id, r.Ack, s.o.Stopwatch())
+}
+
+// Await asks whether n replicas have applied everything before that offset of the stream, and
+// returns how many have. While the outcome is Pending, p is woken when that may have changed,
+// upon which it is to be called again; nothing is done for a p that is nil. Replicas that
+// wait for more of the stream to come are woken at once.
+func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o transport.Outcome) {
+	acked, o = s.lane.ledger.await(n, offset, p, s.o.Stopwatch())
+	if o == transport.Kept || p == nil {
+		return acked, o
+	}
+	if s.lane.ledger.urgent.Load() {
+		s.lane.waker.hurry()
+	}
+	if guests := s.guests.Load() > 0; guests || !s.ticking.Load() {
+		s.mu.Lock()
+		s.arm()
+		if guests {
+			s.askGuests()
+		}
+		s.mu.Unlock()
+	}
+	return acked, o
+}
+
+// WakeWaiting wakes all who wait for replicas: they ask again.
+func (s *Source) WakeWaiting() { s.lane.ledger.expire(never) }
+
+// Acked is how many replicas have applied everything before that offset of the stream.
+func (s *Source) Acked(offset uint64) int { return s.lane.ledger.count(offset) }
+
+// Good is how many replicas have applied a whole state and have acknowledged something since,
+// within maxLag, which is min-replicas-max-lag.
+func (s *Source) Good(maxLag time.Duration) int {
+	return s.lane.ledger.good(s.o.Stopwatch() - maxLag)
+}
+
+// ReplicaInfo is a replica that a source serves.
+type ReplicaInfo struct {
+	ID   int64 // of its client
+	Addr string
+	// IP and Port are what it has said of where it listens.
+	IP   string
+	Port int
+	// Online says that it was sent a whole state.
+	Online bool
+	// Guest says that it is no server of this kind: see [Source.Admit].
+	Guest bool
+	// Acked is the offset up to which it has applied everything, as far as it has said so.
+	Acked uint64
+	// Heard is how long ago it has acknowledged something, or negative if it has not since it
+	// has applied a whole state.
+	Heard time.Duration
+}
+
+// Replicas are the present ones, by the order in which their clients came.
+func (s *Source) Replicas() []ReplicaInfo {
+	now := s.o.Stopwatch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]ReplicaInfo, 0, len(s.senders))
+	for id, r := range s.senders {
+		a := s.lane.ledger.of(id)
+		info := ReplicaInfo{
+			ID: id, Addr: r.call.Addr, IP: r.call.IP, Port: r.call.Port,
+			Online: r.online.Load(), Guest: r.guest != nil, Acked: a.acked, Heard: -1,
+		}
+		if a.heard >= 0 {
+			info.Heard = max(0, now-a.heard)
+		}
+		all = append(all, info)
+	}
+	slices.SortFunc(all, func(a, b ReplicaInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}

@@ -1,0 +1,287 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// retryEvery is how long a replica waits before it connects again.
+const retryEvery = time.Second
+
+// needLog makes sure that the node has a log.
+func (n *Node) needLog() error {
+	if n.log != nil {
+		return nil
+	}
+	log, err := n.o.Keeper.Log()
+	if err != nil {
+		return fmt.Errorf("there is no log to replicate with: %w", err)
+	}
+	n.log, n.f.log = log, log
+	return nil
+}
+
+// tapIn begins the stream of a primary. There was none, so a history begins, unless nobody
+// has a part of the present one.
+func (n *Node) tapIn() error {
+	if n.tap.Load() != nil {
+		return nil
+	}
+	if err := n.needLog(); err != nil {
+		return err
+	}
+	h := newHistory()
+	if n.fresh {
+		h = n.o.Source.History()
+	}
+	n.fresh = false
+	n.o.Keyspace.Alone(func() {
+		n.o.Source.Begin(h, n.o.Source.Offset())
+		n.setTap()
+	})
+	return nil
+}
+
+// tapOut ends the stream of a primary, at its present end. It reports whether the state is
+// that of the history there.
+func (n *Node) tapOut() (related bool) {
+	t := n.tap.Load()
+	n.o.Keyspace.Alone(func() {
+		if t != nil {
+			n.log.SetTap(nil)
+			n.tap.Store(nil)
+		}
+		n.o.Keyspace.SweepTo(n.o.Clock.Now())
+	})
+	return t != nil && !t.changed()
+}
+
+// demote makes the primary a node that changes nothing by itself.
+func (n *Node) demote() error {
+	if n.following {
+		return nil
+	}
+	if err := n.needLog(); err != nil {
+		return err
+	}
+	n.f.related = n.tapOut()
+	n.following, n.fresh = true, false
+	n.stepDown()
+	return nil
+}
+
+// stepDown is what a primary does that has become a replica, by an order or a handover.
+func (n *Node) stepDown() {
+	n.o.Source.Retain(true)
+	n.o.Host.SetNoReplicas(false)
+	n.o.Host.Unblock()
+}
+
+// promote makes a node that follows a primary. The link has ended.
+func (n *Node) promote() {
+	if n.following {
+		whole := n.f.whole.Load()
+		n.o.Keyspace.Alone(func() { n.takeOver(whole) })
+		if !whole {
+			n.o.Log.Warn("the state of the primary had not come completely: this primary begins without a key")
+			n.f.adoption.begin(n.o.Keeper, n.o.Log)
+		}
+		n.following = false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.order == orderFollow {
+		return // somebody has changed their mind
+	}
+	n.standing = standing{}
+	n.o.Host.SetLoading(false)
+	n.o.Host.SetMasterDown(false)
+	n.o.Host.SetReadOnly(false)
+	n.o.Host.SetPrimary("", "")
+	n.o.Log.Info("this node is a primary now", "history", n.o.Source.History().ID, "offset", n.o.Source.Offset())
+}
+
+// takeOver is what of a promotion happens while the world is stopped.
+func (n *Node) takeOver(whole bool) {
+	switch {
+	case !whole:
+		n.f.abandon()
+		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
+	case n.f.related:
+		n.o.Source.Promote(newID())
+	case n.tap.Load() != nil: // it has followed a Redis: the stream was its own
+	default:
+		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
+	}
+	n.o.Clock.Lead()
+	n.o.Keyspace.SweepTo(limit.MaxInstant)
+	n.o.Source.Retain(false)
+	if n.o.Foreign != nil {
+		n.o.Foreign.Forget()
+	}
+	n.f.from = ""
+	if n.tap.Load() == nil {
+		n.setTap()
+	}
+}
+
+// startChase begins to follow.
+func (n *Node) startChase(ctx context.Context, to place) {
+	ctx, n.chase.cancel = context.WithCancel(ctx)
+	n.chase.done.Go(func() { n.pursue(ctx, to) })
+}
+
+// stopChase ends that and waits.
+func (n *Node) stopChase() {
+	if n.chase.cancel != nil {
+		n.chase.cancel()
+		n.chase.done.Wait()
+		n.chase.cancel = nil
+	}
+}
+
+// pursue keeps a link to a primary until ctx ends.
+func (n *Node) pursue(ctx context.Context, to place) {
+	for ctx.Err() == nil {
+		l := newLink(&n.o, &pursuit{n: n, to: to})
+		n.mu.Lock()
+		n.link, n.phase = l, phaseConnecting
+		n.mu.Unlock()
+		err := l.run(ctx, to.address())
+		n.f.drop()
+		n.down(ctx, to, err)
+		select {
+		case <-ctx.Done():
+		case <-n.o.After(retryEvery):
+		}
+	}
+}
+
+// down notes that the link has ended.
+func (n *Node) down(ctx context.Context, to place, why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.link = nil
+	if ctx.Err() != nil {
+		return
+	}
+	if n.phase == phaseConnected {
+		n.downSince = n.o.Stopwatch()
+	}
+	n.phase = phaseConnect
+	n.o.Host.SetMasterDown(!n.o.Settings().ServeStale)
+	if text := why.Error(); n.fault != text {
+		n.fault = text
+		n.o.Log.Warn("the link with the primary is down", "primary", to.address(), "error", why)
+	}
+}
+
+// pursuit is the receiver of a link of a node.
+type pursuit struct {
+	n  *Node
+	to place
+}
+
+func (p *pursuit) greeting() greeting {
+	n, s := p.n, p.n.o.Settings()
+	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP}
+	if n.f.whole.Load() && n.f.related {
+		g.id, g.next = n.o.Source.History().ID, n.o.Source.Offset()+1
+	} else if id, offset, _ := n.foreign(); n.f.whole.Load() && id != "" {
+		g.id, g.next = id, uint64(offset)+1
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	g.failover = n.handover.state == handoverUnderWay && g.id != ""
+	return g
+}
+
+// errForeign is why a Redis is not followed.
+var errForeign = errors.New("the primary is a Redis or Valkey, which this server cannot follow")
+
+func (p *pursuit) answered(a answer, err error) error {
+	n := p.n
+	if err := n.conclude(err); err != nil {
+		return err
+	}
+	switch {
+	case a.foreign && n.o.Foreign == nil:
+		return errForeign
+	case a.foreign:
+		n.foreignAnswers(a.full)
+	default:
+		n.endForeign()
+		if err := n.f.begin(a, p.to.address()); err != nil {
+			return err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.phase, n.bytesBefore = phaseSync, n.f.bytes.Load()
+	if !a.full {
+		n.up()
+	}
+	return nil
+}
+
+func (p *pursuit) chunk(c Chunk) error {
+	was := p.n.f.streaming.Load()
+	err := p.n.f.chunk(c)
+	if !was && p.n.f.streaming.Load() {
+		p.n.mu.Lock()
+		p.n.up()
+		p.n.mu.Unlock()
+	}
+	return err
+}
+
+func (p *pursuit) round() { p.n.f.round() }
+
+func (p *pursuit) owed() bool { return p.n.f.owed() }
+
+func (p *pursuit) progress() progress { return p.n.f.progress() }
+
+// conclude ends a handover with the answer that the target gave, if one is under way. An
+// error that the target sent ends it, and this node leads again; any other does not, for
+// the target may have taken over.
+func (n *Node) conclude(err error) error {
+	n.mu.Lock()
+	underWay := n.handover.state == handoverUnderWay
+	if refused := (*refusal)(nil); underWay && errors.As(err, &refused) && refused.what == "PSYNC" {
+		n.handover.abort = "Failover target rejected psync request"
+		n.nudge()
+	}
+	n.mu.Unlock()
+	if err != nil || !underWay {
+		return err
+	}
+	related := n.tapOut()
+	n.f.related = related
+	n.mu.Lock()
+	n.handover = handover{}
+	n.mu.Unlock()
+	n.stepDown()
+	n.o.Host.Resume()
+	if !related {
+		return errors.New("something was changed during the failover: the state of the new primary is needed")
+	}
+	return nil
+}
+
+// endStream has the log of a primary pass on nothing more, since there is no replica. The
+// next one begins another history.
+func (n *Node) endStream() {
+	if !n.freed.Swap(false) || n.following {
+		return
+	}
+	n.mu.Lock()
+	idle := n.handover.state == handoverNone && len(n.o.Source.Replicas()) == 0 && n.tap.Swap(nil) != nil
+	n.mu.Unlock()
+	if idle {
+		n.log.SetTap(nil)
+	}
+}

@@ -1,0 +1,108 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// turnEvery is how often a primary sends the time.
+	turnEvery = 100 * time.Millisecond
+	// lookEvery is after how many turns a replica looks after its link, and a primary counts
+	// the replicas that are good: a second.
+	lookEvery = 10
+)
+
+// Run does what the node was told to do until ctx ends. It returns nil.
+func (n *Node) Run(ctx context.Context) error {
+	defer n.endAdoption()
+	defer n.stopChase()
+	defer n.refuseLate()
+	tick := n.o.After(turnEvery)
+	for turns := 0; ; {
+		n.serve(ctx)
+		n.endStream()
+		n.serveLate()
+		n.stepHandover(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.wake:
+		case <-tick:
+			tick = n.o.After(turnEvery)
+			turns++
+			n.turn(turns%lookEvery == 0)
+		}
+	}
+}
+
+// errStops is why files do not adopt the state of a primary, which will send it again.
+var errStops = errors.New("the server stops")
+
+// endAdoption waits until the files have the state. A replica gives that up. A primary does not:
+// it has answered changes since.
+func (n *Node) endAdoption() {
+	if n.following {
+		n.f.adoption.interrupt(errStops)
+	}
+	n.f.adoption.done.Wait()
+}
+
+// serve carries out the last order.
+func (n *Node) serve(ctx context.Context) {
+	n.mu.Lock()
+	order, to := n.order, n.primary
+	n.order = orderNone
+	n.mu.Unlock()
+	switch order {
+	case orderFollow:
+		n.stopChase()
+		if err := n.demote(); err != nil {
+			n.postpone(err)
+			return
+		}
+		n.o.Host.SetMasterDown(!n.o.Settings().ServeStale)
+		n.startChase(ctx, to)
+	case orderLead:
+		n.stopChase()
+		n.promote()
+	}
+}
+
+// postpone leaves an order to follow for the next turn.
+func (n *Node) postpone(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.order == orderNone {
+		n.order = orderFollow
+	}
+	if text := why.Error(); n.fault != text {
+		n.fault = text
+		n.o.Log.Error("this node cannot follow a primary yet", "error", why)
+	}
+}
+
+// turn does what is due each tenth of a second, and what is due each second.
+func (n *Node) turn(second bool) {
+	n.mu.Lock()
+	l, sealed := n.link, n.handover.state != handoverNone
+	n.mu.Unlock()
+	if n.tap.Load() != nil && !sealed && len(n.o.Source.Replicas()) > 0 {
+		if err := n.log.NoteClock(); err != nil {
+			n.o.Log.Debug("no time was sent to the replicas", "error", err)
+		}
+	}
+	if !second {
+		return
+	}
+	s := n.o.Settings()
+	switch {
+	case !n.following:
+		n.o.Host.SetNoReplicas(s.NeedsReplicas() && n.o.Source.Good(s.MinReplicasMaxLag) < s.MinReplicas)
+	case l != nil:
+		if why := l.overdue(s.Timeout); why != nil {
+			l.cut(why)
+		}
+	}
+}

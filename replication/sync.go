@@ -1,0 +1,117 @@
+package replication
+
+import (
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// The answers to PSYNC of a node that cannot serve a replica, in the words of Redis. A
+// replica tries again after NOMASTERLINK.
+const (
+	errSyncMaster   resp.Error = "ERR PSYNC FAILOVER can't be sent to a master."
+	errSyncReplID   resp.Error = "ERR PSYNC FAILOVER replid must match my replid."
+	errSyncFailover resp.Error = "NOMASTERLINK Can't SYNC while failing over"
+	errSyncNoLink   resp.Error = "NOMASTERLINK Can't SYNC while not connected with my master"
+	errSyncFault    resp.Error = "NOMASTERLINK Can't SYNC while the log cannot be written"
+	errSyncForeign  resp.Error = "ERR This server has no replicas but servers of its own kind"
+	errSyncEnding   resp.Error = "NOMASTERLINK Can't SYNC while the server is shutting down"
+)
+
+// Sync implements standby.Node. What needs the world to be stopped is left for Run: then the
+// answer to PSYNC is the first that the pump gives.
+func (n *Node) Sync(c standby.SyncCall) (reply []byte, p transport.Pump, err resp.Error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.syncRefused(&c); err != "" {
+		return nil, nil, err
+	}
+	if !c.Failover && (n.replica || n.tap.Load() != nil) {
+		return n.answer(&c)
+	}
+	late := &latePump{call: c}
+	n.late = append(n.late, late)
+	n.nudge()
+	return nil, late, ""
+}
+
+// syncRefused says why a replica cannot be served now. The caller holds mu.
+func (n *Node) syncRefused(c *standby.SyncCall) resp.Error {
+	switch {
+	case c.Capa&standby.CapaCell1 == 0 && n.o.Serve == nil:
+		return errSyncForeign
+	case c.Failover && !n.replica:
+		return errSyncMaster
+	case c.Failover && c.ReplID != n.o.Source.History().ID && !n.hasAllOf(c):
+		return errSyncReplID
+	case n.handover.state != handoverNone:
+		return errSyncFailover
+	case c.Failover && (n.order != orderNone || !n.f.whole.Load()):
+		return errSyncNoLink
+	case n.replica && !c.Failover && !n.f.streaming.Load():
+		return errSyncNoLink
+	}
+	return ""
+}
+
+// hasAllOf reports whether the Redis that hands over is the one that the state is of.
+func (n *Node) hasAllOf(c *standby.SyncCall) bool {
+	id, offset, settled := n.foreign()
+	return settled && id == c.ReplID && offset+1 == c.Offset
+}
+
+// serveLate answers the calls of PSYNC that were left for Run.
+func (n *Node) serveLate() {
+	n.mu.Lock()
+	late := n.late
+	n.late = nil
+	n.mu.Unlock()
+	for _, l := range late {
+		l.settle(n.syncLate(&l.call))
+	}
+}
+
+func (n *Node) syncLate(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error) {
+	n.mu.Lock()
+	err := n.syncRefused(c)
+	n.mu.Unlock()
+	if err != "" {
+		return nil, nil, err
+	}
+	switch {
+	case c.Failover:
+		n.o.Log.Info("this node takes over, as the primary asks", "from", c.Addr)
+		n.stopChase()
+		n.promote()
+	case !n.following:
+		if err := n.tapIn(); err != nil {
+			n.o.Log.Error("a replica cannot be served", "error", err)
+			return nil, nil, errSyncNoLink
+		}
+	}
+	return n.answer(c)
+}
+
+// answer begins to serve a replica. The stream runs. While the log of a primary cannot be
+// written it does not: each attempt to mend it begins another history. A full sync would not
+// get to its end then, and the replica would have given up the only other whole state for it.
+func (n *Node) answer(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error) {
+	if t := n.tap.Load(); t != nil && !c.Failover && t.log.Refuses() {
+		return nil, nil, errSyncFault
+	}
+	if c.Capa&standby.CapaCell1 == 0 {
+		return n.o.Serve(*c)
+	}
+	reply, p := n.o.Source.Sync(*c)
+	return reply, p, ""
+}
+
+// refuseLate answers them when Run ends.
+func (n *Node) refuseLate() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.late {
+		l.settle(nil, nil, errSyncEnding)
+	}
+	n.late = nil
+}

@@ -1,0 +1,139 @@
+package replication
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/persistence"
+)
+
+// heldMost is how many bytes a sealed tap keeps: clock records of a pause, no effects.
+const heldMost = 1 << 20
+
+// stream is where a tap passes bytes to: a [Source].
+type stream interface {
+	Write(piece []byte)
+	Offset() uint64
+}
+
+// tap passes what the log of a primary writes to its stream. Sealed, it keeps that back,
+// so that the stream stands still for a handover and can go on if there is none.
+type tap struct {
+	log Log
+	to  stream
+	gap func() // begins a new history
+
+	mu sync.Mutex // guards what follows
+	// ended says that the last piece was the end of a write. Between writes there are whole
+	// frames only.
+	ended   bool
+	sealing bool // from the end of the present write on
+	sealed  bool
+	held    []byte
+	heldEnd uint64 // position behind held
+	lost    bool   // something is not in held that belongs there
+
+	// ahead is the difference of an offset of the stream and a position of the log.
+	ahead atomic.Int64
+}
+
+func newTap(log Log, to stream, gap func()) *tap {
+	return &tap{log: log, to: to, gap: gap, ended: true}
+}
+
+// begin says behind which position the log passes on what it writes.
+func (t *tap) begin(from uint64) {
+	t.ahead.Store(int64(t.to.Offset()) - int64(from))
+}
+
+// Wrote implements persistence.Tap.
+func (t *tap) Wrote(piece []byte, end uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = end != 0
+	switch {
+	case !t.sealed:
+		t.to.Write(piece)
+		if t.ended {
+			t.ahead.Store(int64(t.to.Offset()) - int64(end))
+			t.sealed, t.sealing = t.sealing, false
+		}
+	case t.lost:
+	case len(t.held)+len(piece) > heldMost:
+		t.lost, t.held = true, nil
+	default:
+		t.held = append(t.held, piece...)
+	}
+	if t.sealed && t.ended {
+		t.heldEnd = end
+	}
+}
+
+// Gap implements persistence.Tap.
+func (t *tap) Gap() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	if t.sealed {
+		t.lost, t.held = true, nil
+		return
+	}
+	t.sealed, t.sealing = t.sealing, false
+	t.gap()
+}
+
+// seal keeps back what the log writes from now on, or from the end of a write that is
+// under way.
+func (t *tap) seal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sealed, t.sealing = t.sealed || t.ended, !t.sealed && !t.ended
+}
+
+// isSealed reports whether the stream stands still.
+func (t *tap) isSealed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sealed
+}
+
+// open undoes seal: the stream goes on with what was kept back.
+func (t *tap) open() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sealed && t.lost {
+		t.gap()
+	} else if len(t.held) > 0 {
+		t.to.Write(t.held)
+		if t.ended {
+			t.ahead.Store(int64(t.to.Offset()) - int64(t.heldEnd))
+		}
+	}
+	t.sealed, t.sealing, t.lost, t.held = false, false, false, nil
+}
+
+// changed reports whether effects were kept back, so that the state is not that of the
+// stream any more.
+func (t *tap) changed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost {
+		return true
+	}
+	for rest := t.held; len(rest) > 0; {
+		f, n, err := persistence.NextFrame(rest)
+		if n == 0 || err != nil || f.Type == persistence.FrameEffects {
+			return true
+		}
+		rest = rest[n:]
+	}
+	return false
+}
+
+// reached is the offset of the stream behind everything that was appended to the log.
+func (t *tap) reached() uint64 { return t.offset(t.log.Position()) }
+
+// offset is the offset of the stream that belongs to a position of the log.
+func (t *tap) offset(position uint64) uint64 {
+	return uint64(max(0, int64(position)+t.ahead.Load()))
+}
