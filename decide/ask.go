@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
@@ -158,6 +159,44 @@ func (e Unavailable) Error() string { return string(e) }
 // ErrCrossSlot is the error of a [Several] whose keys no engine writes at once, where that is
 // not to be done in steps.
 var ErrCrossSlot = errors.New("the keys are in several slots")
+
+// OnlyLooks reports whether the ask, whatever the keys hold, changes nothing: it asks for
+// nothing, or only whether it would pass.
+func (a *Ask) OnlyLooks() bool {
+	switch a.Family {
+	case Cell:
+		return a.Quantity == 0
+	case Window:
+		return windowLooks(&a.Window)
+	case Bucket:
+		return bucketLooks(&a.Bucket)
+	case Lease:
+		return a.Lease.Op == concurrency.Acquire && a.Lease.Peek
+	case Several:
+		return slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) || !slices.ContainsFunc(a.Clauses, Clause.takes)
+	}
+	return false
+}
+
+// takes reports whether a clause may change its key.
+func (c Clause) takes() bool {
+	switch {
+	case c.Window != nil:
+		return !windowLooks(c.Window)
+	case c.Bucket != nil:
+		return !bucketLooks(c.Bucket)
+	}
+	return c.Quantity != 0
+}
+
+func windowLooks(c *slidingwindow.Call) bool {
+	return c.Charge == slidingwindow.Peek || c.Quantity == 0 && !c.Penalize
+}
+
+// bucketLooks is about a call that may also be refused without being asked: that is stored.
+func bucketLooks(c *tokenbucket.Call) bool {
+	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
+}
 
 // Own copies the bytes that the ask refers to, appended to buf, so that it may outlive the
 // words of its command. The calls that clauses point to are copied, too. What the ask of

@@ -1,0 +1,117 @@
+package attach
+
+import (
+	"bufio"
+	"context"
+	"net"
+
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// Applied is what came of a stream.
+type Applied struct {
+	Position, Stored int64
+	Dirty            []string
+	Skipped          map[string]int64
+	Asked            bool
+}
+
+// ApplyStreamInRounds applies a stream and says when a round is over.
+func ApplyStreamInRounds(in *bufio.Reader, ks *keyspace.Keyspace, r Runner, round func()) error {
+	f := New(Options{Keyspace: ks, Runner: r, Round: round})
+	return f.apply(context.Background(), in)
+}
+
+// ApplyStream applies a stream that begins at an offset, without a second connection.
+func ApplyStream(in *bufio.Reader, ks *keyspace.Keyspace, r Runner, offset int64) (Applied, error) {
+	f := New(Options{Keyspace: ks, Runner: r})
+	f.ledger.reset(offset)
+	err := f.apply(context.Background(), in)
+	a := Applied{Skipped: f.skipped.Counts()}
+	a.Position, a.Stored = f.ledger.at()
+	for _, n := range f.ledger.take(1 << 20) {
+		a.Dirty = append(a.Dirty, n.key)
+	}
+	select {
+	case <-f.kick:
+		a.Asked = true
+	default:
+	}
+	return a, err
+}
+
+// LoadRDB loads an RDB with its frame into ks.
+func LoadRDB(in *bufio.Reader, ks *keyspace.Keyspace) (skipped map[string]int64, err error) {
+	f := New(Options{Keyspace: ks})
+	_, err = readRDB(in, f.values(ks.Restore).visitor())
+	return f.skipped.Counts(), err
+}
+
+// ReadKeys reads keys of database 0 over conn as the second connection does.
+func ReadKeys(conn net.Conn, ks *keyspace.Keyspace, keys ...string) (at int64, err error) {
+	f := New(Options{Keyspace: ks})
+	s, err := newSecond(conn, f.values(ks.Restore))
+	if err != nil {
+		return 0, err
+	}
+	var names []name
+	for _, k := range keys {
+		names = append(names, name{0, k})
+	}
+	err = s.read(names, func(_ name, offset int64, read func() (bool, error)) error {
+		at = offset
+		_, err := read()
+		return err
+	})
+	return at, err
+}
+
+// Book is a ledger.
+type Book struct {
+	l *ledger
+}
+
+// NewBook returns a ledger at an offset.
+func NewBook(offset int64) *Book {
+	b := &Book{l: newLedger()}
+	b.l.reset(offset)
+	return b
+}
+
+func names(keys []string) (all []name) {
+	for _, k := range keys {
+		all = append(all, name{0, k})
+	}
+	return all
+}
+
+// Judge is ledger.judge.
+func (b *Book) Judge(end int64, keys ...string) string {
+	return [...]string{"free", "included", "dirty"}[b.l.judge(names(keys), end)]
+}
+
+// Touch is ledger.touch.
+func (b *Book) Touch(start, end int64, force bool, keys ...string) {
+	b.l.touch(names(keys), start, end, force)
+}
+
+// Advance is ledger.advance.
+func (b *Book) Advance(to int64) { b.l.advance(to) }
+
+// Take is ledger.take of all.
+func (b *Book) Take() (keys []string) {
+	for _, n := range b.l.take(1 << 20) {
+		keys = append(keys, n.key)
+	}
+	return keys
+}
+
+// Stored is ledger.stored.
+func (b *Book) Stored(key string, at int64) { b.l.stored(name{0, key}, at) }
+
+// At is ledger.at, and how many keys it knows after those that were reached are forgotten.
+func (b *Book) At() (position, stored int64, known int) {
+	b.l.forget()
+	position, stored = b.l.at()
+	return position, stored, len(b.l.keys)
+}
