@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/commands/lists"
 	"github.com/cellserver/cellserver/commands/monitor"
 	"github.com/cellserver/cellserver/commands/pubsub"
+	"github.com/cellserver/cellserver/commands/replicas"
 	"github.com/cellserver/cellserver/commands/scripting"
 	"github.com/cellserver/cellserver/commands/sets"
 	"github.com/cellserver/cellserver/commands/sortedsets"
@@ -36,6 +37,7 @@ func Groups() []command.Group {
 		connection.Group(),
 		users.Group(),
 		monitor.Group(),
+		replicas.Group(),
 		admin.Group(),
 	}
 }

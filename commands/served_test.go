@@ -141,9 +141,9 @@ func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 
 // served are the commands that a server with a store has, those of containers aside.
 const served = "acl asking auth cc.acquire cc.release cc.renew cl.throttle client cluster command config dbsize debug del discard " +
-	"echo exec exists expire expireat expiretime flushdb get hello info latency memory module monitor multi persist pexpire pexpireat " +
-	"pexpiretime ping pttl quit readonly readwrite reset rl.info rl.multi rl.report rl.throttle rl.top role scan select shutdown slowlog " +
-	"sw.allow tb.acquire time touch ttl type unlink wait"
+	"echo exec exists expire expireat expiretime failover flushdb get hello info latency memory module monitor multi persist pexpire pexpireat " +
+	"pexpiretime ping psync pttl quit readonly readwrite replconf replicaof reset rl.info rl.multi rl.report rl.throttle rl.top role scan select shutdown slaveof slowlog " +
+	"sw.allow sync tb.acquire time touch ttl type unlink wait"
 
 // TestWithAStoreTheTableHasWhatIsServed: COMMAND says what is served, and nothing else.
 func TestWithAStoreTheTableHasWhatIsServed(t *testing.T) {

@@ -1,8 +1,9 @@
 // Package config reads the settings of a server: from a file with the syntax of redis.conf,
 // the environment and flags. [Config] has the values. Each option is one entry of a table,
-// from which CONFIG GET and SET, --help, the sample file and the page of options derive. A
-// file option_x.go has the options that belong together. What an option does is not here:
-// the server reads its value.
+// from which CONFIG GET and SET, --help, the sample file and the page of options derive. The
+// file options.go has the table: options that belong together are in one function. Those with
+// kinds of values of their own have a file option_x.go, with these kinds. What an option does
+// is not here: the server reads its value.
 package config
 
 import (

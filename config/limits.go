@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/env"
@@ -56,6 +57,7 @@ func (c *Config) Limits() env.Limits {
 	l.ProtectedMode = c.Yes("protected-mode")
 	l.Password = c.Value("requirepass")
 	l.Idle = c.Seconds("timeout")
+	l.ReplicaTimeout = c.Seconds("repl-timeout")
 	l.Partial = c.Seconds("partial-timeout")
 	l.PreAuth = c.Seconds("auth-timeout")
 	l.Frame.MaxBulk = int(c.Number("proto-max-bulk-len"))
@@ -94,6 +96,15 @@ func (c *Config) observing() stats.Observing {
 	}
 	if us := c.Number("slowlog-log-slower-than"); us >= 0 {
 		o.SlowerThan = time.Duration(us) * time.Microsecond
+	}
+	return o
+}
+
+// Groups says how decisions are counted by group of keys.
+func (c *Config) Groups() stats.GroupOptions {
+	o := stats.GroupOptions{Near: int(c.Number("metrics-near-limit"))}
+	if _, delimiter, ok := strings.Cut(c.Value("metrics-group-by"), " "); ok {
+		o.Delimiter, o.Max = delimiter, int(c.Number("metrics-max-groups"))
 	}
 	return o
 }

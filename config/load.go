@@ -78,6 +78,9 @@ func (c *Config) checkStore() error {
 	if c.Value("save") != "" {
 		clash("save", "the store keeps the limits, see its own save")
 	}
+	if c.Value("replicaof") != "" {
+		clash("replicaof", "the store keeps the limits, see its own replicaof")
+	}
 	at := c.byName["databases"]
 	switch c.Value("databases") {
 	case "1", c.table[at].def: // nobody has asked for more

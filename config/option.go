@@ -1,5 +1,13 @@
 package config
 
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
 // option is one setting. Flags, environment, file, CONFIG GET and SET, --help and the sample
 // file all use this one definition.
 type option struct {
@@ -17,4 +25,210 @@ type option struct {
 	// show is what CONFIG GET shows of a value with a password in it; nil shows all.
 	show func(value string) string
 	doc  string
+}
+
+// kind defines the values that an option accepts.
+type kind interface {
+	// parse returns the value in the form that CONFIG GET shows, or what is wrong
+	// with it in Redis' words.
+	parse(value string) (string, error)
+	// hint stands for a value in --help.
+	hint() string
+}
+
+// integer is a whole number between two bounds, with its unit for --help.
+type integer struct {
+	least, most int64
+	unit        string
+}
+
+func (k integer) parse(v string) (string, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("argument couldn't be parsed into an integer")
+	}
+	if n < k.least || n > k.most {
+		return "", fmt.Errorf("argument must be between %d and %d inclusive", k.least, k.most)
+	}
+	return strconv.FormatInt(n, 10), nil
+}
+
+func (k integer) hint() string {
+	switch k.unit {
+	case "s":
+		return "seconds"
+	case "ms":
+		return "milliseconds"
+	}
+	return "number"
+}
+
+// octal is a file mode.
+type octal struct{}
+
+func (octal) parse(v string) (string, error) {
+	if n, err := strconv.ParseUint(v, 8, 32); err != nil || n > 0o777 {
+		return "", fmt.Errorf("argument couldn't be parsed into an octal value between 0 and 777")
+	}
+	return v, nil
+}
+
+func (octal) hint() string { return "octal" }
+
+// boolean is yes or no.
+type boolean struct{}
+
+func (boolean) parse(v string) (string, error) {
+	switch strings.ToLower(v) {
+	case "yes", "no":
+		return strings.ToLower(v), nil
+	}
+	return "", fmt.Errorf("argument must be 'yes' or 'no'")
+}
+
+func (boolean) hint() string { return "yes|no" }
+
+// size is a number of bytes with an optional unit: 1k is 1000, 1kb is 1024.
+type size struct {
+	least, most int64
+}
+
+var errNoSize = errors.New("argument must be a memory value")
+
+var sizeUnits = []struct {
+	suffix string
+	factor int64
+}{
+	{"kb", 1 << 10},
+	{"mb", 1 << 20},
+	{"gb", 1 << 30},
+	{"k", 1e3},
+	{"m", 1e6},
+	{"g", 1e9},
+	{"b", 1},
+}
+
+func (k size) parse(v string) (string, error) {
+	number, factor := strings.ToLower(v), int64(1)
+	for _, u := range sizeUnits {
+		if cut, ok := strings.CutSuffix(number, u.suffix); ok {
+			number, factor = cut, u.factor
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 {
+		return "", errNoSize
+	}
+	if n > k.most/factor || n*factor < k.least {
+		return "", fmt.Errorf("argument must be between %d and %d inclusive", k.least, k.most)
+	}
+	return strconv.FormatInt(n*factor, 10), nil
+}
+
+func (size) hint() string { return "bytes" }
+
+// sizeOrShare is a size, or a percentage of something else.
+type sizeOrShare struct{ size }
+
+func (k sizeOrShare) parse(v string) (string, error) {
+	if share, ok := strings.CutSuffix(v, "%"); ok {
+		n, err := strconv.ParseUint(share, 10, 32)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("argument must be a memory or percent value")
+		case n > 100:
+			return "", fmt.Errorf("percentage argument must be less or equal to 100")
+		}
+		return strconv.FormatUint(n, 10) + "%", nil
+	}
+	v, err := k.size.parse(v)
+	if errors.Is(err, errNoSize) {
+		err = fmt.Errorf("argument must be a memory or percent value")
+	}
+	return v, err
+}
+
+func (sizeOrShare) hint() string { return "bytes|percent" }
+
+// of reads a value that parse has accepted. whole is what a share refers to.
+func (sizeOrShare) of(v string, whole int64) int64 {
+	if share, ok := strings.CutSuffix(v, "%"); ok {
+		return whole / 100 * number(share)
+	}
+	return number(v)
+}
+
+// choice is one of a few words.
+type choice []string
+
+func (k choice) parse(v string) (string, error) {
+	for _, w := range k {
+		if strings.EqualFold(v, w) {
+			return w, nil
+		}
+	}
+	return "", fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(k, ", "))
+}
+
+func (k choice) hint() string { return strings.Join(k, "|") }
+
+// evictionPolicy says what happens when memory is full. There is only one policy.
+type evictionPolicy struct{}
+
+func (evictionPolicy) parse(v string) (string, error) {
+	if !strings.EqualFold(v, "noeviction") {
+		return "", errors.New("argument must be noeviction: this server evicts no key, since that would reset a limit")
+	}
+	return "noeviction", nil
+}
+
+func (evictionPolicy) hint() string { return "noeviction" }
+
+// supervision is the kind of the option supervised.
+type supervision struct{}
+
+func (supervision) parse(v string) (string, error) {
+	if strings.EqualFold(v, "upstart") {
+		return "", errors.New("argument must be no, systemd or auto: this server does not support upstart")
+	}
+	return choice{"no", "systemd", "auto"}.parse(v)
+}
+
+func (supervision) hint() string { return "no|systemd|auto" }
+
+// text is anything without a NUL or a line end.
+type text struct{}
+
+func (text) parse(v string) (string, error) {
+	if strings.ContainsAny(v, "\x00\r\n") {
+		return "", fmt.Errorf("argument must be a single line of text")
+	}
+	return v, nil
+}
+
+func (text) hint() string { return "text" }
+
+// words is a list of words.
+type words struct{}
+
+func (words) parse(v string) (string, error) {
+	if _, err := (text{}).parse(v); err != nil {
+		return "", err
+	}
+	return strings.Join(strings.Fields(v), " "), nil
+}
+
+func (words) hint() string { return "words" }
+
+// seconds reads a value that integer has accepted.
+func seconds(v string) time.Duration {
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return time.Duration(n) * time.Second
+}
+
+// number reads a value that integer or size has accepted.
+func number(v string) int64 {
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return n
 }

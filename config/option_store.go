@@ -1,5 +1,15 @@
 package config
 
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/cluster/engine"
+)
+
 // storeOptions are the store elsewhere, if there is one.
 func storeOptions() []option {
 	return []option{
@@ -15,4 +25,140 @@ func storeOptions() []option {
 		{name: "store-max-skew", def: "250", kind: integer{1, 3_600_000, "ms"}, doc: "Jump of the store's clock in milliseconds from which it is logged."},
 		{name: "multi-across-slots", def: "charge", kind: choice{"charge", "refuse"}, doc: "RL.MULTI with keys in several slots of a cluster: charge one after the other and give back what is refused, or refuse with -CROSSSLOT."},
 	}
+}
+
+// storeURL is the address of a Valkey or Redis. An error never repeats it: it may have a
+// password.
+type storeURL struct{}
+
+func (storeURL) parse(v string) (string, error) {
+	if v == "" {
+		return "", nil
+	}
+	if _, err := engine.ParseAddress(v); err != nil {
+		return "", errors.New("argument must be the URL of a store: " + err.Error())
+	}
+	return text{}.parse(v)
+}
+
+func (storeURL) hint() string { return "url" }
+
+// masked stands for a password.
+const masked = "***"
+
+// MaskURL returns an address without its passwords: that of the user, and those among the
+// parameters. An address that is wrong shows less rather than more.
+func MaskURL(v string) string {
+	scheme, rest, ok := strings.Cut(v, "://")
+	if !ok {
+		return v
+	}
+	user := ""
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		name, _, secret := strings.Cut(rest[:at], ":")
+		if user, rest = name, rest[at:]; secret {
+			user += ":" + masked
+		}
+	}
+	rest, query, asked := strings.Cut(rest, "?")
+	if asked {
+		rest += "?" + maskQuery(query)
+	}
+	return scheme + "://" + user + rest
+}
+
+// maskQuery returns the parameters of an address without passwords.
+func maskQuery(query string) string {
+	pairs := strings.Split(query, "&")
+	for i, p := range pairs {
+		name, _, _ := strings.Cut(p, "=")
+		if plain, err := url.QueryUnescape(name); err != nil || strings.Contains(strings.ToLower(plain), "pass") {
+			pairs[i] = name + "=" + masked
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+// storePrefix is what the keys in the store begin with.
+type storePrefix struct{}
+
+func (storePrefix) parse(v string) (string, error) {
+	switch {
+	case v == "" || len(v) > maxStorePrefix:
+		return "", fmt.Errorf("argument must be 1 to %d characters: the store may have keys of others", maxStorePrefix)
+	case strings.ContainsAny(v, "{}"):
+		return "", errors.New("argument must have no braces: the tags of keys choose their slot")
+	}
+	return text{}.parse(v)
+}
+
+func (storePrefix) hint() string { return "text" }
+
+// maxStorePrefix bounds what is added to each key.
+const maxStorePrefix = 64
+
+// byPrefix is a choice for all keys, and others for the keys with a prefix: a word, and
+// pairs of a prefix and a word.
+type byPrefix []string
+
+func (k byPrefix) parse(v string) (string, error) {
+	all, pairs, err := k.split(v)
+	if err != nil {
+		return "", err
+	}
+	fields := make([]string, 0, 1+2*len(pairs))
+	fields = append(fields, all)
+	for _, p := range pairs {
+		fields = append(fields, p[0], p[1])
+	}
+	return strings.Join(fields, " "), nil
+}
+
+// The choices that an option has for keys.
+var (
+	failPolicies = byPrefix{"closed", "open", "local"}
+	hotKeys      = byPrefix{"exact", "lease"}
+)
+
+func (k byPrefix) hint() string { return "[prefix] " + strings.Join(k, "|") + " ..." }
+
+// split returns the word for all keys, and the prefixes with their words.
+func (k byPrefix) split(v string) (all string, pairs [][2]string, err error) {
+	if _, err := (text{}).parse(v); err != nil {
+		return "", nil, err
+	}
+	for fields := strings.Fields(v); len(fields) > 0; {
+		word, err := choice(k).parse(fields[0])
+		if err == nil {
+			if all != "" {
+				return "", nil, errors.New("argument has two choices for all keys")
+			}
+			all, fields = word, fields[1:]
+			continue
+		}
+		if len(fields) < 2 {
+			return "", nil, err
+		}
+		if word, err = choice(k).parse(fields[1]); err != nil {
+			return "", nil, err
+		}
+		if slices.ContainsFunc(pairs, func(p [2]string) bool { return p[0] == fields[0] }) {
+			return "", nil, fmt.Errorf("argument names the prefix %q twice", fields[0])
+		}
+		pairs, fields = append(pairs, [2]string{fields[0], word}), fields[2:]
+	}
+	if all == "" {
+		all = k[0]
+	}
+	return all, pairs, nil
+}
+
+// rules returns the choices by prefix; that of "" is for all keys.
+func (k byPrefix) rules(v string) map[string]string {
+	all, pairs, _ := k.split(v) // it was accepted
+	rules := map[string]string{"": all}
+	for _, p := range pairs {
+		rules[p[0]] = p[1]
+	}
+	return rules
 }

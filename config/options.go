@@ -12,10 +12,76 @@ func options() []option {
 		clientOptions(),
 		memoryOptions(),
 		persistenceOptions(),
+		replicationOptions(),
 		observeOptions(),
 		storeOptions(),
 		adminOptions(),
 		metricsOptions(),
 		processOptions(),
 	)
+}
+
+// networkOptions are where the server listens, and how connections are served.
+func networkOptions() []option {
+	return []option{
+		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. * is all of IPv4, and ::* all of IPv6. Empty listens on none. An address that begins with '-' may be missing on this machine."},
+		{name: "port", def: "6379", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port. 0 listens on no port. Who is connected stays so when it changes."},
+		{name: "tcp-backlog", def: "511", kind: integer{1, 65535, ""}, doc: "Connections that the kernel holds until the server accepts them."},
+		{name: "transport", def: "auto", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: by an event loop per core (Linux), or by a goroutine each."},
+		{name: "io-threads", def: "0", kind: integer{0, 128, ""}, doc: "Number of event loops. 0 means one per core, at most 8."},
+		{name: "unixsocket", def: "", kind: text{}, doc: "Path of a Unix socket to listen on."},
+		{name: "unixsocketperm", def: "700", kind: octal{}, doc: "Permissions of the Unix socket, in octal."},
+	}
+}
+
+// userOptions are who may do what.
+func userOptions() []option {
+	return []option{
+		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Serve only this machine while there is no password and no chosen bind."},
+		{name: "requirepass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the user default. Empty lets everybody in."},
+		{name: "aclfile", def: "", kind: text{}, doc: "File of users, a line 'user name rule ...' each, which ACL LOAD reads again and ACL SAVE writes. Users are there or in lines 'user' of the configuration, not in both."},
+		{name: "acl-pubsub-default", def: "resetchannels", kind: choice{"resetchannels", "allchannels"}, mutable: true, doc: "Channels of a new user: none, or all."},
+		{name: "acllog-max-len", def: "128", kind: integer{0, 10_000, ""}, mutable: true, doc: "Maximum number of entries of ACL LOG."},
+		{name: "acl-keyspace-needs-allkeys", def: "yes", kind: boolean{}, mutable: true, doc: "Let only users with all keys run KEYS, SCAN, RANDOMKEY, FLUSHDB and FLUSHALL. Redis lets everybody who may call them."},
+	}
+}
+
+// memoryOptions are bounds on memory and on what commands may build.
+func memoryOptions() []option {
+	return []option{
+		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused. 0 means no bound."},
+		{name: "maxmemory-clients", def: "10%", kind: sizeOrShare{size{0, 1 << 50}}, mutable: true, doc: "Memory for all clients together: bytes, or a share of maxmemory. Above it, the clients that hold most are refused the command that they are sending, or closed. 0 means no bound."},
+		{name: "maxmemory-policy", def: "noeviction", kind: evictionPolicy{}, mutable: true, doc: "What happens when memory is full: existing limiters go on, and new keys are refused."},
+		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
+		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Maximum number of leases of one CC.ACQUIRE key."},
+		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which clients that wait for a script get -BUSY and may kill it. 0 lets them wait."},
+		{name: "tracking-table-max-keys", def: "1000000", kind: integer{0, 1<<63 - 1, ""}, mutable: true, doc: "Maximum number of keys that CLIENT TRACKING remembers. A further key replaces another, which is invalidated. 0 means no bound."},
+		{name: "collection-max-elements", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Maximum number of elements of a hash, sorted set, list or set."},
+	}
+}
+
+// adminOptions are the port for operators.
+func adminOptions() []option {
+	return []option{
+		{name: "admin-port", def: "0", kind: integer{0, 65535, ""}, doc: "TCP port for operators, over HTTP: /healthz, /readyz, /metrics and a page. 0 listens on no port. See docs/metrics.md."},
+		{name: "admin-bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses of admin-port, as in bind. Addresses that other machines can reach need admin-tls or a password."},
+		{name: "admin-hosts", def: "", kind: words{}, doc: "Names by which admin-port may be asked for, beside addresses, localhost and the name of the machine. * is every name. Other names are refused, since a foreign page could make its name lead here."},
+		{name: "admin-tls", def: "no", kind: boolean{}, doc: "Encrypt admin-port, with the certificates of tls-port."},
+		{name: "admin-anonymous-metrics", def: "yes", kind: boolean{}, doc: "Show /metrics to everybody. Otherwise only to users who may call INFO."},
+		{name: "admin-actions", def: "no", kind: boolean{}, doc: "Let users run commands from the page of admin-port, as far as they may run them."},
+		{name: "admin-pprof", def: "no", kind: boolean{}, doc: "Serve /debug/pprof/ on admin-port, to users who may call DEBUG."},
+	}
+}
+
+// processOptions are the process: its directory, log and end.
+func processOptions() []option {
+	return []option{
+		{name: "dir", def: ".", kind: text{}, doc: "Working directory, which must exist. Other paths are relative to it."},
+		{name: "loglevel", def: "notice", kind: choice{"debug", "verbose", "notice", "warning", "nothing"}, mutable: true, doc: "Lowest severity that is logged."},
+		{name: "logfile", def: "", kind: text{}, doc: "File to append logs to. Empty is the standard error."},
+		{name: "daemonize", def: "no", kind: boolean{}, doc: "Run in the background. The command returns when the server listens. Under systemd use supervised instead."},
+		{name: "pidfile", def: "", kind: text{}, doc: "File that contains the process id while the server runs."},
+		{name: "supervised", def: "no", kind: supervision{}, doc: "Whom to notify when the server is ready: systemd uses sd_notify (Type=notify); auto does so if systemd asks for it."},
+		{name: "shutdown-timeout", def: "10", kind: integer{1, 3600, "s"}, mutable: true, doc: "Time for clients to get their replies before the server stops."},
+	}
 }

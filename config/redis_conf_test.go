@@ -59,9 +59,9 @@ func TestEveryOptionOfRedisIsKnown(t *testing.T) {
 func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	for line, why := range map[string]string{
 		"cluster-enabled yes":                `option "cluster-enabled": this server is not a node of a cluster`,
-		"replicaof 10.0.0.1 6379":            `option "replicaof": this server has no replication`,
-		"SLAVEOF 10.0.0.1 6379":              `option "SLAVEOF": this server has no replication`,
-		"min-slaves-to-write 1":              `option "min-slaves-to-write": this server has no replication`,
+		"replicaof canary":                   `option "replicaof": argument must be a host and a port`,
+		"SLAVEOF canary 65536":               `option "SLAVEOF": Invalid master port`,
+		"slave-read-only no":                 `option "slave-read-only": a replica has the state of its primary`,
 		"tls-protocols TLSv1.1":              `option "tls-protocols": tls-protocols: TLSv1.1 is not secure`,
 		"sentinel monitor m 127.0.0.1 1 2":   `option "sentinel": this server is not a sentinel`,
 		"notify-keyspace-events KEA":         `option "notify-keyspace-events": this server sends no keyspace notifications`,

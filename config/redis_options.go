@@ -18,9 +18,7 @@ type promise struct {
 // not be ignored.
 var promises = map[string]promise{
 	"cluster-enabled":        {[]string{"no"}, "this server is not a node of a cluster"},
-	"replicaof":              {[]string{"", "no one"}, "this server has no replication"},
-	"min-replicas-to-write":  {[]string{"0"}, "this server has no replication, so no write would be accepted"},
-	"tls-replication":        {[]string{"", "no"}, "this server has no replication"},
+	"replica-read-only":      {[]string{"yes"}, "a replica has the state of its primary and takes no writes"},
 	"tls-cluster":            {[]string{"", "no"}, "this server is not a node of a cluster"},
 	"sentinel":               {nil, "this server is not a sentinel"},
 	"aof-load-truncated":     {[]string{"yes"}, "the server always cuts the end of a log that a crash has torn, and reports it"},

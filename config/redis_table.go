@@ -35,32 +35,18 @@ type redisGroup struct {
 // wrong here.
 func redisOptions() []redisGroup {
 	return []redisGroup{
-		{why: "There is no replication.", options: []redisOption{
-			{name: "masterauth"},
-			{name: "masteruser"},
-			{name: "min-replicas-max-lag", alias: "min-slaves-max-lag", value: "10"},
-			{name: "min-replicas-to-write", alias: "min-slaves-to-write", value: "0"},
+		{why: "The state is copied to a replica in one way, without a disk, and a replica decides nothing by itself.", options: []redisOption{
 			{name: "propagation-error-behavior", value: "ignore"},
 			{name: "rdb-del-sync-files", value: "no"},
-			{name: "repl-backlog-size", value: "1048576"},
-			{name: "repl-backlog-ttl", value: "3600"},
 			{name: "repl-disable-tcp-nodelay", value: "no"},
 			{name: "repl-diskless-load", value: "disabled"},
 			{name: "repl-diskless-sync", value: "yes"},
 			{name: "repl-diskless-sync-delay", value: "5"},
 			{name: "repl-diskless-sync-max-replicas", value: "0"},
-			{name: "repl-ping-replica-period", alias: "repl-ping-slave-period", value: "10"},
-			{name: "repl-timeout", value: "60"},
-			{name: "replica-announce-ip", alias: "slave-announce-ip"},
-			{name: "replica-announce-port", alias: "slave-announce-port", value: "0"},
-			{name: "replica-announced", value: "yes"},
 			{name: "replica-ignore-disk-write-errors", value: "no"},
 			{name: "replica-ignore-maxmemory", alias: "slave-ignore-maxmemory", value: "yes"},
 			{name: "replica-lazy-flush", alias: "slave-lazy-flush", value: "no"},
-			{name: "replica-priority", alias: "slave-priority", value: "100"},
 			{name: "replica-read-only", alias: "slave-read-only", value: "yes"},
-			{name: "replica-serve-stale-data", alias: "slave-serve-stale-data", value: "yes"},
-			{name: "replicaof", alias: "slaveof", immutable: true},
 		}},
 		{why: "There is no cluster.", options: []redisOption{
 			{name: "cluster-allow-pubsubshard-when-down", value: "yes"},
@@ -91,7 +77,6 @@ func redisOptions() []redisGroup {
 			{name: "tls-cluster", value: "no"},
 			{name: "tls-dh-params-file"},
 			{name: "tls-prefer-server-ciphers", value: "no"},
-			{name: "tls-replication", value: "no"},
 			{name: "tls-session-cache-size", value: "20480"},
 			{name: "tls-session-cache-timeout", value: "300"},
 		}},

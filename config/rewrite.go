@@ -157,6 +157,8 @@ func (d *document) putOptions(has *Config) {
 		at := d.options[o.name]
 		switch value := d.differing(i, has); {
 		case value == nil:
+		case removed(&o, *value):
+			d.leaveOut(o.name)
 		case len(at) == 0:
 			d.generated = append(d.generated, configLine(&o, *value))
 		default:
@@ -174,13 +176,24 @@ func (d *document) appendDiffering(has *Config) (some bool) {
 			continue
 		}
 		some = true
-		for _, n := range d.options[o.name] {
-			d.lines[n] = nil
-		}
-		d.options[o.name] = nil
+		d.leaveOut(o.name)
 		d.generated = append(d.generated, configLine(&o, *value))
 	}
 	return some
+}
+
+// leaveOut leaves the lines about an option out.
+func (d *document) leaveOut(name string) {
+	for _, n := range d.options[name] {
+		d.lines[n] = nil
+	}
+	d.options[name] = nil
+}
+
+// removed reports whether an option with that value has no line: Redis writes none for a primary.
+func removed(o *option, value string) bool {
+	_, ok := o.kind.(primary)
+	return ok && value == ""
 }
 
 // differing returns the value of option i if the file should have it and does not.
@@ -244,7 +257,7 @@ func configLine(o *option, value string) string {
 			fields[i], fields[i+1] = withUnit(fields[i]), withUnit(fields[i+1])
 		}
 		return o.name + " " + strings.Join(fields, " ")
-	case words, savePoints, byPrefix:
+	case words, savePoints, byPrefix, primary:
 		fields := strings.Fields(value)
 		for i, f := range fields {
 			fields[i] = quoted(f)

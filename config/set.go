@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Get implements commands.Settings.
+// Get implements env.Settings.
 func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	return pairs
 }
 
-// Set implements commands.Settings: all pairs take effect, or none.
+// Set implements env.Settings: all pairs take effect, or none.
 func (c *Config) Set(pairs [][2]string) resp.Error {
 	c.setting.Lock()
 	defer c.setting.Unlock()

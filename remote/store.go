@@ -1,5 +1,5 @@
 // Package remote is the store of a server whose keys are in another one: what commands,
-// sessions and waiting clients need of a [env.Store] beside keys. It has none.
+// sessions and waiting clients need of an [env.Store] beside keys. It has none.
 package remote
 
 import (
@@ -87,14 +87,14 @@ func (s *store) NotifyStart(wake func())                  { wake() }
 func (s *store) WakeWaiting()                             {}
 func (s *store) StopWorld() bool                          { return true }
 func (s *store) StartWorld()                              {}
-func (s *store) Lock([]env.KeyRef, any)               {}
+func (s *store) Lock([]env.KeyRef, any)                   {}
 func (s *store) LockAll()                                 {}
 func (s *store) Unlock()                                  {}
 func (s *store) Begin()                                   {}
 func (s *store) Serving()                                 {}
 func (s *store) Prefetch(int, [][]byte)                   {}
-func (s *store) Observe(env.Observer)                 {}
+func (s *store) Observe(env.Observer)                     {}
 func (s *store) Full() bool                               { return false }
 func (s *store) Lacks(int64) bool                         { return false }
-func (s *store) Stats() env.StoreStats                { return env.StoreStats{} }
+func (s *store) Stats() env.StoreStats                    { return env.StoreStats{} }
 func (s *store) Weigh(int, []byte) (elements, copied int) { return 0, 0 }

@@ -36,6 +36,7 @@ func (r *records) Await(uint64, transport.Peer) transport.Outcome { return trans
 
 func (r *records) Position() uint64      { return r.n.Load() }
 func (r *records) Fault() string         { return "" }
+func (r *records) Awaited() bool         { return false }
 func (r *records) Save() error           { return nil }
 func (r *records) Start() bool           { return true }
 func (r *records) LastSave() int64       { return 0 }

@@ -145,7 +145,7 @@ func (m *persistenceManager) healthy() bool { return !m.Refuses() && !m.saveFail
 
 // unsafe is for how long a change has been waiting to be safe on disk.
 func (m *persistenceManager) unsafe() time.Duration {
-	if l := m.log.Load(); l != nil {
+	if l := m.fileLog(); l != nil {
 		return l.Stats().Unsafe
 	}
 	return 0

@@ -92,7 +92,6 @@ func refusedPaths() map[string]string {
 		"MIGRATE h 1 k 0 10":    "-ERR unknown command 'MIGRATE', with args beginning with: 'h' '1' 'k' '0' '10' \r\n",
 		"DUMP k":                "-ERR unknown command 'DUMP', with args beginning with: 'k' \r\n",
 		"RESTORE k 0 x":         "-ERR unknown command 'RESTORE', with args beginning with: 'k' '0' 'x' \r\n",
-		"REPLICAOF h 1":         "-ERR unknown command 'REPLICAOF', with args beginning with: 'h' '1' \r\n",
 	}
 	for _, name := range []string{
 		"dir", "logfile", "unixsocket", "appenddirname", "appendonly", "save", "pidfile", "dbfilename", "aclfile",

@@ -12,7 +12,7 @@ import (
 func (m *persistenceManager) Info() []env.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
-	log, found := m.log.Load(), m.loaded.Load()
+	log, found := m.fileLog(), m.loaded.Load()
 	if log != nil {
 		st = log.Stats()
 		base, increments = m.dir.Sizes()

@@ -60,6 +60,10 @@ func (m *persistenceManager) read() error {
 func (m *persistenceManager) prepare() error {
 	if m.keeps() {
 		m.s.keyspace.SetJournal(m) // otherwise nothing needs to know of changes
+	} else if m.s.replicator != nil && m.s.config.Number("repl-ack-replies") > 0 {
+		if _, err := m.Log(); err != nil {
+			return err
+		}
 	}
 	if m.dir == nil {
 		m.loaded.Store(&loaded{})

@@ -90,7 +90,7 @@ func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.
 	}
 	switch l.Await(position, p) {
 	case persistence.Kept:
-		return transport.Kept
+		return m.s.replicator.await(position, p)
 	case persistence.Pending:
 		return transport.Pending
 	}
@@ -118,6 +118,11 @@ func (m *persistenceManager) Fault() string {
 		return ""
 	}
 	return systemWords(err)
+}
+
+// Awaited implements commands.Persistence.
+func (m *persistenceManager) Awaited() bool {
+	return m.s.replicator != nil && m.s.replicator.replies.Load() > 0
 }
 
 // systemWords returns the system's message in an error, without paths, as in C.
@@ -150,7 +155,7 @@ func (m *persistenceManager) run(ctx context.Context) {
 		case <-m.heal:
 		case <-tick.C:
 		}
-		if m.Refuses() || m.due() {
+		if (m.Refuses() || m.due()) && !m.suspended.Load() {
 			m.begin()
 		}
 	}
@@ -181,7 +186,7 @@ func (m *persistenceManager) due() bool {
 		return true
 	}
 	percent := m.s.config.Number("auto-aof-rewrite-percentage")
-	if m.log.Load() == nil || percent == 0 {
+	if m.fileLog() == nil || percent == 0 {
 		return false
 	}
 	base, grown := m.dir.Sizes()
@@ -190,12 +195,12 @@ func (m *persistenceManager) due() bool {
 
 // begin starts a snapshot in the background, unless one is being written.
 func (m *persistenceManager) begin() bool {
-	if !m.isLoaded() || !m.claim() {
+	if !m.isLoaded() || m.suspended.Load() || !m.claim() {
 		return false
 	}
 	m.work.Go(func() {
 		defer m.release()
-		_ = m.write() // it has been logged
+		_ = m.write(context.Background()) // it has been logged
 	})
 	return true
 }
@@ -212,7 +217,7 @@ func (m *persistenceManager) Save() error {
 		return errors.New("Background save already in progress")
 	}
 	defer m.release()
-	return m.write()
+	return m.write(context.Background())
 }
 
 // claim takes the right to write a snapshot, which release returns. It is false if one is
@@ -236,18 +241,21 @@ const (
 	maxRetryDelay   = time.Hour
 )
 
-// write writes a snapshot.
-func (m *persistenceManager) write() error {
+// write writes a snapshot, unless ctx ends before.
+func (m *persistenceManager) write(ctx context.Context) error {
 	healing := m.Refuses()
 	began, upTo := m.s.stopwatch(), m.changes.Load()
 	m.snapshots.began.Store(int64(began))
 	var done persistence.Rewritten
 	dir, err := m.open()
 	if err == nil {
-		done, err = dir.Rewrite(m.s.keyspace)
+		done, err = dir.RewriteContext(ctx, m.s.keyspace)
 	}
 	took := m.s.stopwatch() - began
 	m.snapshots.took.Store(int64(took))
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		m.saveFailed.Store(true)
 		if n := m.failures.Add(1); n >= failuresAllowed {
@@ -275,18 +283,40 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.isLoaded() {
 		return nil // memory has no more than the files
 	}
+	if m.suspended.Load() {
+		if mode != env.StopSaving || !m.s.replicator.node.IsWhole() {
+			return nil // the primary has it, or memory has half of it
+		}
+		return m.adopted(context.Background())
+	}
 	wanted := mode == env.StopSaving ||
-		mode == env.StopAsConfigured && m.log.Load() == nil && m.s.config.Value("save") != ""
+		mode == env.StopAsConfigured && m.fileLog() == nil && m.s.config.Value("save") != ""
 	if !wanted && !m.Refuses() {
 		return nil
 	}
 	m.writing.Lock() // a snapshot that is being written is older than the last change
 	m.saving.Store(true)
 	defer m.release()
-	if err := m.write(); err != nil {
+	if err := m.write(context.Background()); err != nil {
 		return fmt.Errorf("saving at the end: %w", err)
 	}
 	return nil
+}
+
+// adopted writes the base of a state that was adopted. If ctx ends before, all stays suspended.
+func (m *persistenceManager) adopted(ctx context.Context) (err error) {
+	m.changes.Add(1) // for save points, which have nothing of the new state
+	if m.fileLog() != nil {
+		m.saving.Store(true)
+		err = m.write(ctx)
+		m.saving.Store(false)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+	m.suspended.Store(false)
+	m.writing.Unlock()
+	return err
 }
 
 // LastSave implements commands.Persistence.

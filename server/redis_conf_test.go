@@ -26,7 +26,7 @@ func TestMeaninglessOptionsAreTakenWithOneWarning(t *testing.T) {
 	content, err := os.ReadFile(log)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(content), "have no effect here"))
-	require.Contains(t, string(content), `options="activedefrag hash-max-ziplist-value hz masterauth oom-score-adj-values replicaof"`)
+	require.Contains(t, string(content), `options="activedefrag hash-max-ziplist-value hz oom-score-adj-values"`)
 	require.Contains(t, string(content), "redis-cell is built in")
 	require.NotContains(t, string(content), "canary")
 }
@@ -42,7 +42,7 @@ func TestConfigSetOfMeaninglessOptions(t *testing.T) {
 	for args, why := range map[string]string{
 		"notify-keyspace-events Ex":           "'notify-keyspace-events') - this server sends no keyspace notifications",
 		"tls-port 6380":                       "'tls-port') - no tls-cert-file configured either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is enabled",
-		"tls-replication yes":                 "'tls-replication') - this server has no replication",
+		"replica-read-only no":                "'replica-read-only') - a replica has the state of its primary and takes no writes",
 		"daemonize yes":                       "'daemonize') - can't set immutable config",
 		"rdbchecksum no":                      "'rdbchecksum') - can't set immutable config",
 		"hz 10 HZ 11":                         "'HZ') - duplicate parameter",

@@ -143,7 +143,7 @@ func (r *reporting) figures() report.Figures {
 	}
 	if p := e.Options.Persistence; p != nil {
 		f.Fault = p.Fault()
-		if log := r.s.persistence.log.Load(); log != nil {
+		if log := r.s.persistence.fileLog(); log != nil {
 			f.Keeps, f.SyncAge = true, time.Duration(log.Stats().StalledMillis)*time.Millisecond
 		}
 	}

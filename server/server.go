@@ -22,6 +22,7 @@ import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
@@ -50,6 +51,8 @@ type Options struct {
 	FS persistence.FS
 	// OpenStore opens what the option store names; nil is [cluster.Open].
 	OpenStore func(cluster.Options) (RemoteStore, error)
+	// Node replicates instead of what the server makes for that; nil leaves it to the server.
+	Node standby.Node
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
 	// called with what maxmemory leaves Go's heap, whenever that changes.
 	LimitHeap func(bytes int64) int64
@@ -90,6 +93,9 @@ func New(c *config.Config, o Options) (*Server, error) {
 	}
 	if err := s.assemble(o.Clock, o.OpenStore, table); err != nil {
 		return nil, errors.Join(err, s.abandon())
+	}
+	if o.Node != nil {
+		s.engine.Options.Node = o.Node
 	}
 	if err := s.persistence.prepare(); err != nil {
 		return nil, errors.Join(err, s.abandon())
@@ -178,7 +184,9 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	} else {
 		s.remoteOptions(&o)
 	}
+	s.openReplication(&o)
 	s.engine = session.NewEngine(o, table)
+	s.replicator.begin()
 	s.reports = newReporting(s)
 	s.engine.Changed("start", "cellserver "+Version+" has started", "")
 	return nil
@@ -241,6 +249,7 @@ func (s *Server) putInForce() {
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
 	s.persistence.putInForce()
+	s.replicator.putInForce()
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 }
 
@@ -277,7 +286,8 @@ func (s *Server) clientsForFiles(want int) int {
 // what it has sent and returns. It owns every goroutine it starts.
 func (s *Server) Run(ctx context.Context) error {
 	housekeeping, endHousekeeping := context.WithCancel(context.Background())
-	var background sync.WaitGroup
+	replicating, endReplication := context.WithCancel(context.Background())
+	var background, replication sync.WaitGroup
 	failed := make(chan error, 1)
 	fail := func(err error) {
 		select {
@@ -294,6 +304,9 @@ func (s *Server) Run(ctx context.Context) error {
 		background.Go(func() { s.keyspace.Run(housekeeping) })
 		background.Go(func() { s.janitor(housekeeping) })
 		background.Go(func() { s.persistence.run(housekeeping) })
+		if s.replicator != nil {
+			replication.Go(func() { s.replicator.run(replicating) })
+		}
 	})
 	background.Go(func() { s.reports.run(housekeeping) })
 	background.Go(func() { s.reports.watchMemory(housekeeping) })
@@ -309,6 +322,8 @@ func (s *Server) Run(ctx context.Context) error {
 	s.persistence.leaveLoading()
 	err = errors.Join(err, s.drain())
 	loading.Wait()
+	endReplication()
+	replication.Wait()
 	s.engine.EndExecutions()
 	if s.engine.EndScripts() {
 		s.log.Warn("a script was stopped before its end; its changes are not kept, and no final snapshot is written")

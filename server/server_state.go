@@ -20,6 +20,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/replication"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
@@ -47,6 +48,7 @@ type Server struct {
 	port        atomic.Int64
 	began       time.Time
 	persistence *persistenceManager
+	replicator  *replicator // nil where nothing is replicated
 	reports     *reporting
 	reloading   reloading
 	recent      recent
@@ -158,7 +160,7 @@ type quietHeap struct {
 // stopping is how a server is told to end.
 type stopping struct {
 	stopOnce sync.Once
-	stopMode atomic.Uint32 // a command.StopMode
+	stopMode atomic.Uint32 // an env.StopMode
 	stop     chan struct{}
 }
 
@@ -166,7 +168,7 @@ type stopping struct {
 type serviceManager string
 
 // persistenceManager runs persistence: it loads, journals, saves when it is time, and
-// recovers the log after a fault. It implements command.Persistence and, around the log,
+// recovers the log after a fault. It implements env.Persistence and, around the log,
 // keyspace.Journal. Without appendonly it only counts changes and saves.
 type persistenceManager struct {
 	s  *Server
@@ -178,6 +180,7 @@ type persistenceManager struct {
 	mu  sync.Mutex
 	dir *persistence.Dir // guarded by mu; nil until something is kept
 
+	keepsNone
 	changes   atomic.Int64 // records of effects since the start
 	writing   sync.Mutex   // held by whoever writes a snapshot
 	saving    atomic.Bool  // whether somebody does
@@ -220,4 +223,40 @@ func (s *Server) noteEvent(e stats.Event, took time.Duration) {
 	if s.engine != nil && s.engine.Events.Watches(took) {
 		s.engine.Events.Note(e, took, s.engine.CivilMillis()/1000)
 	}
+}
+
+// keepsNone says what the files do not have.
+type keepsNone struct {
+	volatile  atomic.Bool // there is no file: log only passes on what happens to replicas
+	suspended atomic.Bool // a full sync is under way, whose state is not whole
+	making    sync.Mutex  // held by whoever makes that log
+}
+
+// fileLog returns the log on disk, nil without appendonly.
+func (m *persistenceManager) fileLog() *persistence.Log {
+	if m.volatile.Load() {
+		return nil
+	}
+	return m.log.Load()
+}
+
+// replicator joins a node of package replication with the server: it is the [replication.Host],
+// and holds replies back until enough replicas have acknowledged their effects.
+type replicator struct {
+	s      *Server
+	source *replication.Source
+	node   *replication.Node
+
+	// replies is repl-ack-replies.
+	replies atomic.Int32
+	// overdue is the position of the log that was reached repl-ack-timeout ago. Nobody waits
+	// longer for replicas to acknowledge what is before it.
+	overdue atomic.Uint64
+	reached []reachedAt // of the goroutine of watch
+}
+
+// reachedAt says when the log had got to a position, by the stopwatch.
+type reachedAt struct {
+	position uint64
+	at       time.Duration
 }

@@ -75,7 +75,7 @@ func TestTLSWithGoRedis(t *testing.T) {
 // turns answers in order over TLS, while records of the next commands come in.
 func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
 	eachTransport(t, func(t *testing.T, kind string) {
-		s := startTLS(t, kind, "--busy-reply-threshold", "100")
+		s := startTLS(t, kind, "--busy-reply-threshold", "0")
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			conf := limited(s.authority.Client(), func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version })
 			c, other := s.dial(conf), s.dial(conf)

@@ -45,3 +45,29 @@ func (e *Engine) Activity(cl *command.Client) command.Activity {
 func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
 	sessionOf(cl).noteCommand(cmd)
 }
+
+// CloseOverdue closes the clients that have outstayed a limit: idle, too long over one
+// command, or too long without authenticating. A replica, which says each second how far it is,
+// has another limit of idleness. The server calls it once a second,
+// which is cheaper than a deadline for every read.
+func (e *Engine) CloseOverdue(now limit.Instant) {
+	l := e.Limits()
+	for _, s := range e.clients.list() {
+		if s.Primary {
+			continue // who follows it knows when it is silent
+		}
+		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
+		idle, most := now.Sub(max(s.Created, s.lastActive())), l.Idle
+		if s.Replica.Load() {
+			most = l.ReplicaTimeout
+		}
+		switch {
+		case e.Users.NeedsLogin() && locked != 0 && now.Sub(locked) >= l.PreAuth && !s.postponed(),
+			partial != 0 && now.Sub(partial) >= l.Partial,
+			most > 0 && idle >= most && s.wait.Load() == nil && !s.Subscribed():
+			s.Peer.Abort()
+		case s.overdue(now):
+			s.disconnect()
+		}
+	}
+}

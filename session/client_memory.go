@@ -100,6 +100,9 @@ func (e *Engine) EvictClients(all int64) {
 	var holders []holder
 	sum := int64(0)
 	for _, s := range e.clients.list() {
+		if s.Replica.Load() {
+			continue // as in Redis: to close it would cost a full synchronization
+		}
 		m := s.memory(e.Describe(&s.Client).Memory)
 		held := m.Sum()
 		if s.Killed.Load() || s.overfull.Load() {

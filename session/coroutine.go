@@ -199,7 +199,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	l.endErrors(x.cmd)
 	reply, st, again := l.w.Take(), l.Store, l.Again
 	if again {
-		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: l.ctx.MayChange(x.cmd, x.words)}
+		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: waitsForPause(&l.ctx, x.cmd, x.words)}
 		run.Do = x.how.Again(&l.ctx)
 	}
 	// With an effect the session waits for all there is.

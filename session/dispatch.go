@@ -47,7 +47,7 @@ func (l *Worker) dispatch(s *Session, a *request) {
 		return
 	case !s.User.Load().Rules().Unrestricted && restricted(s, cmd, args) && l.forbidden(c):
 		return
-	case s.Marks&(command.MarkListening|command.MarkMonitoring) != 0 && l.refuseListener(c):
+	case s.Marks&(command.MarkListening|command.MarkMonitoring|command.MarkReplica) != 0 && l.refuseListener(c):
 		return
 	case l.Server.Halts.Load() != 0 && halted(c):
 		return

@@ -65,13 +65,10 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		w.Error(why)
 		return nil, w.Buf
 	}
-	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
-	s.Owner, s.Server = s, &e.Server
-	s.SetProtocol(2)
-	if s.Login(e.Users.Default); e.Users.NeedsLogin() {
+	s := e.newSession(p, 2, e.Users.Default)
+	if e.Users.NeedsLogin() {
 		s.Lock(s.Created)
 	}
-	s.lastCmd.Store(-1)
 	if !e.clients.add(s, e.Limits()) {
 		e.refused.Add(1)
 		w := resp.Writer{}
@@ -79,6 +76,16 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 		return nil, w.Buf
 	}
 	return s, nil
+}
+
+// newSession makes a session of u that nobody knows of yet.
+func (e *Engine) newSession(p transport.Peer, proto int, u *acl.User) *Session {
+	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
+	s.Owner, s.Server = s, &e.Server
+	s.SetProtocol(proto)
+	s.Login(u)
+	s.lastCmd.Store(-1)
+	return s
 }
 
 const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, or turn protected mode off."

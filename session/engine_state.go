@@ -72,6 +72,8 @@ type pause struct {
 	until  limit.Instant // guarded by mu: 0 without a pause
 	stop   func() bool   // guarded by mu: stops the timer of its end
 	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see AfterPause
+	// handover says that a primary hands over to a replica, which keeps a pause from ending.
+	handover bool // guarded by mu
 
 	// One goroutine at a time lets go on, however often pauses end.
 	released  []func(bool) // guarded by mu: that were behind a pause that is over

@@ -11,7 +11,7 @@ import (
 // ParkExclusive implements [command.Host].
 func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *command.Exclusive {
 	x := e.parkExclusive(c, sessionOf(c.Client).proxy())
-	x.Do, x.Changes = do, c.MayChange(c.Cmd, c.Args)
+	x.Do, x.Changes = do, waitsForPause(c, c.Cmd, c.Args)
 	x.Wait.Kept = e.Transfer(c.Client, x.Proxy)
 	return x
 }

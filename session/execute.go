@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strconv"
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -41,22 +41,12 @@ func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int
 	}
 	defer end()
 	p := &caller{from: from, wake: make(chan struct{}, 1)}
-	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
-	s.Owner, s.Server = s, &e.Server
-	s.SetProtocol(3)
-	s.Login(u)
+	s := e.newSession(p, 3, u)
 	s.Identify(command.Identity{Name: clientName})
 	s.Database.Store(int32(db))
-	s.lastCmd.Store(-1)
 	defer e.Server.Closed(&s.Client)
 	defer s.stopWaiting()
-	var in []byte
-	in = append(strconv.AppendInt(append(in, '*'), int64(len(args)), 10), "\r\n"...)
-	for _, a := range args {
-		in = append(strconv.AppendInt(append(in, '$'), int64(len(a)), 10), "\r\n"...)
-		in = append(append(in, a...), "\r\n"...)
-	}
-	return s.feedUntilAnswered(ctx, p, in)
+	return s.feedUntilAnswered(ctx, p, resp.AppendCommand(nil, args...))
 }
 
 // unfit says why a call cannot be executed, nil if it can.

@@ -249,3 +249,52 @@ func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
 	}
 	require.Equal(t, "-NOPERM User app has no permissions to run the 'set' command\r\n<nil>", <-answered)
 }
+
+// TestAPrimaryRunsEverythingOnAReplica: neither the role of this server nor a pause keeps what a
+// followed Redis sends from running, on its loop, in the background or with all keys locked.
+func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	e := s.Server().Engine()
+	p := e.OpenPrimary(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4})
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	run := func(words ...string) {
+		t.Helper()
+		args := make([][]byte, len(words))
+		for i, w := range words {
+			args[i] = []byte(w)
+		}
+		require.NoError(t, p.Run(ctx, 0, args), words[0])
+	}
+	pairs, keys := []string{"MSET"}, []string{}
+	for i := range 5_000 {
+		keys = append(keys, "k"+strconv.Itoa(i))
+		pairs = append(pairs, keys[i], "v")
+	}
+	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+	require.NoError(t, err)
+	e.SetHalt(command.HaltStandby, true)
+	const long = "for i = 1, 300000 do redis.call('SET', KEYS[1], i) end"
+	for _, call := range [][]string{
+		append([]string{"DEL"}, keys...), append([]string{"UNLINK"}, keys...),
+		{"FLUSHDB"},
+		{"FLUSHALL"},
+		{"FLUSHALL", "SYNC"},
+		{"EVAL", "redis.call('FLUSHALL')", "0"},
+		{"EVAL", "#!lua\nredis.call('FLUSHALL')", "0"},
+		{"EVAL", long + " redis.call('FLUSHALL')", "1", "k0"},
+	} {
+		run(pairs...)
+		run(call...)
+		require.Zero(t, s.Server().Keyspace().Stats().Databases[0].Keys, "%s", call[0])
+	}
+	run("MULTI")
+	run(pairs...)
+	run("EVAL", long, "1", "k0")
+	run(append([]string{"DEL"}, keys[1:]...)...)
+	run("EXEC")
+	require.Equal(t, 1, s.Server().Keyspace().Stats().Databases[0].Keys)
+}

@@ -84,10 +84,13 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 	l.startWorld()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
+	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
+	if s.pump != nil && next == transport.Read {
+		next = s.fillPump(l)
+	}
 	if !l.Busy {
 		l.Store.Leave()
 	}
-	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
 	return next, consumed
 }
 
@@ -240,6 +243,7 @@ func (s *Session) overUnauthenticated(moved int) bool {
 // Closed forgets the session and stops what it was waiting for.
 func (s *Session) Closed() {
 	s.stopWaiting()
+	s.closePump()
 	s.engine.clients.remove(s)
 	s.engine.Server.Closed(&s.Client)
 }

@@ -49,7 +49,7 @@ func (s *Session) forgetPending() {
 // errors.
 func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if is == transport.Lost {
-		out, refs = s.replacePending(out, refs, command.Misconf(s.engine.Options.Persistence.Fault())+outcomeUnknown)
+		out, refs = s.replacePending(out, refs, s.engine.whyLost())
 	}
 	s.forgetPending()
 	return out, refs
@@ -84,6 +84,18 @@ func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([
 	keep(len(out))
 	return w.Buf, w.Refs
 }
+
+// whyLost says why replies cannot be sent whose effects have happened.
+func (e *Engine) whyLost() resp.Error {
+	p := e.Options.Persistence
+	if fault := p.Fault(); fault != "" || !p.Awaited() {
+		return command.Misconf(fault) + outcomeUnknown
+	}
+	return errTooFew
+}
+
+// errTooFew is for a write that the replicas of repl-ack-replies have not acknowledged in time.
+const errTooFew resp.Error = "NOREPLICAS Not enough replicas have acknowledged the write in time; it stands on this server"
 
 // outcomeUnknown ends the error of a command that has run before its effect could not be
 // kept: others may have seen the effect, so it is not taken back, and the snapshot that

@@ -11,7 +11,8 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 	p := c.NewWait()
 	p.Args = command.CloneArgs(c.Args)
 	p.NoEffect = c.Cmd.Flags&command.FlagWrite == 0
-	changes := c.MayChange(c.Cmd, c.Args)
+	primary := c.Client.Marks&command.MarkPrimary != 0
+	changes := waitsForPause(c, c.Cmd, c.Args)
 	if remember := e.ReadsElsewhere(c); remember != nil {
 		look := f
 		f = func(st env.Store, w *resp.Writer) {
@@ -37,6 +38,10 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 					w.Error(err)
 					return
 				}
+				if !primary && p.Cmd.Flags&command.FlagWrite != 0 && e.Halts.Load()&command.HaltReadOnly != 0 {
+					w.Error(command.ErrReadOnly) // it has become a replica meanwhile
+					return
+				}
 				if memory != nil {
 					w.Pieces, w.Defers = memory, true
 					defer w.CopyDeferred()
@@ -59,7 +64,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	p, in := c.NewWait(), s.proxy()
 	in.Background = true
 	cmd, args := c.Cmd, workerOf(c.Worker).takeArgs(c.Args)
-	changes := c.MayChange(cmd, args)
+	changes := waitsForPause(c, cmd, args)
 	size := func(st env.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
 	p.Kept = command.ArgsCost(args) + transaction
@@ -81,7 +86,8 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 					l.w.Pieces, l.w.Defers = memory, transaction == 0 // which keeps all locked
 				}
 				l.ctx.Cmd, l.ctx.Args = cmd, args
-				if transaction > 0 || !l.forbidden(&l.ctx) { // EXEC asks for each of its commands
+				// EXEC asks for each of its commands. The server may have become a replica meanwhile.
+				if transaction > 0 || !l.forbidden(&l.ctx) && !refuseHalted(&l.ctx) {
 					do(&l.ctx)
 				}
 				if l.flight != nil {

@@ -43,8 +43,39 @@ func (e *Engine) endPause(until limit.Instant) {
 		return
 	}
 	p.stop()
+	p.until, p.stop = 0, nil
+	if !p.handover {
+		e.lift()
+	}
+}
+
+// PauseHandover has commands that change something wait until EndHandover, however long a CLIENT
+// PAUSE is.
+func (e *Engine) PauseHandover() {
+	e.pause.mu.Lock()
+	defer e.pause.mu.Unlock()
+	e.pause.handover = true
+	e.Halts.Or(command.HaltChanges)
+	e.SuspendExpiry(true)
+}
+
+// EndHandover undoes PauseHandover. A CLIENT PAUSE goes on.
+func (e *Engine) EndHandover() {
+	p := &e.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ends := p.handover && p.until == 0
+	p.handover = false
+	if ends {
+		e.lift()
+	}
+}
+
+// lift lets everybody go on. The pause is locked.
+func (e *Engine) lift() {
+	p := &e.pause
 	p.released = append(p.released, p.behind...)
-	p.until, p.stop, p.behind, p.more = 0, nil, nil, true
+	p.behind, p.more = nil, true
 	e.Halts.And(^command.HaltPaused)
 	e.SuspendExpiry(false)
 	if !p.releasing {
@@ -87,7 +118,7 @@ func (e *Engine) AfterPause(f func(goOn bool)) bool {
 	}
 	p := &e.pause
 	p.mu.Lock()
-	paused, keep := p.until != 0, !e.Draining.Load()
+	paused, keep := p.until != 0 || p.handover, !e.Draining.Load()
 	if paused && keep {
 		p.behind = append(p.behind, f)
 	}
@@ -115,10 +146,11 @@ func (e *Engine) dropPaused() {
 func halted(c *command.Call) bool {
 	halts := c.Server.Halts.Load()
 	switch {
-	case halts&command.HaltLoading != 0 && c.Cmd.Flags&command.FlagLoading == 0:
+	case halts&command.HaltStandby != 0 && refuseHalted(c):
+	case halts&command.HaltLoading != 0 && c.Cmd.Flags&(command.FlagLoading|command.FlagSyncing) == 0:
 		workerOf(c.Worker).reject(c, errLoading)
-	case halts&command.HaltPaused == 0:
-		return false
+	case halts&command.HaltPaused == 0 || c.Client.Marks&(command.MarkReplica|command.MarkPrimary) != 0:
+		return false // a replica goes on to say how far it is: a handover waits for that
 	case c.Busy && refuseBusy(c):
 	case halts&command.HaltAll == 0 && !c.MayChange(c.Cmd, c.Args):
 		return false
@@ -126,6 +158,22 @@ func halted(c *command.Call) bool {
 		postpone(c, halts)
 	}
 	return true
+}
+
+// waitsForPause reports whether a call that has left its loop waits for the end of a pause that
+// begins meanwhile: if it may change something, and is not the primary's.
+func waitsForPause(c *command.Call, cmd *command.Command, args [][]byte) bool {
+	return c.Client.Marks&command.MarkPrimary == 0 && c.MayChange(cmd, args)
+}
+
+// refuseHalted refuses what the server as a part of replication does not run, and reports
+// whether it did.
+func refuseHalted(c *command.Call) bool {
+	err := c.Halted(c.Cmd, c.Args)
+	if err != "" {
+		workerOf(c.Worker).reject(c, err)
+	}
+	return err != ""
 }
 
 // postpone parks the session until halts, of which a pause is one, have changed.

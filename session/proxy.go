@@ -11,6 +11,7 @@ func (s *Session) proxy() *Session {
 		engine: s.engine,
 	}
 	in.Owner, in.Server = in, s.Server
+	in.Marks = s.Marks & command.MarkPrimary
 	in.SetProtocol(s.Proto)
 	in.User.Store(s.User.Load())
 	in.Database.Store(s.Database.Load())

@@ -18,11 +18,16 @@ func (r *registry) add(s *Session, l *env.Limits) bool {
 	if l.MaxPerAddress > 0 && r.byHost[from] >= l.MaxPerAddress && from != command.UnixHost {
 		return false
 	}
+	r.enter(s)
+	r.byHost[from]++
+	return true
+}
+
+// enter gives s its id. r is locked.
+func (r *registry) enter(s *Session) {
 	r.last++
 	s.ID = r.last
 	r.sessions[s.ID] = s
-	r.byHost[from]++
-	return true
 }
 
 func (r *registry) remove(s *Session) {
@@ -30,6 +35,9 @@ func (r *registry) remove(s *Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sessions, s.ID)
+	if s.Primary {
+		return // of no address
+	}
 	if r.byHost[from]--; r.byHost[from] <= 0 {
 		delete(r.byHost, from)
 	}
@@ -42,16 +50,21 @@ func (r *registry) get(id int64) *Session {
 	return r.sessions[id]
 }
 
-// count returns how many sessions are open, and how many of them a command keeps waiting.
+// count returns how many sessions are open, without those of replicas, and how many of them a
+// command keeps waiting.
 func (r *registry) count() (open, blocked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
+		if s.Replica.Load() {
+			continue // which Redis does not count either
+		}
+		open++
 		if s.blocked() {
 			blocked++
 		}
 	}
-	return int64(len(r.sessions)), blocked
+	return open, blocked
 }
 
 // list returns the sessions in the order they came.

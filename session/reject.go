@@ -52,13 +52,13 @@ func errListening(cmd *command.Command) resp.Error {
 const errMonitoring resp.Error = "ERR Replica can't interact with the keyspace"
 
 // refuseListener refuses a command to a client that only listens, or one that would use keys
-// to a client that monitors.
+// to a client that monitors or is a replica.
 func (l *Worker) refuseListener(c *command.Call) bool {
 	const keys = command.FlagWrite | command.FlagReadonly
 	switch {
 	case c.Client.ListensOnly() && !c.Cmd.ListenersMay():
 		l.reject(c, errListening(c.Cmd))
-	case c.Client.Marks&command.MarkMonitoring != 0 && (c.Cmd.Flags&keys != 0 || c.Cmd.RunsScript()):
+	case c.Client.Marks&(command.MarkMonitoring|command.MarkReplica) != 0 && (c.Cmd.Flags&keys != 0 || c.Cmd.RunsScript()):
 		l.reject(c, errMonitoring)
 	default:
 		return false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
 )
 
 // Session is what the server remembers of one connection. Fields without a note
@@ -21,6 +22,7 @@ type Session struct {
 	wait atomic.Pointer[command.Wait] // set by the feeding goroutine only
 
 	pending *pendingReplies // of the last Feed, nil without any
+	pump    transport.Pump  // what a replica is sent beside replies; nil for all other clients
 }
 
 // activity is what CLIENT LIST and the janitor look at.

@@ -107,6 +107,16 @@ func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
 	return p != nil && p.Interrupt(withError)
 }
 
+// UnblockAll ends every wait that can be ended, with an error: the server is about to be a
+// replica, on which nothing that was waited for is decided. HaltReadOnly is set before.
+func (e *Engine) UnblockAll() {
+	for _, s := range e.clients.list() {
+		if p := s.wait.Load(); p != nil {
+			p.Interrupt(true)
+		}
+	}
+}
+
 // Drain answers every waiting command as if its time were over, so that a server
 // that stops leaves nobody without an answer. No command waits from then on.
 func (e *Engine) Drain() {

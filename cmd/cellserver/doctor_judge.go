@@ -95,15 +95,11 @@ func (o *opinion) judgeCommands(f *findings) {
 
 // judgeMissing says what is known of a command that the table lacks.
 func (o *opinion) judgeMissing(name, called string) {
-	g, is := missing.Of(name)
-	switch {
-	case !is:
-		o.loses = append(o.loses, called+"is an error here; it belongs to a module or to a version after 7.2")
-	case g.OfServers:
-		o.looks = append(o.looks, called+"another server replicates this one; there is no replication here")
-	default:
-		o.loses = append(o.loses, fmt.Sprintf("%sis an error here. %s (%s): %s", called, g.What, g.Status, plain(g.Why)))
+	why := "is an error here; it belongs to a module or to a version after 7.2"
+	if g, is := missing.Of(name); is {
+		why = fmt.Sprintf("is an error here. %s (%s): %s", g.What, g.Status, plain(g.Why))
 	}
+	o.loses = append(o.loses, called+why)
 }
 
 // link is one of Markdown.
@@ -172,11 +168,12 @@ func (o *opinion) judgeKeys(f *findings) {
 var ofThePlace = []string{
 	"bind", "port", "unixsocket", "unixsocketperm", "dir", "logfile", "pidfile", "daemonize", "supervised", "tcp-backlog", "io-threads",
 	"requirepass", "appenddirname", "appendonly", "save", "databases", "maxmemory-clients",
+	"replicaof", "masteruser", "masterauth", "replica-announce-ip", "replica-announce-port", "tls-replication",
 }
 
-// redisLimits are defaults of Redis that are larger than ours on purpose: who has not
-// changed them has not asked for them.
-var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824"}
+// redisLimits are defaults of Redis that differ from ours on purpose: who has not changed them
+// has not asked for them.
+var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824", "repl-backlog-size": "1048576"}
 
 // judgeOptions returns the options that a new server should be given.
 func (o *opinion) judgeOptions(f *findings) (flags []string) {
@@ -218,7 +215,7 @@ func (o *opinion) judgeRole(f *findings) {
 		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": examine that server, which has the newest keys")
 	}
 	if n := f.info["connected_slaves"]; n != "" && n != "0" {
-		o.loses = append(o.loses, n+" replicas: there is no replication here, so plan for the clients that read from them")
+		o.looks = append(o.looks, n+" replicas: start as many servers here, with --replicaof")
 	}
 	if f.info["cluster_enabled"] == "1" {
 		o.loses = append(o.loses, "it is a node of a cluster and has only some of the keys: examine and import each node by itself")

@@ -37,16 +37,6 @@ func commands() []*command.Command {
 			Since:   "1.0.0", Complexity: "O(1)", Reply: "Unix seconds and the microseconds in them", Run: timeCommand,
 		},
 		{
-			Name: "role", Arity: 1, Flags: calm | command.FlagFast, Categories: command.CatAdmin | command.CatDangerous, Group: "server",
-			Summary: "Returns the replication role.",
-			Since:   "1.0.0", Complexity: "O(1)", Reply: "master, offset 0 and no replicas", Run: role,
-		},
-		{
-			Name: "wait", Arity: 3, Flags: command.FlagBlocking, Categories: command.CatConnection, Group: "generic",
-			Summary: "Waits for replicas. There are none, so it replies at once.", Syntax: "numreplicas timeout",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "0", Run: waitCommand,
-		},
-		{
 			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy | command.FlagFence, Group: "server",
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
 			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
@@ -184,29 +174,6 @@ func timeCommand(c *command.Call) {
 	c.W.Array(2)
 	c.W.BulkString(strconv.FormatInt(us/1e6, 10))
 	c.W.BulkString(strconv.FormatInt(us%1e6, 10))
-}
-
-// waitCommand answers at once: no replica could ever acknowledge anything.
-func waitCommand(c *command.Call) {
-	if _, ok := parse.Int(c.Args[1]); !ok {
-		c.Fail(resp.ErrNotInteger)
-		return
-	}
-	switch timeout, ok := parse.Int(c.Args[2]); {
-	case !ok:
-		c.Fail("ERR timeout is not an integer or out of range")
-	case timeout < 0:
-		c.Fail(resp.ErrTimeoutNegative)
-	default:
-		c.W.Int(0)
-	}
-}
-
-func role(c *command.Call) {
-	c.W.Array(3)
-	c.W.BulkString("master")
-	c.W.Int(0)
-	c.W.Array(0)
 }
 
 // shutdown stops the server once the clients are served.

@@ -278,6 +278,12 @@ func infoStats(w *infoWriter) {
 	w.int("total_writes_processed", w.moved.Writes)
 	w.int("expire_cycle_cpu_milliseconds", w.measures.ExpireTime.Milliseconds())
 	w.int("rejected_connections", w.stats.Refused)
+	syncs := w.e.Node().Counts()
+	w.int("sync_full", syncs.SyncFull)
+	w.int("sync_partial_ok", syncs.SyncPartialOK)
+	w.int("sync_partial_err", syncs.SyncPartialErr)
+	w.int("total_net_repl_input_bytes", syncs.BytesIn)
+	w.int("total_net_repl_output_bytes", syncs.BytesOut)
 	w.int("expired_keys", w.store.Memory.Expired)
 	w.int("evicted_keys", 0)
 	w.int("keyspace_hits", w.stats.Hits)
@@ -300,15 +306,11 @@ func infoStats(w *infoWriter) {
 	w.int("internal_errors", w.stats.Panics)
 }
 
+// infoReplication is what the node says of itself.
 func infoReplication(w *infoWriter) {
-	w.str("role", "master")
-	w.int("connected_slaves", 0)
-	w.str("master_failover_state", "no-failover")
-	w.str("master_replid", w.p.RunID())
-	w.str("master_replid2", strings.Repeat("0", 40))
-	w.int("master_repl_offset", 0)
-	w.int("second_repl_offset", -1)
-	w.int("repl_backlog_active", 0)
+	for _, f := range w.e.Node().Info() {
+		w.str(f.Name, f.Value)
+	}
 }
 
 func infoCPU(w *infoWriter) {

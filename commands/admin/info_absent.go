@@ -19,14 +19,15 @@ var absentInfo = map[string]string{
 		aof_current_rewrite_time_sec:-1 aof_last_bgrewrite_status:ok aof_rewrites:0
 		aof_rewrites_consecutive_failures:0 aof_last_cow_size:0 module_fork_in_progress:0
 		module_fork_last_cow_size:0`,
-	"Stats": `total_net_repl_input_bytes:0 total_net_repl_output_bytes:0 instantaneous_input_repl_kbps:0.00
-		instantaneous_output_repl_kbps:0.00 sync_full:0 sync_partial_ok:0 sync_partial_err:0 expired_stale_perc:0.00
+	"Stats": `instantaneous_input_repl_kbps:0.00 instantaneous_output_repl_kbps:0.00 expired_stale_perc:0.00
 		expired_time_cap_reached_count:0 total_eviction_exceeded_time:0 current_eviction_exceeded_time:0
 		total_forks:0 migrate_cached_sockets:0 slave_expires_tracked_keys:0 active_defrag_hits:0
 		active_defrag_misses:0 active_defrag_key_hits:0 active_defrag_key_misses:0 total_active_defrag_time:0
 		current_active_defrag_time:0 unexpected_error_replies:0 dump_payload_sanitizations:0
 		io_threaded_reads_processed:0 io_threaded_writes_processed:0 reply_buffer_shrinks:0 reply_buffer_expands:0`,
-	"Replication": `repl_backlog_size:1048576 repl_backlog_first_byte_offset:0 repl_backlog_histlen:0`,
+	"Replication": `master_failover_state:no-failover master_replid:0000000000000000000000000000000000000000
+		master_replid2:0000000000000000000000000000000000000000 master_repl_offset:0 second_repl_offset:-1
+		repl_backlog_active:0 repl_backlog_size:0 repl_backlog_first_byte_offset:0 repl_backlog_histlen:0`,
 }
 
 // absent returns the fields of a section that its text does not have.

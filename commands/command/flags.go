@@ -49,6 +49,11 @@ const FlagDecides Flag = 1 << 26
 // is sent, what it has queued or watches. COMMAND does not show it.
 const FlagConnection Flag = 1 << 25
 
+// FlagSyncing is set on commands that run although the state is not there yet, as those with
+// FlagLoading do, if that is so because the server copies the state of its primary. COMMAND does
+// not show it.
+const FlagSyncing Flag = 1 << 24
+
 // FlagAudit is set on commands that change what is there for everybody: the log says who
 // has called them. COMMAND does not show it.
 const FlagAudit Flag = 1 << 31

@@ -4,6 +4,7 @@ package command
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/limit"
 )
@@ -25,6 +26,11 @@ const (
 	MarkCaching
 	// MarkMonitoring says that the client is sent all commands: it may not use keys.
 	MarkMonitoring
+	// MarkReplica says that the client is sent the stream of a replica: it may not use keys.
+	MarkReplica
+	// MarkPrimary says that the commands are those of the primary that is followed: neither the
+	// role of this server nor a pause keeps them from running.
+	MarkPrimary
 )
 
 // ReplyMode is the state of CLIENT REPLY.
@@ -93,4 +99,11 @@ type clientState struct {
 type vocabulary struct {
 	commands   map[string]int
 	categories map[string][]int
+}
+
+// clientParts are what few clients have.
+type clientParts struct {
+	Replica atomic.Bool                   // it is sent a stream: see Host.Pump
+	Primary bool                          // the server has called it, to follow it; never changes
+	states  atomic.Pointer[[]clientState] // of the groups: see Slot
 }

@@ -2,19 +2,25 @@ package command
 
 import (
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // What keeps commands from running, as a set: Server.Halts.
 const (
-	HaltLoading uint32 = 1 << iota // those without FlagLoading are refused
-	HaltChanges                    // those that may change something are postponed
-	HaltAll                        // all are postponed
-	HaltServing                    // none: somebody waits for elements, whom commands serve
-	HaltMonitor                    // none: somebody monitors, who is sent all
+	HaltLoading    uint32 = 1 << iota // those without FlagLoading are refused
+	HaltChanges                       // those that may change something are postponed
+	HaltAll                           // all are postponed
+	HaltServing                       // none: somebody waits for elements, whom commands serve
+	HaltMonitor                       // none: somebody monitors, who is sent all
+	HaltReadOnly                      // those that change something are refused: this is a replica
+	HaltNoReplicas                    // likewise: too few replicas would have the change
+	HaltMasterDown                    // those without FlagStale are refused: the replica has lost its primary
 
 	HaltPaused = HaltChanges | HaltAll
+	// HaltStandby are those of a node that replicates.
+	HaltStandby = HaltReadOnly | HaltNoReplicas | HaltMasterDown
 )
 
 // Limits returns the limits in force.
@@ -61,6 +67,23 @@ func (s *Server) SetLoading(loading bool) {
 
 // Loading reports whether the state is yet to come.
 func (s *Server) Loading() bool { return s.Halts.Load()&HaltLoading != 0 }
+
+// SetHalt sets one of the halts, or takes it away. Any goroutine may call it.
+func (s *Server) SetHalt(halt uint32, on bool) {
+	if on {
+		s.Halts.Or(halt)
+	} else {
+		s.Halts.And(^halt)
+	}
+}
+
+// Node is the server as a part of replication. Without one it is a primary for ever.
+func (s *Server) Node() standby.Node {
+	if s.Options.Node == nil {
+		return standby.Alone{RunID: s.Process().RunID()}
+	}
+	return s.Options.Node
+}
 
 // Process returns what INFO asks.
 func (s *Server) Process() env.Process {

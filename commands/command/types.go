@@ -138,7 +138,7 @@ type Client struct {
 	// is set it stays. Subscriptions is how many it has, of all kinds.
 	Told          atomic.Bool
 	Subscriptions atomic.Int32
-	states        atomic.Pointer[[]clientState] // of the groups: see Slot
+	clientParts
 }
 
 // Worker is the part of a feeding goroutine that commands use: its handle of the store, and
@@ -469,6 +469,10 @@ type Host interface {
 	// StopWorld keeps everybody else out of the store for the rest of the batch. It returns
 	// false if another does so: then the command is run again once that is over.
 	StopWorld(c *Call) bool
+	// Pump has the client of c sent what p gives from now on, behind the reply: it becomes a
+	// replica. p is filled by who is in the store, so that it may not wait for a lock that
+	// somebody holds who stops the world.
+	Pump(c *Call, p transport.Pump)
 	// RunOnCoroutine runs a call of which nobody knows how long it takes, with the world
 	// stopped. If it takes long the client is parked. It reports whether the call is over and
 	// is to be run again.

@@ -148,13 +148,24 @@ func (p *Wait) End(withError bool) {
 			p.OnTimeout(st, w)
 			if withError {
 				w.Cut(0)
-				w.Error(errUnblocked)
+				w.Error(whyUnblocked(p.Client.Server))
 			}
 		})
 	})
 }
 
-const errUnblocked resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+const (
+	errUnblocked   resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+	errRoleChanged resp.Error = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+)
+
+// whyUnblocked says what has ended a wait. On a replica nobody begins to wait for a change.
+func whyUnblocked(s *Server) resp.Error {
+	if s.Halts.Load()&HaltReadOnly != 0 {
+		return errRoleChanged
+	}
+	return errUnblocked
+}
 
 // MayWait reports whether the running command may wait for room: not inside a
 // transaction, not in the background, and not once the server stops.

@@ -239,6 +239,8 @@ func letters(s *command.Client, a *command.Activity) string {
 		set    bool
 	}{
 		{'O', a.Monitors},
+		{'S', s.Replica.Load()},
+		{'M', s.Primary},
 		{'P', s.Subscribed()},
 		{'x', a.Queued >= 0},
 		{'b', a.Blocked},

@@ -220,7 +220,11 @@ func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	w.BulkString("mode")
 	w.BulkString("standalone")
 	w.BulkString("role")
-	w.BulkString("master")
+	if s.Server.Halts.Load()&command.HaltReadOnly != 0 {
+		w.BulkString("replica")
+	} else {
+		w.BulkString("master")
+	}
 	w.BulkString("modules")
 	command.WriteModules(w)
 }

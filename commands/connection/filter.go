@@ -123,17 +123,19 @@ func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool 
 		(!f.skipMe || s.ID != self)
 }
 
-// clientType returns what makes a client one of the type: those that have subscribed
-// to something are pubsub, all others normal. The types of replicas are accepted and
-// match nobody.
+// clientType returns what makes a client one of the type: those that are sent a stream are
+// replicas, the one that this server follows is the master, of the others those that have
+// subscribed to something are pubsub, and all others normal.
 func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 	switch {
 	case parse.IsWord(b, "NORMAL"):
-		return func(s *command.Client) bool { return !s.Subscribed() }, ""
+		return func(s *command.Client) bool { return !s.Subscribed() && !s.Replica.Load() && !s.Primary }, ""
 	case parse.IsWord(b, "PUBSUB"):
-		return func(s *command.Client) bool { return s.Subscribed() }, ""
-	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "PRIMARY"), parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
-		return func(*command.Client) bool { return false }, ""
+		return func(s *command.Client) bool { return s.Subscribed() && !s.Replica.Load() }, ""
+	case parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
+		return func(s *command.Client) bool { return s.Replica.Load() }, ""
+	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "PRIMARY"):
+		return func(s *command.Client) bool { return s.Primary }, ""
 	}
 	return nil, resp.Error("ERR Unknown client type '" + string(command.Echo(b, command.MaxEcho)) + "'")
 }

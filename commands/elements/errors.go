@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ElementsError is what a client is told of an error of [command.Collections].
+// ElementsError is what a client is told of an error of a collection in the store.
 func ElementsError(c *command.Call, err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.Server.Limits().MaxElements, 10) + " elements")

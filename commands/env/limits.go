@@ -29,6 +29,8 @@ type Limits struct {
 	EveryKey bool
 	// Idle closes a client that has sent nothing for so long; 0 never does.
 	Idle time.Duration
+	// ReplicaTimeout is Idle for a replica (repl-timeout).
+	ReplicaTimeout time.Duration
 	// Partial closes a client whose unfinished command is older than this.
 	Partial time.Duration
 	// PreAuth closes a client that has not authenticated so long after it came.
@@ -58,22 +60,23 @@ type Limits struct {
 // DefaultLimits returns the limits of a server without a configuration.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxClients:    10000,
-		Databases:     16,
-		ProtectedMode: true,
-		EveryKey:      true,
-		Refusals:      128,
-		Partial:       30 * time.Second,
-		PreAuth:       10 * time.Second,
-		Frame:         resp.DefaultLimits(),
-		FrameUnauth:   resp.DefaultLimits().PreAuth(),
-		LogMaxEntries: 100000,
-		MaxMembers:    100000,
-		MaxElements:   100000,
-		Busy:          5 * time.Second,
-		TrackingKeys:  1_000_000,
-		Output:        OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
-		Observing:     stats.Observing{SlowerThan: 10 * time.Millisecond, SlowEntries: 128, Histograms: true, Percentiles: []float64{50, 99, 99.9}},
+		MaxClients:     10000,
+		Databases:      16,
+		ProtectedMode:  true,
+		EveryKey:       true,
+		Refusals:       128,
+		Partial:        30 * time.Second,
+		ReplicaTimeout: time.Minute,
+		PreAuth:        10 * time.Second,
+		Frame:          resp.DefaultLimits(),
+		FrameUnauth:    resp.DefaultLimits().PreAuth(),
+		LogMaxEntries:  100000,
+		MaxMembers:     100000,
+		MaxElements:    100000,
+		Busy:           5 * time.Second,
+		TrackingKeys:   1_000_000,
+		Output:         OutputLimit{Hard: 32 << 20, Soft: 8 << 20, For: time.Minute},
+		Observing:      stats.Observing{SlowerThan: 10 * time.Millisecond, SlowEntries: 128, Histograms: true, Percentiles: []float64{50, 99, 99.9}},
 	}
 }
 

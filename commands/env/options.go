@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -42,6 +43,8 @@ type Options struct {
 	SuspendExpiry func(hold bool)
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
+	// Node replicates. nil stands for a primary without replicas that never has any.
+	Node standby.Node
 	// UserFile is where ACL LOAD and ACL SAVE find users; nil without a file.
 	UserFile UserFile
 	// Report makes the JSON of a report as a user may see it. An error says what is wrong with

@@ -13,6 +13,9 @@ type Persistence interface {
 	Position() uint64
 	// Fault is why effects cannot be kept now; "" if they can.
 	Fault() string
+	// Awaited reports whether what Await called Lost is kept here, and is lost to the caller since
+	// too few replicas have acknowledged it in time.
+	Awaited() bool
 
 	// Save writes a snapshot and returns when it is done. Start begins to write one
 	// beside everything else and reports false if one is being written.

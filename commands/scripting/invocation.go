@@ -24,7 +24,11 @@ func (call *invocation) end() {
 // it writes.
 func (call *invocation) refused(c *command.Call) resp.Error {
 	f := call.script.Flags()
-	if f.Declared && !f.NoWrites {
+	writes := f.Declared && !f.NoWrites
+	if err := c.HaltedScript(writes, f.AllowStale); err != "" {
+		return err
+	}
+	if writes {
 		switch {
 		case c.Journal != nil && c.Journal.Refuses():
 			return c.Refusal()

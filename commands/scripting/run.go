@@ -172,6 +172,12 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	switch {
 	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
+	case h.c.Server.Halts.Load()&command.HaltStandby != 0:
+		if err := h.c.HaltedInScript(cmd, args); err != "" {
+			return cmd, err
+		}
+	}
+	switch {
 	case h.full && cmd.NeedsMemory():
 		// As a first step this could be half of what it is for: Redis refuses it, too,
 		// whatever it is about. Limiters that exist go on.

@@ -288,6 +288,11 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 		c.Server.Host.Reject(c, resp.ErrOOM)
 		return
 	}
+	if err := halted(c, t); err != "" {
+		c.Store.Unlock()
+		c.Server.Host.Reject(c, err)
+		return
+	}
 	if c.Journal != nil && lacksJournal(c, t) {
 		c.Store.Unlock()
 		c.Server.Host.Reject(c, c.Refusal())

@@ -3,6 +3,7 @@ package transactions
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // What EXEC asks of its queue before it runs.
@@ -39,6 +40,20 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 		}
 	}
 	return n
+}
+
+// halted says why the server as a part of replication refuses a command of t: it may have become
+// a replica since they were queued. Then nothing of t happens.
+func halted(c *command.Call, t *transaction) resp.Error {
+	if c.Server.Halts.Load()&command.HaltStandby == 0 {
+		return ""
+	}
+	for i := range t.queue {
+		if err := c.Halted(t.queue[i].cmd, t.queue[i].args); err != "" {
+			return err
+		}
+	}
+	return ""
 }
 
 // lacksJournal reports whether effects cannot be kept and t, whose keys are locked, would

@@ -45,6 +45,7 @@ var groups = []string{
 	"commands/tracking",
 	"commands/transactions",
 	"commands/monitor",
+	"commands/replicas",
 	"commands/users",
 }
 
@@ -58,6 +59,7 @@ var groupParts = []string{
 	"commands/elements",
 	"commands/env",
 	"commands/parse",
+	"commands/standby",
 	"commands/stats",
 	"commands/syntax",
 }
@@ -108,6 +110,15 @@ var layers = map[string]layer{
 	"persistence": {
 		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/effect"}, families...),
 		why:     "files know what is stored, not who asked for it; records refer to long values",
+	},
+	"rdb": {pure: true, why: "a format of others is bytes: what its keys mean here, and where they go, is decided by who reads or writes it"},
+	"attach": {
+		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "keyspace/entry", "persistence", "collection", "gcra", "limit", "transport"},
+		why:     "whoever follows a Redis knows its formats and the store: which session runs its commands, and who opens connections, is told by a function",
+	},
+	"replication": {
+		imports: []string{"keyspace", "keyspace/clock", "keyspace/entry", "persistence", "limit", "transport", "commands/standby", "resp"},
+		why:     "nodes exchange what the log has and what a snapshot has: replication knows no command, no session and no socket of a client",
 	},
 	"decide": {
 		imports: append([]string{"keyspace/entry"}, families...), pure: true,
@@ -169,6 +180,10 @@ var layers = map[string]layer{
 		imports: []string{"limit", "resp"},
 		why:     "counters are added to and read, they call nobody",
 	},
+	"commands/standby": {
+		imports: []string{"resp", "transport"},
+		why:     "what commands ask of a node is types: who answers knows the commands as little as they know it",
+	},
 	"commands/budget": {
 		why: "a bound on memory knows neither who asks for it nor for what",
 	},
@@ -177,11 +192,11 @@ var layers = map[string]layer{
 		why:     "the clock knows nothing of what it is read for",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/env", "commands/parse", "commands/stats", "commands/syntax", "commands/budget"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/env", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {
-		imports: []string{"commands/acl", "commands/stats", "collection", "decide", "limit", "resp", "shared", "transport"},
+		imports: []string{"commands/acl", "commands/standby", "commands/stats", "collection", "decide", "limit", "resp", "shared", "transport"},
 		why:     "what commands need is declared here and implemented elsewhere: it knows no call, and nobody who implements it",
 	},
 	"commands/syntax": {
@@ -195,6 +210,10 @@ var layers = map[string]layer{
 	"commands/blocking": {
 		imports: []string{"commands/command", "commands/elements", "commands/env", "commands/parse", "limit", "resp"},
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
+	},
+	"commands/replicas": {
+		imports: append([]string{"transport"}, groupLayer.imports...),
+		why:     "a replica is sent a stream that its transport moves, and this group hands the one to the other",
 	},
 	"commands/scripting": {
 		imports: append([]string{"lua"}, groupLayer.imports...),
@@ -233,12 +252,17 @@ var layers = map[string]layer{
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "keyspace/entry", "admin", "admin/page"}, families...),
+		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
+
+	"examples/cluster": {imports: []string{"examples/demo"}, why: exampleWhy},
+	"examples/standby": {imports: []string{"examples/demo"}, why: exampleWhy},
 }
 
 const pureWhy = "an algorithm turns a state and an instant into a decision: no clock, no I/O, no lock, no log, nobody to wait for"
+
+const exampleWhy = "a demonstration starts the server as a program, as its readers do: it needs nothing of it"
 
 // impure lists what pure packages may not import, by path or path prefix.
 var impure = []string{"net", "os", "log", "sync", "context"}

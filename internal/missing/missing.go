@@ -7,12 +7,10 @@ import "slices"
 
 // Group is a part of Redis that this server lacks: commands that have one reason.
 type Group struct {
-	What   string
-	Status string // Planned or StaysOut
-	Why    string // sentences in Markdown
-	// OfServers says that other servers and their tools call these commands, not programs.
-	OfServers bool
-	Commands  []string // as COMMAND LIST of Redis names them, subcommands as "container|name"
+	What     string
+	Status   string   // Planned or StaysOut
+	Why      string   // sentences in Markdown
+	Commands []string // as COMMAND LIST of Redis names them, subcommands as "container|name"
 }
 
 // The values of Group.Status.
@@ -35,10 +33,6 @@ func Of(command string) (g Group, is bool) {
 // A test compares it and the table with the list of Redis: every command is in exactly
 // one of the two.
 var FromRedis = []Group{
-	{
-		What: "Replication", Status: Planned, OfServers: true, Why: "A server has no replicas and cannot be one. WAIT replies 0.",
-		Commands: []string{"failover", "psync", "replconf", "replicaof", "slaveof", "sync"},
-	},
 	{
 		What: "Streams", Status: StaysOut, Why: "No limiter needs this type. Queues belong on Redis.",
 		Commands: []string{

@@ -1,4 +1,4 @@
-// Package remotedouble is a [command.Remote] for tests: a keyspace that answers on other
+// Package remotedouble is an [env.Remote] for tests: a keyspace that answers on other
 // goroutines, in random order between keys, and a server that asks it.
 package remotedouble
 
@@ -123,7 +123,7 @@ func (d *Double) Decided() int {
 	return d.decided
 }
 
-// Submit implements [command.Remote].
+// Submit implements [env.Remote].
 func (d *Double) Submit(asks []*decide.Ask, together bool, done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -4,14 +4,39 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Engine is a program that keeps states.
 type Engine struct {
-	// Name is redis-server or valkey-server.
+	// Name is redis-server, valkey-server or cellserver.
 	Name    string
 	program string
+	// watcher is the program of its sentinels, "" for the program itself.
+	watcher string
+}
+
+// Cellserver is the server of this module, which it builds. Sentinels that watch it are those of
+// watcher.
+func Cellserver(t testing.TB, watcher Engine) Engine {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	require.True(t, ok)
+	program := filepath.Join(t.TempDir(), "cellserver")
+	build := exec.Command("go", "build", "-o", program, "./cmd/cellserver")
+	build.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return Engine{Name: "cellserver", program: program, watcher: watcher.program}
+}
+
+// Watched is the same engine with sentinels that are those of watcher.
+func (e Engine) Watched(watcher Engine) Engine {
+	e.watcher = watcher.program
+	return e
 }
 
 // Redis is the redis-server on the path. Without one the test is skipped; in continuous

@@ -198,6 +198,14 @@ func (n *Node) Restart(more ...string) {
 	n.AwaitReady()
 }
 
+// Follow starts the process again after Kill as a replica of master, and does not wait for it.
+func (n *Node) Follow(master *Node) {
+	n.t.Helper()
+	host, port, err := net.SplitHostPort(master.Addr)
+	require.NoError(n.t, err)
+	n.Start("--replicaof", host, port)
+}
+
 // Kill ends the process at once, as kill -9 does.
 func (n *Node) Kill() { n.process.kill() }
 

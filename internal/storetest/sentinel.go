@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,9 @@ func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
 	file := filepath.Join(n.dir, "sentinel.conf") // sentinels write what they learn into it
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	n.args = []string{file, "--sentinel"}
+	if e.watcher != "" {
+		n.engine.program = e.watcher
+	}
 	n.Client = redis.NewClient(n.ClientOptions())
 	n.run()
 	return n
@@ -97,24 +101,39 @@ func (s *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// AwaitFailover returns when all sentinels name another master than old, and it is one.
+// AwaitFailover returns when all sentinels watch another master than old, and it is one. Then the
+// failover has ended for each of them. A sentinel that leads one names the promoted node before
+// that, and waits for it for ever if it dies meanwhile.
 func (s *Sentinels) AwaitFailover(old *Node) *Node {
 	s.t.Helper()
 	var taken *Node
 	for _, sentinel := range s.Sentinels {
 		Await(s.t, "a replica takes over for "+old.Addr, func() error {
-			reply, err := sentinel.Client.Do(s.t.Context(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName).StringSlice()
+			master, err := sentinel.watched(s.t)
 			if err != nil {
 				return err
 			}
 			for _, n := range append([]*Node{s.Master}, s.Replicas...) {
-				if n != old && n.Addr == net.JoinHostPort(reply[0], reply[1]) && n.Role() == "master" {
+				if n != old && n.Addr == net.JoinHostPort(master["ip"], master["port"]) && master["flags"] == "master" && n.Role() == "master" {
 					taken = n
 					return nil
 				}
 			}
-			return fmt.Errorf("the master is %v", reply)
+			return fmt.Errorf("the master is %s:%s, %s", master["ip"], master["port"], master["flags"])
 		})
 	}
 	return taken
+}
+
+// watched is what a sentinel says of the master.
+func (n *Node) watched(t testing.TB) (map[string]string, error) {
+	words, err := n.Client.Do(t.Context(), "SENTINEL", "MASTER", MasterName).StringSlice()
+	if err != nil {
+		return nil, err
+	}
+	master := make(map[string]string, len(words)/2)
+	for pair := range slices.Chunk(words, 2) {
+		master[pair[0]] = pair[len(pair)-1]
+	}
+	return master, nil
 }

@@ -1,0 +1,68 @@
+package command
+
+import "github.com/cellserver/cellserver/resp"
+
+// What a node answers that may not run a command now, in Redis' words.
+const (
+	ErrReadOnly    resp.Error = "READONLY You can't write against a read only replica."
+	errNoReplicas  resp.Error = "NOREPLICAS Not enough good replicas to write."
+	errMasterDown  resp.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+	errStaleScript resp.Error = "ERR Can not execute the command on a stale replica"
+)
+
+// Halted says why the server as a part of replication refuses a call of cmd, "" if it does not.
+// A command that runs others is asked for each of them when it runs them. The words have been
+// counted.
+func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
+	switch halts := c.Server.Halts.Load() & HaltStandby; {
+	case halts == 0, c.Client.Marks&MarkPrimary != 0:
+	case halts&(HaltReadOnly|HaltNoReplicas) != 0 && c.alters(cmd, args):
+		if halts&HaltReadOnly != 0 {
+			return ErrReadOnly
+		}
+		return errNoReplicas
+	case halts&HaltMasterDown != 0 && cmd.Flags&FlagStale == 0:
+		return errMasterDown
+	}
+	return ""
+}
+
+// HaltedScript is Halted for a script that says that it may write (writes), or that it may run
+// while the primary is lost (stale). As in Redis one that says nothing may not do the latter.
+func (c *Call) HaltedScript(writes, stale bool) resp.Error {
+	switch halts := c.Server.Halts.Load() & HaltStandby; {
+	case halts == 0, c.Client.Marks&MarkPrimary != 0:
+	case writes && halts&HaltReadOnly != 0:
+		return ErrReadOnly
+	case writes && halts&HaltNoReplicas != 0:
+		return errNoReplicas
+	case !stale && halts&HaltMasterDown != 0:
+		return errMasterDown
+	}
+	return ""
+}
+
+// HaltedInScript is Halted for what a script calls.
+func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
+	if c.Server.Halts.Load()&HaltMasterDown != 0 && c.Client.Marks&MarkPrimary == 0 && cmd.Flags&FlagStale == 0 {
+		return errStaleScript
+	}
+	return c.Halted(cmd, args)
+}
+
+// alters reports whether a call may change what is stored. A limiter that is asked for nothing,
+// or only to peek, does not, and a replica may answer it. One whose words are wrong counts as if
+// it did: as in Redis that is not looked at before.
+func (c *Call) alters(cmd *Command, args [][]byte) bool {
+	if cmd.Flags&FlagWrite == 0 {
+		return false
+	}
+	if cmd.Parse == nil || c.Collector != nil {
+		return true
+	}
+	running, words := c.Cmd, c.Args
+	c.Cmd, c.Args = cmd, args
+	err := cmd.Parse(c)
+	c.Cmd, c.Args = running, words
+	return err != "" || !c.ask.OnlyLooks()
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/replication"
+)
+
+// Log implements replication.Keeper. Without appendonly it makes a log that only passes on what
+// happens, and has the keyspace report changes to it.
+func (m *persistenceManager) Log() (replication.Log, error) {
+	m.making.Lock()
+	defer m.making.Unlock()
+	if l := m.log.Load(); l != nil {
+		return l, nil
+	}
+	l := persistence.NewVolatile(persistence.LogOptions{
+		Stopwatch: m.s.stopwatch, Clock: m.record, OnFault: func(error) {}, Log: m.s.log,
+	})
+	m.s.keyspace.Alone(func() {
+		m.volatile.Store(true)
+		m.log.Store(l)
+		m.s.keyspace.SetJournal(m)
+	})
+	return l, nil
+}
+
+// errFullSync is why the files keep the state from before a full sync.
+var errFullSync = errors.New("a full sync with the primary is under way")
+
+// Suspend implements replication.Keeper. A snapshot that is being written ends first.
+func (m *persistenceManager) Suspend() {
+	if m.suspended.Swap(true) {
+		return
+	}
+	m.writing.Lock()
+	if l := m.fileLog(); l != nil {
+		l.Suspend(errFullSync)
+	}
+}
+
+// Adopt implements replication.Keeper. If the log cannot go on at once, it does behind the base.
+func (m *persistenceManager) Adopt() (finish func(context.Context) error) {
+	if !m.suspended.Load() {
+		return func(context.Context) error { return nil }
+	}
+	if m.fileLog() != nil {
+		if err := m.dir.Adopt(); err != nil {
+			m.s.log.Error("changes are refused until a snapshot is written", "error", err)
+		}
+	}
+	return m.adopted
+}

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/replication"
+)
+
+// openReplication makes the node, a primary until it is told to follow. There is none where the
+// keys are elsewhere, or where a test's clock cannot follow another.
+func (s *Server) openReplication(o *env.Options) {
+	c, ok := s.clock.(replication.Clock)
+	if s.config.Remote() || !ok {
+		return
+	}
+	r := &replicator{s: s}
+	foreign := newForeign(r)
+	settings := s.config.Replication
+	r.source = replication.NewSource(replication.SourceOptions{
+		Keyspace:    s.keyspace,
+		Reached:     func() uint64 { return r.node.Reached() },
+		BacklogSize: func() int64 { return settings().BacklogSize },
+		BacklogTTL:  func() time.Duration { return settings().BacklogTTL },
+		PingPeriod:  func() time.Duration { return settings().PingPeriod },
+		Stopwatch:   s.stopwatch,
+		After:       func(d time.Duration, f func()) clock.Timer { return time.AfterFunc(d, f) },
+		Freed:       func() { r.node.Freed() },
+		Log:         s.log,
+	})
+	r.node = replication.New(replication.Options{
+		Keyspace: s.keyspace, Clock: c, Keeper: s.persistence, Host: r, Source: r.source,
+		Dial: r.dialLink, Settings: r.settings, Stopwatch: s.stopwatch, Log: s.log,
+		Foreign: foreign, Serve: foreign.serve,
+	})
+	s.replicator, o.Node = r, nodeOf{r.node, foreign}
+}
+
+// begin follows the primary that the configuration names. A primary that needs replicas has none
+// yet: the node looks at that each second only.
+func (r *replicator) begin() {
+	if r == nil {
+		return
+	}
+	if r.settings().NeedsReplicas() {
+		r.SetNoReplicas(true)
+	}
+	if primary := r.s.config.Replication(); primary.Host != "" {
+		r.node.Follow(primary.Host, primary.Port)
+	}
+}
+
+// settings are those of the configuration.
+func (r *replicator) settings() replication.Settings {
+	c := r.s.config.Replication()
+	return replication.Settings{
+		User: c.User, Password: c.Password, AnnounceIP: c.AnnounceIP, Port: r.port(&c), Announced: c.Announced,
+		Priority: c.Priority, Timeout: c.Timeout, ServeStale: c.ServeStaleData, RefuseEmpty: c.RefuseEmpty,
+		BacklogSize: c.BacklogSize, MinReplicas: c.MinReplicas, MinReplicasMaxLag: c.MaxLag,
+	}
+}
+
+// port is where replicas say that they listen.
+func (r *replicator) port(c *config.Replication) int {
+	if c.AnnouncePort != 0 {
+		return c.AnnouncePort
+	}
+	if port := int(r.s.config.Number("tls-port")); port != 0 && c.TLS {
+		return port
+	}
+	return int(r.s.port.Load())
+}
+
+// run replicates until ctx ends. The state is loaded.
+func (r *replicator) run(ctx context.Context) {
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watch(ctx) })
+	_ = r.node.Run(ctx) // it ends with ctx only
+	watching.Wait()
+	r.source.Close()
+}
+
+// The halts that a node sets. They implement replication.Host, as all below.
+
+// SetReadOnly refuses changes by clients.
+func (r *replicator) SetReadOnly(on bool) { r.s.engine.SetHalt(command.HaltReadOnly, on) }
+
+// SetMasterDown refuses most commands.
+func (r *replicator) SetMasterDown(on bool) { r.s.engine.SetHalt(command.HaltMasterDown, on) }
+
+// SetNoReplicas refuses changes.
+func (r *replicator) SetNoReplicas(on bool) { r.s.engine.SetHalt(command.HaltNoReplicas, on) }
+
+// SetLoading has clients wait for a full sync, as for loading from disk.
+func (r *replicator) SetLoading(on bool) { r.s.engine.SetLoading(on) }
+
+// PauseWrites has commands that may change something wait.
+func (r *replicator) PauseWrites() { r.s.engine.PauseHandover() }
+
+// Resume lets them go on.
+func (r *replicator) Resume() { r.s.engine.EndHandover() }
+
+// Unblock ends the waits that only a primary may end.
+func (r *replicator) Unblock() { r.s.engine.UnblockAll() }
+
+// SetPrimary has CONFIG GET and CONFIG REWRITE say whom this server follows.
+func (r *replicator) SetPrimary(host, port string) { r.s.config.SetPrimary(host, port) }

@@ -1,0 +1,30 @@
+package server
+
+import "github.com/cellserver/cellserver/transport"
+
+// await holds a reply back whose effect is kept here, until as many replicas have it as
+// repl-ack-replies says. It is lost to the client if they have not after repl-ack-timeout.
+func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome {
+	if r == nil {
+		return transport.Kept
+	}
+	n := int(r.replies.Load())
+	if n == 0 {
+		return transport.Kept
+	}
+	_, is := r.node.Await(n, position, p)
+	if is == transport.Pending && position <= r.overdue.Load() {
+		return transport.Lost
+	}
+	return is
+}
+
+// putInForce takes over what the configuration says by now. Those who wait ask again.
+func (r *replicator) putInForce() {
+	if r == nil {
+		return
+	}
+	if n := int32(r.s.config.Number("repl-ack-replies")); r.replies.Swap(n) != n {
+		r.source.WakeWaiting()
+	}
+}
