@@ -153,6 +153,10 @@ bench-store: ## Measure --store beside redis_rate on a cluster and write docs/sc
 bench-observability: build ## Measure what metrics, SLOWLOG and rules of users cost (OTHER=PROGRAM: another build to compare with)
 	bash scripts/bench-observability.sh bin/cellserver $(OTHER)
 
+.PHONY: bench-replication
+bench-replication: build ## Measure what a replica costs, beside redis-server and its replica
+	bash scripts/bench-replication.sh bin/cellserver bin/cellbench
+
 .PHONY: attack
 attack: build ## Attack the server and redis-server at full size (ARGS='--only mix' chooses; see docs/attacks.md)
 	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd
@@ -165,6 +169,7 @@ page-day: ## Watch the page for five minutes of healthy, uneven traffic (needs a
 .PHONY: chaos
 chaos: ## Harm real stores at full size: lost replies, resharding, killed masters (about an hour)
 	cd compat_test/chaos && CHAOS_FULL=1 $(GO) test -count=1 -v -timeout 120m ./...
+	CHAOS_FULL=1 $(GO) test -count=1 -v -run 'CutAtEachByte|CutsUnderChurn' ./replication
 
 .PHONY: valkey-suite
 valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see compat_test/valkey)
@@ -173,3 +178,7 @@ valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see com
 .PHONY: cluster-demo
 cluster-demo: build ## Show three servers that hold one limit in a cluster, and kill a master (half a minute)
 	$(GO) run ./examples/cluster
+
+.PHONY: ha-demo
+ha-demo: build ## Show a standby with three sentinels, and kill the primary (ARGS='-replicas 1', ARGS='-acks 0'; half a minute)
+	$(GO) run ./examples/standby $(ARGS)

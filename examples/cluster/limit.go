@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"io"
-	"os/exec"
 	"time"
 )
 
-// demo is what is shown.
-type demo struct {
+// cluster is what is shown.
+type cluster struct {
 	server string // the program
 	// kill is after how many seconds of load the node is killed, and seconds how long the
 	// load goes on.
@@ -25,17 +23,3 @@ const (
 )
 
 func command() []any { return []any{"CL.THROTTLE", key, burst - 1, perSecond, 1} }
-
-// findEngine is valkey where there is one, else redis.
-func findEngine() (string, error) {
-	for _, name := range []string{"valkey", "redis"} {
-		_, err := exec.LookPath(name + "-server")
-		if err == nil {
-			_, err = exec.LookPath(name + "-cli")
-		}
-		if err == nil {
-			return name, nil
-		}
-	}
-	return "", errors.New("no valkey-server with valkey-cli, nor redis-server with redis-cli: make setup installs them")
-}

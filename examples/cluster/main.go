@@ -11,10 +11,12 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/cellserver/cellserver/examples/demo"
 )
 
 func main() {
-	d := demo{w: os.Stdout, nodeTimeout: 2 * time.Second}
+	d := cluster{w: os.Stdout, nodeTimeout: 2 * time.Second}
 	flag.StringVar(&d.server, "server", "bin/cellserver", "the program")
 	flag.IntVar(&d.kill, "kill", 5, "after how many seconds a master is killed")
 	flag.IntVar(&d.seconds, "seconds", 15, "for how many seconds the servers are called")
@@ -29,18 +31,18 @@ func main() {
 }
 
 // run shows all of it.
-func (d *demo) run(ctx context.Context) error {
+func (d *cluster) run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "cellserver-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	ctx, end := context.WithCancel(ctx)
-	h := &house{ctx: ctx, dir: dir}
-	defer h.empty()
+	h := &house{demo.NewProcesses(ctx, dir), ctx}
+	defer h.Wait()
 	defer end()
 
-	engine, err := findEngine()
+	engine, err := demo.Cluster()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/examples/demo"
 )
 
 // TestDemoHoldsOneLimit plays the demo in a short form: all three servers admit calls, all
@@ -19,7 +21,7 @@ func TestDemoHoldsOneLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster is left to the full test run")
 	}
-	if _, err := findEngine(); err != nil {
+	if _, err := demo.Cluster(); err != nil {
 		require.Empty(t, os.Getenv("CI"), err)
 		t.Skip("SKIP:", err)
 	}
@@ -27,7 +29,7 @@ func TestDemoHoldsOneLimit(t *testing.T) {
 	said, err := exec.Command("go", "build", "-o", program, "../../cmd/cellserver").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	var out bytes.Buffer
-	d := demo{server: program, kill: 2, seconds: 14, nodeTimeout: time.Second, w: &out}
+	d := cluster{server: program, kill: 2, seconds: 14, nodeTimeout: time.Second, w: &out}
 	require.NoError(t, d.run(t.Context()), out.String())
 	require.Contains(t, out.String(), "kill -9 of the master that has the limit")
 	last := regexp.MustCompile(`(?m)^(\d+) admitted in ([\d.]+) s\. .* = (\d+)\.$`).FindStringSubmatch(out.String())

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cellserver/cellserver/examples/demo"
 )
 
 // counts are the answers of one server: calls that it admitted, denied, and answered with
@@ -18,7 +20,7 @@ import (
 type counts struct{ admitted, denied, failed atomic.Int64 }
 
 // show has all servers called, kills a master on the way, and prints a line each second.
-func (d *demo) show(ctx context.Context, h *house, nodes, servers []string) error {
+func (d *cluster) show(ctx context.Context, h *house, nodes, servers []string) error {
 	ctx, end := context.WithCancel(ctx)
 	all := make([]counts, len(servers))
 	var work sync.WaitGroup
@@ -64,8 +66,8 @@ func (d *demo) show(ctx context.Context, h *house, nodes, servers []string) erro
 }
 
 // killOwner kills the node that has the limit.
-func (d *demo) killOwner(ctx context.Context, h *house, nodes []string) error {
-	c := clientOf(nodes[0])
+func (d *cluster) killOwner(ctx context.Context, h *house, nodes []string) error {
+	c := demo.Client(nodes[0])
 	defer c.Close() //nolint:errcheck // nothing is lost
 	slot, err := c.ClusterKeySlot(ctx, "cs:"+key).Result()
 	if err != nil {
@@ -81,7 +83,7 @@ func (d *demo) killOwner(ctx context.Context, h *house, nodes []string) error {
 			master := r[2].([]any)
 			addr := net.JoinHostPort(master[0].(string), fmt.Sprint(master[1]))
 			fmt.Fprintf(d.w, "        kill -9 of the master that has the limit, %s: a replica takes over\n", addr)
-			return h.kill(addr)
+			return h.Kill(addr)
 		}
 	}
 	return errors.New("no node has the limit")
@@ -89,7 +91,7 @@ func (d *demo) killOwner(ctx context.Context, h *house, nodes []string) error {
 
 // call asks one server again and again, some calls at a time.
 func (c *counts) call(ctx context.Context, addr string) {
-	client := clientOf(addr)
+	client := demo.Client(addr)
 	defer client.Close() //nolint:errcheck // nothing is lost
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()

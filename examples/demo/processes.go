@@ -1,0 +1,124 @@
+// Package demo has what the demonstrations share: programs that are started on free ports of
+// this machine, awaited, and killed. Its main type is [Processes]. What a demonstration shows
+// is in its own folder.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// patience is how long Await waits for one address.
+const patience = 20 * time.Second
+
+// Processes are the programs of a demonstration. One goroutine may use them.
+type Processes struct {
+	ctx    context.Context //nolint:containedctx // its end ends all processes
+	dir    string
+	byAddr map[string]*process
+	work   sync.WaitGroup
+}
+
+// process is a program that was started.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+}
+
+// NewProcesses returns none so far. Those that are started end with ctx, and have their
+// folders in dir. The caller calls Wait after the end of ctx.
+func NewProcesses(ctx context.Context, dir string) *Processes {
+	return &Processes{ctx: ctx, dir: dir, byAddr: map[string]*process{}}
+}
+
+// Folder makes and returns the folder of the program that listens on addr.
+func (p *Processes) Folder(addr string) (string, error) {
+	folder := filepath.Join(p.dir, strings.ReplaceAll(addr, ":", "-"))
+	return folder, os.MkdirAll(folder, 0o700)
+}
+
+// Start starts a program that will listen on addr, in the folder of that address. What it
+// prints is in the file "log" there. After Kill the same address may be started again.
+func (p *Processes) Start(addr, program string, args ...string) error {
+	folder, err := p.Folder(addr)
+	if err != nil {
+		return err
+	}
+	said, err := os.OpenFile(filepath.Join(folder, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(p.ctx, program, args...) //nolint:gosec // the programs of the demonstration
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, said, said
+	if err := cmd.Start(); err != nil {
+		return errors.Join(err, said.Close())
+	}
+	started := &process{cmd: cmd, ended: make(chan struct{})}
+	p.byAddr[addr] = started
+	p.work.Go(func() {
+		_ = cmd.Wait() // all are killed in the end
+		said.Close()
+		close(started.ended)
+	})
+	return nil
+}
+
+// Kill ends the program on addr with SIGKILL, and returns when it is gone.
+func (p *Processes) Kill(addr string) error {
+	started := p.byAddr[addr]
+	if err := started.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-started.ended
+	return nil
+}
+
+// Wait returns when all programs have ended, which they do after the end of the context.
+func (p *Processes) Wait() { p.work.Wait() }
+
+// Await returns when f has returned nil for every address. It repeats f for at most 20 seconds.
+func (p *Processes) Await(addrs []string, f func(c *redis.Client) error) error {
+	for _, addr := range addrs {
+		c := Client(addr)
+		err := f(c)
+		for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline) && p.ctx.Err() == nil; err = f(c) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err = errors.Join(err, c.Close()); err != nil {
+			return fmt.Errorf("%s: %w", addr, err)
+		}
+	}
+	return nil
+}
+
+// Client returns a client of addr that tries each call once.
+func Client(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1})
+}
+
+// FreePorts returns n different ports of this machine on which nobody listens.
+func FreePorts(n int) (ports []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at once, so that no port comes twice
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
+}

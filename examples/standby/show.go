@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// writers is how many clients count.
+const writers = 8
+
+// play has the servers called, kills the primary on the way, and prints a line each second.
+func (s *show) play(ctx context.Context, n *nodes) error {
+	redis.SetLogger(quiet{})
+	loaded, end := context.WithCancel(ctx)
+	defer end()
+	began := time.Now()
+	l := newLoad(loaded, n, writers)
+	defer l.client.Close() //nolint:errcheck // nothing is lost
+	defer l.work.Wait()
+	defer end()
+
+	fmt.Fprintln(s.w, "second  INCR acknowledged  admitted  denied  failed")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var before counts
+	events := events{show: s, nodes: n}
+	for second := 1; second <= s.seconds; second++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		is, _ := l.now()
+		why := ""
+		if is.failed > before.failed {
+			why = "  last: " + is.why
+		}
+		fmt.Fprintf(s.w, "%6d  %17d  %8d  %6d  %6d%s\n", second, is.acked-before.acked, is.admitted-before.admitted,
+			is.denied-before.denied, is.failed-before.failed, why)
+		before = is
+		if err := events.after(second); err != nil {
+			return err
+		}
+	}
+	took := time.Since(began)
+	end()
+	l.work.Wait()
+	return s.conclude(ctx, l, took)
+}
+
+// events are what happens to the servers while they are called.
+type events struct {
+	*show
+	*nodes
+	killed string // the primary that was killed, once it was
+	next   string // the primary after it, once there is one
+}
+
+// after does what is to happen after a second: the primary is killed, the sentinels name
+// another, and the killed server comes back.
+func (e *events) after(second int) error {
+	switch {
+	case second == e.kill:
+		e.killed = e.servers[0]
+		fmt.Fprintf(e.w, "        kill -9 of the primary, %s\n", e.killed)
+		return e.Kill(e.killed)
+	case e.killed != "" && e.next == "":
+		addr, err := e.primary()
+		if err != nil || addr == e.killed {
+			return err
+		}
+		e.next = addr
+		fmt.Fprintf(e.w, "        the sentinels have made %s the primary. %s starts again, and will be its replica\n", addr, e.killed)
+		return e.startServer(e.killed)
+	}
+	return nil
+}
+
+// conclude prints what was acknowledged, what is there, and for how long no call was answered.
+func (s *show) conclude(ctx context.Context, l *load, took time.Duration) error {
+	stored, lost, err := l.check(ctx)
+	if err != nil {
+		return err
+	}
+	sum, away := l.now()
+	fmt.Fprintf(s.w, "\nINCR: %d acknowledged, the counters add up to %d: %d lost, %d done without an acknowledgement.\n",
+		sum.acked, stored, lost, stored-(sum.acked-lost))
+	fmt.Fprintf(s.w, "CL.THROTTLE: %d admitted in %.1f s. The limit allows %d + %d x %.1f = %.0f.\n", sum.admitted, took.Seconds(),
+		burst, perSecond, took.Seconds(), burst+perSecond*took.Seconds())
+	fmt.Fprintf(s.w, "No call was answered for %.1f s, and %d calls failed.\n", away.Seconds(), sum.failed)
+	return nil
+}
+
+// quiet drops what the client library logs: connections to a killed server are expected to fail.
+type quiet struct{}
+
+// Printf implements the logger of the library.
+func (quiet) Printf(context.Context, string, ...any) {}
