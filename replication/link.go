@@ -202,7 +202,7 @@ func (l *link) read(r *bufio.Reader) error {
 			return err
 		}
 		if c.Type != ChunkAlive || !l.to.owed() {
-			l.moves()
+			l.hears() // the time that it took here is not the primary's silence
 		}
 		if read += len(buf); r.Buffered() < ChunkHead || read >= roundMost {
 			read = 0

@@ -43,7 +43,10 @@ var errStops = errors.New("the server stops")
 // endAdoption waits until the files have the state. A replica gives that up. A primary does not:
 // it has answered changes since.
 func (n *Node) endAdoption() {
-	if n.following {
+	n.mu.Lock()
+	replica := n.following && n.order != orderLead
+	n.mu.Unlock()
+	if replica {
 		n.f.adoption.interrupt(errStops)
 	}
 	n.f.adoption.done.Wait()

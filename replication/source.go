@@ -293,8 +293,9 @@ func (s *Source) tick() {
 		return
 	}
 	s.greet(now)
+	var overtaken []string
 	if s.backlog != nil {
-		s.expel()
+		overtaken = s.expel()
 		s.giveBack()
 	}
 	ttl := s.o.BacklogTTL()
@@ -303,6 +304,9 @@ func (s *Source) tick() {
 		s.backlog = nil
 	}
 	s.mu.Unlock()
+	for _, addr := range overtaken {
+		s.o.Log.Warn("a replica was overtaken by the backlog (repl-backlog-size)", "addr", addr)
+	}
 	s.lane.ledger.expire(now - patience)
 	s.mu.Lock()
 	s.arm()
@@ -329,17 +333,18 @@ func (s *Source) greet(now time.Duration) {
 }
 
 // expel closes the connections of replicas that the backlog has overtaken. A connection that is
-// filled finds that out by itself, but that of a replica that reads nothing never is. mu must
-// be held.
-func (s *Source) expel() {
+// filled finds that out by itself, but that of a replica that reads nothing never is. It returns
+// their addresses. mu must be held.
+func (s *Source) expel() (addrs []string) {
 	first := s.backlog.First()
 	for _, r := range s.senders {
 		if r.position.Load() < first {
-			s.o.Log.Warn("a replica was overtaken by the backlog (repl-backlog-size)", "addr", r.call.Addr)
+			addrs = append(addrs, r.call.Addr)
 			s.remove(r)
 			r.end(errOvertaken)
 		}
 	}
+	return addrs
 }
 
 // giveBack makes the backlog as small again as what replicas lack allows. mu must be held.

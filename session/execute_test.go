@@ -259,10 +259,10 @@ func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
 	e := s.Server().Engine()
 	p := e.OpenPrimary(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4})
 	defer p.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	run := func(words ...string) {
 		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		args := make([][]byte, len(words))
 		for i, w := range words {
 			args[i] = []byte(w)

@@ -21,7 +21,7 @@ type Primary struct {
 	caller  *caller
 	worker  *Worker
 	in, out []byte
-	barrier uint64 // what has yet to be written
+	written uint64 // up to which position of the log Write has been called
 }
 
 // OpenPrimary makes one. from is where the commands come from.
@@ -32,8 +32,9 @@ func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 	return p
 }
 
-// Run runs a command in a database. [Primary.Write] has to be called soon after. The error is the reply if that is one, or the first in the
-// reply of EXEC. If ctx ends before, the command may still run, and p must be closed.
+// Run runs a command in a database. [Primary.Write] has to be called soon after. The error is the
+// reply if that is one, or the first in the reply of EXEC. If ctx ends before, the command may
+// still run, and p must be closed.
 func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	s := p.session
 	s.Database.Store(int32(db))
@@ -43,7 +44,9 @@ func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	for in, replied := p.in, false; ; {
 		turn := s.Feed(p.worker, in, p.out[:0])
 		in, p.out = in[turn.Consumed:], turn.Out
-		p.barrier = max(p.barrier, turn.Barrier)
+		if turn.Barrier >= p.written+turnEffects { // much waits in memory
+			p.Write()
+		}
 		s.forgetPending()
 		release(turn.Refs)
 		if failed == nil && !replied {
@@ -69,11 +72,16 @@ func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	}
 }
 
-// Write writes what the commands have done. Whether it is kept, who keeps files knows.
+// Write has the log write what has been done so far, by others than p, too. Whether that is
+// kept, who keeps files knows.
 func (p *Primary) Write() {
-	if p.barrier != 0 {
-		p.session.engine.Durable(p.barrier, nil)
-		p.barrier = 0
+	log := p.session.engine.Options.Persistence
+	if log == nil {
+		return
+	}
+	if at := log.Position(); at > p.written {
+		log.Await(at, nil)
+		p.written = at
 	}
 }
 
@@ -112,7 +120,7 @@ func (p *Primary) Close() {
 const primaryUser = "(superuser)"
 
 // Link shows a connection to the primary that is followed as a client, until it is closed. It
-// takes the place of no other client. CLIENT KILL closes it.
+// counts for maxclients, and for no address. CLIENT KILL closes it.
 func (e *Engine) Link(conn net.Conn) net.Conn {
 	u := acl.NewUsers(e.Commands).Default
 	u.Name = primaryUser

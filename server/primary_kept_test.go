@@ -1,0 +1,80 @@
+package server_test
+
+import (
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
+	long "github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// lengths counts the bytes of records, and notes up to where they are to be written.
+type lengths struct {
+	records
+	asked []uint64
+}
+
+func (l *lengths) Append(record []byte, refs []long.Ref, _ limit.Instant) uint64 {
+	n := len(record)
+	for _, r := range refs {
+		n += len(r.Bytes)
+	}
+	long.ReleaseAll(refs)
+	return l.n.Add(uint64(n))
+}
+
+func (l *lengths) Await(position uint64, _ transport.Peer) transport.Outcome {
+	l.asked = append(l.asked, position)
+	return transport.Kept
+}
+
+// TestPrimaryWritesInRounds: what a followed Redis has done is written at the end of a round, with
+// what was read of it beside, and before that only where much waits.
+func TestPrimaryWritesInRounds(t *testing.T) {
+	journal, clock := &lengths{}, clocktest.New(epoch)
+	ks := keyspace.New(keyspace.Options{Clock: clock})
+	ks.SetJournal(journal)
+	began := time.Now()
+	e := session.NewEngine(env.Options{
+		Ledger: ks.Ledger(), NewStore: func() env.Store { return server.NewStore(ks) }, Persistence: journal,
+		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
+		Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
+	}, commands.NewTable())
+	defer e.Close()
+	p := e.OpenPrimary(&net.TCPAddr{})
+	defer p.Close()
+	set := func(bytes int) {
+		t.Helper()
+		require.NoError(t, p.Run(t.Context(), 0, [][]byte{[]byte("SET"), []byte("k"), make([]byte, bytes)}))
+	}
+	for range 10 {
+		set(1000)
+	}
+	require.Empty(t, journal.asked)
+	p.Write()
+	require.Equal(t, []uint64{journal.Position()}, journal.asked)
+	p.Write()
+	require.Len(t, journal.asked, 1, "there is nothing new")
+
+	for range 8 {
+		set(300_000)
+	}
+	require.Len(t, journal.asked, 3, "1 MiB waits at most, and one command")
+
+	p.Write()
+	journal.n.Add(100) // by somebody else
+	p.Write()
+	require.Equal(t, journal.Position(), journal.asked[len(journal.asked)-1])
+}
