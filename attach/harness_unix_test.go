@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,8 +141,10 @@ type following struct {
 	conn  net.Conn
 	links map[string]int
 	last  error
-	// wholes counts copies that were whole.
+	// wholes counts copies that were whole, again the links that ended since everything has to be
+	// copied again.
 	wholes int
+	again  atomic.Int64
 	// leave ends it.
 	leave func()
 }
@@ -152,7 +155,7 @@ func follow(t *testing.T, n *node, addr string, port int, diskless bool) *follow
 	r := newRunner(t, n.Server)
 	f := &following{node: n, port: port, links: map[string]int{}}
 	f.Follower = attach.New(attach.Options{
-		Keyspace: n.Keyspace(), Runner: r, Log: slog.New(slog.DiscardHandler),
+		Keyspace: n.Keyspace(), Runner: r, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Dial:  func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", addr) },
 		Begin: func() error { return r.Run(0, [][]byte{[]byte("FLUSHALL")}) },
 		Whole: func() error { f.wholes++; return nil },
@@ -187,6 +190,9 @@ func (f *following) link(ctx context.Context, addr string, diskless bool) {
 	f.mu.Unlock()
 	if err == nil {
 		err = f.Follow(ctx, conn, in, reply)
+		if id, _, _ := f.Current(); replid != "?" && id == "" {
+			f.again.Add(1)
+		}
 		f.mu.Lock()
 		f.last = err
 		f.mu.Unlock()

