@@ -266,11 +266,13 @@ func (m *moving) failoverNeedsThePassword() {
 	require.Contains(m.t, login, "CONFIG SET masterauth")
 	failover, _, _ := strings.Cut(rest, "\n")
 	m.do(failover)
-	o := m.old.ClientOptions()
-	o.ReadTimeout = 2 * patience
-	c := redis.NewClient(o)
-	defer c.Close() //nolint:errcheck // nothing is sent any more
-	require.NoError(m.t, c.Set(m.t.Context(), "waits", "until the attempt ends", 0).Err())
+	storetest.Await(m.t, "the attempt to end", func() error {
+		if r := m.old.Info("replication"); r["master_failover_state"] != "no-failover" || r["role"] != "master" {
+			return fmt.Errorf("the old server is a %s, and its failover is in the state %s", r["role"], r["master_failover_state"])
+		}
+		return nil
+	})
+	require.NoError(m.t, m.old.Client.Set(m.t.Context(), "it is still", "a primary", 0).Err())
 	m.sees(m.steps.watch)
 }
 
