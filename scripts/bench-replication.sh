@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench-replication.sh CELLSERVER CELLBENCH: what a replica costs cellserver and redis-server with the
-# module redis-cell beside each other, in one run of about two minutes. Calls of CL.THROTTLE are
+# module redis-cell beside each other, in one run of about three minutes. Calls of CL.THROTTLE are
 # allowed and so have an effect. Each line has two figures and their ratio, and the bound that
 # cellserver is to keep. A figure is the least of rounds in turn, since a busy machine is not as fast
 # at one time as at another. Latencies are those of the whole machine: with other work on it they say
@@ -36,10 +36,13 @@ for name in alone fed; do
 	serve "file-$name" "$cellserver" --io-threads 1 --appendonly yes
 	serve "redis-$name" "${redis[@]}"
 done
+serve acks-fed "$cellserver" --io-threads 1 --repl-ack-replies 1
+serve always-alone "$cellserver" --io-threads 1 --appendonly yes --appendfsync always
 serve cell-replica "$cellserver" --replicaof "127.0.0.1 ${ports[cell-fed]}"
 serve file-replica "$cellserver" --replicaof "127.0.0.1 ${ports[file-fed]}"
 serve redis-replica "${redis[@]}" --replicaof "127.0.0.1 ${ports[redis-fed]}"
-for name in cell file redis; do linked $name-replica; done
+serve acks-replica "$cellserver" --replicaof "127.0.0.1 ${ports[acks-fed]}"
+for name in cell file redis acks; do linked $name-replica; done
 
 cpu() { cat "/proc/$1/task/"*/schedstat | awk '{sum += $1} END {printf "%.0f", sum}'; } # nanoseconds
 offset() { info "$1" replication master_repl_offset; }
@@ -55,13 +58,20 @@ told() {
 # The module replicates nothing in this version: a SET stands for it that keeps the same.
 tat=$(($(date +%s) + 86400))
 declare -A words=([cell]="CL.THROTTLE user:__rand_int__ 1000000 1 60" [redis]="SET user:__rand_int__ ${tat}000000000 PXAT ${tat}000")
-words[file]=${words[cell]}
+words[file]=${words[cell]} words[acks]=${words[cell]} words[always]=${words[cell]}
+# load NAME DEPTH: calls of 50 clients. It leaves what the server used for one, in nanoseconds, in used, and how long
+# all took for one, in nanoseconds, in spent.
+load() {
+	local before begun
+	before=$(cpu "${pids[$1]}") begun=${EPOCHREALTIME/./}
+	# shellcheck disable=SC2086 # the words of a command
+	redis-benchmark -p "${ports[$1]}" -c 50 -P "$2" -n "$n" -r 100000 -q ${words[${1%-*}]} >"$dir/speed" 2>&1
+	spent=$(((${EPOCHREALTIME/./} - begun) * 1000 / n)) used=$((($(cpu "${pids[$1]}") - before) / n))
+}
 for ((round = 0; round <= rounds; round++)); do
 	for name in {cell,file,redis}-{alone,fed}; do
-		before=$(cpu "${pids[$name]}") at=$(offset "$name")
-		# shellcheck disable=SC2086 # the words of a command
-		redis-benchmark -p "${ports[$name]}" -c 50 -P 32 -n "$n" -r 100000 -q ${words[${name%-*}]} >"$dir/speed" 2>&1
-		used=$((($(cpu "${pids[$name]}") - before) / n))
+		at=$(offset "$name")
+		load "$name" 32
 		((round == 0)) && continue # keys are made
 		least "$name" $used
 		least "$name-stream" $((($(offset "$name") - at) * 100 / n))
@@ -71,6 +81,23 @@ told "CPU, with a replica to none" "ns" "${least[cell-fed]}" "${least[cell-alone
 told "CPU, with a replica to none, appendonly yes" "ns" "${least[file-fed]}" "${least[file-alone]}" 1.05
 told "CPU, with a replica to none, SET of redis-server" "ns" "${least[redis-fed]}" "${least[redis-alone]}" -
 told "stream, CL.THROTTLE to SET of redis-server" "bytes per 100 commands" "${least[cell-fed-stream]}" "${least[redis-fed-stream]}" 0.5
+
+# A reply that waits for a replica, beside one that waits for the disk.
+for ((round = 0; round <= rounds; round++)); do
+	for depth in 1 32; do
+		for name in acks-fed always-alone; do
+			load $name $depth
+			((round == 0)) && continue
+			least "$name-$depth" $used
+			least "$name-$depth-spent" $spent
+		done
+	done
+done
+for depth in 1 32; do
+	told "CPU, repl-ack-replies 1 to appendfsync always, -P $depth" "ns" "${least[acks-fed-$depth]}" "${least[always-alone-$depth]}" 1
+	told "calls, repl-ack-replies 1 to appendfsync always, -P $depth" "per second" \
+		$((1000000000 / least[acks-fed-$depth-spent])) $((1000000000 / least[always-alone-$depth-spent])) ">1"
+done
 
 bench() { "$cellbench" run --quiet --no-check "$@"; }
 # call FD WORD... sends a command on a connection that is open, and leaves its reply, a line or a bulk string, in reply.
