@@ -26,6 +26,7 @@ type increment struct {
 	damage  *damage
 	clock   clock.Record
 	latest  limit.Instant // no effect so far was later
+	origin  *Origin       // of the last origin record, unless effects followed
 }
 
 // inspect reads an increment from beginning to end. The error is a failed read or
@@ -86,6 +87,7 @@ func (in *increment) note(payload []byte) string {
 	switch recordType(payload[0]) {
 	case typeEffects:
 		in.records++
+		in.origin = nil
 		in.latest = max(in.latest, in.clock.Derived.Add(clockReach))
 	case typeClock:
 		if len(payload) != 1+clockSize {
@@ -100,6 +102,12 @@ func (in *increment) note(payload []byte) string {
 		in.durable = true
 		in.ended = in.ended || recordType(payload[0]) == typeEnd
 		in.sealed = in.ended
+	case typeOrigin:
+		o, err := parseOrigin(payload[1:])
+		if err != nil {
+			return err.Error()
+		}
+		in.origin = o
 	default:
 		return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
 	}

@@ -30,6 +30,8 @@ const (
 	typeDurable recordType = 3
 	// typeEnd is a durable-offset record for everything before it. It ends a file.
 	typeEnd recordType = 4
+	// typeOrigin is an origin record: see [Origin].
+	typeOrigin recordType = 128
 )
 
 // durableMarker begins the body of durable-offset and end records. With it one can be found

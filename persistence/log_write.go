@@ -299,6 +299,27 @@ func (l *Log) NoteClock() error {
 	return l.Fault()
 }
 
+// NoteOrigin records and writes that the state, with everything that was appended before, is
+// that of o. It counts until effects are appended. The error is that of [Log.Fault], or says
+// that o is out of form.
+func (l *Log) NoteOrigin(o Origin) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.mu.Lock()
+	if !l.drops {
+		before := len(l.buf)
+		buf, at := l.seg.framer.begin(l.buf, typeOrigin)
+		l.buf = l.seg.framer.end(appendOrigin(buf, &o), at)
+		l.pos += uint64(len(l.buf) - before)
+	}
+	l.mu.Unlock()
+	l.write()
+	return l.Fault()
+}
+
 // Sync writes and syncs everything that was appended before, whatever the policy.
 func (l *Log) Sync() error {
 	l.ioMu.Lock()

@@ -93,6 +93,26 @@ type keeper struct {
 	log                *persistence.Log
 	suspended, adopted atomic.Int64
 	adoptErr           atomic.Pointer[error]
+	origin             *persistence.Origin // that its files had at the start, or nil
+	noted              noted
+}
+
+// noted is a log that keeps the origin that a node leaves.
+type noted struct {
+	*persistence.Log
+	origin *persistence.Origin
+}
+
+func (l *noted) NoteOrigin(o persistence.Origin) error {
+	l.origin = &o
+	return l.Log.NoteOrigin(o)
+}
+
+func (k *keeper) Origin() (o persistence.Origin, ok bool) {
+	if k.origin == nil {
+		return o, false
+	}
+	return *k.origin, true
 }
 
 func (k *keeper) Log() (replication.Log, error) {
@@ -102,9 +122,10 @@ func (k *keeper) Log() (replication.Log, error) {
 				Stopwatch: stopwatch, Clock: k.p.clock.Record, Log: slog.New(slog.DiscardHandler),
 			})
 			k.p.ks.SetJournal(k.log)
+			k.noted.Log = k.log
 		}
 	})
-	return k.log, nil
+	return &k.noted, nil
 }
 
 func (k *keeper) Suspend() { k.suspended.Add(1) }

@@ -36,8 +36,11 @@ type follower struct {
 	// streaming says that what comes is applied to a whole state, so that the offset of the
 	// source is to be acknowledged.
 	streaming atomic.Bool
-	address   string // of the primary whose link this is
-	from      string // address of the primary that the state came from, or empty
+	// resumes says that the state is that of the files, and the clock one that went on without
+	// the primary's: it is set by the first clock frame.
+	resumes bool
+	address string // of the primary whose link this is
+	from    string // address of the primary that the state came from, or empty
 
 	pending []byte  // the beginning of a frame
 	sync    *intake // nil while there is none
@@ -231,6 +234,10 @@ func (f *follower) clock(body []byte) error {
 		s.clock, s.since, s.hasClock = r.Derived, f.o.Stopwatch(), true
 		return nil
 	}
+	if f.resumes {
+		f.resumes = false
+		f.setClock(func() limit.Instant { return r.Derived })
+	}
 	f.o.Clock.Follow(r.Derived)
 	f.o.Keyspace.SweepTo(r.Derived)
 	f.horizon.Store(int64(r.Derived))
@@ -258,7 +265,7 @@ func (f *follower) start() {
 // clear empties the keyspace and sets its clock. Of several full syncs in a row, first is
 // the one before which there was a state.
 func (f *follower) clear(first bool, clock func() limit.Instant) {
-	f.related = false
+	f.related, f.resumes = false, false
 	f.o.Host.SetLoading(true)
 	f.o.Source.DropReplicas(errIntake)
 	f.adoption.interrupt(errIntake)
@@ -333,11 +340,7 @@ func (f *follower) keys() (n int) {
 // complete puts the state of a full sync in force.
 func (f *follower) complete() {
 	s := f.sync
-	f.o.Keyspace.Alone(func() {
-		now := s.clock.Add(f.o.Stopwatch() - s.since)
-		f.o.Clock.Set(now)
-		f.o.Keyspace.ResetInstants(now)
-	})
+	f.setClock(func() limit.Instant { return s.clock.Add(f.o.Stopwatch() - s.since) })
 	f.o.Clock.Follow(s.clock.Add(f.o.Stopwatch() - s.since))
 	f.o.Keyspace.SweepTo(s.clock)
 	f.horizon.Store(int64(s.clock))
@@ -348,6 +351,15 @@ func (f *follower) complete() {
 	f.streaming.Store(true)
 	f.adoption.begin(f.o.Keeper, f.o.Log)
 	f.o.Host.SetLoading(false)
+}
+
+// setClock sets the clock to what at says, which is asked while nobody uses the keyspace.
+func (f *follower) setClock(at func() limit.Instant) {
+	f.o.Keyspace.Alone(func() {
+		now := at()
+		f.o.Clock.Set(now)
+		f.o.Keyspace.ResetInstants(now)
+	})
 }
 
 // abandon gives up a full sync that has not ended, since nobody is followed any more. What

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/persistence"
 )
 
 // retryEvery is how long a replica waits before it connects again.
@@ -68,10 +69,38 @@ func (n *Node) demote() error {
 	if err := n.needLog(); err != nil {
 		return err
 	}
-	n.f.related = n.tapOut()
+	if !n.fresh || !n.resume() {
+		n.f.related = n.tapOut()
+	}
 	n.following, n.fresh = true, false
 	n.stepDown()
 	return nil
+}
+
+// resume has a node that was a replica when it stopped ask for what followed. It reports whether
+// the node was one.
+func (n *Node) resume() bool {
+	n.o.Keyspace.Alone(func() {}) // what may have begun before commands were refused has ended then
+	o, ok := n.o.Keeper.Origin()
+	if ok {
+		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
+		n.f.related, n.f.from, n.f.resumes = true, o.Primary, true
+	}
+	return ok
+}
+
+// noteOrigin has the files say whose state they have, at the end of a replica.
+func (n *Node) noteOrigin() {
+	n.mu.Lock()
+	replica := n.following && n.handover.state == handoverNone
+	n.mu.Unlock()
+	if !replica || !n.f.whole.Load() || !n.f.related || n.log.Refuses() {
+		return
+	}
+	o := persistence.Origin{History: n.o.Source.History().ID, Offset: n.o.Source.Offset(), Primary: n.f.from}
+	if err := n.log.NoteOrigin(o); err != nil {
+		n.o.Log.Warn("this replica will copy everything when it is started again", "error", err)
+	}
 }
 
 // stepDown is what a primary does that has become a replica, by an order or a handover.
@@ -91,6 +120,8 @@ func (n *Node) promote() {
 			n.f.adoption.begin(n.o.Keeper, n.o.Log)
 		}
 		n.following = false
+	} else {
+		n.o.Keyspace.SweepTo(limit.MaxInstant) // it was to follow
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

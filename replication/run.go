@@ -16,6 +16,7 @@ const (
 
 // Run does what the node was told to do until ctx ends. It returns nil.
 func (n *Node) Run(ctx context.Context) error {
+	defer n.noteOrigin()
 	defer n.endAdoption()
 	defer n.stopChase()
 	defer n.refuseLate()

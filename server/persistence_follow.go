@@ -27,6 +27,30 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 	return l, nil
 }
 
+// Origin implements replication.Keeper.
+func (m *persistenceManager) Origin() (o persistence.Origin, ok bool) {
+	found := m.loaded.Load()
+	if found == nil || found.origin == nil || m.changes.Load() > 0 {
+		return persistence.Origin{}, false
+	}
+	return *found.origin, true
+}
+
+// findOrigin looks whether the files that are about to be loaded are those of a replica, and this
+// server is to be one. Then no key is lost that the primary can still prolong.
+func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
+	o, ok := m.dir.Origin()
+	if !ok || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
+		return nil, nil
+	}
+	last, _, err := m.dir.Clock()
+	if err != nil {
+		return nil, err
+	}
+	m.s.keyspace.SweepTo(last.Derived)
+	return &o, nil
+}
+
 // errFullSync is why the files keep the state from before a full sync.
 var errFullSync = errors.New("a full sync with the primary is under way")
 

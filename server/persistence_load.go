@@ -78,8 +78,12 @@ func (m *persistenceManager) prepare() error {
 // load fills the keyspace and starts the log.
 func (m *persistenceManager) load() error {
 	m.began.Store(int64(m.s.stopwatch()))
+	origin, err := m.findOrigin()
+	if err != nil {
+		return err
+	}
 	stop := m.report()
-	err := m.dir.Load(m.s.keyspace, &m.progress)
+	err = m.dir.Load(m.s.keyspace, &m.progress)
 	stop()
 	if err != nil {
 		return err
@@ -89,7 +93,7 @@ func (m *persistenceManager) load() error {
 	}
 	done := &loaded{
 		keys: m.progress.Keys.Load(), records: m.progress.Records.Load(),
-		took: m.s.stopwatch() - time.Duration(m.began.Load()),
+		took: m.s.stopwatch() - time.Duration(m.began.Load()), origin: origin,
 	}
 	if t := m.dir.Torn(); t != nil {
 		done.torn = t.Dropped

@@ -209,10 +209,12 @@ type snapshots struct {
 	took    atomic.Int64 // nanoseconds that the last one took, even if it failed; 0 before the first
 }
 
-// loaded is what loading found, for INFO.
+// loaded is what loading found, for INFO and for the node.
 type loaded struct {
 	keys, records, torn int64
 	took                time.Duration
+	// origin is what the files say of the primary that their state came from; nil if there is none.
+	origin *persistence.Origin
 }
 
 // stopwatch is the time since New.

@@ -1,0 +1,53 @@
+package persistence
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Origin says whose state a replica has: that of a history at an offset, which came from the
+// primary at an address. A replica that is started again asks for what follows.
+type Origin struct {
+	History string // 40 hexadecimal digits
+	Offset  uint64 // below 2^62
+	Primary string // host:port, of at most 512 bytes
+}
+
+const (
+	historyLength = 40
+	// originHead is how long the body of an origin record is before the address.
+	originHead   = 8 + historyLength
+	longestPlace = 512
+	offsetLimit  = 1 << 62
+)
+
+// errOrigin is what is wrong with an origin that no replica has.
+var errOrigin = errors.New("an origin record that is out of form")
+
+func (o *Origin) check() error {
+	for i := range len(o.History) {
+		if c := o.History[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return errOrigin
+		}
+	}
+	if len(o.History) != historyLength || o.Offset >= offsetLimit || len(o.Primary) > longestPlace {
+		return errOrigin
+	}
+	return nil
+}
+
+func appendOrigin(dst []byte, o *Origin) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, o.Offset)
+	return append(append(dst, o.History...), o.Primary...)
+}
+
+// parseOrigin reads the body of an origin record.
+func parseOrigin(body []byte) (*Origin, error) {
+	if len(body) < originHead {
+		return nil, errOrigin
+	}
+	o := &Origin{
+		Offset: binary.LittleEndian.Uint64(body), History: string(body[8:originHead]), Primary: string(body[originHead:]),
+	}
+	return o, o.check()
+}
