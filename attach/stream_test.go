@@ -81,6 +81,7 @@ func TestTranslate(t *testing.T) {
 		"failed transaction": {in: []string{"MULTI", "INCR a", "EXEC"}, fails: "EXEC", ran: []string{"0:MULTI", "0:INCR a", "0:EXEC"}, dirty: []string{"a"}, skipped: map[string]int64{"failed: exec": 1}},
 		"cut transaction":    {in: []string{"MULTI", "INCR a"}, ran: []string{"0:MULTI", "0:INCR a", "0:DISCARD"}},
 		"flush":              {in: []string{"FLUSHDB ASYNC", "SELECT 1", "FLUSHALL"}, ran: []string{"0:FLUSHDB", "1:FLUSHALL"}},
+		"flush of all":       {in: []string{"SELECT 99", "MULTI", "FLUSHALL", "EXEC"}, ran: []string{"15:MULTI", "15:FLUSHALL", "15:EXEC"}},
 		"failed flush":       {in: []string{"FLUSHDB"}, fails: "FLUSH", ran: []string{"0:FLUSHDB"}, err: attach.ErrResync},
 		"swap":               {in: []string{"SWAPDB 0 1"}, err: attach.ErrResync},
 		"beyond":             {in: []string{"SELECT 16", "SET a 1", "FLUSHDB"}, skipped: map[string]int64{"in a database beyond 15": 1}},

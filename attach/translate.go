@@ -18,7 +18,8 @@ type Runner interface {
 	// Run executes a command in a database as a session of the primary does: it may change
 	// keys though this node is read-only, and whatever memory is full. The error is the
 	// reply if that is one, or the first in the reply of EXEC. MULTI, EXEC and DISCARD come
-	// too, and what is between them is queued. args are valid during the call.
+	// too, and what is between them is queued, each command for its own database. args are valid
+	// during the call.
 	Run(db int, args [][]byte) error
 }
 
@@ -140,7 +141,7 @@ func (t *translator) mark(names []name, start, end int64) {
 
 // run has the Runner execute a command on t.names. If it cannot, the keys are read instead.
 func (t *translator) run(args [][]byte, start, end int64) error {
-	if err := t.hand(args); err != nil {
+	if err := t.hand(t.db, args); err != nil {
 		t.failed(args[0])
 		t.mark(t.names, start, end)
 	}
@@ -150,15 +151,15 @@ func (t *translator) run(args [][]byte, start, end int64) error {
 	return nil
 }
 
-// hand hands a command to the Runner, the first of a transaction behind MULTI.
-func (t *translator) hand(args [][]byte) error {
+// hand hands a command in a database to the Runner, the first of a transaction behind MULTI.
+func (t *translator) hand(db int, args [][]byte) error {
 	if t.tx != nil && !t.tx.queued {
-		if err := t.runner.Run(t.db, [][]byte{[]byte("MULTI")}); err != nil {
+		if err := t.runner.Run(db, [][]byte{[]byte("MULTI")}); err != nil {
 			return err
 		}
 		t.tx.queued = true
 	}
-	return t.runner.Run(t.db, args)
+	return t.runner.Run(db, args)
 }
 
 func (t *translator) failed(command []byte) {
@@ -174,8 +175,9 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	} else if db >= t.databases {
 		return nil
 	}
+	runs := min(t.db, t.databases-1) // FLUSHALL may come in a database that is not here
 	if t.tx != nil {
-		if err := t.hand(args[:1]); err != nil {
+		if err := t.hand(runs, args[:1]); err != nil {
 			return fmt.Errorf("%w: %w", ErrResync, err)
 		}
 		t.tx.flushed = append(t.tx.flushed, db)
@@ -183,7 +185,7 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	}
 	t.view.storing.Lock()
 	defer t.view.storing.Unlock()
-	if err := t.runner.Run(min(t.db, t.databases-1), args[:1]); err != nil {
+	if err := t.runner.Run(runs, args[:1]); err != nil {
 		return fmt.Errorf("%w: %w", ErrResync, err)
 	}
 	t.flushed(db, start, end)

@@ -298,3 +298,47 @@ func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
 	run("EXEC")
 	require.Equal(t, 1, s.Server().Keyspace().Stats().Databases[0].Keys)
 }
+
+// TestAPrimarySelectsInATransaction: what a followed Redis has queued runs in the databases that it
+// named, whichever EXEC names.
+func TestAPrimarySelectsInATransaction(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	p := s.Server().Engine().OpenPrimary(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 4})
+	defer p.Close()
+	run := func(db int, words ...string) error {
+		args := make([][]byte, len(words))
+		for i, w := range words {
+			args[i] = []byte(w)
+		}
+		return p.Run(t.Context(), db, args)
+	}
+	holds := func(want map[string]string) {
+		t.Helper()
+		v := s.Server().Keyspace().NewHandle()
+		defer v.Close()
+		got := map[string]string{}
+		for db := range 4 {
+			for _, key := range []string{"a", "b", "c", "d"} {
+				if e, there := v.Load(db, []byte(key)); there {
+					got[fmt.Sprint(db, key)] = string(e.Value)
+				}
+			}
+		}
+		require.Equal(t, want, got)
+	}
+	require.NoError(t, run(1, "MULTI"))
+	require.NoError(t, run(1, "SET", "a", "1"))
+	require.NoError(t, run(0, "SET", "b", "2"))
+	require.NoError(t, run(3, "SET", "c", "3"))
+	require.NoError(t, run(3, "SET", "d", "4"))
+	require.NoError(t, run(2, "EXEC"))
+	holds(map[string]string{"1a": "1", "0b": "2", "3c": "3", "3d": "4"})
+
+	require.NoError(t, run(2, "MULTI"))
+	require.NoError(t, run(3, "FLUSHDB"))
+	require.NoError(t, run(1, "DISCARD"))
+	require.NoError(t, run(1, "SET", "b", "5"))
+	holds(map[string]string{"1a": "1", "0b": "2", "3c": "3", "3d": "4", "1b": "5"})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"sync"
 
 	"github.com/cellserver/cellserver/commands/acl"
@@ -22,6 +23,7 @@ type Primary struct {
 	worker  *Worker
 	in, out []byte
 	written uint64 // up to which position of the log Write has been called
+	db      int    // which the next command of a transaction would run in
 }
 
 // OpenPrimary makes one. from is where the commands come from.
@@ -32,12 +34,32 @@ func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 	return p
 }
 
-// Run runs a command in a database. [Primary.Write] has to be called soon after. The error is the
-// reply if that is one, or the first in the reply of EXEC. If ctx ends before, the command may
-// still run, and p must be closed.
+// Run runs a command in a database, those of a transaction each in its own. [Primary.Write] has to
+// be called soon after. The error is the reply if that is one, or the first in the reply of EXEC.
+// If ctx ends before, the command may still run, and p must be closed.
 func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
+	if p.session.Marks&command.MarkQueuing == 0 {
+		p.session.Database.Store(int32(db))
+		p.db = db
+	}
+	if p.db != db && !ends(args[0]) {
+		if err := p.feed(ctx, [][]byte{[]byte("SELECT"), strconv.AppendInt(nil, int64(db), 10)}); err != nil {
+			return err
+		}
+		p.db = db
+	}
+	return p.feed(ctx, args)
+}
+
+// ends reports whether a command ends a transaction, so that it does not matter which database is
+// selected.
+func ends(command []byte) bool {
+	return bytes.EqualFold(command, []byte("exec")) || bytes.EqualFold(command, []byte("discard"))
+}
+
+// feed runs a command in the database that is selected.
+func (p *Primary) feed(ctx context.Context, args [][]byte) error {
 	s := p.session
-	s.Database.Store(int32(db))
 	p.in = resp.AppendCommand(p.in[:0], args...)
 	p.worker.Actor = 0
 	var failed error

@@ -1,0 +1,41 @@
+//go:build unix
+
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/storetest"
+)
+
+// attached starts a Redis or Valkey, and a server that follows it.
+func attached(t *testing.T, args ...string) (old *storetest.Node, ours *fixture, client *redis.Client) {
+	t.Helper()
+	old = storetest.Best(t).Single(t, storetest.Options{Args: args})
+	ours = startStandby(t, "auto")
+	attachTo(t, ours, old)
+	client = redis.NewClient(&redis.Options{Addr: ours.addr, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	return old, ours, client
+}
+
+// TestFollowAScriptInSeveralDatabases: the transaction that a script becomes selects databases, and
+// what it changes belongs to these.
+func TestFollowAScriptInSeveralDatabases(t *testing.T) {
+	old, ours, client := attached(t)
+	ctx := context.Background()
+	old.Do("EVAL", "for i = 0, 2 do redis.call('SELECT', i) redis.call('SET', 'db', i) redis.call('SET', 'in ' .. i, i) end return 1", 0)
+	awaitSettled(t, ours, old)
+	for db := range 3 {
+		conn := client.Conn()
+		defer conn.Close() //nolint:errcheck // nothing is sent any more
+		require.NoError(t, conn.Select(ctx, db).Err())
+		require.ElementsMatch(t, []string{"db", fmt.Sprint("in ", db)}, conn.Keys(ctx, "*").Val())
+		require.Equal(t, fmt.Sprint(db), conn.Get(ctx, "db").Val())
+	}
+}
