@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,12 @@ func stream(lines ...string) []byte {
 	return b
 }
 
+// restore makes a key that a command may build on, whatever it holds.
+func restore(t *testing.T, ks *keyspace.Keyspace, db int, key string, expiry limit.Instant) {
+	t.Helper()
+	require.NoError(t, ks.Restore(db, []byte(key), entry.Entry{Kind: entry.String, Expiry: expiry, Value: []byte("v")}))
+}
+
 func TestTranslate(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      []string
@@ -71,7 +78,10 @@ func TestTranslate(t *testing.T) {
 		"relative":           {in: []string{"SET a 1 EX 10", "EXPIRE b 10", "SETEX c 10 v", "GETEX d PX 10"}, dirty: []string{"a", "b", "c", "d"}},
 		"limiter":            {in: []string{"CL.THROTTLE a 1 2 3", "CL.THROTTLE a 1 2 3", "INCR a", "SET a 1", "RENAME a b", "SET c 1"}, ran: []string{"0:SET c 1"}, dirty: []string{"a", "b"}},
 		"other database":     {in: []string{"CL.THROTTLE a 1 2 3", "SELECT 1", "INCR a"}, ran: []string{"1:INCR a"}, dirty: []string{"a"}},
-		"prolonged":          {in: []string{"PERSIST a", "PEXPIREAT b 1800000000000"}, dirty: []string{"a", "b"}},
+		"prolonged":          {in: []string{"PERSIST x", "PEXPIREAT y 1800000000000"}, dirty: []string{"x", "y"}},
+		"absent":             {in: []string{"INCR x", "HSET y f v", "RPOPLPUSH l z", "SET v 1 KEEPTTL", "RENAME w a", "SET u 1"}, ran: []string{"0:SET u 1"}, dirty: []string{"x", "y", "l", "z", "v", "w", "a"}},
+		"ending":             {in: []string{"INCR ends", "MULTI", "APPEND ending v", "PEXPIREAT ending 1800000000000", "EXEC"}, ran: []string{"0:INCR ends"}, dirty: []string{"ending"}},
+		"replaced":           {in: []string{"SET a 1 KEEPTTL", "GETSET x v", "GETDEL y", "RENAME a z"}, ran: []string{"0:SET a 1 KEEPTTL", "0:GETSET x v", "0:GETDEL y", "0:RENAME a z"}},
 		"not here":           {in: []string{"COPY a b DB 3", "LINSERT l BEFORE a b", "SORT a STORE d", "BITOP AND x y z"}, dirty: []string{"a", "b", "b", "l", "a", "d", "x"}[:0]},
 		"unknown":            {in: []string{"XADD s * a b", "FOO", "xadd"}, skipped: map[string]int64{"XADD": 1, "FOO": 1, "xadd": 1}},
 		"ignored":            {in: []string{"PING", "PUBLISH a b", "REPLCONF GETACK *"}},
@@ -88,6 +98,12 @@ func TestTranslate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ks, r := newKeyspace(t), &heard{fails: c.fails}
+			for _, key := range []string{"a", "b", "h", "l"} {
+				restore(t, ks, 0, key, entry.NoExpiry)
+			}
+			restore(t, ks, 1, "a", entry.NoExpiry)
+			restore(t, ks, 0, "ends", start.Add(2*time.Second))
+			restore(t, ks, 0, "ending", start.Add(time.Second/2))
 			in := stream(c.in...)
 			got, err := attach.ApplyStream(bufio.NewReader(bytes.NewReader(in)), ks, r, 1000)
 			want := c.err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/cellserver/cellserver/keyspace"
 )
@@ -108,7 +109,7 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	switch {
 	case standing == included:
 		return nil
-	case standing == free && w.action == run && !relative && !t.prolongs(args):
+	case standing == free && w.action != reread && !relative && !t.lacks(w, args):
 		return t.run(args, start, end)
 	}
 	t.mark(t.names, start, end)
@@ -235,15 +236,29 @@ func (t *translator) leave() {
 	t.tx = nil
 }
 
-// prolongs reports whether the command makes a key live longer that is not there: it has
-// expired here a little earlier than for the primary.
-func (t *translator) prolongs(args [][]byte) bool {
-	if !is(args[0], "persist") && !is(args[0], "pexpireat") && !is(args[0], "expireat") {
+// soon is how long before its end a key is taken not to be here: it could end before the command
+// has run.
+const soon = time.Second
+
+// lacks reports whether a key is not here that the primary has, so that the command would begin
+// with nothing. The key has expired here a little earlier, or was left out of the copy since it
+// would have expired or since what it held is not known here. With the first change from then on
+// it would hold that alone, and live on if the next one prolongs it.
+func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
+	names := t.names
+	switch {
+	case w.action == put && !(is(args[0], "set") && len(args) > 3 && is(args[3], "keepttl")):
 		return false
+	case is(args[0], "rename"):
+		names = names[:1] // the other one is replaced
 	}
-	exists := false
-	t.view.within(func(v *keyspace.Handle) { exists = v.Exists(t.names[0].db, []byte(t.names[0].key)) })
-	return !exists
+	t.view.within(func(v *keyspace.Handle) {
+		for _, n := range names {
+			at, has, exists := v.Expiry(n.db, []byte(n.key))
+			lacks = lacks || !exists || has && at < v.Keyspace().Clock().Now().Add(soon)
+		}
+	})
+	return lacks
 }
 
 // absolute returns what the command did, without the conditions that the primary found to

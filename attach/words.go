@@ -11,7 +11,10 @@ type action uint8
 const (
 	// The zero action: it is counted by name.
 	_ action = iota
-	// run: the Runner executes it.
+	// put: the Runner executes it, whatever its keys hold.
+	put
+	// run: the Runner executes it if its keys are here, since the outcome depends on what they
+	// hold.
 	run
 	// reread: its effect cannot be had by executing it, so its keys are read.
 	reread
@@ -53,15 +56,16 @@ func makeWords() map[string]word {
 		}
 	}
 	add(word{action: ignore}, "ping", "publish", "spublish", "script", "function")
+	add(word{put, 1, 1, 1}, "set", "setnx", "getset", "getdel")
 	add(word{run, 1, 1, 1},
-		"set", "setnx", "getset", "getdel", "incr", "decr", "incrby", "decrby", "incrbyfloat", "append", "setrange",
+		"incr", "decr", "incrby", "decrby", "incrbyfloat", "append", "setrange",
 		"expireat", "pexpireat", "persist",
 		"hset", "hmset", "hsetnx", "hdel", "hincrby", "hincrbyfloat",
 		"lpush", "rpush", "lpushx", "rpushx", "lpop", "rpop", "lset", "ltrim", "lrem",
 		"sadd", "srem", "zadd", "zrem", "zincrby", "zpopmin", "zpopmax", "zremrangebyscore", "zremrangebyrank")
 	add(word{run, 1, 2, 1}, "rename", "renamenx", "rpoplpush", "lmove")
-	add(word{run, 1, -1, 1}, "del", "unlink")
-	add(word{run, 1, -1, 2}, "mset", "msetnx")
+	add(word{put, 1, -1, 1}, "del", "unlink")
+	add(word{put, 1, -1, 2}, "mset", "msetnx")
 	add(word{reread, 1, 1, 1},
 		"cl.throttle", "setex", "psetex", "expire", "pexpire", "getex", "setbit", "bitfield", "pfadd", "pfmerge", "linsert", "spop", "restore", "restore-asking",
 		"hexpire", "hpexpire", "hexpireat", "hpexpireat", "hpersist", "hsetex", "hgetex", "hgetdel", "delifeq", "delex",

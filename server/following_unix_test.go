@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
@@ -38,4 +40,21 @@ func TestFollowAScriptInSeveralDatabases(t *testing.T) {
 		require.ElementsMatch(t, []string{"db", fmt.Sprint("in ", db)}, conn.Keys(ctx, "*").Val())
 		require.Equal(t, fmt.Sprint(db), conn.Get(ctx, "db").Val())
 	}
+}
+
+// TestFollowAKeyThatIsProlongedInTime: the primary has counted and prolonged a key before it expired.
+// This server learns of that when the key has expired here.
+func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
+	old, ours, client := attached(t)
+	ctx := context.Background()
+	require.NoError(t, old.Client.Set(ctx, "window", 41, 3*time.Second).Err())
+	awaitSettled(t, ours, old)
+	require.Equal(t, "+OK\r\n", ours.dial().do("REPLICAOF", "127.0.0.1", freeport.Choose()))
+	require.EqualValues(t, 42, old.Client.Incr(ctx, "window").Val())
+	old.Do("PEXPIRE", "window", 3_600_000)
+	eventually(t, "the key has expired here", func() bool { return client.Exists(ctx, "window").Val() == 0 })
+	attachTo(t, ours, old)
+	require.Equal(t, "42", client.Get(ctx, "window").Val())
+	require.Equal(t, old.Client.PExpireTime(ctx, "window").Val(), client.PExpireTime(ctx, "window").Val())
+	require.Equal(t, "1", ours.replication()["cell_attach_keys_read"])
 }
