@@ -3,6 +3,7 @@ package attach_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,4 +64,48 @@ func TestDatabaseOfALinkThatBreaks(t *testing.T) {
 	in = bufio.NewReader(bytes.NewReader(stream("SET k 1")))
 	require.Error(t, f.Follow(t.Context(), dumb{}, in, "+CONTINUE"))
 	require.Equal(t, []string{strconv.Itoa((applied-1)%10) + ":SET k 1"}, h.lines)
+}
+
+// told is a second connection over which one key is read, at offset 4711.
+type told struct{ replies }
+
+func (*told) Close() error { return nil }
+
+func telling(text string) net.Conn {
+	in := ":-2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n" + role + dumpOf(text) + ":-1\r\n"
+	return &told{replies{in: bytes.NewReader([]byte(in))}}
+}
+
+// TestValueOfAnotherHistory: a value that was read of a primary that has died, ahead of its stream,
+// is read again of the replica that has taken over, and goes on in a history of its own.
+func TestValueOfAnotherHistory(t *testing.T) {
+	value := make(chan string, 1)
+	nothing := func() error { return nil }
+	ks := newKeyspace(t)
+	f := attach.New(attach.Options{
+		Keyspace: ks, Runner: &heard{}, Begin: nothing, Whole: nothing, Log: slog.New(slog.DiscardHandler),
+		Dial: func(context.Context) (net.Conn, error) { return telling(<-value), nil },
+	})
+	link := func(sent, reply, reads string, read int64) {
+		t.Helper()
+		ours, theirs := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		value <- reads
+		ended := make(chan error)
+		go func() {
+			ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
+		}()
+		require.Eventually(t, func() bool { return f.Figures().Read == read }, 10*time.Second, time.Millisecond)
+		require.NoError(t, theirs.Close())
+		require.Error(t, <-ended)
+	}
+	begin := "$18\r\nREDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+	link(begin+string(stream("CL.THROTTLE k 1 1 1")), "+FULLRESYNC "+strings.Repeat("a", 40)+" 0", "old", 1)
+	_, offset, _ := f.Current()
+	require.Less(t, offset, int64(4711))
+	link(string(stream("SET k new")), "+CONTINUE "+strings.Repeat("b", 40), "new", 2)
+	v := ks.NewHandle()
+	defer v.Close()
+	got, _ := v.Load(0, []byte("k"))
+	require.Equal(t, "new", string(got.Value))
 }

@@ -141,6 +141,22 @@ func (l *ledger) touchAll(in func(db int) bool, start, end int64) {
 	l.touch(names, start, end, true)
 }
 
+// doubt has keys read again that were read ahead of the stream, since that goes on in another
+// history from here. What they hold may be of commands that are not in it. Until they are read,
+// not everything before counts as stored.
+func (l *ledger) doubt() {
+	l.mu.Lock()
+	position := l.position
+	var names []name
+	for n, k := range l.keys {
+		if k.dirty || k.read > position {
+			names = append(names, n)
+		}
+	}
+	l.mu.Unlock()
+	l.touch(names, position-1, position, true)
+}
+
 // advance says that the stream was applied up to an offset. It waits while too many keys are
 // dirty, and reports whether to go on.
 func (l *ledger) advance(to int64) bool {

@@ -72,3 +72,25 @@ func TestFlushHasValuesReadAgain(t *testing.T) {
 	require.Equal(t, []string{"a"}, b.Take())
 	require.Equal(t, "dirty", b.Judge(30, "a"))
 }
+
+// A primary that takes over may lack what the one before had told ahead of the stream.
+func TestAnotherHistoryHasValuesReadAgain(t *testing.T) {
+	b := attach.NewBook(0)
+	b.Touch(0, 10, false, "ahead", "reached", "dirty")
+	b.Advance(20)
+	b.Take()
+	b.Stored("ahead", 100)
+	b.Stored("reached", 20)
+	b.Doubt()
+	position, stored, _ := b.At()
+	require.Equal(t, []int64{20, 0}, []int64{position, stored})
+	require.Equal(t, []string{"ahead"}, b.Take(), "the dirty one is being read")
+	require.Equal(t, "dirty", b.Judge(30, "ahead"))
+	require.Equal(t, "free", b.Judge(30, "reached"))
+	b.Stored("dirty", 25)
+	position, stored, _ = b.At()
+	require.Equal(t, []int64{20, 19}, []int64{position, stored}, "not all is stored")
+	b.Stored("ahead", 25)
+	position, stored, _ = b.At()
+	require.Equal(t, []int64{20, 20}, []int64{position, stored})
+}

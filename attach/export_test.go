@@ -95,6 +95,9 @@ func (b *Book) Touch(start, end int64, force bool, keys ...string) {
 	b.l.touch(names(keys), start, end, force)
 }
 
+// Doubt is ledger.doubt.
+func (b *Book) Doubt() { b.l.doubt() }
+
 // Advance is ledger.advance.
 func (b *Book) Advance(to int64) { b.l.advance(to) }
 

@@ -129,10 +129,12 @@ func (f *Follower) begin(in *bufio.Reader, reply string) error {
 		}
 		return f.copy(in, words[1], offset)
 	case len(words) > 0 && len(words) <= 2 && words[0] == "+CONTINUE":
-		if replid, _, _ := f.Current(); replid == "" {
+		replid, _, _ := f.Current()
+		if replid == "" {
 			return fmt.Errorf("%w: the primary goes on where nothing was", errStream)
 		}
-		if len(words) == 2 && len(words[1]) == 40 {
+		if len(words) == 2 && len(words[1]) == 40 && words[1] != replid {
+			f.ledger.doubt()
 			f.name(words[1])
 		}
 		return nil
