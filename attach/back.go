@@ -295,6 +295,7 @@ func (e *Encoder) change(n name) { e.pending[n] = struct{}{} }
 // flush notes that a database was emptied. What was pending in it is void.
 func (e *Encoder) flush(db int) {
 	e.flushed[db] = struct{}{}
+	e.ends.strikeAll(db)
 	for n := range e.pending {
 		if n.db == db {
 			delete(e.pending, n)
@@ -332,11 +333,14 @@ func (e *Encoder) current(n name) {
 	}
 	e.selectDB(n.db)
 	if !exists {
+		e.ends.strike(n)
 		e.out = appendCommand(e.out, "DEL", n.key)
 		return
 	}
 	if now.Expiry != entry.NoExpiry {
 		e.ends.file(n, now.Expiry)
+	} else {
+		e.ends.strike(n)
 	}
 	e.out = appendEntry(e.out, n.key, &now, e.o.Keyspace.Clock())
 }

@@ -407,3 +407,54 @@ func dbSize(t *testing.T, c *redis.Client, db int) int64 {
 	require.NoError(t, err)
 	return n
 }
+
+// TestEncoderKeepsNothingOfKeysThatAreGone: keys with a long time to live that are deleted, flushed
+// or persisted take no memory for as long as they would have lived.
+func TestEncoderKeepsNothingOfKeysThatAreGone(t *testing.T) {
+	s := newSource(t)
+	v := s.ks.NewHandle()
+	defer v.Close()
+	o := attach.EncoderOptions{
+		Keyspace: s.ks, Tail: s.backlog, From: s.backlog.End(), Wake: func() {}, Sleep: func(uint64) {}, Skipped: &s.skipped,
+	}
+	key := func(i int) []byte { return fmt.Append(nil, "lock:", i) }
+	set := func(db, from, to int) {
+		for i := from; i < to; i++ {
+			_, err := v.SetString(db, key(i), []byte("v"), keyspace.SetOptions{Expiry: v.Refresh().Add(time.Hour)})
+			require.NoError(t, err)
+		}
+	}
+	set(0, 0, 100)
+	e, err := attach.NewEncoder(o)
+	require.NoError(t, err)
+	defer e.Closed()
+	send := func() {
+		t.Helper()
+		require.NoError(t, s.log.NoteClock())
+		for more := true; more; {
+			_, more, err = e.Fill(nil, 64<<10)
+			require.NoError(t, err)
+		}
+		e.Hear(1 << 40)
+	}
+	send()
+	require.Equal(t, 100, e.KeptEndings())
+	for i := range 10 {
+		set(0, 100*i, 100*i+100)
+		set(1, 100*i, 100*i+100)
+		send()
+		for j := range 100 {
+			v.Delete(0, key(100*i+j))
+			v.Persist(1, key(100*i+j))
+		}
+		send()
+		require.Zero(t, e.KeptEndings())
+	}
+	set(0, 0, 100)
+	set(1, 0, 10)
+	send()
+	require.Equal(t, 110, e.KeptEndings())
+	v.Flush(0)
+	send()
+	require.Equal(t, 10, e.KeptEndings())
+}

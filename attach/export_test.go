@@ -3,9 +3,11 @@ package attach
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // Applied is what came of a stream.
@@ -118,3 +120,47 @@ func (b *Book) At() (position, stored int64, known int) {
 	position, stored = b.l.at()
 	return position, stored, len(b.l.keys)
 }
+
+// Ends is endings.
+type Ends struct {
+	e endings
+}
+
+// NewEnds returns endings at an instant.
+func NewEnds(now limit.Instant) *Ends { return &Ends{newEndings(now)} }
+
+// File is endings.file.
+func (e *Ends) File(db int, key string, at limit.Instant) { e.e.file(name{db, key}, at) }
+
+// Strike is endings.strike.
+func (e *Ends) Strike(db int, key string) { e.e.strike(name{db, key}) }
+
+// StrikeAll is endings.strikeAll.
+func (e *Ends) StrikeAll(db int) { e.e.strikeAll(db) }
+
+// Reach is endings.reach.
+func (e *Ends) Reach(now limit.Instant) (keys []string) {
+	e.e.reach(now, func(n name) { keys = append(keys, fmt.Sprintf("%d:%s", n.db, n.key)) })
+	return keys
+}
+
+// Kept is how many keys there are, as both sides of the endings say.
+func (e *Ends) Kept() (n int) {
+	for _, d := range e.e.databases {
+		n += len(d.filed)
+		for _, keys := range d.due {
+			n -= len(keys)
+		}
+		if n != 0 {
+			return -1
+		}
+		n = 0
+	}
+	for _, d := range e.e.databases {
+		n += len(d.filed)
+	}
+	return n
+}
+
+// KeptEndings is how many keys an encoder knows the ends of.
+func (e *Encoder) KeptEndings() int { return (&Ends{e.ends}).Kept() }
