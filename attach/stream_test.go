@@ -83,6 +83,8 @@ func TestTranslate(t *testing.T) {
 		"ending":             {in: []string{"INCR ends", "MULTI", "APPEND ending v", "PEXPIREAT ending 1800000000000", "EXEC"}, ran: []string{"0:INCR ends"}, dirty: []string{"ending"}},
 		"replaced":           {in: []string{"SET a 1 KEEPTTL", "GETSET x v", "GETDEL y", "RENAME a z"}, ran: []string{"0:SET a 1 KEEPTTL", "0:GETSET x v", "0:GETDEL y", "0:RENAME a z"}},
 		"not here":           {in: []string{"COPY a b DB 3", "LINSERT l BEFORE a b", "SORT a STORE d", "BITOP AND x y z"}, dirty: []string{"a", "b", "b", "l", "a", "d", "x"}[:0]},
+		"conditions of ends": {in: []string{"PEXPIREAT a 1800000000000 GT", "EXPIREAT b 1800000000 NX"}, ran: []string{"0:PEXPIREAT a 1800000000000", "0:EXPIREAT b 1800000000"}},
+		"numbers of keys":    {in: []string{"EVAL s 2 x y z", "EVALSHA s 1 z", "MSETEX 2 v 1 w 2 EX 3", "PFCOUNT a b", "EVAL s 9 u", "EVALSHA s x k", "EVAL s"}, dirty: []string{"x", "y", "z", "v", "w", "a", "u"}, skipped: map[string]int64{"EVALSHA": 1, "EVAL": 1}},
 		"unknown":            {in: []string{"XADD s * a b", "FOO", "xadd"}, skipped: map[string]int64{"XADD": 1, "FOO": 1, "xadd": 1}},
 		"ignored":            {in: []string{"PING", "PUBLISH a b", "REPLCONF GETACK *"}},
 		"failed":             {in: []string{"RENAME a b"}, fails: "RENAME", ran: []string{"0:RENAME a b"}, dirty: []string{"a", "b"}, skipped: map[string]int64{"failed: rename": 1}},

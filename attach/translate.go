@@ -100,6 +100,7 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	args, relative := absolute(args)
 	t.names = w.appendNames(t.names[:0], t.db, args)
 	if len(t.names) == 0 {
+		t.skipped.Add(string(args[0]), 1) // a script that names no key
 		return nil
 	}
 	standing := t.ledger.judge(t.names, end)
@@ -280,6 +281,8 @@ func absolute(args [][]byte) (done [][]byte, relative bool) {
 		name = []byte("RPUSH")
 	case is(name, "set"):
 		return absoluteSet(args)
+	case is(name, "expireat"), is(name, "pexpireat"):
+		args = args[:min(len(args), 3)] // without NX, XX, GT and LT
 	}
 	args[0] = name
 	return args, false

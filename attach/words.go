@@ -49,6 +49,9 @@ func makeWords() map[string]word {
 		"replconf": {action: replconf}, "swapdb": {action: swap},
 		"flushdb": {action: flush}, "flushall": {action: flush},
 		"bitop": {reread, 2, 2, 1},
+		// Redis before 7 can be told to send scripts as they are; Redis 8.4 sends MSETEX. See
+		// appendMore for their keys.
+		"eval": {action: reread}, "evalsha": {action: reread}, "msetex": {action: reread},
 	}
 	add := func(w word, names ...string) {
 		for _, name := range names {
@@ -67,7 +70,7 @@ func makeWords() map[string]word {
 	add(word{put, 1, -1, 1}, "del", "unlink")
 	add(word{put, 1, -1, 2}, "mset", "msetnx")
 	add(word{reread, 1, 1, 1},
-		"cl.throttle", "setex", "psetex", "expire", "pexpire", "getex", "setbit", "bitfield", "pfadd", "pfmerge", "linsert", "spop", "restore", "restore-asking",
+		"cl.throttle", "setex", "psetex", "expire", "pexpire", "getex", "setbit", "bitfield", "pfadd", "pfmerge", "pfcount", "linsert", "spop", "restore", "restore-asking",
 		"hexpire", "hpexpire", "hexpireat", "hpexpireat", "hpersist", "hsetex", "hgetex", "hgetdel", "delifeq", "delex",
 		"geoadd", "geosearchstore", "sinterstore", "sunionstore", "sdiffstore", "zinterstore", "zunionstore", "zdiffstore",
 		"zrangestore", "zremrangebylex")
@@ -127,12 +130,31 @@ func appendMore(names []name, db int, args [][]byte) []name {
 		if to, err := strconv.Atoi(string(args[2])); err == nil {
 			names = append(names, name{to, string(args[1])})
 		}
+	case is(option, "eval"), is(option, "evalsha"):
+		names = appendNumbered(names, db, args, 2, 1)
+	case is(option, "msetex"):
+		names = appendNumbered(names, db, args, 1, 2)
 	case is(option, "sort"), is(option, "georadius"), is(option, "georadiusbymember"):
 		for i := 2; i+1 < len(args); i++ {
 			if is(args[i], "store") || is(args[i], "storedist") {
 				names = append(names, name{db, string(args[i+1])})
 			}
 		}
+	}
+	return names
+}
+
+// appendNumbered appends keys whose number is the word at: each step-th word behind it.
+func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
+	if at >= len(args) {
+		return names
+	}
+	n, err := number(args[at], mostArgs)
+	if err != nil {
+		return names
+	}
+	for i := at + 1; n > 0 && i < len(args); i, n = i+step, n-1 {
+		names = append(names, name{db, string(args[i])})
 	}
 	return names
 }
