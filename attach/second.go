@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,9 @@ type second struct {
 	db int
 	// exact says that the primary tells expiries as times (7.0 and later).
 	exact bool
+	// apart says that it is a node of a cluster, which runs no transaction on keys of several
+	// slots.
+	apart bool
 	// source gives values what DUMP replied.
 	values *values
 	source *bufio.Reader
@@ -50,14 +54,41 @@ func newSecond(conn net.Conn, v *values) (*second, error) {
 	return s, nil
 }
 
-// read reads keys in one transaction and calls store for each with the offset of the
-// primary's stream at which it was read. At that offset its value is in the store of
+// read reads keys in one transaction, or in one each, and calls store for each with the offset of
+// the primary's stream at which it was read. At that offset its value is in the store of
 // s.values, unless found is false.
 func (s *second) read(names []name, store func(n name, at int64, read func() (found bool, err error)) error) error {
-	queued := s.ask(names)
+	if !s.apart {
+		err := s.transactions(names, len(names), store)
+		var refused errReply
+		if !errors.As(err, &refused) || !strings.HasPrefix(string(refused), "CROSSSLOT") {
+			return err
+		}
+		s.apart = true // EXEC was refused, so nothing was read
+	}
+	return s.transactions(names, 1, store)
+}
+
+// transactions reads keys in transactions of so many.
+func (s *second) transactions(names []name, size int, store func(n name, at int64, read func() (found bool, err error)) error) error {
+	db := s.db
+	for part := range slices.Chunk(names, size) {
+		db = s.ask(part, db)
+	}
 	if err := s.send(); err != nil {
 		return err
 	}
+	for part := range slices.Chunk(names, size) {
+		if err := s.answers(part, store); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers reads what the primary replies to one transaction.
+func (s *second) answers(names []name, store func(n name, at int64, read func() (found bool, err error)) error) error {
+	queued := s.queued(names)
 	if err := s.status("OK"); err != nil {
 		return err
 	}
@@ -89,20 +120,16 @@ func (s *second) read(names []name, store func(n name, at int64, read func() (fo
 	return s.each(names, now, func(n name, read func() (bool, error)) error { return store(n, at, read) })
 }
 
-// ask writes the transaction, and returns how many commands it has.
-func (s *second) ask(names []name) (queued int) {
+// ask writes a transaction. db is the database that is selected before it, and now the one behind.
+func (s *second) ask(names []name, db int) (now int) {
 	s.command("MULTI")
 	s.command("ROLE")
-	queued = 1 + 2*len(names)
 	if !s.exact {
 		s.command("TIME")
-		queued++
 	}
-	db := s.db
 	for _, n := range names {
 		if n.db != db {
 			s.command("SELECT", strconv.Itoa(n.db))
-			queued++
 			db = n.db
 		}
 		s.command("DUMP", n.key)
@@ -113,7 +140,22 @@ func (s *second) ask(names []name) (queued int) {
 		}
 	}
 	s.command("EXEC")
-	return queued
+	return db
+}
+
+// queued is how many commands the next transaction has.
+func (s *second) queued(names []name) int {
+	n, db := 1+2*len(names), s.db
+	if !s.exact {
+		n++
+	}
+	for _, key := range names {
+		if key.db != db {
+			n++
+			db = key.db
+		}
+	}
+	return n
 }
 
 // each reads the replies that belong to keys. The expiry comes behind the value, so the value

@@ -53,6 +53,11 @@ func TestReadKeysOfAPrimary(t *testing.T) {
 			in:   ":-2\r\n" + queued(5) + "*5\r\n*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:6379\r\n$9\r\nconnected\r\n:4711\r\n" + dumpOf("abc") + ":1700000002000\r\n$-1\r\n:-2\r\n",
 			sent: "ROLE", expiry: 2e9,
 		},
+		"of a node of a cluster": {
+			in: ":-2\r\n" + queued(5) + "-CROSSSLOT Keys in request don't hash to the same slot\r\n" +
+				queued(3) + "*3\r\n" + role + dumpOf("abc") + ":1700000002000\r\n" + queued(3) + "*3\r\n" + role + "$-1\r\n:-2\r\n",
+			sent: "EXEC", expiry: 2e9,
+		},
 		"one that cannot be read": {
 			in:   ":-2\r\n" + queued(5) + "*5\r\n" + role + dumpOf("abc") + ":1700000002000\r\n-ERR no\r\n:-2\r\n",
 			sent: "EXEC", expiry: 2e9,

@@ -58,3 +58,25 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 	require.Equal(t, old.Client.PExpireTime(ctx, "window").Val(), client.PExpireTime(ctx, "window").Val())
 	require.Equal(t, "1", ours.replication()["cell_attach_keys_read"])
 }
+
+// TestFollowANodeOfACluster: such a node runs no transaction on keys of several slots, so keys are
+// read one by one.
+func TestFollowANodeOfACluster(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
+		old := e.Single(t, storetest.Options{Args: []string{"--cluster-enabled", "yes"}})
+		ctx := context.Background()
+		old.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+		storetest.Await(t, "the cluster", func() error { return old.Client.Set(ctx, "k", "v", 0).Err() })
+		ours := startStandby(t, "auto")
+		attachTo(t, ours, old)
+		for i := range 300 {
+			old.Do("SETBIT", fmt.Sprint("k", i), i%8, 1)
+		}
+		awaitSettled(t, ours, old)
+		conn := ours.dial()
+		for i := range 300 {
+			k := fmt.Sprint("k", i)
+			require.Equal(t, bulk(old.Client.Get(ctx, k).Val()), conn.do("GET", k))
+		}
+	})
+}
