@@ -63,7 +63,7 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 // read one by one.
 func TestFollowANodeOfACluster(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
-		old := e.Single(t, storetest.Options{Args: []string{"--cluster-enabled", "yes"}})
+		old := e.Single(t, storetest.Options{Args: []string{"--cluster-enabled", "yes", "--cluster-port", freeport.Choose()}})
 		ctx := context.Background()
 		old.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 		storetest.Await(t, "the cluster", func() error { return old.Client.Set(ctx, "k", "v", 0).Err() })
