@@ -73,6 +73,8 @@ var encodings = map[string]struct {
 	"stream 1":                   {"REDIS0009", "\x0f", streamNodes + "\x01\x05\x00" + "\x01\x01g\x05\x00" + pending + "\x01\x01c" + little(8, 9) + "\x01" + little(8, 5) + little(8, 0), "skipped stream k"},
 	"stream 2":                   {"REDIS0010", "\x13", streamNodes + "\x01\x05\x00\x05\x00\x00\x00\x01" + "\x01\x01g\x05\x00\x01" + pending + "\x01\x01c" + little(8, 9) + "\x01" + little(8, 5) + little(8, 0), "skipped stream k"},
 	"stream 3":                   {"REDIS0011", "\x15", streamNodes + "\x01\x05\x00\x05\x00\x00\x00\x01" + "\x01\x01g\x05\x00\x01" + pending + "\x01\x01c" + little(8, 9) + little(8, 9) + "\x01" + little(8, 5) + little(8, 0), "skipped stream k"},
+	"stream 4":                   {"REDIS0013", "\x1a", streamNodes + "\x01\x05\x00\x05\x00\x00\x00\x01" + "\x01\x01g\x05\x00\x01" + pending + "\x01\x01c" + little(8, 9) + little(8, 9) + "\x01" + little(8, 5) + little(8, 0) + "\x40\x64\x40\x64" + "\x01\x01p\x02\x01a\x05\x00\x01b\x81\x00\x00\x01\x99\x00\x00\x00\x00\x01" + "\x02\x03", "skipped stream k"},
+	"stream 4, as most":          {"REDIS0013", "\x1a", streamNodes + "\x01\x05\x00\x05\x00\x00\x00\x01" + "\x00" + "\x40\x64\x40\x64\x00\x00\x00", "skipped stream k"},
 	"module":                     {"REDIS0009", "\x07", moduleID + everyModuleOpcode, "skipped module ReJSON-RL k"},
 }
 

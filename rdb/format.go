@@ -55,6 +55,7 @@ const (
 	typeHashTTLPackedRC = 23 // Redis 7.4 before its release
 	typeHashTTL         = 24
 	typeHashTTLPacked   = 25
+	typeStream4         = 26 // Redis 8.6
 )
 
 // What the six lower bits of a length's first byte say if its two upper bits are set: the

@@ -197,7 +197,7 @@ func (r *Reader) resize() error {
 // keyValue reads a key and its value, which is of type code.
 func (r *Reader) keyValue(code byte) (err error) {
 	e, collected := encoding{}, false
-	if !known(code) {
+	if !known(code, r.valkey) {
 		if e, collected = encodingOf(code, r.valkey); !collected {
 			return fmt.Errorf("%w type %d of a value", ErrUnknown, code)
 		}
@@ -220,12 +220,12 @@ func (r *Reader) keyValue(code byte) (err error) {
 }
 
 // known says that values of a type can be read, though they are not collections.
-func known(code byte) bool {
+func known(code byte, valkey bool) bool {
 	switch code {
 	case typeString, typeModule, typeStream, typeStream2, typeStream3:
 		return true
 	}
-	return false
+	return code == typeStream4 && !valkey
 }
 
 // passOver reads a value that is not handed over.
@@ -238,6 +238,8 @@ func (r *Reader) passOver(key *Key) (err error) {
 		err = r.stream(2)
 	case typeStream3:
 		err = r.stream(3)
+	case typeStream4:
+		err = r.stream(4)
 	case typeModule:
 		if what, err = r.moduleName(); err == nil {
 			what = "module " + what

@@ -3,7 +3,7 @@ package rdb
 import "fmt"
 
 // stream passes over a stream: its nodes (the first ID, a listpack), its length and IDs, and
-// its groups. Versions 2 and 3 have more fields.
+// its groups. Versions 2 and 3 have more fields, and 4 has what producers have sent behind them.
 func (v *values) stream(version int) error {
 	if err := v.times(func() error { return v.twoTexts() }); err != nil {
 		return err
@@ -15,7 +15,35 @@ func (v *values) stream(version int) error {
 	if err := v.counts(fields); err != nil {
 		return err
 	}
-	return v.times(func() error { return v.group(version, groupFields) })
+	err := v.times(func() error { return v.group(version, groupFields) })
+	if err != nil || version < 4 {
+		return err
+	}
+	return v.producers()
+}
+
+// producers passes over what a stream knows of producers whose messages are added once: for how
+// long and how many it keeps, each producer with its messages (the name that the producer gave it,
+// the ID), and two counts.
+func (v *values) producers() error {
+	if err := v.counts(2); err != nil {
+		return err
+	}
+	err := v.times(func() error {
+		if err := v.skipText(); err != nil {
+			return err
+		}
+		return v.times(func() error {
+			if err := v.skipText(); err != nil {
+				return err
+			}
+			return v.counts(2)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return v.counts(2)
 }
 
 func (v *values) twoTexts() error {
