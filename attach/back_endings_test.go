@@ -24,7 +24,7 @@ func TestEndings(t *testing.T) {
 	e.File(0, "later", start.Add(time.Hour))
 	e.File(0, "past", start.Add(-time.Hour))
 	reach(0, "0:past")
-	reach(1999*time.Millisecond)
+	reach(1999 * time.Millisecond)
 	reach(2*time.Second, "0:a")
 	e.File(0, "late", start.Add(time.Second))
 	reach(3*time.Second, "0:late", "1:a")

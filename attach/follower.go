@@ -14,9 +14,10 @@ import (
 
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/rdb"
 )
 
-// Options are what a [Follower] needs. All of them have to be set but Round.
+// Options are what a [Follower] needs. All of them have to be set but Empty and Round.
 type Options struct {
 	Keyspace *keyspace.Keyspace
 	Runner   Runner
@@ -24,10 +25,13 @@ type Options struct {
 	// The user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Its reads
 	// and writes have to fail if they take too long, as those of the link.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Begin is called before a whole copy comes: the keyspace has to be empty when it returns,
-	// and nobody may see it until Whole is called. Both are called by the goroutine that
-	// runs Follow. What is loaded between them goes into no journal.
+	// Begin is called with the first key of a whole copy, or at its end: the keyspace has to be
+	// empty when it returns, and nobody may see it until Whole is called. Both are called by the
+	// goroutine that runs Follow. What is loaded between them goes into no journal.
 	Begin, Whole func() error
+	// Empty is called before Begin for a copy without a key. related says that it is of the history
+	// that was followed. An error keeps the keyspace as it is. It may be nil.
+	Empty func(related bool) error
 	// Round is called when all commands that have come were run, before more is waited for.
 	Round func()
 	Log   *slog.Logger
@@ -144,35 +148,79 @@ func (f *Follower) begin(in *bufio.Reader, reply string) error {
 
 // copy loads everything.
 func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
+	before, _, _ := f.Current()
 	f.Forget()
-	if err := f.o.Begin(); err != nil {
-		return err
-	}
 	f.skipped.Reset()
-	ks := f.o.Keyspace
-	v := f.values(func(db int, key []byte, e entry.Entry) error {
-		f.loaded.Add(1)
-		return ks.Restore(db, key, e)
-	})
-	visitor, selected := v.visitor(), 0
-	visitor.Aux = func(name, value []byte) (err error) {
-		if string(name) == "repl-stream-db" {
-			selected, err = streamDB(value, ks.Databases())
-		}
+	l := &load{f: f}
+	size, err := readRDB(in, l.visitor())
+	if err != nil {
 		return err
 	}
-	size, err := readRDB(in, visitor)
-	if err != nil {
+	if !l.begun && f.o.Empty != nil {
+		if err := f.o.Empty(replid == before); err != nil {
+			return err
+		}
+	}
+	if err := l.begin(); err != nil {
 		return err
 	}
 	if err := f.o.Whole(); err != nil {
 		return err
 	}
 	f.ledger.reset(offset)
-	f.db = selected
+	f.db = l.selected
 	f.name(replid)
 	f.o.Log.Info("copied a primary", "bytes", size, "keys", f.loaded.Load(), "skipped", f.skipped.Counts())
 	return nil
+}
+
+// load is a copy that comes.
+type load struct {
+	f *Follower
+	// begun says that the keyspace was emptied for it.
+	begun bool
+	// selected is the database that the stream behind it begins in.
+	selected int
+}
+
+// begin has the keyspace emptied, once.
+func (l *load) begin() error {
+	if l.begun {
+		return nil
+	}
+	l.begun = true
+	return l.f.o.Begin()
+}
+
+// visitor begins with the first key, so that a primary that sends none, or rubbish, costs nothing.
+func (l *load) visitor() *rdb.Visitor {
+	ks := l.f.o.Keyspace
+	v := l.f.values(func(db int, key []byte, e entry.Entry) error {
+		l.f.loaded.Add(1)
+		return ks.Restore(db, key, e)
+	}).visitor()
+	value, skipped := v.Value, v.Skipped
+	v.Value = func(key *rdb.Key, part rdb.Part) error {
+		if err := l.begin(); err != nil {
+			return err
+		}
+		return value(key, part)
+	}
+	v.Skipped = func(s rdb.Skipped) error {
+		if s.Key != nil {
+			if err := l.begin(); err != nil {
+				return err
+			}
+		}
+		return skipped(s)
+	}
+	v.Aux = func(name, value []byte) (err error) {
+		if string(name) == "repl-stream-db" {
+			l.selected, err = streamDB(value, ks.Databases())
+		}
+		return err
+	}
+	return v
 }
 
 // streamDB is the database that the stream behind an RDB begins in. A primary that follows another

@@ -377,3 +377,43 @@ func TestStreamGoesOnInTheDatabaseThatTheRDBNames(t *testing.T) {
 		require.Empty(t, ran)
 	}
 }
+
+// TestCopyBeginsWithItsFirstKey: what was there is given up for a key, and for nothing that comes
+// before: no key at all, or no RDB.
+func TestCopyBeginsWithItsFirstKey(t *testing.T) {
+	body := copyOf(t)
+	stays := errors.New("stays")
+	reply := func(id string) string { return "+FULLRESYNC " + strings.Repeat(id, 40) + " 0" }
+	for name, c := range map[string]struct {
+		rdb   string
+		begun bool
+		empty []bool
+		err   error
+	}{
+		"keys":      {rdb: string(body), begun: true, err: io.EOF},
+		"one byte":  {rdb: string(body[:len(body)-1]), begun: true, err: io.ErrUnexpectedEOF},
+		"no key":    {rdb: "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00", empty: []bool{false, false}, err: stays},
+		"functions": {rdb: "REDIS0010\xf5\x01f\xff\x00\x00\x00\x00\x00\x00\x00\x00", empty: []bool{false, false}, err: stays},
+		"a stream":  {rdb: "REDIS0009\x0f\x01k\x00\x00\x00\x00\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00", begun: true, err: io.EOF},
+		"no header": {rdb: "REDIS9999", err: rdb.ErrVersion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun, empty := false, []bool(nil)
+			f := attach.New(attach.Options{
+				Keyspace: newKeyspace(t), Runner: &heard{}, Log: slog.New(slog.DiscardHandler),
+				Begin: func() error { begun = true; return nil },
+				Whole: func() error { return nil },
+				Empty: func(related bool) error { empty = append(empty, related); return stays },
+			})
+			for range 2 {
+				ours, theirs := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, theirs) }()
+				in := bufio.NewReader(strings.NewReader(fmt.Sprintf("$%d\r\n%s", len(c.rdb), c.rdb)))
+				require.ErrorIs(t, f.Follow(t.Context(), ours, in, reply("a")), c.err)
+				require.NoError(t, theirs.Close())
+			}
+			require.Equal(t, c.begun, begun)
+			require.Equal(t, c.empty, empty)
+		})
+	}
+}

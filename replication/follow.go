@@ -325,7 +325,12 @@ func (f *follower) end(c Chunk) error {
 // not replace the present one.
 func (f *follower) refusesEmpty() bool {
 	h := f.o.Source.History()
-	known := f.sync.id == h.ID || f.sync.id == h.ID2
+	return f.keepsFrom(f.sync.id == h.ID || f.sync.id == h.ID2)
+}
+
+// keepsFrom is refusesEmpty for a state of which is known whether it is of the history that the
+// present one is of.
+func (f *follower) keepsFrom(known bool) bool {
 	return f.o.Settings().RefuseEmpty && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
 }
 

@@ -4,13 +4,14 @@ import "github.com/cellserver/cellserver/limit"
 
 // foreignAnswers takes it that the primary is a Redis or Valkey, from which everything comes
 // (full), or what has changed. What it does is run here, so the stream of this node is its own.
-func (n *Node) foreignAnswers(full bool) {
+func (n *Node) foreignAnswers(full bool, address string) {
 	n.f.drop()
-	n.f.related, n.f.from = false, ""
+	n.f.related, n.f.address = false, address
 	n.f.horizon.Store(0)
 	n.o.Clock.Lead() // it tells no time
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	if !full {
+		n.f.from = address
 		n.beginForeign()
 	}
 }
@@ -34,6 +35,15 @@ func (n *Node) endForeign() {
 	n.untap()
 }
 
+// ForeignEmpty is told by Options.Foreign that a whole state comes that has no key. related says
+// that it is of the history that was followed. The error is why the present one is kept.
+func (n *Node) ForeignEmpty(related bool) error {
+	if n.f.keepsFrom(related) {
+		return errEmptyPrimary
+	}
+	return nil
+}
+
 // ForeignBegins is told by Options.Foreign that a whole state comes: the keyspace is empty
 // when it returns, and nobody sees it until [Node.ForeignWhole].
 func (n *Node) ForeignBegins() error {
@@ -46,6 +56,7 @@ func (n *Node) ForeignBegins() error {
 
 // ForeignWhole is told that it has come. From its return on effects are accepted.
 func (n *Node) ForeignWhole() error {
+	n.f.from = n.f.address
 	n.f.whole.Store(true)
 	n.f.adoption.begin(n.o.Keeper, n.o.Log)
 	n.beginForeign()

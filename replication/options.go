@@ -134,8 +134,8 @@ type Keeper interface {
 // Foreign follows a Redis or Valkey for a node; its methods are those of attach.Follower.
 type Foreign interface {
 	// Follow follows over conn, whose answer to PSYNC is reply, until the connection or ctx
-	// ends. It calls [Node.ForeignBegins] before a whole state comes, and
-	// [Node.ForeignWhole] when it has come.
+	// ends. It calls [Node.ForeignBegins] before it stores a whole state, [Node.ForeignEmpty]
+	// before that if there is no key in it, and [Node.ForeignWhole] when it has come.
 	Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error
 	// Current is the history that was copied, or "", and up to where. Settled says that all
 	// before is stored.

@@ -243,7 +243,7 @@ func (p *pursuit) answered(a answer, err error) error {
 	case a.foreign && n.o.Foreign == nil:
 		return errForeign
 	case a.foreign:
-		n.foreignAnswers(a.full)
+		n.foreignAnswers(a.full, p.to.address())
 	default:
 		n.endForeign()
 		if err := n.f.begin(a, p.to.address()); err != nil {

@@ -5,6 +5,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,4 +80,27 @@ func TestFollowANodeOfACluster(t *testing.T) {
 			require.Equal(t, bulk(old.Client.Get(ctx, k).Val()), conn.do("GET", k))
 		}
 	})
+}
+
+// TestARedisThatComesBackEmptyIsRefused: it has restarted without files, and this server has the
+// only copy of what it held.
+func TestARedisThatComesBackEmptyIsRefused(t *testing.T) {
+	old, ours, client := attached(t)
+	ctx := context.Background()
+	old.Do("SET", "k", "v")
+	awaitSettled(t, ours, old)
+	old.Kill()
+	old.Restart()
+	eventually(t, "the reason", func() bool { return strings.Contains(ours.replication()["cell_repl_error"], "repl-refuse-empty") })
+	require.Equal(t, "v", client.Get(ctx, "k").Val())
+	require.Equal(t, "down", ours.replication()["master_link_status"])
+
+	old.Do("SET", "other", "v")
+	awaitSettled(t, ours, old)
+	require.EqualValues(t, 1, client.DBSize(ctx).Val())
+	require.Equal(t, "+OK\r\n", ours.dial().do("CONFIG", "SET", "repl-refuse-empty", "no"))
+	old.Kill()
+	old.Restart()
+	awaitSettled(t, ours, old)
+	require.Zero(t, client.DBSize(ctx).Val())
 }

@@ -41,6 +41,7 @@ func newForeign(r *replicator) *foreign {
 		Keyspace: r.s.keyspace, Runner: f, Dial: f.dialSecond, Log: r.s.log,
 		Begin: func() error { return r.node.ForeignBegins() },
 		Whole: func() error { return r.node.ForeignWhole() },
+		Empty: func(related bool) error { return r.node.ForeignEmpty(related) },
 		Round: func() { f.primary.Write() },
 	})
 	return f
