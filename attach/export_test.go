@@ -164,3 +164,15 @@ func (e *Ends) Kept() (n int) {
 
 // KeptEndings is how many keys an encoder knows the ends of.
 func (e *Encoder) KeptEndings() int { return (&Ends{e.ends}).Kept() }
+
+// Pace is pace.
+type Pace struct{ p pace }
+
+// Due is pace.due.
+func (p *Pace) Due(now limit.Instant) bool { return p.p.due(now) }
+
+// Read is pace.read.
+func (p *Pace) Read(bytes int64, now limit.Instant) { p.p.read(bytes, now) }
+
+// Hurry is pace.hurry.
+func (p *Pace) Hurry() { p.p.hurry() }

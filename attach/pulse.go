@@ -35,6 +35,7 @@ type pulse struct {
 	// second is nil until there is a dirty key.
 	second *second
 	view   view
+	pace   pace
 	// at is the key that is being read, and stored says that it has a value that we can hold.
 	at     name
 	stored bool
@@ -49,7 +50,7 @@ func (p *pulse) run(ctx context.Context) error {
 	defer tick.Stop()
 	acked, periods := int64(-1), 0
 	for {
-		if err := p.readAll(ctx); err != nil {
+		if err := p.readDue(ctx); err != nil {
 			return err
 		}
 		p.ledger.forget()
@@ -66,8 +67,22 @@ func (p *pulse) run(ctx context.Context) error {
 			periods++
 		case <-p.kick:
 			periods = silent
+			p.pace.hurry()
 		}
 	}
+}
+
+// readDue reads the keys that are dirty now, unless the primary is to have a rest.
+func (p *pulse) readDue(ctx context.Context) error {
+	if !p.pace.due(p.ks.Clock().Now()) {
+		return nil
+	}
+	err := p.readAll(ctx)
+	if p.second != nil {
+		p.pace.read(p.second.dumped, p.ks.Clock().Now())
+		p.second.dumped = 0
+	}
+	return err
 }
 
 // appendAck appends what tells a primary how far its stream was applied.

@@ -30,6 +30,8 @@ type second struct {
 	// apart says that it is a node of a cluster, which runs no transaction on keys of several
 	// slots.
 	apart bool
+	// dumped is how many bytes DUMP has replied.
+	dumped int64
 	// source gives values what DUMP replied.
 	values *values
 	source *bufio.Reader
@@ -169,6 +171,9 @@ func (s *second) each(names []name, now int64, store func(n name, read func() (b
 			s.db = n.db
 		}
 		found, err := s.bulk()
+		if found {
+			s.dumped += int64(len(s.dump))
+		}
 		var refused errReply
 		if errors.As(err, &refused) {
 			s.values.skipped.Add(unreadable, 1)
