@@ -28,6 +28,15 @@ const soon = time.Minute
 // waiting is none for a test.
 const hurry = 50
 
+// after is time.After in a hurry, but for what only a peer that is stuck lets come to pass: a
+// stall of this machine must not look like one.
+func after(d time.Duration) <-chan time.Time {
+	if d <= time.Second {
+		d /= hurry
+	}
+	return time.After(d)
+}
+
 // web is some nodes that reach each other. Its methods may be called from any goroutine.
 type web struct {
 	t testing.TB
@@ -179,7 +188,7 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 		Dial:      func(_ context.Context, _, to string) (net.Conn, error) { return w.dial(address, to) },
 		Settings:  func() replication.Settings { return *p.set.Load() },
 		Stopwatch: stopwatch,
-		After:     func(d time.Duration) <-chan time.Time { return time.After(d / hurry) },
+		After:     after,
 		Log:       slog.New(slog.DiscardHandler),
 	}
 	with(&o)
@@ -245,16 +254,15 @@ func (w *web) gate(address string) *sync.RWMutex {
 	return w.held[address]
 }
 
-// hold keeps from a node what its primary sends, or undoes that.
-func (w *web) hold(address string, on bool) {
+// hold keeps from a node what its primary sends, until release or the end of the test.
+func (w *web) hold(address string) (release func()) {
 	w.mu.Lock()
 	gate := w.gate(address)
 	w.mu.Unlock()
-	if on {
-		gate.Lock()
-	} else {
-		gate.Unlock()
-	}
+	gate.Lock()
+	release = sync.OnceFunc(gate.Unlock)
+	w.t.Cleanup(release) // or a test that fails meanwhile would never end
+	return release
 }
 
 // refuse keeps others from connecting to a node, or undoes that.

@@ -80,7 +80,7 @@ func (w *web) startEachByte(address string, e *eachByte) *member {
 			if d == time.Second { // until it connects again, or acknowledges
 				return time.After(100 * time.Microsecond)
 			}
-			return time.After(d / hurry)
+			return after(d)
 		}
 	})
 }

@@ -229,7 +229,7 @@ func TestFriendlyPrimary(t *testing.T) {
 			require.Contains(t, b.stateAt(limit.MinInstant), "0/k")
 			require.Len(t, b.stateAt(limit.MinInstant), 1)
 			require.Equal(t, s.offset, b.source.Offset())
-			require.False(t, b.host.loading.Load())
+			eventually(t, "it is served", func() bool { return !b.host.loading.Load() })
 			require.Less(t, time.Duration(b.clock.Now()-1e18).Abs(), soon)
 		})
 	}

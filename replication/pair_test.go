@@ -129,8 +129,8 @@ func TestEmptyPrimaryIsRefused(t *testing.T) {
 	require.True(t, a.client().put("k", "1"))
 	b.follow(a)
 	awaitEqual(t, a, b)
+	again := w.start("a:1", 0) // takes its place, without a key: nobody connects to the first again
 	w.cut(a.address)
-	again := w.start("a:1", 0) // takes its place, without a key
 	eventually(t, "refused", func() bool { return b.info()["cell_repl_error"] != "" })
 	b.awaitField("cell_repl_error", "the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
 	require.Len(t, b.state(), 1)
