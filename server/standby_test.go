@@ -127,13 +127,14 @@ func TestRepliesWaitForReplicas(t *testing.T) {
 
 		replica := startStandby(t, kind)
 		replica.follows(primary)
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "repl-ack-timeout", "60000")) // it may take its time
 		r := replica.dial()
 		for i := range 100 {
 			require.Equal(t, ":"+strconv.Itoa(i+2)+"\r\n", c.do("INCR", "n"))
 			require.Equal(t, bulk(strconv.Itoa(i+2)), r.do("GET", "n"), "the replica had it before")
 		}
 		require.Equal(t, ":1\r\n", c.do("WAIT", "1", "0"))
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "repl-ack-replies", "2"))
+		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "repl-ack-replies", "2", "repl-ack-timeout", "200"))
 		require.Contains(t, c.do("CL.THROTTLE", "limit", "15", "30", "60"), "-NOREPLICAS")
 		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "repl-ack-replies", "0"))
 		require.Equal(t, ":102\r\n", c.do("INCR", "n"))
