@@ -42,12 +42,14 @@ func TestHighAvailabilityIsSetUpAndHandsOver(t *testing.T) {
 	snippetsCall(t, m)
 
 	first, second := m.client("1"), m.client("2")
-	require.NoError(t, second.Get(t.Context(), "user123").Err(), "the replica has what the clients did")
+	m.awaits("redis-cli -h 10.0.0.2 -a secret EXISTS user123", "1") // the replica has what the clients did
 	require.ErrorContains(t, second.Incr(t.Context(), "n").Err(), "READONLY You can't write against a read only replica.")
 	for range 1000 {
 		require.NoError(t, first.Incr(t.Context(), "n").Err())
 	}
 	m.types(handOver)
+	// Until then the sentinels may close connections of clients.
+	m.awaits("redis-cli -h 10.0.0.3 -p 26379 INFO sentinel", "status=ok,address=10.0.0.2:6379,slaves=1,sentinels=3")
 	n, err := second.Incr(t.Context(), "n").Result()
 	require.NoError(t, err)
 	require.Equal(t, int64(1001), n)

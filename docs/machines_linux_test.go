@@ -156,7 +156,7 @@ func (m *machines) types(block string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", m.local(block))
 	cmd.Env = append(os.Environ(), "ROOT="+m.root, "PORT="+m.port, "PATH="+filepath.Join(m.root, "bin")+":"+os.Getenv("PATH"))
-	cmd.WaitDelay = time.Second // what ssh has started keeps the output open
+	cmd.WaitDelay = patience // for what bash has started, so that it closes the output
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -178,7 +178,9 @@ func (m *machines) awaits(line, words string) {
 
 // client is one of the server on a machine.
 func (m *machines) client(machine string) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(network+machine, m.port), Password: "secret", DisableIdentity: true, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{
+		Addr: net.JoinHostPort(network+machine, m.port), Password: "secret", DisableIdentity: true, MaxRetries: -1, ReadTimeout: patience,
+	})
 	m.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

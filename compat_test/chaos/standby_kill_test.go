@@ -11,8 +11,9 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// standbyDown is how long a primary is away before sentinels call it down.
-const standbyDown = time.Second
+// standbyDown is how long a primary is away before sentinels call it down. A busy machine must not
+// make them replace one that is there: what only the other replica has acknowledged by then is lost.
+var standbyDown = lasts(2*time.Second, time.Second)
 
 // TestKilledPrimariesLoseNothingThatReplicasAcknowledged kills primaries under load, beside stock
 // sentinels of both makes. With repl-ack-replies 1 no acknowledged call is lost and no limit is

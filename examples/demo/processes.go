@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +21,7 @@ import (
 )
 
 // patience is how long Await waits for one address.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Processes are the programs of a demonstration. One goroutine may use them.
 type Processes struct {
@@ -86,7 +88,7 @@ func (p *Processes) Kill(addr string) error {
 // Wait returns when all programs have ended, which they do after the end of the context.
 func (p *Processes) Wait() { p.work.Wait() }
 
-// Await returns when f has returned nil for every address. It repeats f for at most 20 seconds.
+// Await returns when f has returned nil for every address. It repeats f for at most a minute.
 func (p *Processes) Await(addrs []string, f func(c *redis.Client) error) error {
 	for _, addr := range addrs {
 		c := Client(addr)
@@ -106,19 +108,22 @@ func Client(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1})
 }
 
+// Ports are chosen below those that systems choose for connections. So nothing takes one before
+// its program listens on it, nor while that is killed and away.
+const firstPort, lastPort = 18000, 32000
+
 // FreePorts returns n different ports of this machine on which nobody listens.
 func FreePorts(n int) (ports []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	for range 100 * n {
+		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
+			continue // somebody listens on it
 		}
 		defer l.Close() // all at once, so that no port comes twice
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			return nil, err
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
 		}
-		ports = append(ports, port)
 	}
-	return ports, nil
+	return nil, fmt.Errorf("looking for %d free ports: %w", n, err)
 }

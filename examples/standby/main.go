@@ -21,7 +21,7 @@ func main() {
 	flag.IntVar(&s.replicas, "replicas", 2, "how many replicas there are")
 	flag.IntVar(&s.acks, "acks", 1, "how many replicas must have a change before it is answered; 0 waits for none")
 	flag.IntVar(&s.kill, "kill", 5, "after how many seconds the primary is killed")
-	flag.IntVar(&s.seconds, "seconds", 20, "for how many seconds the servers are called")
+	flag.IntVar(&s.seconds, "seconds", 20, "for how many seconds the servers are called, and longer if no other primary has answered by then")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := s.run(ctx)

@@ -11,6 +11,9 @@ import (
 // writers is how many clients count.
 const writers = 8
 
+// grace is for how many seconds more the servers are called at most, until the next primary answers.
+const grace = 60
+
 // play has the servers called, kills the primary on the way, and prints a line each second.
 func (s *show) play(ctx context.Context, n *nodes) error {
 	redis.SetLogger(quiet{})
@@ -27,7 +30,7 @@ func (s *show) play(ctx context.Context, n *nodes) error {
 	defer tick.Stop()
 	var before counts
 	events := events{show: s, nodes: n}
-	for second := 1; second <= s.seconds; second++ {
+	for second := 1; second <= s.seconds || events.pending() && second <= s.seconds+grace; second++ {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -40,15 +43,14 @@ func (s *show) play(ctx context.Context, n *nodes) error {
 		}
 		fmt.Fprintf(s.w, "%6d  %17d  %8d  %6d  %6d%s\n", second, is.acked-before.acked, is.admitted-before.admitted,
 			is.denied-before.denied, is.failed-before.failed, why)
-		before = is
-		if err := events.after(second); err != nil {
+		if err := events.after(second, is.acked-before.acked); err != nil {
 			return err
 		}
+		before = is
 	}
-	took := time.Since(began)
 	end()
 	l.work.Wait()
-	return s.conclude(ctx, l, took)
+	return s.conclude(ctx, l, time.Since(began))
 }
 
 // events are what happens to the servers while they are called.
@@ -57,12 +59,18 @@ type events struct {
 	*nodes
 	killed string // the primary that was killed, once it was
 	next   string // the primary after it, once there is one
+	back   bool   // that one has answered for a second
 }
 
-// after does what is to happen after a second: the primary is killed, the sentinels name
-// another, and the killed server comes back.
-func (e *events) after(second int) error {
+// pending reports whether the primary was killed and no other has answered since.
+func (e *events) pending() bool { return e.killed != "" && !e.back }
+
+// after does what is to happen after a second in which so many calls were acknowledged: the
+// primary is killed, the sentinels name another, and the killed server comes back.
+func (e *events) after(second int, acked int64) error {
 	switch {
+	case e.next != "" && acked > 0:
+		e.back = true
 	case second == e.kill:
 		e.killed = e.servers[0]
 		fmt.Fprintf(e.w, "        kill -9 of the primary, %s\n", e.killed)

@@ -135,12 +135,16 @@ func (n *Node) arguments() []string {
 	return append(args, o.Args...)
 }
 
+// slow is for how long a client waits for a reply. A machine that stands still for some seconds is
+// no fault of the node.
+const slow = 20 * time.Second
+
 // ClientOptions are those of a client of this node that tries each thing once.
 func (n *Node) ClientOptions() *redis.Options {
 	redis.SetLogger(quiet{})
 	o := &redis.Options{
 		Addr: n.Addr, Password: n.options.Password, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, Protocol: 2,
-		ContextTimeoutEnabled:    true,
+		ReadTimeout: slow, WriteTimeout: slow, ContextTimeoutEnabled: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if n.options.TLS != nil {
