@@ -307,6 +307,7 @@ func TestMovingInWithoutFailover(t *testing.T) {
 		m.calls()
 		m.rest()
 		require.Equal(t, "OK\n1\nOK\n", m.do(m.steps.withoutFailover))
+		m.awaits(m.steps.password+"\nredis-cli -h 10.0.0.2 INFO replication", "role:master") // REPLICAOF replies before
 		require.NoError(t, m.ours.Set(t.Context(), "it is", "a primary", 0).Err())
 		require.NoError(t, m.old.Client.Set(t.Context(), "it is", "a primary", 0).Err())
 		m.hasAll()
