@@ -14,31 +14,40 @@ import (
 // start of the server, nor while it restarts, but another server of this package's.
 const firstPort, lastPort = 18000, 32000
 
+// most is how many ports are kept for a process.
+const most = 2000
+
 // chosen are the ports that this process has been given. A test often chooses several before
-// its server listens on the first, or comes back to one that it has left.
+// its server listens on the first, or comes back to one that it has left. A UDP socket on each
+// keeps other processes from choosing it meanwhile: packages are tested beside each other.
 var chosen = struct {
 	sync.Mutex
-	ports map[int]bool // guarded by the mutex
-}{ports: make(map[int]bool)}
+	ports map[string]net.PacketConn // guarded by the mutex
+}{ports: make(map[string]net.PacketConn)}
 
-// Choose returns a port of loopback that nobody listens on, and that it has not returned
-// before; thousands of calls later it may come again.
+// Choose returns a port of loopback that nobody listens on, and that neither this process nor
+// another one of tests has been given; thousands of calls later it may come again.
 func Choose() string {
 	chosen.Lock()
 	defer chosen.Unlock()
-	if len(chosen.ports) >= (lastPort-firstPort)/2 {
+	if len(chosen.ports) >= most {
+		for _, kept := range chosen.ports {
+			_ = kept.Close() // nothing was sent
+		}
 		clear(chosen.ports)
 	}
 	for {
-		n := firstPort + rand.IntN(lastPort-firstPort)
-		if chosen.ports[n] {
+		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
+		addr := net.JoinHostPort("127.0.0.1", port)
+		kept, err := net.ListenPacket("udp", addr)
+		if err != nil {
 			continue
 		}
-		port := strconv.Itoa(n)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		listener, err := net.Listen("tcp", addr)
 		if err == nil && listener.Close() == nil {
-			chosen.ports[n] = true
+			chosen.ports[port] = kept
 			return port
 		}
+		_ = kept.Close() // nothing was sent
 	}
 }

@@ -31,3 +31,10 @@ func TestPortsAreChosenOnce(t *testing.T) {
 		seen[port] = true
 	}
 }
+
+// TestChosenPortIsNobodyElses tests that no other process chooses a port before the server of this
+// one listens: what another one would do first fails.
+func TestChosenPortIsNobodyElses(t *testing.T) {
+	_, err := net.ListenPacket("udp", "127.0.0.1:"+freeport.Choose())
+	require.Error(t, err)
+}
