@@ -257,6 +257,7 @@ func TestStreamEndsWithoutReplicas(t *testing.T) {
 	awaitEqual(t, a, b)
 	w.isolate(b.address, true)
 	a.awaitField("connected_slaves", "0")
+	b.awaitField("master_link_status", "down") // or it seems to be up with all of the stream that has ended
 	a.node.Freed()
 	eventually(t, "no stream", func() bool {
 		before := a.source.Offset()

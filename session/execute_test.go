@@ -261,7 +261,7 @@ func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
 	defer p.Close()
 	run := func(words ...string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the scripts are long
 		defer cancel()
 		args := make([][]byte, len(words))
 		for i, w := range words {
