@@ -34,14 +34,17 @@ func afterCut(n int64, sparse bool) int64 {
 
 // eachByte has the connections of a node end after 0 bytes, after 1, after 2, and so on.
 type eachByte struct {
-	next   atomic.Int64 // after how many bytes the next one ends
-	before func()       // is called between two connections
+	next atomic.Int64 // after how many bytes the next one ends
+	// before is called between two connections. A test may set it while there are some.
+	before atomic.Pointer[func()]
 }
+
+func (e *eachByte) callBefore(f func()) { e.before.Store(&f) }
 
 // dial is the Dial of a node, in whose place it opens connections.
 func (e *eachByte) dial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, to string) (net.Conn, error) {
-		e.before()
+		(*e.before.Load())()
 		conn, err := dial(ctx, network, to)
 		n := e.next.Load()
 		if err != nil || n >= cutBytes {
@@ -73,7 +76,7 @@ func (c *short) Read(p []byte) (int, error) {
 // startEachByte starts a node that loses its connections so, and connects again at once.
 func (w *web) startEachByte(address string, e *eachByte) *member {
 	e.next.Store(cutBytes)
-	e.before = func() {}
+	e.callBefore(func() {})
 	return w.startWith(address, time.Minute, func(o *replication.Options) {
 		o.Dial = e.dial(o.Dial)
 		o.After = func(d time.Duration) <-chan time.Time {
@@ -105,7 +108,7 @@ func TestFullSyncIsCutAtEachByte(t *testing.T) {
 				eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
 			}
 			e.next.Store(0)
-			e.before = func() { requireOwnOrNone(t, b, !half) }
+			e.callBefore(func() { requireOwnOrNone(t, b, !half) })
 			b.follow(a)
 			eventually(t, "all cuts", func() bool { return e.next.Load() == cutBytes })
 			awaitEqual(t, a, b)
@@ -144,7 +147,7 @@ func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
 		b := w.startEachByte("b:2", &e)
 		require.True(t, b.client().put("own", "x"))
 		dials := 0
-		e.before = func() { // the link of the second has been cut
+		e.callBefore(func() { // the link of the second has been cut
 			if dials++; dials != 2 {
 				return
 			}
@@ -160,7 +163,7 @@ func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
 				lost++
 			}
 			requireOwnOrNone(t, b, b.node.IsWhole())
-		}
+		})
 		e.next.Store(n)
 		b.follow(a)
 		eventually(t, "the cut", func() bool { return e.next.Load() == cutBytes })
@@ -181,13 +184,13 @@ func TestStreamIsCutAtEachByte(t *testing.T) {
 	b.follow(a)
 	b.awaitUp()
 	c, rng := a.client(), rand.New(rand.NewPCG(1, 2))
-	e.before = func() { // there is as much to come as is cut
+	e.callBefore(func() { // there is as much to come as is cut
 		require.True(t, b.node.IsWhole())
 		require.False(t, b.host.loading.Load())
 		for a.source.Offset() < b.source.Offset()+cutBytes {
 			require.True(t, c.do(func(v *keyspace.Handle) { change(t, rng, v) }))
 		}
-	}
+	})
 	e.next.Store(0)
 	w.cut(b.address)
 	eventually(t, "all cuts", func() bool { return e.next.Load() == cutBytes })
