@@ -189,8 +189,9 @@ func (f *following) link(ctx context.Context, addr string, diskless bool) {
 	}
 	f.mu.Unlock()
 	if err == nil {
+		before := f.wholes
 		err = f.Follow(ctx, conn, in, reply)
-		if id, _, _ := f.Current(); replid != "?" && id == "" {
+		if id, _, _ := f.Current(); id == "" && (replid != "?" || f.wholes > before) {
 			f.again.Add(1)
 		}
 		f.mu.Lock()

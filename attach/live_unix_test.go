@@ -122,6 +122,7 @@ func TestSwapCopiesAnew(t *testing.T) {
 		requireEqual(t, contents(t, primary.Client, db), contents(t, n.client, db))
 	}
 	require.Equal(t, 2, f.wholes)
+	require.Equal(t, int64(1), f.again.Load(), "also on the first link")
 }
 
 // A replica passes on the stream of its primary as it comes, so it tells in the RDB which
