@@ -95,7 +95,7 @@ func TestValueOfAnotherHistory(t *testing.T) {
 		go func() {
 			ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
 		}()
-		require.Eventually(t, func() bool { return f.Figures().Read == read }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return f.Figures().Read == read }, time.Minute, time.Millisecond)
 		require.NoError(t, theirs.Close())
 		require.Error(t, <-ended)
 	}
