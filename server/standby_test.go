@@ -116,6 +116,39 @@ func handOver(t testing.TB, primary, next *fixture) {
 	})
 }
 
+// TestAReservationIsNotGivenBackOnAReplica: who waits for tokens when the primary hands over is told
+// so, and the charge stands on both servers. One whose client goes during the pause is given back
+// only if the handover is given up.
+func TestAReservationIsNotGivenBackOnAReplica(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		a, b := startStandby(t, kind), startStandby(t, kind)
+		b.follows(a)
+		reserve := func(f *fixture, key string) *client {
+			t.Helper()
+			c := f.dial()
+			require.Contains(t, c.do("TB.ACQUIRE", key, "10", "1", "3600", "10"), "*5\r\n:0\r\n")
+			c.command("TB.ACQUIRE", key, "10", "1", "3600", "5", "BLOCK", "86400")
+			eventually(t, "it waits", func() bool { return f.dial().info("blocked_clients") != "0" })
+			return c
+		}
+		waits := reserve(a, "k")
+		handOver(t, a, b)
+		require.Contains(t, waits.reply(), "-UNBLOCKED")
+		a.awaitLink(b)
+		agree(t, b, a)
+
+		gone := reserve(b, "gone")
+		b.Engine().PauseHandover()
+		require.NoError(t, gone.Close())
+		eventually(t, "it is gone", func() bool { return b.dial().info("blocked_clients") == "0" })
+		charged := b.state()["0/gone"]
+		eventually(t, "the replica has the charge", func() bool { return a.state()["0/gone"] == charged })
+		b.Engine().EndHandover()
+		eventually(t, "it is given back", func() bool { return b.state()["0/gone"] != charged })
+		eventually(t, "on the replica, too", func() bool { return a.state()["0/gone"] == b.state()["0/gone"] })
+	})
+}
+
 // TestRepliesWaitForReplicas: with repl-ack-replies a reply leaves once a replica has its effect,
 // and becomes an error after repl-ack-timeout. What only reads does not wait.
 func TestRepliesWaitForReplicas(t *testing.T) {

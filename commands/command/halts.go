@@ -27,6 +27,19 @@ func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	return ""
 }
 
+// Halted says why what waited may not change anything now, "" if it may: the server has become a
+// replica since, or lacks replicas. It is asked in the store, so that nothing of a command that
+// was let through comes behind the change of role. Any goroutine may call it.
+func (p *Wait) Halted() resp.Error {
+	switch halts := p.Client.Server.Halts.Load(); {
+	case halts&HaltReadOnly != 0:
+		return ErrReadOnly
+	case halts&HaltNoReplicas != 0:
+		return errNoReplicas
+	}
+	return ""
+}
+
 // HaltedScript is Halted for a script that says that it may write (writes), or that it may run
 // while the primary is lost (stale). As in Redis one that says nothing may not do the latter.
 func (c *Call) HaltedScript(writes, stale bool) resp.Error {

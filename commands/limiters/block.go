@@ -24,7 +24,7 @@ type wait struct {
 	ticket any          // the place in the queue
 	ask    decide.Ask   // owns its bytes, and is never decided itself
 
-	refusal resp.Error // set by who has claimed the answer: the user may not wait for it any more
+	refusal resp.Error // set by who has claimed the answer: it may not be waited for any more
 
 	due atomic.Bool // an attempt has been started and has not looked yet
 
@@ -227,7 +227,10 @@ func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 		goesOn = true // for whoever was faster
 		return now, false
 	}
-	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
+	if w.refusal = w.parked.Forbidden(st); w.refusal == "" {
+		w.refusal = w.parked.Halted()
+	}
+	if w.refusal != "" {
 		return now, true
 	}
 	now = w.try(st)

@@ -93,8 +93,25 @@ func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.answer(st, w, 1)
 }
 
+// undo gives the units back, or will once a pause is over: during a handover nothing changes.
 func (r *reservation) undo(st env.Store) {
 	r.stop()
+	later := func(goOn bool) {
+		if goOn {
+			r.parked.Work(r.refund)
+		}
+	}
+	if !r.parked.Client.Server.Host.AfterPause(later) {
+		r.refund(st)
+	}
+}
+
+// refund gives the units back, unless the server has become a replica: its primary has the
+// charge, and knows nothing of the caller.
+func (r *reservation) refund(st env.Store) {
+	if r.parked.Client.Server.Halts.Load()&command.HaltReadOnly != 0 {
+		return
+	}
 	a := r.ask
 	a.Family = decide.Cancel
 	st.Decide(&a)
