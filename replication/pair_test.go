@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/keyspace"
 )
 
 func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
@@ -35,6 +38,50 @@ func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
 			require.Contains(t, a.info()["slave0"], "ip=b,port=2,state=online,offset=")
 		})
 	}
+}
+
+// TestWhatTakesLongFindsItsKeys: what a command does at the instant at which it began comes behind
+// clock records that are later. A key that has expired in between is there for it on a replica, too.
+func TestWhatTakesLongFindsItsKeys(t *testing.T) {
+	w := newWeb(t)
+	a, b := w.start("a:1", 0), w.start("b:2", time.Hour)
+	b.follow(a)
+	b.awaitUp()
+	fill := func(v *keyspace.Handle, from, to int) {
+		for _, key := range []string{"kept", "gone"} {
+			require.NoError(t, v.WriteHash(0, []byte(key), func(h *collection.Hash) error {
+				for i := from; i < to; i++ {
+					_, _ = h.Set([]byte("field"+strconv.Itoa(i)), []byte("value"))
+				}
+				return nil
+			}))
+		}
+	}
+	require.True(t, a.client().do(func(v *keyspace.Handle) {
+		fill(v, 0, 40)
+		expiry := v.Now().Add(time.Millisecond)
+		require.True(t, v.Expire(0, []byte("kept"), expiry, 0))
+		require.True(t, v.Expire(0, []byte("gone"), expiry, 0))
+		eventually(t, "they have expired", func() bool { return a.clock.Now() > expiry })
+		require.NoError(t, a.keeper.log.NoteClock())
+		then := a.source.Offset()
+		eventually(t, "the replica knows", func() bool { return b.source.Offset() >= then })
+		b.ks.Sweep(1000)
+		fill(v, 40, 41)
+		v.Persist(0, []byte("kept"))
+	}))
+	awaitEqual(t, a, b)
+	require.Len(t, b.state(), 1)
+	awaitCount := func(want int) {
+		t.Helper()
+		eventually(t, "the replica has "+strconv.Itoa(want), func() bool {
+			b.ks.Sweep(1000)
+			return b.ks.Stats().Databases[0].Keys == want
+		})
+	}
+	awaitCount(2) // what has expired takes memory for a while
+	b.node.Lead()
+	awaitCount(1)
 }
 
 // TestChain has a replica of a replica, and a third that follows that one.
