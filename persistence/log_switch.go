@@ -92,6 +92,7 @@ func (l *Log) replace(next *segment, adopt bool) {
 	l.discard()
 	l.retired, l.drops, l.gap = nil, false, false
 	l.begin(next)
+	pos := l.pos
 	l.adopting.Store(adopt)
 	if adopt {
 		l.written.Store(l.pos) // nobody is to wait for what was dropped
@@ -100,6 +101,7 @@ func (l *Log) replace(next *segment, adopt bool) {
 	l.mu.Unlock()
 	if l.tap != nil {
 		l.tap.Gap() // more may have been dropped since it was told
+		l.tap.Wrote(nil, pos)
 	}
 	for _, s := range old {
 		_ = s.f.Close() // it was given up

@@ -10,7 +10,9 @@ type Tap interface {
 	// with the others. Whoever waits for a position is told that it is kept after Wrote.
 	Wrote(piece []byte, end uint64)
 	// Gap says that records were dropped: the next piece does not follow the last one, and
-	// its position may be any later one. It may be called several times in a row.
+	// its position may be any later one. It may be called several times in a row. A log that
+	// refuses nothing says at once where it goes on: by Wrote, with an empty piece if there is
+	// nothing to write.
 	Gap()
 }
 
@@ -29,7 +31,7 @@ func (v *values) tell(t Tap, buf []byte, end uint64) {
 		}
 		t.Wrote(r.Bytes, 0)
 	}
-	if from < len(buf) {
+	if from < len(buf) || len(buf) == 0 {
 		t.Wrote(buf[from:], end)
 	}
 }

@@ -228,6 +228,7 @@ func TestTapIsToldOfAGap(t *testing.T) {
 		if refused {
 			failed++
 			require.Positive(t, got.gaps, "call %d", n)
+			require.Equal(t, s.log.Position(), got.end, "call %d: where it goes on is known before anything comes", n)
 		}
 		require.NoError(t, s.handle.Put(0, []byte("last"), 1, []byte("v"), begin.Add(1<<40)))
 		s.close()

@@ -127,6 +127,7 @@ func TestVolatileLogHasAGapInsteadOfAFault(t *testing.T) {
 	require.Equal(t, persistence.Kept, s.log.Await(s.log.Append(make([]byte, 1<<30), nil, begin), nil))
 	require.Equal(t, 1, got.gaps)
 	require.Empty(t, got.bytes)
+	require.Equal(t, s.log.Position(), got.end, "positions were passed over")
 	require.Equal(t, persistence.Kept, s.log.Await(s.log.Append([]byte("behind"), nil, begin), nil))
 	require.Len(t, frames(t, got.bytes), 1)
 	s.log.Suspend(errSync)
