@@ -1,8 +1,13 @@
 package replication_test
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,12 +159,51 @@ func TestFailoverEnds(t *testing.T) {
 		w.refuse(b.address, true)
 		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
 		a.awaitField("master_failover_state", "failover-in-progress")
-		b.node.Lead() // so it is nobody's to promote
+		b.node.Lead()
 		b.awaitPrimary()
+		b.node.Follow("nowhere", "1") // with a history that the primary does not know
 		w.refuse(b.address, false)
 		a.awaitField("master_failover_state", "no-failover")
 		a.awaitPrimary()
 		require.False(t, a.host.paused.Load())
+	})
+	t.Run("the answer is lost", func(t *testing.T) {
+		w, a, b := start(t)
+		set := *b.set.Load()
+		set.AnnounceIP, set.Port = "proxy", 9
+		b.set.Store(&set)
+		w.cut(b.address)
+		var lost atomic.Bool
+		w.mu.Lock()
+		w.plays["proxy:9"] = func(conn net.Conn) {
+			near, far := net.Pipe()
+			var both sync.WaitGroup
+			both.Go(func() { b.serve(far) })
+			both.Go(func() {
+				_, _ = io.Copy(near, conn)
+				_ = near.Close()
+			})
+			for r := bufio.NewReader(near); ; {
+				line, err := r.ReadString('\n')
+				if err != nil || strings.HasPrefix(line, "+CONTINUE") && !lost.Swap(true) {
+					break
+				}
+				if _, err = io.WriteString(conn, line); err != nil {
+					break
+				}
+			}
+			_, _ = conn.Close(), near.Close()
+			both.Wait()
+		}
+		w.mu.Unlock()
+		eventually(t, "b is back", func() bool {
+			return a.node.Failover(standby.FailoverCall{Host: "proxy", Port: "9"}) == ""
+		})
+		b.awaitPrimary()
+		eventually(t, "a has learnt of it", func() bool {
+			return lost.Load() && a.info()["master_failover_state"] == "no-failover"
+		})
+		require.Equal(t, "slave", a.info()["role"], "there are not two primaries")
 	})
 	t.Run("force", func(t *testing.T) {
 		w, a, b := start(t)

@@ -37,6 +37,11 @@ func (n *Node) Sync(c standby.SyncCall) (reply []byte, p transport.Pump, err res
 
 // syncRefused says why a replica cannot be served now. The caller holds mu.
 func (n *Node) syncRefused(c *standby.SyncCall) resp.Error {
+	if c.Failover && !n.replica && c.ReplID == n.o.Source.History().ID2 && c.ReplID != "" {
+		// This node has taken over, and the answer that said so was lost. If it were refused now
+		// there would be two primaries.
+		c.Failover = false
+	}
 	switch {
 	case c.Capa&standby.CapaCell1 == 0 && n.o.Serve == nil:
 		return errSyncForeign
