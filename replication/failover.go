@@ -160,8 +160,10 @@ func (n *Node) abortHandover(why string) {
 	n.stopChase()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.handover.state == handoverNone {
-		n.order = orderFollow // it has succeeded just before
+	if n.handover.state == handoverNone { // it has succeeded just before
+		if n.order == orderNone {
+			n.order = orderFollow
+		}
 		n.nudge()
 		return
 	}

@@ -167,15 +167,46 @@ func TestFailoverEnds(t *testing.T) {
 		a.awaitPrimary()
 		require.False(t, a.host.paused.Load())
 	})
-	t.Run("the answer is lost", func(t *testing.T) {
-		w, a, b := start(t)
+	behindProxy := func(t *testing.T, w *web, a, b *member, proxy func(conn net.Conn)) {
 		set := *b.set.Load()
 		set.AnnounceIP, set.Port = "proxy", 9
 		b.set.Store(&set)
-		w.cut(b.address)
-		var lost atomic.Bool
 		w.mu.Lock()
-		w.plays["proxy:9"] = func(conn net.Conn) {
+		w.plays["proxy:9"] = proxy
+		w.mu.Unlock()
+		w.cut(b.address)
+		eventually(t, "b is back", func() bool {
+			return a.node.Failover(standby.FailoverCall{Host: "proxy", Port: "9"}) == ""
+		})
+	}
+	t.Run("the target lets nobody in", func(t *testing.T) {
+		w, a, b := start(t)
+		var asked atomic.Int64
+		behindProxy(t, w, a, b, func(conn net.Conn) {
+			asked.Add(1)
+			defer func() { _ = conn.Close() }()
+			for r := bufio.NewReader(conn); ; {
+				words, err := readCommand(r)
+				if err != nil {
+					return
+				}
+				reply := "-NOAUTH Authentication required.\r\n"
+				if words[0] == "PING" {
+					reply = "+PONG\r\n"
+				}
+				if _, err := io.WriteString(conn, reply); err != nil {
+					return
+				}
+			}
+		})
+		eventually(t, "asked", func() bool { return asked.Load() > 0 })
+		leads(t, a, b)
+		require.Equal(t, int64(1), asked.Load())
+	})
+	t.Run("the answer is lost", func(t *testing.T) {
+		w, a, b := start(t)
+		var lost atomic.Bool
+		behindProxy(t, w, a, b, func(conn net.Conn) {
 			near, far := net.Pipe()
 			var both sync.WaitGroup
 			both.Go(func() { b.serve(far) })
@@ -194,10 +225,6 @@ func TestFailoverEnds(t *testing.T) {
 			}
 			_, _ = conn.Close(), near.Close()
 			both.Wait()
-		}
-		w.mu.Unlock()
-		eventually(t, "b is back", func() bool {
-			return a.node.Failover(standby.FailoverCall{Host: "proxy", Port: "9"}) == ""
 		})
 		b.awaitPrimary()
 		eventually(t, "a has learnt of it", func() bool {

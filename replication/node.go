@@ -82,6 +82,7 @@ type handover struct {
 	force bool
 	until time.Duration // reading at which waiting ends; 0 is never
 	abort string        // why it is to be given up, or empty
+	asked bool          // the target may have been asked to take over, without an answer
 }
 
 type handoverState uint8

@@ -276,14 +276,27 @@ func (p *pursuit) owed() bool { return p.n.f.owed() }
 
 func (p *pursuit) progress() progress { return p.n.f.progress() }
 
+// fails takes note of why the target has not answered. If it was never asked to take over, since
+// it lets nobody in or is about something else, it has not.
+func (h *handover) fails(err error) {
+	switch refused := (*refusal)(nil); {
+	case !errors.As(err, &refused):
+		h.asked = true
+	case refused.what == "PSYNC":
+		h.abort = "Failover target rejected psync request"
+	case !h.asked:
+		h.abort = "Failover target rejected the handshake: " + refused.Error()
+	}
+}
+
 // conclude ends a handover with the answer that the target gave, if one is under way. An
 // error that the target sent ends it, and this node leads again; any other does not, for
 // the target may have taken over.
 func (n *Node) conclude(err error) error {
 	n.mu.Lock()
 	underWay := n.handover.state == handoverUnderWay
-	if refused := (*refusal)(nil); underWay && errors.As(err, &refused) && refused.what == "PSYNC" {
-		n.handover.abort = "Failover target rejected psync request"
+	if underWay && err != nil {
+		n.handover.fails(err)
 		n.nudge()
 	}
 	n.mu.Unlock()
