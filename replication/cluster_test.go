@@ -79,11 +79,18 @@ type member struct {
 // host is a server of which nothing is there but what refuses commands.
 type host struct {
 	readOnly, masterDown, noReplicas, loading, paused atomic.Bool
+	loosened                                          atomic.Bool // nothing has refused changes
 	unblocked                                         atomic.Int64
 	primary                                           atomic.Pointer[string]
 }
 
-func (h *host) SetReadOnly(on bool)   { h.readOnly.Store(on) }
+func (h *host) SetReadOnly(on bool) {
+	if !on && !h.noReplicas.Load() {
+		h.loosened.Store(true)
+	}
+	h.readOnly.Store(on)
+}
+
 func (h *host) SetMasterDown(on bool) { h.masterDown.Store(on) }
 func (h *host) SetNoReplicas(on bool) { h.noReplicas.Store(on) }
 func (h *host) SetLoading(on bool)    { h.loading.Store(on) }

@@ -210,4 +210,13 @@ func TestReplicasThatAreMissingOrGone(t *testing.T) {
 	eventually(t, "stale", b.host.masterDown.Load)
 	eventually(t, "refused again", a.host.noReplicas.Load)
 	b.awaitField("cell_repl_error", "connecting to the primary: connection refused")
+
+	s := *b.set.Load()
+	s.MinReplicasMaxLag = 24 * time.Hour
+	b.set.Store(&s)
+	b.host.loosened.Store(false)
+	b.node.Lead()
+	b.awaitPrimary()
+	require.True(t, b.host.noReplicas.Load(), "it has none")
+	require.False(t, b.host.loosened.Load(), "nor has it accepted changes before that was known")
 }

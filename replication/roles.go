@@ -129,6 +129,7 @@ func (n *Node) promote() {
 		return // somebody has changed their mind
 	}
 	n.standing = standing{}
+	n.countReplicas()
 	n.o.Host.SetLoading(false)
 	n.o.Host.SetMasterDown(false)
 	n.o.Host.SetReadOnly(false)
@@ -328,4 +329,10 @@ func (n *Node) endStream() {
 	if idle {
 		n.log.SetTap(nil)
 	}
+}
+
+// countReplicas has changes refused by a primary that has too few good replicas.
+func (n *Node) countReplicas() {
+	s := n.o.Settings()
+	n.o.Host.SetNoReplicas(s.NeedsReplicas() && n.o.Source.Good(s.MinReplicasMaxLag) < s.MinReplicas)
 }

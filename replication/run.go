@@ -100,12 +100,11 @@ func (n *Node) turn(second bool) {
 	if !second {
 		return
 	}
-	s := n.o.Settings()
 	switch {
 	case !n.following:
-		n.o.Host.SetNoReplicas(s.NeedsReplicas() && n.o.Source.Good(s.MinReplicasMaxLag) < s.MinReplicas)
+		n.countReplicas()
 	case l != nil:
-		if why := l.overdue(s.Timeout); why != nil {
+		if why := l.overdue(n.o.Settings().Timeout); why != nil {
 			l.cut(why)
 		}
 	}
