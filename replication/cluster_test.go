@@ -175,7 +175,7 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 	p.ks = keyspace.New(keyspace.Options{Clock: p.clock, Shards: 4})
 	p.keeper = &keeper{p: p}
 	p.set.Store(&replication.Settings{
-		Port: p.port, AnnounceIP: strings.Split(address, ":")[0], Announced: true, Priority: 100,
+		Port: p.port, Listens: []int{p.port}, AnnounceIP: strings.Split(address, ":")[0], Announced: true, Priority: 100,
 		Timeout: soon, ServeStale: true, RefuseEmpty: true, BacklogSize: 1 << 20,
 	})
 	p.source = replication.NewSource(replication.SourceOptions{

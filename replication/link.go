@@ -160,7 +160,7 @@ func (l *link) receive(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	if isSelf(conn, l.o.Settings().Port) {
+	if isSelf(conn, l.o.Settings().Listens) {
 		return errSelf
 	}
 	r := bufio.NewReaderSize(&meter{conn, l}, readBuffer)
@@ -307,10 +307,10 @@ func (m *meter) Read(p []byte) (int, error) {
 // errSelf is why a node does not follow itself.
 var errSelf = errors.New("the primary is this server itself")
 
-// isSelf reports whether conn leads from this machine to a port of it that this server
-// listens on.
-func isSelf(conn net.Conn, port int) bool {
+// isSelf reports whether conn leads from this machine to one of those ports of it, which this
+// server listens on.
+func isSelf(conn net.Conn, ports []int) bool {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, is := conn.RemoteAddr().(*net.TCPAddr)
-	return ok && is && remote.Port == port && remote.IP.Equal(local.IP)
+	return ok && is && slices.Contains(ports, remote.Port) && remote.IP.Equal(local.IP)
 }

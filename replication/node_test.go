@@ -139,6 +139,16 @@ func TestSelf(t *testing.T) {
 	b := w.startWith("127.0.0.1:"+port, 0, func(o *replication.Options) { o.Dial = (&net.Dialer{}).DialContext })
 	b.node.Follow("127.0.0.1", port)
 	b.awaitField("cell_repl_error", "the primary is this server itself")
+
+	s := *b.set.Load()
+	s.Listens = []int{1} // what is announced is about the way back
+	b.set.Store(&s)
+	for said := 0; said == 0; {
+		conn, err := l.Accept()
+		require.NoError(t, err)
+		said, _ = conn.Read(make([]byte, 1))
+		require.NoError(t, conn.Close())
+	}
 }
 
 // redis is what follows a Redis, and says what it was given.

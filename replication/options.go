@@ -47,6 +47,7 @@ type Settings struct {
 	User, Password    string        // masteruser, masterauth
 	AnnounceIP        string        // replica-announce-ip
 	Port              int           // replica-announce-port, or else the port that is listened on
+	Listens           []int         // the ports that are listened on, whatever is announced
 	Announced         bool          // replica-announced
 	Priority          int           // replica-priority
 	Timeout           time.Duration // repl-timeout

@@ -60,6 +60,7 @@ func (r *replicator) settings() replication.Settings {
 	c := r.s.config.Replication()
 	return replication.Settings{
 		User: c.User, Password: c.Password, AnnounceIP: c.AnnounceIP, Port: r.port(&c), Announced: c.Announced,
+		Listens:  []int{r.s.tcpPort(), int(r.s.config.Number("tls-port"))},
 		Priority: c.Priority, Timeout: c.Timeout, ServeStale: c.ServeStaleData, RefuseEmpty: c.RefuseEmpty,
 		BacklogSize: c.BacklogSize, MinReplicas: c.MinReplicas, MinReplicasMaxLag: c.MaxLag,
 	}
