@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
 )
 
 func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
@@ -82,6 +83,27 @@ func TestWhatTakesLongFindsItsKeys(t *testing.T) {
 	awaitCount(2) // what has expired takes memory for a while
 	b.node.Lead()
 	awaitCount(1)
+}
+
+// TestFormerPrimaryKeepsWhatHasJustExpired: the clock of its primary may be behind its own, so what
+// has expired here may live on there.
+func TestFormerPrimaryKeepsWhatHasJustExpired(t *testing.T) {
+	w := newWeb(t)
+	a := w.start("a:1", 0)
+	var expiry limit.Instant
+	require.True(t, a.client().do(func(v *keyspace.Handle) {
+		expiry = v.Now().Add(time.Millisecond)
+		_, err := v.SetString(0, []byte("k"), []byte("v"), keyspace.SetOptions{Expiry: expiry})
+		require.NoError(t, err)
+	}))
+	eventually(t, "it has expired", func() bool { return a.clock.Now() > expiry })
+	a.node.Follow("nowhere", "1")
+	eventually(t, "a replica", func() bool { return a.host.unblocked.Load() == 1 })
+	require.Zero(t, a.ks.Sweep(1000).Removed)
+	require.Empty(t, a.state())
+	a.node.Lead()
+	a.awaitPrimary()
+	require.Equal(t, 1, a.ks.Sweep(1000).Removed)
 }
 
 // TestChain has a replica of a replica, and a third that follows that one.
