@@ -55,7 +55,7 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 // step writes the next entries, and appends what there is of the RDB to out.
 func (c *wholeCopy) step(out []byte) (filled []byte, more bool, err error) {
 	c.taken = c.taken[:0]
-	if more, err = c.steps.Next(); err != nil {
+	if _, more, err = c.steps.Next(true); err != nil {
 		return out, false, err
 	}
 	for i := range c.taken {

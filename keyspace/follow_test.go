@@ -233,7 +233,7 @@ func TestStepsAreShortAndSeeAll(t *testing.T) {
 		more = false
 		for i := range w {
 			step = 0
-			goesOn, err := w[i].Next()
+			_, goesOn, err := w[i].Next(true)
 			require.NoError(t, err)
 			require.True(t, step <= 200 || step == 1001, "%d", step)
 			more = more || goesOn
@@ -242,10 +242,43 @@ func TestStepsAreShortAndSeeAll(t *testing.T) {
 	require.Len(t, seen[0], 3020)
 	require.Equal(t, seen[0], seen[1])
 	given := ks.Steps(func(int, []byte, entry.Entry) {})
-	_, err := given.Next()
+	_, _, err := given.Next(true)
 	require.NoError(t, err)
 	given.Close()
-	more, err := given.Next()
+	_, more, err := given.Next(true)
 	require.NoError(t, err)
 	require.False(t, more)
+}
+
+// TestStepsThatWaitForNobody: while a command has all keys they go nowhere, and then they see all.
+func TestStepsThatWaitForNobody(t *testing.T) {
+	ks, v, _ := open(t, keyspace.Options{Shards: 4})
+	keys := numbered("k", manyReads)
+	set(t, v, keys, "v")
+	require.NoError(t, v.WriteList(0, []byte("list"), func(l *collection.List) error {
+		return l.PushBack(bytes.Repeat([]byte{'x'}, 100_000))
+	}))
+	seen := map[string]bool{}
+	w := ks.Steps(func(_ int, key []byte, _ entry.Entry) { seen[string(key)] = true })
+	defer w.Close()
+	tried := 0
+	v.EachString(0, keys, func([]byte, bool) bool {
+		for ; tried < 20; tried++ {
+			done, more, err := w.Next(false)
+			require.NoError(t, err)
+			require.False(t, done)
+			require.True(t, more)
+		}
+		return true
+	})
+	require.Equal(t, 20, tried)
+	require.Empty(t, seen)
+	for more := true; more; {
+		var done bool
+		var err error
+		done, more, err = w.Next(false)
+		require.NoError(t, err)
+		require.True(t, done)
+	}
+	require.Len(t, seen, manyReads+1)
 }

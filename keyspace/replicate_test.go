@@ -94,7 +94,7 @@ func TestReplicaBecomesEqual(t *testing.T) {
 		})
 		for more := true; more; {
 			var err error
-			more, err = steps.Next()
+			_, more, err = steps.Next(true)
 			require.NoError(t, err)
 			churn(rng.IntN(20))
 			r.follow(t, j)

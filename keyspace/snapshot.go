@@ -16,7 +16,7 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 	defer w.Close()
 	for more := true; more; {
 		var err error
-		if more, err = w.Next(); err != nil {
+		if _, more, err = w.Next(true); err != nil {
 			return err
 		}
 		giveWay()
@@ -35,6 +35,7 @@ type Steps struct {
 	at    []stepPlace
 	shard int    // of the step before
 	left  int    // shards that have not been seen to their end
+	waits bool   // for commands: see Next
 	keys  []byte // of the trees that a step has met and the next ones copy
 	ends  []int  // where each ends
 	done  int    // how many of them have been copied
@@ -58,28 +59,34 @@ func (w *Steps) Close() { w.left, w.done, w.ends, w.keys, w.flat = 0, 0, nil, ni
 
 // Next gives add up to 64 entries or somewhat more of one shard, or one large collection,
 // which may take as long as thousands of values. It reports whether there is more to come.
-// An error ends the snapshot, which could hold what must never have happened.
-func (w *Steps) Next() (more bool, err error) {
+// Unless it waits, it does nothing, and is not done, while a command has what comes next; the
+// next call tries another shard, if that may come before. An error ends the snapshot, which
+// could hold what must never have happened.
+func (w *Steps) Next(wait bool) (done, more bool, err error) {
+	w.waits, done = wait, true
 	switch {
 	case w.done < len(w.ends):
-		w.tree()
+		done = w.tree()
 	case w.left > 0:
-		w.entries()
+		done = w.entries()
 	}
 	if w.ks.abandoned.Load() {
-		return false, errAbandoned
+		return false, false, errAbandoned
 	}
-	return w.left > 0 || w.done < len(w.ends), nil
+	return done, w.left > 0 || w.done < len(w.ends), nil
 }
 
 // entries copies some entries of the next shard that has any left.
-func (w *Steps) entries() {
+func (w *Steps) entries() (done bool) {
 	for more := true; more; more = w.at[w.shard].db == w.ks.Databases() {
 		w.shard = (w.shard + 1) % len(w.at)
 	}
 	w.keys, w.ends, w.done = w.keys[:0], w.ends[:0], 0
 	p := &w.at[w.shard]
 	s := w.lock(w.shard, anyHash)
+	if s == nil {
+		return false
+	}
 	defer s.mu.Unlock()
 	for ; p.db < len(s.dbs); p.db++ {
 		t := s.dbs[p.db].t
@@ -95,6 +102,7 @@ func (w *Steps) entries() {
 	if p.db == len(s.dbs) {
 		w.left--
 	}
+	return true
 }
 
 func (w *Steps) entry(s *shard, db int, key []byte, e entry.Entry) {
@@ -111,25 +119,28 @@ func (w *Steps) entry(s *shard, db int, key []byte, e entry.Entry) {
 
 // tree copies what the next of the keys that had a tree holds by now, which need not be one
 // any more.
-func (w *Steps) tree() {
+func (w *Steps) tree() (done bool) {
 	begin := 0
 	if w.done > 0 {
 		begin = w.ends[w.done-1]
 	}
 	end := w.ends[w.done] - 1
 	key, db := w.keys[begin:end], int(w.keys[end])
-	w.done++
 	h := w.ks.hash(key)
 	s := w.lock(int(h>>w.ks.shift), h)
+	if s == nil {
+		return false
+	}
 	defer s.mu.Unlock()
+	w.done++
 	t := s.dbs[db].t
 	if t == nil {
-		return
+		return true
 	}
 	var e entry.Entry
 	_, e.Kind, e.Expiry, e.Value = t.Find(uint32(h), key)
 	if e.Kind == entry.None || s.removes(e.Expiry) {
-		return
+		return true
 	}
 	if isTree(e.Kind) {
 		e = s.whole(db, e, w.flat)
@@ -138,14 +149,25 @@ func (w *Steps) tree() {
 		}
 	}
 	w.add(db, key, e)
+	return true
 }
 
-// lock locks a shard once nobody claims a key of hash h. Nothing happens there any more at an
-// instant at which something lived that is left out now. The clock is read under the lock:
-// so nothing of before [Keyspace.ResetInstants] comes behind it.
+// lock locks a shard once nobody claims a key of hash h, or returns nil. Nothing happens there any
+// more at an instant at which something lived that is left out now. The clock is read under the
+// lock: so nothing of before [Keyspace.ResetInstants] comes behind it.
 func (w *Steps) lock(i int, h uint64) *shard {
 	s := &w.ks.shards[i]
-	s.lockFree(h)
+	switch {
+	case w.waits:
+		s.lockFree(h)
+	case !s.mu.TryLock():
+		return nil
+	case s.claimed && s.claim.has(h):
+		s.mu.Unlock()
+		return nil
+	default:
+		s.bare()
+	}
 	s.last = max(s.last, w.ks.clock.Now())
 	return s
 }

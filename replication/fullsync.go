@@ -26,6 +26,7 @@ type fullSync struct {
 	gathered int  // bytes of entries that have been copied in this round
 	sending  bool // they are being sent
 	copied   bool // there are no more keys to copy
+	kept     bool // a command that takes long had all keys that were tried
 	// due is the offset up to which the stream comes before what is next: a round or the
 	// end. While keys are copied and not sent it stays.
 	due          uint64
@@ -43,13 +44,15 @@ func newFullSync(ks *keyspace.Keyspace, offset uint64) *fullSync {
 
 // next returns the payload of the next block, valid until the next call. There is none at
 // the end of a round, when the stream is to be sent, and when that many steps were taken,
-// which are subtracted.
+// which are subtracted. It waits for nobody: a loop calls it, which has other clients.
 func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
+	f.kept = !f.sending
 	for ; *steps > 0 && !f.sending; *steps-- {
-		more, err := f.steps.Next()
+		done, more, err := f.steps.Next(false)
 		if err != nil {
 			return nil, false, fmt.Errorf("copying keys: %w", err)
 		}
+		f.kept = f.kept && !done
 		f.copied = !more
 		f.sending = f.copied || f.gathered >= gatherLeast
 	}

@@ -104,6 +104,9 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 			return out, false, nil
 		case s.sync.done():
 			s.finish()
+		case steps == 0 && s.sync.kept:
+			s.lane.waker.after(linger, s.peer.Wake)
+			return out, false, nil
 		case steps == 0:
 			return out, true, nil
 		default:

@@ -394,3 +394,36 @@ func TestStreamAllocatesNothing(t *testing.T) {
 
 // lingering is so much that a replica is woken at once.
 const lingering = 64 << 10
+
+// TestFullSyncDoesNotWaitForACommand: the loop that fills a replica's connection has other clients,
+// so it does not wait while a command has the keys that come next, and looks again soon.
+func TestFullSyncDoesNotWaitForACommand(t *testing.T) {
+	p := newPrimary(t, 1, defaults())
+	var keys [][]byte
+	for i := range 9000 { // more than a command locks: it claims them
+		keys = append(keys, fmt.Appendf(nil, "k%d", i))
+		require.NoError(t, p.handle.Put(0, keys[i], entry.String, []byte("v"), entry.NoExpiry))
+	}
+	c := &conn{}
+	_, pump := p.source.Sync(call(1, c))
+	defer pump.Closed()
+	looked := false
+	p.handle.EachString(0, keys, func([]byte, bool) bool {
+		for ; !looked; looked = true {
+			sent, more, err := fill(t, pump, transport.PumpMost)
+			require.NoError(t, err)
+			require.Empty(t, sent)
+			require.False(t, more)
+			require.Zero(t, c.wakes.Load())
+			p.clock.Advance(time.Millisecond)
+			require.Equal(t, int64(1), c.wakes.Load())
+		}
+		return true
+	})
+	require.True(t, looked)
+	f := newFollower(t, p.clock, nil, 0)
+	p.flush()
+	require.NoError(t, f.take(drain(t, pump)))
+	require.True(t, f.whole)
+	require.Equal(t, stateOf(p.ks), stateOf(f.ks))
+}
