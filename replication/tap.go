@@ -30,7 +30,7 @@ type tap struct {
 	sealing bool // from the end of the present write on
 	sealed  bool
 	held    []byte
-	heldEnd uint64 // position behind held
+	heldEnd uint64 // position behind held, or behind what is lost; 0 if nothing came
 	lost    bool   // something is not in held that belongs there
 
 	// ahead is the difference of an offset of the stream and a position of the log.
@@ -105,11 +105,11 @@ func (t *tap) open() {
 		t.gap()
 	} else if len(t.held) > 0 {
 		t.to.Write(t.held)
-		if t.ended {
-			t.ahead.Store(int64(t.to.Offset()) - int64(t.heldEnd))
-		}
 	}
-	t.sealed, t.sealing, t.lost, t.held = false, false, false, nil
+	if t.ended && t.heldEnd != 0 {
+		t.ahead.Store(int64(t.to.Offset()) - int64(t.heldEnd))
+	}
+	t.sealed, t.sealing, t.lost, t.held, t.heldEnd = false, false, false, nil, 0
 }
 
 // changed reports whether effects were kept back, so that the state is not that of the
