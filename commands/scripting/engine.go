@@ -34,6 +34,7 @@ type host struct {
 	readonly bool
 	run      *lua.Run
 	wrote    bool // has called a command that writes
+	begun    bool // it was let do that: it comes to its end, whatever the role of the server is then
 	lent     int  // how often it was lent a value
 	full     bool // memory was full when it began, and it has not said that it can do with that
 	spent    int  // instructions, once it is over

@@ -62,7 +62,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 	h := &k.host
 	h.c, h.caller, h.readonly, h.w.Proto = c, cmd, call.readonly, 2
 	run := k.engine.runs.Get()
-	h.run, h.wrote, h.acted, h.lent = run, false, false, 0
+	h.run, h.wrote, h.begun, h.acted, h.lent = run, false, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
 	}
@@ -172,10 +172,13 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	switch {
 	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
+	case h.begun: // as in Redis: half of it would be worse, and a role changes behind it
 	case h.c.Server.Halts.Load()&command.HaltStandby != 0:
 		if err := h.c.HaltedInScript(cmd, args); err != "" {
 			return cmd, err
 		}
+	default:
+		h.begun = cmd.Flags&command.FlagWrite != 0
 	}
 	switch {
 	case h.full && cmd.NeedsMemory():
