@@ -18,11 +18,11 @@ const longAgo = limit.Instant(1)
 // farAhead is an instant that no clock gets to.
 const farAhead = limit.MaxInstant / 2
 
-// prolongs is for how long a replica keeps what has expired by a clock record of its primary. An
+// KeepExpired is for how long a replica keeps what has expired by a clock record of its primary. An
 // effect behind that record may be of an earlier instant, at which the key lived: that of the
 // batch, transaction or script that it belongs to, which began before and has just ended. What
 // it does to the key may be a patch, for which the key has to be there.
-const prolongs = 10 * time.Second
+const KeepExpired = 10 * time.Second
 
 // keptPending is the largest buffer of an incomplete frame that is kept for the next.
 const keptPending = 4 << 20
@@ -245,7 +245,7 @@ func (f *follower) clock(body []byte) error {
 		f.setClock(func() limit.Instant { return r.Derived })
 	}
 	f.o.Clock.Follow(r.Derived)
-	f.o.Keyspace.SweepTo(r.Derived.Add(-prolongs))
+	f.o.Keyspace.SweepTo(r.Derived.Add(-KeepExpired))
 	f.horizon.Store(int64(r.Derived))
 	return nil
 }
@@ -353,7 +353,7 @@ func (f *follower) complete() {
 	s := f.sync
 	f.setClock(func() limit.Instant { return s.clock.Add(f.o.Stopwatch() - s.since) })
 	f.o.Clock.Follow(s.clock.Add(f.o.Stopwatch() - s.since))
-	f.o.Keyspace.SweepTo(s.clock.Add(-prolongs))
+	f.o.Keyspace.SweepTo(s.clock.Add(-KeepExpired))
 	f.horizon.Store(int64(s.clock))
 	f.o.Source.Begin(History{ID: s.id, Offset2: -1}, s.offset)
 	f.sync, f.related, f.from = nil, true, f.address

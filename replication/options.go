@@ -120,8 +120,8 @@ type Keeper interface {
 	// until nobody uses the keyspace, so a goroutine that does must not call it.
 	Log() (Log, error)
 	// Origin is what the files said at the start of whose state it is, if they did and nothing has
-	// been changed since. No key was removed since then that has not expired at the last instant
-	// that they record.
+	// been changed since. No key was removed since then that had not expired KeepExpired before the
+	// last instant that they record.
 	Origin() (o persistence.Origin, ok bool)
 	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot
 	// may begin. What Adopt began has ended then.

@@ -56,7 +56,7 @@ func (n *Node) tapOut() (related bool) {
 			n.log.SetTap(nil)
 			n.tap.Store(nil)
 		}
-		n.o.Keyspace.SweepTo(n.o.Clock.Now().Add(-prolongs)) // the clock of the next primary may be behind
+		n.o.Keyspace.SweepTo(n.o.Clock.Now().Add(-KeepExpired)) // the clock of the next primary may be behind
 	})
 	return t != nil && !t.changed()
 }

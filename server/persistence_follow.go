@@ -47,7 +47,7 @@ func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.s.keyspace.SweepTo(last.Derived)
+	m.s.keyspace.SweepTo(last.Derived.Add(-replication.KeepExpired))
 	return &o, nil
 }
 
