@@ -219,6 +219,9 @@ func (f *follower) effects(record []byte) error {
 	}
 	now := f.o.Clock.Now()
 	if err := f.o.Keyspace.ApplyRecord(record, now); err != nil {
+		if persistence.CheckEffects(record, f.o.Keyspace.Databases()) == nil {
+			f.related = false // the record is right, so the state is not: all of it is to come
+		}
 		return fmt.Errorf("a record of the primary cannot be applied: %w", err)
 	}
 	if f.sync == nil {

@@ -125,12 +125,12 @@ func (n *Node) promote() {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.o.Host.SetLoading(false) // the state is a whole one, if an empty one
 	if n.order == orderFollow {
 		return // somebody has changed their mind
 	}
 	n.standing = standing{}
 	n.countReplicas()
-	n.o.Host.SetLoading(false)
 	n.o.Host.SetMasterDown(false)
 	n.o.Host.SetReadOnly(false)
 	n.o.Host.SetPrimary("", "")
