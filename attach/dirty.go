@@ -37,9 +37,9 @@ type reached struct {
 	read int64
 }
 
-// ledger knows which keys are dirty, and how far the stream was applied. Its methods may be
+// keyTable knows which keys are dirty, and how far the stream was applied. Its methods may be
 // called from any goroutine.
-type ledger struct {
+type keyTable struct {
 	mu sync.Mutex
 	// The following are guarded by mu.
 	room     sync.Cond // its L is &mu: fewer keys are dirty, or it is over
@@ -51,15 +51,15 @@ type ledger struct {
 	closed   bool
 }
 
-func newLedger() *ledger {
-	l := &ledger{}
+func newKeyTable() *keyTable {
+	l := &keyTable{}
 	l.room.L = &l.mu
 	l.reset(0)
 	return l
 }
 
 // reset forgets all keys. The stream goes on behind position.
-func (l *ledger) reset(position int64) {
+func (l *keyTable) reset(position int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = map[name]*tracked{}
@@ -76,7 +76,7 @@ const (
 )
 
 // judge says what becomes of a command on names that ends at an offset.
-func (l *ledger) judge(names []name, end int64) standing {
+func (l *keyTable) judge(names []name, end int64) standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found, ahead := 0, 0
@@ -104,7 +104,7 @@ func (l *ledger) judge(names []name, end int64) standing {
 
 // touch makes names dirty by a command at (start, end]. Values that include it are left as
 // they are, unless force says that they were destroyed.
-func (l *ledger) touch(names []name, start, end int64, force bool) {
+func (l *keyTable) touch(names []name, start, end int64, force bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range names {
@@ -129,7 +129,7 @@ func (l *ledger) touch(names []name, start, end int64, force bool) {
 }
 
 // touchAll is touch with force of all keys that are tracked in a database, or in all.
-func (l *ledger) touchAll(in func(db int) bool, start, end int64) {
+func (l *keyTable) touchAll(in func(db int) bool, start, end int64) {
 	l.mu.Lock()
 	var names []name
 	for n := range l.keys {
@@ -144,7 +144,7 @@ func (l *ledger) touchAll(in func(db int) bool, start, end int64) {
 // doubt has keys read again that were read ahead of the stream, since that goes on in another
 // history from here. What they hold may be of commands that are not in it. Until they are read,
 // not everything before counts as stored.
-func (l *ledger) doubt() {
+func (l *keyTable) doubt() {
 	l.mu.Lock()
 	position := l.position
 	var names []name
@@ -159,7 +159,7 @@ func (l *ledger) doubt() {
 
 // advance says that the stream was applied up to an offset. It waits while too many keys are
 // dirty, and reports whether to go on.
-func (l *ledger) advance(to int64) bool {
+func (l *keyTable) advance(to int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.position = to
@@ -170,7 +170,7 @@ func (l *ledger) advance(to int64) bool {
 }
 
 // take returns up to most keys that are to be read, or one of them was before.
-func (l *ledger) take(most int) []name {
+func (l *keyTable) take(most int) []name {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := min(most, len(l.queue))
@@ -180,14 +180,14 @@ func (l *ledger) take(most int) []name {
 }
 
 // giveBack says that names were not read after all.
-func (l *ledger) giveBack(names []name) {
+func (l *keyTable) giveBack(names []name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, names...)
 }
 
 // stored says that the value of a key at an offset was stored.
-func (l *ledger) stored(n name, at int64) {
+func (l *keyTable) stored(n name, at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.keys[n]
@@ -206,7 +206,7 @@ func (l *ledger) stored(n name, at int64) {
 }
 
 // forget removes keys that the stream has got to.
-func (l *ledger) forget() {
+func (l *keyTable) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// Readings follow each other, and so do their offsets.
@@ -222,7 +222,7 @@ func (l *ledger) forget() {
 }
 
 // at returns how far the stream was applied, and up to which offset all of it is stored.
-func (l *ledger) at() (position, stored int64) {
+func (l *keyTable) at() (position, stored int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stored = l.position
@@ -237,17 +237,17 @@ func (l *ledger) at() (position, stored int64) {
 }
 
 // waiting is how many keys are dirty.
-func (l *ledger) waiting() int {
+func (l *keyTable) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dirty
 }
 
 // open and close say that advance may wait, or not any more.
-func (l *ledger) open()  { l.setClosed(false) }
-func (l *ledger) close() { l.setClosed(true) }
+func (l *keyTable) open()  { l.setClosed(false) }
+func (l *keyTable) close() { l.setClosed(true) }
 
-func (l *ledger) setClosed(closed bool) {
+func (l *keyTable) setClosed(closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = closed

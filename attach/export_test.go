@@ -27,11 +27,11 @@ func ApplyStreamInRounds(in *bufio.Reader, ks *keyspace.Keyspace, r Runner, roun
 // ApplyStream applies a stream that begins at an offset, without a second connection.
 func ApplyStream(in *bufio.Reader, ks *keyspace.Keyspace, r Runner, offset int64) (Applied, error) {
 	f := New(Options{Keyspace: ks, Runner: r})
-	f.ledger.reset(offset)
+	f.keyTable.reset(offset)
 	err := f.apply(context.Background(), in)
 	a := Applied{Skipped: f.skipped.Counts()}
-	a.Position, a.Stored = f.ledger.at()
-	for _, n := range f.ledger.take(1 << 20) {
+	a.Position, a.Stored = f.keyTable.at()
+	for _, n := range f.keyTable.take(1 << 20) {
 		a.Dirty = append(a.Dirty, n.key)
 	}
 	select {
@@ -68,14 +68,14 @@ func ReadKeys(conn net.Conn, ks *keyspace.Keyspace, keys ...string) (at int64, e
 	return at, err
 }
 
-// Book is a ledger.
+// Book is a keyTable.
 type Book struct {
-	l *ledger
+	l *keyTable
 }
 
-// NewBook returns a ledger at an offset.
+// NewBook returns a keyTable at an offset.
 func NewBook(offset int64) *Book {
-	b := &Book{l: newLedger()}
+	b := &Book{l: newKeyTable()}
 	b.l.reset(offset)
 	return b
 }
@@ -87,23 +87,23 @@ func names(keys []string) (all []name) {
 	return all
 }
 
-// Judge is ledger.judge.
+// Judge is keyTable.judge.
 func (b *Book) Judge(end int64, keys ...string) string {
 	return [...]string{"free", "included", "dirty"}[b.l.judge(names(keys), end)]
 }
 
-// Touch is ledger.touch.
+// Touch is keyTable.touch.
 func (b *Book) Touch(start, end int64, force bool, keys ...string) {
 	b.l.touch(names(keys), start, end, force)
 }
 
-// Doubt is ledger.doubt.
+// Doubt is keyTable.doubt.
 func (b *Book) Doubt() { b.l.doubt() }
 
-// Advance is ledger.advance.
+// Advance is keyTable.advance.
 func (b *Book) Advance(to int64) { b.l.advance(to) }
 
-// Take is ledger.take of all.
+// Take is keyTable.take of all.
 func (b *Book) Take() (keys []string) {
 	for _, n := range b.l.take(1 << 20) {
 		keys = append(keys, n.key)
@@ -111,10 +111,10 @@ func (b *Book) Take() (keys []string) {
 	return keys
 }
 
-// Stored is ledger.stored.
+// Stored is keyTable.stored.
 func (b *Book) Stored(key string, at int64) { b.l.stored(name{0, key}, at) }
 
-// At is ledger.at, and how many keys it knows after those that were reached are forgotten.
+// At is keyTable.at, and how many keys it knows after those that were reached are forgotten.
 func (b *Book) At() (position, stored int64, known int) {
 	b.l.forget()
 	position, stored = b.l.at()

@@ -49,10 +49,10 @@ type Figures struct {
 // Follower is a replica of a live Redis or Valkey. It outlives links: what it knows of keys
 // that were read ahead belongs to the offset at which the next link begins.
 type Follower struct {
-	o       Options
-	ledger  *ledger
-	skipped Tally
-	storing sync.Mutex // see view.storing
+	o        Options
+	keyTable *keyTable
+	skipped  Tally
+	storing  sync.Mutex // see view.storing
 	// kick has the pulse begin at once. It holds one.
 	kick                   chan struct{}
 	commands, loaded, read atomic.Int64
@@ -63,20 +63,20 @@ type Follower struct {
 	replid string
 	inside bool
 
-	// db is the database that the primary has selected at the ledger's position.
+	// db is the database that the primary has selected at the position of the table of keys.
 	db int
 }
 
 // New makes a Follower.
 func New(o Options) *Follower {
-	return &Follower{o: o, ledger: newLedger(), kick: make(chan struct{}, 1)}
+	return &Follower{o: o, keyTable: newKeyTable(), kick: make(chan struct{}, 1)}
 }
 
 // Current returns what the next PSYNC has to name: the history, "" for none, and the offset
 // up to which its stream was applied. settled says that everything up to there is stored, so
 // that the node may be promoted there. Any goroutine may call it.
 func (f *Follower) Current() (replid string, offset int64, settled bool) {
-	position, stored := f.ledger.at()
+	position, stored := f.keyTable.at()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.replid, position, f.replid != "" && position == stored && !f.inside
@@ -89,7 +89,7 @@ func (f *Follower) Forget() { f.name("") }
 func (f *Follower) Figures() Figures {
 	return Figures{
 		Skipped: f.skipped.Counts(), Commands: f.commands.Load(), Loaded: f.loaded.Load(),
-		Read: f.read.Load(), Dirty: int64(f.ledger.waiting()),
+		Read: f.read.Load(), Dirty: int64(f.keyTable.waiting()),
 	}
 }
 
@@ -138,7 +138,7 @@ func (f *Follower) begin(in *bufio.Reader, reply string) error {
 			return fmt.Errorf("%w: the primary goes on where nothing was", errStream)
 		}
 		if len(words) == 2 && len(words[1]) == 40 && words[1] != replid {
-			f.ledger.doubt()
+			f.keyTable.doubt()
 			f.name(words[1])
 		}
 		return nil
@@ -167,7 +167,7 @@ func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
 	if err := f.o.Whole(); err != nil {
 		return err
 	}
-	f.ledger.reset(offset)
+	f.keyTable.reset(offset)
 	f.db = l.selected
 	f.name(replid)
 	f.o.Log.Info("copied a primary", "bytes", size, "keys", f.loaded.Load(), "skipped", f.skipped.Counts())
@@ -239,18 +239,18 @@ func (f *Follower) values(store func(db int, key []byte, e entry.Entry) error) *
 
 // stream applies the stream while another goroutine reads dirty keys and acknowledges.
 func (f *Follower) stream(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, in *bufio.Reader) error {
-	f.ledger.open()
+	f.keyTable.open()
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		p := &pulse{
-			link: conn, ledger: f.ledger, ks: f.o.Keyspace, dial: f.o.Dial, kick: f.kick, count: &f.read, storing: &f.storing,
+			link: conn, keyTable: f.keyTable, ks: f.o.Keyspace, dial: f.o.Dial, kick: f.kick, count: &f.read, storing: &f.storing,
 		}
 		p.values = f.values(p.take)
 		defer p.close()
 		if err := p.run(ctx); err != nil {
 			cancel(err)
 		}
-		f.ledger.close()
+		f.keyTable.close()
 	})
 	err := f.apply(ctx, in)
 	cancel(err)
@@ -264,12 +264,12 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 	handle := ks.NewHandle()
 	defer handle.Close()
 	t := &translator{
-		runner: f.o.Runner, ledger: f.ledger, skipped: &f.skipped, databases: ks.Databases(), db: f.db,
+		runner: f.o.Runner, keyTable: f.keyTable, skipped: &f.skipped, databases: ks.Databases(), db: f.db,
 		view: view{ctx: ctx, handle: handle, storing: &f.storing},
 	}
 	defer f.inTransaction(false)
 	defer t.leave()
-	base, _ := f.ledger.at()
+	base, _ := f.keyTable.at()
 	if round := f.o.Round; round != nil {
 		defer round()
 		in = bufio.NewReaderSize(&rounds{in, round}, roundMost)
@@ -292,7 +292,7 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 			continue // the next link has to begin before it
 		}
 		f.db = t.db // before anything can end this: the next link goes on from here
-		if !f.ledger.advance(base + c.consumed) {
+		if !f.keyTable.advance(base + c.consumed) {
 			return context.Canceled
 		}
 		f.inTransaction(false)

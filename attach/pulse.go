@@ -23,11 +23,11 @@ const silent = 20
 
 // pulse is the goroutine beside the stream of a link: it reads dirty keys, and acknowledges.
 type pulse struct {
-	link   net.Conn
-	ledger *ledger
-	ks     *keyspace.Keyspace
-	dial   func(ctx context.Context) (net.Conn, error)
-	values *values // its store is p.take
+	link     net.Conn
+	keyTable *keyTable
+	ks       *keyspace.Keyspace
+	dial     func(ctx context.Context) (net.Conn, error)
+	values   *values // its store is p.take
 	// kick is where somebody asks for a round at once, and count counts keys.
 	kick    <-chan struct{}
 	count   *atomic.Int64
@@ -53,8 +53,8 @@ func (p *pulse) run(ctx context.Context) error {
 		if err := p.readDue(ctx); err != nil {
 			return err
 		}
-		p.ledger.forget()
-		if _, stored := p.ledger.at(); stored != acked || periods >= silent {
+		p.keyTable.forget()
+		if _, stored := p.keyTable.at(); stored != acked || periods >= silent {
 			if _, err := p.link.Write(appendAck(nil, stored)); err != nil {
 				return err
 			}
@@ -92,14 +92,14 @@ func appendAck(out []byte, offset int64) []byte {
 
 // readAll reads the keys that are dirty now, each once.
 func (p *pulse) readAll(ctx context.Context) error {
-	for left := p.ledger.waiting(); left > 0; left -= batchKeys {
-		batch := p.ledger.take(min(left, batchKeys))
+	for left := p.keyTable.waiting(); left > 0; left -= batchKeys {
+		batch := p.keyTable.take(min(left, batchKeys))
 		if len(batch) == 0 {
 			return nil
 		}
 		done, err := p.readBatch(ctx, batch)
 		if err != nil {
-			p.ledger.giveBack(batch[done:])
+			p.keyTable.giveBack(batch[done:])
 			return fmt.Errorf("reading keys of the primary: %w", err)
 		}
 	}
@@ -161,7 +161,7 @@ func (p *pulse) store(n name, at int64, read func() (found bool, err error)) err
 		}
 	}
 	p.count.Add(1)
-	p.ledger.stored(n, at)
+	p.keyTable.stored(n, at)
 	return nil
 }
 

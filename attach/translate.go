@@ -27,7 +27,7 @@ type Runner interface {
 // translator applies the commands of a stream: see dirty.go for which are run.
 type translator struct {
 	runner    Runner
-	ledger    *ledger
+	keyTable  *keyTable
 	skipped   *Tally
 	view      view
 	databases int
@@ -103,7 +103,7 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 		t.skipped.Add(string(args[0]), 1) // a script that names no key
 		return nil
 	}
-	standing := t.ledger.judge(t.names, end)
+	standing := t.keyTable.judge(t.names, end)
 	if t.tx.has(t.names) {
 		standing = dirtied
 	}
@@ -133,7 +133,7 @@ func (tx *transaction) has(names []name) bool {
 // mark makes names dirty, now or with the end of the transaction.
 func (t *translator) mark(names []name, start, end int64) {
 	if t.tx == nil {
-		t.ledger.touch(names, start, end, false)
+		t.keyTable.touch(names, start, end, false)
 		return
 	}
 	for _, n := range names {
@@ -195,7 +195,7 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 }
 
 func (t *translator) flushed(db int, start, end int64) {
-	t.ledger.touchAll(func(of int) bool { return db == allDatabases || db == of }, start, end)
+	t.keyTable.touchAll(func(of int) bool { return db == allDatabases || db == of }, start, end)
 }
 
 // commit ends a transaction.
@@ -216,12 +216,12 @@ func (t *translator) commit(end int64) error {
 				return fmt.Errorf("%w: %w", ErrResync, err)
 			}
 			t.failed(exec)
-			t.ledger.touch(tx.ran, tx.start, end, false)
+			t.keyTable.touch(tx.ran, tx.start, end, false)
 		}
 	}
 	for n := range tx.marked {
 		t.names = append(t.names[:0], n)
-		t.ledger.touch(t.names, tx.start, end, false)
+		t.keyTable.touch(t.names, tx.start, end, false)
 	}
 	for _, db := range tx.flushed {
 		t.flushed(db, tx.start, end)

@@ -10,14 +10,14 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// ledger has what each replica has acknowledged, and who waits for how many of them. Only
+// ackTable has what each replica has acknowledged, and who waits for how many of them. Only
 // replicas whose state is whole count.
-type ledger struct {
+type ackTable struct {
 	// urgent says that somebody waits whom the replicas that there are can satisfy.
 	urgent atomic.Bool
 
 	mu       sync.Mutex // guards what follows
-	accounts map[int64]*account
+	replicas map[int64]*replicaAcks
 	whole    int      // how many of them count
 	best     []uint64 // what those have acknowledged, the farthest first, unless stale
 	stale    bool
@@ -25,8 +25,8 @@ type ledger struct {
 	woken    []transport.Peer
 }
 
-// account is what is known of a replica.
-type account struct {
+// replicaAcks is what is known of a replica.
+type replicaAcks struct {
 	whole bool   // it was sent a whole state
 	from  uint64 // the offset of that, once it was
 	acked uint64
@@ -37,17 +37,17 @@ type account struct {
 // asks again. So what clients have left that are gone, or have given up, is forgotten.
 const patience = 5 * time.Second
 
-func newLedger() *ledger {
-	return &ledger{accounts: map[int64]*account{}, lines: map[int]line{}}
+func newAckTable() *ackTable {
+	return &ackTable{replicas: map[int64]*replicaAcks{}, lines: map[int]line{}}
 }
 
 // open adds a replica, which has everything before acked if it is whole.
-func (l *ledger) open(id int64, whole bool, acked uint64, now time.Duration) {
+func (l *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
 	l.mu.Lock()
-	a := &account{heard: -1}
-	l.accounts[id] = a
+	a := &replicaAcks{heard: -1}
+	l.replicas[id] = a
 	if whole {
-		*a = account{whole: true, from: acked, acked: acked, heard: now}
+		*a = replicaAcks{whole: true, from: acked, acked: acked, heard: now}
 		l.whole++
 	}
 	l.settle()
@@ -55,9 +55,9 @@ func (l *ledger) open(id int64, whole bool, acked uint64, now time.Duration) {
 
 // complete says that the full sync of a replica was sent, which ends at offset: it counts
 // from now on, with what it acknowledges from there on.
-func (l *ledger) complete(id int64, offset uint64) {
+func (l *ackTable) complete(id int64, offset uint64) {
 	l.mu.Lock()
-	if a := l.accounts[id]; a != nil && !a.whole {
+	if a := l.replicas[id]; a != nil && !a.whole {
 		a.whole, a.from = true, offset
 		l.whole++
 	}
@@ -65,10 +65,10 @@ func (l *ledger) complete(id int64, offset uint64) {
 }
 
 // close removes a replica.
-func (l *ledger) close(id int64) {
+func (l *ackTable) close(id int64) {
 	l.mu.Lock()
-	if a := l.accounts[id]; a != nil {
-		delete(l.accounts, id)
+	if a := l.replicas[id]; a != nil {
+		delete(l.replicas, id)
 		if a.whole {
 			l.whole--
 		}
@@ -78,16 +78,16 @@ func (l *ledger) close(id int64) {
 
 // hear takes what a replica acknowledges. Before it has applied a whole state that only shows
 // that it is there.
-func (l *ledger) hear(id int64, acked uint64, now time.Duration) {
+func (l *ackTable) hear(id int64, acked uint64, now time.Duration) {
 	l.mu.Lock()
-	if a := l.accounts[id]; a != nil && a.whole && acked >= a.from {
+	if a := l.replicas[id]; a != nil && a.whole && acked >= a.from {
 		a.acked, a.heard = max(a.acked, acked), now
 	}
 	l.settle()
 }
 
 // settle wakes whoever has waited for long enough, and unlocks mu, which must be held.
-func (l *ledger) settle() {
+func (l *ackTable) settle() {
 	l.stale = true
 	woken := l.woken[:0]
 	l.woken = nil
@@ -102,7 +102,7 @@ func (l *ledger) settle() {
 }
 
 // keep stores a line that has changed. mu must be held.
-func (l *ledger) keep(n int, waiting line) {
+func (l *ackTable) keep(n int, waiting line) {
 	if len(waiting) == 0 {
 		delete(l.lines, n)
 		return
@@ -111,7 +111,7 @@ func (l *ledger) keep(n int, waiting line) {
 }
 
 // wake unlocks mu, which must be held, and wakes all in woken, whose memory is used again.
-func (l *ledger) wake(woken []transport.Peer) {
+func (l *ackTable) wake(woken []transport.Peer) {
 	urgent := false
 	for n := range l.lines {
 		urgent = urgent || n <= l.whole
@@ -132,12 +132,12 @@ func (l *ledger) wake(woken []transport.Peer) {
 
 // acks returns what the replicas that count have acknowledged, the farthest first. mu must
 // be held.
-func (l *ledger) acks() []uint64 {
+func (l *ackTable) acks() []uint64 {
 	if !l.stale {
 		return l.best
 	}
 	l.best, l.stale = l.best[:0], false
-	for _, a := range l.accounts {
+	for _, a := range l.replicas {
 		if a.whole {
 			l.best = append(l.best, a.acked)
 		}
@@ -147,7 +147,7 @@ func (l *ledger) acks() []uint64 {
 }
 
 // reached is up to where n replicas have everything. mu must be held.
-func (l *ledger) reached(n int) uint64 {
+func (l *ackTable) reached(n int) uint64 {
 	if acks := l.acks(); n <= len(acks) {
 		return acks[n-1]
 	}
@@ -155,7 +155,7 @@ func (l *ledger) reached(n int) uint64 {
 }
 
 // acked is how many replicas have everything before offset. mu must be held.
-func (l *ledger) acked(offset uint64) (n int) {
+func (l *ackTable) acked(offset uint64) (n int) {
 	acks := l.acks()
 	for n < len(acks) && acks[n] >= offset {
 		n++
@@ -164,14 +164,14 @@ func (l *ledger) acked(offset uint64) (n int) {
 }
 
 // count is acked for those who do not have mu.
-func (l *ledger) count(offset uint64) int {
+func (l *ackTable) count(offset uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acked(offset)
 }
 
 // await has p woken once n replicas have everything before offset, unless they have.
-func (l *ledger) await(n int, offset uint64, p transport.Peer, now time.Duration) (acked int, o transport.Outcome) {
+func (l *ackTable) await(n int, offset uint64, p transport.Peer, now time.Duration) (acked int, o transport.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	acked = l.acked(offset)
@@ -188,7 +188,7 @@ func (l *ledger) await(n int, offset uint64, p transport.Peer, now time.Duration
 }
 
 // expire wakes whoever has waited since before since, or everybody if that is in the future.
-func (l *ledger) expire(since time.Duration) {
+func (l *ackTable) expire(since time.Duration) {
 	l.mu.Lock()
 	woken := l.woken[:0]
 	l.woken = nil
@@ -209,17 +209,17 @@ func (l *ledger) expire(since time.Duration) {
 }
 
 // idle reports whether nobody waits.
-func (l *ledger) idle() bool {
+func (l *ackTable) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lines) == 0
 }
 
 // good is how many replicas have acknowledged something since then, with a whole state.
-func (l *ledger) good(since time.Duration) (n int) {
+func (l *ackTable) good(since time.Duration) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, a := range l.accounts {
+	for _, a := range l.replicas {
 		if a.whole && a.heard >= 0 && a.heard >= since {
 			n++
 		}
@@ -228,11 +228,11 @@ func (l *ledger) good(since time.Duration) (n int) {
 }
 
 // of returns what is known of a replica.
-func (l *ledger) of(id int64) account {
+func (l *ackTable) of(id int64) replicaAcks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a := l.accounts[id]; a != nil {
+	if a := l.replicas[id]; a != nil {
 		return *a
 	}
-	return account{heard: -1}
+	return replicaAcks{heard: -1}
 }

@@ -13,8 +13,8 @@ var errLargeRecord = errors.New("a large record is being written")
 
 // Admit serves a replica by the guest that begin makes. It shows and counts as any other
 // replica, but cannot take over.
-func (s *Source) Admit(c standby.SyncCall, begin func(l Lodging) (Guest, error)) (transport.Pump, error) {
-	r, l, err := s.lodge(c)
+func (s *Source) Admit(c standby.SyncCall, begin func(l GuestStart) (Guest, error)) (transport.Pump, error) {
+	r, l, err := s.addGuest(c)
 	if err != nil {
 		return nil, err
 	}
@@ -34,22 +34,22 @@ func (s *Source) Admit(c standby.SyncCall, begin func(l Lodging) (Guest, error))
 	return r, nil
 }
 
-// lodge adds the replica, which keeps the backlog from being freed.
-func (s *Source) lodge(c standby.SyncCall) (*sender, Lodging, error) {
+// addGuest adds the replica, which keeps the backlog from being freed.
+func (s *Source) addGuest(c standby.SyncCall) (*sender, GuestStart, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := s.frames.begin
 	switch {
 	case s.closed || s.history.ID == "":
-		return nil, Lodging{}, errClosed
+		return nil, GuestStart{}, errClosed
 	case s.senders[c.Client] != nil:
-		return nil, Lodging{}, errors.New("the connection is that of a replica already")
+		return nil, GuestStart{}, errors.New("the connection is that of a replica already")
 	}
-	r := s.seat(c, from, false)
+	r := s.addSender(c, from, false)
 	if r == nil {
-		return nil, Lodging{}, errLargeRecord
+		return nil, GuestStart{}, errLargeRecord
 	}
-	return r, Lodging{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepsAt}, nil
+	return r, GuestStart{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepsAt}, nil
 }
 
 // guestOf returns the guest with that client id, or nil, and where the stream has got to.
@@ -65,7 +65,7 @@ func (s *Source) guestOf(id int64) (g Guest, end uint64) {
 // hearGuest takes what a guest acknowledges.
 func (s *Source) hearGuest(id int64, g Guest, r standby.ReplicaSays) {
 	g.Hear(int64(min(r.Ack, math.MaxInt64)))
-	s.lane.ledger.hear(id, g.Acked(), s.o.Stopwatch())
+	s.common.ackTable.hear(id, g.Acked(), s.o.Stopwatch())
 }
 
 // askGuests has guests acknowledge at once, who otherwise do each second. mu must be held.

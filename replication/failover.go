@@ -145,19 +145,19 @@ func (n *Node) handOver(ctx context.Context, to place) {
 		return
 	}
 	n.handover.state, n.handover.to = handoverUnderWay, to
-	n.standing = standing{replica: true, primary: to, phase: phaseConnect, downSince: n.o.Stopwatch()}
+	n.roleState = roleState{replica: true, primary: to, phase: phaseConnect, downSince: n.o.Stopwatch()}
 	n.o.Host.SetReadOnly(true)
 	n.o.Host.SetPrimary(to.host, to.port)
 	n.mu.Unlock()
 	n.o.Log.Info("the target of the failover is asked to take over", "target", to.address(), "offset", n.o.Source.Offset())
 	n.f.related, n.following = true, true
-	n.startChase(ctx, to)
+	n.startLinks(ctx, to)
 }
 
 // abortHandover makes this node the primary that it was. Run calls it, and nobody else ends
 // a handover meanwhile but the goroutine that it stops.
 func (n *Node) abortHandover(why string) {
-	n.stopChase()
+	n.stopLinks()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.handover.state == handoverNone { // it has succeeded just before
@@ -171,7 +171,7 @@ func (n *Node) abortHandover(why string) {
 		t.open()
 	}
 	n.following, n.f.related = false, false
-	n.handover, n.standing = handover{}, standing{}
+	n.handover, n.roleState = handover{}, roleState{}
 	n.o.Host.SetMasterDown(false)
 	n.o.Host.SetReadOnly(false)
 	n.o.Host.SetPrimary("", "")

@@ -48,8 +48,8 @@ type follower struct {
 	address string // of the primary whose link this is
 	from    string // address of the primary that the state came from, or empty
 
-	pending []byte  // the beginning of a frame
-	sync    *intake // nil while there is none
+	pending []byte        // the beginning of a frame
+	sync    *incomingSync // nil while there is none
 	// The clock when a full sync began, by which it goes on if that is given up.
 	left      limit.Instant
 	leftSince time.Duration
@@ -63,8 +63,8 @@ type follower struct {
 	adoption adoption
 }
 
-// intake is a full sync that is under way.
-type intake struct {
+// incomingSync is a full sync that is under way.
+type incomingSync struct {
 	id      string
 	offset  uint64 // behind the last complete frame
 	started bool   // the state of before is gone
@@ -80,8 +80,8 @@ type intake struct {
 // errEmptyPrimary is why a replica keeps its state: see Settings.RefuseEmpty.
 var errEmptyPrimary = errors.New("the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
 
-// errIntake is why replicas lose their connection.
-var errIntake = errors.New("this node begins a full sync with its primary")
+// errFullSyncBegins is why replicas lose their connection.
+var errFullSyncBegins = errors.New("this node begins a full sync with its primary")
 
 // next is the offset of the next byte that is to come.
 func (f *follower) next() uint64 {
@@ -99,7 +99,7 @@ func (f *follower) begin(a answer, address string) error {
 	f.drop()
 	f.address = address
 	if a.full {
-		f.sync = &intake{id: a.id, offset: a.offset}
+		f.sync = &incomingSync{id: a.id, offset: a.offset}
 		return nil
 	}
 	if !f.whole.Load() || !f.related {
@@ -276,8 +276,8 @@ func (f *follower) start() {
 func (f *follower) clear(first bool, clock func() limit.Instant) {
 	f.related, f.resumes = false, false
 	f.o.Host.SetLoading(true)
-	f.o.Source.DropReplicas(errIntake)
-	f.adoption.interrupt(errIntake)
+	f.o.Source.DropReplicas(errFullSyncBegins)
+	f.adoption.interrupt(errFullSyncBegins)
 	f.o.Keeper.Suspend()
 	f.o.Keyspace.Alone(func() {
 		if first {

@@ -22,8 +22,8 @@ type Guest interface {
 	Ask()
 }
 
-// Lodging is what a [Guest] makes its bytes of.
-type Lodging struct {
+// GuestStart is what a [Guest] makes its bytes of.
+type GuestStart struct {
 	// Tail is the stream, which the guest reads in order. From is where a frame of it begins:
 	// all before is in the keyspace.
 	Tail Tail

@@ -14,7 +14,7 @@ import (
 
 // guest is one that a test says everything of.
 type guest struct {
-	replication.Lodging
+	replication.GuestStart
 	acked, heard        uint64
 	online, closed      bool
 	pings, asks, filled int
@@ -37,8 +37,8 @@ func (g *guest) Closed()           { g.closed = true }
 func TestGuestIsAReplica(t *testing.T) {
 	s, clock := begun(t, defaults())
 	c, g := &conn{}, &guest{}
-	pump, err := s.Admit(call(7, c), func(l replication.Lodging) (replication.Guest, error) {
-		g.Lodging = l
+	pump, err := s.Admit(call(7, c), func(l replication.GuestStart) (replication.Guest, error) {
+		g.GuestStart = l
 		return g, nil
 	})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestGuestIsAReplica(t *testing.T) {
 func TestGuestCannotBegin(t *testing.T) {
 	s, _ := begun(t, defaults())
 	why := errors.New("no")
-	_, err := s.Admit(call(7, &conn{}), func(replication.Lodging) (replication.Guest, error) { return nil, why })
+	_, err := s.Admit(call(7, &conn{}), func(replication.GuestStart) (replication.Guest, error) { return nil, why })
 	require.ErrorIs(t, err, why)
 	require.Empty(t, s.Replicas())
 }

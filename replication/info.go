@@ -50,7 +50,7 @@ func (n *Node) Role() standby.Role {
 // the end.
 func (n *Node) Info() []standby.Field {
 	n.mu.Lock()
-	st, state := n.standing, n.handover.state
+	st, state := n.roleState, n.handover.state
 	n.mu.Unlock()
 	rest := n.primaryInfo(state).Fields()
 	if s := n.o.Settings(); s.NeedsReplicas() {
@@ -96,7 +96,7 @@ func (n *Node) primaryInfo(state handoverState) standby.PrimaryInfo {
 }
 
 // replicaInfo is what a replica shows of its primary.
-func (n *Node) replicaInfo(st *standing) []standby.Field {
+func (n *Node) replicaInfo(st *roleState) []standby.Field {
 	s, now := n.o.Settings(), n.o.Stopwatch()
 	status, heard, offset, priority := "down", int64(-1), int64(n.o.Source.Offset()), int64(s.Priority)
 	if st.phase == phaseConnected {

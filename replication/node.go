@@ -28,19 +28,19 @@ type Node struct {
 	freed atomic.Bool // the stream of a primary is not needed
 
 	// What follows is for the goroutine of Run.
-	fresh     bool  // nobody has a part of the history yet
-	following bool  // what the node does, while replica below is what it was told to do
-	log       Log   // nil until it is needed
-	chase     chase // the goroutine that follows
+	fresh     bool     // nobody has a part of the history yet
+	following bool     // what the node does, while replica below is what it was told to do
+	log       Log      // nil until it is needed
+	linkLoop  linkLoop // the goroutine that follows
 
 	mu sync.Mutex // guards what follows
-	standing
+	roleState
 	handover handover
 	late     []*latePump
 }
 
-// standing is what a node was told to be and how far that is done.
-type standing struct {
+// roleState is what a node was told to be and how far that is done.
+type roleState struct {
 	replica bool
 	primary place  // which it is to follow; only of a replica
 	order   order  // what Run has not done yet
@@ -98,8 +98,8 @@ func (s handoverState) String() string {
 	return [...]string{"no-failover", "waiting-for-sync", "failover-in-progress"}[s]
 }
 
-// chase is the goroutine that follows a primary.
-type chase struct {
+// linkLoop is the goroutine that follows a primary.
+type linkLoop struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -140,7 +140,7 @@ func (n *Node) Follow(host, port string) {
 	case n.replica && n.primary == to && n.order != orderLead:
 		return
 	}
-	n.standing = standing{
+	n.roleState = roleState{
 		replica: true, primary: to, order: orderFollow, phase: phaseConnect,
 		link: n.link, downSince: n.o.Stopwatch(), wasUp: n.wasUp,
 	}

@@ -20,7 +20,7 @@ func (s *Source) Hear(id int64, r standby.ReplicaSays) {
 	if r.Ack > end || r.HasFack && r.Fack > end {
 		return
 	}
-	s.lane.ledger.hear(id, r.Ack, s.o.Stopwatch())
+	s.common.ackTable.hear(id, r.Ack, s.o.Stopwatch())
 }
 
 // Await asks whether n replicas have applied everything before that offset of the stream, and
@@ -28,12 +28,12 @@ func (s *Source) Hear(id int64, r standby.ReplicaSays) {
 // upon which it is to be called again; nothing is done for a p that is nil. Replicas that
 // wait for more of the stream to come are woken at once.
 func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o transport.Outcome) {
-	acked, o = s.lane.ledger.await(n, offset, p, s.o.Stopwatch())
+	acked, o = s.common.ackTable.await(n, offset, p, s.o.Stopwatch())
 	if o == transport.Kept || p == nil {
 		return acked, o
 	}
-	if s.lane.ledger.urgent.Load() {
-		s.lane.waker.hurry()
+	if s.common.ackTable.urgent.Load() {
+		s.common.waker.hurry()
 	}
 	if guests := s.guests.Load() > 0; guests || !s.ticking.Load() {
 		s.mu.Lock()
@@ -47,15 +47,15 @@ func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o tra
 }
 
 // WakeWaiting wakes all who wait for replicas: they ask again.
-func (s *Source) WakeWaiting() { s.lane.ledger.expire(never) }
+func (s *Source) WakeWaiting() { s.common.ackTable.expire(never) }
 
 // Acked is how many replicas have applied everything before that offset of the stream.
-func (s *Source) Acked(offset uint64) int { return s.lane.ledger.count(offset) }
+func (s *Source) Acked(offset uint64) int { return s.common.ackTable.count(offset) }
 
 // Good is how many replicas have applied a whole state and have acknowledged something since,
 // within maxLag, which is min-replicas-max-lag.
 func (s *Source) Good(maxLag time.Duration) int {
-	return s.lane.ledger.good(s.o.Stopwatch() - maxLag)
+	return s.common.ackTable.good(s.o.Stopwatch() - maxLag)
 }
 
 // ReplicaInfo is a replica that a source serves.
@@ -83,7 +83,7 @@ func (s *Source) Replicas() []ReplicaInfo {
 	defer s.mu.Unlock()
 	all := make([]ReplicaInfo, 0, len(s.senders))
 	for id, r := range s.senders {
-		a := s.lane.ledger.of(id)
+		a := s.common.ackTable.of(id)
 		info := ReplicaInfo{
 			ID: id, Addr: r.call.Addr, IP: r.call.IP, Port: r.call.Port,
 			Online: r.online.Load(), Guest: r.guest != nil, Acked: a.acked, Heard: -1,

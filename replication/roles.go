@@ -129,7 +129,7 @@ func (n *Node) promote() {
 	if n.order == orderFollow {
 		return // somebody has changed their mind
 	}
-	n.standing = standing{}
+	n.roleState = roleState{}
 	n.countReplicas()
 	n.o.Host.SetMasterDown(false)
 	n.o.Host.SetReadOnly(false)
@@ -161,25 +161,25 @@ func (n *Node) takeOver(whole bool) {
 	}
 }
 
-// startChase begins to follow.
-func (n *Node) startChase(ctx context.Context, to place) {
-	ctx, n.chase.cancel = context.WithCancel(ctx)
-	n.chase.done.Go(func() { n.pursue(ctx, to) })
+// startLinks begins to follow.
+func (n *Node) startLinks(ctx context.Context, to place) {
+	ctx, n.linkLoop.cancel = context.WithCancel(ctx)
+	n.linkLoop.done.Go(func() { n.keepLinked(ctx, to) })
 }
 
-// stopChase ends that and waits.
-func (n *Node) stopChase() {
-	if n.chase.cancel != nil {
-		n.chase.cancel()
-		n.chase.done.Wait()
-		n.chase.cancel = nil
+// stopLinks ends that and waits.
+func (n *Node) stopLinks() {
+	if n.linkLoop.cancel != nil {
+		n.linkLoop.cancel()
+		n.linkLoop.done.Wait()
+		n.linkLoop.cancel = nil
 	}
 }
 
-// pursue keeps a link to a primary until ctx ends.
-func (n *Node) pursue(ctx context.Context, to place) {
+// keepLinked keeps a link to a primary until ctx ends.
+func (n *Node) keepLinked(ctx context.Context, to place) {
 	for ctx.Err() == nil {
-		l := newLink(&n.o, &pursuit{n: n, to: to})
+		l := newLink(&n.o, &linkReceiver{n: n, to: to})
 		n.mu.Lock()
 		n.link, n.phase = l, phaseConnecting
 		n.mu.Unlock()
@@ -212,13 +212,13 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	}
 }
 
-// pursuit is the receiver of a link of a node.
-type pursuit struct {
+// linkReceiver is the receiver of a link of a node.
+type linkReceiver struct {
 	n  *Node
 	to place
 }
 
-func (p *pursuit) greeting() greeting {
+func (p *linkReceiver) greeting() greeting {
 	n, s := p.n, p.n.o.Settings()
 	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP}
 	if n.f.whole.Load() && n.f.related {
@@ -235,7 +235,7 @@ func (p *pursuit) greeting() greeting {
 // errForeign is why a Redis is not followed.
 var errForeign = errors.New("the primary is a Redis or Valkey, which this server cannot follow")
 
-func (p *pursuit) answered(a answer, err error) error {
+func (p *linkReceiver) answered(a answer, err error) error {
 	n := p.n
 	if err := n.conclude(err); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (p *pursuit) answered(a answer, err error) error {
 	return nil
 }
 
-func (p *pursuit) chunk(c Chunk) error {
+func (p *linkReceiver) chunk(c Chunk) error {
 	was := p.n.f.streaming.Load()
 	err := p.n.f.chunk(c)
 	if !was && p.n.f.streaming.Load() {
@@ -271,11 +271,11 @@ func (p *pursuit) chunk(c Chunk) error {
 	return err
 }
 
-func (p *pursuit) round() { p.n.f.round() }
+func (p *linkReceiver) round() { p.n.f.round() }
 
-func (p *pursuit) owed() bool { return p.n.f.owed() }
+func (p *linkReceiver) owed() bool { return p.n.f.owed() }
 
-func (p *pursuit) progress() progress { return p.n.f.progress() }
+func (p *linkReceiver) progress() progress { return p.n.f.progress() }
 
 // fails takes note of why the target has not answered. If it was never asked to take over, since
 // it lets nobody in or is about something else, it has not.

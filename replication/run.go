@@ -18,7 +18,7 @@ const (
 func (n *Node) Run(ctx context.Context) error {
 	defer n.noteOrigin()
 	defer n.endAdoption()
-	defer n.stopChase()
+	defer n.stopLinks()
 	defer n.refuseLate()
 	tick := n.o.After(turnEvery)
 	for turns := 0; ; {
@@ -61,15 +61,15 @@ func (n *Node) serve(ctx context.Context) {
 	n.mu.Unlock()
 	switch order {
 	case orderFollow:
-		n.stopChase()
+		n.stopLinks()
 		if err := n.demote(); err != nil {
 			n.postpone(err)
 			return
 		}
 		n.o.Host.SetMasterDown(!n.o.Settings().ServeStale)
-		n.startChase(ctx, to)
+		n.startLinks(ctx, to)
 	case orderLead:
-		n.stopChase()
+		n.stopLinks()
 		n.promote()
 	}
 }

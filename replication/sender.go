@@ -12,10 +12,10 @@ import (
 // errOvertaken ends a replica that is slower than the stream for longer than the backlog.
 var errOvertaken = errors.New("the replica was overtaken by the backlog")
 
-// lane is what the senders of a source share.
-type lane struct {
-	waker  *waker
-	ledger *ledger
+// common is what the senders of a source share.
+type common struct {
+	waker    *waker
+	ackTable *ackTable
 	// reached is the offset behind all that is in the keyspace now. It may lie ahead of the
 	// stream.
 	reached   func() uint64
@@ -27,8 +27,8 @@ type lane struct {
 // calls Fill, on the goroutine that it belongs to. What other goroutines use is atomic.
 type sender struct {
 	sleeper
-	lane *lane
-	call standby.SyncCall
+	common *common
+	call   standby.SyncCall
 
 	// guest makes what is sent instead, or is nil. It is set before the pump is used; others
 	// read it with the mutex of the source.
@@ -61,8 +61,8 @@ func (s *sender) Fill(out []byte, most int) (filled []byte, more bool, err error
 		out, more, err = s.fill(out, bound)
 	}
 	if n := len(out) - from; n > 0 {
-		s.lane.sent.Add(int64(n))
-		s.active.Store(int64(s.lane.stopwatch()))
+		s.common.sent.Add(int64(n))
+		s.active.Store(int64(s.common.stopwatch()))
 	}
 	return out, more, err
 }
@@ -74,7 +74,7 @@ func (s *sender) fillGuest(out []byte, most int) (filled []byte, more bool, err 
 	}
 	out, more, err = s.guest.Fill(out, most)
 	if err == nil && s.guest.Online() && !s.online.Swap(true) {
-		s.lane.ledger.complete(s.call.Client, 0) // it hears nothing before
+		s.common.ackTable.complete(s.call.Client, 0) // it hears nothing before
 	}
 	return out, more, err
 }
@@ -85,7 +85,7 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 		if why := s.ended.Load(); why != nil {
 			return out, false, *why
 		}
-		out = s.pour(out, bound)
+		out = s.appendRest(out, bound)
 		if len(out) == bound {
 			return out, true, nil
 		}
@@ -105,7 +105,7 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 		case s.sync.done():
 			s.finish()
 		case steps == 0 && s.sync.kept:
-			s.lane.waker.after(linger, s.peer.Wake)
+			s.common.waker.after(linger, s.peer.Wake)
 			return out, false, nil
 		case steps == 0:
 			return out, true, nil
@@ -118,8 +118,8 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 	}
 }
 
-// pour appends what is left of a chunk, as far as there is room.
-func (s *sender) pour(out []byte, bound int) []byte {
+// appendRest appends what is left of a chunk, as far as there is room.
+func (s *sender) appendRest(out []byte, bound int) []byte {
 	for i := range s.rest {
 		n := min(len(s.rest[i]), bound-len(out))
 		out = append(out, s.rest[i][:n]...)
@@ -173,7 +173,7 @@ func (s *sender) block(steps *int) error {
 		if s.sync.done() {
 			// What was copied may be newer than the stream. The replica is whole when it
 			// has applied the stream up to there.
-			s.sync.due = max(s.sync.due, s.lane.reached())
+			s.sync.due = max(s.sync.due, s.common.reached())
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func (s *sender) finish() {
 	s.scratch = AppendWhole(s.scratch[:0], s.at, s.sync.keys, s.sync.number)
 	s.rest[0], s.sync = s.scratch, nil
 	s.online.Store(true)
-	s.lane.ledger.complete(s.call.Client, s.at)
+	s.common.ackTable.complete(s.call.Client, s.at)
 }
 
 // greet sends that we are there, if that is asked for.
@@ -201,10 +201,10 @@ func (s *sender) greet() bool {
 func (s *sender) rests() { s.sleepsAt(s.at) }
 
 func (s *sender) sleepsAt(at uint64) {
-	s.lane.waker.sleep(&s.sleeper, at)
+	s.common.waker.sleep(&s.sleeper, at)
 	// It may have gone on just before: then that was told to nobody.
 	if s.backlog.End() > at {
-		s.lane.waker.written(s.lane.ledger.urgent.Load())
+		s.common.waker.written(s.common.ackTable.urgent.Load())
 	}
 }
 

@@ -222,8 +222,8 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	drain(t, pump)
 	_, copying := s.Sync(call(2, full)) // nothing of it was sent
 	g := &guest{}
-	_, err := s.Admit(call(3, guestAt), func(l replication.Lodging) (replication.Guest, error) {
-		g.Lodging = l
+	_, err := s.Admit(call(3, guestAt), func(l replication.GuestStart) (replication.Guest, error) {
+		g.GuestStart = l
 		return g, nil
 	})
 	require.NoError(t, err)

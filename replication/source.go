@@ -16,8 +16,8 @@ import (
 // it. Only Write is to be called by one at a time, which is also to be the one that calls
 // Begin and Promote, or to be kept from writing meanwhile.
 type Source struct {
-	o    SourceOptions
-	lane lane
+	o      SourceOptions
+	common common
 
 	mu      sync.Mutex // guards what follows; the log's locks are taken before it
 	history History
@@ -27,10 +27,10 @@ type Source struct {
 	senders map[int64]*sender
 	// retained says that the backlog is kept whether there are replicas or not.
 	retained bool
-	// lonely is since when there has been no replica, by the stopwatch.
-	lonely time.Duration
-	timer  clock.Timer // calls tick if ticking
-	closed bool
+	// emptySince is since when there has been no replica, by the stopwatch.
+	emptySince time.Duration
+	timer      clock.Timer // calls tick if ticking
+	closed     bool
 
 	ticking atomic.Bool  // changed with mu held
 	guests  atomic.Int32 // how many of senders have a guest; changed with mu held
@@ -44,8 +44,8 @@ func NewSource(o SourceOptions) *Source {
 	if s.o.Reached == nil {
 		s.o.Reached = func() uint64 { return 0 }
 	}
-	s.lane.waker, s.lane.ledger = &waker{after: o.After}, newLedger()
-	s.lane.reached, s.lane.stopwatch = s.o.Reached, o.Stopwatch
+	s.common.waker, s.common.ackTable = &waker{after: o.After}, newAckTable()
+	s.common.reached, s.common.stopwatch = s.o.Reached, o.Stopwatch
 	return s
 }
 
@@ -66,7 +66,7 @@ func (s *Source) Begin(h History, offset uint64) {
 		s.openBacklog(offset)
 	}
 	s.mu.Unlock()
-	s.lane.ledger.expire(never) // offsets mean something else now
+	s.common.ackTable.expire(never) // offsets mean something else now
 }
 
 // never is later than the stopwatch ever shows.
@@ -87,7 +87,7 @@ func (s *Source) Promote(newID string) {
 func (s *Source) Retain(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.retained, s.lonely = on, s.o.Stopwatch()
+	s.retained, s.emptySince = on, s.o.Stopwatch()
 	if on && s.backlog == nil && !s.closed {
 		s.openBacklog(s.frames.end)
 	}
@@ -107,7 +107,7 @@ func (s *Source) Write(piece []byte) {
 		s.backlog.Write(piece)
 	}
 	s.mu.Unlock()
-	s.lane.waker.written(s.lane.ledger.urgent.Load())
+	s.common.waker.written(s.common.ackTable.urgent.Load())
 }
 
 // openBacklog makes a backlog that begins at offset. mu must be held.
@@ -178,7 +178,7 @@ func (s *Source) answer(c standby.SyncCall) (reply []byte, r *sender) {
 	if !goesOn {
 		from = s.frames.begin
 	}
-	if r = s.seat(c, from, goesOn); r == nil {
+	if r = s.addSender(c, from, goesOn); r == nil {
 		return []byte("-NOMASTERLINK Can't SYNC while a large record is being written\r\n"), nil
 	}
 	if goesOn {
@@ -191,23 +191,23 @@ func (s *Source) answer(c standby.SyncCall) (reply []byte, r *sender) {
 	return fmt.Appendf(nil, "+FULLRESYNC %s %d %s\r\n", s.history.ID, from, ourCapa), r
 }
 
-// seat adds a replica that is sent the stream from there on, and has a whole state up to there
-// or none. There is no seat while a frame is being written whose beginning is not in the
+// addSender adds a replica that is sent the stream from there on, and has a whole state up to there
+// or none. It adds none while a frame is being written whose beginning is not in the
 // backlog. mu must be held.
-func (s *Source) seat(c standby.SyncCall, from uint64, whole bool) *sender {
+func (s *Source) addSender(c standby.SyncCall, from uint64, whole bool) *sender {
 	if s.backlog == nil && !s.frames.whole() || s.backlog != nil && from < s.backlog.First() {
 		return nil
 	}
 	if s.backlog == nil {
 		s.openBacklog(from)
 	}
-	r := &sender{sleeper: sleeper{peer: c.Peer, backlog: s.backlog}, lane: &s.lane, call: c, at: from}
+	r := &sender{sleeper: sleeper{peer: c.Peer, backlog: s.backlog}, common: &s.common, call: c, at: from}
 	r.leave = func() { s.left(r) }
 	r.position.Store(from)
 	now := s.o.Stopwatch()
 	r.active.Store(int64(now))
 	s.senders[c.Client] = r
-	s.lane.ledger.open(c.Client, whole, from, now)
+	s.common.ackTable.open(c.Client, whole, from, now)
 	s.arm()
 	return r
 }
@@ -249,10 +249,10 @@ func (s *Source) remove(r *sender) {
 	if r.guest != nil {
 		s.guests.Add(-1)
 	}
-	s.lane.ledger.close(r.call.Client)
-	s.lane.waker.forget(&r.sleeper)
+	s.common.ackTable.close(r.call.Client)
+	s.common.waker.forget(&r.sleeper)
 	if len(s.senders) == 0 {
-		s.lonely = s.o.Stopwatch()
+		s.emptySince = s.o.Stopwatch()
 	}
 }
 
@@ -264,7 +264,7 @@ func (s *Source) left(r *sender) {
 		s.remove(r)
 	}
 	s.mu.Unlock()
-	s.lane.waker.forget(&r.sleeper) // it may have gone to sleep after remove
+	s.common.waker.forget(&r.sleeper) // it may have gone to sleep after remove
 	if known {
 		s.o.Log.Info("a replica is gone", "addr", r.call.Addr)
 	}
@@ -275,7 +275,7 @@ const tickEvery = time.Second
 
 // arm has tick called, if there is something to look after. mu must be held.
 func (s *Source) arm() {
-	if !s.ticking.Load() && !s.closed && (s.backlog != nil || !s.lane.ledger.idle()) {
+	if !s.ticking.Load() && !s.closed && (s.backlog != nil || !s.common.ackTable.idle()) {
 		s.ticking.Store(true)
 		s.timer = s.o.After(tickEvery, s.tick)
 	}
@@ -299,7 +299,7 @@ func (s *Source) tick() {
 		s.giveBack()
 	}
 	ttl := s.o.BacklogTTL()
-	freed := s.backlog != nil && len(s.senders) == 0 && !s.retained && ttl > 0 && now-s.lonely >= ttl
+	freed := s.backlog != nil && len(s.senders) == 0 && !s.retained && ttl > 0 && now-s.emptySince >= ttl
 	if freed {
 		s.backlog = nil
 	}
@@ -307,7 +307,7 @@ func (s *Source) tick() {
 	for _, addr := range overtaken {
 		s.o.Log.Warn("a replica was overtaken by the backlog (repl-backlog-size)", "addr", addr)
 	}
-	s.lane.ledger.expire(now - patience)
+	s.common.ackTable.expire(now - patience)
 	s.mu.Lock()
 	s.arm()
 	s.mu.Unlock()
@@ -361,7 +361,7 @@ func (s *Source) giveBack() {
 func (s *Source) Counts() standby.Counts {
 	return standby.Counts{
 		SyncFull: s.full.Load(), SyncPartialOK: s.partial.Load(), SyncPartialErr: s.refused.Load(),
-		BytesOut: s.lane.sent.Load(),
+		BytesOut: s.common.sent.Load(),
 	}
 }
 
@@ -376,6 +376,6 @@ func (s *Source) Close() {
 		s.timer.Stop()
 	}
 	s.mu.Unlock()
-	s.lane.waker.close()
-	s.lane.ledger.expire(never)
+	s.common.waker.close()
+	s.common.ackTable.expire(never)
 }

@@ -86,7 +86,7 @@ func (n *Node) syncLate(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error
 	switch {
 	case c.Failover:
 		n.o.Log.Info("this node takes over, as the primary asks", "from", c.Addr)
-		n.stopChase()
+		n.stopLinks()
 		n.promote()
 	case !n.following:
 		if err := n.tapIn(); err != nil {

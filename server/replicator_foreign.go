@@ -141,7 +141,7 @@ func (c *impatient) bound() func() {
 func (f *foreign) serve(c standby.SyncCall) (reply []byte, p transport.Pump, err resp.Error) {
 	var history [20]byte
 	_, _ = rand.Read(history[:]) // it never fails
-	p, failed := f.r.source.Admit(c, func(l replication.Lodging) (replication.Guest, error) {
+	p, failed := f.r.source.Admit(c, func(l replication.GuestStart) (replication.Guest, error) {
 		o := attach.EncoderOptions{
 			Keyspace: f.r.s.keyspace, Tail: l.Tail, From: l.From, Wake: l.Wake, Sleep: l.Sleep, Skipped: &f.unsent,
 		}
