@@ -128,12 +128,12 @@ func (l *keyTable) touch(names []name, start, end int64, force bool) {
 	}
 }
 
-// touchAll is touch with force of all keys that are tracked in a database, or in all.
-func (l *keyTable) touchAll(in func(db int) bool, start, end int64) {
+// touchAll is touch with force of all keys that are tracked and chosen.
+func (l *keyTable) touchAll(chosen func(n name, k *tracked) bool, start, end int64) {
 	l.mu.Lock()
 	var names []name
-	for n := range l.keys {
-		if in(n.db) {
+	for n, k := range l.keys {
+		if chosen(n, k) {
 			names = append(names, n)
 		}
 	}
@@ -145,16 +145,8 @@ func (l *keyTable) touchAll(in func(db int) bool, start, end int64) {
 // history from here. What they hold may be of commands that are not in it. Until they are read,
 // not everything before counts as stored.
 func (l *keyTable) doubt() {
-	l.mu.Lock()
-	position := l.position
-	var names []name
-	for n, k := range l.keys {
-		if k.dirty || k.read > position {
-			names = append(names, n)
-		}
-	}
-	l.mu.Unlock()
-	l.touch(names, position-1, position, true)
+	position, _ := l.at() // which nobody advances meanwhile: it is called between two links
+	l.touchAll(func(_ name, k *tracked) bool { return k.dirty || k.read > position }, position-1, position)
 }
 
 // advance says that the stream was applied up to an offset. It waits while too many keys are

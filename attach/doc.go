@@ -9,8 +9,8 @@
 // A command whose effect depends on when it runs, CL.THROTTLE above all, is not: its key
 // becomes dirty, and the value is read from the primary over a second connection. The same
 // is done after commands that this server does not have, if they leave a value that it can
-// hold, and after those that build on a key that is not here. The reading says at which offset it was made, so commands that it includes are
-// passed over: see dirty.go for the rule.
+// hold, and after those that build on a key that is not here. The reading says at which offset
+// it was made, so commands that it includes are passed over: see dirty.go for the rule.
 //
 // An [Encoder] is the other direction: it makes an RDB and commands out of the keyspace for
 // a stock Redis that replicates from us.

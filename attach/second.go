@@ -74,23 +74,26 @@ func (s *second) read(names []name, store func(n name, at int64, read func() (fo
 // transactions reads keys in transactions of so many.
 func (s *second) transactions(names []name, size int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	db := s.db
+	var queued []int // of each transaction
 	for part := range slices.Chunk(names, size) {
-		db = s.ask(part, db)
+		var n int
+		n, db = s.ask(part, db)
+		queued = append(queued, n)
 	}
 	if err := s.send(); err != nil {
 		return err
 	}
 	for part := range slices.Chunk(names, size) {
-		if err := s.answers(part, store); err != nil {
+		if err := s.answers(part, queued[0], store); err != nil {
 			return err
 		}
+		queued = queued[1:]
 	}
 	return nil
 }
 
-// answers reads what the primary replies to one transaction.
-func (s *second) answers(names []name, store func(n name, at int64, read func() (found bool, err error)) error) error {
-	queued := s.queued(names)
+// answers reads what the primary replies to one transaction, in which so many commands are queued.
+func (s *second) answers(names []name, queued int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	if err := s.status("OK"); err != nil {
 		return err
 	}
@@ -122,16 +125,20 @@ func (s *second) answers(names []name, store func(n name, at int64, read func() 
 	return s.each(names, now, func(n name, read func() (bool, error)) error { return store(n, at, read) })
 }
 
-// ask writes a transaction. db is the database that is selected before it, and now the one behind.
-func (s *second) ask(names []name, db int) (now int) {
+// ask writes a transaction, and returns how many commands it has. db is the database that is
+// selected before it, and now the one behind.
+func (s *second) ask(names []name, db int) (queued, now int) {
 	s.command("MULTI")
 	s.command("ROLE")
+	queued = 1 + 2*len(names)
 	if !s.exact {
 		s.command("TIME")
+		queued++
 	}
 	for _, n := range names {
 		if n.db != db {
 			s.command("SELECT", strconv.Itoa(n.db))
+			queued++
 			db = n.db
 		}
 		s.command("DUMP", n.key)
@@ -142,22 +149,7 @@ func (s *second) ask(names []name, db int) (now int) {
 		}
 	}
 	s.command("EXEC")
-	return db
-}
-
-// queued is how many commands the next transaction has.
-func (s *second) queued(names []name) int {
-	n, db := 1+2*len(names), s.db
-	if !s.exact {
-		n++
-	}
-	for _, key := range names {
-		if key.db != db {
-			n++
-			db = key.db
-		}
-	}
-	return n
+	return queued, db
 }
 
 // each reads the replies that belong to keys. The expiry comes behind the value, so the value

@@ -195,7 +195,7 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 }
 
 func (t *translator) flushed(db int, start, end int64) {
-	t.keyTable.touchAll(func(of int) bool { return db == allDatabases || db == of }, start, end)
+	t.keyTable.touchAll(func(n name, _ *tracked) bool { return db == allDatabases || db == n.db }, start, end)
 }
 
 // commit ends a transaction.

@@ -134,19 +134,15 @@ func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	return c, max(latest, c.Derived), nil
 }
 
-// Origin returns the last origin record, unless there are effects behind it. Then the state is
+// Origin returns the last origin record, or nil if there are effects behind it: then the state is
 // that of no primary.
-func (d *Dir) Origin() (o Origin, ok bool) {
-	var last *Origin
+func (d *Dir) Origin() (last *Origin) {
 	for _, in := range d.kept() {
 		if in.records > 0 || in.origin != nil {
 			last = in.origin
 		}
 	}
-	if last == nil {
-		return Origin{}, false
-	}
-	return *last, true
+	return last
 }
 
 // kept returns the increments up to the tear, if there is one.

@@ -287,33 +287,30 @@ func (l *Log) noteClock(clock clock.Record) {
 
 // NoteClock records and writes the clock now, behind everything that was appended before. The
 // error is that of [Log.Fault].
-func (l *Log) NoteClock() error {
-	l.ioMu.Lock()
-	defer l.ioMu.Unlock()
-	l.mu.Lock()
-	if !l.drops {
-		l.noteClock(l.o.Clock())
-	}
-	l.mu.Unlock()
-	l.write()
-	return l.Fault()
-}
+func (l *Log) NoteClock() error { return l.noteNow(func() { l.noteClock(l.o.Clock()) }) }
 
 // NoteOrigin records and writes that the state, with everything that was appended before, is
 // that of o. It counts until effects are appended. The error is that of [Log.Fault], or says
 // that o is out of form.
-func (l *Log) NoteOrigin(o Origin) error {
+func (l *Log) NoteOrigin(o *Origin) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	return l.noteNow(func() {
+		before := len(l.buf)
+		buf, at := l.seg.framer.begin(l.buf, typeOrigin)
+		l.buf = l.seg.framer.end(appendOrigin(buf, o), at)
+		l.pos += uint64(len(l.buf) - before)
+	})
+}
+
+// noteNow has note append a record, with mu held, unless the files were given up, and writes.
+func (l *Log) noteNow(note func()) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
 	l.mu.Lock()
 	if !l.drops {
-		before := len(l.buf)
-		buf, at := l.seg.framer.begin(l.buf, typeOrigin)
-		l.buf = l.seg.framer.end(appendOrigin(buf, &o), at)
-		l.pos += uint64(len(l.buf) - before)
+		note()
 	}
 	l.mu.Unlock()
 	l.write()

@@ -14,26 +14,37 @@ type Origin struct {
 }
 
 const (
-	historyLength = 40
+	// HistoryLength is the length of the id of a history, in hexadecimal digits.
+	HistoryLength = 40
+	// OffsetBits bounds the offset at which a history may begin, far from where the numbers of
+	// INFO and PSYNC end.
+	OffsetBits = 62
 	// originHead is how long the body of an origin record is before the address.
-	originHead   = 8 + historyLength
+	originHead   = 8 + HistoryLength
 	longestPlace = 512
-	offsetLimit  = 1 << 62
 )
 
 // errOrigin is what is wrong with an origin that no replica has.
 var errOrigin = errors.New("an origin record that is out of form")
 
 func (o *Origin) check() error {
-	for i := range len(o.History) {
-		if c := o.History[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return errOrigin
-		}
-	}
-	if len(o.History) != historyLength || o.Offset >= offsetLimit || len(o.Primary) > longestPlace {
+	if !IsHistory(o.History) || o.Offset >= 1<<OffsetBits || len(o.Primary) > longestPlace {
 		return errOrigin
 	}
 	return nil
+}
+
+// IsHistory reports whether s has the form of the id of a history.
+func IsHistory(s string) bool {
+	if len(s) != HistoryLength {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 func appendOrigin(dst []byte, o *Origin) []byte {

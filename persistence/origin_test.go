@@ -19,7 +19,7 @@ var someOrigin = persistence.Origin{
 }
 
 // originOn is what a disk says about its origin.
-func originOn(t *testing.T, fsys *faultfs.FS) (o persistence.Origin, ok bool) {
+func originOn(t *testing.T, fsys *faultfs.FS) *persistence.Origin {
 	dir, err := persistence.Open(options(fsys.Kill(), clocktest.New(begin)))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dir.Close()) }()
@@ -38,15 +38,15 @@ func TestOriginCountsUntilEffects(t *testing.T) {
 	}
 	holds := func(want bool) {
 		t.Helper()
-		o, ok := originOn(t, fsys)
-		require.Equal(t, want, ok)
-		if want {
-			require.Equal(t, someOrigin, o)
+		if o := originOn(t, fsys); want {
+			require.Equal(t, &someOrigin, o)
+		} else {
+			require.Nil(t, o)
 		}
 	}
 	put()
 	holds(false)
-	require.NoError(t, s.log.NoteOrigin(someOrigin))
+	require.NoError(t, s.log.NoteOrigin(&someOrigin))
 	holds(true)
 	s.clock.Advance(time.Second)
 	require.NoError(t, s.log.NoteClock())
@@ -61,10 +61,10 @@ func TestOriginCountsUntilEffects(t *testing.T) {
 	s = mustOpen(t, fsys, persistence.SyncEverySecond)
 	put()
 	holds(false)
-	require.NoError(t, s.log.NoteOrigin(someOrigin))
+	require.NoError(t, s.log.NoteOrigin(&someOrigin))
 	put()
 	holds(false)
-	require.NoError(t, s.log.NoteOrigin(someOrigin))
+	require.NoError(t, s.log.NoteOrigin(&someOrigin))
 	_, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
 	holds(false) // the base does not say it
@@ -83,11 +83,10 @@ func TestOriginOutOfForm(t *testing.T) {
 		"a far offset":   {History: someOrigin.History, Offset: 1 << 62},
 		"a long address": {History: someOrigin.History, Primary: strings.Repeat("a", 513)},
 	} {
-		require.EqualError(t, s.log.NoteOrigin(bad), "an origin record that is out of form", name)
+		require.EqualError(t, s.log.NoteOrigin(&bad), "an origin record that is out of form", name)
 	}
 	s.close()
-	_, ok := originOn(t, fsys)
-	require.False(t, ok)
+	require.Nil(t, originOn(t, fsys))
 
 	name := logFile(fsys)
 	head := fsys.Content(name)[:persistence.HeaderSize]
@@ -104,8 +103,7 @@ func TestOriginWhereNothingIsWritten(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncAlways)
 	s.log.Suspend(bytes.ErrTooLarge)
-	require.ErrorIs(t, s.log.NoteOrigin(someOrigin), bytes.ErrTooLarge)
+	require.ErrorIs(t, s.log.NoteOrigin(&someOrigin), bytes.ErrTooLarge)
 	require.NoError(t, s.dir.Close())
-	_, ok := originOn(t, fsys)
-	require.False(t, ok)
+	require.Nil(t, originOn(t, fsys))
 }

@@ -119,17 +119,12 @@ type noted struct {
 	origin *persistence.Origin
 }
 
-func (l *noted) NoteOrigin(o persistence.Origin) error {
-	l.origin = &o
+func (l *noted) NoteOrigin(o *persistence.Origin) error {
+	l.origin = o
 	return l.Log.NoteOrigin(o)
 }
 
-func (k *keeper) Origin() (o persistence.Origin, ok bool) {
-	if k.origin == nil {
-		return o, false
-	}
-	return *k.origin, true
-}
+func (k *keeper) Origin() *persistence.Origin { return k.origin }
 
 func (k *keeper) Log() (replication.Log, error) {
 	k.p.ks.Alone(func() {

@@ -245,7 +245,7 @@ func (f *follower) clock(body []byte) error {
 	}
 	if f.resumes {
 		f.resumes = false
-		f.setClock(func() limit.Instant { return r.Derived })
+		f.o.Keyspace.Alone(func() { f.setClock(r.Derived) })
 	}
 	f.o.Clock.Follow(r.Derived)
 	f.o.Keyspace.SweepTo(r.Derived.Add(-KeepExpired))
@@ -284,9 +284,7 @@ func (f *follower) clear(first bool, clock func() limit.Instant) {
 			f.left, f.leftSince = f.o.Clock.Now(), f.o.Stopwatch()
 		}
 		f.o.Keyspace.Empty()
-		now := clock()
-		f.o.Clock.Set(now)
-		f.o.Keyspace.ResetInstants(now)
+		f.setClock(clock())
 	})
 }
 
@@ -354,7 +352,7 @@ func (f *follower) keys() (n int) {
 // complete puts the state of a full sync in force.
 func (f *follower) complete() {
 	s := f.sync
-	f.setClock(func() limit.Instant { return s.clock.Add(f.o.Stopwatch() - s.since) })
+	f.o.Keyspace.Alone(func() { f.setClock(s.clock.Add(f.o.Stopwatch() - s.since)) })
 	f.o.Clock.Follow(s.clock.Add(f.o.Stopwatch() - s.since))
 	f.o.Keyspace.SweepTo(s.clock.Add(-KeepExpired))
 	f.horizon.Store(int64(s.clock))
@@ -367,13 +365,10 @@ func (f *follower) complete() {
 	f.o.Host.SetLoading(false)
 }
 
-// setClock sets the clock to what at says, which is asked while nobody uses the keyspace.
-func (f *follower) setClock(at func() limit.Instant) {
-	f.o.Keyspace.Alone(func() {
-		now := at()
-		f.o.Clock.Set(now)
-		f.o.Keyspace.ResetInstants(now)
-	})
+// setClock sets the clock, also back. Nobody else uses the keyspace.
+func (f *follower) setClock(now limit.Instant) {
+	f.o.Clock.Set(now)
+	f.o.Keyspace.ResetInstants(now)
 }
 
 // abandon gives up a full sync that has not ended, since nobody is followed any more. What
@@ -381,8 +376,7 @@ func (f *follower) setClock(at func() limit.Instant) {
 func (f *follower) abandon() {
 	now := f.resumed()
 	f.o.Keyspace.Empty()
-	f.o.Clock.Set(now)
-	f.o.Keyspace.ResetInstants(now)
+	f.setClock(now)
 	f.from, f.related = "", false
 	f.whole.Store(true)
 }

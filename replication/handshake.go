@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -19,11 +20,6 @@ const (
 	maxBlank = 10_000
 	// shownLine bounds what an error quotes of an answer.
 	shownLine = 200
-	// idLength is the length of a replication ID, in hexadecimal digits.
-	idLength = 40
-	// offsetBits bounds the offset at which a primary says that it begins, far from where the
-	// numbers of INFO and PSYNC end.
-	offsetBits = 62
 	// ourCapa is the word by which two servers of this kind know each other: in REPLCONF
 	// capa and at the end of the answer to PSYNC.
 	ourCapa = "cell1"
@@ -150,31 +146,18 @@ func parseAnswer(line string) (answer, error) {
 	if a.full {
 		want = 2
 	}
-	if len(words) != want || !isID(words[0]) {
+	if len(words) != want || !persistence.IsHistory(words[0]) {
 		return a, fmt.Errorf("the primary answered PSYNC with %s, which is out of form", quote(line))
 	}
 	a.id = words[0]
 	if a.full {
-		offset, err := strconv.ParseUint(words[1], 10, offsetBits)
+		offset, err := strconv.ParseUint(words[1], 10, persistence.OffsetBits)
 		if err != nil {
 			return a, fmt.Errorf("the primary answered PSYNC with %s, which has no offset", quote(line))
 		}
 		a.offset = offset
 	}
 	return a, nil
-}
-
-// isID reports whether s has the form of a replication ID.
-func isID(s string) bool {
-	if len(s) != idLength {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }
 
 // say sends a command and returns the line that answers it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -122,7 +123,7 @@ func newHistory() History { return History{ID: newID(), Offset2: -1} }
 
 // newID returns a random replication ID.
 func newID() string {
-	var b [idLength / 2]byte
+	var b [persistence.HistoryLength / 2]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }

@@ -107,7 +107,7 @@ type Log interface {
 	// NoteClock writes a clock record, and all that was appended before.
 	NoteClock() error
 	// NoteOrigin records that the state, with all that was appended before, is that of o.
-	NoteOrigin(o persistence.Origin) error
+	NoteOrigin(o *persistence.Origin) error
 	// Position is behind everything that was appended.
 	Position() uint64
 	// Synced is the position up to which everything is durable.
@@ -119,10 +119,10 @@ type Keeper interface {
 	// Log is the log through which all effects go. It is made if there is none. It waits
 	// until nobody uses the keyspace, so a goroutine that does must not call it.
 	Log() (Log, error)
-	// Origin is what the files said at the start of whose state it is, if they did and nothing has
-	// been changed since. No key was removed since then that had not expired KeepExpired before the
+	// Origin is what the files said at the start of whose state it is, or nil if they did not or
+	// something has been changed since. No key was removed since then that had not expired KeepExpired before the
 	// last instant that they record.
-	Origin() (o persistence.Origin, ok bool)
+	Origin() *persistence.Origin
 	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot
 	// may begin. What Adopt began has ended then.
 	Suspend()

@@ -81,12 +81,12 @@ func (n *Node) demote() error {
 // the node was one.
 func (n *Node) resume() bool {
 	n.o.Keyspace.Alone(func() {}) // what may have begun before commands were refused has ended then
-	o, ok := n.o.Keeper.Origin()
-	if ok {
+	o := n.o.Keeper.Origin()
+	if o != nil {
 		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
 		n.f.related, n.f.from, n.f.resumes = true, o.Primary, true
 	}
-	return ok
+	return o != nil
 }
 
 // noteOrigin has the files say whose state they have, at the end of a replica.
@@ -98,7 +98,7 @@ func (n *Node) noteOrigin() {
 		return
 	}
 	o := persistence.Origin{History: n.o.Source.History().ID, Offset: n.o.Source.Offset(), Primary: n.f.from}
-	if err := n.log.NoteOrigin(o); err != nil {
+	if err := n.log.NoteOrigin(&o); err != nil {
 		n.o.Log.Warn("this replica will copy everything when it is started again", "error", err)
 	}
 }

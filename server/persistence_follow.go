@@ -28,19 +28,19 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 }
 
 // Origin implements replication.Keeper.
-func (m *persistenceManager) Origin() (o persistence.Origin, ok bool) {
+func (m *persistenceManager) Origin() *persistence.Origin {
 	found := m.loaded.Load()
-	if found == nil || found.origin == nil || m.changes.Load() > 0 {
-		return persistence.Origin{}, false
+	if found == nil || m.changes.Load() > 0 {
+		return nil
 	}
-	return *found.origin, true
+	return found.origin
 }
 
 // findOrigin looks whether the files that are about to be loaded are those of a replica, and this
 // server is to be one. Then no key is lost that the primary can still prolong.
 func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
-	o, ok := m.dir.Origin()
-	if !ok || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
+	o := m.dir.Origin()
+	if o == nil || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
 		return nil, nil
 	}
 	last, _, err := m.dir.Clock()
@@ -48,7 +48,7 @@ func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 		return nil, err
 	}
 	m.s.keyspace.SweepTo(last.Derived.Add(-replication.KeepExpired))
-	return &o, nil
+	return o, nil
 }
 
 // errFullSync is why the files keep the state from before a full sync.

@@ -16,11 +16,8 @@ const (
 func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltStandby; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
-	case halts&(HaltReadOnly|HaltNoReplicas) != 0 && c.alters(cmd, args):
-		if halts&HaltReadOnly != 0 {
-			return ErrReadOnly
-		}
-		return errNoReplicas
+	case changesRefused(halts) != "" && c.alters(cmd, args):
+		return changesRefused(halts)
 	case halts&HaltMasterDown != 0 && cmd.Flags&FlagStale == 0:
 		return errMasterDown
 	}
@@ -31,7 +28,12 @@ func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 // replica since, or lacks replicas. It is asked in the store, so that nothing of a command that
 // was let through comes behind the change of role. Any goroutine may call it.
 func (p *Wait) Halted() resp.Error {
-	switch halts := p.Client.Server.Halts.Load(); {
+	return changesRefused(p.Client.Server.Halts.Load())
+}
+
+// changesRefused says why nothing may be changed with those halts, "" if something may.
+func changesRefused(halts uint32) resp.Error {
+	switch {
 	case halts&HaltReadOnly != 0:
 		return ErrReadOnly
 	case halts&HaltNoReplicas != 0:
@@ -45,10 +47,8 @@ func (p *Wait) Halted() resp.Error {
 func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltStandby; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
-	case writes && halts&HaltReadOnly != 0:
-		return ErrReadOnly
-	case writes && halts&HaltNoReplicas != 0:
-		return errNoReplicas
+	case writes && changesRefused(halts) != "":
+		return changesRefused(halts)
 	case !stale && halts&HaltMasterDown != 0:
 		return errMasterDown
 	}
