@@ -278,6 +278,7 @@ func (e *Encoder) note(record []byte) error {
 		}
 		alone = alone && len(rest) == 0
 		switch k := ef.Entry.Kind; {
+		case ef.DB == keyspace.System: // which no Redis has
 		case ef.Flush:
 			e.flush(ef.DB)
 		case alone && k != entry.None && !sendable(k):

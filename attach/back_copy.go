@@ -45,6 +45,9 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	c.seen = newFilter(keys)
 	c.clock, c.db = ks.Clock(), -1
 	c.steps = ks.Steps(func(db int, key []byte, e entry.Entry) {
+		if db == keyspace.System { // which no Redis has
+			return
+		}
 		e.Value = slices.Clone(e.Value)
 		c.taken = append(c.taken, taken{name{db, string(key)}, e})
 	})

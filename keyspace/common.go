@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/keyspace/dense"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 
@@ -37,6 +38,7 @@ type common struct {
 	// objects are collections that patches are applied in.
 	objects [object.Kinds]sync.Pool
 	holes   holes
+	system  func(key []byte, e entry.Entry) // see [Keyspace.ObserveSystem]
 }
 
 // hash is seeded per process, so that no client can know which keys collide. The

@@ -15,15 +15,16 @@ import (
 
 // Keyspace is all keys of a server. Its methods may be called from any goroutine.
 type Keyspace struct {
-	shards  []shard
-	shift   int // 64 - log2(len(shards))
-	clock   clock.Clock
-	every   time.Duration
-	swept   func(longest, all time.Duration) // nil tells nobody
-	arena   *dense.Arena                     // nil if newTable is a test's
-	world   world.Lock
-	journal atomic.Pointer[Journal] // nil keeps nothing
-	most    atomic.Int64            // elements of a collection
+	shards    []shard
+	databases int
+	shift     int // 64 - log2(len(shards))
+	clock     clock.Clock
+	every     time.Duration
+	swept     func(longest, all time.Duration) // nil tells nobody
+	arena     *dense.Arena                     // nil if newTable is a test's
+	world     world.Lock
+	journal   atomic.Pointer[Journal] // nil keeps nothing
+	most      atomic.Int64            // elements of a collection
 	common
 
 	abandoned atomic.Bool                    // see Abandon

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math/bits"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 // Options are what a [Keyspace] is made of. The zero value of each field but Clock
 // means its default.
 type Options struct {
-	// Databases is how many databases there are; 16 by default.
+	// Databases is how many databases there are, at most 16, which is the default.
 	Databases int
 	// Shards is how many locks the keys are divided over: a power of two of at most
 	// 256, 64 by default.
@@ -40,25 +41,23 @@ type Options struct {
 	newTable newTable // a test's own
 }
 
-const (
-	defaultDatabases = 16
-	defaultShards    = 64
-)
+const defaultShards = 64
 
 // New makes an empty keyspace. It panics on a number of shards that is no power of
 // two up to 256.
 func New(o Options) *Keyspace {
 	ks := &Keyspace{
-		clock:  o.Clock,
-		every:  orDefault(o.Housekeeping, 100*time.Millisecond),
-		swept:  o.Swept,
-		common: common{seed: maphash.MakeSeed(), newTable: o.newTable},
+		databases: cmp.Or(o.Databases, System),
+		clock:     o.Clock,
+		every:     cmp.Or(o.Housekeeping, 100*time.Millisecond),
+		swept:     o.Swept,
+		common:    common{seed: maphash.MakeSeed(), newTable: o.newTable},
 	}
 	if ks.newTable == nil {
 		ks.arena = dense.NewArena()
 		ks.newTable = func(m *dense.Memory, hash func(key []byte) uint32) table { return dense.New(ks.arena, m, hash) }
 	}
-	n := orDefault(o.Shards, defaultShards)
+	n := cmp.Or(o.Shards, defaultShards)
 	if bits.OnesCount(uint(n)) != 1 || n > maxShards {
 		panic("keyspace: the number of shards is a power of two up to 256")
 	}
@@ -67,18 +66,18 @@ func New(o Options) *Keyspace {
 	for i := range ks.shards {
 		s := &ks.shards[i]
 		s.common, s.last = &ks.common, ks.clock.Now()
-		s.dbs = make([]database, orDefault(o.Databases, defaultDatabases))
+		s.dbs = make([]database, System+1)
 		s.seen = make([]atomic.Pointer[dense.Table], len(s.dbs))
 	}
 	ks.mem.max.Store(o.MaxMemory)
 	ks.removable.Store(int64(limit.MaxInstant))
-	ks.SetMaxElements(orDefault(o.MaxElements, DefaultMaxElements))
+	ks.SetMaxElements(cmp.Or(o.MaxElements, DefaultMaxElements))
 	ks.sweeper.handle, ks.applier.handle = ks.NewHandle(), ks.NewHandle()
 	return ks
 }
 
-// Databases is how many databases there are.
-func (ks *Keyspace) Databases() int { return len(ks.shards[0].dbs) }
+// Databases is how many databases there are for clients.
+func (ks *Keyspace) Databases() int { return ks.databases }
 
 // Clock is the clock that the keyspace was made with.
 func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
@@ -148,25 +147,10 @@ func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem.Memory }
 
 // Close gives the memory of all tables back. No handle may be used afterwards.
 func (ks *Keyspace) Close() {
-	for i := range ks.shards {
-		s := &ks.shards[i]
-		s.lockBare()
-		for db := range s.dbs {
-			if t := s.clear(db); t != nil {
-				t.Free()
-			}
-		}
-		s.mu.Unlock()
+	for db := range ks.shards[0].dbs {
+		ks.dropAll(db)
 	}
 	if ks.arena != nil {
 		ks.arena.Close()
 	}
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

@@ -209,7 +209,7 @@ func (s *shard) notify(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, false)
 	}
-	if s.by != nil {
+	if s.by != nil && db != System {
 		s.by.changed(key, false)
 	}
 	if s.pops != nil {
@@ -222,7 +222,7 @@ func (s *shard) notifyExpired(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, true)
 	}
-	if s.by != nil {
+	if s.by != nil && db != System {
 		s.by.changed(key, true)
 	}
 }

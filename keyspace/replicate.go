@@ -41,7 +41,7 @@ func (ks *Keyspace) ApplyRecord(record []byte, at limit.Instant) error {
 // applyOne applies the only effect of a record. A patch looks at all of its delta before it
 // changes anything.
 func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
-	if e.DB >= ks.Databases() {
+	if !ks.HasDatabase(e.DB) {
 		return ks.noDatabase(e.DB)
 	}
 	if !e.Patch && e.Entry.Kind != entry.None {
@@ -98,7 +98,7 @@ func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 		if e, record, err = effect.Next(record); err != nil {
 			return 0, false, err
 		}
-		if e.DB >= ks.Databases() {
+		if !ks.HasDatabase(e.DB) {
 			return 0, false, ks.noDatabase(e.DB)
 		}
 		if err = effect.Check(e); err != nil {
@@ -153,6 +153,7 @@ func (o *sharedObserver) applied(record []byte) {
 		switch {
 		case err != nil:
 			return
+		case e.DB == System:
 		case e.Flush:
 			o.Flushed()
 		default:

@@ -17,7 +17,7 @@ import (
 // one key is the order of truth.
 func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	switch {
-	case db >= ks.Databases():
+	case !ks.HasDatabase(db):
 		return ks.noDatabase(db)
 	case len(key) > entry.MaxKeyLength:
 		return fmt.Errorf("a key of %d bytes is too long", len(key))
@@ -31,6 +31,7 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	defer s.mu.Unlock()
 	var p place
 	s.find(&p, db, h, key)
+	s.tellSystem(db, key, e)
 	if s.removes(e.Expiry) && !effect.Patchable(e.Kind) {
 		s.discard(&p, key)
 		return nil
@@ -48,7 +49,7 @@ func (s *shard) discard(p *place, key []byte) {
 // Apply replays an effect that was recorded earlier, as [Keyspace.Restore].
 func (ks *Keyspace) Apply(e effect.Effect) error {
 	switch {
-	case e.DB >= ks.Databases():
+	case !ks.HasDatabase(e.DB):
 		return ks.noDatabase(e.DB)
 	case e.Flush:
 		ks.dropAll(e.DB)
@@ -78,6 +79,7 @@ func treeOf(e *effect.Effect) object.Object {
 func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 	var p place
 	s.find(&p, e.DB, h, e.Key)
+	s.tellSystem(e.DB, e.Key, e.Entry)
 	switch {
 	case e.Patch:
 		return s.patch(&p, e)
@@ -90,7 +92,7 @@ func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 
 // noDatabase is the error for something of a database that there is not.
 func (ks *Keyspace) noDatabase(db int) error {
-	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.Databases())
+	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.databases)
 }
 
 // Empty removes all keys of all databases at once, and tells those who watch them. It is not
@@ -102,9 +104,10 @@ func (ks *Keyspace) Empty() {
 	}
 	ks.claim.one.RUnlock()
 	var old []table
-	for db := range ks.Databases() {
+	for db := range ks.shards[0].dbs {
 		old = ks.clear(db, old)
 	}
+	ks.tellSystem(System, nil, entry.Entry{})
 	for i := range ks.shards {
 		ks.shards[i].mu.Unlock()
 	}

@@ -1,6 +1,9 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/keyspace/entry"
+import (
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/keyspace/world"
+)
 
 // snapshotStep is how many entries are copied under one lock, some tens of
 // microseconds at worst.
@@ -19,7 +22,7 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 		if _, more, err = w.Next(true); err != nil {
 			return err
 		}
-		giveWay()
+		world.GiveWay()
 		if err = pause(); err != nil {
 			return err
 		}
@@ -78,7 +81,7 @@ func (w *Steps) Next(wait bool) (done, more bool, err error) {
 
 // entries copies some entries of the next shard that has any left.
 func (w *Steps) entries() (done bool) {
-	for more := true; more; more = w.at[w.shard].db == w.ks.Databases() {
+	for more := true; more; more = w.at[w.shard].db == System+1 {
 		w.shard = (w.shard + 1) % len(w.at)
 	}
 	w.keys, w.ends, w.done = w.keys[:0], w.ends[:0], 0

@@ -59,7 +59,7 @@ func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 		s := &ks.shards[i]
 		lock(s)
 		st.Expired += s.expired
-		for db := range s.dbs {
+		for db := range means {
 			if d := &s.dbs[db]; d.t != nil && d.t.Len() > 0 {
 				st.Databases[db].Keys += d.t.Len()
 				st.Databases[db].Expires += d.t.Len() - d.count.forever

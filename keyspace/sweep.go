@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cellserver/cellserver/keyspace/world"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -56,7 +57,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 			continue
 		}
 		short = 0
-		giveWay()
+		world.GiveWay()
 		reading = ks.clock.Now()
 	}
 	if ks.swept != nil {
