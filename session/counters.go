@@ -70,7 +70,13 @@ func (l *Worker) noteError(e resp.Error, from resp.Origin) {
 // lackedMemory notes which key the running command has no memory for.
 func (l *Worker) lackedMemory() {
 	c := &l.ctx
-	if l.Server.Seen == nil || c.Cmd == nil || c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args) {
+	switch {
+	case l.Server.Seen == nil || c.Cmd == nil:
+		return
+	case c.Cmd.Keys.Policy && len(c.Args) > 2:
+		l.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.AppendPolicyKey(nil, c.Args))
+		return
+	case c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args):
 		return
 	}
 	l.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])

@@ -93,6 +93,9 @@ func commandGetKeys(c *command.Call) {
 		return
 	}
 	at := cmd.Keys.Positions(args)
+	if cmd.Keys.Policy {
+		args, at = [][]byte{cmd.Keys.AppendPolicyKey(nil, args)}, []int{0}
+	}
 	if len(at) == 0 && !cmd.RunsScript() { // those may do without
 		c.Fail("ERR Invalid arguments specified for command")
 		return

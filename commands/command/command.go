@@ -98,7 +98,7 @@ func (c *Command) Subcommand(name []byte) *Command {
 // SpansKeyspace reports whether the command reads or writes keys that it does not
 // name.
 func (c *Command) SpansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Name == "info" || c.Name == "memory|stats"
+	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Policy || c.Name == "info" || c.Name == "memory|stats"
 }
 
 // HasLongKey reports whether a key among args is longer than a key may be.
@@ -108,8 +108,11 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 			return true
 		}
 	}
-	return false
+	return c.Keys.Policy && len(args[1])+len(args[2]) > MaxKey-policyKeyRoom
 }
+
+// policyKeyRoom is what a key of a policy has at most beside its name and what it is asked about.
+const policyKeyRoom = 16
 
 // RepliesValues reports whether the command replies values that it finds, and changes
 // none.

@@ -94,7 +94,7 @@ func (f Flag) Names() []string {
 // Category is a set of ACL categories.
 type Category uint32
 
-// The ACL categories of Redis that our commands fall in, and our own @ratelimit.
+// The ACL categories of Redis that our commands fall in, and our own @ratelimit and @policy.
 const (
 	CatKeyspace Category = 1 << iota
 	CatRead
@@ -114,6 +114,7 @@ const (
 	CatSet
 	CatHash
 	CatSortedSet
+	CatPolicy
 )
 
 // categoryName is a category and what ACL calls it.
@@ -142,6 +143,7 @@ var CategoryNames = []categoryName{
 	{CatTransaction, "transaction"},
 	{CatScripting, "scripting"},
 	{CatRateLimit, "ratelimit"},
+	{CatPolicy, "policy"},
 }
 
 // Names returns the categories without their '@', in a fixed order.

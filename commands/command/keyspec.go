@@ -11,6 +11,9 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
+	// Policy says that the key is none of the arguments: it is the first two with a colon between
+	// them, the name of a policy and what that is asked about. See [KeySpec.AppendPolicyKey].
+	Policy bool
 	// Use is how the keys are used, and Rest how those behind the first are where that is
 	// not the same. The table fills in what most commands do: see [KeyUses].
 	Use, Rest KeyUse
@@ -64,7 +67,25 @@ func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 }
 
 // None reports whether no call has a key.
-func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 }
+func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && !k.Policy }
+
+// AppendPolicyKey appends the key of a call that is about a policy to dst. A limit with several
+// clauses has others, which belong to it: who may use this one may use all.
+func (k *KeySpec) AppendPolicyKey(dst []byte, args [][]byte) []byte {
+	return append(append(append(dst, args[1]...), ':'), args[2]...)
+}
+
+// Name returns what the argument i of a call names, for people: the key of a policy if the call is
+// about one.
+func (k *KeySpec) Name(args [][]byte, i int) []byte {
+	if k.Policy && i == policyKeyAt {
+		return k.AppendPolicyKey(nil, args)
+	}
+	return args[i]
+}
+
+// policyKeyAt is the argument that the key of a policy ends with.
+const policyKeyAt = 2
 
 // Positions returns the indices in args that hold keys; none for a malformed call.
 func (k *KeySpec) Positions(args [][]byte) (at []int) {

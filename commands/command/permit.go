@@ -72,6 +72,13 @@ func (c *Command) firstArgument(args [][]byte) []byte {
 
 // refusedKey returns the index of the first key that s does not allow, 0 if it allows all.
 func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
+	if c.Keys.Policy {
+		var room [128]byte
+		if s.Key(c.Keys.AppendPolicyKey(room[:0], args), c.Keys.access) {
+			return 0
+		}
+		return policyKeyAt
+	}
 	i, end, step := c.Keys.Range(args)
 	for n := 0; i < end; n, i = n+1, i+step {
 		if !s.Key(args[i], c.Keys.UseAt(args, n).Access()) {
@@ -120,7 +127,7 @@ func (s *Client) forbidden(st env.Store, cmd *Command, args [][]byte, in acl.Con
 	}
 	object := cmd.Name
 	if is.At > 0 {
-		object = acl.LogText(args[is.At])
+		object = acl.LogText(cmd.Keys.Name(args, is.At))
 	}
 	s.NoteRefusal(st, acl.LogEntry{Reason: is.Reason, Context: in, Object: object, User: u.Name})
 	return is, true

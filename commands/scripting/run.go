@@ -189,10 +189,8 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	if err := h.c.Server.Limits().Frame.Check(args); err != "" {
 		return cmd, err
 	}
-	for i, end, step := cmd.Keys.Range(args); i < end; i += step {
-		if len(args[i]) > command.MaxKey {
-			return cmd, command.ErrKeyTooLong
-		}
+	if cmd.HasLongKey(args) {
+		return cmd, command.ErrKeyTooLong
 	}
 	h.acted = h.acted || cmd.Flags&command.FlagReadonly == 0
 	if cmd.Flags&command.FlagWrite != 0 {

@@ -336,6 +336,9 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 				scripts++
 			}
 		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
+			if q.cmd.Keys.Policy {
+				return !c.Store.Exists(db, q.cmd.Keys.AppendPolicyKey(nil, q.args))
+			}
 			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
 		}
 		return false

@@ -38,7 +38,7 @@ func dryrun(c *command.Call) {
 			c.W.BulkString("User " + name + " has no permissions to access all keys, which the '" + cmd.Name + "' command needs")
 			return
 		}
-		c.W.BulkString("User " + name + " has no permissions to access the '" + string(args[is.At]) + "' key")
+		c.W.BulkString("User " + name + " has no permissions to access the '" + string(cmd.Keys.Name(args, is.At)) + "' key")
 	case acl.DeniedChannel:
 		c.W.BulkString("User " + name + " has no permissions to access the '" + string(args[is.At]) + "' channel")
 	default:
