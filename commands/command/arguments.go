@@ -55,15 +55,6 @@ func ParseNotNegative(b []byte) (int64, resp.Error) {
 	return n, ""
 }
 
-// Once sets the option of a word that must not be given twice.
-func Once(word []byte, option *bool) resp.Error {
-	if *option {
-		return resp.SyntaxNear(word)
-	}
-	*option = true
-	return ""
-}
-
 // MaxQueuedBytes bounds what a transaction may queue, and what a client may watch or wait
 // for, in bytes of memory.
 const MaxQueuedBytes = 16 << 20

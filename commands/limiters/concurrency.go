@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
@@ -34,7 +35,7 @@ func concurrencyCommands() []*command.Command {
 
 func askLease(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Lease, c.Args[1])
-	err := parseLeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, &a.Lease)
+	err := clause.LeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, &a.Lease)
 	a.Millis = a.Lease.Millis
 	return err
 }
@@ -63,15 +64,15 @@ func leaseWaits(s *command.Server, args [][]byte) bool {
 		return false
 	}
 	var call concurrency.Call
-	return parseLeaseAcquire(args[1:], s.Limits().MaxMembers, &call) == "" && call.Block
+	return clause.LeaseAcquire(args[1:], s.Limits().MaxMembers, &call) == "" && call.Block
 }
 
 func askRelease(c *command.Call) resp.Error {
-	return parseLeaseRelease(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
+	return clause.LeaseRelease(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
 }
 
 func askRenew(c *command.Call) resp.Error {
-	return parseLeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
+	return clause.LeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
 }
 
 // answerLease replies whether the member held a lease that could be changed.

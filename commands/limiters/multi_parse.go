@@ -7,13 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // multiArgs is a parsed RL.MULTI. Its room is a worker's scratch.
@@ -28,7 +26,7 @@ type multiArgs struct {
 type multiRoom struct {
 	clauses []decide.Clause
 	details []limit.Decision
-	calls   []clauseCalls
+	calls   []clause.Room
 }
 
 // wideMultis keeps room for calls that are wider than what a worker has room for. What is
@@ -37,13 +35,6 @@ var wideMultis sync.Pool // of *multiRoom
 
 // laneClauses is for how many clauses a worker keeps room.
 const laneClauses = 64
-
-// clauseCalls is where the calls live that a clause points to.
-type clauseCalls struct {
-	throttle throttleCall
-	window   slidingwindow.Call
-	bucket   tokenbucket.Call
-}
 
 // parse reads `numkeys key [key ...] clause [clause ...] [MS] [PEEK] [WITHDETAILS]`.
 func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
@@ -61,22 +52,24 @@ func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
 	if err != "" {
 		return err
 	}
-	if countClauses(rest) != len(keys) {
+	if clause.Count(rest) != len(keys) {
 		return resp.ErrClauseCount
 	}
 	if hasDuplicate(keys) {
 		return resp.ErrDuplicateKey
 	}
 	m.grow(len(keys))
+	o := clause.Options{Unit: time.Second, LogMaxEntries: logMax}
+	if m.millis {
+		o.Unit = time.Millisecond
+	}
 	for i, key := range keys {
-		end := 1
-		for end < len(rest) && clauseWord(rest[end]) == 0 {
-			end++
-		}
-		if err := m.clause(i, key, rest[:end], logMax); err != "" {
+		var words [][]byte
+		words, rest = clause.Next(rest)
+		if m.clauses[i], err = m.calls[i].Parse(words, key, o); err != "" {
 			return err
 		}
-		rest = rest[end:]
+		m.clauses[i].Peek = m.peek
 	}
 	return ""
 }
@@ -96,39 +89,12 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 		default:
 			return args, ""
 		}
-		if err := command.Once(args[len(args)-1], option); err != "" {
+		if err := parse.Once(args[len(args)-1], option); err != "" {
 			return nil, err
 		}
 		args = args[:len(args)-1]
 	}
 	return args, ""
-}
-
-// clauseWord returns the first letter of the word that begins a clause, else 0.
-func clauseWord(b []byte) byte {
-	if len(b) != 2 {
-		return 0
-	}
-	const upper = ^byte('a' - 'A')
-	switch [2]byte{b[0] & upper, b[1] & upper} {
-	case [2]byte{'C', 'L'}, [2]byte{'S', 'W'}, [2]byte{'T', 'B'}:
-		return b[0] & upper
-	}
-	return 0
-}
-
-// countClauses is the number of clauses, or -1 if something comes before them.
-func countClauses(args [][]byte) int {
-	if len(args) > 0 && clauseWord(args[0]) == 0 {
-		return -1
-	}
-	n := 0
-	for _, a := range args {
-		if clauseWord(a) != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // hasDuplicate reports whether two keys are equal. Beyond a few keys it is worth a
@@ -178,7 +144,7 @@ func newMultiRoom(n int) multiRoom {
 			return *room
 		}
 	}
-	return multiRoom{make([]decide.Clause, n), make([]limit.Decision, n), make([]clauseCalls, n)}
+	return multiRoom{make([]decide.Clause, n), make([]limit.Decision, n), make([]clause.Room, n)}
 }
 
 // trim has others use the room that a very wide call needed, behind its batch.
@@ -188,28 +154,5 @@ func (m *multiArgs) trim() {
 		room := m.multiRoom
 		wideMultis.Put(&room)
 		m.multiRoom = multiRoom{}
-	}
-}
-
-// clause parses the i-th clause, its word included.
-func (m *multiArgs) clause(i int, key []byte, args [][]byte, logMax int64) resp.Error {
-	unit := time.Second
-	if m.millis {
-		unit = time.Millisecond
-	}
-	calls := &m.calls[i]
-	m.clauses[i] = decide.Clause{Key: key, Peek: m.peek}
-	switch clause := &m.clauses[i]; clauseWord(args[0]) {
-	case 'C':
-		clause.Quota = &calls.throttle.quota
-		err := parseThrottleClause(args, unit, &calls.throttle)
-		clause.Quantity = calls.throttle.quantity
-		return err
-	case 'S':
-		clause.Window = &calls.window
-		return parseWindowClause(key, args, unit, logMax, &calls.window)
-	default:
-		clause.Bucket = &calls.bucket
-		return parseBucketClause(args, unit, &calls.bucket)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -84,11 +85,11 @@ func (s leaseStore) lease(now limit.Instant, name string, args [][]byte) any {
 	)
 	switch name {
 	case "CC.ACQUIRE":
-		err = parseLeaseAcquire(args, 0, &c)
+		err = clause.LeaseAcquire(args, 0, &c)
 	case "CC.RELEASE":
-		err = parseLeaseRelease(args, &c)
+		err = clause.LeaseRelease(args, &c)
 	case "CC.RENEW":
-		err = parseLeaseRenew(args, &c)
+		err = clause.LeaseRenew(args, &c)
 	}
 	if err != "" {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
@@ -120,9 +121,10 @@ func (r *heldRun) decide(t *testing.T, now limit.Instant, line *heldLine) limit.
 		args = append(args, []byte(arg))
 	}
 	if strings.HasPrefix(r.head.Command, "CL.") {
-		var c throttleCall
-		require.Empty(t, parseThrottle(args, &c.quota, &c.quantity))
-		next, d, write := gcra.Decide(r.tat, now, &c.quota, c.quantity)
+		var quota gcra.Quota
+		var quantity int64
+		require.Empty(t, clause.Throttle(args, &quota, &quantity))
+		next, d, write := gcra.Decide(r.tat, now, &quota, quantity)
 		if write {
 			r.tat = next
 		}
@@ -130,9 +132,9 @@ func (r *heldRun) decide(t *testing.T, now limit.Instant, line *heldLine) limit.
 	}
 	var c concurrency.Call
 	if line.Op == "release" {
-		require.Empty(t, parseLeaseRelease([][]byte{args[0], []byte(line.Member)}, &c))
+		require.Empty(t, clause.LeaseRelease([][]byte{args[0], []byte(line.Member)}, &c))
 	} else {
-		require.Empty(t, parseLeaseAcquire(args, 0, &c))
+		require.Empty(t, clause.LeaseAcquire(args, 0, &c))
 	}
 	if e := r.leases["k"]; e != nil && e.expiry <= now {
 		delete(r.leases, "k")

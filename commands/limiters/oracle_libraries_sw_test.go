@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -111,7 +112,7 @@ func (r *windowLibraryRun) play(t *testing.T, step *windowLibraryLine) {
 	line := strings.ReplaceAll(r.command, "{q}", strconv.FormatInt(quantity, 10)) + option
 	args := words(line)[1:]
 	var c slidingwindow.Call
-	require.Empty(t, parseSlidingWindow(args, 0, &c), line)
+	require.Empty(t, clause.SlidingWindow(args, 0, &c), line)
 	require.True(t, c.Millis, "times are compared in milliseconds")
 
 	now := limit.Instant(r.head.Epoch + step.At)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -91,12 +93,12 @@ func (s windowStore) run(now limit.Instant, args [][]byte) any {
 
 func (s windowStore) allow(now limit.Instant, args [][]byte) any {
 	var c slidingwindow.Call
-	if err := parseSlidingWindow(args, slidingwindow.DefaultLogMaxEntries, &c); err != "" {
+	if err := clause.SlidingWindow(args, slidingwindow.DefaultLogMaxEntries, &c); err != "" {
 		return err
 	}
 	d, err := s.decide(now, string(args[0]), &c)
 	if err != nil {
-		return windowError(err)
+		return command.StoreError(err)
 	}
 	up := limit.SecondsUp
 	if c.Millis {
@@ -132,8 +134,8 @@ func (s windowStore) decide(now limit.Instant, key string, c *slidingwindow.Call
 // TestSlidingWindowUnits holds MS against the same windows in seconds.
 func TestSlidingWindowUnits(t *testing.T) {
 	var seconds, millis slidingwindow.Call
-	require.Empty(t, parseSlidingWindow(words("k 5 2 ANCHOR 1"), 0, &seconds))
-	require.Empty(t, parseSlidingWindow(words("k 5 2000 ANCHOR 1000 MS"), 0, &millis))
+	require.Empty(t, clause.SlidingWindow(words("k 5 2 ANCHOR 1"), 0, &seconds))
+	require.Empty(t, clause.SlidingWindow(words("k 5 2000 ANCHOR 1000 MS"), 0, &millis))
 	require.Equal(t, 2*time.Second, seconds.Window)
 	millis.Millis = false
 	require.Equal(t, seconds, millis)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
@@ -259,8 +260,9 @@ func (e *cellEntry) read(now limit.Instant, name string) any {
 }
 
 func (s cellStore) throttle(now limit.Instant, args [][]byte) any {
-	var c throttleCall
-	if err := parseThrottle(args, &c.quota, &c.quantity); err != "" {
+	var quota gcra.Quota
+	var quantity int64
+	if err := clause.Throttle(args, &quota, &quantity); err != "" {
 		return err
 	}
 	var tat limit.Instant
@@ -275,7 +277,7 @@ func (s cellStore) throttle(now limit.Instant, args [][]byte) any {
 			return resp.ErrNotInteger
 		}
 	}
-	next, d, write := gcra.Decide(tat, now, &c.quota, c.quantity)
+	next, d, write := gcra.Decide(tat, now, &quota, quantity)
 	switch {
 	case write && next > now:
 		s[key] = &cellEntry{kind: "cell", value: gcra.AppendState(nil, next), expiry: next, expires: true}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -133,7 +134,7 @@ func (e *bucketEntry) read(now limit.Instant, name string) any {
 
 func (s *bucketStore) acquire(now limit.Instant, args [][]byte) any {
 	var c tokenbucket.Call
-	if err := parseAcquire(args, &c); err != "" {
+	if err := clause.Acquire(args, &c); err != "" {
 		return err
 	}
 	key := string(args[0])
@@ -190,9 +191,9 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 		five, details = five[0].([]any), five[1].([]any)
 	}
 	denied := five[0] != int64(0)
-	for i, clause := range m.clauses {
+	for i, words := range m.clauses {
 		key := string(m.keys[i])
-		if !parse.IsWord(clause[0], "TB") {
+		if !parse.IsWord(words[0], "TB") {
 			if e := s.keys[key]; !m.peek && !denied && e == nil {
 				s.keys[key] = &bucketEntry{foreign: true}
 			}
@@ -201,8 +202,10 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 		if e := s.keys[key]; e != nil && e.foreign {
 			delete(s.keys, key) // it must have expired, or the call had failed
 		}
-		var c tokenbucket.Call
-		require.Equal(t, resp.Error(""), parseBucketClause(clause, m.unit, &c))
+		var room clause.Room
+		_, failed := room.Parse(words, m.keys[i], clause.Options{Unit: m.unit})
+		require.Empty(t, failed)
+		c := room.Bucket
 		if m.peek {
 			c.Charge = tokenbucket.Peek
 		}

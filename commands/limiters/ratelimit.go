@@ -3,10 +3,12 @@ package limiters
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -95,32 +97,33 @@ func parseInfo(args [][]byte) (by any, err resp.Error) {
 		return nil, ""
 	}
 	word, numbers := args[0], 1
-	var most int64
-	switch {
-	case parse.IsWord(word, "CL"):
-		numbers = 3
-	case parse.IsWord(word, "SW"), parse.IsWord(word, "TB"), parse.IsWord(word, "CC"):
-	default:
+	kind := clause.Word(word)
+	switch kind {
+	case clause.None:
 		return nil, resp.SyntaxNear(word)
+	case clause.Cell:
+		numbers = 3
 	}
 	if len(args) > 1+numbers {
 		return nil, resp.SyntaxNear(args[1+numbers])
 	}
-	if numbers == 3 {
-		var call throttleCall
-		err = parseThrottleClause(args, time.Second, &call)
-		return &call.quota, err
+	if kind == clause.Cell {
+		var quota gcra.Quota
+		var quantity int64
+		err = clause.ThrottleClause(args, time.Second, &quota, &quantity)
+		return &quota, err
 	}
 	if len(args) < 2 {
 		return nil, resp.SyntaxNear(word)
 	}
-	if err = parsePositive(args[1], &most); err != "" {
+	var most int64
+	if err = parse.Positive(args[1], &most); err != "" {
 		return nil, err
 	}
-	switch {
-	case parse.IsWord(word, "SW"):
+	switch kind {
+	case clause.Window:
 		return &slidingwindow.Call{Limit: most}, ""
-	case parse.IsWord(word, "TB"):
+	case clause.Bucket:
 		return &tokenbucket.Call{Capacity: most}, ""
 	}
 	return &concurrency.Call{Limit: most}, ""

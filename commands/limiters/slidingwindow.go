@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
@@ -24,7 +25,7 @@ const fiveReply = "five integers: limited, limit, remaining, retry after, reset 
 
 func askAllow(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Window, c.Args[1])
-	err := parseSlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window)
+	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window)
 	a.Millis = a.Window.Millis
 	return err
 }
@@ -53,5 +54,5 @@ func allowWaits(s *command.Server, args [][]byte) bool {
 		return false
 	}
 	var call slidingwindow.Call
-	return parseSlidingWindow(args[1:], s.Limits().LogMaxEntries, &call) == "" && call.Block && call.Quantity > 0
+	return clause.SlidingWindow(args[1:], s.Limits().LogMaxEntries, &call) == "" && call.Block && call.Quantity > 0
 }

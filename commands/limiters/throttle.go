@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
@@ -49,7 +50,7 @@ func askThrottle(c *command.Call) resp.Error {
 		return resp.ErrCellUsage
 	}
 	a := c.NewAsk(decide.Cell, c.Args[1])
-	return parseThrottle(c.Args[1:], &a.Quota, &a.Quantity)
+	return clause.Throttle(c.Args[1:], &a.Quota, &a.Quantity)
 }
 
 // answerThrottle replies with redis-cell's rounding.

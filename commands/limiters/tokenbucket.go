@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
@@ -22,7 +23,7 @@ func tokenBucketCommands() []*command.Command {
 
 func askAcquire(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Bucket, c.Args[1])
-	err := parseAcquire(c.Args[1:], &a.Bucket)
+	err := clause.Acquire(c.Args[1:], &a.Bucket)
 	a.Millis = a.Bucket.Millis
 	if a.Bucket.Block && !c.MayWait() {
 		a.Bucket.MaxWait, a.Bucket.Block = 0, false // as WAIT 0
@@ -33,7 +34,7 @@ func askAcquire(c *command.Call) resp.Error {
 // acquireWaits is Waits of TB.ACQUIRE.
 func acquireWaits(_ *command.Server, args [][]byte) bool {
 	var call tokenbucket.Call
-	return saysBlock(args) && parseAcquire(args[1:], &call) == "" && call.Block
+	return saysBlock(args) && clause.Acquire(args[1:], &call) == "" && call.Block
 }
 
 // answerAcquire replies, or has the caller of a granted reservation wait.

@@ -96,18 +96,18 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 		word, rest := args[0], args[1:]
 		switch {
 		case parse.IsWord(word, "DENIED"):
-			err = command.Once(word, &table)
+			err = parse.Once(word, &table)
 		case parse.IsWord(word, "CALLS"):
-			call.calls, err = true, command.Once(word, &table)
+			call.calls, err = true, parse.Once(word, &table)
 		case parse.IsWord(word, "WITHDETAILS"):
-			err = command.Once(word, &call.details)
+			err = parse.Once(word, &call.details)
 		case parse.IsWord(word, "COUNT") && len(rest) > 0:
-			if err = command.Once(word, &count); err == "" {
-				err = parsePositive(rest[0], &call.count)
+			if err = parse.Once(word, &count); err == "" {
+				err = parse.Positive(rest[0], &call.count)
 			}
 			rest = rest[1:]
 		case parse.IsWord(word, "DB") && len(rest) > 0:
-			if err = command.Once(word, &call.hasDB); err == "" {
+			if err = parse.Once(word, &call.hasDB); err == "" {
 				call.db, err = parseDatabase(rest[0], databases)
 			}
 			rest = rest[1:]

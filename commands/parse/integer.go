@@ -1,6 +1,10 @@
 package parse
 
-import "math"
+import (
+	"math"
+
+	"github.com/cellserver/cellserver/resp"
+)
 
 // Int reads a decimal int64 as Redis' string2ll does: an optional minus, no
 // plus, no leading zeros, no spaces, no overflow.
@@ -111,4 +115,26 @@ func IsWord(b []byte, w string) bool {
 // quantity of a limiter command is told from its option words.
 func StartsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
+}
+
+// Once sets the option of a word that must not be given twice.
+func Once(word []byte, option *bool) resp.Error {
+	if *option {
+		return resp.SyntaxNear(word)
+	}
+	*option = true
+	return ""
+}
+
+// Positive reads an integer of at least 1 into n.
+func Positive(b []byte, n *int64) resp.Error {
+	v, ok := Int(b)
+	switch {
+	case !ok:
+		return resp.ErrNotInteger
+	case v < 1:
+		return resp.ErrNotPositive
+	}
+	*n = v
+	return ""
 }

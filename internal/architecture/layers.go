@@ -55,6 +55,7 @@ var groupParts = []string{
 	"commands/acl",
 	"commands/blocking",
 	"commands/budget",
+	"commands/clause",
 	"commands/command",
 	"commands/elements",
 	"commands/env",
@@ -171,6 +172,10 @@ var layers = map[string]layer{
 	"commands/parse": {
 		imports: []string{"resp"},
 		why:     "reading a word is the same for every command, so it knows none",
+	},
+	"commands/clause": {
+		imports: append([]string{"commands/parse", "decide", "resp"}, families...),
+		why:     "the words of a limit mean the same in every command, so whoever reads them knows no call",
 	},
 	"commands/acl": {
 		imports: []string{"commands/parse"},

@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"bytes"
@@ -15,11 +15,11 @@ import (
 // defaultCold is the cold factor of WARMUP without COLD, as in Guava.
 const defaultCold = 3
 
-// parseAcquire reads the arguments of TB.ACQUIRE, the key first, into call. What
+// Acquire reads the arguments of TB.ACQUIRE, the key first, into call. What
 // does not depend on the stored bucket is refused here: a number that is none, in
 // the order of the arguments, then options that exclude each other, then what
 // cannot be calculated with.
-func parseAcquire(args [][]byte, call *tokenbucket.Call) resp.Error {
+func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
 	}
@@ -37,10 +37,10 @@ func parseAcquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	return w.build(unit, call)
 }
 
-// parseBucketClause reads a clause of RL.MULTI behind its TB: three numbers, a quantity,
-// GREEDY, INTERVAL, DEBT and INIT. unit is that of the whole command.
-func parseBucketClause(args [][]byte, unit time.Duration, call *tokenbucket.Call) resp.Error {
-	w := bucketWords{cold: defaultCold, clause: true}
+// readClause reads a clause with its word TB: three numbers, a quantity, GREEDY, INTERVAL,
+// DEBT and INIT. unit is that of the whole command.
+func (w *bucketWords) readClause(args [][]byte, unit time.Duration, call *tokenbucket.Call) resp.Error {
+	w.clause, w.cold = true, defaultCold
 	if len(args) < 4 {
 		return resp.SyntaxNear(args[0])
 	}
@@ -104,7 +104,8 @@ type bucketWords struct {
 	warmup, init, wait                int64
 	cold                              float64
 	block                             []byte // as it was given
-	clause                            bool   // of RL.MULTI, which knows fewer words
+	clause                            bool   // where fewer words are known
+	quantified                        bool   // there is a quantity
 	coldWord                          []byte // COLD, which needs WARMUP
 	excluded                          []byte // the first word that must not be there
 }
@@ -112,7 +113,7 @@ type bucketWords struct {
 // read reads everything from the capacity on.
 func (w *bucketWords) read(args [][]byte) resp.Error {
 	for i, n := range [...]*int64{&w.capacity, &w.count, &w.period} {
-		if err := parsePositive(args[i], n); err != "" {
+		if err := parse.Positive(args[i], n); err != "" {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 		if !ok {
 			return resp.ErrNotInteger
 		}
-		args, w.quantity = args[1:], n
+		args, w.quantity, w.quantified = args[1:], n, true
 	}
 	for len(args) > 0 {
 		option := -1
@@ -176,7 +177,7 @@ func (w *bucketWords) inTheWay() []byte {
 func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 	switch word {
 	case wordWarmup:
-		return parsePositive(arg, &w.warmup)
+		return parse.Positive(arg, &w.warmup)
 	case wordCold:
 		w.cold, err = parseFactor(arg)
 		return err
@@ -282,19 +283,6 @@ func (w *bucketWords) charge() tokenbucket.Charge {
 // inUnit returns n units of time, held at the end of int64 nanoseconds.
 func inUnit(n int64, unit time.Duration) time.Duration {
 	return time.Duration(limit.SatMul(n, int64(unit)))
-}
-
-// parsePositive reads an integer of at least 1 into n.
-func parsePositive(b []byte, n *int64) resp.Error {
-	v, ok := parse.Int(b)
-	switch {
-	case !ok:
-		return resp.ErrNotInteger
-	case v < 1:
-		return resp.ErrNotPositive
-	}
-	*n = v
-	return ""
 }
 
 // parseFactor reads the factor of COLD: an integer of at least 1, which may be

@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-func TestParseSlidingWindow(t *testing.T) {
+func TestSlidingWindow(t *testing.T) {
 	base := slidingwindow.Call{
 		Mode: slidingwindow.Counter, Limit: 5, Window: 10 * time.Second, Quantity: 1, LogMaxEntries: 100_000,
 	}
@@ -56,12 +56,12 @@ func TestParseSlidingWindow(t *testing.T) {
 		want := base
 		change(&want)
 		got := slidingwindow.Call{Even: true, Penalize: true, Quantity: 99} // what was there before is gone
-		require.Empty(t, parseSlidingWindow(words("k 5 10 "+options), 100_000, &got), options)
+		require.Empty(t, SlidingWindow(words("k 5 10 "+options), 100_000, &got), options)
 		require.Equal(t, want, got, options)
 	}
 }
 
-func TestParseSlidingWindowErrors(t *testing.T) {
+func TestSlidingWindowErrors(t *testing.T) {
 	for line, want := range map[string]resp.Error{
 		"":                                   resp.WrongArity("sw.allow"),
 		"k":                                  resp.WrongArity("sw.allow"),
@@ -116,13 +116,10 @@ func TestParseSlidingWindowErrors(t *testing.T) {
 		"k 100001 10":                        "",
 	} {
 		var c slidingwindow.Call
-		require.Equal(t, want, parseSlidingWindow(words(line), 100_000, &c), line)
+		require.Equal(t, want, SlidingWindow(words(line), 100_000, &c), line)
 		require.Equal(t, want != "", c == slidingwindow.Call{}, "a call that fails is left alone: %s", line)
 	}
 }
-
-// near is the error that names a word.
-func near(word string) resp.Error { return resp.SyntaxNear([]byte(word)) }
 
 // integerEdges are the numbers and texts that every argument has to stand.
 var integerEdges = []string{
@@ -141,7 +138,7 @@ func TestSlidingWindowArgumentEdges(t *testing.T) {
 			for _, arg := range args {
 				b = append(b, []byte(arg))
 			}
-			err := parseSlidingWindow(b, 0, &c)
+			err := SlidingWindow(b, 0, &c)
 			return c, err
 		}
 		positive := func(most int64, beyond resp.Error) resp.Error {
@@ -191,8 +188,17 @@ func TestSlidingWindowArgumentEdges(t *testing.T) {
 	}
 }
 
-func TestParseWindowClause(t *testing.T) {
+func TestWindowClause(t *testing.T) {
 	var got, want slidingwindow.Call
+	parse := func(line string, unit time.Duration) resp.Error {
+		r := Room{Window: got}
+		c, err := r.Parse(words(line), []byte("k"), Options{Unit: unit})
+		if err == "" {
+			require.Same(t, &r.Window, c.Window)
+		}
+		got = r.Window
+		return err
+	}
 	for clause, line := range map[string]string{
 		"5 10":                              "k 5 10 MS",
 		"5 10 3":                            "k 5 10 3 MS",
@@ -201,11 +207,11 @@ func TestParseWindowClause(t *testing.T) {
 		"5 10 ANCHOR KEY BUCKETS 4":         "k 5 10 ANCHOR KEY BUCKETS 4 MS",
 		"9223372036854775807 2305843009213": "k 9223372036854775807 2305843009213 MS",
 	} {
-		require.Empty(t, parseSlidingWindow(words(line), 0, &want), line)
-		require.Empty(t, parseWindowClause([]byte("k"), words("SW "+clause), time.Millisecond, 0, &got), clause)
+		require.Empty(t, SlidingWindow(words(line), 0, &want), line)
+		require.Empty(t, parse("SW "+clause, time.Millisecond), clause)
 		require.Equal(t, want, got, clause)
 	}
-	require.Empty(t, parseWindowClause([]byte("k"), words("SW 5 10"), time.Second, 0, &got))
+	require.Empty(t, parse("SW 5 10", time.Second))
 	require.Equal(t, 10*time.Second, got.Window)
 	for clause, err := range map[string]resp.Error{
 		"":              near("SW"),
@@ -223,23 +229,23 @@ func TestParseWindowClause(t *testing.T) {
 		"5 2305843010":  resp.ErrOverflow,
 		"100001 10 LOG": resp.ErrLogTooLong,
 	} {
-		require.Equal(t, err, parseWindowClause([]byte("k"), words("SW "+clause), time.Second, 0, &got), clause)
+		require.Equal(t, err, parse("SW "+clause, time.Second), clause)
 	}
 }
 
-func TestParseSlidingWindowAllocatesNothing(t *testing.T) {
+func TestSlidingWindowAllocatesNothing(t *testing.T) {
 	var c slidingwindow.Call
 	args := words("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if parseSlidingWindow(args, 0, &c) != "" {
+		if SlidingWindow(args, 0, &c) != "" {
 			t.Error("a sound call")
 		}
 	}))
 }
 
-// FuzzParseSlidingWindow: whatever the arguments, the result is an error or a
+// FuzzSlidingWindow: whatever the arguments, the result is an error or a
 // sound call.
-func FuzzParseSlidingWindow(f *testing.F) {
+func FuzzSlidingWindow(f *testing.F) {
 	f.Add("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
 	f.Add("k 5 10 -3 LOG BLOCK 1.5 MS")
 	f.Add("k 9223372036854775807 2305843009 ANCHOR -9223372036 FIXED FORCE")
@@ -249,7 +255,7 @@ func FuzzParseSlidingWindow(f *testing.F) {
 			args = append(args, []byte(arg))
 		}
 		var c slidingwindow.Call
-		if err := parseSlidingWindow(args, 0, &c); err != "" {
+		if err := SlidingWindow(args, 0, &c); err != "" {
 			require.Equal(t, slidingwindow.Call{}, c)
 			return
 		}

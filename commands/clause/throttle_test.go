@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"math"
@@ -13,15 +13,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func throttleArgs(args ...string) [][]byte {
-	b := make([][]byte, len(args))
-	for i, a := range args {
-		b[i] = []byte(a)
-	}
-	return b
+// throttleCall is what is read of a CL.THROTTLE.
+type throttleCall struct {
+	quota    gcra.Quota
+	quantity int64
 }
 
-func TestParseThrottle(t *testing.T) {
+func TestThrottle(t *testing.T) {
 	quota := func(burst, count, period int64) gcra.Quota {
 		q, err := gcra.NewQuota(burst, count, period)
 		require.NoError(t, err)
@@ -45,14 +43,14 @@ func TestParseThrottle(t *testing.T) {
 		{"k -9223372036854775808 -9223372036854775808 -9223372036854775808 -9223372036854775808", throttleCall{quota(math.MinInt64, math.MinInt64, math.MinInt64), math.MinInt64}},
 	} {
 		var got throttleCall
-		require.Empty(t, parseThrottle(throttleArgs(strings.Fields(c.args)...), &got.quota, &got.quantity), c.args)
+		require.Empty(t, Throttle(words(c.args), &got.quota, &got.quantity), c.args)
 		require.Equal(t, c.want, got, c.args)
 	}
 }
 
 // TestParseThrottleOrder: the number of arguments first, then the integers from
 // left to right, then the rate.
-func TestParseThrottleOrder(t *testing.T) {
+func TestThrottleOrder(t *testing.T) {
 	notInteger := func(x string) resp.Error { return resp.CellNotIntegerPrefix + resp.Error(x) }
 	for args, want := range map[string]resp.Error{
 		"":                  resp.ErrCellUsage,
@@ -70,14 +68,14 @@ func TestParseThrottleOrder(t *testing.T) {
 		"k 15 1000000001 1": resp.ErrCellRate,
 	} {
 		var c throttleCall
-		require.Equal(t, want, parseThrottle(throttleArgs(strings.Fields(args)...), &c.quota, &c.quantity), args)
+		require.Equal(t, want, Throttle(words(args), &c.quota, &c.quantity), args)
 		require.Zero(t, c, "%q leaves the call alone", args)
 	}
 }
 
 // TestParseThrottleTexts: the bytes of the error for every kind of bad integer, in
 // every position.
-func TestParseThrottleTexts(t *testing.T) {
+func TestThrottleTexts(t *testing.T) {
 	for arg, shown := range map[string]string{
 		"": "", "+": "+", "-": "-", "--1": "--1", "+-1": "+-1", " 1": " 1", "1 ": "1 ", "1\t": "1\t",
 		"1.5": "1.5", "1e3": "1e3", "0x10": "0x10", "1_000": "1_000", "abc": "abc", "１": "１",
@@ -87,16 +85,16 @@ func TestParseThrottleTexts(t *testing.T) {
 		"a\x00b": "a", "\x00": "", "a\n\x00b": "a", "\xff\xfe": "\xff\xfe",
 	} {
 		for position := 1; position <= 4; position++ {
-			args := throttleArgs("k", "15", "30", "60", "1")
+			args := splitWords("k", "15", "30", "60", "1")
 			args[position] = []byte(arg)
 			var c throttleCall
 			want := resp.Error("Cell error: Store error: Couldn't parse as integer: " + shown)
-			require.Equal(t, want, parseThrottle(args, &c.quota, &c.quantity), "%q", arg)
+			require.Equal(t, want, Throttle(args, &c.quota, &c.quantity), "%q", arg)
 		}
 	}
 }
 
-func TestParseThrottleClause(t *testing.T) {
+func TestThrottleClause(t *testing.T) {
 	for line, want := range map[string]throttleCall{
 		"15 30 60":    {quantity: 1},
 		"15 30 60 1":  {quantity: 1},
@@ -108,7 +106,7 @@ func TestParseThrottleClause(t *testing.T) {
 			want.quota, err = gcra.NewQuotaPer(15, 30, 60, unit)
 			require.NoError(t, err)
 			var got throttleCall
-			require.Empty(t, parseThrottleClause(throttleArgs(strings.Fields("CL "+line)...), unit, &got), line)
+			require.Empty(t, ThrottleClause(words("CL "+line), unit, &got.quota, &got.quantity), line)
 			require.Equal(t, want, got, line)
 		}
 	}
@@ -127,23 +125,23 @@ func TestParseThrottleClause(t *testing.T) {
 		"15 1000000001 1 x": resp.ErrNotInteger,
 	} {
 		var got throttleCall
-		require.Equal(t, want, parseThrottleClause(throttleArgs(strings.Fields("CL "+line)...), time.Second, &got), line)
+		require.Equal(t, want, ThrottleClause(words("CL "+line), time.Second, &got.quota, &got.quantity), line)
 		require.Zero(t, got, line)
 	}
 	var c throttleCall
-	require.Empty(t, parseThrottleClause(throttleArgs("CL", "-1", "30", "60"), time.Second, &c), "a negative max burst limits everything")
+	require.Empty(t, ThrottleClause(splitWords("CL", "-1", "30", "60"), time.Second, &c.quota, &c.quantity), "a negative max burst limits everything")
 	require.Zero(t, c.quota.Limit())
 }
 
-func TestParseThrottleAllocatesNothing(t *testing.T) {
-	args := throttleArgs("k", "15", "30", "60", "1")
+func TestThrottleAllocatesNothing(t *testing.T) {
+	args := splitWords("k", "15", "30", "60", "1")
 	var c throttleCall
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseThrottle(args, &c.quota, &c.quantity) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = Throttle(args, &c.quota, &c.quantity) }))
 }
 
-// FuzzParseThrottle: integers are what strconv takes for them, an error names the
+// FuzzThrottle: integers are what strconv takes for them, an error names the
 // first one that is not, and no error text can end a reply early.
-func FuzzParseThrottle(f *testing.F) {
+func FuzzThrottle(f *testing.F) {
 	f.Add([]byte("15"), []byte("30"), []byte("60"), []byte("1"))
 	f.Add([]byte("+015"), []byte("-30"), []byte("9223372036854775808"), []byte(""))
 	f.Add([]byte("0"), []byte("0"), []byte("1e3"), []byte("a\r\n+OK\r\n"))
@@ -151,7 +149,7 @@ func FuzzParseThrottle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, burst, count, period, quantity []byte) {
 		args := [][]byte{[]byte("k"), burst, count, period, quantity}
 		var c throttleCall
-		got := parseThrottle(args, &c.quota, &c.quantity)
+		got := Throttle(args, &c.quota, &c.quantity)
 		require.NotContains(t, string(got), "\r")
 		require.NotContains(t, string(got), "\n")
 		var n [4]int64

@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"bytes"
@@ -9,17 +9,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// throttleCall is a parsed clause of CL: what the key may use, and how much of it the call
-// asks for.
-type throttleCall struct {
-	quota    gcra.Quota
-	quantity int64
-}
-
-// parseThrottle reads `key max_burst count period [quantity]`: what the key may use, and
-// how much of it the call asks for. The checks and their order are redis-cell's: the number of arguments, then each integer
-// from left to right, then the rate; all of them before the key is looked at.
-func parseThrottle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
+// Throttle reads the arguments of CL.THROTTLE, `key max_burst count period [quantity]`: what
+// the key may use, and how much of it the call asks for. The checks and their order are
+// redis-cell's: the number of arguments, then each integer from left to right, then the rate.
+func Throttle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 	if len(args) != 4 && len(args) != 5 {
 		return resp.ErrCellUsage
 	}
@@ -42,13 +35,13 @@ func parseThrottle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error
 	return ""
 }
 
-// parseThrottleClause reads what stands behind the word CL in a clause of RL.MULTI,
+// ThrottleClause reads a clause with its word,
 //
-//	max_burst count period [quantity]
+//	CL max_burst count period [quantity]
 //
-// into c, as args[1:]. Unlike the command it reads integers as Redis does and has no use for a
-// rate that is not positive. unit is that of the whole command, which MS decides.
-func parseThrottleClause(args [][]byte, unit time.Duration, c *throttleCall) resp.Error {
+// Unlike the command it reads integers as Redis does, and refuses a rate that is not positive.
+// unit is that of the whole command, which MS decides.
+func ThrottleClause(args [][]byte, unit time.Duration, quota *gcra.Quota, quantity *int64) resp.Error {
 	word, args := args[0], args[1:]
 	switch {
 	case len(args) < 3:
@@ -61,23 +54,23 @@ func parseThrottleClause(args [][]byte, unit time.Duration, c *throttleCall) res
 		return resp.ErrNotInteger
 	}
 	var count, period int64
-	if err := parsePositive(args[1], &count); err != "" {
+	if err := parse.Positive(args[1], &count); err != "" {
 		return err
 	}
-	if err := parsePositive(args[2], &period); err != "" {
+	if err := parse.Positive(args[2], &period); err != "" {
 		return err
 	}
-	quantity := int64(1)
+	n := int64(1)
 	if len(args) > 3 {
-		if quantity, ok = parse.Int(args[3]); !ok {
+		if n, ok = parse.Int(args[3]); !ok {
 			return resp.ErrNotInteger
 		}
 	}
-	quota, err := gcra.NewQuotaPer(burst, count, period, unit)
+	q, err := gcra.NewQuotaPer(burst, count, period, unit)
 	if err != nil {
 		return resp.ErrRateTooHigh
 	}
-	*c = throttleCall{quota: quota, quantity: quantity}
+	*quota, *quantity = q, n
 	return ""
 }
 

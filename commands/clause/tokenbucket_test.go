@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"math"
@@ -23,7 +23,7 @@ func acquireArgs(text string) [][]byte {
 	return args
 }
 
-func TestParseAcquire(t *testing.T) {
+func TestAcquire(t *testing.T) {
 	plain := tokenbucket.Call{
 		Mode: tokenbucket.Greedy, Capacity: 5, Count: 3, Period: 10 * time.Second,
 		Interval: 3333333333, Quantity: 1, Init: 5,
@@ -75,12 +75,12 @@ func TestParseAcquire(t *testing.T) {
 		}),
 	} {
 		call := tokenbucket.Call{MaxWait: 99, Charge: tokenbucket.Force}
-		require.Equal(t, resp.Error(""), parseAcquire(acquireArgs(text), &call), text)
+		require.Equal(t, resp.Error(""), Acquire(acquireArgs(text), &call), text)
 		require.Equal(t, want, call, text)
 	}
 }
 
-func TestParseAcquireErrors(t *testing.T) {
+func TestAcquireErrors(t *testing.T) {
 	arity := resp.WrongArity("tb.acquire")
 	for text, want := range map[string]resp.Error{
 		"":                                            arity,
@@ -156,7 +156,7 @@ func TestParseAcquireErrors(t *testing.T) {
 		"k 5 1 10 9223372036854775807 DEBT":           resp.ErrOverflow,
 	} {
 		var call tokenbucket.Call
-		require.Equal(t, want, parseAcquire(acquireArgs(text), &call), text)
+		require.Equal(t, want, Acquire(acquireArgs(text), &call), text)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestAcquireNumberEdges(t *testing.T) {
 	} {
 		for edge, n := range edges {
 			var call tokenbucket.Call
-			err := parseAcquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call)
+			err := Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call)
 			if s.accepts(n) {
 				require.Contains(t, []resp.Error{"", resp.ErrOverflow}, err, "%s: %s", place, edge)
 			} else {
@@ -196,7 +196,7 @@ func TestAcquireNumberEdges(t *testing.T) {
 		}
 		for _, edge := range malformed {
 			var call tokenbucket.Call
-			err := parseAcquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call)
+			err := Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call)
 			isOption := place == "k 1 1 1 #" && (edge == "_1" || edge == "~" || edge == "x")
 			if isOption {
 				require.Equal(t, near(string(acquireArgs(edge)[0])), err, "%s: %s", place, edge)
@@ -220,13 +220,17 @@ func TestAcquireWaits(t *testing.T) {
 		"k 5 1 1 BLOCK 1.5 MS":             1500 * time.Microsecond,
 	} {
 		var call tokenbucket.Call
-		require.Equal(t, resp.Error(""), parseAcquire(acquireArgs(text), &call), text)
+		require.Equal(t, resp.Error(""), Acquire(acquireArgs(text), &call), text)
 		require.Equal(t, want, call.MaxWait, text)
 	}
 }
 
-func TestParseBucketClause(t *testing.T) {
-	var call tokenbucket.Call
+func TestBucketClause(t *testing.T) {
+	var r Room
+	parse := func(line string) resp.Error {
+		_, err := r.Parse(acquireArgs(line), nil, Options{Unit: time.Millisecond})
+		return err
+	}
 	for text, want := range map[string]resp.Error{
 		"5 3 10":                "",
 		"5 3 10 2 INTERVAL":     "",
@@ -250,17 +254,17 @@ func TestParseBucketClause(t *testing.T) {
 		"5 1000001 1":           resp.ErrRateTooHigh,
 		"5000000000 1 86400000": resp.ErrOverflow,
 	} {
-		require.Equal(t, want, parseBucketClause(acquireArgs("TB "+text), time.Millisecond, &call), text)
+		require.Equal(t, want, parse("TB "+text), text)
 	}
-	require.Equal(t, resp.Error(""), parseBucketClause(acquireArgs("TB 5 3 10 2 INTERVAL INIT 1"), time.Millisecond, &call))
+	require.Equal(t, resp.Error(""), parse("TB 5 3 10 2 INTERVAL INIT 1"))
 	require.Equal(t, tokenbucket.Call{
 		Mode: tokenbucket.Interval, Capacity: 5, Count: 3, Period: 10 * time.Millisecond,
 		Interval: 3333333, Quantity: 2, Init: 1, Millis: true,
-	}, call)
+	}, r.Bucket)
 }
 
-func TestParseAcquireAllocatesNothing(t *testing.T) {
+func TestAcquireAllocatesNothing(t *testing.T) {
 	args := acquireArgs("k 100 10 1 3 INTERVAL WAIT 5 MS")
 	var call tokenbucket.Call
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseAcquire(args, &call) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = Acquire(args, &call) }))
 }

@@ -1,11 +1,10 @@
-package limiters
+package clause
 
 import (
 	"errors"
 	"math"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -17,7 +16,9 @@ import (
 type windowArgs struct {
 	call   slidingwindow.Call
 	window int64
-	anchor windowAnchor
+	// quantified is true if there is a quantity.
+	quantified bool
+	anchor     windowAnchor
 	// anchorAt is the unix time of anchorTime.
 	anchorAt int64
 	// timeout is the text of BLOCK's timeout.
@@ -37,7 +38,7 @@ const (
 	anchorTime
 )
 
-// parseSlidingWindow reads the arguments of
+// SlidingWindow reads the arguments of
 //
 //	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
@@ -45,7 +46,7 @@ const (
 //
 // into call. logMax is sw-log-max-entries. The arguments are judged from left to
 // right; then what they exclude, then how long the window and the limit may be.
-func parseSlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
+func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")
 	}
@@ -68,16 +69,16 @@ func parseSlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) r
 	return a.build(args[0], unit, logMax, call)
 }
 
-// parseWindowClause reads what stands behind the word SW in a clause of RL.MULTI,
+// clause reads a clause with its word,
 //
-//	limit window [quantity] [mode] [ANCHOR ..]
+//	SW limit window [quantity] [mode] [ANCHOR ..]
 //
-// into call; args[0] is that word. unit is that of the whole command, which MS decides.
-func parseWindowClause(key []byte, args [][]byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
+// into call, whose phase is that of no key if the anchor is the key. unit is that of the
+// whole command, which MS decides.
+func (a *windowArgs) clause(args [][]byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.SyntaxNear(args[0])
 	}
-	var a windowArgs
 	rest, err := a.numbers(args[1:])
 	if err != "" {
 		return err
@@ -94,16 +95,16 @@ func parseWindowClause(key []byte, args [][]byte, unit time.Duration, logMax int
 		a.judge(word)
 	}
 	a.call.Millis = unit == time.Millisecond
-	return a.build(key, unit, logMax, call)
+	return a.build(nil, unit, logMax, call)
 }
 
 // numbers reads limit, window and, if it is a number, the quantity. It returns the
 // options that follow.
 func (a *windowArgs) numbers(args [][]byte) ([][]byte, resp.Error) {
-	if err := parsePositive(args[0], &a.call.Limit); err != "" {
+	if err := parse.Positive(args[0], &a.call.Limit); err != "" {
 		return nil, err
 	}
-	if err := parsePositive(args[1], &a.window); err != "" {
+	if err := parse.Positive(args[1], &a.window); err != "" {
 		return nil, err
 	}
 	a.call.Quantity = 1
@@ -113,7 +114,7 @@ func (a *windowArgs) numbers(args [][]byte) ([][]byte, resp.Error) {
 		if a.call.Quantity, ok = parse.Int(args[0]); !ok {
 			return nil, resp.ErrNotInteger
 		}
-		args = args[1:]
+		args, a.quantified = args[1:], true
 	}
 	return args, ""
 }
@@ -128,9 +129,9 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
 	case parse.IsWord(word, "MS"):
-		return rest, command.Once(word, &a.call.Millis)
+		return rest, parse.Once(word, &a.call.Millis)
 	case parse.IsWord(word, "PENALIZE"):
-		return rest, command.Once(word, &a.call.Penalize)
+		return rest, parse.Once(word, &a.call.Penalize)
 	case parse.IsWord(word, "PEEK"):
 		return rest, a.charge(word, slidingwindow.Peek)
 	case parse.IsWord(word, "PARTIAL"):
@@ -139,7 +140,7 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 		return rest, a.charge(word, slidingwindow.Force)
 	case parse.IsWord(word, "BLOCK") && len(rest) > 0:
 		a.timeout = rest[0]
-		return rest[1:], command.Once(word, &a.call.Block)
+		return rest[1:], parse.Once(word, &a.call.Block)
 	}
 	return nil, resp.SyntaxNear(word)
 }
@@ -170,7 +171,7 @@ func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp
 		return rest, true, a.mode(word, slidingwindow.Log)
 	case parse.IsWord(word, "EVEN"):
 		a.even = word
-		return rest, true, command.Once(word, &a.call.Even)
+		return rest, true, parse.Once(word, &a.call.Even)
 	case parse.IsWord(word, "BUCKETS") && len(rest) > 0:
 		return rest[1:], true, a.buckets(word, rest[0])
 	case parse.IsWord(word, "ANCHOR") && len(rest) > 0:

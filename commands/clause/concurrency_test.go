@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-func TestParseLeases(t *testing.T) {
+func TestLeases(t *testing.T) {
 	acquire := func(member string, most int64, lease time.Duration) concurrency.Call {
 		return concurrency.Call{Op: concurrency.Acquire, Member: []byte(member), Limit: most, Lease: lease, MaxMembers: 7}
 	}
@@ -49,20 +49,20 @@ func TestParseLeases(t *testing.T) {
 // parseLeaseLine calls the parser of the command that the words begin with.
 func parseLeaseLine(words []string) (concurrency.Call, resp.Error) {
 	c := concurrency.Call{Limit: -1}
-	args := throttleArgs(words[1:]...)
+	args := splitWords(words[1:]...)
 	var err resp.Error
 	switch words[0] {
 	case "cc.acquire":
-		err = parseLeaseAcquire(args, 7, &c)
+		err = LeaseAcquire(args, 7, &c)
 	case "cc.release":
-		err = parseLeaseRelease(args, &c)
+		err = LeaseRelease(args, &c)
 	case "cc.renew":
-		err = parseLeaseRenew(args, &c)
+		err = LeaseRenew(args, &c)
 	}
 	return c, err
 }
 
-func TestParseLeaseErrors(t *testing.T) {
+func TestLeaseErrors(t *testing.T) {
 	long := strings.Repeat("m", 1025)
 	for line, want := range map[string]resp.Error{
 		"cc.acquire":                             resp.WrongArity("cc.acquire"),
@@ -106,7 +106,7 @@ func TestParseLeaseErrors(t *testing.T) {
 }
 
 // TestParseLeaseIntegers puts every edge of an integer in every place of one.
-func TestParseLeaseIntegers(t *testing.T) {
+func TestLeaseIntegers(t *testing.T) {
 	for text, want := range map[string]resp.Error{
 		"-9223372036854775808": resp.ErrNotPositive, "-1": resp.ErrNotPositive, "0": resp.ErrNotPositive,
 		"1": "", "2305843009": "", "-9223372036854775809": resp.ErrNotInteger,
@@ -130,15 +130,15 @@ func TestParseLeaseIntegers(t *testing.T) {
 	}
 }
 
-func TestParseLeaseAllocatesNothing(t *testing.T) {
-	args := throttleArgs("k", "2", "10", "m", "MS", "BLOCK", "1.5")
+func TestLeaseAllocatesNothing(t *testing.T) {
+	args := splitWords("k", "2", "10", "m", "MS", "BLOCK", "1.5")
 	var c concurrency.Call
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = parseLeaseAcquire(args, 0, &c) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = LeaseAcquire(args, 0, &c) }))
 }
 
-// FuzzParseLeaseAcquire: whatever the arguments are, what comes out is a sound call
+// FuzzLeaseAcquire: whatever the arguments are, what comes out is a sound call
 // or an error that leaves the call alone.
-func FuzzParseLeaseAcquire(f *testing.F) {
+func FuzzLeaseAcquire(f *testing.F) {
 	f.Add([]byte("2"), []byte("10"), []byte("m"), []byte("MS PEEK"))
 	f.Add([]byte("9223372036854775807"), []byte("-1"), []byte(""), []byte("BLOCK 1e9 ms"))
 	f.Add([]byte("1"), []byte("2305843009"), []byte("MS"), []byte("block -0 BLOCK"))
@@ -148,7 +148,7 @@ func FuzzParseLeaseAcquire(f *testing.F) {
 			args = append(args, []byte(word))
 		}
 		var c concurrency.Call
-		if err := parseLeaseAcquire(args, 0, &c); err != "" {
+		if err := LeaseAcquire(args, 0, &c); err != "" {
 			require.Equal(t, concurrency.Call{}, c)
 			require.NotContains(t, string(err), "\n")
 			return

@@ -1,33 +1,32 @@
-package limiters
+package clause
 
 import (
 	"errors"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// parseLeaseAcquire reads the arguments of
+// LeaseAcquire reads the arguments of
 //
 //	CC.ACQUIRE key limit lease member [MS] [PEEK] [BLOCK timeout]
 //
 // into call, whose member refers to them. maxMembers is cc-max-members. The
 // arguments are judged from left to right, then the bounds of lease and member,
 // which depend on MS.
-func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.Error {
+func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("cc.acquire")
 	}
 	c := concurrency.Call{Op: concurrency.Acquire, Member: args[3], MaxMembers: maxMembers}
 	var lease int64
-	if err := parsePositive(args[1], &c.Limit); err != "" {
+	if err := parse.Positive(args[1], &c.Limit); err != "" {
 		return err
 	}
-	if err := parsePositive(args[2], &lease); err != "" {
+	if err := parse.Positive(args[2], &lease); err != "" {
 		return err
 	}
 	var timeout, excluded []byte
@@ -36,11 +35,11 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 		rest = rest[1:]
 		switch {
 		case parse.IsWord(word, "MS"):
-			err = command.Once(word, &c.Millis)
+			err = parse.Once(word, &c.Millis)
 		case parse.IsWord(word, "PEEK"):
-			err = command.Once(word, &c.Peek)
+			err = parse.Once(word, &c.Peek)
 		case parse.IsWord(word, "BLOCK") && len(rest) > 0:
-			timeout, rest, err = rest[0], rest[1:], command.Once(word, &c.Block)
+			timeout, rest, err = rest[0], rest[1:], parse.Once(word, &c.Block)
 		default:
 			err = resp.SyntaxNear(word)
 		}
@@ -63,29 +62,29 @@ func parseLeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) 
 	return buildLease(&c, lease, call)
 }
 
-// parseLeaseRelease reads `CC.RELEASE key member` into call.
-func parseLeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
+// LeaseRelease reads `CC.RELEASE key member` into call.
+func LeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
 	if len(args) != 2 {
 		return resp.WrongArity("cc.release")
 	}
 	return buildLease(&concurrency.Call{Op: concurrency.Release, Member: args[1]}, 0, call)
 }
 
-// parseLeaseRenew reads `CC.RENEW key member lease [MS]` into call.
-func parseLeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
+// LeaseRenew reads `CC.RENEW key member lease [MS]` into call.
+func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("cc.renew")
 	}
 	c := concurrency.Call{Op: concurrency.Renew, Member: args[1]}
 	var lease int64
-	if err := parsePositive(args[2], &lease); err != "" {
+	if err := parse.Positive(args[2], &lease); err != "" {
 		return err
 	}
 	for _, word := range args[3:] {
 		if !parse.IsWord(word, "MS") {
 			return resp.SyntaxNear(word)
 		}
-		if err := command.Once(word, &c.Millis); err != "" {
+		if err := parse.Once(word, &c.Millis); err != "" {
 			return err
 		}
 	}

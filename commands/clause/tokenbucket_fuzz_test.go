@@ -1,4 +1,4 @@
-package limiters
+package clause
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// FuzzParseAcquire: whatever TB.ACQUIRE is asked, what is accepted can be decided.
-func FuzzParseAcquire(f *testing.F) {
+// FuzzAcquire: whatever TB.ACQUIRE is asked, what is accepted can be decided.
+func FuzzAcquire(f *testing.F) {
 	for _, call := range []string{
 		"k 10 1 1", "k 10 5 1000 3 INTERVAL MS", "k 2 10 1000 1 WAIT 250 MS", "k 5 1 1 DEBT INIT 0 BLOCK 0.5",
 		"k 8 2 1 WARMUP 4 COLD 3 WAIT 1", "k 3 10 1 2 PARTIAL", "k 9223372036854775807 1 1 -9223372036854775808 FORCE", "k 1 1e3 +1",
@@ -21,7 +21,7 @@ func FuzzParseAcquire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		args := bytes.Split(line, []byte(" "))
 		var call tokenbucket.Call
-		if parseAcquire(args, &call) != "" {
+		if Acquire(args, &call) != "" {
 			return
 		}
 		require.NoError(t, call.Validate())

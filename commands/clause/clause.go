@@ -1,0 +1,139 @@
+package clause
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Kind is the family of a clause, which its first word names.
+type Kind uint8
+
+// The kinds.
+const (
+	None   Kind = iota // of a word that begins no clause
+	Cell               // CL max_burst count period [quantity]
+	Window             // SW limit window [quantity] [mode] [ANCHOR ..]
+	Bucket             // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
+	Lease              // CC limit lease
+)
+
+// Word returns the kind of the clauses that begin with b, in any case.
+func Word(b []byte) Kind {
+	if len(b) != 2 {
+		return None
+	}
+	const upper = ^byte('a' - 'A')
+	switch [2]byte{b[0] & upper, b[1] & upper} {
+	case [2]byte{'C', 'L'}:
+		return Cell
+	case [2]byte{'S', 'W'}:
+		return Window
+	case [2]byte{'T', 'B'}:
+		return Bucket
+	case [2]byte{'C', 'C'}:
+		return Lease
+	}
+	return None
+}
+
+// Count returns how many clauses there are in words, or -1 if something stands before the
+// first.
+func Count(words [][]byte) int {
+	if len(words) > 0 && Word(words[0]) == None {
+		return -1
+	}
+	n := 0
+	for _, w := range words {
+		if Word(w) != None {
+			n++
+		}
+	}
+	return n
+}
+
+// Next cuts the first clause off words, which begin with one: it runs to the word that begins
+// the next.
+func Next(words [][]byte) (one, rest [][]byte) {
+	end := 1
+	for end < len(words) && Word(words[end]) == None {
+		end++
+	}
+	return words[:end], words[end:]
+}
+
+// Options are what all clauses of a command have in common.
+type Options struct {
+	// Unit is that of all durations: time.Second, or with MS time.Millisecond.
+	Unit time.Duration
+	// LogMaxEntries and MaxMembers are sw-log-max-entries and cc-max-members.
+	LogMaxEntries, MaxMembers int64
+}
+
+// Room is where the calls of one clause are. It may be copied and used again. Only the call
+// of its Kind means anything.
+type Room struct {
+	Kind Kind
+	// HasQuantity is true if the clause has a quantity of its own, and not 1 for want of one.
+	HasQuantity bool
+	// KeyPhase is true if the windows are those of ANCHOR KEY, so that their phase depends on
+	// the key.
+	KeyPhase bool
+
+	Quota    gcra.Quota // with Quantity
+	Quantity int64
+	Window   slidingwindow.Call
+	Bucket   tokenbucket.Call
+	Lease    concurrency.Call
+}
+
+// Parse reads one clause, its word included, and returns it as that of key: see [Room.Clause].
+func (r *Room) Parse(words [][]byte, key []byte, o Options) (decide.Clause, resp.Error) {
+	if err := r.read(words, o); err != "" {
+		return decide.Clause{}, err
+	}
+	return r.Clause(key), ""
+}
+
+// Clause returns the clause that was parsed, as that of key. It refers to key and to r.
+func (r *Room) Clause(key []byte) decide.Clause {
+	c := decide.Clause{Key: key}
+	switch r.Kind {
+	case Cell:
+		c.Quota, c.Quantity = &r.Quota, r.Quantity
+	case Window:
+		if r.KeyPhase {
+			r.Window.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(key), r.Window.Window)
+		}
+		c.Window = &r.Window
+	case Bucket:
+		c.Bucket = &r.Bucket
+	}
+	return c
+}
+
+// read reads a clause into r. Whatever r had before is gone.
+func (r *Room) read(words [][]byte, o Options) resp.Error {
+	r.Kind, r.HasQuantity, r.KeyPhase = Word(words[0]), false, false
+	switch r.Kind {
+	case Cell:
+		r.HasQuantity = len(words) > 4
+		return ThrottleClause(words, o.Unit, &r.Quota, &r.Quantity)
+	case Window:
+		var a windowArgs
+		err := a.clause(words, o.Unit, o.LogMaxEntries, &r.Window)
+		r.HasQuantity, r.KeyPhase = a.quantified, a.anchor == anchorKey
+		return err
+	case Bucket:
+		var w bucketWords
+		err := w.readClause(words, o.Unit, &r.Bucket)
+		r.HasQuantity = w.quantified
+		return err
+	}
+	return resp.SyntaxNear(words[0])
+}

@@ -1,0 +1,22 @@
+package clause
+
+import (
+	"strings"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// splitWords returns words as the arguments of a command.
+func splitWords(args ...string) [][]byte {
+	b := make([][]byte, len(args))
+	for i, a := range args {
+		b[i] = []byte(a)
+	}
+	return b
+}
+
+// words cuts a line at its spaces.
+func words(line string) [][]byte { return splitWords(strings.Fields(line)...) }
+
+// near is the error that names a word.
+func near(word string) resp.Error { return resp.SyntaxNear([]byte(word)) }
