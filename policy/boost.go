@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// maxDebt is the most that the capacity of a bucket may take to fill: see
+// [tokenbucket.Call.Validate].
+const maxDebt = 1 << 62
+
+// Boost fills into with the clause, its numbers multiplied by a factor in thousandths, from
+// [MinFactor] to [MaxFactor]; [OneFactor] changes nothing. It allocates nothing.
+//
+// The limit or capacity and the count are multiplied, rounded down, and at least 1; INIT keeps
+// its part of the capacity. So the clause is the one with these numbers in its words. What
+// would not be valid is held at what is: a token takes at least 1 ns, a bucket at most 2^62 ns
+// to fill, and the limit of a LOG is at most sw-log-max-entries. A limit of CL.THROTTLE of 0
+// or less, which its max burst may make, remains.
+//
+// The quantity is 1. The caller sets its own, has a bucket with DEBT validated with it, and
+// sets the member of a lease. The phase of ANCHOR KEY is that of [clause.Room.Clause].
+func (c *Clause) Boost(thousandths int64, into *clause.Room) {
+	into.Kind, into.KeyPhase, into.HasQuantity, into.Quantity = c.Kind, c.KeyPhase, false, 1
+	switch c.Kind {
+	case clause.Cell:
+		into.Quota = *c.Quota
+		if thousandths != OneFactor {
+			c.boostQuota(thousandths, &into.Quota)
+		}
+	case clause.Window:
+		into.Window = *c.Window
+		into.Window.Limit = min(times(c.Window.Limit, thousandths), mostOf(c.Window))
+	case clause.Bucket:
+		into.Bucket = *c.Bucket
+		if thousandths != OneFactor {
+			c.boostBucket(thousandths, &into.Bucket)
+		}
+	case clause.Lease:
+		into.Lease = *c.Lease
+		into.Lease.Limit = times(c.Lease.Limit, thousandths)
+	}
+}
+
+// times returns n, which is positive, times the factor.
+func times(n, thousandths int64) int64 {
+	return max(1, limit.MulDivFloor(n, thousandths, OneFactor))
+}
+
+// mostOf returns the highest limit of a window that is valid.
+func mostOf(w *slidingwindow.Call) int64 {
+	switch {
+	case w.Mode != slidingwindow.Log:
+		return math.MaxInt64
+	case w.LogMaxEntries <= 0:
+		return slidingwindow.DefaultLogMaxEntries
+	}
+	return w.LogMaxEntries
+}
+
+func (c *Clause) boostQuota(thousandths int64, q *gcra.Quota) {
+	most := c.Quota.Limit()
+	if most > 0 {
+		most = times(most, thousandths)
+	}
+	count := min(times(c.count, thousandths), max(c.count, c.periodIn(1)))
+	*q, _ = gcra.NewQuotaPer(limit.SatSub(most, 1), count, c.period, unit(c.millis)) // no rate is 0 up to this count
+}
+
+func (c *Clause) boostBucket(thousandths int64, b *tokenbucket.Call) {
+	// The interval is at least 1 ns up to one token for each ns of the period, and at most
+	// maxDebt down to one for each maxDebt of it. It is computed in floats (see limit.Interval),
+	// so a count that is valid may be just beyond: that one holds, too.
+	count := times(c.count, thousandths)
+	count = max(count, min(c.count, c.periodIn(maxDebt)))
+	count = min(count, max(c.count, c.periodIn(1)))
+	b.Count = count
+	b.Interval = limit.Interval(c.period, unit(c.millis), count)
+	b.Capacity = min(times(c.Bucket.Capacity, thousandths), maxDebt/int64(b.Interval))
+	b.Init = limit.MulDivFloor(c.Bucket.Init, b.Capacity, c.Bucket.Capacity)
+}
+
+// periodIn returns how many times d fits into the period, rounded up, and held at int64. d is
+// positive.
+func (c *Clause) periodIn(d time.Duration) int64 {
+	return limit.MulDivCeil(c.period, int64(unit(c.millis)), int64(d))
+}

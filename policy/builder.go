@@ -1,0 +1,212 @@
+package policy
+
+import (
+	"errors"
+	"hash/maphash"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// The most that a [Builder] takes unless it is told another number: see [Sizes].
+const (
+	DefaultPolicies  = 10_000
+	DefaultOverrides = 1_000_000
+	DefaultOthers    = 1_000_000
+)
+
+// What there can be too many of.
+var (
+	ErrTooManyPolicies  = errors.New("too many policies")
+	ErrTooManyOverrides = errors.New("too many overrides")
+	ErrTooManyOthers    = errors.New("too many boosts, blocks and exemptions")
+)
+
+// Builder has the entries that there are now, and makes tables of them. A change, and a table,
+// cost in proportion to what has changed since the table before, not to what there is. One
+// goroutine may use it at a time.
+type Builder struct {
+	most     Sizes
+	policies hashed[*Policy]
+	// gen is what may be changed: parts of older generations belong to tables.
+	gen      uint64
+	limits   interned
+	expiring expiries
+	sizes    Sizes
+	bytes    int64
+}
+
+// NewBuilder returns a builder without entries. most says how many of each there may be; 0
+// means the default.
+func NewBuilder(most Sizes) *Builder {
+	orDefault := func(n *int, value int) {
+		if *n == 0 {
+			*n = value
+		}
+	}
+	orDefault(&most.Policies, DefaultPolicies)
+	orDefault(&most.Overrides, DefaultOverrides)
+	orDefault(&most.Others, DefaultOthers)
+	return &Builder{most: most, policies: hashed[*Policy]{seed: maphash.MakeSeed()}, gen: 1, limits: interned{}}
+}
+
+// Set adds a copy of an entry, in the place of the one with the same kind, policy and pattern.
+// The error is that of [Entry.Check], or says what there are too many of; then nothing has
+// changed.
+func (b *Builder) Set(e *Entry) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	p := policyOf(&b.policies, e.Policy)
+	var old *kept
+	if p != nil {
+		old = p.get(e.Kind, e.Pattern)
+	}
+	if old == nil {
+		if err := b.room(e.Kind, p == nil); err != nil {
+			return err
+		}
+	}
+	p = b.own(p, e.Policy)
+	k := &kept{Entry: *e}
+	k.Policy = p.Name
+	b.add(k)
+	p.set(b.gen, k)
+	if old != nil {
+		b.drop(old)
+	}
+	return nil
+}
+
+// Delete removes an entry and reports whether there was one. The pattern of [Main] and
+// [Candidate] is empty.
+func (b *Builder) Delete(kind Kind, policy, pattern string) bool {
+	p := policyOf(&b.policies, policy)
+	if p == nil {
+		return false
+	}
+	old := p.get(kind, pattern)
+	if old == nil {
+		return false
+	}
+	b.remove(p, old)
+	return true
+}
+
+// DropExpired removes the entries that are not in force at now and will not be again, and
+// returns them, the first to expire first.
+func (b *Builder) DropExpired(now limit.Instant) []*Entry {
+	var dropped []*Entry
+	for len(b.expiring) > 0 && b.expiring.next() <= now {
+		k := b.expiring[0]
+		b.remove(policyOf(&b.policies, k.Policy), k)
+		dropped = append(dropped, &k.Entry)
+	}
+	return dropped
+}
+
+// NextExpiry returns when the first entry expires, [limit.MaxInstant] if none does.
+func (b *Builder) NextExpiry() limit.Instant { return b.expiring.next() }
+
+// Get returns an entry, which must not be changed, or nil.
+func (b *Builder) Get(kind Kind, policy, pattern string) *Entry {
+	p := policyOf(&b.policies, policy)
+	if p == nil {
+		return nil
+	}
+	if k := p.get(kind, pattern); k != nil {
+		return &k.Entry
+	}
+	return nil
+}
+
+// Each is [Table.Each] of what there is now. f must not change the builder.
+func (b *Builder) Each(policy string, f func(*Entry) bool) { eachOf(&b.policies, policy, f) }
+
+// Sizes returns how many entries there are.
+func (b *Builder) Sizes() Sizes { return b.sizes }
+
+// Bytes estimates the memory of what there is now. Tables share it, but for what has changed
+// since they were made.
+func (b *Builder) Bytes() int64 { return b.bytes }
+
+// Table returns what there is now. Later changes of the builder do not change it.
+func (b *Builder) Table() *Table {
+	b.gen++
+	return &Table{policies: b.policies, sizes: b.sizes}
+}
+
+// remove takes k out of p, which has it.
+func (b *Builder) remove(p *Policy, k *kept) {
+	p = b.own(p, p.Name)
+	p.remove(b.gen, k)
+	b.drop(k)
+	if p.empty() {
+		b.policies.remove(b.gen, b.hash(p.Name), named(p.Name))
+		b.sizes.Policies--
+		b.bytes -= policyBytes
+	}
+}
+
+// room returns an error if there may be no further entry of a kind, or no further policy.
+func (b *Builder) room(kind Kind, first bool) error {
+	switch {
+	case first && b.sizes.Policies >= b.most.Policies:
+		return ErrTooManyPolicies
+	case kind == Override && b.sizes.Overrides >= b.most.Overrides:
+		return ErrTooManyOverrides
+	case kind > Override && b.sizes.Others >= b.most.Others:
+		return ErrTooManyOthers
+	}
+	return nil
+}
+
+// own returns the policy of a name in a form that may be changed. p is what there is, or nil.
+func (b *Builder) own(p *Policy, name string) *Policy {
+	switch {
+	case p == nil:
+		p = &Policy{Name: name, Counts: new(Counts), gen: b.gen, exact: hashed[*kept]{seed: b.policies.seed}}
+		b.sizes.Policies++
+		b.bytes += policyBytes
+	case p.gen == b.gen:
+		return p
+	default:
+		c := *p
+		c.gen = b.gen
+		p = &c
+	}
+	b.policies.set(b.gen, b.hash(name), p, named(name))
+	return p
+}
+
+func (b *Builder) hash(name string) uint64 { return maphash.String(b.policies.seed, name) }
+
+// The estimates of memory: of a policy, and of an entry without its texts.
+const (
+	policyBytes = 500
+	entryBytes  = 160
+)
+
+// add counts k, and gives it the limits that are shared.
+func (b *Builder) add(k *kept) {
+	var more int64
+	k.Limits, more = b.limits.add(k.Limits)
+	b.bytes += more + entryBytes + int64(len(k.Pattern)+len(k.Comment))
+	b.count(k.Kind, 1)
+	b.expiring.add(k)
+}
+
+// drop is the reverse of add.
+func (b *Builder) drop(k *kept) {
+	b.bytes -= b.limits.drop(k.Limits) + entryBytes + int64(len(k.Pattern)+len(k.Comment))
+	b.count(k.Kind, -1)
+	b.expiring.drop(k)
+}
+
+func (b *Builder) count(kind Kind, n int) {
+	switch {
+	case kind == Override:
+		b.sizes.Overrides += n
+	case kind > Override:
+		b.sizes.Others += n
+	}
+}

@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// The errors of a record, which is an entry as a key and a value.
+var (
+	// ErrDeleted: the value is empty, which means that the entry of the key was removed.
+	ErrDeleted = errors.New("the entry was removed")
+	// ErrRecord: the key or the value is not what [Entry.AppendKey] and [Entry.AppendValue]
+	// write.
+	ErrRecord = errors.New("not the record of an entry")
+)
+
+// AppendKey appends the key of the entry's record: "main/api", "try/api", or with the pattern
+// "override/api/acme*".
+func (e *Entry) AppendKey(dst []byte) []byte {
+	dst = append(dst, kindNames[e.Kind]...)
+	dst = append(dst, '/')
+	dst = append(dst, e.Policy...)
+	if e.Kind.HasPattern() {
+		dst = append(dst, '/')
+		dst = append(dst, e.Pattern...)
+	}
+	return dst
+}
+
+// ParseKey returns what [Entry.AppendKey] has written, or [ErrRecord] at the end of an error.
+func ParseKey(key []byte) (kind Kind, policy, pattern string, err error) {
+	name, rest, _ := bytes.Cut(key, []byte{'/'})
+	for kind < kinds && kindNames[kind] != string(name) {
+		kind++
+	}
+	if kind == kinds {
+		return 0, "", "", fmt.Errorf("unknown kind: %w", ErrRecord)
+	}
+	if kind.HasPattern() {
+		var after []byte
+		rest, after, _ = bytes.Cut(rest, []byte{'/'})
+		if CheckPattern(after) != nil {
+			return 0, "", "", fmt.Errorf("pattern: %w", ErrRecord)
+		}
+		pattern = string(after)
+	}
+	if CheckName(rest) != nil {
+		return 0, "", "", fmt.Errorf("name of the policy: %w", ErrRecord)
+	}
+	return kind, string(rest), pattern, nil
+}
+
+// AppendValue appends the value of the entry's record, a JSON object in one line: the clauses
+// in words, and the fields that are not 0, in this order. Instants are in nanoseconds since the
+// Unix epoch. For example
+//
+//	{"limits":["TB 200 100 1"],"ms":true,"comment":"a text","since":1700000000000000000}
+func (e *Entry) AppendValue(dst []byte) []byte {
+	dst = append(dst, '{')
+	if e.Limits != nil {
+		dst = append(dst, `"limits":[`...)
+		for i, text := range e.Limits.Text {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendText(dst, text)
+		}
+		dst = append(dst, `],`...)
+		dst = appendTrue(dst, `"ms":true,`, e.Limits.Millis)
+	}
+	dst = appendTrue(dst, `"shadow":true,`, e.Shadow)
+	dst = appendTrue(dst, `"file":true,`, e.File)
+	if e.Factor != 0 {
+		dst = AppendFactor(append(dst, `"factor":`...), e.Factor)
+		dst = append(dst, ',')
+	}
+	if e.Comment != "" {
+		dst = appendText(append(dst, `"comment":`...), e.Comment)
+		dst = append(dst, ',')
+	}
+	if e.Until != limit.MaxInstant {
+		dst = strconv.AppendInt(append(dst, `"until":`...), int64(e.Until), 10)
+		dst = append(dst, ',')
+	}
+	dst = strconv.AppendInt(append(dst, `"since":`...), int64(e.Since), 10)
+	return append(dst, '}')
+}
+
+func appendTrue(dst []byte, field string, is bool) []byte {
+	if is {
+		dst = append(dst, field...)
+	}
+	return dst
+}
+
+// appendText appends s, which has no control characters, as a string of JSON.
+func appendText(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, s[i])
+	}
+	return append(dst, '"')
+}
+
+// DecodeEntry returns the entry of a record. It checks every byte: whatever is not as
+// [Entry.AppendValue] writes it, or is no sound entry, is an error that ends with [ErrRecord] or
+// the error of the part. It is [ErrDeleted] if the value is empty; [ParseKey] says what was
+// removed. o bounds the limits.
+func DecodeEntry(key, value []byte, o Bounds) (*Entry, error) {
+	kind, policy, pattern, err := ParseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if len(value) == 0 {
+		return nil, ErrDeleted
+	}
+	e := &Entry{Kind: kind, Policy: policy, Pattern: pattern, Until: limit.MaxInstant}
+	if err := e.decode(value, o); err != nil {
+		return nil, err
+	}
+	if err := e.Check(); err != nil {
+		return nil, fmt.Errorf("record of an entry: %w", err)
+	}
+	if room := make([]byte, 0, 256); !bytes.Equal(e.AppendValue(room), value) { // such as leading zeros
+		return nil, fmt.Errorf("written in another way: %w", ErrRecord)
+	}
+	return e, nil
+}
+
+// decode reads a value into e. It may accept more than AppendValue writes.
+func (e *Entry) decode(value []byte, o Bounds) error {
+	r := reader{rest: value}
+	r.need("{")
+	if r.has(`"limits":[`) {
+		words := r.words()
+		limits, err := ParseLimits(words, r.has(`"ms":true,`), o)
+		if err != "" {
+			return fmt.Errorf("limits of a record: %w", err)
+		}
+		e.Limits = limits
+	}
+	e.Shadow = r.has(`"shadow":true,`)
+	e.File = r.has(`"file":true,`)
+	if r.has(`"factor":`) {
+		var err error
+		if e.Factor, err = ParseFactor(r.until(',')); err != nil {
+			return fmt.Errorf("record of an entry: %w", err)
+		}
+	}
+	if r.has(`"comment":`) {
+		e.Comment = r.text()
+		r.need(",")
+	}
+	if r.has(`"until":`) {
+		e.Until = r.instant(',')
+	}
+	r.need(`"since":`)
+	e.Since = r.instant('}')
+	if r.failed || len(r.rest) > 0 {
+		return fmt.Errorf("a field of the value: %w", ErrRecord)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// reader reads a value from its beginning. After a failure what it returns means nothing.
+type reader struct {
+	rest   []byte
+	failed bool
+}
+
+// has skips s if it comes next, and reports whether it does.
+func (r *reader) has(s string) bool {
+	if len(r.rest) < len(s) || string(r.rest[:len(s)]) != s {
+		return false
+	}
+	r.rest = r.rest[len(s):]
+	return true
+}
+
+// need skips s, which has to come next.
+func (r *reader) need(s string) {
+	if !r.has(s) {
+		r.failed = true
+	}
+}
+
+// until returns the bytes before the next end, and skips both.
+func (r *reader) until(end byte) []byte {
+	i := bytes.IndexByte(r.rest, end)
+	if i < 0 {
+		r.failed = true
+		return nil
+	}
+	b := r.rest[:i]
+	r.rest = r.rest[i+1:]
+	return b
+}
+
+// instant reads a number that ends with end.
+func (r *reader) instant(end byte) limit.Instant {
+	n, err := strconv.ParseInt(string(r.until(end)), 10, 64)
+	if err != nil {
+		r.failed = true
+	}
+	return limit.Instant(n)
+}
+
+// text reads a string whose only escapes are those of quotes and backslashes.
+func (r *reader) text() string {
+	r.need(`"`)
+	var s []byte
+	for {
+		i := bytes.IndexAny(r.rest, `"\`)
+		if i < 0 || r.rest[i] == '\\' && i+1 == len(r.rest) {
+			r.failed = true
+			return ""
+		}
+		s = append(s, r.rest[:i]...)
+		if r.rest[i] == '"' {
+			r.rest = r.rest[i+1:]
+			return string(s)
+		}
+		s = append(s, r.rest[i+1])
+		r.rest = r.rest[i+2:]
+	}
+}
+
+// words reads the words of strings up to the end of their array and the comma behind it.
+func (r *reader) words() [][]byte {
+	words := make([][]byte, 0, 16)
+	for !r.failed {
+		words = append(words, bytes.Split([]byte(r.text()), []byte{' '})...)
+		if r.has("],") {
+			break
+		}
+		r.need(",")
+	}
+	return words
+}

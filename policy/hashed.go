@@ -1,0 +1,195 @@
+package policy
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"slices"
+)
+
+// hashed is a hash table whose copies share what they have in common: a copy of the struct is a
+// table that later changes of the original leave alone, if the original is changed under
+// another generation from then on. A change costs what it touches, whatever the size: some
+// buckets, a part of the directory, and the list of the parts.
+//
+// The directory grows by one bucket at a time (linear hashing, Litwin 1980), so no change has to
+// move all of it.
+type hashed[V any] struct {
+	parts []part[V]
+	// buckets is how many there are. The bucket of a hash is its lowest bits under mask, or
+	// without the highest one of these where there is no such bucket yet.
+	buckets, mask uint64
+	count         int
+	seed          maphash.Seed
+	// gen is the generation that parts was made under.
+	gen uint64
+}
+
+// part is a piece of the directory.
+type part[V any] struct {
+	buckets [][]slot[V]
+	// gen is the generation that buckets was made under.
+	gen uint64
+}
+
+// slot is a value and the hash of its name.
+type slot[V any] struct {
+	hash  uint64
+	value V
+}
+
+const (
+	// partBits is the logarithm of the buckets of a part: 256 of 24 bytes.
+	partBits = 8
+	partMask = 1<<partBits - 1
+	// fullLoad and lowLoad are how many slots a bucket has on average before there is one
+	// more or one less: 8 slots are two cache lines.
+	fullLoad = 8
+	lowLoad  = 3
+)
+
+// bucket returns the slots among which those with the hash are. There must be some.
+func (t *hashed[V]) bucket(hash uint64) []slot[V] {
+	i := t.index(hash)
+	return t.parts[i>>partBits].buckets[i&partMask]
+}
+
+func (t *hashed[V]) index(hash uint64) uint64 {
+	i := hash & t.mask
+	if i >= t.buckets {
+		i &= t.mask >> 1
+	}
+	return i
+}
+
+// lookup returns the value of the hash that is meets.
+func (t *hashed[V]) lookup(hash uint64, is func(V) bool) (v V, found bool) {
+	if t.count == 0 {
+		return v, false
+	}
+	for _, s := range t.bucket(hash) {
+		if s.hash == hash && is(s.value) {
+			return s.value, true
+		}
+	}
+	return v, false
+}
+
+// set stores v in the place of the value that is meets, or as a new one.
+func (t *hashed[V]) set(gen, hash uint64, v V, is func(V) bool) {
+	if t.buckets == 0 {
+		t.appendBucket(gen, nil)
+	}
+	at := t.at(gen, t.index(hash))
+	for i, s := range *at {
+		if s.hash == hash && is(s.value) {
+			*at = slices.Clone(*at)
+			(*at)[i].value = v
+			return
+		}
+	}
+	*at = append(slices.Clip(*at), slot[V]{hash, v})
+	if t.count++; uint64(t.count) > fullLoad*t.buckets {
+		t.split(gen)
+	}
+}
+
+// remove drops the value that is meets, and reports whether there was one.
+func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
+	if t.count == 0 {
+		return false
+	}
+	i := slices.IndexFunc(t.bucket(hash), func(s slot[V]) bool { return s.hash == hash && is(s.value) })
+	if i < 0 {
+		return false
+	}
+	at := t.at(gen, t.index(hash))
+	*at = slices.Concat((*at)[:i], (*at)[i+1:])
+	if t.count--; uint64(t.count) < lowLoad*(t.buckets-1) {
+		t.merge(gen)
+	}
+	return true
+}
+
+// each calls f for all values until it returns false, and reports whether it never did.
+func (t *hashed[V]) each(f func(V) bool) bool {
+	for _, p := range t.parts {
+		for _, b := range p.buckets {
+			for _, s := range b {
+				if !f(s.value) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// split makes one more bucket of a part of what the bucket has from which it differs by its
+// highest bit.
+func (t *hashed[V]) split(gen uint64) {
+	bit := highest(t.buckets)
+	at := t.at(gen, t.buckets-bit)
+	var stay, move []slot[V]
+	for _, s := range *at {
+		if s.hash&bit == 0 {
+			stay = append(stay, s)
+		} else {
+			move = append(move, s)
+		}
+	}
+	*at = slices.Clip(stay)
+	t.appendBucket(gen, slices.Clip(move))
+}
+
+// merge puts the slots of the last bucket, which is not the only one, where they were before
+// [hashed.split].
+func (t *hashed[V]) merge(gen uint64) {
+	last := t.buckets - 1
+	moved := *t.at(gen, last)
+	p := &t.parts[last>>partBits]
+	p.buckets = p.buckets[:len(p.buckets)-1]
+	if len(p.buckets) == 0 {
+		t.parts = t.parts[:len(t.parts)-1]
+	}
+	if t.buckets = last; last <= (t.mask+1)>>1 {
+		t.mask >>= 1
+	}
+	at := t.at(gen, last-highest(last))
+	*at = slices.Concat(*at, moved)
+}
+
+// highest returns the highest bit of n, which is not 0.
+func highest(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
+
+// appendBucket adds a bucket behind the others.
+func (t *hashed[V]) appendBucket(gen uint64, b []slot[V]) {
+	t.own(gen)
+	if t.buckets&partMask == 0 {
+		t.parts = append(t.parts, part[V]{gen: gen})
+	}
+	p := t.ownPart(gen, len(t.parts)-1)
+	p.buckets = append(p.buckets, b)
+	if t.buckets++; t.buckets > t.mask+1 {
+		t.mask = t.mask<<1 | 1
+	}
+}
+
+// at returns where bucket i is, in memory of the generation.
+func (t *hashed[V]) at(gen, i uint64) *[]slot[V] {
+	t.own(gen)
+	return &t.ownPart(gen, int(i>>partBits)).buckets[i&partMask]
+}
+
+func (t *hashed[V]) own(gen uint64) {
+	if t.gen != gen {
+		t.parts, t.gen = slices.Clone(t.parts), gen
+	}
+}
+
+func (t *hashed[V]) ownPart(gen uint64, i int) *part[V] {
+	p := &t.parts[i]
+	if p.gen != gen {
+		p.buckets, p.gen = slices.Clone(p.buckets), gen
+	}
+	return p
+}

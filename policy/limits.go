@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// Bounds are the options of the server that bound clauses; 0 means the default of the family.
+type Bounds struct {
+	// LogMaxEntries is sw-log-max-entries: the most units of a limit over a LOG.
+	LogMaxEntries int64
+	// MaxMembers is cc-max-members: the most members of a set of leases.
+	MaxMembers int64
+}
+
+// Limits are the clauses of a policy or an override, parsed. They never change, and many
+// entries share them.
+type Limits struct {
+	// Millis says that durations are in milliseconds: the word MS.
+	Millis bool
+	// Text has each clause in words: in upper case, with single spaces.
+	Text []string
+	// Clauses has from 1 to [MaxClauses], one for each of Text.
+	Clauses []Clause
+
+	// bounds are those that it was parsed under.
+	bounds Bounds
+}
+
+// Clause is one limit. Of the four calls only that of its Kind is set, and it has no key and
+// no quantity. [Clause.Boost] copies it for a caller.
+type Clause struct {
+	Kind clause.Kind
+	// KeyPhase is true for windows with ANCHOR KEY: Window has no phase, it is the key's.
+	KeyPhase bool
+
+	// millis, count and period are the unit and the numbers of a rate as they were written,
+	// of Quota and Bucket.
+	millis        bool
+	count, period int64
+
+	Quota  *gcra.Quota
+	Window *slidingwindow.Call
+	Bucket *tokenbucket.Call
+	Lease  *concurrency.Call
+}
+
+// unit returns what durations are multiples of.
+func unit(millis bool) time.Duration {
+	if millis {
+		return time.Millisecond
+	}
+	return time.Second
+}
+
+// ParseLimits reads clauses in the words of RL.MULTI, such as TB 200 100 1 SW 100000 86400
+// FIXED. millis says that durations are in milliseconds. A clause must not have a quantity,
+// which is the caller's. An error names the clause ("ERR clause 2: ..."), and is empty if there
+// is none.
+func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
+	n := clause.Count(words)
+	switch {
+	case n < 0:
+		return nil, resp.SyntaxNear(words[0])
+	case n == 0:
+		return nil, errNoClause
+	case n > MaxClauses:
+		return nil, errTooManyClauses
+	}
+	l := &Limits{Millis: millis, Text: make([]string, n), Clauses: make([]Clause, n), bounds: o}
+	for i := range n {
+		var one [][]byte
+		one, words = clause.Next(words)
+		if err := l.Clauses[i].parse(one, millis, o); err != "" {
+			return nil, inClause(i, err)
+		}
+		l.Text[i] = strings.ToUpper(string(bytes.Join(one, []byte{' '})))
+	}
+	return l, ""
+}
+
+const (
+	errNoClause       resp.Error = "ERR no clause: LIMITS is followed by clauses such as TB 200 100 1"
+	errTooManyClauses resp.Error = "ERR too many clauses, at most 16"
+	errQuantity       resp.Error = "ERR a clause of a policy has no quantity"
+)
+
+// inClause says in which clause, counted from 0, an error is.
+func inClause(i int, err resp.Error) resp.Error {
+	text := strings.TrimPrefix(string(err), "ERR ")
+	return resp.Error("ERR clause " + strconv.Itoa(i+1) + ": " + text)
+}
+
+func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
+	var room clause.Room
+	_, err := room.Parse(words, nil, clause.Options{
+		Unit: unit(millis), LogMaxEntries: o.LogMaxEntries, MaxMembers: o.MaxMembers,
+	})
+	switch {
+	case err != "":
+		return err
+	case room.HasQuantity:
+		return errQuantity
+	}
+	*c = Clause{Kind: room.Kind, KeyPhase: room.KeyPhase, millis: millis}
+	switch c.Kind {
+	case clause.Cell:
+		c.Quota = &room.Quota
+	case clause.Window:
+		if c.KeyPhase {
+			room.Window.Phase = 0
+		}
+		c.Window = &room.Window
+	case clause.Bucket:
+		c.Bucket = &room.Bucket
+	case clause.Lease:
+		c.Lease = &room.Lease
+	}
+	c.own()
+	if c.hasRate() { // numbers that Parse has accepted
+		c.count, _ = strconv.ParseInt(string(words[2]), 10, 64)
+		c.period, _ = strconv.ParseInt(string(words[3]), 10, 64)
+	}
+	return ""
+}
+
+// own gives the clause memory of its own for its call, instead of a whole room.
+func (c *Clause) own() {
+	c.Quota, c.Window, c.Bucket, c.Lease = copied(c.Quota), copied(c.Window), copied(c.Bucket), copied(c.Lease)
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// hasRate reports whether the clause has a count and a period.
+func (c *Clause) hasRate() bool { return c.Kind == clause.Cell || c.Kind == clause.Bucket }
+
+// Equal reports whether two limits are written alike. Those parsed under the same [Bounds] are
+// then the same in everything.
+func (l *Limits) Equal(other *Limits) bool {
+	if l == nil || other == nil {
+		return l == other
+	}
+	return l.Millis == other.Millis && slices.Equal(l.Text, other.Text)
+}

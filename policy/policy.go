@@ -1,0 +1,182 @@
+package policy
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// Policy is a policy of a [Table], with the overrides, boosts, blocks and exemptions that
+// belong to it. It must not be changed, but for its Counts.
+type Policy struct {
+	Name string
+	// Main is the policy itself, and Candidate what is tried beside it, or nil.
+	Main, Candidate *Entry
+	// Counts are the same in all tables for as long as the policy has any entry.
+	Counts *Counts
+
+	// singles has the entries of the kinds without a pattern: Main and Candidate.
+	singles [Override]*kept
+	// exact has the entries with exact patterns, and prefixes the others. prefixes is nil if
+	// there are none.
+	exact    hashed[*kept]
+	prefixes *prefix
+	// gen is the generation of a Builder that may change the policy.
+	gen uint64
+}
+
+// Counts are what has happened to the calls of one policy. Any goroutine may add to them.
+type Counts struct {
+	// Exempted counts calls that an exemption allowed, ExemptedDenied those of them that the
+	// limits would have denied.
+	Exempted, ExemptedDenied atomic.Int64
+	// Blocked counts calls that a block denied.
+	Blocked atomic.Int64
+	// ShadowDenied counts calls that were allowed because the policy is a shadow.
+	ShadowDenied atomic.Int64
+	// Of calls that were decided by a candidate, too: allowed by both, by the policy alone, by
+	// the candidate alone, and by neither.
+	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
+}
+
+// Applied is what applies to a key, nil for what does not. An exemption is stronger than a
+// block, and a block stronger than an override. A boost multiplies whatever limits are in force.
+type Applied struct {
+	Exempt, Block, Override, Boost *Entry
+}
+
+// Find sets a to what applies to the key at now: for each kind the entry whose pattern is the
+// key, if that is in force, else the one in force with the longest prefix. It allocates
+// nothing.
+func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
+	*a = Applied{}
+	if p.prefixes != nil {
+		p.findPrefixes(key, now, a)
+	}
+	if p.exact.count == 0 {
+		return
+	}
+	hash := maphash.Bytes(p.exact.seed, key)
+	for _, s := range p.exact.bucket(hash) {
+		if s.hash == hash && s.value.Pattern == string(key) {
+			a.take(&s.value.Entry, now)
+		}
+	}
+}
+
+// findPrefixes goes from the shortest prefix to the longest, which replaces what was found.
+func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
+	for n := p.prefixes; ; {
+		for _, k := range n.here {
+			a.take(&k.Entry, now)
+		}
+		if n, key = n.next(key); n == nil {
+			return
+		}
+	}
+}
+
+// take notes an entry that is in force.
+func (a *Applied) take(e *Entry, now limit.Instant) {
+	if !e.inForce(now) {
+		return
+	}
+	switch e.Kind {
+	case Override:
+		a.Override = e
+	case Boost:
+		a.Boost = e
+	case Block:
+		a.Block = e
+	case Exempt:
+		a.Exempt = e
+	}
+}
+
+// InForce returns the limits before any boost: those of the override, else those of Main.
+func (p *Policy) InForce(a *Applied) *Limits {
+	if a.Override != nil {
+		return a.Override.Limits
+	}
+	return p.Main.Limits
+}
+
+// empty reports whether nothing belongs to the policy.
+func (p *Policy) empty() bool {
+	return p.Main == nil && p.Candidate == nil && p.exact.count == 0 && p.prefixes == nil
+}
+
+// each calls f for all entries until it returns false, and reports whether it never did.
+func (p *Policy) each(f func(*Entry) bool) bool {
+	for _, e := range [...]*Entry{p.Main, p.Candidate} {
+		if e != nil && !f(e) {
+			return false
+		}
+	}
+	one := func(k *kept) bool { return f(&k.Entry) }
+	return p.exact.each(one) && p.prefixes.each(one)
+}
+
+// get returns an entry, or nil.
+func (p *Policy) get(kind Kind, pattern string) *kept {
+	if !kind.HasPattern() {
+		if pattern != "" {
+			return nil
+		}
+		return p.singles[kind]
+	}
+	text, isPrefix := prefixOf(pattern)
+	if isPrefix {
+		return p.prefixes.get(text, kind)
+	}
+	k, _ := p.exact.lookup(maphash.String(p.exact.seed, text), is(kind, text))
+	return k
+}
+
+// set stores k in the place of the entry of its kind and pattern. p must be of the generation.
+func (p *Policy) set(gen uint64, k *kept) {
+	if !k.Kind.HasPattern() {
+		p.setSingle(k.Kind, k)
+		return
+	}
+	text, isPrefix := prefixOf(k.Pattern)
+	if !isPrefix {
+		p.exact.set(gen, maphash.String(p.exact.seed, text), k, is(k.Kind, text))
+		return
+	}
+	if p.prefixes == nil {
+		p.prefixes = &prefix{gen: gen}
+	}
+	p.prefixes = p.prefixes.set(gen, text, k)
+}
+
+// remove takes k out, which must be there.
+func (p *Policy) remove(gen uint64, k *kept) {
+	text, isPrefix := prefixOf(k.Pattern)
+	switch {
+	case !k.Kind.HasPattern():
+		p.setSingle(k.Kind, nil)
+	case isPrefix:
+		p.prefixes = p.prefixes.remove(gen, text, k.Kind)
+	default:
+		p.exact.remove(gen, maphash.String(p.exact.seed, text), is(k.Kind, text))
+	}
+}
+
+// setSingle stores k, which may be nil, as the entry of a kind without a pattern.
+func (p *Policy) setSingle(kind Kind, k *kept) {
+	var e *Entry
+	if k != nil {
+		e = &k.Entry
+	}
+	if p.singles[kind] = k; kind == Main {
+		p.Main = e
+	} else {
+		p.Candidate = e
+	}
+}
+
+func is(kind Kind, pattern string) func(*kept) bool {
+	return func(k *kept) bool { return k.Kind == kind && k.Pattern == pattern }
+}

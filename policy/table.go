@@ -1,0 +1,62 @@
+package policy
+
+import "hash/maphash"
+
+// Table is all policies as they were when a [Builder] made it. It never changes, so any
+// goroutine may read it. The zero Table is empty.
+type Table struct {
+	policies hashed[*Policy]
+	sizes    Sizes
+}
+
+// Sizes are numbers of entries.
+type Sizes struct {
+	// Policies is the number of names that have any entry.
+	Policies int
+	// Overrides is the number of overrides of all policies.
+	Overrides int
+	// Others is the number of boosts, blocks and exemptions of all policies.
+	Others int
+}
+
+// Policy returns the policy of a name, or nil if there is none: what has been set for a name
+// without a [Main] has no effect. It allocates nothing.
+func (t *Table) Policy(name []byte) *Policy {
+	if t.policies.count == 0 {
+		return nil
+	}
+	hash := maphash.Bytes(t.policies.seed, name)
+	for _, s := range t.policies.bucket(hash) {
+		if s.hash == hash && s.value.Name == string(name) && s.value.Main != nil {
+			return s.value
+		}
+	}
+	return nil
+}
+
+// Each calls f for the entries of a policy, or of all policies if the name is empty, until f
+// returns false. They come in no order, and those of policies without a [Main] come, too.
+func (t *Table) Each(policy string, f func(*Entry) bool) { eachOf(&t.policies, policy, f) }
+
+// Sizes returns how many entries there are.
+func (t *Table) Sizes() Sizes { return t.sizes }
+
+func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
+	if name == "" {
+		policies.each(func(p *Policy) bool { return p.each(f) })
+		return
+	}
+	if p := policyOf(policies, name); p != nil {
+		p.each(f)
+	}
+}
+
+// policyOf returns the policy of a name, with a Main or without, or nil.
+func policyOf(policies *hashed[*Policy], name string) *Policy {
+	p, _ := policies.lookup(maphash.String(policies.seed, name), named(name))
+	return p
+}
+
+func named(name string) func(*Policy) bool {
+	return func(p *Policy) bool { return p.Name == name }
+}
