@@ -167,6 +167,18 @@ var layers = map[string]layer{
 		why:     "a script reaches the server through the Host it is run with, and nothing else",
 	},
 
+	"policy/strict": {
+		why: "YAML that leaves nothing to guess is the same for every format, so it knows none",
+	},
+	"policy/document": {
+		imports: []string{"limit", "policy", "policy/strict"},
+		why:     "a text of policies is read and written the same for commands, files and programs, so it knows none of them",
+	},
+	"policy/convert": {
+		imports: []string{"policy", "policy/document", "policy/strict"},
+		why:     "files of others become a document, and nothing of them reaches the server",
+	},
+
 	"resp":      {imports: []string{"shared"}, why: "resp is the protocol's edge; what a command means is above it"},
 	"transport": {imports: []string{"shared"}, why: "transport moves bytes; it knows neither RESP nor commands"},
 	"commands/parse": {
@@ -302,6 +314,10 @@ var externals = []external{
 	{
 		path: "github.com/redis/go-redis", in: []string{"cluster/engine", "cmd", "compat_test", "examples", "internal/storetest"}, inTests: true,
 		why: "we are the server; only the cluster, the migration commands, examples and tests talk to one",
+	},
+	{
+		path: "go.yaml.in/yaml", in: []string{"policy/strict"}, inTests: true,
+		why: "YAML can do more than it looks like: only policy/strict, which refuses that, reads it",
 	},
 	{
 		path: "charm.land/bubbletea", in: []string{"top", "cmd"},

@@ -27,7 +27,90 @@ type Change struct {
 
 // Diff returns the changes that turn from into to, sorted by policy and pattern, a policy
 // before its overrides. What to does not have is removed.
-func Diff(from, to *Document) []Change { return nil }
+func Diff(from, to *Document) []Change {
+	var changes []Change
+	before, after := from.sorted(), to.sorted()
+	for len(before) > 0 || len(after) > 0 {
+		var old, now *Policy
+		switch {
+		case len(after) == 0 || len(before) > 0 && before[0].Name < after[0].Name:
+			old, before = before[0], before[1:]
+		case len(before) == 0 || after[0].Name < before[0].Name:
+			now, after = after[0], after[1:]
+		default:
+			old, now, before, after = before[0], after[0], before[1:], after[1:]
+		}
+		changes = diffPolicy(changes, old, now)
+	}
+	return changes
+}
+
+// diffPolicy appends the changes of one policy. One of old and now may be nil.
+func diffPolicy(changes []Change, old, now *Policy) []Change {
+	var oldText, nowText string
+	var before, after []*Override
+	var name string
+	if old != nil {
+		name, oldText, before = old.Name, string(old.appendFlow(nil)), old.sorted()
+	}
+	if now != nil {
+		name, nowText, after = now.Name, string(now.appendFlow(nil)), now.sorted()
+	}
+	changes = appendChange(changes, name, "", oldText, nowText)
+	for len(before) > 0 || len(after) > 0 {
+		var pattern, oldText, nowText string
+		switch {
+		case len(after) == 0 || len(before) > 0 && before[0].Pattern < after[0].Pattern:
+			pattern = before[0].Pattern
+		default:
+			pattern = after[0].Pattern
+		}
+		if len(before) > 0 && before[0].Pattern == pattern {
+			oldText, before = string(before[0].appendFlow(nil)), before[1:]
+		}
+		if len(after) > 0 && after[0].Pattern == pattern {
+			nowText, after = string(after[0].appendFlow(nil)), after[1:]
+		}
+		changes = appendChange(changes, name, pattern, oldText, nowText)
+	}
+	return changes
+}
+
+// appendChange appends a change, unless both texts are the same.
+func appendChange(changes []Change, policy, pattern, before, after string) []Change {
+	op := Replace
+	switch {
+	case before == after:
+		return changes
+	case before == "":
+		op = Add
+	case after == "":
+		op = Remove
+	}
+	return append(changes, Change{Op: op, Policy: policy, Pattern: pattern, Before: before, After: after})
+}
+
+// Append appends the change as text for people to dst: a line that begins with its sign, and
+// the entry before and after it, indented.
+func (c *Change) Append(dst []byte) []byte {
+	dst = append(append(dst, byte(c.Op), ' '), c.Policy...)
+	if c.Pattern != "" {
+		dst = appendScalar(append(dst, ' '), c.Pattern)
+	}
+	dst = append(dst, '\n')
+	if c.Before != "" {
+		dst = append(append(append(dst, "    - "...), c.Before...), '\n')
+	}
+	if c.After != "" {
+		dst = append(append(append(dst, "    + "...), c.After...), '\n')
+	}
+	return dst
+}
 
 // AppendChanges appends changes as text for people to dst, one group of lines for each.
-func AppendChanges(dst []byte, changes []Change) []byte { return dst }
+func AppendChanges(dst []byte, changes []Change) []byte {
+	for i := range changes {
+		dst = changes[i].Append(dst)
+	}
+	return dst
+}

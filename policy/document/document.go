@@ -7,13 +7,23 @@
 // is in package policy.
 package document
 
-import "time"
+import (
+	"time"
 
-// MaxText is the largest text that [Parse] reads, in bytes.
+	"github.com/cellserver/cellserver/policy/strict"
+)
+
+// MaxText is the largest text of a file, in bytes.
 const MaxText = 1 << 20
 
 // MaxPolicies is the largest number of policies of a document.
 const MaxPolicies = 10_000
+
+// Fault is one thing that is wrong with a text, and its line.
+type Fault = strict.Fault
+
+// Faults are the faults of a text, sorted by their lines, at most [strict.MaxFaults].
+type Faults = strict.Faults
 
 // Document is the policies of a file. [Parse] returns them in the order of the file, and
 // [Document.Append] writes them sorted.
@@ -28,8 +38,8 @@ type Policy struct {
 	Name string
 	// Comment is for people, and may be empty.
 	Comment string
-	// Millis tells that the times of all clauses are milliseconds, those of the overrides
-	// included. Otherwise they are seconds.
+	// Millis tells that the times of the clauses are milliseconds. Otherwise they are seconds.
+	// In a file that holds for the overrides too that do not say ms.
 	Millis bool
 	// Shadow tells that the server counts calls that it would deny, and allows them.
 	Shadow bool
@@ -48,23 +58,11 @@ type Override struct {
 	Pattern string
 	// Comment is for people, and may be empty.
 	Comment string
-	// Limits are as those of [Policy].
+	// Millis and Limits are as those of [Policy].
+	Millis bool
 	Limits []string
-	// Expires is when the override ends. The zero time means never.
+	// Expires is when the override ends, in UTC. The zero time means never.
 	Expires time.Time
 	// Line is as that of [Policy].
 	Line int
 }
-
-// Bounds are what the clauses of a document may ask for at most.
-type Bounds struct{}
-
-// Parse reads the text of a file. name is that of the file, for the faults. A document with
-// faults must not be used: it is nil.
-func Parse(name string, b []byte, o Bounds) (*Document, Faults) {
-	return nil, Faults{{File: name, Line: 1, Text: "not implemented"}}
-}
-
-// Append appends the document as YAML to dst. The order and the quotes depend on nothing but
-// the content. [Parse] reads the same document from it, but for the lines.
-func (d *Document) Append(dst []byte) []byte { return dst }

@@ -1,0 +1,81 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/strict"
+)
+
+// parser fills a document from the values of a text.
+type parser struct {
+	r      *strict.Reader
+	bounds policy.Bounds
+	d      Document
+}
+
+// limits reads the clauses of an entry, one a string. line is that of the entry.
+func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
+	if !v.IsSet() {
+		p.r.Fault(line, "limits is missing")
+		return nil
+	}
+	var all [][]byte
+	n, sound := 0, v.IsList()
+	for item := range v.Items("limits") {
+		text, ok := item.String("a limit")
+		words := bytes.Fields([]byte(text))
+		if ok {
+			if err := p.clause(words, millis); err != nil {
+				item.Fault("limit %s: %v", strict.Clipped(text), err)
+				ok = false
+			}
+		}
+		n, sound = n+1, sound && ok
+		all = append(all, words...)
+	}
+	switch {
+	case !sound:
+		return nil
+	case n == 0:
+		v.Fault("limits must have a clause, such as TB 200 100 1")
+		return nil
+	}
+	l, err := policy.ParseLimits(all, millis, p.bounds)
+	if err != "" {
+		v.Fault("limits: %s", strings.TrimPrefix(string(err), "ERR "))
+		return nil
+	}
+	return l
+}
+
+// clause says what is wrong with the only clause of a string.
+func (p *parser) clause(words [][]byte, millis bool) error {
+	l, err := policy.ParseLimits(words, millis, p.bounds)
+	switch {
+	case err != "":
+		return errors.New(strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: "))
+	case len(l.Clauses) > 1:
+		return fmt.Errorf("there are %d clauses: write each as a limit of its own", len(l.Clauses))
+	}
+	return nil
+}
+
+// check adds what is wrong with the name, the pattern or the comment of an entry. Its limits
+// have been checked.
+func (p *parser) check(e policy.Entry, key strict.Key, comment strict.Value) {
+	e.Until = limit.MaxInstant
+	if e.Limits == nil {
+		e.Limits = &policy.Limits{} // which is a fault already
+	}
+	switch err := e.Check(); {
+	case errors.Is(err, policy.ErrComment):
+		comment.Fault("%v", err)
+	case err != nil:
+		p.r.Fault(key.Line, "%v", err)
+	}
+}

@@ -1,0 +1,146 @@
+package document
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/strict"
+)
+
+// Parse reads the text of a file of at most [MaxText] bytes. name is that of the file, for
+// the faults. It returns no document if there is a fault.
+func Parse(name string, text []byte, o policy.Bounds) (*Document, Faults) {
+	return ParseUpTo(name, text, MaxText, o)
+}
+
+// ParseUpTo is as [Parse], for a text of at most most bytes: that of RL.POLICY DUMP is as long
+// as the policies of a server.
+func ParseUpTo(name string, text []byte, most int, o policy.Bounds) (*Document, Faults) {
+	root, r := strict.Read(name, text, most)
+	if faults := r.Faults(); faults != nil {
+		return nil, faults
+	}
+	p := parser{r: r, bounds: o}
+	p.document(root)
+	if faults := r.Faults(); faults != nil {
+		slices.SortStableFunc(faults, func(a, b Fault) int { return a.Line - b.Line })
+		return nil, faults
+	}
+	return &p.d, nil
+}
+
+func (p *parser) document(root strict.Value) {
+	found := false
+	for key, value := range root.Fields("the text") {
+		if key.Text != "policies" {
+			p.r.Fault(key.Line, "unknown field %s: there is nothing beside policies", strict.Clipped(key.Text))
+			continue
+		}
+		found = true
+		for name, below := range value.Fields("policies") {
+			if len(p.d.Policies) == MaxPolicies {
+				p.r.Fault(name.Line, "there are more than %d policies", MaxPolicies)
+				break
+			}
+			p.policy(name, below)
+		}
+	}
+	if !found && root.IsMapping() {
+		root.Fault("policies is missing")
+	}
+}
+
+// policy reads what is below a name.
+func (p *parser) policy(name strict.Key, v strict.Value) {
+	pol := Policy{Name: name.Text, Line: name.Line}
+	var comment, limits, overrides strict.Value
+	for key, value := range v.Fields("a policy") {
+		switch key.Text {
+		case "comment":
+			comment = value
+			pol.Comment, _ = value.String("comment")
+		case "ms":
+			pol.Millis, _ = value.Bool("ms")
+		case "shadow":
+			pol.Shadow, _ = value.Bool("shadow")
+		case "limits":
+			limits = value
+		case "overrides":
+			overrides = value
+		default:
+			p.r.Fault(key.Line, "unknown field %s: a policy has comment, ms, shadow, limits and overrides", strict.Clipped(key.Text))
+		}
+	}
+	// Clauses need ms, which may stand behind them.
+	e := policy.Entry{Kind: policy.Main, Policy: pol.Name, Comment: pol.Comment}
+	if v.IsMapping() {
+		e.Limits = p.limits(limits, name.Line, pol.Millis)
+	}
+	p.check(e, name, comment)
+	pol.Limits = textOf(e.Limits)
+	if overrides.IsSet() {
+		for pattern, value := range overrides.Fields("overrides") {
+			pol.Overrides = append(pol.Overrides, p.override(pattern, value, &pol))
+		}
+	}
+	p.d.Policies = append(p.d.Policies, pol)
+}
+
+// override reads what is below a pattern of pol.
+func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {
+	o := Override{Pattern: pattern.Text, Millis: pol.Millis, Line: pattern.Line}
+	var comment, limits strict.Value
+	for key, value := range v.Fields("an override") {
+		switch key.Text {
+		case "comment":
+			comment = value
+			o.Comment, _ = value.String("comment")
+		case "ms":
+			o.Millis, _ = value.Bool("ms")
+		case "limits":
+			limits = value
+		case "expires":
+			o.Expires = expires(value)
+		default:
+			p.r.Fault(key.Line, "unknown field %s: an override has comment, ms, limits and expires", strict.Clipped(key.Text))
+		}
+	}
+	e := policy.Entry{Kind: policy.Override, Policy: validName, Pattern: o.Pattern, Comment: o.Comment}
+	if v.IsMapping() {
+		e.Limits = p.limits(limits, pattern.Line, o.Millis)
+	}
+	p.check(e, pattern, comment)
+	o.Limits = textOf(e.Limits)
+	return o
+}
+
+// validName stands for the name of a policy, which is checked where it is written.
+const validName = "policy"
+
+func textOf(l *policy.Limits) []string {
+	if l == nil { // which is a fault already
+		return nil
+	}
+	return l.Text
+}
+
+// expires reads an instant.
+func expires(v strict.Value) time.Time {
+	text, ok := v.Scalar("expires")
+	if !ok {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	switch {
+	case err != nil:
+		v.Fault("expires must be a time such as 2026-12-31T23:59:59Z, not %s", strict.Clipped(text))
+	case at.Before(time.Unix(0, 0)) || at.After(lastExpiry):
+		v.Fault("expires must be from 1970 to %d", lastExpiry.Year()-1)
+	}
+	return at.UTC()
+}
+
+// lastExpiry is the last instant that the server can tell.
+var lastExpiry = time.Unix(0, math.MaxInt64).UTC()

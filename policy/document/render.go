@@ -1,0 +1,193 @@
+package document
+
+import (
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Append appends the document as YAML to dst. The order and the quotes depend on nothing but
+// the content. [Parse] reads the same document from it, but for lines and order.
+func (d *Document) Append(dst []byte) []byte {
+	if len(d.Policies) == 0 {
+		return append(dst, "policies: {}\n"...)
+	}
+	dst = append(dst, "policies:\n"...)
+	for _, p := range d.sorted() {
+		dst = appendKey(dst, "  ", p.Name)
+		if p.Comment != "" {
+			dst = append(appendScalar(append(dst, "    comment: "...), p.Comment), '\n')
+		}
+		if p.Millis {
+			dst = append(dst, "    ms: true\n"...)
+		}
+		if p.Shadow {
+			dst = append(dst, "    shadow: true\n"...)
+		}
+		dst = append(appendLimits(append(dst, "    "...), p.Limits), '\n')
+		if len(p.Overrides) > 0 {
+			dst = append(dst, "    overrides:\n"...)
+		}
+		for _, o := range p.sorted() {
+			dst = appendKey(dst, "      ", o.Pattern)
+			if o.Comment != "" {
+				dst = append(appendScalar(append(dst, "        comment: "...), o.Comment), '\n')
+			}
+			if o.Millis != p.Millis {
+				dst = append(strconv.AppendBool(append(dst, "        ms: "...), o.Millis), '\n')
+			}
+			dst = append(appendLimits(append(dst, "        "...), o.Limits), '\n')
+			if !o.Expires.IsZero() {
+				dst = append(appendExpires(append(dst, "        "...), o.Expires), '\n')
+			}
+		}
+	}
+	return dst
+}
+
+// sorted returns the policies by name.
+func (d *Document) sorted() []*Policy {
+	list := make([]*Policy, len(d.Policies))
+	for i := range d.Policies {
+		list[i] = &d.Policies[i]
+	}
+	slices.SortFunc(list, func(a, b *Policy) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// sorted returns the overrides by pattern.
+func (p *Policy) sorted() []*Override {
+	list := make([]*Override, len(p.Overrides))
+	for i := range p.Overrides {
+		list[i] = &p.Overrides[i]
+	}
+	slices.SortFunc(list, func(a, b *Override) int { return strings.Compare(a.Pattern, b.Pattern) })
+	return list
+}
+
+// appendFlow appends the policy itself as YAML on one line, without its overrides.
+func (p *Policy) appendFlow(dst []byte) []byte {
+	dst = append(dst, '{')
+	if p.Comment != "" {
+		dst = append(appendScalar(append(dst, "comment: "...), p.Comment), ", "...)
+	}
+	if p.Millis {
+		dst = append(dst, "ms: true, "...)
+	}
+	if p.Shadow {
+		dst = append(dst, "shadow: true, "...)
+	}
+	return append(appendLimits(dst, p.Limits), '}')
+}
+
+// appendFlow appends the override as YAML on one line.
+func (o *Override) appendFlow(dst []byte) []byte {
+	dst = append(dst, '{')
+	if o.Comment != "" {
+		dst = append(appendScalar(append(dst, "comment: "...), o.Comment), ", "...)
+	}
+	if o.Millis {
+		dst = append(dst, "ms: true, "...)
+	}
+	dst = appendLimits(dst, o.Limits)
+	if !o.Expires.IsZero() {
+		dst = appendExpires(append(dst, ", "...), o.Expires)
+	}
+	return append(dst, '}')
+}
+
+func appendLimits(dst []byte, clauses []string) []byte {
+	dst = append(dst, "limits: ["...)
+	for i, c := range clauses {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = appendScalar(dst, c)
+	}
+	return append(dst, ']')
+}
+
+func appendExpires(dst []byte, at time.Time) []byte {
+	return at.UTC().AppendFormat(append(dst, "expires: "...), time.RFC3339Nano)
+}
+
+// longKey is from how many bytes on a key needs a question mark: YAML reads others up to
+// 1,024 characters, their escapes included.
+const longKey = 200
+
+// appendKey appends the line of a key whose value is the mapping below it.
+func appendKey(dst []byte, indent, key string) []byte {
+	dst = append(dst, indent...)
+	if len(key) < longKey {
+		return append(appendScalar(dst, key), ":\n"...)
+	}
+	dst = appendScalar(append(dst, "? "...), key)
+	dst = append(append(append(dst, '\n'), indent...), ':')
+	return append(dst, '\n')
+}
+
+// appendScalar appends text such that it is read as text. It is quoted unless nobody can take
+// it for something else.
+func appendScalar(dst []byte, text string) []byte {
+	switch {
+	case !utf8.ValidString(text):
+		dst = append(dst, `!!binary "`...)
+		return append(base64.StdEncoding.AppendEncode(dst, []byte(text)), '"')
+	case isPlain(text):
+		return append(dst, text...)
+	}
+	dst = append(dst, '"')
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', byte(c))
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c != '\uFEFF' && unicode.IsPrint(c):
+			dst = utf8.AppendRune(dst, c)
+		default:
+			dst = appendEscape(dst, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendEscape appends \x, \u or \U.
+func appendEscape(dst []byte, c rune) []byte {
+	letter, digits := byte('x'), 2
+	switch {
+	case c > 0xffff:
+		letter, digits = 'U', 8
+	case c > 0xff:
+		letter, digits = 'u', 4
+	}
+	dst = append(dst, '\\', letter)
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		dst = append(dst, "0123456789abcdef"[c>>shift&0xf])
+	}
+	return dst
+}
+
+// words are what YAML, old or new, does not take for text.
+var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
+
+// isPlain tells whether text needs no quotes: letters, digits and a few signs, which begin
+// with a letter.
+func isPlain(text string) bool {
+	if text == "" || text[len(text)-1] == ' ' || slices.Contains(words, strings.ToLower(text)) {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '-' || c == '.' || c == ' ' || c == '/'):
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,191 @@
+package document_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"github.com/cellserver/cellserver/policy/document"
+)
+
+// TestAppend: sorted, with quotes where they are needed, and one way to write each thing.
+func TestAppend(t *testing.T) {
+	d, faults := parse(whole)
+	require.NoError(t, faults.Err())
+	slices.Reverse(d.Policies)
+	require.Equal(t, `policies:
+  api:
+    comment: what everybody gets
+    limits: [TB 200 100 1, SW 100000 86400 FIXED]
+    overrides:
+      "4711":
+        ms: true
+        limits: [TB 1 1 1]
+        expires: 2026-12-01T00:00:00.5Z
+      acme:
+        comment: contract 17
+        limits: [TB 2000 1000 1]
+      "free-*":
+        limits: [TB 20 10 1]
+        expires: 2026-12-01T00:00:00Z
+  jobs:
+    ms: true
+    limits: [SW 5 60000]
+    overrides:
+      slow:
+        ms: false
+        limits: [SW 5 60]
+      "true":
+        limits: [SW 7 60000]
+`, string(d.Append(nil)))
+	require.Equal(t, "policies: {}\n", string(new(document.Document).Append(nil)))
+}
+
+// hostile are texts that YAML reads as something else if they are not quoted, or not at all.
+var hostile = []string{
+	"", " ", " a", "a ", "a: b", "a #b", "#", "'", `"`, `\`, `\n`, "yes", "No", "ON", "y", "~", "null", "NULL", "true", "1e3", "0x1F", "0o7", "007", "1_000", ".5", "+1",
+	"-", "- a", "? a", ": a", "!!str a", "!a", "&a", "*a", "*", "<<", "=", "%TAG", "---", "...", "--- a", "{", "}", "[", "]", ",", "a, b", "`", "@", "|", ">", "2026-12-01", "12:30:45", ".inf", ".NaN", "inf",
+	"größe", "\u2028", "\u0085", "\ufeff", "\U0001f600", "a\u200db", "\u202e", "\ufffd", "\ue000",
+	strings.Repeat("k", 1024), strings.Repeat("\u0080", 512), strings.Repeat("\"", 1024),
+}
+
+// hostileBytes may be in patterns only.
+var hostileBytes = []string{"\x00", "\n", "\r\n", "\t", "a\nb: c\n", "\x7f", "\x1b[0m", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("\xff", 1024), strings.Repeat("\x00", 1024)}
+
+// TestHostileTextSurvives: each text as pattern and comment, alone.
+func TestHostileTextSurvives(t *testing.T) {
+	for _, text := range slices.Concat(hostile, hostileBytes) {
+		o := document.Override{Pattern: text, Limits: []string{"TB 1 1 1"}}
+		if !strings.ContainsFunc(text, unicode.IsControl) && slices.Contains(hostile, text) {
+			o.Comment = text
+		}
+		if text == "" {
+			o.Pattern = "*"
+		}
+		checkRoundTrip(t, &document.Document{Policies: []document.Policy{{
+			Name: "a", Comment: o.Comment, Limits: o.Limits, Overrides: []document.Override{o},
+		}}})
+	}
+}
+
+// TestAnyDocumentSurvives: what Append writes, Parse reads back equal, and that is written
+// alike.
+func TestAnyDocumentSurvives(t *testing.T) {
+	text := rapid.OneOf(rapid.SampledFrom(hostile), rapid.StringN(0, 40, 200))
+	comment := rapid.Map(text, func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return 'c'
+			}
+			return r
+		}, s)
+	})
+	pattern := rapid.OneOf(text, rapid.SampledFrom(hostileBytes), rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 30), func(b []byte) string { return string(b) })).
+		Filter(func(s string) bool { return s != "" })
+	limits := rapid.SliceOfN(rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60", "SW 7 60 FIXED ANCHOR FIRST", "CL 15 30 60"}), 1, 4)
+	override := rapid.Custom(func(t *rapid.T) document.Override {
+		o := document.Override{Pattern: pattern.Draw(t, "pattern"), Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Limits: limits.Draw(t, "limits")}
+		if rapid.Bool().Draw(t, "ends") {
+			o.Expires = time.Unix(0, rapid.Int64Min(0).Draw(t, "expires")).UTC()
+		}
+		return o
+	})
+	pol := rapid.Custom(func(t *rapid.T) document.Policy {
+		return document.Policy{
+			Name:    rapid.StringMatching(`[A-Za-z0-9_.-]{1,64}`).Draw(t, "name"),
+			Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Shadow: rapid.Bool().Draw(t, "shadow"), Limits: limits.Draw(t, "limits"),
+			Overrides: rapid.SliceOfNDistinct(override, 0, 5, func(o document.Override) string { return o.Pattern }).Draw(t, "overrides"),
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		checkRoundTrip(t, &document.Document{Policies: rapid.SliceOfNDistinct(pol, 0, 5, func(p document.Policy) string { return p.Name }).Draw(t, "policies")})
+	})
+}
+
+// checkRoundTrip writes, reads, compares and writes again. Others read the text as we do.
+func checkRoundTrip(t require.TestingT, d *document.Document) {
+	text := string(d.Append(nil))
+	got, faults := parse(text)
+	require.NoError(t, faults.Err(), text)
+	require.Empty(t, document.Diff(d, got), text)
+	require.Empty(t, document.Diff(got, d), text)
+	require.Equal(t, text, string(got.Append(nil)))
+	require.Equal(t, plain(d), plain(got), text)
+	var any map[string]map[string]map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &any))
+	for i := range d.Policies {
+		p := &d.Policies[i]
+		require.Contains(t, any["policies"], p.Name)
+		if p.Comment != "" {
+			require.Equal(t, p.Comment, any["policies"][p.Name]["comment"])
+		}
+	}
+}
+
+// plain is d sorted and without lines.
+func plain(d *document.Document) document.Document {
+	copied := document.Document{Policies: slices.Clone(d.Policies)}
+	slices.SortFunc(copied.Policies, func(a, b document.Policy) int { return strings.Compare(a.Name, b.Name) })
+	for i := range copied.Policies {
+		p := &copied.Policies[i]
+		p.Line, p.Overrides = 0, append([]document.Override{}, p.Overrides...)
+		slices.SortFunc(p.Overrides, func(a, b document.Override) int { return strings.Compare(a.Pattern, b.Pattern) })
+		for j := range p.Overrides {
+			p.Overrides[j].Line = 0
+		}
+	}
+	copied.Policies = append([]document.Policy{}, copied.Policies...)
+	return copied
+}
+
+// FuzzParse: no text makes it panic, and what it reads it writes such that it reads the same.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		whole, "", "policies: {}", "\ufeffpolicies: {}\r\n", "policies:\r\n  a:\r\n    limits: [TB 1 1 1]\r\n",
+		"policies:\n  a: &a {limits: [TB 1 1 1]}\n  b: *a\n", "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]\n",
+		"policies:\n  <<: [{a: {}}, {a: {}}]\n", "policies:\n  a: {}\n  a: {}\n", "policies:\n\ta: {}\n", strings.Repeat("[", 300), strings.Repeat("{a: ", 300),
+		strings.Repeat("- ", 300), "? ? ? a\n", "%YAML 1.1\n--- {policies: {}}\n...\n", "policies: {a: {comment: !!binary aGk=, limits: [SW 1 1]}}",
+		"policies:\n  a:\n    limits: [TB 1 1 1]\n    comment: |\n      x\n    overrides: {? [a] : b, ~: {}, '': {}}\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, faults := document.Parse("p.yaml", text, bounds)
+		if d == nil {
+			require.NotEmpty(t, faults)
+			_ = faults.Error()
+			return
+		}
+		require.Empty(t, faults)
+		checkRoundTrip(t, d)
+	})
+}
+
+// TestLongTextsTakeNoLongTime: a megabyte of what a parser may be slow with.
+func TestLongTextsTakeNoLongTime(t *testing.T) {
+	start := "policies:\n  a:\n    limits: [TB 1 1 1]\n    overrides:\n      x: "
+	for _, unit := range []string{
+		"[", "{", "{a: ", "- ", "? ", ": ", "a: ", "#\n", "\n", " ", "\t", "\"", "'", "&a ", "*a ", "!a ", "[a,#x\n", "- a\n", "a\n", "[],", "{},", "\\x41",
+		"%a\n", "---\n", "|\n", "<<: {}\n", "      y: {limits: [TB 1 1 1]}\n", "      ? y\n      : {}\n",
+	} {
+		for _, before := range []string{"", start, start + "["} {
+			begun := time.Now()
+			parse(before + strings.Repeat(unit, (document.MaxText-len(before))/len(unit)))
+			require.Less(t, time.Since(begun), 20*time.Second, "%q behind %q", unit, before)
+		}
+	}
+	var text strings.Builder
+	text.WriteString("policies:\n  a:\n    limits: [TB 1 1 1]\n    overrides:\n")
+	for i := 0; text.Len() < document.MaxText-100; i++ {
+		text.WriteString("      " + strings.Repeat("x", i%7) + time.Duration(i).String() + ": {limits: [TB 1 1 1]}\n")
+	}
+	d, faults := parse(text.String())
+	require.NoError(t, faults.Err())
+	require.Greater(t, len(d.Policies[0].Overrides), 20_000)
+}

@@ -1,0 +1,77 @@
+package strict
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxFaults is how many faults are collected at most.
+const MaxFaults = 100
+
+// Fault is one thing that is wrong with a text.
+type Fault struct {
+	// File is the name that the text was read under.
+	File string
+	// Line is where the fault is, from 1.
+	Line int
+	// Text says what is wrong, without file and line.
+	Text string
+}
+
+// Error is "file:line: text".
+func (f Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
+
+// Faults are the faults of a text. Those beyond [MaxFaults] are left out, and the last one
+// says so.
+type Faults []Fault
+
+// Error has one line for each fault.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i := range f {
+		lines[i] = f[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Err returns f as an error, or nil if there is no fault.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return f
+}
+
+// add appends a fault, unless there are too many.
+func (f *Faults) add(fault Fault) {
+	switch n := len(*f); {
+	case n < MaxFaults-1:
+		*f = append(*f, fault)
+	case n == MaxFaults-1:
+		fault.Text = "there are more faults, which are not shown"
+		*f = append(*f, fault)
+	}
+}
+
+// Reader collects the faults of one text.
+type Reader struct {
+	name   string
+	faults Faults
+}
+
+// Faults are those found so far, in the order in which they were found.
+func (r *Reader) Faults() Faults { return r.faults }
+
+// Fault adds a fault. format is that of fmt.
+func (r *Reader) Fault(line int, format string, args ...any) {
+	r.faults.add(Fault{File: r.name, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// Clipped is a word of the text as a fault quotes it: printable and short.
+func Clipped(word string) string {
+	const most = 64
+	if len(word) > most {
+		word = word[:most] + "..."
+	}
+	return fmt.Sprintf("%q", word)
+}

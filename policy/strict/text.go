@@ -1,0 +1,103 @@
+// Package strict reads YAML in which nothing is left to guess, and says for each fault in
+// which line it is.
+//
+// [Read] parses a text into a [Value], and the methods of that type read mappings, lists and
+// scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, no
+// aliases, no merge keys, no tags but !!binary, and no key twice. So a short text stays small
+// once it is read. The package knows no field of any format.
+package strict
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxDepth is how deep mappings and lists may be nested.
+const maxDepth = 100
+
+// Read parses a text of at most most bytes. name is that of its file. If there are faults
+// already, the value must not be used.
+func Read(name string, text []byte, most int) (Value, *Reader) {
+	r := &Reader{name: name}
+	if len(text) > most {
+		r.Fault(1, "the text has %d bytes, and %d are the most", len(text), most)
+		return Value{}, r
+	}
+	if at := invalid(text); at >= 0 {
+		r.Fault(1+bytes.Count(text[:at], []byte("\n")), "the text is not UTF-8")
+		return Value{}, r
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		r.Fault(1, "the text is empty")
+		return Value{}, r
+	case err != nil:
+		r.syntax(err)
+		return Value{}, r
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		r.Fault(second.Line, "a second document begins here, and one is all there may be")
+	case !errors.Is(err, io.EOF):
+		r.syntax(err)
+	}
+	root := document.Content[0]
+	r.check(root, 1)
+	return Value{node: root, r: r}, r
+}
+
+// invalid is where text stops to be UTF-8, or -1.
+func invalid(text []byte) int {
+	if utf8.Valid(text) {
+		return -1
+	}
+	for at := 0; ; {
+		c, size := utf8.DecodeRune(text[at:])
+		if c == utf8.RuneError && size <= 1 {
+			return at
+		}
+		at += size
+	}
+}
+
+// located is how the library writes where an error is.
+var located = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+// syntax adds an error of the library. It names no line if that is the first.
+func (r *Reader) syntax(err error) {
+	line, text := 1, err.Error()
+	if m := located.FindStringSubmatch(text); m != nil {
+		text = m[2]
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			line = n
+		}
+	}
+	r.Fault(line, "the YAML is not valid: %s", text)
+}
+
+// check refuses what makes YAML mean more than what is written.
+func (r *Reader) check(n *yaml.Node, depth int) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		r.Fault(n.Line, "an alias (*name) is not allowed: write the value itself")
+		return
+	case n.Anchor != "":
+		r.Fault(n.Line, "an anchor (&name) is not allowed: write the value where it is needed")
+	case n.Style&yaml.TaggedStyle != 0 && n.Tag != binaryTag:
+		r.Fault(n.Line, "a tag is not allowed, but !!binary")
+	case depth > maxDepth:
+		r.Fault(n.Line, "mappings and lists are nested deeper than %d", maxDepth)
+		return
+	}
+	for _, child := range n.Content {
+		r.check(child, depth+1)
+	}
+}

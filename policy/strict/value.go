@@ -1,0 +1,200 @@
+package strict
+
+import (
+	"encoding/base64"
+	"iter"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	binaryTag = "!!binary"
+	boolTag   = "!!bool"
+	intTag    = "!!int"
+	mergeTag  = "!!merge"
+	nullTag   = "!!null"
+	stringTag = "!!str"
+)
+
+// Value is a mapping, a list or a scalar of a text. Its methods add a fault if it is
+// something else than they read. what names the value in that fault.
+type Value struct {
+	node *yaml.Node
+	r    *Reader
+}
+
+// Line is where the value begins, from 1.
+func (v Value) Line() int { return v.node.Line }
+
+// Fault adds a fault at the line of the value. An alias has one already.
+func (v Value) Fault(format string, args ...any) {
+	if v.node.Kind != yaml.AliasNode {
+		v.r.Fault(v.node.Line, format, args...)
+	}
+}
+
+// IsSet tells whether v is a value of a text, and not the zero Value.
+func (v Value) IsSet() bool { return v.node != nil }
+
+// IsNull tells whether the value is left out, or null, or ~.
+func (v Value) IsNull() bool { return v.node.Kind == yaml.ScalarNode && v.node.Tag == nullTag }
+
+// IsMapping tells whether the value is a mapping.
+func (v Value) IsMapping() bool { return v.node.Kind == yaml.MappingNode }
+
+// IsList tells whether the value is a list.
+func (v Value) IsList() bool { return v.node.Kind == yaml.SequenceNode }
+
+// Fields are the keys and values of a mapping. A key is what is written: 4711 and true are
+// keys of these characters. Keys that are there twice are faults and left out, and so are
+// those that are no scalars.
+func (v Value) Fields(what string) iter.Seq2[Key, Value] {
+	return func(yield func(Key, Value) bool) {
+		if v.node.Kind != yaml.MappingNode {
+			v.Fault("%s must be a mapping, not %s", what, v.kind())
+			return
+		}
+		lines := make(map[string]int, len(v.node.Content)/2)
+		for i := 0; i+1 < len(v.node.Content); i += 2 {
+			name := Value{v.node.Content[i], v.r}
+			text, ok := name.key()
+			if !ok {
+				continue
+			}
+			if first, twice := lines[text]; twice {
+				name.Fault("%s is there twice: its first is in line %d", Clipped(text), first)
+				continue
+			}
+			lines[text] = name.Line()
+			if !yield(Key{Text: text, Line: name.Line()}, Value{v.node.Content[i+1], v.r}) {
+				return
+			}
+		}
+	}
+}
+
+// Key is the key of a field.
+type Key struct {
+	Text string
+	Line int
+}
+
+func (v Value) key() (string, bool) {
+	switch {
+	case v.node.Kind != yaml.ScalarNode:
+		v.Fault("a key must be text, not %s", v.kind())
+		return "", false
+	case v.node.Tag == mergeTag:
+		v.Fault("a merge key (<<) is not allowed: write the fields themselves")
+		return "", false
+	case v.node.Tag == nullTag:
+		v.Fault("a key must not be null: write quotes around it")
+		return "", false
+	}
+	return v.text()
+}
+
+// Items are the values of a list.
+func (v Value) Items(what string) iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.node.Kind != yaml.SequenceNode {
+			v.Fault("%s must be a list, not %s", what, v.kind())
+			return
+		}
+		for _, n := range v.node.Content {
+			if !yield(Value{n, v.r}) {
+				return
+			}
+		}
+	}
+}
+
+// String is a scalar that YAML takes for text. It is not ok for a number or true, which
+// need quotes to be text.
+func (v Value) String(what string) (text string, ok bool) {
+	if v.node.Kind != yaml.ScalarNode || v.node.Tag != stringTag && v.node.Tag != binaryTag {
+		advice := ""
+		if v.node.Kind == yaml.ScalarNode && !v.IsNull() {
+			advice = ": write quotes around it"
+		}
+		v.Fault("%s must be text, not %s%s", what, v.kind(), advice)
+		return "", false
+	}
+	return v.text()
+}
+
+// Scalar is a scalar as it is written, a number or true included. Null is "".
+func (v Value) Scalar(what string) (text string, ok bool) {
+	switch {
+	case v.node.Kind != yaml.ScalarNode:
+		v.Fault("%s must be text, not %s", what, v.kind())
+		return "", false
+	case v.IsNull():
+		return "", true
+	}
+	return v.text()
+}
+
+// Bool is true or false. The words of older YAML (yes, on) are text.
+func (v Value) Bool(what string) (b, ok bool) {
+	if v.node.Kind != yaml.ScalarNode || v.node.Tag != boolTag {
+		v.Fault("%s must be true or false, not %s", what, v.kind())
+		return false, false
+	}
+	return strings.EqualFold(v.node.Value, "true"), true
+}
+
+// LooseBool is as Bool, but also reads the words of older YAML, unquoted.
+func (v Value) LooseBool(what string) (b, ok bool) {
+	var given bool
+	if v.node.Kind == yaml.ScalarNode && !v.IsNull() && v.node.Decode(&given) == nil {
+		return given, true
+	}
+	return v.Bool(what)
+}
+
+// Number is an integer of least at least and most at most.
+func (v Value) Number(what string, least, most int64) (n int64, ok bool) {
+	if v.node.Kind != yaml.ScalarNode || v.node.Tag != intTag {
+		v.Fault("%s must be a whole number, not %s", what, v.kind())
+		return 0, false
+	}
+	if err := v.node.Decode(&n); err != nil || n < least || n > most {
+		v.Fault("%s must be from %d to %d, not %s", what, least, most, Clipped(v.node.Value))
+		return 0, false
+	}
+	return n, true
+}
+
+// text is what a scalar says.
+func (v Value) text() (string, bool) {
+	if v.node.Tag != binaryTag {
+		return v.node.Value, true
+	}
+	b, err := base64.StdEncoding.Strict().DecodeString(v.node.Value)
+	if err != nil {
+		v.Fault("a !!binary value must be base64")
+		return "", false
+	}
+	return string(b), true
+}
+
+// kind is what the value is, in words.
+func (v Value) kind() string {
+	switch v.node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch v.node.Tag {
+	case nullTag:
+		return "empty"
+	case stringTag:
+		return "the text " + Clipped(v.node.Value)
+	case binaryTag:
+		return "bytes"
+	}
+	return Clipped(v.node.Value)
+}
