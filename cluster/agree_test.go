@@ -205,6 +205,11 @@ func randomSeveral(t testing.TB, rng *rand.Rand) *decide.Ask {
 		case decide.Bucket:
 			c.Bucket = &one.Bucket
 			c.Bucket.Charge, c.Bucket.Quantity = tokenbucket.Whole, max(0, c.Bucket.Quantity)
+		case decide.Lease:
+			if one.Lease.Op != concurrency.Acquire {
+				continue
+			}
+			c.Lease = &one.Lease
 		default:
 			continue
 		}

@@ -3,11 +3,13 @@ package cluster
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -21,7 +23,11 @@ func multi(t testing.TB, most int64, keys ...string) *decide.Ask {
 	a := &decide.Ask{Family: decide.Several, Details: make([]limit.Decision, len(keys))}
 	for _, key := range keys {
 		c := decide.Clause{Key: []byte(key)}
-		switch key[len(key)-1] % 3 {
+		last := key[len(key)-1] % 3
+		if strings.HasSuffix(key, "lease") {
+			last = 3
+		}
+		switch last {
 		case 0:
 			q := perHour(t, most)
 			c.Quota, c.Quantity = &q, 1
@@ -31,6 +37,8 @@ func multi(t testing.TB, most int64, keys ...string) *decide.Ask {
 			c.Bucket = &tokenbucket.Call{
 				Mode: tokenbucket.Greedy, Capacity: most, Init: most, Count: 1, Period: time.Hour, Interval: time.Hour, Quantity: 1,
 			}
+		case 3:
+			c.Lease = &concurrency.Call{Member: []byte("m"), Limit: most, Lease: 100 * time.Hour}
 		}
 		a.Clauses = append(a.Clauses, c)
 	}
@@ -138,8 +146,8 @@ func TestMultiAgreesWithTheRulesOfPackageDecide(t *testing.T) {
 
 func randomMulti(t testing.TB, r *rand.Rand, tagged string) *decide.Ask {
 	var keys []string
-	for _, n := range r.Perm(5)[:1+r.IntN(4)] {
-		keys = append(keys, fmt.Sprint(tagged, n))
+	for _, n := range r.Perm(6)[:1+r.IntN(4)] {
+		keys = append(keys, tagged+[]string{"0", "1", "2", "3", "4", "lease"}[n])
 	}
 	a := multi(t, int64(1+r.IntN(20)), keys...)
 	for i := range a.Clauses {
@@ -150,6 +158,8 @@ func randomMulti(t testing.TB, r *rand.Rand, tagged string) *decide.Ask {
 			c.Quantity = quantity
 		case c.Window != nil:
 			c.Window.Quantity, c.Window.Window = quantity, time.Duration(1+r.IntN(3))*time.Second
+		case c.Lease != nil:
+			c.Lease.Member, c.Lease.Lease = fmt.Append(nil, r.IntN(20)), time.Duration(1+r.IntN(5))*time.Second
 		default:
 			c.Bucket.Quantity, c.Bucket.Interval = quantity, time.Duration(1+r.IntN(3))*time.Second/4
 			c.Bucket.Init = r.Int64N(c.Bucket.Capacity + 1)
@@ -157,6 +167,75 @@ func randomMulti(t testing.TB, r *rand.Rand, tagged string) *decide.Ask {
 		c.Peek = r.IntN(20) == 0
 	}
 	return a
+}
+
+// TestMultiWithALease: across slots and in one, a lease is held by whoever is admitted, and a
+// refusal leaves it as it was.
+func TestMultiWithALease(t *testing.T) {
+	for _, tagged := range []string{"{one}", ""} {
+		c := newCloud(1)
+		s := serve(c.join(network{there: time.Millisecond, back: time.Millisecond}), bounds())
+		call := func(member string) *decide.Ask {
+			a := multi(t, 2, tagged+"a", tagged+"lease")
+			a.Clauses[1].Lease.Member = []byte(member)
+			s.call(t, a)
+			require.NoError(t, a.Err)
+			return a
+		}
+		require.False(t, call("m").Refused)
+		require.False(t, call("n").Refused)
+		swaps := c.ops.swaps
+		a := call("o")
+		require.True(t, a.Refused)
+		require.EqualValues(t, 1, a.Details[1].Refused)
+		require.True(t, call("m").Refused, "by the other clause")
+		require.Equal(t, swaps, c.ops.swaps)
+		require.True(t, s.releases(t, tagged+"lease", "n"), "it held a lease")
+		require.False(t, s.releases(t, tagged+"lease", "o"))
+	}
+}
+
+// releases gives back the lease of a member, and reports whether it held one.
+func (s *server) releases(t testing.TB, key, member string) bool {
+	t.Helper()
+	a := &decide.Ask{Key: []byte(key), Family: decide.Lease, Lease: concurrency.Call{Op: concurrency.Release, Member: []byte(member)}}
+	s.call(t, a)
+	require.NoError(t, a.Err)
+	return a.Decision.Allowed()
+}
+
+// TestMultiUndoesALease: two servers race for two keys in two slots. A call that is refused
+// after it has written a lease takes it back, or counts that it could not.
+func TestMultiUndoesALease(t *testing.T) {
+	undone := int64(0)
+	for seed := range seeds(40) {
+		c := newCloud(seed)
+		n := network{there: time.Millisecond, back: time.Millisecond, jitter: time.Millisecond}
+		one, other := serve(c.join(n), bounds()), serve(c.join(n), bounds())
+		admitted := map[string]bool{}
+		for i, s := range []*server{one, other, one, other} {
+			member := fmt.Sprint("m", i)
+			a := multi(t, 2, "b", "lease")
+			a.Clauses[1].Lease.Member, a.Clauses[1].Lease.Limit = []byte(member), 9
+			s.Submit([]*decide.Ask{a}, false, func() {
+				require.NoError(t, a.Err)
+				admitted[member] = !a.Refused
+			})
+		}
+		c.runFor(time.Second)
+		require.Len(t, admitted, 4, "seed %d", seed)
+		require.EqualValues(t, 2, one.used("b"), "seed %d", seed)
+		kept := one.count.kept.Load() + other.count.kept.Load()
+		undone += one.count.undone.Load() + other.count.undone.Load()
+		for member, held := range admitted {
+			if one.releases(t, "lease", member) != held {
+				require.False(t, held, "seed %d: %s", seed, member)
+				kept--
+			}
+		}
+		require.GreaterOrEqual(t, kept, int64(0), "seed %d", seed)
+	}
+	require.Positive(t, undone)
 }
 
 // crowd has callers of several servers ask again and again, each as soon as it was answered.

@@ -133,6 +133,8 @@ func admit(a *decide.Ask) {
 				a.Refused = a.Refused || a.Details[i].Refused > 0
 			case c.Window != nil:
 				a.Details[i] = unused(c.Window.Limit)
+			case c.Lease != nil:
+				a.Details[i] = unused(c.Lease.Limit)
 			default:
 				a.Details[i] = unused(c.Bucket.Capacity)
 			}

@@ -57,8 +57,8 @@ func asksOf(t *testing.T, key string) map[string]*decide.Ask {
 		"release": {Key: k, Family: decide.Lease, Lease: release},
 		"renew":   {Key: k, Family: decide.Lease, Lease: renew},
 		"several": {
-			Family: decide.Several, Details: make([]limit.Decision, 3),
-			Clauses: []decide.Clause{{Key: k, Quota: &q, Quantity: 1}, {Key: k, Window: &w}, {Key: k, Bucket: &b}},
+			Family: decide.Several, Details: make([]limit.Decision, 4),
+			Clauses: []decide.Clause{{Key: k, Quota: &q, Quantity: 1}, {Key: k, Window: &w}, {Key: k, Bucket: &b}, {Key: k, Lease: &l}},
 		},
 		"admin": {Key: k, Family: decide.Admin, Admin: decide.AdminCall{Op: decide.Delete}},
 	}
@@ -86,7 +86,7 @@ func TestPolicyOpenAdmits(t *testing.T) {
 			require.Error(t, a.Err)
 			continue
 		case "several":
-			require.Equal(t, []limit.Decision{whole, whole, whole}, a.Details)
+			require.Equal(t, []limit.Decision{whole, whole, whole, whole}, a.Details)
 		case "release", "renew":
 			require.Equal(t, limit.Decision{RetryAfter: limit.NoRetry}, a.Decision, name)
 		case "cancel":
@@ -139,9 +139,11 @@ func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 			require.EqualValues(t, 10, c[0].Quota.Limit())
 			require.EqualValues(t, 10, c[1].Window.Limit)
 			require.EqualValues(t, 10, c[2].Bucket.Capacity)
+			require.EqualValues(t, 10, c[3].Lease.Limit)
 			require.EqualValues(t, 30, a.Clauses[0].Quota.Limit())
 			require.EqualValues(t, 30, a.Clauses[1].Window.Limit)
 			require.EqualValues(t, 30, a.Clauses[2].Bucket.Capacity)
+			require.EqualValues(t, 30, a.Clauses[3].Lease.Limit)
 			require.Equal(t, "\x01\x02\x03\x03key", string(c[1].Key))
 			continue
 		case "cell":

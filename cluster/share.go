@@ -45,6 +45,10 @@ func shareClauses(all []decide.Clause, n int64) []decide.Clause {
 			w := *c.Window
 			shareWindow(&w, n)
 			c.Window = &w
+		case c.Lease != nil:
+			l := *c.Lease
+			l.Limit = share(l.Limit, n)
+			c.Lease = &l
 		default:
 			b := *c.Bucket
 			shareBucket(&b, n)

@@ -165,6 +165,8 @@ func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 		one.Family, one.Window = decide.Window, *c.Window
 	case c.Bucket != nil:
 		one.Family, one.Bucket = decide.Bucket, *c.Bucket
+	case c.Lease != nil:
+		one.Family, one.Lease = decide.Lease, *c.Lease
 	default:
 		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity
 	}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 
@@ -67,13 +68,14 @@ type Ask struct {
 	Result  AdminResult
 }
 
-// Clause is one limit of an RL.MULTI: a key and exactly one of the three calls.
+// Clause is one limit of an RL.MULTI: a key and exactly one of the four calls.
 type Clause struct {
 	Key      []byte
 	Quota    *gcra.Quota // with Quantity
 	Quantity int64
 	Window   *slidingwindow.Call
 	Bucket   *tokenbucket.Call
+	Lease    *concurrency.Call // which acquires
 	// Peek only asks. If one clause does, the whole call does.
 	Peek bool
 }
@@ -171,7 +173,7 @@ func (a *Ask) OnlyLooks() bool {
 	case Bucket:
 		return bucketLooks(&a.Bucket)
 	case Lease:
-		return a.Lease.Op == concurrency.Acquire && a.Lease.Peek
+		return leaseLooks(&a.Lease)
 	case Several:
 		return slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) || !slices.ContainsFunc(a.Clauses, Clause.takes)
 	}
@@ -185,6 +187,8 @@ func (c Clause) takes() bool {
 		return !windowLooks(c.Window)
 	case c.Bucket != nil:
 		return !bucketLooks(c.Bucket)
+	case c.Lease != nil:
+		return !leaseLooks(c.Lease)
 	}
 	return c.Quantity != 0
 }
@@ -197,6 +201,8 @@ func windowLooks(c *slidingwindow.Call) bool {
 func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
 }
+
+func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire && c.Peek }
 
 // Own copies the bytes that the ask refers to, appended to buf, so that it may outlive the
 // words of its command. The calls that clauses point to are copied, too. What the ask of
@@ -220,9 +226,16 @@ func (a *Ask) Own(buf []byte) []byte {
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
 		a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))
+		var member []byte // of the leases before, which mostly is that of all
 		for i, c := range clauses {
-			a.Clauses[i] = c.own()
-			a.Clauses[i].Key = own(c.Key)
+			c = c.own()
+			if c.Key = own(c.Key); c.Lease != nil {
+				if !bytes.Equal(c.Lease.Member, member) {
+					member = own(c.Lease.Member)
+				}
+				c.Lease.Member = member
+			}
+			a.Clauses[i] = c
 		}
 	}
 	return buf
@@ -246,6 +259,10 @@ func (c Clause) own() Clause {
 	if c.Bucket != nil {
 		b := *c.Bucket
 		c.Bucket = &b
+	}
+	if c.Lease != nil {
+		l := *c.Lease
+		c.Lease = &l
 	}
 	return c
 }

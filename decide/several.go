@@ -142,7 +142,7 @@ func (p *Plan) Clause(i int, e *entry.Entry, now limit.Instant, a *Ask) error {
 // fits reports whether what a key holds is what its clause is about.
 func (c *Clause) fits(k entry.Kind) bool {
 	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
-		c.Quota != nil && (k == entry.Cell || k == entry.String)
+		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
 // decideClause is what One is for an ask.
@@ -163,6 +163,11 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		c.Bucket.Denied = as == denied
 		err = p.decideBucket(d, e, now, c.Bucket)
 		c.Bucket.Charge, c.Bucket.Denied = was, false
+	case c.Lease != nil:
+		was := c.Lease.Peek
+		c.Lease.Peek = was || as != charging
+		err = p.decideLease(d, e, now, c.Lease)
+		c.Lease.Peek = was
 	default:
 		err = p.decideCell(d, e, now, c.Quota, c.Quantity)
 		if err == nil && as != charging {

@@ -30,7 +30,7 @@ func several(t testing.TB, cells, units, tokens int64) *decide.Ask {
 
 // keys are those of the clauses.
 type keys struct {
-	entries [3]entry.Entry
+	entries [4]entry.Entry
 	rounds  decide.Rounds
 }
 
@@ -53,8 +53,8 @@ func (k *keys) ask(t testing.TB, a *decide.Ask) error {
 	return nil
 }
 
-func remaining(a *decide.Ask) (n [3]int64) {
-	for i := range n {
+func remaining(a *decide.Ask) (n [4]int64) {
+	for i := range a.Details {
 		n[i] = a.Details[i].Remaining
 	}
 	return n
@@ -65,13 +65,13 @@ func TestSeveralChargesAllOrNone(t *testing.T) {
 	a := several(t, 1, 2, 3)
 	require.NoError(t, k.ask(t, a))
 	require.False(t, a.Refused)
-	require.Equal(t, [3]int64{4, 3, 2}, remaining(a))
+	require.Equal(t, [4]int64{4, 3, 2}, remaining(a))
 	before := k.entries
 	for _, a := range []*decide.Ask{several(t, 5, 1, 1), several(t, 1, 4, 1), several(t, 1, 1, 3)} {
 		require.NoError(t, k.ask(t, a))
 		require.True(t, a.Refused)
 		require.False(t, k.rounds.Changes)
-		require.Equal(t, [3]int64{4, 3, 2}, remaining(a), "as a peek answers")
+		require.Equal(t, [4]int64{4, 3, 2}, remaining(a), "as a peek answers")
 		require.Equal(t, 2*time.Second, a.Details[0].ResetAfter)
 		refused := 0
 		for _, d := range a.Details {
@@ -83,7 +83,7 @@ func TestSeveralChargesAllOrNone(t *testing.T) {
 	a = several(t, 4, 3, 2)
 	require.NoError(t, k.ask(t, a))
 	require.False(t, a.Refused, "nothing was consumed meanwhile")
-	require.Equal(t, [3]int64{}, remaining(a))
+	require.Equal(t, [4]int64{}, remaining(a))
 }
 
 func TestSeveralPeeksIfOneClauseDoes(t *testing.T) {
@@ -93,7 +93,7 @@ func TestSeveralPeeksIfOneClauseDoes(t *testing.T) {
 	require.NoError(t, k.ask(t, a))
 	require.False(t, a.Refused)
 	require.False(t, k.rounds.Changes)
-	require.Equal(t, [3]int64{5, 5, 5}, remaining(a))
+	require.Equal(t, [4]int64{5, 5, 5}, remaining(a))
 	require.Equal(t, slidingwindow.Whole, a.Clauses[1].Window.Charge, "the calls are as they were")
 	require.Equal(t, tokenbucket.Whole, a.Clauses[2].Bucket.Charge)
 
@@ -124,18 +124,18 @@ func TestSeveralTellsTheFirstError(t *testing.T) {
 		return a
 	}
 	for name, c := range map[string]struct {
-		entries [3]entry.Entry
+		entries [4]entry.Entry
 		ask     *decide.Ask
 		order   [3]int
 		want    error
 	}{
-		"a kind that does not fit, before all": {[3]entry.Entry{text, {}, text}, several(t, 1, 1, 1), [3]int{0, 1, 2}, limit.ErrWrongType},
-		"no number":                            {[3]entry.Entry{text}, several(t, 1, 1, 1), [3]int{0, 1, 2}, limit.ErrNotInteger},
-		"the first of two":                     {[3]entry.Entry{text}, overflow(several(t, 1, 1, 1)), [3]int{0, 1, 2}, limit.ErrNotInteger},
-		"the first of two, judged last":        {[3]entry.Entry{text}, overflow(several(t, 1, 1, 1)), [3]int{2, 1, 0}, limit.ErrNotInteger},
-		"an error beside a refusal":            {[3]entry.Entry{text}, several(t, 1, 6, 1), [3]int{1, 0, 2}, limit.ErrNotInteger},
-		"another kind beside a refusal":        {[3]entry.Entry{{}, {}, text}, several(t, 1, 6, 1), [3]int{1, 0, 2}, limit.ErrWrongType},
-		"an error in a bucket":                 {[3]entry.Entry{}, overflow(several(t, 1, 1, 1)), [3]int{0, 1, 2}, limit.ErrOverflow},
+		"a kind that does not fit, before all": {[4]entry.Entry{text, {}, text}, several(t, 1, 1, 1), [3]int{0, 1, 2}, limit.ErrWrongType},
+		"no number":                            {[4]entry.Entry{text}, several(t, 1, 1, 1), [3]int{0, 1, 2}, limit.ErrNotInteger},
+		"the first of two":                     {[4]entry.Entry{text}, overflow(several(t, 1, 1, 1)), [3]int{0, 1, 2}, limit.ErrNotInteger},
+		"the first of two, judged last":        {[4]entry.Entry{text}, overflow(several(t, 1, 1, 1)), [3]int{2, 1, 0}, limit.ErrNotInteger},
+		"an error beside a refusal":            {[4]entry.Entry{text}, several(t, 1, 6, 1), [3]int{1, 0, 2}, limit.ErrNotInteger},
+		"another kind beside a refusal":        {[4]entry.Entry{{}, {}, text}, several(t, 1, 6, 1), [3]int{1, 0, 2}, limit.ErrWrongType},
+		"an error in a bucket":                 {[4]entry.Entry{}, overflow(several(t, 1, 1, 1)), [3]int{0, 1, 2}, limit.ErrOverflow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s decide.Rounds
@@ -170,24 +170,28 @@ func TestClauseByItself(t *testing.T) {
 
 func TestSeveralAllocatesNothing(t *testing.T) {
 	var k keys
-	a := several(t, 1, 1, 1)
+	a := withLease(several(t, 1, 1, 1), "a")
 	at := func(i int) *entry.Entry { return &k.entries[i] }
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = k.rounds.All(a, start, at) }))
 }
 
 func TestOwnedAskRefersToNothingOfItsCommand(t *testing.T) {
-	words := []byte("clswtb")
-	a := several(t, 1, 1, 1)
+	words, holder := []byte("clswtbcc"), []byte("holder")
+	a := withLease(several(t, 1, 1, 1), "")
+	a.Clauses[3].Lease.Member = holder
 	for i := range a.Clauses {
 		a.Clauses[i].Key = words[2*i:][:2]
 	}
 	before := a.Clauses
 	buf := a.Own(nil)
 	clear(words)
-	*before[0].Quota, before[1].Window.Limit, before[2].Bucket.Capacity = gcra.Quota{}, 0, 0
-	require.Equal(t, "clswtb", string(buf))
-	require.Len(t, a.Details, 3)
-	for i, key := range []string{"cl", "sw", "tb"} {
+	clear(holder)
+	*before[0].Quota, before[1].Window.Limit, before[2].Bucket.Capacity, before[3].Lease.Limit = gcra.Quota{}, 0, 0, 0
+	require.Equal(t, "clswtbccholder", string(buf))
+	require.Len(t, a.Details, 4)
+	require.Equal(t, "holder", string(a.Clauses[3].Lease.Member))
+	require.Equal(t, int64(2), a.Clauses[3].Lease.Limit)
+	for i, key := range []string{"cl", "sw", "tb", "cc"} {
 		require.Equal(t, key, string(a.Clauses[i].Key))
 	}
 	require.Equal(t, quota(t), *a.Clauses[0].Quota)
@@ -213,6 +217,68 @@ func TestOwnedAskRefersToNothingOfItsCommand(t *testing.T) {
 	require.Equal(t, "a*", string(b.Admin.Match))
 	b.Forget()
 	require.Nil(t, b.Key)
+}
+
+// withLease adds a clause for one of two places to others.
+func withLease(a *decide.Ask, member string) *decide.Ask {
+	a.Clauses = append(a.Clauses, decide.Clause{Key: []byte("cc"), Lease: &lease(concurrency.Acquire, member).Lease})
+	a.Details = append(a.Details, limit.Decision{})
+	return a
+}
+
+// TestSeveralWithALease: a refused call changes no lease, and a member that holds one passes.
+func TestSeveralWithALease(t *testing.T) {
+	var k keys
+	call := func(cells int64, member string, peek bool) *decide.Ask {
+		a := withLease(several(t, cells, 1, 1), member)
+		a.Clauses[3].Peek = peek
+		require.NoError(t, k.ask(t, a))
+		require.False(t, a.Clauses[3].Lease.Peek, "the call is as it was")
+		return a
+	}
+	a := call(1, "a", false)
+	require.False(t, a.Refused)
+	require.Equal(t, limit.Decision{Limit: 2, Remaining: 1, RetryAfter: limit.NoRetry, ResetAfter: time.Minute}, a.Details[3])
+	require.False(t, call(1, "b", false).Refused)
+	before := k.entries
+	a = call(1, "c", false)
+	require.True(t, a.Refused)
+	require.False(t, k.rounds.Changes)
+	require.Equal(t, limit.Decision{Refused: 1, Limit: 2, RetryAfter: time.Minute, ResetAfter: time.Minute}, a.Details[3])
+	require.Equal(t, int64(0), a.Details[0].Refused+a.Details[1].Refused+a.Details[2].Refused)
+	a = call(6, "a", false)
+	require.True(t, a.Refused, "another clause refuses")
+	require.Zero(t, a.Details[3].Refused, "the member would pass")
+	require.True(t, call(1, "c", true).Refused)
+	require.False(t, call(1, "a", true).Refused)
+	require.Equal(t, before, k.entries)
+	require.False(t, call(1, "a", false).Refused, "its lease begins anew")
+	require.Equal(t, [4]int64{2, 2, 2, 0}, remaining(call(0, "a", true)))
+}
+
+func TestSeveralTellsOfTooManyMembers(t *testing.T) {
+	var k keys
+	require.NoError(t, k.ask(t, withLease(several(t, 1, 1, 1), "a")))
+	before := k.entries
+	a := withLease(several(t, 1, 1, 1), "b")
+	a.Clauses[3].Lease.MaxMembers = 1
+	require.ErrorIs(t, k.ask(t, a), limit.ErrTooManyMembers)
+	require.Equal(t, before, k.entries)
+	a.Clauses[3].Lease.Member = []byte("a")
+	require.NoError(t, k.ask(t, a), "the member is one of them")
+	k.entries[3] = k.entries[2]
+	require.ErrorIs(t, k.ask(t, a), limit.ErrWrongType)
+}
+
+// TestSeveralThatOnlyLooks: a lease is looked at by PEEK only.
+func TestSeveralThatOnlyLooks(t *testing.T) {
+	require.True(t, several(t, 0, 0, 0).OnlyLooks())
+	a := withLease(several(t, 0, 0, 0), "a")
+	require.False(t, a.OnlyLooks())
+	a.Clauses[0].Peek = true
+	require.True(t, a.OnlyLooks())
+	a.Clauses[0].Peek, a.Clauses[3].Lease.Peek = false, true
+	require.True(t, a.OnlyLooks())
 }
 
 func TestUnavailableSaysWhy(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
@@ -92,6 +93,31 @@ func TestMultiDeniedStoresWhatADenialStores(t *testing.T) {
 	require.True(t, refused)
 	at, _, _ := v.Expiry(0, []byte("tb"))
 	require.Equal(t, t0.Add(5*time.Second).Add(time.Hour), at, "ten tokens of debt at the new rate, and what INIT adds")
+}
+
+// TestMultiWithALease: a lease of a refused call is not stored, and a member that holds one
+// refreshes it.
+func TestMultiWithALease(t *testing.T) {
+	_, v, c := open(t, keyspace.Options{})
+	call := func(cells int64, member string) (bool, []limit.Decision) {
+		lease := &concurrency.Call{Member: []byte(member), Limit: 2, Lease: time.Minute}
+		return multi(t, v, append(clauses(t, cells, 1, 1), decide.Clause{Key: []byte("cc"), Lease: lease}))
+	}
+	refused, _ := call(17, "a")
+	require.True(t, refused)
+	require.Zero(t, v.Len(0))
+	for _, member := range []string{"a", "b"} {
+		refused, _ = call(1, member)
+		require.False(t, refused)
+	}
+	c.Advance(10 * time.Second)
+	v.Refresh()
+	refused, details := call(1, "c")
+	require.True(t, refused)
+	require.Equal(t, limit.Decision{Refused: 1, Limit: 2, RetryAfter: 50 * time.Second, ResetAfter: 50 * time.Second}, details[3])
+	refused, details = call(1, "b")
+	require.False(t, refused)
+	require.Equal(t, limit.Decision{Limit: 2, RetryAfter: limit.NoRetry, ResetAfter: time.Minute}, details[3])
 }
 
 func TestMultiErrorsStoreNothing(t *testing.T) {

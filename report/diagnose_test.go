@@ -225,6 +225,7 @@ func TestLimitsInWords(t *testing.T) {
 		{"cc.acquire", "10 60", "10 at once", 0},
 		{"rl.multi", "CL 0 1 60 SW 5 1", "1/min", 1. / 60},
 		{"rl.multi", "TB 9 8 1", "8/s", 8},
+		{"rl.multi", "CC 10 60 TB 9 8 1", "10 at once", 0},
 		{"rl.multi", "XX 1", "", 0},
 		{"cl.throttle", "", "", 0},
 		{"cl.throttle", "0 x 60", "", 0},

@@ -12,7 +12,7 @@ import (
 func LimitWords(command, args string) (words string, perSecond float64) {
 	fields := strings.Fields(args)
 	if command == "rl.multi" && len(fields) > 0 {
-		kinds := map[string]string{"CL": "cl.throttle", "SW": "sw.allow", "TB": "tb.acquire"}
+		kinds := map[string]string{"CL": "cl.throttle", "SW": "sw.allow", "TB": "tb.acquire", "CC": "cc.acquire"}
 		if command = kinds[strings.ToUpper(fields[0])]; command == "" {
 			return "", 0
 		}

@@ -61,6 +61,7 @@ const (
 	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"
 	ErrCrossSlot     Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	ErrLeaseTooLong  Error = "ERR lease is too long"
+	ErrNoMember      Error = "ERR a CC clause needs MEMBER"
 	ErrStateTooLarge Error = "ERR the state would exceed store-max-value"
 )
 

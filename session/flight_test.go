@@ -170,7 +170,8 @@ func pipeline(rng *rand.Rand, prefix string, n int) (in []byte) {
 		"CL.THROTTLE %s 3 1 60", "CL.THROTTLE %s 3 1 60 2", "CL.THROTTLE %s 3 1 60 0", "CL.THROTTLE %s x 1 60", "RL.THROTTLE %s 9 5 10",
 		"SW.ALLOW %s:w 5 60", "SW.ALLOW %s:w 5 60 2 MS", "SW.ALLOW %s 5 60", "SW.ALLOW %s:l 3 10 LOG", "TB.ACQUIRE %s:t 5 1 10 2", "TB.ACQUIRE %s:t 5 1 10 WAIT 100",
 		"CC.ACQUIRE %s:c 2 60 a", "CC.ACQUIRE %s:c 2 60 BLOCK", "CC.RELEASE %s:c a", "CC.RENEW %s:c a 70", "RL.INFO %s", "RL.INFO %s:w", "RL.INFO %s CL 3 1 60",
-		"RL.MULTI 2 %[1]s %[1]s:w CL 3 1 60 SW 5 60 WITHDETAILS", "RL.MULTI 1 %[1]s CL 3 1 60 MS", "GET %s", "GET %s:w", "DEL %s", "DEL %[1]s %[1]s:w %[1]s:t",
+		"RL.MULTI 2 %[1]s %[1]s:w CL 3 1 60 SW 5 60 WITHDETAILS", "RL.MULTI 1 %[1]s CL 3 1 60 MS", "RL.MULTI 2 %[1]s %[1]s:c CL 9 9 60 CC 2 60 MEMBER a", "RL.MULTI 1 %s:c CC 2 60",
+		"GET %s", "GET %s:w", "DEL %s", "DEL %[1]s %[1]s:w %[1]s:t",
 		"UNLINK %s:l", "EXISTS %[1]s %[1]s:w %[1]s", "TOUCH %s", "TTL %s", "PTTL %s:w", "EXPIRETIME %s", "PEXPIRETIME %s", "EXPIRE %s 100", "EXPIRE %s 50 NX",
 		"PEXPIRE %s 5000 XX", "EXPIREAT %s 1700000500", "PEXPIREAT %s 1 LT", "EXPIRE %s x", "PERSIST %s", "TYPE %s", "TYPE %s:w", "SW.ALLOW %s:b 9 60 BLOCK 1", "TTL",
 	}

@@ -113,11 +113,23 @@ func (r *Room) Clause(key []byte) decide.Clause {
 		c.Window = &r.Window
 	case Bucket:
 		c.Bucket = &r.Bucket
+	case Lease:
+		c.Lease = &r.Lease
 	}
 	return c
 }
 
-// read reads a clause into r. Whatever r had before is gone.
+// SetMember has the lease of a [Lease] be that of member, which is not copied. A clause names
+// no member: the command that has the clause does.
+func (r *Room) SetMember(member []byte) resp.Error {
+	r.Lease.Member = member
+	if err := r.Lease.Validate(); err != nil {
+		return leaseError(err)
+	}
+	return ""
+}
+
+// read reads a clause into r.
 func (r *Room) read(words [][]byte, o Options) resp.Error {
 	r.Kind, r.HasQuantity, r.KeyPhase = Word(words[0]), false, false
 	switch r.Kind {
@@ -134,6 +146,8 @@ func (r *Room) read(words [][]byte, o Options) resp.Error {
 		err := w.readClause(words, o.Unit, &r.Bucket)
 		r.HasQuantity = w.quantified
 		return err
+	case Lease:
+		return leaseClause(words, o.Unit, o.MaxMembers, &r.Lease)
 	}
 	return resp.SyntaxNear(words[0])
 }

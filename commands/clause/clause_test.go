@@ -55,6 +55,7 @@ func TestRoom(t *testing.T) {
 		{"TB 5 1 10", Bucket, false, false, decide.Clause{Bucket: &r.Bucket}},
 		{"CL 4 1 10 3", Cell, true, false, decide.Clause{Quota: &r.Quota, Quantity: 3}},
 		{"TB 5 1 10 0 INTERVAL", Bucket, true, false, decide.Clause{Bucket: &r.Bucket}},
+		{"CC 5 10", Lease, false, false, decide.Clause{Lease: &r.Lease}},
 		{"SW 5 10 LOG", Window, false, false, decide.Clause{Window: &r.Window}},
 	} {
 		got := parse(c.line, "k")
@@ -90,7 +91,7 @@ func TestRoomOfOtherKeys(t *testing.T) {
 func TestRoomAllocatesNothing(t *testing.T) {
 	var r Room
 	o := Options{Unit: time.Second}
-	for _, line := range []string{"CL 4 1 10 3", "SW 5 10 BUCKETS 5 ANCHOR KEY", "TB 5 1 10 2 DEBT INIT 0"} {
+	for _, line := range []string{"CL 4 1 10 3", "SW 5 10 BUCKETS 5 ANCHOR KEY", "TB 5 1 10 2 DEBT INIT 0", "cc 5 10"} {
 		args, key := words(line), []byte("k")
 		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = r.Parse(args, key, o) }), line)
 	}

@@ -91,6 +91,30 @@ func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	return buildLease(&c, lease, call)
 }
 
+// leaseClause reads a clause with its word,
+//
+//	CC limit lease
+//
+// into call, which has no member yet. unit is that of the whole command, which MS decides.
+func leaseClause(args [][]byte, unit time.Duration, maxMembers int64, call *concurrency.Call) resp.Error {
+	word, args := args[0], args[1:]
+	switch {
+	case len(args) < 2:
+		return resp.SyntaxNear(word)
+	case len(args) > 2:
+		return resp.SyntaxNear(args[2])
+	}
+	c := concurrency.Call{Op: concurrency.Acquire, MaxMembers: maxMembers, Millis: unit == time.Millisecond}
+	var lease int64
+	if err := parse.Positive(args[0], &c.Limit); err != "" {
+		return err
+	}
+	if err := parse.Positive(args[1], &lease); err != "" {
+		return err
+	}
+	return buildLease(&c, lease, call)
+}
+
 // leaseUnit is the unit of c's times.
 func leaseUnit(c *concurrency.Call) time.Duration {
 	if c.Millis {

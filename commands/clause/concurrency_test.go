@@ -105,7 +105,47 @@ func TestLeaseErrors(t *testing.T) {
 	}
 }
 
-// TestParseLeaseIntegers puts every edge of an integer in every place of one.
+func TestLeaseClause(t *testing.T) {
+	long := strings.Repeat("m", 1024)
+	parse := func(line, member string, unit time.Duration) (concurrency.Call, resp.Error) {
+		r := Room{Lease: concurrency.Call{Op: concurrency.Renew, Member: []byte("x"), Peek: true, Block: true}}
+		_, err := r.Parse(words(line), []byte("k"), Options{Unit: unit, MaxMembers: 7})
+		if err == "" {
+			require.Nil(t, r.Lease.Member)
+			err = r.SetMember([]byte(member))
+		}
+		return r.Lease, err
+	}
+	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
+		for _, member := range []string{"m", "", "MS", "CC", long} {
+			got, err := parse("CC 2 10", member, unit)
+			require.Empty(t, err)
+			require.Equal(t, concurrency.Call{Limit: 2, Lease: 10 * unit, Member: []byte(member), MaxMembers: 7, Millis: unit == time.Millisecond}, got)
+		}
+	}
+	for line, want := range map[string]resp.Error{
+		"cc":                       near("cc"),
+		"CC 2":                     near("CC"),
+		"CC 2 10 1":                near("1"),
+		"CC 2 10 MS":               near("MS"),
+		"CC 2 10 BLOCK 1":          near("BLOCK"),
+		"CC x 0":                   resp.ErrNotInteger,
+		"CC 0 x":                   resp.ErrNotPositive,
+		"CC 1 0":                   resp.ErrNotPositive,
+		"CC 1 -1":                  resp.ErrNotPositive,
+		"CC 1 1e3":                 resp.ErrNotInteger,
+		"CC 1 2305843010":          resp.ErrLeaseTooLong,
+		"CC 1 9223372036854775807": resp.ErrLeaseTooLong,
+		"CC 1 9223372036854775808": resp.ErrNotInteger,
+	} {
+		_, err := parse(line, "m", time.Second)
+		require.Equal(t, want, err, line)
+	}
+	_, err := parse("CC 2 10", long+"m", time.Second)
+	require.Equal(t, resp.ErrMemberTooLong, err)
+}
+
+// TestLeaseIntegers puts every edge of an integer in every place of one.
 func TestLeaseIntegers(t *testing.T) {
 	for text, want := range map[string]resp.Error{
 		"-9223372036854775808": resp.ErrNotPositive, "-1": resp.ErrNotPositive, "0": resp.ErrNotPositive,

@@ -48,7 +48,7 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestParseThrottleOrder: the number of arguments first, then the integers from
+// TestThrottleOrder: the number of arguments first, then the integers from
 // left to right, then the rate.
 func TestThrottleOrder(t *testing.T) {
 	notInteger := func(x string) resp.Error { return resp.CellNotIntegerPrefix + resp.Error(x) }
@@ -73,7 +73,7 @@ func TestThrottleOrder(t *testing.T) {
 	}
 }
 
-// TestParseThrottleTexts: the bytes of the error for every kind of bad integer, in
+// TestThrottleTexts: the bytes of the error for every kind of bad integer, in
 // every position.
 func TestThrottleTexts(t *testing.T) {
 	for arg, shown := range map[string]string{

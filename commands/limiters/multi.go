@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -14,7 +15,7 @@ func multiCommands() []*command.Command {
 		WordWork: clauseWordWork,
 		Summary:  "Charges several limits at one instant, all of them or none.",
 		Syntax: "numkeys key [key ...] <CL max_burst count period [quantity] | SW limit window [quantity] [mode] | " +
-			"TB capacity count period [quantity] [mode]> [MS] [PEEK] [WITHDETAILS]",
+			"TB capacity count period [quantity] [mode] | CC limit lease> [MEMBER member] [MS] [PEEK] [WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Parse: askMulti, Answer: answerMulti,
 	}}
@@ -26,7 +27,8 @@ const clauseWordWork = 5
 
 func askMulti(c *command.Call) resp.Error {
 	m := &command.Scratch[scratch](c).multi
-	if err := m.parse(c.Args[1:], c.Server.Limits().LogMaxEntries); err != "" {
+	bounds := c.Server.Limits()
+	if err := m.parse(c.Args[1:], clause.Options{LogMaxEntries: bounds.LogMaxEntries, MaxMembers: bounds.MaxMembers}); err != "" {
 		return err
 	}
 	a := c.NewAsk(decide.Several, nil)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/clause"
 )
 
 // FuzzParseMulti: no key or clause goes astray, whatever the words.
@@ -12,18 +14,22 @@ func FuzzParseMulti(f *testing.F) {
 	for _, call := range []string{
 		"3 u:7:s u:7:d ip:9 TB 10 10 1 SW 1000 86400 FIXED CL 99 100 60 WITHDETAILS", "2 a a CL 1 1 1 CL 1 1 1",
 		"9223372036854775807 k", "0 MATCH * COUNT 10 TYPE string", "18446744073709551615 COUNT 0", "3 AUTH u p SETNAME n",
-		"NX XX", "GT LT", "k m 10 MS", "ID 1 ADDR a:1 SKIPME no", "10 1 60 1",
+		"2 k l CC 3 10 TB 1 1 1 MEMBER MS PEEK", "1 k CC 3 10 MEMBER CC MS", "NX XX", "GT LT", "k m 10 MS", "ID 1 ADDR a:1 SKIPME no", "10 1 60 1",
 	} {
 		f.Add([]byte(call))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		args := bytes.Split(line, []byte(" "))
 		var m multiArgs
-		if len(args) >= 3 && m.parse(args, 1000) == "" {
+		if len(args) >= 3 && m.parse(args, clause.Options{LogMaxEntries: 1000}) == "" {
 			require.NotEmpty(t, m.clauses)
 			require.Len(t, m.details, len(m.clauses))
 			for i, c := range m.clauses {
 				require.Equal(t, args[1+i], c.Key)
+				if c.Lease != nil {
+					require.Equal(t, m.member[1], c.Lease.Member)
+					require.NoError(t, c.Lease.Validate())
+				}
 			}
 		}
 		keys := multiCommands()[0].Keys

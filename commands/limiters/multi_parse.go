@@ -20,6 +20,8 @@ type multiArgs struct {
 	millis bool
 	peek   bool
 	detail bool
+	// member is the word MEMBER and what follows it, nil without it.
+	member [][]byte
 }
 
 // multiRoom is what the clauses of an RL.MULTI need.
@@ -36,8 +38,12 @@ var wideMultis sync.Pool // of *multiRoom
 // laneClauses is for how many clauses a worker keeps room.
 const laneClauses = 64
 
-// parse reads `numkeys key [key ...] clause [clause ...] [MS] [PEEK] [WITHDETAILS]`.
-func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
+// parse reads
+//
+//	numkeys key [key ...] clause [clause ...] [MEMBER member] [MS] [PEEK] [WITHDETAILS]
+//
+// o has the bounds. Its unit is found here.
+func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	n, ok := parse.Int(args[0])
 	switch {
 	case !ok:
@@ -59,8 +65,7 @@ func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
 		return resp.ErrDuplicateKey
 	}
 	m.grow(len(keys))
-	o := clause.Options{Unit: time.Second, LogMaxEntries: logMax}
-	if m.millis {
+	if o.Unit = time.Second; m.millis {
 		o.Unit = time.Millisecond
 	}
 	for i, key := range keys {
@@ -71,30 +76,79 @@ func (m *multiArgs) parse(args [][]byte, logMax int64) resp.Error {
 		}
 		m.clauses[i].Peek = m.peek
 	}
+	return m.lease()
+}
+
+// lease gives the clauses CC their member.
+func (m *multiArgs) lease() resp.Error {
+	some := false
+	for i := range m.calls {
+		if m.calls[i].Kind != clause.Lease {
+			continue
+		}
+		if some = true; m.member == nil {
+			return resp.ErrNoMember
+		}
+		if err := m.calls[i].SetMember(m.member[1]); err != "" {
+			return err
+		}
+	}
+	if m.member != nil && !some {
+		return resp.SyntaxNear(m.member[0])
+	}
 	return ""
 }
 
-// options cuts the options of the whole command off the end of args.
+// options cuts the options of the whole command off the end of args. A member may be any
+// word, an option or one that begins a clause, too: so what follows the first MEMBER, which
+// no clause has, is read forwards.
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
-	m.millis, m.peek, m.detail = false, false, false
-	for len(args) > 0 {
-		var option *bool
-		switch last := args[len(args)-1]; {
-		case parse.IsWord(last, "MS"):
-			option = &m.millis
-		case parse.IsWord(last, "PEEK"):
-			option = &m.peek
-		case parse.IsWord(last, "WITHDETAILS"):
-			option = &m.detail
-		default:
-			return args, ""
+	m.millis, m.peek, m.detail, m.member = false, false, false, nil
+	for i, word := range args {
+		if !parse.IsWord(word, "MEMBER") {
+			continue
 		}
-		if err := parse.Once(args[len(args)-1], option); err != "" {
+		if i+1 == len(args) {
+			return nil, resp.SyntaxNear(word)
+		}
+		m.member = args[i : i+2]
+		for _, word := range args[i+2:] {
+			if err := m.flag(word); err != "" {
+				return nil, err
+			}
+		}
+		args = args[:i]
+		break
+	}
+	for len(args) > 0 && m.option(args[len(args)-1]) != nil {
+		if err := m.flag(args[len(args)-1]); err != "" {
 			return nil, err
 		}
 		args = args[:len(args)-1]
 	}
 	return args, ""
+}
+
+// flag sets the option that a word is.
+func (m *multiArgs) flag(word []byte) resp.Error {
+	option := m.option(word)
+	if option == nil {
+		return resp.SyntaxNear(word)
+	}
+	return parse.Once(word, option)
+}
+
+// option is where a word is noted that is an option without a value, nil for others.
+func (m *multiArgs) option(word []byte) *bool {
+	switch {
+	case parse.IsWord(word, "MS"):
+		return &m.millis
+	case parse.IsWord(word, "PEEK"):
+		return &m.peek
+	case parse.IsWord(word, "WITHDETAILS"):
+		return &m.detail
+	}
+	return nil
 }
 
 // hasDuplicate reports whether two keys are equal. Beyond a few keys it is worth a
@@ -150,7 +204,11 @@ func newMultiRoom(n int) multiRoom {
 // trim has others use the room that a very wide call needed, behind its batch.
 func (m *multiArgs) trim() {
 	if cap(m.clauses) > laneClauses {
-		clear(m.clauses) // they point to the words of the command
+		clear(m.clauses[:cap(m.clauses)]) // they point to the words of the command
+		for i := range m.calls[:cap(m.calls)] {
+			m.calls[i].Lease.Member = nil
+		}
+		m.member = nil
 		room := m.multiRoom
 		wideMultis.Put(&room)
 		m.multiRoom = multiRoom{}

@@ -55,6 +55,7 @@ func TestWordsOfSeenCalls(t *testing.T) {
 		"SW.ALLOW g:k 1 60 1 FIXED":                                {Command: "sw.allow", Args: "1 60 1 FIXED", Limit: 4, RetryAfter: 40 * time.Second},
 		"TB.ACQUIRE g:k 1 1 60 1":                                  {Command: "tb.acquire", Args: "1 1 60 1", Limit: 6, RetryAfter: time.Minute},
 		"RL.MULTI 1 g:k CL 0 1 60":                                 {Command: "rl.multi", Args: "CL 0 1 60", Limit: 9, RetryAfter: time.Minute},
+		"RL.MULTI 1 g:k CL 0 1 60000 MS":                           {Command: "rl.multi", Args: "CL 0 1 60000 MS", Limit: 15, RetryAfter: time.Minute},
 		"CL.THROTTLE g:k 0 1 60 " + strings.Repeat("0", 100) + "1": {Command: "cl.throttle", Args: "0 1 60 " + strings.Repeat("0", 41), Limit: 6, RetryAfter: time.Minute},
 	} {
 		s, do := seenBy(t)
@@ -70,6 +71,13 @@ func TestWordsOfSeenCalls(t *testing.T) {
 	keys := s.Server().Engine().Seen.Denied(s.Server().Clock.Now()).Keys
 	require.Len(t, keys, 1)
 	require.Equal(t, "1 60", keys[0].Args)
+	s, do = seenBy(t)
+	do("RL.MULTI 1 g:k CC 1 60 MEMBER one PEEK")
+	do("RL.MULTI 1 g:k CC 1 60000 MEMBER one MS")
+	do("RL.MULTI 1 g:k CC 1 60000 MEMBER another MS")
+	keys = s.Server().Engine().Seen.Denied(s.Server().Clock.Now()).Keys
+	require.Len(t, keys, 1)
+	require.Equal(t, "CC 1 60000 MS", keys[0].Args)
 }
 
 // TestGroupsAreSeenOnce: which calls a group gets and how many keys are denied, until somebody

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -34,11 +35,17 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 			from, limitWords = end, len(c.Args)
 		}
 	}
-	words, n := c.Args, 0
-	if family == decide.Lease { // the member is as good as a key
+	words, n, member := c.Args, 0, len(c.Args)
+	switch family { // a member is as good as a key
+	case decide.Lease:
 		words = words[:min(len(words), from+limitWords)]
+	case decide.Several:
+		member = memberAt(words, from)
 	}
 	for i := from; i < len(words); i++ {
+		if i == member || i == member+1 {
+			continue
+		}
 		if i > from && n < len(d.words) {
 			d.words[n] = ' '
 			n++
@@ -48,6 +55,16 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 		}
 	}
 	d.length = uint8(n)
+}
+
+// memberAt is where the option MEMBER of an RL.MULTI is, or how many words there are.
+func memberAt(words [][]byte, from int) int {
+	for i := from; i < len(words); i++ {
+		if parse.IsWord(words[i], "MEMBER") {
+			return i
+		}
+	}
+	return len(words)
 }
 
 // call returns d for those who read it later.

@@ -183,6 +183,11 @@ func drawSeveral(r *rand.Rand) *decide.Ask {
 			b := &one.Bucket
 			b.Quantity, b.Charge, b.Init, b.Waits, b.MaxWait = max(0, b.Quantity), 0, b.Capacity, false, 0
 			c.Bucket = b
+		case decide.Lease:
+			if one.Lease.Op != concurrency.Acquire {
+				continue
+			}
+			c.Lease = &one.Lease
 		default:
 			continue
 		}
