@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/commands/limiters"
 	"github.com/cellserver/cellserver/commands/lists"
 	"github.com/cellserver/cellserver/commands/monitor"
+	"github.com/cellserver/cellserver/commands/policies"
 	"github.com/cellserver/cellserver/commands/pubsub"
 	"github.com/cellserver/cellserver/commands/replicas"
 	"github.com/cellserver/cellserver/commands/scripting"
@@ -24,6 +25,7 @@ import (
 func Groups() []command.Group {
 	return []command.Group{
 		limiters.Group(),
+		policies.Group(),
 		strings.Group(),
 		hashes.Group(),
 		lists.Group(),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -107,4 +108,9 @@ func (c *Config) Groups() stats.GroupOptions {
 		o.Delimiter, o.Max = delimiter, int(c.Number("metrics-max-groups"))
 	}
 	return o
+}
+
+// PolicyBounds are what the clauses of policies may ask for at most.
+func (c *Config) PolicyBounds() policy.Bounds {
+	return policy.Bounds{LogMaxEntries: c.Number("sw-log-max-entries"), MaxMembers: c.Number("cc-max-members")}
 }

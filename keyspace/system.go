@@ -6,7 +6,7 @@ import "github.com/cellserver/cellserver/keyspace/entry"
 // of clients, however many of these there are. No client can select it, a flush leaves it, no
 // observer is told of it, and no statistic but that of memory counts it. It is recorded, copied
 // and replicated as the others are.
-const System = 16
+const System = entry.SystemDatabase
 
 // HasDatabase reports whether there is a database of that number, for clients or for the server.
 func (ks *Keyspace) HasDatabase(db int) bool { return db < ks.databases || db == System }

@@ -40,6 +40,13 @@ type Counts struct {
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
 }
 
+// ResetTry begins to count anew what a candidate decides.
+func (c *Counts) ResetTry() {
+	for _, n := range []*atomic.Int64{&c.TryBoth, &c.TryOnlyOld, &c.TryOnlyNew, &c.TryNeither} {
+		n.Store(0)
+	}
+}
+
 // Applied is what applies to a key, nil for what does not. An exemption is stronger than a
 // block, and a block stronger than an override. A boost multiplies whatever limits are in force.
 type Applied struct {

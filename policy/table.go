@@ -38,6 +38,16 @@ func (t *Table) Policy(name []byte) *Policy {
 // returns false. They come in no order, and those of policies without a [Main] come, too.
 func (t *Table) Each(policy string, f func(*Entry) bool) { eachOf(&t.policies, policy, f) }
 
+// EachPolicy calls f for all policies with a [Main], in no order.
+func (t *Table) EachPolicy(f func(p *Policy)) {
+	t.policies.each(func(p *Policy) bool {
+		if p.Main != nil {
+			f(p)
+		}
+		return true
+	})
+}
+
 // Sizes returns how many entries there are.
 func (t *Table) Sizes() Sizes { return t.sizes }
 

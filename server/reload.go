@@ -1,13 +1,19 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
+	policystore "github.com/cellserver/cellserver/commands/policies"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/policy/policyfile"
+	"github.com/cellserver/cellserver/policy/registry"
 )
 
 // start has a part of the server begin with the configuration that there is, and take part in
@@ -97,6 +103,37 @@ func (s *Server) userLines(has []acl.Line) []string {
 		}
 	}
 	return want
+}
+
+// openPolicies makes the registry of policies, and has it told of what is loaded and replicated.
+func (s *Server) openPolicies(o *env.Options) {
+	r := registry.New(registry.Options{Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) }})
+	s.keyspace.ObserveSystem(r.Tell)
+	s.policies.registry, o.Policies = r, r
+	if path := s.config.Path("policy-file"); path != "" {
+		s.policies.file = policyfile.New(path, r, s.config.PolicyBounds)
+		o.PolicyFile = s.policies.file
+	}
+}
+
+// preparePolicies is a [config.Prepare]: it reads the policy file.
+func (s *Server) preparePolicies(c *config.Config) (apply func(), err error) {
+	if c.Remote() && c.Value("policy-file") != "" {
+		return nil, errors.New(`the options "policy-file" and "store" exclude each other: with a store there are no policies`)
+	}
+	note, err := s.policies.file.Prepare()
+	if note == nil {
+		return nil, err
+	}
+	return func() { note(); s.settlePolicies() }, nil
+}
+
+// settlePolicies puts the policy file in force, unless this is a replica or nothing is loaded yet:
+// then it is called again.
+func (s *Server) settlePolicies() {
+	if s.policies.file != nil && s.engine.Halts.Load()&(command.HaltReadOnly|command.HaltLoading) == 0 {
+		s.engine.WithStore(0, func(st env.Store) { s.policies.file.Settle(policystore.Store(st), s.log) })
+	}
 }
 
 // maxFaultLines is how many lines tell faults: the log lets ten of a kind pass at once.

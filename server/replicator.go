@@ -88,8 +88,13 @@ func (r *replicator) run(ctx context.Context) {
 
 // The halts that a node sets. They implement replication.Host, as all below.
 
-// SetReadOnly refuses changes by clients.
-func (r *replicator) SetReadOnly(on bool) { r.s.engine.SetHalt(command.HaltReadOnly, on) }
+// SetReadOnly refuses changes by clients. A new primary has policies that its file defines.
+func (r *replicator) SetReadOnly(on bool) {
+	r.s.engine.SetHalt(command.HaltReadOnly, on)
+	if !on && r.s.policies.file != nil {
+		r.s.engine.Spawn(r.s.settlePolicies)
+	}
+}
 
 // SetMasterDown refuses most commands.
 func (r *replicator) SetMasterDown(on bool) { r.s.engine.SetHalt(command.HaltMasterDown, on) }

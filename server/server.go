@@ -108,6 +108,9 @@ func New(c *config.Config, o Options) (*Server, error) {
 	if err := s.start(s.prepareUsers); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
+	if err := s.start(s.preparePolicies); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
 	if err := s.startTLS(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
@@ -192,8 +195,9 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	return nil
 }
 
-// keyspaceOptions has the keyspace decide what is asked.
+// keyspaceOptions has the keyspace decide what is asked, and keep policies.
 func (s *Server) keyspaceOptions(o *env.Options) {
+	s.openPolicies(o)
 	o.NewStore = func() env.Store { return newStore(s.keyspace) }
 	o.Persistence = s.persistence
 	o.ObserveExpiry = func(observer env.Observer) { s.keyspace.ObserveSweep(observer) }
@@ -357,7 +361,11 @@ func (s *Server) load() error {
 		case err != nil:
 			return err
 		}
+		if err := s.policies.registry.Fault(); err != nil {
+			return err
+		}
 		s.engine.SetLoading(false)
+		s.settlePolicies()
 	}
 	s.welcome()
 	s.tellManager(ready)

@@ -20,6 +20,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/policy/policyfile"
+	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/replication"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
@@ -51,6 +53,7 @@ type Server struct {
 	replicator  *replicator // nil where nothing is replicated
 	reports     *reporting
 	reloading   reloading
+	policies    policies
 	recent      recent
 	heap
 	stopping
@@ -60,6 +63,12 @@ type Server struct {
 type reloading struct {
 	sync.Mutex
 	changed []*acl.User // whose clients are to be closed
+}
+
+// policies are the limits that live in the server. With the option store there are none.
+type policies struct {
+	registry *registry.Registry
+	file     *policyfile.File // nil without the option policy-file
 }
 
 // certificates are the configurations of TLS of new connections, nil where there is none.

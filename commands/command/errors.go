@@ -103,6 +103,11 @@ const MaxScriptReply = 16 << 20
 // ErrLongReply is [TooLong] on its way through the store.
 var ErrLongReply = ElementError(ErrValuesTooLong)
 
+// NoPolicy refuses a call about a policy that there is not.
+func NoPolicy(name []byte) resp.Error {
+	return resp.Error("NOPOLICY No such policy '" + string(Echo(name, MaxEcho)) + "'")
+}
+
 // StoreError is the reply to what the store could not do.
 func StoreError(err error) resp.Error {
 	if reason, ok := err.(decide.Unavailable); ok { //nolint:errorlint // nobody wraps it

@@ -45,4 +45,12 @@ type Info struct {
 	Channels, Patterns, ShardChannels                              int64
 	Scripts, ScriptBytes, EvictedScripts                           int64
 	FailedLogins                                                   int64
+	Policies                                                       PolicyInfo
+}
+
+// PolicyInfo is how many policies there are, and what belongs to them, and what they have counted:
+// see [policy.Counts].
+type PolicyInfo struct {
+	Policies, Overrides, Others     int64
+	Blocked, Exempted, ShadowDenied int64
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -65,6 +66,10 @@ type Options struct {
 	Rewrite func() error
 	// FreeHeap gives what is garbage in Go's heap back to the system; nil does nothing.
 	FreeHeap func()
+	// Policies are the limits that live in the server; nil without them.
+	Policies *registry.Registry
+	// PolicyFile is where RL.POLICY RELOAD finds policies; nil without a file.
+	PolicyFile PolicyFile
 	// Groups says how decisions are counted by group of keys.
 	Groups stats.GroupOptions
 	// Log receives what an operator should know; nil discards it.
@@ -97,6 +102,12 @@ type Settings interface {
 type UserFile interface {
 	Load(users *acl.Users) (changed []*acl.User, err error)
 	Save(users *acl.Users) error
+}
+
+// PolicyFile is a file of policies. Load puts all of it in force or nothing, and returns how many
+// policies and overrides that has changed. It may wait for a disk.
+type PolicyFile interface {
+	Load(st registry.Store, by registry.Author) (changed int, err error)
 }
 
 // Process is what INFO says of the process that holds the engine.

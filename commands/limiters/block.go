@@ -15,14 +15,14 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// wait is a client that waits under a key for room, in the order of arrival. Only
-// the first of a key has a timer for the instant at which it may pass; the others
-// are woken when they become the first. There is no polling.
+// wait is a client that waits under a key for room, or under several keys, in the order of
+// arrival. Only the first of all its keys has a timer for the instant at which it may pass; the
+// others are woken when they become the first. There is no polling.
 type wait struct {
-	parked *command.Wait
-	ref    []env.KeyRef // the one key, as Hold takes it
-	ticket any          // the place in the queue
-	ask    decide.Ask   // owns its bytes, and is never decided itself
+	parked  *command.Wait
+	refs    []env.KeyRef // the keys, as Lock takes them
+	tickets []any        // the places in their queues, all of which are taken under one lock
+	ask     decide.Ask   // owns its bytes, and is never decided itself
 
 	refusal resp.Error // set by who has claimed the answer: it may not be waited for any more
 
@@ -46,21 +46,40 @@ type elsewhere struct {
 // try charges if there is room. It is called with the key held, or with nobody else's
 // answer depending on it.
 func (w *wait) try(st env.Store) decide.Ask {
-	a := w.ask
+	a := w.own()
 	st.Decide(&a)
+	if a.Family == decide.Several {
+		a.Decision = binding(&a)
+	}
+	return a
+}
+
+// own returns a copy of the ask that may be decided while others decide theirs.
+func (w *wait) own() decide.Ask {
+	a := w.ask
+	if a.Family == decide.Several {
+		a.Own(nil)
+	}
 	return a
 }
 
 // look says whether there is room, likewise.
 func (w *wait) look(st env.Store) decide.Ask {
-	a := w.ask
+	a := w.own()
 	switch a.Family {
 	case decide.Window:
 		a.Window.Charge, a.Window.Block = slidingwindow.Peek, false
 	case decide.Lease:
 		a.Lease.Peek, a.Lease.Block = true, false
+	case decide.Several:
+		for i := range a.Clauses {
+			a.Clauses[i].Peek = true
+		}
 	}
 	st.Decide(&a)
+	if a.Family == decide.Several {
+		a.Decision = binding(&a)
+	}
 	return a
 }
 
@@ -80,21 +99,27 @@ func saysBlock(args [][]byte) bool {
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	w := &wait{parked: c.NewWait(), ask: *a}
 	w.ask.Own(nil)
-	w.parked.Args = [][]byte{nil, w.ask.Key} // a command that waits has one key
-	w.ref = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
+	w.parked.Args = waitingArgs(c, w.ask.Key)
+	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
+	if a.Family == decide.Several {
+		w.refs = w.refs[:0]
+		for i := range w.ask.Clauses {
+			w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: w.ask.Clauses[i].Key})
+		}
+		w.ask.Key = w.ask.Clauses[0].Key // under which it is counted
+	}
 	if c.Server.Options.Remote != nil {
 		w.waitElsewhere(c, timeout)
 		return
 	}
 	st := c.Store
-	st.Lock(w.ref, nil)
+	st.Lock(w.refs, nil)
 	defer st.Unlock()
-	var first bool
-	w.ticket, first = st.Enqueue(a.DB, w.ask.Key, w.wake)
+	first := w.enqueue(st)
 	waits := false
 	defer func() {
 		if !waits {
-			st.Dequeue(w.ticket)
+			w.dequeue(st)
 		}
 	}()
 	var now decide.Ask
@@ -104,7 +129,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		now = w.look(st)
 	}
 	if first && now.Decision.Refused == 0 || hopeless(&now) {
-		c.Conclude(&now, answerFive)
+		c.Conclude(&now, answerWaited)
 		return
 	}
 	waits = true
@@ -117,6 +142,42 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		w.tryAfter(st, w.retryAfter(st, &now))
 	}
 	c.Park(w.parked)
+}
+
+// waitingArgs are the words of a command that waits under key, as far as they say what its user has
+// to be allowed.
+func waitingArgs(c *command.Call, key []byte) [][]byte {
+	if c.Cmd.Keys.Policy {
+		return command.CloneArgs(c.Args[:3])
+	}
+	return [][]byte{nil, key} // it has one key
+}
+
+// enqueue takes a place in the queues of all keys, and reports whether it is the first of each.
+func (w *wait) enqueue(st env.Store) (first bool) {
+	first = true
+	for _, ref := range w.refs {
+		ticket, is := st.Enqueue(ref.DB, ref.Key, w.wake)
+		w.tickets, first = append(w.tickets, ticket), first && is
+	}
+	return first
+}
+
+// first reports whether the place is the first in the queues of all keys.
+func (w *wait) first(st env.Store) bool {
+	for _, ticket := range w.tickets {
+		if !st.First(ticket) {
+			return false
+		}
+	}
+	return true
+}
+
+// dequeue gives up the places.
+func (w *wait) dequeue(st env.Store) {
+	for _, ticket := range w.tickets {
+		st.Dequeue(ticket)
+	}
 }
 
 // wake starts an attempt, unless one is about to look anyway.
@@ -150,8 +211,10 @@ func (w *wait) tryAfter(st env.Store, d time.Duration) {
 // expires, which EXPIRE may have made earlier than the limiter itself knows.
 func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
-	if at, has, _ := st.Expiry(w.ask.DB, w.ask.Key); has {
-		return min(after, at.Sub(st.Now()))
+	for _, ref := range w.refs {
+		if at, has, _ := st.Expiry(ref.DB, ref.Key); has {
+			after = min(after, at.Sub(st.Now()))
+		}
 	}
 	return after
 }
@@ -193,7 +256,7 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	case w.refusal != "":
 		out.Error(w.refusal)
 	case now.Err == nil:
-		writeDecision(out, &now.Decision, now.Millis)
+		writeUse(out, now, &now.Decision)
 	case errors.Is(now.Err, limit.ErrNotKept):
 		out.Error(command.Misconf(w.parked.Client.Server.Options.Persistence.Fault()))
 	default:
@@ -205,7 +268,7 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 // there is room is looked at before the answer is claimed, so that whoever ends the wait
 // meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
 func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
-	st.Lock(w.ref, nil)
+	st.Lock(w.refs, nil)
 	defer st.Unlock()
 	goesOn := false
 	defer func() {
@@ -213,7 +276,7 @@ func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 			w.end(st) // before the client can know
 		}
 	}()
-	if !st.First(w.ticket) {
+	if !w.first(st) {
 		goesOn = true
 		return now, false
 	}
@@ -242,7 +305,7 @@ func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 // background.
 func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.fresh = true
-	w.ticket, _ = c.Store.Enqueue(w.ask.DB, w.ask.Key, w.wake)
+	w.enqueue(c.Store)
 	w.parked.Retracts = true
 	w.parked.OnTimeout = w.giveUp
 	w.parked.Cancel = func() {
@@ -270,7 +333,7 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 			w.end(st)
 		}
 	}()
-	first := st.First(w.ticket)
+	first := w.first(st)
 	if !first || !w.fresh { // a refusal may charge: the others only look
 		now = w.look(st)
 		if !hopeless(&now) && (!first || now.Decision.Refused != 0) {
@@ -350,20 +413,31 @@ func (w *wait) end(st env.Store) {
 	}
 	w.bound, w.nextTry = nil, nil
 	w.mu.Unlock()
-	st.Dequeue(w.ticket)
+	w.dequeue(st)
+}
+
+// answerWaited replies what a call that might have waited is told at once.
+func answerWaited(c *command.Call, a *decide.Ask) {
+	noteDecided(c, a, &a.Decision)
+	writeUse(c.W, a, &a.Decision)
+}
+
+// noteDecided counts the decision d on a: under its key, or on each clause under its own.
+func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
+	if d.Refused != 0 {
+		c.Denied++
+	}
+	if a.Family != decide.Several {
+		note(c, a, a.Key, d)
+		return
+	}
+	for i := range a.Details {
+		note(c, a, a.Clauses[i].Key, &a.Details[i])
+	}
 }
 
 // answerFive replies the five integers.
 func answerFive(c *command.Call, a *decide.Ask) {
 	decided(c, a)
 	writeDecision(c.W, &a.Decision, a.Millis)
-}
-
-// writeDecision writes the five integers with times rounded up.
-func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
-	if millis {
-		w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.MillisUp(d.RetryAfter), limit.MillisUp(d.ResetAfter))
-		return
-	}
-	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }

@@ -11,7 +11,7 @@ import (
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
-			multiCommands(), ratelimitCommands()),
+			multiCommands(), useCommands(), ratelimitCommands()),
 		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
 			s.Seen = watch{s, slot}
 			groups := stats.NewGroups(s.Options.Groups)

@@ -4,7 +4,6 @@ import (
 	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -52,32 +51,4 @@ func answerMulti(c *command.Call, a *decide.Ask) {
 	for i := range a.Details {
 		writeDecision(c.W, &a.Details[i], a.Millis)
 	}
-}
-
-// binding is the answer as a whole: the limit that leaves least, among the refused
-// ones if there are any, with the longest times.
-func binding(a *decide.Ask) limit.Decision {
-	d := limit.Decision{RetryAfter: limit.NoRetry}
-	chosen, never := false, false
-	for i := range a.Details {
-		detail := &a.Details[i]
-		d.ResetAfter = max(d.ResetAfter, detail.ResetAfter)
-		if a.Refused && detail.Refused == 0 {
-			continue
-		}
-		if !chosen || detail.Remaining < d.Remaining {
-			d.Limit, d.Remaining, chosen = detail.Limit, detail.Remaining, true
-		}
-		never = never || detail.RetryAfter == limit.NoRetry
-		d.RetryAfter = max(d.RetryAfter, detail.RetryAfter)
-	}
-	if a.Refused {
-		d.Refused = 1
-		if never {
-			d.RetryAfter = limit.NoRetry
-		}
-	} else {
-		d.RetryAfter = limit.NoRetry
-	}
-	return d
 }

@@ -9,6 +9,7 @@ import (
 // scratch is the scratch of the limiters, and what RL.TOP shows.
 type scratch struct {
 	multi  multiArgs
+	use    useScratch
 	counts *stats.GroupLane
 	// What RL.TOP shows of this batch.
 	noted, called []notedKey

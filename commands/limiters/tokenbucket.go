@@ -58,7 +58,7 @@ type reservation struct {
 func serveOut(c *command.Call, a *decide.Ask) {
 	r := &reservation{parked: c.NewWait(), ask: *a}
 	r.ask.Own(nil)
-	r.parked.Args = [][]byte{nil, r.ask.Key}
+	r.parked.Args = waitingArgs(c, r.ask.Key)
 	r.stop = c.Store.AfterFunc(a.Decision.RetryAfter, func() { r.parked.Work(r.serve) })
 	r.parked.OnTimeout = r.giveUp
 	r.parked.Cancel = func() {
@@ -139,5 +139,5 @@ func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	if refused == 0 {
 		d.RetryAfter = limit.NoRetry
 	}
-	writeDecision(w, &d, look.Millis)
+	writeUse(w, &look, &d)
 }

@@ -184,6 +184,7 @@ func topHooks(slot command.Slot) command.Hooks {
 			s.denials.EndBatch()
 			s.counts.Publish()
 			s.multi.trim()
+			s.use.trim()
 		},
 		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
 			s := of(w)

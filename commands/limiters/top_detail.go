@@ -42,6 +42,9 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 	case decide.Several:
 		member = memberAt(words, from)
 	}
+	if c.Cmd.Keys.Policy { // the limit is the policy's, and behind its name is the key
+		from, limitWords, words = 1, 1, words[:min(len(words), 2)]
+	}
 	for i := from; i < len(words); i++ {
 		if i == member || i == member+1 {
 			continue

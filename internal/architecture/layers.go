@@ -45,6 +45,7 @@ var groups = []string{
 	"commands/tracking",
 	"commands/transactions",
 	"commands/monitor",
+	"commands/policies",
 	"commands/replicas",
 	"commands/users",
 }
@@ -67,7 +68,7 @@ var groupParts = []string{
 
 // groupLayer is the layer of every group that has no line of its own in layers.
 var groupLayer = layer{
-	imports: slices.Concat(groupParts, []string{"decide", "collection", "resp", "shared"}, families),
+	imports: slices.Concat(groupParts, []string{"decide", "collection", "policy", "resp", "shared"}, families),
 	why:     "a group of commands imports what a command is and what groups share; what it needs of clients is in commands/command, and of the store in commands/env",
 }
 
@@ -174,6 +175,14 @@ var layers = map[string]layer{
 		imports: []string{"limit", "policy", "policy/strict"},
 		why:     "a text of policies is read and written the same for commands, files and programs, so it knows none of them",
 	},
+	"policy/registry": {
+		imports: []string{"keyspace/entry", "limit", "policy", "policy/document"},
+		why:     "the registry has records of policies written and reads them: by whom, and where they are, is told it",
+	},
+	"policy/policyfile": {
+		imports: []string{"policy", "policy/document", "policy/registry"},
+		why:     "the file is read here, and put in force by the registry",
+	},
 	"policy/convert": {
 		imports: []string{"policy", "policy/document", "policy/strict"},
 		why:     "files of others become a document, and nothing of them reaches the server",
@@ -217,7 +226,7 @@ var layers = map[string]layer{
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {
-		imports: []string{"commands/acl", "commands/standby", "commands/stats", "collection", "decide", "limit", "resp", "shared", "transport"},
+		imports: []string{"commands/acl", "commands/standby", "commands/stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
 		why:     "what commands need is declared here and implemented elsewhere: it knows no call, and nobody who implements it",
 	},
 	"commands/syntax": {
@@ -231,6 +240,10 @@ var layers = map[string]layer{
 	"commands/blocking": {
 		imports: []string{"commands/command", "commands/elements", "commands/env", "commands/parse", "limit", "resp"},
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
+	},
+	"commands/policies": {
+		imports: append([]string{"policy/document", "policy/registry"}, groupLayer.imports...),
+		why:     "who changes policies does it by the registry, which has the store as an interface",
 	},
 	"commands/replicas": {
 		imports: append([]string{"transport"}, groupLayer.imports...),
@@ -269,11 +282,11 @@ var layers = map[string]layer{
 		why: "certificates are files and names are text: who speaks TLS with them is nobody's business here",
 	},
 	"config": {
-		imports: []string{"cluster/engine", "commands", "commands/acl", "commands/env", "commands/stats", "resp", "tlsconfig", "transport"},
+		imports: []string{"policy", "cluster/engine", "commands", "commands/acl", "commands/env", "commands/stats", "resp", "tlsconfig", "transport"},
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach"}, families...),
+		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policies", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -19,6 +19,7 @@ var groups = []struct {
 	names []string
 }{
 	{"Rate limiting", []string{"module", "ratelimit"}},
+	{"Policies", []string{"policy"}},
 	{"Keys and strings", []string{"generic", "string"}},
 	{"Collections", []string{"hash", "sorted-set", "list", "set"}},
 	{"Scripts", []string{"scripting"}},

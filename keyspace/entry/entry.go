@@ -19,6 +19,10 @@ type Entry struct {
 	Value  []byte
 }
 
+// SystemDatabase is the number of the database of what the server keeps for itself, such as
+// policies. Those of clients have lower numbers.
+const SystemDatabase = 16
+
 // MaxKeyLength is the longest key there can be, which tables rely on.
 const MaxKeyLength = 1<<15 - 1
 

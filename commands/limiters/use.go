@@ -1,0 +1,131 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/limit"
+)
+
+func useCommands() []*command.Command {
+	return []*command.Command{explainCommand(), {
+		Name: "rl.use", Arity: -3,
+		Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagMovableKeys | command.FlagDecides,
+		Keys:  command.KeySpec{Policy: true}, Categories: command.CatRateLimit, Group: "ratelimit",
+		Summary: "Charges the limits that a policy has for a key, all of them or none.",
+		Syntax: "policy key [quantity] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [MS] " +
+			"[WITHDETAILS]",
+		Since: "1.0.0", Complexity: "O(N) of the clauses",
+		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: use, Waits: useWaits,
+	}}
+}
+
+// use is RL.USE.
+func use(c *command.Call) {
+	u := &command.Scratch[scratch](c).use
+	if err := u.parse(c.Args[1:]); err != "" {
+		c.Fail(err)
+		return
+	}
+	if u.find(c); u.policy == nil {
+		c.Fail(command.NoPolicy(u.name))
+		return
+	}
+	if u.blocks() {
+		u.replyBlocked(c)
+		return
+	}
+	if err := u.check(); err != "" {
+		c.Fail(err)
+		return
+	}
+	a, err := u.ask(c, u.limits, false)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	if u.waits(c) && a.Family != decide.Bucket {
+		waitFor(c, a, u.wait)
+		return
+	}
+	if c.Store.Decide(a); a.Err != nil {
+		c.Fail(command.StoreError(a.Err))
+		return
+	}
+	if d := &a.Decision; a.Family == decide.Bucket && a.Bucket.Block && d.Refused == 0 && d.RetryAfter > 0 {
+		serveOut(c, a)
+		return
+	}
+	u.answer(c, a)
+}
+
+// useWaits is Waits of RL.USE.
+func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
+
+// answer replies to a, which has been decided, and then has the candidate decide the same call.
+func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
+	var d limit.Decision
+	if a.Family == decide.Several {
+		d = binding(a)
+	} else {
+		d = a.Decision
+	}
+	denied := d.Refused != 0
+	if u.lenient() {
+		u.allow(a, &d)
+		u.count(denied)
+	}
+	noteDecided(c, a, &d)
+	writeUse(c.W, a, &d)
+	if u.hasCandidate() && !u.looks() {
+		u.try(c, denied)
+	}
+}
+
+// allow makes the answer of a that of a call which passes.
+func (u *useScratch) allow(a *decide.Ask, d *limit.Decision) {
+	d.Refused, d.RetryAfter = 0, limit.NoRetry
+	if a.Family == decide.Several {
+		for i := range a.Details {
+			a.Details[i].Refused, a.Details[i].RetryAfter = 0, limit.NoRetry
+		}
+	}
+}
+
+// count counts a call that is allowed whatever is decided, and whether it would be denied.
+func (u *useScratch) count(denied bool) {
+	counts := u.policy.Counts
+	switch {
+	case u.looks():
+	case u.applied.Exempt != nil:
+		counts.Exempted.Add(1)
+		if denied {
+			counts.ExemptedDenied.Add(1)
+		}
+	case denied:
+		counts.ShadowDenied.Add(1)
+	}
+}
+
+// replyBlocked denies the call for as long as the block lasts. Nothing is decided or charged.
+func (u *useScratch) replyBlocked(c *command.Call) {
+	a := c.NewAsk(decide.Cell, u.stateKey(0, false))
+	a.Millis, a.WithDetails = u.millis, u.withDetails
+	if !u.looks() {
+		u.policy.Counts.Blocked.Add(1)
+	}
+	left := u.applied.Block.Until.Sub(c.Store.Now())
+	d := limit.Decision{Refused: 1, Limit: u.limitOf(0), RetryAfter: left, ResetAfter: left}
+	c.Denied++
+	note(c, a, a.Key, &d)
+	if !u.withDetails {
+		writeDecision(c.W, &d, u.millis)
+		return
+	}
+	c.W.Array(2)
+	writeDecision(c.W, &d, u.millis)
+	c.W.Array(len(u.limits.Clauses))
+	for i := range u.limits.Clauses {
+		d.Limit = u.limitOf(i)
+		writeDecision(c.W, &d, u.millis)
+	}
+}

@@ -1,0 +1,228 @@
+package limiters
+
+import (
+	"errors"
+
+	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// ask makes what limits ask about the key: one ask of a family if there is one clause and its
+// family has the mode, else that of an RL.MULTI. A candidate has state of its own.
+func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool) (a *decide.Ask, err resp.Error) {
+	if len(limits.Clauses) == 1 {
+		a, err = u.one(c, &limits.Clauses[0], candidate)
+	}
+	if a == nil && err == "" {
+		a, err = u.several(c, limits, candidate)
+	}
+	if a != nil {
+		a.Millis, a.WithDetails = u.millis, u.withDetails
+	}
+	return a, err
+}
+
+// one makes the ask of a limit with one clause; nil if its family does not have the mode.
+func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*decide.Ask, resp.Error) {
+	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait {
+		return nil, ""
+	}
+	key := u.stateKey(0, candidate)
+	if u.applied.Boost != nil {
+		cl.Boost(u.applied.Boost.Factor, &u.room)
+		return u.boosted(c, key)
+	}
+	switch cl.Kind {
+	case clause.Bucket:
+		a := c.NewAsk(decide.Bucket, key)
+		a.Bucket = *cl.Bucket
+		return a, u.setBucket(c, &a.Bucket)
+	case clause.Window:
+		a := c.NewAsk(decide.Window, key)
+		a.Window = *cl.Window
+		if cl.KeyPhase {
+			a.Window.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(key), a.Window.Window)
+		}
+		return a, u.setWindow(c, &a.Window)
+	case clause.Lease:
+		a := c.NewAsk(decide.Lease, key)
+		a.Lease = *cl.Lease
+		return a, u.setLease(c, &a.Lease)
+	}
+	a := c.NewAsk(decide.Cell, key)
+	a.Quota, a.Quantity = *cl.Quota, u.quantity
+	return a, ""
+}
+
+// boosted makes the ask of the clause in the room.
+func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err resp.Error) {
+	err = u.set(c, &u.room)
+	is := u.room.Clause(key)
+	switch u.room.Kind {
+	case clause.Bucket:
+		a = c.NewAsk(decide.Bucket, key)
+		a.Bucket = *is.Bucket
+	case clause.Window:
+		a = c.NewAsk(decide.Window, key)
+		a.Window = *is.Window
+	case clause.Lease:
+		a = c.NewAsk(decide.Lease, key)
+		a.Lease = *is.Lease
+	default:
+		a = c.NewAsk(decide.Cell, key)
+		a.Quota, a.Quantity = *is.Quota, u.quantity
+	}
+	return a, err
+}
+
+// several makes the ask of all clauses.
+func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate bool) (*decide.Ask, resp.Error) {
+	m := &command.Scratch[scratch](c).multi
+	m.grow(len(limits.Clauses))
+	factor := int64(policy.OneFactor)
+	if u.applied.Boost != nil {
+		factor = u.applied.Boost.Factor
+	}
+	for i := range limits.Clauses {
+		room := &m.calls[i]
+		limits.Clauses[i].Boost(factor, room)
+		if err := u.set(c, room); err != "" {
+			return nil, err
+		}
+		m.clauses[i] = room.Clause(u.stateKey(i, candidate))
+		m.clauses[i].Peek = u.mode == usePeek
+		//FORCE m.clauses[i].Force = u.mode == useForce
+		m.clauses[i].Quantity = u.quantity
+	}
+	a := c.NewAsk(decide.Several, nil)
+	a.Clauses, a.Details = m.clauses, m.details //PARTIAL
+	return a, ""
+}
+
+// set puts the options of the caller into the call of a clause that is one of several, or is
+// boosted.
+func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
+	switch room.Kind {
+	case clause.Bucket:
+		return u.setBucket(c, &room.Bucket)
+	case clause.Window:
+		return u.setWindow(c, &room.Window)
+	case clause.Lease:
+		return u.setLease(c, &room.Lease)
+	}
+	room.Quantity = u.quantity
+	return ""
+}
+
+// setBucket puts the options into the call of a bucket. One that does not wait here although
+// BLOCK is asked for is as with WAIT 0.
+func (u *useScratch) setBucket(c *command.Call, b *tokenbucket.Call) resp.Error {
+	b.Quantity, b.Charge = u.quantity, tokenbucket.Whole
+	switch u.mode {
+	case usePeek:
+		b.Charge = tokenbucket.Peek
+	case usePartial:
+		b.Charge = tokenbucket.Partial
+	case useForce:
+		b.Charge = tokenbucket.Force
+	case useWait:
+		b.MaxWait, b.Waits = u.wait, true
+	case useBlock:
+		if b.Waits = true; u.waits(c) && len(u.limits.Clauses) == 1 {
+			b.Block, b.MaxWait = true, u.wait
+			if u.wait == 0 {
+				b.MaxWait = tokenbucket.NoLimit
+			}
+		}
+	}
+	if b.Mode == tokenbucket.Debt && b.Validate() != nil {
+		return resp.ErrOverflow
+	}
+	return ""
+}
+
+func (u *useScratch) setWindow(c *command.Call, w *slidingwindow.Call) resp.Error {
+	w.Quantity, w.Charge = u.quantity, slidingwindow.Whole
+	switch u.mode {
+	case usePeek:
+		w.Charge = slidingwindow.Peek
+	case usePartial:
+		w.Charge = slidingwindow.Partial
+	case useForce:
+		w.Charge = slidingwindow.Force
+	}
+	if w.Mode != slidingwindow.Log {
+		return ""
+	}
+	w.LogMaxEntries = c.Server.Limits().LogMaxEntries
+	if u.applied.Boost != nil {
+		w.Limit = min(w.Limit, w.LogMaxEntries)
+	}
+	if err := w.Validate(); err != nil {
+		return resp.ErrLogTooLong
+	}
+	return ""
+}
+
+// setLease puts the options into the call of a lease. It takes one place whatever the quantity is;
+// a call that takes nothing, or gives units back, only looks.
+func (u *useScratch) setLease(c *command.Call, l *concurrency.Call) resp.Error {
+	l.Op, l.Member, l.MaxMembers = concurrency.Acquire, u.member, c.Server.Limits().MaxMembers
+	l.Peek = u.mode == usePeek || u.quantity <= 0
+	if err := l.Validate(); errors.Is(err, concurrency.ErrMemberTooLong) {
+		return resp.ErrMemberTooLong
+	}
+	return ""
+}
+
+// limitOf returns the limit of clause i, from 0, as it is answered.
+func (u *useScratch) limitOf(i int) int64 {
+	factor := int64(policy.OneFactor)
+	if u.applied.Boost != nil {
+		factor = u.applied.Boost.Factor
+	}
+	u.limits.Clauses[i].Boost(factor, &u.room)
+	switch u.room.Kind {
+	case clause.Bucket:
+		return u.room.Bucket.Capacity
+	case clause.Window:
+		return u.room.Window.Limit
+	case clause.Lease:
+		return u.room.Lease.Limit
+	}
+	return u.room.Quota.Limit()
+}
+
+// try has the candidate decide the call that the policy has denied or allowed. Nobody is told of
+// its errors: it counts as denied then.
+func (u *useScratch) try(c *command.Call, denied bool) {
+	limits := u.policy.Candidate.Limits
+	u.limits = limits
+	refused := true
+	if err := u.check(); err == "" {
+		if a, err := u.ask(c, limits, true); err == "" {
+			c.Store.Decide(a)
+			refused = a.Err != nil || a.Refused && a.Family == decide.Several || a.Family != decide.Several && a.Decision.Refused != 0
+		}
+	}
+	if u.quantity < 0 {
+		return
+	}
+	counts := u.policy.Counts
+	switch {
+	case !denied && !refused:
+		counts.TryBoth.Add(1)
+	case !denied:
+		counts.TryOnlyOld.Add(1)
+	case !refused:
+		counts.TryOnlyNew.Add(1)
+	default:
+		counts.TryNeither.Add(1)
+	}
+}

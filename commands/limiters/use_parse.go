@@ -1,0 +1,125 @@
+package limiters
+
+import (
+	"time"
+
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// What RL.USE refuses before it decides.
+const (
+	errUseKey     resp.Error = "ERR the key must not end in '#' and a number above 1"
+	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
+	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
+	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
+)
+
+// useMode says how a call of RL.USE takes its quantity. The modes exclude each other.
+type useMode uint8
+
+const (
+	useWhole   useMode = iota
+	usePeek            // changes nothing
+	usePartial         // takes what there is
+	useForce           // takes all, whatever there is
+	useWait            // reserves, and says how long to wait
+	useBlock           // waits here
+)
+
+// useArgs are the arguments of
+//
+//	RL.USE policy key [quantity] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
+//	  [MEMBER m] [MS] [WITHDETAILS]
+type useArgs struct {
+	name, key []byte // of the policy, and what it is asked about
+	quantity  int64
+	mode      useMode
+	// wait is how long a caller of WAIT or BLOCK waits at most; with BLOCK 0 is no bound.
+	wait time.Duration
+	// member is that of MEMBER, nil without it.
+	member              []byte
+	millis, withDetails bool
+}
+
+// parse reads the arguments, the policy first. They are judged from left to right, and then
+// times, whose unit may stand behind them.
+func (u *useArgs) parse(args [][]byte) resp.Error {
+	*u = useArgs{name: args[0], key: args[1], quantity: 1}
+	if policy.CheckKey(u.key) != nil {
+		return errUseKey
+	}
+	rest := args[2:]
+	if len(rest) == 0 {
+		return ""
+	}
+	if parse.StartsNumber(rest[0]) {
+		var ok bool
+		if u.quantity, ok = parse.Int(rest[0]); !ok {
+			return resp.ErrNotInteger
+		}
+		rest = rest[1:]
+	}
+	var wait []byte
+	for len(rest) > 0 {
+		word := rest[0]
+		rest = rest[1:]
+		err := resp.Error("")
+		switch {
+		case parse.IsWord(word, "PEEK"):
+			err = u.is(word, usePeek)
+		case parse.IsWord(word, "PARTIAL"):
+			err = u.is(word, usePartial)
+		case parse.IsWord(word, "FORCE"):
+			err = u.is(word, useForce)
+		case parse.IsWord(word, "WAIT") && len(rest) > 0:
+			wait, rest, err = rest[0], rest[1:], u.is(word, useWait)
+		case parse.IsWord(word, "BLOCK") && len(rest) > 0:
+			wait, rest, err = rest[0], rest[1:], u.is(word, useBlock)
+		case parse.IsWord(word, "MEMBER") && len(rest) > 0 && u.member == nil:
+			u.member, rest = rest[0], rest[1:]
+		case parse.IsWord(word, "MS"):
+			err = parse.Once(word, &u.millis)
+		case parse.IsWord(word, "WITHDETAILS"):
+			err = parse.Once(word, &u.withDetails)
+		default:
+			err = resp.SyntaxNear(word)
+		}
+		if err != "" {
+			return err
+		}
+	}
+	return u.parseWait(wait)
+}
+
+// is sets the mode, which can be set once.
+func (u *useArgs) is(word []byte, m useMode) resp.Error {
+	if u.mode != useWhole {
+		return resp.SyntaxNear(word)
+	}
+	u.mode = m
+	return ""
+}
+
+func (u *useArgs) parseWait(text []byte) (err resp.Error) {
+	unit := time.Second
+	if u.millis {
+		unit = time.Millisecond
+	}
+	switch u.mode {
+	case useBlock:
+		u.wait, err = parse.Timeout(text, unit)
+	case useWait:
+		most, ok := parse.Int(text)
+		switch {
+		case !ok:
+			return resp.ErrNotInteger
+		case most < 0:
+			return resp.ErrTimeoutNegative
+		}
+		u.wait = time.Duration(limit.SatMul(most, int64(unit)))
+	}
+	return err
+}

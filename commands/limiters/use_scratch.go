@@ -1,0 +1,88 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// useScratch is what RL.USE needs of a worker. The zero value is ready.
+type useScratch struct {
+	useArgs
+	policy  *policy.Policy
+	applied policy.Applied
+	// limits are those in force, before the boost.
+	limits *policy.Limits
+	room   clause.Room // of a clause that is boosted
+	// keys has the state keys of the calls of a batch, which are referred to until it ends.
+	keys []byte
+}
+
+// maxUseKeys is the largest buffer for state keys that a worker keeps.
+const maxUseKeys = 64 << 10
+
+// trim forgets the keys of a batch.
+func (u *useScratch) trim() {
+	if u.keys = u.keys[:0]; cap(u.keys) > maxUseKeys {
+		u.keys = nil
+	}
+}
+
+// find looks up the policy, nil if there is none, and what applies to the key.
+func (u *useScratch) find(c *command.Call) {
+	u.policy = nil
+	if r := c.Server.Options.Policies; r != nil {
+		u.policy = r.Table().Policy(u.name)
+	}
+	if u.policy != nil {
+		u.policy.Find(u.key, c.Store.Now(), &u.applied)
+		u.limits = u.policy.InForce(&u.applied)
+	}
+}
+
+// blocks reports whether a block denies the call. What gives units back passes.
+func (u *useScratch) blocks() bool {
+	return u.applied.Block != nil && u.applied.Exempt == nil && u.quantity >= 0
+}
+
+// lenient reports whether the call is allowed whatever is decided.
+func (u *useScratch) lenient() bool { return u.applied.Exempt != nil || u.policy.Main.Shadow }
+
+// looks reports whether the call changes nothing.
+func (u *useScratch) looks() bool { return u.mode == usePeek || u.quantity == 0 }
+
+// waits reports whether the caller waits if there is no room.
+func (u *useScratch) waits(c *command.Call) bool {
+	return u.mode == useBlock && u.quantity > 0 && !u.lenient() && c.MayWait()
+}
+
+// check reports what of the options the limits in force do not offer.
+func (u *useScratch) check() resp.Error {
+	for i := range u.limits.Clauses {
+		cl := &u.limits.Clauses[i]
+		switch {
+		case cl.Lease != nil && u.member == nil:
+			return errUseMember
+		case cl.Lease != nil && u.mode == useForce:
+			return errUseForce
+		case u.mode == usePartial && cl.Bucket != nil && cl.Bucket.Mode == tokenbucket.Debt:
+			return errUsePartial
+		}
+	}
+	return ""
+}
+
+// stateKey returns the key of the state of clause i, from 0, which is valid until the batch ends.
+func (u *useScratch) stateKey(i int, candidate bool) []byte {
+	from := len(u.keys)
+	u.keys = policy.AppendStateKey(u.keys, u.name, u.key, i+1, candidate)
+	return u.keys[from:len(u.keys):len(u.keys)]
+}
+
+// hasCandidate reports whether there is a candidate for the limits that apply, which are those of
+// the policy itself.
+func (u *useScratch) hasCandidate() bool {
+	return u.policy.Candidate != nil && u.applied.Override == nil && u.applied.Exempt == nil
+}

@@ -1,0 +1,93 @@
+package policies
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+)
+
+// Group returns the commands of this package.
+func Group() command.Group {
+	return command.Group{
+		Commands: []*command.Command{
+			policyContainer(), overrideContainer(),
+			entry("rl.boost", -6, change, "policy pattern factor EX seconds",
+				"Multiplies the limits of some keys for a time.", "OK", boost),
+			entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind)),
+			entry("rl.block", -5, change, "policy pattern EX seconds [REASON text]",
+				"Denies all calls for some keys for a time.", "OK", block),
+			entry("rl.unblock", 3, change, "policy pattern", "Ends a block.", ifThere, end(blockKind)),
+			entry("rl.exempt", -5, change, "policy pattern EX seconds [REASON text]",
+				"Allows all calls for some keys for a time, and counts them.", "OK", exempt),
+			entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind)),
+			entry("rl.changes", -1, show, "[COUNT count] [POLICY name]", "Lists the latest changes of policies, the newest first.",
+				"an array of maps: id, time, user, address, command, policy, pattern, before, after", changes),
+		},
+		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
+			k := &keeper{server: s}
+			return k, command.Hooks{Decay: func(*command.Worker) { k.tidy() }, Info: k.info}
+		},
+	}
+}
+
+const ifThere = "1 if there was one, 0 if not"
+
+// What a command does, as its entry says it.
+const (
+	// change is for what changes policies: it says so by Writes, and not by FlagWrite, since who
+	// may write keys may not change limits.
+	change = command.FlagAdmin | command.FlagNoScript | command.FlagNoMulti | command.FlagAudit
+	show   = command.FlagNoScript | command.FlagNoMulti
+)
+
+// entry makes the entry of a command that runs in the background.
+func entry(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+	c := &command.Command{
+		Name: name, Arity: arity, Flags: f, Categories: command.CatPolicy, Group: "policy", Summary: summary, Syntax: syntax,
+		Since: "1.0.0", Complexity: "O(N) of the entries that it changes or shows", Reply: reply, Run: run,
+		WordWork: command.MaxLoopWork,
+	}
+	if f&command.FlagAdmin != 0 {
+		c.Writes = func(*command.Call, *command.Command, [][]byte) bool { return true }
+	}
+	return c
+}
+
+func policyContainer() *command.Command {
+	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return entry("rl.policy|"+name, arity, f, syntax, summary, reply, run)
+	}
+	return &command.Command{
+		Name: "rl.policy", Arity: -2, Categories: command.CatPolicy, Group: "policy",
+		Summary: "A container for commands about policies.", Since: "1.0.0",
+		Sub: []*command.Command{
+			sub("set", -5, change, "name [MS] [SHADOW] [COMMENT text] LIMITS clause [clause ...]",
+				"Sets the limits of a policy.", "OK", setPolicy),
+			sub("get", 3, show, "name", "Shows a policy, what is set for a time, and what it has counted.", "a map", getPolicy),
+			sub("list", 2, show, "", "Lists the names of all policies.", "an array of names", listPolicies),
+			sub("del", 3, change, "name", "Deletes a policy with all that belongs to it.", ifThere, deletePolicy),
+			sub("try", -4, change, "name <OFF | LIMITS clause [clause ...]>",
+				"Has a candidate decide beside the policy, or ends that.", "OK", tryPolicy),
+			sub("dump", 2, show, "", "Returns all policies and overrides as YAML.", "a text", dump),
+			sub("diff", 3, show, "yaml", "Says what APPLY would change.", "a text, empty for nothing", diff),
+			sub("apply", 3, change, "yaml", "Makes policies and overrides those of a YAML text, or changes nothing.",
+				"how many have changed", apply),
+			sub("reload", 2, change, "", "Reads the policy file again.", "how many policies and overrides have changed", reload),
+		},
+	}
+}
+
+func overrideContainer() *command.Command {
+	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
+		return entry("rl.override|"+name, arity, f, syntax, summary, reply, run)
+	}
+	return &command.Command{
+		Name: "rl.override", Arity: -2, Categories: command.CatPolicy, Group: "policy",
+		Summary: "A container for commands about overrides.", Since: "1.0.0",
+		Sub: []*command.Command{
+			sub("set", -6, change, "policy pattern [EX seconds] [COMMENT text] LIMITS clause [clause ...]",
+				"Sets the limits of some keys of a policy.", "OK", setOverride),
+			sub("del", 4, change, "policy pattern", "Deletes an override.", ifThere, deleteOverride),
+			sub("list", 3, show, "policy", "Lists the overrides of a policy.",
+				"an array of maps: pattern, limits, ms, comment, ttl, file", listOverrides),
+		},
+	}
+}

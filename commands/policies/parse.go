@@ -1,0 +1,176 @@
+package policies
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// words are the options of a command that sets an entry.
+type words struct {
+	millis, shadow bool
+	text           []byte // of COMMENT or REASON, nil without
+	seconds        []byte // of EX, nil without
+	limits         [][]byte
+}
+
+// options says which of the words a command has.
+type options struct {
+	millis, shadow, expires, limits bool
+	text                            string // COMMENT, REASON or none
+}
+
+// parse reads options in any order. LIMITS takes all that is behind it.
+func (w *words) parse(args [][]byte, o options) resp.Error {
+	for len(args) > 0 {
+		word, rest := args[0], args[1:]
+		err := resp.Error("")
+		switch {
+		case o.millis && parse.IsWord(word, "MS"):
+			err = parse.Once(word, &w.millis)
+		case o.shadow && parse.IsWord(word, "SHADOW"):
+			err = parse.Once(word, &w.shadow)
+		case o.text != "" && parse.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
+			w.text, rest = rest[0], rest[1:]
+		case o.expires && parse.IsWord(word, "EX") && len(rest) > 0 && w.seconds == nil:
+			w.seconds, rest = rest[0], rest[1:]
+		case o.limits && parse.IsWord(word, "LIMITS"):
+			w.limits, rest = rest, nil
+		default:
+			err = resp.SyntaxNear(word)
+		}
+		if err != "" {
+			return err
+		}
+		args = rest
+	}
+	if o.limits && w.limits == nil {
+		return errNoLimits
+	}
+	return ""
+}
+
+const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"
+
+// until returns when EX ends, or never without it.
+func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
+	if w.seconds == nil {
+		return limit.MaxInstant, ""
+	}
+	n, ok := parse.Int(w.seconds)
+	if !ok {
+		return 0, resp.ErrNotInteger
+	}
+	at, ok := command.ExpiryInstant(c.Store, n, time.Second, false)
+	if !ok || n <= 0 {
+		return 0, resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command")
+	}
+	return min(at, limit.MaxInstant-1), ""
+}
+
+// bounds are those of clauses by the options of the server.
+func bounds(c *command.Call) policy.Bounds {
+	l := c.Server.Limits()
+	return policy.Bounds{LogMaxEntries: l.LogMaxEntries, MaxMembers: l.MaxMembers}
+}
+
+// author says whose doing the running command is.
+func author(c *command.Call) registry.Author {
+	return registry.Author{User: c.Client.UserName(), Address: c.Client.Addr(), What: strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))}
+}
+
+// update changes the entries as plan says, and reports whether that went well. If not it has
+// answered.
+func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
+	r := c.Server.Options.Policies
+	if r == nil {
+		c.Fail(errNone)
+		return false
+	}
+	if err := r.Update(Store(c.Store), author(c), plan); err != nil {
+		fail(c, err)
+		return false
+	}
+	return true
+}
+
+const errNone resp.Error = "ERR this server keeps no policies"
+
+// fail answers an error of the registry.
+func fail(c *command.Call, err error) {
+	var answer resp.Error
+	var file *registry.FileError
+	switch {
+	case errors.As(err, &answer):
+	case errors.As(err, &file), registry.IsRefusal(err):
+		answer = resp.Error("ERR " + err.Error())
+	case errors.Is(err, limit.ErrNotKept) && c.Server.Options.Persistence != nil:
+		answer = command.Misconf(c.Server.Options.Persistence.Fault())
+	default:
+		answer = command.StoreError(err)
+	}
+	c.Fail(answer)
+}
+
+// setEntry sets an entry whose policy has to exist, unless it is the policy itself.
+func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
+	name := c.Args[nameAt(c)]
+	if err := policy.CheckName(name); err != nil {
+		c.Fail(resp.Error("ERR " + err.Error()))
+		return
+	}
+	done := update(c, func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
+		main := b.Get(policy.Main, string(name), "")
+		e, err := make(main, now)
+		if err != "" {
+			return nil, err
+		}
+		if main == nil && e.Kind != policy.Main {
+			return nil, command.NoPolicy(name)
+		}
+		e.Policy, e.Since = string(name), now
+		return []registry.Edit{registry.Set(e)}, nil
+	})
+	if done {
+		c.OK()
+	}
+}
+
+// nameAt is which argument of the running command is the name of a policy.
+func nameAt(c *command.Call) int {
+	if c.Cmd.Parent != nil {
+		return 2
+	}
+	return 1
+}
+
+// deleteEntry deletes an entry and answers whether there was one.
+func deleteEntry(c *command.Call, kind policy.Kind) {
+	at := nameAt(c)
+	name, pattern := string(c.Args[at]), string(c.Args[at+1])
+	there := false
+	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+		e := b.Get(kind, name, pattern)
+		if there = e != nil; !there {
+			return nil, nil
+		}
+		return []registry.Edit{registry.Delete(e)}, nil
+	})
+	if done {
+		c.W.Int(one(there))
+	}
+}
+
+func one(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

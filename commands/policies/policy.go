@@ -1,0 +1,215 @@
+package policies
+
+import (
+	"slices"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// setPolicy is RL.POLICY SET.
+func setPolicy(c *command.Call) {
+	var w words
+	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
+		c.Fail(err)
+		return
+	}
+	limits, err := policy.ParseLimits(w.limits, w.millis, bounds(c))
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) {
+		return &policy.Entry{
+			Kind: policy.Main, Limits: limits, Shadow: w.shadow, Comment: string(w.text), Until: limit.MaxInstant,
+		}, ""
+	})
+}
+
+// tryPolicy is RL.POLICY TRY. Times of its clauses are in the unit of the policy. A new candidate
+// begins to count at 0.
+func tryPolicy(c *command.Call) {
+	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "OFF") {
+		stopTrying(c)
+		return
+	}
+	var w words
+	if err := w.parse(c.Args[3:], options{limits: true}); err != "" {
+		c.Fail(err)
+		return
+	}
+	var counts *policy.Counts
+	setEntry(c, func(main *policy.Entry, _ limit.Instant) (*policy.Entry, resp.Error) {
+		if main == nil {
+			return nil, command.NoPolicy(c.Args[2])
+		}
+		limits, err := policy.ParseLimits(w.limits, main.Limits.Millis, bounds(c))
+		counts = c.Server.Options.Policies.Table().Policy(c.Args[2]).Counts
+		return &policy.Entry{Kind: policy.Candidate, Limits: limits, Until: limit.MaxInstant}, err
+	})
+	if counts != nil && !c.Failed {
+		counts.ResetTry()
+	}
+}
+
+func stopTrying(c *command.Call) {
+	done := update(c, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+		if b.Get(policy.Main, string(c.Args[2]), "") == nil {
+			return nil, command.NoPolicy(c.Args[2])
+		}
+		if e := b.Get(policy.Candidate, string(c.Args[2]), ""); e != nil {
+			return []registry.Edit{registry.Delete(e)}, nil
+		}
+		return nil, nil
+	})
+	if done {
+		c.OK()
+	}
+}
+
+// deletePolicy is RL.POLICY DEL: with the policy goes what belongs to it. The state of its keys
+// stays until it ends.
+func deletePolicy(c *command.Call) {
+	name, there := string(c.Args[2]), false
+	done := update(c, func(b *policy.Builder, _ limit.Instant) (edits []registry.Edit, _ error) {
+		if there = b.Get(policy.Main, name, "") != nil; !there {
+			return nil, nil
+		}
+		b.Each(name, func(e *policy.Entry) bool {
+			edits = append(edits, registry.Delete(e))
+			return true
+		})
+		return edits, nil
+	})
+	if done {
+		c.W.Int(one(there))
+	}
+}
+
+// listPolicies is RL.POLICY LIST.
+func listPolicies(c *command.Call) {
+	names := namesOf(c.Server)
+	c.W.Array(len(names))
+	for _, name := range names {
+		c.W.BulkString(name)
+	}
+}
+
+// namesOf returns the names of all policies, sorted.
+func namesOf(s *command.Server) (names []string) {
+	if s.Options.Policies == nil {
+		return nil
+	}
+	s.Options.Policies.Table().Each("", func(e *policy.Entry) bool {
+		if e.Kind == policy.Main {
+			names = append(names, e.Policy)
+		}
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
+// maxShown is how many boosts, blocks and exemptions RL.POLICY GET shows of each.
+const maxShown = 100
+
+// getPolicy is RL.POLICY GET.
+func getPolicy(c *command.Call) {
+	r := c.Server.Options.Policies
+	if r == nil || r.Table().Policy(c.Args[2]) == nil {
+		c.Fail(command.NoPolicy(c.Args[2]))
+		return
+	}
+	p, now := r.Table().Policy(c.Args[2]), c.Store.Now()
+	overrides := 0
+	r.Table().Each(p.Name, func(e *policy.Entry) bool {
+		overrides += int(one(e.Kind == policy.Override))
+		return true
+	})
+	w := c.W
+	w.Map(12)
+	w.BulkString("name")
+	w.BulkString(p.Name)
+	writeLimits(w, p.Main.Limits)
+	w.BulkString("shadow")
+	w.Int(one(p.Main.Shadow))
+	w.BulkString("comment")
+	w.BulkString(p.Main.Comment)
+	w.BulkString("file")
+	w.Int(one(p.Main.File))
+	w.BulkString("try")
+	if p.Candidate == nil {
+		w.Null()
+	} else {
+		w.Array(len(p.Candidate.Limits.Text))
+		for _, text := range p.Candidate.Limits.Text {
+			w.BulkString(text)
+		}
+	}
+	w.BulkString("overrides")
+	w.Int(int64(overrides))
+	for _, k := range []struct {
+		name string
+		kind policy.Kind
+	}{{"boosts", policy.Boost}, {"blocks", policy.Block}, {"exemptions", policy.Exempt}} {
+		w.BulkString(k.name)
+		writeTemporary(w, entriesOf(c.Server, p.Name, k.kind), now)
+	}
+	w.BulkString("counts")
+	writeCounts(w, p.Counts)
+}
+
+// writeTemporary writes what is in force of boosts, blocks or exemptions.
+func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
+	all = slices.DeleteFunc(all, func(e *policy.Entry) bool { return e.Until <= now })
+	all = all[:min(len(all), maxShown)]
+	w.Array(len(all))
+	for _, e := range all {
+		w.Map(3)
+		w.BulkString("pattern")
+		w.BulkString(e.Pattern)
+		if e.Kind == policy.Boost {
+			w.BulkString("factor")
+			w.Bulk(policy.AppendFactor(nil, e.Factor))
+		} else {
+			w.BulkString("reason")
+			w.BulkString(e.Comment)
+		}
+		w.BulkString("ttl")
+		w.Int(ttl(e, now))
+	}
+}
+
+// writeCounts writes what a policy has counted since the server was started.
+func writeCounts(w *resp.Writer, n *policy.Counts) {
+	all := counted(n)
+	w.Map(len(all))
+	for _, is := range all {
+		w.BulkString(is.name)
+		w.Int(is.count)
+	}
+}
+
+// count is a counter of a policy and its name.
+type count struct {
+	name  string
+	count int64
+}
+
+// counted returns the counters of a policy.
+func counted(n *policy.Counts) []count {
+	return []count{
+		{"blocked", n.Blocked.Load()},
+		{"exempted", n.Exempted.Load()},
+		{"exempted-would-be-denied", n.ExemptedDenied.Load()},
+		{"shadow-would-be-denied", n.ShadowDenied.Load()},
+		{"try-both-allow", n.TryBoth.Load()},
+		{"try-only-old-allows", n.TryOnlyOld.Load()},
+		{"try-only-new-allows", n.TryOnlyNew.Load()},
+		{"try-neither-allows", n.TryNeither.Load()},
+	}
+}

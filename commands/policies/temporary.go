@@ -1,0 +1,62 @@
+package policies
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// The kinds of entries that end by themselves.
+const (
+	boostKind  = policy.Boost
+	blockKind  = policy.Block
+	exemptKind = policy.Exempt
+)
+
+// boost is RL.BOOST policy pattern factor EX seconds.
+func boost(c *command.Call) {
+	factor, err := policy.ParseFactor(c.Args[3])
+	if err != nil {
+		c.Fail(resp.Error("ERR " + err.Error()))
+		return
+	}
+	temporary(c, c.Args[4:], options{expires: true}, policy.Entry{Kind: boostKind, Factor: factor})
+}
+
+// block is RL.BLOCK policy pattern EX seconds [REASON text].
+func block(c *command.Call) {
+	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: blockKind})
+}
+
+// exempt is RL.EXEMPT policy pattern EX seconds [REASON text].
+func exempt(c *command.Call) {
+	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
+}
+
+// temporary sets e with a pattern and an end.
+func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
+	var w words
+	if err := w.parse(args, o); err != "" {
+		c.Fail(err)
+		return
+	}
+	if w.seconds == nil {
+		c.Fail(errNoEnd)
+		return
+	}
+	until, err := w.until(c)
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	e.Pattern, e.Until, e.Comment = string(c.Args[2]), until, string(w.text)
+	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) { return &e, "" })
+}
+
+const errNoEnd resp.Error = "ERR EX and its seconds are missing"
+
+// end returns the handler of a command that ends what another one has set.
+func end(kind policy.Kind) func(*command.Call) {
+	return func(c *command.Call) { deleteEntry(c, kind) }
+}

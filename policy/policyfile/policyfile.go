@@ -1,0 +1,109 @@
+// Package policyfile is the file of the option policy-file: it reads the policies of a server, and
+// has the registry put them in force, whole or not at all.
+//
+// A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
+// replica only checks it: what it defines comes into force when the replica becomes a primary.
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/registry"
+)
+
+// File is a file of policies. Any goroutine that may wait for a disk may use it.
+type File struct {
+	path     string
+	registry *registry.Registry
+	bounds   func() policy.Bounds
+
+	mu sync.Mutex
+	// waiting is what was read and is not in force yet, nil for nothing. guarded by mu.
+	waiting *document.Document
+}
+
+// New returns the file at path, whose policies go to r. bounds are the options of the server.
+func New(path string, r *registry.Registry, bounds func() policy.Bounds) *File {
+	r.SetFile(path)
+	return &File{path: path, registry: r, bounds: bounds}
+}
+
+// Prepare reads the file. What it returns notes its content for [File.Settle]; nil if f is. The
+// error has every fault, with file and line.
+func (f *File) Prepare() (apply func(), err error) {
+	if f == nil {
+		return nil, nil
+	}
+	d, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.waiting = d
+	}, nil
+}
+
+// Settle puts in force what was read last, if it is not yet, and logs what comes of it. After an
+// error it can be called again.
+func (f *File) Settle(st registry.Store, log *slog.Logger) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting == nil {
+		return
+	}
+	by := registry.Author{What: "policy-file", Address: f.path, File: true}
+	changed, err := f.registry.Apply(st, by, f.waiting, f.bounds())
+	if err != nil {
+		log.Error("the policy file is not in force", "file", f.path, "error", err)
+		return
+	}
+	f.waiting = nil
+	log.Info("the policy file is in force", "file", f.path, "changed", changed)
+}
+
+// Load reads the file and puts it in force.
+func (f *File) Load(st registry.Store, by registry.Author) (changed int, err error) {
+	d, err := f.read()
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting = nil
+	return f.registry.Apply(st, by, d, f.bounds())
+}
+
+var errNotRegular = errors.New("it is not a regular file")
+
+func (f *File) read() (*document.Document, error) {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the policies: %w", err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading the policies of %s: %w", f.path, errors.Join(err, errNotRegular))
+	}
+	text, err := io.ReadAll(io.LimitReader(file, document.MaxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the policies: %w", err)
+	}
+	d, faults := document.Parse(f.path, text, f.bounds())
+	if len(faults) > 0 {
+		errs := make([]error, len(faults))
+		for i, fault := range faults {
+			errs[i] = fault
+		}
+		return nil, errors.Join(errs...)
+	}
+	return d, nil
+}

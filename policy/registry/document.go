@@ -1,0 +1,148 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+)
+
+// Document returns the policies and overrides that are in force as a document. civil turns an
+// instant of the store into one of the civil clock.
+func (r *Registry) Document(civil func(limit.Instant) limit.Instant) *document.Document {
+	var d document.Document
+	r.View(func(b *policy.Builder) { d = documentOf(b, civil) })
+	return &d
+}
+
+func documentOf(b *policy.Builder, civil func(limit.Instant) limit.Instant) (d document.Document) {
+	at := make(map[string]int)
+	b.Each("", func(e *policy.Entry) bool {
+		if e.Kind == policy.Main {
+			at[e.Policy] = len(d.Policies)
+			d.Policies = append(d.Policies, document.Policy{
+				Name: e.Policy, Comment: e.Comment, Millis: e.Limits.Millis, Shadow: e.Shadow, Limits: e.Limits.Text,
+			})
+		}
+		return true
+	})
+	b.Each("", func(e *policy.Entry) bool {
+		i, there := at[e.Policy]
+		if e.Kind != policy.Override || !there {
+			return true
+		}
+		o := document.Override{Pattern: e.Pattern, Comment: e.Comment, Millis: e.Limits.Millis, Limits: e.Limits.Text}
+		if e.Until != limit.MaxInstant {
+			o.Expires = time.Unix(0, int64(civil(e.Until))).UTC()
+		}
+		d.Policies[i].Overrides = append(d.Policies[i].Overrides, o)
+		return true
+	})
+	return d
+}
+
+// Apply makes the policies and overrides those of d, which has been checked, and removes those
+// that it does not have; the file leaves what commands have added, and commands leave what the
+// file has. It returns how many entries have changed.
+func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds policy.Bounds) (changed int, err error) {
+	err = r.Update(st, by, func(b *policy.Builder, now limit.Instant) ([]Edit, error) {
+		want, err := entriesOf(d, by.File, now, st.FromCivil, bounds)
+		if err != nil {
+			return nil, err
+		}
+		edits := r.difference(b, want, by.File)
+		changed = len(edits)
+		return edits, nil
+	})
+	return changed, err
+}
+
+// name is what there is one entry of.
+type name struct {
+	kind            policy.Kind
+	policy, pattern string
+}
+
+// difference returns the edits that make the policies and overrides want. The caller holds mu.
+func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bool) (edits []Edit) {
+	wanted := make(map[name]bool, len(want))
+	for _, e := range want {
+		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
+		is := b.Get(e.Kind, e.Policy, e.Pattern)
+		if is != nil && !byFile && is.File && r.file != "" {
+			e.File = true // what it is may be said again
+		}
+		if is == nil || !same(is, e) {
+			edits = append(edits, Set(e))
+		}
+	}
+	b.Each("", func(e *policy.Entry) bool {
+		theirs := e.File && r.file != ""
+		if (e.Kind == policy.Main || e.Kind == policy.Override) && !wanted[name{e.Kind, e.Policy, e.Pattern}] && theirs == byFile {
+			edits = append(edits, Delete(e))
+		}
+		return true
+	})
+	slices.SortStableFunc(edits, func(a, b Edit) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
+	})
+	return edits
+}
+
+// same reports whether two entries say the same, whenever they were set.
+func same(a, b *policy.Entry) bool {
+	return a.Shadow == b.Shadow && a.File == b.File && a.Comment == b.Comment && a.Until == b.Until && a.Limits.Equal(b.Limits)
+}
+
+// entriesOf returns the entries of a document, without overrides that have ended.
+func entriesOf(
+	d *document.Document, file bool, now limit.Instant, fromCivil func(limit.Instant) limit.Instant, bounds policy.Bounds,
+) (all []*policy.Entry, err error) {
+	for i := range d.Policies {
+		p := &d.Policies[i]
+		limits, err := limitsOf(p.Limits, p.Millis, bounds)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &policy.Entry{
+			Kind: policy.Main, Policy: p.Name, Limits: limits, Shadow: p.Shadow, Comment: p.Comment,
+			File: file, Until: limit.MaxInstant, Since: now,
+		})
+		for j := range p.Overrides {
+			o := &p.Overrides[j]
+			until := limit.MaxInstant
+			if !o.Expires.IsZero() {
+				until = fromCivil(limit.Instant(o.Expires.UnixNano()))
+			}
+			if until <= now {
+				continue
+			}
+			limits, err := limitsOf(o.Limits, o.Millis, bounds)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, &policy.Entry{
+				Kind: policy.Override, Policy: p.Name, Pattern: o.Pattern, Limits: limits, Comment: o.Comment,
+				File: file, Until: until, Since: now,
+			})
+		}
+	}
+	return all, nil
+}
+
+// limitsOf returns the limits of clauses that a document has.
+func limitsOf(clauses []string, millis bool, bounds policy.Bounds) (*policy.Limits, error) {
+	var words [][]byte
+	for _, text := range clauses {
+		words = append(words, bytes.Fields([]byte(text))...)
+	}
+	limits, err := policy.ParseLimits(words, millis, bounds)
+	if err != "" {
+		return nil, err
+	}
+	return limits, nil
+}

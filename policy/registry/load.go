@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// Table returns the policies in force. It never blocks for long, and costs two loads if nothing
+// was told since it was called last.
+func (r *Registry) Table() *policy.Table {
+	if r.behind.Load() {
+		r.catchUp()
+	}
+	return r.table.Load()
+}
+
+// catchUp makes a table of what was told. If another goroutine is at it the table stays what it
+// was for now.
+func (r *Registry) catchUp() {
+	if r.mu.TryLock() {
+		defer r.mu.Unlock()
+		r.drain()
+	}
+}
+
+// Tell notes what a record that was loaded or replicated makes of a key of the database of the
+// server: see [keyspace.Keyspace.ObserveSystem]. It waits for nobody who uses a store.
+func (r *Registry) Tell(key []byte, e entry.Entry) {
+	t := &r.told
+	t.mu.Lock()
+	if key == nil {
+		t.records, t.void = nil, nil
+	}
+	t.records = append(t.records, record{bytes.Clone(key), bytes.Clone(e.Value), e.Kind == entry.None})
+	many := len(t.records) >= manyTold
+	t.mu.Unlock()
+	r.behind.Store(true)
+	if many {
+		r.catchUp()
+	}
+}
+
+// drain makes a table of what was told. The caller holds mu.
+func (r *Registry) drain() {
+	if !r.behind.Swap(false) {
+		return
+	}
+	for _, is := range r.told.take() {
+		if err := r.load(is); err != nil && r.fault == nil {
+			if r.fault = err; r.failed != nil {
+				r.failed(err)
+			}
+		}
+	}
+	r.table.Store(r.builder.Table())
+}
+
+// load puts one record into the builder or the history.
+func (r *Registry) load(is record) error {
+	switch {
+	case is.key == nil:
+		r.builder = policy.NewBuilder(policy.Sizes{})
+		r.history.reset()
+		return nil
+	case bytes.HasPrefix(is.key, changePrefix):
+		return r.history.load(is)
+	}
+	kind, name, pattern, err := policy.ParseKey(is.key)
+	switch {
+	case err != nil:
+		return fmt.Errorf("record %q of policies: %w", is.key, err)
+	case is.gone:
+		r.builder.Delete(kind, name, pattern)
+		return nil
+	case len(is.value) == 0: // deleted, and the key had no time to go
+		r.builder.Delete(kind, name, pattern)
+		r.told.addVoid(is.key)
+		return nil
+	}
+	e, err := policy.DecodeEntry(is.key, is.value, recordBounds)
+	if err == nil {
+		err = r.builder.Set(e)
+	}
+	if err != nil {
+		return fmt.Errorf("record %q of policies: %w", is.key, err)
+	}
+	return nil
+}

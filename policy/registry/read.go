@@ -1,0 +1,64 @@
+package registry
+
+import "github.com/cellserver/cellserver/policy"
+
+// Fault returns what was wrong with the first record that could not be read; nil if all could.
+func (r *Registry) Fault() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drain()
+	return r.fault
+}
+
+// View calls f with the entries as they are. f must be quick: changes wait for it.
+func (r *Registry) View(f func(b *policy.Builder)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drain()
+	f(r.builder)
+}
+
+// Tidy drops the entries that have ended by now, and the records of those of a server that may
+// change something. It does nothing while somebody changes policies, and drops some hundred at a
+// time, so that an event loop may call it.
+func (r *Registry) Tidy(st Store, primary bool) {
+	if !r.mu.TryLock() {
+		return
+	}
+	defer r.mu.Unlock()
+	r.drain()
+	ended := r.builder.DropExpired(st.Refresh())
+	if len(ended) > 0 {
+		r.table.Store(r.builder.Table())
+	}
+	if primary {
+		r.forget(st, ended)
+	}
+}
+
+// forget removes the records of entries that have ended, and those that a file still had.
+func (r *Registry) forget(st Store, ended []*policy.Entry) {
+	for _, e := range ended {
+		st.Delete(e.AppendKey(nil))
+	}
+	for _, key := range r.told.takeVoid() {
+		kind, name, pattern, err := policy.ParseKey(key)
+		if err == nil && r.builder.Get(kind, name, pattern) == nil { // nobody has set it since
+			st.Delete(key)
+		}
+	}
+}
+
+// Changes returns up to n changes, the newest first: those of a policy, or of all if that is "".
+func (r *Registry) Changes(n int, policy string) (newest []Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drain()
+	h := &r.history
+	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
+		if c, there := h.changes[id]; there && (policy == "" || c.Policy == policy) {
+			newest = append(newest, c)
+		}
+	}
+	return newest
+}

@@ -1,0 +1,72 @@
+package registry
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// Database is the number of the database that records are in.
+const Database = entry.SystemDatabase
+
+// Store is what the registry needs of the store. It is used by one goroutine at a time, which
+// has locked no key.
+type Store interface {
+	// Refresh reads the clock.
+	Refresh() limit.Instant
+	// Civil turns an instant of the store into one of the civil clock; FromCivil is the way back.
+	Civil(limit.Instant) limit.Instant
+	FromCivil(limit.Instant) limit.Instant
+	// SetStrings makes every even of pairs hold the value behind it for ever, all at one
+	// instant. If urgent it does not fail for want of memory, up to a bound.
+	SetStrings(pairs [][]byte, urgent bool) error
+	// Delete removes a key.
+	Delete(key []byte)
+}
+
+// Options are what a [Registry] is made of.
+type Options struct {
+	// Failed is told, once, of a record that cannot be read; nil tells nobody.
+	Failed func(err error)
+}
+
+// Registry is the policies of a server. Any goroutine may use it, but only one that may block
+// calls what has a Store, or says so.
+type Registry struct {
+	table atomic.Pointer[policy.Table]
+	// behind says that something was told which the table does not have yet.
+	behind atomic.Bool
+	failed func(err error)
+
+	mu      sync.Mutex
+	builder *policy.Builder // guarded by mu
+	history history         // guarded by mu
+	file    string          // guarded by mu: the policy file, "" without one
+	fault   error           // guarded by mu: the first record that could not be read
+
+	told told
+}
+
+// recordBounds are those of clauses in records: what was accepted once stays readable, whatever
+// the options say now. A call applies the options that are in force.
+var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
+
+// New returns a registry without policies.
+func New(o Options) *Registry {
+	r := &Registry{failed: o.Failed, builder: policy.NewBuilder(policy.Sizes{})}
+	r.history.reset()
+	r.table.Store(r.builder.Table())
+	return r
+}
+
+// SetFile says which policy file this server reads, "" for none. What it defines no command
+// changes from now on.
+func (r *Registry) SetFile(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.file = path
+}

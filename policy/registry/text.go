@@ -1,0 +1,46 @@
+package registry
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// Text returns an entry in the words of the command that sets it, for people: "" for nil. civil
+// turns an instant of the store into one of the civil clock.
+func Text(e *policy.Entry, civil func(limit.Instant) limit.Instant) string {
+	if e == nil {
+		return ""
+	}
+	words := []string{strings.ToUpper(e.Kind.String())}
+	if e.Pattern != "" {
+		words = append(words, strconv.Quote(e.Pattern))
+	}
+	if e.Kind == policy.Boost {
+		words = append(words, string(policy.AppendFactor(nil, e.Factor)))
+	}
+	if e.Shadow {
+		words = append(words, "SHADOW")
+	}
+	if e.Limits != nil {
+		if e.Limits.Millis {
+			words = append(words, "MS")
+		}
+		words = append(words, "LIMITS", strings.Join(e.Limits.Text, " "))
+	}
+	if e.Until != limit.MaxInstant {
+		words = append(words, "until", Time(civil(e.Until)))
+	}
+	if e.Comment != "" {
+		words = append(words, strconv.Quote(e.Comment))
+	}
+	return strings.Join(words, " ")
+}
+
+// Time returns an instant of the civil clock as RFC 3339 in UTC, with what it has of a second.
+func Time(at limit.Instant) string {
+	return time.Unix(0, int64(at)).UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,219 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+)
+
+// Author says whose doing a change is, for the history.
+type Author struct {
+	User, Address string
+	// What is the command.
+	What string
+	// File says that the policy file itself is the author: what it defines it may change.
+	File bool
+}
+
+// Edit is one thing that a change does: an entry that is set in the place of another one, or one
+// that is deleted.
+type Edit struct {
+	// Set is the entry to set; nil deletes the one of Kind, Policy and Pattern.
+	Set             *policy.Entry
+	Kind            policy.Kind
+	Policy, Pattern string
+}
+
+// Delete returns the edit that deletes e.
+func Delete(e *policy.Entry) Edit {
+	return Edit{Kind: e.Kind, Policy: e.Policy, Pattern: e.Pattern}
+}
+
+// Set returns the edit that sets e.
+func Set(e *policy.Entry) Edit {
+	return Edit{Set: e, Kind: e.Kind, Policy: e.Policy, Pattern: e.Pattern}
+}
+
+// FileError is the error of a change of something that the policy file defines.
+type FileError struct{ Policy, Pattern, Path string }
+
+func (e *FileError) Error() string {
+	what := fmt.Sprintf("policy '%s'", e.Policy)
+	if e.Pattern != "" {
+		what = fmt.Sprintf("override '%s' of %s", e.Pattern, what)
+	}
+	return what + " is defined by the policy file " + e.Path
+}
+
+// Update changes entries. plan is given those that there are and the instant, and returns what
+// is to be done; it must be quick. All of it happens or nothing does: an error of plan, of a
+// bound or of the store leaves everything as it was. It waits for other changes, so that no
+// event loop may call it.
+func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drain()
+	now := st.Refresh()
+	if ended := r.builder.DropExpired(now); len(ended) > 0 {
+		defer func() { r.table.Store(r.builder.Table()) }()
+		r.forget(st, ended)
+	}
+	edits, err := plan(r.builder, now)
+	if err != nil || len(edits) == 0 {
+		return err
+	}
+	if err := r.allowed(by, edits); err != nil {
+		return err
+	}
+	u := update{registry: r, store: st, by: by, now: now}
+	if err := u.apply(edits); err != nil {
+		u.undo()
+		return err
+	}
+	if err := u.write(edits); err != nil {
+		u.undo()
+		return err
+	}
+	r.table.Store(r.builder.Table())
+	return nil
+}
+
+// allowed reports what the policy file keeps others from changing.
+func (r *Registry) allowed(by Author, edits []Edit) error {
+	if by.File || r.file == "" {
+		return nil
+	}
+	for _, e := range edits {
+		if is := r.builder.Get(e.Kind, e.Policy, e.Pattern); is != nil && is.File {
+			return &FileError{e.Policy, e.Pattern, r.file}
+		}
+	}
+	return nil
+}
+
+// update is a change that is being made.
+type update struct {
+	registry *Registry
+	store    Store
+	by       Author
+	now      limit.Instant
+	// before are the entries that the edits replace, nil for what was not there.
+	before []*policy.Entry
+	edits  []Edit
+}
+
+// apply makes the edits in the builder, up to the first that fails.
+func (u *update) apply(edits []Edit) error {
+	b := u.registry.builder
+	for _, e := range edits {
+		is := b.Get(e.Kind, e.Policy, e.Pattern)
+		if e.Set == nil {
+			b.Delete(e.Kind, e.Policy, e.Pattern)
+		} else if err := b.Set(e.Set); err != nil {
+			return err
+		}
+		u.before, u.edits = append(u.before, is), append(u.edits, e)
+	}
+	return nil
+}
+
+// undo takes back what apply has made.
+func (u *update) undo() {
+	b := u.registry.builder
+	for i := len(u.edits) - 1; i >= 0; i-- {
+		e := u.edits[i]
+		if was := u.before[i]; was == nil {
+			b.Delete(e.Kind, e.Policy, e.Pattern)
+		} else if err := b.Set(was); err != nil {
+			panic(errors.Join(errUndo, err)) // there was room for it
+		}
+	}
+}
+
+var errUndo = errors.New("registry: a change cannot be taken back")
+
+// write writes the records of the edits and of the change, and removes what they leave. An entry
+// that is deleted is first written as nothing, so that all happens at one instant.
+func (u *update) write(edits []Edit) error {
+	var pairs, gone [][]byte
+	urgent := true
+	for _, e := range edits {
+		var key, value []byte
+		if e.Set != nil {
+			key, value = e.Set.AppendKey(nil), e.Set.AppendValue(nil)
+			urgent = urgent && e.Kind == policy.Block
+		} else {
+			is := policy.Entry{Kind: e.Kind, Policy: e.Policy, Pattern: e.Pattern}
+			key, value = is.AppendKey(nil), []byte{}
+			gone = append(gone, key)
+		}
+		pairs = append(pairs, key, value)
+	}
+	changes := u.changes()
+	h := &u.registry.history
+	for i := range changes {
+		key, value := changes[i].record()
+		pairs = append(pairs, key, value)
+		if _, there := h.changes[changes[i].ID-MaxChanges]; there {
+			old := changeKey(changes[i].ID - MaxChanges)
+			pairs, gone = append(pairs, old, []byte{}), append(gone, old)
+		}
+	}
+	if err := u.store.SetStrings(pairs, urgent); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		h.add(c)
+	}
+	for _, key := range gone {
+		u.store.Delete(key)
+	}
+	return nil
+}
+
+// changes returns the history of the edits: one change for each policy.
+func (u *update) changes() (all []Change) {
+	at := int64(u.store.Civil(u.now)) / 1e6
+	index := make(map[string]int)
+	for i, e := range u.edits {
+		n, there := index[e.Policy]
+		if !there {
+			n = len(all)
+			index[e.Policy] = n
+			all = append(all, Change{
+				ID: u.registry.history.next + int64(n), At: at, User: u.by.User, Address: u.by.Address,
+				What: u.by.What, Policy: e.Policy, Pattern: e.Pattern,
+			})
+		} else if all[n].Pattern != e.Pattern {
+			all[n].Pattern = ""
+		}
+		c := &all[n]
+		c.Before = more(c.Before, Text(u.before[i], u.store.Civil))
+		c.After = more(c.After, Text(e.Set, u.store.Civil))
+	}
+	return all
+}
+
+// more appends a line to a text of a change, up to its bound.
+func more(text, line string) string {
+	switch {
+	case line == "" || len(text) >= maxText:
+		return text
+	case text != "":
+		text += "\n"
+	}
+	if text += line; len(text) > maxText {
+		return text[:cut(text, maxText)] + "..."
+	}
+	return text
+}
+
+// cut returns the largest length up to most at which text may be cut without half a character.
+func cut(text string, most int) int {
+	for most > 0 && text[most]&0xc0 == 0x80 {
+		most--
+	}
+	return most
+}
