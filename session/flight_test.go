@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -493,8 +494,14 @@ func TestErrorsOfARemote(t *testing.T) {
 // keyspace, and RL.TOP knows the keys.
 func TestFlightKeepsTheBooks(t *testing.T) {
 	in := lines("CL.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 60", "CL.THROTTLE j 0 1 x", "SW.ALLOW w 1 60", "SW.ALLOW w 1 60",
-		"SW.ALLOW k 1 60", "GET", "MULTI", "CL.THROTTLE k 0 1 60", "SW.ALLOW k 1 60", "EXEC", "RL.TOP DENIED", "INFO ratelimit errorstats")
+		"SW.ALLOW k 1 60", "GET", "MULTI", "CL.THROTTLE k 0 1 60", "SW.ALLOW k 1 60", "EXEC", "RL.TOP DENIED", "INFO errorstats")
 	same(t, in)
+	in = append(in, "INFO ratelimit\r\n"...)
+	got, _ := open(t, newServer(t).Engine).Feed(in)
+	want, _ := open(t, newEmbedded(t)).Feed(in)
+	limiters := regexp.MustCompile(`(cl|sw|tb|cc)\.\w+:allowed=.*`)
+	require.Len(t, limiters.FindAll(want, -1), 6)
+	require.Equal(t, limiters.FindAll(want, -1), limiters.FindAll(got, -1))
 }
 
 // TestPanicInAnAnswerEndsItsClientOnly: the replies before it are sent.

@@ -99,7 +99,7 @@ func saysBlock(args [][]byte) bool {
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	w := &wait{parked: c.NewWait(), ask: *a}
 	w.ask.Own(nil)
-	w.parked.Args = waitingArgs(c, w.ask.Key)
+	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
 	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
 	if a.Family == decide.Several {
 		w.refs = w.refs[:0]

@@ -58,7 +58,7 @@ type reservation struct {
 func serveOut(c *command.Call, a *decide.Ask) {
 	r := &reservation{parked: c.NewWait(), ask: *a}
 	r.ask.Own(nil)
-	r.parked.Args = waitingArgs(c, r.ask.Key)
+	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
 	r.stop = c.Store.AfterFunc(a.Decision.RetryAfter, func() { r.parked.Work(r.serve) })
 	r.parked.OnTimeout = r.giveUp
 	r.parked.Cancel = func() {
