@@ -9,7 +9,7 @@ func Group() command.Group {
 	return command.Group{
 		Commands: []*command.Command{
 			policyContainer(), overrideContainer(),
-			entry("rl.boost", -6, change, "policy pattern factor EX seconds",
+			entry("rl.boost", 6, change, "policy pattern factor EX seconds",
 				"Multiplies the limits of some keys for a time.", "OK", boost),
 			entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind)),
 			entry("rl.block", -5, change, "policy pattern EX seconds [REASON text]",
