@@ -180,24 +180,35 @@ func (b *Builder) own(p *Policy, name string) *Policy {
 
 func (b *Builder) hash(name string) uint64 { return maphash.String(b.policies.seed, name) }
 
-// The estimates of memory: of a policy, and of an entry without its texts.
+// The estimates of memory, as measured with many of each: of a policy, of an entry without its
+// texts, and of the node of a prefix.
 const (
-	policyBytes = 500
-	entryBytes  = 160
+	policyBytes = 320
+	entryBytes  = 136
+	prefixBytes = 112
 )
+
+// bytesOf estimates the memory of an entry without its limits.
+func bytesOf(e *Entry) int64 {
+	n := entryBytes + len(e.Pattern) + len(e.Comment)
+	if _, isPrefix := prefixOf(e.Pattern); isPrefix {
+		n += prefixBytes
+	}
+	return int64(n)
+}
 
 // add counts k, and gives it the limits that are shared.
 func (b *Builder) add(k *kept) {
 	var more int64
 	k.Limits, more = b.limits.add(k.Limits)
-	b.bytes += more + entryBytes + int64(len(k.Pattern)+len(k.Comment))
+	b.bytes += more + bytesOf(&k.Entry)
 	b.count(k.Kind, 1)
 	b.expiring.add(k)
 }
 
 // drop is the reverse of add.
 func (b *Builder) drop(k *kept) {
-	b.bytes -= b.limits.drop(k.Limits) + entryBytes + int64(len(k.Pattern)+len(k.Comment))
+	b.bytes -= b.limits.drop(k.Limits) + bytesOf(&k.Entry)
 	b.count(k.Kind, -1)
 	b.expiring.drop(k)
 }

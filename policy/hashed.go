@@ -38,13 +38,14 @@ type slot[V any] struct {
 }
 
 const (
-	// partBits is the logarithm of the buckets of a part: 256 of 24 bytes.
-	partBits = 8
+	// partBits is the logarithm of the buckets of a part, of 24 bytes each. With 1,000,000
+	// values in 4 a bucket there are as many bytes in a part as in the list of the parts.
+	partBits = 9
 	partMask = 1<<partBits - 1
 	// fullLoad and lowLoad are how many slots a bucket has on average before there is one
-	// more or one less: 8 slots are two cache lines.
-	fullLoad = 8
-	lowLoad  = 3
+	// more or one less: 4 slots are one cache line.
+	fullLoad = 4
+	lowLoad  = 1
 )
 
 // bucket returns the slots among which those with the hash are. There must be some.

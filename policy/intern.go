@@ -54,9 +54,9 @@ func (m interned) drop(l *Limits) int64 {
 
 // limitsBytes estimates the memory of limits and of their key.
 func limitsBytes(l *Limits) int64 {
-	bytes := 200
+	bytes := 130
 	for _, t := range l.Text {
-		bytes += 280 + 2*len(t)
+		bytes += 210 + 2*len(t)
 	}
 	return int64(bytes)
 }

@@ -65,8 +65,9 @@ func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 		return
 	}
 	hash := maphash.Bytes(p.exact.seed, key)
-	for _, s := range p.exact.bucket(hash) {
-		if s.hash == hash && s.value.Pattern == string(key) {
+	bucket := p.exact.bucket(hash)
+	for i := range bucket {
+		if s := &bucket[i]; s.hash == hash && s.value.Pattern == string(key) {
 			a.take(&s.value.Entry, now)
 		}
 	}

@@ -1,40 +1,65 @@
 package policy
 
 import (
+	"math/bits"
 	"slices"
-	"strings"
 )
 
 // prefix is a node of a radix tree over the prefixes of patterns, and the tree below it. As with
 // [hashed], the nodes of a generation may be changed, and older ones belong to tables that may
 // be in use. A nil tree is empty.
 type prefix struct {
-	// here are the entries whose prefix ends here: at most one of each kind. The slice is
-	// replaced, never changed.
-	here []*kept
+	// below are in the order of the first bytes of their labels, of which firsts is the set.
+	firsts byteSet
+	below  []*prefix
 	// label is the bytes between the node above and this one. That of the root is empty, and
 	// no other is.
 	label string
-	// first has the first byte of the label of each of below.
-	first string
-	below []*prefix
-	gen   uint64
+	// here are the entries whose prefix ends here: at most one of each kind. The slice is
+	// replaced, never changed.
+	here []*kept
+	gen  uint64
 }
+
+// byteSet has a bit for each byte.
+type byteSet [4]uint64
+
+// has reports whether c is in the set, and how many lower bytes are.
+func (s *byteSet) has(c byte) (rank int, ok bool) {
+	word, bit := s[c>>6], uint64(1)<<(c&63)
+	if word&bit == 0 {
+		return 0, false
+	}
+	return s.rank(c), true
+}
+
+// rank returns how many bytes below c are in the set.
+func (s *byteSet) rank(c byte) int {
+	rank := bits.OnesCount64(s[c>>6] & (1<<(c&63) - 1))
+	for _, word := range s[:c>>6] {
+		rank += bits.OnesCount64(word)
+	}
+	return rank
+}
+
+// flip adds c, or removes it.
+func (s *byteSet) flip(c byte) { s[c>>6] ^= 1 << (c & 63) }
 
 // next returns the node below whose label text begins with, and the bytes behind that, or nil.
 func (n *prefix) next(text []byte) (*prefix, []byte) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	i := strings.IndexByte(n.first, text[0])
-	if i < 0 {
+	i, ok := n.firsts.has(text[0])
+	if !ok {
 		return nil, nil
 	}
 	n = n.below[i]
-	if len(text) < len(n.label) || string(text[:len(n.label)]) != n.label {
+	size := len(n.label)
+	if size > 1 && (len(text) < size || string(text[1:size]) != n.label[1:]) { // the first byte is known
 		return nil, nil
 	}
-	return n, text[len(n.label):]
+	return n, text[size:]
 }
 
 // get returns the entry of a kind whose prefix is text, or nil.
@@ -61,10 +86,10 @@ func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 		n.here = append(n.without(k.Kind), k)
 		return n
 	}
-	i := strings.IndexByte(n.first, text[0])
-	if i < 0 {
-		n.first += text[:1]
-		n.below = append(n.below, &prefix{label: text, here: []*kept{k}, gen: gen})
+	i, ok := n.firsts.has(text[0])
+	if !ok {
+		n.below = slices.Insert(n.below, n.firsts.rank(text[0]), &prefix{label: text, here: []*kept{k}, gen: gen})
+		n.firsts.flip(text[0])
 		return n
 	}
 	child, common := n.below[i], 1
@@ -73,8 +98,9 @@ func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 	}
 	if common < len(child.label) {
 		lower := child.own(gen)
-		child = &prefix{label: lower.label[:common], first: lower.label[common : common+1], below: []*prefix{lower}, gen: gen}
+		child = &prefix{label: lower.label[:common], below: []*prefix{lower}, gen: gen}
 		lower.label = lower.label[common:]
+		child.firsts.flip(lower.label[0])
 	}
 	n.below[i] = child.set(gen, text[common:], k)
 	return n
@@ -87,10 +113,10 @@ func (n *prefix) remove(gen uint64, text string, kind Kind) *prefix {
 	if text == "" {
 		n.here = n.without(kind)
 	} else {
-		i := strings.IndexByte(n.first, text[0])
+		i := n.firsts.rank(text[0])
 		if n.below[i] = n.below[i].remove(gen, text[len(n.below[i].label):], kind); n.below[i] == nil {
 			n.below = slices.Delete(n.below, i, i+1)
-			n.first = n.first[:i] + n.first[i+1:]
+			n.firsts.flip(text[0])
 		}
 	}
 	switch {

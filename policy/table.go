@@ -26,8 +26,9 @@ func (t *Table) Policy(name []byte) *Policy {
 		return nil
 	}
 	hash := maphash.Bytes(t.policies.seed, name)
-	for _, s := range t.policies.bucket(hash) {
-		if s.hash == hash && s.value.Name == string(name) && s.value.Main != nil {
+	bucket := t.policies.bucket(hash)
+	for i := range bucket {
+		if s := &bucket[i]; s.hash == hash && s.value.Name == string(name) && s.value.Main != nil {
 			return s.value
 		}
 	}
@@ -63,6 +64,9 @@ func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
 
 // policyOf returns the policy of a name, with a Main or without, or nil.
 func policyOf(policies *hashed[*Policy], name string) *Policy {
+	if policies.count == 0 { // the zero Table has no seed
+		return nil
+	}
 	p, _ := policies.lookup(maphash.String(policies.seed, name), named(name))
 	return p
 }

@@ -1,0 +1,85 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/stretchr/testify/require"
+)
+
+// entryOf returns a sound entry of a kind, of the policy api.
+func entryOf(t require.TestingT, kind policy.Kind, pattern string) *policy.Entry {
+	e := &policy.Entry{Kind: kind, Policy: "api", Pattern: pattern, Until: limit.MaxInstant}
+	switch kind {
+	case policy.Main, policy.Candidate, policy.Override:
+		e.Limits = limitsOf(t, "TB 200 100 1")
+	case policy.Boost:
+		e.Factor = 1500
+	}
+	return e
+}
+
+var allKinds = []policy.Kind{policy.Main, policy.Candidate, policy.Override, policy.Boost, policy.Block, policy.Exempt}
+
+func TestKinds(t *testing.T) {
+	var names []string
+	for _, kind := range allKinds {
+		names = append(names, kind.String())
+		require.Equal(t, kind >= policy.Override, kind.HasPattern())
+	}
+	require.Equal(t, []string{"main", "try", "override", "boost", "block", "exempt"}, names)
+	require.Equal(t, "kind 6", policy.Kind(6).String())
+}
+
+func TestCheckEntry(t *testing.T) {
+	for _, kind := range allKinds {
+		pattern := ""
+		if kind.HasPattern() {
+			pattern = "acme*"
+		}
+		require.NoError(t, entryOf(t, kind, pattern).Check(), kind)
+	}
+	limits := limitsOf(t, "CL 1 1 1")
+	for _, row := range []struct {
+		name   string
+		kind   policy.Kind
+		change func(*policy.Entry)
+		want   error
+	}{
+		{"kind", policy.Main, func(e *policy.Entry) { e.Kind = 6 }, policy.ErrKind},
+		{"no name", policy.Main, func(e *policy.Entry) { e.Policy = "" }, policy.ErrName},
+		{"name", policy.Block, func(e *policy.Entry) { e.Policy = "a/b" }, policy.ErrName},
+		{"no pattern", policy.Override, func(e *policy.Entry) { e.Pattern = "" }, policy.ErrPattern},
+		{"long pattern", policy.Block, func(e *policy.Entry) { e.Pattern = strings.Repeat("p", 1025) }, policy.ErrPattern},
+		{"pattern of a policy", policy.Main, func(e *policy.Entry) { e.Pattern = "a" }, policy.ErrField},
+		{"pattern of a candidate", policy.Candidate, func(e *policy.Entry) { e.Pattern = "a" }, policy.ErrField},
+		{"no limits", policy.Override, func(e *policy.Entry) { e.Limits = nil }, policy.ErrField},
+		{"limits of a block", policy.Block, func(e *policy.Entry) { e.Limits = limits }, policy.ErrField},
+		{"no factor", policy.Boost, func(e *policy.Entry) { e.Factor = 0 }, policy.ErrFactor},
+		{"low factor", policy.Boost, func(e *policy.Entry) { e.Factor = -1 }, policy.ErrFactor},
+		{"high factor", policy.Boost, func(e *policy.Entry) { e.Factor = policy.MaxFactor + 1 }, policy.ErrFactor},
+		{"factor of an override", policy.Override, func(e *policy.Entry) { e.Factor = 1000 }, policy.ErrField},
+		{"end of a policy", policy.Main, func(e *policy.Entry) { e.Until = 5 }, policy.ErrField},
+		{"end of a candidate", policy.Candidate, func(e *policy.Entry) { e.Until = 5 }, policy.ErrField},
+		{"shadow of an override", policy.Override, func(e *policy.Entry) { e.Shadow = true }, policy.ErrField},
+		{"file of a boost", policy.Boost, func(e *policy.Entry) { e.File = true }, policy.ErrField},
+		{"long comment", policy.Main, func(e *policy.Entry) { e.Comment = strings.Repeat("c", 1025) }, policy.ErrComment},
+		{"comment", policy.Main, func(e *policy.Entry) { e.Comment = "a\xff" }, policy.ErrComment},
+		{"line in a comment", policy.Main, func(e *policy.Entry) { e.Comment = "a\nb" }, policy.ErrComment},
+		{"delete in a comment", policy.Main, func(e *policy.Entry) { e.Comment = "a\x7f" }, policy.ErrComment},
+		{"C1 in a comment", policy.Main, func(e *policy.Entry) { e.Comment = "a\u0085" }, policy.ErrComment},
+	} {
+		pattern := ""
+		if row.kind.HasPattern() {
+			pattern = "acme"
+		}
+		e := entryOf(t, row.kind, pattern)
+		row.change(e)
+		require.ErrorIs(t, e.Check(), row.want, row.name)
+	}
+	e := entryOf(t, policy.Main, "")
+	e.Shadow, e.File, e.Comment = true, true, strings.Repeat("ü", 512)
+	require.NoError(t, e.Check())
+}
