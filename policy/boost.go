@@ -74,15 +74,20 @@ func (c *Clause) boostQuota(thousandths int64, q *gcra.Quota) {
 }
 
 func (c *Clause) boostBucket(thousandths int64, b *tokenbucket.Call) {
-	// The interval is at least 1 ns up to one token for each ns of the period, and at most
-	// maxDebt down to one for each maxDebt of it. It is computed in floats (see limit.Interval),
-	// so a count that is valid may be just beyond: that one holds, too.
+	// The interval is at least 1 ns up to one token for each ns of the period. With DEBT there
+	// may be a token more than the capacity. So the bucket of one token is valid down to
+	// maxDebt for each of these. The interval is computed in floats (see limit.Interval), so a
+	// count that is valid may be just beyond: that one holds, too.
+	more := int64(0)
+	if b.Mode == tokenbucket.Debt {
+		more = 1
+	}
 	count := times(c.count, thousandths)
-	count = max(count, min(c.count, c.periodIn(maxDebt)))
+	count = max(count, min(c.count, c.periodIn(time.Duration(maxDebt/(1+more)))))
 	count = min(count, max(c.count, c.periodIn(1)))
 	b.Count = count
 	b.Interval = limit.Interval(c.period, unit(c.millis), count)
-	b.Capacity = min(times(c.Bucket.Capacity, thousandths), maxDebt/int64(b.Interval))
+	b.Capacity = min(times(c.Bucket.Capacity, thousandths), maxDebt/int64(b.Interval)-more)
 	b.Init = limit.MulDivFloor(c.Bucket.Init, b.Capacity, c.Bucket.Capacity)
 }
 

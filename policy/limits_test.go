@@ -1,0 +1,82 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseLimits(t *testing.T) {
+	l, err := policy.ParseLimits(words("tb 200 100 1 init 50  SW 100000 86400 Fixed anchor key CL 15 30 60"), false, policy.Bounds{LogMaxEntries: 7})
+	require.Empty(t, err)
+	require.False(t, l.Millis)
+	require.Equal(t, []string{"TB 200 100 1 INIT 50", "SW 100000 86400 FIXED ANCHOR KEY", "CL 15 30 60"}, l.Text)
+	require.Len(t, l.Clauses, 3)
+
+	bucket, window, cell := &l.Clauses[0], &l.Clauses[1], &l.Clauses[2]
+	require.Equal(t, []clause.Kind{clause.Bucket, clause.Window, clause.Cell}, []clause.Kind{bucket.Kind, window.Kind, cell.Kind})
+	require.Equal(t, []int64{200, 100, 50}, []int64{bucket.Bucket.Capacity, bucket.Bucket.Count, bucket.Bucket.Init})
+	require.Equal(t, 10*time.Millisecond, bucket.Bucket.Interval)
+	require.True(t, window.KeyPhase)
+	require.Equal(t, slidingwindow.Call{Limit: 100_000, Window: 24 * time.Hour, Mode: slidingwindow.Fixed, Quantity: 1, LogMaxEntries: 7}, *window.Window)
+	require.Equal(t, int64(16), cell.Quota.Limit())
+	require.Equal(t, 2*time.Second, cell.Quota.Interval())
+	for _, c := range l.Clauses {
+		set := 0
+		for _, is := range []bool{c.Quota != nil, c.Window != nil, c.Bucket != nil, c.Lease != nil} {
+			if is {
+				set++
+			}
+		}
+		require.Equal(t, 1, set)
+	}
+}
+
+func TestParseLimitsMillis(t *testing.T) {
+	l, err := policy.ParseLimits(words("SW 5 1500"), true, policy.Bounds{})
+	require.Empty(t, err)
+	require.True(t, l.Millis)
+	require.Equal(t, 1500*time.Millisecond, l.Clauses[0].Window.Window)
+}
+
+func TestParseLimitsErrors(t *testing.T) {
+	bounds := policy.Bounds{LogMaxEntries: 100}
+	for _, row := range []struct{ words, want string }{
+		{"", "ERR no clause: LIMITS is followed by clauses such as TB 200 100 1"},
+		{"200 TB 200 100 1", "ERR syntax error near '200'"},
+		{"TB 200 100", "ERR clause 1: syntax error near 'TB'"},
+		{"TB 200 100 1 TB 200 100 x", "ERR clause 2: value is not an integer or out of range"},
+		{"TB 200 100 1 SW 0 5", "ERR clause 2: value is out of range, must be positive"},
+		{"TB 200 100 1 5", "ERR clause 1: a clause of a policy has no quantity"},
+		{"TB 200 100 1 1 INIT 5", "ERR clause 1: a clause of a policy has no quantity"},
+		{"SW 5 5 0 LOG", "ERR clause 1: a clause of a policy has no quantity"},
+		{"CL 15 30 60 CL 15 30 60 1", "ERR clause 2: a clause of a policy has no quantity"},
+		{"SW 100 5 LOG SW 101 5 LOG", "ERR clause 2: limit exceeds sw-log-max-entries"},
+		{"TB 1 1000000001 1", "ERR clause 1: rate is too high, one token must take at least 1 ns"},
+		{strings.Repeat("CL 1 1 1 ", 17), "ERR too many clauses, at most 16"},
+	} {
+		l, err := policy.ParseLimits(words(row.words), false, bounds)
+		require.Equal(t, row.want, string(err), row.words)
+		require.Nil(t, l)
+	}
+	l, err := policy.ParseLimits(words(strings.Repeat("CL 1 1 1 ", policy.MaxClauses)), false, bounds)
+	require.Empty(t, err)
+	require.Len(t, l.Clauses, policy.MaxClauses)
+}
+
+func TestEqualLimits(t *testing.T) {
+	l := limitsOf(t, "TB 200 100 1 CL 1 1 1")
+	require.True(t, l.Equal(limitsOf(t, "tb 200 100 1 cl 1 1 1")))
+	require.False(t, l.Equal(limitsOf(t, "TB 200 100 1")))
+	require.False(t, l.Equal(limitsOf(t, "CL 1 1 1 TB 200 100 1")))
+	millis, err := policy.ParseLimits(words("TB 200 100 1 CL 1 1 1"), true, policy.Bounds{})
+	require.Empty(t, err)
+	require.False(t, l.Equal(millis))
+	require.False(t, l.Equal(nil))
+	require.True(t, (*policy.Limits)(nil).Equal(nil))
+}
