@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/cellserver/cellserver/commands/clause"
-	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -44,6 +42,9 @@ func TestBoost(t *testing.T) {
 		{"SW 60 60 LOG", 10_000, "SW 100 60 LOG"},
 		{"SW 9223372036854775807 60", 1001, "SW 9223372036854775807 60"},
 		{"SW 9223372036854775807 60", 1, "SW 9223372036854775 60"},
+		{"CC 5 60", 1500, "CC 7 60"},
+		{"CC 5 60", 1, "CC 1 60"},
+		{"CC 9223372036854775807 60", 2000, "CC 9223372036854775807 60"},
 		{"CL 15 30 60", 1500, "CL 23 45 60"},
 		{"CL 0 1 60", 100, "CL 0 1 60"},
 		{"CL 9 10 60", 500, "CL 4 5 60"},
@@ -59,15 +60,6 @@ func TestBoost(t *testing.T) {
 		require.Empty(t, err, row.want)
 		require.Equal(t, boosted(&want.Clauses[0], policy.OneFactor), boosted(&l.Clauses[0], row.thousandths), "%s times %d", row.clause, row.thousandths)
 	}
-}
-
-// TestBoostLease: only the limit of a lease changes.
-func TestBoostLease(t *testing.T) {
-	c := &policy.Clause{Kind: clause.Lease, Lease: &concurrency.Call{Limit: 5, Lease: time.Minute, MaxMembers: 9}}
-	require.Equal(t, concurrency.Call{Limit: 7, Lease: time.Minute, MaxMembers: 9}, boosted(c, 1500).Lease)
-	require.Equal(t, int64(1), boosted(c, 1).Lease.Limit)
-	c.Lease.Limit = math.MaxInt64
-	require.Equal(t, int64(math.MaxInt64), boosted(c, policy.MaxFactor).Lease.Limit)
 }
 
 // TestBoostRoom: nothing of what the room had before is left, and the clause is not changed.
@@ -90,7 +82,7 @@ func drawClause(t *rapid.T) string {
 		n := rapid.Int64Range(1, math.MaxInt64).Draw(t, name) >> rapid.IntRange(0, 62).Draw(t, name+" shift")
 		return max(1, n)
 	}
-	switch rapid.SampledFrom([]string{"TB", "SW", "CL"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"TB", "SW", "CL", "CC"}).Draw(t, "kind") {
 	case "TB":
 		capacity := number("capacity")
 		text := fmt.Sprintf("TB %d %d %d %s", capacity, number("count"), number("period"), rapid.SampledFrom([]string{"", "INTERVAL", "DEBT"}).Draw(t, "mode"))
@@ -100,6 +92,8 @@ func drawClause(t *rapid.T) string {
 		return text
 	case "SW":
 		return fmt.Sprintf("SW %d %d %s", number("limit"), number("window"), rapid.SampledFrom([]string{"", "FIXED", "LOG", "BUCKETS 7 EVEN"}).Draw(t, "mode"))
+	case "CC":
+		return fmt.Sprintf("CC %d %d", number("limit"), number("lease"))
 	default:
 		return fmt.Sprintf("CL %d %d %d", number("burst")-rapid.Int64Range(0, 3).Draw(t, "less"), number("count"), number("period"))
 	}
@@ -122,6 +116,10 @@ func checkBoost(t require.TestingT, c *policy.Clause, low, high int64) {
 		require.NoError(t, a.Window.Validate())
 		require.NoError(t, b.Window.Validate())
 		require.LessOrEqual(t, a.Window.Limit, b.Window.Limit)
+	case clause.Lease:
+		require.NoError(t, a.Lease.Validate())
+		require.NoError(t, b.Lease.Validate())
+		require.LessOrEqual(t, a.Lease.Limit, b.Lease.Limit)
 	case clause.Bucket:
 		require.NoError(t, a.Bucket.Validate())
 		require.NoError(t, b.Bucket.Validate())
@@ -165,6 +163,8 @@ func TestBoostIsValid(t *testing.T) {
 			require.Equal(t, *c.Window, same.Window)
 		case clause.Bucket:
 			require.Equal(t, *c.Bucket, same.Bucket)
+		case clause.Lease:
+			require.Equal(t, *c.Lease, same.Lease)
 		}
 	})
 	require.NotZero(t, valid)
@@ -190,7 +190,7 @@ func TestBoostBeyondFloats(t *testing.T) {
 }
 
 func TestBoostAllocatesNothing(t *testing.T) {
-	l := limitsOf(t, "TB 200 100 1 SW 5 60 LOG CL 15 30 60")
+	l := limitsOf(t, "TB 200 100 1 SW 5 60 LOG CL 15 30 60 CC 5 60")
 	var room clause.Room
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for i := range l.Clauses {

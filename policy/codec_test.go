@@ -192,7 +192,7 @@ func drawEntry(t *rapid.T) *policy.Entry {
 	}
 	if e.Kind <= policy.Override {
 		e.File = rapid.Bool().Draw(t, "file")
-		text := rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60 BUCKETS 7 EVEN CL 1 1 1", strings.Repeat("SW 9 9 ANCHOR -17 ", 16)}).Draw(t, "limits")
+		text := rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60 BUCKETS 7 EVEN CL 1 1 1 CC 5 60", strings.Repeat("SW 9 9 ANCHOR -17 ", 16)}).Draw(t, "limits")
 		l, err := policy.ParseLimits(words(text), rapid.Bool().Draw(t, "ms"), policy.Bounds{})
 		require.Empty(t, err)
 		e.Limits = l
@@ -218,6 +218,7 @@ func FuzzDecodeEntry(f *testing.F) {
 // FuzzParseLimits: what is accepted is written as it is read, and boosting it keeps it valid.
 func FuzzParseLimits(f *testing.F) {
 	f.Add("TB 200 100 1 init 5 SW 5 60 BUCKETS 10 EVEN anchor 5 CL -1 30 60", true, int64(1500))
+	f.Add("CC 5 60 cc 9223372036854775807 1", true, int64(999))
 	f.Add("sw 9223372036854775807 1 LOG", false, int64(1))
 	f.Add("TB 1 1000000000 4611686018427387905 DEBT", false, int64(1_000_000))
 	f.Fuzz(func(t *testing.T, text string, millis bool, factor int64) {

@@ -6,26 +6,28 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/stretchr/testify/require"
 )
 
 func TestParseLimits(t *testing.T) {
-	l, err := policy.ParseLimits(words("tb 200 100 1 init 50  SW 100000 86400 Fixed anchor key CL 15 30 60"), false, policy.Bounds{LogMaxEntries: 7})
+	l, err := policy.ParseLimits(words("tb 200 100 1 init 50  SW 100000 86400 Fixed anchor key CL 15 30 60 cc 5 60"), false, policy.Bounds{LogMaxEntries: 7, MaxMembers: 9})
 	require.Empty(t, err)
 	require.False(t, l.Millis)
-	require.Equal(t, []string{"TB 200 100 1 INIT 50", "SW 100000 86400 FIXED ANCHOR KEY", "CL 15 30 60"}, l.Text)
-	require.Len(t, l.Clauses, 3)
+	require.Equal(t, []string{"TB 200 100 1 INIT 50", "SW 100000 86400 FIXED ANCHOR KEY", "CL 15 30 60", "CC 5 60"}, l.Text)
+	require.Len(t, l.Clauses, 4)
 
-	bucket, window, cell := &l.Clauses[0], &l.Clauses[1], &l.Clauses[2]
-	require.Equal(t, []clause.Kind{clause.Bucket, clause.Window, clause.Cell}, []clause.Kind{bucket.Kind, window.Kind, cell.Kind})
+	bucket, window, cell, lease := &l.Clauses[0], &l.Clauses[1], &l.Clauses[2], &l.Clauses[3]
+	require.Equal(t, []clause.Kind{clause.Bucket, clause.Window, clause.Cell, clause.Lease}, []clause.Kind{bucket.Kind, window.Kind, cell.Kind, lease.Kind})
 	require.Equal(t, []int64{200, 100, 50}, []int64{bucket.Bucket.Capacity, bucket.Bucket.Count, bucket.Bucket.Init})
 	require.Equal(t, 10*time.Millisecond, bucket.Bucket.Interval)
 	require.True(t, window.KeyPhase)
 	require.Equal(t, slidingwindow.Call{Limit: 100_000, Window: 24 * time.Hour, Mode: slidingwindow.Fixed, Quantity: 1, LogMaxEntries: 7}, *window.Window)
 	require.Equal(t, int64(16), cell.Quota.Limit())
 	require.Equal(t, 2*time.Second, cell.Quota.Interval())
+	require.Equal(t, concurrency.Call{Limit: 5, Lease: time.Minute, MaxMembers: 9}, *lease.Lease)
 	for _, c := range l.Clauses {
 		set := 0
 		for _, is := range []bool{c.Quota != nil, c.Window != nil, c.Bucket != nil, c.Lease != nil} {
@@ -56,6 +58,8 @@ func TestParseLimitsErrors(t *testing.T) {
 		{"TB 200 100 1 1 INIT 5", "ERR clause 1: a clause of a policy has no quantity"},
 		{"SW 5 5 0 LOG", "ERR clause 1: a clause of a policy has no quantity"},
 		{"CL 15 30 60 CL 15 30 60 1", "ERR clause 2: a clause of a policy has no quantity"},
+		{"CC 5 60 1", "ERR clause 1: syntax error near '1'"},
+		{"CC 5 0", "ERR clause 1: value is out of range, must be positive"},
 		{"SW 100 5 LOG SW 101 5 LOG", "ERR clause 2: limit exceeds sw-log-max-entries"},
 		{"TB 1 1000000001 1", "ERR clause 1: rate is too high, one token must take at least 1 ns"},
 		{strings.Repeat("CL 1 1 1 ", 17), "ERR too many clauses, at most 16"},
