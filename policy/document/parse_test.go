@@ -27,13 +27,13 @@ policies:
         expires: 2026-12-01T01:00:00+01:00
       4711: {limits: [TB 1 1 1], expires: "2026-12-01T00:00:00.5Z", ms: true}
   jobs:
-    limits: [SW 5 60000]
+    limits: [CC 5 60000]
     ms: true
     overrides:
       slow:
-        limits: [SW 5 60]
+        limits: [CC 5 60]
         ms: false
-      true: {limits: [SW 7 60000]}
+      true: {limits: [CC 7 60000]}
 `
 
 // TestParse reads each field there is, in each form.
@@ -51,10 +51,10 @@ func TestParse(t *testing.T) {
 			},
 		},
 		{
-			Name: "jobs", Millis: true, Limits: []string{"SW 5 60000"}, Line: 16,
+			Name: "jobs", Millis: true, Limits: []string{"CC 5 60000"}, Line: 16,
 			Overrides: []document.Override{
-				{Pattern: "slow", Limits: []string{"SW 5 60"}, Line: 20},
-				{Pattern: "true", Millis: true, Limits: []string{"SW 7 60000"}, Line: 23},
+				{Pattern: "slow", Limits: []string{"CC 5 60"}, Line: 20},
+				{Pattern: "true", Millis: true, Limits: []string{"CC 7 60000"}, Line: 23},
 			},
 		},
 	}}, d)

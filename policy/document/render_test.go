@@ -36,13 +36,13 @@ func TestAppend(t *testing.T) {
         expires: 2026-12-01T00:00:00Z
   jobs:
     ms: true
-    limits: [SW 5 60000]
+    limits: [CC 5 60000]
     overrides:
       slow:
         ms: false
-        limits: [SW 5 60]
+        limits: [CC 5 60]
       "true":
-        limits: [SW 7 60000]
+        limits: [CC 7 60000]
 `, string(d.Append(nil)))
 	require.Equal(t, "policies: {}\n", string(new(document.Document).Append(nil)))
 }
@@ -88,7 +88,7 @@ func TestAnyDocumentSurvives(t *testing.T) {
 	})
 	pattern := rapid.OneOf(text, rapid.SampledFrom(hostileBytes), rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 30), func(b []byte) string { return string(b) })).
 		Filter(func(s string) bool { return s != "" })
-	limits := rapid.SliceOfN(rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60", "SW 7 60 FIXED ANCHOR FIRST", "CL 15 30 60"}), 1, 4)
+	limits := rapid.SliceOfN(rapid.SampledFrom([]string{"TB 200 100 1", "SW 5 60", "SW 7 60 FIXED ANCHOR FIRST", "CL 15 30 60", "CC 5 60"}), 1, 4)
 	override := rapid.Custom(func(t *rapid.T) document.Override {
 		o := document.Override{Pattern: pattern.Draw(t, "pattern"), Comment: comment.Draw(t, "comment"), Millis: rapid.Bool().Draw(t, "ms"), Limits: limits.Draw(t, "limits")}
 		if rapid.Bool().Draw(t, "ends") {
