@@ -1,0 +1,278 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/strict"
+)
+
+// FromEnvoy converts the configuration of envoyproxy/ratelimit. Descriptors of one key beside
+// each other become a policy: that without a value its limits, the others overrides. What a
+// pattern cannot say becomes a policy of its own, which the caller has to choose. Either the
+// result or the faults are nil.
+func FromEnvoy(files []File) (*Result, strict.Faults) {
+	e := envoy{result: &Result{From: "envoyproxy/ratelimit", Document: new(document.Document), advice: whichFirst}, named: map[string]string{}}
+	r := envoyReader{result: e.result}
+	var faults strict.Faults
+	for _, f := range files {
+		e.result.Files = append(e.result.Files, f.Name)
+		faults = append(faults, r.read(f)...)
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	for _, d := range r.domains {
+		e.domain = shown(d.name)
+		e.level([]string{allowed(d.name)}, nil, d.descriptors)
+	}
+	e.noteReplaced()
+	return e.result.finish(e.faults)
+}
+
+const whichFirst = "Of several conditions that hold, one with an exact value goes before one with a pattern."
+
+// envoy turns descriptors into policies.
+type envoy struct {
+	result *Result
+	names  names
+	faults strict.Faults
+	domain string
+	// named are the policies of limits with a name, and replacing the descriptors whose
+	// limits replace such.
+	named     map[string]string
+	replacing []replacing
+}
+
+type replacing struct {
+	d      *descriptor
+	policy string
+}
+
+// level converts descriptors that stand beside each other. name is that of the policies so
+// far, and path leads there.
+func (e *envoy) level(name []string, path []step, list []*descriptor) {
+	var keys []string
+	groups := map[string][]*descriptor{}
+	for _, d := range list {
+		if groups[d.key] == nil {
+			keys = append(keys, d.key)
+		}
+		groups[d.key] = append(groups[d.key], d)
+	}
+	for _, key := range keys {
+		e.group(name, path, groups[key])
+	}
+	for _, d := range list {
+		if len(d.children) > 0 {
+			below := append(slices.Clone(name), allowed(d.composite()))
+			e.level(below, append(slices.Clone(path), newStep(d, groups[d.key], nil)), d.children)
+		}
+	}
+}
+
+// group converts descriptors of one key that stand beside each other.
+func (e *envoy) group(name []string, path []step, list []*descriptor) {
+	var base *descriptor // that of any value
+	var with []*descriptor
+	for _, d := range list {
+		if d.value == "" && d.limit != nil {
+			base = d
+		}
+		if d.limit != nil {
+			with = append(with, d)
+		}
+	}
+	if len(with) == 0 {
+		return
+	}
+	shadow := with[0].shadow
+	if base != nil {
+		shadow = base.shadow
+	}
+	var inside, apart []*descriptor
+	for _, d := range list {
+		switch why := apartness(path, d, shadow); {
+		case d.value == "":
+		case why == "":
+			inside = append(inside, d)
+		case d.limit != nil:
+			e.note(d, "value "+shown(d.value), "it has a policy of its own, which the caller has to choose: %s", why)
+			apart = append(apart, d)
+		default:
+			apart = append(apart, d)
+		}
+	}
+	if base != nil || slices.ContainsFunc(inside, func(d *descriptor) bool { return d.limit != nil }) {
+		e.shared(name, path, base, inside, apart, shadow)
+	}
+	for _, d := range apart {
+		if d.limit != nil {
+			e.single(name, path, d, list)
+		}
+	}
+}
+
+// apartness says why d cannot be an override in the policy of its group, "" if it can.
+func apartness(path []step, d *descriptor, shadow bool) string {
+	_, prefix := d.prefix()
+	switch {
+	case d.limit != nil && d.shadow != shadow:
+		return "shadow is said of a whole policy"
+	case slices.ContainsFunc(path, step.isInKey):
+		return "the key begins with another value"
+	case !d.exact() && !prefix:
+		return "a pattern is an exact key, or a prefix that ends in *"
+	case len(d.value) > policy.MaxPattern:
+		return fmt.Sprintf("a pattern has at most %d bytes", policy.MaxPattern)
+	}
+	return ""
+}
+
+// shared adds the policy of a group. apart are the descriptors that are not in it.
+func (e *envoy) shared(name []string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
+	first := base
+	if base == nil {
+		first = inside[0]
+	}
+	p := document.Policy{Name: e.names.unique(append(slices.Clone(name), first.key)...), Shadow: shadow, Limits: []string{unlimited}, Line: first.line}
+	if base != nil {
+		p.Limits, p.Comment = e.limits(base, p.Name), remark(base.limit.name)
+	} else {
+		e.note(first, "other values of "+shown(first.key), "they are not limited there, and %s", whyUnlimited)
+	}
+	var exact []*descriptor
+	others := slices.Clone(apart)
+	for _, d := range inside {
+		if d.exact() {
+			exact = append(exact, d)
+		} else if d.share && d.limit != nil {
+			others = append(others, d)
+		}
+	}
+	e.call(path, newStep(&descriptor{key: first.key}, others, exact), p.Name)
+	catchAll := base != nil || slices.ContainsFunc(inside, func(d *descriptor) bool { return !d.exact() && d.limit != nil })
+	e.noteOrder(inside)
+	for _, d := range inside {
+		o := document.Override{Pattern: d.value, Limits: []string{unlimited}, Line: d.line}
+		switch {
+		case d.limit != nil:
+			o.Limits, o.Comment = e.limits(d, p.Name), remark(d.limit.name)
+		case catchAll:
+			o.Comment = "not limited"
+		default:
+			continue
+		}
+		if d.share && d.limit != nil {
+			e.call(path, newStep(d, exact, nil), p.Name)
+		}
+		p.Overrides = append(p.Overrides, o)
+	}
+	e.add(p, first)
+}
+
+// single adds a policy for one descriptor of those beside each other.
+func (e *envoy) single(name []string, path []step, d *descriptor, beside []*descriptor) {
+	p := document.Policy{Name: e.names.unique(append(slices.Clone(name), allowed(d.composite()))...), Shadow: d.shadow, Line: d.line}
+	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
+	e.call(path, newStep(d, beside, nil), p.Name)
+	e.add(p, d)
+}
+
+func (e *envoy) add(p document.Policy, d *descriptor) {
+	if len(e.result.Document.Policies) == document.MaxPolicies {
+		e.faults = strict.Faults{{File: d.file, Line: d.line, Text: fmt.Sprintf("there are more than %d policies", document.MaxPolicies)}}
+		return
+	}
+	e.result.Document.Policies = append(e.result.Document.Policies, p)
+}
+
+// limits are those of a descriptor, in the policy of a name, with notes about its fields.
+func (e *envoy) limits(d *descriptor, policy string) []string {
+	l := d.limit
+	for _, field := range d.noted {
+		e.note(d, field, "%s", whyNot[field])
+	}
+	if l.name != "" {
+		e.named[l.name] = policy
+	}
+	if len(l.replaces) > 0 {
+		e.replacing = append(e.replacing, replacing{d, policy})
+	}
+	switch {
+	case l.unlimited:
+		e.note(d, "unlimited", "%s", whyUnlimited)
+		return []string{unlimited}
+	case l.requests == 0:
+		e.note(d, "requests_per_unit: 0", "%s", whyDenied)
+	}
+	return []string{window(l.requests, l.seconds, "")}
+}
+
+// whyNot says of fields why they do not convert.
+var whyNot = map[string]string{
+	"quota_mode":      "each limit denies by itself. ratelimit denies only when all quotas are used up",
+	"detailed_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",
+	"value_to_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",
+	"metadata":        "replies have none",
+}
+
+func (e *envoy) note(d *descriptor, what, why string, args ...any) {
+	e.result.note(d.file, d.line, what, why, args...)
+}
+
+// noteReplaced tells which calls are left out, once all names are known.
+func (e *envoy) noteReplaced() {
+	for _, r := range e.replacing {
+		for _, name := range r.d.limit.replaces {
+			if policy, ok := e.named[name]; ok {
+				e.note(r.d, "replaces "+shown(name), "a caller that uses policy %s leaves out the call of policy %s", r.policy, policy)
+			} else {
+				e.note(r.d, "replaces "+shown(name), "no limit has this name")
+			}
+		}
+	}
+}
+
+// noteOrder tells where ratelimit takes the first pattern of the file, and not the longest.
+func (e *envoy) noteOrder(list []*descriptor) {
+	earlier := map[string]bool{}
+	for _, d := range list {
+		prefix, ok := d.prefix()
+		if !ok {
+			continue
+		}
+		for end := range len(prefix) {
+			if earlier[prefix[:end]] {
+				e.note(d, "value "+shown(d.value), "it is in force here, since the longest pattern wins. ratelimit takes %s, which comes first", shown(prefix[:end]+"*"))
+				break
+			}
+		}
+		earlier[prefix] = true
+	}
+}
+
+// call tells how a policy is used. The conditions are those of the path and of last.
+func (e *envoy) call(path []step, last step, policy string) {
+	c := Call{Was: e.domain, Policy: policy}
+	for _, s := range append(slices.Clone(path), last) {
+		c.Was += " (" + shown(s.key) + ")"
+		if s.condition != "" {
+			c.When = append(c.When, s.condition)
+		}
+	}
+	for _, s := range path {
+		if s.isInKey() {
+			c.Key = append(c.Key, "<"+shown(s.key)+">")
+		}
+	}
+	switch {
+	case last.share, last.exact() && len(c.Key) == 0:
+		c.Key = append(c.Key, literal(last.value))
+	case !last.exact():
+		c.Key = append(c.Key, "<"+shown(last.key)+">")
+	}
+	e.result.Calls = append(e.result.Calls, c)
+}

@@ -1,0 +1,242 @@
+package convert
+
+import (
+	"math"
+	"strings"
+
+	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/strict"
+)
+
+// descriptor is an entry of a file of ratelimit, with those below it.
+type descriptor struct {
+	file string
+	line int
+	// key is not empty. value is empty for a descriptor of any value.
+	key, value string
+	limit      *rateLimit
+	shadow     bool
+	share      bool
+	// noted are the names of the fields that do not convert.
+	noted    []string
+	children []*descriptor
+}
+
+// rateLimit is what a descriptor may use.
+type rateLimit struct {
+	line      int
+	requests  int64
+	seconds   int64
+	unlimited bool
+	name      string
+	replaces  []string
+}
+
+// domain is the descriptors of all files with one domain.
+type domain struct {
+	name        string
+	file        string // the first
+	descriptors []*descriptor
+	// composite are the names under which ratelimit keeps the descriptors.
+	composite map[string]bool
+}
+
+// composite is the name under which ratelimit keeps the descriptor.
+func (d *descriptor) composite() string {
+	if d.value == "" {
+		return d.key
+	}
+	return d.key + "_" + d.value
+}
+
+// exact tells whether the descriptor has one value.
+func (d *descriptor) exact() bool { return d.value != "" && !strings.Contains(d.value, "*") }
+
+// prefix returns what values begin with, if the only star is at the end.
+func (d *descriptor) prefix() (string, bool) {
+	before, found := strings.CutSuffix(d.value, "*")
+	return before, found && !strings.Contains(before, "*")
+}
+
+// units are the units of ratelimit in seconds. A month has 30 days there, and a year 365. All
+// windows begin at multiples of their length since 1970, which is where FIXED begins too.
+var units = map[string]int64{
+	"second": 1, "minute": 60, "hour": 3600, "day": 86400,
+	"week": 7 * 86400, "month": 30 * 86400, "year": 365 * 86400,
+}
+
+// envoyReader reads the files of ratelimit.
+type envoyReader struct {
+	r       *strict.Reader
+	file    string
+	domains []*domain
+	result  *Result
+}
+
+// read reads a file. It returns its faults.
+func (e *envoyReader) read(f File) strict.Faults {
+	root, r := strict.Read(f.Name, f.Text, document.MaxText)
+	if faults := r.Faults(); faults != nil {
+		return faults
+	}
+	e.r, e.file = r, f.Name
+	var name string
+	var list strict.Value
+	for key, value := range root.Fields("the text") {
+		switch key.Text {
+		case "domain":
+			name, _ = value.Scalar("domain")
+		case "descriptors":
+			list = value
+		default:
+			r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
+		}
+	}
+	if name == "" && root.IsMapping() {
+		root.Fault("domain is missing")
+	}
+	d := e.domain(name, root.Line())
+	d.descriptors = append(d.descriptors, e.list(list, d.composite)...)
+	return sorted(r.Faults())
+}
+
+// domain returns the domain of a name. Files of the same domain are merged.
+func (e *envoyReader) domain(name string, line int) *domain {
+	for _, d := range e.domains {
+		if d.name == name {
+			e.result.note(e.file, line, "domain "+shown(name), "it is in %s, too: they are one, as with MERGE_DOMAIN_CONFIG", d.file)
+			return d
+		}
+	}
+	d := &domain{name: name, file: e.file, composite: map[string]bool{}}
+	e.domains = append(e.domains, d)
+	return d
+}
+
+// list reads descriptors beside each other. composite are the names that there are.
+func (e *envoyReader) list(v strict.Value, composite map[string]bool) (list []*descriptor) {
+	if !v.IsSet() || v.IsNull() {
+		return nil
+	}
+	for item := range v.Items("descriptors") {
+		d := e.descriptor(item)
+		if d == nil {
+			continue
+		}
+		if name := d.composite(); composite[name] {
+			item.Fault("there are two descriptors %s", strict.Clipped(name))
+		} else {
+			composite[name] = true
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// descriptor reads one, nil if it has no key.
+func (e *envoyReader) descriptor(v strict.Value) *descriptor {
+	d := &descriptor{file: e.file, line: v.Line()}
+	for key, value := range v.Fields("a descriptor") {
+		switch key.Text {
+		case "key":
+			d.key, _ = value.Scalar("key")
+		case "value":
+			d.value, _ = value.Scalar("value")
+		case "rate_limit":
+			if !value.IsNull() {
+				d.limit = e.limit(value)
+			}
+		case "descriptors":
+			d.children = e.list(value, map[string]bool{})
+		case "shadow_mode":
+			d.shadow = flag(value, key.Text)
+		case "share_threshold":
+			d.share = flag(value, key.Text)
+		case "quota_mode", "detailed_metric", "value_to_metric":
+			if flag(value, key.Text) {
+				d.noted = append(d.noted, key.Text)
+			}
+		case "metadata": // may be anything
+			d.noted = append(d.noted, key.Text)
+		default:
+			e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
+		}
+	}
+	if d.key == "" {
+		if v.IsMapping() {
+			v.Fault("a descriptor has no key")
+		}
+		return nil
+	}
+	if d.share && !strings.Contains(d.value, "*") {
+		v.Fault("share_threshold needs a value with *")
+	}
+	return d
+}
+
+// limit reads a rate_limit.
+func (e *envoyReader) limit(v strict.Value) *rateLimit {
+	l := &rateLimit{line: v.Line()}
+	unit := ""
+	for key, value := range v.Fields("rate_limit") {
+		switch key.Text {
+		case "unit":
+			unit, _ = value.Scalar("unit")
+		case "requests_per_unit":
+			l.requests, _ = value.Number(key.Text, 0, math.MaxUint32)
+		case "unlimited":
+			l.unlimited = flag(value, key.Text)
+		case "name":
+			l.name, _ = value.Scalar("name")
+		case "replaces":
+			l.replaces = e.replaces(value)
+		default:
+			e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
+		}
+	}
+	l.seconds = units[strings.ToLower(unit)]
+	switch {
+	case !v.IsMapping():
+	case l.unlimited && l.seconds != 0:
+		v.Fault("a limit is either unlimited or has a unit")
+	case !l.unlimited && l.seconds == 0:
+		v.Fault("the unit %s does not exist: it is second, minute, hour, day, week, month or year", strict.Clipped(unit))
+	}
+	for _, name := range l.replaces {
+		if name != "" && name == l.name {
+			v.Fault("a limit replaces itself")
+		}
+	}
+	return l
+}
+
+// replaces reads the names of the limits that are replaced.
+func (e *envoyReader) replaces(v strict.Value) (list []string) {
+	if v.IsNull() {
+		return nil
+	}
+	for item := range v.Items("replaces") {
+		name := ""
+		for key, value := range item.Fields("an entry of replaces") {
+			if key.Text != "name" {
+				e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
+				continue
+			}
+			name, _ = value.Scalar("name")
+		}
+		if name == "" && item.IsMapping() {
+			item.Fault("an entry of replaces has no name")
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+// flag reads a field that is left out, true or false, in old words too.
+func flag(v strict.Value, what string) bool {
+	if v.IsNull() {
+		return false
+	}
+	b, _ := v.LooseBool(what)
+	return b
+}

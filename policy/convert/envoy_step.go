@@ -1,0 +1,93 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+)
+
+// step is a descriptor on the way to a group.
+type step struct {
+	*descriptor
+	// beside are the descriptors of the same key that take their values away from it, and
+	// within those of them that take some back.
+	beside, within []*descriptor
+	// condition is what when returns.
+	condition string
+}
+
+func newStep(d *descriptor, beside, within []*descriptor) step {
+	const most = 1000 // in a longer list the first decide what is told
+	s := step{descriptor: d, beside: beside[:min(len(beside), most)], within: within[:min(len(within), most)]}
+	s.condition = s.when()
+	return s
+}
+
+// isInKey tells whether each value of the step is counted by itself.
+func (s step) isInKey() bool { return !s.exact() && !s.share }
+
+// when is the condition of a step, "" if there is none. Exact values go before patterns, and
+// those before any value.
+func (s step) when() string {
+	key := shown(s.key)
+	if s.exact() {
+		return fmt.Sprintf("%s is %s", key, shown(s.value))
+	}
+	if s.value != "" {
+		text := fmt.Sprintf("%s matches %s", key, shown(s.value))
+		if others := some(s.beside, func(d *descriptor) bool { return d.exact() && matches(s.value, d.value) }); others != "" {
+			text += " and is not " + others
+		}
+		return text
+	}
+	others := some(s.beside, func(d *descriptor) bool { return d.value != "" })
+	if others == "" {
+		return ""
+	}
+	text := fmt.Sprintf("%s is not %s", key, others)
+	if back := some(s.within, s.isTaken); back != "" {
+		text = fmt.Sprintf("%s is %s, or %s", key, back, text)
+	}
+	return text
+}
+
+// isTaken tells whether a pattern beside the step takes the value of d away from it.
+func (s step) isTaken(d *descriptor) bool {
+	for _, other := range s.beside[:min(len(s.beside), 100)] {
+		if other.value != "" && !other.exact() && matches(other.value, d.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// some lists the values of those that are wanted, the first three of them.
+func some(list []*descriptor, wanted func(*descriptor) bool) string {
+	var values []string
+	count := 0
+	for _, d := range list {
+		if wanted(d) {
+			if count++; count <= 3 {
+				values = append(values, shown(d.value))
+			}
+		}
+	}
+	if count > 3 {
+		values = append(values, fmt.Sprintf("%d more", count-3))
+	}
+	return strings.Join(values, ", ")
+}
+
+// matches tells whether value matches a pattern in which each star stands for any text.
+func matches(pattern, value string) bool {
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	value, ok := strings.CutPrefix(value, parts[0])
+	for _, part := range parts[1:last] {
+		at := strings.Index(value, part)
+		if at < 0 {
+			return false
+		}
+		value = value[at+len(part):]
+	}
+	return ok && strings.HasSuffix(value, parts[last])
+}

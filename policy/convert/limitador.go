@@ -1,0 +1,208 @@
+package convert
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/strict"
+)
+
+// FromLimitador converts the files of limits of Limitador. Limits of one namespace with the
+// same conditions and variables become the clauses of one policy. The values of the variables
+// become its key. The caller has to know whether the conditions hold. Either the result or the
+// faults are nil.
+func FromLimitador(files []File) (*Result, strict.Faults) {
+	c := limitador{result: &Result{From: "Limitador", Document: new(document.Document)}, groups: map[string]*limitGroup{}, namespaces: map[string]int{}}
+	var faults strict.Faults
+	for _, f := range files {
+		c.result.Files = append(c.result.Files, f.Name)
+		faults = append(faults, c.read(f)...)
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	var all names
+	for _, g := range c.order {
+		faults = append(faults, c.add(g, &all)...)
+	}
+	return c.result.finish(faults)
+}
+
+// limitador turns limits into policies.
+type limitador struct {
+	result *Result
+	r      *strict.Reader
+	groups map[string]*limitGroup
+	order  []*limitGroup
+	// namespaces counts the policies of each.
+	namespaces map[string]int
+}
+
+// counterLimit is one limit of a file.
+type counterLimit struct {
+	file                  string
+	line                  int
+	namespace, name, id   string
+	most, seconds         int64
+	conditions, variables []string
+}
+
+// limitGroup are the limits that apply to the same calls.
+type limitGroup struct {
+	limits []*counterLimit
+	// seconds are the windows that there are.
+	seconds map[int64]bool
+}
+
+// read reads a file.
+func (c *limitador) read(f File) strict.Faults {
+	root, r := strict.Read(f.Name, f.Text, document.MaxText)
+	if faults := r.Faults(); faults != nil {
+		return faults
+	}
+	if root.IsMapping() {
+		root.Fault("the text must be a list of limits. In a ConfigMap it is the text below data")
+		return r.Faults()
+	}
+	c.r = r
+	for item := range root.Items("the text") {
+		l := c.limit(f.Name, item)
+		key := fmt.Sprintf("%q %q %q", l.namespace, l.conditions, l.variables)
+		g := c.groups[key]
+		if g == nil {
+			g = &limitGroup{seconds: map[int64]bool{}}
+			c.groups[key] = g
+			c.order = append(c.order, g)
+		}
+		switch {
+		case g.seconds[l.seconds]:
+			c.note(l, "limit", "there is one like it with the same seconds, which is in force")
+			continue
+		case len(g.limits) == policy.MaxClauses:
+			c.note(l, "limit", "it is left out: a policy has at most %d clauses", policy.MaxClauses)
+			continue
+		}
+		g.seconds[l.seconds] = true
+		g.limits = append(g.limits, l)
+	}
+	return sorted(r.Faults())
+}
+
+// limit reads a limit.
+func (c *limitador) limit(file string, v strict.Value) *counterLimit {
+	l := &counterLimit{file: file, line: v.Line()}
+	var given []string
+	for key, value := range v.Fields("a limit") {
+		given = append(given, key.Text)
+		switch key.Text {
+		case "namespace":
+			l.namespace, _ = value.Scalar(key.Text)
+		case "name":
+			l.name, _ = value.Scalar(key.Text)
+		case "id":
+			l.id, _ = value.Scalar(key.Text)
+		case "max_value":
+			l.most, _ = value.Number(key.Text, 0, math.MaxInt64)
+		case "seconds":
+			l.seconds, _ = value.Number(key.Text, 0, math.MaxInt64)
+		case "conditions":
+			l.conditions = texts(value, key.Text)
+		case "variables":
+			l.variables = texts(value, key.Text)
+		default: // Limitador ignores it
+			c.result.note(file, key.Line, strict.Clipped(key.Text), "the field is not known")
+		}
+	}
+	if v.IsMapping() {
+		for _, field := range []string{"namespace", "seconds", "conditions", "variables"} {
+			if !slices.Contains(given, field) {
+				v.Fault("%s is missing", field)
+			}
+		}
+	}
+	return l
+}
+
+// texts reads a set of texts, sorted. It may be left out.
+func texts(v strict.Value, what string) (list []string) {
+	if v.IsNull() {
+		return nil
+	}
+	for item := range v.Items(what) {
+		text, _ := item.Scalar(what)
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (c *limitador) note(l *counterLimit, what, why string, args ...any) {
+	c.result.note(l.file, l.line, what, why, args...)
+}
+
+// add adds the policy of a group.
+func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
+	first := g.limits[0]
+	var p document.Policy
+	var comments []string
+	for _, l := range g.limits {
+		clause := window(l.most, l.seconds, " ANCHOR FIRST")
+		if fault := clauseFault(clause); fault != "" {
+			c.note(l, fmt.Sprintf("max_value: %d, seconds: %d", l.most, l.seconds), "it does not convert: %s", fault)
+			continue
+		}
+		if l.most == 0 {
+			c.note(l, "max_value: 0", "%s", whyDenied)
+		}
+		p.Limits = append(p.Limits, clause)
+		for _, text := range []string{l.name, l.id} {
+			if text != "" && !slices.Contains(comments, text) {
+				comments = append(comments, text)
+			}
+		}
+	}
+	if len(p.Limits) == 0 {
+		return nil
+	}
+	if len(c.result.Document.Policies) == document.MaxPolicies {
+		return strict.Faults{{File: first.file, Line: first.line, Text: fmt.Sprintf("there are more than %d policies", document.MaxPolicies)}}
+	}
+	p.Comment, p.Line = remark(strings.Join(comments, ", ")), first.line
+	call := Call{Was: "namespace " + shown(first.namespace), When: first.conditions}
+	parts := []string{first.namespace}
+	for _, v := range first.variables {
+		name := variable(v)
+		parts = append(parts, name)
+		call.Key = append(call.Key, "<"+shown(name)+">")
+	}
+	if len(call.Key) == 0 {
+		call.Key = []string{"all"}
+	}
+	p.Name = all.unique(parts...)
+	call.Policy = p.Name
+	if c.namespaces[first.namespace]++; c.namespaces[first.namespace] == 2 {
+		c.note(first, "namespace "+shown(first.namespace), "Limitador charges nothing if one limit denies. Here a policy that allows has charged before the next one denies")
+	}
+	if len(first.conditions) > 0 {
+		c.note(first, "conditions", "the caller has to know whether they hold, and calls policy %s if all do", p.Name)
+	}
+	c.result.Document.Policies = append(c.result.Document.Policies, p)
+	c.result.Calls = append(c.result.Calls, call)
+	return nil
+}
+
+// entry is a variable that is an entry of the first descriptor of a request.
+var entry = regexp.MustCompile(`^descriptors\[0\](?:\.(\w+)|\[(?:'([^'\\]+)'|"([^"\\]+)")\])$`)
+
+// variable is the name of a variable: that of an entry without what is around it.
+func variable(text string) string {
+	if m := entry.FindStringSubmatch(text); m != nil {
+		return m[1] + m[2] + m[3]
+	}
+	return text
+}
