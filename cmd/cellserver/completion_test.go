@@ -89,7 +89,7 @@ func TestReleaseDate(t *testing.T) {
 func TestEveryOptionOfACommandIsDescribed(t *testing.T) {
 	for tool, flags := range map[string]*flag.FlagSet{
 		"ping": pingFlags(&pingOptions{}), "top": topFlags(&topOptions{}), "doctor": doctorFlags(&doctorOptions{}),
-		"import": (&migration{}).flags("import"), "export": (&migration{}).flags("export"), "copy": (&copying{}).flags(),
+		"import": (&migration{}).flags("import"), "export": (&migration{}).flags("export"), "copy": (&copying{}).flags(), "policy": policyFlags(&connectionFlags{}),
 	} {
 		var want, got []string
 		flags.VisitAll(func(f *flag.Flag) { want = append(want, f.Name) })
@@ -125,13 +125,16 @@ var completions = map[string][]string{
 	"cellserver help maxmemory-po":   {"maxmemory-policy"},
 	"cellserver help CL.":            {"CL.THROTTLE"},
 	"cellserver check-aof some-fol":  {"some-folder"},
+	"cellserver policy ":             {"check", "diff", "from-envoy", "from-limitador"},
+	"cellserver policy from-":        {"from-envoy", "from-limitador"},
+	"cellserver policy check some-f": {"some-folder"},
 	"cellserver --dir some-fol":      {"some-folder"},
 	"cellserver completion ":         nil,
 	"cellserver --port ":             nil,
 }
 
 // nothingElse are lines for whose last word exactly what completions has is offered.
-var nothingElse = []string{"cellserver che", "cellserver --appendfsync ", "cellserver --appendonly y", "cellserver check-aof --", "cellserver help CL.", "cellserver ping --ca", "cellserver top --in", "cellserver export --"}
+var nothingElse = []string{"cellserver che", "cellserver --appendfsync ", "cellserver --appendonly y", "cellserver check-aof --", "cellserver help CL.", "cellserver ping --ca", "cellserver top --in", "cellserver export --", "cellserver policy ", "cellserver policy from-"}
 
 // checkOffers plays completions in a folder that contains some-folder. offer returns the words
 // that a shell offers.

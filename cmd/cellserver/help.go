@@ -95,7 +95,7 @@ func mistyped(arg string) error {
 
 // asksForHelp reports whether somebody wants to know how a tool is called.
 func asksForHelp(name string, args []string) bool {
-	if name == "top" || name == "ping" { // their -h has a host behind it
+	if name == "top" || name == "ping" || name == "policy" { // their -h has a host behind it
 		return slices.Contains(args, "--help") || len(args) > 0 && args[len(args)-1] == "-h"
 	}
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" || a == "-help" })

@@ -10,6 +10,10 @@
 //	cellserver copy DIR valkey://host:port [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]
 //	cellserver copy valkey://host:port DIR
 //	cellserver ping [redis://host:port] [-h host] [-p port] [--config file] [--tls] [--timeout d]
+//	cellserver policy check FILE
+//	cellserver policy diff FILE redis://host:port [--user name] [--askpass] [--tls]
+//	cellserver policy from-envoy FILE [FILE ...]
+//	cellserver policy from-limitador FILE [FILE ...]
 //	cellserver top [redis://host:port] [-h host] [-p port] [--user name] [--askpass] [--tls] [--once]
 //	cellserver doctor redis://host:port [--sample n] [--timeout d]
 //	cellserver help [name]
@@ -18,6 +22,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,10 +72,17 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 // report ends what prints something and starts no server.
 func report(stderr io.Writer, err error) int {
-	if err != nil {
-		return fail(stderr, err)
+	var status exitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		if status.err != nil {
+			fail(stderr, status.err)
+		}
+		return status.code
 	}
-	return 0
+	return fail(stderr, err)
 }
 
 // serve runs a server until it is told to stop, and returns the exit status. In the

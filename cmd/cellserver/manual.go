@@ -104,6 +104,24 @@ read from REDISCLI_AUTH. ADDRESS is ` + addressForms + `.
   --once            print one look as text and leave; so it does without a terminal.
                     It is as wide as COLUMNS says (120)
 `,
+	"policy": `usage: cellserver policy check FILE
+       cellserver policy diff FILE [ADDRESS] [-h host] [-p port] [--user name] [--askpass] [--tls]
+       cellserver policy from-envoy FILE [FILE ...]
+       cellserver policy from-limitador FILE [FILE ...]
+
+check reads a file of policies, and prints every fault with its line. It ends with status 0 if
+the file is good.
+
+diff prints what would change on a running server if its policies were those of the file, and
+how many of its keys each change concerns. It changes nothing. It sends RL.POLICY DUMP and
+SCAN. It ends with status 0 if there is no change, 1 if there are changes, and 2 after an
+error. ADDRESS is ` + addressForms + `,
+and may end in the number of a database.
+
+from-envoy and from-limitador print a file of policies that is made of the files of
+envoyproxy/ratelimit or Limitador. Comments in it say how the policies are called, and what is
+not as it was. FILE may be - for the standard input.
+` + connectionManual,
 	"doctor": doctorUsage + `
 
 Examines a running Redis or Valkey and says what moves to cellserver, what does not, and

@@ -23,6 +23,7 @@ var tools = map[string]func(args []string, w io.Writer) error{
 	"ping":         ping,
 	"man":          manPage,
 	"top":          showTop,
+	"policy":       policyTool,
 }
 
 // toolsHelp is what --help says of the subcommands.
@@ -37,6 +38,7 @@ Commands (cellserver help NAME explains a command, an option, or a command of cl
   cellserver copy DIR ADDRESS        Copies the states of all limiters into a store (see --store). Also back.
   cellserver check-aof DIR [--fix]   Checks the files. --fix cuts an incomplete end.
   cellserver check-config FILE       Says whether a server would start with a configuration.
+  cellserver policy WORD FILE        Checks a file of policies, compares it with a server, or makes it of others.
   cellserver dump DIR                Prints the files as JSON, one line for each entry or effect.
   cellserver ping [ADDRESS]          Says whether a server answers; its status is 0 if so.
   cellserver completion SHELL        Prints a completion script for bash, zsh or fish.

@@ -151,7 +151,7 @@ func TestUnsafeTextIsRefused(t *testing.T) {
 		"policies: {}\n---\npolicies: {}": "2: a second document begins here",
 		"policies:\n\tapi: {}":            "2: the YAML is not valid: found character that cannot start any token",
 		"policies: {}\n\xff":              "2: the text is not UTF-8",
-		"policies: {}\n#" + strings.Repeat("x", 1<<20):                  "1: the text has 1048590 bytes, and 1048576 are the most",
+		"policies: {}\n#" + strings.Repeat("x", 1<<20):                  "1: the text is longer than 1048576 bytes",
 		strings.Repeat("[", 200) + strings.Repeat("]", 200):             "1: mappings and lists are nested deeper than 100",
 		strings.Repeat("[", 1<<20):                                      "1: the YAML is not valid: exceeded max depth of 10000",
 		"policies:\n  a: {limits: [TB 1 1 1], comment: !!binary \"*\"}": "2: a !!binary value must be base64",

@@ -26,7 +26,7 @@ const maxDepth = 100
 func Read(name string, text []byte, most int) (Value, *Reader) {
 	r := &Reader{name: name}
 	if len(text) > most {
-		r.Fault(1, "the text has %d bytes, and %d are the most", len(text), most)
+		r.Fault(1, "the text is longer than %d bytes", most)
 		return Value{}, r
 	}
 	if at := invalid(text); at >= 0 {

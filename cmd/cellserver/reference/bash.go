@@ -15,6 +15,9 @@ func Bash(w io.Writer, p *Program) error {
 		c := &p.Commands[i]
 		words := names(p.flags(c))
 		fmt.Fprintf(&b, "  %s)\n    words=%s\n    command=yes\n", c.Name, lines(words))
+		if len(c.Words) > 0 {
+			fmt.Fprintf(&b, "    [ \"$COMP_CWORD\" != 2 ] || { words=%s files=''; }\n", lines(c.Words))
+		}
 		if c.Name == "help" {
 			fmt.Fprintf(&b, "    [ \"$COMP_CWORD\" = 1 ] || { words=%s files=''; }\n", lines(p.Topics))
 		}

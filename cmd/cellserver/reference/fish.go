@@ -19,6 +19,10 @@ func Fish(w io.Writer, p *Program) error {
 		c := &p.Commands[i]
 		within := "__fish_seen_subcommand_from " + c.Name
 		fishOptions(&b, within, p.flags(c))
+		if len(c.Words) > 0 {
+			first := within + "; and not __fish_seen_subcommand_from " + strings.Join(c.Words, " ")
+			fmt.Fprintf(&b, "complete -c cellserver -n %s -f -a %s\n", fishQuoted(first), fishQuoted(strings.Join(c.Words, " ")))
+		}
 		if c.Name == "help" {
 			fmt.Fprintf(&b, "complete -c cellserver -n %s -f -a %s\n", fishQuoted(within), fishQuoted(strings.Join(p.Topics, " ")))
 		}

@@ -72,9 +72,11 @@ func Man(w io.Writer, p *Program) error {
 	r.macro(".SH NAME\ncellserver \\- rate limiter that every Redis client can call")
 	r.macro(".SH SYNOPSIS\n.B cellserver\n[\\fIfile.conf\\fR] [\\fB\\-\\-name\\fR \\fIvalue\\fR ...]")
 	for i := range p.Commands {
-		call, _, _ := strings.Cut(p.Commands[i].Usage, ", or back")
-		r.macro(".br")
-		r.text(strings.Join(strings.Fields(call), " "))
+		for _, call := range p.Commands[i].calls() {
+			call, _, _ = strings.Cut(call, ", or back")
+			r.macro(".br")
+			r.text(call)
+		}
 	}
 	r.macro(".SH DESCRIPTION")
 	r.paragraphs(description)
@@ -103,6 +105,8 @@ func Man(w io.Writer, p *Program) error {
 	r.macro(`.SH EXIT STATUS
 0 if the server has stopped, or the command has done what it should.
 1 after an error, which is on the standard error.
+.PP
+policy diff ends with 1 if there are changes, and with 2 after an error.
 .SH SEE ALSO
 .BR redis\-cli (1)`)
 	return r.err

@@ -38,6 +38,8 @@ type Command struct {
 	Name string
 	// Usage is the lines that show how it is called, without "usage: ".
 	Usage string
+	// Words are what its first argument may be, if that chooses what it does.
+	Words []string
 	// Text says what it does, in paragraphs.
 	Text string
 	// Flags are its own options.
@@ -51,6 +53,11 @@ type Command struct {
 func NewCommand(name, manual string) Command {
 	usage, body, _ := strings.Cut(manual, "\n\n")
 	c := Command{Name: name, Usage: strings.TrimPrefix(usage, "usage: ")}
+	if calls := c.calls(); len(calls) > 1 {
+		for _, call := range calls {
+			c.Words = append(c.Words, strings.Fields(call)[2])
+		}
+	}
 	var text strings.Builder
 	for line := range strings.Lines(body) {
 		switch {
@@ -65,6 +72,19 @@ func NewCommand(name, manual string) Command {
 	}
 	c.Text = strings.TrimSpace(text.String())
 	return c
+}
+
+// calls are the ways in which the command is called, each on one line.
+func (c *Command) calls() (list []string) {
+	for line := range strings.Lines(c.Usage) {
+		line = strings.Join(strings.Fields(line), " ")
+		if len(list) == 0 || strings.HasPrefix(line, "cellserver ") {
+			list = append(list, line)
+		} else {
+			list[len(list)-1] += " " + line
+		}
+	}
+	return list
 }
 
 // newFlag reads `fix   cut the end` and `db n   only this database`.

@@ -18,6 +18,9 @@ func Zsh(w io.Writer, p *Program) error {
 	for i := range p.Commands {
 		c := &p.Commands[i]
 		fmt.Fprintf(&b, "    %s)\n", c.Name)
+		if len(c.Words) > 0 {
+			fmt.Fprintf(&b, "      if (( CURRENT == 3 )) && [[ $words[3] != -* ]]; then\n        topics=(%s)\n        _describe -t topics topic topics\n        return\n      fi\n", singles(c.Words))
+		}
 		if c.Name == "help" {
 			fmt.Fprintf(&b, "      topics=(%s)\n      _describe -t topics topic topics\n", singles(p.Topics))
 		} else {

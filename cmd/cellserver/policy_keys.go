@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+)
+
+// fewPolicies is for how many policies the keys are searched one policy after another. Each
+// search goes through all keys of the server.
+const fewPolicies = 3
+
+// countKeys returns for each change how many keys it concerns. A key counts for the entry that
+// is in force for it afterwards, or was before if that entry goes.
+func countKeys(ctx context.Context, client *redis.Client, changes []document.Change, before, after *document.Document) ([]int, error) {
+	c := keyCounter{counts: make([]int, len(changes)), policies: map[string]*policyChanges{}, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
+	old, now := byName(before), byName(after)
+	for i := range changes {
+		p := c.policies[changes[i].Policy]
+		if p == nil {
+			p = newPolicyChanges(old[changes[i].Policy], now[changes[i].Policy])
+			c.policies[changes[i].Policy] = p
+		}
+		p.entries[changes[i].Pattern] = i
+	}
+	// The names of policies have no character that means something in a pattern.
+	patterns := []string{"*:*"}
+	if len(c.policies) <= fewPolicies {
+		patterns = nil
+		for _, name := range slices.Sorted(maps.Keys(c.policies)) {
+			patterns = append(patterns, name+":*")
+		}
+	}
+	for _, pattern := range patterns {
+		keys := client.Scan(ctx, 0, pattern, 1000).Iterator()
+		for keys.Next(ctx) {
+			c.add(keys.Val())
+		}
+		if err := keys.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return c.counts, nil
+}
+
+// byName returns the policies by name.
+func byName(d *document.Document) map[string]*document.Policy {
+	table := make(map[string]*document.Policy, len(d.Policies))
+	for i := range d.Policies {
+		table[d.Policies[i].Name] = &d.Policies[i]
+	}
+	return table
+}
+
+// keyCounter counts keys, each once: SCAN may return one several times, and a key has a state
+// for each clause. It remembers a hash of each.
+type keyCounter struct {
+	counts   []int
+	policies map[string]*policyChanges
+	seed     maphash.Seed
+	seen     map[uint64]struct{}
+}
+
+// add counts the key of a state.
+func (c *keyCounter) add(state string) {
+	name, key, _ := strings.Cut(state, ":")
+	p := c.policies[name]
+	if p == nil {
+		return
+	}
+	if policy.CheckKey([]byte(key)) != nil { // the state of a further clause
+		key = key[:strings.LastIndexByte(key, '#')]
+	}
+	hash := maphash.String(c.seed, name+":"+key)
+	if _, again := c.seen[hash]; again {
+		return
+	}
+	c.seen[hash] = struct{}{}
+	for _, i := range p.concerns(key) {
+		c.counts[i]++
+	}
+}
+
+// policyChanges are the changes of one policy.
+type policyChanges struct {
+	// before and after are nil if there is no policy.
+	before, after *patternTable
+	// shadow tells that the policy changes for all keys, those of overrides too.
+	shadow bool
+	// entries are the changes by pattern, that of the policy under "".
+	entries map[string]int
+}
+
+func newPolicyChanges(before, after *document.Policy) *policyChanges {
+	p := &policyChanges{entries: map[string]int{}}
+	if before != nil {
+		p.before = newPatternTable(before)
+	}
+	if after != nil {
+		p.after = newPatternTable(after)
+	}
+	p.shadow = before != nil && after != nil && before.Shadow != after.Shadow
+	return p
+}
+
+// concerns returns the changes that concern a key.
+func (p *policyChanges) concerns(key string) (list []int) {
+	now, goes := "", ""
+	if p.after != nil {
+		now = p.after.find(key)
+		if i, ok := p.entries[now]; ok {
+			list = append(list, i)
+		}
+	}
+	if p.before != nil {
+		goes = p.before.find(key)
+		if i, ok := p.entries[goes]; ok && (p.after == nil || goes != now && goes != "" && !p.after.has(goes)) {
+			list = append(list, i)
+		}
+	}
+	if i, ok := p.entries[""]; ok && p.shadow && now != "" {
+		list = append(list, i)
+	}
+	return list
+}
+
+// patternTable finds the override that is in force for a key.
+type patternTable struct {
+	patterns map[string]struct{}
+	// lengths are those of the patterns that end in *, without it, the longest first.
+	lengths []int
+}
+
+func newPatternTable(p *document.Policy) *patternTable {
+	t := &patternTable{patterns: map[string]struct{}{}}
+	for i := range p.Overrides {
+		pattern := p.Overrides[i].Pattern
+		t.patterns[pattern] = struct{}{}
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			t.lengths = append(t.lengths, len(prefix))
+		}
+	}
+	slices.SortFunc(t.lengths, func(a, b int) int { return b - a })
+	t.lengths = slices.Compact(t.lengths)
+	return t
+}
+
+// has tells whether there is an override of a pattern.
+func (t *patternTable) has(pattern string) bool {
+	_, ok := t.patterns[pattern]
+	return ok
+}
+
+// find returns the pattern of the override for key, "" if there is none.
+func (t *patternTable) find(key string) string {
+	if t.has(key) && !strings.HasSuffix(key, "*") {
+		return key
+	}
+	for _, n := range t.lengths {
+		if n <= len(key) && t.has(key[:n]+"*") {
+			return key[:n] + "*"
+		}
+	}
+	return ""
+}
