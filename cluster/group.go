@@ -310,7 +310,7 @@ func (g *group) answer(n int) {
 		return
 	}
 	theirs, f := m.item.ask, m.item.flight
-	theirs.Now, theirs.Decision, theirs.Refused = m.own.Now, m.own.Decision, m.own.Refused
+	theirs.Now, theirs.Decision, theirs.Refused, theirs.Missing = m.own.Now, m.own.Decision, m.own.Refused, m.own.Missing
 	theirs.Result, theirs.Err = m.own.Result, m.own.Err
 	copy(theirs.Details, m.own.Details)
 	m.item.stage, m.item = answered, nil

@@ -126,6 +126,7 @@ func TestMultiAgreesWithTheRulesOfPackageDecide(t *testing.T) {
 			}
 			require.Equal(t, b.Now, a.Now)
 			require.Equal(t, b.Refused, a.Refused, "call %d", i)
+			require.Equal(t, b.Missing, a.Missing, "call %d", i)
 			require.Equal(t, b.Details, a.Details, "call %d%s", i, tagged)
 			if !rounds.Changes || b.Refused && tagged == "" && len(b.Clauses) > 1 {
 				continue
@@ -165,6 +166,25 @@ func randomMulti(t testing.TB, r *rand.Rand, tagged string) *decide.Ask {
 			c.Bucket.Init = r.Int64N(c.Bucket.Capacity + 1)
 		}
 		c.Peek = r.IntN(20) == 0
+	}
+	if r.IntN(3) == 0 {
+		inPart(a, int64(r.IntN(5)))
+	}
+	return a
+}
+
+// inPart has a ask for as many of n units as there are.
+func inPart(a *decide.Ask, n int64) *decide.Ask {
+	a.Partial = true
+	for i := range a.Clauses {
+		switch c := &a.Clauses[i]; {
+		case c.Quota != nil:
+			c.Quantity = n
+		case c.Window != nil:
+			c.Window.Quantity = n
+		case c.Bucket != nil:
+			c.Bucket.Quantity = n
+		}
 	}
 	return a
 }
@@ -256,7 +276,7 @@ func (c *crowd) call(s *server, until time.Duration, ask func() *decide.Ask) {
 			c.refused++
 		default:
 			for i := range a.Clauses {
-				c.admitted[string(a.Clauses[i].Key)]++
+				c.admitted[string(a.Clauses[i].Key)] += a.Granted()
 			}
 		}
 		if s.Elapsed() < until {
@@ -300,7 +320,11 @@ func TestMultiAcrossSlotsChargesWhatItAdmits(t *testing.T) {
 		for i, s := range all.servers {
 			for k := range 8 {
 				all.call(s, 2*time.Second, func() *decide.Ask {
-					return multi(t, 300+int64(seed)*100, keys[(i+k)%3], keys[(i+k+1)%3])
+					a := multi(t, 300+int64(seed)*100, keys[(i+k)%3], keys[(i+k+1)%3])
+					if k < 2 {
+						inPart(a, 3)
+					}
+					return a
 				})
 			}
 		}

@@ -115,7 +115,7 @@ func (p *policies) counts() []PolicyCount {
 
 // admit answers as if the limiter had never been used, whatever it is asked for.
 func admit(a *decide.Ask) {
-	a.Refused = false
+	a.Refused, a.Missing = false, 0
 	switch a.Family {
 	case decide.Cell:
 		admitCell(&a.Decision, a.Now, &a.Quota, a.Quantity)
@@ -128,6 +128,8 @@ func admit(a *decide.Ask) {
 	case decide.Several:
 		for i := range a.Clauses {
 			switch c := &a.Clauses[i]; {
+			case c.Quota != nil && c.Force:
+				a.Details[i] = unused(max(0, c.Quota.Limit()))
 			case c.Quota != nil:
 				admitCell(&a.Details[i], a.Now, c.Quota, c.Quantity)
 				a.Refused = a.Refused || a.Details[i].Refused > 0
@@ -176,7 +178,7 @@ func (p *policies) decideLocally(a *decide.Ask) {
 		}
 	}
 	p.local(&mine)
-	a.Now, a.Decision, a.Refused, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Err
+	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
 	// Who holds a lease holds it in the engine: that it is not known here is no reason to
 	// stop working.
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {

@@ -147,7 +147,7 @@ func (x *across) settled() {
 	}
 	g, m := x.group, x.member
 	if x.err != nil || x.refused {
-		was := slices.Clone(m.own.Details)
+		was, missing := slices.Clone(m.own.Details), m.own.Missing
 		m.own.Err = x.err
 		if x.err == nil {
 			g.count.races.Add(1)
@@ -155,7 +155,7 @@ func (x *across) settled() {
 		}
 		g.answerAll()
 		// What was charged is what was decided before.
-		m.own.Details, m.own.Refused, m.own.Err, m.refundDue = was, false, nil, true
+		m.own.Details, m.own.Missing, m.own.Refused, m.own.Err, m.refundDue = was, missing, false, nil, true
 	}
 	g.answerAll()
 	g.undo()
@@ -178,5 +178,5 @@ func (x *across) describe() {
 		// There was room again a moment later.
 		copy(a.Details, refused)
 	}
-	a.Refused = true
+	a.Refuse()
 }

@@ -156,19 +156,22 @@ func (g *group) give(p *part, a *decide.Ask) bool {
 	return g.apply(p, plan) == nil
 }
 
-// clauseAsk is a clause of a, as an ask of its own that was answered as the clause was.
+// clauseAsk is a clause of a, as an ask of its own that was answered as the clause was: for
+// what it was granted.
 func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 	c := &a.Clauses[n]
 	one := &decide.Ask{DB: a.DB, Key: c.Key, Now: a.Now, Decision: a.Details[n]}
 	switch {
 	case c.Window != nil:
 		one.Family, one.Window = decide.Window, *c.Window
+		one.Window.Quantity -= a.Missing
 	case c.Bucket != nil:
 		one.Family, one.Bucket = decide.Bucket, *c.Bucket
+		one.Bucket.Quantity -= a.Missing
 	case c.Lease != nil:
 		one.Family, one.Lease = decide.Lease, *c.Lease
 	default:
-		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity
+		one.Family, one.Quota, one.Quantity = decide.Cell, *c.Quota, c.Quantity-a.Missing
 	}
 	return one
 }

@@ -47,6 +47,7 @@ type Ask struct {
 	// not nil. Refused reports whether one of the clauses was refused. Now is the instant at
 	// which it was decided.
 	Refused  bool
+	Missing  int64 // of a Partial: how many of the units asked for were not granted
 	Err      error
 	Now      limit.Instant
 	Decision limit.Decision
@@ -59,6 +60,11 @@ type Ask struct {
 	Lease    concurrency.Call
 	Clauses  []Clause
 	Admin    AdminCall
+	// Partial has Several grant the same number of units to every clause: as many of its
+	// units, of which each clause asks for the same number, as the clause can grant that has
+	// the least. A lease passes or does not. If no unit can be granted all are refused. A
+	// quantity that is not positive ignores it.
+	Partial bool
 
 	// Next is a further ask of the same command, nil for most.
 	Next *Ask
@@ -73,6 +79,7 @@ type Clause struct {
 	Key      []byte
 	Quota    *gcra.Quota // with Quantity
 	Quantity int64
+	Force    bool // has Quota charged even beyond its limit, as Charge of the others says
 	Window   *slidingwindow.Call
 	Bucket   *tokenbucket.Call
 	Lease    *concurrency.Call // which acquires
@@ -178,6 +185,19 @@ func (a *Ask) OnlyLooks() bool {
 		return slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) || !slices.ContainsFunc(a.Clauses, Clause.takes)
 	}
 	return false
+}
+
+// units is where a clause has its quantity, nil if it counts no units.
+func (c *Clause) units() *int64 {
+	switch {
+	case c.Window != nil:
+		return &c.Window.Quantity
+	case c.Bucket != nil:
+		return &c.Bucket.Quantity
+	case c.Lease != nil:
+		return nil
+	}
+	return &c.Quantity
 }
 
 // takes reports whether a clause may change its key.

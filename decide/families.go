@@ -24,6 +24,39 @@ func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 	return nil
 }
 
+// forceCell charges a cell even beyond its limit.
+func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
+	p.Action, p.by = Keep, Cell
+	tat, err := entry.StoredTAT(e)
+	if err != nil {
+		return err
+	}
+	next, write, err := gcra.ForceInto(d, tat, now, q, quantity)
+	if write {
+		p.endCell(e, now, next)
+	}
+	return err
+}
+
+// shareCell takes as much of a positive quantity as there is. Refused is how much that is not.
+func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
+	p.Action, p.by = Keep, Cell
+	tat, err := entry.StoredTAT(e)
+	if err != nil {
+		return err
+	}
+	granted := min(quantity, gcra.Free(tat, now, q))
+	if granted == 0 {
+		gcra.DecideInto(d, tat, now, q, 1)
+		d.Refused = quantity
+		return nil
+	}
+	next, _ := gcra.DecideInto(d, tat, now, q, granted)
+	p.endCell(e, now, next)
+	d.Refused = quantity - granted
+	return nil
+}
+
 func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant, c *slidingwindow.Call) error {
 	p.Action, p.by = Keep, Window
 	if e.Kind != entry.None && !e.Kind.IsWindow() {

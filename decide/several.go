@@ -3,11 +3,8 @@ package decide
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/slidingwindow"
-	"github.com/cellserver/cellserver/tokenbucket"
 )
 
 // Rounds decides the clauses of an RL.MULTI at one instant: all are charged or none. It is
@@ -29,6 +26,9 @@ import (
 // for there may be thousands of clauses, and deciding takes less than remembering.
 // [Rounds.All] does the first half for entries that lie in memory.
 //
+// An [Ask.Partial] is judged in one round if all clauses grant all units, else once more:
+// with as many as all of them grant, or as refused.
+//
 // A refused call still stores what a refusal of a clause by itself stores: a changed rate
 // of a bucket, a key with INIT.
 type Rounds struct {
@@ -39,30 +39,25 @@ type Rounds struct {
 	ask    *Ask
 	now    limit.Instant
 	as     manner
-	begun  bool // of the rounds
-	unfit  bool // a clause is not about what its key holds
-	failed int  // the first clause that has an error, which is err
+	begun  bool  // of the rounds
+	unfit  bool  // a clause is not about what its key holds
+	asked  int64 // units of a Partial
+	least  int64 // units that all clauses of a Partial can grant
+	failed int   // the first clause that has an error, which is err
 	err    error
 }
-
-// manner is how clauses are decided.
-type manner uint8
-
-const (
-	charging manner = iota
-	// peeking answers and plans nothing.
-	peeking
-	// denied answers as peeking does and plans what a refusal stores.
-	denied
-)
 
 // Start begins with a, whose Details have room for all Clauses. The keys must differ.
 func (s *Rounds) Start(a *Ask, now limit.Instant) {
 	s.ask, s.now, s.begun, s.as = a, now, false, charging
 	if slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) {
 		s.as = peeking
+	} else if a.Partial {
+		if s.asked = a.Units(); s.asked > 0 {
+			s.as, s.least = sharing, s.asked
+		}
 	}
-	a.Now, a.Refused = now, false
+	a.Now, a.Refused, a.Missing = now, false, 0
 }
 
 // Round reports whether each clause is to be judged, for the first time or once more. There
@@ -71,8 +66,15 @@ func (s *Rounds) Round() bool {
 	switch {
 	case !s.begun:
 		s.begun = true
-	case s.as == charging && s.ask.Refused && s.err == nil && !s.unfit:
+	case s.err != nil || s.unfit:
+		return false
+	case s.as == charging && s.ask.Refused:
 		s.as = denied
+	case s.as == sharing && s.least == 0:
+		s.as = exhausted
+		s.ask.Refuse()
+	case s.as == sharing && s.least < s.asked:
+		s.as, s.ask.Missing = granting, s.asked-s.least
 	default:
 		return false
 	}
@@ -87,15 +89,30 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	if s.unfit = !c.fits(e.Kind); s.unfit {
 		return false
 	}
-	if err := s.decideClause(d, e, s.now, c, s.as); err != nil {
+	if err := s.decide(d, e, c); err != nil {
 		if i < s.failed {
 			s.err, s.failed = err, i
 		}
 		return true
 	}
-	s.ask.Refused = s.ask.Refused || !d.Allowed()
 	s.Changes = s.Changes || s.Action != Keep
+	switch {
+	case s.as != sharing:
+		s.ask.Refused = s.ask.Refused || !d.Allowed()
+	case c.units() != nil:
+		s.least = min(s.least, s.asked-d.Refused)
+	case !d.Allowed():
+		s.least = 0
+	}
 	return true
+}
+
+// decide decides a clause in the manner of the round.
+func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
+	if s.as >= sharing {
+		return s.decidePart(d, e, s.now, c, s.as, s.least)
+	}
+	return s.decideClause(d, e, s.now, c, s.as)
 }
 
 // End returns the error of the call: [limit.ErrWrongType] if a clause does not fit its key,
@@ -111,7 +128,7 @@ func (s *Rounds) End() error {
 // Again decides clause i once more, as in the last round, for its plan. Its answer stays.
 func (s *Rounds) Again(i int, e *entry.Entry) error {
 	var d limit.Decision
-	return s.decideClause(&d, e, s.now, &s.ask.Clauses[i], s.as)
+	return s.decide(&d, e, &s.ask.Clauses[i])
 }
 
 // All decides a, whose Details have room for all Clauses, on entries that lie in memory:
@@ -133,58 +150,11 @@ func (s *Rounds) Forget() {
 	s.Plan.Forget()
 }
 
-// Clause decides clause i of a by itself, as if it were charged alone, and notes its answer
-// in the Details.
+// Clause decides clause i of a, which was granted, by itself once more, as if it were charged
+// alone, and notes its answer in the Details.
 func (p *Plan) Clause(i int, e *entry.Entry, now limit.Instant, a *Ask) error {
+	if a.Partial && a.Missing > 0 {
+		return p.decidePart(&a.Details[i], e, now, &a.Clauses[i], granting, a.Granted())
+	}
 	return p.decideClause(&a.Details[i], e, now, &a.Clauses[i], charging)
-}
-
-// fits reports whether what a key holds is what its clause is about.
-func (c *Clause) fits(k entry.Kind) bool {
-	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
-		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
-}
-
-// decideClause is what One is for an ask.
-func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner) (err error) {
-	switch {
-	case c.Window != nil:
-		was := c.Window.Charge
-		if as != charging {
-			c.Window.Charge = slidingwindow.Peek
-		}
-		err = p.decideWindow(d, e, now, c.Window)
-		c.Window.Charge = was
-	case c.Bucket != nil:
-		was := c.Bucket.Charge
-		if as == peeking {
-			c.Bucket.Charge = tokenbucket.Peek
-		}
-		c.Bucket.Denied = as == denied
-		err = p.decideBucket(d, e, now, c.Bucket)
-		c.Bucket.Charge, c.Bucket.Denied = was, false
-	case c.Lease != nil:
-		was := c.Lease.Peek
-		c.Lease.Peek = was || as != charging
-		err = p.decideLease(d, e, now, c.Lease)
-		c.Lease.Peek = was
-	default:
-		err = p.decideCell(d, e, now, c.Quota, c.Quantity)
-		if err == nil && as != charging {
-			p.leaveCell(d, e, now, c.Quota)
-		}
-	}
-	if as == peeking {
-		p.Action = Keep
-	}
-	return err
-}
-
-// leaveCell has a cell stay as it is, and d say so.
-func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
-	p.Action = Keep
-	tat, _ := entry.StoredTAT(e) // it could be read just now
-	var is limit.Decision
-	gcra.DecideInto(&is, tat, now, q, 0)
-	d.Remaining, d.ResetAfter = is.Remaining, is.ResetAfter
 }

@@ -120,6 +120,21 @@ func TestMultiWithALease(t *testing.T) {
 	require.Equal(t, limit.Decision{Limit: 2, RetryAfter: limit.NoRetry, ResetAfter: time.Minute}, details[3])
 }
 
+// TestMultiInPart: all get what the one has that has least.
+func TestMultiInPart(t *testing.T) {
+	_, v, _ := open(t, keyspace.Options{})
+	for _, left := range []int64{4, 0, 0} {
+		a := &decide.Ask{Family: decide.Several, Partial: true, Clauses: clauses(t, 6, 6, 6), Details: make([]limit.Decision, 3)}
+		v.Decide(a)
+		require.NoError(t, a.Err)
+		require.Equal(t, left, a.Details[1].Remaining)
+		require.Equal(t, left, a.Details[2].Remaining)
+	}
+	d, err := asks.Throttle(v, 0, []byte("cl"), clauses(t, 0, 0, 0)[0].Quota, 0)
+	require.NoError(t, err)
+	require.Equal(t, int64(6), d.Remaining, "10 of 16, as of the others")
+}
+
 func TestMultiErrorsStoreNothing(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	details := make([]limit.Decision, 3)

@@ -36,7 +36,7 @@ func askMulti(c *command.Call) resp.Error {
 }
 
 func answerMulti(c *command.Call, a *decide.Ask) {
-	d := binding(a)
+	d := a.Binding()
 	c.Denied += d.Refused
 	for i := range a.Details {
 		note(c, a, a.Clauses[i].Key, &a.Details[i])

@@ -1,0 +1,126 @@
+package decide
+
+import (
+	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/slidingwindow"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// manner is how clauses are decided.
+type manner uint8
+
+const (
+	// charging takes the whole quantity, or refuses.
+	charging manner = iota
+	// peeking answers and plans nothing.
+	peeking
+	// denied answers as peeking does and plans what a refusal stores.
+	denied
+	// sharing has each clause take what there is of its units.
+	sharing
+	// granting has each take as many as that one can which has the least.
+	granting
+	// exhausted is denied where one unit would have been enough.
+	exhausted
+)
+
+// fits reports whether what a key holds is what its clause is about.
+func (c *Clause) fits(k entry.Kind) bool {
+	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
+		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
+}
+
+// decideClause is what One is for an ask. as is one of the first three manners.
+func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner) (err error) {
+	switch {
+	case c.Window != nil:
+		was := c.Window.Charge
+		if as != charging {
+			c.Window.Charge = slidingwindow.Peek
+		}
+		err = p.decideWindow(d, e, now, c.Window)
+		c.Window.Charge = was
+	case c.Bucket != nil:
+		was := c.Bucket.Charge
+		if as == peeking {
+			c.Bucket.Charge = tokenbucket.Peek
+		}
+		c.Bucket.Denied = as == denied
+		err = p.decideBucket(d, e, now, c.Bucket)
+		c.Bucket.Charge, c.Bucket.Denied = was, false
+	case c.Lease != nil:
+		was := c.Lease.Peek
+		c.Lease.Peek = was || as != charging
+		err = p.decideLease(d, e, now, c.Lease)
+		c.Lease.Peek = was
+	case c.Force && as == charging:
+		err = p.forceCell(d, e, now, c.Quota, c.Quantity)
+	default:
+		err = p.decideCell(d, e, now, c.Quota, c.Quantity)
+		if err == nil && as != charging {
+			p.leaveCell(d, e, now, c.Quota)
+		}
+	}
+	if as == peeking {
+		p.Action = Keep
+	}
+	return err
+}
+
+// leaveCell has a cell stay as it is, and d say so.
+func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
+	p.Action = Keep
+	tat, _ := entry.StoredTAT(e) // it could be read just now
+	var is limit.Decision
+	gcra.DecideInto(&is, tat, now, q, 0)
+	d.Remaining, d.ResetAfter = is.Remaining, is.ResetAfter
+}
+
+// decidePart decides a clause of a Partial in one of the last three manners. units is how many
+// it takes when granting. Refused is how many it was not granted when sharing, and all or none
+// when exhausted: a clause that could grant one refuses none.
+func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
+	quantity := c.units()
+	switch {
+	case as == sharing:
+		return p.share(d, e, now, c)
+	case quantity == nil && as == granting:
+		return p.decideClause(d, e, now, c, charging)
+	case quantity == nil:
+		return p.decideClause(d, e, now, c, denied)
+	}
+	asked := *quantity
+	if as == granting {
+		*quantity = units
+		err = p.decideClause(d, e, now, c, charging)
+	} else {
+		*quantity = 1
+		err = p.decideClause(d, e, now, c, denied)
+		d.Refused *= asked
+	}
+	*quantity = asked
+	return err
+}
+
+// share has a clause by itself take what there is, whatever the others have.
+func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
+	switch {
+	case c.Window != nil:
+		was := c.Window.Charge
+		c.Window.Charge = slidingwindow.Partial
+		err = p.decideWindow(d, e, now, c.Window)
+		c.Window.Charge = was
+	case c.Bucket != nil:
+		was := c.Bucket.Charge
+		c.Bucket.Charge = tokenbucket.Partial
+		err = p.decideBucket(d, e, now, c.Bucket)
+		c.Bucket.Charge = was
+	case c.Lease != nil:
+		err = p.decideLease(d, e, now, c.Lease)
+	default:
+		err = p.shareCell(d, e, now, c.Quota, c.Quantity)
+	}
+	return err
+}
