@@ -48,9 +48,7 @@ type elsewhere struct {
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
 	st.Decide(&a)
-	if a.Family == decide.Several {
-		a.Decision = binding(&a)
-	}
+	a.Decision = decisionOf(&a)
 	return a
 }
 
@@ -77,9 +75,7 @@ func (w *wait) look(st env.Store) decide.Ask {
 		}
 	}
 	st.Decide(&a)
-	if a.Family == decide.Several {
-		a.Decision = binding(&a)
-	}
+	a.Decision = decisionOf(&a)
 	return a
 }
 

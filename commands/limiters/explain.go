@@ -66,7 +66,7 @@ func (e *explanation) decide(c *command.Call, limits *policy.Limits, candidate b
 	if c.Store.Decide(a); a.Err != nil {
 		return command.StoreError(a.Err)
 	}
-	e.limits, e.details, e.decision = limits, append(e.details[:0], a.Details...), binding(a)
+	e.limits, e.details, e.decision = limits, append(e.details[:0], a.Details...), a.Binding()
 	return ""
 }
 

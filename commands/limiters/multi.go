@@ -31,7 +31,7 @@ func askMulti(c *command.Call) resp.Error {
 		return err
 	}
 	a := c.NewAsk(decide.Several, nil)
-	a.Clauses, a.Details, a.Millis, a.WithDetails = m.clauses, m.details, m.millis, m.detail
+	a.Clauses, a.Details, a.Partial, a.Millis, a.WithDetails = m.clauses, m.details, false, m.millis, m.detail
 	return ""
 }
 

@@ -63,12 +63,7 @@ func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
 
 // answer replies to a, which has been decided, and then has the candidate decide the same call.
 func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
-	var d limit.Decision
-	if a.Family == decide.Several {
-		d = binding(a)
-	} else {
-		d = a.Decision
-	}
+	d := decisionOf(a)
 	denied := d.Refused != 0
 	if u.lenient() {
 		u.allow(a, &d)

@@ -97,11 +97,11 @@ func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate b
 		}
 		m.clauses[i] = room.Clause(u.stateKey(i, candidate))
 		m.clauses[i].Peek = u.mode == usePeek
-		//FORCE m.clauses[i].Force = u.mode == useForce
+		m.clauses[i].Force = u.mode == useForce
 		m.clauses[i].Quantity = u.quantity
 	}
 	a := c.NewAsk(decide.Several, nil)
-	a.Clauses, a.Details = m.clauses, m.details //PARTIAL
+	a.Clauses, a.Details, a.Partial = m.clauses, m.details, u.mode == usePartial && u.quantity > 0
 	return a, ""
 }
 
@@ -208,7 +208,8 @@ func (u *useScratch) try(c *command.Call, denied bool) {
 	if err := u.check(); err == "" {
 		if a, err := u.ask(c, limits, true); err == "" {
 			c.Store.Decide(a)
-			refused = a.Err != nil || a.Refused && a.Family == decide.Several || a.Family != decide.Several && a.Decision.Refused != 0
+			d := decisionOf(a)
+			refused = a.Err != nil || d.Refused != 0
 		}
 	}
 	if u.quantity < 0 {
