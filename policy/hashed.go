@@ -26,9 +26,25 @@ type hashed[V any] struct {
 
 // part is a piece of the directory.
 type part[V any] struct {
-	buckets [][]slot[V]
+	buckets []bucket[V]
 	// gen is the generation that buckets was made under.
 	gen uint64
+}
+
+// bucket is some slots, which are replaced and never changed. seen has a bit for the highest six
+// bits of each hash: most hashes that are not there are missed without a look at the slots.
+type bucket[V any] struct {
+	seen  uint64
+	slots []slot[V]
+}
+
+// bucketOf returns the bucket with those slots.
+func bucketOf[V any](slots []slot[V]) (b bucket[V]) {
+	for i := range slots {
+		b.seen |= 1 << (slots[i].hash >> 58)
+	}
+	b.slots = slices.Clip(slots)
+	return b
 }
 
 // slot is a value and the hash of its name.
@@ -38,7 +54,7 @@ type slot[V any] struct {
 }
 
 const (
-	// partBits is the logarithm of the buckets of a part, of 24 bytes each. With 1,000,000
+	// partBits is the logarithm of the buckets of a part, of 32 bytes each. With 1,000,000
 	// values in 4 a bucket there are as many bytes in a part as in the list of the parts.
 	partBits = 9
 	partMask = 1<<partBits - 1
@@ -48,10 +64,15 @@ const (
 	lowLoad  = 1
 )
 
-// bucket returns the slots among which those with the hash are. There must be some.
+// bucket returns the slots among which those with the hash are, none if there is none for
+// certain. There must be some buckets.
 func (t *hashed[V]) bucket(hash uint64) []slot[V] {
 	i := t.index(hash)
-	return t.parts[i>>partBits].buckets[i&partMask]
+	b := &t.parts[i>>partBits].buckets[i&partMask]
+	if b.seen>>(hash>>58)&1 == 0 {
+		return nil
+	}
+	return b.slots
 }
 
 func (t *hashed[V]) index(hash uint64) uint64 {
@@ -81,14 +102,14 @@ func (t *hashed[V]) set(gen, hash uint64, v V, is func(V) bool) {
 		t.appendBucket(gen, nil)
 	}
 	at := t.at(gen, t.index(hash))
-	for i, s := range *at {
+	for i, s := range at.slots {
 		if s.hash == hash && is(s.value) {
-			*at = slices.Clone(*at)
-			(*at)[i].value = v
+			at.slots = slices.Clone(at.slots)
+			at.slots[i].value = v
 			return
 		}
 	}
-	*at = append(slices.Clip(*at), slot[V]{hash, v})
+	*at = bucketOf(append(slices.Clip(at.slots), slot[V]{hash, v}))
 	if t.count++; uint64(t.count) > fullLoad*t.buckets {
 		t.split(gen)
 	}
@@ -104,7 +125,7 @@ func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
 		return false
 	}
 	at := t.at(gen, t.index(hash))
-	*at = slices.Concat((*at)[:i], (*at)[i+1:])
+	*at = bucketOf(slices.Concat(at.slots[:i], at.slots[i+1:]))
 	if t.count--; uint64(t.count) < lowLoad*(t.buckets-1) {
 		t.merge(gen)
 	}
@@ -115,7 +136,7 @@ func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
 func (t *hashed[V]) each(f func(V) bool) bool {
 	for _, p := range t.parts {
 		for _, b := range p.buckets {
-			for _, s := range b {
+			for _, s := range b.slots {
 				if !f(s.value) {
 					return false
 				}
@@ -131,22 +152,22 @@ func (t *hashed[V]) split(gen uint64) {
 	bit := highest(t.buckets)
 	at := t.at(gen, t.buckets-bit)
 	var stay, move []slot[V]
-	for _, s := range *at {
+	for _, s := range at.slots {
 		if s.hash&bit == 0 {
 			stay = append(stay, s)
 		} else {
 			move = append(move, s)
 		}
 	}
-	*at = slices.Clip(stay)
-	t.appendBucket(gen, slices.Clip(move))
+	*at = bucketOf(stay)
+	t.appendBucket(gen, move)
 }
 
 // merge puts the slots of the last bucket, which is not the only one, where they were before
 // [hashed.split].
 func (t *hashed[V]) merge(gen uint64) {
 	last := t.buckets - 1
-	moved := *t.at(gen, last)
+	moved := t.at(gen, last).slots
 	p := &t.parts[last>>partBits]
 	p.buckets = p.buckets[:len(p.buckets)-1]
 	if len(p.buckets) == 0 {
@@ -156,27 +177,27 @@ func (t *hashed[V]) merge(gen uint64) {
 		t.mask >>= 1
 	}
 	at := t.at(gen, last-highest(last))
-	*at = slices.Concat(*at, moved)
+	*at = bucketOf(slices.Concat(at.slots, moved))
 }
 
 // highest returns the highest bit of n, which is not 0.
 func highest(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 
 // appendBucket adds a bucket behind the others.
-func (t *hashed[V]) appendBucket(gen uint64, b []slot[V]) {
+func (t *hashed[V]) appendBucket(gen uint64, slots []slot[V]) {
 	t.own(gen)
 	if t.buckets&partMask == 0 {
 		t.parts = append(t.parts, part[V]{gen: gen})
 	}
 	p := t.ownPart(gen, len(t.parts)-1)
-	p.buckets = append(p.buckets, b)
+	p.buckets = append(p.buckets, bucketOf(slots))
 	if t.buckets++; t.buckets > t.mask+1 {
 		t.mask = t.mask<<1 | 1
 	}
 }
 
 // at returns where bucket i is, in memory of the generation.
-func (t *hashed[V]) at(gen, i uint64) *[]slot[V] {
+func (t *hashed[V]) at(gen, i uint64) *bucket[V] {
 	t.own(gen)
 	return &t.ownPart(gen, int(i>>partBits)).buckets[i&partMask]
 }

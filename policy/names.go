@@ -20,7 +20,7 @@ var (
 	// ErrPattern: a pattern that is empty or too long.
 	ErrPattern = errors.New("a pattern has 1 to 1024 bytes")
 	// ErrKey: see [CheckKey].
-	ErrKey = errors.New("a key must not end in '#' and a number above 1, since state keys of further clauses do")
+	ErrKey = errors.New("a key must not end in '#' and a number from 2 to 16, since state keys of further clauses do")
 )
 
 // CheckName returns nil for the name of a policy, else [ErrName]: it has 1 to [MaxName]
@@ -57,22 +57,14 @@ func prefixOf(pattern string) (string, bool) {
 	return pattern, false
 }
 
-// CheckKey returns nil for a key that a policy may be used with, else [ErrKey]: one that ends
-// in '#' and decimal digits that mean 2 or more would share state with a further clause of
-// another key.
+// CheckKey returns nil for a key that a policy may be used with, else [ErrKey]: one that ends in
+// '#' and a number from 2 to [MaxClauses] would share state with a further clause of another key.
 func CheckKey(key []byte) error {
-	end := len(key)
-	for end > 0 && '0' <= key[end-1] && key[end-1] <= '9' {
-		end--
-	}
-	digits := key[end:]
-	if end == 0 || key[end-1] != '#' {
+	n := len(key)
+	if n < 2 || key[n-1] < '0' || key[n-1] > '9' {
 		return nil
 	}
-	for len(digits) > 0 && digits[0] == '0' {
-		digits = digits[1:]
-	}
-	if len(digits) > 1 || len(digits) == 1 && digits[0] > '1' {
+	if key[n-2] == '#' && key[n-1] > '1' || n > 2 && key[n-3] == '#' && key[n-2] == '1' && key[n-1] <= '0'+MaxClauses%10 {
 		return ErrKey
 	}
 	return nil

@@ -27,10 +27,10 @@ func TestCheckPattern(t *testing.T) {
 }
 
 func TestCheckKey(t *testing.T) {
-	for _, key := range []string{"", "acme", "acme#", "#", "2", "acme2", "acme#0", "acme#1", "acme#01", "acme#2x", "acme#-2", "acme#2 "} {
+	for _, key := range []string{"", "acme", "acme#", "#", "2", "acme2", "acme#0", "acme#1", "acme#01", "acme#2x", "acme#-2", "acme#2 ", "acme#02", "acme#17", "acme#20", "acme#100", "acme#99999999999999999999999", "acme16"} {
 		require.NoError(t, policy.CheckKey([]byte(key)), key)
 	}
-	for _, key := range []string{"acme#2", "#2", "acme#02", "acme#10", "acme##16", "acme#1#2", "acme#99999999999999999999999"} {
+	for _, key := range []string{"acme#2", "#2", "acme#9", "#10", "acme#10", "acme##16", "acme#1#2", "acme#15"} {
 		require.ErrorIs(t, policy.CheckKey([]byte(key)), policy.ErrKey, key)
 	}
 }

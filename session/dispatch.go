@@ -13,7 +13,7 @@ func (l *Worker) dispatch(s *Session, a *request) {
 	c := &l.ctx
 	cmd, args := a.cmd, a.args
 	l.Work += command.Units(len(a.args), a.size)
-	c.Client, c.Args, c.Failed = &s.Client, args, false
+	c.Client, c.Args, c.PolicyKey, c.Failed = &s.Client, args, a.policyKey, false
 	if len(args) == 0 {
 		c.Cmd = nil
 		c.Fail(a.refused)

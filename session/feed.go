@@ -11,7 +11,7 @@ import (
 func (s *Session) Feed(worker transport.Worker, in, out []byte) transport.Turn {
 	l := worker.(*Worker)
 	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Options.Ledger, OnError: l.OnError, Room: cap(out)}
-	l.ctx.Cmd = nil
+	l.ctx.Cmd, l.policyKeys = nil, l.policyKeys[:0]
 	next, consumed := s.turn(l, in)
 	barrier := uint64(0)
 	if l.Journal != nil {

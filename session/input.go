@@ -36,7 +36,7 @@ func (s *Session) split(l *Worker, in []byte) (swallowed int, err resp.Error) {
 		}
 		a := &l.slots[n]
 		n++
-		a.cmd, a.args, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, used, at
+		a.cmd, a.args, a.policyKey, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, nil, used, at
 		if len(room)+len(args) > cap(room) {
 			l.room = args[:0] // it has outgrown the worker's room, whose place it takes
 			break
@@ -65,8 +65,15 @@ func (l *Worker) prefetch(db int) {
 	l.Keys = l.Keys[:0]
 	for i := range l.requests {
 		a := &l.requests[i]
-		if a.cmd != nil && a.cmd.Keys.First == 1 && len(a.args) > 1 {
+		switch {
+		case a.cmd == nil || len(a.args) < 2:
+		case a.cmd.Keys.First == 1:
 			l.Keys = append(l.Keys, a.args[1])
+		case a.cmd.Keys.Policy && len(a.args) > 2:
+			from := len(l.policyKeys)
+			l.policyKeys = a.cmd.Keys.AppendPolicyKey(l.policyKeys, a.args)
+			a.policyKey = l.policyKeys[from:len(l.policyKeys):len(l.policyKeys)]
+			l.Keys = append(l.Keys, a.policyKey)
 		}
 	}
 	if len(l.Keys) > 1 {
@@ -88,6 +95,7 @@ func (l *Worker) takeArgs(args [][]byte) [][]byte {
 // forgetInput lets go of the input that was split last, which arguments point into.
 func (l *Worker) forgetInput() {
 	clear(l.room[:cap(l.room)])
+	l.policyKeys = nil
 	clear(l.slots[:])
 	l.ctx.Args = nil
 	l.requests = nil

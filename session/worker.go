@@ -32,6 +32,8 @@ type input struct {
 	room     [][]byte // room for the arguments of ahead
 	slots    [command.MaxRequests]request
 	requests []request // those of slots that are in use
+	// policyKeys has the keys of requests that are about policies, until the batch ends.
+	policyKeys []byte
 }
 
 // request is a command that has been split off the input and looked up, but has not
@@ -44,6 +46,8 @@ type request struct {
 	// refused is why the command was thrown away as it came; it has no arguments then.
 	refused resp.Error
 	end     int // bytes of the input that are done with once it has run
+	// policyKey is command.Call.PolicyKey. It is in the worker's policyKeys.
+	policyKey []byte
 }
 
 // worldState is for scripts that may take long; see coroutine.

@@ -101,8 +101,11 @@ type Call struct {
 	Client *Client
 	Cmd    *Command
 	Args   [][]byte // Args[0] is the name as it was sent
-	W      *resp.Writer
-	Failed bool
+	// PolicyKey is the key of a command that is about a policy, if the store has been told that
+	// it is about to be used; see [KeySpec.AppendPolicyKey].
+	PolicyKey []byte
+	W         *resp.Writer
+	Failed    bool
 }
 
 // Client is what commands and other sessions may know of a connection. Fields without a

@@ -48,7 +48,7 @@ func explain(c *command.Call) {
 		c.Fail(command.NoPolicy(u.name))
 		return
 	}
-	u.mode, u.member = usePeek, explainMember
+	u.mode, u.member, u.options = usePeek, explainMember, true
 	e := explanation{useScratch: u, now: c.Store.Now()}
 	if err := e.decide(c, u.limits, false); err != "" {
 		c.Fail(err)
@@ -188,7 +188,7 @@ func (e *explanation) writeClauses(c *command.Call, candidate bool) {
 		w.Map(7)
 		text(w, "clause", e.limits.Text[i])
 		w.BulkString("key")
-		w.Bulk(e.stateKey(i, candidate))
+		w.Bulk(e.stateKey(c, i, candidate))
 		number := func(name string, n int64) {
 			w.BulkString(name)
 			w.Int(n)

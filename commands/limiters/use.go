@@ -63,6 +63,10 @@ func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
 
 // answer replies to a, which has been decided, and then has the candidate decide the same call.
 func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
+	if a.Family != decide.Several && !a.WithDetails && !u.lenient() && u.policy.Candidate == nil { // as most
+		answerFive(c, a)
+		return
+	}
 	d := decisionOf(a)
 	denied := d.Refused != 0
 	if u.lenient() {
@@ -103,7 +107,7 @@ func (u *useScratch) count(denied bool) {
 
 // replyBlocked denies the call for as long as the block lasts. Nothing is decided or charged.
 func (u *useScratch) replyBlocked(c *command.Call) {
-	a := c.NewAsk(decide.Cell, u.stateKey(0, false))
+	a := c.NewAsk(decide.Cell, u.stateKey(c, 0, false))
 	a.Millis, a.WithDetails = u.millis, u.withDetails
 	if !u.looks() {
 		u.policy.Counts.Blocked.Add(1)

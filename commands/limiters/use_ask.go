@@ -33,7 +33,7 @@ func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*d
 	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait {
 		return nil, ""
 	}
-	key := u.stateKey(0, candidate)
+	key := u.stateKey(c, 0, candidate)
 	if u.applied.Boost != nil {
 		cl.Boost(u.applied.Boost.Factor, &u.room)
 		return u.boosted(c, key)
@@ -95,7 +95,7 @@ func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate b
 		if err := u.set(c, room); err != "" {
 			return nil, err
 		}
-		m.clauses[i] = room.Clause(u.stateKey(i, candidate))
+		m.clauses[i] = room.Clause(u.stateKey(c, i, candidate))
 		m.clauses[i].Peek = u.mode == usePeek
 		m.clauses[i].Force = u.mode == useForce
 		m.clauses[i].Quantity = u.quantity

@@ -11,7 +11,7 @@ import (
 
 // What RL.USE refuses before it decides.
 const (
-	errUseKey     resp.Error = "ERR the key must not end in '#' and a number above 1"
+	errUseKey     resp.Error = "ERR the key must not end in '#' and a number from 2 to 16"
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
@@ -42,12 +42,17 @@ type useArgs struct {
 	// member is that of MEMBER, nil without it.
 	member              []byte
 	millis, withDetails bool
+	// options says that there was more than policy and key.
+	options bool
 }
 
 // parse reads the arguments, the policy first. They are judged from left to right, and then
 // times, whose unit may stand behind them.
 func (u *useArgs) parse(args [][]byte) resp.Error {
-	*u = useArgs{name: args[0], key: args[1], quantity: 1}
+	if u.options { // of the call before
+		*u = useArgs{}
+	}
+	u.name, u.key, u.quantity = args[0], args[1], 1
 	if policy.CheckKey(u.key) != nil {
 		return errUseKey
 	}
@@ -55,6 +60,7 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 	if len(rest) == 0 {
 		return ""
 	}
+	u.options = true
 	if parse.StartsNumber(rest[0]) {
 		var ok bool
 		if u.quantity, ok = parse.Int(rest[0]); !ok {

@@ -32,7 +32,9 @@ func (u *useScratch) trim() {
 
 // find looks up the policy, nil if there is none, and what applies to the key.
 func (u *useScratch) find(c *command.Call) {
-	u.policy = nil
+	if u.policy = nil; c.Volatile { // a script may call without end, and what is noted of it is copied
+		u.keys = u.keys[:0]
+	}
 	if r := c.Server.Options.Policies; r != nil {
 		u.policy = r.Table().Policy(u.name)
 	}
@@ -75,7 +77,10 @@ func (u *useScratch) check() resp.Error {
 }
 
 // stateKey returns the key of the state of clause i, from 0, which is valid until the batch ends.
-func (u *useScratch) stateKey(i int, candidate bool) []byte {
+func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
+	if i == 0 && !candidate && c.PolicyKey != nil {
+		return c.PolicyKey
+	}
 	from := len(u.keys)
 	u.keys = policy.AppendStateKey(u.keys, u.name, u.key, i+1, candidate)
 	return u.keys[from:len(u.keys):len(u.keys)]

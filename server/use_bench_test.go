@@ -1,0 +1,136 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/policies"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/registry"
+)
+
+// manyPolicies has n policies, and exact overrides and prefixes for keys that nobody asks about,
+// spread over them. All have the same limits.
+func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
+	d := &document.Document{Policies: make([]document.Policy, n)}
+	for i := range d.Policies {
+		d.Policies[i] = document.Policy{Name: fmt.Sprintf("policy%02d", i), Limits: limits}
+	}
+	add := func(i int, pattern string) {
+		p := &d.Policies[i%n]
+		p.Overrides = append(p.Overrides, document.Override{Pattern: pattern, Limits: []string{"TB 2000 1000 1"}})
+	}
+	for i := range exact {
+		add(i, fmt.Sprintf("user:9%011d", i))
+	}
+	for i := range prefixes {
+		add(i, fmt.Sprintf("tenant%d:*", i))
+	}
+	return d
+}
+
+// apply makes the policies of the server those of d.
+func (b *bench) apply(tb testing.TB, d *document.Document) {
+	tb.Helper()
+	b.engine.WithStore(0, func(st env.Store) {
+		_, err := b.engine.Options.Policies.Apply(policies.Store(st), registry.Author{}, d, policy.Bounds{})
+		require.NoError(tb, err)
+	})
+}
+
+// TestUseAllocatesNothing: neither where the limits are the policy's nor where something else
+// applies, nor with several clauses.
+func TestUseAllocatesNothing(t *testing.T) {
+	b := newBench(t)
+	d := manyPolicies(100, 10_000, 1000, "TB 200 100 1")
+	d.Policies[1].Limits = []string{"SW 100 60", "TB 200 100 1", "CL 15 30 60", "CC 5 60"}
+	d.Policies[2].Limits = []string{"SW 100 60 FIXED"}
+	d.Policies[3].Limits = []string{"CC 5 60"}
+	d.Policies[4].Limits = []string{"CL 15 30 60"}
+	d.Policies[5].Shadow = true
+	b.apply(t, d)
+	forever := b.engine.Options.Now().Add(time.Hour)
+	b.engine.WithStore(0, func(st env.Store) {
+		err := b.engine.Options.Policies.Update(policies.Store(st), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
+			limits := builder.Get(policy.Main, "policy06", "").Limits
+			return []registry.Edit{
+				registry.Set(&policy.Entry{Kind: policy.Candidate, Policy: "policy06", Limits: limits, Until: limit.MaxInstant}),
+				registry.Set(&policy.Entry{Kind: policy.Boost, Policy: "policy07", Pattern: "boosted", Factor: 1500, Until: forever}),
+				registry.Set(&policy.Entry{Kind: policy.Block, Policy: "policy07", Pattern: "blocked*", Until: forever}),
+				registry.Set(&policy.Entry{Kind: policy.Exempt, Policy: "policy07", Pattern: "exempt", Until: forever}),
+			}, nil
+		})
+		require.NoError(t, err)
+	})
+	for _, args := range [][]string{
+		{"policy00", "key"},
+		{"policy00", "user:900000000000"}, // exact
+		{"policy00", "tenant0:x"},         // prefix
+		{"policy00", "key", "3", "PEEK"},
+		{"policy01", "key", "MEMBER", "m", "WITHDETAILS", "MS"},
+		{"policy02", "key"},
+		{"policy03", "key", "MEMBER", "m"},
+		{"policy04", "key"},
+		{"policy05", "key"},
+		{"policy06", "key"},
+		{"policy07", "boosted"},
+		{"policy07", "blocked1"},
+		{"policy07", "exempt"},
+	} {
+		packet := frame(append([]string{"RL.USE"}, args...)...)
+		require.NotEqual(t, byte('-'), b.feed(packet)[0], "%v: %s", args, b.out)
+		require.Zero(t, testing.AllocsPerRun(1000, func() { b.feed(packet) }), "%v", args)
+	}
+}
+
+// BenchmarkUse measures RL.USE beside the TB.ACQUIRE that it stands for, in pipelines of 32 over
+// 32,000 keys, with 100 policies, 10,000 exact overrides and 1,000 prefixes. Both charge the same
+// keys, and take turns as in BenchmarkUsers: the fastest turn of each is reported.
+func BenchmarkUse(b *testing.B) {
+	const depth, turn = 32, 25
+	kinds := []struct {
+		name    string
+		packets [][]byte
+		fastest time.Duration
+	}{{name: "tb.acquire"}, {name: "rl.use"}}
+	for i := range kinds {
+		kinds[i].fastest = time.Hour
+		for p := range 1000 {
+			var packet bytes.Buffer
+			for j := range depth {
+				n := p*depth + j
+				name, key := fmt.Sprintf("policy%02d", n%100), fmt.Sprintf("user:%012d", n)
+				if i == 0 {
+					packet.Write(frame("TB.ACQUIRE", name+":"+key, "200", "100", "1"))
+				} else {
+					packet.Write(frame("RL.USE", name, key))
+				}
+			}
+			kinds[i].packets = append(kinds[i].packets, packet.Bytes())
+		}
+	}
+	s := newBench(b)
+	s.apply(b, manyPolicies(100, 10_000, 1000, "TB 200 100 1"))
+	for n := 0; b.Loop(); n++ {
+		for i := range kinds {
+			k := &kinds[i]
+			began := time.Now()
+			for j := range turn {
+				s.feed(k.packets[(n*turn+j)%len(k.packets)])
+			}
+			k.fastest = min(k.fastest, time.Since(began))
+			require.Equal(b, byte('*'), s.out[0])
+		}
+	}
+	for i := range kinds {
+		b.ReportMetric(float64(kinds[i].fastest)/turn/depth, kinds[i].name+"-ns")
+	}
+	b.ReportMetric(float64(kinds[1].fastest)/float64(kinds[0].fastest), "ratio")
+}
