@@ -18,10 +18,16 @@ type Figures struct {
 	Connections, ACLDenied, Net       []Count
 	Commands, Failures, Users         []Count // by name; those that were never seen are not there
 	AuthFailures, Expired             float64
-	Decisions                         []Decisions
-	Groups                            []stats.GroupCount
 	Durations                         [stats.Classes]stats.Distribution
-	Retries                           stats.Retries
+	Limiters
+}
+
+// Limiters are the figures of limiters and policies.
+type Limiters struct {
+	Decisions             []Decisions
+	Groups                []stats.GroupCount
+	Retries               stats.Retries
+	Policies, PolicyCalls []Count // by kind, and by what was counted
 }
 
 // Count is a number and what it is of.

@@ -37,6 +37,7 @@ func worst() metrics.Figures {
 		Connections: many("result", 2), ACLDenied: many("reason", 4), Net: many("direction", 2),
 		Commands: many("command", 400), Failures: many("CODE", 200), Users: append(many("user", 50), metrics.Count{Of: "other", Value: 1}),
 	}
+	f.Policies, f.PolicyCalls = many("kind", 3), many("result", 8)
 	for i := range 6 {
 		f.Decisions = append(f.Decisions, metrics.Decisions{Command: fmt.Sprint("limiter", i), Allowed: 1})
 	}

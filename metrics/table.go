@@ -50,7 +50,7 @@ const (
 	MaxSeries = 500
 	// SharedSeries is how many commands, users and codes have a series of their own, taken
 	// together: the rest of MaxSeries. The first that are seen have one.
-	SharedSeries = 70
+	SharedSeries = 59
 )
 
 // durationBounds are upper bounds of the time that commands take. Powers of two of nanoseconds
@@ -97,6 +97,7 @@ func gauges() []Metric {
 		}},
 		{Name: "memory_bytes", Kind: Gauge, Labels: []string{"kind"}, Values: "`used` for all, `dataset` for keys, `clients`, `scripts`, `heap` of Go, `rss` as the system sees it, `max` (maxmemory, 0 without)", Help: "Memory by what it is for. The kinds overlap.", values: counts(func(f *Figures) []Count { return f.Memory })},
 		{Name: "keys", Kind: Gauge, Labels: []string{"db"}, Values: "number of a database with keys", Help: "Keys of a database.", values: counts(func(f *Figures) []Count { return f.Keys })},
+		{Name: "policies", Kind: Gauge, Labels: []string{"kind"}, Values: "`policies`, `overrides`, `temporary` for boosts, blocks and exemptions", Help: "Limits that live in the server.", values: counts(func(f *Figures) []Count { return f.Policies })},
 		{Name: "clock_step_seconds", Kind: Gauge, Help: "How far the wall clock is ahead of the server's own clock, by which it decides.", values: one(func(f *Figures) float64 { return f.ClockStep.Seconds() })},
 		{Name: "sync_age_seconds", Kind: Gauge, Help: "For how long changes have been waiting to be safe on disk, 0 if none are or nothing is kept in a log.", values: one(func(f *Figures) float64 { return f.SyncAge.Seconds() })},
 		{Name: "persistence_ok", Kind: Gauge, Help: "0 while changes are refused with -MISCONF or the last snapshot has failed.", values: one(func(f *Figures) float64 { return bit(f.PersistenceOK) })},
@@ -131,6 +132,7 @@ func counters() []Metric {
 				emit(float64(g.Near), g.Label)
 			}
 		}},
+		{Name: "policy_calls_total", Kind: Counter, Labels: []string{"result"}, Values: "`blocked`, `exempted`, `exempted-would-be-denied`, `shadow-would-be-denied`, and by policy and candidate `try-both-allow`, `try-only-old-allows`, `try-only-new-allows`, `try-neither-allows`", Help: "Calls of RL.USE that something else than the limits has decided, and those that a candidate has decided, too. RL.POLICY GET has them by policy.", values: counts(func(f *Figures) []Count { return f.PolicyCalls })},
 		{Name: "user_commands_total", Kind: Counter, Labels: []string{"user"}, Values: "name of a user of ACL, in quotes if it is odd, `other` for those beyond 50", Help: "Commands that clients of a user have run.", values: counts(func(f *Figures) []Count { return f.Users }), bound: &bound{maxUsers}},
 	}
 }

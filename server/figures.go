@@ -89,9 +89,17 @@ func (f *figures) gather() metrics.Figures {
 	if groups := command.Find[stats.Groups](&e.Server); groups != nil {
 		m.Groups, m.Retries = groups.Snapshot(), groups.Retries()
 	}
+	m.Policies, m.PolicyCalls = countsOf(info.Policies), countsOf(info.PolicyCalls)
 	f.commands(&m, st.Commands)
 	s.memoryFigures(&m, f.keyspace(), &info)
 	return m
+}
+
+func countsOf(all []command.Counted) (counts []metrics.Count) {
+	for _, n := range all {
+		counts = append(counts, metrics.Count{Of: n.Of, Value: float64(n.N)})
+	}
+	return counts
 }
 
 // commands gathers what is counted by command.

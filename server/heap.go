@@ -153,9 +153,9 @@ func (s *Server) clientMemory() int64 {
 }
 
 // besideKeys is the memory that counts against maxmemory in addition to the keys: that of
-// clients, except large replies that fit into the memory beyond maxmemory.
+// policies and clients, except large replies that fit into the memory beyond maxmemory.
 func (s *Server) besideKeys() int64 {
-	beside, most := s.clientMemory(), s.maxMemory.Load()
+	beside, most := s.clientMemory()+s.policies.registry.Bytes(), s.maxMemory.Load()
 	if bound, _ := s.scriptRoom(); most > 0 && bound != math.MaxInt64 {
 		beside -= min(s.engine.LargeReplies(), max(bound-most, 0))
 	}

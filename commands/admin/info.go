@@ -392,6 +392,12 @@ func infoRatelimit(w *infoWriter) {
 			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed)
 		}
 	}
+	for _, n := range w.info.Policies {
+		w.int(n.Of, n.N)
+	}
+	for _, n := range w.info.PolicyCalls {
+		w.int("policy-calls-"+n.Of, n.N)
+	}
 }
 
 // limiter reports whether the command answers with a decision.

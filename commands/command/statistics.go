@@ -45,12 +45,13 @@ type Info struct {
 	Channels, Patterns, ShardChannels                              int64
 	Scripts, ScriptBytes, EvictedScripts                           int64
 	FailedLogins                                                   int64
-	Policies                                                       PolicyInfo
+	// Policies is how many policies there are, and of what belongs to them; PolicyCalls is what
+	// they have counted of their calls.
+	Policies, PolicyCalls []Counted
 }
 
-// PolicyInfo is how many policies there are, and what belongs to them, and what they have counted:
-// see [policy.Counts].
-type PolicyInfo struct {
-	Policies, Overrides, Others     int64
-	Blocked, Exempted, ShadowDenied int64
+// Counted is a number and what it is of.
+type Counted struct {
+	Of string
+	N  int64
 }

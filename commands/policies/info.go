@@ -37,12 +37,31 @@ func (k *keeper) info(i *command.Info) {
 	}
 	t := k.server.Options.Policies.Table()
 	sizes := t.Sizes()
-	p := &i.Policies
-	p.Policies, p.Overrides, p.Others = int64(sizes.Policies), int64(sizes.Overrides), int64(sizes.Others)
-	t.EachPolicy(func(is *policy.Policy) {
-		n := is.Counts
-		p.Blocked += n.Blocked.Load()
-		p.Exempted += n.Exempted.Load()
-		p.ShadowDenied += n.ShadowDenied.Load()
+	i.Policies = []command.Counted{
+		{Of: "policies", N: int64(sizes.Policies)}, {Of: "overrides", N: int64(sizes.Overrides)}, {Of: "temporary", N: int64(sizes.Others)},
+	}
+	t.EachPolicy(func(p *policy.Policy) {
+		all := counted(p.Counts)
+		if i.PolicyCalls == nil {
+			i.PolicyCalls = all
+			return
+		}
+		for n := range all {
+			i.PolicyCalls[n].N += all[n].N
+		}
 	})
+}
+
+// counted returns the counters of a policy.
+func counted(n *policy.Counts) []command.Counted {
+	return []command.Counted{
+		{Of: "blocked", N: n.Blocked.Load()},
+		{Of: "exempted", N: n.Exempted.Load()},
+		{Of: "exempted-would-be-denied", N: n.ExemptedDenied.Load()},
+		{Of: "shadow-would-be-denied", N: n.ShadowDenied.Load()},
+		{Of: "try-both-allow", N: n.TryBoth.Load()},
+		{Of: "try-only-old-allows", N: n.TryOnlyOld.Load()},
+		{Of: "try-only-new-allows", N: n.TryOnlyNew.Load()},
+		{Of: "try-neither-allows", N: n.TryNeither.Load()},
+	}
 }

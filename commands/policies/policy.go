@@ -189,27 +189,7 @@ func writeCounts(w *resp.Writer, n *policy.Counts) {
 	all := counted(n)
 	w.Map(len(all))
 	for _, is := range all {
-		w.BulkString(is.name)
-		w.Int(is.count)
-	}
-}
-
-// count is a counter of a policy and its name.
-type count struct {
-	name  string
-	count int64
-}
-
-// counted returns the counters of a policy.
-func counted(n *policy.Counts) []count {
-	return []count{
-		{"blocked", n.Blocked.Load()},
-		{"exempted", n.Exempted.Load()},
-		{"exempted-would-be-denied", n.ExemptedDenied.Load()},
-		{"shadow-would-be-denied", n.ShadowDenied.Load()},
-		{"try-both-allow", n.TryBoth.Load()},
-		{"try-only-old-allows", n.TryOnlyOld.Load()},
-		{"try-only-new-allows", n.TryOnlyNew.Load()},
-		{"try-neither-allows", n.TryNeither.Load()},
+		w.BulkString(is.Of)
+		w.Int(is.N)
 	}
 }

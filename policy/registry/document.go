@@ -14,14 +14,8 @@ import (
 // Document returns the policies and overrides that are in force as a document. civil turns an
 // instant of the store into one of the civil clock.
 func (r *Registry) Document(civil func(limit.Instant) limit.Instant) *document.Document {
-	var d document.Document
-	r.View(func(b *policy.Builder) { d = documentOf(b, civil) })
-	return &d
-}
-
-func documentOf(b *policy.Builder, civil func(limit.Instant) limit.Instant) (d document.Document) {
-	at := make(map[string]int)
-	b.Each("", func(e *policy.Entry) bool {
+	d, t, at := document.Document{}, r.Table(), make(map[string]int)
+	t.Each("", func(e *policy.Entry) bool {
 		if e.Kind == policy.Main {
 			at[e.Policy] = len(d.Policies)
 			d.Policies = append(d.Policies, document.Policy{
@@ -30,7 +24,7 @@ func documentOf(b *policy.Builder, civil func(limit.Instant) limit.Instant) (d d
 		}
 		return true
 	})
-	b.Each("", func(e *policy.Entry) bool {
+	t.Each("", func(e *policy.Entry) bool {
 		i, there := at[e.Policy]
 		if e.Kind != policy.Override || !there {
 			return true
@@ -42,7 +36,7 @@ func documentOf(b *policy.Builder, civil func(limit.Instant) limit.Instant) (d d
 		d.Policies[i].Overrides = append(d.Policies[i].Overrides, o)
 		return true
 	})
-	return d
+	return &d
 }
 
 // Apply makes the policies and overrides those of d, which has been checked, and removes those

@@ -55,7 +55,7 @@ func (r *Registry) drain() {
 			}
 		}
 	}
-	r.table.Store(r.builder.Table())
+	r.publish()
 }
 
 // load puts one record into the builder or the history.

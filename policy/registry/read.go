@@ -10,14 +10,6 @@ func (r *Registry) Fault() error {
 	return r.fault
 }
 
-// View calls f with the entries as they are. f must be quick: changes wait for it.
-func (r *Registry) View(f func(b *policy.Builder)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.drain()
-	f(r.builder)
-}
-
 // Tidy drops the entries that have ended by now, and the records of those of a server that may
 // change something. It does nothing while somebody changes policies, and drops some hundred at a
 // time, so that an event loop may call it.
@@ -29,7 +21,7 @@ func (r *Registry) Tidy(st Store, primary bool) {
 	r.drain()
 	ended := r.builder.DropExpired(st.Refresh())
 	if len(ended) > 0 {
-		r.table.Store(r.builder.Table())
+		r.publish()
 	}
 	if primary {
 		r.forget(st, ended)

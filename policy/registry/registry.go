@@ -40,6 +40,7 @@ type Registry struct {
 	table atomic.Pointer[policy.Table]
 	// behind says that something was told which the table does not have yet.
 	behind atomic.Bool
+	bytes  atomic.Int64 // see Bytes
 	failed func(err error)
 
 	mu      sync.Mutex
@@ -61,6 +62,20 @@ func New(o Options) *Registry {
 	r.history.reset()
 	r.table.Store(r.builder.Table())
 	return r
+}
+
+// publish puts the entries of the builder in force. The caller holds mu.
+func (r *Registry) publish() {
+	r.bytes.Store(r.builder.Bytes())
+	r.table.Store(r.builder.Table())
+}
+
+// Bytes is about how much memory the table takes, beside the records. It is 0 for no registry.
+func (r *Registry) Bytes() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.bytes.Load()
 }
 
 // SetFile says which policy file this server reads, "" for none. What it defines no command

@@ -57,7 +57,7 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 	r.drain()
 	now := st.Refresh()
 	if ended := r.builder.DropExpired(now); len(ended) > 0 {
-		defer func() { r.table.Store(r.builder.Table()) }()
+		defer func() { r.publish() }()
 		r.forget(st, ended)
 	}
 	edits, err := plan(r.builder, now)
@@ -76,7 +76,7 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 		u.undo()
 		return err
 	}
-	r.table.Store(r.builder.Table())
+	r.publish()
 	return nil
 }
 
