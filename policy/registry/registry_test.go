@@ -1,0 +1,370 @@
+package registry_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/registry"
+)
+
+// memory is a store that keeps records in a map, and fails when it is told to.
+type memory struct {
+	records map[string]string
+	now     limit.Instant
+	// ahead is how far the civil clock is ahead of the store's.
+	ahead time.Duration
+	fails error
+}
+
+func newMemory() *memory {
+	return &memory{records: map[string]string{}, now: limit.Instant(time.Hour)}
+}
+
+func (m *memory) Refresh() limit.Instant                   { return m.now }
+func (m *memory) Civil(at limit.Instant) limit.Instant     { return at.Add(m.ahead) }
+func (m *memory) FromCivil(at limit.Instant) limit.Instant { return at.Add(-m.ahead) }
+func (m *memory) Delete(key []byte)                        { delete(m.records, string(key)) }
+
+func (m *memory) SetStrings(pairs [][]byte, _ bool) error {
+	if m.fails != nil {
+		return m.fails
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		m.records[string(pairs[i])] = string(pairs[i+1])
+	}
+	return nil
+}
+
+// reload returns a registry that was told of all records of m, as after a restart.
+func (m *memory) reload(t testing.TB) *registry.Registry {
+	t.Helper()
+	r := registry.New(registry.Options{})
+	for key, value := range m.records {
+		r.Tell([]byte(key), entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: []byte(value)})
+	}
+	require.NoError(t, r.Fault())
+	return r
+}
+
+// entriesOf returns the keys and values of all entries, which says all of them.
+func entriesOf(r *registry.Registry) map[string]string {
+	all := map[string]string{}
+	r.Table().Each("", func(e *policy.Entry) bool {
+		all[string(e.AppendKey(nil))] = string(e.AppendValue(nil))
+		return true
+	})
+	return all
+}
+
+// records returns the records of entries, without those of changes.
+func (m *memory) entries() map[string]string {
+	all := maps.Clone(m.records)
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, "change/") })
+	return all
+}
+
+func limits(t testing.TB, words string) *policy.Limits {
+	t.Helper()
+	var all [][]byte
+	for _, w := range strings.Fields(words) {
+		all = append(all, []byte(w))
+	}
+	l, err := policy.ParseLimits(all, false, policy.Bounds{LogMaxEntries: 1000, MaxMembers: 1000})
+	require.Empty(t, err)
+	return l
+}
+
+func mainOf(t testing.TB, name, words string) *policy.Entry {
+	t.Helper()
+	return &policy.Entry{Kind: policy.Main, Policy: name, Limits: limits(t, words), Until: limit.MaxInstant}
+}
+
+// set makes entries, by somebody.
+func set(t testing.TB, r *registry.Registry, m *memory, all ...*policy.Entry) error {
+	t.Helper()
+	edits := make([]registry.Edit, len(all))
+	for i, e := range all {
+		edits[i] = registry.Set(e)
+	}
+	return r.Update(m, registry.Author{User: "ann", Address: "10.0.0.1:5", What: "TEST"},
+		func(*policy.Builder, limit.Instant) ([]registry.Edit, error) { return edits, nil })
+}
+
+func TestWhatIsSetIsThereAfterARestart(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	until := m.now.Add(time.Minute)
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 200 100 1 SW 10 60 FIXED")))
+	require.NoError(t, set(t, r, m,
+		&policy.Entry{Kind: policy.Override, Policy: "api", Pattern: "acme*", Limits: limits(t, "TB 1 1 1"), Until: limit.MaxInstant},
+		&policy.Entry{Kind: policy.Boost, Policy: "api", Pattern: "\x00\xff", Factor: 2500, Until: until},
+		&policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "evil", Comment: "Größe", Until: until},
+		&policy.Entry{Kind: policy.Exempt, Policy: "api", Pattern: "*", Until: until},
+		&policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "CC 5 60"), Until: limit.MaxInstant},
+	))
+	require.Len(t, entriesOf(r), 6)
+	require.Equal(t, entriesOf(r), m.entries())
+
+	again := m.reload(t)
+	require.Equal(t, entriesOf(r), entriesOf(again))
+	require.Equal(t, r.Changes(100, ""), again.Changes(100, ""))
+	require.Positive(t, r.Bytes())
+}
+
+func TestNothingHappensIfTheStoreFails(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 200 100 1"), mainOf(t, "other", "TB 2 1 1")))
+	before, history := entriesOf(r), r.Changes(10, "")
+	m.fails = limit.ErrFull
+	err := r.Update(m, registry.Author{}, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+		return []registry.Edit{
+			registry.Set(mainOf(t, "api", "TB 1 1 1")),
+			registry.Delete(b.Get(policy.Main, "other", "")),
+			registry.Set(mainOf(t, "new", "TB 1 1 1")),
+		}, nil
+	})
+	require.ErrorIs(t, err, limit.ErrFull)
+	m.fails = nil
+	require.NoError(t, set(t, r, m)) // nothing, which publishes what there is
+	require.Equal(t, before, entriesOf(r))
+	require.Equal(t, history, r.Changes(10, ""))
+
+	// Likewise if one of the entries is unsound, and the one before it was set.
+	require.ErrorIs(t, set(t, r, m, mainOf(t, "new", "TB 1 1 1"), mainOf(t, "a:b", "TB 1 1 1")), policy.ErrName)
+	require.ErrorIs(t, r.Update(m, registry.Author{}, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
+		return []registry.Edit{registry.Set(mainOf(t, "new", "TB 1 1 1"))}, errSome
+	}), errSome)
+	require.Equal(t, before, entriesOf(r))
+	require.Equal(t, before, m.entries())
+}
+
+var errSome = errors.New("some error")
+
+func TestEntriesThatHaveEndedGo(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	block := &policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "evil", Until: m.now.Add(time.Second)}
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1"), block))
+	m.now = block.Until - 1
+	r.Tidy(m, true)
+	require.Len(t, m.entries(), 2)
+	m.now = block.Until
+	r.Tidy(m, false) // a replica leaves the records to its primary
+	require.Len(t, entriesOf(r), 1)
+	require.Len(t, m.entries(), 2)
+
+	again := m.reload(t)
+	require.Len(t, entriesOf(again), 2)
+	again.Tidy(m, true)
+	require.Len(t, entriesOf(again), 1)
+	require.Equal(t, entriesOf(again), m.entries())
+
+	// A change drops what has ended before, and may set it anew.
+	block.Until = m.now.Add(time.Second)
+	require.NoError(t, set(t, again, m, block))
+	m.now = block.Until
+	block.Until = m.now.Add(time.Hour)
+	require.NoError(t, set(t, again, m, block))
+	require.Equal(t, entriesOf(again), m.entries())
+	require.Len(t, m.entries(), 2)
+}
+
+// TestDeletionThatWasInterrupted: a crash behind the write of a deletion leaves an empty record.
+func TestDeletionThatWasInterrupted(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1"), mainOf(t, "b", "TB 1 1 1")))
+	m.records["main/api"] = ""
+	m.records["main/b"] = ""
+	r = m.reload(t)
+	require.Empty(t, entriesOf(r))
+	require.NoError(t, set(t, r, m, mainOf(t, "b", "TB 2 1 1")))
+	r.Tidy(m, true)
+	require.Equal(t, entriesOf(r), m.entries(), "the one that is set again stays, the other one is gone")
+	require.Len(t, m.entries(), 1)
+}
+
+func TestRecordsOfAPrimary(t *testing.T) {
+	primary, m := registry.New(registry.Options{}), newMemory()
+	replica := registry.New(registry.Options{})
+	tell := func(key, value string, k entry.Kind) {
+		replica.Tell([]byte(key), entry.Entry{Kind: k, Value: []byte(value)})
+	}
+	for i := range 1000 { // more than wait to be looked at
+		require.NoError(t, set(t, primary, m, mainOf(t, fmt.Sprintf("p%d", i%300), fmt.Sprintf("TB %d 1 1", i+1))))
+		for key, value := range m.records {
+			if strings.HasSuffix(key, fmt.Sprintf("/p%d", i%300)) || strings.HasSuffix(key, fmt.Sprintf("%020d", i+1)) {
+				tell(key, value, entry.String)
+			}
+		}
+	}
+	require.Equal(t, entriesOf(primary), entriesOf(replica))
+	require.Equal(t, primary.Changes(2000, ""), replica.Changes(2000, ""))
+	tell("main/p7", "", entry.None)
+	require.Nil(t, replica.Table().Policy([]byte("p7")))
+	replica.Tell(nil, entry.Entry{}) // it copies everything anew
+	require.Empty(t, entriesOf(replica))
+	require.Empty(t, replica.Changes(10, ""))
+}
+
+func TestRecordThatIsNoneIsAFault(t *testing.T) {
+	for _, c := range [][2]string{
+		{"main/api", "{}"}, {"main/api", `{"limits":["TB 1 1 x"]}`}, {"odd/api", `{"limits":["TB 1 1 1"]}`}, {"", ""},
+		{"change/1", "{}"}, {"change/00000000000000000001", "{}"}, {"change/00000000000000000001", `{"id":2}`},
+	} {
+		var failed error
+		r := registry.New(registry.Options{Failed: func(err error) { failed = err }})
+		r.Tell([]byte(c[0]), entry.Entry{Kind: entry.String, Value: []byte(c[1])})
+		require.Error(t, r.Fault(), "%q", c)
+		require.Equal(t, failed, r.Fault())
+	}
+}
+
+func TestChangesSayWhoAndWhat(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	m.ahead = 3 * time.Hour
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1"), mainOf(t, "b", "TB 1 1 1")))
+	m.now = m.now.Add(time.Second)
+	require.NoError(t, set(t, r, m, &policy.Entry{
+		Kind: policy.Boost, Policy: "api", Pattern: "acme", Factor: 1500, Until: m.now.Add(time.Minute),
+	}))
+	all := r.Changes(10, "api")
+	require.Equal(t, []registry.Change{
+		{
+			ID: 3, At: 4*3600_000 + 1000, User: "ann", Address: "10.0.0.1:5", What: "TEST", Policy: "api", Pattern: "acme",
+			After: `BOOST "acme" 1.5 until 1970-01-01T04:01:01Z`,
+		},
+		{ID: 1, At: 4 * 3600_000, User: "ann", Address: "10.0.0.1:5", What: "TEST", Policy: "api", After: "MAIN LIMITS TB 1 1 1"},
+	}, all)
+	require.Len(t, r.Changes(10, ""), 3)
+	require.Len(t, r.Changes(1, ""), 1)
+
+	for i := range registry.MaxChanges {
+		require.NoError(t, set(t, r, m, mainOf(t, "api", fmt.Sprintf("TB %d 1 1", i+1))))
+	}
+	require.Len(t, r.Changes(2*registry.MaxChanges, ""), registry.MaxChanges)
+	require.Len(t, m.records, registry.MaxChanges+len(m.entries()))
+	require.Equal(t, r.Changes(registry.MaxChanges, ""), m.reload(t).Changes(registry.MaxChanges, ""))
+}
+
+func TestTextsOfChangesAreBounded(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	all := []*policy.Entry{mainOf(t, "api", "TB 1 1 1")}
+	for i := range 100 {
+		all = append(all, &policy.Entry{
+			Kind: policy.Override, Policy: "api", Pattern: strings.Repeat("ä", 400) + fmt.Sprint(i), Limits: limits(t, "TB 1 1 1"), Until: limit.MaxInstant,
+		})
+	}
+	require.NoError(t, set(t, r, m, all...))
+	change := r.Changes(1, "")[0]
+	require.Less(t, len(change.After), 4200)
+	require.Empty(t, change.Pattern)
+	require.Equal(t, r.Changes(1, ""), m.reload(t).Changes(1, ""))
+}
+
+// parse reads a document that is right.
+func parse(t testing.TB, text string) *document.Document {
+	t.Helper()
+	d, faults := document.Parse("test", []byte(text), policy.Bounds{})
+	require.Empty(t, faults)
+	return d
+}
+
+func TestDocuments(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	m.ahead = time.Hour
+	const text = `policies:
+  api:
+    comment: all
+    limits: [TB 200 100 1]
+    overrides:
+      acme:
+        limits: [TB 2000 1000 1]
+      gone:
+        limits: [TB 1 1 1]
+        expires: 1970-01-01T02:00:00Z
+      soon:
+        limits: [TB 1 1 1]
+        expires: 1970-01-01T02:00:01Z
+  b:
+    ms: true
+    shadow: true
+    limits: [SW 5 1000, CC 5 10]
+`
+	by := registry.Author{What: "RL.POLICY APPLY"}
+	n, err := r.Apply(m, by, parse(t, text), policy.Bounds{})
+	require.NoError(t, err)
+	require.Equal(t, 4, n, "what has ended is left out")
+	d := r.Document(m.Civil)
+	require.Contains(t, string(d.Append(nil)), "expires: 1970-01-01T02:00:01Z")
+	n, err = r.Apply(m, by, d, policy.Bounds{})
+	require.NoError(t, err)
+	require.Zero(t, n, "it is so already")
+	require.Len(t, r.Changes(10, ""), 2, "one for each policy")
+
+	n, err = r.Apply(m, by, parse(t, "policies:\n  b:\n    limits: [SW 5 1]\n"), policy.Bounds{})
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	require.Len(t, entriesOf(r), 1)
+	require.Equal(t, entriesOf(r), m.entries())
+	_, err = r.Apply(m, by, parse(t, "policies:\n  b:\n    limits: [SW 500 1 LOG]\n"), policy.Bounds{LogMaxEntries: 10})
+	require.ErrorContains(t, err, "sw-log-max-entries")
+}
+
+func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	require.NoError(t, set(t, r, m, mainOf(t, "own", "TB 1 1 1"), mainOf(t, "api", "TB 1 1 1")))
+	r.SetFile("/etc/policies.yaml")
+	file := registry.Author{What: "policy-file", File: true}
+	const text = "policies:\n  api:\n    limits: [TB 2 1 1]\n    overrides:\n      a:\n        limits: [TB 3 1 1]\n"
+	n, err := r.Apply(m, file, parse(t, text), policy.Bounds{})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Len(t, entriesOf(r), 3, "the policy that a command has set stays")
+
+	override := func(pattern string) *policy.Entry {
+		return &policy.Entry{Kind: policy.Override, Policy: "api", Pattern: pattern, Limits: limits(t, "TB 9 1 1"), Until: limit.MaxInstant}
+	}
+	for _, e := range []*policy.Entry{mainOf(t, "api", "TB 9 1 1"), override("a")} {
+		var refused *registry.FileError
+		require.ErrorAs(t, set(t, r, m, e), &refused)
+		require.ErrorContains(t, refused, "defined by the policy file /etc/policies.yaml")
+	}
+	forever := m.now.Add(time.Hour)
+	require.NoError(t, set(t, r, m, override("b"), &policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "a", Until: forever},
+		&policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "TB 8 1 1"), Until: limit.MaxInstant}))
+
+	// A document of all that there is may be applied, one without a policy of the file leaves that.
+	all := r.Document(m.Civil)
+	n, err = r.Apply(m, registry.Author{}, all, policy.Bounds{})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = r.Apply(m, registry.Author{}, parse(t, "policies:\n  other:\n    limits: [TB 1 1 1]\n"), policy.Bounds{})
+	require.NoError(t, err)
+	require.Equal(t, 3, n, "other is new, own and the override b are gone")
+	require.ErrorAs(t, func() error {
+		_, err := r.Apply(m, registry.Author{}, parse(t, "policies:\n  api:\n    limits: [TB 7 1 1]\n"), policy.Bounds{})
+		return err
+	}(), new(*registry.FileError))
+
+	// The file gives up what it does not have any more, and nothing else.
+	n, err = r.Apply(m, file, parse(t, "policies: {}\n"), policy.Bounds{})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	names := slices.Sorted(maps.Keys(entriesOf(r)))
+	require.Equal(t, []string{"block/api/a", "main/other", "try/api"}, names)
+
+	// Without the option they are policies as all others.
+	_, err = r.Apply(m, file, parse(t, text), policy.Bounds{})
+	require.NoError(t, err)
+	r = m.reload(t)
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 9 1 1")))
+}
