@@ -217,8 +217,13 @@ func TestRecordsOfAPrimary(t *testing.T) {
 
 func TestRecordThatIsNoneIsAFault(t *testing.T) {
 	for _, c := range [][2]string{
-		{"main/api", "{}"}, {"main/api", `{"limits":["TB 1 1 x"]}`}, {"odd/api", `{"limits":["TB 1 1 1"]}`}, {"", ""},
-		{"change/1", "{}"}, {"change/00000000000000000001", "{}"}, {"change/00000000000000000001", `{"id":2}`},
+		{"main/api", "{}"},
+		{"main/api", `{"limits":["TB 1 1 x"]}`},
+		{"odd/api", `{"limits":["TB 1 1 1"]}`},
+		{"", ""},
+		{"change/1", "{}"},
+		{"change/00000000000000000001", "{}"},
+		{"change/00000000000000000001", `{"id":2}`},
 	} {
 		var failed error
 		r := registry.New(registry.Options{Failed: func(err error) { failed = err }})
