@@ -63,11 +63,13 @@ func (s *Client) By() string {
 }
 
 // changeText is the call without what may be a secret: of its arguments only the names of
-// users, the time of a pause and the database.
+// users and policies, the time of a pause and the database.
 func changeText(c *Call) string {
 	text := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
 	switch c.Cmd.Name {
-	case "acl|setuser", "client|pause":
+	case "rl.boost", "rl.unboost", "rl.block", "rl.unblock", "rl.exempt", "rl.unexempt":
+		text += " " + string(Echo(c.Args[1], MaxEcho))
+	case "acl|setuser", "client|pause", "rl.policy|set", "rl.policy|del", "rl.policy|try", "rl.override|set", "rl.override|del":
 		text += " " + string(Echo(c.Args[2], MaxEcho))
 	case "acl|deluser":
 		for _, name := range c.Args[2:min(len(c.Args), 6)] {

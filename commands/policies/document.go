@@ -1,9 +1,13 @@
 package policies
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/policy/document"
+	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -80,8 +84,14 @@ func reload(c *command.Call) {
 	by := author(c)
 	by.File = true
 	changed, err := file.Load(Store(c.Store), by)
-	if err != nil {
+	var unread *policyfile.ReadError
+	switch {
+	case errors.As(err, &unread):
 		c.Server.Log.Warn("the policy file was not loaded", "error", err)
+		text := strings.ReplaceAll(unread.Error(), "\n", "; ")
+		c.Fail(resp.Error("ERR " + string(command.Echo([]byte(text), 4*command.MaxEcho))))
+		return
+	case err != nil:
 		fail(c, err)
 		return
 	}

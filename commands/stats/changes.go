@@ -1,6 +1,9 @@
 package stats
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Change is something that somebody has done to the server and that may explain what it
 // does from then on: a setting, a user, a deletion of everything.
@@ -68,6 +71,11 @@ func KindOfChange(name string) string {
 		return "script"
 	case "bgrewriteaof":
 		return "rewrite"
+	case "rl.boost", "rl.unboost", "rl.block", "rl.unblock", "rl.exempt", "rl.unexempt":
+		return "policy"
+	}
+	if strings.HasPrefix(name, "rl.policy|") || strings.HasPrefix(name, "rl.override|") {
+		return "policy"
 	}
 	return ""
 }

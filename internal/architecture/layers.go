@@ -242,7 +242,7 @@ var layers = map[string]layer{
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
 	},
 	"commands/policies": {
-		imports: append([]string{"policy/document", "policy/registry"}, groupLayer.imports...),
+		imports: append([]string{"policy/document", "policy/policyfile", "policy/registry"}, groupLayer.imports...),
 		why:     "who changes policies does it by the registry, which has the store as an interface",
 	},
 	"commands/replicas": {

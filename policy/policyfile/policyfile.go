@@ -82,28 +82,46 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	return f.registry.Apply(st, by, d, f.bounds())
 }
 
-var errNotRegular = errors.New("it is not a regular file")
+var errNotRegular = errors.New("not a regular file")
+
+// ReadError is the error of a file that cannot be read, or is not right: every fault, with file and
+// line.
+type ReadError struct{ Faults []error }
+
+func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
+
+// Unwrap has the faults reported one by one.
+func (e *ReadError) Unwrap() []error { return e.Faults }
 
 func (f *File) read() (*document.Document, error) {
-	file, err := os.Open(f.path)
+	text, err := f.text()
 	if err != nil {
-		return nil, fmt.Errorf("reading the policies: %w", err)
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading the policies of %s: %w", f.path, errors.Join(err, errNotRegular))
-	}
-	text, err := io.ReadAll(io.LimitReader(file, document.MaxText+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the policies: %w", err)
+		return nil, &ReadError{[]error{fmt.Errorf("reading the policies: %w", err)}}
 	}
 	d, faults := document.Parse(f.path, text, f.bounds())
-	if len(faults) > 0 {
-		errs := make([]error, len(faults))
-		for i, fault := range faults {
-			errs[i] = fault
-		}
-		return nil, errors.Join(errs...)
+	if len(faults) == 0 {
+		return d, nil
 	}
-	return d, nil
+	unread := &ReadError{}
+	for _, fault := range faults {
+		unread.Faults = append(unread.Faults, fault)
+	}
+	return nil, unread
+}
+
+// text returns the content, up to what is more than a document may have.
+func (f *File) text() ([]byte, error) {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNotRegular
+	}
+	return io.ReadAll(io.LimitReader(file, document.MaxText+1))
 }
