@@ -227,6 +227,7 @@ func TestLimitsInWords(t *testing.T) {
 		{"rl.multi", "TB 9 8 1", "8/s", 8},
 		{"rl.multi", "CC 10 60 TB 9 8 1", "10 at once", 0},
 		{"rl.multi", "XX 1", "", 0},
+		{"rl.use", "api", "policy api", 0},
 		{"cl.throttle", "", "", 0},
 		{"cl.throttle", "0 x 60", "", 0},
 		{"cl.throttle", "0 1 0", "", 0},

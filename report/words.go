@@ -8,7 +8,7 @@ import (
 )
 
 // LimitWords says in words what a call of a limiter allows: "100/s" for cl.throttle with the
-// arguments "199 100 1". perSecond is the same as a number, 0 if that is not known.
+// arguments "199 100 1", "policy api" for rl.use. perSecond is the same as a number, 0 if that is not known.
 func LimitWords(command, args string) (words string, perSecond float64) {
 	fields := strings.Fields(args)
 	if command == "rl.multi" && len(fields) > 0 {
@@ -22,8 +22,11 @@ func LimitWords(command, args string) (words string, perSecond float64) {
 	case "cl", "tb":
 		return perTime(fields, 1)
 	case "rl":
-		if command == "rl.throttle" {
+		switch {
+		case command == "rl.throttle":
 			return perTime(fields, 1)
+		case command == "rl.use" && len(fields) > 0:
+			return "policy " + fields[0], 0
 		}
 	case "sw":
 		return perTime(fields, 0)

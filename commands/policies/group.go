@@ -51,6 +51,12 @@ func entry(name string, arity int, f command.Flag, syntax, summary, reply string
 	return c
 }
 
+// sized is for a command that goes to the background by itself, once there is memory for its reply.
+func sized(c *command.Command) *command.Command {
+	c.WordWork = 0
+	return c
+}
+
 func policyContainer() *command.Command {
 	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return entry("rl.policy|"+name, arity, f, syntax, summary, reply, run)
@@ -66,7 +72,7 @@ func policyContainer() *command.Command {
 			sub("del", 3, change, "name", "Deletes a policy with all that belongs to it.", ifThere, deletePolicy),
 			sub("try", -4, change, "name <OFF | LIMITS clause [clause ...]>",
 				"Has a candidate decide beside the policy, or ends that.", "OK", tryPolicy),
-			sub("dump", 2, show, "", "Returns all policies and overrides as YAML.", "a text", dump),
+			sized(sub("dump", 2, show, "", "Returns all policies and overrides as YAML.", "a text", dump)),
 			sub("diff", 3, show, "yaml", "Says what APPLY would change.", "a text, empty for nothing", diff),
 			sub("apply", 3, change, "yaml", "Makes policies and overrides those of a YAML text, or changes nothing.",
 				"how many have changed", apply),
@@ -86,8 +92,8 @@ func overrideContainer() *command.Command {
 			sub("set", -6, change, "policy pattern [EX seconds] [COMMENT text] LIMITS clause [clause ...]",
 				"Sets the limits of some keys of a policy.", "OK", setOverride),
 			sub("del", 4, change, "policy pattern", "Deletes an override.", ifThere, deleteOverride),
-			sub("list", 3, show, "policy", "Lists the overrides of a policy.",
-				"an array of maps: pattern, limits, ms, comment, ttl, file", listOverrides),
+			sized(sub("list", 3, show, "policy", "Lists the overrides of a policy.",
+				"an array of maps: pattern, limits, ms, comment, ttl, file", listOverrides)),
 		},
 	}
 }
