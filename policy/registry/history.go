@@ -10,7 +10,7 @@ import (
 
 // Change is one change of the policies: whose doing it was, when, and what.
 type Change struct {
-	ID int64 `json:"id"`
+	ID int64 `json:"-"` // which the key of its record has
 	// At is the civil time in Unix milliseconds.
 	At int64 `json:"at"`
 	// User and Address say whose doing it was. The policy file has its path as address.
@@ -38,19 +38,19 @@ var changePrefix = []byte("change/")
 // changeKey is the key of the record of a change.
 func changeKey(id int64) []byte { return fmt.Appendf(nil, "%s%020d", changePrefix, id) }
 
-// history is the latest changes.
+// history is the latest changes, each as the value of its record: most are never looked at.
 type history struct {
-	changes map[int64]Change
+	changes map[int64][]byte
 	next    int64 // the ID of the next change
 }
 
-func (h *history) reset() { h.changes, h.next = make(map[int64]Change), 1 }
+func (h *history) reset() { h.changes, h.next = make(map[int64][]byte), 1 }
 
-// add takes a change, and drops the one that it replaces.
-func (h *history) add(c Change) {
-	h.changes[c.ID] = c
-	h.next = max(h.next, c.ID+1)
-	delete(h.changes, c.ID-MaxChanges)
+// add takes a change, and drops the one that it replaces. value is kept.
+func (h *history) add(id int64, value []byte) {
+	h.changes[id] = value
+	h.next = max(h.next, id+1)
+	delete(h.changes, id-MaxChanges)
 }
 
 var errChange = errors.New("a change of policies that is none")
@@ -58,25 +58,33 @@ var errChange = errors.New("a change of policies that is none")
 // load takes the record of a change, or that it is gone.
 func (h *history) load(is record) error {
 	id, err := strconv.ParseInt(string(is.key[len(changePrefix):]), 10, 64)
-	if err != nil || id < 1 || !bytes.Equal(changeKey(id), is.key) {
+	switch {
+	case err != nil || id < 1 || !bytes.Equal(changeKey(id), is.key):
 		return fmt.Errorf("%w: key %q", errChange, is.key)
-	}
-	if is.gone || len(is.value) == 0 {
+	case is.gone || len(is.value) == 0:
 		delete(h.changes, id)
-		return nil
+	case id > h.next-1-MaxChanges: // the order of a snapshot is no order
+		h.add(id, is.value)
 	}
-	var c Change
-	d := json.NewDecoder(bytes.NewReader(is.value))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil || c.ID != id {
-		return fmt.Errorf("%w: record %q", errChange, is.key)
-	}
-	h.add(c)
 	return nil
 }
 
-// record returns the key and the value of the record of a change.
-func (c *Change) record() (key, value []byte) {
-	value, _ = json.Marshal(c) // strings and numbers always can be
-	return changeKey(c.ID), value
+// newest returns up to n changes, the newest first: those of a policy, or of all if that is "". A
+// record that cannot be read is left out.
+func (h *history) newest(n int, policy string) (newest []Change) {
+	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
+		var c Change
+		value, there := h.changes[id]
+		if there && json.Unmarshal(value, &c) == nil && (policy == "" || c.Policy == policy) {
+			c.ID = id
+			newest = append(newest, c)
+		}
+	}
+	return newest
+}
+
+// value returns the value of the record of a change.
+func (c *Change) value() []byte {
+	value, _ := json.Marshal(c) // strings and numbers always can be
+	return value
 }

@@ -38,16 +38,22 @@ func (r *Registry) Tell(key []byte, e entry.Entry) {
 	many := len(t.records) >= manyTold
 	t.mu.Unlock()
 	r.behind.Store(true)
-	if many {
-		r.catchUp()
+	if many && r.mu.TryLock() {
+		defer r.mu.Unlock()
+		r.absorb() // without a table of it: while files are loaded nobody asks for one
 	}
 }
 
 // drain makes a table of what was told. The caller holds mu.
 func (r *Registry) drain() {
-	if !r.behind.Swap(false) {
-		return
+	if r.behind.Swap(false) {
+		r.absorb()
+		r.publish()
 	}
+}
+
+// absorb takes what was told into the builder and the history. The caller holds mu.
+func (r *Registry) absorb() {
 	for _, is := range r.told.take() {
 		if err := r.load(is); err != nil && r.fault == nil {
 			if r.fault = err; r.failed != nil {
@@ -55,7 +61,6 @@ func (r *Registry) drain() {
 			}
 		}
 	}
-	r.publish()
 }
 
 // load puts one record into the builder or the history.
@@ -66,6 +71,9 @@ func (r *Registry) load(is record) error {
 		r.history.reset()
 		return nil
 	case bytes.HasPrefix(is.key, changePrefix):
+		if !is.gone && len(is.value) == 0 {
+			r.told.addVoid(is.key)
+		}
 		return r.history.load(is)
 	}
 	kind, name, pattern, err := policy.ParseKey(is.key)

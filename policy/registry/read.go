@@ -35,22 +35,16 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 	}
 	for _, key := range r.told.takeVoid() {
 		kind, name, pattern, err := policy.ParseKey(key)
-		if err == nil && r.builder.Get(kind, name, pattern) == nil { // nobody has set it since
+		if err != nil || r.builder.Get(kind, name, pattern) == nil { // a change, or nobody has set it since
 			st.Delete(key)
 		}
 	}
 }
 
 // Changes returns up to n changes, the newest first: those of a policy, or of all if that is "".
-func (r *Registry) Changes(n int, policy string) (newest []Change) {
+func (r *Registry) Changes(n int, policy string) []Change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drain()
-	h := &r.history
-	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
-		if c, there := h.changes[id]; there && (policy == "" || c.Policy == policy) {
-			newest = append(newest, c)
-		}
-	}
-	return newest
+	return r.history.newest(n, policy)
 }

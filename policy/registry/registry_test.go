@@ -184,12 +184,14 @@ func TestDeletionThatWasInterrupted(t *testing.T) {
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1"), mainOf(t, "b", "TB 1 1 1")))
 	m.records["main/api"] = ""
 	m.records["main/b"] = ""
+	m.records["change/00000000000000000001"] = ""
 	r = m.reload(t)
 	require.Empty(t, entriesOf(r))
 	require.NoError(t, set(t, r, m, mainOf(t, "b", "TB 2 1 1")))
 	r.Tidy(m, true)
 	require.Equal(t, entriesOf(r), m.entries(), "the one that is set again stays, the other one is gone")
 	require.Len(t, m.entries(), 1)
+	require.NotContains(t, m.records, "change/00000000000000000001")
 }
 
 func TestRecordsOfAPrimary(t *testing.T) {
@@ -222,8 +224,9 @@ func TestRecordThatIsNoneIsAFault(t *testing.T) {
 		{"odd/api", `{"limits":["TB 1 1 1"]}`},
 		{"", ""},
 		{"change/1", "{}"},
-		{"change/00000000000000000001", "{}"},
-		{"change/00000000000000000001", `{"id":2}`},
+		{"change/", "{}"},
+		{"change/-0000000000000000001", "{}"},
+		{"change/00000000000000000000", "{}"},
 	} {
 		var failed error
 		r := registry.New(registry.Options{Failed: func(err error) { failed = err }})
@@ -372,4 +375,17 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 	require.NoError(t, err)
 	r = m.reload(t)
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 9 1 1")))
+}
+
+// BenchmarkTell is the load of overrides that were set one after the other, each with its change.
+func BenchmarkTell(b *testing.B) {
+	r := registry.New(registry.Options{})
+	value := []byte(`{"limits":["TB 200 100 1"],"since":1700000000000000000}`)
+	change := []byte(`{"at":1,"user":"default","address":"127.0.0.1:1","what":"RL.OVERRIDE SET","policy":"api"}`)
+	n := 0
+	for b.Loop() {
+		n++
+		r.Tell(fmt.Appendf(nil, "override/api/customer-%d", n%300_000), entry.Entry{Kind: entry.String, Value: value})
+		r.Tell(fmt.Appendf(nil, "change/%020d", n), entry.Entry{Kind: entry.String, Value: change})
+	}
 }

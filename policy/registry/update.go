@@ -153,9 +153,10 @@ func (u *update) write(edits []Edit) error {
 	}
 	changes := u.changes()
 	h := &u.registry.history
+	values := make([][]byte, len(changes))
 	for i := range changes {
-		key, value := changes[i].record()
-		pairs = append(pairs, key, value)
+		values[i] = changes[i].value()
+		pairs = append(pairs, changeKey(changes[i].ID), values[i])
 		if _, there := h.changes[changes[i].ID-MaxChanges]; there {
 			old := changeKey(changes[i].ID - MaxChanges)
 			pairs, gone = append(pairs, old, []byte{}), append(gone, old)
@@ -164,8 +165,8 @@ func (u *update) write(edits []Edit) error {
 	if err := u.store.SetStrings(pairs, urgent); err != nil {
 		return err
 	}
-	for _, c := range changes {
-		h.add(c)
+	for i := range changes {
+		h.add(changes[i].ID, values[i])
 	}
 	for _, key := range gone {
 		u.store.Delete(key)
