@@ -153,8 +153,9 @@ func CheckEffects(record []byte, databases int) error {
 	return nil
 }
 
+// checkDatabase allows the database of the server, too, which every server has.
 func checkDatabase(db, databases int) error {
-	if db >= databases {
+	if db >= databases && db != entry.SystemDatabase {
 		return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, databases)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -151,4 +152,26 @@ func FuzzDecodeBlock(f *testing.F) {
 		require.NoError(t, again.Err())
 		require.Equal(t, want, got)
 	})
+}
+
+// TestEveryServerHasItsOwnDatabase: blocks and records may be about it, however many databases
+// there are for clients, and about no other one that there is not.
+func TestEveryServerHasItsOwnDatabase(t *testing.T) {
+	for db, fits := range map[int]bool{0: true, 3: true, 4: false, 15: false, entry.SystemDatabase: true, entry.SystemDatabase + 1: false} {
+		e := entry.Entry{Kind: entry.String, Value: []byte("v"), Expiry: entry.NoExpiry}
+		b := persistence.NewBlocks()
+		b.Add(db, []byte("k"), e)
+		block, _, ok := b.Take(0)
+		require.True(t, ok)
+		var r effect.Record
+		r.Put(db, []byte("k"), &e)
+		record, _ := r.Parts()
+		for _, err := range []error{persistence.CheckBlock(block, 4), persistence.CheckEffects(record, 4)} {
+			if fits {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "is beyond the 4 that there are")
+			}
+		}
+	}
 }
