@@ -63,12 +63,16 @@ func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
 	return c.Halted(cmd, args)
 }
 
+// changesPolicies reports whether the command changes policies, which are stored without being
+// keys: so it has no FlagWrite.
+func (c *Command) changesPolicies() bool { return c.Categories&CatPolicy != 0 && c.Writes != nil }
+
 // alters reports whether a call may change what is stored. A limiter that is asked for nothing,
 // or only to peek, does not, and a replica may answer it. One whose words are wrong counts as if
 // it did: as in Redis that is not looked at before.
 func (c *Call) alters(cmd *Command, args [][]byte) bool {
 	if cmd.Flags&FlagWrite == 0 {
-		return false
+		return cmd.changesPolicies()
 	}
 	if cmd.Parse == nil || c.Collector != nil {
 		return true
