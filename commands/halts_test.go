@@ -24,10 +24,12 @@ var (
 	looks = []string{
 		"CL.THROTTLE k 3 1 60 0", "RL.THROTTLE k 3 1 60 0", "SW.ALLOW k 5 60 0", "SW.ALLOW k 5 60 1 PEEK", "TB.ACQUIRE k 10 1 1 0",
 		"TB.ACQUIRE k 10 1 1 2 PEEK", "CC.ACQUIRE k 3 10 m PEEK", "RL.MULTI 1 k SW 5 60 1 PEEK", "RL.MULTI 2 a b SW 5 60 0 TB 10 1 1 0",
+		"RL.USE p k PEEK", "RL.USE p k 0 MEMBER m",
 	}
 	takes = []string{
 		"CL.THROTTLE k 3 1 60", "CL.THROTTLE k 3 1 60 1", "CL.THROTTLE k 3 1 60 -1", "CL.THROTTLE k x", "SW.ALLOW k 5 60", "TB.ACQUIRE k 10 1 1 1",
 		"CC.ACQUIRE k 3 10 m", "CC.RELEASE k m", "CC.RENEW k 10 m", "RL.MULTI 1 k SW 5 60 1", "RL.MULTI 2 a b SW 5 60 0 TB 10 1 1 1",
+		"RL.USE p k", "RL.USE p k -1", "RL.USE p k 0 x", "RL.BLOCK p k EX 1",
 		"SET a b", "DEL a", "FLUSHALL", "LPUSH l a", "BLPOP l 0", "EXPIRE a 1",
 	}
 )
@@ -62,7 +64,7 @@ func TestHaltsOfAllCommands(t *testing.T) {
 		for n := max(cmd.Arity, -cmd.Arity); len(args) < n; {
 			args = append(args, []byte("1"))
 		}
-		writes := cmd.Flags&command.FlagWrite != 0
+		writes := cmd.Flags&command.FlagWrite != 0 || cmd.Categories&command.CatPolicy != 0 && cmd.Flags&command.FlagAdmin != 0
 		want := map[bool][2]string{true: {readOnly, noReplicas}, false: {}}[writes]
 		require.Equal(t, want[0], halted(command.HaltReadOnly, cmd, args), cmd.Name)
 		require.Equal(t, want[1], halted(command.HaltNoReplicas, cmd, args), cmd.Name)

@@ -74,7 +74,10 @@ func (c *Call) alters(cmd *Command, args [][]byte) bool {
 	if cmd.Flags&FlagWrite == 0 {
 		return cmd.changesPolicies()
 	}
-	if cmd.Parse == nil || c.Collector != nil {
+	switch {
+	case cmd.Keys.Policy && cmd.Writes != nil:
+		return cmd.Writes(c, cmd, args)
+	case cmd.Parse == nil || c.Collector != nil:
 		return true
 	}
 	running, words := c.Cmd, c.Args

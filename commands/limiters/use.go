@@ -15,7 +15,7 @@ func useCommands() []*command.Command {
 		Syntax: "policy key [quantity] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [MS] " +
 			"[WITHDETAILS]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
-		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: use, Waits: useWaits,
+		Reply: fiveReply + ", of the binding clause; with WITHDETAILS also those of every clause", Run: use, Waits: useWaits, Writes: useWrites,
 	}}
 }
 
@@ -56,6 +56,12 @@ func use(c *command.Call) {
 		return
 	}
 	u.answer(c, a)
+}
+
+// useWrites is Writes of RL.USE: a call that only looks changes nothing.
+func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
+	var u useScratch
+	return u.parse(args[1:]) != "" || !u.looks()
 }
 
 // useWaits is Waits of RL.USE.
