@@ -18,7 +18,7 @@ import (
 const policiesPage = "policies.md"
 
 // TestPoliciesInARepository types what the page shows at a shell beside a server that reads the
-// file of the page, and wants to see what the page shows.
+// file of the page, and wants to see what the page shows. The folder stands for /etc/cellserver.
 func TestPoliciesInARepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the program is left to the full test run")
@@ -51,7 +51,7 @@ func TestPoliciesInARepository(t *testing.T) {
 				shell.Dir, shell.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 				said, err := shell.CombinedOutput()
 				require.NoError(t, err)
-				got += strings.TrimSuffix(line, "\n") + "\n" + string(said)
+				got += strings.TrimSuffix(line, "\n") + "\n" + strings.ReplaceAll(string(said), dir, "/etc/cellserver")
 			}
 		}
 		require.Equal(t, block+"\n", got)
