@@ -127,7 +127,11 @@ func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 				name = strings.ToLower(words[0])
 			}
 			reply, _, _, _ := call(t, s, w, append(words, "k", "v"), false)
-			require.Equal(t, "-ERR '"+name+"' is not served with --store; ask the store itself\r\n", reply)
+			want := "-ERR '" + name + "' is not served with --store; ask the store itself\r\n"
+			if strings.HasPrefix(name, "rl.") { // no store has it
+				want = "-ERR '" + name + "' is not served with --store\r\n"
+			}
+			require.Equal(t, want, reply)
 			continue
 		}
 		if cmd.Run == nil || strings.HasSuffix(cmd.Name, "|help") {

@@ -82,7 +82,7 @@ type Clause struct {
 	Force    bool // has Quota charged even beyond its limit, as Charge of the others says
 	Window   *slidingwindow.Call
 	Bucket   *tokenbucket.Call
-	Lease    *concurrency.Call // which acquires
+	Lease    *concurrency.Call // which acquires; with Peek it refuses nothing, while others are charged
 	// Peek only asks. If one clause does, the whole call does.
 	Peek bool
 }

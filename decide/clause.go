@@ -51,10 +51,12 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		err = p.decideBucket(d, e, now, c.Bucket)
 		c.Bucket.Charge, c.Bucket.Denied = was, false
 	case c.Lease != nil:
-		was := c.Lease.Peek
-		c.Lease.Peek = was || as != charging
+		looks := c.Lease.Peek
+		c.Lease.Peek = looks || as != charging
 		err = p.decideLease(d, e, now, c.Lease)
-		c.Lease.Peek = was
+		if c.Lease.Peek = looks; looks { // it takes no place, so it refuses nothing
+			d.Refused, d.RetryAfter = 0, limit.NoRetry
+		}
 	case c.Force && as == charging:
 		err = p.forceCell(d, e, now, c.Quota, c.Quantity)
 	default:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/policy/policyfile"
 )
 
 // Check returns the faults of a configuration that a server would find when it starts, in files
@@ -15,7 +16,7 @@ func Check(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	faults := []error{checkDir(c)}
+	faults := []error{checkDir(c), policyfile.Check(c.Path("policy-file"), c.PolicyBounds())}
 	passwords := c.Value("requirepass") != ""
 	if c.DefinesUsers() {
 		users, err := checkedUsers(c, acl.NewUsers(table))

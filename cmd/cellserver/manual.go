@@ -113,7 +113,7 @@ check reads a file of policies, and prints every fault with its line. It ends wi
 the file is good.
 
 diff prints what would change on a running server if its policies were those of the file, and
-how many of its keys each change concerns. It changes nothing. It sends RL.POLICY DUMP and
+how many of its keys each change concerns. It changes nothing. It sends RL.POLICY DUMP FILE and
 SCAN. It ends with status 0 if there is no change, 1 if there are changes, and 2 after an
 error. ADDRESS is ` + addressForms + `,
 and may end in the number of a database.

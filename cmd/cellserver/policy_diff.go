@@ -80,7 +80,7 @@ func compareWithServer(f *connectionFlags, name, address string, w io.Writer) (i
 
 // dumpPolicies asks a server for its policies.
 func dumpPolicies(ctx context.Context, client *redis.Client) (*document.Document, error) {
-	text, err := client.Do(ctx, "RL.POLICY", "DUMP").Text()
+	text, err := client.Do(ctx, "RL.POLICY", "DUMP", "FILE").Text()
 	switch {
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return nil, fmt.Errorf("%w (the server has no policies: is it a cellserver that is new enough?)", err)

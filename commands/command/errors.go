@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
@@ -38,6 +39,9 @@ const MaxEcho = 128
 
 // notServed refuses a command for which there is no keyspace here.
 func notServed(name string) resp.Error {
+	if strings.HasPrefix(name, "rl.") { // which no store has
+		return resp.Error("ERR '" + name + "' is not served with --store")
+	}
 	return resp.Error("ERR '" + name + "' is not served with --store; ask the store itself")
 }
 

@@ -81,7 +81,7 @@ func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
 	}
 	noteDecided(c, a, &d)
 	writeUse(c.W, a, &d)
-	if u.hasCandidate() && !u.looks() {
+	if u.hasCandidate() && !u.looks() && u.mode != useBlock {
 		u.try(c, denied)
 	}
 }

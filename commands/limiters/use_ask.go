@@ -30,7 +30,7 @@ func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool)
 
 // one makes the ask of a limit with one clause; nil if its family does not have the mode.
 func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*decide.Ask, resp.Error) {
-	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait {
+	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait || cl.Kind == clause.Lease && u.quantity < 0 {
 		return nil, ""
 	}
 	key := u.stateKey(c, 0, candidate)
@@ -53,7 +53,9 @@ func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*d
 	case clause.Lease:
 		a := c.NewAsk(decide.Lease, key)
 		a.Lease = *cl.Lease
-		return a, u.setLease(c, &a.Lease)
+		err := u.setLease(c, &a.Lease)
+		a.Lease.Peek = u.looks()
+		return a, err
 	}
 	a := c.NewAsk(decide.Cell, key)
 	a.Quota, a.Quantity = *cl.Quota, u.quantity
@@ -74,6 +76,7 @@ func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err re
 	case clause.Lease:
 		a = c.NewAsk(decide.Lease, key)
 		a.Lease = *is.Lease
+		a.Lease.Peek = u.looks()
 	default:
 		a = c.NewAsk(decide.Cell, key)
 		a.Quota, a.Quantity = *is.Quota, u.quantity
@@ -96,7 +99,7 @@ func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate b
 			return nil, err
 		}
 		m.clauses[i] = room.Clause(u.stateKey(c, i, candidate))
-		m.clauses[i].Peek = u.mode == usePeek
+		m.clauses[i].Peek = u.looks()
 		m.clauses[i].Force = u.mode == useForce
 		m.clauses[i].Quantity = u.quantity
 	}
@@ -170,11 +173,11 @@ func (u *useScratch) setWindow(c *command.Call, w *slidingwindow.Call) resp.Erro
 	return ""
 }
 
-// setLease puts the options into the call of a lease. It takes one place whatever the quantity is;
-// a call that takes nothing, or gives units back, only looks.
+// setLease puts the options into the call of a lease. It takes one place whatever the quantity is.
+// A call that gives units back leaves the places alone, and is not refused for want of one.
 func (u *useScratch) setLease(c *command.Call, l *concurrency.Call) resp.Error {
 	l.Op, l.Member, l.MaxMembers = concurrency.Acquire, u.member, c.Server.Limits().MaxMembers
-	l.Peek = u.mode == usePeek || u.quantity <= 0
+	l.Peek = u.quantity < 0
 	if err := l.Validate(); errors.Is(err, concurrency.ErrMemberTooLong) {
 		return resp.ErrMemberTooLong
 	}

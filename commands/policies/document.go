@@ -6,21 +6,32 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dump is RL.POLICY DUMP.
+// dump is RL.POLICY DUMP. With FILE it leaves out what commands have added to a policy file, if
+// there is one.
 func dump(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
 		c.Fail(errNone)
 		return
 	}
+	var keep func(*policy.Entry) bool
+	switch {
+	case len(c.Args) > 3 || len(c.Args) == 3 && !parse.IsWord(c.Args[2], "FILE"):
+		c.Fail(resp.SyntaxNear(c.Args[len(c.Args)-1]))
+		return
+	case len(c.Args) == 3 && r.HasFile():
+		keep = r.Defines
+	}
 	c.OffloadSized(
 		func(env.Store) int { s := r.Table().Sizes(); return (s.Policies + s.Overrides) * overrideBytes },
-		func(st env.Store, w *resp.Writer) { w.Bulk(r.Document(st.Civil).Append(nil)) })
+		func(st env.Store, w *resp.Writer) { w.Bulk(r.Document(st.Civil, keep).Append(nil)) })
 }
 
 // parseDocument reads the YAML of the running command. If there is a fault it has answered.
@@ -53,8 +64,7 @@ func faultText(faults document.Faults) (text string) {
 // diff is RL.POLICY DIFF.
 func diff(c *command.Call) {
 	if d := parseDocument(c); d != nil {
-		now := c.Server.Options.Policies.Document(c.Store.Civil)
-		c.W.Bulk(document.AppendChanges(nil, document.Diff(now, d)))
+		c.W.Bulk(document.AppendChanges(nil, c.Server.Options.Policies.Preview(c.Store.Civil, d)))
 	}
 }
 

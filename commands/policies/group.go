@@ -72,7 +72,7 @@ func policyContainer() *command.Command {
 			sub("del", 3, change, "name", "Deletes a policy with all that belongs to it.", ifThere, deletePolicy),
 			sub("try", -4, change, "name <OFF | LIMITS clause [clause ...]>",
 				"Has a candidate decide beside the policy, or ends that.", "OK", tryPolicy),
-			sized(sub("dump", 2, show, "", "Returns all policies and overrides as YAML.", "a text", dump)),
+			sized(sub("dump", -2, show, "[FILE]", "Returns all policies and overrides as YAML, or those that the policy file defines.", "a text", dump)),
 			sub("diff", 3, show, "yaml", "Says what APPLY would change.", "a text, empty for nothing", diff),
 			sub("apply", 3, change, "yaml", "Makes policies and overrides those of a YAML text, or changes nothing.",
 				"how many have changed", apply),

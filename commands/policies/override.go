@@ -51,7 +51,7 @@ func listOverrides(c *command.Call) {
 			found = entriesOf(c.Server, name, policy.Override)
 			w.Array(len(found))
 			for _, e := range found {
-				writeOverride(w, e, st.Now())
+				writeOverride(w, e, r.Defines(e), st.Now())
 			}
 		})
 }
@@ -71,7 +71,7 @@ func entriesOf(s *command.Server, name string, kind policy.Kind) (found []*polic
 	return found
 }
 
-func writeOverride(w *resp.Writer, e *policy.Entry, now limit.Instant) {
+func writeOverride(w *resp.Writer, e *policy.Entry, defined bool, now limit.Instant) {
 	w.Map(6)
 	w.BulkString("pattern")
 	w.BulkString(e.Pattern)
@@ -81,7 +81,7 @@ func writeOverride(w *resp.Writer, e *policy.Entry, now limit.Instant) {
 	w.BulkString("ttl")
 	w.Int(ttl(e, now))
 	w.BulkString("file")
-	w.Int(one(e.File))
+	w.Int(one(defined))
 }
 
 // writeLimits writes the fields limits and ms of a map.

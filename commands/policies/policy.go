@@ -140,7 +140,7 @@ func getPolicy(c *command.Call) {
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)
 	w.BulkString("file")
-	w.Int(one(p.Main.File))
+	w.Int(one(r.Defines(p.Main)))
 	w.BulkString("try")
 	if p.Candidate == nil {
 		w.Null()

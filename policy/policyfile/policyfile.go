@@ -35,13 +35,22 @@ func New(path string, r *registry.Registry, bounds func() policy.Bounds) *File {
 	return &File{path: path, registry: r, bounds: bounds}
 }
 
+// Check returns what is wrong with the file at path; nil if it is right, or path is empty.
+func Check(path string, bounds policy.Bounds) error {
+	if path == "" {
+		return nil
+	}
+	_, err := read(path, bounds)
+	return err
+}
+
 // Prepare reads the file. What it returns notes its content for [File.Settle]; nil if f is. The
 // error has every fault, with file and line.
 func (f *File) Prepare() (apply func(), err error) {
 	if f == nil {
 		return nil, nil
 	}
-	d, err := f.read()
+	d, err := read(f.path, f.bounds())
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +81,7 @@ func (f *File) Settle(st registry.Store, log *slog.Logger) {
 
 // Load reads the file and puts it in force.
 func (f *File) Load(st registry.Store, by registry.Author) (changed int, err error) {
-	d, err := f.read()
+	d, err := read(f.path, f.bounds())
 	if err != nil {
 		return 0, err
 	}
@@ -93,12 +102,12 @@ func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 // Unwrap has the faults reported one by one.
 func (e *ReadError) Unwrap() []error { return e.Faults }
 
-func (f *File) read() (*document.Document, error) {
-	text, err := f.text()
+func read(path string, bounds policy.Bounds) (*document.Document, error) {
+	text, err := textOf(path)
 	if err != nil {
 		return nil, &ReadError{[]error{fmt.Errorf("reading the policies: %w", err)}}
 	}
-	d, faults := document.Parse(f.path, text, f.bounds())
+	d, faults := document.Parse(path, text, bounds)
 	if len(faults) == 0 {
 		return d, nil
 	}
@@ -109,9 +118,9 @@ func (f *File) read() (*document.Document, error) {
 	return nil, unread
 }
 
-// text returns the content, up to what is more than a document may have.
-func (f *File) text() ([]byte, error) {
-	file, err := os.Open(f.path)
+// textOf returns the content of a file, up to what is more than a document may have.
+func textOf(path string) ([]byte, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

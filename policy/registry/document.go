@@ -11,12 +11,12 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// Document returns the policies and overrides that are in force as a document. civil turns an
-// instant of the store into one of the civil clock.
-func (r *Registry) Document(civil func(limit.Instant) limit.Instant) *document.Document {
+// Document returns the policies and overrides that are in force as a document, those that keep
+// returns true for; nil is for all. civil turns an instant of the store into one of the civil clock.
+func (r *Registry) Document(civil func(limit.Instant) limit.Instant, keep func(e *policy.Entry) bool) *document.Document {
 	d, t, at := document.Document{}, r.Table(), make(map[string]int)
 	t.Each("", func(e *policy.Entry) bool {
-		if e.Kind == policy.Main {
+		if e.Kind == policy.Main && (keep == nil || keep(e)) {
 			at[e.Policy] = len(d.Policies)
 			d.Policies = append(d.Policies, document.Policy{
 				Name: e.Policy, Comment: e.Comment, Millis: e.Limits.Millis, Shadow: e.Shadow, Limits: e.Limits.Text,
@@ -26,7 +26,7 @@ func (r *Registry) Document(civil func(limit.Instant) limit.Instant) *document.D
 	})
 	t.Each("", func(e *policy.Entry) bool {
 		i, there := at[e.Policy]
-		if e.Kind != policy.Override || !there {
+		if e.Kind != policy.Override || !there || keep != nil && !keep(e) {
 			return true
 		}
 		o := document.Override{Pattern: e.Pattern, Comment: e.Comment, Millis: e.Limits.Millis, Limits: e.Limits.Text}
@@ -37,6 +37,31 @@ func (r *Registry) Document(civil func(limit.Instant) limit.Instant) *document.D
 		return true
 	})
 	return &d
+}
+
+// Preview returns what [Registry.Apply] of d by a command would change: what the policy file defines
+// stays although d does not have it.
+func (r *Registry) Preview(civil func(limit.Instant) limit.Instant, d *document.Document) []document.Change {
+	after := document.Document{Policies: slices.Clone(d.Policies)}
+	at := make(map[string]int)
+	for i := range after.Policies {
+		at[after.Policies[i].Name] = i
+	}
+	for _, p := range r.Document(civil, r.Defines).Policies {
+		i, there := at[p.Name]
+		if !there {
+			after.Policies = append(after.Policies, p)
+			continue
+		}
+		q := &after.Policies[i]
+		q.Overrides = slices.Clone(q.Overrides)
+		for _, o := range p.Overrides {
+			if !slices.ContainsFunc(q.Overrides, func(is document.Override) bool { return is.Pattern == o.Pattern }) {
+				q.Overrides = append(q.Overrides, o)
+			}
+		}
+	}
+	return document.Diff(r.Document(civil, nil), &after)
 }
 
 // Apply makes the policies and overrides those of d, which has been checked, and removes those
@@ -67,16 +92,23 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 	for _, e := range want {
 		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
-		if is != nil && !byFile && is.File && r.file != "" {
+		if is != nil && !byFile && r.Defines(is) {
 			e.File = true // what it is may be said again
 		}
 		if is == nil || !same(is, e) {
 			edits = append(edits, Set(e))
 		}
 	}
+	gone := make(map[string]bool) // policies, with which goes what belongs to them
 	b.Each("", func(e *policy.Entry) bool {
-		theirs := e.File && r.file != ""
-		if (e.Kind == policy.Main || e.Kind == policy.Override) && !wanted[name{e.Kind, e.Policy, e.Pattern}] && theirs == byFile {
+		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.Defines(e) == byFile {
+			gone[e.Policy] = true
+		}
+		return true
+	})
+	b.Each("", func(e *policy.Entry) bool {
+		dropped := e.Kind == policy.Override && !wanted[name{e.Kind, e.Policy, e.Pattern}] && r.Defines(e) == byFile
+		if gone[e.Policy] || dropped {
 			edits = append(edits, Delete(e))
 		}
 		return true

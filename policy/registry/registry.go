@@ -40,13 +40,13 @@ type Registry struct {
 	table atomic.Pointer[policy.Table]
 	// behind says that something was told which the table does not have yet.
 	behind atomic.Bool
-	bytes  atomic.Int64 // see Bytes
+	bytes  atomic.Int64           // see Bytes
+	file   atomic.Pointer[string] // the policy file, nil without one
 	failed func(err error)
 
 	mu      sync.Mutex
 	builder *policy.Builder // guarded by mu
 	history history         // guarded by mu
-	file    string          // guarded by mu: the policy file, "" without one
 	fault   error           // guarded by mu: the first record that could not be read
 
 	told told
@@ -78,10 +78,12 @@ func (r *Registry) Bytes() int64 {
 	return r.bytes.Load()
 }
 
-// SetFile says which policy file this server reads, "" for none. What it defines no command
-// changes from now on.
-func (r *Registry) SetFile(path string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.file = path
-}
+// SetFile says which policy file this server reads. What it defines no command changes from now on.
+func (r *Registry) SetFile(path string) { r.file.Store(&path) }
+
+// HasFile reports whether this server reads a policy file.
+func (r *Registry) HasFile() bool { return r.file.Load() != nil }
+
+// Defines reports whether the policy file defines e, so that no command may change it. Any goroutine
+// may call it.
+func (r *Registry) Defines(e *policy.Entry) bool { return e.File && r.file.Load() != nil }

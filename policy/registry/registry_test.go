@@ -311,7 +311,7 @@ func TestDocuments(t *testing.T) {
 	n, err := r.Apply(m, by, parse(t, text), policy.Bounds{})
 	require.NoError(t, err)
 	require.Equal(t, 4, n, "what has ended is left out")
-	d := r.Document(m.Civil)
+	d := r.Document(m.Civil, nil)
 	require.Contains(t, string(d.Append(nil)), "expires: 1970-01-01T02:00:01Z")
 	n, err = r.Apply(m, by, d, policy.Bounds{})
 	require.NoError(t, err)
@@ -351,11 +351,20 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 		&policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "TB 8 1 1"), Until: limit.MaxInstant}))
 
 	// A document of all that there is may be applied, one without a policy of the file leaves that.
-	all := r.Document(m.Civil)
+	all := r.Document(m.Civil, nil)
 	n, err = r.Apply(m, registry.Author{}, all, policy.Bounds{})
 	require.NoError(t, err)
 	require.Zero(t, n)
-	n, err = r.Apply(m, registry.Author{}, parse(t, "policies:\n  other:\n    limits: [TB 1 1 1]\n"), policy.Bounds{})
+	other := parse(t, "policies:\n  other:\n    limits: [TB 1 1 1]\n")
+	require.Equal(t, `- api b
+    - {limits: [TB 9 1 1]}
++ other
+    + {limits: [TB 1 1 1]}
+- own
+    - {limits: [TB 1 1 1]}
+`, string(document.AppendChanges(nil, r.Preview(m.Civil, other))))
+	require.NotContains(t, string(r.Document(m.Civil, r.Defines).Append(nil)), "own")
+	n, err = r.Apply(m, registry.Author{}, other, policy.Bounds{})
 	require.NoError(t, err)
 	require.Equal(t, 3, n, "other is new, own and the override b are gone")
 	require.ErrorAs(t, func() error {
@@ -366,9 +375,8 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 	// The file gives up what it does not have any more, and nothing else.
 	n, err = r.Apply(m, file, parse(t, "policies: {}\n"), policy.Bounds{})
 	require.NoError(t, err)
-	require.Equal(t, 2, n)
-	names := slices.Sorted(maps.Keys(entriesOf(r)))
-	require.Equal(t, []string{"block/api/a", "main/other", "try/api"}, names)
+	require.Equal(t, 4, n, "and what belongs to the policy")
+	require.Equal(t, []string{"main/other"}, slices.Sorted(maps.Keys(entriesOf(r))))
 
 	// Without the option they are policies as all others.
 	_, err = r.Apply(m, file, parse(t, text), policy.Bounds{})

@@ -82,12 +82,12 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 
 // allowed reports what the policy file keeps others from changing.
 func (r *Registry) allowed(by Author, edits []Edit) error {
-	if by.File || r.file == "" {
+	if by.File {
 		return nil
 	}
 	for _, e := range edits {
-		if is := r.builder.Get(e.Kind, e.Policy, e.Pattern); is != nil && is.File {
-			return &FileError{e.Policy, e.Pattern, r.file}
+		if is := r.builder.Get(e.Kind, e.Policy, e.Pattern); is != nil && r.Defines(is) {
+			return &FileError{e.Policy, e.Pattern, *r.file.Load()}
 		}
 	}
 	return nil
