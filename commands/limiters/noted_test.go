@@ -32,3 +32,26 @@ func TestNotedCallsOfAScriptAreBounded(t *testing.T) {
 	require.Regexp(t, `\$1\r\nk\r\n:20\d{4}\r\n`, string(reply), "all are counted, about")
 	runtime.KeepAlive(s)
 }
+
+// TestNotedKeysOfPoliciesOutlastAScript: the keys of a call are noted until its batch ends, and a
+// script behind it in the batch has others.
+func TestNotedKeysOfPoliciesOutlastAScript(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	do := func(words ...string) string {
+		reply, err := s.Do(words...)
+		require.NoError(t, err)
+		return string(reply)
+	}
+	require.Equal(t, "+OK\r\n", do("RL.POLICY", "SET", "p", "LIMITS", "TB", "1", "1", "3600", "SW", "1", "3600"))
+	require.Equal(t, "+OK\r\n", do("RL.POLICY", "SET", "other", "LIMITS", "TB", "9999", "1", "3600", "SW", "9999", "3600"))
+	require.Contains(t, do("RL.USE", "p", "busy"), ":0\r\n:1\r\n:0\r\n")
+	denied := inproc.Encode(nil, "RL.USE", "p", "busy")
+	_, err = s.Send(inproc.Encode(denied, "EVAL", "return redis.call('RL.USE', 'other', 'innocent')", "1", "other:innocent"))
+	require.NoError(t, err)
+	top := do("RL.TOP")
+	require.Contains(t, top, "$6\r\np:busy\r\n")
+	require.Contains(t, top, "$8\r\np:busy#2\r\n")
+	require.NotContains(t, top, "other", "a key that was never denied")
+}

@@ -16,15 +16,19 @@ type useScratch struct {
 	// limits are those in force, before the boost.
 	limits *policy.Limits
 	room   clause.Room // of a clause that is boosted
-	// keys has the state keys of the calls of a batch, which are referred to until it ends.
-	keys []byte
+	// keys has the state keys of the calls of a batch, of which the first lasting bytes are referred
+	// to until it ends. What is behind them is that of a call of a script.
+	keys    []byte
+	lasting int
 }
 
-// maxUseKeys is the largest buffer for state keys that a worker keeps.
+// maxUseKeys is the largest buffer for state keys that a worker keeps. A batch that needs more takes
+// another one, and the first lasts as long as something refers to it.
 const maxUseKeys = 64 << 10
 
 // trim forgets the keys of a batch.
 func (u *useScratch) trim() {
+	u.lasting = 0
 	if u.keys = u.keys[:0]; cap(u.keys) > maxUseKeys {
 		u.keys = nil
 	}
@@ -32,8 +36,11 @@ func (u *useScratch) trim() {
 
 // find looks up the policy, nil if there is none, and what applies to the key.
 func (u *useScratch) find(c *command.Call) {
-	if u.policy = nil; c.Volatile { // a script may call without end, and what is noted of it is copied
-		u.keys = u.keys[:0]
+	switch u.policy = nil; {
+	case len(u.keys) > maxUseKeys: // a transaction may have thousands of calls
+		u.keys, u.lasting = nil, 0
+	case c.Volatile: // a script may call without end, and what is noted of it is copied
+		u.keys = u.keys[:u.lasting]
 	}
 	if r := c.Server.Options.Policies; r != nil {
 		u.policy = r.Table().Policy(u.name)
@@ -82,7 +89,9 @@ func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
 		return c.PolicyKey
 	}
 	from := len(u.keys)
-	u.keys = policy.AppendStateKey(u.keys, u.name, u.key, i+1, candidate)
+	if u.keys = policy.AppendStateKey(u.keys, u.name, u.key, i+1, candidate); !c.Volatile {
+		u.lasting = len(u.keys)
+	}
 	return u.keys[from:len(u.keys):len(u.keys)]
 }
 

@@ -51,8 +51,10 @@ var errClosed = errors.New("the server closed the session")
 
 // Do hands in a command and returns the reply, which is valid until the next call.
 // A command that runs in the background is waited for.
-func (s *Session) Do(args ...string) ([]byte, error) {
-	in := Encode(nil, args...)
+func (s *Session) Do(args ...string) ([]byte, error) { return s.Send(Encode(nil, args...)) }
+
+// Send is Do for commands that arrive at once.
+func (s *Session) Send(in []byte) ([]byte, error) {
 	s.out = s.out[:0]
 	for {
 		turn := s.session.Feed(s.worker, in, s.out)
