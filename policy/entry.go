@@ -135,5 +135,5 @@ func checkComment(s string) error {
 	return nil
 }
 
-// inForce reports whether the entry applies at now.
-func (e *Entry) inForce(now limit.Instant) bool { return now < e.Until }
+// InForce reports whether the entry applies at now.
+func (e *Entry) InForce(now limit.Instant) bool { return now < e.Until }

@@ -87,7 +87,7 @@ func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
 
 // take notes an entry that is in force.
 func (a *Applied) take(e *Entry, now limit.Instant) {
-	if !e.inForce(now) {
+	if !e.InForce(now) {
 		return
 	}
 	switch e.Kind {

@@ -18,7 +18,7 @@ func changes(c *command.Call) {
 		return
 	}
 	if c.Server.Options.Policies == nil {
-		c.W.Array(0)
+		c.Fail(errNone)
 		return
 	}
 	all := c.Server.Options.Policies.Changes(n, name)

@@ -31,7 +31,7 @@ func dump(c *command.Call) {
 	}
 	c.OffloadSized(
 		func(env.Store) int { s := r.Table().Sizes(); return (s.Policies + s.Overrides) * overrideBytes },
-		func(st env.Store, w *resp.Writer) { w.Bulk(r.Document(st.Civil, keep).Append(nil)) })
+		func(st env.Store, w *resp.Writer) { w.Bulk(r.Document(st.Now(), st.Civil, keep).Append(nil)) })
 }
 
 // parseDocument reads the YAML of the running command. If there is a fault it has answered.
@@ -64,7 +64,7 @@ func faultText(faults document.Faults) (text string) {
 // diff is RL.POLICY DIFF.
 func diff(c *command.Call) {
 	if d := parseDocument(c); d != nil {
-		c.W.Bulk(document.AppendChanges(nil, c.Server.Options.Policies.Preview(c.Store.Civil, d)))
+		c.W.Bulk(document.AppendChanges(nil, c.Server.Options.Policies.Preview(c.Store.Now(), c.Store.Civil, d)))
 	}
 }
 

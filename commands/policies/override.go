@@ -3,7 +3,6 @@ package policies
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
@@ -39,16 +38,15 @@ func deleteOverride(c *command.Call) { deleteEntry(c, policy.Override) }
 
 // listOverrides is RL.OVERRIDE LIST.
 func listOverrides(c *command.Call) {
-	r, name := c.Server.Options.Policies, string(c.Args[2])
-	if r == nil || r.Table().Policy(c.Args[2]) == nil {
+	t, name := tableOf(c.Server), string(c.Args[2])
+	if t.Policy(c.Args[2]) == nil {
 		c.Fail(command.NoPolicy(c.Args[2]))
 		return
 	}
-	var found []*policy.Entry
 	c.OffloadSized(
-		func(env.Store) int { return r.Table().Sizes().Overrides * overrideBytes },
+		func(env.Store) int { return t.Sizes().Overrides * overrideBytes },
 		func(st env.Store, w *resp.Writer) {
-			found = entriesOf(c.Server, name, policy.Override)
+			found := entriesOf(t, name, policy.Override, st.Now())
 			w.Array(len(found))
 			for _, e := range found {
 				writeOverride(w, e, r.Defines(e), st.Now())
@@ -59,10 +57,18 @@ func listOverrides(c *command.Call) {
 // overrideBytes is about what an override takes in a reply.
 const overrideBytes = 256
 
-// entriesOf returns the entries of a kind and a policy, by pattern.
-func entriesOf(s *command.Server, name string, kind policy.Kind) (found []*policy.Entry) {
-	s.Options.Policies.Table().Each(name, func(e *policy.Entry) bool {
-		if e.Kind == kind {
+// tableOf returns the policies in force. A command that looks at it twice sees the same.
+func tableOf(s *command.Server) *policy.Table {
+	if s.Options.Policies == nil {
+		return &policy.Table{}
+	}
+	return s.Options.Policies.Table()
+}
+
+// entriesOf returns the entries of a kind and a policy that are in force, by pattern.
+func entriesOf(t *policy.Table, name string, kind policy.Kind, now limit.Instant) (found []*policy.Entry) {
+	t.Each(name, func(e *policy.Entry) bool {
+		if e.Kind == kind && e.InForce(now) {
 			found = append(found, e)
 		}
 		return true
@@ -100,5 +106,5 @@ func ttl(e *policy.Entry, now limit.Instant) int64 {
 	if e.Until == limit.MaxInstant {
 		return -1
 	}
-	return limit.SecondsUp(max(0, e.Until.Sub(now)/time.Nanosecond))
+	return limit.SecondsUp(e.Until.Sub(now))
 }

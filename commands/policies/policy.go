@@ -92,26 +92,18 @@ func deletePolicy(c *command.Call) {
 
 // listPolicies is RL.POLICY LIST.
 func listPolicies(c *command.Call) {
-	names := namesOf(c.Server)
+	r := c.Server.Options.Policies
+	if r == nil {
+		c.Fail(errNone)
+		return
+	}
+	var names []string
+	r.Table().EachPolicy(func(p *policy.Policy) { names = append(names, p.Name) })
+	slices.Sort(names)
 	c.W.Array(len(names))
 	for _, name := range names {
 		c.W.BulkString(name)
 	}
-}
-
-// namesOf returns the names of all policies, sorted.
-func namesOf(s *command.Server) (names []string) {
-	if s.Options.Policies == nil {
-		return nil
-	}
-	s.Options.Policies.Table().Each("", func(e *policy.Entry) bool {
-		if e.Kind == policy.Main {
-			names = append(names, e.Policy)
-		}
-		return true
-	})
-	slices.Sort(names)
-	return names
 }
 
 // maxShown is how many boosts, blocks and exemptions RL.POLICY GET shows of each.
@@ -119,17 +111,12 @@ const maxShown = 100
 
 // getPolicy is RL.POLICY GET.
 func getPolicy(c *command.Call) {
-	r := c.Server.Options.Policies
-	if r == nil || r.Table().Policy(c.Args[2]) == nil {
+	t := tableOf(c.Server)
+	p, now := t.Policy(c.Args[2]), c.Store.Now()
+	if p == nil {
 		c.Fail(command.NoPolicy(c.Args[2]))
 		return
 	}
-	p, now := r.Table().Policy(c.Args[2]), c.Store.Now()
-	overrides := 0
-	r.Table().Each(p.Name, func(e *policy.Entry) bool {
-		overrides += int(one(e.Kind == policy.Override))
-		return true
-	})
 	w := c.W
 	w.Map(12)
 	w.BulkString("name")
@@ -151,13 +138,13 @@ func getPolicy(c *command.Call) {
 		}
 	}
 	w.BulkString("overrides")
-	w.Int(int64(overrides))
+	w.Int(int64(len(entriesOf(t, p.Name, policy.Override, now))))
 	for _, k := range []struct {
 		name string
 		kind policy.Kind
 	}{{"boosts", policy.Boost}, {"blocks", policy.Block}, {"exemptions", policy.Exempt}} {
 		w.BulkString(k.name)
-		writeTemporary(w, entriesOf(c.Server, p.Name, k.kind), now)
+		writeTemporary(w, entriesOf(t, p.Name, k.kind, now), now)
 	}
 	w.BulkString("counts")
 	writeCounts(w, p.Counts)
@@ -165,7 +152,6 @@ func getPolicy(c *command.Call) {
 
 // writeTemporary writes what is in force of boosts, blocks or exemptions.
 func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
-	all = slices.DeleteFunc(all, func(e *policy.Entry) bool { return e.Until <= now })
 	all = all[:min(len(all), maxShown)]
 	w.Array(len(all))
 	for _, e := range all {

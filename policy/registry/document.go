@@ -11,9 +11,12 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// Document returns the policies and overrides that are in force as a document, those that keep
-// returns true for; nil is for all. civil turns an instant of the store into one of the civil clock.
-func (r *Registry) Document(civil func(limit.Instant) limit.Instant, keep func(e *policy.Entry) bool) *document.Document {
+// civil turns an instant of the store into one of the civil clock.
+type civil func(limit.Instant) limit.Instant
+
+// Document returns the policies and overrides that are in force at now as a document, those that
+// keep returns true for; nil is for all.
+func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.Entry) bool) *document.Document {
 	d, t, at := document.Document{}, r.Table(), make(map[string]int)
 	t.Each("", func(e *policy.Entry) bool {
 		if e.Kind == policy.Main && (keep == nil || keep(e)) {
@@ -26,7 +29,7 @@ func (r *Registry) Document(civil func(limit.Instant) limit.Instant, keep func(e
 	})
 	t.Each("", func(e *policy.Entry) bool {
 		i, there := at[e.Policy]
-		if e.Kind != policy.Override || !there || keep != nil && !keep(e) {
+		if e.Kind != policy.Override || !there || !e.InForce(now) || keep != nil && !keep(e) {
 			return true
 		}
 		o := document.Override{Pattern: e.Pattern, Comment: e.Comment, Millis: e.Limits.Millis, Limits: e.Limits.Text}
@@ -41,13 +44,13 @@ func (r *Registry) Document(civil func(limit.Instant) limit.Instant, keep func(e
 
 // Preview returns what [Registry.Apply] of d by a command would change: what the policy file defines
 // stays although d does not have it.
-func (r *Registry) Preview(civil func(limit.Instant) limit.Instant, d *document.Document) []document.Change {
+func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document) []document.Change {
 	after := document.Document{Policies: slices.Clone(d.Policies)}
 	at := make(map[string]int)
 	for i := range after.Policies {
 		at[after.Policies[i].Name] = i
 	}
-	for _, p := range r.Document(civil, r.Defines).Policies {
+	for _, p := range r.Document(now, civil, r.Defines).Policies {
 		i, there := at[p.Name]
 		if !there {
 			after.Policies = append(after.Policies, p)
@@ -61,7 +64,7 @@ func (r *Registry) Preview(civil func(limit.Instant) limit.Instant, d *document.
 			}
 		}
 	}
-	return document.Diff(r.Document(civil, nil), &after)
+	return document.Diff(r.Document(now, civil, nil), &after)
 }
 
 // Apply makes the policies and overrides those of d, which has been checked, and removes those

@@ -311,7 +311,7 @@ func TestDocuments(t *testing.T) {
 	n, err := r.Apply(m, by, parse(t, text), policy.Bounds{})
 	require.NoError(t, err)
 	require.Equal(t, 4, n, "what has ended is left out")
-	d := r.Document(m.Civil, nil)
+	d := r.Document(m.now, m.Civil, nil)
 	require.Contains(t, string(d.Append(nil)), "expires: 1970-01-01T02:00:01Z")
 	n, err = r.Apply(m, by, d, policy.Bounds{})
 	require.NoError(t, err)
@@ -351,7 +351,7 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 		&policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "TB 8 1 1"), Until: limit.MaxInstant}))
 
 	// A document of all that there is may be applied, one without a policy of the file leaves that.
-	all := r.Document(m.Civil, nil)
+	all := r.Document(m.now, m.Civil, nil)
 	n, err = r.Apply(m, registry.Author{}, all, policy.Bounds{})
 	require.NoError(t, err)
 	require.Zero(t, n)
@@ -362,8 +362,8 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
     + {limits: [TB 1 1 1]}
 - own
     - {limits: [TB 1 1 1]}
-`, string(document.AppendChanges(nil, r.Preview(m.Civil, other))))
-	require.NotContains(t, string(r.Document(m.Civil, r.Defines).Append(nil)), "own")
+`, string(document.AppendChanges(nil, r.Preview(m.now, m.Civil, other))))
+	require.NotContains(t, string(r.Document(m.now, m.Civil, r.Defines).Append(nil)), "own")
 	n, err = r.Apply(m, registry.Author{}, other, policy.Bounds{})
 	require.NoError(t, err)
 	require.Equal(t, 3, n, "other is new, own and the override b are gone")
