@@ -117,6 +117,12 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		return true
 	})
 	slices.SortStableFunc(edits, func(a, b Edit) int {
+		if gone := a.Set == nil; gone != (b.Set == nil) { // what goes makes room for what comes
+			if gone {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
 	})
 	return edits

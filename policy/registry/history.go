@@ -42,15 +42,29 @@ func changeKey(id int64) []byte { return fmt.Appendf(nil, "%s%020d", changePrefi
 type history struct {
 	changes map[int64][]byte
 	next    int64 // the ID of the next change
+	bytes   int64 // about how much memory changes takes
 }
 
-func (h *history) reset() { h.changes, h.next = make(map[int64][]byte), 1 }
+// changeBytes is about what a change takes in addition to its value.
+const changeBytes = 64
+
+func (h *history) reset() { *h = history{changes: make(map[int64][]byte), next: 1} }
 
 // add takes a change, and drops the one that it replaces. value is kept.
 func (h *history) add(id int64, value []byte) {
+	h.drop(id)
+	h.drop(id - MaxChanges)
 	h.changes[id] = value
+	h.bytes += int64(len(value)) + changeBytes
 	h.next = max(h.next, id+1)
-	delete(h.changes, id-MaxChanges)
+}
+
+// drop forgets a change, if it is there.
+func (h *history) drop(id int64) {
+	if value, there := h.changes[id]; there {
+		delete(h.changes, id)
+		h.bytes -= int64(len(value)) + changeBytes
+	}
 }
 
 var errChange = errors.New("a change of policies that is none")
@@ -62,7 +76,7 @@ func (h *history) load(is record) error {
 	case err != nil || id < 1 || !bytes.Equal(changeKey(id), is.key):
 		return fmt.Errorf("%w: key %q", errChange, is.key)
 	case is.gone || len(is.value) == 0:
-		delete(h.changes, id)
+		h.drop(id)
 	case id > h.next-1-MaxChanges: // the order of a snapshot is no order
 		h.add(id, is.value)
 	}

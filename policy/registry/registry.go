@@ -66,11 +66,12 @@ func New(o Options) *Registry {
 
 // publish puts the entries of the builder in force. The caller holds mu.
 func (r *Registry) publish() {
-	r.bytes.Store(r.builder.Bytes())
+	r.bytes.Store(r.builder.Bytes() + r.history.bytes)
 	r.table.Store(r.builder.Table())
 }
 
-// Bytes is about how much memory the table takes, beside the records. It is 0 for no registry.
+// Bytes is about how much memory the table and the history take, beside the records. It is 0 for no
+// registry.
 func (r *Registry) Bytes() int64 {
 	if r == nil {
 		return 0

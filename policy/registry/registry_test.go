@@ -286,6 +286,28 @@ func parse(t testing.TB, text string) *document.Document {
 	return d
 }
 
+// TestMemoryOfChangesIsCounted: a policy that is set again and again takes no more memory, but its
+// history does.
+func TestMemoryOfChangesIsCounted(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	one, other := mainOf(t, "api", "TB 1 1 1"), mainOf(t, "api", "TB 2 1 1")
+	one.Comment, other.Comment = strings.Repeat("x", policy.MaxComment), strings.Repeat("y", policy.MaxComment)
+	require.NoError(t, set(t, r, m, one))
+	before := r.Bytes()
+	for range 50 {
+		require.NoError(t, set(t, r, m, other))
+		require.NoError(t, set(t, r, m, one))
+	}
+	require.Greater(t, r.Bytes(), before+100*2*policy.MaxComment)
+	require.Equal(t, r.Bytes(), m.reload(t).Bytes())
+	for range registry.MaxChanges {
+		require.NoError(t, set(t, r, m, one))
+	}
+	full := r.Bytes()
+	require.NoError(t, set(t, r, m, one))
+	require.Equal(t, full, r.Bytes(), "the oldest change goes")
+}
+
 func TestDocuments(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	m.ahead = time.Hour
@@ -325,6 +347,34 @@ func TestDocuments(t *testing.T) {
 	require.Equal(t, entriesOf(r), m.entries())
 	_, err = r.Apply(m, by, parse(t, "policies:\n  b:\n    limits: [SW 500 1 LOG]\n"), policy.Bounds{LogMaxEntries: 10})
 	require.ErrorContains(t, err, "sw-log-max-entries")
+}
+
+// TestDocumentThatReplacesAllPolicies: a server that is full may have others in their place. There
+// are more changes than are kept.
+func TestDocumentThatReplacesAllPolicies(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	full := func(prefix string) *document.Document {
+		d := &document.Document{}
+		for i := range document.MaxPolicies {
+			d.Policies = append(d.Policies, document.Policy{Name: fmt.Sprint(prefix, i), Limits: []string{"TB 1 1 1"}})
+		}
+		return d
+	}
+	for _, prefix := range []string{"b", "c", "a"} {
+		_, err := r.Apply(m, registry.Author{}, full(prefix), policy.Bounds{})
+		require.NoError(t, err, prefix)
+		require.Len(t, entriesOf(r), document.MaxPolicies)
+		require.True(t, maps.Equal(entriesOf(r), m.entries()))
+		require.Len(t, m.records, document.MaxPolicies+registry.MaxChanges)
+		require.Equal(t, prefix+"9999", r.Changes(1, "")[0].Policy)
+	}
+	more := full("d")
+	more.Policies = append(more.Policies, document.Policy{Name: "more", Limits: []string{"TB 1 1 1"}})
+	_, err := r.Apply(m, registry.Author{}, more, policy.Bounds{})
+	require.ErrorIs(t, err, policy.ErrTooManyPolicies)
+	changed, err := r.Apply(m, registry.Author{}, full("a"), policy.Bounds{})
+	require.NoError(t, err)
+	require.Zero(t, changed, "all is as it was")
 }
 
 func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {

@@ -174,7 +174,7 @@ func (u *update) write(edits []Edit) error {
 	return nil
 }
 
-// changes returns the history of the edits: one change for each policy.
+// changes returns the history of the edits: one change for each policy, and no more than are kept.
 func (u *update) changes() (all []Change) {
 	at := int64(u.store.Civil(u.now)) / 1e6
 	index := make(map[string]int)
@@ -184,7 +184,7 @@ func (u *update) changes() (all []Change) {
 			n = len(all)
 			index[e.Policy] = n
 			all = append(all, Change{
-				ID: u.registry.history.next + int64(n), At: at, User: u.by.User, Address: u.by.Address,
+				At: at, User: u.by.User, Address: u.by.Address,
 				What: u.by.What, Policy: e.Policy, Pattern: e.Pattern,
 			})
 		} else if all[n].Pattern != e.Pattern {
@@ -193,6 +193,10 @@ func (u *update) changes() (all []Change) {
 		c := &all[n]
 		c.Before = more(c.Before, Text(u.before[i], u.store.Civil))
 		c.After = more(c.After, Text(e.Set, u.store.Civil))
+	}
+	all = all[max(0, len(all)-MaxChanges):]
+	for i := range all {
+		all[i].ID = u.registry.history.next + int64(i)
 	}
 	return all
 }
