@@ -43,6 +43,7 @@ func listOverrides(c *command.Call) {
 		c.Fail(command.NoPolicy(c.Args[2]))
 		return
 	}
+	r := c.Server.Options.Policies
 	c.OffloadSized(
 		func(env.Store) int { return t.Sizes().Overrides * overrideBytes },
 		func(st env.Store, w *resp.Writer) {

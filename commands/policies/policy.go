@@ -127,7 +127,7 @@ func getPolicy(c *command.Call) {
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)
 	w.BulkString("file")
-	w.Int(one(r.Defines(p.Main)))
+	w.Int(one(c.Server.Options.Policies.Defines(p.Main)))
 	w.BulkString("try")
 	if p.Candidate == nil {
 		w.Null()
