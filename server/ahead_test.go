@@ -16,7 +16,7 @@ import (
 // telling are commands that say something of the server or the connection, answer at
 // random, wait, or change who is listening: what they answer is no matter of keys.
 // DBSIZE is among them, since it counts expired keys until the sweep has been there.
-var telling = regexp.MustCompile(`(?i)^(auth|p?sync|replicaof|slaveof|replconf|failover|role|quit|reset|hello|client|config|debug|info|time|monitor|shutdown|save|bg\w+|lastsave|command|memory|slowlog|latency|acl|module|[ps]?(un)?subscribe|psubscribe|ssubscribe|sunsubscribe|rl\.(top|report)|\w*scan|\w*rand\w*|spop|wait\w*|script|function|object|swapdb|b[lrz]\w+)\b|block|dbsize|\$\{|while|repeat|math\.random|'TIME'|'scan'|'keys'|HELLO`)
+var telling = regexp.MustCompile(`(?i)^(auth|p?sync|replicaof|slaveof|replconf|failover|role|quit|reset|hello|client|config|debug|info|time|monitor|shutdown|save|bg\w+|lastsave|command|memory|slowlog|latency|acl|module|[ps]?(un)?subscribe|psubscribe|ssubscribe|sunsubscribe|rl\.(top|report|changes)|\w*scan|\w*rand\w*|spop|wait\w*|script|function|object|swapdb|b[lrz]\w+)\b|block|dbsize|\$\{|while|repeat|math\.random|'TIME'|'scan'|'keys'|HELLO`)
 
 // vocabulary is every command of the scripts in compat_test that can be told alone.
 func vocabulary(t *testing.T) (lines []string) {
