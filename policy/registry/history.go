@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Change is one change of the policies: whose doing it was, when, and what.
@@ -87,18 +88,31 @@ func (h *history) load(is record) error {
 // record that cannot be read is left out.
 func (h *history) newest(n int, policy string) (newest []Change) {
 	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
-		var c Change
+		var c keptChange
 		value, there := h.changes[id]
 		if there && json.Unmarshal(value, &c) == nil && (policy == "" || c.Policy == policy) {
-			c.ID = id
-			newest = append(newest, c)
+			if c.ID = id; c.Bytes != nil {
+				c.Pattern = string(c.Bytes)
+			}
+			newest = append(newest, c.Change)
 		}
 	}
 	return newest
 }
 
+// keptChange is a change as it is written.
+type keptChange struct {
+	Change
+	// Bytes are the pattern if that is no text, which JSON cannot have; nil otherwise.
+	Bytes []byte `json:"bytes,omitempty"`
+}
+
 // value returns the value of the record of a change.
 func (c *Change) value() []byte {
-	value, _ := json.Marshal(c) // strings and numbers always can be
+	kept := keptChange{Change: *c}
+	if !utf8.ValidString(c.Pattern) {
+		kept.Pattern, kept.Bytes = "", []byte(c.Pattern)
+	}
+	value, _ := json.Marshal(kept) // strings and numbers always can be
 	return value
 }

@@ -1,0 +1,262 @@
+package server_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/limit"
+)
+
+// TestPoliciesAndTransactions: RL.USE in EXEC is decided by what is in force then, and what
+// changes policies is refused when it is queued. State is watched, policies are not.
+func TestPoliciesAndTransactions(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		c, other := f.dial(), f.dial()
+		other.set(hour)
+		queue := func(calls ...string) {
+			c.set("MULTI")
+			for _, words := range calls {
+				require.Equal(t, "+QUEUED\r\n", c.say(words))
+			}
+		}
+		queue("RL.USE api k", "RL.USE api k 2 WITHDETAILS", "RL.EXPLAIN none k", "RL.USE api k")
+		other.set("RL.POLICY SET api LIMITS SW 20 3600 FIXED ANCHOR FIRST CL 9 1 3600")
+		require.Equal(t, ":0\r\n", other.say("EXISTS api:k"))
+		nine := func(left int64) string { return five(0, 10, left, -1, 3600*(10-left)) }
+		require.Equal(t, array(nine(9), "*2\r\n"+nine(7)+"*2\r\n"+five(0, 20, 17, -1, 3600)+nine(7), "-NOPOLICY No such policy 'none'\r\n", nine(6)), c.say("EXEC"))
+		queue("RL.USE api k", "SET s 1")
+		require.Equal(t, ":1\r\n", other.say("RL.POLICY DEL api"))
+		require.Equal(t, array("-NOPOLICY No such policy 'api'\r\n", okReply), c.say("EXEC"))
+		for _, words := range append(append([]string{}, changing...), showing...) {
+			c.set("MULTI")
+			require.Contains(t, c.say(words), "not allowed inside a transaction", words)
+			require.Contains(t, c.say("EXEC"), "-EXECABORT")
+		}
+
+		other.set(hour)
+		for _, step := range []struct {
+			watch, call string
+			runs        bool
+		}{
+			{"api:w", "RL.USE api w", false},
+			{"api:w", "RL.USE api w PEEK", true},
+			{"api:w", "RL.USE api w 0", true},
+			{"api:w", "RL.USE api w 100", true}, // denied
+			{"api:w", "RL.EXPLAIN api w", true},
+			{"api:w", "RL.POLICY SET api LIMITS SW 11 3600 FIXED ANCHOR FIRST", true},
+			{"api:w", "RL.BLOCK api w EX 9", true},
+			{"main/api", "RL.POLICY SET api LIMITS SW 10 3600 FIXED ANCHOR FIRST", true},
+		} {
+			c.set("WATCH " + step.watch)
+			queue("PING")
+			require.NotContains(t, other.say(step.call), "-ERR")
+			want := "*-1\r\n"
+			if step.runs {
+				want = array("+PONG\r\n")
+			}
+			require.Equal(t, want, c.say("EXEC"), step)
+		}
+	})
+}
+
+// TestPoliciesInScripts: a script uses policies, also such as it makes up, and changes none.
+func TestPoliciesInScripts(t *testing.T) {
+	f := start(t, "auto")
+	c := f.dial()
+	c.set("RL.POLICY SET api LIMITS SW 10 3600 FIXED ANCHOR FIRST TB 20 1 3600")
+	require.Equal(t, five(0, 10, 9, -1, 3600), c.do("EVAL", "return redis.call('RL.USE', 'api', ARGV[1])", "0", "k"))
+	require.Equal(t, five(0, 10, 8, -1, 7200), c.do("EVAL", "return redis.call('RL.USE', KEYS[1], 'k', 1)", "1", "api"))
+	require.Equal(t, ":54\r\n", c.do("EVAL", "local n = 0 for i = 0, 9 do n = n + i * redis.call('RL.USE', 'api', 'loop'..i, i + 2)[1] + redis.call('RL.USE', 'api', 'loop'..i, 0)[1] + i end return n", "0"))
+	require.Equal(t, bulk("NOPOLICY No such policy 'none'"), c.do("EVAL", "return redis.pcall('RL.USE', 'none', 'k')['err']", "0"))
+	require.Contains(t, c.do("EVAL", "return redis.call('RL.EXPLAIN', 'api', 'k')", "0"), bulk("answer")+five(0, 10, 8, -1, 7200))
+	require.Contains(t, c.do("EVAL", "#!lua flags=no-writes\nreturn redis.call('RL.USE', 'api', 'k')", "0"), "-ERR Write commands are not allowed from read-only scripts")
+	require.Contains(t, c.do("EVAL_RO", "return redis.call('RL.EXPLAIN', 'api', 'k')", "0"), bulk("answer"))
+	for _, words := range append(append([]string{}, changing...), showing...) {
+		call := "'" + strings.Join(strings.Fields(words), "','") + "'"
+		require.Contains(t, c.do("EVAL", "return redis.call("+call+")", "0"), "This Redis command is not allowed from script", words)
+	}
+	require.Equal(t, 1, strings.Count(c.say("RL.CHANGES COUNT 100"), bulk("id")))
+}
+
+// TestPoliciesWhenMemoryIsFull: an abuser can still be blocked, and what is there can be
+// deleted. What else would take memory is refused, and changes nothing.
+func TestPoliciesWhenMemoryIsFull(t *testing.T) {
+	f := start(t, "auto")
+	c := f.dial()
+	c.set(hour, "RL.OVERRIDE SET api there LIMITS TB 1 1 1", "RL.EXEMPT api out EX 100", "RL.BLOCK api in EX 100", "RL.POLICY SET goes LIMITS TB 1 1 1",
+		"RL.POLICY TRY api LIMITS TB 1 1 1")
+	require.Contains(t, c.say("RL.USE api k"), "*5\r\n:0\r\n")
+	dump := c.say("RL.POLICY DUMP")
+	c.set("CONFIG SET maxmemory 1")
+	for _, words := range []string{
+		"RL.OVERRIDE SET api new LIMITS TB 1 1 1", "RL.POLICY SET new LIMITS TB 1 1 1", "RL.BOOST api new 2 EX 9",
+		"RL.EXEMPT api new EX 9", "RL.POLICY TRY goes LIMITS TB 2 1 1", "RL.USE api new",
+	} {
+		require.Contains(t, c.say(words), "-OOM ", words)
+	}
+	require.Contains(t, c.do("RL.POLICY", "APPLY", "policies:\n  large:\n    limits: [TB 1 1 1]\n"), "-OOM ")
+	require.Equal(t, dump, c.say("RL.POLICY DUMP"))
+	require.Contains(t, c.say("RL.EXPLAIN new k"), "-NOPOLICY")
+	require.Equal(t, five(0, 10, 8, -1, 3600), c.say("RL.USE api k"), "its state is there")
+	for i := range 100 {
+		c.set(fmt.Sprintf("RL.BLOCK api abuser%d* EX 100 REASON %s", i, strings.Repeat("x", 1000)))
+	}
+	require.Equal(t, five(1, 10, 0, 100, 100), c.say("RL.USE api abuser7x"))
+	for _, words := range []string{"RL.UNBLOCK api in", "RL.UNEXEMPT api out", "RL.OVERRIDE DEL api there", "RL.POLICY DEL goes"} {
+		require.Equal(t, ":1\r\n", c.say(words))
+	}
+	c.set("RL.POLICY TRY api OFF")
+	require.Equal(t, array(bulk("api")), c.say("RL.POLICY LIST"))
+	c.set("CONFIG SET maxmemory 0", "RL.OVERRIDE SET api new LIMITS TB 7 1 1")
+	require.Contains(t, c.say("RL.USE api new"), "*5\r\n:0\r\n:7\r\n")
+}
+
+// TestPoliciesOnAFullDisk: a change that cannot be kept is refused, and once the log takes
+// records again what is in force and what is kept are the same.
+func TestPoliciesOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	f, c, disk := startFull(t, "auto", dir)
+	reply := c.say(hour)
+	require.Contains(t, reply, "-MISCONF")
+	for _, words := range changing[6:] {
+		require.NotContains(t, c.say(words), "+OK", words)
+	}
+	require.Contains(t, c.say("RL.POLICY SET second LIMITS TB 1 1 1"), "-MISCONF Errors writing to the AOF file: No space left on device\r\n")
+	require.Contains(t, c.say("RL.USE second k"), "-NOPOLICY")
+	disk.full.Store(false)
+	eventually(t, "healed", func() bool { return c.info("aof_last_write_status") == "ok" })
+	c.set("RL.POLICY SET third LIMITS SW 3 3600 FIXED ANCHOR FIRST")
+	require.Equal(t, five(0, 3, 2, -1, 3600), c.say("RL.USE third k"))
+	list := c.say("RL.POLICY LIST")
+	require.Equal(t, list, after(t, crashed(t, dir), epoch).dial().say("RL.POLICY LIST"))
+	_ = f
+}
+
+// TestHostileWords: whatever bytes names, keys, patterns and texts have, and however long they
+// are, the answer is an error or what was asked for, and the records can be read again.
+func TestHostileWords(t *testing.T) {
+	dir := t.TempDir()
+	f := start(t, "auto", "--dir", dir, "--appendonly", "yes")
+	c := f.dial()
+	c.set(hour)
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	long := strings.Repeat("x", 1<<20)
+	for _, name := range []string{"", "a:b", "a b", "a#2", "a*", "ä", "a\x00", "a/b", string(every), strings.Repeat("n", 65), long} {
+		for _, words := range [][]string{
+			{"RL.POLICY", "SET", name, "LIMITS", "TB", "1", "1", "1"},
+			{"RL.POLICY", "GET", name},
+			{"RL.POLICY", "TRY", name, "OFF"},
+			{"RL.OVERRIDE", "SET", name, "p", "LIMITS", "TB", "1", "1", "1"},
+			{"RL.BLOCK", name, "p", "EX", "9"},
+			{"RL.USE", name, "k"},
+			{"RL.EXPLAIN", name, "k"},
+		} {
+			reply := c.do(words...)
+			require.Equal(t, "-", reply[:1], "%.40q", words)
+			require.Less(t, len(reply), 500, "%.40q", words)
+		}
+		require.Equal(t, ":0\r\n", c.do("RL.POLICY", "DEL", name))
+		require.Equal(t, ":0\r\n", c.do("RL.UNBLOCK", name, "p"))
+	}
+	for _, pattern := range []string{"", strings.Repeat("p", 1025), long} {
+		require.Contains(t, c.do("RL.BLOCK", "api", pattern, "EX", "9"), "-ERR a pattern has 1 to 1024 bytes")
+		require.Contains(t, c.do("RL.OVERRIDE", "SET", "api", pattern, "LIMITS", "TB", "1", "1", "1"), "-ERR a pattern has")
+	}
+	for _, comment := range []string{string(every), "a\nb", "\x7f", "\xff", strings.Repeat("c", 1025), long, "\u0085"} {
+		require.Contains(t, c.do("RL.POLICY", "SET", "api", "COMMENT", comment, "LIMITS", "TB", "1", "1", "1"), "-ERR a comment has")
+		require.Contains(t, c.do("RL.BLOCK", "api", "k", "EX", "9", "REASON", comment), "-ERR a comment has")
+	}
+	for n, want := range map[int]string{0: "-ERR no clause", 16: "+OK", 17: "-ERR too many clauses", 5000: "-ERR too many clauses"} {
+		words := []string{"RL.POLICY", "SET", "wide", "LIMITS"}
+		for range n {
+			words = append(words, "TB", "1", "1", "1")
+		}
+		if n == 0 {
+			words = append(words, "x")
+			want = "-ERR syntax error near 'x'"
+		}
+		require.Contains(t, c.do(words...), want)
+	}
+	for _, seconds := range []string{"0", "-1", "x", "9223372036854775807", "1.5", "", "99999999999999999999"} {
+		require.Equal(t, "-", c.do("RL.BLOCK", "api", "k", "EX", seconds)[:1], seconds)
+	}
+	for _, factor := range []string{"0", "-1", "1e3", "1000.001", "0.0001", "NaN", "inf", "", "1.", ".5", "99999"} {
+		require.Contains(t, c.do("RL.BOOST", "api", "k", factor, "EX", "9"), "-ERR a factor is from 0.001 to 1000", factor)
+	}
+	for _, key := range []string{"k#2", "#16", "k#10", "k#9", "\x00#3", strings.Repeat("k", 65_520), long} {
+		require.Equal(t, "-", c.do("RL.USE", "api", key)[:1], "%.40q", key)
+	}
+	for _, key := range []string{"", "#", "#1", "k#007", "k#0", "k#17", "k#20", "#2x", "2", string(every)} {
+		require.Contains(t, c.do("RL.USE", "api", key), "*5\r\n:0\r\n:10\r\n:9\r\n", "%.40q", key)
+		require.Equal(t, ":1\r\n", c.do("DEL", "api:"+key), "%.40q", key)
+	}
+
+	limitOf := map[string]int{}
+	for i, pattern := range []string{string(every), "#1", "k#", "\x00", "\r\n", "*", "a*b", "a**", "ä", "'\"\\", strings.Repeat("p", 1024)} {
+		require.Equal(t, okReply, c.do("RL.OVERRIDE", "SET", "api", pattern, "COMMENT", "'\"\\ äß{}:#", "LIMITS", "SW", fmt.Sprint(100+i), "3600", "FIXED", "ANCHOR", "FIRST"))
+		require.Equal(t, okReply, c.do("RL.EXEMPT", "api", "e"+pattern[:min(len(pattern), 1000)], "EX", "1000", "REASON", "'\"\\ äß"))
+		limitOf[pattern] = 100 + i
+	}
+	check := func(c *client) {
+		t.Helper()
+		for pattern, n := range limitOf {
+			require.Equal(t, five(0, int64(n), int64(n), -1, 0), c.do("RL.USE", "api", pattern, "0"), "%.40q", pattern)
+			require.Contains(t, c.do("RL.EXPLAIN", "api", pattern), bulk("key")+bulk(pattern))
+		}
+	}
+	check(c)
+	require.Contains(t, c.say("RL.CHANGES COUNT 1000"), bulk("pattern")+bulk(string(every)), "no byte is another one")
+	dump := c.say("RL.POLICY DUMP")
+	text := dump[strings.Index(dump, "\r\n")+2 : len(dump)-2]
+	require.Equal(t, "$0\r\n\r\n", c.do("RL.POLICY", "DIFF", text))
+	require.Equal(t, ":0\r\n", c.do("RL.POLICY", "APPLY", text))
+	kept := after(t, crashed(t, dir), epoch).dial()
+	check(kept)
+	require.Equal(t, dump, kept.say("RL.POLICY DUMP"))
+	require.Equal(t, c.say("RL.CHANGES COUNT 1000"), kept.say("RL.CHANGES COUNT 1000"))
+}
+
+// TestRandomWords: no words of RL.USE and the commands about policies take the server down.
+func TestRandomWords(t *testing.T) {
+	f := start(t, "auto")
+	c := f.dial()
+	rng := rand.New(rand.NewPCG(10, 16))
+	words := []string{
+		"api", "other", "k", "k*", "*", "", "\x00\xff", "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "1.5", "MS", "SHADOW",
+		"COMMENT", "REASON", "LIMITS", "EX", "TB", "SW", "CL", "CC", "FIXED", "LOG", "INIT", "DEBT", "PEEK", "PARTIAL", "FORCE", "WAIT",
+		"MEMBER", "WITHDETAILS", "OFF", "COUNT", "POLICY", "10", "60", "policies:", "ANCHOR", "KEY", "INTERVAL",
+	}
+	names := []string{
+		"RL.USE", "RL.USE", "RL.USE", "RL.EXPLAIN", "RL.POLICY SET", "RL.POLICY SET", "RL.POLICY GET", "RL.POLICY LIST", "RL.POLICY DEL",
+		"RL.POLICY TRY", "RL.POLICY DUMP", "RL.POLICY DIFF", "RL.POLICY APPLY", "RL.POLICY RELOAD", "RL.OVERRIDE SET", "RL.OVERRIDE DEL",
+		"RL.OVERRIDE LIST", "RL.BOOST", "RL.UNBOOST", "RL.BLOCK", "RL.UNBLOCK", "RL.EXEMPT", "RL.UNEXEMPT", "RL.CHANGES", "RL.POLICY", "RL.OVERRIDE",
+	}
+	answered := 0
+	for i := range 20_000 {
+		if i%500 == 0 {
+			c.do("FLUSHALL")
+			c.set("RL.POLICY SET api LIMITS TB 10 1 60 SW 10 60 LOG CC 2 60 CL 3 1 60", "RL.POLICY SET other LIMITS TB 10 1 60 DEBT")
+			f.clock.Advance(time.Second)
+		}
+		call := strings.Fields(names[rng.IntN(len(names))])
+		for range rng.IntN(9) {
+			call = append(call, words[rng.IntN(len(words))])
+		}
+		reply := c.do(call...)
+		require.NotContains(t, reply, "-ERR internal", "%q", call)
+		if reply[0] != '-' {
+			answered++
+		}
+	}
+	require.Greater(t, answered, 500)
+	require.Less(t, f.clock.Now(), limit.MaxInstant)
+}
