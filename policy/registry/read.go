@@ -10,22 +10,23 @@ func (r *Registry) Fault() error {
 	return r.fault
 }
 
-// Tidy drops the entries that have ended by now, and the records of those of a server that may
-// change something. It does nothing while somebody changes policies, and drops some hundred at a
-// time, so that an event loop may call it.
+// Tidy drops the entries that have ended by now, and their records. It does nothing while somebody
+// changes policies. A server that must not change anything, such as a replica, keeps them: its
+// primary tells it that they are gone, or it becomes the primary.
 func (r *Registry) Tidy(st Store, primary bool) {
 	if !r.mu.TryLock() {
 		return
 	}
 	defer r.mu.Unlock()
 	r.drain()
+	if !primary {
+		return
+	}
 	ended := r.builder.DropExpired(st.Refresh())
 	if len(ended) > 0 {
 		r.publish()
 	}
-	if primary {
-		r.forget(st, ended)
-	}
+	r.forget(st, ended)
 }
 
 // forget removes the records of entries that have ended, and those that a file still had.
