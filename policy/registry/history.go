@@ -88,31 +88,57 @@ func (h *history) load(is record) error {
 // record that cannot be read is left out.
 func (h *history) newest(n int, policy string) (newest []Change) {
 	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
-		var c keptChange
 		value, there := h.changes[id]
-		if there && json.Unmarshal(value, &c) == nil && (policy == "" || c.Policy == policy) {
-			if c.ID = id; c.Bytes != nil {
-				c.Pattern = string(c.Bytes)
-			}
-			newest = append(newest, c.Change)
+		if !there {
+			continue
+		}
+		if c, err := decodeChange(id, value); err == nil && (policy == "" || c.Policy == policy) {
+			newest = append(newest, c)
 		}
 	}
 	return newest
 }
 
-// keptChange is a change as it is written.
-type keptChange struct {
+// check returns an error for a change that cannot be read.
+func (h *history) check() error {
+	for id, value := range h.changes {
+		if _, err := decodeChange(id, value); err != nil {
+			return fmt.Errorf("record %q of policies: %w", changeKey(id), err)
+		}
+	}
+	return nil
+}
+
+// changeRecord is a change as its record has it.
+type changeRecord struct {
 	Change
-	// Bytes are the pattern if that is no text, which JSON cannot have; nil otherwise.
-	Bytes []byte `json:"bytes,omitempty"`
+	// PatternBytes is the pattern if that is no UTF-8, which JSON has no other form for.
+	PatternBytes []byte `json:"pattern_base64,omitempty"`
 }
 
 // value returns the value of the record of a change.
 func (c *Change) value() []byte {
-	kept := keptChange{Change: *c}
+	is := changeRecord{Change: *c}
 	if !utf8.ValidString(c.Pattern) {
-		kept.Pattern, kept.Bytes = "", []byte(c.Pattern)
+		is.Pattern, is.PatternBytes = "", []byte(c.Pattern)
 	}
-	value, _ := json.Marshal(kept) // strings and numbers always can be
+	value, _ := json.Marshal(&is) // strings, bytes and numbers always can be
 	return value
+}
+
+// decodeChange returns the change of a record.
+func decodeChange(id int64, value []byte) (Change, error) {
+	var is changeRecord
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&is); err != nil {
+		return Change{}, fmt.Errorf("%w: %w", errChange, err)
+	}
+	if d.InputOffset() != int64(len(value)) {
+		return Change{}, fmt.Errorf("%w: something is behind it", errChange)
+	}
+	if is.ID = id; is.PatternBytes != nil {
+		is.Pattern = string(is.PatternBytes)
+	}
+	return is.Change, nil
 }

@@ -55,11 +55,17 @@ func (r *Registry) drain() {
 // absorb takes what was told into the builder and the history. The caller holds mu.
 func (r *Registry) absorb() {
 	for _, is := range r.told.take() {
-		if err := r.load(is); err != nil && r.fault == nil {
-			if r.fault = err; r.failed != nil {
-				r.failed(err)
-			}
-		}
+		r.fails(r.load(is))
+	}
+}
+
+// fails notes the first error, and tells it. The caller holds mu.
+func (r *Registry) fails(err error) {
+	if err == nil || r.fault != nil {
+		return
+	}
+	if r.fault = err; r.failed != nil {
+		r.failed(err)
 	}
 }
 

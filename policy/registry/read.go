@@ -3,10 +3,12 @@ package registry
 import "github.com/cellserver/cellserver/policy"
 
 // Fault returns what was wrong with the first record that could not be read; nil if all could.
+// Changes are looked at here and not when they are told, since most are replaced before.
 func (r *Registry) Fault() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drain()
+	r.fails(r.history.check())
 	return r.fault
 }
 

@@ -229,6 +229,9 @@ func TestRecordThatIsNoneIsAFault(t *testing.T) {
 		{"change/", "{}"},
 		{"change/-0000000000000000001", "{}"},
 		{"change/00000000000000000000", "{}"},
+		{"change/00000000000000000001", "{"},
+		{"change/00000000000000000001", "{}{}"},
+		{"change/00000000000000000001", `{"at":1,"other":2}`},
 	} {
 		var failed error
 		r := registry.New(registry.Options{Failed: func(err error) { failed = err }})
@@ -257,6 +260,11 @@ func TestChangesSayWhoAndWhat(t *testing.T) {
 	require.Len(t, r.Changes(10, ""), 3)
 	require.Len(t, r.Changes(1, ""), 1)
 
+	for _, pattern := range []string{"\xff\x00*", "\ufffd", `"\`, "<&>"} {
+		require.NoError(t, set(t, r, m, &policy.Entry{Kind: policy.Block, Policy: "api", Pattern: pattern, Until: m.now.Add(time.Minute)}))
+		require.Equal(t, pattern, r.Changes(1, "")[0].Pattern)
+		require.Equal(t, pattern, m.reload(t).Changes(1, "")[0].Pattern)
+	}
 	for i := range registry.MaxChanges {
 		require.NoError(t, set(t, r, m, mainOf(t, "api", fmt.Sprintf("TB %d 1 1", i+1))))
 	}
