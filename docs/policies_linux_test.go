@@ -63,7 +63,7 @@ func TestPoliciesInARepository(t *testing.T) {
 func callPolicies(t *testing.T, addr string) {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr})
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	require.Eventually(t, func() bool { return c.Ping(t.Context()).Err() == nil }, patience, 10*time.Millisecond)
 	for _, key := range []string{"acme", "free-1", "free-2"} {
 		require.NoError(t, c.Do(t.Context(), "RL.USE", "api", key).Err())
