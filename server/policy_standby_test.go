@@ -143,6 +143,28 @@ func TestPolicyFileOfAReplica(t *testing.T) {
 	eventually(t, "it says so", func() bool { return strings.Contains(replica.log.String(), "the policy file is in force") })
 }
 
+// TestPolicyFileOfAServerThatWasAReplicaForAWhile: what its file defines is in force again once
+// it is a primary, also if the primary in between had something else.
+func TestPolicyFileOfAServerThatWasAReplicaForAWhile(t *testing.T) {
+	file := newPolicyFile(t, goodPolicies)
+	a, b := startStandby(t, "auto", "--policy-file", file.path), startStandby(t, "auto")
+	ca, cb := a.dial(), b.dial()
+	limited := func(c *client, n int) bool {
+		return strings.Contains(c.say("RL.USE api k 0"), fmt.Sprintf("*5\r\n:0\r\n:%d\r\n", n))
+	}
+	eventually(t, "the file is in force", func() bool { return limited(ca, 10) })
+	b.follows(a)
+	handOver(t, a, b)
+	require.True(t, limited(cb, 10))
+	cb.set("RL.POLICY SET api LIMITS SW 99 3600 FIXED")
+	require.Equal(t, ":1\r\n", cb.say("RL.POLICY DEL quiet"))
+	a.awaitLink(b)
+	agree(t, b, a)
+	handOver(t, b, a)
+	eventually(t, "the file is in force again", func() bool { return limited(ca, 10) })
+	require.Equal(t, array(bulk("api"), bulk("quiet")), ca.say("RL.POLICY LIST"))
+}
+
 // TestARedisThatFollowsGetsNoPolicies: it is sent the keys of clients, whole and as they change,
 // and nothing of the database that it does not have.
 func TestARedisThatFollowsGetsNoPolicies(t *testing.T) {

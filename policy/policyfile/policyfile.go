@@ -25,8 +25,8 @@ type File struct {
 	bounds   func() policy.Bounds
 
 	mu sync.Mutex
-	// waiting is what was read and is not in force yet, nil for nothing. guarded by mu.
-	waiting *document.Document
+	// content is what was read last without a fault, nil for nothing. guarded by mu.
+	content *document.Document
 }
 
 // New returns the file at path, whose policies go to r. bounds are the options of the server.
@@ -57,25 +57,24 @@ func (f *File) Prepare() (apply func(), err error) {
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.waiting = d
+		f.content = d
 	}, nil
 }
 
-// Settle puts in force what was read last, if it is not yet, and logs what comes of it. After an
-// error it can be called again.
+// Settle puts in force what was read last, and logs what comes of it. It can be called again: a
+// server that was a replica meanwhile has what its primary had.
 func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.waiting == nil {
+	if f.content == nil {
 		return
 	}
 	by := registry.Author{What: "policy-file", Address: f.path, File: true}
-	changed, err := f.registry.Apply(st, by, f.waiting, f.bounds())
+	changed, err := f.registry.Apply(st, by, f.content, f.bounds())
 	if err != nil {
 		log.Error("the policy file is not in force", "file", f.path, "error", err)
 		return
 	}
-	f.waiting = nil
 	log.Info("the policy file is in force", "file", f.path, "changed", changed)
 }
 
@@ -87,7 +86,7 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.waiting = nil
+	f.content = d
 	return f.registry.Apply(st, by, d, f.bounds())
 }
 
