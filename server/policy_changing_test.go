@@ -11,6 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/policies"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/registry"
 )
 
 // policyChanges is how many changes a test makes: few, or those of CELL_POLICY_CHANGES.
@@ -97,4 +103,44 @@ func versionFault(reply string, from, to int64) string {
 		return fmt.Sprintf("from %d to %d, but %q", from, to, reply)
 	}
 	return ""
+}
+
+// TestNoLoopWaitsForAChange: while somebody changes policies, and has not come to an end, others
+// are served, and whoever wants to see or change policies waits.
+func TestNoLoopWaitsForAChange(t *testing.T) {
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind, "--io-threads", "1")
+		c := f.dial()
+		c.set(hour)
+		busy, end := make(chan struct{}), make(chan struct{})
+		var changing sync.WaitGroup
+		changing.Go(func() {
+			f.Engine().WithStore(0, func(st env.Store) {
+				by := registry.Author{}
+				_ = f.Engine().Options.Policies.Update(policies.Store(st), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
+					close(busy)
+					<-end
+					return nil, nil // which is no error
+				})
+			})
+		})
+		<-busy
+		var wait []*client
+		for _, words := range append([]string{"RL.CHANGES", "RL.POLICY DUMP", "RL.POLICY RELOAD"}, showing...) {
+			w := f.dial()
+			w.command(strings.Fields(words)...)
+			wait = append(wait, w)
+		}
+		for range 3 {
+			require.Contains(t, c.say("RL.USE api k"), "*5\r\n:0\r\n:10\r\n")
+			require.Contains(t, c.say("RL.EXPLAIN api k"), bulk("answer"))
+			require.Equal(t, "+PONG\r\n", c.say("PING"))
+			require.Contains(t, c.say("INFO everything"), "connected_clients")
+		}
+		close(end)
+		changing.Wait()
+		for _, w := range wait {
+			w.reply()
+		}
+	})
 }
