@@ -225,6 +225,49 @@ func TestHostileWords(t *testing.T) {
 	require.Equal(t, c.say("RL.CHANGES COUNT 1000"), kept.say("RL.CHANGES COUNT 1000"))
 }
 
+// TestHostileYAML: a text that is too long, or means more than it says, changes nothing, takes no
+// long time, and is answered with a short error.
+func TestHostileYAML(t *testing.T) {
+	f := start(t, "auto")
+	c := f.dial()
+	c.set(hour)
+	history := c.say("RL.CHANGES")
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
+	for i := range 20 {
+		bomb += fmt.Sprintf("b%d: &b%d [*a, *a, *a, *a]\n", i, i)
+	}
+	var many, lines strings.Builder
+	many.WriteString("policies:\n")
+	for i := range 10_001 {
+		fmt.Fprintf(&many, "  p%d: {limits: [TB 1 1 1]}\n", i)
+	}
+	lines.WriteString("policies:\n")
+	for range 100_000 {
+		lines.WriteString("  a: 1\n")
+	}
+	for name, text := range map[string]string{
+		"empty": "", "no document": "---\n", "null": "policies:\n", "a list": "[]", "bytes": "policies:\n  \xff: 1\n", "zero": "\x00",
+		"a bomb": bomb, "a merge": "policies:\n  a: &a {limits: [TB 1 1 1]}\n  b: {<<: *a}\n", "too many": many.String(),
+		"twice": "policies:\n  a: {limits: [TB 1 1 1]}\n  a: {limits: [TB 1 1 1]}\n", "many faults": lines.String(),
+		"too long": "policies:\n" + strings.Repeat("#", 1<<20), "deep": strings.Repeat("[", 100_000), "wide": "policies: {" + strings.Repeat("a,", 200_000),
+		"tag": "policies: !!python/object:os.system\n", "two": "policies:\n  a: {limits: [TB 1 1 1]}\n---\npolicies:\n",
+		"late": "policies:\n  a: {limits: [TB 1 1 1], overrides: {k: {limits: [TB 1 1 1], expires: 99999-01-01T00:00:00Z}}}\n",
+		"name": "policies:\n  'a:b': {limits: [TB 1 1 1]}\n", "key": "policies:\n  ? [a, b]\n  : {limits: [TB 1 1 1]}\n",
+	} {
+		for _, command := range []string{"APPLY", "DIFF"} {
+			reply := c.do("RL.POLICY", command, text)
+			require.Equal(t, "-ERR ", reply[:min(len(reply), 5)], "%s: %.100s", name, reply)
+			require.Less(t, len(reply), 2000, name)
+		}
+	}
+	require.Equal(t, history, c.say("RL.CHANGES"))
+	require.Equal(t, array(bulk("api")), c.say("RL.POLICY LIST"))
+	whole := documentOfMany(10_000, 3, true)
+	require.Equal(t, ":10001\r\n", c.do("RL.POLICY", "APPLY", whole+strings.Repeat("#", 1<<20-len(whole))), "and api goes")
+	require.Contains(t, c.say("RL.USE p09999 k"), "*5\r\n:0\r\n:3\r\n")
+	require.Contains(t, c.say("RL.POLICY SET another LIMITS TB 1 1 1"), "-ERR too many policies")
+}
+
 // TestRandomWords: no words of RL.USE and the commands about policies take the server down.
 func TestRandomWords(t *testing.T) {
 	f := start(t, "auto")

@@ -6,9 +6,13 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -81,4 +85,52 @@ func TestKilledServersKeepPolicies(t *testing.T) {
 	for _, record := range []string{"main/api", "try/tried", "override/api/stays", "block/api/k0-6*", "exempt/api/k5-39", "SW 55 3600 FIXED", "TB 7 1 3600"} {
 		require.Contains(t, out.String(), record)
 	}
+}
+
+// TestPolicyFileOfTheProgram: with a file that is not right the program does not start, and says
+// every fault. At SIGHUP it takes a file that is right, and goes on with what it has otherwise.
+func TestPolicyFileOfTheProgram(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "policies.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	const bad = "policies:\n  api:\n    limits: [SW 0 60]\n    nonsense: 1\n  b:\n    limits: []\n"
+	write(bad)
+	program := exec.Command(os.Args[0], "--port", "0", "--unixsocket", filepath.Join(dir, "none"), "--dir", dir, "--policy-file", file)
+	program.Env = append(os.Environ(), asServer+"=1")
+	out, err := program.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, string(out))
+	for _, line := range []int{3, 4, 6} {
+		require.Contains(t, string(out), fmt.Sprintf("%s:%d: ", file, line))
+	}
+
+	limited := func(n int) string { return fmt.Sprintf("policies:\n  api:\n    limits: [SW %d 3600 FIXED]\n", n) }
+	write(limited(10))
+	p := launch(t, dir, nil, "--policy-file", file)
+	w := dial(t, p.socket, 0)
+	is := func(want string) bool {
+		answers, err := w.do(act{strings.Fields("RL.USE api k 0")})
+		require.NoError(t, err)
+		return strings.HasPrefix(answers[0], want)
+	}
+	logged := func(what string) func() bool {
+		return func() bool {
+			text, err := os.ReadFile(filepath.Join(dir, "log"))
+			require.NoError(t, err)
+			return strings.Contains(string(text), what)
+		}
+	}
+	require.Eventually(t, func() bool { return is("0 10 ") }, patience, time.Millisecond)
+	write(bad)
+	require.NoError(t, syscall.Kill(p.pid, syscall.SIGHUP))
+	require.Eventually(t, logged("nothing has changed"), patience, time.Millisecond)
+	require.Eventually(t, logged(file+":4: "), patience, time.Millisecond)
+	require.True(t, is("0 10 "))
+	write(limited(20))
+	require.NoError(t, syscall.Kill(p.pid, syscall.SIGHUP))
+	require.Eventually(t, func() bool { return is("0 20 ") }, patience, time.Millisecond)
+	p.kill()
+	p = launch(t, dir, nil)
+	w = dial(t, p.socket, 0)
+	require.True(t, is("0 20 "), "the log has it")
 }
