@@ -132,7 +132,9 @@ func (s *Server) preparePolicies(c *config.Config) (apply func(), err error) {
 // then it is called again.
 func (s *Server) settlePolicies() {
 	if s.policies.file != nil && s.engine.Halts.Load()&(command.HaltReadOnly|command.HaltLoading) == 0 {
-		s.engine.WithStore(0, func(st env.Store) { s.policies.file.Settle(policystore.Store(st), s.log) })
+		s.engine.WithStore(0, func(st env.Store) {
+			policystore.Outside(st, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
+		})
 	}
 }
 

@@ -21,11 +21,13 @@ func changes(c *command.Call) {
 		c.Fail(errNone)
 		return
 	}
-	all := c.Server.Options.Policies.Changes(n, name)
-	c.W.Array(len(all))
-	for i := range all {
-		writeChange(c.W, &all[i])
-	}
+	outside(c, func() {
+		all := c.Server.Options.Policies.Changes(n, name)
+		c.W.Array(len(all))
+		for i := range all {
+			writeChange(c.W, &all[i])
+		}
+	})
 }
 
 func parseChanges(args [][]byte) (n int, name string, err resp.Error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/policyfile"
+	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -29,18 +30,23 @@ func dump(c *command.Call) {
 	case len(c.Args) == 3 && r.HasFile():
 		keep = r.Defines
 	}
-	c.OffloadSized(
-		func(env.Store) int { s := r.Table().Sizes(); return (s.Policies + s.Overrides) * overrideBytes },
-		func(st env.Store, w *resp.Writer) { w.Bulk(r.Document(st.Now(), st.Civil, keep).Append(nil)) })
+	outside(c, func() { c.W.Bulk(r.Document(c.Store.Now(), c.Store.Civil, keep).Append(nil)) })
+}
+
+// dumpSize is about how long what RL.POLICY DUMP replies is.
+func dumpSize(cl *command.Client, _ env.Store, _ *command.Command) int {
+	s := tableOf(cl.Server).Sizes()
+	return (s.Policies + s.Overrides) * overrideBytes
 }
 
 // parseDocument reads the YAML of the running command. If there is a fault it has answered.
-func parseDocument(c *command.Call) *document.Document {
+func parseDocument(c *command.Call) (d *document.Document) {
 	if c.Server.Options.Policies == nil {
 		c.Fail(errNone)
 		return nil
 	}
-	d, faults := document.Parse("yaml", c.Args[2], bounds(c))
+	var faults document.Faults
+	outside(c, func() { d, faults = document.Parse("yaml", c.Args[2], bounds(c)) })
 	if len(faults) > 0 {
 		c.Fail(resp.Error("ERR " + faultText(faults)))
 		return nil
@@ -64,7 +70,9 @@ func faultText(faults document.Faults) (text string) {
 // diff is RL.POLICY DIFF.
 func diff(c *command.Call) {
 	if d := parseDocument(c); d != nil {
-		c.W.Bulk(document.AppendChanges(nil, c.Server.Options.Policies.Preview(c.Store.Now(), c.Store.Civil, d)))
+		outside(c, func() {
+			c.W.Bulk(document.AppendChanges(nil, c.Server.Options.Policies.Preview(c.Store.Now(), c.Store.Civil, d)))
+		})
 	}
 }
 
@@ -74,7 +82,10 @@ func apply(c *command.Call) {
 	if d == nil {
 		return
 	}
-	changed, err := c.Server.Options.Policies.Apply(Store(c.Store), author(c), d, bounds(c))
+	changed, err := 0, error(nil)
+	changing(c, func(st registry.Store) {
+		changed, err = c.Server.Options.Policies.Apply(st, author(c), d, bounds(c))
+	})
 	if err != nil {
 		fail(c, err)
 		return
@@ -91,9 +102,9 @@ func reload(c *command.Call) {
 		c.Fail(errNoFile)
 		return
 	}
-	by := author(c)
+	by, changed, err := author(c), 0, error(nil)
 	by.File = true
-	changed, err := file.Load(Store(c.Store), by)
+	changing(c, func(st registry.Store) { changed, err = file.Load(st, by) })
 	var unread *policyfile.ReadError
 	switch {
 	case errors.As(err, &unread):

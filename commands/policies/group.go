@@ -2,6 +2,7 @@ package policies
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 )
 
 // Group returns the commands of this package.
@@ -51,9 +52,9 @@ func entry(name string, arity int, f command.Flag, syntax, summary, reply string
 	return c
 }
 
-// sized is for a command that goes to the background by itself, once there is memory for its reply.
-func sized(c *command.Command) *command.Command {
-	c.WordWork = 0
+// sized is for a command whose reply may be long, so that it waits for the memory.
+func sized(c *command.Command, size func(cl *command.Client, st env.Store, cmd *command.Command) int) *command.Command {
+	c.ReplySize = size
 	return c
 }
 
@@ -72,8 +73,8 @@ func policyContainer() *command.Command {
 			sub("del", 3, change, "name", "Deletes a policy with all that belongs to it.", ifThere, deletePolicy),
 			sub("try", -4, change, "name <OFF | LIMITS clause [clause ...]>",
 				"Has a candidate decide beside the policy, or ends that.", "OK", tryPolicy),
-			sized(sub("dump", -2, show, "[FILE]", "Returns all policies and overrides as YAML, or those that the policy file defines.", "a text", dump)),
-			sub("diff", 3, show, "yaml", "Says what APPLY would change.", "a text, empty for nothing", diff),
+			sized(sub("dump", -2, show, "[FILE]", "Returns all policies and overrides as YAML, or those that the policy file defines.", "a text", dump), dumpSize),
+			sized(sub("diff", 3, show, "yaml", "Says what APPLY would change.", "a text, empty for nothing", diff), dumpSize),
 			sub("apply", 3, change, "yaml", "Makes policies and overrides those of a YAML text, or changes nothing.",
 				"how many have changed", apply),
 			sub("reload", 2, change, "", "Reads the policy file again.", "how many policies and overrides have changed", reload),
@@ -93,7 +94,7 @@ func overrideContainer() *command.Command {
 				"Sets the limits of some keys of a policy.", "OK", setOverride),
 			sub("del", 4, change, "policy pattern", "Deletes an override.", ifThere, deleteOverride),
 			sized(sub("list", 3, show, "policy", "Lists the overrides of a policy.",
-				"an array of maps: pattern, limits, ms, comment, ttl, file", listOverrides)),
+				"an array of maps: pattern, limits, ms, comment, ttl, file", listOverrides), listSize),
 		},
 	}
 }

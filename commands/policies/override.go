@@ -44,15 +44,19 @@ func listOverrides(c *command.Call) {
 		return
 	}
 	r := c.Server.Options.Policies
-	c.OffloadSized(
-		func(env.Store) int { return t.Sizes().Overrides * overrideBytes },
-		func(st env.Store, w *resp.Writer) {
-			found := entriesOf(t, name, policy.Override, st.Now())
-			w.Array(len(found))
-			for _, e := range found {
-				writeOverride(w, e, r.Defines(e), st.Now())
-			}
-		})
+	outside(c, func() {
+		now := c.Store.Now()
+		found := entriesOf(t, name, policy.Override, now)
+		c.W.Array(len(found))
+		for _, e := range found {
+			writeOverride(c.W, e, r.Defines(e), now)
+		}
+	})
+}
+
+// listSize is about how long what RL.OVERRIDE LIST replies is at most.
+func listSize(cl *command.Client, _ env.Store, _ *command.Command) int {
+	return tableOf(cl.Server).Sizes().Overrides * overrideBytes
 }
 
 // overrideBytes is about what an override takes in a reply.

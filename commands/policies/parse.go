@@ -94,11 +94,12 @@ func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]
 		c.Fail(errNone)
 		return false
 	}
-	if err := r.Update(Store(c.Store), author(c), plan); err != nil {
+	var err error
+	changing(c, func(st registry.Store) { err = r.Update(st, author(c), plan) })
+	if err != nil {
 		fail(c, err)
-		return false
 	}
-	return true
+	return err == nil
 }
 
 const errNone resp.Error = "ERR this server keeps no policies"
@@ -117,6 +118,15 @@ func fail(c *command.Call, err error) {
 		answer = command.StoreError(err)
 	}
 	c.Fail(answer)
+}
+
+// outside runs f, which may take long or wait for others, while somebody may stop the world: it
+// reads tables, texts and the clock, and writes the reply.
+func outside(c *command.Call, f func()) { c.Server.Host.Outside(c, f) }
+
+// changing is outside for f that changes policies.
+func changing(c *command.Call, f func(st registry.Store)) {
+	outside(c, func() { f(store{c.Store, c.Client.Background, c}) })
 }
 
 // setEntry sets an entry whose policy has to exist, unless it is the policy itself.

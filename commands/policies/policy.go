@@ -110,7 +110,9 @@ func listPolicies(c *command.Call) {
 const maxShown = 100
 
 // getPolicy is RL.POLICY GET.
-func getPolicy(c *command.Call) {
+func getPolicy(c *command.Call) { outside(c, func() { writePolicy(c) }) }
+
+func writePolicy(c *command.Call) {
 	t := tableOf(c.Server)
 	p, now := t.Policy(c.Args[2]), c.Store.Now()
 	if p == nil {

@@ -1,18 +1,95 @@
 package policies
 
 import (
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
+	"github.com/cellserver/cellserver/resp"
 )
 
-// Store returns st as the registry of policies uses it.
-func Store(st env.Store) registry.Store { return store{st} }
+// Store returns st, which its caller has entered, as the registry of policies uses it. It is for who
+// does not wait for changes of others: those who have entered the store keep all from stopping the
+// world.
+func Store(st env.Store) registry.Store { return store{Store: st} }
+
+// Outside leaves st for as long as f runs, which may wait for changes of others, and gives f a store
+// that is entered for each access.
+func Outside(st env.Store, f func(st registry.Store)) {
+	st.Leave()
+	defer enter(st)
+	f(store{Store: st, left: true})
+}
+
+// enter enters the store once nobody has stopped the world.
+func enter(st env.Store) {
+	for !st.Enter() {
+		open := make(chan struct{})
+		st.NotifyStart(func() { close(open) })
+		<-open
+	}
+	st.Refresh()
+}
 
 // store has the records of policies in the database of the server.
-type store struct{ env.Store }
+type store struct {
+	env.Store
+	left bool // it has to be entered
+	// caller is the command that changes policies, nil for none. Its server may have become a
+	// replica, or be about to, since it was looked whether it may run.
+	caller *command.Call
+}
+
+// in runs f in the store.
+func (s store) in(f func()) {
+	if s.left {
+		enter(s.Store)
+		defer s.Leave()
+	}
+	f()
+}
+
+// Refresh implements [registry.Store].
+func (s store) Refresh() (now limit.Instant) {
+	s.in(func() { now = s.Store.Refresh() })
+	return now
+}
 
 // SetStrings implements [registry.Store].
-func (s store) SetStrings(pairs [][]byte, urgent bool) error {
+func (s store) SetStrings(pairs [][]byte, urgent bool) (err error) {
+	s.in(func() {
+		if err = s.refused(); err == nil {
+			err = s.set(pairs, urgent)
+		}
+	})
+	return err
+}
+
+// refused waits for the end of a pause of changes, and returns why the caller may not change
+// anything any more.
+func (s store) refused() error {
+	if s.caller == nil || !s.left {
+		return nil
+	}
+	server := s.caller.Server
+	ended := make(chan bool, 1)
+	for server.Host.AfterPause(func(goOn bool) { ended <- goOn }) {
+		s.Leave()
+		goOn := <-ended
+		enter(s.Store)
+		if !goOn {
+			return errStops
+		}
+	}
+	if err := s.caller.Halted(s.caller.Cmd, s.caller.Args); err != "" {
+		return err
+	}
+	return nil
+}
+
+const errStops resp.Error = "ERR the server stops"
+
+func (s store) set(pairs [][]byte, urgent bool) error {
 	if urgent {
 		refs := make([]env.KeyRef, len(pairs)/2)
 		for i := range refs {
@@ -27,4 +104,4 @@ func (s store) SetStrings(pairs [][]byte, urgent bool) error {
 }
 
 // Delete implements [registry.Store].
-func (s store) Delete(key []byte) { s.Store.Delete(registry.Database, key) }
+func (s store) Delete(key []byte) { s.in(func() { s.Store.Delete(registry.Database, key) }) }
