@@ -104,8 +104,12 @@ func (b *Builder) DropExpired(now limit.Instant) []*Entry {
 	return dropped
 }
 
-// NextExpiry returns when the first entry expires, [limit.MaxInstant] if none does.
-func (b *Builder) NextExpiry() limit.Instant { return b.expiring.next() }
+// Recount has a policy that was removed and set again count on with the counts that it had.
+func (b *Builder) Recount(policy string, c *Counts) {
+	if p := policyOf(&b.policies, policy); p != nil && p.Counts != c {
+		b.own(p, policy).Counts = c
+	}
+}
 
 // Get returns an entry, which must not be changed, or nil.
 func (b *Builder) Get(kind Kind, policy, pattern string) *Entry {

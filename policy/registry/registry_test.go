@@ -457,3 +457,18 @@ func BenchmarkTell(b *testing.B) {
 		r.Tell(fmt.Appendf(nil, "change/%020d", n), entry.Entry{Kind: entry.String, Value: change})
 	}
 }
+
+// TestCountsOutlastADeletionThatFails: what has been counted stays if the policy does.
+func TestCountsOutlastADeletionThatFails(t *testing.T) {
+	r, m := registry.New(registry.Options{}), newMemory()
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1")))
+	counts := r.Table().Policy([]byte("api")).Counts
+	counts.Blocked.Add(1)
+	m.fails = limit.ErrNotKept
+	require.ErrorIs(t, r.Update(m, registry.Author{}, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
+		return []registry.Edit{registry.Delete(b.Get(policy.Main, "api", ""))}, nil
+	}), limit.ErrNotKept)
+	m.fails = nil
+	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 2 1 1")))
+	require.Same(t, counts, r.Table().Policy([]byte("api")).Counts)
+}

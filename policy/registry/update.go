@@ -130,6 +130,11 @@ func (u *update) undo() {
 			panic(errors.Join(errUndo, err)) // there was room for it
 		}
 	}
+	for _, e := range u.edits {
+		if p := u.registry.table.Load().Policy([]byte(e.Policy)); p != nil {
+			b.Recount(e.Policy, p.Counts)
+		}
+	}
 }
 
 var errUndo = errors.New("registry: a change cannot be taken back")
