@@ -34,12 +34,15 @@ func documentOfMany(n, version int, policies bool) string {
 	return b.String()
 }
 
+// own is the policy of the clients beside those of a text.
+const own = "  own: {limits: [TB 1000000 1000000 1]}\n"
+
 // BenchmarkManyChanges has all of 10,000 entries changed at once, again and again, and
 // measures the calls of other clients meanwhile: one operation is a change of all. Idle says
 // what the same clients see when nothing is changed.
 func BenchmarkManyChanges(b *testing.B) {
-	const entries = 10_000
-	for _, kind := range []string{"Idle", "Overrides", "Policies", "File"} {
+	const entries = 9_999 // and one policy beside them
+	for _, kind := range []string{"Idle", "Diff", "Overrides", "Policies", "File", "Delete"} {
 		for _, kept := range []string{"no", "yes"} {
 			b.Run(kind+"/appendonly="+kept, func(b *testing.B) {
 				file := filepath.Join(b.TempDir(), "policies.yaml")
@@ -72,11 +75,18 @@ func BenchmarkManyChanges(b *testing.B) {
 					switch kind {
 					case "Idle":
 						<-time.After(300 * time.Millisecond)
+					case "Diff":
+						require.NotContains(b, admin.do("RL.POLICY", "DIFF", text), "-ERR")
+					case "Delete":
+						b.StopTimer()
+						admin.do("RL.POLICY", "APPLY", text+own)
+						b.StartTimer()
+						require.Equal(b, ":1\r\n", admin.do("RL.POLICY", "DEL", "api"))
 					case "File":
 						require.NoError(b, os.WriteFile(file, []byte(text), 0o600))
 						require.Equal(b, fmt.Sprintf(":%d\r\n", entries+1), admin.do("RL.POLICY", "RELOAD"))
 					default:
-						require.NotContains(b, admin.do("RL.POLICY", "APPLY", text+"  own: {limits: [TB 1000000 1000000 1]}\n"), "-")
+						require.NotContains(b, admin.do("RL.POLICY", "APPLY", text+own), "-")
 					}
 				}
 				b.StopTimer()

@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"errors"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
@@ -89,17 +91,21 @@ func (s store) refused() error {
 
 const errStops resp.Error = "ERR the server stops"
 
+// set sets strings. Only if memory is full does something urgent lock all its keys, for what has
+// begun comes to its end. That of very many keys stops everybody meanwhile.
 func (s store) set(pairs [][]byte, urgent bool) error {
-	if urgent {
-		refs := make([]env.KeyRef, len(pairs)/2)
-		for i := range refs {
-			refs[i] = env.KeyRef{DB: registry.Database, Key: pairs[2*i]}
-		}
-		s.Lock(refs, nil)
-		defer s.Unlock()
-		s.Begin()
-	}
 	_, err := s.Store.SetStrings(registry.Database, pairs, false)
+	if !urgent || !errors.Is(err, limit.ErrFull) {
+		return err
+	}
+	refs := make([]env.KeyRef, len(pairs)/2)
+	for i := range refs {
+		refs[i] = env.KeyRef{DB: registry.Database, Key: pairs[2*i]}
+	}
+	s.Lock(refs, nil)
+	defer s.Unlock()
+	s.Begin()
+	_, err = s.Store.SetStrings(registry.Database, pairs, false)
 	return err
 }
 
