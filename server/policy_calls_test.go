@@ -268,6 +268,54 @@ func TestHostileYAML(t *testing.T) {
 	require.Contains(t, c.say("RL.POLICY SET another LIMITS TB 1 1 1"), "-ERR too many policies")
 }
 
+// TestRepliesAboutPoliciesAreWhole: in both protocols, whatever there is to show.
+func TestRepliesAboutPoliciesAreWhole(t *testing.T) {
+	f := start(t, "auto")
+	c := f.dial()
+	c.set("RL.POLICY SET bare LIMITS TB 1 1 1", "RL.POLICY SET full MS SHADOW COMMENT c LIMITS TB 2 1 1 SW 3 4 CL 5 6 7 CC 8 9",
+		"RL.POLICY TRY full LIMITS TB 3 1 1 CC 1 1", "RL.OVERRIDE SET full o* EX 9 COMMENT c LIMITS TB 1 1 1 SW 1 1", "RL.OVERRIDE SET full p LIMITS TB 1 1 1",
+		"RL.BOOST full b* 2.5 EX 9", "RL.BLOCK full x EX 9 REASON r", "RL.EXEMPT full e EX 9", "SET full:wrong text")
+	for _, protocol := range []string{"2", "3"} {
+		c.do("HELLO", protocol)
+		for _, name := range []string{"bare", "full", "none"} {
+			for _, words := range []string{"RL.POLICY GET " + name, "RL.OVERRIDE LIST " + name, "RL.CHANGES POLICY " + name, "RL.POLICY LIST", "RL.POLICY DUMP"} {
+				c.say(words)
+				require.Equal(t, "+PONG\r\n", c.say("PING"), words)
+			}
+			for _, key := range []string{"k", "o1", "p", "b1", "x", "e", "wrong"} {
+				for _, words := range []string{"RL.EXPLAIN %s %s", "RL.EXPLAIN %s %s 100", "RL.EXPLAIN %s %s 0", "RL.EXPLAIN %s %s -1", "RL.USE %s %s MEMBER m WITHDETAILS"} {
+					words = fmt.Sprintf(words, name, key)
+					reply := c.say(words)
+					require.Equal(t, name == "none" || name == "full" && key == "wrong", reply[0] == '-', "%s: %s", words, reply)
+					require.Equal(t, "+PONG\r\n", c.say("PING"), words)
+				}
+			}
+		}
+	}
+}
+
+// TestPausesHoldChangesOfPolicies: CLIENT PAUSE WRITE has them wait, and what only looks goes on.
+func TestPausesHoldChangesOfPolicies(t *testing.T) {
+	f := start(t, "auto")
+	c := f.dial()
+	c.set(hour, "CLIENT PAUSE 1000000 WRITE")
+	var waits []*client
+	for i, words := range []string{"RL.BLOCK api k EX 9", "RL.USE api j", "RL.POLICY SET api LIMITS SW 7 3600 FIXED"} {
+		w := f.dial()
+		w.command(strings.Fields(words)...)
+		waits = append(waits, w)
+		eventually(t, "it waits", func() bool { return c.info("blocked_clients") == fmt.Sprint(i+1) })
+	}
+	silent(t, waits...)
+	require.Contains(t, c.say("RL.EXPLAIN api k"), bulk("default"))
+	require.Contains(t, c.say("RL.POLICY GET api"), "SW 10 3600")
+	c.set("CLIENT UNPAUSE")
+	waits[0].expect(okReply)
+	require.Contains(t, waits[1].reply(), "*5\r\n:0\r\n")
+	waits[2].expect(okReply)
+	require.Contains(t, c.say("RL.EXPLAIN api k"), bulk("block"))
+}
+
 // TestRandomWords: no words of RL.USE and the commands about policies take the server down.
 func TestRandomWords(t *testing.T) {
 	f := start(t, "auto")

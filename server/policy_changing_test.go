@@ -144,3 +144,82 @@ func TestNoLoopWaitsForAChange(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryUnitIsCountedOnce: clients use a policy of several clauses in every way that there is
+// while its limits and its candidate change. What is used in the end is what they were granted,
+// in each clause.
+func TestEveryUnitIsCountedOnce(t *testing.T) {
+	each := int(policyChanges(t, 100))
+	eachTransport(t, func(t *testing.T, kind string) {
+		f := start(t, kind)
+		admin := f.dial()
+		set := func(limit int) {
+			admin.set(fmt.Sprintf("RL.POLICY SET api LIMITS SW %d 3600 FIXED TB %d 1 3600 CL %d 1 3600", limit, limit, limit-1),
+				fmt.Sprintf("RL.POLICY TRY api LIMITS TB %d 1 3600", limit))
+		}
+		set(500_000)
+		ways := [][]string{
+			{"RL.USE api k"},
+			{"MULTI", "RL.USE api k 2", "RL.USE api k", "EXEC"},
+			{"EVAL script 0"},
+			{"RL.USE api k BLOCK 0"},
+			{"RL.USE api k 3 PARTIAL"},
+			{"RL.USE api k 2 FORCE"},
+			{"RL.USE api k 5", "RL.USE api k -3"},
+			{"RL.USE api k 100 PEEK", "RL.EXPLAIN api k 2", "RL.USE api k 0"},
+		}
+		granted := []int64{1, 3, 2, 1, 3, 2, 2, 0}
+		const script = "return redis.call('RL.USE', 'api', 'k')[1] + redis.call('RL.USE', 'api', KEYS[1] or 'k')[1]"
+		var clients sync.WaitGroup
+		faults := make(chan string, 16)
+		for i := range 16 {
+			c, way := f.dial(), ways[i%len(ways)]
+			clients.Go(func() {
+				for range each {
+					for _, words := range way {
+						call := strings.Fields(words)
+						if call[0] == "EVAL" {
+							call[1] = script
+						}
+						_ = c.SetDeadline(time.Now().Add(patience)) // else a call fails
+						_, err := c.Write(frame(call...))
+						reply := ""
+						if err == nil {
+							reply, err = readReply(c.r)
+						}
+						if err != nil || reply[0] == '-' || strings.HasPrefix(reply, "*5\r\n:1") || strings.Contains(reply, "\r\n-") {
+							faults <- fmt.Sprint(words, reply, err)
+							return
+						}
+					}
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() {
+			clients.Wait()
+			close(done)
+		}()
+		for changes := 1; ; changes++ {
+			set(500_000 + changes)
+			select {
+			case fault := <-faults:
+				require.Fail(t, fault)
+			case <-done:
+				require.Empty(t, faults)
+				want := int64(0)
+				for i := range 16 {
+					want += int64(each) * granted[i%len(ways)]
+				}
+				set(1_000_000)
+				for i, five := range strings.Split(admin.say("RL.USE api k 0 WITHDETAILS"), "*5\r\n")[2:] {
+					left := strings.Split(five, "\r\n")[2]
+					require.Equal(t, fmt.Sprintf(":%d", 1_000_000-want), left, "clause %d", i+1)
+				}
+				t.Logf("%d units during %d changes", want, 2*changes)
+				return
+			default:
+			}
+		}
+	})
+}
