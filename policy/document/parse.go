@@ -2,6 +2,7 @@ package document
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"time"
 
@@ -54,6 +55,7 @@ func (p *parser) document(root strict.Value) {
 
 // policy reads what is below a name.
 func (p *parser) policy(name strict.Key, v strict.Value) {
+	runtime.Gosched() // there may be very many
 	pol := Policy{Name: name.Text, Line: name.Line}
 	var comment, limits, overrides strict.Value
 	for key, value := range v.Fields("a policy") {
@@ -90,6 +92,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 
 // override reads what is below a pattern of pol.
 func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {
+	runtime.Gosched() // likewise
 	o := Override{Pattern: pattern.Text, Millis: pol.Millis, Line: pattern.Line}
 	var comment, limits strict.Value
 	for key, value := range v.Fields("an override") {

@@ -138,6 +138,7 @@ func entriesOf(
 	d *document.Document, file bool, now limit.Instant, fromCivil func(limit.Instant) limit.Instant, bounds policy.Bounds,
 ) (all []*policy.Entry, err error) {
 	for i := range d.Policies {
+		step()
 		p := &d.Policies[i]
 		limits, err := limitsOf(p.Limits, p.Millis, bounds)
 		if err != nil {
@@ -148,6 +149,7 @@ func entriesOf(
 			File: file, Until: limit.MaxInstant, Since: now,
 		})
 		for j := range p.Overrides {
+			step()
 			o := &p.Overrides[j]
 			until := limit.MaxInstant
 			if !o.Expires.IsZero() {

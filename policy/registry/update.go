@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -93,6 +94,10 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 	return nil
 }
 
+// step lets other goroutines run, between the entries of a change: one of 10,000 takes so long that
+// event loops would miss the processor.
+func step() { runtime.Gosched() }
+
 // update is a change that is being made.
 type update struct {
 	registry *Registry
@@ -108,6 +113,7 @@ type update struct {
 func (u *update) apply(edits []Edit) error {
 	b := u.registry.builder
 	for _, e := range edits {
+		step()
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if e.Set == nil {
 			b.Delete(e.Kind, e.Policy, e.Pattern)
@@ -145,6 +151,7 @@ func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	urgent := true
 	for _, e := range edits {
+		step()
 		var key, value []byte
 		if e.Set != nil {
 			key, value = e.Set.AppendKey(nil), e.Set.AppendValue(nil)
@@ -174,6 +181,7 @@ func (u *update) write(edits []Edit) error {
 		h.add(changes[i].ID, values[i])
 	}
 	for _, key := range gone {
+		step()
 		u.store.Delete(key)
 	}
 	return nil
@@ -184,6 +192,7 @@ func (u *update) changes() (all []Change) {
 	at := int64(u.store.Civil(u.now)) / 1e6
 	index := make(map[string]int)
 	for i, e := range u.edits {
+		step()
 		n, there := index[e.Policy]
 		if !there {
 			n = len(all)

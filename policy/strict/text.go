@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"runtime"
 	"strconv"
 	"unicode/utf8"
 
@@ -33,7 +34,7 @@ func Read(name string, text []byte, most int) (Value, *Reader) {
 		r.Fault(1+bytes.Count(text[:at], []byte("\n")), "the text is not UTF-8")
 		return Value{}, r
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder := yaml.NewDecoder(yielding{bytes.NewReader(text)})
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
@@ -52,6 +53,15 @@ func Read(name string, text []byte, most int) (Value, *Reader) {
 	root := document.Content[0]
 	r.check(root, 1)
 	return Value{node: root, r: r}, r
+}
+
+// yielding is a reader of a text that lets other goroutines run between its pieces: the library asks
+// for some hundred bytes at a time, and 1 MiB takes long enough for others to miss the processor.
+type yielding struct{ text io.Reader }
+
+func (y yielding) Read(b []byte) (int, error) {
+	runtime.Gosched()
+	return y.text.Read(b)
 }
 
 // invalid is where text stops to be UTF-8, or -1.
