@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/policies"
+	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -117,7 +117,7 @@ func TestNoLoopWaitsForAChange(t *testing.T) {
 		changing.Go(func() {
 			f.Engine().WithStore(0, func(st env.Store) {
 				by := registry.Author{}
-				_ = f.Engine().Options.Policies.Update(policies.Store(st), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
+				_ = f.Engine().Options.Policies.Update(policystore.Store(st), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
 					close(busy)
 					<-end
 					return nil, nil // which is no error

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	policystore "github.com/cellserver/cellserver/commands/policies"
+	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/policy/registry"

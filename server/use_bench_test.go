@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/policies"
+	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
@@ -40,7 +40,7 @@ func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
 func (b *bench) apply(tb testing.TB, d *document.Document) {
 	tb.Helper()
 	b.engine.WithStore(0, func(st env.Store) {
-		_, err := b.engine.Options.Policies.Apply(policies.Store(st), registry.Author{}, d, policy.Bounds{})
+		_, err := b.engine.Options.Policies.Apply(policystore.Store(st), registry.Author{}, d, policy.Bounds{})
 		require.NoError(tb, err)
 	})
 }
@@ -58,7 +58,7 @@ func TestUseAllocatesNothing(t *testing.T) {
 	b.apply(t, d)
 	forever := b.engine.Options.Now().Add(time.Hour)
 	b.engine.WithStore(0, func(st env.Store) {
-		err := b.engine.Options.Policies.Update(policies.Store(st), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
+		err := b.engine.Options.Policies.Update(policystore.Store(st), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
 			limits := builder.Get(policy.Main, "policy06", "").Limits
 			return []registry.Edit{
 				registry.Set(&policy.Entry{Kind: policy.Candidate, Policy: "policy06", Limits: limits, Until: limit.MaxInstant}),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/policy"
 )
 
@@ -25,7 +26,7 @@ func (k *keeper) tidy() {
 		defer k.tidies.Store(false)
 		s.Host.WithStore(0, func(st env.Store) {
 			const still = command.HaltReadOnly | command.HaltLoading | command.HaltPaused
-			s.Options.Policies.Tidy(Store(st), s.Halts.Load()&still == 0)
+			s.Options.Policies.Tidy(policystore.Store(st), s.Halts.Load()&still == 0)
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -126,7 +127,25 @@ func outside(c *command.Call, f func()) { c.Server.Host.Outside(c, f) }
 
 // changing is outside for f that changes policies.
 func changing(c *command.Call, f func(st registry.Store)) {
-	outside(c, func() { f(store{c.Store, c.Client.Background, c}) })
+	if !c.Client.Background { // it has not left the store
+		f(policystore.Store(c.Store))
+		return
+	}
+	outside(c, func() { f(policystore.Gated(c.Store, gate{c})) })
+}
+
+// gate asks for a command whether it may still change policies.
+type gate struct{ c *command.Call }
+
+// AfterPause implements [policystore.Gate].
+func (g gate) AfterPause(f func(goOn bool)) bool { return g.c.Server.Host.AfterPause(f) }
+
+// Refused implements [policystore.Gate].
+func (g gate) Refused() error {
+	if err := g.c.Halted(g.c.Cmd, g.c.Args); err != "" {
+		return err
+	}
+	return nil
 }
 
 // setEntry sets an entry whose policy has to exist, unless it is the policy itself.

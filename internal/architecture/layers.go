@@ -61,6 +61,7 @@ var groupParts = []string{
 	"commands/elements",
 	"commands/env",
 	"commands/parse",
+	"commands/policystore",
 	"commands/standby",
 	"commands/stats",
 	"commands/syntax",
@@ -241,6 +242,10 @@ var layers = map[string]layer{
 		imports: []string{"commands/command", "commands/elements", "commands/env", "commands/parse", "limit", "resp"},
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
 	},
+	"commands/policystore": {
+		imports: []string{"commands/env", "limit", "policy/registry", "resp"},
+		why:     "what joins the registry with the store is the same for commands and for the policy file, so it knows neither",
+	},
 	"commands/policies": {
 		imports: append([]string{"policy/document", "policy/policyfile", "policy/registry"}, groupLayer.imports...),
 		why:     "who changes policies does it by the registry, which has the store as an interface",
@@ -286,7 +291,7 @@ var layers = map[string]layer{
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policies", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

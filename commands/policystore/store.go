@@ -1,9 +1,11 @@
-package policies
+// Package policystore has the records of policies in the database of the server: it is the store as
+// the registry of policies uses it. It is beside the commands about policies, since a server without
+// them has the policy file, too.
+package policystore
 
 import (
 	"errors"
 
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -23,6 +25,18 @@ func Outside(st env.Store, f func(st registry.Store)) {
 	f(store{Store: st, left: true})
 }
 
+// Gate says whether something may be written. It is asked in the store: the server may have become a
+// replica, or be about to, since it was looked whether a command may run.
+type Gate interface {
+	// AfterPause keeps f for the end of a pause of changes, if there is one; f is told whether to go on.
+	AfterPause(f func(goOn bool)) bool
+	// Refused is why nothing may be written; nil if something may.
+	Refused() error
+}
+
+// Gated returns st, which its caller has left, for somebody whom gate may refuse to write.
+func Gated(st env.Store, gate Gate) registry.Store { return store{Store: st, left: true, gate: gate} }
+
 // enter enters the store once nobody has stopped the world.
 func enter(st env.Store) {
 	for !st.Enter() {
@@ -37,9 +51,8 @@ func enter(st env.Store) {
 type store struct {
 	env.Store
 	left bool // it has to be entered
-	// caller is the command that changes policies, nil for none. Its server may have become a
-	// replica, or be about to, since it was looked whether it may run.
-	caller *command.Call
+	// gate is asked before something is written; nil is for always.
+	gate Gate
 }
 
 // in runs f in the store.
@@ -67,15 +80,13 @@ func (s store) SetStrings(pairs [][]byte, urgent bool) (err error) {
 	return err
 }
 
-// refused waits for the end of a pause of changes, and returns why the caller may not change
-// anything any more.
+// refused waits for the end of a pause of changes, and returns why nothing may be changed.
 func (s store) refused() error {
-	if s.caller == nil || !s.left {
+	if s.gate == nil {
 		return nil
 	}
-	server := s.caller.Server
 	ended := make(chan bool, 1)
-	for server.Host.AfterPause(func(goOn bool) { ended <- goOn }) {
+	for s.gate.AfterPause(func(goOn bool) { ended <- goOn }) {
 		s.Leave()
 		goOn := <-ended
 		enter(s.Store)
@@ -83,10 +94,7 @@ func (s store) refused() error {
 			return errStops
 		}
 	}
-	if err := s.caller.Halted(s.caller.Cmd, s.caller.Args); err != "" {
-		return err
-	}
-	return nil
+	return s.gate.Refused()
 }
 
 const errStops resp.Error = "ERR the server stops"
