@@ -21,6 +21,7 @@ func TestOwnCommandsNameTheArgumentInTheWay(t *testing.T) {
 		"cc.acquire": "CC.ACQUIRE k 1 60 m",
 		"cc.renew":   "CC.RENEW k m 60",
 		"rl.multi":   "RL.MULTI 1 k TB 1 1 60",
+		"rl.use":     "RL.USE p k",
 		"rl.info":    "RL.INFO k",
 		"rl.top":     "RL.TOP",
 	}
