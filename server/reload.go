@@ -133,7 +133,7 @@ func (s *Server) preparePolicies(c *config.Config) (apply func(), err error) {
 func (s *Server) settlePolicies() {
 	if s.policies.file != nil && s.engine.Halts.Load()&(command.HaltReadOnly|command.HaltLoading) == 0 {
 		s.engine.WithStore(0, func(st env.Store) {
-			policystore.Outside(st, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
+			policystore.Outside(st, &s.engine.Server, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
 		})
 	}
 }

@@ -28,8 +28,12 @@ func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 // replica since, or lacks replicas. It is asked in the store, so that nothing of a command that
 // was let through comes behind the change of role. Any goroutine may call it.
 func (p *Wait) Halted() resp.Error {
-	return changesRefused(p.Client.Server.Halts.Load())
+	return p.Client.Server.ChangesRefused()
 }
+
+// ChangesRefused says why the server may not change anything now, "" if it may. It is asked in the
+// store. Any goroutine may call it.
+func (s *Server) ChangesRefused() resp.Error { return changesRefused(s.Halts.Load()) }
 
 // changesRefused says why nothing may be changed with those halts, "" if something may.
 func changesRefused(halts uint32) resp.Error {

@@ -131,21 +131,7 @@ func changing(c *command.Call, f func(st registry.Store)) {
 		f(policystore.Store(c.Store))
 		return
 	}
-	outside(c, func() { f(policystore.Gated(c.Store, gate{c})) })
-}
-
-// gate asks for a command whether it may still change policies.
-type gate struct{ c *command.Call }
-
-// AfterPause implements [policystore.Gate].
-func (g gate) AfterPause(f func(goOn bool)) bool { return g.c.Server.Host.AfterPause(f) }
-
-// Refused implements [policystore.Gate].
-func (g gate) Refused() error {
-	if err := g.c.Halted(g.c.Cmd, g.c.Args); err != "" {
-		return err
-	}
-	return nil
+	outside(c, func() { f(policystore.Left(c.Store, c.Server)) })
 }
 
 // setEntry sets an entry whose policy has to exist, unless it is the policy itself.

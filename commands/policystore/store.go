@@ -6,6 +6,7 @@ package policystore
 import (
 	"errors"
 
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -18,24 +19,19 @@ import (
 func Store(st env.Store) registry.Store { return store{Store: st} }
 
 // Outside leaves st for as long as f runs, which may wait for changes of others, and gives f a store
-// that is entered for each access.
-func Outside(st env.Store, f func(st registry.Store)) {
+// that is entered for each access: see [Left].
+func Outside(st env.Store, server *command.Server, f func(st registry.Store)) {
 	st.Leave()
 	defer enter(st)
-	f(store{Store: st, left: true})
+	f(Left(st, server))
 }
 
-// Gate says whether something may be written. It is asked in the store: the server may have become a
-// replica, or be about to, since it was looked whether a command may run.
-type Gate interface {
-	// AfterPause keeps f for the end of a pause of changes, if there is one; f is told whether to go on.
-	AfterPause(f func(goOn bool)) bool
-	// Refused is why nothing may be written; nil if something may.
-	Refused() error
+// Left returns st, which its caller has left, as one that is entered for each access. What is to be
+// written waits for the end of a pause of changes, and is refused where the server may not change
+// anything any more: that is looked at in the store, for it may have become a replica since.
+func Left(st env.Store, server *command.Server) registry.Store {
+	return store{Store: st, server: server}
 }
-
-// Gated returns st, which its caller has left, for somebody whom gate may refuse to write.
-func Gated(st env.Store, gate Gate) registry.Store { return store{Store: st, left: true, gate: gate} }
 
 // enter enters the store once nobody has stopped the world.
 func enter(st env.Store) {
@@ -50,14 +46,13 @@ func enter(st env.Store) {
 // store has the records of policies in the database of the server.
 type store struct {
 	env.Store
-	left bool // it has to be entered
-	// gate is asked before something is written; nil is for always.
-	gate Gate
+	// server is that of a store which has to be entered; nil if it has been.
+	server *command.Server
 }
 
 // in runs f in the store.
 func (s store) in(f func()) {
-	if s.left {
+	if s.server != nil {
 		enter(s.Store)
 		defer s.Leave()
 	}
@@ -82,11 +77,11 @@ func (s store) SetStrings(pairs [][]byte, urgent bool) (err error) {
 
 // refused waits for the end of a pause of changes, and returns why nothing may be changed.
 func (s store) refused() error {
-	if s.gate == nil {
+	if s.server == nil {
 		return nil
 	}
 	ended := make(chan bool, 1)
-	for s.gate.AfterPause(func(goOn bool) { ended <- goOn }) {
+	for s.server.Host.AfterPause(func(goOn bool) { ended <- goOn }) {
 		s.Leave()
 		goOn := <-ended
 		enter(s.Store)
@@ -94,7 +89,10 @@ func (s store) refused() error {
 			return errStops
 		}
 	}
-	return s.gate.Refused()
+	if err := s.server.ChangesRefused(); err != "" {
+		return err
+	}
+	return nil
 }
 
 const errStops resp.Error = "ERR the server stops"
@@ -117,5 +115,12 @@ func (s store) set(pairs [][]byte, urgent bool) error {
 	return err
 }
 
-// Delete implements [registry.Store].
-func (s store) Delete(key []byte) { s.in(func() { s.Store.Delete(registry.Database, key) }) }
+// Delete implements [registry.Store]. A server that may not change anything keeps the key: its
+// primary says what becomes of it.
+func (s store) Delete(key []byte) {
+	s.in(func() {
+		if s.refused() == nil {
+			s.Store.Delete(registry.Database, key)
+		}
+	})
+}

@@ -243,7 +243,7 @@ var layers = map[string]layer{
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
 	},
 	"commands/policystore": {
-		imports: []string{"commands/env", "limit", "policy/registry", "resp"},
+		imports: []string{"commands/command", "commands/env", "limit", "policy/registry", "resp"},
 		why:     "what joins the registry with the store is the same for commands and for the policy file, so it knows neither",
 	},
 	"commands/policies": {

@@ -19,7 +19,7 @@ type record struct {
 	gone       bool
 }
 
-// manyTold is how many records wait until somebody looks, or until Tell makes a table of them.
+// manyTold is how many records wait until somebody looks, or until Tell takes them into the builder.
 const manyTold = 256
 
 func (t *told) take() (all []record) {

@@ -1,0 +1,37 @@
+package policystore_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy/registry"
+)
+
+// TestNothingIsWrittenOnceTheServerIsAReplica: neither set nor deleted, although the caller had begun
+// while it was a primary.
+func TestNothingIsWrittenOnceTheServerIsAReplica(t *testing.T) {
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	e := s.Server().Engine()
+	key := []byte("main/api")
+	e.WithStore(0, func(st env.Store) {
+		there := func() bool { return st.Exists(registry.Database, key) }
+		policystore.Outside(st, &e.Server, func(left registry.Store) {
+			require.NoError(t, left.SetStrings([][]byte{key, []byte("v")}, false))
+			e.SetHalt(command.HaltReadOnly, true)
+			require.ErrorIs(t, left.SetStrings([][]byte{key, []byte("other")}, true), command.ErrReadOnly)
+			left.Delete(key)
+		})
+		require.True(t, there())
+		e.SetHalt(command.HaltReadOnly, false)
+		policystore.Outside(st, &e.Server, func(left registry.Store) { left.Delete(key) })
+		require.False(t, there())
+	})
+}
