@@ -39,11 +39,16 @@ func acquireWaits(_ *command.Server, args [][]byte) bool {
 
 // answerAcquire replies, or has the caller of a granted reservation wait.
 func answerAcquire(c *command.Call, a *decide.Ask) {
-	if d := &a.Decision; a.Bucket.Block && d.Refused == 0 && d.RetryAfter > 0 {
+	if grantsLater(a) {
 		serveOut(c, a)
 		return
 	}
 	answerFive(c, a)
+}
+
+// grantsLater reports whether a bucket has granted tokens that come later, to a caller that waits here.
+func grantsLater(a *decide.Ask) bool {
+	return a.Bucket.Block && a.Decision.Refused == 0 && a.Decision.RetryAfter > 0
 }
 
 // reservation is a granted TB.ACQUIRE whose caller waits until its tokens are

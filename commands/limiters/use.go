@@ -51,7 +51,7 @@ func use(c *command.Call) {
 		c.Fail(command.StoreError(a.Err))
 		return
 	}
-	if d := &a.Decision; a.Family == decide.Bucket && a.Bucket.Block && d.Refused == 0 && d.RetryAfter > 0 {
+	if a.Family == decide.Bucket && grantsLater(a) {
 		serveOut(c, a)
 		return
 	}
@@ -111,26 +111,21 @@ func (u *useScratch) count(denied bool) {
 	}
 }
 
-// replyBlocked denies the call for as long as the block lasts. Nothing is decided or charged.
+// replyBlocked denies the call, and each of its clauses, for as long as the block lasts. Nothing is
+// decided or charged.
 func (u *useScratch) replyBlocked(c *command.Call) {
-	a := c.NewAsk(decide.Cell, u.stateKey(c, 0, false))
-	a.Millis, a.WithDetails = u.millis, u.withDetails
+	m := &command.Scratch[scratch](c).multi
+	m.grow(len(u.limits.Clauses))
+	left := u.applied.Block.Until.Sub(c.Store.Now())
+	for i := range m.details {
+		m.details[i] = limit.Decision{Refused: 1, Limit: u.limitOf(i), RetryAfter: left, ResetAfter: left}
+	}
 	if !u.looks() {
 		u.policy.Counts.Blocked.Add(1)
 	}
-	left := u.applied.Block.Until.Sub(c.Store.Now())
-	d := limit.Decision{Refused: 1, Limit: u.limitOf(0), RetryAfter: left, ResetAfter: left}
+	a := c.NewAsk(decide.Several, nil)
+	a.Details, a.Millis, a.WithDetails = m.details, u.millis, u.withDetails
 	c.Denied++
-	note(c, a, a.Key, &d)
-	if !u.withDetails {
-		writeDecision(c.W, &d, u.millis)
-		return
-	}
-	c.W.Array(2)
-	writeDecision(c.W, &d, u.millis)
-	c.W.Array(len(u.limits.Clauses))
-	for i := range u.limits.Clauses {
-		d.Limit = u.limitOf(i)
-		writeDecision(c.W, &d, u.millis)
-	}
+	note(c, a, u.stateKey(c, 0, false), &m.details[0])
+	writeUse(c.W, a, &m.details[0])
 }

@@ -35,7 +35,7 @@ func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*d
 	}
 	key := u.stateKey(c, 0, candidate)
 	if u.applied.Boost != nil {
-		cl.Boost(u.applied.Boost.Factor, &u.room)
+		cl.Boost(u.factor(), &u.room)
 		return u.boosted(c, key)
 	}
 	switch cl.Kind {
@@ -88,13 +88,9 @@ func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err re
 func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate bool) (*decide.Ask, resp.Error) {
 	m := &command.Scratch[scratch](c).multi
 	m.grow(len(limits.Clauses))
-	factor := int64(policy.OneFactor)
-	if u.applied.Boost != nil {
-		factor = u.applied.Boost.Factor
-	}
 	for i := range limits.Clauses {
 		room := &m.calls[i]
-		limits.Clauses[i].Boost(factor, room)
+		limits.Clauses[i].Boost(u.factor(), room)
 		if err := u.set(c, room); err != "" {
 			return nil, err
 		}
@@ -123,17 +119,21 @@ func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
 	return ""
 }
 
+// How the families call the modes: all others charge the whole quantity.
+var (
+	bucketCharges = [...]tokenbucket.Charge{
+		usePeek: tokenbucket.Peek, usePartial: tokenbucket.Partial, useForce: tokenbucket.Force, useBlock: tokenbucket.Whole,
+	}
+	windowCharges = [...]slidingwindow.Charge{
+		usePeek: slidingwindow.Peek, usePartial: slidingwindow.Partial, useForce: slidingwindow.Force, useBlock: slidingwindow.Whole,
+	}
+)
+
 // setBucket puts the options into the call of a bucket. One that does not wait here although
 // BLOCK is asked for is as with WAIT 0.
 func (u *useScratch) setBucket(c *command.Call, b *tokenbucket.Call) resp.Error {
-	b.Quantity, b.Charge = u.quantity, tokenbucket.Whole
+	b.Quantity, b.Charge = u.quantity, bucketCharges[u.mode]
 	switch u.mode {
-	case usePeek:
-		b.Charge = tokenbucket.Peek
-	case usePartial:
-		b.Charge = tokenbucket.Partial
-	case useForce:
-		b.Charge = tokenbucket.Force
 	case useWait:
 		b.MaxWait, b.Waits = u.wait, true
 	case useBlock:
@@ -151,15 +151,7 @@ func (u *useScratch) setBucket(c *command.Call, b *tokenbucket.Call) resp.Error 
 }
 
 func (u *useScratch) setWindow(c *command.Call, w *slidingwindow.Call) resp.Error {
-	w.Quantity, w.Charge = u.quantity, slidingwindow.Whole
-	switch u.mode {
-	case usePeek:
-		w.Charge = slidingwindow.Peek
-	case usePartial:
-		w.Charge = slidingwindow.Partial
-	case useForce:
-		w.Charge = slidingwindow.Force
-	}
+	w.Quantity, w.Charge = u.quantity, windowCharges[u.mode]
 	if w.Mode != slidingwindow.Log {
 		return ""
 	}
@@ -186,11 +178,7 @@ func (u *useScratch) setLease(c *command.Call, l *concurrency.Call) resp.Error {
 
 // limitOf returns the limit of clause i, from 0, as it is answered.
 func (u *useScratch) limitOf(i int) int64 {
-	factor := int64(policy.OneFactor)
-	if u.applied.Boost != nil {
-		factor = u.applied.Boost.Factor
-	}
-	u.limits.Clauses[i].Boost(factor, &u.room)
+	u.limits.Clauses[i].Boost(u.factor(), &u.room)
 	switch u.room.Kind {
 	case clause.Bucket:
 		return u.room.Bucket.Capacity

@@ -83,6 +83,14 @@ func (u *useScratch) check() resp.Error {
 	return ""
 }
 
+// factor is that of the boost, [policy.OneFactor] without one.
+func (u *useScratch) factor() int64 {
+	if u.applied.Boost == nil {
+		return policy.OneFactor
+	}
+	return u.applied.Boost.Factor
+}
+
 // stateKey returns the key of the state of clause i, from 0, which is valid until the batch ends.
 func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
 	if i == 0 && !candidate && c.PolicyKey != nil {
