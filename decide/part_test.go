@@ -145,21 +145,23 @@ func TestPartialOfOneClauseIsThatOfItsFamily(t *testing.T) {
 		if one.Family == decide.Cell || one.Family == decide.Bucket && one.Bucket.Mode == tokenbucket.Debt {
 			return // which have none
 		}
-		a := severalOf([]*decide.Ask{one})
-		a.Partial = true
-		got := together(t, a, entries[:1], now)
-		own := *one
-		own.Window.Charge, own.Bucket.Charge = slidingwindow.Partial, tokenbucket.Partial
-		answers, after := alone(t, []*decide.Ask{&own}, entries[:1], now)
-		require.Equal(rt, answers[0], a.Binding())
-		same(rt, after, got)
-		switch {
-		case a.Refused:
-			refused++
-		case a.Missing > 0:
-			parts++
-		default:
-			granted++
+		for n := int64(-2); n <= 7; n++ { // of each key, so that a run meets every outcome
+			a := severalOf([]*decide.Ask{with(one, n)})
+			a.Partial = true
+			got := together(t, a, entries[:1], now)
+			own := *one
+			own.Window.Charge, own.Bucket.Charge = slidingwindow.Partial, tokenbucket.Partial
+			answers, after := alone(t, []*decide.Ask{&own}, entries[:1], now)
+			require.Equal(rt, answers[0], a.Binding())
+			same(rt, after, got)
+			switch {
+			case a.Refused:
+				refused++
+			case a.Missing > 0:
+				parts++
+			default:
+				granted++
+			}
 		}
 	})
 	require.NotZero(t, granted*parts*refused)
