@@ -28,6 +28,10 @@ func (m *machines) setUp() (handOver string) {
 	for _, line := range shown {
 		m.awaits(line[1], line[2])
 	}
+	// A sentinel that has not heard of the replica could not promote it.
+	for _, machine := range []string{"1", "2"} {
+		m.awaits("redis-cli -h 10.0.0."+machine+" -p 26379 INFO sentinel", shown[1][2])
+	}
 	m.awaits("redis-cli -h 10.0.0.2 -a secret INFO replication", "master_link_status:up")
 	return blocks[2]
 }
