@@ -127,11 +127,13 @@ func TestSetJournalAtRunTime(t *testing.T) {
 	const workers, rounds = 4, 400
 	var wg sync.WaitGroup
 	var made [workers]int64
+	var settled atomic.Bool // the journal of the end is there
 	for n := range workers {
 		wg.Go(func() {
 			v := ks.NewHandle()
 			defer v.Close()
-			for range rounds {
+			for i, last := 0, false; i < rounds || !last; i++ { // one round at least has that journal
+				last = settled.Load()
 				for !v.Enter() {
 					started := make(chan struct{})
 					ks.World().NotifyStart(func() { close(started) })
@@ -165,6 +167,7 @@ func TestSetJournalAtRunTime(t *testing.T) {
 		})
 		ks.Sweep(10)
 	}
+	settled.Store(true)
 	wg.Wait()
 	var sum, kept int64
 	for _, n := range made {
