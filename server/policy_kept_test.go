@@ -26,6 +26,13 @@ func (c *client) set(commands ...string) {
 	}
 }
 
+// awaitRewrite waits until the log was rewritten and the files of before are gone: whoever copies
+// the directory must find each file that it has listed.
+func awaitRewrite(c *client) {
+	c.t.Helper()
+	eventually(c.t, "rewritten", func() bool { return c.info("aof_base_size") != "0" && c.info("aof_rewrite_in_progress") == "0" })
+}
+
 // temporary sets an entry of each kind that ends in ten seconds, each for a key of its own.
 func temporary(c *client) {
 	c.t.Helper()
@@ -59,7 +66,7 @@ func TestEntriesEndToTheNanosecond(t *testing.T) {
 		"rewritten": func(t *testing.T, f *fixture, dir string) string {
 			c := f.dial()
 			require.Contains(t, c.do("BGREWRITEAOF"), "started")
-			eventually(t, "rewritten", func() bool { return c.info("aof_base_size") != "0" })
+			awaitRewrite(c)
 			return crashed(t, dir)
 		},
 		"saved": func(t *testing.T, f *fixture, dir string) string {
@@ -174,7 +181,7 @@ func TestChangesAreBounded(t *testing.T) {
 	require.Equal(t, many, records)
 	require.Equal(t, all, look(after(t, crashed(t, dir), epoch).dial()))
 	c.say("BGREWRITEAOF")
-	eventually(t, "rewritten", func() bool { return c.info("aof_base_size") != "0" })
+	awaitRewrite(c)
 	left := crashed(t, dir)
 	again := after(t, left, epoch)
 	require.Equal(t, all, look(again.dial()))
