@@ -90,7 +90,7 @@ func TestReplicasHavePolicies(t *testing.T) {
 		require.Equal(t, answers(c), answers(r))
 		r.set("RL.POLICY SET own LIMITS TB 1 1 1")
 		first.end()
-		again := startIn(t, kind, dir, first.addr).dial()
+		again := startIn(t, kind, dir, "127.0.0.1:0").dial()
 		require.Equal(t, want[:8], allAnswers(again)[:8])
 		require.Equal(t, array(bulk("api"), bulk("own"), bulk("quiet"), bulk("tried")), again.say("RL.POLICY LIST"))
 	})

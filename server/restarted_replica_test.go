@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/freeport"
 )
 
 // startIn starts a server with a log in dir, at an address of its own or at that of a former one.
@@ -46,7 +47,7 @@ func TestRestartedReplicaAsksForWhatItMissed(t *testing.T) {
 		require.Equal(t, ":1\r\n", c.do("PEXPIRE", "h", "1000"))
 		expires := time.Now().Add(time.Second)
 
-		replica := startIn(t, kind, dir, "127.0.0.1:0", follow...)
+		replica := startIn(t, kind, dir, net.JoinHostPort("127.0.0.1", freeport.Choose()), follow...)
 		replica.awaitLink(primary)
 		eventually(t, "the files have the state", func() bool { return strings.Contains(replica.log.String(), "snapshot written") })
 		replica.end()
