@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -194,7 +195,7 @@ type front struct {
 func newFront(t *testing.T) *front {
 	t.Helper()
 	f := &front{
-		addr:  "127.0.0.1:0",
+		addr:  net.JoinHostPort("127.0.0.1", freeport.Choose()), // it comes back there
 		run:   &exampleRun{server: inproc.Start(t, midnight), clients: map[string]*exampleClient{}},
 		conns: map[net.Conn]bool{},
 	}
