@@ -2,7 +2,7 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/keyspace/entry"
-	"github.com/cellserver/cellserver/keyspace/world"
+	"github.com/cellserver/cellserver/yield"
 )
 
 // snapshotStep is how many entries are copied under one lock, some tens of
@@ -22,7 +22,7 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 		if _, more, err = w.Next(true); err != nil {
 			return err
 		}
-		world.GiveWay()
+		yield.Thread()
 		if err = pause(); err != nil {
 			return err
 		}

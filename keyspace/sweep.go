@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/cellserver/cellserver/keyspace/world"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/yield"
 )
 
 // sweepSlice is how many entries are looked at under one lock, a few tens of
@@ -57,7 +57,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 			continue
 		}
 		short = 0
-		world.GiveWay()
+		yield.Thread()
 		reading = ks.clock.Now()
 	}
 	if ks.swept != nil {

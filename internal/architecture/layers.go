@@ -84,11 +84,12 @@ var layers = map[string]layer{
 	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"yield":         {why: "whoever works for long lets others run in between: it knows none of them"},
 	"shared":        {why: "what a reply and the store have in common is bytes and a count; it knows neither"},
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world"}, families...),
+		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world", "yield"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
 	"keyspace/entry": {
@@ -170,14 +171,15 @@ var layers = map[string]layer{
 	},
 
 	"policy/strict": {
-		why: "YAML that leaves nothing to guess is the same for every format, so it knows none",
+		imports: []string{"yield"},
+		why:     "YAML that leaves nothing to guess is the same for every format, so it knows none",
 	},
 	"policy/document": {
-		imports: []string{"limit", "policy", "policy/strict"},
+		imports: []string{"limit", "policy", "policy/strict", "yield"},
 		why:     "a text of policies is read and written the same for commands, files and programs, so it knows none of them",
 	},
 	"policy/registry": {
-		imports: []string{"keyspace/entry", "limit", "policy", "policy/document"},
+		imports: []string{"keyspace/entry", "limit", "policy", "policy/document", "yield"},
 		why:     "the registry has records of policies written and reads them: by whom, and where they are, is told it",
 	},
 	"policy/policyfile": {

@@ -2,12 +2,12 @@ package document
 
 import (
 	"math"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/strict"
+	"github.com/cellserver/cellserver/yield"
 )
 
 // Parse reads the text of a file of at most [MaxText] bytes. name is that of the file, for
@@ -55,7 +55,7 @@ func (p *parser) document(root strict.Value) {
 
 // policy reads what is below a name.
 func (p *parser) policy(name strict.Key, v strict.Value) {
-	runtime.Gosched() // there may be very many
+	yield.Processor() // there may be very many
 	pol := Policy{Name: name.Text, Line: name.Line}
 	var comment, limits, overrides strict.Value
 	for key, value := range v.Fields("a policy") {
@@ -92,7 +92,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 
 // override reads what is below a pattern of pol.
 func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {
-	runtime.Gosched() // likewise
+	yield.Processor() // likewise
 	o := Override{Pattern: pattern.Text, Millis: pol.Millis, Line: pattern.Line}
 	var comment, limits strict.Value
 	for key, value := range v.Fields("an override") {

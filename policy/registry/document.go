@@ -32,6 +32,7 @@ func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.
 		if e.Kind != policy.Override || !there || !e.InForce(now) || keep != nil && !keep(e) {
 			return true
 		}
+		step(len(d.Policies[i].Overrides))
 		o := document.Override{Pattern: e.Pattern, Comment: e.Comment, Millis: e.Limits.Millis, Limits: e.Limits.Text}
 		if e.Until != limit.MaxInstant {
 			o.Expires = time.Unix(0, int64(civil(e.Until))).UTC()
@@ -92,7 +93,8 @@ type name struct {
 // difference returns the edits that make the policies and overrides want. The caller holds mu.
 func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bool) (edits []Edit) {
 	wanted := make(map[name]bool, len(want))
-	for _, e := range want {
+	for i, e := range want {
+		step(i)
 		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if is != nil && !byFile && r.Defines(is) {
@@ -102,30 +104,25 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 			edits = append(edits, Set(e))
 		}
 	}
-	gone := make(map[string]bool) // policies, with which goes what belongs to them
+	var gone []Edit
+	without := make(map[string]bool) // policies, with which goes what belongs to them
 	b.Each("", func(e *policy.Entry) bool {
 		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.Defines(e) == byFile {
-			gone[e.Policy] = true
+			without[e.Policy] = true
 		}
 		return true
 	})
 	b.Each("", func(e *policy.Entry) bool {
 		dropped := e.Kind == policy.Override && !wanted[name{e.Kind, e.Policy, e.Pattern}] && r.Defines(e) == byFile
-		if gone[e.Policy] || dropped {
-			edits = append(edits, Delete(e))
+		if without[e.Policy] || dropped {
+			gone = append(gone, Delete(e))
 		}
 		return true
 	})
-	slices.SortStableFunc(edits, func(a, b Edit) int {
-		if gone := a.Set == nil; gone != (b.Set == nil) { // what goes makes room for what comes
-			if gone {
-				return -1
-			}
-			return 1
-		}
+	slices.SortFunc(gone, func(a, b Edit) int { // for the history
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
 	})
-	return edits
+	return append(gone, edits...) // what goes makes room for what comes
 }
 
 // same reports whether two entries say the same, whenever they were set.
@@ -138,7 +135,7 @@ func entriesOf(
 	d *document.Document, file bool, now limit.Instant, fromCivil func(limit.Instant) limit.Instant, bounds policy.Bounds,
 ) (all []*policy.Entry, err error) {
 	for i := range d.Policies {
-		step()
+		step(i)
 		p := &d.Policies[i]
 		limits, err := limitsOf(p.Limits, p.Millis, bounds)
 		if err != nil {
@@ -149,7 +146,7 @@ func entriesOf(
 			File: file, Until: limit.MaxInstant, Since: now,
 		})
 		for j := range p.Overrides {
-			step()
+			step(j)
 			o := &p.Overrides[j]
 			until := limit.MaxInstant
 			if !o.Expires.IsZero() {

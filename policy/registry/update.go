@@ -3,10 +3,10 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/yield"
 )
 
 // Author says whose doing a change is, for the history.
@@ -94,9 +94,12 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 	return nil
 }
 
-// step lets other goroutines run, between the entries of a change: one of 10,000 takes so long that
-// event loops would miss the processor.
-func step() { runtime.Gosched() }
+// step lets others run before some of the entries of a change, each of which takes some microseconds.
+func step(i int) {
+	if i%8 == 0 {
+		yield.Processor()
+	}
+}
 
 // update is a change that is being made.
 type update struct {
@@ -112,8 +115,8 @@ type update struct {
 // apply makes the edits in the builder, up to the first that fails.
 func (u *update) apply(edits []Edit) error {
 	b := u.registry.builder
-	for _, e := range edits {
-		step()
+	for i, e := range edits {
+		step(i)
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if e.Set == nil {
 			b.Delete(e.Kind, e.Policy, e.Pattern)
@@ -150,8 +153,8 @@ var errUndo = errors.New("registry: a change cannot be taken back")
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	urgent := true
-	for _, e := range edits {
-		step()
+	for i, e := range edits {
+		step(i)
 		var key, value []byte
 		if e.Set != nil {
 			key, value = e.Set.AppendKey(nil), e.Set.AppendValue(nil)
@@ -181,7 +184,7 @@ func (u *update) write(edits []Edit) error {
 		h.add(changes[i].ID, values[i])
 	}
 	for _, key := range gone {
-		step()
+		yield.Processor()
 		u.store.Delete(key)
 	}
 	return nil
@@ -192,7 +195,7 @@ func (u *update) changes() (all []Change) {
 	at := int64(u.store.Civil(u.now)) / 1e6
 	index := make(map[string]int)
 	for i, e := range u.edits {
-		step()
+		step(i)
 		n, there := index[e.Policy]
 		if !there {
 			n = len(all)

@@ -12,11 +12,12 @@ import (
 	"errors"
 	"io"
 	"regexp"
-	"runtime"
 	"strconv"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cellserver/cellserver/yield"
 )
 
 // maxDepth is how deep mappings and lists may be nested.
@@ -55,12 +56,12 @@ func Read(name string, text []byte, most int) (Value, *Reader) {
 	return Value{node: root, r: r}, r
 }
 
-// yielding is a reader of a text that lets other goroutines run between its pieces: the library asks
-// for some hundred bytes at a time, and 1 MiB takes long enough for others to miss the processor.
+// yielding is a reader of a text that lets others run between its pieces: the library asks for some
+// hundred bytes at a time, and 1 MiB takes long enough for others to miss the processor.
 type yielding struct{ text io.Reader }
 
 func (y yielding) Read(b []byte) (int, error) {
-	runtime.Gosched()
+	yield.Processor()
 	return y.text.Read(b)
 }
 

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package world
-
-import "runtime"
-
-// GiveWay lets another goroutine run, if one waits.
-func GiveWay() { runtime.Gosched() }
