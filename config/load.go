@@ -81,6 +81,9 @@ func (c *Config) checkStore() error {
 	if c.Value("replicaof") != "" {
 		clash("replicaof", "the store keeps the limits, see its own replicaof")
 	}
+	if c.Value("policy-file") != "" {
+		clash("policy-file", "with a store there are no policies")
+	}
 	at := c.byName["databases"]
 	switch c.Value("databases") {
 	case "1", c.table[at].def: // nobody has asked for more

@@ -37,8 +37,8 @@ func TestPasswordsOfAStoreAreNotShown(t *testing.T) {
 // TestStoreExcludesWhatAServerKeeps: options that keep limits in the server contradict one
 // that keeps them elsewhere, and all contradictions are told at once.
 func TestStoreExcludesWhatAServerKeeps(t *testing.T) {
-	_, err := config.Load([]string{"--store", "redis://a", "--appendonly", "yes", "--save", "900", "1", "--databases", "4"}, nil)
-	for _, name := range []string{"appendonly", "save", "databases"} {
+	_, err := config.Load([]string{"--store", "redis://a", "--appendonly", "yes", "--save", "900", "1", "--databases", "4", "--policy-file", "p"}, nil)
+	for _, name := range []string{"appendonly", "save", "databases", "policy-file"} {
 		require.ErrorContains(t, err, `options "`+name+`" and "store" exclude each other: `)
 	}
 	// What a file has by default says nothing.

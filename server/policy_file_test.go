@@ -52,7 +52,7 @@ func TestPolicyFileIsInForceWholeOrNotAtAll(t *testing.T) {
 	file := newPolicyFile(t, goodPolicies)
 	f := start(t, "goroutine", "--policy-file", file.path)
 	c := f.dial()
-	eventually(t, "the file is in force", func() bool { return c.say("RL.POLICY LIST") == array(bulk("api"), bulk("quiet")) })
+	require.Equal(t, array(bulk("api"), bulk("quiet")), c.say("RL.POLICY LIST"))
 	require.Equal(t, five(0, 77, 76, -1, 2800), c.say("RL.USE api vip1"))
 	require.Equal(t, five(0, 10, 9, -1, 2800), c.say("RL.USE api k"))
 	require.Equal(t, 2, fileChanges(c), "one for each policy")
@@ -134,7 +134,6 @@ func TestPolicyFileOverRestarts(t *testing.T) {
 	for round := range 3 {
 		f := start(t, "goroutine", "--policy-file", file.path, "--dir", dir, "--appendonly", "yes")
 		c := f.dial()
-		eventually(t, "the file is in force", func() bool { return strings.Contains(f.log.String(), "the policy file is in force") })
 		require.Equal(t, 2, fileChanges(c), "round %d", round)
 		if round == 0 {
 			history = c.say("RL.CHANGES")
@@ -146,7 +145,7 @@ func TestPolicyFileOverRestarts(t *testing.T) {
 	file.write(strings.ReplaceAll(goodPolicies, "SW 10 ", "SW 20 "))
 	f := start(t, "goroutine", "--policy-file", file.path, "--dir", dir, "--appendonly", "yes")
 	c := f.dial()
-	eventually(t, "the file is in force", func() bool { return c.say("RL.USE api k 0") == five(0, 60, 60, -1, 0) })
+	require.Equal(t, five(0, 60, 60, -1, 0), c.say("RL.USE api k 0"), "from the first call")
 	require.Equal(t, 3, fileChanges(c))
 	f.end()
 	f = start(t, "goroutine", "--dir", dir, "--appendonly", "yes")
@@ -159,6 +158,6 @@ func TestPolicyFileOverRestarts(t *testing.T) {
 	f.end()
 	f = start(t, "goroutine", "--policy-file", file.path, "--dir", dir, "--appendonly", "yes")
 	c = f.dial()
-	eventually(t, "the file is in force again", func() bool { return c.say("RL.USE api k 0") == five(0, 60, 60, -1, 0) })
+	require.Equal(t, five(0, 60, 60, -1, 0), c.say("RL.USE api k 0"), "again from the first call")
 	require.Equal(t, five(0, 77, 77, -1, 0), c.say("RL.USE api vip9 0"))
 }

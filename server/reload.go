@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -117,21 +116,16 @@ func (s *Server) openPolicies(o *env.Options) {
 }
 
 // preparePolicies is a [config.Prepare]: it reads the policy file.
-func (s *Server) preparePolicies(c *config.Config) (apply func(), err error) {
-	if c.Remote() && c.Value("policy-file") != "" {
-		return nil, errors.New(`the options "policy-file" and "store" exclude each other: with a store there are no policies`)
-	}
-	note, err := s.policies.file.Prepare()
-	if note == nil {
-		return nil, err
-	}
-	return func() { note(); s.settlePolicies() }, nil
+func (s *Server) preparePolicies(*config.Config) (apply func(), err error) {
+	return s.policies.file.Prepare(s.settlePolicies)
 }
 
 // settlePolicies puts the policy file in force, unless this is a replica or nothing is loaded yet:
 // then it is called again.
-func (s *Server) settlePolicies() {
-	if s.policies.file != nil && s.engine.Halts.Load()&(command.HaltReadOnly|command.HaltLoading) == 0 {
+func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly | command.HaltLoading) }
+
+func (s *Server) settlePoliciesUnless(halts uint32) {
+	if s.policies.file != nil && s.engine.Halts.Load()&halts == 0 {
 		s.engine.WithStore(0, func(st env.Store) {
 			policystore.Outside(st, &s.engine.Server, func(st registry.Store) { s.policies.file.Settle(st, s.log) })
 		})

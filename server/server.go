@@ -364,8 +364,9 @@ func (s *Server) load() error {
 		if err := s.policies.registry.Fault(); err != nil {
 			return err
 		}
+		s.settlePoliciesUnless(command.HaltReadOnly) // which the first call finds in force
 		s.engine.SetLoading(false)
-		s.settlePolicies()
+		s.settlePolicies() // if the file was read again meanwhile
 	}
 	s.welcome()
 	s.tellManager(ready)

@@ -27,6 +27,8 @@ type File struct {
 	mu sync.Mutex
 	// content is what was read last without a fault, nil for nothing. guarded by mu.
 	content *document.Document
+	// told says that the log has that content. guarded by mu.
+	told bool
 }
 
 // New returns the file at path, whose policies go to r. bounds are the options of the server.
@@ -44,9 +46,9 @@ func Check(path string, bounds policy.Bounds) error {
 	return err
 }
 
-// Prepare reads the file. What it returns notes its content for [File.Settle]; nil if f is. The
-// error has every fault, with file and line.
-func (f *File) Prepare() (apply func(), err error) {
+// Prepare reads the file. What it returns notes its content for [File.Settle] and calls settle; it is
+// nil if f is. The error has every fault, with file and line.
+func (f *File) Prepare(settle func()) (apply func(), err error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -55,13 +57,18 @@ func (f *File) Prepare() (apply func(), err error) {
 		return nil, err
 	}
 	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.content = d
+		f.note(d)
+		settle()
 	}, nil
 }
 
-// Settle puts in force what was read last, and logs what comes of it. It can be called again: a
+func (f *File) note(d *document.Document) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.content, f.told = d, false
+}
+
+// Settle puts in force what was read last, and logs what has come of it. It can be called again: a
 // server that was a replica meanwhile has what its primary had.
 func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	f.mu.Lock()
@@ -75,7 +82,10 @@ func (f *File) Settle(st registry.Store, log *slog.Logger) {
 		log.Error("the policy file is not in force", "file", f.path, "error", err)
 		return
 	}
-	log.Info("the policy file is in force", "file", f.path, "changed", changed)
+	if changed > 0 || !f.told {
+		log.Info("the policy file is in force", "file", f.path, "changed", changed)
+	}
+	f.told = true
 }
 
 // Load reads the file and puts it in force.
