@@ -55,6 +55,7 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 		attachTo(t, ours, old)
 		read = keysRead(t, ours)
 		require.Equal(t, "+OK\r\n", ours.dial().do("REPLICAOF", "127.0.0.1", freeport.Choose()))
+		eventually(t, "the link has ended", func() bool { return old.Info("replication")["connected_slaves"] == "0" })
 		inTime = old.Client.Incr(ctx, "window").Val() == 42 && old.Client.PExpire(ctx, "window", time.Hour).Val()
 	}
 	eventually(t, "the key has expired here", func() bool { return client.Exists(ctx, "window").Val() == 0 })
