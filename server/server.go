@@ -366,7 +366,9 @@ func (s *Server) load() error {
 		}
 		s.settlePoliciesUnless(command.HaltReadOnly) // which the first call finds in force
 		s.engine.SetLoading(false)
-		s.settlePolicies() // if the file was read again meanwhile
+		if s.policies.file.Due() { // it was read again meanwhile
+			s.settlePolicies()
+		}
 	}
 	s.welcome()
 	s.tellManager(ready)

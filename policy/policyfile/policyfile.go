@@ -27,8 +27,8 @@ type File struct {
 	mu sync.Mutex
 	// content is what was read last without a fault, nil for nothing. guarded by mu.
 	content *document.Document
-	// told says that the log has that content. guarded by mu.
-	told bool
+	// due says that nobody has put that in force so far. guarded by mu.
+	due bool
 }
 
 // New returns the file at path, whose policies go to r. bounds are the options of the server.
@@ -65,7 +65,17 @@ func (f *File) Prepare(settle func()) (apply func(), err error) {
 func (f *File) note(d *document.Document) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.content, f.told = d, false
+	f.content, f.due = d, true
+}
+
+// Due reports whether what was read last waits for [File.Settle]. It does not if f is nil.
+func (f *File) Due() bool {
+	if f == nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.due
 }
 
 // Settle puts in force what was read last, and logs what has come of it. It can be called again: a
@@ -76,16 +86,14 @@ func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	if f.content == nil {
 		return
 	}
+	f.due = false
 	by := registry.Author{What: "policy-file", Address: f.path, File: true}
 	changed, err := f.registry.Apply(st, by, f.content, f.bounds())
 	if err != nil {
 		log.Error("the policy file is not in force", "file", f.path, "error", err)
 		return
 	}
-	if changed > 0 || !f.told {
-		log.Info("the policy file is in force", "file", f.path, "changed", changed)
-	}
-	f.told = true
+	log.Info("the policy file is in force", "file", f.path, "changed", changed)
 }
 
 // Load reads the file and puts it in force.
