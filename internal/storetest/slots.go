@@ -78,16 +78,25 @@ func (c *Cluster) moveSome(from, to *Node, first, last int) {
 	}
 }
 
-// setSlots runs CLUSTER SETSLOT for each slot at a node.
+// setSlots runs CLUSTER SETSLOT for each slot at a node. Valkey changes nothing, and says
+// NOREPLICAS, when a replica has not confirmed the command within two seconds, as on a busy
+// machine: it is asked again.
 func (c *Cluster) setSlots(n *Node, first, last int, state, id string) {
 	c.t.Helper()
-	_, err := n.Client.Pipelined(c.t.Context(), func(p redis.Pipeliner) error {
-		for slot := first; slot <= last; slot++ {
-			p.Do(c.t.Context(), "CLUSTER", "SETSLOT", slot, state, id)
+	what := fmt.Sprintf("%s of %d to %d at %s", state, first, last, n.Addr)
+	Await(c.t, what, func() error {
+		_, err := n.Client.Pipelined(c.t.Context(), func(p redis.Pipeliner) error {
+			for slot := first; slot <= last; slot++ {
+				p.Do(c.t.Context(), "CLUSTER", "SETSLOT", slot, state, id)
+			}
+			return nil
+		})
+		if redis.HasErrorPrefix(err, "NOREPLICAS") {
+			return err
 		}
+		require.NoError(c.t, err, what)
 		return nil
 	})
-	require.NoError(c.t, err, "%s of %d to %d at %s", state, first, last, n.Addr)
 }
 
 // moveKeys moves some keys of a slot, and reports whether there may be more.
