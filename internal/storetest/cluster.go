@@ -42,12 +42,7 @@ func (e Engine) Cluster(t testing.TB, masters, replicas int, o Options) *Cluster
 			c.Replicas = append(c.Replicas, n)
 		}
 	}
-	nodes := c.Nodes()
-	for i, n := range nodes {
-		for _, other := range nodes[i+1:] {
-			n.meet(other)
-		}
-	}
+	c.meet()
 	for i, n := range c.Masters {
 		n.Do("CLUSTER", "ADDSLOTSRANGE", i*Slots/masters, (i+1)*Slots/masters-1)
 	}
@@ -94,12 +89,33 @@ func (c *Cluster) start(number int) *Node {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// meet introduces n to other.
-func (n *Node) meet(other *Node) {
-	n.t.Helper()
-	host, port, err := net.SplitHostPort(other.Addr)
-	require.NoError(n.t, err)
-	n.Do("CLUSTER", "MEET", host, port, other.Do("CONFIG", "GET", "cluster-port").([]any)[1])
+// meet introduces all nodes to each other, until each knows all. A node forgets another that
+// does not answer within the node timeout, as on a busy machine: they meet again.
+func (c *Cluster) meet() {
+	c.t.Helper()
+	buses := map[*Node]string{}
+	for _, n := range c.Nodes() {
+		buses[n] = n.Do("CONFIG", "GET", "cluster-port").([]any)[1].(string)
+	}
+	Await(c.t, "all nodes meet", func() error {
+		missing := 0
+		for _, n := range c.Nodes() {
+			known := n.Do("CLUSTER", "NODES").(string)
+			missing += strings.Count(known, "handshake")
+			for other, bus := range buses {
+				if !strings.Contains(known, "@"+bus+" ") && !strings.Contains(known, "@"+bus+",") {
+					host, port, err := net.SplitHostPort(other.Addr)
+					require.NoError(c.t, err)
+					n.Do("CLUSTER", "MEET", host, port, bus)
+					missing++
+				}
+			}
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d introductions are pending", missing)
+		}
+		return nil
+	})
 }
 
 // replicate makes n a replica of master as soon as it knows it.

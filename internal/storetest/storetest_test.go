@@ -68,7 +68,7 @@ func TestClusterMovesSlotsAndFailsOver(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		t.Parallel()
 		// No replica takes over while slots move, however busy the machine is.
-		c := e.Cluster(t, 3, 3, storetest.Options{Password: "secret", NodeTimeout: 6 * time.Second})
+		c := e.Cluster(t, 3, 3, storetest.Options{Password: "secret", NodeTimeout: 4 * time.Second})
 		client := redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: []string{c.Masters[1].Addr}, Password: "secret", MaxRedirects: 8,
 		})
