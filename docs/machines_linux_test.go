@@ -26,8 +26,9 @@ import (
 // is 127.0.0.1, from which connections come.
 const network = "127.0.0.1"
 
-// patience is how long something is waited for that comes.
-const patience = time.Minute
+// patience is how long something is waited for that comes. A sentinel whose machine stood still
+// for two seconds does nothing for half a minute (TILT).
+const patience = 3 * time.Minute
 
 // machines are those of the pages, 10.0.0.1 to 10.0.0.3, on this one: their addresses are
 // 127.0.0.11 to 127.0.0.13, which only Linux has without being told. Each has a folder.

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Patience is how long Await waits: far longer than anything takes that succeeds.
-const Patience = time.Minute
+// Patience is how long Await waits: far longer than anything takes that succeeds. A sentinel whose
+// machine stood still for two seconds does nothing for half a minute (TILT).
+const Patience = 2 * time.Minute
 
 // Await calls f until it returns nil, and fails the test if it does not in time. The test
 // goes on as soon as f is content; how long it sleeps in between decides nothing.
