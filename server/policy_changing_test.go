@@ -29,41 +29,45 @@ func policyChanges(t *testing.T, few int) int64 {
 	return int64(n)
 }
 
-// TestEachAnswerIsOfAPolicyInForce: 32 clients call while a policy and an override change all
-// the time. The limits say which version they are of: each answer has one that was in force
-// during the call, in both clauses.
+// TestEachAnswerIsOfAPolicyInForce: 32 clients call while four administrators each change a policy
+// and an override of it all the time. The limits say which version they are of: each answer has
+// one that was in force during the call, in both clauses.
 func TestEachAnswerIsOfAPolicyInForce(t *testing.T) {
-	last := policyChanges(t, 400)
+	const policies, first = 4, 1000
+	last := first + policyChanges(t, 400)/policies
 	eachTransport(t, func(t *testing.T, kind string) {
 		f := start(t, kind)
-		admin := f.dial()
-		var begun, done atomic.Int64 // versions
-		change := func(version int64) {
-			begun.Store(version)
+		var begun, done [policies]atomic.Int64 // versions
+		change := func(admin *client, i int, version int64) {
+			begun[i].Store(version)
 			limits := fmt.Sprintf(" LIMITS TB %d 1 3600 SW %d 3600 FIXED", version, version)
-			admin.set("RL.POLICY SET api"+limits, "RL.OVERRIDE SET api vip*"+limits)
-			done.Store(version)
+			admin.set(fmt.Sprintf("RL.POLICY SET api%d", i)+limits, fmt.Sprintf("RL.OVERRIDE SET api%d vip*", i)+limits)
+			done[i].Store(version)
 		}
-		change(1000)
-		var clients sync.WaitGroup
+		var admins []*client
+		for i := range policies {
+			admins = append(admins, f.dial())
+			change(admins[i], i, first)
+		}
+		var clients, changing sync.WaitGroup
 		var calls atomic.Int64
 		faults := make(chan string, 32)
 		for i := range 32 {
-			c := f.dial()
-			key := fmt.Sprintf("k%d", i%5)
-			if i%2 == 0 {
+			c, which := f.dial(), i%policies
+			name, key := fmt.Sprintf("api%d", which), fmt.Sprintf("k%d", i%5)
+			if i/policies%2 == 0 {
 				key = "vip" + key
 			}
 			clients.Go(func() {
-				for done.Load() < 1000+last {
-					from := done.Load()
+				for done[which].Load() < last {
+					from := done[which].Load()
 					_ = c.SetDeadline(time.Now().Add(patience)) // else a call fails
-					if _, err := c.Write(frame("RL.USE", "api", key, strconv.Itoa(i%2), "WITHDETAILS")); err != nil {
+					if _, err := c.Write(frame("RL.USE", name, key, strconv.Itoa(i%2), "WITHDETAILS")); err != nil {
 						faults <- err.Error()
 						return
 					}
 					reply, err := readReply(c.r)
-					to := begun.Load()
+					to := begun[which].Load()
 					calls.Add(1)
 					if fault := versionFault(reply, from, to); err != nil || fault != "" {
 						faults <- fmt.Sprint(fault, err)
@@ -72,15 +76,24 @@ func TestEachAnswerIsOfAPolicyInForce(t *testing.T) {
 				}
 			})
 		}
-		for v := range last {
-			change(1001 + v)
+		began := time.Now()
+		for i, admin := range admins {
+			changing.Go(func() {
+				defer done[i].Store(last) // whatever comes, clients end
+				for v := int64(first + 1); v <= last; v++ {
+					change(admin, i, v)
+				}
+			})
 		}
+		changing.Wait()
+		took := time.Since(began)
 		clients.Wait()
 		close(faults)
 		for fault := range faults {
 			require.Fail(t, fault)
 		}
-		t.Logf("%d calls during %d changes", calls.Load(), 2*last)
+		changes := 2 * policies * (last - first)
+		t.Logf("%d calls during %d changes, %.0f a second", calls.Load(), changes, float64(changes)/took.Seconds())
 		require.Positive(t, calls.Load())
 	})
 }
