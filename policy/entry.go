@@ -137,3 +137,12 @@ func checkComment(s string) error {
 
 // InForce reports whether the entry applies at now.
 func (e *Entry) InForce(now limit.Instant) bool { return now < e.Until }
+
+// TTL is how many seconds are left of the entry at now, rounded up and at least 0; -1 if it stays, or
+// there is none: e is nil.
+func (e *Entry) TTL(now limit.Instant) int64 {
+	if e == nil || e.Until == limit.MaxInstant {
+		return -1
+	}
+	return limit.SecondsUp(max(0, e.Until.Sub(now)))
+}

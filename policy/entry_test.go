@@ -83,3 +83,11 @@ func TestCheckEntry(t *testing.T) {
 	e.Shadow, e.File, e.Comment = true, true, strings.Repeat("ü", 512)
 	require.NoError(t, e.Check())
 }
+
+func TestTTL(t *testing.T) {
+	const now = limit.Instant(1_700_000_000e9)
+	for until, want := range map[limit.Instant]int64{limit.MaxInstant: -1, now - 5e9: 0, now: 0, now + 1: 1, now + 1e9: 1, now + 1e9 + 1: 2} {
+		require.Equal(t, want, (&policy.Entry{Until: until}).TTL(now), until)
+	}
+	require.EqualValues(t, -1, (*policy.Entry)(nil).TTL(now))
+}

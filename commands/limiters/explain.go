@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
@@ -87,7 +88,7 @@ func (e *explanation) write(c *command.Call) {
 	w.BulkString("pattern")
 	writePattern(w, entry)
 	w.BulkString("ttl")
-	w.Int(ttlOf(entry, e.now))
+	w.Int(entry.TTL(e.now))
 	w.BulkString("boost")
 	if e.applied.Boost == nil {
 		w.Null()
@@ -98,10 +99,10 @@ func (e *explanation) write(c *command.Call) {
 		w.BulkString("factor")
 		w.Bulk(policy.AppendFactor(nil, e.applied.Boost.Factor))
 		w.BulkString("ttl")
-		w.Int(ttlOf(e.applied.Boost, e.now))
+		w.Int(e.applied.Boost.TTL(e.now))
 	}
 	w.BulkString("shadow")
-	w.Int(oneIf(e.policy.Main.Shadow))
+	w.Int(elements.OneIf(e.policy.Main.Shadow))
 	w.BulkString("answer")
 	answer := e.answered()
 	writeDecision(w, &answer, false)
@@ -212,19 +213,4 @@ func writePattern(w *resp.Writer, e *policy.Entry) {
 		return
 	}
 	w.BulkString(e.Pattern)
-}
-
-// ttlOf is how many seconds are left of an entry, rounded up; -1 if it stays.
-func ttlOf(e *policy.Entry, now limit.Instant) int64 {
-	if e == nil || e.Until == limit.MaxInstant {
-		return -1
-	}
-	return limit.SecondsUp(max(0, e.Until.Sub(now)))
-}
-
-func oneIf(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -90,9 +91,9 @@ func writeOverride(w *resp.Writer, e *policy.Entry, defined bool, now limit.Inst
 	w.BulkString("comment")
 	w.BulkString(e.Comment)
 	w.BulkString("ttl")
-	w.Int(ttl(e, now))
+	w.Int(e.TTL(now))
 	w.BulkString("file")
-	w.Int(one(defined))
+	w.Int(elements.OneIf(defined))
 }
 
 // writeLimits writes the fields limits and ms of a map.
@@ -103,13 +104,5 @@ func writeLimits(w *resp.Writer, l *policy.Limits) {
 		w.BulkString(text)
 	}
 	w.BulkString("ms")
-	w.Int(one(l.Millis))
-}
-
-// ttl is how many seconds are left of an entry, rounded up; -1 if it stays.
-func ttl(e *policy.Entry, now limit.Instant) int64 {
-	if e.Until == limit.MaxInstant {
-		return -1
-	}
-	return limit.SecondsUp(e.Until.Sub(now))
+	w.Int(elements.OneIf(l.Millis))
 }

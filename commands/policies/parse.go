@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/limit"
@@ -179,13 +180,6 @@ func deleteEntry(c *command.Call, kind policy.Kind) {
 		return []registry.Edit{registry.Delete(e)}, nil
 	})
 	if done {
-		c.W.Int(one(there))
+		c.W.Int(elements.OneIf(there))
 	}
-}
-
-func one(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }

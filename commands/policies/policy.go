@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -86,7 +87,7 @@ func deletePolicy(c *command.Call) {
 		return edits, nil
 	})
 	if done {
-		c.W.Int(one(there))
+		c.W.Int(elements.OneIf(there))
 	}
 }
 
@@ -125,11 +126,11 @@ func writePolicy(c *command.Call) {
 	w.BulkString(p.Name)
 	writeLimits(w, p.Main.Limits)
 	w.BulkString("shadow")
-	w.Int(one(p.Main.Shadow))
+	w.Int(elements.OneIf(p.Main.Shadow))
 	w.BulkString("comment")
 	w.BulkString(p.Main.Comment)
 	w.BulkString("file")
-	w.Int(one(c.Server.Options.Policies.Defines(p.Main)))
+	w.Int(elements.OneIf(c.Server.Options.Policies.Defines(p.Main)))
 	w.BulkString("try")
 	if p.Candidate == nil {
 		w.Null()
@@ -168,7 +169,7 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 			w.BulkString(e.Comment)
 		}
 		w.BulkString("ttl")
-		w.Int(ttl(e, now))
+		w.Int(e.TTL(now))
 	}
 }
 

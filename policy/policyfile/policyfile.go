@@ -104,7 +104,7 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.content = d
+	f.content, f.due = d, false
 	return f.registry.Apply(st, by, d, f.bounds())
 }
 
