@@ -57,6 +57,20 @@ func TestSeriesAreBoundedWhateverTheKeys(t *testing.T) {
 	require.Equal(t, fmt.Sprint(float64(n+8)), all[keys])
 }
 
+// TestPoliciesAreGroupsOfKeys: the clauses of RL.USE count for the group that the policy is.
+func TestPoliciesAreGroupsOfKeys(t *testing.T) {
+	o := operate(t)
+	c := o.dial()
+	c.set("RL.POLICY SET api LIMITS TB 10 1 3600 SW 99 3600")
+	for range 20 { // a group of a few calls counts as other
+		require.True(t, strings.HasPrefix(c.say("RL.USE api acme"), "*5"))
+	}
+	all := o.series()
+	for _, result := range []string{"allowed", "denied"} {
+		require.Contains(t, all, `cellserver_group_decisions_total{group="api",result="`+result+`"}`)
+	}
+}
+
 // TestTheRunningScriptIsSeen while it keeps the others waiting.
 func TestTheRunningScriptIsSeen(t *testing.T) {
 	o := operate(t, "--busy-reply-threshold", "1")

@@ -98,24 +98,33 @@ func (c *Cluster) meet() {
 		buses[n] = n.Do("CONFIG", "GET", "cluster-port").([]any)[1].(string)
 	}
 	Await(c.t, "all nodes meet", func() error {
-		missing := 0
+		pending := 0
 		for _, n := range c.Nodes() {
-			known := n.Do("CLUSTER", "NODES").(string)
-			missing += strings.Count(known, "handshake")
-			for other, bus := range buses {
-				if !strings.Contains(known, "@"+bus+" ") && !strings.Contains(known, "@"+bus+",") {
-					host, port, err := net.SplitHostPort(other.Addr)
-					require.NoError(c.t, err)
-					n.Do("CLUSTER", "MEET", host, port, bus)
-					missing++
-				}
-			}
+			pending += n.introduce(buses)
 		}
-		if missing > 0 {
-			return fmt.Errorf("%d introductions are pending", missing)
+		if pending > 0 {
+			return fmt.Errorf("%d introductions are pending", pending)
 		}
 		return nil
 	})
+}
+
+// introduce has n meet those whom it does not know, and returns how many introductions have not
+// come to an end. buses are the ports by which nodes are known to each other.
+func (n *Node) introduce(buses map[*Node]string) (pending int) {
+	n.t.Helper()
+	known := n.Do("CLUSTER", "NODES").(string)
+	pending = strings.Count(known, "handshake")
+	for other, bus := range buses {
+		if strings.Contains(known, "@"+bus+" ") || strings.Contains(known, "@"+bus+",") {
+			continue
+		}
+		host, port, err := net.SplitHostPort(other.Addr)
+		require.NoError(n.t, err)
+		n.Do("CLUSTER", "MEET", host, port, bus)
+		pending++
+	}
+	return pending
 }
 
 // replicate makes n a replica of master as soon as it knows it.

@@ -10,16 +10,16 @@ const FILE = path.join(__dirname, 'node_modules/@fastify/rate-limit/test/redis-r
 // Some of the tests hold replies to windows of a second. One that fails because the
 // machine was away for that long passes when it is run again.
 const ATTEMPTS = 3;
-// One that fails leaves its connections open, and the file does not end by itself then. It
-// takes ten seconds otherwise.
-const MILLISECONDS = 60_000;
+// How long one attempt may take, in milliseconds; ten seconds are usual. A test that fails
+// leaves its connections open, and then the file does not end by itself.
+const TIMEOUT = 60_000;
 
 // attempt plays the file and returns what each test came to: undefined, or why it failed.
 async function attempt() {
   const results = new Map();
   process.env.NODE_OPTIONS = `--require ${JSON.stringify(path.join(__dirname, 'fastify-address.js'))}`;
   const group = [];
-  for await (const { type, data } of run({ files: [FILE], concurrency: 1, timeout: MILLISECONDS })) {
+  for await (const { type, data } of run({ files: [FILE], concurrency: 1, timeout: TIMEOUT })) {
     if (type === 'test:start') group[data.nesting] = data.name;
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     if (data.details.type === 'suite' || data.nesting === 0) continue;
