@@ -9,6 +9,8 @@ GO ?= go
 # Lint tools live in modules of their own, so that their several hundred
 # dependencies never reach ours. They come from the Go module proxy alone.
 TOOL := $(GO) tool -modfile=tools/go.mod
+# RUNNER runs go test in the modules that its first word names, and a failed test once more.
+RUNNER = GO='$(GO)' bash scripts/go-test.sh
 GOFILES = $$(git ls-files --cached --others --exclude-standard '*.go')
 
 # ARGS is passed on to the server: make run ARGS='--port 6390'.
@@ -59,7 +61,7 @@ dist: ## Make the archives of all platforms, with checksums and bills of materia
 
 .PHONY: packages
 packages: ## Test archives, chart and compose file: a few minutes where nothing is compiled yet
-	$(call IN,$(PACKAGED),$(GO) test -timeout 10m ./...)
+	$(RUNNER) "$(PACKAGED)" -timeout 10m
 
 .PHONY: run
 run: build ## Build and start the server (ARGS='--port 6390' passes options on)
@@ -71,8 +73,7 @@ setup: ## Say what the tests need and this machine lacks, and install it
 
 .PHONY: test
 test: setup ## Run every test: units, recorded oracles, compat scripts, real clients
-	$(GO) test -timeout 30m ./...
-	$(call IN,$(MODULES),$(GO) test -timeout 10m ./...)
+	$(RUNNER) ". $(MODULES)" -timeout 30m
 
 .PHONY: compatibility
 compatibility: setup ## Run the limiter libraries and write docs/compatibility.md
@@ -80,8 +81,7 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 
 .PHONY: race
 race: ## Run the tests that need no foreign client under the race detector
-	$(GO) test -race -short -timeout 25m ./...
-	$(call IN,$(MODULES),$(GO) test -race -short -timeout 10m ./...)
+	$(RUNNER) ". $(MODULES)" -race -short -timeout 25m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 10s)
