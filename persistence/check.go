@@ -123,7 +123,7 @@ func (c *check) inspect() (sound bool, err error) {
 	}
 	o := clock.Options{}
 	if last != (clock.Record{}) {
-		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start()
+		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start(o)
 	}
 	c.ks = keyspace.New(keyspace.Options{Clock: clock.NewSystem(o)})
 	return bad == nil, nil

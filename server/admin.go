@@ -40,7 +40,7 @@ func (s *Server) openAdmin(given []net.Listener) error {
 	}
 	s.admin.listeners = given
 	if given == nil {
-		opened, err := listenAll(addresses, s.config.Value("admin-port"))
+		opened, err := s.listenAll(addresses, s.config.Value("admin-port"))
 		if err != nil {
 			return fmt.Errorf("admin-port: %w", err)
 		}
@@ -80,11 +80,11 @@ func (s *Server) adminHosts() []string {
 }
 
 // listenAll opens a port on the addresses of an option like bind.
-func listenAll(addresses []string, port string) (all []net.Listener, err error) {
+func (s *Server) listenAll(addresses []string, port string) (all []net.Listener, err error) {
 	for _, a := range addresses {
 		address, optional := strings.CutPrefix(a, "-")
 		network, host := bindNetwork(address)
-		l, err := listenConfig().Listen(context.Background(), network, net.JoinHostPort(host, port))
+		l, err := s.openPort(network, net.JoinHostPort(host, port))
 		switch {
 		case err == nil:
 			all = append(all, l)

@@ -92,15 +92,17 @@ func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener,
 	for _, a := range addresses {
 		address, optional := strings.CutPrefix(a, "-")
 		network, host := bindNetwork(address)
-		l, err := listenConfig().Listen(context.Background(), network, net.JoinHostPort(host, port))
+		l, err := s.openPort(network, net.JoinHostPort(host, port))
 		if err != nil {
 			if optional && missingAddress(err) {
 				continue
 			}
 			return opened, fmt.Errorf("listening on %s: %w", a, err)
 		}
-		if err := setBacklog(l.(*net.TCPListener), int(c.Number("tcp-backlog"))); err != nil {
-			return opened, errors.Join(fmt.Errorf("setting the backlog of %s: %w", a, err), l.Close())
+		if tcp, ok := l.(*net.TCPListener); ok {
+			if err := setBacklog(tcp, int(c.Number("tcp-backlog"))); err != nil {
+				return opened, errors.Join(fmt.Errorf("setting the backlog of %s: %w", a, err), l.Close())
+			}
 		}
 		if option == "tls-port" {
 			l = transport.NewTLSListener(l, s.tls.clients.Load)
@@ -113,12 +115,15 @@ func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener,
 	return opened, nil
 }
 
-// listenConfig is plain TCP: the multipath form that Go prefers does not pass the
-// options of a listener on to what it accepts.
-func listenConfig() *net.ListenConfig {
+// openPort opens a TCP port. It is plain TCP: the multipath form that Go prefers does not pass
+// the options of a listener on to what it accepts.
+func (s *Server) openPort(network, address string) (net.Listener, error) {
+	if s.given.Listen != nil {
+		return s.given.Listen(network, address)
+	}
 	c := &net.ListenConfig{}
 	c.SetMultipathTCP(false)
-	return c
+	return c.Listen(context.Background(), network, address)
 }
 
 // missingAddress reports whether the machine lacks the address or its family.

@@ -48,7 +48,7 @@ func (m *persistenceManager) read() error {
 	var doubted time.Duration
 	m.start, doubted = clock.Resumption{
 		Last: last, Latest: latest, MaxForward: m.s.config.Seconds("clock-max-forward-jump"),
-	}.Start()
+	}.Start(m.s.given.Time)
 	if doubted > 0 {
 		m.s.log.Warn("the wall clock is ahead of the last recorded instant by more than clock-max-forward-jump", "not_believed", doubted.String())
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 
 	"github.com/cellserver/cellserver/tlsconfig"
@@ -11,15 +12,31 @@ import (
 // dial opens a connection to a primary.
 func (r *replicator) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c := r.s.config.Replication()
-	d := net.Dialer{Timeout: c.Timeout}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	dial := r.s.given.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
 	if !c.TLS {
-		return d.DialContext(ctx, network, address)
+		return dial(ctx, network, address)
 	}
 	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // the files may be others by now
 	if err != nil {
 		return nil, err
 	}
-	return (&tls.Dialer{NetDialer: &d, Config: conf}).DialContext(ctx, network, address)
+	conn, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if conf.ServerName == "" {
+		conf.ServerName, _, _ = net.SplitHostPort(address) // the listener could be dialled, so it is one
+	}
+	secure := tls.Client(conn, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
 }
 
 // dialLink opens the connection that follows a primary, which CLIENT LIST shows.

@@ -37,12 +37,16 @@ import (
 type Options struct {
 	// Groups makes the groups of commands that the server has; nil is [commands.Groups].
 	Groups func() []command.Group
-	// Clock decides; nil is the system's.
+	// Clock decides; nil is a [clock.System].
 	Clock clock.Clock
+	// Time has the sources of that [clock.System]; the zero value are the machine's.
+	Time clock.Options
 	// Log receives what an operator should know; nil is built from the configuration.
 	Log *slog.Logger
 	// Terminal is where a person reads how the server was started; nil if nobody does.
 	Terminal io.Writer
+	// Listen opens the ports of the configuration, with TLS or without; nil is package net's.
+	Listen func(network, address string) (net.Listener, error)
 	// Listeners are served instead of opening those of the configuration.
 	Listeners []net.Listener
 	// AdminListeners are served as the admin port instead of opening those of the configuration.
@@ -51,6 +55,8 @@ type Options struct {
 	FS persistence.FS
 	// OpenStore opens what the option store names; nil is [cluster.Open].
 	OpenStore func(cluster.Options) (RemoteStore, error)
+	// Dial opens connections to a primary, before TLS; nil is [net.Dialer.DialContext].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Node replicates instead of what the server makes for that; nil leaves it to the server.
 	Node standby.Node
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
@@ -69,7 +75,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, began: time.Now(), terminal: o.Terminal,
+		config: c, began: time.Now(), given: o,
 		heap:     heap{limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64},
 		stopping: stopping{stop: make(chan struct{})},
 	}
@@ -149,7 +155,9 @@ func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
 	if s.clock = source; s.clock == nil {
-		s.clock = clock.NewSystem(clock.Options{Start: s.persistence.start, OnStep: s.clockStepped})
+		o := s.given.Time
+		o.Start, o.OnStep = s.persistence.start, s.clockStepped
+		s.clock = clock.NewSystem(o)
 	}
 	s.keyspace = keyspace.New(keyspace.Options{
 		Databases: int(c.Number("databases")),

@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/tls"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -37,7 +36,7 @@ type Server struct {
 	logging
 	pidFile     string // what New has written, "" for none
 	manager     serviceManager
-	terminal    io.Writer // a person, or nil
+	given       Options // what the caller replaced
 	clock       clock.Clock
 	keyspace    *keyspace.Keyspace
 	store       RemoteStore // nil without the option store

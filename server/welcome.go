@@ -15,10 +15,10 @@ import (
 // terminal, and in one line to a log.
 func (s *Server) welcome() {
 	keeps := s.keeps()
-	if s.terminal != nil {
-		_, _ = fmt.Fprint(s.terminal, s.greeting(keeps)) // somebody may have closed the terminal
+	if s.given.Terminal != nil {
+		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // somebody may have closed the terminal
 	}
-	if s.terminal == nil || s.logFile != nil {
+	if s.given.Terminal == nil || s.logFile != nil {
 		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", s.config.Number("maxmemory"))
 	}
 }

@@ -103,7 +103,7 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	o := clock.Options{}
 	m.last, m.latest = last.Derived, latest
 	if last != (clock.Record{}) {
-		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start()
+		o.Start, _ = clock.Resumption{Last: last, Latest: latest}.Start(o)
 	}
 	source = clock.NewSystem(o)
 	ks := keyspace.New(keyspace.Options{Clock: source})

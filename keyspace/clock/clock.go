@@ -82,10 +82,7 @@ const (
 
 // NewSystem starts a clock.
 func NewSystem(o Options) *System {
-	c := &System{src: systemSources(), onStep: o.OnStep}
-	if o.sources != nil {
-		c.src = *o.sources
-	}
+	c := &System{src: o.clocks(), onStep: o.OnStep}
 	wall := c.src.wall()
 	begin := int64(o.Start)
 	if begin == 0 {
@@ -196,4 +193,12 @@ func beyond(d, most int64) bool { return d > most || d < -most }
 func (o Options) WithSources(wall, mono, boot func() int64) Options {
 	o.sources = &sources{wall: wall, mono: mono, boot: boot}
 	return o
+}
+
+// clocks are the clocks that o names, or the system's.
+func (o Options) clocks() sources {
+	if o.sources != nil {
+		return *o.sources
+	}
+	return systemSources()
 }

@@ -38,12 +38,12 @@ type Resumption struct {
 	MaxForward time.Duration
 }
 
-// Start is the [ClockOptions.Start] of that server. On the same boot the time since
-// is known exactly, whatever was done to the wall clock; on another the wall clock
+// Start is the Start of o for that server, by the clocks of o. On the same boot the time
+// since is known exactly, whatever was done to the wall clock; on another the wall clock
 // is believed, unless that would lead back or, which doubted says by how much, too
 // far.
-func (r Resumption) Start() (start limit.Instant, doubted time.Duration) {
-	src := systemSources()
+func (r Resumption) Start(o Options) (start limit.Instant, doubted time.Duration) {
+	src := o.clocks()
 	return r.start(Record{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
 }
 

@@ -1,0 +1,169 @@
+package inproc
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Patience bounds every wait of a [Client] for something that must happen. It decides nothing
+// but how long a broken test takes to fail.
+const Patience = time.Minute
+
+// Client is a raw connection: what it compares are bytes.
+type Client struct {
+	net.Conn
+	// R has what was received.
+	R *bufio.Reader
+	// Patience is how long a reply may take.
+	Patience time.Duration
+	tb       testing.TB
+}
+
+// NewClient returns a client over conn, which is closed when the test ends.
+func NewClient(tb testing.TB, conn net.Conn) *Client {
+	tb.Cleanup(func() { _ = conn.Close() })
+	return &Client{Conn: conn, R: bufio.NewReader(conn), Patience: Patience, tb: tb}
+}
+
+// Dial connects a client with a socket of this machine.
+func Dial(tb testing.TB, network, address string) *Client {
+	tb.Helper()
+	conn, err := net.Dial(network, address)
+	require.NoError(tb, err)
+	return NewClient(tb, conn)
+}
+
+// Send writes bytes as they are.
+func (c *Client) Send(raw string) {
+	c.tb.Helper()
+	require.NoError(c.tb, c.SetWriteDeadline(time.Now().Add(c.Patience)))
+	_, err := io.WriteString(c.Conn, raw)
+	require.NoError(c.tb, err)
+}
+
+// Command sends one command and reads nothing.
+func (c *Client) Command(args ...string) {
+	c.tb.Helper()
+	c.Send(string(Encode(nil, args...)))
+}
+
+// Do sends one command and returns the bytes of its reply.
+func (c *Client) Do(args ...string) string {
+	c.tb.Helper()
+	c.Command(args...)
+	return c.Reply()
+}
+
+// Reply returns the bytes of the next reply.
+func (c *Client) Reply() string {
+	c.tb.Helper()
+	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(c.Patience)))
+	text, err := ReadReply(c.R)
+	require.NoError(c.tb, err, "after %q", text)
+	return text
+}
+
+// Expect reads as many replies as there are in want and compares them.
+func (c *Client) Expect(want ...string) {
+	c.tb.Helper()
+	for i, w := range want {
+		require.Equal(c.tb, w, c.Reply(), "reply %d", i)
+	}
+}
+
+// Silent wants no byte to come as long as no time passes. It works in a [Bubble] only.
+func (c *Client) Silent() {
+	c.tb.Helper()
+	synctest.Wait()
+	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(1)))
+	_, err := c.R.Peek(1)
+	require.ErrorIs(c.tb, err, os.ErrDeadlineExceeded)
+	c.R.Reset(c.Conn)
+}
+
+// ExpectEnd wants the server to close the connection with no further byte.
+func (c *Client) ExpectEnd() {
+	c.tb.Helper()
+	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(c.Patience)))
+	rest, err := io.ReadAll(c.R)
+	require.False(c.tb, errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
+	require.Empty(c.tb, string(rest))
+}
+
+// Info returns the value of a field of INFO.
+func (c *Client) Info(field string) string {
+	c.tb.Helper()
+	for line := range strings.SplitSeq(c.Do("INFO", "everything"), "\r\n") {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return value
+		}
+	}
+	require.FailNow(c.tb, "INFO has no field "+field)
+	return ""
+}
+
+// ID is what CLIENT ID says.
+func (c *Client) ID() string {
+	c.tb.Helper()
+	return strings.Trim(c.Do("CLIENT", "ID"), ":\r\n")
+}
+
+// ReadReply reads one reply of either protocol, nested ones whole, and returns its bytes.
+func ReadReply(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return line, err
+	}
+	if !strings.HasSuffix(line, "\r\n") || len(line) < 3 {
+		return line, fmt.Errorf("bad line %q", line)
+	}
+	n, _ := strconv.Atoi(line[1 : len(line)-2])
+	switch line[0] {
+	case '$', '=':
+		if n < 0 {
+			return line, nil
+		}
+		body := make([]byte, n+2)
+		_, err := io.ReadFull(r, body)
+		return line + string(body), err
+	case '%':
+		n *= 2
+	case '*', '~', '>':
+	default:
+		return line, nil
+	}
+	text := strings.Builder{}
+	text.WriteString(line)
+	for range n {
+		one, err := ReadReply(r)
+		text.WriteString(one)
+		if err != nil {
+			return text.String(), err
+		}
+	}
+	return text.String(), nil
+}
+
+// Bulk encodes a bulk string.
+func Bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+// Array encodes an array of replies that are encoded already.
+func Array(replies ...string) string {
+	return fmt.Sprintf("*%d\r\n%s", len(replies), strings.Join(replies, ""))
+}
+
+// Five encodes the reply of a limiter.
+func Five(limited, limit, remaining, retry, reset int64) string {
+	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", limited, limit, remaining, retry, reset)
+}

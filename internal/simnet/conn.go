@@ -1,0 +1,270 @@
+package simnet
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Conn is one end of a connection.
+type Conn struct {
+	n             *Network
+	in, out       *stream
+	local, remote *net.TCPAddr
+}
+
+// Read implements [net.Conn].
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.in.read(b)
+	return n, c.wrap("read", err)
+}
+
+// Write implements [net.Conn]. It waits while the buffer is full.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.out.write(b)
+	if err == syscall.ECONNRESET { //nolint:errorlint // write returns it as it is
+		c.in.reset()
+	}
+	return n, c.wrap("write", err)
+}
+
+// wrap adds what package net adds.
+func (c *Conn) wrap(op string, err error) error {
+	if err == nil || err == io.EOF { //nolint:errorlint // read returns it as it is
+		return err
+	}
+	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
+}
+
+// Close implements [net.Conn]. What was written before still arrives.
+func (c *Conn) Close() error {
+	c.n.mu.Lock()
+	delete(c.n.conns, c)
+	c.n.mu.Unlock()
+	if c.in.close() {
+		return c.wrap("close", net.ErrClosed)
+	}
+	c.out.end()
+	return nil
+}
+
+// CloseWrite lets the other end read to the end, and leaves this end able to read.
+func (c *Conn) CloseWrite() error {
+	c.out.end()
+	return nil
+}
+
+// LocalAddr implements [net.Conn].
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements [net.Conn].
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline implements [net.Conn].
+func (c *Conn) SetDeadline(t time.Time) error {
+	_ = c.SetReadDeadline(t) // it does not fail
+	return c.SetWriteDeadline(t)
+}
+
+// SetReadDeadline implements [net.Conn].
+func (c *Conn) SetReadDeadline(t time.Time) error { c.in.setDeadline(&c.in.readBy, t); return nil }
+
+// SetWriteDeadline implements [net.Conn].
+func (c *Conn) SetWriteDeadline(t time.Time) error { c.out.setDeadline(&c.out.writeBy, t); return nil }
+
+// segment is what one write put on the way.
+type segment struct {
+	bytes []byte
+	at    time.Time // when it arrives
+}
+
+// stream is one direction of a connection.
+type stream struct {
+	mu      sync.Mutex // guards what follows
+	changed sync.Cond  // on mu
+	delay   func() time.Duration
+	held    bool
+	queue   []segment
+	size    int       // bytes of queue
+	last    time.Time // when the last segment arrives: none overtakes another
+	ended   bool      // the writer has closed, and ends at last
+	closed  bool      // the reader has closed
+	broken  bool      // the connection was reset
+	left    int       // bytes until the connection is reset; negative is never
+	readBy  time.Time
+	writeBy time.Time
+}
+
+// newStream returns a stream of a link.
+func newStream(s *state) *stream {
+	st := &stream{delay: s.delay, held: s.held, left: -1}
+	st.changed.L = &st.mu
+	return st
+}
+
+func (s *stream) read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.closed:
+			return 0, net.ErrClosed
+		case expired(s.readBy):
+			return 0, os.ErrDeadlineExceeded
+		case s.broken && len(s.queue) == 0:
+			return 0, syscall.ECONNRESET
+		case len(b) == 0:
+			return 0, nil
+		}
+		if at, known := s.arrival(); known && !at.After(time.Now()) {
+			if len(s.queue) == 0 {
+				return 0, io.EOF
+			}
+			return s.take(b), nil
+		}
+		at, _ := s.arrival()
+		s.wait(s.readBy, at)
+	}
+}
+
+// arrival is when the next bytes or the end arrive, if that is known.
+func (s *stream) arrival() (at time.Time, known bool) {
+	switch {
+	case s.held:
+	case len(s.queue) > 0:
+		return s.queue[0].at, true
+	case s.ended:
+		return s.last, true
+	}
+	return time.Time{}, false
+}
+
+// take moves what has arrived into b.
+func (s *stream) take(b []byte) (n int) {
+	now := time.Now()
+	for n < len(b) && len(s.queue) > 0 && !s.queue[0].at.After(now) {
+		first := &s.queue[0]
+		k := copy(b[n:], first.bytes)
+		n += k
+		if first.bytes = first.bytes[k:]; len(first.bytes) == 0 {
+			s.queue = s.queue[1:]
+		}
+	}
+	s.size -= n
+	s.changed.Broadcast()
+	return n
+}
+
+func (s *stream) write(b []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.ended:
+			return n, net.ErrClosed
+		case expired(s.writeBy):
+			return n, os.ErrDeadlineExceeded
+		case s.broken:
+			return n, syscall.ECONNRESET
+		case s.closed:
+			return n, syscall.EPIPE
+		case n == len(b):
+			return n, nil
+		}
+		if room := Buffer - s.size; room > 0 {
+			n += s.put(b[n:min(len(b), n+room)])
+			continue
+		}
+		s.wait(s.writeBy, time.Time{})
+	}
+}
+
+// put puts bytes on the way, and breaks the connection where a CutAfter says so.
+func (s *stream) put(b []byte) int {
+	cut := s.left >= 0 && len(b) >= s.left
+	if cut {
+		b = b[:s.left]
+	}
+	if s.left >= 0 {
+		s.left -= len(b)
+	}
+	if len(b) > 0 {
+		s.arrives()
+		s.queue = append(s.queue, segment{append([]byte(nil), b...), s.last})
+		s.size += len(b)
+	}
+	s.broken = s.broken || cut && len(b) == 0
+	s.changed.Broadcast()
+	return len(b)
+}
+
+// arrives sets last to when something arrives that leaves now.
+func (s *stream) arrives() {
+	at := time.Now()
+	if s.delay != nil {
+		at = at.Add(s.delay())
+	}
+	if at.After(s.last) {
+		s.last = at
+	}
+}
+
+// wait waits for a change, or for one of two times that are not zero.
+func (s *stream) wait(times ...time.Time) {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	if !first.IsZero() {
+		t := time.AfterFunc(time.Until(first), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.changed.Broadcast()
+		})
+		defer t.Stop()
+	}
+	s.changed.Wait()
+}
+
+// expired reports whether a deadline has passed.
+func expired(t time.Time) bool { return !t.IsZero() && !t.After(time.Now()) }
+
+// change changes the stream and wakes what waits for that.
+func (s *stream) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	s.changed.Broadcast()
+}
+
+func (s *stream) setDeadline(which *time.Time, t time.Time) { s.change(func() { *which = t }) }
+
+func (s *stream) setDelay(delay func() time.Duration) { s.change(func() { s.delay = delay }) }
+
+func (s *stream) setHeld(on bool) { s.change(func() { s.held = on }) }
+
+func (s *stream) setLeft(n int) { s.change(func() { s.left = n }) }
+
+// reset breaks the connection, and drops what is under way.
+func (s *stream) reset() { s.change(func() { s.broken, s.queue, s.size = true, nil, 0 }) }
+
+// end has the reader see the end after all that was written.
+func (s *stream) end() {
+	s.change(func() {
+		if !s.ended {
+			s.ended = true
+			s.arrives()
+		}
+	})
+}
+
+// close has the writer fail, and reports whether it was closed before.
+func (s *stream) close() (was bool) {
+	s.change(func() { was, s.closed, s.queue, s.size = s.closed, true, nil, 0 })
+	return was
+}
