@@ -1,13 +1,11 @@
 // Package architecture holds the house rules that a machine can check: which
-// package may import which, who may read the clock, how large packages, folders and
-// structs may be, and that the files of a package refer downwards. The rules are
+// package may import which, which may read the clock, and which may be large. The rules are
 // data with a reason each: [layers], [groups], [externals], [clockFiles] and
-// [bounds]. [Check] and [CheckBounds] read the source of a module and return every
+// [larger]. [Check] and [CheckBounds] read the source of a module and return every
 // violation together with the reason.
 //
 // They read the files of all platforms, test files included, whatever the platform
-// they run on. The picture of the same rules is in ARCHITECTURE.md. What is beyond a
-// bound today is in exceptions.txt, and may only shrink.
+// they run on. The picture of the same rules is in ARCHITECTURE.md.
 package architecture
 
 import "slices"
