@@ -83,6 +83,14 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 race: ## Run the tests that need no foreign client under the race detector
 	$(RUNNER) ". $(MODULES)" -race -short -timeout 25m
 
+# CELL_LONG is how many times the full size the random tests are under make long.
+CELL_LONG ?= 1
+
+.PHONY: long
+long: ## Run tests that draw random steps at full size (CELL_LONG=20: twenty times that)
+	CELL_LONG=$(CELL_LONG) PACKAGES="$$(grep -rl --include='*_test.go' internal/effort . | xargs -n1 dirname | sort -u | tr '\n' ' ')" \
+		$(RUNNER) . -timeout 12h
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 10s)
 	bash scripts/fuzz.sh $(FUZZTIME)

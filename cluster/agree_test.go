@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -23,10 +24,7 @@ import (
 // is about keys, on a keyspace in memory and on three servers with one engine, all under one
 // clock: they answer the same.
 func TestStoresAgree(t *testing.T) {
-	steps := 1_000_000
-	if testing.Short() {
-		steps = 60_000
-	}
+	steps := effort.Steps(60_000, 1_000_000)
 	c := newCloud(1)
 	var servers []*server
 	for range 3 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -72,10 +73,7 @@ func asks(t testing.TB) map[string]func(key string) *decide.Ask {
 // replies and repeats them, each call that was admitted is charged once, and none that was
 // not, but for what nobody can know.
 func TestWhatIsAdmittedIsCharged(t *testing.T) {
-	lasts := 4 * time.Second
-	if testing.Short() {
-		lasts = time.Second
-	}
+	lasts := time.Duration(effort.Steps(1, 4)) * time.Second
 	for family, ask := range asks(t) {
 		for _, writers := range []int{1, 2, 5, 8, 9} {
 			t.Run(fmt.Sprint(family, " ", writers), func(t *testing.T) {

@@ -8,15 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 // TestServersShareAHotKey: of servers whose callers all want one key none goes short, and few
 // writes are in vain.
 func TestServersShareAHotKey(t *testing.T) {
-	lasts := 4 * time.Second
-	if testing.Short() {
-		lasts = 300 * time.Millisecond
-	}
+	lasts := time.Duration(effort.Steps(300, 4000)) * time.Millisecond
 	for _, servers := range []int{2, 4, 8} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -295,10 +296,7 @@ func (c *crowd) sum(of func(*counters) int64) (n int64) {
 
 // seeds is how many histories a test makes: fewer if it is to be short.
 func seeds(n int) uint64 {
-	if testing.Short() {
-		n = (n + 3) / 4
-	}
-	return uint64(n)
+	return uint64(effort.Steps((n+3)/4, n))
 }
 
 // TestMultiAcrossSlotsChargesWhatItAdmits: four servers with eight callers each race for

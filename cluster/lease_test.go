@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -110,7 +111,7 @@ func TestLeases(t *testing.T) {
 		every time.Duration
 		span  time.Duration
 	}
-	long := func(span time.Duration) time.Duration { return span * time.Duration(seeds(4)) / 4 }
+	long := func(span time.Duration) time.Duration { return span * time.Duration(effort.Steps(1, 4)) / 4 }
 	much := load{32, 100 * time.Microsecond, time.Second / 2}
 	twice := load{8, 320 * time.Microsecond, long(4 * time.Second)}
 	for name, c := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/stretchr/testify/require"
 )
@@ -90,9 +91,7 @@ func TestDecisionsAgreeWithTheModel(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() {
-				kind.steps /= 20
-			}
+			kind.steps = effort.Steps(kind.steps/20, kind.steps)
 			kind.play(t, rand.New(rand.NewPCG(uint64(kind.steps), uint64(kind.names))))
 		})
 	}
@@ -123,7 +122,7 @@ func (k traffic) play(t *testing.T, r *rand.Rand) {
 		}
 	}
 	t.Logf("%d of %d steps left a large set", large, k.steps)
-	if !testing.Short() {
+	if effort.Long() {
 		require.Equal(t, k.most > 64, large > 0, "the form that this traffic is about")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -220,7 +221,7 @@ func FuzzCheck(f *testing.F) {
 func TestCheckRefuses(t *testing.T) {
 	require.Error(t, concurrency.Check(concurrency.Leases, nil))
 	flips := []byte{0x01, 0x02, 0x80, 0xff}
-	if testing.Short() {
+	if !effort.Long() {
 		flips = flips[:1]
 	}
 	for _, members := range []int{3, 66} {

@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -24,10 +25,6 @@ import (
 // storage and compares all replies: a family that changes its bytes in place gives the
 // same result.
 func TestStoragesAgree(t *testing.T) {
-	steps := 600_000
-	if testing.Short() {
-		steps /= 10
-	}
 	clock := clocktest.New(t0)
 	var names []string
 	var handles []*keyspace.Handle
@@ -38,7 +35,7 @@ func TestStoragesAgree(t *testing.T) {
 		handles = append(handles, ks.NewHandle())
 	}
 	rng := rand.New(rand.NewPCG(11, 12))
-	for step := range steps {
+	for step := range effort.Steps(30_000, 600_000) {
 		if rng.IntN(3) == 0 {
 			clock.Advance(time.Duration(rng.Int64N(int64(300 * time.Millisecond))))
 		}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
@@ -59,19 +58,8 @@ func throttleModel(q *gcra.Quota) porcupine.Model {
 	}
 }
 
-// linearizableSeeds is how many histories are made and checked, 12,800 calls each:
-// CELL_LINEARIZABLE_SEEDS says so for a night.
-func linearizableSeeds(t *testing.T) int {
-	if text := os.Getenv("CELL_LINEARIZABLE_SEEDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		return n
-	}
-	if testing.Short() {
-		return 1
-	}
-	return 4
-}
+// linearizableSeeds is how many histories are made and checked, 12,800 calls each.
+func linearizableSeeds() int { return effort.Steps(1, 10) }
 
 // TestThrottleIsLinearizable has 32 goroutines call the same few keys while the
 // clock is stepped and the sweeper runs, and lets porcupine look for an order of
@@ -79,7 +67,7 @@ func linearizableSeeds(t *testing.T) int {
 // may be too many orders to look at: a search without an end says nothing.
 func TestThrottleIsLinearizable(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
-		for seed := range linearizableSeeds(t) {
+		for seed := range linearizableSeeds() {
 			history, q := throttleHistory(t, o, uint64(seed))
 			found := porcupine.CheckOperationsTimeout(throttleModel(q), history, 60*time.Second)
 			require.NotEqual(t, porcupine.Illegal, found, "seed %d", seed)

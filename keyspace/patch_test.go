@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/internal/asks"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -237,11 +238,7 @@ func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 // the end, for every kind, while keys expire, come again, are renamed and flushed, and
 // time goes on between the end and the replay.
 func TestPatchesReplay(t *testing.T) {
-	rounds := uint64(60)
-	if testing.Short() {
-		rounds = 10
-	}
-	for seed := range rounds {
+	for seed := range uint64(effort.Steps(10, 60)) {
 		ks, v, j, clock := journalled(t)
 		rng := rand.New(rand.NewPCG(seed, 77))
 		live := func() {

@@ -123,8 +123,7 @@ func TestBombsAreContained(t *testing.T) {
 			if !b.endless { // the others are killed from another goroutine
 				aloneOnly(t)
 			}
-			reply, took, grown := explode(t, pool, b)
-			require.Less(t, took, time.Minute) // far above what any takes; an escape takes for ever
+			reply, grown := explode(t, pool, b)
 			require.Less(t, grown, uint64(200<<20))
 			if b.endless {
 				require.Contains(t, reply, "killed by the test script: ")
@@ -137,31 +136,28 @@ func TestBombsAreContained(t *testing.T) {
 	require.Equal(t, ":1\r\n", runIn(pool, "return 1"))
 }
 
-// explode returns the reply, how long the script went on once it was killed, or
-// ran in all, and how much memory the process took from the system meanwhile.
-func explode(t *testing.T, pool *lua.Pool, b bomb) (string, time.Duration, uint64) {
+// explode returns the reply, and how much memory the process took from the system meanwhile. It
+// does not return for a script that escapes.
+func explode(t *testing.T, pool *lua.Pool, b bomb) (string, uint64) {
 	t.Helper()
 	debug.FreeOSMemory() // what earlier bombs have left is theirs
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	script, err := lua.Compile([]byte(b.source))
 	if err != nil {
-		return "-" + err.Error(), 0, 0
+		return "-" + err.Error(), 0
 	}
 	r := pool.Get()
-	start := time.Now()
 	if b.endless {
 		timer := time.AfterFunc(100*time.Millisecond, func() { r.Kill("killed by the test") })
 		defer timer.Stop()
-		start = start.Add(100 * time.Millisecond)
 	}
 	var w resp.Writer
 	r.Execute(script, nil, nil, &echo{}, &w)
-	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	pool.Put(r)
 	if after.HeapSys < before.HeapSys {
-		return string(w.Buf), took, 0
+		return string(w.Buf), 0
 	}
-	return string(w.Buf), took, after.HeapSys - before.HeapSys
+	return string(w.Buf), after.HeapSys - before.HeapSys
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
@@ -60,11 +61,7 @@ func TestKilledScriptsLeaveNothingBehind(t *testing.T) {
 	pool := lua.NewPool(limits)
 	runtime.GC()
 	before := heapNow()
-	rounds := 50
-	if testing.Short() {
-		rounds = 8
-	}
-	for round := range rounds {
+	for round := range effort.Steps(8, 50) {
 		require.Contains(t, runIn(pool, hogs[0]), notEnough, "round %d", round)
 		require.Less(t, heapNow()-before, limits.Memory*3/2+32*mib, "round %d", round)
 		require.Contains(t, runIn(pool, hogs[1]), notEnough, "round %d", round)

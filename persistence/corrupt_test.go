@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -113,9 +114,9 @@ func TestALogCutAnywhereIsAPrefix(t *testing.T) {
 		states, ends = append(states, s.state()), append(ends, len(fsys.Content(name)))
 	}
 	content := fsys.Content(name)
-	step := 1
-	if testing.Short() {
-		step = 17
+	step := 17
+	if effort.Long() {
+		step = 1
 	}
 	for cut := persistence.HeaderSize; cut <= len(content); cut += step {
 		last := 0

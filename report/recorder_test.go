@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/report"
 )
@@ -259,11 +260,7 @@ func TestLimitChangesAreSeenInCalls(t *testing.T) {
 // hour, has bursts and a few callers over their limit for moments, the verdict is that the limiter
 // works, in every ten seconds.
 func TestAnUnevenHealthyDayRaisesNoAlarm(t *testing.T) {
-	days := 3
-	if testing.Short() {
-		days = 1
-	}
-	for seed := range uint64(days) {
+	for seed := range uint64(effort.Steps(1, 3)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		d := newDay(t)
 		d.sample.MaxMemory, d.sample.Memory = 1<<30, 300<<20

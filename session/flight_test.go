@@ -19,6 +19,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/limit"
@@ -217,10 +218,7 @@ func clean(words []string) []string {
 // keyspace, whatever pieces its commands come in.
 func TestSixtyFourSessionsOfMixedFlights(t *testing.T) {
 	s, embedded := newServer(t), newEmbedded(t)
-	rounds := 6
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds := effort.Steps(2, 6)
 	var all sync.WaitGroup
 	for i := range 64 {
 		rng := rand.New(rand.NewPCG(uint64(i), 1))

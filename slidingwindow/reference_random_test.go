@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecisionsAgreeWithTheReference compares a million random calls for each mode with
+// TestDecisionsAgreeWithTheReference compares random calls, a million if it is to take long, for each mode with
 // the naive models: idle times, edges, and windows, modes and limits that change on live
 // keys included.
 func TestDecisionsAgreeWithTheReference(t *testing.T) {
@@ -21,10 +22,7 @@ func TestDecisionsAgreeWithTheReference(t *testing.T) {
 	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
-			steps := 1_000_000
-			if testing.Short() {
-				steps = 50_000
-			}
+			steps := effort.Steps(50_000, 1_000_000)
 			g := generator{Rand: rand.New(rand.NewPCG(uint64(mode), 4)), mode: mode}
 			for steps > 0 {
 				steps -= g.scenario(t)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/tokenbucket"
 	"github.com/stretchr/testify/require"
@@ -121,11 +122,7 @@ func TestSmoothWarmingUp(t *testing.T) {
 // rates, factors and durations up to their limits.
 func TestWarmupPriceError(t *testing.T) {
 	random := newRandom(7)
-	steps := 50_000
-	if testing.Short() {
-		steps = 5_000
-	}
-	for range steps {
+	for range effort.Steps(5_000, 50_000) {
 		c := call(tokenbucket.Warmup, 1<<40, 1, time.Duration(1+random.upTo(1+random.Int64N(1<<20))))
 		c.Warmup = time.Duration(1 + random.upTo(1<<61-1))
 		c.Cold = 1 + float64(random.upTo(1000))/8

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/tokenbucket"
 	"github.com/stretchr/testify/require"
 )
 
 // modelSteps is how many random calls each model is compared over.
-const modelSteps = 1_000_000
+func modelSteps() int { return effort.Steps(50_000, 1_000_000) }
 
 // TestDecisionsAgreeWithTheModels compares the algorithms with their models over random
 // calls, pauses and changes of parameters, most of them sane, some at the ends of what
@@ -28,10 +29,7 @@ func TestDecisionsAgreeWithTheModels(t *testing.T) {
 	} {
 		t.Run(m.modes[0].String(), func(t *testing.T) {
 			t.Parallel()
-			steps := modelSteps
-			if testing.Short() {
-				steps /= 50
-			}
+			steps := modelSteps()
 			random := newRandom(uint64(m.modes[0]))
 			for played := 0; played < steps; {
 				played += compareScenario(t, random, m.modes, m.fresh())

@@ -87,10 +87,7 @@ func (m *warmupModel) resync(now limit.Instant, l line) *big.Float {
 // and the promised instants exactly, prices and permits within their error.
 func TestWarmupModel(t *testing.T) {
 	t.Parallel()
-	steps := modelSteps
-	if testing.Short() {
-		steps /= 50
-	}
+	steps := modelSteps()
 	random := newRandom(5)
 	for played := 0; played < steps; {
 		played += compareWarmup(t, random)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 // setPolicy sets limits, with options before LIMITS.
@@ -58,7 +60,7 @@ func TestTryCountsAsTwoServersAnswer(t *testing.T) {
 	tries, old, candidate := newNode(t), newNode(t), newNode(t)
 	all := []*node{tries, old, candidate}
 	total := map[string]int64{}
-	for round := range calls(t, 20_000) / 500 {
+	for round := range effort.Steps(20_000, 1_000_000) / 500 {
 		name := fmt.Sprintf("p%d", round)
 		l := d.limits(round%3 == 0)
 		setPolicy(tries, name, l)
@@ -131,7 +133,7 @@ func TestShadowAllowsAndCounts(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(4, 16))}
 	shadow, strict := newNode(t), newNode(t)
 	total := int64(0)
-	for round := range calls(t, 10_000) / 500 {
+	for round := range effort.Steps(10_000, 1_000_000) / 500 {
 		name := fmt.Sprintf("p%d", round)
 		l := d.limits(round%3 == 0)
 		setPolicy(shadow, name, l, "SHADOW")

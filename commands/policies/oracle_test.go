@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -294,7 +295,7 @@ func (o *oracle) run(calls int) {
 // byte, while policies and overrides change, also to other families.
 func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
 	o := newOracle(t, 1)
-	o.run(calls(t, 40_000))
+	o.run(effort.Steps(40_000, 1_000_000))
 	t.Log(o.seen)
 	for _, kind := range []string{
 		"1 clauses", "2 clauses", "3 clauses", "4 clauses", "TB PARTIAL", "TB FORCE", "TB WAIT", "SW PARTIAL", "SW FORCE",
@@ -308,7 +309,7 @@ func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
 func TestUseUnderABoostIsMultiWithMultipliedNumbers(t *testing.T) {
 	o := newOracle(t, 2)
 	o.boosts = true
-	o.run(calls(t, 20_000))
+	o.run(effort.Steps(20_000, 1_000_000))
 	t.Log(o.seen)
 	require.Greater(t, o.seen["boosted"], 1000)
 }

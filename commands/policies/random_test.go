@@ -3,7 +3,6 @@ package policies_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strconv"
 	"testing"
@@ -19,18 +18,6 @@ import (
 const epoch = limit.Instant(1_700_000_000 * int64(time.Second))
 
 const ok = "+OK\r\n"
-
-// calls is how many random calls a test makes: few, or those of CELL_POLICY_CALLS.
-func calls(t testing.TB, few int) int {
-	t.Helper()
-	text := os.Getenv("CELL_POLICY_CALLS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return n
-}
 
 // node is a session on a server of its own, whose clock stands still.
 type node struct {

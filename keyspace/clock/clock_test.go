@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/asks"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
@@ -147,10 +148,7 @@ func TestClockReportsAndOutlastsSteps(t *testing.T) {
 // TestStepsMoveNoDecision plays the same calls on two machines, of which one has
 // its wall clock stepped all the time.
 func TestStepsMoveNoDecision(t *testing.T) {
-	calls := 1_000_000
-	if testing.Short() {
-		calls = 50_000
-	}
+	calls := effort.Steps(50_000, 1_000_000)
 	var m [2]*machine
 	var v [2]*keyspace.Handle
 	for i := range m {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -63,10 +64,7 @@ func TestFollowForgetsOldDelays(t *testing.T) {
 // TestFollowNeverGoesBackNorAhead plays frames with random delays between two machines whose
 // clocks drift apart.
 func TestFollowNeverGoesBackNorAhead(t *testing.T) {
-	frames := 100_000
-	if testing.Short() {
-		frames = 10_000
-	}
+	frames := effort.Steps(10_000, 100_000)
 	rng := rand.New(rand.NewPCG(4, 2))
 	for _, ppm := range []int64{0, 100, -100, 37} {
 		m := newMachine()

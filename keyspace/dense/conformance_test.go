@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/tabletest"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -405,10 +406,7 @@ func TestStorageAgainstModel(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.storage, "/", c.steps), func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() {
-				c.steps /= 20
-			}
-			playModel(t, newFixture(t, storages[c.storage], c.hash), c.steps)
+			playModel(t, newFixture(t, storages[c.storage], c.hash), effort.Steps(c.steps/20, c.steps))
 		})
 	}
 }
