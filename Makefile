@@ -83,6 +83,14 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 race: ## Run the tests that need no foreign client under the race detector
 	$(RUNNER) ". $(MODULES)" -race -short -timeout 25m
 
+# TIMES is how often make steady runs a target, and STEADY names the target.
+TIMES ?= 20
+STEADY ?= test
+
+.PHONY: steady
+steady: ## Run make test 20 times on a machine that is made busy and stops now and then (TIMES, STEADY=test-real)
+	bash scripts/steady.sh $(TIMES) $(MAKE) $(STEADY)
+
 # CELL_LONG is how many times the full size the random tests are under make long.
 CELL_LONG ?= 1
 
