@@ -17,6 +17,7 @@ type Clock struct {
 	civil  time.Duration
 	timers []*timer // not sorted: tests have few
 	serial int
+	set    chan struct{} // closed when a timer is set, if something waits for that
 }
 
 type timer struct {
@@ -117,7 +118,28 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.serial++
 	t := &timer{clock: c, at: c.now.Add(max(0, d)), serial: c.serial, f: f}
 	c.timers = append(c.timers, t)
+	if c.set != nil {
+		close(c.set)
+		c.set = nil
+	}
 	return t
+}
+
+// AwaitTimers returns when at least n timers are waiting.
+func (c *Clock) AwaitTimers(n int) {
+	for {
+		c.mu.Lock()
+		if len(c.timers) >= n {
+			c.mu.Unlock()
+			return
+		}
+		if c.set == nil {
+			c.set = make(chan struct{})
+		}
+		set := c.set
+		c.mu.Unlock()
+		<-set
+	}
 }
 
 // Timers is how many timers are waiting.

@@ -40,3 +40,18 @@ func TestCivil(t *testing.T) {
 	require.Equal(t, limit.Instant(1000+1e9), c.Civil(1000))
 	require.Equal(t, limit.Instant(1000), c.Derived(c.Civil(1000)))
 }
+
+func TestAwaitTimers(t *testing.T) {
+	c := clocktest.New(1000)
+	c.AfterFunc(10, func() {})
+	c.AwaitTimers(1)
+	there := make(chan struct{})
+	go func() {
+		c.AwaitTimers(3)
+		close(there)
+	}()
+	c.AfterFunc(10, func() {})
+	c.AfterFunc(20, func() {})
+	<-there
+	require.Equal(t, 3, c.Timers())
+}

@@ -43,7 +43,10 @@ func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Option
 	if err != nil {
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
-	o.Clock, o.Listeners, o.Log = clock, listeners, slog.New(slog.DiscardHandler)
+	o.Listeners, o.Log = listeners, slog.New(slog.DiscardHandler)
+	if clock != nil { // otherwise it is the machine's
+		o.Clock = clock
+	}
 	s, err := server.New(c, o)
 	if err != nil {
 		return nil, fmt.Errorf("assembling a server: %w", err)

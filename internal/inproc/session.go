@@ -25,12 +25,15 @@ func Feed(start limit.Instant, options ...string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, rejection := s.Open(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})
+	session, rejection := s.Open(loopback)
 	if session == nil {
 		return nil, fmt.Errorf("the server refused the session: %q", rejection)
 	}
 	return session, nil
 }
+
+// loopback is where the clients of sessions without sockets are, unless they say so.
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
 // Open opens a session as if somebody connected from that address, or returns what
 // the server tells those whom it refuses.

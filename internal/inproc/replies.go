@@ -1,0 +1,70 @@
+package inproc
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What many commands reply.
+const (
+	OK     = "+OK\r\n"
+	Queued = "+QUEUED\r\n"
+	Pong   = "+PONG\r\n"
+	// OOM is the reply while memory is full.
+	OOM = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+	// ExecAbort is what EXEC replies after a command that could not be queued.
+	ExecAbort = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+)
+
+// Numbers returns the integers of a reply, at whatever depth, five for each of a limiter.
+func Numbers(reply string) (all []int64) {
+	for line := range strings.SplitSeq(reply, "\r\n") {
+		if rest, ok := strings.CutPrefix(line, ":"); ok {
+			if n, err := strconv.ParseInt(rest, 10, 64); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// Dialogue sends each packet on its own and compares all replies that it brings.
+func (c *Client) Dialogue(steps ...[2]string) {
+	c.tb.Helper()
+	for _, s := range steps {
+		c.Send(s[0] + "\r\n")
+		for rest := s[1]; rest != ""; {
+			got := c.Reply()
+			require.True(c.tb, strings.HasPrefix(rest, got), "%q brought %q, wanted %q", s[0], got, rest)
+			rest = rest[len(got):]
+		}
+	}
+}
+
+// InfoNumber is [Client.Info] of a field that is a number.
+func (c *Client) InfoNumber(field string) int64 {
+	c.tb.Helper()
+	n, err := strconv.ParseInt(c.Info(field), 10, 64)
+	require.NoError(c.tb, err)
+	return n
+}
+
+// Listed returns a number that CLIENT LIST says of the client of that name.
+func (c *Client) Listed(name, field string) int64 {
+	c.tb.Helper()
+	for line := range strings.Lines(c.Do("CLIENT", "LIST")) {
+		if !strings.Contains(line, " name="+name+" ") {
+			continue
+		}
+		found := regexp.MustCompile(` ` + field + `=(-?\d+) `).FindStringSubmatch(line)
+		require.NotNil(c.tb, found, "%s in %s", field, line)
+		n, err := strconv.ParseInt(found[1], 10, 64)
+		require.NoError(c.tb, err)
+		return n
+	}
+	require.FailNow(c.tb, "no client "+name)
+	return 0
+}

@@ -1,0 +1,80 @@
+package inproc
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/simnet"
+	"github.com/cellserver/cellserver/server"
+)
+
+// Stepped is a whole server on a simulated network, outside of a [Bubble]: its clock moves only
+// when the test moves it. It is for what a bubble cannot have, such as a script that never waits
+// and so keeps virtual time from passing.
+type Stepped struct {
+	*Server
+	// Log is what the server has logged.
+	Log *LogBuffer
+
+	tb    testing.TB
+	net   *simnet.Network
+	addr  string
+	ended sync.Once
+	done  chan error
+}
+
+// Step runs a server with options as on the command line until the test ends. Its clock begins at
+// [Epoch].
+func Step(tb testing.TB, options ...string) *Stepped {
+	tb.Helper()
+	return StepWith(tb, nil, options...)
+}
+
+// StepWith is Step with what setup, unless it is nil, changes of the server's options.
+func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *Stepped {
+	tb.Helper()
+	s := &Stepped{
+		Server: &Server{Clock: clocktest.New(Epoch)}, Log: &LogBuffer{},
+		tb: tb, net: simnet.New(), done: make(chan error, 1),
+	}
+	l, err := s.net.Listen("127.0.0.1:0")
+	require.NoError(tb, err)
+	s.addr = l.Addr().String()
+	c, err := config.Load(append([]string{"--transport", "goroutine"}, options...), nil)
+	require.NoError(tb, err)
+	o := server.Options{
+		Clock: s.Clock, Listeners: []net.Listener{l},
+		Log: slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if setup != nil {
+		setup(&o)
+	}
+	s.Server.Server, err = server.New(c, o)
+	require.NoError(tb, err)
+	go func() { s.done <- s.Run(context.Background()) }()
+	tb.Cleanup(s.End)
+	return s
+}
+
+// Dial connects a client.
+func (s *Stepped) Dial() *Client {
+	s.tb.Helper()
+	conn, err := s.net.Dial(s.tb.Context(), "127.0.0.1", s.addr)
+	require.NoError(s.tb, err)
+	return NewClient(s.tb, conn)
+}
+
+// End stops the server and returns when Run has.
+func (s *Stepped) End() {
+	s.ended.Do(func() {
+		s.Stop()
+		require.NoError(s.tb, <-s.done)
+	})
+}
