@@ -1,0 +1,49 @@
+package strings_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// TestGrowingALongStringCopiesItOnce: APPEND and SETRANGE beyond the room that a long value
+// has make the value anew, and nothing else of its length.
+func TestGrowingALongStringCopiesItOnce(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		const size, more = 8_000_000, 20_000 // which is more than memory is rounded up by
+		c := w.Start().Dial()
+		value, tail := strings.Repeat("v", size), strings.Repeat("t", more-10)+"0123456789"
+		for name, call := range map[string][]string{
+			"append":   {"APPEND", "k", tail},
+			"setrange": {"SETRANGE", "k", fmt.Sprint(size), tail},
+			"gap":      {"SETRANGE", "k", fmt.Sprint(size + more - 5), "56789"},
+			"inside":   {"SETRANGE", "k", fmt.Sprint(size - 10), strings.Repeat("t", 10) + tail},
+		} {
+			c.Do("SET", "k", value)
+			var n string
+			taken := inproc.AllocatedBy(func() { n = c.Do(call...) })
+			require.Equal(t, fmt.Sprintf(":%d\r\n", size+more), n, name)
+			if !inproc.RaceDetector { // with it the compiler makes new memory and appends to it in two steps
+				require.Less(t, taken, uint64(size*13/10), name)
+			}
+			want := "t0123456789"
+			if name == "gap" {
+				want = "\x00\x00\x00\x00\x00\x0056789"
+			}
+			require.Equal(t, inproc.Bulk(want), c.Do("GETRANGE", "k", "-11", "-1"), name)
+			require.Equal(t, inproc.Bulk("vv"), c.Do("GETRANGE", "k", fmt.Sprint(size-12), fmt.Sprint(size-11)), name)
+			c.Do("APPEND", "k", "x")
+			require.Equal(t, inproc.Bulk(want+"x"), c.Do("GETRANGE", "k", "-12", "-1"), name)
+			c.Do("DEL", "k")
+		}
+		require.Equal(t, ":20000\r\n", c.Do("SETRANGE", "new", "19999", "x"))
+		require.Equal(t, inproc.Bulk("\x00x"), c.Do("GETRANGE", "new", "-2", "-1"))
+		c.Do("SET", "short", "s")
+		require.Equal(t, ":20001\r\n", c.Do("APPEND", "short", strings.Repeat("y", 20_000)))
+		require.Equal(t, inproc.Bulk("syy"), c.Do("GETRANGE", "short", "0", "2"))
+	})
+}
