@@ -47,3 +47,21 @@ func TestGrowingALongStringCopiesItOnce(t *testing.T) {
 		require.Equal(t, inproc.Bulk("syy"), c.Do("GETRANGE", "short", "0", "2"))
 	})
 }
+
+// TestSetrangeAsksForItsZerosFirst: a short command that makes a long value is refused
+// before that is made, where it would not fit.
+func TestSetrangeAsksForItsZerosFirst(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--maxmemory", "40mb")
+		c := s.Dial()
+		require.Equal(t, ":20000001\r\n", c.Do("SETRANGE", "a", "20000000", "x"))
+		taken := inproc.AllocatedBy(func() {
+			for range 10 {
+				require.Equal(t, inproc.OOM, c.Do("SETRANGE", "b", "30000000", "x"))
+			}
+		})
+		require.Less(t, taken, uint64(20<<20))
+		require.Equal(t, ":20000001\r\n", c.Do("SETRANGE", "a", "0", "y"), "what is there may be changed")
+		require.Equal(t, ":1001\r\n", c.Do("SETRANGE", "c", "1000", "x"))
+	})
+}

@@ -1,4 +1,4 @@
-package server_test
+package scripting_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 const (
@@ -29,7 +31,7 @@ func scriptModes(body string) []string {
 // evalFrame is an EVAL that gives its words both as keys and as arguments.
 func evalFrame(script string, keys ...string) string {
 	words := append([]string{"EVAL", script, fmt.Sprint(len(keys))}, keys...)
-	return string(frame(append(words, keys...)...))
+	return string(inproc.Encode(nil, append(words, keys...)...))
 }
 
 // TestScriptsAreAtomic: clients that charge two keys in one go, in a script of either
@@ -37,8 +39,8 @@ func evalFrame(script string, keys ...string) string {
 // key charged and not the other.
 func TestScriptsAreAtomic(t *testing.T) {
 	const limit = 1_000_000
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
 		call := func(quantity int) string {
 			return fmt.Sprintf("local a = redis.call('sw.allow', KEYS[1], %d, 60, %d) local b = redis.call('tb.acquire', KEYS[2], %d, 1, 1000, %d) return {a[3], b[3]}",
 				limit, quantity, limit, quantity)
@@ -53,15 +55,15 @@ func TestScriptsAreAtomic(t *testing.T) {
 			fmt.Sprintf("RL.MULTI 2 x y SW %d 60 TB %d 1 1000 WITHDETAILS\r\n", limit, limit))
 		var all sync.WaitGroup
 		for i := range 12 {
-			c := f.dial()
+			c := s.Dial()
 			all.Go(func() {
 				for n := range 100 {
-					c.send(packets[(i*7+n)%len(packets)])
-					reply := c.reply()
+					c.Send(packets[(i*7+n)%len(packets)])
+					reply := c.Reply()
 					for strings.HasPrefix(reply, "+") { // OK and QUEUED
-						reply = c.reply()
+						reply = c.Reply()
 					}
-					switch n := numbers(t, reply); len(n) {
+					switch n := inproc.Numbers(reply); len(n) {
 					case 2:
 						require.Equal(t, n[0], n[1], "%q", reply)
 					case 4:
@@ -93,8 +95,8 @@ type change struct {
 // numbers against a model of three sums, every one of them saw what it had to see.
 func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 	const limit, keys = 1_000_000, 3
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
 		body := fmt.Sprintf("local n = redis.call('sw.allow', 'number', %[1]d, 60)[3] "+
 			"local a = redis.call('sw.allow', KEYS[1], %[1]d, 60, ARGV[4])[3] local b = redis.call('sw.allow', KEYS[2], %[1]d, 60, ARGV[5])[3] "+
 			"local c = redis.call('sw.allow', KEYS[3], %[1]d, 60, ARGV[6])[3] return {n, a, b, c}", limit)
@@ -103,7 +105,7 @@ func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 		var changes []change
 		var all sync.WaitGroup
 		for i := range 10 {
-			c := f.dial()
+			c := s.Dial()
 			all.Go(func() {
 				r := rand.New(rand.NewPCG(7, uint64(i)))
 				for range 60 {
@@ -116,15 +118,15 @@ func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 						tx += fmt.Sprintf("SW.ALLOW k%d %d 60 %d\r\n", k, limit, one.took[k])
 					}
 					if mode := r.IntN(4); mode < 3 {
-						c.command(append([]string{"EVAL", modes[mode], "3", "k0", "k1", "k2"}, words...)...)
+						c.Command(append([]string{"EVAL", modes[mode], "3", "k0", "k1", "k2"}, words...)...)
 					} else {
-						c.send(tx + "EXEC\r\n")
+						c.Send(tx + "EXEC\r\n")
 					}
-					reply := c.reply()
+					reply := c.Reply()
 					for strings.HasPrefix(reply, "+") {
-						reply = c.reply()
+						reply = c.Reply()
 					}
-					n := numbers(t, reply)
+					n := inproc.Numbers(reply)
 					if len(n) == 20 {
 						n = []int64{n[2], n[7], n[12], n[17]}
 					}
@@ -153,30 +155,30 @@ func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 // TestBusyScript: a script that does not end keeps everybody waiting; after
 // busy-reply-threshold they are told so, and may kill it.
 func TestBusyScript(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		c, other, third := f.dial(), f.dial(), f.dial()
-		require.Equal(t, okReply, third.do("WATCH", "w"))
-		require.Equal(t, "-NOTBUSY No scripts in execution right now.\r\n", other.do("SCRIPT", "KILL"))
-		c.command("EVAL", "redis.pcall('get', 'k') "+endless, "0")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		c, other, third := s.Dial(), s.Dial(), s.Dial()
+		require.Equal(t, inproc.OK, third.Do("WATCH", "w"))
+		require.Equal(t, "-NOTBUSY No scripts in execution right now.\r\n", other.Do("SCRIPT", "KILL"))
+		c.Command("EVAL", "redis.pcall('get', 'k') "+endless, "0")
 		f.runsAlone()
-		other.command("PING")
-		f.clock.Advance(5 * time.Second)
-		require.Equal(t, busyReply, other.reply())
-		require.Equal(t, busyReply, other.do("SHUTDOWN"))
-		require.Equal(t, busyReply, other.do("GET", "k"))
-		require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.do("GET"))
-		dialogue(t, other, [2]string{"MULTI", okReply}, [2]string{"PING", busyReply},
+		other.Command("PING")
+		w.Advance(5 * time.Second)
+		require.Equal(t, busyReply, other.Reply())
+		require.Equal(t, busyReply, other.Do("SHUTDOWN"))
+		require.Equal(t, busyReply, other.Do("GET", "k"))
+		require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.Do("GET"))
+		other.Dialogue([2]string{"MULTI", inproc.OK}, [2]string{"PING", busyReply},
 			[2]string{"EXEC", "-EXECABORT Transaction discarded because of: " + busyReply[1:]})
-		fresh := f.dial() // who comes now is told as well
-		require.Equal(t, busyReply, fresh.do("PING"))
-		third.send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
-		require.Equal(t, okReply, other.do("SCRIPT", "KILL"))
-		require.True(t, strings.HasPrefix(c.reply(), killedReply))
-		third.expect(okReply, "+PONG\r\n")
-		require.Equal(t, "+PONG\r\n", other.do("PING"))
-		require.Equal(t, "+PONG\r\n", c.do("PING"))
-		require.Equal(t, ":1\r\n", c.do("EVAL", "for i = 1, 3 do end return 1", "0"), "after a kill")
+		fresh := s.Dial() // who comes now is told as well
+		require.Equal(t, busyReply, fresh.Do("PING"))
+		third.Send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
+		require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+		require.True(t, strings.HasPrefix(c.Reply(), killedReply))
+		third.Expect(inproc.OK, inproc.Pong)
+		require.Equal(t, inproc.Pong, other.Do("PING"))
+		require.Equal(t, inproc.Pong, c.Do("PING"))
+		require.Equal(t, ":1\r\n", c.Do("EVAL", "for i = 1, 3 do end return 1", "0"), "after a kill")
 	})
 }
 
@@ -189,70 +191,70 @@ func (f *fixture) runsAlone() {
 // TestScriptThatHasWrittenIsKilledByShutdownOnly: what has written is not killed by a
 // client, but by the end of the server; then nothing of it is kept.
 func TestScriptThatHasWrittenIsKilledByShutdownOnly(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		dir := t.TempDir()
 		flags := []string{"--dir", dir, "--appendonly", "yes"}
-		f := start(t, kind, flags...)
-		c, other, waiting := f.dial(), f.dial(), f.dial()
-		require.Equal(t, five(0, 5, 4, -1, 1), c.do("CL.THROTTLE", "before", "4", "1", "1"))
-		c.command("EVAL", "redis.call('cl.throttle', 'half', 4, 1, 1) redis.log(redis.LOG_WARNING, 'it has written') "+endless, "0")
+		s := w.Start(flags...)
+		c, other, waiting := s.Dial(), s.Dial(), s.Dial()
+		require.Equal(t, inproc.Five(0, 5, 4, -1, 1), c.Do("CL.THROTTLE", "before", "4", "1", "1"))
+		c.Command("EVAL", "redis.call('cl.throttle', 'half', 4, 1, 1) redis.log(redis.LOG_WARNING, 'it has written') "+endless, "0")
 		f.runsAlone()
 		eventually(t, "it has written", func() bool { return strings.Contains(f.log.String(), "a script logged a message") })
-		waiting.command("PING")
-		f.clock.Advance(5 * time.Second)
-		require.Equal(t, busyReply, waiting.reply())
-		require.Equal(t, unkillable, other.do("SCRIPT", "KILL"))
-		other.command("SHUTDOWN", "NOSAVE")
-		other.expectEnd()
-		f.end()
-		f = start(t, kind, flags...)
-		require.Equal(t, ":1\r\n", f.dial().do("EXISTS", "before", "half"))
+		waiting.Command("PING")
+		w.Advance(5 * time.Second)
+		require.Equal(t, busyReply, waiting.Reply())
+		require.Equal(t, unkillable, other.Do("SCRIPT", "KILL"))
+		other.Command("SHUTDOWN", "NOSAVE")
+		other.ExpectEnd()
+		require.NoError(t, s.Stop())
+		f = w.Start(flags...)
+		require.Equal(t, ":1\r\n", s.Dial().Do("EXISTS", "before", "half"))
 	})
 }
 
 // TestStopWhileAScriptRuns: a server that is asked to stop waits for a script as long
 // as for any client, and then ends it; nothing of it is kept.
 func TestStopWhileAScriptRuns(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		for _, script := range []string{endless, "redis.call('cl.throttle', 'half', 4, 1, 1) " + endless} {
 			dir := t.TempDir()
 			flags := []string{"--dir", dir, "--save", "3600 1", "--shutdown-timeout", "1"}
-			f := start(t, kind, flags...)
-			c, waiting := f.dial(), f.dial()
-			require.Equal(t, five(0, 5, 4, -1, 1), c.do("CL.THROTTLE", "before", "4", "1", "1"))
-			require.Equal(t, okReply, c.do("SAVE"))
-			c.command("EVAL", script, "0")
+			s := w.Start(flags...)
+			c, waiting := s.Dial(), s.Dial()
+			require.Equal(t, inproc.Five(0, 5, 4, -1, 1), c.Do("CL.THROTTLE", "before", "4", "1", "1"))
+			require.Equal(t, inproc.OK, c.Do("SAVE"))
+			c.Command("EVAL", script, "0")
 			f.runsAlone()
-			waiting.command("PING")
-			f.end()
-			f = start(t, kind, flags...)
-			require.Equal(t, ":1\r\n", f.dial().do("EXISTS", "before", "half"))
-			f.end()
+			waiting.Command("PING")
+			require.NoError(t, s.Stop())
+			f = w.Start(flags...)
+			require.Equal(t, ":1\r\n", s.Dial().Do("EXISTS", "before", "half"))
+			require.NoError(t, s.Stop())
 		}
 	})
 }
 
 // TestScriptOfAClientThatLeaves: it runs to its end, and does what it does.
 func TestScriptOfAClientThatLeaves(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		for _, leave := range []func(c *client){
-			func(c *client) { _ = c.Close() },
-			func(c *client) {
-				f.clock.Advance(5 * time.Second)
-				require.Equal(t, busyReply, f.dial().do("PING"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		for _, leave := range []func(c *inproc.Client){
+			func(c *inproc.Client) { _ = c.Close() },
+			func(c *inproc.Client) {
+				w.Advance(5 * time.Second)
+				require.Equal(t, busyReply, s.Dial().Do("PING"))
 			},
 		} {
-			c, other := f.dial(), f.dial()
-			require.Equal(t, okReply, c.do("WATCH", "w"))
-			c.send("MULTI\r\n" + string(frame("EVAL", endless, "0")) + "CL.THROTTLE left 4 1 1000\r\nEXEC\r\n")
-			c.expect(okReply, queuedReply, queuedReply)
+			c, other := s.Dial(), s.Dial()
+			require.Equal(t, inproc.OK, c.Do("WATCH", "w"))
+			c.Send("MULTI\r\n" + string(inproc.Encode(nil, "EVAL", endless, "0")) + "CL.THROTTLE left 4 1 1000\r\nEXEC\r\n")
+			c.Expect(inproc.OK, inproc.Queued, inproc.Queued)
 			f.runsAlone()
 			leave(c)
-			f.clock.Advance(5 * time.Second)
-			require.Equal(t, okReply, other.do("SCRIPT", "KILL"))
-			require.Equal(t, ":1\r\n", other.do("EXISTS", "left"))
-			require.Equal(t, okReply, other.do("FLUSHALL"))
+			w.Advance(5 * time.Second)
+			require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+			require.Equal(t, ":1\r\n", other.Do("EXISTS", "left"))
+			require.Equal(t, inproc.OK, other.Do("FLUSHALL"))
 		}
 	})
 }
@@ -260,19 +262,19 @@ func TestScriptOfAClientThatLeaves(t *testing.T) {
 // TestScriptIsOneRecord: what a script does is kept as one record, whatever way it ran,
 // and comes back.
 func TestScriptIsOneRecord(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		flags := []string{"--dir", t.TempDir(), "--appendonly", "yes"}
-		f := start(t, kind, flags...)
-		c := f.dial()
+		s := w.Start(flags...)
+		c := s.Dial()
 		for i, script := range scriptModes("redis.call('cl.throttle', KEYS[1], 4, 1, 1) redis.call('sw.allow', KEYS[2], 5, 60) return redis.call('expire', KEYS[1], 100)") {
-			c.send(evalFrame(script, fmt.Sprint("a", i), fmt.Sprint("b", i)))
-			c.expect(":1\r\n")
-			require.Equal(t, fmt.Sprint(i+1), c.info("rdb_changes_since_last_save"))
+			c.Send(evalFrame(script, fmt.Sprint("a", i), fmt.Sprint("b", i)))
+			c.Expect(":1\r\n")
+			require.Equal(t, fmt.Sprint(i+1), c.Info("rdb_changes_since_last_save"))
 		}
-		f.end()
-		f = start(t, kind, flags...)
-		require.Equal(t, ":6\r\n", f.dial().do("EXISTS", "a0", "b0", "a1", "b1", "a2", "b2"))
-		require.Equal(t, ":100\r\n", f.dial().do("TTL", "a2"))
+		require.NoError(t, s.Stop())
+		f = w.Start(flags...)
+		require.Equal(t, ":6\r\n", s.Dial().Do("EXISTS", "a0", "b0", "a1", "b1", "a2", "b2"))
+		require.Equal(t, ":100\r\n", s.Dial().Do("TTL", "a2"))
 	})
 }
 
@@ -282,18 +284,18 @@ func TestScriptIsOneRecord(t *testing.T) {
 func TestScriptsInTheBackgroundKeepOrderAndAtomicity(t *testing.T) {
 	const turns, clients, rounds = 3000, 6, 10
 	script := fmt.Sprintf("local i = 0 repeat i = i + 1 redis.call('incr', KEYS[1]) until i == %d return tonumber(redis.call('get', KEYS[1]))", turns)
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
 		var all sync.WaitGroup
 		for range clients {
-			c := f.dial()
+			c := s.Dial()
 			all.Go(func() {
 				for range rounds {
-					c.send(evalFrame(script, "n") + "PING\r\n" + evalFrame(script, "n") + "ECHO x\r\n")
-					first := numbers(t, c.reply())[0]
-					c.expect("+PONG\r\n")
-					second := numbers(t, c.reply())[0]
-					c.expect(bulk("x"))
+					c.Send(evalFrame(script, "n") + "PING\r\n" + evalFrame(script, "n") + "ECHO x\r\n")
+					first := inproc.Numbers(c.Reply())[0]
+					c.Expect(inproc.Pong)
+					second := inproc.Numbers(c.Reply())[0]
+					c.Expect(inproc.Bulk("x"))
 					require.Zero(t, first%turns)
 					require.Zero(t, second%turns)
 					require.Less(t, first, second)
@@ -301,6 +303,6 @@ func TestScriptsInTheBackgroundKeepOrderAndAtomicity(t *testing.T) {
 			})
 		}
 		all.Wait()
-		require.Equal(t, bulk(fmt.Sprint(turns*clients*rounds*2)), f.dial().do("GET", "n"))
+		require.Equal(t, inproc.Bulk(fmt.Sprint(turns*clients*rounds*2)), s.Dial().Do("GET", "n"))
 	})
 }

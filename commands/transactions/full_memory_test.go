@@ -1,7 +1,6 @@
-package server_test
+package transactions_test
 
 import (
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,19 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/limit"
 )
 
-const (
-	oom      = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-	execOOM  = "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.\r\n"
-	aborted  = "-EXECABORT Transaction discarded because of previous errors.\r\n"
-	queuedOK = "+QUEUED\r\n"
-)
+const execOOM = "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
 // fullSession is a session of a server with two keys, and bound sets its maxmemory.
 func fullSession(fatal func(error)) (do func(args ...string) string, bound func(most int64), end func()) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000_000_000_000))
+	s, err := inproc.Feed(inproc.Epoch)
 	fatal(err)
 	do = func(args ...string) string {
 		reply, err := s.Do(args...)
@@ -46,10 +39,10 @@ func TestExecUnderFullMemoryAppliesNothing(t *testing.T) {
 		exec    string
 	}{
 		"when queued": {
-			0, [][]string{{"DECRBY", "stock", "1"}, {"SET", "order", "1"}}, []string{oom, oom}, aborted,
+			0, [][]string{{"DECRBY", "stock", "1"}, {"SET", "order", "1"}}, []string{inproc.OOM, inproc.OOM}, inproc.ExecAbort,
 		},
 		"in between": {
-			1, [][]string{{"DECRBY", "stock", "1"}, {"SET", "order", "1"}}, []string{queuedOK, oom}, aborted,
+			1, [][]string{{"DECRBY", "stock", "1"}, {"SET", "order", "1"}}, []string{inproc.Queued, inproc.OOM}, inproc.ExecAbort,
 		},
 		"behind the queue": {
 			2, [][]string{{"DECRBY", "stock", "1"}, {"SET", "order", "1"}}, nil, execOOM,
@@ -75,7 +68,7 @@ func TestExecUnderFullMemoryAppliesNothing(t *testing.T) {
 				if i == c.fullAt {
 					bound(1)
 				}
-				want := queuedOK
+				want := inproc.Queued
 				if c.replies != nil {
 					want = c.replies[i]
 				}
@@ -106,7 +99,7 @@ func TestExecUnderFullMemoryGoesOnWithWhatNeedsNone(t *testing.T) {
 		{"EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '11')", "1", "stock"},
 		{"DEL", "stock"},
 	} {
-		require.Equal(t, queuedOK, do(args...))
+		require.Equal(t, inproc.Queued, do(args...))
 	}
 	reply := do("EXEC")
 	require.True(t, strings.HasPrefix(reply, "*7\r\n"), reply)
@@ -145,7 +138,7 @@ func TestMemoryThatFillsMeanwhileFailsNothing(t *testing.T) {
 			bound(used + 1)
 			require.NotContains(t, run(do), "OOM")
 			require.Equal(t, ":102\r\n", do("DBSIZE"))
-			require.Equal(t, oom, do("SET", "another", "v"), "it is full now")
+			require.Equal(t, inproc.OOM, do("SET", "another", "v"), "it is full now")
 		})
 	}
 }
@@ -209,35 +202,18 @@ func TestTransactionsApplyAllOrNothing(t *testing.T) {
 // TestTransactionThatSelectsNoDatabase: a queued SELECT of a database that does not exist
 // is an error of its own, and what comes behind it stays where it was.
 func TestTransactionThatSelectsNoDatabase(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
 		for _, maxMemory := range []string{"0", "1"} {
-			require.Equal(t, okReply, c.do("CONFIG", "SET", "maxmemory", maxMemory))
+			require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", maxMemory))
 			for _, db := range []string{"16", "-1", "9223372036854775807"} {
-				require.Equal(t, okReply, c.do("MULTI"))
+				require.Equal(t, inproc.OK, c.Do("MULTI"))
 				for _, words := range [][]string{{"SELECT", db}, {"LRANGE", "l", "0", "-1"}, {"CL.THROTTLE", "k", "15", "30", "60", "0"}} {
-					require.Equal(t, "+QUEUED\r\n", c.do(words...))
+					require.Equal(t, inproc.Queued, c.Do(words...))
 				}
-				require.Contains(t, c.do("EXEC"), "out of range")
-				require.Equal(t, "+PONG\r\n", c.do("PING"))
+				require.Contains(t, c.Do("EXEC"), "out of range")
+				require.Equal(t, inproc.Pong, c.Do("PING"))
 			}
 		}
 	})
-}
-
-// TestSetrangeAsksForItsZerosFirst: a short command that makes a long value is refused
-// before that is made, where it would not fit.
-func TestSetrangeAsksForItsZerosFirst(t *testing.T) {
-	f := start(t, "goroutine", "--maxmemory", "40mb")
-	c := f.dial()
-	require.Equal(t, ":20000001\r\n", c.do("SETRANGE", "a", "20000000", "x"))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range 10 {
-		require.Equal(t, oom, c.do("SETRANGE", "b", "30000000", "x"))
-	}
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20<<20))
-	require.Equal(t, ":20000001\r\n", c.do("SETRANGE", "a", "0", "y"), "what is there may be changed")
-	require.Equal(t, ":1001\r\n", c.do("SETRANGE", "c", "1000", "x"))
 }

@@ -1,4 +1,4 @@
-package server_test
+package scripting_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // bombs are scripts that would end a careless server. Those that never end by
@@ -62,33 +64,33 @@ const bombPatience = 3 * time.Minute
 // TestScriptBombs: no script harms anybody else. Memory stays within what a script may
 // use, others are answered, and the server goes on.
 func TestScriptBombs(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		admin := f.dial()
-		require.Equal(t, okReply, admin.do("SET", "k", "v"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin := s.Dial()
+		require.Equal(t, inproc.OK, admin.Do("SET", "k", "v"))
 		for name, bomb := range bombs {
-			c := f.dial()
+			c := s.Dial()
 			runtime.GC() // of what the one before has left
 			peak, stop := watchHeap()
-			c.command("EVAL", bomb.script, "0")
+			c.Command("EVAL", bomb.script, "0")
 			if bomb.endless {
 				f.runsAlone()
-				f.clock.Advance(5 * time.Second)
-				require.Equal(t, busyReply, admin.do("PING"), name)
-				require.Equal(t, okReply, admin.do("SCRIPT", "KILL"), name)
+				w.Advance(5 * time.Second)
+				require.Equal(t, busyReply, admin.Do("PING"), name)
+				require.Equal(t, inproc.OK, admin.Do("SCRIPT", "KILL"), name)
 			}
 			require.NoError(t, c.SetReadDeadline(time.Now().Add(bombPatience)))
-			reply, err := c.r.ReadString('\n') // of a long reply the first line, since the test shares its heap
+			reply, err := c.R.ReadString('\n') // of a long reply the first line, since the test shares its heap
 			require.NoError(t, err, name)
 			if bomb.endless {
 				require.True(t, strings.HasPrefix(reply, killedReply), "%s: %.200q", name, reply)
 			}
-			require.Equal(t, bulk("v"), admin.do("GET", "k"), name)
+			require.Equal(t, inproc.Bulk("v"), admin.Do("GET", "k"), name)
 			stop()
 			require.Less(t, peak.Load(), uint64(1<<30), name)
 			require.NoError(t, c.Close())
 		}
-		require.Equal(t, "0", admin.info("internal_errors"))
+		require.Equal(t, "0", admin.Info("internal_errors"))
 	})
 }
 
@@ -121,16 +123,18 @@ func watchHeap() (peak *atomic.Uint64, stop func()) {
 // times in one command, which would take as many times its memory before anybody asks
 // whether there is some.
 func TestCommandsOfScriptsAreNoLongerThanAClientsMayBe(t *testing.T) {
-	f := start(t, "goroutine", "--maxmemory", "64mb")
-	c := f.dial()
-	many := "local s, t = ('x'):rep(1e6), {%s} for i = 1, 10 do t[#t + 1] = 'k' .. i t[#t + 1] = s end return redis.call(unpack(t))"
-	for _, first := range []string{"'mset'", "'rpush', 'list'", "'hset', 'hash'", "'sadd', 'set'", "'exists'"} {
-		reply := c.do("EVAL", fmt.Sprintf(many, first), "0")
-		require.Contains(t, reply, "-ERR the command is longer than maxmemory-clients admits, 3355440 script: ", first)
-	}
-	require.Equal(t, okReply, c.do("CONFIG", "SET", "proto-max-bulk-len", "100kb"))
-	reply := c.do("EVAL", "return redis.pcall('set', KEYS[1], ('x'):rep(102401))", "1", "k")
-	require.Equal(t, "-ERR an argument of 102401 bytes is longer than proto-max-bulk-len, 102400\r\n", reply)
-	require.Equal(t, okReply, c.do("EVAL", "return redis.call('set', KEYS[1], ('x'):rep(102400))", "1", "k"))
-	require.Equal(t, ":1\r\n", c.do("DBSIZE"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--maxmemory", "64mb")
+		c := s.Dial()
+		many := "local s, t = ('x'):rep(1e6), {%s} for i = 1, 10 do t[#t + 1] = 'k' .. i t[#t + 1] = s end return redis.call(unpack(t))"
+		for _, first := range []string{"'mset'", "'rpush', 'list'", "'hset', 'hash'", "'sadd', 'set'", "'exists'"} {
+			reply := c.Do("EVAL", fmt.Sprintf(many, first), "0")
+			require.Contains(t, reply, "-ERR the command is longer than maxmemory-clients admits, 3355440 script: ", first)
+		}
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "proto-max-bulk-len", "100kb"))
+		reply := c.Do("EVAL", "return redis.pcall('set', KEYS[1], ('x'):rep(102401))", "1", "k")
+		require.Equal(t, "-ERR an argument of 102401 bytes is longer than proto-max-bulk-len, 102400\r\n", reply)
+		require.Equal(t, inproc.OK, c.Do("EVAL", "return redis.call('set', KEYS[1], ('x'):rep(102400))", "1", "k"))
+		require.Equal(t, ":1\r\n", c.Do("DBSIZE"))
+	})
 }

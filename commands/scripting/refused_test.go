@@ -1,4 +1,4 @@
-package server_test
+package scripting_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/persistence"
 )
 
@@ -37,12 +38,12 @@ func (f fullFile) Write(b []byte) (int, error) {
 }
 
 // startFull starts a server whose disk has no room left since it has kept k.
-func startFull(t *testing.T, kind, dir string) (*fixture, *client, *fullFS) {
+func startFull(t *testing.T, kind, dir string) (*fixture, *inproc.Client, *fullFS) {
 	t.Helper()
 	disk := &fullFS{}
 	f := startOnDisk(t, kind, disk, func() {}, "--dir", dir, "--appendonly", "yes")
-	c := f.dial()
-	require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
+	c := s.Dial()
+	require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
 	disk.full.Store(true)
 	return f, c, disk
 }
@@ -61,13 +62,13 @@ func refusedScripts(e string) []refusedScript {
 	return []refusedScript{
 		{"return redis.call('SET',KEYS[1],'v')", inside("948fb05a800633cd285d7440e4d64ca534f7c396"), []string{"a"}},
 		{"return redis.call('SET',KEYS[1],'v')", inside("948fb05a800633cd285d7440e4d64ca534f7c396"), []string{"k"}},
-		{"local r=redis.pcall('SET',KEYS[1],'v') return r.err", bulk(e), []string{"a"}},
-		{"redis.pcall('SET',KEYS[1],'v') return redis.call('GET',KEYS[1])", bulk("1"), []string{"k"}},
-		{"return redis.call('GET',KEYS[1])", bulk("1"), []string{"k"}},
+		{"local r=redis.pcall('SET',KEYS[1],'v') return r.err", inproc.Bulk(e), []string{"a"}},
+		{"redis.pcall('SET',KEYS[1],'v') return redis.call('GET',KEYS[1])", inproc.Bulk("1"), []string{"k"}},
+		{"return redis.call('GET',KEYS[1])", inproc.Bulk("1"), []string{"k"}},
 		{"for i=1,100 do redis.call('SET','x'..i,1) end return 1", inside("f24fb71b88c311b39910a33b1496624c8336814f"), nil},
 		{"#!lua\nreturn redis.call('SET',KEYS[1],'v')", "-" + e + "\r\n", []string{"a"}},
 		{"#!lua\nreturn redis.call('GET',KEYS[1])", "-" + e + "\r\n", []string{"k"}},
-		{"#!lua flags=no-writes\nreturn redis.call('GET',KEYS[1])", bulk("1"), []string{"k"}},
+		{"#!lua flags=no-writes\nreturn redis.call('GET',KEYS[1])", inproc.Bulk("1"), []string{"k"}},
 		{"return redis.call('PUBLISH','c','m')", ":0\r\n", nil},
 		{"redis.pcall('INCR',KEYS[1]) redis.pcall('SET',KEYS[2],'v') return redis.call('EXISTS',KEYS[2])", ":0\r\n", []string{"k", "a"}},
 	}
@@ -78,56 +79,56 @@ func (r refusedScript) call() []string {
 }
 
 // requireRefused runs the scripts, which leave k and nothing else.
-func requireRefused(t *testing.T, c *client, scripts []refusedScript) {
+func requireRefused(t *testing.T, c *inproc.Client, scripts []refusedScript) {
 	t.Helper()
 	for _, s := range scripts {
-		require.Equal(t, s.reply, c.do(s.call()...), "%q %v", s.source, s.keys)
-		c.do("MULTI")
-		c.do(s.call()...)
-		require.Equal(t, "*1\r\n"+s.reply, c.do("EXEC"), "%q %v in a transaction", s.source, s.keys)
+		require.Equal(t, s.reply, c.Do(s.call()...), "%q %v", s.source, s.keys)
+		c.Do("MULTI")
+		c.Do(s.call()...)
+		require.Equal(t, "*1\r\n"+s.reply, c.Do("EXEC"), "%q %v in a transaction", s.source, s.keys)
 	}
-	require.Equal(t, bulk("1"), c.do("GET", "k"))
-	require.Equal(t, ":1\r\n", c.do("DBSIZE"))
+	require.Equal(t, inproc.Bulk("1"), c.Do("GET", "k"))
+	require.Equal(t, ":1\r\n", c.Do("DBSIZE"))
 }
 
 // TestScriptsOnAFullDisk: a script that writes is refused in Redis' words and changes
 // nothing, one that reads is answered, and once there is room all go on.
 func TestScriptsOnAFullDisk(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		_, c, disk := startFull(t, kind, t.TempDir())
 		const why = "MISCONF Errors writing to the AOF file: No space left on device"
 		// The write that meets the full disk has run: its error says that it may count.
-		require.Equal(t, "-"+why+"; the outcome of this command is unknown\r\n", c.do("SET", "k", "1"))
-		require.Equal(t, "-"+why+"\r\n", c.do("SET", "k", "2"), "from then on nothing is changed")
+		require.Equal(t, "-"+why+"; the outcome of this command is unknown\r\n", c.Do("SET", "k", "1"))
+		require.Equal(t, "-"+why+"\r\n", c.Do("SET", "k", "2"), "from then on nothing is changed")
 		scripts := append(refusedScripts(why), refusedScript{
 			"redis.call('DEL',KEYS[1]) return 1",
 			"-" + why + " script: 773c7c8837dac651188e132b71226339fc075cc0, on @user_script:1.\r\n",
 			[]string{"k"},
 		})
 		requireRefused(t, c, scripts)
-		require.Equal(t, "*1\r\n$1\r\nk\r\n", c.do("KEYS", "*"), "what takes longer and only looks is answered")
+		require.Equal(t, "*1\r\n$1\r\nk\r\n", c.Do("KEYS", "*"), "what takes longer and only looks is answered")
 		const long = "for i=1,300000 do redis.call('GET',KEYS[1]) end return redis.call('GET',KEYS[1])"
-		require.Equal(t, bulk("1"), c.do("EVAL", long, "1", "k"))
+		require.Equal(t, inproc.Bulk("1"), c.Do("EVAL", long, "1", "k"))
 		disk.full.Store(false)
-		eventually(t, "healed", func() bool { return c.info("aof_last_write_status") == "ok" })
-		require.Equal(t, "+OK\r\n", c.do(scripts[0].call()...))
+		eventually(t, "healed", func() bool { return c.Info("aof_last_write_status") == "ok" })
+		require.Equal(t, inproc.OK, c.Do(scripts[0].call()...))
 	})
 }
 
 // TestScriptsInFullMemory: where memory is full from the beginning, a script is refused
 // before its first write can be half of what it is for.
 func TestScriptsInFullMemory(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		require.Equal(t, "+OK\r\n", c.do("SET", "k", "1"))
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "maxmemory", "1"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "1"))
 		requireRefused(t, c, append(refusedScripts("OOM command not allowed when used memory > 'maxmemory'."), refusedScript{
-			"redis.call('PEXPIRE',KEYS[1],100000) redis.call('PERSIST',KEYS[1]) return redis.call('GET',KEYS[1])", bulk("1"), []string{"k"},
+			"redis.call('PEXPIRE',KEYS[1],100000) redis.call('PERSIST',KEYS[1]) return redis.call('GET',KEYS[1])", inproc.Bulk("1"), []string{"k"},
 		}))
-		require.Equal(t, "+OK\r\n", c.do("EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET',KEYS[1],1)", "1", "k"))
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "maxmemory", "0"))
-		require.Equal(t, five(0, 16, 15, -1, 20), c.do("CL.THROTTLE", "limiter", "15", "30", "600"))
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "maxmemory", "1"))
-		require.Equal(t, five(0, 16, 14, -1, 40), c.do("EVAL", "return redis.call('CL.THROTTLE',KEYS[1],15,30,600)", "1", "limiter"))
+		require.Equal(t, inproc.OK, c.Do("EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET',KEYS[1],1)", "1", "k"))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "0"))
+		require.Equal(t, inproc.Five(0, 16, 15, -1, 20), c.Do("CL.THROTTLE", "limiter", "15", "30", "600"))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "1"))
+		require.Equal(t, inproc.Five(0, 16, 14, -1, 40), c.Do("EVAL", "return redis.call('CL.THROTTLE',KEYS[1],15,30,600)", "1", "limiter"))
 	})
 }

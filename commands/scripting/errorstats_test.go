@@ -1,18 +1,20 @@
-package server_test
+package scripting_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestErrorsOfScriptsAreCountedByTheirFirstWord: an error that a script returns or raises
 // counts as one of its own words, one of a command once, and one that it caught for the
 // command alone.
 func TestErrorsOfScriptsAreCountedByTheirFirstWord(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		require.Equal(t, okReply, c.do("SET", "s", "v"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		require.Equal(t, inproc.OK, c.Do("SET", "s", "v"))
 		for _, script := range []string{
 			"return redis.error_reply('MYERR x')",
 			"return {err = 'MYERR y'}",
@@ -23,9 +25,9 @@ func TestErrorsOfScriptsAreCountedByTheirFirstWord(t *testing.T) {
 			"error('no word of its own')",
 			"return #string.rep('x', 1e9)",
 		} {
-			require.Equal(t, byte('-'), c.do("EVAL", script, "0")[0], script)
+			require.Equal(t, byte('-'), c.Do("EVAL", script, "0")[0], script)
 		}
-		require.Equal(t, ":1\r\n", c.do("EVAL", "redis.pcall('LPUSH', 's', 'v') return 1", "0"))
+		require.Equal(t, ":1\r\n", c.Do("EVAL", "redis.pcall('LPUSH', 's', 'v') return 1", "0"))
 		require.Equal(t, map[string]string{"MYERR": "2", "OTHER": "2", "WRONGTYPE": "3", "ERR": "2"}, c.errorstats())
 	})
 }

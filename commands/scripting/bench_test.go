@@ -1,9 +1,11 @@
-package server_test
+package scripting_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // BenchmarkScript measures a pipeline of 32 scripts over 100,000 keys from bytes in to
@@ -22,13 +24,13 @@ func BenchmarkScript(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			const depth = 32
 			s := newBench(b)
-			reply := string(s.feed(frame("SCRIPT", "LOAD", script.source)))
+			reply := string(s.feed(inproc.Encode(nil, "SCRIPT", "LOAD", script.source)))
 			sha := strings.Split(reply, "\r\n")[1]
 			packets := make([][]byte, 3125)
 			for i := range packets {
 				for j := range depth {
 					words := append([]string{"EVALSHA", sha, "1", fmt.Sprintf("user:%012d", i*depth+j)}, script.args...)
-					packets[i] = append(packets[i], frame(words...)...)
+					packets[i] = append(packets[i], inproc.Encode(nil, words...)...)
 				}
 				s.feed(packets[i])
 			}
@@ -54,10 +56,10 @@ func BenchmarkMulti(b *testing.B) {
 			packets := make([][]byte, 10000)
 			for i := range packets {
 				for j := range calls {
-					packets[i] = append(packets[i], frame("CL.THROTTLE", fmt.Sprintf("user:%012d", i*calls+j), "15", "30", "60", "1")...)
+					packets[i] = append(packets[i], inproc.Encode(nil, "CL.THROTTLE", fmt.Sprintf("user:%012d", i*calls+j), "15", "30", "60", "1")...)
 				}
 				if name == "Transaction" {
-					packets[i] = append(append(frame("MULTI"), packets[i]...), frame("EXEC")...)
+					packets[i] = append(append(inproc.Encode(nil, "MULTI"), packets[i]...), inproc.Encode(nil, "EXEC")...)
 				}
 				s.feed(packets[i])
 			}

@@ -1,4 +1,4 @@
-package server_test
+package scripting_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
@@ -27,7 +28,7 @@ func TestAScriptIsNotEndedHalfWay(t *testing.T) {
 	for _, halt := range []uint32{command.HaltReadOnly, command.HaltNoReplicas, command.HaltMasterDown} {
 		whole := 0
 		for at := 1; whole < 2; at++ {
-			ks := keyspace.New(keyspace.Options{Clock: clocktest.New(epoch)})
+			ks := keyspace.New(keyspace.Options{Clock: clocktest.New(inproc.Epoch)})
 			var e *session.Engine
 			readings, began := -1000, time.Now()
 			e = session.NewEngine(env.Options{
