@@ -53,6 +53,9 @@ type Options struct {
 	AdminListeners []net.Listener
 	// FS is where state is kept; nil is the system's.
 	FS persistence.FS
+	// Env changes what commands are given of the server, before the engine is made; nil changes
+	// nothing.
+	Env func(*env.Options)
 	// OpenStore opens what the option store names; nil is [cluster.Open].
 	OpenStore func(cluster.Options) (RemoteStore, error)
 	// Dial opens connections to a primary, before TLS; nil is [net.Dialer.DialContext].
@@ -196,6 +199,9 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		s.remoteOptions(&o)
 	}
 	s.openReplication(&o)
+	if s.given.Env != nil {
+		s.given.Env(&o)
+	}
 	s.engine = session.NewEngine(o, table)
 	s.replicator.begin()
 	s.reports = newReporting(s)

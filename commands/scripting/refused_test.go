@@ -2,51 +2,13 @@ package scripting_test
 
 import (
 	"fmt"
-	"sync/atomic"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/persistence"
 )
-
-// fullFS is a disk that has no room while it is full.
-type fullFS struct {
-	persistence.OS
-	full atomic.Bool
-}
-
-type fullFile struct {
-	persistence.File
-	fs *fullFS
-}
-
-// Create implements persistence.FS.
-func (d *fullFS) Create(name string) (persistence.File, error) {
-	f, err := d.OS.Create(name)
-	return fullFile{f, d}, err
-}
-
-// Write implements persistence.File.
-func (f fullFile) Write(b []byte) (int, error) {
-	if f.fs.full.Load() {
-		return 0, syscall.ENOSPC
-	}
-	return f.File.Write(b)
-}
-
-// startFull starts a server whose disk has no room left since it has kept k.
-func startFull(t *testing.T, kind, dir string) (*fixture, *inproc.Client, *fullFS) {
-	t.Helper()
-	disk := &fullFS{}
-	f := startOnDisk(t, kind, disk, func() {}, "--dir", dir, "--appendonly", "yes")
-	c := s.Dial()
-	require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
-	disk.full.Store(true)
-	return f, c, disk
-}
 
 // refusedScript is a script, and what a server that may not write answers; "" in the
 // place of %s stands for the error itself.
@@ -95,7 +57,10 @@ func requireRefused(t *testing.T, c *inproc.Client, scripts []refusedScript) {
 // nothing, one that reads is answered, and once there is room all go on.
 func TestScriptsOnAFullDisk(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		_, c, disk := startFull(t, kind, t.TempDir())
+		s := w.Start("--appendonly", "yes")
+		c := s.Dial()
+		require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
+		s.FillDisk(true)
 		const why = "MISCONF Errors writing to the AOF file: No space left on device"
 		// The write that meets the full disk has run: its error says that it may count.
 		require.Equal(t, "-"+why+"; the outcome of this command is unknown\r\n", c.Do("SET", "k", "1"))
@@ -109,8 +74,8 @@ func TestScriptsOnAFullDisk(t *testing.T) {
 		require.Equal(t, "*1\r\n$1\r\nk\r\n", c.Do("KEYS", "*"), "what takes longer and only looks is answered")
 		const long = "for i=1,300000 do redis.call('GET',KEYS[1]) end return redis.call('GET',KEYS[1])"
 		require.Equal(t, inproc.Bulk("1"), c.Do("EVAL", long, "1", "k"))
-		disk.full.Store(false)
-		eventually(t, "healed", func() bool { return c.Info("aof_last_write_status") == "ok" })
+		s.FillDisk(false)
+		w.Until("healed", 100*time.Millisecond, time.Minute, func() bool { return c.Info("aof_last_write_status") == "ok" })
 		require.Equal(t, inproc.OK, c.Do(scripts[0].call()...))
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // fillFamilies fills a list, a hash and two sets with n values of size bytes and more, and
 // as many strings. It returns the commands that read them all.
-func (c *inproc.Client) fillFamilies(n, size int) (reads [][]string) {
+func fillFamilies(t *testing.T, c *inproc.Client, n, size int) (reads [][]string) {
 	mget, hmget := []string{"MGET"}, []string{"HMGET", "h"}
 	for i := range n {
 		value := fmt.Sprint(i, strings.Repeat("v", size))
@@ -23,7 +23,7 @@ func (c *inproc.Client) fillFamilies(n, size int) (reads [][]string) {
 			{"SADD", "set", value},
 			{"ZADD", "z", "1", value},
 		} {
-			require.NotContains(c.tb, c.Do(command...), "-", command[0])
+			require.NotContains(t, c.Do(command...), "-", command[0])
 		}
 		mget, hmget = append(mget, fmt.Sprint("s", i)), append(hmget, fmt.Sprint(i))
 	}
@@ -41,7 +41,7 @@ func (c *inproc.Client) fillFamilies(n, size int) (reads [][]string) {
 
 // countInScript calls command in a script and replies how many elements it was given, and
 // how many bytes were allocated meanwhile.
-func (c *inproc.Client) countInScript(command []string) (reply string, taken uint64) {
+func countInScript(c *inproc.Client, command []string) (reply string, taken uint64) {
 	taken = inproc.AllocatedBy(func() {
 		reply = c.Do(append([]string{"EVAL", "return #redis.call(unpack(ARGV))", "0"}, command...)...)
 	})
@@ -51,14 +51,14 @@ func (c *inproc.Client) countInScript(command []string) (reply string, taken uin
 // TestRepliesToScriptsStopAtTheirBound: a reply that a script may not be given is given
 // up once it is longer than that, not when it is whole, and takes nothing from a list.
 func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		for name, size := range map[string]int{"copied": 15_000, "lent": 1 << 20} {
-			t.Run(name, func(t *testing.T) {
+	for name, size := range map[string]int{"copied": 15_000, "lent": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 				c := w.Start().Dial()
 				n := 60 << 20 / size
-				reads := c.fillFamilies(n, size)
+				reads := fillFamilies(t, c, n, size)
 				for _, command := range reads {
-					reply, taken := c.countInScript(command)
+					reply, taken := countInScript(c, command)
 					if name == "lent" {
 						require.NotContains(t, reply, "-", command[0])
 						require.Less(t, taken, uint64(8<<20), command[0])
@@ -70,7 +70,7 @@ func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
 					require.Less(t, taken, uint64(150<<20), command[0])
 				}
 				for _, command := range [][]string{{"LPOP", "l", fmt.Sprint(n)}, {"SPOP", "set", fmt.Sprint(n)}, {"ZPOPMIN", "z", fmt.Sprint(n)}} {
-					reply, taken := c.countInScript(command)
+					reply, taken := countInScript(c, command)
 					require.Contains(t, reply, "-ERR the reply is too large for a script", command[0])
 					require.Less(t, taken, uint64(150<<20), command[0])
 				}
@@ -78,6 +78,6 @@ func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
 					require.Equal(t, fmt.Sprintf(":%d\r\n", n), c.Do(command...), command)
 				}
 			})
-		}
-	})
+		})
+	}
 }

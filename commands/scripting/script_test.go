@@ -155,116 +155,104 @@ func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 // TestBusyScript: a script that does not end keeps everybody waiting; after
 // busy-reply-threshold they are told so, and may kill it.
 func TestBusyScript(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		s := w.Start()
-		c, other, third := s.Dial(), s.Dial(), s.Dial()
-		require.Equal(t, inproc.OK, third.Do("WATCH", "w"))
-		require.Equal(t, "-NOTBUSY No scripts in execution right now.\r\n", other.Do("SCRIPT", "KILL"))
-		c.Command("EVAL", "redis.pcall('get', 'k') "+endless, "0")
-		f.runsAlone()
-		other.Command("PING")
-		w.Advance(5 * time.Second)
-		require.Equal(t, busyReply, other.Reply())
-		require.Equal(t, busyReply, other.Do("SHUTDOWN"))
-		require.Equal(t, busyReply, other.Do("GET", "k"))
-		require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.Do("GET"))
-		other.Dialogue([2]string{"MULTI", inproc.OK}, [2]string{"PING", busyReply},
-			[2]string{"EXEC", "-EXECABORT Transaction discarded because of: " + busyReply[1:]})
-		fresh := s.Dial() // who comes now is told as well
-		require.Equal(t, busyReply, fresh.Do("PING"))
-		third.Send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
-		require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
-		require.True(t, strings.HasPrefix(c.Reply(), killedReply))
-		third.Expect(inproc.OK, inproc.Pong)
-		require.Equal(t, inproc.Pong, other.Do("PING"))
-		require.Equal(t, inproc.Pong, c.Do("PING"))
-		require.Equal(t, ":1\r\n", c.Do("EVAL", "for i = 1, 3 do end return 1", "0"), "after a kill")
-	})
-}
-
-// runsAlone waits until a script has everything to itself.
-func (f *fixture) runsAlone() {
-	f.t.Helper()
-	eventually(f.t, "a script to run", func() bool { return f.clock.Timers() == 1 })
+	s := inproc.Step(t)
+	c, other, third := s.Dial(), s.Dial(), s.Dial()
+	require.Equal(t, inproc.OK, third.Do("WATCH", "w"))
+	require.Equal(t, "-NOTBUSY No scripts in execution right now.\r\n", other.Do("SCRIPT", "KILL"))
+	c.Command("EVAL", "redis.pcall('get', 'k') "+endless, "0")
+	s.Clock.AwaitTimers(1)
+	other.Command("PING")
+	s.Clock.Advance(5 * time.Second)
+	require.Equal(t, busyReply, other.Reply())
+	require.Equal(t, busyReply, other.Do("SHUTDOWN"))
+	require.Equal(t, busyReply, other.Do("GET", "k"))
+	require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.Do("GET"))
+	other.Dialogue([2]string{"MULTI", inproc.OK}, [2]string{"PING", busyReply},
+		[2]string{"EXEC", "-EXECABORT Transaction discarded because of: " + busyReply[1:]})
+	fresh := s.Dial() // who comes now is told as well
+	require.Equal(t, busyReply, fresh.Do("PING"))
+	third.Send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
+	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+	require.True(t, strings.HasPrefix(c.Reply(), killedReply))
+	third.Expect(inproc.OK, inproc.Pong)
+	require.Equal(t, inproc.Pong, other.Do("PING"))
+	require.Equal(t, inproc.Pong, c.Do("PING"))
+	require.Equal(t, ":1\r\n", c.Do("EVAL", "for i = 1, 3 do end return 1", "0"), "after a kill")
 }
 
 // TestScriptThatHasWrittenIsKilledByShutdownOnly: what has written is not killed by a
 // client, but by the end of the server; then nothing of it is kept.
 func TestScriptThatHasWrittenIsKilledByShutdownOnly(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		dir := t.TempDir()
-		flags := []string{"--dir", dir, "--appendonly", "yes"}
-		s := w.Start(flags...)
-		c, other, waiting := s.Dial(), s.Dial(), s.Dial()
-		require.Equal(t, inproc.Five(0, 5, 4, -1, 1), c.Do("CL.THROTTLE", "before", "4", "1", "1"))
-		c.Command("EVAL", "redis.call('cl.throttle', 'half', 4, 1, 1) redis.log(redis.LOG_WARNING, 'it has written') "+endless, "0")
-		f.runsAlone()
-		eventually(t, "it has written", func() bool { return strings.Contains(f.log.String(), "a script logged a message") })
-		waiting.Command("PING")
-		w.Advance(5 * time.Second)
-		require.Equal(t, busyReply, waiting.Reply())
-		require.Equal(t, unkillable, other.Do("SCRIPT", "KILL"))
-		other.Command("SHUTDOWN", "NOSAVE")
-		other.ExpectEnd()
-		require.NoError(t, s.Stop())
-		f = w.Start(flags...)
-		require.Equal(t, ":1\r\n", s.Dial().Do("EXISTS", "before", "half"))
-	})
+	flags := []string{"--dir", t.TempDir(), "--appendonly", "yes"}
+	s := inproc.Step(t, flags...)
+	c, other, waiting := s.Dial(), s.Dial(), s.Dial()
+	require.Equal(t, inproc.Five(0, 5, 4, -1, 1), c.Do("CL.THROTTLE", "before", "4", "1", "1"))
+	c.Command("EVAL", "redis.call('cl.throttle', 'half', 4, 1, 1) redis.log(redis.LOG_WARNING, 'it has written') "+endless, "0")
+	s.Clock.AwaitTimers(1)
+	s.Log.Await("a script logged a message")
+	waiting.Command("PING")
+	s.Clock.Advance(5 * time.Second)
+	require.Equal(t, busyReply, waiting.Reply())
+	require.Equal(t, unkillable, other.Do("SCRIPT", "KILL"))
+	other.Command("SHUTDOWN", "NOSAVE")
+	other.ExpectEnd()
+	s.End()
+	s = inproc.Step(t, flags...)
+	require.Equal(t, ":1\r\n", s.Dial().Do("EXISTS", "before", "half"))
 }
 
 // TestStopWhileAScriptRuns: a server that is asked to stop waits for a script as long
 // as for any client, and then ends it; nothing of it is kept.
 func TestStopWhileAScriptRuns(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		for _, script := range []string{endless, "redis.call('cl.throttle', 'half', 4, 1, 1) " + endless} {
-			dir := t.TempDir()
-			flags := []string{"--dir", dir, "--save", "3600 1", "--shutdown-timeout", "1"}
-			s := w.Start(flags...)
+	for name, script := range map[string]string{
+		"reads":  endless,
+		"writes": "redis.call('cl.throttle', 'half', 4, 1, 1) " + endless,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flags := []string{"--dir", t.TempDir(), "--save", "3600 1", "--shutdown-timeout", "1"}
+			s := inproc.Step(t, flags...)
 			c, waiting := s.Dial(), s.Dial()
 			require.Equal(t, inproc.Five(0, 5, 4, -1, 1), c.Do("CL.THROTTLE", "before", "4", "1", "1"))
 			require.Equal(t, inproc.OK, c.Do("SAVE"))
 			c.Command("EVAL", script, "0")
-			f.runsAlone()
+			s.Clock.AwaitTimers(1)
 			waiting.Command("PING")
-			require.NoError(t, s.Stop())
-			f = w.Start(flags...)
+			s.End()
+			s = inproc.Step(t, flags...)
 			require.Equal(t, ":1\r\n", s.Dial().Do("EXISTS", "before", "half"))
-			require.NoError(t, s.Stop())
-		}
-	})
+		})
+	}
 }
 
 // TestScriptOfAClientThatLeaves: it runs to its end, and does what it does.
 func TestScriptOfAClientThatLeaves(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		s := w.Start()
-		for _, leave := range []func(c *inproc.Client){
-			func(c *inproc.Client) { _ = c.Close() },
-			func(c *inproc.Client) {
-				w.Advance(5 * time.Second)
-				require.Equal(t, busyReply, s.Dial().Do("PING"))
-			},
-		} {
-			c, other := s.Dial(), s.Dial()
-			require.Equal(t, inproc.OK, c.Do("WATCH", "w"))
-			c.Send("MULTI\r\n" + string(inproc.Encode(nil, "EVAL", endless, "0")) + "CL.THROTTLE left 4 1 1000\r\nEXEC\r\n")
-			c.Expect(inproc.OK, inproc.Queued, inproc.Queued)
-			f.runsAlone()
-			leave(c)
-			w.Advance(5 * time.Second)
-			require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
-			require.Equal(t, ":1\r\n", other.Do("EXISTS", "left"))
-			require.Equal(t, inproc.OK, other.Do("FLUSHALL"))
-		}
-	})
+	s := inproc.Step(t)
+	for _, leave := range []func(c *inproc.Client){
+		func(c *inproc.Client) { _ = c.Close() },
+		func(c *inproc.Client) {
+			s.Clock.Advance(5 * time.Second)
+			require.Equal(t, busyReply, s.Dial().Do("PING"))
+		},
+	} {
+		c, other := s.Dial(), s.Dial()
+		require.Equal(t, inproc.OK, c.Do("WATCH", "w"))
+		c.Send("MULTI\r\n" + string(inproc.Encode(nil, "EVAL", endless, "0")) + "CL.THROTTLE left 4 1 1000\r\nEXEC\r\n")
+		c.Expect(inproc.OK, inproc.Queued, inproc.Queued)
+		s.Clock.AwaitTimers(1)
+		leave(c)
+		s.Clock.Advance(5 * time.Second)
+		require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+		require.Equal(t, ":1\r\n", other.Do("EXISTS", "left"))
+		require.Equal(t, inproc.OK, other.Do("FLUSHALL"))
+	}
 }
 
 // TestScriptIsOneRecord: what a script does is kept as one record, whatever way it ran,
 // and comes back.
 func TestScriptIsOneRecord(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		flags := []string{"--dir", t.TempDir(), "--appendonly", "yes"}
-		s := w.Start(flags...)
+		s := w.Start("--appendonly", "yes")
 		c := s.Dial()
 		for i, script := range scriptModes("redis.call('cl.throttle', KEYS[1], 4, 1, 1) redis.call('sw.allow', KEYS[2], 5, 60) return redis.call('expire', KEYS[1], 100)") {
 			c.Send(evalFrame(script, fmt.Sprint("a", i), fmt.Sprint("b", i)))
@@ -272,7 +260,7 @@ func TestScriptIsOneRecord(t *testing.T) {
 			require.Equal(t, fmt.Sprint(i+1), c.Info("rdb_changes_since_last_save"))
 		}
 		require.NoError(t, s.Stop())
-		f = w.Start(flags...)
+		s.Restart()
 		require.Equal(t, ":6\r\n", s.Dial().Do("EXISTS", "a0", "b0", "a1", "b1", "a2", "b2"))
 		require.Equal(t, ":100\r\n", s.Dial().Do("TTL", "a2"))
 	})

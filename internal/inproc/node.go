@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing/synctest"
 	"time"
 
@@ -209,24 +208,4 @@ func (n *Node) State() map[string]entry.Entry {
 		}
 	}, func() error { return nil }))
 	return all
-}
-
-// LogBuffer collects a log that several goroutines write.
-type LogBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements [io.Writer].
-func (b *LogBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// String returns all that was logged.
-func (b *LogBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

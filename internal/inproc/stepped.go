@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -30,8 +31,8 @@ type Stepped struct {
 	done  chan error
 }
 
-// Step runs a server with options as on the command line until the test ends. Its clock begins at
-// [Epoch].
+// Step runs a server with options as on the command line until the test ends. It has loaded what
+// there is to be loaded. Its clock begins at [Epoch].
 func Step(tb testing.TB, options ...string) *Stepped {
 	tb.Helper()
 	return StepWith(tb, nil, options...)
@@ -60,6 +61,9 @@ func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *St
 	require.NoError(tb, err)
 	go func() { s.done <- s.Run(context.Background()) }()
 	tb.Cleanup(s.End)
+	for s.Engine().Loading() {
+		runtime.Gosched()
+	}
 	return s
 }
 

@@ -1,0 +1,48 @@
+package inproc
+
+import (
+	"strings"
+	"sync"
+)
+
+// LogBuffer collects a log that several goroutines write.
+type LogBuffer struct {
+	mu   sync.Mutex // guards what follows
+	text strings.Builder
+	more chan struct{} // closed at the next write, if something waits for that
+}
+
+// Write implements [io.Writer].
+func (b *LogBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.more != nil {
+		close(b.more)
+		b.more = nil
+	}
+	return b.text.Write(p)
+}
+
+// String returns all that was logged.
+func (b *LogBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// Await returns when text has been logged.
+func (b *LogBuffer) Await(text string) {
+	for {
+		b.mu.Lock()
+		if strings.Contains(b.text.String(), text) {
+			b.mu.Unlock()
+			return
+		}
+		if b.more == nil {
+			b.more = make(chan struct{})
+		}
+		more := b.more
+		b.mu.Unlock()
+		<-more
+	}
+}

@@ -1,0 +1,90 @@
+package inproc
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/server"
+)
+
+// Served is a whole server behind a socket of this machine, for what depends on the transport.
+// Its clock moves only when the test moves it.
+type Served struct {
+	*Server
+	// Log is what the server has logged.
+	Log *LogBuffer
+
+	tb    testing.TB
+	done  chan error
+	ended sync.Once
+}
+
+// EachTransport runs f for every kind of transport that the machine has.
+func EachTransport(t *testing.T, f func(t *testing.T, kind string)) {
+	t.Helper()
+	kinds := []string{"goroutine"}
+	if runtime.GOOS == "linux" {
+		kinds = append(kinds, "epoll")
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) { f(t, kind) })
+	}
+}
+
+// Serve runs a server of a kind of transport, with options as on the command line, until the test
+// ends.
+func Serve(tb testing.TB, kind string, options ...string) *Served {
+	tb.Helper()
+	return ServeWith(tb, kind, nil, options...)
+}
+
+// ServeWith is Serve with what setup, unless it is nil, changes of the server's options.
+func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options ...string) *Served {
+	tb.Helper()
+	s := &Served{Server: &Server{Clock: clocktest.New(Epoch)}, Log: &LogBuffer{}, tb: tb, done: make(chan error, 1)}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	c, err := config.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", tb.TempDir()}, options...), nil)
+	require.NoError(tb, err)
+	o := server.Options{
+		Clock: s.Clock, Listeners: []net.Listener{l},
+		Log: slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if setup != nil {
+		setup(&o)
+	}
+	s.Server.Server, err = server.New(c, o)
+	require.NoError(tb, err)
+	go func() { s.done <- s.Run(context.Background()) }()
+	tb.Cleanup(s.End)
+	return s
+}
+
+// Dial connects a client with a socket.
+func (s *Served) Dial() *Client {
+	s.tb.Helper()
+	return Dial(s.tb, "tcp", s.Addr().String())
+}
+
+// End stops the server and returns when Run has.
+func (s *Served) End() {
+	s.ended.Do(func() {
+		s.Stop()
+		require.NoError(s.tb, <-s.done)
+	})
+}
+
+// Await waits, outside of a [Bubble], until ok says that something has happened that must happen.
+func Await(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	require.Eventually(tb, ok, Patience, time.Millisecond, what)
+}
