@@ -244,8 +244,8 @@ programs() {
   section 'Transactions' \
     'Ten CL.THROTTLE between MULTI and EXEC in one packet, and ten plain ones. The transaction should cost at most' \
     '1.3 times the plain calls. The time is from bytes in to bytes out, without sockets.'
-  write '```' "go test ./server -run '^\$' -bench BenchmarkTransaction -benchtime $kind_span -count $rounds"
-  go test ./server -run '^$' -bench BenchmarkTransaction -benchtime "$kind_span" -count "$rounds" | grep '^Benchmark' >>"$out" || true
+  write '```' "go test ./commands/transactions -run '^\$' -bench BenchmarkTransaction -benchtime $kind_span -count $rounds"
+  go test ./commands/transactions -run '^$' -bench BenchmarkTransaction -benchtime "$kind_span" -count "$rounds" | grep '^Benchmark' >>"$out" || true
   write '```' ''
 }
 

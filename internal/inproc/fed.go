@@ -48,6 +48,14 @@ func (f *Fed) Another() *Fed {
 	return &Fed{s, f.tb}
 }
 
+// Beside is Another with the worker of f.
+func (f *Fed) Beside() *Fed {
+	f.tb.Helper()
+	other := f.Another()
+	other.worker = f.worker
+	return other
+}
+
 // Do hands in a command and returns the reply. It waits for what runs in the background.
 func (f *Fed) Do(args ...string) string {
 	f.tb.Helper()

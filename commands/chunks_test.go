@@ -1,4 +1,4 @@
-package server_test
+package commands_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -22,16 +23,14 @@ var chunkable = []string{
 	"*1\r\n$4\r\nQUIT\r\n", "*1\r\n+oops\r\n", "*1\r\n$-1\r\n",
 }
 
-// play feeds the stream as it is cut and returns all replies up to the close; then the
-// session is over.
-// The ids of connections, which differ, are left out.
-func (b *bench) play(cuts [][]byte) string {
-	defer b.session.Closed()
+// play feeds the stream as it is cut and returns all replies up to the close. The ids of
+// connections, which differ, are left out.
+func play(b *inproc.Fed, cuts [][]byte) string {
 	var pending, replies []byte
 	for _, cut := range cuts {
 		pending = append(pending, cut...)
 		for {
-			turn := b.session.Feed(b.worker, pending, nil)
+			turn := b.Turn(pending, nil)
 			replies = append(replies, turn.Whole()...)
 			pending = pending[turn.Consumed:]
 			if turn.Next == transport.Close {
@@ -52,19 +51,19 @@ func withoutID(replies []byte) string { return string(connectionID.ReplaceAll(re
 // TestChunksDoNotMatter cuts random streams at random places: the replies are those
 // of the whole stream, whatever is split ahead of what runs.
 func TestChunksDoNotMatter(t *testing.T) {
-	server := newBench(t)
+	server := inproc.OpenTimed(t)
 	rapid.Check(t, func(t *rapid.T) {
 		stream := []byte{}
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(chunkable)-1), 1, 120).Draw(t, "requests") {
 			stream = append(stream, chunkable[i]...)
 		}
-		want := server.another().play([][]byte{stream})
+		want := play(server.Another(), [][]byte{stream})
 		var cuts [][]byte
 		for rest := stream; len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
 			cuts, rest = append(cuts, rest[:n]), rest[n:]
 		}
-		require.Equal(t, want, server.another().play(cuts))
-		require.Equal(t, want, server.another().play(bytes.SplitAfter(stream, nil)), "byte by byte")
+		require.Equal(t, want, play(server.Another(), cuts))
+		require.Equal(t, want, play(server.Another(), bytes.SplitAfter(stream, nil)), "byte by byte")
 	})
 }

@@ -1,4 +1,4 @@
-package server_test
+package limiters_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
@@ -36,11 +37,11 @@ func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
 	return d
 }
 
-// apply makes the policies of the server those of d.
-func (b *bench) apply(tb testing.TB, d *document.Document) {
+// apply makes the policies of the server of b those of d.
+func apply(tb testing.TB, b *inproc.Fed, d *document.Document) {
 	tb.Helper()
-	b.engine.WithStore(0, func(st env.Store) {
-		_, err := b.engine.Options.Policies.Apply(policystore.Store(st), registry.Author{}, d, policy.Bounds{})
+	b.Server().Engine().WithStore(0, func(st env.Store) {
+		_, err := b.Server().Engine().Options.Policies.Apply(policystore.Store(st), registry.Author{}, d, policy.Bounds{})
 		require.NoError(tb, err)
 	})
 }
@@ -48,17 +49,17 @@ func (b *bench) apply(tb testing.TB, d *document.Document) {
 // TestUseAllocatesNothing: neither where the limits are the policy's nor where something else
 // applies, nor with several clauses.
 func TestUseAllocatesNothing(t *testing.T) {
-	b := newBench(t)
+	b := inproc.OpenTimed(t)
 	d := manyPolicies(100, 10_000, 1000, "TB 200 100 1")
 	d.Policies[1].Limits = []string{"SW 100 60", "TB 200 100 1", "CL 15 30 60", "CC 5 60"}
 	d.Policies[2].Limits = []string{"SW 100 60 FIXED"}
 	d.Policies[3].Limits = []string{"CC 5 60"}
 	d.Policies[4].Limits = []string{"CL 15 30 60"}
 	d.Policies[5].Shadow = true
-	b.apply(t, d)
-	forever := b.engine.Options.Now().Add(time.Hour)
-	b.engine.WithStore(0, func(st env.Store) {
-		err := b.engine.Options.Policies.Update(policystore.Store(st), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
+	apply(t, b, d)
+	forever := b.Server().Engine().Options.Now().Add(time.Hour)
+	b.Server().Engine().WithStore(0, func(st env.Store) {
+		err := b.Server().Engine().Options.Policies.Update(policystore.Store(st), registry.Author{}, func(builder *policy.Builder, now limit.Instant) ([]registry.Edit, error) {
 			limits := builder.Get(policy.Main, "policy06", "").Limits
 			return []registry.Edit{
 				registry.Set(&policy.Entry{Kind: policy.Candidate, Policy: "policy06", Limits: limits, Until: limit.MaxInstant}),
@@ -84,9 +85,10 @@ func TestUseAllocatesNothing(t *testing.T) {
 		{"policy07", "blocked1"},
 		{"policy07", "exempt"},
 	} {
-		packet := frame(append([]string{"RL.USE"}, args...)...)
-		require.NotEqual(t, byte('-'), b.feed(packet)[0], "%v: %s", args, b.out)
-		require.Zero(t, testing.AllocsPerRun(1000, func() { b.feed(packet) }), "%v", args)
+		packet := inproc.Encode(nil, append([]string{"RL.USE"}, args...)...)
+		reply := b.Packet(packet)
+		require.NotEqual(t, byte('-'), reply[0], "%v: %s", args, reply)
+		require.Zero(t, testing.AllocsPerRun(1000, func() { b.Packet(packet) }), "%v", args)
 	}
 }
 
@@ -108,25 +110,26 @@ func BenchmarkUse(b *testing.B) {
 				n := p*depth + j
 				name, key := fmt.Sprintf("policy%02d", n%100), fmt.Sprintf("user:%012d", n)
 				if i == 0 {
-					packet.Write(frame("TB.ACQUIRE", name+":"+key, "200", "100", "1"))
+					packet.Write(inproc.Encode(nil, "TB.ACQUIRE", name+":"+key, "200", "100", "1"))
 				} else {
-					packet.Write(frame("RL.USE", name, key))
+					packet.Write(inproc.Encode(nil, "RL.USE", name, key))
 				}
 			}
 			kinds[i].packets = append(kinds[i].packets, packet.Bytes())
 		}
 	}
-	s := newBench(b)
-	s.apply(b, manyPolicies(100, 10_000, 1000, "TB 200 100 1"))
+	s := inproc.OpenTimed(b)
+	apply(b, s, manyPolicies(100, 10_000, 1000, "TB 200 100 1"))
 	for n := 0; b.Loop(); n++ {
 		for i := range kinds {
 			k := &kinds[i]
 			began := time.Now()
+			var reply []byte
 			for j := range turn {
-				s.feed(k.packets[(n*turn+j)%len(k.packets)])
+				reply = s.Packet(k.packets[(n*turn+j)%len(k.packets)])
 			}
 			k.fastest = min(k.fastest, time.Since(began))
-			require.Equal(b, byte('*'), s.out[0])
+			require.Equal(b, byte('*'), reply[0])
 		}
 	}
 	for i := range kinds {

@@ -1,11 +1,11 @@
-package server_test
+package commands_test
 
 import (
 	"fmt"
 	"strconv"
 	"testing"
 
-	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // longCommands are commands with as many arguments as fit, and how many keys or
@@ -16,7 +16,7 @@ func longCommands() map[string]longCommand {
 		for i := range n {
 			args = append(args, each(i)...)
 		}
-		return longCommand{n, frame(args...)}
+		return longCommand{n, inproc.Encode(nil, args...)}
 	}
 	key := func(prefix string) func(i int) []string {
 		return func(i int) []string { return []string{prefix + strconv.Itoa(i)} }
@@ -34,7 +34,7 @@ func longCommands() map[string]longCommand {
 		"MGET":    words("MGET", n, key("k")),
 		"EXISTS":  words("EXISTS", n, key("k")),
 		"DEL":     words("DEL", n, key("absent")),
-		"RLMULTI": {clauses, frame(multi...)},
+		"RLMULTI": {clauses, inproc.Encode(nil, multi...)},
 	}
 }
 
@@ -46,74 +46,25 @@ type longCommand struct {
 // BenchmarkLongCommand shows what a key of a long command takes, beside what a
 // pipeline of short ones takes for the same.
 func BenchmarkLongCommand(b *testing.B) {
-	s := newWaitingBench(b)
+	s := inproc.OpenTimed(b)
 	for name, c := range longCommands() {
 		b.Run(name, func(b *testing.B) {
-			s.do(c.packet)
+			s.Packet(c.packet)
 			b.ResetTimer()
 			for range b.N {
-				s.do(c.packet)
+				s.Packet(c.packet)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.n), "ns/key")
 		})
 	}
 	var pipeline []byte
 	for i := range 1000 {
-		pipeline = append(pipeline, frame("SET", fmt.Sprint("k", i*30), "v")...)
+		pipeline = append(pipeline, inproc.Encode(nil, "SET", fmt.Sprint("k", i*30), "v")...)
 	}
 	b.Run("ShortSET", func(b *testing.B) {
 		for range b.N {
-			s.do(pipeline)
+			s.Packet(pipeline)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*1000), "ns/key")
 	})
-}
-
-// waitingBench is a bench whose commands may leave the loop.
-type waitingBench struct {
-	*bench
-	peer *wakingPeer
-}
-
-// wakingPeer lets the goroutine that feeds a session wait until it is to go on.
-type wakingPeer struct {
-	quietPeer
-	wake chan struct{} // holds one
-}
-
-func (p *wakingPeer) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-func newWaitingBench(tb testing.TB) *waitingBench {
-	tb.Helper()
-	return newBench(tb).waiting()
-}
-
-// waiting opens a further session of the same server, whose commands may leave the
-// loop.
-func (b *bench) waiting() *waitingBench {
-	p := &wakingPeer{wake: make(chan struct{}, 1)}
-	session, _ := b.engine.Open(p)
-	return &waitingBench{&bench{engine: b.engine, session: session, worker: b.engine.NewWorker(), out: make([]byte, 0, 1<<16)}, p}
-}
-
-// do runs a packet to its end and returns the replies.
-func (b *waitingBench) do(packet []byte) []byte {
-	out := b.out[:0]
-	for {
-		turn := b.session.Feed(b.worker, packet, out)
-		packet, out = packet[turn.Consumed:], turn.Out
-		switch turn.Next {
-		case transport.Again:
-		case transport.Park, transport.Wait:
-			<-b.peer.wake
-		default:
-			b.out = out
-			return out
-		}
-	}
 }

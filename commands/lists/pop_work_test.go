@@ -1,19 +1,19 @@
-package server_test
+package lists_test
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // elements brings n elements of a length under key, scored if the command is ZADD.
-func (b *waitingBench) elements(command, key string, n, length int) {
+func elements(b *inproc.Fed, command, key string, n, length int) {
 	const each = 500
 	for from := 0; from < n; from += each {
 		args := []string{command, key}
@@ -23,7 +23,7 @@ func (b *waitingBench) elements(command, key string, n, length int) {
 			}
 			args = append(args, fmt.Sprintf("%0*d", length, i))
 		}
-		b.do(frame(args...))
+		b.Do(args...)
 	}
 }
 
@@ -33,10 +33,10 @@ func (b *waitingBench) elements(command, key string, n, length int) {
 func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 	const many = 20_000
 	for _, waits := range []bool{false, true} {
-		b := newWaitingBench(t)
+		b := inproc.Open(t)
 		if waits {
-			waiter := b.another()
-			waiter.feed(frame("BLPOP", "nobody's", "0"))
+			turn := b.Another().Turn(inproc.Encode(nil, "BLPOP", "nobody's", "0"), nil)
+			require.Equal(t, transport.Wait, turn.Next)
 		}
 		for _, step := range []struct {
 			kind, call string
@@ -65,15 +65,15 @@ func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 			if step.length > 6 {
 				n = 200
 			}
-			b.do(frame("DEL", "k"))
-			b.elements(step.kind, "k", n, step.length)
-			turn := b.session.Feed(b.worker, frame(strings.Fields(step.call)...), nil)
+			b.Do("DEL", "k")
+			elements(b, step.kind, "k", n, step.length)
+			turn := b.Turn(inproc.Encode(nil, strings.Fields(step.call)...), nil)
 			left := turn.Next == transport.Park || turn.Next == transport.Wait
 			require.Equal(t, step.leaves, left, "%s of %d bytes, somebody waits: %t", step.call, step.length, waits)
 			if left {
 				require.Empty(t, turn.Out)
-				<-b.peer.wake
-				turn.Out = b.do(nil)
+				b.Woken()
+				turn.Out = b.Packet(nil)
 			}
 			require.NotContains(t, string(turn.Out[:20]), "ERR", step.call)
 			if strings.Contains(step.call, "POP") {
@@ -83,20 +83,20 @@ func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 				require.Equal(t, took, strings.Count(string(turn.Out), fmt.Sprintf("$%d\r\n", step.length)), step.call)
 			}
 		}
-		b.do(frame("DEL", "k"))
-		b.elements("RPUSH", "k", many, 5)
-		b.do(frame("MULTI"))
-		b.do(frame("LMPOP", "1", "k", "LEFT", "COUNT", "20000"))
-		require.Equal(t, transport.Park, b.session.Feed(b.worker, frame("EXEC"), nil).Next, "a transaction, too")
-		<-b.peer.wake
-		require.Len(t, b.do(nil), len("*1\r\n*2\r\n$1\r\nk\r\n*20000\r\n")+many*len("$5\r\n00000\r\n"))
+		b.Do("DEL", "k")
+		elements(b, "RPUSH", "k", many, 5)
+		b.Do("MULTI")
+		b.Do("LMPOP", "1", "k", "LEFT", "COUNT", "20000")
+		require.Equal(t, transport.Park, b.Turn(inproc.Encode(nil, "EXEC"), nil).Next, "a transaction, too")
+		b.Woken()
+		require.Len(t, b.Packet(nil), len("*1\r\n*2\r\n$1\r\nk\r\n*20000\r\n")+many*len("$5\r\n00000\r\n"))
 	}
 }
 
 // TestPopThatIsTooLongTakesNothing: what would not fit into a reply stays where it is, and
 // its client is told. Long elements take no room there.
 func TestPopThatIsTooLongTakesNothing(t *testing.T) {
-	b := newWaitingBench(t)
+	b := inproc.Open(t)
 	const n, length = 4600, 15_000
 	for command, key := range map[string]string{"RPUSH": "l", "SADD": "s", "ZADD": "z"} {
 		for from := 0; from < n; from += 50 {
@@ -107,60 +107,43 @@ func TestPopThatIsTooLongTakesNothing(t *testing.T) {
 				}
 				args = append(args, fmt.Sprintf("%0*d", length, i))
 			}
-			b.do(frame(args...))
+			b.Do(args...)
 		}
 	}
 	for _, call := range []string{
 		"LPOP l 4600", "RPOP l 4600", "LMPOP 1 l LEFT COUNT 4600", "BLMPOP 0 1 l LEFT COUNT 4600",
 		"SPOP s 4600", "ZPOPMIN z 4600", "ZPOPMAX z 4600", "ZMPOP 1 z MIN COUNT 4600",
 	} {
-		require.Equal(t, "-ERR the reply is too long\r\n", string(b.do(frame(strings.Fields(call)...))), call)
+		require.Equal(t, "-ERR the reply is too long\r\n", b.Do(strings.Fields(call)...), call)
 	}
 	for call, want := range map[string]int{"LLEN l": n, "SCARD s": n, "ZCARD z": n} {
-		require.Equal(t, fmt.Sprintf(":%d\r\n", want), string(b.do(frame(strings.Fields(call)...))), call)
-	}
-}
-
-// TestSpopTakesEachMemberOnce: whatever is taken together is different, and gone.
-func TestSpopTakesEachMemberOnce(t *testing.T) {
-	b := newWaitingBench(t)
-	for _, n := range []int{30, 3000} {
-		b.elements("SADD", "s", n, 5)
-		seen := map[string]bool{}
-		for len(seen) < n {
-			reply := strings.Split(string(b.do(frame("SPOP", "s", "7"))), "\r\n")
-			for i := 2; i < len(reply); i += 2 {
-				require.False(t, seen[reply[i]], reply[i])
-				seen[reply[i]] = true
-			}
-			require.Equal(t, fmt.Sprintf(":%d\r\n", n-len(seen)), string(b.do(frame("SCARD", "s"))))
-		}
+		require.Equal(t, fmt.Sprintf(":%d\r\n", want), b.Do(strings.Fields(call)...), call)
 	}
 }
 
 // TestPopsOfManyKeysLeaveTheLoop: who waits under very many keys holds up nobody, and is
 // served as any other: what there is in the order of its keys, then what comes, once.
 func TestPopsOfManyKeysLeaveTheLoop(t *testing.T) {
-	b := newWaitingBench(t)
-	other := b.waiting()
+	b := inproc.Open(t)
+	other := b.Another()
 	const n = 5000
 	args := []string{"BLPOP"}
 	for i := range n {
 		args = append(args, "k"+strconv.Itoa(i))
 	}
-	call := frame(append(args, "0")...)
+	call := inproc.Encode(nil, append(args, "0")...)
 	wait := func() {
-		turn := b.session.Feed(b.worker, call, nil)
+		turn := b.Turn(call, nil)
 		require.Equal(t, transport.Wait, turn.Next, "the loop is free meanwhile")
 		require.Equal(t, len(call), turn.Consumed)
 	}
 	popped := func(key, value string) {
 		t.Helper()
-		<-b.peer.wake
-		require.Equal(t, array(bulk(key), bulk(value)), string(b.do(nil)))
+		b.Woken()
+		require.Equal(t, inproc.Array(inproc.Bulk(key), inproc.Bulk(value)), string(b.Packet(nil)))
 	}
-	other.do(frame("RPUSH", "k4999", "z", "y"))
-	other.do(frame("RPUSH", "k7", "a"))
+	other.Do("RPUSH", "k4999", "z", "y")
+	other.Do("RPUSH", "k7", "a")
 	wait()
 	popped("k7", "a")
 	wait()
@@ -168,44 +151,12 @@ func TestPopsOfManyKeysLeaveTheLoop(t *testing.T) {
 	wait()
 	popped("k4999", "y")
 	wait()
-	other.do(frame("RPUSH", "k2500", "late", "later"))
+	other.Do("RPUSH", "k2500", "late", "later")
 	popped("k2500", "late")
-	require.Equal(t, array(bulk("later")), string(other.do(frame("LRANGE", "k2500", "0", "-1"))))
-	other.do(frame("SET", "k3", "x"))
-	other.do(frame("DEL", "k2500"))
+	require.Equal(t, inproc.Array(inproc.Bulk("later")), other.Do("LRANGE", "k2500", "0", "-1"))
+	other.Do("SET", "k3", "x")
+	other.Do("DEL", "k2500")
 	wait()
-	<-b.peer.wake
-	require.Equal(t, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", string(b.do(nil)))
-}
-
-// TestPopsOfManyKeysThatEnd: the wait for very many keys ends with its timeout, by CLIENT
-// UNBLOCK and with its client, whether it has joined the queues by then or not.
-func TestPopsOfManyKeysThatEnd(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		admin, c := f.dial(), f.dial()
-		id := c.id()
-		args := []string{"BLPOP"}
-		for i := range 5000 {
-			args = append(args, "k"+strconv.Itoa(i))
-		}
-		for range 5 {
-			c.command(append(args, "0")...)
-			f.awaits(admin, 1)
-			require.Equal(t, ":1\r\n", admin.do("CLIENT", "UNBLOCK", id))
-			require.Equal(t, "*-1\r\n", c.reply())
-		}
-		c.command(append(args, "1.5")...)
-		f.awaits(admin, 1)
-		eventually(t, "its timer runs", func() bool { return f.clock.Timers() > 0 })
-		f.clock.Advance(1500 * time.Millisecond)
-		require.Equal(t, "*-1\r\n", c.reply())
-		c.command(append(args, "0")...)
-		f.awaits(admin, 1)
-		require.NoError(t, c.Close())
-		f.awaits(admin, 0)
-		eventually(t, "nobody is in a queue", func() bool { return f.Keyspace().PopWaiting() == 0 })
-		require.Equal(t, ":1\r\n", admin.do("RPUSH", "k1", "v"))
-		require.Equal(t, bulk("v"), admin.do("LPOP", "k1"), "nobody has taken it")
-	})
+	b.Woken()
+	require.Equal(t, "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", string(b.Packet(nil)))
 }
