@@ -1,4 +1,4 @@
-package server_test
+package commands_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -75,24 +76,24 @@ func callOf(cmd *command.Command) string {
 // answers as many replies as there were commands, and the server goes on.
 func TestEveryCommandInsideExec(t *testing.T) {
 	atOnce := map[string]bool{"exec": true, "discard": true, "multi": true, "watch": true, "quit": true, "reset": true}
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		witness := f.dial()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		witness := s.Dial()
 		ran := 0
-		for _, cmd := range f.Engine().Table().All() {
+		for _, cmd := range s.Engine().Table().All() {
 			if cmd.Run == nil || atOnce[cmd.Name] || cmd.Flags&command.FlagNoMulti != 0 {
 				continue
 			}
-			c := f.dial()
+			c := s.Dial()
 			call := callOf(cmd)
-			c.send("WATCH w\r\nMULTI\r\nCL.THROTTLE k 5 1 60\r\nSW.ALLOW s 5 60\r\n" + call + "\r\nCC.ACQUIRE c 5 60 member\r\nEXEC\r\nPING after\r\n")
-			c.expect("+OK\r\n", "+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n")
-			reply := c.reply()
+			c.Send("WATCH w\r\nMULTI\r\nCL.THROTTLE k 5 1 60\r\nSW.ALLOW s 5 60\r\n" + call + "\r\nCC.ACQUIRE c 5 60 member\r\nEXEC\r\nPING after\r\n")
+			c.Expect(inproc.OK, inproc.OK, inproc.Queued, inproc.Queued, inproc.Queued, inproc.Queued)
+			reply := c.Reply()
 			require.True(t, strings.HasPrefix(reply, "*4\r\n"), "%s: %q", call, reply)
 			require.NotContains(t, reply, "internal error", call)
-			require.Contains(t, []string{bulk("after"), array(bulk("pong"), bulk("after"))}, c.reply(), call)
+			require.Contains(t, []string{inproc.Bulk("after"), inproc.Array(inproc.Bulk("pong"), inproc.Bulk("after"))}, c.Reply(), call)
 			require.NoError(t, c.Close())
-			require.Equal(t, "+PONG\r\n", witness.do("PING"), call)
+			require.Equal(t, inproc.Pong, witness.Do("PING"), call)
 			ran++
 		}
 		require.Greater(t, ran, 80)
@@ -117,46 +118,49 @@ func words(table *command.Table) []string {
 // TestRandomCommands: calls made of random words, alone, pipelined and in transactions,
 // never end in an internal error, and never leave the server unable to answer.
 func TestRandomCommands(t *testing.T) {
-	n := 200_000
-	if testing.Short() {
-		n = 20_000
-	}
-	f := start(t, "goroutine", "--maxclients", "100000")
-	table := f.Engine().Table()
-	vocabulary := words(table)
-	worker := f.Engine().NewWorker()
-	r := rand.New(rand.NewPCG(11, 12))
-	out := make([]byte, 0, 1<<20)
-	var session transport.Session
-	closeOld := func() {
-		if session != nil {
-			session.Closed()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := 200_000
+		if testing.Short() {
+			n = 20_000
 		}
-	}
-	defer func() { closeOld() }()
-	for i := range n {
-		if session == nil {
-			session, _ = f.Engine().Open(quietPeer{})
-			require.NotNil(t, session)
+		s := w.Start("--maxclients", "100000")
+		table := s.Engine().Table()
+		vocabulary := words(table)
+		worker := s.Engine().NewWorker()
+		r := rand.New(rand.NewPCG(11, 12))
+		out := make([]byte, 0, 1<<20)
+		var session transport.Session
+		closeOld := func() {
+			if session != nil {
+				session.Closed()
+			}
 		}
-		var packet []byte
-		for range 1 + r.IntN(4) {
-			packet = append(packet, randomCall(r, table, vocabulary)...)
+		defer func() { closeOld() }()
+		for i := range n {
+			if session == nil {
+				session, _ = s.Engine().Open(inproc.NewPeer())
+				require.NotNil(t, session)
+			}
+			var packet []byte
+			for range 1 + r.IntN(4) {
+				packet = append(packet, randomCall(r, table, vocabulary)...)
+			}
+			turn := session.Feed(worker, packet, out[:0])
+			require.NotContains(t, string(turn.Whole()), "ERR internal error", "%q", packet)
+			if turn.Next == transport.Close || turn.Next == transport.Park || turn.Next == transport.Wait || r.IntN(50) == 0 {
+				closeOld()
+				session = nil
+			}
+			if i%1000 == 0 {
+				w.Advance(time.Second)
+				s.Engine().CloseOverdue(s.Engine().Options.Now())
+			}
 		}
-		turn := session.Feed(worker, packet, out[:0])
-		require.NotContains(t, string(turn.Whole()), "ERR internal error", "%q", packet)
-		if turn.Next == transport.Close || turn.Next == transport.Park || turn.Next == transport.Wait || r.IntN(50) == 0 {
-			closeOld()
-			session = nil
-		}
-		if i%1000 == 0 {
-			f.clock.Advance(time.Second)
-			f.Engine().CloseOverdue(f.clock.Now())
-		}
-	}
-	closeOld()
-	session = nil
-	eventually(t, "nobody waits", func() bool { return f.Keyspace().Waiting() == 0 })
+		closeOld()
+		session = nil
+		w.Settle()
+		require.Zero(t, s.Keyspace().Waiting())
+	})
 }
 
 // randomCall is a command of the table with words of which most are none that it wants.
@@ -164,7 +168,7 @@ func randomCall(r *rand.Rand, table *command.Table, vocabulary []string) []byte 
 	cmd := table.All()[r.IntN(len(table.All()))]
 	switch cmd.Name {
 	case "shutdown", "config|set", "config":
-		return frame("PING") // these would end or change the test
+		return inproc.Encode(nil, "PING") // these would end or change the test
 	}
 	args := strings.Fields(callOf(cmd))
 	for range r.IntN(4) {
@@ -182,9 +186,9 @@ func randomCall(r *rand.Rand, table *command.Table, vocabulary []string) []byte 
 		}
 	}
 	if strings.EqualFold(args[0], "config") || strings.EqualFold(args[0], "shutdown") || len(args) > 1 && strings.EqualFold(args[1], "pause") {
-		return frame("PING")
+		return inproc.Encode(nil, "PING")
 	}
-	return frame(args...)
+	return inproc.Encode(nil, args...)
 }
 
 // FuzzFeed gives a session arbitrary bytes, in two pieces: nothing panics, what is not
@@ -197,22 +201,23 @@ func FuzzFeed(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint16(len(seed)/2))
 	}
+	b := inproc.OpenTimed(f, "--maxclients", "1000")
+	worker, out := b.Server().Engine().NewWorker(), make([]byte, 0, 1<<16)
 	f.Fuzz(func(t *testing.T, stream []byte, cut uint16) {
 		for _, word := range []string{"config", "save", "rewrite", "pause"} {
 			if strings.Contains(strings.ToLower(string(stream)), word) {
 				return // would change the server under the others, or the folder
 			}
 		}
-		b := sharedBench(t)
-		session, rejection := b.server.Engine().Open(quietPeer{})
+		session, rejection := b.Server().Engine().Open(inproc.NewPeer())
 		require.Empty(t, rejection)
 		defer session.Closed()
 		at := min(int(cut), len(stream))
-		turn := session.Feed(b.worker, stream[:at], b.out[:0])
+		turn := session.Feed(worker, stream[:at], out[:0])
 		require.LessOrEqual(t, turn.Consumed, at)
 		require.NotContains(t, string(turn.Whole()), "ERR internal error")
 		if turn.Next == transport.Read {
-			turn = session.Feed(b.worker, stream[turn.Consumed:], b.out[:0])
+			turn = session.Feed(worker, stream[turn.Consumed:], out[:0])
 			require.NotContains(t, string(turn.Whole()), "ERR internal error")
 		}
 	})

@@ -1,4 +1,4 @@
-package server_test
+package commands_test
 
 import (
 	"math/rand/v2"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // telling are commands that say something of the server or the connection, answer at
@@ -37,11 +39,11 @@ func vocabulary(t *testing.T) (lines []string) {
 
 // told sends raw and returns all that is answered before the sentinel behind it, with
 // the lines of each reply sorted, since elements may come in any order.
-func (c *client) told(raw string) (replies []string) {
+func told(c *inproc.Client, raw string) (replies []string) {
 	const sentinel = "$9\r\nthat's it\r\n"
-	c.send(raw + "DISCARD\r\nECHO \"that's it\"\r\n")
+	c.Send(raw + "DISCARD\r\nECHO \"that's it\"\r\n")
 	for {
-		r := c.reply()
+		r := c.Reply()
 		if r == sentinel {
 			return replies[:len(replies)-1] // DISCARD's, which depends on how it was sent
 		}
@@ -56,45 +58,46 @@ func (c *client) told(raw string) (replies []string) {
 // every kind about the same few keys, so that what is looked up early is often moved,
 // replaced, removed, flushed or expired before its turn.
 func TestPrefetchChangesNoReply(t *testing.T) {
-	lines := vocabulary(t)
-	require.Greater(t, len(lines), 1500)
-	rng := rand.New(rand.NewPCG(21, 22))
-	many, one := start(t, transports()[0]), start(t, transports()[0])
-	ahead, single := many.dial(), one.dial()
-	rounds := 400
-	if testing.Short() {
-		rounds = 60
-	}
-	for round := range rounds {
-		var batch []string
-		for range 2 + rng.IntN(60) {
-			// Neighbours of a script are about the same keys.
-			at := rng.IntN(len(lines))
-			batch = append(batch, lines[at:min(at+1+rng.IntN(4), len(lines))]...)
-			if rng.IntN(60) == 0 {
-				batch = append(batch, "FLUSHALL")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		lines := vocabulary(t)
+		require.Greater(t, len(lines), 1500)
+		rng := rand.New(rand.NewPCG(21, 22))
+		many, one := w.Start(), w.Start()
+		ahead, single := many.Dial(), one.Dial()
+		rounds := 400
+		if testing.Short() {
+			rounds = 60
+		}
+		for round := range rounds {
+			var batch []string
+			for range 2 + rng.IntN(60) {
+				// Neighbours of a script are about the same keys.
+				at := rng.IntN(len(lines))
+				batch = append(batch, lines[at:min(at+1+rng.IntN(4), len(lines))]...)
+				if rng.IntN(60) == 0 {
+					batch = append(batch, "FLUSHALL")
+				}
+			}
+			got := told(ahead, strings.Join(batch, "\r\n")+"\r\n")
+			var want []string
+			for _, line := range batch {
+				single.Send(line + "\r\n")
+				r := single.Reply()
+				sorted := strings.SplitAfter(r, "\r\n")
+				slices.Sort(sorted)
+				want = append(want, strings.Join(sorted, ""))
+			}
+			told(single, "")
+			for i := range min(len(got), len(want)) {
+				require.Equal(t, want[i], got[i], "round %d, %q", round, batch[:i+1])
+			}
+			require.Len(t, got, len(want))
+			step := time.Duration(rng.IntN(2000)) * time.Millisecond
+			w.Advance(step)
+			if rng.IntN(10) == 0 {
+				reset := "SELECT 0\r\nUNWATCH\r\nFLUSHALL\r\n"
+				require.Equal(t, told(single, reset), told(ahead, reset))
 			}
 		}
-		got := ahead.told(strings.Join(batch, "\r\n") + "\r\n")
-		var want []string
-		for _, line := range batch {
-			single.send(line + "\r\n")
-			r := single.reply()
-			sorted := strings.SplitAfter(r, "\r\n")
-			slices.Sort(sorted)
-			want = append(want, strings.Join(sorted, ""))
-		}
-		single.told("")
-		for i := range min(len(got), len(want)) {
-			require.Equal(t, want[i], got[i], "round %d, %q", round, batch[:i+1])
-		}
-		require.Len(t, got, len(want))
-		step := time.Duration(rng.IntN(2000)) * time.Millisecond
-		many.clock.Advance(step)
-		one.clock.Advance(step)
-		if rng.IntN(10) == 0 {
-			reset := "SELECT 0\r\nUNWATCH\r\nFLUSHALL\r\n"
-			require.Equal(t, single.told(reset), ahead.told(reset))
-		}
-	}
+	})
 }

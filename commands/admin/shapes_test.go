@@ -1,13 +1,14 @@
-package server_test
+package admin_test
 
 import (
 	"bufio"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // infoFields reads INFO the way clients do: sections, and lines of a name and a value.
@@ -58,28 +59,28 @@ func TestInfoFields(t *testing.T) {
 		"db0":                 `^keys=1,expires=1,avg_ttl=\d+$`, "db3": `^keys=1,expires=1,avg_ttl=\d+$`,
 		"cl.throttle": "^allowed=2,denied=0,errors=0$",
 	}
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		c.send("CL.THROTTLE k 1 1 60\r\nSELECT 3\r\nCL.THROTTLE k 1 1 60\r\nGET\r\nGET k\r\n")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		c.Send("CL.THROTTLE k 1 1 60\r\nSELECT 3\r\nCL.THROTTLE k 1 1 60\r\nGET\r\nGET k\r\n")
 		for range 5 {
-			c.reply()
+			c.Reply()
 		}
-		_, fields := infoFields(t, bulkText(t, c.do("INFO", "everything")))
+		_, fields := infoFields(t, bulkText(t, c.Do("INFO", "everything")))
 		for name, form := range want {
 			require.Regexp(t, form, fields[name], name)
 		}
-		sections, fields := infoFields(t, bulkText(t, c.do("INFO")))
+		sections, fields := infoFields(t, bulkText(t, c.Do("INFO")))
 		require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Errorstats", "Cluster", "Keyspace", "Ratelimit"}, sections)
 		require.NotContains(t, fields, "cmdstat_get")
 		for args, want := range map[string][]string{
 			"server": {"Server"}, "SERVER": {"Server"}, "keyspace server": {"Server", "Keyspace"}, "nosuch": nil, "commandstats": {"Commandstats"},
 			"default": sections, "replication": {"Replication"}, "Ratelimit": {"Ratelimit"},
 		} {
-			got, _ := infoFields(t, bulkText(t, c.do(append([]string{"INFO"}, strings.Fields(args)...)...)))
+			got, _ := infoFields(t, bulkText(t, c.Do(append([]string{"INFO"}, strings.Fields(args)...)...)))
 			require.Equal(t, want, got, args)
 		}
-		require.Contains(t, c.do("HELLO", "3"), "%7")
-		require.True(t, strings.HasPrefix(c.do("INFO", "server"), "="))
+		require.Contains(t, c.Do("HELLO", "3"), "%7")
+		require.True(t, strings.HasPrefix(c.Do("INFO", "server"), "="))
 	})
 }
 
@@ -96,7 +97,7 @@ func elements(t *testing.T, reply string) []string {
 	}
 	all := make([]string, n)
 	for i := range all {
-		all[i], err = readReply(r)
+		all[i], err = inproc.ReadReply(r)
 		require.NoError(t, err)
 	}
 	require.Zero(t, r.Buffered())
@@ -106,11 +107,11 @@ func elements(t *testing.T, reply string) []string {
 // TestCommandEntries: ten elements for each command, of the types that clients cast them
 // to, and redis-cell's own entry as the module shows it.
 func TestCommandEntries(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
 		for _, proto := range []string{"2", "3"} {
-			c := f.dial()
-			c.do("HELLO", proto)
+			c := s.Dial()
+			c.Do("HELLO", proto)
 			set := map[string]string{"2": "*", "3": "~"}[proto]
 			var check func(entry string)
 			check = func(entry string) {
@@ -132,66 +133,32 @@ func TestCommandEntries(t *testing.T) {
 					check(sub)
 				}
 			}
-			all := elements(t, c.do("COMMAND"))
+			all := elements(t, c.Do("COMMAND"))
 			for _, entry := range all {
 				check(entry)
 			}
-			require.Equal(t, ":"+strconv.Itoa(len(all))+"\r\n", c.do("COMMAND", "COUNT"))
-			require.Len(t, elements(t, c.do("COMMAND", "LIST")), len(all))
-			require.Len(t, elements(t, c.do("COMMAND", "INFO")), len(all))
+			require.Equal(t, ":"+strconv.Itoa(len(all))+"\r\n", c.Do("COMMAND", "COUNT"))
+			require.Len(t, elements(t, c.Do("COMMAND", "LIST")), len(all))
+			require.Len(t, elements(t, c.Do("COMMAND", "INFO")), len(all))
 
-			two := elements(t, c.do("COMMAND", "INFO", "CL.THROTTLE", "nosuch", "client|list"))
+			two := elements(t, c.Do("COMMAND", "INFO", "CL.THROTTLE", "nosuch", "client|list"))
 			require.Contains(t, []string{"$-1\r\n", "_\r\n"}, two[1])
 			check(two[2])
 			cell := elements(t, two[0])
-			require.Equal(t, []string{bulk("cl.throttle"), ":-1\r\n"}, cell[:2])
+			require.Equal(t, []string{inproc.Bulk("cl.throttle"), ":-1\r\n"}, cell[:2])
 			require.Equal(t, []string{"+write\r\n", "+module\r\n"}, elements(t, cell[2]))
 			require.Equal(t, []string{":1\r\n", ":1\r\n", ":1\r\n"}, cell[3:6])
 			require.Empty(t, elements(t, cell[6]))
 			require.Empty(t, elements(t, cell[7]))
 			require.Len(t, elements(t, cell[8]), 1)
 
-			docs := elements(t, c.do("COMMAND", "DOCS", "cl.throttle", "nosuch", "set"))
-			require.Equal(t, bulk("cl.throttle"), docs[0])
-			require.Contains(t, docs[1], bulk("group")+bulk("module"))
-			require.Contains(t, docs[1], bulk("module")+bulk("redis-cell"))
-			modules := elements(t, elements(t, c.do("MODULE", "LIST"))[0])
-			require.Equal(t, []string{bulk("name"), bulk("redis-cell"), bulk("ver"), ":1\r\n"}, modules[:4])
+			docs := elements(t, c.Do("COMMAND", "DOCS", "cl.throttle", "nosuch", "set"))
+			require.Equal(t, inproc.Bulk("cl.throttle"), docs[0])
+			require.Contains(t, docs[1], inproc.Bulk("group")+inproc.Bulk("module"))
+			require.Contains(t, docs[1], inproc.Bulk("module")+inproc.Bulk("redis-cell"))
+			modules := elements(t, elements(t, c.Do("MODULE", "LIST"))[0])
+			require.Equal(t, []string{inproc.Bulk("name"), inproc.Bulk("redis-cell"), inproc.Bulk("ver"), ":1\r\n"}, modules[:4])
 			require.NoError(t, c.Close())
-		}
-	})
-}
-
-// TestCivilTime: TIME, EXPIREAT and EXPIRETIME speak civil time, while decisions and
-// times to live go on from the server's own clock when the wall clock is stepped.
-func TestCivilTime(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		c := f.dial()
-		second := func(d time.Duration) string {
-			return strconv.FormatInt(int64(epoch)/int64(time.Second)+int64(d/time.Second), 10)
-		}
-		trace := func() (replies []string) {
-			for range 5 {
-				replies = append(replies, c.do("CL.THROTTLE", "k", "2", "1", "10"))
-				f.clock.Advance(3 * time.Second)
-			}
-			return append(replies, c.do("TTL", "k"), c.do("DEL", "k"))
-		}
-		want := trace()
-		for _, step := range []time.Duration{time.Second, -time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour} {
-			f.clock.SetCivil(step)
-			require.Equal(t, want, trace(), "%s", step)
-			now := f.clock.Now().Add(step).Sub(epoch)
-			require.Equal(t, array(bulk(second(now)), bulk("0")), c.do("TIME"))
-			require.Contains(t, c.do("CL.THROTTLE", "e", "1", "1", "10"), "*5\r\n:0\r\n")
-			require.Equal(t, ":"+second(now+10*time.Second)+"\r\n", c.do("EXPIRETIME", "e"))
-			require.Equal(t, ":1\r\n", c.do("EXPIREAT", "e", second(now+100*time.Second)))
-			require.Equal(t, ":100\r\n", c.do("TTL", "e"))
-			require.Equal(t, ":100000\r\n", c.do("PTTL", "e"))
-			require.Equal(t, ":"+second(now+100*time.Second)+"000\r\n", c.do("PEXPIRETIME", "e"))
-			require.Equal(t, ":1\r\n", c.do("EXPIREAT", "e", second(now-time.Second)))
-			require.Equal(t, ":0\r\n", c.do("EXISTS", "e"))
 		}
 	})
 }

@@ -1,10 +1,9 @@
-package server_test
+package commands_test
 
 import (
 	"crypto/sha1"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/server"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,6 +43,9 @@ func tree(t *testing.T, root, without string) map[string]string {
 	}))
 	return found
 }
+
+// onDisk has a server keep its state on the disk of the machine.
+func onDisk(o *server.Options) { o.FS = nil }
 
 // decoys makes a directory with one for the server and another, in which there is
 // something and in which the process works.
@@ -101,7 +105,7 @@ func refusedPaths() map[string]string {
 		calls["CONFIG SET timeout 7 "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
 	}
 	for _, name := range []string{"tls-cert-file", "tls-ca-cert-dir", "proc-title-template"} { // which mean nothing here
-		calls["CONFIG SET "+name+" path"] = "+OK\r\n"
+		calls["CONFIG SET "+name+" path"] = inproc.OK
 	}
 	for _, name := range []string{"include", "loadmodule", "rename-command", "crash-log-file", "nosuch"} {
 		calls["CONFIG SET "+name+" path"] = strings.ReplaceAll(unknown, "%", name)
@@ -125,11 +129,11 @@ func refusedInScripts() map[string]string {
 // TestPathsAreRefused: whatever names a file, or would write one in Redis, is refused, and
 // no file comes into being, goes or changes.
 func TestPathsAreRefused(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		root := decoys(t)
-		f := start(t, kind, "--dir", filepath.Join(root, "server"))
-		c := f.dial()
-		require.Equal(t, "+OK\r\n", c.do("SET", "k", "v"))
+	root := decoys(t)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.StartWith(onDisk, "--dir", filepath.Join(root, "server"))
+		c := s.Dial()
+		require.Equal(t, inproc.OK, c.Do("SET", "k", "v"))
 		before := tree(t, root, "")
 		for call, want := range refusedPaths() {
 			for _, path := range []string{filepath.Join(root, "decoy", "made"), "made", "../made", "there", "deeper"} {
@@ -137,16 +141,16 @@ func TestPathsAreRefused(t *testing.T) {
 				if i := slices.Index(args, "path"); i >= 0 {
 					args[i] = path
 				}
-				require.Equal(t, want, c.do(args...), "%q", args)
+				require.Equal(t, want, c.Do(args...), "%q", args)
 			}
 		}
 		for script, want := range refusedInScripts() {
 			sum := sha1.Sum([]byte(script))
-			require.Equal(t, fmt.Sprintf("-ERR %s script: %x, on @user_script:1.\r\n", want, sum), c.do("EVAL", script, "0"))
+			require.Equal(t, fmt.Sprintf("-ERR %s script: %x, on @user_script:1.\r\n", want, sum), c.Do("EVAL", script, "0"))
 		}
-		require.Equal(t, array(bulk("timeout"), bulk("0")), c.do("CONFIG", "GET", "timeout"))
+		require.Equal(t, inproc.Array(inproc.Bulk("timeout"), inproc.Bulk("0")), c.Do("CONFIG", "GET", "timeout"))
 		require.Equal(t, before, tree(t, root, ""))
-		f.end()
+		require.NoError(t, s.Stop())
 		require.Equal(t, before, tree(t, root, ""))
 	})
 }
@@ -158,37 +162,40 @@ var ownFiles = regexp.MustCompile(`^(cellserver\.(lock|manifest)|base\.\d+\.snap
 // given paths for arguments; all that is written are the server's own files.
 func TestNoArgumentIsAPath(t *testing.T) {
 	root := decoys(t)
-	f := start(t, "goroutine", "--dir", filepath.Join(root, "server"), "--appendonly", "yes")
-	own := filepath.Join("server", "appendonlydir")
-	before := tree(t, root, own)
-	require.Contains(t, before, filepath.Join("decoy", "there"))
-	worker := f.Engine().NewWorker()
-	paths := []string{filepath.Join(root, "decoy", "made"), "made", "../server/appendonlydir/made", filepath.Join(root, "decoy", "there")}
-	for _, cmd := range f.Engine().Table().All() {
-		if cmd.Name == "shutdown" {
-			continue // TestPathsAreRefused has it
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.StartWith(onDisk, "--dir", filepath.Join(root, "server"), "--appendonly", "yes")
+		own := filepath.Join("server", "appendonlydir")
+		before := tree(t, root, own)
+		require.Contains(t, before, filepath.Join("decoy", "there"))
+		worker := s.Engine().NewWorker()
+		paths := []string{filepath.Join(root, "decoy", "made"), "made", "../server/appendonlydir/made", filepath.Join(root, "decoy", "there")}
+		for _, cmd := range s.Engine().Table().All() {
+			if cmd.Name == "shutdown" {
+				continue // TestPathsAreRefused has it
+			}
+			for n := range len(paths) + 1 {
+				session, _ := s.Engine().Open(inproc.NewPeer())
+				require.NotNil(t, session)
+				turn := session.Feed(worker, inproc.Encode(nil, append(strings.Split(cmd.Name, "|"), paths[:n]...)...), nil)
+				require.NotContains(t, string(turn.Whole()), "ERR internal error", cmd.Name)
+				session.Closed()
+			}
 		}
-		for n := range len(paths) + 1 {
-			session, _ := f.Engine().Open(quietPeer{})
-			require.NotNil(t, session)
-			turn := session.Feed(worker, frame(append(strings.Split(cmd.Name, "|"), paths[:n]...)...), nil)
-			require.NotContains(t, string(turn.Whole()), "ERR internal error", cmd.Name)
-			session.Closed()
+		c := s.Dial()
+		for _, option := range config.Default().Get(func(string) bool { return true }) {
+			for _, path := range paths {
+				c.Do("CONFIG", "SET", option[0], path)
+			}
 		}
-	}
-	c := f.dial()
-	for _, name := range slices.Sorted(maps.Keys(values(config.Default()))) {
 		for _, path := range paths {
-			c.do("CONFIG", "SET", name, path)
+			require.Equal(t, inproc.OK, c.Do("SET", path, path))
 		}
-	}
-	for _, path := range paths {
-		require.Equal(t, "+OK\r\n", c.do("SET", path, path))
-	}
-	eventually(t, "saved", func() bool { return c.do("SAVE") == "+OK\r\n" }) // BGSAVE may be at it
-	f.end()
-	require.Equal(t, before, tree(t, root, own))
-	for name := range tree(t, filepath.Join(root, own), "") {
-		require.Regexp(t, ownFiles, name)
-	}
+		w.Settle() // BGSAVE may be at it
+		require.Equal(t, inproc.OK, c.Do("SAVE"))
+		require.NoError(t, s.Stop())
+		require.Equal(t, before, tree(t, root, own))
+		for name := range tree(t, filepath.Join(root, own), "") {
+			require.Regexp(t, ownFiles, name)
+		}
+	})
 }

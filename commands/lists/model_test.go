@@ -1,0 +1,111 @@
+package lists_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// model is what lists are, by their keys, as one would write it first.
+type model map[string][]string
+
+// do does one random thing to a list and returns the command and its reply.
+func (m model) do(r *rand.Rand) (command []string, reply string) {
+	k := "l" + fmt.Sprint(r.IntN(3))
+	l, v := m[k], fmt.Sprint(r.IntN(20))
+	switch r.IntN(7) {
+	case 0, 1:
+		values := slices.Repeat([]string{v, v + "!"}, 1+r.IntN(30))
+		m[k] = append(slices.Clone(l), values...)
+		return append([]string{"RPUSH", k}, values...), fmt.Sprintf(":%d\r\n", len(m[k]))
+	case 2:
+		m[k] = append([]string{v}, l...)
+		return []string{"LPUSH", k, v}, fmt.Sprintf(":%d\r\n", len(m[k]))
+	case 3:
+		if len(l) == 0 {
+			return []string{"RPOP", k}, "$-1\r\n"
+		}
+		m[k] = l[:len(l)-1]
+		return []string{"RPOP", k}, inproc.Bulk(l[len(l)-1])
+	case 4:
+		n := 0
+		m[k] = slices.DeleteFunc(slices.Clone(l), func(e string) bool {
+			if e == v {
+				n++
+			}
+			return e == v
+		})
+		return []string{"LREM", k, "0", v}, fmt.Sprintf(":%d\r\n", n)
+	case 5:
+		from, to := min(r.IntN(40), len(l)), min(r.IntN(150), len(l))
+		m[k] = slices.Clone(l[from:max(from, to)])
+		return []string{"LTRIM", k, fmt.Sprint(from), fmt.Sprint(to - 1 - len(l))}, inproc.OK
+	}
+	if len(l) == 0 {
+		return []string{"LSET", k, "0", v}, "-ERR no such key\r\n"
+	}
+	i := r.IntN(len(l))
+	m[k] = slices.Clone(l)
+	m[k][i] = v
+	return []string{"LSET", k, fmt.Sprint(i - len(l)), v}, inproc.OK
+}
+
+// requireState compares everything that is there.
+func (m model) requireState(t *testing.T, c *inproc.Client) {
+	t.Helper()
+	for k, l := range m {
+		var want []string
+		for _, v := range l {
+			want = append(want, inproc.Bulk(v))
+		}
+		require.Equal(t, inproc.Array(want...), c.Do("LRANGE", k, "0", "-1"), k)
+	}
+}
+
+// TestListsAgainstAModel: thousands of random commands are answered as by a model, and after each
+// of a few restarts all is what it was.
+func TestListsAgainstAModel(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		r := rand.New(rand.NewPCG(6, 5))
+		m := model{}
+		s := w.Start("--appendonly", "yes")
+		for range 4 {
+			c := s.Dial()
+			m.requireState(t, c)
+			var history []string
+			for range 750 {
+				command, reply := m.do(r)
+				history = append(history, strings.Join(command, " "))
+				require.Equal(t, reply, c.Do(command...), "%v", history[max(0, len(history)-10):])
+			}
+			m.requireState(t, c)
+			require.NoError(t, s.Stop())
+			s.Restart()
+		}
+	})
+}
+
+// TestFullMemory: a list stops growing when memory is full, and what makes it smaller still works.
+func TestFullMemory(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start("--maxmemory", "2mb").Dial()
+		value := strings.Repeat("v", 1000)
+		reply := ""
+		for i := 0; i < 10_000 && reply != inproc.OOM; i++ {
+			reply = c.Do("RPUSH", "k", value+fmt.Sprint(i))
+			require.True(t, reply == inproc.OOM || reply[0] == ':', reply)
+		}
+		require.Equal(t, inproc.OOM, reply)
+		require.Equal(t, inproc.OOM, c.Do("RPUSH", "k", "one more"))
+		require.Equal(t, inproc.OOM, c.Do("RPUSH", "another", value))
+		require.Equal(t, ":1\r\n", c.Do("LREM", "k", "0", value+"0"))
+		require.Equal(t, ":1\r\n", c.Do("DEL", "k"))
+		require.Equal(t, ":1\r\n", c.Do("RPUSH", "k", "again"))
+	})
+}

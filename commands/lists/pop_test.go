@@ -1,0 +1,305 @@
+package lists_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// waiting wants n clients to wait once everything that can happen has happened.
+func waiting(t *testing.T, w *inproc.World, admin *inproc.Client, n int) {
+	t.Helper()
+	w.Settle()
+	require.Equal(t, fmt.Sprint(n), admin.Info("blocked_clients"))
+}
+
+// tracker is a RESP3 client that tracks what it reads, but for what it changes itself.
+func tracker(t *testing.T, s *inproc.Node) *inproc.Client {
+	t.Helper()
+	c := s.Dial()
+	require.Contains(t, c.Do("HELLO", "3"), "%7")
+	require.Equal(t, inproc.OK, c.Do("CLIENT", "TRACKING", "ON", "NOLOOP"))
+	return c
+}
+
+// TestEachElementIsPoppedOnce: whoever pushes, in whatever way, and however many wait
+// under several keys and move elements on, each element reaches exactly one client.
+func TestEachElementIsPoppedOnce(t *testing.T) {
+	const poppers, movers, pushers, each = 60, 10, 8, 150
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		var all, pushing sync.WaitGroup
+		var mu sync.Mutex
+		seen := map[string]int{}
+		for i := range poppers {
+			c := s.Dial()
+			all.Go(func() {
+				for {
+					call := []string{"BLPOP a b in 0", "BRPOP b a 0", "BLMPOP 0 2 b a LEFT COUNT 3", "BLPOP out 0"}[i%4]
+					c.Send(call + "\r\n")
+					values := strings.Split(c.Reply(), "\r\n")
+					mu.Lock()
+					over := false
+					for _, v := range values {
+						if strings.HasPrefix(v, "e:") {
+							seen[v]++
+						}
+						over = over || v == "end"
+					}
+					mu.Unlock()
+					if over {
+						return
+					}
+				}
+			})
+		}
+		for range movers {
+			c := s.Dial()
+			all.Go(func() {
+				for c.Do("BLMOVE", "in", "out", "LEFT", "RIGHT", "0") != inproc.Bulk("stop") {
+				}
+			})
+		}
+		for i := range pushers {
+			c := s.Dial()
+			pushing.Go(func() {
+				for n := range each {
+					e := fmt.Sprintf("e:%d:%d", i, n)
+					switch n % 5 {
+					case 0:
+						c.Do("RPUSH", "a", e)
+					case 1:
+						c.Do("LPUSH", "b", e)
+					case 2:
+						c.Do("LPUSH", "in", e)
+					case 3:
+						c.Send("MULTI\r\nRPUSH in " + e + "\r\nEXEC\r\n")
+						for range 3 {
+							c.Reply()
+						}
+					default:
+						c.Do("EVAL", "local function f() redis.call('rpush', 'tmp', ARGV[1]) redis.call('lmove', 'tmp', KEYS[1], 'LEFT', 'LEFT') end f()", "1", "b", e)
+					}
+				}
+			})
+		}
+		pushing.Wait()
+		admin := s.Dial()
+		waiting(t, w, admin, poppers+movers)
+		mu.Lock()
+		require.Len(t, seen, pushers*each, "all have been popped")
+		mu.Unlock()
+		require.Equal(t, ":0\r\n", admin.Do("EXISTS", "a", "b", "in", "out", "tmp"))
+		// Those who move stop after one more, which a popper takes as nothing.
+		for range movers + poppers {
+			admin.Do("RPUSH", "a", "end")
+			admin.Do("RPUSH", "in", "stop")
+			admin.Do("RPUSH", "out", "end")
+		}
+		for range poppers {
+			admin.Do("RPUSH", "b", "end")
+		}
+		all.Wait()
+		for e, n := range seen {
+			require.Equal(t, 1, n, e)
+		}
+		require.Zero(t, s.Keyspace().PopWaiting())
+	})
+}
+
+// TestPopWaiterIsServedByTheKeyThatFits: whose key has come to hold something of another type
+// goes on waiting for its other keys, and gets what comes under them, whichever shards the
+// keys are in and whatever is held when that comes.
+func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin, waiter := s.Dial(), s.Dial()
+		for i := range 12 {
+			a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+			for call, feed := range map[string]string{
+				"BLPOP " + a + " " + b + " 0":              "RPUSH " + b + " 1",
+				"BLMPOP 0 2 " + a + " " + b + " LEFT":      "RPUSH " + b + " 1",
+				"BZPOPMIN " + a + " " + b + " 0":           "ZADD " + b + " 1 1",
+				"BZMPOP 0 2 " + a + " " + b + " MAX COUNT": "ZADD " + b + " 1 1",
+			} {
+				if strings.HasSuffix(call, "COUNT") {
+					call += " 2"
+				}
+				for _, others := range []string{"SET " + a + " x", "SADD " + a + " x"} {
+					for _, together := range []bool{false, true} {
+						waiter.Send(call + "\r\n")
+						waiting(t, w, admin, 1)
+						if together {
+							admin.Send("MULTI\r\n" + others + "\r\n" + feed + "\r\nEXEC\r\n")
+							for range 4 {
+								admin.Reply()
+							}
+						} else {
+							admin.Do(strings.Fields(others)...)
+							require.Equal(t, "1", admin.Info("blocked_clients"))
+							admin.Do(strings.Fields(feed)...)
+						}
+						got := waiter.Reply()
+						require.Contains(t, got, inproc.Bulk(b), "%s; %s; %s", call, others, feed)
+						require.Equal(t, ":0\r\n", admin.Do("EXISTS", b))
+						admin.Do("DEL", a)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestPopWaitersThatLeave: who is gone, killed or unblocked takes nothing, the next is
+// served, and who still waits when the server stops is answered as by a timeout.
+func TestPopWaitersThatLeave(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin, gone, killed, next, last := s.Dial(), s.Dial(), s.Dial(), s.Dial(), s.Dial()
+		id := killed.ID()
+		for i, c := range []*inproc.Client{gone, killed, next, last} {
+			c.Send("BLPOP l m 0\r\nPING\r\n")
+			waiting(t, w, admin, i+1)
+		}
+		require.NoError(t, gone.Close())
+		waiting(t, w, admin, 3)
+		require.Equal(t, ":1\r\n", admin.Do("CLIENT", "KILL", "ID", id))
+		waiting(t, w, admin, 2)
+		require.Equal(t, ":1\r\n", admin.Do("RPUSH", "m", "x"))
+		next.Expect("*2\r\n"+inproc.Bulk("m")+inproc.Bulk("x"), inproc.Pong)
+		waiting(t, w, admin, 1)
+		require.Equal(t, 2, s.Keyspace().PopWaiting(), "only the last is left, under two keys")
+		require.NoError(t, s.Stop())
+		last.Expect("*-1\r\n")
+	})
+}
+
+// TestPopsBehindAPause: while changes are paused nobody is served, since nobody pushes,
+// and timeouts are kept.
+func TestPopsBehindAPause(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin, waiter, pusher := s.Dial(), s.Dial(), s.Dial()
+		waiter.Send("BLPOP l 0\r\n")
+		waiting(t, w, admin, 1)
+		require.Equal(t, inproc.OK, admin.Do("CLIENT", "PAUSE", "100000", "WRITE"))
+		pusher.Send("RPUSH l x\r\n")
+		waiting(t, w, admin, 2)
+		waiter.Silent()
+		pusher.Silent()
+		require.Equal(t, inproc.OK, admin.Do("CLIENT", "UNPAUSE"))
+		waiter.Expect("*2\r\n" + inproc.Bulk("l") + inproc.Bulk("x"))
+		pusher.Expect(":1\r\n")
+	})
+}
+
+// TestPopsAreKept: what a waiter took is gone after a restart, and where it was moved it is.
+func TestPopsAreKept(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--appendonly", "yes", "--appendfsync", "always")
+		admin, a, b := s.Dial(), s.Dial(), s.Dial()
+		a.Send("BLPOP l 0\r\n")
+		waiting(t, w, admin, 1)
+		b.Send("BLMOVE l m LEFT LEFT 0\r\n")
+		waiting(t, w, admin, 2)
+		require.Equal(t, ":3\r\n", admin.Do("RPUSH", "l", "1", "2", "3"))
+		a.Expect("*2\r\n" + inproc.Bulk("l") + inproc.Bulk("1"))
+		b.Expect(inproc.Bulk("2"))
+		require.NoError(t, s.Stop())
+		s.Restart()
+		admin = s.Dial()
+		require.Equal(t, inproc.Array(inproc.Bulk("3")), admin.Do("LRANGE", "l", "0", "-1"))
+		require.Equal(t, inproc.Array(inproc.Bulk("2")), admin.Do("LRANGE", "m", "0", "-1"))
+	})
+}
+
+// TestPopWaitersAreBounded: what a client waits for counts as held for it, with a bound,
+// and is given back.
+func TestPopWaitersAreBounded(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin, waiter := s.Dial(), s.Dial()
+		keys := func(n, length int) string {
+			var b strings.Builder
+			for i := range n {
+				fmt.Fprintf(&b, " key:%0*d", length, i)
+			}
+			return b.String()
+		}
+		words := strings.Fields("BLPOP" + keys(64_000, 1) + " 0")
+		require.Equal(t, "-ERR too many keys to wait for\r\n", waiter.Do(words...))
+		require.Zero(t, s.Keyspace().PopWaiting())
+		words = strings.Fields("BLPOP" + keys(16_000, 5) + " 0")
+		waiter.Command(words...)
+		waiting(t, w, admin, 1)
+		require.Equal(t, 16_000, s.Keyspace().PopWaiting(), "it is in all queues")
+		require.Regexp(t, `multi-mem=4\d{6} .*cmd=blpop`, admin.Do("CLIENT", "LIST"), "it counts as held")
+		require.Equal(t, ":1\r\n", admin.Do("LPUSH", "key:15999", "x"))
+		waiter.Expect("*2\r\n" + inproc.Bulk("key:15999") + inproc.Bulk("x"))
+		require.Zero(t, s.Keyspace().PopWaiting())
+		require.Equal(t, inproc.Pong, waiter.Do("PING"))
+		require.NotRegexp(t, `multi-mem=4\d{6}`, admin.Do("CLIENT", "LIST"))
+	})
+}
+
+// TestServedMoveCountsAsTheWaitersOwnWrite serves a waiter that moves an element. The
+// move is the waiter's write, not that of the client whose push served it: that client is
+// notified of the change even with NOLOOP.
+func TestServedMoveCountsAsTheWaitersOwnWrite(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin, pusher, mover := s.Dial(), tracker(t, s), tracker(t, s)
+		for _, c := range []*inproc.Client{pusher, mover} {
+			require.Equal(t, ":0\r\n", c.Do("LLEN", "to"))
+		}
+		mover.Send("BLMOVE from to LEFT LEFT 0\r\n")
+		waiting(t, w, admin, 1)
+		pusher.Send("RPUSH from x\r\n")
+		pusher.Expect(":1\r\n", ">2\r\n"+inproc.Bulk("invalidate")+inproc.Array(inproc.Bulk("to")))
+		mover.Expect(inproc.Bulk("x"))
+		require.Equal(t, inproc.Pong, mover.Do("PING"))
+	})
+}
+
+// TestPopsOfManyKeysThatEnd: the wait for very many keys ends with its timeout, by CLIENT
+// UNBLOCK and with its client, whether it has joined the queues by then or not.
+func TestPopsOfManyKeysThatEnd(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin, c := s.Dial(), s.Dial()
+		id := c.ID()
+		args := []string{"BLPOP"}
+		for i := range 5000 {
+			args = append(args, "k"+strconv.Itoa(i))
+		}
+		for i := range 6 {
+			c.Command(append(args, "0")...)
+			if i%2 == 0 {
+				w.Settle()
+			}
+			for admin.Info("blocked_clients") != "1" { // joining so many queues takes a while
+			}
+			require.Equal(t, ":1\r\n", admin.Do("CLIENT", "UNBLOCK", id))
+			require.Equal(t, "*-1\r\n", c.Reply())
+		}
+		c.Command(append(args, "1.5")...)
+		waiting(t, w, admin, 1)
+		began := time.Now()
+		require.Equal(t, "*-1\r\n", c.Reply())
+		require.Equal(t, 1500*time.Millisecond, time.Since(began).Truncate(time.Millisecond))
+		c.Command(append(args, "0")...)
+		waiting(t, w, admin, 1)
+		require.NoError(t, c.Close())
+		waiting(t, w, admin, 0)
+		require.Zero(t, s.Keyspace().PopWaiting(), "nobody is in a queue")
+		require.Equal(t, ":1\r\n", admin.Do("RPUSH", "k1", "v"))
+		require.Equal(t, inproc.Bulk("v"), admin.Do("LPOP", "k1"), "nobody has taken it")
+	})
+}
