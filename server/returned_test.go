@@ -14,31 +14,34 @@ import (
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 )
 
 // TestCollectionsAreCountedOnce: what INFO and MEMORY STATS say is taken does not count
 // a large collection as a key and as Go's heap as well.
 func TestCollectionsAreCountedOnce(t *testing.T) {
-	f := start(t, transports()[0])
-	c := f.dial()
-	used := func() int64 {
-		n, err := strconv.ParseInt(c.info("used_memory"), 10, 64)
-		require.NoError(t, err)
-		return n
-	}
-	heapBytes() // what was garbage before is none of this
-	before, heapBefore := used(), int64(heapBytes())
-	fillHash(t, c, "large", 50_000)
-	heapBytes()
-	after, heapAfter := used(), int64(heapBytes())
-	require.Greater(t, heapAfter-heapBefore, int64(2<<20), "it is in Go's heap")
-	require.InDelta(t, heapAfter-heapBefore, after-before, 2<<20)
-	require.Contains(t, c.do("MEMORY", "STATS"), "total.allocated")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		c := s.Dial()
+		used := func() int64 {
+			n, err := strconv.ParseInt(c.Info("used_memory"), 10, 64)
+			require.NoError(t, err)
+			return n
+		}
+		inproc.HeapBytes() // what was garbage before is none of this
+		before, heapBefore := used(), int64(inproc.HeapBytes())
+		fillHash(t, c, "large", 50_000)
+		inproc.HeapBytes()
+		after, heapAfter := used(), int64(inproc.HeapBytes())
+		require.Greater(t, heapAfter-heapBefore, int64(2<<20), "it is in Go's heap")
+		require.InDelta(t, heapAfter-heapBefore, after-before, 2<<20)
+		require.Contains(t, c.Do("MEMORY", "STATS"), "total.allocated")
+	})
 }
 
 // fillHash makes a hash of so many fields.
-func fillHash(t *testing.T, c *client, key string, fields int) {
+func fillHash(t *testing.T, c *inproc.Client, key string, fields int) {
 	t.Helper()
 	for done := 0; done < fields; {
 		args := []string{"HSET", key}
@@ -46,7 +49,7 @@ func fillHash(t *testing.T, c *client, key string, fields int) {
 			args = append(args, fmt.Sprintf("field:%d", done), strings.Repeat("v", 40))
 			done++
 		}
-		require.Equal(t, ":500\r\n", c.do(args...))
+		require.Equal(t, ":500\r\n", c.Do(args...))
 	}
 }
 
@@ -58,7 +61,7 @@ func TestHeapIsReturned(t *testing.T) {
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	f := &fixture{t: t, clock: clocktest.New(epoch), addr: l.Addr().String(), done: make(chan error, 1)}
+	f := &fixture{t: t, clock: clocktest.New(inproc.Epoch), addr: l.Addr().String(), done: make(chan error, 1)}
 	f.Server, err = server.New(cfg, server.Options{
 		Clock: f.clock, Log: slog.New(slog.DiscardHandler), Listeners: []net.Listener{l},
 		FreeHeap: func() { freed.Add(1) },
@@ -66,16 +69,16 @@ func TestHeapIsReturned(t *testing.T) {
 	require.NoError(t, err)
 	go func() { f.done <- f.Run(context.Background()) }()
 	t.Cleanup(f.end)
-	eventually(t, "loaded", func() bool { return !f.Engine().Loading() })
-	c := f.dial()
+	eventually(t, "loaded", func() bool { return !s.Engine().Loading() })
+	c := s.Dial()
 	for i := range 3 {
 		fillHash(t, c, fmt.Sprint("large", i), 100_000)
 	}
-	require.Greater(t, f.Keyspace().InHeap(), int64(20<<20))
+	require.Greater(t, s.Keyspace().InHeap(), int64(20<<20))
 	f.ReturnHeap()
 	before := freed.Load() // what the burst of commands left may have been given back
-	require.Equal(t, ":3\r\n", c.do("DEL", "large0", "large1", "large2"))
-	require.Less(t, f.Keyspace().InHeap(), int64(8<<20))
+	require.Equal(t, ":3\r\n", c.Do("DEL", "large0", "large1", "large2"))
+	require.Less(t, s.Keyspace().InHeap(), int64(8<<20))
 	f.ReturnHeap()
 	require.Greater(t, freed.Load(), before)
 }
@@ -147,15 +150,15 @@ func TestHeapIsReturnedOnceQuiet(t *testing.T) {
 func TestWorkersKeepNoLongValues(t *testing.T) {
 	const size, workers = 900_000, 20
 	b := newBench(t)
-	b.feed(frame("SET", "long", strings.Repeat("v", size)))
+	b.feed(inproc.Encode(nil, "SET", "long", strings.Repeat("v", size)))
 	b.out = make([]byte, 0, 1<<10)
-	before := heapBytes()
+	before := inproc.HeapBytes()
 	all := make([]*bench, workers)
 	for i := range all {
 		all[i] = b.another()
-		require.Len(t, all[i].feed(frame("GET", "long")), size+len("$900000\r\n\r\n"))
+		require.Len(t, all[i].feed(inproc.Encode(nil, "GET", "long")), size+len("$900000\r\n\r\n"))
 		all[i].out = nil
 	}
-	require.Less(t, heapBytes(), before+workers*size/4)
-	require.NotEmpty(t, all[0].feed(frame("PING")))
+	require.Less(t, inproc.HeapBytes(), before+workers*size/4)
+	require.NotEmpty(t, all[0].feed(inproc.Encode(nil, "PING")))
 }

@@ -1,7 +1,8 @@
-package server_test
+package elements_test
 
 import (
 	"fmt"
+	"net"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,9 +15,21 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
-	"github.com/cellserver/cellserver/transport"
 )
+
+// wrapped starts a server whose stores are passed through wrap.
+func wrapped(tb testing.TB, wrap func(env.Store) env.Store) (s *inproc.Stepped, newStore func() env.Store) {
+	tb.Helper()
+	s = inproc.StepWith(tb, func(o *server.Options) {
+		o.Env = func(o *env.Options) {
+			newStore = o.NewStore
+			o.NewStore = func() env.Store { return wrap(newStore()) }
+		}
+	})
+	return s, newStore
+}
 
 // lockedReads is told of the reads of collections: during is called with their shard locked
 // and has to call read, which does what the command does; then behind is called, when it
@@ -72,8 +85,8 @@ func readsOfMany(n int) map[string][]string {
 }
 
 // fillMany makes collections of n elements of size bytes.
-func (c *client) fillMany(n, size int) {
-	c.t.Helper()
+func fillMany(tb testing.TB, c *inproc.Client, n, size int) {
+	tb.Helper()
 	const each = 500
 	value := strings.Repeat("x", size)
 	for at := 0; at < n; at += each {
@@ -84,7 +97,7 @@ func (c *client) fillMany(n, size int) {
 			list, set, hash, sorted = append(list, v), append(set, v), append(hash, number, v), append(sorted, number+".5", v)
 		}
 		for _, words := range [][]string{list, set, hash, sorted} {
-			require.Equal(c.t, byte(':'), c.do(words...)[0])
+			require.Equal(tb, byte(':'), c.Do(words...)[0])
 		}
 	}
 }
@@ -95,7 +108,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 	const n, size = 5000, 600
 	var mu sync.Mutex
 	most := uint64(0)
-	e := startEngineWith(t, transports()[0], func(st env.Store) env.Store {
+	s, _ := wrapped(t, func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -105,14 +118,14 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 			defer mu.Unlock()
 			most = max(most, after.TotalAlloc-before.TotalAlloc)
 		}, func() {}}
-	}, func(*env.Options) {})
-	c := e.dial()
-	c.fillMany(n, size)
+	})
+	c := s.Dial()
+	fillMany(t, c, n, size)
 	for name, words := range readsOfMany(n) {
 		mu.Lock()
 		most = 0
 		mu.Unlock()
-		require.Greater(t, len(c.do(words...)), n*size, name)
+		require.Greater(t, len(c.Do(words...)), n*size, name)
 		mu.Lock()
 		require.Less(t, most, uint64(n*size/4), name)
 		mu.Unlock()
@@ -168,17 +181,17 @@ func TestLargeRepliesAreOfOneState(t *testing.T) {
 			return err
 		}))
 	}
-	e := startEngineWith(t, transports()[0], func(st env.Store) env.Store {
+	s, newStore := wrapped(t, func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) { read() }, change}
-	}, func(*env.Options) {})
-	writer = server.NewStore(e.ks)
+	})
+	writer = newStore()
 	change()
-	c := e.dial()
+	c := s.Dial()
 	for name, words := range readsOfMany(n) {
 		t.Run(name, func(t *testing.T) {
 			for _, proto := range []string{"2", "3"} {
-				c.do("HELLO", proto)
-				reply := c.do(words...)
+				c.Do("HELLO", proto)
+				reply := c.Do(words...)
 				states := map[string]int{}
 				for line := range strings.SplitSeq(reply, "\r\n") {
 					if len(line) == size {
@@ -196,25 +209,25 @@ func TestLargeRepliesAreOfOneState(t *testing.T) {
 // transaction, and readers beside the writers see those of one of them.
 func TestNoReaderSeesHalfOfAWrite(t *testing.T) {
 	const n, size, rounds = 1000, 600, 12
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		write := func(c *client, letter string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		write := func(c *inproc.Client, letter string) {
 			value := strings.Repeat(letter, size)
 			hash, list := []string{"HSET", "hash"}, []string{"RPUSH", "list"}
 			for i := range n {
 				hash, list = append(hash, strconv.Itoa(i), value), append(list, value)
 			}
-			require.Equal(t, byte(':'), c.do(hash...)[0])
-			c.send("MULTI\r\nDEL list\r\n" + string(frame(list...)) + "EXEC\r\n")
+			require.Equal(t, byte(':'), c.Do(hash...)[0])
+			c.Send("MULTI\r\nDEL list\r\n" + string(inproc.Encode(nil, list...)) + "EXEC\r\n")
 			for range 3 {
-				c.reply()
+				c.Reply()
 			}
-			require.Contains(t, c.reply(), ":1000\r\n")
+			require.Contains(t, c.Reply(), ":1000\r\n")
 		}
-		write(f.dial(), "a")
+		write(s.Dial(), "a")
 		var all sync.WaitGroup
 		for i := range 2 {
-			c := f.dial()
+			c := s.Dial()
 			all.Go(func() {
 				for round := range rounds {
 					write(c, string(rune('b'+2*round%24+i)))
@@ -222,14 +235,14 @@ func TestNoReaderSeesHalfOfAWrite(t *testing.T) {
 			})
 		}
 		for range 3 {
-			c := f.dial()
+			c := s.Dial()
 			all.Go(func() {
 				for round := range rounds {
 					words := [][]string{{"HVALS", "hash"}, {"LRANGE", "list", "0", "-1"}}[round%2]
-					values := strings.Split(c.do(words...), "\r\n")
-					require.Len(c.t, values, 2*n+2)
+					values := strings.Split(c.Do(words...), "\r\n")
+					require.Len(t, values, 2*n+2)
 					for i := 4; i < len(values); i += 2 {
-						require.Equal(c.t, values[2], values[i])
+						require.Equal(t, values[2], values[i])
 					}
 				}
 			})
@@ -243,7 +256,7 @@ func BenchmarkLockOfLargeRead(b *testing.B) {
 	const n, size = 100_000, 600
 	var mu sync.Mutex
 	var longest time.Duration // of one request
-	e := startEngineWith(b, transports()[0], func(st env.Store) env.Store {
+	s, _ := wrapped(b, func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) {
 			began := time.Now()
 			read()
@@ -251,15 +264,16 @@ func BenchmarkLockOfLargeRead(b *testing.B) {
 			defer mu.Unlock()
 			longest = max(longest, time.Since(began))
 		}, func() {}}
-	}, func(*env.Options) {})
-	e.dial().fillMany(n, size)
-	s := (&bench{engine: e.Engine}).waiting()
+	})
+	fillMany(b, s.Dial(), n, size)
+	reader, _ := s.Open(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	for name, words := range readsOfMany(n) {
-		request := frame(words...)
+		request := inproc.Encode(nil, words...)
 		b.Run(name, func(b *testing.B) {
 			var sum, least time.Duration
 			for b.Loop() {
-				s.discard(request)
+				_, err := reader.Send(request)
+				require.NoError(b, err)
 				mu.Lock()
 				sum += longest
 				if least == 0 || longest < least {
@@ -271,23 +285,5 @@ func BenchmarkLockOfLargeRead(b *testing.B) {
 			b.ReportMetric(sum.Seconds()*1000/float64(b.N), "ms-locked/op")
 			b.ReportMetric(least.Seconds()*1000, "ms-locked-least")
 		})
-	}
-}
-
-// discard runs a packet to its end and throws the replies away.
-func (b *waitingBench) discard(packet []byte) {
-	for {
-		turn := b.session.Feed(b.worker, packet, b.out[:0])
-		packet = packet[turn.Consumed:]
-		for i := range turn.Refs {
-			turn.Refs[i].Release()
-		}
-		switch turn.Next {
-		case transport.Again:
-		case transport.Park, transport.Wait:
-			<-b.peer.wake
-		default:
-			return
-		}
 	}
 }

@@ -1,0 +1,145 @@
+package connection_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// queueing has the client begin a transaction, and put n bytes into it.
+func queueing(t *testing.T, c *inproc.Client, name string, n int) *inproc.Client {
+	t.Helper()
+	require.Equal(t, inproc.OK, c.Do("CLIENT", "SETNAME", name))
+	require.Equal(t, inproc.OK, c.Do("MULTI"))
+	for ; n > 0; n -= 100_000 {
+		require.Equal(t, inproc.Queued, c.Do("ECHO", strings.Repeat("x", min(n, 100_000))))
+	}
+	return c
+}
+
+// TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients fills maxmemory-clients. The
+// clients that take most are closed until the others are within it. A client with CLIENT
+// NO-EVICT stays.
+func TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--maxmemory", "100m") // of which clients may have a tenth
+		witness, spared := s.Dial(), s.Dial()
+		require.Equal(t, inproc.OK, spared.Do("CLIENT", "NO-EVICT", "ON"))
+		require.Contains(t, spared.Do("CLIENT", "LIST"), " flags=e ")
+		queueing(t, spared, "spared", 3_000_000)
+		small, large, larger := queueing(t, s.Dial(), "small", 500_000), queueing(t, s.Dial(), "large", 1_000_000), queueing(t, s.Dial(), "larger", 2_000_000)
+		require.Equal(t, int64(10), witness.Listed("large", "multi"))
+		for _, field := range []string{"multi-mem", "tot-mem"} {
+			require.InDelta(t, 1_000_000, witness.Listed("large", field), 10_000)
+		}
+		require.GreaterOrEqual(t, witness.InfoNumber("mem_clients_normal"), int64(6_500_000))
+
+		require.Equal(t, inproc.OK, witness.Do("CONFIG", "SET", "maxmemory-clients", "4m"))
+		larger.ExpectEnd()
+		large.ExpectEnd()
+		require.Equal(t, int64(2), witness.InfoNumber("evicted_clients"))
+		for _, c := range []*inproc.Client{small, spared} {
+			require.Equal(t, inproc.Queued, c.Do("PING"))
+			require.Equal(t, inproc.OK, c.Do("DISCARD"))
+		}
+		require.Equal(t, int64(-1), witness.Listed("small", "multi"))
+		require.Zero(t, witness.Listed("small", "tot-mem"))
+		w.Settle()
+		require.Less(t, witness.InfoNumber("mem_clients_normal"), int64(100_000), "what clients kept is forgotten")
+	})
+}
+
+// TestClientMemoryCountsEveryKind tests that unread replies, unfinished commands,
+// messages and subscriptions count.
+func TestClientMemoryCountsEveryKind(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--write-timeout", "3600")
+		witness := s.Dial()
+		require.Equal(t, inproc.OK, witness.Do("CLIENT", "NO-EVICT", "ON"))
+		name := func(name string) *inproc.Client {
+			c := s.Dial()
+			require.Equal(t, inproc.OK, c.Do("CLIENT", "SETNAME", name))
+			return c
+		}
+		input, output, messages, topics := name("input"), name("output"), name("messages"), name("topics")
+		input.Send("*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 500_000))
+		output.Send(strings.Repeat("COMMAND DOCS\r\n", 1000))
+		require.NotEmpty(t, messages.Do("SUBSCRIBE", "news"))
+		for range 100 {
+			witness.Do("PUBLISH", "news", strings.Repeat("x", 100_000))
+		}
+		require.NotEmpty(t, topics.Do("PSUBSCRIBE", strings.Repeat("x", 500)))
+		// A command of which little has come is not refused: its client is closed as well.
+		w.Settle()
+		require.GreaterOrEqual(t, witness.Listed("input", "qbuf"), int64(500_000), "all of the input has come")
+		for name, field := range map[string]string{"input": "qbuf", "output": "omem", "messages": "omem", "topics": "psub"} {
+			require.Positive(t, witness.Listed(name, field), name)
+			require.Positive(t, witness.Listed(name, "tot-mem"), name)
+		}
+		require.Equal(t, inproc.OK, witness.Do("CONFIG", "SET", "maxmemory-clients", "1"))
+		w.Until("all are closed but the one whose command is refused", 100*time.Millisecond, time.Minute, func() bool {
+			return witness.InfoNumber("connected_clients") == 2
+		})
+		require.Equal(t, int64(3), witness.InfoNumber("evicted_clients"))
+		input.Send(strings.Repeat("x", 500_000) + "\r\nPING\r\n")
+		input.Expect(inproc.OOM, inproc.Pong)
+	})
+}
+
+// TestWritersAreRefusedNotClosed: those that send long commands, more than clients may
+// take together, get the error of full memory or their answer, and keep their connection.
+func TestWritersAreRefusedNotClosed(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		const writers = 8
+		s := w.Start("--maxmemory-clients", "3mb")
+		witness := s.Dial()
+		require.Equal(t, inproc.OK, witness.Do("CLIENT", "NO-EVICT", "ON"))
+		value := strings.Repeat("v", 1_000_000)
+		var all []*inproc.Client
+		for i := range writers {
+			c := s.Dial()
+			c.Send("*3\r\n$3\r\nSET\r\n$1\r\n" + strconv.Itoa(i) + "\r\n$1000000\r\n" + value[:900_000])
+			all = append(all, c)
+		}
+		w.Advance(time.Second) // the next look at what all clients have
+		require.Greater(t, witness.InfoNumber("total_net_input_bytes"), int64(writers*900_000))
+		require.Less(t, witness.InfoNumber("mem_clients_normal"), int64(3<<20), "what they hold is within the bound")
+		refused := 0
+		for _, c := range all {
+			c.Send(value[900_000:] + "\r\nPING\r\n")
+			if got := c.Reply(); got != inproc.OK {
+				require.Equal(t, inproc.OOM, got)
+				refused++
+			}
+			c.Expect(inproc.Pong)
+		}
+		require.Positive(t, refused)
+		require.Zero(t, witness.InfoNumber("evicted_clients"))
+		require.Equal(t, ":"+strconv.Itoa(writers-refused)+"\r\n", witness.Do("DBSIZE"))
+	})
+}
+
+// TestClientThatTakesMostBySubscriptionsIsClosed has clients with subscriptions. The one
+// that takes most by them is closed, and no other.
+func TestClientThatTakesMostBySubscriptionsIsClosed(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		witness, listener := s.Dial(), s.Dial()
+		small := queueing(t, s.Dial(), "small", 10_000)
+		for i := range 200 {
+			require.NotEmpty(t, listener.Do("SUBSCRIBE", strings.Repeat("x", 1000)+strconv.Itoa(i)))
+		}
+		require.Equal(t, inproc.OK, witness.Do("CLIENT", "NO-EVICT", "ON"))
+		require.Equal(t, inproc.OK, witness.Do("CONFIG", "SET", "maxmemory-clients", "200k"))
+		listener.ExpectEnd()
+		w.Settle()
+		require.Less(t, witness.InfoNumber("mem_clients_normal"), int64(200_000), "its subscriptions are over")
+		require.Equal(t, inproc.Queued, small.Do("PING"))
+		require.Equal(t, int64(1), witness.InfoNumber("evicted_clients"))
+	})
+}
