@@ -1,19 +1,14 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"net"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 )
@@ -22,18 +17,12 @@ import (
 // a large collection as a key and as Go's heap as well.
 func TestCollectionsAreCountedOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		s := w.Start()
-		c := s.Dial()
-		used := func() int64 {
-			n, err := strconv.ParseInt(c.Info("used_memory"), 10, 64)
-			require.NoError(t, err)
-			return n
-		}
+		c := w.Start().Dial()
 		inproc.HeapBytes() // what was garbage before is none of this
-		before, heapBefore := used(), int64(inproc.HeapBytes())
+		before, heapBefore := c.InfoNumber("used_memory"), int64(inproc.HeapBytes())
 		fillHash(t, c, "large", 50_000)
 		inproc.HeapBytes()
-		after, heapAfter := used(), int64(inproc.HeapBytes())
+		after, heapAfter := c.InfoNumber("used_memory"), int64(inproc.HeapBytes())
 		require.Greater(t, heapAfter-heapBefore, int64(2<<20), "it is in Go's heap")
 		require.InDelta(t, heapAfter-heapBefore, after-before, 2<<20)
 		require.Contains(t, c.Do("MEMORY", "STATS"), "total.allocated")
@@ -56,31 +45,21 @@ func fillHash(t *testing.T, c *inproc.Client, key string, fields int) {
 // TestHeapIsReturned: deleting much of what keys have in Go's heap has the runtime give
 // it back.
 func TestHeapIsReturned(t *testing.T) {
-	var freed atomic.Int64
-	cfg, err := config.Load([]string{"--dir", t.TempDir()}, nil)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	f := &fixture{t: t, clock: clocktest.New(inproc.Epoch), addr: l.Addr().String(), done: make(chan error, 1)}
-	f.Server, err = server.New(cfg, server.Options{
-		Clock: f.clock, Log: slog.New(slog.DiscardHandler), Listeners: []net.Listener{l},
-		FreeHeap: func() { freed.Add(1) },
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		var freed atomic.Int64
+		s := w.StartWith(func(o *server.Options) { o.FreeHeap = func() { freed.Add(1) } })
+		c := s.Dial()
+		for i := range 3 {
+			fillHash(t, c, fmt.Sprint("large", i), 100_000)
+		}
+		require.Greater(t, s.Keyspace().InHeap(), int64(20<<20))
+		w.Advance(time.Second)
+		before := freed.Load() // what the burst of commands left may have been given back
+		require.Equal(t, ":3\r\n", c.Do("DEL", "large0", "large1", "large2"))
+		require.Less(t, s.Keyspace().InHeap(), int64(8<<20))
+		w.Advance(time.Second)
+		require.Greater(t, freed.Load(), before)
 	})
-	require.NoError(t, err)
-	go func() { f.done <- f.Run(context.Background()) }()
-	t.Cleanup(f.end)
-	eventually(t, "loaded", func() bool { return !s.Engine().Loading() })
-	c := s.Dial()
-	for i := range 3 {
-		fillHash(t, c, fmt.Sprint("large", i), 100_000)
-	}
-	require.Greater(t, s.Keyspace().InHeap(), int64(20<<20))
-	f.ReturnHeap()
-	before := freed.Load() // what the burst of commands left may have been given back
-	require.Equal(t, ":3\r\n", c.Do("DEL", "large0", "large1", "large2"))
-	require.Less(t, s.Keyspace().InHeap(), int64(8<<20))
-	f.ReturnHeap()
-	require.Greater(t, freed.Load(), before)
 }
 
 // TestMemoryOfDeletedKeysIsReturnedOnce tests that the memory of deleted keys is returned
@@ -143,22 +122,4 @@ func TestHeapIsReturnedOnceQuiet(t *testing.T) {
 		require.Equal(t, c.due, first, c.name)
 		require.Equal(t, c.times, times, c.name)
 	}
-}
-
-// TestWorkersKeepNoLongValues: a worker that has read a long value does not keep its memory. A
-// goroutine transport under pressure makes a worker for nearly every client.
-func TestWorkersKeepNoLongValues(t *testing.T) {
-	const size, workers = 900_000, 20
-	b := newBench(t)
-	b.feed(inproc.Encode(nil, "SET", "long", strings.Repeat("v", size)))
-	b.out = make([]byte, 0, 1<<10)
-	before := inproc.HeapBytes()
-	all := make([]*bench, workers)
-	for i := range all {
-		all[i] = b.another()
-		require.Len(t, all[i].feed(inproc.Encode(nil, "GET", "long")), size+len("$900000\r\n\r\n"))
-		all[i].out = nil
-	}
-	require.Less(t, inproc.HeapBytes(), before+workers*size/4)
-	require.NotEmpty(t, all[0].feed(inproc.Encode(nil, "PING")))
 }

@@ -1,4 +1,4 @@
-package server_test
+package transport_test
 
 import (
 	"bytes"
@@ -8,38 +8,49 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// limiterPaths are the commands whose way from the socket to the log and back to the
-// socket takes nothing from Go's heap.
-var limiterPaths = []string{"PING", "GET", "CLThrottle", "SWCounter", "SWFixed", "TBGreedy", "TBInterval", "TBLeaky"}
+// limiterPaths are commands whose way from the socket to the log and back to the socket takes
+// nothing from Go's heap.
+var limiterPaths = map[string][]string{
+	"PING":       {"PING"},
+	"GET":        {"GET", "cell"},
+	"CLThrottle": {"CL.THROTTLE", "cell", "15", "30", "60", "1"},
+	"SWCounter":  {"SW.ALLOW", "counter", "1000000", "60", "1"},
+	"SWFixed":    {"SW.ALLOW", "fixed", "1000000", "60", "1", "FIXED"},
+	"TBGreedy":   {"TB.ACQUIRE", "greedy", "100", "1000000", "1", "1"},
+	"TBInterval": {"TB.ACQUIRE", "interval", "100", "1000", "1", "1", "INTERVAL"},
+	"TBLeaky":    {"TB.ACQUIRE", "leaky", "100", "1000000", "1", "1", "LEAKY"},
+}
 
-// TestHotPathsAllocateNothingOverSockets is TestHotPathsAllocateNothing with all that a
-// server has: sockets, and a log if there is one. Whatever else the process does
+// TestHotPathsAllocateNothingOverSockets is TestHotPathsAllocateNothing of package
+// commands with all that a server has: sockets, and a log if there is one. Whatever else the process does
 // meanwhile counts too, so that a few allocations in thousands of commands are allowed,
 // and a burst of them gets another try. With appendfsync always the goroutine transport
 // parks a connection in a way that is not free, so that is asked of event loops only.
 func TestHotPathsAllocateNothingOverSockets(t *testing.T) {
-	if raceDetector {
+	if inproc.RaceDetector {
 		t.Skip("the race detector allocates")
 	}
 	for _, keeps := range [][]string{nil, {"--appendonly", "yes"}, {"--appendonly", "yes", "--appendfsync", "always"}} {
-		eachTransport(t, func(t *testing.T, kind string) {
+		inproc.EachTransport(t, func(t *testing.T, kind string) {
 			if len(keeps) > 2 && kind == "goroutine" {
 				t.Skip("it is not asked for")
 			}
-			f := start(t, kind, keeps...) // with everysec, by default
-			f.dial().do("CL.THROTTLE", "cell", "15", "30", "60", "1")
-			for _, name := range limiterPaths {
+			s := inproc.Serve(t, kind, keeps...) // with everysec, by default
+			s.Dial().Do("CL.THROTTLE", "cell", "15", "30", "60", "1")
+			for name, words := range limiterPaths {
 				const depth = 16
 				rounds := 300
 				if len(keeps) > 2 {
 					rounds = 100 // each waits for an fsync
 				}
 				most := uint64(depth * rounds / 100)
-				allocated := allocations(t, f.addr, frame(hotCommands[name]...), depth, rounds)
+				allocated := allocations(t, s.Addr().String(), inproc.Encode(nil, words...), depth, rounds)
 				for try := 0; try < 5 && allocated >= most; try++ {
-					allocated = min(allocated, allocations(t, f.addr, frame(hotCommands[name]...), depth, rounds))
+					allocated = min(allocated, allocations(t, s.Addr().String(), inproc.Encode(nil, words...), depth, rounds))
 				}
 				require.Less(t, allocated, most, "%s %v", name, keeps)
 			}
@@ -54,7 +65,7 @@ func allocations(t *testing.T, address string, command []byte, depth, rounds int
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(inproc.Patience)))
 	var packet []byte
 	for range depth {
 		packet = append(packet, command...)

@@ -1,0 +1,27 @@
+package strings_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// TestWorkersKeepNoLongValues: a worker that has read a long value does not keep its memory. A
+// goroutine transport under pressure makes a worker for nearly every client.
+func TestWorkersKeepNoLongValues(t *testing.T) {
+	const size, workers = 900_000, 20
+	f := inproc.Open(t)
+	f.Do("SET", "long", strings.Repeat("v", size))
+	before := inproc.HeapBytes()
+	all := make([]*inproc.Fed, workers)
+	for i := range all {
+		all[i] = f.Another()
+		turn := all[i].Turn(inproc.Encode(nil, "GET", "long"), nil)
+		require.Len(t, turn.Whole(), size+len("$900000\r\n\r\n"))
+	}
+	require.Less(t, inproc.HeapBytes(), before+workers*size/4)
+	require.Equal(t, inproc.Pong, all[0].Do("PING"))
+}
