@@ -126,7 +126,7 @@ func refusedInScripts() map[string]string {
 	return scripts
 }
 
-// TestPathsAreRefused: whatever names a file, or would write one in Redis, is refused, and
+// TestPathsAreRefused: a call that names a file, or would write one in Redis, is refused, and
 // no file comes into being, goes or changes.
 func TestPathsAreRefused(t *testing.T) {
 	root := decoys(t)
@@ -155,7 +155,7 @@ func TestPathsAreRefused(t *testing.T) {
 	})
 }
 
-// ownFiles are the files of persistence, which nobody but the operator names.
+// ownFiles are the files of persistence, which only the operator names.
 var ownFiles = regexp.MustCompile(`^(cellserver\.(lock|manifest)|base\.\d+\.snap|incr\.\d+\.log)$`)
 
 // TestNoArgumentIsAPath: every command there is, and every option that can be set, is

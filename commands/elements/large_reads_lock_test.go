@@ -102,8 +102,8 @@ func fillMany(tb testing.TB, c *inproc.Client, n, size int) {
 	}
 }
 
-// TestLargeCollectionsAreNotCopiedWhileLocked: whoever reads much of a collection takes next
-// to no memory while its shard is locked, whatever the command.
+// TestLargeCollectionsAreNotCopiedWhileLocked: a command that reads much of a collection takes
+// next to no memory while its shard is locked.
 func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 	const n, size = 5000, 600
 	var mu sync.Mutex

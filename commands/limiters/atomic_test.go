@@ -15,7 +15,7 @@ import (
 )
 
 // TestMultiOverOverlappingKeys: 32 clients charge random sets of the same few keys in
-// random order. Nobody waits for ever, and what is left of every key is what the allowed
+// random order. No client waits for ever, and what is left of every key is what the allowed
 // calls say: a denied one has charged nothing.
 func TestMultiOverOverlappingKeys(t *testing.T) {
 	const clients, calls, keys, limit = 32, 100, 8, 150

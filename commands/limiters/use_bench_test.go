@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// manyPolicies has n policies, and exact overrides and prefixes for keys that nobody asks about,
+// manyPolicies has n policies, and exact overrides and prefixes for keys that no call is about,
 // spread over them. All have the same limits.
 func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
 	d := &document.Document{Policies: make([]document.Policy, n)}

@@ -29,7 +29,7 @@ func tracker(t *testing.T, s *inproc.Node) *inproc.Client {
 	return c
 }
 
-// TestEachElementIsPoppedOnce: whoever pushes, in whatever way, and however many wait
+// TestEachElementIsPoppedOnce: in whatever way elements are pushed, and however many clients wait
 // under several keys and move elements on, each element reaches exactly one client.
 func TestEachElementIsPoppedOnce(t *testing.T) {
 	const poppers, movers, pushers, each = 60, 10, 8, 150
@@ -97,7 +97,7 @@ func TestEachElementIsPoppedOnce(t *testing.T) {
 		require.Len(t, seen, pushers*each, "all have been popped")
 		mu.Unlock()
 		require.Equal(t, ":0\r\n", admin.Do("EXISTS", "a", "b", "in", "out", "tmp"))
-		// Those who move stop after one more, which a popper takes as nothing.
+		// The movers stop after one more, which a popper takes as nothing.
 		for range movers + poppers {
 			admin.Do("RPUSH", "a", "end")
 			admin.Do("RPUSH", "in", "stop")
@@ -114,9 +114,9 @@ func TestEachElementIsPoppedOnce(t *testing.T) {
 	})
 }
 
-// TestPopWaiterIsServedByTheKeyThatFits: whose key has come to hold something of another type
-// goes on waiting for its other keys, and gets what comes under them, whichever shards the
-// keys are in and whatever is held when that comes.
+// TestPopWaiterIsServedByTheKeyThatFits: a waiter one of whose keys has come to hold something of
+// another type goes on waiting for the others, and gets what comes under them, whichever shards
+// the keys are in and whatever is held when that comes.
 func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -157,8 +157,8 @@ func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
 	})
 }
 
-// TestPopWaitersThatLeave: who is gone, killed or unblocked takes nothing, the next is
-// served, and who still waits when the server stops is answered as by a timeout.
+// TestPopWaitersThatLeave: a client that is gone or killed takes nothing, the next is served, and
+// one that still waits when the server stops is answered as by a timeout.
 func TestPopWaitersThatLeave(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -181,8 +181,8 @@ func TestPopWaitersThatLeave(t *testing.T) {
 	})
 }
 
-// TestPopsBehindAPause: while changes are paused nobody is served, since nobody pushes,
-// and timeouts are kept.
+// TestPopsBehindAPause: while changes are paused no waiter is served, since no client
+// can push, and what was sent meanwhile counts once the pause is over.
 func TestPopsBehindAPause(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

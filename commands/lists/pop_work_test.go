@@ -27,9 +27,9 @@ func elements(b *inproc.Fed, command, key string, n, length int) {
 	}
 }
 
-// TestPopsOfMuchLeaveTheLoop: whatever takes many elements, or many bytes of them, from a
-// key leaves its loop, by its words alone or because of what it finds, also while somebody
-// waits for elements elsewhere. Who takes few stays.
+// TestPopsOfMuchLeaveTheLoop: a command that takes many elements, or many bytes of them, from a
+// key leaves its loop, by its words alone or because of what it finds, also while a client waits
+// for elements elsewhere. One that takes few stays.
 func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 	const many = 20_000
 	for _, waits := range []bool{false, true} {
@@ -121,8 +121,8 @@ func TestPopThatIsTooLongTakesNothing(t *testing.T) {
 	}
 }
 
-// TestPopsOfManyKeysLeaveTheLoop: who waits under very many keys holds up nobody, and is
-// served as any other: what there is in the order of its keys, then what comes, once.
+// TestPopsOfManyKeysLeaveTheLoop: a client that waits under very many keys holds up no other, and
+// is served as any other: what there is in the order of its keys, then what comes, once.
 func TestPopsOfManyKeysLeaveTheLoop(t *testing.T) {
 	b := inproc.Open(t)
 	other := b.Another()

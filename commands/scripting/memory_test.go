@@ -93,7 +93,7 @@ func TestScriptThatLacksMemoryFails(t *testing.T) {
 }
 
 // TestResultsOfScriptsAreNotTheirReaders: what a script returns is counted as a large
-// reply, so that nobody is closed for it, and the next one waits until it has left.
+// reply, so that no client is closed for it, and the next one waits until it has left.
 func TestResultsOfScriptsAreNotTheirReaders(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "100mb", "--maxmemory-clients", "4mb", "--write-timeout", "3600")

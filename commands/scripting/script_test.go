@@ -35,7 +35,7 @@ func evalFrame(script string, keys ...string) string {
 }
 
 // TestScriptsAreAtomic: clients that charge two keys in one go, in a script of either
-// kind, a transaction or an RL.MULTI, and others that look at both. Nobody ever sees one
+// kind, a transaction or an RL.MULTI, and others that look at both. No client ever sees one
 // key charged and not the other.
 func TestScriptsAreAtomic(t *testing.T) {
 	const limit = 1_000_000
@@ -169,7 +169,7 @@ func TestBusyScript(t *testing.T) {
 	require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.Do("GET"))
 	other.Dialogue([2]string{"MULTI", inproc.OK}, [2]string{"PING", busyReply},
 		[2]string{"EXEC", "-EXECABORT Transaction discarded because of: " + busyReply[1:]})
-	fresh := s.Dial() // who comes now is told as well
+	fresh := s.Dial() // a client that comes now is told as well
 	require.Equal(t, busyReply, fresh.Do("PING"))
 	third.Send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
 	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))

@@ -16,7 +16,7 @@ import (
 )
 
 // TestExecIsAtomic: sixteen clients at once, of whom some charge two keys inside a
-// transaction and the others look at both inside one. Nobody ever sees one key charged
+// transaction and the others look at both inside one. No client ever sees one key charged
 // and not the other, though flushes, wide transactions and single calls come in between.
 func TestExecIsAtomic(t *testing.T) {
 	const limit = 1_000_000
@@ -79,7 +79,7 @@ func TestExecIsOneInstant(t *testing.T) {
 }
 
 // TestWatchIsCompareAndSet: many clients count a key down by reading it, and charging it
-// only if nobody else has since. No charge is lost, none is made twice.
+// only if no other client has since. No charge is lost, none is made twice.
 func TestWatchIsCompareAndSet(t *testing.T) {
 	const clients, each, limit = 16, 20, 100_000
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

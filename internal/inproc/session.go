@@ -20,7 +20,7 @@ type Session struct {
 
 // Feed makes a server without sockets and a session on it. Close ends both.
 func Feed(start limit.Instant, options ...string) (*Session, error) {
-	// This transport costs nothing while nobody connects.
+	// This transport costs nothing while no client connects.
 	s, err := New(start, []net.Listener{}, append([]string{"--transport", "goroutine"}, options...)...)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func Feed(start limit.Instant, options ...string) (*Session, error) {
 // loopback is where the clients of sessions without sockets are, unless they say so.
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
-// Open opens a session as if somebody connected from that address, or returns what
+// Open opens a session as if a client connected from that address, or returns what
 // the server tells those whom it refuses.
 func (s *Server) Open(from net.Addr) (session *Session, rejection []byte) {
 	p := &peer{from: from, wake: make(chan struct{}, 1)}
