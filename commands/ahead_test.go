@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -64,10 +65,7 @@ func TestPrefetchChangesNoReply(t *testing.T) {
 		rng := rand.New(rand.NewPCG(21, 22))
 		many, one := w.Start(), w.Start()
 		ahead, single := many.Dial(), one.Dial()
-		rounds := 400
-		if testing.Short() {
-			rounds = 60
-		}
+		rounds := effort.Steps(60, 400)
 		for round := range rounds {
 			var batch []string
 			for range 2 + rng.IntN(60) {

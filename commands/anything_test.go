@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -119,10 +120,7 @@ func words(table *command.Table) []string {
 // never end in an internal error, and never leave the server unable to answer.
 func TestRandomCommands(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		n := 200_000
-		if testing.Short() {
-			n = 20_000
-		}
+		n := effort.Steps(20_000, 200_000)
 		s := w.Start("--maxclients", "100000")
 		table := s.Engine().Table()
 		vocabulary := words(table)
