@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/effort"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // setPolicy sets limits, with options before LIMITS.
@@ -42,7 +43,7 @@ func denies(reply string) bool {
 
 // counts returns what RL.POLICY GET says that a policy has counted.
 func counts(n *node, name string) map[string]int64 {
-	_, text, found := strings.Cut(n.do("RL.POLICY", "GET", name), bulk("counts"))
+	_, text, found := strings.Cut(n.do("RL.POLICY", "GET", name), inproc.Bulk("counts"))
 	require.True(n.t, found)
 	all := map[string]int64{}
 	for _, m := range counted.FindAllStringSubmatch(text, -1) {

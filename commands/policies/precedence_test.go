@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // The ways in which there may be entries of a kind for a key.
@@ -87,33 +89,26 @@ func TestPrecedence(t *testing.T) {
 		limit := map[string]int64{"": 10, exact: 20, longest: 30}[here(2)]
 		limit = limit * map[string]int64{"": 1000, exact: 2000, longest: 3500}[here(3)] / 1000
 		left := map[string]int64{exact: 100, longest: 50}[here(1)]
-		want, applies, pattern := five(1, limit, limit, -1, 0), "default", ""
+		want, applies, pattern := inproc.Five(1, limit, limit, -1, 0), "default", ""
 		switch {
 		case here(0) != "":
-			want, applies, pattern = five(0, limit, limit, -1, 0), "exemption", here(0)
+			want, applies, pattern = inproc.Five(0, limit, limit, -1, 0), "exemption", here(0)
 		case here(1) != "":
-			want, applies, pattern = five(1, limit, 0, left, left), "block", here(1)
+			want, applies, pattern = inproc.Five(1, limit, 0, left, left), "block", here(1)
 		case here(2) != "":
 			applies, pattern = "override", here(2)
 		}
 		require.Equal(t, want, n.do("RL.USE", policy, exact, "1000"), "%s %v", policy, way)
 		require.Equal(t, "*2\r\n"+want+"*1\r\n"+want, n.do("RL.USE", policy, exact, "1000", "WITHDETAILS"))
 		words := n.do("RL.EXPLAIN", policy, exact, "1000")
-		require.Contains(t, words, bulk("applies")+bulk(applies), "%s %v", policy, way)
+		require.Contains(t, words, inproc.Bulk("applies")+inproc.Bulk(applies), "%s %v", policy, way)
 		if pattern == "" {
-			require.Contains(t, words, bulk("pattern")+"$-1\r\n")
+			require.Contains(t, words, inproc.Bulk("pattern")+"$-1\r\n")
 		} else {
-			require.Contains(t, words, bulk("pattern")+bulk(pattern))
+			require.Contains(t, words, inproc.Bulk("pattern")+inproc.Bulk(pattern))
 		}
-		require.Contains(t, words, bulk("answer")+want)
-		require.Equal(t, here(3) == "", strings.Contains(words, bulk("boost")+"$-1\r\n"))
+		require.Contains(t, words, inproc.Bulk("answer")+want)
+		require.Equal(t, here(3) == "", strings.Contains(words, inproc.Bulk("boost")+"$-1\r\n"))
 		n.do("DEL", policy+":"+exact)
 	})
-}
-
-func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
-
-// five encodes the reply of a limiter.
-func five(a, b, c, d, e int64) string {
-	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", a, b, c, d, e)
 }

@@ -1,11 +1,23 @@
 package inproc
 
 import (
+	"syscall"
+
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
 )
+
+// Stepped is [World.Start] of a server whose clock stands still but for the steps of a test, and
+// counts timers. Timeouts that are not the store's still pass with the time of the bubble.
+func (w *World) Stepped(options ...string) (*Node, *clocktest.Clock) {
+	w.t.Helper()
+	clock := clocktest.New(Epoch)
+	return w.StartWith(func(o *server.Options) { o.Clock = clock }, options...), clock
+}
 
 // StartOn is [World.Start] of a server that finds what a disk has, such as what [faultfs.FS.Kill]
 // returns of the disk of a server that runs.
@@ -32,3 +44,13 @@ func (n *Node) Now() limit.Instant { return limit.Instant(n.time()) }
 
 // Left is the disk as a process leaves it that dies now. The server goes on.
 func (n *Node) Left() *faultfs.FS { return n.Disk.Kill() }
+
+// FillDisk has every write fail as on a disk without room, until Disk.Inject(nil).
+func (n *Node) FillDisk() {
+	n.Disk.Inject(func(_ int, c faultfs.Call) error {
+		if c.Op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+}
