@@ -26,7 +26,7 @@ type line struct {
 
 func newLine(t *testing.T, w *inproc.World) *line {
 	t.Helper()
-	n, clock := w.Stepped()
+	n, clock := w.StartStepped()
 	return &line{n, w, clock, t}
 }
 

@@ -129,7 +129,7 @@ func TestPoliciesOnAFullDisk(t *testing.T) {
 		f := w.Start("--appendonly", "yes")
 		c := f.Dial()
 		c.Set("SET k 1")
-		f.FillDisk()
+		f.FillDisk(true)
 		reply := c.Say(hour)
 		require.Contains(t, reply, "-MISCONF")
 		for _, words := range changing[6:] {
@@ -137,7 +137,7 @@ func TestPoliciesOnAFullDisk(t *testing.T) {
 		}
 		require.Contains(t, c.Say("RL.POLICY SET second LIMITS TB 1 1 1"), "-MISCONF Errors writing to the AOF file: No space left on device\r\n")
 		require.Contains(t, c.Say("RL.USE second k"), "-NOPOLICY")
-		f.Disk.Inject(nil)
+		f.FillDisk(false)
 		w.Until("healed", time.Second, time.Minute, func() bool { return c.Info("aof_last_write_status") == "ok" })
 		c.Set("RL.POLICY SET third LIMITS SW 3 3600 FIXED ANCHOR FIRST")
 		require.Equal(t, inproc.Five(0, 3, 2, -1, 3600), c.Say("RL.USE third k"))

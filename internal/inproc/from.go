@@ -1,8 +1,6 @@
 package inproc
 
 import (
-	"syscall"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
@@ -11,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Stepped is [World.Start] of a server whose clock stands still but for the steps of a test, and
+// StartStepped is [World.Start] of a server whose clock stands still but for the steps of a test, and
 // counts timers. Timeouts that are not the store's still pass with the time of the bubble.
-func (w *World) Stepped(options ...string) (*Node, *clocktest.Clock) {
+func (w *World) StartStepped(options ...string) (*Node, *clocktest.Clock) {
 	w.t.Helper()
 	clock := clocktest.New(Epoch)
 	return w.StartWith(func(o *server.Options) { o.Clock = clock }, options...), clock
@@ -44,13 +42,3 @@ func (n *Node) Now() limit.Instant { return limit.Instant(n.time()) }
 
 // Left is the disk as a process leaves it that dies now. The server goes on.
 func (n *Node) Left() *faultfs.FS { return n.Disk.Kill() }
-
-// FillDisk has every write fail as on a disk without room, until Disk.Inject(nil).
-func (n *Node) FillDisk() {
-	n.Disk.Inject(func(_ int, c faultfs.Call) error {
-		if c.Op == "write" {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
-}

@@ -6,9 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OK is the reply of a command that has nothing else to say.
-const OK = "+OK\r\n"
-
 // Say sends the words of a command and returns the bytes of its reply.
 func (c *Client) Say(words string) string {
 	c.tb.Helper()
@@ -29,14 +26,6 @@ func (c *Client) As(admin *Client, rules ...string) *Client {
 	require.Equal(c.tb, OK, admin.Do(append([]string{"ACL", "SETUSER", "app", "reset", "on", ">p"}, rules...)...))
 	require.Equal(c.tb, OK, c.Do("AUTH", "app", "p"))
 	return c
-}
-
-// Silent is [Client.Silent] of several clients.
-func Silent(clients ...*Client) {
-	for _, c := range clients {
-		c.tb.Helper()
-		c.Silent()
-	}
 }
 
 // Field returns a field of a line of CLIENT LIST, such as addr.

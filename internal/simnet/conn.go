@@ -39,6 +39,15 @@ func (c *Conn) wrap(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }
 
+// Idle reports whether a Read would wait: nothing has arrived, and the connection goes on.
+func (c *Conn) Idle() bool {
+	s := c.in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, known := s.arrival()
+	return !s.closed && !s.broken && (!known || at.After(time.Now()))
+}
+
 // Close implements [net.Conn]. What was written before still arrives.
 func (c *Conn) Close() error {
 	c.n.mu.Lock()
