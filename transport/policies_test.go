@@ -1,8 +1,7 @@
-package server_test
+package transport_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/policy/registry"
 )
 
 // documentOfMany is the text of a policy with n overrides, or of n policies, of a version.
@@ -47,26 +51,22 @@ func BenchmarkManyChanges(b *testing.B) {
 			b.Run(kind+"/appendonly="+kept, func(b *testing.B) {
 				file := filepath.Join(b.TempDir(), "policies.yaml")
 				texts := [2]string{documentOfMany(entries, 5, kind == "Policies"), documentOfMany(entries, 6, kind == "Policies")}
-				flags := []string{"--transport", "auto", "--io-threads", "2", "--dir", b.TempDir(), "--appendonly", kept, "--appendfsync", "everysec"}
+				flags := []string{"--appendonly", kept, "--appendfsync", "everysec"}
 				if kind == "File" {
 					require.NoError(b, os.WriteFile(file, []byte(texts[0]), 0o600))
 					flags = append(flags, "--policy-file", file)
 				}
-				c, err := config.Load(flags, nil)
-				require.NoError(b, err)
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				require.NoError(b, err)
-				f := startOn(b, c, l)
-				admin := f.dial()
+				f := inproc.Serve(b, "auto", flags...)
+				admin := f.Dial()
 				if kind != "File" {
-					admin.do("RL.POLICY", "APPLY", texts[0])
+					admin.Do("RL.POLICY", "APPLY", texts[0])
 				}
-				admin.set("RL.POLICY SET own LIMITS TB 1000000 1000000 1")
+				admin.Set("RL.POLICY SET own LIMITS TB 1000000 1000000 1")
 				var stop atomic.Bool
 				var clients sync.WaitGroup
 				var use, ping [2]time.Duration
 				for words, longest := range map[string]*[2]time.Duration{"RL.USE own k": &use, "PING": &ping} {
-					other := f.dial()
+					other := f.Dial()
 					clients.Go(func() { *longest = callUntil(&stop, other, strings.Fields(words)) })
 				}
 				b.ResetTimer()
@@ -76,17 +76,17 @@ func BenchmarkManyChanges(b *testing.B) {
 					case "Idle":
 						<-time.After(300 * time.Millisecond)
 					case "Diff":
-						require.NotContains(b, admin.do("RL.POLICY", "DIFF", text), "-ERR")
+						require.NotContains(b, admin.Do("RL.POLICY", "DIFF", text), "-ERR")
 					case "Delete":
 						b.StopTimer()
-						admin.do("RL.POLICY", "APPLY", text+own)
+						admin.Do("RL.POLICY", "APPLY", text+own)
 						b.StartTimer()
-						require.Equal(b, ":1\r\n", admin.do("RL.POLICY", "DEL", "api"))
+						require.Equal(b, ":1\r\n", admin.Do("RL.POLICY", "DEL", "api"))
 					case "File":
 						require.NoError(b, os.WriteFile(file, []byte(text), 0o600))
-						require.Equal(b, fmt.Sprintf(":%d\r\n", entries+1), admin.do("RL.POLICY", "RELOAD"))
+						require.Equal(b, fmt.Sprintf(":%d\r\n", entries+1), admin.Do("RL.POLICY", "RELOAD"))
 					default:
-						require.NotContains(b, admin.do("RL.POLICY", "APPLY", text+own), "-")
+						require.NotContains(b, admin.Do("RL.POLICY", "APPLY", text+own), "-")
 					}
 				}
 				b.StopTimer()
@@ -103,20 +103,62 @@ func BenchmarkManyChanges(b *testing.B) {
 
 // callUntil makes calls, one after the other, and returns how long the longest took, and that
 // of which one in a thousand takes longer.
-func callUntil(stop *atomic.Bool, c *client, words []string) (longest [2]time.Duration) {
+func callUntil(stop *atomic.Bool, c *inproc.Client, words []string) (longest [2]time.Duration) {
 	var all []time.Duration
-	call := frame(words...)
+	call := inproc.Encode(nil, words...)
 	for !stop.Load() {
 		began := time.Now()
-		_ = c.SetDeadline(began.Add(patience))
+		_ = c.SetDeadline(began.Add(inproc.Patience))
 		if _, err := c.Write(call); err != nil {
 			return longest
 		}
-		if _, err := readReply(c.r); err != nil {
+		if _, err := inproc.ReadReply(c.R); err != nil {
 			return longest
 		}
 		all = append(all, time.Since(began))
 	}
 	slices.Sort(all)
 	return [2]time.Duration{all[len(all)-1], all[len(all)-1-len(all)/1000]}
+}
+
+// TestNoLoopWaitsForAChange: while a change of policies goes on, other clients are served. Calls
+// that show or change policies wait.
+func TestNoLoopWaitsForAChange(t *testing.T) {
+	inproc.EachTransport(t, func(t *testing.T, kind string) {
+		f := inproc.Serve(t, kind, "--io-threads", "1")
+		c := f.Dial()
+		c.Set("RL.POLICY SET api LIMITS SW 10 3600 FIXED ANCHOR FIRST")
+		busy, end := make(chan struct{}), make(chan struct{})
+		var changing sync.WaitGroup
+		changing.Go(func() {
+			f.Engine().WithStore(0, func(st env.Store) {
+				by := registry.Author{}
+				_ = f.Engine().Options.Policies.Update(policystore.Store(st), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
+					close(busy)
+					<-end
+					return nil, nil // which is no error
+				})
+			})
+		})
+		<-busy
+		var wait []*inproc.Client
+		for _, words := range []string{
+			"RL.CHANGES", "RL.POLICY DUMP", "RL.POLICY RELOAD", "RL.POLICY GET api", "RL.POLICY LIST", "RL.POLICY DIFF x", "RL.OVERRIDE LIST api",
+		} {
+			w := f.Dial()
+			w.Command(strings.Fields(words)...)
+			wait = append(wait, w)
+		}
+		for range 3 {
+			require.Contains(t, c.Say("RL.USE api k"), "*5\r\n:0\r\n:10\r\n")
+			require.Contains(t, c.Say("RL.EXPLAIN api k"), inproc.Bulk("answer"))
+			require.Equal(t, "+PONG\r\n", c.Say("PING"))
+			require.Contains(t, c.Say("INFO everything"), "connected_clients")
+		}
+		close(end)
+		changing.Wait()
+		for _, w := range wait {
+			w.Reply()
+		}
+	})
 }
