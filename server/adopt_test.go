@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -10,13 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/server"
 )
 
 // baseFS is a disk on which no base is begun until the gate opens.
 type baseFS struct {
-	persistence.OS
+	persistence.FS
 	waiting atomic.Bool
 	gate    chan struct{}
 	once    sync.Once
@@ -30,7 +31,7 @@ func (b *baseFS) Create(name string) (persistence.File, error) {
 		b.waiting.Store(true)
 		<-b.gate
 	}
-	return b.OS.Create(name)
+	return b.FS.Create(name)
 }
 
 // TestPromotedNodeTakesWritesAtOnce: right after a full sync, before its base is written. Only with
@@ -38,37 +39,35 @@ func (b *baseFS) Create(name string) (persistence.File, error) {
 func TestPromotedNodeTakesWritesAtOnce(t *testing.T) {
 	for _, policy := range []string{"no", "everysec", "always"} {
 		t.Run(policy, func(t *testing.T) {
-			kind, dir := transports()[0], t.TempDir()
-			primary := startStandby(t, kind)
-			require.Equal(t, "+OK\r\n", primary.dial().do("SET", "of primary", "v"))
-			disk := &baseFS{gate: make(chan struct{})}
-			flags := []string{"--transport", kind, "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", policy}
-			c, err := config.Load(flags, nil)
-			require.NoError(t, err)
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			f := launchAt(t, c, l, disk, nil, func() {})
-			t.Cleanup(disk.open)
-			eventually(t, "loaded", func() bool { return !f.Engine().Loading() })
-			f.follows(primary)
-			eventually(t, "the base is begun", disk.waiting.Load)
-			cl, other := f.dial(), f.dial()
-			require.Equal(t, "+OK\r\n", cl.do("REPLICAOF", "NO", "ONE"))
-			eventually(t, "it leads", func() bool { return f.replication()["role"] == "master" && other.info("loading") == "0" })
-			if policy == "always" {
-				cl.command("SET", "own", "v")
-				eventually(t, "it has run", func() bool { return other.do("GET", "own") == "$1\r\nv\r\n" })
-				require.Equal(t, "0", other.info("aof_faults"))
-				disk.open()
-				require.Equal(t, "+OK\r\n", cl.reply())
-			} else {
-				require.Equal(t, "+OK\r\n", cl.do("SET", "own", "v"))
-				disk.open()
-			}
-			f.end()
-			again := startStandby(t, kind, flags[4:]...)
-			require.Equal(t, "$1\r\nv\r\n", again.dial().do("GET", "own"))
-			require.Equal(t, "$1\r\nv\r\n", again.dial().do("GET", "of primary"))
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				primary := w.Start()
+				require.Equal(t, inproc.OK, primary.Dial().Do("SET", "of primary", "v"))
+				disk := &baseFS{FS: faultfs.New(), gate: make(chan struct{})}
+				f := w.StartWith(func(o *server.Options) { o.FS = disk }, "--appendonly", "yes", "--appendfsync", policy)
+				t.Cleanup(disk.open)
+				f.Follow(primary)
+				w.Settle()
+				require.True(t, disk.waiting.Load(), "the base is begun")
+				c, other := f.Dial(), f.Dial()
+				f.Promote()
+				require.Equal(t, "0", other.Info("loading"))
+				if policy == "always" {
+					c.Command("SET", "own", "v")
+					w.Settle()
+					require.Equal(t, inproc.Bulk("v"), other.Do("GET", "own"), "it has run")
+					require.Equal(t, "0", other.Info("aof_faults"))
+					c.Silent()
+					disk.open()
+					require.Equal(t, inproc.OK, c.Reply())
+				} else {
+					require.Equal(t, inproc.OK, c.Do("SET", "own", "v"))
+					disk.open()
+				}
+				require.NoError(t, f.Stop())
+				again := w.StartOn(disk.FS.(*faultfs.FS), "--appendonly", "yes").Dial()
+				require.Equal(t, inproc.Bulk("v"), again.Do("GET", "own"))
+				require.Equal(t, inproc.Bulk("v"), again.Do("GET", "of primary"))
+			})
 		})
 	}
 }

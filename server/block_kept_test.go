@@ -2,8 +2,10 @@ package server_test
 
 import (
 	"log/slog"
+	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
@@ -42,10 +45,19 @@ func (r *records) Start() bool           { return true }
 func (r *records) LastSave() int64       { return 0 }
 func (r *records) Info() []env.InfoField { return nil }
 
+// silentPeer is the transport's end of a connection that is never read.
+type silentPeer struct{}
+
+func (silentPeer) Wake()                       {}
+func (silentPeer) Abort()                      {}
+func (silentPeer) RemoteAddr() net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (silentPeer) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+func (silentPeer) Held() (input, output int64) { return 0, 0 }
+
 // eagerPeer has its session fed the moment that it is woken, as by a loop that was just
 // about to look.
 type eagerPeer struct {
-	quietPeer
+	silentPeer
 	feed func()
 }
 
@@ -55,49 +67,55 @@ func (p *eagerPeer) Wake() { p.feed() }
 // once its effect is recorded, so that its reply waits for that record however soon it is
 // sent.
 func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
-	journal, clock := &records{}, clocktest.New(epoch)
-	ks := keyspace.New(keyspace.Options{Clock: clock})
-	ks.SetJournal(journal)
-	began := time.Now()
-	e := session.NewEngine(env.Options{
-		Ledger: ks.Ledger(), NewStore: func() env.Store { return server.NewStore(ks) }, Persistence: journal,
-		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
-		Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
-	}, commands.NewTable())
-	defer e.Close()
-	other, _ := e.Open(quietPeer{})
-	do := func(args ...string) string {
-		return string(other.Feed(e.NewWorker(), frame(args...), nil).Out)
-	}
 	for _, c := range []struct {
 		name         string
 		first, wants []string
-		makeRoom     func()
+		makeRoom     func(do func(args ...string) string, clock *clocktest.Clock)
 	}{
 		{
 			"a place that is released",
 			[]string{"CC.ACQUIRE", "room", "1", "60", "me"},
 			[]string{"CC.ACQUIRE", "room", "1", "60", "you", "BLOCK", "0"},
-			func() { require.Equal(t, ":1\r\n", do("CC.RELEASE", "room", "me")) },
+			func(do func(args ...string) string, _ *clocktest.Clock) {
+				require.Equal(t, ":1\r\n", do("CC.RELEASE", "room", "me"))
+			},
 		},
 		{
 			"a window that is over",
 			[]string{"SW.ALLOW", "window", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"},
 			[]string{"SW.ALLOW", "window", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0"},
-			func() { clock.Advance(time.Minute) },
+			func(_ func(args ...string) string, clock *clocktest.Clock) { clock.Advance(time.Minute) },
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Contains(t, do(c.first...), "*5\r\n:0\r\n")
-			turns, peer := make(chan transport.Turn, 1), &eagerPeer{}
-			session, _ := e.Open(peer)
-			peer.feed = func() { turns <- session.Feed(e.NewWorker(), nil, nil) }
-			require.Equal(t, transport.Wait, session.Feed(e.NewWorker(), frame(c.wants...), nil).Next)
-			c.makeRoom()
-			turn := <-turns
-			require.Contains(t, string(turn.Out), "*5\r\n:0\r\n")
-			eventually(t, "nobody waits", func() bool { return ks.Waiting() == 0 })
-			require.Equal(t, journal.n.Load(), turn.Barrier, "the record of the call is the last")
+			synctest.Test(t, func(t *testing.T) {
+				journal, clock := &records{}, clocktest.New(inproc.Epoch)
+				ks := keyspace.New(keyspace.Options{Clock: clock})
+				ks.SetJournal(journal)
+				began := time.Now()
+				e := session.NewEngine(env.Options{
+					Ledger: ks.Ledger(), NewStore: func() env.Store { return server.NewStore(ks) }, Persistence: journal,
+					Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
+					Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
+				}, commands.NewTable())
+				defer ks.Close()
+				defer e.Close()
+				other, _ := e.Open(silentPeer{})
+				do := func(args ...string) string {
+					return string(other.Feed(e.NewWorker(), inproc.Encode(nil, args...), nil).Out)
+				}
+				require.Contains(t, do(c.first...), "*5\r\n:0\r\n")
+				turns, peer := make(chan transport.Turn, 1), &eagerPeer{}
+				session, _ := e.Open(peer)
+				peer.feed = func() { turns <- session.Feed(e.NewWorker(), nil, nil) }
+				require.Equal(t, transport.Wait, session.Feed(e.NewWorker(), inproc.Encode(nil, c.wants...), nil).Next)
+				c.makeRoom(do, clock)
+				turn := <-turns
+				require.Contains(t, string(turn.Out), "*5\r\n:0\r\n")
+				synctest.Wait()
+				require.Zero(t, ks.Waiting())
+				require.Equal(t, journal.n.Load(), turn.Barrier, "the record of the call is the last")
+			})
 		})
 	}
 }

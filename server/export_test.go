@@ -32,12 +32,6 @@ func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running
 	return n.seconds(saving, now)
 }
 
-// LogLoading is what a server that loads does every few seconds.
-func (s *Server) LogLoading() { s.persistence.logLoading() }
-
-// LoadFor makes believe that loading, which goes on, began so long ago.
-func (s *Server) LoadFor(d time.Duration) { s.persistence.began.Store(int64(s.stopwatch() - d)) }
-
 // ReturnHeap is what the janitor does every second about memory that keys gave up.
 func (s *Server) ReturnHeap() { s.returnHeap() }
 

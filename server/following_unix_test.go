@@ -1,4 +1,4 @@
-//go:build unix
+//go:build real && unix
 
 package server_test
 
@@ -14,16 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
 // attached starts a Redis or Valkey, and a server that follows it.
-func attached(t *testing.T, args ...string) (old *storetest.Node, ours *fixture, client *redis.Client) {
+func attached(t *testing.T, args ...string) (old *storetest.Node, ours *real, client *redis.Client) {
 	t.Helper()
 	old = storetest.Best(t).Single(t, storetest.Options{Args: args})
-	ours = startStandby(t, "auto")
+	ours = startBesideReal(t, "auto")
 	attachTo(t, ours, old)
-	client = redis.NewClient(&redis.Options{Addr: ours.addr, Protocol: 2, DisableIdentity: true})
+	client = redis.NewClient(&redis.Options{Addr: ours.Addr().String(), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	return old, ours, client
 }
@@ -54,11 +55,11 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 		require.NoError(t, old.Client.Set(ctx, "window", 41, 3*time.Second).Err())
 		attachTo(t, ours, old)
 		read = keysRead(t, ours)
-		require.Equal(t, "+OK\r\n", ours.dial().do("REPLICAOF", "127.0.0.1", freeport.Choose()))
-		eventually(t, "the link has ended", func() bool { return old.Info("replication")["connected_slaves"] == "0" })
+		require.Equal(t, "+OK\r\n", ours.dial().Do("REPLICAOF", "127.0.0.1", freeport.Choose()))
+		inproc.Await(t, "the link has ended", func() bool { return old.Info("replication")["connected_slaves"] == "0" })
 		inTime = old.Client.Incr(ctx, "window").Val() == 42 && old.Client.PExpire(ctx, "window", time.Hour).Val()
 	}
-	eventually(t, "the key has expired here", func() bool { return client.Exists(ctx, "window").Val() == 0 })
+	inproc.Await(t, "the key has expired here", func() bool { return client.Exists(ctx, "window").Val() == 0 })
 	attachTo(t, ours, old)
 	require.Equal(t, "42", client.Get(ctx, "window").Val())
 	require.Equal(t, old.Client.PExpireTime(ctx, "window").Val(), client.PExpireTime(ctx, "window").Val())
@@ -66,7 +67,7 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 }
 
 // keysRead is how many keys of the primary a server has read.
-func keysRead(t *testing.T, f *fixture) int {
+func keysRead(t *testing.T, f *real) int {
 	t.Helper()
 	n, err := strconv.Atoi(f.replication()["cell_attach_keys_read"])
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestFollowANodeOfACluster(t *testing.T) {
 		ctx := context.Background()
 		old.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 		storetest.Await(t, "the cluster", func() error { return old.Client.Set(ctx, "k", "v", 0).Err() })
-		ours := startStandby(t, "auto")
+		ours := startBesideReal(t, "auto")
 		attachTo(t, ours, old)
 		for i := range 300 {
 			old.Do("SETBIT", fmt.Sprint("k", i), i%8, 1)
@@ -90,7 +91,7 @@ func TestFollowANodeOfACluster(t *testing.T) {
 		conn := ours.dial()
 		for i := range 300 {
 			k := fmt.Sprint("k", i)
-			require.Equal(t, bulk(old.Client.Get(ctx, k).Val()), conn.do("GET", k))
+			require.Equal(t, inproc.Bulk(old.Client.Get(ctx, k).Val()), conn.Do("GET", k))
 		}
 	})
 }
@@ -104,14 +105,14 @@ func TestARedisThatComesBackEmptyIsRefused(t *testing.T) {
 	awaitSettled(t, ours, old)
 	old.Kill()
 	old.Restart()
-	eventually(t, "the reason", func() bool { return strings.Contains(ours.replication()["cell_repl_error"], "repl-refuse-empty") })
+	inproc.Await(t, "the reason", func() bool { return strings.Contains(ours.replication()["cell_repl_error"], "repl-refuse-empty") })
 	require.Equal(t, "v", client.Get(ctx, "k").Val())
 	require.Equal(t, "down", ours.replication()["master_link_status"])
 
 	old.Do("SET", "other", "v")
 	awaitSettled(t, ours, old)
 	require.EqualValues(t, 1, client.DBSize(ctx).Val())
-	require.Equal(t, "+OK\r\n", ours.dial().do("CONFIG", "SET", "repl-refuse-empty", "no"))
+	require.Equal(t, "+OK\r\n", ours.dial().Do("CONFIG", "SET", "repl-refuse-empty", "no"))
 	old.Kill()
 	old.Restart()
 	awaitSettled(t, ours, old)

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -14,13 +13,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/server"
 )
 
 // gatedFS is a disk whose files cannot be read, once it has been shut, until the
 // gate opens; files whose names begin with free always can.
 type gatedFS struct {
-	persistence.OS
+	persistence.FS
 	free    string
 	shut    atomic.Bool
 	waiting atomic.Int64
@@ -38,7 +40,7 @@ type gatedFile struct {
 
 // Open implements persistence.FS.
 func (g *gatedFS) Open(name string) (persistence.File, error) {
-	f, err := g.OS.Open(name)
+	f, err := g.FS.Open(name)
 	return gatedFile{f, g, g.free != "" && strings.HasPrefix(filepath.Base(name), g.free)}, err
 }
 
@@ -51,36 +53,32 @@ func (f gatedFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.File.ReadAt(b, off)
 }
 
-// filled makes a directory that holds 100 keys in a base and 50 more in a log.
-func filledDir(t *testing.T, flags ...string) string {
+// filled returns a disk that holds 100 keys in a base and 50 more in a log.
+func filled(t *testing.T, w *inproc.World, options ...string) *faultfs.FS {
 	t.Helper()
-	dir := t.TempDir()
-	f := start(t, "goroutine", append([]string{"--dir", dir, "--appendonly", "yes"}, flags...)...)
-	c := f.dial()
+	f := w.Start(append([]string{"--appendonly", "yes"}, options...)...)
+	c := f.Dial()
 	for i := range 150 {
-		require.Equal(t, five(0, 16, 15, -1, 20), c.do("CL.THROTTLE", fmt.Sprint("key", i), "15", "30", "600"))
+		require.Equal(t, inproc.Five(0, 16, 15, -1, 20), c.Do("CL.THROTTLE", fmt.Sprint("key", i), "15", "30", "600"))
 		if i == 99 {
-			require.Equal(t, "+OK\r\n", c.do("SAVE"))
+			require.Equal(t, inproc.OK, c.Do("SAVE"))
 		}
 	}
-	f.end()
-	return dir
+	require.NoError(t, f.Stop())
+	return f.Disk
 }
 
-// gated starts a server that cannot read what it is to load.
-func gated(t *testing.T, kind, dir string, flags ...string) (*fixture, *gatedFS) {
+// gated starts a server that cannot read what it is to load, but for files whose names begin with
+// free. What is there has been judged.
+func gated(t *testing.T, w *inproc.World, disk *faultfs.FS, free string, options ...string) (*inproc.Node, *gatedFS) {
 	t.Helper()
-	disk := &gatedFS{gate: make(chan struct{})}
-	return behindGate(t, disk, kind, dir, flags...), disk
-}
-
-// behindGate starts a server whose disk is shut before it loads.
-func behindGate(t *testing.T, disk *gatedFS, kind, dir string, flags ...string) *fixture {
-	t.Helper()
-	// What is there has been judged by then, and is yet to be loaded.
-	f := startOnDisk(t, kind, disk, func() { disk.shut.Store(true) }, append([]string{"--dir", dir}, flags...)...)
-	t.Cleanup(disk.open)
-	return f
+	g := &gatedFS{FS: disk, free: free, gate: make(chan struct{})}
+	n := w.Node(func(o *server.Options) { o.FS = g }, append([]string{"--appendonly", "yes"}, options...)...)
+	n.Disk = disk
+	n.Made = func() { g.shut.Store(true) }
+	require.NoError(t, n.Run())
+	t.Cleanup(g.open)
+	return n, g
 }
 
 const loadingError = "-LOADING Redis is loading the dataset in memory\r\n"
@@ -88,11 +86,10 @@ const loadingError = "-LOADING Redis is loading the dataset in memory\r\n"
 // TestLoading: a server that loads answers, commands that need the state with an
 // error, and says how far it is.
 func TestLoading(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		dir := filledDir(t)
-		f, disk := gated(t, kind, dir, "--appendonly", "yes")
-		c := f.dial()
-		require.Equal(t, bulk("hello"), c.do("ECHO", "hello"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, disk := gated(t, w, filled(t, w), "")
+		c := f.Dial()
+		require.Equal(t, inproc.Bulk("hello"), c.Do("ECHO", "hello"))
 		for _, refused := range [][]string{
 			{"CL.THROTTLE", "key1", "15", "30", "600"},
 			{"SW.ALLOW", "other", "15", "60"},
@@ -103,133 +100,126 @@ func TestLoading(t *testing.T) {
 			{"SAVE"},
 			{"BGREWRITEAOF"},
 		} {
-			require.Equal(t, loadingError, c.do(refused...), "%v", refused)
+			require.Equal(t, loadingError, c.Do(refused...), "%v", refused)
 		}
-		require.Equal(t, "+OK\r\n", c.do("MULTI"))
-		require.Equal(t, loadingError, c.do("EXISTS", "key1"))
-		require.Equal(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", c.do("EXEC"))
-		require.Equal(t, "1", c.info("loading"))
-		require.Equal(t, "0", c.info("async_loading"))
-		eventually(t, "it looks at the files", func() bool { return c.info("loading_total_bytes") != "0" })
-		require.Equal(t, "0", c.info("loading_loaded_bytes"))
-		require.Equal(t, "0.00", c.info("loading_loaded_perc"))
-		require.Equal(t, "0", c.info("loading_eta_seconds"))
-		require.NotEqual(t, "0", c.info("loading_start_time"))
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "appendfsync", "always"))
+		require.Equal(t, inproc.OK, c.Do("MULTI"))
+		require.Equal(t, loadingError, c.Do("EXISTS", "key1"))
+		require.Equal(t, inproc.ExecAbort, c.Do("EXEC"))
+		require.Equal(t, "1", c.Info("loading"))
+		require.Equal(t, "0", c.Info("async_loading"))
+		require.NotEqual(t, "0", c.Info("loading_total_bytes"), "it looks at the files")
+		require.Equal(t, "0", c.Info("loading_loaded_bytes"))
+		require.Equal(t, "0.00", c.Info("loading_loaded_perc"))
+		require.Equal(t, "0", c.Info("loading_eta_seconds"))
+		require.NotEqual(t, "0", c.Info("loading_start_time"))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "appendfsync", "always"))
 
 		disk.open()
-		eventually(t, "loaded", func() bool { return c.info("loading") == "0" })
-		require.Equal(t, ":150\r\n", c.do("DBSIZE"))
-		require.Equal(t, five(0, 16, 14, -1, 40), c.do("CL.THROTTLE", "key1", "15", "30", "600"))
-		require.Equal(t, "50", c.info("load_records_replayed"))
-		require.Equal(t, "100", c.info("rdb_last_load_keys_loaded"))
+		w.Settle()
+		require.Equal(t, "0", c.Info("loading"))
+		require.Equal(t, ":150\r\n", c.Do("DBSIZE"))
+		require.Equal(t, inproc.Five(0, 16, 14, -1, 40), c.Do("CL.THROTTLE", "key1", "15", "30", "600"))
+		require.Equal(t, "50", c.Info("load_records_replayed"))
+		require.Equal(t, "100", c.Info("rdb_last_load_keys_loaded"))
 	})
 }
 
 // loadingLine is what a server that loads logs every few seconds.
-var loadingLine = regexp.MustCompile(`level=INFO msg=loading percent=(\d+) keys=(\d+) records=(\d+) eta=(\S+)\n`)
+var loadingLine = regexp.MustCompile(`level=INFO msg=loading percent=(\d+) keys=(\d+) records=(\d+) eta=(\S+)`)
 
-// TestLoadingShowsItsProgress loads a large log. The log file and INFO show how much of
-// it has been read, and how long the rest takes at the pace so far.
+// TestLoadingShowsItsProgress loads a log whose disk answers after ten minutes. The log file and
+// INFO show how much has been read, and how long the rest takes at the pace so far.
 func TestLoadingShowsItsProgress(t *testing.T) {
-	dir := filledDir(t)
-	disk := &gatedFS{free: "base.", gate: make(chan struct{})}
-	f := behindGate(t, disk, "goroutine", dir, "--appendonly", "yes")
-	c := f.dial()
-	eventually(t, "the base is loaded and the log is not", func() bool { return disk.waiting.Load() > 0 })
-	const spent = time.Hour
-	began := time.Now()
-	f.LoadFor(spent)
-	f.LogLoading()
-	eta, err := strconv.ParseFloat(c.info("loading_eta_seconds"), 64)
-	require.NoError(t, err)
-	total, err := strconv.ParseFloat(c.info("loading_total_bytes"), 64)
-	require.NoError(t, err)
-	read, err := strconv.ParseFloat(c.info("loading_loaded_bytes"), 64)
-	require.NoError(t, err)
-	since, err := strconv.ParseInt(c.info("loading_start_time"), 10, 64)
-	require.NoError(t, err)
-	lines := loadingLine.FindAllStringSubmatch(f.log.String(), -1) // before the clock is read: the server adds to them
-	least, most := spent.Seconds()*(total-read)/read, (spent+time.Since(began)).Seconds()*(total-read)/read
-
-	sizes := int64(0)
-	files, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "[bi]*.*"))
-	require.NoError(t, err)
-	for _, file := range files {
-		info, err := os.Stat(file)
-		require.NoError(t, err)
-		sizes += info.Size()
-		if base := filepath.Base(file); strings.HasPrefix(base, "base.") {
-			require.InDelta(t, info.Size(), read, 128, "all of the base but what frames it")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		files := filled(t, w)
+		began := time.Now()
+		f, disk := gated(t, w, files, "base.")
+		c := f.Dial()
+		require.Positive(t, disk.waiting.Load(), "the base is loaded and the log is not")
+		const spent = 10 * time.Minute
+		w.Advance(spent)
+		number := func(field string) float64 {
+			n, err := strconv.ParseFloat(c.Info(field), 64)
+			require.NoError(t, err)
+			return n
 		}
-	}
-	require.Equal(t, sizes, int64(total))
-	require.GreaterOrEqual(t, eta, least-1) // it is cut to seconds
-	require.LessOrEqual(t, eta, most)
-	require.GreaterOrEqual(t, since, began.Add(-spent).Unix()-1)
-	require.LessOrEqual(t, since, time.Now().Add(-spent).Unix()+1)
-	require.Equal(t, fmt.Sprintf("%.2f", 100*read/total), c.info("loading_loaded_perc"))
-	require.NotEmpty(t, lines, f.log.String())
-	line := lines[len(lines)-1]
-	require.Equal(t, []string{fmt.Sprint(int(100 * read / total)), "100", "0"}, line[1:4])
-	left, err := time.ParseDuration(line[4])
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, left.Seconds(), least-1)
-	require.LessOrEqual(t, left.Seconds(), most+1)
+		total, read := number("loading_total_bytes"), number("loading_loaded_bytes")
 
-	disk.open()
-	eventually(t, "loaded", func() bool { return c.info("loading") == "0" })
-	require.Contains(t, f.log.String(), "level=INFO msg=\"state loaded\" keys_of_snapshot=100 records_of_log=50 took=")
-	require.Equal(t, ":150\r\n", c.do("DBSIZE"))
+		sizes := 0
+		for _, name := range files.Names() {
+			base, size := filepath.Base(name), len(files.Content(name))
+			if strings.HasPrefix(base, "base.") || strings.HasPrefix(base, "incr.") {
+				sizes += size
+			}
+			if strings.HasPrefix(base, "base.") {
+				require.InDelta(t, size, read, 128, "all of the base but what frames it")
+			}
+		}
+		require.EqualValues(t, sizes, total)
+		left := spent.Seconds() * (total - read) / read
+		require.InDelta(t, left, number("loading_eta_seconds"), 1)
+		require.EqualValues(t, began.Unix(), number("loading_start_time"))
+		require.Equal(t, fmt.Sprintf("%.2f", 100*read/total), c.Info("loading_loaded_perc"))
+
+		lines := loadingLine.FindAllStringSubmatch(f.Log.String(), -1)
+		require.Greater(t, len(lines), 10, "some of them are left out")
+		line := lines[len(lines)-1]
+		require.Equal(t, []string{fmt.Sprint(int(100 * read / total)), "100", "0"}, line[1:4])
+		logged, err := time.ParseDuration(line[4])
+		require.NoError(t, err)
+		require.InDelta(t, left, logged.Seconds(), 15*left/spent.Seconds()+1, "it may be from some seconds before")
+
+		disk.open()
+		w.Settle()
+		require.Equal(t, "0", c.Info("loading"))
+		require.Contains(t, f.Log.String(), "level=INFO msg=\"state loaded\" keys_of_snapshot=100 records_of_log=50 took=10m0")
+		require.Equal(t, ":150\r\n", c.Do("DBSIZE"))
+	})
 }
 
 // TestStopWhileLoading: SHUTDOWN, with a snapshot or without, and a signal end a
 // server that loads, and leave its files as they are.
 func TestStopWhileLoading(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		dir := filledDir(t, "--save", "900 1")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		files := filled(t, w, "--save", "900 1")
 		for _, how := range []string{"SHUTDOWN\r\n", "SHUTDOWN SAVE\r\n", ""} {
-			f, disk := gated(t, kind, dir, "--appendonly", "yes", "--save", "900 1")
-			c := f.dial()
-			if c.send(how); how == "" {
-				f.Stop()
+			f, disk := gated(t, w, files, "", "--save", "900 1")
+			c := f.Dial()
+			if c.Send(how); how == "" {
+				f.Server.Stop()
 			}
-			c.expectEnd()
+			c.ExpectEnd()
 			disk.open()
-			f.end()
-			require.NotContains(t, f.log.String(), "snapshot written")
+			require.NoError(t, f.Stop())
+			require.NotContains(t, f.Log.String(), "snapshot written")
 		}
-		f := start(t, kind, "--dir", dir, "--appendonly", "yes")
-		require.Equal(t, ":150\r\n", f.dial().do("DBSIZE"))
+		require.Equal(t, ":150\r\n", w.StartOn(files, "--appendonly", "yes").Dial().Do("DBSIZE"))
 	})
 }
 
 // TestDamageFoundWhileLoading: a server that finds out only while it loads that a
 // base is damaged ends with an error that says where.
 func TestDamageFoundWhileLoading(t *testing.T) {
-	dir := filledDir(t)
-	bases, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "base.*.snap"))
-	require.NoError(t, err)
-	require.Len(t, bases, 1)
-	content, err := os.ReadFile(bases[0])
-	require.NoError(t, err)
-	content[len(content)/2] ^= 1
-	require.NoError(t, os.WriteFile(bases[0], content, 0o600))
-
-	f, disk := gated(t, "goroutine", dir, "--appendonly", "yes")
-	require.Equal(t, loadingError, f.dial().do("DBSIZE"))
-	disk.open()
-	f.ended.Do(func() {
-		select {
-		case err = <-f.done:
-		case <-time.After(patience):
-			t.Fatal("the server does not end")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		files := filled(t, w)
+		base := ""
+		for _, name := range files.Names() {
+			if strings.HasPrefix(filepath.Base(name), "base.") {
+				require.Empty(t, base)
+				base = name
+			}
 		}
+		content := files.Content(base)
+		content[len(content)/2] ^= 1
+		files.SetContent(base, content)
+
+		f, disk := gated(t, w, files, "")
+		require.Equal(t, loadingError, f.Dial().Do("DBSIZE"))
+		disk.open()
+		err := f.Ended()
+		var corrupt *persistence.CorruptError
+		require.ErrorAs(t, err, &corrupt)
+		require.True(t, strings.HasPrefix(corrupt.Error(), base+": offset 68, record 1: the checksum of the block is wrong"), corrupt.Error())
+		require.Equal(t, content, files.Content(base))
 	})
-	var corrupt *persistence.CorruptError
-	require.ErrorAs(t, err, &corrupt)
-	require.True(t, strings.HasPrefix(corrupt.Error(), bases[0]+": offset 68, record 1: the checksum of the block is wrong"), corrupt.Error())
-	after, err := os.ReadFile(bases[0])
-	require.NoError(t, err)
-	require.Equal(t, content, after)
 }

@@ -25,7 +25,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -49,25 +49,25 @@ func toldOf(log, message string) (lines, left int) {
 	return lines, left
 }
 
-// TestStrangersCannotFillTheLog: whoever connects causes few lines, however often, and
-// what was left out is counted to the last one.
+// TestStrangersCannotFillTheLog: clients without a password cause few lines, however often they
+// connect, and what was left out is counted to the last one.
 func TestStrangersCannotFillTheLog(t *testing.T) {
 	const times = 200
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind, "--requirepass", "secret")
-		admin := f.dial()
-		require.Equal(t, "+OK\r\n", admin.do("AUTH", "secret"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--requirepass", "secret")
+		admin := f.Dial()
+		require.Equal(t, "+OK\r\n", admin.Do("AUTH", "secret"))
 		for range times {
-			c := f.dial()
-			c.send("POST / HTTP/1.1\r\n")
-			c.expectEnd()
-			c = f.dial()
-			c.send("AUTH canary\r\n") // whose answer comes a second later, if at all
+			c := f.Dial()
+			c.Send("POST / HTTP/1.1\r\n")
+			c.ExpectEnd()
+			c = f.Dial()
+			c.Send("AUTH canary\r\n") // whose answer comes a second later, if at all
 			t.Cleanup(func() { _ = c.Close() })
 		}
-		eventually(t, "all have tried", func() bool { return admin.info("acl_access_denied_auth") == strconv.Itoa(times) })
-		f.end()
-		log := f.log.String()
+		w.Until("all have tried", time.Second, time.Hour, func() bool { return admin.Info("acl_access_denied_auth") == strconv.Itoa(times) })
+		require.NoError(t, f.Stop())
+		log := f.Log.String()
 		for _, message := range []string{"closed a connection that speaks HTTP", "audit: failed AUTH"} {
 			lines, left := toldOf(log, message)
 			require.LessOrEqual(t, lines, 40, message)
@@ -202,48 +202,50 @@ func imports(tree *ast.File, path string) bool {
 // TestAuditLines: who did it, what, and whether it was refused; never a key, a value or a
 // password.
 func TestAuditLines(t *testing.T) {
-	f := start(t, "goroutine", "--requirepass", "canary1")
-	c := f.dial()
-	c.do("AUTH", "wrongcanary")
-	c.do("AUTH", "canaryuser", "canary1")
-	c.do("HELLO", "3", "AUTH", "default", "canary2")
-	require.Equal(t, "+OK\r\n", c.do("AUTH", "canary1"))
-	id := c.id()
-	c.do("SET", "canarykey", "canaryvalue")
-	c.do("CONFIG", "SET", "Requirepass", "canary3", "timeout", "100")
-	c.do("CONFIG", "SET", "canaryname", "canary")
-	c.do("SELECT", "5")
-	c.do("FLUSHDB")
-	c.do("FLUSHALL", "canary")
-	c.do("FLUSHALL")
-	c.do("MULTI")
-	c.do("FLUSHDB", "SYNC")
-	c.do("EXEC")
-	c.do("EVAL", "return redis.call('FLUSHALL')", "0")
-	c.do("SCRIPT", "KILL")
-	c.do("SCRIPT", "FLUSH")
-	c.do("SHUTDOWN", "ABORT")
-	c.send("SHUTDOWN NOSAVE\r\n")
-	c.expectEnd()
-	f.end()
-	log := f.log.String()
-	who := "client=" + c.LocalAddr().String() + " id=" + id
-	for line, times := range map[string]int{
-		`msg="audit: failed AUTH" ` + who + " tried=default\n":                                  2,
-		`msg="audit: failed AUTH" ` + who + " tried=\"(no such user)\"\n":                       1,
-		`msg="audit: CONFIG SET" ` + who + ` user=default options="requirepass timeout"` + "\n": 1,
-		`msg="audit: CONFIG SET" ` + who + ` user=default options=? refused=true` + "\n":        1,
-		`msg="audit: FLUSHDB" ` + who + " user=default db=5\n":                                  2,
-		`msg="audit: FLUSHALL" ` + who + " user=default refused=true\n":                         1,
-		`msg="audit: FLUSHALL" ` + who + " user=default\n":                                      2,
-		`msg="audit: SCRIPT KILL" ` + who + " user=default refused=true\n":                      1,
-		`msg="audit: SCRIPT FLUSH" ` + who + " user=default\n":                                  1,
-		`msg="audit: SHUTDOWN" ` + who + " user=default refused=true\n":                         1,
-		`msg="audit: SHUTDOWN" ` + who + " user=default\n":                                      1,
-	} {
-		require.Equal(t, times, strings.Count(log, line), "%s\n%s", line, log)
-	}
-	require.NotContains(t, log, "canary")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--requirepass", "canary1")
+		c := f.Dial()
+		c.Do("AUTH", "wrongcanary")
+		c.Do("AUTH", "canaryuser", "canary1")
+		c.Do("HELLO", "3", "AUTH", "default", "canary2")
+		require.Equal(t, "+OK\r\n", c.Do("AUTH", "canary1"))
+		id := c.ID()
+		c.Do("SET", "canarykey", "canaryvalue")
+		c.Do("CONFIG", "SET", "Requirepass", "canary3", "timeout", "100")
+		c.Do("CONFIG", "SET", "canaryname", "canary")
+		c.Do("SELECT", "5")
+		c.Do("FLUSHDB")
+		c.Do("FLUSHALL", "canary")
+		c.Do("FLUSHALL")
+		c.Do("MULTI")
+		c.Do("FLUSHDB", "SYNC")
+		c.Do("EXEC")
+		c.Do("EVAL", "return redis.call('FLUSHALL')", "0")
+		c.Do("SCRIPT", "KILL")
+		c.Do("SCRIPT", "FLUSH")
+		c.Do("SHUTDOWN", "ABORT")
+		c.Send("SHUTDOWN NOSAVE\r\n")
+		c.ExpectEnd()
+		require.NoError(t, f.Stop())
+		log := f.Log.String()
+		who := "client=" + c.LocalAddr().String() + " id=" + id
+		for line, times := range map[string]int{
+			`msg="audit: failed AUTH" ` + who + " tried=default\n":                                  2,
+			`msg="audit: failed AUTH" ` + who + " tried=\"(no such user)\"\n":                       1,
+			`msg="audit: CONFIG SET" ` + who + ` user=default options="requirepass timeout"` + "\n": 1,
+			`msg="audit: CONFIG SET" ` + who + ` user=default options=? refused=true` + "\n":        1,
+			`msg="audit: FLUSHDB" ` + who + " user=default db=5\n":                                  2,
+			`msg="audit: FLUSHALL" ` + who + " user=default refused=true\n":                         1,
+			`msg="audit: FLUSHALL" ` + who + " user=default\n":                                      2,
+			`msg="audit: SCRIPT KILL" ` + who + " user=default refused=true\n":                      1,
+			`msg="audit: SCRIPT FLUSH" ` + who + " user=default\n":                                  1,
+			`msg="audit: SHUTDOWN" ` + who + " user=default refused=true\n":                         1,
+			`msg="audit: SHUTDOWN" ` + who + " user=default\n":                                      1,
+		} {
+			require.Equal(t, times, strings.Count(log, line), "%s\n%s", line, log)
+		}
+		require.NotContains(t, log, "canary")
+	})
 }
 
 // onlyLook are commands for administrators that change nothing for others.
@@ -271,10 +273,15 @@ func TestEveryAdminCommandIsAudited(t *testing.T) {
 	require.GreaterOrEqual(t, audited, 10)
 }
 
-// TestBindBeyondLoopbackWithoutPasswordWarns: at the start, and when CONFIG SET makes it
-// so.
+// TestBindBeyondLoopbackWithoutPasswordWarns: at the start, and when CONFIG SET makes it so.
 func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 	const message = "anybody who can reach this server has full access"
+	// Hosts of the simulated network are addresses of loopback, so its listeners stand for others.
+	listening := func(w *inproc.World) func(o *server.Options) {
+		return func(o *server.Options) {
+			o.Listen = func(_, _ string) (net.Listener, error) { return w.Net.Listen(net.JoinHostPort(w.Host(), "6379")) }
+		}
+	}
 	for flags, times := range map[string]int{
 		"--bind 0.0.0.0 --protected-mode no":                 1,
 		"--bind 127.0.0.1 192.0.2.1 --protected-mode no":     1,
@@ -282,20 +289,23 @@ func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 		"--bind 127.0.0.1 -::1 --protected-mode no":          0,
 		"": 0,
 	} {
-		f := start(t, "goroutine", strings.Fields(flags)...)
-		lines, _ := toldOf(f.log.String(), message)
-		require.Equal(t, times, lines, flags)
-		f.end()
+		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+			f := w.StartWith(listening(w), strings.Fields(flags)...)
+			lines, _ := toldOf(f.Log.String(), message)
+			require.Equal(t, times, lines, flags)
+		})
 	}
-	f := start(t, "goroutine", "--bind", "*", "--requirepass", "x")
-	c := f.dial()
-	require.Equal(t, "+OK\r\n", c.do("AUTH", "x"))
-	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "timeout", "9", "protected-mode", "no"))
-	require.NotContains(t, f.log.String(), message)
-	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "requirepass", ""))
-	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "timeout", "8"))
-	lines, _ := toldOf(f.log.String(), message)
-	require.Equal(t, 1, lines)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.StartWith(listening(w), "--bind", "*", "--requirepass", "x")
+		c := f.DialAt(f.Host, f.Server.Addr().String())
+		require.Equal(t, inproc.OK, c.Do("AUTH", "x"))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "timeout", "9", "protected-mode", "no"))
+		require.NotContains(t, f.Log.String(), message)
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "requirepass", ""))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "timeout", "8"))
+		lines, _ := toldOf(f.Log.String(), message)
+		require.Equal(t, 1, lines)
+	})
 }
 
 // TestStartTellsAPersonWhatItIs: at a terminal address, what is kept, the bound of
@@ -307,37 +317,28 @@ func TestStartTellsAPersonWhatItIs(t *testing.T) {
 		"--save 900 1 --maxmemory 1000":      {"snapshots, in ", "(save 900 1)", "maxmemory   1000 bytes"},
 		"--requirepass canary":               {"password    yes", "--askpass CL.THROTTLE"},
 	} {
-		dir := t.TempDir()
 		for _, terminal := range []bool{true, false} {
-			log, screen := &logBuffer{}, &logBuffer{}
-			c, err := config.Load(append([]string{"--dir", dir}, strings.Fields(flags)...), nil)
-			require.NoError(t, err)
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			o := server.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Listeners: []net.Listener{l}}
-			if terminal {
-				o.Terminal = screen
-			}
-			s, err := server.New(c, o)
-			require.NoError(t, err)
-			stop := run(t, s)
-			port := l.Addr().(*net.TCPAddr).Port
-			if terminal {
-				try := fmt.Sprintf("redis-cli -p %d", port)
-				eventually(t, "greeted", func() bool { return strings.Contains(screen.String(), "Ctrl-C") })
-				for _, w := range append(want, l.Addr().String(), try) {
-					require.Contains(t, screen.String(), w)
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				screen := &inproc.LogBuffer{}
+				f := w.StartWith(func(o *server.Options) {
+					o.Listen = func(_, _ string) (net.Listener, error) { return w.Net.Listen("127.0.0.1:7000") }
+					if terminal {
+						o.Terminal = screen
+					}
+				}, strings.Fields(flags)...)
+				if terminal {
+					for _, words := range append(want, "127.0.0.1:7000", "redis-cli -p 7000", "Ctrl-C") {
+						require.Contains(t, screen.String(), words)
+					}
+					require.NotContains(t, screen.String(), "canary")
+					require.NotContains(t, f.Log.String(), "ready to accept")
+				} else {
+					for _, attr := range []string{"addresses=", "keeps=", "maxmemory=", "version="} {
+						require.Regexp(t, "ready to accept connections.* "+attr, f.Log.String())
+					}
+					require.Empty(t, screen.String())
 				}
-				require.NotContains(t, screen.String(), "canary")
-				require.NotContains(t, log.String(), "ready to accept")
-			} else {
-				eventually(t, "logged", func() bool { return strings.Contains(log.String(), "ready to accept connections") })
-				for _, attr := range []string{"addresses=", "keeps=", "maxmemory=", "version="} {
-					require.Regexp(t, "ready to accept connections.* "+attr, log.String())
-				}
-				require.Empty(t, screen.String())
-			}
-			stop()
+			})
 		}
 	}
 }
@@ -345,12 +346,14 @@ func TestStartTellsAPersonWhatItIs(t *testing.T) {
 // TestAuditLineIsShortWhateverIsNamed: a CONFIG SET of thousands of options makes no line
 // of as many, nor is each of them looked for.
 func TestAuditLineIsShortWhateverIsNamed(t *testing.T) {
-	f := start(t, "goroutine")
-	words := []string{"CONFIG", "SET"}
-	for range 20_000 {
-		words = append(words, "bogus", "1")
-	}
-	require.Contains(t, f.dial().do(words...), "-ERR")
-	require.Contains(t, f.log.String(), "audit: CONFIG SET")
-	require.Less(t, len(f.log.String()), 4000)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		words := []string{"CONFIG", "SET"}
+		for range 20_000 {
+			words = append(words, "bogus", "1")
+		}
+		require.Contains(t, f.Dial().Do(words...), "-ERR")
+		require.Contains(t, f.Log.String(), "audit: CONFIG SET")
+		require.Less(t, len(f.Log.String()), 4000)
+	})
 }

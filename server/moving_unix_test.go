@@ -1,4 +1,4 @@
-//go:build unix
+//go:build real && unix
 
 package server_test
 
@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
@@ -39,15 +40,15 @@ func TestMovingFromARedisAndBack(t *testing.T) {
 		old := e.Single(t, storetest.Options{Password: "secret", Args: anotherThrottle})
 		var limiters tats
 		load(old, &limiters)
-		ours := startStandby(t, "auto", "--masterauth", "secret")
-		chained := startStandby(t, "auto")
+		ours := startBesideReal(t, "auto", "--masterauth", "secret")
+		chained := startBesideReal(t, "auto")
 		attachTo(t, ours, old)
-		chained.follows(ours)
-		client := redis.NewClient(&redis.Options{Addr: ours.addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+		chained.follow(ours)
+		client := redis.NewClient(&redis.Options{Addr: ours.Addr().String(), Protocol: 2, DisableIdentity: true, MaxRetries: -1})
 		t.Cleanup(func() { _ = client.Close() })
 		require.ErrorContains(t, client.Set(ctx, "a", 1, 0).Err(), "READONLY")
-		link := ours.dial().do("CLIENT", "LIST", "TYPE", "master")
-		require.Equal(t, []string{old.Addr, "M", "(superuser)"}, []string{field(link, "addr"), field(link, "flags"), field(link, "user")})
+		link := ours.dial().Do("CLIENT", "LIST", "TYPE", "master")
+		require.Equal(t, []string{old.Addr, "M", "(superuser)"}, []string{inproc.Field(link, "addr"), inproc.Field(link, "flags"), inproc.Field(link, "user")})
 
 		var churning sync.WaitGroup
 		for i := range 4 {
@@ -87,7 +88,7 @@ func TestMovingFromARedisAndBack(t *testing.T) {
 		}
 		require.Equal(t, int64(2), client.Wait(ctx, 2, time.Minute).Val(), "the old one and the chained one have everything")
 		requireSameKeys(t, client, old.Client)
-		agree(t, ours, chained)
+		ours.agree(chained)
 		require.ErrorContains(t, client.Do(ctx, "FAILOVER", "TO", "127.0.0.1", enginePort(t, old)).Err(), "Redis or Valkey")
 		old.Do("REPLICAOF", "NO", "ONE")
 		old.Do("SET", "it is", "a primary")
@@ -99,7 +100,7 @@ func TestMovingWithoutFailover(t *testing.T) {
 	old := storetest.Best(t).Single(t, storetest.Options{Args: anotherThrottle})
 	var limiters tats
 	load(old, &limiters)
-	ours := startStandby(t, "goroutine", "--appendonly", "yes")
+	ours := startBesideReal(t, "goroutine", "--appendonly", "yes")
 	attachTo(t, ours, old)
 	for i := range 5 {
 		old.Do("SET", "round", i)
@@ -108,23 +109,23 @@ func TestMovingWithoutFailover(t *testing.T) {
 	}
 	awaitSettled(t, ours, old)
 	c := ours.dial()
-	require.Equal(t, "+OK\r\n", c.do("REPLICAOF", "NO", "ONE"))
-	eventually(t, "a primary", func() bool { return ours.replication()["role"] == "master" })
-	require.Equal(t, bulk("4"), c.do("GET", "round"))
-	require.Equal(t, "+OK\r\n", c.do("SET", "round", "ours"))
+	require.Equal(t, "+OK\r\n", c.Do("REPLICAOF", "NO", "ONE"))
+	inproc.Await(t, "a primary", func() bool { return ours.replication()["role"] == "master" })
+	require.Equal(t, inproc.Bulk("4"), c.Do("GET", "round"))
+	require.Equal(t, "+OK\r\n", c.Do("SET", "round", "ours"))
 	require.Equal(t, "0", ours.replication()["cell_attach_attached"])
-	client := redis.NewClient(&redis.Options{Addr: ours.addr, Protocol: 2, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{Addr: ours.Addr().String(), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	old.Do("SET", "round", "ours")
 	requireSameKeys(t, old.Client, client)
 }
 
 // attachTo has f follow a Redis, unless it does, and returns when it has everything.
-func attachTo(t *testing.T, f *fixture, old *storetest.Node) {
+func attachTo(t *testing.T, f *real, old *storetest.Node) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(old.Addr)
 	require.NoError(t, err)
-	require.Contains(t, f.dial().do("REPLICAOF", host, port), "+OK")
+	require.Contains(t, f.dial().Do("REPLICAOF", host, port), "+OK")
 	awaitSettled(t, f, old)
 	storetest.Await(t, "the replica in INFO", func() error {
 		if is := old.Info("replication")["slave0"]; !strings.Contains(is, "state=online") {
@@ -135,7 +136,7 @@ func attachTo(t *testing.T, f *fixture, old *storetest.Node) {
 }
 
 // awaitSettled returns when f has everything that a Redis has done.
-func awaitSettled(t *testing.T, f *fixture, old *storetest.Node) {
+func awaitSettled(t *testing.T, f *real, old *storetest.Node) {
 	t.Helper()
 	storetest.Await(t, "the state of the Redis", func() error {
 		is, has := old.Info("replication"), f.replication()

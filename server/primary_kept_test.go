@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
@@ -43,7 +44,7 @@ func (l *lengths) Await(position uint64, _ transport.Peer) transport.Outcome {
 // TestPrimaryWritesInRounds: what a followed Redis has done is written at the end of a round, with
 // what was read of it beside, and before that only where much waits.
 func TestPrimaryWritesInRounds(t *testing.T) {
-	journal, clock := &lengths{}, clocktest.New(epoch)
+	journal, clock := &lengths{}, clocktest.New(inproc.Epoch)
 	ks := keyspace.New(keyspace.Options{Clock: clock})
 	ks.SetJournal(journal)
 	began := time.Now()
@@ -74,7 +75,7 @@ func TestPrimaryWritesInRounds(t *testing.T) {
 	require.Len(t, journal.asked, 3, "1 MiB waits at most, and one command")
 
 	p.Write()
-	journal.n.Add(100) // by somebody else
+	journal.n.Add(100) // by another client
 	p.Write()
 	require.Equal(t, journal.Position(), journal.asked[len(journal.asked)-1])
 }

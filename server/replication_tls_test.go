@@ -1,95 +1,121 @@
 package server_test
 
 import (
-	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/certtest"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// followsTLS has f follow the port of a primary that speaks TLS.
-func (f *fixture) followsTLS(primary *tlsServer) {
-	f.t.Helper()
-	host, port, err := net.SplitHostPort(primary.secure)
-	require.NoError(f.t, err)
-	require.Contains(f.t, f.dial().do("REPLICAOF", host, port), "+OK")
+// securePort is where the primaries of these tests speak TLS.
+const securePort = "6380"
+
+// secure is a primary that wants certificates of those that connect with TLS.
+type secure struct {
+	*inproc.Node
+	authority *certtest.Authority
+}
+
+func startSecure(t *testing.T, w *inproc.World) *secure {
+	t.Helper()
+	authority := certtest.New(t)
+	pair := authority.Issue(t, certtest.Subject{Name: "server"})
+	return &secure{w.Start("--tls-port", securePort, "--tls-auth-clients", "yes",
+		"--tls-cert-file", pair.CertFile, "--tls-key-file", pair.KeyFile, "--tls-ca-cert-file", authority.File), authority}
+}
+
+// followSecure has a node follow a primary at its port for TLS.
+func followSecure(t *testing.T, n *inproc.Node, primary *secure) {
+	t.Helper()
+	require.Contains(t, n.Dial().Do("REPLICAOF", primary.Host, securePort), "+OK")
 }
 
 // awaitReplication waits for words in a field of INFO replication.
-func (f *fixture) awaitReplication(field, words string) {
-	f.t.Helper()
-	eventually(f.t, field+" has "+words, func() bool { return strings.Contains(f.replication()[field], words) })
+func awaitReplication(t *testing.T, w *inproc.World, n *inproc.Node, field, words string) {
+	t.Helper()
+	w.Until(field+" has "+words, 3*time.Millisecond, time.Minute, func() bool { return strings.Contains(n.Replication()[field], words) })
 }
 
 // TestReplicationSpeaksTLS: a replica with a certificate follows a primary that wants one. What was
 // written there comes, and what is written later.
 func TestReplicationSpeaksTLS(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		primary := startTLS(t, kind, "--tls-auth-clients", "yes")
-		client := primary.dial(primary.authority.Client(primary.pair))
-		require.Equal(t, "+OK\r\n", client.do("SET", "before", "the copy"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		primary := startSecure(t, w)
+		c := primary.Dial()
+		require.Equal(t, inproc.OK, c.Do("SET", "before", "the copy"))
 		mine := primary.authority.Issue(t, certtest.Subject{Name: "replica"})
-		replica := startStandby(t, kind, "--tls-replication", "yes", "--tls-cert-file", mine.CertFile, "--tls-key-file", mine.KeyFile,
+		replica := w.Start("--tls-replication", "yes", "--tls-cert-file", mine.CertFile, "--tls-key-file", mine.KeyFile,
 			"--tls-ca-cert-file", primary.authority.File)
-		replica.followsTLS(primary)
-		replica.awaitReplication("master_link_status", "up")
-		require.Equal(t, bulk("the copy"), replica.dial().do("GET", "before"))
-		require.Equal(t, "+OK\r\n", client.do("SET", "behind", "the copy"))
-		require.Equal(t, ":1\r\n", client.do("WAIT", "1", "0"))
-		require.Equal(t, bulk("the copy"), replica.dial().do("GET", "behind"))
+		followSecure(t, replica, primary)
+		awaitReplication(t, w, replica, "master_link_status", "up")
+		require.Equal(t, inproc.Bulk("the copy"), replica.Dial().Do("GET", "before"))
+		require.Equal(t, inproc.OK, c.Do("SET", "behind", "the copy"))
+		require.Equal(t, ":1\r\n", c.Do("WAIT", "1", "0"))
+		require.Equal(t, inproc.Bulk("the copy"), replica.Dial().Do("GET", "behind"))
 	})
 }
 
 // TestReplicationWithoutTheRightCertificate: a replica that the primary does not accept, or that
 // does not accept the primary, says why, and follows as soon as the options are right.
 func TestReplicationWithoutTheRightCertificate(t *testing.T) {
-	primary := startTLS(t, "auto", "--tls-auth-clients", "yes")
-	stranger := certtest.New(t)
-	right := primary.authority.Issue(t, certtest.Subject{Name: "replica"})
-	expired := primary.authority.Issue(t, certtest.Subject{Name: "replica", Expired: true})
-	wrong := stranger.Issue(t, certtest.Subject{Name: "replica"})
+	type pair = certtest.Pair
 	for name, c := range map[string]struct {
-		flags []string
+		flags func(primary, stranger *certtest.Authority, right, expired, wrong pair) []string
 		why   string
 		log   string // of the primary, empty if it hears nothing
 	}{
 		"no certificate": {
-			[]string{"--tls-ca-cert-file", primary.authority.File},
+			func(primary, _ *certtest.Authority, _, _, _ pair) []string {
+				return []string{"--tls-ca-cert-file", primary.File}
+			},
 			"no tls-cert-file configured", "",
 		},
 		"a certificate of another authority": {
-			[]string{"--tls-cert-file", wrong.CertFile, "--tls-key-file", wrong.KeyFile, "--tls-ca-cert-file", primary.authority.File},
+			func(primary, _ *certtest.Authority, _, _, wrong pair) []string { return with(wrong, primary) },
 			"remote error: tls: unknown certificate authority", "certificate signed by unknown authority",
 		},
 		"an expired certificate": {
-			[]string{"--tls-cert-file", expired.CertFile, "--tls-key-file", expired.KeyFile, "--tls-ca-cert-file", primary.authority.File},
+			func(primary, _ *certtest.Authority, _, expired, _ pair) []string { return with(expired, primary) },
 			"remote error: tls: expired certificate", "certificate has expired",
 		},
 		"another authority for the primary": {
-			[]string{"--tls-cert-file", right.CertFile, "--tls-key-file", right.KeyFile, "--tls-ca-cert-file", stranger.File},
+			func(_, stranger *certtest.Authority, right, _, _ pair) []string { return with(right, stranger) },
 			"certificate signed by unknown authority", "remote error: tls: bad certificate",
 		},
 		"no TLS": {
-			[]string{"--tls-cert-file", right.CertFile, "--tls-key-file", right.KeyFile, "--tls-ca-cert-file", primary.authority.File, "--tls-replication", "no"},
+			func(primary, _ *certtest.Authority, right, _, _ pair) []string {
+				return append(with(right, primary), "--tls-replication", "no")
+			},
 			"this port speaks TLS", "does not look like a TLS handshake",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			replica := startStandby(t, "auto", append([]string{"--tls-replication", "yes"}, c.flags...)...)
-			replica.followsTLS(primary)
-			replica.awaitReplication("cell_repl_error", c.why)
-			require.Equal(t, "down", replica.replication()["master_link_status"])
-			eventually(t, "both log it", func() bool {
-				return strings.Contains(replica.log.String(), c.why) && strings.Contains(primary.log.String(), c.log)
-			})
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				primary, stranger := startSecure(t, w), certtest.New(t)
+				right := primary.authority.Issue(t, certtest.Subject{Name: "replica"})
+				expired := primary.authority.Issue(t, certtest.Subject{Name: "replica", Expired: true})
+				wrong := stranger.Issue(t, certtest.Subject{Name: "replica"})
+				replica := w.Start(append([]string{"--tls-replication", "yes"}, c.flags(primary.authority, stranger, right, expired, wrong)...)...)
+				followSecure(t, replica, primary)
+				awaitReplication(t, w, replica, "cell_repl_error", c.why)
+				require.Equal(t, "down", replica.Replication()["master_link_status"])
+				require.Contains(t, replica.Log.String(), c.why)
+				require.Contains(t, primary.Log.String(), c.log)
 
-			require.Equal(t, "+OK\r\n", replica.dial().do("CONFIG", "SET", "tls-replication", "yes",
-				"tls-cert-file", right.CertFile, "tls-key-file", right.KeyFile, "tls-ca-cert-file", primary.authority.File))
-			replica.awaitReplication("master_link_status", "up")
-			require.Empty(t, replica.replication()["cell_repl_error"])
+				require.Equal(t, inproc.OK, replica.Dial().Do("CONFIG", "SET", "tls-replication", "yes",
+					"tls-cert-file", right.CertFile, "tls-key-file", right.KeyFile, "tls-ca-cert-file", primary.authority.File))
+				awaitReplication(t, w, replica, "master_link_status", "up")
+				require.Empty(t, replica.Replication()["cell_repl_error"])
+			})
 		})
 	}
+}
+
+// with are the options of a certificate, and of the authority that the other end must have.
+func with(p certtest.Pair, authority *certtest.Authority) []string {
+	return []string{"--tls-cert-file", p.CertFile, "--tls-key-file", p.KeyFile, "--tls-ca-cert-file", authority.File}
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/server"
 )
 
 // TestSnapshotAtTheEnd: a server with save points writes one more snapshot when it
@@ -22,21 +25,20 @@ func TestSnapshotAtTheEnd(t *testing.T) {
 		{"", "SAVE", true},
 	} {
 		t.Run(row.points+" "+row.shutdown, func(t *testing.T) {
-			dir := t.TempDir()
-			f := start(t, "goroutine", "--dir", dir, "--save", row.points)
-			c := f.dial()
-			require.Equal(t, "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:20\r\n", c.do("CL.THROTTLE", "k", "15", "30", "600"))
-			c.send("SHUTDOWN " + row.shutdown + "\r\n")
-			c.expectEnd()
-			f.end()
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				f := w.Start("--save", row.points)
+				c := f.Dial()
+				require.Equal(t, inproc.Five(0, 16, 15, -1, 20), c.Do("CL.THROTTLE", "k", "15", "30", "600"))
+				c.Send("SHUTDOWN " + row.shutdown + "\r\n")
+				c.ExpectEnd()
+				require.NoError(t, f.Ended())
 
-			f = start(t, "goroutine", "--dir", dir)
-			want := ":0\r\n"
-			if row.kept {
-				want = ":1\r\n"
-			}
-			require.Equal(t, want, f.dial().do("EXISTS", "k"))
-			f.end()
+				want := ":0\r\n"
+				if row.kept {
+					want = ":1\r\n"
+				}
+				require.Equal(t, want, w.StartOn(f.Disk).Dial().Do("EXISTS", "k"))
+			})
 		})
 	}
 }
@@ -44,37 +46,43 @@ func TestSnapshotAtTheEnd(t *testing.T) {
 // TestStopWithAFaultyLog: a server whose log was given up writes a snapshot when it
 // stops, whatever SHUTDOWN says, and ends with an error if it cannot.
 func TestStopWithAFaultyLog(t *testing.T) {
-	for _, free := range []bool{true, false} {
-		dir := t.TempDir()
-		f, c, disk := startFull(t, "goroutine", dir)
-		require.Contains(t, c.do("SET", "k", "2"), "-MISCONF")
-		disk.full.Store(!free)
-		c.send("SHUTDOWN NOSAVE\r\n")
-		c.expectEnd()
-		var err error
-		f.ended.Do(func() { err = <-f.done })
-		if free {
-			require.NoError(t, err)
-			require.Contains(t, f.log.String(), "snapshot written")
-		} else {
-			require.ErrorIs(t, err, syscall.ENOSPC)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		for _, free := range []bool{true, false} {
+			f := w.Start("--appendonly", "yes")
+			c := f.Dial()
+			require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
+			f.FillDisk(true)
+			require.Contains(t, c.Do("SET", "k", "2"), "-MISCONF")
+			f.FillDisk(!free)
+			c.Send("SHUTDOWN NOSAVE\r\n")
+			c.ExpectEnd()
+			err := f.Ended()
+			if free {
+				require.NoError(t, err)
+				require.Contains(t, f.Log.String(), "snapshot written")
+			} else {
+				require.ErrorIs(t, err, syscall.ENOSPC)
+			}
+			f.FillDisk(false)
+			require.Contains(t, []string{inproc.Bulk("1"), inproc.Bulk("2")}, w.StartOn(f.Disk, "--appendonly", "yes").Dial().Do("GET", "k"))
 		}
-		disk.full.Store(false)
-		require.Contains(t, []string{bulk("1"), bulk("2")}, after(t, dir, epoch).dial().do("GET", "k"))
-	}
+	})
 }
 
 // TestSnapshotWithoutADirectory: a snapshot that finds no place for itself is reported
 // as one that could not be written.
 func TestSnapshotWithoutADirectory(t *testing.T) {
-	dir := t.TempDir()
-	f := start(t, "goroutine", "--dir", dir)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonlydir"), nil, 0o600))
-	c := f.dial()
-	require.Contains(t, c.do("SAVE"), "not a directory")
-	require.Equal(t, "err", c.info("rdb_last_bgsave_status"))
-	require.Contains(t, f.log.String(), "a snapshot could not be written")
-	require.NoError(t, os.Remove(filepath.Join(dir, "appendonlydir")))
-	require.Equal(t, "+Background saving started\r\n", c.do("BGSAVE"))
-	eventually(t, "saved", func() bool { return c.info("rdb_last_bgsave_status") == "ok" })
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		dir := t.TempDir()
+		f := w.StartWith(func(o *server.Options) { o.FS = nil }, "--dir", dir) // faultfs has no file in the place of a directory
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonlydir"), nil, 0o600))
+		c := f.Dial()
+		require.Contains(t, c.Do("SAVE"), "not a directory")
+		require.Equal(t, "err", c.Info("rdb_last_bgsave_status"))
+		require.Contains(t, f.Log.String(), "a snapshot could not be written")
+		require.NoError(t, os.Remove(filepath.Join(dir, "appendonlydir")))
+		require.Equal(t, "+Background saving started\r\n", c.Do("BGSAVE"))
+		w.Settle()
+		require.Equal(t, "ok", c.Info("rdb_last_bgsave_status"), "saved")
+	})
 }

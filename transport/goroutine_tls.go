@@ -71,7 +71,10 @@ func (x *greeting) explain(why []byte) {
 	if x.g.lingering.Add(1) > maxLingering {
 		return
 	}
-	nc, ok := rawConn(x.nc).(*net.TCPConn)
+	nc, ok := rawConn(x.nc).(interface {
+		net.Conn
+		CloseWrite() error
+	})
 	if !ok {
 		return
 	}

@@ -45,6 +45,14 @@ type Pair struct {
 	TLS               tls.Certificate
 }
 
+// hosts are addresses of this machine, some of which are hosts of a simulated network.
+func hosts() (all []net.IP) {
+	for i := range byte(16) {
+		all = append(all, net.IPv4(127, 0, 0, i+1))
+	}
+	return all
+}
+
 // New makes an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
@@ -74,7 +82,7 @@ func (a *Authority) Issue(t testing.TB, s Subject) Pair {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: s.Name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(999 * time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: []string{"localhost"}, IPAddresses: hosts(),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if s.Expired {

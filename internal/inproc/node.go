@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,8 @@ type Node struct {
 	Host string
 	Disk *faultfs.FS
 	Log  *LogBuffer
+	// Made, unless it is nil, is called by Run once the server is assembled, before it runs.
+	Made func()
 
 	world   *World
 	setup   func(*server.Options)
@@ -66,8 +69,12 @@ func (w *World) Node(setup func(*server.Options), options ...string) *Node {
 
 // Run assembles the server and runs it. What can be loaded without time passing is loaded.
 func (n *Node) Run() error {
+	dir, err := filepath.Abs(".") // one name for what is on Disk
+	if err != nil {
+		return err
+	}
 	c, err := config.Load(append([]string{
-		"--transport", "goroutine", "--bind", n.Host, "--port", strconv.Itoa(Port), "--admin-bind", n.Host,
+		"--transport", "goroutine", "--dir", dir, "--bind", n.Host, "--port", strconv.Itoa(Port), "--admin-bind", n.Host,
 	}, n.options...), nil)
 	if err != nil {
 		return err
@@ -85,6 +92,9 @@ func (n *Node) Run() error {
 	if n.Server, err = server.New(c, o); err != nil {
 		return err
 	}
+	if n.Made != nil {
+		n.Made()
+	}
 	n.done = make(chan error, 1)
 	go func() { n.done <- n.Server.Run(context.Background()) }()
 	synctest.Wait()
@@ -100,6 +110,13 @@ func (n *Node) Skew(d time.Duration) { n.skew += d }
 // Stop ends the server as SIGTERM does, and returns what Run says.
 func (n *Node) Stop() error {
 	n.Server.Stop()
+	err := <-n.done
+	n.done = nil
+	return err
+}
+
+// Ended returns what Run says of a server that ends by itself, when it has.
+func (n *Node) Ended() error {
 	err := <-n.done
 	n.done = nil
 	return err
