@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -80,7 +81,7 @@ func load(t *testing.T, nodes ...*member) (end func()) {
 				default:
 				}
 				if !c.do(func(v *keyspace.Handle) { change(t, rng, v) }) || rng.IntN(16) == 0 {
-					time.Sleep(100 * time.Microsecond) // others have a turn
+					time.Sleep(101 * time.Microsecond) // or no time passes
 				}
 			}
 		})
@@ -97,47 +98,49 @@ func TestChurn(t *testing.T) {
 	}
 	for seed := range uint64(2) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 1))
-			w := newWeb(t)
-			nodes := []*member{w.start("a:1", 0), w.start("b:2", time.Minute), w.start("c:3", -time.Minute)}
-			lead := 0
-			others := func() []*member { return []*member{nodes[(lead+1)%3], nodes[(lead+2)%3]} }
-			arrange := func() {
-				nodes[lead].node.Lead()
-				nodes[lead].awaitPrimary()
-				first, second := others()[0], others()[1]
-				first.follow(nodes[lead])
-				if rng.IntN(2) == 0 {
-					second.follow(nodes[lead])
-				} else {
-					second.follow(first)
-				}
-			}
-			arrange()
-			end := load(t, nodes...)
-			for range rounds {
-				switch rng.IntN(5) {
-				case 0, 1, 2:
-					w.cut(nodes[rng.IntN(3)].address)
-				case 3:
-					lead = rng.IntN(3)
-					arrange()
-				case 4:
-					for _, p := range others() {
-						p.awaitUp()
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 1))
+				w := newWeb(t)
+				nodes := []*member{w.start("a:1", 0), w.start("b:2", time.Minute), w.start("c:3", -time.Minute)}
+				lead := 0
+				others := func() []*member { return []*member{nodes[(lead+1)%3], nodes[(lead+2)%3]} }
+				arrange := func() {
+					nodes[lead].node.Lead()
+					nodes[lead].awaitPrimary()
+					first, second := others()[0], others()[1]
+					first.follow(nodes[lead])
+					if rng.IntN(2) == 0 {
+						second.follow(nodes[lead])
+					} else {
+						second.follow(first)
 					}
-					if nodes[lead].node.Failover(standby.FailoverCall{Host: others()[0].address[:1], Port: strconv.Itoa(others()[0].port)}) == "" {
-						others()[0].awaitPrimary()
-						nodes[lead].awaitField("master_failover_state", "no-failover")
-						lead = (lead + 1) % 3
+				}
+				arrange()
+				end := load(t, nodes...)
+				for range rounds {
+					switch rng.IntN(5) {
+					case 0, 1, 2:
+						w.cut(nodes[rng.IntN(3)].address)
+					case 3:
+						lead = rng.IntN(3)
 						arrange()
+					case 4:
+						for _, p := range others() {
+							p.awaitUp()
+						}
+						if nodes[lead].node.Failover(standby.FailoverCall{Host: others()[0].address[:1], Port: strconv.Itoa(others()[0].port)}) == "" {
+							others()[0].awaitPrimary()
+							nodes[lead].awaitField("master_failover_state", "no-failover")
+							lead = (lead + 1) % 3
+							arrange()
+						}
 					}
+					time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond) // something happens meanwhile
 				}
-				time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond) // something happens meanwhile
-			}
-			end()
-			arrange()
-			awaitEqual(t, nodes[lead], others()...)
+				end()
+				arrange()
+				awaitEqual(t, nodes[lead], others()...)
+			})
 		})
 	}
 }
@@ -145,32 +148,34 @@ func TestChurn(t *testing.T) {
 // TestAcknowledgedSurvives promotes the replica at any moment: whatever it has acknowledged
 // is there.
 func TestAcknowledgedSurvives(t *testing.T) {
-	for range 10 {
-		w := newWeb(t)
-		a, b := w.start("a:1", 0), w.start("b:2", 0)
-		b.follow(a)
-		b.awaitUp()
-		c := a.client()
-		acked := 0
-		for i := 1; i <= 50; i++ {
-			var position uint64
-			require.True(t, c.do(func(v *keyspace.Handle) {
-				_, err := v.AddInt(0, []byte("n"), 1)
-				require.NoError(t, err)
-			}))
-			position = a.keeper.log.Position()
-			if i%10 == 0 {
-				eventually(t, "acknowledged", func() bool { return a.node.Acked(position) == 1 })
-				acked = i
+	synctest.Test(t, func(t *testing.T) {
+		for range 10 {
+			w := newWeb(t)
+			a, b := w.start("a:1", 0), w.start("b:2", 0)
+			b.follow(a)
+			b.awaitUp()
+			c := a.client()
+			acked := 0
+			for i := 1; i <= 50; i++ {
+				var position uint64
+				require.True(t, c.do(func(v *keyspace.Handle) {
+					_, err := v.AddInt(0, []byte("n"), 1)
+					require.NoError(t, err)
+				}))
+				position = a.keeper.log.Position()
+				if i%10 == 0 {
+					eventually(t, "acknowledged", func() bool { return a.node.Acked(position) == 1 })
+					acked = i
+				}
 			}
+			w.isolate(a.address, true)
+			b.node.Lead()
+			b.awaitPrimary()
+			value, _, err := b.ks.NewHandle().AppendString(nil, 0, []byte("n"))
+			require.NoError(t, err)
+			n, err := strconv.Atoi(string(value))
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, n, acked)
 		}
-		w.isolate(a.address, true)
-		b.node.Lead()
-		b.awaitPrimary()
-		value, _, err := b.ks.NewHandle().AppendString(nil, 0, []byte("n"))
-		require.NoError(t, err)
-		n, err := strconv.Atoi(string(value))
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, n, acked)
-	}
+	})
 }

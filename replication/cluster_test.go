@@ -17,6 +17,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/replication"
 )
@@ -24,12 +25,11 @@ import (
 // soon bounds the waiting for something that happens.
 const soon = time.Minute
 
-// hurry is how many times faster the timers of nodes run in tests, so that a second of
-// waiting is none for a test.
+// hurry is how many times faster the timers of nodes run in tests, so that nodes whose link was cut
+// have little to catch up with.
 const hurry = 50
 
-// after is time.After in a hurry, but for what only a peer that is stuck lets come to pass: a
-// stall of this machine must not look like one.
+// after is time.After in a hurry, but for the timeouts of peers that are stuck.
 func after(d time.Duration) <-chan time.Time {
 	if d <= time.Second {
 		d /= hurry
@@ -46,7 +46,7 @@ type web struct {
 	conns map[net.Conn][2]string // both ends of each connection, by who dialled whom
 	down  map[string]bool        // addresses that nobody reaches, and that reach nobody
 	deaf  map[string]bool        // addresses that nobody reaches
-	held  map[string]*sync.RWMutex
+	held  map[string]*gate
 	plays map[string]func(conn net.Conn) // what answers at addresses without a node
 	ids   atomic.Int64
 	wg    sync.WaitGroup
@@ -55,7 +55,7 @@ type web struct {
 func newWeb(t testing.TB) *web {
 	w := &web{
 		t: t, nodes: map[string]*member{}, conns: map[net.Conn][2]string{}, down: map[string]bool{},
-		deaf: map[string]bool{}, held: map[string]*sync.RWMutex{}, plays: map[string]func(net.Conn){},
+		deaf: map[string]bool{}, held: map[string]*gate{}, plays: map[string]func(net.Conn){},
 	}
 	t.Cleanup(w.wg.Wait)
 	return w
@@ -151,9 +151,17 @@ func (k *keeper) Adopt() (finish func(context.Context) error) {
 	}
 }
 
-var began = time.Now()
+// stopwatch reads the time of the bubble.
+func stopwatch() time.Duration { return time.Duration(now()) }
 
-func stopwatch() time.Duration { return time.Since(began) }
+func now() int64 { return time.Now().UnixNano() }
+
+// newClock returns the clock of a node that is ahead of the time of the bubble.
+func newClock(ahead time.Duration) *clock.System {
+	o := clock.Options{}.WithSources(now, now, now)
+	o.Start = limit.Instant(now()).Add(ahead)
+	return clock.NewSystem(o)
+}
 
 // start starts a node that is reached at address "host:port". ahead is how far its clock is
 // ahead of others.
@@ -166,7 +174,7 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 	_, port, _ := net.SplitHostPort(address)
 	p := &member{web: w, address: address, host: &host{}}
 	p.port, _ = strconv.Atoi(port)
-	p.clock = clock.NewSystem(clock.Options{Start: clock.NewSystem(clock.Options{}).Now().Add(ahead)})
+	p.clock = newClock(ahead)
 	p.ks = keyspace.New(keyspace.Options{Clock: p.clock, Shards: 4})
 	p.keeper = &keeper{p: p}
 	p.set.Store(&replication.Settings{
@@ -238,20 +246,48 @@ func (w *web) dial(from, to string) (net.Conn, error) {
 // slowed is a connection over which nothing comes while its gate is held.
 type slowed struct {
 	net.Conn
-	gate *sync.RWMutex
+	gate *gate
 }
 
 func (c *slowed) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.gate.RLock()
-	defer c.gate.RUnlock()
+	c.gate.pass()
 	return n, err
 }
 
+// gate can be held. A goroutine waits for it at a channel, so that time passes meanwhile.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // guarded by mu: nil while the gate is not held
+}
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	if open != nil {
+		<-open
+	}
+}
+
+// hold holds the gate, until release.
+func (g *gate) hold() (release func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	open := make(chan struct{})
+	g.open = open
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.open = nil
+		close(open)
+	})
+}
+
 // gate is held while nothing comes to a node. The caller holds mu.
-func (w *web) gate(address string) *sync.RWMutex {
+func (w *web) gate(address string) *gate {
 	if w.held[address] == nil {
-		w.held[address] = &sync.RWMutex{}
+		w.held[address] = &gate{}
 	}
 	return w.held[address]
 }
@@ -261,8 +297,7 @@ func (w *web) hold(address string) (release func()) {
 	w.mu.Lock()
 	gate := w.gate(address)
 	w.mu.Unlock()
-	gate.Lock()
-	release = sync.OnceFunc(gate.Unlock)
+	release = gate.hold()
 	w.t.Cleanup(release) // or a test that fails meanwhile would never end
 	return release
 }
@@ -349,10 +384,16 @@ func (p *member) follow(to *member) {
 	p.node.Follow(host, port)
 }
 
-// eventually waits until f reports that something is so.
+// step is how often eventually looks. It has no divisor in common with the periods of nodes, which
+// would be seen at the same point of theirs each time.
+const step = 1_700_003 * time.Nanosecond
+
+// eventually lets time pass until f reports that something is so.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	require.Eventually(t, f, soon, 2*time.Millisecond, what)
+	for end := time.Now().Add(soon); !f(); time.Sleep(step) {
+		require.True(t, time.Now().Before(end), what)
+	}
 }
 
 func (p *member) awaitField(name, value string) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -94,26 +95,28 @@ func (w *web) startEachByte(address string, e *eachByte) *member {
 func TestFullSyncIsCutAtEachByte(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		t.Run("half a state before "+strconv.FormatBool(half), func(t *testing.T) {
-			w := newWeb(t)
-			var e eachByte
-			a, b := w.start("a:1", 0), w.startEachByte("b:2", &e)
-			fill, rng := a.client(), rand.New(rand.NewPCG(1, 1))
-			for range 2000 {
-				require.True(t, fill.do(func(v *keyspace.Handle) { change(t, rng, v) }))
-			}
-			require.True(t, b.client().put("own", "x"))
-			if half {
-				w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
-				b.node.Follow("evil", "1")
-				eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
-			}
-			e.next.Store(0)
-			e.callBefore(func() { requireOwnOrNone(t, b, !half) })
-			b.follow(a)
-			eventually(t, "all cuts", func() bool { return e.next.Load() == cutBytes })
-			awaitEqual(t, a, b)
-			require.False(t, b.host.loading.Load())
-			require.Greater(t, a.source.Counts().SyncFull, int64(200), "they were cut")
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				var e eachByte
+				a, b := w.start("a:1", 0), w.startEachByte("b:2", &e)
+				fill, rng := a.client(), rand.New(rand.NewPCG(1, 1))
+				for range 2000 {
+					require.True(t, fill.do(func(v *keyspace.Handle) { change(t, rng, v) }))
+				}
+				require.True(t, b.client().put("own", "x"))
+				if half {
+					w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
+					b.node.Follow("evil", "1")
+					eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
+				}
+				e.next.Store(0)
+				e.callBefore(func() { requireOwnOrNone(t, b, !half) })
+				b.follow(a)
+				eventually(t, "all cuts", func() bool { return e.next.Load() == cutBytes })
+				awaitEqual(t, a, b)
+				require.False(t, b.host.loading.Load())
+				require.Greater(t, a.source.Counts().SyncFull, int64(200), "they were cut")
+			})
 		})
 	}
 }
@@ -135,67 +138,71 @@ func requireOwnOrNone(t *testing.T, b *member, whole bool) {
 // TestSmallFullSyncIsCutAtEachByte does so to replicas of a few keys, and cuts each part of the
 // sync: the answers, blocks, the end and the clock.
 func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
-	w := newWeb(t)
-	a := w.start("a:1", 0)
-	fill, rng := a.client(), rand.New(rand.NewPCG(1, 3))
-	for range 20 {
-		require.True(t, fill.do(func(v *keyspace.Handle) { change(t, rng, v) }))
-	}
-	kept, lost := 0, 0
-	for n, done := int64(0), false; !done; n = afterCut(n, true) {
-		var e eachByte
-		b := w.startEachByte("b:2", &e)
-		require.True(t, b.client().put("own", "x"))
-		dials := 0
-		e.callBefore(func() { // the link of the second has been cut
-			if dials++; dials != 2 {
-				return
-			}
-			e.next.Store(cutBytes)
-			switch whole := b.node.IsWhole(); {
-			case b.source.History().ID == a.source.History().ID:
-				require.True(t, whole)
-				done = true
-				return
-			case whole:
-				kept++
-			default:
-				lost++
-			}
-			requireOwnOrNone(t, b, b.node.IsWhole())
-		})
-		e.next.Store(n)
-		b.follow(a)
-		eventually(t, "the cut", func() bool { return e.next.Load() == cutBytes })
-		awaitEqual(t, a, b)
-		require.False(t, b.host.loading.Load())
-		b.stop()
-	}
-	require.Greater(t, kept, 10, "the answers were cut")
-	require.Greater(t, lost, 5, "what came behind the first block was cut")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a := w.start("a:1", 0)
+		fill, rng := a.client(), rand.New(rand.NewPCG(1, 3))
+		for range 20 {
+			require.True(t, fill.do(func(v *keyspace.Handle) { change(t, rng, v) }))
+		}
+		kept, lost := 0, 0
+		for n, done := int64(0), false; !done; n = afterCut(n, true) {
+			var e eachByte
+			b := w.startEachByte("b:2", &e)
+			require.True(t, b.client().put("own", "x"))
+			dials := 0
+			e.callBefore(func() { // the link of the second has been cut
+				if dials++; dials != 2 {
+					return
+				}
+				e.next.Store(cutBytes)
+				switch whole := b.node.IsWhole(); {
+				case b.source.History().ID == a.source.History().ID:
+					require.True(t, whole)
+					done = true
+					return
+				case whole:
+					kept++
+				default:
+					lost++
+				}
+				requireOwnOrNone(t, b, b.node.IsWhole())
+			})
+			e.next.Store(n)
+			b.follow(a)
+			eventually(t, "the cut", func() bool { return e.next.Load() == cutBytes })
+			awaitEqual(t, a, b)
+			require.False(t, b.host.loading.Load())
+			b.stop()
+		}
+		require.Greater(t, kept, 10, "the answers were cut")
+		require.Greater(t, lost, 5, "what came behind the first block was cut")
+	})
 }
 
 // TestStreamIsCutAtEachByte ends the link of a replica after each number of bytes of a stream that
 // goes on. The replica goes on behind what it has, with no full sync, and loses nothing.
 func TestStreamIsCutAtEachByte(t *testing.T) {
-	w := newWeb(t)
-	var e eachByte
-	a, b := w.start("a:1", 0), w.startEachByte("b:2", &e)
-	b.follow(a)
-	b.awaitUp()
-	c, rng := a.client(), rand.New(rand.NewPCG(1, 2))
-	e.callBefore(func() { // there is as much to come as is cut
-		require.True(t, b.node.IsWhole())
-		require.False(t, b.host.loading.Load())
-		for a.source.Offset() < b.source.Offset()+cutBytes {
-			require.True(t, c.do(func(v *keyspace.Handle) { change(t, rng, v) }))
-		}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		var e eachByte
+		a, b := w.start("a:1", 0), w.startEachByte("b:2", &e)
+		b.follow(a)
+		b.awaitUp()
+		c, rng := a.client(), rand.New(rand.NewPCG(1, 2))
+		e.callBefore(func() { // there is as much to come as is cut
+			require.True(t, b.node.IsWhole())
+			require.False(t, b.host.loading.Load())
+			for a.source.Offset() < b.source.Offset()+cutBytes {
+				require.True(t, c.do(func(v *keyspace.Handle) { change(t, rng, v) }))
+			}
+		})
+		e.next.Store(0)
+		w.cut(b.address)
+		eventually(t, "all cuts", func() bool { return e.next.Load() == cutBytes })
+		awaitEqual(t, a, b)
+		require.Equal(t, int64(1), b.keeper.suspended.Load(), "the backlog had everything")
+		require.Equal(t, int64(1), a.source.Counts().SyncFull)
+		require.Greater(t, a.source.Counts().SyncPartialOK, int64(200))
 	})
-	e.next.Store(0)
-	w.cut(b.address)
-	eventually(t, "all cuts", func() bool { return e.next.Load() == cutBytes })
-	awaitEqual(t, a, b)
-	require.Equal(t, int64(1), b.keeper.suspended.Load(), "the backlog had everything")
-	require.Equal(t, int64(1), a.source.Counts().SyncFull)
-	require.Greater(t, a.source.Counts().SyncPartialOK, int64(200))
 }

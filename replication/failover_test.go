@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,72 +21,77 @@ import (
 
 // TestFailoverErrors: the texts and their order are those of Redis.
 func TestFailoverErrors(t *testing.T) {
-	w := newWeb(t)
-	a, b := w.start("a:1", 0), w.start("b:2", 0)
-	fail := func(p *member, c standby.FailoverCall) resp.Error { return p.node.Failover(c) }
-	require.Equal(t, resp.Error("ERR No failover in progress."), fail(a, standby.FailoverCall{Abort: true}))
-	require.Equal(t, resp.Error("ERR FAILOVER requires connected replicas."), fail(a, standby.FailoverCall{}))
-	b.follow(a)
-	b.awaitUp()
-	require.Equal(t, resp.Error("ERR FAILOVER is not valid when server is a replica."), fail(b, standby.FailoverCall{}))
-	force := resp.Error("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
-	require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Timeout: 1}))
-	require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Host: "b", Port: "2"}))
-	require.Equal(t, resp.Error("ERR FAILOVER target HOST and PORT is not a replica."), fail(a, standby.FailoverCall{Host: "b", Port: "3"}))
-	require.False(t, a.host.paused.Load())
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		fail := func(p *member, c standby.FailoverCall) resp.Error { return p.node.Failover(c) }
+		require.Equal(t, resp.Error("ERR No failover in progress."), fail(a, standby.FailoverCall{Abort: true}))
+		require.Equal(t, resp.Error("ERR FAILOVER requires connected replicas."), fail(a, standby.FailoverCall{}))
+		b.follow(a)
+		b.awaitUp()
+		require.Equal(t, resp.Error("ERR FAILOVER is not valid when server is a replica."), fail(b, standby.FailoverCall{}))
+		force := resp.Error("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
+		require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Timeout: 1}))
+		require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Host: "b", Port: "2"}))
+		require.Equal(t, resp.Error("ERR FAILOVER target HOST and PORT is not a replica."), fail(a, standby.FailoverCall{Host: "b", Port: "3"}))
+		require.False(t, a.host.paused.Load())
+	})
 }
 
 // TestFailoverLosesNothing hands over under load, again and again: whatever was accepted by
 // one node is on the other.
 func TestFailoverLosesNothing(t *testing.T) {
-	w := newWeb(t)
-	a, b := w.start("a:1", 0), w.start("b:2", 0)
-	b.follow(a)
-	b.awaitUp()
-	var accepted [2]int64
-	stop := make(chan struct{})
-	var load sync.WaitGroup
-	for i, c := range []*client{a.client(), b.client()} {
-		load.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		b.follow(a)
+		b.awaitUp()
+		var accepted [2]int64
+		stop := make(chan struct{})
+		var load sync.WaitGroup
+		for i, c := range []*client{a.client(), b.client()} {
+			load.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if c.do(func(v *keyspace.Handle) {
+						_, err := v.AddInt(0, []byte("n"), 1)
+						require.NoError(t, err)
+					}) {
+						accepted[i]++
+						time.Sleep(11 * time.Microsecond) // or no time passes
+					} else {
+						time.Sleep(103 * time.Microsecond) // no haste: it is refused
+					}
 				}
-				if c.do(func(v *keyspace.Handle) {
-					_, err := v.AddInt(0, []byte("n"), 1)
-					require.NoError(t, err)
-				}) {
-					accepted[i]++
-				} else {
-					time.Sleep(100 * time.Microsecond) // no haste: it is refused
-				}
-			}
-		})
-	}
-	primary, replica := a, b
-	for range 10 {
-		replica.awaitUp()
-		eventually(t, "accepted", func() bool {
-			return primary.node.Failover(standby.FailoverCall{}) == ""
-		})
-		primary.awaitUp()
-		replica.awaitPrimary()
-		primary.awaitField("master_failover_state", "no-failover")
-		require.False(t, primary.host.paused.Load())
-		require.True(t, primary.host.readOnly.Load())
-		primary, replica = replica, primary
-	}
-	close(stop)
-	load.Wait()
-	awaitEqual(t, primary, replica)
-	value, found, err := primary.ks.NewHandle().AppendString(nil, 0, []byte("n"))
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, strconv.FormatInt(accepted[0]+accepted[1], 10), string(value))
-	require.Zero(t, a.keeper.suspended.Load(), "without a full sync")
-	require.Equal(t, int64(1), b.keeper.suspended.Load())
+			})
+		}
+		primary, replica := a, b
+		for range 10 {
+			replica.awaitUp()
+			eventually(t, "accepted", func() bool {
+				return primary.node.Failover(standby.FailoverCall{}) == ""
+			})
+			primary.awaitUp()
+			replica.awaitPrimary()
+			primary.awaitField("master_failover_state", "no-failover")
+			require.False(t, primary.host.paused.Load())
+			require.True(t, primary.host.readOnly.Load())
+			primary, replica = replica, primary
+		}
+		close(stop)
+		load.Wait()
+		awaitEqual(t, primary, replica)
+		value, found, err := primary.ks.NewHandle().AppendString(nil, 0, []byte("n"))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, strconv.FormatInt(accepted[0]+accepted[1], 10), string(value))
+		require.Zero(t, a.keeper.suspended.Load(), "without a full sync")
+		require.Equal(t, int64(1), b.keeper.suspended.Load())
+	})
 }
 
 // TestFailoverEnds shows what becomes of one whose target does not answer.
@@ -107,65 +113,75 @@ func TestFailoverEnds(t *testing.T) {
 		require.Equal(t, int64(1), b.keeper.suspended.Load(), "without a full sync")
 	}
 	t.Run("timeout", func(t *testing.T) {
-		w, a, b := start(t)
-		release := w.hold(b.address)
-		require.True(t, a.client().put("not there yet", "v"))
-		require.Empty(t, a.node.Failover(standby.FailoverCall{Timeout: 10 * time.Millisecond}))
-		a.awaitField("master_failover_state", "no-failover")
-		release()
-		leads(t, a, b)
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			release := w.hold(b.address)
+			require.True(t, a.client().put("not there yet", "v"))
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Timeout: 10 * time.Millisecond}))
+			a.awaitField("master_failover_state", "no-failover")
+			release()
+			leads(t, a, b)
+		})
 	})
 	t.Run("abort while waiting", func(t *testing.T) {
-		w, a, b := start(t)
-		release := w.hold(b.address)
-		require.True(t, a.client().put("not there yet", "v"))
-		require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
-		require.Equal(t, "waiting-for-sync", a.info()["master_failover_state"])
-		require.True(t, a.host.paused.Load())
-		require.Equal(t, resp.Error("ERR FAILOVER already in progress."), a.node.Failover(standby.FailoverCall{}))
-		require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
-		release()
-		leads(t, a, b)
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			release := w.hold(b.address)
+			require.True(t, a.client().put("not there yet", "v"))
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+			require.Equal(t, "waiting-for-sync", a.info()["master_failover_state"])
+			require.True(t, a.host.paused.Load())
+			require.Equal(t, resp.Error("ERR FAILOVER already in progress."), a.node.Failover(standby.FailoverCall{}))
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+			release()
+			leads(t, a, b)
+		})
 	})
 	t.Run("abort under way", func(t *testing.T) {
-		w, a, b := start(t)
-		w.refuse(b.address, true)
-		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
-		a.awaitField("master_failover_state", "failover-in-progress")
-		require.Equal(t, "slave", a.info()["role"])
-		require.True(t, a.host.readOnly.Load())
-		require.True(t, a.host.paused.Load())
-		require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
-		a.awaitField("master_failover_state", "no-failover") // or b may take over before that
-		w.refuse(b.address, false)
-		leads(t, a, b)
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			w.refuse(b.address, true)
+			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+			a.awaitField("master_failover_state", "failover-in-progress")
+			require.Equal(t, "slave", a.info()["role"])
+			require.True(t, a.host.readOnly.Load())
+			require.True(t, a.host.paused.Load())
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+			a.awaitField("master_failover_state", "no-failover") // or b may take over before that
+			w.refuse(b.address, false)
+			leads(t, a, b)
+		})
 	})
 	t.Run("orders to change the role", func(t *testing.T) {
-		w, a, b := start(t)
-		w.refuse(b.address, true)
-		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
-		a.awaitField("master_failover_state", "failover-in-progress")
-		a.node.Lead()
-		a.node.Follow("elsewhere", "1")
-		require.Equal(t, "failover-in-progress", a.info()["master_failover_state"])
-		w.refuse(b.address, false)
-		b.awaitPrimary()
-		a.awaitUp()
-		require.True(t, b.client().put("of b", "v"))
-		awaitEqual(t, b, a)
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			w.refuse(b.address, true)
+			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+			a.awaitField("master_failover_state", "failover-in-progress")
+			a.node.Lead()
+			a.node.Follow("elsewhere", "1")
+			require.Equal(t, "failover-in-progress", a.info()["master_failover_state"])
+			w.refuse(b.address, false)
+			b.awaitPrimary()
+			a.awaitUp()
+			require.True(t, b.client().put("of b", "v"))
+			awaitEqual(t, b, a)
+		})
 	})
 	t.Run("refused", func(t *testing.T) {
-		w, a, b := start(t)
-		w.refuse(b.address, true)
-		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
-		a.awaitField("master_failover_state", "failover-in-progress")
-		b.node.Lead()
-		b.awaitPrimary()
-		b.node.Follow("nowhere", "1") // with a history that the primary does not know
-		w.refuse(b.address, false)
-		a.awaitField("master_failover_state", "no-failover")
-		a.awaitPrimary()
-		require.False(t, a.host.paused.Load())
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			w.refuse(b.address, true)
+			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+			a.awaitField("master_failover_state", "failover-in-progress")
+			b.node.Lead()
+			b.awaitPrimary()
+			b.node.Follow("nowhere", "1") // with a history that the primary does not know
+			w.refuse(b.address, false)
+			a.awaitField("master_failover_state", "no-failover")
+			a.awaitPrimary()
+			require.False(t, a.host.paused.Load())
+		})
 	})
 	behindProxy := func(t *testing.T, w *web, a, b *member, proxy func(conn net.Conn)) {
 		set := *b.set.Load()
@@ -180,90 +196,98 @@ func TestFailoverEnds(t *testing.T) {
 		})
 	}
 	t.Run("the target lets nobody in", func(t *testing.T) {
-		w, a, b := start(t)
-		var asked atomic.Int64
-		behindProxy(t, w, a, b, func(conn net.Conn) {
-			asked.Add(1)
-			defer func() { _ = conn.Close() }()
-			for r := bufio.NewReader(conn); ; {
-				words, err := readCommand(r)
-				if err != nil {
-					return
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			var asked atomic.Int64
+			behindProxy(t, w, a, b, func(conn net.Conn) {
+				asked.Add(1)
+				defer func() { _ = conn.Close() }()
+				for r := bufio.NewReader(conn); ; {
+					words, err := readCommand(r)
+					if err != nil {
+						return
+					}
+					reply := "-NOAUTH Authentication required.\r\n"
+					if words[0] == "PING" {
+						reply = "+PONG\r\n"
+					}
+					if _, err := io.WriteString(conn, reply); err != nil {
+						return
+					}
 				}
-				reply := "-NOAUTH Authentication required.\r\n"
-				if words[0] == "PING" {
-					reply = "+PONG\r\n"
-				}
-				if _, err := io.WriteString(conn, reply); err != nil {
-					return
-				}
-			}
+			})
+			eventually(t, "asked", func() bool { return asked.Load() > 0 })
+			leads(t, a, b)
+			require.Equal(t, int64(1), asked.Load())
 		})
-		eventually(t, "asked", func() bool { return asked.Load() > 0 })
-		leads(t, a, b)
-		require.Equal(t, int64(1), asked.Load())
 	})
 	t.Run("the answer is lost", func(t *testing.T) {
-		w, a, b := start(t)
-		var lost atomic.Bool
-		behindProxy(t, w, a, b, func(conn net.Conn) {
-			near, far := net.Pipe()
-			var both sync.WaitGroup
-			both.Go(func() { b.serve(far) })
-			both.Go(func() {
-				_, _ = io.Copy(near, conn)
-				_ = near.Close()
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			var lost atomic.Bool
+			behindProxy(t, w, a, b, func(conn net.Conn) {
+				near, far := net.Pipe()
+				var both sync.WaitGroup
+				both.Go(func() { b.serve(far) })
+				both.Go(func() {
+					_, _ = io.Copy(near, conn)
+					_ = near.Close()
+				})
+				for r := bufio.NewReader(near); ; {
+					line, err := r.ReadString('\n')
+					if err != nil || strings.HasPrefix(line, "+CONTINUE") && !lost.Swap(true) {
+						break
+					}
+					if _, err = io.WriteString(conn, line); err != nil {
+						break
+					}
+				}
+				_, _ = conn.Close(), near.Close()
+				both.Wait()
 			})
-			for r := bufio.NewReader(near); ; {
-				line, err := r.ReadString('\n')
-				if err != nil || strings.HasPrefix(line, "+CONTINUE") && !lost.Swap(true) {
-					break
-				}
-				if _, err = io.WriteString(conn, line); err != nil {
-					break
-				}
-			}
-			_, _ = conn.Close(), near.Close()
-			both.Wait()
+			b.awaitPrimary()
+			eventually(t, "a has learnt of it", func() bool {
+				return lost.Load() && a.info()["master_failover_state"] == "no-failover"
+			})
+			require.Equal(t, "slave", a.info()["role"], "there are not two primaries")
 		})
-		b.awaitPrimary()
-		eventually(t, "a has learnt of it", func() bool {
-			return lost.Load() && a.info()["master_failover_state"] == "no-failover"
-		})
-		require.Equal(t, "slave", a.info()["role"], "there are not two primaries")
 	})
 	t.Run("force", func(t *testing.T) {
-		w, a, b := start(t)
-		release := w.hold(b.address)
-		require.True(t, a.client().put("lost", "v"))
-		require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2", Force: true, Timeout: time.Millisecond}))
-		a.awaitField("master_failover_state", "failover-in-progress")
-		release()
-		b.awaitPrimary()
-		awaitEqual(t, b, a)
-		require.True(t, b.client().put("of b", "v"))
-		awaitEqual(t, b, a)
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			release := w.hold(b.address)
+			require.True(t, a.client().put("lost", "v"))
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2", Force: true, Timeout: time.Millisecond}))
+			a.awaitField("master_failover_state", "failover-in-progress")
+			release()
+			b.awaitPrimary()
+			awaitEqual(t, b, a)
+			require.True(t, b.client().put("of b", "v"))
+			awaitEqual(t, b, a)
+		})
 	})
 }
 
 // TestSyncTexts: the answers to PSYNC of a node that cannot serve.
 func TestSyncTexts(t *testing.T) {
-	w := newWeb(t)
-	a, b := w.start("a:1", 0), w.start("b:2", 0)
-	refused := func(p *member, c standby.SyncCall) resp.Error {
-		c.Capa = standby.CapaCell1
-		_, pump, err := p.node.Sync(c)
-		require.Nil(t, pump)
-		return err
-	}
-	id := a.info()["master_replid"]
-	require.Equal(t, resp.Error("ERR PSYNC FAILOVER can't be sent to a master."), refused(a, standby.SyncCall{Failover: true, ReplID: id}))
-	b.node.Follow("nowhere", "1")
-	require.Equal(t, resp.Error("ERR PSYNC FAILOVER replid must match my replid."), refused(b, standby.SyncCall{Failover: true, ReplID: id}))
-	require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while not connected with my master"), refused(b, standby.SyncCall{ReplID: "?", Offset: -1}))
-	b.follow(a)
-	b.awaitUp()
-	w.refuse(b.address, true)
-	require.Empty(t, a.node.Failover(standby.FailoverCall{}))
-	require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while failing over"), refused(a, standby.SyncCall{ReplID: "?", Offset: -1}))
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		refused := func(p *member, c standby.SyncCall) resp.Error {
+			c.Capa = standby.CapaCell1
+			_, pump, err := p.node.Sync(c)
+			require.Nil(t, pump)
+			return err
+		}
+		id := a.info()["master_replid"]
+		require.Equal(t, resp.Error("ERR PSYNC FAILOVER can't be sent to a master."), refused(a, standby.SyncCall{Failover: true, ReplID: id}))
+		b.node.Follow("nowhere", "1")
+		require.Equal(t, resp.Error("ERR PSYNC FAILOVER replid must match my replid."), refused(b, standby.SyncCall{Failover: true, ReplID: id}))
+		require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while not connected with my master"), refused(b, standby.SyncCall{ReplID: "?", Offset: -1}))
+		b.follow(a)
+		b.awaitUp()
+		w.refuse(b.address, true)
+		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+		require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while failing over"), refused(a, standby.SyncCall{ReplID: "?", Offset: -1}))
+	})
 }

@@ -2,6 +2,7 @@ package replication_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,17 +50,19 @@ func FuzzFollow(f *testing.F) {
 			}
 			out = s.out
 		}
-		w := newWeb(t)
-		b := w.start("b:2", 0)
-		require.True(t, b.client().put("own", "x"))
-		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", out)
-		b.node.Follow("evil", "1")
-		eventually(t, "the end", func() bool { return b.info()["cell_repl_error"] != "" })
-		require.Equal(t, b.node.IsWhole(), !b.host.loading.Load())
-		b.node.Lead()
-		b.awaitPrimary()
-		require.True(t, b.node.IsWhole())
-		require.False(t, b.host.loading.Load())
-		require.True(t, b.client().put("new", "x"))
+		synctest.Test(t, func(t *testing.T) {
+			w := newWeb(t)
+			b := w.start("b:2", 0)
+			require.True(t, b.client().put("own", "x"))
+			w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", out)
+			b.node.Follow("evil", "1")
+			eventually(t, "the end", func() bool { return b.info()["cell_repl_error"] != "" })
+			require.Equal(t, b.node.IsWhole(), !b.host.loading.Load())
+			b.node.Lead()
+			b.awaitPrimary()
+			require.True(t, b.node.IsWhole())
+			require.False(t, b.host.loading.Load())
+			require.True(t, b.client().put("new", "x"))
+		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,50 +94,54 @@ func TestHandshakeAnswers(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t)
-			b := w.start("b:2", 0)
-			require.True(t, b.client().put("own", "x"))
-			w.answers("evil:1", row.lines...)
-			b.node.Follow("evil", "1")
-			eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
-			require.Equal(t, "down", b.info()["master_link_status"])
-			require.Len(t, b.state(), 1)
-			require.False(t, b.host.loading.Load())
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				b := w.start("b:2", 0)
+				require.True(t, b.client().put("own", "x"))
+				w.answers("evil:1", row.lines...)
+				b.node.Follow("evil", "1")
+				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
+				require.Equal(t, "down", b.info()["master_link_status"])
+				require.Len(t, b.state(), 1)
+				require.False(t, b.host.loading.Load())
+			})
 		})
 	}
 }
 
 // TestHandshakeCommands: what a replica says, in order.
 func TestHandshakeCommands(t *testing.T) {
-	w := newWeb(t)
-	b := w.start("b:2", 0)
-	set := func(f func(s *replication.Settings)) {
-		s := *b.set.Load()
-		f(&s)
-		b.set.Store(&s)
-	}
-	play := func(lines ...string) (all [][]string) {
-		told := w.answers("evil:1", lines...)
-		b.node.Follow("evil", "1")
-		for words := range told {
-			all = append(all, words)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		b := w.start("b:2", 0)
+		set := func(f func(s *replication.Settings)) {
+			s := *b.set.Load()
+			f(&s)
+			b.set.Store(&s)
 		}
-		b.node.Lead()
-		b.awaitPrimary()
-		return all
-	}
-	capa := []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", "cell1"}
-	five := []string{"+PONG\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "-ERR no\r\n"}
-	require.Equal(t, [][]string{
-		{"PING"}, {"REPLCONF", "listening-port", "2"}, {"REPLCONF", "ip-address", "b"}, capa, {"PSYNC", "?", "-1"},
-	}, play(five...))
+		play := func(lines ...string) (all [][]string) {
+			told := w.answers("evil:1", lines...)
+			b.node.Follow("evil", "1")
+			for words := range told {
+				all = append(all, words)
+			}
+			b.node.Lead()
+			b.awaitPrimary()
+			return all
+		}
+		capa := []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", "cell1"}
+		five := []string{"+PONG\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "-ERR no\r\n"}
+		require.Equal(t, [][]string{
+			{"PING"}, {"REPLCONF", "listening-port", "2"}, {"REPLCONF", "ip-address", "b"}, capa, {"PSYNC", "?", "-1"},
+		}, play(five...))
 
-	set(func(s *replication.Settings) { s.AnnounceIP, s.Password = "", "secret" })
-	id, offset := b.info()["master_replid"], b.source.Offset()
-	require.Equal(t, [][]string{
-		{"PING"}, {"AUTH", "secret"}, {"REPLCONF", "listening-port", "2"}, capa, {"PSYNC", id, itoa(offset + 1)},
-	}, play(five...), "a former primary knows where it is")
+		set(func(s *replication.Settings) { s.AnnounceIP, s.Password = "", "secret" })
+		id, offset := b.info()["master_replid"], b.source.Offset()
+		require.Equal(t, [][]string{
+			{"PING"}, {"AUTH", "secret"}, {"REPLCONF", "listening-port", "2"}, capa, {"PSYNC", id, itoa(offset + 1)},
+		}, play(five...), "a former primary knows where it is")
 
-	set(func(s *replication.Settings) { s.User = "someone" })
-	require.Equal(t, [][]string{{"PING"}, {"AUTH", "someone", "secret"}}, play("+PONG\r\n", "-WRONGPASS no\r\n"))
+		set(func(s *replication.Settings) { s.User = "someone" })
+		require.Equal(t, [][]string{{"PING"}, {"AUTH", "someone", "secret"}}, play("+PONG\r\n", "-WRONGPASS no\r\n"))
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -167,31 +168,33 @@ func TestHostilePrimary(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t)
-			b := w.start("b:2", 0)
-			require.True(t, b.client().put("own", "x"))
-			s := &speech{t: t, offset: begin}
-			row.f(s)
-			w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-			b.node.Follow("evil", "1")
-			eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
-			require.Equal(t, row.whole, b.node.IsWhole())
-			require.Equal(t, !row.whole, b.host.loading.Load())
-			require.Equal(t, map[bool]string{true: "100", false: "0"}[row.whole], b.info()["slave_priority"])
-			require.Equal(t, "down", b.info()["master_link_status"])
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				b := w.start("b:2", 0)
+				require.True(t, b.client().put("own", "x"))
+				s := &speech{t: t, offset: begin}
+				row.f(s)
+				w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
+				b.node.Follow("evil", "1")
+				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
+				require.Equal(t, row.whole, b.node.IsWhole())
+				require.Equal(t, !row.whole, b.host.loading.Load())
+				require.Equal(t, map[bool]string{true: "100", false: "0"}[row.whole], b.info()["slave_priority"])
+				require.Equal(t, "down", b.info()["master_link_status"])
 
-			// The operator may go on without a primary, with a state that is whole or empty.
-			before := b.clock.Now()
-			b.node.Lead()
-			b.awaitPrimary()
-			require.False(t, b.host.loading.Load())
-			require.True(t, b.node.IsWhole())
-			require.Equal(t, row.whole, len(b.state()) == 1)
-			require.True(t, b.client().put("new", "x"))
-			if row.whole {
-				require.GreaterOrEqual(t, b.clock.Now(), before)
-			}
-			require.Less(t, time.Duration(b.clock.Now()-clock.NewSystem(clock.Options{}).Now()).Abs(), soon, "the clock is its own again")
+				// The operator may go on without a primary, with a state that is whole or empty.
+				before := b.clock.Now()
+				b.node.Lead()
+				b.awaitPrimary()
+				require.False(t, b.host.loading.Load())
+				require.True(t, b.node.IsWhole())
+				require.Equal(t, row.whole, len(b.state()) == 1)
+				require.True(t, b.client().put("new", "x"))
+				if row.whole {
+					require.GreaterOrEqual(t, b.clock.Now(), before)
+				}
+				require.Less(t, time.Duration(b.clock.Now()-newClock(0).Now()).Abs(), soon, "the clock is its own again")
+			})
 		})
 	}
 }
@@ -218,19 +221,21 @@ func TestFriendlyPrimary(t *testing.T) {
 	}
 	for name, f := range rows {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t)
-			b := w.start("b:2", 0)
-			require.True(t, b.client().put("own", "x"))
-			s := &speech{t: t, offset: begin}
-			f(s)
-			w.says("kind:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-			b.node.Follow("kind", "1")
-			eventually(t, "whole", func() bool { return b.info()["master_replid"] == someID && b.node.IsWhole() })
-			require.Contains(t, b.stateAt(limit.MinInstant), "0/k")
-			require.Len(t, b.stateAt(limit.MinInstant), 1)
-			require.Equal(t, s.offset, b.source.Offset())
-			eventually(t, "it is served", func() bool { return !b.host.loading.Load() })
-			require.Less(t, time.Duration(b.clock.Now()-1e18).Abs(), soon)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				b := w.start("b:2", 0)
+				require.True(t, b.client().put("own", "x"))
+				s := &speech{t: t, offset: begin}
+				f(s)
+				w.says("kind:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
+				b.node.Follow("kind", "1")
+				eventually(t, "whole", func() bool { return b.info()["master_replid"] == someID && b.node.IsWhole() })
+				require.Contains(t, b.stateAt(limit.MinInstant), "0/k")
+				require.Len(t, b.stateAt(limit.MinInstant), 1)
+				require.Equal(t, s.offset, b.source.Offset())
+				eventually(t, "it is served", func() bool { return !b.host.loading.Load() })
+				require.Less(t, time.Duration(b.clock.Now()-1e18).Abs(), soon)
+			})
 		})
 	}
 }
@@ -255,27 +260,29 @@ func TestHostileStream(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t)
-			a, b := w.start("a:1", 0), w.start("b:2", 0)
-			require.True(t, a.client().put("own", "x"))
-			b.follow(a)
-			awaitEqual(t, a, b)
-			w.isolate(a.address, true)
-			b.awaitField("master_link_status", "down")
-			h := b.source.History()
-			s := &speech{t: t, offset: b.source.Offset()}
-			row.f(s)
-			w.says("evil:1", "+CONTINUE "+h.ID+" cell1\r\n", s.out)
-			b.node.Follow("evil", "1")
-			eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
-			require.True(t, b.node.IsWhole())
-			require.False(t, b.host.loading.Load())
-			require.Len(t, b.state(), 1)
-			w.isolate(a.address, false)
-			full := b.keeper.suspended.Load()
-			b.follow(a)
-			awaitEqual(t, a, b)
-			require.Equal(t, full, b.keeper.suspended.Load(), "nothing was harmed")
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				a, b := w.start("a:1", 0), w.start("b:2", 0)
+				require.True(t, a.client().put("own", "x"))
+				b.follow(a)
+				awaitEqual(t, a, b)
+				w.isolate(a.address, true)
+				b.awaitField("master_link_status", "down")
+				h := b.source.History()
+				s := &speech{t: t, offset: b.source.Offset()}
+				row.f(s)
+				w.says("evil:1", "+CONTINUE "+h.ID+" cell1\r\n", s.out)
+				b.node.Follow("evil", "1")
+				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
+				require.True(t, b.node.IsWhole())
+				require.False(t, b.host.loading.Load())
+				require.Len(t, b.state(), 1)
+				w.isolate(a.address, false)
+				full := b.keeper.suspended.Load()
+				b.follow(a)
+				awaitEqual(t, a, b)
+				require.Equal(t, full, b.keeper.suspended.Load(), "nothing was harmed")
+			})
 		})
 	}
 }
@@ -287,17 +294,19 @@ func TestForgedLengthTakesNoMemory(t *testing.T) {
 		"frame": func(s *speech) { s.tail(0, 0, 0, 0x3f, 0, 0, 0, 0, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t)
-			b := w.start("b:2", 0)
-			s := &speech{t: t, offset: begin}
-			f(s)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-			b.node.Follow("evil", "1")
-			eventually(t, "the end", func() bool { return b.info()["cell_repl_error"] != "" })
-			runtime.ReadMemStats(&after)
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				b := w.start("b:2", 0)
+				s := &speech{t: t, offset: begin}
+				f(s)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
+				b.node.Follow("evil", "1")
+				eventually(t, "the end", func() bool { return b.info()["cell_repl_error"] != "" })
+				runtime.ReadMemStats(&after)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+			})
 		})
 	}
 }
@@ -305,15 +314,17 @@ func TestForgedLengthTakesNoMemory(t *testing.T) {
 // TestSyncThatBreaksIsDoneAgain cuts the first full sync: until the second has ended, nothing
 // is served.
 func TestSyncThatBreaksIsDoneAgain(t *testing.T) {
-	w := newWeb(t)
-	a, b := w.start("a:1", 0), w.start("b:2", 0)
-	require.True(t, a.client().put("k", "x"))
-	s := (&speech{t: t, offset: begin}).block("half")
-	w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-	b.node.Follow("evil", "1")
-	eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
-	b.follow(a)
-	awaitEqual(t, a, b)
-	require.Equal(t, int64(2), b.keeper.suspended.Load())
-	require.False(t, b.host.loading.Load())
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "x"))
+		s := (&speech{t: t, offset: begin}).block("half")
+		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
+		b.node.Follow("evil", "1")
+		eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
+		b.follow(a)
+		awaitEqual(t, a, b)
+		require.Equal(t, int64(2), b.keeper.suspended.Load())
+		require.False(t, b.host.loading.Load())
+	})
 }

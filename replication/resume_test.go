@@ -2,6 +2,7 @@ package replication_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,92 +28,100 @@ func (w *web) startAgain(was *member, ahead time.Duration) *member {
 func TestRestartedReplicaGoesOn(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			w := newWeb(t)
-			a, b := w.start("a:1", 0), w.start("b:2", 0)
-			c := a.client()
-			require.True(t, c.put("k", "1"))
-			b.follow(a)
-			awaitEqual(t, a, b)
-			b.stop()
-			require.Equal(t, b.source.Offset(), b.keeper.noted.origin.Offset)
-			require.True(t, c.put("k", "2"))
-			require.True(t, c.put("l", "1"))
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				a, b := w.start("a:1", 0), w.start("b:2", 0)
+				c := a.client()
+				require.True(t, c.put("k", "1"))
+				b.follow(a)
+				awaitEqual(t, a, b)
+				b.stop()
+				require.Equal(t, b.source.Offset(), b.keeper.noted.origin.Offset)
+				require.True(t, c.put("k", "2"))
+				require.True(t, c.put("l", "1"))
 
-			again := w.startAgain(b, ahead)
-			again.follow(a)
-			awaitEqual(t, a, again)
-			require.Len(t, again.state(), 2)
-			require.Equal(t, int64(1), a.source.Counts().SyncFull)
-			require.Equal(t, int64(1), a.source.Counts().SyncPartialOK)
-			require.Zero(t, again.keeper.suspended.Load(), "the files go on")
-			eventually(t, "the clock is the primary's", func() bool {
-				return a.clock.Now().Sub(again.clock.Now()).Abs() < time.Minute
+				again := w.startAgain(b, ahead)
+				again.follow(a)
+				awaitEqual(t, a, again)
+				require.Len(t, again.state(), 2)
+				require.Equal(t, int64(1), a.source.Counts().SyncFull)
+				require.Equal(t, int64(1), a.source.Counts().SyncPartialOK)
+				require.Zero(t, again.keeper.suspended.Load(), "the files go on")
+				eventually(t, "the clock is the primary's", func() bool {
+					return a.clock.Now().Sub(again.clock.Now()).Abs() < time.Minute
+				})
+				require.True(t, c.put("m", "1"))
+				awaitEqual(t, a, again)
 			})
-			require.True(t, c.put("m", "1"))
-			awaitEqual(t, a, again)
 		})
 	}
 }
 
 // TestRestartedReplicaIsPromoted: it leads with the history that it had, so others go on from there.
 func TestRestartedReplicaIsPromoted(t *testing.T) {
-	w := newWeb(t)
-	a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
-	require.True(t, a.client().put("k", "1"))
-	b.follow(a)
-	c.follow(a)
-	awaitEqual(t, a, b, c)
-	a.node.Follow("nowhere", "1") // its stream ends
-	eventually(t, "a is none any more", func() bool { return a.host.unblocked.Load() == 1 })
-	eventually(t, "equal offsets", func() bool {
-		return b.source.Offset() == a.source.Offset() && c.source.Offset() == a.source.Offset()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		c.follow(a)
+		awaitEqual(t, a, b, c)
+		a.node.Follow("nowhere", "1") // its stream ends
+		eventually(t, "a is none any more", func() bool { return a.host.unblocked.Load() == 1 })
+		eventually(t, "equal offsets", func() bool {
+			return b.source.Offset() == a.source.Offset() && c.source.Offset() == a.source.Offset()
+		})
+		w.isolate(a.address, true)
+		b.stop()
+		again := w.startAgain(b, 0)
+		again.node.Follow("a", "1")
+		again.awaitField("slave_repl_offset", b.info()["slave_repl_offset"])
+		again.node.Lead()
+		again.awaitPrimary()
+		require.True(t, again.client().put("k", "2"))
+		c.follow(again)
+		awaitEqual(t, again, c)
+		require.Equal(t, int64(1), again.source.Counts().SyncPartialOK)
+		require.Zero(t, again.source.Counts().SyncFull)
 	})
-	w.isolate(a.address, true)
-	b.stop()
-	again := w.startAgain(b, 0)
-	again.node.Follow("a", "1")
-	again.awaitField("slave_repl_offset", b.info()["slave_repl_offset"])
-	again.node.Lead()
-	again.awaitPrimary()
-	require.True(t, again.client().put("k", "2"))
-	c.follow(again)
-	awaitEqual(t, again, c)
-	require.Equal(t, int64(1), again.source.Counts().SyncPartialOK)
-	require.Zero(t, again.source.Counts().SyncFull)
 }
 
 // TestRestartedReplicaRefusesAnEmptyPrimary: it knows whose state it has.
 func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
-	w := newWeb(t)
-	a, b := w.start("a:1", 0), w.start("b:2", 0)
-	require.True(t, a.client().put("k", "1"))
-	b.follow(a)
-	awaitEqual(t, a, b)
-	b.stop()
-	a.stop()
-	w.start("a:1", 0) // takes its place, without a key
-	again := w.startAgain(b, 0)
-	again.node.Follow("a", "1")
-	eventually(t, "refused", func() bool { return again.info()["cell_repl_error"] != "" })
-	require.Contains(t, again.info()["cell_repl_error"], "repl-refuse-empty")
-	require.Len(t, again.state(), 1)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		b.stop()
+		a.stop()
+		w.start("a:1", 0) // takes its place, without a key
+		again := w.startAgain(b, 0)
+		again.node.Follow("a", "1")
+		eventually(t, "refused", func() bool { return again.info()["cell_repl_error"] != "" })
+		require.Contains(t, again.info()["cell_repl_error"], "repl-refuse-empty")
+		require.Len(t, again.state(), 1)
+	})
 }
 
 // TestOriginIsLeftByReplicasOnly: what is in the files of others is no state of a primary.
 func TestOriginIsLeftByReplicasOnly(t *testing.T) {
-	w := newWeb(t)
-	a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
-	require.True(t, a.client().put("k", "1"))
-	b.follow(a)
-	c.follow(a)
-	awaitEqual(t, a, b, c)
-	c.node.Lead()
-	c.awaitPrimary()
-	w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
-	b.node.Follow("evil", "1")
-	eventually(t, "half a state", b.host.loading.Load)
-	for _, p := range []*member{a, b, c} {
-		p.stop()
-		require.Nil(t, p.keeper.noted.origin, p.address)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		c.follow(a)
+		awaitEqual(t, a, b, c)
+		c.node.Lead()
+		c.awaitPrimary()
+		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
+		b.node.Follow("evil", "1")
+		eventually(t, "half a state", b.host.loading.Load)
+		for _, p := range []*member{a, b, c} {
+			p.stop()
+			require.Nil(t, p.keeper.noted.origin, p.address)
+		}
+	})
 }

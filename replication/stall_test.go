@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -117,12 +118,14 @@ func TestStuckPrimary(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			b := startSlow(t, func(p *slowPrimary) {
-				_, _ = p.conn.Write(row.begins)
-				p.repeats(row.then)
+			synctest.Test(t, func(t *testing.T) {
+				b := startSlow(t, func(p *slowPrimary) {
+					_, _ = p.conn.Write(row.begins)
+					p.repeats(row.then)
+				})
+				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
+				require.Equal(t, "down", b.info()["master_link_status"])
 			})
-			eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
-			require.Equal(t, "down", b.info()["master_link_status"])
 		})
 	}
 }
@@ -161,11 +164,13 @@ func TestSlowPrimary(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var done atomic.Bool
-			b := startSlow(t, func(p *slowPrimary) { f(p); done.Store(true) })
-			eventually(t, "all is said", func() bool { return done.Load() && b.node.IsWhole() && b.info()["master_replid"] == someID })
-			require.Empty(t, b.info()["cell_repl_error"])
-			b.awaitUp()
+			synctest.Test(t, func(t *testing.T) {
+				var done atomic.Bool
+				b := startSlow(t, func(p *slowPrimary) { f(p); done.Store(true) })
+				eventually(t, "all is said", func() bool { return done.Load() && b.node.IsWhole() && b.info()["master_replid"] == someID })
+				require.Empty(t, b.info()["cell_repl_error"])
+				b.awaitUp()
+			})
 		})
 	}
 }
