@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -79,33 +80,37 @@ func telling(text string) net.Conn {
 // TestValueOfAnotherHistory: a value that was read of a primary that has died, ahead of its stream,
 // is read again of the replica that has taken over, and goes on in a history of its own.
 func TestValueOfAnotherHistory(t *testing.T) {
-	value := make(chan string, 1)
-	nothing := func() error { return nil }
-	ks := newKeyspace(t)
-	f := attach.New(attach.Options{
-		Keyspace: ks, Runner: &heard{}, Begin: nothing, Whole: nothing, Log: slog.New(slog.DiscardHandler),
-		Dial: func(context.Context) (net.Conn, error) { return telling(<-value), nil },
+	synctest.Test(t, func(t *testing.T) {
+		value := make(chan string, 1)
+		nothing := func() error { return nil }
+		ks := newKeyspace(t)
+		f := attach.New(attach.Options{
+			Keyspace: ks, Runner: &heard{}, Begin: nothing, Whole: nothing, Log: slog.New(slog.DiscardHandler),
+			Dial: func(context.Context) (net.Conn, error) { return telling(<-value), nil },
+		})
+		link := func(sent, reply, reads string, read int64) {
+			t.Helper()
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			value <- reads
+			ended := make(chan error)
+			go func() {
+				ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
+			}()
+			for end := time.Now().Add(time.Minute); f.Figures().Read != read; time.Sleep(time.Millisecond) {
+				require.True(t, time.Now().Before(end), "it is not read")
+			}
+			require.NoError(t, theirs.Close())
+			require.Error(t, <-ended)
+		}
+		begin := "$18\r\nREDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+		link(begin+string(stream("CL.THROTTLE k 1 1 1")), "+FULLRESYNC "+strings.Repeat("a", 40)+" 0", "old", 1)
+		_, offset, _ := f.Current()
+		require.Less(t, offset, int64(4711))
+		link(string(stream("SET k new")), "+CONTINUE "+strings.Repeat("b", 40), "new", 2)
+		v := ks.NewHandle()
+		defer v.Close()
+		got, _ := v.Load(0, []byte("k"))
+		require.Equal(t, "new", string(got.Value))
 	})
-	link := func(sent, reply, reads string, read int64) {
-		t.Helper()
-		ours, theirs := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		value <- reads
-		ended := make(chan error)
-		go func() {
-			ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
-		}()
-		require.Eventually(t, func() bool { return f.Figures().Read == read }, time.Minute, time.Millisecond)
-		require.NoError(t, theirs.Close())
-		require.Error(t, <-ended)
-	}
-	begin := "$18\r\nREDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
-	link(begin+string(stream("CL.THROTTLE k 1 1 1")), "+FULLRESYNC "+strings.Repeat("a", 40)+" 0", "old", 1)
-	_, offset, _ := f.Current()
-	require.Less(t, offset, int64(4711))
-	link(string(stream("SET k new")), "+CONTINUE "+strings.Repeat("b", 40), "new", 2)
-	v := ks.NewHandle()
-	defer v.Close()
-	got, _ := v.Load(0, []byte("k"))
-	require.Equal(t, "new", string(got.Value))
 }
