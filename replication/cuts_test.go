@@ -22,7 +22,7 @@ func TestCutsUnderChurn(t *testing.T) {
 		if drill {
 			cuts = 1000
 		}
-		const backlog = 4 << 20
+		const backlog = 1 << 20
 		w := newWeb(t)
 		all := []*member{w.start("a:1", 0), w.start("b:2", time.Minute), w.start("c:3", -time.Minute), w.start("d:4", 0)}
 		for _, p := range all {
@@ -50,7 +50,7 @@ func TestCutsUnderChurn(t *testing.T) {
 					time.Sleep(time.Millisecond) // the replicas have a turn
 					continue
 				}
-				for range 100 {
+				for range 25 {
 					c.do(func(v *keyspace.Handle) { change(t, rng, v) })
 				}
 				time.Sleep(100 * time.Microsecond) // or no time passes
