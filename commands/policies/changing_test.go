@@ -2,7 +2,6 @@ package policies_test
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,25 +10,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
-
-// policyChanges is how many changes a test makes: few, or those of CELL_POLICY_CHANGES.
-func policyChanges(t *testing.T, few int) int64 {
-	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("CELL_POLICY_CHANGES"))
-	if err != nil {
-		n = few
-	}
-	return int64(n)
-}
 
 // TestEachAnswerIsOfAPolicyInForce: 32 clients call while four administrators each change a policy
 // and an override of it all the time. The limits say which version they are of: each answer has
 // one that was in force during the call, in both clauses.
 func TestEachAnswerIsOfAPolicyInForce(t *testing.T) {
 	const policies, first = 4, 1000
-	last := first + policyChanges(t, 400)/policies
+	last := first + int64(effort.Steps(400, 100_000))/policies
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		var begun, done [policies]atomic.Int64 // versions
@@ -114,7 +104,7 @@ func versionFault(reply string, from, to int64) string {
 // while its limits and its candidate change. What is used in the end is what they were granted,
 // in each clause.
 func TestEveryUnitIsCountedOnce(t *testing.T) {
-	each := int(policyChanges(t, 100))
+	each := effort.Steps(100, 10_000)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		admin := f.Dial()
