@@ -199,7 +199,7 @@ func imports(tree *ast.File, path string) bool {
 	return slices.ContainsFunc(tree.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// TestAuditLines: who did it, what, and whether it was refused; never a key, a value or a
+// TestAuditLines: the client, what it did, and whether that was refused; never a key, a value or a
 // password.
 func TestAuditLines(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -254,7 +254,7 @@ var onlyLook = []string{
 	"role", "slowlog|", "rl.top", "rl.report|", "monitor", "debug", "sort", "sync", "psync", "replconf",
 }
 
-// TestEveryAdminCommandIsAudited, unless it only looks: that covers whoever comes.
+// TestEveryAdminCommandIsAudited, unless it only looks: that covers commands to come.
 func TestEveryAdminCommandIsAudited(t *testing.T) {
 	audited := 0
 	for _, cmd := range commands.NewTable().All() {

@@ -44,7 +44,7 @@ func (l *line) queued(calls ...string) (conns []*inproc.Client) {
 		c := l.Dial()
 		l.queue(c, call)
 		_, blocked := l.Engine().CountClients()
-		require.EqualValues(l.t, int(before)+i+1, blocked)
+		require.Equal(l.t, before+int64(i)+1, blocked)
 		conns = append(conns, c)
 	}
 	return conns
@@ -121,7 +121,7 @@ func TestUseWaitsForAllItsClauses(t *testing.T) {
 }
 
 // TestUseInLineWithOthers: under each of its keys a call waits with others, and all pass in the
-// order in which they came. Nobody waits for somebody who is gone.
+// order in which they came. No call waits for a client that is gone.
 func TestUseInLineWithOthers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := newLine(t, w)
@@ -135,7 +135,7 @@ func TestUseInLineWithOthers(t *testing.T) {
 		conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
 		inproc.Silent(conns[1:]...)
 		require.NoError(t, conns[1].Close())
-		conns[3].Expect(inproc.Five(0, 1, 0, -1, 600)) // whom only that one kept waiting
+		conns[3].Expect(inproc.Five(0, 1, 0, -1, 600)) // only that one kept it waiting
 		inproc.Silent(conns[2], conns[4])
 		f.advance(time.Minute)
 		conns[2].Expect(inproc.Five(0, 1, 0, -1, 60))
@@ -243,7 +243,7 @@ func TestUseDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestWaitsKeepTheLimitsThatTheyCameWith: a policy that changes, or goes, leaves alone who waits.
+// TestWaitsKeepTheLimitsThatTheyCameWith: a policy that changes, or goes, leaves calls that wait alone.
 func TestWaitsKeepTheLimitsThatTheyCameWith(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := newLine(t, w)

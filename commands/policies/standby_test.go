@@ -132,7 +132,7 @@ func TestPolicyFileOfAReplica(t *testing.T) {
 		replica := w.Start("--policy-file", file)
 		r := replica.Dial()
 		w.Settle()
-		require.True(t, r.Say("RL.POLICY LIST") == inproc.Array(inproc.Bulk("own")), "the file is in force")
+		require.Equal(t, inproc.Array(inproc.Bulk("own")), r.Say("RL.POLICY LIST"), "the file is in force")
 		replica.Follow(primary)
 		primary.Agree(replica)
 		require.Equal(t, inproc.Array(inproc.Bulk("api")), r.Say("RL.POLICY LIST"))
@@ -143,11 +143,11 @@ func TestPolicyFileOfAReplica(t *testing.T) {
 		require.Error(t, replica.Reload("a test"))
 		replica.Promote()
 		w.Settle()
-		require.True(t, strings.Contains(r.Say("RL.USE own k"), "*5\r\n:0\r\n:44\r\n:43\r\n"), "the file is in force again")
+		require.Contains(t, r.Say("RL.USE own k"), "*5\r\n:0\r\n:44\r\n:43\r\n", "the file is in force again")
 		require.Contains(t, r.Say("RL.USE api k"), "*5\r\n:0\r\n:10\r\n:9\r\n", "what commands had set stays")
 		require.Contains(t, r.Say("RL.POLICY SET own LIMITS TB 1 1 1"), file)
 		w.Settle()
-		require.True(t, strings.Contains(replica.Log.String(), "the policy file is in force"), "it says so")
+		require.Contains(t, replica.Log.String(), "the policy file is in force")
 	})
 }
 

@@ -2,7 +2,6 @@ package inproc
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -101,7 +100,7 @@ func (c *Client) ExpectEnd() {
 	c.tb.Helper()
 	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(c.Patience)))
 	rest, err := io.ReadAll(c.R)
-	require.False(c.tb, errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
+	require.NotErrorIs(c.tb, err, os.ErrDeadlineExceeded, "the connection is still open")
 	require.Empty(c.tb, string(rest))
 }
 

@@ -138,7 +138,7 @@ func (n *Node) die(left func(*faultfs.FS) *faultfs.FS) {
 	disk := n.Disk
 	n.Disk = left(disk)
 	n.Server.Stop()
-	<-n.done // it may have failed
+	_ = <-n.done // it may have failed
 	n.done = nil
 	n.world.Net.Unplug(n.Host)
 }

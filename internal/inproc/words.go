@@ -20,7 +20,7 @@ func (c *Client) Set(commands ...string) {
 	}
 }
 
-// As authenticates the client as the user "app", who gets these rules by a client that may do that.
+// As authenticates the client as the user "app", which admin gives these rules.
 func (c *Client) As(admin *Client, rules ...string) *Client {
 	c.tb.Helper()
 	require.Equal(c.tb, OK, admin.Do(append([]string{"ACL", "SETUSER", "app", "reset", "on", ">p"}, rules...)...))
