@@ -48,10 +48,13 @@ func (r *records) Info() []env.InfoField { return nil }
 // silentPeer is the transport's end of a connection that is never read.
 type silentPeer struct{}
 
-func (silentPeer) Wake()                       {}
-func (silentPeer) Abort()                      {}
-func (silentPeer) RemoteAddr() net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-func (silentPeer) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+func (silentPeer) Wake()  {}
+func (silentPeer) Abort() {}
+
+func (silentPeer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (silentPeer) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
 func (silentPeer) Held() (input, output int64) { return 0, 0 }
 
 // eagerPeer has its session fed the moment that it is woken, as by a loop that was just

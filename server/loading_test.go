@@ -155,10 +155,10 @@ func TestLoadingShowsItsProgress(t *testing.T) {
 				require.InDelta(t, size, read, 128, "all of the base but what frames it")
 			}
 		}
-		require.EqualValues(t, sizes, total)
+		require.Equal(t, sizes, int(total))
 		left := spent.Seconds() * (total - read) / read
 		require.InDelta(t, left, number("loading_eta_seconds"), 1)
-		require.EqualValues(t, began.Unix(), number("loading_start_time"))
+		require.Equal(t, strconv.FormatInt(began.Unix(), 10), c.Info("loading_start_time"))
 		require.Equal(t, fmt.Sprintf("%.2f", 100*read/total), c.Info("loading_loaded_perc"))
 
 		lines := loadingLine.FindAllStringSubmatch(f.Log.String(), -1)
