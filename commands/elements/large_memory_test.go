@@ -14,7 +14,7 @@ import (
 // much are made only while there is memory for them, however many clients ask and do not
 // read, and a client that reads gets its reply.
 func TestRepliesOfManyShortValuesAreReservedFirst(t *testing.T) {
-	const unread, size = 10, inproc.ShortValues * inproc.ShortSize
+	const unread, size = 5, inproc.ShortValues * inproc.ShortSize
 	for name, packet := range map[string]func(keys []string) string{
 		"MGET":     func(keys []string) string { return call("MGET", keys...) },
 		"HMGET":    func(keys []string) string { return call("HMGET", append([]string{"hash"}, keys...)...) },

@@ -17,14 +17,18 @@ const (
 // elements with their names.
 func (c *Client) FillShort() (keys []string) {
 	c.tb.Helper()
-	for i := range ShortValues {
-		key := fmt.Sprintf("value:%d", i)
-		value := fmt.Sprintf("%05d", i) + strings.Repeat("v", ShortSize-5)
-		require.Equal(c.tb, OK, c.Do("SET", key, value))
-		c.Do("HSET", "hash", key, value)
-		c.Do("RPUSH", "list", value)
-		c.Do("SADD", "set", value)
-		keys = append(keys, key)
+	const each = 20
+	for from := 0; from < ShortValues; from += each {
+		mset, hset, rpush, sadd := []string{"MSET"}, []string{"HSET", "hash"}, []string{"RPUSH", "list"}, []string{"SADD", "set"}
+		for i := from; i < from+each; i++ {
+			key := fmt.Sprintf("value:%d", i)
+			value := fmt.Sprintf("%05d", i) + strings.Repeat("v", ShortSize-5)
+			mset, hset, rpush, sadd = append(mset, key, value), append(hset, key, value), append(rpush, value), append(sadd, value)
+			keys = append(keys, key)
+		}
+		for _, words := range [][]string{mset, hset, rpush, sadd} {
+			require.NotContains(c.tb, c.Do(words...), "-")
+		}
 	}
 	return keys
 }
