@@ -1,12 +1,8 @@
 package server_test
 
 import (
-	"bufio"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -116,39 +112,6 @@ func bulkText(t *testing.T, reply string) string {
 	return strings.TrimSuffix(text, "\r\n")
 }
 
-// elements splits an aggregate into the bytes of its replies.
-func elements(t *testing.T, reply string) []string {
-	t.Helper()
-	r := bufio.NewReader(strings.NewReader(reply))
-	line, err := r.ReadString('\n')
-	require.NoError(t, err)
-	n, err := strconv.Atoi(line[1 : len(line)-2])
-	require.NoError(t, err)
-	if line[0] == '%' {
-		n *= 2
-	}
-	all := make([]string, n)
-	for i := range all {
-		all[i], err = readReply(r)
-		require.NoError(t, err)
-	}
-	require.Zero(t, r.Buffered())
-	return all
-}
-
-// numbers returns the integers of a reply of limiters, five for each.
-func numbers(t *testing.T, reply string) (all []int64) {
-	t.Helper()
-	for _, line := range strings.Split(reply, "\r\n") {
-		if rest, ok := strings.CutPrefix(line, ":"); ok {
-			n, err := strconv.ParseInt(rest, 10, 64)
-			require.NoError(t, err)
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
 // awaits wants n clients to wait for elements.
 func (f *fixture) awaits(admin *client, n int) {
 	f.t.Helper()
@@ -159,33 +122,6 @@ func (f *fixture) awaits(admin *client, n int) {
 func (f *fixture) runsAlone() {
 	f.t.Helper()
 	eventually(f.t, "a script to run", func() bool { return f.clock.Timers() == 1 })
-}
-
-// tree is everything below a directory: the content of files, and what else there is, but
-// nothing below the directory without.
-func tree(t *testing.T, root, without string) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == root {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		if name == without {
-			return fs.SkipDir
-		}
-		if !d.Type().IsRegular() {
-			found[name] = d.Type().String()
-			return nil
-		}
-		content, err := os.ReadFile(path)
-		found[name] = "content: " + string(content)
-		return err
-	}))
-	return found
 }
 
 // fullFS is a disk that has no room while it is full.

@@ -74,7 +74,7 @@ func TestMultiOverOverlappingKeys(t *testing.T) {
 	})
 }
 
-// TestNoOverAdmission: 32 clients of a network that delays, for 600 ms. Between any two
+// TestNoOverAdmission: 32 clients of a network that delays, for 400 ms. Between any two
 // admissions there is at most what burst and elapsed time allow, by the client's own clock.
 func TestNoOverAdmission(t *testing.T) {
 	const clients, burst, perSecond = 32, 20, 500
@@ -94,7 +94,7 @@ func TestNoOverAdmission(t *testing.T) {
 		var calls atomic.Int64
 		for i, conn := range conns {
 			all.Go(func() {
-				for time.Since(began) < 600*time.Millisecond {
+				for time.Since(began) < 400*time.Millisecond {
 					call := time.Since(began)
 					reply := conn.Do("CL.THROTTLE", "k", fmt.Sprint(burst-1), fmt.Sprint(perSecond), "1")
 					calls.Add(1)
@@ -106,7 +106,7 @@ func TestNoOverAdmission(t *testing.T) {
 		}
 		all.Wait()
 		merged := slices.Concat(admissions...)
-		require.Greater(t, len(merged), perSecond/2)
+		require.Greater(t, len(merged), perSecond/4)
 		require.Greater(t, calls.Load(), int64(2*len(merged)), "most were denied")
 		for _, from := range merged {
 			for _, to := range merged {
