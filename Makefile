@@ -17,11 +17,10 @@ GOFILES = $$(git ls-files --cached --others --exclude-standard '*.go')
 ARGS ?=
 # FUZZTIME is how long each fuzz target runs under make fuzz.
 FUZZTIME ?= 10s
-# MODULES are modules of their own that are tested as this one is: what their tests need
-# beside it never reaches the server.
+# MODULES are modules of their own whose tests start programs: what they need beside this one
+# never reaches the server.
 MODULES := compat_test/chaos compat_test/page
-# PACKAGED are modules that make and check what is published. Their libraries are large, and no
-# code of theirs runs concurrently: so make race leaves them out.
+# PACKAGED are modules that make and check what is published.
 PACKAGED := tools/dist tools/manifests
 # LINTED are the modules that vet and lint read: a benchmark has no tests, and runs on Unix only.
 LINTED := $(MODULES) tools/dist internal/storebench
@@ -60,7 +59,7 @@ dist: ## Make the archives of all platforms, with checksums and bills of materia
 	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -date $(DATE)
 
 .PHONY: packages
-packages: ## Test archives, chart and compose file: a few minutes where nothing is compiled yet
+packages: ## Test archives, chart and compose file alone, which make test-real does too
 	$(RUNNER) "$(PACKAGED)" -timeout 10m
 
 .PHONY: run
@@ -68,20 +67,28 @@ run: build ## Build and start the server (ARGS='--port 6390' passes options on)
 	exec bin/cellserver $(ARGS)
 
 .PHONY: setup
-setup: ## Say what the tests need and this machine lacks, and install it
+setup: ## Say what make test-real needs and this machine lacks, and install it
 	bash scripts/ci-setup.sh
 
 .PHONY: test
-test: setup ## Run every test: units, recorded oracles, compat scripts, real clients
-	$(RUNNER) ". $(MODULES)" -timeout 30m
+test: ## Run the tests that need nothing but Go: they start no program
+	$(RUNNER) . -timeout 10m
+
+.PHONY: test-real
+test-real: setup ## Run the tests that start programs: servers, clients, libraries, browser, packages
+	GO='$(GO)' bash scripts/real-tests.sh "$(MODULES) $(PACKAGED)" -timeout 30m
+
+.PHONY: long
+long: ## Run the tests of make test with all of their random steps and seeds (half an hour)
+	CELL_LONG=1 $(RUNNER) . -timeout 120m
 
 .PHONY: compatibility
 compatibility: setup ## Run the limiter libraries and write docs/compatibility.md
-	CELL_WRITE_COMPATIBILITY=1 $(GO) test -count=1 -timeout 30m -run TestLibraries ./compat_test
+	CELL_WRITE_COMPATIBILITY=1 $(GO) test -tags real -count=1 -timeout 30m -run TestLibraries ./compat_test
 
 .PHONY: race
-race: ## Run the tests that need no foreign client under the race detector
-	$(RUNNER) ". $(MODULES)" -race -short -timeout 25m
+race: ## Run the tests of make test under the race detector, where goroutines are
+	PACKAGES="$$(bash scripts/race-packages.sh)" $(RUNNER) . -race -short -timeout 25m
 
 # TIMES is how often make steady runs a target, and STEADY names the target.
 TIMES ?= 20
@@ -116,7 +123,7 @@ fmt-check:
 
 .PHONY: vet
 vet: ## Run go vet
-	$(GO) vet ./...
+	$(GO) vet -tags real ./...
 	$(call IN,$(LINTED),$(GO) vet ./...)
 
 .PHONY: lint
@@ -145,12 +152,12 @@ cross: ## Compile program and tests for every platform we promise
 	@for platform in $(PLATFORMS); do \
 		echo "$$platform"; \
 		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
-		$(GO) vet ./...; \
+		$(GO) vet -tags real ./...; \
 		$(GO) build -o /dev/null ./...; \
 	done
 
 .PHONY: check
-check: fmt-check vet lint generate-check test packages race cross vuln ## Run everything that CI runs
+check: fmt-check vet lint generate-check test race test-real cross vuln ## Run everything that CI runs
 
 .PHONY: clean
 clean: ## Remove what make built
@@ -189,7 +196,7 @@ chaos: ## Harm real stores at full size: lost replies, resharding, killed master
 
 .PHONY: valkey-suite
 valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see compat_test/valkey)
-	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test
+	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -tags real -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test
 
 .PHONY: cluster-demo
 cluster-demo: build ## Show three servers that hold one limit in a cluster, and kill a master (half a minute)

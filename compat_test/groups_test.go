@@ -1,13 +1,9 @@
 package compat_test
 
 import (
-	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +14,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/long"
 	"github.com/cellserver/cellserver/internal/script"
 )
 
@@ -41,19 +38,13 @@ func groupNames(t *testing.T) (names []string) {
 	return names
 }
 
-// TestEveryGroupCanBeLeftOut: without any one of the groups of commands the server compiles,
-// and answers everything else as it does with all of them. A short run plays a fifth of the
-// sections, and compiles without three of the groups.
+// TestEveryGroupCanBeLeftOut: without any one of the groups of commands the server answers
+// everything else as it does with all of them. Of the sections it plays a fifth, and all where
+// long tests are wanted.
 func TestEveryGroupCanBeLeftOut(t *testing.T) {
 	scripts := loadScripts(t, "cellserver")
 	for i, name := range groupNames(t) {
 		t.Run(name, func(t *testing.T) {
-			t.Run("compiles", func(t *testing.T) {
-				if testing.Short() && i%5 != 0 {
-					t.Skip("compiling takes seconds for each group")
-				}
-				compileWithout(t, name)
-			})
 			without := func() []command.Group { return slices.Delete(commands.Groups(), i, i+1) }
 			out := newLeftOut(commands.Groups()[i])
 			played := 0
@@ -66,12 +57,12 @@ func TestEveryGroupCanBeLeftOut(t *testing.T) {
 					if out.isUsedBy(section, proto) {
 						continue
 					}
-					if played++; testing.Short() && (played+i)%5 != 0 {
+					if played++; !long.Wanted() && (played+i)%5 != 0 {
 						continue
 					}
 					t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {
 						t.Parallel()
-						playSection(t, s, section, proto, inProcess(t, section, transports[proto], without), nil)
+						playInProcess(t, s, section, proto, without)
 					})
 				}
 			}
@@ -79,33 +70,6 @@ func TestEveryGroupCanBeLeftOut(t *testing.T) {
 			require.Greater(t, played, 20)
 		})
 	}
-}
-
-// compileWithout compiles the server with a list that lacks a group.
-func compileWithout(t *testing.T, name string) {
-	t.Helper()
-	text, err := os.ReadFile(groupList)
-	require.NoError(t, err)
-	var kept []string
-	for line := range strings.Lines(string(text)) {
-		if s := strings.TrimSpace(line); s != name+".Group()," && !strings.HasSuffix(s, "/commands/"+name+`"`) {
-			kept = append(kept, line)
-		}
-	}
-	require.Len(t, kept, strings.Count(string(text), "\n")-2, "its import and its element")
-	dir := t.TempDir()
-	replaced, overlay := filepath.Join(dir, "groups.go"), filepath.Join(dir, "overlay.json")
-	list, err := filepath.Abs(groupList)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(replaced, []byte(strings.Join(kept, "")), 0o600))
-	asJSON, err := json.Marshal(map[string]map[string]string{"Replace": {list: replaced}})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(overlay, asJSON, 0o600))
-	said, err := exec.Command("go", "build", "-overlay", overlay, "../commands", "../server").CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	needed, err := exec.Command("go", "list", "-overlay", overlay, "-deps", "../cmd/cellserver").CombinedOutput()
-	require.NoError(t, err, "%s", needed)
-	require.NotContains(t, string(needed), "/commands/"+name+"\n", "something else imports the group")
 }
 
 // leftOut is what a server without a group lacks.

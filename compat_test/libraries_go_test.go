@@ -1,3 +1,5 @@
+//go:build real
+
 package compat_test
 
 import "path/filepath"

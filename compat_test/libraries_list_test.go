@@ -1,3 +1,5 @@
+//go:build real
+
 package compat_test
 
 // libraries is what docs/compatibility.md lists, in its order. Each language has its

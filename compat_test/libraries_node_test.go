@@ -1,3 +1,5 @@
+//go:build real
+
 package compat_test
 
 // nodeLibrary is a program of the folder node, where npm has installed its library.

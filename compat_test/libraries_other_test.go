@@ -1,3 +1,5 @@
+//go:build real
+
 package compat_test
 
 // Where the same check is in several languages, what it does is the same.

@@ -1,3 +1,5 @@
+//go:build real
+
 package compat_test
 
 import (
@@ -90,9 +92,13 @@ func (c *control) version(tb testing.TB) string {
 	return found[1]
 }
 
-// playAgainst plays the scripts against a server that somebody else has started.
-// It must be empty: every section begins with FLUSHALL.
-func playAgainst(t *testing.T, addr string) {
+// TestScriptsAgainstAddress plays the scripts against a server that runs at the address
+// CELL_ADDR. It must be empty: every section begins with FLUSHALL.
+func TestScriptsAgainstAddress(t *testing.T) {
+	addr := os.Getenv("CELL_ADDR")
+	if addr == "" {
+		t.Skip("CELL_ADDR names no server")
+	}
 	dial := func() (net.Conn, error) { return net.Dial("tcp", addr) }
 	c := newControl(t, dial)
 	keys := strings.Count(c.must(t, "INFO", "keyspace").Text, "\ndb")

@@ -1,7 +1,6 @@
 package compat_test
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,20 +48,16 @@ func loadScripts(tb testing.TB, kind string) (all []*script.Script) {
 	return all
 }
 
-// TestScripts plays every script over RESP2 and RESP3: in process, where time is
-// what the script says, or against CELL_ADDR=host:port.
+// TestScripts plays every script over RESP2 and RESP3 in process, where time is what the script
+// says. With the tag real TestScriptsOverSockets and TestScriptsAgainstAddress play them elsewhere.
 func TestScripts(t *testing.T) {
-	if addr := os.Getenv("CELL_ADDR"); addr != "" {
-		playAgainst(t, addr)
-		return
-	}
 	for _, s := range loadScripts(t, "cellserver") {
 		t.Run(s.Name, func(t *testing.T) {
 			for _, section := range s.Sections {
 				for _, proto := range section.Protocols {
 					t.Run(runName(section, proto), func(t *testing.T) {
 						t.Parallel()
-						playSection(t, s, section, proto, inProcess(t, section, transports[proto], nil), nil)
+						playInProcess(t, s, section, proto, nil)
 					})
 				}
 			}
@@ -74,26 +69,30 @@ func runName(s *script.Section, proto int) string {
 	return s.Title + "/RESP" + string(rune('0'+proto))
 }
 
-// transports are those that connections are served by while the scripts are played
-// in a protocol, so that each of them is.
-var transports = map[int]string{2: "auto", 3: "goroutine"}
-
-// inProcess starts a server for one section, with groups of commands unless that is nil.
-func inProcess(t *testing.T, s *script.Section, transport string, groups func() []command.Group) script.Target {
+// playInProcess plays a section on a server of its own, in a bubble, with groups of commands
+// unless that is nil.
+func playInProcess(t *testing.T, s *script.Script, section *script.Section, proto int, groups func() []command.Group) {
 	t.Helper()
-	options := []string{"--transport", transport, "--dir", t.TempDir()}
+	dir := t.TempDir()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		server := w.Still(scriptStart, groups, optionsOf(section, dir)...)
+		playSection(t, s, section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: put(server.Put)}, nil)
+	})
+}
+
+// optionsOf are the options that a section wants, and the directory of its server.
+func optionsOf(s *script.Section, dir string) []string {
+	options := []string{"--dir", dir}
 	for _, option := range s.Config {
 		options = append(options, "--"+option[0], option[1])
 	}
-	server := inproc.StartGroups(t, scriptStart, groups, options...)
+	return options
+}
+
+// put makes keys of the kinds that scripts name by what stores a kind of value.
+func put(store func(key string, kind entry.Kind, value string, ttl time.Duration) error) func(kind, key, value string, ttl time.Duration) error {
 	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
-	return script.Target{
-		Dial:  func() (net.Conn, error) { return net.Dial("tcp", server.Addr().String()) },
-		Clock: server.Clock,
-		Put: func(kind, key, value string, ttl time.Duration) error {
-			return server.Put(key, kinds[kind], value, ttl)
-		},
-	}
+	return func(kind, key, value string, ttl time.Duration) error { return store(key, kinds[kind], value, ttl) }
 }
 
 // playSection runs one section and reports each difference that nobody expects.

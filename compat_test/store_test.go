@@ -1,16 +1,13 @@
 package compat_test
 
 import (
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // ownKeyspace are the sections that show something of a keyspace, beyond commands that are
@@ -50,7 +47,7 @@ func TestScriptsWithAStore(t *testing.T) {
 				played++
 				t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {
 					t.Parallel()
-					playSection(t, s, section, proto, withStore(t, section, transports[proto]), nil)
+					playWithStore(t, s, section, proto)
 				})
 			}
 		}
@@ -76,20 +73,12 @@ func unserved(t *testing.T) *leftOut {
 	return o
 }
 
-// withStore starts a server whose keys are elsewhere, for one section.
-func withStore(t *testing.T, section *script.Section, transport string) script.Target {
+// playWithStore plays a section on a server whose keys are elsewhere, in a bubble.
+func playWithStore(t *testing.T, s *script.Script, section *script.Section, proto int) {
 	t.Helper()
-	options := []string{"--transport", transport, "--dir", t.TempDir(), "--store", "redis://127.0.0.1:1"}
-	for _, option := range section.Config {
-		options = append(options, "--"+option[0], option[1])
-	}
-	s, double := inproc.StartWithStore(t, scriptStart, options...)
-	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
-	return script.Target{
-		Dial:  func() (net.Conn, error) { return net.Dial("tcp", s.Addr().String()) },
-		Clock: s.Clock,
-		Put: func(kind, key, value string, ttl time.Duration) error {
-			return double.Put(key, kinds[kind], value, ttl)
-		},
-	}
+	options := append(optionsOf(section, t.TempDir()), "--store", "redis://127.0.0.1:1")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		server, double := w.StillWithStore(scriptStart, options...)
+		playSection(t, s, section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: put(double.Put)}, nil)
+	})
 }

@@ -1,3 +1,5 @@
+//go:build real
+
 // Package deploy_test checks what this folder has for operators with the tools that read it: an
 // image with buildah, a unit with systemd-analyze, rules and a dashboard with promtool. What a
 // tool accepts is then used with the program. The chart and the compose file have their tests

@@ -1,23 +1,14 @@
 package docs_test
 
 import (
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/internal/inproc"
 )
-
-// programTime is how long one program may take. The Java ones need two seconds on an
-// idle machine.
-const programTime = 4 * time.Minute
 
 // program is an example with what a page says about it.
 type program struct {
@@ -80,52 +71,4 @@ func showsPrograms(t *testing.T, page string) (files []string) {
 		}
 	}
 	return files
-}
-
-// TestPrograms runs every example against a server whose clock stands still at
-// midnight.
-func TestPrograms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("programs in other languages are left to the full test run")
-	}
-	for _, p := range shownPrograms(t, "recipes.md") {
-		t.Run(filepath.Base(p.file), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), programTime)
-			defer cancel()
-			command := interpreter(t, p.file)
-			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+inproc.Start(t, midnight).Addr().String(), "PYTHONDONTWRITEBYTECODE=1")
-			var errors strings.Builder
-			cmd.Stderr = &errors
-			got, err := cmd.Output()
-			require.NoError(t, err, errors.String())
-			require.Equal(t, p.prints, string(got))
-		})
-	}
-}
-
-// interpreter returns the command that runs a program with its client library, which
-// scripts/ci-setup.sh installs for the tests of real clients.
-func interpreter(t *testing.T, file string) []string {
-	t.Helper()
-	clients := filepath.Join("..", "compat_test", "clients")
-	source := filepath.Join("..", file)
-	if filepath.Ext(file) == ".py" {
-		python := filepath.Join(clients, "python", ".venv", "8", "bin", "python")
-		installed(t, python)
-		return []string{python, source}
-	}
-	jars := filepath.Join(clients, "java", "target")
-	installed(t, filepath.Join(jars, ".installed"))
-	classpath := filepath.Join(jars, "jedis-7", "*") + string(os.PathListSeparator) + filepath.Join(jars, "lib", "*")
-	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classpath, source}
-}
-
-func installed(t *testing.T, file string) {
-	t.Helper()
-	if _, err := os.Stat(file); err == nil {
-		return
-	}
-	require.NotEqual(t, "true", os.Getenv("CI"), "%s is missing", file)
-	t.Skipf("SKIP: %s is missing: run `make setup`", file)
 }

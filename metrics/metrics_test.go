@@ -1,12 +1,10 @@
 package metrics_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -128,20 +126,6 @@ func TestOddNamesAreShown(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestPromtoolAcceptsTheMetrics: it knows the conventions for names and helps.
-func TestPromtoolAcceptsTheMetrics(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (Debian: prometheus)")
-	}
-	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
-	check.Stdin = strings.NewReader(scrape(t, worst))
-	var said bytes.Buffer
-	check.Stdout, check.Stderr = &said, &said
-	require.NoError(t, check.Run(), "%s", &said)
-	require.Empty(t, said.String())
 }
 
 // TestEveryMetricIsInTheTableOnce, with a help that is a sentence.

@@ -7,15 +7,16 @@
 # run: ...", and is a fault to be repaired.
 #
 # PACKAGES names the packages of every module (default ./...). TIMES names a file that receives
-# the events of go test -json of the first module.
+# the events of go test -json of the first module. AGAIN names a file that receives the list
+# instead, if more tests follow.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 modules=$1
 shift
 report=$(mktemp) || exit 1
-again=$(mktemp) || exit 1
-trap 'rm -f "$report" "$again"' EXIT
+again=${AGAIN:-$(mktemp)} || exit 1
+trap 'rm -f "$report"; [ -n "${AGAIN:-}" ] || rm -f "$again"' EXIT
 status=0
 
 for module in $modules; do
@@ -34,5 +35,5 @@ for module in $modules; do
   done <"$report"
 done
 
-cat "$again"
+[ -n "${AGAIN:-}" ] || cat "$again"
 exit $status

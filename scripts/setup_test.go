@@ -1,3 +1,5 @@
+//go:build real
+
 // Package scripts_test checks the scripts that people run first.
 package scripts_test
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -43,6 +45,29 @@ func clientOptions(address string) (*redis.Options, error) {
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil
+}
+
+// dialer connects with servers, as [net.Dialer] does.
+type dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// dialWith has a client with the options o connect by d, unless that is nil.
+func dialWith(d dialer, o *redis.Options) {
+	if d == nil {
+		return
+	}
+	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil || o.TLSConfig == nil {
+			return conn, err
+		}
+		secure := tls.Client(conn, o.TLSConfig)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return secure, nil
+	}
 }
 
 // shownAddress is an address as a command is told with it: without the password and

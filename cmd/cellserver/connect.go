@@ -22,6 +22,7 @@ type connectionFlags struct {
 	secure, insecure bool
 	ca, sni          string
 	cert, key        string
+	dial             dialer // what connects; nil for package net
 }
 
 const (
@@ -83,6 +84,7 @@ func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	if o.Username != "" && o.Password == "" {
 		return nil, errors.New("a user needs a password: --askpass asks for it, or put it into REDISCLI_AUTH")
 	}
+	dialWith(f.dial, o)
 	return o, f.encrypt(o)
 }
 

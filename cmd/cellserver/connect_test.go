@@ -1,69 +1,117 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/certtest"
-	"github.com/cellserver/cellserver/internal/freeport"
-	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// secureServer is a server in this process that speaks TLS only, and wants a certificate.
-type secureServer struct {
+// machine is one with a server that speaks TLS only, and wants a certificate. It is in a bubble.
+type machine struct {
+	w         *inproc.World
 	authority *certtest.Authority
 	own, app  certtest.Pair
-	port      string
 	flags     []string
 }
 
-func startSecure(t *testing.T, flags ...string) *secureServer {
+// securePort is where the server of a [machine] listens.
+const securePort = "7001"
+
+// DialContext connects as a program does that runs on the machine, which has one address.
+func (m *machine) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := m.w.Net.Dial(ctx, "127.0.0.1", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return nil, err
+	}
+	return tcp{conn}, nil
+}
+
+// tcp is a connection whose writes succeed even if the other end has closed it, as the first of
+// TCP does: so the client reads why, such as an alert of TLS.
+type tcp struct{ net.Conn }
+
+// Write implements [net.Conn].
+func (c tcp) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		return len(b), nil
+	}
+	return n, err
+}
+
+// listen serves a port of the machine.
+func (m *machine) listen(t *testing.T) (l net.Listener, port string) {
 	t.Helper()
-	s := &secureServer{authority: certtest.New(t), port: freeport.Choose()}
-	s.own = s.authority.Issue(t, certtest.Subject{Name: "server"})
-	s.app = s.authority.Issue(t, certtest.Subject{Name: "app"})
-	s.flags = append([]string{
-		"--port", "0", "--tls-port", s.port, "--bind", "127.0.0.1", "--dir", t.TempDir(),
-		"--tls-cert-file", s.own.CertFile, "--tls-key-file", s.own.KeyFile, "--tls-ca-cert-file", s.authority.File,
-	}, flags...)
-	c, err := config.Load(s.flags, nil)
+	l, err := m.w.Net.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	running, err := server.New(c, server.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { _ = l.Close() })
+	_, port, err = net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- running.Run(context.Background()) }()
-	t.Cleanup(func() {
-		running.Stop()
-		require.NoError(t, <-done)
+	return l, port
+}
+
+// pinged runs ping and returns its status and all that it says.
+func (m *machine) pinged(args ...string) (status int, said string) {
+	o := pingOptions{connectionFlags: connectionFlags{dial: m}}
+	var out bytes.Buffer
+	status = report(&out, o.run(args, &out))
+	return status, out.String()
+}
+
+// on runs f on a machine in a bubble.
+func on(t *testing.T, f func(t *testing.T, m *machine)) {
+	t.Helper()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) { f(t, &machine{w: w}) })
+}
+
+// onSecure is on a machine with a server that has further options.
+func onSecure(t *testing.T, flags []string, f func(t *testing.T, m *machine)) {
+	t.Helper()
+	on(t, func(t *testing.T, m *machine) {
+		m.authority = certtest.New(t)
+		m.own = m.authority.Issue(t, certtest.Subject{Name: "server"})
+		m.app = m.authority.Issue(t, certtest.Subject{Name: "app"})
+		m.flags = append([]string{
+			"--port", "0", "--tls-port", securePort, "--bind", "127.0.0.1",
+			"--tls-cert-file", m.own.CertFile, "--tls-key-file", m.own.KeyFile, "--tls-ca-cert-file", m.authority.File,
+		}, flags...)
+		m.w.Start(m.flags...)
+		f(t, m)
 	})
-	return s
 }
 
 // environ has the environment configure the server, as in a container.
-func (s *secureServer) environ(t *testing.T) {
+func (m *machine) environ(t *testing.T) {
 	t.Helper()
-	for i := 0; i < len(s.flags); i += 2 {
-		name := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(s.flags[i], "--"), "-", "_"))
-		t.Setenv("CELLSERVER_"+name, s.flags[i+1])
+	for i := 0; i < len(m.flags); i += 2 {
+		name := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(m.flags[i], "--"), "-", "_"))
+		t.Setenv("CELLSERVER_"+name, m.flags[i+1])
 	}
 }
 
 // file is a file that configures the server.
-func (s *secureServer) file(t *testing.T) string {
+func (m *machine) file(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for i := 0; i < len(s.flags); i += 2 {
-		b.WriteString(strings.TrimPrefix(s.flags[i], "--") + " " + s.flags[i+1] + "\n")
+	for i := 0; i < len(m.flags); i += 2 {
+		b.WriteString(strings.TrimPrefix(m.flags[i], "--") + " " + m.flags[i+1] + "\n")
 	}
 	path := filepath.Join(t.TempDir(), "cellserver.conf")
 	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
@@ -73,80 +121,57 @@ func (s *secureServer) file(t *testing.T) string {
 // TestPingOverTLS: with the options of redis-cli, by an address, by the environment of a
 // container, and by the file of the server, whose own certificate it shows.
 func TestPingOverTLS(t *testing.T) {
-	s := startSecure(t, "--requirepass", "secret")
-	ca, pair := []string{"--cacert", s.authority.File}, []string{"--cert", s.app.CertFile, "--key", s.app.KeyFile}
-	all := append(append([]string{"--tls", "-p", s.port, "--sni", "localhost", "--user", "default"}, ca...), pair...)
-	t.Setenv("REDISCLI_AUTH", "secret")
-	for _, args := range [][]string{
-		all,
-		append(append([]string{"rediss://127.0.0.1:" + s.port}, ca...), pair...),
-		append(append([]string{"redis://localhost:" + s.port, "--tls"}, ca...), pair...),
-		append([]string{"-h", "127.0.0.1", "-p", s.port, "--tls", "--insecure"}, pair...),
-		{"--config", s.file(t)},
-		append([]string{"--config", s.file(t), "--sni", "localhost"}, ca...),
-	} {
-		status, said := pinged(args...)
-		require.Zero(t, status, "%s: %s", args, said)
-		require.Equal(t, "PONG\n", said, "%s", args)
-	}
-	t.Setenv("REDISCLI_AUTH", "")
-	for want, args := range map[string][]string{
-		"the server wants a certificate of its clients": append([]string{"rediss://127.0.0.1:" + s.port}, ca...),
-		"does not trust the certificate":                append([]string{"rediss://127.0.0.1:" + s.port}, pair...),
-		"does it require TLS":                           {"-p", s.port},
-		"need --tls":                                    append([]string{"-p", s.port}, ca...),
-		"belong together":                               {"--tls", "-p", s.port, "--cert", s.app.CertFile},
-		"--cacert: open ":                               {"--tls", "-p", s.port, "--cacert", "/no/such/file"},
-		"contains no certificate":                       {"--tls", "-p", s.port, "--cacert", s.app.KeyFile},
-		"a unix socket does not speak TLS":              {"--tls", "unix:///tmp/s"},
-		"give one of them":                              {"-p", s.port, "redis://localhost:1"},
-		"give no other address":                         {"--config", "x", "redis://localhost:1"},
-		"-p x is no port":                               {"-p", "x"},
-		`for flag -timeout: write seconds`:              {"--timeout", "soon"},
-		"usage: cellserver ping":                        {"--timeout", "0"},
-	} {
-		status, said := pinged(args...)
-		require.Equal(t, 1, status, "%s", args)
-		require.Contains(t, said, want, "%s", args)
-	}
-	s.environ(t)
-	status, said := pinged()
-	require.Zero(t, status, said)
-	require.Equal(t, "PONG\n", said)
+	onSecure(t, []string{"--requirepass", "secret"}, func(t *testing.T, m *machine) {
+		ca, pair := []string{"--cacert", m.authority.File}, []string{"--cert", m.app.CertFile, "--key", m.app.KeyFile}
+		all := append(append([]string{"--tls", "-p", securePort, "--sni", "localhost", "--user", "default"}, ca...), pair...)
+		t.Setenv("REDISCLI_AUTH", "secret")
+		for _, args := range [][]string{
+			all,
+			append(append([]string{"rediss://127.0.0.1:" + securePort}, ca...), pair...),
+			append(append([]string{"redis://localhost:" + securePort, "--tls"}, ca...), pair...),
+			append([]string{"-h", "127.0.0.1", "-p", securePort, "--tls", "--insecure"}, pair...),
+			{"--config", m.file(t)},
+			append([]string{"--config", m.file(t), "--sni", "localhost"}, ca...),
+		} {
+			status, said := m.pinged(args...)
+			require.Zero(t, status, "%s: %s", args, said)
+			require.Equal(t, "PONG\n", said, "%s", args)
+		}
+		t.Setenv("REDISCLI_AUTH", "")
+		for want, args := range map[string][]string{
+			"the server wants a certificate of its clients": append([]string{"rediss://127.0.0.1:" + securePort}, ca...),
+			"does not trust the certificate":                append([]string{"rediss://127.0.0.1:" + securePort}, pair...),
+			"does it require TLS":                           {"-p", securePort},
+			"need --tls":                                    append([]string{"-p", securePort}, ca...),
+			"belong together":                               {"--tls", "-p", securePort, "--cert", m.app.CertFile},
+			"--cacert: open ":                               {"--tls", "-p", securePort, "--cacert", "/no/such/file"},
+			"contains no certificate":                       {"--tls", "-p", securePort, "--cacert", m.app.KeyFile},
+			"a unix socket does not speak TLS":              {"--tls", "unix:///tmp/s"},
+			"give one of them":                              {"-p", securePort, "redis://localhost:1"},
+			"give no other address":                         {"--config", "x", "redis://localhost:1"},
+			"-p x is no port":                               {"-p", "x"},
+			`for flag -timeout: write seconds`:              {"--timeout", "soon"},
+			"usage: cellserver ping":                        {"--timeout", "0"},
+		} {
+			status, said := m.pinged(args...)
+			require.Equal(t, 1, status, "%s", args)
+			require.Contains(t, said, want, "%s", args)
+		}
+		m.environ(t)
+		status, said := m.pinged()
+		require.Zero(t, status, said)
+		require.Equal(t, "PONG\n", said)
+	})
 }
 
 // TestPingSaysThatItsCertificateIsRefused: it is not the server's that is at fault.
 func TestPingSaysThatItsCertificateIsRefused(t *testing.T) {
-	s := startSecure(t)
-	other := certtest.New(t).Issue(t, certtest.Subject{Name: "app"})
-	status, said := pinged("rediss://127.0.0.1:"+s.port, "--cacert", s.authority.File, "--cert", other.CertFile, "--key", other.KeyFile)
-	require.Equal(t, 1, status)
-	require.Contains(t, said, refusesCertificate)
-}
-
-// TestPingOfABusyServer: a server that runs a script is not dead, with a password and without.
-func TestPingOfABusyServer(t *testing.T) {
-	s := startSecure(t, "--busy-reply-threshold", "1", "--requirepass", "secret")
-	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:" + s.port, TLSConfig: s.authority.Client(s.app), Password: "secret",
-		MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true,
+	onSecure(t, nil, func(t *testing.T, m *machine) {
+		other := certtest.New(t).Issue(t, certtest.Subject{Name: "app"})
+		status, said := m.pinged("rediss://127.0.0.1:"+securePort, "--cacert", m.authority.File, "--cert", other.CertFile, "--key", other.KeyFile)
+		require.Equal(t, 1, status)
+		require.Contains(t, said, refusesCertificate)
 	})
-	defer func() { require.NoError(t, client.Close()) }()
-	ended := make(chan error, 1)
-	go func() { ended <- client.Eval(t.Context(), "while true do end", nil).Err() }()
-	s.environ(t)
-	require.Eventually(t, func() bool {
-		status, said := pinged()
-		require.Zero(t, status, said)
-		return strings.HasPrefix(said, "BUSY ")
-	}, patience, patience/10_000)
-	killer := redis.NewClient(&redis.Options{ // who does not ask twice: the script would be gone
-		Addr: "127.0.0.1:" + s.port, TLSConfig: s.authority.Client(s.app), Password: "secret", Protocol: 2,
-		MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true,
-	})
-	defer func() { require.NoError(t, killer.Close()) }()
-	require.NoError(t, killer.ScriptKill(t.Context()).Err())
-	require.ErrorContains(t, <-ended, "killed")
 }
 
 // TestPingOfAServerThatCannotWrite: the server answers, and a restart would not help.
@@ -157,39 +182,43 @@ func TestPingOfAServerThatCannotWrite(t *testing.T) {
 		"-LOADING Redis is loading the dataset in memory":                  1,
 		"-ERR max number of clients reached":                               1,
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		go func() {
-			c, err := l.Accept()
-			for err == nil {
-				if _, err = c.Read(make([]byte, 256)); err == nil {
-					_, err = io.WriteString(c, answer+"\r\n")
+		on(t, func(t *testing.T, m *machine) {
+			l, port := m.listen(t)
+			go func() {
+				c, err := l.Accept()
+				for err == nil {
+					if _, err = c.Read(make([]byte, 256)); err == nil {
+						_, err = io.WriteString(c, answer+"\r\n")
+					}
 				}
-			}
-		}()
-		status, said := pinged("redis://" + l.Addr().String())
-		require.Equal(t, want, status, "%s: %s", answer, said)
-		require.NoError(t, l.Close())
+			}()
+			status, said := m.pinged("redis://127.0.0.1:" + port)
+			require.Equal(t, want, status, "%s: %s", answer, said)
+		})
 	}
 }
 
 // TestTopOverTLS: the report of a server with TLS that wants a certificate.
 func TestTopOverTLS(t *testing.T) {
-	s := startSecure(t)
 	t.Setenv("REDISCLI_AUTH", "")
-	var text strings.Builder
-	for _, args := range [][]string{
-		{"-h", "localhost", "-p", s.port, "--tls"},
-		{"redis://localhost:" + s.port, "--tls"},
-		{"rediss://localhost:" + s.port},
-	} {
-		text.Reset()
-		args = append(args, "--cacert", s.authority.File, "--cert", s.app.CertFile, "--key", s.app.KeyFile, "--once")
-		require.NoError(t, showTop(args, &text))
-		require.Contains(t, text.String(), "Is the limiter sick? ")
-	}
-	err := showTop([]string{"rediss://localhost:" + s.port, "--cacert", s.authority.File, "--once"}, &text)
-	require.ErrorContains(t, err, "wants a certificate of its clients")
+	onSecure(t, nil, func(t *testing.T, m *machine) {
+		top := func(args ...string) (string, error) {
+			var text strings.Builder
+			err := (&topOptions{connectionFlags: connectionFlags{dial: m}}).run(append(args, "--cacert", m.authority.File, "--once"), &text)
+			return text.String(), err
+		}
+		for _, args := range [][]string{
+			{"-h", "localhost", "-p", securePort, "--tls"},
+			{"redis://localhost:" + securePort, "--tls"},
+			{"rediss://localhost:" + securePort},
+		} {
+			text, err := top(append(args, "--cert", m.app.CertFile, "--key", m.app.KeyFile)...)
+			require.NoError(t, err)
+			require.Contains(t, text, "Is the limiter sick? ")
+		}
+		_, err := top("rediss://localhost:" + securePort)
+		require.ErrorContains(t, err, "wants a certificate of its clients")
+	})
 }
 
 // TestLocalHost: where a server is asked on the machine that it runs on.

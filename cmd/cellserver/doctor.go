@@ -13,6 +13,7 @@ import (
 type doctorOptions struct {
 	sample  int
 	timeout *time.Duration
+	dial    dialer // what connects; nil for package net
 }
 
 func doctorFlags(o *doctorOptions) *flag.FlagSet {
@@ -25,9 +26,11 @@ func doctorFlags(o *doctorOptions) *flag.FlagSet {
 
 // doctor looks at a running Redis or Valkey and says what moves, what does not, and what
 // to do. It only reads.
-func doctor(args []string, w io.Writer) error {
-	var given doctorOptions
-	names, err := parseMixed(doctorFlags(&given), args)
+func doctor(args []string, w io.Writer) error { return (&doctorOptions{}).run(args, w) }
+
+// run is doctor with what a test sets beforehand.
+func (given *doctorOptions) run(args []string, w io.Writer) error {
+	names, err := parseMixed(doctorFlags(given), args)
 	if err != nil {
 		return fmt.Errorf("doctor: %w\n%s", err, doctorUsage)
 	}
@@ -38,6 +41,7 @@ func doctor(args []string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("doctor: %w", err)
 	}
+	dialWith(given.dial, o)
 	ctx, cancel := context.WithTimeout(context.Background(), *given.timeout)
 	defer cancel()
 	found, err := examine(ctx, o, given.sample)

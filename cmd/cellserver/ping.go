@@ -37,9 +37,11 @@ func pingFlags(o *pingOptions) *flag.FlagSet {
 }
 
 // ping asks a server whether it answers, as a health check does.
-func ping(args []string, w io.Writer) error {
-	var o pingOptions
-	names, err := parseMixed(pingFlags(&o), args)
+func ping(args []string, w io.Writer) error { return (&pingOptions{}).run(args, w) }
+
+// run is ping with what a test sets beforehand.
+func (o *pingOptions) run(args []string, w io.Writer) error {
+	names, err := parseMixed(pingFlags(o), args)
 	if err != nil {
 		return fmt.Errorf("ping: %w\n%s", err, pingUsage)
 	}

@@ -1,14 +1,25 @@
-//go:build unix
+//go:build real && unix
 
 package main
 
 import (
+	"bytes"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
+
+// pinged runs ping and returns its status and all that it says. Unless args say otherwise it
+// waits for longer than usual: a busy machine may stop the server or this process.
+func pinged(args ...string) (status int, said string) {
+	var out bytes.Buffer
+	status = run(append([]string{"ping", "--timeout", "20"}, args...), nil, &out, &out)
+	return status, out.String()
+}
 
 // TestPingFindsTheServerOfTheEnvironment: as a health check in a container calls it, with and
 // without a password, on a port and on a socket.
@@ -53,4 +64,30 @@ func TestPingOfAServerWhoseUserMayNotPing(t *testing.T) {
 	status, said := pinged()
 	require.Zero(t, status, said)
 	require.Contains(t, said, "NOPERM")
+}
+
+// TestPingOfABusyServer: a server that runs a script is not dead.
+func TestPingOfABusyServer(t *testing.T) {
+	p := startDaemon(t, "--busy-reply-threshold", "1", "--requirepass", "secret")
+	client := func() *redis.Client {
+		c := redis.NewClient(&redis.Options{ // which does not ask twice: the script would be gone
+			Addr: p.addr, Password: "secret", Protocol: 2, MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true,
+		})
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		return c
+	}
+	ended := make(chan error, 1)
+	runs, kills := client(), client()
+	go func() { ended <- runs.Eval(t.Context(), "while true do end", nil).Err() }()
+	_, port, err := net.SplitHostPort(p.addr)
+	require.NoError(t, err)
+	t.Setenv("CELLSERVER_PORT", port)
+	t.Setenv("CELLSERVER_REQUIREPASS", "secret")
+	require.Eventually(t, func() bool {
+		status, said := pinged()
+		require.Zero(t, status, said)
+		return strings.HasPrefix(said, "BUSY ")
+	}, patience, patience/10_000)
+	require.NoError(t, kills.ScriptKill(t.Context()).Err())
+	require.ErrorContains(t, <-ended, "killed")
 }

@@ -16,23 +16,25 @@ import (
 var policyWords = []string{"check", "diff", "from-envoy", "from-limitador"}
 
 // policyTool is cellserver policy.
-func policyTool(args []string, w io.Writer) error {
+func policyTool(args []string, w io.Writer) error { return (&connectionFlags{}).policyTool(args, w) }
+
+// policyTool is that of the program with what a test sets beforehand.
+func (f *connectionFlags) policyTool(args []string, w io.Writer) error {
 	usage, _, _ := strings.Cut(manual["policy"], "\n\n")
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
-	var f connectionFlags
 	word := args[0]
-	names, err := parseMixed(policyFlags(&f), args[1:])
+	names, err := parseMixed(policyFlags(f), args[1:])
 	if word == "diff" {
-		return diffPolicies(&f, names, err, w)
+		return diffPolicies(f, names, err, w)
 	}
 	switch {
 	case !slices.Contains(policyWords, word):
 		return fmt.Errorf("policy: unknown command %q%s\n%s", word, config.DidYouMean(word, policyWords), usage)
 	case err != nil:
 		return fmt.Errorf("policy %s: %w\n%s", word, err, usage)
-	case f != (connectionFlags{}) || len(names) == 0:
+	case *f != (connectionFlags{}) || len(names) == 0:
 		return errors.New(usage)
 	case word == "check" && len(names) == 1:
 		return checkPolicies(names[0], w)

@@ -104,13 +104,14 @@ const policiesWanted = `policies:
 
 // TestPolicyDiff: changes and their keys, of a few policies and of many, and the status.
 func TestPolicyDiff(t *testing.T) {
-	server := fakePolicies(t, policiesThere, "api:acme", "api:acme#2", "api:other", "api:other#2", "api:other2", "api:third#2", "api:free-1", "api:free-1#2", "api:free-2",
-		"api:free-vip:1", "api:gone", "api:", "api", "api2:x", "old:x", "old:y", "old:z", "same:x", "shy:x", "shy:y", "api#try:other", "new:before")
-	file := written(t, policiesWanted)
-	status, stdout, stderr := ran("policy", "diff", file, "redis://"+server)
-	require.Equal(t, 1, status, stderr)
-	require.Empty(t, stderr)
-	require.Equal(t, `~ api
+	on(t, func(t *testing.T, m *machine) {
+		server := m.fakePolicies(t, policiesThere, "api:acme", "api:acme#2", "api:other", "api:other#2", "api:other2", "api:third#2", "api:free-1", "api:free-1#2", "api:free-2",
+			"api:free-vip:1", "api:gone", "api:", "api", "api2:x", "old:x", "old:y", "old:z", "same:x", "shy:x", "shy:y", "api#try:other", "new:before")
+		file := written(t, policiesWanted)
+		status, stdout, stderr := m.diff(file, "redis://"+server)
+		require.Equal(t, 1, status, stderr)
+		require.Empty(t, stderr)
+		require.Equal(t, `~ api
     - {limits: [TB 200 100 1, SW 5 60]}
     + {limits: [TB 300 100 1, SW 5 60]}
     5 keys
@@ -140,39 +141,49 @@ func TestPolicyDiff(t *testing.T) {
 8 changes
 `, stdout)
 
-	status, stdout, stderr = ran("policy", "diff", written(t, policiesThere), "redis://"+server)
-	require.Zero(t, status, stderr)
-	require.Equal(t, "no changes\n", stdout)
+		status, stdout, stderr = m.diff(written(t, policiesThere), "redis://"+server)
+		require.Zero(t, status, stderr)
+		require.Equal(t, "no changes\n", stdout)
 
-	host, port, err := net.SplitHostPort(server)
-	require.NoError(t, err)
-	few := written(t, strings.Replace(policiesThere, "[TB 2000 1000 1]", "[TB 1 1 1]", 1))
-	status, stdout, stderr = ran("policy", "diff", few, "-h", host, "-p", port)
-	require.Equal(t, 1, status, stderr)
-	require.Equal(t, "~ api acme\n    - {limits: [TB 2000 1000 1]}\n    + {limits: [TB 1 1 1]}\n    1 key\n1 change\n", stdout)
+		host, port, err := net.SplitHostPort(server)
+		require.NoError(t, err)
+		few := written(t, strings.Replace(policiesThere, "[TB 2000 1000 1]", "[TB 1 1 1]", 1))
+		status, stdout, stderr = m.diff(few, "-h", host, "-p", port)
+		require.Equal(t, 1, status, stderr)
+		require.Equal(t, "~ api acme\n    - {limits: [TB 2000 1000 1]}\n    + {limits: [TB 1 1 1]}\n    1 key\n1 change\n", stdout)
+	})
 }
 
 // TestPolicyDiffErrors have a status of their own.
 func TestPolicyDiffErrors(t *testing.T) {
-	file := written(t, policiesWanted)
-	server := fakePolicies(t, "nonsense")
-	for want, args := range map[string][]string{
-		"RL.POLICY DUMP:1: the text must be a mapping":         {file, "redis://" + server},
-		"ERR unknown command 'RL.POLICY' (the server has no p": {file, "redis://" + fakePolicies(t, "")},
-		"nothing listens at this address":                      {file, "redis://127.0.0.1:1"},
-		":1: limits is missing":                                {written(t, "policies: {a: {}}"), "redis://" + server},
-		"no such file":                                         {"/nonexistent", "redis://" + server},
-		"policy diff: usage: cellserver policy diff":           {file},
-		"the first argument is not an address":                 {file, "localhost"},
-		`unknown option --askpas, did you mean "--askpass"?`:   {file, "--askpas"},
-		"a user needs a password":                              {file, "redis://" + server, "--user", "app"},
-	} {
-		status, stdout, stderr := ran(append([]string{"policy", "diff"}, args...)...)
-		require.Equal(t, 2, status, want)
-		require.Contains(t, stderr, want)
-		require.True(t, strings.HasPrefix(stderr, "cellserver: policy diff: "), stderr)
-		require.Empty(t, stdout)
-	}
+	on(t, func(t *testing.T, m *machine) {
+		file := written(t, policiesWanted)
+		server := m.fakePolicies(t, "nonsense")
+		for want, args := range map[string][]string{
+			"RL.POLICY DUMP:1: the text must be a mapping":         {file, "redis://" + server},
+			"ERR unknown command 'RL.POLICY' (the server has no p": {file, "redis://" + m.fakePolicies(t, "")},
+			"nothing listens at this address":                      {file, "redis://127.0.0.1:1"},
+			":1: limits is missing":                                {written(t, "policies: {a: {}}"), "redis://" + server},
+			"no such file":                                         {"/nonexistent", "redis://" + server},
+			"policy diff: usage: cellserver policy diff":           {file},
+			"the first argument is not an address":                 {file, "localhost"},
+			`unknown option --askpas, did you mean "--askpass"?`:   {file, "--askpas"},
+			"a user needs a password":                              {file, "redis://" + server, "--user", "app"},
+		} {
+			status, stdout, stderr := m.diff(args...)
+			require.Equal(t, 2, status, want)
+			require.Contains(t, stderr, want)
+			require.True(t, strings.HasPrefix(stderr, "cellserver: policy diff: "), stderr)
+			require.Empty(t, stdout)
+		}
+	})
+}
+
+// diff runs policy diff on a machine.
+func (m *machine) diff(args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	status = report(&errs, (&connectionFlags{dial: m}).policyTool(append([]string{"diff"}, args...), &out))
+	return status, out.String(), errs.String()
 }
 
 // ran runs the program.
@@ -192,11 +203,9 @@ func written(t *testing.T, text string) string {
 
 // fakePolicies is a server that has keys and answers RL.POLICY DUMP and SCAN, which returns
 // some keys twice. With no text it has no policies.
-func fakePolicies(t *testing.T, dump string, keys ...string) (address string) {
+func (m *machine) fakePolicies(t *testing.T, dump string, keys ...string) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l, _ := m.listen(t)
 	go func() {
 		for {
 			c, err := l.Accept()

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build real && !race
 
 // The race detector fattens the server, so that figures of memory mean nothing.
 

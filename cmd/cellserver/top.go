@@ -37,9 +37,11 @@ func topFlags(o *topOptions) *flag.FlagSet {
 }
 
 // showTop is cellserver top.
-func showTop(args []string, w io.Writer) error {
-	o := topOptions{}
-	names, err := parseMixed(topFlags(&o), args)
+func showTop(args []string, w io.Writer) error { return (&topOptions{}).run(args, w) }
+
+// run is showTop with what a test sets beforehand.
+func (o *topOptions) run(args []string, w io.Writer) error {
+	names, err := parseMixed(topFlags(o), args)
 	switch {
 	case err != nil:
 		return fmt.Errorf("top: %w\n%s", err, topUsage)

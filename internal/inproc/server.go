@@ -19,7 +19,6 @@ import (
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/remotedouble"
-	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
@@ -72,9 +71,7 @@ func StartGroups(tb testing.TB, start limit.Instant, groups func() []command.Gro
 func StartWithStore(tb testing.TB, start limit.Instant, options ...string) (*Server, *remotedouble.Double) {
 	tb.Helper()
 	clock := clocktest.New(start)
-	ks := keyspace.New(keyspace.Options{Databases: 1, Clock: clock})
-	tb.Cleanup(ks.Close)
-	double := remotedouble.New(ks, 1)
+	double := newDouble(tb, clock)
 	open := func(cluster.Options) (server.RemoteStore, error) { return double, nil }
 	return run(tb, clock, server.Options{OpenStore: open}, options), double
 }

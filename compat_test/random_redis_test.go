@@ -1,0 +1,163 @@
+//go:build real
+
+package compat_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/script"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// twins are a Redis and a server of ours that are told the same.
+type twins struct {
+	redis net.Conn
+	in    *bufio.Reader
+	ours  *inproc.Session
+}
+
+// startTwins starts both, and skips the test without a redis-server of version 7,
+// which is a failure in CI.
+func startTwins(t *testing.T, proto string) *twins {
+	t.Helper()
+	if version := redisVersion(); !strings.HasPrefix(version, "7.") {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("redis-server 7 is not on the path (found version %q)", version)
+		}
+		t.Skipf("redis-server 7 is not on the path (found version %q)", version)
+	}
+	conn, err := startRedis(t)()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	ours, err := inproc.Feed(limit.Instant(time.Now().UnixNano()), "--dir", t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(ours.Close)
+	w := &twins{redis: conn, in: bufio.NewReader(conn), ours: ours}
+	w.ask(t, "HELLO", proto)
+	return w
+}
+
+// ask sends a command to both.
+func (w *twins) ask(t *testing.T, command ...string) (theirs, ours script.Value) {
+	t.Helper()
+	_, err := w.redis.Write(inproc.Encode(nil, command...))
+	require.NoError(t, err)
+	theirs, err = script.ReadValue(w.in)
+	require.NoError(t, err)
+	out, err := w.ours.Do(command...)
+	require.NoError(t, err, "%q", command)
+	ours, err = script.ReadValue(bufio.NewReader(bytes.NewReader(out)))
+	require.NoError(t, err, "%q", command)
+	return theirs, ours
+}
+
+// makeHash makes key a hash, for commands to find a wrong type.
+func (w *twins) makeHash(t *testing.T, key string) {
+	t.Helper()
+	_, err := w.redis.Write(inproc.Encode(nil, "HSET", key, "field", "value"))
+	require.NoError(t, err)
+	_, err = script.ReadValue(w.in)
+	require.NoError(t, err)
+	v := w.ours.Server().Keyspace().NewHandle()
+	defer v.Close()
+	require.NoError(t, v.WriteHash(0, []byte(key), func(h *collection.Hash) error {
+		_, err := h.Set([]byte("field"), []byte("value"))
+		return err
+	}))
+}
+
+// same sends a command to both and expects the same reply.
+func (w *twins) same(t *testing.T, history []string, command ...string) {
+	t.Helper()
+	theirs, ours := w.ask(t, command...)
+	require.Equal(t, theirs, ours, "%.300q, after %s", command, strings.Join(history, "\n"))
+}
+
+// sameState compares what all keys hold, and when they end to a hundred seconds.
+func (w *twins) sameState(t *testing.T, history []string, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		w.same(t, history, "TYPE", key)
+		w.same(t, history, "GET", key)
+		theirs, ours := w.ask(t, "TTL", key)
+		const untilOurEnd = 7_000_000_000 // our time ends in 2262
+		if theirs.Int != ours.Int && ours.Int < untilOurEnd {
+			require.InDelta(t, theirs.Int, ours.Int, 100, "TTL of %s, after %s", key, strings.Join(history, "\n"))
+			require.Positive(t, ours.Int)
+		}
+	}
+}
+
+// TestStringsAgainstRedis tells Redis and us the same thousands of random commands.
+func TestStringsAgainstRedis(t *testing.T) {
+	for _, proto := range []string{"2", "3"} {
+		t.Run("RESP"+proto, func(t *testing.T) {
+			t.Parallel()
+			w := startTwins(t, proto)
+			for round := range uint64(150) {
+				r := roulette{rand.New(rand.NewPCG(round, 0))}
+				w.ask(t, "FLUSHALL")
+				w.makeHash(t, "collection")
+				var history []string
+				for range 60 {
+					command := r.stringCommand()
+					w.same(t, history, command...)
+					history = append(history, fmt.Sprintf("%.200q", command))
+				}
+				w.sameState(t, history, "a", "b", "c", "d", "collection")
+			}
+		})
+	}
+}
+
+// unordered sorts what a hash is asked for as a whole: large ones of Redis are in
+// another order than ours.
+func unordered(command string, v script.Value) script.Value {
+	size := map[string]int{"HGETALL": 2, "HKEYS": 1, "HVALS": 1}[command]
+	if size == 0 || len(v.Elems) == 0 {
+		return v
+	}
+	parts := slices.Collect(slices.Chunk(v.Elems, size))
+	slices.SortFunc(parts, func(a, b []script.Value) int {
+		return cmp.Or(strings.Compare(a[0].Text, b[0].Text), strings.Compare(a[size-1].Text, b[size-1].Text))
+	})
+	v.Elems = slices.Concat(parts...)
+	return v
+}
+
+// TestHashesAgainstRedis tells Redis and us the same thousands of random commands.
+func TestHashesAgainstRedis(t *testing.T) {
+	for _, proto := range []string{"2", "3"} {
+		t.Run("RESP"+proto, func(t *testing.T) {
+			t.Parallel()
+			w := startTwins(t, proto)
+			for round := range uint64(60) {
+				r := roulette{rand.New(rand.NewPCG(round, 1))}
+				w.ask(t, "FLUSHALL")
+				w.ask(t, "SET", "string", "v")
+				var history []string
+				for range 250 {
+					command := r.hashCommand()
+					theirs, ours := w.ask(t, command...)
+					require.Equal(t, unordered(command[0], theirs), unordered(command[0], ours),
+						"%.300q, after %s", command, strings.Join(history, "\n"))
+					history = append(history, fmt.Sprintf("%.200q", command))
+				}
+			}
+		})
+	}
+}

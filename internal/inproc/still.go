@@ -1,0 +1,78 @@
+package inproc
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/remotedouble"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/server"
+)
+
+// Still is a server in a [Bubble] whose clock stands still until a test moves it, however much
+// time passes in the bubble.
+type Still struct {
+	*Server
+	world *World
+	addr  string
+}
+
+// Still runs a server whose clock shows start until the test ends. Its groups of commands are
+// all, unless groups is not nil.
+func (w *World) Still(start limit.Instant, groups func() []command.Group, options ...string) *Still {
+	w.t.Helper()
+	return w.still(clocktest.New(start), server.Options{Groups: groups}, options)
+}
+
+// StillWithStore is Still of a server with the option store, which asks the double that is
+// returned.
+func (w *World) StillWithStore(start limit.Instant, options ...string) (*Still, *remotedouble.Double) {
+	w.t.Helper()
+	clock := clocktest.New(start)
+	double := newDouble(w.t, clock)
+	open := func(cluster.Options) (server.RemoteStore, error) { return double, nil }
+	return w.still(clock, server.Options{OpenStore: open}, options), double
+}
+
+// newDouble returns a store elsewhere with that clock.
+func newDouble(tb testing.TB, clock *clocktest.Clock) *remotedouble.Double {
+	ks := keyspace.New(keyspace.Options{Databases: 1, Clock: clock})
+	tb.Cleanup(ks.Close)
+	return remotedouble.New(ks, 1)
+}
+
+func (w *World) still(clock *clocktest.Clock, o server.Options, options []string) *Still {
+	w.t.Helper()
+	l, err := w.Net.Listen(net.JoinHostPort(w.Host(), "0"))
+	require.NoError(w.t, err)
+	s, err := newServer(clock, []net.Listener{l}, o, append([]string{"--transport", "goroutine"}, options...))
+	require.NoError(w.t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(context.Background()) }()
+	w.t.Cleanup(func() {
+		s.Stop()
+		require.NoError(w.t, <-done)
+	})
+	return &Still{Server: s, world: w, addr: l.Addr().String()}
+}
+
+// Connect returns a connection with the server.
+func (s *Still) Connect() (net.Conn, error) {
+	return s.DialContext(s.world.t.Context(), "tcp", s.addr)
+}
+
+// DialContext connects with an address of the bubble's network, from the host of loopback. With
+// it clients of libraries reach the server at its [Still.Address].
+func (s *Still) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	return s.world.Net.Dial(ctx, "127.0.0.1", address)
+}
+
+// Address is where the server listens.
+func (s *Still) Address() string { return s.addr }
