@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 )
 
 // TestComposeNamesItsServerToItself: the server of the compose file answers Prometheus, which
@@ -24,16 +24,16 @@ func TestComposeNamesItsServerToItself(t *testing.T) {
 	require.NoError(t, err)
 	target := regexp.MustCompile(`targets: \["([^"]+)"\]`).FindSubmatch(prometheus)
 	require.NotNil(t, target)
-	admin := freeport.Choose()
-	cmd := exec.Command(program(t), "--dir="+t.TempDir(), "--bind=127.0.0.1", "--admin-port="+admin, "--admin-bind=127.0.0.1")
+	admin := activation.Open(t, "admin-port")
+	cmd := exec.Command(program(t), "--dir="+t.TempDir(), "--bind=127.0.0.1", "--admin-port="+admin.Port(), "--admin-bind=127.0.0.1")
 	for _, o := range optionInEnvironment.FindAllStringSubmatch(string(compose), -1) {
 		if o[1] != "PASSWORD" && o[1] != "REQUIREPASS" {
 			cmd.Env = append(cmd.Env, "CELLSERVER_"+o[1]+"="+o[3])
 		}
 	}
-	startWith(t, cmd, "secret")
+	startWith(t, cmd, "secret", admin)
 	get := func(host, path, password string) int {
-		r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+admin+path, nil)
+		r, err := http.NewRequest(http.MethodGet, "http://"+admin.Addr+path, nil)
 		require.NoError(t, err)
 		if r.Host = host; password != "" {
 			r.SetBasicAuth("default", password)

@@ -119,7 +119,7 @@ func TestImageStartsAsItsUserInAnEmptyRoot(t *testing.T) {
 	require.Error(t, err, "anybody could use it")
 	require.Contains(t, string(said), "set requirepass")
 	for _, remaining := range []string{":1", ":0"} { // the second server knows what the first one did
-		s := startWith(t, i.within(root, command...), "secret")
+		s := startOnPort(t, i.within(root, command...), "secret")
 		require.Equal(t, remaining, fifth(t, s))
 		healthy := i.within(root, i.Config.Healthcheck.Test[1:]...)
 		healthy.Env = []string{"CELLSERVER_PORT=" + s.port, "CELLSERVER_REQUIREPASS=secret"}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 )
 
 // series is a metric in an expression, with what chooses among its labels.
@@ -69,15 +69,15 @@ func (s scraped) has(t *testing.T, where, name, labels string) {
 // the tests of the rules is in the scrape.
 func TestEveryMetricOfRulesAndDashboardIsShown(t *testing.T) {
 	needs(t, "make")
-	admin := freeport.Choose()
-	s := start(t, exec.Command(program(t), "--dir="+t.TempDir(), "--appendonly=yes", "--maxmemory=64mb", "--admin-port="+admin))
+	admin := activation.Open(t, "admin-port")
+	s := startWith(t, exec.Command(program(t), "--dir="+t.TempDir(), "--appendonly=yes", "--maxmemory=64mb", "--admin-port="+admin.Port()), "", admin)
 	for range 40 {
 		for _, command := range []string{"CL.THROTTLE api:k 9 10 3600", "EVAL return(1) 0", "KEYS *", "NOSUCH"} {
 			_, err := s.ask(command)
 			require.NoError(t, err)
 		}
 	}
-	text, found := scrape(t, admin)
+	text, found := scrape(t, admin.Port())
 	rules, err := os.ReadFile(rulesFile)
 	require.NoError(t, err)
 	tests, err := os.ReadFile("prometheus/cellserver.test.yml")

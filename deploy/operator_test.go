@@ -12,16 +12,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/internal/freeport"
 )
 
 // operator is somebody who types what the pages say, on a machine of which only a folder is
 // there: paths of the pages are below it, and systemctl starts what the unit says.
 type operator struct {
-	t    *testing.T
-	root string
-	port string
+	t      *testing.T
+	root   string
+	socket string
 }
 
 // systemctl does as much of systemd as the pages need. The server is a child of nobody: it is
@@ -38,7 +36,7 @@ stop() {
 start() {
   read -r -a command < <(sed -n 's/^ExecStart=//p' "$ROOT/etc/systemd/system/cellserver.service")
   command=("${command[@]/#\//$ROOT/}")
-  "${command[@]}" --port "$PORT" --bind 127.0.0.1 2>>"$ROOT/log" </dev/null >/dev/null &
+  "${command[@]}" --port 0 --unixsocket "$SOCKET" 2>>"$ROOT/log" </dev/null >/dev/null &
   echo $! >"$pid"
   until redis-cli ping 2>/dev/null | grep -q PONG; do sleep 0.01; kill -0 $!; done
 }
@@ -54,14 +52,15 @@ esac
 func newOperator(t *testing.T) *operator {
 	t.Helper()
 	needs(t, "make", "bash", "redis-cli")
-	o := &operator{t, t.TempDir(), freeport.Choose()}
+	root := t.TempDir()
+	o := &operator{t, root, filepath.Join(root, "s")}
 	for _, dir := range []string{"bin", "usr/bin", "var/lib/cellserver", "archive/completions"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(o.root, dir), 0o755))
 	}
 	client, err := exec.LookPath("redis-cli")
 	require.NoError(t, err)
 	o.file("bin/systemctl", systemctl)
-	o.file("bin/redis-cli", "#!/bin/bash\nexec "+client+" -p \"$PORT\" \"$@\"\n")
+	o.file("bin/redis-cli", "#!/bin/bash\nexec "+client+" -s \"$SOCKET\" \"$@\"\n")
 	content, err := os.ReadFile(program(t))
 	require.NoError(t, err)
 	o.file("archive/cellserver", string(content))
@@ -89,7 +88,7 @@ func (o *operator) types(lines string) string {
 	lines = ourPaths.ReplaceAllString(lines, "${1}"+o.root+"/$2/")
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", lines)
 	cmd.Dir = filepath.Join(o.root, "archive")
-	cmd.Env = append(os.Environ(), "ROOT="+o.root, "PORT="+o.port,
+	cmd.Env = append(os.Environ(), "ROOT="+o.root, "SOCKET="+o.socket,
 		"PATH="+filepath.Join(o.root, "bin")+":"+filepath.Join(o.root, "usr", "bin")+":"+os.Getenv("PATH"))
 	said, err := cmd.CombinedOutput()
 	log, _ := os.ReadFile(filepath.Join(o.root, "log")) // there is none before the start
@@ -143,7 +142,7 @@ func TestOperatorInstallsBacksUpRestoresAndUpgrades(t *testing.T) {
 func TestBackupOfABusyServerIsWhole(t *testing.T) {
 	o := newOperator(t)
 	o.types(blocks(t, "systemd.md", "sh", 1)[0])
-	load := exec.Command("redis-benchmark", "-p", o.port, "-n", "10000000", "-r", "100000", "-q", "CL.THROTTLE", "k__rand_int__", "9", "10", "86400")
+	load := exec.Command("redis-benchmark", "-s", o.socket, "-n", "10000000", "-r", "100000", "-q", "CL.THROTTLE", "k__rand_int__", "9", "10", "86400")
 	needs(t, "redis-benchmark")
 	require.NoError(t, load.Start())
 	t.Cleanup(func() {

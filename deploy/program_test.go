@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/activation"
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
@@ -99,14 +100,37 @@ type running struct {
 // start starts a server and waits until it answers PING.
 func start(t *testing.T, cmd *exec.Cmd) *running { return startWith(t, cmd, "") }
 
-// startWith starts a server with a password.
-func startWith(t *testing.T, cmd *exec.Cmd, password string) *running {
+// startWith starts a server with a password, which inherits its port and more sockets.
+func startWith(t *testing.T, cmd *exec.Cmd, password string, more ...*activation.Socket) *running {
 	t.Helper()
-	r := &running{Cmd: cmd, port: freeport.Choose(), password: password}
+	s := activation.Open(t, "port")
+	r := prepare(cmd, s.Port(), password)
+	activation.Give(cmd, append([]*activation.Socket{s}, more...)...)
+	r.run(t)
+	return r
+}
+
+// startOnPort is startWith of a server that cannot inherit sockets: no shell passes them on, or
+// what starts it has another number.
+func startOnPort(t *testing.T, cmd *exec.Cmd, password string) *running {
+	t.Helper()
+	r := prepare(cmd, freeport.Choose(), password)
+	cmd.Args = append(cmd.Args, "--port="+r.port)
+	r.run(t)
+	return r
+}
+
+func prepare(cmd *exec.Cmd, port, password string) *running {
 	if password != "" {
 		cmd.Env = append(cmd.Env, "CELLSERVER_REQUIREPASS="+password)
 	}
-	cmd.Args = append(cmd.Args, "--port="+r.port)
+	return &running{Cmd: cmd, port: port, password: password}
+}
+
+// run starts the server and waits until it answers.
+func (r *running) run(t *testing.T) {
+	t.Helper()
+	cmd := r.Cmd
 	cmd.Stderr = &r.log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -119,7 +143,6 @@ func startWith(t *testing.T, cmd *exec.Cmd, password string) *running {
 		reply, err := r.ask("PING")
 		return err == nil && reply == "+PONG"
 	}, patience, 5*time.Millisecond, "%s", &r.log)
-	return r
 }
 
 // ask sends one command and returns the first line of the reply.

@@ -90,7 +90,7 @@ func TestUnitAllowsTheSystemCallsOfTheServer(t *testing.T) {
 	needs(t, "strace", "systemd-analyze")
 	dir := t.TempDir()
 	trace := filepath.Join(dir, "trace")
-	s := start(t, exec.Command("strace", "-f", "-qq", "-o", trace, program(t), "--dir="+dir, "--appendonly=yes"))
+	s := startOnPort(t, exec.Command("strace", "-f", "-qq", "-o", trace, program(t), "--dir="+dir, "--appendonly=yes"), "")
 	for _, command := range []string{"CL.THROTTLE k 1 1 60", "BGSAVE", "BGREWRITEAOF", "EVAL return(1) 0", "INFO", "CONFIG RELOAD", "SHUTDOWN"} {
 		_, _ = s.ask(command) // SHUTDOWN is not answered
 	}

@@ -3,7 +3,6 @@
 package docs_test
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 )
 
 const policiesPage = "policies.md"
@@ -30,21 +29,23 @@ func TestPoliciesInARepository(t *testing.T) {
 		require.Empty(t, os.Getenv("CI"), err)
 		t.Skip("SKIP:", err)
 	}
-	dir, port := t.TempDir(), freeport.Choose()
+	dir, socket := t.TempDir(), activation.Open(t, "port")
+	port := socket.Port()
 	program := filepath.Join(dir, "cellserver")
 	said, err := exec.Command("go", "build", "-o", program, "../cmd/cellserver").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	written(t, dir, "policies.yaml", pageBlocks(t, policiesPage, "yaml", 1)[0])
 	cli := written(t, dir, "redis-cli", "#!/bin/bash\nexec "+client+" --no-raw -p "+port+" \"$@\"\n")
 	require.NoError(t, os.Chmod(cli, 0o700))
-	server := exec.Command(program, "--port", port, "--dir", dir, "--policy-file", "policies.yaml")
+	server := exec.Command(program, "--dir", dir, "--policy-file", "policies.yaml")
 	server.Dir = dir
+	activation.Give(server, socket)
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
 		require.NoError(t, server.Process.Signal(os.Interrupt))
 		_ = server.Wait()
 	})
-	callPolicies(t, net.JoinHostPort("127.0.0.1", port))
+	callPolicies(t, socket.Addr)
 	for _, block := range pageBlocks(t, policiesPage, "console", 3) {
 		got := ""
 		for line := range strings.Lines(block) {

@@ -38,6 +38,13 @@ func (s *Server) openAdmin(given []net.Listener) error {
 			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.admin.certificates(), nil },
 		}
 	}
+	if given == nil {
+		inherited, err := s.inheritedAdmin()
+		if err != nil {
+			return err
+		}
+		given = inherited
+	}
 	s.admin.listeners = given
 	if given == nil {
 		opened, err := s.listenAll(addresses, s.config.Value("admin-port"))

@@ -15,7 +15,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// listen opens the listeners of the configuration, or uses the given ones.
+// listen opens the listeners of the configuration, or uses the given ones. For an option with
+// inherited sockets it opens none.
 func (s *Server) listen(given []net.Listener) error {
 	open := &s.listening.open
 	for _, l := range given {
@@ -25,14 +26,20 @@ func (s *Server) listen(given []net.Listener) error {
 		s.notePort()
 		return nil
 	}
+	if err := s.checkInherited(); err != nil {
+		return err
+	}
 	for _, option := range portOptions {
+		if s.adopt(option) {
+			continue
+		}
 		opened, err := s.listenTCP(s.config, option)
 		*open = append(*open, opened...)
 		if err != nil {
 			return err
 		}
 	}
-	if path := s.config.Path("unixsocket"); path != "" {
+	if path := s.config.Path("unixsocket"); !s.adopt("unixsocket") && path != "" {
 		l, err := s.listenUnix(path)
 		if l != nil {
 			*open = append(*open, &listener{Listener: l, option: "unixsocket"})

@@ -53,7 +53,7 @@ func logIdle(c *config.Config, log *slog.Logger) {
 // logExposure warns if everybody who can reach the server has full access, at the start and
 // after CONFIG SET.
 func (s *Server) logExposure() {
-	a := s.config.Reachable()
+	a := s.reachable()
 	exposed := a != "" && s.engine.Users.Default.Rules().Open() && s.config.Value("protected-mode") == "no"
 	if exposed && !s.exposed {
 		s.log.Warn("anybody who can reach this server has full access: there is no password, and protected-mode is no", "bind", a)

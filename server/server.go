@@ -49,6 +49,9 @@ type Options struct {
 	Listen func(network, address string) (net.Listener, error)
 	// Listeners are served instead of opening those of the configuration.
 	Listeners []net.Listener
+	// Inherited are sockets that are served instead of opening those of an option: port,
+	// tls-port, unixsocket or admin-port (see [Inherited]).
+	Inherited map[string][]net.Listener
 	// AdminListeners are served as the admin port instead of opening those of the configuration.
 	AdminListeners []net.Listener
 	// FS is where state is kept; nil is the system's.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 )
 
 // runToEnd runs the program to its end and returns its status and what it said.
@@ -51,16 +52,25 @@ func endDetached(t *testing.T, pidfile string) {
 	}, patience, time.Millisecond)
 }
 
+// shortDir is a temporary folder whose name is short enough for sockets in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cell")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // TestDaemonizeReturnsOnceTheServerListens: the command ends with 0 when clients may
 // come, the pidfile tells whom to end, and a configuration from standard input works too.
 func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
-	dir, port := t.TempDir(), freeport.Choose()
-	pidfile := filepath.Join(dir, "pid")
-	status, said := runToEnd(t, "timeout 77\ndaemonize yes\n", "--port", port, "--dir", dir, "--pidfile", "pid", "--logfile", "log", "-")
+	dir := shortDir(t)
+	socket, pidfile := filepath.Join(dir, "socket"), filepath.Join(dir, "pid")
+	status, said := runToEnd(t, "timeout 77\ndaemonize yes\n", "--port", "0", "--unixsocket", socket, "--dir", dir, "--pidfile", "pid", "--logfile", "log", "-")
 	require.Zero(t, status, said)
 	require.Empty(t, said)
 	t.Cleanup(func() { endDetached(t, pidfile) })
-	c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+	c, err := net.Dial("unix", socket)
 	require.NoError(t, err, "it returned before the server listened")
 	_, err = c.Write([]byte("CONFIG GET timeout\r\n"))
 	require.NoError(t, err)
@@ -72,10 +82,9 @@ func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "log"))
 
 	// What is wrong with a second one is told to whoever starts it.
-	status, said = runToEnd(t, "", "--port", port, "--dir", dir, "--daemonize", "yes")
+	status, said = runToEnd(t, "", "--port", "0", "--unixsocket", socket, "--dir", t.TempDir(), "--daemonize", "yes")
 	require.Equal(t, 1, status)
-	require.Contains(t, said, "cellserver: listening on 127.0.0.1")
-	require.Contains(t, said, "address already in use")
+	require.Contains(t, said, "cellserver: listening on "+socket+": another server is there")
 }
 
 // stockConf is Debian's redis.conf, which its package redis-server brings.
@@ -94,11 +103,11 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	_, err = config.Load([]string{stockConf, "--loadmodule", "/usr/lib/redis/modules/libredis_cell.so"}, nil)
 	require.NoError(t, err)
 
-	dir, port := t.TempDir(), freeport.Choose()
+	dir := shortDir(t)
 	conf := filepath.Join(dir, "redis.conf")
 	content = append(content, "\nloadmodule /usr/lib/redis/modules/libredis_cell.so\n"...)
 	require.NoError(t, os.WriteFile(conf, content, 0o600))
-	status, said := runToEnd(t, "", conf, "--port", port, "--dir", dir, "--logfile", "redis-server.log", "--pidfile", "redis-server.pid")
+	status, said := runToEnd(t, "", conf, "--port", "0", "--unixsocket", filepath.Join(dir, "socket"), "--dir", dir, "--logfile", "redis-server.log", "--pidfile", "redis-server.pid")
 	require.Zero(t, status, said)
 	endDetached(t, filepath.Join(dir, "redis-server.pid"))
 	var log []byte
@@ -114,9 +123,7 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 // configuration again, and that it stops; then it stays in
 // the foreground whatever daemonize says.
 func TestSupervisedServerTellsSystemd(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cell") // short enough for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := shortDir(t)
 	address := &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"}
 	systemd, err := net.ListenUnixgram("unixgram", address)
 	require.NoError(t, err)
@@ -137,4 +144,37 @@ func TestSupervisedServerTellsSystemd(t *testing.T) {
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, "STOPPING=1\n", heard())
 	require.Zero(t, p.status())
+}
+
+// TestSocketsOfAServiceManager: the program serves those that it inherits, each in place of its
+// option, and stays in the foreground whatever daemonize says.
+func TestSocketsOfAServiceManager(t *testing.T) {
+	sockets := []*activation.Socket{activation.Open(t, "port"), activation.Open(t, "cellserver.socket"), activation.Open(t, "admin-port")}
+	cmd := exec.Command(os.Args[0], "--port", "1", "--admin-port", "2", "--daemonize", "yes", "--dir", t.TempDir())
+	p := &daemon{Cmd: cmd, t: t, addr: sockets[0].Addr, log: &syncBuffer{}, ended: make(chan struct{})}
+	p.Env, p.Stderr = append(os.Environ(), asServer+"=1"), p.log
+	activation.Give(cmd, sockets...)
+	p.start()
+	p.addr = sockets[1].Addr // what it is called means nothing, and so it stands for port
+	c, r := p.dial()
+	say(t, c, r, "PING", "+PONG")
+	require.Equal(t, sockets[0].Port(), p.info(c, r, "tcp_port"))
+	reply, err := http.Get("http://" + sockets[2].Addr + "/healthz")
+	require.NoError(t, err)
+	require.NoError(t, reply.Body.Close())
+	require.Equal(t, http.StatusOK, reply.StatusCode)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, p.status(), "%s", p.log)
+}
+
+// TestSocketsThatAreNone: the program says which descriptor is no socket.
+func TestSocketsThatAreNone(t *testing.T) {
+	for fds, want := range map[string]string{"1": "inherited sockets: descriptor 3", "x": `LISTEN_FDS is "x", no number`} {
+		t.Setenv("LISTEN_FDS", fds)
+		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" "$@" 3</dev/null`, os.Args[0], "--dir", t.TempDir())
+		cmd.Env = append(os.Environ(), asServer+"=1")
+		said, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(said), want)
+	}
 }

@@ -97,7 +97,12 @@ func serve(args, environ []string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	if server.Background(c) && ready == nil {
+	inherited, err := server.Inherited()
+	if err != nil {
+		return fail(stderr, err)
+	}
+	// What opens sockets for a process watches it: it stays in the foreground.
+	if server.Background(c) && ready == nil && inherited == nil {
 		if err := detach(args, &given); err != nil {
 			return fail(stderr, err)
 		}
@@ -106,7 +111,7 @@ func serve(args, environ []string, stderr io.Writer) int {
 	tuneRuntime(c)
 	ctx, stop := untilSignal() // before anybody can know that there is a server
 	defer stop()
-	o := server.Options{FreeHeap: debug.FreeOSMemory}
+	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		o.Terminal = os.Stderr
 	}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 )
 
-// daemon is the program as an operator runs it, on a port.
+// daemon is the program as an operator runs it, on a socket that the test has opened.
 type daemon struct {
 	*exec.Cmd
 	t     testing.TB
@@ -47,15 +47,26 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// startDaemon starts the program on a free port and waits until it listens.
+// startDaemon starts the program and waits until it answers.
 func startDaemon(t *testing.T, flags ...string) *daemon {
 	t.Helper()
-	port := freeport.Choose()
-	p := &daemon{t: t, addr: net.JoinHostPort("127.0.0.1", port), log: &syncBuffer{}, ended: make(chan struct{})}
-	p.Cmd = exec.Command(os.Args[0], append([]string{"--port", port, "--bind", "127.0.0.1"}, flags...)...)
+	p := newDaemon(t, exec.Command(os.Args[0], flags...))
+	p.start()
+	return p
+}
+
+// newDaemon is the program that a command starts. It serves a socket in place of port, and of
+// further options. Its log is kept, unless the caller changes that.
+func newDaemon(t *testing.T, cmd *exec.Cmd, more ...string) *daemon {
+	t.Helper()
+	sockets := []*activation.Socket{activation.Open(t, "port")}
+	for _, option := range more {
+		sockets = append(sockets, activation.Open(t, option))
+	}
+	p := &daemon{Cmd: cmd, t: t, addr: sockets[0].Addr, log: &syncBuffer{}, ended: make(chan struct{})}
 	p.Env = append(os.Environ(), asServer+"=1")
 	p.Stderr = p.log
-	p.start()
+	activation.Give(p.Cmd, sockets...)
 	return p
 }
 
@@ -67,10 +78,12 @@ func (p *daemon) start() {
 		_ = p.Wait() // the status tells
 	}()
 	p.t.Cleanup(func() { _ = p.Process.Kill() }) // most have ended by then
-	require.Eventually(p.t, func() bool {
-		c, err := net.Dial("tcp", p.addr)
-		return err == nil && c.Close() == nil
-	}, patience, time.Millisecond)
+	c, r := p.dial()
+	_, err := io.WriteString(c, "PING\r\n")
+	require.NoError(p.t, err)
+	_, err = r.ReadString('\n') // PONG, or an error that a password is wanted
+	require.NoError(p.t, err, "%s", p.log)
+	require.NoError(p.t, c.Close())
 }
 
 // status waits for the end and returns the exit status, -1 after a signal.
@@ -213,10 +226,7 @@ func TestStopIsBounded(t *testing.T) {
 func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	port := freeport.Choose()
-	p := &daemon{t: t, addr: net.JoinHostPort("127.0.0.1", port), log: &syncBuffer{}, ended: make(chan struct{})}
-	p.Cmd = exec.Command(os.Args[0], "--port", port, "--bind", "127.0.0.1")
-	p.Env = append(os.Environ(), asServer+"=1")
+	p := newDaemon(t, exec.Command(os.Args[0]))
 	p.Stderr = writer
 	p.start()
 	require.NoError(t, writer.Close())
@@ -240,11 +250,7 @@ func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 func TestHangupReloads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cellserver.conf")
 	require.NoError(t, os.WriteFile(path, []byte("maxclients 500\n"), 0o600))
-	port := freeport.Choose()
-	p := &daemon{t: t, addr: net.JoinHostPort("127.0.0.1", port), log: &syncBuffer{}, ended: make(chan struct{})}
-	p.Cmd = exec.Command(os.Args[0], path, "--port", port)
-	p.Env = append(os.Environ(), asServer+"=1")
-	p.Stderr = p.log
+	p := newDaemon(t, exec.Command(os.Args[0], path))
 	p.start()
 	logged := func(text string) {
 		require.Eventually(t, func() bool { return strings.Contains(p.log.String(), text) }, patience, time.Millisecond, text)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/server"
 )
@@ -46,10 +46,10 @@ func start(t testing.TB, options ...string) *running {
 	t.Helper()
 	path, err := binary()
 	require.NoError(t, err)
-	r := &running{t: t, port: freeport.Choose()}
-	admin := freeport.Choose()
-	r.page = "http://127.0.0.1:" + admin
-	p := exec.Command(path, append([]string{"--port", r.port, "--admin-port", admin, "--admin-actions", "yes", "--dir", t.TempDir()}, options...)...)
+	port, admin := activation.Open(t, "port"), activation.Open(t, "admin-port")
+	r := &running{t: t, port: port.Port(), page: "http://" + admin.Addr}
+	p := exec.Command(path, append([]string{"--admin-port", admin.Port(), "--admin-actions", "yes", "--dir", t.TempDir()}, options...)...)
+	activation.Give(p, port, admin)
 	p.Stderr = t.Output()
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
@@ -60,15 +60,25 @@ func start(t testing.TB, options ...string) *running {
 	return r
 }
 
+// listen opens a port of loopback.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return l
+}
+
 // startOn runs the server in this process, on files that can be made to fail.
 func startOn(t testing.TB, fs persistence.FS, options ...string) *running {
 	t.Helper()
-	r := &running{t: t, port: freeport.Choose()}
-	admin := freeport.Choose()
-	r.page = "http://127.0.0.1:" + admin
-	c, err := config.LoadFrom(append([]string{"--port", r.port, "--admin-port", admin, "--dir", t.TempDir()}, options...), nil, nil)
+	port, admin := listen(t), listen(t)
+	r := &running{t: t, page: "http://" + admin.Addr().String()}
+	_, r.port, _ = net.SplitHostPort(port.Addr().String())
+	c, err := config.LoadFrom(append([]string{"--dir", t.TempDir()}, options...), nil, nil)
 	require.NoError(t, err)
-	s, err := server.New(c, server.Options{FS: fs, Log: slog.New(slog.DiscardHandler)})
+	s, err := server.New(c, server.Options{
+		FS: fs, Log: slog.New(slog.DiscardHandler), Listeners: []net.Listener{port}, AdminListeners: []net.Listener{admin},
+	})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

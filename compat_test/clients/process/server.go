@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cellserver/cellserver/internal/activation"
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
@@ -51,14 +52,26 @@ type Server struct {
 
 	command []string
 	dir     string
+	socket  *activation.Socket // that it inherits; nil for a program that cannot
 	running *exec.Cmd
 	ended   chan struct{} // closed when running has ended
 	log     lockedBuffer
 }
 
-// Start starts command in the folder dir on a free port and waits until it
-// answers PING.
+// Start starts command in the folder dir and waits until it answers PING. A
+// program of CELL_SERVER_CMD gets a free port, and ours a socket that listens.
 func Start(command []string, dir string) (*Server, error) {
+	if os.Getenv("CELL_SERVER_CMD") == "" {
+		socket, err := activation.Listen("port")
+		if err != nil {
+			return nil, err
+		}
+		s := &Server{Addr: socket.Addr, command: command, dir: dir, socket: socket}
+		if err := s.start(); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 	var err error
 	for range 5 {
 		// Another process may take the port between the look and the start.
@@ -110,6 +123,9 @@ func (s *Server) Output() string { return s.log.String() }
 func (s *Server) start() error {
 	s.running = exec.Command(s.command[0], s.command[1:]...)
 	s.running.Dir = s.dir
+	if s.socket != nil {
+		activation.Give(s.running, s.socket)
+	}
 	s.running.Stdout, s.running.Stderr = &s.log, &s.log
 	if err := s.running.Start(); err != nil {
 		return err

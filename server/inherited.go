@@ -1,0 +1,128 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// firstInherited is the first descriptor that a service manager hands over.
+const firstInherited = 3
+
+// inheritedVariables are those with which it tells a process of them.
+var inheritedVariables = []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}
+
+// Inherited returns the sockets that a service manager has opened for this process, by the
+// option in whose place they are served ([Options.Inherited]); nil if there are none. It is
+// sd_listen_fds of systemd. A second call finds none: the variables are taken away.
+func Inherited() (map[string][]net.Listener, error) {
+	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
+	if pid != strconv.Itoa(os.Getpid()) {
+		return nil, nil // they are for another process, whose environment this one has
+	}
+	for _, v := range inheritedVariables {
+		if err := os.Unsetenv(v); err != nil {
+			return nil, fmt.Errorf("inherited sockets: %w", err)
+		}
+	}
+	count, err := strconv.Atoi(n)
+	if err != nil || count < 0 {
+		return nil, fmt.Errorf("inherited sockets: LISTEN_FDS is %q, no number", n)
+	}
+	var inherited map[string][]net.Listener
+	for i := range count {
+		l, err := inheritedSocket(firstInherited + i)
+		if err != nil {
+			return nil, err
+		}
+		if inherited == nil {
+			inherited = map[string][]net.Listener{}
+		}
+		option := optionOf(l)
+		if i < len(names) && slices.Contains(inheritedOptions, names[i]) {
+			option = names[i]
+		}
+		inherited[option] = append(inherited[option], l)
+	}
+	return inherited, nil
+}
+
+// inheritedSocket returns the listener at a descriptor, which it closes: the listener has one of
+// its own.
+func inheritedSocket(descriptor int) (net.Listener, error) {
+	f := os.NewFile(uintptr(descriptor), "socket "+strconv.Itoa(descriptor))
+	if f == nil {
+		return nil, fmt.Errorf("inherited sockets: there is no descriptor %d", descriptor)
+	}
+	l, err := net.FileListener(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("inherited sockets: descriptor %d: %w", descriptor, err)
+	}
+	return l, nil
+}
+
+// inheritedOptions are the options in whose place sockets can be inherited.
+var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port"}
+
+// checkInherited refuses sockets that the configuration has no use for. tls-port and admin-port
+// are off unless they are set, and what protects them is configured where they are.
+func (s *Server) checkInherited() error {
+	for option, sockets := range s.given.Inherited {
+		switch {
+		case !slices.Contains(inheritedOptions, option):
+			return fmt.Errorf("a socket was handed over for %q, which is none of %s", option, strings.Join(inheritedOptions, ", "))
+		case len(sockets) > 0 && option != "unixsocket" && s.config.Value(option) == "0":
+			return s.config.At(option, fmt.Errorf("a socket was handed over for %s, which is 0", option))
+		}
+	}
+	return nil
+}
+
+// adopt serves the sockets that were handed over for an option, and reports whether there are
+// any.
+func (s *Server) adopt(option string) bool {
+	sockets := s.given.Inherited[option]
+	for _, l := range sockets {
+		if option == "tls-port" {
+			l = transport.NewTLSListener(l, s.tls.clients.Load)
+		}
+		s.listening.open = append(s.listening.open, &listener{Listener: l, option: option})
+	}
+	return len(sockets) > 0
+}
+
+// inheritedAdmin returns the sockets of the admin port that were handed over. One that other
+// machines reach needs what one of admin-bind needs.
+func (s *Server) inheritedAdmin() ([]net.Listener, error) {
+	sockets := s.given.Inherited["admin-port"]
+	for _, l := range sockets {
+		if fromAfar(l.Addr()) && !hasPasswords(s.engine.Users) && !s.config.Yes("admin-tls") {
+			return nil, fmt.Errorf("the socket %s of admin-port lets other machines in without a password: set requirepass, define users, or set admin-tls yes", l.Addr())
+		}
+	}
+	return sockets, nil
+}
+
+// reachable returns an address of the server that other machines can reach, or "".
+func (s *Server) reachable() string {
+	for _, option := range portOptions {
+		for _, l := range s.given.Inherited[option] {
+			if fromAfar(l.Addr()) {
+				return l.Addr().String()
+			}
+		}
+	}
+	return s.config.Reachable()
+}
+
+// fromAfar reports whether other machines may reach an address.
+func fromAfar(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
