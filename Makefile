@@ -78,10 +78,6 @@ test: ## Run the tests that need nothing but Go: they start no program
 test-real: setup ## Run the tests that start programs: servers, clients, libraries, browser, packages
 	GO='$(GO)' bash scripts/real-tests.sh "$(MODULES) $(PACKAGED)" -timeout 30m
 
-.PHONY: long
-long: ## Run the tests of make test with all of their random steps and seeds (half an hour)
-	CELL_LONG=1 $(RUNNER) . -timeout 120m
-
 .PHONY: compatibility
 compatibility: setup ## Run the limiter libraries and write docs/compatibility.md
 	CELL_WRITE_COMPATIBILITY=1 $(GO) test -tags real -count=1 -timeout 30m -run TestLibraries ./compat_test

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/internal/long"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/script"
 )
 
@@ -57,7 +57,7 @@ func TestEveryGroupCanBeLeftOut(t *testing.T) {
 					if out.isUsedBy(section, proto) {
 						continue
 					}
-					if played++; !long.Wanted() && (played+i)%5 != 0 {
+					if played++; !effort.Long() && (played+i)%5 != 0 {
 						continue
 					}
 					t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {

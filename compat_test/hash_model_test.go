@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -67,7 +68,7 @@ func (m hashModel) do(command []string) string {
 // between, with a cap that is reached.
 func TestHashesAgainstAMap(t *testing.T) {
 	const most = 120
-	for seed := range uint64(20) {
+	for seed := range uint64(effort.Steps(5, 20)) {
 		s, err := inproc.Feed(scriptStart, "--collection-max-elements", strconv.Itoa(most))
 		require.NoError(t, err)
 		r := roulette{rand.New(rand.NewPCG(seed, 2))}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -116,7 +117,7 @@ func (r roulette) sortedModelCommand() []string {
 // it in between, with a cap that is reached.
 func TestSortedSetsAgainstAMap(t *testing.T) {
 	const most = 150
-	for seed := range uint64(12) {
+	for seed := range uint64(effort.Steps(3, 12)) {
 		s, err := inproc.Feed(scriptStart, "--collection-max-elements", strconv.Itoa(most))
 		require.NoError(t, err)
 		r := roulette{rand.New(rand.NewPCG(seed, 3))}

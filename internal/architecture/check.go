@@ -30,6 +30,7 @@ func (v Violation) String() string { return v.Where + ": " + v.What + ": " + v.W
 // and what package managers install are left out.
 func Check(root fs.FS) ([]Violation, error) {
 	var found []Violation
+	places := map[int]bool{}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -39,10 +40,13 @@ func Check(root fs.FS) ([]Violation, error) {
 		case path.Ext(name) != ".go":
 			return nil
 		}
-		violations, err := checkFile(root, name)
+		violations, err := checkFile(root, name, places)
 		found = append(found, violations...)
 		return err
 	})
+	if _, own := fs.Stat(root, "internal/architecture/programs.go"); own == nil {
+		found = append(found, unneededPlaces(places)...)
+	}
 	return found, err
 }
 
@@ -60,17 +64,17 @@ func skip(root fs.FS, dir string) error {
 	return nil
 }
 
-func checkFile(root fs.FS, name string) ([]Violation, error) {
+func checkFile(root fs.FS, name string, places map[int]bool) ([]Violation, error) {
 	source, err := fs.ReadFile(root, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading source: %w", err)
 	}
 	files := token.NewFileSet()
-	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return nil, fmt.Errorf("parsing source: %w", err)
 	}
-	c := checker{file: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), files: files}
+	c := checker{file: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), files: files, places: places}
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -81,16 +85,21 @@ func checkFile(root fs.FS, name string) ([]Violation, error) {
 	if !c.test && !hasAnyPrefix(name, clockFiles) {
 		c.checkClock(tree)
 	}
+	if c.test {
+		c.checkPrograms(tree)
+	}
 	return c.found, nil
 }
 
 // checker gathers the violations of one file.
 type checker struct {
-	file  string
-	pkg   string // the folder, relative to the module
-	test  bool
-	files *token.FileSet
-	found []Violation
+	file string
+	pkg  string // the folder, relative to the module
+	test bool
+	// places are the indexes in programPlaces of those that some file has needed.
+	places map[int]bool
+	files  *token.FileSet
+	found  []Violation
 }
 
 func (c *checker) report(pos token.Pos, what, why string) {

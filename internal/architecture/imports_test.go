@@ -56,6 +56,16 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"production with a test's tool": {"server/a.go", `package server; import "` + own + `internal/clocktest"`, "what tests share"},
 		"program":                       {"cmd/cellserver/main.go", `package main; import "` + own + `server"`, ""},
 
+		"test that starts a program":     {"persistence/a_test.go", `package persistence_test; import "os/exec"`, "starts no program"},
+		"test that chooses a port":       {"docs/a_test.go", `package docs_test; import "` + own + `internal/freeport"`, "starts no program"},
+		"test that starts a store":       {"docs/a_test.go", `package docs_test; import "` + own + `internal/storetest"`, "starts no program"},
+		"test that opens a port":         {"gcra/a_test.go", `package gcra_test; import "net"; var l, _ = net.Listen("tcp", ":0")`, "a_test.go calls net.Listen"},
+		"test that opens a port by help": {"docs/a_test.go", `package docs_test; import "` + own + `internal/inproc"; var s = inproc.Start(nil, 0)`, "calls inproc.Start"},
+		"test of sockets":                {"transport/a_test.go", `package transport_test; import "net"; var l, _ = net.Listen("tcp", ":0")`, ""},
+		"test of real programs":          {"docs/a_test.go", "//go:build real && unix\npackage docs_test; import \"os/exec\"", ""},
+		"test of real programs or not":   {"docs/a_linux_test.go", "//go:build real || linux\n\npackage docs_test; import \"os/exec\"", "starts no program"},
+		"test of simulated programs":     {"docs/a_test.go", `package docs_test; import "` + own + `internal/inproc"; var s = inproc.Bubble`, ""},
+
 		"group with what a command is":   {"commands/hashes/a.go", `package hashes; import "` + own + `commands/command"`, ""},
 		"group with what groups share":   {"commands/hashes/a.go", `package hashes; import "` + own + `commands/elements"`, ""},
 		"group that knows another":       {"commands/hashes/a.go", `package hashes; import "` + own + `commands/sets"`, "never import each other"},
@@ -100,7 +110,7 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 			}
 			require.Len(t, violations, 1)
 			require.Contains(t, violations[0].String(), tt.want)
-			require.Contains(t, violations[0].String(), tt.file+":1")
+			require.Contains(t, violations[0].String(), tt.file+":")
 		})
 	}
 }

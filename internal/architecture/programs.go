@@ -1,0 +1,103 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/build/constraint"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// realTag is the build tag of tests that start programs or meet foreign ones.
+const realTag = "real"
+
+const programsWhy = "`go test ./...` starts no program and opens no port outside of transport, so that it needs nothing but Go and no busy machine fails it: use inproc.Feed or inproc.Bubble, or put the test behind the build tag " + realTag
+
+// programPackages are the packages that tests start programs or choose ports with.
+var programPackages = []string{
+	"os/exec", module + "/internal/activation", module + "/internal/freeport", module + "/internal/storetest",
+	module + "/compat_test/clients/process",
+}
+
+// portCalls are the functions that open or reach a port of this machine, by package.
+var portCalls = map[string][]string{
+	"net":      {"Listen", "ListenPacket", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram", "Dial", "DialTimeout", "DialTCP", "DialUnix"},
+	"tls":      {"Listen", "Dial", "DialWithDialer"},
+	"httptest": {"NewServer", "NewTLSServer", "NewUnstartedServer"},
+	"inproc":   {"Start", "StartGroups", "StartWithStore", "Dial"},
+}
+
+// place is where tests may do what programsWhy forbids: a file, or a folder with what is below.
+type place struct{ path, why string }
+
+// programPlaces are all of them. One that is not needed any more is a violation, too.
+var programPlaces = []place{
+	{"transport", "it is sockets that are tested, of this machine and at port 0"},
+	{"admin", "it is not in a bubble yet"},
+	{"attach", "it is not in a bubble yet"},
+	{"cluster", "it is not in a bubble yet"},
+	{"internal/attack/client_test.go", "it is not in a bubble yet"},
+	{"internal/loadgen", "it is not in a bubble yet"},
+	{"internal/script", "it is not in a bubble yet"},
+	{"lua", "it is not in a bubble yet"},
+	{"replication", "it is not in a bubble yet"},
+	{"server", "it is not in a bubble yet"},
+}
+
+// placeOf returns the index in programPlaces of the place that a file is in, -1 if there is none.
+func placeOf(file string) int {
+	return slices.IndexFunc(programPlaces, func(p place) bool { return within(file, p.path) })
+}
+
+// isReal reports whether a file is built with the tag real only.
+func isReal(tree *ast.File) bool {
+	for _, group := range tree.Comments {
+		if group.Pos() > tree.Package {
+			break
+		}
+		for _, c := range group.List {
+			if !constraint.IsGoBuild(c.Text) {
+				continue
+			}
+			x, err := constraint.Parse(c.Text)
+			return err == nil && !x.Eval(func(tag string) bool { return tag != realTag })
+		}
+	}
+	return false
+}
+
+// checkPrograms checks that a test starts no program and opens no port, where it must not.
+func (c *checker) checkPrograms(tree *ast.File) {
+	if isReal(tree) {
+		return
+	}
+	report := c.report
+	if at := placeOf(c.file); at >= 0 {
+		report = func(token.Pos, string, string) { c.places[at] = true }
+	}
+	for _, spec := range tree.Imports {
+		if imported := strings.Trim(spec.Path.Value, `"`); slices.Contains(programPackages, imported) {
+			report(spec.Pos(), c.file+" imports "+imported, programsWhy)
+		}
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := s.X.(*ast.Ident); ok && slices.Contains(portCalls[x.Name], s.Sel.Name) {
+			report(s.Pos(), c.file+" calls "+x.Name+"."+s.Sel.Name, programsWhy)
+		}
+		return true
+	})
+}
+
+// unneededPlaces returns the places that tests may start programs in, and in which none does.
+func unneededPlaces(needed map[int]bool) (found []Violation) {
+	for i, p := range programPlaces {
+		if !needed[i] {
+			found = append(found, Violation{Where: "internal/architecture/programs.go", What: p.path + " needs no exception", Why: "exceptions may only become fewer"})
+		}
+	}
+	return found
+}
