@@ -42,6 +42,19 @@ func TestUnitIsValidAndExposesLittle(t *testing.T) {
 	require.Empty(t, must(t, ".", "systemd-analyze", "verify", "--man=no", here))
 }
 
+// TestSocketUnitIsValid: systemd finds nothing wrong with the socket unit of the page.
+func TestSocketUnitIsValid(t *testing.T) {
+	needs(t, "systemd-analyze")
+	dir := t.TempDir()
+	unit := blocks(t, "systemd.md", "ini", 2)[0]
+	require.Contains(t, unit, "[Socket]")
+	socket := filepath.Join(dir, "cellserver.socket")
+	require.NoError(t, os.WriteFile(socket, []byte(unit+"\n"), 0o600))
+	service := "[Service]\nExecStart=" + program(t) + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cellserver.service"), []byte(service), 0o600))
+	require.Empty(t, must(t, ".", "systemd-analyze", "verify", "--man=no", socket))
+}
+
 // TestUnitStartsTheServer: what stands behind ExecStart starts the program, with a file and a
 // directory of the test.
 func TestUnitStartsTheServer(t *testing.T) {

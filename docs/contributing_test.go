@@ -63,6 +63,32 @@ func TestContributingQuotesTheRehearsal(t *testing.T) {
 	}))
 }
 
+// TestContributingQuotesTests: each block of code in the section about tests is in the file that
+// the last link before it names.
+func TestContributingQuotesTests(t *testing.T) {
+	page, err := os.ReadFile("../CONTRIBUTING.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "\n## Tests\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	quoted := 0
+	for i, part := range strings.Split(section, "\n```go\n") {
+		if i > 0 {
+			block, _, _ := strings.Cut(part, "```\n")
+			links := testLink.FindAllStringSubmatch(strings.Split(section, "\n```go\n"+block)[0], -1)
+			require.NotEmpty(t, links, "a link to the file comes first")
+			file := links[len(links)-1][1]
+			source, err := os.ReadFile(filepath.Join("..", file))
+			require.NoError(t, err)
+			require.Contains(t, string(source), "\n"+block, file)
+			quoted++
+		}
+	}
+	require.GreaterOrEqual(t, quoted, 5, "an example of each layer")
+}
+
+var testLink = regexp.MustCompile(`\]\((\S+_test\.go)\)`)
+
 // TestEveryPackageIsListed: CONTRIBUTING.md says of each package what is in it, and
 // ARCHITECTURE.md names each folder at the top. Folders of tests, and commands below internal,
 // are a part of what contains them.

@@ -137,7 +137,7 @@ judges() {
 
 # announce says what the first pass has noted.
 announce() {
-  echo "The tests of real clients need what this machine lacks (\`go test ./...\` skips them without):"
+  echo "The tests of real clients need what this machine lacks (\`make test\` does without them):"
   printf '%s' "$plan"
   [ -z "$packages" ] || printf '%6d MB  Debian packages:%s\n' "$package_size" "$packages"
   needs_source && echo "           (valkey-server from bookworm-backports, for which $source_file is written)"
