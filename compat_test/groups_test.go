@@ -39,10 +39,17 @@ func groupNames(t *testing.T) (names []string) {
 }
 
 // TestEveryGroupCanBeLeftOut: without any one of the groups of commands the server answers
-// everything else as it does with all of them. Of the sections it plays a fifth, and all where
-// long tests are wanted.
+// everything else as it does with all of them. Of the sections it plays a fifth, all where long
+// tests are wanted, and few in a short run, which looks for races.
 func TestEveryGroupCanBeLeftOut(t *testing.T) {
 	scripts := loadScripts(t, "cellserver")
+	part := 5
+	switch {
+	case effort.Long():
+		part = 1
+	case testing.Short():
+		part = 50
+	}
 	for i, name := range groupNames(t) {
 		t.Run(name, func(t *testing.T) {
 			without := func() []command.Group { return slices.Delete(commands.Groups(), i, i+1) }
@@ -57,7 +64,7 @@ func TestEveryGroupCanBeLeftOut(t *testing.T) {
 					if out.isUsedBy(section, proto) {
 						continue
 					}
-					if played++; !effort.Long() && (played+i)%5 != 0 {
+					if played++; (played+i)%part != 0 {
 						continue
 					}
 					t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {

@@ -48,6 +48,9 @@ var oracleFiles = map[string]int{
 // bytes out, with the clock set to each step. Scenarios that need a command that
 // does not exist yet are expected to fail, by name.
 func TestOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a short run looks for races, and one goroutine answers all of this")
+	}
 	missing := readMissing(t)
 	var mu sync.Mutex
 	seen := map[string]bool{}
