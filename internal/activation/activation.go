@@ -40,7 +40,7 @@ func Listen(name string) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close() //nolint:errcheck // the file is open
+	defer l.Close()
 	f, err := l.(*net.TCPListener).File()
 	if err != nil {
 		return nil, fmt.Errorf("the socket of %s: %w", name, err)
