@@ -1,5 +1,5 @@
-// Package freeport chooses ports for servers that tests run as processes of their own. Such
-// servers cannot get a listener from the test.
+// Package freeport chooses ports for programs of others that tests start, such as Redis. Such
+// programs cannot get a listener from the test: ours can (see internal/activation).
 package freeport
 
 import (
