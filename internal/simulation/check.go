@@ -1,0 +1,283 @@
+package simulation
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// role is INFO replication of a node; nil if it does not answer.
+func (s *Sim) role(i int) map[string]string {
+	if s.dead[i] {
+		return nil
+	}
+	return fields(s.do(s.nodes[i], "INFO", "replication"))
+}
+
+// roles returns those of all nodes, and the primary: -1 unless there is one.
+func (s *Sim) roles() (all []map[string]string, primary int) {
+	primary = -1
+	for i := range s.nodes {
+		is := s.role(i)
+		all = append(all, is)
+		if is["role"] == "master" {
+			if primary >= 0 {
+				return all, -1
+			}
+			primary = i
+		}
+	}
+	return all, primary
+}
+
+// isWhole reports whether there is one primary, and all others follow.
+func (s *Sim) isWhole() bool {
+	all, primary := s.roles()
+	if primary < 0 || all[primary]["master_failover_state"] != "no-failover" {
+		return false
+	}
+	for i, is := range all {
+		if i != primary && (is["master_link_status"] != "up" || is["master_replid"] != all[primary]["master_replid"]) {
+			return false
+		}
+	}
+	return true
+}
+
+// converge waits until the cluster is whole and all have the same. Without Sentinel an operator
+// helps once: after a handover whose target has gone, or a promotion whose orders were lost.
+func (s *Sim) converge(when string) bool {
+	s.w.Settle()
+	for tries := range 240 {
+		all, primary := s.roles()
+		equal := s.isWhole()
+		for _, is := range all {
+			equal = equal && primary >= 0 && is["master_repl_offset"] == all[primary]["master_repl_offset"]
+		}
+		if equal {
+			s.primary.Store(int32(primary))
+			s.w.Advance(1200 * time.Millisecond) // logs that are synced each second are
+			return true
+		}
+		if tries == 120 && !s.plan.Sentinel {
+			s.operate(all, primary)
+		}
+		s.w.Advance(250 * time.Millisecond)
+	}
+	all, _ := s.roles()
+	s.fail("whole", "the cluster is not whole %s: %v", when, all)
+	return false
+}
+
+// operate has all nodes follow one.
+func (s *Sim) operate(all []map[string]string, primary int) {
+	s.events.add("an operator looks: %v", all)
+	if primary < 0 {
+		primary = int(s.primary.Load())
+		s.excuse("an operator chooses a primary")
+		s.do(s.nodes[primary], "FAILOVER", "ABORT")
+		s.do(s.nodes[primary], "REPLICAOF", "NO", "ONE")
+	}
+	s.elect(primary, "operator")
+}
+
+// contents has all keys of a node, and its clock.
+func contents(n *inproc.Node) (all map[string]entry.Entry, now limit.Instant) {
+	handle := n.Keyspace().NewHandle()
+	defer handle.Close()
+	return n.State(), handle.Refresh()
+}
+
+// differ returns the first difference of what two nodes hold beyond an instant.
+func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
+	for _, side := range []struct {
+		name     string
+		one, two map[string]entry.Entry
+	}{{"the second", a, b}, {"the first", b, a}} {
+		for key, x := range side.one {
+			y, ok := side.two[key]
+			switch {
+			case x.Expiry <= beyond:
+			case !ok:
+				return sprintf("%s lacks %s: %v", side.name, key, x)
+			case x.Expiry != y.Expiry || x.Kind != y.Kind || !bytes.Equal(x.Value, y.Value):
+				return sprintf("%s is %v and %v", key, x, y)
+			}
+		}
+	}
+	return ""
+}
+
+// glance compares replicas that have what their primary has, while nothing moves.
+func (s *Sim) glance(when string) {
+	s.w.Settle()
+	all := make([]map[string]string, len(s.nodes))
+	for i := range s.nodes {
+		all[i] = s.role(i)
+	}
+	for i, a := range all {
+		for j := i + 1; j < len(all); j++ {
+			b := all[j]
+			if a["role"] == "" || b["role"] == "" || a["master_replid"] != b["master_replid"] || a["master_repl_offset"] != b["master_repl_offset"] {
+				continue
+			}
+			if a["slave_priority"] == "0" || b["slave_priority"] == "0" || a["master_sync_in_progress"] == "1" || b["master_sync_in_progress"] == "1" {
+				continue
+			}
+			s.equal(i, j, when)
+		}
+	}
+}
+
+// equal compares two nodes.
+func (s *Sim) equal(i, j int, when string) {
+	s.checks++
+	a, then := contents(s.nodes[i])
+	b, now := contents(s.nodes[j])
+	if text := differ(a, b, max(then, now).Add(time.Second)); text != "" {
+		s.fail("equal", "nodes %d and %d differ %s: %s", i, j, when, text)
+	}
+}
+
+// check looks at everything when no client calls and the cluster is whole.
+func (s *Sim) check() {
+	primary := int(s.primary.Load())
+	dump := s.do(s.nodes[primary], "RL.POLICY", "DUMP")
+	for i, n := range s.nodes {
+		if i == primary {
+			continue
+		}
+		s.equal(primary, i, "at the end of a round")
+		if got := s.do(n, "RL.POLICY", "DUMP"); withoutEnds(got) != withoutEnds(dump) {
+			s.fail("equal", "policies of node %d: %s of the primary: %s", i, withoutEnds(got), withoutEnds(dump))
+		}
+	}
+	now, _ := s.parts.all()
+	s.verify(now)
+	s.checks++
+	q := s.queue.Load()
+	var left []string
+	for _, word := range strings.Split(s.do(s.leader(), "LRANGE", q.key, "0", "-1"), "\r\n") {
+		if strings.HasPrefix(word, "e-") {
+			left = append(left, word)
+		}
+	}
+	if text := q.check(left); text != "" {
+		s.fail("queue", "%s: %s", q.key, text)
+	}
+	s.deny(now)
+	if !s.failed() && s.plan.Kept && s.rng.IntN(2) == 0 {
+		s.again()
+	}
+}
+
+// withoutEnds drops the length and the overrides that end: the clocks of nodes differ.
+func withoutEnds(dump string) string {
+	var kept []string
+	for _, text := range strings.Split(dump, "\n") {
+		switch {
+		case strings.HasPrefix(text, "$"):
+		case strings.HasPrefix(text, "        expires:"):
+			for len(kept) > 0 && strings.HasPrefix(kept[len(kept)-1], "        ") {
+				kept = kept[:len(kept)-1]
+			}
+			kept = kept[:max(0, len(kept)-1)]
+		case strings.TrimSpace(text) != "overrides:":
+			kept = append(kept, text)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// verify takes a last look at parts and has porcupine judge their histories.
+func (s *Sim) verify(all []*part) {
+	for _, p := range all {
+		call := s.order.next()
+		out := s.look(s.leader(), p)
+		p.note(0, input{kind: kindLook, limit: p.limit}, out, call, s.order.next())
+		s.checks++
+		if p.verdict() == porcupine.Illegal {
+			s.fail("linearizable", "no order of the calls explains the replies: %v", p)
+			return
+		}
+	}
+}
+
+// deny makes calls that are denied, or only look, and compares what is there.
+func (s *Sim) deny(all []*part) {
+	s.checks++
+	before, then := contents(s.leader())
+	for _, p := range all {
+		switch p.topic {
+		case topicWindow:
+			s.do(s.leader(), "SW.ALLOW", p.keys[0], sprintf("%d", p.limit), years, "1000", "FIXED")
+			s.do(s.leader(), "SW.ALLOW", p.keys[0], sprintf("%d", p.limit), years, "1", "FIXED", "PEEK")
+		case topicMulti:
+			s.do(s.leader(), "RL.MULTI", "2", p.keys[0], p.keys[1], "SW", "100", years, "0", "FIXED", "SW", sprintf("%d", p.limit), years, "1000", "FIXED")
+			s.do(s.leader(), "RL.MULTI", "2", p.keys[0], p.keys[1], "SW", "1000", years, "1", "FIXED", "SW", "1", years, "1000", "FIXED")
+		case topicUse:
+			s.do(s.leader(), "RL.USE", "use", p.keys[0], "1000")
+		case topicPlaces:
+			s.do(s.leader(), "CC.ACQUIRE", p.keys[0], "1", years, "one more", "PEEK")
+		default:
+		}
+	}
+	for _, r := range s.rates.all {
+		s.do(s.leader(), r.command(100, false)...)
+	}
+	after, now := contents(s.leader())
+	if text := differ(before, after, max(then, now)); text != "" {
+		s.fail("denied", "calls that are denied have changed something: %s", text)
+	}
+}
+
+// again has a node start from its files, and compares.
+func (s *Sim) again() {
+	i := s.rng.IntN(len(s.nodes))
+	is := s.role(i)
+	if len(s.nodes) > 1 && i == int(s.primary.Load()) && !s.plan.Kept {
+		return
+	}
+	s.w.Advance(2 * time.Second)
+	before, then := contents(s.nodes[i])
+	crash := s.rng.IntN(2) == 0
+	s.events.add("node %d starts again: power %t", i, crash)
+	options := []string{"--replicaof", ""}
+	if is["role"] == "slave" {
+		options[1] = is["master_host"] + " 6379"
+		for j := range s.nodes {
+			if j != i {
+				s.w.Net.Part(s.nodes[i].Host, s.nodes[j].Host)
+			}
+		}
+	}
+	s.die(i, crash && (s.plan.Always || strings.Contains(strings.Join(s.plan.Options, " "), "everysec")))
+	s.nodes[i].Restart(options...)
+	s.dead[i] = false
+	s.w.Settle()
+	after, now := contents(s.nodes[i])
+	s.checks++
+	if text := differ(before, after, max(then, now).Add(time.Second)); text != "" {
+		s.fail("restart", "node %d has another state from its files: %s", i, text)
+	}
+	s.join()
+	s.converge("after a restart")
+}
+
+// finish looks at all that was ever acknowledged, and at the bounds.
+func (s *Sim) finish() {
+	now, past := s.parts.all()
+	s.verify(append(now, past...))
+	for _, r := range s.rates.all {
+		s.checks++
+		if text := tooMany(r.all, rateLimit, rateEach, r.times, s.ahead); text != "" {
+			s.fail("bound", "%s: %s", r.key, text)
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cellserver/cellserver/internal/faultfs"
+)
+
+var sprintf = fmt.Sprintf
+
+// some returns a random time of up to most.
+func (s *Sim) some(most time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(most))) }
+
+// pair returns two different nodes, or false if there is one only.
+func (s *Sim) pair() (a, b int, ok bool) {
+	if len(s.nodes) < 2 {
+		return 0, 0, false
+	}
+	a = s.rng.IntN(len(s.nodes))
+	return a, (a + 1 + s.rng.IntN(len(s.nodes)-1)) % len(s.nodes), true
+}
+
+// fault has one fault come, and lets some time pass with it.
+func (s *Sim) fault() {
+	if !s.isWhole() && !s.wait() {
+		return
+	}
+	s.faults++
+	kinds := []func(){s.slow, s.held, s.parted, s.cut, s.cutAfter, s.dropClients, s.disk, s.snapshot, s.handover, s.handover, s.promotion, s.alone}
+	if s.plan.Deaths {
+		kinds = append(kinds, s.death, s.death, s.death, s.death)
+	}
+	kinds[s.rng.IntN(len(kinds))]()
+	s.w.Advance(s.some(1500 * time.Millisecond))
+}
+
+// wait lets time pass until the cluster is whole, or for long.
+func (s *Sim) wait() bool {
+	for range 200 {
+		if s.isWhole() {
+			return true
+		}
+		s.w.Advance(100 * time.Millisecond)
+	}
+	return false
+}
+
+// slow delays all links: mostly by little, now and then by a lot.
+func (s *Sim) slow() {
+	seed, most := s.rng.Uint64(), 1+s.rng.IntN(10)
+	s.events.add("links are slow: up to %d ms", most)
+	s.links(func(from, to string, i int) {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		s.w.Net.Delay(from, to, func() time.Duration {
+			if rng.IntN(50) == 0 {
+				return time.Duration(rng.IntN(500)) * time.Millisecond
+			}
+			return time.Duration(rng.IntN(most*1000)) * time.Microsecond
+		})
+	})
+}
+
+// links calls f for each direction between two nodes.
+func (s *Sim) links(f func(from, to string, i int)) {
+	for i, a := range s.nodes {
+		for j, b := range s.nodes {
+			if i != j {
+				f(a.Host, b.Host, i*10+j)
+			}
+		}
+	}
+}
+
+// held holds one direction back for a time.
+func (s *Sim) held() {
+	a, b, ok := s.pair()
+	if !ok {
+		return
+	}
+	d := s.some(8 * time.Second)
+	s.events.add("nothing of node %d arrives at node %d for %v", a, b, d)
+	s.w.Net.Hold(s.nodes[a].Host, s.nodes[b].Host)
+	s.w.Advance(d)
+	s.glance("while a link is held")
+	s.w.Net.Release(s.nodes[a].Host, s.nodes[b].Host)
+}
+
+// parted holds all links of a node with the others, and perhaps with the sentinels.
+func (s *Sim) parted() {
+	a, _, ok := s.pair()
+	if !ok {
+		return
+	}
+	d, all := s.some(9*time.Second), s.rng.IntN(2) == 0
+	s.events.add("node %d is apart for %v, from sentinels %t", a, d, all)
+	for i, n := range s.nodes {
+		if i != a {
+			s.w.Net.Part(s.nodes[a].Host, n.Host)
+		}
+	}
+	if s.sentinel != nil && all {
+		for _, v := range s.sentinel.voters {
+			s.w.Net.Part(s.nodes[a].Host, v.host)
+		}
+	}
+	s.w.Advance(d)
+	s.glance("while a node is apart")
+	s.join()
+}
+
+// join ends all holds.
+func (s *Sim) join() {
+	for i, n := range s.nodes {
+		for _, m := range s.nodes[i+1:] {
+			s.w.Net.Join(n.Host, m.Host)
+		}
+		if s.sentinel != nil {
+			for _, v := range s.sentinel.voters {
+				s.w.Net.Join(n.Host, v.host)
+			}
+		}
+	}
+}
+
+// cut resets the connections between two nodes, some times in a row.
+func (s *Sim) cut() {
+	for range 1 + s.rng.IntN(5) {
+		a, b, ok := s.pair()
+		if !ok {
+			return
+		}
+		s.events.add("connections between node %d and node %d are cut", a, b)
+		s.w.Net.Cut(s.nodes[a].Host, s.nodes[b].Host)
+		s.w.Net.Cut(s.nodes[b].Host, s.nodes[a].Host)
+		s.w.Advance(s.some(2 * time.Second))
+	}
+}
+
+// cutAfter has the connections between two nodes end at a byte.
+func (s *Sim) cutAfter() {
+	for range 1 + s.rng.IntN(5) {
+		a, b, ok := s.pair()
+		if !ok {
+			return
+		}
+		n := s.rng.IntN(1 << (1 + s.rng.IntN(13)))
+		s.events.add("connections of node %d are cut %d bytes on towards node %d", a, n, b)
+		s.w.Net.CutAfter(s.nodes[a].Host, s.nodes[b].Host, n)
+		s.w.Advance(s.some(2 * time.Second))
+	}
+}
+
+// dropClients has a node end connections itself.
+func (s *Sim) dropClients() {
+	a := s.rng.IntN(len(s.nodes))
+	kind := []string{"normal", "replica"}[s.rng.IntN(2)]
+	s.events.add("node %d ends its connections of type %s", a, kind)
+	s.do(s.nodes[a], "CLIENT", "KILL", "TYPE", kind)
+}
+
+// disk has the disk of a node fail for a time.
+func (s *Sim) disk() {
+	a := s.rng.IntN(len(s.nodes))
+	seed, which, share := s.rng.Uint64(), s.rng.IntN(4), 1+s.rng.IntN(4)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	errs := []error{syscall.ENOSPC, faultfs.ErrShort, syscall.EIO, syscall.EIO}
+	d := s.some(3 * time.Second)
+	s.events.add("the disk of node %d fails for %v: %v, one call of %d", a, d, errs[which], share)
+	disk := s.nodes[a].Disk
+	disk.Inject(func(_ int, c faultfs.Call) error {
+		if which == 2 && c.Op != "sync" || which < 2 && c.Op != "write" && c.Op != "create" || c.Op == "read" || c.Op == "lock" || c.Op == "close" {
+			return nil
+		}
+		if errors.Is(errs[which], faultfs.ErrShort) && c.Op != "write" || rng.IntN(share) > 0 {
+			return nil
+		}
+		return errs[which]
+	})
+	s.w.Advance(d)
+	s.glance("while a disk fails")
+	disk.Inject(nil)
+}
+
+// snapshot has a node write one.
+func (s *Sim) snapshot() {
+	if !s.plan.Kept {
+		return
+	}
+	a := s.rng.IntN(len(s.nodes))
+	s.events.add("node %d writes a snapshot", a)
+	s.do(s.nodes[a], "BGREWRITEAOF")
+}
+
+// handover asks the primary for a FAILOVER, perhaps while a link is slow, held or cut.
+func (s *Sim) handover() {
+	if len(s.nodes) < 2 {
+		return
+	}
+	from := s.leader()
+	command := []string{"FAILOVER"}
+	if s.rng.IntN(2) == 0 {
+		to := s.nodes[s.rng.IntN(len(s.nodes))]
+		command = append(command, "TO", to.Host, "6379")
+	}
+	if s.rng.IntN(2) == 0 {
+		command = append(command, "TIMEOUT", sprintf("%d", 1+s.rng.IntN(3000)))
+	}
+	switch s.rng.IntN(4) {
+	case 0:
+		s.slow()
+	case 1:
+		s.cutAfter()
+	default:
+	}
+	s.events.add("%v says %q", command, s.do(from, command...))
+	s.w.Advance(s.some(3 * time.Second))
+	if s.rng.IntN(4) == 0 {
+		s.cut()
+	}
+	if s.rng.IntN(3) == 0 {
+		s.events.add("FAILOVER ABORT says %q", s.do(from, "FAILOVER", "ABORT"))
+	}
+}
+
+// promotion has an operator make a replica the primary, and the others follow it, as Sentinel
+// does with SENTINEL FAILOVER: what is under way is lost unless replies wait for all replicas.
+func (s *Sim) promotion() {
+	if len(s.nodes) < 2 || s.plan.Sentinel && s.rng.IntN(2) == 0 {
+		return
+	}
+	i := s.rng.IntN(len(s.nodes))
+	if i == int(s.primary.Load()) {
+		return
+	}
+	if s.plan.Acks < s.plan.Replicas {
+		s.excuse("a replica is promoted that may not have everything")
+	}
+	s.events.add("node %d is promoted: %q", i, s.do(s.nodes[i], "REPLICAOF", "NO", "ONE"))
+	s.w.Advance(s.some(200 * time.Millisecond))
+	s.elect(i, "operator")
+}
+
+// elect has all nodes but one follow that one.
+func (s *Sim) elect(i int, who string) {
+	s.primary.Store(int32(i))
+	for j, n := range s.nodes {
+		if j != i && !s.dead[j] {
+			s.events.add("%s: node %d is to follow node %d: %q", who, j, i, s.do(n, "REPLICAOF", s.nodes[i].Host, "6379"))
+		}
+	}
+}
+
+// alone has a replica follow nothing for a moment, and then its primary again: it has a history
+// of its own, so it needs everything.
+func (s *Sim) alone() {
+	if len(s.nodes) < 2 || s.plan.Sentinel || s.plan.Acks < s.plan.Replicas {
+		return
+	}
+	i := (int(s.primary.Load()) + 1) % len(s.nodes)
+	s.events.add("node %d leads for a moment: %q", i, s.do(s.nodes[i], "REPLICAOF", "NO", "ONE"))
+	s.w.Advance(s.some(time.Second))
+	s.do(s.nodes[i], "REPLICAOF", s.leader().Host, "6379")
+}
+
+// death has a node die, and come back.
+func (s *Sim) death() {
+	i, crash := s.rng.IntN(len(s.nodes)), s.rng.IntN(2) == 0
+	if s.rng.IntN(2) == 0 {
+		i = int(s.primary.Load())
+	}
+	is := s.role(i)
+	primary := is["role"] == "master"
+	lost := !s.plan.Kept || crash && !s.plan.Always
+	// A primary that comes back as it was, or an empty one, is what its replicas refuse.
+	back := s.some(300 * time.Millisecond)
+	if primary && s.plan.Sentinel && (lost || s.rng.IntN(2) == 0) {
+		back = 12*time.Second + s.some(10*time.Second)
+	} else if primary && lost {
+		s.excuse("the primary dies, and its files do not have everything")
+	}
+	if s.rng.IntN(4) == 0 {
+		back += s.some(5 * time.Second)
+	}
+	options := []string{"--replicaof", ""}
+	if !primary {
+		options[1] = is["master_host"] + " 6379"
+	}
+	s.events.add("node %d (%s) dies: power %t, back after %v, files lack something %t", i, is["role"], crash, back, lost)
+	s.die(i, crash)
+	s.w.Advance(back)
+	s.glance("while a node is dead")
+	s.revive(i, options...)
+}
+
+// die ends a node.
+func (s *Sim) die(i int, crash bool) {
+	s.nodes[i].Disk.Inject(nil)
+	s.dead[i] = true
+	if crash {
+		s.nodes[i].Crash(s.rng)
+	} else {
+		s.nodes[i].Kill()
+	}
+}
+
+// revive runs a node again, now and then with another wall clock.
+func (s *Sim) revive(i int, options ...string) {
+	if s.rng.IntN(4) == 0 {
+		d := s.some(20*time.Second) - 10*time.Second
+		s.events.add("the clock of node %d jumps by %v", i, d)
+		s.nodes[i].Skew(d)
+		s.mu.Lock()
+		s.ahead += max(d, -d)
+		s.mu.Unlock()
+	}
+	s.nodes[i].Restart(options...)
+	s.dead[i] = false
+	s.events.add("node %d runs again with %s", i, strings.Join(options, " "))
+}
+
+// heal ends all faults that last.
+func (s *Sim) heal() {
+	s.links(func(from, to string, _ int) { s.w.Net.Delay(from, to, nil) })
+	s.join()
+	for _, n := range s.nodes {
+		n.Disk.Inject(nil)
+	}
+}

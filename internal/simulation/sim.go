@@ -1,0 +1,197 @@
+package simulation
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// Report is what became of a history.
+type Report struct {
+	Plan Plan
+	// Broken is the first invariant that did not hold, and Why says how; empty if all did.
+	Broken, Why string
+	// Events is what happened, a line each.
+	Events string
+	// Virtual is how long the history was, by its own clock.
+	Virtual time.Duration
+	// Calls, Faults, Excused and Checked count the calls of clients, the faults, those of them that
+	// broke a promise, and the histories of keys that were checked.
+	Calls, Faults, Excused, Checked int64
+}
+
+// Sim is a history that runs.
+type Sim struct {
+	t     *testing.T
+	w     *inproc.World
+	plan  Plan
+	rng   *rand.Rand
+	nodes []*inproc.Node
+	dead  map[int]bool
+	// primary is the node that clients take for the primary.
+	primary atomic.Int32
+	events  events
+	order   order
+
+	parts parts
+	rates rates
+	queue atomic.Pointer[queue]
+
+	mu                      sync.Mutex // guards what follows
+	broken, why             string
+	ahead                   time.Duration // how far clocks have jumped
+	calls                   atomic.Int64
+	faults, excused, checks int64
+	sentinel                *sentinel
+	// risky says that what is acknowledged from now on is not promised to last.
+	risky bool
+}
+
+// Run plays the history of a seed in a bubble of its own.
+func Run(t *testing.T, seed uint64) (r Report) {
+	t.Helper()
+	plan := Draw(seed)
+	s := &Sim{plan: plan, rng: rand.New(rand.NewPCG(seed, 2)), dead: map[int]bool{}, rates: newRates()}
+	defer func() {
+		r.Plan, r.Broken, r.Why, r.Events = plan, s.broken, s.why, s.events.String()
+		r.Calls, r.Faults, r.Excused, r.Checked = s.calls.Load(), s.faults, s.excused, s.checks
+	}()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s.t, s.w = t, w
+		began := time.Now()
+		defer func() { r.Virtual = time.Since(began) }()
+		defer func() {
+			if t.Failed() {
+				t.Logf("%v\n%v", plan, s.events.String())
+			}
+		}()
+		s.play()
+	})
+	return r
+}
+
+// fail notes that an invariant does not hold. The history ends soon.
+func (s *Sim) fail(invariant, format string, args ...any) {
+	s.events.add("BROKEN "+invariant+": "+format, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == "" {
+		s.broken, s.why = invariant, sprintf(format, args...)
+	}
+}
+
+// failed reports whether an invariant did not hold.
+func (s *Sim) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken != ""
+}
+
+func (s *Sim) withTimeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.t.Context(), d)
+}
+
+// play starts all servers and plays the rounds.
+func (s *Sim) play() {
+	for i := range 1 + s.plan.Replicas {
+		options := s.plan.Options
+		if i > 0 {
+			options = append(options[:len(options):len(options)], "--replicaof", s.nodes[0].Host+" 6379")
+		}
+		n := s.w.Start(options...)
+		s.nodes = append(s.nodes, n)
+		s.events.add("node %d is %s", i, n.Host)
+	}
+	if !s.converge("at the beginning") {
+		return
+	}
+	if s.plan.Sentinel {
+		s.sentinel = newSentinel(s)
+		defer s.sentinel.stop()
+	}
+	for round := range s.plan.Rounds {
+		s.events.add("round %d", round)
+		s.round(round)
+		if s.failed() {
+			return
+		}
+	}
+	s.finish()
+}
+
+// round has clients call while faults come, and looks at what is left.
+func (s *Sim) round(round int) {
+	s.define()
+	s.parts.begin(round)
+	s.queue.Store(newQueue(round))
+	s.mu.Lock()
+	s.risky = false
+	s.mu.Unlock()
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	for i := range s.plan.Clients {
+		c := &client{
+			s: s, id: round*100 + i, host: s.w.Host(), rng: rand.New(rand.NewPCG(s.plan.Seed, uint64(1000+round*100+i))),
+			at: int(s.primary.Load()),
+		}
+		clients.Go(func() { c.run(stop) })
+	}
+	s.w.Advance(time.Duration(s.rng.IntN(400)) * time.Millisecond)
+	for range 1 + s.rng.IntN(4) {
+		s.fault()
+		s.glance("after a fault")
+		if s.failed() {
+			break
+		}
+	}
+	s.heal()
+	s.w.Advance(time.Duration(s.rng.IntN(1000)) * time.Millisecond)
+	close(stop)
+	clients.Wait()
+	if s.failed() || !s.converge("at the end of a round") {
+		return
+	}
+	s.check()
+}
+
+// define sets the policies that clients use.
+func (s *Sim) define() {
+	for range 20 {
+		a := s.do(s.leader(), "RL.POLICY", "SET", "use", "LIMITS", "SW", "15", years, "FIXED")
+		b := s.do(s.leader(), "RL.POLICY", "SET", "rate", "LIMITS", "TB", "5", "10", "1")
+		if a == "+OK\r\n" && b == a {
+			return
+		}
+		s.w.Advance(time.Second)
+	}
+	s.fail("whole", "the primary takes no policy: %q", s.do(s.leader(), "RL.POLICY", "SET", "use", "LIMITS", "SW", "15", years, "FIXED"))
+}
+
+// leader is the node that is taken for the primary.
+func (s *Sim) leader() *inproc.Node { return s.nodes[s.primary.Load()] }
+
+// excuse notes that a fault has broken a promise: what was acknowledged so far may be lost.
+func (s *Sim) excuse(why string) {
+	s.events.add("excused: %s", why)
+	s.excused++
+	now, past := s.parts.all()
+	for _, p := range append(now, past...) {
+		p.mu.Lock()
+		p.excused = true
+		p.mu.Unlock()
+	}
+	for _, r := range s.rates.all {
+		r.mu.Lock()
+		r.times++
+		r.mu.Unlock()
+	}
+	q := s.queue.Load()
+	q.mu.Lock()
+	q.excused = true
+	q.mu.Unlock()
+}

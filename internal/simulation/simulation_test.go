@@ -1,0 +1,62 @@
+package simulation_test
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/simulation"
+)
+
+var (
+	seed  = flag.Int64("seed", -1, "play one seed, and print its events with -v")
+	from  = flag.Uint64("from", 0, "the first seed")
+	seeds = flag.Uint64("seeds", 0, "how many seeds; 0 is the usual number")
+	spend = flag.Duration("spend", 0, "play seeds until this time has passed, in place of a number of seeds")
+)
+
+// TestMain has goroutines run on one processor, so that a seed is replayed nearly as it was.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
+// TestSeeds plays seeds, each of them a history of a cluster with faults.
+func TestSeeds(t *testing.T) {
+	if *seed >= 0 {
+		r := simulation.Run(t, uint64(*seed))
+		t.Logf("%v\n%s", r.Plan, r.Events)
+		require.Empty(t, r.Broken, r.Why)
+		return
+	}
+	count := *seeds
+	switch {
+	case count > 0:
+	case testing.Short():
+		count = 5
+	default:
+		count = 60
+	}
+	began := time.Now()
+	var played uint64
+	var virtual time.Duration
+	var calls, faults, excused, checked int64
+	for ; *spend > 0 && time.Since(began) < *spend || *spend == 0 && played < count; played++ {
+		r := simulation.Run(t, *from+played)
+		if r.Broken != "" {
+			t.Errorf("%v\n%s\n%s does not hold, after %v and %d seeds", r.Plan, r.Events, r.Broken, time.Since(began), played)
+			break
+		}
+		if t.Failed() {
+			break
+		}
+		virtual, calls, faults, excused, checked = virtual+r.Virtual, calls+r.Calls, faults+r.Faults, excused+r.Excused, checked+r.Checked
+	}
+	t.Logf("%d seeds from %d in %v: %.2f virtual hours, %d calls, %d faults, %d of them excused, %d checks",
+		played, *from, time.Since(began).Truncate(time.Second), virtual.Hours(), calls, faults, excused, checked)
+}

@@ -1,0 +1,366 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// years is a window and a lease for which time does not matter: ten years, in seconds. That of
+// the epoch ends in six years.
+const years = "315360000"
+
+// topic is what a part is called with.
+type topic int
+
+const (
+	topicCounter topic = iota // INCRBY
+	topicString               // SET, with an expiry far away
+	topicExec                 // MULTI, INCRBY, INCRBY, EXEC
+	topicScript               // EVAL
+	topicWindow               // SW.ALLOW
+	topicUse                  // RL.USE
+	topicMulti                // RL.MULTI of two windows
+	topicPlaces               // CC.ACQUIRE, CC.RELEASE
+	topicPolicy               // RL.POLICY SET
+	topics
+)
+
+var topicNames = [topics]string{"counter", "string", "exec", "script", "window", "use", "multi", "places", "policy"}
+
+// each is how many parts of a topic a round has.
+const each = 3
+
+// script adds to two keys.
+const script = `return {redis.call('INCRBY', KEYS[1], ARGV[1]), redis.call('INCRBY', KEYS[2], ARGV[1])}`
+
+// newPart returns part i of a topic in a round.
+func newPart(t topic, round, i int) *part {
+	p := &part{name: fmt.Sprintf("%s:%d:%d", topicNames[t], round, i), topic: t, limit: 10 + 10*int64(i)}
+	p.keys = []string{p.name}
+	switch t {
+	case topicExec, topicScript, topicMulti:
+		p.keys = []string{p.name + ":a", p.name + ":b"}
+	case topicUse:
+		p.keys, p.limit = []string{fmt.Sprintf("u%d-%d", round, i)}, useLimit
+	case topicPlaces:
+		p.limit = 2 + int64(i)
+	case topicPolicy:
+		p.keys = []string{fmt.Sprintf("p%d-%d", round, i)}
+	}
+	return p
+}
+
+// useLimit is the limit of the policy "use".
+const useLimit = 15
+
+// parts are those of the present round, and all before.
+type parts struct {
+	mu   sync.Mutex // guards what follows
+	now  []*part
+	past []*part
+}
+
+// begin replaces the parts by those of a round.
+func (p *parts) begin(round int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.past, p.now = append(p.past, p.now...), nil
+	for t := range topics {
+		for i := range each {
+			p.now = append(p.now, newPart(t, round, i))
+		}
+	}
+}
+
+// pick returns one of the round.
+func (p *parts) pick(rng *rand.Rand) *part {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.now) == 0 {
+		return nil
+	}
+	return p.now[rng.IntN(len(p.now))]
+}
+
+// all returns those of the round and those before.
+func (p *parts) all() (now, past []*part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]*part(nil), p.now...), append([]*part(nil), p.past...)
+}
+
+// recorded makes a call whose answer becomes a part of the history.
+func (c *client) recorded(p *part) bool {
+	in, commands := c.draw(p)
+	call := c.s.order.next()
+	reply := c.exchange(commands...)
+	known, none, useful := c.settle(reply)
+	out, ok := answer(p, in, reply, known)
+	switch {
+	case none:
+	case known && !ok:
+		c.s.fail("linearizable", "%q is answered by %q", commands, reply)
+	case out.denied && !c.s.plan.looks():
+	default:
+		p.note(c.id, in, out, call, c.s.order.next())
+	}
+	return useful
+}
+
+// draw returns a call of a part.
+func (c *client) draw(p *part) (in input, commands [][]string) {
+	in = input{kind: kindAdd, n: 1 + c.rng.Int64N(3), limit: p.limit}
+	n, limit := strconv.FormatInt(in.n, 10), strconv.FormatInt(p.limit, 10)
+	one := func(words ...string) [][]string { return [][]string{words} }
+	switch p.topic {
+	case topicCounter:
+		commands = one("INCRBY", p.keys[0], n)
+	case topicExec, topicScript:
+		in.kind, commands = kindAddBoth, one("EVAL", script, "2", p.keys[0], p.keys[1], n)
+		if p.topic == topicExec {
+			commands = [][]string{{"MULTI"}, {"INCRBY", p.keys[0], n}, {"INCRBY", p.keys[1], n}, {"EXEC"}}
+		}
+	case topicWindow:
+		in.kind, commands = kindTake, one("SW.ALLOW", p.keys[0], limit, years, n, "FIXED")
+		if c.rng.IntN(10) == 0 {
+			commands[0] = append(commands[0], "BLOCK", "0.2")
+		}
+	case topicUse:
+		in.kind, commands = kindTake, one("RL.USE", "use", p.keys[0], n)
+	case topicMulti:
+		in.kind = kindTakeBoth
+		commands = one("RL.MULTI", "2", p.keys[0], p.keys[1], "SW", limit, years, n, "FIXED", "SW", limit, years, n, "FIXED", "WITHDETAILS")
+	case topicPlaces:
+		member := c.rng.IntN(8)
+		in.kind, in.n = kindAcquire, 1<<member
+		if commands = one("CC.ACQUIRE", p.keys[0], limit, years, "m"+strconv.Itoa(member)); c.rng.IntN(3) == 0 {
+			in.kind, commands = kindRelease, one("CC.RELEASE", p.keys[0], "m"+strconv.Itoa(member))
+		} else if c.rng.IntN(4) == 0 {
+			commands[0] = append(commands[0], "BLOCK", "0.5")
+		}
+	case topicString, topicPolicy:
+		c.tags++
+		in.kind, in.n = kindSet, int64(c.id)*1_000_000+int64(c.tags)
+		n = strconv.FormatInt(in.n, 10)
+		if commands = one("SET", p.keys[0], n, "EX", years); p.topic == topicPolicy {
+			commands = one("RL.POLICY", "SET", p.keys[0], "COMMENT", n, "LIMITS", "SW", "10", "60")
+		}
+	default:
+	}
+	return in, commands
+}
+
+// answer parses a reply. It is false for one that is no answer to the call.
+func answer(p *part, in input, reply string, known bool) (out output, ok bool) {
+	if !known {
+		return output{}, true
+	}
+	out.known = true
+	got := integers(reply)
+	switch in.kind {
+	case kindAdd:
+		return output{known: true, a: first(got)}, len(got) == 1
+	case kindAddBoth:
+		if len(got) != 2 {
+			return out, false
+		}
+		return output{known: true, a: got[0], b: got[1]}, true
+	case kindTake, kindAcquire:
+		if len(got) != 5 {
+			return out, false
+		}
+		return output{known: true, denied: got[0] != 0, a: got[2]}, got[1] == p.limit
+	case kindTakeBoth:
+		if len(got) != 15 {
+			return out, false
+		}
+		return output{known: true, denied: got[0] != 0, a: got[7], b: got[12]}, got[1] == p.limit
+	case kindRelease:
+		return output{known: true, denied: first(got) == 0}, len(got) == 1
+	default:
+		return out, reply == "+OK\r\n"
+	}
+}
+
+func first(n []int64) int64 {
+	if len(n) == 0 {
+		return -1
+	}
+	return n[0]
+}
+
+// look reads what a part holds at a node. Nothing else happens meanwhile.
+func (s *Sim) look(n *inproc.Node, p *part) (out output) {
+	out.known = true
+	limit := strconv.FormatInt(p.limit, 10)
+	value := func(key string) int64 {
+		words := strings.Split(s.do(n, "GET", key), "\r\n")
+		if len(words) < 2 {
+			return 0
+		}
+		v, _ := strconv.ParseInt(words[1], 10, 64)
+		return v
+	}
+	used := func(command ...string) int64 {
+		if got := integers(s.do(n, command...)); len(got) == 5 {
+			return p.limit - got[2]
+		}
+		return -1
+	}
+	switch p.topic {
+	case topicCounter, topicString:
+		out.a = value(p.keys[0])
+	case topicExec, topicScript:
+		out.a, out.b = value(p.keys[0]), value(p.keys[1])
+	case topicWindow:
+		out.a = used("SW.ALLOW", p.keys[0], limit, years, "0", "FIXED")
+	case topicUse:
+		out.a = used("RL.USE", "use", p.keys[0], "0")
+	case topicMulti:
+		out.a = used("SW.ALLOW", p.keys[0], limit, years, "0", "FIXED")
+		out.b = used("SW.ALLOW", p.keys[1], limit, years, "0", "FIXED")
+	case topicPlaces:
+		out.a = used("CC.ACQUIRE", p.keys[0], limit, years, "nobody", "PEEK")
+	default:
+		_, rest, _ := strings.Cut(s.do(n, "RL.POLICY", "GET", p.keys[0]), "comment\r\n")
+		if words := strings.SplitN(rest, "\r\n", 3); len(words) == 3 {
+			out.a, _ = strconv.ParseInt(words[1], 10, 64)
+		}
+	}
+	return out
+}
+
+// rate is a key of which so many are admitted at once, and then one each time.
+type rate struct {
+	key   string
+	how   int
+	mu    sync.Mutex // guards what follows
+	all   []admission
+	times int64
+}
+
+// What all keys with a rate admit.
+const (
+	rateLimit = 5
+	rateEach  = 100 * time.Millisecond
+)
+
+// command takes n, or waits until it may.
+func (r *rate) command(n int64, wait bool) (words []string) {
+	quantity := strconv.FormatInt(n, 10)
+	switch r.how {
+	case 0:
+		return []string{"CL.THROTTLE", r.key, "4", "10", "1", quantity}
+	case 1:
+		words = []string{"TB.ACQUIRE", r.key, "5", "10", "1", quantity}
+	default:
+		words = []string{"RL.USE", "rate", r.key, quantity}
+	}
+	if wait {
+		words = append(words, "BLOCK", "0.3")
+	}
+	return words
+}
+
+func (r *rate) note(a admission) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, a)
+}
+
+// rates are all keys with a rate.
+type rates struct{ all []*rate }
+
+func newRates() (r rates) {
+	for i := range 6 {
+		r.all = append(r.all, &rate{key: fmt.Sprintf("rate:%d", i), how: i % 3, times: 1})
+	}
+	return r
+}
+
+func (r rates) pick(rng *rand.Rand) *rate { return r.all[rng.IntN(len(r.all))] }
+
+// queue is a list whose elements are unique.
+type queue struct {
+	key string
+
+	mu       sync.Mutex // guards what follows
+	sent     map[string]bool
+	kept     map[string]bool // acknowledged
+	got      map[string]bool
+	lostPops int
+	pushedN  int
+	excused  bool
+}
+
+func newQueue(round int) *queue {
+	return &queue{key: fmt.Sprintf("queue:%d", round), sent: map[string]bool{}, kept: map[string]bool{}, got: map[string]bool{}}
+}
+
+func (q *queue) pushes(element string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sent[element] = true
+}
+
+func (q *queue) pushed(element string, known, none bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if known {
+		q.kept[element] = true
+	} else if none {
+		delete(q.sent, element)
+	}
+}
+
+func (q *queue) pops() {}
+
+// popped notes what a pop has got, and returns what is wrong with it.
+func (q *queue) popped(element string, got, nothing bool) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case !got && !nothing:
+		q.lostPops++
+	case got && q.excused:
+	case got && q.got[element]:
+		return "element " + element + " was delivered twice"
+	case got && !q.sent[element]:
+		return "element " + element + " was delivered, and was never sent"
+	case got:
+		q.got[element] = true
+	}
+	return ""
+}
+
+// check compares what is left in the list.
+func (q *queue) check(left []string) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.excused {
+		return ""
+	}
+	is := map[string]bool{}
+	for _, e := range left {
+		if q.got[e] || is[e] || !q.sent[e] {
+			return fmt.Sprintf("element %s is in the list: delivered %t, twice %t, sent %t", e, q.got[e], is[e], q.sent[e])
+		}
+		is[e] = true
+	}
+	missing := 0
+	for e := range q.kept {
+		if !q.got[e] && !is[e] {
+			missing++
+		}
+	}
+	if missing > q.lostPops {
+		return fmt.Sprintf("%d elements are gone, and %d pops were not answered", missing, q.lostPops)
+	}
+	return ""
+}
