@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,26 +66,65 @@ func (s *Sim) converge(when string) bool {
 			s.w.Advance(1200 * time.Millisecond) // logs that are synced each second are
 			return true
 		}
-		if tries == 120 && !s.plan.Sentinel {
+		if tries == 80 && !s.plan.Sentinel {
 			s.operate(all, primary)
 		}
 		s.w.Advance(250 * time.Millisecond)
 	}
 	all, _ := s.roles()
-	s.fail("whole", "the cluster is not whole %s: %v", when, all)
+	s.fail("whole", "the cluster is not whole %s: %s", when, brief(all))
 	return false
 }
 
-// operate has all nodes follow one.
+// operate has all nodes follow one. That is a replica if the primary came back empty: its
+// replicas refuse it then.
 func (s *Sim) operate(all []map[string]string, primary int) {
-	s.events.add("an operator looks: %v", all)
-	if primary < 0 {
-		primary = int(s.primary.Load())
+	s.events.add("an operator looks: %s", brief(all))
+	if primary < 0 || s.refuses(all) {
+		primary = farthest(all, int(s.primary.Load()))
 		s.excuse("an operator chooses a primary")
 		s.do(s.nodes[primary], "FAILOVER", "ABORT")
 		s.do(s.nodes[primary], "REPLICAOF", "NO", "ONE")
 	}
 	s.elect(primary, "operator")
+}
+
+// refuses reports whether a replica refuses an empty primary.
+func (s *Sim) refuses(all []map[string]string) bool {
+	for _, is := range all {
+		if strings.Contains(is["cell_repl_error"], "repl-refuse-empty") {
+			return true
+		}
+	}
+	return false
+}
+
+// farthest returns the whole replica with the greatest offset, or else.
+func farthest(all []map[string]string, otherwise int) int {
+	best := int64(-1)
+	for i, is := range all {
+		at, err := strconv.ParseInt(is["slave_repl_offset"], 10, 64)
+		if err == nil && is["role"] == "slave" && is["slave_priority"] != "0" && at > best {
+			best, otherwise = at, i
+		}
+	}
+	return otherwise
+}
+
+// brief is what matters of roles.
+func brief(all []map[string]string) (text string) {
+	for i, is := range all {
+		text += sprintf("\n              node %d:", i)
+		for _, name := range []string{
+			"role", "master_host", "master_link_status", "master_sync_in_progress", "slave_priority", "master_replid",
+			"master_repl_offset", "master_failover_state", "connected_slaves", "cell_repl_error",
+		} {
+			if value := is[name]; value != "" {
+				text += " " + name + "=" + value
+			}
+		}
+	}
+	return text
 }
 
 // contents has all keys of a node, and its clock.
@@ -114,12 +154,21 @@ func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
 	return ""
 }
 
-// glance compares replicas that have what their primary has, while nothing moves.
+// glance compares nodes at the same offset, while nothing moves. A primary may have decided what
+// is not in its stream yet, since nothing waits for it: what BLOCK has reserved.
 func (s *Sim) glance(when string) {
 	s.w.Settle()
 	all := make([]map[string]string, len(s.nodes))
 	for i := range s.nodes {
-		all[i] = s.role(i)
+		if all[i] = s.role(i); all[i]["role"] == "master" && !s.flush(i, all[i]) {
+			all[i] = nil
+		}
+	}
+	s.w.Settle()
+	for i, a := range all {
+		if a != nil {
+			all[i] = s.role(i)
+		}
 	}
 	for i, a := range all {
 		for j := i + 1; j < len(all); j++ {
@@ -133,6 +182,15 @@ func (s *Sim) glance(when string) {
 			s.equal(i, j, when)
 		}
 	}
+}
+
+// flush has a primary pass on all that it has decided, and reports whether it has, at this instant.
+func (s *Sim) flush(i int, is map[string]string) bool {
+	if s.plan.Acks > 0 || is["master_failover_state"] != "no-failover" {
+		return false
+	}
+	now := time.Now()
+	return s.do(s.nodes[i], "SET", "flushed", "yes") == "+OK\r\n" && time.Now().Equal(now)
 }
 
 // equal compares two nodes.
