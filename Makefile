@@ -190,6 +190,18 @@ chaos: ## Harm real stores at full size: lost replies, resharding, killed master
 	cd compat_test/chaos && CHAOS_FULL=1 $(GO) test -count=1 -v -timeout 120m ./...
 	CHAOS_FULL=1 $(GO) test -count=1 -v -run 'CutAtEachByte|CutsUnderChurn' ./replication
 
+# SEEDS is how many histories make simulate plays, or TIME is for how long, from the seed FROM on.
+SEEDS ?= 0
+TIME ?= 0
+FROM ?= 0
+.PHONY: simulate
+simulate: ## Play histories of clusters with faults in virtual time (SEEDS=1000, or TIME=2h; FROM=17)
+	$(GO) test -count=1 -v -timeout 0 -run TestSeeds ./internal/simulation -seeds $(SEEDS) -spend $(TIME) -from $(FROM)
+
+.PHONY: mutants
+mutants: ## Break the product on purpose, and print how long make simulate takes to find it (LIMIT=60s)
+	bash scripts/mutants.sh
+
 .PHONY: valkey-suite
 valkey-suite: ## Play Valkey's test suite (VALKEY_DIR=checkout of 7.2.7; see compat_test/valkey)
 	VALKEY_DIR='$(if $(VALKEY_DIR),$(abspath $(VALKEY_DIR)))' $(GO) test -tags real -count=1 -v -timeout 90m -parallel 4 -run 'TestValkey' ./compat_test

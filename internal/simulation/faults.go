@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 var sprintf = fmt.Sprintf
@@ -297,14 +300,73 @@ func (s *Sim) death() {
 	s.revive(i, options...)
 }
 
-// die ends a node.
+// die ends a node: at once, or at one of its next calls to the disk, such as an fsync whose
+// callers may have been answered too early.
 func (s *Sim) die(i int, crash bool) {
-	s.nodes[i].Disk.Inject(nil)
+	n := s.nodes[i]
+	n.Disk.Inject(nil)
+	if s.plan.Kept && s.rng.IntN(2) == 0 {
+		s.await(n, crash, 1+s.rng.IntN(6))
+	}
 	s.dead[i] = true
 	if crash {
-		s.nodes[i].Crash(s.rng)
+		n.Crash(s.rng)
 	} else {
-		s.nodes[i].Kill()
+		n.Kill()
+	}
+}
+
+// await waits until the disk of a node is about to write or to sync for the nth time, or for a
+// second. From there on nothing that the node does reaches anything.
+func (s *Sim) await(n *inproc.Node, crash bool, calls int) {
+	rng, op := rand.New(rand.NewPCG(s.rng.Uint64(), 1)), "write"
+	if crash {
+		op = "sync"
+	}
+	var left *faultfs.FS
+	var mu sync.Mutex // guards left
+	disk := n.Disk
+	disk.Inject(func(_ int, c faultfs.Call) error {
+		if c.Op == op {
+			calls--
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if left != nil {
+			return syscall.EIO // the process is no more
+		}
+		return nil
+	})
+	disk.Watch(func(_ int, clone func(*rand.Rand) *faultfs.FS) {
+		mu.Lock()
+		defer mu.Unlock()
+		if calls > 1 || left != nil {
+			return
+		}
+		for range 100 {
+			runtime.Gosched() // what has been answered already arrives
+		}
+		s.w.Net.Unplug(n.Host)
+		left = clone(rng)
+	})
+	for range 100 {
+		s.w.Advance(10 * time.Millisecond)
+		mu.Lock()
+		fired := left != nil
+		mu.Unlock()
+		if fired {
+			break
+		}
+	}
+	disk.Watch(nil)
+	disk.Inject(nil)
+	mu.Lock()
+	defer mu.Unlock()
+	if left != nil {
+		s.events.add("power or process ended at a %s", op)
+		if crash {
+			n.Disk = left
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func (s *Sim) round(round int) {
 func (s *Sim) define() {
 	for range 20 {
 		a := s.do(s.leader(), "RL.POLICY", "SET", "use", "LIMITS", "SW", "15", years, "FIXED")
-		b := s.do(s.leader(), "RL.POLICY", "SET", "rate", "LIMITS", "TB", "5", "10", "1")
+		b := s.do(s.leader(), "RL.POLICY", "SET", "rate", "LIMITS", "TB", "20", "2", "1")
 		if a == "+OK\r\n" && b == a {
 			return
 		}

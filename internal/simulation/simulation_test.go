@@ -38,9 +38,9 @@ func TestSeeds(t *testing.T) {
 	switch {
 	case count > 0:
 	case testing.Short():
-		count = 5
+		count = 4
 	default:
-		count = 60
+		count = 30
 	}
 	began := time.Now()
 	var played uint64
@@ -49,7 +49,8 @@ func TestSeeds(t *testing.T) {
 	for ; *spend > 0 && time.Since(began) < *spend || *spend == 0 && played < count; played++ {
 		r := simulation.Run(t, *from+played)
 		if r.Broken != "" {
-			t.Errorf("%v\n%s\n%s does not hold, after %v and %d seeds", r.Plan, r.Events, r.Broken, time.Since(began), played)
+			t.Errorf("%v\n%s\nBROKEN HERE: %s of seed %d, after %v: replay it with -seed %d",
+				r.Plan, r.Events, r.Broken, r.Plan.Seed, time.Since(began).Truncate(time.Millisecond), r.Plan.Seed)
 			break
 		}
 		if t.Failed() {

@@ -247,8 +247,8 @@ type rate struct {
 
 // What all keys with a rate admit.
 const (
-	rateLimit = 5
-	rateEach  = 100 * time.Millisecond
+	rateLimit = 20
+	rateEach  = 500 * time.Millisecond
 )
 
 // command takes n, or waits until it may.
@@ -256,9 +256,9 @@ func (r *rate) command(n int64, wait bool) (words []string) {
 	quantity := strconv.FormatInt(n, 10)
 	switch r.how {
 	case 0:
-		return []string{"CL.THROTTLE", r.key, "4", "10", "1", quantity}
+		return []string{"CL.THROTTLE", r.key, "19", "2", "1", quantity}
 	case 1:
-		words = []string{"TB.ACQUIRE", r.key, "5", "10", "1", quantity}
+		words = []string{"TB.ACQUIRE", r.key, "20", "2", "1", quantity}
 	default:
 		words = []string{"RL.USE", "rate", r.key, quantity}
 	}
