@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,12 +55,12 @@ func (s *Sim) wait() bool {
 
 // slow delays all links: mostly by little, now and then by a lot.
 func (s *Sim) slow() {
-	seed, most := s.rng.Uint64(), 1+s.rng.IntN(10)
-	s.events.add("links are slow: up to %d ms", most)
+	seed, most, often := s.rng.Uint64(), 1+s.rng.IntN(10), []int{50, 50, 5}[s.rng.IntN(3)]
+	s.events.add("links are slow: up to %d ms, and one time of %d up to 500 ms", most, often)
 	s.links(func(from, to string, i int) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		s.w.Net.Delay(from, to, func() time.Duration {
-			if rng.IntN(50) == 0 {
+			if rng.IntN(often) == 0 {
 				return time.Duration(rng.IntN(500)) * time.Millisecond
 			}
 			return time.Duration(rng.IntN(most*1000)) * time.Microsecond
@@ -213,11 +213,17 @@ func (s *Sim) handover() {
 	if s.rng.IntN(2) == 0 {
 		command = append(command, "TIMEOUT", sprintf("%d", 1+s.rng.IntN(3000)))
 	}
+	if s.rng.IntN(2) == 0 {
+		s.slow()
+	}
 	switch s.rng.IntN(4) {
 	case 0:
-		s.slow()
-	case 1:
 		s.cutAfter()
+	case 1: // replicas have just come back, and lack something
+		for _, n := range s.nodes {
+			s.w.Net.CutAfter(from.Host, n.Host, s.rng.IntN(4000))
+		}
+		s.w.Advance(s.some(200 * time.Millisecond))
 	default:
 	}
 	s.events.add("%v says %q", command, s.do(from, command...))
@@ -317,57 +323,36 @@ func (s *Sim) die(i int, crash bool) {
 }
 
 // await waits until the disk of a node is about to write or to sync for the nth time, or for a
-// second. From there on nothing that the node does reaches anything.
+// second. From there on nothing that the node does reaches anything, its disk included.
 func (s *Sim) await(n *inproc.Node, crash bool, calls int) {
-	rng, op := rand.New(rand.NewPCG(s.rng.Uint64(), 1)), "write"
+	op := "write"
 	if crash {
 		op = "sync"
 	}
-	var left *faultfs.FS
-	var mu sync.Mutex // guards left
-	disk := n.Disk
-	disk.Inject(func(_ int, c faultfs.Call) error {
+	var over atomic.Bool
+	n.Disk.Inject(func(_ int, c faultfs.Call) error {
 		if c.Op == op {
 			calls--
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if left != nil {
-			return syscall.EIO // the process is no more
+		if calls > 0 {
+			return nil
 		}
-		return nil
-	})
-	disk.Watch(func(_ int, clone func(*rand.Rand) *faultfs.FS) {
-		mu.Lock()
-		defer mu.Unlock()
-		if calls > 1 || left != nil {
-			return
+		if !over.Load() {
+			for range 100 {
+				runtime.Gosched() // what has been answered already arrives
+			}
+			s.w.Net.Unplug(n.Host)
+			over.Store(true)
 		}
-		for range 100 {
-			runtime.Gosched() // what has been answered already arrives
-		}
-		s.w.Net.Unplug(n.Host)
-		left = clone(rng)
+		return syscall.EIO
 	})
 	for range 100 {
-		s.w.Advance(10 * time.Millisecond)
-		mu.Lock()
-		fired := left != nil
-		mu.Unlock()
-		if fired {
-			break
+		if s.w.Advance(10 * time.Millisecond); over.Load() {
+			s.events.add("the end comes at a %s", op)
+			return
 		}
 	}
-	disk.Watch(nil)
-	disk.Inject(nil)
-	mu.Lock()
-	defer mu.Unlock()
-	if left != nil {
-		s.events.add("power or process ended at a %s", op)
-		if crash {
-			n.Disk = left
-		}
-	}
+	n.Disk.Inject(nil)
 }
 
 // revive runs a node again, now and then with another wall clock.
