@@ -58,9 +58,15 @@ func (s *Sim) converge(when string) bool {
 	for tries := range 240 {
 		all, primary := s.roles()
 		equal := s.isWhole()
-		for _, is := range all {
-			equal = equal && primary >= 0 && is["master_repl_offset"] == all[primary]["master_repl_offset"]
+		direct := true
+		for i, is := range all {
+			equal = equal && is["master_repl_offset"] == all[primary]["master_repl_offset"]
+			direct = direct && primary >= 0 && (i == primary || is["master_host"] == s.nodes[primary].Host)
 		}
+		if equal && !direct && !s.plan.Sentinel {
+			s.elect(primary, "operator") // after a handover, others follow the old primary still
+		}
+		equal = equal && direct
 		if equal {
 			s.primary.Store(int32(primary))
 			s.w.Advance(1200 * time.Millisecond) // logs that are synced each second are
@@ -82,7 +88,9 @@ func (s *Sim) operate(all []map[string]string, primary int) {
 	s.events.add("an operator looks: %s", brief(all))
 	if primary < 0 || s.refuses(all) {
 		primary = farthest(all, int(s.primary.Load()))
-		s.excuse("an operator chooses a primary")
+		if !s.plan.refuses() {
+			s.excuse("an operator chooses a primary")
+		}
 		s.do(s.nodes[primary], "FAILOVER", "ABORT")
 		s.do(s.nodes[primary], "REPLICAOF", "NO", "ONE")
 	}

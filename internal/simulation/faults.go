@@ -34,7 +34,7 @@ func (s *Sim) fault() {
 		return
 	}
 	s.faults++
-	kinds := []func(){s.slow, s.held, s.parted, s.cut, s.cutAfter, s.dropClients, s.disk, s.snapshot, s.handover, s.handover, s.promotion, s.alone}
+	kinds := []func(){s.slow, s.held, s.parted, s.cut, s.cutAfter, s.dropClients, s.disk, s.snapshot, s.handover, s.handover, s.handover, s.promotion, s.alone}
 	if s.plan.Deaths {
 		kinds = append(kinds, s.death, s.death, s.death, s.death)
 	}
@@ -66,6 +66,15 @@ func (s *Sim) slow() {
 			return time.Duration(rng.IntN(most*1000)) * time.Microsecond
 		})
 	})
+}
+
+// delay delays what leaves a host.
+func (s *Sim) delay(host string, d func() time.Duration) {
+	for _, n := range s.nodes {
+		if n.Host != host {
+			s.w.Net.Delay(host, n.Host, d)
+		}
+	}
 }
 
 // links calls f for each direction between two nodes.
@@ -215,6 +224,7 @@ func (s *Sim) handover() {
 	}
 	if s.rng.IntN(2) == 0 {
 		s.slow()
+		s.w.Advance(s.some(500 * time.Millisecond)) // something is on its way
 	}
 	switch s.rng.IntN(4) {
 	case 0:
@@ -224,6 +234,12 @@ func (s *Sim) handover() {
 			s.w.Net.CutAfter(from.Host, n.Host, s.rng.IntN(4000))
 		}
 		s.w.Advance(s.some(200 * time.Millisecond))
+	case 2: // what is on its way takes long, and what comes by new connections does not
+		d := 200*time.Millisecond + s.some(time.Second)
+		s.events.add("the primary's links are slow by %v, until now", d)
+		s.delay(from.Host, func() time.Duration { return d })
+		s.w.Advance(s.some(d))
+		s.delay(from.Host, nil)
 	default:
 	}
 	s.events.add("%v says %q", command, s.do(from, command...))
@@ -289,7 +305,7 @@ func (s *Sim) death() {
 	back := s.some(300 * time.Millisecond)
 	if primary && s.plan.Sentinel && (lost || s.rng.IntN(2) == 0) {
 		back = 12*time.Second + s.some(10*time.Second)
-	} else if primary && lost {
+	} else if primary && lost && !s.plan.refuses() {
 		s.excuse("the primary dies, and its files do not have everything")
 	}
 	if s.rng.IntN(4) == 0 {

@@ -17,6 +17,8 @@ type Plan struct {
 	Kept, Always bool
 	// Acks is the number of replicas that must have a change before it is answered.
 	Acks int
+	// Needs says that the primary takes no changes without a replica.
+	Needs bool
 	// Sentinel says that a model of Sentinel promotes replicas.
 	Sentinel bool
 	// Deaths says that servers die.
@@ -44,8 +46,8 @@ func Draw(seed uint64) Plan {
 		if p.Replicas == 3 { // three voters and four servers say no more than three
 			p.Replicas, p.Acks = 2, 2
 		}
-	} else if p.Replicas > 0 && rng.IntN(3) == 0 {
-		p.Acks = 1
+	} else if p.Replicas > 0 && rng.IntN(2) == 0 {
+		p.Acks = []int{1, p.Replicas}[rng.IntN(2)]
 	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	p.Options = []string{
@@ -55,7 +57,7 @@ func Draw(seed uint64) Plan {
 		"--repl-backlog-size", []string{"16384", "1048576", "16777216"}[rng.IntN(3)],
 		"--repl-ack-timeout", strconv.Itoa(200 + rng.IntN(800)),
 	}
-	if p.Replicas > 0 && rng.IntN(4) == 0 {
+	if p.Needs = p.Replicas > 0 && rng.IntN(3) == 0; p.Needs {
 		p.Options = append(p.Options, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "3")
 	}
 	if rng.IntN(4) == 0 {
@@ -69,6 +71,10 @@ func (p Plan) String() string {
 	return fmt.Sprintf("seed %d: replicas %d, clients %d, rounds %d, sentinel %t, deaths %t, %v",
 		p.Seed, p.Replicas, p.Clients, p.Rounds, p.Sentinel, p.Deaths, p.Options)
 }
+
+// refuses reports whether all that was answered is on every replica, and these refuse a primary
+// that comes back empty, which takes no writes without them.
+func (p Plan) refuses() bool { return p.Needs && !p.Kept && p.Acks == p.Replicas && p.Replicas > 0 }
 
 // looks reports whether a call that is denied has to be told the state that the calls before it
 // have left: it waits for nothing, so after a death or a promotion it may have seen what is lost.
