@@ -34,9 +34,22 @@ func (s *Sim) fault() {
 		return
 	}
 	s.faults++
-	kinds := []func(){s.slow, s.held, s.parted, s.cut, s.cutAfter, s.dropClients, s.disk, s.snapshot, s.handover, s.handover, s.handover, s.promotion, s.alone}
+	kinds := []func(){s.slow, s.held, s.parted, s.cut, s.cutAfter, s.dropClients, s.disk, s.snapshot, s.handover, s.handover, s.promotion, s.alone}
 	if s.plan.Deaths {
 		kinds = append(kinds, s.death, s.death, s.death, s.death)
+	}
+	switch s.plan.Focus {
+	case Handovers:
+		kinds = []func(){s.slow, s.cut, s.cutAfter, s.handover, s.handover, s.handover, s.handover, s.handover}
+	case Deaths:
+		if s.plan.Deaths {
+			kinds = append(kinds, s.death, s.death, s.death, s.death, s.death, s.death, s.death, s.death)
+		}
+	case Promotions:
+		if s.plan.Acks == s.plan.Replicas {
+			kinds = []func(){s.slow, s.cut, s.parted, s.held, s.promotion, s.promotion, s.promotion}
+		}
+	default:
 	}
 	kinds[s.rng.IntN(len(kinds))]()
 	s.w.Advance(s.some(1500 * time.Millisecond))
@@ -264,6 +277,13 @@ func (s *Sim) promotion() {
 	}
 	if s.plan.Acks < s.plan.Replicas {
 		s.excuse("a replica is promoted that may not have everything")
+	}
+	if s.rng.IntN(2) == 0 {
+		d := 100*time.Millisecond + s.some(time.Second)
+		s.events.add("the primary's links to node %d are slow by %v", i, d)
+		s.w.Net.Delay(s.leader().Host, s.nodes[i].Host, func() time.Duration { return d })
+		s.w.Advance(s.some(d))
+		s.w.Net.Delay(s.leader().Host, s.nodes[i].Host, nil)
 	}
 	s.events.add("node %d is promoted: %q", i, s.do(s.nodes[i], "REPLICAOF", "NO", "ONE"))
 	s.w.Advance(s.some(200 * time.Millisecond))

@@ -25,17 +25,33 @@ type Plan struct {
 	Deaths bool
 	// Options are those of all servers.
 	Options []string
+	// Focus is the kind of faults that come most.
+	Focus Focus
 	// Think is the longest time between two calls of a client.
 	Think time.Duration
 }
+
+// Focus is a kind of faults.
+type Focus int
+
+// What most faults of a history are.
+const (
+	Anything Focus = iota
+	Handovers
+	Deaths
+	Promotions
+)
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := Plan{
 		Seed: seed, Replicas: rng.IntN(4), Clients: 2 + rng.IntN(31), Rounds: 2 + rng.IntN(3),
-		Kept: rng.IntN(4) > 0, Deaths: rng.IntN(4) > 0,
+		Kept: rng.IntN(3) > 0, Deaths: rng.IntN(4) > 0,
 		Think: time.Duration(20+rng.IntN(200)) * time.Millisecond,
+	}
+	if p.Replicas > 0 {
+		p.Focus = Focus(rng.IntN(4))
 	}
 	fsync := []string{"everysec", "no"}[rng.IntN(2)]
 	if p.Always = p.Kept && rng.IntN(2) == 0; p.Always {
@@ -49,6 +65,9 @@ func Draw(seed uint64) Plan {
 	} else if p.Replicas > 0 && rng.IntN(2) == 0 {
 		p.Acks = []int{1, p.Replicas}[rng.IntN(2)]
 	}
+	if !p.Kept && !p.Sentinel && p.Replicas > 0 && rng.IntN(3) > 0 {
+		p.Acks, p.Needs, p.Deaths, p.Focus = p.Replicas, true, true, Deaths // replicas are all that is left of what was answered
+	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	p.Options = []string{
 		"--appendonly", yes[p.Kept], "--appendfsync", fsync, "--save", "",
@@ -57,7 +76,7 @@ func Draw(seed uint64) Plan {
 		"--repl-backlog-size", []string{"16384", "1048576", "16777216"}[rng.IntN(3)],
 		"--repl-ack-timeout", strconv.Itoa(200 + rng.IntN(800)),
 	}
-	if p.Needs = p.Replicas > 0 && rng.IntN(3) == 0; p.Needs {
+	if p.Needs = p.Needs || p.Replicas > 0 && rng.IntN(4) == 0; p.Needs {
 		p.Options = append(p.Options, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "3")
 	}
 	if rng.IntN(4) == 0 {
@@ -68,8 +87,8 @@ func Draw(seed uint64) Plan {
 
 // String says what was drawn.
 func (p Plan) String() string {
-	return fmt.Sprintf("seed %d: replicas %d, clients %d, rounds %d, sentinel %t, deaths %t, %v",
-		p.Seed, p.Replicas, p.Clients, p.Rounds, p.Sentinel, p.Deaths, p.Options)
+	return fmt.Sprintf("seed %d: replicas %d, clients %d, rounds %d, sentinel %t, deaths %t, focus %d, %v",
+		p.Seed, p.Replicas, p.Clients, p.Rounds, p.Sentinel, p.Deaths, p.Focus, p.Options)
 }
 
 // refuses reports whether all that was answered is on every replica, and these refuse a primary
