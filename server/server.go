@@ -65,6 +65,8 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Node replicates instead of what the server makes for that; nil leaves it to the server.
 	Node standby.Node
+	// WrapStore replaces what a worker of the engine calls commands with, unless it is nil.
+	WrapStore func(env.Store) env.Store
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
 	// called with what maxmemory leaves Go's heap, whenever that changes.
 	LimitHeap func(bytes int64) int64
@@ -215,7 +217,11 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 // keyspaceOptions has the keyspace decide what is asked, and keep policies.
 func (s *Server) keyspaceOptions(o *env.Options) {
 	s.openPolicies(o)
-	o.NewStore = func() env.Store { return newStore(s.keyspace) }
+	wrap := s.given.WrapStore
+	if wrap == nil {
+		wrap = func(store env.Store) env.Store { return store }
+	}
+	o.NewStore = func() env.Store { return wrap(newStore(s.keyspace)) }
 	o.Persistence = s.persistence
 	o.ObserveExpiry = func(observer env.Observer) { s.keyspace.ObserveSweep(observer) }
 	o.Ledger = s.keyspace.Ledger()

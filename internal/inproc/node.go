@@ -41,8 +41,8 @@ type Node struct {
 	done    chan error // nil while nothing runs
 }
 
-// Start runs a server with options as on the command line until the test ends. It has loaded
-// what there is to be loaded.
+// Start runs a server with options as on the command line until the test ends, of which the first
+// may be the path of a file. It has loaded what there is to be loaded.
 func (w *World) Start(options ...string) *Node {
 	w.t.Helper()
 	return w.StartWith(nil, options...)
@@ -73,9 +73,15 @@ func (n *Node) Run() error {
 	if err != nil {
 		return err
 	}
-	c, err := config.Load(append([]string{
+	args := []string{
 		"--transport", "goroutine", "--dir", dir, "--bind", n.Host, "--port", strconv.Itoa(Port), "--admin-bind", n.Host,
-	}, n.options...), nil)
+	}
+	if len(n.options) > 0 && !strings.HasPrefix(n.options[0], "-") { // a file
+		args = append(n.options[:1:1], append(args, n.options[1:]...)...)
+	} else {
+		args = append(args, n.options...)
+	}
+	c, err := config.Load(args, nil)
 	if err != nil {
 		return err
 	}

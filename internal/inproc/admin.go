@@ -1,0 +1,93 @@
+package inproc
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/server"
+)
+
+// AdminPort is where a [Node] of [World.StartAdmin] has its admin port.
+const AdminPort = 9121
+
+// Operated is a server with an admin port, as an operator sees it.
+type Operated struct {
+	*Node
+	http *http.Client
+}
+
+// StartAdmin is [World.Start] of a server with an admin port.
+func (w *World) StartAdmin(options ...string) *Operated {
+	w.t.Helper()
+	return w.StartAdminWith(nil, options...)
+}
+
+// StartAdminWith is [World.StartWith] of a server with an admin port.
+func (w *World) StartAdminWith(setup func(*server.Options), options ...string) *Operated {
+	w.t.Helper()
+	n := w.StartWith(setup, append([]string{"--admin-port", strconv.Itoa(AdminPort)}, options...)...)
+	return &Operated{n, w.HTTP(n.Host)}
+}
+
+// URL is that of a path of the admin port.
+func (o *Operated) URL(path string) string {
+	return "http://" + o.AdminAddr().String() + path
+}
+
+// Ask sends a request to the admin port, and returns the error of HTTP itself.
+func (o *Operated) Ask(r *http.Request) (status int, body string, err error) {
+	answer, err := o.http.Do(r)
+	if err != nil {
+		return 0, "", err //nolint:wrapcheck // it says what failed
+	}
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(all), err //nolint:wrapcheck // it says what failed
+}
+
+// Get asks the admin port as a user, or without a name.
+func (o *Operated) Get(path, user, password string) (status int, body string) {
+	t := o.world.t
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.URL(path), nil)
+	require.NoError(t, err)
+	if user != "" {
+		r.SetBasicAuth(user, password)
+	}
+	status, body, err = o.Ask(r)
+	require.NoError(t, err)
+	return status, body
+}
+
+// RunHeaders are those that a request to run a command must have.
+func RunHeaders() http.Header {
+	return http.Header{"Content-Type": {"application/json"}, "X-Cellserver-Action": {"1"}}
+}
+
+// Post sends a body to where the admin port runs commands.
+func (o *Operated) Post(header http.Header, body string) (status int, answer string, err error) {
+	t := o.world.t
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.URL("/api/v1/run"), strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header = header.Clone()
+	return o.Ask(r)
+}
+
+// Series returns the metrics by name and labels.
+func (o *Operated) Series() map[string]string {
+	t := o.world.t
+	t.Helper()
+	status, body := o.Get("/metrics", "", "")
+	require.Equal(t, 200, status, body)
+	all := make(map[string]string)
+	for _, m := range regexp.MustCompile(`(?m)^(cellserver_\S*?(?:\{.*\})?) (\S+)$`).FindAllStringSubmatch(body, -1) {
+		require.NotContains(t, all, m[1])
+		all[m[1]] = m[2]
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+package inproc
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/server"
+)
+
+// Timers is a clock of a bubble that counts the timers of its server.
+type Timers struct {
+	*clock.System
+	waiting atomic.Int64
+}
+
+// StartTimed is [World.Start] of a server whose timers are counted.
+func (w *World) StartTimed(options ...string) (*Node, *Timers) {
+	w.t.Helper()
+	return w.StartTimedWith(func(*server.Options) {}, options...)
+}
+
+// StartTimedWith is [World.StartWith] of a server whose timers are counted.
+func (w *World) StartTimedWith(setup func(*server.Options), options ...string) (*Node, *Timers) {
+	w.t.Helper()
+	now := func() int64 { return time.Now().UnixNano() }
+	c := &Timers{System: clock.NewSystem(clock.Options{}.WithSources(now, now, now))}
+	return w.StartWith(func(o *server.Options) {
+		o.Clock = c
+		setup(o)
+	}, options...), c
+}
+
+// Timers is how many timers are waiting.
+func (c *Timers) Timers() int { return int(c.waiting.Load()) }
+
+// AfterFunc is that of the clock below.
+func (c *Timers) AfterFunc(d time.Duration, f func()) clock.Timer {
+	c.waiting.Add(1)
+	return &counted{c, c.System.AfterFunc(d, func() {
+		c.waiting.Add(-1)
+		f()
+	})}
+}
+
+// counted is one timer of them.
+type counted struct {
+	timers *Timers
+	clock.Timer
+}
+
+func (t *counted) Stop() bool {
+	stopped := t.Timer.Stop()
+	if stopped {
+		t.timers.waiting.Add(-1)
+	}
+	return stopped
+}
