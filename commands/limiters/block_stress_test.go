@@ -1,4 +1,4 @@
-package server_test
+package limiters_test
 
 import (
 	"fmt"
@@ -10,28 +10,30 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestManyWaitersEveryEnding: a crowd that waits for three places, of whom some hang up,
 // some are unblocked or killed, some give up after a timeout, while others pass without
 // waiting. Nobody is forgotten, and no place is given twice or lost.
 func TestManyWaitersEveryEnding(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
 		const clients, places = 48, 3
-		admin := f.dial()
+		admin := f.Dial()
 		var holding, most, granted, refused atomic.Int64
 		var all sync.WaitGroup
 		var gone sync.Map // members whose client has hung up
 		for i := range clients {
-			c := f.dial()
+			c := f.Dial()
 			r := rand.New(rand.NewPCG(7, uint64(i)))
 			all.Go(func() {
 				me := fmt.Sprintf("member:%d", i)
 				for range 20 {
 					timeout := []string{"0", "0.5", "3"}[r.IntN(3)]
-					c.command("CC.ACQUIRE", "room", fmt.Sprint(places), "86400", me, "BLOCK", timeout)
-					text, err := readReply(c.r)
+					c.Command("CC.ACQUIRE", "room", fmt.Sprint(places), "86400", me, "BLOCK", timeout)
+					text, err := inproc.ReadReply(c.R)
 					switch {
 					case err != nil: // killed or hung up
 						return
@@ -43,15 +45,16 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 						n := holding.Add(1)
 						for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 						}
+						time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
 						holding.Add(-1)
-						c.command("CC.RELEASE", "room", me)
-						if text, err = readReply(c.r); err != nil {
+						c.Command("CC.RELEASE", "room", me)
+						if text, err = inproc.ReadReply(c.R); err != nil {
 							return
 						}
 						require.Equal(t, ":1\r\n", text)
 					}
 					if i%8 == 7 && r.IntN(10) == 0 {
-						c.command("CC.ACQUIRE", "room", fmt.Sprint(places), "86400", me, "BLOCK", "0")
+						c.Command("CC.ACQUIRE", "room", fmt.Sprint(places), "86400", me, "BLOCK", "0")
 						_ = c.Close() // while it waits, or holds a place
 						gone.Store(me, true)
 						return
@@ -67,10 +70,10 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 			case <-ended:
 				done = true
 			default:
-				f.clock.Advance(100 * time.Millisecond)
-				admin.do("CLIENT", "UNBLOCK", fmt.Sprint(2+r.IntN(clients)), []string{"TIMEOUT", "ERROR"}[r.IntN(2)])
+				w.Advance(100 * time.Millisecond)
+				admin.Do("CLIENT", "UNBLOCK", fmt.Sprint(2+r.IntN(clients)), []string{"TIMEOUT", "ERROR"}[r.IntN(2)])
 				gone.Range(func(member, _ any) bool {
-					admin.do("CC.RELEASE", "room", member.(string)) // its lease would end tomorrow
+					admin.Do("CC.RELEASE", "room", member.(string)) // its lease would end tomorrow
 					return true
 				})
 			}
@@ -78,44 +81,44 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 		require.Positive(t, granted.Load())
 		require.Positive(t, refused.Load())
 		require.LessOrEqual(t, most.Load(), int64(places))
-		eventually(t, "nobody waits", func() bool { return f.Keyspace().Waiting() == 0 })
-		eventually(t, "no timer is left", func() bool { return f.clock.Timers() == 0 })
+		w.Settle()
+		require.Zero(t, f.Keyspace().Waiting())
+		w.Settle()
+		require.Zero(t, clock.Timers())
 	})
 }
 
 // TestBlockedCallersNeverExceedTheWindow has clients that wait and clients that do not. A
 // window of three units gives three in every minute.
 func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		w.Advance(time.Minute - time.Duration(inproc.Epoch)%time.Minute)
 		const waiters, limit = 30, 3
-		conns := make([]*client, waiters)
 		answered := make(chan string, waiters)
-		for i := range conns {
-			conns[i] = f.dial()
-			conns[i].send(fmt.Sprintf("SW.ALLOW k %d 60 1 FIXED BLOCK 0\r\n", limit))
+		for range waiters {
+			c := f.Dial()
+			c.Send(fmt.Sprintf("SW.ALLOW k %d 60 1 FIXED BLOCK 0\r\n", limit))
 			go func() {
-				text, _ := readReply(conns[i].r) // an empty text fails below
+				text, _ := inproc.ReadReply(c.R) // an empty text fails below
 				answered <- text
 			}()
 		}
-		other := f.dial()
+		other := f.Dial()
 		for left := waiters; left > 0; {
 			taken := 0
-			if strings.HasPrefix(other.do("SW.ALLOW", "k", fmt.Sprint(limit), "60", "1", "FIXED"), "*5\r\n:0") {
+			if strings.HasPrefix(other.Do("SW.ALLOW", "k", fmt.Sprint(limit), "60", "1", "FIXED"), "*5\r\n:0") {
 				taken = 1
 			}
-			for got := min(limit-taken, left); got > 0; got-- {
-				select {
-				case text := <-answered:
-					require.True(t, strings.HasPrefix(text, "*5\r\n:0\r\n"), "%q", text)
-					left--
-				case <-time.After(patience):
-					require.Fail(t, "somebody was forgotten", "%d left", left)
-				}
+			w.Settle()
+			require.Len(t, answered, min(limit-taken, left), "in a minute")
+			for range len(answered) {
+				text := <-answered
+				require.True(t, strings.HasPrefix(text, "*5\r\n:0\r\n"), "%q", text)
+				left--
 			}
-			require.Empty(t, answered, "more than %d in a minute", limit)
-			f.clock.Advance(time.Minute)
+			// The next window begins: those that wait and the one that does not come at once.
+			time.Sleep(time.Minute)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package server_test
+package tracking_test
 
 import (
 	"fmt"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // cachingClient keeps what it reads until it is told to forget it, and never reads what
 // it keeps: once an invalidation is lost, or comes before the reply that it is for, its
 // value stays wrong.
 type cachingClient struct {
-	*client
+	*inproc.Client
 	kind  string
 	cache map[string]string
 	asked [][]string // the keys of the reads that are not answered yet
@@ -35,31 +37,31 @@ func (c *cachingClient) read(keys ...string) {
 	const long = "local n = 0 while n < 30000 do n = n + 1 end "
 	switch {
 	case keys[0] == stressList:
-		c.command("LRANGE", stressList, "0", "-1")
+		c.Command("LRANGE", stressList, "0", "-1")
 	case c.kind == "transaction":
-		c.send("MULTI\r\n")
+		c.Send("MULTI\r\n")
 		for _, key := range keys {
-			c.command("GET", key)
+			c.Command("GET", key)
 		}
-		c.send("EXEC\r\n")
+		c.Send("EXEC\r\n")
 	case c.kind == "opt in":
-		c.send("CLIENT CACHING YES\r\n")
-		c.command(append([]string{"MGET"}, keys...)...)
+		c.Send("CLIENT CACHING YES\r\n")
+		c.Command(append([]string{"MGET"}, keys...)...)
 	case c.kind == "script", c.kind == "long script":
 		script := "return redis.call('mget', unpack(KEYS))"
 		if c.kind == "long script" && rand.IntN(40) == 0 {
 			script = long + script
 		}
-		c.command(append([]string{"EVAL", script, fmt.Sprint(len(keys))}, keys...)...)
+		c.Command(append([]string{"EVAL", script, fmt.Sprint(len(keys))}, keys...)...)
 	default:
-		c.command(append([]string{"MGET"}, keys...)...)
+		c.Command(append([]string{"MGET"}, keys...)...)
 	}
 	c.asked = append(c.asked, keys)
 }
 
 // take reads one reply or push and does what it says.
 func (c *cachingClient) take() {
-	reply := c.reply()
+	reply := c.Reply()
 	switch {
 	case reply == invalidatedAll:
 		clear(c.cache)
@@ -125,10 +127,10 @@ func (c *cachingClient) isUnknown(key string) bool {
 
 // settle takes what the client has been sent by now.
 func (c *cachingClient) settle() {
-	c.send("PING\r\n")
+	c.Send("PING\r\n")
 	for {
-		if next, err := c.r.Peek(1); err == nil && next[0] == '+' {
-			if c.reply() == "+PONG\r\n" {
+		if next, err := c.R.Peek(1); err == nil && next[0] == '+' {
+			if c.Reply() == "+PONG\r\n" {
 				return
 			}
 			continue
@@ -138,39 +140,39 @@ func (c *cachingClient) settle() {
 }
 
 // write changes something in one of the ways in which things change.
-func write(c *client, n int64) {
+func write(c *inproc.Client, n int64) {
 	key, other, value := stressKey(rand.IntN(stressKeys)), stressKey(rand.IntN(stressKeys)), fmt.Sprint(n)
 	switch rand.IntN(12) {
 	case 0:
-		c.do("DEL", key)
+		c.Do("DEL", key)
 	case 1:
-		c.do("RENAME", key, other)
+		c.Do("RENAME", key, other)
 	case 2:
-		c.send("MULTI\r\n")
-		c.command("SET", key, value)
-		c.command("SET", other, value+"b")
-		c.command("SET", key, value+"c")
-		c.send("EXEC\r\n")
+		c.Send("MULTI\r\n")
+		c.Command("SET", key, value)
+		c.Command("SET", other, value+"b")
+		c.Command("SET", key, value+"c")
+		c.Send("EXEC\r\n")
 		for range 5 {
-			c.reply()
+			c.Reply()
 		}
 	case 3:
-		c.do("EVAL", "return redis.call('set', KEYS[1], ARGV[1])", "1", key, value)
+		c.Do("EVAL", "return redis.call('set', KEYS[1], ARGV[1])", "1", key, value)
 	case 4:
-		c.do("EVAL", "for i = 1, tonumber(ARGV[2]) do redis.call('set', KEYS[1], ARGV[1] .. i) end", "1", key, value, "100")
+		c.Do("EVAL", "for i = 1, tonumber(ARGV[2]) do redis.call('set', KEYS[1], ARGV[1] .. i) end", "1", key, value, "100")
 	case 5:
 		if rand.IntN(20) == 0 {
-			c.do("FLUSHALL")
+			c.Do("FLUSHALL")
 		}
 	case 6:
-		c.do("MSET", key, value, other, value+"b")
+		c.Do("MSET", key, value, other, value+"b")
 	case 7:
-		c.do("SET", key, value, "PX", "1") // it expires when the clock goes on
+		c.Do("SET", key, value, "PX", "1") // it expires when the clock goes on
 	case 8:
-		c.do("LSET", stressList, "0", value)
-		c.do("LPUSHX", stressList, value)
+		c.Do("LSET", stressList, "0", value)
+		c.Do("LPUSHX", stressList, value)
 	default:
-		c.do("SET", key, value)
+		c.Do("SET", key, value)
 	}
 }
 
@@ -178,39 +180,39 @@ func write(c *client, n int64) {
 // other loops, in transactions, scripts and in the background, a cache that does what it
 // is told holds nothing but the truth once it has been told.
 func TestTrackingClientsNeverKeepAStaleValue(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		for _, table := range []string{"1000000", "5"} {
-			t.Run("table of "+table, func(t *testing.T) {
-				rounds := 15
-				if testing.Short() {
-					rounds = 3
-				}
-				playStress(t, start(t, kind, "--tracking-table-max-keys", table), rounds)
+	for _, table := range []string{"1000000", "5"} {
+		t.Run("table of "+table, func(t *testing.T) {
+			rounds := 15
+			if testing.Short() {
+				rounds = 3
+			}
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				playStress(t, w, w.Start("--tracking-table-max-keys", table), rounds)
 			})
-		}
-	})
+		})
+	}
 }
 
 // playStress has clients cache and writers write, and compares after each round.
-func playStress(t *testing.T, f *fixture, rounds int) {
+func playStress(t *testing.T, w *inproc.World, f *inproc.Node, rounds int) {
 	readers := []*cachingClient{}
 	for _, kind := range []string{"plain", "opt in", "bcast", "transaction", "script", "long script", "slow"} {
 		options := map[string][]string{"opt in": {"OPTIN"}, "bcast": {"BCAST"}}[kind]
-		readers = append(readers, &cachingClient{client: f.tracker(options...), kind: kind, cache: map[string]string{}})
+		readers = append(readers, &cachingClient{Client: tracker(t, f, options...), kind: kind, cache: map[string]string{}})
 	}
-	truth := f.dial()
-	truth.do("HELLO", "3")
-	writers := []*client{f.dial(), f.dial(), f.dial()}
+	truth := f.Dial()
+	truth.Do("HELLO", "3")
+	writers := []*inproc.Client{f.Dial(), f.Dial(), f.Dial()}
 	var values atomic.Int64
 	for range rounds {
 		fillList(truth)
-		f.clock.Advance(10 * time.Millisecond)
+		w.Advance(10 * time.Millisecond)
 		var over atomic.Bool
 		var writing, reading sync.WaitGroup
-		for _, w := range writers {
+		for _, c := range writers {
 			writing.Go(func() {
 				for range 25 {
-					write(w, values.Add(1))
+					write(c, values.Add(1))
 				}
 			})
 		}
@@ -225,49 +227,39 @@ func playStress(t *testing.T, f *fixture, rounds int) {
 		writing.Wait()
 		over.Store(true)
 		reading.Wait()
-		f.clock.Advance(10 * time.Millisecond)
+		w.Advance(10 * time.Millisecond)
 		f.Keyspace().Sweep(1 << 20)
+		w.Settle()
 		for _, r := range readers {
-			r.compare(truth)
+			r.compare(t, truth)
 		}
 	}
 }
 
 // fillList makes the list long enough to be read in the background, and short enough to
 // be read often.
-func fillList(c *client) {
+func fillList(c *inproc.Client) {
 	args := []string{"RPUSH", stressList}
 	for i := range 9000 {
 		args = append(args, fmt.Sprint(i))
 	}
-	c.do("DEL", stressList)
-	c.do(args...)
+	c.Do("DEL", stressList)
+	c.Do(args...)
 }
 
-// compare waits until what the client keeps is true. A value that is never taken back
-// makes it fail.
-func (c *cachingClient) compare(truth *client) {
-	c.t.Helper()
+// compare wants what the client keeps to be true, once it has been told everything.
+func (c *cachingClient) compare(t *testing.T, truth *inproc.Client) {
+	t.Helper()
 	known := map[string]string{}
 	for i := range stressKeys {
 		known[stressKey(i)] = ""
-		if lines := strings.Split(truth.do("GET", stressKey(i)), "\r\n"); lines[0] != "_" {
+		if lines := strings.Split(truth.Do("GET", stressKey(i)), "\r\n"); lines[0] != "_" {
 			known[stressKey(i)] = lines[1]
 		}
 	}
-	known[stressList] = strings.Split(truth.do("LRANGE", stressList, "0", "0")+"\r\n\r\n", "\r\n")[2]
-	wrong := ""
-	for end := time.Now().Add(patience / 3); time.Now().Before(end); {
-		c.settle()
-		wrong = ""
-		for key, value := range c.cache {
-			if value != known[key] {
-				wrong = fmt.Sprintf("%s is %q and kept as %q", key, known[key], value)
-			}
-		}
-		if wrong == "" {
-			return
-		}
+	known[stressList] = strings.Split(truth.Do("LRANGE", stressList, "0", "0")+"\r\n\r\n", "\r\n")[2]
+	c.settle()
+	for key, value := range c.cache {
+		require.Equal(t, known[key], value, "%s keeps a stale value of %s", c.kind, key)
 	}
-	require.Fail(c.t, "a stale value", "%s: %s", c.kind, wrong)
 }

@@ -1,0 +1,364 @@
+package limiters_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/simnet"
+)
+
+// A window of one unit a minute that starts with its first hit: whoever comes second
+// waits for the end of the minute.
+const (
+	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
+	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
+)
+
+// fill uses the window up.
+func fill(c *inproc.Client) {
+	c.Send(takeWindow)
+	c.Expect(inproc.Five(0, 1, 0, -1, 60))
+}
+
+// queue has n clients wait for the window, one behind the other.
+func queue(t *testing.T, w *inproc.World, f *inproc.Node, n int, command string) []*inproc.Client {
+	t.Helper()
+	before := f.Keyspace().Waiting()
+	conns := make([]*inproc.Client, n)
+	for i := range conns {
+		conns[i] = f.Dial()
+		conns[i].Send(command)
+		w.Settle()
+		require.Equal(t, before+i+1, f.Keyspace().Waiting())
+	}
+	return conns
+}
+
+// TestBlockIsFIFO: those who wait under a key pass in the order they came, one for each
+// unit; others, under other keys, wait for nobody.
+func TestBlockIsFIFO(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		other := f.Dial()
+		fill(other)
+		conns := queue(t, w, f, 5, waitWindow+"PING behind\r\n")
+		require.Equal(t, "5", other.Info("blocked_clients"))
+		require.Equal(t, 1, clock.Timers(), "only the first has a timer")
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), other.Do("SW.ALLOW", "j", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0"))
+		require.Equal(t, inproc.Five(1, 1, 0, 60, 60), other.Do("SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
+		w.Advance(time.Minute - 1)
+		inproc.Silent(conns...)
+		w.Advance(1)
+		for i, c := range conns {
+			c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Bulk("behind"))
+			inproc.Silent(conns[i+1:]...)
+			w.Advance(time.Minute)
+		}
+		w.Settle()
+		require.Equal(t, "0", other.Info("blocked_clients"))
+		require.Zero(t, clock.Timers())
+	})
+}
+
+// TestBlockFIFOIsNotByQuantity: a small call does not overtake a large one that came
+// first, but a call that does not wait may take what there is.
+func TestBlockFIFOIsNotByQuantity(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		c := f.Dial()
+		c.Send("SW.ALLOW k 10 60 8 FIXED ANCHOR FIRST\r\n")
+		c.Expect(inproc.Five(0, 10, 2, -1, 60))
+		large := queue(t, w, f, 1, "SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
+		small := queue(t, w, f, 1, "SW.ALLOW k 10 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
+		c.Send("SW.ALLOW k 10 60 2 FIXED ANCHOR FIRST\r\n")
+		c.Expect(inproc.Five(0, 10, 0, -1, 60))
+		inproc.Silent(large, small)
+		w.Advance(time.Minute)
+		large.Expect(inproc.Five(0, 10, 0, -1, 60))
+		small.Silent()
+		w.Advance(time.Minute)
+		small.Expect(inproc.Five(0, 10, 9, -1, 60))
+	})
+}
+
+// TestBlockTimeout: the answer at the timeout is the refusal as it is by then, whoever
+// comes next moves up, and the units of the timeout are those of the call.
+func TestBlockTimeout(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		fill(c)
+		first := queue(t, w, f, 1, "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 1.5\r\n")[0]
+		second := queue(t, w, f, 1, "SW.ALLOW k 1 60000 1 FIXED ANCHOR FIRST MS BLOCK 30000\r\n")[0]
+		third := queue(t, w, f, 1, waitWindow)[0]
+		w.Advance(1499 * time.Millisecond)
+		inproc.Silent(first, second, third)
+		w.Advance(time.Millisecond)
+		first.Expect(inproc.Five(1, 1, 0, 59, 59))
+		w.Advance(28_500 * time.Millisecond)
+		second.Expect(inproc.Five(1, 1, 0, 30_000, 30_000))
+		third.Silent()
+		w.Advance(30 * time.Second)
+		third.Expect(inproc.Five(0, 1, 0, -1, 60))
+		require.Zero(t, f.Keyspace().Waiting())
+		w.Settle()
+		require.Zero(t, clock.Timers())
+		require.Contains(t, c.Do("RL.TOP"), inproc.Bulk("k"))
+		require.Contains(t, c.Do("CC.ACQUIRE", "cc", "1", "60", "a"), ":0\r\n")
+		waiter := queue(t, w, f, 1, "CC.ACQUIRE cc 1 60 b BLOCK 2\r\n")[0]
+		w.Advance(2 * time.Second)
+		waiter.Expect(inproc.Five(1, 1, 0, 58, 58))
+	})
+}
+
+// TestBlockAnswersAtOnce: what can never pass, what only looks or gives back, and what
+// passes right now.
+func TestBlockAnswersAtOnce(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		fill(c)
+		for _, step := range [][2]string{
+			{"SW.ALLOW k 1 60 2 FIXED ANCHOR FIRST BLOCK 0", inproc.Five(1, 1, 0, -1, 60)},
+			{"SW.ALLOW k 1 60 0 FIXED ANCHOR FIRST BLOCK 0", inproc.Five(0, 1, 0, -1, 60)},
+			{"SW.ALLOW new 1 60 -5 FIXED ANCHOR FIRST BLOCK 0", inproc.Five(0, 1, 1, -1, 0)},
+			{"SW.ALLOW k 1 60 PEEK BLOCK 0", "-ERR syntax error near 'BLOCK'\r\n"},
+			{"SW.ALLOW k 1 60 BLOCK -1", "-ERR timeout is negative\r\n"},
+			{"SW.ALLOW k 1 60 BLOCK x", "-ERR timeout is not a float or out of range\r\n"},
+			{"SW.ALLOW k 1 60 BLOCK", "-ERR syntax error near 'BLOCK'\r\n"},
+			{"TB.ACQUIRE b 1 1 60 2 BLOCK 0", inproc.Five(1, 1, 1, -1, 0)},
+			{"TB.ACQUIRE b 5 1 60 1 BLOCK 0", inproc.Five(0, 5, 4, -1, 60)},
+			{"TB.ACQUIRE b 5 1 60 5 BLOCK 59", inproc.Five(1, 5, 4, 1, 60)},
+			{"TB.ACQUIRE b 5 1 60 0 BLOCK 0", inproc.Five(0, 5, 4, -1, 60)},
+			{"TB.ACQUIRE b 5 1 60 -1 BLOCK 0", inproc.Five(0, 5, 5, -1, 0)},
+			{"CC.ACQUIRE c 1 60 a BLOCK 0", inproc.Five(0, 1, 0, -1, 60)},
+			{"CC.ACQUIRE c 1 60 a BLOCK 0", inproc.Five(0, 1, 0, -1, 60)},
+			{"CC.ACQUIRE c 1 60 b PEEK BLOCK 0", "-ERR syntax error near 'BLOCK'\r\n"},
+			{"TYPE k", "+ratelimit\r\n"},
+			{"TB.ACQUIRE k 1 1 1 1 BLOCK 0", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"},
+			{"CC.ACQUIRE k 1 60 a BLOCK 0", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"},
+		} {
+			require.Equal(t, step[1], c.Do(strings.Fields(step[0])...), step[0])
+		}
+		require.Zero(t, f.Keyspace().Waiting())
+		require.Zero(t, clock.Timers())
+	})
+}
+
+// TestBlockInsideMulti: nothing waits inside a transaction: TB answers as with WAIT 0,
+// the others as without BLOCK.
+func TestBlockInsideMulti(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		fill(c)
+		c.Send("TB.ACQUIRE b 1 1 60\r\nCC.ACQUIRE c 1 60 a\r\n")
+		c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Five(0, 1, 0, -1, 60))
+		c.Send("MULTI\r\n" + waitWindow + "TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\nCC.ACQUIRE c 1 60 b BLOCK 0\r\nTB.ACQUIRE q 1 1 60 1 LEAKY BLOCK 0\r\nEXEC\r\nPING\r\n")
+		c.Expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n",
+			inproc.Array(inproc.Five(1, 1, 0, 60, 60), inproc.Five(1, 1, 0, 60, 60), inproc.Five(1, 1, 0, 60, 60), inproc.Five(0, 1, 0, -1, 60)), "+PONG\r\n")
+		require.Zero(t, f.Keyspace().Waiting())
+		require.Zero(t, clock.Timers())
+	})
+}
+
+// TestWhateverMakesRoomWakesTheFirst: whatever makes room lets the first in line look at
+// once.
+func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		c := f.Dial()
+		for _, wake := range []string{
+			"DEL k", "UNLINK k", "FLUSHDB", "FLUSHALL", "RENAME k elsewhere", "RENAMENX k nowhere",
+			"SW.ALLOW k 1 60 -1 FIXED ANCHOR FIRST", "EXPIRE k -1", "PEXPIREAT k 1", "EXPIRE k 0",
+		} {
+			c.Do("FLUSHALL")
+			fill(c)
+			conns := queue(t, w, f, 2, waitWindow)
+			c.Do(strings.Fields(wake)...)
+			conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
+			inproc.Silent(conns[1])
+			c.Do("DEL", "nowhere")
+			c.Send("MULTI\r\n" + wake + "\r\nPING\r\nEXEC\r\n")
+			c.Expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n")
+			require.Contains(t, c.Reply(), "+PONG\r\n", wake)
+			conns[1].Expect(inproc.Five(0, 1, 0, -1, 60))
+		}
+		c.Send("FLUSHALL\r\nCC.ACQUIRE cc 1 60 a\r\n")
+		c.Expect("+OK\r\n", inproc.Five(0, 1, 0, -1, 60))
+		conns := queue(t, w, f, 2, "CC.ACQUIRE cc 1 60 b BLOCK 0\r\n")
+		require.Equal(t, ":1\r\n", c.Do("CC.RELEASE", "cc", "a"))
+		conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
+		conns[1].Expect(inproc.Five(0, 1, 0, -1, 60)) // the same member, who has the place already
+
+		// A key that expires is room, too, be it found by a look or by the sweeper.
+		c.Do("FLUSHALL")
+		fill(c)
+		require.Equal(t, ":1\r\n", c.Do("EXPIRE", "k", "5"))
+		waiter := queue(t, w, f, 1, waitWindow)[0]
+		w.Advance(5 * time.Second)
+		f.Keyspace().Sweep(1 << 20)
+		waiter.Expect(inproc.Five(0, 1, 0, -1, 60))
+	})
+}
+
+// TestWakesDoNotPileUp: however often the first is woken in vain, it keeps one timer.
+func TestWakesDoNotPileUp(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		c.Send("SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST\r\n")
+		c.Expect(inproc.Five(0, 10, 0, -1, 60))
+		waiter := queue(t, w, f, 1, "SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
+		for range 500 {
+			c.Send("SW.ALLOW k 10 60 -1 FIXED ANCHOR FIRST\r\nSW.ALLOW k 10 60 1 FIXED ANCHOR FIRST\r\n")
+		}
+		for range 500 {
+			c.Expect(inproc.Five(0, 10, 1, -1, 60), inproc.Five(0, 10, 0, -1, 60))
+		}
+		w.Settle()
+		require.Equal(t, 1, clock.Timers())
+		waiter.Silent()
+		w.Advance(time.Minute)
+		waiter.Expect(inproc.Five(0, 10, 0, -1, 60))
+	})
+}
+
+// TestBlockedClientLeaves: by closing, by closing its half or killed: its
+// place in line and its reservation are given back, and reservations behind it stay.
+func TestBlockedClientLeaves(t *testing.T) {
+	leave := map[string]func(admin, c *inproc.Client, id string){
+		"close":      func(_, c *inproc.Client, _ string) { require.NoError(t, c.Close()) },
+		"half close": func(_, c *inproc.Client, _ string) { require.NoError(t, c.Conn.(*simnet.Conn).CloseWrite()) },
+		"kill": func(admin, _ *inproc.Client, id string) {
+			require.Equal(t, ":1\r\n", admin.Do("CLIENT", "KILL", "ID", id))
+		},
+	}
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		for name, away := range leave {
+			f, clock := w.StartTimed()
+			c := f.Dial()
+			fill(c)
+			conns := queue(t, w, f, 3, waitWindow)
+			ids := []string{"2", "3", "4"}
+			away(c, conns[0], ids[0])
+			w.Settle()
+			require.Equal(t, 2, f.Keyspace().Waiting(), name)
+			require.Equal(t, 1, clock.Timers(), "the next has a timer")
+			away(c, conns[2], ids[2])
+			w.Settle()
+			require.Equal(t, 1, f.Keyspace().Waiting(), name)
+			w.Advance(time.Minute)
+			conns[1].Expect(inproc.Five(0, 1, 0, -1, 60))
+
+			require.Equal(t, inproc.Five(0, 1, 0, -1, 10), c.Do("TB.ACQUIRE", "b", "1", "1", "10"))
+			reserved := []*inproc.Client{f.Dial(), f.Dial(), f.Dial()}
+			for i, r := range reserved {
+				ids[i] = r.ID()
+				r.Send("TB.ACQUIRE b 1 1 10 1 BLOCK 0\r\n")
+				w.Settle()
+				require.Equal(t, i+1, clock.Timers())
+			}
+			require.Equal(t, inproc.Five(1, 1, 0, 40, 40), c.Do("TB.ACQUIRE", "b", "1", "1", "10"))
+			away(c, reserved[0], ids[0])
+			w.Settle()
+			require.Equal(t, 2, clock.Timers(), name)
+			require.Equal(t, inproc.Five(1, 1, 0, 30, 30), c.Do("TB.ACQUIRE", "b", "1", "1", "10"), "its token is back")
+			w.Advance(10 * time.Second)
+			inproc.Silent(reserved[1:]...)
+			w.Advance(10 * time.Second)
+			reserved[1].Expect(inproc.Five(0, 1, 0, -1, 10))
+			w.Advance(10 * time.Second)
+			require.Regexp(t, `^\*5\r\n:0\r\n:1\r\n:[01]\r\n:-1\r\n:\d+\r\n$`, reserved[2].Reply())
+		}
+	})
+}
+
+// TestUnblock: CLIENT UNBLOCK answers as the timeout would, or with an error, and gives
+// back what was reserved.
+func TestUnblock(t *testing.T) {
+	const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		fill(c)
+		c.Send("TB.ACQUIRE b 1 1 60\r\nCC.ACQUIRE c 1 60 a\r\n")
+		c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Five(0, 1, 0, -1, 60))
+		for _, wait := range []string{waitWindow, "TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n", "CC.ACQUIRE c 1 60 b BLOCK 0\r\n"} {
+			for _, how := range []string{"", "TIMEOUT", "error"} {
+				waiter := f.Dial()
+				id := waiter.ID()
+				waiter.Send(wait + "PING\r\n")
+				// Its timer runs a moment before it can be unblocked.
+				w.Settle()
+				_, waits := f.Engine().CountClients()
+				require.EqualValues(t, 1, waits)
+				require.Equal(t, ":1\r\n", c.Do(strings.Fields("CLIENT UNBLOCK "+id+" "+how)...))
+				if how == "error" {
+					waiter.Expect(unblocked)
+				} else {
+					waiter.Expect(inproc.Five(1, 1, 0, 60, 60))
+				}
+				waiter.Expect("+PONG\r\n")
+				require.Equal(t, ":0\r\n", c.Do("CLIENT", "UNBLOCK", id))
+				w.Settle()
+				require.Zero(t, clock.Timers())
+				require.Zero(t, f.Keyspace().Waiting())
+				require.NoError(t, waiter.Close())
+			}
+		}
+		require.Equal(t, inproc.Five(1, 1, 0, 60, 60), c.Do("TB.ACQUIRE", "b", "1", "1", "60"), "all reservations were given back")
+	})
+}
+
+// TestStopWakesEverybody: a server that stops answers all who wait, whatever their
+// timeout, and lets nobody wait any more.
+func TestStopWakesEverybody(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		fill(c)
+		c.Send("TB.ACQUIRE b 1 1 60\r\nCC.ACQUIRE c 1 60 a\r\n")
+		c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Five(0, 1, 0, -1, 60))
+		conns := queue(t, w, f, 3, waitWindow)
+		conns = append(conns, queue(t, w, f, 1, "CC.ACQUIRE c 1 60 b BLOCK 0\r\n")...)
+		reserved := f.Dial()
+		reserved.Send("TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n")
+		w.Settle()
+		require.Equal(t, 3, clock.Timers())
+		require.NoError(t, f.Stop())
+		for _, c := range append(conns, reserved) {
+			c.Expect(inproc.Five(1, 1, 0, 60, 60))
+			c.ExpectEnd()
+		}
+		require.Zero(t, clock.Timers())
+	})
+}
+
+// TestGrantSurvivesAnotherType: tokens that were granted stay granted when something
+// else lies under the key by the time they are there; who only waits is told.
+func TestGrantSurvivesAnotherType(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		c := f.Dial()
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("TB.ACQUIRE", "b", "1", "1", "60"))
+		granted := f.Dial()
+		granted.Send("TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n")
+		w.Settle()
+		require.Equal(t, 1, clock.Timers())
+		c.Send("DEL b\r\nCL.THROTTLE b 1 1 600\r\n")
+		c.Expect(":1\r\n", inproc.Five(0, 2, 1, -1, 600))
+		w.Advance(time.Minute)
+		require.Contains(t, granted.Reply(), "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n")
+
+		fill(c)
+		waiter := queue(t, w, f, 1, waitWindow)[0]
+		c.Send("MULTI\r\nDEL k\r\nCL.THROTTLE k 1 1 600\r\nEXEC\r\n")
+		c.Expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", inproc.Array(":1\r\n", inproc.Five(0, 2, 1, -1, 600)))
+		waiter.Expect("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
+	})
+}

@@ -1,0 +1,289 @@
+package tracking_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// invalidated is the push that a tracking client is sent for one key.
+func invalidated(key string) string {
+	return ">2\r\n" + inproc.Bulk("invalidate") + inproc.Array(inproc.Bulk(key))
+}
+
+// invalidatedAll is the one for a flush.
+const invalidatedAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+
+// tracker is a RESP3 client that tracks with the given options.
+func tracker(t *testing.T, f *inproc.Node, options ...string) *inproc.Client {
+	t.Helper()
+	c := f.Dial()
+	require.Contains(t, c.Do("HELLO", "3"), "%7")
+	require.Equal(t, inproc.OK, c.Do(append([]string{"CLIENT", "TRACKING", "ON"}, options...)...))
+	return c
+}
+
+// TestTrackedReadIsInvalidatedByWhatTimeTakes: a key that expires is told of by whoever
+// finds it so, be that the sweep or a read, once, and not to the one whose first read it
+// was.
+func TestTrackedReadIsInvalidatedByWhatTimeTakes(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		a, b, other := tracker(t, f), tracker(t, f), f.Dial()
+		for _, key := range []string{"swept", "read"} {
+			other.Do("SET", key, "v", "PX", "50")
+			require.Equal(t, inproc.Bulk("v"), a.Do("GET", key))
+			w.Advance(60 * time.Millisecond)
+			if key == "swept" {
+				f.Keyspace().Sweep(1 << 20)
+			} else {
+				require.Equal(t, "_\r\n", b.Do("GET", key))
+			}
+			require.Equal(t, invalidated(key), a.Reply())
+		}
+		require.Equal(t, "+PONG\r\n", b.Do("PING"))
+		other.Do("SET", "read", "w")
+		require.Equal(t, invalidated("read"), b.Reply(), "it was still registered")
+		require.Equal(t, "+PONG\r\n", a.Do("PING"))
+	})
+}
+
+// TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt: the state of a limiter is a
+// value like any other, and a denied call leaves it alone.
+func TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		a, b := tracker(t, f), f.Dial()
+		for _, call := range [][]string{
+			{"CL.THROTTLE", "k0", "0", "1", "60"},
+			{"SW.ALLOW", "k1", "1", "60"},
+			{"TB.ACQUIRE", "k2", "1", "1", "60"},
+			{"CC.ACQUIRE", "k3", "1", "60", "me"},
+		} {
+			require.Equal(t, ":0\r\n", a.Do("EXISTS", call[1]))
+			require.NotContains(t, b.Do(call...), "-ERR", call[0])
+			require.Equal(t, invalidated(call[1]), a.Reply(), call[0])
+		}
+		require.Equal(t, ":1\r\n", a.Do("EXISTS", "k0"))
+		b.Do("CL.THROTTLE", "k0", "0", "1", "60")
+		require.Equal(t, "+PONG\r\n", a.Do("PING"))
+	})
+}
+
+// TestUnknownCommandEndsClientCaching: CLIENT CACHING is about the next command, and a
+// command that does not exist is one. Redis 7.0.15 answers the same.
+func TestUnknownCommandEndsClientCaching(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		a, other := tracker(t, f, "OPTIN"), f.Dial()
+		for _, unknown := range [][]string{{"NONSENSE"}, {"CONFIG", "NONSENSE"}, {"CLIENT", "NONSENSE"}, {"GET"}} {
+			require.Equal(t, inproc.OK, a.Do("CLIENT", "CACHING", "YES"))
+			require.Contains(t, a.Do(unknown...), "-ERR")
+			a.Do("GET", "k")
+			other.Do("SET", "k", "v")
+			require.Equal(t, "+PONG\r\n", a.Do("PING"), unknown)
+		}
+	})
+}
+
+// TestTrackingTableForgetsWhatItHasNoRoomFor: beyond tracking-table-max-keys a key
+// leaves the table, and who had read it is told so.
+func TestTrackingTableForgetsWhatItHasNoRoomFor(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--tracking-table-max-keys", "10")
+		a, b := tracker(t, f), f.Dial()
+		cached := make(map[string]bool)
+		for i := range 30 {
+			key := fmt.Sprintf("k%d", i)
+			a.Do("GET", key)
+			cached[key] = true
+			if i < 10 {
+				continue
+			}
+			push := a.Reply()
+			forgotten := strings.Split(push, "\r\n")[5]
+			require.Equal(t, invalidated(forgotten), push)
+			require.True(t, cached[forgotten], forgotten)
+			delete(cached, forgotten)
+		}
+		require.EqualValues(t, 10, b.InfoNumber("tracking_total_keys"))
+		require.EqualValues(t, 10, b.InfoNumber("tracking_total_items"))
+		for range 10 {
+			for key := range cached {
+				b.Do("SET", key, "v")
+				require.Equal(t, invalidated(key), a.Reply())
+				delete(cached, key)
+				break
+			}
+		}
+		require.EqualValues(t, 0, b.InfoNumber("tracking_total_keys"))
+	})
+}
+
+// TestTrackingTableKeepsToMaxmemory: what the table takes counts as memory, and once
+// that is full the table does not grow. No time passes, so the janitor does not count again and
+// decide when memory is full.
+func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		f.Keyspace().SetMaxMemory(2 << 20)
+		a, b := f.Dial(), f.Dial()
+		require.Contains(t, a.Do("HELLO", "3"), "%7")
+		require.Equal(t, inproc.OK, a.Do("CLIENT", "TRACKING", "ON"))
+		long := strings.Repeat("x", 10_000)
+		full := 0
+		for i := range 1000 {
+			if i == 300 {
+				f.Keyspace().SetBeside(f.Engine().ClientMemory()) // as the janitor does
+				full = int(f.Engine().ClientMemory())
+				require.Greater(t, full, 2<<20)
+			}
+			a.Command("GET", fmt.Sprintf("k%d%s", i, long))
+			for push := a.Reply(); push != "_\r\n"; push = a.Reply() {
+				require.Contains(t, push, "invalidate")
+			}
+		}
+		require.LessOrEqual(t, int(f.Engine().ClientMemory()), full)
+		require.Less(t, b.InfoNumber("tracking_total_keys"), int64(305))
+	})
+}
+
+// TestTrackingNotifiesThatTheRedirectIsGone: who redirects to a client that has left is
+// told so in the place of each invalidation.
+func TestTrackingNotifiesThatTheRedirectIsGone(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		b, other := f.Dial(), f.Dial()
+		id := b.ID()
+		a := tracker(t, f, "REDIRECT", id)
+		a.Do("GET", "k")
+		require.NoError(t, b.Close())
+		w.Settle()
+		require.NotContains(t, other.Do("CLIENT", "LIST"), "id="+id+" ")
+		other.Do("SET", "k", "v")
+		require.Equal(t, ">2\r\n"+inproc.Bulk("tracking-redir-broken")+":"+id+"\r\n", a.Reply())
+		require.Contains(t, a.Do("CLIENT", "TRACKINGINFO"), inproc.Bulk("broken_redirect"))
+		require.Contains(t, a.Do("CLIENT", "INFO"), " flags=tR ")
+		require.Equal(t, inproc.OK, a.Do("CLIENT", "TRACKING", "ON"))
+		require.NotContains(t, a.Do("CLIENT", "TRACKINGINFO"), inproc.Bulk("broken_redirect"))
+	})
+}
+
+// TestTrackingIsCountedAndForgotten: INFO counts what tracks, and nothing of it is left
+// of a client that has gone away or has ended it.
+func TestTrackingIsCountedAndForgotten(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		other := f.Dial()
+		before := f.Engine().ClientMemory()
+		var all []*inproc.Client
+		for i := range 5 {
+			all = append(all, tracker(t, f, "BCAST", "PREFIX", "same", "PREFIX", fmt.Sprintf("own%d", i)))
+		}
+		require.EqualValues(t, 5, other.InfoNumber("tracking_clients"))
+		require.EqualValues(t, 6, other.InfoNumber("tracking_total_prefixes"))
+		all[0].Do("CLIENT", "TRACKING", "OFF")
+		all[1].Do("RESET")
+		for _, c := range all[2:] {
+			require.NoError(t, c.Close())
+		}
+		w.Settle()
+		require.Zero(t, other.InfoNumber("tracking_clients"))
+		require.Zero(t, other.InfoNumber("tracking_total_prefixes"))
+		require.Equal(t, before, f.Engine().ClientMemory())
+	})
+}
+
+// TestReadThroughScriptIsTracked: what a script reads is remembered for its caller, also
+// of a script that runs in the background and in a transaction, and told behind the reply.
+func TestReadThroughScriptIsTracked(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		a, other := tracker(t, f), f.Dial()
+		const long = "local n = 0 while n < tonumber(ARGV[1]) do n = n + 1 end "
+		for _, script := range []string{"", long} {
+			for _, rounds := range []string{"1", "300000"} {
+				other.Do("SET", "k", "v")
+				require.Equal(t, inproc.Bulk("v"), a.Do("EVAL", script+"return redis.call('get', KEYS[1])", "1", "k", rounds))
+				other.Do("SET", "k", "w")
+				require.Equal(t, invalidated("k"), a.Reply())
+				require.Equal(t, inproc.Bulk("w"), a.Do("EVAL",
+					script+"local v = redis.call('get', KEYS[1]) redis.call('set', KEYS[1], 'x') "+script+"return v", "1", "k", rounds))
+				require.Equal(t, invalidated("k"), a.Reply())
+				a.Send("MULTI\r\nGET k\r\n")
+				a.Command("EVAL", script+"return redis.call('set', KEYS[1], 'y')", "1", "k", rounds)
+				a.Send("EXEC\r\n")
+				a.Expect(inproc.OK, inproc.Queued, inproc.Queued, inproc.Array(inproc.Bulk("x"), inproc.OK), invalidated("k"))
+			}
+		}
+		require.Equal(t, "+PONG\r\n", a.Do("PING"))
+	})
+}
+
+// TestManyReadersAreInvalidatedInTheBackground changes a key that thousands have read.
+// Each of them is notified, and neither the writer nor anybody else waits for that.
+func TestManyReadersAreInvalidatedInTheBackground(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		const n = 1000
+		f := w.Start("--tcp-backlog", "2048")
+		other := f.Dial()
+		readers := make([]*inproc.Client, n)
+		for i := range readers {
+			readers[i] = tracker(t, f)
+			readers[i].Do("GET", "k")
+		}
+		require.EqualValues(t, n, other.InfoNumber("tracking_total_items"))
+		require.EqualValues(t, 1, other.InfoNumber("tracking_total_keys"))
+		require.Equal(t, inproc.OK, other.Do("SET", "k", "v"))
+		for _, r := range readers {
+			require.Equal(t, invalidated("k"), r.Reply())
+		}
+		w.Settle()
+		require.Zero(t, f.Engine().ClientMemory())
+	})
+}
+
+// TestPrefixesAreBounded: a client cannot have the server keep prefixes without end, and
+// a command with thousands of them costs nobody else anything.
+func TestPrefixesAreBounded(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		a := f.Dial()
+		many := func(n int) []string {
+			args := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
+			for i := range n {
+				args = append(args, "PREFIX", fmt.Sprintf("%06d", i))
+			}
+			return args
+		}
+		require.Equal(t, "-ERR too many prefixes\r\n", a.Do(many(4097)...))
+		require.Equal(t, inproc.OK, a.Do(many(4096)...))
+		require.Equal(t, "-ERR too many prefixes\r\n", a.Do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "x"))
+		require.Contains(t, a.Do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "0040951"), "overlaps with an existing prefix '004095'")
+		require.Equal(t, inproc.OK, a.Do("CLIENT", "TRACKING", "OFF"))
+		require.Equal(t, "-ERR prefix is too long, at most 16384 bytes\r\n",
+			a.Do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", strings.Repeat("p", 16<<10+1)))
+		require.EqualValues(t, 0, a.InfoNumber("tracking_total_prefixes"))
+	})
+}
+
+// TestNothingOfTrackingIsKept: what replays the log finds no trace of who has read what,
+// and tells nobody what it loads.
+func TestNothingOfTrackingIsKept(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--appendonly", "yes")
+		a, b := tracker(t, f), f.Dial()
+		a.Do("GET", "k")
+		b.Do("SET", "k", "v")
+		require.Equal(t, invalidated("k"), a.Reply())
+		a.Do("GET", "k")
+		require.NoError(t, f.Keyspace().Restore(0, []byte("k"), entry.Entry{Kind: entry.String, Value: []byte("w"), Expiry: entry.NoExpiry}))
+		require.Equal(t, "+PONG\r\n", a.Do("PING"))
+	})
+}
