@@ -1,11 +1,25 @@
 package server_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/transport"
 )
 
 // A window of one unit a minute that starts with its first hit: whoever comes second
@@ -74,9 +88,6 @@ func invalidated(key string) string {
 	return ">2\r\n" + bulk("invalidate") + array(bulk(key))
 }
 
-// invalidatedAll is the one for a flush.
-const invalidatedAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
-
 // tracker is a RESP3 client that tracks with the given options.
 func (f *fixture) tracker(options ...string) *client {
 	f.t.Helper()
@@ -84,4 +95,158 @@ func (f *fixture) tracker(options ...string) *client {
 	require.Contains(f.t, c.do("HELLO", "3"), "%7")
 	require.Equal(f.t, okReply, c.do(append([]string{"CLIENT", "TRACKING", "ON"}, options...)...))
 	return c
+}
+
+// postponed waits until so many clients are.
+func (f *fixture) postponed(admin *client, n int) {
+	f.t.Helper()
+	eventually(f.t, "they are postponed", func() bool { return admin.info("blocked_clients") == fmt.Sprint(n) })
+}
+
+// engine is a command layer that a test has put together itself, behind sockets: it
+// knows its sessions, and its store may misbehave.
+type engine struct {
+	*session.Engine
+	clock *clocktest.Clock
+	ks    *keyspace.Keyspace
+	log   *logBuffer
+	addr  string
+	t     testing.TB
+
+	mu       sync.Mutex
+	sessions []*session.Session // in the order they came
+	fed      func(transport.Turn)
+}
+
+// watch has f told of every turn of the sessions that are opened from now on.
+func (e *engine) watch(f func(transport.Turn)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fed = f
+}
+
+// watched is a session whose turns somebody is told of.
+type watched struct {
+	*session.Session
+	fed func(transport.Turn)
+}
+
+// Feed implements transport.Session.
+func (w watched) Feed(l transport.Worker, in, out []byte) transport.Turn {
+	turn := w.Session.Feed(l, in, out)
+	w.fed(turn)
+	return turn
+}
+
+// startEngine serves an engine whose stores are passed through wrap.
+func startEngine(t testing.TB, kind string, wrap func(env.Store) env.Store) *engine {
+	t.Helper()
+	return startEngineWith(t, kind, wrap, func(*env.Options) {})
+}
+
+// startEngineWith is startEngine with options that set changes.
+func startEngineWith(t testing.TB, kind string, wrap func(env.Store) env.Store, set func(*env.Options)) *engine {
+	t.Helper()
+	e := &engine{clock: clocktest.New(epoch), log: &logBuffer{}, t: t}
+	e.ks = keyspace.New(keyspace.Options{Clock: e.clock})
+	began := time.Now()
+	log := slog.New(slog.NewTextHandler(e.log, nil))
+	o := env.Options{
+		Ledger:    e.ks.Ledger(),
+		NewStore:  func() env.Store { return wrap(server.NewStore(e.ks)) },
+		Stopwatch: func() time.Duration { return time.Since(began) },
+		Now:       e.clock.Now,
+		Settings:  config.Default(),
+		Log:       log,
+	}
+	set(&o)
+	e.Engine = session.NewEngine(o, commands.NewTable())
+	tr, err := transport.New(transport.Kind(kind), e, transport.DefaultLimits(), 2, log)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	e.addr = l.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- tr.Serve(l) }()
+	t.Cleanup(func() {
+		e.Drain()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, tr.Shutdown(ctx))
+		if err := <-served; !errors.Is(err, transport.ErrClosed) { // it need not have begun
+			require.NoError(t, err)
+		}
+		e.Close()
+	})
+	return e
+}
+
+// Open implements transport.Handler: it remembers the session.
+func (e *engine) Open(p transport.Peer) (transport.Session, []byte) {
+	opened, rejection := e.Engine.Open(p)
+	if s, ok := opened.(*session.Session); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.sessions = append(e.sessions, s)
+		if e.fed != nil {
+			return watched{s, e.fed}, rejection
+		}
+	}
+	return opened, rejection
+}
+
+func (e *engine) session(i int) *session.Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sessions[i]
+}
+
+func (e *engine) dial() *client { return dial(e.t, "tcp", e.addr) }
+
+// late is what the stores of goroutines in the background have in common, which get in late.
+type late struct {
+	came, enter, left chan struct{}
+	letIn             func() // closes enter, once
+}
+
+// lateStore is one of them. There may be several at once.
+type lateStore struct {
+	env.Store
+	*late
+}
+
+func (s lateStore) Enter() bool {
+	tell(s.came)
+	<-s.enter
+	return s.Store.Enter()
+}
+
+func (s lateStore) Leave() {
+	s.Store.Leave()
+	tell(s.left)
+}
+
+// tell tells whoever listens, once.
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// startLate starts an engine with one worker, beside which everything gets in late.
+func startLate(t *testing.T) (e *engine, worker transport.Worker, all *late) {
+	all = &late{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
+	all.letIn = sync.OnceFunc(func() { close(all.enter) })
+	loops := true // whose stores are made
+	e = startEngine(t, transports()[0], func(st env.Store) env.Store {
+		if loops {
+			return st
+		}
+		return lateStore{st, all}
+	})
+	t.Cleanup(all.letIn) // before the engine waits for what is beside it
+	worker = e.NewWorker()
+	loops = false
+	return e, worker, all
 }

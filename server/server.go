@@ -463,6 +463,9 @@ func (s *Server) Engine() *session.Engine { return s.engine }
 // Keyspace is the state, for tests. With the option store it is that of fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
+// Traffic is what the transport counts.
+func (s *Server) Traffic() transport.Stats { return s.transport.Stats() }
+
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())
 }

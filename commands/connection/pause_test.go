@@ -1,0 +1,214 @@
+package connection_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/simnet"
+	"github.com/cellserver/cellserver/server"
+)
+
+// A window of one unit a minute that starts with its first hit: a second call waits for the end of
+// the minute.
+const (
+	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
+	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
+)
+
+// fill uses the window up.
+func fill(c *inproc.Client) {
+	c.Send(takeWindow)
+	c.Expect(inproc.Five(0, 1, 0, -1, 60))
+}
+
+// queue has n clients wait for the window, one behind the other.
+func queue(t *testing.T, w *inproc.World, f *inproc.Node, n int, command string) []*inproc.Client {
+	t.Helper()
+	before := f.Keyspace().Waiting()
+	conns := make([]*inproc.Client, n)
+	for i := range conns {
+		conns[i] = f.Dial()
+		conns[i].Send(command)
+		w.Settle()
+		require.Equal(t, before+i+1, f.Keyspace().Waiting())
+	}
+	return conns
+}
+
+// TestPauseWrites: what may change something waits for the end of the pause with all that
+// its client has sent behind it, for one timer in all; others are served. It ends to the
+// millisecond, and every reply comes once and in its place.
+func TestPauseWrites(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed("--appendonly", "yes")
+		admin := f.Dial()
+		before := clock.Timers()
+		require.Equal(t, inproc.OK, admin.Do("CLIENT", "PAUSE", "60000", "WRITE"))
+		conns := make([]*inproc.Client, 10)
+		for i := range conns {
+			conns[i] = f.Dial()
+			conns[i].Send("PING before\r\nCLIENT REPLY SKIP\r\n" + string(inproc.Encode(nil, "INCR", "n")) +
+				fmt.Sprintf("SET k%[1]d v\r\nGET k%[1]d\r\n*2\r\n$4\r\nECHO\r\n$6\r\nbeh", i))
+			conns[i].Expect(inproc.Bulk("before"))
+		}
+		w.Settle()
+		require.EqualValues(t, len(conns), admin.InfoNumber("blocked_clients"))
+		require.Equal(t, before+1, clock.Timers(), "one timer serves all")
+		require.Equal(t, ":0\r\n", admin.Do("DBSIZE"))
+		w.Advance(time.Minute - time.Millisecond)
+		require.Equal(t, ":0\r\n", admin.Do("DBSIZE"))
+		inproc.Silent(conns...)
+		w.Advance(time.Millisecond)
+		for _, c := range conns {
+			c.Expect(inproc.OK, inproc.Bulk("v"))
+			c.Send("ind\r\n")
+			c.Expect(inproc.Bulk("behind"))
+		}
+		require.Equal(t, inproc.Bulk("10"), admin.Do("GET", "n"))
+		require.Equal(t, "0", admin.Info("blocked_clients"))
+		require.Equal(t, before, clock.Timers())
+	})
+}
+
+// TestPauseOfEverything: ALL postpones its own client's next command, too, and CLIENT
+// UNPAUSE; a further pause makes it longer, never shorter or less strict.
+func TestPauseOfEverything(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f, clock := w.StartTimed()
+		admin, other := f.Dial(), f.Dial()
+		require.Equal(t, "+PONG\r\n", other.Do("PING"))
+		admin.Send("CLIENT PAUSE 2000 WRITE\r\nCLIENT PAUSE 3000 WRITE\r\nCLIENT PAUSE 1000 ALL\r\nPING\r\nECHO behind\r\n")
+		admin.Expect(inproc.OK, inproc.OK, inproc.OK)
+		other.Send("CLIENT UNPAUSE\r\nGET k\r\n")
+		w.Advance(3*time.Second - 1)
+		inproc.Silent(admin, other)
+		w.Advance(1)
+		admin.Expect("+PONG\r\n", inproc.Bulk("behind"))
+		other.Expect(inproc.OK, "$-1\r\n")
+		require.Zero(t, clock.Timers())
+	})
+}
+
+// TestPauseStopsChanges: when a pause of writes is answered nothing changes any more,
+// whatever was going on: pipelines on other loops, and clients who wait for room.
+func TestPauseStopsChanges(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		admin := f.Dial()
+		fill(admin)
+		waiting := queue(t, w, f, 2, waitWindow)
+		const writers, depth = 8, 500
+		conns := make([]*inproc.Client, writers)
+		for i := range conns {
+			conns[i] = f.Dial()
+			conns[i].Send(strings.Repeat("INCR n\r\nGET n\r\n", depth))
+		}
+		require.Equal(t, inproc.OK, admin.Do("CLIENT", "PAUSE", "3600000", "WRITE"))
+		was := admin.Do("GET", "n")
+		for range 20 {
+			require.Equal(t, was, admin.Do("GET", "n"))
+		}
+		w.Advance(time.Minute) // there is room now
+		inproc.Silent(waiting...)
+		require.Equal(t, inproc.OK, admin.Do("CLIENT", "UNPAUSE"))
+		waiting[0].Expect(inproc.Five(0, 1, 0, -1, 60))
+		w.Advance(time.Minute)
+		waiting[1].Expect(inproc.Five(0, 1, 0, -1, 60))
+		for _, c := range conns {
+			for range 2 * depth {
+				c.Reply()
+			}
+		}
+		require.Equal(t, inproc.Bulk(fmt.Sprint(writers*depth)), admin.Do("GET", "n"))
+	})
+}
+
+// slowStore deletes when it is told to.
+type slowStore struct {
+	env.Store
+	inside, release chan struct{}
+}
+
+func (s slowStore) Delete(db int, key []byte) bool {
+	close(s.inside)
+	<-s.release
+	return s.Store.Delete(db, key)
+}
+
+// TestPauseWaitsForChanges: a pause is not answered while a command that it is for is
+// still at work.
+func TestPauseWaitsForChanges(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		inside, release := make(chan struct{}), make(chan struct{})
+		f := w.StartWith(func(o *server.Options) {
+			o.WrapStore = func(st env.Store) env.Store { return slowStore{st, inside, release} }
+		})
+		changes, pauses := f.Dial(), f.Dial()
+		changes.Command("DEL", "k")
+		<-inside
+		pauses.Command("CLIENT", "PAUSE", "1000", "WRITE")
+		probe := f.Keyspace().NewHandle()
+		defer probe.Close()
+		for ; probe.Enter(); probe.Leave() {
+			require.True(t, pauses.Conn.(*simnet.Conn).Idle(), "it is answered")
+		}
+		close(release) // the gate is closed: the pause waits for the change
+		changes.Expect(":0\r\n")
+		pauses.Expect(inproc.OK)
+	})
+}
+
+// TestPauseExtendsTheTimeToAuthenticate: who is about to authenticate when a pause begins
+// has time for it.
+func TestPauseExtendsTheTimeToAuthenticate(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--requirepass", "secret")
+		admin := f.Dial()
+		require.Equal(t, inproc.OK, admin.Do("AUTH", "secret"))
+		require.Equal(t, inproc.OK, admin.Do("CLIENT", "PAUSE", "60000"))
+		late := f.Dial()
+		late.Send("AUTH secret\r\n")
+		w.Advance(time.Minute - 1)
+		late.Silent()
+		w.Advance(1)
+		late.Expect(inproc.OK)
+	})
+}
+
+// TestPauseUnderLoad: pauses that begin and end all the time lose nobody's command.
+func TestPauseUnderLoad(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		admin, ended := f.Dial(), make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 6 {
+			c := f.Dial()
+			all.Go(func() {
+				for n := range 50 {
+					c.Send(fmt.Sprintf("PING\r\nINCR n%[1]d\r\nMULTI\r\nINCR n%[1]d\r\nEXEC\r\nPING\r\n", i))
+					c.Expect("+PONG\r\n", fmt.Sprintf(":%d\r\n", 2*n+1), inproc.OK, inproc.Queued, inproc.Array(fmt.Sprintf(":%d\r\n", 2*n+2)), "+PONG\r\n")
+				}
+			})
+		}
+		go func() { all.Wait(); close(ended) }()
+		for going := true; going; {
+			admin.Send("CLIENT PAUSE 1000 WRITE\r\nCLIENT PAUSE 1000 ALL\r\n")
+			admin.Expect(inproc.OK, inproc.OK)
+			time.Sleep(time.Second) // all go on at once
+			admin.Send("CLIENT PAUSE 1000 WRITE\r\nPING\r\nCLIENT UNPAUSE\r\n")
+			admin.Expect(inproc.OK, "+PONG\r\n", inproc.OK)
+			select {
+			case <-ended:
+				going = false
+			default:
+			}
+		}
+	})
+}

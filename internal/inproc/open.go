@@ -1,0 +1,25 @@
+package inproc
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/server"
+)
+
+// OpenWith is [Open] with what setup changes of the server's options.
+func OpenWith(tb testing.TB, setup func(*server.Options), options ...string) *Fed {
+	tb.Helper()
+	o := server.Options{}
+	setup(&o)
+	s, err := newServer(clocktest.New(Epoch), []net.Listener{}, o, append([]string{"--transport", "goroutine"}, options...))
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		s.Engine().Close()
+		s.Keyspace().Close()
+	})
+	return (&Fed{&Session{server: s}, tb}).Another()
+}
