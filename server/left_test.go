@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
@@ -250,3 +253,41 @@ func startLate(t *testing.T) (e *engine, worker transport.Worker, all *late) {
 	loops = false
 	return e, worker, all
 }
+
+// errorstats returns INFO errorstats by word.
+func (c *client) errorstats() map[string]string {
+	c.t.Helper()
+	counts := map[string]string{}
+	for _, line := range strings.Split(c.do("INFO", "errorstats"), "\r\n") {
+		if word, ok := strings.CutPrefix(line, "errorstat_"); ok {
+			word, count, _ := strings.Cut(word, ":count=")
+			counts[word] = count
+		}
+	}
+	return counts
+}
+
+// number is a field of INFO that is a number.
+func (c *client) number(field string) float64 {
+	c.t.Helper()
+	n, err := strconv.ParseFloat(c.info(field), 64)
+	require.NoError(c.t, err)
+	return n
+}
+
+// slowWords returns the arguments of all entries of SLOWLOG, the newest first.
+func slowWords(f *fixture) (all []string) {
+	for _, e := range f.Engine().Slow.Newest(1000) {
+		all = append(all, strings.Join(e.Args, " "))
+	}
+	return all
+}
+
+// commandStat returns calls and microseconds of INFO commandstats.
+func commandStat(c *client, name string) (calls, usec int64) {
+	_, _ = fmt.Sscanf(c.info("cmdstat_"+name), "calls=%d,usec=%d", &calls, &usec)
+	return calls, usec
+}
+
+// slowDisk is a disk on which every write and fsync takes three milliseconds.
+type slowDisk struct{ persistence.FS }

@@ -1,10 +1,12 @@
-package server_test
+package admin_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // fieldsOfRedis are those of INFO everything of Redis 7.0.15.
@@ -55,28 +57,32 @@ used_memory_vm_functions used_memory_vm_total used_memory_vm_total_human
 
 // TestInfoHasEveryFieldOfRedis: exporters and dashboards miss none.
 func TestInfoHasEveryFieldOfRedis(t *testing.T) {
-	for _, flags := range [][]string{nil, {"--appendonly", "yes"}} {
-		c := start(t, "auto", flags...).dial()
-		seen := map[string]int{}
-		for _, line := range strings.Split(c.do("INFO", "everything"), "\r\n") {
-			if name, _, is := strings.Cut(line, ":"); is {
-				seen[name]++
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		for _, flags := range [][]string{nil, {"--appendonly", "yes"}} {
+			c := w.Start(flags...).Dial()
+			seen := map[string]int{}
+			for _, line := range strings.Split(c.Do("INFO", "everything"), "\r\n") {
+				if name, _, is := strings.Cut(line, ":"); is {
+					seen[name]++
+				}
+			}
+			for _, name := range strings.Fields(fieldsOfRedis) {
+				require.Equal(t, 1, seen[name], "field %s", name)
 			}
 		}
-		for _, name := range strings.Fields(fieldsOfRedis) {
-			require.Equal(t, 1, seen[name], "field %s", name)
-		}
-	}
+	})
 }
 
 // TestInfoLatencystats has a line for each command that was called, with the percentiles that
 // were asked for.
 func TestInfoLatencystats(t *testing.T) {
-	c := start(t, "auto").dial()
-	c.do("SET", "k", "v")
-	require.Regexp(t, `^p50=\d+\.\d{3},p99=\d+\.\d{3},p99\.9=\d+\.\d{3}$`, c.info("latency_percentiles_usec_set"))
-	require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "latency-tracking-info-percentiles", "0.5 100"))
-	require.Regexp(t, `^p0\.5=\d+\.\d{3},p100=\d+\.\d{3}$`, c.info("latency_percentiles_usec_set"))
-	require.NotContains(t, c.do("INFO"), "# Latencystats")
-	require.NotContains(t, c.do("INFO", "everything"), "usec_get:")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		c.Do("SET", "k", "v")
+		require.Regexp(t, `^p50=\d+\.\d{3},p99=\d+\.\d{3},p99\.9=\d+\.\d{3}$`, c.Info("latency_percentiles_usec_set"))
+		require.Equal(t, "+OK\r\n", c.Do("CONFIG", "SET", "latency-tracking-info-percentiles", "0.5 100"))
+		require.Regexp(t, `^p0\.5=\d+\.\d{3},p100=\d+\.\d{3}$`, c.Info("latency_percentiles_usec_set"))
+		require.NotContains(t, c.Do("INFO"), "# Latencystats")
+		require.NotContains(t, c.Do("INFO", "everything"), "usec_get:")
+	})
 }

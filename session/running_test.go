@@ -1,0 +1,55 @@
+package session_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// TestRunningIsTheScriptThatKeepsOthersWaiting: its client, digest and time, and whether others
+// are told.
+func TestRunningIsTheScriptThatKeepsOthersWaiting(t *testing.T) {
+	s := inproc.Step(t, "--busy-reply-threshold", "500")
+	e := s.Engine()
+	_, is := e.Running()
+	require.False(t, is)
+	c, other := s.Dial(), s.Dial()
+	id := c.ID()
+	c.Command("EVAL", "while true do end", "0")
+	s.Clock.AwaitTimers(1)
+	r, is := e.Running()
+	require.True(t, is)
+	require.Equal(t, id, fmt.Sprint(r.Client.ID))
+	require.Equal(t, "694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7", r.Script)
+	require.False(t, r.Busy)
+	s.Clock.Advance(501 * time.Millisecond)
+	r, is = e.Running()
+	require.True(t, is)
+	require.True(t, r.Busy, "others are told")
+	require.Positive(t, r.For)
+	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+	require.Contains(t, c.Reply(), "-ERR")
+	// The reply may leave before the others are let in again.
+	inproc.Await(t, "nothing runs", func() bool { _, is := e.Running(); return !is })
+}
+
+// TestAScriptThatKeepsEverybodyWaitingIsLogged once, with its digest and client.
+func TestAScriptThatKeepsEverybodyWaitingIsLogged(t *testing.T) {
+	s := inproc.Step(t, "--busy-reply-threshold", "1")
+	c, other := s.Dial(), s.Dial()
+	id := c.ID()
+	c.Command("EVAL", "while true do end", "0")
+	s.Clock.AwaitTimers(1)
+	s.Clock.Advance(time.Second) // beyond the threshold
+	logged := regexp.MustCompile(`level=WARN msg="a script keeps everybody waiting.* script=694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7 id=`+id+` runs_for=`)
+	inproc.Await(t, "it is logged", func() bool { return logged.MatchString(s.Log.String()) })
+	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+	require.Contains(t, c.Reply(), "-ERR")
+	require.Equal(t, 1, strings.Count(s.Log.String(), "keeps everybody waiting"))
+}
