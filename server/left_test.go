@@ -3,10 +3,8 @@ package server_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +17,6 @@ import (
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
@@ -98,12 +95,6 @@ func (f *fixture) tracker(options ...string) *client {
 	require.Contains(f.t, c.do("HELLO", "3"), "%7")
 	require.Equal(f.t, okReply, c.do(append([]string{"CLIENT", "TRACKING", "ON"}, options...)...))
 	return c
-}
-
-// postponed waits until so many clients are.
-func (f *fixture) postponed(admin *client, n int) {
-	f.t.Helper()
-	eventually(f.t, "they are postponed", func() bool { return admin.info("blocked_clients") == fmt.Sprint(n) })
 }
 
 // engine is a command layer that a test has put together itself, behind sockets: it
@@ -206,6 +197,50 @@ func (e *engine) session(i int) *session.Session {
 
 func (e *engine) dial() *client { return dial(e.t, "tcp", e.addr) }
 
+// errorstats returns INFO errorstats by word.
+func (c *client) errorstats() map[string]string {
+	c.t.Helper()
+	counts := map[string]string{}
+	for _, line := range strings.Split(c.do("INFO", "errorstats"), "\r\n") {
+		if word, ok := strings.CutPrefix(line, "errorstat_"); ok {
+			word, count, _ := strings.Cut(word, ":count=")
+			counts[word] = count
+		}
+	}
+	return counts
+}
+
+const (
+	noKey     = "-NOPERM No permissions to access a key\r\n"
+	noChannel = "-NOPERM No permissions to access a channel\r\n"
+)
+
+// noCommand is the error for a command that user may not call.
+func noCommand(user, command string) string {
+	return "-NOPERM User " + user + " has no permissions to run the '" + command + "' command\r\n"
+}
+
+const (
+	noAuth    = "-NOAUTH Authentication required.\r\n"
+	wrongPass = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+)
+
+func replicate(s string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = s
+	}
+	return all
+}
+
+// fakePeer is a connection from wherever the test says.
+type fakePeer struct {
+	quietPeer
+	remote net.Addr
+}
+
+func (p fakePeer) RemoteAddr() net.Addr { return p.remote }
+
 // late is what the stores of goroutines in the background have in common, which get in late.
 type late struct {
 	came, enter, left chan struct{}
@@ -253,41 +288,3 @@ func startLate(t *testing.T) (e *engine, worker transport.Worker, all *late) {
 	loops = false
 	return e, worker, all
 }
-
-// errorstats returns INFO errorstats by word.
-func (c *client) errorstats() map[string]string {
-	c.t.Helper()
-	counts := map[string]string{}
-	for _, line := range strings.Split(c.do("INFO", "errorstats"), "\r\n") {
-		if word, ok := strings.CutPrefix(line, "errorstat_"); ok {
-			word, count, _ := strings.Cut(word, ":count=")
-			counts[word] = count
-		}
-	}
-	return counts
-}
-
-// number is a field of INFO that is a number.
-func (c *client) number(field string) float64 {
-	c.t.Helper()
-	n, err := strconv.ParseFloat(c.info(field), 64)
-	require.NoError(c.t, err)
-	return n
-}
-
-// slowWords returns the arguments of all entries of SLOWLOG, the newest first.
-func slowWords(f *fixture) (all []string) {
-	for _, e := range f.Engine().Slow.Newest(1000) {
-		all = append(all, strings.Join(e.Args, " "))
-	}
-	return all
-}
-
-// commandStat returns calls and microseconds of INFO commandstats.
-func commandStat(c *client, name string) (calls, usec int64) {
-	_, _ = fmt.Sscanf(c.info("cmdstat_"+name), "calls=%d,usec=%d", &calls, &usec)
-	return calls, usec
-}
-
-// slowDisk is a disk on which every write and fsync takes three milliseconds.
-type slowDisk struct{ persistence.FS }

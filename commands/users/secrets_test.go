@@ -1,4 +1,4 @@
-package server_test
+package users_test
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestUsersTellNoSecrets: whatever is said of users, right or wrong, no password is in the log,
@@ -14,11 +16,11 @@ import (
 // have changed a user are named.
 func TestUsersTellNoSecrets(t *testing.T) {
 	const password = "canary-password"
-	eachTransport(t, func(t *testing.T, kind string) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		path := filepath.Join(t.TempDir(), "users.acl")
 		require.NoError(t, os.WriteFile(path, []byte("user default on nopass ~* &* +@all\nuser app on >"+password+" +@all\n"), 0o600))
-		f := start(t, kind, "--aclfile", path, "--loglevel", "debug")
-		admin, c := f.dial(), f.dial()
+		f := w.Start("--aclfile", path, "--loglevel", "debug")
+		admin, c := f.Dial(), f.Dial()
 		for _, call := range []string{
 			"ACL SETUSER app >" + password + "2",
 			"ACL SETUSER app <" + password + "3",
@@ -34,18 +36,18 @@ func TestUsersTellNoSecrets(t *testing.T) {
 			"ACL LOG",
 			"ACL " + password + " " + password,
 		} {
-			admin.do(strings.Fields(call)...)
+			admin.Do(strings.Fields(call)...)
 		}
-		require.Equal(t, wrongPass, c.do("AUTH", "app", password+"4"))
-		require.Equal(t, wrongPass, c.do("AUTH", password, "app"))
-		require.Equal(t, okReply, c.do("AUTH", "app", password))
-		require.Equal(t, okReply, c.do("ACL", "SETUSER", "app", "<"+password+"2"))
+		require.Equal(t, wrongPass, c.Do("AUTH", "app", password+"4"))
+		require.Equal(t, wrongPass, c.Do("AUTH", password, "app"))
+		require.Equal(t, inproc.OK, c.Do("AUTH", "app", password))
+		require.Equal(t, inproc.OK, c.Do("ACL", "SETUSER", "app", "<"+password+"2"))
 		require.NoError(t, os.WriteFile(path, []byte("user default on nopass "+password+"\nuser app on >"+password+" +nosuch <"+password+"\n"+password+"\nuser app\n"), 0o600))
-		require.Contains(t, admin.do("ACL", "LOAD"), "ACL errors detected")
-		require.Contains(t, f.log.String(), "the users were not loaded")
-		require.Contains(t, f.log.String(), "audit: ACL SETUSER")
-		require.Contains(t, f.log.String(), "user=app\n")
-		require.Regexp(t, "audit: ACL LOAD.* refused=true", f.log.String())
+		require.Contains(t, admin.Do("ACL", "LOAD"), "ACL errors detected")
+		require.Contains(t, f.Log.String(), "the users were not loaded")
+		require.Contains(t, f.Log.String(), "audit: ACL SETUSER")
+		require.Contains(t, f.Log.String(), "user=app\n")
+		require.Regexp(t, "audit: ACL LOAD.* refused=true", f.Log.String())
 
 		changes, loads := "", 0
 		for _, change := range f.Engine().Changes.Since(0) {
@@ -54,11 +56,11 @@ func TestUsersTellNoSecrets(t *testing.T) {
 				loads++
 			}
 		}
-		require.Contains(t, changes, "ACL SETUSER app by app, from 127.0.0.1")
+		require.Contains(t, changes, "ACL SETUSER app by app, from "+f.Host+":")
 		require.Contains(t, changes, "ACL DELUSER other")
 		require.Zero(t, loads, "it has changed nothing")
-		shown := admin.do("INFO", "everything") + admin.do("CLIENT", "LIST") + admin.do("CONFIG", "GET", "*") + changes
+		shown := admin.Do("INFO", "everything") + admin.Do("CLIENT", "LIST") + admin.Do("CONFIG", "GET", "*") + changes
 		require.NotContains(t, shown, password)
-		require.NotContains(t, f.log.String(), password)
+		require.NotContains(t, f.Log.String(), password)
 	})
 }
