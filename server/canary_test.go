@@ -1,14 +1,15 @@
 package server_test
 
 import (
-	"net"
+	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cellserver/cellserver/config"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestLogTellsNoSecrets: after a run in which a password, keys and values were used,
@@ -16,10 +17,10 @@ import (
 // nor in what INFO and CLIENT LIST show to others.
 func TestLogTellsNoSecrets(t *testing.T) {
 	const password, key, value, guess = "canary-password", "canary-key", "canary-value", "canary-guess"
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind, "--requirepass", password, "--loglevel", "debug")
-		c := f.dial()
-		require.Equal(t, "+OK\r\n", c.do("AUTH", password))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--requirepass", password, "--loglevel", "debug")
+		c := f.Dial()
+		require.Equal(t, "+OK\r\n", c.Do("AUTH", password))
 		for _, args := range [][]string{
 			{"CL.THROTTLE", key, "5", "1", "60"},
 			{"CL.THROTTLE", key, value, "1", "60"},
@@ -45,33 +46,31 @@ func TestLogTellsNoSecrets(t *testing.T) {
 			{key},
 			{"EXEC"},
 		} {
-			c.do(args...)
+			c.Do(args...)
 		}
 		for _, raw := range []string{
 			key + " \"" + value + "\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n" + key, "POST /" + key + " HTTP/1.1\r\nHost: " + value + "\r\n\r\n",
 			"*1\r\n" + password + "\r\n", strings.Repeat(value, 10_000),
 		} {
-			bad := f.dial()
-			_, _ = bad.Write([]byte(raw)) // may be cut short
-			eventually(t, "it is closed", func() bool {
-				_, err := bad.r.ReadByte()
-				return err != nil
-			})
+			bad := f.Dial()
+			_, _ = bad.Write([]byte(raw))     // may be cut short
+			_, _ = io.Copy(io.Discard, bad.R) // until it is closed
 		}
-		waiting := f.dial()
-		require.Equal(t, "+OK\r\n", waiting.do("AUTH", password))
-		require.Contains(t, waiting.do("SW.ALLOW", key+"2", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"), ":0")
-		waiting.command("SW.ALLOW", key+"2", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0")
-		eventually(t, "it waits", func() bool { return f.Keyspace().Waiting() == 1 })
-		f.police(time.Hour)
-		admin := f.dial()
-		require.Equal(t, "+OK\r\n", admin.do("AUTH", password))
-		shown := admin.do("INFO", "everything") + admin.do("CLIENT", "LIST")
-		f.end()
+		waiting := f.Dial()
+		require.Equal(t, "+OK\r\n", waiting.Do("AUTH", password))
+		require.Contains(t, waiting.Do("SW.ALLOW", key+"2", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"), ":0")
+		waiting.Command("SW.ALLOW", key+"2", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0")
+		w.Settle()
+		require.EqualValues(t, 1, f.Keyspace().Waiting())
+		w.Advance(time.Minute)
+		admin := f.Dial()
+		require.Equal(t, "+OK\r\n", admin.Do("AUTH", password))
+		shown := admin.Do("INFO", "everything") + admin.Do("CLIENT", "LIST")
+		require.NoError(t, f.Stop())
 
-		require.Contains(t, f.log.String(), "speaks HTTP", "the log is not empty for another reason")
+		require.Contains(t, f.Log.String(), "speaks HTTP", "the log is not empty for another reason")
 		for _, secret := range []string{password, guess, value, key} {
-			require.NotContains(t, f.log.String(), secret)
+			require.NotContains(t, f.Log.String(), secret)
 			require.NotContains(t, shown, secret)
 		}
 	})
@@ -80,18 +79,14 @@ func TestLogTellsNoSecrets(t *testing.T) {
 // TestPasswordsAreShownNowhere: whatever way a password comes in, rightly or not, nothing that
 // prints shows it to others: no log, report, list or stream of commands.
 func TestPasswordsAreShownNowhere(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		path := writeConfig(t, "requirepass canary-file\nuser line on >canary-line +@all ~* &*\ntransport "+kind+"\n")
-		c, err := config.Load([]string{path, "--loglevel", "debug"}, nil)
-		require.NoError(t, err)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		f := startOn(t, c, l)
-		admin, other, monitor := f.dial(), f.dial(), f.dial()
-		require.Equal(t, okReply, admin.do("AUTH", "canary-file"))
-		require.Equal(t, okReply, monitor.do("AUTH", "line", "canary-line"))
-		require.Equal(t, okReply, admin.do("CONFIG", "SET", "slowlog-log-slower-than", "0", "latency-monitor-threshold", "1"))
-		monitors := monitor.do("MONITOR") == okReply
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		path := writeConfig(t, "requirepass canary-file\nuser line on >canary-line +@all ~* &*\n")
+		f := w.Start(path, "--loglevel", "debug")
+		admin, other, monitor := f.Dial(), f.Dial(), f.Dial()
+		require.Equal(t, inproc.OK, admin.Do("AUTH", "canary-file"))
+		require.Equal(t, inproc.OK, monitor.Do("AUTH", "line", "canary-line"))
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "slowlog-log-slower-than", "0", "latency-monitor-threshold", "1"))
+		monitors := monitor.Do("MONITOR") == inproc.OK
 		for _, args := range [][]string{
 			{"AUTH", "canary-guess"},
 			{"AUTH", "line", "canary-guess"},
@@ -102,7 +97,7 @@ func TestPasswordsAreShownNowhere(t *testing.T) {
 			{"auth", "canary-file"},
 			{"PING"},
 		} {
-			other.do(args...)
+			other.Do(args...)
 		}
 		for _, args := range [][]string{
 			{"ACL", "SETUSER", "app", "on", ">canary-user", "+get"},
@@ -121,36 +116,36 @@ func TestPasswordsAreShownNowhere(t *testing.T) {
 			{"EXEC"},
 			{"CONFIG", "REWRITE"},
 		} {
-			admin.do(args...)
+			admin.Do(args...)
 		}
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Contains(t, string(content), "canary-set", "it is where it belongs")
 		for _, fault := range []string{"requirepass \"canary-quote", "user app on >canary-line2 +nosuch", "user app on (canary-line3", "user app canary-line4", "store canary-store", "maxclients canary-number"} {
 			require.NoError(t, os.WriteFile(path, append(content, fault...), 0o600))
-			require.Contains(t, admin.do("CONFIG", "RELOAD"), "-ERR CONFIG RELOAD failed", fault)
+			require.Contains(t, admin.Do("CONFIG", "RELOAD"), "-ERR CONFIG RELOAD failed", fault)
 		}
 		var shown strings.Builder
 		for _, command := range []string{
 			"INFO everything", "CLIENT LIST", "ACL LIST", "ACL GETUSER default", "ACL GETUSER app", "ACL LOG", "SLOWLOG GET -1", "LATENCY LATEST", "LATENCY DOCTOR",
 			"LATENCY HISTOGRAM", "RL.TOP", "RL.REPORT OVERVIEW", "RL.REPORT HISTORY", "RL.REPORT KEYS", "RL.REPORT GROUPS", "RL.REPORT CHANGES", "MEMORY STATS",
 		} {
-			shown.WriteString(admin.do(strings.Fields(command)...))
+			shown.WriteString(admin.Do(strings.Fields(command)...))
 		}
 		if monitors {
-			admin.do("ECHO", "the-end-of-it")
+			admin.Do("ECHO", "the-end-of-it")
 			for line := ""; !strings.Contains(line, "the-end-of-it"); shown.WriteString(line) {
-				line, err = monitor.r.ReadString('\n')
+				line, err = monitor.R.ReadString('\n')
 				require.NoError(t, err)
 			}
 		}
 		for _, change := range f.Engine().Changes.Since(0) {
 			shown.WriteString(change.Text + change.By)
 		}
-		f.end()
-		require.Contains(t, f.log.String(), "was not reloaded", "the log is not empty for another reason")
+		require.NoError(t, f.Stop())
+		require.Contains(t, f.Log.String(), "was not reloaded", "the log is not empty for another reason")
 		at := max(0, strings.Index(shown.String(), "canary")-200)
 		require.NotContains(t, shown.String(), "canary", "near %q", shown.String()[at:min(at+400, shown.Len())])
-		require.NotContains(t, f.log.String(), "canary")
+		require.NotContains(t, f.Log.String(), "canary")
 	})
 }

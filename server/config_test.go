@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cellserver/cellserver/config"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // values returns every option of c.
@@ -33,16 +35,16 @@ func writeConfig(t *testing.T, content string) string {
 // changes.
 func TestConfigSet(t *testing.T) {
 	immutable := []string{"bind", "unixsocket", "unixsocketperm", "dir", "logfile", "databases", "transport", "io-threads", "tcp-backlog", "save", "appendonly"}
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
 		for _, name := range immutable {
 			want := "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - can't set immutable config\r\n"
-			require.Equal(t, want, c.do("CONFIG", "SET", name, "1"))
-			require.Equal(t, want, c.do("CONFIG", "SET", "timeout", "77", name, "1"))
+			require.Equal(t, want, c.Do("CONFIG", "SET", name, "1"))
+			require.Equal(t, want, c.Do("CONFIG", "SET", "timeout", "77", name, "1"))
 		}
 		for _, same := range []string{"appendonly", "save", "databases"} {
-			value := strings.Split(c.do("CONFIG", "GET", same), "\r\n")[4]
-			require.Equal(t, okReply, c.do("CONFIG", "SET", same, value), "it is so already")
+			value := strings.Split(c.Do("CONFIG", "GET", same), "\r\n")[4]
+			require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", same, value), "it is so already")
 		}
 		for args, want := range map[string]string{
 			"timeout 77 nosuch 1":     "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n",
@@ -54,36 +56,38 @@ func TestConfigSet(t *testing.T) {
 			"timeout 77 maxclients": "-ERR syntax error\r\n",
 			"timeout":               "-ERR wrong number of arguments for 'config|set' command\r\n",
 		} {
-			require.Equal(t, want, c.do(append([]string{"CONFIG", "SET"}, strings.Fields(args)...)...), args)
-			require.Equal(t, array(bulk("timeout"), bulk("0")), c.do("CONFIG", "GET", "timeout"), args)
+			require.Equal(t, want, c.Do(append([]string{"CONFIG", "SET"}, strings.Fields(args)...)...), args)
+			require.Equal(t, inproc.Array(inproc.Bulk("timeout"), inproc.Bulk("0")), c.Do("CONFIG", "GET", "timeout"), args)
 		}
-		require.Equal(t, "+OK\r\n", c.do("CONFIG", "SET", "Timeout", "5", "sw-log-max-entries", "10", "maxmemory", "1mb", "maxmemory-policy", "noeviction"))
-		require.Equal(t, array(bulk("TIMEOUT"), bulk("5")), c.do("CONFIG", "GET", "TIMEOUT"))
-		require.Equal(t, "1048576", c.info("maxmemory"))
-		require.Equal(t, "-ERR limit exceeds sw-log-max-entries\r\n", c.do("SW.ALLOW", "k", "11", "60", "1", "LOG"))
-		require.Equal(t, "*0\r\n", c.do("CONFIG", "GET", "nosuch"))
-		require.Equal(t, array(bulk("databases"), bulk("16"), bulk("timeout"), bulk("5")), c.do("CONFIG", "GET", "d*s", "timeout", "t?meout"))
-		require.Equal(t, "-ERR pattern is too long, at most 1024 bytes\r\n", c.do("CONFIG", "GET", strings.Repeat("*", 1025)))
+		require.Equal(t, "+OK\r\n", c.Do("CONFIG", "SET", "Timeout", "5", "sw-log-max-entries", "10", "maxmemory", "1mb", "maxmemory-policy", "noeviction"))
+		require.Equal(t, inproc.Array(inproc.Bulk("TIMEOUT"), inproc.Bulk("5")), c.Do("CONFIG", "GET", "TIMEOUT"))
+		require.Equal(t, "1048576", c.Info("maxmemory"))
+		require.Equal(t, "-ERR limit exceeds sw-log-max-entries\r\n", c.Do("SW.ALLOW", "k", "11", "60", "1", "LOG"))
+		require.Equal(t, "*0\r\n", c.Do("CONFIG", "GET", "nosuch"))
+		require.Equal(t, inproc.Array(inproc.Bulk("databases"), inproc.Bulk("16"), inproc.Bulk("timeout"), inproc.Bulk("5")), c.Do("CONFIG", "GET", "d*s", "timeout", "t?meout"))
+		require.Equal(t, "-ERR pattern is too long, at most 1024 bytes\r\n", c.Do("CONFIG", "GET", strings.Repeat("*", 1025)))
 	})
 }
 
 // TestConfigSetRace: of many changes at once the last one is in force.
 func TestConfigSetRace(t *testing.T) {
-	f := start(t, "goroutine")
-	var all sync.WaitGroup
-	for i := range 8 {
-		c := f.dial()
-		all.Go(func() {
-			for n := range 50 {
-				c.command("CONFIG", "SET", []string{"timeout", "maxclients"}[i%2], []string{"100", "200"}[n%2])
-				c.expect("+OK\r\n")
-			}
-		})
-	}
-	all.Wait()
-	c := f.dial()
-	limits := f.Engine().Limits()
-	require.Equal(t, array(bulk("timeout"), bulk("200")), c.do("CONFIG", "GET", "timeout"))
-	require.Equal(t, 200*time.Second, limits.Idle)
-	require.Equal(t, 200, limits.MaxClients)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		var all sync.WaitGroup
+		for i := range 8 {
+			c := f.Dial()
+			all.Go(func() {
+				for n := range 50 {
+					c.Command("CONFIG", "SET", []string{"timeout", "maxclients"}[i%2], []string{"100", "200"}[n%2])
+					c.Expect("+OK\r\n")
+				}
+			})
+		}
+		all.Wait()
+		c := f.Dial()
+		limits := f.Engine().Limits()
+		require.Equal(t, inproc.Array(inproc.Bulk("timeout"), inproc.Bulk("200")), c.Do("CONFIG", "GET", "timeout"))
+		require.Equal(t, 200*time.Second, limits.Idle)
+		require.Equal(t, 200, limits.MaxClients)
+	})
 }

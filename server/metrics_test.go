@@ -2,18 +2,19 @@ package server_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // floodGroups calls limiters with n keys, each of a group of its own but for those of hot.
-func (o *operated) floodGroups(n int) {
-	o.t.Helper()
+func floodGroups(c *inproc.Client, n int) {
 	const depth = 1000
-	c := o.dial()
 	for from := 0; from < n; from += depth {
 		var pipeline strings.Builder
 		for i := from; i < from+depth; i++ {
@@ -24,102 +25,107 @@ func (o *operated) floodGroups(n int) {
 			key := fmt.Sprintf("%s:%d", group, i)
 			fmt.Fprintf(&pipeline, "*5\r\n$11\r\nCL.THROTTLE\r\n$%d\r\n%s\r\n$2\r\n10\r\n$1\r\n1\r\n$2\r\n60\r\n", len(key), key)
 		}
-		go c.send(pipeline.String())
+		go c.Send(pipeline.String())
 		for range depth {
-			c.reply()
+			c.Reply()
 		}
 	}
 }
 
-// TestSeriesAreBoundedWhateverTheKeys: a million keys of nearly a million groups, of every
-// shape, make no more than 500 series.
+// TestSeriesAreBoundedWhateverTheKeys: very many keys of nearly as many groups, of every shape, make
+// no more than 500 series.
 func TestSeriesAreBoundedWhateverTheKeys(t *testing.T) {
-	n := 1_000_000
-	if testing.Short() || raceDetector {
-		n = 50_000
-	}
-	o := operate(t)
-	c := o.dial()
-	for _, name := range []string{"\xff\xfe", `quo"te`, "line\nend", "\x00", "other", "(none)", strings.Repeat("long", 1000), ""} {
-		for range 20 {
-			c.command("CL.THROTTLE", name+":key", "10", "1", "60")
-			require.True(t, strings.HasPrefix(c.reply(), "*5"))
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := 200_000
+		if testing.Short() || inproc.RaceDetector {
+			n = 50_000
 		}
-	}
-	o.floodGroups(n)
-	const keys = `cellserver_keys{db="0"}`
-	// A scrape waits for the keyspace a moment only, and then shows what that said before.
-	eventually(t, "the keyspace has been asked", func() bool { return o.series()[keys] == fmt.Sprint(float64(n+8)) })
-	all := o.series()
-	require.LessOrEqual(t, len(all), 500)
-	require.Greater(t, len(all), 300, "all groups that there may be have series")
-	require.Contains(t, all, `cellserver_group_decisions_total{group="\"\\xff\\xfe\"",result="allowed"}`)
-	require.Equal(t, fmt.Sprint(float64(n+8)), all[keys])
+		o := w.StartAdmin()
+		c := o.Dial()
+		for _, name := range []string{"\xff\xfe", `quo"te`, "line\nend", "\x00", "other", "(none)", strings.Repeat("long", 1000), ""} {
+			for range 20 {
+				c.Command("CL.THROTTLE", name+":key", "10", "1", "60")
+				require.True(t, strings.HasPrefix(c.Reply(), "*5"))
+			}
+		}
+		floodGroups(c, n)
+		const keys = `cellserver_keys{db="0"}`
+		all := o.Series()
+		require.LessOrEqual(t, len(all), 500)
+		require.Greater(t, len(all), 300, "all groups that there may be have series")
+		require.Contains(t, all, `cellserver_group_decisions_total{group="\"\\xff\\xfe\"",result="allowed"}`)
+		require.Equal(t, fmt.Sprint(float64(n+8)), all[keys])
+	})
 }
 
 // TestPoliciesAreGroupsOfKeys: the clauses of RL.USE count for the group that the policy is.
 func TestPoliciesAreGroupsOfKeys(t *testing.T) {
-	o := operate(t)
-	c := o.dial()
-	c.set("RL.POLICY SET api LIMITS TB 10 1 3600 SW 99 3600")
-	for range 20 { // a group of a few calls counts as other
-		require.True(t, strings.HasPrefix(c.say("RL.USE api acme"), "*5"))
-	}
-	all := o.series()
-	for _, result := range []string{"allowed", "denied"} {
-		require.Contains(t, all, `cellserver_group_decisions_total{group="api",result="`+result+`"}`)
-	}
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		o := w.StartAdmin()
+		c := o.Dial()
+		require.Equal(t, inproc.OK, c.Do(strings.Fields("RL.POLICY SET api LIMITS TB 10 1 3600 SW 99 3600")...))
+		for range 20 { // a group of a few calls counts as other
+			require.True(t, strings.HasPrefix(c.Do("RL.USE", "api", "acme"), "*5"))
+		}
+		all := o.Series()
+		for _, result := range []string{"allowed", "denied"} {
+			require.Contains(t, all, `cellserver_group_decisions_total{group="api",result="`+result+`"}`)
+		}
+	})
 }
 
 // TestTheRunningScriptIsSeen while it keeps the others waiting.
 func TestTheRunningScriptIsSeen(t *testing.T) {
-	o := operate(t, "--busy-reply-threshold", "1")
-	c := o.dial()
-	c.command("EVAL", "while true do end", "0")
-	eventually(t, "it is seen", func() bool {
-		seconds := o.series()["cellserver_script_running_seconds"]
-		return seconds != "0" && seconds != ""
-	})
-	status, _ := o.get("/healthz", "", "")
+	s, get := stepAdmin(t, "--busy-reply-threshold", "1")
+	seconds := func() string {
+		status, body := get("/metrics")
+		require.Equal(t, 200, status, body)
+		return regexp.MustCompile(`(?m)^cellserver_script_running_seconds (\S+)$`).FindStringSubmatch(body)[1]
+	}
+	c, other := s.Dial(), s.Dial()
+	c.Command("EVAL", "while true do end", "0")
+	inproc.Await(t, "it is seen", func() bool { return seconds() != "0" })
+	status, _ := get("/healthz")
 	require.Equal(t, 200, status, "its loops answer all the same")
-	eventually(t, "its timer runs", func() bool { return o.clock.Timers() == 1 })
-	o.clock.Advance(time.Second) // beyond the threshold
-	other := o.dial()
-	eventually(t, "it is killed", func() bool { return other.do("SCRIPT", "KILL") == "+OK\r\n" })
-	c.reply()
-	eventually(t, "it is gone", func() bool { return o.series()["cellserver_script_running_seconds"] == "0" })
+	s.Clock.AwaitTimers(1)
+	s.Clock.Advance(time.Second) // beyond the threshold
+	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+	c.Reply()
+	inproc.Await(t, "it is gone", func() bool { return seconds() == "0" })
 }
 
 // TestUsersAreCounted: the first fifty by name.
 func TestUsersAreCounted(t *testing.T) {
-	o := operate(t)
-	c := o.dial()
-	for i := range 60 {
-		c.do("ACL", "SETUSER", fmt.Sprint("user", i), "on", "nopass", "+@all", "~*")
-		c.do("AUTH", fmt.Sprint("user", i), "x")
-		c.do("PING")
-	}
-	users, sum := 0, 0
-	for name, value := range o.series() {
-		if strings.HasPrefix(name, "cellserver_user_commands_total") {
-			var n int
-			_, err := fmt.Sscan(value, &n)
-			require.NoError(t, err)
-			sum, users = sum+n, users+1
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		o := w.StartAdmin()
+		c := o.Dial()
+		for i := range 60 {
+			c.Do("ACL", "SETUSER", fmt.Sprint("user", i), "on", "nopass", "+@all", "~*")
+			c.Do("AUTH", fmt.Sprint("user", i), "x")
+			c.Do("PING")
 		}
-	}
-	require.Equal(t, 180, sum, "every command is counted once")
-	require.Equal(t, 51, users)
+		users, sum := 0, 0
+		for name, value := range o.Series() {
+			if strings.HasPrefix(name, "cellserver_user_commands_total") {
+				var n int
+				_, err := fmt.Sscan(value, &n)
+				require.NoError(t, err)
+				sum, users = sum+n, users+1
+			}
+		}
+		require.Equal(t, 180, sum, "every command is counted once")
+		require.Equal(t, 51, users)
+	})
 }
 
 // BenchmarkScrapeOfAMillionKeys is one answer of /metrics by a server with so many keys.
 func BenchmarkScrapeOfAMillionKeys(b *testing.B) {
-	o := operate(b)
-	o.floodGroups(1_000_000)
+	s, get := stepAdmin(b)
+	floodGroups(s.Dial(), 1_000_000)
 	b.ResetTimer()
 	for b.Loop() {
 		began := time.Now()
-		o.series()
+		get("/metrics")
 		b.ReportMetric(float64(time.Since(began).Microseconds()), "last-µs")
 	}
 }

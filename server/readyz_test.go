@@ -2,58 +2,96 @@ package server_test
 
 import (
 	"strconv"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/faultfs"
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/server"
 )
 
 // TestReadyzSaysMisconfWhileChangesAreRefused, and the metrics say it, too.
 func TestReadyzSaysMisconfWhileChangesAreRefused(t *testing.T) {
-	disk := &fullFS{}
-	o, end := operateWith(t, t.TempDir(), disk, "--appendonly", "yes")
-	c := o.dial()
-	require.Equal(t, okReply, c.do("SET", "k", "1"))
-	require.Equal(t, "1", o.series()["cellserver_persistence_ok"])
-	disk.full.Store(true)
-	eventually(t, "changes are refused", func() bool { return c.do("SET", "k", "2") != okReply })
-	require.Contains(t, c.do("SET", "k", "2"), "-MISCONF")
-	status, body := o.get("/readyz", "", "")
-	require.Equal(t, 503, status)
-	require.Equal(t, "misconf\n", body)
-	status, _ = o.get("/healthz", "", "")
-	require.Equal(t, 200, status, "a restart would not help")
-	require.Equal(t, "0", o.series()["cellserver_persistence_ok"])
-	disk.full.Store(false)
-	eventually(t, "it has recovered", func() bool {
-		o.clock.Advance(time.Second)
-		return c.do("SET", "k", "3") == okReply
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		o := w.StartAdmin("--appendonly", "yes")
+		c := o.Dial()
+		require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
+		require.Equal(t, "1", o.Series()["cellserver_persistence_ok"])
+		o.Disk.Inject(func(_ int, call faultfs.Call) error {
+			if call.Op == "write" {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		require.Contains(t, c.Do("SET", "k", "2"), "-MISCONF")
+		status, body := o.Get("/readyz", "", "")
+		require.Equal(t, 503, status)
+		require.Equal(t, "misconf\n", body)
+		status, _ = o.Get("/healthz", "", "")
+		require.Equal(t, 200, status, "a restart would not help")
+		require.Equal(t, "0", o.Series()["cellserver_persistence_ok"])
+		o.Disk.Inject(nil)
+		w.Until("it has recovered", time.Second, time.Minute, func() bool { return c.Do("SET", "k", "3") == inproc.OK })
+		status, body = o.Get("/readyz", "", "")
+		require.Equal(t, 200, status, body)
 	})
-	status, body = o.get("/readyz", "", "")
-	require.Equal(t, 200, status, body)
-	end()
+}
+
+// stuckFS is a disk whose fsyncs of files return once its gate is closed, if it has one.
+type stuckFS struct {
+	persistence.FS
+	gate atomic.Pointer[chan struct{}]
+}
+
+type stuckFile struct {
+	persistence.File
+	disk *stuckFS
+}
+
+func (d *stuckFS) Create(name string) (persistence.File, error) {
+	f, err := d.FS.Create(name)
+	return stuckFile{f, d}, err
+}
+
+func (d *stuckFS) Append(name string) (persistence.File, error) {
+	f, err := d.FS.Append(name)
+	return stuckFile{f, d}, err
+}
+
+func (f stuckFile) Sync() error {
+	if gate := f.disk.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return f.File.Sync()
 }
 
 // TestSyncAgeGrowsWhileAnFsyncHangs: in the metrics, and in the check of the report.
 func TestSyncAgeGrowsWhileAnFsyncHangs(t *testing.T) {
-	disk := &hungFS{gate: make(chan struct{})}
-	t.Cleanup(disk.release)
-	o, end := operateWith(t, t.TempDir(), disk, "--appendonly", "yes", "--appendfsync", "everysec")
-	c := o.dial()
-	age := func() float64 {
-		seconds, err := strconv.ParseFloat(o.series()["cellserver_sync_age_seconds"], 64)
-		require.NoError(t, err)
-		return seconds
-	}
-	require.Zero(t, age())
-	disk.hangs.Store(true)
-	eventually(t, "an fsync hangs", func() bool {
-		c.do("INCR", "k")
-		return disk.waiting.Load() > 0
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		disk := &stuckFS{FS: faultfs.New()}
+		o := w.StartAdminWith(func(o *server.Options) { o.FS = disk }, "--appendonly", "yes", "--appendfsync", "everysec")
+		c := o.Dial()
+		age := func() float64 {
+			seconds, err := strconv.ParseFloat(o.Series()["cellserver_sync_age_seconds"], 64)
+			require.NoError(t, err)
+			return seconds
+		}
+		require.Zero(t, age())
+		gate := make(chan struct{})
+		disk.gate.Store(&gate)
+		require.Equal(t, ":1\r\n", c.Do("INCR", "k"))
+		w.Advance(3 * time.Second)
+		require.InDelta(t, 3, age(), 1)
+		w.Advance(5 * time.Second)
+		require.InDelta(t, 8, age(), 1)
+		disk.gate.Store(nil)
+		close(gate)
+		w.Advance(2 * time.Second)
+		require.Zero(t, age())
 	})
-	eventually(t, "its age is shown", func() bool { return age() > 0 })
-	disk.release()
-	disk.hangs.Store(false)
-	eventually(t, "it has recovered", func() bool { return age() == 0 })
-	end()
 }

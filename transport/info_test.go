@@ -1,6 +1,10 @@
 package transport_test
 
 import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strconv"
@@ -10,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/server"
 )
 
 // TestClientListShowsDescriptorsAndTheRunningCommand, as Redis does.
@@ -48,5 +53,21 @@ func TestInfoCountsReadsAndWrites(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, c.InfoNumber("total_reads_processed")-reads, int64(100))
 		require.GreaterOrEqual(t, c.InfoNumber("total_writes_processed")-writes, int64(99), "the last may not be counted yet")
+	})
+}
+
+// TestMetricsShowHowBusyLoopsAre, of a transport that has loops.
+func TestMetricsShowHowBusyLoopsAre(t *testing.T) {
+	inproc.EachTransport(t, func(t *testing.T, kind string) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		inproc.ServeWith(t, kind, func(o *server.Options) { o.AdminListeners = []net.Listener{l} })
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/metrics", nil)
+		require.NoError(t, err)
+		answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, errors.Join(err, answer.Body.Close()))
+		require.Equal(t, kind == "epoll", strings.Contains(string(body), `cellserver_loop_busy_ratio{loop="1"}`))
 	})
 }

@@ -1,4 +1,4 @@
-package server_test
+package admin_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // FuzzReportCommand: RL.REPORT answers JSON or an error of one line, whatever its options are.
 func FuzzReportCommand(f *testing.F) {
 	f.Add("KEYS BY calls COUNT 5 GROUP api")
-	s, err := inproc.Feed(epoch)
+	s, err := inproc.Feed(inproc.Epoch)
 	require.NoError(f, err)
 	f.Cleanup(s.Close)
 	f.Fuzz(func(t *testing.T, words string) {
