@@ -3,7 +3,6 @@ package transport_test
 import (
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"runtime"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/server"
 )
 
 // TestClientListShowsDescriptorsAndTheRunningCommand, as Redis does.
@@ -59,10 +57,8 @@ func TestInfoCountsReadsAndWrites(t *testing.T) {
 // TestMetricsShowHowBusyLoopsAre, of a transport that has loops.
 func TestMetricsShowHowBusyLoopsAre(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		inproc.ServeWith(t, kind, func(o *server.Options) { o.AdminListeners = []net.Listener{l} })
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/metrics", nil)
+		_, url := inproc.ServeAdmin(t, kind)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", nil)
 		require.NoError(t, err)
 		answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 		require.NoError(t, err)

@@ -47,6 +47,15 @@ func Serve(tb testing.TB, kind string, options ...string) *Served {
 	return ServeWith(tb, kind, nil, options...)
 }
 
+// ServeAdmin is Serve of a server with an admin port, whose URL is returned.
+func ServeAdmin(tb testing.TB, kind string, options ...string) (s *Served, url string) {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	s = ServeWith(tb, kind, func(o *server.Options) { o.AdminListeners = []net.Listener{l} }, options...)
+	return s, "http://" + l.Addr().String()
+}
+
 // ServeWith is Serve with what setup, unless it is nil, changes of the server's options.
 func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options ...string) *Served {
 	tb.Helper()

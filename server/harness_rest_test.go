@@ -211,16 +211,6 @@ func (c *client) errorstats() map[string]string {
 }
 
 const (
-	noKey     = "-NOPERM No permissions to access a key\r\n"
-	noChannel = "-NOPERM No permissions to access a channel\r\n"
-)
-
-// noCommand is the error for a command that user may not call.
-func noCommand(user, command string) string {
-	return "-NOPERM User " + user + " has no permissions to run the '" + command + "' command\r\n"
-}
-
-const (
 	noAuth    = "-NOAUTH Authentication required.\r\n"
 	wrongPass = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 )
@@ -240,6 +230,15 @@ type fakePeer struct {
 }
 
 func (p fakePeer) RemoteAddr() net.Addr { return p.remote }
+
+// asApp gives the user app rules, and returns a client of it.
+func (f *fixture) asApp(admin *client, rules ...string) *client {
+	f.t.Helper()
+	c := f.dial()
+	require.Equal(f.t, okReply, admin.do(append([]string{"ACL", "SETUSER", "app", "reset", "on", ">p"}, rules...)...))
+	require.Equal(f.t, okReply, c.do("AUTH", "app", "p"))
+	return c
+}
 
 // late is what the stores of goroutines in the background have in common, which get in late.
 type late struct {
