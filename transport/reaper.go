@@ -14,14 +14,15 @@ func sweepEvery(writeTimeout time.Duration) time.Duration {
 // reap looks at all connections now and then: a deadline set at every read and
 // write would cost more than all else that a transport does for a small command.
 func (g *Goroutine) reap() {
-	last := time.Now()
+	last := g.now()
 	timer := time.NewTimer(sweepEvery(g.lim.Load().WriteTimeout))
 	defer timer.Stop()
 	for {
 		select {
 		case <-g.idle:
 			return
-		case now := <-timer.C:
+		case <-timer.C:
+			now := g.now()
 			g.sweep(now.Sub(last))
 			last = now
 			timer.Reset(sweepEvery(g.lim.Load().WriteTimeout))
@@ -37,7 +38,7 @@ func (g *Goroutine) sweep(elapsed time.Duration) {
 	defer g.mu.Unlock()
 	for _, c := range g.conns {
 		c.watch.idleFor(c, elapsed)
-		if limit == 0 || c.patient.Load() && !g.stopping() {
+		if limit == 0 || c.dead.Load() || c.patient.Load() && !g.stopping() {
 			continue
 		}
 		stuck := c.watch.stuckFor(c, elapsed)
@@ -57,7 +58,7 @@ func (w *watch) stuckFor(c *goConn, elapsed time.Duration) time.Duration {
 		return 0
 	}
 	unsent := unsent(rawConn(c.nc))
-	if unsent != w.unsent {
+	if unsent != w.unsent || unsent == 0 { // with 0 the writer is late, not the peer
 		w.unsent, w.stuck = unsent, 0
 		return 0
 	}
