@@ -15,10 +15,9 @@ const (
 	maxAcceptDelay = time.Second
 )
 
-// A refused connection may take this long to read its rejection; more than
-// maxLingering of them at once are cut without waiting.
+// A refused connection may send this much while it reads its rejection, for [Limits.Linger];
+// more than maxLingering of them at once are cut without waiting.
 const (
-	lingerTime   = time.Second
 	lingerBytes  = 4 << 20
 	maxLingering = 512
 )

@@ -117,7 +117,7 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 	if len(rejection) > 0 {
 		_, _ = unix.Write(fd, rejection) // fits into an empty socket, or the peer is gone
 	}
-	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.e, lingerTime) {
+	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.e, a.e.lim.Load().Linger) {
 		_ = unix.Close(fd) // nothing was promised to it
 		return
 	}

@@ -15,7 +15,7 @@ func TestWakeBeforeArrivalHasNoEffect(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		for _, abort := range []bool{false, true} {
 			h := newLineHandler()
-			e := epollOf(t, 1)(h, transport.DefaultLimits()).(*transport.Epoll)
+			e := epollOf(t, 1)(h, patientLimits(), transport.NewClock()).(*transport.Epoll)
 			late := transport.NewLatecomer(t, e, moved)
 			require.Len(t, h.all(), 2, "the latecomer and a neighbour")
 			mail := transport.Peer.Wake

@@ -10,7 +10,7 @@ import (
 // and a reset can overtake the last reply. So the sending side is closed first, and input is
 // discarded for a short time, until the peer has closed too.
 func (l *loop) hangUp(c *epollConn) {
-	patience := lingerTime
+	patience := l.e.lim.Load().Linger
 	if l.draining {
 		patience = stopLinger
 	}
@@ -90,7 +90,8 @@ func (l *loop) sweepEvery() time.Duration {
 	if l.draining {
 		return stopLinger
 	}
-	return min(sweepEvery(l.e.lim.Load().WriteTimeout), lingerTime/8)
+	lim := l.e.lim.Load()
+	return min(sweepEvery(lim.WriteTimeout), sweepEvery(lim.Linger))
 }
 
 // sweep looks now and then at those who are watched. The clock is not read while
@@ -100,7 +101,7 @@ func (l *loop) sweep() {
 		l.swept = time.Time{}
 		return
 	}
-	now := time.Now()
+	now := l.e.now()
 	if l.swept.IsZero() {
 		l.swept = now
 	}

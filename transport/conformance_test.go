@@ -20,11 +20,20 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// patience bounds everything that is waited for; nothing takes nearly as long.
-const patience = 2 * time.Minute
+// patience bounds everything that is waited for. It decides nothing but how long a broken test
+// takes to fail.
+const patience = 5 * time.Minute
 
-// factory makes one kind of transport.
-type factory func(h transport.Handler, lim transport.Limits) transport.Transport
+// patientLimits are the default limits, but for those that would cut a client because the
+// machine is slow.
+func patientLimits() transport.Limits {
+	lim := transport.DefaultLimits()
+	lim.Linger, lim.Handshake = patience, patience
+	return lim
+}
+
+// factory makes one kind of transport. Its peers are slow by the clock, which stands still.
+type factory func(h transport.Handler, lim transport.Limits, clock *transport.Clock) transport.Transport
 
 // conformance is what every transport has to pass, by name.
 var conformance = []struct {
@@ -107,8 +116,8 @@ func TestMain(m *testing.M) {
 
 func TestGoroutineConformance(t *testing.T) { run(t, newGoroutine) }
 
-func newGoroutine(h transport.Handler, lim transport.Limits) transport.Transport {
-	return transport.NewGoroutine(h, lim, quiet)
+func newGoroutine(h transport.Handler, lim transport.Limits, clock *transport.Clock) transport.Transport {
+	return transport.NewGoroutineAt(h, lim, quiet, clock)
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -117,6 +126,8 @@ var quiet = slog.New(slog.DiscardHandler)
 type rig struct {
 	t      *testing.T
 	h      *lineHandler
+	lim    transport.Limits
+	clock  *transport.Clock
 	tr     transport.Transport
 	addr   net.Addr
 	served chan error
@@ -133,12 +144,13 @@ func start(t *testing.T, f factory, h *lineHandler, lim transport.Limits) *rig {
 
 func startOn(t *testing.T, f factory, h *lineHandler, lim transport.Limits, l net.Listener) *rig {
 	t.Helper()
-	r := &rig{t: t, h: h, tr: f(h, lim), addr: l.Addr(), served: make(chan error, 1)}
+	r := &rig{t: t, h: h, lim: lim, clock: transport.NewClock(), addr: l.Addr(), served: make(chan error, 1)}
+	r.tr = f(h, lim, r.clock)
 	go func() { r.served <- r.tr.Serve(l) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		require.NoError(t, r.tr.Shutdown(ctx))
+		require.NoError(t, <-r.stop(ctx))
 		require.NoError(t, <-r.served)
 		require.Empty(t, h.breaches)
 		require.Equal(t, h.opened.Load(), h.closed.Load())
@@ -210,15 +222,39 @@ func (c *client) expectEnd() {
 	require.Empty(c.t, rest)
 }
 
-// eventually waits for something that has no event of its own.
+// eventually waits for what a transport counts, which is no event.
 func (r *rig) eventually(what func() bool) {
 	r.t.Helper()
 	require.Eventually(r.t, what, patience, time.Millisecond)
 }
 
+// await waits for what the handler is told.
+func (r *rig) await(what func() bool) {
+	r.t.Helper()
+	require.True(r.t, r.h.await(what), "it never happens")
+}
+
+// pass lets time pass for peers that are slow.
+func (r *rig) pass(d time.Duration) {
+	tr := r.tr
+	if over, ok := tr.(*overTLS); ok {
+		tr = over.Transport
+	}
+	transport.Pass(tr, r.clock, r.lim, d)
+}
+
+// stop begins a Shutdown and returns what it will say. Connections linger by the clock of the
+// machine then.
+func (r *rig) stop(ctx context.Context) <-chan error {
+	r.clock.Run()
+	done := make(chan error, 1)
+	go func() { done <- r.tr.Shutdown(ctx) }()
+	return done
+}
+
 func (r *rig) session(i int) *lineSession {
 	r.t.Helper()
-	r.eventually(func() bool { return len(r.h.all()) > i })
+	r.await(func() bool { return len(r.h.all()) > i })
 	return r.h.all()[i]
 }
 

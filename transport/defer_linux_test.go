@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/transport"
 )
 
 // TestShortRepliesOfARoundAllLeave has more clients at once than replies wait for the end
@@ -16,7 +14,7 @@ import (
 // replies, and the last of a connection.
 func TestShortRepliesOfARoundAllLeave(t *testing.T) {
 	const clients, rounds = 200, 20
-	r := start(t, epollOf(t, 1), newLineHandler(), transport.DefaultLimits())
+	r := start(t, epollOf(t, 1), newLineHandler(), patientLimits())
 	connections := make([]*client, clients)
 	for i := range connections {
 		connections[i] = r.dial()
@@ -43,6 +41,6 @@ func TestShortRepliesOfARoundAllLeave(t *testing.T) {
 	}
 	for i, c := range connections {
 		require.NoError(t, c.Close())
-		r.eventually(r.session(i).closed.Load)
+		r.await(r.session(i).closed.Load)
 	}
 }

@@ -15,15 +15,21 @@ const haveEpoll = true
 // NewEpoll starts loops event loops that feed sessions of h. It fails when the
 // kernel refuses a descriptor. Best served with GOMAXPROCS one above loops.
 func NewEpoll(h Handler, lim Limits, loops int, log *slog.Logger) (*Epoll, error) {
+	return newEpollAt(h, lim, loops, log, time.Now)
+}
+
+// newEpollAt is NewEpoll with the clock by which peers are slow.
+func newEpollAt(h Handler, lim Limits, loops int, log *slog.Logger, now func() time.Time) (*Epoll, error) {
 	e := &Epoll{
-		born:       time.Now(),
-		h:          h,
-		log:        log,
-		stop:       make(chan struct{}),
-		fin:        make(chan struct{}),
-		acceptors:  make(map[*acceptor]struct{}),
-		handshakes: newHandshakes(loops),
+		born:      time.Now(),
+		h:         h,
+		log:       log,
+		now:       now,
+		stop:      make(chan struct{}),
+		fin:       make(chan struct{}),
+		acceptors: make(map[*acceptor]struct{}),
 	}
+	e.handshakes = newHandshakes(loops, &e.lim)
 	e.lim.Store(lim.sane())
 	for range max(loops, 1) {
 		l, err := newLoop(e)

@@ -20,6 +20,7 @@ import (
 type Epoll struct {
 	h     Handler
 	log   *slog.Logger
+	now   func() time.Time // the clock by which peers are slow
 	lim   atomic.Pointer[Limits]
 	loops []*loop
 	place *placement

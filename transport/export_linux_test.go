@@ -1,11 +1,34 @@
 package transport
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// NewEpollAt is NewEpoll with a clock.
+func NewEpollAt(h Handler, lim Limits, loops int, log *slog.Logger, clock *Clock) (*Epoll, error) {
+	return newEpollAt(h, lim, loops, log, clock.now)
+}
+
+// pass waits twice for each loop to come round: the first time it may have been about to end
+// its round.
+func (e *Epoll) pass(clock *Clock, step, d time.Duration) {
+	for {
+		for range 2 {
+			_ = e.Answer(context.Background()) // no error without an end
+		}
+		if d <= 0 {
+			return
+		}
+		clock.advance(step)
+		d -= step
+	}
+}
 
 // Work returns the work that each loop of e has done.
 func Work(e *Epoll) []int64 {

@@ -4,19 +4,26 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"time"
 )
 
 // NewGoroutine returns a transport that feeds sessions of h. Nothing runs before Serve.
 func NewGoroutine(h Handler, lim Limits, log *slog.Logger) *Goroutine {
+	return newGoroutine(h, lim, log, time.Now)
+}
+
+// newGoroutine is NewGoroutine with the clock by which peers are slow.
+func newGoroutine(h Handler, lim Limits, log *slog.Logger, now func() time.Time) *Goroutine {
 	g := &Goroutine{
-		h:          h,
-		log:        log,
-		stop:       make(chan struct{}),
-		idle:       make(chan struct{}),
-		fin:        make(chan struct{}),
-		listeners:  make(map[net.Listener]struct{}),
-		handshakes: newHandshakes(0),
+		h:         h,
+		log:       log,
+		now:       now,
+		stop:      make(chan struct{}),
+		idle:      make(chan struct{}),
+		fin:       make(chan struct{}),
+		listeners: make(map[net.Listener]struct{}),
 	}
+	g.handshakes = newHandshakes(0, &g.lim)
 	g.lim.Store(lim.sane())
 	return g
 }

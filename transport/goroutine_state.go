@@ -23,6 +23,7 @@ const (
 type Goroutine struct {
 	h   Handler
 	log *slog.Logger
+	now func() time.Time // the clock by which peers are slow
 
 	lim        atomic.Pointer[Limits]
 	workers    workers

@@ -78,7 +78,7 @@ func (x *greeting) explain(why []byte) {
 	if !ok {
 		return
 	}
-	patience := lingerTime
+	patience := x.g.lim.Load().Linger
 	if x.g.stopping() {
 		patience = stopLinger
 	}

@@ -3,16 +3,15 @@ package transport
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // A handshake takes about a millisecond of a processor and some tens of KiB, and it waits
 // for the client: so no loop does it, and only so many are under way at once.
 const (
-	// handshakeTimeout is how long a client may take over the TLS handshake.
-	handshakeTimeout = 5 * time.Second
-	// hurriedTimeout is how long it may take while others wait to begin.
-	hurriedTimeout = time.Second
+	// hurriedShare is what part of [Limits.Handshake] a client has while others wait to begin.
+	hurriedShare = 5
 	// leastHandshakes is how many are under way at least before others wait, and
 	// handshakesPerLoop how many for each loop.
 	leastHandshakes   = 64
@@ -35,6 +34,7 @@ type handshaker interface {
 // somebody waits, the time of those under way is cut.
 type handshakes struct {
 	most  int
+	lim   *atomic.Pointer[Limits]
 	ended sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
@@ -50,9 +50,13 @@ type handshake struct {
 	hurried         bool
 }
 
-func newHandshakes(loops int) *handshakes {
-	return &handshakes{most: MostHandshakes(loops)}
+func newHandshakes(loops int, lim *atomic.Pointer[Limits]) *handshakes {
+	return &handshakes{most: MostHandshakes(loops), lim: lim}
 }
+
+// timeout is how long a client may take, and hurried how long while others wait to begin.
+func (s *handshakes) timeout() time.Duration { return s.lim.Load().Handshake }
+func (s *handshakes) hurried() time.Duration { return s.timeout() / hurriedShare }
 
 // MostHandshakes is how many handshakes are under way at once. With event loops each of them
 // has a second descriptor.
@@ -82,9 +86,9 @@ func (s *handshakes) begin(c handshaker) {
 func (s *handshakes) start(h *handshake) (by time.Time) {
 	h.begun = time.Now()
 	s.running = append(s.running, h)
-	by = h.accepted.Add(handshakeTimeout)
-	if h.hurried = len(s.waiting) > 0; h.hurried && by.After(h.begun.Add(hurriedTimeout)) {
-		by = h.begun.Add(hurriedTimeout)
+	by = h.accepted.Add(s.timeout())
+	if h.hurried = len(s.waiting) > 0; h.hurried && by.After(h.begun.Add(s.hurried())) {
+		by = h.begun.Add(s.hurried())
 	}
 	return by
 }
@@ -94,7 +98,7 @@ func (s *handshakes) hurryOne() {
 	for _, h := range s.running {
 		if !h.hurried {
 			h.hurried = true
-			h.hurry(h.begun.Add(hurriedTimeout))
+			h.hurry(h.begun.Add(s.hurried()))
 			return
 		}
 	}
@@ -120,7 +124,7 @@ func (s *handshakes) next(done *handshake) (h *handshake, by time.Time) {
 		s.waiting = s.waiting[:last]
 		by = s.start(h)
 	}
-	late := s.takeLate(time.Now().Add(-handshakeTimeout))
+	late := s.takeLate(time.Now().Add(-s.timeout()))
 	s.mu.Unlock()
 	for _, h := range late {
 		h.giveUp()

@@ -9,7 +9,7 @@ func (c *goConn) refuse(rejection []byte) {
 		c.Abort() // it could not read the reason before a handshake
 		return
 	}
-	_ = c.nc.SetDeadline(time.Now().Add(lingerTime)) // a closed connection fails below
+	_ = c.nc.SetDeadline(time.Now().Add(c.g.lim.Load().Linger)) // a closed connection fails below
 	if len(rejection) > 0 {
 		_, _ = c.nc.Write(rejection) // a client that does not read it does not get it
 	}
@@ -36,7 +36,7 @@ func (c *goConn) hangUp(linger bool) {
 	if c.g.lingering.Add(1) > maxLingering {
 		return
 	}
-	patience := lingerTime
+	patience := c.g.lim.Load().Linger
 	if stopping {
 		patience = stopLinger
 	}

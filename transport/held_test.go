@@ -4,18 +4,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/transport"
 )
 
 // testHeldMuch holds back more than a round keeps together, in one reply and in many.
 func testHeldMuch(t *testing.T, f factory) {
 	const large, small, clients = 1_500_000, 200_000, 8
 	h := newLineHandler()
-	r := start(t, f, h, transport.DefaultLimits())
+	r := start(t, f, h, patientLimits())
 	sizes := []int{large}
 	for range clients {
 		sizes = append(sizes, small)
@@ -29,14 +26,10 @@ func testHeldMuch(t *testing.T, f factory) {
 		c.send("sync 7", "big "+strconv.Itoa(n))
 		total += int64(n)
 	}
-	r.eventually(func() bool { return h.syncing() >= len(all) })
+	r.await(func() bool { return h.syncing() >= len(all) })
 	r.eventually(func() bool { return r.tr.Stats().Pending >= total })
-	for _, c := range all {
-		require.NoError(t, c.SetReadDeadline(time.Now()))
-		_, err := c.r.Peek(1)
-		require.Error(t, err, "it left early")
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
-	}
+	r.pass(0)
+	require.Zero(t, r.tr.Stats().BytesOut, "it left early")
 	h.synced(7)
 	for i, c := range all {
 		c.expect("synced 7", strings.Repeat("x", sizes[i]))
@@ -54,11 +47,11 @@ func testSettle(t *testing.T, f factory) {
 	h.regret = func(out []byte) []byte {
 		return []byte(strings.NewReplacer("synced 9", "the disk is full, so it is lost", strings.Repeat("x", 100), "").Replace(string(out)))
 	}
-	r := start(t, f, h, transport.DefaultLimits())
+	r := start(t, f, h, patientLimits())
 	c, d := r.dial(), r.dial()
 	c.send("sync 8", "echo 1")
 	d.send("sync 9", "big 100", "echo synced anyway")
-	r.eventually(func() bool { return h.syncing() >= 2 })
+	r.await(func() bool { return h.syncing() >= 2 })
 	h.synced(9)
 	c.expect("synced 8", "1")
 	d.expect("the disk is full, so it is lost", "", "synced anyway")

@@ -10,16 +10,16 @@ import (
 
 func TestNewKnowsItsKinds(t *testing.T) {
 	for _, kind := range []transport.Kind{transport.KindAuto, transport.KindGoroutine} {
-		tr, err := transport.New(kind, newLineHandler(), transport.DefaultLimits(), 1, quiet)
+		tr, err := transport.New(kind, newLineHandler(), patientLimits(), 1, quiet)
 		require.NoError(t, err)
 		require.NoError(t, tr.Shutdown(t.Context()))
 	}
-	_, err := transport.New("carrier pigeon", newLineHandler(), transport.DefaultLimits(), 1, quiet)
+	_, err := transport.New("carrier pigeon", newLineHandler(), patientLimits(), 1, quiet)
 	require.ErrorContains(t, err, "carrier pigeon")
 }
 
 func TestLimitsWithoutSizesWork(t *testing.T) {
-	f := func(h transport.Handler, lim transport.Limits) transport.Transport {
+	f := func(h transport.Handler, lim transport.Limits, _ *transport.Clock) transport.Transport {
 		tr, err := transport.New(transport.KindAuto, h, lim, 1, quiet)
 		require.NoError(t, err)
 		return tr

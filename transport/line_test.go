@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
@@ -38,7 +39,10 @@ type lineHandler struct {
 	onRefer func(t *transport.Turn, n int)
 	pressed atomic.Bool // what Pressed says
 
-	opened, closed, workers atomic.Int64
+	opened, closed, workers, asked atomic.Int64 // asked: calls of Durable
+
+	events  sync.Mutex
+	changed sync.Cond // on events: something that await may wait for
 
 	mu       sync.Mutex
 	sessions []*lineSession
@@ -50,7 +54,35 @@ type lineHandler struct {
 type lineWorker struct{ busy atomic.Bool }
 
 func newLineHandler() *lineHandler {
-	return &lineHandler{parked: make(map[string]*lineSession)}
+	h := &lineHandler{parked: make(map[string]*lineSession)}
+	h.changed.L = &h.events
+	return h
+}
+
+// await waits until what holds, which is asked after each event. It gives up when patience
+// ends.
+func (h *lineHandler) await(what func() bool) bool {
+	over := false
+	end := time.AfterFunc(patience, func() {
+		h.events.Lock()
+		defer h.events.Unlock()
+		over = true
+		h.changed.Broadcast()
+	})
+	defer end.Stop()
+	h.events.Lock()
+	defer h.events.Unlock()
+	for !over && !what() {
+		h.changed.Wait()
+	}
+	return !over
+}
+
+// note has await look again. The caller does not hold mu.
+func (h *lineHandler) note() {
+	h.events.Lock()
+	defer h.events.Unlock()
+	h.changed.Broadcast()
 }
 
 // Pressed implements transport.Pressed.
@@ -67,6 +99,7 @@ func (h *lineHandler) Open(p transport.Peer) (transport.Session, []byte) {
 			return nil, rejection
 		}
 	}
+	defer h.note()
 	s := &lineSession{h: h, peer: p}
 	h.opened.Add(1)
 	h.mu.Lock()
@@ -76,8 +109,10 @@ func (h *lineHandler) Open(p transport.Peer) (transport.Session, []byte) {
 }
 
 func (h *lineHandler) Durable(barrier uint64, p transport.Peer) transport.Outcome {
+	defer h.note()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.asked.Add(1)
 	if h.durable.Load() < barrier {
 		h.syncers = append(h.syncers, p)
 		return transport.Pending
@@ -171,6 +206,7 @@ func (s *lineSession) Closed() {
 		s.h.breach("Closed twice")
 	}
 	s.h.closed.Add(1)
+	s.h.note()
 }
 
 // Settle implements transport.Settler.
@@ -211,6 +247,7 @@ func (s *lineSession) Feed(l transport.Worker, in, out []byte) transport.Turn {
 	s.left = append(s.left[:0], in[turn.Consumed:]...)
 	worker.busy.Store(false)
 	s.feeding.Store(false)
+	s.h.note()
 	return turn
 }
 

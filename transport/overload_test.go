@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/transport"
 )
 
 func testRefusal(t *testing.T, f factory) {
@@ -24,7 +22,9 @@ func testRefusal(t *testing.T, f factory) {
 		}
 		return nil
 	}
-	r := start(t, f, h, transport.DefaultLimits())
+	lim := patientLimits()
+	lim.Linger = 20 * time.Millisecond
+	r := start(t, f, h, lim)
 	old := r.dial()
 	old.send("echo 1")
 	old.expect("1")
@@ -48,14 +48,14 @@ func testRefusal(t *testing.T, f factory) {
 	c.send("echo 2")
 	c.expect("2")
 	require.EqualValues(t, 2, h.opened.Load())
-	r.eventually(func() bool { return r.tr.Stats().Connections == 2 })
+	r.eventually(func() bool { r.pass(lim.Linger); return r.tr.Stats().Connections == 2 })
 }
 
 func testChurn(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
-	total := 10_000
-	if testing.Short() {
-		total = 1_000
+	r := start(t, f, newLineHandler(), patientLimits())
+	total := 2_000
+	if _, ok := r.tr.(*overTLS); ok {
+		total = 500 // a handshake takes milliseconds of a processor
 	}
 	const workers = 50
 	goroutines, fds := runtime.NumGoroutine(), openFiles(t)
@@ -73,7 +73,7 @@ func testChurn(t *testing.T, f factory) {
 	group.Wait()
 	r.eventually(func() bool { return r.tr.Stats().Connections == 0 })
 	require.EqualValues(t, total, r.tr.Stats().Accepted)
-	r.eventually(func() bool { return r.h.closed.Load() == int64(total) })
+	r.await(func() bool { return r.h.closed.Load() == int64(total) })
 	r.eventually(func() bool { return runtime.NumGoroutine() <= goroutines+5 })
 	r.eventually(func() bool { return openFiles(t) <= fds+5 })
 }

@@ -7,36 +7,33 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/transport"
 )
 
 func testParkOrder(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	c := r.dial()
 	for range 50 {
 		c.send("echo 1", "park a", "echo 2", "wait b", "echo 3")
 		c.expect("1")
-		r.eventually(func() bool { return r.h.isParked("a") })
+		r.await(func() bool { return r.h.isParked("a") })
 		r.session(0).push("pushed") // a session may speak while its command waits
 		c.expect("pushed")
 		r.h.finish("a", "A")
 		c.expect("A", "2")
-		r.eventually(func() bool { return r.h.isParked("b") })
+		r.await(func() bool { return r.h.isParked("b") })
 		r.h.finish("b", "B")
 		c.expect("B", "3")
 	}
 }
 
 func testParkBacklog(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
+	lim := patientLimits()
 	r := start(t, f, newLineHandler(), lim)
 	c := r.dial()
 	c.send("park a")
-	const lines = 2_000_000
+	const lines = 1_000_000 // more than a socket takes
 	go io.WriteString(c, strings.Repeat("echo 1\n", lines))
 	r.eventually(func() bool { return r.tr.Stats().BytesIn >= int64(lim.Backlog) })
 	require.LessOrEqual(t, r.tr.Stats().BytesIn, int64(lim.Backlog+len("park a\n")))
@@ -49,46 +46,46 @@ func testParkBacklog(t *testing.T, f factory) {
 }
 
 func testParkHalfClose(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	c := r.dial()
 	c.send("park a", "echo 2", "park b", "echo 3")
 	require.NoError(t, c.closeWrite())
-	r.eventually(func() bool { return r.h.isParked("a") })
+	r.await(func() bool { return r.h.isParked("a") })
 	r.h.finish("a", "A")
 	c.expect("A", "2")
-	r.eventually(func() bool { return r.h.isParked("b") })
+	r.await(func() bool { return r.h.isParked("b") })
 	r.h.finish("b", "B")
 	c.expect("B", "3")
 	c.expectEnd()
 }
 
 func testWaitHangUp(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	c := r.dial()
 	c.send("wait a")
-	r.eventually(func() bool { return r.h.isParked("a") })
+	r.await(func() bool { return r.h.isParked("a") })
 	require.NoError(t, c.Close())
-	r.eventually(r.session(0).closed.Load)
+	r.await(r.session(0).closed.Load)
 	r.h.finish("a", "nobody is there")
 
 	// The end may have been read before the session began to wait.
 	c = r.dial()
 	c.send("park b", "wait c")
 	require.NoError(t, c.Close())
-	r.eventually(func() bool { return r.h.isParked("b") })
+	r.await(func() bool { return r.h.isParked("b") })
 	r.h.finish("b", "B")
-	r.eventually(r.session(1).closed.Load)
+	r.await(r.session(1).closed.Load)
 }
 
 func testParkReset(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	for i, command := range []string{"park a", "wait a"} {
 		c := r.dial()
 		c.send(command, "echo never")
-		r.eventually(func() bool { return r.h.isParked("a") })
+		r.await(func() bool { return r.h.isParked("a") })
 		require.NoError(t, c.tcp().SetLinger(0))
 		require.NoError(t, c.tcp().Close())
-		r.eventually(r.session(i).closed.Load)
+		r.await(r.session(i).closed.Load)
 		r.h.finish("a", "A")
 	}
 }
@@ -102,18 +99,19 @@ func testWakeDuringFeed(t *testing.T, f factory) {
 			s.peer.Wake()
 		}
 	}
-	r := start(t, f, h, transport.DefaultLimits())
+	r := start(t, f, h, patientLimits())
 	c := r.dial()
 	c.send("echo 1")
 	c.expect("1")
-	r.eventually(func() bool { return r.session(0).feeds.Load() == 101 })
+	s := r.session(0)
+	r.await(func() bool { return s.feeds.Load() == 101 })
 	c.send("echo 2")
 	c.expect("2")
 	require.EqualValues(t, 102, r.session(0).feeds.Load())
 }
 
 func testWakeBeforeFirstByte(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	c := r.dial()
 	r.session(0).push("hello")
 	c.expect("hello")
@@ -122,7 +120,7 @@ func testWakeBeforeFirstByte(t *testing.T, f factory) {
 }
 
 func testWakeStorm(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	const clients, wakers, pushes = 8, 4, 1000
 	var group sync.WaitGroup
 	for i := range clients {
@@ -175,20 +173,20 @@ func checkStorm(t *testing.T, c *client, wakers, pushes int) {
 }
 
 func testAbort(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
+	lim := patientLimits()
 	lim.WriteTimeout = patience
 	r := start(t, f, newLineHandler(), lim)
 	idle, parked, writing := r.dial(), r.dial(), r.dial()
 	idle.send("echo 1")
 	idle.expect("1")
 	parked.send("park a")
-	r.eventually(func() bool { return r.h.isParked("a") })
+	r.await(func() bool { return r.h.isParked("a") })
 	writing.send("big 50000000")
 	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
 	for _, s := range r.h.all() {
 		s.peer.Abort()
 		s.peer.Abort()
-		r.eventually(s.closed.Load)
+		r.await(s.closed.Load)
 	}
 	idle.expectEnd()
 	parked.expectEnd()
@@ -197,12 +195,12 @@ func testAbort(t *testing.T, f factory) {
 }
 
 func testPeerAfterEnd(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	c := r.dial()
 	s := r.session(0)
 	addr := s.peer.RemoteAddr().String()
 	require.NoError(t, c.Close())
-	r.eventually(s.closed.Load)
+	r.await(s.closed.Load)
 	s.peer.Wake()
 	s.peer.Abort()
 	s.peer.Wake()
@@ -214,7 +212,7 @@ func testPeerAfterEnd(t *testing.T, f factory) {
 
 func testBarrier(t *testing.T, f factory) {
 	h := newLineHandler()
-	r := start(t, f, h, transport.DefaultLimits())
+	r := start(t, f, h, patientLimits())
 	const clients = 20
 	var all []*client
 	for i := range clients {
@@ -223,18 +221,15 @@ func testBarrier(t *testing.T, f factory) {
 		all = append(all, c)
 		r.session(i)
 	}
-	r.eventually(func() bool { return h.syncing() >= clients })
-	// A log that takes half a second: whatever arrives arrives after it.
+	r.await(func() bool { return h.syncing() >= clients })
+	asked := h.asked.Load()
 	h.all()[0].peer.Wake() // does not release anything
-	var done atomic.Bool
-	time.AfterFunc(500*time.Millisecond, func() {
-		done.Store(true)
-		h.synced(7)
-	})
+	r.await(func() bool { return h.asked.Load() > asked })
+	r.pass(0)
+	require.Zero(t, r.tr.Stats().BytesOut, "nothing leaves before the log has it")
+	h.synced(7)
 	for _, c := range all {
-		c.expect("synced 7")
-		require.True(t, done.Load())
-		c.expect("behind")
+		c.expect("synced 7", "behind")
 	}
 	for _, s := range h.all() {
 		s.push("still awake")
@@ -248,7 +243,7 @@ func testBarrier(t *testing.T, f factory) {
 	all[0].send("sync 9", "bye")
 	all[1].send("sync 9")
 	require.NoError(t, all[1].closeWrite())
-	r.eventually(func() bool { return h.syncing() >= 2 })
+	r.await(func() bool { return h.syncing() >= 2 })
 	h.synced(9)
 	all[0].expect("synced 9", "bye")
 	all[0].expectEnd()
@@ -258,12 +253,12 @@ func testBarrier(t *testing.T, f factory) {
 
 func testBarrierAbort(t *testing.T, f factory) {
 	h := newLineHandler()
-	r := start(t, f, h, transport.DefaultLimits())
+	r := start(t, f, h, patientLimits())
 	c := r.dial()
 	c.send("sync 7")
-	r.eventually(func() bool { return h.syncing() > 0 })
+	r.await(func() bool { return h.syncing() > 0 })
 	r.session(0).peer.Abort()
 	c.expectEnd()
-	r.eventually(r.session(0).closed.Load)
+	r.await(r.session(0).closed.Load)
 	h.synced(7)
 }

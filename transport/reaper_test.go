@@ -13,7 +13,7 @@ import (
 // TestNobodyIsCutForWhatTheProcessWasLate: a process that was stopped for longer than
 // write-timeout cuts none of its clients for that.
 func TestNobodyIsCutForWhatTheProcessWasLate(t *testing.T) {
-	lim := transport.DefaultLimits()
+	lim := patientLimits()
 	lim.WriteTimeout = patience
 	r := start(t, newGoroutine, newLineHandler(), lim)
 	c := r.dial()

@@ -23,82 +23,74 @@ func heap() int64 {
 }
 
 func testSlowReaders(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
-	lim.WriteTimeout = time.Second
-	r := start(t, f, newLineHandler(), lim)
+	r := start(t, f, newLineHandler(), patientLimits())
 	const readers = 50
 	before := heap()
-	for range readers {
+	for i := range readers {
 		c := r.dial()
+		r.session(i)
 		c.send(strings.Repeat("big 1000000\n", 40))
 	}
 	other := r.dial()
-	peak, pending, moved := int64(0), int64(0), int64(0)
+	stuck := func() bool { // each has a reply that the kernel does not take
+		for _, s := range r.h.all()[:readers] {
+			if _, output := s.peer.Held(); output == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	held, pending := int64(0), int64(0)
 	r.eventually(func() bool {
 		other.send("echo 1")
 		other.expect("1") // one bad client never holds up another
-		// A loop tells what it has sent once a round, and what it throws away meanwhile
-		// may be counted; what is held is there at every look.
-		if held := min(heap(), heap(), heap()) - before; moved == r.tr.Stats().BytesOut {
-			peak = max(peak, held) // nobody has moved, so there was no garbage to count
-		}
-		moved = r.tr.Stats().BytesOut + int64(len("1\n"))
-		pending = max(pending, r.tr.Stats().Pending)
-		return r.tr.Stats().SlowClosed == readers
+		r.pass(0)
+		out := r.tr.Stats().BytesOut
+		held, pending = heap()-before, r.tr.Stats().Pending
+		r.pass(0)
+		// While something moves, garbage is counted too.
+		return stuck() && r.tr.Stats().BytesOut == out
 	})
-	t.Logf("%.1f MiB of heap, %.1f MiB pending", float64(peak)/(1<<20), float64(pending)/(1<<20))
+	t.Logf("%.1f MiB of heap, %.1f MiB pending", float64(held)/(1<<20), float64(pending)/(1<<20))
 	bound := int64(50 << 20)
 	if _, ok := r.tr.(*overTLS); ok {
 		bound += readers * 128 << 10 // buffers of crypto/tls, and records
 	}
-	require.LessOrEqual(t, peak, bound)
+	require.LessOrEqual(t, held, bound)
 	require.LessOrEqual(t, pending, bound)
-	r.eventually(func() bool { return r.tr.Stats().Connections == 1 })
+
+	r.pass(r.lim.WriteTimeout / 2)
+	require.Zero(t, r.tr.Stats().SlowClosed)
+	r.eventually(func() bool {
+		r.pass(r.lim.WriteTimeout)
+		return r.tr.Stats().SlowClosed == readers && r.tr.Stats().Connections == 1
+	})
+	other.send("echo 1")
+	other.expect("1")
 }
 
+// testSteadyReader takes 128 KiB each time that the transport looks, for three times the limit,
+// and then the rest.
 func testSteadyReader(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
-	lim.WriteTimeout = 1500 * time.Millisecond
-	r := start(t, f, newLineHandler(), lim)
-	const attempts = 5
-	for n := 1; ; n++ {
-		cut := r.tr.Stats().SlowClosed
-		pause, err := readSteadily(t, r.dial())
-		if pause > lim.WriteTimeout/3 && n < attempts {
-			continue // a busy machine has stopped the reader, which was not steady then
-		}
-		require.NoError(t, err)
-		require.Equal(t, cut, r.tr.Stats().SlowClosed)
-		return
-	}
-}
-
-// readSteadily takes some 1.3 MB/s for several times the limit, then the rest at full speed. It
-// returns how long its longest pause was, and what went wrong.
-func readSteadily(t *testing.T, c *client) (pause time.Duration, err error) {
-	defer c.Close()
+	r := start(t, f, newLineHandler(), patientLimits())
+	c := r.dial()
 	require.NoError(t, c.tcp().SetReadBuffer(256<<10))
-	const size = 12 << 20
-	c.send("big 12582912")
-	pace := time.NewTicker(25 * time.Millisecond)
-	defer pace.Stop()
-	part := make([]byte, 32<<10)
-	last := time.Now()
-	for range 180 {
-		<-pace.C
+	const size, looks = 12 << 20, 3 * 8
+	c.send("big " + strconv.Itoa(size))
+	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
+	part := make([]byte, 128<<10)
+	for range looks {
 		_, err := io.ReadFull(c.r, part)
-		pause = max(pause, time.Since(last))
-		last = time.Now()
-		if err != nil {
-			return pause, err
-		}
+		require.NoError(t, err)
+		r.pass(r.lim.WriteTimeout / 8)
 	}
-	_, err = io.CopyN(io.Discard, c.r, size+1-180*int64(len(part)))
-	return max(pause, time.Since(last)), err
+	_, err := io.CopyN(io.Discard, c.r, size+1-looks*int64(len(part)))
+	require.NoError(t, err)
+	require.Zero(t, r.tr.Stats().SlowClosed)
 }
 
 func testFlood(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
+	lim := patientLimits()
 	lim.WriteTimeout = patience
 	r := start(t, f, newLineHandler(), lim)
 	c := r.dial()
@@ -126,7 +118,7 @@ func testFlood(t *testing.T, f factory) {
 }
 
 func testFairness(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), transport.DefaultLimits())
+	r := start(t, f, newLineHandler(), patientLimits())
 	var group sync.WaitGroup
 	var floods []*client
 	for range 8 {
@@ -143,7 +135,7 @@ func testFairness(t *testing.T, f factory) {
 		group.Go(func() { io.Copy(io.Discard, c.r) })
 	}
 	c := r.dial()
-	for range 300 {
+	for range 40 {
 		c.send("echo 1")
 		c.expect("1")
 	}
@@ -154,25 +146,29 @@ func testFairness(t *testing.T, f factory) {
 }
 
 func testSetLimits(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
+	lim := patientLimits()
 	lim.WriteTimeout = patience
 	r := start(t, f, newLineHandler(), lim)
 	c := r.dial()
 	c.send("big 50000000")
 	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
-	lim.WriteTimeout = 100 * time.Millisecond
+	r.pass(r.lim.WriteTimeout / 2)
+	require.Zero(t, r.tr.Stats().SlowClosed)
+	lim.WriteTimeout /= 1000
 	r.tr.SetLimits(lim)
-	r.eventually(func() bool { return r.tr.Stats().SlowClosed == 1 })
-	r.eventually(r.session(0).closed.Load)
+	r.lim = lim
+	r.eventually(func() bool { r.pass(lim.WriteTimeout); return r.tr.Stats().SlowClosed == 1 })
+	r.await(r.session(0).closed.Load)
 }
 
-// testPressed: while the handler is pressed, who takes nothing of a reply that is counted
-// is cut long before its time for writing is over; who is sent a value of the store is not.
+// testPressed: while the handler is pressed, a client that takes nothing of a reply that is
+// counted is cut long before its time for writing is over. One that is sent a value of the store
+// is not.
 func testPressed(t *testing.T, f factory) {
-	lim := transport.DefaultLimits()
-	lim.WriteTimeout = 12 * time.Second
+	lim := patientLimits()
+	lim.WriteTimeout = time.Minute
 	h := newLineHandler()
-	const large = 32 << 20 // more than a socket takes
+	const large, look = 32 << 20, time.Second // more than a socket takes; how often the transport looks
 	h.onRefer = func(turn *transport.Turn, n int) {
 		if n != large {
 			h.refer(turn, large)
@@ -185,17 +181,28 @@ func testPressed(t *testing.T, f factory) {
 		turn.Out = append(turn.Out, '\n')
 	}
 	r := start(t, f, h, lim)
-	value, own := r.dial(), r.dial()
-	begun := time.Now() // before any time for writing
-	value.send("refer 1")
-	own.send("refer " + strconv.Itoa(large))
-	r.eventually(func() bool { return h.ledger.sum.Load() > 2*large-large/2 })
 	h.pressed.Store(true)
-	r.eventually(func() bool { return r.tr.Stats().SlowClosed > 0 })
-	r.eventually(func() bool { return h.ledger.sum.Load() < 2*large-large/2 })
-	closed, left := r.tr.Stats().SlowClosed, h.ledger.sum.Load()
-	if time.Since(begun) < lim.WriteTimeout { // else the machine stood still
-		require.EqualValues(t, 1, closed)
-		require.Greater(t, left, int64(large/2), "the value is still there")
-	}
+	value := r.dial()
+	value.send("refer 1")
+	r.eventually(func() bool { return r.tr.Stats().BytesOut > 1<<16 })
+	r.pass(lim.WriteTimeout * 3 / 4)
+	require.Zero(t, r.tr.Stats().SlowClosed, "the value stays")
+	require.Positive(t, h.ledger.sum.Load())
+	require.NoError(t, value.Close())
+	r.await(r.session(0).closed.Load)
+	r.eventually(func() bool { return h.ledger.sum.Load() == 0 })
+
+	own := r.dial()
+	own.send("refer " + strconv.Itoa(large))
+	stuck, moved := 0, int64(0)
+	r.eventually(func() bool {
+		r.pass(look)
+		stuck++
+		if out := r.tr.Stats().BytesOut; out != moved {
+			stuck, moved = 0, out
+		}
+		return r.tr.Stats().SlowClosed == 1
+	})
+	require.Less(t, stuck, int(lim.WriteTimeout/look), "no sooner than without pressure")
+	r.eventually(func() bool { return h.ledger.sum.Load() == 0 })
 }

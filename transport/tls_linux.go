@@ -196,7 +196,7 @@ func (x *earlyConn) giveUp() {
 // linger has a loop wait for the client to read what it was told.
 func (x *earlyConn) linger() {
 	c := x.c
-	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.e, lingerTime) {
+	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.e, x.e.lim.Load().Linger) {
 		x.giveUp()
 		return
 	}

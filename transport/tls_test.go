@@ -72,8 +72,8 @@ func secured(t *testing.T, f factory, version uint16) factory {
 	server, client := selfSigned(t)
 	server.MinVersion, server.MaxVersion = version, version
 	server.DynamicRecordSizingDisabled = true
-	return func(h transport.Handler, lim transport.Limits) transport.Transport {
-		return &overTLS{Transport: f(h, lim), server: server, client: client}
+	return func(h transport.Handler, lim transport.Limits, clock *transport.Clock) transport.Transport {
+		return &overTLS{Transport: f(h, lim, clock), server: server, client: client}
 	}
 }
 
@@ -99,7 +99,7 @@ func TestGoroutineServesTLS(t *testing.T) {
 	serverConf, clientConf := selfSigned(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	r := startOn(t, newGoroutine, newLineHandler(), transport.DefaultLimits(), tls.NewListener(l, serverConf))
+	r := startOn(t, newGoroutine, newLineHandler(), patientLimits(), tls.NewListener(l, serverConf))
 	c := r.dialTLS(clientConf)
 	large := strings.Repeat("L", 300_000)
 	for range 50 {
@@ -115,7 +115,7 @@ func TestGoroutineServesTLS(t *testing.T) {
 	}
 	c.send("echo "+large, "park a", "echo 2")
 	c.expect(large)
-	r.eventually(func() bool { return r.h.isParked("a") })
+	r.await(func() bool { return r.h.isParked("a") })
 	r.h.finish("a", "A")
 	c.expect("A", "2")
 	c.send("echo 3", "bye")
@@ -126,5 +126,5 @@ func TestGoroutineServesTLS(t *testing.T) {
 	d.send("echo 1")
 	d.expect("1")
 	r.session(1).peer.Abort()
-	r.eventually(r.session(1).closed.Load)
+	r.await(r.session(1).closed.Load)
 }

@@ -3,10 +3,8 @@ package transport_test
 import (
 	"bufio"
 	"crypto/tls"
-	"io"
 	"math/rand/v2"
 	"net"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +64,7 @@ func everyTLS(t *testing.T, test func(t *testing.T, f factory)) {
 func transportsOf(t *testing.T) map[string]factory {
 	all := map[string]factory{"goroutine": newGoroutine}
 	if transport.KindAuto.Resolve() == transport.KindEpoll {
-		all["epoll"] = func(h transport.Handler, lim transport.Limits) transport.Transport {
+		all["epoll"] = func(h transport.Handler, lim transport.Limits, _ *transport.Clock) transport.Transport {
 			tr, err := transport.New(transport.KindEpoll, h, lim, 2, quiet)
 			require.NoError(t, err)
 			return tr
@@ -79,7 +77,7 @@ func transportsOf(t *testing.T) map[string]factory {
 // at once mean the same.
 func TestTLSRecordsInAnyPieces(t *testing.T) {
 	everyTLS(t, func(t *testing.T, f factory) {
-		r := start(t, f, newLineHandler(), transport.DefaultLimits())
+		r := start(t, f, newLineHandler(), patientLimits())
 		seed := rand.Uint64()
 		t.Log("seed", seed)
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -101,7 +99,7 @@ func TestTLSEndsWithCloseNotify(t *testing.T) {
 	const alert = 21
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, secured(t, f, tls.VersionTLS12), newLineHandler(), transport.DefaultLimits())
+			r := start(t, secured(t, f, tls.VersionTLS12), newLineHandler(), patientLimits())
 			for _, end := range []func(c *client){
 				func(c *client) { c.send("bye"); c.expect("bye") },
 				func(c *client) { require.NoError(t, c.closeWrite()) },
@@ -118,48 +116,6 @@ func TestTLSEndsWithCloseNotify(t *testing.T) {
 				}
 				require.EqualValues(t, alert, last, "the type of the last record")
 			}
-		})
-	}
-}
-
-// TestTLSKeyUpdate: a client may ask for new keys at any time. openssl can be told to.
-func TestTLSKeyUpdate(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed, which asks for new keys")
-	}
-	for name, f := range transportsOf(t) {
-		t.Run(name, func(t *testing.T) {
-			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), transport.DefaultLimits())
-			cmd := exec.CommandContext(t.Context(), "openssl", "s_client", "-connect", r.addr.String(), "-tls1_3")
-			in, err := cmd.StdinPipe()
-			require.NoError(t, err)
-			out, err := cmd.StdoutPipe()
-			require.NoError(t, err)
-			cmd.Stderr = cmd.Stdout
-			require.NoError(t, cmd.Start())
-			lines := bufio.NewScanner(out)
-			await := func(want string) {
-				t.Helper()
-				for lines.Scan() {
-					if lines.Text() == want {
-						return
-					}
-				}
-				t.Fatal("openssl ended before it wrote ", want)
-			}
-			for _, n := range []string{"1", "2", "3"} {
-				_, err := io.WriteString(in, "echo answer "+n+"\n")
-				require.NoError(t, err)
-				await("answer " + n)
-				_, err = io.WriteString(in, "K\n")
-				require.NoError(t, err)
-				await("KEYUPDATE")
-			}
-			_, err = io.WriteString(in, "echo last\n")
-			require.NoError(t, err)
-			await("last")
-			require.NoError(t, in.Close())
-			_ = cmd.Wait() // it need not like the end
 		})
 	}
 }

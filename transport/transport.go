@@ -243,8 +243,8 @@ func (t *Turn) Whole() []byte {
 	return append(whole, t.Out[at:]...)
 }
 
-// Limits bound what a transport holds for one connection. A size that is not
-// positive stands for its default.
+// Limits bound what a transport holds for one connection, and for how long. A size that is
+// not positive stands for its default.
 type Limits struct {
 	// Backlog is how many bytes may wait to be sent before input is no longer read,
 	// and how many unread bytes are kept for a parked session.
@@ -259,6 +259,12 @@ type Limits struct {
 	Chunk int
 	// KeepAlive is the TCP keep-alive period; 0 turns it off.
 	KeepAlive time.Duration
+	// Linger is how long a connection that its session or a refusal has ended is kept for
+	// its peer to read the last bytes. Not positive stands for the default.
+	Linger time.Duration
+	// Handshake is how long a client may take over the TLS handshake. While others wait to
+	// begin theirs it is a fifth of that. Not positive stands for the default.
+	Handshake time.Duration
 }
 
 // DefaultLimits returns the limits a server starts with.
@@ -269,6 +275,8 @@ func DefaultLimits() Limits {
 		MaxInput:     2 << 20,
 		Chunk:        64 << 10,
 		KeepAlive:    300 * time.Second,
+		Linger:       time.Second,
+		Handshake:    5 * time.Second,
 	}
 }
 
@@ -282,6 +290,12 @@ func (l Limits) sane() *Limits {
 		if *size.value <= 0 {
 			*size.value = size.or
 		}
+	}
+	if l.Linger <= 0 {
+		l.Linger = d.Linger
+	}
+	if l.Handshake <= 0 {
+		l.Handshake = d.Handshake
 	}
 	return &l
 }

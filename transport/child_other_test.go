@@ -1,6 +1,0 @@
-//go:build !unix
-
-package transport_test
-
-// child: processes of their own are measured on unix only.
-func child() bool { return false }

@@ -1,0 +1,55 @@
+//go:build real
+
+package transport_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTLSKeyUpdate: a client may ask for new keys at any time. openssl can be told to.
+func TestTLSKeyUpdate(t *testing.T) {
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("openssl is not installed, which asks for new keys")
+	}
+	for name, f := range transportsOf(t) {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), patientLimits())
+			cmd := exec.CommandContext(t.Context(), "openssl", "s_client", "-connect", r.addr.String(), "-tls1_3")
+			in, err := cmd.StdinPipe()
+			require.NoError(t, err)
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			cmd.Stderr = cmd.Stdout
+			require.NoError(t, cmd.Start())
+			lines := bufio.NewScanner(out)
+			await := func(want string) {
+				t.Helper()
+				for lines.Scan() {
+					if lines.Text() == want {
+						return
+					}
+				}
+				t.Fatal("openssl ended before it wrote ", want)
+			}
+			for _, n := range []string{"1", "2", "3"} {
+				_, err := io.WriteString(in, "echo answer "+n+"\n")
+				require.NoError(t, err)
+				await("answer " + n)
+				_, err = io.WriteString(in, "K\n")
+				require.NoError(t, err)
+				await("KEYUPDATE")
+			}
+			_, err = io.WriteString(in, "echo last\n")
+			require.NoError(t, err)
+			await("last")
+			require.NoError(t, in.Close())
+			_ = cmd.Wait() // it need not like the end
+		})
+	}
+}
