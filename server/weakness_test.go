@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net"
 	"reflect"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -30,22 +29,22 @@ var weaknesses = []struct {
 	{"a dripped command grows the stack", TestCommandInManyPiecesTakesNoStack, "no code recurses per read"},
 	{"inline words cost the square of their line", TestInlineLineOfManyWordsTakesLittleMemory, ""},
 	{"an inline line has no bound", TestInlineLineWithoutEndIsRefused, ""},
-	{"a pipeline out of step grows the buffer", TestMisalignedPipelineTakesNoMemory, ""},
-	{"one large command keeps its memory", TestLargeCommandsReleaseTheirMemory, ""},
-	{"all replies of a batch pile up", TestUnreadRepliesStopThePipeline, ""},
-	{"readers that never read are kept", TestClientsThatNeverReadAreClosed, ""},
+	{"a pipeline out of step grows the buffer", nil, "package transport has TestMisalignedPipelineTakesNoMemory"},
+	{"one large command keeps its memory", nil, "package transport has TestLargeCommandsReleaseTheirMemory"},
+	{"all replies of a batch pile up", nil, "package transport has TestUnreadRepliesStopThePipeline"},
+	{"readers that never read are kept", nil, "package transport has TestClientsThatNeverReadAreClosed"},
 	{"one deadline for everything, fixed at accept", TestIdleAndUnfinishedCommandsHaveDeadlines, ""},
-	{"accept spins when descriptors run out", TestAcceptDoesNotSpinWithoutDescriptors, ""},
+	{"accept spins when descriptors run out", nil, "package transport has TestFailedAcceptsWait"},
 	{"a TLS handshake on the accepting goroutine", TestHalfHandshakesHoldNobodyUp, ""},
 	{"a TLS handshake without a deadline", nil, "the same test waits until all of them are closed"},
 	{"commands after QUIT run", TestCommandsAfterQuitDoNotRun, ""},
 	{"good commands before a bad one are lost", TestCommandsBeforeAProtocolErrorAreAnswered, ""},
 	{"empty requests are errors", TestEmptyRequestsAreIgnored, ""},
 	{"closing runs under a lock of the server", TestConnectionsCloseWhileTheWorldIsStopped, "transports call Closed without a lock, and it never blocks"},
-	{"stopping cuts live connections", TestReceivedCommandsAreAnsweredBeforeStop, ""},
+	{"stopping cuts live connections", nil, "package transport has TestReceivedCommandsAreAnsweredBeforeStop"},
 	{"unknown names are repeated whole, HTTP is read on", TestHTTPRequestsAreCutOff, ""},
 	{"the parser of single frames panics", TestOtherPrefixesAreInlineCommands, "package resp gives redcon only frames that its guard has proven, and tests that"},
-	{"three buffers for every connection", TestIdleConnectionTakesLittleMemory, ""},
+	{"three buffers for every connection", nil, "package transport has TestIdleConnectionTakesLittleMemory"},
 	{"RESP2 only, errors may forge replies", TestErrorsCannotForgeReplies, ""},
 }
 
@@ -91,15 +90,15 @@ func TestHugeLengthsEndOnlyTheirConnection(t *testing.T) {
 		length := strconv.FormatInt(r.Int64()>>r.IntN(63)*int64(1-2*r.IntN(2)), 10) + strings.Repeat("9", r.IntN(3))
 		feedAnything(t, "*"+strconv.Itoa(1+r.IntN(3))+"\r\n$"+length+"\r\n"+strings.Repeat("x", r.IntN(8))+"\r\n$1\r\n")
 	}
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		witness := f.dial()
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		witness := f.Dial()
 		for _, packet := range []string{"*1\r\n$9223372036854775807\r\n", "*1\r\n$18446744073709551620\r\n", "*1\r\n$-2\r\n", "*1\r\n$536870913\r\n"} {
-			c := f.dial()
-			c.send(packet)
-			c.expect(badBulk)
-			c.expectEnd()
-			require.Equal(t, "+PONG\r\n", witness.do("PING"))
+			c := f.Dial()
+			c.Send(packet)
+			c.Expect(badBulk)
+			c.ExpectEnd()
+			require.Equal(t, "+PONG\r\n", witness.Do("PING"))
 		}
 	})
 }
@@ -122,17 +121,17 @@ func feedAnything(t *testing.T, packet string) {
 // TestAnnouncedArgumentsTakeNoMemory announces arguments. A count above the limit is
 // refused at once. An allowed one takes no memory before its arguments come.
 func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
 		for _, count := range []string{"9223372036854775807", "3000000000", "2147483648", "65537"} {
-			c := f.dial()
-			c.send("*" + count + "\r\n")
-			c.expect(badMultibulk)
-			c.expectEnd()
+			c := f.Dial()
+			c.Send("*" + count + "\r\n")
+			c.Expect(badMultibulk)
+			c.ExpectEnd()
 		}
-		c := f.dial()
-		c.send("*65536\r\n$4\r\nECHO\r\n$1")
-		require.Equal(t, "+PONG\r\n", f.dial().do("PING"))
+		c := f.Dial()
+		c.Send("*65536\r\n$4\r\nECHO\r\n$1")
+		require.Equal(t, "+PONG\r\n", f.Dial().Do("PING"))
 	})
 	b := sharedBench(t)
 	session, _ := b.server.Engine().Open(quietPeer{})
@@ -147,47 +146,44 @@ func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
 
 // TestMalformedLengthsAreProtocolErrors sends lengths that Redis refuses.
 func TestMalformedLengthsAreProtocolErrors(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
 		for _, count := range []string{"18446744073709551617", "+1", "01", "", " 1", "-", "1 ", "0x1", "4294967297"} {
-			c := f.dial()
-			c.send("*" + count + "\r\n$4\r\nPING\r\n")
-			c.expect(badMultibulk)
-			c.expectEnd()
+			c := f.Dial()
+			c.Send("*" + count + "\r\n$4\r\nPING\r\n")
+			c.Expect(badMultibulk)
+			c.ExpectEnd()
 		}
 		for _, length := range []string{"18446744073709551620", "+4", "04", "", "-1", "-0", " 4"} {
-			c := f.dial()
-			c.send("*1\r\n$" + length + "\r\nPING\r\n")
-			c.expect(badBulk)
-			c.expectEnd()
+			c := f.Dial()
+			c.Send("*1\r\n$" + length + "\r\nPING\r\n")
+			c.Expect(badBulk)
+			c.ExpectEnd()
 		}
-		c := f.dial()
-		c.send("*1\r\n:4\r\nPING\r\n")
-		c.expect("-ERR Protocol error: expected '$', got ':'\r\n")
-		c.expectEnd()
+		c := f.Dial()
+		c.Send("*1\r\n:4\r\nPING\r\n")
+		c.Expect("-ERR Protocol error: expected '$', got ':'\r\n")
+		c.ExpectEnd()
 	})
 }
 
-// TestCommandInManyPiecesTakesNoStack sends a command in 60,000 pieces. It costs no more
+// TestCommandInManyPiecesTakesNoStack sends a command in 19,000 pieces. It costs no more
 // than in one piece.
 func TestCommandInManyPiecesTakesNoStack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("60,000 packets take seconds under the race detector")
-	}
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		const size = 1_000_000
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		const size = 300_000
 		raw := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size))
 		stacks := stackBytes()
 		for i := 0; i < len(raw); i += 16 {
-			c.send(raw[i:min(i+16, len(raw))])
+			c.Send(raw[i:min(i+16, len(raw))])
 		}
-		require.Len(t, c.reply(), size+len("$1000000\r\n\r\n"))
+		require.Len(t, c.Reply(), size+len("$300000\r\n\r\n"))
 		require.Less(t, stackBytes(), stacks+1<<20)
 		for _, b := range []byte("*1\r\n$4\r\nPING\r\nPING\r\n") {
-			c.send(string(b))
+			c.Send(string(b))
 		}
-		c.expect("+PONG\r\n", "+PONG\r\n")
+		c.Expect("+PONG\r\n", "+PONG\r\n")
 	})
 }
 
@@ -202,123 +198,25 @@ func TestInlineLineOfManyWordsTakesLittleMemory(t *testing.T) {
 		allocated = min(allocated, allocatedBy(func() { b.feed(line) }))
 	}
 	require.Less(t, allocated, uint64(1<<20))
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		c.send(strings.Repeat("a ", 32<<10-1) + "\r\nPING\r\n")
-		require.Contains(t, c.reply(), "-ERR unknown command 'a'")
-		c.expect("+PONG\r\n")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		c.Send(strings.Repeat("a ", 32<<10-1) + "\r\nPING\r\n")
+		require.Contains(t, c.Reply(), "-ERR unknown command 'a'")
+		c.Expect("+PONG\r\n")
 	})
 }
 
 // TestInlineLineWithoutEndIsRefused sends a line without an end. It is refused at the
 // length at which Redis refuses it.
 func TestInlineLineWithoutEndIsRefused(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
 		for _, size := range []int{64<<10 + 1, 512 << 10} {
-			c := f.dial()
+			c := f.Dial()
 			go func() { _, _ = c.Write([]byte(strings.Repeat("x", size))) }() // cut short, as it should be
-			c.expect("-ERR Protocol error: too big inline request\r\n")
-			c.expectEnd()
+			c.Expect("-ERR Protocol error: too big inline request\r\n")
+			c.ExpectEnd()
 		}
-	})
-}
-
-// TestMisalignedPipelineTakesNoMemory sends 32 MiB of commands, none of which begins
-// where a read begins. The server holds no more memory than at the start.
-func TestMisalignedPipelineTakesNoMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("moves 32 MiB")
-	}
-	eachTransport(t, func(t *testing.T, kind string) {
-		c := start(t, kind).dial()
-		packet := strings.Repeat("*1\r\n$4\r\nPING\r\n", 1<<10)
-		packet = packet[5:] + packet[:5] // every write ends five bytes into a command
-		const packets = 32 << 20 / (14 << 10)
-		c.send("*1\r\n$")
-		before := heapBytes()
-		sent := make(chan struct{})
-		go func() {
-			defer close(sent)
-			for range packets {
-				if _, err := c.Write([]byte(packet)); err != nil {
-					return
-				}
-			}
-		}()
-		for range packets << 10 {
-			c.expect("+PONG\r\n")
-		}
-		<-sent
-		require.Less(t, heapBytes(), before+2<<20)
-	})
-}
-
-// TestLargeCommandsReleaseTheirMemory sends large commands over connections that stay
-// open. The server releases the memory.
-func TestLargeCommandsReleaseTheirMemory(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		before := heapBytes()
-		large := strings.Repeat("x", 1<<20-64)
-		for range 20 {
-			conn := dial(t, "tcp", f.addr)
-			conn.command("ECHO", large)
-			require.Len(t, conn.reply(), len(bulk(large)))
-			conn.r = nil
-		}
-		eventually(t, "the memory is back", func() bool { return heapBytes() < before+4<<20 })
-		c := f.dial()
-		c.send("*2\r\n$4\r\nECHO\r\n$536870913\r\n")
-		c.expect(badBulk)
-		c.expectEnd()
-	})
-}
-
-// TestUnreadRepliesStopThePipeline does not read its replies. The commands behind them do
-// not run, so that a small pipeline cannot fill the memory.
-func TestUnreadRepliesStopThePipeline(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind, "--write-timeout", "3600")
-		c := f.dial()
-		require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
-		want := len(c.do("COMMAND", "DOCS"))
-		before := heapBytes()
-		const n = 200
-		c.send(strings.Repeat("COMMAND DOCS\r\n", n))
-		witness := f.dial()
-		for range 200 {
-			require.Equal(t, "+PONG\r\n", witness.do("PING"))
-			require.LessOrEqual(t, f.Stats().Pending, int64(256<<10+64<<10+want))
-		}
-		eventually(t, "the kernel takes no more, and nothing piles up", func() bool {
-			out := f.Stats().BytesOut
-			return heapBytes() < before+2<<20 && f.Stats().BytesOut == out && f.Stats().Pending > 0
-		})
-		require.Less(t, f.Stats().BytesOut, int64(n*want), "all fitted into the kernel: the test shows nothing")
-		for range n {
-			require.Len(t, c.reply(), want)
-		}
-	})
-}
-
-// TestClientsThatNeverReadAreClosed has clients that read nothing. After write-timeout
-// they are closed and their replies are dropped.
-func TestClientsThatNeverReadAreClosed(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind, "--write-timeout", "1")
-		witness := f.dial()
-		before := heapBytes()
-		conns := make([]net.Conn, 50)
-		for i := range conns {
-			c := f.dial()
-			require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
-			c.send(strings.Repeat("COMMAND DOCS\r\n", 400))
-			conns[i] = c
-		}
-		eventually(t, "all are closed", func() bool { return witness.info("connected_clients") == "1" })
-		eventually(t, "the memory is back", func() bool { return heapBytes() < before+4<<20 })
-		runtime.KeepAlive(conns)
 	})
 }
 
@@ -326,28 +224,29 @@ func TestClientsThatNeverReadAreClosed(t *testing.T) {
 // unfinished command. Each has a deadline of its own, and CONFIG SET changes it for open
 // connections too.
 func TestIdleAndUnfinishedCommandsHaveDeadlines(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		f := start(t, kind)
-		admin, idle, partial := f.dial(), f.dial(), f.dial()
-		require.Equal(t, "+PONG\r\n", idle.do("PING"))
-		partial.send("PING\r\n*2\r\n$4\r\nECHO\r\n$5\r\nhe")
-		partial.expect("+PONG\r\n")
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		admin, idle, partial := f.Dial(), f.Dial(), f.Dial()
+		require.Equal(t, "+PONG\r\n", idle.Do("PING"))
+		partial.Send("PING\r\n*2\r\n$4\r\nECHO\r\n$5\r\nhe")
+		partial.Expect("+PONG\r\n")
 
-		f.police(29 * time.Second)
-		partial.send("llo\r\n*1\r\n$4\r\nPI")
-		partial.expect(bulk("hello"))
-		f.police(29 * time.Second) // another command is unfinished now, since 29 s
-		require.Equal(t, "+PONG\r\n", admin.do("PING"))
-		f.police(time.Second)
-		partial.expectEnd()
+		w.Advance(29 * time.Second)
+		partial.Send("llo\r\n*1\r\n$4\r\nPI")
+		partial.Expect(inproc.Bulk("hello"))
+		w.Advance(29 * time.Second) // another command is unfinished now, since 29 s
+		partial.Silent()
+		w.Advance(2 * time.Second)
+		partial.ExpectEnd()
 
-		require.Equal(t, "+OK\r\n", admin.do("CONFIG", "SET", "timeout", "60"))
-		require.Equal(t, "+PONG\r\n", idle.do("PING"))
-		f.police(59 * time.Second)
-		require.Equal(t, "+PONG\r\n", admin.do("PING"))
-		f.police(time.Second)
-		idle.expectEnd()
-		require.Equal(t, "+PONG\r\n", admin.do("PING"))
+		require.Equal(t, "+OK\r\n", admin.Do("CONFIG", "SET", "timeout", "60"))
+		require.Equal(t, "+PONG\r\n", idle.Do("PING"))
+		w.Advance(59 * time.Second)
+		idle.Silent()
+		require.Equal(t, "+PONG\r\n", admin.Do("PING"))
+		w.Advance(2 * time.Second)
+		idle.ExpectEnd()
+		require.Equal(t, "+PONG\r\n", admin.Do("PING"))
 	})
 }
 

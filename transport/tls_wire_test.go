@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/transport"
 )
 
 // inPieces writes in pieces that next chooses, and remembers what was read.
@@ -58,19 +56,6 @@ func everyTLS(t *testing.T, test func(t *testing.T, f factory)) {
 			t.Run(name+" "+tls.VersionName(v), func(t *testing.T) { test(t, secured(t, f, v)) })
 		}
 	}
-}
-
-// transportsOf returns the transports that this system has.
-func transportsOf(t *testing.T) map[string]factory {
-	all := map[string]factory{"goroutine": newGoroutine}
-	if transport.KindAuto.Resolve() == transport.KindEpoll {
-		all["epoll"] = func(h transport.Handler, lim transport.Limits, _ *transport.Clock) transport.Transport {
-			tr, err := transport.New(transport.KindEpoll, h, lim, 2, quiet)
-			require.NoError(t, err)
-			return tr
-		}
-	}
-	return all
 }
 
 // TestTLSRecordsInAnyPieces: records that arrive byte by byte, in random pieces, and several

@@ -1,0 +1,8 @@
+package transport_test
+
+import "testing"
+
+// transportsOf returns the transports that this system has.
+func transportsOf(t *testing.T) map[string]factory {
+	return map[string]factory{"goroutine": newGoroutine, "epoll": epollOf(t, 2)}
+}
