@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"io"
@@ -14,25 +15,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/certtest"
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // goRedis is a client of the library with TLS.
-func (s *tlsServer) goRedis(conf *tls.Config, protocol int) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: s.secure, TLSConfig: conf, Protocol: protocol, MaxRetries: -1, ReadTimeout: patience, DialTimeout: patience})
-	s.t.Cleanup(func() { _ = c.Close() })
+func goRedis(t *testing.T, s *inproc.Secure, conf *tls.Config, protocol int) *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Protocol: protocol, MaxRetries: -1, ReadTimeout: time.Minute, DialTimeout: time.Minute,
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return s.Handshake(conf) },
+	})
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 // TestTLSWithGoRedis: a library that speaks TLS calls, pipelines, subscribes and waits, in RESP2
 // and RESP3; its certificate is its user, and without one it is nobody.
 func TestTLSWithGoRedis(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		s := startTLS(t, kind, "--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN")
-		require.Equal(t, okReply, dial(t, "tcp", s.plain).do("ACL", "SETUSER", "app", "on", "~api:*", "&*", "+@all", "-flushall"))
-		pair := s.authority.Issue(t, certtest.Subject{Name: "app"})
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.StartTLS("--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN")
+		require.Equal(t, okReply, s.Dial().Do("ACL", "SETUSER", "app", "on", "~api:*", "&*", "+@all", "-flushall"))
+		pair := s.Authority.Issue(t, certtest.Subject{Name: "app"})
 		for protocol := 2; protocol <= 3; protocol++ {
-			c := s.goRedis(s.authority.Client(pair), protocol)
+			c := goRedis(t, s, s.Authority.Client(pair), protocol)
 			who, err := c.Do(t.Context(), "ACL", "WHOAMI").Text()
 			require.NoError(t, err)
 			require.Equal(t, "app", who)
@@ -61,40 +65,12 @@ func TestTLSWithGoRedis(t *testing.T) {
 			require.Equal(t, "hello", message.Payload)
 			require.NoError(t, messages.Close())
 
-			nobody := s.goRedis(s.authority.Client(), protocol)
+			nobody := goRedis(t, s, s.Authority.Client(), protocol)
 			who, err = nobody.Do(t.Context(), "ACL", "WHOAMI").Text()
 			require.NoError(t, err)
 			require.Equal(t, "default", who)
-			stranger := s.goRedis(s.authority.Client(certtest.New(t).Issue(t, certtest.Subject{Name: "app"})), protocol)
+			stranger := goRedis(t, s, s.Authority.Client(certtest.New(t).Issue(t, certtest.Subject{Name: "app"})), protocol)
 			require.Error(t, stranger.Ping(t.Context()).Err())
-		}
-	})
-}
-
-// TestTLSOfCommandsThatLeaveTheLoop: what waits, what runs beside the loop and what takes many
-// turns answers in order over TLS, while records of the next commands come in.
-func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
-		s := startTLS(t, kind, "--busy-reply-threshold", "0")
-		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			conf := limited(s.authority.Client(), func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version })
-			c, other := s.dial(conf), s.dial(conf)
-			require.Equal(t, okReply, other.do("FLUSHALL"))
-			c.command("CONFIG", "RELOAD") // reads files on a goroutine of its own
-			c.command("ECHO", "a")
-			c.command("EVAL", "local n = 0 for i = 1, 300000 do n = n + 1 end return n", "0")
-			c.command("ECHO", "b")
-			c.command("BLPOP", "queue", "0")
-			c.command("ECHO", "c")
-			require.Equal(t, okReply, c.reply())
-			require.Equal(t, bulk("a"), c.reply())
-			require.Equal(t, ":300000\r\n", c.reply())
-			require.Equal(t, bulk("b"), c.reply())
-			c.command("ECHO", strings.Repeat("d", 50_000)) // while it waits
-			require.Equal(t, ":1\r\n", other.do("RPUSH", "queue", "x"))
-			require.Equal(t, array(bulk("queue"), bulk("x")), c.reply())
-			require.Equal(t, bulk("c"), c.reply())
-			require.Equal(t, bulk(strings.Repeat("d", 50_000)), c.reply())
 		}
 	})
 }
@@ -102,62 +78,61 @@ func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
 // TestAdminPortOverTLS: with admin-tls the page, the API and the metrics are served over TLS
 // alone, to browsers without a certificate; a renewed certificate is shown at once.
 func TestAdminPortOverTLS(t *testing.T) {
-	port := freeport.Choose()
-	s := startTLS(t, "auto", "--admin-port", port, "--admin-tls", "yes", "--requirepass", "secret", "--tls-auth-clients", "yes")
-	address := net.JoinHostPort("127.0.0.1", port)
-	get := func(conf *tls.Config, path, password string) (int, string, *tls.ConnectionState) {
-		t.Helper()
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf}, Timeout: patience}
-		defer client.CloseIdleConnections()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, nil)
-		require.NoError(t, err)
-		if password != "" {
-			r.SetBasicAuth("default", password)
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		const port = "8080"
+		s := w.StartTLS("--admin-port", port, "--admin-tls", "yes", "--requirepass", "secret", "--tls-auth-clients", "yes")
+		address := net.JoinHostPort(s.Host, port)
+		get := func(conf *tls.Config, path, password string) (int, string, *tls.ConnectionState) {
+			t.Helper()
+			client := &http.Client{Transport: &http.Transport{DialContext: w.Dialer(s.Host), TLSClientConfig: conf}}
+			defer client.CloseIdleConnections()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, nil)
+			require.NoError(t, err)
+			if password != "" {
+				r.SetBasicAuth("default", password)
+			}
+			answer, err := client.Do(r)
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			require.NoError(t, err)
+			return answer.StatusCode, string(body), answer.TLS
 		}
-		answer, err := client.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(body), answer.TLS
-	}
-	trusts := s.authority.Client()
-	status, body, _ := get(trusts, "/healthz", "")
-	require.Equal(t, http.StatusOK, status, body)
-	status, _, _ = get(trusts, "/", "")
-	require.Equal(t, http.StatusUnauthorized, status)
-	status, body, is := get(trusts, "/", "secret")
-	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "<html")
-	require.EqualValues(t, tls.VersionTLS13, is.Version)
-	require.Equal(t, "server", is.PeerCertificates[0].Subject.CommonName)
-	status, body, _ = get(s.authority.Client(s.pair), "/api/v1/overview", "secret") // a certificate does no harm
-	require.Equal(t, http.StatusOK, status)
-	require.True(t, json.Valid([]byte(body)))
-	status, body, _ = get(limited(trusts, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "/metrics", "")
-	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "cellserver_build_info")
+		trusts := s.Authority.Client()
+		status, body, _ := get(trusts, "/healthz", "")
+		require.Equal(t, http.StatusOK, status, body)
+		status, _, _ = get(trusts, "/", "")
+		require.Equal(t, http.StatusUnauthorized, status)
+		status, body, is := get(trusts, "/", "secret")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, "<html")
+		require.EqualValues(t, tls.VersionTLS13, is.Version)
+		require.Equal(t, "server", is.PeerCertificates[0].Subject.CommonName)
+		status, body, _ = get(s.Authority.Client(s.Pair), "/api/v1/overview", "secret") // a certificate does no harm
+		require.Equal(t, http.StatusOK, status)
+		require.True(t, json.Valid([]byte(body)))
+		status, body, _ = get(limited(trusts, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "/metrics", "")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, "cellserver_build_info")
 
-	for _, conf := range []*tls.Config{
-		certtest.New(t).Client(), // who trusts another authority
-		limited(trusts, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
-	} {
-		_, err := tls.Dial("tcp", address, conf)
-		require.Error(t, err)
-	}
-	nc, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	defer nc.Close()
-	require.NoError(t, nc.SetDeadline(time.Now().Add(patience)))
-	_, err = io.WriteString(nc, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-	require.NoError(t, err)
-	plain, _ := io.ReadAll(nc)
-	require.NotContains(t, string(plain), " 200 ", "nothing is answered without TLS")
+		for _, conf := range []*tls.Config{
+			certtest.New(t).Client(), // who trusts another authority
+			limited(trusts, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
+		} {
+			_, err := s.HandshakeAt(port, conf)
+			require.Error(t, err)
+		}
+		nc := s.DialPort(port)
+		nc.Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		plain, _ := io.ReadAll(nc.R)
+		require.NotContains(t, string(plain), " 200 ", "nothing is answered without TLS")
 
-	renewed := s.authority.Issue(t, certtest.Subject{Name: "renewed", RSA: true})
-	copyFile(t, renewed.CertFile, s.pair.CertFile)
-	copyFile(t, renewed.KeyFile, s.pair.KeyFile)
-	require.NoError(t, s.Reload("test"))
-	_, _, is = get(trusts, "/healthz", "")
-	require.Equal(t, "renewed", is.PeerCertificates[0].Subject.CommonName)
+		renewed := s.Authority.Issue(t, certtest.Subject{Name: "renewed", RSA: true})
+		copyFile(t, renewed.CertFile, s.Pair.CertFile)
+		copyFile(t, renewed.KeyFile, s.Pair.KeyFile)
+		require.NoError(t, s.Reload("test"))
+		_, _, is = get(trusts, "/healthz", "")
+		require.Equal(t, "renewed", is.PeerCertificates[0].Subject.CommonName)
+
+	})
 }

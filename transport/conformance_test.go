@@ -235,12 +235,14 @@ func (r *rig) await(what func() bool) {
 }
 
 // pass lets time pass for peers that are slow.
-func (r *rig) pass(d time.Duration) {
-	tr := r.tr
+func (r *rig) pass(d time.Duration) { transport.Pass(bare(r.tr), r.clock, r.lim, d) }
+
+// bare returns what is below TLS.
+func bare(tr transport.Transport) transport.Transport {
 	if over, ok := tr.(*overTLS); ok {
-		tr = over.Transport
+		return over.Transport
 	}
-	transport.Pass(tr, r.clock, r.lim, d)
+	return tr
 }
 
 // stop begins a Shutdown and returns what it will say. Connections linger by the clock of the

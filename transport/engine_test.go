@@ -76,7 +76,7 @@ func (e *engine) dial() *inproc.Client {
 }
 
 // pass lets time pass for peers that are slow.
-func (e *engine) pass(d time.Duration) { transport.Pass(e.tr, e.clock, e.lim, d) }
+func (e *engine) pass(d time.Duration) { transport.Pass(bare(e.tr), e.clock, e.lim, d) }
 
 // eventually waits for what is no event.
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -84,8 +84,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	require.Eventually(t, ok, patience, time.Millisecond, what)
 }
 
-// stackBytes is what stacks take.
-func stackBytes() int64 {
+// stacks is what stacks take.
+func stacks() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)

@@ -257,7 +257,7 @@ func TestIdleConnectionTakesLittleMemory(t *testing.T) {
 		witness := e.dial()
 		require.Equal(t, pong, witness.Do("PING"))
 		const n = 500
-		before := heap() + stackBytes()
+		before := heap() + stacks()
 		conns := make([]net.Conn, n)
 		for i := range conns {
 			c, err := net.Dial("tcp", e.addr.String())
@@ -275,7 +275,7 @@ func TestIdleConnectionTakesLittleMemory(t *testing.T) {
 		}
 		each := int64(0)
 		eventually(t, "stacks have shrunk", func() bool {
-			each = (heap() + stackBytes() - before) / n
+			each = (heap() + stacks() - before) / n
 			return each < most
 		})
 		t.Logf("%d bytes for an idle connection and its client", each)

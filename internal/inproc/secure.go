@@ -1,0 +1,108 @@
+package inproc
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/certtest"
+)
+
+// Secure is a [Node] that has a port with TLS beside the one without.
+type Secure struct {
+	*Node
+	// Authority has signed Pair, which the server shows. It is the one that clients are to
+	// be signed by.
+	Authority *certtest.Authority
+	Pair      certtest.Pair
+	// TLSPort is where clients with TLS connect.
+	TLSPort string
+}
+
+// StartTLS is Start of a server with TLS, which asks for no certificate unless options say so.
+func (w *World) StartTLS(options ...string) *Secure {
+	w.t.Helper()
+	s := &Secure{Authority: certtest.New(w.t), TLSPort: strconv.Itoa(Port + 1)}
+	s.Pair = s.Authority.Issue(w.t, certtest.Subject{Name: "server"})
+	s.Node = w.Start(append([]string{
+		"--tls-port", s.TLSPort, "--tls-cert-file", s.Pair.CertFile, "--tls-key-file", s.Pair.KeyFile,
+		"--tls-ca-cert-file", s.Authority.File, "--tls-auth-clients", "no",
+	}, options...)...)
+	return s
+}
+
+// DialPort connects a client without TLS with a port of the node.
+func (n *Node) DialPort(port string) *Client {
+	n.world.t.Helper()
+	return n.DialAt(n.Host, net.JoinHostPort(n.Host, port))
+}
+
+// OpenAt reports whether the node listens at a port.
+func (n *Node) OpenAt(port string) bool {
+	n.world.t.Helper()
+	conn, err := n.world.Net.Dial(n.world.t.Context(), n.Host, net.JoinHostPort(n.Host, port))
+	return err == nil && conn.Close() == nil
+}
+
+// Take has another listen at a port of the node until the test ends.
+func (n *Node) Take(port string) {
+	n.world.t.Helper()
+	l, err := n.world.Net.Listen(net.JoinHostPort(n.Host, port))
+	require.NoError(n.world.t, err)
+	n.world.t.Cleanup(func() { _ = l.Close() }) // it does not fail
+}
+
+// Handshake connects with the port with TLS.
+func (s *Secure) Handshake(conf *tls.Config) (*tls.Conn, error) {
+	return s.HandshakeAt(s.TLSPort, conf)
+}
+
+// HandshakeAt connects with TLS with a port that need not have it.
+func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
+	n.world.t.Helper()
+	ctx := n.world.t.Context()
+	raw, err := n.world.Net.Dial(ctx, n.Host, net.JoinHostPort(n.Host, port))
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, conf)
+	// A deadline instead of a context, whose end would be noticed by a further goroutine.
+	if err := raw.SetDeadline(time.Now().Add(Patience)); err != nil {
+		return nil, err
+	}
+	if err := conn.HandshakeContext(context.WithoutCancel(ctx)); err != nil {
+		_ = raw.Close() // the error of the handshake tells more
+		return nil, err
+	}
+	return conn, nil
+}
+
+// DialTLS connects a client with TLS that is welcome.
+func (s *Secure) DialTLS(conf *tls.Config) *Client {
+	s.world.t.Helper()
+	conn, err := s.Handshake(conf)
+	require.NoError(s.world.t, err)
+	return NewClient(s.world.t, conn)
+}
+
+// Serves reports whether a client with TLS gets an answer. With TLS 1.3 a client learns only from
+// its first read that its certificate is refused.
+func (s *Secure) Serves(conf *tls.Config) bool {
+	s.world.t.Helper()
+	conn, err := s.Handshake(conf)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		return false
+	}
+	answer := make([]byte, len("+PONG\r\n"))
+	_, err = io.ReadFull(conn, answer)
+	return err == nil && string(answer) == "+PONG\r\n"
+}

@@ -1,0 +1,92 @@
+package transport_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/transport"
+)
+
+const ok = "+OK\r\n"
+
+// TestTLSServesNoClientWithoutTLS: a client that does not speak TLS is told so.
+func TestTLSServesNoClientWithoutTLS(t *testing.T) {
+	everyTLS(t, func(t *testing.T, f factory) {
+		e := serve(t, f)
+		nc, err := net.Dial("tcp", e.addr.String())
+		require.NoError(t, err)
+		defer nc.Close()
+		_, err = io.WriteString(nc, "PING\r\n")
+		require.NoError(t, err)
+		answer, err := io.ReadAll(nc)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), "-ERR this port speaks TLS")
+		require.Equal(t, pong, e.dial().Do("PING"))
+	})
+}
+
+// TestTLSMemoryOfClients: what TLS keeps for a client, the buffer that records are read into,
+// counts as memory of clients.
+func TestTLSMemoryOfClients(t *testing.T) {
+	everyTLS(t, func(t *testing.T, f factory) {
+		e := serve(t, func(h transport.Handler, lim transport.Limits, clock *transport.Clock) transport.Transport {
+			over := f(h, lim, clock).(*overTLS)
+			over.client.DynamicRecordSizingDisabled = true // else a client of Go begins with short records
+			return over
+		})
+		c := e.dial()
+		require.Equal(t, ok, c.Do("SET", "k", strings.Repeat("v", 15<<10)))
+		eventually(t, "counted", func() bool { input, _ := e.LargestBuffers(); return input >= 14<<10 })
+	})
+}
+
+// TestTLSOfCommandsThatLeaveTheLoop: what waits, what runs beside the loop and what takes many
+// turns answers in order over TLS, while records of the next commands come in.
+func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
+	everyTLS(t, func(t *testing.T, f factory) {
+		e := serve(t, f)
+		c, other := e.dial(), e.dial()
+		c.Command("CONFIG", "RELOAD") // runs on a goroutine of its own
+		c.Command("ECHO", "a")
+		c.Command("EVAL", "local n = 0 for i = 1, 300000 do n = n + 1 end return n", "0")
+		c.Command("ECHO", "b")
+		c.Command("BLPOP", "queue", "0")
+		c.Command("ECHO", "c")
+		c.Expect(ok, inproc.Bulk("a"), ":300000\r\n", inproc.Bulk("b"))
+		c.Command("ECHO", strings.Repeat("d", 50_000)) // while it waits
+		require.Equal(t, ":1\r\n", other.Do("RPUSH", "queue", "x"))
+		c.Expect(inproc.Array(inproc.Bulk("queue"), inproc.Bulk("x")), inproc.Bulk("c"), inproc.Bulk(strings.Repeat("d", 50_000)))
+	})
+}
+
+// TestHalfHandshakesEnd: a client that begins a handshake and does not go on is cut, and others
+// are served before and after.
+func TestHalfHandshakesEnd(t *testing.T) {
+	for name, f := range transportsOf(t) {
+		t.Run(name, func(t *testing.T) {
+			lim := patientLimits()
+			lim.Handshake = 20 * time.Millisecond
+			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), lim)
+			for range 3 {
+				nc, err := net.Dial("tcp", r.addr.String())
+				require.NoError(t, err)
+				_, err = nc.Write([]byte{22, 3, 1}) // the beginning of a record
+				require.NoError(t, err)
+				_, _ = io.Copy(io.Discard, nc) // until the server closes it, or resets it
+				require.NoError(t, nc.Close())
+			}
+			r.tr.SetLimits(patientLimits())
+			c := r.dial()
+			c.send("echo 1")
+			c.expect("1")
+			r.eventually(func() bool { return r.tr.Stats().Connections == 1 })
+		})
+	}
+}
