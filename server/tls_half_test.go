@@ -1,53 +1,44 @@
 package server_test
 
 import (
-	"io"
-	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestHalfHandshakesHoldNobodyUp: while 1,000 clients begin a handshake and do not go on,
 // others are served and newcomers welcome, few goroutines wait, and the 1,000 are closed
 // when their time is over.
 func TestHalfHandshakesHoldNobodyUp(t *testing.T) {
-	const most = 64 // handshakes at once
-	halves := 1000
-	if testing.Short() {
-		halves = 300
-	}
-	eachTransport(t, func(t *testing.T, kind string) {
-		s := startTLS(t, kind)
-		working := s.dial(s.authority.Client())
-		require.Equal(t, "+PONG\r\n", working.do("PING"))
+	const most, halves = 64, 1000 // handshakes at once
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.StartTLS()
+		working := s.DialTLS(s.Authority.Client())
+		require.Equal(t, "+PONG\r\n", working.Do("PING"))
 		goroutines := runtime.NumGoroutine()
-		all := make([]net.Conn, halves)
+		all := make([]*inproc.Client, halves)
 		for i := range all {
-			nc, err := net.Dial("tcp", s.secure)
-			require.NoError(t, err)
-			defer nc.Close()
-			_, err = nc.Write([]byte{22, 3, 1}) // the beginning of a record
-			require.NoError(t, err)
-			all[i] = nc
+			all[i] = s.DialPort(s.TLSPort)
+			all[i].Send("\x16\x03\x01") // the beginning of a record
 			if i%50 == 0 {
-				require.Equal(t, "+PONG\r\n", working.do("PING"))
+				w.Settle()
+				require.Equal(t, "+PONG\r\n", working.Do("PING"))
 			}
 		}
 		for range 5 {
-			require.Equal(t, "+PONG\r\n", s.dial(s.authority.Client()).do("PING"))
-			require.Equal(t, "+PONG\r\n", working.do("PING"))
+			require.Equal(t, "+PONG\r\n", s.DialTLS(s.Authority.Client()).Do("PING"))
+			require.Equal(t, "+PONG\r\n", working.Do("PING"))
 		}
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+most+20)
-		var ends sync.WaitGroup
-		for _, nc := range all {
-			require.NoError(t, nc.SetReadDeadline(time.Now().Add(patience)))
-			ends.Go(func() { _, _ = io.Copy(io.Discard, nc) }) // until the server closes it
+		began := time.Now()
+		for _, c := range all {
+			c.ExpectEnd()
 		}
-		ends.Wait()
-		eventually(t, "six clients", func() bool { return working.info("connected_clients") == "6" })
+		require.Less(t, time.Since(began), 30*time.Second)
+		require.Equal(t, "6", working.Info("connected_clients"))
 	})
 }

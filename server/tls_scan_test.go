@@ -2,31 +2,29 @@ package server_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"maps"
-	"net"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/certtest"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // eachKey runs test against a server with a key of ECDSA, and with one of RSA.
-func eachKey(t *testing.T, test func(t *testing.T, s *tlsServer, key string)) {
+func eachKey(t *testing.T, test func(t *testing.T, s *inproc.Secure, key string)) {
 	for _, key := range []string{"ECDSA", "RSA"} {
 		t.Run(key, func(t *testing.T) {
-			s := startTLS(t, "auto")
-			pair := s.authority.Issue(t, certtest.Subject{Name: "server", RSA: key == "RSA"})
-			require.Equal(t, okReply, dial(t, "tcp", s.plain).do("CONFIG", "SET", "tls-cert-file", pair.CertFile, "tls-key-file", pair.KeyFile))
-			test(t, s, key)
+			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+				s := w.StartTLS()
+				pair := s.Authority.Issue(t, certtest.Subject{Name: "server", RSA: key == "RSA"})
+				require.Equal(t, okReply, s.Dial().Do("CONFIG", "SET", "tls-cert-file", pair.CertFile, "tls-key-file", pair.KeyFile))
+				test(t, s, key)
+			})
 		})
 	}
 }
@@ -34,14 +32,14 @@ func eachKey(t *testing.T, test func(t *testing.T, s *tlsServer, key string)) {
 // TestTLSOffersNothingWeak tries each version and each cipher suite of crypto/tls by itself: of
 // TLS 1.2 there are those with forward secrecy and an AEAD cipher that fit the key.
 func TestTLSOffersNothingWeak(t *testing.T) {
-	eachKey(t, func(t *testing.T, s *tlsServer, key string) {
+	eachKey(t, func(t *testing.T, s *inproc.Secure, key string) {
 		var offered []string
 		for _, version := range []uint16{tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12} {
 			for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
-				conf := limited(s.authority.Client(), func(c *tls.Config) {
+				conf := limited(s.Authority.Client(), func(c *tls.Config) {
 					c.MinVersion, c.MaxVersion, c.CipherSuites = version, version, []uint16{suite.ID}
 				})
-				if s.served(conf) {
+				if s.Serves(conf) {
 					offered = append(offered, tls.VersionName(version)+" "+suite.Name)
 				}
 			}
@@ -51,7 +49,7 @@ func TestTLSOffersNothingWeak(t *testing.T) {
 			"TLS 1.2 TLS_ECDHE_" + key + "_WITH_AES_256_GCM_SHA384",
 			"TLS 1.2 TLS_ECDHE_" + key + "_WITH_CHACHA20_POLY1305_SHA256",
 		}, offered)
-		c := s.dial(s.authority.Client())
+		c := s.DialTLS(s.Authority.Client())
 		require.EqualValues(t, tls.VersionTLS13, c.Conn.(*tls.Conn).ConnectionState().Version)
 	})
 }
@@ -94,16 +92,12 @@ func hello(version uint16, suites ...uint16) []byte {
 }
 
 // accepts reports whether the server goes on after a hello.
-func (s *tlsServer) accepts(hello []byte) bool {
-	s.t.Helper()
-	nc, err := net.Dial("tcp", s.secure)
-	require.NoError(s.t, err)
-	defer nc.Close()
-	require.NoError(s.t, nc.SetDeadline(time.Now().Add(patience)))
-	_, err = nc.Write(hello)
-	require.NoError(s.t, err)
+func accepts(s *inproc.Secure, hello []byte) bool {
+	c := s.DialPort(s.TLSPort)
+	defer c.Close()
+	c.Send(string(hello))
 	answer := make([]byte, 6)
-	_, err = io.ReadFull(nc, answer)
+	_, err := io.ReadFull(c.R, answer)
 	const handshake, serverHello = 22, 2
 	return err == nil && answer[0] == handshake && answer[5] == serverHello
 }
@@ -112,59 +106,16 @@ func (s *tlsServer) accepts(hello []byte) bool {
 // SSL 3.0 to TLS 1.2 with NULL, EXPORT, RC4, DES, 3DES, anonymous and other suites.
 func TestTLSRefusesOldVersionsAndWeakSuites(t *testing.T) {
 	good := map[string]uint16{"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "RSA": tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
-	eachKey(t, func(t *testing.T, s *tlsServer, key string) {
+	eachKey(t, func(t *testing.T, s *inproc.Secure, key string) {
 		const ssl3 = 0x0300
-		require.True(t, s.accepts(hello(tls.VersionTLS12, good[key])), "a hello that is right is accepted")
+		require.True(t, accepts(s, hello(tls.VersionTLS12, good[key])), "a hello that is right is accepted")
 		all := slices.Collect(maps.Values(weak))
 		for _, version := range []uint16{ssl3, tls.VersionTLS10, tls.VersionTLS11} {
-			require.False(t, s.accepts(hello(version, append(slices.Clone(all), good[key])...)), tls.VersionName(version))
+			require.False(t, accepts(s, hello(version, append(slices.Clone(all), good[key])...)), tls.VersionName(version))
 		}
 		for name, suite := range weak {
-			require.False(t, s.accepts(hello(tls.VersionTLS12, suite)), name)
+			require.False(t, accepts(s, hello(tls.VersionTLS12, suite)), name)
 		}
-		require.True(t, s.accepts(hello(tls.VersionTLS12, append(all, good[key])...)), "among others")
-	})
-}
-
-// scanned returns the cipher suites that openssl agrees on with a server: each that was chosen is
-// left out of the next attempt, until there is none.
-func (s *tlsServer) scanned(version, option, suites string) (chosen []string) {
-	s.t.Helper()
-	left := strings.Split(suites, ":")
-	for len(left) > 0 {
-		ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-		cmd := exec.CommandContext(ctx, "openssl", "s_client", "-connect", s.secure, version, option, strings.Join(left, ":"), "-brief")
-		said, _ := cmd.CombinedOutput() // it fails where nothing is agreed on
-		cancel()
-		_, suite, agreed := strings.Cut(string(said), "Ciphersuite: ")
-		if !agreed {
-			return chosen
-		}
-		suite, _, _ = strings.Cut(suite, "\n")
-		require.Contains(s.t, left, suite)
-		chosen = append(chosen, suite)
-		left = slices.DeleteFunc(left, func(l string) bool { return l == suite })
-	}
-	return chosen
-}
-
-// TestTLSScanOfOpenSSL: another library finds the same versions and cipher suites, and no others.
-func TestTLSScanOfOpenSSL(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("SKIP: openssl is not installed, which scans")
-	}
-	out, err := exec.CommandContext(t.Context(), "openssl", "ciphers", "ALL:COMPLEMENTOFALL:@SECLEVEL=0").Output()
-	require.NoError(t, err)
-	all := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(out)), ":"), func(name string) bool { return strings.HasPrefix(name, "TLS_") })
-	require.Greater(t, len(all), 50)
-	eachKey(t, func(t *testing.T, s *tlsServer, key string) {
-		for _, old := range []string{"-tls1", "-tls1_1"} {
-			require.Empty(t, s.scanned(old, "-cipher", strings.Join(all, ":")+":@SECLEVEL=0"), old)
-		}
-		require.ElementsMatch(t, []string{
-			"ECDHE-" + key + "-AES128-GCM-SHA256", "ECDHE-" + key + "-AES256-GCM-SHA384", "ECDHE-" + key + "-CHACHA20-POLY1305",
-		}, s.scanned("-tls1_2", "-cipher", strings.Join(all, ":")))
-		require.ElementsMatch(t, []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"},
-			s.scanned("-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_CCM_SHA256:TLS_AES_128_CCM_8_SHA256"))
+		require.True(t, accepts(s, hello(tls.VersionTLS12, append(all, good[key])...)), "among others")
 	})
 }

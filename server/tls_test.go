@@ -215,6 +215,7 @@ func TestTLSCountsInBounds(t *testing.T) {
 		a, b := s.DialTLS(s.Authority.Client()), s.DialTLS(s.Authority.Client())
 		require.Equal(t, "+PONG\r\n", a.Do("PING"))
 		half := s.DialPort(s.TLSPort) // says nothing
+		w.Settle()
 		require.Equal(t, "3", a.Info("connected_clients"))
 		require.False(t, s.Serves(s.Authority.Client()))
 		require.NoError(t, half.Close())
