@@ -38,13 +38,15 @@ func (e *dialError) Unwrap() error { return e.err }
 // dialer makes connections.
 type dialer struct {
 	timeout time.Duration
-	tls     *tls.Config // nil without TLS
+	connect func(ctx context.Context, network, address string) (net.Conn, error) // without TLS
+	tls     *tls.Config                                                          // nil without TLS
 }
 
 // newDialer reads the files that the address names.
 func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 	// A handshake takes more than an answer.
 	d := &dialer{timeout: max(200*time.Millisecond, 2*timeout)}
+	d.connect = (&net.Dialer{Timeout: d.timeout, KeepAlive: 5 * time.Minute}).DialContext
 	if t == nil {
 		return d, nil
 	}
@@ -75,7 +77,7 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 // dial never fails. The client library would try again, longer than anybody waits, and after
 // some failures not try at all; so it is given a connection that fails instead.
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: d.timeout, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+	conn, err := d.connect(ctx, network, addr)
 	if err != nil {
 		return failedConn{&dialError{err}}, nil
 	}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"context"
 	"log/slog"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,8 @@ type Options struct {
 	// Elapsed is a stopwatch that nobody sets.
 	Elapsed func() time.Duration
 	Log     *slog.Logger
+	// Dial connects with a node; nil is package net's.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Engine is the Valkey or Redis that has the values. Any goroutine may use it.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,10 +14,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/cluster/engine"
+	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// fake is a node that answers what a test wants.
+// fake is a node that answers what a test wants, on a network of its own in a bubble.
 type fake struct {
+	t        *testing.T
+	network  *simnet.Network
 	addr     string
 	listener net.Listener
 	// answer is what to reply to a command, whose words are in lower case where they are
@@ -30,9 +36,21 @@ type fake struct {
 
 func newFake(t *testing.T, answer func(words []string) string) *fake {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return newFakeOn(t, simnet.New(), answer)
+}
+
+// another is a further node on the network of f.
+func (f *fake) another(answer func(words []string) string) *fake {
+	f.t.Helper()
+	return newFakeOn(f.t, f.network, answer)
+}
+
+// newFakeOn is newFake on a network.
+func newFakeOn(t *testing.T, network *simnet.Network, answer func(words []string) string) *fake {
+	t.Helper()
+	l, err := network.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	f := &fake{addr: l.Addr().String(), listener: l}
+	f := &fake{t: t, network: network, addr: l.Addr().String(), listener: l}
 	f.answer.Store(&answer)
 	f.done.Go(f.accept)
 	t.Cleanup(func() {
@@ -47,7 +65,23 @@ func newFake(t *testing.T, answer func(words []string) string) *fake {
 	return f
 }
 
-func (f *fake) url() string { return "redis://" + f.addr }
+// dial has an engine connect on the network of f.
+func (f *fake) dial(o *engine.Options) {
+	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+		return f.network.Dial(ctx, "127.0.0.2", address)
+	}
+}
+
+// engineAt and ready open an engine at f.
+func (f *fake) engineAt(t *testing.T, change ...func(*engine.Options)) *engine.Engine {
+	t.Helper()
+	return engineAt(t, "redis://"+f.addr, append(change, f.dial)...)
+}
+
+func (f *fake) ready(t *testing.T, change ...func(*engine.Options)) *engine.Engine {
+	t.Helper()
+	return ready(t, "redis://"+f.addr, append(change, f.dial)...)
+}
 
 func (f *fake) accept() {
 	for {

@@ -25,6 +25,9 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Dial != nil {
+		d.connect = o.Dial
+	}
 	if o.Address.TLS != nil && o.Address.TLS.SkipVerify {
 		o.Log.Warn("certificates of the store are not verified: whoever answers is trusted")
 	}

@@ -1,96 +1,20 @@
+//go:build real
+
 package engine_test
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/cellserver/cellserver/cluster/engine"
 	"github.com/cellserver/cellserver/internal/storetest"
 )
-
-// engineAt opens the engine at url, and closes it with the test, which no goroutine
-// survives. It does not wait for an answer.
-func engineAt(t testing.TB, url string, change ...func(*engine.Options)) *engine.Engine {
-	t.Helper()
-	before := goleak.IgnoreCurrent()
-	at, err := engine.ParseAddress(url)
-	require.NoError(t, err)
-	start := time.Now()
-	o := engine.Options{
-		Address: at, Prefix: "cs:", Timeout: time.Second, MaxSkew: 250 * time.Millisecond,
-		Elapsed: func() time.Duration { return time.Since(start) },
-		Log:     slog.New(slog.DiscardHandler),
-	}
-	for _, f := range change {
-		f(&o)
-	}
-	e, err := engine.Open(o)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		e.Close()
-		goleak.VerifyNone(t, before,
-			// Those of a node that was started again end with the test.
-			goleak.IgnoreAnyFunction("github.com/cellserver/cellserver/internal/storetest.launch.func1"),
-			goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"))
-	})
-	return e
-}
-
-// ready opens the engine at url and waits until it answers.
-func ready(t testing.TB, url string, change ...func(*engine.Options)) *engine.Engine {
-	t.Helper()
-	e := engineAt(t, url, change...)
-	answers(t, e)
-	return e
-}
-
-// answers waits until the engine does.
-func answers(t testing.TB, e *engine.Engine) {
-	t.Helper()
-	storetest.Await(t, "the engine answers", func() error {
-		_, err := get(e, "ready?")
-		return err
-	})
-}
-
-func get(e *engine.Engine, key string) (raw []byte, err error) {
-	var done sync.WaitGroup
-	done.Add(1)
-	e.Get([]byte(key), func(b []byte, e error) { raw, err = b, e; done.Done() })
-	done.Wait()
-	return raw, err
-}
-
-func swap(e *engine.Engine, w engine.Write) (applied bool, now []byte, err error) {
-	var done sync.WaitGroup
-	done.Add(1)
-	e.Swap(w, func(a bool, b []byte, e error) { applied, now, err = a, b, e; done.Done() })
-	done.Wait()
-	return applied, now, err
-}
-
-func swapAll(e *engine.Engine, ws ...engine.Write) (applied bool, now [][]byte, err error) {
-	var done sync.WaitGroup
-	done.Add(1)
-	e.SwapAll(ws, func(a bool, b [][]byte, e error) { applied, now, err = a, b, e; done.Done() })
-	done.Wait()
-	return applied, now, err
-}
-
-// value is one with the tag of that number.
-func value(tag int, rest string) []byte { return fmt.Appendf(nil, "%012d%s", tag, rest) }
-
-func write(key string, old, now []byte) engine.Write {
-	return engine.Write{Key: []byte(key), Old: old, New: now, Keep: time.Minute}
-}
 
 // everywhere runs f with a single node and with a cluster.
 func everywhere(t *testing.T, f func(t *testing.T, url string)) {
@@ -367,25 +291,16 @@ func TestEngineSaysWhyItCannotConnect(t *testing.T) {
 	require.ErrorContains(t, err, "CA of the store")
 }
 
-// lines is a log that several goroutines may write to.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
+func TestOperatorIsWarnedOfSettingsThatLoseLimits(t *testing.T) {
+	n := storetest.Best(t).Single(t, storetest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
+	log := warnings(t, n.URL())
+	storetest.Await(t, "the warning", func() error {
+		if !log.contains("maxmemory-policy is allkeys-lru") {
+			return fmt.Errorf("%s", log)
+		}
+		return nil
+	})
 }
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *lines) contains(s string) bool { return strings.Contains(l.String(), s) }
 
 // warnings opens the engine at url and returns its log.
 func warnings(t *testing.T, url string) *lines {
@@ -393,8 +308,4 @@ func warnings(t *testing.T, url string) *lines {
 	log := &lines{}
 	ready(t, url, logTo(log))
 	return log
-}
-
-func logTo(l *lines) func(*engine.Options) {
-	return func(o *engine.Options) { o.Log = slog.New(slog.NewTextHandler(l, nil)) }
 }
