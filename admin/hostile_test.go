@@ -12,20 +12,27 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/admin"
+	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// patience is how long a test waits for what should come at once.
-const patience = 20 * time.Second
+// port is an admin port in a bubble of virtual time.
+type port struct {
+	t       *testing.T
+	network *simnet.Network
+	address string
+}
 
-// serve runs an admin port until the test ends, and returns its address.
-func serve(t *testing.T, c admin.Config) string {
+// serve runs an admin port until the bubble ends.
+func serve(t *testing.T, c admin.Config) *port {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p := &port{t: t, network: simnet.New(), address: "127.0.0.1:9121"}
+	l, err := p.network.Listen(p.address)
 	require.NoError(t, err)
 	s := admin.New(c)
 	done := make(chan error, 1)
@@ -35,20 +42,30 @@ func serve(t *testing.T, c admin.Config) string {
 		cancel()
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, <-done)
+		time.Sleep(time.Second) // net/http waits for half a second after some answers
 	})
-	return l.Addr().String()
+	return p
+}
+
+// dial connects from this machine.
+func (p *port) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return p.network.Dial(ctx, "127.0.0.1", p.address)
 }
 
 // raw opens a connection and sends bytes as they are.
-func raw(t *testing.T, address, bytes string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+func (p *port) raw(bytes string) net.Conn {
+	p.t.Helper()
+	conn, err := p.dial(p.t.Context(), "", "")
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { _ = conn.Close() })
 	_, err = io.WriteString(conn, bytes)
-	require.NoError(t, err)
+	require.NoError(p.t, err)
 	return conn
+}
+
+// ask sends a request.
+func (p *port) ask(r *http.Request) (*http.Response, error) {
+	return (&http.Transport{DialContext: p.dial, DisableKeepAlives: true}).RoundTrip(r)
 }
 
 // status reads one answer.
@@ -118,116 +135,124 @@ func TestForeignPagesReachNothing(t *testing.T) {
 
 // TestHostileRequestsAreBounded: whatever is sent, the answer is an error and others are served.
 func TestHostileRequestsAreBounded(t *testing.T) {
-	address := serve(t, newConfig(t))
-	for what, sent := range map[string]string{
-		"garbage":             "\x00\xff\x16\x03\x01garbage\r\n\r\n",
-		"RESP":                "*1\r\n$4\r\nPING\r\n\r\n\r\n",
-		"no host":             "GET / HTTP/1.1\r\n\r\n",
-		"two hosts":           "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-		"long header":         "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
-		"many headers":        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n",
-		"long line":           "GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-		"smuggling":           "POST /api/v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"two lengths":         "POST /api/v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
-		"negative length":     "POST /api/v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
-		"HTTP/2 preface":      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"bare line feeds":     "GET /\n HTTP/1.1\nHost: 127.0.0.1\n\n",
-		"broken credentials":  "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic !!!!\r\n\r\n",
-		"another scheme":      "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer YTpi\r\n\r\n",
-		"path out of the way": "GET /api/v1/../../debug/pprof/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-	} {
-		conn, err := net.Dial("tcp", address)
-		require.NoError(t, err)
-		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-		_, _ = io.WriteString(conn, sent) // it may be closed before all is sent
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err == nil {
-			require.GreaterOrEqual(t, answer.StatusCode, 300, what)
-			require.NoError(t, answer.Body.Close())
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, newConfig(t))
+		for what, sent := range map[string]string{
+			"garbage":             "\x00\xff\x16\x03\x01garbage\r\n\r\n",
+			"RESP":                "*1\r\n$4\r\nPING\r\n\r\n\r\n",
+			"no host":             "GET / HTTP/1.1\r\n\r\n",
+			"two hosts":           "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+			"long header":         "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
+			"many headers":        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n",
+			"long line":           "GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+			"smuggling":           "POST /api/v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			"two lengths":         "POST /api/v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+			"negative length":     "POST /api/v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+			"HTTP/2 preface":      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+			"bare line feeds":     "GET /\n HTTP/1.1\nHost: 127.0.0.1\n\n",
+			"broken credentials":  "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic !!!!\r\n\r\n",
+			"another scheme":      "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer YTpi\r\n\r\n",
+			"path out of the way": "GET /api/v1/../../debug/pprof/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+		} {
+			conn, err := p.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			_, _ = io.WriteString(conn, sent) // it may be closed before all is sent
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err == nil {
+				require.GreaterOrEqual(t, answer.StatusCode, 300, what)
+				require.NoError(t, answer.Body.Close())
+			}
+			require.NoError(t, conn.Close())
+			require.Equal(t, 200, status(t, p.raw("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")), what)
 		}
-		require.NoError(t, conn.Close())
-		require.Equal(t, 200, status(t, raw(t, address, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")), what)
-	}
+
+	})
 }
 
 // TestALongBodyIsRefused: a handler never gets more of it than its bound.
 func TestALongBodyIsRefused(t *testing.T) {
-	c := newConfig(t)
-	var read atomic.Int64
-	c.API = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if read.Store(int64(len(body))); err != nil {
-			w.WriteHeader(http.StatusRequestEntityTooLarge)
+	synctest.Test(t, func(t *testing.T) {
+		c := newConfig(t)
+		var read atomic.Int64
+		c.API = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if read.Store(int64(len(body))); err != nil {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+			}
+		})
+		p := serve(t, c)
+		body := strings.Repeat("x", 1<<20)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.address+"/api/v1/run", strings.NewReader(body))
+		require.NoError(t, err)
+		r.SetBasicAuth("ann", "a")
+		r.Header.Set(admin.ActionHeader, "1")
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := p.ask(r)
+		if err == nil {
+			require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
+			require.NoError(t, answer.Body.Close())
 		}
+		require.LessOrEqual(t, read.Load(), int64(admin.MaxBody))
+
 	})
-	address := serve(t, c)
-	body := strings.Repeat("x", 1<<20)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/api/v1/run", strings.NewReader(body))
-	require.NoError(t, err)
-	r.SetBasicAuth("ann", "a")
-	r.Header.Set(admin.ActionHeader, "1")
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err == nil {
-		require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
-		require.NoError(t, answer.Body.Close())
-	}
-	require.LessOrEqual(t, read.Load(), int64(admin.MaxBody))
 }
 
 // TestSlowClientsKeepOutNobody: with all connections held by clients that send their requests
 // byte by byte, and with many more of them coming, others are served at once.
 func TestSlowClientsKeepOutNobody(t *testing.T) {
-	c := newConfig(t)
-	c.MaxConnections = 8
-	address := serve(t, c)
-	const rounds, attempts = 5, 3
-	for range rounds {
-		soon := false // a busy machine may keep it waiting for as long as a timeout, but not every time
-		for n := 0; n < attempts && !soon; n++ {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConfig(t)
+		c.MaxConnections = 8
+		p := serve(t, c)
+		for range 5 {
 			for range 20 {
-				raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127")
+				p.raw("GET /metrics HTTP/1.1\r\nHost: 127")
 			}
 			began := time.Now()
-			require.Equal(t, 200, status(t, raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
-			soon = time.Since(began) < 4*time.Second
+			require.Equal(t, 200, status(t, p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+			require.Zero(t, time.Since(began), "it does not wait for a timeout")
 		}
-		require.True(t, soon, "it did not wait for a timeout")
-	}
+
+	})
 }
 
 // TestASlowHeaderIsCutOff: within the time that a header may take.
 func TestASlowHeaderIsCutOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for the timeout of 5 seconds")
-	}
-	conn := raw(t, serve(t, newConfig(t)), "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-	_, err := conn.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		conn := serve(t, newConfig(t)).raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+		_, err := conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, 5*time.Second, time.Since(began))
+
+	})
 }
 
 // TestConnectionsThatAreServedKeepTheirPlace: only those that ask for nothing make room.
 func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
-	c := newConfig(t)
-	c.MaxConnections = 2
-	serving, end := make(chan struct{}), make(chan struct{})
-	c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		serving <- struct{}{}
-		<-end
+	synctest.Test(t, func(t *testing.T) {
+		c := newConfig(t)
+		c.MaxConnections = 2
+		serving, end := make(chan struct{}), make(chan struct{})
+		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			serving <- struct{}{}
+			<-end
+		})
+		p := serve(t, c)
+		first := p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		<-serving
+		for range 5 {
+			require.Equal(t, 200, status(t, p.raw("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+		}
+		second := p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		<-serving
+		_, err := p.raw("").Read(make([]byte, 1))
+		require.Error(t, err, "there is no room for a third")
+		close(end)
+		require.Equal(t, 200, status(t, first))
+		require.Equal(t, 200, status(t, second))
+
 	})
-	address := serve(t, c)
-	first := raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-	<-serving
-	for range 5 {
-		require.Equal(t, 200, status(t, raw(t, address, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
-	}
-	second := raw(t, address, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-	<-serving
-	_, err := raw(t, address, "").Read(make([]byte, 1))
-	require.Error(t, err, "there is no room for a third")
-	close(end)
-	require.Equal(t, 200, status(t, first))
-	require.Equal(t, 200, status(t, second))
 }
 
 // slowLogins is a guard that has seen too many attempts.
@@ -239,34 +264,37 @@ func (l slowLogins) Failed(user, address string) { l.failed <- user + " from " +
 // TestGuessingIsSlow: an address that has failed often waits for each answer, and few of its
 // attempts wait at once.
 func TestGuessingIsSlow(t *testing.T) {
-	c := newConfig(t)
-	logins := slowLogins{make(chan string, 100)}
-	c.Logins = logins
-	address := serve(t, c)
-	began := time.Now()
-	statuses := make(chan int, 40)
-	for range cap(statuses) {
-		go func() {
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/", nil)
-			r.SetBasicAuth("ann", "wrong")
-			answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-			if err != nil {
-				statuses <- 0
-				return
-			}
-			_ = answer.Body.Close()
-			statuses <- answer.StatusCode
-		}()
-	}
-	count := make(map[int]int)
-	for range cap(statuses) {
-		count[<-statuses]++
-	}
-	require.GreaterOrEqual(t, time.Since(began), time.Second)
-	require.Equal(t, 40, count[401]+count[429], "%v", count)
-	require.Positive(t, count[401])
-	require.Positive(t, count[429], "they cannot all wait at once")
-	require.Equal(t, "ann from 127.0.0.1", <-logins.failed)
+	synctest.Test(t, func(t *testing.T) {
+		c := newConfig(t)
+		logins := slowLogins{make(chan string, 100)}
+		c.Logins = logins
+		p := serve(t, c)
+		began := time.Now()
+		statuses := make(chan int, 40)
+		for range cap(statuses) {
+			go func() {
+				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/", nil)
+				r.SetBasicAuth("ann", "wrong")
+				answer, err := p.ask(r)
+				if err != nil {
+					statuses <- 0
+					return
+				}
+				_ = answer.Body.Close()
+				statuses <- answer.StatusCode
+			}()
+		}
+		count := make(map[int]int)
+		for range cap(statuses) {
+			count[<-statuses]++
+		}
+		require.GreaterOrEqual(t, time.Since(began), time.Second)
+		require.Equal(t, 40, count[401]+count[429], "%v", count)
+		require.Positive(t, count[401])
+		require.Positive(t, count[429], "they cannot all wait at once")
+		require.Equal(t, "ann from 127.0.0.1", <-logins.failed)
+
+	})
 }
 
 // TestAUserWithoutAPasswordIsForThisMachine, in protected mode.
@@ -320,23 +348,26 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 
 // TestProfilesAreForThoseWhoMayDebug, and only where the option allows them.
 func TestProfilesAreForThoseWhoMayDebug(t *testing.T) {
-	c := newConfig(t)
-	c.Pprof = true
-	address := serve(t, c)
-	for _, q := range []struct {
-		user, path string
-		status     int
-	}{
-		{"root", "goroutine?debug=1", 200}, {"root", "", 200}, {"root", "cmdline", 404}, {"ann", "goroutine", 403}, {"", "goroutine", 401},
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/%s", address, q.path), nil)
-		require.NoError(t, err)
-		if q.user != "" {
-			r.SetBasicAuth(q.user, q.user[:1])
+	synctest.Test(t, func(t *testing.T) {
+		c := newConfig(t)
+		c.Pprof = true
+		p := serve(t, c)
+		for _, q := range []struct {
+			user, path string
+			status     int
+		}{
+			{"root", "goroutine?debug=1", 200}, {"root", "", 200}, {"root", "cmdline", 404}, {"ann", "goroutine", 403}, {"", "goroutine", 401},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/%s", p.address, q.path), nil)
+			require.NoError(t, err)
+			if q.user != "" {
+				r.SetBasicAuth(q.user, q.user[:1])
+			}
+			answer, err := p.ask(r)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			require.Equal(t, q.status, answer.StatusCode, "%+v", q)
 		}
-		answer, err := http.DefaultTransport.RoundTrip(r)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		require.Equal(t, q.status, answer.StatusCode, "%+v", q)
-	}
+
+	})
 }
