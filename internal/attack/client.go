@@ -43,9 +43,14 @@ func dial(ctx context.Context, address string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newClient(ctx, conn), nil
+}
+
+// newClient returns the client of a connection, until ctx ends.
+func newClient(ctx context.Context, conn net.Conn) *client {
 	c := &client{conn: conn, in: bufio.NewReaderSize(conn, bufferSize)}
 	c.stop = context.AfterFunc(ctx, c.abort)
-	return c, nil
+	return c
 }
 
 // abort ends whatever the connection waits for.

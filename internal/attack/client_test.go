@@ -12,18 +12,12 @@ import (
 
 // play returns a client of a server that says text, whatever it hears, and hangs up.
 func play(t *testing.T, text string) *client {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { listener.Close() })
+	near, far := net.Pipe()
 	go func() {
-		conn, err := listener.Accept()
-		if err == nil {
-			io.WriteString(conn, text)
-			conn.Close()
-		}
+		io.WriteString(far, text)
+		far.Close()
 	}()
-	c, err := dial(t.Context(), listener.Addr().String())
-	require.NoError(t, err)
+	c := newClient(t.Context(), near)
 	t.Cleanup(c.close)
 	return c
 }
@@ -65,15 +59,13 @@ func TestClientReadsRepliesWithoutKeepingThem(t *testing.T) {
 }
 
 func TestClientEndsWithItsContext(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
+	near, far := net.Pipe()
+	defer far.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := dial(ctx, listener.Addr().String())
-	require.NoError(t, err)
+	c := newClient(ctx, near)
 	defer c.close()
 	cancel()
-	_, err = c.receive()
+	_, err := c.receive()
 	require.Error(t, err)
 }
 

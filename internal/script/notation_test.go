@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/script"
+	"github.com/cellserver/cellserver/internal/simnet"
 )
 
 // answer plays a section of one command against a server that sends wire back.
@@ -17,13 +18,14 @@ func answer(t *testing.T, proto int, pattern, wire string) (script.Result, error
 	t.Helper()
 	s, err := script.Parse("test", "== t\n> PING\n< "+pattern+"\n")
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	network := simnet.New()
+	l, err := network.Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	served := make(chan error, 1)
 	go func() { served <- serveOnce(l, wire) }()
 	result, err := script.Run(s.Sections[0], proto, script.Target{
-		Dial: func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) },
+		Dial: func() (net.Conn, error) { return network.Dial(t.Context(), "127.0.0.2", l.Addr().String()) },
 	})
 	require.NoError(t, <-served)
 	return result, err
