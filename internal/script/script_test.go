@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"context"
 	"net"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
+	"github.com/cellserver/cellserver/internal/simnet"
 )
 
 func TestParse(t *testing.T) {
@@ -66,11 +68,27 @@ func play(t *testing.T, text string) (script.Result, error) {
 	t.Helper()
 	s, err := script.Parse("name", text)
 	require.NoError(t, err)
-	server := inproc.Start(t, 1_700_000_000_000_000_000)
-	return script.Run(s.Sections[0], 2, script.Target{
-		Dial:  func() (net.Conn, error) { return net.Dial("tcp", server.Addr().String()) },
-		Clock: server.Clock,
+	return script.Run(s.Sections[0], 2, target(t))
+}
+
+// target runs a server on a network of its own until the test ends.
+func target(t *testing.T) script.Target {
+	t.Helper()
+	network := simnet.New()
+	l, err := network.Listen("127.0.0.1:6379")
+	require.NoError(t, err)
+	server, err := inproc.New(inproc.Epoch, []net.Listener{l}, "--transport", "goroutine")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- server.Run(context.Background()) }()
+	t.Cleanup(func() {
+		server.Stop()
+		require.NoError(t, <-done)
 	})
+	return script.Target{
+		Dial:  func() (net.Conn, error) { return network.Dial(t.Context(), "127.0.0.2", l.Addr().String()) },
+		Clock: server.Clock,
+	}
 }
 
 func TestRun(t *testing.T) {
@@ -136,8 +154,8 @@ func TestRunStopsWhenTheServerHangsUp(t *testing.T) {
 // TestRunLeavesOut: what a server in real time cannot do ends the section without
 // failing it.
 func TestRunLeavesOut(t *testing.T) {
-	server := inproc.Start(t, 1_700_000_000_000_000_000)
-	target := script.Target{Dial: func() (net.Conn, error) { return net.Dial("tcp", server.Addr().String()) }}
+	target := target(t)
+	target.Clock = nil
 	for _, line := range []string{"@ +2h", "@ 1700000000000000000", "@ string k v", "@ list k"} {
 		s, err := script.Parse("name", "== t\n> PING\n< +PONG\n"+line+"\n> PING\n< +NEVER\n")
 		require.NoError(t, err)

@@ -1,3 +1,5 @@
+//go:build real
+
 package lua_test
 
 import (
