@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -117,5 +118,29 @@ func converse(t *testing.T, c *client, s *lineSession, done *atomic.Bool) {
 			t.Errorf("got %v and %v", replies, pushes)
 			return
 		}
+	}
+}
+
+// TestEpollNoticesTheEndBehindAFullBacklog: a parked client that resets its connection, and a
+// waiting one that stops sending, are noticed even if no more input is kept for them.
+func TestEpollNoticesTheEndBehindAFullBacklog(t *testing.T) {
+	lim := patientLimits()
+	lim.Backlog = 16 << 10
+	r := start(t, epollOf(t, 1), newLineHandler(), lim)
+	for i, c := range []struct {
+		command string
+		end     func(c *client) error
+	}{
+		{"park", func(c *client) error { return errors.Join(c.tcp().SetLinger(0), c.Close()) }},
+		{"wait", (*client).closeWrite},
+	} {
+		far := r.dial()
+		s := r.session(i)
+		far.send(c.command+" a", strings.Repeat("x", 2*lim.Backlog))
+		r.await(func() bool { return r.h.isParked("a") })
+		r.eventually(func() bool { r.pass(0); input, _ := s.peer.Held(); return input >= int64(lim.Backlog) })
+		require.NoError(t, c.end(far))
+		r.await(s.closed.Load)
+		r.h.finish("a", "A")
 	}
 }
