@@ -13,7 +13,7 @@ import (
 
 // TestTheAdminPortShowsNoSecrets: passwords that come in by it, by the Redis protocol or by the
 // configuration are in none of its answers, nor in metrics, logs, INFO, SLOWLOG and MONITOR. Keys
-// are in none of those that everybody may see.
+// are in none of those that need no user.
 func TestTheAdminPortShowsNoSecrets(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const password, key = "canary-file", "group:canary-key"
@@ -22,7 +22,7 @@ func TestTheAdminPortShowsNoSecrets(t *testing.T) {
 		require.Equal(t, inproc.OK, c.Do("AUTH", password))
 		require.Equal(t, inproc.OK, monitor.Do("AUTH", password))
 		require.Equal(t, inproc.OK, monitor.Do("MONITOR"))
-		var shown, open strings.Builder // to users, and to everybody
+		var shown, open strings.Builder // to users, and without one
 		get := func(path, user, password string) {
 			_, body := o.Get(path, user, password)
 			shown.WriteString(body)

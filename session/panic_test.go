@@ -55,7 +55,7 @@ func startFaulty(w *inproc.World, fuse *atomic.Int64) (*inproc.Node, *inproc.Tim
 }
 
 // TestPanicEndsOneClient: a bug that panics is answered with an error and costs one
-// connection. Nobody else is harmed, no lock is left held, no key's waiters are stuck.
+// connection. No other client is harmed, no lock is left held, no key's waiters are stuck.
 func TestPanicEndsOneClient(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		var fuse atomic.Int64
@@ -86,7 +86,7 @@ func TestPanicEndsOneClient(t *testing.T) {
 }
 
 // requireSound wants every lock to be free, as a transaction over all keys needs them,
-// and nobody to wait.
+// and no client to wait.
 func requireSound(t *testing.T, w *inproc.World, e *inproc.Node, witness *inproc.Client) {
 	t.Helper()
 	witness.Send("MULTI\r\nDBSIZE\r\nCL.THROTTLE other 9 1 1 0\r\nEXEC\r\n")
@@ -133,8 +133,8 @@ func TestPanicInTheBackgroundEndsOneClient(t *testing.T) {
 	})
 }
 
-// TestPanicOfTheFirstWaiterLetsTheNextIn: whoever comes behind a client that was lost
-// that way becomes the first.
+// TestPanicOfTheFirstWaiterLetsTheNextIn: the client behind one that was lost that way
+// becomes the first.
 func TestPanicOfTheFirstWaiterLetsTheNextIn(t *testing.T) {
 	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

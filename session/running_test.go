@@ -47,7 +47,7 @@ func TestAScriptThatKeepsEverybodyWaitingIsLogged(t *testing.T) {
 	c.Command("EVAL", "while true do end", "0")
 	s.Clock.AwaitTimers(1)
 	s.Clock.Advance(time.Second) // beyond the threshold
-	logged := regexp.MustCompile(`level=WARN msg="a script keeps everybody waiting.* script=694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7 id=`+id+` runs_for=`)
+	logged := regexp.MustCompile(`level=WARN msg="a script keeps everybody waiting.* script=694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7 id=` + id + ` runs_for=`)
 	inproc.Await(t, "it is logged", func() bool { return logged.MatchString(s.Log.String()) })
 	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
 	require.Contains(t, c.Reply(), "-ERR")

@@ -9,7 +9,7 @@ import (
 )
 
 // TestPausedClientsEnd: a postponed client that hangs up or is killed is gone, as is one
-// that is there when the server stops, which nobody waits for.
+// that is there when the server stops, which does not wait for it.
 func TestPausedClientsEnd(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--shutdown-timeout", "3600")

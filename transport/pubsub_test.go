@@ -126,7 +126,7 @@ func TestSoftOutputLimit(t *testing.T) {
 }
 
 // TestSubscribersAreKilledMeanwhile: clients that are killed, cut off or hang up while
-// messages are handed to them take nobody else's, and leave no memory behind.
+// messages are handed to them take those of no other client, and leave no memory behind.
 func TestSubscribersAreKilledMeanwhile(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 300kb 0 0")

@@ -29,8 +29,9 @@ func tracker(t *testing.T, f *inproc.Served, options ...string) *inproc.Client {
 	return c
 }
 
-// TestTrackingClientThatDoesNotReadIsClosed: an invalidation is never dropped. Who does
-// not take them is closed when they are too many, and so loses all that it has cached.
+// TestTrackingClientThatDoesNotReadIsClosed: an invalidation is never dropped. A
+// client that does not take them is closed when they are too many, and so loses all that it has
+// cached.
 func TestTrackingClientThatDoesNotReadIsClosed(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 64kb 0 0")
@@ -50,7 +51,7 @@ func TestTrackingClientThatDoesNotReadIsClosed(t *testing.T) {
 }
 
 // TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite: once a writer has its
-// reply, nobody who asks for anything is answered before he is told of the write, however
+// reply, no client that asks for anything is answered before it is told of the write, however
 // many there are to be told. This is the order of Redis: it tells all before any reply
 // leaves.
 func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T) {

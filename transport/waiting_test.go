@@ -91,8 +91,8 @@ func TestBlockedClientLeaves(t *testing.T) {
 	})
 }
 
-// TestStopWakesEverybody: a server that stops answers all who wait, whatever their
-// timeout, and lets nobody wait any more.
+// TestStopWakesEverybody: a server that stops answers all clients that wait, whatever their
+// timeout, and lets none wait any more.
 func TestStopWakesEverybody(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)

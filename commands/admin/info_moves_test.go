@@ -56,7 +56,7 @@ func TestInfoShowsTheLargestBufferOfAClient(t *testing.T) {
 	})
 }
 
-// TestInfoShowsMemoryOfTheStartAndThePeak, even if nobody asked at the peak.
+// TestInfoShowsMemoryOfTheStartAndThePeak, even if no client asked at the peak.
 func TestInfoShowsMemoryOfTheStartAndThePeak(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const size = 32 << 20

@@ -48,7 +48,7 @@ func TestAuthTexts(t *testing.T) {
 }
 
 // TestFailedAuthIsLimited: ten failures of an address pass at once, and one a second;
-// what comes beyond waits a second for its answer, while everybody else goes on.
+// what comes beyond waits a second for its answer, while other clients go on.
 func TestFailedAuthIsLimited(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
@@ -193,8 +193,8 @@ func TestAuthInsideMulti(t *testing.T) {
 	})
 }
 
-// TestPasswordChangesAtRuntime: who is in stays in; who is not is let in when the
-// password goes away.
+// TestPasswordChangesAtRuntime: a client that is in stays in; one that is not is let in when
+// the password goes away.
 func TestPasswordChangesAtRuntime(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

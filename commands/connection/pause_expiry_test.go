@@ -10,7 +10,7 @@ import (
 )
 
 // TestKeysDoNotExpireDuringClientPause: while a pause is on, of writes or of all, a key that
-// is past its expiry is found by nobody, but it is removed, and counted as expired, only
+// is past its expiry is found by no client, but it is removed, and counted as expired, only
 // once the pause is over.
 func TestKeysDoNotExpireDuringClientPause(t *testing.T) {
 	for _, mode := range []string{"WRITE", "ALL"} {

@@ -165,8 +165,8 @@ func TestPauseWaitsForChanges(t *testing.T) {
 	})
 }
 
-// TestPauseExtendsTheTimeToAuthenticate: who is about to authenticate when a pause begins
-// has time for it.
+// TestPauseExtendsTheTimeToAuthenticate: a client that is about to authenticate when a pause
+// begins has time for it.
 func TestPauseExtendsTheTimeToAuthenticate(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--requirepass", "secret")
@@ -182,7 +182,7 @@ func TestPauseExtendsTheTimeToAuthenticate(t *testing.T) {
 	})
 }
 
-// TestPauseUnderLoad: pauses that begin and end all the time lose nobody's command.
+// TestPauseUnderLoad: pauses that begin and end all the time lose no command.
 func TestPauseUnderLoad(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

@@ -16,7 +16,7 @@ import (
 
 // TestManyWaitersEveryEnding: a crowd that waits for three places, of whom some hang up,
 // some are unblocked or killed, some give up after a timeout, while others pass without
-// waiting. Nobody is forgotten, and no place is given twice or lost.
+// waiting. No client is forgotten, and no place is given twice or lost.
 func TestManyWaitersEveryEnding(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// A window of one unit a minute that starts with its first hit: whoever comes second
-// waits for the end of the minute.
+// A window of one unit a minute that starts with its first hit: a second call waits for the end of
+// the minute.
 const (
 	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
 	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
@@ -38,8 +38,8 @@ func queue(t *testing.T, w *inproc.World, f *inproc.Node, n int, command string)
 	return conns
 }
 
-// TestBlockIsFIFO: those who wait under a key pass in the order they came, one for each
-// unit; others, under other keys, wait for nobody.
+// TestBlockIsFIFO: clients that wait under a key pass in the order they came, one for each
+// unit; others, under other keys, do not wait for them.
 func TestBlockIsFIFO(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -85,8 +85,8 @@ func TestBlockFIFOIsNotByQuantity(t *testing.T) {
 	})
 }
 
-// TestBlockTimeout: the answer at the timeout is the refusal as it is by then, whoever
-// comes next moves up, and the units of the timeout are those of the call.
+// TestBlockTimeout: the answer at the timeout is the refusal as it is by then, the
+// next client moves up, and the units of the timeout are those of the call.
 func TestBlockTimeout(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -193,7 +193,7 @@ func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 		conns := queue(t, w, f, 2, "CC.ACQUIRE cc 1 60 b BLOCK 0\r\n")
 		require.Equal(t, ":1\r\n", c.Do("CC.RELEASE", "cc", "a"))
 		conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
-		conns[1].Expect(inproc.Five(0, 1, 0, -1, 60)) // the same member, who has the place already
+		conns[1].Expect(inproc.Five(0, 1, 0, -1, 60)) // the same member, which has the place already
 
 		// A key that expires is room, too, be it found by a look or by the sweeper.
 		c.Do("FLUSHALL")
@@ -315,8 +315,8 @@ func TestUnblock(t *testing.T) {
 	})
 }
 
-// TestStopWakesEverybody: a server that stops answers all who wait, whatever their
-// timeout, and lets nobody wait any more.
+// TestStopWakesEverybody: a server that stops answers all clients that wait, whatever their
+// timeout, and lets none wait any more.
 func TestStopWakesEverybody(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -340,7 +340,7 @@ func TestStopWakesEverybody(t *testing.T) {
 }
 
 // TestGrantSurvivesAnotherType: tokens that were granted stay granted when something
-// else lies under the key by the time they are there; who only waits is told.
+// else lies under the key by the time they are there; a client that only waits is told.
 func TestGrantSurvivesAnotherType(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()

@@ -77,7 +77,7 @@ func TestHostilePatterns(t *testing.T) {
 }
 
 // TestSubscribersThatComeAndGoLeaveNothing: clients that subscribe, leave, publish, reset
-// and hang up all at once leave nothing behind, and nobody hears what he has left.
+// and hang up all at once leave nothing behind, and no client hears what it has left.
 func TestSubscribersThatComeAndGoLeaveNothing(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -92,7 +92,7 @@ func TestSubscribersThatComeAndGoLeaveNothing(t *testing.T) {
 		}
 		all.Wait()
 		c := f.Dial()
-				w.Settle()
+		w.Settle()
 		require.Equal(t, "1", c.Info("connected_clients"))
 		require.Equal(t, "*0\r\n", c.Do("PUBSUB", "CHANNELS"))
 		require.Equal(t, ":0\r\n", c.Do("PUBSUB", "NUMPAT"))

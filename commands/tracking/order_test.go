@@ -10,7 +10,7 @@ import (
 )
 
 // TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite: once a writer has its
-// reply, nobody who asks for anything is answered before he is told of the write, however
+// reply, no client that asks for anything is answered before it is told of the write, however
 // many there are to be told. This is the order of Redis: it tells all before any reply
 // leaves.
 func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T) {

@@ -29,9 +29,8 @@ func tracker(t *testing.T, f *inproc.Node, options ...string) *inproc.Client {
 	return c
 }
 
-// TestTrackedReadIsInvalidatedByWhatTimeTakes: a key that expires is told of by whoever
-// finds it so, be that the sweep or a read, once, and not to the one whose first read it
-// was.
+// TestTrackedReadIsInvalidatedByWhatTimeTakes: a key that expires is told of when the
+// sweep or a read finds it so, once, and not to the client whose first read it was.
 func TestTrackedReadIsInvalidatedByWhatTimeTakes(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -154,7 +153,7 @@ func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
 	})
 }
 
-// TestTrackingNotifiesThatTheRedirectIsGone: who redirects to a client that has left is
+// TestTrackingNotifiesThatTheRedirectIsGone: a client that redirects to one that has left is
 // told so in the place of each invalidation.
 func TestTrackingNotifiesThatTheRedirectIsGone(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -227,7 +226,7 @@ func TestReadThroughScriptIsTracked(t *testing.T) {
 }
 
 // TestManyReadersAreInvalidatedInTheBackground changes a key that thousands have read.
-// Each of them is notified, and neither the writer nor anybody else waits for that.
+// Each of them is notified, and neither the writer nor another client waits for that.
 func TestManyReadersAreInvalidatedInTheBackground(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const n = 1000
@@ -250,7 +249,7 @@ func TestManyReadersAreInvalidatedInTheBackground(t *testing.T) {
 }
 
 // TestPrefixesAreBounded: a client cannot have the server keep prefixes without end, and
-// a command with thousands of them costs nobody else anything.
+// a command with thousands of them costs other clients nothing.
 func TestPrefixesAreBounded(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -274,7 +273,7 @@ func TestPrefixesAreBounded(t *testing.T) {
 }
 
 // TestNothingOfTrackingIsKept: what replays the log finds no trace of who has read what,
-// and tells nobody what it loads.
+// and tells no client what it loads.
 func TestNothingOfTrackingIsKept(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")

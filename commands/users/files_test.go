@@ -74,7 +74,7 @@ func TestUserFiles(t *testing.T) {
 }
 
 // TestFilesOfUsersThatLetNobodyInAreTaken: a user default who cannot log in, or may not call
-// anything, opens no address, whatever the password. The log says if nobody is left who can.
+// anything, opens no address, whatever the password. The log says if no user is left that can.
 func TestFilesOfUsersThatLetNobodyInAreTaken(t *testing.T) {
 	const app = "user app on >p ~* +@all\n"
 	for users, want := range map[string]struct{ taken, warned bool }{

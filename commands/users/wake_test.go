@@ -28,8 +28,8 @@ func asApp(t *testing.T, f *inproc.Node, admin *inproc.Client, rules ...string) 
 	return c
 }
 
-// TestCallsThatWaitAreCheckedWhenTheyWake: whoever loses a permission while it waits gets
-// nothing, and leaves everything as it is.
+// TestCallsThatWaitAreCheckedWhenTheyWake: a client that loses a permission while it
+// waits gets nothing, and leaves everything as it is.
 func TestCallsThatWaitAreCheckedWhenTheyWake(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, waits, lost, then string
@@ -94,7 +94,7 @@ func TestWhoMayWaitIsServedInsteadOfWhoMayNot(t *testing.T) {
 }
 
 // TestSubscribersWhoLoseAChannelMeanwhile: SUBSCRIBE looks once more when it has subscribed,
-// since whoever has taken the channel away may have looked before.
+// since the command that takes the channel away may have looked before.
 func TestSubscribersWhoLoseAChannelMeanwhile(t *testing.T) {
 	for _, call := range []string{"SUBSCRIBE", "SSUBSCRIBE"} {
 		s := inproc.Open(t)
