@@ -198,12 +198,13 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 		f := inproc.Serve(t, kind)
 		c := f.Dial()
 		require.Equal(t, "+PONG\r\n", c.Do("PING"))
+		client := f.Engine().Clients()[0]
 		world := f.Keyspace().World()
 		require.True(t, world.Stop(nil))
 		defer world.Start()
 		push := []byte("+" + strings.Repeat("x", 1<<20) + "\r\n")
 		for range 200 {
-			f.Engine().Push(f.Engine().Clients()[0], push)
+			f.Engine().Push(client, push)
 		}
 		_, err := c.R.ReadString('\x00') // nothing has one: this reads to the end
 		require.Error(t, err)
