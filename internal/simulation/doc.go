@@ -1,7 +1,7 @@
 // Package simulation drives clusters of whole servers through faults in virtual time
 // (testing/synctest) and checks what docs/high-availability.md and docs/operating.md promise.
 //
-// A seed draws a [Plan]: options of the servers, how many replicas there are, whether a model of
+// A seed draws a plan: options of the servers, how many replicas there are, whether a model of
 // Sentinel watches them, and how many clients call. A history is a few rounds. In each, clients
 // call limiters, policies, strings, transactions, scripts and blocking commands while faults
 // come: links that are slow, held in one direction, parted or cut at a byte; servers that are

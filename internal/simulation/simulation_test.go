@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cellserver/cellserver/internal/simulation"
 )
 
 var (
@@ -29,7 +27,7 @@ func TestMain(m *testing.M) {
 // TestSeeds plays seeds, each of them a history of a cluster with faults.
 func TestSeeds(t *testing.T) {
 	if *seed >= 0 {
-		r := simulation.Run(t, uint64(*seed))
+		r := Run(t, uint64(*seed))
 		t.Logf("%v\n%s", r.Plan, r.Events)
 		require.Empty(t, r.Broken, r.Why)
 		return
@@ -47,7 +45,7 @@ func TestSeeds(t *testing.T) {
 	var virtual time.Duration
 	var calls, faults, excused, checked int64
 	for ; *spend > 0 && time.Since(began) < *spend || *spend == 0 && played < count; played++ {
-		r := simulation.Run(t, *from+played)
+		r := Run(t, *from+played)
 		if r.Broken != "" {
 			t.Errorf("%v\n%s\nBROKEN HERE: %s of seed %d, after %v: replay it with -seed %d",
 				r.Plan, r.Events, r.Broken, r.Plan.Seed, time.Since(began).Truncate(time.Millisecond), r.Plan.Seed)

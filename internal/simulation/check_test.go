@@ -1,7 +1,8 @@
-package simulation
+package simulation_test
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func farthest(all []map[string]string, otherwise int) int {
 // brief is what matters of roles.
 func brief(all []map[string]string) (text string) {
 	for i, is := range all {
-		text += sprintf("\n              node %d:", i)
+		text += fmt.Sprintf("\n              node %d:", i)
 		for _, name := range []string{
 			"role", "master_host", "master_link_status", "master_sync_in_progress", "slave_priority", "master_replid",
 			"master_repl_offset", "master_failover_state", "connected_slaves", "cell_repl_error",
@@ -153,9 +154,9 @@ func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
 			switch {
 			case x.Expiry <= beyond:
 			case !ok:
-				return sprintf("%s lacks %s: %v", side.name, key, x)
+				return fmt.Sprintf("%s lacks %s: %v", side.name, key, x)
 			case x.Expiry != y.Expiry || x.Kind != y.Kind || !bytes.Equal(x.Value, y.Value):
-				return sprintf("%s is %v and %v", key, x, y)
+				return fmt.Sprintf("%s is %v and %v", key, x, y)
 			}
 		}
 	}
@@ -282,10 +283,10 @@ func (s *Sim) deny(all []*part) {
 	for _, p := range all {
 		switch p.topic {
 		case topicWindow:
-			s.do(s.leader(), "SW.ALLOW", p.keys[0], sprintf("%d", p.limit), years, "1000", "FIXED")
-			s.do(s.leader(), "SW.ALLOW", p.keys[0], sprintf("%d", p.limit), years, "1", "FIXED", "PEEK")
+			s.do(s.leader(), "SW.ALLOW", p.keys[0], strconv.FormatInt(p.limit, 10), years, "1000", "FIXED")
+			s.do(s.leader(), "SW.ALLOW", p.keys[0], strconv.FormatInt(p.limit, 10), years, "1", "FIXED", "PEEK")
 		case topicMulti:
-			s.do(s.leader(), "RL.MULTI", "2", p.keys[0], p.keys[1], "SW", "100", years, "0", "FIXED", "SW", sprintf("%d", p.limit), years, "1000", "FIXED")
+			s.do(s.leader(), "RL.MULTI", "2", p.keys[0], p.keys[1], "SW", "100", years, "0", "FIXED", "SW", strconv.FormatInt(p.limit, 10), years, "1000", "FIXED")
 			s.do(s.leader(), "RL.MULTI", "2", p.keys[0], p.keys[1], "SW", "1000", years, "1", "FIXED", "SW", "1", years, "1000", "FIXED")
 		case topicUse:
 			s.do(s.leader(), "RL.USE", "use", p.keys[0], "1000")
@@ -307,9 +308,6 @@ func (s *Sim) deny(all []*part) {
 func (s *Sim) again() {
 	i := s.rng.IntN(len(s.nodes))
 	is := s.role(i)
-	if len(s.nodes) > 1 && i == int(s.primary.Load()) && !s.plan.Kept {
-		return
-	}
 	s.w.Advance(2 * time.Second)
 	before, then := contents(s.nodes[i])
 	crash := s.rng.IntN(2) == 0

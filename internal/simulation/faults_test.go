@@ -1,10 +1,10 @@
-package simulation
+package simulation_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -13,8 +13,6 @@ import (
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
-
-var sprintf = fmt.Sprintf
 
 // some returns a random time of up to most.
 func (s *Sim) some(most time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(most))) }
@@ -233,7 +231,7 @@ func (s *Sim) handover() {
 		command = append(command, "TO", to.Host, "6379")
 	}
 	if s.rng.IntN(2) == 0 {
-		command = append(command, "TIMEOUT", sprintf("%d", 1+s.rng.IntN(3000)))
+		command = append(command, "TIMEOUT", strconv.Itoa(1+s.rng.IntN(3000)))
 	}
 	if s.rng.IntN(2) == 0 {
 		s.slow()

@@ -1,4 +1,4 @@
-package simulation
+package simulation_test
 
 import (
 	"fmt"
@@ -295,7 +295,6 @@ type queue struct {
 	kept     map[string]bool // acknowledged
 	got      map[string]bool
 	lostPops int
-	pushedN  int
 	excused  bool
 }
 
@@ -318,8 +317,6 @@ func (q *queue) pushed(element string, known, none bool) {
 		delete(q.sent, element)
 	}
 }
-
-func (q *queue) pops() {}
 
 // popped notes what a pop has got, and returns what is wrong with it.
 func (q *queue) popped(element string, got, nothing bool) string {

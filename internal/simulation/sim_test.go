@@ -1,7 +1,8 @@
-package simulation
+package simulation_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -48,8 +49,6 @@ type Sim struct {
 	calls                   atomic.Int64
 	faults, excused, checks int64
 	sentinel                *sentinel
-	// risky says that what is acknowledged from now on is not promised to last.
-	risky bool
 }
 
 // Run plays the history of a seed in a bubble of its own.
@@ -81,7 +80,7 @@ func (s *Sim) fail(invariant, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == "" {
-		s.broken, s.why = invariant, sprintf(format, args...)
+		s.broken, s.why = invariant, fmt.Sprintf(format, args...)
 	}
 }
 
@@ -129,9 +128,6 @@ func (s *Sim) round(round int) {
 	s.define()
 	s.parts.begin(round)
 	s.queue.Store(newQueue(round))
-	s.mu.Lock()
-	s.risky = false
-	s.mu.Unlock()
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	for i := range s.plan.Clients {

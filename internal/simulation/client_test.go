@@ -1,4 +1,4 @@
-package simulation
+package simulation_test
 
 import (
 	"bufio"
@@ -88,7 +88,7 @@ func integers(reply string) (all []int64) {
 
 // refused reports whether an error says that the call has done nothing.
 func refused(reply string) bool {
-	for _, prefix := range []string{"-READONLY", "-LOADING", "-MASTERDOWN", "-EXECABORT", "-NOREPLICAS Not enough good", "-MISDIRECTED"} {
+	for _, prefix := range []string{"-READONLY", "-LOADING", "-MASTERDOWN", "-EXECABORT", "-NOREPLICAS Not enough good"} {
 		if strings.HasPrefix(reply, prefix) {
 			return true
 		}
@@ -226,7 +226,6 @@ func (c *client) queued() bool {
 		q.pushed(element, known, none)
 		return useful
 	}
-	q.pops()
 	reply := c.exchange([]string{"BLPOP", q.key, []string{"0.05", "0.5", "1"}[c.rng.IntN(3)]})
 	element, popped := "", strings.HasPrefix(reply, "*2\r\n")
 	if popped {
