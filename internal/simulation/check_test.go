@@ -87,6 +87,13 @@ func (s *Sim) converge(when string) bool {
 // replicas refuse it then.
 func (s *Sim) operate(all []map[string]string, primary int) {
 	s.events.add("an operator looks: %s", brief(all))
+	for i, is := range all {
+		// A replica that loses its link is refused while a primary waits for it, and without TIMEOUT
+		// it waits for ever, as in Redis.
+		if is["master_failover_state"] == "waiting-for-sync" {
+			s.events.add("FAILOVER ABORT says %q", s.do(s.nodes[i], "FAILOVER", "ABORT"))
+		}
+	}
 	if primary < 0 || s.refuses(all) {
 		primary = farthest(all, int(s.primary.Load()))
 		if !s.plan.refuses() {
