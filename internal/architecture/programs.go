@@ -33,14 +33,6 @@ type place struct{ path, why string }
 // programPlaces are all of them. One that is not needed any more is a violation, too.
 var programPlaces = []place{
 	{"transport", "it is sockets that are tested, of this machine and at port 0"},
-	{"admin", "it is not in a bubble yet"},
-	{"attach", "it is not in a bubble yet"},
-	{"cluster", "it is not in a bubble yet"},
-	{"internal/attack/client_test.go", "it is not in a bubble yet"},
-	{"internal/loadgen", "it is not in a bubble yet"},
-	{"internal/script", "it is not in a bubble yet"},
-	{"lua", "it is not in a bubble yet"},
-	{"replication", "it is not in a bubble yet"},
 	{"server", "it is not in a bubble yet"},
 }
 
