@@ -165,7 +165,6 @@ func TestHostileRequestsAreBounded(t *testing.T) {
 			require.NoError(t, conn.Close())
 			require.Equal(t, 200, status(t, p.raw("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")), what)
 		}
-
 	})
 }
 
@@ -193,7 +192,6 @@ func TestALongBodyIsRefused(t *testing.T) {
 			require.NoError(t, answer.Body.Close())
 		}
 		require.LessOrEqual(t, read.Load(), int64(admin.MaxBody))
-
 	})
 }
 
@@ -212,7 +210,6 @@ func TestSlowClientsKeepOutNobody(t *testing.T) {
 			require.Equal(t, 200, status(t, p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
 			require.Zero(t, time.Since(began), "it does not wait for a timeout")
 		}
-
 	})
 }
 
@@ -224,7 +221,6 @@ func TestASlowHeaderIsCutOff(t *testing.T) {
 		_, err := conn.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 		require.Equal(t, 5*time.Second, time.Since(began))
-
 	})
 }
 
@@ -251,7 +247,6 @@ func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
 		close(end)
 		require.Equal(t, 200, status(t, first))
 		require.Equal(t, 200, status(t, second))
-
 	})
 }
 
@@ -293,7 +288,6 @@ func TestGuessingIsSlow(t *testing.T) {
 		require.Positive(t, count[401])
 		require.Positive(t, count[429], "they cannot all wait at once")
 		require.Equal(t, "ann from 127.0.0.1", <-logins.failed)
-
 	})
 }
 
@@ -368,6 +362,5 @@ func TestProfilesAreForThoseWhoMayDebug(t *testing.T) {
 			require.NoError(t, answer.Body.Close())
 			require.Equal(t, q.status, answer.StatusCode, "%+v", q)
 		}
-
 	})
 }

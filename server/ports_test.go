@@ -68,7 +68,6 @@ func TestClosingThePortWithTLSLetsNobodyInWithoutACertificate(t *testing.T) {
 			require.Equal(t, okReply, c.Do("CONFIG", "SET", "tls-port", port))
 		}
 		require.Equal(t, tls.RequireAndVerifyClientCert, s.ClientAuth())
-
 	})
 }
 

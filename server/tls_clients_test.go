@@ -133,6 +133,5 @@ func TestAdminPortOverTLS(t *testing.T) {
 		require.NoError(t, s.Reload("test"))
 		_, _, is = get(trusts, "/healthz", "")
 		require.Equal(t, "renewed", is.PeerCertificates[0].Subject.CommonName)
-
 	})
 }

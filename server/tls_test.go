@@ -73,7 +73,6 @@ func TestTLSProtocols(t *testing.T) {
 		}
 		require.Contains(t, admin.Do("CONFIG", "SET", "tls-protocols", "TLSv1.1"), "not secure")
 		require.Contains(t, admin.Do("CONFIG", "SET", "tls-protocols", "SSLv3"), "none of")
-
 	})
 }
 
@@ -99,7 +98,6 @@ func TestTLSCiphers(t *testing.T) {
 			require.Equal(t, c.want, suite(), c.list)
 		}
 		require.Contains(t, admin.Do("CONFIG", "SET", "tls-ciphers", "RC4-MD5:NULL"), "selects none")
-
 	})
 }
 
@@ -203,7 +201,6 @@ func TestTLSFaultsChangeNothing(t *testing.T) {
 		err := w.Node(nil, "--tls-port", "6380", "--tls-cert-file", other.CertFile).Run()
 		require.ErrorContains(t, err, "no tls-key-file configured")
 		require.ErrorContains(t, err, "tls-ca-cert-dir must be specified")
-
 	})
 }
 

@@ -86,7 +86,6 @@ func TestGetIsSentAgainWhenAnIdleConnectionHasEnded(t *testing.T) {
 			}
 			require.NoError(t, err)
 		}
-
 	})
 }
 
@@ -130,7 +129,6 @@ func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
 		answers(t, e)
 		t.Logf("back after %v", time.Since(since))
 		require.Equal(t, outages+1, e.Outages([]byte("a")))
-
 	})
 }
 
@@ -158,7 +156,6 @@ func TestNodeThatLoadsIsAskedNoMore(t *testing.T) {
 		f.answer.Store(&sound)
 		answers(t, e)
 		require.EqualValues(t, 1, e.Info().Nodes[0].Trips, "probes did not find it well too early")
-
 	})
 }
 
@@ -174,7 +171,6 @@ func TestErrorsOfWritesLeaveReadsAlone(t *testing.T) {
 		_, err := get(e, "a")
 		require.NoError(t, err)
 		require.Equal(t, "up", e.Info().Nodes[0].State)
-
 	})
 }
 
@@ -195,7 +191,6 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 		}
 		_, err := get(e, "a")
 		require.ErrorContains(t, err, engine.Closing)
-
 	})
 }
 
@@ -224,7 +219,6 @@ func TestRequestsAreRefusedWhenTooManyWait(t *testing.T) {
 		for range calls - 1 {
 			<-reasons
 		}
-
 	})
 }
 
@@ -241,7 +235,6 @@ func TestHostsThatAreNoClusterAreToldOf(t *testing.T) {
 			return nil
 		})
 		require.Contains(t, e.Info().Fault, "they are no cluster")
-
 	})
 }
 
@@ -264,7 +257,6 @@ func TestClusterThatNamesItsNodesOddly(t *testing.T) {
 			e := f.ready(t)
 			require.Equal(t, f.addr, e.Info().Nodes[0].Addr)
 		}
-
 	})
 }
 
@@ -302,6 +294,5 @@ func TestSlotWithoutANodeIsClusterdown(t *testing.T) {
 				return
 			}
 		}
-
 	})
 }

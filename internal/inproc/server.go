@@ -1,6 +1,3 @@
-// Package inproc runs whole servers inside a test, with a clock that moves only when the test
-// moves it. [Start] serves sockets. [Feed] makes a server without sockets, whose [Session]
-// passes bytes directly to the command layer.
 package inproc
 
 import (
