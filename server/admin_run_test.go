@@ -182,7 +182,7 @@ func TestWhatWaitsAtTheAdminPortEndsWithTheServer(t *testing.T) {
 			told <- fmt.Sprint(status, answer, err)
 		}()
 		w.Settle()
-		require.EqualValues(t, 1, o.Engine().Executing())
+		require.Equal(t, 1, o.Engine().Executing())
 		require.NoError(t, o.Stop())
 		require.Equal(t, `503{"error":"the server is stopping; the command may not have run"}<nil>`, <-told)
 		require.Zero(t, o.Engine().Executing())

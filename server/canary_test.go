@@ -61,7 +61,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 		require.Contains(t, waiting.Do("SW.ALLOW", key+"2", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"), ":0")
 		waiting.Command("SW.ALLOW", key+"2", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0")
 		w.Settle()
-		require.EqualValues(t, 1, f.Keyspace().Waiting())
+		require.Equal(t, 1, f.Keyspace().Waiting())
 		w.Advance(time.Minute)
 		admin := f.Dial()
 		require.Equal(t, "+OK\r\n", admin.Do("AUTH", password))

@@ -138,7 +138,7 @@ func TestReloadOfPort(t *testing.T) {
 		const first, second, taken = "7001", "7002", "7003"
 		other, err := w.Net.Listen(net.JoinHostPort(loopback, taken))
 		require.NoError(t, err)
-		defer other.Close()
+		defer func() { require.NoError(t, other.Close()) }()
 		file := filepath.Join(t.TempDir(), "cellserver.conf")
 		write := func(lines string) {
 			t.Helper()

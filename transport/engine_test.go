@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"runtime"
 	"testing"
@@ -49,7 +50,8 @@ func serve(t *testing.T, f factory) *engine {
 	go func() { served <- e.tr.Serve(l) }()
 	t.Cleanup(func() {
 		require.NoError(t, <-e.stop())
-		<-served // a Serve that has not begun says so
+		err := <-served
+		require.True(t, err == nil || errors.Is(err, transport.ErrClosed), "%v", err)
 		e.Close()
 		e.ks.Close()
 	})

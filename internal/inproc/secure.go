@@ -98,7 +98,7 @@ func (s *Secure) Serves(conf *tls.Config) bool {
 	if err != nil {
 		return false
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the server may have closed it
 	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
 		return false
 	}

@@ -21,7 +21,7 @@ type events struct {
 
 // add appends a line.
 func (e *events) add(format string, args ...any) {
-	at := time.Now().Sub(time.Unix(0, int64(inproc.Epoch)))
+	at := time.Since(time.Unix(0, int64(inproc.Epoch)))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lines = append(e.lines, fmt.Sprintf("%10.3fs  ", at.Seconds())+fmt.Sprintf(format, args...))
