@@ -60,6 +60,7 @@ func TestRefusesToReplaceWhatIsReadUnderFullMemory(t *testing.T) {
 		require.Equal(t, inproc.OK, c.Do("SET", "long", value))
 		r.Send(strings.Repeat("GET long\r\n", 100))
 		require.NotEmpty(t, r.Reply())
+		w.Settle() // the next reply is under way, and waits for the client to read
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "1"))
 		require.Contains(t, c.Do("SET", "long", value), "-OOM")
 		require.NoError(t, r.Close())
@@ -84,6 +85,7 @@ func TestRefusesToReplaceElementsThatAreReadUnderFullMemory(t *testing.T) {
 			r := s.Dial()
 			r.Send(strings.Repeat(name+"\r\n", 100))
 			require.NotEmpty(t, r.Reply())
+			w.Settle() // the next reply is under way, and waits for the client to read
 			require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "1"))
 			require.Equal(t, inproc.OOM, c.Do(words...), name)
 			require.Equal(t, ":0\r\n", c.Do("HSET", "hash", "free", value), "nobody reads it")
