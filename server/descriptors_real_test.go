@@ -14,32 +14,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestServerWithoutDescriptors runs the server with 64 file descriptors. It refuses clients that
 // it cannot serve, and serves those that it has.
 func TestServerWithoutDescriptors(t *testing.T) {
-	eachTransport(t, func(t *testing.T, kind string) {
+	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		addr := startLimited(t, kind, 64)
-		witness := dial(t, "tcp", addr)
-		require.Equal(t, "+PONG\r\n", witness.do("PING"))
+		witness := inproc.Dial(t, "tcp", addr)
+		require.Equal(t, "+PONG\r\n", witness.Do("PING"))
 		conns := make([]net.Conn, 0, 300)
 		for range cap(conns) {
-			c, err := net.DialTimeout("tcp", addr, patience)
+			c, err := net.DialTimeout("tcp", addr, inproc.Patience)
 			require.NoError(t, err)
 			conns = append(conns, c)
 		}
 		for range 100 {
-			require.Equal(t, "+PONG\r\n", witness.do("PING"))
+			require.Equal(t, "+PONG\r\n", witness.Do("PING"))
 		}
 		for _, c := range conns {
 			require.NoError(t, c.Close())
 		}
-		eventually(t, "there is room again", func() bool {
+		inproc.Await(t, "there is room again", func() bool {
 			c, err := net.Dial("tcp", addr)
 			require.NoError(t, err)
 			defer c.Close()
-			require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+			require.NoError(t, c.SetDeadline(time.Now().Add(inproc.Patience)))
 			_, _ = c.Write([]byte("PING\r\n")) // a refusal may have closed it already
 			answer := make([]byte, 7)
 			n, _ := c.Read(answer)
@@ -64,7 +65,7 @@ func startLimited(t *testing.T, kind string, files int) (addr string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	})
-	eventually(t, "it listens", func() bool {
+	inproc.Await(t, "it listens", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			return false

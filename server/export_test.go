@@ -17,12 +17,6 @@ func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
 // ClientAuth is what the port with TLS asks clients for.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
 
-// Beat takes in what connections have moved, as the janitor does every second.
-func (s *Server) Beat() { s.beat(time.Second) }
-
-// Peak is the most memory that the janitor has seen.
-func (s *Server) Peak() int64 { _, peak := s.recent.memory(); return peak }
-
 // SnapshotSeconds is how long the last snapshot took and the present one has been written, as
 // INFO says it, if it began and the last one took so long, at the stopwatch reading now.
 func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running int64) {
@@ -31,9 +25,6 @@ func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running
 	n.took.Store(int64(took))
 	return n.seconds(saving, now)
 }
-
-// ReturnHeap is what the janitor does every second about memory that keys gave up.
-func (s *Server) ReturnHeap() { s.returnHeap() }
 
 // FreedHeap decides when what keys gave up of Go's heap is given back.
 type FreedHeap struct{ f freedHeap }

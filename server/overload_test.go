@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestMaxclientsIsTenThousandByDefault(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		for i := range 10_000 - 1 {
-			session, rejection := f.Engine().Open(quietPeer{})
+			session, rejection := f.Engine().Open(inproc.NewPeer())
 			require.NotNil(t, session, "client %d: %s", i, rejection)
 		}
 		last := f.Dial()
@@ -101,7 +102,7 @@ func TestOnlyRequestsWithinTheLimitsAreAccepted(t *testing.T) {
 		c.ExpectEnd()
 
 		c = f.Dial()
-		require.Equal(t, okReply, c.Do("CONFIG", "SET", "client-query-buffer-limit", "1mb"))
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "client-query-buffer-limit", "1mb"))
 		half := strings.Repeat("x", 1<<19)
 		c.Send("*3\r\n$6\r\nEXISTS\r\n" + inproc.Bulk(half) + inproc.Bulk(half))
 		c.Expect("-ERR the command is longer than client-query-buffer-limit admits, 1048576\r\n")
@@ -125,7 +126,6 @@ func TestConfigSetOfLimitsReachesOpenConnections(t *testing.T) {
 // TestUnauthenticatedClientsHaveLowLimits tests the limits before authentication: 10
 // arguments of 4 KiB, 16 KiB in total in both directions, and 10 seconds.
 func TestUnauthenticatedClientsHaveLowLimits(t *testing.T) {
-	const noAuth = "-NOAUTH Authentication required.\r\n"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--requirepass", "sesame")
 		open := func() *inproc.Client { return f.Dial() }
@@ -222,7 +222,7 @@ func TestTooLongRepliesAreRefused(t *testing.T) {
 
 // requireTurns feeds a packet of n times the same command as it may arrive, in pieces of random
 // size, and wants no turn longer than most commands, and those that were cut no shorter.
-func requireTurns(t *testing.T, b *bench, command []byte, n, most int) {
+func requireTurns(t *testing.T, s *inproc.Fed, command []byte, n, most int) {
 	t.Helper()
 	packet := bytes.Repeat(command, n)
 	seed := rand.Uint64()
@@ -232,7 +232,7 @@ func requireTurns(t *testing.T, b *bench, command []byte, n, most int) {
 		if arrived < len(packet) {
 			arrived = min(len(packet), arrived+1+rng.IntN(64<<10))
 		}
-		turn := b.session.Feed(b.worker, packet[fed:arrived], b.out[:0])
+		turn := s.Turn(packet[fed:arrived], nil)
 		turn.Whole()
 		require.LessOrEqual(t, turn.Consumed, most*len(command), "seed %d", seed)
 		if turn.Next == transport.Again {
@@ -247,15 +247,15 @@ func requireTurns(t *testing.T, b *bench, command []byte, n, most int) {
 // TestLongPipelineIsDividedIntoTurns sends a long pipeline. It is divided into turns, so
 // that others run in between.
 func TestLongPipelineIsDividedIntoTurns(t *testing.T) {
-	b := newBench(t)
+	s := inproc.Open(t)
 	ping := []byte("PING\r\n")
-	turn := b.session.Feed(b.worker, bytes.Repeat(ping, 10_000), nil)
+	turn := s.Turn(bytes.Repeat(ping, 10_000), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 1024*len(ping), turn.Consumed)
-	requireTurns(t, b.another(), ping, 10_000, 1024)
+	requireTurns(t, s.Another(), ping, 10_000, 1024)
 
-	echo := frame("ECHO", strings.Repeat("x", 10_000))
-	turn = b.session.Feed(b.worker, bytes.Repeat(echo, 100), nil)
+	echo := inproc.Encode(nil, "ECHO", strings.Repeat("x", 10_000))
+	turn = s.Turn(bytes.Repeat(echo, 100), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 7*len(echo), turn.Consumed)
 }
@@ -263,15 +263,15 @@ func TestLongPipelineIsDividedIntoTurns(t *testing.T) {
 // TestTurnsCountWork sends commands that look at many keys and reply little. Their turns
 // are no longer than those of commands that reply much.
 func TestTurnsCountWork(t *testing.T) {
-	b := newBench(t)
-	scan := frame("SCAN", "0", "COUNT", "1000", "MATCH", "nothing")
-	turn := b.session.Feed(b.worker, bytes.Repeat(scan, 100), nil)
+	s := inproc.Open(t)
+	scan := inproc.Encode(nil, "SCAN", "0", "COUNT", "1000", "MATCH", "nothing")
+	turn := s.Turn(bytes.Repeat(scan, 100), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 9*len(scan), turn.Consumed)
-	requireTurns(t, b.another(), scan, 100, 9)
+	requireTurns(t, s.Another(), scan, 100, 9)
 
-	wide := frame(append([]string{"EXISTS"}, replicate("k", 4999)...)...)
-	turn = b.another().session.Feed(b.worker, bytes.Repeat(wide, 10), nil)
+	wide := inproc.Encode(nil, append([]string{"EXISTS"}, slices.Repeat([]string{"k"}, 4999)...)...)
+	turn = s.Another().Turn(bytes.Repeat(wide, 10), nil)
 	require.Equal(t, transport.Again, turn.Next)
 	require.Equal(t, 2*len(wide), turn.Consumed)
 }
@@ -286,12 +286,12 @@ func TestListOfManyClientsIsWholeAndNamesAreBounded(t *testing.T) {
 		require.Equal(t, "+OK\r\n", c.Do("CLIENT", "SETNAME", name))
 		require.Contains(t, c.Do("CLIENT", "SETNAME", name+"n"), "-ERR Client names cannot contain")
 		for range 300 {
-			session, _ := f.Engine().Open(quietPeer{})
+			session, _ := f.Engine().Open(inproc.NewPeer())
 			require.NotNil(t, session)
 		}
 		c.Send("CLIENT LIST\r\nPING\r\n")
-		list := bulkText(t, c.Reply())
-		require.Equal(t, 301, strings.Count(list, "\n"))
+		_, list, _ := strings.Cut(c.Reply(), "\r\n")
+		require.Equal(t, 301, strings.Count(strings.TrimSuffix(list, "\r\n"), "\n"))
 		require.Contains(t, list, " name="+name+" ")
 		c.Expect("+PONG\r\n")
 		require.Equal(t, "301", c.Info("connected_clients"))
@@ -310,10 +310,10 @@ func TestMaxClientsPerIPCountsOneAddressOnly(t *testing.T) {
 		refused.Expect(maxClientsText)
 		refused.ExpectEnd()
 		for range 3 {
-			socket, _ := f.Engine().Open(fakePeer{remote: &net.UnixAddr{Name: "s", Net: "unix"}})
+			socket, _ := f.Engine().Open(peerFrom{inproc.NewPeer(), &net.UnixAddr{Name: "s", Net: "unix"}})
 			require.NotNil(t, socket)
 		}
-		from := fakePeer{remote: &net.TCPAddr{IP: net.ParseIP("192.0.2.2"), Port: 1}}
+		from := peerFrom{inproc.NewPeer(), &net.TCPAddr{IP: net.ParseIP("192.0.2.2"), Port: 1}}
 		for range 2 {
 			other, _ := f.Engine().Open(from)
 			require.NotNil(t, other)

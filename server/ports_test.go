@@ -31,9 +31,9 @@ func TestConfigSetPort(t *testing.T) {
 		for i := range 3 {
 			before, secureBefore := plain, s.TLSPort
 			port, secure := strconv.Itoa(7000+i), strconv.Itoa(8000+i)
-			require.Equal(t, okReply, old.Do("CONFIG", "SET", "port", port))
+			require.Equal(t, inproc.OK, old.Do("CONFIG", "SET", "port", port))
 			require.Equal(t, port, old.Info("tcp_port"))
-			require.Equal(t, okReply, old.Do("CONFIG", "SET", "TLS-PORT", secure, "timeout", "0"))
+			require.Equal(t, inproc.OK, old.Do("CONFIG", "SET", "TLS-PORT", secure, "timeout", "0"))
 			plain, s.TLSPort = port, secure
 			require.Equal(t, inproc.Array(inproc.Bulk("tls-port"), inproc.Bulk(secure)), old.Do("CONFIG", "GET", "tls-port"))
 			require.Equal(t, "+PONG\r\n", s.DialPort(plain).Do("PING"))
@@ -43,16 +43,16 @@ func TestConfigSetPort(t *testing.T) {
 			require.False(t, s.OpenAt(secureBefore))
 		}
 		// One of them is enough, and the last is not closed.
-		require.Equal(t, okReply, old.Do("CONFIG", "SET", "port", "0"))
+		require.Equal(t, inproc.OK, old.Do("CONFIG", "SET", "port", "0"))
 		require.False(t, s.OpenAt(plain))
 		require.Equal(t, s.TLSPort, old.Info("tcp_port"))
 		require.Contains(t, old.Do("CONFIG", "SET", "tls-port", "0"), "nothing to listen on")
 		require.True(t, s.Serves(s.Authority.Client()))
-		require.Equal(t, okReply, old.Do("CONFIG", "SET", "port", plain, "tls-port", "0"))
+		require.Equal(t, inproc.OK, old.Do("CONFIG", "SET", "port", plain, "tls-port", "0"))
 		require.Equal(t, "+PONG\r\n", s.DialPort(plain).Do("PING"))
 		require.False(t, s.OpenAt(s.TLSPort))
 		require.Equal(t, "+PONG\r\n", oldSecure.Do("PING"))
-		require.Equal(t, okReply, old.Do("CONFIG", "SET", "tls-port", s.TLSPort), "the same port again")
+		require.Equal(t, inproc.OK, old.Do("CONFIG", "SET", "tls-port", s.TLSPort), "the same port again")
 		require.True(t, s.Serves(s.Authority.Client()))
 	})
 }
@@ -65,7 +65,7 @@ func TestClosingThePortWithTLSLetsNobodyInWithoutACertificate(t *testing.T) {
 		c := s.Dial()
 		for _, port := range []string{"0", s.TLSPort, "0", "7000"} {
 			require.Equal(t, tls.RequireAndVerifyClientCert, s.ClientAuth())
-			require.Equal(t, okReply, c.Do("CONFIG", "SET", "tls-port", port))
+			require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "tls-port", port))
 		}
 		require.Equal(t, tls.RequireAndVerifyClientCert, s.ClientAuth())
 	})
@@ -149,7 +149,7 @@ func TestReloadOfPort(t *testing.T) {
 		defer run(t, s)()
 		admin := dialPort(t, w, first)
 		write("port " + second + "\n")
-		require.Equal(t, okReply, admin.Do("CONFIG", "RELOAD"))
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "RELOAD"))
 		require.True(t, open(t, w, second))
 		require.False(t, open(t, w, first))
 		for want, lines := range map[string]string{
@@ -217,7 +217,7 @@ func TestPortsChangeUnderLoad(t *testing.T) {
 		}()
 		for i := range 20 {
 			port := strconv.Itoa(7000 + i)
-			require.Equal(t, okReply, admin.Do("CONFIG", "SET", "port", port))
+			require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "port", port))
 			ports <- port
 		}
 		close(ports)

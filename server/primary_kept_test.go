@@ -1,22 +1,12 @@
 package server_test
 
 import (
-	"log/slog"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/internal/clocktest"
-	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/server"
-	"github.com/cellserver/cellserver/session"
 	long "github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -44,16 +34,8 @@ func (l *lengths) Await(position uint64, _ transport.Peer) transport.Outcome {
 // TestPrimaryWritesInRounds: what a followed Redis has done is written at the end of a round, with
 // what was read of it beside, and before that only where much waits.
 func TestPrimaryWritesInRounds(t *testing.T) {
-	journal, clock := &lengths{}, clocktest.New(inproc.Epoch)
-	ks := keyspace.New(keyspace.Options{Clock: clock})
-	ks.SetJournal(journal)
-	began := time.Now()
-	e := session.NewEngine(env.Options{
-		Ledger: ks.Ledger(), NewStore: func() env.Store { return server.NewStore(ks) }, Persistence: journal,
-		Stopwatch: func() time.Duration { return time.Since(began) }, Now: clock.Now,
-		Settings: config.Default(), Log: slog.New(slog.DiscardHandler),
-	}, commands.NewTable())
-	defer e.Close()
+	journal := &lengths{}
+	e, _, _ := startKept(t, journal)
 	p := e.OpenPrimary(&net.TCPAddr{})
 	defer p.Close()
 	set := func(bytes int) {

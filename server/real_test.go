@@ -4,15 +4,20 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/certtest"
+	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/server"
@@ -101,4 +106,73 @@ func (r *real) state() map[string]string {
 		all[fmt.Sprintf("%d/%s", db, key)] = fmt.Sprintf("%d %d %x", e.Kind, e.Expiry, e.Value)
 	}, func() error { return nil }))
 	return all
+}
+
+// tlsServer is a server with a port for TLS and one without.
+type tlsServer struct {
+	*server.Server
+	t         testing.TB
+	authority *certtest.Authority
+	pair      certtest.Pair
+	log       *inproc.LogBuffer
+	plain     string
+	secure    string
+}
+
+// startTLS runs a server that asks for no certificate, unless flags say otherwise.
+func startTLS(t testing.TB, kind string, flags ...string) *tlsServer {
+	t.Helper()
+	s := &tlsServer{t: t, authority: certtest.New(t), log: &inproc.LogBuffer{}}
+	s.pair = s.authority.Issue(t, certtest.Subject{Name: "server"})
+	plain, secure := freeport.Choose(), freeport.Choose()
+	s.plain, s.secure = net.JoinHostPort("127.0.0.1", plain), net.JoinHostPort("127.0.0.1", secure)
+	c, err := config.Load(append([]string{
+		"--bind", "127.0.0.1", "--port", plain, "--tls-port", secure, "--transport", kind, "--io-threads", "2", "--dir", t.TempDir(),
+		"--tls-cert-file", s.pair.CertFile, "--tls-key-file", s.pair.KeyFile, "--tls-ca-cert-file", s.authority.File, "--tls-auth-clients", "no",
+	}, flags...), nil)
+	require.NoError(t, err)
+	s.Server, err = server.New(c, server.Options{Log: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(context.Background()) }()
+	t.Cleanup(func() {
+		s.Stop()
+		require.NoError(t, <-done)
+	})
+	return s
+}
+
+// connect shakes hands.
+func (s *tlsServer) connect(conf *tls.Config) (*inproc.Client, error) {
+	nc, err := tls.Dial("tcp", s.secure, conf)
+	if err != nil {
+		return nil, err
+	}
+	if err := nc.SetDeadline(time.Now().Add(inproc.Patience)); err != nil {
+		return nil, err
+	}
+	return inproc.NewClient(s.t, nc), nil
+}
+
+// dial is connect for a client that is welcome.
+func (s *tlsServer) dial(conf *tls.Config) *inproc.Client {
+	s.t.Helper()
+	c, err := s.connect(conf)
+	require.NoError(s.t, err)
+	return c
+}
+
+// served reports whether such a client gets an answer. With TLS 1.3 a client learns only
+// from its first read that its certificate is refused.
+func (s *tlsServer) served(conf *tls.Config) bool {
+	s.t.Helper()
+	c, err := s.connect(conf)
+	if err != nil {
+		return false
+	}
+	if _, err := io.WriteString(c, "PING\r\n"); err != nil {
+		return false
+	}
+	line, err := c.R.ReadString('\n')
+	return err == nil && line == "+PONG\r\n"
 }

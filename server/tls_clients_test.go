@@ -33,7 +33,7 @@ func goRedis(t *testing.T, s *inproc.Secure, conf *tls.Config, protocol int) *re
 func TestTLSWithGoRedis(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN")
-		require.Equal(t, okReply, s.Dial().Do("ACL", "SETUSER", "app", "on", "~api:*", "&*", "+@all", "-flushall"))
+		require.Equal(t, inproc.OK, s.Dial().Do("ACL", "SETUSER", "app", "on", "~api:*", "&*", "+@all", "-flushall"))
 		pair := s.Authority.Issue(t, certtest.Subject{Name: "app"})
 		for protocol := 2; protocol <= 3; protocol++ {
 			c := goRedis(t, s, s.Authority.Client(pair), protocol)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // BenchmarkClientsBesideHalfHandshakes is what a call takes of clients with TLS, of a hundred the
@@ -17,7 +19,7 @@ import (
 func BenchmarkClientsBesideHalfHandshakes(b *testing.B) {
 	const halves, clients, calls = 1000, 8, 1500
 	s := startTLS(b, "auto", "--maxclients", "5000")
-	working := make([]*client, clients)
+	working := make([]*inproc.Client, clients)
 	for i := range working {
 		working[i] = s.dial(s.authority.Client())
 	}
@@ -28,7 +30,7 @@ func BenchmarkClientsBesideHalfHandshakes(b *testing.B) {
 			all.Go(func() {
 				for range calls {
 					begun := time.Now()
-					c.do("CL.THROTTLE", "user", "1000000", "1000000", "1")
+					c.Do("CL.THROTTLE", "user", "1000000", "1000000", "1")
 					took[i] = append(took[i], time.Since(begun))
 				}
 			})

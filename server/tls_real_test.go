@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestTLSKeyWithPassword: encrypted keys as OpenSSL writes them are read with the password,
@@ -30,14 +32,14 @@ func TestTLSKeyWithPassword(t *testing.T) {
 		args = append(args, "-in", s.pair.KeyFile, "-out", file, "-passout", "pass:horse-canary")
 		out, err := exec.CommandContext(t.Context(), "openssl", args...).CombinedOutput()
 		require.NoError(t, err, string(out))
-		require.Contains(t, admin.do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", ""), "set tls-key-file-pass", name)
-		require.Contains(t, admin.do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", "donkey"), "does not fit", name)
-		require.Equal(t, okReply, admin.do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", "horse-canary"), name)
+		require.Contains(t, admin.Do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", ""), "set tls-key-file-pass", name)
+		require.Contains(t, admin.Do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", "donkey"), "does not fit", name)
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", "horse-canary"), name)
 		require.True(t, s.served(s.authority.Client()))
 	}
 	require.NotContains(t, s.log.String(), "horse-canary")
 	file := filepath.Join(t.TempDir(), "scrypt")
 	out, err := exec.CommandContext(t.Context(), "openssl", "pkcs8", "-topk8", "-scrypt", "-in", s.pair.KeyFile, "-out", file, "-passout", "pass:p").CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Contains(t, admin.do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", "p"), "not supported")
+	require.Contains(t, admin.Do("CONFIG", "SET", "tls-key-file", file, "tls-key-file-pass", "p"), "not supported")
 }

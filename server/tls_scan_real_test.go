@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/certtest"
+	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // eachRealKey runs test against a server with a key of ECDSA, and with one of RSA.
@@ -20,7 +21,7 @@ func eachRealKey(t *testing.T, test func(t *testing.T, s *tlsServer, key string)
 		t.Run(key, func(t *testing.T) {
 			s := startTLS(t, "auto")
 			pair := s.authority.Issue(t, certtest.Subject{Name: "server", RSA: key == "RSA"})
-			require.Equal(t, okReply, dial(t, "tcp", s.plain).do("CONFIG", "SET", "tls-cert-file", pair.CertFile, "tls-key-file", pair.KeyFile))
+			require.Equal(t, inproc.OK, inproc.Dial(t, "tcp", s.plain).Do("CONFIG", "SET", "tls-cert-file", pair.CertFile, "tls-key-file", pair.KeyFile))
 			test(t, s, key)
 		})
 	}
@@ -32,7 +33,7 @@ func (s *tlsServer) scanned(version, option, suites string) (chosen []string) {
 	s.t.Helper()
 	left := strings.Split(suites, ":")
 	for len(left) > 0 {
-		ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+		ctx, cancel := context.WithTimeout(s.t.Context(), inproc.Patience)
 		cmd := exec.CommandContext(ctx, "openssl", "s_client", "-connect", s.secure, version, option, strings.Join(left, ":"), "-brief")
 		said, _ := cmd.CombinedOutput() // it fails where nothing is agreed on
 		cancel()

@@ -22,7 +22,7 @@ func eachKey(t *testing.T, test func(t *testing.T, s *inproc.Secure, key string)
 			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 				s := w.StartTLS()
 				pair := s.Authority.Issue(t, certtest.Subject{Name: "server", RSA: key == "RSA"})
-				require.Equal(t, okReply, s.Dial().Do("CONFIG", "SET", "tls-cert-file", pair.CertFile, "tls-key-file", pair.KeyFile))
+				require.Equal(t, inproc.OK, s.Dial().Do("CONFIG", "SET", "tls-cert-file", pair.CertFile, "tls-key-file", pair.KeyFile))
 				test(t, s, key)
 			})
 		})

@@ -47,7 +47,7 @@ func TestTLSAuthClients(t *testing.T) {
 			auth                        string
 			right, none, other, expired bool
 		}{{"yes", true, false, false, false}, {"optional", true, true, false, false}, {"no", true, true, true, true}} {
-			require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-auth-clients", want.auth))
+			require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients", want.auth))
 			require.Equal(t, want.right, s.Serves(right), want.auth)
 			require.Equal(t, want.none, s.Serves(none), want.auth)
 			require.Equal(t, want.other, s.Serves(other), want.auth)
@@ -65,7 +65,7 @@ func TestTLSProtocols(t *testing.T) {
 			return s.Serves(limited(s.Authority.Client(), func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version }))
 		}
 		for protocols, want := range map[string][2]bool{"": {true, true}, "TLSv1.2": {true, false}, "TLSv1.3": {false, true}, "tlsv1.3 TLSv1.2": {true, true}} {
-			require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-protocols", protocols))
+			require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-protocols", protocols))
 			require.Equal(t, want[0], offers(tls.VersionTLS12), protocols)
 			require.Equal(t, want[1], offers(tls.VersionTLS13), protocols)
 			require.False(t, offers(tls.VersionTLS11), protocols)
@@ -94,7 +94,7 @@ func TestTLSCiphers(t *testing.T) {
 			{"ECDHE-ECDSA-AES128-SHA", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"},
 			{"DEFAULT:@SECLEVEL=2:!ECDHE-ECDSA-AES128-GCM-SHA256:-ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"},
 		} {
-			require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-ciphers", c.list))
+			require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-ciphers", c.list))
 			require.Equal(t, c.want, suite(), c.list)
 		}
 		require.Contains(t, admin.Do("CONFIG", "SET", "tls-ciphers", "RC4-MD5:NULL"), "selects none")
@@ -108,7 +108,7 @@ func TestTLSCertificateNamesUser(t *testing.T) {
 		s := w.StartTLS("--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN")
 		admin := s.DialTLS(s.Authority.Client())
 		for user, on := range map[string]string{"app": "on", "away": "off", "urn:app:2": "on"} {
-			require.Equal(t, okReply, admin.Do("ACL", "SETUSER", user, on, ">p", "~*", "+@all"))
+			require.Equal(t, inproc.OK, admin.Do("ACL", "SETUSER", user, on, ">p", "~*", "+@all"))
 		}
 		whoami := func(subject certtest.Subject) string {
 			return s.DialTLS(s.Authority.Client(s.Authority.Issue(t, subject))).Do("ACL", "WHOAMI")
@@ -117,13 +117,13 @@ func TestTLSCertificateNamesUser(t *testing.T) {
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "away"}), "it is off")
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "nobody"}))
 		require.Equal(t, inproc.Bulk("default"), admin.Do("ACL", "WHOAMI"), "no certificate")
-		require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "URI"))
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "URI"))
 		require.Equal(t, inproc.Bulk("urn:app:2"), whoami(certtest.Subject{Name: "app", URIs: []string{"urn:app:1", "urn:app:2"}}))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
-		require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "off"))
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "off"))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
 		// A certificate that nobody has checked names nobody.
-		require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "CN", "tls-auth-clients", "no"))
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "CN", "tls-auth-clients", "no"))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
 	})
 }
@@ -158,7 +158,7 @@ func TestTLSReloadDropsNobody(t *testing.T) {
 				c.Command("INCR", "calls") // some are busy meanwhile
 			}
 		}
-		require.Equal(t, okReply, clients[1].Do("CONFIG", "RELOAD"))
+		require.Equal(t, inproc.OK, clients[1].Do("CONFIG", "RELOAD"))
 		for i, c := range clients {
 			if i%2 == 0 {
 				c.Reply()
@@ -193,7 +193,7 @@ func TestTLSFaultsChangeNothing(t *testing.T) {
 			require.Equal(t, before, admin.Do("CONFIG", "GET", "tls-*"))
 			require.True(t, s.Serves(s.Authority.Client()))
 		}
-		require.Equal(t, okReply, admin.Do("CONFIG", "SET", "tls-cert-file", other.CertFile, "tls-key-file", other.KeyFile), "both at once fit")
+		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-cert-file", other.CertFile, "tls-key-file", other.KeyFile), "both at once fit")
 		require.NoError(t, os.WriteFile(other.KeyFile, []byte("nonsense"), 0o600))
 		require.Contains(t, admin.Do("CONFIG", "RELOAD"), other.KeyFile)
 		require.True(t, s.Serves(s.Authority.Client()))

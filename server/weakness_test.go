@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,15 +81,17 @@ var edgeLengths = []string{
 // TestHugeLengthsEndOnlyTheirConnection sends lengths that overflow, of arguments and of
 // commands. Each ends its own connection at most.
 func TestHugeLengthsEndOnlyTheirConnection(t *testing.T) {
+	s := inproc.Open(t).Server()
+	worker := s.Engine().NewWorker()
 	for _, length := range edgeLengths {
 		for _, packet := range []string{"*1\r\n$" + length + "\r\n", "*" + length + "\r\n", "*" + length + "\r\n$" + length + "\r\nx\r\n"} {
-			feedAnything(t, packet)
+			feedAnything(t, s, worker, packet)
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 10_000 {
 		length := strconv.FormatInt(r.Int64()>>r.IntN(63)*int64(1-2*r.IntN(2)), 10) + strings.Repeat("9", r.IntN(3))
-		feedAnything(t, "*"+strconv.Itoa(1+r.IntN(3))+"\r\n$"+length+"\r\n"+strings.Repeat("x", r.IntN(8))+"\r\n$1\r\n")
+		feedAnything(t, s, worker, "*"+strconv.Itoa(1+r.IntN(3))+"\r\n$"+length+"\r\n"+strings.Repeat("x", r.IntN(8))+"\r\n$1\r\n")
 	}
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -105,12 +108,11 @@ func TestHugeLengthsEndOnlyTheirConnection(t *testing.T) {
 
 // feedAnything gives a fresh session a packet: whatever it makes of it, it does not
 // panic, and it answers with at most one error.
-func feedAnything(t *testing.T, packet string) {
+func feedAnything(t *testing.T, s *inproc.Server, worker transport.Worker, packet string) {
 	t.Helper()
-	b := sharedBench(t)
-	session, rejection := b.server.Engine().Open(quietPeer{})
+	session, rejection := s.Engine().Open(inproc.NewPeer())
 	require.Empty(t, rejection)
-	turn := session.Feed(b.worker, []byte(packet), b.out[:0])
+	turn := session.Feed(worker, []byte(packet), nil)
 	if turn.Next == transport.Close {
 		require.Contains(t, string(turn.Whole()), "-ERR Protocol error: ", "%q", packet)
 	}
@@ -133,12 +135,12 @@ func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
 		c.Send("*65536\r\n$4\r\nECHO\r\n$1")
 		require.Equal(t, "+PONG\r\n", f.Dial().Do("PING"))
 	})
-	b := sharedBench(t)
-	session, _ := b.server.Engine().Open(quietPeer{})
+	s := inproc.Open(t)
+	var out []byte
 	head := []byte("*65536\r\n$4\r\nECHO\r\n$1")
-	allocated := allocatedBy(func() {
+	allocated := inproc.AllocatedBy(func() {
 		for range 1000 {
-			session.Feed(b.worker, head, b.out[:0])
+			out = s.Turn(head, out[:0]).Out
 		}
 	})
 	require.Less(t, allocated, uint64(1<<20), "memory is taken as arguments come, not as they are announced")
@@ -167,6 +169,14 @@ func TestMalformedLengthsAreProtocolErrors(t *testing.T) {
 	})
 }
 
+// stackBytes is what the stacks of this process take.
+func stackBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.StackInuse
+}
+
 // TestCommandInManyPiecesTakesNoStack sends a command in 19,000 pieces. It costs no more
 // than in one piece.
 func TestCommandInManyPiecesTakesNoStack(t *testing.T) {
@@ -190,12 +200,12 @@ func TestCommandInManyPiecesTakesNoStack(t *testing.T) {
 // TestInlineLineOfManyWordsTakesLittleMemory sends a line of 64 KiB with as many words as
 // fit. It takes the memory of its slice headers and no more.
 func TestInlineLineOfManyWordsTakesLittleMemory(t *testing.T) {
-	b := newBench(t)
+	s := inproc.Open(t)
 	line := []byte(strings.Repeat("a ", 32<<10-1) + "\r\n")
-	require.Contains(t, string(b.feed(line)), "-ERR unknown command 'a'")
+	require.Contains(t, string(s.Packet(line)), "-ERR unknown command 'a'")
 	allocated := uint64(math.MaxUint64)
 	for range 5 { // others in this process allocate too: the least is the line's own
-		allocated = min(allocated, allocatedBy(func() { b.feed(line) }))
+		allocated = min(allocated, inproc.AllocatedBy(func() { s.Packet(line) }))
 	}
 	require.Less(t, allocated, uint64(1<<20))
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -248,10 +258,4 @@ func TestIdleAndUnfinishedCommandsHaveDeadlines(t *testing.T) {
 		idle.ExpectEnd()
 		require.Equal(t, "+PONG\r\n", admin.Do("PING"))
 	})
-}
-
-// police moves the clock and has the server look at its clients.
-func (f *fixture) police(d time.Duration) {
-	f.clock.Advance(d)
-	f.Engine().CloseOverdue(f.clock.Now())
 }

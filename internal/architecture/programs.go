@@ -33,7 +33,6 @@ type place struct{ path, why string }
 // programPlaces are all of them. One that is not needed any more is a violation, too.
 var programPlaces = []place{
 	{"transport", "it is sockets that are tested, of this machine and at port 0"},
-	{"server", "it is not in a bubble yet"},
 }
 
 // placeOf returns the index in programPlaces of the place that a file is in, -1 if there is none.
