@@ -2,10 +2,10 @@ package lua_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -149,7 +149,7 @@ func TestAKilledScriptCannotGoOn(t *testing.T) {
 	var w resp.Writer
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		time.Sleep(10 * time.Millisecond) // Any instant will do, before or amid the loop.
+		runtime.Gosched() // Any instant will do, before or amid the loop.
 		r.Kill("Script killed by user with SCRIPT KILL.")
 		r.Kill("a second reason")
 	})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -154,23 +155,25 @@ func TestExecuteBoundsTheReply(t *testing.T) {
 
 // TestExecutionsEndWithTheServer: one that waits is told, and none begins any more.
 func TestExecutionsEndWithTheServer(t *testing.T) {
-	s, run := executing(t)
-	e := s.Server().Engine()
-	_, err := s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := e.Execute(ctx, e.Users.Default, &net.TCPAddr{}, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
-		ended <- err
-	}()
-	untilPaused(t, e)
-	e.EndExecutions()
-	require.ErrorIs(t, <-ended, session.ErrStopping)
-	_, err = run("PING")
-	require.ErrorIs(t, err, session.ErrStopping)
-	e.EndExecutions()
+	synctest.Test(t, func(t *testing.T) {
+		s, run := executing(t)
+		e := s.Server().Engine()
+		_, err := s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := e.Execute(ctx, e.Users.Default, &net.TCPAddr{}, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+			ended <- err
+		}()
+		untilPaused(t, e)
+		e.EndExecutions()
+		require.ErrorIs(t, <-ended, session.ErrStopping)
+		_, err = run("PING")
+		require.ErrorIs(t, err, session.ErrStopping)
+		e.EndExecutions()
+	})
 }
 
 // TestTheAdminPortIsNamedInWhatIsKeptOfIt: a request has no client ID that anybody could look for.
@@ -197,57 +200,62 @@ func TestExecuteLeavesACommandAloneThatTakesTooLong(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// untilPaused returns once a command waits for the end of a pause.
+// untilPaused wants a command to wait for the end of a pause.
 func untilPaused(t *testing.T, e *session.Engine) {
 	t.Helper()
-	require.Eventually(t, func() bool { return e.BehindPause() == 1 }, time.Minute, time.Millisecond)
+	synctest.Wait()
+	require.Equal(t, 1, e.BehindPause())
 }
 
 // TestExecuteGoesOnAfterAPause: the end of CLIENT PAUSE lets a command of the admin port go on.
 func TestExecuteGoesOnAfterAPause(t *testing.T) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
-	require.NoError(t, err)
-	defer s.Close()
-	e := s.Server().Engine()
-	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	from, answered := &net.TCPAddr{}, make(chan string, 1)
-	go func() {
-		reply, err := e.Execute(ctx, e.Users.Default, from, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
-		answered <- fmt.Sprintf("%s%v", reply, err)
-	}()
-	untilPaused(t, e)
-	_, err = s.Do("CLIENT", "UNPAUSE")
-	require.NoError(t, err)
-	require.Equal(t, "+OK\r\n<nil>", <-answered)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+		require.NoError(t, err)
+		defer s.Close()
+		e := s.Server().Engine()
+		_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		from, answered := &net.TCPAddr{}, make(chan string, 1)
+		go func() {
+			reply, err := e.Execute(ctx, e.Users.Default, from, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+			answered <- fmt.Sprintf("%s%v", reply, err)
+		}()
+		untilPaused(t, e)
+		_, err = s.Do("CLIENT", "UNPAUSE")
+		require.NoError(t, err)
+		require.Equal(t, "+OK\r\n<nil>", <-answered)
+	})
 }
 
 // TestExecuteRunsNothingForADeletedUser: a command that waits for the end of a pause has no
 // connection that DELUSER could close.
 func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
-	require.NoError(t, err)
-	defer s.Close()
-	e := s.Server().Engine()
-	app, _, err := e.Users.Set("app", []string{"on", "nopass", "~*", "+@all"})
-	require.NoError(t, err)
-	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	from, answered := &net.TCPAddr{}, make(chan string, 1)
-	go func() {
-		reply, err := e.Execute(ctx, app, from, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
-		answered <- fmt.Sprintf("%s%v", reply, err)
-	}()
-	untilPaused(t, e)
-	for _, words := range [][]string{{"ACL", "DELUSER", "app"}, {"CLIENT", "UNPAUSE"}} {
-		_, err = s.Do(words...)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 		require.NoError(t, err)
-	}
-	require.Equal(t, "-NOPERM User app has no permissions to run the 'set' command\r\n<nil>", <-answered)
+		defer s.Close()
+		e := s.Server().Engine()
+		app, _, err := e.Users.Set("app", []string{"on", "nopass", "~*", "+@all"})
+		require.NoError(t, err)
+		_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		from, answered := &net.TCPAddr{}, make(chan string, 1)
+		go func() {
+			reply, err := e.Execute(ctx, app, from, 0, [][]byte{[]byte("SET"), []byte("a"), []byte("1")})
+			answered <- fmt.Sprintf("%s%v", reply, err)
+		}()
+		untilPaused(t, e)
+		for _, words := range [][]string{{"ACL", "DELUSER", "app"}, {"CLIENT", "UNPAUSE"}} {
+			_, err = s.Do(words...)
+			require.NoError(t, err)
+		}
+		require.Equal(t, "-NOPERM User app has no permissions to run the 'set' command\r\n<nil>", <-answered)
+	})
 }
 
 // TestAPrimaryRunsEverythingOnAReplica: neither the role of this server nor a pause keeps what a

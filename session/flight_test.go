@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
@@ -86,24 +86,27 @@ const throttle = "CL.THROTTLE k 99 1 60"
 // TestFlightIsOneSubmission: what a batch asks is submitted together, and the replies come
 // in order, with what commands reply by themselves in between.
 func TestFlightIsOneSubmission(t *testing.T) {
-	s := newServer(t)
-	c := open(t, s.Engine)
-	s.Double.Hold()
-	in := lines("PING a", "EXISTS k", "PING b", "CL.THROTTLE k 0 1 60", "NONE", "CL.THROTTLE k 0 1 x", "TTL k", "PING c")
-	rest, out, next := c.Turn(in, nil)
-	require.Empty(t, rest)
-	require.Equal(t, "$1\r\na\r\n", string(out), "what is before the first ask waits for nothing")
-	require.Equal(t, transport.Park, next)
-	require.Equal(t, 3, s.Double.Pending())
-	all, blocked := s.CountClients()
-	require.Equal(t, []int64{1, 0}, []int64{all, blocked}, "no command keeps the client waiting")
-	s.Double.Release()
-	require.Eventually(t, c.Woken, time.Minute, time.Microsecond)
-	out, over := c.Feed(nil)
-	require.False(t, over)
-	require.Equal(t, ":0\r\n$1\r\nb\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n-ERR unknown command 'NONE', with args beginning with: \r\n"+
-		"-Cell error: Store error: Couldn't parse as integer: x\r\n:60\r\n$1\r\nc\r\n", string(out))
-	require.Equal(t, 2, c.Turns, "it is fed once more")
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		c := open(t, s.Engine)
+		s.Double.Hold()
+		in := lines("PING a", "EXISTS k", "PING b", "CL.THROTTLE k 0 1 60", "NONE", "CL.THROTTLE k 0 1 x", "TTL k", "PING c")
+		rest, out, next := c.Turn(in, nil)
+		require.Empty(t, rest)
+		require.Equal(t, "$1\r\na\r\n", string(out), "what is before the first ask waits for nothing")
+		require.Equal(t, transport.Park, next)
+		require.Equal(t, 3, s.Double.Pending())
+		all, blocked := s.CountClients()
+		require.Equal(t, []int64{1, 0}, []int64{all, blocked}, "no command keeps the client waiting")
+		s.Double.Release()
+		synctest.Wait()
+		require.True(t, c.Woken())
+		out, over := c.Feed(nil)
+		require.False(t, over)
+		require.Equal(t, ":0\r\n$1\r\nb\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n-ERR unknown command 'NONE', with args beginning with: \r\n"+
+			"-Cell error: Store error: Couldn't parse as integer: x\r\n:60\r\n$1\r\nc\r\n", string(out))
+		require.Equal(t, 2, c.Turns, "it is fed once more")
+	})
 }
 
 // TestFlightTakesThirtyTwo: more commands than that ask in further flights, in order.
@@ -128,28 +131,31 @@ func TestFlightTakesThirtyTwo(t *testing.T) {
 // TestFlightEndsBeforeAFence: all before it is over when a command runs that changes the
 // client, and one that asks is alone.
 func TestFlightEndsBeforeAFence(t *testing.T) {
-	for fence, asks := range map[string]int{
-		"CLIENT SETNAME n": 0, "SELECT 0": 0, "HELLO 3": 0, "MULTI": 0, "QUIT": 0, "RESET": 0, "DBSIZE": 1, "SCAN 0": 1, "FLUSHDB": 1,
-		"SW.ALLOW k 1 60 BLOCK 0": 0, "TB.ACQUIRE b 1 1 60 BLOCK 0": 1, "INFO": 0, "AUTH x": 0,
-	} {
-		s := newServer(t)
-		c := open(t, s.Engine)
-		s.Double.Hold()
-		rest, _, next := c.Turn(lines(throttle, throttle, fence, throttle), nil)
-		require.Equal(t, transport.Park, next, fence)
-		require.Equal(t, 2, s.Double.Pending(), fence)
-		require.Equal(t, string(lines(fence, throttle)), string(rest), fence)
-		s.Double.Release()
-		require.Eventually(t, c.Woken, time.Minute, time.Microsecond)
-		s.Double.Hold()
-		rest, _, _ = c.Turn(rest, nil)
-		if asks > 0 {
-			require.Equal(t, asks, s.Double.Pending(), fence)
-			require.Equal(t, string(lines(throttle)), string(rest), fence)
+	synctest.Test(t, func(t *testing.T) {
+		for fence, asks := range map[string]int{
+			"CLIENT SETNAME n": 0, "SELECT 0": 0, "HELLO 3": 0, "MULTI": 0, "QUIT": 0, "RESET": 0, "DBSIZE": 1, "SCAN 0": 1, "FLUSHDB": 1,
+			"SW.ALLOW k 1 60 BLOCK 0": 0, "TB.ACQUIRE b 1 1 60 BLOCK 0": 1, "INFO": 0, "AUTH x": 0,
+		} {
+			s := newServer(t)
+			c := open(t, s.Engine)
+			s.Double.Hold()
+			rest, _, next := c.Turn(lines(throttle, throttle, fence, throttle), nil)
+			require.Equal(t, transport.Park, next, fence)
+			require.Equal(t, 2, s.Double.Pending(), fence)
+			require.Equal(t, string(lines(fence, throttle)), string(rest), fence)
+			s.Double.Release()
+			synctest.Wait()
+			require.True(t, c.Woken())
+			s.Double.Hold()
+			rest, _, _ = c.Turn(rest, nil)
+			if asks > 0 {
+				require.Equal(t, asks, s.Double.Pending(), fence)
+				require.Equal(t, string(lines(throttle)), string(rest), fence)
+			}
+			s.Double.Release()
+			c.Closed()
 		}
-		s.Double.Release()
-		c.Closed()
-	}
+	})
 }
 
 // TestFlightKeepsOrderThroughFences: with all kinds of commands in between, replies are those
@@ -312,51 +318,53 @@ func TestFlightBeforeTheEndIsAnswered(t *testing.T) {
 // TestClientThatGoesLosesItsAnswersOnly: what it has asked is decided all the same, and
 // nobody else is disturbed.
 func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	s, err := remotedouble.NewServer(epoch, 1, nil)
-	require.NoError(t, err)
-	s.Double.Hold()
-	goroutines := runtime.NumGoroutine()
-	for range 50 {
-		c := open(t, s.Engine)
-		_, _, next := c.Turn(lines(throttle, "MULTI"), nil)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := remotedouble.NewServer(epoch, 1, nil)
+		require.NoError(t, err)
+		s.Double.Hold()
+		goroutines := runtime.NumGoroutine()
+		for range 50 {
+			c := open(t, s.Engine)
+			_, _, next := c.Turn(lines(throttle, "MULTI"), nil)
+			require.Equal(t, transport.Park, next)
+			c.Closed()
+		}
+		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "a flight under way takes no goroutine")
+		killed := open(t, s.Engine)
+		_, _, next := killed.Turn(lines(throttle), nil)
 		require.Equal(t, transport.Park, next)
-		c.Closed()
-	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "a flight under way takes no goroutine")
-	killed := open(t, s.Engine)
-	_, _, next := killed.Turn(lines(throttle), nil)
-	require.Equal(t, transport.Park, next)
-	for _, cl := range s.Clients() {
-		cl.Kill()
-	}
-	require.True(t, killed.Aborted())
-	out, over := killed.Feed(nil)
-	require.True(t, over)
-	require.Empty(t, out)
-	killed.Closed()
-	s.Double.Release()
-	out, _ = open(t, s.Engine).Feed(lines(throttle))
-	require.Equal(t, "*5\r\n:0\r\n:100\r\n:48\r\n:-1\r\n:3120\r\n", string(out))
-	s.Close()
-	goleak.VerifyNone(t, before)
+		for _, cl := range s.Clients() {
+			cl.Kill()
+		}
+		require.True(t, killed.Aborted())
+		out, over := killed.Feed(nil)
+		require.True(t, over)
+		require.Empty(t, out)
+		killed.Closed()
+		s.Double.Release()
+		out, _ = open(t, s.Engine).Feed(lines(throttle))
+		require.Equal(t, "*5\r\n:0\r\n:100\r\n:48\r\n:-1\r\n:3120\r\n", string(out))
+		s.Close() // the bubble wants no goroutine to be left
+	})
 }
 
 // TestPauseHoldsBackWhatComesBehindAFlight: a command that a pause postpones is run from its
 // first byte when the pause is over, and what was asked before it is answered meanwhile.
 func TestPauseHoldsBackWhatComesBehindAFlight(t *testing.T) {
-	s := newServer(t)
-	other, c := open(t, s.Engine), open(t, s.Engine)
-	_, _ = other.Feed(lines("CLIENT PAUSE 1000 WRITE"))
-	rest, out := asking(t, s, c, lines("GET k", "PING", throttle, "PING"))
-	require.Empty(t, out)
-	require.Equal(t, string(lines(throttle, "PING")), string(rest))
-	rest, out, next := c.Turn(rest, nil)
-	require.Equal(t, "$-1\r\n+PONG\r\n", string(out))
-	require.Equal(t, transport.Wait, next)
-	s.Clock.Advance(time.Second)
-	out, _ = c.Feed(rest)
-	require.Equal(t, "*5\r\n:0\r\n:100\r\n:99\r\n:-1\r\n:60\r\n+PONG\r\n", string(out))
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		other, c := open(t, s.Engine), open(t, s.Engine)
+		_, _ = other.Feed(lines("CLIENT PAUSE 1000 WRITE"))
+		rest, out := asking(t, s, c, lines("GET k", "PING", throttle, "PING"))
+		require.Empty(t, out)
+		require.Equal(t, string(lines(throttle, "PING")), string(rest))
+		rest, out, next := c.Turn(rest, nil)
+		require.Equal(t, "$-1\r\n+PONG\r\n", string(out))
+		require.Equal(t, transport.Wait, next)
+		s.Clock.Advance(time.Second)
+		out, _ = c.Feed(rest)
+		require.Equal(t, "*5\r\n:0\r\n:100\r\n:99\r\n:-1\r\n:60\r\n+PONG\r\n", string(out))
+	})
 }
 
 // TestExecAsksForAllTogether: a transaction is one submission, and its reply one array.

@@ -3,6 +3,7 @@ package session
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -44,32 +45,29 @@ func (s stoppedStore) NotifyStart(wake func()) {
 // TestWaitingForTheWorldTakesNoWorker: however much wants to go on while a script keeps the
 // world stopped, such as the timers of thousands of clients, no workers are made for it.
 func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
-	g := &testGate{}
-	e := NewEngine(env.Options{
-		NewStore:  func() env.Store { return stoppedStore{gate: g} },
-		Now:       func() limit.Instant { return 1 },
-		Stopwatch: func() time.Duration { return 0 },
-	}, command.NewTable(nil))
-	ran := make(chan struct{}, 100)
-	for i := range cap(ran) {
-		e.Spawn(func() { e.WithStore(0, func(env.Store) { ran <- struct{}{} }) })
-		require.Eventually(t, func() bool {
-			g.mu.Lock()
-			waits := len(g.waiting)
-			g.mu.Unlock()
-			e.workersMu.Lock()
-			defer e.workersMu.Unlock()
-			return waits > i && len(e.idleWorkers) == len(e.everyWorker)
-		}, time.Minute, 100*time.Microsecond, "it waits and has no worker")
-	}
-	require.Len(t, e.everyWorker, 1)
-	require.Empty(t, ran)
-	g.mu.Lock()
-	g.open = true
-	g.mu.Unlock()
-	for _, wake := range g.waiting {
-		wake()
-	}
-	e.slow.Wait()
-	require.Len(t, ran, cap(ran), "all of it has run")
+	synctest.Test(t, func(t *testing.T) {
+		g := &testGate{}
+		e := NewEngine(env.Options{
+			NewStore:  func() env.Store { return stoppedStore{gate: g} },
+			Now:       func() limit.Instant { return 1 },
+			Stopwatch: func() time.Duration { return 0 },
+		}, command.NewTable(nil))
+		ran := make(chan struct{}, 100)
+		for i := range cap(ran) {
+			e.Spawn(func() { e.WithStore(0, func(env.Store) { ran <- struct{}{} }) })
+			synctest.Wait()
+			require.Len(t, g.waiting, i+1, "it waits")
+			require.Len(t, e.idleWorkers, len(e.everyWorker), "it has no worker")
+		}
+		require.Len(t, e.everyWorker, 1)
+		require.Empty(t, ran)
+		g.mu.Lock()
+		g.open = true
+		g.mu.Unlock()
+		for _, wake := range g.waiting {
+			wake()
+		}
+		e.slow.Wait()
+		require.Len(t, ran, cap(ran), "all of it has run")
+	})
 }
