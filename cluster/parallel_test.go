@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,65 +20,118 @@ import (
 // and RL.MULTI, some of which are answered by their deadline: the asks are the askers' again
 // then, and what was admitted is charged.
 func TestManyGoroutinesSubmit(t *testing.T) {
-	const stores, goroutines, flights = 3, 4, 150
-	for _, timeout := range []time.Duration{200 * time.Microsecond, time.Minute} {
-		i := newInstant()
-		var admitted atomic.Int64
-		var all sync.WaitGroup
-		var opened []*Store
-		for n := range stores {
-			l := bounds()
-			l.timeout = timeout
-			s := newStore(i, i, &refusing{}, l)
-			opened = append(opened, s)
-			for g := range goroutines {
-				all.Go(func() {
-					rng := rand.New(rand.NewPCG(uint64(n), uint64(g)))
-					batch := make([]decide.Ask, 8)
-					for range flights {
-						var asks []*decide.Ask
-						for a := range batch[:1+rng.IntN(8)] {
-							batch[a] = *take(t, fmt.Sprint("k", rng.IntN(4)), 1<<40, 1)
-							asks = append(asks, &batch[a])
-						}
-						if rng.IntN(5) == 0 {
-							batch[0] = severalOf(t, rng)
-							asks = asks[:1]
-						}
-						done := make(chan struct{})
-						s.Submit(asks, rng.IntN(4) == 0, func() { close(done) })
-						<-done
-						for _, a := range asks {
-							if a.Err == nil && a.Decision.Allowed() && !a.Refused {
-								admitted.Add(int64(max(1, len(a.Clauses))))
-							}
-						}
-						clear(batch) // they are this goroutine's
-					}
-				})
-			}
-		}
-		all.Wait()
-		// What was answered by its deadline is undone by the next exchange.
-		settled := func() bool {
-			for _, s := range opened {
-				for k := range 4 {
-					done := make(chan struct{})
-					s.Submit([]*decide.Ask{admin(fmt.Sprint("k", k), decide.Exists)}, false, func() { close(done) })
-					<-done
-				}
-			}
-			sum, unknown := int64(0), int64(0)
-			for k := range 4 {
-				sum += charged(i.get(fmt.Append(nil, "cs:k", k)), i.Now(), time.Hour)
-			}
-			for _, s := range opened {
-				unknown += s.count.unknown.Load() + s.count.kept.Load()
-			}
-			return sum >= admitted.Load() && sum <= admitted.Load()+unknown
-		}
-		require.Eventually(t, settled, 20*time.Second, time.Millisecond)
+	for _, timeout := range []time.Duration{2 * time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) { manySubmit(t, timeout) })
 	}
+}
+
+// manySubmit is TestManyGoroutinesSubmit with one time limit.
+func manySubmit(t *testing.T, timeout time.Duration) {
+	const stores, goroutines, flights = 3, 4, 150
+	i := newInstant()
+	var admitted, late atomic.Int64
+	var all sync.WaitGroup
+	var opened []*Store
+	for n := range stores {
+		l := bounds()
+		l.timeout = timeout
+		s := newStore(distant{i}, i, &refusing{}, l)
+		opened = append(opened, s)
+		for g := range goroutines {
+			all.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(n), uint64(g)))
+				batch := make([]decide.Ask, 8)
+				for range flights {
+					var asks []*decide.Ask
+					for a := range batch[:1+rng.IntN(8)] {
+						batch[a] = *take(t, fmt.Sprint("k", rng.IntN(4)), 1<<40, 1)
+						asks = append(asks, &batch[a])
+					}
+					if rng.IntN(5) == 0 {
+						batch[0] = severalOf(t, rng)
+						asks = asks[:1]
+					}
+					done := make(chan struct{})
+					s.Submit(asks, rng.IntN(4) == 0, func() { close(done) })
+					<-done
+					for _, a := range asks {
+						if a.Err != nil {
+							late.Add(1)
+						}
+						if a.Err == nil && a.Decision.Allowed() && !a.Refused {
+							admitted.Add(int64(max(1, len(a.Clauses))))
+						}
+					}
+					clear(batch) // they are this goroutine's
+				}
+			})
+		}
+	}
+	all.Wait()
+	// What was answered by its deadline is undone by the next exchange.
+	settled := func() bool {
+		for _, s := range opened {
+			for k := range 4 {
+				done := make(chan struct{})
+				s.Submit([]*decide.Ask{admin(fmt.Sprint("k", k), decide.Exists)}, false, func() { close(done) })
+				<-done
+			}
+		}
+		sum, unknown := int64(0), int64(0)
+		for k := range 4 {
+			sum += charged(i.get(fmt.Append(nil, "cs:k", k)), i.Now(), time.Hour)
+		}
+		for _, s := range opened {
+			unknown += s.count.unknown.Load() + s.count.kept.Load()
+		}
+		return sum >= admitted.Load() && sum <= admitted.Load()+unknown
+	}
+	time.Sleep(time.Second) // what is under way arrives
+	settled()
+	time.Sleep(time.Second)
+	require.True(t, settled())
+	require.Equal(t, timeout < time.Second, late.Load() > 0)
+}
+
+// distant is an engine of a bubble. A request in four takes a millisecond to reach it, and so does a
+// reply in four.
+type distant struct{ *instant }
+
+// Get reads.
+func (d distant) Get(key []byte, done func(raw []byte, err error)) {
+	own := bytes.Clone(key)
+	d.later(func() {
+		raw := d.get(own)
+		d.later(func() { done(raw, nil) })
+	})
+}
+
+// Swap compares and sets.
+func (d distant) Swap(w Write, done func(applied bool, now []byte, err error)) {
+	d.later(func() {
+		d.instant.Swap(w, func(applied bool, now []byte, err error) {
+			d.later(func() { done(applied, now, err) })
+		})
+	})
+}
+
+// SwapAll compares and sets.
+func (d distant) SwapAll(ws []Write, done func(applied bool, now [][]byte, err error)) {
+	d.later(func() {
+		d.instant.SwapAll(ws, func(applied bool, now [][]byte, err error) {
+			d.later(func() { done(applied, now, err) })
+		})
+	})
+}
+
+// later calls f on a goroutine of its own. Those that take no time run at once, as many as there are
+// processors.
+func (d distant) later(f func()) {
+	if d.Number()%4 > 0 {
+		go f()
+		return
+	}
+	d.AfterFunc(time.Millisecond, f)
 }
 
 // refusing answers with an error.
