@@ -11,11 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/clocktest"
-	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/server"
@@ -53,32 +50,9 @@ func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Option
 // Start serves a port of this machine until the test ends.
 func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 	tb.Helper()
-	return StartGroups(tb, start, nil, options...)
-}
-
-// StartGroups is Start of a server with other groups of commands than all, unless groups is
-// nil.
-func StartGroups(tb testing.TB, start limit.Instant, groups func() []command.Group, options ...string) *Server {
-	tb.Helper()
-	return run(tb, clocktest.New(start), server.Options{Groups: groups}, options)
-}
-
-// StartWithStore is Start of a server with the option store, which asks the double that is
-// returned.
-func StartWithStore(tb testing.TB, start limit.Instant, options ...string) (*Server, *remotedouble.Double) {
-	tb.Helper()
-	clock := clocktest.New(start)
-	double := newDouble(tb, clock)
-	open := func(cluster.Options) (server.RemoteStore, error) { return double, nil }
-	return run(tb, clock, server.Options{OpenStore: open}, options), double
-}
-
-// run serves a port of this machine until the test ends.
-func run(tb testing.TB, clock *clocktest.Clock, o server.Options, options []string) *Server {
-	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	s, err := newServer(clock, []net.Listener{l}, o, options)
+	s, err := New(start, []net.Listener{l}, options...)
 	require.NoError(tb, err)
 	var running sync.WaitGroup
 	var failed error
