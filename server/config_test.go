@@ -10,18 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
-
-// values returns every option of c.
-func values(c *config.Config) map[string]string {
-	all := make(map[string]string)
-	for _, p := range c.Get(func(string) bool { return true }) {
-		all[p[0]] = p[1]
-	}
-	return all
-}
 
 // writeConfig writes a configuration file and returns its path.
 func writeConfig(t *testing.T, content string) string {

@@ -2,6 +2,7 @@ package inproc
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -147,7 +148,9 @@ func (n *Node) die(left func(*faultfs.FS) *faultfs.FS) {
 	disk := n.Disk
 	n.Disk = left(disk)
 	n.Server.Stop()
-	<-n.done // what it says is about a disk and a network that are gone
+	if err := <-n.done; err != nil {
+		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // its disk and its network are gone
+	}
 	n.done = nil
 	n.world.Net.Unplug(n.Host)
 }
