@@ -24,6 +24,7 @@ import (
 // is about keys, on a keyspace in memory and on three servers with one engine, all under one
 // clock: they answer the same.
 func TestStoresAgree(t *testing.T) {
+	effort.Alone(t)
 	steps := effort.Steps(60_000, 1_000_000)
 	c := newCloud(1)
 	var servers []*server

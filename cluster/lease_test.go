@@ -106,6 +106,7 @@ func (r *rush) count(of func(*counters) int64) (n int64) {
 // TestLeases is the table of docs/scale-out.md: eight servers that are all asked for one key,
 // far more often than its limit allows, or with a limit that is far off.
 func TestLeases(t *testing.T) {
+	effort.Alone(t)
 	type load struct {
 		batch int
 		every time.Duration

@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/remote"
@@ -90,6 +91,7 @@ func (c *client) set(t testing.TB, at string) {
 // other limiters, on a server whose limits are in an engine. What is not served there is left
 // out: with it a scenario ends.
 func TestOraclesOverAnEngine(t *testing.T) {
+	effort.Alone(t)
 	table, err := commands.NewStoreTable(nil)
 	require.NoError(t, err)
 	files, err := filepath.Glob("../compat_test/testdata/oracle/*.jsonl*")

@@ -119,6 +119,7 @@ func words(table *command.Table) []string {
 // TestRandomCommands: calls made of random words, alone, pipelined and in transactions,
 // never end in an internal error, and never leave the server unable to answer.
 func TestRandomCommands(t *testing.T) {
+	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		n := effort.Steps(20_000, 200_000)
 		s := w.Start("--maxclients", "100000")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -31,7 +32,7 @@ func resident(t testing.TB) int64 {
 // process has comes and goes in the meantime, and the kernel hands out pages as it likes,
 // so one look of several has to be undisturbed.
 func TestStatsReportTheMemoryOfTheProcess(t *testing.T) {
-	if raceDetector {
+	if effort.RaceDetector {
 		t.Skip("the race detector keeps memory of its own beside every byte")
 	}
 	const n, looks = 300_000, 5
@@ -115,7 +116,7 @@ func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	}
 	require.Greater(t, refused, keys/2)
 	require.Greater(t, v.Len(0), 300_000)
-	if !raceDetector { // which keeps memory of its own beside every byte
+	if !effort.RaceDetector { // which keeps memory of its own beside every byte
 		require.Less(t, resident(t)-before, int64(most*11/10+8<<20))
 	}
 	require.Less(t, ks.Stats().Memory, int64(most*11/10))

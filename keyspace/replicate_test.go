@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -308,7 +309,7 @@ func cellRecord(t testing.TB) []byte {
 }
 
 func TestApplyingOneEffectAllocatesNothing(t *testing.T) {
-	if raceDetector {
+	if effort.RaceDetector {
 		t.Skip("the race detector allocates")
 	}
 	ks, _, _ := open(t, keyspace.Options{})

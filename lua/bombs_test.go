@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -121,7 +122,7 @@ func TestBombsAreContained(t *testing.T) {
 	for _, b := range bombs {
 		t.Run(b.name, func(t *testing.T) {
 			if !b.endless { // the others are killed from another goroutine
-				aloneOnly(t)
+				effort.Alone(t)
 			}
 			reply, grown := explode(t, pool, b)
 			require.Less(t, grown, uint64(200<<20))

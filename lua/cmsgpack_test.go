@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/lua"
 )
 
@@ -24,7 +25,7 @@ func TestMessagesOfScriptsComeBackAsTheyWent(t *testing.T) {
 // TestForgedMessagesTakeNoMemory: a message that says it has four billion elements is
 // believed for those that are there.
 func TestForgedMessagesTakeNoMemory(t *testing.T) {
-	aloneOnly(t)
+	effort.Alone(t)
 	pool := lua.NewPool(lua.DefaultLimits())
 	for _, message := range []string{
 		`\221\255\255\255\255`, `\223\255\255\255\255`, `\219\255\255\255\255`, `\145\221\255\255\255\255\1`, `\220\255\255`,

@@ -113,17 +113,9 @@ func TestSmallScriptsRunWhereMemoryIsFull(t *testing.T) {
 	require.Contains(t, runIn(pool, "return #('x'):rep(4000000)"), notEnough)
 }
 
-// aloneOnly skips what measures the memory of one goroutine under the race detector.
-func aloneOnly(t *testing.T) {
-	t.Helper()
-	if raceDetector {
-		t.Skip("one goroutine has no races, and the race detector changes what it takes")
-	}
-}
-
 // TestGarbageIsNoReasonToEndAScript: a script may make any amount of it.
 func TestGarbageIsNoReasonToEndAScript(t *testing.T) {
-	aloneOnly(t)
+	effort.Alone(t)
 	limits := lua.DefaultLimits()
 	limits.Memory = 64 * mib
 	runtime.GC()
@@ -176,7 +168,7 @@ func TestLargeResultTakesItsMemoryOnce(t *testing.T) {
 	pool.Put(r)
 	require.Greater(t, len(w.Buf), 60_000_000)
 	most := int64(len(w.Buf)) + 8*mib
-	if raceDetector {
+	if effort.RaceDetector {
 		most += int64(len(w.Buf))
 	}
 	require.Less(t, allocated, most)
@@ -191,7 +183,7 @@ func TestLargeResultTakesItsMemoryOnce(t *testing.T) {
 // TestLongErrorsTakeNoMoreThanTheirMemory: messages that repeat a long string are
 // counted like any other string.
 func TestLongErrorsTakeNoMoreThanTheirMemory(t *testing.T) {
-	aloneOnly(t)
+	effort.Alone(t)
 	for _, source := range []string{
 		"local s = ('x'):rep(15000000) for i = 1, 30 do pcall(function() local n return n[s] end) end return 1",
 		"local s = ('x'):rep(15000000) for i = 1, 30 do pcall(function() return _G[s] end) end return 1",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -37,7 +38,7 @@ func floodGroups(c *inproc.Client, n int) {
 func TestSeriesAreBoundedWhateverTheKeys(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		n := 200_000
-		if testing.Short() || inproc.RaceDetector {
+		if testing.Short() || effort.RaceDetector {
 			n = 50_000
 		}
 		o := w.StartAdmin()

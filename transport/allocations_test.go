@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -31,7 +32,7 @@ var limiterPaths = map[string][]string{
 // and a burst of them gets another try. With appendfsync always the goroutine transport
 // parks a connection in a way that is not free, so that is asked of event loops only.
 func TestHotPathsAllocateNothingOverSockets(t *testing.T) {
-	if inproc.RaceDetector {
+	if effort.RaceDetector {
 		t.Skip("the race detector allocates")
 	}
 	for _, keeps := range [][]string{nil, {"--appendonly", "yes"}, {"--appendonly", "yes", "--appendfsync", "always"}} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -250,7 +251,7 @@ func TestReceivedCommandsAreAnsweredBeforeStop(t *testing.T) {
 // TestIdleConnectionTakesLittleMemory measures an idle connection with its session, including
 // the client's end in this process.
 func TestIdleConnectionTakesLittleMemory(t *testing.T) {
-	if raceDetector {
+	if effort.RaceDetector {
 		t.Skip("the race detector changes what things cost")
 	}
 	eachEngine(t, func(t *testing.T, e *engine) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -119,7 +120,7 @@ func TestStopWakesEverybody(t *testing.T) {
 // anyway is not counted: it is as large as some command made it, or the collector left
 // it, waiting or not.
 func TestBlockedClientIsSmall(t *testing.T) {
-	if inproc.RaceDetector {
+	if effort.RaceDetector {
 		t.Skip("the race detector changes what things cost")
 	}
 	inproc.EachTransport(t, func(t *testing.T, kind string) {

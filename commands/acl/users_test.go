@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 func TestAuthenticate(t *testing.T) {
@@ -168,6 +169,7 @@ func TestFailedLoginsCompareAsMuch(t *testing.T) {
 // TestUsersAreBounded: what an administrator or a file says of users takes a bounded amount of
 // memory, and of time for each rule.
 func TestUsersAreBounded(t *testing.T) {
+	effort.Alone(t)
 	us := acl.NewUsers(testWords())
 	many := func(n int, sign string) (words []string) {
 		for i := range n {

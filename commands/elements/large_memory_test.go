@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -14,6 +15,7 @@ import (
 // much are made only while there is memory for them, however many clients ask and do not
 // read, and a client that reads gets its reply.
 func TestRepliesOfManyShortValuesAreReservedFirst(t *testing.T) {
+	effort.Alone(t)
 	const unread, size = 5, inproc.ShortValues * inproc.ShortSize
 	for name, packet := range map[string]func(keys []string) string{
 		"MGET":     func(keys []string) string { return call("MGET", keys...) },

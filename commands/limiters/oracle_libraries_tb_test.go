@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -19,6 +20,7 @@ import (
 // with one carries our values, which must be what we answer, and differ from the
 // library's. classes counts them, so that none can appear or vanish unseen.
 func TestAcquireAsLibraries(t *testing.T) {
+	effort.Alone(t)
 	for _, family := range []struct {
 		file, family string
 		steps        int

@@ -18,6 +18,7 @@ import (
 	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -151,6 +152,7 @@ var notYet = map[string]string{
 // TestThrottleRecorded replays every recorded reply of redis-cell, with the
 // intended reply where we deviate, through parse, decide and a map.
 func TestThrottleRecorded(t *testing.T) {
+	effort.Alone(t)
 	steps := 0
 	for _, name := range []string{"edges.jsonl", "sane.jsonl.gz", "deviations.jsonl.gz"} {
 		for _, scenario := range readRecorded(t, name) {

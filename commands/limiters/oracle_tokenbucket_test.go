@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -19,6 +20,7 @@ import (
 // takes from the recorded answer only whether the clauses of other families let the
 // call pass. Keys of other families are known by name alone.
 func TestAcquireRecorded(t *testing.T) {
+	effort.Alone(t)
 	for _, file := range []struct {
 		name                       string
 		acquired, clauses, details int

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -96,6 +97,7 @@ func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 // TestPopThatIsTooLongTakesNothing: what would not fit into a reply stays where it is, and
 // its client is told. Long elements take no room there.
 func TestPopThatIsTooLongTakesNothing(t *testing.T) {
+	effort.Alone(t)
 	b := inproc.Open(t)
 	const n, length = 4600, 15_000
 	for command, key := range map[string]string{"RPUSH": "l", "SADD": "s", "ZADD": "z"} {

@@ -57,6 +57,7 @@ var counted = regexp.MustCompile(`\r\n([a-z-]+)\r\n:(\d+)\r\n`)
 // TestTryCountsAsTwoServersAnswer: a policy with a candidate answers as one without, and what
 // it counts is what a server with the policy and one with the candidate have answered.
 func TestTryCountsAsTwoServersAnswer(t *testing.T) {
+	effort.Alone(t)
 	d := dice{rand.New(rand.NewPCG(3, 16))}
 	tries, old, candidate := newNode(t), newNode(t), newNode(t)
 	all := []*node{tries, old, candidate}
@@ -131,6 +132,7 @@ var eachFive = regexp.MustCompile(`\*5\r\n:\d+\r\n:(\d+)\r\n:(-?\d+)\r\n:-?\d+\r
 // TestShadowAllowsAndCounts: a policy that is a shadow answers as one that is none, but allows
 // every call, and counts those that the other one denies.
 func TestShadowAllowsAndCounts(t *testing.T) {
+	effort.Alone(t)
 	d := dice{rand.New(rand.NewPCG(4, 16))}
 	shadow, strict := newNode(t), newNode(t)
 	total := int64(0)

@@ -248,6 +248,7 @@ func manyPolicies(n int) string {
 // TestHostileYAML: a text that is too long, or means more than it says, changes nothing, takes no
 // long time, and is answered with a short error.
 func TestHostileYAML(t *testing.T) {
+	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		c := f.Dial()

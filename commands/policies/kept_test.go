@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
@@ -132,6 +133,7 @@ func TestPoliciesAreOutOfReach(t *testing.T) {
 // TestChangesAreBounded: RL.CHANGES has the latest 10,000, also after a restart, and the log
 // and the store have no more.
 func TestChangesAreBounded(t *testing.T) {
+	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes", "--appendfsync", "no")
 		c := f.Dial()

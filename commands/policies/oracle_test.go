@@ -294,6 +294,7 @@ func (o *oracle) run(calls int) {
 // the command of the only clause, answers them on the same keys at the same instants, byte for
 // byte, while policies and overrides change, also to other families.
 func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
+	effort.Alone(t)
 	o := newOracle(t, 1)
 	o.run(effort.Steps(40_000, 1_000_000))
 	t.Log(o.seen)
@@ -307,6 +308,7 @@ func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
 
 // TestUseUnderABoostIsMultiWithMultipliedNumbers is the same with boosts.
 func TestUseUnderABoostIsMultiWithMultipliedNumbers(t *testing.T) {
+	effort.Alone(t)
 	o := newOracle(t, 2)
 	o.boosts = true
 	o.run(effort.Steps(20_000, 1_000_000))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -26,6 +27,7 @@ var ways = []struct {
 // TestPrecedence takes all combinations of exemptions, blocks, overrides and boosts that are
 // exact, prefixes, both or none, in force or over.
 func TestPrecedence(t *testing.T) {
+	effort.Alone(t)
 	n := newNode(t)
 	set := func(policy, kind, pattern string, exact bool, ex int) {
 		other := func(a, b string) string {

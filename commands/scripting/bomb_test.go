@@ -67,6 +67,7 @@ const longBomb = "local t = {} for i = 1, 1e9 do t[#t + 1] = 'x' end return tabl
 // TestScriptBombs: no script harms another client. Memory stays within what a script may
 // use, others are answered, and the server goes on.
 func TestScriptBombs(t *testing.T) {
+	effort.Alone(t)
 	s := inproc.Step(t)
 	admin := s.Dial()
 	require.Equal(t, inproc.OK, admin.Do("SET", "k", "v"))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 // named returns a script that is nothing but a name and its cost.
@@ -66,6 +67,7 @@ func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 // TestScriptCacheTakesManyScriptsOfAKilobyte: what compiled scripts take is counted, and
 // that is little enough for thousands of common length to be loaded.
 func TestScriptCacheTakesManyScriptsOfAKilobyte(t *testing.T) {
+	effort.Alone(t)
 	e := newEngine(&command.Server{Commands: command.NewTable(nil)})
 	body := strings.Repeat("redis.call('SET', KEYS[1], ARGV[1]) ", 6) + "--" + strings.Repeat("x", 780)
 	for i := range 5000 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -50,6 +51,7 @@ func TestScriptsSeeLongValuesAsTheyWere(t *testing.T) {
 // TestScriptsReadOneValueAgainAndAgain: neither what a script is lent nor what it
 // overwrites piles up.
 func TestScriptsReadOneValueAgainAndAgain(t *testing.T) {
+	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "64mb")
 		c := s.Dial()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -51,6 +52,7 @@ func countInScript(c *inproc.Client, command []string) (reply string, taken uint
 // TestRepliesToScriptsStopAtTheirBound: a reply that a script may not be given is given
 // up once it is longer than that, not when it is whole, and takes nothing from a list.
 func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
+	effort.Alone(t)
 	for name, size := range map[string]int{"copied": 15_000, "lent": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 // groupCounts returns a snapshot by name.
@@ -62,6 +64,7 @@ func TestGroupsAreCountedAlone(t *testing.T) {
 // TestSampledGroupsAreCountedInProportion: whatever the order of groups in a pipeline, and
 // whatever its length. A group's share has a standard deviation of 1.5 %: a tenth is seven.
 func TestSampledGroupsAreCountedInProportion(t *testing.T) {
+	effort.Alone(t)
 	for _, length := range []int{1, 3, 4, 5, 11, 12, 13, 32, 100, 1024} {
 		g := NewGroups(GroupOptions{Delimiter: ":", Max: 100})
 		l := g.NewLane()
@@ -108,6 +111,7 @@ func TestGroupNamesAreBoundedAndQuoted(t *testing.T) {
 
 // TestGroupsAreBoundedWhateverTheKeys: a million groups take the room of a hundred.
 func TestGroupsAreBoundedWhateverTheKeys(t *testing.T) {
+	effort.Alone(t)
 	g := NewGroups(GroupOptions{Delimiter: ":", Max: 100})
 	var all sync.WaitGroup
 	for n := range 4 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -27,7 +28,7 @@ func TestGrowingALongStringCopiesItOnce(t *testing.T) {
 			var n string
 			taken := inproc.AllocatedBy(func() { n = c.Do(call...) })
 			require.Equal(t, fmt.Sprintf(":%d\r\n", size+more), n, name)
-			if !inproc.RaceDetector { // with it the compiler makes new memory and appends to it in two steps
+			if !effort.RaceDetector { // with it the compiler makes new memory and appends to it in two steps
 				require.Less(t, taken, uint64(size*13/10), name)
 			}
 			want := "t0123456789"

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
 // TestTransactionsAllocateNothing holds a transaction to 0 allocations from bytes in to
 // bytes out.
 func TestTransactionsAllocateNothing(t *testing.T) {
-	if inproc.RaceDetector {
+	if effort.RaceDetector {
 		t.Skip("the race detector has pools lose some of what they are given")
 	}
 	b := inproc.OpenTimed(t)

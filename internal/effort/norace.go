@@ -1,6 +1,6 @@
-//go:build race
+//go:build !race
 
-package inproc
+package effort
 
 // RaceDetector is whether the race detector runs, with which figures of memory mean nothing.
-const RaceDetector = true
+const RaceDetector = false

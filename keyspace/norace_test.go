@@ -1,5 +1,0 @@
-//go:build !race
-
-package keyspace_test
-
-const raceDetector = false
