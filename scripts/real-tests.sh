@@ -4,7 +4,7 @@
 # In this module they are in files with the build tag real. What they are called is read from
 # these files: there is no second list. The other modules have no other tests. Tests that need
 # a program which is missing are one SKIP line, and fail with CI=true. See go-test.sh for what
-# becomes of a test that fails, and for TIMES.
+# becomes of a test that fails, and for EVENTS.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 modules=$1
@@ -16,9 +16,10 @@ status=0
 
 files=$(git ls-files --cached --others --exclude-standard '*_test.go' | xargs grep -lE '^//go:build .*\breal\b')
 tests=$(xargs sed -nE 's/^func (Test[A-Za-z0-9_]*)\(.*/\1/p' <<<"$files" | grep -vx TestMain | sort -u | paste -sd '|')
+[ -n "$tests" ] || { echo "no file has the build tag real: is this a clone with git?" >&2; exit 1; }
 packages=$(xargs -n 1 dirname <<<"$files" | sort -u | sed 's|^|./|' | paste -sd ' ')
 PACKAGES=$packages bash scripts/go-test.sh . -tags real -run "^($tests)\$" "$@" || status=1
-TIMES='' bash scripts/go-test.sh "$modules" "$@" || status=1
+EVENTS='' bash scripts/go-test.sh "$modules" "$@" || status=1
 
 cat "$AGAIN"
 exit $status
