@@ -84,7 +84,7 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 
 .PHONY: race
 race: ## Run the tests of make test under the race detector, where goroutines are
-	PACKAGES="$$(bash scripts/race-packages.sh)" $(RUNNER) . -race -short -timeout 25m
+	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) . -race -short -timeout 25m
 
 # TIMES is how often make steady runs a target, and STEADY names the target.
 TIMES ?= 20
@@ -99,8 +99,8 @@ CELL_LONG ?= 1
 
 .PHONY: long
 long: ## Run tests that draw random steps at full size (CELL_LONG=20: twenty times that)
-	CELL_LONG=$(CELL_LONG) PACKAGES="$$(grep -rl --include='*_test.go' internal/effort . | xargs -n1 dirname | sort -u | tr '\n' ' ')" \
-		$(RUNNER) . -timeout 12h
+	packages=$$(grep -rl --include='*_test.go' internal/effort . | xargs -n1 dirname | sort -u); \
+		CELL_LONG=$(CELL_LONG) PACKAGES=$$packages $(RUNNER) . -timeout 12h
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 10s)
