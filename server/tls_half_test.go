@@ -19,6 +19,7 @@ func TestHalfHandshakesHoldNobodyUp(t *testing.T) {
 		s := w.StartTLS()
 		working := s.DialTLS(s.Authority.Client())
 		require.Equal(t, "+PONG\r\n", working.Do("PING"))
+		w.Settle()
 		goroutines := runtime.NumGoroutine()
 		all := make([]*inproc.Client, halves)
 		for i := range all {
@@ -33,6 +34,7 @@ func TestHalfHandshakesHoldNobodyUp(t *testing.T) {
 			require.Equal(t, "+PONG\r\n", s.DialTLS(s.Authority.Client()).Do("PING"))
 			require.Equal(t, "+PONG\r\n", working.Do("PING"))
 		}
+		w.Settle()
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+most+20)
 		began := time.Now()
 		for _, c := range all {

@@ -136,15 +136,20 @@ func (g *Goroutine) Stats() Stats {
 // Shutdown implements [Transport].
 func (g *Goroutine) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
-	if !g.stopped {
+	first := !g.stopped
+	if first {
 		g.stopped = true
 		close(g.stop)
 		for l := range g.listeners {
 			_ = l.Close() // Accept returns the error, if there is one to see
 		}
+	}
+	g.mu.Unlock()
+	g.handshakes.stop() // without mu: connections that wait for a handshake are unregistered
+	if first {
 		go g.awaitEnd()
 	}
-	g.handshakes.stop()
+	g.mu.Lock()
 	conns := append([]*goConn(nil), g.conns...)
 	g.mu.Unlock()
 	for _, c := range conns {

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -87,6 +88,23 @@ func TestHalfHandshakesEnd(t *testing.T) {
 			c.send("echo 1")
 			c.expect("1")
 			r.eventually(func() bool { return r.tr.Stats().Connections == 1 })
+		})
+	}
+}
+
+// TestShutdownWithManyHalfHandshakes ends those under way and those that wait to begin.
+func TestShutdownWithManyHalfHandshakes(t *testing.T) {
+	for name, f := range transportsOf(t) {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), patientLimits())
+			const halves = 80 // 64 begin at once
+			for range halves {
+				nc, err := net.Dial("tcp", r.addr.String())
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, nc.Close()) })
+			}
+			r.eventually(func() bool { return r.tr.Stats().Accepted == halves })
+			require.NoError(t, <-r.stop(context.Background()))
 		})
 	}
 }
