@@ -129,6 +129,7 @@ judges() {
   have prometheus-redis-exporter || packaged 9 prometheus-redis-exporter
   have systemd-analyze || packaged 10 systemd
   have strace || packaged 3 strace
+  have openssl || packaged 2 openssl
   have mandoc || packaged 2 mandoc
   have zsh || packaged 20 zsh
   have fish || packaged 15 fish
