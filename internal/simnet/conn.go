@@ -22,7 +22,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, c.wrap("read", err)
 }
 
-// Write implements [net.Conn]. It waits while the buffer is full.
+// Write implements [net.Conn]. It waits while the buffer is full. As with TCP, what is written
+// first after the peer has closed is lost, and no error: writes fail once that has arrived.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err == syscall.ECONNRESET { //nolint:errorlint // write returns it as it is
@@ -97,10 +98,11 @@ type stream struct {
 	delay   func() time.Duration
 	held    bool
 	queue   []segment
-	size    int       // bytes of queue
+	size    int       // bytes of queue, and bytes that a closed reader does not take
 	last    time.Time // when the last segment arrives: none overtakes another
 	ended   bool      // the writer has closed, and ends at last
 	closed  bool      // the reader has closed
+	refused time.Time // when the writer learns of that; zero until it has written more
 	broken  bool      // the connection was reset
 	left    int       // bytes until the connection is reset; negative is never
 	readBy  time.Time
@@ -178,16 +180,16 @@ func (s *stream) write(b []byte) (n int, err error) {
 			return n, os.ErrDeadlineExceeded
 		case s.broken:
 			return n, syscall.ECONNRESET
-		case s.closed:
-			return n, syscall.EPIPE
 		case n == len(b):
 			return n, nil
+		case expired(s.refused):
+			return n, syscall.EPIPE
 		}
 		if room := Buffer - s.size; room > 0 {
 			n += s.put(b[n:min(len(b), n+room)])
 			continue
 		}
-		s.wait(s.writeBy, time.Time{})
+		s.wait(s.writeBy, s.refused)
 	}
 }
 
@@ -202,12 +204,23 @@ func (s *stream) put(b []byte) int {
 	}
 	if len(b) > 0 {
 		s.arrives()
-		s.queue = append(s.queue, segment{append([]byte(nil), b...), s.last})
 		s.size += len(b)
+		if s.closed {
+			s.refuse()
+		} else {
+			s.queue = append(s.queue, segment{append([]byte(nil), b...), s.last})
+		}
 	}
 	s.broken = s.broken || cut && len(b) == 0
 	s.changed.Broadcast()
 	return len(b)
+}
+
+// refuse has the writer learn that the reader has closed, when what it has written arrives.
+func (s *stream) refuse() {
+	if s.closed && s.size > 0 && !s.held && s.refused.IsZero() {
+		s.refused = s.last
+	}
 }
 
 // arrives sets last to when something arrives that leaves now.
@@ -255,7 +268,7 @@ func (s *stream) setDeadline(which *time.Time, t time.Time) { s.change(func() { 
 
 func (s *stream) setDelay(delay func() time.Duration) { s.change(func() { s.delay = delay }) }
 
-func (s *stream) setHeld(on bool) { s.change(func() { s.held = on }) }
+func (s *stream) setHeld(on bool) { s.change(func() { s.held = on; s.refuse() }) }
 
 func (s *stream) setLeft(n int) { s.change(func() { s.left = n }) }
 
@@ -272,8 +285,12 @@ func (s *stream) end() {
 	})
 }
 
-// close has the writer fail, and reports whether it was closed before.
+// close has the writer fail once the reader gets or has more than it has read, and reports
+// whether it was closed before.
 func (s *stream) close() (was bool) {
-	s.change(func() { was, s.closed, s.queue, s.size = s.closed, true, nil, 0 })
+	s.change(func() {
+		was, s.closed, s.queue = s.closed, true, nil
+		s.refuse()
+	})
 	return was
 }

@@ -263,7 +263,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements [net.Listener]. Connections that nobody has accepted are reset.
+// Close implements [net.Listener]. Connections that were not accepted are reset.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		l.n.mu.Lock()

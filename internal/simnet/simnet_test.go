@@ -93,6 +93,43 @@ func TestAFullBufferAndDeadlines(t *testing.T) {
 	})
 }
 
+// TestWritesToAClosedPeer fail once something has arrived there that it does not read.
+func TestWritesToAClosedPeer(t *testing.T) {
+	in(t, func(t *testing.T, n *simnet.Network) {
+		write := func(c net.Conn) error { _, err := c.Write([]byte("x")); return err }
+		near, far := connect(t, n)
+		require.NoError(t, far.Close())
+		require.NoError(t, write(near))
+		require.ErrorIs(t, write(near), syscall.EPIPE)
+		_, err := near.Read(make([]byte, 1))
+		require.Equal(t, io.EOF, err)
+
+		near, far = connect(t, n)
+		require.NoError(t, write(near))
+		require.NoError(t, far.Close())
+		require.ErrorIs(t, write(near), syscall.EPIPE, "it has left something unread")
+
+		n.Delay(a, b, func() time.Duration { return time.Second })
+		near, far = connect(t, n)
+		require.NoError(t, far.Close())
+		require.NoError(t, write(near))
+		require.NoError(t, write(near))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, write(near), syscall.EPIPE)
+		n.Delay(a, b, nil)
+
+		near, far = connect(t, n)
+		n.Hold(a, b)
+		require.NoError(t, far.Close())
+		require.NoError(t, near.SetWriteDeadline(time.Now().Add(time.Hour)))
+		_, err = near.Write(make([]byte, simnet.Buffer+1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.NoError(t, near.SetWriteDeadline(time.Time{}))
+		n.Release(a, b)
+		require.ErrorIs(t, write(near), syscall.EPIPE)
+	})
+}
+
 func TestDelaysKeepTheOrder(t *testing.T) {
 	in(t, func(t *testing.T, n *simnet.Network) {
 		near, far := connect(t, n)
