@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// operator is somebody who types what the pages say, on a machine of which only a folder is
+// operator types what the pages say, on a machine of which only a folder is
 // there: paths of the pages are below it, and systemctl starts what the unit says.
 type operator struct {
 	t      *testing.T

@@ -214,7 +214,7 @@ func TestEmptyPrimaryIsRefused(t *testing.T) {
 		require.True(t, a.client().put("k", "1"))
 		b.follow(a)
 		awaitEqual(t, a, b)
-		again := w.start("a:1", 0) // takes its place, without a key: nobody connects to the first again
+		again := w.start("a:1", 0) // takes its place, without a key: no node connects to the first again
 		w.cut(a.address)
 		eventually(t, "refused", func() bool { return b.info()["cell_repl_error"] != "" })
 		b.awaitField("cell_repl_error", "the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")

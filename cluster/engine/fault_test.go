@@ -205,7 +205,7 @@ func TestRequestsAreRefusedWhenTooManyWait(t *testing.T) {
 		reasons := make(chan string, calls)
 		for range calls {
 			e.Get([]byte("a"), func(_ []byte, err error) {
-				if why, ok := err.(*engine.Error); ok { //nolint:errorlint // nobody wraps it
+				if why, ok := err.(*engine.Error); ok { //nolint:errorlint // it is not wrapped
 					reasons <- why.Reason
 					return
 				}

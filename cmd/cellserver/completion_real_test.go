@@ -56,7 +56,7 @@ func TestManPageIsWellFormedAndListsEverything(t *testing.T) {
 // regexpOverstrike finds how mandoc prints bold and italic letters: each twice.
 var regexpOverstrike = regexp.MustCompile(`.\x08`)
 
-// completions are a line that somebody types, and some of the words offered for the last one.
+// completions are a line as it is typed, and some of the words offered for the last one.
 var completions = map[string][]string{
 	"cellserver ":                    {"check-aof", "doctor", "help"},
 	"cellserver che":                 {"check-aof", "check-config"},

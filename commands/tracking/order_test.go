@@ -80,7 +80,7 @@ func TestInvalidationOfAnOwnWriteComesBetweenReplies(t *testing.T) {
 }
 
 // TestLoweredTrackingTableMaxKeysActsAtOnce: CONFIG SET brings the table within the new
-// bound without any read, and tells who had read what goes.
+// bound without any read, and the readers of what goes are told.
 func TestLoweredTrackingTableMaxKeysActsAtOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const n, left = 3000, 10

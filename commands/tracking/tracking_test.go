@@ -92,7 +92,7 @@ func TestUnknownCommandEndsClientCaching(t *testing.T) {
 }
 
 // TestTrackingTableForgetsWhatItHasNoRoomFor: beyond tracking-table-max-keys a key
-// leaves the table, and who had read it is told so.
+// leaves the table, and its readers are told so.
 func TestTrackingTableForgetsWhatItHasNoRoomFor(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--tracking-table-max-keys", "10")

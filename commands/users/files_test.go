@@ -153,7 +153,7 @@ func (f slowUserFile) Save(us *acl.Users) error {
 	return err
 }
 
-// TestNobodyWaitsForTheDiskOfUsers: not even who wants the store for itself.
+// TestNobodyWaitsForTheDiskOfUsers: not even a caller that wants the store for itself.
 func TestNobodyWaitsForTheDiskOfUsers(t *testing.T) {
 	for _, call := range []string{"LOAD", "SAVE"} {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
