@@ -21,7 +21,7 @@ import (
 // openAdmin makes the admin port and opens its listeners, or uses the given ones.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()
-	if len(addresses) == 0 && given == nil {
+	if len(addresses) == 0 && given == nil && len(s.given.Inherited["admin-port"]) == 0 {
 		return nil
 	}
 	if err := s.config.RefuseReachableAdmin(hasPasswords(s.engine.Users)); err != nil {

@@ -54,8 +54,11 @@ func Inherited() (map[string][]net.Listener, error) {
 }
 
 // inheritedSocket returns the listener at a descriptor, which it closes: the listener has one of
-// its own.
+// its own. A descriptor that is no such socket may be the runtime's own, and stays open.
 func inheritedSocket(descriptor int) (net.Listener, error) {
+	if err := checkListens(descriptor); err != nil {
+		return nil, fmt.Errorf("inherited sockets: descriptor %d: %w", descriptor, err)
+	}
 	f := os.NewFile(uintptr(descriptor), "socket "+strconv.Itoa(descriptor))
 	if f == nil {
 		return nil, fmt.Errorf("inherited sockets: there is no descriptor %d", descriptor)
@@ -111,7 +114,7 @@ func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 
 // reachable returns an address of the server that other machines can reach, or "".
 func (s *Server) reachable() string {
-	for _, option := range portOptions {
+	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // what it is called does not make it one
 		for _, l := range s.given.Inherited[option] {
 			if fromAfar(l.Addr()) {
 				return l.Addr().String()

@@ -86,6 +86,17 @@ func TestInheritedSocketsAreRefused(t *testing.T) {
 	}
 }
 
+// TestInheritedAdminPortNeedsNoAdminBind: no address of the configuration is opened in its place.
+func TestInheritedAdminPortNeedsNoAdminBind(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		n := w.StartWith(handed(t, w, "admin-port", "127.0.0.1:7000"), "--admin-port", "7002", "--admin-bind", "")
+		reply, err := w.HTTP(n.Host).Get("http://127.0.0.1:7000/healthz")
+		require.NoError(t, err)
+		require.NoError(t, reply.Body.Close())
+		require.Equal(t, http.StatusOK, reply.StatusCode)
+	})
+}
+
 // TestInheritedSocketThatIsReachableIsLogged where nothing keeps other machines out.
 func TestInheritedSocketThatIsReachableIsLogged(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -83,6 +83,19 @@ func setBacklog(l *net.TCPListener, n int) error {
 	return errors.Join(err, refused)
 }
 
+// checkListens returns an error for a descriptor that is no socket at which clients can connect: one
+// that is a connection, or takes datagrams, can be served, and then fails at every accept.
+func checkListens(descriptor int) error {
+	on, err := syscall.GetsockoptInt(descriptor, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+	if err != nil {
+		return err
+	}
+	if on == 0 {
+		return errors.New("the socket does not listen")
+	}
+	return nil
+}
+
 // withUmask runs f so that only the owner can use the files that it creates.
 func withUmask(f func() error) error {
 	old := syscall.Umask(0o177)

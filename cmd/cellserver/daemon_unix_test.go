@@ -167,8 +167,17 @@ func TestSocketsOfAServiceManager(t *testing.T) {
 	require.Zero(t, p.status(), "%s", p.log)
 }
 
-// TestSocketsThatAreNone: the program says which descriptor is no socket.
+// TestSocketsThatAreNone: the program says which descriptor is no socket, or none that listens.
 func TestSocketsThatAreNone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	connected, err := conn.(*net.TCPConn).File()
+	require.NoError(t, err)
+	defer connected.Close()
 	for fds, want := range map[string]string{"1": "inherited sockets: descriptor 3", "x": `LISTEN_FDS is "x", no number`} {
 		t.Setenv("LISTEN_FDS", fds)
 		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" "$@" 3</dev/null`, os.Args[0], "--dir", t.TempDir())
@@ -177,4 +186,10 @@ func TestSocketsThatAreNone(t *testing.T) {
 		require.Error(t, err)
 		require.Contains(t, string(said), want)
 	}
+	t.Setenv("LISTEN_FDS", "1")
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "--dir", t.TempDir())
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), asServer+"=1"), []*os.File{connected}
+	said, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "inherited sockets: descriptor 3: the socket does not listen")
 }
