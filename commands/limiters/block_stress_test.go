@@ -89,16 +89,16 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 }
 
 // TestBlockedCallersNeverExceedTheWindow has clients that wait and clients that do not. A
-// window of three units gives three in every minute.
+// window of three units gives three in every ten seconds.
 func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
-		w.Advance(time.Minute - time.Duration(inproc.Epoch)%time.Minute)
-		const waiters, limit = 30, 3
+		const window, waiters, limit = 10 * time.Second, 15, 3
+		w.Advance(window - time.Duration(inproc.Epoch)%window)
 		answered := make(chan string, waiters)
 		for range waiters {
 			c := f.Dial()
-			c.Send(fmt.Sprintf("SW.ALLOW k %d 60 1 FIXED BLOCK 0\r\n", limit))
+			c.Send(fmt.Sprintf("SW.ALLOW k %d 10 1 FIXED BLOCK 0\r\n", limit))
 			go func() {
 				text, _ := inproc.ReadReply(c.R) // an empty text fails below
 				answered <- text
@@ -107,18 +107,18 @@ func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
 		other := f.Dial()
 		for left := waiters; left > 0; {
 			taken := 0
-			if strings.HasPrefix(other.Do("SW.ALLOW", "k", fmt.Sprint(limit), "60", "1", "FIXED"), "*5\r\n:0") {
+			if strings.HasPrefix(other.Do("SW.ALLOW", "k", fmt.Sprint(limit), "10", "1", "FIXED"), "*5\r\n:0") {
 				taken = 1
 			}
 			w.Settle()
-			require.Len(t, answered, min(limit-taken, left), "in a minute")
+			require.Len(t, answered, min(limit-taken, left), "in a window")
 			for range len(answered) {
 				text := <-answered
 				require.True(t, strings.HasPrefix(text, "*5\r\n:0\r\n"), "%q", text)
 				left--
 			}
 			// The next window begins: those that wait and the one that does not come at once.
-			time.Sleep(time.Minute)
+			time.Sleep(window)
 		}
 	})
 }
