@@ -113,9 +113,16 @@ func testPiecesFair(t *testing.T, f factory) {
 	h := newLineHandler()
 	const size, most, attempts = 64 << 20, 32 << 20, 20
 	value := shared.New(bytes.Repeat([]byte("r"), 1<<20), 0)
-	var r *rig
-	var other *client
+	// The loops of a transport learn of these by no lock.
+	var tr atomic.Pointer[transport.Transport]
+	var others atomic.Pointer[client]
+	var fed atomic.Pointer[lineSession]
 	var begun, sent atomic.Int64
+	h.onFeed = func(s *lineSession) {
+		if s == fed.Load() {
+			sent.Store((*tr.Load()).Stats().BytesOut - begun.Load())
+		}
+	}
 	h.onRefer = func(t *transport.Turn, n int) {
 		for range n >> 20 {
 			shared.Hold(value, &h.ledger)
@@ -124,21 +131,19 @@ func testPiecesFair(t *testing.T, f factory) {
 			t.Refs = append(t.Refs, ref)
 		}
 		t.Out = append(t.Out, '\n')
-		begun.Store(r.tr.Stats().BytesOut)
-		other.send("echo 1")
+		begun.Store((*tr.Load()).Stats().BytesOut)
+		others.Load().send("echo 1")
 	}
-	r = start(t, f, h, patientLimits())
+	r := start(t, f, h, patientLimits())
 	c := r.dial()
 	r.session(0)
-	other = r.dial()
-	fed := r.session(1)
+	other := r.dial()
+	session := r.session(1)
 	other.send("echo 1") // with TLS it has been through its handshake then
 	other.expect("1")
-	h.onFeed = func(s *lineSession) {
-		if s == fed {
-			sent.Store(r.tr.Stats().BytesOut - begun.Load())
-		}
-	}
+	tr.Store(&r.tr)
+	others.Store(other)
+	fed.Store(session)
 	least := int64(size)
 	for n := 0; n < attempts && least >= most; n++ {
 		c.send("refer " + strconv.Itoa(size))
