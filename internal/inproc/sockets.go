@@ -2,7 +2,6 @@ package inproc
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"runtime"
 	"sync"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/config"
-	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -59,20 +56,10 @@ func ServeAdmin(tb testing.TB, kind string, options ...string) (s *Served, url s
 // ServeWith is Serve with what setup, unless it is nil, changes of the server's options.
 func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options ...string) *Served {
 	tb.Helper()
-	s := &Served{Server: &Server{Clock: clocktest.New(Epoch)}, Log: &LogBuffer{}, tb: tb, done: make(chan error, 1)}
+	s := &Served{Log: &LogBuffer{}, tb: tb, done: make(chan error, 1)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	c, err := config.Load(append([]string{"--transport", kind, "--io-threads", "2", "--dir", tb.TempDir()}, options...), nil)
-	require.NoError(tb, err)
-	o := server.Options{
-		Clock: s.Clock, Listeners: []net.Listener{l},
-		Log: slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
-	if setup != nil {
-		setup(&o)
-	}
-	s.Server.Server, err = server.New(c, o)
-	require.NoError(tb, err)
+	s.Server = newStepped(tb, l, s.Log, setup, append([]string{"--transport", kind, "--io-threads", "2", "--dir", tb.TempDir()}, options...))
 	go func() { s.done <- s.Run(context.Background()) }()
 	tb.Cleanup(s.End)
 	return s

@@ -42,28 +42,36 @@ func Step(tb testing.TB, options ...string) *Stepped {
 func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *Stepped {
 	tb.Helper()
 	s := &Stepped{
-		Server: &Server{Clock: clocktest.New(Epoch)}, Log: &LogBuffer{},
-		tb: tb, net: simnet.New(), done: make(chan error, 1),
+		Log: &LogBuffer{}, tb: tb, net: simnet.New(), done: make(chan error, 1),
 	}
 	l, err := s.net.Listen("127.0.0.1:0")
 	require.NoError(tb, err)
 	s.addr = l.Addr().String()
-	c, err := config.Load(append([]string{"--transport", "goroutine"}, options...), nil)
-	require.NoError(tb, err)
-	o := server.Options{
-		Clock: s.Clock, Listeners: []net.Listener{l},
-		Log: slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
-	if setup != nil {
-		setup(&o)
-	}
-	s.Server.Server, err = server.New(c, o)
-	require.NoError(tb, err)
+	s.Server = newStepped(tb, l, s.Log, setup, append([]string{"--transport", "goroutine"}, options...))
 	go func() { s.done <- s.Run(context.Background()) }()
 	tb.Cleanup(s.End)
 	for s.Engine().Loading() {
 		runtime.Gosched()
 	}
+	return s
+}
+
+// newStepped assembles a server that serves l and logs to log, with what setup, unless it is nil,
+// changes of its options. Its clock begins at [Epoch] and moves when the test moves it.
+func newStepped(tb testing.TB, l net.Listener, log *LogBuffer, setup func(*server.Options), options []string) *Server {
+	tb.Helper()
+	s := &Server{Clock: clocktest.New(Epoch)}
+	c, err := config.Load(options, nil)
+	require.NoError(tb, err)
+	o := server.Options{
+		Clock: s.Clock, Listeners: []net.Listener{l},
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if setup != nil {
+		setup(&o)
+	}
+	s.Server, err = server.New(c, o)
+	require.NoError(tb, err)
 	return s
 }
 

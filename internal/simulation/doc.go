@@ -26,7 +26,7 @@
 //   - whole: once faults have ended there is one primary that all others follow.
 //   - end: every goroutine ends, which synctest sees to.
 //
-// A fault that breaks a promise, such as the death of a primary whose writes wait for nobody,
+// A fault that breaks a promise, such as the death of a primary whose writes wait for no replica,
 // excuses the keys that were in use: they are not checked for losses, and the bound is that of
 // one more limiter. Keys of the next round are new.
 //
