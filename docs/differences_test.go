@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -98,6 +99,7 @@ func thousands(n int) string {
 
 // TestThrottleCounts holds what differences.md says of redis-cell to the recordings.
 func TestThrottleCounts(t *testing.T) {
+	effort.Alone(t)
 	page, rows := differencesPage(t)
 	steps, equal, points := 0, 0, map[string]int{}
 	eachRecorded(t, "*.jsonl*", func(_ string, line *recordedLine) {
@@ -129,6 +131,7 @@ func TestThrottleCounts(t *testing.T) {
 
 // TestClassCounts holds the table of libraries to the recordings, class by class.
 func TestClassCounts(t *testing.T) {
+	effort.Alone(t)
 	page, rows := differencesPage(t)
 	steps, notPlayed := 0, 0
 	classes := map[string][2]int{}

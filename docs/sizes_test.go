@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -64,6 +65,7 @@ func leaseState(t *testing.T, members int) int {
 // TestStateSizes holds the table of limiters.md, and the sizes in the text below it,
 // to what is stored.
 func TestStateSizes(t *testing.T) {
+	effort.Alone(t)
 	page, err := os.ReadFile("limiters.md")
 	require.NoError(t, err)
 	buckets := func(m int) slidingwindow.Call { return slidingwindow.Call{Mode: slidingwindow.Buckets, Slots: m} }

@@ -25,6 +25,7 @@ import (
 // storage and compares all replies: a family that changes its bytes in place gives the
 // same result.
 func TestStoragesAgree(t *testing.T) {
+	effort.Alone(t)
 	clock := clocktest.New(t0)
 	var names []string
 	var handles []*keyspace.Handle

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
@@ -16,6 +17,7 @@ import (
 // TestRewritingFewKeysIsRefusedNothing: whoever holds keys and changes them any number of
 // times is not refused for the length of the record, and that has what was left in the end.
 func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
+	effort.Alone(t)
 	value := bytes.Repeat([]byte("v"), 3_000_000)
 	keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
 	set := func(v *keyspace.Handle, i int, value []byte) error {
@@ -78,6 +80,7 @@ func requireSame(t *testing.T, want, got entries) {
 // TestCondensedRecordIsWhatWasDone: whatever is done while keys are locked, and however often
 // the record is condensed meanwhile, it leaves what there is.
 func TestCondensedRecordIsWhatWasDone(t *testing.T) {
+	effort.Alone(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	ks, v, j, _ := journalled(t)
 	long := make([]byte, 3<<20)

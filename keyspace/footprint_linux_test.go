@@ -94,6 +94,7 @@ func BenchmarkBytesPerKey(b *testing.B) {
 // fewer: the process does not grow beyond the bound, and those who were there first
 // go on being limited.
 func TestFloodStaysWithinMaxMemory(t *testing.T) {
+	effort.Alone(t)
 	const most, keys = 16 << 20, 2_000_000
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(t0), MaxMemory: most})
 	defer ks.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -238,6 +239,7 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 // A transaction whose effects are large is refused further ones long before its record is
 // more than a file can hold.
 func TestEffectsOfATransactionAreBounded(t *testing.T) {
+	effort.Alone(t)
 	ks, v, j, _ := journalled(t)
 	value := make([]byte, 1<<20)
 	key := func(i int) []byte { return []byte{'k', byte(i)} }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
@@ -79,6 +80,7 @@ func overwrite(v *keyspace.Handle, rng *rand.Rand, key, other []byte) {
 // already or never does, and whether either is large, no large collection stays behind
 // nor is forgotten twice: memory and counts are those of what is there.
 func TestOverwritesLeaveNothingBehind(t *testing.T) {
+	effort.Alone(t)
 	ks, v, j, clock := journalled(t)
 	rng := rand.New(rand.NewPCG(8, 9))
 	key := func() []byte { return fmt.Append(nil, "k", rng.IntN(6)) }
@@ -106,6 +108,7 @@ func TestOverwritesLeaveNothingBehind(t *testing.T) {
 // record takes its place, has been stored, moved, removed or flushed since: all ends
 // as where nothing is prefetched.
 func TestPrefetchBeforeOverwrites(t *testing.T) {
+	effort.Alone(t)
 	clock := clocktest.New(t0)
 	options := keyspace.Options{Clock: clock, Databases: 2, Shards: 2}
 	with, without := keyspace.New(options), keyspace.New(options)

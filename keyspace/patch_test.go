@@ -238,6 +238,7 @@ func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 // the end, for every kind, while keys expire, come again, are renamed and flushed, and
 // time goes on between the end and the replay.
 func TestPatchesReplay(t *testing.T) {
+	effort.Alone(t)
 	for seed := range uint64(effort.Steps(10, 60)) {
 		ks, v, j, clock := journalled(t)
 		rng := rand.New(rand.NewPCG(seed, 77))

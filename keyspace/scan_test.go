@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
@@ -116,6 +117,7 @@ func TestScanUnderChange(t *testing.T) {
 }
 
 func TestRandomKey(t *testing.T) {
+	effort.Alone(t)
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		_, v, c := open(t, o)
 		_, ok := v.RandomKey(nil, 0)

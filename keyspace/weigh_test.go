@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/shared"
@@ -16,6 +17,7 @@ import (
 // TestWeighCountsReferences: what a reply takes for a long value is its reference, in a
 // string as in a collection.
 func TestWeighCountsReferences(t *testing.T) {
+	effort.Alone(t)
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	defer ks.Close()
 	v := ks.NewHandle()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
@@ -31,6 +32,7 @@ func (s *stage) put(key string) persistence.Outcome {
 // that memory had since the adoption began. Once the adoption has ended, nothing is lost that was
 // answered.
 func TestDeathDuringAdoptionLeavesTheOldStateOrTheNew(t *testing.T) {
+	effort.Alone(t)
 	for _, p := range policies {
 		olds, news := 0, 0
 		for last := 1; ; last++ {

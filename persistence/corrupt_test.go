@@ -48,6 +48,7 @@ func with(fsys *faultfs.FS, name string, content []byte) *faultfs.FS {
 // One flipped bit, wherever it is, is noticed. A log that was closed
 // loses nothing: its end is flipped at most, which is no state.
 func TestNoFlippedBitLoadsWrongState(t *testing.T) {
+	effort.Alone(t)
 	t.Parallel()
 	fsys, states, clock := closed(t)
 	want := withoutExpired(states[len(states)-1], clock.Now())
@@ -101,6 +102,7 @@ func TestGrownLengthIsRefusedByName(t *testing.T) {
 // Cut anywhere, a log is an exact prefix of what was done; so it is
 // with zeros behind the cut, and with a sector of the unsynced part missing.
 func TestALogCutAnywhereIsAPrefix(t *testing.T) {
+	effort.Alone(t)
 	t.Parallel()
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)

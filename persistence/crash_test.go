@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
@@ -122,6 +123,7 @@ func (s *stage) touch(rng *rand.Rand) {
 // some action, and no earlier one than the last that was durable; and what is
 // recovered can be recovered again.
 func TestEveryCrashRecoversAPrefix(t *testing.T) {
+	effort.Alone(t)
 	total := 0
 	for seed := uint64(0); seed < 40 && !t.Failed(); seed++ {
 		h, crashes, clock := crashRun(t, seed, 20)

@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/persistence"
@@ -90,6 +91,7 @@ func element(v *keyspace.Handle, kind int, key []byte, rng *rand.Rand) string {
 // on with the elements that one has which was not; and what expired while it was down
 // and came again is new.
 func TestRestartsKeepElements(t *testing.T) {
+	effort.Alone(t)
 	const calls, kinds = 30_000, 7
 	clock := clocktest.New(begin)
 	plain := keyspace.New(keyspace.Options{Clock: clock, Shards: 4})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
@@ -59,6 +60,7 @@ func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []st
 // Whichever call of a run with two rewrites fails, and however, nothing
 // that was acknowledged is lost, and once the disk works again so does the log.
 func TestEveryCallMayFail(t *testing.T) {
+	effort.Alone(t)
 	for _, p := range []persistence.Policy{persistence.SyncEverySecond, persistence.SyncAlways} {
 		for _, fault := range []error{syscall.EIO, syscall.ENOSPC, faultfs.ErrShort} {
 			n := 1

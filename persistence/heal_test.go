@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
@@ -18,6 +19,7 @@ import (
 // whichever call of the healing that follows is the last one, what was acknowledged is
 // there.
 func TestDeathDuringRecoveryLosesNothing(t *testing.T) {
+	effort.Alone(t)
 	checked := 0
 	for first := 1; ; first++ {
 		for last := 1; ; last++ {

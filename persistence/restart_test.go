@@ -13,6 +13,7 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -99,6 +100,7 @@ func TestRestartsDecideTheSame(t *testing.T) {
 
 // Large values make blocks of their own, of which each is as good as a small one.
 func TestLargeValuesInASnapshot(t *testing.T) {
+	effort.Alone(t)
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
 	for i := range 200 {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/stretchr/testify/require"
@@ -109,6 +110,7 @@ func anyEntry(random *rand.Rand, serial int, now limit.Instant, limits []*policy
 // TestModel changes entries at random, and compares the tables with the model. Tables of before
 // are compared again later: they do not change.
 func TestModel(t *testing.T) {
+	effort.Alone(t)
 	random := rand.New(rand.NewPCG(16, 1))
 	limits := []*policy.Limits{limitsOf(t, "TB 200 100 1"), limitsOf(t, "SW 5 60"), limitsOf(t, "CL 1 1 1 CL 2 2 2")}
 	type old struct {

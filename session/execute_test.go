@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/session"
@@ -261,6 +262,7 @@ func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
 // TestAPrimaryRunsEverythingOnAReplica: neither the role of this server nor a pause keeps what a
 // followed Redis sends from running, on its loop, in the background or with all keys locked.
 func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
+	effort.Alone(t)
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)
 	defer s.Close()

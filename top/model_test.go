@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/report"
 )
 
@@ -62,6 +63,7 @@ func press(key string) tea.Msg {
 
 // TestEveryTerminalIsFilledAndNotMore: whatever its size, and wherever the cursor is.
 func TestEveryTerminalIsFilledAndNotMore(t *testing.T) {
+	effort.Alone(t)
 	for _, s := range []Snapshot{many(), {}} {
 		for width := 20; width < 220; width += 9 {
 			for height := 4; height < 70; height += 3 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 )
@@ -135,6 +136,7 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 // TestLargeRepliesAreOfOneState: however much the collection changes between the end of its
 // lock and the copying, the reply has what there was under the lock.
 func TestLargeRepliesAreOfOneState(t *testing.T) {
+	effort.Alone(t)
 	const n, size = 2000, 600
 	var writer env.Store
 	var generation atomic.Int64 // of all elements

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -18,6 +19,7 @@ import (
 // SW.ALLOW through parse, decide, apply and a map. Of the two files about changed
 // parameters, the other families' scenarios are replayed elsewhere.
 func TestSlidingWindowRecorded(t *testing.T) {
+	effort.Alone(t)
 	steps, elsewhere := 0, 0
 	for _, name := range []string{"sw", "sw-decided", "changes", "changes-decided"} {
 		for _, scenario := range readRecorded(t, "limiters/"+name+".jsonl.gz") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -32,6 +33,7 @@ func sumOf(t *topTable) map[string]int64 {
 // TestTopTableFindsTheHeavyUnderFlood: keys that make up a good part of all calls
 // keep their slots against a million others that are never the same twice.
 func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
+	effort.Alone(t)
 	const flood, heavy = 1_000_000, 10
 	var table topTable
 	r := rand.New(rand.NewPCG(1, 2))

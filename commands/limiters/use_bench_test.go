@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -49,6 +50,7 @@ func apply(tb testing.TB, b *inproc.Fed, d *document.Document) {
 // TestUseAllocatesNothing: neither where the limits are the policy's nor where something else
 // applies, nor with several clauses.
 func TestUseAllocatesNothing(t *testing.T) {
+	effort.Alone(t)
 	b := inproc.OpenTimed(t)
 	d := manyPolicies(100, 10_000, 1000, "TB 200 100 1")
 	d.Policies[1].Limits = []string{"SW 100 60", "TB 200 100 1", "CL 15 30 60", "CC 5 60"}

@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellserver/cellserver/internal/effort"
+
 	"github.com/stretchr/testify/require"
 )
 
 // TestReadTableAgreesWithAMapOfSets: whatever is added and taken, it knows who reads
 // what, counts that, and counts no memory when it is empty.
 func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
+	effort.Alone(t)
 	var table readTable
 	table.init(func(int64) bool { return true })
 	model := map[string]map[int64]bool{}

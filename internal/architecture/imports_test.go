@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/architecture"
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 // TestModuleFollowsTheRules holds the module itself to the rules.
 func TestModuleFollowsTheRules(t *testing.T) {
+	effort.Alone(t)
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(root, "go.mod"))
