@@ -3,7 +3,6 @@ package commands_test
 import (
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/script"
 )
 
 // telling are commands that say something of the server or the connection, answer at
@@ -21,9 +21,9 @@ import (
 // DBSIZE is among them, since it counts expired keys until the sweep has been there.
 var telling = regexp.MustCompile(`(?i)^(auth|p?sync|replicaof|slaveof|replconf|failover|role|quit|reset|hello|client|config|debug|info|time|monitor|shutdown|save|bg\w+|lastsave|command|memory|slowlog|latency|acl|module|[ps]?(un)?subscribe|psubscribe|ssubscribe|sunsubscribe|rl\.(top|report|changes)|\w*scan|\w*rand\w*|spop|wait\w*|script|function|object|swapdb|b[lrz]\w+)\b|block|dbsize|\$\{|while|repeat|math\.random|'TIME'|'scan'|'keys'|HELLO`)
 
-// vocabulary is every command of the scripts in compat_test that can be told alone.
+// vocabulary is every command of the scripts that can be told alone.
 func vocabulary(t *testing.T) (lines []string) {
-	files, err := filepath.Glob("../compat_test/scripts/*/*.script")
+	files, err := script.Files("..", script.Folders...)
 	require.NoError(t, err)
 	for _, file := range files {
 		content, err := os.ReadFile(file)

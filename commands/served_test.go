@@ -1,8 +1,6 @@
 package commands_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,14 +31,9 @@ func storeServer(t *testing.T) *remotedouble.Server {
 // every command there is.
 func scriptedCalls(t *testing.T) (all [][]string) {
 	t.Helper()
-	files, err := filepath.Glob("../compat_test/scripts/*/*.script")
+	scripts, err := script.Load("..", script.Folders...)
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		require.NoError(t, err)
-		s, err := script.Parse(f, string(text))
-		require.NoError(t, err)
+	for _, s := range scripts {
 		all = append(all, s.Commands()...)
 	}
 	return all

@@ -15,6 +15,7 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/effort"
+	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
 )
 
@@ -67,9 +68,9 @@ func TestEveryGroupCanBeLeftOut(t *testing.T) {
 					if played++; (played+i)%part != 0 {
 						continue
 					}
-					t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {
+					t.Run(s.Name+"/"+section.RunName(proto), func(t *testing.T) {
 						t.Parallel()
-						playInProcess(t, s, section, proto, without)
+						inproc.PlaySection(t, s, section, proto, without)
 					})
 				}
 			}

@@ -126,7 +126,7 @@ func playInRealTime(t *testing.T, kind string, c *control, target script.Target,
 				continue
 			}
 			for _, proto := range section.Protocols {
-				t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {
+				t.Run(s.Name+"/"+section.RunName(proto), func(t *testing.T) {
 					c.must(t, "FLUSHALL")
 					for _, option := range section.Config {
 						configure(t, option[0], option[1])

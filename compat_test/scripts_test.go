@@ -6,14 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/script"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -26,73 +23,33 @@ const scriptStart limit.Instant = 1_700_000_000_000_000_000
 var scriptFolders = map[string][]string{
 	"Redis":      {"redis"},
 	"redis-cell": {"redis", "redis-cell"},
-	"cellserver": {"redis", "redis-cell", "cellserver"},
+	"cellserver": script.Folders,
 }
 
-// loadScripts parses the scripts for a kind of server.
-func loadScripts(tb testing.TB, kind string) (all []*script.Script) {
+// loadScripts parses the scripts for a kind of server: those of this folder, and those beside the
+// groups of commands.
+func loadScripts(tb testing.TB, kind string) []*script.Script {
 	tb.Helper()
-	for _, folder := range scriptFolders[kind] {
-		files, err := filepath.Glob(filepath.Join("scripts", folder, "*.script"))
-		require.NoError(tb, err)
-		require.NotEmpty(tb, files, folder)
-		for _, f := range files {
-			text, err := os.ReadFile(f)
-			require.NoError(tb, err)
-			name := folder + "/" + strings.TrimSuffix(filepath.Base(f), ".script")
-			s, err := script.Parse(name, string(text))
-			require.NoError(tb, err)
-			all = append(all, s)
-		}
-	}
+	all, err := script.Load("..", scriptFolders[kind]...)
+	require.NoError(tb, err)
 	return all
 }
 
-// TestScripts plays every script over RESP2 and RESP3 in process, where time is what the script
-// says. With the tag real TestScriptsOverSockets and TestScriptsAgainstAddress play them elsewhere.
-func TestScripts(t *testing.T) {
-	for _, s := range loadScripts(t, "cellserver") {
-		t.Run(s.Name, func(t *testing.T) {
-			for _, section := range s.Sections {
-				for _, proto := range section.Protocols {
-					t.Run(runName(section, proto), func(t *testing.T) {
-						t.Parallel()
-						playInProcess(t, s, section, proto, nil)
-					})
-				}
-			}
-		})
+// TestScripts plays the scripts that are about several groups of commands over RESP2 and RESP3 in
+// process, where time is what the script says. Tests of the groups play the others so. With the tag
+// real TestScriptsOverSockets and TestScriptsAgainstAddress play all of them elsewhere.
+func TestScripts(t *testing.T) { inproc.PlayScripts(t, "scripts") }
+
+// TestScriptsOfGroupsArePlayed: a group that has scripts has the test that plays them.
+func TestScriptsOfGroupsArePlayed(t *testing.T) {
+	places, err := filepath.Glob("../commands/*/testdata/scripts")
+	require.NoError(t, err)
+	require.NotEmpty(t, places)
+	for _, place := range places {
+		text, err := os.ReadFile(filepath.Join(place, "../../scripts_test.go"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), `inproc.PlayScripts(t, "testdata/scripts")`, place)
 	}
-}
-
-func runName(s *script.Section, proto int) string {
-	return s.Title + "/RESP" + string(rune('0'+proto))
-}
-
-// playInProcess plays a section on a server of its own, in a bubble, with groups of commands
-// unless that is nil.
-func playInProcess(t *testing.T, s *script.Script, section *script.Section, proto int, groups func() []command.Group) {
-	t.Helper()
-	dir := t.TempDir()
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		server := w.Still(scriptStart, groups, optionsOf(section, dir)...)
-		playSection(t, s, section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: put(server.Put)}, nil)
-	})
-}
-
-// optionsOf are the options that a section wants, and the directory of its server.
-func optionsOf(s *script.Section, dir string) []string {
-	options := []string{"--dir", dir}
-	for _, option := range s.Config {
-		options = append(options, "--"+option[0], option[1])
-	}
-	return options
-}
-
-// put makes keys of the kinds that scripts name by what stores a kind of value.
-func put(store func(key string, kind entry.Kind, value string, ttl time.Duration) error) func(kind, key, value string, ttl time.Duration) error {
-	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
-	return func(kind, key, value string, ttl time.Duration) error { return store(key, kinds[kind], value, ttl) }
 }
 
 // playSection runs one section and reports each difference that nobody expects.
@@ -123,20 +80,11 @@ func playSection(t *testing.T, s *script.Script, section *script.Section, proto 
 			e.note(0, 1)
 			continue
 		}
-		t.Errorf("scripts/%s.script:%d: %s\n%s", s.Name, d.Line, d.Command, shorten(d.What))
+		t.Error(s.Report(d))
 	}
 	if err != nil {
-		t.Errorf("scripts/%s.script: %v", s.Name, err)
+		t.Errorf("%s: %v", s.File, err)
 	}
-}
-
-// shorten keeps a reply of many pages from hiding the others.
-func shorten(s string) string {
-	const most = 3000
-	if len(s) > most {
-		return s[:most] + " ..."
-	}
-	return s
 }
 
 // TestEveryArity: each command says so when it has a word too few or too many.

@@ -17,11 +17,11 @@ func TestScriptsOverSockets(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			for _, section := range s.Sections {
 				for _, proto := range section.Protocols {
-					t.Run(runName(section, proto), func(t *testing.T) {
+					t.Run(section.RunName(proto), func(t *testing.T) {
 						t.Parallel()
-						server := inproc.Start(t, scriptStart, optionsOf(section, t.TempDir())...)
+						server := inproc.Start(t, scriptStart, inproc.SectionOptions(section, t.TempDir())...)
 						dial := func() (net.Conn, error) { return net.Dial("tcp", server.Addr().String()) }
-						playSection(t, s, section, proto, script.Target{Dial: dial, Clock: server.Clock, Put: put(server.Put)}, nil)
+						playSection(t, s, section, proto, script.Target{Dial: dial, Clock: server.Clock, Put: inproc.PutKinds(server.Put)}, nil)
 					})
 				}
 			}

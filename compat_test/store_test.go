@@ -45,7 +45,7 @@ func TestScriptsWithAStore(t *testing.T) {
 					continue
 				}
 				played++
-				t.Run(s.Name+"/"+runName(section, proto), func(t *testing.T) {
+				t.Run(s.Name+"/"+section.RunName(proto), func(t *testing.T) {
 					t.Parallel()
 					playWithStore(t, s, section, proto)
 				})
@@ -76,9 +76,9 @@ func unserved(t *testing.T) *leftOut {
 // playWithStore plays a section on a server whose keys are elsewhere, in a bubble.
 func playWithStore(t *testing.T, s *script.Script, section *script.Section, proto int) {
 	t.Helper()
-	options := append(optionsOf(section, t.TempDir()), "--store", "redis://127.0.0.1:1")
+	options := append(inproc.SectionOptions(section, t.TempDir()), "--store", "redis://127.0.0.1:1")
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		server, double := w.StillWithStore(scriptStart, options...)
-		playSection(t, s, section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: put(double.Put)}, nil)
+		playSection(t, s, section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: inproc.PutKinds(double.Put)}, nil)
 	})
 }

@@ -37,6 +37,15 @@ type Difference struct {
 	What    string
 }
 
+// Report describes a difference in a section of the script, with its place.
+func (s *Script) Report(d Difference) string {
+	const most = 3000 // so that a reply of many pages hides no other
+	if len(d.What) > most {
+		d.What = d.What[:most] + " ..."
+	}
+	return fmt.Sprintf("%s:%d: %s\n%s", s.File, d.Line, d.Command, d.What)
+}
+
 // Result is what became of a section.
 type Result struct {
 	Differences []Difference

@@ -36,7 +36,9 @@ import (
 
 // Script is a parsed file.
 type Script struct {
-	Name     string
+	Name string
+	// File is where the script was read; "" if it was no file.
+	File     string
 	Sections []*Section
 }
 
@@ -140,6 +142,9 @@ func (s *Script) Section(title string) *Section {
 	}
 	return s.Sections[i]
 }
+
+// RunName names a test of the section in one protocol.
+func (s *Section) RunName(proto int) string { return s.Title + "/RESP" + strconv.Itoa(proto) }
 
 // parseStep reads `[conn]mark[proto] text`.
 func parseStep(text string) (Step, error) {

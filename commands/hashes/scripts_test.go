@@ -1,0 +1,9 @@
+package hashes_test
+
+import (
+	"testing"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+func TestScripts(t *testing.T) { inproc.PlayScripts(t, "testdata/scripts") }

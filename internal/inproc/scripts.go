@@ -1,0 +1,63 @@
+package inproc
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/internal/script"
+	"github.com/cellserver/cellserver/keyspace/entry"
+)
+
+// PlayScripts plays the scripts in a directory, such as testdata/scripts of a group of commands.
+// Each section has a server of its own in each of its protocols, in a bubble, where time is what
+// the script says.
+func PlayScripts(t *testing.T, dir string) {
+	t.Helper()
+	all, err := script.LoadDir(dir)
+	require.NoError(t, err)
+	for _, s := range all {
+		t.Run(s.Name, func(t *testing.T) {
+			for _, section := range s.Sections {
+				for _, proto := range section.Protocols {
+					t.Run(section.RunName(proto), func(t *testing.T) {
+						t.Parallel()
+						PlaySection(t, s, section, proto, nil)
+					})
+				}
+			}
+		})
+	}
+}
+
+// PlaySection plays a section on a server of its own, in a bubble, with groups of commands unless
+// that is nil.
+func PlaySection(t *testing.T, s *script.Script, section *script.Section, proto int, groups func() []command.Group) {
+	t.Helper()
+	dir := t.TempDir()
+	Bubble(t, func(t *testing.T, w *World) {
+		server := w.Still(Epoch, groups, SectionOptions(section, dir)...)
+		result, err := script.Run(section, proto, script.Target{Dial: server.Connect, Clock: server.Clock, Put: PutKinds(server.Put)})
+		for _, d := range result.Differences {
+			t.Error(s.Report(d))
+		}
+		require.NoError(t, err, s.File)
+	})
+}
+
+// SectionOptions are the options that a section wants, and the directory of its server.
+func SectionOptions(s *script.Section, dir string) []string {
+	options := []string{"--dir", dir}
+	for _, option := range s.Config {
+		options = append(options, "--"+option[0], option[1])
+	}
+	return options
+}
+
+// PutKinds makes keys of the kinds that scripts name by what stores a kind of value.
+func PutKinds(store func(key string, kind entry.Kind, value string, ttl time.Duration) error) func(kind, key, value string, ttl time.Duration) error {
+	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
+	return func(kind, key, value string, ttl time.Duration) error { return store(key, kinds[kind], value, ttl) }
+}

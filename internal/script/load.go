@@ -1,0 +1,93 @@
+package script
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Folders are the kinds of scripts, and each is the name of a folder: what Redis answers, what
+// redis-cell answers in a Redis, and what this server alone answers.
+var Folders = []string{"redis", "redis-cell", "cellserver"}
+
+// places are where scripts are below the root of the repository. A script about one group of
+// commands is beside that group.
+var places = []string{"commands/*/testdata/scripts", "compat_test/scripts"}
+
+// Files returns the scripts of some folders in the repository with that root, in the order of the
+// folders and then of their names. The order does not depend on the places.
+func Files(root string, folders ...string) ([]string, error) {
+	var patterns []string
+	for _, place := range places {
+		patterns = append(patterns, filepath.Join(root, filepath.FromSlash(place)))
+	}
+	return files(patterns, folders)
+}
+
+// files returns the scripts of some folders below directories that match patterns.
+func files(patterns, folders []string) (all []string, err error) {
+	for _, folder := range folders {
+		var found []string
+		for _, pattern := range patterns {
+			some, err := filepath.Glob(filepath.Join(pattern, folder, "*.script"))
+			if err != nil {
+				return nil, fmt.Errorf("looking for scripts: %w", err)
+			}
+			found = append(found, some...)
+		}
+		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(nameOf(a), nameOf(b)) })
+		for i := 1; i < len(found); i++ {
+			if nameOf(found[i-1]) == nameOf(found[i]) {
+				return nil, fmt.Errorf("two scripts have the same name: %s and %s", found[i-1], found[i])
+			}
+		}
+		all = append(all, found...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there are no scripts of %s below %s", strings.Join(folders, ", "), strings.Join(patterns, ", "))
+	}
+	return all, nil
+}
+
+// nameOf returns the name of the script in a file: its folder and its own name, such as
+// redis/strings.
+func nameOf(file string) string {
+	return filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".script")
+}
+
+// Load parses the files of [Files].
+func Load(root string, folders ...string) ([]*Script, error) {
+	all, err := Files(root, folders...)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(all)
+}
+
+// LoadDir parses the scripts in the folders of one directory.
+func LoadDir(dir string) ([]*Script, error) {
+	all, err := files([]string{dir}, Folders)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(all)
+}
+
+func parseFiles(files []string) (all []*Script, err error) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading a script: %w", err)
+		}
+		s, err := Parse(nameOf(file), string(text))
+		if err != nil {
+			return nil, err
+		}
+		s.File = file
+		all = append(all, s)
+	}
+	return all, nil
+}
