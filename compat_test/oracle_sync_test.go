@@ -77,7 +77,7 @@ func playStoreCall(t *testing.T, s *inproc.Session, head *syncLine, words []any)
 	key := words[1].(string)
 	want := int64(words[len(words)-1].(float64))
 	if words[0] == "GET" {
-		v, err := call(s, []string{"GET", key})
+		v, err := s.Value("GET", key)
 		require.NoError(t, err)
 		got := int64(0)
 		if !v.Null {
@@ -87,10 +87,10 @@ func playStoreCall(t *testing.T, s *inproc.Session, head *syncLine, words []any)
 		require.Equal(t, want, got, "%s: %v", head.Scenario, words)
 		return
 	}
-	v, err := call(s, []string{"INCRBY", key, strconv.FormatInt(int64(words[2].(float64)), 10)})
+	v, err := s.Value("INCRBY", key, strconv.FormatInt(int64(words[2].(float64)), 10))
 	require.NoError(t, err)
 	require.Equal(t, want, v.Int, "%s: %v", head.Scenario, words)
-	v, err = call(s, []string{"EXPIRE", key, strconv.FormatInt(2*head.Params.Size/1000, 10)})
+	v, err = s.Value("EXPIRE", key, strconv.FormatInt(2*head.Params.Size/1000, 10))
 	require.NoError(t, err)
 	require.Equal(t, int64(1), v.Int)
 }

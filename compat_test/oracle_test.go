@@ -1,11 +1,7 @@
 package compat_test
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -154,7 +150,7 @@ func replay(sc scenario, proto int, stand standIn) (failed []string, err error) 
 		if done {
 			continue
 		}
-		got, err := call(s, step.Cmd)
+		got, err := s.Value(step.Cmd...)
 		if err != nil {
 			return nil, err
 		}
@@ -163,23 +159,6 @@ func replay(sc scenario, proto int, stand standIn) (failed []string, err error) 
 		}
 	}
 	return failed, nil
-}
-
-// call runs a command and reads its one reply.
-func call(s *inproc.Session, cmd []string) (script.Value, error) {
-	out, err := s.Do(cmd...)
-	if err != nil {
-		return script.Value{}, fmt.Errorf("%q: %w", cmd, err)
-	}
-	in := bufio.NewReader(bytes.NewReader(out))
-	v, err := script.ReadValue(in)
-	if err != nil {
-		return v, fmt.Errorf("%q answered %q: %w", cmd, out, err)
-	}
-	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		return v, fmt.Errorf("%q answered more than one reply: %q", cmd, out)
-	}
-	return v, nil
 }
 
 // asRecorded takes from a syntax error the argument of cmd that it names: the

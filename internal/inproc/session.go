@@ -1,10 +1,14 @@
 package inproc
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
+	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -72,6 +76,23 @@ func (s *Session) Send(in []byte) ([]byte, error) {
 			return s.out, nil
 		}
 	}
+}
+
+// Value is Do for a command with one reply, which it reads.
+func (s *Session) Value(args ...string) (script.Value, error) {
+	out, err := s.Do(args...)
+	if err != nil {
+		return script.Value{}, fmt.Errorf("%q: %w", args, err)
+	}
+	in := bufio.NewReader(bytes.NewReader(out))
+	v, err := script.ReadValue(in)
+	if err != nil {
+		return v, fmt.Errorf("%q answered %q: %w", args, out, err)
+	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		return v, fmt.Errorf("%q answered more than one reply: %q", args, out)
+	}
+	return v, nil
 }
 
 // Close ends the session and its server.

@@ -1,4 +1,4 @@
-package compat_test
+package hashes_test
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// hashModel is what a map would answer.
-type hashModel map[string]string
+// model is what a map would answer.
+type model map[string]string
 
 // do runs a command on the model and returns the reply as it is written.
-func (m hashModel) do(command []string) string {
+func (m model) do(command []string) string {
 	args := command[2:]
 	n := 0
 	switch command[0] {
@@ -69,12 +69,12 @@ func (m hashModel) do(command []string) string {
 func TestHashesAgainstAMap(t *testing.T) {
 	const most = 120
 	for seed := range uint64(effort.Steps(5, 20)) {
-		s, err := inproc.Feed(scriptStart, "--collection-max-elements", strconv.Itoa(most))
+		s, err := inproc.Feed(inproc.Epoch, "--collection-max-elements", strconv.Itoa(most))
 		require.NoError(t, err)
-		r := roulette{rand.New(rand.NewPCG(seed, 2))}
-		m := hashModel{}
+		r := rand.New(rand.NewPCG(seed, 2))
+		m := model{}
 		for range 600 {
-			command := r.modelCommand()
+			command := randomCommand(r)
 			fresh := map[string]bool{}
 			if command[0] == "HSET" || command[0] == "HSETNX" || command[0] == "HINCRBY" {
 				for i := 2; i < len(command); i += 2 {
@@ -83,21 +83,21 @@ func TestHashesAgainstAMap(t *testing.T) {
 					}
 				}
 			}
-			got, err := call(s, command)
+			got, err := s.Value(command...)
 			require.NoError(t, err)
 			if len(fresh) > 0 && len(m)+len(fresh) > most {
 				require.Equal(t, fmt.Sprintf("ERR the collection is full, at most %d elements", most), got.Text, "%q", command)
 			} else {
 				require.Equal(t, m.do(command), got.String(), "%q", command)
 			}
-			all, err := call(s, []string{"HGETALL", "h"})
+			all, err := s.Value("HGETALL", "h")
 			require.NoError(t, err)
-			found := hashModel{}
+			found := model{}
 			for i := 0; i < len(all.Elems); i += 2 {
 				found[all.Elems[i].Text] = all.Elems[i+1].Text
 			}
 			require.Equal(t, m, found, "after %q", command)
-			exists, err := call(s, []string{"EXISTS", "h"})
+			exists, err := s.Value("EXISTS", "h")
 			require.NoError(t, err)
 			require.Equal(t, len(m) > 0, exists.Int == 1)
 		}
@@ -105,13 +105,15 @@ func TestHashesAgainstAMap(t *testing.T) {
 	}
 }
 
-func (r roulette) modelCommand() []string {
+// randomCommand is a call about one hash.
+func randomCommand(r *rand.Rand) []string {
+	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	field := func() string { return "f" + strconv.Itoa(r.IntN(200)) }
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		command := []string{"HSET", "h"}
 		for range 1 + r.IntN(12) {
-			command = append(command, field(), r.one("1", "-7", "01", "text", ""))
+			command = append(command, field(), one("1", "-7", "01", "text", ""))
 		}
 		return command
 	case 3:
@@ -127,5 +129,5 @@ func (r roulette) modelCommand() []string {
 	case 6:
 		return []string{"HLEN", "h"}
 	}
-	return []string{r.one("HGET", "HEXISTS", "HSTRLEN"), "h", field()}
+	return []string{one("HGET", "HEXISTS", "HSTRLEN"), "h", field()}
 }

@@ -1,4 +1,4 @@
-package compat_test
+package sortedsets_test
 
 import (
 	"cmp"
@@ -16,24 +16,24 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// sortedModel is a map that is sorted whenever it is asked.
-type sortedModel map[string]int
+// model is a map that is sorted whenever it is asked.
+type model map[string]int
 
-func (m sortedModel) sorted() []string {
+func (m model) sorted() []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
 		return cmp.Or(cmp.Compare(m[a], m[b]), strings.Compare(a, b))
 	})
 }
 
 // between returns the members whose scores are from low to high.
-func (m sortedModel) between(low, high string) []string {
+func (m model) between(low, high string) []string {
 	from, _ := strconv.Atoi(low)
 	to, _ := strconv.Atoi(high)
 	return slices.DeleteFunc(m.sorted(), func(e string) bool { return m[e] < from || m[e] > to })
 }
 
 // remove removes members and returns their number.
-func (m sortedModel) remove(members []string) string {
+func (m model) remove(members []string) string {
 	n := len(m)
 	for _, e := range members {
 		delete(m, e)
@@ -42,7 +42,7 @@ func (m sortedModel) remove(members []string) string {
 }
 
 // do runs a command on the model and returns the reply as it is written.
-func (m sortedModel) do(command []string) string {
+func (m model) do(command []string) string {
 	args := command[2:]
 	switch command[0] {
 	case "ZADD":
@@ -83,7 +83,8 @@ func quoted(words []string) string {
 	return strings.Join(all, ", ")
 }
 
-func (r roulette) sortedModelCommand() []string {
+// randomCommand is a call about one sorted set.
+func randomCommand(r *rand.Rand) []string {
 	member := func() string { return "m" + strconv.Itoa(r.IntN(300)) }
 	score := func() string { return strconv.Itoa(r.IntN(400)) }
 	switch r.IntN(12) {
@@ -118,16 +119,16 @@ func (r roulette) sortedModelCommand() []string {
 func TestSortedSetsAgainstAMap(t *testing.T) {
 	const most = 150
 	for seed := range uint64(effort.Steps(3, 12)) {
-		s, err := inproc.Feed(scriptStart, "--collection-max-elements", strconv.Itoa(most))
+		s, err := inproc.Feed(inproc.Epoch, "--collection-max-elements", strconv.Itoa(most))
 		require.NoError(t, err)
-		r := roulette{rand.New(rand.NewPCG(seed, 3))}
-		m := sortedModel{}
+		r := rand.New(rand.NewPCG(seed, 3))
+		m := model{}
 		refused := 0
 		for range 500 {
-			command := r.sortedModelCommand()
+			command := randomCommand(r)
 			after := maps.Clone(m)
 			want := after.do(command)
-			got, err := call(s, command)
+			got, err := s.Value(command...)
 			require.NoError(t, err)
 			if len(after) > most && len(after) > len(m) {
 				refused++
@@ -136,10 +137,10 @@ func TestSortedSetsAgainstAMap(t *testing.T) {
 				require.Equal(t, want, got.String(), "%q", command)
 				m = after
 			}
-			all, err := call(s, []string{"ZRANGE", "z", "0", "-1"})
+			all, err := s.Value("ZRANGE", "z", "0", "-1")
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprintf("[%s]", quoted(m.sorted())), all.String(), "after %q", command)
-			exists, err := call(s, []string{"EXISTS", "z"})
+			exists, err := s.Value("EXISTS", "z")
 			require.NoError(t, err)
 			require.Equal(t, len(m) > 0, exists.Int == 1)
 		}
