@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,14 +21,6 @@ import (
 
 // noAuth is the reply to a client that has not authenticated itself.
 const noAuth = "-NOAUTH Authentication required.\r\n"
-
-// peerFrom is the transport's end of a connection from another address.
-type peerFrom struct {
-	transport.Peer
-	remote net.Addr
-}
-
-func (p peerFrom) RemoteAddr() net.Addr { return p.remote }
 
 // journal is what an engine of [startKept] writes its records to.
 type journal interface {

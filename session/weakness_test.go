@@ -1,4 +1,4 @@
-package server_test
+package session_test
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ var weaknesses = []struct {
 	{"readers that never read are kept", nil, "package transport has TestClientsThatNeverReadAreClosed"},
 	{"one deadline for everything, fixed at accept", TestIdleAndUnfinishedCommandsHaveDeadlines, ""},
 	{"accept spins when descriptors run out", nil, "package transport has TestFailedAcceptsWait"},
-	{"a TLS handshake on the accepting goroutine", TestHalfHandshakesHoldNobodyUp, ""},
+	{"a TLS handshake on the accepting goroutine", nil, "package transport has TestHalfHandshakesHoldNobodyUp"},
 	{"a TLS handshake without a deadline", nil, "the same test waits until all of them are closed"},
 	{"commands after QUIT run", TestCommandsAfterQuitDoNotRun, ""},
 	{"good commands before a bad one are lost", TestCommandsBeforeAProtocolErrorAreAnswered, ""},

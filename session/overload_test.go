@@ -1,4 +1,4 @@
-package server_test
+package session_test
 
 import (
 	"bytes"
@@ -17,7 +17,18 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-const maxClientsText = "-ERR max number of clients reached\r\n"
+const (
+	maxClientsText = "-ERR max number of clients reached\r\n"
+	noAuth         = "-NOAUTH Authentication required.\r\n"
+)
+
+// peerFrom is the transport's end of a connection from another address.
+type peerFrom struct {
+	transport.Peer
+	remote net.Addr
+}
+
+func (p peerFrom) RemoteAddr() net.Addr { return p.remote }
 
 // TestClientBeyondMaxclientsGetsTheErrorOfRedis connects one client more than maxclients.
 // It gets the error of Redis. A client that leaves makes room.
