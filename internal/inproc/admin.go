@@ -1,14 +1,19 @@
 package inproc
 
 import (
+	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/server"
 )
 
@@ -90,4 +95,29 @@ func (o *Operated) Series() map[string]string {
 		all[m[1]] = m[2]
 	}
 	return all
+}
+
+// StepAdmin is [Step] of a server with an admin port, for scripts that never wait. It also returns
+// what gets a path of that port.
+func StepAdmin(tb testing.TB, options ...string) (*Stepped, func(path string) (status int, body string)) {
+	tb.Helper()
+	network := simnet.New()
+	l, err := network.Listen("127.0.0.1:0")
+	require.NoError(tb, err)
+	s := StepWith(tb, func(o *server.Options) { o.AdminListeners = []net.Listener{l} }, options...)
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return network.Dial(ctx, "127.0.0.1", address)
+		},
+	}}
+	return s, func(path string) (int, string) {
+		r, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+l.Addr().String()+path, nil)
+		require.NoError(tb, err)
+		answer, err := client.Do(r)
+		require.NoError(tb, err)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(tb, errors.Join(err, answer.Body.Close()))
+		return answer.StatusCode, string(body)
+	}
 }

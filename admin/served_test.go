@@ -1,46 +1,14 @@
-package server_test
+package admin_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/internal/simnet"
-	"github.com/cellserver/cellserver/server"
 )
-
-// stepAdmin runs a server with an admin port outside of a bubble, for scripts that never wait. It
-// returns what asks for the metrics by name and labels, too.
-func stepAdmin(tb testing.TB, options ...string) (*inproc.Stepped, func(path string) (status int, body string)) {
-	tb.Helper()
-	network := simnet.New()
-	l, err := network.Listen("127.0.0.1:0")
-	require.NoError(tb, err)
-	s := inproc.StepWith(tb, func(o *server.Options) { o.AdminListeners = []net.Listener{l} }, options...)
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return network.Dial(ctx, "127.0.0.1", address)
-		},
-	}}
-	return s, func(path string) (int, string) {
-		r, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+l.Addr().String()+path, nil)
-		require.NoError(tb, err)
-		answer, err := client.Do(r)
-		require.NoError(tb, err)
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(tb, errors.Join(err, answer.Body.Close()))
-		return answer.StatusCode, string(body)
-	}
-}
 
 func TestMetricsAreServed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -1,4 +1,4 @@
-package server_test
+package admin_test
 
 import (
 	"fmt"
@@ -77,7 +77,7 @@ func TestPoliciesAreGroupsOfKeys(t *testing.T) {
 
 // TestTheRunningScriptIsSeen while it keeps the others waiting.
 func TestTheRunningScriptIsSeen(t *testing.T) {
-	s, get := stepAdmin(t, "--busy-reply-threshold", "1")
+	s, get := inproc.StepAdmin(t, "--busy-reply-threshold", "1")
 	seconds := func() string {
 		status, body := get("/metrics")
 		require.Equal(t, 200, status, body)
@@ -122,7 +122,7 @@ func TestUsersAreCounted(t *testing.T) {
 
 // BenchmarkScrapeOfAMillionKeys is one answer of /metrics by a server with so many keys.
 func BenchmarkScrapeOfAMillionKeys(b *testing.B) {
-	s, get := stepAdmin(b)
+	s, get := inproc.StepAdmin(b)
 	floodGroups(s.Dial(), 1_000_000)
 	b.ResetTimer()
 	for b.Loop() {
