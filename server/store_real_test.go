@@ -18,7 +18,7 @@ func TestServersShareLimitsInACluster(t *testing.T) {
 	url := storetest.Best(t).Cluster(t, 3, 0, storetest.Options{}).URL()
 	var clients []*inproc.Client
 	for range 3 {
-		c := startBesideReal(t, "auto", "--store", url, "--store-timeout", "5000").dial()
+		c := inproc.ServeTimed(t, "auto", "--store", url, "--store-timeout", "5000").Dial()
 		inproc.Await(t, "nodes", func() bool { return !strings.HasPrefix(c.Do("CL.THROTTLE", "first", "1", "1", "60"), "-UNAVAILABLE") })
 		clients = append(clients, c)
 	}
@@ -44,8 +44,8 @@ func TestServersShareLimitsInACluster(t *testing.T) {
 func TestServerStartsWhileTheStoreIsAway(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		url := "redis://user:canary@127.0.0.1:" + freeport.Choose()
-		f := startBesideReal(t, kind, "--store", url, "--fail-policy", "closed", "open:", "open", "local:", "local", "--store-servers", "2")
-		c := f.dial()
+		f := inproc.ServeTimed(t, kind, "--store", url, "--fail-policy", "closed", "open:", "open", "local:", "local", "--store-servers", "2")
+		c := f.Dial()
 		require.True(t, strings.HasPrefix(c.Do("CL.THROTTLE", "k", "9", "10", "60"), "-UNAVAILABLE the store does not answer: "))
 		require.Equal(t, inproc.Five(0, 10, 10, -1, 0), c.Do("CL.THROTTLE", "open:k", "9", "10", "60"))
 		admitted := 0
@@ -59,7 +59,7 @@ func TestServerStartsWhileTheStoreIsAway(t *testing.T) {
 		require.Equal(t, "unknown", c.Info("store_kind"))
 		require.Contains(t, c.Info("store_policy_open"), "calls=1,")
 		require.Contains(t, c.Info("store_policy_local"), "calls=10,")
-		inproc.Await(t, "a line of the log", func() bool { return strings.Contains(f.log.String(), "level=WARN") })
-		require.NotContains(t, f.log.String(), "canary")
+		inproc.Await(t, "a line of the log", func() bool { return strings.Contains(f.Log.String(), "level=WARN") })
+		require.NotContains(t, f.Log.String(), "canary")
 	})
 }

@@ -24,7 +24,7 @@ var portCalls = map[string][]string{
 	"net":      {"Listen", "ListenPacket", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram", "Dial", "DialTimeout", "DialTCP", "DialUnix"},
 	"tls":      {"Listen", "Dial", "DialWithDialer"},
 	"httptest": {"NewServer", "NewTLSServer", "NewUnstartedServer"},
-	"inproc":   {"Start", "Serve", "ServeAdmin", "ServeWith", "Dial"},
+	"inproc":   {"Start", "Serve", "ServeAdmin", "ServeTimed", "ServeWith", "Dial"},
 }
 
 // place is where tests may do what programsWhy forbids: a file, or a folder with what is below.

@@ -14,7 +14,7 @@ import (
 )
 
 // Served is a whole server behind a socket of this machine, for what depends on the transport.
-// Its clock moves only when the test moves it.
+// Its clock moves only when the test moves it, unless it is one of [ServeTimed].
 type Served struct {
 	*Server
 	// Log is what the server has logged.
@@ -42,6 +42,16 @@ func EachTransport(t *testing.T, f func(t *testing.T, kind string)) {
 func Serve(tb testing.TB, kind string, options ...string) *Served {
 	tb.Helper()
 	return ServeWith(tb, kind, nil, options...)
+}
+
+// ServeTimed is Serve of a server with the clock of the machine, for what happens beside programs of
+// others. It has loaded what there is to be loaded.
+func ServeTimed(tb testing.TB, kind string, options ...string) *Served {
+	tb.Helper()
+	s := ServeWith(tb, kind, func(o *server.Options) { o.Clock = nil }, options...)
+	s.Clock = nil
+	Await(tb, "loaded", func() bool { return !s.Engine().Loading() })
+	return s
 }
 
 // ServeAdmin is Serve of a server with an admin port, whose URL is returned.

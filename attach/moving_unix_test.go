@@ -1,6 +1,6 @@
 //go:build real && unix
 
-package server_test
+package attach_test
 
 import (
 	"context"
@@ -22,13 +22,6 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// anotherThrottle makes an engine without redis-cell replicate CL.THROTTLE verbatim: that is what
-// it calls INCRBY then. We cannot know what the command does, and read its key.
-var anotherThrottle = []string{"--rename-command", "INCRBY", "CL.THROTTLE"}
-
-// charge is what one call adds to a TAT, in nanoseconds.
-const charge = 1000
-
 // tats are limiters of a Redis: when they began, and how often they were charged since.
 type tats struct{ began, charged [200]int64 }
 
@@ -37,7 +30,7 @@ type tats struct{ began, charged [200]int64 }
 func TestMovingFromARedisAndBack(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		ctx := context.Background()
-		old := e.Single(t, storetest.Options{Password: "secret", Args: anotherThrottle})
+		old := e.Single(t, storetest.Options{Password: "secret", Args: throttle})
 		var limiters tats
 		load(old, &limiters)
 		ours := startBesideReal(t, "auto", "--masterauth", "secret")
@@ -47,7 +40,7 @@ func TestMovingFromARedisAndBack(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: ours.Addr().String(), Protocol: 2, DisableIdentity: true, MaxRetries: -1})
 		t.Cleanup(func() { _ = client.Close() })
 		require.ErrorContains(t, client.Set(ctx, "a", 1, 0).Err(), "READONLY")
-		link := ours.dial().Do("CLIENT", "LIST", "TYPE", "master")
+		link := ours.Dial().Do("CLIENT", "LIST", "TYPE", "master")
 		require.Equal(t, []string{old.Addr, "M", "(superuser)"}, []string{inproc.Field(link, "addr"), inproc.Field(link, "flags"), inproc.Field(link, "user")})
 
 		var churning sync.WaitGroup
@@ -97,7 +90,7 @@ func TestMovingFromARedisAndBack(t *testing.T) {
 
 // TestMovingWithoutFailover ends with REPLICAOF NO ONE, after links that were cut.
 func TestMovingWithoutFailover(t *testing.T) {
-	old := storetest.Best(t).Single(t, storetest.Options{Args: anotherThrottle})
+	old := storetest.Best(t).Single(t, storetest.Options{Args: throttle})
 	var limiters tats
 	load(old, &limiters)
 	ours := startBesideReal(t, "goroutine", "--appendonly", "yes")
@@ -108,7 +101,7 @@ func TestMovingWithoutFailover(t *testing.T) {
 		attachTo(t, ours, old)
 	}
 	awaitSettled(t, ours, old)
-	c := ours.dial()
+	c := ours.Dial()
 	require.Equal(t, "+OK\r\n", c.Do("REPLICAOF", "NO", "ONE"))
 	inproc.Await(t, "a primary", func() bool { return ours.replication()["role"] == "master" })
 	require.Equal(t, inproc.Bulk("4"), c.Do("GET", "round"))
@@ -125,7 +118,7 @@ func attachTo(t *testing.T, f *real, old *storetest.Node) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(old.Addr)
 	require.NoError(t, err)
-	require.Contains(t, f.dial().Do("REPLICAOF", host, port), "+OK")
+	require.Contains(t, f.Dial().Do("REPLICAOF", host, port), "+OK")
 	awaitSettled(t, f, old)
 	storetest.Await(t, "the replica in INFO", func() error {
 		if is := old.Info("replication")["slave0"]; !strings.Contains(is, "state=online") {

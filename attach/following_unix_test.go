@@ -1,6 +1,6 @@
 //go:build real && unix
 
-package server_test
+package attach_test
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 		require.NoError(t, old.Client.Set(ctx, "window", 41, 3*time.Second).Err())
 		attachTo(t, ours, old)
 		read = keysRead(t, ours)
-		require.Equal(t, "+OK\r\n", ours.dial().Do("REPLICAOF", "127.0.0.1", freeport.Choose()))
+		require.Equal(t, "+OK\r\n", ours.Dial().Do("REPLICAOF", "127.0.0.1", freeport.Choose()))
 		inproc.Await(t, "the link has ended", func() bool { return old.Info("replication")["connected_slaves"] == "0" })
 		inTime = old.Client.Incr(ctx, "window").Val() == 42 && old.Client.PExpire(ctx, "window", time.Hour).Val()
 	}
@@ -88,7 +88,7 @@ func TestFollowANodeOfACluster(t *testing.T) {
 			old.Do("SETBIT", fmt.Sprint("k", i), i%8, 1)
 		}
 		awaitSettled(t, ours, old)
-		conn := ours.dial()
+		conn := ours.Dial()
 		for i := range 300 {
 			k := fmt.Sprint("k", i)
 			require.Equal(t, inproc.Bulk(old.Client.Get(ctx, k).Val()), conn.Do("GET", k))
@@ -112,7 +112,7 @@ func TestARedisThatComesBackEmptyIsRefused(t *testing.T) {
 	old.Do("SET", "other", "v")
 	awaitSettled(t, ours, old)
 	require.EqualValues(t, 1, client.DBSize(ctx).Val())
-	require.Equal(t, "+OK\r\n", ours.dial().Do("CONFIG", "SET", "repl-refuse-empty", "no"))
+	require.Equal(t, "+OK\r\n", ours.Dial().Do("CONFIG", "SET", "repl-refuse-empty", "no"))
 	old.Kill()
 	old.Restart()
 	awaitSettled(t, ours, old)
