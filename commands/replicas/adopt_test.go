@@ -1,4 +1,4 @@
-package server_test
+package replicas_test
 
 import (
 	"path/filepath"
