@@ -79,3 +79,22 @@ func TestListenersHavePlacesOfTheirOwn(t *testing.T) {
 		require.Len(t, config.Faults(err), 1, flags)
 	}
 }
+
+// TestServiceLinks: what Kubernetes tells about a service of our name is no
+// configuration, and what is still is.
+func TestServiceLinks(t *testing.T) {
+	c, err := config.Load(nil, []string{
+		"CELLSERVER_SERVICE_HOST=10.0.0.1", "CELLSERVER_SERVICE_PORT=6379", "CELLSERVER_SERVICE_PORT_REDIS=6379",
+		"CELLSERVER_PORT=tcp://10.0.0.1:6379", "CELLSERVER_PORT_6379_TCP=tcp://10.0.0.1:6379",
+		"CELLSERVER_PORT_6379_TCP_PROTO=tcp", "CELLSERVER_PORT_6379_TCP_PORT=6379", "CELLSERVER_PORT_6379_TCP_ADDR=10.0.0.1",
+		"CELLSERVER_MAXCLIENTS=77",
+	})
+	require.NoError(t, err)
+	require.Equal(t, [][2]string{{"port", "6379"}}, c.Get(func(name string) bool { return name == "port" }))
+	require.Equal(t, [][2]string{{"maxclients", "77"}}, c.Get(func(name string) bool { return name == "maxclients" }))
+	c, err = config.Load(nil, []string{"CELLSERVER_PORT=7000"})
+	require.NoError(t, err)
+	require.Equal(t, [][2]string{{"port", "7000"}}, c.Get(func(name string) bool { return name == "port" }))
+	_, err = config.Load(nil, []string{"CELLSERVER_PORT=70000"})
+	require.Error(t, err)
+}

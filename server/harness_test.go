@@ -2,9 +2,13 @@ package server_test
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/env"
@@ -21,6 +25,14 @@ import (
 
 // noAuth is the reply to a client that has not authenticated itself.
 const noAuth = "-NOAUTH Authentication required.\r\n"
+
+// writeConfig writes a configuration file and returns its path.
+func writeConfig(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cellserver.conf")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
 
 // journal is what an engine of [startKept] writes its records to.
 type journal interface {

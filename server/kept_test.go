@@ -12,28 +12,6 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestCrashWhileBlocked: a caller that waits in BLOCK when the process dies has been
-// charged nothing; one that was let in has been charged once.
-func TestCrashWhileBlocked(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		f := w.Start("--appendonly", "yes")
-		c, waits := f.Dial(), f.Dial()
-		call := []string{"SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"}
-		look := []string{"SW.ALLOW", "k", "1", "60", "0", "FIXED", "ANCHOR", "FIRST"}
-		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do(call...))
-		waits.Command(append(call, "BLOCK", "0")...)
-		w.Settle()
-		require.Equal(t, "1", c.Info("blocked_clients"), "parked")
-		before := f.Left()
-		w.Advance(time.Minute)
-		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), waits.Reply())
-		let := f.Left()
-
-		require.Equal(t, inproc.Five(0, 1, 1, -1, 0), w.StartOn(before, "--appendonly", "yes").Dial().Do(look...))
-		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), w.StartOn(let, "--appendonly", "yes").Dial().Do(look...))
-	})
-}
-
 // startAgain starts a server on what another one leaves that dies now, at the beginning of time.
 func startAgain(w *inproc.World, died *inproc.Node) *inproc.Node {
 	return w.StartWith(func(o *server.Options) { o.Clock, o.FS = clocktest.New(inproc.Epoch), died.Left() }, "--appendonly", "yes")

@@ -362,3 +362,25 @@ func TestGrantSurvivesAnotherType(t *testing.T) {
 		waiter.Expect("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")
 	})
 }
+
+// TestCrashWhileBlocked: a caller that waits in BLOCK when the process dies has been
+// charged nothing; one that was let in has been charged once.
+func TestCrashWhileBlocked(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--appendonly", "yes")
+		c, waits := f.Dial(), f.Dial()
+		call := []string{"SW.ALLOW", "k", "1", "60", "1", "FIXED", "ANCHOR", "FIRST"}
+		look := []string{"SW.ALLOW", "k", "1", "60", "0", "FIXED", "ANCHOR", "FIRST"}
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do(call...))
+		waits.Command(append(call, "BLOCK", "0")...)
+		w.Settle()
+		require.Equal(t, "1", c.Info("blocked_clients"), "parked")
+		before := f.Left()
+		w.Advance(time.Minute)
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), waits.Reply())
+		let := f.Left()
+
+		require.Equal(t, inproc.Five(0, 1, 1, -1, 0), w.StartOn(before, "--appendonly", "yes").Dial().Do(look...))
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), w.StartOn(let, "--appendonly", "yes").Dial().Do(look...))
+	})
+}

@@ -1,8 +1,6 @@
-package server_test
+package admin_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,14 +10,6 @@ import (
 
 	"github.com/cellserver/cellserver/internal/inproc"
 )
-
-// writeConfig writes a configuration file and returns its path.
-func writeConfig(t *testing.T, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "cellserver.conf")
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	return path
-}
 
 // TestConfigSet: what can be changed while the server runs, all or nothing, and what it
 // changes.
