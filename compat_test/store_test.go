@@ -16,7 +16,7 @@ var ownKeyspace = map[string]string{
 	"cellserver/errors/fewer databases":                   oneDatabase,
 	"cellserver/errors/memory is bounded":                 "maxmemory bounds the keys of a keyspace",
 	"cellserver/inspect/rl.top":                           oneDatabase,
-	"cellserver/inspect/where memory goes":                "it counts the keys of a keyspace",
+	"cellserver/memory/where memory goes":                 "it counts the keys of a keyspace",
 	"redis-cell/keys/databases":                           oneDatabase,
 	"redis/client/info":                                   oneDatabase,
 	"redis/connection/a database belongs to a connection": oneDatabase,
