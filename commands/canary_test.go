@@ -1,8 +1,9 @@
-package server_test
+package commands_test
 
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,8 @@ func TestLogTellsNoSecrets(t *testing.T) {
 // prints shows it to others: no log, report, list or stream of commands.
 func TestPasswordsAreShownNowhere(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		path := writeConfig(t, "requirepass canary-file\nuser line on >canary-line +@all ~* &*\n")
+		path := filepath.Join(t.TempDir(), "cellserver.conf")
+		require.NoError(t, os.WriteFile(path, []byte("requirepass canary-file\nuser line on >canary-line +@all ~* &*\n"), 0o600))
 		f := w.Start(path, "--loglevel", "debug")
 		admin, other, monitor := f.Dial(), f.Dial(), f.Dial()
 		require.Equal(t, inproc.OK, admin.Do("AUTH", "canary-file"))
