@@ -67,8 +67,13 @@ const checks = () => ({
     const both = [await limiter({ id: 'concurrent', maxConcurrent: 3 }), await limiter({ id: 'concurrent', maxConcurrent: 3 })];
     let running = 0;
     let most = 0;
+    let fill;
+    const full = new Promise((resolve) => { fill = resolve; });
     await Promise.all(Array.from({ length: 20 }, (_, i) => both[i % 2].schedule(async () => {
       most = Math.max(most, ++running);
+      // On a busy machine 30 ms may pass before the event loop has started the third.
+      if (most === 3) fill();
+      await full;
       await sleep(30);
       running--;
     })));
