@@ -2,6 +2,7 @@ package blocking
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,10 +111,15 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	return w
 }
 
+// overdue is how long after its timeout a pop ends. Redis reads a clock of whole milliseconds, and
+// ends a pop when more of them than asked for have passed. Clients that measure a wait in the same
+// way take one of exactly the timeout for an element: self-limiters lets callers in then.
+const overdue = time.Millisecond
+
 // parkPop parks the running command as w, with its timeout unless that is 0.
 func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 	if timeout > 0 {
-		stop := c.Store.AfterFunc(timeout, func() { w.parked.Interrupt(false) })
+		stop := c.Store.AfterFunc(min(timeout, math.MaxInt64-overdue)+overdue, func() { w.parked.Interrupt(false) })
 		w.stop.Store(&stop)
 	}
 	c.Park(w.parked)

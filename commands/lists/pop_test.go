@@ -29,6 +29,22 @@ func tracker(t *testing.T, s *inproc.Node) *inproc.Client {
 	return c
 }
 
+// TestPopsOutlastTheirTimeoutInWholeMilliseconds: a client that reads a clock of whole milliseconds
+// before and after sees more than the timeout pass, wherever in a millisecond it begins, as with Redis.
+func TestPopsOutlastTheirTimeoutInWholeMilliseconds(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		for _, timeout := range []int64{1, 50, 1000} {
+			for range 10 {
+				w.Advance(370 * time.Microsecond)
+				began := time.Now().UnixMilli()
+				require.Equal(t, "*-1\r\n", c.Do("BLPOP", "none", fmt.Sprintf("%d.%03d", timeout/1000, timeout%1000)))
+				require.Equal(t, timeout+1, time.Now().UnixMilli()-began)
+			}
+		}
+	})
+}
+
 // TestEachElementIsPoppedOnce: in whatever way elements are pushed, and however many clients wait
 // under several keys and move elements on, each element reaches exactly one client.
 func TestEachElementIsPoppedOnce(t *testing.T) {
@@ -293,12 +309,12 @@ func TestPopsOfManyKeysThatEnd(t *testing.T) {
 		waiting(t, w, admin, 1)
 		began := time.Now()
 		require.Equal(t, "*-1\r\n", c.Reply())
-		require.Equal(t, 1500*time.Millisecond, time.Since(began).Truncate(time.Millisecond))
+		require.Equal(t, 1501*time.Millisecond, time.Since(began).Truncate(time.Millisecond))
 		c.Command(append(args, "0")...)
 		waiting(t, w, admin, 1)
 		require.NoError(t, c.Close())
 		waiting(t, w, admin, 0)
-		require.Zero(t, s.Keyspace().PopWaiting(), "nobody is in a queue")
+		require.Zero(t, s.Keyspace().PopWaiting(), "waiters left in a queue")
 		require.Equal(t, ":1\r\n", admin.Do("RPUSH", "k1", "v"))
 		require.Equal(t, inproc.Bulk("v"), admin.Do("LPOP", "k1"), "nobody has taken it")
 	})
