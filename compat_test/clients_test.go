@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/compat_test/clients/process"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // clientTimeout is how long one client program may take. On an idle machine the
@@ -257,32 +258,30 @@ func (r *report) judge(t *testing.T, c client, protocol string, exit error) {
 
 // needs skips the test when what the client runs on is missing.
 func (c client) needs(t *testing.T) {
-	programs := c.command[:1]
+	runsOn := c.command[:1]
 	if c.dir == "cli" {
-		programs = []string{"bash", "redis-cli", "redis-benchmark", "script"}
+		runsOn = []string{"bash", "redis-cli", "redis-benchmark", "script"}
 	}
-	needs(t, c.name, filepath.Join("clients", c.dir), programs, c.installed, c.inputs)
+	needs(t, c.name, filepath.Join("clients", c.dir), runsOn, c.installed, c.inputs)
 }
 
 // needs skips the test when a program that name runs on is missing, or when what is
 // installed in dir, whose stamp is the file installed, is older than an input. On CI
 // that is a failure, since there the setup script has to have installed it.
-func needs(t *testing.T, name, dir string, programs []string, installed string, inputs []string) {
+func needs(t *testing.T, name, dir string, runsOn []string, installed string, inputs []string) {
 	t.Helper()
-	for _, program := range programs {
+	for _, program := range runsOn {
 		if strings.HasPrefix(program, ".") {
 			continue // part of what is installed, below
 		}
-		if _, err := exec.LookPath(program); err != nil {
-			missing(t, "%s needs %s: run `make setup`", name, filepath.Base(program))
-		}
+		programs.Need(t, program)
 	}
 	if installed == "" {
 		return
 	}
 	stamp, err := os.Stat(filepath.Join(dir, installed))
 	if err != nil {
-		missing(t, "%s is not installed: run `make setup`", name)
+		programs.Missing(t, "no installed %s", name)
 	}
 	for _, input := range inputs {
 		require.NoError(t, filepath.WalkDir(filepath.Join(dir, input), func(path string, entry fs.DirEntry, err error) error {
@@ -291,19 +290,11 @@ func needs(t *testing.T, name, dir string, programs []string, installed string, 
 			}
 			info, err := entry.Info()
 			if err == nil && info.ModTime().After(stamp.ModTime()) {
-				missing(t, "%s is installed from an older %s: run `make setup`", name, path)
+				programs.Missing(t, "no %s of the present %s", name, path)
 			}
 			return err
 		}))
 	}
-}
-
-func missing(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf("SKIP: "+format, args...)
 }
 
 // buildGoClients compiles the programs of clients/go, which is a module of its

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/programs"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -79,7 +80,7 @@ var neverMoves = map[string]string{
 func TestRedisExporterMissesNothing(t *testing.T) {
 	program := exporterProgram(t)
 	if version := redisVersion(); !strings.HasPrefix(version, "7.") {
-		missing(t, "redis-server 7 is not on the path (found version %q)", version)
+		programs.Missing(t, "no redis-server 7 on the path, but version %q", version)
 	}
 	redis := startRedis(t)
 	own := inproc.Start(t, limit.Instant(time.Now().UnixNano()), "--appendonly", "yes", "--dir", t.TempDir())
@@ -123,7 +124,7 @@ func exporterProgram(t *testing.T) string {
 			return path
 		}
 	}
-	missing(t, "there is no redis_exporter: run `make setup`")
+	programs.Missing(t, "no redis_exporter")
 	return ""
 }
 

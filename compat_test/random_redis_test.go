@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/programs"
 	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/limit"
 )
@@ -35,10 +35,7 @@ type twins struct {
 func startTwins(t *testing.T, proto string) *twins {
 	t.Helper()
 	if version := redisVersion(); !strings.HasPrefix(version, "7.") {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("redis-server 7 is not on the path (found version %q)", version)
-		}
-		t.Skipf("redis-server 7 is not on the path (found version %q)", version)
+		programs.Missing(t, "no redis-server 7 on the path, but version %q", version)
 	}
 	conn, err := startRedis(t)()
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/compat_test/clients/process"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // valkeyVersion is the version of the suite that the list is about.
@@ -54,10 +55,7 @@ func TestValkeySuite(t *testing.T) {
 	if checkout == "" {
 		t.Skip("VALKEY_DIR names no checkout of Valkey " + valkeyVersion)
 	}
-	tclsh, err := exec.LookPath("tclsh")
-	if err != nil {
-		t.Skip("tclsh is not installed, in which the suite is written")
-	}
+	tclsh := programs.Find(t, "tclsh")
 	command, err := process.Command("..", t.TempDir())
 	require.NoError(t, err)
 	suite := prepareValkey(t, checkout, command)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/activation"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // series is a metric in an expression, with what chooses among its labels.
@@ -109,9 +110,7 @@ func TestEveryMetricOfRulesAndDashboardIsShown(t *testing.T) {
 // judgedByPromtool has promtool read the scrape.
 func judgedByPromtool(t *testing.T, text string) {
 	t.Helper()
-	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("SKIP: no promtool (make setup installs it)")
-	}
+	programs.Need(t, "promtool")
 	cmd := exec.Command("promtool", "check", "metrics")
 	cmd.Stdin = strings.NewReader(text)
 	said, err := cmd.CombinedOutput()

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // operator types what the pages say, on a machine of which only a folder is
@@ -51,14 +53,13 @@ esac
 
 func newOperator(t *testing.T) *operator {
 	t.Helper()
-	needs(t, "make", "bash", "redis-cli")
+	needs(t, "make", "bash")
 	root := t.TempDir()
 	o := &operator{t, root, filepath.Join(root, "s")}
 	for _, dir := range []string{"bin", "usr/bin", "var/lib/cellserver", "archive/completions"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(o.root, dir), 0o755))
 	}
-	client, err := exec.LookPath("redis-cli")
-	require.NoError(t, err)
+	client := programs.Find(t, "redis-cli")
 	o.file("bin/systemctl", systemctl)
 	o.file("bin/redis-cli", "#!/bin/bash\nexec "+client+" -s \"$SOCKET\" \"$@\"\n")
 	content, err := os.ReadFile(program(t))

@@ -23,22 +23,19 @@ import (
 
 	"github.com/cellserver/cellserver/internal/activation"
 	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // patience is how long a test waits for what should come soon.
 const patience = time.Minute
 
-// needs skips a test without a program that CI installs.
-func needs(t *testing.T, programs ...string) {
+// needs ends a test that lacks a program, and a short run of it.
+func needs(t *testing.T, names ...string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it compiles the program")
 	}
-	for _, name := range programs {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("SKIP: no %s (make setup installs it)", name)
-		}
-	}
+	programs.Need(t, names...)
 }
 
 // must runs a program in a folder and returns what it says.

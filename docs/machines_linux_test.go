@@ -22,6 +22,7 @@ import (
 
 	"github.com/cellserver/cellserver/examples/demo"
 	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // network is what the addresses of machines begin with, in place of 10.0.0. of the pages. None
@@ -60,14 +61,10 @@ func newMachines(t *testing.T) *machines {
 		t.Skip("sentinels are left to the full test run")
 	}
 	sentinel, err := demo.Sentinel(`"$@"`)
-	client := ""
-	if err == nil {
-		client, err = exec.LookPath("redis-cli")
-	}
 	if err != nil {
-		require.Empty(t, os.Getenv("CI"), err)
-		t.Skip("SKIP:", err)
+		programs.Missing(t, "no sentinel")
 	}
+	client := programs.Find(t, "redis-cli")
 	m := &machines{t: t, root: t.TempDir(), port: freeport.Choose(), sentinel: freeport.Choose()}
 	for _, folder := range []string{"bin", "1", "2", "3"} {
 		require.NoError(t, os.Mkdir(filepath.Join(m.root, folder), 0o700))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/activation"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 const policiesPage = "policies.md"
@@ -24,11 +25,7 @@ func TestPoliciesInARepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the program is left to the full test run")
 	}
-	client, err := exec.LookPath("redis-cli")
-	if err != nil {
-		require.Empty(t, os.Getenv("CI"), err)
-		t.Skip("SKIP:", err)
-	}
+	client := programs.Find(t, "redis-cli")
 	dir, socket := t.TempDir(), activation.Open(t, "port")
 	port := socket.Port()
 	program := filepath.Join(dir, "cellserver")

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // programTime is how long one program may take. The Java ones need two seconds on an
@@ -64,6 +65,5 @@ func installed(t *testing.T, file string) {
 	if _, err := os.Stat(file); err == nil {
 		return
 	}
-	require.NotEqual(t, "true", os.Getenv("CI"), "%s is missing", file)
-	t.Skipf("SKIP: %s is missing: run `make setup`", file)
+	programs.Missing(t, "no %s", file)
 }

@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // TestPromtoolAcceptsTheMetrics: it knows the conventions for names and helps.
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (Debian: prometheus)")
-	}
+	promtool := programs.Find(t, "promtool")
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 	check.Stdin = strings.NewReader(scrape(t, worst))
 	var said bytes.Buffer

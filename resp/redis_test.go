@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // startRedis runs a redis-server of its own on a free loopback port until the
@@ -26,11 +26,7 @@ import (
 // but in CI it fails: there the comparison must not go missing unseen.
 func startRedis(t *testing.T, options ...string) string {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		require.NotEqual(t, "true", os.Getenv("CI"), "redis-server is not installed")
-		t.Skip("SKIP: no redis-server on PATH to compare the framing with")
-	}
+	program := programs.Find(t, "redis-server")
 	port := freeport.Choose()
 	address := net.JoinHostPort("127.0.0.1", port)
 	ctx, cancel := context.WithCancel(context.Background())

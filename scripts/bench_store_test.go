@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // TestBenchStoreMeasures builds the module of the program, which nothing else does, and has
@@ -17,11 +19,7 @@ func TestBenchStoreMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a module of its own is left to the full test run")
 	}
-	for _, name := range []string{"redis-server", "redis-benchmark"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("SKIP: no %s (make setup installs it)", name)
-		}
-	}
+	programs.Need(t, "redis-server", "redis-benchmark")
 	program, page := filepath.Join(t.TempDir(), "storebench"), filepath.Join(t.TempDir(), "page.md")
 	run := func(dir, name string, args ...string) {
 		cmd := exec.CommandContext(t.Context(), name, args...)

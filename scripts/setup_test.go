@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // machine is a machine on which scripts/ci-setup.sh runs: a copy of what it reads, and
@@ -25,10 +27,7 @@ const archive = "http://archive.example/debian"
 // newMachine returns a machine with the programs of every system, apt-get, and some more.
 func newMachine(t *testing.T, uid string, more ...string) *machine {
 	t.Helper()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("SKIP: no bash")
-	}
+	bash := programs.Find(t, "bash")
 	root := t.TempDir()
 	m := &machine{root: filepath.Join(root, "project"), bin: filepath.Join(root, "bin"), calls: filepath.Join(root, "calls")}
 	require.NoError(t, os.MkdirAll(m.bin, 0o755))

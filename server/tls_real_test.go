@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // TestTLSKeyWithPassword: encrypted keys as OpenSSL writes them are read with the password,
@@ -17,10 +18,7 @@ import (
 func TestTLSKeyWithPassword(t *testing.T) {
 	s := startTLS(t, "auto")
 	admin := s.dial(s.authority.Client())
-	_, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Skip("openssl is not installed, which encrypts the keys")
-	}
+	programs.Need(t, "openssl")
 	for name, args := range map[string][]string{
 		"aes256":   {"pkcs8", "-topk8", "-v2", "aes-256-cbc"},
 		"aes128":   {"pkcs8", "-topk8", "-v2", "aes-128-cbc", "-v2prf", "hmacWithSHA1"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/certtest"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // eachRealKey runs test against a server with a key of ECDSA, and with one of RSA.
@@ -51,9 +52,7 @@ func (s *tlsServer) scanned(version, option, suites string) (chosen []string) {
 
 // TestTLSScanOfOpenSSL: another library finds the same versions and cipher suites, and no others.
 func TestTLSScanOfOpenSSL(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("SKIP: openssl is not installed, which scans")
-	}
+	programs.Need(t, "openssl")
 	out, err := exec.CommandContext(t.Context(), "openssl", "ciphers", "ALL:COMPLEMENTOFALL:@SECLEVEL=0").Output()
 	require.NoError(t, err)
 	all := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(out)), ":"), func(name string) bool { return strings.HasPrefix(name, "TLS_") })

@@ -11,14 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/certtest"
+	"github.com/cellserver/cellserver/internal/programs"
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
 // TestEncryptedKeys: what OpenSSL writes is read with the password.
 func TestEncryptedKeys(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("SKIP: openssl is not installed, which encrypts the keys")
-	}
+	programs.Need(t, "openssl")
 	for _, rsa := range []bool{false, true} {
 		o, _ := options(t, certtest.Subject{Name: "server", RSA: rsa})
 		from := o.KeyFile

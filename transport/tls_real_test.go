@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // TestTLSKeyUpdate: a client may ask for new keys at any time. openssl can be told to.
 func TestTLSKeyUpdate(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed, which asks for new keys")
-	}
+	programs.Need(t, "openssl")
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), patientLimits())

@@ -16,15 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/internal/programs"
 )
-
-// needs skips the test without a program that CI installs.
-func needs(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("SKIP: no %s (make setup installs it)", program)
-	}
-}
 
 // silent runs a program that has nothing to say about a good file.
 func silent(t *testing.T, name string, args ...string) {
@@ -37,7 +30,7 @@ func silent(t *testing.T, name string, args ...string) {
 // TestManPageIsWellFormedAndListsEverything: mandoc finds nothing to say about the page, and
 // what it shows has every option and every command.
 func TestManPageIsWellFormedAndListsEverything(t *testing.T) {
-	needs(t, "mandoc")
+	programs.Need(t, "mandoc")
 	t.Setenv("SOURCE_DATE_EPOCH", "1767225600")
 	page := printed(t, "cellserver.1", "man")
 	silent(t, "mandoc", "-T", "lint", "-W", "warning", page)
@@ -112,7 +105,7 @@ func folder(t *testing.T) string {
 // TestBashCompletes: bash accepts the script, shellcheck finds nothing, and the right words are
 // offered.
 func TestBashCompletes(t *testing.T) {
-	needs(t, "bash")
+	programs.Need(t, "bash")
 	script, dir := printed(t, "completion.bash", "completion", "bash"), folder(t)
 	silent(t, "bash", "-n", script)
 	checkOffers(t, func(line string) []string {
@@ -123,13 +116,13 @@ func TestBashCompletes(t *testing.T) {
 		require.NoError(t, err, "%s", said)
 		return strings.Fields(string(said))
 	})
-	needs(t, "shellcheck")
+	programs.Need(t, "shellcheck")
 	silent(t, "shellcheck", "-s", "bash", script)
 }
 
 // TestFishCompletes: fish accepts the script and offers the right words.
 func TestFishCompletes(t *testing.T) {
-	needs(t, "fish")
+	programs.Need(t, "fish")
 	script, dir := printed(t, "cellserver.fish", "completion", "fish"), folder(t)
 	silent(t, "fish", "--no-execute", script)
 	checkOffers(t, func(line string) (offered []string) {
@@ -148,7 +141,7 @@ func TestFishCompletes(t *testing.T) {
 
 // TestZshCompletes: zsh accepts the function and offers the right words.
 func TestZshCompletes(t *testing.T) {
-	needs(t, "zsh")
+	programs.Need(t, "zsh")
 	script, dir := printed(t, "_cellserver", "completion", "zsh"), folder(t)
 	silent(t, "zsh", "-n", script)
 	offers, err := filepath.Abs("testdata/offers.zsh")

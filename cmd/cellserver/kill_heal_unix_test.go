@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // insist consumes from a key until the server is gone, also while it refuses. It
@@ -42,8 +44,9 @@ func insist(socket, key string) (acked, unknown int) {
 // Killed while its disk fails now and then and it writes fresh bases because of that,
 // the program has after a restart all that it acknowledged.
 func TestKilledServersThatHealLoseNothing(t *testing.T) {
+	programs.Need(t, "strace")
 	if err := exec.Command("strace", "-o", "/dev/null", "true").Run(); err != nil {
-		t.Skip("it needs strace, and the right to use it: ", err)
+		t.Skip("SKIP: no right to trace: ", err)
 	}
 	rounds := 8
 	if testing.Short() {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // asServer is set in the environment of a test binary that is to be the server.
@@ -202,8 +204,9 @@ func TestKilledServersLoseNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs Unix sockets, signals and, for half of it, strace")
 	}
-	_, err := exec.LookPath("strace")
-	traced := err == nil && exec.Command("strace", "-o", "/dev/null", "true").Run() == nil
+	programs.Need(t, "strace")
+	// Without the right to trace, only the half of the rounds that needs none means anything.
+	traced := exec.Command("strace", "-o", "/dev/null", "true").Run() == nil
 	rounds := 28
 	if testing.Short() {
 		rounds = 4

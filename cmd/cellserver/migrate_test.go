@@ -15,6 +15,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // patience bounds every wait for something that must happen.
@@ -23,9 +25,7 @@ const patience = time.Minute
 // startRedis starts a redis-server on dir and returns a client of it and its address.
 func startRedis(t *testing.T, dir string, flags ...string) (*redis.Client, string) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("it needs redis-server")
-	}
+	programs.Need(t, "redis-server")
 	socket := filepath.Join(dir, "redis")
 	server := exec.Command("redis-server", append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, flags...)...)
 	require.NoError(t, server.Start())

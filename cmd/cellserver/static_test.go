@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // TestMakeBuildIsStatic: what make build leaves needs no library and no loader, so that
@@ -18,9 +20,7 @@ func TestMakeBuildIsStatic(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("it builds the programs, which are ELF files on Linux")
 	}
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("it needs make")
-	}
+	programs.Need(t, "make")
 	bin := t.TempDir()
 	out, err := exec.Command("make", "-C", "../..", "build", "BIN="+bin, "PROGRAMS=./cmd/cellserver").CombinedOutput()
 	require.NoError(t, err, "%s", out)

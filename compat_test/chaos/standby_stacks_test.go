@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/programs"
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
@@ -29,7 +29,7 @@ func startStacks(t *testing.T, sentinels []string) *stacks {
 	s := &stacks{all: []stack{startGoredis(t, sentinels)}, away: map[string][]time.Duration{}}
 	for _, p := range stackPrograms() {
 		if why := p.missing(); why != "" {
-			require.NotEqual(t, "true", os.Getenv("CI"), "%s: run `make setup`", why)
+			require.False(t, programs.Required(), "%s: run `make setup`", why)
 			t.Logf("SKIP: %s: run `make setup`", why)
 			continue
 		}

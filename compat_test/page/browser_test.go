@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // browserPath is the browser without a window, empty if there is none.
@@ -46,7 +48,7 @@ func TestMain(m *testing.M) {
 		path := browserPath()
 		if path == "" {
 			missing := "there is no browser: install chromium-headless-shell (make setup does), or set CELL_BROWSER"
-			if os.Getenv("CI") == "true" {
+			if programs.Required() {
 				println("FAIL: " + missing)
 				return 1
 			}

@@ -15,7 +15,7 @@ const programsWhy = "`go test ./...` starts no program and opens no port outside
 
 // programPackages are the packages that tests start programs or choose ports with.
 var programPackages = []string{
-	"os/exec", module + "/internal/activation", module + "/internal/freeport", module + "/internal/storetest",
+	"os/exec", module + "/internal/activation", module + "/internal/freeport", module + "/internal/programs", module + "/internal/storetest",
 	module + "/compat_test/clients/process",
 }
 

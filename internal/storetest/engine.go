@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/programs"
 )
 
 // Engine is a program that keeps states.
@@ -43,7 +45,7 @@ func (e Engine) Watched(watcher Engine) Engine {
 // integration it fails.
 func Redis(t testing.TB) Engine {
 	t.Helper()
-	return find(t, "redis-server", "make setup installs it")
+	return Engine{Name: "redis-server", program: programs.Find(t, "redis-server")}
 }
 
 // Valkey is the valkey-server on the path, or the one that was built in the checkout that
@@ -55,13 +57,17 @@ func Valkey(t testing.TB) Engine {
 			return Engine{Name: "valkey-server", program: built}
 		}
 	}
-	return find(t, "valkey-server", "make setup installs it where Debian has it, or build it in VALKEY_DIR")
+	program, err := exec.LookPath("valkey-server")
+	if err != nil {
+		programs.Missing(t, "no valkey-server, neither on the path nor built in VALKEY_DIR")
+	}
+	return Engine{Name: "valkey-server", program: program}
 }
 
 // Best is Valkey where there is one, else Redis, for tests that need one engine only.
 func Best(t testing.TB) Engine {
 	t.Helper()
-	if _, err := exec.LookPath("valkey-server"); err == nil || os.Getenv("VALKEY_DIR") != "" || os.Getenv("CI") != "" {
+	if _, err := exec.LookPath("valkey-server"); err == nil || os.Getenv("VALKEY_DIR") != "" || programs.Required() {
 		return Valkey(t)
 	}
 	return Redis(t)
@@ -72,17 +78,4 @@ func Each(t *testing.T, f func(t *testing.T, e Engine)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { f(t, Redis(t)) })
 	t.Run("valkey", func(t *testing.T) { f(t, Valkey(t)) })
-}
-
-func find(t testing.TB, name, advice string) Engine {
-	t.Helper()
-	program, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("no %s: continuous integration has to have it", name)
-	default:
-		t.Skipf("SKIP: no %s (%s)", name, advice)
-	}
-	return Engine{Name: name, program: program}
 }
