@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,9 +96,8 @@ func TestValueOfAnotherHistory(t *testing.T) {
 			go func() {
 				ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
 			}()
-			for end := time.Now().Add(time.Minute); f.Figures().Read != read; time.Sleep(time.Millisecond) {
-				require.True(t, time.Now().Before(end), "it is not read")
-			}
+			synctest.Wait()
+			require.Equal(t, read, f.Figures().Read)
 			require.NoError(t, theirs.Close())
 			require.Error(t, <-ended)
 		}

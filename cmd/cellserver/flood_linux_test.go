@@ -30,8 +30,12 @@ func resident(t *testing.T, pid int) (now, most int64) {
 }
 
 // flood calls CL.THROTTLE once for each of n keys that nobody has used, 500 in flight,
-// and returns how many were allowed and how many refused for want of memory.
-func flood(socket, name string, n int, period string) (allowed, refused int, err error) {
+// and returns how many were allowed and how many refused for want of memory. It tells parts,
+// unless that is nil, of each tenth of them, and closes it.
+func flood(socket, name string, n int, period string, parts chan<- struct{}) (allowed, refused int, err error) {
+	if parts != nil {
+		defer close(parts)
+	}
 	c, err := net.Dial("unix", socket)
 	if err != nil {
 		return 0, 0, err
@@ -41,6 +45,9 @@ func flood(socket, name string, n int, period string) (allowed, refused int, err
 	r := bufio.NewReaderSize(c, 64<<10)
 	var out []byte
 	for at := 0; at < n; at += batch {
+		if parts != nil && at%(n/10) == 0 {
+			parts <- struct{}{}
+		}
 		out = out[:0]
 		for i := at; i < at+batch; i++ {
 			out = fmt.Appendf(out, "*5\r\n$11\r\nCL.THROTTLE\r\n$16\r\n%s%015d\r\n$2\r\n15\r\n$1\r\n1\r\n$%d\r\n%s\r\n", name, i, len(period), period)
@@ -96,21 +103,21 @@ func TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory(t *testing.T) {
 	// None of the keys may expire during the flood, however slow the machine.
 	const probe = 50_000
 	begun := time.Now()
-	_, refusedAtOnce, err := flood(p.socket, "p", probe, "1")
+	_, refusedAtOnce, err := flood(p.socket, "p", probe, "1", nil)
 	require.NoError(t, err)
 	require.Zero(t, refusedAtOnce)
 	lasts = max(lasts, 3*time.Since(begun)*time.Duration(keys/probe))
 	period := strconv.Itoa(int(lasts.Seconds()))
 
 	var allowed, refused int
-	done := make(chan error)
+	done, parts := make(chan error), make(chan struct{}, 10) // the flood does not wait
 	go func() {
 		var err error
-		allowed, refused, err = flood(p.socket, "k", keys, period)
+		allowed, refused, err = flood(p.socket, "k", keys, period, parts)
 		done <- err
 	}()
 	for left := 8; left >= 0; left-- { // ten are admitted, however much else goes on
-		time.Sleep(20 * time.Millisecond) // spreads them over the flood; nothing hangs on it
+		<-parts
 		hot(fmt.Sprintf("0 10 %d ", left))
 	}
 	require.NoError(t, <-done)
@@ -134,7 +141,7 @@ func TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory(t *testing.T) {
 	}, 3*time.Minute, 100*time.Millisecond, "the memory is given back")
 	hot("1 10 0 ")
 	require.Eventually(t, func() bool {
-		_, again, err := flood(p.socket, "j", 50_000, "60")
+		_, again, err := flood(p.socket, "j", 50_000, "60", nil)
 		return err == nil && again == 0
 	}, 3*time.Minute, 100*time.Millisecond, "there is room for many")
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -176,31 +177,28 @@ func TestShutdownCommand(t *testing.T) {
 	}
 }
 
+// beyondBuffers is the size of a reply that the buffers of a connection cannot hold.
+const beyondBuffers = 64 << 20
+
 // TestSecondSignalStopsAtOnce has a client that does not read its replies, which delays a
 // graceful stop. A second signal stops the server at once.
 func TestSecondSignalStopsAtOnce(t *testing.T) {
 	for _, kind := range kinds() {
-		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "3600", "--write-timeout", "3600")
+		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "3600", "--write-timeout", "3600", "--proto-max-bulk-len", strconv.Itoa(beyondBuffers))
 		slow, _ := p.dial()
-		go func() {
-			_, _ = io.WriteString(slow, strings.Repeat("COMMAND DOCS\r\n", 5000)) // never read
-		}()
 		c, r := p.dial()
-		stuck := 0 // looks in a row that found the same reply bytes waiting
-		for last := ""; stuck < 20; {
-			waiting := p.info(c, r, "mem_clients_normal")
-			if stuck++; waiting != last || waiting == "0" {
-				last, stuck = waiting, 0
-			}
-			time.Sleep(5 * time.Millisecond) // between two looks
-		}
+		say(t, c, r, "SETRANGE long "+strconv.Itoa(beyondBuffers-1)+" x", ":"+strconv.Itoa(beyondBuffers))
+		_, err := io.WriteString(slow, "GET long\r\n") // never read
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			text, err := ask(r, c, "INFO commandstats")
+			return err == nil && strings.Contains(text, "cmdstat_get:calls=1,")
+		}, patience, time.Millisecond)
 		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 		require.Eventually(t, func() bool { return strings.Contains(p.log.String(), "msg=stopping") }, patience, time.Millisecond)
-		select {
-		case <-p.ended:
-			require.Fail(t, "it did not wait for a client that still may read")
-		case <-time.After(50 * time.Millisecond): // long enough for a stop that does not wait
-		}
+		_, err = r.ReadByte()
+		require.ErrorIs(t, err, io.EOF, "a client that has all its replies is hung up on")
+		require.NotContains(t, p.log.String(), "msg=stopped", "it waits for the client that still may read")
 		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 		require.NotZero(t, p.status())
 	}
