@@ -70,41 +70,52 @@ func TestSlowReadersTakeLittleAndDelayNobody(t *testing.T) {
 
 // TestLongPipelineDelaysNobody has one client keep a pipeline of 10,000 commands full.
 // Another client gets its replies all the time.
-func TestLongPipelineDelaysNobody(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e *engine) {
-		greedy := e.dial()
-		batch := strings.Repeat("*1\r\n$4\r\nPING\r\n", 10_000)
-		var stop atomic.Bool
-		var both sync.WaitGroup
-		var sent, answered int
-		both.Go(func() {
-			for ; !stop.Load(); sent++ {
-				if _, err := io.WriteString(greedy.Conn, batch); err != nil {
-					break
-				}
+func TestLongPipelineDelaysNobody(t *testing.T) { eachEngine(t, pingBesidePipeline) }
+
+// TestLongPipelineDelaysNobodyOverTLS is the same with TLS, where a record may hold many commands.
+func TestLongPipelineDelaysNobodyOverTLS(t *testing.T) {
+	everyTLS(t, func(t *testing.T, f factory) { pingBesidePipeline(t, serve(t, f)) })
+}
+
+// pingBesidePipeline has one client keep a pipeline full while another sends PING.
+func pingBesidePipeline(t *testing.T, e *engine) {
+	greedy := e.dial()
+	batch := strings.Repeat("*1\r\n$4\r\nPING\r\n", 10_000)
+	var stop atomic.Bool
+	var answered atomic.Int64 // bytes
+	var both sync.WaitGroup
+	var sent int64
+	both.Go(func() {
+		for ; !stop.Load(); sent++ {
+			if _, err := io.WriteString(greedy.Conn, batch); err != nil {
+				break
 			}
-			_ = greedy.Conn.(*net.TCPConn).CloseWrite() // ends the other half
-		})
-		both.Go(func() {
-			buf := make([]byte, 64<<10)
-			for {
-				n, err := greedy.Read(buf)
-				answered += n
-				if err != nil {
-					return
-				}
-			}
-		})
-		other := e.dial()
-		most := 2 * 1024 * int64(len(pong))
-		eventually(t, "the pipeline flows", func() bool { return e.tr.Stats().BytesOut > most })
-		for range 200 {
-			require.Equal(t, pong, other.Do("PING"))
 		}
-		stop.Store(true)
-		both.Wait()
-		require.Equal(t, sent*10_000*len(pong), answered)
+		_ = greedy.Conn.(interface{ CloseWrite() error }).CloseWrite() // ends the other half
 	})
+	both.Go(func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := greedy.Read(buf)
+			answered.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	})
+	other := e.dial()
+	turns := 2 * 1024 * int64(len(pong)) // the replies of two batches
+	eventually(t, "the pipeline flows", func() bool { return answered.Load() > turns })
+	// Both go on: the pipeline gets the replies of ten batches while the other client is served.
+	goal, pings := answered.Load()+5*turns, 0
+	for pings < 200 || answered.Load() < goal {
+		require.Equal(t, pong, other.Do("PING"))
+		pings++
+		require.Less(t, pings, 1_000_000, "the pipeline stands still")
+	}
+	stop.Store(true)
+	both.Wait()
+	require.Equal(t, sent*10_000*int64(len(pong)), answered.Load())
 }
 
 // TestMisalignedPipelineTakesNoMemory sends 8 MiB of commands, none of which begins where a

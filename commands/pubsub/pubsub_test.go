@@ -134,7 +134,7 @@ func wander(t *testing.T, f *inproc.Node, r *rand.Rand) {
 }
 
 // TestPublishingAllocatesNothing: a message costs its subscribers no allocation once
-// their outboxes have grown.
+// their outboxes have grown, and none of the memory is left when they have.
 func TestPublishingAllocatesNothing(t *testing.T) {
 	const subscribers = 100
 	type listener struct {
@@ -159,4 +159,10 @@ func TestPublishingAllocatesNothing(t *testing.T) {
 	require.Equal(t, strings.Repeat(":100\r\n", 3), string(out))
 	require.Equal(t, strings.Repeat(told("2", "news", "0123456789"), 3), string(all[99].out))
 	require.Zero(t, allocs)
+	engine := publisher.Server().Engine()
+	require.Positive(t, engine.ClientMemory())
+	for _, l := range all {
+		l.Leave()
+	}
+	require.Zero(t, engine.ClientMemory())
 }

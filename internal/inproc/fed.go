@@ -2,6 +2,7 @@ package inproc
 
 import (
 	"net"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,8 @@ import (
 type Fed struct {
 	*Session
 	tb testing.TB
+	// leave ends a session that Another has opened.
+	leave func()
 }
 
 // Open is [Feed] for a test. The clock of the server begins at [Epoch].
@@ -22,7 +25,7 @@ func Open(tb testing.TB, options ...string) *Fed {
 	s, err := Feed(Epoch, options...)
 	require.NoError(tb, err)
 	tb.Cleanup(s.Close)
-	return &Fed{s, tb}
+	return &Fed{Session: s, tb: tb}
 }
 
 // OpenTimed is Open of a server with the clock of the machine, which costs what it costs in
@@ -31,7 +34,7 @@ func OpenTimed(tb testing.TB, options ...string) *Fed {
 	tb.Helper()
 	s, err := newServer(nil, []net.Listener{}, server.Options{}, append([]string{"--transport", "goroutine"}, options...))
 	require.NoError(tb, err)
-	f := (&Fed{&Session{server: s}, tb}).Another()
+	f := (&Fed{Session: &Session{server: s}, tb: tb}).Another()
 	tb.Cleanup(func() {
 		s.Engine().Close()
 		s.Keyspace().Close()
@@ -44,9 +47,13 @@ func (f *Fed) Another() *Fed {
 	f.tb.Helper()
 	s, rejection := f.server.Open(loopback)
 	require.NotNil(f.tb, s, "%s", rejection)
-	f.tb.Cleanup(s.session.Closed)
-	return &Fed{s, f.tb}
+	leave := sync.OnceFunc(s.session.Closed)
+	f.tb.Cleanup(leave)
+	return &Fed{s, f.tb, leave}
 }
+
+// Leave ends a session that Another has opened, as if its client had hung up.
+func (f *Fed) Leave() { f.leave() }
 
 // Beside is Another with the worker of f.
 func (f *Fed) Beside() *Fed {

@@ -21,5 +21,5 @@ func OpenWith(tb testing.TB, setup func(*server.Options), options ...string) *Fe
 		s.Engine().Close()
 		s.Keyspace().Close()
 	})
-	return (&Fed{&Session{server: s}, tb}).Another()
+	return (&Fed{Session: &Session{server: s}, tb: tb}).Another()
 }
