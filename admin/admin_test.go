@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// says answers with a word and the name of who asks.
+// says answers with a word and the name of the user that asks.
 func says(word string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := "nobody"

@@ -60,8 +60,8 @@ func thousand(family string) *decide.Ask {
 	}}
 }
 
-// admitted are the instants of what passes of 20 calls a millisecond for a while, of which
-// server chooses who decides them.
+// admitted are the instants of what passes of 20 calls a millisecond for a while, for each of
+// which server chooses the server that decides.
 func admitted(t *testing.T, skew time.Duration, family string, server func(i int) int) (at []limit.Instant) {
 	p := &apart{clock: func(server int, at limit.Instant) limit.Instant {
 		return at.Add(time.Duration(server) * skew)
@@ -108,7 +108,7 @@ func TestClocksApartExceedALimitByWhatIsPublished(t *testing.T) {
 	}
 }
 
-// Whoever decides which call, over t pass at most the limit and what comes in t and the
+// Whichever server decides which call, over t pass at most the limit and what comes in t and the
 // difference of the clocks. FIXED keeps each window, whose edge moves by the difference.
 func TestClocksApartKeepTheBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The errors of the double. After the first two nobody knows what became of a swap.
+// The errors of the double. After the first two it is unknown what became of a swap.
 var (
 	errNoReply   = &store.Error{Reason: "timeout"}
 	errReset     = &store.Error{Reason: "reset"}
@@ -252,7 +252,7 @@ func (m *machine) Get(key []byte, done func(raw []byte, err error)) {
 	})
 }
 
-// Swap writes if nobody has written.
+// Swap writes if the value is the one that was read.
 func (m *machine) Swap(w Write, done func(applied bool, now []byte, err error)) {
 	m.swap([]Write{w}, func(r reply) {
 		var now []byte
@@ -263,7 +263,7 @@ func (m *machine) Swap(w Write, done func(applied bool, now []byte, err error)) 
 	})
 }
 
-// SwapAll writes all if nobody has written to any.
+// SwapAll writes all if all values are those that were read.
 func (m *machine) SwapAll(ws []Write, done func(applied bool, now [][]byte, err error)) {
 	m.swap(ws, func(r reply) { done(r.applied, r.raws, r.err) })
 }

@@ -71,7 +71,7 @@ func asks(t testing.TB) map[string]func(key string) *decide.Ask {
 
 // TestWhatIsAdmittedIsCharged: with one to nine servers on an engine that loses requests and
 // replies and repeats them, each call that was admitted is charged once, and none that was
-// not, but for what nobody can know.
+// not, but for what cannot be known.
 func TestWhatIsAdmittedIsCharged(t *testing.T) {
 	lasts := time.Duration(effort.Steps(1, 4)) * time.Second
 	for family, ask := range asks(t) {

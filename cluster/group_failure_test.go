@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// TestGroupThatIsAnsweredByThePolicyIsUndone: the engine writes, but nobody hears of that
+// TestGroupThatIsAnsweredByThePolicyIsUndone: the engine writes, but no answer comes
 // before the deadline. What the policy has answered with an error is given back; what it has
 // admitted stays charged.
 func TestGroupThatIsAnsweredByThePolicyIsUndone(t *testing.T) {

@@ -190,7 +190,7 @@ func inPart(a *decide.Ask, n int64) *decide.Ask {
 	return a
 }
 
-// TestMultiWithALease: across slots and in one, a lease is held by whoever is admitted, and a
+// TestMultiWithALease: across slots and in one, an admitted member holds a lease, and a
 // refusal leaves it as it was.
 func TestMultiWithALease(t *testing.T) {
 	for _, tagged := range []string{"{one}", ""} {

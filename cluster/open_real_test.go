@@ -105,7 +105,7 @@ func TestStoresOnOneEngineHoldOneLimit(t *testing.T) {
 	require.Positive(t, figure(t, i.Figures, "clock_ready"))
 }
 
-// TestStoreStartsWithoutAnEngineAndRecovers has every policy answer while nobody listens,
+// TestStoreStartsWithoutAnEngineAndRecovers has every policy answer while no engine listens,
 // and the engine answer soon after it does.
 func TestStoreStartsWithoutAnEngineAndRecovers(t *testing.T) {
 	n := storetest.Best(t).Single(t, storetest.Options{})

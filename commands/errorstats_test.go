@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryWriterCountsErrors: whoever makes a writer says who counts its errors. Those of
+// TestEveryWriterCountsErrors: code that makes a writer says what counts its errors. Those of
 // this list write none, or parts of a reply only.
 func TestEveryWriterCountsErrors(t *testing.T) {
 	none := map[string]string{
@@ -48,7 +48,7 @@ func TestEveryWriterCountsErrors(t *testing.T) {
 	}
 }
 
-// uncounted reports whether n makes a writer that tells nobody of errors.
+// uncounted reports whether n makes a writer whose errors are not counted.
 func uncounted(n ast.Node) bool {
 	isWriter := func(e ast.Expr) bool {
 		sel, ok := e.(*ast.SelectorExpr)

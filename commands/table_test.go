@@ -201,7 +201,7 @@ func TestTooManyGroups(t *testing.T) {
 	require.PanicsWithValue(t, "command: 99 groups and parts, of 24 at most", func() { command.NewTable(make([]command.Group, 99)) })
 }
 
-// TestStrangersReachFewCommands: whoever has yet to authenticate can call these and no others.
+// TestStrangersReachFewCommands: a client that has yet to authenticate can call these and no others.
 func TestStrangersReachFewCommands(t *testing.T) {
 	var open []string
 	for _, c := range NewTable().All() {

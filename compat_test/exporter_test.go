@@ -164,7 +164,7 @@ func scrape(t *testing.T, program string, dial func() (net.Conn, error), later f
 	return sums
 }
 
-// metricsAt reads metrics, and adds up those of a name; none if nobody answers yet.
+// metricsAt reads metrics, and adds up those of a name; none if there is no answer yet.
 func metricsAt(url string) map[string]float64 {
 	sums := map[string]float64{}
 	r, err := http.Get(url) //nolint:gosec // of this machine

@@ -52,7 +52,7 @@ func TestScriptsOfGroupsArePlayed(t *testing.T) {
 	}
 }
 
-// playSection runs one section and reports each difference that nobody expects.
+// playSection runs one section and reports each unexpected difference.
 func playSection(t *testing.T, s *script.Script, section *script.Section, proto int, target script.Target, known expectedDifferences) {
 	t.Helper()
 	result, err := script.Run(section, proto, target)

@@ -174,7 +174,7 @@ func sameAsModel(t *testing.T, m model, k *key, now limit.Instant, names []strin
 	require.NoError(t, concurrency.Check(k.mode, k.value))
 	require.Equal(t, now.Add(m.latest(now)), k.expiry)
 	for _, name := range names {
-		// A member passes a limit of 1 iff it holds a lease or nobody does.
+		// A member passes a limit of 1 iff it holds a lease or no member does.
 		d := k.call(t, now, peek(name, 1, 1))
 		_, held := m[name]
 		require.Equal(t, held, d.Allowed(), name)

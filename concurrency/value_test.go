@@ -141,7 +141,7 @@ func TestHostileNamesAndExpiriesKeepSetsFastAndSound(t *testing.T) {
 	}
 }
 
-// TestEffects: whoever follows the effects of the plans knows who holds a lease.
+// TestEffects: the effects of the plans alone tell the holders of leases.
 func TestEffects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (

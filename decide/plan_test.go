@@ -21,7 +21,7 @@ const (
 	tatAt = start + limit.Instant(2*time.Second)
 )
 
-// key is a key in memory, as whoever calls the package has it.
+// key is a key in memory, as callers of the package have it.
 type key struct {
 	e    entry.Entry
 	plan decide.Plan

@@ -42,7 +42,7 @@ func (b *builder) do(dir string, args ...string) string {
 	return said[strings.LastIndexByte(said, '\n')+1:]
 }
 
-// image is what the image tells whoever starts it.
+// image is what the image tells the programs that start it.
 type image struct {
 	Config struct {
 		User, WorkingDir string

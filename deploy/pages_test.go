@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// TestMonitoringExplainsEveryAlert: who is woken by an alert finds it on the page.
+// TestMonitoringExplainsEveryAlert: the page has a section for each alert.
 func TestMonitoringExplainsEveryAlert(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations/monitoring.md")
 	require.NoError(t, err)

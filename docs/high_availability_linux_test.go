@@ -106,7 +106,7 @@ func lettuceSnippet(t *testing.T, dir, code string) []string {
 
 // TestHighAvailabilityUsersHaveTheRightsTheyNeed kills the primary while sentinels and replicas
 // have the users of the page. The replica takes over, the old primary comes back as its replica,
-// and nobody was refused anything.
+// and no call was refused.
 func TestHighAvailabilityUsersHaveTheRightsTheyNeed(t *testing.T) {
 	m := newMachines(t)
 	users := pageBlocks(t, availabilityPage, "acl", 1)[0]

@@ -198,7 +198,7 @@ func pageBlocks(t *testing.T, page, language string, want int) (found []string) 
 }
 
 // configure writes the files of the page. Each machine also says which address it is at: on one
-// machine nobody sees that from connections.
+// machine connections do not show that.
 func (m *machines) configure(moreOfServers, moreOfSentinels string) {
 	m.t.Helper()
 	conf := pageBlocks(m.t, "high-availability.md", "conf", 3)

@@ -62,7 +62,7 @@ func TestMigratingCalls(t *testing.T) {
 			}
 			reply := newExampleRun(t).client(t, "").do(t, name, call)
 			switch words[0] {
-			case "CC.RELEASE", "CC.RENEW": // of a lease that nobody has
+			case "CC.RELEASE", "CC.RENEW": // of a lease that no member has
 				require.Equal(t, "0", reply, "%s: %s", name, call)
 			default:
 				require.Regexp(t, `^0 `, reply, "%s: %s", name, call)

@@ -84,7 +84,7 @@ func newMoving(t *testing.T, e storetest.Engine) *moving {
 	return m
 }
 
-// do types a step, as whoever has typed the password before.
+// do types a step at a shell in which the password was typed before.
 func (m *moving) do(step string) string {
 	m.t.Helper()
 	return m.types(m.steps.password + "\n" + step)

@@ -32,7 +32,7 @@ const (
 )
 
 // within fails the test if do does not end, which it would not do where it waits for
-// whoever waits for it.
+// a goroutine that waits for it.
 func within(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -256,7 +256,7 @@ func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 }
 
 // TestClaimedKeysAreOneRecord shows that what a command of very many keys does is kept or
-// lost as a whole, and that the record comes before those of who waited for its keys.
+// lost as a whole, and that the record comes before those of the commands that waited for its keys.
 func TestClaimedKeysAreOneRecord(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	j := &tape{}
@@ -364,8 +364,8 @@ func (forgetful) Append(_ []byte, refs []shared.Ref, _ limit.Instant) uint64 {
 // Refuses implements keyspace.Journal.
 func (forgetful) Refuses() bool { return false }
 
-// TestRecordOfAClaimIsCondensedWithoutItsKeys: nobody has the shards of a command of very
-// many keys when its record is condensed, so that others may be changing their tables.
+// TestRecordOfAClaimIsCondensedWithoutItsKeys: no goroutine has the shards of a command of
+// very many keys when its record is condensed, so that others may be changing their tables.
 // The race detector tells whether they are looked at.
 func TestRecordOfAClaimIsCondensedWithoutItsKeys(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{Shards: 1})

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
-// TestRewritingFewKeysIsRefusedNothing: whoever holds keys and changes them any number of
-// times is not refused for the length of the record, and that has what was left in the end.
+// TestRewritingFewKeysIsRefusedNothing: a command that holds keys and changes them any number
+// of times is not refused for the length of the record, and that has what was left in the end.
 func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
 	effort.Alone(t)
 	value := bytes.Repeat([]byte("v"), 3_000_000)

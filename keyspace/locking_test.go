@@ -79,7 +79,7 @@ func TestLockCoversOnlyItsKeys(t *testing.T) {
 }
 
 // TestTransfersKeepTheSum moves amounts between keys from many goroutines, while others
-// read all of them. No reader sees half of a transfer, and nobody waits for ever.
+// read all of them. No reader sees half of a transfer, and none waits for ever.
 func TestTransfersKeepTheSum(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		const accounts, each, goroutines, moves = 10, 100, 8, 1500

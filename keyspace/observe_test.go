@@ -108,7 +108,7 @@ func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.Handle)
 	return ks, v
 }
 
-// TestObserverOfTheSweepIsNotifiedOfExpiredKeys expires keys for which nobody has asked.
+// TestObserverOfTheSweepIsNotifiedOfExpiredKeys expires keys that no command has asked for.
 func TestObserverOfTheSweepIsNotifiedOfExpiredKeys(t *testing.T) {
 	var l changeLog
 	ks, _ := observed(t, &l)
@@ -116,7 +116,7 @@ func TestObserverOfTheSweepIsNotifiedOfExpiredKeys(t *testing.T) {
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }
 
-// TestObservedExpiryIsRememberedWithinBounds: who holds keys and looks for one that has
+// TestObservedExpiryIsRememberedWithinBounds: a command that holds keys and looks for one that has
 // expired again and again takes no memory for each look.
 func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
 	var l changeLog

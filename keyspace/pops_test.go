@@ -40,8 +40,8 @@ func popFrom(t *testing.T, v *keyspace.Handle, key []byte) string {
 	return value
 }
 
-// TestPopWaitersAreServedInOrder: those who wait are offered what is there in the order in
-// which keys changed and they came, once for each key, and nobody is left behind.
+// TestPopWaitersAreServedInOrder: waiters are offered what is there in the order in
+// which keys changed and they came, once for each key, and none is left behind.
 func TestPopWaitersAreServedInOrder(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	v := ks.NewHandle()

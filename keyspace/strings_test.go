@@ -211,7 +211,7 @@ func TestStringsAgainstAMap(t *testing.T) {
 	})
 }
 
-// A cell is a string of its TAT, which CL.THROTTLE goes on from whoever wrote it.
+// A cell is a string of its TAT, which CL.THROTTLE goes on from, whatever command wrote it.
 func TestCellsAreStrings(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
@@ -331,7 +331,7 @@ func TestStringsInTheJournal(t *testing.T) {
 	require.Equal(t, before, all(ks))
 }
 
-// Whoever watches a string sees it change, and sees nothing where nothing changed.
+// A client that watches a string sees it change, and sees nothing where nothing changed.
 func TestStringsAreWatched(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	setString(t, v, "k", "5")

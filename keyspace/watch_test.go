@@ -114,7 +114,7 @@ func TestWatchOfAnExpiredKeySeesNoChange(t *testing.T) {
 	c.Advance(time.Hour)
 	v.Refresh()
 	var w keyspace.Watcher
-	v.Watch(&w, 0, k) // expired, though nobody has noticed
+	v.Watch(&w, 0, k) // expired, which was not noticed so far
 	require.Equal(t, 1, ks.Sweep(1000).Removed)
 	require.False(t, v.Dirty(&w), "to go on not existing is no change")
 	_, err = asks.Throttle(v, 0, k, quota(t), 1)

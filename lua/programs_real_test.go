@@ -50,7 +50,7 @@ func (p programs) block(depth int) string {
 	return s
 }
 
-// statement ends, however it is nested: whoever calls again gets true a few times.
+// statement ends, however it is nested: calls in a row get true a few times.
 func (p programs) statement(depth int) string {
 	assignment := p.one("a", "b", "c") + " = " + p.expression(2)
 	if depth == 0 {

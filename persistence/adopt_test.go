@@ -181,7 +181,7 @@ func TestAdoptedLogHasOthersWaitUntilAllIsDurable(t *testing.T) {
 	s.close()
 }
 
-// TestAdoptionThatFailsRefusesAgain for the reason of the disk. Who waits is told so, and the next
+// TestAdoptionThatFailsRefusesAgain for the reason of the disk. Callers that wait are told so, and the next
 // base heals the log.
 func TestAdoptionThatFailsRefusesAgain(t *testing.T) {
 	for _, p := range policies {

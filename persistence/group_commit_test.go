@@ -95,7 +95,7 @@ func TestCallersDoNotWaitForALongWrite(t *testing.T) {
 	}
 }
 
-// TestWhoeverAsksWithoutAWakerIsServed: nobody who asks waits, as a replica that applies what
+// TestWhoeverAsksWithoutAWakerIsServed: no caller waits, as where a replica applies what
 // comes, and yet what was appended becomes as safe as the policy asks for, without a tick.
 func TestWhoeverAsksWithoutAWakerIsServed(t *testing.T) {
 	fsys := faultfs.New()

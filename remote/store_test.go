@@ -50,7 +50,7 @@ func TestStoreClockIsThatOfTheRemote(t *testing.T) {
 	require.Equal(t, limit.Instant(3), st.Now())
 }
 
-// TestWaitersOfAllWorkersShareAQueue: who waits under a key is woken when it becomes the
+// TestWaitersOfAllWorkersShareAQueue: a waiter under a key is woken when it becomes the
 // first, in the order of arrival, whatever worker it came by.
 func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	stores := remote.New(&decider{}, func(time.Duration, func()) func() bool { return nil })

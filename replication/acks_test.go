@@ -28,7 +28,7 @@ func online(t *testing.T, n int) (s *replication.Source, peers []*conn, advance 
 	return s, peers, clock.Advance
 }
 
-// WAIT and the barrier: who is woken when.
+// WAIT and the barrier: which waiters are woken when.
 func TestAwait(t *testing.T) {
 	s, _, _ := online(t, 3)
 	type hears struct {
@@ -71,7 +71,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// Who waits is woken by the acknowledgement that is enough, and by no other.
+// A waiter is woken by the acknowledgement that is enough, and by no other.
 func TestAwaitWakes(t *testing.T) {
 	s, _, _ := online(t, 3)
 	one, two, far := &conn{}, &conn{}, &conn{}
@@ -130,7 +130,7 @@ func TestAwaitModel(t *testing.T) {
 	}
 }
 
-// Replicas count only once they are whole, and who waits asks again when another stream
+// Replicas count only once they are whole, and waiters ask again when another stream
 // begins or time has passed: a client may be gone, or have given up.
 func TestAwaitOfOthers(t *testing.T) {
 	s, clock := begun(t, defaults())

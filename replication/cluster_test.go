@@ -44,8 +44,8 @@ type web struct {
 	mu    sync.Mutex // guards what follows
 	nodes map[string]*member
 	conns map[net.Conn][2]string // both ends of each connection, by who dialled whom
-	down  map[string]bool        // addresses that nobody reaches, and that reach nobody
-	deaf  map[string]bool        // addresses that nobody reaches
+	down  map[string]bool        // addresses that cannot be reached, and that reach no other
+	deaf  map[string]bool        // addresses that cannot be reached
 	held  map[string]*gate
 	plays map[string]func(conn net.Conn) // what answers at addresses without a node
 	ids   atomic.Int64

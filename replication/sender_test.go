@@ -193,7 +193,7 @@ func TestCutFullSync(t *testing.T) {
 	require.Equal(t, stateOf(p.ks), stateOf(f.ks))
 }
 
-// Who reads nothing takes no memory but the backlog, which overtakes it.
+// A peer that reads nothing takes no memory but the backlog, which overtakes it.
 func TestPeerThatNeverReads(t *testing.T) {
 	set := &settings{1 << 20, time.Hour, 10 * time.Second}
 	s, _ := begun(t, set)
@@ -259,7 +259,7 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	require.Len(t, s.Replicas(), 1)
 }
 
-// Who is told nothing for repl-ping-replica-period is told that we are there.
+// A peer that is told nothing for repl-ping-replica-period is told that we are there.
 func TestAlive(t *testing.T) {
 	s, clock := begun(t, defaults())
 	c := &conn{}

@@ -140,7 +140,7 @@ func TestFullSyncDuringALongFrame(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("+FULLRESYNC %s %d cell1\r\n", id1, len(long)), string(reply))
 	pump.Closed()
 	s.Write(long[:100_000])
-	refused(3) // nobody was there for whom there would have been room
+	refused(3) // without a replica there was no room for one
 	s.Write(long[100_000:])
 	_, pump = s.Sync(call(4, &conn{}))
 	require.NotNil(t, pump)
@@ -270,7 +270,7 @@ func TestLongRecordsOvertakeNobody(t *testing.T) {
 	clock.Advance(time.Second)
 	require.Less(t, length(), uint64(100_000+2*replication.LeastBacklog))
 
-	// Without a replica there is nobody to make room for.
+	// Without a replica no room is made.
 	s.Write(long)
 	require.Less(t, length(), uint64(100_000+2*replication.LeastBacklog))
 }

@@ -60,7 +60,7 @@ func TestRecordThatDoesNotFitTheState(t *testing.T) {
 	})
 }
 
-// TestPromotionThatIsTakenBack: who is told to lead during a full sync, and then to follow another,
+// TestPromotionThatIsTakenBack: a node that is told to lead during a full sync, and then to follow another,
 // has a whole state, an empty one, and does not say that it is being loaded.
 func TestPromotionThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestHistoryIsWhatHappened(t *testing.T) {
 	require.Equal(t, "100/min", g[0].Limit)
 }
 
-// TestHistoryTakesMissedSecondsAndResets: what came while nobody looked is spread over the
+// TestHistoryTakesMissedSecondsAndResets: what came between two looks is spread over the
 // seconds, and counters that begin again are no flood.
 func TestHistoryTakesMissedSecondsAndResets(t *testing.T) {
 	d := newDay(t)

@@ -108,8 +108,8 @@ func TestSetupSaysBeforehandWhatItInstallsAndHowLarge(t *testing.T) {
 	require.NotContains(t, called, "npm")
 }
 
-// TestSetupAsksForWhatNeedsRoot: nobody's system is changed unless they agree, which a
-// terminal or CI=true can; the others are told the one command.
+// TestSetupAsksForWhatNeedsRoot: no system is changed without an agreement, from a
+// terminal or by CI=true; without one the script prints the one command.
 func TestSetupAsksForWhatNeedsRoot(t *testing.T) {
 	const command = "apt-get install -y --no-install-recommends redis-tools redis-server valkey-server"
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestSetupAsksForWhatNeedsRoot(t *testing.T) {
 }
 
 // TestSetupFindsValkeyWhereDebianHasIt: Debian 12 has it in backports only, of which apt is
-// told by one line, and only if whoever installs agrees.
+// told by one line, and only after an agreement.
 func TestSetupFindsValkeyWhereDebianHasIt(t *testing.T) {
 	const line = archive + " bookworm-backports main"
 	for name, c := range map[string]struct {

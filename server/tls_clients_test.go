@@ -116,7 +116,7 @@ func TestAdminPortOverTLS(t *testing.T) {
 		require.Contains(t, body, "cellserver_build_info")
 
 		for _, conf := range []*tls.Config{
-			certtest.New(t).Client(), // who trusts another authority
+			certtest.New(t).Client(), // which trusts another authority
 			limited(trusts, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
 		} {
 			_, err := s.HandshakeAt(port, conf)

@@ -14,8 +14,8 @@ import (
 )
 
 // BenchmarkClientsBesideHalfHandshakes is what a call takes of clients with TLS, of a hundred the
-// slowest, while nobody else is there and while 1,000 others have begun a handshake and do not go
-// on. Whoever of these is closed comes back at once. It prints the least of both, and the ratio.
+// slowest, while no others are there and while 1,000 others have begun a handshake and do not go
+// on. Those of them that are closed come back at once. It prints the least of both, and the ratio.
 func BenchmarkClientsBesideHalfHandshakes(b *testing.B) {
 	const halves, clients, calls = 1000, 8, 1500
 	s := startTLS(b, "auto", "--maxclients", "5000")
@@ -65,7 +65,7 @@ func (s *tlsServer) halfHandshakes(n int) (end func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ended {
-			_ = nc.Close() // nobody waits for it
+			_ = nc.Close() // its end changes nothing
 			return nil
 		}
 		_, _ = nc.Write([]byte{22, 3, 1}) // the beginning of a record

@@ -34,7 +34,7 @@ func TestTLSAndPlainAreLogged(t *testing.T) {
 }
 
 // TestTLSAuthClients: with yes, no and optional a client has to show a certificate, need not,
-// and may; a wrong one is refused unless nobody looks. CONFIG SET changes it.
+// and may; a wrong one is refused unless none is asked for. CONFIG SET changes it.
 func TestTLSAuthClients(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -122,14 +122,14 @@ func TestTLSCertificateNamesUser(t *testing.T) {
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
 		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "off"))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
-		// A certificate that nobody has checked names nobody.
+		// A certificate that was not checked names no user.
 		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "CN", "tls-auth-clients", "no"))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
 	})
 }
 
 // TestTLSReloadDropsNobody: new certificates are in force at once for new connections, old
-// ones go on, and nobody who is not welcome any more comes in by an old ticket.
+// ones go on, and a client that is not welcome any more does not come in by an old ticket.
 func TestTLSReloadDropsNobody(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--tls-auth-clients", "yes")
@@ -204,7 +204,7 @@ func TestTLSFaultsChangeNothing(t *testing.T) {
 	})
 }
 
-// TestTLSCountsInBounds: who has not finished the handshake is a client, counted by
+// TestTLSCountsInBounds: a client that has not finished the handshake is counted by
 // maxclients and max-clients-per-ip, and one too many is hung up on.
 func TestTLSCountsInBounds(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

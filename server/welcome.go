@@ -16,7 +16,7 @@ import (
 func (s *Server) welcome() {
 	keeps := s.keeps()
 	if s.given.Terminal != nil {
-		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // somebody may have closed the terminal
+		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // fails if the terminal has been closed
 	}
 	if s.given.Terminal == nil || s.logFile != nil {
 		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", s.config.Number("maxmemory"))

@@ -60,7 +60,7 @@ func answered(t *testing.T, c *remotedouble.Session, want string) {
 	require.Equal(t, want, string(out))
 }
 
-// TestBlockElsewhereIsFIFO: who waits under a key passes in the order of arrival, and room
+// TestBlockElsewhereIsFIFO: calls that wait under a key pass in the order of arrival, and room
 // that another server has made is noticed within a tenth of a second.
 func TestBlockElsewhereIsFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestBlockElsewhereEndsInEveryWay(t *testing.T) {
 	})
 }
 
-// TestBlockElsewhereIsInterruptedWhileItTries: whoever ends a wait while the Remote decides for
-// it is not overheard.
+// TestBlockElsewhereIsInterruptedWhileItTries: a wait can be ended while the Remote
+// decides for it.
 func TestBlockElsewhereIsInterruptedWhileItTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {

@@ -187,7 +187,7 @@ func TestTheAdminPortIsNamedInWhatIsKeptOfIt(t *testing.T) {
 	require.Equal(t, "admin port, user default from 10.0.0.9:4", changes[len(changes)-1].By)
 }
 
-// TestExecuteLeavesACommandAloneThatTakesTooLong: who asked is told, and nothing stays behind.
+// TestExecuteLeavesACommandAloneThatTakesTooLong: the caller is told, and nothing stays behind.
 func TestExecuteLeavesACommandAloneThatTakesTooLong(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)

@@ -80,7 +80,7 @@ func difference(want, got []byte) string {
 	return fmt.Sprintf("want %q\n got %q", want[from:min(len(want), at+100)], got[from:min(len(got), at+100)])
 }
 
-// throttle is a limiter call that nobody refuses.
+// throttle is a limiter call that is never refused.
 const throttle = "CL.THROTTLE k 99 1 60"
 
 // TestFlightIsOneSubmission: what a batch asks is submitted together, and the replies come
@@ -316,7 +316,7 @@ func TestFlightBeforeTheEndIsAnswered(t *testing.T) {
 }
 
 // TestClientThatGoesLosesItsAnswersOnly: what it has asked is decided all the same, and
-// nobody else is disturbed.
+// no other client is disturbed.
 func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := remotedouble.NewServer(epoch, 1, nil)
@@ -465,7 +465,7 @@ type atOnce struct{ env.Remote }
 
 func (atOnce) Submit(asks []*decide.Ask, _ bool, done func()) { done() }
 
-// TestErrorsOfARemote: each ask has its own, and what nobody can decide says why.
+// TestErrorsOfARemote: each ask has its own, and what cannot be decided says why.
 func TestErrorsOfARemote(t *testing.T) {
 	s := newServer(t)
 	s.Double.Fail(func(a *decide.Ask) error {

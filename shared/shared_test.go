@@ -41,7 +41,7 @@ func TestValueCountsUntilItsLastReferenceIsGone(t *testing.T) {
 		shared.ReleaseAll(refs)
 		require.Zero(t, l.sum.Load())
 		require.False(t, shared.Busy(v))
-		shared.Hold(v, &l) // by whoever has taken it out
+		shared.Hold(v, &l) // by the goroutine that has taken it out
 		last := shared.Held(v, &l)
 		require.Equal(t, shared.Size(v), l.sum.Load())
 		require.Equal(t, text, string(last.Bytes))

@@ -201,8 +201,8 @@ func TestInitStartsShort(t *testing.T) {
 	})
 }
 
-// TestModeChanges carries whole tokens from one mode to the next; who is refused is
-// answered by the stored mode and told when the call would pass.
+// TestModeChanges carries whole tokens from one mode to the next; a refused call is
+// answered by the stored mode and told when it would pass.
 func TestModeChanges(t *testing.T) {
 	greedy := call(tokenbucket.Greedy, 5, 1, second)
 	interval := call(tokenbucket.Interval, 5, 2, 10*second)

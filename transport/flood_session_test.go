@@ -18,8 +18,8 @@ import (
 
 const pong = "+PONG\r\n"
 
-// TestSilentRefusedClientsDelayNobody refuses clients that send and read nothing. They
-// delay nobody.
+// TestSilentRefusedClientsDelayNobody refuses clients that send and read nothing. Other
+// clients are served meanwhile.
 func TestSilentRefusedClientsDelayNobody(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		c := e.dial()
@@ -37,7 +37,7 @@ func TestSilentRefusedClientsDelayNobody(t *testing.T) {
 }
 
 // TestSlowReadersTakeLittleAndDelayNobody has fifty clients that ask for much and read
-// nothing. They take little memory and delay nobody.
+// nothing. They take little memory, and other clients are served.
 func TestSlowReadersTakeLittleAndDelayNobody(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		witness := e.dial()

@@ -123,7 +123,7 @@ func (h *lineHandler) Durable(barrier uint64, p transport.Peer) transport.Outcom
 	return transport.Kept
 }
 
-// synced moves the log forward and wakes whoever waits for it.
+// synced moves the log forward and wakes the sessions that wait for it.
 func (h *lineHandler) synced(upTo uint64) {
 	h.mu.Lock()
 	h.durable.Store(upTo)

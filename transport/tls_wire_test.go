@@ -78,8 +78,8 @@ func TestTLSRecordsInAnyPieces(t *testing.T) {
 	})
 }
 
-// TestTLSEndsWithCloseNotify: whose session closes, or who has sent all, gets an alert in
-// front of the end, so that nobody between can make the end.
+// TestTLSEndsWithCloseNotify: a client whose session closes, or that has sent all, gets an alert
+// in front of the end, so that no machine between can make the end.
 func TestTLSEndsWithCloseNotify(t *testing.T) {
 	const alert = 21
 	for name, f := range transportsOf(t) {

@@ -153,7 +153,7 @@ func TestGuardFollowsRepliesInAnyPieces(t *testing.T) {
 	}
 }
 
-// TestGuardBoundsArraysWithinArrays: who reads them makes room for each that is announced, and
+// TestGuardBoundsArraysWithinArrays: their reader makes room for each that is announced, and
 // calls itself for each that is in another.
 func TestGuardBoundsArraysWithinArrays(t *testing.T) {
 	for _, head := range []string{"*1\r\n", "*131072\r\n", "*2\r\n*0\r\n"} {

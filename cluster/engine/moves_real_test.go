@@ -39,7 +39,7 @@ func load(t *testing.T, e *engine.Engine, sound func(*engine.Error) bool) (stop 
 				old = value(n, "")
 			}
 			e.Swap(write(key, old, value(n+1, "")), func(applied bool, now []byte, err error) {
-				why, _ := err.(*engine.Error) //nolint:errorlint // nobody wraps it
+				why, _ := err.(*engine.Error) //nolint:errorlint // it is not wrapped
 				switch {
 				case err == nil && applied:
 					n++

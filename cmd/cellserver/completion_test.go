@@ -22,7 +22,7 @@ func printed(t *testing.T, name string, args ...string) string {
 	return path
 }
 
-// TestReleaseDate: who makes a package says the date, then the release, then the commit; the
+// TestReleaseDate: the maker of a package says the date, then the release, then the commit; the
 // clock never does.
 func TestReleaseDate(t *testing.T) {
 	commit := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.time", Value: "2026-03-04T05:06:07+02:00"}}}

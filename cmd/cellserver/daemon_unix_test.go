@@ -82,7 +82,7 @@ func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.FileExists(t, filepath.Join(dir, "log"))
 
-	// What is wrong with a second one is told to whoever starts it.
+	// What is wrong with a second one is told to the process that starts it.
 	status, said = runToEnd(t, "", "--port", "0", "--unixsocket", socket, "--dir", t.TempDir(), "--daemonize", "yes")
 	require.Equal(t, 1, status)
 	require.Contains(t, said, "cellserver: listening on "+socket+": another server is there")

@@ -29,7 +29,7 @@ func resident(t *testing.T, pid int) (now, most int64) {
 	return field("VmRSS"), field("VmHWM")
 }
 
-// flood calls CL.THROTTLE once for each of n keys that nobody has used, 500 in flight,
+// flood calls CL.THROTTLE once for each of n unused keys, 500 in flight,
 // and returns how many were allowed and how many refused for want of memory. It tells parts,
 // unless that is nil, of each tenth of them, and closes it.
 func flood(socket, name string, n int, period string, parts chan<- struct{}) (allowed, refused int, err error) {
@@ -78,8 +78,8 @@ func flood(socket, name string, n int, period string, parts chan<- struct{}) (al
 	return allowed, refused, nil
 }
 
-// TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory has clients call ten million keys that
-// nobody has used. maxmemory has room for about half of them. The process stays within
+// TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory has clients call ten million unused
+// keys. maxmemory has room for about half of them. The process stays within
 // its bound, keys in use are decided as they should be, and new ones are refused with the
 // error of Redis. After the flood has expired there is room again, and the memory is
 // released.

@@ -243,7 +243,7 @@ type rival struct {
 }
 
 // check compares what the restarted server has with the model, which may be behind
-// by a beginning of what nobody has answered.
+// by a beginning of what was not answered.
 func (r *rival) check(t *testing.T, socket string) {
 	w := dial(t, socket, r.db)
 	defer w.c.Close()

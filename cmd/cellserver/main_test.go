@@ -27,7 +27,7 @@ func TestFlagsThatPrintStartNoServer(t *testing.T) {
 	}
 }
 
-// TestHelpNamesTools: the subcommands are found by whoever asks for help.
+// TestHelpNamesTools: the help names the subcommands.
 func TestHelpNamesTools(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeHelp(&out))

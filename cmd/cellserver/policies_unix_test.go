@@ -129,7 +129,7 @@ func TestPolicyFileOfTheProgram(t *testing.T) {
 	write(limited(20))
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGHUP))
 	require.Eventually(t, func() bool { return is("0 20 ") }, patience, time.Millisecond)
-	answers, err := w.do(act{{"SET", "k", "v"}}) // its record is behind that of the file, whom nobody has answered
+	answers, err := w.do(act{{"SET", "k", "v"}}) // its record is behind that of the file, which gets no answer
 	require.NoError(t, err)
 	require.Equal(t, []string{"OK"}, answers)
 	p.kill()

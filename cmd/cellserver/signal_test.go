@@ -219,7 +219,7 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// TestServerSurvivesTheEndOfItsTerminal: neither SIGHUP nor a log that nobody reads any
+// TestServerSurvivesTheEndOfItsTerminal: neither SIGHUP nor a log that is not read any
 // more ends it.
 func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	reader, writer, err := os.Pipe()

@@ -60,7 +60,7 @@ func TestPasswordOfDefault(t *testing.T) {
 	require.True(t, us.NeedsLogin())
 }
 
-// TestChangesAreSeen: whoever holds a user sees what it may do from then on.
+// TestChangesAreSeen: holders of a user see what it may do from then on.
 func TestChangesAreSeen(t *testing.T) {
 	us := acl.NewUsers(testWords())
 	u, before, err := us.Set("app", []string{"+get"})
@@ -142,7 +142,7 @@ func TestLog(t *testing.T) {
 	require.Zero(t, l.Count(acl.DeniedKey))
 }
 
-// TestLogNamesAreCut: whoever has yet to log in says as whom.
+// TestLogNamesAreCut: a client that is not logged in may send any name.
 func TestLogNamesAreCut(t *testing.T) {
 	var l acl.Log
 	l.SetMax(1)

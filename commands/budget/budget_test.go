@@ -10,7 +10,7 @@ import (
 
 // TestAsManyLargeRepliesAtOnceAsFit: those that ask are granted memory in the order in
 // which they came, as many at once as there is room for, and one that never fits where
-// nobody else has any.
+// no other has any.
 func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Budget{Room: func() int64 { return 100 }}

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// TestLoginDuringADeletion: whoever deletes a user closes the clients that it has. One that
+// TestLoginDuringADeletion: a deletion of a user closes the clients that it has. One that
 // becomes its client meanwhile is found by either, whatever comes first.
 func TestLoginDuringADeletion(t *testing.T) {
 	us := acl.NewUsers(command.NewTable(nil))

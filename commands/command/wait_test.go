@@ -19,7 +19,7 @@ func (clocked) Now() limit.Instant                   { return 1 }
 func (clocked) Civil(at limit.Instant) limit.Instant { return at }
 
 // TestWaitIsCheckedWhoseRulesChangedBeforeItBegan: between the check of a call and the moment in
-// which it begins to wait its user may have lost the right. Nobody looks again before it wakes.
+// which it begins to wait its user may have lost the right. It is not checked again before it wakes.
 func TestWaitIsCheckedWhoseRulesChangedBeforeItBegan(t *testing.T) {
 	cmd := &command.Command{Name: "get", Arity: 2, Flags: command.FlagReadonly, Keys: command.OneKey, Group: "string", Summary: "s.", Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: "r", Run: func(*command.Call) {}}
 	table := command.NewTable([]command.Group{{Commands: []*command.Command{cmd}}})

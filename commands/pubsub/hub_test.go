@@ -10,7 +10,7 @@ import (
 )
 
 // TestResetFreesTheRoomOfSubscriptions: a map keeps the room of all that it ever had, which
-// nobody counts.
+// is not counted.
 func TestResetFreesTheRoomOfSubscriptions(t *testing.T) {
 	h, cl := &hub{}, &command.Client{}
 	for i := range 2 * command.SliceWords {

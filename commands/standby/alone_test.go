@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestAlone: a server without replication is a primary that nobody follows.
+// TestAlone: a server without replication is a primary without replicas.
 func TestAlone(t *testing.T) {
 	var n standby.Node = standby.Alone{RunID: "0123456789012345678901234567890123456789"}
 	require.False(t, standby.Replicates(n))

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadTableAgreesWithAMapOfSets: whatever is added and taken, it knows who reads
-// what, counts that, and counts no memory when it is empty.
+// TestReadTableAgreesWithAMapOfSets: whatever is added and taken, it knows which clients
+// read what, counts that, and counts no memory when it is empty.
 func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 	effort.Alone(t)
 	var table readTable
@@ -60,7 +60,7 @@ func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 }
 
 // TestReadTableForgetsClientsThatAreGone: a key that never changes does not gather
-// everybody who has ever read it.
+// all clients that have ever read it.
 func TestReadTableForgetsClientsThatAreGone(t *testing.T) {
 	var table readTable
 	newest := int64(0)
@@ -167,8 +167,8 @@ func TestParseTracking(t *testing.T) {
 	require.Contains(t, overlapOfMany([]string{"xa"}, had), "'xa' overlaps with an existing prefix 'x'")
 }
 
-// TestReadTableSweepLeavesWhoStays: only those go who are not kept, and keys that nobody
-// else has read; the counts are those of what is left.
+// TestReadTableSweepLeavesWhoStays: only clients that are not kept go, and keys that no
+// other has read; the counts are those of what is left.
 func TestReadTableSweepLeavesWhoStays(t *testing.T) {
 	var table readTable
 	table.init(func(int64) bool { return true })

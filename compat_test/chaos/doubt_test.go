@@ -13,7 +13,7 @@ import (
 
 // TestLostRepliesChargeNobodyTwice has 1 to 9 servers ask about the same keys over
 // connections that lose replies, are reset and fall silent. What is stored in the end is
-// what callers were told that they have, and at most what nobody could tell them.
+// what callers were told that they have, and at most what they could not be told.
 func TestLostRepliesChargeNobodyTwice(t *testing.T) {
 	e := storetest.Best(t)
 	writers := []int{1, 3, 9}

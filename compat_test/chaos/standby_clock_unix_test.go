@@ -5,7 +5,7 @@ package chaos_test
 import "golang.org/x/sys/unix"
 
 // monotonic returns the nanoseconds of the clock that all programs of a machine share, and which
-// nobody sets: redis-py, ioredis and Lettuce programs read the same one.
+// cannot be set: redis-py, ioredis and Lettuce programs read the same one.
 func monotonic() int64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

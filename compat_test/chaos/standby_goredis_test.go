@@ -23,7 +23,7 @@ type goredisStack struct {
 	mu       sync.Mutex // guards what follows
 	done     stackReport
 	last     int64 // when a call was answered last
-	markedAt int64 // 0: nobody has asked
+	markedAt int64 // 0: there was no mark
 }
 
 // goredisCallers is how many callers share the pace.
@@ -33,7 +33,7 @@ const goredisCallers = 2
 func startGoredis(t *testing.T, sentinels []string) *goredisStack {
 	t.Helper()
 	s := &goredisStack{
-		// A call is made once: who counts has to know how often it ran.
+		// A call is made once: the count needs to know how often it ran.
 		client: redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: storetest.MasterName, SentinelAddrs: sentinels, MaxRetries: -1, ContextTimeoutEnabled: true,
 		}),

@@ -69,8 +69,8 @@ func (l *link) awaitStatus(status string) {
 	})
 }
 
-// awaitCaughtUp returns when the link is up and the replica has all that the primary has. Nobody
-// may change the primary. The clock of a primary goes on, so its offset grows nevertheless.
+// awaitCaughtUp returns when the link is up and the replica has all that the primary has. The
+// primary must not change meanwhile. The clock of a primary goes on, so its offset grows nevertheless.
 func (l *link) awaitCaughtUp() {
 	l.t.Helper()
 	l.awaitStatus("up")

@@ -43,7 +43,7 @@ func (t *cutToxic) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// drain reads what nobody wants, so that whoever writes it comes to its end.
+// drain reads what is left over, so that its writer comes to an end.
 func drain(input <-chan *stream.StreamChunk) {
 	for c := range input {
 		if c == nil {

@@ -253,7 +253,7 @@ func healthy() *invented {
 	return v
 }
 
-// idle is a server that nobody has called yet.
+// idle is a server without any calls so far.
 func idle() *invented {
 	v := oneCaller()
 	v.overview.Server.UptimeS = 40

@@ -44,7 +44,7 @@ const outside = `[...document.querySelectorAll('.card *')].filter(e => !e.closes
 const ready = `document.querySelectorAll('#list li').length === 9 && document.querySelector('#changes li') !== null | document.querySelector('#changes .empty') !== null && document.querySelector('#decisions svg') !== null`
 
 // TestEveryStateCanBeReadInEverySize: on a wide screen, a dark one and a telephone nothing is
-// faint or wider than the screen, nothing goes wrong, and nobody else is asked.
+// faint or wider than the screen, nothing goes wrong, and no other host is asked.
 func TestEveryStateCanBeReadInEverySize(t *testing.T) {
 	for name, make := range states {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestEveryCommandOfRedisIsHereOrListedAsMissing(t *testing.T) {
 }
 
 // TestNoEntryOfTheMissingListIsIdle takes each name away, adds one that is here and one
-// that nobody has: the comparison must notice.
+// that no server has: the comparison must notice.
 func TestNoEntryOfTheMissingListIsIdle(t *testing.T) {
 	redis, here := redisNames(t), inTable()
 	for i, g := range missing.FromRedis {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestStoppedWorldIsExclusive has many goroutines run batches while some of them stop the
-// world. Nobody else is inside while it is stopped.
+// world. No other is inside while it is stopped.
 func TestStoppedWorldIsExclusive(t *testing.T) {
 	var g world.Lock
 	const all, batches = 8, 3000

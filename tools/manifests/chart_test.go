@@ -163,7 +163,7 @@ func TestChartRefusesWhatWouldNotWork(t *testing.T) {
 	}
 }
 
-// TestChartRunsTheImageAsItIsMade: as its user, on a root that nobody can write to, with the
+// TestChartRunsTheImageAsItIsMade: as its user, on a root that cannot be written to, with the
 // configuration of the values, and probes on ports that exist.
 func TestChartRunsTheImageAsItIsMade(t *testing.T) {
 	objects, err := render(t, "{auth: {existingSecret: s}, admin: {enabled: true}, config: {maxmemory: 1gb, io-threads: 2}}")
