@@ -15,33 +15,6 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// A window of one unit a minute that starts with its first hit: a second call waits for the end of
-// the minute.
-const (
-	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
-	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
-)
-
-// fill uses the window up.
-func fill(c *inproc.Client) {
-	c.Send(takeWindow)
-	c.Expect(inproc.Five(0, 1, 0, -1, 60))
-}
-
-// queue has n clients wait for the window, one behind the other.
-func queue(t *testing.T, w *inproc.World, f *inproc.Node, n int, command string) []*inproc.Client {
-	t.Helper()
-	before := f.Keyspace().Waiting()
-	conns := make([]*inproc.Client, n)
-	for i := range conns {
-		conns[i] = f.Dial()
-		conns[i].Send(command)
-		w.Settle()
-		require.Equal(t, before+i+1, f.Keyspace().Waiting())
-	}
-	return conns
-}
-
 // TestPauseWrites: what may change something waits for the end of the pause with all that
 // its client has sent behind it, for one timer in all; others are served. It ends to the
 // millisecond, and every reply comes once and in its place.
@@ -102,8 +75,8 @@ func TestPauseStopsChanges(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		admin := f.Dial()
-		fill(admin)
-		waiting := queue(t, w, f, 2, waitWindow)
+		admin.FillWindow()
+		waiting := w.Queue(f, 2, inproc.WaitWindow)
 		const writers, depth = 8, 500
 		conns := make([]*inproc.Client, writers)
 		for i := range conns {

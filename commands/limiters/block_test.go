@@ -11,41 +11,14 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// A window of one unit a minute that starts with its first hit: a second call waits for the end of
-// the minute.
-const (
-	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
-	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
-)
-
-// fill uses the window up.
-func fill(c *inproc.Client) {
-	c.Send(takeWindow)
-	c.Expect(inproc.Five(0, 1, 0, -1, 60))
-}
-
-// queue has n clients wait for the window, one behind the other.
-func queue(t *testing.T, w *inproc.World, f *inproc.Node, n int, command string) []*inproc.Client {
-	t.Helper()
-	before := f.Keyspace().Waiting()
-	conns := make([]*inproc.Client, n)
-	for i := range conns {
-		conns[i] = f.Dial()
-		conns[i].Send(command)
-		w.Settle()
-		require.Equal(t, before+i+1, f.Keyspace().Waiting())
-	}
-	return conns
-}
-
 // TestBlockIsFIFO: clients that wait under a key pass in the order they came, one for each
 // unit; others, under other keys, do not wait for them.
 func TestBlockIsFIFO(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
 		other := f.Dial()
-		fill(other)
-		conns := queue(t, w, f, 5, waitWindow+"PING behind\r\n")
+		other.FillWindow()
+		conns := w.Queue(f, 5, inproc.WaitWindow+"PING behind\r\n")
 		require.Equal(t, "5", other.Info("blocked_clients"))
 		require.Equal(t, 1, clock.Timers(), "only the first has a timer")
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), other.Do("SW.ALLOW", "j", "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0"))
@@ -72,8 +45,8 @@ func TestBlockFIFOIsNotByQuantity(t *testing.T) {
 		c := f.Dial()
 		c.Send("SW.ALLOW k 10 60 8 FIXED ANCHOR FIRST\r\n")
 		c.Expect(inproc.Five(0, 10, 2, -1, 60))
-		large := queue(t, w, f, 1, "SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
-		small := queue(t, w, f, 1, "SW.ALLOW k 10 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
+		large := w.Queue(f, 1, "SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
+		small := w.Queue(f, 1, "SW.ALLOW k 10 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
 		c.Send("SW.ALLOW k 10 60 2 FIXED ANCHOR FIRST\r\n")
 		c.Expect(inproc.Five(0, 10, 0, -1, 60))
 		inproc.Silent(large, small)
@@ -91,10 +64,10 @@ func TestBlockTimeout(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
 		c := f.Dial()
-		fill(c)
-		first := queue(t, w, f, 1, "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 1.5\r\n")[0]
-		second := queue(t, w, f, 1, "SW.ALLOW k 1 60000 1 FIXED ANCHOR FIRST MS BLOCK 30000\r\n")[0]
-		third := queue(t, w, f, 1, waitWindow)[0]
+		c.FillWindow()
+		first := w.Queue(f, 1, "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 1.5\r\n")[0]
+		second := w.Queue(f, 1, "SW.ALLOW k 1 60000 1 FIXED ANCHOR FIRST MS BLOCK 30000\r\n")[0]
+		third := w.Queue(f, 1, inproc.WaitWindow)[0]
 		w.Advance(1499 * time.Millisecond)
 		inproc.Silent(first, second, third)
 		w.Advance(time.Millisecond)
@@ -109,7 +82,7 @@ func TestBlockTimeout(t *testing.T) {
 		require.Zero(t, clock.Timers())
 		require.Contains(t, c.Do("RL.TOP"), inproc.Bulk("k"))
 		require.Contains(t, c.Do("CC.ACQUIRE", "cc", "1", "60", "a"), ":0\r\n")
-		waiter := queue(t, w, f, 1, "CC.ACQUIRE cc 1 60 b BLOCK 2\r\n")[0]
+		waiter := w.Queue(f, 1, "CC.ACQUIRE cc 1 60 b BLOCK 2\r\n")[0]
 		w.Advance(2 * time.Second)
 		waiter.Expect(inproc.Five(1, 1, 0, 58, 58))
 	})
@@ -121,7 +94,7 @@ func TestBlockAnswersAtOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
 		c := f.Dial()
-		fill(c)
+		c.FillWindow()
 		for _, step := range [][2]string{
 			{"SW.ALLOW k 1 60 2 FIXED ANCHOR FIRST BLOCK 0", inproc.Five(1, 1, 0, -1, 60)},
 			{"SW.ALLOW k 1 60 0 FIXED ANCHOR FIRST BLOCK 0", inproc.Five(0, 1, 0, -1, 60)},
@@ -155,10 +128,10 @@ func TestBlockInsideMulti(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
 		c := f.Dial()
-		fill(c)
+		c.FillWindow()
 		c.Send("TB.ACQUIRE b 1 1 60\r\nCC.ACQUIRE c 1 60 a\r\n")
 		c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Five(0, 1, 0, -1, 60))
-		c.Send("MULTI\r\n" + waitWindow + "TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\nCC.ACQUIRE c 1 60 b BLOCK 0\r\nTB.ACQUIRE q 1 1 60 1 LEAKY BLOCK 0\r\nEXEC\r\nPING\r\n")
+		c.Send("MULTI\r\n" + inproc.WaitWindow + "TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\nCC.ACQUIRE c 1 60 b BLOCK 0\r\nTB.ACQUIRE q 1 1 60 1 LEAKY BLOCK 0\r\nEXEC\r\nPING\r\n")
 		c.Expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n",
 			inproc.Array(inproc.Five(1, 1, 0, 60, 60), inproc.Five(1, 1, 0, 60, 60), inproc.Five(1, 1, 0, 60, 60), inproc.Five(0, 1, 0, -1, 60)), "+PONG\r\n")
 		require.Zero(t, f.Keyspace().Waiting())
@@ -177,8 +150,8 @@ func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 			"SW.ALLOW k 1 60 -1 FIXED ANCHOR FIRST", "EXPIRE k -1", "PEXPIREAT k 1", "EXPIRE k 0",
 		} {
 			c.Do("FLUSHALL")
-			fill(c)
-			conns := queue(t, w, f, 2, waitWindow)
+			c.FillWindow()
+			conns := w.Queue(f, 2, inproc.WaitWindow)
 			c.Do(strings.Fields(wake)...)
 			conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
 			inproc.Silent(conns[1])
@@ -190,16 +163,16 @@ func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 		}
 		c.Send("FLUSHALL\r\nCC.ACQUIRE cc 1 60 a\r\n")
 		c.Expect("+OK\r\n", inproc.Five(0, 1, 0, -1, 60))
-		conns := queue(t, w, f, 2, "CC.ACQUIRE cc 1 60 b BLOCK 0\r\n")
+		conns := w.Queue(f, 2, "CC.ACQUIRE cc 1 60 b BLOCK 0\r\n")
 		require.Equal(t, ":1\r\n", c.Do("CC.RELEASE", "cc", "a"))
 		conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
 		conns[1].Expect(inproc.Five(0, 1, 0, -1, 60)) // the same member, which has the place already
 
 		// A key that expires is room, too, be it found by a look or by the sweeper.
 		c.Do("FLUSHALL")
-		fill(c)
+		c.FillWindow()
 		require.Equal(t, ":1\r\n", c.Do("EXPIRE", "k", "5"))
-		waiter := queue(t, w, f, 1, waitWindow)[0]
+		waiter := w.Queue(f, 1, inproc.WaitWindow)[0]
 		w.Advance(5 * time.Second)
 		f.Keyspace().Sweep(1 << 20)
 		waiter.Expect(inproc.Five(0, 1, 0, -1, 60))
@@ -213,7 +186,7 @@ func TestWakesDoNotPileUp(t *testing.T) {
 		c := f.Dial()
 		c.Send("SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST\r\n")
 		c.Expect(inproc.Five(0, 10, 0, -1, 60))
-		waiter := queue(t, w, f, 1, "SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
+		waiter := w.Queue(f, 1, "SW.ALLOW k 10 60 10 FIXED ANCHOR FIRST BLOCK 0\r\n")[0]
 		for range 500 {
 			c.Send("SW.ALLOW k 10 60 -1 FIXED ANCHOR FIRST\r\nSW.ALLOW k 10 60 1 FIXED ANCHOR FIRST\r\n")
 		}
@@ -242,8 +215,8 @@ func TestBlockedClientLeaves(t *testing.T) {
 		for name, away := range leave {
 			f, clock := w.StartTimed()
 			c := f.Dial()
-			fill(c)
-			conns := queue(t, w, f, 3, waitWindow)
+			c.FillWindow()
+			conns := w.Queue(f, 3, inproc.WaitWindow)
 			ids := []string{"2", "3", "4"}
 			away(c, conns[0], ids[0])
 			w.Settle()
@@ -285,10 +258,10 @@ func TestUnblock(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
 		c := f.Dial()
-		fill(c)
+		c.FillWindow()
 		c.Send("TB.ACQUIRE b 1 1 60\r\nCC.ACQUIRE c 1 60 a\r\n")
 		c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Five(0, 1, 0, -1, 60))
-		for _, wait := range []string{waitWindow, "TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n", "CC.ACQUIRE c 1 60 b BLOCK 0\r\n"} {
+		for _, wait := range []string{inproc.WaitWindow, "TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n", "CC.ACQUIRE c 1 60 b BLOCK 0\r\n"} {
 			for _, how := range []string{"", "TIMEOUT", "error"} {
 				waiter := f.Dial()
 				id := waiter.ID()
@@ -321,11 +294,11 @@ func TestStopWakesEverybody(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
 		c := f.Dial()
-		fill(c)
+		c.FillWindow()
 		c.Send("TB.ACQUIRE b 1 1 60\r\nCC.ACQUIRE c 1 60 a\r\n")
 		c.Expect(inproc.Five(0, 1, 0, -1, 60), inproc.Five(0, 1, 0, -1, 60))
-		conns := queue(t, w, f, 3, waitWindow)
-		conns = append(conns, queue(t, w, f, 1, "CC.ACQUIRE c 1 60 b BLOCK 0\r\n")...)
+		conns := w.Queue(f, 3, inproc.WaitWindow)
+		conns = append(conns, w.Queue(f, 1, "CC.ACQUIRE c 1 60 b BLOCK 0\r\n")...)
 		reserved := f.Dial()
 		reserved.Send("TB.ACQUIRE b 1 1 60 1 BLOCK 0\r\n")
 		w.Settle()
@@ -355,8 +328,8 @@ func TestGrantSurvivesAnotherType(t *testing.T) {
 		w.Advance(time.Minute)
 		require.Contains(t, granted.Reply(), "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n")
 
-		fill(c)
-		waiter := queue(t, w, f, 1, waitWindow)[0]
+		c.FillWindow()
+		waiter := w.Queue(f, 1, inproc.WaitWindow)[0]
 		c.Send("MULTI\r\nDEL k\r\nCL.THROTTLE k 1 1 600\r\nEXEC\r\n")
 		c.Expect("+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", inproc.Array(":1\r\n", inproc.Five(0, 2, 1, -1, 600)))
 		waiter.Expect("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +14,8 @@ import (
 // model is what lists are, by their keys, as one would write it first.
 type model map[string][]string
 
-// do does one random thing to a list and returns the command and its reply.
-func (m model) do(r *rand.Rand) (command []string, reply string) {
+// Do does one random thing to a list and returns the command and its reply.
+func (m model) Do(r *rand.Rand) (command []string, reply string) {
 	k := "l" + fmt.Sprint(r.IntN(3))
 	l, v := m[k], fmt.Sprint(r.IntN(20))
 	switch r.IntN(7) {
@@ -56,8 +55,8 @@ func (m model) do(r *rand.Rand) (command []string, reply string) {
 	return []string{"LSET", k, fmt.Sprint(i - len(l)), v}, inproc.OK
 }
 
-// requireState compares everything that is there.
-func (m model) requireState(t *testing.T, c *inproc.Client) {
+// RequireState compares everything that is there.
+func (m model) RequireState(t *testing.T, c *inproc.Client) {
 	t.Helper()
 	for k, l := range m {
 		var want []string
@@ -70,42 +69,7 @@ func (m model) requireState(t *testing.T, c *inproc.Client) {
 
 // TestListsAgainstAModel: thousands of random commands are answered as by a model, and after each
 // of a few restarts all is what it was.
-func TestListsAgainstAModel(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		r := rand.New(rand.NewPCG(6, 5))
-		m := model{}
-		s := w.Start("--appendonly", "yes")
-		for range 4 {
-			c := s.Dial()
-			m.requireState(t, c)
-			var history []string
-			for range 750 {
-				command, reply := m.do(r)
-				history = append(history, strings.Join(command, " "))
-				require.Equal(t, reply, c.Do(command...), "%v", history[max(0, len(history)-10):])
-			}
-			m.requireState(t, c)
-			require.NoError(t, s.Stop())
-			s.Restart()
-		}
-	})
-}
+func TestListsAgainstAModel(t *testing.T) { inproc.AgainstModel(t, model{}) }
 
 // TestFullMemory: a list stops growing when memory is full, and what makes it smaller still works.
-func TestFullMemory(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		c := w.Start("--maxmemory", "2mb").Dial()
-		value := strings.Repeat("v", 1000)
-		reply := ""
-		for i := 0; i < 10_000 && reply != inproc.OOM; i++ {
-			reply = c.Do("RPUSH", "k", value+fmt.Sprint(i))
-			require.True(t, reply == inproc.OOM || reply[0] == ':', reply)
-		}
-		require.Equal(t, inproc.OOM, reply)
-		require.Equal(t, inproc.OOM, c.Do("RPUSH", "k", "one more"))
-		require.Equal(t, inproc.OOM, c.Do("RPUSH", "another", value))
-		require.Equal(t, ":1\r\n", c.Do("LREM", "k", "0", value+"0"))
-		require.Equal(t, ":1\r\n", c.Do("DEL", "k"))
-		require.Equal(t, ":1\r\n", c.Do("RPUSH", "k", "again"))
-	})
-}
+func TestFullMemory(t *testing.T) { inproc.FullMemory(t, "RPUSH", "LREM", "k", "0") }

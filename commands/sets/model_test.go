@@ -3,7 +3,6 @@ package sets_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +14,8 @@ import (
 // ever added is in it.
 type model map[string]map[string]bool
 
-// do does one random thing to a set and returns the command and its reply.
-func (m model) do(r *rand.Rand) (command []string, reply string) {
+// Do does one random thing to a set and returns the command and its reply.
+func (m model) Do(r *rand.Rand) (command []string, reply string) {
 	k := "s" + fmt.Sprint(r.IntN(3))
 	if m[k] == nil {
 		m[k] = make(map[string]bool)
@@ -34,8 +33,8 @@ func (m model) do(r *rand.Rand) (command []string, reply string) {
 	return command, fmt.Sprintf(":%d\r\n", n)
 }
 
-// requireState compares everything that is there.
-func (m model) requireState(t *testing.T, c *inproc.Client) {
+// RequireState compares everything that is there.
+func (m model) RequireState(t *testing.T, c *inproc.Client) {
 	t.Helper()
 	for k, s := range m {
 		n := 0
@@ -51,42 +50,7 @@ func (m model) requireState(t *testing.T, c *inproc.Client) {
 
 // TestSetsAgainstAModel: thousands of random commands are answered as by a model, and after each
 // of a few restarts all is what it was.
-func TestSetsAgainstAModel(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		r := rand.New(rand.NewPCG(6, 5))
-		m := model{}
-		s := w.Start("--appendonly", "yes")
-		for range 4 {
-			c := s.Dial()
-			m.requireState(t, c)
-			var history []string
-			for range 750 {
-				command, reply := m.do(r)
-				history = append(history, strings.Join(command, " "))
-				require.Equal(t, reply, c.Do(command...), "%v", history[max(0, len(history)-10):])
-			}
-			m.requireState(t, c)
-			require.NoError(t, s.Stop())
-			s.Restart()
-		}
-	})
-}
+func TestSetsAgainstAModel(t *testing.T) { inproc.AgainstModel(t, model{}) }
 
 // TestFullMemory: a set stops growing when memory is full, and what makes it smaller still works.
-func TestFullMemory(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		c := w.Start("--maxmemory", "2mb").Dial()
-		value := strings.Repeat("v", 1000)
-		reply := ""
-		for i := 0; i < 10_000 && reply != inproc.OOM; i++ {
-			reply = c.Do("SADD", "k", value+fmt.Sprint(i))
-			require.True(t, reply == inproc.OOM || reply[0] == ':', reply)
-		}
-		require.Equal(t, inproc.OOM, reply)
-		require.Equal(t, inproc.OOM, c.Do("SADD", "k", "one more"))
-		require.Equal(t, inproc.OOM, c.Do("SADD", "another", value))
-		require.Equal(t, ":1\r\n", c.Do("SREM", "k", value+"0"))
-		require.Equal(t, ":1\r\n", c.Do("DEL", "k"))
-		require.Equal(t, ":1\r\n", c.Do("SADD", "k", "again"))
-	})
-}
+func TestFullMemory(t *testing.T) { inproc.FullMemory(t, "SADD", "SREM", "k") }

@@ -1,0 +1,62 @@
+package inproc
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Model is what a type of keys is, as one would write it first.
+type Model interface {
+	// Do does one random thing to a key, and returns the command that does it and the reply.
+	Do(r *rand.Rand) (command []string, reply string)
+	// RequireState compares everything that is there.
+	RequireState(t *testing.T, c *Client)
+}
+
+// AgainstModel wants thousands of random commands to be answered as by a model, and all to be what
+// it was after each of a few restarts.
+func AgainstModel(t *testing.T, m Model) {
+	t.Helper()
+	Bubble(t, func(t *testing.T, w *World) {
+		r := rand.New(rand.NewPCG(6, 5))
+		s := w.Start("--appendonly", "yes")
+		for range 4 {
+			c := s.Dial()
+			m.RequireState(t, c)
+			var history []string
+			for range 750 {
+				command, reply := m.Do(r)
+				history = append(history, strings.Join(command, " "))
+				require.Equal(t, reply, c.Do(command...), "%v", history[max(0, len(history)-10):])
+			}
+			m.RequireState(t, c)
+			require.NoError(t, s.Stop())
+			s.Restart()
+		}
+	})
+}
+
+// FullMemory wants a key to stop growing when memory is full, and what makes it smaller to work
+// still. It grows by the command add, and remove are the words that take an element out of it.
+func FullMemory(t *testing.T, add string, remove ...string) {
+	t.Helper()
+	Bubble(t, func(t *testing.T, w *World) {
+		c := w.Start("--maxmemory", "2mb").Dial()
+		value := strings.Repeat("v", 1000)
+		reply := ""
+		for i := 0; i < 10_000 && reply != OOM; i++ {
+			reply = c.Do(add, "k", value+strconv.Itoa(i))
+			require.True(t, reply == OOM || reply[0] == ':', reply)
+		}
+		require.Equal(t, OOM, reply)
+		require.Equal(t, OOM, c.Do(add, "k", "one more"))
+		require.Equal(t, OOM, c.Do(add, "another", value))
+		require.Equal(t, ":1\r\n", c.Do(append(remove, value+"0")...))
+		require.Equal(t, ":1\r\n", c.Do("DEL", "k"))
+		require.Equal(t, ":1\r\n", c.Do(add, "k", "again"))
+	})
+}
