@@ -107,8 +107,8 @@ func startWith(t *testing.T, cmd *exec.Cmd, password string, more ...*activation
 	return r
 }
 
-// startOnPort is startWith of a server that cannot inherit sockets: no shell passes them on, or
-// what starts it has another number.
+// startOnPort is startWith of a server that cannot inherit sockets, since its root has no shell that
+// tells it its number.
 func startOnPort(t *testing.T, cmd *exec.Cmd, password string) *running {
 	t.Helper()
 	r := prepare(cmd, freeport.Choose(), password)

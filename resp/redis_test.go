@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,21 +18,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// startRedis runs a redis-server of its own on a free loopback port until the
-// test ends, and returns its address. Without the program the test is skipped,
+// startRedis runs a redis-server of its own until the test ends, and returns its Unix socket. Without the program the test is skipped,
 // but in CI it fails: there the comparison must not go missing unseen.
-func startRedis(t *testing.T, options ...string) string {
+func startRedis(t *testing.T, options ...string) (socket string) {
 	t.Helper()
 	program := programs.Find(t, "redis-server")
-	port := freeport.Choose()
-	address := net.JoinHostPort("127.0.0.1", port)
+	dir := t.TempDir()
+	socket = filepath.Join(dir, "redis")
 	ctx, cancel := context.WithCancel(context.Background())
 	command := exec.CommandContext(ctx, program, append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(),
+		"--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir,
 		"--logfile", "redis.log", "--proto-max-bulk-len", "1048576", "--maxclients", "100",
 	}, options...)...)
 	require.NoError(t, command.Start())
@@ -40,21 +39,21 @@ func startRedis(t *testing.T, options ...string) string {
 		_ = command.Wait() // it was killed, which is an error
 	})
 	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", address)
+		conn, err := net.Dial("unix", socket)
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
 	}, time.Minute, 10*time.Millisecond, "redis-server does not answer")
-	return address
+	return socket
 }
 
 // converse sends a stream and returns all that comes back and whether the server
 // closed the connection of its own accord. It expects wantBytes and gives an
 // open connection a moment to prove that it stays so and says no more.
-func converse(t *testing.T, address string, stream []byte, wantBytes int, wantClosed bool) (replies string, closed bool) {
+func converse(t *testing.T, socket string, stream []byte, wantBytes int, wantClosed bool) (replies string, closed bool) {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	conn, err := net.Dial("unix", socket)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
@@ -88,12 +87,12 @@ func TestFramingAgreesWithRedis(t *testing.T) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			address := open
+			socket := open
 			if s.password {
-				address = locked
+				socket = locked
 			}
 			want := strings.Join(s.replies, "")
-			replies, closed := converse(t, address, s.send, len(want), s.closed)
+			replies, closed := converse(t, socket, s.send, len(want), s.closed)
 			require.Equal(t, want, replies)
 			require.Equal(t, s.closed, closed)
 		})

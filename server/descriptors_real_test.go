@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/internal/freeport"
+	"github.com/cellserver/cellserver/internal/activation"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -55,22 +55,15 @@ func startLimited(t *testing.T, kind string, files int) (addr string) {
 	bin := filepath.Join(t.TempDir(), "cellserver")
 	out, err := exec.Command("go", "build", "-o", bin, "../cmd/cellserver").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	port := freeport.Choose()
-	addr = net.JoinHostPort("127.0.0.1", port)
+	socket := activation.Open(t, "port")
 	cmd := exec.Command("sh", "-c", "ulimit -n "+strconv.Itoa(files)+`; exec "$0" "$@"`,
-		bin, "--port", port, "--bind", "127.0.0.1", "--transport", kind, "--io-threads", "1")
+		bin, "--transport", kind, "--io-threads", "1")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
+	activation.Give(cmd, socket)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	})
-	inproc.Await(t, "it listens", func() bool {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			return false
-		}
-		return c.Close() == nil
-	})
-	return addr
+	return socket.Addr
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/certtest"
-	"github.com/cellserver/cellserver/internal/freeport"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"
 )
@@ -31,19 +31,30 @@ type tlsServer struct {
 	secure    string
 }
 
+// listen opens a port of loopback for a server.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return l
+}
+
 // startTLS runs a server that asks for no certificate, unless flags say otherwise.
 func startTLS(t testing.TB, kind string, flags ...string) *tlsServer {
 	t.Helper()
 	s := &tlsServer{t: t, authority: certtest.New(t), log: &inproc.LogBuffer{}}
 	s.pair = s.authority.Issue(t, certtest.Subject{Name: "server"})
-	plain, secure := freeport.Choose(), freeport.Choose()
-	s.plain, s.secure = net.JoinHostPort("127.0.0.1", plain), net.JoinHostPort("127.0.0.1", secure)
+	plain, secure := listen(t), listen(t)
+	s.plain, s.secure = plain.Addr().String(), secure.Addr().String()
 	c, err := config.Load(append([]string{
-		"--bind", "127.0.0.1", "--port", plain, "--tls-port", secure, "--transport", kind, "--io-threads", "2", "--dir", t.TempDir(),
+		"--tls-port", strconv.Itoa(secure.Addr().(*net.TCPAddr).Port), "--transport", kind, "--io-threads", "2", "--dir", t.TempDir(),
 		"--tls-cert-file", s.pair.CertFile, "--tls-key-file", s.pair.KeyFile, "--tls-ca-cert-file", s.authority.File, "--tls-auth-clients", "no",
 	}, flags...), nil)
 	require.NoError(t, err)
-	s.Server, err = server.New(c, server.Options{Log: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s.Server, err = server.New(c, server.Options{
+		Inherited: map[string][]net.Listener{"port": {plain}, "tls-port": {secure}},
+		Log:       slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(context.Background()) }()

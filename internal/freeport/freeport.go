@@ -1,5 +1,10 @@
-// Package freeport chooses ports for programs of others that tests start, such as Redis. Such
-// programs cannot get a listener from the test: ours can (see internal/activation).
+// Package freeport chooses ports for programs of others that tests start, and that need a port:
+// nodes of a cluster, replicas and sentinels tell each other theirs, redis_exporter listens at one,
+// scripts that Redis plays ask for the addresses of clients, and internal/attack and
+// internal/storebench measure servers over TCP. Such programs cannot get a listener from the test.
+// Ours can (see internal/activation), but in an image without a shell, and where a page shows how a
+// port is set. A Redis that needs no port has a Unix socket. A port is chosen, too, where a test
+// comes back to an address that was closed for a while.
 package freeport
 
 import (
