@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/effort"
 )
 
 // resident is what a process keeps in memory, and the most that it ever did, in bytes.
@@ -84,9 +86,9 @@ func flood(socket, name string, n int, period string, parts chan<- struct{}) (al
 // error of Redis. After the flood has expired there is room again, and the memory is
 // released.
 func TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory(t *testing.T) {
-	keys, maxMemory, lasts := 10_000_000, int64(256<<20), 40*time.Second
-	if testing.Short() {
-		keys, maxMemory, lasts = 500_000, 16<<20, 20*time.Second
+	keys, maxMemory, lasts := 2_000_000, int64(64<<20), 10*time.Second
+	if effort.Long() {
+		keys, maxMemory, lasts = 10_000_000, 256<<20, 40*time.Second
 	}
 	p := launch(t, t.TempDir(), nil, "--appendonly", "no", "--save", "", "--maxmemory", strconv.FormatInt(maxMemory, 10))
 	c, err := net.Dial("unix", p.socket)
